@@ -1,0 +1,1 @@
+# Benchmarks: built by `make bench`, never timed in a test.

@@ -1,0 +1,1 @@
+# libFuzzer targets, built with clang: `make fuzz-short`.

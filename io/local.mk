@@ -1,0 +1,1 @@
+IO_SOURCES =

@@ -1,0 +1,103 @@
+# Checks of this project's own.
+
+# STRATA_SANITIZERS: --enable-sanitizers=address,undefined|thread
+AC_DEFUN([STRATA_SANITIZERS], [
+  AC_ARG_ENABLE([sanitizers],
+    [AS_HELP_STRING([--enable-sanitizers=LIST],
+      [address,undefined or thread: instrument the library, plugins and tests])],
+    [strata_sanitizers=$enableval], [strata_sanitizers=])
+  AS_CASE([$strata_sanitizers],
+    [yes], [strata_sanitizers=address,undefined],
+    [no], [strata_sanitizers=])
+  AS_IF([test -n "$strata_sanitizers"], [
+    AX_CHECK_COMPILE_FLAG([-fsanitize=$strata_sanitizers], [],
+      [AC_MSG_ERROR([$CC does not take -fsanitize=$strata_sanitizers])])
+    SANITIZER_CFLAGS="-fsanitize=$strata_sanitizers -fno-omit-frame-pointer"
+    SANITIZER_CFLAGS="$SANITIZER_CFLAGS -fno-sanitize-recover=undefined"
+  ])
+  AC_SUBST([SANITIZER_CFLAGS])
+  AM_CONDITIONAL([SANITIZED], [test -n "$strata_sanitizers"])
+])
+
+# STRATA_WARNINGS: the set that must be clean; --enable-werror makes them errors.
+AC_DEFUN([STRATA_WARNINGS], [
+  AC_ARG_ENABLE([werror],
+    [AS_HELP_STRING([--enable-werror], [warnings are errors (used by CI)])], [],
+    [enable_werror=no])
+  AX_APPEND_COMPILE_FLAGS([-Wall -Wextra -Wconversion -Wvla -Wshadow dnl
+    -Wmissing-prototypes -Wno-missing-field-initializers], [WARNING_CFLAGS])
+  AS_IF([test "$enable_werror" = yes], [AS_VAR_APPEND([WARNING_CFLAGS], [" -Werror"])])
+  AC_SUBST([WARNING_CFLAGS])
+])
+
+# STRATA_OPENMP: threads inside kernels. libgomp is not instrumented for ThreadSanitizer,
+# which would report its barriers as races, so that build runs kernels on one thread.
+AC_DEFUN([STRATA_OPENMP], [
+  AC_OPENMP
+  strata_openmp=${ac_cv_prog_c_openmp:-no}
+  AS_CASE([,$strata_sanitizers,],
+    [*,thread,*], [OPENMP_CFLAGS= strata_openmp="no (thread sanitizer)"])
+  AS_IF([test "$enable_openmp" = no], [strata_openmp=no])
+  AC_SUBST([OPENMP_CFLAGS])
+])
+
+# STRATA_OPTIONAL(name, VAR, pkg-config modules, what it gives)
+AC_DEFUN([STRATA_OPTIONAL], [
+  AC_ARG_WITH([$1], [AS_HELP_STRING([--without-$1], [build without $4])], [],
+    [with_$1=auto])
+  have_$1=no
+  AS_IF([test "$with_$1" != no], [
+    PKG_CHECK_MODULES([$2], [$3], [have_$1=yes], [
+      AS_IF([test "$with_$1" = yes], [AC_MSG_ERROR([$4 asked for, but $3 not found])])])
+  ])
+  AS_IF([test "$have_$1" = yes],
+    [AC_DEFINE([HAVE_$2], [1], [Define if $4 are supported])])
+  AM_CONDITIONAL([HAVE_$2], [test "$have_$1" = yes])
+])
+
+# STRATA_OPTIONAL_LIB(name, VAR, library, function, header, what it gives)
+AC_DEFUN([STRATA_OPTIONAL_LIB], [
+  AC_ARG_WITH([$1], [AS_HELP_STRING([--without-$1], [build without $6])], [],
+    [with_$1=auto])
+  have_$1=no
+  AS_IF([test "$with_$1" != no], [
+    AC_CHECK_HEADER([$5], [
+      AC_CHECK_LIB([$3], [$4], [have_$1=yes $2_LIBS=-l$3])])
+    AS_IF([test "$with_$1$have_$1" = yesno],
+      [AC_MSG_ERROR([$6 asked for, but lib$3 not found])])
+  ])
+  AC_SUBST([$2_LIBS])
+  AS_IF([test "$have_$1" = yes],
+    [AC_DEFINE([HAVE_$2], [1], [Define if $6 are built])])
+  AM_CONDITIONAL([HAVE_$2], [test "$have_$1" = yes])
+])
+
+# STRATA_CUDA: --with-cuda=auto|DIR|no finds a toolkit: nvcc, its headers and libraries.
+AC_DEFUN([STRATA_CUDA], [
+  AC_ARG_WITH([cuda],
+    [AS_HELP_STRING([--with-cuda=auto|DIR|no], [CUDA toolkit (default: auto)])], [],
+    [with_cuda=auto])
+  strata_cuda=no
+  NVCC=
+  AS_IF([test "$with_cuda" != no], [
+    AS_CASE([$with_cuda],
+      [auto|yes], [AC_PATH_PROG([NVCC], [nvcc], [],
+                    [$PATH$PATH_SEPARATOR/usr/local/cuda/bin])],
+      [AC_PATH_PROG([NVCC], [nvcc], [], [$with_cuda/bin])])
+    AS_IF([test -n "$NVCC"], [
+      AC_MSG_CHECKING([for the CUDA toolkit's release])
+      strata_cuda_release=`"$NVCC" --version | sed -n 's/.*release \(@<:@0-9.@:>@*\).*/\1/p'`
+      AC_MSG_RESULT([${strata_cuda_release:-unknown}])
+      CUDA_HOME=`dirname "$NVCC"`
+      CUDA_HOME=`cd "$CUDA_HOME/.." && pwd -P`
+      strata_cuda="$strata_cuda_release in $CUDA_HOME"
+    ], [
+      AS_IF([test "$with_cuda" = auto],
+        [AC_MSG_NOTICE([no CUDA toolkit found: host only])],
+        [AC_MSG_ERROR([--with-cuda=$with_cuda: no bin/nvcc found there])])
+    ])
+  ])
+  AC_SUBST([NVCC])
+  AC_SUBST([CUDA_HOME])
+  AM_CONDITIONAL([HAVE_CUDA], [test -n "$NVCC"])
+])
