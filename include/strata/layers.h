@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parameters of the built-in layers (namespace core, version 1), for modules that add
+ * impls to them. A field's meaning, range and default stand in `strata describe NAME`;
+ * the structs only grow at the end within a layer version.
+ *
+ * Conventions: dim 0 is the batch, dim 1 the channels, the rest are spatial. A list
+ * for spatial dims has one entry for all, or one per spatial dim; pad may also have two
+ * per spatial dim, all begins first and then all ends (as in ONNX). Empty lists mean the
+ * layer's default.
+ */
+#ifndef STRATA_LAYERS_H
+#define STRATA_LAYERS_H
+
+#include <strata/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* pad_mode of windows. SAME pads so that out = ceil(in/stride); the odd element goes to
+ * the end (upper) or the begin (lower). VALID is no padding. */
+enum {
+    STRATA_PAD_EXPLICIT = 0,
+    STRATA_PAD_SAME_UPPER = 1,
+    STRATA_PAD_SAME_LOWER = 2,
+    STRATA_PAD_VALID = 3
+};
+
+/* Convolution: weight (K, C/groups, kernel...), bias (K) optional. Rank 3 to 5. */
+typedef struct strata_convolution {
+    int64_t filters;    /* K; 0: from the weight */
+    strata_ints kernel; /* empty: from the weight */
+    strata_ints stride, pad, dilation;
+    int32_t pad_mode;
+    int32_t reserved;
+    int64_t groups;
+} strata_convolution;
+
+/* FullyConnected: input flattened to (N, K); weight (M, K), bias (M) optional; output
+ * (N, M, 1, 1) for rank 4 and (N, M) for rank 2. */
+typedef struct strata_fully_connected {
+    int64_t units; /* M; 0: from the weight */
+    int32_t transposed; /* weight is (K, M) */
+    int32_t reserved;
+} strata_fully_connected;
+
+typedef struct strata_activation {
+    int32_t kind; /* STRATA_RELU ... */
+    int32_t reserved;
+    double alpha, beta;
+} strata_activation;
+
+enum { STRATA_POOL_MAX = 0, STRATA_POOL_AVERAGE = 1 };
+typedef struct strata_pooling {
+    int32_t kind;
+    int32_t global; /* kernel is the whole plane */
+    strata_ints kernel, stride, pad, dilation;
+    int32_t pad_mode;
+    int32_t ceil_mode;
+    int32_t count_include_pad; /* average divides by the kernel's area */
+    int32_t reserved;
+} strata_pooling;
+
+/* Scale: y = (x*scale + shift)^power; weights scale, shift, power optional, each of one
+ * element (uniform), C (channel) or the shape of one image (elementwise). */
+enum {
+    STRATA_SCALE_AUTO = 0,
+    STRATA_SCALE_UNIFORM = 1,
+    STRATA_SCALE_CHANNEL = 2,
+    STRATA_SCALE_ELEMENTWISE = 3
+};
+typedef struct strata_scale {
+    int32_t mode;
+    int32_t reserved;
+    double scale, shift, power; /* used where the weight is absent */
+} strata_scale;
+
+enum {
+    STRATA_SUM = 0,
+    STRATA_SUB = 1,
+    STRATA_PRODUCT = 2,
+    STRATA_DIV = 3,
+    STRATA_MAX = 4,
+    STRATA_MIN = 5,
+    STRATA_POW = 6
+};
+/* ElementWise: two inputs (sum, product, max and min take more), NumPy broadcasting over
+ * equal ranks (dims of 1 stretch). */
+typedef struct strata_elementwise {
+    int32_t op;
+    int32_t reserved;
+} strata_elementwise;
+
+typedef struct strata_softmax {
+    int64_t axis; /* negative counts from the end */
+    int32_t log;  /* log-softmax */
+    int32_t reserved;
+} strata_softmax;
+
+typedef struct strata_concatenation {
+    int64_t axis;
+} strata_concatenation;
+
+/* Slice: out[i] = in[begin + i*step], i < (end - begin)/step rounded up. Lists over
+ * `axes` (all dims when empty); negative begin and end count from the end, as in ONNX. */
+typedef struct strata_slice {
+    strata_ints axes, begin, end, step;
+} strata_slice;
+
+enum {
+    STRATA_PADDING_CONSTANT = 0,
+    STRATA_PADDING_REFLECT = 1,
+    STRATA_PADDING_EDGE = 2
+};
+/* Padding: begin and end for each dim, or for the last dims when fewer are given. */
+typedef struct strata_padding {
+    int32_t mode;
+    int32_t reserved;
+    strata_ints begin, end;
+    double value;
+} strata_padding;
+
+/* Shuffle: transpose by `first`, reshape to `shape` (0 copies a dim, -1 infers one), then
+ * transpose by `second`. Empty lists skip a step. */
+typedef struct strata_shuffle {
+    strata_ints first, shape, second;
+} strata_shuffle;
+
+enum { STRATA_NEAREST = 0, STRATA_BILINEAR = 1 };
+enum {
+    STRATA_HALF_PIXEL = 0,
+    STRATA_ASYMMETRIC = 1,
+    STRATA_ALIGN_CORNERS = 2
+};
+/* Resize of the spatial dims: to `size`, or by `scale` (out = floor(in*scale)). */
+typedef struct strata_resize {
+    int32_t mode;
+    int32_t coordinates;
+    strata_ints size;
+    strata_reals scale;
+} strata_resize;
+
+/* Identity has no parameters. Constant: weight `value` of `shape`. */
+typedef struct strata_constant {
+    strata_ints shape; /* empty: the weight's own */
+} strata_constant;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STRATA_LAYERS_H */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Strata, the application API: tensor descriptors, handles, networks, engines, contexts.
+ *
+ * Argument order: the object, then outputs, then inputs; a length follows its array; the
+ * error comes last. Functions that can fail return a status (STRATA_OK is 0) and write
+ * the message into `err`, which may be NULL. Every *_destroy accepts NULL.
+ *
+ * Threads: a registry, network, engine and descriptor may be read by any number of
+ * threads once made. A handle belongs to one thread at a time. A context belongs to one
+ * thread and one stream at a time; a call on a busy context returns STRATA_EBUSY.
+ */
+#ifndef STRATA_H
+#define STRATA_H
+
+#include <strata/layers.h>
+#include <strata/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef STRATA_EXPORT_API
+#define STRATA_EXPORT_API __attribute__((visibility("default")))
+#endif
+#define STRATA_API STRATA_EXPORT_API
+
+/* ---- status and messages ------------------------------------------------------- */
+
+/* Say what, where, found, needed, remedy. Owned by the caller, usable on the stack. */
+#define STRATA_MESSAGE_SIZE 8192
+struct strata_error {
+    int32_t status;
+    uint32_t length; /* bytes of message, without the NUL */
+    char message[STRATA_MESSAGE_SIZE - 8];
+};
+
+/* "1.0.0" of the library that runs. */
+STRATA_API const char *strata_version(void);
+/* "out of memory" for STRATA_ENOMEM and so on; never NULL. */
+STRATA_API const char *strata_status_text(int status);
+
+typedef void (*strata_log_fn)(void *user, int level, const char *text);
+/* Process-wide, called from any thread, one call a line, never concurrently. NULL goes
+ * back to stderr. Lines above `level` are dropped before formatting. */
+STRATA_API void strata_set_logger(strata_log_fn fn, void *user, int level);
+
+/* ---- memory -------------------------------------------------------------------- */
+
+/* alloc returns `bytes` aligned to `alignment` (a power of two), or NULL. Both functions
+ * may be called from any thread. */
+typedef struct strata_allocator {
+    void *(*alloc)(void *user, size_t bytes, size_t alignment);
+    void (*free)(void *user, void *ptr, size_t bytes);
+    void *user;
+} strata_allocator;
+
+typedef struct strata_memory_stats {
+    uint64_t current_bytes, peak_bytes, total_bytes;
+    uint64_t current_blocks, allocations, failures;
+} strata_memory_stats;
+
+/* ---- tensor descriptors ---------------------------------------------------------- */
+
+/* cuDNN's semantics: 1 to 8 dims, strides in elements, an optional vectorised dim whose
+ * stride is from vector to vector. A plain struct; check with strata_desc_check. */
+typedef struct strata_desc {
+    int32_t dtype;
+    int32_t rank;
+    int32_t vector_dim; /* -1: none */
+    int32_t vector;     /* 1: none */
+    int64_t dims[STRATA_MAX_RANK];
+    int64_t strides[STRATA_MAX_RANK];
+} strata_desc;
+
+/* Named dense layouts for the constructors below. */
+typedef enum strata_layout {
+    STRATA_LAYOUT_NCHW, /* ranks 4 and 5 twins share a name: dims decide */
+    STRATA_LAYOUT_NHWC,
+    STRATA_LAYOUT_CHWN,
+    STRATA_LAYOUT_NCDHW,
+    STRATA_LAYOUT_NDHWC,
+    STRATA_LAYOUT_CDHWN,
+    STRATA_LAYOUT_BMN_ROW,
+    STRATA_LAYOUT_BMN_COLUMN,
+    STRATA_LAYOUT_COUNT
+} strata_layout;
+
+/* Fully-packed descriptor; dims are in N, C, spatial (or B, M, N) order and rank must be
+ * the layout's. EINVAL for a rank, dtype or dim out of range, EOVERFLOW for the size. */
+STRATA_API int strata_desc_layout(strata_desc *out, strata_layout layout, int dtype,
+                                  const int64_t *dims, int rank, strata_error *err);
+/* Explicit strides (elements, not negative; overlapping allowed). */
+STRATA_API int strata_desc_strided(strata_desc *out, int dtype, const int64_t *dims,
+                                   const int64_t *strides, int rank, strata_error *err);
+/* NC/xHWx: dims of any rank from 2, dim 1 in vectors of x. x = 1 is NCHW, x = C NHWC. */
+STRATA_API int strata_desc_vector(strata_desc *out, int dtype, const int64_t *dims,
+                                  int rank, int x, strata_error *err);
+/* A descriptor of a named format ("fp16:nc/2hw2", "fp32:nhwc", "int8:nc/5hw5"). */
+STRATA_API int strata_desc_format(strata_desc *out, const char *format,
+                                  const int64_t *dims, int rank, strata_error *err);
+
+/* Whether a descriptor may be used for reading, or (output) for writing: an output must
+ * not overlap. Negative strides are refused for both. */
+STRATA_API int strata_desc_check(const strata_desc *d, int output, strata_error *err);
+/* Elements from the first to one past the last, pad lanes included; -1 on overflow. */
+STRATA_API int64_t strata_desc_size(const strata_desc *d);
+/* The same in bytes. */
+STRATA_API int64_t strata_desc_bytes(const strata_desc *d);
+/* Logical elements; -1 on overflow. */
+STRATA_API int64_t strata_desc_count(const strata_desc *d);
+/* Offset of an element, in elements; index has rank entries in range. */
+STRATA_API int64_t strata_desc_offset(const strata_desc *d, const int64_t *index);
+/* Predicates of cuDNN's core concepts. */
+STRATA_API int strata_desc_overlapping(const strata_desc *d);
+STRATA_API int strata_desc_fully_packed(const strata_desc *d);
+/* Packed for a set of letters ("CHW", "HW"): dropping the other dims leaves a
+ * fully-packed tensor. Letters are of N C D H W for rank 4 and 5, B M N for rank 3. */
+STRATA_API int strata_desc_packed(const strata_desc *d, const char *letters);
+STRATA_API int strata_desc_spatially_packed(const strata_desc *d);
+/* Same elements at the same addresses: a re-label costs nothing. */
+STRATA_API int strata_desc_equal(const strata_desc *a, const strata_desc *b);
+
+STRATA_API const char *strata_dtype_name(int dtype); /* "fp16"; NULL if unknown */
+STRATA_API size_t strata_dtype_size(int dtype);      /* bytes; 0 if unknown */
+
+/* Convert between descriptors of equal dims on the host, dtype included (floats to
+ * integers round to nearest even and saturate). Pad lanes of dst are written as zero. */
+STRATA_API int strata_reformat(const strata_desc *dst, void *dst_data,
+                               const strata_desc *src, const void *src_data,
+                               strata_error *err);
+
+/* ---- handle ------------------------------------------------------------------------ */
+
+typedef struct strata_handle strata_handle;
+typedef struct strata_stream strata_stream;
+typedef struct strata_event strata_event;
+
+/* One device, one host thread. device is "host", "cuda:0", or NULL for the best there
+ * is; it carries a default stream of its own. */
+STRATA_API int strata_create(strata_handle **out, const char *device, strata_error *err);
+STRATA_API void strata_destroy(strata_handle *handle);
+STRATA_API const char *strata_device_name(const strata_handle *handle);
+/* Before anything is allocated through the handle; copied. */
+STRATA_API int strata_set_allocator(strata_handle *handle, const strata_allocator *a,
+                                    strata_error *err);
+STRATA_API void strata_get_memory_stats(const strata_handle *handle,
+                                        strata_memory_stats *out);
+STRATA_API int strata_set_math_mode(strata_handle *handle, int mode, strata_error *err);
+STRATA_API int strata_get_math_mode(const strata_handle *handle);
+
+/* Streams run their work in order, asynchronously to the caller and to each other. */
+STRATA_API int strata_stream_create(strata_stream **out, strata_handle *handle,
+                                    strata_error *err);
+STRATA_API void strata_stream_destroy(strata_stream *stream);
+/* Wait for all work; returns the first failure since the last wait. */
+STRATA_API int strata_stream_synchronize(strata_stream *stream, strata_error *err);
+/* The handle's current stream; set does not take ownership, NULL: its own. */
+STRATA_API void strata_set_stream(strata_handle *handle, strata_stream *stream);
+STRATA_API strata_stream *strata_get_stream(const strata_handle *handle);
+
+STRATA_API int strata_event_create(strata_event **out, strata_handle *handle,
+                                   strata_error *err);
+STRATA_API void strata_event_destroy(strata_event *event);
+STRATA_API int strata_event_record(strata_event *event, strata_stream *stream,
+                                   strata_error *err);
+/* Later work on stream waits until the event's last record has happened. */
+STRATA_API int strata_stream_wait(strata_stream *stream, strata_event *event,
+                                  strata_error *err);
+STRATA_API int strata_event_synchronize(strata_event *event, strata_error *err);
+/* Milliseconds from `from` to `to`, both complete. */
+STRATA_API int strata_event_elapsed(double *ms, strata_event *from, strata_event *to,
+                                    strata_error *err);
+
+/* ---- registry ---------------------------------------------------------------------- */
+
+typedef struct strata_registry strata_registry;
+
+typedef struct strata_registry_options {
+    size_t struct_size;
+    const char *const *files; /* plugin files, loaded first, in order */
+    size_t n_files;
+    const char *search_path; /* colon-separated, before the default path; may be NULL */
+    int allow_untrusted;     /* accept files and folders others may write */
+    int no_default_path;     /* only files and search_path */
+} strata_registry_options;
+
+/* Read the notes of every module on the search path; modules are loaded when needed.
+ * options may be NULL. A bad file never fails the call: see `strata list --rejected`.
+ * A file named in `files` that is refused does. */
+STRATA_API int strata_registry_create(strata_registry **out,
+                                      const strata_registry_options *options,
+                                      strata_error *err);
+STRATA_API void strata_registry_destroy(strata_registry *registry);
+
+/* ---- network ------------------------------------------------------------------------- */
+
+typedef struct strata_network strata_network;
+
+typedef struct strata_network_options {
+    size_t struct_size;
+    const char *const *set; /* "section.key=value" or "layer conv1.pad=1" overrides */
+    size_t n_set;
+    const char *const *define; /* "name=value" for [vars] */
+    size_t n_define;
+} strata_network_options;
+
+/* Parse, check and shape a network; options may be NULL. All errors of the file, up to
+ * 20, are in err. The registry must outlive the network. */
+STRATA_API int strata_network_load(strata_network **out, const char *path,
+                                   strata_registry *registry,
+                                   const strata_network_options *options,
+                                   strata_error *err);
+STRATA_API void strata_network_destroy(strata_network *network);
+
+/* ---- engine and context ---------------------------------------------------------------- */
+
+typedef struct strata_engine strata_engine;
+typedef struct strata_context strata_context;
+
+/* Choose impls and formats, load weights, set up. Immutable afterwards and shared by
+ * threads; keeps what it needs of the network alive by itself, the registry and handle
+ * must outlive it. */
+STRATA_API int strata_engine_build(strata_engine **out, strata_handle *handle,
+                                   const strata_network *network, strata_error *err);
+STRATA_API void strata_engine_destroy(strata_engine *engine);
+
+/* Inputs first, then outputs, each in the network's order. */
+typedef struct strata_binding {
+    const char *name;
+    int is_input;
+    strata_desc desc;
+    const char *format; /* "fp32:nchw" */
+    int64_t bytes;
+} strata_binding;
+STRATA_API int strata_engine_bindings(const strata_engine *engine);
+STRATA_API int strata_engine_binding(const strata_engine *engine, int index,
+                                     strata_binding *out, strata_error *err);
+/* Index of a binding by name, or -1. */
+STRATA_API int strata_engine_find(const strata_engine *engine, const char *name);
+/* Bytes of weights, and of memory per context. */
+STRATA_API uint64_t strata_engine_weight_bytes(const strata_engine *engine);
+STRATA_API uint64_t strata_engine_arena_bytes(const strata_engine *engine);
+
+/* One execution state; its stream is the handle's at creation. */
+STRATA_API int strata_context_create(strata_context **out, const strata_engine *engine,
+                                     strata_handle *handle, strata_error *err);
+STRATA_API void strata_context_destroy(strata_context *context);
+/* Device memory of a binding, aligned to 256 bytes, at least `bytes` of the binding;
+ * stays the caller's. NULL goes back to memory of the context's own. */
+STRATA_API int strata_context_bind(strata_context *context, int index, void *data,
+                                   strata_error *err);
+/* Where a binding's data is now. */
+STRATA_API void *strata_context_data(const strata_context *context, int index);
+/* Asynchronous, on the context's stream. input_consumed, if not NULL, is recorded once
+ * the inputs may be overwritten. Errors of the layers come with strata_context_wait. */
+STRATA_API int strata_context_enqueue(strata_context *context,
+                                      strata_event *input_consumed, strata_error *err);
+STRATA_API int strata_context_wait(strata_context *context, strata_error *err);
+/* enqueue and wait. */
+STRATA_API int strata_context_run(strata_context *context, strata_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STRATA_H */
