@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The counting allocator front and the library's own small allocations.
+ */
+#include "core/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/checked.h"
+
+static void *host_alloc(void *user, size_t bytes, size_t alignment)
+{
+    size_t rounded;
+    (void)user;
+    if (!checked_size_add(bytes, alignment - 1, &rounded))
+        return NULL;
+    return aligned_alloc(alignment, rounded / alignment * alignment);
+}
+
+static void host_free(void *user, void *ptr, size_t bytes)
+{
+    (void)user;
+    (void)bytes;
+    free(ptr);
+}
+
+int allocator_init(struct allocator *a, strata_error *err)
+{
+    memset(a, 0, sizeof *a);
+    a->callbacks.alloc = host_alloc;
+    a->callbacks.free = host_free;
+    if (pthread_mutex_init(&a->lock, NULL) != 0)
+        return error_set(err, STRATA_ENOMEM, "cannot create the allocator's lock");
+    return STRATA_OK;
+}
+
+void allocator_destroy(struct allocator *a)
+{
+    pthread_mutex_destroy(&a->lock);
+}
+
+static void count_block(struct allocator *a, size_t bytes, bool got)
+{
+    pthread_mutex_lock(&a->lock);
+    if (got) {
+        a->stats.allocations++;
+        a->stats.current_blocks++;
+        a->stats.total_bytes += bytes;
+        a->stats.current_bytes += bytes;
+        if (a->stats.peak_bytes < a->stats.current_bytes)
+            a->stats.peak_bytes = a->stats.current_bytes;
+    } else {
+        a->stats.failures++;
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+void *allocator_get(struct allocator *a, size_t bytes, const char *what,
+                    strata_error *err)
+{
+    void *ptr =
+        a->callbacks.alloc(a->callbacks.user, bytes ? bytes : 1, TENSOR_ALIGNMENT);
+    count_block(a, bytes, ptr != NULL);
+    if (!ptr)
+        error_no_memory(err, bytes, what);
+    return ptr;
+}
+
+void allocator_put(struct allocator *a, void *ptr, size_t bytes)
+{
+    if (!ptr)
+        return;
+    a->callbacks.free(a->callbacks.user, ptr, bytes ? bytes : 1);
+    pthread_mutex_lock(&a->lock);
+    a->stats.current_blocks--;
+    a->stats.current_bytes -= bytes;
+    pthread_mutex_unlock(&a->lock);
+}
+
+void allocator_stats(struct allocator *a, strata_memory_stats *out)
+{
+    pthread_mutex_lock(&a->lock);
+    *out = a->stats;
+    pthread_mutex_unlock(&a->lock);
+}
+
+void *zalloc(size_t n, size_t size, const char *what, strata_error *err)
+{
+    void *ptr = calloc(n ? n : 1, size);
+    if (!ptr) {
+        size_t bytes;
+        error_no_memory(err, checked_size_mul(n, size, &bytes) ? bytes : SIZE_MAX, what);
+    }
+    return ptr;
+}
+
+char *duplicate(const char *text, strata_error *err)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+    if (!copy) {
+        error_no_memory(err, size, "a string");
+        return NULL;
+    }
+    return memcpy(copy, text, size);
+}
+
+int grow(void *array, size_t *capacity, size_t n, size_t size, strata_error *err)
+{
+    void *old, *bigger;
+    size_t room = *capacity ? *capacity : 8, bytes;
+    if (n < *capacity)
+        return STRATA_OK;
+    while (room <= n)
+        if (!checked_size_mul(room, 2, &room))
+            return error_no_memory(err, SIZE_MAX, "a list");
+    if (!checked_size_mul(room, size, &bytes))
+        return error_no_memory(err, SIZE_MAX, "a list");
+    memcpy(&old, array, sizeof old);
+    bigger = realloc(old, bytes);
+    if (!bigger)
+        return error_no_memory(err, bytes, "a list");
+    memset((char *)bigger + *capacity * size, 0, (room - *capacity) * size);
+    memcpy(array, &bigger, sizeof bigger);
+    *capacity = room;
+    return STRATA_OK;
+}

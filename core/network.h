@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A network: tensors, layers with validated parameters and shapes, in an order in which
+ * every tensor is made before it is read. Immutable once loaded. Holds no format
+ * choices; those are the plan's.
+ */
+#ifndef CORE_NETWORK_H
+#define CORE_NETWORK_H
+
+#include "core/config.h"
+#include "formats/format.h"
+#include "io/image.h"
+#include "io/weights.h"
+#include "registry/registry.h"
+
+struct network_tensor {
+    char *name; /* "conv1", "split:1" */
+    int rank;
+    int dtype; /* logical: FP32 stands for any float the precision allows */
+    int64_t dims[STRATA_MAX_RANK];
+    int producer; /* layer index, -1 for a network input */
+    int port;     /* of the producer, or index of the input */
+    uint64_t formats; /* the user's pin (`format =` of the layer); 0: free */
+};
+
+struct network_input {
+    char *name;
+    int tensor;
+    struct format format; /* as bound by the application; fp32:nchw by default */
+    struct image_transform transform;
+};
+
+struct network_output {
+    char *name; /* tensor's name */
+    int tensor;
+    struct format format; /* fp32:nchw by default */
+};
+
+enum weight_source { WEIGHT_ABSENT, WEIGHT_FILE, WEIGHT_RANDOM, WEIGHT_ZEROS };
+
+struct network_weight {
+    enum weight_source source;
+    struct weight_view view; /* WEIGHT_FILE */
+    uint64_t seed;           /* WEIGHT_RANDOM */
+    int dtype;               /* as the layer accepts it */
+    int rank;
+    int64_t dims[STRATA_MAX_RANK]; /* as the layer expects it */
+    char *name;                    /* "conv1.weight", for messages and the random stream */
+};
+
+struct network_layer {
+    char *name;
+    const struct registry_layer *type;
+    void *params;        /* type->layer.params_size bytes */
+    void *params_memory; /* what lists and strings in params point to */
+    int *inputs, *outputs; /* tensor indices */
+    int n_inputs, n_outputs;
+    struct network_weight *weights; /* type->n_weights */
+    uint64_t formats;  /* allowed for its outputs; 0: any */
+    char *impl;        /* pinned impl name, or NULL */
+    struct config_place place;
+};
+
+enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_ANY };
+
+struct build_options {
+    enum precision precision; /* dtypes of intermediate float tensors */
+    uint64_t formats;         /* formats of intermediate tensors; 0: any */
+    bool fusion;
+    bool no_reformat; /* fail if the plan needs one */
+};
+
+struct strata_network {
+    char *path; /* of the INI file */
+    char *name;
+    struct network_tensor *tensors;
+    struct network_layer *layers;
+    struct network_input *inputs;
+    struct network_output *outputs;
+    struct weights **files; /* weights the views point into */
+    size_t n_tensors, n_layers, n_inputs, n_outputs, n_files;
+    char **labels; /* class names for top-k, or NULL */
+    size_t n_labels;
+    struct build_options build;
+    struct config *config; /* places of everything */
+};
+
+/* Fill a strata_node's tensors for a layer's callbacks: dims and dtypes only. `in`,
+ * `out` and `weight` must hold n_inputs, n_outputs and n_weights entries. */
+void network_node(const strata_network *net, const struct network_layer *layer,
+                  strata_node *node, strata_tensor *in, strata_tensor *out,
+                  strata_tensor *weight, strata_error *err);
+
+/* Values of a weight as its dtype, dense linear; dst holds its bytes. */
+int network_weight_load(const struct network_weight *w, void *dst, strata_error *err);
+
+/* Input preprocessing keys, defaults of [input]. */
+const struct network_input *network_find_input(const strata_network *net,
+                                               const char *name);
+
+#endif /* CORE_NETWORK_H */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host reformat: copy between any two descriptors of equal dims, dtype conversion
+ * included, pad lanes of the destination written as zero. A table of kernels, best row
+ * first; the last row takes everything and is the reference the others are tested
+ * against. Kernels use OpenMP inside and allocate nothing.
+ */
+#ifndef FORMATS_REFORMAT_H
+#define FORMATS_REFORMAT_H
+
+#include "formats/format.h"
+
+/* As strata_reformat. dst must not overlap itself, nor src. */
+int reformat(const strata_desc *dst, void *dst_data, const strata_desc *src,
+             const void *src_data, strata_error *err);
+
+/* The kernel table, for tests and benchmarks. */
+size_t reformat_rows(void);
+const char *reformat_row_name(size_t row); /* "transpose_avx2" */
+/* EUNSUPPORTED if the row does not take this pair or this CPU. */
+int reformat_row(size_t row, const strata_desc *dst, void *dst_data,
+                 const strata_desc *src, const void *src_data, strata_error *err);
+/* The row reformat() would use. */
+size_t reformat_choose(const strata_desc *dst, const strata_desc *src);
+
+/* Set every pad lane of a tensor to zero, leaving the rest. */
+void reformat_clear_pads(const strata_desc *d, void *data);
+
+#endif /* FORMATS_REFORMAT_H */

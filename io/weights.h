@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weights files: safetensors and .npy, read-only. A file is hostile input: every number
+ * is checked against the file's size before it is used, limits are in weights_limits.
+ */
+#ifndef IO_WEIGHTS_H
+#define IO_WEIGHTS_H
+
+#include "core/status.h"
+
+/* Element types of files; a superset of the core's. */
+enum weight_dtype {
+    WEIGHT_F64, WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, WEIGHT_I64, WEIGHT_I32, WEIGHT_I16,
+    WEIGHT_I8, WEIGHT_U64, WEIGHT_U32, WEIGHT_U16, WEIGHT_U8, WEIGHT_BOOL,
+    WEIGHT_DTYPE_COUNT
+};
+
+struct weight_limits {
+    uint64_t file_bytes;   /* 64 GiB */
+    uint64_t header_bytes; /* 100 MB */
+    uint64_t tensors;      /* 1048576 */
+    int64_t dim;           /* 2^31 - 1 */
+    int64_t elements;      /* 2^40 */
+    size_t name_bytes;     /* 255 */
+};
+extern const struct weight_limits weight_default_limits;
+
+struct weight_view {
+    const char *name;
+    enum weight_dtype dtype;
+    int rank;
+    int64_t dims[STRATA_MAX_RANK];
+    const void *data; /* row-major, inside the file's private copy or mapping */
+    size_t bytes;
+};
+
+struct weights;
+
+/* By content: safetensors, or .npy (one tensor named "" ). limits NULL: the default.
+ * EPARSE messages name the file, the tensor or byte offset, what was found and what is
+ * allowed. */
+int weights_open(struct weights **out, const char *path,
+                 const struct weight_limits *limits, strata_error *err);
+/* Over bytes that stay the caller's; path is for messages. For tests and fuzzing. */
+int weights_parse(struct weights **out, const void *bytes, size_t size, const char *path,
+                  const struct weight_limits *limits, strata_error *err);
+void weights_close(struct weights *w);
+
+size_t weights_count(const struct weights *w);
+struct weight_view weights_at(const struct weights *w, size_t i);
+/* STRATA_OK, or ENOTFOUND with the nearest name and the number of tensors in the file. */
+int weights_find(const struct weights *w, const char *name, struct weight_view *out,
+                 strata_error *err);
+
+/* Convert `count` elements to a core dtype (STRATA_FP32 ...), rounding to nearest even
+ * and saturating integers. */
+int weights_convert(void *dst, int dtype, const void *src, enum weight_dtype from,
+                    int64_t count, strata_error *err);
+const char *weight_dtype_name(enum weight_dtype d);
+size_t weight_dtype_size(enum weight_dtype d);
+
+/* He-normal values for a weight of these dims (fan-in = elements per output), from a
+ * seed and the weight's full name: equal on every machine. */
+void weights_random(float *dst, int64_t count, int64_t fan_in, uint64_t seed,
+                    const char *name);
+
+#endif /* IO_WEIGHTS_H */

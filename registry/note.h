@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Preflight: decide whether a file is a plugin for this host without running it.
+ */
+#ifndef REGISTRY_NOTE_H
+#define REGISTRY_NOTE_H
+
+#include "core/status.h"
+
+struct note_result {
+    strata_note note;
+    char build_id[41]; /* hex of the GNU build id, or "" */
+    uint64_t device, inode; /* identity of the file behind the path */
+};
+
+/* Open the file (no FIFO hangs), check that it is a complete ELF shared object for this
+ * machine and that its note fits this ABI. EMODULE with the reason, without the path. */
+int note_read(struct note_result *out, const char *path, strata_error *err);
+/* The same over bytes in memory; for tests and fuzzing. */
+int note_parse(struct note_result *out, const void *bytes, size_t size,
+               strata_error *err);
+
+#endif /* REGISTRY_NOTE_H */
