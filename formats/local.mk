@@ -1,1 +1,13 @@
-FORMATS_SOURCES =
+FORMATS_SOURCES = \
+	formats/format.c \
+	formats/format.h \
+	formats/reformat.c \
+	formats/reformat.h \
+	formats/reformat_avx2.c \
+	formats/reformat_avx512.c \
+	formats/reformat_drive.c \
+	formats/reformat_generic.c \
+	formats/reformat_kernels.h \
+	formats/reformat_plain.c \
+	formats/reformat_shape.c \
+	formats/reformat_transpose.h

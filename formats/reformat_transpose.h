@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pack and unpack out of an in-register transposition of 8 x 8 elements; included once
+ * for each width. The includer defines NAME(base), TYPE, VECTOR, LOAD(p), STORE(p, v),
+ * TRANSPOSE(v), TARGET and UNROLLED. Edges repeat a part of the block before them.
+ */
+
+static inline size_t NAME(edge)(size_t at, size_t n)
+{
+    return at + 8 > n && n >= 8 ? n - 8 : at;
+}
+
+TARGET static void NAME(pack_lanes)(TYPE *dst, size_t lanes, const TYPE *src,
+                                    size_t pitch, size_t valid, size_t n, size_t ahead)
+{
+    static const TYPE zeros[8];
+    const TYPE *row[8];
+    size_t step[8];
+    for (size_t r = 0; r < 8; r++) {
+        row[r] = r < valid ? src + r * pitch : zeros;
+        step[r] = r < valid;
+    }
+    for (size_t at = 0; at < n; at += 8) {
+        VECTOR v[8];
+        const size_t i = NAME(edge)(at, n);
+        if (ahead > 0 && at % (64 / sizeof(TYPE)) == 0) /* one line of memory */
+            for (size_t r = 0; r < 8; r++)
+                __builtin_prefetch(row[r] + (i + ahead) * step[r]);
+        UNROLLED for (size_t r = 0; r < 8; r++) v[r] = LOAD(row[r] + i * step[r]);
+        TRANSPOSE(v);
+        /* In this order: with fewer than 8 lanes a store spills into later pixels. */
+        UNROLLED for (size_t r = 0; r < 8; r++) STORE(dst + (i + r) * lanes, v[r]);
+    }
+}
+
+TARGET void NAME(reformat_pack)(void *dst, size_t lanes, const void *src, size_t pitch,
+                                size_t valid, size_t n, size_t ahead)
+{
+    const TYPE *s = src;
+    TYPE *d = dst;
+    if (n < 8) {
+        PLAIN.pack[PLAIN_INDEX](dst, lanes, src, pitch, valid, n, ahead);
+        return;
+    }
+    for (size_t at = 0; at < lanes; at += 8) {
+        const size_t l = NAME(edge)(at, lanes);
+        NAME(pack_lanes)
+        (d + l, lanes, s + (l < valid ? l * pitch : 0), pitch, l < valid ? valid - l : 0,
+         n, ahead);
+    }
+}
+
+/* `keep` rows of each block go to dst. */
+TARGET static void NAME(unpack_lanes)(TYPE *dst, size_t dst_pitch, const TYPE *src,
+                                      size_t pitch, size_t keep, size_t n, size_t ahead)
+{
+    for (size_t at = 0; at < n; at += 8) {
+        VECTOR v[8];
+        const size_t i = NAME(edge)(at, n);
+        if (ahead > 0)
+            for (size_t r = 0; r < 8; r++)
+                __builtin_prefetch(src + (i + r + ahead) * pitch);
+        UNROLLED for (size_t r = 0; r < 8; r++) v[r] = LOAD(src + (i + r) * pitch);
+        TRANSPOSE(v);
+        for (size_t r = 0; r < keep; r++)
+            STORE(dst + r * dst_pitch + i, v[r]);
+    }
+}
+
+TARGET void NAME(reformat_unpack)(void *dst, size_t dst_pitch, const void *src,
+                                  size_t pitch, size_t lanes, size_t n, size_t ahead)
+{
+    const TYPE *s = src;
+    TYPE *d = dst;
+    size_t done = 0; /* pixels */
+    if (n >= 8 && lanes >= 8) {
+        for (size_t at = 0; at < lanes; at += 8) {
+            const size_t l = NAME(edge)(at, lanes);
+            NAME(unpack_lanes)(d + l * dst_pitch, dst_pitch, s + l, pitch, 8, n, ahead);
+        }
+        return;
+    }
+    /* A load of 8 lanes must end before the last pixel does. */
+    const size_t spill = pitch > 0 ? (8 - lanes + pitch - 1) / pitch : n;
+    if (lanes < 8 && n >= spill + 8) {
+        done = n - spill;
+        NAME(unpack_lanes)(d, dst_pitch, s, pitch, lanes, done, ahead);
+    }
+    PLAIN.unpack[PLAIN_INDEX](d + done, dst_pitch, s + done * pitch, pitch, lanes,
+                              n - done, 0);
+}
