@@ -1,1 +1,22 @@
-REGISTRY_SOURCES =
+REGISTRY_SOURCES = \
+	registry/attribute.c \
+	registry/descriptor.c \
+	registry/descriptor.h \
+	registry/host.c \
+	registry/host.h \
+	registry/implementation.c \
+	registry/lookup.c \
+	registry/module.c \
+	registry/module.h \
+	registry/name.c \
+	registry/name.h \
+	registry/note.c \
+	registry/note.h \
+	registry/private.h \
+	registry/probe.c \
+	registry/probe.h \
+	registry/registry.c \
+	registry/registry.h \
+	registry/search.c \
+	registry/trust.c \
+	registry/trust.h

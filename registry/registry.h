@@ -43,7 +43,8 @@ struct module_info {
     const char *build_id; /* hex, or "" */
     uint32_t abi_minor, cudart;
     bool loaded;
-    bool duplicate;       /* the same build was found earlier in the path */
+    bool duplicate; /* the same build was found earlier in the path */
+    bool rejected;  /* its note is right, but loading it failed */
 };
 
 struct module_rejection {
@@ -60,11 +61,21 @@ struct module_rejection {
 int registry_find(strata_registry *r, const char *type, const struct registry_layer **out,
                   strata_error *err);
 
+/* Plugins that a network asks for: before those of the search path, after those named
+ * earlier. A layer that was looked up already keeps the impls it has. EMODULE with the
+ * path and the reason if the file is refused; bad files of a folder are rejections. */
+int registry_add_file(strata_registry *r, const char *path, strata_error *err);
+int registry_add_folder(strata_registry *r, const char *path, strata_error *err);
+
 /* What the notes say, in path order; valid until the registry is destroyed. */
 size_t registry_modules(const strata_registry *r);
 struct module_info registry_module(const strata_registry *r, size_t i);
 size_t registry_rejections(const strata_registry *r);
 struct module_rejection registry_rejection(const strata_registry *r, size_t i);
+/* What a user should know and nothing fails for: a layer hidden by another, a note that
+ * differs from its module's tables. Whole sentences that hold the path. */
+size_t registry_warnings(const strata_registry *r);
+const char *registry_warning(const strata_registry *r, size_t i);
 size_t registry_folders(const strata_registry *r);
 const char *registry_folder(const strata_registry *r, size_t i);
 
@@ -77,5 +88,15 @@ struct module_info module_info(const struct module *m);
 
 /* The host table handed to plugins, for callbacks' argument structs. */
 const strata_host *registry_host(void);
+/* Offer plugins a table by id; both stay valid for the life of the process. A second
+ * call with the id replaces the table. EINTERNAL when there are too many. */
+int registry_set_extension(const char *id, const void *table);
+/* What cuDriverGetVersion gave (12080 for 12.8); 0, the start value: unknown. Registries
+ * made later refuse modules built for a newer major. */
+void registry_set_cuda_driver(uint32_t version);
+
+/* strata_registry_create with another folder in place of the installed one. */
+int registry_create(strata_registry **out, const strata_registry_options *options,
+                    const char *default_folder, strata_error *err);
 
 #endif /* REGISTRY_REGISTRY_H */

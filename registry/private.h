@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The registry's own structure, shared by registry.c, search.c and lookup.c.
+ */
+#ifndef REGISTRY_PRIVATE_H
+#define REGISTRY_PRIVATE_H
+
+#include <pthread.h>
+
+#include "registry/module.h"
+
+struct folder {
+    char *path;
+    bool exists, is_default;
+    size_t n_files; /* *.so */
+};
+
+struct rejection {
+    char *path, *reason;
+    strata_note note; /* zero, or what the refused file said it has */
+};
+
+struct strata_registry {
+    pthread_mutex_t lock; /* guards all below once created */
+    bool allow_untrusted;
+    uint32_t driver;
+    struct folder *folders;
+    struct module **modules; /* in path order; none is ever freed before the registry */
+    struct rejection *rejections;
+    char **warnings;
+    struct module_layer **layers; /* complete ones, in order of look-up */
+    size_t n_folders, folders_capacity;
+    size_t n_modules, modules_capacity;
+    size_t n_front; /* of the modules: asked for by name or by a network */
+    size_t n_rejections, rejections_capacity;
+    size_t n_warnings, warnings_capacity;
+    size_t n_layers, layers_capacity;
+};
+
+/* registry.c; all but create expect the lock to be held. */
+int registry_reject(strata_registry *r, const char *path, const char *reason,
+                    const strata_note *note, strata_error *err);
+int registry_warn(strata_registry *r, strata_error *err, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+/* Judge a file and add it to the modules or the rejections. Only ENOMEM is an error,
+ * and for a named file EMODULE. */
+int registry_add(strata_registry *r, const char *path, bool named, bool in_default_folder,
+                 strata_error *err);
+/* Load a module that is not loaded yet; *usable tells whether it may be used. Only
+ * ENOMEM is an error. */
+int registry_load(strata_registry *r, struct module *m, bool *usable, strata_error *err);
+
+/* search.c: the folders in order, then the files in them. */
+int search_folders(strata_registry *r, const strata_registry_options *options,
+                   const char *default_folder, strata_error *err);
+
+/* One more folder, if it is not searched already. */
+int search_add_folder(strata_registry *r, const char *path, strata_error *err);
+
+/* lookup.c: modules that may define ns::name and are not rejected, in the order in which
+ * they are tried; *at starts at 0. NULL after the last. */
+struct module *lookup_definer(const strata_registry *r, const char *ns, const char *name,
+                              size_t *at);
+/* Complete and list every layer of the loaded modules that a look-up can give. */
+int lookup_all(strata_registry *r, strata_error *err);
+
+#endif /* REGISTRY_PRIVATE_H */

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Creating a registry, its lists, and walking them.
+ */
+#ifdef HAVE_CONFIG_H
+#include <config.h>
+#endif
+#include "registry/registry.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "registry/name.h"
+#include "registry/private.h"
+#include "registry/trust.h"
+
+#ifndef STRATA_PLUGIN_DIR
+#define STRATA_PLUGIN_DIR "/usr/local/lib/strata/plugins-1"
+#endif
+
+static atomic_uint_least32_t cuda_driver;
+
+void registry_set_cuda_driver(uint32_t version)
+{
+    atomic_store(&cuda_driver, version);
+}
+
+int registry_reject(strata_registry *r, const char *path, const char *reason,
+                    const strata_note *note, strata_error *err)
+{
+    struct rejection x = {.note = note ? *note : (strata_note){0}};
+    if (grow(&r->rejections, &r->rejections_capacity, r->n_rejections,
+             sizeof *r->rejections, err) != STRATA_OK)
+        return STRATA_ENOMEM;
+    x.path = duplicate(path, err);
+    x.reason = duplicate(reason, err);
+    if (!x.path || !x.reason) {
+        free(x.path);
+        free(x.reason);
+        return STRATA_ENOMEM;
+    }
+    r->rejections[r->n_rejections++] = x;
+    log_line(STRATA_LOG_INFO, "plugin %s: %s", path, reason);
+    return STRATA_OK;
+}
+
+int registry_warn(strata_registry *r, strata_error *err, const char *format, ...)
+{
+    strata_error text = {0};
+    va_list args;
+    va_start(args, format);
+    error_set_va(&text, STRATA_EMODULE, format, args);
+    va_end(args);
+    for (size_t i = 0; i < r->n_warnings; i++)
+        if (!strcmp(r->warnings[i], text.message))
+            return STRATA_OK;
+    if (grow(&r->warnings, &r->warnings_capacity, r->n_warnings, sizeof *r->warnings,
+             err) != STRATA_OK)
+        return STRATA_ENOMEM;
+    char *copy = duplicate(text.message, err);
+    if (!copy)
+        return STRATA_ENOMEM;
+    r->warnings[r->n_warnings++] = copy;
+    log_line(STRATA_LOG_WARNING, "%s", copy);
+    return STRATA_OK;
+}
+
+/* The same file by another path, or the same build in another file: one is enough. A
+ * copy in the installed folder is the one to keep. */
+static void mark_duplicate(const strata_registry *r, struct module *m)
+{
+    const struct note_result *a = &m->result;
+    for (size_t i = 0; i < r->n_modules; i++) {
+        struct module *other = r->modules[i];
+        const struct note_result *b = &other->result;
+        bool same_file = a->device == b->device && a->inode == b->inode;
+        bool same_build = a->build_id[0] && !strcmp(a->build_id, b->build_id) &&
+                          !memcmp(&a->note, &b->note, sizeof a->note);
+        if (other->duplicate || other->rejected || !(same_file || same_build))
+            continue;
+        if (m->in_default_folder && !other->in_default_folder)
+            other->duplicate = true;
+        else
+            m->duplicate = true;
+        return;
+    }
+}
+
+int registry_add(strata_registry *r, const char *path, bool named, bool in_default_folder,
+                 strata_error *err)
+{
+    strata_error reason = {0};
+    struct module *m = NULL;
+    int status = module_open(&m, path, r->driver, &reason);
+    if (status == STRATA_OK && !r->allow_untrusted)
+        status = trust_check(m->resolved, named, &reason);
+    if (status == STRATA_OK)
+        status = grow(&r->modules, &r->modules_capacity, r->n_modules,
+                      sizeof(struct module *), &reason);
+    if (status == STRATA_OK) {
+        m->named = named;
+        m->in_default_folder = in_default_folder;
+        mark_duplicate(r, m);
+        r->modules[r->n_modules++] = m;
+        return STRATA_OK;
+    }
+    if (status == STRATA_ENOMEM)
+        error_set(err, STRATA_ENOMEM, "%s", reason.message);
+    else if (named)
+        error_set(err, status, "plugin %s: %s", path, reason.message);
+    else
+        status = registry_reject(r, path, reason.message, &m->result.note, err);
+    module_free(m);
+    return status;
+}
+
+int registry_load(strata_registry *r, struct module *m, bool *usable, strata_error *err)
+{
+    strata_error reason = {0};
+    if (!m->loaded && !m->rejected) {
+        int status = module_load(m, NULL, NULL, &reason);
+        if (status == STRATA_ENOMEM)
+            return error_set(err, status, "%s", reason.message);
+        if (status != STRATA_OK) {
+            m->rejected = true;
+            status = registry_reject(r, m->path, reason.message, &m->result.note, err);
+        } else if (m->warning) {
+            status =
+                registry_warn(r, err, "plugin %s: its note differs from its tables: %s",
+                              m->path, m->warning);
+        }
+        if (status != STRATA_OK)
+            return status;
+    }
+    *usable = m->loaded;
+    return STRATA_OK;
+}
+
+static int load_named(strata_registry *r, strata_error *err)
+{
+    for (size_t i = 0; i < r->n_modules; i++) {
+        struct module *m = r->modules[i];
+        bool usable = true;
+        if (!m->named || m->duplicate || m->loaded || m->rejected)
+            continue;
+        if (registry_load(r, m, &usable, err) != STRATA_OK)
+            return STRATA_ENOMEM;
+        if (!usable)
+            return error_set(err, STRATA_EMODULE, "plugin %s: %s", m->path,
+                             r->rejections[r->n_rejections - 1].reason);
+    }
+    return STRATA_OK;
+}
+
+/* A layer that two modules define: the first is used, the user should know. */
+static int warn_hidden(strata_registry *r, strata_error *err)
+{
+    for (size_t i = 0; i < r->n_modules; i++) {
+        const struct module *m = r->modules[i];
+        const char *rest = m->result.note.layers, *item;
+        char name[sizeof m->result.note.layers];
+        size_t n;
+        while (!m->duplicate && !m->rejected && (item = name_next(&rest, ',', &n))) {
+            size_t at = 0;
+            snprintf(name, sizeof name, "%.*s", (int)n, item);
+            const struct module *first =
+                name[0] == '+' ? m : lookup_definer(r, m->result.note.ns, name, &at);
+            if (first == m)
+                continue;
+            if (registry_warn(r, err, "plugin %s: %s::%s is not used, %s has it first",
+                              m->path, m->result.note.ns, name,
+                              first ? first->path : "none") != STRATA_OK)
+                return STRATA_ENOMEM;
+        }
+    }
+    return STRATA_OK;
+}
+
+static int fill(strata_registry *r, const strata_registry_options *options,
+                const char *default_folder, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; status == STRATA_OK && i < options->n_files; i++)
+        status = registry_add(r, options->files[i], true, false, err);
+    r->n_front = r->n_modules;
+    if (status == STRATA_OK)
+        status = search_folders(r, options, default_folder, err);
+    if (status == STRATA_OK)
+        status = load_named(r, err);
+    return status == STRATA_OK ? warn_hidden(r, err) : status;
+}
+
+/* Options of an older or newer application: what it does not know is zero. */
+static int read_options(strata_registry_options *out, const strata_registry_options *from,
+                        strata_error *err)
+{
+    const size_t least = offsetof(strata_registry_options, no_default_path) + sizeof(int);
+    *out = (strata_registry_options){.struct_size = sizeof *out};
+    if (!from)
+        return STRATA_OK;
+    if (from->struct_size < least)
+        return error_set(err, STRATA_EINVAL,
+                         "strata_registry_options.struct_size is %zu, need %zu or more",
+                         from->struct_size, least);
+    memcpy(out, from, from->struct_size < sizeof *out ? from->struct_size : sizeof *out);
+    if (out->n_files > 0 && !out->files)
+        return error_set(err, STRATA_EINVAL,
+                         "strata_registry_options.files is NULL for %zu files",
+                         out->n_files);
+    return STRATA_OK;
+}
+
+int registry_create(strata_registry **out, const strata_registry_options *options,
+                    const char *default_folder, strata_error *err)
+{
+    strata_registry_options known;
+    *out = NULL;
+    int status = read_options(&known, options, err);
+    if (status != STRATA_OK)
+        return status;
+    strata_registry *r = zalloc(1, sizeof *r, "a registry", err);
+    if (!r)
+        return STRATA_ENOMEM;
+    if (pthread_mutex_init(&r->lock, NULL) != 0) {
+        free(r);
+        return error_set(err, STRATA_ENOMEM, "cannot create the registry's lock");
+    }
+    r->allow_untrusted = known.allow_untrusted != 0;
+    r->driver = atomic_load(&cuda_driver);
+    status = fill(r, &known, default_folder, err);
+    if (status == STRATA_OK)
+        *out = r;
+    else
+        strata_registry_destroy(r);
+    return status;
+}
+
+int strata_registry_create(strata_registry **out, const strata_registry_options *options,
+                           strata_error *err)
+{
+    return registry_create(out, options, STRATA_PLUGIN_DIR, err);
+}
+
+void strata_registry_destroy(strata_registry *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->n_folders; i++)
+        free(r->folders[i].path);
+    for (size_t i = 0; i < r->n_rejections; i++) {
+        free(r->rejections[i].path);
+        free(r->rejections[i].reason);
+    }
+    for (size_t i = 0; i < r->n_warnings; i++)
+        free(r->warnings[i]);
+    for (size_t i = 0; i < r->n_modules; i++)
+        module_free(r->modules[i]);
+    free(r->folders);
+    free(r->rejections);
+    free(r->warnings);
+    free(r->modules);
+    free(r->layers);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+static int load_all(strata_registry *r, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; status == STRATA_OK && i < r->n_modules; i++) {
+        bool usable = false;
+        if (!r->modules[i]->duplicate)
+            status = registry_load(r, r->modules[i], &usable, err);
+    }
+    return status == STRATA_OK ? lookup_all(r, err) : status;
+}
+
+int registry_load_all(strata_registry *r, strata_error *err)
+{
+    pthread_mutex_lock(&r->lock);
+    int status = load_all(r, err);
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+/* Modules from `first` on go behind those asked for before, ahead of all others. */
+static void move_forward(strata_registry *r, size_t first)
+{
+    for (size_t i = first; i < r->n_modules; i++) {
+        struct module *m = r->modules[i];
+        for (size_t at = i; at > r->n_front; at--)
+            r->modules[at] = r->modules[at - 1];
+        r->modules[r->n_front++] = m;
+    }
+}
+
+static int add_named(strata_registry *r, const char *path,
+                     int (*add)(strata_registry *, const char *, strata_error *),
+                     strata_error *err)
+{
+    pthread_mutex_lock(&r->lock);
+    size_t known = r->n_modules;
+    int status = add(r, path, err);
+    move_forward(r, known);
+    if (status == STRATA_OK)
+        status = warn_hidden(r, err);
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+static int add_file(strata_registry *r, const char *path, strata_error *err)
+{
+    int status = registry_add(r, path, true, false, err);
+    return status == STRATA_OK ? load_named(r, err) : status;
+}
+
+int registry_add_file(strata_registry *r, const char *path, strata_error *err)
+{
+    return add_named(r, path, add_file, err);
+}
+
+int registry_add_folder(strata_registry *r, const char *path, strata_error *err)
+{
+    return add_named(r, path, search_add_folder, err);
+}
+
+/* The lock is the one part of a registry that a reader changes. */
+static void lock(const strata_registry *r)
+{
+    pthread_mutex_lock((pthread_mutex_t *)&r->lock);
+}
+
+static void unlock(const strata_registry *r)
+{
+    pthread_mutex_unlock((pthread_mutex_t *)&r->lock);
+}
+
+static size_t read_count(const strata_registry *r, const size_t *n)
+{
+    lock(r);
+    size_t count = *n;
+    unlock(r);
+    return count;
+}
+
+size_t registry_modules(const strata_registry *r)
+{
+    return read_count(r, &r->n_modules);
+}
+
+struct module_info registry_module(const strata_registry *r, size_t i)
+{
+    lock(r);
+    struct module_info info = module_info(r->modules[i]);
+    unlock(r);
+    return info;
+}
+
+size_t registry_rejections(const strata_registry *r)
+{
+    return read_count(r, &r->n_rejections);
+}
+
+struct module_rejection registry_rejection(const strata_registry *r, size_t i)
+{
+    lock(r);
+    struct module_rejection x = {r->rejections[i].path, r->rejections[i].reason};
+    unlock(r);
+    return x;
+}
+
+size_t registry_warnings(const strata_registry *r)
+{
+    return read_count(r, &r->n_warnings);
+}
+
+const char *registry_warning(const strata_registry *r, size_t i)
+{
+    lock(r);
+    const char *text = r->warnings[i];
+    unlock(r);
+    return text;
+}
+
+size_t registry_folders(const strata_registry *r)
+{
+    return read_count(r, &r->n_folders);
+}
+
+const char *registry_folder(const strata_registry *r, size_t i)
+{
+    lock(r);
+    const char *path = r->folders[i].path;
+    unlock(r);
+    return path;
+}
+
+size_t registry_layers(const strata_registry *r)
+{
+    return read_count(r, &r->n_layers);
+}
+
+const struct registry_layer *registry_layer_at(const strata_registry *r, size_t i)
+{
+    lock(r);
+    const struct registry_layer *layer = &r->layers[i]->layer;
+    unlock(r);
+    return layer;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Loading a file runs its code, so only root and the user may be able to write it.
+ */
+#ifndef REGISTRY_TRUST_H
+#define REGISTRY_TRUST_H
+
+#include <stdbool.h>
+
+#include "core/status.h"
+
+/* Check a file and its folder; `resolved` holds no symbolic links. `named` says that the
+ * user named this very file, which then may lie in a sticky folder such as /tmp.
+ * EMODULE with the command that mends it. */
+int trust_check(const char *resolved, bool named, strata_error *err);
+
+#endif /* REGISTRY_TRUST_H */
