@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The only functions that open files for the library.
+ * The only functions that open files for the library. Messages start with the path.
+ *
+ * Status: ENOTFOUND for a file that does not exist, EINVAL for a name or a kind of file
+ * that is refused, EPARSE for a size beyond the limit, EIO for what the system reports.
  */
 #ifndef IO_FILE_H
 #define IO_FILE_H
@@ -13,19 +16,30 @@ struct file_bytes {
 };
 
 /* Read a regular file whole, at most `limit` bytes. Refuses folders, FIFOs and devices
- * without blocking. Messages start with the path. */
+ * without blocking. Not mapped: a file that another process cuts short is an error here,
+ * not a signal later. */
 int file_read(struct file_bytes *out, const char *path, uint64_t limit,
               strata_error *err);
 void file_free(struct file_bytes *f);
 
 /* Resolve `name` (relative, as written in a file of folder `base`) to a path inside that
- * folder: absolute names, "..", and symbolic links that leave are refused unless
- * `anywhere`. *out is malloc-ed. */
+ * folder. Refused, unless `anywhere`: absolute names, "..", symbolic links below `base`
+ * (`base` itself may be one), files with more than one hard link, and whatever is not a
+ * regular file. *out is malloc-ed. */
 int file_resolve(char **out, const char *base, const char *name, int anywhere,
                  strata_error *err);
+/* file_resolve and file_read without a moment between check and use in which the file
+ * could be exchanged. *path, malloc-ed, is for messages; path may be NULL. */
+int file_read_beneath(struct file_bytes *out, char **path, const char *base,
+                      const char *name, int anywhere, uint64_t limit, strata_error *err);
 /* Folder part of a path ("." when it has none), malloc-ed. */
 char *file_folder(const char *path, strata_error *err);
-/* Write atomically: temporary file beside the target, fsync, rename. */
+
+/* Write atomically: temporary file beside the target, fsync, rename. The old file stays
+ * as it was on failure. A target that exists and is not a regular file is refused. */
 int file_write(const char *path, const void *data, size_t size, strata_error *err);
+/* The same for a head and a body, so that no caller has to join them. */
+int file_write_two(const char *path, const void *head, size_t head_size, const void *body,
+                   size_t body_size, strata_error *err);
 
 #endif /* IO_FILE_H */

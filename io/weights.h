@@ -10,11 +10,24 @@
 
 /* Element types of files; a superset of the core's. */
 enum weight_dtype {
-    WEIGHT_F64, WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, WEIGHT_I64, WEIGHT_I32, WEIGHT_I16,
-    WEIGHT_I8, WEIGHT_U64, WEIGHT_U32, WEIGHT_U16, WEIGHT_U8, WEIGHT_BOOL,
+    WEIGHT_F64,
+    WEIGHT_F32,
+    WEIGHT_F16,
+    WEIGHT_BF16,
+    WEIGHT_I64,
+    WEIGHT_I32,
+    WEIGHT_I16,
+    WEIGHT_I8,
+    WEIGHT_U64,
+    WEIGHT_U32,
+    WEIGHT_U16,
+    WEIGHT_U8,
+    WEIGHT_BOOL,
     WEIGHT_DTYPE_COUNT
 };
 
+/* Defaults behind each. A tensor has at most STRATA_MAX_RANK dims. dim and header_bytes
+ * may be lowered, but not raised above 2^31 - 1 and 2^32 - 1. */
 struct weight_limits {
     uint64_t file_bytes;   /* 64 GiB */
     uint64_t header_bytes; /* 100 MB */
@@ -30,7 +43,7 @@ struct weight_view {
     enum weight_dtype dtype;
     int rank;
     int64_t dims[STRATA_MAX_RANK];
-    const void *data; /* row-major, inside the file's private copy or mapping */
+    const void *data; /* row-major, any alignment, inside the file's private copy */
     size_t bytes;
 };
 
@@ -38,9 +51,14 @@ struct weights;
 
 /* By content: safetensors, or .npy (one tensor named "" ). limits NULL: the default.
  * EPARSE messages name the file, the tensor or byte offset, what was found and what is
- * allowed. */
+ * allowed. The file is read into private memory once: the peak is its size and at most
+ * 64 MiB. NaN and infinities are values like others. */
 int weights_open(struct weights **out, const char *path,
                  const struct weight_limits *limits, strata_error *err);
+/* A name as an INI file in folder `base` gives it; see file_read_beneath. */
+int weights_open_beneath(struct weights **out, const char *base, const char *name,
+                         int anywhere, const struct weight_limits *limits,
+                         strata_error *err);
 /* Over bytes that stay the caller's; path is for messages. For tests and fuzzing. */
 int weights_parse(struct weights **out, const void *bytes, size_t size, const char *path,
                   const struct weight_limits *limits, strata_error *err);
@@ -52,15 +70,18 @@ struct weight_view weights_at(const struct weights *w, size_t i);
 int weights_find(const struct weights *w, const char *name, struct weight_view *out,
                  strata_error *err);
 
-/* Convert `count` elements to a core dtype (STRATA_FP32 ...), rounding to nearest even
- * and saturating integers. */
+/* Convert `count` elements to a core dtype (STRATA_FP32 ...), rounding once, to nearest
+ * even. Integers saturate and NaN becomes 0; floats become infinite. src may have any
+ * alignment. EINVAL for an unknown dtype. */
 int weights_convert(void *dst, int dtype, const void *src, enum weight_dtype from,
                     int64_t count, strata_error *err);
 const char *weight_dtype_name(enum weight_dtype d);
 size_t weight_dtype_size(enum weight_dtype d);
 
 /* He-normal values for a weight of these dims (fan-in = elements per output), from a
- * seed and the weight's full name: equal on every machine. */
+ * seed and the weight's full name: equal on every machine, since only exact integers and
+ * correctly rounded operations are used. Normal is the sum of twelve uniforms, so no
+ * value is beyond 6 deviations. */
 void weights_random(float *dst, int64_t count, int64_t fan_in, uint64_t seed,
                     const char *name);
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Atomic writing: a reader of the target sees the old file or the new one, whole.
+ */
+#ifdef HAVE_CONFIG_H
+#include <config.h>
+#endif
+#include "io/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/checked.h"
+
+#define TEMPORARY_TRIES 100
+
+/* A device or link given as the target would be replaced by rename, not written to. */
+static int check_target(const char *path, strata_error *err)
+{
+    struct stat st;
+    if (path[0] == '\0')
+        return error_set(err, STRATA_EINVAL, "empty file name; a path is needed");
+    if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return error_set(err, STRATA_EINVAL,
+                         "%s: exists and is not a regular file; name another file", path);
+    return STRATA_OK;
+}
+
+/* A new file beside the target; *name is malloc-ed, *fd open for writing. */
+static int create_temporary(char **name, int *fd, const char *folder, const char *path,
+                            strata_error *err)
+{
+    size_t size;
+    if (!checked_size_add(strlen(folder), sizeof "/.strata-.tmp" + 48, &size))
+        return error_set(err, STRATA_EOVERFLOW, "file name is too long");
+    char *temporary = malloc(size);
+    if (!temporary)
+        return error_no_memory(err, size, "a path");
+    for (int i = 0; i < TEMPORARY_TRIES; i++) {
+        snprintf(temporary, size, "%s/.strata-%ld-%d.tmp", folder, (long)getpid(), i);
+        *fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (*fd >= 0 || errno != EEXIST)
+            break;
+    }
+    if (*fd < 0) {
+        int code = errno == ENOENT ? STRATA_ENOTFOUND : STRATA_EIO;
+        error_errno(err, code, "%s: cannot write in folder '%s'", path, folder);
+        free(temporary);
+        return code;
+    }
+    *name = temporary;
+    return STRATA_OK;
+}
+
+static int write_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, data, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        data += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+/* Make the rename last. File systems that cannot sync a folder say EINVAL, and a folder
+ * may allow writing but not reading; the new file is in place in both cases. */
+static int sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES ? 0 : -1;
+    int result = fsync(fd);
+    if (result != 0 && (errno == EINVAL || errno == EROFS))
+        result = 0;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return result;
+}
+
+int file_write_two(const char *path, const void *head, size_t head_size, const void *body,
+                   size_t body_size, strata_error *err)
+{
+    char *folder = NULL, *temporary = NULL;
+    int fd = -1;
+    int status = check_target(path, err);
+    if (status != STRATA_OK)
+        return status;
+    folder = file_folder(path, err);
+    if (!folder)
+        return STRATA_ENOMEM;
+    status = create_temporary(&temporary, &fd, folder, path, err);
+    if (status != STRATA_OK)
+        goto done;
+    bool written = write_all(fd, head, head_size) == 0 &&
+                   write_all(fd, body, body_size) == 0 && fsync(fd) == 0;
+    int failure = errno;
+    if (close(fd) != 0 && written) {
+        written = false;
+        failure = errno;
+    }
+    errno = failure;
+    if (!written || rename(temporary, path) != 0) {
+        status = error_errno(err, STRATA_EIO, "%s: cannot be written", path);
+        unlink(temporary);
+        goto done;
+    }
+    if (sync_folder(folder) != 0)
+        status = error_errno(err, STRATA_EIO,
+                             "%s: written, but folder '%s' cannot be "
+                             "synchronised",
+                             path, folder);
+done:
+    free(temporary);
+    free(folder);
+    return status;
+}
+
+int file_write(const char *path, const void *data, size_t size, strata_error *err)
+{
+    return file_write_two(path, data, size, NULL, 0, err);
+}
