@@ -15,10 +15,19 @@
 #include "core/status.h"
 
 #define CONFIG_MAX_ERRORS 20
+/* Limits; what exceeds one is an error, and judging any input stays linear in its size. */
+#define CONFIG_MAX_BYTES (16 << 20) /* of all files read together */
+#define CONFIG_MAX_FILES 256
+#define CONFIG_MAX_DEPTH 8      /* of includes; the first file is depth 1 */
+#define CONFIG_MAX_LINE 4096    /* bytes, after continuations are joined */
+#define CONFIG_MAX_SECTIONS 65536
+#define CONFIG_MAX_KEYS 256     /* of a section */
+#define CONFIG_MAX_KEY 64       /* bytes of a key */
+#define CONFIG_MAX_NAME 128     /* bytes of a section's name */
 
 struct config_place {
     int file;         /* index into the files read; -1: an override */
-    int line, column; /* from 1 */
+    int line, column; /* from 1; an override's line is its number, --set before -D */
     int length;       /* characters to underline; 0: a caret alone */
 };
 
@@ -27,6 +36,9 @@ struct config_pair {
     struct config_place key_place, value_place;
     bool quoted;
     bool used; /* set by the getters; unused pairs are unknown keys */
+    bool invalid; /* an error about the value was recorded: getters fail quietly */
+    uint32_t line_offset; /* of its line in the source text; UINT32_MAX: not from text */
+    uint16_t value_start; /* of the value in the line, continuations joined */
 };
 
 struct config_section {
@@ -35,12 +47,14 @@ struct config_section {
     struct config_place place;
     struct config_pair *pairs;
     size_t n_pairs, pairs_capacity;
+    bool broken; /* a line of it had a syntax error: a missing key is no news */
 };
 
 struct config;
 
 /* Read a file and all it includes. Syntax errors are collected, not returned; only
- * ENOMEM is. options as in strata_network_options, may be NULL. */
+ * ENOMEM, and why the first file cannot be read, are. options as in
+ * strata_network_options, may be NULL; it must outlive the config. */
 int config_load(struct config **out, const char *path,
                 const strata_network_options *options, strata_error *err);
 /* Over text in memory; includes are refused. For tests and fuzzing. */
@@ -52,7 +66,7 @@ size_t config_sections(const struct config *c);
 struct config_section *config_section(struct config *c, size_t i);
 /* The section of a kind without a name ("network", "build"), or NULL. */
 struct config_section *config_find(struct config *c, const char *kind);
-/* Path of a file read, for resolving names relative to it. */
+/* Path of a file read, for resolving names relative to it; that of the first for -1. */
 const char *config_file(const struct config *c, int file);
 
 /* Record one error with its source line and caret; drops those past the limit but counts
@@ -60,15 +74,41 @@ const char *config_file(const struct config *c, int file);
 void config_error(struct config *c, struct config_place place, const char *format, ...)
     PRINTF_LIKE(3, 4);
 size_t config_errors(const struct config *c);
+/* Whether the limit is reached, so that a caller can spare itself the search for a hint. */
+bool config_full(const struct config *c);
+/* A text shown as a last line of each error recorded from now on ("stride: step of the
+ * window, 1 to 64"); NULL: none. Must stay valid until replaced. */
+void config_note(struct config *c, const char *text);
+/* "FILE:LINE", or the override's text, for messages that name a second place. */
+void config_describe(const struct config *c, struct config_place place, char *out,
+                     size_t size);
 /* STRATA_OK if none was recorded, else EPARSE with all of them in err. */
 int config_finish(struct config *c, strata_error *err);
 
+/* Place of `length` bytes at `offset` of a value, through quotes, variables and
+ * continued lines. */
+struct config_place config_value_place(const struct config *c,
+                                       const struct config_pair *p, size_t offset,
+                                       size_t length);
+/* Copy of n bytes that lives as long as the config; NULL with ENOMEM noted for
+ * config_finish. */
+char *config_text(struct config *c, const char *text, size_t n);
+
 /* A pair by key, marked used; NULL if absent. */
 struct config_pair *config_get(struct config_section *s, const char *key);
+/* The same, and an error at the section if it is absent (and the section not broken). */
+struct config_pair *config_require(struct config *c, struct config_section *s,
+                                   const char *key);
 /* Record an unknown-key error for each unused pair of the section, with the nearest of
  * the names allowed. */
 void config_unknown(struct config *c, const struct config_section *s,
                     const char *const *names, size_t n);
+
+/* The value of [profile] SYMBOL = int, or false. */
+bool config_symbol(const struct config *c, const char *name, size_t length,
+                   int64_t *out);
+/* Read [profile], once, before values that may use its names. */
+void config_profile(struct config *c);
 
 /* Values. Each records an error at the value's place and returns false if the text does
  * not read as the type; *out is then left alone. */
@@ -90,10 +130,10 @@ bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int
                  int64_t *out, size_t max_n, size_t *n);
 bool config_reals(struct config *c, const struct config_pair *p, double *out,
                   size_t max_n, size_t *n);
-/* "a, b:1": items trimmed; each with its own place. */
+/* "a, b:1": items trimmed; offset is for config_value_place. */
 struct config_item {
     char *text;
-    struct config_place place;
+    size_t offset; /* in the value */
 };
 bool config_list(struct config *c, const struct config_pair *p, struct config_item **out,
                  size_t *n);

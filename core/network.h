@@ -7,11 +7,20 @@
 #ifndef CORE_NETWORK_H
 #define CORE_NETWORK_H
 
+#include <stdatomic.h>
+
 #include "core/config.h"
 #include "formats/format.h"
 #include "io/image.h"
 #include "io/weights.h"
 #include "registry/registry.h"
+
+#define NETWORK_MAX_LAYERS 65536
+#define NETWORK_MAX_INPUTS 1024  /* of a layer, and of the network */
+#define NETWORK_MAX_OUTPUTS 1024 /* the same */
+#define NETWORK_MAX_TENSORS (1 << 20)
+#define NETWORK_MAX_DIM INT32_MAX
+#define NETWORK_MAX_ELEMENTS (INT64_C(1) << 40) /* of a tensor or weight */
 
 struct network_tensor {
     char *name; /* "conv1", "split:1" */
@@ -68,9 +77,23 @@ struct build_options {
     uint64_t formats;         /* formats of intermediate tensors; 0: any */
     bool fusion;
     bool no_reformat; /* fail if the plan needs one */
+    bool deterministic; /* only impls whose runs agree bit for bit */
+    uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
+};
+
+/* Defaults for whoever runs the network; options of the application win. */
+struct runtime_options {
+    char *device;    /* "auto", "host", "cuda", "cuda:1" */
+    int64_t threads; /* of the host device; 0: one a core */
+};
+
+struct bench_options {
+    uint64_t warmup, duration; /* ns; duration 0: by iterations alone */
+    int64_t iterations;        /* at least */
 };
 
 struct strata_network {
+    atomic_int references; /* owners besides the first */
     char *path; /* of the INI file */
     char *name;
     struct network_tensor *tensors;
@@ -82,8 +105,14 @@ struct strata_network {
     char **labels; /* class names for top-k, or NULL */
     size_t n_labels;
     struct build_options build;
+    struct runtime_options runtime;
+    struct bench_options bench;
     struct config *config; /* places of everything */
 };
+
+/* One more owner; strata_network_destroy drops one and frees with the last. Engines keep
+ * their network this way. */
+strata_network *network_retain(const strata_network *net);
 
 /* Fill a strata_node's tensors for a layer's callbacks: dims and dtypes only. `in`,
  * `out` and `weight` must hold n_inputs, n_outputs and n_weights entries. */
@@ -91,10 +120,15 @@ void network_node(const strata_network *net, const struct network_layer *layer,
                   strata_node *node, strata_tensor *in, strata_tensor *out,
                   strata_tensor *weight, strata_error *err);
 
-/* Values of a weight as its dtype, dense linear; dst holds its bytes. */
+/* Logical elements of dims; -1 if a dim is not positive or above NETWORK_MAX_DIM, or the
+ * product exceeds NETWORK_MAX_ELEMENTS. */
+int64_t network_elements(const int64_t *dims, int rank);
+
+/* Values of a weight as its dtype, dense linear; dst holds its bytes. Random ones are
+ * He-normal; an absent weight is EINVAL. */
 int network_weight_load(const struct network_weight *w, void *dst, strata_error *err);
 
-/* Input preprocessing keys, defaults of [input]. */
+/* An input by name, or NULL. */
 const struct network_input *network_find_input(const strata_network *net,
                                                const char *name);
 

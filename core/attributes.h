@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attributes of a layer: defaults and INI values, checked against the plugin's table and
+ * written into its params struct.
+ */
+#ifndef CORE_ATTRIBUTES_H
+#define CORE_ATTRIBUTES_H
+
+#include "core/config.h"
+#include "registry/registry.h"
+
+/* Fill params (type->layer.params_size bytes, zeroed) from the section; *memory is then
+ * what its strings and lists point to, to be freed with it. What is wrong in the section
+ * is recorded in c; the return value tells of ENOMEM, and of EMODULE where the plugin's
+ * own default does not read. */
+int attributes_read(struct config *c, struct config_section *s,
+                    const struct registry_layer *type, void *params, void **memory,
+                    strata_error *err);
+
+#endif /* CORE_ATTRIBUTES_H */

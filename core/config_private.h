@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the config_*.c files only: the texts behind a config, logical lines, the
+ * reader over inih, variables.
+ */
+#ifndef CORE_CONFIG_PRIVATE_H
+#define CORE_CONFIG_PRIVATE_H
+
+#include "core/config.h"
+#include "core/names.h"
+
+/* A file, or the text of an override. */
+struct config_source {
+    char *label; /* "net.ini", "--set build.fusion=no": how messages name it */
+    char *text;  /* size bytes and a NUL */
+    size_t size;
+    uint64_t device, inode; /* identity of a file */
+    int includer;           /* file that includes it, -1: none */
+};
+
+/* A chunk of the memory behind names and values. */
+struct config_chunk {
+    struct config_chunk *next;
+    size_t used, size;
+    char bytes[];
+};
+
+struct config_message {
+    struct config_place place;
+    char *text;
+};
+
+struct config_variable {
+    const char *name, *value;
+    bool defined_by_option, declared, used;
+    struct config_place place;
+};
+
+struct config {
+    struct config_source *files, *overrides;
+    size_t n_files, files_capacity, n_overrides;
+    uint64_t bytes_read;
+    struct config_section *sections;
+    size_t n_sections, sections_capacity;
+    struct config_place *headers; /* of the sections while they are read */
+    size_t n_headers, headers_capacity;
+    struct names section_index; /* "kind name" to headers, at last to sections */
+    struct config_variable *variables;
+    size_t n_variables, variables_capacity;
+    struct names variable_index;
+    struct names symbol_index; /* of [profile] */
+    int64_t *symbols;
+    struct config_chunk *chunks;
+    struct config_message messages[CONFIG_MAX_ERRORS];
+    size_t n_errors; /* counted, recorded or not */
+    const char *note;
+    bool no_memory;
+};
+
+/* One line, continuations joined by a blank each, comments and blanks at the end cut. */
+enum line_problem {
+    LINE_GOOD,
+    LINE_TOO_LONG,
+    LINE_CONTROL,          /* NUL or another control character */
+    LINE_NOT_UTF8,
+    LINE_QUOTED_SEMICOLON, /* " ;" inside quotes */
+    LINE_DANGLING          /* a continuation of nothing */
+};
+
+struct config_line {
+    char text[CONFIG_MAX_LINE + 2];
+    uint32_t at[CONFIG_MAX_LINE + 2]; /* offset in the source of each byte and the end */
+    size_t length;
+    int lines; /* read from the source */
+    bool indented;
+    enum line_problem problem;
+    size_t problem_at; /* offset in the source */
+};
+
+/* Read the logical line that starts at `offset`; returns where the next one starts. */
+size_t config_line_read(const struct config_source *s, size_t offset,
+                        struct config_line *line);
+/* The text a place is in. */
+const struct config_source *config_source(const struct config *c, int file, int line);
+/* Column and length of source bytes [from, to), given a line that starts at anchor. */
+struct config_place config_span(const struct config *c, int file, int anchor_line,
+                                size_t anchor, size_t from, size_t to);
+
+/* What a kind of section allows. */
+struct config_kind {
+    const char *name;
+    bool named;         /* [kind NAME] */
+    bool per_file;      /* once in each file; the others once in all */
+    const char *repeat; /* key that may repeat, or NULL */
+};
+const struct config_kind *config_kind(const char *name);
+/* Check "KIND" or "KIND NAME" and split it; false after recording an error. */
+bool config_header(struct config *c, const char *text, size_t n,
+                   struct config_place place, const struct config_kind **kind,
+                   char name[CONFIG_MAX_NAME + 1]);
+/* "kind name" or "kind", as in section_index; the config's memory. */
+char *config_header_name(struct config *c, const char *kind, const char *name);
+
+/* Sections of one file, in order. */
+struct config_sections {
+    struct config_section *v;
+    size_t n, capacity;
+};
+
+/* Tokenize file `index` through inih into `out`. */
+int config_read(struct config *c, int index, struct config_sections *out,
+                strata_error *err);
+/* A line and where it starts. */
+struct config_cursor {
+    int file, line_number;
+    size_t line_offset;
+    struct config_line line;
+};
+/* Place of bytes [from, to) of the cursor's line. */
+struct config_place config_cursor_place(const struct config *c,
+                                        const struct config_cursor *at, size_t from,
+                                        size_t to);
+/* Record the problem of the line, if it has one; true if it has none. */
+bool config_line_good(struct config *c, const struct config_cursor *at);
+/* Take key and value of a pair from bytes [key, equals) and after `equals` of the line:
+ * key, quotes and emptiness are checked, variables are left. False after recording an
+ * error. */
+bool config_take_key(struct config *c, struct config_pair *p,
+                     const struct config_cursor *at, size_t key, size_t equals);
+bool config_take_value(struct config *c, struct config_pair *p,
+                       const struct config_cursor *at, size_t equals);
+
+/* Variables: options first, then each [vars] pair in order; then values. */
+void config_define_options(struct config *c, const strata_network_options *options);
+void config_define_section(struct config *c, struct config_section *s);
+/* Replace the references of one value, or of all values but those of [vars]. */
+void config_expand(struct config *c, struct config_pair *p);
+void config_expand_all(struct config *c);
+/* An error for each -D that is neither declared in [vars] nor used. */
+void config_check_options(struct config *c);
+
+/* --set options, as pairs put into the sections. */
+int config_override(struct config *c, const strata_network_options *options,
+                    strata_error *err);
+
+int config_pair_add(struct config_section *s, const struct config_pair *p,
+                    strata_error *err);
+/* suggest(), unless the error would not be recorded anyway. */
+const char *config_nearest(const struct config *c, const char *word,
+                           const char *const *names, size_t n);
+
+#endif /* CORE_CONFIG_PRIVATE_H */

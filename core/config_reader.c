@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files through inih. inih splits lines into sections, keys and values, but as packaged
+ * it cuts lines at 197 bytes and sections at 49, takes indented keys for continuations,
+ * and tells neither lines nor empty sections. So its reader callback is ours: it reads
+ * and checks each logical line and hands inih a short stand-in, "[@3]" for the fourth
+ * section and "key = @17" for line 17. inih calls the handler before it asks for the
+ * next line, so the handler finds the true value in the line just read; what inih says
+ * must agree with the stand-in.
+ */
+#include "core/config_private.h"
+
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+#define NO_SECTION SIZE_MAX
+
+struct reader {
+    struct config *c;
+    struct config_sections *out;
+    strata_error *err;
+    struct config_cursor at; /* the line handed to inih */
+    size_t next;             /* offset of the line after it */
+    int next_line;
+    size_t section;   /* index in out, or NO_SECTION: pairs are dropped */
+    bool in_section;  /* a header was seen, good or bad */
+    const struct config_kind *kind;
+    struct config_place first[16]; /* of each kind in this file; line 0: none yet */
+    uint32_t hashes[CONFIG_MAX_KEYS]; /* of the section's keys */
+    char section_token[24], value_token[24];
+    struct config_pair pair; /* key and value of the line at hand */
+    bool pending;            /* handed to inih, not yet seen by the handler */
+    int status;
+};
+
+static const struct config_kind kinds[] = {
+    {.name = "network"},
+    {.name = "include", .per_file = true, .repeat = "file"},
+    {.name = "vars", .per_file = true},
+    {.name = "plugins", .per_file = true, .repeat = "load"},
+    {.name = "input", .named = true},
+    {.name = "weights", .named = true},
+    {.name = "layer", .named = true},
+    {.name = "build"},
+    {.name = "profile"},
+    {.name = "runtime"},
+    {.name = "bench"},
+};
+
+const struct config_kind *config_kind(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+static bool is_letter(char ch)
+{
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_';
+}
+
+static bool is_digit(char ch)
+{
+    return ch >= '0' && ch <= '9';
+}
+
+static bool is_blank(char ch)
+{
+    return ch == ' ' || ch == '\t';
+}
+
+static bool name_valid(const char *text, size_t n)
+{
+    if (!n || !is_letter(text[0]))
+        return false;
+    for (size_t i = 1; i < n; i++)
+        if (!is_letter(text[i]) && !is_digit(text[i]) && !strchr("./-", text[i]))
+            return false;
+    return true;
+}
+
+static void unknown_kind(struct config *c, const char *kind, struct config_place place)
+{
+    const char *names[ARRAY_LENGTH(kinds)];
+    char stem[16];
+    size_t n = strcspn(kind, ".:");
+    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
+        names[i] = kinds[i].name;
+    snprintf(stem, sizeof stem, "%.*s", (int)n, kind);
+    const char *near = config_nearest(c, kind, names, ARRAY_LENGTH(names));
+    if (kind[n] && kind[n + 1] && config_kind(stem))
+        config_error(c, place, "unknown section [%s]; did you mean [%s %s]?", kind, stem,
+                     kind + n + 1);
+    else if (near)
+        config_error(c, place, "unknown section [%s]; did you mean [%s]?", kind, near);
+    else
+        config_error(c, place,
+                     "unknown section [%s]; sections are network, include, vars, "
+                     "plugins, input, weights, layer, build, profile, runtime, bench",
+                     kind);
+}
+
+static bool check_name(struct config *c, const struct config_kind *kind, const char *name,
+                       size_t n, struct config_place place)
+{
+    if (!n && kind->named)
+        config_error(c, place, "[%s] needs a name: [%s NAME]", kind->name, kind->name);
+    else if (n && !kind->named)
+        config_error(c, place, "[%s] takes no name", kind->name);
+    else if (n > CONFIG_MAX_NAME)
+        config_error(c, place, "name of %zu bytes; at most %d are allowed", n,
+                     CONFIG_MAX_NAME);
+    else if (n && !name_valid(name, n))
+        config_error(c, place,
+                     "'%.*s' is not a name: a letter or '_' first, then letters, "
+                     "digits and any of _ . / -",
+                     (int)n, name);
+    else
+        return true;
+    return false;
+}
+
+bool config_header(struct config *c, const char *text, size_t n,
+                   struct config_place place, const struct config_kind **kind,
+                   char name[CONFIG_MAX_NAME + 1])
+{
+    char word[CONFIG_MAX_KEY + 1];
+    while (n && is_blank(text[0]))
+        text++, n--;
+    while (n && is_blank(text[n - 1]))
+        n--;
+    size_t k = 0;
+    while (k < n && !is_blank(text[k]))
+        k++;
+    if (!k) {
+        config_error(c, place, "empty section name");
+        return false;
+    }
+    snprintf(word, sizeof word, "%.*s", (int)k, text);
+    *kind = config_kind(word);
+    if (!*kind) {
+        unknown_kind(c, word, place);
+        return false;
+    }
+    while (k < n && is_blank(text[k]))
+        k++;
+    if (!check_name(c, *kind, text + k, n - k, place))
+        return false;
+    memcpy(name, text + k, n - k);
+    name[n - k] = '\0';
+    return true;
+}
+
+char *config_header_name(struct config *c, const char *kind, const char *name)
+{
+    char full[CONFIG_MAX_NAME + 32];
+    int n = snprintf(full, sizeof full, "%s%s%s", kind, *name ? " " : "", name);
+    return config_text(c, full, (size_t)n);
+}
+
+/* Whether the section is the first of its name; records the repetition. */
+static bool is_first(struct reader *r, const struct config_kind *kind, const char *full,
+                     struct config_place place)
+{
+    char where[256];
+    struct config_place *first = &r->first[kind - kinds];
+    int earlier = names_get(&r->c->section_index, full);
+    bool repeated = kind->per_file ? first->line > 0 : earlier >= 0;
+    if (!repeated) {
+        *first = place;
+        return true;
+    }
+    config_describe(r->c, kind->per_file ? *first : r->c->headers[earlier], where,
+                    sizeof where);
+    config_error(r->c, place, "section [%s] stands twice; first at %s", full, where);
+    return false;
+}
+
+/* Add a section whose header is sound; r->section tells it, or stays NO_SECTION. */
+static int add_section(struct reader *r, const struct config_kind *kind, const char *name,
+                       struct config_place place)
+{
+    struct config *c = r->c;
+    struct config_sections *out = r->out;
+    char *full = config_header_name(c, kind->name, name);
+    if (!full)
+        return STRATA_ENOMEM;
+    if (!is_first(r, kind, full, place))
+        return STRATA_OK;
+    if (c->n_headers >= CONFIG_MAX_SECTIONS) {
+        config_error(c, place, "more than %d sections", CONFIG_MAX_SECTIONS);
+        r->next = config_source(c, r->at.file, 1)->size;
+        return STRATA_OK;
+    }
+    if (grow(&c->headers, &c->headers_capacity, c->n_headers, sizeof *c->headers,
+             r->err) != STRATA_OK ||
+        grow(&out->v, &out->capacity, out->n, sizeof *out->v, r->err) != STRATA_OK)
+        return STRATA_ENOMEM;
+    c->headers[c->n_headers] = place;
+    if (names_get(&c->section_index, full) < 0 &&
+        names_put(&c->section_index, full, (int)c->n_headers, r->err) != STRATA_OK)
+        return STRATA_ENOMEM;
+    c->n_headers++;
+    out->v[out->n] = (struct config_section){
+        .kind = full, .name = full + strlen(full), .place = place};
+    if (*name) {
+        out->v[out->n].name = full + strlen(kind->name) + 1;
+        out->v[out->n].kind = config_text(c, kind->name, strlen(kind->name));
+    }
+    if (!out->v[out->n].kind)
+        return STRATA_ENOMEM;
+    r->kind = kind;
+    r->section = out->n++;
+    return STRATA_OK;
+}
+
+/* "[KIND NAME]" in the line at hand. True if inih is to see its stand-in. */
+static bool read_header(struct reader *r)
+{
+    struct config *c = r->c;
+    const struct config_line *line = &r->at.line;
+    const char *close = memchr(line->text, ']', line->length);
+    const struct config_kind *kind;
+    char name[CONFIG_MAX_NAME + 1];
+    r->section = NO_SECTION;
+    r->in_section = true;
+    struct config_place all = config_cursor_place(c, &r->at, 0, line->length);
+    if (!close) {
+        config_error(c, all, "the section header lacks its ']'");
+        return false;
+    }
+    size_t end = (size_t)(close - line->text);
+    if (end + 1 < line->length) {
+        struct config_place tail =
+            config_cursor_place(c, &r->at, end + 1, line->length);
+        config_error(c, tail, "text after ']'; a comment starts with ' ;'");
+        return false;
+    }
+    if (!config_header(c, line->text + 1, end - 1, all, &kind, name))
+        return false;
+    r->status = add_section(r, kind, name, all);
+    return r->status == STRATA_OK && r->section != NO_SECTION;
+}
+
+static void bad_key(struct config *c, const char *key, size_t n,
+                    struct config_place place)
+{
+    if (!n)
+        config_error(c, place, "no key before '='");
+    else if (n > CONFIG_MAX_KEY)
+        config_error(c, place, "key of %zu bytes; at most %d are allowed", n,
+                     CONFIG_MAX_KEY);
+    else if (memchr(key, '\t', n))
+        config_error(c, place, "a tab inside the key");
+    else if (memchr(key, ':', n))
+        config_error(c, place, "a ':' inside the key; a pair is 'key = value'");
+    else
+        config_error(c, place,
+                     "'%.*s' is not a key: a letter or '_' first, then letters, digits "
+                     "and '_'",
+                     (int)n, key);
+}
+
+bool config_take_key(struct config *c, struct config_pair *p,
+                     const struct config_cursor *at, size_t key, size_t equals)
+{
+    const char *text = at->line.text;
+    size_t end = equals;
+    while (key < end && is_blank(text[key]))
+        key++;
+    while (end > key && is_blank(text[end - 1]))
+        end--;
+    size_t n = end - key;
+    bool good = n && n <= CONFIG_MAX_KEY && is_letter(text[key]);
+    for (size_t i = key; good && i < end; i++)
+        good = is_letter(text[i]) || is_digit(text[i]);
+    p->key_place = config_cursor_place(c, at, key, end);
+    if (!good) {
+        bad_key(c, text + key, n, p->key_place);
+        return false;
+    }
+    p->key = config_text(c, text + key, n);
+    return p->key != NULL;
+}
+
+/* Why a value with quotes does not read, or NULL. */
+static const char *quote_problem(const char *value, size_t n)
+{
+    const char *last = memchr(value + 1, '"', n - 1);
+    if (value[0] != '"')
+        return "a quote inside the value; quote the whole value or nothing of it";
+    if (!last)
+        return "the quote is not closed";
+    return last != value + n - 1 ? "text after the closing quote" : NULL;
+}
+
+static bool check_value(struct config *c, const struct config_pair *p,
+                        const struct config_cursor *at, size_t from, size_t to)
+{
+    const char *text = at->line.text;
+    struct config_place place = config_cursor_place(c, at, from, to);
+    if (from == to) {
+        config_error(c, place, "'%s' has no value; write \"\" for an empty text", p->key);
+        return false;
+    }
+    if (memchr(text + from, '"', to - from)) {
+        const char *problem = quote_problem(text + from, to - from);
+        if (problem)
+            config_error(c, place, "%s", problem);
+        return !problem;
+    }
+    for (size_t i = from; i < to; i++)
+        if (text[i] == '#' && is_blank(text[i - 1])) {
+            config_error(c, config_cursor_place(c, at, i, to),
+                         "' #' starts no comment after a value; write ' ;', or quote "
+                         "the value");
+            return false;
+        }
+    return true;
+}
+
+bool config_take_value(struct config *c, struct config_pair *p,
+                       const struct config_cursor *at, size_t equals)
+{
+    const char *text = at->line.text;
+    size_t from = equals + 1, to = at->line.length;
+    while (from < to && is_blank(text[from]))
+        from++;
+    if (!check_value(c, p, at, from, to))
+        return false;
+    p->quoted = text[from] == '"';
+    p->value_place = config_cursor_place(c, at, from, to);
+    if (p->quoted)
+        from++, to--;
+    p->value = config_text(c, text + from, to - from);
+    p->line_offset = (uint32_t)at->line_offset;
+    p->value_start = (uint16_t)from;
+    return p->value != NULL;
+}
+
+/* "key = value" in the line at hand. True if inih is to see its stand-in. */
+static bool read_pair(struct reader *r)
+{
+    struct config *c = r->c;
+    const struct config_line *line = &r->at.line;
+    const char *equals = memchr(line->text, '=', line->length);
+    struct config_place all = config_cursor_place(c, &r->at, 0, line->length);
+    if (!equals) {
+        config_error(c, all, "neither '[section]' nor 'key = value'");
+        return false;
+    }
+    if (!r->in_section) {
+        config_error(c, all, "a key before the first section");
+        r->in_section = true;
+        return false;
+    }
+    size_t at = (size_t)(equals - line->text);
+    r->pair = (struct config_pair){0};
+    return config_take_key(c, &r->pair, &r->at, 0, at) &&
+           config_take_value(c, &r->pair, &r->at, at) && r->section != NO_SECTION;
+}
+
+/* Advance to the next line that is not blank; false at the end. */
+static bool next_line(struct reader *r)
+{
+    const struct config_source *s = config_source(r->c, r->at.file, 1);
+    do {
+        if (r->next >= s->size)
+            return false;
+        r->at.line_offset = r->next;
+        r->at.line_number = r->next_line;
+        r->next = config_line_read(s, r->next, &r->at.line);
+        r->next_line += r->at.line.lines;
+    } while (!r->at.line.length && r->at.line.problem == LINE_GOOD);
+    return true;
+}
+
+static void internal_error(struct reader *r)
+{
+    if (r->status == STRATA_OK)
+        r->status = error_set(r->err, STRATA_EINTERNAL,
+                              "%s:%d: the INI library did not return this line as given",
+                              config_source(r->c, r->at.file, 1)->label,
+                              r->at.line_number);
+}
+
+/* Check the line at hand; true if inih is to see a stand-in of it. */
+static bool read_line(struct reader *r)
+{
+    const struct config_line *line = &r->at.line;
+    bool good = config_line_good(r->c, &r->at);
+    if (good && line->indented) {
+        config_error(r->c, config_cursor_place(r->c, &r->at, 0, 0),
+                     "the line is indented; start it in column 1, or end the line "
+                     "before with '\\' to continue that");
+        good = false;
+    }
+    bool header = line->text[0] == '[';
+    if (good)
+        good = header ? read_header(r) : read_pair(r);
+    else if (header) {
+        r->section = NO_SECTION;
+        r->in_section = true;
+    }
+    if (!good && !header && r->section != NO_SECTION)
+        r->out->v[r->section].broken = true;
+    return good;
+}
+
+/* inih's fgets. */
+static char *give_line(char *text, int size, void *user)
+{
+    struct reader *r = user;
+    if (r->pending)
+        internal_error(r);
+    while (r->status == STRATA_OK && !r->c->no_memory && next_line(r)) {
+        if (!read_line(r))
+            continue;
+        bool header = r->at.line.text[0] == '[';
+        char *token = header ? r->section_token : r->value_token;
+        size_t index = header ? r->section : (size_t)r->at.line_number;
+        snprintf(token, sizeof r->section_token, "@%zu", index);
+        int n = header ? snprintf(text, (size_t)size, "[%s]\n", token)
+                       : snprintf(text, (size_t)size, "%s = %s\n", r->pair.key, token);
+        r->pending = !header;
+        if (n >= size)
+            internal_error(r);
+        return text;
+    }
+    return NULL;
+}
+
+static uint32_t key_hash(const char *key)
+{
+    uint32_t hash = 2166136261u;
+    for (; *key; key++)
+        hash = (hash ^ (unsigned char)*key) * 16777619u;
+    return hash;
+}
+
+/* The earlier pair of the same key, or NULL. */
+static const struct config_pair *find_key(const struct reader *r,
+                                          const struct config_section *s,
+                                          const char *key, uint32_t hash)
+{
+    for (size_t i = 0; i < s->n_pairs; i++)
+        if (r->hashes[i] == hash && strcmp(s->pairs[i].key, key) == 0)
+            return &s->pairs[i];
+    return NULL;
+}
+
+static void add_pair(struct reader *r, struct config_section *s)
+{
+    struct config_pair *p = &r->pair;
+    uint32_t hash = key_hash(p->key);
+    bool repeats = r->kind->repeat && strcmp(r->kind->repeat, p->key) == 0;
+    const struct config_pair *earlier = repeats ? NULL : find_key(r, s, p->key, hash);
+    if (earlier) {
+        config_error(r->c, p->key_place, "key '%s' stands twice in [%s%s%s]; first at "
+                     "line %d", p->key, s->kind, *s->name ? " " : "", s->name,
+                     earlier->key_place.line);
+    } else if (s->n_pairs >= CONFIG_MAX_KEYS) {
+        config_error(r->c, p->key_place, "more than %d keys in [%s%s%s]", CONFIG_MAX_KEYS,
+                     s->kind, *s->name ? " " : "", s->name);
+        r->section = NO_SECTION;
+        s->broken = true;
+    } else {
+        r->hashes[s->n_pairs] = hash;
+        r->status = config_pair_add(s, p, r->err);
+    }
+}
+
+/* inih's callback for a pair. */
+static int take_pair(void *user, const char *section, const char *key, const char *value)
+{
+    struct reader *r = user;
+    if (!r->pending || strcmp(section, r->section_token) != 0 ||
+        strcmp(key, r->pair.key) != 0 || strcmp(value, r->value_token) != 0) {
+        internal_error(r);
+        return 0;
+    }
+    r->pending = false;
+    add_pair(r, &r->out->v[r->section]);
+    return 1;
+}
+
+int config_read(struct config *c, int index, struct config_sections *out,
+                strata_error *err)
+{
+    struct reader *r = zalloc(1, sizeof *r, "the INI reader", err);
+    if (!r)
+        return STRATA_ENOMEM;
+    const struct config_source *s = config_source(c, index, 1);
+    r->c = c;
+    r->out = out;
+    r->err = err;
+    r->at.file = index;
+    r->next_line = 1;
+    r->section = NO_SECTION;
+    if (s->size >= 3 && memcmp(s->text, "\xef\xbb\xbf", 3) == 0)
+        r->next = 3;
+    int result = ini_parse_stream(give_line, r, take_pair, r);
+    if (result != 0 || r->pending)
+        internal_error(r);
+    int status = r->status;
+    free(r);
+    return status;
+}

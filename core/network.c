@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Loading a network, step by step, and what its users ask of it.
+ */
+#include "core/network_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/checked.h"
+
+static void free_layer(struct network_layer *layer)
+{
+    for (size_t i = 0; layer->weights && layer->type && i < layer->type->n_weights; i++)
+        free(layer->weights[i].name);
+    free(layer->weights);
+    free(layer->name);
+    free(layer->params);
+    free(layer->params_memory);
+    free(layer->inputs);
+    free(layer->outputs);
+    free(layer->impl);
+}
+
+static void free_loader(struct loader *l)
+{
+    for (size_t i = 0; i < l->n_drafts; i++) {
+        struct draft *d = &l->drafts[i];
+        free_layer(&d->layer);
+        config_list_free(d->inputs, d->n_inputs);
+        free(d->references);
+        free(d->weight_places);
+    }
+    free(l->drafts);
+    free(l->sources);
+    free(l->types);
+    free(l->order);
+    names_free(&l->source_index);
+    names_free(&l->node_index);
+    names_free(&l->type_index);
+}
+
+strata_network *network_retain(const strata_network *net)
+{
+    strata_network *shared = (strata_network *)net; /* only the count changes */
+    atomic_fetch_add_explicit(&shared->references, 1, memory_order_relaxed);
+    return shared;
+}
+
+void strata_network_destroy(strata_network *net)
+{
+    if (!net ||
+        atomic_fetch_sub_explicit(&net->references, 1, memory_order_acq_rel) > 0)
+        return;
+    for (size_t i = 0; i < net->n_tensors; i++)
+        free(net->tensors[i].name);
+    for (size_t i = 0; i < net->n_layers; i++)
+        free_layer(&net->layers[i]);
+    for (size_t i = 0; i < net->n_inputs; i++)
+        free(net->inputs[i].name);
+    for (size_t i = 0; i < net->n_outputs; i++)
+        free(net->outputs[i].name);
+    for (size_t i = 0; i < net->n_files; i++)
+        weights_close(net->files[i]);
+    for (size_t i = 0; i < net->n_labels; i++)
+        free(net->labels[i]);
+    free(net->tensors);
+    free(net->layers);
+    free(net->inputs);
+    free(net->outputs);
+    free(net->files);
+    free(net->labels);
+    free(net->path);
+    free(net->name);
+    free(net->runtime.device);
+    config_free(net->config);
+    free(net);
+}
+
+/* Give the network its own name for a tensor: "split" or "split:1". */
+static char *tensor_name(const char *layer, int port, strata_error *err)
+{
+    char suffix[16] = "";
+    if (port)
+        snprintf(suffix, sizeof suffix, ":%d", port);
+    size_t n = strlen(layer), size = n + strlen(suffix) + 1;
+    char *name = zalloc(size, 1, "a tensor's name", err);
+    if (name) {
+        memcpy(name, layer, n);
+        memcpy(name + n, suffix, strlen(suffix));
+    }
+    return name;
+}
+
+/* Append a tensor; shapes come later. */
+static int add_tensor(strata_network *net, const char *name, int producer, int port,
+                      strata_error *err)
+{
+    struct network_tensor *t = &net->tensors[net->n_tensors];
+    t->name = tensor_name(name, producer < 0 ? 0 : port, err);
+    t->producer = producer;
+    t->port = port;
+    net->n_tensors += t->name != NULL;
+    return t->name ? STRATA_OK : STRATA_ENOMEM;
+}
+
+static int count_tensors(struct loader *l, size_t *out)
+{
+    size_t n = l->net->n_inputs;
+    for (size_t i = 0; i < l->n_drafts; i++)
+        n += (size_t)l->drafts[i].layer.n_outputs;
+    *out = n;
+    if (n > NETWORK_MAX_TENSORS)
+        return error_set(l->err, STRATA_EOVERFLOW, "%s: %zu tensors; at most %d are allowed",
+                         l->net->path, n, NETWORK_MAX_TENSORS);
+    return STRATA_OK;
+}
+
+/* Move a draft's layer into the network and make its tensors. */
+static int place_layer(struct loader *l, struct draft *d)
+{
+    strata_network *net = l->net;
+    int index = (int)net->n_layers, status = STRATA_OK;
+    struct network_layer *layer = &net->layers[net->n_layers++];
+    *layer = d->layer;
+    d->layer = (struct network_layer){.n_outputs = layer->n_outputs};
+    layer->n_inputs = (int)d->n_references;
+    layer->inputs = zalloc(d->n_references, sizeof(int), "inputs", l->err);
+    layer->outputs = zalloc((size_t)layer->n_outputs, sizeof(int), "outputs", l->err);
+    if (!layer->inputs || !layer->outputs)
+        return STRATA_ENOMEM;
+    d->first_tensor = (int)net->n_tensors;
+    for (size_t i = 0; i < d->n_references; i++) {
+        struct reference r = d->references[i];
+        layer->inputs[i] = r.node < (int)net->n_inputs
+                               ? net->inputs[r.node].tensor
+                               : l->drafts[r.node - (int)net->n_inputs].first_tensor + r.port;
+    }
+    for (int port = 0; status == STRATA_OK && port < layer->n_outputs; port++) {
+        layer->outputs[port] = (int)net->n_tensors;
+        net->tensors[net->n_tensors].formats = layer->formats;
+        status = add_tensor(net, layer->name, index, port, l->err);
+    }
+    return status;
+}
+
+/* Tensors of inputs exist already, with their shapes; those of layers follow, in order. */
+static int place_layers(struct loader *l)
+{
+    size_t n;
+    int status = count_tensors(l, &n);
+    if (status != STRATA_OK)
+        return status;
+    struct network_tensor *tensors =
+        realloc(l->net->tensors, (n ? n : 1) * sizeof *tensors);
+    if (!tensors)
+        return error_no_memory(l->err, n * sizeof *tensors, "tensors");
+    memset(tensors + l->net->n_tensors, 0, (n - l->net->n_tensors) * sizeof *tensors);
+    l->net->tensors = tensors;
+    l->net->layers =
+        zalloc(l->n_drafts, sizeof *l->net->layers, "layers", l->err);
+    if (!l->net->layers)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; status == STRATA_OK && i < l->n_drafts; i++)
+        status = place_layer(l, &l->drafts[l->order[i]]);
+    return status;
+}
+
+/* The steps; errors of the file end them at the next point where they would mislead. */
+static int load(struct loader *l)
+{
+    static int (*const steps[])(struct loader *) = {
+        network_read_sections, network_read_sources, network_read_layers,
+        network_resolve,       network_sort,         place_layers,
+        network_infer,         network_read_outputs,
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
+        int status = steps[i](l);
+        if (status == STRATA_ENOMEM || (status != STRATA_OK && !config_errors(l->c)))
+            return status;
+        if (status != STRATA_OK) { /* what was recorded before is the likely cause */
+            error_clear(l->err);
+            break;
+        }
+        bool graph = steps[i] == network_resolve || steps[i] == network_sort;
+        if (graph && config_errors(l->c))
+            break;
+    }
+    return config_finish(l->c, l->err);
+}
+
+static int start(struct loader *l, const char *path,
+                 const strata_network_options *options)
+{
+    strata_network *net = zalloc(1, sizeof *net, "a network", l->err);
+    if (!net)
+        return STRATA_ENOMEM;
+    l->net = net;
+    net->build.fusion = true;
+    net->bench = (struct bench_options){
+        .warmup = 200000000, .duration = 3000000000, .iterations = 10};
+    net->path = duplicate(path, l->err);
+    net->runtime.device = duplicate("auto", l->err);
+    if (!net->path || !net->runtime.device)
+        return STRATA_ENOMEM;
+    int status = config_load(&net->config, path, options, l->err);
+    l->c = net->config;
+    return status;
+}
+
+int strata_network_load(strata_network **out, const char *path, strata_registry *registry,
+                        const strata_network_options *options, strata_error *err)
+{
+    struct loader l = {.registry = registry, .err = err};
+    error_clear(err);
+    if (!out || !path || !registry)
+        return error_set(err, STRATA_EINVAL, "a network needs out, path and registry");
+    *out = NULL;
+    strata_network_options known = {0};
+    if (options) {
+        if (options->struct_size < sizeof known)
+            return error_set(err, STRATA_EINVAL,
+                             "strata_network_options.struct_size is %zu; needed %zu",
+                             options->struct_size, sizeof known);
+        known = *options;
+    }
+    int status = start(&l, path, &known);
+    if (status == STRATA_OK)
+        status = load(&l);
+    free_loader(&l);
+    if (status != STRATA_OK) {
+        strata_network_destroy(l.net);
+        return status;
+    }
+    *out = l.net;
+    return STRATA_OK;
+}
+
+int64_t network_elements(const int64_t *dims, int rank)
+{
+    int64_t n;
+    for (int i = 0; i < rank; i++)
+        if (dims[i] < 1 || dims[i] > NETWORK_MAX_DIM)
+            return -1;
+    return checked_product(dims, rank, &n) && n <= NETWORK_MAX_ELEMENTS ? n : -1;
+}
+
+const struct network_input *network_find_input(const strata_network *net,
+                                               const char *name)
+{
+    for (size_t i = 0; i < net->n_inputs; i++)
+        if (strcmp(net->inputs[i].name, name) == 0)
+            return &net->inputs[i];
+    return NULL;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * [layer] sections: type, attributes, formats, impl, weights; inputs as written.
+ */
+#include "core/network_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/attributes.h"
+
+#define KEYS_MAX 512 /* known keys a hint is chosen from */
+
+static const char *const reserved[] = {"type", "inputs", "weights", "format", "impl"};
+
+/* Look a type up once; what was not found stays not found. */
+static int find_type(struct loader *l, const struct config_pair *p,
+                     const struct registry_layer **out)
+{
+    strata_error why = {0};
+    int known = names_get(&l->type_index, p->value);
+    *out = known >= 0 ? l->types[known] : NULL;
+    if (!*out && known >= 0 && config_full(l->c)) {
+        config_error(l->c, p->value_place, "unknown type");
+        return STRATA_OK;
+    }
+    if (*out)
+        return STRATA_OK;
+    int status = registry_find(l->registry, p->value, out, &why);
+    if (status == STRATA_ENOMEM)
+        return error_no_memory(l->err, 0, "a layer type");
+    if (status != STRATA_OK) {
+        *out = NULL;
+        config_error(l->c, p->value_place, "%s", why.message);
+    }
+    if (known >= 0)
+        return STRATA_OK;
+    if (grow(&l->types, &l->types_capacity, l->n_types, sizeof *l->types, l->err) !=
+        STRATA_OK)
+        return STRATA_ENOMEM;
+    l->types[l->n_types] = *out;
+    return names_put(&l->type_index, p->value, (int)l->n_types++, l->err);
+}
+
+/* Number of outputs, from the descriptor or its callback. */
+static int count_outputs(struct loader *l, struct draft *d)
+{
+    const strata_layer *type = &d->layer.type->layer;
+    int n = type->n_out >= 0 ? type->n_out
+                             : type->outputs ? type->outputs(d->layer.params) : -1;
+    if (n < 1 || n > NETWORK_MAX_OUTPUTS) {
+        config_error(l->c, d->section->place,
+                     "%s gives %d outputs for these attributes; 1 to %d are allowed",
+                     d->layer.type->full_name, n, NETWORK_MAX_OUTPUTS);
+        return 1;
+    }
+    return n;
+}
+
+static void read_impl(struct loader *l, struct draft *d)
+{
+    const struct registry_layer *type = d->layer.type;
+    const struct config_pair *p = config_get(d->section, "impl");
+    const char *names[64];
+    size_t n = 0;
+    if (!p || p->invalid)
+        return;
+    for (size_t i = 0; i < type->n_impls; i++) {
+        const char *name = type->impls[i].impl.name;
+        if (strcmp(name, p->value) == 0) {
+            d->layer.impl = duplicate(p->value, l->err);
+            return;
+        }
+        if (n < ARRAY_LENGTH(names))
+            names[n++] = name;
+    }
+    const char *near = suggest(p->value, names, n);
+    config_error(l->c, p->value_place, "%s has no impl '%s'%s%s%s; it has %zu, see "
+                 "`strata describe`", type->full_name, p->value,
+                 near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "",
+                 type->n_impls);
+}
+
+static void check_keys(struct config *c, const struct draft *d)
+{
+    const struct registry_layer *type = d->layer.type;
+    const char *names[KEYS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(reserved); i++)
+        names[n++] = reserved[i];
+    for (size_t i = 0; i < type->n_attrs && n < KEYS_MAX; i++)
+        names[n++] = type->attrs[i].name;
+    for (size_t i = 0; i < type->n_weights && n < KEYS_MAX; i++)
+        names[n++] = type->weights[i].name;
+    config_unknown(c, d->section, names, n);
+}
+
+/* Attributes, outputs, formats and weights of a draft whose type is known. */
+static int read_draft(struct loader *l, struct draft *d)
+{
+    struct network_layer *layer = &d->layer;
+    struct config_section *s = d->section;
+    const struct config_pair *formats = config_get(s, "format");
+    size_t before = config_errors(l->c);
+    layer->params = zalloc(layer->type->layer.params_size, 1, "parameters", l->err);
+    if (!layer->params)
+        return STRATA_ENOMEM;
+    int status = attributes_read(l->c, s, layer->type, layer->params,
+                                 &layer->params_memory, l->err);
+    if (status != STRATA_OK) {
+        error_prefix(l->err, "layer %s", layer->name);
+        return status;
+    }
+    bool good = config_errors(l->c) == before && !s->broken;
+    layer->n_outputs = good ? count_outputs(l, d) : 1;
+    d->broken = d->broken || !good;
+    if (formats)
+        network_formats(l->c, formats, &layer->formats);
+    read_impl(l, d);
+    return network_bind_weights(l, d);
+}
+
+/* Both an input and a layer may not have the name. */
+static int register_name(struct loader *l, struct draft *d, int node)
+{
+    int earlier = names_get(&l->node_index, d->section->name);
+    if (earlier >= 0) {
+        config_error(l->c, d->section->place, "'%s' is the name of an input already",
+                     d->section->name);
+        return STRATA_OK;
+    }
+    return names_put(&l->node_index, d->section->name, node, l->err);
+}
+
+static int read_layer(struct loader *l, struct config_section *s)
+{
+    if (l->n_drafts == NETWORK_MAX_LAYERS) {
+        config_error(l->c, s->place, "more than %d layers", NETWORK_MAX_LAYERS);
+        return STRATA_OK;
+    }
+    if (grow(&l->drafts, &l->drafts_capacity, l->n_drafts, sizeof *l->drafts, l->err) !=
+        STRATA_OK)
+        return STRATA_ENOMEM;
+    struct draft *d = &l->drafts[l->n_drafts];
+    d->section = s;
+    int status = register_name(l, d, (int)(l->net->n_inputs + l->n_drafts));
+    l->n_drafts++;
+    d->layer.name = duplicate(s->name, l->err);
+    d->layer.n_outputs = 1;
+    d->layer.place = s->place;
+    if (status != STRATA_OK || !d->layer.name)
+        return STRATA_ENOMEM;
+    d->inputs_pair = config_get(s, "inputs");
+    if (d->inputs_pair)
+        d->broken = !config_list(l->c, d->inputs_pair, &d->inputs, &d->n_inputs);
+    const struct config_pair *type = config_require(l->c, s, "type");
+    if (type && !type->invalid)
+        status = find_type(l, type, &d->layer.type);
+    if (status != STRATA_OK || !d->layer.type) {
+        d->broken = true;
+        return status;
+    }
+    status = read_draft(l, d);
+    check_keys(l->c, d);
+    return status;
+}
+
+int network_read_layers(struct loader *l)
+{
+    return network_each(l, "layer", read_layer);
+}

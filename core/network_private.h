@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the network_*.c files only: a network while it is loaded. Steps: sections,
+ * layers, references, order, weights and shapes, outputs. A step records what is wrong
+ * in the config and returns other failures (ENOMEM, a plugin's).
+ */
+#ifndef CORE_NETWORK_PRIVATE_H
+#define CORE_NETWORK_PRIVATE_H
+
+#include "core/names.h"
+#include "core/network.h"
+
+/* One [weights NAME]. */
+struct source {
+    const char *name;
+    struct weights *file; /* NULL: random; owned by the network */
+    uint64_t seed;
+    bool broken; /* an error was recorded; references to it pass */
+};
+
+/* A tensor of a node: network inputs are the first nodes, then drafts in file order. */
+struct reference {
+    int node, port;
+};
+
+/* One [layer NAME], in the order of the file. */
+struct draft {
+    struct config_section *section;
+    struct network_layer layer;
+    struct config_pair *inputs_pair; /* NULL: by default */
+    struct config_item *inputs;
+    struct reference *references;
+    size_t n_inputs, n_references;
+    struct config_place *weight_places; /* of the key that binds each weight */
+    bool broken;
+    int first_tensor;
+};
+
+struct loader {
+    strata_network *net;
+    struct config *c;
+    strata_registry *registry;
+    strata_error *err;
+    struct source *sources;
+    size_t n_sources, sources_capacity;
+    size_t inputs_capacity, files_capacity;
+    struct names source_index;
+    struct draft *drafts;
+    size_t n_drafts, drafts_capacity;
+    struct names node_index; /* inputs and drafts by name, to nodes */
+    struct names type_index; /* layer types looked up, to types */
+    const struct registry_layer **types; /* NULL entry: not found */
+    size_t n_types, types_capacity;
+    int *order; /* drafts, producers first */
+};
+
+/* [network], [input], [build], [runtime], [bench], [plugins], [profile]. */
+int network_read_sections(struct loader *l);
+/* [weights]. */
+int network_read_sources(struct loader *l);
+/* [layer] sections as drafts: types, attributes, weights, what their inputs name. */
+int network_read_layers(struct loader *l);
+/* Look up what inputs name; put the order of drafts into l->order. */
+int network_resolve(struct loader *l);
+int network_sort(struct loader *l);
+/* Weights of one draft, from its section's keys. */
+int network_bind_weights(struct loader *l, struct draft *d);
+/* Shapes of weights and outputs of net->layers, in order; order maps to drafts. */
+int network_infer(struct loader *l);
+int network_read_outputs(struct loader *l);
+
+/* Run `read` over the sections of a kind, in order. */
+int network_each(struct loader *l, const char *kind,
+                 int (*read)(struct loader *l, struct config_section *s));
+/* A path written in the INI file, resolved from the folder of the file it stands in;
+ * NULL after recording why not. */
+char *network_path(struct loader *l, const struct config_pair *p, bool anywhere);
+/* One format's name; false after recording why it is none. */
+bool network_format(struct config *c, const struct config_pair *p,
+                    const struct config_item *item, struct format *out);
+/* "a, b" as a mask of the format table. */
+bool network_formats(struct config *c, const struct config_pair *p, uint64_t *out);
+/* "NAME" or "NAME:PORT" to a node; false after recording an error. */
+bool network_reference(struct loader *l, const struct config_pair *p,
+                       const struct config_item *item, struct reference *out);
+const char *network_node_name(const struct loader *l, int node);
+
+#endif /* CORE_NETWORK_PRIVATE_H */

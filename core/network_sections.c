@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sections around the graph: network, input, build, profile, runtime, bench.
+ */
+#include "core/network_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "io/file.h"
+
+#define LABELS_MAX_BYTES (16u << 20)
+
+int network_each(struct loader *l, const char *kind,
+                 int (*read)(struct loader *l, struct config_section *s))
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; status == STRATA_OK && i < config_sections(l->c); i++) {
+        struct config_section *s = config_section(l->c, i);
+        if (strcmp(s->kind, kind) == 0)
+            status = read(l, s);
+    }
+    return status;
+}
+
+char *network_path(struct loader *l, const struct config_pair *p, bool anywhere)
+{
+    strata_error why = {0};
+    char *path = NULL;
+    if (p->invalid)
+        return NULL;
+    char *base = file_folder(config_file(l->c, p->value_place.file), &why);
+    if (base && file_resolve(&path, base, p->value, anywhere, &why) != STRATA_OK)
+        path = NULL;
+    if (!path)
+        config_error(l->c, p->value_place, "%s", why.message);
+    free(base);
+    return path;
+}
+
+bool network_format(struct config *c, const struct config_pair *p,
+                    const struct config_item *item, struct format *out)
+{
+    strata_error why = {0};
+    if (format_parse(out, item->text, &why) == STRATA_OK)
+        return true;
+    config_error(c, config_value_place(c, p, item->offset, strlen(item->text)), "%s",
+                 why.message);
+    return false;
+}
+
+bool network_formats(struct config *c, const struct config_pair *p, uint64_t *out)
+{
+    struct config_item *items;
+    struct format f;
+    size_t n;
+    uint64_t masks = 0;
+    if (!config_list(c, p, &items, &n))
+        return false;
+    bool good = true;
+    for (size_t i = 0; i < n; i++) {
+        bool read = network_format(c, p, &items[i], &f);
+        if (read && !format_mask(f))
+            config_error(c, config_value_place(c, p, items[i].offset, 0),
+                         "no plugin can name '%s': it is not in the format table",
+                         items[i].text);
+        good = good && read && format_mask(f);
+        masks |= read ? format_mask(f) : 0;
+    }
+    config_list_free(items, n);
+    if (good)
+        *out = masks;
+    return good;
+}
+
+/* ---- [network] ---- */
+
+/* "squeezenet" for "models/squeezenet.ini". */
+static char *default_name(const char *path, strata_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *name = duplicate(slash ? slash + 1 : path, err);
+    char *dot = name ? strrchr(name, '.') : NULL;
+    if (dot && dot != name && strcmp(dot, ".ini") == 0)
+        *dot = '\0';
+    return name;
+}
+
+/* A line of the labels file, or NULL with ENOMEM or EPARSE in err. */
+static char *label_copy(const char *text, size_t n, const char *path, size_t line,
+                        strata_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
+            error_set(err, STRATA_EPARSE, "%s:%zu: control character 0x%02x in a label",
+                      path, line, (unsigned)(unsigned char)text[i]);
+            return NULL;
+        }
+    char *copy = zalloc(n + 1, 1, "a label", err);
+    if (copy)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+/* Class names, one a line. */
+static int read_labels(strata_network *net, const char *path, strata_error *err)
+{
+    struct file_bytes bytes;
+    size_t capacity = 0;
+    int status = file_read(&bytes, path, LABELS_MAX_BYTES, err);
+    const char *text = bytes.data;
+    for (size_t at = 0; status == STRATA_OK && at < bytes.size;) {
+        const char *end = memchr(text + at, '\n', bytes.size - at);
+        size_t n = end ? (size_t)(end - text) - at : bytes.size - at;
+        size_t next = at + n + 1;
+        if (n && text[at + n - 1] == '\r')
+            n--;
+        status = grow(&net->labels, &capacity, net->n_labels, sizeof(char *), err);
+        if (status != STRATA_OK)
+            break;
+        char *label = label_copy(text + at, n, path, net->n_labels + 1, err);
+        if (!label)
+            status = STRATA_EPARSE;
+        else
+            net->labels[net->n_labels++] = label;
+        at = next;
+    }
+    file_free(&bytes);
+    return status;
+}
+
+static void load_labels(struct loader *l, const struct config_pair *p)
+{
+    strata_error why = {0};
+    char *path = network_path(l, p, false);
+    if (path && read_labels(l->net, path, &why) != STRATA_OK)
+        config_error(l->c, p->value_place, "%s", why.message);
+    free(path);
+}
+
+static void check_version(struct config *c, const struct config_pair *p)
+{
+    int64_t version;
+    if (config_int(c, p, 0, INT64_MAX, &version) && version != 1)
+        config_error(c, p->value_place, "format %lld of the file; this library reads 1",
+                     (long long)version);
+}
+
+static int read_network(struct loader *l, struct config_section *s)
+{
+    static const char *const keys[] = {"format", "name", "outputs", "output_formats",
+                                       "labels"};
+    struct config_pair *version = config_require(l->c, s, "format");
+    struct config_pair *name = config_get(s, "name");
+    struct config_pair *labels = config_get(s, "labels");
+    config_require(l->c, s, "outputs");
+    config_get(s, "output_formats");
+    if (version)
+        check_version(l->c, version);
+    l->net->name = name ? duplicate(name->value, l->err)
+                        : default_name(l->net->path, l->err);
+    if (!l->net->name)
+        return STRATA_ENOMEM;
+    if (labels)
+        load_labels(l, labels);
+    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
+    return STRATA_OK;
+}
+
+/* ---- [input NAME] ---- */
+
+/* One value for all channels, or one for each. */
+static void read_channels(struct config *c, struct config_section *s, const char *key,
+                          int64_t channels, bool divisor, double out[4])
+{
+    const struct config_pair *p = config_get(s, key);
+    double values[4];
+    size_t n;
+    if (!p || !config_reals(c, p, values, 4, &n))
+        return;
+    if (n != 1 && (int64_t)n != channels) {
+        config_error(c, p->value_place,
+                     "%zu values for %lld channels; give one, or one for each", n,
+                     (long long)channels);
+        return;
+    }
+    for (size_t i = 0; i < 4; i++) {
+        out[i] = values[n == 1 ? 0 : i < n ? i : n - 1];
+        if (!isfinite(out[i]) || (divisor && out[i] == 0)) {
+            config_error(c, p->value_place, "%g cannot be a value of %s", out[i], key);
+            return;
+        }
+    }
+}
+
+static void read_transform(struct config *c, struct config_section *s,
+                           const struct network_tensor *t, struct image_transform *out)
+{
+    int64_t channels = t->rank > 1 ? t->dims[1] : 1;
+    const struct config_pair *resize = config_get(s, "resize");
+    const struct config_pair *order = config_get(s, "channels");
+    const struct config_pair *scale = config_get(s, "scale");
+    const struct config_pair *fill = config_get(s, "fill");
+    int choice;
+    *out = image_identity;
+    out->channels = channels == 1 ? IMAGE_GRAY : IMAGE_RGB;
+    if (order && config_choice(c, order, "rgb|bgr|gray", &choice)) {
+        int64_t needed = choice == IMAGE_GRAY ? 1 : 3;
+        out->channels = (enum image_channels)choice;
+        if (t->rank && (t->rank != 4 || channels != needed))
+            config_error(c, order->value_place,
+                         "%s needs a shape of 4 dims with %lld channel%s; %s has %d dims, "
+                         "%lld channels",
+                         order->value, (long long)needed, needed == 1 ? "" : "s", s->name,
+                         t->rank, (long long)channels);
+    }
+    if (resize && config_choice(c, resize, "stretch|crop|letterbox|exact", &choice))
+        out->resize = (enum image_resize)choice;
+    if (scale)
+        config_real(c, scale, -1e30, 1e30, &out->scale);
+    if (fill)
+        config_real(c, fill, 0, 255, &out->fill);
+    read_channels(c, s, "mean", channels, false, out->mean);
+    read_channels(c, s, "std", channels, true, out->std);
+}
+
+static void read_shape(struct config *c, struct config_section *s,
+                       struct network_tensor *t)
+{
+    const struct config_pair *p = config_require(c, s, "shape");
+    size_t rank;
+    if (!p ||
+        !config_ints(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank))
+        return;
+    if (network_elements(t->dims, (int)rank) < 0)
+        config_error(c, p->value_place, "more than 2^40 elements");
+    else
+        t->rank = (int)rank;
+}
+
+/* The tensor's element type; *bound is the dtype of its default binding. */
+static void read_dtype(struct config *c, struct config_section *s,
+                       struct network_tensor *t, int *bound)
+{
+    const struct config_pair *p = config_get(s, "dtype");
+    char choices[96] = "";
+    int dtype = STRATA_FP32;
+    for (int i = 0; i < STRATA_DTYPE_COUNT; i++) {
+        strcat(choices, i ? "|" : "");
+        strcat(choices, strata_dtype_name(i));
+    }
+    if (p)
+        config_choice(c, p, choices, &dtype);
+    *bound = dtype;
+    t->dtype = dtype == STRATA_FP16 ? STRATA_FP32 : dtype;
+}
+
+static void read_binding(struct config *c, struct config_section *s,
+                         const struct network_tensor *t, struct format *out)
+{
+    const struct config_pair *p = config_get(s, "format");
+    strata_error why = {0};
+    strata_desc desc;
+    struct format f;
+    if (!p || p->invalid)
+        return;
+    if (!network_format(c, p, &(struct config_item){p->value, 0}, &f))
+        return;
+    if (t->rank && format_desc(&desc, f, t->dims, t->rank, &why) != STRATA_OK)
+        config_error(c, p->value_place, "%s", why.message);
+    else if (t->dtype != STRATA_FP32 && !dtype_exact(f.dtype, t->dtype))
+        config_error(c, p->value_place, "%s holds values that dtype %s does not",
+                     p->value, strata_dtype_name(t->dtype));
+    else
+        *out = f;
+}
+
+static int add_input(struct loader *l, const char *name, struct network_input **in,
+                     struct network_tensor **t)
+{
+    strata_network *net = l->net;
+    size_t capacity = l->inputs_capacity;
+    if (grow(&net->inputs, &l->inputs_capacity, net->n_inputs, sizeof *net->inputs,
+             l->err) != STRATA_OK ||
+        grow(&net->tensors, &capacity, net->n_tensors, sizeof *net->tensors, l->err) !=
+            STRATA_OK)
+        return STRATA_ENOMEM;
+    *in = &net->inputs[net->n_inputs];
+    *t = &net->tensors[net->n_tensors];
+    (*in)->name = duplicate(name, l->err);
+    (*t)->name = duplicate(name, l->err);
+    (*in)->tensor = (int)net->n_tensors++;
+    (*t)->producer = -1;
+    (*t)->port = (int)net->n_inputs++;
+    return (*in)->name && (*t)->name ? STRATA_OK : STRATA_ENOMEM;
+}
+
+static int read_input(struct loader *l, struct config_section *s)
+{
+    static const char *const keys[] = {"shape", "dtype",    "format", "scale", "mean",
+                                       "std",   "channels", "resize", "fill"};
+    struct network_input *in;
+    struct network_tensor *t;
+    if (l->net->n_inputs == NETWORK_MAX_INPUTS) {
+        config_error(l->c, s->place, "more than %d inputs", NETWORK_MAX_INPUTS);
+        return STRATA_OK;
+    }
+    int dtype, status = add_input(l, s->name, &in, &t);
+    if (status != STRATA_OK)
+        return status;
+    read_shape(l->c, s, t);
+    read_dtype(l->c, s, t, &dtype);
+    in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
+    read_binding(l->c, s, t, &in->format);
+    read_transform(l->c, s, t, &in->transform);
+    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
+    return names_put(&l->node_index, s->name, t->port, l->err);
+}
+
+/* ---- [build], [runtime], [bench] ---- */
+
+static void read_flag(struct config *c, struct config_section *s, const char *key,
+                      bool *out)
+{
+    const struct config_pair *p = config_get(s, key);
+    if (p)
+        config_bool(c, p, out);
+}
+
+static int read_build(struct loader *l, struct config_section *s)
+{
+    static const char *const keys[] = {"precision",     "formats",  "fusion", "no_reformat",
+                                       "deterministic", "workspace"};
+    struct build_options *b = &l->net->build;
+    const struct config_pair *precision = config_get(s, "precision");
+    const struct config_pair *formats = config_get(s, "formats");
+    const struct config_pair *workspace = config_get(s, "workspace");
+    int choice;
+    if (precision && config_choice(l->c, precision, "fp32|fp16|any", &choice))
+        b->precision = (enum precision)choice;
+    if (formats)
+        network_formats(l->c, formats, &b->formats);
+    if (workspace)
+        config_size(l->c, workspace, &b->workspace);
+    read_flag(l->c, s, "fusion", &b->fusion);
+    read_flag(l->c, s, "no_reformat", &b->no_reformat);
+    read_flag(l->c, s, "deterministic", &b->deterministic);
+    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
+    return STRATA_OK;
+}
+
+static bool device_valid(const char *name)
+{
+    size_t digits;
+    if (strncmp(name, "cuda:", 5) != 0)
+        return strcmp(name, "auto") == 0 || strcmp(name, "host") == 0 ||
+               strcmp(name, "cuda") == 0;
+    digits = strspn(name + 5, "0123456789");
+    return digits >= 1 && digits <= 3 && !name[5 + digits];
+}
+
+static int read_runtime(struct loader *l, struct config_section *s)
+{
+    static const char *const keys[] = {"device", "threads"};
+    const struct config_pair *device = config_get(s, "device");
+    const struct config_pair *threads = config_get(s, "threads");
+    if (threads)
+        config_int(l->c, threads, 0, 4096, &l->net->runtime.threads);
+    if (device && !device->invalid && !device_valid(device->value)) {
+        config_error(l->c, device->value_place,
+                     "'%s' is not a device: auto, host, cuda or cuda:N", device->value);
+    } else if (device) {
+        free(l->net->runtime.device);
+        l->net->runtime.device = duplicate(device->value, l->err);
+        if (!l->net->runtime.device)
+            return STRATA_ENOMEM;
+    }
+    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
+    return STRATA_OK;
+}
+
+static int read_bench(struct loader *l, struct config_section *s)
+{
+    static const char *const keys[] = {"warmup", "duration", "iterations"};
+    const struct config_pair *warmup = config_get(s, "warmup");
+    const struct config_pair *duration = config_get(s, "duration");
+    const struct config_pair *iterations = config_get(s, "iterations");
+    if (warmup)
+        config_time(l->c, warmup, &l->net->bench.warmup);
+    if (duration)
+        config_time(l->c, duration, &l->net->bench.duration);
+    if (iterations)
+        config_int(l->c, iterations, 1, INT32_MAX, &l->net->bench.iterations);
+    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
+    return STRATA_OK;
+}
+
+/* ---- [plugins] ---- */
+
+static int read_plugins(struct loader *l, struct config_section *s)
+{
+    static const char *const keys[] = {"load", "path"};
+    int (*const add[])(strata_registry *, const char *, strata_error *) = {
+        registry_add_file, registry_add_folder};
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        struct config_pair *p = &s->pairs[i];
+        strata_error why = {0};
+        size_t k = 0;
+        while (k < ARRAY_LENGTH(keys) && strcmp(p->key, keys[k]) != 0)
+            k++;
+        if (k == ARRAY_LENGTH(keys))
+            continue;
+        p->used = true;
+        char *path = network_path(l, p, false);
+        if (path && add[k](l->registry, path, &why) != STRATA_OK)
+            config_error(l->c, p->value_place, "%s", why.message);
+        free(path);
+        if (why.status == STRATA_ENOMEM)
+            return error_no_memory(l->err, 0, "a plugin");
+    }
+    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
+    return STRATA_OK;
+}
+
+int network_read_sections(struct loader *l)
+{
+    static const struct {
+        const char *kind;
+        int (*read)(struct loader *l, struct config_section *s);
+    } kinds[] = {
+        {"network", read_network}, {"plugins", read_plugins}, {"input", read_input},
+        {"build", read_build},     {"runtime", read_runtime}, {"bench", read_bench},
+    };
+    struct config_place begin = {.file = 0, .line = 1, .column = 1};
+    int status = STRATA_OK;
+    config_profile(l->c);
+    if (!config_find(l->c, "network"))
+        config_error(l->c, begin, "no [network] section; it holds format and outputs");
+    for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(kinds); i++)
+        status = network_each(l, kinds[i].kind, kinds[i].read);
+    return status;
+}

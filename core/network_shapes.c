@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shapes: each layer in order is asked for its weights' dims, then for its outputs'.
+ * Then the network's outputs.
+ */
+#include "core/network_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+#define DIMS_TEXT 200 /* bytes for eight dims */
+
+/* The tensors of one layer's node. */
+struct node {
+    strata_node node;
+    strata_tensor *in, *out, *weight, *expected;
+};
+
+/* "64x3x3x3" */
+static const char *dims_text(char out[DIMS_TEXT], const int64_t *dims, int rank)
+{
+    int n = 0;
+    out[0] = '\0';
+    for (int i = 0; i < rank; i++)
+        n += snprintf(out + n, DIMS_TEXT - (size_t)n, "%s%" PRId64, i ? "x" : "", dims[i]);
+    return rank ? out : "a scalar";
+}
+
+static strata_tensor shape_of(const int64_t *dims, int rank, int dtype)
+{
+    strata_tensor t = {.rank = rank, .dtype = dtype, .vector_dim = -1, .vector = 1};
+    memcpy(t.dims, dims, sizeof t.dims);
+    int64_t count = rank > 0 ? network_elements(dims, rank) : 0;
+    t.count = t.size = count > 0 ? count : 0;
+    return t;
+}
+
+void network_node(const strata_network *net, const struct network_layer *layer,
+                  strata_node *node, strata_tensor *in, strata_tensor *out,
+                  strata_tensor *weight, strata_error *err)
+{
+    size_t n_weights = layer->type->n_weights;
+    for (int i = 0; i < layer->n_inputs; i++) {
+        const struct network_tensor *t = &net->tensors[layer->inputs[i]];
+        in[i] = shape_of(t->dims, t->rank, t->dtype);
+    }
+    for (int i = 0; i < layer->n_outputs; i++) {
+        const struct network_tensor *t = &net->tensors[layer->outputs[i]];
+        out[i] = shape_of(t->dims, t->rank, t->dtype);
+    }
+    for (size_t i = 0; i < n_weights; i++) {
+        const struct network_weight *w = &layer->weights[i];
+        bool known = w->source != WEIGHT_ABSENT;
+        weight[i] = shape_of(w->dims, known ? w->rank : 0, w->dtype);
+    }
+    *node = (strata_node){.struct_size = sizeof *node,
+                          .n_in = layer->n_inputs,
+                          .n_out = layer->n_outputs,
+                          .n_weights = (int32_t)n_weights,
+                          .params = layer->params,
+                          .in = in,
+                          .out = out,
+                          .weight = weight,
+                          .device = STRATA_HOST,
+                          .row = -1,
+                          .host = registry_host(),
+                          .err = err};
+}
+
+static void free_node(struct node *n)
+{
+    free(n->in);
+    free(n->out);
+    free(n->weight);
+    free(n->expected);
+}
+
+static int make_node(struct node *n, const struct network_layer *layer, strata_error *err)
+{
+    size_t n_weights = layer->type->n_weights;
+    n->in = zalloc((size_t)layer->n_inputs, sizeof *n->in, "tensors", err);
+    n->out = zalloc((size_t)layer->n_outputs, sizeof *n->out, "tensors", err);
+    n->weight = zalloc(n_weights, sizeof *n->weight, "tensors", err);
+    n->expected = zalloc(n_weights, sizeof *n->expected, "tensors", err);
+    return n->in && n->out && n->weight && n->expected ? STRATA_OK : STRATA_ENOMEM;
+}
+
+/* Put a callback's failure into l->err as "layer conv1 (net.ini:12): message". */
+static int callback_failed(struct loader *l, const struct network_layer *layer,
+                           const char *what, int status, const strata_error *why)
+{
+    char where[256];
+    config_describe(l->c, layer->place, where, sizeof where);
+    if (why->status != STRATA_OK)
+        error_set(l->err, why->status, "%s", why->message);
+    else
+        error_set(l->err, status, "%s of %s failed without a message", what,
+                  layer->type->full_name);
+    error_prefix(l->err, "layer %s (%s)", layer->name, where);
+    return why->status != STRATA_OK ? why->status : status;
+}
+
+/* A plugin broke its contract. */
+static int plugin_defect(struct loader *l, const struct network_layer *layer,
+                         const char *what, const strata_tensor *t)
+{
+    char where[256], dims[DIMS_TEXT];
+    int rank = t->rank < 0 || t->rank > STRATA_MAX_RANK ? 0 : t->rank;
+    config_describe(l->c, layer->place, where, sizeof where);
+    return error_set(l->err, STRATA_EOVERFLOW,
+                     "layer %s (%s): %s gives %s the dims %s (rank %d, dtype %d); dims are 1 "
+                     "to 2^31 - 1, elements at most 2^40",
+                     layer->name, where, layer->type->full_name, what,
+                     dims_text(dims, t->dims, rank), t->rank, t->dtype);
+}
+
+static bool tensor_valid(const strata_tensor *t)
+{
+    return t->rank >= 1 && t->rank <= STRATA_MAX_RANK && t->dtype >= 0 &&
+           t->dtype < STRATA_DTYPE_COUNT && network_elements(t->dims, t->rank) > 0;
+}
+
+/* Equal once dims of 1 are dropped. */
+static bool dims_agree(const int64_t *a, int a_rank, const int64_t *b, int b_rank)
+{
+    int i = 0, k = 0;
+    for (;;) {
+        while (i < a_rank && a[i] == 1)
+            i++;
+        while (k < b_rank && b[k] == 1)
+            k++;
+        if (i == a_rank || k == b_rank)
+            return i == a_rank && k == b_rank;
+        if (a[i++] != b[k++])
+            return false;
+    }
+}
+
+static void wrong_dims(struct loader *l, const struct draft *d,
+                       const struct network_layer *layer, size_t i,
+                       const strata_tensor *expected)
+{
+    const struct network_weight *w = &layer->weights[i];
+    char found[DIMS_TEXT], needed[DIMS_TEXT];
+    config_error(l->c, d->weight_places[i],
+                 "weight '%s' of layer %s: tensor '%s' has dims %s; %s needs %s",
+                 layer->type->weights[i].name, layer->name, w->view.name,
+                 dims_text(found, w->view.dims, w->view.rank), layer->type->full_name,
+                 dims_text(needed, expected->dims, expected->rank));
+}
+
+static void wrong_rank(struct loader *l, const struct draft *d,
+                       const struct network_layer *layer, size_t i)
+{
+    const struct network_weight *w = &layer->weights[i];
+    char found[DIMS_TEXT];
+    config_error(l->c, d->weight_places[i],
+                 "weight '%s' of layer %s: tensor '%s' has dims %s; %s needs %d dims",
+                 layer->type->weights[i].name, layer->name, w->view.name,
+                 dims_text(found, w->view.dims, w->view.rank), layer->type->full_name,
+                 layer->type->weights[i].rank);
+}
+
+/* Give weight i the dims that the layer expects, or those of the file. */
+static int settle_weight(struct loader *l, const struct draft *d,
+                         struct network_layer *layer, size_t i, const strata_tensor *e)
+{
+    struct network_weight *w = &layer->weights[i];
+    const strata_weight *declared = &layer->type->weights[i];
+    if (w->source == WEIGHT_ABSENT)
+        return STRATA_OK;
+    if (!e->rank && w->source != WEIGHT_FILE) {
+        config_error(l->c, d->weight_places[i],
+                     "weight '%s' of layer %s cannot be made up: its dims are not known "
+                     "from the layer's attributes and inputs",
+                     declared->name, layer->name);
+        return STRATA_OK;
+    }
+    if (!e->rank) {
+        strata_tensor given = shape_of(w->view.dims, w->view.rank, w->dtype);
+        if (declared->rank >= 0 && declared->rank != w->view.rank)
+            wrong_rank(l, d, layer, i);
+        else if (w->view.rank && !tensor_valid(&given))
+            return plugin_defect(l, layer, declared->name, &given);
+        if (w->view.rank == 0) { /* a scalar is one element */
+            w->rank = 1;
+            w->dims[0] = 1;
+        }
+        return STRATA_OK;
+    }
+    if (!tensor_valid(e))
+        return plugin_defect(l, layer, declared->name, e);
+    if (w->source == WEIGHT_FILE &&
+        !dims_agree(w->view.dims, w->view.rank, e->dims, e->rank))
+        wrong_dims(l, d, layer, i, e);
+    w->rank = e->rank;
+    w->dtype = e->dtype;
+    memcpy(w->dims, e->dims, sizeof w->dims);
+    return STRATA_OK;
+}
+
+static int infer_weights(struct loader *l, const struct draft *d,
+                         struct network_layer *layer, struct node *n)
+{
+    const strata_layer *type = &layer->type->layer;
+    strata_error why = {0};
+    int status = STRATA_OK;
+    network_node(l->net, layer, &n->node, n->in, n->out, n->weight, &why);
+    for (size_t i = 0; i < layer->type->n_weights; i++)
+        n->expected[i].dtype = layer->weights[i].dtype;
+    if (type->weight_shape)
+        status = type->weight_shape(&n->node, n->expected);
+    if (status != STRATA_OK)
+        return callback_failed(l, layer, "weight_shape", status, &why);
+    for (size_t i = 0; status == STRATA_OK && i < layer->type->n_weights; i++)
+        status = settle_weight(l, d, layer, i, &n->expected[i]);
+    return status;
+}
+
+static int infer_outputs(struct loader *l, struct network_layer *layer, struct node *n)
+{
+    const strata_layer *type = &layer->type->layer;
+    strata_error why = {0};
+    char label[32];
+    int status = STRATA_OK;
+    network_node(l->net, layer, &n->node, n->in, n->out, n->weight, &why);
+    for (int i = 0; i < layer->n_outputs; i++) {
+        n->out[i].dtype = layer->n_inputs ? n->in[0].dtype : STRATA_FP32;
+        if (!type->shape && layer->n_inputs)
+            n->out[i] = n->in[0];
+    }
+    if (type->shape)
+        status = type->shape(&n->node);
+    if (status != STRATA_OK)
+        return callback_failed(l, layer, "shape", status, &why);
+    for (int i = 0; i < layer->n_outputs; i++) {
+        struct network_tensor *t = &l->net->tensors[layer->outputs[i]];
+        snprintf(label, sizeof label, "output %d", i);
+        if (!tensor_valid(&n->out[i]))
+            return plugin_defect(l, layer, label, &n->out[i]);
+        t->rank = n->out[i].rank;
+        t->dtype = n->out[i].dtype == STRATA_FP16 ? STRATA_FP32 : n->out[i].dtype;
+        memcpy(t->dims, n->out[i].dims, sizeof t->dims);
+    }
+    return STRATA_OK;
+}
+
+int network_infer(struct loader *l)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; status == STRATA_OK && i < l->net->n_layers; i++) {
+        struct network_layer *layer = &l->net->layers[i];
+        const struct draft *d = &l->drafts[l->order[i]];
+        struct node n = {0};
+        size_t before = config_errors(l->c);
+        status = make_node(&n, layer, l->err);
+        if (status == STRATA_OK)
+            status = infer_weights(l, d, layer, &n);
+        /* A wrong weight was told; shapes that hang on it would only repeat it. */
+        bool stop = config_errors(l->c) != before && config_full(l->c);
+        if (status == STRATA_OK && !stop)
+            status = infer_outputs(l, layer, &n);
+        free_node(&n);
+        if (stop)
+            break;
+    }
+    return status;
+}
+
+/* ---- outputs ---- */
+
+static int add_output(struct loader *l, struct reference r, const struct config_pair *p,
+                      const struct config_item *item)
+{
+    strata_network *net = l->net;
+    const struct draft *d = &l->drafts[r.node - (int)net->n_inputs];
+    struct network_output *out = &net->outputs[net->n_outputs];
+    out->tensor = d->first_tensor + r.port;
+    const struct network_tensor *t = &net->tensors[out->tensor];
+    for (size_t i = 0; i < net->n_outputs; i++)
+        if (net->outputs[i].tensor == out->tensor)
+            config_error(l->c,
+                         config_value_place(l->c, p, item->offset, strlen(item->text)),
+                         "'%s' stands twice", item->text);
+    out->format = (struct format){.dtype = t->dtype, .order = ORDER_LINEAR, .vector = 1};
+    out->name = duplicate(t->name, l->err);
+    net->n_outputs += out->name != NULL;
+    return out->name ? STRATA_OK : STRATA_ENOMEM;
+}
+
+/* `output_formats =`: one for all outputs, or one for each. */
+static void read_output_formats(struct loader *l, const struct config_pair *p)
+{
+    strata_network *net = l->net;
+    struct config_item *items;
+    struct format f;
+    size_t n;
+    if (!config_list(l->c, p, &items, &n))
+        return;
+    if (n != 1 && n != net->n_outputs)
+        config_error(l->c, p->value_place, "%zu formats for %zu outputs; give one, or one "
+                     "for each", n, net->n_outputs);
+    for (size_t i = 0; n && (n == 1 || n == net->n_outputs) && i < net->n_outputs; i++) {
+        const struct config_item *item = &items[n == 1 ? 0 : i];
+        const struct network_tensor *t = &net->tensors[net->outputs[i].tensor];
+        strata_error why = {0};
+        strata_desc desc;
+        if (!network_format(l->c, p, item, &f))
+            break;
+        if (format_desc(&desc, f, t->dims, t->rank, &why) != STRATA_OK)
+            config_error(l->c,
+                         config_value_place(l->c, p, item->offset, strlen(item->text)),
+                         "%s", why.message);
+        net->outputs[i].format = f;
+    }
+    config_list_free(items, n);
+}
+
+int network_read_outputs(struct loader *l)
+{
+    struct config_section *s = config_find(l->c, "network");
+    const struct config_pair *p = config_get(s, "outputs");
+    const struct config_pair *formats = config_get(s, "output_formats");
+    struct config_item *items;
+    struct reference r;
+    size_t n;
+    if (!p || !config_list(l->c, p, &items, &n))
+        return STRATA_OK;
+    l->net->outputs = zalloc(n, sizeof *l->net->outputs, "outputs", l->err);
+    int status = l->net->outputs ? STRATA_OK : STRATA_ENOMEM;
+    for (size_t i = 0; status == STRATA_OK && i < n; i++)
+        if (network_reference(l, p, &items[i], &r))
+            status = add_output(l, r, p, &items[i]);
+    if (status == STRATA_OK && formats)
+        read_output_formats(l, formats);
+    config_list_free(items, n);
+    return status;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weights: files and seeds of [weights] sections, what each layer's keys bind, values.
+ */
+#include "core/network_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/checked.h"
+
+/* ---- [weights NAME] ---- */
+
+static int open_source(struct loader *l, const struct config_pair *p, bool anywhere,
+                       struct source *source)
+{
+    strata_network *net = l->net;
+    strata_error why = {0};
+    char *path = network_path(l, p, anywhere);
+    int status = grow(&net->files, &l->files_capacity, net->n_files, sizeof *net->files,
+                      l->err);
+    if (status == STRATA_OK && path &&
+        weights_open(&source->file, path, NULL, &why) != STRATA_OK) {
+        source->file = NULL;
+        config_error(l->c, p->value_place, "%s", why.message);
+    }
+    free(path);
+    if (why.status == STRATA_ENOMEM)
+        return error_no_memory(l->err, 0, "weights");
+    if (source->file)
+        net->files[net->n_files++] = source->file;
+    return status;
+}
+
+static int read_source(struct loader *l, struct config_section *s)
+{
+    static const char *const keys[] = {"file", "random", "anywhere"};
+    struct source source = {.name = s->name};
+    const struct config_pair *file = config_get(s, "file");
+    const struct config_pair *seed = config_get(s, "random");
+    const struct config_pair *anywhere = config_get(s, "anywhere");
+    size_t before = config_errors(l->c);
+    bool outside = false;
+    int64_t number = 0;
+    int status = STRATA_OK;
+    if (strcmp(s->name, "zeros") == 0 || strcmp(s->name, "none") == 0)
+        config_error(l->c, s->place, "'%s' is a word of its own where weights are named",
+                     s->name);
+    if (anywhere)
+        config_bool(l->c, anywhere, &outside);
+    if (file && seed)
+        config_error(l->c, seed->key_place, "[weights %s] has 'file =' as well; one of the "
+                     "two", s->name);
+    else if (file)
+        status = open_source(l, file, outside, &source);
+    else if (seed)
+        config_int(l->c, seed, 0, INT64_MAX, &number);
+    else if (!s->broken)
+        config_error(l->c, s->place, "[weights %s] lacks 'file =' or 'random ='", s->name);
+    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
+    source.seed = (uint64_t)number;
+    source.broken = config_errors(l->c) != before || s->broken;
+    if (status != STRATA_OK ||
+        grow(&l->sources, &l->sources_capacity, l->n_sources, sizeof source, l->err) !=
+            STRATA_OK)
+        return STRATA_ENOMEM;
+    l->sources[l->n_sources] = source;
+    return names_put(&l->source_index, s->name, (int)l->n_sources++, l->err);
+}
+
+int network_read_sources(struct loader *l)
+{
+    return network_each(l, "weights", read_source);
+}
+
+/* ---- keys of layers ---- */
+
+/* The source that "w" or "w:NAME" starts with, *rest what follows the ':' or NULL; NULL
+ * after recording an error. */
+static const struct source *find_source(struct loader *l, const struct config_pair *p,
+                                        const char **rest)
+{
+    const char *colon = strchr(p->value, ':');
+    char name[CONFIG_MAX_NAME + 1] = "";
+    size_t n = colon ? (size_t)(colon - p->value) : strlen(p->value);
+    if (n < sizeof name)
+        memcpy(name, p->value, n);
+    int index = names_get(&l->source_index, name);
+    *rest = colon ? colon + 1 : NULL;
+    if (index >= 0)
+        return &l->sources[index];
+    const char *names[256];
+    size_t count = l->n_sources < 256 ? l->n_sources : 256;
+    for (size_t i = 0; i < count; i++)
+        names[i] = l->sources[i].name;
+    const char *near = config_full(l->c) ? NULL : suggest(name, names, count);
+    config_error(l->c, config_value_place(l->c, p, 0, n),
+                 "no section [weights %.*s]%s%s%s", (int)n, p->value,
+                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return NULL;
+}
+
+/* The core's dtype for a weight: the file's own where the layer takes it, else FP32 or
+ * the first the layer takes. */
+static int weight_dtype(const strata_weight *declared, const struct weight_view *view)
+{
+    static const struct {
+        enum weight_dtype from;
+        int to;
+    } same[] = {{WEIGHT_F32, STRATA_FP32},
+                {WEIGHT_F16, STRATA_FP16},
+                {WEIGHT_I8, STRATA_INT8},
+                {WEIGHT_U8, STRATA_UINT8},
+                {WEIGHT_I32, STRATA_INT32}};
+    uint64_t allowed = declared->dtypes ? declared->dtypes : 1u << STRATA_FP32;
+    for (size_t i = 0; view && i < ARRAY_LENGTH(same); i++)
+        if (view->dtype == same[i].from && allowed >> same[i].to & 1)
+            return same[i].to;
+    return allowed >> STRATA_FP32 & 1 ? STRATA_FP32 : __builtin_ctzll(allowed);
+}
+
+static void take_view(struct network_weight *w, const strata_weight *declared,
+                      const struct weight_view *view)
+{
+    w->source = WEIGHT_FILE;
+    w->view = *view;
+    w->dtype = weight_dtype(declared, view);
+    w->rank = view->rank;
+    memcpy(w->dims, view->dims, sizeof w->dims);
+}
+
+static void take_random(struct network_weight *w, const strata_weight *declared,
+                        uint64_t seed)
+{
+    w->source = WEIGHT_RANDOM;
+    w->seed = seed;
+    w->dtype = weight_dtype(declared, NULL);
+}
+
+/* `weight = w:name`, `bias = zeros`, `bias = none`. */
+static void bind_key(struct loader *l, const struct config_pair *p,
+                     const strata_weight *declared, struct network_weight *w)
+{
+    strata_error why = {0};
+    struct weight_view view;
+    const char *name;
+    if (p->invalid)
+        return;
+    if (strcmp(p->value, "none") == 0) {
+        w->source = WEIGHT_ABSENT;
+        if (declared->flags & STRATA_REQUIRED)
+            config_error(l->c, p->value_place, "weight '%s' is required", declared->name);
+        return;
+    }
+    if (strcmp(p->value, "zeros") == 0) {
+        w->source = WEIGHT_ZEROS;
+        w->dtype = weight_dtype(declared, NULL);
+        return;
+    }
+    const struct source *source = find_source(l, p, &name);
+    if (!source || source->broken)
+        return;
+    if (!source->file)
+        take_random(w, declared, source->seed);
+    else if (weights_find(source->file, name ? name : "", &view, &why) == STRATA_OK)
+        take_view(w, declared, &view);
+    else
+        config_error(l->c, p->value_place, "%s", why.message);
+}
+
+/* One weight of `weights = w:PREFIX`; true if the file has it. */
+static bool bind_prefixed(struct loader *l, const struct config_pair *p,
+                          const struct source *source, const char *prefix,
+                          const strata_weight *declared, struct network_weight *w)
+{
+    char name[CONFIG_MAX_LINE + 300];
+    strata_error why = {0};
+    struct weight_view view;
+    bool required = declared->flags & STRATA_REQUIRED;
+    if (!source->file) {
+        if (required)
+            take_random(w, declared, source->seed);
+        return true;
+    }
+    snprintf(name, sizeof name, "%s%s%.250s", prefix ? prefix : "", prefix ? "." : "",
+             declared->name);
+    bool found = weights_find(source->file, name, &view, &why) == STRATA_OK;
+    if (found)
+        take_view(w, declared, &view);
+    else if (required)
+        config_error(l->c, p->value_place, "%s", why.message);
+    return found;
+}
+
+static void bind_all(struct loader *l, const struct config_pair *p, struct draft *d)
+{
+    const struct registry_layer *type = d->layer.type;
+    const char *prefix;
+    size_t found = 0, asked = 0, required = 0;
+    if (!type->n_weights) {
+        config_error(l->c, p->key_place, "%s has no weights", type->full_name);
+        return;
+    }
+    const struct source *source = p->invalid ? NULL : find_source(l, p, &prefix);
+    if (!source || source->broken)
+        return;
+    for (size_t i = 0; i < type->n_weights; i++) {
+        const strata_weight *declared = &type->weights[i];
+        if (config_get(d->section, declared->name))
+            continue;
+        d->weight_places[i] = p->value_place;
+        required += (declared->flags & STRATA_REQUIRED) != 0;
+        asked++;
+        found += bind_prefixed(l, p, source, prefix, declared, &d->layer.weights[i]);
+    }
+    if (asked && !found && !required)
+        config_error(l->c, p->value_place,
+                     "'%s' names no weight of %s: the file has neither of %s.%s ...",
+                     p->value, type->full_name, prefix ? prefix : "",
+                     type->weights[0].name);
+}
+
+int network_bind_weights(struct loader *l, struct draft *d)
+{
+    const struct registry_layer *type = d->layer.type;
+    const struct config_pair *all = config_get(d->section, "weights");
+    size_t n = type->n_weights;
+    d->layer.weights = zalloc(n, sizeof *d->layer.weights, "weights", l->err);
+    d->weight_places = zalloc(n, sizeof *d->weight_places, "weights", l->err);
+    if (!d->layer.weights || !d->weight_places)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        char name[CONFIG_MAX_NAME + 300];
+        snprintf(name, sizeof name, "%s.%.250s", d->section->name, type->weights[i].name);
+        d->weight_places[i] = d->section->place;
+        d->layer.weights[i].name = duplicate(name, l->err);
+        if (!d->layer.weights[i].name)
+            return STRATA_ENOMEM;
+    }
+    if (all)
+        bind_all(l, all, d);
+    for (size_t i = 0; i < n; i++) {
+        const strata_weight *declared = &type->weights[i];
+        const struct config_pair *p = config_get(d->section, declared->name);
+        if (p) {
+            d->weight_places[i] = p->value_place;
+            bind_key(l, p, declared, &d->layer.weights[i]);
+        } else if (!all && declared->flags & STRATA_REQUIRED && !d->section->broken) {
+            config_error(l->c, d->section->place,
+                         "%s needs weight '%s': write 'weights = W:PREFIX' or '%s = "
+                         "W:NAME' with a [weights W]",
+                         type->full_name, declared->name, declared->name);
+        }
+    }
+    return STRATA_OK;
+}
+
+/* ---- values ---- */
+
+static int load_random(const struct network_weight *w, void *dst, int64_t count,
+                       strata_error *err)
+{
+    /* One value an output: dim 0. Vectors (biases) count as one output. */
+    int64_t fan_in = w->rank > 1 ? count / w->dims[0] : count;
+    size_t bytes;
+    if (w->dtype == STRATA_FP32) {
+        weights_random(dst, count, fan_in, w->seed, w->name);
+        return STRATA_OK;
+    }
+    if (!checked_size_mul((size_t)count, sizeof(float), &bytes))
+        return error_set(err, STRATA_EOVERFLOW, "%s: too large", w->name);
+    float *values = malloc(bytes);
+    if (!values)
+        return error_no_memory(err, bytes, w->name);
+    weights_random(values, count, fan_in, w->seed, w->name);
+    int status = weights_convert(dst, w->dtype, values, WEIGHT_F32, count, err);
+    free(values);
+    return status;
+}
+
+int network_weight_load(const struct network_weight *w, void *dst, strata_error *err)
+{
+    int64_t count = network_elements(w->dims, w->rank);
+    int status = STRATA_OK;
+    if (w->source == WEIGHT_ABSENT || count < 0)
+        return error_set(err, STRATA_EINVAL, "%s: the weight is absent", w->name);
+    switch (w->source) {
+    case WEIGHT_FILE:
+        status = weights_convert(dst, w->dtype, w->view.data, w->view.dtype, count, err);
+        break;
+    case WEIGHT_RANDOM:
+        status = load_random(w, dst, count, err);
+        break;
+    default:
+        memset(dst, 0, (size_t)count * strata_dtype_size(w->dtype));
+    }
+    if (status != STRATA_OK)
+        error_prefix(err, "%s", w->name);
+    return status;
+}
