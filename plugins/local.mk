@@ -4,3 +4,116 @@ if !SANITIZED
 LDFLAGS_FOR_PLUGINS += -Wl,-z,defs
 endif
 CFLAGS_FOR_PLUGINS = $(AM_CFLAGS) -O3
+
+# Kernels shared by layers, all static inline.
+EXTRA_DIST += \
+	plugins/convolution_core.h \
+	plugins/dense.h \
+	plugins/element.h \
+	plugins/gemm_tile.h \
+	plugins/image.h \
+	plugins/walk.h \
+	plugins/window.h
+
+plugin_LTLIBRARIES += plugins/activation.la
+plugins_activation_la_SOURCES = plugins/activation.c
+plugins_activation_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_activation_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_activation_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/concatenation.la
+plugins_concatenation_la_SOURCES = plugins/concatenation.c
+plugins_concatenation_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_concatenation_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_concatenation_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/constant.la
+plugins_constant_la_SOURCES = plugins/constant.c
+plugins_constant_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_constant_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_constant_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/convolution.la
+plugins_convolution_la_SOURCES = plugins/convolution.c
+plugins_convolution_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_convolution_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_convolution_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/elementwise.la
+plugins_elementwise_la_SOURCES = plugins/elementwise.c
+plugins_elementwise_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_elementwise_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_elementwise_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/fully_connected.la
+plugins_fully_connected_la_SOURCES = plugins/fully_connected.c
+plugins_fully_connected_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_fully_connected_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_fully_connected_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/identity.la
+plugins_identity_la_SOURCES = plugins/identity.c
+plugins_identity_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_identity_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_identity_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/padding.la
+plugins_padding_la_SOURCES = plugins/padding.c
+plugins_padding_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_padding_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_padding_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/pooling.la
+plugins_pooling_la_SOURCES = plugins/pooling.c
+plugins_pooling_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_pooling_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_pooling_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/resize.la
+plugins_resize_la_SOURCES = plugins/resize.c
+plugins_resize_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_resize_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_resize_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/scale.la
+plugins_scale_la_SOURCES = plugins/scale.c
+plugins_scale_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_scale_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_scale_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/shuffle.la
+plugins_shuffle_la_SOURCES = plugins/shuffle.c
+plugins_shuffle_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_shuffle_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_shuffle_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/slice.la
+plugins_slice_la_SOURCES = plugins/slice.c
+plugins_slice_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_slice_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_slice_la_LIBADD = $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/softmax.la
+plugins_softmax_la_SOURCES = plugins/softmax.c
+plugins_softmax_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_softmax_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_softmax_la_LIBADD = $(M_LIBS)
+
+# Faster impls for Convolution, FullyConnected and Pooling, where oneDNN is found.
+if HAVE_DNNL
+plugin_LTLIBRARIES += plugins/onednn.la
+plugins_onednn_la_SOURCES = \
+	plugins/onednn.c \
+	plugins/onednn_convolution.c \
+	plugins/onednn_epilogue.c \
+	plugins/onednn_epilogue.h \
+	plugins/onednn_inner_product.c \
+	plugins/onednn_pooling.c \
+	plugins/onednn_primitive.c \
+	plugins/onednn_primitive.h \
+	plugins/onednn_state.c \
+	plugins/onednn_window.h
+plugins_onednn_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_onednn_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_onednn_la_LIBADD = $(DNNL_LIBS) $(M_LIBS)
+endif

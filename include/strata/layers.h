@@ -45,11 +45,37 @@ typedef struct strata_fully_connected {
     int32_t reserved;
 } strata_fully_connected;
 
+/* Activation: alpha and beta are +infinity where the network gives none. Read them
+ * through strata_activation_alpha and _beta, which put the kind's own default there. */
 typedef struct strata_activation {
     int32_t kind; /* STRATA_RELU ... */
     int32_t reserved;
     double alpha, beta;
 } strata_activation;
+
+#define STRATA_KIND_DEFAULT __builtin_huge_val() /* +infinity */
+
+static inline double strata_activation_alpha(const strata_activation *a)
+{
+    if (a->alpha != STRATA_KIND_DEFAULT)
+        return a->alpha;
+    return a->kind == STRATA_LEAKY_RELU     ? 0.01
+           : a->kind == STRATA_CLIP         ? -STRATA_KIND_DEFAULT /* no lower bound */
+           : a->kind == STRATA_ELU          ? 1
+           : a->kind == STRATA_SELU         ? 1.67326319217681884765625
+           : a->kind == STRATA_HARD_SIGMOID ? 0.2
+                                            : 0;
+}
+
+static inline double strata_activation_beta(const strata_activation *a)
+{
+    if (a->beta != STRATA_KIND_DEFAULT)
+        return a->beta;
+    return a->kind == STRATA_CLIP           ? STRATA_KIND_DEFAULT /* no upper bound */
+           : a->kind == STRATA_SELU         ? 1.05070102214813232421875
+           : a->kind == STRATA_HARD_SIGMOID ? 0.5
+                                            : 0;
+}
 
 enum { STRATA_POOL_MAX = 0, STRATA_POOL_AVERAGE = 1 };
 typedef struct strata_pooling {
