@@ -25,11 +25,15 @@ static void host_free(void *user, void *ptr, size_t bytes)
     free(ptr);
 }
 
-int allocator_init(struct allocator *a, strata_error *err)
+strata_allocator host_memory(void)
+{
+    return (strata_allocator){.alloc = host_alloc, .free = host_free};
+}
+
+int allocator_init(struct allocator *a, strata_allocator callbacks, strata_error *err)
 {
     memset(a, 0, sizeof *a);
-    a->callbacks.alloc = host_alloc;
-    a->callbacks.free = host_free;
+    a->callbacks = callbacks;
     if (pthread_mutex_init(&a->lock, NULL) != 0)
         return error_set(err, STRATA_ENOMEM, "cannot create the allocator's lock");
     return STRATA_OK;

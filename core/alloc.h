@@ -18,7 +18,10 @@ struct allocator {
     strata_memory_stats stats;
 };
 
-int allocator_init(struct allocator *a, strata_error *err);
+/* The C library's aligned memory. */
+strata_allocator host_memory(void);
+
+int allocator_init(struct allocator *a, strata_allocator callbacks, strata_error *err);
 void allocator_destroy(struct allocator *a);
 /* Memory aligned to TENSOR_ALIGNMENT, not cleared; NULL with ENOMEM in err, which names
  * the bytes and `what`. bytes 0 gives a valid one-byte block. */

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ways to run a node. Every impl and row is expanded into candidates, one for each
+ * combination of formats its masks allow; the ones that the device, the user's
+ * constraints or the impl itself refuse are kept with the reason.
+ */
+#include "core/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cost.h"
+
+/* Row expansion: explicit ports of both sides, then their formats. */
+struct expansion {
+    strata_engine *e;
+    struct engine_model *m;
+    int node;
+    const struct registry_impl *impl;
+    int row;
+    int n_in, n_out; /* explicit ports, at most STRATA_MAX_PORTS a side */
+    int formats[2 * STRATA_MAX_PORTS];
+};
+
+/* Formats that the network's description lets a tensor have, whoever asks. */
+static uint64_t allowed_formats(const strata_network *net, int tensor)
+{
+    const struct network_tensor *t = &net->tensors[tensor];
+    uint64_t allowed = 0;
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
+        strata_desc d;
+        int dtype = format_at(f)->dtype;
+        if (dtype == t->dtype || (is_float(dtype) && is_float(t->dtype)))
+            if (engine_desc(&d, net, tensor, f, NULL) == STRATA_OK)
+                allowed |= UINT64_C(1) << f;
+    }
+    if (t->formats)
+        allowed &= t->formats;
+    if (net->build.formats && is_float(t->dtype))
+        allowed &= net->build.formats;
+    return allowed;
+}
+
+static uint64_t precision_formats(enum precision precision)
+{
+    uint64_t mask = 0;
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
+        int dtype = format_at(f)->dtype;
+        if (!is_float(dtype) || precision == PRECISION_ANY ||
+            dtype == (precision == PRECISION_FP16 ? STRATA_FP16 : STRATA_FP32))
+            mask |= UINT64_C(1) << f;
+    }
+    return mask;
+}
+
+static bool row_has_precision(const strata_row *row, uint64_t formats)
+{
+    for (int i = 0; i < STRATA_MAX_PORTS; i++)
+        if ((row->in[i] & ~STRATA_SAME && !(row->in[i] & formats)) ||
+            (row->out[i] & ~STRATA_SAME && !(row->out[i] & formats)))
+            return false;
+    return true;
+}
+
+/* A layer without any row at the asked precision runs at the other one, and says so. */
+static uint64_t node_precision(const strata_engine *e, const struct engine_node *n)
+{
+    uint64_t wanted = precision_formats(e->network->build.precision);
+    const struct registry_layer *type = n->layer->type;
+    for (size_t i = 0; i < type->n_impls; i++)
+        for (uint32_t r = 0; r < type->impls[i].impl.rows.n; r++)
+            if (type->impls[i].impl.device == e->handle->properties.kind &&
+                row_has_precision(&type->impls[i].rows[r], wanted))
+                return wanted;
+    log_line(STRATA_LOG_WARNING,
+             "layer '%s': %s has no impl at the precision asked for; it runs in another",
+             n->name, type->full_name);
+    return ~UINT64_C(0);
+}
+
+void engine_fill_view(struct engine_view *v, const strata_engine *e,
+                      const struct engine_node *n, int row, strata_error *err)
+{
+    v->epilogue = n->epilogue;
+    v->node = (strata_node){
+        .struct_size = sizeof(strata_node),
+        .n_in = n->n_in,
+        .n_out = n->n_out,
+        .n_weights = (int32_t)n->layer->type->n_weights,
+        .params = n->layer->params,
+        .in = v->in,
+        .out = v->out,
+        .weight = v->weight,
+        .epilogue = &v->epilogue,
+        .device = e->handle->properties.kind,
+        .sm = e->handle->properties.sm,
+        .math = e->handle->math,
+        .row = row,
+        .instance = (void *)n,
+        .host = registry_host(),
+        .err = err,
+    };
+}
+
+static int candidate_format(const struct expansion *x, bool output, int port)
+{
+    int explicit_ports = output ? x->n_out : x->n_in;
+    int index = port < explicit_ports ? port : explicit_ports - 1;
+    return x->formats[output ? x->n_in + index : index];
+}
+
+static int fill_tensor(strata_tensor *out, const struct expansion *x, int tensor,
+                       int format, int pad, strata_error *err)
+{
+    strata_desc d;
+    int status = engine_desc(&d, x->e->network, tensor, format, err);
+    if (status == STRATA_OK)
+        tensor_view(out, &d, UINT64_C(1) << format, pad, NULL);
+    return status;
+}
+
+/* The impl's own word: accept, then the workspace it needs. */
+static int ask_impl(const struct expansion *x, struct engine_candidate *c,
+                    strata_error *err)
+{
+    const struct engine_node *n = &x->e->nodes[x->node];
+    const strata_impl *impl = &x->impl->impl;
+    struct engine_view v;
+    int status = STRATA_ENOMEM;
+    v.weight = n->weights;
+    v.in = zalloc((size_t)n->n_in, sizeof *v.in, "a candidate", err);
+    v.out = zalloc((size_t)n->n_out, sizeof *v.out, "a candidate", err);
+    if (!v.in || !v.out)
+        goto done;
+    status = STRATA_OK;
+    for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
+        status = fill_tensor(&v.in[i], x, n->in[i], candidate_format(x, false, i),
+                             STRATA_PAD_ZERO, err);
+    for (int i = 0; i < n->n_out && status == STRATA_OK; i++)
+        status = fill_tensor(&v.out[i], x, n->out[i], candidate_format(x, true, i),
+                             STRATA_PAD_ZERO, err);
+    if (status != STRATA_OK)
+        goto done;
+    engine_fill_view(&v, x->e, n, x->row, err);
+    if (impl->accept && (status = impl->accept(&v.node)) != STRATA_OK) {
+        error_set(err, status, "%s", strata_status_text(status));
+        goto done;
+    }
+    c->workspace = impl->workspace ? impl->workspace(&v.node) : 0;
+    if (c->workspace >= SIZE_MAX / 4)
+        status = error_set(err, STRATA_EOVERFLOW, "its workspace overflows");
+    else
+        c->cost = cost_of_run(&v.node, &x->impl->impl, &n->layer->type->layer,
+                              &x->e->handle->properties);
+done:
+    free(v.in);
+    free(v.out);
+    return status;
+}
+
+static int keep_candidate(struct engine_model *m, struct engine_candidate *c,
+                          const strata_error *why, strata_error *err)
+{
+    int status = grow(&m->candidates, &m->candidates_capacity, m->n_candidates,
+                      sizeof *m->candidates, err);
+    if (status != STRATA_OK)
+        return status;
+    if (why->status != STRATA_OK && !(c->reason = duplicate(why->message, err)))
+        return STRATA_ENOMEM;
+    m->candidates[m->n_candidates++] = *c;
+    return STRATA_OK;
+}
+
+static int add_candidate(const struct expansion *x, strata_error *err)
+{
+    struct engine_candidate c = {.node = x->node, .impl = x->impl, .row = x->row};
+    strata_error why;
+    error_clear(&why);
+    for (int i = 0; i < PLAN_MAX_PORTS; i++) {
+        c.in_formats[i] = x->n_in ? candidate_format(x, false, i) : 0;
+        c.out_formats[i] = x->n_out ? candidate_format(x, true, i) : 0;
+    }
+    if (ask_impl(x, &c, &why) == STRATA_ENOMEM)
+        return error_set(err, STRATA_ENOMEM, "%s", why.message);
+    return keep_candidate(x->m, &c, &why, err);
+}
+
+/* A whole impl or row that cannot be used, with one reason. */
+static int add_refusal(const struct expansion *x, const char *reason, strata_error *err)
+{
+    struct engine_candidate c = {.node = x->node, .impl = x->impl, .row = x->row};
+    strata_error why;
+    error_clear(&why);
+    error_set(&why, STRATA_EUNSUPPORTED, "%s", reason);
+    return keep_candidate(x->m, &c, &why, err);
+}
+
+/* Formats a port may take: the row's mask within what the user allows its tensors.
+ * Ports past the explicit ones repeat the last, so they count too. */
+static uint64_t port_mask(const struct expansion *x, int index, uint64_t precision)
+{
+    const struct engine_node *n = &x->e->nodes[x->node];
+    const strata_row *row = &x->impl->rows[x->row];
+    bool output = index >= x->n_in;
+    int port = output ? index - x->n_in : index;
+    uint64_t mask = output ? row->out[port] : row->in[port];
+    if (mask == STRATA_SAME)
+        mask = x->n_in ? UINT64_C(1) << x->formats[0] : 0;
+    int explicit_ports = output ? x->n_out : x->n_in, ports = output ? n->n_out : n->n_in;
+    int last = port == explicit_ports - 1 ? ports : port + 1;
+    for (int i = port; i < last; i++)
+        mask &= allowed_formats(x->e->network, output ? n->out[i] : n->in[i]);
+    return mask & precision;
+}
+
+static int expand(struct expansion *x, int index, uint64_t precision, size_t *found,
+                  strata_error *err)
+{
+    if (index == x->n_in + x->n_out) {
+        ++*found;
+        return add_candidate(x, err);
+    }
+    uint64_t mask = port_mask(x, index, precision);
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
+        if (!(mask & UINT64_C(1) << f))
+            continue;
+        x->formats[index] = f;
+        int status = expand(x, index + 1, precision, found, err);
+        if (status != STRATA_OK)
+            return status;
+    }
+    return STRATA_OK;
+}
+
+/* Number of ports a row names: up to the last one in use that is not 0. */
+static int explicit_ports(const uint64_t masks[STRATA_MAX_PORTS], int ports)
+{
+    int n = 0;
+    while (n < ports && n < STRATA_MAX_PORTS && masks[n])
+        n++;
+    return n;
+}
+
+static const char *refuse_impl(const strata_engine *e, const struct engine_node *n,
+                               const strata_impl *impl, char *buffer, size_t size)
+{
+    const struct device_properties *d = &e->handle->properties;
+    if (impl->device != d->kind)
+        return "it is for another device";
+    if ((impl->min_sm && d->sm < impl->min_sm) || (impl->max_sm && d->sm > impl->max_sm))
+        return "it is for other compute capabilities";
+    if (n->layer->impl && strcmp(n->layer->impl, impl->name) != 0) {
+        snprintf(buffer, size, "the network asks for impl = %s", n->layer->impl);
+        return buffer;
+    }
+    if (n->epilogue.flags & ~impl->epilogues ||
+        (n->epilogue.flags & STRATA_EPILOGUE_ACTIVATION &&
+         !(impl->activations & UINT64_C(1) << n->epilogue.activation))) {
+        snprintf(buffer, size, "it cannot compute %s in its epilogue",
+                 n->activation->name);
+        return buffer;
+    }
+    return NULL;
+}
+
+static int expand_impl(struct expansion *x, uint64_t precision, strata_error *err)
+{
+    char buffer[256];
+    const struct engine_node *n = &x->e->nodes[x->node];
+    const char *refused = refuse_impl(x->e, n, &x->impl->impl, buffer, sizeof buffer);
+    x->row = -1;
+    if (refused)
+        return add_refusal(x, refused, err);
+    for (uint32_t r = 0; r < x->impl->impl.rows.n; r++) {
+        size_t found = 0;
+        x->row = (int)r;
+        x->n_in = explicit_ports(x->impl->rows[r].in, n->n_in);
+        x->n_out = explicit_ports(x->impl->rows[r].out, n->n_out);
+        int status = expand(x, 0, precision, &found, err);
+        if (status == STRATA_OK && found == 0)
+            status = add_refusal(x, "no format of this row is allowed here", err);
+        if (status != STRATA_OK)
+            return status;
+    }
+    return STRATA_OK;
+}
+
+static int no_candidate(const strata_engine *e, const struct engine_model *m, int node,
+                        strata_error *err)
+{
+    const struct engine_node *n = &e->nodes[node];
+    error_set(err, STRATA_EPLAN, "layer '%s': no impl of %s can run here:", n->name,
+              n->layer->type->full_name);
+    for (size_t i = 0; i < m->n_candidates; i++) {
+        const struct engine_candidate *c = &m->candidates[i];
+        if (c->node == node && c->row >= 0)
+            error_append(err, "\n  impl %s, row %d: %s", c->impl->impl.name, c->row,
+                         c->reason);
+        else if (c->node == node)
+            error_append(err, "\n  impl %s: %s", c->impl->impl.name, c->reason);
+    }
+    error_append(err, "\nallow more formats, another precision or impl, or load a module "
+                      "that can");
+    return STRATA_EPLAN;
+}
+
+int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
+                           strata_error *err)
+{
+    struct engine_node *n = &e->nodes[node];
+    size_t first = m->n_candidates;
+    uint64_t precision = node_precision(e, n);
+    for (size_t i = 0; i < n->layer->type->n_impls; i++) {
+        struct expansion x = {
+            .e = e, .m = m, .node = node, .impl = &n->layer->type->impls[i]};
+        int status = expand_impl(&x, precision, err);
+        if (status != STRATA_OK)
+            return status;
+    }
+    for (size_t i = first; i < m->n_candidates; i++)
+        if (!m->candidates[i].reason)
+            return STRATA_OK;
+    return no_candidate(e, m, node, err);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the core needs of a device. The host device is built in; others are modules that
+ * fill the same table. Work put on a stream runs in order, asynchronously to the caller;
+ * a failure is kept by the stream and returned by the next synchronize.
+ */
+#ifndef CORE_DEVICE_H
+#define CORE_DEVICE_H
+
+#include "core/alloc.h"
+
+struct device;
+
+/* Work on a stream. On the host it runs later on the stream's thread; a device with
+ * queues of its own calls it at once, with its native stream, to enqueue kernels. */
+typedef int (*device_work)(void *payload, void *native_stream, strata_error *err);
+#define DEVICE_PAYLOAD 448 /* bytes copied with a piece of work */
+
+struct device_properties {
+    char name[64];
+    int kind;    /* STRATA_HOST or STRATA_CUDA */
+    int sm;      /* compute capability times 10; 0 on the host */
+    int threads; /* that one kernel uses, or multiprocessors */
+    /* Ceilings of the analytic cost model. */
+    double flops[STRATA_DTYPE_COUNT]; /* multiply-adds count two, per second */
+    double bandwidth;                 /* bytes per second */
+    double launch_ns;                 /* fixed cost of one kernel */
+};
+
+enum device_copy { COPY_TO_DEVICE, COPY_FROM_DEVICE, COPY_ON_DEVICE };
+
+/* Every function may be called from any thread; objects by one thread at a time. */
+struct device_ops {
+    void (*close)(struct device *d);
+    void (*properties)(struct device *d, struct device_properties *out);
+    strata_allocator (*memory)(struct device *d);
+    int (*stream_create)(struct device *d, strata_stream **out, strata_error *err);
+    void (*stream_destroy)(strata_stream *s);
+    int (*stream_synchronize)(strata_stream *s, strata_error *err);
+    int (*stream_wait)(strata_stream *s, strata_event *e, strata_error *err);
+    int (*submit)(strata_stream *s, device_work work, const void *payload, size_t bytes,
+                  strata_error *err);
+    int (*copy)(strata_stream *s, void *dst, const void *src, size_t bytes,
+                enum device_copy direction, strata_error *err);
+    int (*fill)(strata_stream *s, void *dst, int byte, size_t bytes, strata_error *err);
+    int (*reformat)(strata_stream *s, const strata_desc *dst, void *dst_data,
+                    const strata_desc *src, const void *src_data, strata_error *err);
+    int (*event_create)(struct device *d, strata_event **out, strata_error *err);
+    void (*event_destroy)(strata_event *e);
+    int (*event_record)(strata_event *e, strata_stream *s, strata_error *err);
+    int (*event_synchronize)(strata_event *e, strata_error *err);
+    int (*event_elapsed)(double *ms, strata_event *from, strata_event *to,
+                         strata_error *err);
+    /* Graphs: all NULL where the device has none. */
+    int (*capture_begin)(strata_stream *s, strata_error *err);
+    int (*capture_end)(strata_stream *s, void **graph, strata_error *err);
+    int (*graph_launch)(strata_stream *s, void *graph, strata_error *err);
+    void (*graph_destroy)(struct device *d, void *graph);
+};
+
+struct device {
+    const struct device_ops *ops;
+};
+
+/* Every device's streams and events start with these. */
+struct strata_stream {
+    struct device *device;
+};
+struct strata_event {
+    struct device *device;
+};
+
+/* "host", "cuda:0", or NULL for the best there is. EUNSUPPORTED says what is missing. */
+int device_open(struct device **out, const char *name, strata_error *err);
+void device_close(struct device *d);
+int host_device_open(struct device **out, int index, strata_error *err);
+
+#endif /* CORE_DEVICE_H */

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Building an engine: nodes, model, plan, schedule, then weights and impls' setup.
+ */
+#include "core/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int load_weights(strata_engine *e, struct engine_node *n, strata_error *err)
+{
+    for (size_t w = 0; w < n->layer->type->n_weights; w++) {
+        strata_tensor *t = &n->weights[w];
+        if (t->rank == 0)
+            continue;
+        size_t bytes = (size_t)t->size * strata_dtype_size(t->dtype);
+        const char *name = n->layer->weights[w].name;
+        t->data = allocator_get(&e->handle->allocator, bytes, name, err);
+        if (!t->data)
+            return STRATA_ENOMEM;
+        e->weight_bytes += bytes;
+        int status = network_weight_load(&n->layer->weights[w], t->data, err);
+        if (status != STRATA_OK)
+            return status;
+    }
+    return STRATA_OK;
+}
+
+/* strata.pack/1: memory that lives with the node's state. */
+static int pack_alloc(const strata_node *view, size_t bytes, void **out)
+{
+    struct engine_view *v = (struct engine_view *)view; /* node is its first member */
+    struct engine_node *n = view->instance;
+    struct allocator *memory = v->allocator;
+    int status =
+        memory
+            ? grow(&n->packs, &n->packs_capacity, n->n_packs, sizeof *n->packs, view->err)
+            : error_set(view->err, STRATA_EINVAL, STRATA_PACK_V1 " is for setup only");
+    if (status != STRATA_OK)
+        return status;
+    *out = allocator_get(memory, bytes, "packed weights", view->err);
+    if (!*out)
+        return STRATA_ENOMEM;
+    n->packs[n->n_packs++] = (struct engine_block){*out, bytes};
+    *v->packed += bytes;
+    return STRATA_OK;
+}
+
+static const strata_pack pack_table = {
+    .struct_size = sizeof(strata_pack),
+    .alloc = pack_alloc,
+};
+
+void engine_node_tensors(const strata_engine *e, const struct engine_node *n,
+                         strata_tensor *in, strata_tensor *out)
+{
+    for (int side = 0; side < 2; side++) {
+        int count = side ? n->n_out : n->n_in;
+        for (int i = 0; i < count; i++) {
+            const struct engine_value *v =
+                &e->values[side ? n->out_values[i] : n->in_values[i]];
+            tensor_view(side ? &out[i] : &in[i], &v->desc, UINT64_C(1) << v->format,
+                        v->pad, NULL);
+        }
+    }
+}
+
+static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err)
+{
+    const strata_impl *impl = &n->impl->impl;
+    struct engine_view v = {.weight = n->weights,
+                            .allocator = &e->handle->allocator,
+                            .packed = &e->weight_bytes};
+    int status = STRATA_ENOMEM;
+    n->state = zalloc(1, impl->state_size, "an impl's state", err);
+    v.in = zalloc((size_t)n->n_in, sizeof *v.in, "a node", err);
+    v.out = zalloc((size_t)n->n_out, sizeof *v.out, "a node", err);
+    if (!n->state || !v.in || !v.out)
+        goto done;
+    status = STRATA_OK;
+    engine_node_tensors(e, n, v.in, v.out);
+    engine_fill_view(&v, e, n, n->row, err);
+    if (impl->setup && (status = impl->setup(&v.node, n->state)) != STRATA_OK) {
+        error_set(err, status, "%s", strata_status_text(status));
+        error_prefix(err, "layer '%s', impl %s, setup", n->name, impl->name);
+    }
+    n->set_up = status == STRATA_OK;
+done:
+    free(v.in);
+    free(v.out);
+    return status;
+}
+
+static int build(strata_engine *e, strata_error *err)
+{
+    int status;
+    if ((status = engine_make_nodes(e, err)) != STRATA_OK)
+        return status;
+    if ((status = engine_make_model(e, err)) != STRATA_OK)
+        return status;
+    if ((status = plan_solve(&e->plan, &e->model->problem, err)) != STRATA_OK)
+        return status;
+    if (e->network->build.no_reformat && e->plan->conversion_cost > 0)
+        return error_set(err, STRATA_EPLAN,
+                         "no_reformat = yes, but the best plan needs %zu conversions; "
+                         "see `strata explain`",
+                         e->plan->n_steps);
+    if ((status = engine_make_schedule(e, err)) != STRATA_OK)
+        return status;
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        if ((status = load_weights(e, &e->nodes[i], err)) != STRATA_OK)
+            return status;
+        if ((status = setup_node(e, &e->nodes[i], err)) != STRATA_OK)
+            return status;
+    }
+    return STRATA_OK;
+}
+
+int strata_engine_build(strata_engine **out, strata_handle *handle,
+                        const strata_network *network, strata_error *err)
+{
+    int status = STRATA_ENOMEM;
+    error_clear(err);
+    registry_set_extension(STRATA_PACK_V1, &pack_table);
+    strata_engine *e = zalloc(1, sizeof *e, "an engine", err);
+    if (!e)
+        goto done;
+    e->network = network_retain(network);
+    e->handle = handle;
+    if ((status = build(e, err)) != STRATA_OK) {
+        error_prefix(err, "%s", network->path);
+        goto done;
+    }
+    *out = e;
+    e = NULL;
+done:
+    strata_engine_destroy(e);
+    return status;
+}
+
+static void release_node(strata_engine *e, struct engine_node *n)
+{
+    struct allocator *memory = &e->handle->allocator;
+    if (n->set_up && n->impl->impl.teardown)
+        n->impl->impl.teardown(n->state);
+    free(n->state);
+    for (size_t i = 0; i < n->n_packs; i++)
+        allocator_put(memory, n->packs[i].ptr, n->packs[i].bytes);
+    for (size_t w = 0; n->weights && w < n->layer->type->n_weights; w++) {
+        strata_tensor *t = &n->weights[w];
+        allocator_put(memory, t->data, (size_t)t->size * strata_dtype_size(t->dtype));
+    }
+}
+
+void strata_engine_destroy(strata_engine *e)
+{
+    if (!e)
+        return;
+    for (size_t i = 0; i < e->n_nodes; i++)
+        release_node(e, &e->nodes[i]);
+    engine_free_nodes(e);
+    engine_free_model(e->model);
+    plan_free(e->plan);
+    free(e->values);
+    free(e->steps);
+    free(e->bindings);
+    strata_network_destroy(e->network);
+    free(e);
+}
+
+int strata_engine_bindings(const strata_engine *e)
+{
+    return (int)e->n_bindings;
+}
+
+int strata_engine_binding(const strata_engine *e, int index, strata_binding *out,
+                          strata_error *err)
+{
+    error_clear(err);
+    if (index < 0 || index >= (int)e->n_bindings)
+        return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
+                         e->n_bindings);
+    const struct engine_binding *b = &e->bindings[index];
+    const struct engine_value *v = &e->values[b->value];
+    *out = (strata_binding){.name = b->name,
+                            .is_input = b->is_input,
+                            .desc = v->desc,
+                            .format =
+                                format_mask_name(UINT64_C(1) << v->format, v->desc.rank),
+                            .bytes = v->bytes};
+    return STRATA_OK;
+}
+
+int strata_engine_find(const strata_engine *e, const char *name)
+{
+    for (size_t i = 0; i < e->n_bindings; i++)
+        if (strcmp(e->bindings[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+uint64_t strata_engine_weight_bytes(const strata_engine *e)
+{
+    return e->weight_bytes;
+}
+
+uint64_t strata_engine_arena_bytes(const strata_engine *e)
+{
+    return (uint64_t)e->arena_bytes;
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host device: a stream is a queue of work and one thread that runs it in order. The
+ * thread starts with the first work, so an unused stream costs nothing. Kernels use
+ * OpenMP inside, on the stream's thread.
+ */
+#include "core/device.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "formats/reformat.h"
+
+struct work {
+    device_work run;
+    _Alignas(16) unsigned char payload[DEVICE_PAYLOAD];
+};
+
+struct host_stream {
+    strata_stream base;
+    pthread_mutex_t lock;   /* guards everything below */
+    pthread_cond_t changed; /* work arrived, or the queue ran empty */
+    pthread_t thread;
+    struct work *queue; /* ring */
+    size_t capacity, head, length;
+    bool started, busy, stop;
+    strata_error failure; /* the first since the last synchronize */
+};
+
+struct host_event {
+    strata_event base;
+    pthread_mutex_t lock; /* guards everything below */
+    pthread_cond_t happened;
+    uint64_t recorded, completed; /* number of records made, and reached */
+    struct timespec when;         /* of the last one reached */
+};
+
+static struct host_stream *host_stream(strata_stream *s)
+{
+    return (struct host_stream *)s;
+}
+
+static struct host_event *host_event(strata_event *e)
+{
+    return (struct host_event *)e;
+}
+
+/* Copies the work out so that the ring may move while it runs. */
+static bool next_work(struct host_stream *s, struct work *out)
+{
+    pthread_mutex_lock(&s->lock);
+    s->busy = false;
+    if (s->length == 0)
+        pthread_cond_broadcast(&s->changed);
+    while (s->length == 0 && !s->stop)
+        pthread_cond_wait(&s->changed, &s->lock);
+    bool more = s->length > 0;
+    if (more) {
+        *out = s->queue[s->head];
+        s->head = (s->head + 1) % s->capacity;
+        s->length--;
+        s->busy = true;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return more;
+}
+
+static void keep_failure(struct host_stream *s, const strata_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->failure.status == STRATA_OK)
+        s->failure = *err;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void *stream_thread(void *arg)
+{
+    struct host_stream *s = arg;
+    struct work work;
+    strata_error err;
+    while (next_work(s, &work)) {
+        error_clear(&err);
+        int status = work.run(work.payload, NULL, &err);
+        if (status != STRATA_OK) {
+            error_set(&err, status, "%s", strata_status_text(status));
+            keep_failure(s, &err);
+        }
+    }
+    return NULL;
+}
+
+static int stream_create(struct device *d, strata_stream **out, strata_error *err)
+{
+    struct host_stream *s = zalloc(1, sizeof *s, "a stream", err);
+    if (!s)
+        return STRATA_ENOMEM;
+    s->base.device = d;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    *out = &s->base;
+    return STRATA_OK;
+}
+
+static void stream_destroy(strata_stream *base)
+{
+    struct host_stream *s = host_stream(base);
+    pthread_mutex_lock(&s->lock);
+    s->stop = true; /* what is queued still runs */
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    if (s->started)
+        pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    free(s->queue);
+    free(s);
+}
+
+/* Doubles the ring, unrolled to start at 0. Called with the lock held. */
+static int grow_queue(struct host_stream *s, strata_error *err)
+{
+    size_t capacity = s->capacity ? 2 * s->capacity : 64;
+    struct work *queue = zalloc(capacity, sizeof *queue, "a stream's queue", err);
+    if (!queue)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < s->length; i++)
+        queue[i] = s->queue[(s->head + i) % s->capacity];
+    free(s->queue);
+    s->queue = queue;
+    s->capacity = capacity;
+    s->head = 0;
+    return STRATA_OK;
+}
+
+static int submit(strata_stream *base, device_work run, const void *payload, size_t bytes,
+                  strata_error *err)
+{
+    struct host_stream *s = host_stream(base);
+    int status = STRATA_OK;
+    if (bytes > DEVICE_PAYLOAD)
+        return error_set(err, STRATA_EINTERNAL, "payload of %zu bytes, at most %d fit",
+                         bytes, DEVICE_PAYLOAD);
+    pthread_mutex_lock(&s->lock);
+    if (!s->started) {
+        if (pthread_create(&s->thread, NULL, stream_thread, s) != 0) {
+            status = error_set(err, STRATA_ENOMEM, "cannot start a stream's thread");
+            goto done;
+        }
+        s->started = true;
+    }
+    if (s->length == s->capacity && (status = grow_queue(s, err)) != STRATA_OK)
+        goto done;
+    struct work *slot = &s->queue[(s->head + s->length) % s->capacity];
+    slot->run = run;
+    if (bytes > 0)
+        memcpy(slot->payload, payload, bytes);
+    s->length++;
+    pthread_cond_broadcast(&s->changed);
+done:
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+static int stream_synchronize(strata_stream *base, strata_error *err)
+{
+    struct host_stream *s = host_stream(base);
+    int status;
+    pthread_mutex_lock(&s->lock);
+    while (s->length > 0 || s->busy)
+        pthread_cond_wait(&s->changed, &s->lock);
+    status = s->failure.status;
+    if (status != STRATA_OK)
+        error_set(err, status, "%s", s->failure.message);
+    error_clear(&s->failure);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+struct wait_payload {
+    struct host_event *event;
+    uint64_t record;
+};
+
+static int wait_for_record(void *payload, void *native, strata_error *err)
+{
+    const struct wait_payload *w = payload;
+    (void)native;
+    (void)err;
+    pthread_mutex_lock(&w->event->lock);
+    while (w->event->completed < w->record)
+        pthread_cond_wait(&w->event->happened, &w->event->lock);
+    pthread_mutex_unlock(&w->event->lock);
+    return STRATA_OK;
+}
+
+static int stream_wait(strata_stream *s, strata_event *base, strata_error *err)
+{
+    struct wait_payload w = {.event = host_event(base)};
+    pthread_mutex_lock(&w.event->lock);
+    w.record = w.event->recorded;
+    pthread_mutex_unlock(&w.event->lock);
+    return submit(s, wait_for_record, &w, sizeof w, err);
+}
+
+static int reach_record(void *payload, void *native, strata_error *err)
+{
+    const struct wait_payload *w = payload;
+    (void)native;
+    (void)err;
+    pthread_mutex_lock(&w->event->lock);
+    clock_gettime(CLOCK_MONOTONIC, &w->event->when);
+    if (w->event->completed < w->record)
+        w->event->completed = w->record;
+    pthread_cond_broadcast(&w->event->happened);
+    pthread_mutex_unlock(&w->event->lock);
+    return STRATA_OK;
+}
+
+static int event_record(strata_event *base, strata_stream *s, strata_error *err)
+{
+    struct wait_payload w = {.event = host_event(base)};
+    pthread_mutex_lock(&w.event->lock);
+    w.record = ++w.event->recorded;
+    pthread_mutex_unlock(&w.event->lock);
+    int status = submit(s, reach_record, &w, sizeof w, err);
+    if (status != STRATA_OK) {
+        pthread_mutex_lock(&w.event->lock);
+        w.event->recorded--;
+        pthread_mutex_unlock(&w.event->lock);
+    }
+    return status;
+}
+
+static int event_create(struct device *d, strata_event **out, strata_error *err)
+{
+    struct host_event *e = zalloc(1, sizeof *e, "an event", err);
+    if (!e)
+        return STRATA_ENOMEM;
+    e->base.device = d;
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->happened, NULL);
+    *out = &e->base;
+    return STRATA_OK;
+}
+
+static int event_synchronize(strata_event *base, strata_error *err)
+{
+    struct wait_payload w = {.event = host_event(base)};
+    pthread_mutex_lock(&w.event->lock);
+    w.record = w.event->recorded;
+    pthread_mutex_unlock(&w.event->lock);
+    return wait_for_record(&w, NULL, err);
+}
+
+static void event_destroy(strata_event *base)
+{
+    struct host_event *e = host_event(base);
+    event_synchronize(base, NULL); /* a record still queued points here */
+    pthread_cond_destroy(&e->happened);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+static int event_time(struct timespec *out, struct host_event *e, strata_error *err)
+{
+    int status = STRATA_OK;
+    pthread_mutex_lock(&e->lock);
+    if (e->recorded == 0)
+        status = error_set(err, STRATA_EINVAL, "event was never recorded");
+    else if (e->completed < e->recorded)
+        status = error_set(err, STRATA_EBUSY,
+                           "event has not happened yet; synchronize with it first");
+    *out = e->when;
+    pthread_mutex_unlock(&e->lock);
+    return status;
+}
+
+static int event_elapsed(double *ms, strata_event *from, strata_event *to,
+                         strata_error *err)
+{
+    struct timespec a, b;
+    int status = event_time(&a, host_event(from), err);
+    if (status == STRATA_OK)
+        status = event_time(&b, host_event(to), err);
+    if (status == STRATA_OK)
+        *ms = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6;
+    return status;
+}
+
+struct copy_payload {
+    void *dst;
+    const void *src;
+    size_t bytes;
+    int byte;
+};
+
+static int run_copy(void *payload, void *native, strata_error *err)
+{
+    const struct copy_payload *c = payload;
+    (void)native;
+    (void)err;
+    memcpy(c->dst, c->src, c->bytes);
+    return STRATA_OK;
+}
+
+static int run_fill(void *payload, void *native, strata_error *err)
+{
+    const struct copy_payload *c = payload;
+    (void)native;
+    (void)err;
+    memset(c->dst, c->byte, c->bytes);
+    return STRATA_OK;
+}
+
+static int copy(strata_stream *s, void *dst, const void *src, size_t bytes,
+                enum device_copy direction, strata_error *err)
+{
+    struct copy_payload c = {.dst = dst, .src = src, .bytes = bytes};
+    (void)direction; /* one memory */
+    return bytes ? submit(s, run_copy, &c, sizeof c, err) : STRATA_OK;
+}
+
+static int fill(strata_stream *s, void *dst, int byte, size_t bytes, strata_error *err)
+{
+    struct copy_payload c = {.dst = dst, .bytes = bytes, .byte = byte};
+    return bytes ? submit(s, run_fill, &c, sizeof c, err) : STRATA_OK;
+}
+
+struct reformat_payload {
+    strata_desc dst, src;
+    void *dst_data;
+    const void *src_data;
+};
+_Static_assert(sizeof(struct reformat_payload) <= DEVICE_PAYLOAD, "payload too small");
+
+static int run_reformat(void *payload, void *native, strata_error *err)
+{
+    const struct reformat_payload *r = payload;
+    (void)native;
+    return reformat(&r->dst, r->dst_data, &r->src, r->src_data, err);
+}
+
+static int reformat_async(strata_stream *s, const strata_desc *dst, void *dst_data,
+                          const strata_desc *src, const void *src_data, strata_error *err)
+{
+    struct reformat_payload r = {*dst, *src, dst_data, src_data};
+    return submit(s, run_reformat, &r, sizeof r, err);
+}
+
+/* Ceilings of one thread of a current server core; only their ratios matter to a plan. */
+static void properties(struct device *d, struct device_properties *out)
+{
+    (void)d;
+    memset(out, 0, sizeof *out);
+    strcpy(out->name, "host");
+    out->kind = STRATA_HOST;
+#ifdef _OPENMP
+    out->threads = omp_get_max_threads();
+#else
+    out->threads = 1;
+#endif
+    for (int dtype = 0; dtype < STRATA_DTYPE_COUNT; dtype++)
+        out->flops[dtype] = 80e9 * out->threads;
+    out->bandwidth = 8e9 * (out->threads > 4 ? 4 : out->threads);
+    out->launch_ns = 1500;
+}
+
+static strata_allocator memory(struct device *d)
+{
+    (void)d;
+    return host_memory();
+}
+
+static void close_device(struct device *d)
+{
+    free(d);
+}
+
+static const struct device_ops host_ops = {
+    .close = close_device,
+    .properties = properties,
+    .memory = memory,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_synchronize = stream_synchronize,
+    .stream_wait = stream_wait,
+    .submit = submit,
+    .copy = copy,
+    .fill = fill,
+    .reformat = reformat_async,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_synchronize = event_synchronize,
+    .event_elapsed = event_elapsed,
+};
+
+int host_device_open(struct device **out, int index, strata_error *err)
+{
+    if (index != 0)
+        return error_set(err, STRATA_ENOTFOUND, "device host:%d: there is one host",
+                         index);
+    struct device *d = zalloc(1, sizeof *d, "the host device", err);
+    if (!d)
+        return STRATA_ENOMEM;
+    d->ops = &host_ops;
+    *out = d;
+    return STRATA_OK;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes to a plan problem: candidates become choices over labels, network inputs and
+ * outputs operations with one choice, tensor shapes matrices of conversion costs.
+ */
+#include "core/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cost.h"
+
+int engine_desc(strata_desc *out, const strata_network *net, int tensor, int format,
+                strata_error *err)
+{
+    const struct network_tensor *t = &net->tensors[tensor];
+    return format_desc(out, *format_at(format), t->dims, t->rank, err);
+}
+
+/* ---- labels -------------------------------------------------------------------- */
+
+static bool any_dirty(const struct engine_model *m)
+{
+    for (size_t i = 0; i < m->n_candidates; i++)
+        if (!m->candidates[i].reason &&
+            m->candidates[i].impl->impl.flags & STRATA_PAD_DIRTY)
+            return true;
+    return false;
+}
+
+static int label_of(struct plan_problem *p, int format, int pad)
+{
+    for (int i = 0; i < p->n_labels; i++)
+        if (p->labels[i].format == format && p->labels[i].pad == pad)
+            return i;
+    if (p->n_labels == PLAN_MAX_LABELS)
+        return PLAN_MAX_LABELS - 1; /* 17 formats in two states never reach this */
+    p->labels[p->n_labels] =
+        (struct plan_label){format, pad, dtype_precision(format_at(format)->dtype)};
+    return p->n_labels++;
+}
+
+/* Pad state that a port gives or takes; one state where there are no pad lanes. */
+static int port_pad(const struct engine_model *m, const strata_network *net, int tensor,
+                    int format, const strata_impl *impl, bool output)
+{
+    const struct network_tensor *t = &net->tensors[tensor];
+    int flag = output ? STRATA_PAD_DIRTY : STRATA_PAD_IGNORED;
+    if (!(impl->flags & flag) || !any_dirty(m) || t->rank < 2 ||
+        !format_has_pads(*format_at(format), t->dims[1]))
+        return STRATA_PAD_ZERO;
+    return STRATA_PAD_ANY;
+}
+
+static void label_choice(struct engine_model *m, const strata_engine *e,
+                         const struct engine_candidate *c, struct plan_choice *choice)
+{
+    const struct engine_node *n = &e->nodes[c->node];
+    const strata_impl *impl = &c->impl->impl;
+    for (int i = 0; i < PLAN_MAX_PORTS; i++) {
+        int in = n->n_in ? n->in[i < n->n_in ? i : n->n_in - 1] : -1;
+        int out = n->n_out ? n->out[i < n->n_out ? i : n->n_out - 1] : -1;
+        if (in >= 0)
+            choice->in[i] = (uint8_t)label_of(
+                &m->problem, c->in_formats[i],
+                port_pad(m, e->network, in, c->in_formats[i], impl, false));
+        if (out >= 0)
+            choice->out[i] = (uint8_t)label_of(
+                &m->problem, c->out_formats[i],
+                port_pad(m, e->network, out, c->out_formats[i], impl, true));
+    }
+}
+
+/* ---- operations and tensors ---------------------------------------------------- */
+
+static int make_choices(struct engine_model *m, const strata_engine *e,
+                        struct plan_op *op, int node, strata_error *err)
+{
+    size_t capacity = 0;
+    for (size_t i = 0; i < m->n_candidates; i++) {
+        const struct engine_candidate *c = &m->candidates[i];
+        if (c->node != node || c->reason)
+            continue;
+        int status =
+            grow(&op->choices, &capacity, op->n_choices, sizeof *op->choices, err);
+        if (status != STRATA_OK)
+            return status;
+        struct plan_choice *choice = &op->choices[op->n_choices++];
+        choice->impl = (int)i;
+        choice->row = c->row;
+        choice->cost = c->cost;
+        label_choice(m, e, c, choice);
+    }
+    return STRATA_OK;
+}
+
+/* Network inputs and outputs: operations with one choice, the bound format. */
+static int make_fixed(struct engine_model *m, struct plan_op *op, struct format format,
+                      strata_error *err)
+{
+    if (!(op->choices = zalloc(1, sizeof *op->choices, "a choice", err)))
+        return STRATA_ENOMEM;
+    op->n_choices = 1;
+    op->choices->impl = op->choices->row = -1;
+    int label = label_of(&m->problem, format_index(format), STRATA_PAD_ZERO);
+    memset(op->choices->in, label, sizeof op->choices->in);
+    memset(op->choices->out, label, sizeof op->choices->out);
+    return STRATA_OK;
+}
+
+static int index_tensor(struct engine_model *m, const strata_network *net, int tensor)
+{
+    if (m->index_of[tensor] < 0) {
+        m->index_of[tensor] = (int)m->problem.n_tensors;
+        m->tensor_of[m->problem.n_tensors] = tensor;
+        m->problem.tensors[m->problem.n_tensors++].name = net->tensors[tensor].name;
+    }
+    return m->index_of[tensor];
+}
+
+static int *index_tensors(struct engine_model *m, const strata_network *net, int **next,
+                          const int *tensors, int n)
+{
+    int *first = *next;
+    for (int i = 0; i < n; i++)
+        first[i] = index_tensor(m, net, tensors[i]);
+    *next += n;
+    return first;
+}
+
+static int make_operations(strata_engine *e, struct engine_model *m, strata_error *err)
+{
+    const strata_network *net = e->network;
+    struct plan_op *op = m->problem.ops;
+    int *next = m->ports;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < net->n_inputs && status == STRATA_OK; i++, op++) {
+        op->name = net->inputs[i].name;
+        op->n_out = 1;
+        op->out = index_tensors(m, net, &next, &net->inputs[i].tensor, 1);
+        status = make_fixed(m, op, net->inputs[i].format, err);
+    }
+    for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++, op++) {
+        const struct engine_node *n = &e->nodes[i];
+        op->name = n->name;
+        op->n_in = n->n_in;
+        op->n_out = n->n_out;
+        op->in = index_tensors(m, net, &next, n->in, n->n_in);
+        op->out = index_tensors(m, net, &next, n->out, n->n_out);
+        status = make_choices(m, e, op, (int)i, err);
+    }
+    for (size_t i = 0; i < net->n_outputs && status == STRATA_OK; i++, op++) {
+        op->name = net->outputs[i].name;
+        op->n_in = 1;
+        op->in = index_tensors(m, net, &next, &net->outputs[i].tensor, 1);
+        status = make_fixed(m, op, net->outputs[i].format, err);
+    }
+    return status;
+}
+
+static void connect(struct engine_model *m)
+{
+    struct plan_problem *p = &m->problem;
+    struct plan_reader *next = m->readers;
+    for (size_t op = 0; op < p->n_ops; op++) {
+        for (int i = 0; i < p->ops[op].n_in; i++)
+            p->tensors[p->ops[op].in[i]].n_readers++;
+        for (int i = 0; i < p->ops[op].n_out; i++) {
+            p->tensors[p->ops[op].out[i]].producer = (int)op;
+            p->tensors[p->ops[op].out[i]].port = i;
+        }
+    }
+    for (size_t t = 0; t < p->n_tensors; t++) {
+        p->tensors[t].readers = next;
+        next += p->tensors[t].n_readers;
+        p->tensors[t].n_readers = 0;
+    }
+    for (size_t op = 0; op < p->n_ops; op++)
+        for (int i = 0; i < p->ops[op].n_in; i++) {
+            struct plan_tensor *t = &p->tensors[p->ops[op].in[i]];
+            t->readers[t->n_readers++] = (struct plan_reader){(int)op, i};
+        }
+}
+
+/* ---- conversions ----------------------------------------------------------------- */
+
+static int64_t conversion_cost(const strata_engine *e, int tensor, struct plan_label from,
+                               struct plan_label to)
+{
+    strata_desc a, b;
+    const struct network_tensor *t = &e->network->tensors[tensor];
+    const struct format *fa = format_at(from.format), *fb = format_at(to.format);
+    if (engine_desc(&a, e->network, tensor, from.format, NULL) != STRATA_OK ||
+        engine_desc(&b, e->network, tensor, to.format, NULL) != STRATA_OK)
+        return PLAN_INFINITE;
+    if (!dtype_exact(fa->dtype, fb->dtype) &&
+        !(is_float(fa->dtype) && is_float(fb->dtype)))
+        return PLAN_INFINITE;
+    bool clean = from.pad == STRATA_PAD_ZERO || to.pad == STRATA_PAD_ANY ||
+                 !format_has_pads(*fb, t->rank > 1 ? t->dims[1] : 1);
+    if (fa->dtype == fb->dtype && strata_desc_equal(&a, &b) && clean)
+        return 0;
+    return cost_of_reformat(strata_desc_bytes(&a), strata_desc_bytes(&b),
+                            &e->handle->properties);
+}
+
+static bool same_shape(const struct network_tensor *a, const struct network_tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+static int make_conversions(const strata_engine *e, struct engine_model *m,
+                            strata_error *err)
+{
+    struct plan_problem *p = &m->problem;
+    const struct network_tensor *tensors = e->network->tensors;
+    size_t n = (size_t)p->n_labels;
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        int tensor = m->tensor_of[i];
+        for (size_t j = 0; j < i && !p->tensors[i].conversion; j++)
+            if (same_shape(&tensors[tensor], &tensors[m->tensor_of[j]]))
+                p->tensors[i].conversion = p->tensors[j].conversion;
+        if (p->tensors[i].conversion)
+            continue;
+        int64_t *matrix = zalloc(n * n, sizeof *matrix, "conversion costs", err);
+        if (!matrix)
+            return STRATA_ENOMEM;
+        for (size_t a = 0; a < n; a++)
+            for (size_t b = 0; b < n; b++)
+                matrix[a * n + b] =
+                    a == b ? 0 : conversion_cost(e, tensor, p->labels[a], p->labels[b]);
+        p->tensors[i].conversion = m->matrices[m->n_matrices++] = matrix;
+    }
+    return STRATA_OK;
+}
+
+static int allocate(const strata_engine *e, struct engine_model *m, strata_error *err)
+{
+    const strata_network *net = e->network;
+    size_t n_ops = net->n_inputs + e->n_nodes + net->n_outputs, ports = net->n_inputs;
+    for (size_t i = 0; i < e->n_nodes; i++)
+        ports += (size_t)(e->nodes[i].n_in + e->nodes[i].n_out);
+    ports += net->n_outputs;
+    m->problem.n_ops = n_ops;
+    m->problem.ops = zalloc(n_ops, sizeof *m->problem.ops, "the plan", err);
+    m->problem.tensors =
+        zalloc(net->n_tensors, sizeof *m->problem.tensors, "the plan", err);
+    m->tensor_of = zalloc(net->n_tensors, sizeof *m->tensor_of, "the plan", err);
+    m->index_of = zalloc(net->n_tensors, sizeof *m->index_of, "the plan", err);
+    m->matrices = zalloc(net->n_tensors, sizeof *m->matrices, "the plan", err);
+    m->ports = zalloc(ports, sizeof *m->ports, "the plan", err);
+    m->readers = zalloc(ports, sizeof *m->readers, "the plan", err);
+    if (!m->problem.ops || !m->problem.tensors || !m->tensor_of || !m->index_of ||
+        !m->matrices || !m->ports || !m->readers)
+        return STRATA_ENOMEM;
+    for (size_t t = 0; t < net->n_tensors; t++)
+        m->index_of[t] = -1;
+    return STRATA_OK;
+}
+
+int engine_make_model(strata_engine *e, strata_error *err)
+{
+    struct engine_model *m = e->model = zalloc(1, sizeof *m, "the plan", err);
+    int status = m ? allocate(e, m, err) : STRATA_ENOMEM;
+    for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++)
+        status = engine_find_candidates(e, m, (int)i, err);
+    if (status == STRATA_OK)
+        status = make_operations(e, m, err);
+    if (status != STRATA_OK)
+        return status;
+    connect(m);
+    return make_conversions(e, m, err);
+}
+
+void engine_free_model(struct engine_model *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->n_candidates; i++)
+        free(m->candidates[i].reason);
+    for (size_t i = 0; m->problem.ops && i < m->problem.n_ops; i++)
+        free(m->problem.ops[i].choices);
+    for (size_t i = 0; i < m->n_matrices; i++)
+        free(m->matrices[i]);
+    free(m->candidates);
+    free(m->problem.ops);
+    free(m->problem.tensors);
+    free(m->tensor_of);
+    free(m->index_of);
+    free(m->matrices);
+    free(m->ports);
+    free(m->readers);
+    free(m);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The planner's model: what an assignment of choices costs, and why its steps stand.
+ */
+#include "core/plan.h"
+
+#include <stdlib.h>
+
+static int port_index(int port)
+{
+    return port < PLAN_MAX_PORTS ? port : PLAN_MAX_PORTS - 1;
+}
+
+int plan_in_label(const struct plan_choice *c, int port)
+{
+    return c->in[port_index(port)];
+}
+
+int plan_out_label(const struct plan_choice *c, int port)
+{
+    return c->out[port_index(port)];
+}
+
+const struct plan_choice *plan_chosen(const struct plan_problem *p, const size_t *choices,
+                                      int op)
+{
+    return &p->ops[op].choices[choices[op]];
+}
+
+uint64_t plan_wanted(const struct plan_problem *p, const size_t *choices,
+                     const struct plan_tensor *t)
+{
+    uint64_t wanted = 0;
+    for (size_t i = 0; i < t->n_readers; i++) {
+        const struct plan_reader *r = &t->readers[i];
+        wanted |= UINT64_C(1) << plan_in_label(plan_chosen(p, choices, r->op), r->port);
+    }
+    return wanted;
+}
+
+int64_t plan_cost(const struct plan_problem *p, const size_t *choices)
+{
+    int64_t total = 0;
+    for (size_t op = 0; op < p->n_ops; op++)
+        total += plan_chosen(p, choices, (int)op)->cost;
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        const struct plan_tensor *t = &p->tensors[i];
+        int root = plan_out_label(plan_chosen(p, choices, t->producer), t->port);
+        int64_t cost = plan_tree(p, (int)i, root, plan_wanted(p, choices, t), NULL, NULL);
+        if (cost >= PLAN_INFINITE)
+            return PLAN_INFINITE;
+        total += cost;
+    }
+    return total;
+}
+
+void plan_free(struct plan *plan)
+{
+    if (!plan)
+        return;
+    free(plan->choices);
+    free(plan->steps);
+    free(plan);
+}
+
+static uint64_t offered(const struct plan_op *o, int port, bool output)
+{
+    uint64_t labels = 0;
+    for (size_t k = 0; k < o->n_choices; k++)
+        labels |= UINT64_C(1) << (output ? plan_out_label(&o->choices[k], port)
+                                         : plan_in_label(&o->choices[k], port));
+    return labels;
+}
+
+enum plan_reason plan_step_reason(const struct plan_problem *p, const struct plan *plan,
+                                  const struct plan_step *step)
+{
+    const struct plan_tensor *t = &p->tensors[step->tensor];
+    const struct plan_op *producer = &p->ops[t->producer];
+    bool hard = true, fixed = producer->n_in == 0 && producer->n_choices == 1;
+    if (p->labels[step->from].format == p->labels[step->to].format)
+        return PLAN_PADDING;
+    for (size_t i = 0; i < t->n_readers; i++) {
+        const struct plan_op *reader = &p->ops[t->readers[i].op];
+        const struct plan_choice *c = plan_chosen(p, plan->choices, t->readers[i].op);
+        if (plan_in_label(c, t->readers[i].port) != step->to)
+            continue;
+        fixed |= reader->n_out == 0;
+        if (offered(producer, t->port, true) & offered(reader, t->readers[i].port, false))
+            hard = false;
+    }
+    return fixed ? PLAN_FIXED_IO : hard ? PLAN_HARD : PLAN_ECONOMIC;
+}
