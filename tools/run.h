@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pieces of `strata run`: files into bindings, bindings into tables and files.
+ */
+#ifndef TOOLS_RUN_H
+#define TOOLS_RUN_H
+
+#include "tools/tool.h"
+
+/* Fill binding `index` from a file, by content: .npy, image, IDX (item `item` of it), or
+ * raw elements in the binding's own format. "random:SEED" makes values in [0, 1). */
+int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
+                   int64_t item, strata_error *err);
+
+/* Dense linear FP32 values of a binding; free() them. *count elements. */
+int run_values(float **out, int64_t *count, const strata_context *c,
+               const strata_engine *e, int index, strata_error *err);
+/* The `top` largest values of each image, with labels if the network has them. */
+int run_print_top(const strata_context *c, const strata_engine *e, int index, int top,
+                  int format, strata_error *err);
+/* As .npy, FP32 in logical order. */
+int run_write_output(const strata_context *c, const strata_engine *e, int index,
+                     const char *path, strata_error *err);
+
+#endif /* TOOLS_RUN_H */

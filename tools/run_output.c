@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A network's outputs as a table of the largest values, or as .npy.
+ */
+#include "tools/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/npy.h"
+
+int run_values(float **out, int64_t *count, const strata_context *c,
+               const strata_engine *e, int index, strata_error *err)
+{
+    strata_binding b;
+    strata_desc linear;
+    int status = strata_engine_binding(e, index, &b, err);
+    if (status == STRATA_OK)
+        status = format_desc(&linear, (struct format){STRATA_FP32, ORDER_LINEAR, 1},
+                             b.desc.dims, b.desc.rank, err);
+    if (status != STRATA_OK)
+        return status;
+    *count = strata_desc_count(&b.desc);
+    *out = zalloc((size_t)*count, sizeof **out, "an output", err);
+    if (!*out)
+        return STRATA_ENOMEM;
+    status = strata_reformat(&linear, *out, &b.desc, strata_context_data(c, index), err);
+    if (status != STRATA_OK) {
+        free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+/* Indices of the `top` largest of n values, ties by index. */
+static int select_top(int64_t *indices, int top, const float *values, int64_t n)
+{
+    int found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int at = found < top ? found : top;
+        while (at > 0 && values[indices[at - 1]] < values[i])
+            at--;
+        if (at >= top)
+            continue;
+        found = found < top ? found + 1 : top;
+        for (int k = found - 1; k > at; k--)
+            indices[k] = indices[k - 1];
+        indices[at] = i;
+    }
+    return found;
+}
+
+static const char *label(const strata_network *net, int64_t index)
+{
+    return (uint64_t)index < net->n_labels ? net->labels[index] : "";
+}
+
+int run_print_top(const strata_context *c, const strata_engine *e, int index, int top,
+                  int format, strata_error *err)
+{
+    static const char *const columns[] = {"output", "image", "rank",
+                                          "index",  "value", "label"};
+    strata_binding b;
+    struct table t;
+    float *values = NULL;
+    int64_t count = 0, *indices = zalloc((size_t)top, sizeof *indices, "a table", err);
+    int status = indices ? strata_engine_binding(e, index, &b, err) : STRATA_ENOMEM;
+    if (status == STRATA_OK)
+        status = run_values(&values, &count, c, e, index, err);
+    if (status != STRATA_OK)
+        goto done;
+    int64_t images = b.desc.rank > 1 ? b.desc.dims[0] : 1;
+    int64_t n = images ? count / images : 0;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0x1E);
+    for (int64_t image = 0; image < images; image++) {
+        int found = select_top(indices, top, values + image * n, n);
+        for (int k = 0; k < found; k++) {
+            table_cell(&t, "%s", b.name);
+            table_cell(&t, "%lld", (long long)image);
+            table_cell(&t, "%d", k + 1);
+            table_cell(&t, "%lld", (long long)indices[k]);
+            table_cell(&t, "%.6g", (double)values[image * n + indices[k]]);
+            table_cell(&t, "%s", label(e->network, indices[k]));
+        }
+    }
+    table_print(&t, format, stdout);
+    table_close(&t);
+done:
+    free(values);
+    free(indices);
+    return status;
+}
+
+int run_write_output(const strata_context *c, const strata_engine *e, int index,
+                     const char *path, strata_error *err)
+{
+    strata_binding b;
+    float *values = NULL;
+    int64_t count;
+    int status = strata_engine_binding(e, index, &b, err);
+    if (status == STRATA_OK)
+        status = run_values(&values, &count, c, e, index, err);
+    if (status == STRATA_OK)
+        status = npy_write(path, STRATA_FP32, b.desc.dims, b.desc.rank, values, err);
+    free(values);
+    return status;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options and objects that the subcommands share.
+ */
+#include "tools/tool.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPTION_DEVICE = 'd',
+    OPTION_DEFINE = 'D',
+    OPTION_FORMAT = 'o',
+    OPTION_HELP = 'h',
+    OPTION_VERBOSE = 'v',
+    OPTION_QUIET = 'q',
+    OPTION_SET = 256,
+    OPTION_PLUGIN,
+    OPTION_PLUGIN_PATH,
+    OPTION_UNTRUSTED,
+};
+
+static const struct option common_options[] = {
+    {"device", required_argument, NULL, OPTION_DEVICE},
+    {"define", required_argument, NULL, OPTION_DEFINE},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {"verbose", no_argument, NULL, OPTION_VERBOSE},
+    {"quiet", no_argument, NULL, OPTION_QUIET},
+    {"set", required_argument, NULL, OPTION_SET},
+    {"plugin", required_argument, NULL, OPTION_PLUGIN},
+    {"plugin-path", required_argument, NULL, OPTION_PLUGIN_PATH},
+    {"allow-untrusted-plugins", no_argument, NULL, OPTION_UNTRUSTED},
+};
+static const char common_help[] =
+    "Common options:\n"
+    "  -d, --device=NAME            host (default), cuda:0\n"
+    "      --set=SECTION.KEY=VALUE  replace or add a value: --set 'layer conv1.pad=1'\n"
+    "  -D, --define=NAME=VALUE      give a variable of the INI file\n"
+    "      --plugin=FILE            load a plugin file (repeatable)\n"
+    "      --plugin-path=DIRS       folders searched before the default, ':' between\n"
+    "      --allow-untrusted-plugins  accept plugins that others could have written\n"
+    "  -o, --format=FORMAT          table (default), md, csv, json, jsonl\n"
+    "  -v, --verbose                more messages; twice for all\n"
+    "  -q, --quiet                  errors only\n"
+    "  -h, --help                   this text\n";
+
+enum { MAX_OPTIONS = 48 };
+
+void tool_options_free(struct tool_options *o)
+{
+    free(o->plugins);
+    free(o->set);
+    free(o->define);
+}
+
+static int append(const char ***list, size_t *capacity, size_t *n, const char *text)
+{
+    int status = grow(list, capacity, *n, sizeof **list, NULL);
+    if (status == STRATA_OK)
+        (*list)[(*n)++] = text;
+    return status;
+}
+
+/* getopt's own messages lack a suggestion. */
+static void report_option(const char *argument, const struct option *all)
+{
+    const char *names[MAX_OPTIONS];
+    char word[64] = "";
+    size_t n = 0;
+    for (; all[n].name; n++)
+        names[n] = all[n].name;
+    if (strncmp(argument, "--", 2) == 0)
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(argument + 2, "="),
+                 argument + 2);
+    const char *near = suggest(word, names, n);
+    fprintf(stderr, "strata: error: unknown option '%s'", argument);
+    fprintf(stderr, near ? "; did you mean '--%s'?\n" : "\n", near);
+}
+
+static void change_level(int by)
+{
+    strata_set_logger(NULL, NULL, by < 0 ? STRATA_LOG_ERROR : log_level() + by);
+}
+
+static int common_option(struct tool_options *o, int option)
+{
+    switch (option) {
+    case OPTION_DEVICE:
+        o->device = optarg;
+        return STRATA_OK;
+    case OPTION_DEFINE:
+        return append(&o->define, &o->define_capacity, &o->n_define, optarg);
+    case OPTION_SET:
+        return append(&o->set, &o->set_capacity, &o->n_set, optarg);
+    case OPTION_PLUGIN:
+        return append(&o->plugins, &o->plugins_capacity, &o->n_plugins, optarg);
+    case OPTION_PLUGIN_PATH:
+        o->plugin_path = optarg;
+        return STRATA_OK;
+    case OPTION_UNTRUSTED:
+        o->allow_untrusted = true;
+        return STRATA_OK;
+    case OPTION_VERBOSE:
+        change_level(1);
+        return STRATA_OK;
+    case OPTION_QUIET:
+        change_level(-1);
+        return STRATA_OK;
+    case OPTION_HELP:
+        o->help = true;
+        return STRATA_OK;
+    case OPTION_FORMAT:
+        o->format = table_format_parse(optarg);
+        if (o->format >= 0)
+            return STRATA_OK;
+        fprintf(stderr, "strata: error: format '%s': table, md, csv, json or jsonl\n",
+                optarg);
+    }
+    return STRATA_EINVAL;
+}
+
+int tool_next_option(struct tool_options *o, int argc, char **argv,
+                     const struct option *own)
+{
+    struct option all[MAX_OPTIONS] = {0};
+    size_t n = ARRAY_LENGTH(common_options);
+    memcpy(all, common_options, sizeof common_options);
+    for (; own && own->name && n + 1 < MAX_OPTIONS; own++)
+        all[n++] = *own;
+    opterr = 0;
+    for (;;) {
+        int at = optind ? optind : 1;
+        int option = getopt_long(argc, argv, ":d:D:o:hvq", all, NULL);
+        if (option == ':') {
+            fprintf(stderr, "strata: error: option '%s' needs a value\n", argv[at]);
+            return '?';
+        }
+        if (option == '?') {
+            report_option(argv[optind > at ? optind - 1 : at], all);
+            return '?';
+        }
+        if (option == -1 || option >= TOOL_OWN)
+            return option;
+        if (common_option(o, option) != STRATA_OK)
+            return '?';
+    }
+}
+
+int tool_fail(const strata_error *err)
+{
+    fprintf(stderr, "strata: error: %s\n", err->message);
+    if (err->status == STRATA_EMISMATCH)
+        return EXIT_MISMATCH;
+    return err->status == STRATA_EUNSUPPORTED || err->status == STRATA_EDEVICE
+               ? EXIT_NO_DEVICE
+               : EXIT_USAGE;
+}
+
+int tool_usage(const struct tool_command *c, const char *format, ...)
+{
+    va_list args;
+    fprintf(stderr, "strata %s: error: ", c->name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\nUsage: strata %s %s\nSee `strata %s --help`.\n", c->name, c->usage,
+            c->name);
+    return EXIT_USAGE;
+}
+
+int tool_help(const struct tool_command *c)
+{
+    printf("Usage: strata %s %s\n%s.\n\n%s\n%s", c->name, c->usage, c->summary, c->help,
+           common_help);
+    return EXIT_OK;
+}
+
+int tool_open_registry(struct tool_session *s, const struct tool_options *o,
+                       strata_error *err)
+{
+    strata_registry_options options = {
+        .struct_size = sizeof options,
+        .files = o->plugins,
+        .n_files = o->n_plugins,
+        .search_path = o->plugin_path,
+        .allow_untrusted = o->allow_untrusted,
+    };
+    return strata_registry_create(&s->registry, &options, err);
+}
+
+int tool_open_network(struct tool_session *s, const struct tool_options *o,
+                      const char *path, strata_error *err)
+{
+    strata_network_options options = {
+        .struct_size = sizeof options,
+        .set = o->set,
+        .n_set = o->n_set,
+        .define = o->define,
+        .n_define = o->n_define,
+    };
+    int status = tool_open_registry(s, o, err);
+    return status != STRATA_OK
+               ? status
+               : strata_network_load(&s->network, path, s->registry, &options, err);
+}
+
+int tool_open_engine(struct tool_session *s, const struct tool_options *o,
+                     const char *path, strata_error *err)
+{
+    int status = tool_open_network(s, o, path, err);
+    if (status == STRATA_OK)
+        status = strata_create(&s->handle, o->device, err);
+    if (status == STRATA_OK)
+        status = strata_engine_build(&s->engine, s->handle, s->network, err);
+    return status;
+}
+
+void tool_close(struct tool_session *s)
+{
+    strata_engine_destroy(s->engine);
+    strata_network_destroy(s->network);
+    strata_destroy(s->handle);
+    strata_registry_destroy(s->registry);
+    *s = (struct tool_session){0};
+}
+
+void tool_dims(char *text, size_t size, const int64_t *dims, int rank)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int d = 0; d < rank && used < size; d++)
+        used += (size_t)snprintf(text + used, size - used, d ? " x %lld" : "%lld",
+                                 (long long)dims[d]);
+}

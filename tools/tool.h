@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the subcommands share: options, opening the registry, network and engine, and
+ * tables. Results go to stdout, messages to stderr.
+ */
+#ifndef TOOLS_TOOL_H
+#define TOOLS_TOOL_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "core/engine.h"
+
+enum exit_code { EXIT_OK = 0, EXIT_MISMATCH = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3 };
+
+struct tool_command {
+    const char *name;
+    const char *summary; /* one line of `strata --help` */
+    const char *usage;   /* "NET.ini [FILE]" */
+    const char *help;    /* options of its own, and examples */
+    int (*run)(int argc, char **argv);
+};
+extern const struct tool_command tool_run, tool_list, tool_describe, tool_explain,
+    tool_doctor, tool_completion;
+extern const struct tool_command *const tool_commands[];
+extern const size_t tool_command_count;
+
+/* Options every subcommand takes. */
+struct tool_options {
+    const char *device;
+    const char *plugin_path;
+    const char **plugins, **set, **define;
+    size_t n_plugins, n_set, n_define;
+    size_t plugins_capacity, set_capacity, define_capacity;
+    bool allow_untrusted;
+    int format; /* enum table_format */
+    bool help;
+};
+void tool_options_free(struct tool_options *o);
+
+/* getopt_long over the common options and `own` (ended by {0}); own values must be from
+ * TOOL_OWN up. Returns the option's value, -1 at the end, or '?' after reporting. */
+enum { TOOL_OWN = 1000 };
+int tool_next_option(struct tool_options *o, int argc, char **argv,
+                     const struct option *own);
+
+/* Report on stderr and give the exit code that fits. */
+int tool_fail(const strata_error *err);
+int tool_usage(const struct tool_command *c, const char *format, ...) PRINTF_LIKE(2, 3);
+int tool_help(const struct tool_command *c);
+
+/* Everything from the plugins to an engine; each pointer is NULL until it is made. */
+struct tool_session {
+    strata_registry *registry;
+    strata_handle *handle;
+    strata_network *network;
+    strata_engine *engine;
+};
+int tool_open_registry(struct tool_session *s, const struct tool_options *o,
+                       strata_error *err);
+int tool_open_network(struct tool_session *s, const struct tool_options *o,
+                      const char *path, strata_error *err);
+int tool_open_engine(struct tool_session *s, const struct tool_options *o,
+                     const char *path, strata_error *err);
+void tool_close(struct tool_session *s);
+
+/* ---- tables (tools/table.c) -------------------------------------------------------- */
+
+enum table_format { TABLE_TEXT, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON, TABLE_JSONL };
+
+struct table {
+    const char *const *columns;
+    size_t n_columns;
+    char **cells; /* row-major, owned */
+    size_t n_cells, capacity;
+    bool failed;      /* out of memory somewhere */
+    uint64_t numeric; /* columns aligned right, and not quoted in JSON */
+};
+void table_open(struct table *t, const char *const *columns, size_t n, uint64_t numeric);
+void table_cell(struct table *t, const char *format, ...) PRINTF_LIKE(2, 3);
+/* "md", "csv", ...; -1 if unknown. */
+int table_format_parse(const char *name);
+void table_print(const struct table *t, int format, FILE *out);
+void table_close(struct table *t);
+
+/* "1 x 3 x 224 x 224"; static storage is not used: size at least 128. */
+void tool_dims(char *text, size_t size, const int64_t *dims, int rank);
+
+#endif /* TOOLS_TOOL_H */
