@@ -9,16 +9,18 @@ AM_TESTS_ENVIRONMENT = \
 	STRATA_PLUGIN_PATH='$(abs_builddir)/plugins/.libs'; export STRATA_PLUGIN_PATH; \
 	CRITERION_OUTPUTS=tap:-; export CRITERION_OUTPUTS;
 
-CPPFLAGS_FOR_TESTS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS)
-LDADD_FOR_TESTS = libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
+LDADD = libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
+
+TESTS += tests/check-layering.sh
+dist_check_SCRIPTS += tests/check-layering.sh
 
 if HAVE_CRITERION
-CRITERION_TESTS =
+# A test is tests/test_UNIT.c and a line here; helpers of its own get a _SOURCES line.
+CRITERION_TESTS = \
+	tests/test_arena \
+	tests/test_device \
+	tests/test_plan \
+	tests/test_status
 check_PROGRAMS += $(CRITERION_TESTS)
 TESTS += $(CRITERION_TESTS)
-
-CRITERION_TESTS += tests/test_status
-tests_test_status_SOURCES = tests/test_status.c
-tests_test_status_CPPFLAGS = $(CPPFLAGS_FOR_TESTS)
-tests_test_status_LDADD = $(LDADD_FOR_TESTS)
 endif

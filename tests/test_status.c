@@ -92,7 +92,7 @@ Test(alloc, counts_what_it_gives_and_takes)
 {
     struct allocator a;
     strata_memory_stats stats;
-    cr_assert_eq(allocator_init(&a, NULL), STRATA_OK);
+    cr_assert_eq(allocator_init(&a, host_memory(), NULL), STRATA_OK);
     void *p = allocator_get(&a, 1000, "p", NULL);
     void *q = allocator_get(&a, 24, "q", NULL);
     cr_assert(p && q);
@@ -119,7 +119,7 @@ Test(alloc, an_exhausted_allocator_says_how_much_was_asked_for_what)
     strata_error err;
     strata_memory_stats stats;
     error_clear(&err);
-    cr_assert_eq(allocator_init(&a, NULL), STRATA_OK);
+    cr_assert_eq(allocator_init(&a, host_memory(), NULL), STRATA_OK);
     a.callbacks.alloc = refuse;
     cr_expect_null(allocator_get(&a, 4096, "the arena", &err));
     cr_expect_eq(err.status, STRATA_ENOMEM);

@@ -1,0 +1,37 @@
+#!/bin/sh
+# TAP: includes point in the allowed direction, and nothing else.
+#   formats -> core's types        registry -> core         io -> core
+#   plugins -> public headers      core -> formats, registry, io by their own headers
+#   nobody -> tools
+srcdir=${srcdir:-.}
+cd "$srcdir" || exit 99
+failed=0 number=0
+
+# check CLAIM FOLDER ALLOWED-PATTERN: quoted and project includes of FOLDER.
+check() {
+    number=$((number + 1))
+    bad=$(grep -HnE '^#include ("|<strata/)' "$2"/*.[ch] |
+        sed 's/^\([^:]*:[0-9]*\):#include [<"]\([^">]*\)[">].*/\1 \2/' |
+        grep -vE " ($3)\$")
+    if [ -z "$bad" ]; then
+        echo "ok $number - $1"
+    else
+        failed=1
+        echo "not ok $number - $1"
+        echo "$bad" | sed 's/^/# /'
+    fi
+}
+
+public='strata/(strata|plugin|layers)\.h'
+types='core/(status|alloc|checked|tensor)\.h'
+echo 1..6
+check "formats sees core's types only" formats "$public|$types|formats/[a-z0-9_]+\.h"
+check 'registry sees core, not formats, io or plans' registry \
+    "$public|$types|core/names\.h|registry/[a-z0-9_]+\.h"
+check "io sees core's types only" io "$public|$types|io/[a-z0-9_]+\.h"
+check 'plugins see the public headers and their own' plugins \
+    'strata/(plugin|layers)\.h|plugins/[a-z0-9_]+\.h'
+check 'core reaches others by their interfaces' core \
+    "$public|core/[a-z0-9_]+\.h|formats/(format|reformat)\.h|registry/registry\.h|io/(weights|image|file)\.h"
+check 'examples use the public interface' examples/digits "$public"
+exit $failed

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One test for every layer: it reads the layer's tables and checks each claim in them.
+ * For every impl, row and combination of formats it builds the tensors with guard bands
+ * and poison, runs, and compares with the layer's FP64 reference. See harness_check.
+ */
+#ifndef TESTS_LAYER_HARNESS_H
+#define TESTS_LAYER_HARNESS_H
+
+#include <stdbool.h>
+
+#include "registry/registry.h"
+
+#define HARNESS_INPUTS 4
+#define HARNESS_WEIGHTS 4
+#define HARNESS_OUTPUTS 4
+
+struct harness_shape {
+    int rank; /* 0: absent */
+    int64_t dims[STRATA_MAX_RANK];
+};
+
+/*
+ * A case of a layer test. `attrs` is "name = value; name = value"; "$C" in it stands for
+ * the channels of input 0. With `sweep` = a rank (3 to 5), input shapes are not given:
+ * the case runs over N in {1, 3}, C in {1, 2, 3, 7, 8, 9, 16, 17, 33} and every spatial
+ * size in {1, 5, 7, 14}, all inputs alike, and shapes that the layer refuses are left
+ * out. Weights of rank 0 take the shape that the layer expects (an optional one that
+ * `absent` names is left out). Inputs are drawn from [low, high], default [-2, 2].
+ */
+struct layer_case {
+    const char *layer; /* "Convolution" */
+    const char *attrs;
+    int sweep;
+    int n_in; /* 0: 1; negative: none */
+    struct harness_shape in[HARNESS_INPUTS];
+    struct harness_shape weight[HARNESS_WEIGHTS];
+    unsigned absent;  /* bit i: weight i is not given */
+    bool refused;     /* the layer must refuse this: shape or weight_shape fails */
+    double low, high; /* of the inputs; both 0: the default */
+    double tolerance; /* factor on the default bound; 0: 1 */
+    double weight_low, weight_high; /* of the weights; both 0: [-1, 1] */
+    bool integers; /* whole-numbered inputs, so that integer formats are tested too */
+};
+
+struct harness_result {
+    int runs;     /* (shape, impl, formats, variant) tuples executed */
+    int refused;  /* shapes the layer refused */
+    int vetoed;   /* combinations an impl's accept refused */
+    int failures; /* already reported, at most a few per case in full */
+};
+
+/* Run one case; problems are reported to `report` (one line each). */
+typedef void (*harness_report)(const char *line);
+struct harness_result harness_check(const struct registry_layer *layer,
+                                    const struct layer_case *c, uint64_t seed,
+                                    harness_report report);
+
+/* ---- building blocks, for tests with values of their own --------------------------- */
+
+/* An instance: params from attribute text, shapes resolved through the layer. */
+struct harness_node {
+    const struct registry_layer *layer;
+    void *params, *memory; /* memory: what lists in params point to */
+    strata_tensor in[HARNESS_INPUTS], out[HARNESS_OUTPUTS], weight[HARNESS_WEIGHTS];
+    strata_node node; /* tensors without formats or data */
+    bool vetoed;      /* the last harness_run ended in the impl's accept */
+    bool no_pack;     /* hide the host extension "strata.pack/1" */
+    bool pitched_in, pitched_out; /* strides above dense; for impls that claim it */
+    bool in_place;    /* out[0] lies on in[0] */
+    strata_error err;
+};
+
+/* STRATA_OK, or what the attribute, weight_shape or shape refused, with the message in
+ * n->err. Free in every case. */
+int harness_open(struct harness_node *n, const struct registry_layer *layer,
+                 const char *attrs, const struct harness_shape *in, int n_in,
+                 const struct harness_shape *weight, unsigned absent);
+void harness_close(struct harness_node *n);
+
+/* Run one impl in one combination of formats (one bit each) on dense linear FP64 values:
+ * converts in, runs, checks guards, pads and inputs, converts out. Weights are rounded
+ * to their dtype. Returns the run's status; n->err has the message. */
+struct harness_formats {
+    uint64_t in[HARNESS_INPUTS], out[HARNESS_OUTPUTS];
+};
+int harness_run(struct harness_node *n, const struct registry_impl *impl, int row,
+                const struct harness_formats *formats, const double *const *in,
+                const double *const *weight, const strata_epilogue *epilogue,
+                double *const *out);
+
+/* The k-th combination of formats of a row for n_in inputs and n_out outputs; false past
+ * the last. */
+bool harness_combination(struct harness_formats *out, const strata_row *row, int n_in,
+                         int n_out, int64_t k);
+
+/* FP64 reference of the layer through "strata.reference/1"; ENOTFOUND without one. */
+int harness_reference(struct harness_node *n, const double *const *in,
+                      const double *const *weight, double *const *out);
+
+/* Plugins of the build: a registry over $STRATA_PLUGIN_PATH alone, NULL with the reason
+ * in err. */
+strata_registry *harness_registry(strata_error *err);
+
+#endif /* TESTS_LAYER_HARNESS_H */

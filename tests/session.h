@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A network on the host from INI file to context, for tests of whole networks through
+ * the public API. Every failure ends the calling test with the library's message.
+ */
+#ifndef TESTS_SESSION_H
+#define TESTS_SESSION_H
+
+#include <stdbool.h>
+
+#include <strata/strata.h>
+
+/* Formats that every layer is forced into, one at a time. */
+struct forced {
+    const char *precision, *formats;
+    bool exact;          /* FP32: answers are the reference's own */
+    double least, bound; /* of the error, relative to the largest value */
+};
+enum { FORCED = 4 };
+extern const struct forced forced[FORCED];
+
+struct session {
+    strata_handle *handle;
+    strata_registry *registry;
+    strata_network *network;
+    strata_engine *engine;
+    strata_context *context;
+    const char *formats;
+};
+
+/* `batch` is given to the variable of that name. */
+void session_open(struct session *s, const char *ini, const struct forced *f, int batch);
+void session_close(struct session *s);
+/* Data of an input or output, which must be fp32:nchw of `count` elements. */
+float *session_data(const struct session *s, const char *name, size_t count);
+void session_run(const struct session *s);
+
+#endif /* TESTS_SESSION_H */

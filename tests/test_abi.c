@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plugin ABI guard: places of all fields and values of all constants against a
+ * committed list, and a third party's plugin built and run.
+ */
+#include <strata/plugin.h>
+
+#include "registry/registry.h"
+
+#include "tests/broken/build.h"
+
+TestSuite(abi, .init = scratch_make, .fini = scratch_remove, .timeout = 30);
+
+struct place {
+    const char *type, *field;
+    size_t offset, size;
+};
+
+#define S(type) {#type, "", 0, sizeof(type)},
+#define F(type, field) {#type, #field, offsetof(type, field), sizeof(((type *)0)->field)},
+
+/* clang-format off */
+static const struct place places[] = {
+    S(strata_array) F(strata_array, ptr) F(strata_array, n) F(strata_array, stride)
+
+    S(strata_tensor) F(strata_tensor, data) F(strata_tensor, count) F(strata_tensor, size)
+    F(strata_tensor, format) F(strata_tensor, dims) F(strata_tensor, strides)
+    F(strata_tensor, rank) F(strata_tensor, dtype) F(strata_tensor, vector_dim)
+    F(strata_tensor, vector) F(strata_tensor, pad) F(strata_tensor, reserved)
+
+    S(strata_epilogue) F(strata_epilogue, flags) F(strata_epilogue, activation)
+    F(strata_epilogue, alpha) F(strata_epilogue, beta) F(strata_epilogue, scale)
+    F(strata_epilogue, bias) F(strata_epilogue, residual)
+
+    S(strata_host) F(strata_host, struct_size) F(strata_host, abi_major)
+    F(strata_host, abi_minor) F(strata_host, reserved) F(strata_host, fail)
+    F(strata_host, log) F(strata_host, extension)
+
+    S(strata_node) F(strata_node, struct_size) F(strata_node, n_in) F(strata_node, n_out)
+    F(strata_node, n_weights) F(strata_node, params) F(strata_node, in)
+    F(strata_node, out) F(strata_node, weight) F(strata_node, epilogue)
+    F(strata_node, device) F(strata_node, sm) F(strata_node, math) F(strata_node, row)
+    F(strata_node, stream) F(strata_node, instance) F(strata_node, host)
+    F(strata_node, err)
+
+    S(strata_run) F(strata_run, struct_size) F(strata_run, n_in) F(strata_run, n_out)
+    F(strata_run, n_weights) F(strata_run, params) F(strata_run, state)
+    F(strata_run, ctx) F(strata_run, in) F(strata_run, out) F(strata_run, weight)
+    F(strata_run, epilogue) F(strata_run, workspace) F(strata_run, workspace_size)
+    F(strata_run, stream) F(strata_run, host) F(strata_run, err)
+
+    S(strata_string) F(strata_string, text) F(strata_string, length)
+    S(strata_ints) F(strata_ints, v) F(strata_ints, n)
+    S(strata_reals) F(strata_reals, v) F(strata_reals, n)
+
+    S(strata_attr) F(strata_attr, name) F(strata_attr, type) F(strata_attr, flags)
+    F(strata_attr, offset) F(strata_attr, def) F(strata_attr, min) F(strata_attr, max)
+    F(strata_attr, choices) F(strata_attr, def_text) F(strata_attr, doc)
+
+    S(strata_weight) F(strata_weight, name) F(strata_weight, flags)
+    F(strata_weight, rank) F(strata_weight, dtypes) F(strata_weight, doc)
+
+    S(strata_row) F(strata_row, in) F(strata_row, out)
+
+    S(strata_impl) F(strata_impl, id) F(strata_impl, device) F(strata_impl, flags)
+    F(strata_impl, min_sm) F(strata_impl, max_sm) F(strata_impl, epilogues)
+    F(strata_impl, name) F(strata_impl, rows) F(strata_impl, activations)
+    F(strata_impl, efficiency) F(strata_impl, state_size) F(strata_impl, ctx_size)
+    F(strata_impl, accept) F(strata_impl, workspace) F(strata_impl, setup)
+    F(strata_impl, teardown) F(strata_impl, ctx_open) F(strata_impl, ctx_close)
+    F(strata_impl, run)
+
+    S(strata_layer) F(strata_layer, struct_size) F(strata_layer, version)
+    F(strata_layer, name) F(strata_layer, doc) F(strata_layer, min_in)
+    F(strata_layer, max_in) F(strata_layer, n_out) F(strata_layer, flags)
+    F(strata_layer, params_size) F(strata_layer, attrs) F(strata_layer, weights)
+    F(strata_layer, impls) F(strata_layer, shape) F(strata_layer, weight_shape)
+    F(strata_layer, flops) F(strata_layer, outputs) F(strata_layer, extension)
+
+    S(strata_extends) F(strata_extends, struct_size) F(strata_extends, version)
+    F(strata_extends, layer) F(strata_extends, params_size) F(strata_extends, impls)
+
+    S(strata_module) F(strata_module, struct_size) F(strata_module, abi_minor)
+    F(strata_module, ns) F(strata_module, version) F(strata_module, layers)
+    F(strata_module, n_layers) F(strata_module, n_extends) F(strata_module, extends)
+
+    S(strata_reference) F(strata_reference, struct_size) F(strata_reference, reserved)
+    F(strata_reference, run)
+    S(strata_pack) F(strata_pack, struct_size) F(strata_pack, reserved)
+    F(strata_pack, alloc)
+
+    S(strata_note) F(strata_note, name_size) F(strata_note, desc_size)
+    F(strata_note, type) F(strata_note, name) F(strata_note, magic)
+    F(strata_note, abi_major) F(strata_note, abi_minor)
+    F(strata_note, abi_required_minor) F(strata_note, cudart)
+    F(strata_note, sanitizer) F(strata_note, ns) F(strata_note, version)
+    F(strata_note, layers)
+};
+
+#define C(name) {#name, (uint64_t)(name)},
+
+static const struct {
+    const char *name;
+    uint64_t value;
+} constants[] = {
+    C(STRATA_ABI_MAJOR) C(STRATA_MAX_RANK) C(STRATA_MAX_PORTS)
+    C(STRATA_OK) C(STRATA_EINVAL) C(STRATA_ENOMEM) C(STRATA_EOVERFLOW) C(STRATA_EIO)
+    C(STRATA_ENOTFOUND) C(STRATA_EPARSE) C(STRATA_EUNSUPPORTED) C(STRATA_EBUSY)
+    C(STRATA_EMODULE) C(STRATA_EPLAN) C(STRATA_EDEVICE) C(STRATA_EDEVICELOST)
+    C(STRATA_EMISMATCH) C(STRATA_EINTERNAL)
+    C(STRATA_FP32) C(STRATA_FP16) C(STRATA_INT8) C(STRATA_UINT8) C(STRATA_INT32)
+    C(STRATA_F32_NCHW) C(STRATA_F16_NCHW) C(STRATA_F16_NC2HW2) C(STRATA_F16_NHWC8)
+    C(STRATA_F32_NHWC) C(STRATA_F16_NHWC) C(STRATA_F32_NC8HW8) C(STRATA_F32_NC16HW16)
+    C(STRATA_I8_NC4HW4) C(STRATA_I8_NC32HW32) C(STRATA_U8_NHWC) C(STRATA_I32_NCHW)
+    C(STRATA_I8_NCHW) C(STRATA_U8_NCHW) C(STRATA_F32_CHWN) C(STRATA_F16_CHWN)
+    C(STRATA_I8_NHWC) C(STRATA_SAME)
+    C(STRATA_PAD_ZERO) C(STRATA_PAD_ANY) C(STRATA_HOST) C(STRATA_CUDA)
+    C(STRATA_MATH_DEFAULT) C(STRATA_MATH_TENSOR_OP)
+    C(STRATA_EPILOGUE_SCALE) C(STRATA_EPILOGUE_BIAS) C(STRATA_EPILOGUE_RESIDUAL)
+    C(STRATA_EPILOGUE_ACTIVATION)
+    C(STRATA_RELU) C(STRATA_LEAKY_RELU) C(STRATA_RELU6) C(STRATA_CLIP) C(STRATA_SIGMOID)
+    C(STRATA_TANH) C(STRATA_ELU) C(STRATA_SELU) C(STRATA_SOFTPLUS) C(STRATA_SOFTSIGN)
+    C(STRATA_GELU) C(STRATA_SILU) C(STRATA_HARD_SIGMOID) C(STRATA_HARD_SWISH)
+    C(STRATA_MISH)
+    C(STRATA_LOG_ERROR) C(STRATA_LOG_WARNING) C(STRATA_LOG_INFO) C(STRATA_LOG_DEBUG)
+    C(STRATA_I64) C(STRATA_F64) C(STRATA_BOOL) C(STRATA_ENUM) C(STRATA_STRING)
+    C(STRATA_INTS) C(STRATA_REALS) C(STRATA_REQUIRED)
+    C(STRATA_NO_CAPTURE) C(STRATA_NONDETERMINISTIC) C(STRATA_INPLACE_OK)
+    C(STRATA_PAD_DIRTY) C(STRATA_PAD_IGNORED) C(STRATA_STRIDED_IN) C(STRATA_STRIDED_OUT)
+    C(STRATA_NOTE_TYPE) C(STRATA_NOTE_MAGIC) C(STRATA_SANITIZER_NONE)
+    C(STRATA_SANITIZER_ADDRESS) C(STRATA_SANITIZER_THREAD)
+    /* Frozen: these do not even grow. */
+    C(sizeof(strata_tensor)) C(sizeof(strata_attr)) C(sizeof(strata_weight))
+    C(sizeof(strata_row)) C(sizeof(strata_array)) C(sizeof(strata_note))
+};
+/* clang-format on */
+
+static struct blob golden(void)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/abi/golden-offsets.txt", env_or("srcdir", "."));
+    struct blob b = slurp(path);
+    b.bytes[b.size] = '\0';
+    return b;
+}
+
+/* Whether the list has the line; `key`, its part that must not move, alone otherwise. */
+static void expect_line(const char *list, const char *key, const char *line)
+{
+    const char *at = strstr(list, key);
+    cr_expect(at && !strncmp(at + 1, line, strlen(line)),
+              "'%s' is not in tests/abi/golden-offsets.txt; it has '%.*s'. A new field "
+              "adds lines; a line never changes within an ABI major.",
+              line, at ? (int)strcspn(at + 1, "\n") : 7, at ? at + 1 : "nothing");
+}
+
+Test(abi, no_field_has_moved)
+{
+    struct blob list = golden();
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
+        const struct place *p = &places[i];
+        char key[128], line[160];
+        /* A struct may grow within a major; what it had stays where it was. */
+        if (!p->field[0])
+            continue;
+        snprintf(key, sizeof key, "\n%s.%s ", p->type, p->field);
+        snprintf(line, sizeof line, "%s.%s offset %zu size %zu\n", p->type, p->field,
+                 p->offset, p->size);
+        expect_line((const char *)list.bytes, key, line);
+    }
+    free(list.bytes);
+}
+
+Test(abi, no_constant_has_changed)
+{
+    struct blob list = golden();
+    for (size_t i = 0; i < ARRAY_LENGTH(constants); i++) {
+        char key[128], line[160];
+        snprintf(key, sizeof key, "\n%s ", constants[i].name);
+        snprintf(line, sizeof line, "%s = 0x%llx\n", constants[i].name,
+                 (unsigned long long)constants[i].value);
+        expect_line((const char *)list.bytes, key, line);
+    }
+    free(list.bytes);
+}
+
+Test(abi, the_list_has_nothing_that_is_gone)
+{
+    struct blob list = golden();
+    size_t lines = 0, fields = 0;
+    for (size_t i = 0; i < list.size; i++)
+        lines += list.bytes[i] == '\n' && list.bytes[i + 1] != '#' && list.bytes[i + 1];
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
+        fields += places[i].field[0] != '\0';
+    cr_expect_eq(lines, fields + ARRAY_LENGTH(constants), "%zu lines, %zu entries", lines,
+                 fields + ARRAY_LENGTH(constants));
+    free(list.bytes);
+}
+
+/* No hole can hide a field that the table above forgets. */
+Test(abi, fields_follow_each_other_without_holes)
+{
+    for (size_t i = 0, end = 0, size = 0; i <= ARRAY_LENGTH(places); i++) {
+        const struct place *p = &places[i];
+        if (i == ARRAY_LENGTH(places) || !p->field[0]) {
+            cr_expect_eq(end, size, "before %zu: ends at %zu of %zu", i, end, size);
+            if (i < ARRAY_LENGTH(places))
+                size = p->size;
+            end = 0;
+            continue;
+        }
+        cr_expect_eq(p->offset, end, "%s.%s is at %zu, the one before ends at %zu",
+                     p->type, p->field, p->offset, end);
+        end = p->offset + p->size;
+    }
+}
+
+Test(abi, a_third_party_plugin_of_at_most_thirty_lines_runs)
+{
+    char path[512];
+    strata_registry *r;
+    strata_error err = {0};
+    const struct registry_layer *layer;
+    size_t lines = 0;
+    snprintf(path, sizeof path, "%s/tests/%s", env_or("srcdir", "."), LEAKY);
+    struct blob source = slurp(path);
+    for (size_t i = 0; i < source.size; i++)
+        lines += source.bytes[i] == '\n';
+    cr_expect_leq(lines, 30, "%zu lines", lines);
+    free(source.bytes);
+
+    const char *const files[] = {build("leaky_relu.so", LEAKY,
+                                       SHARED " -std=c99 -pedantic -Wall -Wextra -Werror "
+                                              "-Wno-missing-field-initializers "
+                                              "-Wl,-z,defs")};
+    strata_registry_options options = {.struct_size = sizeof options,
+                                       .files = files,
+                                       .n_files = 1,
+                                       .no_default_path = 1};
+    cr_assert_eq(strata_registry_create(&r, &options, &err), STRATA_OK, "%s",
+                 err.message);
+    cr_assert_eq(registry_find(r, "LeakyReLU", &layer, &err), STRATA_OK, "%s",
+                 err.message);
+    cr_assert_eq(layer->n_attrs, 1);
+    cr_expect_eq(layer->attrs[0].type, STRATA_F64);
+    cr_expect_eq(layer->attrs[0].def, 0.01);
+    cr_assert_eq(layer->n_impls, 1);
+    cr_expect_eq(layer->layer.params_size, sizeof(double));
+
+    enum { N = 1003 };
+    static float x[N], y[N];
+    double slope = 0.25;
+    srand(7);
+    for (int i = 0; i < N; i++)
+        x[i] = (float)rand() / (float)RAND_MAX - 0.5f;
+    const strata_tensor in = {
+        .data = x, .count = N, .size = N, .format = STRATA_F32_NCHW};
+    const strata_tensor out = {
+        .data = y, .count = N, .size = N, .format = STRATA_F32_NCHW};
+    const strata_run call = {.struct_size = sizeof call,
+                             .n_in = 1,
+                             .n_out = 1,
+                             .params = &slope,
+                             .in = &in,
+                             .out = &out,
+                             .host = registry_host(),
+                             .err = &err};
+    cr_assert_eq(layer->impls[0].impl.run(&call), STRATA_OK);
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(y[i], x[i] > 0 ? x[i] : 0.25f * x[i], "element %d", i);
+    strata_registry_destroy(r);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arena placement.
+ */
+#include "core/alloc.h"
+#include "core/arena.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+Test(arena, blocks_alive_together_never_overlap)
+{
+    struct arena_block blocks[64];
+    int64_t peak, bound;
+    srand(5);
+    for (int round = 0; round < 300; round++) {
+        size_t n = (size_t)(1 + rand() % 64);
+        for (size_t i = 0; i < n; i++) {
+            int first = rand() % 40;
+            blocks[i] =
+                (struct arena_block){rand() % 100000, first, first + rand() % 8, -1};
+        }
+        cr_assert_eq(arena_place(blocks, n, &peak, &bound, NULL), STRATA_OK);
+        cr_expect_leq(bound, peak);
+        for (size_t i = 0; i < n; i++) {
+            cr_expect_eq(blocks[i].offset % TENSOR_ALIGNMENT, 0);
+            cr_expect_geq(blocks[i].offset, 0);
+            cr_expect_leq(blocks[i].offset + blocks[i].bytes, peak);
+            for (size_t j = 0; j < i; j++)
+                cr_expect(blocks[i].last < blocks[j].first ||
+                              blocks[j].last < blocks[i].first ||
+                              blocks[i].offset + blocks[i].bytes <= blocks[j].offset ||
+                              blocks[j].offset + blocks[j].bytes <= blocks[i].offset,
+                          "round %d: blocks %zu and %zu overlap", round, i, j);
+        }
+    }
+}
+
+Test(arena, a_chain_takes_its_lower_bound)
+{
+    struct arena_block blocks[] = {
+        {1000, 0, 1, 0}, {5000, 1, 2, 0}, {2000, 2, 3, 0}, {256, 3, 4, 0}};
+    int64_t peak, bound;
+    cr_assert_eq(arena_place(blocks, 4, &peak, &bound, NULL), STRATA_OK);
+    cr_expect_eq(bound, 5120 + 2048);
+    cr_expect_eq(peak, bound);
+}
+
+Test(arena, sizes_that_overflow_are_refused)
+{
+    struct arena_block blocks[] = {{INT64_MAX / 2, 0, 1, 0},
+                                   {INT64_MAX / 2 + 2, 0, 1, 0}};
+    int64_t peak, bound;
+    strata_error err = {0};
+    cr_expect_eq(arena_place(blocks, 2, &peak, &bound, &err), STRATA_EOVERFLOW);
+    cr_expect_gt(err.length, 0);
+}
+
+Test(arena, no_blocks_take_no_memory)
+{
+    int64_t peak = 1, bound = 1;
+    cr_expect_eq(arena_place(NULL, 0, &peak, &bound, NULL), STRATA_OK);
+    cr_expect_eq(peak, 0);
+    cr_expect_eq(bound, 0);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Handles, and the host device's streams and events.
+ */
+#include "core/handle.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+enum { WORK = 1000 };
+
+struct log {
+    int entries[WORK];
+    atomic_int n;
+};
+struct entry {
+    struct log *log;
+    int value;
+    int sleep_us;
+};
+
+static int write_entry(void *payload, void *native, strata_error *err)
+{
+    const struct entry *e = payload;
+    (void)native, (void)err;
+    nanosleep(&(struct timespec){0, e->sleep_us * 1000L}, NULL);
+    e->log->entries[atomic_fetch_add(&e->log->n, 1)] = e->value;
+    return STRATA_OK;
+}
+
+static void submit(strata_stream *s, struct log *log, int value, int sleep_us)
+{
+    struct entry e = {log, value, sleep_us};
+    cr_assert_eq(s->device->ops->submit(s, write_entry, &e, sizeof e, NULL), STRATA_OK);
+}
+
+static strata_handle *open_host(void)
+{
+    strata_handle *h = NULL;
+    strata_error err = {0};
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK, "%s", err.message);
+    return h;
+}
+
+Test(device, a_stream_runs_its_work_in_order_and_later)
+{
+    static struct log log;
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    submit(s, &log, 0, 20000);
+    cr_expect_eq(atomic_load(&log.n), 0, "submit does not wait");
+    for (int i = 1; i < WORK; i++)
+        submit(s, &log, i, 0);
+    cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
+    cr_expect_eq(atomic_load(&log.n), WORK);
+    for (int i = 0; i < WORK; i++)
+        cr_expect_eq(log.entries[i], i);
+    strata_destroy(h);
+}
+
+Test(device, a_stream_waits_for_an_event_of_another)
+{
+    static struct log log;
+    strata_handle *h = open_host();
+    strata_stream *a = NULL, *b = NULL;
+    strata_event *e = NULL;
+    cr_assert_eq(strata_stream_create(&a, h, NULL), STRATA_OK);
+    cr_assert_eq(strata_stream_create(&b, h, NULL), STRATA_OK);
+    cr_assert_eq(strata_event_create(&e, h, NULL), STRATA_OK);
+    for (int round = 0; round < 20; round++) {
+        atomic_store(&log.n, 0);
+        submit(a, &log, 1, 3000);
+        cr_expect_eq(strata_event_record(e, a, NULL), STRATA_OK);
+        cr_expect_eq(strata_stream_wait(b, e, NULL), STRATA_OK);
+        submit(b, &log, 2, 0);
+        cr_expect_eq(strata_stream_synchronize(b, NULL), STRATA_OK);
+        cr_expect_eq(log.entries[0], 1);
+        cr_expect_eq(log.entries[1], 2);
+    }
+    strata_event_destroy(e);
+    strata_stream_destroy(a);
+    strata_stream_destroy(b);
+    strata_destroy(h);
+}
+
+Test(device, events_measure_time)
+{
+    static struct log log;
+    strata_handle *h = open_host();
+    strata_event *from = NULL, *to = NULL;
+    strata_error err = {0};
+    double ms = -1;
+    cr_assert_eq(strata_event_create(&from, h, NULL), STRATA_OK);
+    cr_assert_eq(strata_event_create(&to, h, NULL), STRATA_OK);
+    cr_expect_eq(strata_event_elapsed(&ms, from, to, &err), STRATA_EINVAL);
+    cr_expect_str_eq(err.message, "event was never recorded");
+    strata_event_record(from, strata_get_stream(h), NULL);
+    submit(strata_get_stream(h), &log, 0, 10000);
+    strata_event_record(to, strata_get_stream(h), NULL);
+    cr_expect_eq(strata_event_synchronize(to, NULL), STRATA_OK);
+    cr_expect_eq(strata_event_elapsed(&ms, from, to, NULL), STRATA_OK);
+    cr_expect_geq(ms, 10.0);
+    strata_event_destroy(from);
+    strata_event_destroy(to);
+    strata_destroy(h);
+}
+
+static int fail_work(void *payload, void *native, strata_error *err)
+{
+    (void)native;
+    return error_set(err, STRATA_EDEVICE, "failure %d", *(int *)payload);
+}
+
+Test(device, the_first_failure_is_kept_until_synchronize)
+{
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    strata_error err;
+    for (int i = 1; i <= 2; i++)
+        cr_assert_eq(s->device->ops->submit(s, fail_work, &i, sizeof i, NULL), STRATA_OK);
+    cr_expect_eq(strata_stream_synchronize(s, &err), STRATA_EDEVICE);
+    cr_expect_str_eq(err.message, "failure 1");
+    cr_expect_eq(strata_stream_synchronize(s, &err), STRATA_OK);
+    strata_destroy(h);
+}
+
+Test(device, copies_fills_and_reformats_in_order)
+{
+    enum { N = 1 << 16 };
+    static unsigned char a[N], b[N];
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    const struct device_ops *ops = s->device->ops;
+    cr_expect_eq(ops->fill(s, a, 7, N, NULL), STRATA_OK);
+    cr_expect_eq(ops->copy(s, b, a, N, COPY_ON_DEVICE, NULL), STRATA_OK);
+    cr_expect_eq(ops->fill(s, a, 9, N, NULL), STRATA_OK);
+    cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
+    cr_expect(a[0] == 9 && a[N - 1] == 9 && b[0] == 7 && b[N - 1] == 7);
+    strata_desc nchw, nhwc;
+    int64_t dims[] = {1, 2, 1, 3};
+    float x[] = {1, 2, 3, 4, 5, 6}, y[6];
+    strata_desc_layout(&nchw, STRATA_LAYOUT_NCHW, STRATA_FP32, dims, 4, NULL);
+    strata_desc_layout(&nhwc, STRATA_LAYOUT_NHWC, STRATA_FP32, dims, 4, NULL);
+    cr_expect_eq(ops->reformat(s, &nhwc, y, &nchw, x, NULL), STRATA_OK);
+    cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
+    cr_expect_arr_eq(y, ((float[]){1, 4, 2, 5, 3, 6}), sizeof y);
+    strata_destroy(h);
+}
+
+static const struct {
+    const char *name;
+    int status;
+    const char *text;
+} bad_names[] = {
+    {"hots", STRATA_EUNSUPPORTED, "only the host device"},
+    {"host:1", STRATA_ENOTFOUND, "there is one host"},
+    {"host:x", STRATA_EINVAL, "KIND:NUMBER"},
+    {"host:-1", STRATA_EINVAL, "KIND:NUMBER"},
+    {"", STRATA_EINVAL, "KIND:NUMBER"},
+    {":0", STRATA_EINVAL, "KIND:NUMBER"},
+};
+
+Test(device, a_bad_device_name_says_what_is_accepted)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(bad_names); i++) {
+        strata_handle *h = NULL;
+        strata_error err;
+        cr_expect_eq(strata_create(&h, bad_names[i].name, &err), bad_names[i].status,
+                     "'%s'", bad_names[i].name);
+        cr_expect_neq(strstr(err.message, bad_names[i].text), NULL, "'%s': %s",
+                      bad_names[i].name, err.message);
+        cr_expect_null(h);
+    }
+}
+
+static size_t user_bytes;
+static void *user_alloc(void *user, size_t bytes, size_t alignment)
+{
+    *(size_t *)user += bytes;
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+static void user_free(void *user, void *ptr, size_t bytes)
+{
+    *(size_t *)user -= bytes;
+    free(ptr);
+}
+
+Test(handle, uses_the_callers_allocator_and_counts)
+{
+    strata_handle *h = open_host();
+    strata_memory_stats stats;
+    strata_error err;
+    strata_allocator a = {user_alloc, user_free, &user_bytes};
+    cr_expect_eq(strata_set_allocator(h, &(strata_allocator){0}, &err), STRATA_EINVAL);
+    cr_expect_eq(strata_set_allocator(h, &a, NULL), STRATA_OK);
+    void *p = allocator_get(&h->allocator, 4096, "p", NULL);
+    cr_expect_eq(user_bytes, 4096);
+    cr_expect_eq(strata_set_allocator(h, &a, &err), STRATA_EBUSY);
+    strata_get_memory_stats(h, &stats);
+    cr_expect_eq(stats.current_bytes, 4096);
+    allocator_put(&h->allocator, p, 4096);
+    cr_expect_eq(user_bytes, 0);
+    strata_destroy(h);
+}
+
+Test(handle, math_mode_is_default_until_set)
+{
+    strata_handle *h = open_host();
+    strata_error err;
+    cr_expect_eq(strata_get_math_mode(h), STRATA_MATH_DEFAULT);
+    cr_expect_eq(strata_set_math_mode(h, 9, &err), STRATA_EINVAL);
+    cr_expect_eq(strata_set_math_mode(h, STRATA_MATH_TENSOR_OP, NULL), STRATA_OK);
+    cr_expect_eq(strata_get_math_mode(h), STRATA_MATH_TENSOR_OP);
+    strata_destroy(h);
+}

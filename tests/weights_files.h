@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the tests of weights files: a scratch folder, and the memory used.
+ */
+#ifndef TESTS_WEIGHTS_FILES_H
+#define TESTS_WEIGHTS_FILES_H
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[256];
+
+static inline void make_folder(void)
+{
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/strata-weights-XXXXXX", base ? base : "/tmp");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static inline void remove_folder(void)
+{
+    cr_expect_eq(rmdir(folder), 0, "files left in %s", folder);
+}
+
+static inline const char *in_folder(const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* "VmHWM" or "VmRSS" of this process, bytes. */
+static inline uint64_t memory(const char *key)
+{
+    char line[256];
+    uint64_t kilobytes = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, key, strlen(key)) == 0)
+            kilobytes = strtoull(line + strlen(key) + 1, NULL, 10);
+    if (f)
+        fclose(f);
+    return kilobytes * 1024;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define EXTRA UINT64_MAX /* shadow memory is counted too */
+#else
+#define EXTRA (UINT64_C(64) << 20)
+#endif
+
+/* Whether loading used at most the file's size and 64 MiB; before is of VmRSS. */
+static inline void expect_peak(uint64_t before, uint64_t file_bytes)
+{
+    uint64_t over = memory("VmHWM") - before;
+    cr_expect(over < file_bytes || over - file_bytes <= EXTRA,
+              "peak is %" PRIu64 " bytes for a file of %" PRIu64, over, file_bytes);
+}
+
+#endif /* TESTS_WEIGHTS_FILES_H */
