@@ -81,8 +81,8 @@ static int make_node(struct engine_node *n, const struct network_layer *layer,
         const strata_activation *a = activation->params;
         n->epilogue.flags = STRATA_EPILOGUE_ACTIVATION;
         n->epilogue.activation = a->kind;
-        n->epilogue.alpha = a->alpha;
-        n->epilogue.beta = a->beta;
+        n->epilogue.alpha = strata_activation_alpha(a);
+        n->epilogue.beta = strata_activation_beta(a);
     }
     n->in_values = zalloc((size_t)n->n_in, sizeof *n->in_values, "a node", err);
     n->out_values = zalloc((size_t)n->n_out, sizeof *n->out_values, "a node", err);

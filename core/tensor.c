@@ -402,7 +402,7 @@ static int desc_start(strata_desc *out, int dtype, const int64_t *dims, int rank
         return error_set(err, STRATA_EINVAL, "tensor descriptor: %s is NULL; pass one",
                          out == NULL ? "the result" : "the list of dims");
     *out = (strata_desc){.dtype = dtype, .rank = rank, .vector_dim = -1, .vector = 1};
-    for (int i = 0; i < rank && i < STRATA_MAX_RANK; i++)
+    for (int i = 0; i < rank && rank <= STRATA_MAX_RANK; i++)
         out->dims[i] = dims[i];
     return check_shape(out, err);
 }

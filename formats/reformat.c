@@ -24,7 +24,7 @@ static const struct row {
     enum level level;
     const struct reformat_kernels *kernels;
 } rows[] = {
-    /* best first; the first that fits wins */
+/* best first; the first that fits wins */
 #ifdef REFORMAT_X86
     {"runs_avx512", RUNS, AVX512, &reformat_avx512},
     {"panel_avx512", PANEL, AVX512, &reformat_avx512},

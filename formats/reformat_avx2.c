@@ -151,6 +151,114 @@ TARGET static inline void transpose1(__m128i v[8])
     }
 }
 
+/* ---- at most 4 lanes: images and their like ------------------------------------------
+ */
+
+static inline size_t edge8(size_t at, size_t n)
+{
+    return at + 8 > n ? n - 8 : at;
+}
+
+/* Two transpositions of 4 x 4 side by side. */
+TARGET static inline void transpose4_narrow(__m256 v[4])
+{
+    const __m256 a = _mm256_unpacklo_ps(v[0], v[1]), b = _mm256_unpackhi_ps(v[0], v[1]);
+    const __m256 c = _mm256_unpacklo_ps(v[2], v[3]), d = _mm256_unpackhi_ps(v[2], v[3]);
+    v[0] = _mm256_shuffle_ps(a, c, 0x44);
+    v[1] = _mm256_shuffle_ps(a, c, 0xee);
+    v[2] = _mm256_shuffle_ps(b, d, 0x44);
+    v[3] = _mm256_shuffle_ps(b, d, 0xee);
+}
+
+TARGET static void pack_narrow4_avx2(float *dst, size_t lanes, const float *src,
+                                     size_t pitch, size_t valid, size_t n)
+{
+    for (size_t at = 0; at < n; at += 8) {
+        __m256 v[4];
+        const size_t i = edge8(at, n);
+        float *to = dst + i * lanes;
+        UNROLLED for (size_t r = 0; r < 4; r++) v[r] =
+            r < valid ? _mm256_loadu_ps(src + r * pitch + i) : _mm256_setzero_ps();
+        transpose4_narrow(v);
+        /* In this order: a store spills into later pixels. */
+        UNROLLED for (size_t r = 0; r < 4; r++)
+            _mm_storeu_ps(to + r * lanes, _mm256_castps256_ps128(v[r]));
+        UNROLLED for (size_t r = 0; r < 4; r++)
+            _mm_storeu_ps(to + (4 + r) * lanes, _mm256_extractf128_ps(v[r], 1));
+    }
+}
+
+TARGET static void unpack_narrow4_avx2(float *dst, size_t dst_pitch, const float *src,
+                                       size_t pitch, size_t keep, size_t n)
+{
+    for (size_t at = 0; at < n; at += 8) {
+        __m256 v[4];
+        const size_t i = edge8(at, n);
+        const float *from = src + i * pitch;
+        UNROLLED for (size_t r = 0; r < 4; r++) v[r] =
+            _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + r * pitch)),
+                                 _mm_loadu_ps(from + (4 + r) * pitch), 1);
+        transpose4_narrow(v);
+        UNROLLED for (size_t r = 0; r < 4; r++) if (r < keep)
+            _mm256_storeu_ps(dst + r * dst_pitch + i, v[r]);
+    }
+}
+
+TARGET static void pack_narrow2_wide_avx2(uint16_t *dst, size_t lanes,
+                                          const uint16_t *src, size_t pitch, size_t valid,
+                                          size_t n)
+{
+    for (size_t at = 0; at < n; at += 8) {
+        __m128i v[4], pair[4];
+        const size_t i = edge8(at, n);
+        UNROLLED for (size_t r = 0; r < 4; r++) v[r] =
+            r < valid ? _mm_loadu_si128((const __m128i *)(src + r * pitch + i))
+                      : _mm_setzero_si128();
+        const __m128i a = _mm_unpacklo_epi16(v[0], v[1]);
+        const __m128i b = _mm_unpacklo_epi16(v[2], v[3]);
+        const __m128i c = _mm_unpackhi_epi16(v[0], v[1]);
+        const __m128i d = _mm_unpackhi_epi16(v[2], v[3]);
+        pair[0] = _mm_unpacklo_epi32(a, b);
+        pair[1] = _mm_unpackhi_epi32(a, b);
+        pair[2] = _mm_unpacklo_epi32(c, d);
+        pair[3] = _mm_unpackhi_epi32(c, d);
+        UNROLLED for (size_t r = 0; r < 4; r++)
+        { /* in this order, as above */
+            uint16_t *to = dst + (i + 2 * r) * lanes;
+            _mm_storel_epi64((__m128i *)to, pair[r]);
+            _mm_storel_epi64((__m128i *)(to + lanes),
+                             _mm_unpackhi_epi64(pair[r], pair[r]));
+        }
+    }
+}
+
+TARGET static void unpack_narrow2_wide_avx2(uint16_t *dst, size_t dst_pitch,
+                                            const uint16_t *src, size_t pitch,
+                                            size_t keep, size_t n)
+{
+    for (size_t at = 0; at < n; at += 8) {
+        __m128i v[8], row[4];
+        const size_t i = edge8(at, n);
+        UNROLLED for (size_t r = 0; r < 8; r++) v[r] =
+            _mm_loadl_epi64((const __m128i *)(src + (i + r) * pitch));
+        UNROLLED for (size_t r = 0; r < 4; r++) v[r] = _mm_unpacklo_epi16(v[r], v[r + 4]);
+        const __m128i a = _mm_unpacklo_epi16(v[0], v[2]);
+        const __m128i b = _mm_unpacklo_epi16(v[1], v[3]);
+        const __m128i c = _mm_unpackhi_epi16(v[0], v[2]);
+        const __m128i d = _mm_unpackhi_epi16(v[1], v[3]);
+        row[0] = _mm_unpacklo_epi16(a, b);
+        row[1] = _mm_unpackhi_epi16(a, b);
+        row[2] = _mm_unpacklo_epi16(c, d);
+        row[3] = _mm_unpackhi_epi16(c, d);
+        UNROLLED for (size_t r = 0; r < 4; r++) if (r < keep)
+            _mm_storeu_si128((__m128i *)(dst + r * dst_pitch + i), row[r]);
+    }
+}
+
+/* ---- any lanes ------------------------------------------------------------------------
+ */
+
+#define NARROW
 #define NAME(base) base##4_avx2
 #define PLAIN_INDEX 2
 #define TYPE float
@@ -167,6 +275,7 @@ TARGET static inline void transpose1(__m128i v[8])
 #undef STORE
 #undef TRANSPOSE
 
+#undef NARROW
 #define NAME(base) base##1_avx2
 #define PLAIN_INDEX 0
 #define TYPE uint8_t
@@ -182,6 +291,7 @@ TARGET static inline void transpose1(__m128i v[8])
 #undef STORE
 #undef TRANSPOSE
 
+#define NARROW
 #define NAME(base) base##2_wide_avx2
 #define PLAIN_INDEX 1
 #define TYPE uint16_t
@@ -196,17 +306,19 @@ static unpack_fn reformat_unpack2_wide_avx2;
 TARGET void reformat_pack2_avx2(void *dst, size_t lanes, const void *src, size_t pitch,
                                 size_t valid, size_t n, size_t ahead)
 {
-    if (lanes != 2 || valid != 2 || n < 16) {
+    if (lanes != 2 || valid == 0 || n < 16) {
         reformat_pack2_wide_avx2(dst, lanes, src, pitch, valid, n, ahead);
         return;
     }
-    const uint16_t *a = src, *b = a + pitch;
+    const uint16_t *a = src, *b = valid == 2 ? a + pitch : a;
+    const __m256i keep = _mm256_set1_epi8(valid == 2 ? -1 : 0);
     for (size_t at = 0; at < n; at += 16) {
         const size_t i = at + 16 > n ? n - 16 : at;
         __builtin_prefetch(a + i + ahead);
         __builtin_prefetch(b + i + ahead);
         const __m256i x = _mm256_loadu_si256((const __m256i *)(a + i));
-        const __m256i y = _mm256_loadu_si256((const __m256i *)(b + i));
+        const __m256i y =
+            _mm256_and_si256(keep, _mm256_loadu_si256((const __m256i *)(b + i)));
         const __m256i low = _mm256_unpacklo_epi16(x, y);
         const __m256i high = _mm256_unpackhi_epi16(x, y);
         __m256i *to = (__m256i *)((uint16_t *)dst + 2 * i);

@@ -13,12 +13,13 @@
 
 #include <string.h>
 
-#define TILE_ELEMENTS 8192             /* 32 KiB of fp32: with its twin it fits L2 */
-#define TILE_CHANNELS 256              /* at most; the pixels are then at least 32 */
-#define PIECE_BYTES (64 * 1024)        /* of a run, for one thread */
-#define PARALLEL_BYTES (32 * 1024)     /* of dst; below it threads cost more */
-#define STREAM_BYTES (8 * 1024 * 1024) /* of dst; past what the next layer finds cached  \
-                                        */
+#define TILE_ELEMENTS 8192         /* 32 KiB of fp32: with its twin it fits L2 */
+#define TILE_CHANNELS 256          /* at most; the pixels are then at least 32 */
+#define PIECE_BYTES (64 * 1024)    /* of a run, for one thread */
+#define PARALLEL_BYTES (32 * 1024) /* of dst; below it threads cost more */
+#define STREAM_BYTES                                                                     \
+    (8 * 1024 * 1024) /* of dst; past what the next layer finds cached                   \
+                       */
 
 static int64_t min64(int64_t a, int64_t b)
 {

@@ -2,7 +2,9 @@
  *
  * pack and unpack out of an in-register transposition of 8 x 8 elements; included once
  * for each width. The includer defines NAME(base), TYPE, VECTOR, LOAD(p), STORE(p, v),
- * TRANSPOSE(v), TARGET and UNROLLED. Edges repeat a part of the block before them.
+ * TRANSPOSE(v), TARGET and UNROLLED; with NARROW also NAME(pack_narrow) and
+ * NAME(unpack_narrow), which do the work of pack_lanes and unpack_lanes for at most 4
+ * lanes. Edges repeat a part of the block before them.
  */
 
 static inline size_t NAME(edge)(size_t at, size_t n)
@@ -42,6 +44,12 @@ TARGET void NAME(reformat_pack)(void *dst, size_t lanes, const void *src, size_t
         PLAIN.pack[PLAIN_INDEX](dst, lanes, src, pitch, valid, n, ahead);
         return;
     }
+#ifdef NARROW
+    if (lanes <= 4) {
+        NAME(pack_narrow)(d, lanes, s, pitch, valid, n);
+        return;
+    }
+#endif
     for (size_t at = 0; at < lanes; at += 8) {
         const size_t l = NAME(edge)(at, lanes);
         NAME(pack_lanes)
@@ -80,11 +88,21 @@ TARGET void NAME(reformat_unpack)(void *dst, size_t dst_pitch, const void *src,
         }
         return;
     }
-    /* A load of 8 lanes must end before the last pixel does. */
-    const size_t spill = pitch > 0 ? (8 - lanes + pitch - 1) / pitch : n;
+    /* A load of `wide` lanes must end before the last pixel does. */
+#ifdef NARROW
+    const size_t wide = lanes <= 4 ? 4 : 8;
+#else
+    const size_t wide = 8;
+#endif
+    const size_t spill = pitch > 0 ? (wide - lanes + pitch - 1) / pitch : n;
     if (lanes < 8 && n >= spill + 8) {
         done = n - spill;
-        NAME(unpack_lanes)(d, dst_pitch, s, pitch, lanes, done, ahead);
+#ifdef NARROW
+        if (wide == 4)
+            NAME(unpack_narrow)(d, dst_pitch, s, pitch, lanes, done);
+        else
+#endif
+            NAME(unpack_lanes)(d, dst_pitch, s, pitch, lanes, done, ahead);
     }
     PLAIN.unpack[PLAIN_INDEX](d + done, dst_pitch, s + done * pitch, pitch, lanes,
                               n - done, 0);

@@ -86,7 +86,8 @@ static int next_value(json_t **out, struct reader *r, size_t window, const char 
     }
     enum json_error_code code = json_error_code(&e);
     size_t place = PREFIX_SIZE + r->at + (size_t)(e.position > 0 ? e.position : 0);
-    if (code == json_error_out_of_memory)
+    /* jansson leaves the text empty where its own allocations fail. */
+    if (code == json_error_out_of_memory || e.text[0] == '\0')
         return error_no_memory(r->err, window, what);
     if (left > window && code == json_error_premature_end_of_input)
         return FAIL(r, "byte %zu: %s is longer than the %zu bytes allowed",

@@ -229,7 +229,7 @@ static void fully_connected_compute(const strata_run *r, float *y, const float *
     int64_t units = r->out[0].dims[1], images = r->out[0].dims[0];
     int64_t inputs = r->weight[WEIGHT].dims[!p->transposed];
     int64_t block = p->transposed ? CHUNK : ROWS, row = p->transposed ? 1 : inputs;
-#pragma omp parallel for if (images * units * inputs > 8 * IMAGE_PARALLEL)
+#pragma omp parallel for if (images * units * inputs > 4 * IMAGE_PARALLEL)
     for (int64_t m = 0; m < units; m += block)
         for (int64_t n = 0; n < images; n++)
             fully_connected_block(kernel, y + n * units + m, x + n * inputs, w + m * row,

@@ -11,7 +11,7 @@
 
 #define IMAGE_LANES 16        /* channels moved together at most */
 #define IMAGE_TILE 64         /* pixels moved together */
-#define IMAGE_PARALLEL 32768  /* elements that pay for a thread team */
+#define IMAGE_PARALLEL 65536  /* elements that pay for a thread team */
 
 /* Spatial dims as rows of pixels; dims that lie dense in each other are merged. */
 struct image_rows {

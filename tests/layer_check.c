@@ -214,34 +214,40 @@ static bool agrees(double got, double want, double allowed, int32_t dtype)
     return got == want || fabs(got - want) <= allowed;
 }
 
-static void compare(struct check *k, const strata_epilogue *e)
+static void compare_output(struct check *k, const strata_epilogue *e, int o)
 {
     char what[256];
-    for (int o = 0; o < k->node.node.n_out; o++) {
-        const strata_tensor *t = &k->node.out[o];
-        int32_t dtype = format_at(__builtin_ctzll(k->formats.out[o]))->dtype;
-        double largest = 0, worst = -1;
-        int64_t at = -1;
-        for (int64_t i = 0; i < t->count; i++) {
-            double want = with_epilogue(k, e, k->v.expected[o][i], i);
-            largest = isfinite(want) && fabs(want) > largest ? fabs(want) : largest;
-        }
-        for (int64_t i = 0; i < t->count; i++) {
-            double want = with_epilogue(k, e, k->v.expected[o][i], i);
-            double error = fabs(k->v.out[o][i] - want);
-            if (agrees(k->v.out[o][i], want, bound(k, dtype, largest), dtype))
-                continue;
-            if (at < 0 || error > worst || isnan(error))
-                worst = error, at = i;
-        }
-        if (at < 0)
-            continue;
-        snprintf(what, sizeof what, "output %d, element %lld is %.9g, should be %.9g "
-                 "(largest %.3g, allowed error %.3g)", o, (long long)at,
-                 k->v.out[o][at], with_epilogue(k, e, k->v.expected[o][at], at), largest,
-                 bound(k, dtype, largest));
-        complain(k, what);
+    const strata_tensor *t = &k->node.out[o];
+    const double *got = k->v.out[o], *expected = k->v.expected[o];
+    int32_t dtype = format_at(__builtin_ctzll(k->formats.out[o]))->dtype;
+    double largest = 0, worst = -1;
+    int64_t at = -1;
+    for (int64_t i = 0; i < t->count; i++) {
+        double want = with_epilogue(k, e, expected[i], i);
+        largest = isfinite(want) && fabs(want) > largest ? fabs(want) : largest;
     }
+    double allowed = bound(k, dtype, largest);
+    for (int64_t i = 0; i < t->count; i++) {
+        double want = with_epilogue(k, e, expected[i], i), error = fabs(got[i] - want);
+        if (agrees(got[i], want, allowed, dtype))
+            continue;
+        if (at < 0 || error > worst || isnan(error))
+            worst = error, at = i;
+    }
+    if (at < 0)
+        return;
+    snprintf(what, sizeof what,
+             "output %d, element %lld is %.9g, should be %.9g (largest %.3g, allowed error "
+             "%.3g)",
+             o, (long long)at, got[at], with_epilogue(k, e, expected[at], at), largest,
+             allowed);
+    complain(k, what);
+}
+
+static void compare(struct check *k, const strata_epilogue *e)
+{
+    for (int o = 0; o < k->node.node.n_out; o++)
+        compare_output(k, e, o);
 }
 
 /* ---- variants of one combination --------------------------------------------------------- */

@@ -101,7 +101,7 @@ Test(format, parse_errors_name_what_was_found_and_what_is_near)
         {"float:nchw", "'float'", "fp32, fp16, int8, u8, i32"},
         {":nchw", "dtype ''", "fp32"},
         {"fp32:", "layout ''", "nchw"},
-        {"fp32:nhcw", "'nhcw'", "did you mean 'n"},
+        {"fp32:nchv", "'nchv'", "did you mean 'nchw'"},
         {"fp32:nc/2hw4", "'nc/2hw4'", "did you mean"},
         {"fp32:nc/0hw0", "'nc/0hw0'", "x of 2 to"},
         {"fp32:nc/02hw02", "'nc/02hw02'", "nc/xHWx"},

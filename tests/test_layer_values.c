@@ -20,35 +20,36 @@ static const struct value_case {
     struct harness_shape in[2], weight, out;
     double x[2][MOST], w[MOST], y[MOST];
 } cases[] = {
+    /* clang-format off */
     /* One row per kind, with its own defaults. */
     {"Activation", "kind = leaky_relu", 1, {{1, {3}}}, .out = {1, {3}},
      .x = {{-2, 0, 3}}, .y = {-0.02, 0, 3}},
-    {"Activation", "kind = clip", 1, {{1, {3}}}, .out = {1, {3}},
-     .x = {{-2e9, 0, 3e9}}, .y = {-2e9, 0, 3e9}},
+    {"Activation", "kind = clip", 1, {{1, {3}}}, .out = {1, {3}}, .x = {{-2e9, 0, 3e9}},
+     .y = {-2e9, 0, 3e9}},
     {"Activation", "kind = clip; beta = 1", 1, {{1, {3}}}, .out = {1, {3}},
      .x = {{-2e9, 0.5, 3}}, .y = {-2e9, 0.5, 1}},
-    {"Activation", "kind = relu6", 1, {{1, {3}}}, .out = {1, {3}},
-     .x = {{-2, 5, 7}}, .y = {0, 5, 6}},
-    {"Activation", "kind = sigmoid", 1, {{1, {2}}}, .out = {1, {2}},
-     .x = {{0, 1}}, .y = {0.5, 0.731058578630005}},
-    {"Activation", "kind = elu", 1, {{1, {2}}}, .out = {1, {2}},
-     .x = {{-1, 2}}, .y = {-0.632120558828558, 2}},
-    {"Activation", "kind = selu", 1, {{1, {2}}}, .out = {1, {2}},
-     .x = {{-1, 1}}, .y = {-1.1113307412864784, 1.05070102214813232}},
-    {"Activation", "kind = softplus", 1, {{1, {1}}}, .out = {1, {1}},
-     .x = {{0}}, .y = {0.693147180559945}},
-    {"Activation", "kind = softsign", 1, {{1, {1}}}, .out = {1, {1}},
-     .x = {{-3}}, .y = {-0.75}},
-    {"Activation", "kind = gelu", 1, {{1, {2}}}, .out = {1, {2}},
-     .x = {{1, -1}}, .y = {0.841344746068543, -0.158655253931457}},
-    {"Activation", "kind = silu", 1, {{1, {1}}}, .out = {1, {1}},
-     .x = {{1}}, .y = {0.731058578630005}},
+    {"Activation", "kind = relu6", 1, {{1, {3}}}, .out = {1, {3}}, .x = {{-2, 5, 7}},
+     .y = {0, 5, 6}},
+    {"Activation", "kind = sigmoid", 1, {{1, {2}}}, .out = {1, {2}}, .x = {{0, 1}},
+     .y = {0.5, 0.731058578630005}},
+    {"Activation", "kind = elu", 1, {{1, {2}}}, .out = {1, {2}}, .x = {{-1, 2}},
+     .y = {-0.632120558828558, 2}},
+    {"Activation", "kind = selu", 1, {{1, {2}}}, .out = {1, {2}}, .x = {{-1, 1}},
+     .y = {-1.1113307412864784, 1.05070102214813232}},
+    {"Activation", "kind = softplus", 1, {{1, {1}}}, .out = {1, {1}}, .x = {{0}},
+     .y = {0.693147180559945}},
+    {"Activation", "kind = softsign", 1, {{1, {1}}}, .out = {1, {1}}, .x = {{-3}},
+     .y = {-0.75}},
+    {"Activation", "kind = gelu", 1, {{1, {2}}}, .out = {1, {2}}, .x = {{1, -1}},
+     .y = {0.841344746068543, -0.158655253931457}},
+    {"Activation", "kind = silu", 1, {{1, {1}}}, .out = {1, {1}}, .x = {{1}},
+     .y = {0.731058578630005}},
     {"Activation", "kind = hard_sigmoid", 1, {{1, {3}}}, .out = {1, {3}},
      .x = {{-1, 0, 4}}, .y = {0.3, 0.5, 1}},
     {"Activation", "kind = hard_swish", 1, {{1, {3}}}, .out = {1, {3}},
      .x = {{-3, 1, 4}}, .y = {0, 0.666666666666667, 4}},
-    {"Activation", "kind = mish", 1, {{1, {1}}}, .out = {1, {1}},
-     .x = {{1}}, .y = {0.865098388267310}},
+    {"Activation", "kind = mish", 1, {{1, {1}}}, .out = {1, {1}}, .x = {{1}},
+     .y = {0.865098388267310}},
 
     {"Scale", "power = 2; shift = 1", 1, {{2, {2, 2}}}, {1, {2}}, {2, {2, 2}},
      {{1, 2, 3, 4}}, {2, 3}, {9, 49, 49, 169}},
@@ -56,8 +57,8 @@ static const struct value_case {
      .x = {{1, 2, 3, 4}, {10, 20}}, .y = {-9, -18, -7, -16}},
     {"ElementWise", "op = pow", 2, {{1, {2}}, {1, {2}}}, .out = {1, {2}},
      .x = {{2, 9}, {3, 0.5}}, .y = {8, 3}},
-    {"Softmax", "", 1, {{2, {1, 3}}}, .out = {2, {1, 3}},
-     .x = {{-1, 0, 1}}, .y = {0.090030573170380, 0.244728471054798, 0.665240955774822}},
+    {"Softmax", "", 1, {{2, {1, 3}}}, .out = {2, {1, 3}}, .x = {{-1, 0, 1}},
+     .y = {0.090030573170380, 0.244728471054798, 0.665240955774822}},
     {"Softmax", "log = true; axis = 0", 1, {{2, {2, 1}}}, .out = {2, {2, 1}},
      .x = {{5, 5}}, .y = {-0.693147180559945, -0.693147180559945}},
     {"Concatenation", "axis = -1", 2, {{2, {2, 1}}, {2, {2, 2}}}, .out = {2, {2, 3}},
@@ -71,8 +72,9 @@ static const struct value_case {
      .x = {{1, 2, 3, 4}}, .y = {4, 2}},
     {"Padding", "begin = 1; end = 2; value = 9", 1, {{1, {2}}}, .out = {1, {5}},
      .x = {{1, 2}}, .y = {9, 1, 2, 9, 9}},
-    {"Padding", "mode = reflect; begin = 2; end = 1", 1, {{2, {2, 3}}}, .out = {2, {2, 6}},
-     .x = {{1, 2, 3, 4, 5, 6}}, .y = {3, 2, 1, 2, 3, 2, 6, 5, 4, 5, 6, 5}},
+    {"Padding", "mode = reflect; begin = 2; end = 1", 1, {{2, {2, 3}}},
+     .out = {2, {2, 6}}, .x = {{1, 2, 3, 4, 5, 6}},
+     .y = {3, 2, 1, 2, 3, 2, 6, 5, 4, 5, 6, 5}},
     {"Padding", "mode = edge; begin = 1, 0; end = 0, 2", 1, {{2, {2, 2}}},
      .out = {2, {3, 4}}, .x = {{1, 2, 3, 4}}, .y = {1, 2, 2, 2, 1, 2, 2, 2, 3, 4, 4, 4}},
     {"Shuffle", "first = 1, 0", 1, {{2, {2, 3}}}, .out = {2, {3, 2}},
@@ -91,17 +93,18 @@ static const struct value_case {
     {"Resize", "scale = 2; mode = bilinear", 1, {{4, {1, 1, 2, 2}}},
      .out = {4, {1, 1, 4, 4}}, .x = {{1, 2, 3, 4}},
      .y = {1, 1.25, 1.75, 2, 1.5, 1.75, 2.25, 2.5, 2.5, 2.75, 3.25, 3.5, 3, 3.25, 3.75,
-           4}},
+          4}},
     {"Resize", "scale = 2; mode = bilinear; coordinates = align_corners", 1,
      {{4, {1, 1, 2, 2}}}, .out = {4, {1, 1, 4, 4}}, .x = {{1, 2, 3, 4}},
-     .y = {1, 1 + 1 / 3., 1 + 2 / 3., 2, 1 + 2 / 3., 2, 2 + 1 / 3., 2 + 2 / 3., 2 + 1 / 3.,
-           2 + 2 / 3., 3, 3 + 1 / 3., 3, 3 + 1 / 3., 3 + 2 / 3., 4}},
+     .y = {1, 1 + 1 / 3., 1 + 2 / 3., 2, 1 + 2 / 3., 2, 2 + 1 / 3., 2 + 2 / 3.,
+          2 + 1 / 3., 2 + 2 / 3., 3, 3 + 1 / 3., 3, 3 + 1 / 3., 3 + 2 / 3., 4}},
     {"Resize", "scale = 0.6; mode = bilinear", 1, {{4, {1, 1, 2, 4}}},
      .out = {4, {1, 1, 1, 2}}, .x = {{1, 2, 3, 4, 5, 6, 7, 8}},
      .y = {2 + 2 / 3., 4 + 1 / 3.}},
     {"Identity", "", 1, {{1, {2}}}, .out = {1, {2}}, .x = {{1, 2}}, .y = {1, 2}},
     {"Constant", "shape = 1, 2", 0, .weight = {2, {1, 2}}, .out = {2, {1, 2}},
      .w = {3, 4}, .y = {3, 4}},
+    /* clang-format on */
 };
 
 static void expect_values(const struct value_case *c, const char *by, const double *y,
@@ -112,8 +115,8 @@ static void expect_values(const struct value_case *c, const char *by, const doub
         count *= c->out.dims[d];
     for (int64_t i = 0; i < count; i++)
         cr_expect(fabs(y[i] - c->y[i]) <= tolerance * fmax(1, fabs(c->y[i])),
-                  "%s {%s} by %s: element %lld is %.9g, should be %.9g", c->layer, c->attrs,
-                  by, (long long)i, y[i], c->y[i]);
+                  "%s {%s} by %s: element %lld is %.9g, should be %.9g", c->layer,
+                  c->attrs, by, (long long)i, y[i], c->y[i]);
 }
 
 static bool takes_linear(const struct harness_formats *f, int n_in)
@@ -160,7 +163,8 @@ static void check_case(strata_registry *registry, const struct value_case *c)
     strata_error err = {0};
     char name[80];
     snprintf(name, sizeof name, "core::%s", c->layer);
-    cr_assert(registry_find(registry, name, &layer, &err) == STRATA_OK, "%s", err.message);
+    cr_assert(registry_find(registry, name, &layer, &err) == STRATA_OK, "%s",
+              err.message);
     int status = harness_open(&n, layer, c->attrs, c->in, c->n_in, shapes, 6);
     cr_assert(status == STRATA_OK, "%s {%s}: %s", c->layer, c->attrs, n.err.message);
     cr_assert(n.out[0].rank == c->out.rank &&
@@ -169,7 +173,8 @@ static void check_case(strata_registry *registry, const struct value_case *c)
               "%s {%s}: wrong output shape", c->layer, c->attrs);
     cr_assert(harness_reference(&n, in, weight, out) == STRATA_OK);
     expect_values(c, "the reference", y, 1e-12);
-    cr_expect(run_impls(c, &n, in, weight) > 0, "%s {%s}: no impl ran", c->layer, c->attrs);
+    cr_expect(run_impls(c, &n, in, weight) > 0, "%s {%s}: no impl ran", c->layer,
+              c->attrs);
     harness_close(&n);
 }
 

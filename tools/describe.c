@@ -30,7 +30,7 @@ static void default_text(char *out, size_t size, const strata_attr *a)
         snprintf(out, size, "%.0f", a->def);
         break;
     case STRATA_F64:
-        snprintf(out, size, isnan(a->def) ? "" : "%.9g", a->def);
+        snprintf(out, size, isinf(a->def) ? "" : "%.9g", a->def);
         break;
     case STRATA_BOOL:
         snprintf(out, size, "%s", a->def != 0 ? "yes" : "no");
