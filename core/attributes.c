@@ -193,13 +193,40 @@ static void describe(const strata_attr *a, char *out, size_t size)
     snprintf(out, size, "%s: %s%s", a->name, a->doc ? a->doc : "", range);
 }
 
+static bool names_weight(struct config *c, const char *value)
+{
+    if (strchr(value, ':') || !strcmp(value, "zeros") || !strcmp(value, "none"))
+        return true;
+    for (size_t i = 0; i < config_sections(c); i++) {
+        const struct config_section *s = config_section(c, i);
+        if (!strcmp(s->kind, "weights") && !strcmp(s->name, value))
+            return true;
+    }
+    return false;
+}
+
+struct config_pair *attributes_pair(struct config *c, struct config_section *s,
+                                    const struct registry_layer *type, const char *name,
+                                    bool weight)
+{
+    bool attribute = false, declared = false;
+    struct config_pair *p = config_get(s, name);
+    for (size_t i = 0; i < type->n_attrs; i++)
+        attribute |= !strcmp(type->attrs[i].name, name);
+    for (size_t i = 0; i < type->n_weights; i++)
+        declared |= !strcmp(type->weights[i].name, name);
+    if (!p || !attribute || !declared)
+        return p;
+    return names_weight(c, p->value) == weight ? p : NULL;
+}
+
 static int read_one(struct config *c, struct config_section *s,
                     const struct registry_layer *type, const strata_attr *a, char *params,
                     struct block *b, strata_error *err)
 {
     char note[256];
     int status = STRATA_OK;
-    const struct config_pair *p = config_get(s, a->name);
+    const struct config_pair *p = attributes_pair(c, s, type, a->name, false);
     describe(a, note, sizeof note);
     config_note(c, note);
     if (p)
@@ -220,7 +247,8 @@ int attributes_read(struct config *c, struct config_section *s,
     int status = STRATA_OK;
     for (size_t i = 0; i < type->n_attrs; i++) {
         const strata_attr *a = &type->attrs[i];
-        const struct config_pair *p = needs_memory(a) ? config_get(s, a->name) : NULL;
+        const struct config_pair *p = needs_memory(a) ? attributes_pair(c, s, type, a->name, false)
+                                                     : NULL;
         if (needs_memory(a) &&
             !checked_size_add(b.size, text_bytes(a, p ? p->value : a->def_text), &b.size))
             return error_no_memory(err, SIZE_MAX, "attributes");

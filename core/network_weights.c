@@ -2,6 +2,7 @@
  *
  * Weights: files and seeds of [weights] sections, what each layer's keys bind, values.
  */
+#include "core/attributes.h"
 #include "core/network_private.h"
 
 #include <stdio.h>
@@ -208,7 +209,7 @@ static void bind_all(struct loader *l, const struct config_pair *p, struct draft
         return;
     for (size_t i = 0; i < type->n_weights; i++) {
         const strata_weight *declared = &type->weights[i];
-        if (config_get(d->section, declared->name))
+        if (attributes_pair(l->c, d->section, type, declared->name, true))
             continue;
         d->weight_places[i] = p->value_place;
         required += (declared->flags & STRATA_REQUIRED) != 0;
@@ -243,7 +244,8 @@ int network_bind_weights(struct loader *l, struct draft *d)
         bind_all(l, all, d);
     for (size_t i = 0; i < n; i++) {
         const strata_weight *declared = &type->weights[i];
-        const struct config_pair *p = config_get(d->section, declared->name);
+        const struct config_pair *p =
+            attributes_pair(l->c, d->section, type, declared->name, true);
         if (p) {
             d->weight_places[i] = p->value_place;
             bind_key(l, p, declared, &d->layer.weights[i]);

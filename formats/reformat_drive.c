@@ -13,8 +13,10 @@
 
 #include <string.h>
 
-#define TILE_ELEMENTS 8192         /* 32 KiB of fp32: with its twin it fits L2 */
-#define TILE_CHANNELS 256          /* at most; the pixels are then at least 32 */
+#define TILE_BYTES                                                                       \
+    (32 * 1024)           /* of each scratch buffer: two fit L2 with what they move */
+#define TILE_CHANNELS 256 /* at most; the pixels are then at least 32 */
+#define TILE_STEP 32      /* what groups of channels are multiples of */
 #define PIECE_BYTES (64 * 1024)    /* of a run, for one thread */
 #define PARALLEL_BYTES (32 * 1024) /* of dst; below it threads cost more */
 #define STREAM_BYTES                                                                     \
@@ -125,6 +127,7 @@ struct tile {
     char *dst;
     int64_t channel, channels; /* first, count; pads of dst included */
     int64_t pixel, pixels;
+    bool convert_first; /* before unpacking, else after */
 };
 
 /* Rows of one channel each in memory or scratch, pitch in elements. */
@@ -134,9 +137,9 @@ struct rows {
 };
 
 struct scratch {
-    _Alignas(64) char planar[(TILE_ELEMENTS + TILE_SLACK) * 4]; /* dtype of src */
-    _Alignas(64) char converted[(TILE_ELEMENTS + TILE_SLACK) * 4];
-    _Alignas(64) char packed[(TILE_ELEMENTS + TILE_SLACK) * 4];
+    _Alignas(64) char planar[TILE_BYTES + TILE_SLACK * 4];
+    _Alignas(64) char converted[TILE_BYTES + TILE_SLACK * 4];
+    _Alignas(64) char packed[TILE_BYTES + TILE_SLACK * 4];
 };
 
 static int log2_size(size_t size)
@@ -155,23 +158,6 @@ static int64_t lanes_together(const struct lanes *s, int64_t c, int64_t limit)
     return min64(limit, s->vector - c % s->vector);
 }
 
-static struct rows read_rows(const struct reformat_job *job, const struct panel *p,
-                             const struct tile *t, int64_t valid, char *scratch)
-{
-    const int64_t size = (int64_t)job->src_size;
-    const char *src = t->src + t->pixel * p->pixel.src * size;
-    if (p->src.planar)
-        return (struct rows){src + lane_offset(&p->src, t->channel) * size, p->src.block};
-    unpack_fn *unpack = job->kernels->unpack[log2_size(job->src_size)];
-    for (int64_t c = 0, n; c < valid; c += n) {
-        n = lanes_together(&p->src, t->channel + c, valid - c);
-        unpack(scratch + c * t->pixels * size, (size_t)t->pixels,
-               src + lane_offset(&p->src, t->channel + c) * size, (size_t)p->pixel.src,
-               (size_t)n, (size_t)t->pixels, (size_t)t->pixels);
-    }
-    return (struct rows){scratch, t->pixels};
-}
-
 /* Tiles follow each other along the pixels, so each read of memory also fetches what the
  * next tile will read: a fresh short row is where the processor's own prefetch fails. */
 static void fetch(const char *data, int64_t bytes)
@@ -180,24 +166,67 @@ static void fetch(const char *data, int64_t bytes)
         __builtin_prefetch(data + i);
 }
 
-static struct rows convert_rows(const struct reformat_job *job, const struct panel *p,
-                                const struct tile *t, struct rows rows, int64_t valid,
-                                char *scratch)
+/* Planar rows, converted; the source is planar, so they may stay where they are. */
+static struct rows read_planar(const struct reformat_job *job, const struct panel *p,
+                               const struct tile *t, int64_t valid, struct scratch *s)
 {
-    const int64_t from = t->pixels * (int64_t)job->src_size;
-    const int64_t to = t->pixels * (int64_t)job->dst_size;
+    const int64_t size = (int64_t)job->src_size, bytes = t->pixels * size;
+    const char *src = t->src + (lane_offset(&p->src, t->channel) + t->pixel) * size;
     if (same_dtype(job))
-        return rows;
-    if (!p->src.planar) {
-        convert(job, scratch, rows.data, valid * t->pixels); /* rows touch */
-        return (struct rows){scratch, t->pixels};
-    }
+        return (struct rows){src, p->src.block};
     for (int64_t c = 0; c < valid; c++) {
-        const char *row = rows.data + c * rows.pitch * (int64_t)job->src_size;
-        fetch(row + from, from);
-        convert(job, scratch + c * to, row, t->pixels);
+        const char *row = src + c * p->src.block * size;
+        fetch(row + bytes, bytes);
+        convert(job, s->planar + c * t->pixels * (int64_t)job->dst_size, row, t->pixels);
     }
-    return (struct rows){scratch, t->pixels};
+    return (struct rows){s->planar, t->pixels};
+}
+
+/* Convert contiguous elements of the source on their way into scratch. */
+static void convert_fetching(const struct reformat_job *job, char *dst, const char *src,
+                             int64_t n)
+{
+    enum { CHUNK = 1024 };
+    const int64_t size = (int64_t)job->src_size;
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        const int64_t m = min64(n - i, CHUNK);
+        fetch(src + (n + i) * size, m * size);
+        convert(job, dst + i * (int64_t)job->dst_size, src + i * size, m);
+    }
+}
+
+/* The n channels from c of one vector of the source, as rows in scratch. */
+static void read_lanes(const struct reformat_job *job, const struct panel *p,
+                       const struct tile *t, int64_t c, int64_t n, bool convert_first,
+                       struct scratch *s)
+{
+    const size_t size = convert_first ? job->dst_size : job->src_size;
+    const int64_t step = p->pixel.src;
+    const char *src = t->src + (t->pixel * step + lane_offset(&p->src, t->channel + c)) *
+                                   (int64_t)job->src_size;
+    if (convert_first) {
+        convert_fetching(job, s->converted, src, step * (t->pixels - 1) + n);
+        src = s->converted;
+    }
+    job->kernels->unpack[log2_size(size)](
+        s->planar + c * t->pixels * (int64_t)size, (size_t)t->pixels, src, (size_t)step,
+        (size_t)n, (size_t)t->pixels, convert_first ? 0 : (size_t)t->pixels);
+}
+
+static struct rows read_rows(const struct reformat_job *job, const struct panel *p,
+                             const struct tile *t, int64_t valid, struct scratch *s)
+{
+    if (p->src.planar)
+        return read_planar(job, p, t, valid, s);
+    const bool convert_first = t->convert_first;
+    for (int64_t c = 0, n; c < valid; c += n) {
+        n = lanes_together(&p->src, t->channel + c, valid - c);
+        read_lanes(job, p, t, c, n, convert_first, s);
+    }
+    if (convert_first || same_dtype(job))
+        return (struct rows){s->planar, t->pixels};
+    convert(job, s->converted, s->planar, valid * t->pixels); /* rows touch */
+    return (struct rows){s->converted, t->pixels};
 }
 
 /* One vector's channels [c, c + n) of the tile, `valid` of them not pads. */
@@ -228,8 +257,7 @@ static void move_tile(const struct reformat_job *job, const struct panel *p,
     const int64_t size = (int64_t)job->dst_size;
     const int64_t left = p->channels - t->channel;
     const int64_t valid = left < 0 ? 0 : min64(t->channels, left);
-    struct rows rows = read_rows(job, p, t, valid, s.planar);
-    rows = convert_rows(job, p, t, rows, valid, s.converted);
+    const struct rows rows = read_rows(job, p, t, valid, &s);
     if (p->dst.planar) {
         for (int64_t c = 0; c < valid; c++)
             put(job, t->dst + (lane_offset(&p->dst, t->channel + c) + t->pixel) * size,
@@ -243,19 +271,50 @@ static void move_tile(const struct reformat_job *job, const struct panel *p,
     }
 }
 
-/* Channels of a tile: all of them, or equal groups of whole multiples of 64. */
-static int64_t tile_channels(int64_t padded)
+/* Neighbouring channels of a side, which a tile should take together. */
+static int64_t lanes_wide(const struct lanes *s, int64_t padded)
 {
-    if (padded <= TILE_CHANNELS)
-        return padded;
-    const int64_t groups = divide_up(padded, TILE_CHANNELS);
-    return divide_up(divide_up(padded, groups), 64) * 64;
+    return s->planar ? 1 : min64(s->vector, padded);
+}
+
+/* Channels of a tile: equal groups of whole multiples of TILE_STEP. Short vectors leave
+ * the choice, and few channels with long rows of pixels suit memory better. */
+static int64_t tile_channels(const struct panel *p)
+{
+    const bool blocks = lanes_wide(&p->dst, p->padded) <= TILE_STEP &&
+                        lanes_wide(&p->src, p->padded) <= TILE_STEP;
+    const int64_t most = blocks ? TILE_STEP : TILE_CHANNELS;
+    if (p->padded <= most)
+        return p->padded;
+    const int64_t groups = divide_up(p->padded, most);
+    return divide_up(divide_up(p->padded, groups), TILE_STEP) * TILE_STEP;
+}
+
+/* Narrowing convert_first halves what the rest moves, if most of what it converts is
+ * wanted. */
+static bool converts_first(const struct reformat_job *job, const struct panel *p,
+                           int64_t channels)
+{
+    const int64_t n = lanes_wide(&p->src, channels);
+    return !p->src.planar && job->dst_size < job->src_size && p->pixel.src <= n + n / 4;
+}
+
+static int64_t tile_pixels(const struct reformat_job *job, const struct panel *p,
+                           int64_t channels, bool convert_first)
+{
+    const bool narrow = p->src.planar || convert_first;
+    const size_t size =
+        narrow || job->dst_size > job->src_size ? job->dst_size : job->src_size;
+    const int64_t wide =
+        convert_first && p->pixel.src > channels ? p->pixel.src : channels;
+    return TILE_BYTES / (int64_t)size / wide / 16 * 16;
 }
 
 void panel_drive(const struct reformat_job *job, const struct panel *p)
 {
-    const int64_t channels = tile_channels(p->padded);
-    const int64_t pixels = TILE_ELEMENTS / channels / 16 * 16;
+    const int64_t channels = tile_channels(p);
+    const bool convert_first = converts_first(job, p, channels);
+    const int64_t pixels = tile_pixels(job, p, channels, convert_first);
     const int64_t columns = divide_up(p->pixel.extent, pixels);
     const int64_t groups = divide_up(p->padded, channels);
     const int64_t tasks = loops_steps(p->outer, p->n_outer) * groups * columns;
@@ -273,7 +332,8 @@ void panel_drive(const struct reformat_job *job, const struct panel *p)
             struct tile t = {.src = job->src + from * (int64_t)job->src_size,
                              .dst = job->dst + to * (int64_t)job->dst_size,
                              .channel = i / columns % groups * channels,
-                             .pixel = i % columns * pixels};
+                             .pixel = i % columns * pixels,
+                             .convert_first = convert_first};
             t.channels = min64(channels, p->padded - t.channel);
             t.pixels = min64(pixels, p->pixel.extent - t.pixel);
             move_tile(job, p, &t);

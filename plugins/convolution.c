@@ -129,7 +129,7 @@ static int convolution_setup(const strata_node *n, void *state)
     cv->in_c = n->in[0].dims[1] / p->groups;
     cv->out_c = n->out[0].dims[1] / p->groups;
     cv->depth = cv->in_c * window_kernel_count(w);
-    if (cv->out_c <= CONVOLUTION_DIRECT_FILTERS)
+    if (convolution_is_direct(cv->out_c))
         return STRATA_OK;
     cv->tile = gemm_choose();
     cv->pointwise = cv->depth == cv->in_c;
@@ -149,6 +149,22 @@ static int convolution_setup(const strata_node *n, void *state)
     return STRATA_OK;
 }
 
+/* Scratch of the direct method in whole 256 bytes; SIZE_MAX: overflow. */
+static size_t c_workspace(const strata_node *n)
+{
+    const strata_convolution *p = n->params;
+    struct window w;
+    if (!convolution_is_direct(n->out[0].dims[1] / p->groups))
+        return 0;
+    if (window_of_convolution(&w, p, &n->in[0], &n->weight[WEIGHT], n->host, n->err) !=
+        STRATA_OK)
+        return SIZE_MAX;
+    size_t bytes = convolution_scratch(&w);
+    if (bytes == 0 || __builtin_add_overflow(bytes, 255, &bytes))
+        return SIZE_MAX;
+    return bytes & ~(size_t)255;
+}
+
 static struct convolution_job convolution_job(const strata_run *r)
 {
     return (struct convolution_job){
@@ -165,18 +181,20 @@ static int c_run(const strata_run *r)
     job.in = r->in[0].data;
     job.out = r->out[0].data;
     job.images = r->in[0].dims[0];
+    job.scratch = r->workspace;
+    job.scratch_size = r->workspace_size;
     if (r->epilogue->flags & STRATA_EPILOGUE_RESIDUAL)
         job.residual = r->epilogue->residual->data;
     convolution_compute(&job);
     return STRATA_OK;
 }
 
-/* Input, output and residual of one image. */
+/* Input, output and residual of one image, then the scratch. */
 static size_t any_workspace(const strata_node *n)
 {
-    size_t bytes = 0;
+    size_t bytes = c_workspace(n);
     int residual = n->epilogue && n->epilogue->flags & STRATA_EPILOGUE_RESIDUAL;
-    if (!image_reserve(&bytes, &n->in[0]) || !image_reserve(&bytes, &n->out[0]) ||
+    if (bytes == SIZE_MAX || !image_reserve(&bytes, &n->in[0]) || !image_reserve(&bytes, &n->out[0]) ||
         (residual && !image_reserve(&bytes, &n->out[0])))
         return SIZE_MAX;
     return bytes;
@@ -195,6 +213,8 @@ static int any_run(const strata_run *r)
     job.in = in;
     job.out = out;
     job.residual = sum;
+    job.scratch = workspace;
+    job.scratch_size = r->workspace_size - (size_t)(workspace - (char *)r->workspace);
     job.images = 1;
     for (int64_t n = 0; n < r->in[0].dims[0]; n++) {
         image_unpack(in, &r->in[0], n);
@@ -280,7 +300,7 @@ static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .epilogues = EPILOGUES, .name = "c",
      .rows = STRATA_ARRAY(c_rows), .activations = ELEMENT_ALL_ACTIVATIONS,
      .efficiency = 0.5, .state_size = sizeof(struct convolution),
-     .setup = convolution_setup, .run = c_run},
+     .workspace = c_workspace, .setup = convolution_setup, .run = c_run},
     {.id = 2, .device = STRATA_HOST,
      .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
      .epilogues = EPILOGUES, .name = "any", .rows = STRATA_ARRAY(any_rows),

@@ -187,7 +187,9 @@ typedef struct strata_registry_options {
 
 /* Read the notes of every module on the search path; modules are loaded when needed.
  * options may be NULL. A bad file never fails the call: see `strata list --rejected`.
- * A file named in `files` that is refused does. */
+ * A file named in `files` that is refused does. The environment adds folders
+ * (STRATA_PLUGIN_PATH) and replaces the installed one (STRATA_PLUGIN_DIR), except in
+ * privileged programs. */
 STRATA_API int strata_registry_create(strata_registry **out,
                                       const strata_registry_options *options,
                                       strata_error *err);
