@@ -46,35 +46,38 @@ static inline size_t convolution_plane_size(const struct window *w)
     return size & ~(size_t)63;
 }
 
-/* One input row; `row` NULL: pads alone. */
-static inline void convolution_pad_row(const struct window *w, float *dst, int64_t length,
-                                       const float *row)
+/* Columns of one remainder, for all rows: zeros, [lo, hi) of the input, zeros. */
+static inline void convolution_pad_rest(const struct window *w, float *dst,
+                                        const float *in, int64_t rest)
 {
-    int64_t stride = w->stride[2], begin = w->begin[2];
-    for (int64_t rest = 0; rest < stride; rest++, dst += length) {
-        int64_t lo = window_max((begin - rest + stride - 1) / stride, 0);
-        int64_t hi = (w->in[2] + begin - rest + stride - 1) / stride;
-        hi = row ? window_min(hi, length) : 0;
-        lo = window_min(lo, window_max(hi, 0));
-        for (int64_t i = 0; i < lo; i++)
-            dst[i] = 0;
-        if (lo < hi)
-            convolution_copy(dst + lo, row + lo * stride + rest - begin, stride, hi - lo);
-        for (int64_t i = window_max(hi, lo); i < length; i++)
-            dst[i] = 0;
-    }
+    struct convolution_plane p = convolution_plane(w);
+    int64_t stride = w->stride[2], begin = w->begin[2] - rest;
+    int64_t lo = begin > 0 ? (begin + stride - 1) / stride : 0;
+    int64_t hi = w->in[2] + begin > 0 ? (w->in[2] + begin + stride - 1) / stride : 0;
+    hi = window_min(hi, p.length);
+    for (int64_t d = 0; d < p.depth; d++)
+        for (int64_t h = 0; h < p.height; h++, dst += p.pitch) {
+            int64_t in_d = d - w->begin[0], in_h = h - w->begin[1];
+            int inside = in_d >= 0 && in_d < w->in[0] && in_h >= 0 && in_h < w->in[1];
+            int64_t first = inside && lo < hi ? lo : p.length;
+            int64_t last = inside && lo < hi ? hi : p.length;
+            for (int64_t i = 0; i < first; i++)
+                dst[i] = 0;
+            if (first < last)
+                convolution_copy(dst + lo,
+                                 in + (in_d * w->in[1] + in_h) * w->in[2] + lo * stride -
+                                     begin,
+                                 stride, hi - lo);
+            for (int64_t i = last; i < p.length; i++)
+                dst[i] = 0;
+        }
 }
 
 static inline void convolution_pad(const struct window *w, float *dst, const float *in)
 {
     struct convolution_plane p = convolution_plane(w);
-    for (int64_t d = 0; d < p.depth; d++)
-        for (int64_t h = 0; h < p.height; h++, dst += p.pitch) {
-            int64_t in_d = d - w->begin[0], in_h = h - w->begin[1];
-            int inside = in_d >= 0 && in_d < w->in[0] && in_h >= 0 && in_h < w->in[1];
-            convolution_pad_row(w, dst, p.length,
-                                inside ? in + (in_d * w->in[1] + in_h) * w->in[2] : NULL);
-        }
+    for (int64_t rest = 0; rest < w->stride[2]; rest++)
+        convolution_pad_rest(w, dst + rest * p.length, in, rest);
 }
 
 /* Weights, and where output 0 finds each one's input in the padded copy. */
@@ -133,6 +136,8 @@ convolution_row_body(float *y, const float *x, const struct convolution_taps *t,
     int64_t i = 0;
     for (; i + 4 * CONVOLUTION_LANES <= n; i += 4 * CONVOLUTION_LANES)
         convolution_block(y + i, x + i, t, accumulate, 4);
+    for (; i + 2 * CONVOLUTION_LANES <= n; i += 2 * CONVOLUTION_LANES)
+        convolution_block(y + i, x + i, t, accumulate, 2);
     for (; i + CONVOLUTION_LANES <= n; i += CONVOLUTION_LANES)
         convolution_block(y + i, x + i, t, accumulate, 1);
     if (i == n)

@@ -200,6 +200,9 @@ Test(kernels, convolution_methods_agree_with_every_tile)
     fill_grid(bias, OUT_C);
     struct convolution_job job = { .cv = &cv, .in = in, .out = want, .weight = weight,
                                    .bias = bias, .epilogue = &none, .images = 2 };
+    job.scratch_size = convolution_scratch(&cv.w);
+    job.scratch = malloc(job.scratch_size);
+    cr_assert(job.scratch);
     convolution_compute(&job);
     job.out = got;
     const struct gemm_tile *end = gemm_tiles + ARRAY_LENGTH(gemm_tiles);
@@ -216,6 +219,7 @@ Test(kernels, convolution_methods_agree_with_every_tile)
                           cv.tile->name, pack, (int)i);
             free(packed);
         }
+    free(job.scratch);
     free(in);
     free(weight);
     free(want);
