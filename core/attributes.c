@@ -193,16 +193,11 @@ static void describe(const strata_attr *a, char *out, size_t size)
     snprintf(out, size, "%s: %s%s", a->name, a->doc ? a->doc : "", range);
 }
 
-static bool names_weight(struct config *c, const char *value)
+/* Whether a value says where a weight comes from. */
+static bool names_weight(const struct config *c, const char *value)
 {
-    if (strchr(value, ':') || !strcmp(value, "zeros") || !strcmp(value, "none"))
-        return true;
-    for (size_t i = 0; i < config_sections(c); i++) {
-        const struct config_section *s = config_section(c, i);
-        if (!strcmp(s->kind, "weights") && !strcmp(s->name, value))
-            return true;
-    }
-    return false;
+    return strchr(value, ':') || !strcmp(value, "zeros") || !strcmp(value, "none") ||
+           config_has(c, "weights", value);
 }
 
 struct config_pair *attributes_pair(struct config *c, struct config_section *s,

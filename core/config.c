@@ -408,6 +408,13 @@ struct config_section *config_find(struct config *c, const char *kind)
     return i < 0 ? NULL : &c->sections[i];
 }
 
+bool config_has(const struct config *c, const char *kind, const char *name)
+{
+    char full[CONFIG_MAX_NAME + 32];
+    int n = snprintf(full, sizeof full, "%s %s", kind, name);
+    return (size_t)n < sizeof full && names_get(&c->section_index, full) >= 0;
+}
+
 const char *config_file(const struct config *c, int file)
 {
     return c->files[file >= 0 && (size_t)file < c->n_files ? file : 0].label;

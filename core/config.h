@@ -66,6 +66,8 @@ size_t config_sections(const struct config *c);
 struct config_section *config_section(struct config *c, size_t i);
 /* The section of a kind without a name ("network", "build"), or NULL. */
 struct config_section *config_find(struct config *c, const char *kind);
+/* Whether [kind name] is a section. */
+bool config_has(const struct config *c, const char *kind, const char *name);
 /* Path of a file read, for resolving names relative to it; that of the first for -1. */
 const char *config_file(const struct config *c, int file);
 

@@ -91,6 +91,37 @@ done:
     return status;
 }
 
+struct setup_payload {
+    strata_engine *engine;
+    struct engine_node *node;
+};
+
+static int setup_on_stream(void *payload, void *stream, strata_error *err)
+{
+    const struct setup_payload *p = payload;
+    (void)stream;
+    return setup_node(p->engine, p->node, err);
+}
+
+/* Setup runs where run will: an impl that opens a parallel region leaves its threads to
+ * the stream's own thread, not to the builder's, where they would compete with it. */
+static int setup_nodes(strata_engine *e, strata_error *err)
+{
+    const struct device_ops *ops = e->handle->device->ops;
+    strata_stream *s = e->handle->stream;
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        struct setup_payload p = {e, &e->nodes[i]};
+        int status = load_weights(e, p.node, err);
+        if (status == STRATA_OK)
+            status = ops->submit(s, setup_on_stream, &p, sizeof p, err);
+        if (status == STRATA_OK)
+            status = ops->stream_synchronize(s, err);
+        if (status != STRATA_OK)
+            return status;
+    }
+    return STRATA_OK;
+}
+
 static int build(strata_engine *e, strata_error *err)
 {
     int status;
@@ -107,13 +138,7 @@ static int build(strata_engine *e, strata_error *err)
                          e->plan->n_steps);
     if ((status = engine_make_schedule(e, err)) != STRATA_OK)
         return status;
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        if ((status = load_weights(e, &e->nodes[i], err)) != STRATA_OK)
-            return status;
-        if ((status = setup_node(e, &e->nodes[i], err)) != STRATA_OK)
-            return status;
-    }
-    return STRATA_OK;
+    return setup_nodes(e, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,

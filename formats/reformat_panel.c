@@ -12,7 +12,8 @@
 #define TILE_CHANNELS 256 /* at most; the pixels are then at least 16 */
 #define TILE_STEP 32      /* what groups of channels are multiples of */
 
-/* ---- transposition ------------------------------------------------------------------ */
+/* ---- transposition ------------------------------------------------------------------
+ */
 
 /* Rows of one channel each in memory or scratch, pitch in elements. */
 struct rows {
@@ -24,8 +25,7 @@ void tile_put(const struct reformat_job *job, const struct panel *p, const struc
               int64_t c, int64_t n, const char *packed)
 {
     const int64_t size = (int64_t)job->dst_size, step = p->pixel.dst;
-    char *dst =
-        t->dst + (t->pixel * step + lane_offset(&p->dst, t->channel + c)) * size;
+    char *dst = t->dst + (t->pixel * step + lane_offset(&p->dst, t->channel + c)) * size;
     if (step == n) {
         job_put(job, dst, packed, n * t->pixels);
         return;
@@ -50,15 +50,15 @@ static struct rows read_planar(const struct reformat_job *job, const struct pane
     for (int64_t c = 0; c < t->valid; c++) {
         const char *row = src + c * p->src.block * size;
         fetch(row + bytes, bytes);
-        job_convert(job, s->planar + c * t->pixels * (int64_t)job->dst_size, row, t->pixels);
+        job_convert(job, s->planar + c * t->pixels * (int64_t)job->dst_size, row,
+                    t->pixels);
     }
     return (struct rows){s->planar, t->pixels};
 }
 
 /* The n channels from c of one vector of the source, as rows in scratch. */
 static void read_lanes(const struct reformat_job *job, const struct panel *p,
-                       const struct tile *t, int64_t c, int64_t n,
-                       struct scratch *s)
+                       const struct tile *t, int64_t c, int64_t n, struct scratch *s)
 {
     const size_t size = t->convert_first ? job->dst_size : job->src_size;
     const int64_t step = p->pixel.src;
@@ -83,9 +83,9 @@ static struct rows read_rows(const struct reformat_job *job, const struct panel 
         read_lanes(job, p, t, c, n, s);
     }
     if (t->convert_first || same_dtype(job))
-        return (struct rows){ s->planar, t->pixels };
+        return (struct rows){s->planar, t->pixels};
     job_convert(job, s->converted, s->planar, t->valid * t->pixels); /* rows touch */
-    return (struct rows){ s->converted, t->pixels };
+    return (struct rows){s->converted, t->pixels};
 }
 
 /* One vector's channels [c, c + n) of the tile, `valid` of them not pads. */
@@ -181,11 +181,11 @@ void panel_drive(const struct reformat_job *job, const struct panel *p)
             int64_t from;
             const int64_t to =
                 loops_seek(p->outer, p->n_outer, i / columns / groups, &from);
-            struct tile t = { .src = job->src + from * (int64_t)job->src_size,
-                              .dst = job->dst + to * (int64_t)job->dst_size,
-                              .channel = i / columns % groups * channels,
-                              .pixel = i % columns * pixels,
-                              .convert_first = convert_first };
+            struct tile t = {.src = job->src + from * (int64_t)job->src_size,
+                             .dst = job->dst + to * (int64_t)job->dst_size,
+                             .channel = i / columns % groups * channels,
+                             .pixel = i % columns * pixels,
+                             .convert_first = convert_first};
             t.channels = min64(channels, p->padded - t.channel);
             t.pixels = min64(pixels, p->pixel.extent - t.pixel);
             if (t.channel < p->channels)

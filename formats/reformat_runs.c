@@ -101,4 +101,3 @@ void runs_drive(const struct reformat_job *job, const struct runs *r)
         job->kernels->fence();
     }
 }
-

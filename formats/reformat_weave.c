@@ -17,7 +17,7 @@ bool weave_fits(const struct reformat_job *job, const struct panel *p)
            (same_dtype(job) || p->pixel.src <= from + from / 4);
 }
 
-/* runs[i]: `bytes` from src + i*src_step to dst + i*dst_step. */
+/* n runs of `bytes`; steps in bytes. */
 static inline void copy_fixed(char *dst, int64_t dst_step, const char *src,
                               int64_t src_step, size_t bytes, int64_t n)
 {
@@ -88,11 +88,11 @@ static void weave(const struct reformat_job *job, const struct panel *p,
         memset(s->packed, 0, (size_t)(n * t->pixels * size));
     for (int64_t at = c, m; at < end; at += m) {
         m = lanes_together(&p->src, t->channel + at, end - at);
-        const int64_t first = (t->channel + at) % p->src.vector;
-        const int64_t start = first < t->channel + at ? at - min64(first, at) : 0;
-        const char *src = same_dtype(job)
-                              ? source(job, p, t, at)
-                              : s->converted + (converted_at(p, t, at) + at - start) * size;
+        const int64_t before = (t->channel + at) % p->src.vector; /* in its vector */
+        const char *src =
+            same_dtype(job)
+                ? source(job, p, t, at)
+                : s->converted + (converted_at(p, t, at) + min64(before, at)) * size;
         copy_runs(s->packed + (at - c) * size, n * size, src, p->pixel.src * size,
                   (size_t)(m * size), t->pixels);
     }

@@ -10,28 +10,48 @@
 enum { WEIGHT, BIAS };
 
 static const strata_attr attrs[] = {
-    {.name = "filters", .type = STRATA_I64,
-     .offset = offsetof(strata_convolution, filters), .min = 0, .max = INT32_MAX,
+    {.name = "filters",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_convolution, filters),
+     .min = 0,
+     .max = INT32_MAX,
      .doc = "output channels; 0 takes them from the weight"},
-    {.name = "kernel", .type = STRATA_INTS,
-     .offset = offsetof(strata_convolution, kernel), .min = 1, .max = INT32_MAX,
+    {.name = "kernel",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_convolution, kernel),
+     .min = 1,
+     .max = INT32_MAX,
      .doc = "window size, one value or one per spatial dim; empty: from the weight"},
-    {.name = "stride", .type = STRATA_INTS,
-     .offset = offsetof(strata_convolution, stride), .min = 1, .max = INT32_MAX,
+    {.name = "stride",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_convolution, stride),
+     .min = 1,
+     .max = INT32_MAX,
      .doc = "step of the window; empty: 1"},
-    {.name = "pad", .type = STRATA_INTS, .offset = offsetof(strata_convolution, pad),
-     .min = 0, .max = INT32_MAX,
+    {.name = "pad",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_convolution, pad),
+     .min = 0,
+     .max = INT32_MAX,
      .doc = "zeros around the input: one value, one per spatial dim, or all begins and "
             "then all ends; empty: 0"},
-    {.name = "dilation", .type = STRATA_INTS,
-     .offset = offsetof(strata_convolution, dilation), .min = 1, .max = INT32_MAX,
+    {.name = "dilation",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_convolution, dilation),
+     .min = 1,
+     .max = INT32_MAX,
      .doc = "distance of the window's elements; empty: 1"},
-    {.name = "pad_mode", .type = STRATA_ENUM,
+    {.name = "pad_mode",
+     .type = STRATA_ENUM,
      .offset = offsetof(strata_convolution, pad_mode),
      .choices = "explicit|same_upper|same_lower|valid",
-     .doc = "explicit uses pad; same_* pad so that out = ceil(in/stride); valid pads not"},
-    {.name = "groups", .type = STRATA_I64,
-     .offset = offsetof(strata_convolution, groups), .def = 1, .min = 1,
+     .doc =
+         "explicit uses pad; same_* pad so that out = ceil(in/stride); valid pads not"},
+    {.name = "groups",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_convolution, groups),
+     .def = 1,
+     .min = 1,
      .max = INT32_MAX,
      .doc = "groups of channels convolved apart; the channel count is depthwise"},
 };
@@ -42,7 +62,7 @@ static const strata_weight weights[] = {
     {.name = "bias", .rank = 1, .doc = "filters"},
 };
 
-/* ---- shapes ---------------------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------------- */
 
 static int convolution_filters(const strata_node *n, int64_t *filters)
 {
@@ -114,7 +134,7 @@ static double convolution_flops(const strata_node *n)
     return flops;
 }
 
-/* ---- impls ------------------------------------------------------------------------------- */
+/* ---- impls --------------------------------------------------------------------- */
 
 static int convolution_setup(const strata_node *n, void *state)
 {
@@ -194,7 +214,8 @@ static size_t any_workspace(const strata_node *n)
 {
     size_t bytes = c_workspace(n);
     int residual = n->epilogue && n->epilogue->flags & STRATA_EPILOGUE_RESIDUAL;
-    if (bytes == SIZE_MAX || !image_reserve(&bytes, &n->in[0]) || !image_reserve(&bytes, &n->out[0]) ||
+    if (bytes == SIZE_MAX || !image_reserve(&bytes, &n->in[0]) ||
+        !image_reserve(&bytes, &n->out[0]) ||
         (residual && !image_reserve(&bytes, &n->out[0])))
         return SIZE_MAX;
     return bytes;
@@ -226,7 +247,7 @@ static int any_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* ---- the definition ------------------------------------------------------------------------ */
+/* ---- the definition ------------------------------------------------------------ */
 
 /* One output element; o: its spatial index, in: the group's first channel. */
 static double reference_element(const struct window *w, const double *in,
@@ -283,7 +304,7 @@ static const void *convolution_extension(const char *id)
     return strcmp(id, STRATA_REFERENCE_V1) == 0 ? &reference : NULL;
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------------- */
 
 #define EPILOGUES                                                                       \
     (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS | STRATA_EPILOGUE_RESIDUAL |          \

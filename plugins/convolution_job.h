@@ -70,7 +70,7 @@ static inline void convolution_pack_all(const struct convolution *cv, float *dst
         }
 }
 
-/* ---- the tail: y = activation(scale*(x + bias) + shift + residual) ----------------- */
+/* ---- the tail: y = activation(scale*(x + bias) + shift + residual) ------------- */
 
 static inline void convolution_tail(const struct convolution_job *job, int64_t image,
                                     int64_t channel, int64_t pixel, int64_t n)

@@ -8,6 +8,7 @@
 #define PLAIN_CRITERION_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,12 +52,12 @@ static int plain_n_suites, plain_n_tests, plain_failures;
     }                                                                           \
     static void suite_##_##name_##_plain(void)
 
-#define PLAIN_TEXT_(...) "" __VA_ARGS__
+#define PLAIN_TEXT_(...) " " __VA_ARGS__
 #define plain_check(condition, fatal, what, ...)                                \
     do {                                                                        \
         if (!(condition)) {                                                     \
             plain_failures++;                                                   \
-            fprintf(stderr, "# %s:%d: %s: ", __FILE__, __LINE__, what);         \
+            fprintf(stderr, "# %s:%d: %s:", __FILE__, __LINE__, what);         \
             fprintf(stderr, PLAIN_TEXT_(__VA_ARGS__));                          \
             fprintf(stderr, "\n");                                              \
             if (fatal)                                                          \
