@@ -145,7 +145,15 @@ static bool converts_first(const struct reformat_job *job, const struct panel *p
     return !p->src.planar && job->dst_size < job->src_size && p->pixel.src <= n + n / 4;
 }
 
-/* As many as a scratch buffer takes, in its largest use. */
+/* Elements of the source at one pixel, as they are when vectors are converted whole. */
+static int64_t vectors_step(const struct panel *p, int64_t channels)
+{
+    const int64_t v = p->src.vector;
+    const bool even = channels >= p->padded || v >= p->channels || channels % v == 0;
+    return (divide_up(channels, min64(v, channels)) + !even) * p->pixel.src;
+}
+
+/* As many as a scratch buffer takes, in its largest use; whole lines of memory. */
 static int64_t tile_pixels(const struct reformat_job *job, const struct panel *p,
                            int64_t channels, bool woven, bool convert_first)
 {
@@ -153,18 +161,16 @@ static int64_t tile_pixels(const struct reformat_job *job, const struct panel *p
     const size_t size =
         dst_only || job->dst_size > job->src_size ? job->dst_size : job->src_size;
     int64_t wide = channels;
-    if (woven || convert_first) { /* source vectors, each with what lies between pixels */
-        const int64_t n = lanes_wide(&p->src, channels);
-        const int64_t vectors = divide_up(channels, n) + (channels < p->padded);
-        wide = vectors * p->pixel.src > wide ? vectors * p->pixel.src : wide;
-    }
-    return TILE_BYTES / (int64_t)size / wide / 16 * 16;
+    if ((woven && !same_dtype(job)) || convert_first)
+        wide = vectors_step(p, channels) > wide ? vectors_step(p, channels) : wide;
+    const int64_t pixels = TILE_BYTES / (int64_t)size / wide;
+    return pixels < 16 ? pixels : pixels / 16 * 16;
 }
 
 void panel_drive(const struct reformat_job *job, const struct panel *p)
 {
-    const bool woven = weave_fits(job, p);
     const int64_t channels = tile_channels(p);
+    const bool woven = weave_fits(job, p, channels);
     const bool convert_first = converts_first(job, p, channels);
     const int64_t pixels = tile_pixels(job, p, channels, woven, convert_first);
     const int64_t columns = divide_up(p->pixel.extent, pixels);

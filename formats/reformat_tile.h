@@ -37,7 +37,7 @@ void job_convert_fetching(const struct reformat_job *job, char *dst, const char 
                           int64_t n);
 
 /* Whether a panel is woven: both sides have channels together, in runs worth copying. */
-bool weave_fits(const struct reformat_job *job, const struct panel *p);
+bool weave_fits(const struct reformat_job *job, const struct panel *p, int64_t channels);
 void weave_tile(const struct reformat_job *job, const struct panel *p,
                 const struct tile *t);
 

@@ -8,13 +8,14 @@
 
 #define RUN_LEAST 16 /* bytes: one vector register */
 
-bool weave_fits(const struct reformat_job *job, const struct panel *p)
+bool weave_fits(const struct reformat_job *job, const struct panel *p, int64_t channels)
 {
-    const int64_t from = lanes_wide(&p->src, p->channels);
-    const int64_t to = lanes_wide(&p->dst, p->channels);
+    const int64_t from = lanes_wide(&p->src, channels);
+    const int64_t to = lanes_wide(&p->dst, channels);
+    const int64_t step = p->pixel.src;
     return !p->src.planar && !p->dst.planar &&
            min64(from, to) * (int64_t)job->dst_size >= RUN_LEAST &&
-           (same_dtype(job) || p->pixel.src <= from + from / 4);
+           (same_dtype(job) || (step >= from && step <= from + from / 4));
 }
 
 /* n runs of `bytes`; steps in bytes. */

@@ -34,11 +34,10 @@ static size_t take_options(const uint8_t **data, size_t *size, char sign, char *
     return n;
 }
 
-/* A getter that fails has recorded why, unless that was done before. */
-static void check(struct config *c, const struct config_pair *p, bool good, size_t before)
+/* What fails has been told, now or where a variable or [profile] was wrong. */
+static void check(const struct config *c, bool good, size_t before)
 {
-    require(good || p->invalid || config_errors(c) > before);
-    require(!good || config_errors(c) == before);
+    require(good ? config_errors(c) == before : config_errors(c) > 0);
 }
 
 static void read_value(struct config *c, const struct config_pair *p)
@@ -52,18 +51,18 @@ static void read_value(struct config *c, const struct config_pair *p)
     int index;
     struct config_place place = config_value_place(c, p, length / 2, 1);
     require(place.line >= 1 && place.column >= 1 && place.length >= 0);
-    before = config_errors(c), check(c, p, config_int(c, p, -9, 9, integers), before);
-    before = config_errors(c), check(c, p, config_real(c, p, -9, 9, reals), before);
-    before = config_errors(c), check(c, p, config_bool(c, p, &flag), before);
-    before = config_errors(c), check(c, p, config_choice(c, p, "a|bc|", &index), before);
-    before = config_errors(c), check(c, p, config_size(c, p, &number), before);
-    before = config_errors(c), check(c, p, config_time(c, p, &number), before);
+    before = config_errors(c), check(c, config_int(c, p, -9, 9, integers), before);
+    before = config_errors(c), check(c, config_real(c, p, -9, 9, reals), before);
+    before = config_errors(c), check(c, config_bool(c, p, &flag), before);
+    before = config_errors(c), check(c, config_choice(c, p, "a|bc|", &index), before);
+    before = config_errors(c), check(c, config_size(c, p, &number), before);
+    before = config_errors(c), check(c, config_time(c, p, &number), before);
     before = config_errors(c);
-    check(c, p, config_ints(c, p, -9, INT64_MAX, integers, 16, &n), before);
-    before = config_errors(c), check(c, p, config_reals(c, p, reals, 16, &n), before);
+    check(c, config_ints(c, p, -9, INT64_MAX, integers, 16, &n), before);
+    before = config_errors(c), check(c, config_reals(c, p, reals, 16, &n), before);
     before = config_errors(c);
     bool good = config_list(c, p, &items, &n);
-    check(c, p, good, before);
+    check(c, good, before);
     for (size_t i = 0; good && i < n; i++)
         require(items[i].offset + strlen(items[i].text) <= length);
     config_list_free(items, n);

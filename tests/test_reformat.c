@@ -294,6 +294,21 @@ Test(reformat, large_tensors_match_the_reference)
                               i + j < 4 ? 0 : reformat_rows());
 }
 
+/* Channel groups that begin and end inside vectors of either side. */
+Test(reformat, vectors_across_channel_groups_match_the_reference)
+{
+    static const char *const wide[] = {
+        "fp32:nc/300hw300", "fp16:nc/300hw300", "fp32:nc/48hw48", "int8:nc/7hw7",
+        "fp16:nhwc8",       "fp32:nhwc",        "u8:nhwc",        "fp16:nc/250hw250"};
+    state = 8;
+    for (size_t i = 0; i < ARRAY_LENGTH(wide); i++)
+        for (size_t j = 0; j < ARRAY_LENGTH(wide); j++)
+            for (int64_t c = 257; c < 1300; c += 173) {
+                const int64_t dims[] = {2, c, 1 + below(5), 1 + below(23)};
+                check_format_pair(wide[i], wide[j], dims, 4, 0);
+            }
+}
+
 /* ---- strided descriptors -------------------------------------------------------------
  */
 

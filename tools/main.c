@@ -22,7 +22,7 @@ static void print_help(void)
            "  --help      this text; `strata COMMAND --help` for a command\n"
            "  --version   the version\n\n"
            "Examples:\n"
-           "  strata run examples/digits/digits.ini examples/digits/images/3.pgm\n"
+           "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"
            "  strata explain examples/digits/digits.ini\n"
            "  strata describe Convolution\n\n"
            "Exit status: 0 success, 1 mismatch, 2 usage or configuration, "

@@ -215,7 +215,7 @@ const struct tool_command tool_run = {
         "      --top=N               values shown of each image (default 5)\n"
         "      --repeat=N            run N times; -v shows the fastest\n\n"
         "Examples:\n"
-        "  strata run examples/digits/digits.ini examples/digits/images/3.pgm\n"
+        "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"
         "  strata run net.ini x=x.npy --output prob=prob.npy\n"
         "  strata run net.ini photo.jpg --top 3 -o json\n",
     .run = run_run,

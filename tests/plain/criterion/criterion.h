@@ -31,9 +31,11 @@ struct plain_test {
 };
 
 enum { PLAIN_MAX = 256, PLAIN_SKIPPED = 77 };
-static struct plain_suite plain_suites[PLAIN_MAX];
-static struct plain_test plain_tests[PLAIN_MAX];
-static int plain_n_suites, plain_n_tests, plain_failures;
+/* Weak: a test program of several files has one of each. */
+#define PLAIN_SHARED __attribute__((weak))
+PLAIN_SHARED struct plain_suite plain_suites[PLAIN_MAX];
+PLAIN_SHARED struct plain_test plain_tests[PLAIN_MAX];
+PLAIN_SHARED int plain_n_suites, plain_n_tests, plain_failures;
 
 #define TestSuite(suite_, ...)                                                  \
     __attribute__((constructor)) static void plain_suite_##suite_(void)         \
@@ -101,7 +103,8 @@ static int plain_n_suites, plain_n_tests, plain_failures;
 #define cr_log_warn(...) plain_note(__VA_ARGS__)
 #define cr_log_error(...) plain_note(__VA_ARGS__)
 
-static void plain_run(const struct plain_test *t)
+PLAIN_SHARED void plain_run(const struct plain_test *t);
+PLAIN_SHARED void plain_run(const struct plain_test *t)
 {
     struct plain_options o = t->options;
     for (int i = 0; i < plain_n_suites; i++)
@@ -117,7 +120,7 @@ static void plain_run(const struct plain_test *t)
     exit(plain_failures != 0);
 }
 
-int main(void)
+PLAIN_SHARED int main(void)
 {
     int failed = 0;
     printf("1..%d\n", plain_n_tests);
