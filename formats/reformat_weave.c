@@ -10,8 +10,8 @@
 
 bool weave_fits(const struct reformat_job *job, const struct panel *p, int64_t channels)
 {
-    const int64_t from = lanes_wide(&p->src, channels);
-    const int64_t to = lanes_wide(&p->dst, channels);
+    const int64_t from = lanes_wide(&p->src, min64(channels, p->channels));
+    const int64_t to = lanes_wide(&p->dst, min64(channels, p->channels));
     const int64_t step = p->pixel.src;
     return !p->src.planar && !p->dst.planar &&
            min64(from, to) * (int64_t)job->dst_size >= RUN_LEAST &&
