@@ -61,7 +61,7 @@ struct config {
 enum line_problem {
     LINE_GOOD,
     LINE_TOO_LONG,
-    LINE_CONTROL,          /* NUL or another control character */
+    LINE_CONTROL, /* NUL or another control character */
     LINE_NOT_UTF8,
     LINE_QUOTED_SEMICOLON, /* " ;" inside quotes */
     LINE_DANGLING          /* a continuation of nothing */
@@ -120,6 +120,8 @@ struct config_cursor {
 struct config_place config_cursor_place(const struct config *c,
                                         const struct config_cursor *at, size_t from,
                                         size_t to);
+/* Read option `number` (from 1) whole; false after recording what is wrong with it. */
+bool config_option_read(struct config *c, int number, struct config_cursor *at);
 /* Record the problem of the line, if it has one; true if it has none. */
 bool config_line_good(struct config *c, const struct config_cursor *at);
 /* Take key and value of a pair from bytes [key, equals) and after `equals` of the line:

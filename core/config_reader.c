@@ -26,10 +26,10 @@ struct reader {
     struct config_cursor at; /* the line handed to inih */
     size_t next;             /* offset of the line after it */
     int next_line;
-    size_t section;   /* index in out, or NO_SECTION: pairs are dropped */
-    bool in_section;  /* a header was seen, good or bad */
+    size_t section;  /* index in out, or NO_SECTION: pairs are dropped */
+    bool in_section; /* a header was seen, good or bad */
     const struct config_kind *kind;
-    struct config_place first[16]; /* of each kind in this file; line 0: none yet */
+    struct config_place first[16];    /* of each kind in this file; line 0: none yet */
     uint32_t hashes[CONFIG_MAX_KEYS]; /* of the section's keys */
     char section_token[24], value_token[24];
     struct config_pair pair; /* key and value of the line at hand */
@@ -236,8 +236,7 @@ static bool read_header(struct reader *r)
     }
     size_t end = (size_t)(close - line->text);
     if (end + 1 < line->length) {
-        struct config_place tail =
-            config_cursor_place(c, &r->at, end + 1, line->length);
+        struct config_place tail = config_cursor_place(c, &r->at, end + 1, line->length);
         config_error(c, tail, "text after ']'; a comment starts with ' ;'");
         return false;
     }
@@ -383,10 +382,10 @@ static bool next_line(struct reader *r)
 static void internal_error(struct reader *r)
 {
     if (r->status == STRATA_OK)
-        r->status = error_set(r->err, STRATA_EINTERNAL,
-                              "%s:%d: the INI library did not return this line as given",
-                              config_source(r->c, r->at.file, 1)->label,
-                              r->at.line_number);
+        r->status =
+            error_set(r->err, STRATA_EINTERNAL,
+                      "%s:%d: the INI library did not return this line as given",
+                      config_source(r->c, r->at.file, 1)->label, r->at.line_number);
 }
 
 /* Check the line at hand; true if inih is to see a stand-in of it. */
@@ -445,8 +444,8 @@ static uint32_t key_hash(const char *key)
 
 /* The earlier pair of the same key, or NULL. */
 static const struct config_pair *find_key(const struct reader *r,
-                                          const struct config_section *s,
-                                          const char *key, uint32_t hash)
+                                          const struct config_section *s, const char *key,
+                                          uint32_t hash)
 {
     for (size_t i = 0; i < s->n_pairs; i++)
         if (r->hashes[i] == hash && strcmp(s->pairs[i].key, key) == 0)
@@ -461,8 +460,10 @@ static void add_pair(struct reader *r, struct config_section *s)
     bool repeats = r->kind->repeat && strcmp(r->kind->repeat, p->key) == 0;
     const struct config_pair *earlier = repeats ? NULL : find_key(r, s, p->key, hash);
     if (earlier) {
-        config_error(r->c, p->key_place, "key '%s' stands twice in [%s%s%s]; first at "
-                     "line %d", p->key, s->kind, *s->name ? " " : "", s->name,
+        config_error(r->c, p->key_place,
+                     "key '%s' stands twice in [%s%s%s]; first at "
+                     "line %d",
+                     p->key, s->kind, *s->name ? " " : "", s->name,
                      earlier->key_place.line);
     } else if (s->n_pairs >= CONFIG_MAX_KEYS) {
         config_error(r->c, p->key_place, "more than %d keys in [%s%s%s]", CONFIG_MAX_KEYS,

@@ -25,9 +25,8 @@ struct unit {
 };
 
 static const struct unit size_units[] = {
-    {"", 1},        {"B", 1},           {"kB", 1e3},          {"MB", 1e6},
-    {"GB", 1e9},    {"TB", 1e12},       {"KiB", 1024.0},      {"MiB", 1048576.0},
-    {"GiB", 0x1p30}, {"TiB", 0x1p40},
+    {"", 1},      {"B", 1},        {"kB", 1e3},        {"MB", 1e6},     {"GB", 1e9},
+    {"TB", 1e12}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
 };
 
 static const struct unit time_units[] = {

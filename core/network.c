@@ -51,8 +51,7 @@ strata_network *network_retain(const strata_network *net)
 
 void strata_network_destroy(strata_network *net)
 {
-    if (!net ||
-        atomic_fetch_sub_explicit(&net->references, 1, memory_order_acq_rel) > 0)
+    if (!net || atomic_fetch_sub_explicit(&net->references, 1, memory_order_acq_rel) > 0)
         return;
     for (size_t i = 0; i < net->n_tensors; i++)
         free(net->tensors[i].name);
@@ -113,8 +112,9 @@ static int count_tensors(struct loader *l, size_t *out)
         n += (size_t)l->drafts[i].layer.n_outputs;
     *out = n;
     if (n > NETWORK_MAX_TENSORS)
-        return error_set(l->err, STRATA_EOVERFLOW, "%s: %zu tensors; at most %d are allowed",
-                         l->net->path, n, NETWORK_MAX_TENSORS);
+        return error_set(l->err, STRATA_EOVERFLOW,
+                         "%s: %zu tensors; at most %d are allowed", l->net->path, n,
+                         NETWORK_MAX_TENSORS);
     return STRATA_OK;
 }
 
@@ -134,9 +134,10 @@ static int place_layer(struct loader *l, struct draft *d)
     d->first_tensor = (int)net->n_tensors;
     for (size_t i = 0; i < d->n_references; i++) {
         struct reference r = d->references[i];
-        layer->inputs[i] = r.node < (int)net->n_inputs
-                               ? net->inputs[r.node].tensor
-                               : l->drafts[r.node - (int)net->n_inputs].first_tensor + r.port;
+        layer->inputs[i] =
+            r.node < (int)net->n_inputs
+                ? net->inputs[r.node].tensor
+                : l->drafts[r.node - (int)net->n_inputs].first_tensor + r.port;
     }
     for (int port = 0; status == STRATA_OK && port < layer->n_outputs; port++) {
         layer->outputs[port] = (int)net->n_tensors;
@@ -146,7 +147,8 @@ static int place_layer(struct loader *l, struct draft *d)
     return status;
 }
 
-/* Tensors of inputs exist already, with their shapes; those of layers follow, in order. */
+/* Tensors of inputs exist already, with their shapes; those of layers follow, in order.
+ */
 static int place_layers(struct loader *l)
 {
     size_t n;
@@ -159,8 +161,7 @@ static int place_layers(struct loader *l)
         return error_no_memory(l->err, n * sizeof *tensors, "tensors");
     memset(tensors + l->net->n_tensors, 0, (n - l->net->n_tensors) * sizeof *tensors);
     l->net->tensors = tensors;
-    l->net->layers =
-        zalloc(l->n_drafts, sizeof *l->net->layers, "layers", l->err);
+    l->net->layers = zalloc(l->n_drafts, sizeof *l->net->layers, "layers", l->err);
     if (!l->net->layers)
         return STRATA_ENOMEM;
     for (size_t i = 0; status == STRATA_OK && i < l->n_drafts; i++)

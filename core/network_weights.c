@@ -19,9 +19,9 @@ static int open_source(struct loader *l, const struct config_pair *p, bool anywh
 {
     strata_network *net = l->net;
     strata_error why = {0};
-    char *path = network_path(l, p, anywhere);
-    int status = grow(&net->files, &l->files_capacity, net->n_files, sizeof *net->files,
-                      l->err);
+    char *path = network_path(l, p, anywhere ? PATH_FILE_ANYWHERE : PATH_FILE);
+    int status =
+        grow(&net->files, &l->files_capacity, net->n_files, sizeof *net->files, l->err);
     if (status == STRATA_OK && path &&
         weights_open(&source->file, path, NULL, &why) != STRATA_OK) {
         source->file = NULL;
@@ -52,20 +52,22 @@ static int read_source(struct loader *l, struct config_section *s)
     if (anywhere)
         config_bool(l->c, anywhere, &outside);
     if (file && seed)
-        config_error(l->c, seed->key_place, "[weights %s] has 'file =' as well; one of the "
-                     "two", s->name);
+        config_error(l->c, seed->key_place,
+                     "[weights %s] has 'file =' as well; one of the "
+                     "two",
+                     s->name);
     else if (file)
         status = open_source(l, file, outside, &source);
     else if (seed)
         config_int(l->c, seed, 0, INT64_MAX, &number);
     else if (!s->broken)
-        config_error(l->c, s->place, "[weights %s] lacks 'file =' or 'random ='", s->name);
+        config_error(l->c, s->place, "[weights %s] lacks 'file =' or 'random ='",
+                     s->name);
     config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
     source.seed = (uint64_t)number;
     source.broken = config_errors(l->c) != before || s->broken;
-    if (status != STRATA_OK ||
-        grow(&l->sources, &l->sources_capacity, l->n_sources, sizeof source, l->err) !=
-            STRATA_OK)
+    if (status != STRATA_OK || grow(&l->sources, &l->sources_capacity, l->n_sources,
+                                    sizeof source, l->err) != STRATA_OK)
         return STRATA_ENOMEM;
     l->sources[l->n_sources] = source;
     return names_put(&l->source_index, s->name, (int)l->n_sources++, l->err);
