@@ -12,11 +12,6 @@ struct piece {
     size_t from, to, next; /* offsets in the source */
 };
 
-static bool is_blank(char ch)
-{
-    return ch == ' ' || ch == '\t';
-}
-
 static struct piece piece_at(const struct config_source *s, size_t offset)
 {
     const char *end = memchr(s->text + offset, '\n', s->size - offset);

@@ -33,21 +33,6 @@ static const struct unit time_units[] = {
     {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9},
 };
 
-static bool is_digit(char ch)
-{
-    return ch >= '0' && ch <= '9';
-}
-
-static bool is_blank(char ch)
-{
-    return ch == ' ' || ch == '\t';
-}
-
-static bool is_letter(char ch)
-{
-    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_';
-}
-
 static struct span trim(struct span s)
 {
     while (s.n && is_blank(s.text[0]))

@@ -14,15 +14,14 @@
 
 static const char *const reserved[] = {"type", "inputs", "weights", "format", "impl"};
 
-/* Look a type up once; what was not found stays not found. */
+/* Look a type up once; a failing look-up is slow, and past the limit nobody reads why. */
 static int find_type(struct loader *l, const struct config_pair *p,
                      const struct registry_layer **out)
 {
     strata_error why = {0};
     int known = names_get(&l->type_index, p->value);
     *out = known >= 0 ? l->types[known] : NULL;
-    /* A failing look-up is slow, and past the limit nobody reads why. */
-    if (*out || config_full(l->c))
+    if (known >= 0 || config_full(l->c)) /* a missing type is reported once */
         return STRATA_OK;
     int status = registry_find(l->registry, p->value, out, &why);
     if (status == STRATA_ENOMEM)
@@ -31,8 +30,6 @@ static int find_type(struct loader *l, const struct config_pair *p,
         *out = NULL;
         config_error(l->c, p->value_place, "%s", why.message);
     }
-    if (known >= 0)
-        return STRATA_OK;
     if (grow(&l->types, &l->types_capacity, l->n_types, sizeof *l->types, l->err) !=
         STRATA_OK)
         return STRATA_ENOMEM;
@@ -73,7 +70,7 @@ static void read_impl(struct loader *l, struct draft *d)
         if (n < ARRAY_LENGTH(names))
             names[n++] = name;
     }
-    const char *near = suggest(p->value, names, n);
+    const char *near = config_full(l->c) ? NULL : suggest(p->value, names, n);
     config_error(l->c, p->value_place,
                  "%s has no impl '%s'%s%s%s; it has %zu, see "
                  "`strata describe`",

@@ -48,8 +48,8 @@ struct loader {
     struct draft *drafts;
     size_t n_drafts, drafts_capacity;
     struct names node_index;             /* inputs and drafts by name, to nodes */
-    struct names type_index;             /* layer types looked up, to types */
-    const struct registry_layer **types; /* NULL entry: not found */
+    struct names type_index;             /* layer types found, to types */
+    const struct registry_layer **types;
     size_t n_types, types_capacity;
     int *order; /* drafts, producers first */
 };

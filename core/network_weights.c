@@ -167,7 +167,8 @@ static void bind_key(struct loader *l, const struct config_pair *p,
         return;
     if (!source->file)
         take_random(w, declared, source->seed);
-    else if (weights_find(source->file, name ? name : "", &view, &why) == STRATA_OK)
+    else if (weights_find(source->file, name ? name : "", &view,
+                          config_full(l->c) ? NULL : &why) == STRATA_OK)
         take_view(w, declared, &view);
     else
         config_error(l->c, p->value_place, "%s", why.message);
@@ -189,7 +190,8 @@ static bool bind_prefixed(struct loader *l, const struct config_pair *p,
     }
     snprintf(name, sizeof name, "%s%s%.250s", prefix ? prefix : "", prefix ? "." : "",
              declared->name);
-    bool found = weights_find(source->file, name, &view, &why) == STRATA_OK;
+    bool told = required && !config_full(l->c); /* a hint takes time */
+    bool found = weights_find(source->file, name, &view, told ? &why : NULL) == STRATA_OK;
     if (found)
         take_view(w, declared, &view);
     else if (required)
@@ -220,9 +222,10 @@ static void bind_all(struct loader *l, const struct config_pair *p, struct draft
     }
     if (asked && !found && !required)
         config_error(l->c, p->value_place,
-                     "'%s' names no weight of %s: the file has neither of %s.%s ...",
-                     p->value, type->full_name, prefix ? prefix : "",
-                     type->weights[0].name);
+                     "'%s' names no weight of %s: the file has no '%s%s%s'%s", p->value,
+                     type->full_name, prefix ? prefix : "", prefix ? "." : "",
+                     type->weights[0].name,
+                     type->n_weights > 1 ? ", nor its other weights" : "");
 }
 
 int network_bind_weights(struct loader *l, struct draft *d)

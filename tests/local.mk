@@ -27,6 +27,7 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_config \
 	tests/test_descriptor \
 	tests/test_device \
 	tests/test_engine \
@@ -39,6 +40,7 @@ CRITERION_TESTS = \
 	tests/test_layers \
 	tests/test_models \
 	tests/test_module \
+	tests/test_network \
 	tests/test_note \
 	tests/test_npy \
 	tests/test_onnx_cases \
@@ -87,3 +89,6 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
 	tests/broken/constructor.c tests/broken/entry.c tests/broken/extends.c \
 	tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \
 	tests/broken/program.c tests/broken/tls.c tests/broken/undefined.c
+
+# The malformed INI files, and the layers that read them.
+EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c

@@ -40,14 +40,15 @@ TestSuite(network, .init = start, .fini = stop, .timeout = 120);
 /* ---- files for tests ---- */
 
 /* w.safetensors in the scratch folder: fc.weight (4, 6) = 0, 1, ...; fc.bias (4); half
- * (4, 6, 1, 1) FP16 of 1.5; ints (3) I32. */
+ * (4, 6, 1, 1) FP16 of 1.5; ints (3) I32; part.shift (2). */
 static void spill_weights(void)
 {
     static const char header[] =
         "{\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[4,6],\"data_offsets\":[0,96]},"
         "\"fc.bias\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[96,112]},"
         "\"half\":{\"dtype\":\"F16\",\"shape\":[4,6,1,1],\"data_offsets\":[112,160]},"
-        "\"ints\":{\"dtype\":\"I32\",\"shape\":[3],\"data_offsets\":[160,172]}}   ";
+        "\"ints\":{\"dtype\":\"I32\",\"shape\":[3],\"data_offsets\":[160,172]},"
+        "\"part.shift\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[172,180]}} ";
     unsigned char bytes[1024];
     uint64_t n = sizeof header - 1;
     size_t at = 8 + (size_t)n;
@@ -59,6 +60,7 @@ static void spill_weights(void)
         memcpy(bytes + at, &(uint16_t){0x3e00}, 2);
     for (int32_t i = 0; i < 3; i++, at += 4)
         memcpy(bytes + at, &(int32_t){-i}, 4);
+    memset(bytes + at, 0, 8), at += 8;
     spill("w.safetensors", bytes, at);
 }
 
@@ -325,6 +327,60 @@ Test(network, deep_chains_load_in_either_order)
     }
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SECONDS 20.0
+#else
+#define SECONDS 2.0
+#endif
+
+/* 16 MiB of a pattern in which %d is the index, blank lines at the end. */
+static char *repeated(const char *head, const char *pattern)
+{
+    char *text = malloc(CONFIG_MAX_BYTES + 1), line[512];
+    size_t used = strlen(head);
+    memcpy(text, head, used);
+    for (int i = 0; i < CONFIG_MAX_SECTIONS - 4; i++) {
+        size_t n = (size_t)snprintf(line, sizeof line, pattern, i, i);
+        if (used + n > CONFIG_MAX_BYTES)
+            break;
+        memcpy(text + used, line, n);
+        used += n;
+    }
+    memset(text + used, '\n', CONFIG_MAX_BYTES - used);
+    text[CONFIG_MAX_BYTES] = '\0';
+    return text;
+}
+
+Test(network, judges_any_sixteen_mebibytes_within_two_seconds, .timeout = 300)
+{
+    static const char *const patterns[] = {
+        "[layer l%d]\ntype = Type%d\n",
+        "[layer l%d]\ntype = Pass\ninputs = l%dx\n",
+        "[layer l%d]\ntype = Affine\nunits = 4\nweights = w:p%d\n",
+        "[layer l%d]\ntype = Affine\nunits = 4\nweight = w:fc.weight\nbias = w:b%d\n",
+        "[layer l%d]\ntype = Affine\nunits = x\nmode = %d\nsteps = a\ntaps = 2\n",
+        "[layer l%d]\ntype = Pass\nimpl = i%d\nformat = fp16:x\nbogus = 1\n",
+        "[layer l%d]\ntype = Join\ninputs = x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x%d\n",
+        "[layer l%d]\ntype = Pass\ninputs = x\n; %d\n",
+        "[input i%d]\nshape = 1 x %d\nmean = 1, 2, 3\n",
+        "[weights w%d]\nfile = none%d\n",
+        "[weights w%d]\nrandom = %d\n",
+    };
+    spill_weights();
+    for (size_t i = 0; i < ARRAY_LENGTH(patterns); i++) {
+        char *text = repeated(HEAD FILE_WEIGHTS, patterns[i]);
+        const char *path = spill("net.ini", text, CONFIG_MAX_BYTES);
+        strata_error err = {0};
+        strata_network *net;
+        clock_t begin = clock();
+        cr_expect_eq(strata_network_load(&net, path, registry, NULL, &err),
+                     STRATA_EPARSE);
+        double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+        cr_expect_lt(seconds, SECONDS, "%s: %.2f s", patterns[i], seconds);
+        free(text);
+    }
+}
+
 Test(network, a_layer_takes_1024_inputs_and_not_1025)
 {
     for (int n = 1024; n <= 1025; n++) {
@@ -390,6 +446,34 @@ Test(network, weights_come_by_prefix_and_by_key)
     cr_expect_eq(network_weight_load(&ints->weights[0], integers, NULL), STRATA_OK);
     cr_expect(integers[0] == 0 && integers[2] == -2);
     strata_network_destroy(net);
+}
+
+Test(network, one_name_may_be_an_attribute_and_a_weight)
+{
+    static const struct {
+        const char *keys;
+        double attribute;
+        enum weight_source source;
+    } cases[] = {
+        {"", 0.5, WEIGHT_ABSENT},
+        {"shift = 2.5\n", 2.5, WEIGHT_ABSENT},
+        {"shift = w:fc.bias\n", 0.5, WEIGHT_FILE},
+        {"shift = none\n", 0.5, WEIGHT_ABSENT},
+        {"shift = 2.5\nweights = w:part\n", 2.5, WEIGHT_FILE},
+        {"weights = w:part\n", 0.5, WEIGHT_FILE},
+    };
+    spill_weights();
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s%s[layer out]\ntype = Shift\n%s", HEAD,
+                 FILE_WEIGHTS, cases[i].keys);
+        strata_network *net = load(text);
+        const struct network_layer *out = layer(net, "out");
+        cr_expect_eq(*(const double *)out->params, cases[i].attribute, "%s",
+                     cases[i].keys);
+        cr_expect_eq(out->weights[0].source, cases[i].source, "%s", cases[i].keys);
+        strata_network_destroy(net);
+    }
 }
 
 Test(network, random_weights_follow_the_seed_and_the_name)

@@ -317,7 +317,39 @@ static const strata_layer mute = {
     .shape = mute_shape,
 };
 
-static const strata_layer *const layers[] = {&affine, &split, &join, &pass,
-                                             &source, &fill,  &mute};
+/* ---- Shift: one name for an attribute and a weight ---- */
 
-STRATA_MODULE("test", "1.0.0", "Affine,Split,Join,Pass,Source,Fill,Mute", layers)
+struct shift {
+    double shift;
+};
+
+static const strata_attr shift_attrs[] = {
+    {.name = "shift",
+     .type = STRATA_F64,
+     .offset = offsetof(struct shift, shift),
+     .def = 0.5,
+     .doc = "addend where the weight is absent"},
+};
+
+static const strata_weight shift_weights[] = {
+    {.name = "shift", .rank = 1, .doc = "addends"},
+};
+
+static const strata_layer shift = {
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Shift",
+    .doc = "A number or a vector is added.",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(struct shift),
+    .attrs = STRATA_ARRAY(shift_attrs),
+    .weights = STRATA_ARRAY(shift_weights),
+    .impls = STRATA_ARRAY(impls),
+};
+
+static const strata_layer *const layers[] = {&affine, &split, &join, &pass,
+                                             &source, &fill,  &mute, &shift};
+
+STRATA_MODULE("test", "1.0.0", "Affine,Split,Join,Pass,Source,Fill,Mute,Shift", layers)
