@@ -6,11 +6,12 @@ AM_TESTS_ENVIRONMENT = \
 	srcdir='$(abs_srcdir)'; export srcdir; \
 	builddir='$(abs_builddir)'; export builddir; \
 	CC='$(CC)'; export CC; \
+	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
 	MAKE='$(MAKE)'; export MAKE; \
 	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
 	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs'; export STRATA_PLUGIN_DIR; \
 	STRATA_PLUGIN_PATH="$$STRATA_PLUGIN_DIR"; export STRATA_PLUGIN_PATH; \
-	LSAN_OPTIONS='suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0'; \
+	LSAN_OPTIONS='suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0:use_tls=0'; \
 	export LSAN_OPTIONS; \
 	CRITERION_OUTPUTS=tap:-; export CRITERION_OUTPUTS;
 
