@@ -1,11 +1,13 @@
 # Benchmarks: built by `make bench`, never timed in a test.
-BENCHMARKS = bench/net_time bench/reformat
+BENCHMARKS = bench/net_time bench/predict bench/reformat
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += bench/squeezenet_vs_ort.py bench/requirements.txt
 
 bench_net_time_SOURCES = bench/net_time.c
 bench_net_time_LDADD = libstrata.la
+bench_predict_SOURCES = bench/predict.c
+bench_predict_LDADD = libstrata-internal.la
 bench_reformat_SOURCES = bench/reformat.c
 bench_reformat_LDADD = libstrata-internal.la
 

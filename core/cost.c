@@ -4,6 +4,9 @@
  * problem is solved, what the plan uses and is unknown is measured, and so on until the
  * plan uses known costs only. It is then the best: every other plan costs at least its
  * bounds. What could not matter was never timed.
+ *
+ * The least of many noisy times is too low. So the plan's own costs are measured once
+ * more, all in one batch, and the plan stands if it is still the best.
  */
 #include "core/cost.h"
 
@@ -33,7 +36,8 @@ struct costing {
     struct cost_report *report;
     struct slot *slots;
     size_t n, capacity;
-    bool guess; /* take the analytic cost of what is not known */
+    bool guess;                  /* take the analytic cost of what is not known */
+    struct cost_table confirmed; /* keys measured twice */
 };
 
 /* ---- the problem's numbers
@@ -198,7 +202,27 @@ static int missing(const struct slot *s, strata_error *err)
                      s->matrix ? "convert" : "run", s->query.layer, s->query.key);
 }
 
-static int measure(struct costing *c, const struct slot **wanted, size_t n,
+/* A second measurement counts by its runs. */
+static int keep(struct costing *c, const char *key, struct cost cost, bool again,
+                strata_error *err)
+{
+    const struct cost *old = again ? cost_table_find(c->table, key) : NULL;
+    if (old) {
+        int runs = old->runs + cost.runs;
+        cost.ns =
+            (int64_t)(((double)old->ns * old->runs + (double)cost.ns * cost.runs) / runs);
+        cost.spread = cost.spread > old->spread ? cost.spread : old->spread;
+        cost.runs = runs;
+    } else {
+        c->report->measured++;
+    }
+    int status = cost_table_put(c->table, key, cost, err);
+    if (status == STRATA_OK && again)
+        status = cost_table_put(&c->confirmed, key, cost, err);
+    return status;
+}
+
+static int measure(struct costing *c, const struct slot **wanted, size_t n, bool again,
                    strata_error *err)
 {
     int status = STRATA_ENOMEM;
@@ -214,9 +238,8 @@ static int measure(struct costing *c, const struct slot **wanted, size_t n,
     status = c->source->measure(c->source, queries, best, n, costs, err);
     for (size_t i = 0; i < n; i++)
         if (costs[i].runs > 0) {
-            int kept = cost_table_put(c->table, queries[i]->key, costs[i], err);
+            int kept = keep(c, queries[i]->key, costs[i], again, err);
             status = status != STRATA_OK ? status : kept;
-            c->report->measured++;
         }
 done:
     free(queries);
@@ -225,8 +248,18 @@ done:
     return status;
 }
 
-/* Measure all that is unknown and `everything` or used; *n is how much that was. */
-static int measure_next(struct costing *c, bool everything, size_t *n, strata_error *err)
+enum purpose { EVERYTHING, NEEDED, CONFIRM };
+
+static bool wants(const struct costing *c, const struct slot *s, enum purpose purpose)
+{
+    if (purpose == CONFIRM)
+        return used(c, s) && !cost_table_find(&c->confirmed, s->query.key);
+    return !s->known && (purpose == EVERYTHING || used(c, s));
+}
+
+/* Measure what serves a purpose; *n is how much that was. */
+static int measure_next(struct costing *c, enum purpose purpose, size_t *n,
+                        strata_error *err)
 {
     const struct slot **wanted = zalloc(c->n, sizeof *wanted, "costs", err);
     int status = STRATA_OK;
@@ -234,11 +267,12 @@ static int measure_next(struct costing *c, bool everything, size_t *n, strata_er
     if (!wanted)
         return STRATA_ENOMEM;
     for (size_t i = 0; i < c->n; i++)
-        if (!c->slots[i].known && (everything || used(c, &c->slots[i])))
+        if (wants(c, &c->slots[i], purpose))
             wanted[(*n)++] = &c->slots[i];
     *n = distinct(wanted, *n);
     if (*n > 0)
-        status = c->source ? measure(c, wanted, *n, err) : missing(wanted[0], err);
+        status = c->source ? measure(c, wanted, *n, purpose == CONFIRM, err)
+                           : missing(wanted[0], err);
     free(wanted);
     return status;
 }
@@ -265,27 +299,32 @@ static int solve(struct costing *c, strata_error *err)
     return plan_solve(&c->e->plan, &c->e->model->problem, err);
 }
 
+static bool out_of_time(const struct costing *c)
+{
+    return c->source && c->source->deadline > 0 && progress_now() > c->source->deadline;
+}
+
 static int refine(struct costing *c, strata_error *err)
 {
     size_t n = 0;
     int status = STRATA_OK;
-    if (c->options->everything && c->source) {
-        status = measure_next(c, true, &n, err);
-        fill_in(c);
-    }
+    if (c->options->everything && c->source)
+        status = measure_next(c, EVERYTHING, &n, err);
     while (status == STRATA_OK) {
-        if ((status = solve(c, err)) != STRATA_OK || c->guess)
-            return status;
-        if ((status = measure_next(c, false, &n, err)) != STRATA_OK)
-            return status;
-        if (n == 0) {
-            c->report->complete = true;
-            return STRATA_OK;
-        }
         if (progress_interrupted())
             return error_set(err, STRATA_EBUSY, "interrupted while costs were measured");
-        c->guess = c->source->deadline > 0 && progress_now() > c->source->deadline;
         fill_in(c);
+        if ((status = solve(c, err)) != STRATA_OK || c->guess)
+            return status;
+        status = measure_next(c, NEEDED, &n, err);
+        if (status == STRATA_OK && n == 0 && c->source && c->source->confirms &&
+            c->report->measured && !out_of_time(c))
+            status = measure_next(c, CONFIRM, &n, err);
+        else if (n > 0)
+            c->guess = out_of_time(c);
+        c->report->complete = status == STRATA_OK && n == 0;
+        if (n == 0)
+            return status;
     }
     return status;
 }
@@ -304,12 +343,12 @@ int cost_plan_from(strata_engine *e, struct cost_table *table, struct cost_sourc
     int status = add_slots(&c, err);
     if (status == STRATA_OK) {
         report->queries = count_keys(&c);
-        fill_in(&c);
         status = refine(&c, err);
     }
     for (size_t i = 0; i < c.n; i++)
         cost_query_free(&c.slots[i].query);
     free(c.slots);
+    cost_table_free(&c.confirmed);
     report->seconds = progress_now() - start;
     return status;
 }

@@ -108,6 +108,7 @@ struct cost_source {
     int (*measure)(struct cost_source *s, const struct cost_query *const *queries,
                    const int64_t *best, size_t n, struct cost *costs, strata_error *err);
     double deadline; /* of progress_now(); 0: none */
+    bool confirms;   /* times differ, so that a second one tells more */
 };
 
 /* Times on the engine's device and stream (cost_measure.c). */

@@ -474,5 +474,6 @@ static int measure(struct cost_source *s, const struct cost_query *const *querie
 
 void cost_device_init(struct cost_device *d, strata_engine *e)
 {
-    *d = (struct cost_device){{.name = "device", .measure = measure}, e};
+    *d =
+        (struct cost_device){{.name = "device", .measure = measure, .confirms = true}, e};
 }
