@@ -23,8 +23,9 @@ struct expansion {
     int formats[2 * STRATA_MAX_PORTS];
 };
 
-/* Formats that the network's description lets a tensor have, whoever asks. */
-static uint64_t allowed_formats(const strata_network *net, int tensor)
+/* Formats that the network's description lets a tensor have where it is read or written.
+ * A layer's own `format =` binds what it writes; readers may get it converted. */
+static uint64_t allowed_formats(const strata_network *net, int tensor, bool output)
 {
     const struct network_tensor *t = &net->tensors[tensor];
     uint64_t allowed = 0;
@@ -35,7 +36,7 @@ static uint64_t allowed_formats(const strata_network *net, int tensor)
             if (engine_desc(&d, net, tensor, f, NULL) == STRATA_OK)
                 allowed |= UINT64_C(1) << f;
     }
-    if (t->formats)
+    if (output && t->formats)
         allowed &= t->formats;
     if (net->build.formats && is_float(t->dtype))
         allowed &= net->build.formats;
@@ -210,7 +211,7 @@ static uint64_t port_mask(const struct expansion *x, int index, uint64_t precisi
     int explicit_ports = output ? x->n_out : x->n_in, ports = output ? n->n_out : n->n_in;
     int last = port == explicit_ports - 1 ? ports : port + 1;
     for (int i = port; i < last; i++)
-        mask &= allowed_formats(x->e->network, output ? n->out[i] : n->in[i]);
+        mask &= allowed_formats(x->e->network, output ? n->out[i] : n->in[i], output);
     return mask & precision;
 }
 
