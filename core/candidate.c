@@ -149,8 +149,13 @@ static int ask_impl(const struct expansion *x, struct engine_candidate *c,
         goto done;
     }
     c->workspace = impl->workspace ? impl->workspace(&v.node) : 0;
+    uint64_t limit = x->e->network->build.workspace;
     if (c->workspace >= SIZE_MAX / 4)
         status = error_set(err, STRATA_EOVERFLOW, "its workspace overflows");
+    else if (limit && c->workspace > limit)
+        status = error_set(err, STRATA_EUNSUPPORTED,
+                           "its workspace of %zu bytes is over [build] workspace = %llu",
+                           c->workspace, (unsigned long long)limit);
     else
         c->cost = cost_of_run(&v.node, &x->impl->impl, &n->layer->type->layer,
                               &x->e->handle->properties);
@@ -251,6 +256,8 @@ static const char *refuse_impl(const strata_engine *e, const struct engine_node 
         return "it is for another device";
     if ((impl->min_sm && d->sm < impl->min_sm) || (impl->max_sm && d->sm > impl->max_sm))
         return "it is for other compute capabilities";
+    if (e->network->build.deterministic && impl->flags & STRATA_NONDETERMINISTIC)
+        return "its runs may differ, and the network asks for deterministic = yes";
     if (n->layer->impl && strcmp(n->layer->impl, impl->name) != 0) {
         snprintf(buffer, size, "the network asks for impl = %s", n->layer->impl);
         return buffer;

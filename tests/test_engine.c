@@ -251,6 +251,27 @@ Test(engine, plans_are_deterministic)
     release(&a);
 }
 
+Test(engine, impls_over_the_workspace_limit_or_not_deterministic_are_refused)
+{
+    static const char *const limited[] = {"build.workspace=1", "layer conv.impl=any"};
+    static const char *const sure[] = {"build.deterministic=yes"};
+    struct session s;
+    cr_expect_eq(build(&s, small, limited, 2), STRATA_EPLAN);
+    cr_expect_neq(strstr(s.err.message, "is over [build] workspace = 1"), NULL, "%s",
+                  s.err.message);
+    release(&s);
+    cr_assert_eq(build(&s, small, sure, 1), STRATA_OK);
+    const struct registry_layer *conv = s.network->layers[0].type;
+    for (size_t i = 0; i < conv->n_impls; i++)
+        ((struct registry_impl *)conv->impls)[i].impl.flags |= STRATA_NONDETERMINISTIC;
+    strata_engine_destroy(s.engine);
+    cr_expect_eq(strata_engine_build(&s.engine, s.handle, s.network, &s.err),
+                 STRATA_EPLAN);
+    cr_expect_neq(strstr(s.err.message, "deterministic = yes"), NULL, "%s",
+                  s.err.message);
+    release(&s);
+}
+
 Test(engine, memory_all_comes_back)
 {
     struct session s;
