@@ -37,6 +37,7 @@ CRITERION_TESTS = \
 	tests/test_layers \
 	tests/test_models \
 	tests/test_module \
+	tests/test_nets \
 	tests/test_note \
 	tests/test_npy \
 	tests/test_onnx_cases \
