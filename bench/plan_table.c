@@ -9,8 +9,10 @@
  * (bench/plan_baseline.h), on made-up plugins (bench/plan_random.h) that support 40, 70
  * and 100 % of the formats. A baseline's excess is 0 % where its plan costs as much as
  * ours. Fails if a baseline beats a plan that the planner calls proved.
- * --memory: the arena's peak against the most bytes alive at once, with the built-in
- * impls on the host. --load: time to read a net with all its shapes.
+ * --memory: the arena's peak against the most bytes alive at once, with the impls of the
+ * host, and both again for tensors alone, without workspaces. --load: time to read a net
+ * with all its shapes.
+ * The batch is 8 for plans, which neither launches nor bytes dominate then, else 1.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 #include "bench/plan_baseline.h"
 #include "bench/plan_random.h"
 #include "core/alloc.h"
+#include "core/arena.h"
 
 enum { MAX_SEEDS = 10000, LOADS = 21, PATH_SIZE = 2048 };
 
@@ -278,24 +281,51 @@ static int plan_net(const struct session *s, const char *name, strata_error *err
  * ---------------------------------------------------------------------------- */
 
 static const struct column memory_columns[] = {
-    {"net", -20},       {"precision", -9}, {"blocks", 6},
-    {"peak bytes", 12}, {"bound", 12},     {"over %", 7},
+    {"net", -20},          {"precision", -9},      {"blocks", 6},
+    {"peak bytes", 11},    {"bound", 11},          {"over %", 6},
+    {"tensors' peak", 13}, {"tensors' bound", 14}, {"over %", 6},
 };
 
-static size_t arena_blocks(const strata_engine *e)
+/* The schedule's tensors placed without the workspaces. */
+static int place_tensors(const strata_engine *e, size_t *n, int64_t *peak, int64_t *bound,
+                         strata_error *err)
 {
-    size_t n = 0;
-    for (size_t v = 0; v < e->n_values; v++)
-        n += e->values[v].alias < 0 && e->values[v].binding < 0 && e->values[v].last >= 0;
+    struct arena_block *blocks = zalloc(e->n_values, sizeof *blocks, "blocks", err);
+    if (!blocks)
+        return STRATA_ENOMEM;
+    *n = 0;
+    for (size_t i = 0; i < e->n_values; i++) {
+        const struct engine_value *v = &e->values[i];
+        if (v->alias < 0 && v->binding < 0 && v->last >= 0)
+            blocks[(*n)++] = (struct arena_block){v->bytes, v->first, v->last, 0};
+    }
+    int status = arena_place(blocks, *n, peak, bound, err);
+    free(blocks);
+    return status;
+}
+
+static int print_memory(const struct session *s, const strata_engine *e, const char *name,
+                        const char *precision, strata_error *err)
+{
+    char row[256];
+    size_t blocks;
+    int64_t peak, bound;
+    int status = place_tensors(e, &blocks, &peak, &bound, err);
+    if (status != STRATA_OK)
+        return status;
     for (size_t i = 0; i < e->n_nodes; i++)
-        n += e->nodes[i].workspace > 0;
-    return n;
+        blocks += e->nodes[i].workspace > 0;
+    snprintf(row, sizeof row, "%s\t%s\t%zu\t%lld\t%lld\t%+.1f\t%lld\t%lld\t%+.1f", name,
+             precision, blocks, (long long)e->arena_bytes, (long long)e->arena_bound,
+             100 * ((double)e->arena_bytes / (double)e->arena_bound - 1), (long long)peak,
+             (long long)bound, 100 * ((double)peak / (double)bound - 1));
+    print_row(s, memory_columns, row);
+    return STRATA_OK;
 }
 
 static int measure_memory(const struct session *s, const char *name,
                           const char *precision, strata_error *err)
 {
-    char row[256];
     strata_engine *e = NULL;
     int status = open_engine(s, &e, name, precision, err);
     if (status == STRATA_OK)
@@ -304,13 +334,8 @@ static int measure_memory(const struct session *s, const char *name,
         status = plan_solve(&e->plan, &e->model->problem, err);
     if (status == STRATA_OK)
         status = engine_make_schedule(e, err);
-    if (status == STRATA_OK) {
-        double over = (double)e->arena_bytes / (double)e->arena_bound - 1;
-        snprintf(row, sizeof row, "%s\t%s\t%zu\t%lld\t%lld\t%+.1f", name, precision,
-                 arena_blocks(e), (long long)e->arena_bytes, (long long)e->arena_bound,
-                 100 * over);
-        print_row(s, memory_columns, row);
-    }
+    if (status == STRATA_OK)
+        status = print_memory(s, e, name, precision, err);
     strata_engine_destroy(e);
     return status;
 }
@@ -431,7 +456,7 @@ static int parse(struct arguments *a, int argc, char **argv)
         {"nets", required_argument, NULL, 'f'},   {"memory", no_argument, NULL, 'm'},
         {"load", no_argument, NULL, 't'},         {NULL, 0, NULL, 0}};
     int option;
-    *a = (struct arguments){.folder = "bench/nets", .seeds = 30, .labels = 5, .batch = 1};
+    *a = (struct arguments){.folder = "bench/nets", .seeds = 30, .labels = 5};
     while ((option = getopt_long(argc, argv, "o:", options, NULL)) != -1)
         if (take_option(a, option, optarg))
             return -1;
@@ -439,6 +464,8 @@ static int parse(struct arguments *a, int argc, char **argv)
         memcpy(a->nets, all_nets, sizeof all_nets);
         a->n_nets = ARRAY_LENGTH(all_nets);
     }
+    if (a->batch == 0)
+        a->batch = a->table == TABLE_PLANS ? 8 : 1;
     return optind == argc ? 0 : -1;
 }
 
