@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/engine.h"
+#include "core/threads.h"
 
 struct context_node {
     strata_run run;
@@ -265,7 +266,8 @@ static int run_step(void *payload, void *stream, strata_error *err)
 {
     const struct step_payload *p = payload;
     strata_context *c = p->context;
-    if (!p->step) {
+    if (!p->step) { /* the run begins, on the stream's own thread */
+        threads_set(c->engine->threads);
         c->failed = false;
         return STRATA_OK;
     }

@@ -3,6 +3,7 @@
  * Building an engine: nodes, model, plan, schedule, then weights and impls' setup.
  */
 #include "core/engine.h"
+#include "core/threads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +101,10 @@ static int setup_on_stream(void *payload, void *stream, strata_error *err)
 {
     const struct setup_payload *p = payload;
     (void)stream;
-    return setup_node(p->engine, p->node, err);
+    int before = threads_set(p->engine->threads);
+    int status = setup_node(p->engine, p->node, err);
+    threads_set(before);
+    return status;
 }
 
 /* Setup runs where run will: an impl that opens a parallel region leaves its threads to
@@ -152,7 +156,13 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
         goto done;
     e->network = network_retain(network);
     e->handle = handle;
-    if ((status = build(e, err)) != STRATA_OK) {
+    e->threads = handle->properties.kind == STRATA_HOST
+                     ? threads_for(network, handle->properties.threads)
+                     : 0;
+    int before = threads_set(e->threads); /* what accept and workspace count with */
+    status = build(e, err);
+    threads_set(before);
+    if (status != STRATA_OK) {
         error_prefix(err, "%s", network->path);
         goto done;
     }

@@ -104,6 +104,7 @@ struct strata_engine {
     struct engine_binding *bindings; /* inputs, then outputs */
     size_t n_nodes, n_values, n_steps, n_bindings, n_inputs;
     size_t values_capacity, steps_capacity;
+    int threads; /* of host kernels; 0 on other devices */
     int last_input_step; /* after it the inputs may be overwritten */
     int64_t arena_bytes, arena_bound;
     uint64_t weight_bytes;

@@ -96,8 +96,9 @@ struct reformat_job {
     const strata_desc *dst_desc, *src_desc;
     char *dst;
     const char *src;
-    size_t dst_size, src_size; /* bytes of an element */
-    int64_t bytes;             /* of dst */
+    size_t dst_size,
+        src_size;  /* bytes of an element; of several where they move as one */
+    int64_t bytes; /* of dst */
 };
 
 void runs_drive(const struct reformat_job *job, const struct runs *r);

@@ -5,7 +5,8 @@
  *   source --unpack--> planar rows --convert--> planar rows --pack--> vectors --> dst
  *
  * A step is left out where it has nothing to do: planar sources are read where they are,
- * planar destinations take the rows; vectors that become vectors are woven instead.
+ * planar destinations take the rows; vectors that become vectors are woven instead. Pairs
+ * of channels that stay together move as one wider element: to such, NC/2HW2 is planar.
  */
 #include "formats/reformat_tile.h"
 
@@ -122,6 +123,47 @@ static void transpose_tile(const struct reformat_job *job, const struct panel *p
     }
 }
 
+/* ---- wider elements ------------------------------------------------------------------
+ */
+
+static bool side_pairs(const struct lanes *s, int64_t channels, int64_t pixel)
+{
+    const bool blocks = s->vector < channels;
+    return !s->planar && s->vector % 2 == 0 && (!blocks || s->block % 2 == 0) &&
+           pixel % 2 == 0 && (s->vector > 2 || pixel == 2);
+}
+
+/* Whether two channels may move as one element of twice the size. */
+static bool panel_pairs(const struct reformat_job *job, const struct panel *p)
+{
+    bool even = same_dtype(job) && job->dst_size < 4 && p->channels % 2 == 0 &&
+                side_pairs(&p->dst, p->padded, p->pixel.dst) &&
+                side_pairs(&p->src, p->channels, p->pixel.src);
+    for (int i = 0; i < p->n_outer; i++)
+        even = even && p->outer[i].dst % 2 == 0 && p->outer[i].src % 2 == 0;
+    return even;
+}
+
+static struct lanes halved(struct lanes s)
+{
+    return (struct lanes){s.vector == 2, s.vector / 2, s.block / 2};
+}
+
+static void panel_halve(struct reformat_job *job, struct panel *p)
+{
+    job->dst_size = job->src_size *= 2;
+    p->channels /= 2;
+    p->padded /= 2;
+    p->pixel.dst /= 2;
+    p->pixel.src /= 2;
+    p->dst = halved(p->dst);
+    p->src = halved(p->src);
+    for (int i = 0; i < p->n_outer; i++) {
+        p->outer[i].dst /= 2;
+        p->outer[i].src /= 2;
+    }
+}
+
 /* ---- tiling ------------------------------------------------------------------------ */
 
 /* Channels of a tile: equal groups of whole multiples of TILE_STEP. Short vectors leave
@@ -161,13 +203,13 @@ static int64_t tile_pixels(const struct reformat_job *job, const struct panel *p
     const size_t size =
         dst_only || job->dst_size > job->src_size ? job->dst_size : job->src_size;
     int64_t wide = channels;
-    if ((woven && !same_dtype(job)) || convert_first)
+    if (woven || convert_first)
         wide = vectors_step(p, channels) > wide ? vectors_step(p, channels) : wide;
     const int64_t pixels = TILE_BYTES / (int64_t)size / wide;
     return pixels < 16 ? pixels : pixels / 16 * 16;
 }
 
-void panel_drive(const struct reformat_job *job, const struct panel *p)
+static void drive(const struct reformat_job *job, const struct panel *p)
 {
     const int64_t channels = tile_channels(p);
     const bool woven = weave_fits(job, p, channels);
@@ -200,4 +242,13 @@ void panel_drive(const struct reformat_job *job, const struct panel *p)
         }
         job->kernels->fence();
     }
+}
+
+void panel_drive(const struct reformat_job *job, const struct panel *p)
+{
+    struct reformat_job wider = *job;
+    struct panel fewer = *p;
+    while (panel_pairs(&wider, &fewer))
+        panel_halve(&wider, &fewer);
+    drive(&wider, &fewer);
 }

@@ -42,8 +42,11 @@ void reformat_convert(const struct reformat_kernels *k, void *dst, int dst_dtype
 
 void job_convert(const struct reformat_job *job, char *dst, const char *src, int64_t n)
 {
-    reformat_convert(job->kernels, dst, job->dst_desc->dtype, src, job->src_desc->dtype,
-                     (size_t)n);
+    if (same_dtype(job)) /* whose elements may be wider than the dtype's */
+        memcpy(dst, src, (size_t)n * job->dst_size);
+    else
+        reformat_convert(job->kernels, dst, job->dst_desc->dtype, src,
+                         job->src_desc->dtype, (size_t)n);
 }
 
 void job_convert_fetching(const struct reformat_job *job, char *dst, const char *src,

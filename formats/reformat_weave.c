@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tiles whose channels lie together on both sides (NHWC to NC/8HW8, NC/16HW16 to NHWC8):
- * the source's vectors are converted as they are, then each pixel's runs of channels are
- * copied into the vectors of the destination.
+ * the source's vectors are converted (or copied) as they are, then each pixel's runs of
+ * channels are copied into the vectors of the destination.
  */
 #include "formats/reformat_tile.h"
 
@@ -14,8 +14,8 @@ bool weave_fits(const struct reformat_job *job, const struct panel *p, int64_t c
     const int64_t to = lanes_wide(&p->dst, min64(channels, p->channels));
     const int64_t step = p->pixel.src;
     return !p->src.planar && !p->dst.planar &&
-           min64(from, to) * (int64_t)job->dst_size >= RUN_LEAST &&
-           (same_dtype(job) || (step >= from && step <= from + from / 4));
+           min64(from, to) * (int64_t)job->dst_size >= RUN_LEAST && step >= from &&
+           step <= from + from / 4;
 }
 
 /* n runs of `bytes`; steps in bytes. */
@@ -54,29 +54,22 @@ static void copy_runs(char *dst, int64_t dst_step, const char *src, int64_t src_
     }
 }
 
-/* Where channel c of the tile lies at the tile's first pixel. */
-static const char *source(const struct reformat_job *job, const struct panel *p,
-                          const struct tile *t, int64_t c)
-{
-    return t->src + (t->pixel * p->pixel.src + lane_offset(&p->src, t->channel + c)) *
-                        (int64_t)job->src_size;
-}
-
-/* Elements before the source vector of channel c, in scratch. */
-static int64_t converted_at(const struct panel *p, const struct tile *t, int64_t c)
+/* Where the source vector of channel c begins in scratch, in elements. */
+static int64_t staged_at(const struct panel *p, const struct tile *t, int64_t c)
 {
     const int64_t v = p->src.vector;
     return ((t->channel + c) / v - t->channel / v) * p->pixel.src * t->pixels;
 }
 
-static void convert_vectors(const struct reformat_job *job, const struct panel *p,
-                            const struct tile *t, char *scratch)
+static void stage_vectors(const struct reformat_job *job, const struct panel *p,
+                          const struct tile *t, char *scratch)
 {
     for (int64_t c = 0, n; c < t->valid; c += n) {
         n = lanes_together(&p->src, t->channel + c, t->valid - c);
-        job_convert_fetching(job,
-                             scratch + converted_at(p, t, c) * (int64_t)job->dst_size,
-                             source(job, p, t, c), p->pixel.src * (t->pixels - 1) + n);
+        const int64_t at = t->pixel * p->pixel.src + lane_offset(&p->src, t->channel + c);
+        job_convert_fetching(job, scratch + staged_at(p, t, c) * (int64_t)job->dst_size,
+                             t->src + at * (int64_t)job->src_size,
+                             p->pixel.src * (t->pixels - 1) + n);
     }
 }
 
@@ -90,10 +83,7 @@ static void weave(const struct reformat_job *job, const struct panel *p,
     for (int64_t at = c, m; at < end; at += m) {
         m = lanes_together(&p->src, t->channel + at, end - at);
         const int64_t before = (t->channel + at) % p->src.vector; /* in its vector */
-        const char *src =
-            same_dtype(job)
-                ? source(job, p, t, at)
-                : s->converted + (converted_at(p, t, at) + min64(before, at)) * size;
+        const char *src = s->converted + (staged_at(p, t, at) + min64(before, at)) * size;
         copy_runs(s->packed + (at - c) * size, n * size, src, p->pixel.src * size,
                   (size_t)(m * size), t->pixels);
     }
@@ -104,8 +94,7 @@ void weave_tile(const struct reformat_job *job, const struct panel *p,
                 const struct tile *t)
 {
     struct scratch s;
-    if (!same_dtype(job))
-        convert_vectors(job, p, t, s.converted);
+    stage_vectors(job, p, t, s.converted);
     for (int64_t c = 0, n; c < t->channels; c += n) {
         n = lanes_together(&p->dst, t->channel + c, t->channels - c);
         weave(job, p, t, c, n, &s);

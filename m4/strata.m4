@@ -17,8 +17,6 @@ AC_DEFUN([STRATA_SANITIZERS], [
   ])
   AC_SUBST([SANITIZER_CFLAGS])
   AM_CONDITIONAL([SANITIZED], [test -n "$strata_sanitizers"])
-  AS_CASE([,$strata_sanitizers,], [*,thread,*], [thread_sanitizer=yes],
-    [thread_sanitizer=no])
 ])
 
 # STRATA_WARNINGS: the set that must be clean; --enable-werror makes them errors.

@@ -6,13 +6,16 @@ AM_TESTS_ENVIRONMENT = \
 	srcdir='$(abs_srcdir)'; export srcdir; \
 	builddir='$(abs_builddir)'; export builddir; \
 	CC='$(CC)'; export CC; \
+	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
 	MAKE='$(MAKE)'; export MAKE; \
 	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
 	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs'; export STRATA_PLUGIN_DIR; \
 	STRATA_PLUGIN_PATH="$$STRATA_PLUGIN_DIR"; export STRATA_PLUGIN_PATH; \
+	LSAN_OPTIONS='suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0:use_tls=0'; \
+	export LSAN_OPTIONS; \
 	CRITERION_OUTPUTS=tap:-; export CRITERION_OUTPUTS;
 
-EXTRA_DIST += tests/plain/criterion/criterion.h
+EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
 LDADD = libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
 SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
@@ -25,6 +28,7 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_config \
 	tests/test_descriptor \
 	tests/test_device \
 	tests/test_engine \
@@ -38,6 +42,7 @@ CRITERION_TESTS = \
 	tests/test_models \
 	tests/test_module \
 	tests/test_nets \
+	tests/test_network \
 	tests/test_note \
 	tests/test_npy \
 	tests/test_onnx_cases \
@@ -86,3 +91,6 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
 	tests/broken/constructor.c tests/broken/entry.c tests/broken/extends.c \
 	tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \
 	tests/broken/program.c tests/broken/tls.c tests/broken/undefined.c
+
+# The malformed INI files, and the layers that read them.
+EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c

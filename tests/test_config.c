@@ -125,7 +125,7 @@ Test(config, keeps_sections_and_pairs_in_order_with_their_places)
     struct config_pair *p = pair(c, "layer", "conv1", "kernel");
     cr_expect_str_eq(p->value, "3x3");
     expect_place("key", p->key_place, 8, 1, 6);
-    expect_place("value", p->value_place, 8, 13, 3);
+    expect_place("value", p->value_place, 8, 12, 3);
     cr_expect_str_eq(pair(c, "network", "", "format")->value, "1");
     cr_expect_null(config_get(config_section(c, 0), "pad"));
     config_free(c);
@@ -322,8 +322,8 @@ Test(config, options_define_variables_and_win_over_the_file)
 
 Test(config, overrides_replace_add_and_make_sections)
 {
-    static const char *const set[] = {"layer a.b.pad=1", " layer a.b . kernel = 3x3 ",
-                                      "build.fusion=no", "network.name=\"x y\"",
+    static const char *const set[] = {"layer a.b.pad=1",  " layer a.b . kernel = 3x3 ",
+                                      "build.fusion=no",  "network.name=\"x y\"",
                                       "build.fusion=yes", "plugins.load=b.so"};
     strata_network_options options = {
         .struct_size = sizeof options, .set = set, .n_set = ARRAY_LENGTH(set)};
@@ -359,7 +359,7 @@ Test(config, errors_in_options_show_the_option)
         {"vars.a=1", NULL, "error: [vars] cannot be overridden; use -D name=value"},
         {"include.file=a", NULL, "error: [include] cannot be overridden"},
         {"network.name=${v}", NULL, "error: undefined variable 'v'"},
-        {"network.name=a\nb", NULL, "control character 0x0a"},
+        {"network.name=a\nb", NULL, "a line break in the option"},
         {"network.name=\"a", NULL, "error: the quote is not closed"},
         {"", NULL, "error: an override is"},
         {NULL, "v", "-D v: error: a definition is 'name=value'"},
@@ -450,25 +450,37 @@ Test(config, reads_numbers)
         bool good;
         double value;
     } reals[] = {
-        {"1", true, 1},        {"-0.5", true, -0.5},     {".5", true, 0.5},
-        {"1e-5", true, 1e-5},  {"+2.", true, 2},         {"0.00392156", true, 0.00392156},
-        {"inf", true, INFINITY}, {"-inf", true, -INFINITY}, {"1e", false, 0},
-        {"1e999", false, 0},   {"nan", false, 0},        {"0x1p3", false, 0},
-        {"1,5", false, 0},     {"1 2", false, 0},        {".", false, 0},
-        {"infinity", false, 0}, {"--1", false, 0},       {"\"\"", false, 0},
+        {"1", true, 1},          {"-0.5", true, -0.5},
+        {".5", true, 0.5},       {"1e-5", true, 1e-5},
+        {"+2.", true, 2},        {"0.00392156", true, 0.00392156},
+        {"inf", true, INFINITY}, {"-inf", true, -INFINITY},
+        {"1e", false, 0},        {"1e999", false, 0},
+        {"nan", false, 0},       {"0x1p3", false, 0},
+        {"1,5", false, 0},       {"1 2", false, 0},
+        {".", false, 0},         {"infinity", false, 0},
+        {"--1", false, 0},       {"\"\"", false, 0},
     };
     static const struct {
         const char *text;
         bool good;
         int64_t value;
     } integers[] = {
-        {"0", true, 0},      {"-7", true, -7},  {"+7", true, 7},  {"007", true, 7},
+        {"0", true, 0},
+        {"-7", true, -7},
+        {"+7", true, 7},
+        {"007", true, 7},
         {"9223372036854775807", true, INT64_MAX},
         {"-9223372036854775808", true, INT64_MIN},
-        {"9223372036854775808", false, 0},      {"-9223372036854775809", false, 0},
-        {"18446744073709551617", false, 0},     {"1.0", false, 0},
-        {"1e3", false, 0},   {"0x10", false, 0}, {"", false, 0},  {"-", false, 0},
-        {"1 000", false, 0}, {"N", false, 0},
+        {"9223372036854775808", false, 0},
+        {"-9223372036854775809", false, 0},
+        {"18446744073709551617", false, 0},
+        {"1.0", false, 0},
+        {"1e3", false, 0},
+        {"0x10", false, 0},
+        {"", false, 0},
+        {"-", false, 0},
+        {"1 000", false, 0},
+        {"N", false, 0},
     };
     struct config_pair *p;
     for (size_t i = 0; i < ARRAY_LENGTH(reals); i++) {
@@ -702,8 +714,8 @@ Test(config, judges_any_sixteen_mebibytes_within_two_seconds, .timeout = 300)
         {"bytes above", "", "\xff\xff\xff\xff\n"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        char *text = repeated(cases[i].head, cases[i].pattern, CONFIG_MAX_BYTES,
-                              CONFIG_MAX_BYTES);
+        char *text =
+            repeated(cases[i].head, cases[i].pattern, CONFIG_MAX_BYTES, CONFIG_MAX_BYTES);
         strata_error err = {0};
         clock_t start = clock();
         struct config *c = parse_with(text, CONFIG_MAX_BYTES, NULL);

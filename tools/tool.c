@@ -210,8 +210,11 @@ int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err)
 {
     int status = tool_open_network(s, o, path, err);
+    const char *device = o->device;
+    if (status == STRATA_OK && !device && strcmp(s->network->runtime.device, "auto") != 0)
+        device = s->network->runtime.device;
     if (status == STRATA_OK)
-        status = strata_create(&s->handle, o->device, err);
+        status = strata_create(&s->handle, device, err);
     if (status == STRATA_OK)
         status = strata_engine_build(&s->engine, s->handle, s->network, err);
     return status;

@@ -75,7 +75,7 @@ typedef struct strata_desc {
 
 /* Named dense layouts for the constructors below. */
 typedef enum strata_layout {
-    STRATA_LAYOUT_NCHW, /* ranks 4 and 5 twins share a name: dims decide */
+    STRATA_LAYOUT_NCHW,
     STRATA_LAYOUT_NHWC,
     STRATA_LAYOUT_CHWN,
     STRATA_LAYOUT_NCDHW,

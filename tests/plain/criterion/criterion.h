@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The part of Criterion that these tests use, for builds in which its sandbox cannot
- * start: ThreadSanitizer takes the address range that Criterion's arena wants. Every test
- * runs in a child process; results are TAP. The tests themselves are the same files.
+ * The part of Criterion that these tests use, for sanitized builds: ThreadSanitizer takes
+ * the address range that Criterion's arena wants, LeakSanitizer reports Criterion's own
+ * leaks. Every test runs in a child process; results are TAP. The tests are the same.
  */
 #ifndef PLAIN_CRITERION_H
 #define PLAIN_CRITERION_H
