@@ -8,7 +8,8 @@
  * Without --memory or --load: the cost of our plan against three baselines
  * (bench/plan_baseline.h), on made-up plugins (bench/plan_random.h) that support 40, 70
  * and 100 % of the formats. A baseline's excess is 0 % where its plan costs as much as
- * ours. Fails if a baseline beats a plan that the planner calls proved.
+ * ours. Fails if a plan does not cost what it says, or a baseline beats one that the
+ * planner calls proved.
  * --memory: the arena's peak against the most bytes alive at once, with the impls of the
  * host, and both again for tensors alone, without workspaces. --load: time to read a net
  * with all its shapes.
@@ -181,6 +182,9 @@ static int compare(const struct plan_problem *p, const struct plan *plan,
     size_t *choices = zalloc(p->n_ops, sizeof *choices, "a baseline", err);
     if (!choices)
         return STRATA_ENOMEM;
+    if (plan_cost(p, plan->choices) != plan->cost)
+        status = error_set(err, STRATA_EINTERNAL, "the plan costs %lld, not %lld",
+                           (long long)plan_cost(p, plan->choices), (long long)plan->cost);
     for (int b = 0; b < BASELINES && status == STRATA_OK; b++) {
         status = baselines[b].choose(p, choices, err);
         if (status != STRATA_OK)
