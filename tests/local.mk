@@ -33,6 +33,7 @@ CRITERION_TESTS = \
 	tests/test_npy \
 	tests/test_onednn \
 	tests/test_plan \
+	tests/test_plan_exact \
 	tests/test_reformat \
 	tests/test_registry \
 	tests/test_search \
@@ -47,6 +48,8 @@ tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h 
 tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_refusal.h
 tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
 	tests/onednn_problems.h tests/onednn_trial.c tests/onednn_trial.h
+tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
+	tests/plan_draw.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
 	tests/weights_refusal.h
