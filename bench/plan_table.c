@@ -167,14 +167,6 @@ struct result {
     bool proved;
 };
 
-static size_t count_reformats(const struct plan *plan)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < plan->n_steps; i++)
-        n += plan->steps[i].cost > 0;
-    return n;
-}
-
 static int compare(const struct plan_problem *p, const struct plan *plan,
                    struct result *r, strata_error *err)
 {
@@ -191,7 +183,7 @@ static int compare(const struct plan_problem *p, const struct plan *plan,
             break;
         int64_t cost = plan_cost(p, choices);
         r->excess[b] = 100 * ((double)cost / (double)plan->cost - 1);
-        if (plan->exact && cost < plan->cost)
+        if (plan->proved && cost < plan->cost)
             status = error_set(err, STRATA_EINTERNAL,
                                "%s finds a plan of %lld, less than the %lld that the "
                                "planner calls the least",
@@ -210,11 +202,11 @@ static int run_seed(const strata_engine *e, const struct random_options *options
     if (status != STRATA_OK)
         return status;
     double begin = now_ms();
-    status = plan_solve(&plan, &problem.problem, err);
+    status = plan_solve(&plan, &problem.problem, NULL, err);
     r->ms = now_ms() - begin;
     if (status == STRATA_OK) {
-        r->proved = plan->exact;
-        r->reformats = count_reformats(plan);
+        r->proved = plan->proved;
+        r->reformats = plan->n_reformats;
         status = compare(&problem.problem, plan, r, err);
     }
     plan_free(plan);
@@ -335,7 +327,7 @@ static int measure_memory(const struct session *s, const char *name,
     if (status == STRATA_OK)
         status = engine_make_model(e, err);
     if (status == STRATA_OK)
-        status = plan_solve(&e->plan, &e->model->problem, err);
+        status = plan_solve(&e->plan, &e->model->problem, NULL, err);
     if (status == STRATA_OK)
         status = engine_make_schedule(e, err);
     if (status == STRATA_OK)
