@@ -33,6 +33,7 @@ struct costing {
     struct cost_table *table;
     struct cost_source *source;
     const struct cost_options *options;
+    const struct plan_options *how;
     struct cost_report *report;
     struct slot *slots;
     size_t n, capacity;
@@ -296,7 +297,7 @@ static int solve(struct costing *c, strata_error *err)
     plan_free(c->e->plan);
     c->e->plan = NULL;
     c->report->solved++;
-    return plan_solve(&c->e->plan, &c->e->model->problem, err);
+    return plan_solve(&c->e->plan, &c->e->model->problem, c->how, err);
 }
 
 static bool out_of_time(const struct costing *c)
@@ -330,12 +331,16 @@ static int refine(struct costing *c, strata_error *err)
 }
 
 int cost_plan_from(strata_engine *e, struct cost_table *table, struct cost_source *source,
-                   const struct cost_options *options, struct cost_report *report,
-                   strata_error *err)
+                   const struct cost_options *options, const struct plan_options *how,
+                   struct cost_report *report, strata_error *err)
 {
     double start = progress_now();
-    struct costing c = {
-        .e = e, .table = table, .source = source, .options = options, .report = report};
+    struct costing c = {.e = e,
+                        .table = table,
+                        .source = source,
+                        .options = options,
+                        .how = how,
+                        .report = report};
     *report = (struct cost_report){.kind = options->kind};
     c.guess = options->kind == COSTS_FILE && options->miss == MISS_ANALYTIC;
     if (source)
@@ -383,22 +388,22 @@ static void tell(const struct cost_report *r)
                  r->measured, r->queries);
 }
 
-int cost_plan(strata_engine *e, strata_error *err)
+int cost_plan(strata_engine *e, const struct plan_options *how, strata_error *err)
 {
     const struct cost_options *o = &e->network->build.costs;
     struct cost_table table;
     struct cost_device device;
     if (o->kind == COSTS_ANALYTIC) {
         e->costs = (struct cost_report){.kind = o->kind};
-        return plan_solve(&e->plan, &e->model->problem, err);
+        return plan_solve(&e->plan, &e->model->problem, how, err);
     }
     bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
     cost_table_init(&table, e->handle->properties.name);
     cost_device_init(&device, e);
     int status = read_table(&table, o, err);
     if (status == STRATA_OK)
-        status = cost_plan_from(e, &table, measures ? &device.source : NULL, o, &e->costs,
-                                err);
+        status = cost_plan_from(e, &table, measures ? &device.source : NULL, o, how,
+                                &e->costs, err);
     if (e->costs.measured && o->save) {
         int saved = cost_table_write(&table, o->save, err);
         if (status == STRATA_EBUSY && saved == STRATA_OK)

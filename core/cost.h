@@ -142,12 +142,13 @@ struct cost_report {
     double seconds;
 };
 
-/* Fill e->plan by the network's options. */
-int cost_plan(struct strata_engine *e, strata_error *err);
+/* Fill e->plan by the network's options; `how` goes to the solver. */
+int cost_plan(struct strata_engine *e, const struct plan_options *how, strata_error *err);
 /* The same from a table and a source (NULL: what the table lacks is an error when the
  * plan needs it). Measured costs are added to the table. */
 int cost_plan_from(struct strata_engine *e, struct cost_table *table,
                    struct cost_source *source, const struct cost_options *options,
-                   struct cost_report *report, strata_error *err);
+                   const struct plan_options *how, struct cost_report *report,
+                   strata_error *err);
 
 #endif /* CORE_COST_H */

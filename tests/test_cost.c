@@ -88,7 +88,7 @@ static int plan(struct session *s, struct cost_table *t, struct cost_source *sou
                 struct cost_options o, struct cost_report *report)
 {
     error_clear(&s->err);
-    return cost_plan_from(s->engine, t, source, &o, report, &s->err);
+    return cost_plan_from(s->engine, t, source, &o, NULL, report, &s->err);
 }
 
 /* Everything that the device can say about a session's engine. */
