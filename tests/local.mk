@@ -47,6 +47,7 @@ CRITERION_TESTS = \
 	tests/test_npy \
 	tests/test_onnx_cases \
 	tests/test_plan \
+	tests/test_random_networks \
 	tests/test_plan_exact \
 	tests/test_reformat \
 	tests/test_reformat_values \
