@@ -57,7 +57,7 @@ static int add_slot(struct costing *c, struct slot **out, strata_error *err)
 static int add_run(struct costing *c, size_t op, size_t choice, strata_error *err)
 {
     struct plan_choice *p = &c->e->model->problem.ops[op].choices[choice];
-    struct engine_view v;
+    struct engine_view v = {0};
     struct slot *s;
     int status = add_slot(c, &s, err);
     if (status != STRATA_OK)
@@ -69,7 +69,8 @@ static int add_run(struct costing *c, size_t op, size_t choice, strata_error *er
         return status;
     v.in = s->query.in;
     v.out = s->query.out;
-    v.weight = n->weights;
+    v.weight = s->query.weights;
+    v.fused = candidate->fused;
     engine_fill_view(&v, c->e, n, candidate->row, NULL);
     const strata_layer *layer = &n->layer->type->layer;
     s->where = &p->cost;
@@ -120,13 +121,19 @@ static int add_conversions(struct costing *c, int64_t *matrix, strata_error *err
     return status;
 }
 
+/* Not a network input or output, nor a way that takes no time. */
+static bool is_run(const struct engine_model *m, const struct plan_choice *choice)
+{
+    return choice->impl >= 0 && m->candidates[choice->impl].kind == CANDIDATE_RUN;
+}
+
 static int add_slots(struct costing *c, strata_error *err)
 {
     struct plan_problem *p = &c->e->model->problem;
     int status = STRATA_OK;
     for (size_t op = 0; op < p->n_ops; op++)
         for (size_t k = 0; k < p->ops[op].n_choices && status == STRATA_OK; k++)
-            if (p->ops[op].choices[k].impl >= 0)
+            if (is_run(c->e->model, &p->ops[op].choices[k]))
                 status = add_run(c, op, k, err);
     for (size_t i = 0; i < c->e->model->n_matrices && status == STRATA_OK; i++)
         status = add_conversions(c, c->e->model->matrices[i], err);

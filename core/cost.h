@@ -42,7 +42,7 @@ int64_t cost_bound_of_reformat(int64_t from_bytes, int64_t to_bytes,
 struct cost_query {
     char *key;
     const struct engine_candidate *candidate; /* NULL: a conversion */
-    strata_tensor *in, *out;                  /* of the candidate */
+    strata_tensor *in, *out, *weights;        /* of the candidate */
     strata_desc from, to;                     /* of the conversion */
     const char *layer;                        /* a user's name, for messages */
 };

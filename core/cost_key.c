@@ -201,21 +201,33 @@ static int finish_key(struct text *t, char **out, strata_error *err)
     return STRATA_OK;
 }
 
-static int fill_views(strata_tensor **out, const strata_engine *e, const int *tensors,
-                      const int *formats, int n, strata_error *err)
+static int fill_views(strata_tensor **out, const strata_engine *e,
+                      const struct engine_node *n, const struct engine_candidate *c,
+                      bool output, strata_error *err)
 {
-    int status = STRATA_OK;
-    *out = zalloc((size_t)n, sizeof **out, "a candidate", err);
+    int count = output ? n->n_out : n->n_in, status = STRATA_OK;
+    *out = zalloc((size_t)count, sizeof **out, "a candidate", err);
     if (!*out)
         return STRATA_ENOMEM;
-    for (int i = 0; i < n && status == STRATA_OK; i++) {
+    for (int i = 0; i < count && status == STRATA_OK; i++) {
         strata_desc d;
-        int format = formats[i < PLAN_MAX_PORTS ? i : PLAN_MAX_PORTS - 1];
-        status = engine_desc(&d, e->network, tensors[i], format, err);
+        int port = i < PLAN_MAX_PORTS ? i : PLAN_MAX_PORTS - 1;
+        int format = output ? c->out_formats[port] : c->in_formats[port];
+        int tensor = output ? engine_output(e, n, c->fused, i) : n->in[i];
+        status = engine_desc(&d, e->network, tensor, format, err);
         if (status == STRATA_OK)
             tensor_view(&(*out)[i], &d, UINT64_C(1) << format, STRATA_PAD_ZERO, NULL);
     }
     return status;
+}
+
+static int fill_weights(struct cost_query *q, const strata_engine *e,
+                        const struct engine_node *n, strata_error *err)
+{
+    q->weights =
+        zalloc(n->layer->type->n_weights, sizeof *q->weights, "a candidate", err);
+    return q->weights ? engine_weights(e, n, q->candidate->fused, q->weights, err)
+                      : STRATA_ENOMEM;
 }
 
 int cost_query_run(struct cost_query *q, const strata_engine *e,
@@ -225,9 +237,11 @@ int cost_query_run(struct cost_query *q, const strata_engine *e,
     const struct registry_layer *type = n->layer->type;
     struct text t = {0};
     *q = (struct cost_query){.candidate = c, .layer = n->name};
-    int status = fill_views(&q->in, e, n->in, c->in_formats, n->n_in, err);
+    int status = fill_views(&q->in, e, n, c, false, err);
     if (status == STRATA_OK)
-        status = fill_views(&q->out, e, n->out, c->out_formats, n->n_out, err);
+        status = fill_views(&q->out, e, n, c, true, err);
+    if (status == STRATA_OK)
+        status = fill_weights(q, e, n, err);
     if (status != STRATA_OK)
         return status;
     text_add(&t, "run %s ", type->full_name);
@@ -236,9 +250,10 @@ int cost_query_run(struct cost_query *q, const strata_engine *e,
     text_add(&t, " row=%d", c->row);
     add_tensors(&t, "in", q->in, n->n_in);
     add_tensors(&t, "out", q->out, n->n_out);
-    add_tensors(&t, "weights", n->weights, (int)type->n_weights);
-    add_attributes(&t, type, n->layer->params);
-    add_epilogue(&t, &n->epilogue);
+    add_tensors(&t, "weights", q->weights, (int)type->n_weights);
+    add_attributes(&t, type, c->fused && n->composed ? n->composed : n->layer->params);
+    strata_epilogue epilogue = engine_epilogue(e, n, c->fused);
+    add_epilogue(&t, &epilogue);
     text_add(&t, " math=%s threads=%d",
              e->handle->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default",
              e->threads);
@@ -268,4 +283,5 @@ void cost_query_free(struct cost_query *q)
     free(q->key);
     free(q->in);
     free(q->out);
+    free(q->weights);
 }

@@ -144,6 +144,8 @@ static void close_trial(struct trial *t)
     put_tensors(t, q->in, t->node.n_in);
     put_tensors(t, q->out, t->node.n_out);
     put_tensors(t, t->weights, t->run.n_weights);
+    if (t->view.epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
+        put_tensors(t, &t->view.residual, 1);
     allocator_put(memory, t->run.workspace, t->run.workspace_size);
     free(t->node.packs);
     free(t->weights);
@@ -190,12 +192,11 @@ static int prepare_run(struct trial *t, const struct pattern *p, uint64_t *packe
     t->ctx = zalloc(1, impl->ctx_size, "an impl's context", err);
     if (!t->weights || !t->state || !t->ctx)
         return STRATA_ENOMEM;
-    memcpy(t->weights, t->node.weights, (size_t)n_weights * sizeof *t->weights);
+    memcpy(t->weights, t->query->weights, (size_t)n_weights * sizeof *t->weights);
     t->run = (strata_run){.struct_size = sizeof(strata_run),
                           .n_in = t->node.n_in,
                           .n_out = t->node.n_out,
                           .n_weights = n_weights,
-                          .params = t->node.layer->params,
                           .state = t->state,
                           .ctx = t->ctx,
                           .in = t->query->in,
@@ -208,10 +209,18 @@ static int prepare_run(struct trial *t, const struct pattern *p, uint64_t *packe
     t->view = (struct engine_view){.in = t->query->in,
                                    .out = t->query->out,
                                    .weight = t->weights,
+                                   .fused = c->fused,
                                    .allocator = &e->handle->allocator,
                                    .packed = packed};
+    if (t->node.n_out > 0)
+        t->view.residual = t->query->out[0]; /* of its shape and format */
     engine_fill_view(&t->view, e, &t->node, c->row, err);
-    int status = get_tensors(t, t->query->in, t->node.n_in, false, p, err);
+    t->run.params = t->view.node.params;
+    int status = STRATA_OK;
+    if (t->view.epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
+        status = get_tensors(t, &t->view.residual, 1, false, p, err);
+    if (status == STRATA_OK)
+        status = get_tensors(t, t->query->in, t->node.n_in, false, p, err);
     if (status == STRATA_OK)
         status = get_tensors(t, t->query->out, t->node.n_out, false, p, err);
     if (status == STRATA_OK)
@@ -411,7 +420,7 @@ static int64_t query_bytes(const strata_engine *e, const struct cost_query *q)
     for (int i = 0; i < n->n_out; i++)
         bytes += (int64_t)tensor_bytes(&q->out[i]);
     for (size_t w = 0; w < n->layer->type->n_weights; w++)
-        bytes += 2 * (int64_t)tensor_bytes(&n->weights[w]); /* and its packed copy */
+        bytes += 2 * (int64_t)tensor_bytes(&q->weights[w]); /* and its packed copy */
     return bytes + (int64_t)q->candidate->workspace;
 }
 

@@ -20,7 +20,7 @@ static int load_weights(strata_engine *e, struct engine_node *n, strata_error *e
         if (!t->data)
             return STRATA_ENOMEM;
         e->weight_bytes += bytes;
-        int status = network_weight_load(&n->layer->weights[w], t->data, err);
+        int status = engine_load_weight(e, n, w, t->data, err);
         if (status != STRATA_OK)
             return status;
     }
@@ -66,10 +66,20 @@ void engine_node_tensors(const strata_engine *e, const struct engine_node *n,
     }
 }
 
+void engine_residual(const strata_engine *e, const struct engine_node *n,
+                     strata_tensor *out)
+{
+    if (n->residual_value < 0)
+        return;
+    const struct engine_value *v = &e->values[n->residual_value];
+    tensor_view(out, &v->desc, UINT64_C(1) << v->format, v->pad, NULL);
+}
+
 static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err)
 {
     const strata_impl *impl = &n->impl->impl;
     struct engine_view v = {.weight = n->weights,
+                            .fused = n->n_fused,
                             .allocator = &e->handle->allocator,
                             .packed = &e->weight_bytes};
     int status = STRATA_ENOMEM;
@@ -80,6 +90,7 @@ static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err
         goto done;
     status = STRATA_OK;
     engine_node_tensors(e, n, v.in, v.out);
+    engine_residual(e, n, &v.residual);
     engine_fill_view(&v, e, n, n->row, err);
     if (impl->setup && (status = impl->setup(&v.node, n->state)) != STRATA_OK) {
         error_set(err, status, "%s", strata_status_text(status));

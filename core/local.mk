@@ -6,6 +6,7 @@ CORE_SOURCES = \
 	core/attributes.c \
 	core/attributes.h \
 	core/candidate.c \
+	core/candidate_free.c \
 	core/checked.h \
 	core/config.c \
 	core/config.h \
@@ -28,9 +29,13 @@ CORE_SOURCES = \
 	core/engine.c \
 	core/engine.h \
 	core/fuse.c \
+	core/fuse_shuffle.c \
+	core/fuse_weights.c \
 	core/handle.c \
 	core/handle.h \
 	core/host_device.c \
+	core/memory.c \
+	core/memory_order.c \
 	core/model.c \
 	core/names.c \
 	core/names.h \

@@ -36,6 +36,7 @@ CRITERION_TESTS = \
 	tests/test_engine \
 	tests/test_file \
 	tests/test_format \
+	tests/test_fuse \
 	tests/test_image \
 	tests/test_image_tensor \
 	tests/test_kernels \
