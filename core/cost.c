@@ -41,8 +41,7 @@ struct costing {
     struct cost_table confirmed; /* keys measured twice */
 };
 
-/* ---- the problem's numbers
- * ------------------------------------------------------------- */
+/* ---- the problem's numbers ----------------------------------------------------- */
 
 static int add_slot(struct costing *c, struct slot **out, strata_error *err)
 {
@@ -153,8 +152,7 @@ static void fill_in(struct costing *c)
     }
 }
 
-/* ---- what to measure
- * -------------------------------------------------------------------- */
+/* ---- what to measure ----------------------------------------------------------- */
 
 static bool used(const struct costing *c, const struct slot *s)
 {
@@ -296,8 +294,7 @@ static size_t count_keys(const struct costing *c)
     return n;
 }
 
-/* ---- planning
- * ----------------------------------------------------------------------------- */
+/* ---- planning ------------------------------------------------------------------ */
 
 static int solve(struct costing *c, strata_error *err)
 {

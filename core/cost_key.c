@@ -122,8 +122,7 @@ static void add_attributes(struct text *t, const struct registry_layer *type,
     }
 }
 
-/* ---- tensors
- * ---------------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------------- */
 
 static void add_dims(struct text *t, const int64_t *dims, int rank)
 {
@@ -172,8 +171,7 @@ static void add_epilogue(struct text *t, const strata_epilogue *p)
         text_add(t, "activation:%d,%.17g,%.17g", (int)p->activation, p->alpha, p->beta);
 }
 
-/* ---- keys
- * ---------------------------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------------- */
 
 static void add_module(struct text *t, const struct registry_impl *impl)
 {

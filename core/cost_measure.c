@@ -122,8 +122,7 @@ static void put_tensors(struct trial *t, strata_tensor *tensors, int n)
     }
 }
 
-/* ---- a trial
- * --------------------------------------------------------------------------- */
+/* ---- a trial ------------------------------------------------------------------- */
 
 static void close_trial(struct trial *t)
 {
@@ -259,8 +258,7 @@ static int open_trial(struct trial *t, const struct pattern *p, uint64_t *packed
     return status;
 }
 
-/* ---- timing
- * ---------------------------------------------------------------------------- */
+/* ---- timing -------------------------------------------------------------------- */
 
 struct run_payload {
     struct trial *trial;
@@ -406,8 +404,7 @@ static struct cost summarise(struct trial *t)
                          .runs = t->n};
 }
 
-/* ---- the source
- * ------------------------------------------------------------------------- */
+/* ---- the source ---------------------------------------------------------------- */
 
 static int64_t query_bytes(const strata_engine *e, const struct cost_query *q)
 {
