@@ -34,6 +34,7 @@ CRITERION_TESTS = \
 	tests/test_onednn \
 	tests/test_plan \
 	tests/test_plan_exact \
+	tests/test_plan_laws \
 	tests/test_reformat \
 	tests/test_registry \
 	tests/test_search \
@@ -49,6 +50,8 @@ tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_re
 tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
 	tests/onednn_problems.h tests/onednn_trial.c tests/onednn_trial.h
 tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
+	tests/plan_draw.h
+tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \

@@ -46,3 +46,34 @@ Test(plan_exact, finds_the_optimum_of_4000_random_networks, .timeout = 120)
     cr_log_info("%d infeasible, %d with a search", infeasible, searched);
     cr_expect_gt(infeasible, 100);
 }
+
+Test(plan_exact, certificates_are_accepted_and_survive_text, .timeout = 120)
+{
+    draw_seed(99);
+    for (int round = 0; round < 1000; round++) {
+        struct draw_shape shape = draw_shape(round);
+        struct plan *plan = NULL;
+        struct plan_certificate *c = NULL, *again = NULL;
+        struct plan_options options = {.objective = round % 2 ? PLAN_FEWEST_REFORMATS
+                                                              : PLAN_LEAST_TIME};
+        strata_error err = {0};
+        char *text = NULL, *copy = NULL;
+        draw_network(&w, &shape);
+        if (plan_solve(&plan, &w.p, &options, NULL) != STRATA_OK)
+            continue;
+        cr_assert_eq(plan_certify(&c, &w.p, &options, plan, &err), STRATA_OK, "%s",
+                     err.message);
+        cr_assert_eq(plan_check(&w.p, &options, c, &err), STRATA_OK, "round %d: %s",
+                     round, err.message);
+        cr_assert_eq(plan_certificate_write(&text, c, &err), STRATA_OK);
+        cr_assert_eq(plan_certificate_read(&again, text, &err), STRATA_OK, "%s",
+                     err.message);
+        cr_assert_eq(plan_certificate_write(&copy, again, &err), STRATA_OK);
+        cr_assert_str_eq(text, copy);
+        free(text);
+        free(copy);
+        plan_certificate_free(c);
+        plan_certificate_free(again);
+        plan_free(plan);
+    }
+}
