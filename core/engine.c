@@ -3,6 +3,7 @@
  * Building an engine: nodes, model, plan, schedule, then weights and impls' setup.
  */
 #include "core/engine.h"
+#include "core/threads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,40 @@ done:
     return status;
 }
 
+struct setup_payload {
+    strata_engine *engine;
+    struct engine_node *node;
+};
+
+static int setup_on_stream(void *payload, void *stream, strata_error *err)
+{
+    const struct setup_payload *p = payload;
+    (void)stream;
+    int before = threads_set(p->engine->threads);
+    int status = setup_node(p->engine, p->node, err);
+    threads_set(before);
+    return status;
+}
+
+/* Setup runs where run will: an impl that opens a parallel region leaves its threads to
+ * the stream's own thread, not to the builder's, where they would compete with it. */
+static int setup_nodes(strata_engine *e, strata_error *err)
+{
+    const struct device_ops *ops = e->handle->device->ops;
+    strata_stream *s = e->handle->stream;
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        struct setup_payload p = {e, &e->nodes[i]};
+        int status = load_weights(e, p.node, err);
+        if (status == STRATA_OK)
+            status = ops->submit(s, setup_on_stream, &p, sizeof p, err);
+        if (status == STRATA_OK)
+            status = ops->stream_synchronize(s, err);
+        if (status != STRATA_OK)
+            return status;
+    }
+    return STRATA_OK;
+}
+
 static int build(strata_engine *e, strata_error *err)
 {
     int status;
@@ -107,13 +142,7 @@ static int build(strata_engine *e, strata_error *err)
                          e->plan->n_steps);
     if ((status = engine_make_schedule(e, err)) != STRATA_OK)
         return status;
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        if ((status = load_weights(e, &e->nodes[i], err)) != STRATA_OK)
-            return status;
-        if ((status = setup_node(e, &e->nodes[i], err)) != STRATA_OK)
-            return status;
-    }
-    return STRATA_OK;
+    return setup_nodes(e, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,
@@ -121,13 +150,22 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
 {
     int status = STRATA_ENOMEM;
     error_clear(err);
+    if (!out || !handle || !network)
+        return error_set(err, STRATA_EINVAL, "an engine needs out, handle and network");
+    *out = NULL;
     registry_set_extension(STRATA_PACK_V1, &pack_table);
     strata_engine *e = zalloc(1, sizeof *e, "an engine", err);
     if (!e)
         goto done;
     e->network = network_retain(network);
     e->handle = handle;
-    if ((status = build(e, err)) != STRATA_OK) {
+    e->threads = handle->properties.kind == STRATA_HOST
+                     ? threads_for(network, handle->properties.threads)
+                     : 0;
+    int before = threads_set(e->threads); /* what accept and workspace count with */
+    status = build(e, err);
+    threads_set(before);
+    if (status != STRATA_OK) {
         error_prefix(err, "%s", network->path);
         goto done;
     }
@@ -193,7 +231,7 @@ int strata_engine_binding(const strata_engine *e, int index, strata_binding *out
 
 int strata_engine_find(const strata_engine *e, const char *name)
 {
-    for (size_t i = 0; i < e->n_bindings; i++)
+    for (size_t i = 0; i < e->n_bindings && name; i++)
         if (strcmp(e->bindings[i].name, name) == 0)
             return (int)i;
     return -1;

@@ -58,6 +58,7 @@ struct engine_model {
     struct plan_problem problem;
     struct engine_candidate *candidates; /* choice.impl indexes these */
     size_t n_candidates, candidates_capacity;
+    bool dirty; /* some candidate leaves pad lanes as they come */
     /* problem.ops: inputs, then nodes, then outputs. problem.tensors: network tensors
      * that are not inside a fused node; tensor_of maps back, index_of forward (or -1). */
     int *tensor_of, *index_of;
@@ -104,6 +105,7 @@ struct strata_engine {
     struct engine_binding *bindings; /* inputs, then outputs */
     size_t n_nodes, n_values, n_steps, n_bindings, n_inputs;
     size_t values_capacity, steps_capacity;
+    int threads; /* of host kernels; 0 on other devices */
     int last_input_step; /* after it the inputs may be overwritten */
     int64_t arena_bytes, arena_bound;
     uint64_t weight_bytes;

@@ -10,6 +10,7 @@ CORE_SOURCES = \
 	core/config.c \
 	core/config.h \
 	core/config_error.c \
+	core/config_header.c \
 	core/config_line.c \
 	core/config_override.c \
 	core/config_private.h \
@@ -59,4 +60,5 @@ CORE_SOURCES = \
 	core/schedule.c \
 	core/status.c \
 	core/status.h \
-	core/tensor.c
+	core/tensor.c \
+	core/threads.c core/threads.h
