@@ -20,6 +20,10 @@ CORE_SOURCES = \
 	core/context.c \
 	core/cost.c \
 	core/cost.h \
+	core/cost_analytic.c \
+	core/cost_file.c \
+	core/cost_key.c \
+	core/cost_measure.c \
 	core/device.h \
 	core/engine.c \
 	core/engine.h \
@@ -57,6 +61,8 @@ CORE_SOURCES = \
 	core/plan_solve.c \
 	core/plan_start.c \
 	core/plan_tree.c \
+	core/progress.c \
+	core/progress.h \
 	core/schedule.c \
 	core/status.c \
 	core/status.h \
