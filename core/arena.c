@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arena placement by liveness, greedy by size (Pisarchyk and Lee, 2020).
+ * Arena placement by liveness: greedy by size and by breadth (Pisarchyk and Lee, 2020),
+ * then a short search that places earlier what ended up highest.
  */
 #include "core/arena.h"
 
-#include <stdlib.h>
-
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/alloc.h"
 #include "core/checked.h"
@@ -64,35 +65,142 @@ static int64_t lower_bound(const struct arena_block *blocks, size_t n)
     return most;
 }
 
+/* Bytes alive at a block's first step. */
+static int64_t breadth(const struct arena_block *blocks, size_t n, int step)
+{
+    int64_t alive = 0;
+    for (size_t j = 0; j < n; j++)
+        if (blocks[j].first <= step && step <= blocks[j].last)
+            alive += blocks[j].bytes;
+    return alive;
+}
+
+/* Step by step, from the one with the most bytes alive; within a step largest first.
+ * order comes sorted by size and its blocks are moved, not changed. */
+static int order_by_breadth(struct arena_block *blocks, size_t n,
+                            struct arena_block **order, strata_error *err)
+{
+    size_t taken = 0;
+    int64_t *alive = zalloc(n, sizeof *alive, "the arena planner", err);
+    struct arena_block **rest = zalloc(n, sizeof *rest, "the arena planner", err);
+    bool ready = alive && rest;
+    if (ready && n > 0)
+        memcpy(rest, order, n * sizeof *rest);
+    for (size_t i = 0; i < n && ready; i++)
+        alive[i] = breadth(blocks, n, blocks[i].first);
+    while (ready && taken < n) {
+        size_t widest = n;
+        for (size_t i = 0; i < n; i++)
+            if (rest[i] &&
+                (widest == n || alive[rest[i] - blocks] > alive[rest[widest] - blocks]))
+                widest = i;
+        int step = rest[widest]->first;
+        for (size_t i = 0; i < n; i++)
+            if (rest[i] && rest[i]->first <= step && step <= rest[i]->last) {
+                order[taken++] = rest[i];
+                rest[i] = NULL;
+            }
+    }
+    free(alive);
+    free(rest);
+    return ready ? STRATA_OK : STRATA_ENOMEM;
+}
+
+static int64_t place_in_order(struct arena_block **order, size_t n,
+                              struct arena_block **placed)
+{
+    int64_t peak = 0;
+    for (size_t i = 0; i < n; i++) {
+        order[i]->offset = lowest_gap(order[i], placed, i);
+        insert(placed, i, order[i]);
+        if (peak < order[i]->offset + order[i]->bytes)
+            peak = order[i]->offset + order[i]->bytes;
+    }
+    return peak;
+}
+
+static void move(struct arena_block **order, size_t from, size_t to)
+{
+    struct arena_block *block = order[from];
+    memmove(&order[to + 1], &order[to], (from - to) * sizeof *order);
+    order[to] = block;
+}
+
+/* Search work in pairs of blocks compared, so that large networks stay quick. */
+enum { SEARCH_PAIRS = 20000000, SEARCH_ROUNDS = 2000 };
+
+/* Move a block that reaches the top to a random earlier place; keep what is no worse. */
+static int64_t search(struct arena_block **order, size_t n, struct arena_block **placed,
+                      struct arena_block **best, int64_t peak, int64_t bound)
+{
+    uint64_t state = 1;
+    size_t rounds = SEARCH_PAIRS / (n * n + 1);
+    rounds = rounds < SEARCH_ROUNDS ? rounds : SEARCH_ROUNDS;
+    memcpy(best, order, n * sizeof *best);
+    for (size_t round = 0; round < rounds && peak > bound; round++) {
+        size_t at = 0;
+        while (order[at]->offset + order[at]->bytes < peak)
+            at++;
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        if (at > 0)
+            move(order, at, (size_t)(state >> 33) % at);
+        if (round % 2 || at == 0) { /* and any other, to leave a dead end */
+            size_t from = (size_t)(state >> 17) % n;
+            move(order, from, from ? (size_t)(state >> 40) % from : 0);
+        }
+        int64_t now = place_in_order(order, n, placed);
+        if (now <= peak) {
+            peak = now;
+            memcpy(best, order, n * sizeof *best);
+        } else {
+            memcpy(order, best, n * sizeof *best);
+            place_in_order(order, n, placed);
+        }
+    }
+    return peak;
+}
+
+static int round_sizes(struct arena_block *blocks, size_t n, strata_error *err)
+{
+    int64_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!checked_round_up(blocks[i].bytes, TENSOR_ALIGNMENT, &blocks[i].bytes) ||
+            !checked_add(total, blocks[i].bytes, &total))
+            return error_set(err, STRATA_EOVERFLOW, "the network's tensors overflow");
+    return STRATA_OK;
+}
+
 int arena_place(struct arena_block *blocks, size_t n, int64_t *peak, int64_t *bound,
                 strata_error *err)
 {
     int status = STRATA_ENOMEM;
-    int64_t total = 0;
     struct arena_block **order = zalloc(n, sizeof *order, "the arena planner", err);
+    struct arena_block **other = zalloc(n, sizeof *other, "the arena planner", err);
     struct arena_block **placed = zalloc(n, sizeof *placed, "the arena planner", err);
-    if (!order || !placed)
+    *peak = *bound = 0;
+    if (!order || !other || !placed ||
+        (status = round_sizes(blocks, n, err)) != STRATA_OK)
         goto done;
-    *peak = 0;
-    for (size_t i = 0; i < n; i++) {
-        order[i] = &blocks[i];
-        if (!checked_round_up(blocks[i].bytes, TENSOR_ALIGNMENT, &blocks[i].bytes) ||
-            !checked_add(total, blocks[i].bytes, &total)) {
-            status = error_set(err, STRATA_EOVERFLOW, "the network's tensors overflow");
-            goto done;
-        }
-    }
-    qsort(order, n, sizeof *order, by_size);
-    for (size_t i = 0; i < n; i++) {
-        order[i]->offset = lowest_gap(order[i], placed, i);
-        insert(placed, i, order[i]);
-        if (*peak < order[i]->offset + order[i]->bytes)
-            *peak = order[i]->offset + order[i]->bytes;
+    for (size_t i = 0; i < n; i++)
+        order[i] = other[i] = &blocks[i];
+    if (n > 0) {
+        qsort(order, n, sizeof *order, by_size);
+        memcpy(other, order, n * sizeof *other);
     }
     *bound = lower_bound(blocks, n);
-    status = STRATA_OK;
+    *peak = place_in_order(order, n, placed);
+    if (*peak == *bound)
+        goto done;
+    if ((status = order_by_breadth(blocks, n, other, err)) != STRATA_OK)
+        goto done;
+    int64_t by_breadth = place_in_order(other, n, placed);
+    if (by_breadth < *peak)
+        memcpy(order, other, n * sizeof *order);
+    *peak = place_in_order(order, n, placed);
+    *peak = search(order, n, placed, other, *peak, *bound);
 done:
     free(order);
+    free(other);
     free(placed);
     return status;
 }

@@ -19,6 +19,12 @@
 
 #define NO_SECTION SIZE_MAX
 
+/* Open addressing over a section's keys; a slot of another section is free. */
+#define KEY_SLOTS (2 * CONFIG_MAX_KEYS)
+struct key_slot {
+    uint32_t stamp, pair;
+};
+
 struct reader {
     struct config *c;
     struct config_sections *out;
@@ -29,8 +35,9 @@ struct reader {
     size_t section;  /* index in out, or NO_SECTION: pairs are dropped */
     bool in_section; /* a header was seen, good or bad */
     const struct config_kind *kind;
-    struct config_place first[16];    /* of each kind in this file; line 0: none yet */
-    uint32_t hashes[CONFIG_MAX_KEYS]; /* of the section's keys */
+    struct config_place first[16];   /* of each kind in this file; line 0: none yet */
+    struct key_slot keys[KEY_SLOTS]; /* of the section at hand */
+    uint32_t stamp;                  /* number of that section */
     char section_token[24], value_token[24];
     struct config_pair pair; /* key and value of the line at hand */
     bool pending;            /* handed to inih, not yet seen by the handler */
@@ -90,6 +97,7 @@ static int add_section(struct reader *r, const struct config_kind *kind, const c
         return STRATA_ENOMEM;
     r->kind = kind;
     r->section = out->n++;
+    r->stamp++;
     return STRATA_OK;
 }
 
@@ -316,36 +324,34 @@ static uint32_t key_hash(const char *key)
     return hash;
 }
 
-/* The earlier pair of the same key, or NULL. */
-static const struct config_pair *find_key(const struct reader *r,
-                                          const struct config_section *s, const char *key,
-                                          uint32_t hash)
+/* The slot of a key: its earlier pair's, or a free one. */
+static struct key_slot *find_key(struct reader *r, const struct config_section *s,
+                                 const char *key)
 {
-    for (size_t i = 0; i < s->n_pairs; i++)
-        if (r->hashes[i] == hash && strcmp(s->pairs[i].key, key) == 0)
-            return &s->pairs[i];
-    return NULL;
+    size_t i = key_hash(key) % KEY_SLOTS;
+    while (r->keys[i].stamp == r->stamp &&
+           strcmp(s->pairs[r->keys[i].pair].key, key) != 0)
+        i = (i + 1) % KEY_SLOTS;
+    return &r->keys[i];
 }
 
 static void add_pair(struct reader *r, struct config_section *s)
 {
     struct config_pair *p = &r->pair;
-    uint32_t hash = key_hash(p->key);
     bool repeats = r->kind->repeat && strcmp(r->kind->repeat, p->key) == 0;
-    const struct config_pair *earlier = repeats ? NULL : find_key(r, s, p->key, hash);
-    if (earlier) {
+    struct key_slot *slot = find_key(r, s, p->key);
+    if (slot->stamp == r->stamp && !repeats) {
         config_error(r->c, p->key_place,
-                     "key '%s' stands twice in [%s%s%s]; first at "
-                     "line %d",
-                     p->key, s->kind, *s->name ? " " : "", s->name,
-                     earlier->key_place.line);
+                     "key '%s' stands twice in [%s%s%s]; first at line %d", p->key,
+                     s->kind, *s->name ? " " : "", s->name,
+                     s->pairs[slot->pair].key_place.line);
     } else if (s->n_pairs >= CONFIG_MAX_KEYS) {
         config_error(r->c, p->key_place, "more than %d keys in [%s%s%s]", CONFIG_MAX_KEYS,
                      s->kind, *s->name ? " " : "", s->name);
         r->section = NO_SECTION;
         s->broken = true;
     } else {
-        r->hashes[s->n_pairs] = hash;
+        *slot = (struct key_slot){r->stamp, (uint32_t)s->n_pairs};
         r->status = config_pair_add(s, p, r->err);
     }
 }

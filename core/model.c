@@ -405,6 +405,8 @@ int engine_make_model(strata_engine *e, strata_error *err)
 {
     struct engine_model *m = e->model = zalloc(1, sizeof *m, "the plan", err);
     int status = m ? allocate(e, m, err) : STRATA_ENOMEM;
+    if (!m)
+        return status;
     for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++)
         status = engine_find_candidates(e, m, (int)i, err);
     if (status == STRATA_OK) {

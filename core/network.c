@@ -211,6 +211,22 @@ static int start(struct loader *l, const char *path,
     return status;
 }
 
+/* A tensor that nobody reads is computed for nothing; most often a name was forgotten. */
+static void warn_unread(const strata_network *net)
+{
+    bool *read = zalloc(net->n_tensors, sizeof *read, "tensors", NULL);
+    for (size_t i = 0; read && i < net->n_layers; i++)
+        for (int k = 0; k < net->layers[i].n_inputs; k++)
+            read[net->layers[i].inputs[k]] = true;
+    for (size_t i = 0; read && i < net->n_outputs; i++)
+        read[net->outputs[i].tensor] = true;
+    for (size_t i = 0; read && i < net->n_tensors; i++)
+        if (!read[i])
+            log_line(STRATA_LOG_WARNING, "%s: nothing reads '%s', and it is no output",
+                     net->path, net->tensors[i].name);
+    free(read);
+}
+
 int strata_network_load(strata_network **out, const char *path, strata_registry *registry,
                         const strata_network_options *options, strata_error *err)
 {
@@ -230,6 +246,8 @@ int strata_network_load(strata_network **out, const char *path, strata_registry 
     int status = start(&l, path, &known);
     if (status == STRATA_OK)
         status = load(&l);
+    if (status == STRATA_OK)
+        warn_unread(l.net);
     free_loader(&l);
     if (status != STRATA_OK) {
         strata_network_destroy(l.net);

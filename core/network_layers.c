@@ -18,11 +18,12 @@ static const char *const reserved[] = {"type", "inputs", "weights", "format", "i
 static int find_type(struct loader *l, const struct config_pair *p,
                      const struct registry_layer **out)
 {
-    strata_error why = {0};
+    strata_error why;
     int known = names_get(&l->type_index, p->value);
     *out = known >= 0 ? l->types[known] : NULL;
     if (known >= 0 || config_full(l->c)) /* a missing type is reported once */
         return STRATA_OK;
+    error_clear(&why); /* cheaper than zeroing it for each layer */
     int status = registry_find(l->registry, p->value, out, &why);
     if (status == STRATA_ENOMEM)
         return error_no_memory(l->err, 0, "a layer type");

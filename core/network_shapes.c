@@ -209,8 +209,9 @@ static int infer_weights(struct loader *l, const struct draft *d,
                          struct network_layer *layer, struct node *n)
 {
     const strata_layer *type = &layer->type->layer;
-    strata_error why = {0};
+    strata_error why;
     int status = STRATA_OK;
+    error_clear(&why);
     network_node(l->net, layer, &n->node, n->in, n->out, n->weight, &why);
     for (size_t i = 0; i < layer->type->n_weights; i++)
         n->expected[i].dtype = layer->weights[i].dtype;
@@ -226,9 +227,10 @@ static int infer_weights(struct loader *l, const struct draft *d,
 static int infer_outputs(struct loader *l, struct network_layer *layer, struct node *n)
 {
     const strata_layer *type = &layer->type->layer;
-    strata_error why = {0};
+    strata_error why;
     char label[32];
     int status = STRATA_OK;
+    error_clear(&why);
     network_node(l->net, layer, &n->node, n->in, n->out, n->weight, &why);
     for (int i = 0; i < layer->n_outputs; i++) {
         n->out[i].dtype = layer->n_inputs ? n->in[0].dtype : STRATA_FP32;

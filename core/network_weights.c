@@ -180,7 +180,7 @@ static bool bind_prefixed(struct loader *l, const struct config_pair *p,
                           const strata_weight *declared, struct network_weight *w)
 {
     char name[CONFIG_MAX_LINE + 300];
-    strata_error why = {0};
+    strata_error why;
     struct weight_view view;
     bool required = declared->flags & STRATA_REQUIRED;
     if (!source->file) {
@@ -190,6 +190,7 @@ static bool bind_prefixed(struct loader *l, const struct config_pair *p,
     }
     snprintf(name, sizeof name, "%s%s%.250s", prefix ? prefix : "", prefix ? "." : "",
              declared->name);
+    error_clear(&why);
     bool told = required && !config_full(l->c); /* a hint takes time */
     bool found = weights_find(source->file, name, &view, told ? &why : NULL) == STRATA_OK;
     if (found)

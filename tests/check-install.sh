@@ -73,7 +73,7 @@ result $? 'dropped into a folder, it is listed' "$log"
 "$strata" describe LeakyReLU --plugin-path "$scratch/folder" 2>"$log" | grep -q '^slope = 0.01'
 result $? 'it is described with its defaults' "$log"
 
-(cd "$scratch" && $CC "$(cd "$srcdir" && pwd)/examples/digits/demo.c" \
+(cd "$scratch" && $CC ${SANITIZER_CFLAGS:-} "$(cd "$srcdir" && pwd)/examples/digits/demo.c" \
     $(pkg-config --cflags --libs strata) -o demo && ./demo \
     "$(cd "$srcdir" && pwd)/examples/digits") >"$log" 2>&1 && grep -q '356 of 359' "$log"
 result $? 'an application links and runs with pkg-config strata' "$log"

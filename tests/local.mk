@@ -6,11 +6,12 @@ AM_TESTS_ENVIRONMENT = \
 	srcdir='$(abs_srcdir)'; export srcdir; \
 	builddir='$(abs_builddir)'; export builddir; \
 	CC='$(CC)'; export CC; \
+	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
 	MAKE='$(MAKE)'; export MAKE; \
 	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
 	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs'; export STRATA_PLUGIN_DIR; \
 	STRATA_PLUGIN_PATH="$$STRATA_PLUGIN_DIR"; export STRATA_PLUGIN_PATH; \
-	LSAN_OPTIONS='suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0'; \
+	LSAN_OPTIONS='suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0:use_tls=0'; \
 	export LSAN_OPTIONS; \
 	CRITERION_OUTPUTS=tap:-; export CRITERION_OUTPUTS;
 
@@ -41,11 +42,14 @@ CRITERION_TESTS = \
 	tests/test_layers \
 	tests/test_models \
 	tests/test_module \
+	tests/test_nets \
 	tests/test_network \
 	tests/test_note \
 	tests/test_npy \
 	tests/test_onnx_cases \
 	tests/test_plan \
+	tests/test_random_networks \
+	tests/test_plan_exact \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
@@ -65,6 +69,8 @@ tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_re
 tests_test_onnx_cases_SOURCES = tests/test_onnx_cases.c tests/onnx_case.c \
 	tests/onnx_case.h tests/layer_harness.c tests/layer_harness.h \
 	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
+tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
+	tests/plan_draw.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
 	tests/weights_refusal.h
