@@ -222,7 +222,7 @@ static int schedule_join(strata_engine *e, size_t node, const struct plan_op *op
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
         status = settle_part(e, n->in_values[i],
                              conversion_to(e, op->in[i], plan_in_label(choice, i))->cost,
-                             whole, engine_slice_begin(e, n->layer, i, format), err);
+                             whole, engine_slice_begin(e, n, i, format), err);
     return status;
 }
 
