@@ -16,7 +16,7 @@ bench_net_time_SOURCES = bench/net_time.c
 bench_net_time_LDADD = libstrata.la
 bench_plan_SOURCES = bench/plan.c bench/plan_nets.c bench/plan_nets.h
 bench_plan_LDADD = libstrata-internal.la
-bench_plan_table_SOURCES = bench/plan_table.c bench/pbqp.c bench/pbqp.h \
+bench_plan_table_SOURCES = bench/plan_table.c bench/edgewise.c bench/edgewise.h \
 	bench/plan_baseline.c bench/plan_baseline.h bench/plan_random.c bench/plan_random.h
 bench_plan_table_LDADD = libstrata-internal.la
 bench_reformat_SOURCES = bench/reformat.c

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "bench/pbqp.h"
+#include "bench/edgewise.h"
 #include "core/alloc.h"
 
 int baseline_fastest(const struct plan_problem *p, size_t *choices, strata_error *err)
@@ -78,7 +78,7 @@ static int64_t *shortest(const struct plan_problem *p, int tensor, strata_error 
 }
 
 /* Conversions of one tensor for each of its readers by itself. */
-static int add_readers(struct pbqp *q, const struct plan_problem *p,
+static int add_readers(struct edgewise *q, const struct plan_problem *p,
                        const struct plan_tensor *t, const int64_t *paths,
                        strata_error *err)
 {
@@ -95,8 +95,8 @@ static int add_readers(struct pbqp *q, const struct plan_problem *p,
                 int to = plan_in_label(&reader->choices[j], t->readers[r].port);
                 edge[i * reader->n_choices + j] = paths[from * p->n_labels + to];
             }
-        int status =
-            pbqp_add_edge(q, (size_t)t->producer, (size_t)t->readers[r].op, edge, err);
+        int status = edgewise_add_edge(q, (size_t)t->producer, (size_t)t->readers[r].op,
+                                       edge, err);
         free(edge);
         if (status != STRATA_OK)
             return status;
@@ -106,10 +106,10 @@ static int add_readers(struct pbqp *q, const struct plan_problem *p,
 
 int baseline_edgewise(const struct plan_problem *p, size_t *choices, strata_error *err)
 {
-    struct pbqp q;
-    int status = pbqp_open(&q, p->n_ops, err);
+    struct edgewise q;
+    int status = edgewise_open(&q, p->n_ops, err);
     for (size_t op = 0; op < p->n_ops && status == STRATA_OK; op++) {
-        status = pbqp_set_node(&q, op, p->ops[op].n_choices, err);
+        status = edgewise_set_node(&q, op, p->ops[op].n_choices, err);
         for (size_t k = 0; k < p->ops[op].n_choices && status == STRATA_OK; k++)
             q.nodes[op].cost[k] = p->ops[op].choices[k].cost;
     }
@@ -119,7 +119,7 @@ int baseline_edgewise(const struct plan_problem *p, size_t *choices, strata_erro
         free(paths);
     }
     if (status == STRATA_OK)
-        status = pbqp_solve(&q, choices, err);
-    pbqp_close(&q);
+        status = edgewise_solve(&q, choices, err);
+    edgewise_close(&q);
     return status;
 }

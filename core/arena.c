@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arena placement by liveness: greedy by size and by breadth (Pisarchyk and Lee, 2020),
- * then a short search that places earlier what ended up highest.
+ * Arena placement by liveness. Blocks are placed one by one at the lowest place they fit,
+ * largest first (greedy by size, Pisarchyk and Lee, 2020). If the peak misses the bound,
+ * the block on top goes to the front of the order and all are placed again, round by
+ * round; then the same from the longest-lived first. The lowest peak is kept.
  */
 #include "core/arena.h"
 
@@ -12,6 +14,17 @@
 #include "core/alloc.h"
 #include "core/checked.h"
 
+#define ROUNDS 200
+#define WORK (UINT64_C(1) << 27) /* pairs of blocks looked at; rounds end with it */
+
+struct arena {
+    struct arena_block **order, **placed; /* placed: sorted by offset */
+    size_t n;
+    size_t top;       /* place in the order of the block that makes the peak */
+    int64_t best;     /* lowest peak */
+    int64_t *offsets; /* that gave it, by the blocks' own index */
+};
+
 static int by_size(const void *a, const void *b)
 {
     const struct arena_block *x = *(struct arena_block *const *)a;
@@ -19,6 +32,14 @@ static int by_size(const void *a, const void *b)
     if (x->bytes != y->bytes)
         return x->bytes < y->bytes ? 1 : -1;
     return x < y ? -1 : x > y; /* position, so that the order is total */
+}
+
+static int by_lifetime(const void *a, const void *b)
+{
+    const struct arena_block *x = *(struct arena_block *const *)a;
+    const struct arena_block *y = *(struct arena_block *const *)b;
+    int dx = x->last - x->first, dy = y->last - y->first;
+    return dx != dy ? (dx < dy ? 1 : -1) : x < y ? -1 : x > y;
 }
 
 static bool together(const struct arena_block *a, const struct arena_block *b)
@@ -65,142 +86,83 @@ static int64_t lower_bound(const struct arena_block *blocks, size_t n)
     return most;
 }
 
-/* Bytes alive at a block's first step. */
-static int64_t breadth(const struct arena_block *blocks, size_t n, int step)
-{
-    int64_t alive = 0;
-    for (size_t j = 0; j < n; j++)
-        if (blocks[j].first <= step && step <= blocks[j].last)
-            alive += blocks[j].bytes;
-    return alive;
-}
-
-/* Step by step, from the one with the most bytes alive; within a step largest first.
- * order comes sorted by size and its blocks are moved, not changed. */
-static int order_by_breadth(struct arena_block *blocks, size_t n,
-                            struct arena_block **order, strata_error *err)
-{
-    size_t taken = 0;
-    int64_t *alive = zalloc(n, sizeof *alive, "the arena planner", err);
-    struct arena_block **rest = zalloc(n, sizeof *rest, "the arena planner", err);
-    bool ready = alive && rest;
-    if (ready && n > 0)
-        memcpy(rest, order, n * sizeof *rest);
-    for (size_t i = 0; i < n && ready; i++)
-        alive[i] = breadth(blocks, n, blocks[i].first);
-    while (ready && taken < n) {
-        size_t widest = n;
-        for (size_t i = 0; i < n; i++)
-            if (rest[i] &&
-                (widest == n || alive[rest[i] - blocks] > alive[rest[widest] - blocks]))
-                widest = i;
-        int step = rest[widest]->first;
-        for (size_t i = 0; i < n; i++)
-            if (rest[i] && rest[i]->first <= step && step <= rest[i]->last) {
-                order[taken++] = rest[i];
-                rest[i] = NULL;
-            }
-    }
-    free(alive);
-    free(rest);
-    return ready ? STRATA_OK : STRATA_ENOMEM;
-}
-
-static int64_t place_in_order(struct arena_block **order, size_t n,
-                              struct arena_block **placed)
+/* Place all blocks in order; the peak. */
+static int64_t place_in_order(struct arena *a)
 {
     int64_t peak = 0;
-    for (size_t i = 0; i < n; i++) {
-        order[i]->offset = lowest_gap(order[i], placed, i);
-        insert(placed, i, order[i]);
-        if (peak < order[i]->offset + order[i]->bytes)
-            peak = order[i]->offset + order[i]->bytes;
-    }
-    return peak;
-}
-
-static void move(struct arena_block **order, size_t from, size_t to)
-{
-    struct arena_block *block = order[from];
-    memmove(&order[to + 1], &order[to], (from - to) * sizeof *order);
-    order[to] = block;
-}
-
-/* Search work in pairs of blocks compared, so that large networks stay quick. */
-enum { SEARCH_PAIRS = 20000000, SEARCH_ROUNDS = 2000 };
-
-/* Move a block that reaches the top to a random earlier place; keep what is no worse. */
-static int64_t search(struct arena_block **order, size_t n, struct arena_block **placed,
-                      struct arena_block **best, int64_t peak, int64_t bound)
-{
-    uint64_t state = 1;
-    size_t rounds = SEARCH_PAIRS / (n * n + 1);
-    rounds = rounds < SEARCH_ROUNDS ? rounds : SEARCH_ROUNDS;
-    memcpy(best, order, n * sizeof *best);
-    for (size_t round = 0; round < rounds && peak > bound; round++) {
-        size_t at = 0;
-        while (order[at]->offset + order[at]->bytes < peak)
-            at++;
-        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        if (at > 0)
-            move(order, at, (size_t)(state >> 33) % at);
-        if (round % 2 || at == 0) { /* and any other, to leave a dead end */
-            size_t from = (size_t)(state >> 17) % n;
-            move(order, from, from ? (size_t)(state >> 40) % from : 0);
-        }
-        int64_t now = place_in_order(order, n, placed);
-        if (now <= peak) {
-            peak = now;
-            memcpy(best, order, n * sizeof *best);
-        } else {
-            memcpy(order, best, n * sizeof *best);
-            place_in_order(order, n, placed);
+    a->top = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        struct arena_block *block = a->order[i];
+        block->offset = lowest_gap(block, a->placed, i);
+        insert(a->placed, i, block);
+        if (peak < block->offset + block->bytes) {
+            peak = block->offset + block->bytes;
+            a->top = i;
         }
     }
     return peak;
 }
 
-static int round_sizes(struct arena_block *blocks, size_t n, strata_error *err)
+static void keep(struct arena *a, const struct arena_block *blocks, int64_t peak)
 {
-    int64_t total = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!checked_round_up(blocks[i].bytes, TENSOR_ALIGNMENT, &blocks[i].bytes) ||
-            !checked_add(total, blocks[i].bytes, &total))
-            return error_set(err, STRATA_EOVERFLOW, "the network's tensors overflow");
-    return STRATA_OK;
+    a->best = peak;
+    for (size_t i = 0; i < a->n; i++)
+        a->offsets[i] = blocks[i].offset;
+}
+
+static void raise_top(struct arena *a)
+{
+    struct arena_block *block = a->order[a->top];
+    memmove(a->order + 1, a->order, a->top * sizeof *a->order);
+    a->order[0] = block;
+}
+
+static void search(struct arena *a, struct arena_block *blocks, int64_t bound)
+{
+    static int (*const orders[])(const void *, const void *) = {by_size, by_lifetime};
+    uint64_t affordable = WORK / ((uint64_t)a->n * a->n + 1);
+    int rounds = affordable < ROUNDS ? (int)affordable : ROUNDS;
+    a->best = INT64_MAX;
+    for (size_t o = 0; o < ARRAY_LENGTH(orders) && a->best > bound; o++) {
+        for (size_t i = 0; i < a->n; i++)
+            a->order[i] = &blocks[i];
+        qsort(a->order, a->n, sizeof *a->order, orders[o]);
+        for (int round = 0; round <= rounds && a->best > bound; round++) {
+            int64_t peak = place_in_order(a);
+            if (peak < a->best)
+                keep(a, blocks, peak);
+            if (a->best > bound)
+                raise_top(a);
+        }
+    }
+    for (size_t i = 0; i < a->n; i++)
+        blocks[i].offset = a->offsets[i];
 }
 
 int arena_place(struct arena_block *blocks, size_t n, int64_t *peak, int64_t *bound,
                 strata_error *err)
 {
     int status = STRATA_ENOMEM;
-    struct arena_block **order = zalloc(n, sizeof *order, "the arena planner", err);
-    struct arena_block **other = zalloc(n, sizeof *other, "the arena planner", err);
-    struct arena_block **placed = zalloc(n, sizeof *placed, "the arena planner", err);
-    *peak = *bound = 0;
-    if (!order || !other || !placed ||
-        (status = round_sizes(blocks, n, err)) != STRATA_OK)
+    int64_t total = 0;
+    struct arena a = {.n = n};
+    a.order = zalloc(n, sizeof *a.order, "the arena planner", err);
+    a.placed = zalloc(n, sizeof *a.placed, "the arena planner", err);
+    a.offsets = zalloc(n, sizeof *a.offsets, "the arena planner", err);
+    if (!a.order || !a.placed || !a.offsets)
         goto done;
     for (size_t i = 0; i < n; i++)
-        order[i] = other[i] = &blocks[i];
-    if (n > 0) {
-        qsort(order, n, sizeof *order, by_size);
-        memcpy(other, order, n * sizeof *other);
-    }
+        if (!checked_round_up(blocks[i].bytes, TENSOR_ALIGNMENT, &blocks[i].bytes) ||
+            !checked_add(total, blocks[i].bytes, &total)) {
+            status = error_set(err, STRATA_EOVERFLOW, "the network's tensors overflow");
+            goto done;
+        }
     *bound = lower_bound(blocks, n);
-    *peak = place_in_order(order, n, placed);
-    if (*peak == *bound)
-        goto done;
-    if ((status = order_by_breadth(blocks, n, other, err)) != STRATA_OK)
-        goto done;
-    int64_t by_breadth = place_in_order(other, n, placed);
-    if (by_breadth < *peak)
-        memcpy(order, other, n * sizeof *order);
-    *peak = place_in_order(order, n, placed);
-    *peak = search(order, n, placed, other, *peak, *bound);
+    search(&a, blocks, *bound);
+    *peak = a.best;
+    status = STRATA_OK;
 done:
-    free(order);
-    free(other);
-    free(placed);
+    free(a.order);
+    free(a.placed);
+    free(a.offsets);
     return status;
 }

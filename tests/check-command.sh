@@ -76,6 +76,9 @@ printf '\000\000\200\277' >"$scratch/minus"
 expect 0 '"value": -1,' 'JSON holds numbers' $strata run "$scratch/nan.ini" -o json \
     "$scratch/minus"
 printf '\000\000\300\177' >"$scratch/nan"
+expect 0 '^1$' 'several outputs make one JSON text' sh -c "$strata run \
+    '$digits/digits.ini' '$image' --top 1 -o json --set network.outputs=prob,relu1 |
+    grep -c '^\['"
 expect 0 '"value": null' 'JSON has null for NaN' $strata run "$scratch/nan.ini" -o json \
     "$scratch/nan"
 expect 0 '^prob' 'run makes random inputs' $strata run $digits/digits.ini --input random:3

@@ -189,7 +189,7 @@ Test(engine, one_conversion_serves_two_readers)
     size_t of_input = 0, reformats = 0;
     for (size_t i = 0; i < s.engine->n_steps; i++) {
         const struct engine_step *step = &s.engine->steps[i];
-        if (step->kind != STEP_REFORMAT)
+        if (step->kind != STEP_REFORMAT) /* re-labels are free */
             continue;
         reformats++;
         of_input +=

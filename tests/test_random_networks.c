@@ -147,10 +147,17 @@ static void scale(struct sketch *s, struct node *n, int in)
          1 + roll(s, 9), roll(s, 9));
 }
 
+/* Of equal dims, or one of them with a single channel. */
 static void element_wise(struct sketch *s, struct node *n, int in)
 {
     static const char *const operations[] = {"sum", "sub", "product", "max", "min"};
-    keys(n, "type = ElementWise\ninputs = n%d, n%d\nop = %s\n", in, partner(s, in, -1),
+    int other = partner(s, in, roll(s, 2) ? 1 : -1);
+    int64_t channels = s->nodes[other].dims[1];
+    if (channels != n->dims[1] && channels != 1 && n->dims[1] != 1)
+        other = in;
+    else if (channels > n->dims[1])
+        n->dims[1] = channels;
+    keys(n, "type = ElementWise\ninputs = n%d, n%d\nop = %s\n", in, other,
          operations[roll(s, 5)]);
 }
 
@@ -272,7 +279,7 @@ static void invent(struct sketch *s, unsigned seed)
         struct node *n = &s->nodes[s->n++];
         *n = (struct node){.rank = rank, .dims = {2, 1, 5, 4, 3}};
         n->dims[0] = i ? s->nodes[0].dims[0] : 1 + roll(s, 3);
-        n->dims[1] = 1 + roll(s, 18);
+        n->dims[1] = roll(s, 3) ? 1 + roll(s, 18) : 1;
         if (roll(s, 3) == 0)
             snprintf(n->pin, sizeof n->pin, "format = %s\n", pins_fp32[roll(s, 4)]);
     }

@@ -123,10 +123,29 @@ static int read_inputs(strata_context *c, const strata_engine *e,
     return status;
 }
 
+/* One table for all outputs. */
+static int print_outputs(const strata_context *c, const strata_engine *e,
+                         const struct run_options *o, strata_error *err)
+{
+    static const char *const columns[] = {"output", "image", "rank",
+                                          "index",  "value", "label"};
+    struct table t;
+    int status = STRATA_OK;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0x1E);
+    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
+        status = run_add_top(&t, c, e, (int)i, (int)o->top, err);
+    if (status == STRATA_OK)
+        table_print(&t, o->common.format, stdout);
+    table_close(&t);
+    return status;
+}
+
 static int write_outputs(const strata_context *c, const strata_engine *e,
                          const struct run_options *o, strata_error *err)
 {
     int status = STRATA_OK;
+    if (o->n_outputs == 0)
+        return print_outputs(c, e, o, err);
     for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
         int index;
         const char *file;
@@ -134,9 +153,6 @@ static int write_outputs(const strata_context *c, const strata_engine *e,
         if (status == STRATA_OK)
             status = run_write_output(c, e, index, file, err);
     }
-    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
-        if (o->n_outputs == 0)
-            status = run_print_top(c, e, (int)i, (int)o->top, o->common.format, err);
     return status;
 }
 

@@ -5,7 +5,7 @@
  * left, the node of highest degree is fixed to the label that looks best from it (RN).
  * Then labels are given in reverse order.
  */
-#include "bench/pbqp.h"
+#include "bench/edgewise.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,18 +27,18 @@ static int64_t add(int64_t a, int64_t b)
                : a + b;
 }
 
-static int64_t **edge_at(const struct pbqp *q, size_t a, size_t b)
+static int64_t **edge_at(const struct edgewise *q, size_t a, size_t b)
 {
     return a < b ? &q->edges[a * q->n + b] : &q->edges[b * q->n + a];
 }
 
-static int64_t edge_cost(const struct pbqp *q, size_t a, size_t i, size_t b, size_t j)
+static int64_t edge_cost(const struct edgewise *q, size_t a, size_t i, size_t b, size_t j)
 {
     const int64_t *edge = *edge_at(q, a, b);
     return a < b ? edge[i * q->nodes[b].n + j] : edge[j * q->nodes[a].n + i];
 }
 
-int pbqp_open(struct pbqp *q, size_t n_nodes, strata_error *err)
+int edgewise_open(struct edgewise *q, size_t n_nodes, strata_error *err)
 {
     q->n = n_nodes;
     q->nodes = zalloc(n_nodes, sizeof *q->nodes, "a baseline", err);
@@ -46,7 +46,7 @@ int pbqp_open(struct pbqp *q, size_t n_nodes, strata_error *err)
     return q->nodes && q->edges ? STRATA_OK : STRATA_ENOMEM;
 }
 
-void pbqp_close(struct pbqp *q)
+void edgewise_close(struct edgewise *q)
 {
     for (size_t i = 0; q->nodes && i < q->n; i++)
         free(q->nodes[i].cost);
@@ -56,14 +56,14 @@ void pbqp_close(struct pbqp *q)
     free(q->edges);
 }
 
-int pbqp_set_node(struct pbqp *q, size_t node, size_t n_labels, strata_error *err)
+int edgewise_set_node(struct edgewise *q, size_t node, size_t n_labels, strata_error *err)
 {
     q->nodes[node].n = n_labels;
     q->nodes[node].cost = zalloc(n_labels, sizeof(int64_t), "a baseline", err);
     return q->nodes[node].cost ? STRATA_OK : STRATA_ENOMEM;
 }
 
-static void drop_edge(struct pbqp *q, size_t a, size_t b)
+static void drop_edge(struct edgewise *q, size_t a, size_t b)
 {
     free(*edge_at(q, a, b));
     *edge_at(q, a, b) = NULL;
@@ -72,7 +72,7 @@ static void drop_edge(struct pbqp *q, size_t a, size_t b)
 }
 
 /* Move what every label of b pays into a's own costs. */
-static void move_minima(struct pbqp *q, size_t a, size_t b)
+static void move_minima(struct edgewise *q, size_t a, size_t b)
 {
     int64_t *edge = *edge_at(q, a, b);
     size_t row = a < b ? q->nodes[b].n : 1, column = a < b ? 1 : q->nodes[a].n;
@@ -93,7 +93,7 @@ static void move_minima(struct pbqp *q, size_t a, size_t b)
 }
 
 /* An edge of zeros joins nothing. */
-static void normalise(struct pbqp *q, size_t a, size_t b)
+static void normalise(struct edgewise *q, size_t a, size_t b)
 {
     move_minima(q, a, b);
     move_minima(q, b, a);
@@ -104,8 +104,8 @@ static void normalise(struct pbqp *q, size_t a, size_t b)
     drop_edge(q, a, b);
 }
 
-int pbqp_add_edge(struct pbqp *q, size_t a, size_t b, const int64_t *costs,
-                  strata_error *err)
+int edgewise_add_edge(struct edgewise *q, size_t a, size_t b, const int64_t *costs,
+                      strata_error *err)
 {
     int64_t **edge = edge_at(q, a, b);
     size_t rows = q->nodes[a].n, columns = q->nodes[b].n;
@@ -126,7 +126,7 @@ int pbqp_add_edge(struct pbqp *q, size_t a, size_t b, const int64_t *costs,
 }
 
 /* The node to eliminate next, q->n when all are. */
-static size_t next_node(const struct pbqp *q)
+static size_t next_node(const struct edgewise *q)
 {
     size_t low = q->n, high = q->n;
     for (size_t i = 0; i < q->n; i++) {
@@ -141,7 +141,7 @@ static size_t next_node(const struct pbqp *q)
 }
 
 /* Neighbours after `from`; q->n if there is none. */
-static size_t neighbour(const struct pbqp *q, size_t node, size_t from)
+static size_t neighbour(const struct edgewise *q, size_t node, size_t from)
 {
     for (size_t i = from; i < q->n; i++)
         if (i != node && !q->nodes[i].done && *edge_at(q, node, i))
@@ -150,10 +150,10 @@ static size_t neighbour(const struct pbqp *q, size_t node, size_t from)
 }
 
 /* RI and RII: what the node adds at best for each label (pair of labels) around it. */
-static int64_t best_around(const struct pbqp *q, const struct elimination *e,
+static int64_t best_around(const struct edgewise *q, const struct elimination *e,
                            const size_t *labels)
 {
-    const struct pbqp_node *x = &q->nodes[e->node];
+    const struct edgewise_node *x = &q->nodes[e->node];
     int64_t best = PLAN_INFINITE;
     for (size_t k = 0; k < x->n; k++) {
         int64_t cost = x->cost[k];
@@ -164,7 +164,7 @@ static int64_t best_around(const struct pbqp *q, const struct elimination *e,
     return best;
 }
 
-static int reduce_two(struct pbqp *q, const struct elimination *e, strata_error *err)
+static int reduce_two(struct edgewise *q, const struct elimination *e, strata_error *err)
 {
     size_t a = e->neighbours[0], b = e->neighbours[1], columns = q->nodes[b].n;
     int64_t *costs = zalloc(q->nodes[a].n * columns, sizeof *costs, "a baseline", err);
@@ -173,12 +173,12 @@ static int reduce_two(struct pbqp *q, const struct elimination *e, strata_error 
     for (size_t i = 0; i < q->nodes[a].n; i++)
         for (size_t j = 0; j < columns; j++)
             costs[i * columns + j] = best_around(q, e, (size_t[]){i, j});
-    int status = pbqp_add_edge(q, a, b, costs, err);
+    int status = edgewise_add_edge(q, a, b, costs, err);
     free(costs);
     return status;
 }
 
-static int reduce(struct pbqp *q, const struct elimination *e, strata_error *err)
+static int reduce(struct edgewise *q, const struct elimination *e, strata_error *err)
 {
     if (e->n == 2)
         return reduce_two(q, e, err);
@@ -190,7 +190,7 @@ static int reduce(struct pbqp *q, const struct elimination *e, strata_error *err
 }
 
 /* Take the node's edges out of the graph. */
-static int detach(struct pbqp *q, struct elimination *e, strata_error *err)
+static int detach(struct edgewise *q, struct elimination *e, strata_error *err)
 {
     size_t x = e->node;
     for (size_t y; (y = neighbour(q, x, 0)) < q->n; e->n++) {
@@ -209,7 +209,7 @@ static int detach(struct pbqp *q, struct elimination *e, strata_error *err)
 }
 
 /* RN: the label with the least sum of its own cost and each neighbour's answer to it. */
-static void fix(struct pbqp *q, struct elimination *e)
+static void fix(struct edgewise *q, struct elimination *e)
 {
     size_t x = e->node;
     int64_t best = INT64_MAX;
@@ -236,10 +236,10 @@ static void fix(struct pbqp *q, struct elimination *e)
     }
 }
 
-static size_t label_of(const struct pbqp *q, const struct elimination *e,
+static size_t label_of(const struct edgewise *q, const struct elimination *e,
                        const size_t *labels)
 {
-    const struct pbqp_node *x = &q->nodes[e->node];
+    const struct edgewise_node *x = &q->nodes[e->node];
     int64_t best = INT64_MAX;
     size_t label = 0;
     if (e->fixed != SIZE_MAX)
@@ -258,7 +258,7 @@ static size_t label_of(const struct pbqp *q, const struct elimination *e,
     return label;
 }
 
-int pbqp_solve(struct pbqp *q, size_t *labels, strata_error *err)
+int edgewise_solve(struct edgewise *q, size_t *labels, strata_error *err)
 {
     int status = STRATA_OK;
     size_t n = 0;
