@@ -70,17 +70,17 @@ static int join_axis(const strata_engine *e, const struct network_layer *join)
     return (int)(p->axis < 0 ? p->axis + rank : p->axis);
 }
 
-int64_t engine_slice_begin(const strata_engine *e, const struct network_layer *join,
+int64_t engine_slice_begin(const strata_engine *e, const struct engine_node *join,
                            int port, int format)
 {
     strata_desc whole, part, slice;
     const strata_network *net = e->network;
-    int axis = join_axis(e, join);
+    int axis = join_axis(e, join->layer);
     int64_t begin = 0;
     for (int i = 0; i < port; i++)
-        begin += net->tensors[join->inputs[i]].dims[axis];
-    if (engine_desc(&whole, net, join->outputs[0], format, NULL) != STRATA_OK ||
-        engine_desc(&part, net, join->inputs[port], format, NULL) != STRATA_OK)
+        begin += net->tensors[join->in[i]].dims[axis];
+    if (engine_desc(&whole, net, join->out[0], format, NULL) != STRATA_OK ||
+        engine_desc(&part, net, join->in[port], format, NULL) != STRATA_OK)
         return -1;
     slice = whole;
     memcpy(slice.dims, part.dims, sizeof slice.dims);
@@ -97,10 +97,9 @@ int64_t engine_slice_begin(const strata_engine *e, const struct network_layer *j
 static bool can_join(const strata_engine *e, const struct engine_model *m, int node,
                      int format)
 {
-    const struct network_layer *join = e->nodes[node].layer;
-    for (int i = 0; i < join->n_inputs; i++)
-        if (m->home[join->inputs[i]] != node ||
-            engine_slice_begin(e, join, i, format) < 0)
+    const struct engine_node *join = &e->nodes[node];
+    for (int i = 0; i < join->n_in; i++)
+        if (m->home[join->in[i]] != node || engine_slice_begin(e, join, i, format) < 0)
             return false;
     return true;
 }
@@ -113,12 +112,12 @@ static bool is_concatenation(const struct network_layer *layer)
 /* A tensor's home is the first concatenation that reads it, unless it does so twice. */
 static void settle(const strata_engine *e, struct engine_model *m, int node)
 {
-    const struct network_layer *join = e->nodes[node].layer;
-    for (int i = 0; i < join->n_inputs; i++) {
-        int *home = &m->home[join->inputs[i]];
+    const struct engine_node *join = &e->nodes[node];
+    for (int i = 0; i < join->n_in; i++) {
+        int *home = &m->home[join->in[i]];
         bool twice = false;
         for (int j = 0; j < i; j++)
-            twice |= join->inputs[j] == join->inputs[i];
+            twice |= join->in[j] == join->in[i];
         *home = twice ? -2 : *home == -1 ? node : *home;
     }
 }

@@ -222,8 +222,9 @@ static int set_pointers(strata_context *c, strata_error *err)
 {
     const strata_engine *e = c->engine;
     for (size_t i = 0; i < e->n_bindings; i++) {
-        c->value_data[e->bindings[i].value] = binding_data(c, i, err);
-        if (!c->value_data[e->bindings[i].value])
+        int owner = engine_owner(e, e->bindings[i].value);
+        c->value_data[owner] = binding_data(c, i, err);
+        if (!c->value_data[owner])
             return STRATA_ENOMEM;
     }
     for (size_t v = 0; v < e->n_values; v++) {

@@ -33,6 +33,7 @@ struct engine_node {
     char *name; /* "conv1 + relu1" */
     const struct network_layer *layer;
     int *in, *out; /* network tensors; planned: out is the last fused layer's */
+    int *rewritten; /* in, where it is not the layer's own list; or NULL */
     int n_in, n_out;
     /* The layers it may compute too, in order: each the only reader of the one before. */
     int *tail;
@@ -96,7 +97,6 @@ struct engine_model {
     struct plan_problem problem;
     struct engine_candidate *candidates; /* choice.impl indexes these */
     size_t n_candidates, candidates_capacity;
-    bool dirty; /* some candidate leaves pad lanes as they come */
     /* problem.ops: inputs, then nodes, then outputs. problem.tensors: network tensors
      * that are not inside a fused node; tensor_of maps back, index_of forward (or -1). */
     int *tensor_of, *index_of;
@@ -200,7 +200,7 @@ int engine_find_free(strata_engine *e, struct engine_model *m, int node,
                      strata_error *err);
 /* Byte at which input `port` begins in a concatenation's output, where it is a slice in
  * one piece of the same layout, and aligned; else -1. */
-int64_t engine_slice_begin(const strata_engine *e, const struct network_layer *join,
+int64_t engine_slice_begin(const strata_engine *e, const struct engine_node *join,
                            int port, int format);
 /* model.c */
 static inline bool is_float(int dtype)

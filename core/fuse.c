@@ -110,16 +110,17 @@ static const char *refuse_kind(strata_engine *e, struct engine_node *head,
 }
 
 /* Who else needs the tensor between two layers, or what the user said of it. */
-static const char *refuse_tensor(const strata_network *net, int tensor,
+static const char *refuse_tensor(const strata_engine *e, int tensor,
                                  const struct network_layer *next)
 {
+    const strata_network *net = e->network;
     int readers = 0;
     for (size_t o = 0; o < net->n_outputs; o++)
         if (net->outputs[o].tensor == tensor)
             return "its output is a network output";
-    for (size_t l = 0; l < net->n_layers; l++)
-        for (int i = 0; i < net->layers[l].n_inputs; i++)
-            readers += net->layers[l].inputs[i] == tensor;
+    for (size_t n = 0; n < e->n_nodes; n++)
+        for (int i = 0; i < e->nodes[n].n_in; i++)
+            readers += e->nodes[n].in[i] == tensor;
     if (readers > 1)
         return "its output has other readers";
     if (net->tensors[tensor].formats)
@@ -162,7 +163,7 @@ static int extend(strata_engine *e, int node, int port, strata_error *err)
 {
     const struct network_layer *next = e->nodes[node].layer;
     int tensor = next->inputs[port], producer = e->network->tensors[tensor].producer;
-    const char *refused = refuse_tensor(e->network, tensor, next);
+    const char *refused = refuse_tensor(e, tensor, next);
     int status = STRATA_OK;
     for (int h = producer; h >= 0 && status == STRATA_OK; h = e->nodes[h].before) {
         struct engine_node *head = &e->nodes[h];
@@ -227,6 +228,46 @@ static int make_node(strata_engine *e, struct engine_node *n,
     return engine_weights(e, n, 0, n->weights, err);
 }
 
+/* How many inputs of a concatenation are all those of an earlier one, in order; *out is
+ * the longest such. */
+static int known_prefix(const strata_network *net, const struct network_layer *layer,
+                        const struct network_layer **out)
+{
+    const strata_concatenation *p = layer->params;
+    int longest = 1;
+    for (const struct network_layer *l = net->layers; l < layer; l++) {
+        if (l->type != layer->type || l->n_inputs >= layer->n_inputs ||
+            l->n_inputs <= longest ||
+            ((const strata_concatenation *)l->params)->axis != p->axis ||
+            memcmp(l->inputs, layer->inputs, (size_t)l->n_inputs * sizeof *l->inputs))
+            continue;
+        longest = l->n_inputs;
+        *out = l;
+    }
+    return longest;
+}
+
+/* A list that grows, concatenated anew each time, reads the concatenation before it:
+ * each part is then copied once, or not at all. */
+static int rewrite_join(const strata_network *net, struct engine_node *n,
+                        strata_error *err)
+{
+    const struct network_layer *before = NULL;
+    if (!is_type(n->layer, "core::Concatenation@1"))
+        return STRATA_OK;
+    int known = known_prefix(net, n->layer, &before);
+    if (!before)
+        return STRATA_OK;
+    n->n_in = 1 + n->layer->n_inputs - known;
+    n->in = n->rewritten = zalloc((size_t)n->n_in, sizeof *n->rewritten, "a node", err);
+    if (!n->rewritten)
+        return STRATA_ENOMEM;
+    n->in[0] = before->outputs[0];
+    for (int i = known; i < n->layer->n_inputs; i++)
+        n->in[1 + i - known] = n->layer->inputs[i];
+    return STRATA_OK;
+}
+
 int engine_make_nodes(strata_engine *e, strata_error *err)
 {
     const strata_network *net = e->network;
@@ -240,6 +281,8 @@ int engine_make_nodes(strata_engine *e, strata_error *err)
             (struct engine_fusion){.kind = kind_of(&net->layers[l]), .into = -1};
         status = make_node(e, &e->nodes[e->n_nodes++], &net->layers[l], err);
     }
+    for (size_t i = 0; i < e->n_nodes && status == STRATA_OK && net->build.fusion; i++)
+        status = rewrite_join(net, &e->nodes[i], err);
     return status == STRATA_OK && net->build.fusion ? find_chains(e, err) : status;
 }
 
@@ -321,6 +364,7 @@ void engine_free_node(struct engine_node *n)
     free(n->packs);
     free(n->tail);
     free(n->composed);
+    free(n->rewritten);
 }
 
 void engine_free_nodes(strata_engine *e)

@@ -29,8 +29,10 @@ static int label_of(struct plan_problem *p, int format, int pad, int stage)
     if (p->n_labels == PLAN_MAX_LABELS)
         return -1;
     p->labels[p->n_labels] = (struct plan_label){
-        format, pad, stage,
-        stage == PLAN_NONE ? 0 : dtype_precision(format_at(format)->dtype)};
+        .format = format,
+        .pad = pad,
+        .precision = stage == PLAN_NONE ? 0 : dtype_precision(format_at(format)->dtype),
+        .stage = stage};
     return p->n_labels++;
 }
 

@@ -31,8 +31,8 @@ enum {
 struct plan_label {
     int format;    /* index of formats/format.h's table */
     int pad;       /* STRATA_PAD_* */
-    int stage;     /* PLAN_PLAIN ... */
     int precision; /* significant bits of the dtype, for the precision guard */
+    int stage;     /* PLAN_PLAIN ... */
 };
 
 struct plan_choice {

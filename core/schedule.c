@@ -222,7 +222,7 @@ static int schedule_join(strata_engine *e, size_t node, const struct plan_op *op
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
         status = settle_part(e, n->in_values[i],
                              conversion_to(e, op->in[i], plan_in_label(choice, i))->cost,
-                             whole, engine_slice_begin(e, n->layer, i, format), err);
+                             whole, engine_slice_begin(e, n, i, format), err);
     return status;
 }
 
@@ -242,10 +242,14 @@ static int schedule_node(strata_engine *e, size_t node, strata_error *err)
     }
 }
 
-/* Whether a value can live in an output's memory: made by a step of its own. */
+/* Whether a value's memory can be an output's: nobody else's, and no part of a larger. */
 static bool may_bind(const strata_engine *e, int value)
 {
-    return e->values[value].binding < 0 && e->values[value].alias < 0;
+    const struct engine_value *memory = &e->values[engine_owner(e, value)];
+    for (int v = value; e->values[v].alias >= 0; v = e->values[v].alias)
+        if (e->values[v].begin != 0)
+            return false;
+    return memory->binding < 0 && memory->bytes == e->values[value].bytes;
 }
 
 static int schedule_output(strata_engine *e, size_t o, strata_error *err)
@@ -269,7 +273,7 @@ static int schedule_output(strata_engine *e, size_t o, strata_error *err)
     }
     if (status != STRATA_OK)
         return status;
-    e->values[value].binding = binding;
+    e->values[engine_owner(e, value)].binding = binding;
     e->bindings[binding] =
         (struct engine_binding){e->network->outputs[o].name, false, value};
     return STRATA_OK;

@@ -56,6 +56,7 @@ CRITERION_TESTS = \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
+	tests/test_schedule \
 	tests/test_search \
 	tests/test_status \
 	tests/test_tensor \

@@ -271,6 +271,18 @@ static const struct {
          "c", "") "[layer ab]\ntype = Concatenation\ninputs = a, b\n"
                   "[layer abc]\ntype = Concatenation\ninputs = ab, c\n" RELU("last", ""),
      true},
+    {"a growing list, written out each time",
+     HEAD("last") "[input x]\nshape = 1 x 16 x 8 x 8\n" CONV("a", "") CONV("b", "")
+         CONV("c", "") CONV(
+             "d",
+             "") "[layer ab]\ntype = Concatenation\ninputs = a, b\n"
+                 "[layer abc]\ntype = Concatenation\ninputs = a, b, c\n"
+                 "[layer abcd]\ntype = Concatenation\ninputs = a, b, c, d\n"
+                 "[layer p]\ntype = Pooling\nkind = max\nkernel = 1x1\ninputs = ab\n"
+                 "[layer q]\ntype = Pooling\nkind = max\nkernel = 1x1\ninputs = abc\n"
+                 "[layer r]\ntype = Pooling\nkind = max\nkernel = 1x1\ninputs = abcd\n"
+                 "[layer last]\ntype = Concatenation\ninputs = p, q, r\n",
+     true},
     {"its output is the network's",
      HEAD("cat") "[input x]\nshape = 1 x 16 x 8 x 8\n" CONV("a", "")
          CONV("b", "") "[layer cat]\ntype = Concatenation\ninputs = a, b\n",
