@@ -10,14 +10,15 @@
 
 /* ---- trees ------------------------------------------------------------------------- */
 
-enum { MAX_LABELS = 16 }; /* that matter at one tensor: trees are over all their sets */
+enum { MAX_LABELS = 18 }; /* that matter at one tensor: trees are over all their sets */
 
 /* Labels of a tensor that a tree from some root may hold: those written, those wanted,
  * and those that conversions enter and leave. */
 struct growth {
     const struct checker *k;
-    int tensor, n;
+    int tensor, n, largest; /* set to grow */
     int label[MAX_LABELS];
+    int64_t step[MAX_LABELS][MAX_LABELS];
     int64_t cost[1 << MAX_LABELS]; /* to have a set, and maybe more */
 };
 
@@ -39,6 +40,8 @@ static bool find_labels(struct growth *w, const struct checker *k, int tensor,
     w->k = k;
     w->tensor = tensor;
     w->n = 0;
+    w->largest = __builtin_popcountll(wanted);
+    w->largest = 2 * ((size_t)w->largest < t->n_readers ? w->largest : (int)t->n_readers);
     for (size_t c = 0; c < o->n_choices; c++)
         wanted |= UINT64_C(1) << plan_out_label(&o->choices[c], t->port);
     for (int l = 0; l < k->p->n_labels; l++) {
@@ -51,29 +54,50 @@ static bool find_labels(struct growth *w, const struct checker *k, int tensor,
     return true;
 }
 
-static void grow_sets(struct growth *w, int root)
+static void close_steps(struct growth *w, int root)
 {
     const struct plan_problem *p = w->k->p;
-    unsigned all = (1u << w->n) - 1;
-    int64_t step[MAX_LABELS][MAX_LABELS];
     for (int u = 0; u < w->n; u++)
         for (int v = 0; v < w->n; v++)
-            step[u][v] = check_keeps(p, root, w->label[u], w->label[v])
-                             ? check_conversion(w->k, w->tensor, w->label[u], w->label[v])
-                             : PLAN_INFINITE;
+            w->step[u][v] =
+                check_keeps(p, root, w->label[u], w->label[v])
+                    ? check_conversion(w->k, w->tensor, w->label[u], w->label[v])
+                    : PLAN_INFINITE;
+    for (int via = 0; via < w->n; via++)
+        for (int u = 0; u < w->n; u++)
+            for (int v = 0; v < w->n; v++)
+                if (plus(w->step[u][via], w->step[via][v]) < w->step[u][v])
+                    w->step[u][v] = plus(w->step[u][via], w->step[via][v]);
+}
+
+/* Cheapest set that ends in the growth by one of its own labels. */
+static int64_t last_grown(const struct growth *w, unsigned set)
+{
+    int64_t least = PLAN_INFINITE;
+    for (int v = 0; v < w->n; v++) {
+        unsigned before = set & ~(1u << v);
+        for (int u = 0; u < w->n && before != set; u++)
+            if (before >> u & 1 && plus(w->cost[before], w->step[u][v]) < least)
+                least = plus(w->cost[before], w->step[u][v]);
+    }
+    return least;
+}
+
+/* With steps closed, a tree to n labels forks at fewer than n others: sets of root,
+ * labels and forks are enough. */
+static void grow_sets(struct growth *w, int root)
+{
+    unsigned all = (1u << w->n) - 1;
+    close_steps(w, root);
     for (unsigned set = 0; set <= all; set++) {
         w->cost[set] = PLAN_INFINITE;
-        for (int v = 0; v < w->n; v++) {
-            unsigned before = set & ~(1u << v);
-            if (set == 1u << v && w->label[v] == root)
-                w->cost[set] = 0;
-            for (int u = 0; u < w->n && before != set; u++)
-                if (before >> u & 1 && plus(w->cost[before], step[u][v]) < w->cost[set])
-                    w->cost[set] = plus(w->cost[before], step[u][v]);
-        }
+        if (__builtin_popcount(set) == 1 && w->label[__builtin_ctz(set)] == root)
+            w->cost[set] = 0;
+        else if (__builtin_popcount(set) <= w->largest)
+            w->cost[set] = last_grown(w, set);
     }
-    for (int v = 0; v < w->n; v++)
-        for (unsigned set = 0; set <= all; set++)
+    for (unsigned set = all + 1; set-- > 0;)
+        for (int v = 0; v < w->n && __builtin_popcount(set) < w->largest; v++)
             if (!(set >> v & 1) && w->cost[set | 1u << v] < w->cost[set])
                 w->cost[set] = w->cost[set | 1u << v];
 }
