@@ -43,7 +43,7 @@ static int finish_run(struct plan_run *r, const struct plan_model *m,
                       struct start_context *c)
 {
     bool relaxed = plan_graph_is_relaxed(m);
-    if (!s->found && !c->found && (s->stopped || relaxed))
+    if (!c->found && (relaxed || (s->stopped && !s->found)))
         start(c);
     if (s->found && !relaxed)
         take_choices(r, m, s, g);
