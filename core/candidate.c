@@ -344,20 +344,50 @@ static int no_candidate(const strata_engine *e, const struct engine_model *m, in
     return STRATA_EPLAN;
 }
 
+/* The defining module's impls as it lists them, then others by module and name: the
+ * order of a search path must not decide between equals. */
+static int compare_impls(const void *a, const void *b)
+{
+    const struct registry_impl *x = *(const struct registry_impl *const *)a;
+    const struct registry_impl *y = *(const struct registry_impl *const *)b;
+    struct module_info mx = module_info(x->module), my = module_info(y->module);
+    int order = strcmp(mx.ns, my.ns);
+    if (order == 0)
+        order = strcmp(x->impl.name, y->impl.name);
+    if (order == 0)
+        order = strcmp(mx.build_id, my.build_id);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+static const struct registry_impl **ordered_impls(const struct registry_layer *type,
+                                                  strata_error *err)
+{
+    size_t own = 0, n = type->n_impls;
+    const struct registry_impl **impls = zalloc(n, sizeof *impls, "impls", err);
+    for (size_t i = 0; impls && i < n; i++)
+        impls[i] = &type->impls[i];
+    while (impls && own < n && impls[own]->module == type->module)
+        own++;
+    if (impls)
+        qsort(impls + own, n - own, sizeof *impls, compare_impls);
+    return impls;
+}
+
 int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
                            strata_error *err)
 {
     struct engine_node *n = &e->nodes[node];
     size_t first = m->n_candidates;
     uint64_t precision = node_precision(e, n);
-    for (size_t i = 0; i < n->layer->type->n_impls; i++) {
-        struct expansion x = {
-            .e = e, .m = m, .node = node, .impl = &n->layer->type->impls[i]};
-        int status = expand_impl(&x, precision, err);
-        if (status != STRATA_OK)
-            return status;
+    const struct registry_impl **impls = ordered_impls(n->layer->type, err);
+    int status = impls ? STRATA_OK : STRATA_ENOMEM;
+    for (size_t i = 0; i < n->layer->type->n_impls && status == STRATA_OK; i++) {
+        struct expansion x = {.e = e, .m = m, .node = node, .impl = impls[i]};
+        status = expand_impl(&x, precision, err);
     }
-    int status = engine_find_free(e, m, node, err);
+    free(impls);
+    if (status == STRATA_OK)
+        status = engine_find_free(e, m, node, err);
     if (status != STRATA_OK)
         return status;
     for (size_t i = first; i < m->n_candidates; i++)

@@ -159,6 +159,7 @@ struct strata_engine {
     uint64_t weight_bytes;
     struct engine_model *model;
     struct plan *plan;
+    struct cost_report costs; /* how the plan's were found */
 };
 
 /* fuse.c */

@@ -21,6 +21,10 @@ CORE_SOURCES = \
 	core/context.c \
 	core/cost.c \
 	core/cost.h \
+	core/cost_analytic.c \
+	core/cost_file.c \
+	core/cost_key.c \
+	core/cost_measure.c \
 	core/device.h \
 	core/engine.c \
 	core/engine.h \
@@ -47,6 +51,11 @@ CORE_SOURCES = \
 	core/plan.h \
 	core/plan_bound.c \
 	core/plan_branch.c \
+	core/plan_certificate.c \
+	core/plan_check.c \
+	core/plan_check.h \
+	core/plan_check_proof.c \
+	core/plan_check_state.c \
 	core/plan_forest.c \
 	core/plan_graph.c \
 	core/plan_model.c \
@@ -57,6 +66,8 @@ CORE_SOURCES = \
 	core/plan_solve.c \
 	core/plan_start.c \
 	core/plan_tree.c \
+	core/progress.c \
+	core/progress.h \
 	core/schedule.c \
 	core/status.c \
 	core/status.h \

@@ -29,6 +29,8 @@ CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
 	tests/test_config \
+	tests/test_cost \
+	tests/test_cost_file \
 	tests/test_descriptor \
 	tests/test_device \
 	tests/test_engine \
@@ -50,6 +52,7 @@ CRITERION_TESTS = \
 	tests/test_plan \
 	tests/test_random_networks \
 	tests/test_plan_exact \
+	tests/test_plan_laws \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
@@ -71,6 +74,8 @@ tests_test_onnx_cases_SOURCES = tests/test_onnx_cases.c tests/onnx_case.c \
 	tests/onnx_case.h tests/layer_harness.c tests/layer_harness.h \
 	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
 tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
+	tests/plan_draw.h
+tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
@@ -99,4 +104,5 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
 	tests/broken/program.c tests/broken/tls.c tests/broken/undefined.c
 
 # The malformed INI files, and the layers that read them.
-EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c
+EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
+	tests/plugins/timed_layers.c

@@ -117,6 +117,12 @@ static void print_steps(const strata_engine *e, int format)
     table_close(&t);
 }
 
+static const char *const cost_sources[] = {
+    [COSTS_ANALYTIC] = "analytic",
+    [COSTS_MEASURE] = "measured",
+    [COSTS_FILE] = "recorded",
+};
+
 static void print_summary(const strata_engine *e)
 {
     size_t reformats = 0, relabels = 0;
@@ -125,9 +131,9 @@ static void print_summary(const strata_engine *e)
         relabels += e->steps[i].kind == STEP_RELABEL;
     }
     printf("\n%zu nodes, %zu reformats, %zu re-labels; predicted %.1f us, of which "
-           "%.1f us reformat (analytic costs%s)\n",
+           "%.1f us reformat (%s costs%s)\n",
            e->n_nodes, reformats, relabels, microseconds(e->plan->cost),
-           microseconds(e->plan->conversion_cost),
+           microseconds(e->plan->conversion_cost), cost_sources[e->costs.kind],
            e->plan->proved ? ", plan proved optimal" : "");
     printf("weights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
            "once\n",
