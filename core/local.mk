@@ -23,6 +23,11 @@ CORE_SOURCES = \
 	core/device.h \
 	core/engine.c \
 	core/engine.h \
+	core/explain.c \
+	core/explain.h \
+	core/explain_diff.c \
+	core/explain_json.c \
+	core/explain_text.c \
 	core/fuse.c \
 	core/handle.c \
 	core/handle.h \
