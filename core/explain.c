@@ -83,7 +83,7 @@ static int64_t count_reformats(const struct plan *plan)
     return n;
 }
 
-/* ---- what forbidding costs ------------------------------------------------------- */
+/* ---- what forbidding costs -------------------------------------------------------- */
 
 static int find_changes(struct explain_reformat *r, const struct plan_problem *p,
                         const struct plan *plan, const struct plan *other,
@@ -127,7 +127,7 @@ static int ask_without(struct explain *x, struct explain_reformat *r,
     return status;
 }
 
-/* ---- what would remove it ---------------------------------------------------------- */
+/* ---- what would remove it --------------------------------------------------------- */
 
 static int64_t least_cost(const struct plan_op *o)
 {
@@ -235,7 +235,7 @@ static int ask_remedies(struct explain *x, struct explain_reformat *r,
     return status;
 }
 
-/* ---- all of it --------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------- */
 
 static uint64_t offered(const struct plan_op *o, int port, bool output)
 {

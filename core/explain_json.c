@@ -76,8 +76,7 @@ static json_t *choice(const strata_engine *e, int op, size_t k)
                      "cost", (json_int_t)c->cost, "us", us(c->cost));
 }
 
-/* ---- sections ------------------------------------------------------------------------
- */
+/* ---- sections --------------------------------------------------------------------- */
 
 static json_t *node_entry(const strata_engine *e, int op)
 {
@@ -247,8 +246,7 @@ static json_t *totals(const strata_engine *e, const struct explain *x)
         (json_int_t)e->arena_bound);
 }
 
-/* ---- costs ---------------------------------------------------------------------------
- */
+/* ---- costs ------------------------------------------------------------------------ */
 
 static json_t *all_choices(const strata_engine *e)
 {

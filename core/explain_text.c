@@ -26,8 +26,7 @@ double explain_microseconds(int64_t cost)
     return (double)cost / PLAN_UNIT_PER_NS / 1e3;
 }
 
-/* ---- names ---------------------------------------------------------------------------
- */
+/* ---- names ------------------------------------------------------------------------ */
 
 static int rank_of(const strata_engine *e, int tensor)
 {
@@ -157,8 +156,7 @@ char *explain_readers(const strata_engine *e, int tensor, int label)
     return finish(f, &text);
 }
 
-/* ---- sentences -----------------------------------------------------------------------
- */
+/* ---- sentences -------------------------------------------------------------------- */
 
 static void put_why(FILE *f, const strata_engine *e, const struct explain_reformat *r)
 {

@@ -68,13 +68,21 @@ int graph_write_svg(struct graph *g, const strata_engine *e, FILE *out,
 /* A vertex, or a bend of an edge that passes a layer. */
 struct place {
     int vertex; /* -1: a bend */
-    int layer, order;
-    double x, width;
+    int layer, order, column;
+    double x, y, width;
+};
+
+/* Layers stand below each other until a column is full. */
+struct column {
+    int first, end;     /* layers */
+    double left, right; /* pixels */
+    size_t lanes;       /* edges that go on in a later column */
 };
 
 struct layout {
     struct place *places; /* the vertices, then bends */
-    size_t n_places;
+    struct column *columns;
+    size_t n_places, n_columns;
     int *first_bend; /* of each edge: its bends are consecutive, one a layer; -1: none */
     int n_layers;
     double width, height;
@@ -82,6 +90,14 @@ struct layout {
 /* Layers from the top, few crossings, straight edges; sets the vertices' x and y. */
 int layout_make(struct layout *l, struct graph *g, strata_error *err);
 void layout_free(struct layout *l);
-double layout_layer_y(int layer); /* its centre */
+
+/* ---- explain_columns.c
+ * ----------------------------------------------------------------- */
+enum { LANE = 8 }; /* pixels between edges on the way to the next column */
+/* Break the layers into columns and fix every position. */
+int layout_columns(struct layout *l, struct graph *g, strata_error *err);
+/* An edge's number among those that leave a column. */
+size_t layout_lane(const struct layout *l, const struct graph *g, size_t edge,
+                   int column);
 
 #endif /* TOOLS_EXPLAIN_H */

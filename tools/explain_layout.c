@@ -11,7 +11,7 @@
 
 #include "core/alloc.h"
 
-enum { GAP_X = 28, LAYER_HEIGHT = 86, MARGIN = 30, SWEEPS = 12, BEND_WIDTH = 14 };
+enum { GAP_X = 28, SWEEPS = 12, BEND_WIDTH = 14 };
 
 /* A part of an edge, from a place to one in the next layer. */
 struct link {
@@ -22,16 +22,14 @@ struct work {
     struct layout *l;
     struct link *links;
     size_t n_links;
-    size_t *link_start; /* links sorted by layer: the first of each */
-    int *layer_start;   /* places sorted by layer and order: the first of each */
-    int *sorted;        /* places, layer after layer */
-    int *best;          /* order of each place with the fewest crossings */
-    double *centre;     /* sums of neighbours' positions */
-    int *degree;
+    size_t *link_start;      /* links sorted by layer: the first of each */
+    int *layer_start;        /* places sorted by layer and order: the first of each */
+    int *sorted;             /* places, layer after layer */
+    int *best;               /* order of each place with the fewest crossings */
+    double *centre, *weight; /* of each place's neighbours */
 };
 
-/* ---- layers --------------------------------------------------------------------------
- */
+/* ---- layers ----------------------------------------------------------------------- */
 
 /* Vertices are in topological order, inputs first: each input moves next to a reader. */
 static void assign_layers(struct layout *l, const struct graph *g)
@@ -95,8 +93,7 @@ static int add_bends(struct work *w, const struct graph *g, strata_error *err)
     return STRATA_OK;
 }
 
-/* ---- orders --------------------------------------------------------------------------
- */
+/* ---- orders ----------------------------------------------------------------------- */
 
 static int allocate(struct work *w, strata_error *err)
 {
@@ -108,9 +105,9 @@ static int allocate(struct work *w, strata_error *err)
     w->sorted = zalloc(n, sizeof *w->sorted, "a drawing", err);
     w->best = zalloc(n, sizeof *w->best, "a drawing", err);
     w->centre = zalloc(n, sizeof *w->centre, "a drawing", err);
-    w->degree = zalloc(n, sizeof *w->degree, "a drawing", err);
+    w->weight = zalloc(n, sizeof *w->weight, "a drawing", err);
     return w->layer_start && w->link_start && w->sorted && w->best && w->centre &&
-                   w->degree
+                   w->weight
                ? STRATA_OK
                : STRATA_ENOMEM;
 }
@@ -136,13 +133,14 @@ static void sort_into_layers(struct work *w)
         w->layer_start[l->places[i].layer + 1]++;
     for (int k = 0; k < l->n_layers; k++)
         w->layer_start[k + 1] += w->layer_start[k];
-    for (size_t i = 0; i < l->n_places; i++)
-        w->degree[l->places[i].layer] = 0;
-    for (size_t i = 0; i < l->n_places; i++) {
-        int layer = l->places[i].layer;
-        l->places[i].order = w->degree[layer]++;
-        w->sorted[w->layer_start[layer] + l->places[i].order] = (int)i;
-    }
+    for (size_t i = l->n_places; i-- > 0;) /* counts down to each layer's first */
+        w->sorted[--w->layer_start[l->places[i].layer + 1]] = (int)i;
+    for (int k = 0; k < l->n_layers; k++)
+        w->layer_start[k] = w->layer_start[k + 1];
+    w->layer_start[l->n_layers] = (int)l->n_places;
+    for (int k = 0; k < l->n_layers; k++)
+        for (int i = w->layer_start[k]; i < w->layer_start[k + 1]; i++)
+            l->places[w->sorted[i]].order = i - w->layer_start[k];
 }
 
 static double position(const struct place *p, bool x)
@@ -150,28 +148,33 @@ static double position(const struct place *p, bool x)
     return x ? p->x : p->order;
 }
 
+/* Bends weigh more, so that long edges stay straight; the same weights on both sides of
+ * a fork keep the drawing from leaning. */
+static double weight_of(const struct place *p)
+{
+    return p->vertex < 0 ? 3 : 1;
+}
+
 /* For each place of a layer the mean of what its neighbours in the layer above, below or
  * both have: their x, or their order. */
 static void find_centres(struct work *w, int layer, bool above, bool below, bool x)
 {
     const struct place *places = w->l->places;
-    for (int i = w->layer_start[layer]; i < w->layer_start[layer + 1]; i++) {
-        w->centre[w->sorted[i]] = 0;
-        w->degree[w->sorted[i]] = 0;
-    }
+    for (int i = w->layer_start[layer]; i < w->layer_start[layer + 1]; i++)
+        w->centre[w->sorted[i]] = w->weight[w->sorted[i]] = 0;
     size_t first = above && layer > 0 ? w->link_start[layer - 1] : w->link_start[layer];
     size_t end = below ? w->link_start[layer + 1] : w->link_start[layer];
     for (size_t i = first; i < end; i++) {
         bool up = w->links[i].layer < layer;
         int own = up ? w->links[i].to : w->links[i].from;
-        int other = up ? w->links[i].from : w->links[i].to;
-        w->centre[own] += position(&places[other], x);
-        w->degree[own]++;
+        const struct place *other = &places[up ? w->links[i].from : w->links[i].to];
+        w->centre[own] += weight_of(other) * position(other, x);
+        w->weight[own] += weight_of(other);
     }
     for (int i = w->layer_start[layer]; i < w->layer_start[layer + 1]; i++) {
         int own = w->sorted[i];
-        w->centre[own] =
-            w->degree[own] ? w->centre[own] / w->degree[own] : position(&places[own], x);
+        w->centre[own] = w->weight[own] > 0 ? w->centre[own] / w->weight[own]
+                                            : position(&places[own], x);
     }
 }
 
@@ -227,8 +230,7 @@ static void order_layers(struct work *w)
     }
 }
 
-/* ---- positions -----------------------------------------------------------------------
- */
+/* ---- positions -------------------------------------------------------------------- */
 
 /* Places that touch and move as one: the mean wish of `n` places from `first` on. */
 struct run {
@@ -237,14 +239,14 @@ struct run {
 };
 
 /* Least squares to the centres, each place right of its neighbour (pool adjacent
- * violators); bends weigh more, so that long edges stay straight. */
+ * violators). */
 static void place_layer(struct work *w, int layer, struct run *runs, double *offset)
 {
     struct place *places = w->l->places;
     const int *row = w->sorted + w->layer_start[layer];
     int n = w->layer_start[layer + 1] - w->layer_start[layer], n_runs = 0;
     for (int i = 0; i < n; i++) {
-        double weight = places[row[i]].vertex < 0 ? 3 : 1;
+        double weight = weight_of(&places[row[i]]);
         offset[i] = i ? offset[i - 1] + GAP_X +
                             (places[row[i - 1]].width + places[row[i]].width) / 2
                       : 0;
@@ -279,29 +281,6 @@ static int place_layers(struct work *w, strata_error *err)
     return runs && offset ? STRATA_OK : STRATA_ENOMEM;
 }
 
-static void set_extent(struct layout *l, struct graph *g)
-{
-    double left = 0, right = 0;
-    for (size_t i = 0; i < l->n_places; i++) {
-        double half = l->places[i].width / 2;
-        left = l->places[i].x - half < left ? l->places[i].x - half : left;
-        right = l->places[i].x + half > right ? l->places[i].x + half : right;
-    }
-    for (size_t i = 0; i < l->n_places; i++)
-        l->places[i].x += MARGIN - left;
-    l->width = right - left + 2 * MARGIN;
-    l->height = l->n_layers * LAYER_HEIGHT;
-    for (size_t v = 0; v < g->n_vertices; v++) {
-        g->vertices[v].x = l->places[v].x;
-        g->vertices[v].y = layout_layer_y(l->places[v].layer);
-    }
-}
-
-double layout_layer_y(int layer)
-{
-    return (layer + 0.5) * LAYER_HEIGHT;
-}
-
 int layout_make(struct layout *l, struct graph *g, strata_error *err)
 {
     struct work w = {.l = l};
@@ -323,8 +302,8 @@ int layout_make(struct layout *l, struct graph *g, strata_error *err)
         status = place_layers(&w, err);
     }
     if (status == STRATA_OK)
-        set_extent(l, g);
-    else
+        status = layout_columns(l, g, err);
+    if (status != STRATA_OK)
         layout_free(l);
     free(w.links);
     free(w.layer_start);
@@ -332,7 +311,7 @@ int layout_make(struct layout *l, struct graph *g, strata_error *err)
     free(w.sorted);
     free(w.best);
     free(w.centre);
-    free(w.degree);
+    free(w.weight);
     return status;
 }
 
@@ -340,5 +319,6 @@ void layout_free(struct layout *l)
 {
     free(l->places);
     free(l->first_bend);
+    free(l->columns);
     *l = (struct layout){0};
 }

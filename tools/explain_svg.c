@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BOX_HEIGHT = 42, HEADER = 84, TEXT_MAX = 44, SWATCH_WIDTH = 150 };
+enum { BOX_HEIGHT = 42, HEADER = 84, MARGIN = 30, TEXT_MAX = 44, SWATCH_WIDTH = 150 };
 
 /* Of formats, in the order in which they appear. */
 static const char *const palette[] = {"#2563eb", "#0f9d58", "#b45309", "#7c3aed",
@@ -101,24 +101,35 @@ static const char *colour(const struct graph *g, int format)
     return palette[format_number(g, format) % ARRAY_LENGTH(palette)];
 }
 
+/* Down out of a column, up beside it, and into the next from above. */
+static void put_lane(const struct layout *l, double lane, int column, double tx,
+                     double ty, FILE *out)
+{
+    double top = ((double)l->columns[column].lanes - lane) * LANE;
+    fprintf(out, "V%.1fH%.1fV%.1fH%.1fV%.1f", l->height - top,
+            l->columns[column].right + MARGIN / 2.0 + lane * LANE, top, tx, ty);
+}
+
 /* Between layers a curve that leaves and arrives vertically; through them, straight. */
 static void put_path(const struct layout *l, const struct graph *g, size_t at, FILE *out)
 {
     const struct edge *e = &g->edges[at];
-    const struct vertex *to = &g->vertices[e->to];
-    double x = g->vertices[e->from].x, y = g->vertices[e->from].y + BOX_HEIGHT / 2.0;
-    int bends = l->places[e->to].layer - l->places[e->from].layer - 1;
+    const struct place *from = &l->places[e->from], *to = &l->places[e->to];
+    double x = from->x, y = from->y + BOX_HEIGHT / 2.0;
+    int bends = to->layer - from->layer - 1;
     fprintf(out, "M%.1f %.1f", x, y);
-    for (int i = 0; i <= bends; i++) {
-        bool end = i == bends;
-        const struct place *p = end ? NULL : &l->places[l->first_bend[at] + i];
-        double tx = end ? to->x : p->x;
-        double ty = (end ? to->y : layout_layer_y(p->layer)) - BOX_HEIGHT / 2.0;
-        double middle = (y + ty) / 2;
-        fprintf(out, "C%.1f %.1f %.1f %.1f %.1f %.1f", x, middle, tx, middle, tx, ty);
-        x = tx;
+    for (int i = 0, column = from->column; i <= bends; i++) {
+        const struct place *p = i == bends ? to : &l->places[l->first_bend[at] + i];
+        double ty = p->y - BOX_HEIGHT / 2.0, middle = (y + ty) / 2;
+        if (p->column == column)
+            fprintf(out, "C%.1f %.1f %.1f %.1f %.1f %.1f", x, middle, p->x, middle, p->x,
+                    ty);
+        else
+            put_lane(l, (double)layout_lane(l, g, at, column), column, p->x, ty, out);
+        column = p->column;
+        x = p->x;
         y = ty;
-        if (!end)
+        if (i < bends)
             fprintf(out, "V%.1f", y += BOX_HEIGHT);
     }
 }

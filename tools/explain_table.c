@@ -14,8 +14,7 @@ static const char *const reasons[] = {
     [PLAN_ECONOMIC] = "converting costs less than avoiding it",
 };
 
-/* ---- steps ---------------------------------------------------------------------------
- */
+/* ---- steps ------------------------------------------------------------------------ */
 
 const char *explain_value_format(const strata_engine *e, int value)
 {
