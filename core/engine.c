@@ -133,7 +133,7 @@ static int build(strata_engine *e, strata_error *err)
         return status;
     if ((status = engine_make_model(e, err)) != STRATA_OK)
         return status;
-    if ((status = plan_solve(&e->plan, &e->model->problem, err)) != STRATA_OK)
+    if ((status = plan_solve(&e->plan, &e->model->problem, NULL, err)) != STRATA_OK)
         return status;
     if (e->network->build.no_reformat && e->plan->conversion_cost > 0)
         return error_set(err, STRATA_EPLAN,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Questions about a plan, each a problem with one thing changed: a tensor's conversions
- * taken away, or a choice given to an operation that its plugin does not have.
+ * banned, or a choice given to an operation that its plugin does not have.
  */
 #include "core/explain.h"
 
@@ -10,12 +10,18 @@
 
 #include "core/alloc.h"
 
-/* A problem that shares everything but what a question changes. */
+/* What is asked about. */
+struct asked {
+    const struct plan_problem *p;
+    const struct plan_options *options;
+    const struct plan *plan;
+};
+
+/* A problem that shares everything but the choices that a question adds. */
 struct question {
     struct plan_problem p;
     struct plan_choice **owned; /* choices of the operations that were given one */
     size_t n_owned;
-    int64_t *conversion; /* the tensor's, without what costs */
 };
 
 static void question_close(struct question *q)
@@ -23,9 +29,7 @@ static void question_close(struct question *q)
     for (size_t i = 0; q->owned && i < q->n_owned; i++)
         free(q->owned[i]);
     free(q->owned);
-    free(q->conversion);
     free(q->p.ops);
-    free(q->p.tensors);
     *q = (struct question){0};
 }
 
@@ -34,30 +38,12 @@ static int question_open(struct question *q, const struct plan_problem *p,
 {
     *q = (struct question){.p = *p};
     q->p.ops = zalloc(p->n_ops, sizeof *p->ops, "a question about the plan", err);
-    q->p.tensors =
-        zalloc(p->n_tensors, sizeof *p->tensors, "a question about the plan", err);
     q->owned = zalloc(p->n_ops, sizeof *q->owned, "a question about the plan", err);
-    if (!q->p.ops || !q->p.tensors || !q->owned) {
+    if (!q->p.ops || !q->owned) {
         question_close(q);
         return STRATA_ENOMEM;
     }
     memcpy(q->p.ops, p->ops, p->n_ops * sizeof *p->ops);
-    memcpy(q->p.tensors, p->tensors, p->n_tensors * sizeof *p->tensors);
-    return STRATA_OK;
-}
-
-/* No conversion of the tensor but re-labels. */
-static int forbid(struct question *q, int tensor, strata_error *err)
-{
-    size_t n = (size_t)q->p.n_labels;
-    q->conversion = zalloc(n * n, sizeof *q->conversion, "conversion costs", err);
-    if (!q->conversion)
-        return STRATA_ENOMEM;
-    for (size_t i = 0; i < n * n; i++) {
-        int64_t cost = q->p.tensors[tensor].conversion[i];
-        q->conversion[i] = cost ? PLAN_INFINITE : 0;
-    }
-    q->p.tensors[tensor].conversion = q->conversion;
     return STRATA_OK;
 }
 
@@ -75,55 +61,56 @@ static int give_choice(struct question *q, int op, const struct plan_choice *cho
     return STRATA_OK;
 }
 
-static int64_t count_reformats(const struct plan *plan)
-{
-    int64_t n = 0;
-    for (size_t i = 0; i < plan->n_steps; i++)
-        n += plan->steps[i].cost > 0;
-    return n;
-}
-
 /* ---- what forbidding costs -------------------------------------------------------- */
 
-static int find_changes(struct explain_reformat *r, const struct plan_problem *p,
-                        const struct plan *plan, const struct plan *other,
-                        strata_error *err)
+static int find_changes(struct explain_reformat *r, const struct asked *a,
+                        const struct plan *other, strata_error *err)
 {
-    r->changes = zalloc(p->n_ops, sizeof *r->changes, "changes of the plan", err);
+    const struct plan *plan = a->plan;
+    r->changes = zalloc(a->p->n_ops, sizeof *r->changes, "changes of the plan", err);
     if (!r->changes)
         return STRATA_ENOMEM;
-    for (size_t op = 0; op < p->n_ops; op++)
+    for (size_t op = 0; op < a->p->n_ops; op++)
         if (plan->choices[op] != other->choices[op])
             r->changes[r->n_changes++] =
                 (struct explain_change){(int)op, plan->choices[op], other->choices[op]};
     return STRATA_OK;
 }
 
-static int ask_without(struct explain *x, struct explain_reformat *r,
-                       const struct plan_problem *p, const struct plan *plan,
-                       strata_error *err)
+/* The best plan that pays for no conversion of a tensor; re-labels stay. */
+static int solve_without(struct plan **out, const struct asked *a, int tensor,
+                         strata_error *err)
 {
-    struct question q;
+    struct plan_options more = a->options ? *a->options : (struct plan_options){0};
+    struct plan_ban *bans =
+        zalloc(more.n_bans + 1, sizeof *bans, "a question about the plan", err);
+    if (!bans)
+        return STRATA_ENOMEM;
+    if (more.n_bans)
+        memcpy(bans, more.bans, more.n_bans * sizeof *bans);
+    bans[more.n_bans++] = (struct plan_ban){PLAN_BAN_CONVERSION, tensor, -1, -1, -1};
+    more.bans = bans;
+    int status = plan_solve(out, a->p, &more, err);
+    free(bans);
+    return status;
+}
+
+static int ask_without(struct explain *x, struct explain_reformat *r,
+                       const struct asked *a, strata_error *err)
+{
     struct plan *other = NULL;
-    int status = question_open(&q, p, err);
-    if (status == STRATA_OK)
-        status = forbid(&q, r->step.tensor, err);
-    if (status == STRATA_OK) {
-        status = plan_solve(&other, &q.p, NULL);
-        if (status == STRATA_OK) {
-            r->avoidable = true;
-            r->penalty = other->cost - plan->cost;
-            r->reformats = count_reformats(other) - count_reformats(plan);
-            x->exact &= other->exact;
-            status = find_changes(r, p, plan, other, err);
-        } else if (status == STRATA_EPLAN) {
-            status = STRATA_OK;
-        } else {
-            error_set(err, status, "explaining the plan: %s", strata_status_text(status));
-        }
-    }
+    strata_error none = {0};
+    int status = solve_without(&other, a, r->step.tensor, &none);
+    if (status == STRATA_EPLAN)
+        return STRATA_OK;
+    if (status != STRATA_OK)
+        return error_set(err, status, "explaining the plan: %s", none.message);
+    r->avoidable = true;
+    r->penalty = other->cost - a->plan->cost;
+    r->reformats = (int64_t)other->n_reformats - (int64_t)a->plan->n_reformats;
+    x->exact &= other->proved;
+    status = find_changes(r, a, other, err);
     plan_free(other);
-    question_close(&q);
     return status;
 }
 
@@ -139,13 +126,12 @@ static int64_t least_cost(const struct plan_op *o)
 
 /* The operation's present choice with a port, or all, in another label. Ports past the
  * last distinct one share its entry. */
-static struct plan_choice hypothetical(const struct plan_problem *p,
-                                       const struct plan *plan, int op, int port,
+static struct plan_choice hypothetical(const struct asked *a, int op, int port,
                                        const struct explain_remedy *try)
 {
-    struct plan_choice c = *plan_chosen(p, plan->choices, op);
+    struct plan_choice c = *plan_chosen(a->p, a->plan->choices, op);
     int at = port < PLAN_MAX_PORTS ? port : PLAN_MAX_PORTS - 1;
-    c.cost = least_cost(&p->ops[op]);
+    c.cost = least_cost(&a->p->ops[op]);
     if (try->all_ports || try->output)
         for (int i = 0; i < PLAN_MAX_PORTS; i++)
             if (try->all_ports || i == at)
@@ -157,23 +143,23 @@ static struct plan_choice hypothetical(const struct plan_problem *p,
     return c;
 }
 
+/* The readers that want the step's label; one that reads at several ports gets one
+ * choice with all of them changed. */
 static int give_readers(struct question *q, struct explain_remedy *try,
-                        const struct plan_problem *p, const struct plan *plan,
-                        const struct plan_step *step, strata_error *err)
+                        const struct asked *a, const struct plan_step *step,
+                        strata_error *err)
 {
+    const struct plan_problem *p = a->p;
     const struct plan_tensor *t = &p->tensors[step->tensor];
     int status = STRATA_OK;
     for (size_t i = 0; i < t->n_readers && status == STRATA_OK; i++) {
         const struct plan_reader *r = &t->readers[i];
-        if (plan_in_label(plan_chosen(p, plan->choices, r->op), r->port) != step->to)
+        if (plan_in_label(plan_chosen(p, a->plan->choices, r->op), r->port) != step->to)
             continue;
-        struct plan_choice c = hypothetical(p, plan, r->op, r->port, try);
-        bool again = q->p.ops[r->op].n_choices > p->ops[r->op].n_choices;
-        if (again) { /* one more port of the same operation */
-            c = q->p.ops[r->op].choices[p->ops[r->op].n_choices];
-            c.in[r->port < PLAN_MAX_PORTS ? r->port : PLAN_MAX_PORTS - 1] =
-                (uint8_t)try->label;
-            q->p.ops[r->op].choices[p->ops[r->op].n_choices] = c;
+        struct plan_choice c = hypothetical(a, r->op, r->port, try);
+        if (q->p.ops[r->op].n_choices > p->ops[r->op].n_choices) {
+            int at = r->port < PLAN_MAX_PORTS ? r->port : PLAN_MAX_PORTS - 1;
+            q->p.ops[r->op].choices[p->ops[r->op].n_choices].in[at] = (uint8_t)try->label;
             continue;
         }
         try->op = try->n_ops++ ? try->op : r->op;
@@ -184,11 +170,11 @@ static int give_readers(struct question *q, struct explain_remedy *try,
 }
 
 static int give_producer(struct question *q, struct explain_remedy *try,
-                         const struct plan_problem *p, const struct plan *plan,
-                         const struct plan_step *step, strata_error *err)
+                         const struct asked *a, const struct plan_step *step,
+                         strata_error *err)
 {
-    const struct plan_tensor *t = &p->tensors[step->tensor];
-    struct plan_choice c = hypothetical(p, plan, t->producer, t->port, try);
+    const struct plan_tensor *t = &a->p->tensors[step->tensor];
+    struct plan_choice c = hypothetical(a, t->producer, t->port, try);
     try->op = t->producer;
     try->n_ops = 1;
     try->cost = c.cost;
@@ -196,21 +182,19 @@ static int give_producer(struct question *q, struct explain_remedy *try,
 }
 
 static int ask_remedy(struct explain *x, struct explain_reformat *r,
-                      struct explain_remedy try, const struct plan_problem *p,
-                      const struct plan *plan, strata_error *err)
+                      struct explain_remedy try, const struct asked *a, strata_error *err)
 {
     struct question q;
     struct plan *other = NULL;
-    int status = question_open(&q, p, err);
+    int status = question_open(&q, a->p, err);
     if (status == STRATA_OK)
-        status =
-            (try.output ? give_producer : give_readers)(&q, &try, p, plan, &r->step, err);
+        status = (try.output ? give_producer : give_readers)(&q, &try, a, &r->step, err);
     if (status == STRATA_OK && try.n_ops > 0)
-        status = plan_solve(&other, &q.p, err);
+        status = plan_solve(&other, &q.p, a->options, err);
     if (status == STRATA_OK && other) {
-        try.gain = plan->cost - other->cost;
-        try.reformats = count_reformats(plan) - count_reformats(other);
-        x->exact &= other->exact;
+        try.gain = a->plan->cost - other->cost;
+        try.reformats = (int64_t)a->plan->n_reformats - (int64_t)other->n_reformats;
+        x->exact &= other->proved;
         if (try.gain > r->remedy.gain)
             r->remedy = try;
     }
@@ -220,17 +204,16 @@ static int ask_remedy(struct explain *x, struct explain_reformat *r,
 }
 
 static int ask_remedies(struct explain *x, struct explain_reformat *r,
-                        const struct plan_problem *p, const struct plan *plan,
-                        strata_error *err)
+                        const struct asked *a, strata_error *err)
 {
-    const struct plan_tensor *t = &p->tensors[r->step.tensor];
-    int root = plan_out_label(plan_chosen(p, plan->choices, t->producer), t->port);
+    const struct plan_tensor *t = &a->p->tensors[r->step.tensor];
+    const struct plan_choice *c = plan_chosen(a->p, a->plan->choices, t->producer);
     int status = STRATA_OK;
     r->remedy.op = -1;
     for (int i = 0; i < 4 && status == STRATA_OK; i++) {
         struct explain_remedy try = {.op = -1, .output = i & 1, .all_ports = i & 2};
-        try.label = try.output ? r->step.to : root;
-        status = ask_remedy(x, r, try, p, plan, err);
+        try.label = try.output ? r->step.to : plan_out_label(c, t->port);
+        status = ask_remedy(x, r, try, a, err);
     }
     return status;
 }
@@ -266,8 +249,10 @@ static void find_ends(struct explain_reformat *r, const struct plan_problem *p,
 }
 
 int explain_plan(struct explain **out, const struct plan_problem *p,
-                 const struct plan *plan, strata_error *err)
+                 const struct plan_options *options, const struct plan *plan,
+                 strata_error *err)
 {
+    const struct asked a = {p, options, plan};
     int status = STRATA_OK;
     struct explain *x = zalloc(1, sizeof *x, "an explanation", err);
     if (x)
@@ -276,7 +261,7 @@ int explain_plan(struct explain **out, const struct plan_problem *p,
         free(x);
         return STRATA_ENOMEM;
     }
-    x->exact = plan->exact;
+    x->exact = plan->proved;
     for (size_t i = 0; i < plan->n_steps && status == STRATA_OK; i++) {
         if (plan->steps[i].cost == 0)
             continue;
@@ -284,9 +269,9 @@ int explain_plan(struct explain **out, const struct plan_problem *p,
         r->step = plan->steps[i];
         r->reason = plan_step_reason(p, plan, &r->step);
         find_ends(r, p, plan);
-        status = ask_without(x, r, p, plan, err);
+        status = ask_without(x, r, &a, err);
         if (status == STRATA_OK)
-            status = ask_remedies(x, r, p, plan, err);
+            status = ask_remedies(x, r, &a, err);
     }
     if (status == STRATA_OK)
         *out = x;

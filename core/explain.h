@@ -52,7 +52,8 @@ struct explain {
 
 /* explain.c: answers all questions, a handful of solves for each reformat. */
 int explain_plan(struct explain **out, const struct plan_problem *p,
-                 const struct plan *plan, strata_error *err);
+                 const struct plan_options *options, const struct plan *plan,
+                 strata_error *err);
 void explain_free(struct explain *x);
 /* The answers about a step that makes label `to` of a problem tensor, or NULL. */
 const struct explain_reformat *explain_find(const struct explain *x, int tensor, int to);

@@ -232,15 +232,13 @@ static json_t *fusions(const strata_engine *e)
 
 static json_t *totals(const strata_engine *e, const struct explain *x)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < e->plan->n_steps; i++)
-        n += e->plan->steps[i].cost > 0;
+    size_t n = e->plan->n_reformats;
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:b, s:b, s:I, s:I, s:I}", "nodes",
         (json_int_t)e->n_nodes, "reformats", (json_int_t)n, "relabels",
         (json_int_t)(e->plan->n_steps - n), "cost", (json_int_t)e->plan->cost, "us",
         us(e->plan->cost), "reformat_cost", (json_int_t)e->plan->conversion_cost,
-        "reformat_us", us(e->plan->conversion_cost), "proved", e->plan->exact,
+        "reformat_us", us(e->plan->conversion_cost), "proved", e->plan->proved,
         "answers_proved", x->exact, "weight_bytes", (json_int_t)e->weight_bytes,
         "arena_bytes", (json_int_t)e->arena_bytes, "arena_bound",
         (json_int_t)e->arena_bound);

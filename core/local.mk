@@ -45,7 +45,17 @@ CORE_SOURCES = \
 	core/network_weights.c \
 	core/plan.c \
 	core/plan.h \
+	core/plan_bound.c \
+	core/plan_branch.c \
+	core/plan_forest.c \
+	core/plan_graph.c \
+	core/plan_model.c \
+	core/plan_pbqp.c \
+	core/plan_private.h \
+	core/plan_query.c \
+	core/plan_reduce.c \
 	core/plan_solve.c \
+	core/plan_start.c \
 	core/plan_tree.c \
 	core/schedule.c \
 	core/status.c \

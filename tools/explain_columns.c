@@ -41,7 +41,7 @@ static int best_end(const struct layout *l, const struct graph *g, int first, in
 {
     int best = first + wished;
     size_t least = SIZE_MAX;
-    if (l->n_layers - first <= wished + wished / 8)
+    if (l->n_layers - first <= wished + wished / 4)
         return l->n_layers;
     for (int off = 0; off <= wished / 4; off++)
         for (int end = first + wished - off; end <= first + wished + off && off < wished;

@@ -115,7 +115,7 @@ void explain_print_summary(const strata_engine *e)
            "%.1f us reformat (analytic costs%s)\n",
            e->n_nodes, reformats, relabels, explain_microseconds(e->plan->cost),
            explain_microseconds(e->plan->conversion_cost),
-           e->plan->exact ? ", plan proved optimal" : "");
+           e->plan->proved ? ", plan proved optimal" : "");
     printf("weights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
            "once\n",
            (double)e->weight_bytes / 1048576, (double)e->arena_bytes / 1048576,
