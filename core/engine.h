@@ -109,6 +109,7 @@ struct strata_engine {
     int64_t arena_bytes, arena_bound;
     uint64_t weight_bytes;
     struct engine_model *model;
+    struct plan_options plan_options; /* with which the plan was made */
     struct plan *plan;
 };
 

@@ -58,6 +58,10 @@ void explain_free(struct explain *x);
 /* The answers about a step that makes label `to` of a problem tensor, or NULL. */
 const struct explain_reformat *explain_find(const struct explain *x, int tensor, int to);
 
+/* explain_conflict.c: why the engine's problem has no plan, as a message; EPLAN. */
+int explain_conflict(const strata_engine *e, const struct plan_options *options,
+                     strata_error *err);
+
 /* explain_text.c: in the user's names. Text is the caller's to free; NULL: no memory. */
 const char *explain_reason_name(enum plan_reason reason);
 double explain_microseconds(int64_t cost);

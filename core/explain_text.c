@@ -158,6 +158,34 @@ char *explain_readers(const strata_engine *e, int tensor, int label)
 
 /* ---- sentences -------------------------------------------------------------------- */
 
+/* "conv1 writes {fp32:nchw, fp32:nhwc}", "input x is bound as fp32:nchw" */
+static void put_formats(FILE *f, const strata_engine *e, int tensor, uint64_t labels,
+                        bool bound, const char *verb)
+{
+    fprintf(f, bound ? " is bound as " : " %s {", verb);
+    put_labels(f, e, tensor, labels);
+    fputs(bound ? "" : "}", f);
+}
+
+static bool is_bound(const strata_engine *e, int op)
+{
+    return e->model->problem.ops[op].choices->impl < 0;
+}
+
+/* Whether a reader that wants the label is a network output. */
+static bool bound_reader(const strata_engine *e, const struct plan_step *s)
+{
+    const struct plan_problem *p = &e->model->problem;
+    const struct plan_tensor *t = &p->tensors[s->tensor];
+    for (size_t i = 0; i < t->n_readers; i++) {
+        const struct plan_reader *r = &t->readers[i];
+        const struct plan_choice *c = plan_chosen(p, e->plan->choices, r->op);
+        if (plan_in_label(c, r->port) == s->to && is_bound(e, r->op))
+            return true;
+    }
+    return false;
+}
+
 static void put_why(FILE *f, const strata_engine *e, const struct explain_reformat *r)
 {
     const struct plan_tensor *t = &e->model->problem.tensors[r->step.tensor];
@@ -169,13 +197,11 @@ static void put_why(FILE *f, const strata_engine *e, const struct explain_reform
         return;
     }
     put_op(f, e, t->producer);
-    fprintf(f, r->reason == PLAN_FIXED_IO ? " has " : " writes {");
-    put_labels(f, e, r->step.tensor, r->written);
-    fprintf(f, r->reason == PLAN_FIXED_IO ? "; " : "}; ");
+    put_formats(f, e, r->step.tensor, r->written, is_bound(e, t->producer), "writes");
+    fputs("; ", f);
     put_readers(f, e, r->step.tensor, r->step.to);
-    fprintf(f, " reads {");
-    put_labels(f, e, r->step.tensor, r->read);
-    fprintf(f, "}%s",
+    put_formats(f, e, r->step.tensor, r->read, bound_reader(e, &r->step), "reads");
+    fprintf(f, "%s",
             r->reason == PLAN_HARD       ? ": no common format"
             : r->reason == PLAN_ECONOMIC ? ": converting costs less than agreeing"
                                          : ": the network fixes the format of one end");
@@ -192,7 +218,8 @@ static void put_forbidding(FILE *f, const strata_engine *e,
     }
     fprintf(f, "forbidding it costs %+.1f us", explain_microseconds(r->penalty));
     if (r->reformats)
-        fprintf(f, " and %+" PRId64 " reformats", r->reformats);
+        fprintf(f, " with %+" PRId64 " reformat%s", r->reformats,
+                llabs(r->reformats) == 1 ? "" : "s");
     fputs(r->n_changes ? ": the next-best plan runs " : "", f);
     for (size_t i = 0; i < r->n_changes && i < CHANGES_SHOWN; i++) {
         fputs(i ? ", " : "", f);
@@ -211,8 +238,7 @@ static void put_remedy(FILE *f, const strata_engine *e, const struct explain_ref
         fputs("no format of one operation removes it at a gain", f);
         return;
     }
-    const struct plan_op *o = &e->model->problem.ops[m->op];
-    bool bound = o->choices->impl < 0;
+    bool bound = is_bound(e, m->op);
     fputs("if ", f);
     put_op(f, e, m->op);
     if (m->n_ops > 1)

@@ -25,6 +25,7 @@ CORE_SOURCES = \
 	core/engine.h \
 	core/explain.c \
 	core/explain.h \
+	core/explain_conflict.c \
 	core/explain_diff.c \
 	core/explain_json.c \
 	core/explain_text.c \

@@ -154,7 +154,7 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
     json_t *report = NULL;
     int status = STRATA_OK;
     if (json || w->reformats || w->save || w->svg || w->dot)
-        status = explain_plan(&x, &e->model->problem, NULL, e->plan, err);
+        status = explain_plan(&x, &e->model->problem, &e->plan_options, e->plan, err);
     if (status == STRATA_OK && (json || w->save) && !(report = explain_json(e, x)))
         status = error_no_memory(err, 0, "the report");
     if (status == STRATA_OK && w->save)
@@ -186,7 +186,8 @@ static int build_report(json_t **out, const struct tool_options *o, const char *
     struct explain *x = NULL;
     int status = tool_open_engine(&s, o, path, err);
     if (status == STRATA_OK)
-        status = explain_plan(&x, &s.engine->model->problem, NULL, s.engine->plan, err);
+        status = explain_plan(&x, &s.engine->model->problem, &s.engine->plan_options,
+                              s.engine->plan, err);
     if (status == STRATA_OK && !(*out = explain_json(s.engine, x)))
         status = error_no_memory(err, 0, "the report");
     explain_free(x);

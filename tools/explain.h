@@ -15,6 +15,8 @@ void explain_print_summary(const strata_engine *e);
 void explain_print_tensors(const strata_engine *e, int format);
 void explain_print_reformats(const strata_engine *e, const struct explain *x, int format);
 void explain_print_refused(const strata_engine *e, int format);
+/* An output's own copy of a value that something else owns. */
+bool explain_is_copy(const strata_engine *e, const struct engine_step *s);
 /* "fp32:nchw" */
 const char *explain_value_format(const strata_engine *e, int value);
 

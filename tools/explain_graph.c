@@ -99,12 +99,13 @@ static int add_conversion(struct graph *g, const strata_engine *e,
     const struct engine_value *to = &e->values[s->to];
     const struct explain_reformat *r =
         explain_find(x, e->model->index_of[to->tensor], label_of(e, to));
-    bool relabel = s->kind == STEP_RELABEL;
+    bool copy = explain_is_copy(e, s), relabel = s->kind == STEP_RELABEL || copy;
     struct vertex v = {.kind = relabel ? VERTEX_RELABEL : VERTEX_REFORMAT,
                        .cost = s->cost};
-    v.title = relabel ? text("re-label · free")
-                      : text("REFORMAT · %.1f us · %s", explain_microseconds(s->cost),
-                             explain_reason_name(s->reason));
+    v.title = copy      ? text("copy for the output")
+              : relabel ? text("re-label · free")
+                        : text("REFORMAT · %.1f us · %s", explain_microseconds(s->cost),
+                               explain_reason_name(s->reason));
     char from[FORMAT_NAME_SIZE];
     snprintf(from, sizeof from, "%s", explain_value_format(e, s->from));
     v.detail = text("%s → %s", from, explain_value_format(e, s->to));

@@ -72,21 +72,38 @@ static void readers(char *text, size_t size, const strata_engine *e, int value)
                                      used ? ", " : "", e->bindings[i].name);
 }
 
+bool explain_is_copy(const strata_engine *e, const struct engine_step *s)
+{
+    return s->kind == STEP_REFORMAT &&
+           e->values[s->from].format == e->values[s->to].format &&
+           e->values[s->from].pad == e->values[s->to].pad;
+}
+
 static void add_reformat_row(struct table *t, const strata_engine *e,
                              const struct engine_step *s)
 {
     const struct engine_value *to = &e->values[s->to];
+    bool copy = explain_is_copy(e, s);
     char dims[128], who[512];
     tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
     readers(who, sizeof who, e, s->to);
-    table_cell(t, "%s for %s", e->network->tensors[to->tensor].name, who);
-    table_cell(t, "%s", s->kind == STEP_RELABEL ? "(re-label)" : "REFORMAT");
+    table_cell(t, "%s for %s", e->network->tensors[to->tensor].name,
+               *who ? who : "the next conversion");
+    table_cell(t, "%s",
+               copy                      ? "COPY"
+               : s->kind == STEP_RELABEL ? "(re-label)"
+                                         : "REFORMAT");
     table_cell(t, "%s", "");
     table_cell(t, "%s", explain_value_format(e, s->from));
     table_cell(t, "%s", explain_value_format(e, s->to));
     table_cell(t, "%s", dims);
     table_cell(t, "%.1f", explain_microseconds(s->cost));
-    table_cell(t, "%s: %s", explain_reason_name(s->reason), reasons[s->reason]);
+    if (copy)
+        table_cell(t, "an output has memory of its own");
+    else if (s->kind == STEP_RELABEL)
+        table_cell(t, "both formats mean the same bytes");
+    else
+        table_cell(t, "%s: %s", explain_reason_name(s->reason), reasons[s->reason]);
 }
 
 void explain_print_steps(const strata_engine *e, int format)
@@ -106,14 +123,11 @@ void explain_print_steps(const strata_engine *e, int format)
 
 void explain_print_summary(const strata_engine *e)
 {
-    size_t reformats = 0, relabels = 0;
-    for (size_t i = 0; i < e->n_steps; i++) {
-        reformats += e->steps[i].kind == STEP_REFORMAT;
-        relabels += e->steps[i].kind == STEP_RELABEL;
-    }
+    size_t relabels = e->plan->n_steps - e->plan->n_reformats;
     printf("\n%zu nodes, %zu reformats, %zu re-labels; predicted %.1f us, of which "
            "%.1f us reformat (analytic costs%s)\n",
-           e->n_nodes, reformats, relabels, explain_microseconds(e->plan->cost),
+           e->n_nodes, e->plan->n_reformats, relabels,
+           explain_microseconds(e->plan->cost),
            explain_microseconds(e->plan->conversion_cost),
            e->plan->proved ? ", plan proved optimal" : "");
     printf("weights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
