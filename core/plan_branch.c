@@ -61,48 +61,108 @@ static void keep(struct pbqp_search *s, int n_nodes, int64_t cost)
     s->found = true;
 }
 
-/* Cheapest label of a node given those of the nodes before it; of the ones after it, the
- * cheapest they could have. */
-static int64_t decode_node(const struct pbqp *pb, int *chosen, int v)
+/* What the nodes decided so far cost the others, label by label. */
+struct decoder {
+    const struct pbqp *pb;
+    int64_t **sum; /* [node][label] */
+    bool *decided;
+};
+
+static int decoder_open(struct decoder *d, struct pbqp_search *s, const struct pbqp *pb)
 {
-    int64_t least = PLAN_INFINITE, exact = PLAN_INFINITE;
-    for (int i = 0; i < pb->nodes[v].n; i++) {
-        int64_t known = pb->nodes[v].cost[i];
-        PBQP_EACH(pb, half, v)
-        {
-            const struct pbqp_edge *e = &pb->edges[half >> 1];
-            int side = half & 1, other = e->node[!side];
-            if (other < v)
-                known += e->m[(size_t)i * pbqp_stride(pb, e, side) +
-                              (size_t)chosen[other] * pbqp_stride(pb, e, !side)];
-            if (pbqp_dead(known))
-                break;
-        }
-        if (known < least) {
-            least = exact = known;
-            chosen[v] = i;
-        }
+    size_t n = (size_t)pb->n_nodes;
+    *d = (struct decoder){pb, scratch_get(&s->scratch, n, sizeof *d->sum),
+                          scratch_get(&s->scratch, n, sizeof *d->decided)};
+    if (!d->sum || !d->decided)
+        return error_no_memory(s->err, n * sizeof *d->sum, "the planner");
+    memset(d->decided, 0, n * sizeof *d->decided);
+    for (size_t v = 0; v < n; v++) {
+        size_t bytes = (size_t)pb->nodes[v].n * sizeof **d->sum;
+        if (bytes && !(d->sum[v] = scratch_get(&s->scratch, bytes, 1)))
+            return error_no_memory(s->err, bytes, "the planner");
+        if (bytes)
+            memcpy(d->sum[v], pb->nodes[v].cost, bytes);
     }
-    return exact;
+    return STRATA_OK;
 }
 
+/* Least of the other node's sum plus the edge, over the other's labels. */
+static int64_t least_across(const struct decoder *d, int half, int i)
+{
+    const struct pbqp_edge *e = &d->pb->edges[half >> 1];
+    int side = half & 1, other = e->node[!side];
+    size_t stride = pbqp_stride(d->pb, e, !side);
+    const int64_t *cell = e->m + (size_t)i * pbqp_stride(d->pb, e, side);
+    int64_t least = PLAN_INFINITE;
+    for (int j = 0; j < d->pb->nodes[other].n; j++, cell += stride) {
+        int64_t cost = pbqp_dead(*cell) ? PLAN_INFINITE : d->sum[other][j] + *cell;
+        least = cost < least ? cost : least;
+    }
+    return least;
+}
+
+/* The label that is cheapest given what is decided and the best its neighbours can do. */
+static int decode_label(const struct decoder *d, int v)
+{
+    int64_t least = PLAN_INFINITE;
+    int at = -1;
+    for (int i = 0; i < d->pb->nodes[v].n; i++) {
+        int64_t cost = d->sum[v][i];
+        PBQP_EACH(d->pb, half, v)
+        {
+            if (pbqp_dead(cost))
+                break;
+            if (!d->decided[d->pb->edges[half >> 1].node[!(half & 1)]])
+                cost += least_across(d, half, i);
+        }
+        if (!pbqp_dead(cost) && cost < least) {
+            least = cost;
+            at = i;
+        }
+    }
+    return at;
+}
+
+static void decide(const struct decoder *d, int v, int i)
+{
+    d->decided[v] = true;
+    PBQP_EACH(d->pb, half, v)
+    {
+        const struct pbqp_edge *e = &d->pb->edges[half >> 1];
+        int side = half & 1, other = e->node[!side];
+        const int64_t *cell = e->m + (size_t)i * pbqp_stride(d->pb, e, side);
+        for (int j = 0; j < d->pb->nodes[other].n && !d->decided[other]; j++) {
+            int64_t cost = cell[(size_t)j * pbqp_stride(d->pb, e, !side)];
+            int64_t *sum = &d->sum[other][j];
+            *sum = pbqp_dead(cost) || pbqp_dead(*sum) ? PLAN_INFINITE : *sum + cost;
+        }
+    }
+}
+
+/* Round the bound's costs to an assignment: operations in order, then the sets. */
 static int decode(struct pbqp_search *s, const struct pbqp *pb)
 {
+    struct scratch_mark mark = scratch_mark(&s->scratch);
+    struct decoder d;
     int64_t cost = pb->constant;
-    int *chosen = scratch_get(&s->scratch, (size_t)pb->n_nodes, sizeof *chosen);
-    if (!chosen)
-        return error_no_memory(s->err, (size_t)pb->n_nodes * 4, "the planner");
-    for (int v = 0; v < pb->n_nodes; v++) {
-        if (pb->nodes[v].n == 0)
-            continue;
-        int64_t more = decode_node(pb, chosen, v);
-        if (pbqp_dead(more))
-            return STRATA_OK;
-        cost += more;
-        s->trial[v] = pb->nodes[v].origin[chosen[v]];
-    }
-    keep(s, pb->n_nodes, cost);
-    return STRATA_OK;
+    int status = decoder_open(&d, s, pb);
+    for (int set = 0; set < 2 && status == STRATA_OK && !pbqp_dead(cost); set++)
+        for (int v = 0; v < pb->n_nodes; v++) {
+            if (pb->nodes[v].n == 0 || pb->nodes[v].is_set != set)
+                continue;
+            int i = decode_label(&d, v);
+            if (i < 0) {
+                cost = PLAN_INFINITE;
+                break;
+            }
+            cost += d.sum[v][i];
+            decide(&d, v, i);
+            s->trial[v] = pb->nodes[v].origin[i];
+        }
+    if (status == STRATA_OK)
+        keep(s, pb->n_nodes, cost);
+    scratch_release(&s->scratch, mark);
+    return status;
 }
 
 /* ---- one node of the search -------------------------------------------------------- */
@@ -183,9 +243,9 @@ static int settle(struct pbqp_search *s, struct pbqp_frame *f, bool *done)
         changed = false;
         if (status != STRATA_OK || *done)
             return status;
-        if (first && s->start)
-            s->best = s->start(s->context);
         status = bound_frame(s, f, first ? ROOT_SWEEPS : NODE_SWEEPS, done, &changed);
+        if (first && s->start && !s->found && !*done)
+            s->best = s->start(s->context);
         if (status == STRATA_OK && !*done && changed)
             status = reduce_frame(s, f, done);
     }

@@ -199,6 +199,7 @@ static int add_sets(const struct builder *b, int tensor)
     int *origin = node ? (int *)node->origin : NULL, at = 0;
     if (!node)
         return error_no_memory(b->s->err, MAX_SETS, "the planner");
+    node->is_set = true;
     for (int s = 1; s < 1 << f->n_wanted; s++)
         if (__builtin_popcount((unsigned)s) <= f->max_size)
             origin[at++] = s;

@@ -84,6 +84,7 @@ struct pbqp_node {
     int head, degree; /* first half-edge: 2 * edge + side, or -1 */
     int64_t *cost;
     const int *origin; /* label -> label when built; not changed in place */
+    bool is_set;       /* of a tensor's formats: follows from its operations */
     bool dirty;        /* to be looked at by the reductions */
 };
 
@@ -144,7 +145,7 @@ struct pbqp_search {
     int64_t *proof;
     size_t n_proof, proof_capacity;
     const int *names; /* node -> name in the proof */
-    /* An incumbent from outside, asked for when reductions alone do not finish. */
+    /* An incumbent from outside, asked for when the root's bound yields none. */
     int64_t (*start)(void *context);
     void *context;
     strata_error *err;

@@ -19,7 +19,7 @@ struct start_context {
     int status;
 };
 
-/* Called when reductions alone do not finish, or at the end if nothing was found. */
+/* Called when the root's bound yields no assignment, or when a limit ends the search. */
 static int64_t start(void *context)
 {
     struct start_context *c = context;
@@ -43,9 +43,13 @@ static int finish_run(struct plan_run *r, const struct plan_model *m,
                       struct start_context *c)
 {
     bool relaxed = plan_graph_is_relaxed(m);
-    if (!s->found && !c->found && (s->stopped || relaxed))
+    if (!c->found && (s->stopped || relaxed)) {
+        c->limit = s->found && !relaxed ? s->best : c->limit;
         start(c);
-    if (s->found && !relaxed)
+    } else if (s->found) {
+        c->found = false;
+    }
+    if (s->found && !relaxed && !c->found)
         take_choices(r, m, s, g);
     r->found = (s->found && !relaxed) || c->found;
     r->nodes = s->nodes;

@@ -45,5 +45,4 @@ Test(plan_exact, finds_the_optimum_of_4000_random_networks, .timeout = 120)
     }
     cr_log_info("%d infeasible, %d with a search", infeasible, searched);
     cr_expect_gt(infeasible, 100);
-    cr_expect_gt(searched, 20, "%d", searched);
 }
