@@ -233,19 +233,15 @@ static void find_ends(struct explain_reformat *r, const struct plan_problem *p,
                       const struct plan *plan)
 {
     const struct plan_tensor *t = &p->tensors[r->step.tensor];
-    bool any = false;
+    uint64_t below = plan_step_labels(plan, &r->step);
     r->written = offered(&p->ops[t->producer], t->port, true);
     r->read = UINT64_MAX;
     for (size_t i = 0; i < t->n_readers; i++) {
         const struct plan_reader *reader = &t->readers[i];
         const struct plan_choice *c = plan_chosen(p, plan->choices, reader->op);
-        if (plan_in_label(c, reader->port) != r->step.to)
-            continue;
-        any = true;
-        r->read &= offered(&p->ops[reader->op], reader->port, false);
+        if (below >> plan_in_label(c, reader->port) & 1)
+            r->read &= offered(&p->ops[reader->op], reader->port, false);
     }
-    if (!any) /* a stop on the way to another label */
-        r->read = UINT64_C(1) << r->step.to;
 }
 
 int explain_plan(struct explain **out, const struct plan_problem *p,
