@@ -31,6 +31,7 @@ CRITERION_TESTS = \
 	tests/test_config \
 	tests/test_descriptor \
 	tests/test_device \
+	tests/test_drawing \
 	tests/test_engine \
 	tests/test_explain \
 	tests/test_file \
