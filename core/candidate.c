@@ -23,8 +23,9 @@ struct expansion {
     int formats[2 * STRATA_MAX_PORTS];
 };
 
-/* Formats that the network's description lets a tensor have, whoever asks. */
-static uint64_t allowed_formats(const strata_network *net, int tensor)
+/* Formats that the network's description lets a tensor have where it is read or written.
+ * A layer's own `format =` binds what it writes; readers may get it converted. */
+static uint64_t allowed_formats(const strata_network *net, int tensor, bool output)
 {
     const struct network_tensor *t = &net->tensors[tensor];
     uint64_t allowed = 0;
@@ -35,7 +36,7 @@ static uint64_t allowed_formats(const strata_network *net, int tensor)
             if (engine_desc(&d, net, tensor, f, NULL) == STRATA_OK)
                 allowed |= UINT64_C(1) << f;
     }
-    if (t->formats)
+    if (output && t->formats)
         allowed &= t->formats;
     if (net->build.formats && is_float(t->dtype))
         allowed &= net->build.formats;
@@ -148,8 +149,13 @@ static int ask_impl(const struct expansion *x, struct engine_candidate *c,
         goto done;
     }
     c->workspace = impl->workspace ? impl->workspace(&v.node) : 0;
+    uint64_t limit = x->e->network->build.workspace;
     if (c->workspace >= SIZE_MAX / 4)
         status = error_set(err, STRATA_EOVERFLOW, "its workspace overflows");
+    else if (limit && c->workspace > limit)
+        status = error_set(err, STRATA_EUNSUPPORTED,
+                           "its workspace of %zu bytes is over [build] workspace = %llu",
+                           c->workspace, (unsigned long long)limit);
     else
         c->cost = cost_of_run(&v.node, &x->impl->impl, &n->layer->type->layer,
                               &x->e->handle->properties);
@@ -210,7 +216,7 @@ static uint64_t port_mask(const struct expansion *x, int index, uint64_t precisi
     int explicit_ports = output ? x->n_out : x->n_in, ports = output ? n->n_out : n->n_in;
     int last = port == explicit_ports - 1 ? ports : port + 1;
     for (int i = port; i < last; i++)
-        mask &= allowed_formats(x->e->network, output ? n->out[i] : n->in[i]);
+        mask &= allowed_formats(x->e->network, output ? n->out[i] : n->in[i], output);
     return mask & precision;
 }
 
@@ -250,6 +256,8 @@ static const char *refuse_impl(const strata_engine *e, const struct engine_node 
         return "it is for another device";
     if ((impl->min_sm && d->sm < impl->min_sm) || (impl->max_sm && d->sm > impl->max_sm))
         return "it is for other compute capabilities";
+    if (e->network->build.deterministic && impl->flags & STRATA_NONDETERMINISTIC)
+        return "its runs may differ, and the network asks for deterministic = yes";
     if (n->layer->impl && strcmp(n->layer->impl, impl->name) != 0) {
         snprintf(buffer, size, "the network asks for impl = %s", n->layer->impl);
         return buffer;

@@ -28,6 +28,7 @@ struct strata_context {
     struct context_node *nodes;
     strata_tensor *tensors; /* storage of the nodes' in and out */
     bool stale;             /* bindings changed since pointers were set */
+    bool queued;            /* runs may be under way that use the pointers */
     bool failed;            /* on the stream: skip the rest of this run */
     atomic_flag busy;       /* a call is inside */
 };
@@ -115,6 +116,14 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
 {
     int status = STRATA_ENOMEM;
     error_clear(err);
+    if (!out || !engine || !handle)
+        return error_set(err, STRATA_EINVAL, "a context needs out, engine and handle");
+    *out = NULL;
+    if (handle->device->ops != engine->handle->device->ops)
+        return error_set(err, STRATA_EINVAL,
+                         "the engine is for device %s, the handle for %s; create the "
+                         "context on a handle of the engine's device",
+                         engine->handle->properties.name, handle->properties.name);
     strata_context *c = zalloc(1, sizeof *c, "a context", err);
     if (!c)
         goto done;
@@ -293,12 +302,22 @@ static int enqueue_step(strata_context *c, const struct engine_step *step,
     return ops->submit(c->stream, run_step, &payload, sizeof payload, err);
 }
 
+/* Wait for the runs under way; gives their failure. */
+static int settle(strata_context *c, strata_error *err)
+{
+    c->queued = false;
+    return strata_stream_synchronize(c->stream, err);
+}
+
 static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
 {
     const strata_engine *e = c->engine;
     int status = STRATA_OK;
+    if (c->stale && c->queued && (status = settle(c, err)) != STRATA_OK)
+        return status;
     if (c->stale && (status = set_pointers(c, err)) != STRATA_OK)
         return status;
+    c->queued = true;
     status = enqueue_step(c, NULL, err);
     for (size_t s = 0; s < e->n_steps && status == STRATA_OK; s++) {
         status = enqueue_step(c, &e->steps[s], err);
@@ -320,8 +339,7 @@ int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
 int strata_context_wait(strata_context *c, strata_error *err)
 {
     int status = enter(c, err);
-    return status != STRATA_OK ? status
-                               : leave(c, strata_stream_synchronize(c->stream, err));
+    return status != STRATA_OK ? status : leave(c, settle(c, err));
 }
 
 int strata_context_run(strata_context *c, strata_error *err)
@@ -331,6 +349,6 @@ int strata_context_run(strata_context *c, strata_error *err)
         return status;
     status = enqueue(c, NULL, err);
     if (status == STRATA_OK)
-        status = strata_stream_synchronize(c->stream, err);
+        status = settle(c, err);
     return leave(c, status);
 }

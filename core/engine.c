@@ -155,6 +155,9 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
 {
     int status = STRATA_ENOMEM;
     error_clear(err);
+    if (!out || !handle || !network)
+        return error_set(err, STRATA_EINVAL, "an engine needs out, handle and network");
+    *out = NULL;
     registry_set_extension(STRATA_PACK_V1, &pack_table);
     strata_engine *e = zalloc(1, sizeof *e, "an engine", err);
     if (!e)
@@ -233,7 +236,7 @@ int strata_engine_binding(const strata_engine *e, int index, strata_binding *out
 
 int strata_engine_find(const strata_engine *e, const char *name)
 {
-    for (size_t i = 0; i < e->n_bindings; i++)
+    for (size_t i = 0; i < e->n_bindings && name; i++)
         if (strcmp(e->bindings[i].name, name) == 0)
             return (int)i;
     return -1;

@@ -58,6 +58,7 @@ struct engine_model {
     struct plan_problem problem;
     struct engine_candidate *candidates; /* choice.impl indexes these */
     size_t n_candidates, candidates_capacity;
+    bool dirty; /* some candidate leaves pad lanes as they come */
     /* problem.ops: inputs, then nodes, then outputs. problem.tensors: network tensors
      * that are not inside a fused node; tensor_of maps back, index_of forward (or -1). */
     int *tensor_of, *index_of;

@@ -48,7 +48,7 @@ static const struct network_layer *fusable_activation(const strata_engine *e,
     const struct network_layer *reader = only_reader(e->network, layer->outputs[0]);
     if (!reader || strcmp(reader->type->full_name, "core::Activation@1") != 0)
         return NULL;
-    if (reader->formats || reader->impl) /* pinned: the user wants it by itself */
+    if (layer->formats || reader->formats || reader->impl) /* wanted by itself */
         return NULL;
     const strata_activation *a = reader->params;
     return takes_activation(layer, a->kind, e->handle->properties.kind) ? reader : NULL;

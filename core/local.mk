@@ -48,6 +48,11 @@ CORE_SOURCES = \
 	core/plan.h \
 	core/plan_bound.c \
 	core/plan_branch.c \
+	core/plan_certificate.c \
+	core/plan_check.c \
+	core/plan_check.h \
+	core/plan_check_proof.c \
+	core/plan_check_state.c \
 	core/plan_forest.c \
 	core/plan_graph.c \
 	core/plan_model.c \

@@ -46,7 +46,7 @@ static int port_pad(const struct engine_model *m, const strata_network *net, int
 {
     const struct network_tensor *t = &net->tensors[tensor];
     int flag = output ? STRATA_PAD_DIRTY : STRATA_PAD_IGNORED;
-    if (!(impl->flags & flag) || !any_dirty(m) || t->rank < 2 ||
+    if (!(impl->flags & flag) || !m->dirty || t->rank < 2 ||
         !format_has_pads(*format_at(format), t->dims[1]))
         return STRATA_PAD_ZERO;
     return STRATA_PAD_ANY;
@@ -263,8 +263,11 @@ int engine_make_model(strata_engine *e, strata_error *err)
 {
     struct engine_model *m = e->model = zalloc(1, sizeof *m, "the plan", err);
     int status = m ? allocate(e, m, err) : STRATA_ENOMEM;
+    if (!m)
+        return status;
     for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++)
         status = engine_find_candidates(e, m, (int)i, err);
+    m->dirty = status == STRATA_OK && any_dirty(m);
     if (status == STRATA_OK)
         status = make_operations(e, m, err);
     if (status != STRATA_OK)

@@ -15,6 +15,7 @@
 struct part {
     bool *banned;
     struct plan_run run;
+    int64_t cost; /* with ties */
 };
 
 struct ranking {
@@ -43,6 +44,7 @@ static int add_part(struct ranking *r)
         free(part.run.choices);
         return status;
     }
+    part.cost = plan_model_scaled(&r->m, part.run.choices);
     part.banned = zalloc(bytes, 1, "the planner", r->err);
     if (!part.banned) {
         free(part.run.choices);
@@ -63,8 +65,7 @@ static struct part take_best(struct ranking *r)
 {
     size_t best = 0;
     for (size_t i = 1; i < r->n_parts; i++)
-        if (plan_model_scaled(&r->m, r->parts[i].run.choices) <
-            plan_model_scaled(&r->m, r->parts[best].run.choices))
+        if (r->parts[i].cost < r->parts[best].cost)
             best = i;
     struct part part = r->parts[best];
     r->parts[best] = r->parts[--r->n_parts];

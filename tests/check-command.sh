@@ -50,6 +50,37 @@ $strata run $digits/digits.ini $image --output prob="$scratch/p.npy"
 expect 0 'NUMPY' 'run saves an output as .npy' head -c 6 "$scratch/p.npy"
 expect 2 'input .image. is not given; add --input image=FILE' \
     'run names an input that is missing' $strata run $digits/digits.ini
+expect 2 "option '-o' needs a value" 'an option without its value is named' \
+    $strata run $digits/digits.ini -o
+expect 2 "unknown option '-x'" 'an unknown letter is named' \
+    $strata run $digits/digits.ini -qxz
+expect 2 "'nosuch=[^ ]*: write NAME=FILE, where NAME is one of: prob" \
+    'an output that does not exist is refused' \
+    $strata run $digits/digits.ini $image --output "nosuch=$scratch/p.npy"
+expect 2 "'nosuch=.*NAME is one of: image" 'an input that does not exist is refused' \
+    $strata run $digits/digits.ini "nosuch=$image"
+expect 2 "input 'image' is given twice" 'an input given twice is refused' \
+    $strata run $digits/digits.ini $image $image
+expect 2 "no argument is taken, but 'x'" 'list takes no argument' $strata list x
+expect 2 "no argument is taken, but 'x'" 'doctor takes no argument' $strata doctor x
+if [ -c /dev/full ]; then
+    expect 2 'standard output cannot be written' 'a full disk is an error' \
+        sh -c "$strata list >/dev/full"
+fi
+printf '[network]\nformat = 1\noutputs = y\n[input x]\nshape = 1 x 1\n[layer y]\n%s' \
+    'type = ElementWise
+inputs = x, x
+op = pow
+' >"$scratch/nan.ini"
+printf '\000\000\200\277' >"$scratch/minus"
+expect 0 '"value": -1,' 'JSON holds numbers' $strata run "$scratch/nan.ini" -o json \
+    "$scratch/minus"
+printf '\000\000\300\177' >"$scratch/nan"
+expect 0 '^1$' 'several outputs make one JSON text' sh -c "$strata run \
+    '$digits/digits.ini' '$image' --top 1 -o json --set network.outputs=prob,relu1 |
+    grep -c '^\['"
+expect 0 '"value": null' 'JSON has null for NaN' $strata run "$scratch/nan.ini" -o json \
+    "$scratch/nan"
 expect 0 '^prob' 'run makes random inputs' $strata run $digits/digits.ini --input random:3
 expect 1 '359 bytes|elements' 'run compares raw sizes' \
     $strata run $digits/digits.ini $digits/README.md

@@ -43,12 +43,15 @@ CRITERION_TESTS = \
 	tests/test_layers \
 	tests/test_models \
 	tests/test_module \
+	tests/test_nets \
 	tests/test_network \
 	tests/test_note \
 	tests/test_npy \
 	tests/test_onnx_cases \
 	tests/test_plan \
+	tests/test_random_networks \
 	tests/test_plan_exact \
+	tests/test_plan_laws \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
@@ -72,6 +75,8 @@ tests_test_onnx_cases_SOURCES = tests/test_onnx_cases.c tests/onnx_case.c \
 	tests/onnx_case.h tests/layer_harness.c tests/layer_harness.h \
 	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
 tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
+	tests/plan_draw.h
+tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \

@@ -46,6 +46,25 @@ Test(arena, a_chain_takes_its_lower_bound)
     cr_expect_eq(peak, bound);
 }
 
+/* Largest first gives 6144 and 6912. */
+Test(arena, reaches_the_bound_where_one_order_does_not)
+{
+    struct arena_block a[] = {{1024, 2, 4, 0},
+                              {1536, 0, 0, 0},
+                              {2048, 4, 5, 0},
+                              {1280, 0, 3, 0},
+                              {1792, 3, 5, 0}};
+    struct arena_block b[] = {{1536, 4, 6, 0}, {2048, 2, 2, 0}, {1792, 1, 3, 0},
+                              {1792, 1, 3, 0}, {1280, 1, 1, 0}, {1280, 3, 6, 0}};
+    int64_t peak, bound;
+    cr_assert_eq(arena_place(a, ARRAY_LENGTH(a), &peak, &bound, NULL), STRATA_OK);
+    cr_expect_eq(bound, 4864);
+    cr_expect_eq(peak, bound);
+    cr_assert_eq(arena_place(b, ARRAY_LENGTH(b), &peak, &bound, NULL), STRATA_OK);
+    cr_expect_eq(bound, 5632);
+    cr_expect_eq(peak, bound);
+}
+
 Test(arena, sizes_that_overflow_are_refused)
 {
     struct arena_block blocks[] = {{INT64_MAX / 2, 0, 1, 0},

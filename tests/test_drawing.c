@@ -29,7 +29,7 @@ static void write_network(FILE *f)
         fprintf(f,
                 "[layer conv%d]\ntype = Convolution\ninput = %s\nfilters = 16\n"
                 "kernel = 3x3\npad = 1\nweights = w:conv%d\n"
-                "[layer sum%d]\ntype = ElementWise\nkind = sum\n"
+                "[layer sum%d]\ntype = ElementWise\nop = sum\n"
                 "inputs = conv%d, %s\n",
                 i, name, i, i, i, name);
     }

@@ -121,6 +121,11 @@ static int run_list(int argc, char **argv)
         code = tool_help(&tool_list);
         goto done;
     }
+    if (optind < argc) {
+        code = tool_usage(&tool_list, "no argument is taken, but '%s' is given",
+                          argv[optind]);
+        goto done;
+    }
     int status = tool_open_registry(&s, &o, &err);
     if (status == STRATA_OK && what == OPTION_REJECTED)
         list_rejected(s.registry, o.format);

@@ -4,6 +4,7 @@
  */
 #include "tools/tool.h"
 
+#include <errno.h>
 #include <string.h>
 
 const struct tool_command *const tool_commands[] = {
@@ -56,7 +57,7 @@ static int unknown(const char *name)
     return EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "--help";
     if (strcmp(name, "--version") == 0)
@@ -72,4 +73,14 @@ int main(int argc, char **argv)
     if (strcmp(name, "help") == 0)
         return tool_help(c);
     return c->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    int code = dispatch(argc, argv);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "strata: error: standard output cannot be written: %s\n",
+            strerror(errno));
+    return code == EXIT_OK ? EXIT_USAGE : code;
 }

@@ -46,6 +46,8 @@ static const char common_help[] =
     "  -q, --quiet                  errors only\n"
     "  -h, --help                   this text\n";
 
+static const char short_options[] = ":d:D:o:hvq";
+
 enum { MAX_OPTIONS = 48 };
 
 void tool_options_free(struct tool_options *o)
@@ -131,14 +133,15 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
         all[n++] = *own;
     opterr = 0;
     for (;;) {
-        int at = optind ? optind : 1;
-        int option = getopt_long(argc, argv, ":d:D:o:hvq", all, NULL);
-        if (option == ':') {
-            fprintf(stderr, "strata: error: option '%s' needs a value\n", argv[at]);
+        int option = getopt_long(argc, argv, short_options, all, NULL);
+        if (option == ':') { /* its value would have come next, so it is the last */
+            fprintf(stderr, "strata: error: option '%s' needs a value\n", argv[argc - 1]);
             return '?';
         }
         if (option == '?') {
-            report_option(argv[optind > at ? optind - 1 : at], all);
+            const char letter[] = {'-', (char)optopt, '\0'};
+            bool is_short = optopt > 0 && optopt < 256 && !strchr(short_options, optopt);
+            report_option(is_short ? letter : argv[optind - 1], all);
             return '?';
         }
         if (option == -1 || option >= TOOL_OWN)
