@@ -17,6 +17,7 @@ enum {
     OPTION_SVG,
     OPTION_SAVE,
     OPTION_DIFF,
+    OPTION_VERIFY,
 };
 
 static const struct option options[] = {
@@ -27,11 +28,12 @@ static const struct option options[] = {
     {"svg", required_argument, NULL, OPTION_SVG},
     {"save-plan", required_argument, NULL, OPTION_SAVE},
     {"diff", no_argument, NULL, OPTION_DIFF},
+    {"verify", no_argument, NULL, OPTION_VERIFY},
     {0},
 };
 
 struct wishes {
-    bool refused, tensors, reformats, dot, diff;
+    bool refused, tensors, reformats, dot, diff, verify;
     const char *svg, *save; /* files */
 };
 
@@ -42,6 +44,7 @@ static void note_option(struct wishes *w, int option)
     w->reformats |= option == OPTION_REFORMATS;
     w->dot |= option == OPTION_DOT;
     w->diff |= option == OPTION_DIFF;
+    w->verify |= option == OPTION_VERIFY;
     if (option == OPTION_SVG)
         w->svg = optarg;
     if (option == OPTION_SAVE)
@@ -161,7 +164,9 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
         status = save_plan(w->save, report, err);
     if (status == STRATA_OK && w->svg)
         status = save_svg(w->svg, e, x, err);
-    if (status == STRATA_OK && w->dot)
+    if (status == STRATA_OK && w->verify)
+        status = explain_print_verify(e, err);
+    else if (status == STRATA_OK && w->dot)
         status = print_dot(e, x, err);
     else if (status == STRATA_OK && format == TABLE_JSON)
         json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
@@ -283,6 +288,7 @@ const struct tool_command tool_explain = {
         "      --svg=FILE        draw the plan ('-': standard output)\n"
         "      --dot             print the plan for Graphviz or Netron\n"
         "      --save-plan=FILE  keep the plan with its reasons and costs, as JSON\n"
+        "      --verify          have the certificate of the plan checked\n"
         "      --diff            what moved between two plans, and the costs that moved\n"
         "                        it; A and B are saved plans or networks\n\n"
         "Reasons of reformats: HARD, no common format; FIXED-IO, a network input or\n"

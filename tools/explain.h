@@ -20,6 +20,10 @@ bool explain_is_copy(const strata_engine *e, const struct engine_step *s);
 /* "fp32:nchw" */
 const char *explain_value_format(const strata_engine *e, int value);
 
+/* ---- explain_verify.c ----------------------------------------------------------- */
+/* "proved: lower bound = cost = N", or the gap. */
+int explain_print_verify(const strata_engine *e, strata_error *err);
+
 /* ---- explain_diff.c
  * -------------------------------------------------------------------- */
 /* EXIT_OK if the plans agree, EXIT_MISMATCH if not. */
