@@ -1,5 +1,5 @@
 # Benchmarks: built by `make bench`, never timed in a test.
-BENCHMARKS = bench/net_time bench/plan bench/plan_table bench/reformat
+BENCHMARKS = bench/net_time bench/plan bench/plan_table bench/predict bench/reformat
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += bench/squeezenet_vs_ort.py bench/requirements.txt
@@ -14,6 +14,8 @@ EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
 
 bench_net_time_SOURCES = bench/net_time.c
 bench_net_time_LDADD = libstrata.la
+bench_predict_SOURCES = bench/predict.c
+bench_predict_LDADD = libstrata-internal.la
 bench_plan_SOURCES = bench/plan.c bench/plan_nets.c bench/plan_nets.h
 bench_plan_LDADD = libstrata-internal.la
 bench_plan_table_SOURCES = bench/plan_table.c bench/edgewise.c bench/edgewise.h \

@@ -12,7 +12,8 @@
 
 struct context_node {
     strata_run run;
-    strata_tensor *in, *out;
+    strata_tensor *in, *out, residual;
+    strata_epilogue epilogue;
     void *ctx;
     bool opened;
 };
@@ -88,18 +89,26 @@ static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_e
         .n_in = n->n_in,
         .n_out = n->n_out,
         .n_weights = (int32_t)n->layer->type->n_weights,
-        .params = n->layer->params,
+        .params = n->n_fused && n->composed ? n->composed : n->layer->params,
         .state = n->state,
         .ctx = node->ctx,
         .in = node->in,
         .out = node->out,
         .weight = n->weights,
-        .epilogue = &n->epilogue,
+        .epilogue = &node->epilogue,
         .workspace = n->workspace ? (char *)c->arena + n->workspace_offset : NULL,
         .workspace_size = n->workspace,
         .host = registry_host(),
     };
-    struct engine_view v = {.in = node->in, .out = node->out, .weight = n->weights};
+    node->epilogue = n->epilogue;
+    engine_residual(e, n, &node->residual);
+    if (n->residual_value >= 0)
+        node->epilogue.residual = &node->residual;
+    struct engine_view v = {.in = node->in,
+                            .out = node->out,
+                            .weight = n->weights,
+                            .fused = n->n_fused,
+                            .residual = node->residual};
     engine_fill_view(&v, e, n, n->row, err);
     int status =
         impl->ctx_open ? impl->ctx_open(&v.node, n->state, node->ctx) : STRATA_OK;
@@ -213,8 +222,9 @@ static int set_pointers(strata_context *c, strata_error *err)
 {
     const strata_engine *e = c->engine;
     for (size_t i = 0; i < e->n_bindings; i++) {
-        c->value_data[e->bindings[i].value] = binding_data(c, i, err);
-        if (!c->value_data[e->bindings[i].value])
+        int owner = engine_owner(e, e->bindings[i].value);
+        c->value_data[owner] = binding_data(c, i, err);
+        if (!c->value_data[owner])
             return STRATA_ENOMEM;
     }
     for (size_t v = 0; v < e->n_values; v++) {
@@ -223,10 +233,10 @@ static int set_pointers(strata_context *c, strata_error *err)
             c->value_data[v] = (char *)c->arena + value->offset;
     }
     for (size_t v = 0; v < e->n_values; v++) {
-        int owner = (int)v;
-        while (e->values[owner].alias >= 0)
-            owner = e->values[owner].alias;
-        c->value_data[v] = c->value_data[owner];
+        int64_t begin = 0;
+        for (int at = (int)v; e->values[at].alias >= 0; at = e->values[at].alias)
+            begin += e->values[at].begin;
+        c->value_data[v] = c->value_data[engine_owner(e, (int)v)] + begin;
     }
     for (size_t i = 0; i < e->n_nodes; i++) {
         const struct engine_node *n = &e->nodes[i];
@@ -234,6 +244,8 @@ static int set_pointers(strata_context *c, strata_error *err)
             c->nodes[i].in[k].data = c->value_data[n->in_values[k]];
         for (int k = 0; k < n->n_out; k++)
             c->nodes[i].out[k].data = c->value_data[n->out_values[k]];
+        if (n->residual_value >= 0)
+            c->nodes[i].residual.data = c->value_data[n->residual_value];
     }
     c->stale = false;
     return STRATA_OK;

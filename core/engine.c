@@ -21,7 +21,7 @@ static int load_weights(strata_engine *e, struct engine_node *n, strata_error *e
         if (!t->data)
             return STRATA_ENOMEM;
         e->weight_bytes += bytes;
-        int status = network_weight_load(&n->layer->weights[w], t->data, err);
+        int status = engine_load_weight(e, n, w, t->data, err);
         if (status != STRATA_OK)
             return status;
     }
@@ -67,10 +67,20 @@ void engine_node_tensors(const strata_engine *e, const struct engine_node *n,
     }
 }
 
+void engine_residual(const strata_engine *e, const struct engine_node *n,
+                     strata_tensor *out)
+{
+    if (n->residual_value < 0)
+        return;
+    const struct engine_value *v = &e->values[n->residual_value];
+    tensor_view(out, &v->desc, UINT64_C(1) << v->format, v->pad, NULL);
+}
+
 static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err)
 {
     const strata_impl *impl = &n->impl->impl;
     struct engine_view v = {.weight = n->weights,
+                            .fused = n->n_fused,
                             .allocator = &e->handle->allocator,
                             .packed = &e->weight_bytes};
     int status = STRATA_ENOMEM;
@@ -81,6 +91,7 @@ static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err
         goto done;
     status = STRATA_OK;
     engine_node_tensors(e, n, v.in, v.out);
+    engine_residual(e, n, &v.residual);
     engine_fill_view(&v, e, n, n->row, err);
     if (impl->setup && (status = impl->setup(&v.node, n->state)) != STRATA_OK) {
         error_set(err, status, "%s", strata_status_text(status));
@@ -132,7 +143,7 @@ static int solve(strata_engine *e, strata_error *err)
     static const struct plan_ban no_reformat = {PLAN_BAN_CONVERSION, -1, -1, -1, -1};
     e->plan_options.bans = &no_reformat;
     e->plan_options.n_bans = e->network->build.no_reformat;
-    int status = plan_solve(&e->plan, &e->model->problem, &e->plan_options, err);
+    int status = cost_plan(e, &e->plan_options, err);
     return status == STRATA_EPLAN ? explain_conflict(e, &e->plan_options, err) : status;
 }
 

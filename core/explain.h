@@ -65,7 +65,12 @@ int explain_conflict(const strata_engine *e, const struct plan_options *options,
 /* explain_text.c: in the user's names. Text is the caller's to free; NULL: no memory. */
 const char *explain_reason_name(enum plan_reason reason);
 double explain_microseconds(int64_t cost);
-/* "fp32:nchw", "fp16:nc/2hw2 (pads any)" */
+/* Impl of a choice, or how it does without: "(bound)", "(fused)", "(alias)", "(joined)"
+ */
+const char *explain_impl(const strata_engine *e, const struct plan_choice *c);
+/* Layers of its tail that a choice computes. */
+size_t explain_fused(const strata_engine *e, const struct plan_choice *c);
+/* "fp32:nchw", "fp16:nc/2hw2 (pads any)", "fp32:nhwc (joined)" */
 void explain_label(char *text, size_t size, const strata_engine *e, int tensor,
                    int label);
 /* "fp32:nchw, fp32:nhwc" */

@@ -47,7 +47,7 @@ static void append_layer(strata_error *err, const strata_engine *e,
         return;
     }
     const struct network_layer *layer =
-        e->nodes[e->model->candidates[c->impl].node].layer;
+        &e->network->layers[e->model->candidates[c->impl].node];
     config_describe(e->network->config, layer->place, place, sizeof place);
     error_append(err, "\n  layer '%s' (%s%s%s%s)", o->name, place,
                  layer->impl ? ", impl = " : "", layer->impl ? layer->impl : "",

@@ -53,8 +53,9 @@ static const json_t *find(const json_t *list, const json_t *like, const char *co
 }
 
 static const char *const by_name[] = {"name", NULL};
-static const char *const decision[] = {"impl", "row", "reads", "writes", NULL};
-static const char *const choice_key[] = {"name", "impl", "row", "reads", "writes", NULL};
+static const char *const decision[] = {"impl", "row", "fused", "reads", "writes", NULL};
+static const char *const choice_key[] = {"name",  "impl",   "row", "fused",
+                                         "reads", "writes", NULL};
 static const char *const reformat_key[] = {"tensor", "from", "to", NULL};
 static const char *const conversion_key[] = {"shape", "from", "to", NULL};
 
@@ -259,7 +260,7 @@ static json_t *bound_formats(const json_t *tensor)
 {
     const json_t *wanted = json_object_get(tensor, "wanted");
     json_t *list = json_array();
-    if (strcmp(text_of(tensor, "impl"), "bound") == 0)
+    if (strcmp(text_of(tensor, "impl"), "(bound)") == 0)
         json_array_append(list, json_object_get(tensor, "produced"));
     for (size_t i = 0; i < json_array_size(wanted); i++)
         if (json_is_true(json_object_get(json_array_get(wanted, i), "output")))

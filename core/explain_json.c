@@ -69,26 +69,38 @@ static json_t *choice(const strata_engine *e, int op, size_t k)
 {
     const struct plan_op *o = &e->model->problem.ops[op];
     const struct plan_choice *c = &o->choices[k];
-    const char *impl =
-        c->impl >= 0 ? e->model->candidates[c->impl].impl->impl.name : "bound";
-    return json_pack("{s:s, s:i, s:o, s:o, s:I, s:o}", "impl", impl, "row", c->row,
-                     "reads", ports(e, o, c, false), "writes", ports(e, o, c, true),
-                     "cost", (json_int_t)c->cost, "us", us(c->cost));
+    return json_pack("{s:s, s:i, s:I, s:o, s:o, s:I, s:o}", "impl", explain_impl(e, c),
+                     "row", c->row, "fused", (json_int_t)explain_fused(e, c), "reads",
+                     ports(e, o, c, false), "writes", ports(e, o, c, true), "cost",
+                     (json_int_t)c->cost, "us", us(c->cost));
 }
 
 /* ---- sections --------------------------------------------------------------------- */
+
+/* The node that runs a layer; NULL: it needs none. */
+static const struct engine_node *find_node(const strata_engine *e,
+                                           const struct network_layer *layer)
+{
+    for (size_t i = 0; i < e->n_nodes; i++)
+        if (e->nodes[i].layer == layer)
+            return &e->nodes[i];
+    return NULL;
+}
 
 static json_t *node_entry(const strata_engine *e, int op)
 {
     const struct plan_op *o = &e->model->problem.ops[op];
     const struct plan_choice *c = plan_chosen(&e->model->problem, e->plan->choices, op);
-    const struct engine_node *n = &e->nodes[e->model->candidates[c->impl].node];
+    const struct network_layer *layer =
+        &e->network->layers[e->model->candidates[c->impl].node];
+    const struct engine_node *n = find_node(e, layer);
     json_t *j = choice(e, op, e->plan->choices[op]);
     json_t *dims = o->n_out ? shape(tensor_at(e, o->out[0])) : json_array();
     json_object_set_new(j, "name", json_string(o->name));
-    json_object_set_new(j, "layer", json_string(n->layer->type->layer.name));
+    json_object_set_new(j, "layer", json_string(layer->type->layer.name));
     json_object_set_new(j, "shape", dims);
-    json_object_set_new(j, "workspace", json_integer((json_int_t)n->workspace));
+    json_object_set_new(j, "computes", json_string(n ? n->name : layer->name));
+    json_object_set_new(j, "workspace", json_integer(n ? (json_int_t)n->workspace : 0));
     json_object_set_new(j, "choices", json_integer((json_int_t)o->n_choices));
     return j;
 }
@@ -141,14 +153,13 @@ static json_t *tensors(const strata_engine *e)
     for (size_t i = 0; i < p->n_tensors; i++) {
         const struct plan_tensor *t = &p->tensors[i];
         const struct plan_choice *c = plan_chosen(p, e->plan->choices, t->producer);
-        const char *impl =
-            c->impl >= 0 ? e->model->candidates[c->impl].impl->impl.name : "bound";
         json_array_append_new(
-            list, json_pack("{s:s, s:o, s:s, s:s, s:o, s:o, s:o}", "name", t->name,
-                            "shape", shape(tensor_at(e, (int)i)), "by",
-                            p->ops[t->producer].name, "impl", impl, "produced",
-                            label(e, (int)i, plan_out_label(c, t->port)), "materialised",
-                            materialised(e, (int)i), "wanted", wanted(e, t, (int)i)));
+            list,
+            json_pack("{s:s, s:o, s:s, s:s, s:o, s:o, s:o}", "name", t->name, "shape",
+                      shape(tensor_at(e, (int)i)), "by", p->ops[t->producer].name, "impl",
+                      explain_impl(e, c), "produced",
+                      label(e, (int)i, plan_out_label(c, t->port)), "materialised",
+                      materialised(e, (int)i), "wanted", wanted(e, t, (int)i)));
     }
     return list;
 }
@@ -222,11 +233,15 @@ static json_t *reformats(const strata_engine *e, const struct explain *x)
 static json_t *fusions(const strata_engine *e)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < e->n_nodes; i++)
-        if (e->nodes[i].activation)
-            json_array_append_new(
-                list, json_pack("{s:s, s:[s, s]}", "name", e->nodes[i].name, "layers",
-                                e->nodes[i].layer->name, e->nodes[i].activation->name));
+    for (size_t i = 0; i < e->n_fusions; i++) {
+        const struct engine_fusion *f = &e->fusions[i];
+        const char *into = f->into >= 0 ? e->network->layers[f->into].name : NULL;
+        if (f->reason)
+            json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:s?, s:s}", "name",
+                                                  e->network->layers[i].name, "possible",
+                                                  f->possible, "done", f->done, "into",
+                                                  into, "reason", f->reason));
+    }
     return list;
 }
 
@@ -285,12 +300,18 @@ static json_t *all_conversions(const strata_engine *e)
     return list;
 }
 
+static const char *const cost_sources[] = {
+    [COSTS_ANALYTIC] = "analytic",
+    [COSTS_MEASURE] = "measured",
+    [COSTS_FILE] = "recorded",
+};
+
 json_t *explain_json(const strata_engine *e, const struct explain *x)
 {
     const struct device_properties *d = &e->handle->properties;
-    json_t *costs = json_pack("{s:s, s:i, s:o, s:o}", "source", "analytic",
-                              "units_per_ns", PLAN_UNIT_PER_NS, "choices", all_choices(e),
-                              "conversions", all_conversions(e));
+    json_t *costs = json_pack(
+        "{s:s, s:i, s:o, s:o}", "source", cost_sources[e->costs.kind], "units_per_ns",
+        PLAN_UNIT_PER_NS, "choices", all_choices(e), "conversions", all_conversions(e));
     return json_pack("{s:i, s:{s:s, s:s}, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o}",
                      "plan", EXPLAIN_PLAN_VERSION, "network", "name", e->network->name,
                      "path", e->network->path, "device", "name", d->name, "kind",

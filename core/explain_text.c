@@ -36,15 +36,49 @@ static int rank_of(const strata_engine *e, int tensor)
 void explain_label(char *text, size_t size, const strata_engine *e, int tensor, int label)
 {
     const struct plan_label *l = &e->model->problem.labels[label];
-    snprintf(text, size, "%s%s",
+    snprintf(text, size, "%s%s%s",
              format_mask_name(UINT64_C(1) << l->format, rank_of(e, tensor)),
-             l->pad == STRATA_PAD_ANY ? " (pads any)" : "");
+             l->pad == STRATA_PAD_ANY ? " (pads any)" : "",
+             l->stage == PLAN_PLAIN  ? ""
+             : l->stage == PLAN_HOME ? " (joined)"
+             : l->stage == PLAN_NONE ? " (unused)"
+                                     : " (fused)");
+}
+
+/* Without the labels that only the planner knows, if there are others. */
+static uint64_t plain_labels(const strata_engine *e, uint64_t labels)
+{
+    const struct plan_problem *p = &e->model->problem;
+    uint64_t plain = 0;
+    for (int l = 0; l < p->n_labels; l++)
+        if (p->labels[l].stage == PLAN_PLAIN)
+            plain |= UINT64_C(1) << l;
+    return labels & plain ? labels & plain : labels;
+}
+
+const char *explain_impl(const strata_engine *e, const struct plan_choice *c)
+{
+    static const char *const kinds[] = {[CANDIDATE_ABSORBED] = "(fused)",
+                                        [CANDIDATE_ALIAS] = "(alias)",
+                                        [CANDIDATE_JOIN] = "(joined)"};
+    if (c->impl < 0)
+        return "(bound)";
+    const struct engine_candidate *k = &e->model->candidates[c->impl];
+    return k->kind == CANDIDATE_RUN ? k->impl->impl.name : kinds[k->kind];
+}
+
+size_t explain_fused(const strata_engine *e, const struct plan_choice *c)
+{
+    const struct engine_candidate *k =
+        c->impl < 0 ? NULL : &e->model->candidates[c->impl];
+    return k && k->kind == CANDIDATE_RUN ? k->fused : 0;
 }
 
 static void put_labels(FILE *f, const strata_engine *e, int tensor, uint64_t labels)
 {
     char name[2 * FORMAT_NAME_SIZE];
     const char *gap = "";
+    labels = plain_labels(e, labels);
     for (int l = 0; l < e->model->problem.n_labels; l++)
         if (labels & UINT64_C(1) << l) {
             explain_label(name, sizeof name, e, tensor, l);
@@ -105,7 +139,7 @@ static void put_choice(FILE *f, const strata_engine *e, int op, size_t choice)
     const struct plan_op *o = &e->model->problem.ops[op];
     const struct plan_choice *c = &o->choices[choice];
     if (c->impl >= 0)
-        fprintf(f, "%s ", e->model->candidates[c->impl].impl->impl.name);
+        fprintf(f, "%s ", explain_impl(e, c));
     fputs("in ", f);
     put_ports(f, e, o, c, o->n_in == 0);
     bool both = o->n_in > 0 && o->n_out > 0;

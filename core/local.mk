@@ -6,6 +6,7 @@ CORE_SOURCES = \
 	core/attributes.c \
 	core/attributes.h \
 	core/candidate.c \
+	core/candidate_free.c \
 	core/checked.h \
 	core/config.c \
 	core/config.h \
@@ -20,6 +21,10 @@ CORE_SOURCES = \
 	core/context.c \
 	core/cost.c \
 	core/cost.h \
+	core/cost_analytic.c \
+	core/cost_file.c \
+	core/cost_key.c \
+	core/cost_measure.c \
 	core/device.h \
 	core/engine.c \
 	core/engine.h \
@@ -30,9 +35,13 @@ CORE_SOURCES = \
 	core/explain_json.c \
 	core/explain_text.c \
 	core/fuse.c \
+	core/fuse_shuffle.c \
+	core/fuse_weights.c \
 	core/handle.c \
 	core/handle.h \
 	core/host_device.c \
+	core/memory.c \
+	core/memory_order.c \
 	core/model.c \
 	core/names.c \
 	core/names.h \
@@ -63,6 +72,8 @@ CORE_SOURCES = \
 	core/plan_solve.c \
 	core/plan_start.c \
 	core/plan_tree.c \
+	core/progress.c \
+	core/progress.h \
 	core/schedule.c \
 	core/status.c \
 	core/status.h \

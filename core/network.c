@@ -74,6 +74,8 @@ void strata_network_destroy(strata_network *net)
     free(net->path);
     free(net->name);
     free(net->runtime.device);
+    free(net->build.costs.file);
+    free(net->build.costs.save);
     config_free(net->config);
     free(net);
 }

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "core/config.h"
+#include "core/cost.h"
 #include "formats/format.h"
 #include "io/image.h"
 #include "io/weights.h"
@@ -79,6 +80,7 @@ struct build_options {
     bool no_reformat;   /* fail if the plan needs one */
     bool deterministic; /* only impls whose runs agree bit for bit */
     uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
+    struct cost_options costs;
 };
 
 /* Defaults for whoever runs the network; options of the application win. */

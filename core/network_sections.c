@@ -341,10 +341,31 @@ static void read_flag(struct config *c, struct config_section *s, const char *ke
         config_bool(c, p, out);
 }
 
+/* `costs` is a word or a cost file's path. */
+static void read_costs(struct loader *l, struct config_section *s, struct cost_options *o)
+{
+    const struct config_pair *costs = config_get(s, "costs");
+    const struct config_pair *miss = config_get(s, "costs_miss");
+    const struct config_pair *budget = config_get(s, "costs_budget");
+    int choice;
+    if (costs && !costs->invalid) {
+        o->kind = strcmp(costs->value, "analytic") == 0  ? COSTS_ANALYTIC
+                  : strcmp(costs->value, "measure") == 0 ? COSTS_MEASURE
+                                                         : COSTS_FILE;
+        free(o->file);
+        o->file = o->kind == COSTS_FILE ? network_path(l, costs, PATH_FILE) : NULL;
+    }
+    if (miss && config_choice(l->c, miss, "error|measure|analytic", &choice))
+        o->miss = (enum cost_miss)choice;
+    if (budget)
+        config_time(l->c, budget, &o->budget);
+}
+
 static int read_build(struct loader *l, struct config_section *s)
 {
     static const char *const keys[] = {"precision",   "formats",       "fusion",
-                                       "no_reformat", "deterministic", "workspace"};
+                                       "no_reformat", "deterministic", "workspace",
+                                       "costs",       "costs_miss",    "costs_budget"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");
@@ -356,6 +377,7 @@ static int read_build(struct loader *l, struct config_section *s)
         network_formats(l->c, formats, &b->formats);
     if (workspace)
         config_size(l->c, workspace, &b->workspace);
+    read_costs(l, s, &b->costs);
     read_flag(l->c, s, "fusion", &b->fusion);
     read_flag(l->c, s, "no_reformat", &b->no_reformat);
     read_flag(l->c, s, "deterministic", &b->deterministic);

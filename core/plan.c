@@ -104,7 +104,8 @@ enum plan_reason plan_step_reason(const struct plan_problem *p, const struct pla
     const struct plan_op *producer = &p->ops[t->producer];
     uint64_t below = plan_step_labels(plan, step);
     bool hard = false, fixed = producer->n_in == 0 && producer->n_choices == 1;
-    if (p->labels[step->from].format == p->labels[step->to].format)
+    if (p->labels[step->from].format == p->labels[step->to].format &&
+        p->labels[step->from].stage == p->labels[step->to].stage)
         return PLAN_PADDING;
     for (size_t i = 0; i < t->n_readers; i++) {
         const struct plan_op *reader = &p->ops[t->readers[i].op];

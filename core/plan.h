@@ -20,10 +20,19 @@
 #define PLAN_MAX_LABELS 64
 #define PLAN_MAX_PORTS 8 /* distinct ports of a choice; the last repeats for more */
 
+/* Stages of a tensor's content. 1, 2, ... up to PLAN_HOME: its producer has computed so
+ * many of the operations after it already, and only they can read that. */
+enum {
+    PLAN_PLAIN = 0,
+    PLAN_HOME = 1000, /* plain, inside the memory of the concatenation that reads it */
+    PLAN_NONE         /* not needed; any other label becomes this at no cost */
+};
+
 struct plan_label {
     int format;    /* index of formats/format.h's table */
     int pad;       /* STRATA_PAD_* */
     int precision; /* significant bits of the dtype, for the precision guard */
+    int stage;     /* PLAN_PLAIN ... */
 };
 
 struct plan_choice {

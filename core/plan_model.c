@@ -183,7 +183,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 static uint64_t hash_port(const struct plan_problem *p, uint64_t hash, int label)
 {
     hash = mix(hash, (uint64_t)p->labels[label].format);
-    return mix(hash, (uint64_t)p->labels[label].pad);
+    return mix(hash, (uint64_t)(p->labels[label].pad + 2 * p->labels[label].stage));
 }
 
 /* By what a choice is, not by its place in a list. */

@@ -31,6 +31,8 @@ static bool label_before(const struct plan_label *a, const struct plan_label *b)
 {
     if (a->format != b->format)
         return a->format < b->format;
+    if (a->stage != b->stage)
+        return a->stage < b->stage;
     return a->pad != b->pad ? a->pad < b->pad : a->precision < b->precision;
 }
 

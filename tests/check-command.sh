@@ -81,6 +81,13 @@ expect 0 '^1$' 'several outputs make one JSON text' sh -c "$strata run \
     grep -c '^\['"
 expect 0 '"value": null' 'JSON has null for NaN' $strata run "$scratch/nan.ini" -o json \
     "$scratch/nan"
+mkdir "$scratch/plugins"
+cp "$builddir/plugins/.libs/identity.so" "$scratch/plugins"
+chmod 775 "$scratch/plugins/identity.so"
+expect 0 'every plugin file was rejected' 'list tells why it is empty' env \
+    STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata list
+expect 2 'can be written by its group' 'describe does too, and knows that files were found' \
+    env STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata describe Identity
 expect 0 '^prob' 'run makes random inputs' $strata run $digits/digits.ini --input random:3
 expect 1 '359 bytes|elements' 'run compares raw sizes' \
     $strata run $digits/digits.ini $digits/README.md

@@ -29,6 +29,8 @@ CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
 	tests/test_config \
+	tests/test_cost \
+	tests/test_cost_file \
 	tests/test_descriptor \
 	tests/test_device \
 	tests/test_drawing \
@@ -36,6 +38,7 @@ CRITERION_TESTS = \
 	tests/test_explain \
 	tests/test_file \
 	tests/test_format \
+	tests/test_fuse \
 	tests/test_image \
 	tests/test_image_tensor \
 	tests/test_kernels \
@@ -55,6 +58,7 @@ CRITERION_TESTS = \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
+	tests/test_schedule \
 	tests/test_search \
 	tests/test_status \
 	tests/test_tensor \
@@ -105,4 +109,5 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
 	tests/broken/program.c tests/broken/tls.c tests/broken/undefined.c
 
 # The malformed INI files, and the layers that read them.
-EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c
+EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
+	tests/plugins/timed_layers.c

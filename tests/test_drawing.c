@@ -49,7 +49,7 @@ static char *explain(const char *options)
     write_network(net);
     fclose(net);
     snprintf(command, sizeof command,
-             "%s/strata explain %s --set build.precision=fp16 "
+             "%s/strata explain %s --set build.precision=fp16 --set build.fusion=no "
              "--set build.formats=fp16:nhwc8 %s",
              builddir ? builddir : ".", path, options);
     FILE *out = popen(command, "r");

@@ -309,7 +309,10 @@ Test(explain, the_report_is_json_whose_parts_add_up)
     const json_t *tensors = json_object_get(r, "tensors");
     for (size_t i = 0; i < json_array_size(tensors); i++) {
         const json_t *t = json_array_get(tensors, i);
-        cr_expect_geq(json_array_size(json_object_get(t, "materialised")), 1);
+        const char *produced = json_string_value(json_object_get(t, "produced"));
+        cr_expect(json_array_size(json_object_get(t, "materialised")) >= 1 ||
+                      strstr(produced, "(fused)"),
+                  "only what stays inside a node is no value");
         cr_expect_geq(json_array_size(json_object_get(t, "wanted")), 1);
     }
     json_decref(r);

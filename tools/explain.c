@@ -11,6 +11,7 @@
 
 enum {
     OPTION_REFUSED = TOOL_OWN,
+    OPTION_FUSIONS,
     OPTION_TENSORS,
     OPTION_REFORMATS,
     OPTION_DOT,
@@ -22,6 +23,7 @@ enum {
 
 static const struct option options[] = {
     {"refused", no_argument, NULL, OPTION_REFUSED},
+    {"fusions", no_argument, NULL, OPTION_FUSIONS},
     {"tensors", no_argument, NULL, OPTION_TENSORS},
     {"reformats", no_argument, NULL, OPTION_REFORMATS},
     {"dot", no_argument, NULL, OPTION_DOT},
@@ -33,13 +35,14 @@ static const struct option options[] = {
 };
 
 struct wishes {
-    bool refused, tensors, reformats, dot, diff, verify;
+    bool refused, fusions, tensors, reformats, dot, diff, verify;
     const char *svg, *save; /* files */
 };
 
 static void note_option(struct wishes *w, int option)
 {
     w->refused |= option == OPTION_REFUSED;
+    w->fusions |= option == OPTION_FUSIONS;
     w->tensors |= option == OPTION_TENSORS;
     w->reformats |= option == OPTION_REFORMATS;
     w->dot |= option == OPTION_DOT;
@@ -130,7 +133,7 @@ static void print_tables(const strata_engine *e, const struct explain *x,
                          const struct wishes *w, int format)
 {
     bool text = format == TABLE_TEXT || format == TABLE_MARKDOWN;
-    bool steps = text || !(w->tensors || w->reformats || w->refused);
+    bool steps = text || !(w->tensors || w->reformats || w->fusions || w->refused);
     if (steps)
         explain_print_steps(e, format);
     if (text)
@@ -142,6 +145,10 @@ static void print_tables(const strata_engine *e, const struct explain *x,
     if (w->reformats) {
         fputs(text ? "\n" : "", stdout);
         explain_print_reformats(e, x, format);
+    }
+    if (w->fusions) {
+        fputs(text ? "\n" : "", stdout);
+        explain_print_fusions(e, format);
     }
     if (w->refused) {
         fputs(text ? "\n" : "", stdout);
@@ -284,6 +291,8 @@ const struct tool_command tool_explain = {
         "and\n"
         "                        which format of which layer would remove it\n"
         "      --tensors         each tensor: produced, materialised, wanted\n"
+        "      --fusions         each layer that was or might have been fused, and why "
+        "not\n"
         "      --refused         every impl that could not be used, and why\n"
         "      --svg=FILE        draw the plan ('-': standard output)\n"
         "      --dot             print the plan for Graphviz or Netron\n"

@@ -14,6 +14,7 @@ void explain_print_steps(const strata_engine *e, int format);
 void explain_print_summary(const strata_engine *e);
 void explain_print_tensors(const strata_engine *e, int format);
 void explain_print_reformats(const strata_engine *e, const struct explain *x, int format);
+void explain_print_fusions(const strata_engine *e, int format);
 void explain_print_refused(const strata_engine *e, int format);
 /* An output's own copy of a value that something else owns. */
 bool explain_is_copy(const strata_engine *e, const struct engine_step *s);

@@ -61,6 +61,8 @@ static int add_node(struct graph *g, const strata_engine *e, const struct engine
     int status = add_vertex(g, v, err);
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
         status = add_edge(g, e, maker, n->in_values[i], err);
+    if (n->residual_value >= 0 && status == STRATA_OK)
+        status = add_edge(g, e, maker, n->residual_value, err);
     for (int i = 0; i < n->n_out; i++)
         maker[n->out_values[i]] = (int)g->n_vertices - 1;
     return status;
@@ -87,7 +89,8 @@ static int label_of(const strata_engine *e, const struct engine_value *v)
 {
     const struct plan_problem *p = &e->model->problem;
     for (int l = 0; l < p->n_labels; l++)
-        if (p->labels[l].format == v->format && p->labels[l].pad == v->pad)
+        if (p->labels[l].format == v->format && p->labels[l].pad == v->pad &&
+            p->labels[l].stage == v->stage)
             return l;
     return -1;
 }
@@ -102,7 +105,7 @@ static int add_conversion(struct graph *g, const strata_engine *e,
     bool copy = explain_is_copy(e, s), relabel = s->kind == STEP_RELABEL || copy;
     struct vertex v = {.kind = relabel ? VERTEX_RELABEL : VERTEX_REFORMAT,
                        .cost = s->cost};
-    v.title = copy      ? text("copy for the output")
+    v.title = copy      ? text("copy · %.1f us", explain_microseconds(s->cost))
               : relabel ? text("re-label · free")
                         : text("REFORMAT · %.1f us · %s", explain_microseconds(s->cost),
                                explain_reason_name(s->reason));

@@ -99,7 +99,9 @@ static void add_reformat_row(struct table *t, const strata_engine *e,
     table_cell(t, "%s", dims);
     table_cell(t, "%.1f", explain_microseconds(s->cost));
     if (copy)
-        table_cell(t, "an output has memory of its own");
+        table_cell(t, "%s",
+                   to->stage == PLAN_HOME ? "to its place in what it is joined into"
+                                          : "an output has memory of its own");
     else if (s->kind == STEP_RELABEL)
         table_cell(t, "both formats mean the same bytes");
     else
@@ -121,14 +123,20 @@ void explain_print_steps(const strata_engine *e, int format)
     table_close(&t);
 }
 
+static const char *const cost_sources[] = {
+    [COSTS_ANALYTIC] = "analytic",
+    [COSTS_MEASURE] = "measured",
+    [COSTS_FILE] = "recorded",
+};
+
 void explain_print_summary(const strata_engine *e)
 {
     size_t relabels = e->plan->n_steps - e->plan->n_reformats;
     printf("\n%zu nodes, %zu reformats, %zu re-labels; predicted %.1f us, of which "
-           "%.1f us reformat (analytic costs%s)\n",
+           "%.1f us reformat (%s costs%s)\n",
            e->n_nodes, e->plan->n_reformats, relabels,
            explain_microseconds(e->plan->cost),
-           explain_microseconds(e->plan->conversion_cost),
+           explain_microseconds(e->plan->conversion_cost), cost_sources[e->costs.kind],
            e->plan->proved ? ", plan proved optimal" : "");
     printf("weights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
            "once\n",
@@ -199,9 +207,7 @@ void explain_print_tensors(const strata_engine *e, int format)
         materialised(all, sizeof all, e, e->model->tensor_of[i]);
         table_cell(&t, "%s", tensor->name);
         table_cell(&t, "%s", p->ops[tensor->producer].name);
-        table_cell(&t, "%s",
-                   c->impl < 0 ? "(input)"
-                               : e->model->candidates[c->impl].impl->impl.name);
+        table_cell(&t, "%s", explain_impl(e, c));
         table_cell(&t, "%s", name);
         table_cell(&t, "%s", all);
         wanted(&t, e, (int)i);
@@ -258,6 +264,28 @@ void explain_print_reformats(const strata_engine *e, const struct explain *x, in
     table_close(&t);
 }
 
+void explain_print_fusions(const strata_engine *e, int format)
+{
+    static const char *const columns[] = {"layer", "fused", "into", "why"};
+    struct table t;
+    bool any = false;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0);
+    for (size_t i = 0; i < e->n_fusions; i++) {
+        const struct engine_fusion *f = &e->fusions[i];
+        if (!f->reason)
+            continue;
+        any = true;
+        table_cell(&t, "%s", e->network->layers[i].name);
+        table_cell(&t, "%s", f->done ? f->into < 0 ? "erased" : "yes" : "no");
+        table_cell(&t, "%s",
+                   f->done && f->into >= 0 ? e->network->layers[f->into].name : "");
+        table_cell(&t, "%s", f->done && f->into >= 0 ? "" : f->reason);
+    }
+    if (any)
+        table_print(&t, format, stdout);
+    table_close(&t);
+}
+
 void explain_print_refused(const strata_engine *e, int format)
 {
     static const char *const columns[] = {"name", "impl", "row", "reads", "why not"};
@@ -268,7 +296,7 @@ void explain_print_refused(const strata_engine *e, int format)
         if (!c->reason)
             continue;
         bool whole = c->row < 0 || (c->in_formats[0] == 0 && c->out_formats[0] == 0);
-        table_cell(&t, "%s", e->nodes[c->node].name);
+        table_cell(&t, "%s", e->network->layers[c->node].name);
         table_cell(&t, "%s", c->impl->impl.name);
         table_cell(&t, c->row < 0 ? "%.0d" : "%d", c->row < 0 ? 0 : c->row);
         table_cell(&t, "%s",

@@ -54,6 +54,10 @@ static int list_layers(strata_registry *r, int format, strata_error *err)
     }
     table_print(&t, format, stdout);
     table_close(&t);
+    if (registry_layers(r) == 0 && registry_rejections(r) > 0)
+        log_line(
+            STRATA_LOG_WARNING,
+            "no layer: every plugin file was rejected; see `strata list --rejected`");
     return STRATA_OK;
 }
 

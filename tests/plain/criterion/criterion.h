@@ -76,15 +76,21 @@ PLAIN_SHARED int plain_n_suites, plain_n_tests, plain_failures;
 #define cr_expect_neq(a, b, ...) plain_check((a) != (b), 0, #a " != " #b, __VA_ARGS__)
 #define cr_assert_neq(a, b, ...) plain_check((a) != (b), 1, #a " != " #b, __VA_ARGS__)
 #define cr_expect_lt(a, b, ...) plain_check((a) < (b), 0, #a " < " #b, __VA_ARGS__)
+#define cr_assert_lt(a, b, ...) plain_check((a) < (b), 1, #a " < " #b, __VA_ARGS__)
 #define cr_expect_leq(a, b, ...) plain_check((a) <= (b), 0, #a " <= " #b, __VA_ARGS__)
 #define cr_assert_leq(a, b, ...) plain_check((a) <= (b), 1, #a " <= " #b, __VA_ARGS__)
 #define cr_expect_gt(a, b, ...) plain_check((a) > (b), 0, #a " > " #b, __VA_ARGS__)
+#define cr_assert_gt(a, b, ...) plain_check((a) > (b), 1, #a " > " #b, __VA_ARGS__)
+#define cr_assert_geq(a, b, ...) plain_check((a) >= (b), 1, #a " >= " #b, __VA_ARGS__)
 #define cr_expect_geq(a, b, ...) plain_check((a) >= (b), 0, #a " >= " #b, __VA_ARGS__)
 #define cr_expect_null(a, ...) plain_check(!(a), 0, #a " is NULL", __VA_ARGS__)
+#define cr_assert_null(a, ...) plain_check(!(a), 1, #a " is NULL", __VA_ARGS__)
 #define cr_expect_not_null(a, ...) plain_check((a), 0, #a " is not NULL", __VA_ARGS__)
 #define cr_assert_not_null(a, ...) plain_check((a), 1, #a " is not NULL", __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...)                                             \
     plain_check(strcmp(a, b) == 0, 0, #a " equals " #b, __VA_ARGS__)
+#define cr_assert_str_eq(a, b, ...)                                             \
+    plain_check(strcmp((a), (b)) == 0, 1, #a " == " #b, __VA_ARGS__)
 #define cr_expect_str_neq(a, b, ...)                                            \
     plain_check(strcmp(a, b) != 0, 0, #a " differs from " #b, __VA_ARGS__)
 #define cr_expect_str_empty(a, ...) plain_check(!(a)[0], 0, #a " is empty", __VA_ARGS__)
