@@ -95,17 +95,47 @@ static int label_of(const strata_engine *e, const struct engine_value *v)
     return -1;
 }
 
+/* Whether a later step adds to the same value: parts of a concatenation join it one by
+ * one, and the last stands for all of them. */
+static bool joins_later(const strata_engine *e, const struct engine_step *s)
+{
+    for (const struct engine_step *t = s + 1; t < e->steps + e->n_steps; t++)
+        if (t->kind == s->kind && t->to == s->to)
+            return true;
+    return false;
+}
+
+static int add_sources(struct graph *g, const strata_engine *e,
+                       const struct engine_step *last, const int *maker,
+                       strata_error *err)
+{
+    int status = STRATA_OK;
+    for (const struct engine_step *s = e->steps; s <= last && status == STRATA_OK; s++)
+        if (s->kind == last->kind && s->to == last->to)
+            status = add_edge(g, e, maker, s->from, err);
+    return status;
+}
+
+static bool is_join(const strata_engine *e, const struct engine_step *s)
+{
+    return e->values[s->from].tensor != e->values[s->to].tensor;
+}
+
 static int add_conversion(struct graph *g, const strata_engine *e,
                           const struct explain *x, const struct engine_step *s,
                           int *maker, strata_error *err)
 {
     const struct engine_value *to = &e->values[s->to];
+    if (s->kind == STEP_RELABEL && joins_later(e, s))
+        return STRATA_OK;
     const struct explain_reformat *r =
         explain_find(x, e->model->index_of[to->tensor], label_of(e, to));
     bool copy = explain_is_copy(e, s), relabel = s->kind == STEP_RELABEL || copy;
     struct vertex v = {.kind = relabel ? VERTEX_RELABEL : VERTEX_REFORMAT,
                        .cost = s->cost};
-    v.title = copy      ? text("copy · %.1f us", explain_microseconds(s->cost))
+    v.title = copy ? text("copy · %.1f us", explain_microseconds(s->cost))
+              : relabel && is_join(e, s)
+                  ? text("%s · in place", e->network->tensors[to->tensor].name)
               : relabel ? text("re-label · free")
                         : text("REFORMAT · %.1f us · %s", explain_microseconds(s->cost),
                                explain_reason_name(s->reason));
@@ -115,7 +145,7 @@ static int add_conversion(struct graph *g, const strata_engine *e,
     v.hint = hint_of(e, r);
     int status = add_vertex(g, v, err);
     if (status == STRATA_OK)
-        status = add_edge(g, e, maker, s->from, err);
+        status = add_sources(g, e, s, maker, err);
     maker[s->to] = (int)g->n_vertices - 1;
     return status;
 }
