@@ -3,6 +3,7 @@
  * Building an engine: nodes, model, plan, schedule, then weights and impls' setup.
  */
 #include "core/engine.h"
+#include "core/explain.h"
 #include "core/threads.h"
 
 #include <stdlib.h>
@@ -137,6 +138,15 @@ static int setup_nodes(strata_engine *e, strata_error *err)
     return STRATA_OK;
 }
 
+static int solve(strata_engine *e, strata_error *err)
+{
+    static const struct plan_ban no_reformat = {PLAN_BAN_CONVERSION, -1, -1, -1, -1};
+    e->plan_options.bans = &no_reformat;
+    e->plan_options.n_bans = e->network->build.no_reformat;
+    int status = cost_plan(e, &e->plan_options, err);
+    return status == STRATA_EPLAN ? explain_conflict(e, &e->plan_options, err) : status;
+}
+
 static int build(strata_engine *e, strata_error *err)
 {
     int status;
@@ -144,13 +154,8 @@ static int build(strata_engine *e, strata_error *err)
         return status;
     if ((status = engine_make_model(e, err)) != STRATA_OK)
         return status;
-    if ((status = cost_plan(e, NULL, err)) != STRATA_OK)
+    if ((status = solve(e, err)) != STRATA_OK)
         return status;
-    if (e->network->build.no_reformat && e->plan->conversion_cost > 0)
-        return error_set(err, STRATA_EPLAN,
-                         "no_reformat = yes, but the best plan needs %zu conversions; "
-                         "see `strata explain`",
-                         e->plan->n_steps);
     if ((status = engine_make_schedule(e, err)) != STRATA_OK)
         return status;
     return setup_nodes(e, err);

@@ -158,6 +158,7 @@ struct strata_engine {
     int64_t arena_bytes, arena_bound; /* the bound is the order's: bytes alive at once */
     uint64_t weight_bytes;
     struct engine_model *model;
+    struct plan_options plan_options; /* with which the plan was made */
     struct plan *plan;
     struct cost_report costs; /* how the plan's were found */
 };

@@ -28,6 +28,12 @@ CORE_SOURCES = \
 	core/device.h \
 	core/engine.c \
 	core/engine.h \
+	core/explain.c \
+	core/explain.h \
+	core/explain_conflict.c \
+	core/explain_diff.c \
+	core/explain_json.c \
+	core/explain_text.c \
 	core/fuse.c \
 	core/fuse_shuffle.c \
 	core/fuse_weights.c \

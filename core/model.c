@@ -223,7 +223,7 @@ static int make_operations(strata_engine *e, struct engine_model *m, strata_erro
     }
     for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++, op++) {
         const struct engine_node *n = &e->nodes[i];
-        op->name = n->name;
+        op->name = n->layer->name; /* outlives the node, which fusion may drop */
         op->n_in = n->n_in + (n->residual >= 0);
         op->n_out = n->n_out;
         op->in = index_tensors(m, net, &next, n->in, n->n_in);

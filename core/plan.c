@@ -72,22 +72,49 @@ static uint64_t offered(const struct plan_op *o, int port, bool output)
     return labels;
 }
 
+/* Whether some label of the one set becomes some label of the other at no cost. */
+static bool meets(const struct plan_problem *p, int tensor, uint64_t from, uint64_t to)
+{
+    if (from & to)
+        return true;
+    for (int a = 0; a < p->n_labels; a++)
+        for (int b = 0; b < p->n_labels; b++)
+            if ((from >> a & 1) && (to >> b & 1) &&
+                plan_tree(p, tensor, a, UINT64_C(1) << b, NULL, NULL) == 0)
+                return true;
+    return false;
+}
+
+uint64_t plan_step_labels(const struct plan *plan, const struct plan_step *step)
+{
+    uint64_t below = UINT64_C(1) << step->to, before = 0;
+    while (below != before) {
+        before = below;
+        for (size_t i = 0; i < plan->n_steps; i++)
+            if (plan->steps[i].tensor == step->tensor && below >> plan->steps[i].from & 1)
+                below |= UINT64_C(1) << plan->steps[i].to;
+    }
+    return below;
+}
+
 enum plan_reason plan_step_reason(const struct plan_problem *p, const struct plan *plan,
                                   const struct plan_step *step)
 {
     const struct plan_tensor *t = &p->tensors[step->tensor];
     const struct plan_op *producer = &p->ops[t->producer];
-    bool hard = true, fixed = producer->n_in == 0 && producer->n_choices == 1;
-    if (p->labels[step->from].format == p->labels[step->to].format)
+    uint64_t below = plan_step_labels(plan, step);
+    bool hard = false, fixed = producer->n_in == 0 && producer->n_choices == 1;
+    if (p->labels[step->from].format == p->labels[step->to].format &&
+        p->labels[step->from].stage == p->labels[step->to].stage)
         return PLAN_PADDING;
     for (size_t i = 0; i < t->n_readers; i++) {
         const struct plan_op *reader = &p->ops[t->readers[i].op];
         const struct plan_choice *c = plan_chosen(p, plan->choices, t->readers[i].op);
-        if (plan_in_label(c, t->readers[i].port) != step->to)
+        if (!(below >> plan_in_label(c, t->readers[i].port) & 1))
             continue;
         fixed |= reader->n_out == 0;
-        if (offered(producer, t->port, true) & offered(reader, t->readers[i].port, false))
-            hard = false;
+        hard |= !meets(p, step->tensor, offered(producer, t->port, true),
+                       offered(reader, t->readers[i].port, false));
     }
     return fixed ? PLAN_FIXED_IO : hard ? PLAN_HARD : PLAN_ECONOMIC;
 }

@@ -206,6 +206,8 @@ uint64_t plan_wanted(const struct plan_problem *p, const size_t *choices,
 /* Label that an operation's choice reads or writes at a port. */
 int plan_in_label(const struct plan_choice *c, int port);
 int plan_out_label(const struct plan_choice *c, int port);
+/* The label that a step makes, and those made of it by later steps. */
+uint64_t plan_step_labels(const struct plan *plan, const struct plan_step *step);
 /* Why a step of a plan stands. */
 enum plan_reason plan_step_reason(const struct plan_problem *p, const struct plan *plan,
                                   const struct plan_step *step);

@@ -102,6 +102,30 @@ expect 0 'REFORMAT +fp32:nchw +fp16:nhwc8.*FIXED-IO' 'explain says why a reforma
 expect 0 'predicted [0-9.]+ us' 'explain sums up' $strata explain $digits/digits.ini
 expect 0 'impl = any' 'explain shows refused impls' \
     $strata explain $digits/digits.ini --refused --set 'layer conv1.impl=any'
+expect 0 'if output prob were bound as .*the plan gains [0-9.]+ us' \
+    'explain tells what would remove a reformat' $strata explain $digits/digits.ini \
+    --set build.precision=fp16 --reformats
+expect 0 '^hidden \+ relu3|^relu3 .*fp32:' 'explain shows tensors' \
+    $strata explain $digits/digits.ini --tensors
+expect 0 '"proved": true' 'explain prints JSON' $strata explain $digits/digits.ini -o json
+expect 0 '"kind":"totals"' 'explain prints JSON lines' \
+    $strata explain $digits/digits.ini -o jsonl
+expect 0 '^proved: lower bound = cost = [0-9]+ ' 'explain checks the certificate' \
+    $strata explain $digits/digits.ini --verify
+expect 0 '^\| what' 'explain compares a plan kept with the network, in Markdown' sh -c \
+    "$strata explain $digits/digits.ini --save-plan $scratch/a.plan >$scratch/log &&
+     ! $strata explain --diff $scratch/a.plan $digits/digits.ini -o md \
+        --set build.formats=fp32:nchw --set 'layer conv1.impl=any' --set build.fusion=no"
+expect 0 'make the same decisions' 'explain finds no difference where there is none' \
+    $strata explain --diff "$scratch/a.plan" $digits/digits.ini
+printf '{ "plan": ' >"$scratch/cut.plan"
+expect 2 'cut.plan:1:' 'explain names where a plan is malformed' \
+    $strata explain --diff "$scratch/cut.plan" "$scratch/a.plan"
+expect 2 'diff compares two files' 'explain --diff needs two files' \
+    $strata explain --diff "$scratch/a.plan"
+expect 2 'layer .prob. .*writes prob .fp16:nchw' 'no plan at all names the constraints' \
+    $strata explain $digits/digits.ini --set build.precision=fp16 \
+    --set build.no_reformat=yes
 expect 2 'no impl of core::Convolution@1 can run here' 'an impossible plan lists reasons' \
     $strata explain $digits/digits.ini --set build.formats=int8:nc/4hw4
 expect 0 'core::Convolution@1' 'list shows layers' $strata list

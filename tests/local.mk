@@ -33,7 +33,9 @@ CRITERION_TESTS = \
 	tests/test_cost_file \
 	tests/test_descriptor \
 	tests/test_device \
+	tests/test_drawing \
 	tests/test_engine \
+	tests/test_explain \
 	tests/test_file \
 	tests/test_format \
 	tests/test_fuse \
@@ -63,6 +65,9 @@ CRITERION_TESTS = \
 	tests/test_weights \
 	tests/test_weights_convert \
 	tests/test_weights_malformed
+tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
+tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c tests/layer_cases_f.c \
 	tests/layer_check.c tests/layer_harness.c tests/layer_harness.h \

@@ -2,197 +2,260 @@
  *
  * strata explain: what the planner chose for each layer, and why each reformat stands.
  */
-#include "tools/tool.h"
+#include "tools/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_REFUSED = TOOL_OWN, OPTION_FUSIONS };
+#include "io/file.h"
+
+enum {
+    OPTION_REFUSED = TOOL_OWN,
+    OPTION_FUSIONS,
+    OPTION_TENSORS,
+    OPTION_REFORMATS,
+    OPTION_DOT,
+    OPTION_SVG,
+    OPTION_SAVE,
+    OPTION_DIFF,
+    OPTION_VERIFY,
+};
 
 static const struct option options[] = {
     {"refused", no_argument, NULL, OPTION_REFUSED},
     {"fusions", no_argument, NULL, OPTION_FUSIONS},
+    {"tensors", no_argument, NULL, OPTION_TENSORS},
+    {"reformats", no_argument, NULL, OPTION_REFORMATS},
+    {"dot", no_argument, NULL, OPTION_DOT},
+    {"svg", required_argument, NULL, OPTION_SVG},
+    {"save-plan", required_argument, NULL, OPTION_SAVE},
+    {"diff", no_argument, NULL, OPTION_DIFF},
+    {"verify", no_argument, NULL, OPTION_VERIFY},
     {0},
 };
 
-static const struct {
-    const char *name, *text;
-} reasons[] = {
-    [PLAN_HARD] = {"HARD", "the producer writes no format that the reader reads"},
-    [PLAN_FIXED_IO] = {"FIXED-IO", "the format of a network input or output is fixed"},
-    [PLAN_PADDING] = {"PADDING", "the reader needs pad lanes of zero"},
-    [PLAN_ECONOMIC] = {"ECONOMIC", "converting costs less than avoiding it"},
+struct wishes {
+    bool refused, fusions, tensors, reformats, dot, diff, verify;
+    const char *svg, *save; /* files */
 };
 
-static double microseconds(int64_t cost)
+static void note_option(struct wishes *w, int option)
 {
-    return (double)cost / PLAN_UNIT_PER_NS / 1e3;
+    w->refused |= option == OPTION_REFUSED;
+    w->fusions |= option == OPTION_FUSIONS;
+    w->tensors |= option == OPTION_TENSORS;
+    w->reformats |= option == OPTION_REFORMATS;
+    w->dot |= option == OPTION_DOT;
+    w->diff |= option == OPTION_DIFF;
+    w->verify |= option == OPTION_VERIFY;
+    if (option == OPTION_SVG)
+        w->svg = optarg;
+    if (option == OPTION_SAVE)
+        w->save = optarg;
 }
 
-static const char *value_format(const strata_engine *e, int value)
+/* ---- files
+ * ----------------------------------------------------------------------------- */
+
+static int write_text(const char *path, const char *text, size_t size, strata_error *err)
 {
-    const struct engine_value *v = &e->values[value];
-    return format_mask_name(UINT64_C(1) << v->format, v->desc.rank);
+    if (strcmp(path, "-") != 0)
+        return file_write(path, text, size, err);
+    fwrite(text, 1, size, stdout);
+    return STRATA_OK;
 }
 
-/* "fp32:nchw fp32:nchw" shortens to "fp32:nchw". */
-static void value_formats(char *text, size_t size, const strata_engine *e,
-                          const int *values, int n)
+static int save_plan(const char *path, const json_t *report, strata_error *err)
 {
-    size_t used = 0;
-    bool same = true;
-    text[0] = '\0';
-    for (int i = 1; i < n; i++)
-        same &= e->values[values[i]].format == e->values[values[0]].format;
-    for (int i = 0; i < (same && n ? 1 : n) && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "",
-                                 value_format(e, values[i]));
+    char *text = json_dumps(report, JSON_INDENT(1) | JSON_SORT_KEYS);
+    int status = text ? write_text(path, text, strlen(text), err)
+                      : error_no_memory(err, 0, "a saved plan");
+    free(text);
+    return status;
 }
 
-static void add_node_row(struct table *t, const strata_engine *e,
-                         const struct engine_step *s)
+static int save_svg(const char *path, const strata_engine *e, const struct explain *x,
+                    strata_error *err)
 {
-    const struct engine_node *n = &e->nodes[s->node];
-    char in[256], out[256], dims[128] = "";
-    value_formats(in, sizeof in, e, n->in_values, n->n_in);
-    value_formats(out, sizeof out, e, n->out_values, n->n_out);
-    if (n->n_out)
-        tool_dims(dims, sizeof dims, e->values[n->out_values[0]].desc.dims,
-                  e->values[n->out_values[0]].desc.rank);
-    table_cell(t, "%s", n->name);
-    table_cell(t, "%s", n->layer->type->layer.name);
-    table_cell(t, "%s", n->impl->impl.name);
-    table_cell(t, "%s", in);
-    table_cell(t, "%s", out);
-    table_cell(t, "%s", dims);
-    table_cell(t, "%.1f", microseconds(s->cost));
-    table_cell(t, "%s", "");
+    struct graph g;
+    char *text = NULL;
+    size_t size = 0;
+    int status = graph_make(&g, e, x, err);
+    if (status != STRATA_OK)
+        return status;
+    FILE *f = open_memstream(&text, &size);
+    status = f ? graph_write_svg(&g, e, f, err) : error_no_memory(err, 0, "a drawing");
+    if (f && fclose(f) != 0 && status == STRATA_OK)
+        status = error_no_memory(err, size, "a drawing");
+    if (status == STRATA_OK)
+        status = write_text(path, text, size, err);
+    free(text);
+    graph_free(&g);
+    return status;
 }
 
-/* Readers of a value, by name. */
-static void readers(char *text, size_t size, const strata_engine *e, int value)
+static int print_dot(const strata_engine *e, const struct explain *x, strata_error *err)
 {
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < e->n_nodes; i++)
-        for (int k = 0; k < e->nodes[i].n_in && used < size; k++)
-            if (e->nodes[i].in_values[k] == value)
-                used += (size_t)snprintf(text + used, size - used, "%s%s",
-                                         used ? ", " : "", e->nodes[i].name);
-    for (size_t i = e->n_inputs; i < e->n_bindings && used < size; i++)
-        if (e->bindings[i].value == value)
-            used += (size_t)snprintf(text + used, size - used, "%soutput %s",
-                                     used ? ", " : "", e->bindings[i].name);
+    struct graph g;
+    int status = graph_make(&g, e, x, err);
+    if (status != STRATA_OK)
+        return status;
+    graph_write_dot(&g, e, stdout);
+    graph_free(&g);
+    return STRATA_OK;
 }
 
-static void add_reformat_row(struct table *t, const strata_engine *e,
-                             const struct engine_step *s)
-{
-    const struct engine_value *to = &e->values[s->to];
-    char dims[128], who[512];
-    tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
-    readers(who, sizeof who, e, s->to);
-    table_cell(t, "%s for %s", e->network->tensors[to->tensor].name, who);
-    table_cell(t, "%s", s->kind == STEP_RELABEL ? "(re-label)" : "REFORMAT");
-    table_cell(t, "%s", "");
-    table_cell(t, "%s", value_format(e, s->from));
-    table_cell(t, "%s", value_format(e, s->to));
-    table_cell(t, "%s", dims);
-    table_cell(t, "%.1f", microseconds(s->cost));
-    table_cell(t, "%s: %s", reasons[s->reason].name, reasons[s->reason].text);
-}
+/* ---- reports
+ * --------------------------------------------------------------------------- */
 
-static void print_steps(const strata_engine *e, int format)
+/* One object a line; `kind` names the section it is an entry of. */
+static void print_lines(const json_t *report)
 {
-    static const char *const columns[] = {"name",   "layer", "impl", "reads",
-                                          "writes", "shape", "us",   "why"};
-    struct table t;
-    table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 6);
-    for (size_t i = 0; i < e->n_steps; i++)
-        if (e->steps[i].kind == STEP_RUN)
-            add_node_row(&t, e, &e->steps[i]);
-        else
-            add_reformat_row(&t, e, &e->steps[i]);
-    table_print(&t, format, stdout);
-    table_close(&t);
-}
-
-static const char *const cost_sources[] = {
-    [COSTS_ANALYTIC] = "analytic",
-    [COSTS_MEASURE] = "measured",
-    [COSTS_FILE] = "recorded",
-};
-
-static void print_summary(const strata_engine *e)
-{
-    size_t reformats = 0, relabels = 0;
-    for (size_t i = 0; i < e->n_steps; i++) {
-        reformats += e->steps[i].kind == STEP_REFORMAT;
-        relabels += e->steps[i].kind == STEP_RELABEL;
-    }
-    printf("\n%zu nodes, %zu reformats, %zu re-labels; predicted %.1f us, of which "
-           "%.1f us reformat (%s costs%s)\n",
-           e->n_nodes, reformats, relabels, microseconds(e->plan->cost),
-           microseconds(e->plan->conversion_cost), cost_sources[e->costs.kind],
-           e->plan->proved ? ", plan proved optimal" : "");
-    printf("weights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
-           "once\n",
-           (double)e->weight_bytes / 1048576, (double)e->arena_bytes / 1048576,
-           (double)e->arena_bound / 1048576);
-}
-
-static void print_fusions(const strata_engine *e, int format)
-{
-    static const char *const columns[] = {"layer", "fused", "into", "why"};
-    struct table t;
-    bool any = false;
-    table_open(&t, columns, ARRAY_LENGTH(columns), 0);
-    for (size_t i = 0; i < e->n_fusions; i++) {
-        const struct engine_fusion *f = &e->fusions[i];
-        if (!f->reason)
+    const char *section;
+    json_t *value;
+    json_object_foreach((json_t *)report, section, value)
+    {
+        size_t n = json_is_array(value) ? json_array_size(value) : 1;
+        if (!json_is_array(value) && !json_is_object(value))
             continue;
-        any = true;
-        table_cell(&t, "%s", e->network->layers[i].name);
-        table_cell(&t, "%s", f->done ? f->into < 0 ? "erased" : "yes" : "no");
-        table_cell(&t, "%s",
-                   f->done && f->into >= 0 ? e->network->layers[f->into].name : "");
-        table_cell(&t, "%s", f->done && f->into >= 0 ? "" : f->reason);
+        for (size_t i = 0; i < n; i++) {
+            json_t *line =
+                json_copy(json_is_array(value) ? json_array_get(value, i) : value);
+            json_object_set_new(line, "kind", json_string(section));
+            json_dumpf(line, stdout, JSON_COMPACT);
+            fputc('\n', stdout);
+            json_decref(line);
+        }
     }
-    if (any) {
-        printf("\n");
-        table_print(&t, format, stdout);
-    }
-    table_close(&t);
 }
 
-static void print_refused(const strata_engine *e, int format)
+static void print_tables(const strata_engine *e, const struct explain *x,
+                         const struct wishes *w, int format)
 {
-    static const char *const columns[] = {"name", "impl", "row", "reads", "why not"};
-    struct table t;
-    table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 2);
-    for (size_t i = 0; i < e->model->n_candidates; i++) {
-        const struct engine_candidate *c = &e->model->candidates[i];
-        if (!c->reason)
-            continue;
-        bool whole = c->row < 0 || (c->in_formats[0] == 0 && c->out_formats[0] == 0);
-        table_cell(&t, "%s", e->network->layers[c->node].name);
-        table_cell(&t, "%s", c->impl->impl.name);
-        table_cell(&t, c->row < 0 ? "%.0d" : "%d", c->row < 0 ? 0 : c->row);
-        table_cell(&t, "%s",
-                   whole ? "" : format_mask_name(UINT64_C(1) << c->in_formats[0], 4));
-        table_cell(&t, "%s", c->reason);
+    bool text = format == TABLE_TEXT || format == TABLE_MARKDOWN;
+    bool steps = text || !(w->tensors || w->reformats || w->fusions || w->refused);
+    if (steps)
+        explain_print_steps(e, format);
+    if (text)
+        explain_print_summary(e);
+    if (w->tensors) {
+        fputs(text ? "\n" : "", stdout);
+        explain_print_tensors(e, format);
     }
-    printf("\n");
-    table_print(&t, format, stdout);
-    table_close(&t);
+    if (w->reformats) {
+        fputs(text ? "\n" : "", stdout);
+        explain_print_reformats(e, x, format);
+    }
+    if (w->fusions) {
+        fputs(text ? "\n" : "", stdout);
+        explain_print_fusions(e, format);
+    }
+    if (w->refused) {
+        fputs(text ? "\n" : "", stdout);
+        explain_print_refused(e, format);
+    }
 }
+
+static int show(const strata_engine *e, const struct wishes *w, int format,
+                strata_error *err)
+{
+    bool json = format == TABLE_JSON || format == TABLE_JSONL;
+    struct explain *x = NULL;
+    json_t *report = NULL;
+    int status = STRATA_OK;
+    if (json || w->reformats || w->save || w->svg || w->dot)
+        status = explain_plan(&x, &e->model->problem, &e->plan_options, e->plan, err);
+    if (status == STRATA_OK && (json || w->save) && !(report = explain_json(e, x)))
+        status = error_no_memory(err, 0, "the report");
+    if (status == STRATA_OK && w->save)
+        status = save_plan(w->save, report, err);
+    if (status == STRATA_OK && w->svg)
+        status = save_svg(w->svg, e, x, err);
+    if (status == STRATA_OK && w->verify)
+        status = explain_print_verify(e, err);
+    else if (status == STRATA_OK && w->dot)
+        status = print_dot(e, x, err);
+    else if (status == STRATA_OK && format == TABLE_JSON)
+        json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
+    else if (status == STRATA_OK && json)
+        print_lines(report);
+    else if (status == STRATA_OK)
+        print_tables(e, x, w, format);
+    json_decref(report);
+    explain_free(x);
+    return status;
+}
+
+/* ---- comparisons
+ * ----------------------------------------------------------------------- */
+
+enum { PLAN_FILE_MAX = 256 << 20 }; /* bytes */
+
+static int build_report(json_t **out, const struct tool_options *o, const char *path,
+                        strata_error *err)
+{
+    struct tool_session s = {0};
+    struct explain *x = NULL;
+    int status = tool_open_engine(&s, o, path, err);
+    if (status == STRATA_OK)
+        status = explain_plan(&x, &s.engine->model->problem, &s.engine->plan_options,
+                              s.engine->plan, err);
+    if (status == STRATA_OK && !(*out = explain_json(s.engine, x)))
+        status = error_no_memory(err, 0, "the report");
+    explain_free(x);
+    tool_close(&s);
+    return status;
+}
+
+/* A saved plan, or the plan that a network has now: JSON starts with a brace. */
+static int open_report(json_t **out, const struct tool_options *o, const char *path,
+                       strata_error *err)
+{
+    struct file_bytes file = {0};
+    json_error_t wrong;
+    int status = file_read(&file, path, PLAN_FILE_MAX, err);
+    if (status != STRATA_OK)
+        return status;
+    size_t blank = 0;
+    const char *text = (const char *)file.data;
+    while (blank < file.size && strchr(" \t\r\n", text[blank]))
+        blank++;
+    if (blank == file.size || text[blank] != '{') {
+        file_free(&file);
+        return build_report(out, o, path, err);
+    }
+    *out = json_loadb(text, file.size, 0, &wrong);
+    file_free(&file);
+    if (*out)
+        return STRATA_OK;
+    return error_set(err, STRATA_EPARSE, "%s:%d:%d: %s", path, wrong.line, wrong.column,
+                     wrong.text);
+}
+
+static int show_diff(const struct tool_options *o, char **paths)
+{
+    json_t *a = NULL, *b = NULL;
+    strata_error err;
+    error_clear(&err);
+    int status = open_report(&a, o, paths[0], &err);
+    if (status == STRATA_OK)
+        status = open_report(&b, o, paths[1], &err);
+    int code =
+        status == STRATA_OK ? explain_print_diff(a, b, o->format, &err) : tool_fail(&err);
+    json_decref(a);
+    json_decref(b);
+    return code;
+}
+
+/* ---- the command
+ * ----------------------------------------------------------------------- */
 
 static int run_explain(int argc, char **argv)
 {
     struct tool_options o = {0};
     struct tool_session s = {0};
+    struct wishes w = {0};
     strata_error err;
-    bool refused = false, fusions = false;
     int option, code = EXIT_OK;
     error_clear(&err);
     while ((option = tool_next_option(&o, argc, argv, options)) != -1) {
@@ -200,24 +263,18 @@ static int run_explain(int argc, char **argv)
             code = EXIT_USAGE;
             goto done;
         }
-        refused |= option == OPTION_REFUSED;
-        fusions |= option == OPTION_FUSIONS;
+        note_option(&w, option);
     }
-    if (o.help) {
+    if (o.help)
         code = tool_help(&tool_explain);
-    } else if (argc - optind != 1) {
-        code = tool_usage(&tool_explain, "one network file is needed");
-    } else if (tool_open_engine(&s, &o, argv[optind], &err) != STRATA_OK) {
+    else if (argc - optind != 1 + w.diff)
+        code = tool_usage(&tool_explain, w.diff ? "--diff compares two files"
+                                                : "one network file is needed");
+    else if (w.diff)
+        code = show_diff(&o, argv + optind);
+    else if (tool_open_engine(&s, &o, argv[optind], &err) != STRATA_OK ||
+             show(s.engine, &w, o.format, &err) != STRATA_OK)
         code = tool_fail(&err);
-    } else {
-        print_steps(s.engine, o.format);
-        if (o.format == TABLE_TEXT || o.format == TABLE_MARKDOWN)
-            print_summary(s.engine);
-        if (fusions)
-            print_fusions(s.engine, o.format);
-        if (refused)
-            print_refused(s.engine, o.format);
-    }
 done:
     tool_close(&s);
     tool_options_free(&o);
@@ -227,16 +284,29 @@ done:
 const struct tool_command tool_explain = {
     .name = "explain",
     .summary = "Show the plan: each layer's impl and formats, why each reformat stands",
-    .usage = "NET.ini [OPTION...]",
+    .usage = "NET.ini [OPTION...]\n       strata explain --diff A B",
     .help =
         "Options:\n"
-        "      --fusions  also each layer that was or might have been fused, and why "
+        "      --reformats       what each reformat costs, what forbidding it would, "
+        "and\n"
+        "                        which format of which layer would remove it\n"
+        "      --tensors         each tensor: produced, materialised, wanted\n"
+        "      --fusions         each layer that was or might have been fused, and why "
         "not\n"
-        "      --refused  also every impl that could not be used, and why\n\n"
+        "      --refused         every impl that could not be used, and why\n"
+        "      --svg=FILE        draw the plan ('-': standard output)\n"
+        "      --dot             print the plan for Graphviz or Netron\n"
+        "      --save-plan=FILE  keep the plan with its reasons and costs, as JSON\n"
+        "      --verify          have the certificate of the plan checked\n"
+        "      --diff            what moved between two plans, and the costs that moved\n"
+        "                        it; A and B are saved plans or networks\n\n"
         "Reasons of reformats: HARD, no common format; FIXED-IO, a network input or\n"
         "output; PADDING, pad lanes are cleared; ECONOMIC, avoidable at a higher cost.\n"
+        "--diff exits with 1 where the plans decide differently.\n"
         "\nExamples:\n"
         "  strata explain examples/digits/digits.ini\n"
-        "  strata explain net.ini --set build.precision=fp16 -o md\n",
+        "  strata explain net.ini --set build.precision=fp16 --reformats\n"
+        "  strata explain net.ini --svg net.svg --save-plan net.plan\n"
+        "  strata explain --diff net.plan net.ini\n",
     .run = run_explain,
 };

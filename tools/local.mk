@@ -2,8 +2,11 @@
 bin_PROGRAMS += strata
 strata_SOURCES = tools/main.c tools/tool.c tools/tool.h tools/table.c \
 	tools/run.c tools/run.h tools/run_input.c tools/run_output.c \
-	tools/list.c tools/describe.c tools/explain.c tools/doctor.c tools/completion.c
-strata_LDADD = libstrata-internal.la
+	tools/list.c tools/describe.c tools/explain.c tools/explain.h \
+	tools/explain_columns.c tools/explain_diff.c tools/explain_dot.c tools/explain_graph.c \
+	tools/explain_layout.c tools/explain_svg.c tools/explain_table.c tools/explain_verify.c tools/doctor.c tools/completion.c
+strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+strata_LDADD = libstrata-internal.la $(JANSSON_LIBS) $(M_LIBS)
 
 # Manual pages and completion are made by the command itself.
 if HAVE_HELP2MAN

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Explanations: on made-up problems against brute force, and of built networks.
+ */
+#include "core/explain.h"
+#include "tests/plan_draw.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(explain, .timeout = 120);
+
+/* ---- made-up problems ----------------------------------------------------------------
+ */
+
+/* Brute force over a copy of a drawn problem in which a tensor's conversions are gone. */
+static int64_t optimum_without(const struct drawn *w, int tensor)
+{
+    static struct drawn copy;
+    copy = *w;
+    draw_relink(&copy);
+    for (int i = 0; i < w->p.n_labels * w->p.n_labels; i++)
+        if (copy.conversion[tensor][i] > 0)
+            copy.conversion[tensor][i] = PLAN_INFINITE;
+    return draw_optimum(&copy.p);
+}
+
+Test(explain, forbidding_costs_what_the_best_plan_without_costs_more)
+{
+    static struct drawn w;
+    int asked = 0, impossible = 0;
+    draw_seed(51);
+    for (int round = 0; round < 400; round++) {
+        struct draw_shape shape = {2 + draw(5), 2 + draw(3), 4, draw(60), 60, round & 1};
+        struct plan *plan = NULL;
+        struct explain *x = NULL;
+        draw_network(&w, &shape);
+        if (plan_solve(&plan, &w.p, NULL, NULL) != STRATA_OK)
+            continue;
+        cr_assert_eq(explain_plan(&x, &w.p, NULL, plan, NULL), STRATA_OK);
+        cr_expect_eq(x->n_reformats, plan->n_reformats, "round %d", round);
+        for (size_t i = 0; i < x->n_reformats; i++) {
+            const struct explain_reformat *r = &x->reformats[i];
+            const struct plan_ban ban = {PLAN_BAN_CONVERSION, r->step.tensor, -1, -1, -1};
+            int64_t brute = optimum_without(&w, r->step.tensor), solver;
+            cr_expect_eq(r->avoidable, brute < PLAN_INFINITE, "round %d", round);
+            cr_expect(!r->avoidable || brute - plan->cost == r->penalty,
+                      "round %d: %lld, brute force %lld", round, (long long)r->penalty,
+                      (long long)(brute - plan->cost));
+            cr_assert_eq(plan_cost_without(&solver, &w.p, NULL, &ban, NULL), STRATA_OK);
+            cr_expect(!r->avoidable || solver - plan->cost == r->penalty);
+            cr_expect(r->reason != PLAN_HARD || !r->avoidable, "HARD is unavoidable");
+            asked++;
+            impossible += !r->avoidable;
+        }
+        explain_free(x);
+        plan_free(plan);
+    }
+    cr_expect_gt(asked, 200);
+    cr_expect_gt(impossible, 10);
+    cr_expect_gt(asked - impossible, 50);
+}
+
+/* The problem with the remedy built in by hand, from its description alone. */
+static int64_t optimum_with(const struct drawn *w, const struct plan *plan,
+                            const struct explain_reformat *r)
+{
+    static struct drawn copy;
+    const struct explain_remedy *m = &r->remedy;
+    const struct plan_tensor *t = &w->p.tensors[r->step.tensor];
+    copy = *w;
+    draw_relink(&copy);
+    struct plan_choice c = w->choices[m->op][plan->choices[m->op]];
+    c.cost = m->cost;
+    for (int i = 0; i < PLAN_MAX_PORTS; i++) {
+        bool wanted = false;
+        for (size_t k = 0; k < t->n_readers; k++)
+            wanted |= t->readers[k].op == m->op && t->readers[k].port == i &&
+                      c.in[i] == r->step.to;
+        if (m->all_ports || (!m->output && wanted))
+            c.in[i] = (uint8_t)m->label;
+        if (m->all_ports || (m->output && i == t->port))
+            c.out[i] = (uint8_t)m->label;
+    }
+    copy.choices[m->op][copy.ops[m->op].n_choices++] = c;
+    return draw_optimum(&copy.p);
+}
+
+Test(explain, a_remedy_gains_what_it_says)
+{
+    static struct drawn w;
+    int checked = 0, readers = 0;
+    draw_seed(52);
+    for (int round = 0; round < 400; round++) {
+        struct draw_shape shape = {2 + draw(5), 2 + draw(3), 3, draw(30), 60, false};
+        struct plan *plan = NULL;
+        struct explain *x = NULL;
+        draw_network(&w, &shape);
+        if (plan_solve(&plan, &w.p, NULL, NULL) != STRATA_OK)
+            continue;
+        cr_assert_eq(explain_plan(&x, &w.p, NULL, plan, NULL), STRATA_OK);
+        for (size_t i = 0; i < x->n_reformats; i++) {
+            const struct explain_remedy *m = &x->reformats[i].remedy;
+            if (m->op < 0 || m->n_ops != 1)
+                continue;
+            cr_expect_gt(m->gain, 0);
+            int64_t brute = plan->cost - optimum_with(&w, plan, &x->reformats[i]);
+            cr_expect_eq(m->gain, brute, "round %d: %lld, brute force %lld", round,
+                         (long long)m->gain, (long long)brute);
+            checked++;
+            readers += !m->output;
+        }
+        explain_free(x);
+        plan_free(plan);
+    }
+    cr_expect_gt(checked, 100);
+    cr_expect_gt(readers, 20);
+}
+
+/* Input, two operations and an output in a row; labels are formats but for the last,
+ * which is label 0's format with other pads. */
+enum { A, B, C, DIRTY, LABELS };
+static const struct {
+    const char *name;
+    int written, read;   /* labels of the operations between */
+    int also, also_cost; /* what the reader could read too, or -1 */
+    int input, output;
+    enum plan_reason reason;
+    int tensor;
+    bool avoidable;
+    int64_t penalty, gain;
+} rows[] = {
+    {"hard", A, B, -1, 0, A, B, PLAN_HARD, 1, false, 0, 7},
+    {"economic", A, B, A, 30, A, B, PLAN_ECONOMIC, 1, true, 23, 7},
+    {"input", B, B, -1, 0, A, B, PLAN_FIXED_IO, 0, false, 0, 7},
+    {"output", A, A, -1, 0, A, C, PLAN_FIXED_IO, 2, false, 0, 7},
+    {"padding", DIRTY, A, -1, 0, A, A, PLAN_PADDING, 1, false, 0, 7},
+};
+
+static void row_problem(struct drawn *w, size_t i)
+{
+    const struct plan_choice fixed_in = {.impl = -1}, fixed_out = {.impl = -1};
+    memset(w, 0, sizeof *w);
+    w->p.n_labels = LABELS;
+    w->p.n_ops = 4;
+    w->p.n_tensors = 3;
+    w->p.ops = w->ops;
+    w->p.tensors = w->tensors;
+    for (int l = 0; l < LABELS; l++)
+        w->p.labels[l] = (struct plan_label){.format = l % DIRTY, l == DIRTY, 24};
+    w->choices[0][0] = fixed_in;
+    w->choices[3][0] = fixed_out;
+    memset(w->choices[0][0].out, rows[i].input, PLAN_MAX_PORTS);
+    memset(w->choices[3][0].in, rows[i].output, PLAN_MAX_PORTS);
+    w->choices[1][0].cost = w->choices[2][0].cost = 10;
+    memset(w->choices[1][0].in, rows[i].written == DIRTY ? A : rows[i].written,
+           PLAN_MAX_PORTS);
+    memset(w->choices[1][0].out, rows[i].written, PLAN_MAX_PORTS);
+    for (int k = 0; k < 2; k++) {
+        struct plan_choice *c = &w->choices[2][k];
+        c->cost = 10 + k * rows[i].also_cost;
+        memset(c->in, k ? rows[i].also : rows[i].read, PLAN_MAX_PORTS);
+        memset(c->out, rows[i].read, PLAN_MAX_PORTS);
+    }
+    for (int op = 0; op < 4; op++) {
+        w->in[op][0] = op - 1;
+        w->out[op] = op;
+        w->ops[op] = (struct plan_op){.name = rows[i].name,
+                                      .n_in = op > 0,
+                                      .n_out = op < 3,
+                                      .in = w->in[op],
+                                      .out = &w->out[op],
+                                      .choices = w->choices[op],
+                                      .n_choices = op == 2 && rows[i].also >= 0 ? 2 : 1};
+    }
+    for (int t = 0; t < 3; t++) {
+        w->readers[t][0] = (struct plan_reader){t + 1, 0};
+        w->tensors[t] = (struct plan_tensor){.name = "t",
+                                             .producer = t,
+                                             .readers = w->readers[t],
+                                             .n_readers = 1,
+                                             .conversion = w->conversion[t]};
+        for (int c = 0; c < LABELS * LABELS; c++)
+            w->conversion[t][c] = c / LABELS == c % LABELS ? 0 : 7;
+    }
+}
+
+Test(explain, each_reason_is_told_with_its_price)
+{
+    static struct drawn w;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct plan *plan = NULL;
+        struct explain *x = NULL;
+        row_problem(&w, i);
+        cr_assert_eq(plan_solve(&plan, &w.p, NULL, NULL), STRATA_OK, "%s", rows[i].name);
+        cr_assert_eq(explain_plan(&x, &w.p, NULL, plan, NULL), STRATA_OK);
+        cr_assert_eq(x->n_reformats, 1, "%s: %zu", rows[i].name, x->n_reformats);
+        const struct explain_reformat *r = &x->reformats[0];
+        cr_expect_eq(r->step.tensor, rows[i].tensor, "%s", rows[i].name);
+        cr_expect_eq(r->reason, rows[i].reason, "%s: %s", rows[i].name,
+                     explain_reason_name(r->reason));
+        cr_expect_eq(r->avoidable, rows[i].avoidable, "%s", rows[i].name);
+        cr_expect_eq(r->penalty, rows[i].penalty, "%s", rows[i].name);
+        cr_expect_eq(r->remedy.gain, rows[i].gain, "%s: %lld", rows[i].name,
+                     (long long)r->remedy.gain);
+        cr_expect_eq(r->remedy.reformats, 1, "%s", rows[i].name);
+        cr_expect_eq(explain_find(x, r->step.tensor, r->step.to), r);
+        explain_free(x);
+        plan_free(plan);
+    }
+}
+
+/* ---- networks ------------------------------------------------------------------------
+ */
+
+struct session {
+    strata_registry *registry;
+    strata_handle *handle;
+    strata_network *network;
+    strata_engine *engine;
+    struct explain *x;
+    json_t *report;
+    strata_error err;
+};
+
+static const char ini[] = "[network]\nformat = 1\nname = <a & b>\noutputs = act, pool\n"
+                          "[input x]\nshape = 2 x 3 x 8 x 8\n"
+                          "[weights w]\nrandom = 1\n"
+                          "[layer conv]\ntype = Convolution\nfilters = 5\n"
+                          "kernel = 3x3\npad = 1\nweights = w:conv\n"
+                          "[layer act]\ntype = Activation\nkind = tanh\n"
+                          "[layer pool]\ntype = Pooling\nkind = average\n"
+                          "kernel = 2x2\nstride = 2\n";
+
+static int open_plan(struct session *s, const char *const *set, size_t n_set)
+{
+    char path[] = "/tmp/strata-explain-XXXXXX";
+    strata_network_options options = {sizeof options, set, n_set, NULL, 0};
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0 && write(fd, ini, sizeof ini - 1) == sizeof ini - 1);
+    close(fd);
+    memset(s, 0, sizeof *s);
+    int status = strata_registry_create(&s->registry, NULL, &s->err);
+    if (status == STRATA_OK)
+        status = strata_create(&s->handle, "host", &s->err);
+    if (status == STRATA_OK)
+        status = strata_network_load(&s->network, path, s->registry, &options, &s->err);
+    if (status == STRATA_OK)
+        status = strata_engine_build(&s->engine, s->handle, s->network, &s->err);
+    unlink(path);
+    if (status != STRATA_OK)
+        return status;
+    const strata_engine *e = s->engine;
+    status = explain_plan(&s->x, &e->model->problem, &e->plan_options, e->plan, &s->err);
+    s->report = status == STRATA_OK ? explain_json(e, s->x) : NULL;
+    return status;
+}
+
+static void close_plan(struct session *s)
+{
+    json_decref(s->report);
+    explain_free(s->x);
+    strata_engine_destroy(s->engine);
+    strata_network_destroy(s->network);
+    strata_destroy(s->handle);
+    strata_registry_destroy(s->registry);
+}
+
+static int64_t sum(const json_t *list)
+{
+    int64_t total = 0;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        total += json_integer_value(json_object_get(json_array_get(list, i), "cost"));
+    return total;
+}
+
+Test(explain, the_report_is_json_whose_parts_add_up)
+{
+    static const char *const keys[] = {"plan",      "network", "device",
+                                       "totals",    "nodes",   "tensors",
+                                       "reformats", "fusions", "costs"};
+    const char *set[] = {"build.precision=fp16"};
+    struct session s;
+    cr_assert_eq(open_plan(&s, set, 1), STRATA_OK, "%s", s.err.message);
+    char *text = json_dumps(s.report, 0);
+    json_t *r = json_loads(text, 0, NULL);
+    cr_assert_neq(r, NULL);
+    cr_expect_eq(json_object_size(r), ARRAY_LENGTH(keys));
+    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++)
+        cr_expect_neq(json_object_get(r, keys[i]), NULL, "%s", keys[i]);
+    const json_t *reformats = json_object_get(r, "reformats");
+    const json_t *totals = json_object_get(r, "totals");
+    int64_t whole = json_integer_value(json_object_get(totals, "cost"));
+    cr_expect_eq(sum(json_object_get(r, "nodes")) + sum(reformats), whole);
+    cr_expect_eq(whole, s.engine->plan->cost);
+    cr_expect_geq(json_array_size(reformats), 2, "one in, one out");
+    for (size_t i = 0; i < json_array_size(reformats); i++) {
+        const json_t *one = json_array_get(reformats, i);
+        if (json_integer_value(json_object_get(one, "cost")) == 0)
+            continue;
+        cr_expect_str_eq(json_string_value(json_object_get(one, "reason")), "FIXED-IO");
+        cr_expect(json_is_false(
+            json_object_get(json_object_get(one, "forbidding"), "possible")));
+        cr_expect_gt(json_string_length(json_object_get(one, "why")), 20);
+    }
+    const json_t *tensors = json_object_get(r, "tensors");
+    for (size_t i = 0; i < json_array_size(tensors); i++) {
+        const json_t *t = json_array_get(tensors, i);
+        const char *produced = json_string_value(json_object_get(t, "produced"));
+        cr_expect(json_array_size(json_object_get(t, "materialised")) >= 1 ||
+                      strstr(produced, "(fused)"),
+                  "only what stays inside a node is no value");
+        cr_expect_geq(json_array_size(json_object_get(t, "wanted")), 1);
+    }
+    json_decref(r);
+    free(text);
+    close_plan(&s);
+}
+
+static const struct explain_move *find_move(const struct explain_moves *m,
+                                            const char *what)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strstr(m->list[i].what, what))
+            return &m->list[i];
+    return NULL;
+}
+
+Test(explain, a_changed_pin_is_found_and_nothing_else_is_blamed)
+{
+    const char *pin[] = {"layer pool.format=fp32:nhwc",
+                         "build.formats=fp32:nchw,fp32:nhwc"};
+    struct session a, b;
+    struct explain_diff *d = NULL;
+    strata_error err = {0};
+    cr_assert_eq(open_plan(&a, pin + 1, 1), STRATA_OK, "%s", a.err.message);
+    cr_assert_eq(open_plan(&b, pin, 2), STRATA_OK, "%s", b.err.message);
+    cr_assert_eq(explain_compare(&d, a.report, a.report, &err), STRATA_OK);
+    cr_expect(d->decisions.n == 0 && d->entries.n == 0);
+    explain_diff_free(d);
+    cr_assert_eq(explain_compare(&d, a.report, b.report, &err), STRATA_OK);
+    const struct explain_move *m = find_move(&d->decisions, "pool");
+    cr_assert_neq(m, NULL);
+    cr_expect_neq(strstr(m->before, "fp32:nchw"), NULL, "%s", m->before);
+    cr_expect_neq(strstr(m->after, "fp32:nhwc"), NULL, "%s", m->after);
+    cr_expect_neq(strstr(m->because, "no longer offered"), NULL, "%s", m->because);
+    cr_expect_eq(d->entries.n, 0, "costs are the same");
+    cr_expect_eq(d->before, a.engine->plan->cost);
+    cr_expect_eq(d->after, b.engine->plan->cost);
+    explain_diff_free(d);
+    close_plan(&a);
+    close_plan(&b);
+}
+
+/* The pool's first two choices: the report says one, the changed report the other. */
+Test(explain, a_changed_cost_is_named_as_the_cause)
+{
+    struct session s;
+    struct explain_diff *d = NULL;
+    size_t changed = 0;
+    cr_assert_eq(open_plan(&s, NULL, 0), STRATA_OK, "%s", s.err.message);
+    json_t *other = json_deep_copy(s.report);
+    json_t *nodes = json_object_get(other, "nodes");
+    json_t *choices = json_object_get(json_object_get(other, "costs"), "choices");
+    json_t *node = json_array_get(nodes, json_array_size(nodes) - 1);
+    for (size_t i = 0; i < json_array_size(choices); i++) {
+        json_t *c = json_array_get(choices, i);
+        if (!json_equal(json_object_get(c, "name"), json_object_get(node, "name")))
+            continue;
+        bool same =
+            json_equal(json_object_get(c, "impl"), json_object_get(node, "impl")) &&
+            json_equal(json_object_get(c, "reads"), json_object_get(node, "reads"));
+        if (same || changed)
+            continue;
+        json_object_set_new(c, "cost", json_integer(16000)); /* 1 us */
+        json_object_update_existing(node, c);
+        changed++;
+    }
+    cr_assert_eq(changed, 1);
+    cr_assert_eq(explain_compare(&d, s.report, other, NULL), STRATA_OK);
+    cr_assert_eq(d->decisions.n, 1);
+    cr_expect_neq(strstr(d->decisions.list[0].because, "to 1.0 us"), NULL, "%s",
+                  d->decisions.list[0].because);
+    cr_expect_eq(d->entries.n, 1);
+    explain_diff_free(d);
+    json_decref(other);
+    close_plan(&s);
+}
+
+Test(explain, what_is_no_plan_is_refused)
+{
+    static const char *const bad[] = {"{}", "{\"plan\": 1}",
+                                      "{\"plan\": 2, \"nodes\": []}",
+                                      "{\"plan\": \"1\", \"nodes\": {}}"};
+    for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
+        struct explain_diff *d = NULL;
+        strata_error err = {0};
+        json_t *a = json_loads(bad[i], 0, NULL);
+        cr_expect_eq(explain_compare(&d, a, a, &err), STRATA_EPARSE, "%s", bad[i]);
+        cr_expect_neq(strstr(err.message, "--save-plan"), NULL);
+        json_decref(a);
+    }
+}
+
+/* Reports that others wrote may lack anything; none of it is followed blindly. */
+Test(explain, a_report_with_parts_missing_is_compared_without_harm)
+{
+    struct session s;
+    cr_assert_eq(open_plan(&s, NULL, 0), STRATA_OK, "%s", s.err.message);
+    static const char *const lists[] = {"nodes", "tensors", "reformats"};
+    for (size_t i = 0; i < ARRAY_LENGTH(lists); i++) {
+        json_t *other = json_deep_copy(s.report);
+        json_t *list = json_object_get(other, lists[i]);
+        for (size_t k = 0; k < json_array_size(list); k++)
+            json_array_set_new(list, k, k % 2 ? json_object() : json_integer(7));
+        struct explain_diff *d = NULL;
+        cr_expect_eq(explain_compare(&d, s.report, other, NULL), STRATA_OK);
+        explain_diff_free(d);
+        d = NULL;
+        cr_expect_eq(explain_compare(&d, other, s.report, NULL), STRATA_OK);
+        explain_diff_free(d);
+        json_decref(other);
+    }
+    close_plan(&s);
+}
+
+static const struct {
+    const char *set[3];
+    const char *texts[4];
+    const char *innocent; /* not to be named */
+} conflicts[] = {
+    {{"build.precision=fp16", "build.no_reformat=yes", "build.fusion=no"},
+     {"layer 'pool' (", ":18): writes pool {fp16:nchw",
+      "output 'pool': reads pool {fp32:nchw}", "no_reformat = yes"},
+     "'conv'"},
+    {{"build.formats=fp32:nhwc", "build.no_reformat=yes", "network.outputs=pool"},
+     {"no plan", "{fp32:nhwc}", "{fp32:nchw}", "no_reformat = yes"},
+     "'act'"},
+};
+
+Test(explain, a_network_without_a_plan_names_the_constraints)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(conflicts); i++) {
+        struct session s;
+        cr_expect_eq(open_plan(&s, conflicts[i].set, 3), STRATA_EPLAN, "case %zu: %s", i,
+                     s.err.message);
+        for (size_t k = 0; k < ARRAY_LENGTH(conflicts[i].texts); k++)
+            cr_expect_neq(strstr(s.err.message, conflicts[i].texts[k]), NULL,
+                          "case %zu: %s", i, s.err.message);
+        cr_expect_eq(strstr(s.err.message, conflicts[i].innocent), NULL, "case %zu: %s",
+                     i, s.err.message);
+        close_plan(&s);
+    }
+}
+
+/* A slower plan may do without; no_reformat takes it rather than give up. */
+Test(explain, no_reformat_takes_the_best_plan_without)
+{
+    struct session s;
+    const char *set[] = {"build.no_reformat=yes"};
+    cr_assert_eq(open_plan(&s, set, 1), STRATA_OK, "%s", s.err.message);
+    cr_expect_eq(s.engine->plan->n_reformats, 0);
+    close_plan(&s);
+}

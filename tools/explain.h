@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The forms that `strata explain` shows a plan in, one file each.
+ */
+#ifndef TOOLS_EXPLAIN_H
+#define TOOLS_EXPLAIN_H
+
+#include "core/explain.h"
+#include "tools/tool.h"
+
+/* ---- explain_table.c
+ * ------------------------------------------------------------------- */
+void explain_print_steps(const strata_engine *e, int format);
+void explain_print_summary(const strata_engine *e);
+void explain_print_tensors(const strata_engine *e, int format);
+void explain_print_reformats(const strata_engine *e, const struct explain *x, int format);
+void explain_print_fusions(const strata_engine *e, int format);
+void explain_print_refused(const strata_engine *e, int format);
+/* An output's own copy of a value that something else owns. */
+bool explain_is_copy(const strata_engine *e, const struct engine_step *s);
+/* "fp32:nchw" */
+const char *explain_value_format(const strata_engine *e, int value);
+
+/* ---- explain_verify.c ----------------------------------------------------------- */
+/* "proved: lower bound = cost = N", or the gap. */
+int explain_print_verify(const strata_engine *e, strata_error *err);
+
+/* ---- explain_diff.c
+ * -------------------------------------------------------------------- */
+/* EXIT_OK if the plans agree, EXIT_MISMATCH if not. */
+int explain_print_diff(const json_t *a, const json_t *b, int format, strata_error *err);
+
+/* ---- explain_graph.c
+ * ------------------------------------------------------------------- */
+enum vertex_kind {
+    VERTEX_INPUT,
+    VERTEX_NODE,
+    VERTEX_REFORMAT,
+    VERTEX_RELABEL,
+    VERTEX_OUTPUT
+};
+
+struct vertex {
+    enum vertex_kind kind;
+    char *title, *detail; /* two lines, UTF-8 */
+    char *hint;           /* reasons of a reformat; "" else */
+    int64_t cost;
+    /* Set by the layout, in pixels; x and y are the centre. */
+    double x, y, width, height;
+};
+
+struct edge {
+    int from, to;
+    int format; /* table index */
+    int rank;
+};
+
+struct graph {
+    struct vertex *vertices; /* sources come first */
+    struct edge *edges;
+    size_t n_vertices, n_edges, vertex_capacity, edge_capacity;
+};
+int graph_make(struct graph *g, const strata_engine *e, const struct explain *x,
+               strata_error *err);
+void graph_free(struct graph *g);
+
+/* ---- explain_dot.c, explain_svg.c
+ * ------------------------------------------------------ */
+void graph_write_dot(const struct graph *g, const strata_engine *e, FILE *out);
+int graph_write_svg(struct graph *g, const strata_engine *e, FILE *out,
+                    strata_error *err);
+
+/* ---- explain_layout.c
+ * ------------------------------------------------------------------ */
+/* A vertex, or a bend of an edge that passes a layer. */
+struct place {
+    int vertex; /* -1: a bend */
+    int layer, order, column;
+    double x, y, width;
+};
+
+/* Layers stand below each other until a column is full. */
+struct column {
+    int first, end;     /* layers */
+    double left, right; /* pixels */
+    size_t lanes;       /* edges that go on in a later column */
+};
+
+struct layout {
+    struct place *places; /* the vertices, then bends */
+    struct column *columns;
+    size_t n_places, n_columns;
+    int *first_bend; /* of each edge: its bends are consecutive, one a layer; -1: none */
+    int n_layers;
+    double width, height;
+};
+/* Layers from the top, few crossings, straight edges; sets the vertices' x and y. */
+int layout_make(struct layout *l, struct graph *g, strata_error *err);
+void layout_free(struct layout *l);
+
+/* ---- explain_columns.c
+ * ----------------------------------------------------------------- */
+enum { LANE = 8 }; /* pixels between edges on the way to the next column */
+/* Break the layers into columns and fix every position. */
+int layout_columns(struct layout *l, struct graph *g, strata_error *err);
+/* An edge's number among those that leave a column. */
+size_t layout_lane(const struct layout *l, const struct graph *g, size_t edge,
+                   int column);
+
+#endif /* TOOLS_EXPLAIN_H */

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plan as tables: the steps, and on request tensors, reformats and refused impls.
+ */
+#include "tools/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const reasons[] = {
+    [PLAN_HARD] = "the producer writes no format that the reader reads",
+    [PLAN_FIXED_IO] = "the format of a network input or output is fixed",
+    [PLAN_PADDING] = "the reader needs pad lanes of zero",
+    [PLAN_ECONOMIC] = "converting costs less than avoiding it",
+};
+
+/* ---- steps ------------------------------------------------------------------------ */
+
+const char *explain_value_format(const strata_engine *e, int value)
+{
+    const struct engine_value *v = &e->values[value];
+    return format_mask_name(UINT64_C(1) << v->format, v->desc.rank);
+}
+
+/* "fp32:nchw fp32:nchw" shortens to "fp32:nchw". */
+static void value_formats(char *text, size_t size, const strata_engine *e,
+                          const int *values, int n)
+{
+    size_t used = 0;
+    bool same = true;
+    text[0] = '\0';
+    for (int i = 1; i < n; i++)
+        same &= e->values[values[i]].format == e->values[values[0]].format;
+    for (int i = 0; i < (same && n ? 1 : n) && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "",
+                                 explain_value_format(e, values[i]));
+}
+
+static void add_node_row(struct table *t, const strata_engine *e,
+                         const struct engine_step *s)
+{
+    const struct engine_node *n = &e->nodes[s->node];
+    char in[256], out[256], dims[128] = "";
+    value_formats(in, sizeof in, e, n->in_values, n->n_in);
+    value_formats(out, sizeof out, e, n->out_values, n->n_out);
+    if (n->n_out)
+        tool_dims(dims, sizeof dims, e->values[n->out_values[0]].desc.dims,
+                  e->values[n->out_values[0]].desc.rank);
+    table_cell(t, "%s", n->name);
+    table_cell(t, "%s", n->layer->type->layer.name);
+    table_cell(t, "%s", n->impl->impl.name);
+    table_cell(t, "%s", in);
+    table_cell(t, "%s", out);
+    table_cell(t, "%s", dims);
+    table_cell(t, "%.1f", explain_microseconds(s->cost));
+    table_cell(t, "%s", "");
+}
+
+/* Readers of a value, by name. */
+static void readers(char *text, size_t size, const strata_engine *e, int value)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < e->n_nodes; i++)
+        for (int k = 0; k < e->nodes[i].n_in && used < size; k++)
+            if (e->nodes[i].in_values[k] == value)
+                used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                         used ? ", " : "", e->nodes[i].name);
+    for (size_t i = e->n_inputs; i < e->n_bindings && used < size; i++)
+        if (e->bindings[i].value == value)
+            used += (size_t)snprintf(text + used, size - used, "%soutput %s",
+                                     used ? ", " : "", e->bindings[i].name);
+}
+
+bool explain_is_copy(const strata_engine *e, const struct engine_step *s)
+{
+    return s->kind == STEP_REFORMAT &&
+           e->values[s->from].format == e->values[s->to].format &&
+           e->values[s->from].pad == e->values[s->to].pad;
+}
+
+static void add_reformat_row(struct table *t, const strata_engine *e,
+                             const struct engine_step *s)
+{
+    const struct engine_value *to = &e->values[s->to];
+    bool copy = explain_is_copy(e, s);
+    char dims[128], who[512];
+    tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
+    readers(who, sizeof who, e, s->to);
+    table_cell(t, "%s for %s", e->network->tensors[to->tensor].name,
+               *who ? who : "the next conversion");
+    table_cell(t, "%s",
+               copy                      ? "COPY"
+               : s->kind == STEP_RELABEL ? "(re-label)"
+                                         : "REFORMAT");
+    table_cell(t, "%s", "");
+    table_cell(t, "%s", explain_value_format(e, s->from));
+    table_cell(t, "%s", explain_value_format(e, s->to));
+    table_cell(t, "%s", dims);
+    table_cell(t, "%.1f", explain_microseconds(s->cost));
+    if (copy)
+        table_cell(t, "%s",
+                   to->stage == PLAN_HOME ? "to its place in what it is joined into"
+                                          : "an output has memory of its own");
+    else if (s->kind == STEP_RELABEL)
+        table_cell(t, "both formats mean the same bytes");
+    else
+        table_cell(t, "%s: %s", explain_reason_name(s->reason), reasons[s->reason]);
+}
+
+void explain_print_steps(const strata_engine *e, int format)
+{
+    static const char *const columns[] = {"name",   "layer", "impl", "reads",
+                                          "writes", "shape", "us",   "why"};
+    struct table t;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 6);
+    for (size_t i = 0; i < e->n_steps; i++)
+        if (e->steps[i].kind == STEP_RUN)
+            add_node_row(&t, e, &e->steps[i]);
+        else
+            add_reformat_row(&t, e, &e->steps[i]);
+    table_print(&t, format, stdout);
+    table_close(&t);
+}
+
+static const char *const cost_sources[] = {
+    [COSTS_ANALYTIC] = "analytic",
+    [COSTS_MEASURE] = "measured",
+    [COSTS_FILE] = "recorded",
+};
+
+void explain_print_summary(const strata_engine *e)
+{
+    size_t relabels = e->plan->n_steps - e->plan->n_reformats;
+    printf("\n%zu nodes, %zu reformats, %zu re-labels; predicted %.1f us, of which "
+           "%.1f us reformat (%s costs%s)\n",
+           e->n_nodes, e->plan->n_reformats, relabels,
+           explain_microseconds(e->plan->cost),
+           explain_microseconds(e->plan->conversion_cost), cost_sources[e->costs.kind],
+           e->plan->proved ? ", plan proved optimal" : "");
+    printf("weights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
+           "once\n",
+           (double)e->weight_bytes / 1048576, (double)e->arena_bytes / 1048576,
+           (double)e->arena_bound / 1048576);
+}
+
+/* ---- details
+ * --------------------------------------------------------------------------- */
+
+/* Takes the text. */
+static void owned_cell(struct table *t, char *text)
+{
+    table_cell(t, "%s", text ? text : "");
+    t->failed |= !text;
+    free(text);
+}
+
+/* "fp32:nchw, fp16:nhwc8": every value of a tensor. */
+static void materialised(char *text, size_t size, const strata_engine *e, int tensor)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t v = 0; v < e->n_values && used < size; v++)
+        if (e->values[v].tensor == tensor)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                     explain_value_format(e, (int)v));
+}
+
+/* "conv2 fp16:nhwc8, output prob fp32:nchw" */
+static void wanted(struct table *t, const strata_engine *e, int tensor)
+{
+    const struct plan_problem *p = &e->model->problem;
+    uint64_t labels = plan_wanted(p, e->plan->choices, &p->tensors[tensor]);
+    char *text = NULL;
+    size_t size;
+    const char *gap = "";
+    FILE *f = open_memstream(&text, &size);
+    for (int l = 0; f && l < p->n_labels; l++) {
+        if (!(labels & UINT64_C(1) << l))
+            continue;
+        char *who = explain_readers(e, tensor, l);
+        char *what = explain_labels(e, tensor, UINT64_C(1) << l);
+        fprintf(f, "%s%s: %s", gap, what ? what : "?", who ? who : "?");
+        gap = "; ";
+        free(who);
+        free(what);
+    }
+    if (f && fclose(f) != 0) {
+        free(text);
+        text = NULL;
+    }
+    owned_cell(t, text);
+}
+
+void explain_print_tensors(const strata_engine *e, int format)
+{
+    static const char *const columns[] = {"tensor",   "by",           "impl",
+                                          "produced", "materialised", "wanted"};
+    const struct plan_problem *p = &e->model->problem;
+    struct table t;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0);
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        const struct plan_tensor *tensor = &p->tensors[i];
+        const struct plan_choice *c = plan_chosen(p, e->plan->choices, tensor->producer);
+        char name[2 * FORMAT_NAME_SIZE], all[512];
+        explain_label(name, sizeof name, e, (int)i, plan_out_label(c, tensor->port));
+        materialised(all, sizeof all, e, e->model->tensor_of[i]);
+        table_cell(&t, "%s", tensor->name);
+        table_cell(&t, "%s", p->ops[tensor->producer].name);
+        table_cell(&t, "%s", explain_impl(e, c));
+        table_cell(&t, "%s", name);
+        table_cell(&t, "%s", all);
+        wanted(&t, e, (int)i);
+    }
+    table_print(&t, format, stdout);
+    table_close(&t);
+}
+
+/* Four lines for each, which a table has no room for. */
+static void print_sentences(const strata_engine *e, const struct explain *x)
+{
+    for (size_t i = 0; i < x->n_reformats; i++) {
+        const struct explain_reformat *r = &x->reformats[i];
+        char *from = explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.from);
+        char *to = explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.to);
+        char *why = explain_why(e, r), *cost = explain_forbidding(e, r);
+        char *remedy = explain_remedy_text(e, r);
+        if (from && to && why && cost && remedy)
+            printf("%s: %s -> %s, %.1f us, %s\n  %s\n  %s\n  %s\n",
+                   e->model->problem.tensors[r->step.tensor].name, from, to,
+                   explain_microseconds(r->step.cost), explain_reason_name(r->reason),
+                   why, cost, remedy);
+        free(from);
+        free(to);
+        free(why);
+        free(cost);
+        free(remedy);
+    }
+}
+
+void explain_print_reformats(const strata_engine *e, const struct explain *x, int format)
+{
+    static const char *const columns[] = {
+        "tensor", "from", "to",         "us",
+        "reason", "why",  "without it", "what would remove it"};
+    struct table t;
+    if (format == TABLE_TEXT) {
+        print_sentences(e, x);
+        return;
+    }
+    table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 3);
+    for (size_t i = 0; i < x->n_reformats; i++) {
+        const struct explain_reformat *r = &x->reformats[i];
+        table_cell(&t, "%s", e->model->problem.tensors[r->step.tensor].name);
+        owned_cell(&t, explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.from));
+        owned_cell(&t, explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.to));
+        table_cell(&t, "%.1f", explain_microseconds(r->step.cost));
+        table_cell(&t, "%s", explain_reason_name(r->reason));
+        owned_cell(&t, explain_why(e, r));
+        owned_cell(&t, explain_forbidding(e, r));
+        owned_cell(&t, explain_remedy_text(e, r));
+    }
+    table_print(&t, format, stdout);
+    table_close(&t);
+}
+
+void explain_print_fusions(const strata_engine *e, int format)
+{
+    static const char *const columns[] = {"layer", "fused", "into", "why"};
+    struct table t;
+    bool any = false;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0);
+    for (size_t i = 0; i < e->n_fusions; i++) {
+        const struct engine_fusion *f = &e->fusions[i];
+        if (!f->reason)
+            continue;
+        any = true;
+        table_cell(&t, "%s", e->network->layers[i].name);
+        table_cell(&t, "%s", f->done ? f->into < 0 ? "erased" : "yes" : "no");
+        table_cell(&t, "%s",
+                   f->done && f->into >= 0 ? e->network->layers[f->into].name : "");
+        table_cell(&t, "%s", f->done && f->into >= 0 ? "" : f->reason);
+    }
+    if (any)
+        table_print(&t, format, stdout);
+    table_close(&t);
+}
+
+void explain_print_refused(const strata_engine *e, int format)
+{
+    static const char *const columns[] = {"name", "impl", "row", "reads", "why not"};
+    struct table t;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 2);
+    for (size_t i = 0; i < e->model->n_candidates; i++) {
+        const struct engine_candidate *c = &e->model->candidates[i];
+        if (!c->reason)
+            continue;
+        bool whole = c->row < 0 || (c->in_formats[0] == 0 && c->out_formats[0] == 0);
+        table_cell(&t, "%s", e->network->layers[c->node].name);
+        table_cell(&t, "%s", c->impl->impl.name);
+        table_cell(&t, c->row < 0 ? "%.0d" : "%d", c->row < 0 ? 0 : c->row);
+        table_cell(&t, "%s",
+                   whole ? "" : format_mask_name(UINT64_C(1) << c->in_formats[0], 4));
+        table_cell(&t, "%s", c->reason);
+    }
+    table_print(&t, format, stdout);
+    table_close(&t);
+}
