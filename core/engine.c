@@ -7,6 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* On the host straight into place, else by way of host memory. */
+static int load_weight(strata_engine *e, const struct network_weight *w, void *dst,
+                       size_t bytes, strata_error *err)
+{
+    const struct device_ops *ops = e->handle->device->ops;
+    if (e->handle->properties.kind == STRATA_HOST)
+        return network_weight_load(w, dst, err);
+    void *staging = zalloc(1, bytes, "a weight", err);
+    if (!staging)
+        return STRATA_ENOMEM;
+    int status = network_weight_load(w, staging, err);
+    if (status == STRATA_OK)
+        status = ops->copy(e->handle->stream, dst, staging, bytes, COPY_TO_DEVICE, err);
+    if (status == STRATA_OK) /* before staging goes away */
+        status = ops->stream_synchronize(e->handle->stream, err);
+    free(staging);
+    return status;
+}
+
 static int load_weights(strata_engine *e, struct engine_node *n, strata_error *err)
 {
     for (size_t w = 0; w < n->layer->type->n_weights; w++) {
@@ -19,7 +38,7 @@ static int load_weights(strata_engine *e, struct engine_node *n, strata_error *e
         if (!t->data)
             return STRATA_ENOMEM;
         e->weight_bytes += bytes;
-        int status = network_weight_load(&n->layer->weights[w], t->data, err);
+        int status = load_weight(e, &n->layer->weights[w], t->data, bytes, err);
         if (status != STRATA_OK)
             return status;
     }
@@ -80,6 +99,7 @@ static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err
     status = STRATA_OK;
     engine_node_tensors(e, n, v.in, v.out);
     engine_fill_view(&v, e, n, n->row, err);
+    v.node.stream = e->handle->device->ops->stream_native(e->handle->stream);
     if (impl->setup && (status = impl->setup(&v.node, n->state)) != STRATA_OK) {
         error_set(err, status, "%s", strata_status_text(status));
         error_prefix(err, "layer '%s', impl %s, setup", n->name, impl->name);
@@ -113,7 +133,8 @@ static int build(strata_engine *e, strata_error *err)
         if ((status = setup_node(e, &e->nodes[i], err)) != STRATA_OK)
             return status;
     }
-    return STRATA_OK;
+    /* What setup put on the stream is done before another thread may use the engine. */
+    return e->handle->device->ops->stream_synchronize(e->handle->stream, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,

@@ -20,6 +20,7 @@ CORE_SOURCES = \
 	core/cost.c \
 	core/cost.h \
 	core/device.h \
+	core/device_module.c \
 	core/engine.c \
 	core/engine.h \
 	core/fuse.c \

@@ -7,6 +7,7 @@ AM_TESTS_ENVIRONMENT = \
 	builddir='$(abs_builddir)'; export builddir; \
 	CC='$(CC)'; export CC; \
 	STRATA_PLUGIN_PATH='$(abs_builddir)/plugins/.libs'; export STRATA_PLUGIN_PATH; \
+	STRATA_DEVICE_PATH='$(abs_builddir)/kernels/.libs'; export STRATA_DEVICE_PATH; \
 	CRITERION_OUTPUTS=tap:-; export CRITERION_OUTPUTS;
 
 LDADD = libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)

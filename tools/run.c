@@ -112,7 +112,7 @@ static int read_inputs(strata_context *c, const strata_engine *e,
     return STRATA_OK;
 }
 
-static int write_outputs(const strata_context *c, const strata_engine *e,
+static int write_outputs(strata_context *c, const strata_engine *e,
                          const struct run_options *o, strata_error *err)
 {
     int status = STRATA_OK;

@@ -13,13 +13,13 @@ int run_read_input(strata_context *c, const strata_engine *e, int index, const c
                    int64_t item, strata_error *err);
 
 /* Dense linear FP32 values of a binding; free() them. *count elements. */
-int run_values(float **out, int64_t *count, const strata_context *c,
+int run_values(float **out, int64_t *count, strata_context *c,
                const strata_engine *e, int index, strata_error *err);
 /* The `top` largest values of each image, with labels if the network has them. */
-int run_print_top(const strata_context *c, const strata_engine *e, int index, int top,
+int run_print_top(strata_context *c, const strata_engine *e, int index, int top,
                   int format, strata_error *err);
 /* As .npy, FP32 in logical order. */
-int run_write_output(const strata_context *c, const strata_engine *e, int index,
+int run_write_output(strata_context *c, const strata_engine *e, int index,
                      const char *path, strata_error *err);
 
 #endif /* TOOLS_RUN_H */
