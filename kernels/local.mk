@@ -63,3 +63,17 @@ EXTRA_DIST += kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
 	kernels/memory.c kernels/module.c kernels/reformat.c kernels/reformat.h \
 	kernels/reformat_job.h kernels/stream.c kernels/stream.h
 endif
+
+# A relocatable folder for a GPU host: see scripts/gpu-bundle.sh.
+GPU_BUNDLE = gpu-bundle
+GPU_BUNDLE_CONTENT = tests/test_cuda_device tests/test_cuda_reformat $(BENCHMARKS)
+EXTRA_DIST += scripts/gpu-bundle.sh
+.PHONY: gpu-bundle
+if HAVE_CUDA
+gpu-bundle: all $(GPU_BUNDLE_CONTENT)
+	$(srcdir)/scripts/gpu-bundle.sh '$(abs_builddir)' '$(GPU_BUNDLE)' \
+		$(GPU_BUNDLE_CONTENT)
+else
+gpu-bundle:
+	@echo 'gpu-bundle: configured without CUDA' >&2; exit 1
+endif

@@ -20,6 +20,8 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_cuda_device \
+	tests/test_cuda_reformat \
 	tests/test_descriptor \
 	tests/test_device \
 	tests/test_engine \
@@ -42,6 +44,8 @@ CRITERION_TESTS = \
 	tests/test_weights \
 	tests/test_weights_convert \
 	tests/test_weights_malformed
+tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
+tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h \
 	tests/yolo_boxes.c tests/yolo_boxes.h
