@@ -47,6 +47,18 @@ static int same_bits(int64_t size)
     return size == 4 ? STRATA_FP32 : size == 2 ? STRATA_FP16 : STRATA_INT8;
 }
 
+/* Channels of the source that lie next to each other may be read to the end of their last
+ * vector. */
+static void extend_lanes(struct panel *p, const strata_desc *src)
+{
+    const int d = src->vector_dim;
+    if (d < 0 || p->src.planar || p->src.vector != p->channels ||
+        src->dims[d] != p->channels ||
+        (src->strides[d] != src->vector && p->channels > src->vector))
+        return;
+    p->src.vector = (p->channels + src->vector - 1) / src->vector * src->vector;
+}
+
 static struct request describe(const strata_desc *dst, void *dst_data,
                                const strata_desc *src, const void *src_data)
 {
@@ -63,6 +75,8 @@ static struct request describe(const strata_desc *dst, void *dst_data,
         r.to = r.from = same_bits(r.to_size);
     r.as_runs = runs_shape(&r.runs, dst, src);
     r.as_panel = panel_shape(&r.panel, dst, src);
+    if (r.as_panel)
+        extend_lanes(&r.panel, src);
     return r;
 }
 
@@ -79,6 +93,12 @@ static int64_t round_up(int64_t a, int64_t step)
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+static struct reformat_divisor divisor(uint32_t d)
+{
+    return (struct reformat_divisor){
+        d, d > 1 ? (uint32_t)((UINT64_C(1) << 32) / d + 1) : 0};
 }
 
 /* Whether `n` elements are a multiple of what an access holds. */
@@ -178,6 +198,19 @@ static bool is_pairs(const struct lanes *s, int64_t pixel, int64_t size)
     return !s->planar && size < 4 && s->vector * size == 4 && pixel == s->vector;
 }
 
+/* The last two loops as one, where they are one on both sides. */
+static int merge_last(struct loop *loops, int n)
+{
+    if (n < 2)
+        return n;
+    struct loop *outer = &loops[n - 2];
+    const struct loop inner = loops[n - 1];
+    if (outer->dst != inner.extent * inner.dst || outer->src != inner.extent * inner.src)
+        return n;
+    *outer = (struct loop){outer->extent * inner.extent, inner.dst, inner.src};
+    return n - 1;
+}
+
 static bool zip_types(bool zips, int to, int from)
 {
     const int vectors = zips ? to : from, planes = zips ? from : to;
@@ -208,18 +241,27 @@ static bool make_zip(union job *out, const struct request *r)
         return false;
     if (p->channels > v && !whole(pairs->block, 4 * v))
         return false;
-    if (!take_loops(&j->rows, &j->n_rows, p->outer, p->n_outer))
+    const int64_t blocks = (p->channels + v - 1) / v;
+    const int64_t plane_step = v * planes->block, pair_step = pairs->block;
+    struct loop rows[REFORMAT_LOOPS];
+    int n = 0;
+    for (; n < p->n_outer; n++)
+        rows[n] = p->outer[n];
+    if (blocks > 1)
+        rows[n++] = (struct loop){blocks, zips ? pair_step : plane_step,
+                                  zips ? plane_step : pair_step};
+    if (whole(p->channels, v)) /* images end where the next begins: one loop may do */
+        n = merge_last(rows, n);
+    if (!take_loops(&j->rows, &j->n_rows, rows, n))
         return false;
     j->dst = r->dst_data;
     j->src = r->src_data;
     j->zips = zips;
-    j->pixels = (uint32_t)p->pixel.extent;
-    j->channels = (uint32_t)p->channels;
-    j->blocks = (uint32_t)divide_up((uint64_t)p->channels, (uint64_t)v);
+    j->pieces = divisor((uint32_t)(p->pixel.extent / 4));
+    j->blocks = (uint32_t)blocks;
+    j->last = (uint32_t)(p->channels - (blocks - 1) * v);
     j->plane = planes->block;
-    j->block = pairs->block;
-    j->n_rows *= j->blocks;
-    return divide_up(j->n_rows * (j->pixels / 4), 1024) <= MOST_BLOCKS;
+    return divide_up(j->n_rows * j->pieces.d, 1024) <= MOST_BLOCKS;
 }
 
 static int launch_zip(const union job *j, const struct request *r, void *stream)
@@ -251,20 +293,26 @@ static bool pixel_side(struct reformat_side *out, const struct request *r, bool 
     return v >= (in_dst ? p->padded : p->channels);
 }
 
+/* Conversions of images and of what networks compute with. */
+static bool pixel_types(int to, int from)
+{
+    return to == from || ((to == STRATA_FP32 || to == STRATA_FP16) && from != STRATA_INT8);
+}
+
 static bool make_pixel(union job *out, const struct request *r)
 {
     struct reformat_pixel *j = &out->pixel;
     const struct panel *p = &r->panel;
-    if (!r->typed || !r->as_panel || p->padded > 8 || p->pixel.extent > INT32_MAX / 2 ||
+    if (!r->typed || !r->as_panel || !pixel_types(r->to, r->from) || p->padded > 8 || p->pixel.extent > INT32_MAX / 2 ||
         !pixel_side(&j->to, r, true) || !pixel_side(&j->from, r, false) ||
         !take_loops(&j->rows, &j->n_rows, p->outer, p->n_outer))
         return false;
     j->dst = r->dst_data;
     j->src = r->src_data;
-    j->pixels = (uint32_t)p->pixel.extent;
+    j->pixels = divisor((uint32_t)p->pixel.extent);
     j->channels = (uint32_t)p->channels;
     j->padded = (uint32_t)p->padded;
-    return divide_up(j->n_rows * j->pixels, 512) <= MOST_BLOCKS;
+    return divide_up(j->n_rows * j->pixels.d, 1024) <= MOST_BLOCKS;
 }
 
 static int launch_pixel(const union job *j, const struct request *r, void *stream)
@@ -284,6 +332,8 @@ enum {
     TILE_PIXELS = 512,       /* at most */
     TILE_PLANE = 1024,       /* pixels of a whole plane, at most */
     TILE_THREADS = 256,
+    TILE_LEAST = 64,
+    TILE_FLIGHT = 4,
 };
 
 /* What the two sides allow. */
@@ -394,19 +444,11 @@ static bool size_parts(struct reformat_tile *j, const struct panel *p,
     return true;
 }
 
-/* The threads that leave the fewest idle in their last round of accesses. */
-static uint32_t tile_threads(uint64_t accesses)
+/* As few as keep all their accesses in flight at once: small blocks, many of them. */
+static uint32_t tile_threads(int64_t accesses)
 {
-    uint64_t best = UINT64_MAX;
-    uint32_t threads = TILE_THREADS;
-    for (uint32_t n = TILE_THREADS; n >= 128; n -= 32) {
-        const uint64_t slots = divide_up(accesses, n) * n;
-        if (slots < best) {
-            best = slots;
-            threads = n;
-        }
-    }
-    return threads;
+    const int64_t threads = round_up((accesses + TILE_FLIGHT - 1) / TILE_FLIGHT, 32);
+    return (uint32_t)(threads < TILE_LEAST ? TILE_LEAST : least(threads, TILE_THREADS));
 }
 
 static struct reformat_side tile_side(const struct request *r, bool in_dst, int access)
@@ -419,6 +461,20 @@ static struct reformat_side tile_side(const struct request *r, bool in_dst, int 
         .block = s->block,
         .pixel = in_dst ? p->pixel.dst : p->pixel.src,
     };
+}
+
+/* Threads that one row of a side's accesses takes; a block has at least that many. */
+static int64_t side_threads(const struct reformat_tile *j, const struct reformat_side *s,
+                            int64_t size)
+{
+    const int64_t n = 16 / size;
+    if (s->access == ACCESS_ROWS)
+        return j->tile_pixels / n;
+    if (s->access == ACCESS_PAIRS)
+        return j->tile_pixels / 4;
+    return s->access == ACCESS_LANES
+               ? least(s->vector, round_up(j->tile_channels, n)) / n
+               : 1;
 }
 
 static bool make_tile_with(struct reformat_tile *j, const struct request *r, int to,
@@ -442,12 +498,17 @@ static bool make_tile_with(struct reformat_tile *j, const struct request *r, int
     j->pixel_tiles = (uint32_t)divide_up(j->pixels, j->tile_pixels);
     j->channel_tiles = (uint32_t)divide_up(j->padded, j->tile_channels);
     j->tiles = images * j->pixel_tiles * j->channel_tiles;
-    j->by_pixels.d = j->tile_pixels;
-    j->by_pixels.magic =
-        (uint32_t)((UINT64_C(1) << 32) / j->tile_pixels + (j->tile_pixels > 1));
-    j->threads = planes ? tile_threads((uint64_t)j->tile_channels * j->tile_pixels *
-                                       (uint64_t)most / 16)
-                        : TILE_THREADS;
+    j->by_pixels = divisor(j->tile_pixels);
+    j->threads =
+        planes ? tile_threads((int64_t)j->tile_channels * j->tile_pixels * most / 16)
+               : TILE_THREADS;
+    const int64_t a = side_threads(j, &j->to, r->to_size);
+    const int64_t b = side_threads(j, &j->from, r->from_size);
+    const int64_t rows_threads = round_up(a > b ? a : b, 32);
+    if (rows_threads > TILE_THREADS)
+        return false;
+    if (rows_threads > j->threads)
+        j->threads = (uint32_t)rows_threads;
     /* Lanes are read in whole accesses, past the last channel, and planes as they lie. */
     const int64_t rows = round_up(j->tile_channels, TILE_STEP);
     j->shared = (uint32_t)round_up((rows * j->pitch + 16) * t.size, 16);
@@ -461,7 +522,24 @@ static bool takes_tile(const struct request *r)
            p->padded <= INT32_MAX / 2 && !(p->dst.planar && p->src.planar);
 }
 
-static bool make_tile(union job *j, const struct request *r)
+/* Where neither side has blocks or pads, channels and pixels may change places. */
+static bool turned(struct request *out, const struct request *r)
+{
+    const struct panel *p = &r->panel;
+    struct panel *q = &out->panel;
+    if (p->dst.planar == p->src.planar || p->padded != p->channels ||
+        (p->dst.planar ? p->src.vector : p->dst.vector) < p->channels)
+        return false;
+    *out = *r;
+    q->channels = q->padded = p->pixel.extent;
+    q->pixel = (struct loop){p->channels, p->dst.planar ? p->dst.block : 1,
+                             p->src.planar ? p->src.block : 1};
+    q->dst = (struct lanes){!p->dst.planar, q->channels, p->pixel.dst};
+    q->src = (struct lanes){!p->src.planar, q->channels, p->pixel.src};
+    return true;
+}
+
+static bool make_tile_of(union job *j, const struct request *r)
 {
     if (!takes_tile(r))
         return false;
@@ -474,6 +552,12 @@ static bool make_tile(union job *j, const struct request *r)
         from = plane_access(r, false);
     return to != ACCESS_ANY && from != ACCESS_ANY &&
            make_tile_with(&j->tile, r, to, from, true);
+}
+
+static bool make_tile(union job *j, const struct request *r)
+{
+    struct request other;
+    return make_tile_of(j, r) || (turned(&other, r) && make_tile_of(j, &other));
 }
 
 /* The side that allows wide accesses of parts of planes keeps them. */

@@ -9,6 +9,11 @@
 #include "kernels/element.cuh"
 #include "kernels/reformat_job.h"
 
+static __device__ inline uint32_t divide(uint32_t x, reformat_divisor d)
+{
+    return d.d == 1 ? x : __umulhi(x, d.magic);
+}
+
 struct place {
     int64_t dst, src;
 };
@@ -30,40 +35,59 @@ static __device__ inline place loops_at(const reformat_loops &l, uint64_t index)
     return at;
 }
 
-/* A thread's place in rows of `length` steps: 64-bit arithmetic once a block, 32-bit
- * after that. `start` is the block's first step, `i` counts from there. */
+/* A thread's place in rows of `length` steps each. 64-bit arithmetic is done once a block;
+ * a thread counts the rows from there, of which a block of at most WALK steps crosses one
+ * unless the rows are short. */
+#define WALK 1024
+
 struct row_walk {
     uint64_t row;
-    uint32_t rest, length;
+    place at; /* of the row */
+    uint32_t rest, last; /* steps before the block's first; the last one, from there */
 };
 
-static __device__ inline row_walk walk_from(uint64_t start, uint32_t length)
+static __device__ inline row_walk walk_from(const reformat_loops &l, uint64_t start,
+                                            uint64_t rows, uint32_t length)
 {
     row_walk w;
     w.row = start >> 32 ? start / length : (uint32_t)start / length;
+    w.at = loops_at(l, w.row);
     w.rest = (uint32_t)(start - w.row * length);
-    w.length = length;
+    w.last = (uint32_t)min((uint64_t)WALK, rows * length - start) - 1;
     return w;
 }
 
-static __device__ inline uint64_t walk_to(const row_walk &w, uint32_t i, uint32_t *within)
+/* The place of step i's row, the step in it, and rows from the block's first. */
+static __device__ inline place walk_to(const row_walk &w, const reformat_loops &l,
+                                       const reformat_divisor &by, uint32_t i,
+                                       uint32_t *step, uint32_t *rows)
 {
-    const uint32_t at = w.rest + i, rows = at / w.length;
-    *within = at - rows * w.length;
-    return w.row + rows;
+    const uint32_t at = w.rest + i;
+    *rows = by.d >= WALK ? at >= by.d : divide(at, by);
+    *step = at - *rows * by.d;
+    if (l.n > 1)
+        return loops_at(l, w.row + *rows);
+    place p = w.at;
+    if (l.n == 1) {
+        p.dst += *rows * l.dst[0];
+        p.src += *rows * l.src[0];
+    }
+    return p;
 }
 
 /* The pairs of dtypes with kernels of their own: X(to, its type, from, its type). */
-#define REFORMAT_TYPED(X)                              \
+#define REFORMAT_IMAGES(X)                             \
     X(STRATA_FP32, float, STRATA_FP32, float)          \
     X(STRATA_FP16, __half, STRATA_FP16, __half)        \
     X(STRATA_FP32, float, STRATA_FP16, __half)         \
     X(STRATA_FP16, __half, STRATA_FP32, float)         \
     X(STRATA_INT8, int8_t, STRATA_INT8, int8_t)        \
+    X(STRATA_FP32, float, STRATA_UINT8, uint8_t)       \
+    X(STRATA_FP16, __half, STRATA_UINT8, uint8_t)
+#define REFORMAT_TYPED(X)                              \
+    REFORMAT_IMAGES(X)                                 \
     X(STRATA_FP32, float, STRATA_INT8, int8_t)         \
     X(STRATA_FP16, __half, STRATA_INT8, int8_t)        \
-    X(STRATA_FP32, float, STRATA_UINT8, uint8_t)       \
-    X(STRATA_FP16, __half, STRATA_UINT8, uint8_t)      \
     X(STRATA_INT8, int8_t, STRATA_FP32, float)         \
     X(STRATA_INT8, int8_t, STRATA_FP16, __half)        \
     X(STRATA_UINT8, uint8_t, STRATA_FP32, float)       \

@@ -52,7 +52,8 @@ struct reformat_pixel {
     const void *src;
     struct reformat_loops rows; /* around the pixels */
     uint64_t n_rows;
-    uint32_t pixels, channels, padded; /* padded: of dst, pads included */
+    struct reformat_divisor pixels; /* of a row */
+    uint32_t channels, padded;      /* padded: of dst, pads included */
     struct reformat_side to, from;
 };
 
@@ -60,11 +61,12 @@ struct reformat_pixel {
 struct reformat_zip {
     void *dst;
     const void *src;
-    struct reformat_loops rows; /* around a block of channels */
-    uint64_t n_rows;            /* blocks of channels included */
-    uint32_t pixels, channels, blocks;
-    int64_t plane, block; /* stride of planes, of blocks of vectors */
-    int32_t zips;         /* planes are the source */
+    struct reformat_loops rows; /* of one block of channels */
+    uint64_t n_rows;
+    struct reformat_divisor pieces; /* of four pixels, of a row */
+    uint32_t blocks, last;          /* of an image; planes in its last one */
+    int64_t plane;                  /* stride of planes */
+    int32_t zips;                   /* planes are the source */
 };
 
 /* How a side moves between memory and the tile in shared memory. */

@@ -10,79 +10,82 @@
 #include "kernels/reformat_common.cuh"
 
 #define THREADS 256
-#define PIXELS 2 /* of a thread of pixel, THREADS apart */
-#define PIECES 4 /* of a thread of zip, THREADS apart */
-#define MOST 8   /* channels of pixel */
+#define PIXELS 4 /* of a thread of pixel, THREADS apart; at most WALK steps a block */
+#define PIECES 4 /* of a thread of zip */
 
 /* ---- pixel ----------------------------------------------------------------------------- */
 
-template <typename T, int V>
-static __device__ inline void read_channels(T x[MOST], const T *p, int64_t block,
+/* Most channels, in accesses of V. Addresses past the last channel repeat it, so that all
+ * loads go out at once; what they bring is dropped. */
+template <typename T, int Most, int V>
+static __device__ inline void read_channels(T x[Most], const T *p, int64_t block,
                                             uint32_t channels)
 {
+    const int last = (int)(channels - 1) / V;
+    pack<T, V> piece[(Most + V - 1) / V];
 #pragma unroll
-    for (int c = 0; c < MOST; c += V) {
-        if (c >= (int)channels)
-            break;
-        const pack<T, V> piece = *(const pack<T, V> *)(p + c / V * block);
+    for (int b = 0; b < (Most + V - 1) / V; b++)
+        piece[b] = *(const pack<T, V> *)(p + min(b, last) * block);
 #pragma unroll
-        for (int i = 0; i < V; i++)
-            if (c + i < (int)channels) /* pads of the source may hold anything */
-                x[c + i] = piece.v[i];
-    }
+    for (int c = 0; c < Most; c++)
+        x[c] = piece[c / V].v[c % V];
 }
 
-template <typename To, typename From, int V>
-static __device__ inline void write_channels(To *p, const From x[MOST], int64_t block,
-                                             uint32_t padded)
+/* Pads, of the source too, become zero. */
+template <typename To, typename From, int Most, int V>
+static __device__ inline void write_channels(To *p, const From x[Most], int64_t block,
+                                             uint32_t channels, uint32_t padded)
 {
 #pragma unroll
-    for (int c = 0; c < MOST; c += V) {
+    for (int c = 0; c < 8; c += V) {
+        pack<To, V> piece;
         if (c >= (int)padded)
             break;
-        pack<To, V> piece;
 #pragma unroll
         for (int i = 0; i < V; i++)
-            piece.v[i] = convert<To>(x[c + i]);
+            piece.v[i] = c + i < Most && c + i < (int)channels
+                             ? convert<To>(x[c + i < Most ? c + i : 0])
+                             : zero_element<To>();
         *(pack<To, V> *)(p + c / V * block) = piece;
     }
 }
 
-template <typename To, typename From, int VT, int VF>
-static __global__ void __launch_bounds__(THREADS) pixel_kernel(const reformat_pixel j)
+template <typename To, typename From, int Most, int VT, int VF>
+static __global__ void __launch_bounds__(THREADS)
+    pixel_kernel(const __grid_constant__ reformat_pixel j)
 {
     const uint64_t start = (uint64_t)blockIdx.x * (THREADS * PIXELS);
-    const uint64_t steps = j.n_rows * j.pixels;
-    const row_walk walk = walk_from(start, j.pixels);
-    From x[PIXELS][MOST];
+    const row_walk walk = walk_from(j.rows, start, j.n_rows, j.pixels.d);
+    From x[PIXELS][Most];
     To *to[PIXELS];
 #pragma unroll
     for (int u = 0; u < PIXELS; u++) {
-        const uint32_t i = u * THREADS + threadIdx.x;
-        uint32_t p;
-#pragma unroll
-        for (int c = 0; c < MOST; c++)
-            x[u][c] = zero_element<From>();
-        to[u] = NULL;
-        if (start + i >= steps)
-            continue;
-        const place at = loops_at(j.rows, walk_to(walk, i, &p));
+        const uint32_t i = min(u * THREADS + threadIdx.x, walk.last);
+        uint32_t p, rows;
+        const place at = walk_to(walk, j.rows, j.pixels, i, &p, &rows);
         to[u] = (To *)j.dst + at.dst + p * j.to.pixel;
-        read_channels<From, VF>(x[u], (const From *)j.src + at.src + p * j.from.pixel,
-                                j.from.block, j.channels);
+        read_channels<From, Most, VF>(x[u],
+                                      (const From *)j.src + at.src + p * j.from.pixel,
+                                      j.from.block, j.channels);
     }
 #pragma unroll
     for (int u = 0; u < PIXELS; u++)
-        if (to[u])
-            write_channels<To, From, VT>(to[u], x[u], j.to.block, j.padded);
+        if (u * THREADS + threadIdx.x <= walk.last)
+            write_channels<To, From, Most, VT>(to[u], x[u], j.to.block, j.channels,
+                                               j.padded);
 }
 
 template <typename To, typename From, int VT, int VF>
 static void launch_pixel_of(const reformat_pixel *j, cudaStream_t s)
 {
-    const uint64_t steps = j->n_rows * j->pixels;
+    const uint64_t steps = j->n_rows * j->pixels.d;
     const unsigned blocks = (unsigned)((steps + THREADS * PIXELS - 1) / (THREADS * PIXELS));
-    pixel_kernel<To, From, VT, VF><<<blocks, THREADS, 0, s>>>(*j);
+    if (j->padded <= 3 || j->channels <= 3)
+        pixel_kernel<To, From, 3, VT, VF><<<blocks, THREADS, 0, s>>>(*j);
+    else if (j->channels <= 4)
+        pixel_kernel<To, From, 4, VT, VF><<<blocks, THREADS, 0, s>>>(*j);
+    else
+        pixel_kernel<To, From, 8, VT, VF><<<blocks, THREADS, 0, s>>>(*j);
 }
 
 /* Vectors exist for 16-bit elements (2 and 8); all else is moved by single elements. */
@@ -114,7 +117,7 @@ extern "C" int reformat_launch_pixel(const struct reformat_pixel *j, int to, int
 #define LAUNCH(TO, To, FROM, From)  \
     if (to == (TO) && from == (FROM)) \
         launch_pixel<To, From>(j, (cudaStream_t)stream);
-    REFORMAT_TYPED(LAUNCH)
+    REFORMAT_IMAGES(LAUNCH)
 #undef LAUNCH
     return cudaPeekAtLastError();
 }
@@ -143,80 +146,85 @@ static __device__ inline pack<To, 4> plane_of(const pack<From, 4 * V> &x, int la
 }
 
 struct zip_place {
-    int64_t dst, src; /* of the vectors' block and of its first plane, or the reverse */
-    uint32_t planes;  /* that are no pads; 0: past the end */
+    int64_t dst, src; /* of the vectors, and of the first plane */
+    uint32_t planes;  /* that are no pads */
 };
 
+/* Past the end, the last piece's place. */
 template <int V>
 static __device__ inline zip_place zip_at(const reformat_zip &j, const row_walk &walk,
-                                          uint64_t start, uint32_t i)
+                                          uint32_t i)
 {
-    zip_place z = {0, 0, 0};
-    uint32_t piece;
-    const uint64_t row = walk_to(walk, i, &piece);
-    if (row >= j.n_rows)
-        return z;
-    const uint64_t outer =
-        row >> 32 ? row / j.blocks : (uint32_t)row / j.blocks;
-    const uint32_t block = (uint32_t)(row - outer * j.blocks);
-    const place p = loops_at(j.rows, outer);
-    const int64_t plane = (int64_t)block * V * j.plane + 4 * (int64_t)piece;
-    const int64_t vector = (int64_t)block * j.block + 4 * V * (int64_t)piece;
-    z.dst = p.dst + (j.zips ? vector : plane);
-    z.src = p.src + (j.zips ? plane : vector);
-    z.planes = min((uint32_t)V, j.channels - block * V);
+    uint32_t piece, rows, planes = V;
+    const place p = walk_to(walk, j.rows, j.pieces, min(i, walk.last), &piece, &rows);
+    if (j.last < V) {
+        const uint64_t row = walk.row + rows + 1;
+        const bool last =
+            (row >> 32 ? row % j.blocks : (uint32_t)row % j.blocks) == 0;
+        planes = last ? j.last : V;
+    }
+    const int64_t vector = 4 * V * (int64_t)piece, plane = 4 * (int64_t)piece;
+    const zip_place z = {p.dst + (j.zips ? vector : plane),
+                         p.src + (j.zips ? plane : vector), planes};
     return z;
 }
 
+/* A missing plane is read as the first, and dropped, so that all loads go out at once. */
 template <typename To, typename From, int V>
-static __global__ void __launch_bounds__(THREADS) zip_kernel(const reformat_zip j)
+static __global__ void __launch_bounds__(THREADS)
+    zip_kernel(const __grid_constant__ reformat_zip j)
 {
     const uint64_t start = (uint64_t)blockIdx.x * (THREADS * PIECES);
-    const row_walk walk = walk_from(start, j.pixels / 4);
+    const row_walk walk = walk_from(j.rows, start, j.n_rows, j.pieces.d);
     pack<From, 4> x[PIECES][V];
     zip_place z[PIECES];
 #pragma unroll
     for (int u = 0; u < PIECES; u++) {
-        z[u] = zip_at<V>(j, walk, start, u * THREADS + threadIdx.x);
+        z[u] = zip_at<V>(j, walk, u * THREADS + threadIdx.x);
+        const From *src = (const From *)j.src + z[u].src;
 #pragma unroll
-        for (int l = 0; l < V; l++) {
-            x[u][l] = {};
-            if (l < (int)z[u].planes)
-                x[u][l] =
-                    load_once<From, 4>((const From *)j.src + z[u].src + l * j.plane);
-        }
+        for (int l = 0; l < V; l++)
+            x[u][l] = load_once<From, 4>(src + (l < (int)z[u].planes ? l * j.plane : 0));
     }
 #pragma unroll
-    for (int u = 0; u < PIECES; u++)
-        if (z[u].planes > 0)
-            store_once<To, 4 * V>((To *)j.dst + z[u].dst, zip<To, From, V>(x[u]));
+    for (int u = 0; u < PIECES; u++) {
+        if (u * THREADS + threadIdx.x > walk.last)
+            continue;
+#pragma unroll
+        for (int l = 0; l < V; l++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (l >= (int)z[u].planes)
+                    x[u][l].v[i] = zero_element<From>();
+        store_once<To, 4 * V>((To *)j.dst + z[u].dst, zip<To, From, V>(x[u]));
+    }
 }
 
 template <typename To, typename From, int V>
-static __global__ void __launch_bounds__(THREADS) unzip_kernel(const reformat_zip j)
+static __global__ void __launch_bounds__(THREADS)
+    unzip_kernel(const __grid_constant__ reformat_zip j)
 {
     const uint64_t start = (uint64_t)blockIdx.x * (THREADS * PIECES);
-    const row_walk walk = walk_from(start, j.pixels / 4);
+    const row_walk walk = walk_from(j.rows, start, j.n_rows, j.pieces.d);
     pack<From, 4 * V> x[PIECES];
     zip_place z[PIECES];
 #pragma unroll
     for (int u = 0; u < PIECES; u++) {
-        z[u] = zip_at<V>(j, walk, start, u * THREADS + threadIdx.x);
-        if (z[u].planes > 0)
-            x[u] = load_once<From, 4 * V>((const From *)j.src + z[u].src);
+        z[u] = zip_at<V>(j, walk, u * THREADS + threadIdx.x);
+        x[u] = load_once<From, 4 * V>((const From *)j.src + z[u].src);
     }
 #pragma unroll
     for (int u = 0; u < PIECES; u++)
 #pragma unroll
         for (int l = 0; l < V; l++)
-            if (l < (int)z[u].planes)
+            if (u * THREADS + threadIdx.x <= walk.last && l < (int)z[u].planes)
                 store_once<To, 4>((To *)j.dst + z[u].dst + l * j.plane,
                                   plane_of<To, From, V>(x[u], l));
 }
 
 static unsigned zip_blocks(const reformat_zip *j)
 {
-    const uint64_t pieces = j->n_rows * (j->pixels / 4);
+    const uint64_t pieces = j->n_rows * j->pieces.d;
     return (unsigned)((pieces + THREADS * PIECES - 1) / (THREADS * PIECES));
 }
 

@@ -8,33 +8,34 @@
 #define THREADS 256
 #define FLIGHT 4 /* pieces of a thread, loaded before the first is stored */
 
+/* One run may be longer than 32 bits hold, so here steps are 64-bit. Past the end the last
+ * piece is read again, so that all loads go out at once. */
 template <typename To, typename From, int N>
-static __global__ void __launch_bounds__(THREADS) runs_kernel(const reformat_runs j)
+static __global__ void __launch_bounds__(THREADS)
+    runs_kernel(const __grid_constant__ reformat_runs j)
 {
     const uint64_t start = (uint64_t)blockIdx.x * (THREADS * FLIGHT);
     const uint64_t steps = j.n_rows * j.length;
-    const uint64_t row0 = j.n_rows == 1 ? 0 : start / j.length;
-    const uint64_t rest = start - row0 * j.length;
+    const uint64_t row = j.n_rows == 1 ? 0 : start / j.length;
+    const uint64_t rest = start - row * j.length;
+    const uint32_t last = (uint32_t)min((uint64_t)(THREADS * FLIGHT), steps - start) - 1;
     pack<From, N> x[FLIGHT];
     To *to[FLIGHT];
 #pragma unroll
     for (int u = 0; u < FLIGHT; u++) {
-        const uint32_t i = u * THREADS + threadIdx.x;
-        uint64_t row = row0, at = rest + i;
-        to[u] = NULL;
-        if (start + i >= steps)
-            continue;
-        if (at >= j.length) { /* rows short of a block */
-            row += at / j.length;
-            at %= j.length;
+        uint64_t at = rest + min(u * THREADS + threadIdx.x, last);
+        place p = {0, 0};
+        if (j.n_rows > 1) {
+            const uint64_t rows = at < j.length ? 0 : at / j.length;
+            at -= rows * j.length;
+            p = loops_at(j.rows, row + rows);
         }
-        const place p = loops_at(j.rows, row);
         to[u] = (To *)j.dst + p.dst + at * N;
         x[u] = load_once<From, N>((const From *)j.src + p.src + at * N);
     }
 #pragma unroll
     for (int u = 0; u < FLIGHT; u++)
-        if (to[u])
+        if (u * THREADS + threadIdx.x <= last)
             store_once<To, N>(to[u], convert_pack<To, From, N>(x[u]));
 }
 

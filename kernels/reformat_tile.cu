@@ -23,7 +23,8 @@ template <typename T, typename M> struct tile_view {
     T *memory;
     M *tile;
     uint32_t origin, pitch;
-    uint32_t channels, pixels; /* of this tile */
+    uint32_t channels, pixels; /* of this tile; channels with pads, of dst */
+    uint32_t valid;            /* channels that are no pads */
     uint32_t full_channels, full_pixels;
     int64_t block, pixel;
     uint32_t vector;
@@ -37,11 +38,6 @@ template <typename T, typename M> struct tile_view {
         return tile + origin + c * pitch + p;
     }
 };
-
-static __device__ inline uint32_t divide(uint32_t x, reformat_divisor d)
-{
-    return d.d == 1 ? x : __umulhi(x, d.magic);
-}
 
 /* Elements from the last 16-byte boundary to p. */
 template <typename T> static __device__ inline uint32_t misalignment(const T *p)
@@ -113,37 +109,47 @@ static __device__ inline void move_rows(const tile_view<T, M> &v)
 /* ---- ACCESS_PLANES: all planes as one contiguous piece ------------------------------------ */
 
 template <typename T, typename M, bool Read>
+static __device__ inline void move_element(T *memory, M *tile)
+{
+    if (Read)
+        *tile = convert<M>(*memory);
+    else
+        *memory = convert<T>(*tile);
+}
+
+template <typename T, typename M, bool Read>
 static __device__ inline void move_planes(const tile_view<T, M> &v)
 {
     const int E = v.E, FLIGHT = v.flight;
     const uint32_t skip = misalignment(v.memory), end = skip + v.channels * v.pixels;
+    const uint32_t from = (skip + E - 1) / E * E, to = end / E * E;
     T *const memory = v.memory - skip;
     M *const tile = v.tile + v.origin - skip; /* a multiple of E from its start */
-    for (uint32_t i = threadIdx.x * E; i < end; i += FLIGHT * E * blockDim.x) {
+    for (uint32_t i = from + threadIdx.x * E; i < to; i += FLIGHT * E * blockDim.x) {
         pack<T, E> x[FLIGHT];
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
             const uint32_t k = i + u * E * blockDim.x;
-            if (k >= skip && k + E <= end) {
-                if (Read)
-                    x[u] = load_once<T, E>(memory + k);
-                else
-                    store_once<T, E>(memory + k, get_row<E, T, M, E>(tile + k));
-            } else {
-                for (uint32_t e = max(k, skip); e < min(k + E, end); e++)
-                    if (Read)
-                        tile[e] = convert<M>(memory[e]);
-                    else
-                        memory[e] = convert<T>(tile[e]);
-            }
+            if (k >= to)
+                continue;
+            if (Read)
+                x[u] = load_once<T, E>(memory + k);
+            else
+                store_once<T, E>(memory + k, get_row<E, T, M, E>(tile + k));
         }
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
             const uint32_t k = i + u * E * blockDim.x;
-            if (Read && k >= skip && k + E <= end)
+            if (Read && k < to)
                 put_row<E, T, M, E>(tile + k, x[u]);
         }
     }
+    /* The edges, less than an access each; the last threads have the least to do. */
+    const uint32_t e = blockDim.x - 1 - threadIdx.x;
+    if (e < E && skip + e < min(from, end))
+        move_element<T, M, Read>(memory + skip + e, tile + skip + e);
+    if (e < E && max(to, from) + e < end)
+        move_element<T, M, Read>(memory + max(to, from) + e, tile + max(to, from) + e);
 }
 
 /* ---- ACCESS_PAIRS: vectors of 4 bytes, four pixels an access ------------------------------ */
@@ -159,7 +165,7 @@ static __device__ inline void move_vector(const tile_view<T, M> &v, uint32_t blo
         if (Read)
             *tile = convert<M>(element[l]);
         else
-            element[l] = convert<T>(*tile);
+            element[l] = block * V + l < v.valid ? convert<T>(*tile) : zero_element<T>();
     }
 }
 
@@ -198,46 +204,73 @@ static __device__ inline void move_pairs(const tile_view<T, M> &v)
     }
 }
 
-/* The same of whole planes of vectors: vector k is pixel k % pixels of block k / pixels. */
+/* Vector k of whole planes is pixel k % pixels of block k / pixels. */
+template <typename T, typename M, bool Read>
+static __device__ inline void move_pair(const tile_view<T, M> &v, uint32_t k, T *element)
+{
+    const uint32_t b = divide(k, v.by_pixels);
+    move_vector<T, M, Read>(v, b, k - b * v.pixels, element);
+}
+
+template <typename T, typename M, bool Read>
+static __device__ inline void move_one_pair(const tile_view<T, M> &v, uint32_t k)
+{
+    const int V = 4 / sizeof(T);
+    pack<T, V> x;
+    if (Read)
+        x = *(const pack<T, V> *)(v.memory + k * V);
+    move_pair<T, M, Read>(v, k, x.v);
+    if (!Read)
+        *(pack<T, V> *)(v.memory + k * V) = x;
+}
+
 template <typename T, typename M, bool Read>
 static __device__ inline void move_pair_planes(const tile_view<T, M> &v)
 {
     const int E = v.E, FLIGHT = v.flight, V = 4 / sizeof(T);
-    const uint32_t skip = misalignment(v.memory) / V;
-    const uint32_t end = skip + (v.channels + V - 1) / V * v.pixels;
-    T *const memory = v.memory - skip * V;
-    for (uint32_t i = threadIdx.x * 4; i < end; i += FLIGHT * 4 * blockDim.x) {
+    const uint32_t ahead = misalignment(v.memory) / V, skip = ahead > 0 ? 4 - ahead : 0;
+    const uint32_t end = (v.channels + V - 1) / V * v.pixels;
+    const uint32_t from = min(skip, end), to = from + (end - from) / 4 * 4;
+    for (uint32_t i = from + threadIdx.x * 4; i < to; i += FLIGHT * 4 * blockDim.x) {
         pack<T, E> x[FLIGHT];
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
             const uint32_t k = i + u * 4 * blockDim.x;
-            if (Read && k >= skip && k + 4 <= end)
-                x[u] = load_once<T, E>(memory + k * V);
+            if (Read && k < to)
+                x[u] = load_once<T, E>(v.memory + k * V);
         }
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
             const uint32_t k = i + u * 4 * blockDim.x;
-            const bool whole = k >= skip && k + 4 <= end;
+            if (k >= to)
+                continue;
 #pragma unroll
-            for (int g = 0; g < 4; g++) {
-                if (k + g < skip || k + g >= end)
-                    continue;
-                const uint32_t b = divide(k + g - skip, v.by_pixels);
-                const uint32_t p = k + g - skip - b * v.pixels;
-                T *vector = memory + (k + g) * V;
-                if (Read && !whole)
-                    *(pack<T, V> *)(x[u].v + g * V) = *(const pack<T, V> *)vector;
-                move_vector<T, M, Read>(v, b, p, x[u].v + g * V);
-                if (!Read && !whole)
-                    *(pack<T, V> *)vector = *(const pack<T, V> *)(x[u].v + g * V);
-            }
-            if (!Read && whole)
-                store_once<T, E>(memory + k * V, x[u]);
+            for (int g = 0; g < 4; g++)
+                move_pair<T, M, Read>(v, k + g, x[u].v + g * V);
+            if (!Read)
+                store_once<T, E>(v.memory + k * V, x[u]);
         }
     }
+    const uint32_t e = blockDim.x - 1 - threadIdx.x;
+    if (e < from)
+        move_one_pair<T, M, Read>(v, e);
+    if (e < end - to)
+        move_one_pair<T, M, Read>(v, to + e);
 }
 
 /* ---- ACCESS_LANES: neighbouring channels of one pixel ------------------------------------- */
+
+template <typename T, typename M>
+static __device__ inline pack<T, 16 / sizeof(T)> gather_lanes(const tile_view<T, M> &v,
+                                                              uint32_t c, uint32_t p)
+{
+    pack<T, 16 / sizeof(T)> x;
+    const bool whole = c + v.E <= v.valid;
+#pragma unroll
+    for (int e = 0; e < v.E; e++)
+        x.v[e] = whole || c + e < v.valid ? convert<T>(*v.at(c + e, p)) : zero_element<T>();
+    return x;
+}
 
 template <typename T, typename M, bool Read>
 static __device__ inline void move_lanes(const tile_view<T, M> &v)
@@ -261,9 +294,7 @@ static __device__ inline void move_lanes(const tile_view<T, M> &v)
                 if (Read) {
                     x[u] = load_once<T, E>(memory + at * v.pixel);
                 } else {
-#pragma unroll
-                    for (int e = 0; e < E; e++)
-                        x[u].v[e] = convert<T>(*v.at(c + e, at));
+                    x[u] = gather_lanes<T, M>(v, c, at);
                     store_once<T, E>(memory + at * v.pixel, x[u]);
                 }
             }
@@ -290,10 +321,11 @@ static __device__ inline void move_any(const tile_view<T, M> &v)
         T *memory = v.memory + b * v.block + p * v.pixel + lane;
         if (b * lanes + lane >= v.channels)
             continue;
-        if (Read)
-            *v.at(b * lanes + lane, p) = convert<M>(*memory);
+        M *tile = v.at(b * lanes + lane, p);
+        if (Read || b * lanes + lane < v.valid)
+            move_element<T, M, Read>(memory, tile);
         else
-            *memory = convert<T>(*v.at(b * lanes + lane, p));
+            *memory = zero_element<T>();
     }
 }
 
@@ -341,12 +373,17 @@ static __device__ inline tile_view<T, M> view_of(const reformat_tile &j,
     return v;
 }
 
-template <typename To, typename From>
-static __global__ void __launch_bounds__(MOST_THREADS, 4)
+/* To and from accesses, or any that the job names. */
+#define NAMED -1
+
+template <typename To, typename From, int ToAccess, int FromAccess>
+static __global__ void __launch_bounds__(MOST_THREADS)
     tile_kernel(const __grid_constant__ reformat_tile j)
 {
     typedef typename choose<(sizeof(To) < sizeof(From)), To, From>::type M;
     extern __shared__ uint4 shared[];
+    const int to_access = ToAccess != NAMED ? ToAccess : j.to.access;
+    const int from_access = FromAccess != NAMED ? FromAccess : j.from.access;
     const uint32_t per_image = j.channel_tiles * j.pixel_tiles;
     const uint32_t image = blockIdx.x / per_image, rest = blockIdx.x - image * per_image;
     const uint32_t c = rest % j.channel_tiles * j.tile_channels;
@@ -361,30 +398,81 @@ static __global__ void __launch_bounds__(MOST_THREADS, 4)
     out.memory = side_at<To>(j.dst, j.to, outer.dst, c, p);
     in.tile = out.tile = (M *)shared;
     in.origin = 0;
-    if (j.from.access == ACCESS_PLANES)
+    if (from_access == ACCESS_PLANES)
         in.origin = misalignment(in.memory);
-    else if (j.to.access == ACCESS_PLANES)
+    else if (to_access == ACCESS_PLANES)
         in.origin = misalignment(out.memory);
     out.origin = in.origin;
     in.pixels = out.pixels = min(j.tile_pixels, j.pixels - p);
-    in.channels = channels;
+    in.channels = in.valid = out.valid = channels;
     out.channels = padded;
 
-    move_side<From, M, true>(in, j.from.access);
+    move_side<From, M, true>(in, from_access);
     __syncthreads();
-    if (channels < padded) { /* and what the source has in its own pads */
-        for (uint32_t k = channels * in.pixels + threadIdx.x; k < padded * in.pixels;
-             k += blockDim.x)
-            *in.at(k / in.pixels, k % in.pixels) = zero_element<M>();
-        __syncthreads();
-    }
-    move_side<To, M, false>(out, j.to.access);
+    move_side<To, M, false>(out, to_access);
+}
+
+template <typename To, typename From, int ToAccess, int FromAccess>
+static bool launch_if(const reformat_tile *j, cudaStream_t s)
+{
+    if (j->to.access != ToAccess || j->from.access != FromAccess)
+        return false;
+    tile_kernel<To, From, ToAccess, FromAccess>
+        <<<(unsigned)j->tiles, j->threads, j->shared, s>>>(*j);
+    return true;
+}
+
+/* Between planes and lanes: kernels of their own for floats. */
+template <typename To, typename From>
+static bool launch_float(const reformat_tile *j, cudaStream_t s)
+{
+    return launch_if<To, From, ACCESS_LANES, ACCESS_ROWS>(j, s) ||
+           launch_if<To, From, ACCESS_ROWS, ACCESS_LANES>(j, s) ||
+           launch_if<To, From, ACCESS_LANES, ACCESS_PLANES>(j, s) ||
+           launch_if<To, From, ACCESS_PLANES, ACCESS_LANES>(j, s);
+}
+
+/* And between pairs, which are halves, and the others. */
+template <typename To, typename From>
+static bool launch_special(const reformat_tile *, cudaStream_t)
+{
+    return false;
+}
+template <>
+bool launch_special<float, float>(const reformat_tile *j, cudaStream_t s)
+{
+    return launch_float<float, float>(j, s);
+}
+template <>
+bool launch_special<float, __half>(const reformat_tile *j, cudaStream_t s)
+{
+    return launch_float<float, __half>(j, s) ||
+           launch_if<float, __half, ACCESS_PLANES, ACCESS_PAIR_PLANES>(j, s);
+}
+template <>
+bool launch_special<__half, float>(const reformat_tile *j, cudaStream_t s)
+{
+    return launch_float<__half, float>(j, s) ||
+           launch_if<__half, float, ACCESS_PAIR_PLANES, ACCESS_PLANES>(j, s);
+}
+template <>
+bool launch_special<__half, __half>(const reformat_tile *j, cudaStream_t s)
+{
+    return launch_float<__half, __half>(j, s) ||
+           launch_if<__half, __half, ACCESS_PLANES, ACCESS_PAIR_PLANES>(j, s) ||
+           launch_if<__half, __half, ACCESS_PAIR_PLANES, ACCESS_PLANES>(j, s) ||
+           launch_if<__half, __half, ACCESS_LANES, ACCESS_PAIRS>(j, s) ||
+           launch_if<__half, __half, ACCESS_PAIRS, ACCESS_LANES>(j, s) ||
+           launch_if<__half, __half, ACCESS_LANES, ACCESS_PAIR_PLANES>(j, s) ||
+           launch_if<__half, __half, ACCESS_PAIR_PLANES, ACCESS_LANES>(j, s);
 }
 
 template <typename To, typename From>
 static void launch(const reformat_tile *j, cudaStream_t s)
 {
-    tile_kernel<To, From><<<(unsigned)j->tiles, j->threads, j->shared, s>>>(*j);
+    if (!launch_special<To, From>(j, s))
+        tile_kernel<To, From, NAMED, NAMED>
+            <<<(unsigned)j->tiles, j->threads, j->shared, s>>>(*j);
 }
 
 extern "C" int reformat_launch_tile(const struct reformat_tile *j, int to, int from,
