@@ -10,6 +10,8 @@
 #include "kernels/reformat_job.h"
 
 #define MOST_BLOCKS ((uint64_t)INT32_MAX) /* of a grid */
+#define WALK_STEPS 1024                   /* of a block, as in reformat_common.cuh */
+#define ZIP_BLOCKS 32768                  /* so that divisors are exact */
 
 /* A pair, and what it looks like as runs and as a panel. dtypes are those of the kernels:
  * equal ones only move bits, so any of their size will do. */
@@ -242,26 +244,32 @@ static bool make_zip(union job *out, const struct request *r)
     if (p->channels > v && !whole(pairs->block, 4 * v))
         return false;
     const int64_t blocks = (p->channels + v - 1) / v;
-    const int64_t plane_step = v * planes->block, pair_step = pairs->block;
     struct loop rows[REFORMAT_LOOPS];
-    int n = 0;
-    for (; n < p->n_outer; n++)
-        rows[n] = p->outer[n];
-    if (blocks > 1)
-        rows[n++] = (struct loop){blocks, zips ? pair_step : plane_step,
-                                  zips ? plane_step : pair_step};
-    if (whole(p->channels, v)) /* images end where the next begins: one loop may do */
+    int n = p->n_outer;
+    for (int i = 0; i < n; i++)
+        rows[i] = p->outer[i];
+    j->blocks = divisor((uint32_t)blocks);
+    j->last = (uint32_t)(p->channels - (blocks - 1) * v);
+    if (whole(p->channels, v) && blocks > 1) {
+        /* Images may end where the next begins: a row then is a block of any of them. */
+        rows[n++] = zips ? (struct loop){blocks, pairs->block, v * planes->block}
+                         : (struct loop){blocks, v * planes->block, pairs->block};
         n = merge_last(rows, n);
-    if (!take_loops(&j->rows, &j->n_rows, rows, n))
+        if (n == 1)
+            j->blocks = divisor(1);
+        else
+            n = p->n_outer;
+    }
+    if (blocks > ZIP_BLOCKS || !take_loops(&j->rows, &j->n_rows, rows, n))
         return false;
+    j->n_rows *= j->blocks.d;
     j->dst = r->dst_data;
     j->src = r->src_data;
     j->zips = zips;
     j->pieces = divisor((uint32_t)(p->pixel.extent / 4));
-    j->blocks = (uint32_t)blocks;
-    j->last = (uint32_t)(p->channels - (blocks - 1) * v);
     j->plane = planes->block;
-    return divide_up(j->n_rows * j->pieces.d, 1024) <= MOST_BLOCKS;
+    j->block = pairs->block;
+    return divide_up(j->n_rows * j->pieces.d, WALK_STEPS) <= MOST_BLOCKS;
 }
 
 static int launch_zip(const union job *j, const struct request *r, void *stream)
@@ -293,6 +301,17 @@ static bool pixel_side(struct reformat_side *out, const struct request *r, bool 
     return v >= (in_dst ? p->padded : p->channels);
 }
 
+/* Whether offsets within a block fit 32 bits. */
+static bool walk_fits(const struct reformat_loops *l, uint32_t length, int64_t dst,
+                      int64_t src)
+{
+    const int64_t rows = WALK_STEPS / length + 2;
+    const int64_t a = l->n > 0 ? l->dst[0] : 0, b = l->n > 0 ? l->src[0] : 0;
+    const int64_t most = INT32_MAX;
+    return (l->n != 1 || (a <= most / rows && b <= most / rows)) &&
+           dst <= most / length && src <= most / length;
+}
+
 /* Conversions of images and of what networks compute with. */
 static bool pixel_types(int to, int from)
 {
@@ -312,7 +331,8 @@ static bool make_pixel(union job *out, const struct request *r)
     j->pixels = divisor((uint32_t)p->pixel.extent);
     j->channels = (uint32_t)p->channels;
     j->padded = (uint32_t)p->padded;
-    return divide_up(j->n_rows * j->pixels.d, 1024) <= MOST_BLOCKS;
+    return divide_up(j->n_rows * j->pixels.d, WALK_STEPS) <= MOST_BLOCKS &&
+           walk_fits(&j->rows, j->pixels.d, j->to.pixel, j->from.pixel);
 }
 
 static int launch_pixel(const union job *j, const struct request *r, void *stream)
@@ -325,7 +345,7 @@ static int launch_pixel(const union job *j, const struct request *r, void *strea
 
 enum {
     TILE_BYTES = 16 * 1024,  /* of shared memory, for tiles of a plane's part */
-    TILE_MOST = 40 * 1024,   /* for whole planes */
+    TILE_MOST = 26 * 1024,   /* for whole planes */
     TILE_CHANNELS = 128,     /* all of them, if not more */
     TILE_SOME = 64,          /* else */
     TILE_STEP = 16,          /* what sizes are multiples of */
@@ -416,9 +436,11 @@ static bool size_planes(struct reformat_tile *j, const struct panel *p,
     if (pixels > TILE_PLANE)
         return false;
     const int64_t fit = (TILE_MOST - 32) / (pixels * t->size) / t->step * t->step;
-    const int64_t channels = least(fit, p->padded);
-    if (channels == 0)
+    if (fit == 0)
         return false;
+    const int64_t tiles = (p->padded + fit - 1) / fit;
+    const int64_t channels = least(round_up((p->padded + tiles - 1) / tiles, t->step),
+                                   p->padded);
     j->tile_channels = (uint32_t)channels;
     j->tile_pixels = j->pitch = (uint32_t)pixels;
     return true;
@@ -431,6 +453,9 @@ static bool size_parts(struct reformat_tile *j, const struct panel *p,
     int64_t channels =
         p->padded <= TILE_CHANNELS ? p->padded : round_up(TILE_SOME, t->step);
     int64_t pixels = least(room / channels / TILE_STEP * TILE_STEP, TILE_PIXELS);
+    const int64_t plane = round_up(p->pixel.extent, TILE_STEP);
+    if (channels * plane * t->size <= TILE_MOST && plane <= TILE_PIXELS)
+        pixels = plane;
     if (pixels < TILE_STEP)
         return false;
     const int64_t tiles = (int64_t)divide_up((uint64_t)p->pixel.extent, (uint64_t)pixels);
@@ -536,6 +561,7 @@ static bool turned(struct request *out, const struct request *r)
                              p->src.planar ? p->src.block : 1};
     q->dst = (struct lanes){!p->dst.planar, q->channels, p->pixel.dst};
     q->src = (struct lanes){!p->src.planar, q->channels, p->pixel.src};
+    extend_lanes(q, r->src);
     return true;
 }
 

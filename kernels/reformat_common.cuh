@@ -42,7 +42,7 @@ static __device__ inline place loops_at(const reformat_loops &l, uint64_t index)
 
 struct row_walk {
     uint64_t row;
-    place at; /* of the row */
+    place at;            /* of the row */
     uint32_t rest, last; /* steps before the block's first; the last one, from there */
 };
 
@@ -57,21 +57,21 @@ static __device__ inline row_walk walk_from(const reformat_loops &l, uint64_t st
     return w;
 }
 
-/* The place of step i's row, the step in it, and rows from the block's first. */
+/* The place of step i, which lies `dst` and `src` elements after the one before. Within a
+ * block, offsets from its first row fit 32 bits: the job's maker has checked that. */
 static __device__ inline place walk_to(const row_walk &w, const reformat_loops &l,
                                        const reformat_divisor &by, uint32_t i,
-                                       uint32_t *step, uint32_t *rows)
+                                       uint32_t dst, uint32_t src)
 {
     const uint32_t at = w.rest + i;
-    *rows = by.d >= WALK ? at >= by.d : divide(at, by);
-    *step = at - *rows * by.d;
-    if (l.n > 1)
-        return loops_at(l, w.row + *rows);
+    const uint32_t rows = by.d >= WALK ? at >= by.d : divide(at, by);
+    const uint32_t step = at - rows * by.d;
     place p = w.at;
-    if (l.n == 1) {
-        p.dst += *rows * l.dst[0];
-        p.src += *rows * l.src[0];
-    }
+    if (l.n > 1 && rows > 0)
+        p = loops_at(l, w.row + rows);
+    const uint32_t whole = l.n == 1 ? rows : 0;
+    p.dst += whole * (uint32_t)l.dst[0] + step * dst;
+    p.src += whole * (uint32_t)l.src[0] + step * src;
     return p;
 }
 

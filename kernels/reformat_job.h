@@ -61,11 +61,12 @@ struct reformat_pixel {
 struct reformat_zip {
     void *dst;
     const void *src;
-    struct reformat_loops rows; /* of one block of channels */
-    uint64_t n_rows;
+    struct reformat_loops rows; /* around the blocks of an image */
+    uint64_t n_rows;            /* blocks included */
     struct reformat_divisor pieces; /* of four pixels, of a row */
-    uint32_t blocks, last;          /* of an image; planes in its last one */
-    int64_t plane;                  /* stride of planes */
+    struct reformat_divisor blocks; /* of channels, of an image */
+    uint32_t last;                  /* planes in the last one */
+    int64_t plane, block;           /* strides of planes, of blocks of vectors */
     int32_t zips;                   /* planes are the source */
 };
 

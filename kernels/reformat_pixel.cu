@@ -61,12 +61,11 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int u = 0; u < PIXELS; u++) {
         const uint32_t i = min(u * THREADS + threadIdx.x, walk.last);
-        uint32_t p, rows;
-        const place at = walk_to(walk, j.rows, j.pixels, i, &p, &rows);
-        to[u] = (To *)j.dst + at.dst + p * j.to.pixel;
-        read_channels<From, Most, VF>(x[u],
-                                      (const From *)j.src + at.src + p * j.from.pixel,
-                                      j.from.block, j.channels);
+        const place at = walk_to(walk, j.rows, j.pixels, i, (uint32_t)j.to.pixel,
+                                 (uint32_t)j.from.pixel);
+        to[u] = (To *)j.dst + at.dst;
+        read_channels<From, Most, VF>(x[u], (const From *)j.src + at.src, j.from.block,
+                                      j.channels);
     }
 #pragma unroll
     for (int u = 0; u < PIXELS; u++)
@@ -150,22 +149,46 @@ struct zip_place {
     uint32_t planes;  /* that are no pads */
 };
 
+/* As in walk_to, with blocks of channels between rows and images. */
+struct zip_walk {
+    uint64_t image;
+    place at; /* of the image */
+    uint32_t block, rest, last;
+};
+
+static __device__ inline zip_walk zip_from(const reformat_zip &j)
+{
+    const uint64_t start = (uint64_t)blockIdx.x * (THREADS * PIECES);
+    const uint64_t row = start >> 32 ? start / j.pieces.d : (uint32_t)start / j.pieces.d;
+    zip_walk w;
+    w.image = row >> 32 ? row / j.blocks.d : (uint32_t)row / j.blocks.d;
+    w.at = loops_at(j.rows, w.image);
+    w.block = (uint32_t)(row - w.image * j.blocks.d);
+    w.rest = (uint32_t)(start - row * j.pieces.d);
+    w.last = (uint32_t)min((uint64_t)WALK, j.n_rows * j.pieces.d - start) - 1;
+    return w;
+}
+
 /* Past the end, the last piece's place. */
 template <int V>
-static __device__ inline zip_place zip_at(const reformat_zip &j, const row_walk &walk,
+static __device__ inline zip_place zip_at(const reformat_zip &j, const zip_walk &w,
                                           uint32_t i)
 {
-    uint32_t piece, rows, planes = V;
-    const place p = walk_to(walk, j.rows, j.pieces, min(i, walk.last), &piece, &rows);
-    if (j.last < V) {
-        const uint64_t row = walk.row + rows + 1;
-        const bool last =
-            (row >> 32 ? row % j.blocks : (uint32_t)row % j.blocks) == 0;
-        planes = last ? j.last : V;
-    }
-    const int64_t vector = 4 * V * (int64_t)piece, plane = 4 * (int64_t)piece;
+    const uint32_t at = w.rest + min(i, w.last);
+    const uint32_t rows = j.pieces.d >= WALK ? at >= j.pieces.d : divide(at, j.pieces);
+    const uint32_t images = divide(w.block + rows, j.blocks);
+    const uint32_t block = w.block + rows - images * j.blocks.d;
+    const uint32_t piece = 4 * (at - rows * j.pieces.d);
+    place p = w.at;
+    if (images > 0)
+        p = j.rows.n == 1 ? place{w.at.dst + images * j.rows.dst[0],
+                                  w.at.src + images * j.rows.src[0]}
+                          : loops_at(j.rows, w.image + images);
+    const int64_t vector = block * j.block + piece * V;
+    const int64_t plane = block * (V * j.plane) + piece;
     const zip_place z = {p.dst + (j.zips ? vector : plane),
-                         p.src + (j.zips ? plane : vector), planes};
+                         p.src + (j.zips ? plane : vector),
+                         block + 1 == j.blocks.d ? j.last : V};
     return z;
 }
 
@@ -174,8 +197,7 @@ template <typename To, typename From, int V>
 static __global__ void __launch_bounds__(THREADS)
     zip_kernel(const __grid_constant__ reformat_zip j)
 {
-    const uint64_t start = (uint64_t)blockIdx.x * (THREADS * PIECES);
-    const row_walk walk = walk_from(j.rows, start, j.n_rows, j.pieces.d);
+    const zip_walk walk = zip_from(j);
     pack<From, 4> x[PIECES][V];
     zip_place z[PIECES];
 #pragma unroll
@@ -204,8 +226,7 @@ template <typename To, typename From, int V>
 static __global__ void __launch_bounds__(THREADS)
     unzip_kernel(const __grid_constant__ reformat_zip j)
 {
-    const uint64_t start = (uint64_t)blockIdx.x * (THREADS * PIECES);
-    const row_walk walk = walk_from(j.rows, start, j.n_rows, j.pieces.d);
+    const zip_walk walk = zip_from(j);
     pack<From, 4 * V> x[PIECES];
     zip_place z[PIECES];
 #pragma unroll

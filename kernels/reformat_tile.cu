@@ -170,6 +170,15 @@ static __device__ inline void move_vector(const tile_view<T, M> &v, uint32_t blo
 }
 
 template <typename T, typename M, bool Read>
+static __device__ inline void move_block(const tile_view<T, M> &v, uint32_t block,
+                                         uint32_t p, pack<T, 16 / sizeof(T)> &x)
+{
+#pragma unroll
+    for (int g = 0; g < 4; g++)
+        move_vector<T, M, Read>(v, block, p + g, x.v + g * (4 / sizeof(T)));
+}
+
+template <typename T, typename M, bool Read>
 static __device__ inline void move_pairs(const tile_view<T, M> &v)
 {
     const int E = v.E, FLIGHT = v.flight, V = 4 / sizeof(T);
@@ -182,25 +191,22 @@ static __device__ inline void move_pairs(const tile_view<T, M> &v)
         pack<T, E> x[FLIGHT];
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
-            const uint32_t at = b + u * step;
-            T *memory = v.memory + at * v.block + p * V;
-            if (at >= blocks)
-                continue;
-            if (Read) {
-                x[u] = load_once<T, E>(memory);
-            } else {
-#pragma unroll
-                for (int g = 0; g < 4; g++)
-                    move_vector<T, M, false>(v, at, p + g, x[u].v + g * V);
-                store_once<T, E>(memory, x[u]);
-            }
+            const uint32_t at = min(b + u * step, blocks - 1);
+            if (Read)
+                x[u] = load_once<T, E>(v.memory + at * v.block + p * V);
+            else
+                move_block<T, M, false>(v, at, p, x[u]);
         }
 #pragma unroll
-        for (int u = 0; u < FLIGHT; u++)
-            if (Read && b + u * step < blocks)
-#pragma unroll
-                for (int g = 0; g < 4; g++)
-                    move_vector<T, M, true>(v, b + u * step, p + g, x[u].v + g * V);
+        for (int u = 0; u < FLIGHT; u++) {
+            const uint32_t at = b + u * step;
+            if (at >= blocks)
+                continue;
+            if (Read)
+                move_block<T, M, true>(v, at, p, x[u]);
+            else
+                store_once<T, E>(v.memory + at * v.block + p * V, x[u]);
+        }
     }
 }
 
@@ -210,6 +216,15 @@ static __device__ inline void move_pair(const tile_view<T, M> &v, uint32_t k, T 
 {
     const uint32_t b = divide(k, v.by_pixels);
     move_vector<T, M, Read>(v, b, k - b * v.pixels, element);
+}
+
+template <typename T, typename M, bool Read>
+static __device__ inline void move_four(const tile_view<T, M> &v, uint32_t k,
+                                        pack<T, 16 / sizeof(T)> &x)
+{
+#pragma unroll
+    for (int g = 0; g < 4; g++)
+        move_pair<T, M, Read>(v, k + g, x.v + g * (4 / sizeof(T)));
 }
 
 template <typename T, typename M, bool Read>
@@ -235,19 +250,20 @@ static __device__ inline void move_pair_planes(const tile_view<T, M> &v)
         pack<T, E> x[FLIGHT];
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
-            const uint32_t k = i + u * 4 * blockDim.x;
-            if (Read && k < to)
+            const uint32_t k = min(i + u * 4 * blockDim.x, to - 4);
+            if (Read)
                 x[u] = load_once<T, E>(v.memory + k * V);
+            else
+                move_four<T, M, false>(v, k, x[u]);
         }
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
             const uint32_t k = i + u * 4 * blockDim.x;
             if (k >= to)
                 continue;
-#pragma unroll
-            for (int g = 0; g < 4; g++)
-                move_pair<T, M, Read>(v, k + g, x[u].v + g * V);
-            if (!Read)
+            if (Read)
+                move_four<T, M, true>(v, k, x[u]);
+            else
                 store_once<T, E>(v.memory + k * V, x[u]);
         }
     }
@@ -272,6 +288,16 @@ static __device__ inline pack<T, 16 / sizeof(T)> gather_lanes(const tile_view<T,
     return x;
 }
 
+template <typename T, typename M>
+static __device__ inline void scatter_lanes(const tile_view<T, M> &v, uint32_t c,
+                                            uint32_t p,
+                                            const pack<T, 16 / sizeof(T)> &x)
+{
+#pragma unroll
+    for (int e = 0; e < v.E; e++)
+        *v.at(c + e, p) = convert<M>(x.v[e]);
+}
+
 template <typename T, typename M, bool Read>
 static __device__ inline void move_lanes(const tile_view<T, M> &v)
 {
@@ -288,22 +314,22 @@ static __device__ inline void move_lanes(const tile_view<T, M> &v)
             pack<T, E> x[FLIGHT];
 #pragma unroll
             for (int u = 0; u < FLIGHT; u++) {
+                const uint32_t at = min(p + u * step, v.pixels - 1);
+                if (Read)
+                    x[u] = load_once<T, E>(memory + at * v.pixel);
+                else
+                    x[u] = gather_lanes<T, M>(v, c, at);
+            }
+#pragma unroll
+            for (int u = 0; u < FLIGHT; u++) {
                 const uint32_t at = p + u * step;
                 if (at >= v.pixels)
                     continue;
-                if (Read) {
-                    x[u] = load_once<T, E>(memory + at * v.pixel);
-                } else {
-                    x[u] = gather_lanes<T, M>(v, c, at);
+                if (Read)
+                    scatter_lanes<T, M>(v, c, at, x[u]);
+                else
                     store_once<T, E>(memory + at * v.pixel, x[u]);
-                }
             }
-#pragma unroll
-            for (int u = 0; u < FLIGHT; u++)
-                if (Read && p + u * step < v.pixels)
-#pragma unroll
-                    for (int e = 0; e < E; e++)
-                        *v.at(c + e, p + u * step) = convert<M>(x[u].v[e]);
         }
 }
 
