@@ -63,7 +63,8 @@ struct reformat_zip {
     const void *src;
     struct reformat_loops rows; /* around the blocks of an image */
     uint64_t n_rows;            /* blocks included */
-    struct reformat_divisor pieces; /* of four pixels, of a row */
+    struct reformat_divisor pieces; /* of a row */
+    int32_t pixels;                 /* of a piece: four, or eight halves */
     struct reformat_divisor blocks; /* of channels, of an image */
     uint32_t last;                  /* planes in the last one */
     int64_t plane, block;           /* strides of planes, of blocks of vectors */

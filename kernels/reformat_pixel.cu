@@ -123,14 +123,14 @@ extern "C" int reformat_launch_pixel(const struct reformat_pixel *j, int to, int
 
 /* ---- zip ------------------------------------------------------------------------------- */
 
-/* Four pixels of V planes as one pack of vectors, and back. */
-template <typename To, typename From, int V>
-static __device__ inline pack<To, 4 * V> zip(const pack<From, 4> plane[V])
+/* Four pixels, from the first on, of V planes as one pack of vectors, and back. */
+template <typename To, typename From, int V, int N>
+static __device__ inline pack<To, 4 * V> zip(const pack<From, N> plane[V], int first)
 {
     pack<To, 4 * V> y;
 #pragma unroll
     for (int i = 0; i < 4 * V; i++)
-        y.v[i] = convert<To>(plane[i % V].v[i / V]);
+        y.v[i] = convert<To>(plane[i % V].v[first + i / V]);
     return y;
 }
 
@@ -170,7 +170,7 @@ static __device__ inline zip_walk zip_from(const reformat_zip &j)
 }
 
 /* Past the end, the last piece's place. */
-template <int V>
+template <int V, int N>
 static __device__ inline zip_place zip_at(const reformat_zip &j, const zip_walk &w,
                                           uint32_t i)
 {
@@ -178,7 +178,7 @@ static __device__ inline zip_place zip_at(const reformat_zip &j, const zip_walk 
     const uint32_t rows = j.pieces.d >= WALK ? at >= j.pieces.d : divide(at, j.pieces);
     const uint32_t images = divide(w.block + rows, j.blocks);
     const uint32_t block = w.block + rows - images * j.blocks.d;
-    const uint32_t piece = 4 * (at - rows * j.pieces.d);
+    const uint32_t piece = N * (at - rows * j.pieces.d);
     place p = w.at;
     if (images > 0)
         p = j.rows.n == 1 ? place{w.at.dst + images * j.rows.dst[0],
@@ -192,21 +192,22 @@ static __device__ inline zip_place zip_at(const reformat_zip &j, const zip_walk 
     return z;
 }
 
-/* A missing plane is read as the first, and dropped, so that all loads go out at once. */
-template <typename To, typename From, int V>
+/* Pieces of N pixels. A missing plane is read as the first, and dropped, so that all loads
+ * go out at once. */
+template <typename To, typename From, int V, int N>
 static __global__ void __launch_bounds__(THREADS)
     zip_kernel(const __grid_constant__ reformat_zip j)
 {
     const zip_walk walk = zip_from(j);
-    pack<From, 4> x[PIECES][V];
+    pack<From, N> x[PIECES][V];
     zip_place z[PIECES];
 #pragma unroll
     for (int u = 0; u < PIECES; u++) {
-        z[u] = zip_at<V>(j, walk, u * THREADS + threadIdx.x);
+        z[u] = zip_at<V, N>(j, walk, u * THREADS + threadIdx.x);
         const From *src = (const From *)j.src + z[u].src;
 #pragma unroll
         for (int l = 0; l < V; l++)
-            x[u][l] = load_once<From, 4>(src + (l < (int)z[u].planes ? l * j.plane : 0));
+            x[u][l] = load_once<From, N>(src + (l < (int)z[u].planes ? l * j.plane : 0));
     }
 #pragma unroll
     for (int u = 0; u < PIECES; u++) {
@@ -215,10 +216,13 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int l = 0; l < V; l++)
 #pragma unroll
-            for (int i = 0; i < 4; i++)
+            for (int i = 0; i < N; i++)
                 if (l >= (int)z[u].planes)
                     x[u][l].v[i] = zero_element<From>();
-        store_once<To, 4 * V>((To *)j.dst + z[u].dst, zip<To, From, V>(x[u]));
+#pragma unroll
+        for (int i = 0; i < N; i += 4)
+            store_once<To, 4 * V>((To *)j.dst + z[u].dst + i * V,
+                                  zip<To, From, V, N>(x[u], i));
     }
 }
 
@@ -231,7 +235,7 @@ static __global__ void __launch_bounds__(THREADS)
     zip_place z[PIECES];
 #pragma unroll
     for (int u = 0; u < PIECES; u++) {
-        z[u] = zip_at<V>(j, walk, u * THREADS + threadIdx.x);
+        z[u] = zip_at<V, 4>(j, walk, u * THREADS + threadIdx.x);
         x[u] = load_once<From, 4 * V>((const From *)j.src + z[u].src);
     }
 #pragma unroll
@@ -252,7 +256,11 @@ static unsigned zip_blocks(const reformat_zip *j)
 template <typename To, typename From>
 static void launch_zip(const reformat_zip *j, cudaStream_t s)
 {
-    zip_kernel<To, From, 4 / sizeof(To)><<<zip_blocks(j), THREADS, 0, s>>>(*j);
+    const int wide = sizeof(From) == 2 && sizeof(To) == 2 ? 8 : 4;
+    if (j->pixels == 4)
+        zip_kernel<To, From, 4 / sizeof(To), 4><<<zip_blocks(j), THREADS, 0, s>>>(*j);
+    else
+        zip_kernel<To, From, 4 / sizeof(To), wide><<<zip_blocks(j), THREADS, 0, s>>>(*j);
 }
 
 template <typename To, typename From>

@@ -191,20 +191,17 @@ static __device__ inline void move_pairs(const tile_view<T, M> &v)
         pack<T, E> x[FLIGHT];
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
-            const uint32_t at = min(b + u * step, blocks - 1);
-            if (Read)
+            const uint32_t at = b + u * step;
+            if (Read && at < blocks)
                 x[u] = load_once<T, E>(v.memory + at * v.block + p * V);
-            else
-                move_block<T, M, false>(v, at, p, x[u]);
         }
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
             const uint32_t at = b + u * step;
             if (at >= blocks)
                 continue;
-            if (Read)
-                move_block<T, M, true>(v, at, p, x[u]);
-            else
+            move_block<T, M, Read>(v, at, p, x[u]);
+            if (!Read)
                 store_once<T, E>(v.memory + at * v.block + p * V, x[u]);
         }
     }
@@ -214,8 +211,18 @@ static __device__ inline void move_pairs(const tile_view<T, M> &v)
 template <typename T, typename M, bool Read>
 static __device__ inline void move_pair(const tile_view<T, M> &v, uint32_t k, T *element)
 {
+    const int V = 4 / sizeof(T);
     const uint32_t b = divide(k, v.by_pixels);
-    move_vector<T, M, Read>(v, b, k - b * v.pixels, element);
+    M *tile = v.tile + v.origin + k + b * (V * v.pitch - v.pixels);
+#pragma unroll
+    for (int l = 0; l < V; l++) {
+        if (Read)
+            tile[l * v.pitch] = convert<M>(element[l]);
+        else
+            element[l] = v.valid == v.channels || b * V + l < v.valid
+                             ? convert<T>(tile[l * v.pitch])
+                             : zero_element<T>();
+    }
 }
 
 template <typename T, typename M, bool Read>
@@ -250,20 +257,17 @@ static __device__ inline void move_pair_planes(const tile_view<T, M> &v)
         pack<T, E> x[FLIGHT];
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
-            const uint32_t k = min(i + u * 4 * blockDim.x, to - 4);
-            if (Read)
+            const uint32_t k = i + u * 4 * blockDim.x;
+            if (Read && k < to)
                 x[u] = load_once<T, E>(v.memory + k * V);
-            else
-                move_four<T, M, false>(v, k, x[u]);
         }
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
             const uint32_t k = i + u * 4 * blockDim.x;
             if (k >= to)
                 continue;
-            if (Read)
-                move_four<T, M, true>(v, k, x[u]);
-            else
+            move_four<T, M, Read>(v, k, x[u]);
+            if (!Read)
                 store_once<T, E>(v.memory + k * V, x[u]);
         }
     }
@@ -314,22 +318,18 @@ static __device__ inline void move_lanes(const tile_view<T, M> &v)
             pack<T, E> x[FLIGHT];
 #pragma unroll
             for (int u = 0; u < FLIGHT; u++) {
-                const uint32_t at = min(p + u * step, v.pixels - 1);
-                if (Read)
-                    x[u] = load_once<T, E>(memory + at * v.pixel);
-                else
-                    x[u] = gather_lanes<T, M>(v, c, at);
-            }
-#pragma unroll
-            for (int u = 0; u < FLIGHT; u++) {
                 const uint32_t at = p + u * step;
                 if (at >= v.pixels)
                     continue;
                 if (Read)
-                    scatter_lanes<T, M>(v, c, at, x[u]);
+                    x[u] = load_once<T, E>(memory + at * v.pixel);
                 else
-                    store_once<T, E>(memory + at * v.pixel, x[u]);
+                    store_once<T, E>(memory + at * v.pixel, gather_lanes<T, M>(v, c, at));
             }
+#pragma unroll
+            for (int u = 0; u < FLIGHT; u++)
+                if (Read && p + u * step < v.pixels)
+                    scatter_lanes<T, M>(v, c, p + u * step, x[u]);
         }
 }
 
@@ -403,7 +403,7 @@ static __device__ inline tile_view<T, M> view_of(const reformat_tile &j,
 #define NAMED -1
 
 template <typename To, typename From, int ToAccess, int FromAccess>
-static __global__ void __launch_bounds__(MOST_THREADS)
+static __global__ void __launch_bounds__(MOST_THREADS, ToAccess == NAMED ? 4 : 6)
     tile_kernel(const __grid_constant__ reformat_tile j)
 {
     typedef typename choose<(sizeof(To) < sizeof(From)), To, From>::type M;
