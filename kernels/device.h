@@ -16,7 +16,7 @@
 
 /* What all handles on a GPU share: a sticky error ends its use for the whole process. */
 struct cuda_state {
-    atomic_int lost;       /* 0; 1 while the reason is written; 2 */
+    atomic_int lost; /* 0; 1 while the reason is written; 2 */
     char reason[512];
 };
 
@@ -34,7 +34,8 @@ static inline struct cuda_device *cuda_device(struct device *d)
     return (struct cuda_device *)d;
 }
 
-/* ---- error.c -------------------------------------------------------------------------- */
+/* ---- error.c --------------------------------------------------------------------------
+ */
 
 struct cuda_state *cuda_state_of(int index);
 /* Make the device current. EDEVICELOST, without a CUDA call, once it is lost. */
@@ -47,7 +48,8 @@ int cuda_status(struct cuda_device *d, cudaError_t result, const char *what,
 int cuda_foreign(struct cuda_device *d, const char *what, strata_error *err);
 int cuda_check(struct device *d, strata_error *err);
 
-/* ---- memory.c ------------------------------------------------------------------------- */
+/* ---- memory.c -------------------------------------------------------------------------
+ */
 
 int cuda_memory_open(struct cuda_device *d, strata_error *err);
 void cuda_memory_close(struct cuda_device *d);
@@ -55,7 +57,8 @@ strata_allocator cuda_memory(struct device *d);
 strata_allocator cuda_host_memory(struct device *d);
 uint64_t cuda_free_bytes(struct device *d);
 
-/* ---- stream.c, event.c, graph.c: rows of the table of operations ------------------------- */
+/* ---- stream.c, event.c, graph.c: rows of the table of operations
+ * ------------------------- */
 
 int cuda_stream_create(struct device *d, strata_stream **out, strata_error *err);
 void cuda_stream_destroy(strata_stream *s);

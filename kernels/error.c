@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CUDA results in three classes. Sticky ones leave the GPU's context useless until the
- * process ends: the device is lost, and nothing calls CUDA for it any more. Running out of
- * memory is retryable. The rest belong to the call that failed. None stays on CUDA's own
- * record, where it would be blamed on the next caller.
+ * process ends: the device is lost, and nothing calls CUDA for it any more. Running out
+ * of memory is retryable. The rest belong to the call that failed. None stays on CUDA's
+ * own record, where it would be blamed on the next caller.
  */
 #include "kernels/device.h"
 
@@ -12,10 +12,18 @@
 enum { USABLE, LOSING, LOST };
 
 static const cudaError_t sticky[] = {
-    cudaErrorIllegalAddress,      cudaErrorLaunchTimeout,     cudaErrorHardwareStackError,
-    cudaErrorIllegalInstruction,  cudaErrorMisalignedAddress, cudaErrorInvalidAddressSpace,
-    cudaErrorInvalidPc,           cudaErrorLaunchFailure,     cudaErrorECCUncorrectable,
-    cudaErrorNvlinkUncorrectable, cudaErrorAssert,            cudaErrorContained,
+    cudaErrorIllegalAddress,
+    cudaErrorLaunchTimeout,
+    cudaErrorHardwareStackError,
+    cudaErrorIllegalInstruction,
+    cudaErrorMisalignedAddress,
+    cudaErrorInvalidAddressSpace,
+    cudaErrorInvalidPc,
+    cudaErrorLaunchFailure,
+    cudaErrorECCUncorrectable,
+    cudaErrorNvlinkUncorrectable,
+    cudaErrorAssert,
+    cudaErrorContained,
     cudaErrorExternalDevice,
 };
 

@@ -12,9 +12,9 @@ int cuda_memory_open(struct cuda_device *d, strata_error *err)
 {
     uint64_t keep = UINT64_MAX;
     int supported = 0;
-    struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned,
-                                     .location = {.type = cudaMemLocationTypeDevice,
-                                                  .id = d->index}};
+    struct cudaMemPoolProps props = {
+        .allocType = cudaMemAllocationTypePinned,
+        .location = {.type = cudaMemLocationTypeDevice, .id = d->index}};
     cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, d->index);
     if (!supported)
         return STRATA_OK;

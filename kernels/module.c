@@ -50,8 +50,7 @@ static void read_properties(struct cuda_device *d, const struct cudaDeviceProp *
     out->flops[STRATA_INT8] = out->flops[STRATA_UINT8] = rate * chip->int8;
     out->flops[STRATA_INT32] = rate * chip->fp32 / 2;
     /* Two transfers a clock; about nine tenths of it can be had. */
-    out->bandwidth = 0.9 * 2e3 *
-                     attribute(d->index, cudaDevAttrMemoryClockRate) *
+    out->bandwidth = 0.9 * 2e3 * attribute(d->index, cudaDevAttrMemoryClockRate) *
                      attribute(d->index, cudaDevAttrGlobalMemoryBusWidth) / 8;
     out->launch_ns = 2500;
 }

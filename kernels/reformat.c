@@ -34,7 +34,8 @@ union job {
     struct reformat_any any;
 };
 
-/* ---- the pair ------------------------------------------------------------------------- */
+/* ---- the pair -------------------------------------------------------------------------
+ */
 
 /* Conversions between integers go element by element. */
 static bool typed_pair(int to, int from)
@@ -99,8 +100,8 @@ static int64_t least(int64_t a, int64_t b)
 
 static struct reformat_divisor divisor(uint32_t d)
 {
-    return (struct reformat_divisor){
-        d, d > 1 ? (uint32_t)((UINT64_C(1) << 32) / d + 1) : 0};
+    return (struct reformat_divisor){d,
+                                     d > 1 ? (uint32_t)((UINT64_C(1) << 32) / d + 1) : 0};
 }
 
 /* Whether `n` elements are a multiple of what an access holds. */
@@ -140,7 +141,8 @@ static bool loops_whole(const struct loop *loops, int n_loops, bool in_dst, int6
     return true;
 }
 
-/* ---- runs --------------------------------------------------------------------------------
+/* ---- runs
+ * --------------------------------------------------------------------------------
  */
 
 static bool make_runs_of(struct reformat_runs *j, const struct request *r, int64_t piece)
@@ -191,7 +193,8 @@ static int launch_runs(const union job *j, const struct request *r, void *stream
     return reformat_launch_runs(&tail, r->to, r->from, stream);
 }
 
-/* ---- zip ---------------------------------------------------------------------------------
+/* ---- zip
+ * ---------------------------------------------------------------------------------
  */
 
 /* Vectors of 4 bytes with nothing between them. */
@@ -290,10 +293,12 @@ static int launch_zip(const union job *j, const struct request *r, void *stream)
     return reformat_launch_zip(&j->zip, r->to, r->from, stream);
 }
 
-/* ---- pixel -------------------------------------------------------------------------------
+/* ---- pixel
+ * -------------------------------------------------------------------------------
  */
 
-/* A side whose channels a thread moves one by one, or in vectors of two or eight halves. */
+/* A side whose channels a thread moves one by one, or in vectors of two or eight halves.
+ */
 static bool pixel_side(struct reformat_side *out, const struct request *r, bool in_dst)
 {
     const struct panel *p = &r->panel;
@@ -328,15 +333,17 @@ static bool walk_fits(const struct reformat_loops *l, uint32_t length, int64_t d
 /* Conversions of images and of what networks compute with. */
 static bool pixel_types(int to, int from)
 {
-    return to == from || ((to == STRATA_FP32 || to == STRATA_FP16) && from != STRATA_INT8);
+    return to == from ||
+           ((to == STRATA_FP32 || to == STRATA_FP16) && from != STRATA_INT8);
 }
 
 static bool make_pixel(union job *out, const struct request *r)
 {
     struct reformat_pixel *j = &out->pixel;
     const struct panel *p = &r->panel;
-    if (!r->typed || !r->as_panel || !pixel_types(r->to, r->from) || p->padded > 8 || p->pixel.extent > INT32_MAX / 2 ||
-        !pixel_side(&j->to, r, true) || !pixel_side(&j->from, r, false) ||
+    if (!r->typed || !r->as_panel || !pixel_types(r->to, r->from) || p->padded > 8 ||
+        p->pixel.extent > INT32_MAX / 2 || !pixel_side(&j->to, r, true) ||
+        !pixel_side(&j->from, r, false) ||
         !take_loops(&j->rows, &j->n_rows, p->outer, p->n_outer))
         return false;
     j->dst = r->dst_data;
@@ -353,17 +360,19 @@ static int launch_pixel(const union job *j, const struct request *r, void *strea
     return reformat_launch_pixel(&j->pixel, r->to, r->from, stream);
 }
 
-/* ---- tile --------------------------------------------------------------------------------
+/* ---- tile
+ * --------------------------------------------------------------------------------
  */
 
 enum {
-    TILE_BYTES = 16 * 1024,  /* of shared memory, for tiles of a plane's part */
-    TILE_MOST = 26 * 1024,   /* for whole planes */
-    TILE_CHANNELS = 128,     /* all of them, if not more */
-    TILE_SOME = 64,          /* else */
-    TILE_STEP = 16,          /* what sizes are multiples of */
-    TILE_PIXELS = 512,       /* at most */
-    TILE_PLANE = 1024,       /* pixels of a whole plane, at most */
+    TILE_BYTES = 16 * 1024, /* of shared memory, for tiles of a plane's part */
+    TILE_MOST = 26 * 1024,  /* for whole planes */
+    TILE_CHANNELS = 128,    /* all of them, if not more */
+    TILE_SOME = 64,         /* else */
+    TILE_STEP = 16,         /* what sizes are multiples of */
+    TILE_LINE = 64,         /* pixels; parts of planes are whole lines of memory */
+    TILE_PIXELS = 512,      /* at most */
+    TILE_PLANE = 1024,      /* pixels of a whole plane, at most */
     TILE_THREADS = 256,
     TILE_LEAST = 64,
     TILE_FLIGHT = 4,
@@ -452,8 +461,8 @@ static bool size_planes(struct reformat_tile *j, const struct panel *p,
     if (fit == 0)
         return false;
     const int64_t tiles = (p->padded + fit - 1) / fit;
-    const int64_t channels = least(round_up((p->padded + tiles - 1) / tiles, t->step),
-                                   p->padded);
+    const int64_t channels =
+        least(round_up((p->padded + tiles - 1) / tiles, t->step), p->padded);
     j->tile_channels = (uint32_t)channels;
     j->tile_pixels = j->pitch = (uint32_t)pixels;
     return true;
@@ -465,8 +474,8 @@ static bool size_parts(struct reformat_tile *j, const struct panel *p,
     const int64_t room = TILE_BYTES / t->size;
     int64_t channels =
         p->padded <= TILE_CHANNELS ? p->padded : round_up(TILE_SOME, t->step);
-    int64_t pixels = least(room / channels / TILE_STEP * TILE_STEP, TILE_PIXELS);
     const int64_t plane = round_up(p->pixel.extent, TILE_STEP);
+    int64_t pixels = least(room / channels / TILE_STEP * TILE_STEP, TILE_PIXELS);
     if (channels * plane * t->size <= TILE_MOST && plane <= TILE_PIXELS)
         pixels = plane;
     if (pixels < TILE_STEP)
@@ -510,9 +519,8 @@ static int64_t side_threads(const struct reformat_tile *j, const struct reformat
         return j->tile_pixels / n;
     if (s->access == ACCESS_PAIRS)
         return j->tile_pixels / 4;
-    return s->access == ACCESS_LANES
-               ? least(s->vector, round_up(j->tile_channels, n)) / n
-               : 1;
+    return s->access == ACCESS_LANES ? least(s->vector, round_up(j->tile_channels, n)) / n
+                                     : 1;
 }
 
 static bool make_tile_with(struct reformat_tile *j, const struct request *r, int to,
@@ -602,8 +610,8 @@ static bool make_tile(union job *j, const struct request *r)
 /* The side that allows wide accesses of parts of planes keeps them. */
 static bool make_tile_any(union job *j, const struct request *r)
 {
-    return takes_tile(r) &&
-           make_tile_with(&j->tile, r, tile_access(r, true), tile_access(r, false), false);
+    return takes_tile(r) && make_tile_with(&j->tile, r, tile_access(r, true),
+                                           tile_access(r, false), false);
 }
 
 static int launch_tile(const union job *j, const struct request *r, void *stream)
@@ -611,7 +619,8 @@ static int launch_tile(const union job *j, const struct request *r, void *stream
     return reformat_launch_tile(&j->tile, r->to, r->from, stream);
 }
 
-/* ---- any ---------------------------------------------------------------------------------
+/* ---- any
+ * ---------------------------------------------------------------------------------
  */
 
 static bool make_any(union job *j, const struct request *r)
@@ -635,7 +644,8 @@ static int launch_any(const union job *j, const struct request *r, void *stream)
     return reformat_launch_any(&j->any, stream);
 }
 
-/* ---- the table ---------------------------------------------------------------------------
+/* ---- the table
+ * ---------------------------------------------------------------------------
  */
 
 static const struct row {

@@ -14,7 +14,8 @@ const char *reformat_cuda_row_name(size_t row); /* "tile" */
 size_t reformat_cuda_choose(const strata_desc *dst, const void *dst_data,
                             const strata_desc *src, const void *src_data);
 /* Launch a row on a cudaStream_t. STRATA_EUNSUPPORTED if the row does not take the pair;
- * *cuda is the cudaError_t of the launch, which the caller judges. The pair is checked. */
+ * *cuda is the cudaError_t of the launch, which the caller judges. The pair is checked.
+ */
 int reformat_cuda_row(size_t row, const strata_desc *dst, void *dst_data,
                       const strata_desc *src, const void *src_data, void *stream,
                       int *cuda, strata_error *err);

@@ -61,8 +61,8 @@ struct reformat_pixel {
 struct reformat_zip {
     void *dst;
     const void *src;
-    struct reformat_loops rows; /* around the blocks of an image */
-    uint64_t n_rows;            /* blocks included */
+    struct reformat_loops rows;     /* around the blocks of an image */
+    uint64_t n_rows;                /* blocks included */
     struct reformat_divisor pieces; /* of a row */
     int32_t pixels;                 /* of a piece: four, or eight halves */
     struct reformat_divisor blocks; /* of channels, of an image */
@@ -88,7 +88,7 @@ struct reformat_tile {
     uint32_t pixels, channels, padded;
     uint32_t tile_pixels, tile_channels; /* of a full tile */
     uint32_t pixel_tiles, channel_tiles;
-    uint32_t pitch;                   /* of a channel in shared memory, elements */
+    uint32_t pitch;                    /* of a channel in shared memory, elements */
     struct reformat_divisor by_pixels; /* by tile_pixels, of whole planes */
     uint64_t tiles;
     uint32_t threads, shared; /* of a block; bytes */

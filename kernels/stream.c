@@ -19,9 +19,9 @@ int cuda_stream_create(struct device *base, strata_stream **out, strata_error *e
     s->base.device = base;
     int status = cuda_enter(d, err);
     if (status == STRATA_OK)
-        status = cuda_status(
-            d, cudaStreamCreateWithFlags(&s->native, cudaStreamNonBlocking),
-            "creating a stream", err);
+        status =
+            cuda_status(d, cudaStreamCreateWithFlags(&s->native, cudaStreamNonBlocking),
+                        "creating a stream", err);
     if (status != STRATA_OK) {
         free(s);
         return status;

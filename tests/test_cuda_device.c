@@ -20,9 +20,10 @@ TestSuite(cuda_device, .timeout = 120);
 /* Any machine: it opens, or one of the messages says what is missing. */
 Test(cuda_device, opens_or_says_what_is_missing)
 {
-    static const char *const remedies[] = {"no NVIDIA driver", "install a newer driver",
-                                           "finds no GPU", "install Strata built with CUDA",
-                                           "cannot load", "cannot be used"};
+    static const char *const remedies[] = {
+        "no NVIDIA driver", "install a newer driver",
+        "finds no GPU",     "install Strata built with CUDA",
+        "cannot load",      "cannot be used"};
     strata_handle *h = NULL;
     strata_error err;
     int status = strata_create(&h, "cuda:0", &err), found = 0;
@@ -55,7 +56,8 @@ Test(cuda_device, a_missing_module_is_named_with_where_it_was_sought)
                   "%s", err.message);
 }
 
-/* ---- with one ------------------------------------------------------------------------ */
+/* ---- with one ------------------------------------------------------------------------
+ */
 
 Test(cuda_device, has_properties)
 {

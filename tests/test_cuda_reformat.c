@@ -16,26 +16,28 @@
 TestSuite(cuda_reformat, .timeout = 300);
 
 static const char *const names[] = {
-    "fp32:nchw",   "fp16:nchw",    "fp16:nc/2hw2",   "fp16:nhwc8",   "fp32:nhwc",
-    "fp16:nhwc",   "fp32:nc/8hw8", "fp32:nc/16hw16", "int8:nc/4hw4", "int8:nc/32hw32",
-    "u8:nhwc",     "i32:nchw",     "int8:nchw",      "u8:nchw",      "fp32:chwn",
-    "fp16:chwn",   "int8:nhwc",    "fp16:nc/7hw7",   "int8:nc/5hw5", "i32:nc/4hw4",
+    "fp32:nchw", "fp16:nchw",    "fp16:nc/2hw2",   "fp16:nhwc8",   "fp32:nhwc",
+    "fp16:nhwc", "fp32:nc/8hw8", "fp32:nc/16hw16", "int8:nc/4hw4", "int8:nc/32hw32",
+    "u8:nhwc",   "i32:nchw",     "int8:nchw",      "u8:nchw",      "fp32:chwn",
+    "fp16:chwn", "int8:nhwc",    "fp16:nc/7hw7",   "int8:nc/5hw5", "i32:nc/4hw4",
 };
 
-/* ---- the bench a pair lies on --------------------------------------------------------- */
+/* ---- the bench a pair lies on ---------------------------------------------------------
+ */
 
 static struct bench {
     strata_handle *handle;
-    char *src, *dst;          /* device memory */
+    char *src, *dst; /* device memory */
     char *host_src, *want, *got;
-    size_t room;              /* bytes of each */
+    size_t room; /* bytes of each */
     uint64_t state;
     int uses[MAX_ROWS];
 } bench;
 
 static uint32_t draw(void)
 {
-    bench.state = bench.state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    bench.state =
+        bench.state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(bench.state >> 33);
 }
 
@@ -72,8 +74,9 @@ static void close_bench(void)
 /* Random bits; for floats also what rounding and saturation turn on. */
 static void fill_random(char *data, int dtype, int64_t n)
 {
-    static const float edges[] = {65504, 65519.99f, 65520, 6e-8f,  2.9e-8f, 127.5f,
-                                  254.5f, 255.5f,   -128.5f, 1e30f, -0.0f,   2147483648.0f};
+    static const float edges[] = {65504,   65519.99f, 65520,  6e-8f,
+                                  2.9e-8f, 127.5f,    254.5f, 255.5f,
+                                  -128.5f, 1e30f,     -0.0f,  2147483648.0f};
     const size_t size = strata_dtype_size(dtype);
     for (int64_t i = 0; i < n; i++) {
         const uint32_t bits = draw(), kind = bits % 4;
@@ -138,7 +141,8 @@ static void check_row(size_t row, const strata_desc *dst, size_t start, size_t b
     strata_stream *s = bench.handle->stream;
     strata_error err = {0};
     char to[256], from[256];
-    cr_assert_eq(ops->fill(s, bench.dst, 0xa5, bytes, &err), STRATA_OK, "%s", err.message);
+    cr_assert_eq(ops->fill(s, bench.dst, 0xa5, bytes, &err), STRATA_OK, "%s",
+                 err.message);
     const int status = ops->reformat_row(s, row, dst, bench.dst + start, src,
                                          bench.src + src_start, &err);
     if (status == STRATA_EUNSUPPORTED) {
@@ -156,8 +160,9 @@ static void check_row(size_t row, const strata_desc *dst, size_t start, size_t b
         return;
     describe(to, sizeof to, dst);
     describe(from, sizeof from, src);
-    cr_assert(0, "row %s, %sat %zu from %sat %zu, seed %llu: byte %lld of %zu is %02x, "
-                 "not %02x",
+    cr_assert(0,
+              "row %s, %sat %zu from %sat %zu, seed %llu: byte %lld of %zu is %02x, "
+              "not %02x",
               ops->reformat_row_name(row), to, start - GUARD, from, src_start,
               (unsigned long long)seed, (long long)at - (long long)start,
               bytes - 2 * GUARD, bench.got[at] & 0xff, bench.want[at] & 0xff);
@@ -201,13 +206,15 @@ static void expect_all_rows_used(void)
 {
     const struct device_ops *ops = bench.handle->device->ops;
     for (size_t row = 0; row < ops->reformat_rows(); row++) {
-        cr_expect_gt(bench.uses[row], 0, "row %s took no pair", ops->reformat_row_name(row));
+        cr_expect_gt(bench.uses[row], 0, "row %s took no pair",
+                     ops->reformat_row_name(row));
         fprintf(stderr, "# row %s: %d pairs\n", ops->reformat_row_name(row),
                 bench.uses[row]);
     }
 }
 
-/* ---- tests ----------------------------------------------------------------------------- */
+/* ---- tests
+ * ----------------------------------------------------------------------------- */
 
 Test(cuda_reformat, every_row_matches_the_host_at_awkward_sizes)
 {
@@ -234,7 +241,7 @@ Test(cuda_reformat, every_row_matches_the_host_at_awkward_sizes)
 /* The four formats of the card, with every channel count and side. */
 Test(cuda_reformat, the_four_formats_match_at_every_awkward_size)
 {
-    static const int64_t channels[] = {1,  2,  3,  4,  7,  8,  9,  15, 16,
+    static const int64_t channels[] = {1,  2,  3,  4,  7,  8,  9,  15,  16,
                                        17, 31, 32, 33, 63, 64, 65, 130, 200};
     static const int64_t sides[] = {1, 5, 7, 14, 28, 56};
     open_bench(8 << 20);
@@ -255,8 +262,12 @@ Test(cuda_reformat, other_ranks_match)
         int rank;
         int64_t dims[STRATA_MAX_RANK];
     } shapes[] = {
-        {1, {65}},          {2, {3, 65}},           {3, {3, 17, 33}},
-        {5, {2, 9, 3, 5, 7}}, {5, {1, 64, 2, 8, 8}}, {6, {2, 3, 2, 3, 4, 5}},
+        {1, {65}},
+        {2, {3, 65}},
+        {3, {3, 17, 33}},
+        {5, {2, 9, 3, 5, 7}},
+        {5, {1, 64, 2, 8, 8}},
+        {6, {2, 3, 2, 3, 4, 5}},
         {4, {2, 0, 7, 7}},
     };
     open_bench(1 << 20);
@@ -347,8 +358,8 @@ Test(cuda_reformat, more_than_two_to_the_31_elements_match)
     for (int64_t k = 0; k < 200; k++) {
         const int64_t at = k < 199 ? k * (count / 199) : count - 1;
         const int64_t plane = dims[2] * dims[3];
-        const int64_t index[] = {at / (64 * plane), at / plane % 64,
-                                 at % plane / dims[3], at % dims[3]};
+        const int64_t index[] = {at / (64 * plane), at / plane % 64, at % plane / dims[3],
+                                 at % dims[3]};
         uint16_t mark = 0;
         ops->copy(h->stream, &mark, b + strata_desc_offset(&dst, index) * 2, 2,
                   COPY_FROM_DEVICE, &err);
