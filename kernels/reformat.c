@@ -370,7 +370,6 @@ enum {
     TILE_CHANNELS = 128,    /* all of them, if not more */
     TILE_SOME = 64,         /* else */
     TILE_STEP = 16,         /* what sizes are multiples of */
-    TILE_LINE = 64,         /* pixels; parts of planes are whole lines of memory */
     TILE_PIXELS = 512,      /* at most */
     TILE_PLANE = 1024,      /* pixels of a whole plane, at most */
     TILE_THREADS = 256,
