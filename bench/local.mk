@@ -1,11 +1,27 @@
 # Benchmarks: built by `make bench`, never timed in a test.
-BENCHMARKS = bench/net_time bench/reformat bench/reformat_cuda
+BENCHMARKS = bench/net_time bench/plan bench/plan_table bench/predict bench/reformat \
+	bench/reformat_cuda
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += bench/squeezenet_vs_ort.py bench/requirements.txt
 
+# Written by scripts/make_nets.py; tests/test_nets.c checks them.
+EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
+	bench/nets/densenet121.ini bench/nets/densenet121_running.ini \
+	bench/nets/googlenet.ini bench/nets/inception_v3.ini \
+	bench/nets/mobilenet_v2.ini bench/nets/resnet152.ini bench/nets/resnet18.ini \
+	bench/nets/resnet50.ini bench/nets/ssd_fpn.ini bench/nets/unet.ini \
+	bench/nets/unetpp.ini
+
 bench_net_time_SOURCES = bench/net_time.c
 bench_net_time_LDADD = libstrata.la
+bench_predict_SOURCES = bench/predict.c
+bench_predict_LDADD = libstrata-internal.la
+bench_plan_SOURCES = bench/plan.c bench/plan_nets.c bench/plan_nets.h
+bench_plan_LDADD = libstrata-internal.la
+bench_plan_table_SOURCES = bench/plan_table.c bench/edgewise.c bench/edgewise.h \
+	bench/plan_baseline.c bench/plan_baseline.h bench/plan_random.c bench/plan_random.h
+bench_plan_table_LDADD = libstrata-internal.la
 bench_reformat_SOURCES = bench/reformat.c
 bench_reformat_LDADD = libstrata-internal.la
 bench_reformat_cuda_SOURCES = bench/reformat_cuda.c

@@ -11,9 +11,9 @@ struct arena_block {
     int64_t offset; /* result */
 };
 
-/* Give blocks that are alive together disjoint offsets: largest first, each at the lowest
- * place it fits. *peak is the arena's size, *bound the most bytes alive at one step,
- * under which no placement can go. EOVERFLOW. */
+/* Give blocks that are alive together disjoint offsets. *peak is the arena's size, *bound
+ * the most bytes alive at one step, under which no placement can go; *peak may be above
+ * it, since finding the least peak is NP-hard. The same for the same blocks. EOVERFLOW. */
 int arena_place(struct arena_block *blocks, size_t n, int64_t *peak, int64_t *bound,
                 strata_error *err);
 

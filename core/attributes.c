@@ -55,8 +55,7 @@ static size_t text_bytes(const strata_attr *a, const char *text)
 
 static bool needs_memory(const strata_attr *a)
 {
-    return a->type == STRATA_STRING || a->type == STRATA_INTS ||
-           a->type == STRATA_REALS;
+    return a->type == STRATA_STRING || a->type == STRATA_INTS || a->type == STRATA_REALS;
 }
 
 static void *block_copy(struct block *b, const void *from, size_t bytes)
@@ -79,8 +78,8 @@ static void write_ints(struct config *c, const strata_attr *a,
 {
     int64_t numbers[LIST_MAX];
     size_t n = 0;
-    if (*p->value && !config_ints(c, p, integer_min(a), integer_max(a), numbers, LIST_MAX,
-                                  &n))
+    if (*p->value &&
+        !config_ints(c, p, integer_min(a), integer_max(a), numbers, LIST_MAX, &n))
         return;
     strata_ints value = {.n = (int64_t)n};
     value.v = n ? block_copy(b, numbers, n * sizeof numbers[0]) : NULL;
@@ -96,9 +95,8 @@ static void write_reals(struct config *c, const strata_attr *a,
         return;
     for (size_t i = 0; limited(a) && i < n; i++)
         if (numbers[i] < a->min || numbers[i] > a->max) {
-            config_error(c, p->value_place,
-                         "%g is out of range: %g to %g is allowed", numbers[i], a->min,
-                         a->max);
+            config_error(c, p->value_place, "%g is out of range: %g to %g is allowed",
+                         numbers[i], a->min, a->max);
             return;
         }
     strata_reals value = {.n = (int64_t)n};
@@ -156,10 +154,10 @@ static int write_default(struct config *c, const struct registry_layer *type,
 {
     size_t before = config_errors(c);
     int64_t integer = integer_limit(a->def, true);
-    int32_t small = a->type == STRATA_BOOL || a->type == STRATA_ENUM ? (int32_t)a->def : 0;
-    struct config_pair text = {.key_place = place,
-                               .value_place = place,
-                               .line_offset = UINT32_MAX};
+    int32_t small =
+        a->type == STRATA_BOOL || a->type == STRATA_ENUM ? (int32_t)a->def : 0;
+    struct config_pair text = {
+        .key_place = place, .value_place = place, .line_offset = UINT32_MAX};
     if (a->type == STRATA_I64)
         memcpy(at, &integer, sizeof integer);
     else if (a->type == STRATA_F64)
@@ -193,13 +191,35 @@ static void describe(const strata_attr *a, char *out, size_t size)
     snprintf(out, size, "%s: %s%s", a->name, a->doc ? a->doc : "", range);
 }
 
+/* Whether a value says where a weight comes from. */
+static bool names_weight(const struct config *c, const char *value)
+{
+    return strchr(value, ':') || !strcmp(value, "zeros") || !strcmp(value, "none") ||
+           config_has(c, "weights", value);
+}
+
+struct config_pair *attributes_pair(struct config *c, struct config_section *s,
+                                    const struct registry_layer *type, const char *name,
+                                    bool weight)
+{
+    bool attribute = false, declared = false;
+    struct config_pair *p = config_get(s, name);
+    for (size_t i = 0; i < type->n_attrs; i++)
+        attribute |= !strcmp(type->attrs[i].name, name);
+    for (size_t i = 0; i < type->n_weights; i++)
+        declared |= !strcmp(type->weights[i].name, name);
+    if (!p || !attribute || !declared)
+        return p;
+    return names_weight(c, p->value) == weight ? p : NULL;
+}
+
 static int read_one(struct config *c, struct config_section *s,
                     const struct registry_layer *type, const strata_attr *a, char *params,
                     struct block *b, strata_error *err)
 {
     char note[256];
     int status = STRATA_OK;
-    const struct config_pair *p = config_get(s, a->name);
+    const struct config_pair *p = attributes_pair(c, s, type, a->name, false);
     describe(a, note, sizeof note);
     config_note(c, note);
     if (p)
@@ -220,7 +240,8 @@ int attributes_read(struct config *c, struct config_section *s,
     int status = STRATA_OK;
     for (size_t i = 0; i < type->n_attrs; i++) {
         const strata_attr *a = &type->attrs[i];
-        const struct config_pair *p = needs_memory(a) ? config_get(s, a->name) : NULL;
+        const struct config_pair *p =
+            needs_memory(a) ? attributes_pair(c, s, type, a->name, false) : NULL;
         if (needs_memory(a) &&
             !checked_size_add(b.size, text_bytes(a, p ? p->value : a->def_text), &b.size))
             return error_no_memory(err, SIZE_MAX, "attributes");

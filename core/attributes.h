@@ -17,4 +17,11 @@ int attributes_read(struct config *c, struct config_section *s,
                     const struct registry_layer *type, void *params, void **memory,
                     strata_error *err);
 
+/* The section's pair of a name that a layer may have both as an attribute and as a weight
+ * (Scale's `scale`), if its value is of the side asked for: "W:NAME", "zeros", "none" and
+ * the name of a [weights] section are weights. NULL: absent, or the other side's. */
+struct config_pair *attributes_pair(struct config *c, struct config_section *s,
+                                    const struct registry_layer *type, const char *name,
+                                    bool weight);
+
 #endif /* CORE_ATTRIBUTES_H */

@@ -19,12 +19,14 @@ struct expansion {
     int node;
     const struct registry_impl *impl;
     int row;
+    size_t fused;    /* layers of the node's tail */
     int n_in, n_out; /* explicit ports, at most STRATA_MAX_PORTS a side */
     int formats[2 * STRATA_MAX_PORTS];
 };
 
-/* Formats that the network's description lets a tensor have, whoever asks. */
-static uint64_t allowed_formats(const strata_network *net, int tensor)
+/* Formats that the network's description lets a tensor have where it is read or written.
+ * A layer's own `format =` binds what it writes; readers may get it converted. */
+static uint64_t allowed_formats(const strata_network *net, int tensor, bool output)
 {
     const struct network_tensor *t = &net->tensors[tensor];
     uint64_t allowed = 0;
@@ -35,7 +37,7 @@ static uint64_t allowed_formats(const strata_network *net, int tensor)
             if (engine_desc(&d, net, tensor, f, NULL) == STRATA_OK)
                 allowed |= UINT64_C(1) << f;
     }
-    if (t->formats)
+    if (output && t->formats)
         allowed &= t->formats;
     if (net->build.formats && is_float(t->dtype))
         allowed &= net->build.formats;
@@ -82,13 +84,15 @@ static uint64_t node_precision(const strata_engine *e, const struct engine_node 
 void engine_fill_view(struct engine_view *v, const strata_engine *e,
                       const struct engine_node *n, int row, strata_error *err)
 {
-    v->epilogue = n->epilogue;
+    v->epilogue = engine_epilogue(e, n, v->fused);
+    if (v->epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
+        v->epilogue.residual = &v->residual;
     v->node = (strata_node){
         .struct_size = sizeof(strata_node),
         .n_in = n->n_in,
         .n_out = n->n_out,
         .n_weights = (int32_t)n->layer->type->n_weights,
-        .params = n->layer->params,
+        .params = v->fused && n->composed ? n->composed : n->layer->params,
         .in = v->in,
         .out = v->out,
         .weight = v->weight,
@@ -122,34 +126,39 @@ static int fill_tensor(strata_tensor *out, const struct expansion *x, int tensor
 
 /* The impl's own word: accept, then the workspace it needs. */
 static int ask_impl(const struct expansion *x, struct engine_candidate *c,
-                    strata_error *err)
+                    strata_tensor *weights, strata_error *err)
 {
     const struct engine_node *n = &x->e->nodes[x->node];
     const strata_impl *impl = &x->impl->impl;
-    struct engine_view v;
-    int status = STRATA_ENOMEM;
-    v.weight = n->weights;
+    struct engine_view v = {.weight = weights, .fused = x->fused};
+    int status = engine_weights(x->e, n, x->fused, weights, err);
     v.in = zalloc((size_t)n->n_in, sizeof *v.in, "a candidate", err);
     v.out = zalloc((size_t)n->n_out, sizeof *v.out, "a candidate", err);
     if (!v.in || !v.out)
-        goto done;
-    status = STRATA_OK;
+        status = STRATA_ENOMEM;
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
         status = fill_tensor(&v.in[i], x, n->in[i], candidate_format(x, false, i),
                              STRATA_PAD_ZERO, err);
     for (int i = 0; i < n->n_out && status == STRATA_OK; i++)
-        status = fill_tensor(&v.out[i], x, n->out[i], candidate_format(x, true, i),
-                             STRATA_PAD_ZERO, err);
+        status = fill_tensor(&v.out[i], x, engine_output(x->e, n, x->fused, i),
+                             candidate_format(x, true, i), STRATA_PAD_ZERO, err);
     if (status != STRATA_OK)
         goto done;
+    if (n->n_out > 0)
+        v.residual = v.out[0];
     engine_fill_view(&v, x->e, n, x->row, err);
     if (impl->accept && (status = impl->accept(&v.node)) != STRATA_OK) {
         error_set(err, status, "%s", strata_status_text(status));
         goto done;
     }
     c->workspace = impl->workspace ? impl->workspace(&v.node) : 0;
+    uint64_t limit = x->e->network->build.workspace;
     if (c->workspace >= SIZE_MAX / 4)
         status = error_set(err, STRATA_EOVERFLOW, "its workspace overflows");
+    else if (limit && c->workspace > limit)
+        status = error_set(err, STRATA_EUNSUPPORTED,
+                           "its workspace of %zu bytes is over [build] workspace = %llu",
+                           c->workspace, (unsigned long long)limit);
     else
         c->cost = cost_of_run(&v.node, &x->impl->impl, &n->layer->type->layer,
                               &x->e->handle->properties);
@@ -159,14 +168,14 @@ done:
     return status;
 }
 
-static int keep_candidate(struct engine_model *m, struct engine_candidate *c,
-                          const strata_error *why, strata_error *err)
+int engine_keep_candidate(struct engine_model *m, struct engine_candidate *c,
+                          const char *reason, strata_error *err)
 {
     int status = grow(&m->candidates, &m->candidates_capacity, m->n_candidates,
                       sizeof *m->candidates, err);
     if (status != STRATA_OK)
         return status;
-    if (why->status != STRATA_OK && !(c->reason = duplicate(why->message, err)))
+    if (reason && !(c->reason = duplicate(reason, err)))
         return STRATA_ENOMEM;
     m->candidates[m->n_candidates++] = *c;
     return STRATA_OK;
@@ -174,26 +183,31 @@ static int keep_candidate(struct engine_model *m, struct engine_candidate *c,
 
 static int add_candidate(const struct expansion *x, strata_error *err)
 {
-    struct engine_candidate c = {.node = x->node, .impl = x->impl, .row = x->row};
+    struct engine_candidate c = {
+        .node = x->node, .impl = x->impl, .row = x->row, .fused = x->fused};
     strata_error why;
     error_clear(&why);
     for (int i = 0; i < PLAN_MAX_PORTS; i++) {
         c.in_formats[i] = x->n_in ? candidate_format(x, false, i) : 0;
         c.out_formats[i] = x->n_out ? candidate_format(x, true, i) : 0;
     }
-    if (ask_impl(x, &c, &why) == STRATA_ENOMEM)
+    size_t n_weights = x->e->nodes[x->node].layer->type->n_weights;
+    strata_tensor *weights = zalloc(n_weights, sizeof *weights, "a candidate", err);
+    if (!weights)
+        return STRATA_ENOMEM;
+    int status = ask_impl(x, &c, weights, &why);
+    free(weights);
+    if (status == STRATA_ENOMEM)
         return error_set(err, STRATA_ENOMEM, "%s", why.message);
-    return keep_candidate(x->m, &c, &why, err);
+    return engine_keep_candidate(x->m, &c, status == STRATA_OK ? NULL : why.message, err);
 }
 
 /* A whole impl or row that cannot be used, with one reason. */
 static int add_refusal(const struct expansion *x, const char *reason, strata_error *err)
 {
-    struct engine_candidate c = {.node = x->node, .impl = x->impl, .row = x->row};
-    strata_error why;
-    error_clear(&why);
-    error_set(&why, STRATA_EUNSUPPORTED, "%s", reason);
-    return keep_candidate(x->m, &c, &why, err);
+    struct engine_candidate c = {
+        .node = x->node, .impl = x->impl, .row = x->row, .fused = x->fused};
+    return engine_keep_candidate(x->m, &c, reason, err);
 }
 
 /* Formats a port may take: the row's mask within what the user allows its tensors.
@@ -210,7 +224,9 @@ static uint64_t port_mask(const struct expansion *x, int index, uint64_t precisi
     int explicit_ports = output ? x->n_out : x->n_in, ports = output ? n->n_out : n->n_in;
     int last = port == explicit_ports - 1 ? ports : port + 1;
     for (int i = port; i < last; i++)
-        mask &= allowed_formats(x->e->network, output ? n->out[i] : n->in[i]);
+        mask &= allowed_formats(x->e->network,
+                                output ? engine_output(x->e, n, x->fused, i) : n->in[i],
+                                output);
     return mask & precision;
 }
 
@@ -250,28 +266,25 @@ static const char *refuse_impl(const strata_engine *e, const struct engine_node 
         return "it is for another device";
     if ((impl->min_sm && d->sm < impl->min_sm) || (impl->max_sm && d->sm > impl->max_sm))
         return "it is for other compute capabilities";
+    if (e->network->build.deterministic && impl->flags & STRATA_NONDETERMINISTIC)
+        return "its runs may differ, and the network asks for deterministic = yes";
     if (n->layer->impl && strcmp(n->layer->impl, impl->name) != 0) {
         snprintf(buffer, size, "the network asks for impl = %s", n->layer->impl);
-        return buffer;
-    }
-    if (n->epilogue.flags & ~impl->epilogues ||
-        (n->epilogue.flags & STRATA_EPILOGUE_ACTIVATION &&
-         !(impl->activations & UINT64_C(1) << n->epilogue.activation))) {
-        snprintf(buffer, size, "it cannot compute %s in its epilogue",
-                 n->activation->name);
         return buffer;
     }
     return NULL;
 }
 
-static int expand_impl(struct expansion *x, uint64_t precision, strata_error *err)
+static bool has_epilogue(const strata_impl *impl, strata_epilogue epilogue)
 {
-    char buffer[256];
+    return !(epilogue.flags & ~impl->epilogues) &&
+           (!(epilogue.flags & STRATA_EPILOGUE_ACTIVATION) ||
+            impl->activations & UINT64_C(1) << epilogue.activation);
+}
+
+static int expand_rows(struct expansion *x, uint64_t precision, strata_error *err)
+{
     const struct engine_node *n = &x->e->nodes[x->node];
-    const char *refused = refuse_impl(x->e, n, &x->impl->impl, buffer, sizeof buffer);
-    x->row = -1;
-    if (refused)
-        return add_refusal(x, refused, err);
     for (uint32_t r = 0; r < x->impl->impl.rows.n; r++) {
         size_t found = 0;
         x->row = (int)r;
@@ -280,6 +293,32 @@ static int expand_impl(struct expansion *x, uint64_t precision, strata_error *er
         int status = expand(x, 0, precision, &found, err);
         if (status == STRATA_OK && found == 0)
             status = add_refusal(x, "no format of this row is allowed here", err);
+        if (status != STRATA_OK)
+            return status;
+    }
+    return STRATA_OK;
+}
+
+/* Each impl alone, and with as much of the node's tail as its epilogue allows. */
+static int expand_impl(struct expansion *x, uint64_t precision, strata_error *err)
+{
+    char buffer[256];
+    const struct engine_node *n = &x->e->nodes[x->node];
+    const char *refused = refuse_impl(x->e, n, &x->impl->impl, buffer, sizeof buffer);
+    x->row = -1;
+    if (refused)
+        return add_refusal(x, refused, err);
+    for (x->fused = 0; x->fused <= n->n_tail; x->fused++) {
+        strata_epilogue epilogue = engine_epilogue(x->e, n, x->fused);
+        int status = STRATA_OK;
+        if (has_epilogue(&x->impl->impl, epilogue)) {
+            status = expand_rows(x, precision, err);
+        } else {
+            snprintf(buffer, sizeof buffer, "it cannot compute %s in its epilogue",
+                     x->e->network->layers[n->tail[x->fused - 1]].name);
+            x->row = -1;
+            status = add_refusal(x, buffer, err);
+        }
         if (status != STRATA_OK)
             return status;
     }
@@ -305,19 +344,52 @@ static int no_candidate(const strata_engine *e, const struct engine_model *m, in
     return STRATA_EPLAN;
 }
 
+/* The defining module's impls as it lists them, then others by module and name: the
+ * order of a search path must not decide between equals. */
+static int compare_impls(const void *a, const void *b)
+{
+    const struct registry_impl *x = *(const struct registry_impl *const *)a;
+    const struct registry_impl *y = *(const struct registry_impl *const *)b;
+    struct module_info mx = module_info(x->module), my = module_info(y->module);
+    int order = strcmp(mx.ns, my.ns);
+    if (order == 0)
+        order = strcmp(x->impl.name, y->impl.name);
+    if (order == 0)
+        order = strcmp(mx.build_id, my.build_id);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+static const struct registry_impl **ordered_impls(const struct registry_layer *type,
+                                                  strata_error *err)
+{
+    size_t own = 0, n = type->n_impls;
+    const struct registry_impl **impls = zalloc(n, sizeof *impls, "impls", err);
+    for (size_t i = 0; impls && i < n; i++)
+        impls[i] = &type->impls[i];
+    while (impls && own < n && impls[own]->module == type->module)
+        own++;
+    if (impls)
+        qsort(impls + own, n - own, sizeof *impls, compare_impls);
+    return impls;
+}
+
 int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
                            strata_error *err)
 {
     struct engine_node *n = &e->nodes[node];
     size_t first = m->n_candidates;
     uint64_t precision = node_precision(e, n);
-    for (size_t i = 0; i < n->layer->type->n_impls; i++) {
-        struct expansion x = {
-            .e = e, .m = m, .node = node, .impl = &n->layer->type->impls[i]};
-        int status = expand_impl(&x, precision, err);
-        if (status != STRATA_OK)
-            return status;
+    const struct registry_impl **impls = ordered_impls(n->layer->type, err);
+    int status = impls ? STRATA_OK : STRATA_ENOMEM;
+    for (size_t i = 0; i < n->layer->type->n_impls && status == STRATA_OK; i++) {
+        struct expansion x = {.e = e, .m = m, .node = node, .impl = impls[i]};
+        status = expand_impl(&x, precision, err);
     }
+    free(impls);
+    if (status == STRATA_OK)
+        status = engine_find_free(e, m, node, err);
+    if (status != STRATA_OK)
+        return status;
     for (size_t i = first; i < m->n_candidates; i++)
         if (!m->candidates[i].reason)
             return STRATA_OK;

@@ -52,16 +52,13 @@ int config_pair_add(struct config_section *s, const struct config_pair *p,
 static int add_file(struct config *c, const char *label, struct file_bytes *bytes,
                     int includer, int *out, strata_error *err)
 {
-    int status =
-        grow(&c->files, &c->files_capacity, c->n_files, sizeof *c->files, err);
+    int status = grow(&c->files, &c->files_capacity, c->n_files, sizeof *c->files, err);
     char *copy = status == STRATA_OK ? duplicate(label, err) : NULL;
     if (!copy)
         return STRATA_ENOMEM;
     struct config_source *s = &c->files[c->n_files];
-    *s = (struct config_source){.label = copy,
-                                .text = bytes->data,
-                                .size = bytes->size,
-                                .includer = includer};
+    *s = (struct config_source){
+        .label = copy, .text = bytes->data, .size = bytes->size, .includer = includer};
     if (s->size >= 3 && memcmp(s->text, "\xef\xbb\xbf", 3) == 0) {
         s->size -= 3;
         memmove(s->text, s->text + 3, s->size + 1);
@@ -72,20 +69,26 @@ static int add_file(struct config *c, const char *label, struct file_bytes *byte
     return STRATA_OK;
 }
 
-/* Read a file the config does not hold yet. */
-static int open_file(struct config *c, const char *path, int includer, int *out,
-                     strata_error *err)
+/* Read a file the config does not hold yet: `name` in folder `base` and nowhere else, or
+ * with base NULL any file. */
+static int open_file(struct config *c, const char *base, const char *name, int includer,
+                     int *out, strata_error *err)
 {
     struct file_bytes bytes = {0};
     struct stat about;
-    int status = file_read(&bytes, path, CONFIG_MAX_BYTES - c->bytes_read, err);
+    uint64_t limit = CONFIG_MAX_BYTES - c->bytes_read;
+    char *path = NULL;
+    int status = base ? file_read_beneath(&bytes, &path, base, name, 0, limit, err)
+                      : file_read(&bytes, name, limit, err);
+    const char *label = base ? path : name;
     if (status == STRATA_OK)
-        status = add_file(c, path, &bytes, includer, out, err);
-    if (status == STRATA_OK && stat(path, &about) == 0) {
+        status = add_file(c, label, &bytes, includer, out, err);
+    if (status == STRATA_OK && stat(label, &about) == 0) {
         c->files[*out].device = about.st_dev;
         c->files[*out].inode = about.st_ino;
     }
     file_free(&bytes);
+    free(path);
     return status;
 }
 
@@ -114,8 +117,8 @@ static void chain_of(const struct config *c, int from, int to, char *out, size_t
     }
     size_t used = 0;
     while (n-- > 0 && used < size)
-        used += (size_t)snprintf(out + used, size - used, "%s -> ",
-                                 c->files[path[n]].label);
+        used +=
+            (size_t)snprintf(out + used, size - used, "%s -> ", c->files[path[n]].label);
     if (used < size)
         snprintf(out + used, size - used, "%s", c->files[from].label);
 }
@@ -176,7 +179,7 @@ static int include_file(struct config *c, struct config_pair *p, strata_error *e
     }
     if (!may_include(c, p, path, from))
         goto done;
-    if (open_file(c, path, from, &index, &why) != STRATA_OK)
+    if (open_file(c, base, p->value, from, &index, &why) != STRATA_OK)
         config_error(c, p->value_place, "cannot include: %s", why.message);
     else
         status = load_sections(c, index, err);
@@ -192,8 +195,10 @@ static int include_all(struct config *c, struct config_section *s, strata_error 
     for (size_t i = 0; status == STRATA_OK && i < s->n_pairs; i++) {
         struct config_pair *p = &s->pairs[i];
         if (strcmp(p->key, "file") != 0) {
-            config_error(c, p->key_place, "unknown key '%s' in [include]; the key is "
-                         "'file'", p->key);
+            config_error(c, p->key_place,
+                         "unknown key '%s' in [include]; the key is "
+                         "'file'",
+                         p->key);
             continue;
         }
         size_t before = c->n_errors;
@@ -318,7 +323,7 @@ int config_load(struct config **out, const char *path,
     if (!c)
         return STRATA_ENOMEM;
     if ((status = add_overrides(c, options, err)) != STRATA_OK ||
-        (status = open_file(c, path, -1, &file, err)) != STRATA_OK ||
+        (status = open_file(c, NULL, path, -1, &file, err)) != STRATA_OK ||
         (status = load(c, options, err)) != STRATA_OK)
         goto done;
     *out = c;
@@ -408,6 +413,13 @@ struct config_section *config_find(struct config *c, const char *kind)
     return i < 0 ? NULL : &c->sections[i];
 }
 
+bool config_has(const struct config *c, const char *kind, const char *name)
+{
+    char full[CONFIG_MAX_NAME + 32];
+    int n = snprintf(full, sizeof full, "%s %s", kind, name);
+    return (size_t)n < sizeof full && names_get(&c->section_index, full) >= 0;
+}
+
 const char *config_file(const struct config *c, int file)
 {
     return c->files[file >= 0 && (size_t)file < c->n_files ? file : 0].label;
@@ -442,7 +454,7 @@ void config_unknown(struct config *c, const struct config_section *s,
             continue;
         const char *near = config_nearest(c, p->key, names, n);
         config_error(c, p->key_place, "unknown key '%s' in [%s%s%s]%s%s%s", p->key,
-                     s->kind, *s->name ? " " : "", s->name, near ? "; did you mean '" : "",
-                     near ? near : "", near ? "'?" : "");
+                     s->kind, *s->name ? " " : "", s->name,
+                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
 }

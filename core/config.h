@@ -15,15 +15,16 @@
 #include "core/status.h"
 
 #define CONFIG_MAX_ERRORS 20
-/* Limits; what exceeds one is an error, and judging any input stays linear in its size. */
+/* Limits; what exceeds one is an error, and judging any input stays linear in its size.
+ */
 #define CONFIG_MAX_BYTES (16 << 20) /* of all files read together */
 #define CONFIG_MAX_FILES 256
-#define CONFIG_MAX_DEPTH 8      /* of includes; the first file is depth 1 */
-#define CONFIG_MAX_LINE 4096    /* bytes, after continuations are joined */
+#define CONFIG_MAX_DEPTH 8   /* of includes; the first file is depth 1 */
+#define CONFIG_MAX_LINE 4096 /* bytes, after continuations are joined */
 #define CONFIG_MAX_SECTIONS 65536
-#define CONFIG_MAX_KEYS 256     /* of a section */
-#define CONFIG_MAX_KEY 64       /* bytes of a key */
-#define CONFIG_MAX_NAME 128     /* bytes of a section's name */
+#define CONFIG_MAX_KEYS 256 /* of a section */
+#define CONFIG_MAX_KEY 64   /* bytes of a key */
+#define CONFIG_MAX_NAME 128 /* bytes of a section's name */
 
 struct config_place {
     int file;         /* index into the files read; -1: an override */
@@ -35,7 +36,7 @@ struct config_pair {
     char *key, *value; /* value after variables are replaced, quotes removed */
     struct config_place key_place, value_place;
     bool quoted;
-    bool used; /* set by the getters; unused pairs are unknown keys */
+    bool used;    /* set by the getters; unused pairs are unknown keys */
     bool invalid; /* an error about the value was recorded: getters fail quietly */
     uint32_t line_offset; /* of its line in the source text; UINT32_MAX: not from text */
     uint16_t value_start; /* of the value in the line, continuations joined */
@@ -66,6 +67,8 @@ size_t config_sections(const struct config *c);
 struct config_section *config_section(struct config *c, size_t i);
 /* The section of a kind without a name ("network", "build"), or NULL. */
 struct config_section *config_find(struct config *c, const char *kind);
+/* Whether [kind name] is a section. */
+bool config_has(const struct config *c, const char *kind, const char *name);
 /* Path of a file read, for resolving names relative to it; that of the first for -1. */
 const char *config_file(const struct config *c, int file);
 
@@ -74,7 +77,8 @@ const char *config_file(const struct config *c, int file);
 void config_error(struct config *c, struct config_place place, const char *format, ...)
     PRINTF_LIKE(3, 4);
 size_t config_errors(const struct config *c);
-/* Whether the limit is reached, so that a caller can spare itself the search for a hint. */
+/* Whether the limit is reached, so that a caller can spare itself the search for a hint.
+ */
 bool config_full(const struct config *c);
 /* A text shown as a last line of each error recorded from now on ("stride: step of the
  * window, 1 to 64"); NULL: none. Must stay valid until replaced. */
@@ -105,8 +109,7 @@ void config_unknown(struct config *c, const struct config_section *s,
                     const char *const *names, size_t n);
 
 /* The value of [profile] SYMBOL = int, or false. */
-bool config_symbol(const struct config *c, const char *name, size_t length,
-                   int64_t *out);
+bool config_symbol(const struct config *c, const char *name, size_t length, int64_t *out);
 /* Read [profile], once, before values that may use its names. */
 void config_profile(struct config *c);
 

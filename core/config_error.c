@@ -102,8 +102,7 @@ static void compose(struct config *c, struct buffer *b, struct config_place plac
     put_string(b, message);
     if (s) {
         size_t start = line_start(s, &place);
-        put_source(b, s->text + start, line_length(s, start), place.column,
-                   place.length);
+        put_source(b, s->text + start, line_length(s, start), place.column, place.length);
     }
     if (c->note) {
         put_string(b, "\n    ");

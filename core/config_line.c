@@ -12,11 +12,6 @@ struct piece {
     size_t from, to, next; /* offsets in the source */
 };
 
-static bool is_blank(char ch)
-{
-    return ch == ' ' || ch == '\t';
-}
-
 static struct piece piece_at(const struct config_source *s, size_t offset)
 {
     const char *end = memchr(s->text + offset, '\n', s->size - offset);
@@ -31,7 +26,7 @@ static struct piece piece_at(const struct config_source *s, size_t offset)
 static size_t character_size(const unsigned char *text, size_t n)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t size = text[0] < 0x80            ? 1
+    size_t size = text[0] < 0x80             ? 1
                   : (text[0] & 0xe0) == 0xc0 ? 2
                   : (text[0] & 0xf0) == 0xe0 ? 3
                   : (text[0] & 0xf8) == 0xf0 ? 4
@@ -211,9 +206,8 @@ struct config_place config_cursor_place(const struct config *c,
 bool config_line_good(struct config *c, const struct config_cursor *at)
 {
     const struct config_line *line = &at->line;
-    struct config_place place = config_span(c, at->file, at->line_number,
-                                            at->line_offset, line->problem_at,
-                                            line->problem_at);
+    struct config_place place = config_span(c, at->file, at->line_number, at->line_offset,
+                                            line->problem_at, line->problem_at);
     const struct config_source *s = config_source(c, at->file, at->line_number);
     switch (line->problem) {
     case LINE_GOOD:
@@ -232,12 +226,27 @@ bool config_line_good(struct config *c, const struct config_cursor *at)
                      (unsigned)(unsigned char)s->text[line->problem_at]);
         break;
     case LINE_QUOTED_SEMICOLON:
-        config_error(c, place, "' ;' inside quotes starts a comment for other readers of "
-                               "INI files; write ';' without the blank before it");
+        config_error(c, place,
+                     "' ;' inside quotes starts a comment for other readers of "
+                     "INI files; write ';' without the blank before it");
         break;
     case LINE_DANGLING:
         config_error(c, place, "the last line ends in '\\', but nothing follows");
         break;
     }
     return false;
+}
+
+bool config_option_read(struct config *c, int number, struct config_cursor *at)
+{
+    const struct config_source *s = config_source(c, -1, number);
+    at->file = -1;
+    at->line_number = number;
+    at->line_offset = 0;
+    if (config_line_read(s, 0, &at->line) < s->size) {
+        config_error(c, config_span(c, -1, number, 0, 0, 0),
+                     "a line break in the option");
+        return false;
+    }
+    return config_line_good(c, at);
 }

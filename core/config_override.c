@@ -80,8 +80,9 @@ static int override(struct config *c, const struct config_cursor *at, strata_err
     struct config_pair p = {0};
     char name[CONFIG_MAX_NAME + 1];
     if (!dot) {
-        config_error(c, all, "an override is 'section.key=value', as in 'layer "
-                             "conv1.pad=1'");
+        config_error(c, all,
+                     "an override is 'section.key=value', as in 'layer "
+                     "conv1.pad=1'");
         return STRATA_OK;
     }
     size_t header = (size_t)(dot - text), split = (size_t)(equals - text);
@@ -104,9 +105,8 @@ int config_override(struct config *c, const strata_network_options *options,
 {
     int status = STRATA_OK;
     for (size_t i = 0; options && status == STRATA_OK && i < options->n_set; i++) {
-        struct config_cursor at = {.file = -1, .line_number = (int)i + 1};
-        config_line_read(config_source(c, -1, at.line_number), 0, &at.line);
-        if (config_line_good(c, &at))
+        struct config_cursor at;
+        if (config_option_read(c, (int)i + 1, &at))
             status = override(c, &at, err);
     }
     return status;

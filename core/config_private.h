@@ -9,6 +9,22 @@
 #include "core/config.h"
 #include "core/names.h"
 
+static inline bool is_blank(char ch)
+{
+    return ch == ' ' || ch == '\t';
+}
+
+static inline bool is_digit(char ch)
+{
+    return ch >= '0' && ch <= '9';
+}
+
+/* Of a key or name, apart from digits. */
+static inline bool is_letter(char ch)
+{
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_';
+}
+
 /* A file, or the text of an override. */
 struct config_source {
     char *label; /* "net.ini", "--set build.fusion=no": how messages name it */
@@ -61,7 +77,7 @@ struct config {
 enum line_problem {
     LINE_GOOD,
     LINE_TOO_LONG,
-    LINE_CONTROL,          /* NUL or another control character */
+    LINE_CONTROL, /* NUL or another control character */
     LINE_NOT_UTF8,
     LINE_QUOTED_SEMICOLON, /* " ;" inside quotes */
     LINE_DANGLING          /* a continuation of nothing */
@@ -87,7 +103,9 @@ struct config_place config_span(const struct config *c, int file, int anchor_lin
                                 size_t anchor, size_t from, size_t to);
 
 /* What a kind of section allows. */
+#define CONFIG_KINDS 11
 struct config_kind {
+    int index; /* below CONFIG_KINDS */
     const char *name;
     bool named;         /* [kind NAME] */
     bool per_file;      /* once in each file; the others once in all */
@@ -120,6 +138,8 @@ struct config_cursor {
 struct config_place config_cursor_place(const struct config *c,
                                         const struct config_cursor *at, size_t from,
                                         size_t to);
+/* Read option `number` (from 1) whole; false after recording what is wrong with it. */
+bool config_option_read(struct config *c, int number, struct config_cursor *at);
 /* Record the problem of the line, if it has one; true if it has none. */
 bool config_line_good(struct config *c, const struct config_cursor *at);
 /* Take key and value of a pair from bytes [key, equals) and after `equals` of the line:

@@ -19,6 +19,12 @@
 
 #define NO_SECTION SIZE_MAX
 
+/* Open addressing over a section's keys; a slot of another section is free. */
+#define KEY_SLOTS (2 * CONFIG_MAX_KEYS)
+struct key_slot {
+    uint32_t stamp, pair;
+};
+
 struct reader {
     struct config *c;
     struct config_sections *out;
@@ -26,149 +32,24 @@ struct reader {
     struct config_cursor at; /* the line handed to inih */
     size_t next;             /* offset of the line after it */
     int next_line;
-    size_t section;   /* index in out, or NO_SECTION: pairs are dropped */
-    bool in_section;  /* a header was seen, good or bad */
+    size_t section;  /* index in out, or NO_SECTION: pairs are dropped */
+    bool in_section; /* a header was seen, good or bad */
     const struct config_kind *kind;
-    struct config_place first[16]; /* of each kind in this file; line 0: none yet */
-    uint32_t hashes[CONFIG_MAX_KEYS]; /* of the section's keys */
+    struct config_place first[16];   /* of each kind in this file; line 0: none yet */
+    struct key_slot keys[KEY_SLOTS]; /* of the section at hand */
+    uint32_t stamp;                  /* number of that section */
     char section_token[24], value_token[24];
     struct config_pair pair; /* key and value of the line at hand */
     bool pending;            /* handed to inih, not yet seen by the handler */
     int status;
 };
 
-static const struct config_kind kinds[] = {
-    {.name = "network"},
-    {.name = "include", .per_file = true, .repeat = "file"},
-    {.name = "vars", .per_file = true},
-    {.name = "plugins", .per_file = true, .repeat = "load"},
-    {.name = "input", .named = true},
-    {.name = "weights", .named = true},
-    {.name = "layer", .named = true},
-    {.name = "build"},
-    {.name = "profile"},
-    {.name = "runtime"},
-    {.name = "bench"},
-};
-
-const struct config_kind *config_kind(const char *name)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return &kinds[i];
-    return NULL;
-}
-
-static bool is_letter(char ch)
-{
-    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_';
-}
-
-static bool is_digit(char ch)
-{
-    return ch >= '0' && ch <= '9';
-}
-
-static bool is_blank(char ch)
-{
-    return ch == ' ' || ch == '\t';
-}
-
-static bool name_valid(const char *text, size_t n)
-{
-    if (!n || !is_letter(text[0]))
-        return false;
-    for (size_t i = 1; i < n; i++)
-        if (!is_letter(text[i]) && !is_digit(text[i]) && !strchr("./-", text[i]))
-            return false;
-    return true;
-}
-
-static void unknown_kind(struct config *c, const char *kind, struct config_place place)
-{
-    const char *names[ARRAY_LENGTH(kinds)];
-    char stem[16];
-    size_t n = strcspn(kind, ".:");
-    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
-        names[i] = kinds[i].name;
-    snprintf(stem, sizeof stem, "%.*s", (int)n, kind);
-    const char *near = config_nearest(c, kind, names, ARRAY_LENGTH(names));
-    if (kind[n] && kind[n + 1] && config_kind(stem))
-        config_error(c, place, "unknown section [%s]; did you mean [%s %s]?", kind, stem,
-                     kind + n + 1);
-    else if (near)
-        config_error(c, place, "unknown section [%s]; did you mean [%s]?", kind, near);
-    else
-        config_error(c, place,
-                     "unknown section [%s]; sections are network, include, vars, "
-                     "plugins, input, weights, layer, build, profile, runtime, bench",
-                     kind);
-}
-
-static bool check_name(struct config *c, const struct config_kind *kind, const char *name,
-                       size_t n, struct config_place place)
-{
-    if (!n && kind->named)
-        config_error(c, place, "[%s] needs a name: [%s NAME]", kind->name, kind->name);
-    else if (n && !kind->named)
-        config_error(c, place, "[%s] takes no name", kind->name);
-    else if (n > CONFIG_MAX_NAME)
-        config_error(c, place, "name of %zu bytes; at most %d are allowed", n,
-                     CONFIG_MAX_NAME);
-    else if (n && !name_valid(name, n))
-        config_error(c, place,
-                     "'%.*s' is not a name: a letter or '_' first, then letters, "
-                     "digits and any of _ . / -",
-                     (int)n, name);
-    else
-        return true;
-    return false;
-}
-
-bool config_header(struct config *c, const char *text, size_t n,
-                   struct config_place place, const struct config_kind **kind,
-                   char name[CONFIG_MAX_NAME + 1])
-{
-    char word[CONFIG_MAX_KEY + 1];
-    while (n && is_blank(text[0]))
-        text++, n--;
-    while (n && is_blank(text[n - 1]))
-        n--;
-    size_t k = 0;
-    while (k < n && !is_blank(text[k]))
-        k++;
-    if (!k) {
-        config_error(c, place, "empty section name");
-        return false;
-    }
-    snprintf(word, sizeof word, "%.*s", (int)k, text);
-    *kind = config_kind(word);
-    if (!*kind) {
-        unknown_kind(c, word, place);
-        return false;
-    }
-    while (k < n && is_blank(text[k]))
-        k++;
-    if (!check_name(c, *kind, text + k, n - k, place))
-        return false;
-    memcpy(name, text + k, n - k);
-    name[n - k] = '\0';
-    return true;
-}
-
-char *config_header_name(struct config *c, const char *kind, const char *name)
-{
-    char full[CONFIG_MAX_NAME + 32];
-    int n = snprintf(full, sizeof full, "%s%s%s", kind, *name ? " " : "", name);
-    return config_text(c, full, (size_t)n);
-}
-
 /* Whether the section is the first of its name; records the repetition. */
 static bool is_first(struct reader *r, const struct config_kind *kind, const char *full,
                      struct config_place place)
 {
     char where[256];
-    struct config_place *first = &r->first[kind - kinds];
+    struct config_place *first = &r->first[kind->index];
     int earlier = names_get(&r->c->section_index, full);
     bool repeated = kind->per_file ? first->line > 0 : earlier >= 0;
     if (!repeated) {
@@ -216,6 +97,7 @@ static int add_section(struct reader *r, const struct config_kind *kind, const c
         return STRATA_ENOMEM;
     r->kind = kind;
     r->section = out->n++;
+    r->stamp++;
     return STRATA_OK;
 }
 
@@ -236,8 +118,7 @@ static bool read_header(struct reader *r)
     }
     size_t end = (size_t)(close - line->text);
     if (end + 1 < line->length) {
-        struct config_place tail =
-            config_cursor_place(c, &r->at, end + 1, line->length);
+        struct config_place tail = config_cursor_place(c, &r->at, end + 1, line->length);
         config_error(c, tail, "text after ']'; a comment starts with ' ;'");
         return false;
     }
@@ -383,10 +264,10 @@ static bool next_line(struct reader *r)
 static void internal_error(struct reader *r)
 {
     if (r->status == STRATA_OK)
-        r->status = error_set(r->err, STRATA_EINTERNAL,
-                              "%s:%d: the INI library did not return this line as given",
-                              config_source(r->c, r->at.file, 1)->label,
-                              r->at.line_number);
+        r->status =
+            error_set(r->err, STRATA_EINTERNAL,
+                      "%s:%d: the INI library did not return this line as given",
+                      config_source(r->c, r->at.file, 1)->label, r->at.line_number);
 }
 
 /* Check the line at hand; true if inih is to see a stand-in of it. */
@@ -443,34 +324,34 @@ static uint32_t key_hash(const char *key)
     return hash;
 }
 
-/* The earlier pair of the same key, or NULL. */
-static const struct config_pair *find_key(const struct reader *r,
-                                          const struct config_section *s,
-                                          const char *key, uint32_t hash)
+/* The slot of a key: its earlier pair's, or a free one. */
+static struct key_slot *find_key(struct reader *r, const struct config_section *s,
+                                 const char *key)
 {
-    for (size_t i = 0; i < s->n_pairs; i++)
-        if (r->hashes[i] == hash && strcmp(s->pairs[i].key, key) == 0)
-            return &s->pairs[i];
-    return NULL;
+    size_t i = key_hash(key) % KEY_SLOTS;
+    while (r->keys[i].stamp == r->stamp &&
+           strcmp(s->pairs[r->keys[i].pair].key, key) != 0)
+        i = (i + 1) % KEY_SLOTS;
+    return &r->keys[i];
 }
 
 static void add_pair(struct reader *r, struct config_section *s)
 {
     struct config_pair *p = &r->pair;
-    uint32_t hash = key_hash(p->key);
     bool repeats = r->kind->repeat && strcmp(r->kind->repeat, p->key) == 0;
-    const struct config_pair *earlier = repeats ? NULL : find_key(r, s, p->key, hash);
-    if (earlier) {
-        config_error(r->c, p->key_place, "key '%s' stands twice in [%s%s%s]; first at "
-                     "line %d", p->key, s->kind, *s->name ? " " : "", s->name,
-                     earlier->key_place.line);
+    struct key_slot *slot = find_key(r, s, p->key);
+    if (slot->stamp == r->stamp && !repeats) {
+        config_error(r->c, p->key_place,
+                     "key '%s' stands twice in [%s%s%s]; first at line %d", p->key,
+                     s->kind, *s->name ? " " : "", s->name,
+                     s->pairs[slot->pair].key_place.line);
     } else if (s->n_pairs >= CONFIG_MAX_KEYS) {
         config_error(r->c, p->key_place, "more than %d keys in [%s%s%s]", CONFIG_MAX_KEYS,
                      s->kind, *s->name ? " " : "", s->name);
         r->section = NO_SECTION;
         s->broken = true;
     } else {
-        r->hashes[s->n_pairs] = hash;
+        *slot = (struct key_slot){r->stamp, (uint32_t)s->n_pairs};
         r->status = config_pair_add(s, p, r->err);
     }
 }

@@ -25,29 +25,13 @@ struct unit {
 };
 
 static const struct unit size_units[] = {
-    {"", 1},        {"B", 1},           {"kB", 1e3},          {"MB", 1e6},
-    {"GB", 1e9},    {"TB", 1e12},       {"KiB", 1024.0},      {"MiB", 1048576.0},
-    {"GiB", 0x1p30}, {"TiB", 0x1p40},
+    {"", 1},      {"B", 1},        {"kB", 1e3},        {"MB", 1e6},     {"GB", 1e9},
+    {"TB", 1e12}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
 };
 
 static const struct unit time_units[] = {
     {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9},
 };
-
-static bool is_digit(char ch)
-{
-    return ch >= '0' && ch <= '9';
-}
-
-static bool is_blank(char ch)
-{
-    return ch == ' ' || ch == '\t';
-}
-
-static bool is_letter(char ch)
-{
-    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_';
-}
 
 static struct span trim(struct span s)
 {

@@ -15,7 +15,7 @@ struct reference {
     size_t size;       /* bytes of it; 0: malformed */
     const char *value; /* NULL: undefined */
     size_t length;
-    int variable;      /* -1: "$$" or undefined */
+    int variable; /* -1: "$$" or undefined */
     char name[CONFIG_MAX_KEY + 1];
 };
 
@@ -120,8 +120,8 @@ void config_expand(struct config *c, struct config_pair *p)
     if (!memchr(p->value, '$', n))
         return;
     for (size_t i = 0; i < n;) {
-        struct reference r = {.size = 1, .value = p->value + i, .length = 1,
-                              .variable = -1};
+        struct reference r = {
+            .size = 1, .value = p->value + i, .length = 1, .variable = -1};
         if (p->value[i] == '$')
             r = reference_at(c, p->value + i, n - i);
         p->invalid = !r.size || !r.value || r.length > CONFIG_MAX_LINE - written;
@@ -168,11 +168,12 @@ static void define(struct config *c, const struct config_pair *p, bool by_option
         c->no_memory = true;
         return;
     }
-    c->variables[c->n_variables++] = (struct config_variable){.name = p->key,
-                                                              .value = p->value,
-                                                              .defined_by_option = by_option,
-                                                              .declared = !by_option,
-                                                              .place = p->key_place};
+    c->variables[c->n_variables++] =
+        (struct config_variable){.name = p->key,
+                                 .value = p->value,
+                                 .defined_by_option = by_option,
+                                 .declared = !by_option,
+                                 .place = p->key_place};
 }
 
 void config_define_section(struct config *c, struct config_section *s)
@@ -187,16 +188,14 @@ void config_define_section(struct config *c, struct config_section *s)
 void config_define_options(struct config *c, const strata_network_options *options)
 {
     for (size_t i = 0; options && i < options->n_define; i++) {
-        struct config_cursor at = {.file = -1,
-                                   .line_number = (int)(options->n_set + i) + 1};
+        struct config_cursor at;
         struct config_pair p = {0};
-        config_line_read(config_source(c, -1, at.line_number), 0, &at.line);
-        const char *equals = strchr(at.line.text, '=');
-        struct config_place all = config_cursor_place(c, &at, 0, at.line.length);
-        if (!config_line_good(c, &at))
+        if (!config_option_read(c, (int)(options->n_set + i) + 1, &at))
             continue;
+        const char *equals = strchr(at.line.text, '=');
         if (!equals) {
-            config_error(c, all, "a definition is 'name=value'");
+            config_error(c, config_cursor_place(c, &at, 0, at.line.length),
+                         "a definition is 'name=value'");
             continue;
         }
         size_t split = (size_t)(equals - at.line.text);

@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "core/engine.h"
+#include "core/threads.h"
 
 struct context_node {
     strata_run run;
-    strata_tensor *in, *out;
+    strata_tensor *in, *out, residual;
+    strata_epilogue epilogue;
     void *ctx;
     bool opened;
 };
@@ -27,6 +29,7 @@ struct strata_context {
     struct context_node *nodes;
     strata_tensor *tensors; /* storage of the nodes' in and out */
     bool stale;             /* bindings changed since pointers were set */
+    bool queued;            /* runs may be under way that use the pointers */
     bool failed;            /* on the stream: skip the rest of this run */
     atomic_flag busy;       /* a call is inside */
 };
@@ -86,18 +89,26 @@ static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_e
         .n_in = n->n_in,
         .n_out = n->n_out,
         .n_weights = (int32_t)n->layer->type->n_weights,
-        .params = n->layer->params,
+        .params = n->n_fused && n->composed ? n->composed : n->layer->params,
         .state = n->state,
         .ctx = node->ctx,
         .in = node->in,
         .out = node->out,
         .weight = n->weights,
-        .epilogue = &n->epilogue,
+        .epilogue = &node->epilogue,
         .workspace = n->workspace ? (char *)c->arena + n->workspace_offset : NULL,
         .workspace_size = n->workspace,
         .host = registry_host(),
     };
-    struct engine_view v = {.in = node->in, .out = node->out, .weight = n->weights};
+    node->epilogue = n->epilogue;
+    engine_residual(e, n, &node->residual);
+    if (n->residual_value >= 0)
+        node->epilogue.residual = &node->residual;
+    struct engine_view v = {.in = node->in,
+                            .out = node->out,
+                            .weight = n->weights,
+                            .fused = n->n_fused,
+                            .residual = node->residual};
     engine_fill_view(&v, e, n, n->row, err);
     v.node.stream = c->handle->device->ops->stream_native(c->stream);
     int status =
@@ -115,6 +126,14 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
 {
     int status = STRATA_ENOMEM;
     error_clear(err);
+    if (!out || !engine || !handle)
+        return error_set(err, STRATA_EINVAL, "a context needs out, engine and handle");
+    *out = NULL;
+    if (handle->device->ops != engine->handle->device->ops)
+        return error_set(err, STRATA_EINVAL,
+                         "the engine is for device %s, the handle for %s; create the "
+                         "context on a handle of the engine's device",
+                         engine->handle->properties.name, handle->properties.name);
     strata_context *c = zalloc(1, sizeof *c, "a context", err);
     if (!c)
         goto done;
@@ -221,10 +240,9 @@ static int copy_binding(strata_context *c, int index, void *to_host,
     void *data = binding_data(c, (size_t)index, err);
     if (!data)
         return STRATA_ENOMEM;
-    int status =
-        from_host
-            ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
-            : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
+    int status = from_host
+                     ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
+                     : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
     return status != STRATA_OK ? status : ops->stream_synchronize(c->stream, err);
 }
 
@@ -246,8 +264,9 @@ static int set_pointers(strata_context *c, strata_error *err)
 {
     const strata_engine *e = c->engine;
     for (size_t i = 0; i < e->n_bindings; i++) {
-        c->value_data[e->bindings[i].value] = binding_data(c, i, err);
-        if (!c->value_data[e->bindings[i].value])
+        int owner = engine_owner(e, e->bindings[i].value);
+        c->value_data[owner] = binding_data(c, i, err);
+        if (!c->value_data[owner])
             return error_set(err, STRATA_ENOMEM, "%s", e->bindings[i].name);
     }
     for (size_t v = 0; v < e->n_values; v++) {
@@ -256,10 +275,10 @@ static int set_pointers(strata_context *c, strata_error *err)
             c->value_data[v] = (char *)c->arena + value->offset;
     }
     for (size_t v = 0; v < e->n_values; v++) {
-        int owner = (int)v;
-        while (e->values[owner].alias >= 0)
-            owner = e->values[owner].alias;
-        c->value_data[v] = c->value_data[owner];
+        int64_t begin = 0;
+        for (int at = (int)v; e->values[at].alias >= 0; at = e->values[at].alias)
+            begin += e->values[at].begin;
+        c->value_data[v] = c->value_data[engine_owner(e, (int)v)] + begin;
     }
     for (size_t i = 0; i < e->n_nodes; i++) {
         const struct engine_node *n = &e->nodes[i];
@@ -267,6 +286,8 @@ static int set_pointers(strata_context *c, strata_error *err)
             c->nodes[i].in[k].data = c->value_data[n->in_values[k]];
         for (int k = 0; k < n->n_out; k++)
             c->nodes[i].out[k].data = c->value_data[n->out_values[k]];
+        if (n->residual_value >= 0)
+            c->nodes[i].residual.data = c->value_data[n->residual_value];
     }
     c->stale = false;
     return STRATA_OK;
@@ -308,7 +329,8 @@ static int run_step(void *payload, void *stream, strata_error *err)
 {
     const struct step_payload *p = payload;
     strata_context *c = p->context;
-    if (!p->step) {
+    if (!p->step) { /* the run begins, on the stream's own thread */
+        threads_set(c->engine->threads);
         c->failed = false;
         return STRATA_OK;
     }
@@ -334,12 +356,22 @@ static int enqueue_step(strata_context *c, const struct engine_step *step,
     return ops->submit(c->stream, run_step, &payload, sizeof payload, err);
 }
 
+/* Wait for the runs under way; gives their failure. */
+static int settle(strata_context *c, strata_error *err)
+{
+    c->queued = false;
+    return strata_stream_synchronize(c->stream, err);
+}
+
 static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
 {
     const strata_engine *e = c->engine;
     int status = STRATA_OK;
+    if (c->stale && c->queued && (status = settle(c, err)) != STRATA_OK)
+        return status;
     if (c->stale && (status = set_pointers(c, err)) != STRATA_OK)
         return status;
+    c->queued = true;
     status = enqueue_step(c, NULL, err);
     for (size_t s = 0; s < e->n_steps && status == STRATA_OK; s++) {
         status = enqueue_step(c, &e->steps[s], err);
@@ -361,8 +393,7 @@ int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
 int strata_context_wait(strata_context *c, strata_error *err)
 {
     int status = enter(c, err);
-    return status != STRATA_OK ? status
-                               : leave(c, strata_stream_synchronize(c->stream, err));
+    return status != STRATA_OK ? status : leave(c, settle(c, err));
 }
 
 int strata_context_run(strata_context *c, strata_error *err)
@@ -372,6 +403,6 @@ int strata_context_run(strata_context *c, strata_error *err)
         return status;
     status = enqueue(c, NULL, err);
     if (status == STRATA_OK)
-        status = strata_stream_synchronize(c->stream, err);
+        status = settle(c, err);
     return leave(c, status);
 }

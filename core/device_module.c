@@ -41,7 +41,7 @@ static int find_module(char path[PATH_SIZE], const char *kind, int index,
     if (find_in(path, STRATA_DEVICE_DIR, strlen(STRATA_DEVICE_DIR), kind))
         return STRATA_OK;
     return error_set(err, STRATA_EUNSUPPORTED,
-                     "device %s:%d: strata-%s.so is neither in STRATA_DEVICE_PATH (%s) "
+                     "device '%s:%d': strata-%s.so is neither in STRATA_DEVICE_PATH (%s) "
                      "nor in %s; install Strata built with CUDA, or use device host",
                      kind, index, kind, folders ? folders : "not set", STRATA_DEVICE_DIR);
 }
@@ -58,20 +58,21 @@ int device_module_open(struct device **out, const char *kind, int index,
      * the same file gives the same module. */
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module)
-        return error_set(err, STRATA_EUNSUPPORTED,
-                         "device %s:%d: cannot load %s; install the libraries it names, "
-                         "or use device host",
-                         kind, index, dlerror());
+        return error_set(
+            err, STRATA_EUNSUPPORTED,
+            "device '%s:%d': cannot load %s; install the libraries it names, "
+            "or use device host",
+            kind, index, dlerror());
     void *symbol = dlsym(module, DEVICE_ENTRY);
     if (!symbol)
         return error_set(err, STRATA_EMODULE,
-                         "device %s:%d: %s has no " DEVICE_ENTRY
+                         "device '%s:%d': %s has no " DEVICE_ENTRY
                          ": it is no device module of this release; reinstall Strata",
                          kind, index, path);
     memcpy(&entry, &symbol, sizeof entry);
     const struct device_abi abi = DEVICE_ABI_HERE;
     status = entry(&abi, out, index, err);
     if (status != STRATA_OK)
-        error_prefix(err, "device %s:%d", kind, index);
+        error_prefix(err, "device '%s:%d'", kind, index);
     return status;
 }

@@ -3,21 +3,22 @@
  * Building an engine: nodes, model, plan, schedule, then weights and impls' setup.
  */
 #include "core/engine.h"
+#include "core/threads.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* On the host straight into place, else by way of host memory. */
-static int load_weight(strata_engine *e, const struct network_weight *w, void *dst,
+static int load_weight(strata_engine *e, const struct engine_node *n, size_t w, void *dst,
                        size_t bytes, strata_error *err)
 {
     const struct device_ops *ops = e->handle->device->ops;
     if (e->handle->properties.kind == STRATA_HOST)
-        return network_weight_load(w, dst, err);
+        return engine_load_weight(e, n, w, dst, err);
     void *staging = zalloc(1, bytes, "a weight", err);
     if (!staging)
         return STRATA_ENOMEM;
-    int status = network_weight_load(w, staging, err);
+    int status = engine_load_weight(e, n, w, staging, err);
     if (status == STRATA_OK)
         status = ops->copy(e->handle->stream, dst, staging, bytes, COPY_TO_DEVICE, err);
     if (status == STRATA_OK) /* before staging goes away */
@@ -38,7 +39,7 @@ static int load_weights(strata_engine *e, struct engine_node *n, strata_error *e
         if (!t->data)
             return STRATA_ENOMEM;
         e->weight_bytes += bytes;
-        int status = load_weight(e, &n->layer->weights[w], t->data, bytes, err);
+        int status = load_weight(e, n, w, t->data, bytes, err);
         if (status != STRATA_OK)
             return status;
     }
@@ -84,10 +85,20 @@ void engine_node_tensors(const strata_engine *e, const struct engine_node *n,
     }
 }
 
+void engine_residual(const strata_engine *e, const struct engine_node *n,
+                     strata_tensor *out)
+{
+    if (n->residual_value < 0)
+        return;
+    const struct engine_value *v = &e->values[n->residual_value];
+    tensor_view(out, &v->desc, UINT64_C(1) << v->format, v->pad, NULL);
+}
+
 static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err)
 {
     const strata_impl *impl = &n->impl->impl;
     struct engine_view v = {.weight = n->weights,
+                            .fused = n->n_fused,
                             .allocator = &e->handle->allocator,
                             .packed = &e->weight_bytes};
     int status = STRATA_ENOMEM;
@@ -98,6 +109,7 @@ static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err
         goto done;
     status = STRATA_OK;
     engine_node_tensors(e, n, v.in, v.out);
+    engine_residual(e, n, &v.residual);
     engine_fill_view(&v, e, n, n->row, err);
     v.node.stream = e->handle->device->ops->stream_native(e->handle->stream);
     if (impl->setup && (status = impl->setup(&v.node, n->state)) != STRATA_OK) {
@@ -111,6 +123,40 @@ done:
     return status;
 }
 
+struct setup_payload {
+    strata_engine *engine;
+    struct engine_node *node;
+};
+
+static int setup_on_stream(void *payload, void *stream, strata_error *err)
+{
+    const struct setup_payload *p = payload;
+    (void)stream;
+    int before = threads_set(p->engine->threads);
+    int status = setup_node(p->engine, p->node, err);
+    threads_set(before);
+    return status;
+}
+
+/* Setup runs where run will: an impl that opens a parallel region leaves its threads to
+ * the stream's own thread, not to the builder's, where they would compete with it. */
+static int setup_nodes(strata_engine *e, strata_error *err)
+{
+    const struct device_ops *ops = e->handle->device->ops;
+    strata_stream *s = e->handle->stream;
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        struct setup_payload p = {e, &e->nodes[i]};
+        int status = load_weights(e, p.node, err);
+        if (status == STRATA_OK)
+            status = ops->submit(s, setup_on_stream, &p, sizeof p, err);
+        if (status == STRATA_OK)
+            status = ops->stream_synchronize(s, err);
+        if (status != STRATA_OK)
+            return status;
+    }
+    return STRATA_OK;
+}
+
 static int build(strata_engine *e, strata_error *err)
 {
     int status;
@@ -118,7 +164,7 @@ static int build(strata_engine *e, strata_error *err)
         return status;
     if ((status = engine_make_model(e, err)) != STRATA_OK)
         return status;
-    if ((status = plan_solve(&e->plan, &e->model->problem, err)) != STRATA_OK)
+    if ((status = cost_plan(e, NULL, err)) != STRATA_OK)
         return status;
     if (e->network->build.no_reformat && e->plan->conversion_cost > 0)
         return error_set(err, STRATA_EPLAN,
@@ -127,14 +173,7 @@ static int build(strata_engine *e, strata_error *err)
                          e->plan->n_steps);
     if ((status = engine_make_schedule(e, err)) != STRATA_OK)
         return status;
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        if ((status = load_weights(e, &e->nodes[i], err)) != STRATA_OK)
-            return status;
-        if ((status = setup_node(e, &e->nodes[i], err)) != STRATA_OK)
-            return status;
-    }
-    /* What setup put on the stream is done before another thread may use the engine. */
-    return e->handle->device->ops->stream_synchronize(e->handle->stream, err);
+    return setup_nodes(e, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,
@@ -142,13 +181,22 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
 {
     int status = STRATA_ENOMEM;
     error_clear(err);
+    if (!out || !handle || !network)
+        return error_set(err, STRATA_EINVAL, "an engine needs out, handle and network");
+    *out = NULL;
     registry_set_extension(STRATA_PACK_V1, &pack_table);
     strata_engine *e = zalloc(1, sizeof *e, "an engine", err);
     if (!e)
         goto done;
     e->network = network_retain(network);
     e->handle = handle;
-    if ((status = build(e, err)) != STRATA_OK) {
+    e->threads = handle->properties.kind == STRATA_HOST
+                     ? threads_for(network, handle->properties.threads)
+                     : 0;
+    int before = threads_set(e->threads); /* what accept and workspace count with */
+    status = build(e, err);
+    threads_set(before);
+    if (status != STRATA_OK) {
         error_prefix(err, "%s", network->path);
         goto done;
     }
@@ -214,7 +262,7 @@ int strata_engine_binding(const strata_engine *e, int index, strata_binding *out
 
 int strata_engine_find(const strata_engine *e, const char *name)
 {
-    for (size_t i = 0; i < e->n_bindings; i++)
+    for (size_t i = 0; i < e->n_bindings && name; i++)
         if (strcmp(e->bindings[i].name, name) == 0)
             return (int)i;
     return -1;

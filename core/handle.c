@@ -62,6 +62,9 @@ int strata_create(strata_handle **out, const char *device, strata_error *err)
 {
     int status = STRATA_ENOMEM;
     error_clear(err);
+    if (!out)
+        return error_set(err, STRATA_EINVAL, "a handle needs out");
+    *out = NULL;
     strata_handle *h = zalloc(1, sizeof *h, "a handle", err);
     if (!h)
         goto done;
@@ -166,6 +169,9 @@ int strata_get_math_mode(const strata_handle *h)
 int strata_stream_create(strata_stream **out, strata_handle *h, strata_error *err)
 {
     error_clear(err);
+    if (!out || !h)
+        return error_set(err, STRATA_EINVAL, "a stream needs out and handle");
+    *out = NULL;
     return h->device->ops->stream_create(h->device, out, err);
 }
 
@@ -194,6 +200,9 @@ strata_stream *strata_get_stream(const strata_handle *h)
 int strata_event_create(strata_event **out, strata_handle *h, strata_error *err)
 {
     error_clear(err);
+    if (!out || !h)
+        return error_set(err, STRATA_EINVAL, "an event needs out and handle");
+    *out = NULL;
     return h->device->ops->event_create(h->device, out, err);
 }
 

@@ -38,6 +38,7 @@ struct host_event {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t happened;
     uint64_t recorded, completed; /* number of records made, and reached */
+    uint64_t waiting;             /* streams' waits that have not ended */
     struct timespec when;         /* of the last one reached */
 };
 
@@ -199,13 +200,33 @@ static int wait_for_record(void *payload, void *native, strata_error *err)
     return STRATA_OK;
 }
 
+static void end_wait(struct host_event *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->waiting--;
+    pthread_cond_broadcast(&e->happened);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static int wait_in_stream(void *payload, void *native, strata_error *err)
+{
+    const struct wait_payload *w = payload;
+    int status = wait_for_record(payload, native, err);
+    end_wait(w->event);
+    return status;
+}
+
 static int stream_wait(strata_stream *s, strata_event *base, strata_error *err)
 {
     struct wait_payload w = {.event = host_event(base)};
     pthread_mutex_lock(&w.event->lock);
     w.record = w.event->recorded;
+    w.event->waiting++;
     pthread_mutex_unlock(&w.event->lock);
-    return submit(s, wait_for_record, &w, sizeof w, err);
+    int status = submit(s, wait_in_stream, &w, sizeof w, err);
+    if (status != STRATA_OK)
+        end_wait(w.event);
+    return status;
 }
 
 static int reach_record(void *payload, void *native, strata_error *err)
@@ -261,7 +282,11 @@ static int event_synchronize(strata_event *base, strata_error *err)
 static void event_destroy(strata_event *base)
 {
     struct host_event *e = host_event(base);
-    event_synchronize(base, NULL); /* a record still queued points here */
+    /* Records and waits that are still queued point here. */
+    pthread_mutex_lock(&e->lock);
+    while (e->completed < e->recorded || e->waiting > 0)
+        pthread_cond_wait(&e->happened, &e->lock);
+    pthread_mutex_unlock(&e->lock);
     pthread_cond_destroy(&e->happened);
     pthread_mutex_destroy(&e->lock);
     free(e);

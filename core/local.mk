@@ -6,10 +6,12 @@ CORE_SOURCES = \
 	core/attributes.c \
 	core/attributes.h \
 	core/candidate.c \
+	core/candidate_free.c \
 	core/checked.h \
 	core/config.c \
 	core/config.h \
 	core/config_error.c \
+	core/config_header.c \
 	core/config_line.c \
 	core/config_override.c \
 	core/config_private.h \
@@ -19,14 +21,22 @@ CORE_SOURCES = \
 	core/context.c \
 	core/cost.c \
 	core/cost.h \
+	core/cost_analytic.c \
+	core/cost_file.c \
+	core/cost_key.c \
+	core/cost_measure.c \
 	core/device.h \
 	core/device_module.c \
 	core/engine.c \
 	core/engine.h \
 	core/fuse.c \
+	core/fuse_shuffle.c \
+	core/fuse_weights.c \
 	core/handle.c \
 	core/handle.h \
 	core/host_device.c \
+	core/memory.c \
+	core/memory_order.c \
 	core/model.c \
 	core/names.c \
 	core/names.h \
@@ -40,9 +50,27 @@ CORE_SOURCES = \
 	core/network_weights.c \
 	core/plan.c \
 	core/plan.h \
+	core/plan_bound.c \
+	core/plan_branch.c \
+	core/plan_certificate.c \
+	core/plan_check.c \
+	core/plan_check.h \
+	core/plan_check_proof.c \
+	core/plan_check_state.c \
+	core/plan_forest.c \
+	core/plan_graph.c \
+	core/plan_model.c \
+	core/plan_pbqp.c \
+	core/plan_private.h \
+	core/plan_query.c \
+	core/plan_reduce.c \
 	core/plan_solve.c \
+	core/plan_start.c \
 	core/plan_tree.c \
+	core/progress.c \
+	core/progress.h \
 	core/schedule.c \
 	core/status.c \
 	core/status.h \
-	core/tensor.c
+	core/tensor.c \
+	core/threads.c core/threads.h

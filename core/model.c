@@ -19,55 +19,136 @@ int engine_desc(strata_desc *out, const strata_network *net, int tensor, int for
 
 /* ---- labels -------------------------------------------------------------------- */
 
-static bool any_dirty(const struct engine_model *m)
-{
-    for (size_t i = 0; i < m->n_candidates; i++)
-        if (!m->candidates[i].reason &&
-            m->candidates[i].impl->impl.flags & STRATA_PAD_DIRTY)
-            return true;
-    return false;
-}
-
-static int label_of(struct plan_problem *p, int format, int pad)
+/* Index of a label, made at need; -1 where there are PLAN_MAX_LABELS already. */
+static int label_of(struct plan_problem *p, int format, int pad, int stage)
 {
     for (int i = 0; i < p->n_labels; i++)
-        if (p->labels[i].format == format && p->labels[i].pad == pad)
+        if (p->labels[i].format == format && p->labels[i].pad == pad &&
+            p->labels[i].stage == stage)
             return i;
     if (p->n_labels == PLAN_MAX_LABELS)
-        return PLAN_MAX_LABELS - 1; /* 17 formats in two states never reach this */
-    p->labels[p->n_labels] =
-        (struct plan_label){format, pad, dtype_precision(format_at(format)->dtype)};
+        return -1;
+    p->labels[p->n_labels] = (struct plan_label){
+        .format = format,
+        .pad = pad,
+        .precision = stage == PLAN_NONE ? 0 : dtype_precision(format_at(format)->dtype),
+        .stage = stage};
     return p->n_labels++;
 }
 
-/* Pad state that a port gives or takes; one state where there are no pad lanes. */
-static int port_pad(const struct engine_model *m, const strata_network *net, int tensor,
+static int label_of_none(struct plan_problem *p)
+{
+    return label_of(p, 0, STRATA_PAD_ANY, PLAN_NONE);
+}
+
+static bool any_dirty(const strata_engine *e)
+{
+    for (size_t i = 0; i < e->n_nodes; i++)
+        for (size_t k = 0; k < e->nodes[i].layer->type->n_impls; k++) {
+            const strata_impl *impl = &e->nodes[i].layer->type->impls[k].impl;
+            if (impl->device == e->handle->properties.kind &&
+                impl->flags & STRATA_PAD_DIRTY)
+                return true;
+        }
+    return false;
+}
+
+/* One state where there are no pad lanes. */
+int engine_port_pad(const struct engine_model *m, const strata_network *net, int tensor,
                     int format, const strata_impl *impl, bool output)
 {
     const struct network_tensor *t = &net->tensors[tensor];
     int flag = output ? STRATA_PAD_DIRTY : STRATA_PAD_IGNORED;
-    if (!(impl->flags & flag) || !any_dirty(m) || t->rank < 2 ||
+    if (!(impl->flags & flag) || !m->any_dirty || t->rank < 2 ||
         !format_has_pads(*format_at(format), t->dims[1]))
         return STRATA_PAD_ZERO;
     return STRATA_PAD_ANY;
 }
 
-static void label_choice(struct engine_model *m, const strata_engine *e,
+static int clamped(int port, int ports)
+{
+    return port < ports ? port : ports - 1;
+}
+
+/* Label of an input; the last is the residual's where a tail holds a sum. */
+static int in_label(struct engine_model *m, const strata_engine *e,
+                    const struct engine_candidate *c, int port)
+{
+    struct plan_problem *p = &m->problem;
+    const struct engine_node *n = &e->nodes[c->node];
+    if (port >= n->n_in && n->residual >= 0) {
+        strata_epilogue epilogue = engine_epilogue(e, n, c->fused);
+        if (c->kind != CANDIDATE_RUN || !(epilogue.flags & STRATA_EPILOGUE_RESIDUAL))
+            return label_of_none(p);
+        return label_of(p, c->out_formats[0],
+                        engine_port_pad(m, e->network, n->residual, c->out_formats[0],
+                                        &c->impl->impl, false),
+                        PLAN_PLAIN);
+    }
+    port = clamped(port, n->n_in);
+    switch (c->kind) {
+    case CANDIDATE_ABSORBED:
+        return port == n->chain_port
+                   ? label_of(p, c->in_formats[port], c->pad, (int)c->fused + 1)
+                   : label_of_none(p);
+    case CANDIDATE_JOIN:
+        return label_of(p, c->in_formats[0], STRATA_PAD_ZERO, PLAN_HOME);
+    case CANDIDATE_ALIAS:
+        return label_of(p, c->in_formats[0], STRATA_PAD_ZERO, PLAN_PLAIN);
+    default:
+        break;
+    }
+    int format = c->in_formats[clamped(port, PLAN_MAX_PORTS)];
+    return label_of(
+        p, format,
+        engine_port_pad(m, e->network, n->in[port], format, &c->impl->impl, false),
+        PLAN_PLAIN);
+}
+
+static int out_label(struct engine_model *m, const strata_engine *e,
+                     const struct engine_candidate *c, int port)
+{
+    const struct engine_node *n = &e->nodes[c->node];
+    int format = c->out_formats[clamped(port, PLAN_MAX_PORTS)], pad = c->pad;
+    if (c->kind == CANDIDATE_RUN)
+        pad = engine_port_pad(m, e->network,
+                              engine_output(e, n, c->fused, clamped(port, n->n_out)),
+                              format, &c->impl->impl, true);
+    return label_of(&m->problem, format, pad, (int)c->fused);
+}
+
+/* False if the labels ran out; plain ones never do. */
+static bool label_choice(struct engine_model *m, const strata_engine *e,
                          const struct engine_candidate *c, struct plan_choice *choice)
 {
     const struct engine_node *n = &e->nodes[c->node];
-    const strata_impl *impl = &c->impl->impl;
     for (int i = 0; i < PLAN_MAX_PORTS; i++) {
-        int in = n->n_in ? n->in[i < n->n_in ? i : n->n_in - 1] : -1;
-        int out = n->n_out ? n->out[i < n->n_out ? i : n->n_out - 1] : -1;
-        if (in >= 0)
-            choice->in[i] = (uint8_t)label_of(
-                &m->problem, c->in_formats[i],
-                port_pad(m, e->network, in, c->in_formats[i], impl, false));
-        if (out >= 0)
-            choice->out[i] = (uint8_t)label_of(
-                &m->problem, c->out_formats[i],
-                port_pad(m, e->network, out, c->out_formats[i], impl, true));
+        int in = n->n_in ? in_label(m, e, c, i) : 0;
+        int out = n->n_out ? out_label(m, e, c, i) : 0;
+        if (in < 0 || out < 0)
+            return false;
+        choice->in[i] = (uint8_t)in;
+        choice->out[i] = (uint8_t)out;
+    }
+    return true;
+}
+
+/* 17 formats in two pad states and PLAN_NONE fit; stages take what is left. */
+static void label_plain(struct engine_model *m, const strata_engine *e)
+{
+    const strata_network *net = e->network;
+    struct plan_choice unused;
+    label_of_none(&m->problem);
+    for (size_t i = 0; i < net->n_inputs; i++)
+        label_of(&m->problem, format_index(net->inputs[i].format), STRATA_PAD_ZERO,
+                 PLAN_PLAIN);
+    for (size_t i = 0; i < net->n_outputs; i++)
+        label_of(&m->problem, format_index(net->outputs[i].format), STRATA_PAD_ZERO,
+                 PLAN_PLAIN);
+    for (size_t i = 0; i < m->n_candidates; i++) {
+        const struct engine_candidate *c = &m->candidates[i];
+        if (c->kind == CANDIDATE_RUN && !c->reason && c->fused == 0)
+            label_choice(m, e, c, &unused);
     }
 }
 
@@ -85,11 +166,11 @@ static int make_choices(struct engine_model *m, const strata_engine *e,
             grow(&op->choices, &capacity, op->n_choices, sizeof *op->choices, err);
         if (status != STRATA_OK)
             return status;
-        struct plan_choice *choice = &op->choices[op->n_choices++];
+        struct plan_choice *choice = &op->choices[op->n_choices];
         choice->impl = (int)i;
         choice->row = c->row;
         choice->cost = c->cost;
-        label_choice(m, e, c, choice);
+        op->n_choices += label_choice(m, e, c, choice);
     }
     return STRATA_OK;
 }
@@ -102,7 +183,7 @@ static int make_fixed(struct engine_model *m, struct plan_op *op, struct format 
         return STRATA_ENOMEM;
     op->n_choices = 1;
     op->choices->impl = op->choices->row = -1;
-    int label = label_of(&m->problem, format_index(format), STRATA_PAD_ZERO);
+    int label = label_of(&m->problem, format_index(format), STRATA_PAD_ZERO, PLAN_PLAIN);
     memset(op->choices->in, label, sizeof op->choices->in);
     memset(op->choices->out, label, sizeof op->choices->out);
     return STRATA_OK;
@@ -143,9 +224,11 @@ static int make_operations(strata_engine *e, struct engine_model *m, strata_erro
     for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++, op++) {
         const struct engine_node *n = &e->nodes[i];
         op->name = n->name;
-        op->n_in = n->n_in;
+        op->n_in = n->n_in + (n->residual >= 0);
         op->n_out = n->n_out;
         op->in = index_tensors(m, net, &next, n->in, n->n_in);
+        if (n->residual >= 0)
+            index_tensors(m, net, &next, &n->residual, 1);
         op->out = index_tensors(m, net, &next, n->out, n->n_out);
         status = make_choices(m, e, op, (int)i, err);
     }
@@ -184,6 +267,53 @@ static void connect(struct engine_model *m)
 
 /* ---- conversions ----------------------------------------------------------------- */
 
+/* What it takes to have a tensor inside its concatenation. */
+enum homing {
+    HOME_NEVER, /* none reads it */
+    HOME_FREE,  /* its producer writes it there */
+    HOME_COPY   /* its memory is another's: an input's, an output's, an alias */
+};
+
+static enum homing homing_of(const strata_engine *e, const struct engine_model *m,
+                             int tensor)
+{
+    const strata_network *net = e->network;
+    int producer = net->tensors[tensor].producer;
+    if (m->home[tensor] < 0)
+        return HOME_NEVER;
+    if (producer < 0)
+        return HOME_COPY;
+    for (size_t o = 0; o < net->n_outputs; o++)
+        if (net->outputs[o].tensor == tensor)
+            return HOME_COPY;
+    for (size_t i = 0; i < m->n_candidates; i++)
+        if (m->candidates[i].node == producer && m->candidates[i].kind == CANDIDATE_ALIAS)
+            return HOME_COPY;
+    return HOME_FREE;
+}
+
+/* Between stages there is nothing, but what the label says of itself. */
+static int64_t stage_cost(const strata_engine *e, int tensor, enum homing homing,
+                          struct plan_label from, struct plan_label to)
+{
+    strata_desc d;
+    if (to.stage == PLAN_NONE && from.stage != PLAN_NONE)
+        return 0;
+    if (from.format != to.format || from.pad != STRATA_PAD_ZERO ||
+        to.pad != STRATA_PAD_ZERO)
+        return PLAN_INFINITE;
+    if (from.stage == PLAN_HOME && to.stage == PLAN_PLAIN)
+        return 0;
+    if (from.stage != PLAN_PLAIN || to.stage != PLAN_HOME || homing == HOME_NEVER)
+        return PLAN_INFINITE;
+    if (homing == HOME_FREE)
+        return 0;
+    if (engine_desc(&d, e->network, tensor, from.format, NULL) != STRATA_OK)
+        return PLAN_INFINITE;
+    return cost_of_reformat(strata_desc_bytes(&d), strata_desc_bytes(&d),
+                            &e->handle->properties);
+}
+
 static int64_t conversion_cost(const strata_engine *e, int tensor, struct plan_label from,
                                struct plan_label to)
 {
@@ -204,6 +334,16 @@ static int64_t conversion_cost(const strata_engine *e, int tensor, struct plan_l
                             &e->handle->properties);
 }
 
+static int64_t label_cost(const strata_engine *e, int tensor, enum homing homing,
+                          struct plan_label from, struct plan_label to)
+{
+    if (from.format == to.format && from.pad == to.pad && from.stage == to.stage)
+        return 0;
+    return from.stage == PLAN_PLAIN && to.stage == PLAN_PLAIN
+               ? conversion_cost(e, tensor, from, to)
+               : stage_cost(e, tensor, homing, from, to);
+}
+
 static bool same_shape(const struct network_tensor *a, const struct network_tensor *b)
 {
     return a->dtype == b->dtype && a->rank == b->rank &&
@@ -218,8 +358,10 @@ static int make_conversions(const strata_engine *e, struct engine_model *m,
     size_t n = (size_t)p->n_labels;
     for (size_t i = 0; i < p->n_tensors; i++) {
         int tensor = m->tensor_of[i];
+        enum homing homing = homing_of(e, m, tensor);
         for (size_t j = 0; j < i && !p->tensors[i].conversion; j++)
-            if (same_shape(&tensors[tensor], &tensors[m->tensor_of[j]]))
+            if (same_shape(&tensors[tensor], &tensors[m->tensor_of[j]]) &&
+                homing == homing_of(e, m, m->tensor_of[j]))
                 p->tensors[i].conversion = p->tensors[j].conversion;
         if (p->tensors[i].conversion)
             continue;
@@ -229,7 +371,7 @@ static int make_conversions(const strata_engine *e, struct engine_model *m,
         for (size_t a = 0; a < n; a++)
             for (size_t b = 0; b < n; b++)
                 matrix[a * n + b] =
-                    a == b ? 0 : conversion_cost(e, tensor, p->labels[a], p->labels[b]);
+                    label_cost(e, tensor, homing, p->labels[a], p->labels[b]);
         p->tensors[i].conversion = m->matrices[m->n_matrices++] = matrix;
     }
     return STRATA_OK;
@@ -240,7 +382,7 @@ static int allocate(const strata_engine *e, struct engine_model *m, strata_error
     const strata_network *net = e->network;
     size_t n_ops = net->n_inputs + e->n_nodes + net->n_outputs, ports = net->n_inputs;
     for (size_t i = 0; i < e->n_nodes; i++)
-        ports += (size_t)(e->nodes[i].n_in + e->nodes[i].n_out);
+        ports += (size_t)(e->nodes[i].n_in + e->nodes[i].n_out + 1); /* a residual */
     ports += net->n_outputs;
     m->problem.n_ops = n_ops;
     m->problem.ops = zalloc(n_ops, sizeof *m->problem.ops, "the plan", err);
@@ -248,14 +390,16 @@ static int allocate(const strata_engine *e, struct engine_model *m, strata_error
         zalloc(net->n_tensors, sizeof *m->problem.tensors, "the plan", err);
     m->tensor_of = zalloc(net->n_tensors, sizeof *m->tensor_of, "the plan", err);
     m->index_of = zalloc(net->n_tensors, sizeof *m->index_of, "the plan", err);
+    m->home = zalloc(net->n_tensors, sizeof *m->home, "the plan", err);
     m->matrices = zalloc(net->n_tensors, sizeof *m->matrices, "the plan", err);
     m->ports = zalloc(ports, sizeof *m->ports, "the plan", err);
     m->readers = zalloc(ports, sizeof *m->readers, "the plan", err);
     if (!m->problem.ops || !m->problem.tensors || !m->tensor_of || !m->index_of ||
-        !m->matrices || !m->ports || !m->readers)
+        !m->home || !m->matrices || !m->ports || !m->readers)
         return STRATA_ENOMEM;
     for (size_t t = 0; t < net->n_tensors; t++)
-        m->index_of[t] = -1;
+        m->index_of[t] = m->home[t] = -1;
+    m->any_dirty = any_dirty(e);
     return STRATA_OK;
 }
 
@@ -263,10 +407,14 @@ int engine_make_model(strata_engine *e, strata_error *err)
 {
     struct engine_model *m = e->model = zalloc(1, sizeof *m, "the plan", err);
     int status = m ? allocate(e, m, err) : STRATA_ENOMEM;
+    if (!m)
+        return status;
     for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++)
         status = engine_find_candidates(e, m, (int)i, err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK) {
+        label_plain(m, e);
         status = make_operations(e, m, err);
+    }
     if (status != STRATA_OK)
         return status;
     connect(m);
@@ -288,6 +436,7 @@ void engine_free_model(struct engine_model *m)
     free(m->problem.tensors);
     free(m->tensor_of);
     free(m->index_of);
+    free(m->home);
     free(m->matrices);
     free(m->ports);
     free(m->readers);

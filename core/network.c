@@ -51,8 +51,7 @@ strata_network *network_retain(const strata_network *net)
 
 void strata_network_destroy(strata_network *net)
 {
-    if (!net ||
-        atomic_fetch_sub_explicit(&net->references, 1, memory_order_acq_rel) > 0)
+    if (!net || atomic_fetch_sub_explicit(&net->references, 1, memory_order_acq_rel) > 0)
         return;
     for (size_t i = 0; i < net->n_tensors; i++)
         free(net->tensors[i].name);
@@ -75,6 +74,8 @@ void strata_network_destroy(strata_network *net)
     free(net->path);
     free(net->name);
     free(net->runtime.device);
+    free(net->build.costs.file);
+    free(net->build.costs.save);
     config_free(net->config);
     free(net);
 }
@@ -113,8 +114,9 @@ static int count_tensors(struct loader *l, size_t *out)
         n += (size_t)l->drafts[i].layer.n_outputs;
     *out = n;
     if (n > NETWORK_MAX_TENSORS)
-        return error_set(l->err, STRATA_EOVERFLOW, "%s: %zu tensors; at most %d are allowed",
-                         l->net->path, n, NETWORK_MAX_TENSORS);
+        return error_set(l->err, STRATA_EOVERFLOW,
+                         "%s: %zu tensors; at most %d are allowed", l->net->path, n,
+                         NETWORK_MAX_TENSORS);
     return STRATA_OK;
 }
 
@@ -134,9 +136,10 @@ static int place_layer(struct loader *l, struct draft *d)
     d->first_tensor = (int)net->n_tensors;
     for (size_t i = 0; i < d->n_references; i++) {
         struct reference r = d->references[i];
-        layer->inputs[i] = r.node < (int)net->n_inputs
-                               ? net->inputs[r.node].tensor
-                               : l->drafts[r.node - (int)net->n_inputs].first_tensor + r.port;
+        layer->inputs[i] =
+            r.node < (int)net->n_inputs
+                ? net->inputs[r.node].tensor
+                : l->drafts[r.node - (int)net->n_inputs].first_tensor + r.port;
     }
     for (int port = 0; status == STRATA_OK && port < layer->n_outputs; port++) {
         layer->outputs[port] = (int)net->n_tensors;
@@ -146,7 +149,8 @@ static int place_layer(struct loader *l, struct draft *d)
     return status;
 }
 
-/* Tensors of inputs exist already, with their shapes; those of layers follow, in order. */
+/* Tensors of inputs exist already, with their shapes; those of layers follow, in order.
+ */
 static int place_layers(struct loader *l)
 {
     size_t n;
@@ -159,8 +163,7 @@ static int place_layers(struct loader *l)
         return error_no_memory(l->err, n * sizeof *tensors, "tensors");
     memset(tensors + l->net->n_tensors, 0, (n - l->net->n_tensors) * sizeof *tensors);
     l->net->tensors = tensors;
-    l->net->layers =
-        zalloc(l->n_drafts, sizeof *l->net->layers, "layers", l->err);
+    l->net->layers = zalloc(l->n_drafts, sizeof *l->net->layers, "layers", l->err);
     if (!l->net->layers)
         return STRATA_ENOMEM;
     for (size_t i = 0; status == STRATA_OK && i < l->n_drafts; i++)
@@ -210,6 +213,22 @@ static int start(struct loader *l, const char *path,
     return status;
 }
 
+/* A tensor that nobody reads is computed for nothing; most often a name was forgotten. */
+static void warn_unread(const strata_network *net)
+{
+    bool *read = zalloc(net->n_tensors, sizeof *read, "tensors", NULL);
+    for (size_t i = 0; read && i < net->n_layers; i++)
+        for (int k = 0; k < net->layers[i].n_inputs; k++)
+            read[net->layers[i].inputs[k]] = true;
+    for (size_t i = 0; read && i < net->n_outputs; i++)
+        read[net->outputs[i].tensor] = true;
+    for (size_t i = 0; read && i < net->n_tensors; i++)
+        if (!read[i])
+            log_line(STRATA_LOG_WARNING, "%s: nothing reads '%s', and it is no output",
+                     net->path, net->tensors[i].name);
+    free(read);
+}
+
 int strata_network_load(strata_network **out, const char *path, strata_registry *registry,
                         const strata_network_options *options, strata_error *err)
 {
@@ -229,6 +248,8 @@ int strata_network_load(strata_network **out, const char *path, strata_registry 
     int status = start(&l, path, &known);
     if (status == STRATA_OK)
         status = load(&l);
+    if (status == STRATA_OK)
+        warn_unread(l.net);
     free_loader(&l);
     if (status != STRATA_OK) {
         strata_network_destroy(l.net);

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "core/config.h"
+#include "core/cost.h"
 #include "formats/format.h"
 #include "io/image.h"
 #include "io/weights.h"
@@ -27,8 +28,8 @@ struct network_tensor {
     int rank;
     int dtype; /* logical: FP32 stands for any float the precision allows */
     int64_t dims[STRATA_MAX_RANK];
-    int producer; /* layer index, -1 for a network input */
-    int port;     /* of the producer, or index of the input */
+    int producer;     /* layer index, -1 for a network input */
+    int port;         /* of the producer, or index of the input */
     uint64_t formats; /* the user's pin (`format =` of the layer); 0: free */
 };
 
@@ -54,19 +55,19 @@ struct network_weight {
     int dtype;               /* as the layer accepts it */
     int rank;
     int64_t dims[STRATA_MAX_RANK]; /* as the layer expects it */
-    char *name;                    /* "conv1.weight", for messages and the random stream */
+    char *name; /* "conv1.weight", for messages and the random stream */
 };
 
 struct network_layer {
     char *name;
     const struct registry_layer *type;
-    void *params;        /* type->layer.params_size bytes */
-    void *params_memory; /* what lists and strings in params point to */
+    void *params;          /* type->layer.params_size bytes */
+    void *params_memory;   /* what lists and strings in params point to */
     int *inputs, *outputs; /* tensor indices */
     int n_inputs, n_outputs;
     struct network_weight *weights; /* type->n_weights */
-    uint64_t formats;  /* allowed for its outputs; 0: any */
-    char *impl;        /* pinned impl name, or NULL */
+    uint64_t formats;               /* allowed for its outputs; 0: any */
+    char *impl;                     /* pinned impl name, or NULL */
     struct config_place place;
 };
 
@@ -76,9 +77,10 @@ struct build_options {
     enum precision precision; /* dtypes of intermediate float tensors */
     uint64_t formats;         /* formats of intermediate tensors; 0: any */
     bool fusion;
-    bool no_reformat; /* fail if the plan needs one */
+    bool no_reformat;   /* fail if the plan needs one */
     bool deterministic; /* only impls whose runs agree bit for bit */
     uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
+    struct cost_options costs;
 };
 
 /* Defaults for whoever runs the network; options of the application win. */
@@ -94,7 +96,7 @@ struct bench_options {
 
 struct strata_network {
     atomic_int references; /* owners besides the first */
-    char *path; /* of the INI file */
+    char *path;            /* of the INI file */
     char *name;
     struct network_tensor *tensors;
     struct network_layer *layers;

@@ -62,8 +62,8 @@ bool network_reference(struct loader *l, const struct config_pair *p,
     out->node = names_get(&l->node_index, name);
     out->port = colon ? port_number(colon + 1) : 0;
     bool broken = out->node >= 0 && node_broken(l, out->node);
-    if (out->node >= 0 && (broken || (out->port >= 0 &&
-                                      out->port < node_outputs(l, out->node))))
+    if (out->node >= 0 &&
+        (broken || (out->port >= 0 && out->port < node_outputs(l, out->node))))
         return true;
     struct config_place place =
         config_value_place(l->c, p, item->offset, strlen(item->text));
@@ -134,15 +134,15 @@ static int resolve_draft(struct loader *l, size_t i)
     size_t before = config_errors(l->c);
     int status = STRATA_OK;
     if (d->n_inputs > NETWORK_MAX_INPUTS) {
-        config_error(l->c, d->inputs_pair->value_place, "%zu inputs; at most %d are allowed",
-                     d->n_inputs, NETWORK_MAX_INPUTS);
+        config_error(l->c, d->inputs_pair->value_place,
+                     "%zu inputs; at most %d are allowed", d->n_inputs,
+                     NETWORK_MAX_INPUTS);
         return STRATA_OK;
     }
     if (!d->inputs_pair) {
         status = default_input(l, i);
     } else {
-        d->references =
-            zalloc(d->n_inputs, sizeof *d->references, "inputs", l->err);
+        d->references = zalloc(d->n_inputs, sizeof *d->references, "inputs", l->err);
         if (!d->references)
             return STRATA_ENOMEM;
         for (size_t k = 0; k < d->n_inputs; k++)
@@ -166,11 +166,9 @@ static int check_outputs(struct loader *l)
         return STRATA_OK;
     for (size_t i = 0; i < n; i++)
         if (network_reference(l, p, &items[i], &r) && r.node < (int)l->net->n_inputs)
-            config_error(l->c,
-                         config_value_place(l->c, p, items[i].offset,
-                                            strlen(items[i].text)),
-                         "'%s' is an input; put an Identity layer between",
-                         items[i].text);
+            config_error(
+                l->c, config_value_place(l->c, p, items[i].offset, strlen(items[i].text)),
+                "'%s' is an input; put an Identity layer between", items[i].text);
     if (n > NETWORK_MAX_OUTPUTS)
         config_error(l->c, p->value_place, "%zu outputs; at most %d are allowed", n,
                      NETWORK_MAX_OUTPUTS);
@@ -196,22 +194,21 @@ struct visit {
     size_t next;
 };
 
-/* "a -> b -> a": who reads whom, from the first visit of `draft` on the stack. */
+/* "a -> b -> a", in the direction of the data; `draft` is the visit that closes it. */
 static void report_cycle(struct loader *l, const struct visit *stack, size_t depth,
                          int draft)
 {
     char chain[512];
-    size_t first = 0, used = 0, shown = 0;
+    size_t first = 0, used = 0, i = depth;
     const struct draft *d = &l->drafts[draft];
     while (stack[first].draft != draft)
         first++;
-    for (size_t i = depth; i-- > first && used < sizeof chain - 160; shown++)
-        used += (size_t)snprintf(chain + used, sizeof chain - used, "%.140s -> ",
-                                 l->drafts[stack[i].draft].section->name);
-    bool cut = shown < depth - first;
+    for (; i > first && used < sizeof chain - 160; i--)
+        used += (size_t)snprintf(chain + used, sizeof chain - used, " -> %.140s",
+                                 l->drafts[stack[i - 1].draft].section->name);
     config_error(l->c, d->inputs_pair ? d->inputs_pair->value_place : d->section->place,
-                 "the layers read each other in a cycle: %s -> %s%s",
-                 d->section->name, chain, cut ? "..." : "");
+                 "the layers feed each other in a cycle: %s%s%s", d->section->name, chain,
+                 i > first ? " -> ..." : "");
 }
 
 /* Visit what draft i needs, then draft i itself; false at a cycle. */

@@ -14,19 +14,16 @@
 
 static const char *const reserved[] = {"type", "inputs", "weights", "format", "impl"};
 
-/* Look a type up once; what was not found stays not found. */
+/* Look a type up once; a failing look-up is slow, and past the limit nobody reads why. */
 static int find_type(struct loader *l, const struct config_pair *p,
                      const struct registry_layer **out)
 {
-    strata_error why = {0};
+    strata_error why;
     int known = names_get(&l->type_index, p->value);
     *out = known >= 0 ? l->types[known] : NULL;
-    if (!*out && known >= 0 && config_full(l->c)) {
-        config_error(l->c, p->value_place, "unknown type");
+    if (known >= 0 || config_full(l->c)) /* a missing type is reported once */
         return STRATA_OK;
-    }
-    if (*out)
-        return STRATA_OK;
+    error_clear(&why); /* cheaper than zeroing it for each layer */
     int status = registry_find(l->registry, p->value, out, &why);
     if (status == STRATA_ENOMEM)
         return error_no_memory(l->err, 0, "a layer type");
@@ -34,8 +31,6 @@ static int find_type(struct loader *l, const struct config_pair *p,
         *out = NULL;
         config_error(l->c, p->value_place, "%s", why.message);
     }
-    if (known >= 0)
-        return STRATA_OK;
     if (grow(&l->types, &l->types_capacity, l->n_types, sizeof *l->types, l->err) !=
         STRATA_OK)
         return STRATA_ENOMEM;
@@ -48,7 +43,8 @@ static int count_outputs(struct loader *l, struct draft *d)
 {
     const strata_layer *type = &d->layer.type->layer;
     int n = type->n_out >= 0 ? type->n_out
-                             : type->outputs ? type->outputs(d->layer.params) : -1;
+            : type->outputs  ? type->outputs(d->layer.params)
+                             : -1;
     if (n < 1 || n > NETWORK_MAX_OUTPUTS) {
         config_error(l->c, d->section->place,
                      "%s gives %d outputs for these attributes; 1 to %d are allowed",
@@ -75,11 +71,12 @@ static void read_impl(struct loader *l, struct draft *d)
         if (n < ARRAY_LENGTH(names))
             names[n++] = name;
     }
-    const char *near = suggest(p->value, names, n);
-    config_error(l->c, p->value_place, "%s has no impl '%s'%s%s%s; it has %zu, see "
-                 "`strata describe`", type->full_name, p->value,
-                 near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "",
-                 type->n_impls);
+    const char *near = config_full(l->c) ? NULL : suggest(p->value, names, n);
+    config_error(l->c, p->value_place,
+                 "%s has no impl '%s'%s%s%s; it has %zu, see "
+                 "`strata describe`",
+                 type->full_name, p->value, near ? ", did you mean '" : "",
+                 near ? near : "", near ? "'?" : "", type->n_impls);
 }
 
 static void check_keys(struct config *c, const struct draft *d)

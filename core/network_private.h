@@ -47,9 +47,9 @@ struct loader {
     struct names source_index;
     struct draft *drafts;
     size_t n_drafts, drafts_capacity;
-    struct names node_index; /* inputs and drafts by name, to nodes */
-    struct names type_index; /* layer types looked up, to types */
-    const struct registry_layer **types; /* NULL entry: not found */
+    struct names node_index;             /* inputs and drafts by name, to nodes */
+    struct names type_index;             /* layer types found, to types */
+    const struct registry_layer **types;
     size_t n_types, types_capacity;
     int *order; /* drafts, producers first */
 };
@@ -73,8 +73,9 @@ int network_read_outputs(struct loader *l);
 int network_each(struct loader *l, const char *kind,
                  int (*read)(struct loader *l, struct config_section *s));
 /* A path written in the INI file, resolved from the folder of the file it stands in;
- * NULL after recording why not. */
-char *network_path(struct loader *l, const struct config_pair *p, bool anywhere);
+ * NULL after recording why not. A folder's path is absolute. */
+enum path_kind { PATH_FILE, PATH_FILE_ANYWHERE, PATH_FOLDER };
+char *network_path(struct loader *l, const struct config_pair *p, enum path_kind kind);
 /* One format's name; false after recording why it is none. */
 bool network_format(struct config *c, const struct config_pair *p,
                     const struct config_item *item, struct format *out);

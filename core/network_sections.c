@@ -25,19 +25,22 @@ int network_each(struct loader *l, const char *kind,
     return status;
 }
 
-char *network_path(struct loader *l, const struct config_pair *p, bool anywhere)
+char *network_path(struct loader *l, const struct config_pair *p, enum path_kind kind)
 {
     strata_error why = {0};
     char *path = NULL;
+    int status = STRATA_ENOMEM;
     if (p->invalid)
         return NULL;
     char *base = file_folder(config_file(l->c, p->value_place.file), &why);
-    if (base && file_resolve(&path, base, p->value, anywhere, &why) != STRATA_OK)
-        path = NULL;
-    if (!path)
+    if (base && kind == PATH_FOLDER)
+        status = file_resolve_folder(&path, base, p->value, &why);
+    else if (base)
+        status = file_resolve(&path, base, p->value, kind == PATH_FILE_ANYWHERE, &why);
+    if (status != STRATA_OK)
         config_error(l->c, p->value_place, "%s", why.message);
     free(base);
-    return path;
+    return status == STRATA_OK ? path : NULL;
 }
 
 bool network_format(struct config *c, const struct config_pair *p,
@@ -105,15 +108,15 @@ static char *label_copy(const char *text, size_t n, const char *path, size_t lin
 }
 
 /* Class names, one a line. */
-static int read_labels(strata_network *net, const char *path, strata_error *err)
+static int parse_labels(strata_network *net, const struct file_bytes *bytes,
+                        const char *path, strata_error *err)
 {
-    struct file_bytes bytes;
+    const char *text = bytes->data;
     size_t capacity = 0;
-    int status = file_read(&bytes, path, LABELS_MAX_BYTES, err);
-    const char *text = bytes.data;
-    for (size_t at = 0; status == STRATA_OK && at < bytes.size;) {
-        const char *end = memchr(text + at, '\n', bytes.size - at);
-        size_t n = end ? (size_t)(end - text) - at : bytes.size - at;
+    int status = STRATA_OK;
+    for (size_t at = 0; at < bytes->size;) {
+        const char *end = memchr(text + at, '\n', bytes->size - at);
+        size_t n = end ? (size_t)(end - text) - at : bytes->size - at;
         size_t next = at + n + 1;
         if (n && text[at + n - 1] == '\r')
             n--;
@@ -122,22 +125,31 @@ static int read_labels(strata_network *net, const char *path, strata_error *err)
             break;
         char *label = label_copy(text + at, n, path, net->n_labels + 1, err);
         if (!label)
-            status = STRATA_EPARSE;
-        else
-            net->labels[net->n_labels++] = label;
+            return STRATA_EPARSE;
+        net->labels[net->n_labels++] = label;
         at = next;
     }
-    file_free(&bytes);
     return status;
 }
 
 static void load_labels(struct loader *l, const struct config_pair *p)
 {
     strata_error why = {0};
-    char *path = network_path(l, p, false);
-    if (path && read_labels(l->net, path, &why) != STRATA_OK)
+    struct file_bytes bytes = {0};
+    char *path = NULL;
+    if (p->invalid)
+        return;
+    char *base = file_folder(config_file(l->c, p->value_place.file), &why);
+    int status =
+        base ? file_read_beneath(&bytes, &path, base, p->value, 0, LABELS_MAX_BYTES, &why)
+             : STRATA_ENOMEM;
+    if (status == STRATA_OK)
+        status = parse_labels(l->net, &bytes, path, &why);
+    if (status != STRATA_OK)
         config_error(l->c, p->value_place, "%s", why.message);
+    file_free(&bytes);
     free(path);
+    free(base);
 }
 
 static void check_version(struct config *c, const struct config_pair *p)
@@ -159,8 +171,8 @@ static int read_network(struct loader *l, struct config_section *s)
     config_get(s, "output_formats");
     if (version)
         check_version(l->c, version);
-    l->net->name = name ? duplicate(name->value, l->err)
-                        : default_name(l->net->path, l->err);
+    l->net->name =
+        name ? duplicate(name->value, l->err) : default_name(l->net->path, l->err);
     if (!l->net->name)
         return STRATA_ENOMEM;
     if (labels)
@@ -210,11 +222,12 @@ static void read_transform(struct config *c, struct config_section *s,
         int64_t needed = choice == IMAGE_GRAY ? 1 : 3;
         out->channels = (enum image_channels)choice;
         if (t->rank && (t->rank != 4 || channels != needed))
-            config_error(c, order->value_place,
-                         "%s needs a shape of 4 dims with %lld channel%s; %s has %d dims, "
-                         "%lld channels",
-                         order->value, (long long)needed, needed == 1 ? "" : "s", s->name,
-                         t->rank, (long long)channels);
+            config_error(
+                c, order->value_place,
+                "%s needs a shape of 4 dims with %lld channel%s; %s has %d dims, "
+                "%lld channels",
+                order->value, (long long)needed, needed == 1 ? "" : "s", s->name, t->rank,
+                (long long)channels);
     }
     if (resize && config_choice(c, resize, "stretch|crop|letterbox|exact", &choice))
         out->resize = (enum image_resize)choice;
@@ -231,8 +244,7 @@ static void read_shape(struct config *c, struct config_section *s,
 {
     const struct config_pair *p = config_require(c, s, "shape");
     size_t rank;
-    if (!p ||
-        !config_ints(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank))
+    if (!p || !config_ints(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank))
         return;
     if (network_elements(t->dims, (int)rank) < 0)
         config_error(c, p->value_place, "more than 2^40 elements");
@@ -329,10 +341,31 @@ static void read_flag(struct config *c, struct config_section *s, const char *ke
         config_bool(c, p, out);
 }
 
+/* `costs` is a word or a cost file's path. */
+static void read_costs(struct loader *l, struct config_section *s, struct cost_options *o)
+{
+    const struct config_pair *costs = config_get(s, "costs");
+    const struct config_pair *miss = config_get(s, "costs_miss");
+    const struct config_pair *budget = config_get(s, "costs_budget");
+    int choice;
+    if (costs && !costs->invalid) {
+        o->kind = strcmp(costs->value, "analytic") == 0  ? COSTS_ANALYTIC
+                  : strcmp(costs->value, "measure") == 0 ? COSTS_MEASURE
+                                                         : COSTS_FILE;
+        free(o->file);
+        o->file = o->kind == COSTS_FILE ? network_path(l, costs, PATH_FILE) : NULL;
+    }
+    if (miss && config_choice(l->c, miss, "error|measure|analytic", &choice))
+        o->miss = (enum cost_miss)choice;
+    if (budget)
+        config_time(l->c, budget, &o->budget);
+}
+
 static int read_build(struct loader *l, struct config_section *s)
 {
-    static const char *const keys[] = {"precision",     "formats",  "fusion", "no_reformat",
-                                       "deterministic", "workspace"};
+    static const char *const keys[] = {"precision",   "formats",       "fusion",
+                                       "no_reformat", "deterministic", "workspace",
+                                       "costs",       "costs_miss",    "costs_budget"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");
@@ -344,6 +377,7 @@ static int read_build(struct loader *l, struct config_section *s)
         network_formats(l->c, formats, &b->formats);
     if (workspace)
         config_size(l->c, workspace, &b->workspace);
+    read_costs(l, s, &b->costs);
     read_flag(l->c, s, "fusion", &b->fusion);
     read_flag(l->c, s, "no_reformat", &b->no_reformat);
     read_flag(l->c, s, "deterministic", &b->deterministic);
@@ -401,22 +435,25 @@ static int read_bench(struct loader *l, struct config_section *s)
 
 static int read_plugins(struct loader *l, struct config_section *s)
 {
+    static const struct {
+        const char *key;
+        enum path_kind kind;
+        int (*add)(strata_registry *r, const char *path, strata_error *err);
+    } rules[] = {{"load", PATH_FILE, registry_add_file},
+                 {"path", PATH_FOLDER, registry_add_folder}};
     static const char *const keys[] = {"load", "path"};
-    int (*const add[])(strata_registry *, const char *, strata_error *) = {
-        registry_add_file, registry_add_folder};
     for (size_t i = 0; i < s->n_pairs; i++) {
         struct config_pair *p = &s->pairs[i];
         strata_error why = {0};
-        size_t k = 0;
-        while (k < ARRAY_LENGTH(keys) && strcmp(p->key, keys[k]) != 0)
-            k++;
-        if (k == ARRAY_LENGTH(keys))
-            continue;
-        p->used = true;
-        char *path = network_path(l, p, false);
-        if (path && add[k](l->registry, path, &why) != STRATA_OK)
-            config_error(l->c, p->value_place, "%s", why.message);
-        free(path);
+        for (size_t k = 0; k < ARRAY_LENGTH(rules); k++) {
+            if (strcmp(p->key, rules[k].key) != 0)
+                continue;
+            p->used = true;
+            char *path = network_path(l, p, rules[k].kind);
+            if (path && rules[k].add(l->registry, path, &why) != STRATA_OK)
+                config_error(l->c, p->value_place, "%s", why.message);
+            free(path);
+        }
         if (why.status == STRATA_ENOMEM)
             return error_no_memory(l->err, 0, "a plugin");
     }

@@ -26,7 +26,8 @@ static const char *dims_text(char out[DIMS_TEXT], const int64_t *dims, int rank)
     int n = 0;
     out[0] = '\0';
     for (int i = 0; i < rank; i++)
-        n += snprintf(out + n, DIMS_TEXT - (size_t)n, "%s%" PRId64, i ? "x" : "", dims[i]);
+        n +=
+            snprintf(out + n, DIMS_TEXT - (size_t)n, "%s%" PRId64, i ? "x" : "", dims[i]);
     return rank ? out : "a scalar";
 }
 
@@ -111,11 +112,12 @@ static int plugin_defect(struct loader *l, const struct network_layer *layer,
     char where[256], dims[DIMS_TEXT];
     int rank = t->rank < 0 || t->rank > STRATA_MAX_RANK ? 0 : t->rank;
     config_describe(l->c, layer->place, where, sizeof where);
-    return error_set(l->err, STRATA_EOVERFLOW,
-                     "layer %s (%s): %s gives %s the dims %s (rank %d, dtype %d); dims are 1 "
-                     "to 2^31 - 1, elements at most 2^40",
-                     layer->name, where, layer->type->full_name, what,
-                     dims_text(dims, t->dims, rank), t->rank, t->dtype);
+    return error_set(
+        l->err, STRATA_EOVERFLOW,
+        "layer %s (%s): %s gives %s the dims %s (rank %d, dtype %d); dims are 1 "
+        "to 2^31 - 1, elements at most 2^40",
+        layer->name, where, layer->type->full_name, what, dims_text(dims, t->dims, rank),
+        t->rank, t->dtype);
 }
 
 static bool tensor_valid(const strata_tensor *t)
@@ -207,8 +209,9 @@ static int infer_weights(struct loader *l, const struct draft *d,
                          struct network_layer *layer, struct node *n)
 {
     const strata_layer *type = &layer->type->layer;
-    strata_error why = {0};
+    strata_error why;
     int status = STRATA_OK;
+    error_clear(&why);
     network_node(l->net, layer, &n->node, n->in, n->out, n->weight, &why);
     for (size_t i = 0; i < layer->type->n_weights; i++)
         n->expected[i].dtype = layer->weights[i].dtype;
@@ -224,9 +227,10 @@ static int infer_weights(struct loader *l, const struct draft *d,
 static int infer_outputs(struct loader *l, struct network_layer *layer, struct node *n)
 {
     const strata_layer *type = &layer->type->layer;
-    strata_error why = {0};
+    strata_error why;
     char label[32];
     int status = STRATA_OK;
+    error_clear(&why);
     network_node(l->net, layer, &n->node, n->in, n->out, n->weight, &why);
     for (int i = 0; i < layer->n_outputs; i++) {
         n->out[i].dtype = layer->n_inputs ? n->in[0].dtype : STRATA_FP32;
@@ -302,8 +306,10 @@ static void read_output_formats(struct loader *l, const struct config_pair *p)
     if (!config_list(l->c, p, &items, &n))
         return;
     if (n != 1 && n != net->n_outputs)
-        config_error(l->c, p->value_place, "%zu formats for %zu outputs; give one, or one "
-                     "for each", n, net->n_outputs);
+        config_error(l->c, p->value_place,
+                     "%zu formats for %zu outputs; give one, or one "
+                     "for each",
+                     n, net->n_outputs);
     for (size_t i = 0; n && (n == 1 || n == net->n_outputs) && i < net->n_outputs; i++) {
         const struct config_item *item = &items[n == 1 ? 0 : i];
         const struct network_tensor *t = &net->tensors[net->outputs[i].tensor];

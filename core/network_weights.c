@@ -2,6 +2,7 @@
  *
  * Weights: files and seeds of [weights] sections, what each layer's keys bind, values.
  */
+#include "core/attributes.h"
 #include "core/network_private.h"
 
 #include <stdio.h>
@@ -18,9 +19,9 @@ static int open_source(struct loader *l, const struct config_pair *p, bool anywh
 {
     strata_network *net = l->net;
     strata_error why = {0};
-    char *path = network_path(l, p, anywhere);
-    int status = grow(&net->files, &l->files_capacity, net->n_files, sizeof *net->files,
-                      l->err);
+    char *path = network_path(l, p, anywhere ? PATH_FILE_ANYWHERE : PATH_FILE);
+    int status =
+        grow(&net->files, &l->files_capacity, net->n_files, sizeof *net->files, l->err);
     if (status == STRATA_OK && path &&
         weights_open(&source->file, path, NULL, &why) != STRATA_OK) {
         source->file = NULL;
@@ -51,20 +52,22 @@ static int read_source(struct loader *l, struct config_section *s)
     if (anywhere)
         config_bool(l->c, anywhere, &outside);
     if (file && seed)
-        config_error(l->c, seed->key_place, "[weights %s] has 'file =' as well; one of the "
-                     "two", s->name);
+        config_error(l->c, seed->key_place,
+                     "[weights %s] has 'file =' as well; one of the "
+                     "two",
+                     s->name);
     else if (file)
         status = open_source(l, file, outside, &source);
     else if (seed)
         config_int(l->c, seed, 0, INT64_MAX, &number);
     else if (!s->broken)
-        config_error(l->c, s->place, "[weights %s] lacks 'file =' or 'random ='", s->name);
+        config_error(l->c, s->place, "[weights %s] lacks 'file =' or 'random ='",
+                     s->name);
     config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
     source.seed = (uint64_t)number;
     source.broken = config_errors(l->c) != before || s->broken;
-    if (status != STRATA_OK ||
-        grow(&l->sources, &l->sources_capacity, l->n_sources, sizeof source, l->err) !=
-            STRATA_OK)
+    if (status != STRATA_OK || grow(&l->sources, &l->sources_capacity, l->n_sources,
+                                    sizeof source, l->err) != STRATA_OK)
         return STRATA_ENOMEM;
     l->sources[l->n_sources] = source;
     return names_put(&l->source_index, s->name, (int)l->n_sources++, l->err);
@@ -164,7 +167,8 @@ static void bind_key(struct loader *l, const struct config_pair *p,
         return;
     if (!source->file)
         take_random(w, declared, source->seed);
-    else if (weights_find(source->file, name ? name : "", &view, &why) == STRATA_OK)
+    else if (weights_find(source->file, name ? name : "", &view,
+                          config_full(l->c) ? NULL : &why) == STRATA_OK)
         take_view(w, declared, &view);
     else
         config_error(l->c, p->value_place, "%s", why.message);
@@ -176,7 +180,7 @@ static bool bind_prefixed(struct loader *l, const struct config_pair *p,
                           const strata_weight *declared, struct network_weight *w)
 {
     char name[CONFIG_MAX_LINE + 300];
-    strata_error why = {0};
+    strata_error why;
     struct weight_view view;
     bool required = declared->flags & STRATA_REQUIRED;
     if (!source->file) {
@@ -186,7 +190,9 @@ static bool bind_prefixed(struct loader *l, const struct config_pair *p,
     }
     snprintf(name, sizeof name, "%s%s%.250s", prefix ? prefix : "", prefix ? "." : "",
              declared->name);
-    bool found = weights_find(source->file, name, &view, &why) == STRATA_OK;
+    error_clear(&why);
+    bool told = required && !config_full(l->c); /* a hint takes time */
+    bool found = weights_find(source->file, name, &view, told ? &why : NULL) == STRATA_OK;
     if (found)
         take_view(w, declared, &view);
     else if (required)
@@ -208,7 +214,7 @@ static void bind_all(struct loader *l, const struct config_pair *p, struct draft
         return;
     for (size_t i = 0; i < type->n_weights; i++) {
         const strata_weight *declared = &type->weights[i];
-        if (config_get(d->section, declared->name))
+        if (attributes_pair(l->c, d->section, type, declared->name, true))
             continue;
         d->weight_places[i] = p->value_place;
         required += (declared->flags & STRATA_REQUIRED) != 0;
@@ -217,9 +223,10 @@ static void bind_all(struct loader *l, const struct config_pair *p, struct draft
     }
     if (asked && !found && !required)
         config_error(l->c, p->value_place,
-                     "'%s' names no weight of %s: the file has neither of %s.%s ...",
-                     p->value, type->full_name, prefix ? prefix : "",
-                     type->weights[0].name);
+                     "'%s' names no weight of %s: the file has no '%s%s%s'%s", p->value,
+                     type->full_name, prefix ? prefix : "", prefix ? "." : "",
+                     type->weights[0].name,
+                     type->n_weights > 1 ? ", nor its other weights" : "");
 }
 
 int network_bind_weights(struct loader *l, struct draft *d)
@@ -243,7 +250,8 @@ int network_bind_weights(struct loader *l, struct draft *d)
         bind_all(l, all, d);
     for (size_t i = 0; i < n; i++) {
         const strata_weight *declared = &type->weights[i];
-        const struct config_pair *p = config_get(d->section, declared->name);
+        const struct config_pair *p =
+            attributes_pair(l->c, d->section, type, declared->name, true);
         if (p) {
             d->weight_places[i] = p->value_place;
             bind_key(l, p, declared, &d->layer.weights[i]);

@@ -13,9 +13,13 @@
 /* Distinct labels that the readers of one tensor may want; more are refused. */
 enum { TREE_MAX_WANTED = 16 };
 
+/* Labels are in the order of their formats here, so that what breaks a tie does not
+ * depend on how the problem numbers them. Costs are scaled to count steps as well. */
 struct tree {
     const struct plan_problem *problem;
     const int64_t *conversion;
+    int64_t unit;
+    int order[PLAN_MAX_LABELS]; /* place here -> label */
     int n_labels, n_wanted, root;
     int wanted[PLAN_MAX_LABELS];
     int64_t *best; /* [S][v] */
@@ -23,21 +27,53 @@ struct tree {
 };
 #define NONE INT32_MAX
 
-/* What reaches a label has the least precision met on the way. A conversion u -> v is
- * legal if the content still has all that root and v can both hold. */
-static bool keeps_precision(const struct tree *t, int u, int v)
+static bool label_before(const struct plan_label *a, const struct plan_label *b)
+{
+    if (a->format != b->format)
+        return a->format < b->format;
+    if (a->stage != b->stage)
+        return a->stage < b->stage;
+    return a->pad != b->pad ? a->pad < b->pad : a->precision < b->precision;
+}
+
+static void sort_labels(struct tree *t)
 {
     const struct plan_label *labels = t->problem->labels;
-    int root = labels[t->root].precision;
-    int at_u = labels[u].precision < root ? labels[u].precision : root;
-    int at_v = labels[v].precision < root ? labels[v].precision : root;
+    for (int l = 0; l < t->n_labels; l++) {
+        int at = l;
+        for (; at > 0 && label_before(&labels[l], &labels[t->order[at - 1]]); at--)
+            t->order[at] = t->order[at - 1];
+        t->order[at] = l;
+    }
+}
+
+enum { TREE_UNIT = 4 * PLAN_MAX_LABELS };
+
+static void choose_unit(struct tree *t)
+{
+    t->unit = TREE_UNIT;
+    for (int i = 0; i < t->n_labels * t->n_labels; i++)
+        if (t->conversion[i] < PLAN_INFINITE &&
+            t->conversion[i] > PLAN_INFINITE / TREE_UNIT / TREE_UNIT)
+            t->unit = 1;
+}
+
+bool plan_keeps_precision(const struct plan_problem *p, int root, int u, int v)
+{
+    int most = p->labels[root].precision;
+    int at_u = p->labels[u].precision < most ? p->labels[u].precision : most;
+    int at_v = p->labels[v].precision < most ? p->labels[v].precision : most;
     return at_u >= at_v;
 }
 
 static int64_t edge(const struct tree *t, int u, int v)
 {
-    int64_t cost = t->conversion[u * t->n_labels + v];
-    return cost < PLAN_INFINITE && keeps_precision(t, u, v) ? cost : PLAN_INFINITE;
+    int from = t->order[u], to = t->order[v];
+    int64_t cost = t->conversion[from * t->n_labels + to];
+    if (cost >= PLAN_INFINITE ||
+        !plan_keeps_precision(t->problem, t->order[t->root], from, to))
+        return PLAN_INFINITE;
+    return t->unit > 1 ? cost * t->unit + 1 : cost;
 }
 
 /* Bellman-Ford over labels for one subset: moves along conversions. */
@@ -105,33 +141,42 @@ static void emit(const struct tree *t, int tensor, size_t subset, int v,
             continue;
         }
         if (!(*made & UINT64_C(1) << via)) {
-            steps[(*n_steps)++] =
-                (struct plan_step){tensor, v, via, t->conversion[v * t->n_labels + via]};
+            int from = t->order[v], to = t->order[via];
+            struct plan_step *step = &steps[(*n_steps)++];
+            memset(step, 0, sizeof *step); /* padding too: plans compare as bytes */
+            step->tensor = tensor;
+            step->from = from;
+            step->to = to;
+            step->cost = t->conversion[from * t->n_labels + to];
             *made |= UINT64_C(1) << via;
         }
         v = via;
     }
 }
 
-/* One label wanted, the usual case: a shortest path, on the stack. */
-static int64_t single_tree(const struct plan_problem *p, int tensor, int root,
-                           uint64_t wanted, struct plan_step *steps, size_t *n_steps)
+static int64_t grown_tree(struct tree *t, int tensor, struct plan_step *steps,
+                          size_t *n_steps)
 {
-    int64_t best[2 * PLAN_MAX_LABELS];
+    size_t all = ((size_t)1 << t->n_wanted) - 1, n = (size_t)t->n_labels;
+    int64_t few[2 * PLAN_MAX_LABELS];
     int via[2 * PLAN_MAX_LABELS];
-    struct tree t = {.problem = p,
-                     .conversion = p->tensors[tensor].conversion,
-                     .n_labels = p->n_labels,
-                     .n_wanted = 1,
-                     .root = root,
-                     .best = best,
-                     .via = via};
-    t.wanted[0] = __builtin_ctzll(wanted);
-    fill(&t);
-    int64_t cost = best[p->n_labels + root];
-    uint64_t made = UINT64_C(1) << root;
+    bool many = t->n_wanted > 1; /* one label, the usual case, is done on the stack */
+    int64_t cost = PLAN_INFINITE;
+    uint64_t made = UINT64_C(1) << t->root;
+    t->best = many ? malloc((all + 1) * n * sizeof *t->best) : few;
+    t->via = many ? malloc((all + 1) * n * sizeof *t->via) : via;
+    if (!t->best || !t->via)
+        goto done;
+    fill(t);
+    cost = t->best[all * n + (size_t)t->root];
     if (steps && cost < PLAN_INFINITE)
-        emit(&t, tensor, 1, root, steps, n_steps, &made);
+        emit(t, tensor, all, t->root, steps, n_steps, &made);
+    cost = cost < PLAN_INFINITE ? cost / t->unit : PLAN_INFINITE;
+done:
+    if (many) {
+        free(t->best);
+        free(t->via);
+    }
     return cost;
 }
 
@@ -140,8 +185,7 @@ int64_t plan_tree(const struct plan_problem *p, int tensor, int root, uint64_t w
 {
     struct tree t = {.problem = p,
                      .conversion = p->tensors[tensor].conversion,
-                     .n_labels = p->n_labels,
-                     .root = root};
+                     .n_labels = p->n_labels};
     size_t none = 0;
     if (!n_steps)
         n_steps = &none;
@@ -149,24 +193,15 @@ int64_t plan_tree(const struct plan_problem *p, int tensor, int root, uint64_t w
     wanted &= ~(UINT64_C(1) << root);
     if (!wanted)
         return 0;
-    if ((wanted & (wanted - 1)) == 0)
-        return single_tree(p, tensor, root, wanted, steps, n_steps);
-    for (int v = 0; v < p->n_labels; v++)
-        if (wanted & UINT64_C(1) << v && t.n_wanted < TREE_MAX_WANTED)
+    if (__builtin_popcountll(wanted) > TREE_MAX_WANTED)
+        return PLAN_INFINITE;
+    sort_labels(&t);
+    choose_unit(&t);
+    for (int v = 0; v < p->n_labels; v++) {
+        if (t.order[v] == root)
+            t.root = v;
+        if (wanted & UINT64_C(1) << t.order[v])
             t.wanted[t.n_wanted++] = v;
-    size_t cells = ((size_t)1 << t.n_wanted) * (size_t)t.n_labels;
-    int64_t cost = PLAN_INFINITE;
-    t.best = malloc(cells * sizeof *t.best);
-    t.via = malloc(cells * sizeof *t.via);
-    if (!t.best || !t.via || __builtin_popcountll(wanted) > TREE_MAX_WANTED)
-        goto done;
-    fill(&t);
-    cost = t.best[cells - (size_t)t.n_labels + (size_t)root];
-    uint64_t made = UINT64_C(1) << root;
-    if (steps && cost < PLAN_INFINITE)
-        emit(&t, tensor, ((size_t)1 << t.n_wanted) - 1, root, steps, n_steps, &made);
-done:
-    free(t.best);
-    free(t.via);
-    return cost;
+    }
+    return grown_tree(&t, tensor, steps, n_steps);
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plan to steps. Nodes run in the network's order; a conversion runs just before its
- * first reader. A re-label and an in-place node share their source's memory; the rest is
- * placed in the arena by liveness. Memory of network inputs and outputs is the caller's:
- * inputs are never written, and every output has a value of its own.
+ * A plan to steps, in the network's order; a conversion runs just before its first
+ * reader. A re-label shares its source's memory, the parts of a concatenation in place
+ * lie in its output's. Memory of network inputs and outputs is the caller's: inputs are
+ * never written, and every output has a value of its own.
  */
 #include "core/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/arena.h"
 
 static const struct plan_choice *choice_of(const strata_engine *e, size_t op)
 {
@@ -21,7 +19,7 @@ static int find_value(const strata_engine *e, int tensor, struct plan_label labe
 {
     for (size_t v = 0; v < e->n_values; v++)
         if (e->values[v].tensor == tensor && e->values[v].format == label.format &&
-            e->values[v].pad == label.pad)
+            e->values[v].pad == label.pad && e->values[v].stage == label.stage)
             return (int)v;
     return -1;
 }
@@ -37,6 +35,7 @@ static int add_value(strata_engine *e, int *out, int tensor, struct plan_label l
     *v = (struct engine_value){.tensor = tensor,
                                .format = label.format,
                                .pad = label.pad,
+                               .stage = label.stage,
                                .binding = -1,
                                .alias = -1,
                                .first = (int)e->n_steps,
@@ -55,8 +54,7 @@ static int add_step(strata_engine *e, struct engine_step step, strata_error *err
     return status;
 }
 
-/* The value whose memory this one uses. */
-static int owner(const strata_engine *e, int value)
+int engine_owner(const strata_engine *e, int value)
 {
     while (e->values[value].alias >= 0)
         value = e->values[value].alias;
@@ -115,41 +113,143 @@ static int schedule_inputs(strata_engine *e, strata_error *err)
     return STRATA_OK;
 }
 
-static int schedule_node(strata_engine *e, size_t node, strata_error *err)
+static int add_relabel(strata_engine *e, int from, int to, strata_error *err)
 {
-    struct engine_node *n = &e->nodes[node];
-    const struct plan_op *op = &e->model->problem.ops[e->n_inputs + node];
-    const struct plan_choice *choice = choice_of(e, e->n_inputs + node);
-    const struct engine_candidate *c = &e->model->candidates[choice->impl];
+    struct engine_step step = {.kind = STEP_RELABEL,
+                               .node = -1,
+                               .from = from,
+                               .to = to,
+                               .reason = PLAN_ECONOMIC};
+    return add_step(e, step, err);
+}
+
+static int need_input(strata_engine *e, int *out, const struct plan_op *op,
+                      const struct plan_choice *choice, int port, strata_error *err)
+{
+    return need_value(e, out, op->in[port], plan_in_label(choice, port), err);
+}
+
+/* What the node computes, of which the layers in its tail are not nodes any more. */
+static int settle_node(strata_engine *e, struct engine_node *n,
+                       const struct engine_candidate *c, strata_error *err)
+{
     n->impl = c->impl;
     n->row = c->row;
     n->workspace = c->workspace;
-    for (int i = 0; i < n->n_in; i++) {
-        int status =
-            need_value(e, &n->in_values[i], op->in[i], plan_in_label(choice, i), err);
-        if (status != STRATA_OK)
-            return status;
-    }
-    for (int i = 0; i < n->n_out; i++) {
-        int label = plan_out_label(choice, i);
-        int status = add_value(e, &n->out_values[i], n->out[i],
-                               e->model->problem.labels[label], err);
-        if (status != STRATA_OK)
-            return status;
-    }
-    return add_step(e,
-                    (struct engine_step){.kind = STEP_RUN,
-                                         .node = (int)node,
-                                         .from = -1,
-                                         .to = -1,
-                                         .cost = choice->cost},
-                    err);
+    n->n_fused = c->fused;
+    n->epilogue = engine_epilogue(e, n, c->fused);
+    if (c->fused)
+        n->out = e->network->layers[n->tail[c->fused - 1]].outputs;
+    return engine_weights(e, n, c->fused, n->weights, err);
 }
 
-/* Whether a value can live in an output's memory: made by a step of its own. */
+static int schedule_run(strata_engine *e, size_t node, const struct plan_op *op,
+                        const struct plan_choice *choice, strata_error *err)
+{
+    struct engine_node *n = &e->nodes[node];
+    const struct engine_candidate *c = &e->model->candidates[choice->impl];
+    int status = settle_node(e, n, c, err);
+    for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
+        status = need_input(e, &n->in_values[i], op, choice, i, err);
+    if (status == STRATA_OK && n->epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
+        status = need_input(e, &n->residual_value, op, choice, n->n_in, err);
+    for (int i = 0; i < n->n_out && status == STRATA_OK; i++) {
+        struct plan_label label = e->model->problem.labels[plan_out_label(choice, i)];
+        label.stage = PLAN_PLAIN; /* of the last fused layer's output */
+        status = add_value(e, &n->out_values[i], n->out[i], label, err);
+    }
+    struct engine_step step = {
+        .kind = STEP_RUN, .node = (int)node, .from = -1, .to = -1, .cost = choice->cost};
+    return status == STRATA_OK ? add_step(e, step, err) : status;
+}
+
+static int schedule_alias(strata_engine *e, size_t node, const struct plan_op *op,
+                          const struct plan_choice *choice, strata_error *err)
+{
+    int in, out;
+    int status = need_input(e, &in, op, choice, 0, err);
+    if (status == STRATA_OK)
+        status = add_value(e, &out, e->nodes[node].out[0],
+                           e->model->problem.labels[plan_out_label(choice, 0)], err);
+    if (status != STRATA_OK)
+        return status;
+    e->values[out].alias = in;
+    return add_relabel(e, in, out, err);
+}
+
+/* Put a part where it belongs: its memory there if it has its own, else a copy. */
+static int settle_part(strata_engine *e, int part, int64_t cost, int whole, int64_t begin,
+                       strata_error *err)
+{
+    struct engine_value *memory = &e->values[engine_owner(e, part)];
+    int copy;
+    if (cost == 0 && memory->binding < 0 && memory->bytes == e->values[part].bytes) {
+        memory->alias = whole;
+        memory->begin = begin;
+        return add_relabel(e, part, whole, err);
+    }
+    struct plan_label home = {.format = e->values[part].format, .stage = PLAN_HOME};
+    int status = add_value(e, &copy, e->values[part].tensor, home, err);
+    if (status != STRATA_OK)
+        return status;
+    e->values[copy].alias = whole;
+    e->values[copy].begin = begin;
+    struct engine_step step = {.kind = STEP_REFORMAT,
+                               .node = -1,
+                               .from = part,
+                               .to = copy,
+                               .cost = cost,
+                               .reason = PLAN_ECONOMIC};
+    status = add_step(e, step, err);
+    return status == STRATA_OK ? add_relabel(e, copy, whole, err) : status;
+}
+
+static int schedule_join(strata_engine *e, size_t node, const struct plan_op *op,
+                         const struct plan_choice *choice, strata_error *err)
+{
+    const struct engine_node *n = &e->nodes[node];
+    int format = e->model->problem.labels[choice->in[0]].format, whole = -1;
+    int status = STRATA_OK;
+    for (int i = 0; i < n->n_in && status == STRATA_OK; i++) {
+        const struct plan_step *c = conversion_to(e, op->in[i], plan_in_label(choice, i));
+        status = c ? need_value(e, &n->in_values[i], op->in[i], c->from, err)
+                   : error_set(err, STRATA_EINTERNAL, "layer '%s': input %d has no place",
+                               n->name, i);
+    }
+    if (status == STRATA_OK)
+        status = add_value(e, &whole, n->out[0],
+                           e->model->problem.labels[plan_out_label(choice, 0)], err);
+    for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
+        status = settle_part(e, n->in_values[i],
+                             conversion_to(e, op->in[i], plan_in_label(choice, i))->cost,
+                             whole, engine_slice_begin(e, n, i, format), err);
+    return status;
+}
+
+static int schedule_node(strata_engine *e, size_t node, strata_error *err)
+{
+    const struct plan_op *op = &e->model->problem.ops[e->n_inputs + node];
+    const struct plan_choice *choice = choice_of(e, e->n_inputs + node);
+    switch (e->model->candidates[choice->impl].kind) {
+    case CANDIDATE_RUN:
+        return schedule_run(e, node, op, choice, err);
+    case CANDIDATE_ALIAS:
+        return schedule_alias(e, node, op, choice, err);
+    case CANDIDATE_JOIN:
+        return schedule_join(e, node, op, choice, err);
+    default:
+        return STRATA_OK; /* computed by the node it is fused into */
+    }
+}
+
+/* Whether a value's memory can be an output's: nobody else's, and no part of a larger. */
 static bool may_bind(const strata_engine *e, int value)
 {
-    return e->values[value].binding < 0 && e->values[value].alias < 0;
+    const struct engine_value *memory = &e->values[engine_owner(e, value)];
+    for (int v = value; e->values[v].alias >= 0; v = e->values[v].alias)
+        if (e->values[v].begin != 0)
+            return false;
+    return memory->binding < 0 && memory->bytes == e->values[value].bytes;
 }
 
 static int schedule_output(strata_engine *e, size_t o, strata_error *err)
@@ -173,115 +273,56 @@ static int schedule_output(strata_engine *e, size_t o, strata_error *err)
     }
     if (status != STRATA_OK)
         return status;
-    e->values[value].binding = binding;
+    e->values[engine_owner(e, value)].binding = binding;
     e->bindings[binding] =
         (struct engine_binding){e->network->outputs[o].name, false, value};
     return STRATA_OK;
 }
 
-/* ---- memory ------------------------------------------------------------------------ */
+/* ---- nodes that run ------------------------------------------------------------------
+ */
 
-static void touch(strata_engine *e, int value, int step)
+/* What became of layers that run nothing, for the record. */
+static int note_free(strata_engine *e, strata_error *err)
 {
-    struct engine_value *v = &e->values[owner(e, value)];
-    v->first = step < v->first ? step : v->first;
-    v->last = step > v->last ? step : v->last;
-    if (v->binding >= 0 && v->binding < (int)e->n_inputs && step > e->last_input_step)
-        e->last_input_step = step;
-}
-
-static void find_lifetimes(strata_engine *e)
-{
-    e->last_input_step = -1;
-    for (size_t v = 0; v < e->n_values; v++) {
-        e->values[v].first = (int)e->n_steps;
-        e->values[v].last = -1;
-    }
-    for (size_t s = 0; s < e->n_steps; s++) {
-        const struct engine_step *step = &e->steps[s];
-        if (step->kind != STEP_RUN) {
-            touch(e, step->from, (int)s);
-            touch(e, step->to, (int)s);
+    static const char *const text[] = {
+        [CANDIDATE_ALIAS] = "its output is its input's memory",
+        [CANDIDATE_JOIN] = "its inputs are made inside its output",
+    };
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        const struct plan_choice *choice = choice_of(e, e->n_inputs + i);
+        enum candidate_kind kind = e->model->candidates[choice->impl].kind;
+        struct engine_fusion *f = &e->fusions[i];
+        if (kind != CANDIDATE_ALIAS && kind != CANDIDATE_JOIN)
             continue;
-        }
-        const struct engine_node *n = &e->nodes[step->node];
-        for (int i = 0; i < n->n_in; i++)
-            touch(e, n->in_values[i], (int)s);
-        for (int i = 0; i < n->n_out; i++)
-            touch(e, n->out_values[i], (int)s);
+        free(f->reason);
+        f->possible = f->done = true;
+        f->into = -1;
+        if (!(f->reason = duplicate(text[kind], err)))
+            return STRATA_ENOMEM;
     }
+    return STRATA_OK;
 }
 
-static bool read_later(const strata_engine *e, int memory, size_t step)
-{
-    for (size_t s = step + 1; s < e->n_steps; s++) {
-        const struct engine_step *later = &e->steps[s];
-        if (later->kind != STEP_RUN && owner(e, later->from) == memory)
-            return true;
-        for (int i = 0; later->kind == STEP_RUN && i < e->nodes[later->node].n_in; i++)
-            if (owner(e, e->nodes[later->node].in_values[i]) == memory)
-                return true;
-    }
-    return false;
-}
-
-static bool can_share(const strata_engine *e, const struct engine_node *n, size_t step)
-{
-    if (!(n->impl->impl.flags & STRATA_INPLACE_OK) || n->n_in < 1 || n->n_out < 1)
-        return false;
-    const struct engine_value *in = &e->values[n->in_values[0]];
-    const struct engine_value *out = &e->values[n->out_values[0]];
-    int memory = owner(e, n->in_values[0]);
-    for (int i = 1; i < n->n_in; i++)
-        if (owner(e, n->in_values[i]) == memory)
-            return false;
-    return in->format == out->format && in->bytes == out->bytes &&
-           e->values[memory].binding < 0 && out->binding < 0 &&
-           !read_later(e, memory, step);
-}
-
-static void share_in_place(strata_engine *e)
-{
-    for (size_t s = 0; s < e->n_steps; s++) {
-        if (e->steps[s].kind != STEP_RUN)
-            continue;
-        struct engine_node *n = &e->nodes[e->steps[s].node];
-        if (can_share(e, n, s))
-            e->values[n->out_values[0]].alias = n->in_values[0];
-    }
-}
-
-static bool in_arena(const struct engine_value *v)
-{
-    return v->alias < 0 && v->binding < 0 && v->last >= 0;
-}
-
-/* One block for each value that owns arena memory and one for each workspace. */
-static int place(strata_engine *e, strata_error *err)
+static int drop_nodes(strata_engine *e, strata_error *err)
 {
     size_t n = 0;
-    struct arena_block *blocks =
-        zalloc(e->n_values + e->n_steps, sizeof *blocks, "the arena planner", err);
-    if (!blocks)
+    int *now = zalloc(e->n_nodes, sizeof *now, "the schedule", err);
+    if (!now)
         return STRATA_ENOMEM;
-    for (size_t v = 0; v < e->n_values; v++)
-        if (in_arena(&e->values[v]))
-            blocks[n++] = (struct arena_block){e->values[v].bytes, e->values[v].first,
-                                               e->values[v].last, 0};
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        now[i] = (int)n;
+        if (e->nodes[i].impl)
+            e->nodes[n++] = e->nodes[i];
+        else
+            engine_free_node(&e->nodes[i]);
+    }
+    e->n_nodes = n;
     for (size_t s = 0; s < e->n_steps; s++)
-        if (e->steps[s].kind == STEP_RUN && e->nodes[e->steps[s].node].workspace)
-            blocks[n++] = (struct arena_block){
-                (int64_t)e->nodes[e->steps[s].node].workspace, (int)s, (int)s, 0};
-    int status = arena_place(blocks, n, &e->arena_bytes, &e->arena_bound, err);
-    n = 0;
-    for (size_t v = 0; v < e->n_values; v++)
-        if (in_arena(&e->values[v]))
-            e->values[v].offset = blocks[n++].offset;
-    for (size_t s = 0; s < e->n_steps; s++)
-        if (e->steps[s].kind == STEP_RUN && e->nodes[e->steps[s].node].workspace)
-            e->nodes[e->steps[s].node].workspace_offset = blocks[n++].offset;
-    free(blocks);
-    return status;
+        if (e->steps[s].kind == STEP_RUN)
+            e->steps[s].node = now[e->steps[s].node];
+    free(now);
+    return STRATA_OK;
 }
 
 int engine_make_schedule(strata_engine *e, strata_error *err)
@@ -301,7 +342,9 @@ int engine_make_schedule(strata_engine *e, strata_error *err)
         status = schedule_output(e, i, err);
     if (status != STRATA_OK)
         return status;
-    share_in_place(e);
-    find_lifetimes(e);
-    return place(e, err);
+    if ((status = engine_note_fusions(e, err)) != STRATA_OK ||
+        (status = note_free(e, err)) != STRATA_OK)
+        return status;
+    status = drop_nodes(e, err);
+    return status == STRATA_OK ? engine_plan_memory(e, err) : status;
 }

@@ -178,32 +178,37 @@ void log_line(int level, const char *format, ...)
     va_end(args);
 }
 
-/* Levenshtein distance with early rows only; words longer than the buffer never match. */
+/* Insertions, deletions, changes and swaps of neighbours (optimal string alignment).
+ * Words longer than the rows never match. */
 static size_t edit_distance(const char *a, const char *b)
 {
-    size_t row[65];
+    size_t rows[3][65];
     size_t n = strlen(a), m = strlen(b);
     if (n > 64 || m > 64)
         return SIZE_MAX;
     for (size_t j = 0; j <= m; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
+        const size_t *before = rows[(i + 1) % 3], *above = rows[(i - 1) % 3];
+        size_t *row = rows[i % 3];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            size_t gap = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = change < gap ? change : gap;
+            size_t least = above[j - 1] + (a[i - 1] != b[j - 1]);
+            least = above[j] + 1 < least ? above[j] + 1 : least;
+            least = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < least)
+                least = before[j - 2] + 1;
+            row[j] = least;
         }
     }
-    return row[m];
+    return rows[n % 3][m];
 }
 
 const char *suggest(const char *word, const char *const *names, size_t n)
 {
     size_t length = strlen(word);
-    size_t limit = length < 3 ? 1 : length / 3 < 2 ? length / 3 : 2;
+    size_t limit = length / 3 < 1 ? 1 : length / 3 < 2 ? length / 3 : 2;
     size_t best = limit + 1;
     const char *nearest = NULL;
     for (size_t i = 0; i < n; i++) {

@@ -16,5 +16,5 @@ examples_digits_demo_LDADD = libstrata.la
 
 .PHONY: demo
 demo: all
-	STRATA_PLUGIN_PATH='$(abs_builddir)/plugins/.libs' \
+	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs' \
 		examples/digits/demo '$(srcdir)/examples/digits'

@@ -6,9 +6,12 @@ FORMATS_SOURCES = \
 	formats/reformat_avx2.c \
 	formats/reformat_avx512.c \
 	formats/reformat_check.c \
-	formats/reformat_drive.c \
 	formats/reformat_generic.c \
 	formats/reformat_kernels.h \
+	formats/reformat_panel.c \
 	formats/reformat_plain.c \
+	formats/reformat_runs.c \
 	formats/reformat_shape.c \
-	formats/reformat_transpose.h
+	formats/reformat_tile.h \
+	formats/reformat_transpose.h \
+	formats/reformat_weave.c

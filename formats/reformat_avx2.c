@@ -108,26 +108,29 @@ TARGET static inline void transpose4(__m256 v[8])
     UNROLLED for (int i = 0; i < 8; i++) v[i] = t[i];
 }
 
-TARGET static inline void transpose2(__m128i v[8])
-{
-    __m128i t[8];
-    UNROLLED for (int i = 0; i < 4; i++)
-    {
-        t[2 * i] = _mm_unpacklo_epi16(v[i], v[i + 4]);
-        t[2 * i + 1] = _mm_unpackhi_epi16(v[i], v[i + 4]);
+#define TRANSPOSE2(name, vector, low, high)                                              \
+    TARGET static inline void name(vector v[8])                                          \
+    {                                                                                    \
+        vector t[8];                                                                     \
+        UNROLLED for (int i = 0; i < 4; i++)                                             \
+        {                                                                                \
+            t[2 * i] = low(v[i], v[i + 4]);                                              \
+            t[2 * i + 1] = high(v[i], v[i + 4]);                                         \
+        }                                                                                \
+        UNROLLED for (int i = 0; i < 4; i++)                                             \
+        {                                                                                \
+            v[2 * i] = low(t[i], t[i + 4]);                                              \
+            v[2 * i + 1] = high(t[i], t[i + 4]);                                         \
+        }                                                                                \
+        UNROLLED for (int i = 0; i < 4; i++)                                             \
+        {                                                                                \
+            t[2 * i] = low(v[i], v[i + 4]);                                              \
+            t[2 * i + 1] = high(v[i], v[i + 4]);                                         \
+        }                                                                                \
+        UNROLLED for (int i = 0; i < 8; i++) v[i] = t[i];                                \
     }
-    UNROLLED for (int i = 0; i < 4; i++)
-    {
-        v[2 * i] = _mm_unpacklo_epi16(t[i], t[i + 4]);
-        v[2 * i + 1] = _mm_unpackhi_epi16(t[i], t[i + 4]);
-    }
-    UNROLLED for (int i = 0; i < 4; i++)
-    {
-        t[2 * i] = _mm_unpacklo_epi16(v[i], v[i + 4]);
-        t[2 * i + 1] = _mm_unpackhi_epi16(v[i], v[i + 4]);
-    }
-    UNROLLED for (int i = 0; i < 8; i++) v[i] = t[i];
-}
+TRANSPOSE2(transpose2, __m128i, _mm_unpacklo_epi16, _mm_unpackhi_epi16)
+TRANSPOSE2(transpose2_twice, __m256i, _mm256_unpacklo_epi16, _mm256_unpackhi_epi16)
 
 /* Only the low 8 bytes of each vector count. */
 TARGET static inline void transpose1(__m128i v[8])
@@ -255,8 +258,7 @@ TARGET static void unpack_narrow2_wide_avx2(uint16_t *dst, size_t dst_pitch,
     }
 }
 
-/* ---- any lanes ------------------------------------------------------------------------
- */
+/* ---- any lanes -------------------------------------------------------------------- */
 
 #define NARROW
 #define NAME(base) base##4_avx2
@@ -298,6 +300,15 @@ TARGET static void unpack_narrow2_wide_avx2(uint16_t *dst, size_t dst_pitch,
 #define LOAD(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
 #define STORE(p, v) _mm_storeu_si128((__m128i *)(void *)(p), v)
 #define TRANSPOSE(v) transpose2(v)
+#define DOUBLE
+#define WIDE __m256i
+#define LOAD_WIDE(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define LOAD_TWO(p, q)                                                                   \
+    _mm256_inserti128_si256(_mm256_castsi128_si256(LOAD(p)), LOAD(q), 1)
+#define STORE_WIDE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define LOW(v) _mm256_castsi256_si128(v)
+#define HIGH(v) _mm256_extracti128_si256(v, 1)
+#define TRANSPOSE_WIDE(v) transpose2_twice(v)
 static pack_fn reformat_pack2_wide_avx2;
 static unpack_fn reformat_unpack2_wide_avx2;
 #include "formats/reformat_transpose.h"

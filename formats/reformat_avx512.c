@@ -55,7 +55,9 @@ TO_FLOAT(uint8_to, uint8_t,
          _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(m, s))))
 TO_FLOAT(int32_to, int32_t, _mm512_cvtepi32_ps(_mm512_maskz_loadu_epi32(m, s)))
 FROM_FLOAT(half_from, uint16_t,
-           _mm256_mask_storeu_epi16(d, m, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)))
+           _mm256_mask_storeu_epi16(d, m,
+                                    _mm512_maskz_cvtps_ph(m, x,
+                                                          _MM_FROUND_TO_NEAREST_INT)))
 FROM_FLOAT(int8_from, int8_t,
            _mm512_mask_cvtepi32_storeu_epi8(d, m, round_clamped(x, INT8_MIN, INT8_MAX)))
 FROM_FLOAT(uint8_from, uint8_t,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The inside of host reformat. A pair of descriptors is first brought into one of two
- * shapes (reformat_shape.c), then a driver (reformat_drive.c) cuts it into tiles for the
- * threads and moves the tiles with the small kernels of one instruction set.
+ * shapes (reformat_shape.c), then a driver (reformat_runs.c, _panel.c) cuts it into tiles
+ * for the threads and moves the tiles with the small kernels of one instruction set.
  */
 #ifndef FORMATS_REFORMAT_KERNELS_H
 #define FORMATS_REFORMAT_KERNELS_H
@@ -96,8 +96,9 @@ struct reformat_job {
     const strata_desc *dst_desc, *src_desc;
     char *dst;
     const char *src;
-    size_t dst_size, src_size; /* bytes of an element */
-    int64_t bytes;             /* of dst */
+    size_t dst_size,
+        src_size;  /* bytes of an element; of several where they move as one */
+    int64_t bytes; /* of dst */
 };
 
 void runs_drive(const struct reformat_job *job, const struct runs *r);

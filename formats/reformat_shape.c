@@ -141,7 +141,7 @@ static bool panel_vector(struct panel *p, const strata_desc *dst, const strata_d
     p->padded = to.padded;
     p->dst = lanes_of(to);
     p->src = lanes_of(from);
-    p->pixel = (struct loop){1, 1, 1};
+    p->pixel = (struct loop){1, p->dst.vector, p->src.vector};
     if (p->n_outer == 0)
         return true;
     int pixel = p->n_outer - 1;

@@ -4,27 +4,45 @@
  * for each width. The includer defines NAME(base), TYPE, VECTOR, LOAD(p), STORE(p, v),
  * TRANSPOSE(v), TARGET and UNROLLED; with NARROW also NAME(pack_narrow) and
  * NAME(unpack_narrow), which do the work of pack_lanes and unpack_lanes for at most 4
- * lanes. Edges repeat a part of the block before them.
+ * lanes; with DOUBLE also WIDE, LOAD_WIDE(p), LOAD_TWO(p, q), STORE_WIDE(p, v), LOW(v),
+ * HIGH(v) and TRANSPOSE_WIDE(v), two transpositions side by side. Edges repeat a part of
+ * the block before them.
  */
 
-static inline size_t NAME(edge)(size_t at, size_t n)
+static inline size_t NAME(edge)(size_t at, size_t n, size_t block)
 {
-    return at + 8 > n && n >= 8 ? n - 8 : at;
+    return at + block > n && n >= block ? n - block : at;
 }
 
 TARGET static void NAME(pack_lanes)(TYPE *dst, size_t lanes, const TYPE *src,
                                     size_t pitch, size_t valid, size_t n, size_t ahead)
 {
-    static const TYPE zeros[8];
+    static const TYPE zeros[16];
     const TYPE *row[8];
     size_t step[8];
     for (size_t r = 0; r < 8; r++) {
         row[r] = r < valid ? src + r * pitch : zeros;
         step[r] = r < valid;
     }
+#ifdef DOUBLE
+    for (size_t at = 0; n >= 16 && at < n; at += 16) {
+        WIDE v[8];
+        const size_t i = NAME(edge)(at, n, 16);
+        if (ahead > 0 && at % (64 / sizeof(TYPE)) == 0) /* one line of memory */
+            for (size_t r = 0; r < 8; r++)
+                __builtin_prefetch(row[r] + (i + ahead) * step[r]);
+        UNROLLED for (size_t r = 0; r < 8; r++) v[r] = LOAD_WIDE(row[r] + i * step[r]);
+        TRANSPOSE_WIDE(v);
+        UNROLLED for (size_t r = 0; r < 8; r++) STORE(dst + (i + r) * lanes, LOW(v[r]));
+        UNROLLED for (size_t r = 0; r < 8; r++)
+            STORE(dst + (i + 8 + r) * lanes, HIGH(v[r]));
+    }
+    if (n >= 16)
+        return;
+#endif
     for (size_t at = 0; at < n; at += 8) {
         VECTOR v[8];
-        const size_t i = NAME(edge)(at, n);
+        const size_t i = NAME(edge)(at, n, 8);
         if (ahead > 0 && at % (64 / sizeof(TYPE)) == 0) /* one line of memory */
             for (size_t r = 0; r < 8; r++)
                 __builtin_prefetch(row[r] + (i + ahead) * step[r]);
@@ -51,7 +69,7 @@ TARGET void NAME(reformat_pack)(void *dst, size_t lanes, const void *src, size_t
     }
 #endif
     for (size_t at = 0; at < lanes; at += 8) {
-        const size_t l = NAME(edge)(at, lanes);
+        const size_t l = NAME(edge)(at, lanes, 8);
         NAME(pack_lanes)
         (d + l, lanes, s + (l < valid ? l * pitch : 0), pitch, l < valid ? valid - l : 0,
          n, ahead);
@@ -62,9 +80,25 @@ TARGET void NAME(reformat_pack)(void *dst, size_t lanes, const void *src, size_t
 TARGET static void NAME(unpack_lanes)(TYPE *dst, size_t dst_pitch, const TYPE *src,
                                       size_t pitch, size_t keep, size_t n, size_t ahead)
 {
+#ifdef DOUBLE
+    for (size_t at = 0; n >= 16 && at < n; at += 16) {
+        WIDE v[8];
+        const size_t i = NAME(edge)(at, n, 16);
+        if (ahead > 0)
+            for (size_t r = 0; r < 16; r++)
+                __builtin_prefetch(src + (i + r + ahead) * pitch);
+        UNROLLED for (size_t r = 0; r < 8; r++) v[r] =
+            LOAD_TWO(src + (i + r) * pitch, src + (i + 8 + r) * pitch);
+        TRANSPOSE_WIDE(v);
+        UNROLLED for (size_t r = 0; r < 8; r++) if (r < keep)
+            STORE_WIDE(dst + r * dst_pitch + i, v[r]);
+    }
+    if (n >= 16)
+        return;
+#endif
     for (size_t at = 0; at < n; at += 8) {
         VECTOR v[8];
-        const size_t i = NAME(edge)(at, n);
+        const size_t i = NAME(edge)(at, n, 8);
         if (ahead > 0)
             for (size_t r = 0; r < 8; r++)
                 __builtin_prefetch(src + (i + r + ahead) * pitch);
@@ -83,7 +117,7 @@ TARGET void NAME(reformat_unpack)(void *dst, size_t dst_pitch, const void *src,
     size_t done = 0; /* pixels */
     if (n >= 8 && lanes >= 8) {
         for (size_t at = 0; at < lanes; at += 8) {
-            const size_t l = NAME(edge)(at, lanes);
+            const size_t l = NAME(edge)(at, lanes, 8);
             NAME(unpack_lanes)(d + l * dst_pitch, dst_pitch, s + l, pitch, 8, n, ahead);
         }
         return;

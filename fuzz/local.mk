@@ -1,1 +1,45 @@
-# libFuzzer targets, built with clang: `make fuzz-short`.
+# libFuzzer targets: one per reader of untrusted bytes. `make fuzz-short` builds them with
+# clang, ASan and UBSan from the sources themselves, and runs each for FUZZ_SECONDS.
+FUZZ_TARGETS = ini safetensors npy image note
+FUZZ_SECONDS = 60
+FUZZ_CC = clang
+FUZZ_FLAGS = -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined \
+	-fno-sanitize-recover=undefined -Wno-unknown-warning-option
+EXTRA_DIST += \
+	fuzz/fuzz_image.c \
+	fuzz/fuzz_ini.c \
+	fuzz/fuzz_note.c \
+	fuzz/fuzz_npy.c \
+	fuzz/fuzz_safetensors.c
+
+# Sources of the whole library, less the kernels that need run-time CPU dispatch.
+FUZZED_FILES = $(CORE_SOURCES) $(FORMATS_SOURCES) $(REGISTRY_SOURCES) $(IO_SOURCES)
+
+.PHONY: fuzz fuzz-short
+fuzz:
+	@mkdir -p fuzz-build/obj
+	@for s in $(filter %.c,$(FUZZED_FILES)); do \
+		o=fuzz-build/obj/`echo $$s | tr / _`.o; \
+		$(FUZZ_CC) $(FUZZ_FLAGS) -DHAVE_CONFIG_H -I. $(AM_CPPFLAGS) $(INIH_CFLAGS) \
+			$(JANSSON_CFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS) \
+			-c $(srcdir)/$$s -o $$o || exit 1; \
+	done
+	@for t in $(FUZZ_TARGETS); do \
+		$(FUZZ_CC) $(FUZZ_FLAGS) -DHAVE_CONFIG_H -I. $(AM_CPPFLAGS) \
+			$(srcdir)/fuzz/fuzz_$$t.c fuzz-build/obj/*.o -o fuzz-build/fuzz_$$t \
+			$(INIH_LIBS) $(JANSSON_LIBS) $(PNG_LIBS) $(JPEG_LIBS) $(DL_LIBS) \
+			$(M_LIBS) $(PTHREAD_LIBS) || exit 1; \
+	done
+
+fuzz-short: all fuzz
+	@for t in $(FUZZ_TARGETS); do \
+		mkdir -p fuzz-build/corpus_$$t; \
+		echo "fuzz_$$t: $(FUZZ_SECONDS) s"; \
+		fuzz-build/fuzz_$$t -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10 \
+			-print_final_stats=1 fuzz-build/corpus_$$t >fuzz-build/$$t.out 2>&1 || \
+			{ tail -n 40 fuzz-build/$$t.out; exit 1; }; \
+		grep -E 'number_of_executed_units|new_units_added' fuzz-build/$$t.out; \
+	done
+
+clean-local:
+	-rm -rf fuzz-build

@@ -230,8 +230,9 @@ done:
     return status;
 }
 
+/* The entry is a regular file, or with `folder` a folder. */
 static int open_beneath(int *out, const char *base, const char *name, const char *path,
-                        strata_error *err)
+                        bool folder, strata_error *err)
 {
     char part[NAME_MAX + 1];
     int status = STRATA_OK;
@@ -254,7 +255,7 @@ static int open_beneath(int *out, const char *base, const char *name, const char
         }
         memcpy(part, n ? at : ".", n ? n : 1);
         part[n ? n : 1] = '\0';
-        status = walk(&fd, part, *end == '\0', path, err);
+        status = walk(&fd, part, *end == '\0' && !folder, path, err);
         if (*end == '\0')
             break;
     }
@@ -271,7 +272,7 @@ int file_resolve(char **out, const char *base, const char *name, int anywhere,
     if (status == STRATA_OK)
         status = join(&path, base, name, err);
     if (status == STRATA_OK && !anywhere)
-        status = open_beneath(&fd, base, name, path, err);
+        status = open_beneath(&fd, base, name, path, false, err);
     if (fd >= 0)
         close(fd);
     if (status != STRATA_OK) {
@@ -279,6 +280,24 @@ int file_resolve(char **out, const char *base, const char *name, int anywhere,
         path = NULL;
     }
     *out = path;
+    return status;
+}
+
+int file_resolve_folder(char **out, const char *base, const char *name, strata_error *err)
+{
+    int fd = -1;
+    char *path = NULL;
+    int status = check_name(name, err);
+    *out = NULL;
+    if (status == STRATA_OK)
+        status = join(&path, base, name, err);
+    if (status == STRATA_OK)
+        status = open_beneath(&fd, base, name, path, true, err);
+    if (fd >= 0)
+        close(fd);
+    if (status == STRATA_OK && !(*out = realpath(path, NULL)))
+        status = open_failed(path, "cannot be resolved", err);
+    free(path);
     return status;
 }
 
@@ -294,7 +313,7 @@ int file_read_beneath(struct file_bytes *out, char **path, const char *base,
     if (status == STRATA_OK && anywhere)
         status = file_read(out, joined, limit, err);
     else if (status == STRATA_OK)
-        status = open_beneath(&fd, base, name, joined, err);
+        status = open_beneath(&fd, base, name, joined, false, err);
     if (fd >= 0) {
         status = read_open(out, fd, joined, limit, err);
         close(fd);

@@ -28,6 +28,9 @@ void file_free(struct file_bytes *f);
  * regular file. *out is malloc-ed. */
 int file_resolve(char **out, const char *base, const char *name, int anywhere,
                  strata_error *err);
+/* The same for a folder inside that folder; *out is an absolute path. */
+int file_resolve_folder(char **out, const char *base, const char *name,
+                        strata_error *err);
 /* file_resolve and file_read without a moment between check and use in which the file
  * could be exchanged. *path, malloc-ed, is for messages; path may be NULL. */
 int file_read_beneath(struct file_bytes *out, char **path, const char *base,

@@ -168,6 +168,8 @@ struct weight_view weights_at(const struct weights *w, size_t i)
 
 static int not_found(const struct weights *w, const char *name, strata_error *err)
 {
+    if (!err) /* the hint takes time */
+        return STRATA_ENOTFOUND;
     const char *near = NULL;
     size_t n = w->count < SUGGEST_AMONG ? w->count : SUGGEST_AMONG;
     const char **names = zalloc(n, sizeof *names, "names", NULL);

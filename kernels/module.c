@@ -123,7 +123,7 @@ static int check_index(int index, strata_error *err)
     const cudaError_t result = cudaGetDeviceCount(&count);
     cudaGetLastError();
     if (result == cudaErrorNoDevice || (result == cudaSuccess && count == 0))
-        return error_set(err, STRATA_ENOTFOUND,
+        return error_set(err, STRATA_EUNSUPPORTED,
                          "the NVIDIA driver finds no GPU here (CUDA_VISIBLE_DEVICES may "
                          "hide it); use device host");
     if (result != cudaSuccess)
@@ -132,7 +132,7 @@ static int check_index(int index, strata_error *err)
                          "use device host",
                          cudaGetErrorString(result), cudaGetErrorName(result));
     if (index >= count || index >= CUDA_DEVICES)
-        return error_set(err, STRATA_ENOTFOUND, "there %s %d GPU%s, from cuda:0 on",
+        return error_set(err, STRATA_EUNSUPPORTED, "there %s %d GPU%s, from cuda:0 on",
                          count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
     return STRATA_OK;
 }

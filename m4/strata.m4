@@ -38,6 +38,7 @@ AC_DEFUN([STRATA_OPENMP], [
   AS_CASE([,$strata_sanitizers,],
     [*,thread,*], [OPENMP_CFLAGS= strata_openmp="no (thread sanitizer)"])
   AS_IF([test "$enable_openmp" = no], [strata_openmp=no])
+  AS_IF([test -z "$OPENMP_CFLAGS"], [OPENMP_CFLAGS=-Wno-unknown-pragmas])
   AC_SUBST([OPENMP_CFLAGS])
 ])
 

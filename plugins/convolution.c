@@ -10,28 +10,48 @@
 enum { WEIGHT, BIAS };
 
 static const strata_attr attrs[] = {
-    {.name = "filters", .type = STRATA_I64,
-     .offset = offsetof(strata_convolution, filters), .min = 0, .max = INT32_MAX,
+    {.name = "filters",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_convolution, filters),
+     .min = 0,
+     .max = INT32_MAX,
      .doc = "output channels; 0 takes them from the weight"},
-    {.name = "kernel", .type = STRATA_INTS,
-     .offset = offsetof(strata_convolution, kernel), .min = 1, .max = INT32_MAX,
+    {.name = "kernel",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_convolution, kernel),
+     .min = 1,
+     .max = INT32_MAX,
      .doc = "window size, one value or one per spatial dim; empty: from the weight"},
-    {.name = "stride", .type = STRATA_INTS,
-     .offset = offsetof(strata_convolution, stride), .min = 1, .max = INT32_MAX,
+    {.name = "stride",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_convolution, stride),
+     .min = 1,
+     .max = INT32_MAX,
      .doc = "step of the window; empty: 1"},
-    {.name = "pad", .type = STRATA_INTS, .offset = offsetof(strata_convolution, pad),
-     .min = 0, .max = INT32_MAX,
+    {.name = "pad",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_convolution, pad),
+     .min = 0,
+     .max = INT32_MAX,
      .doc = "zeros around the input: one value, one per spatial dim, or all begins and "
             "then all ends; empty: 0"},
-    {.name = "dilation", .type = STRATA_INTS,
-     .offset = offsetof(strata_convolution, dilation), .min = 1, .max = INT32_MAX,
+    {.name = "dilation",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_convolution, dilation),
+     .min = 1,
+     .max = INT32_MAX,
      .doc = "distance of the window's elements; empty: 1"},
-    {.name = "pad_mode", .type = STRATA_ENUM,
+    {.name = "pad_mode",
+     .type = STRATA_ENUM,
      .offset = offsetof(strata_convolution, pad_mode),
      .choices = "explicit|same_upper|same_lower|valid",
-     .doc = "explicit uses pad; same_* pad so that out = ceil(in/stride); valid pads not"},
-    {.name = "groups", .type = STRATA_I64,
-     .offset = offsetof(strata_convolution, groups), .def = 1, .min = 1,
+     .doc =
+         "explicit uses pad; same_* pad so that out = ceil(in/stride); valid pads not"},
+    {.name = "groups",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_convolution, groups),
+     .def = 1,
+     .min = 1,
      .max = INT32_MAX,
      .doc = "groups of channels convolved apart; the channel count is depthwise"},
 };
@@ -42,7 +62,7 @@ static const strata_weight weights[] = {
     {.name = "bias", .rank = 1, .doc = "filters"},
 };
 
-/* ---- shapes ---------------------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------------- */
 
 static int convolution_filters(const strata_node *n, int64_t *filters)
 {
@@ -114,7 +134,7 @@ static double convolution_flops(const strata_node *n)
     return flops;
 }
 
-/* ---- impls ------------------------------------------------------------------------------- */
+/* ---- impls --------------------------------------------------------------------- */
 
 static int convolution_setup(const strata_node *n, void *state)
 {
@@ -129,7 +149,7 @@ static int convolution_setup(const strata_node *n, void *state)
     cv->in_c = n->in[0].dims[1] / p->groups;
     cv->out_c = n->out[0].dims[1] / p->groups;
     cv->depth = cv->in_c * window_kernel_count(w);
-    if (cv->out_c <= CONVOLUTION_DIRECT_FILTERS)
+    if (convolution_is_direct(cv->out_c))
         return STRATA_OK;
     cv->tile = gemm_choose();
     cv->pointwise = cv->depth == cv->in_c;
@@ -149,6 +169,22 @@ static int convolution_setup(const strata_node *n, void *state)
     return STRATA_OK;
 }
 
+/* Scratch of the direct method in whole 256 bytes; SIZE_MAX: overflow. */
+static size_t c_workspace(const strata_node *n)
+{
+    const strata_convolution *p = n->params;
+    struct window w;
+    if (!convolution_is_direct(n->out[0].dims[1] / p->groups))
+        return 0;
+    if (window_of_convolution(&w, p, &n->in[0], &n->weight[WEIGHT], n->host, n->err) !=
+        STRATA_OK)
+        return SIZE_MAX;
+    size_t bytes = convolution_scratch(&w);
+    if (bytes == 0 || __builtin_add_overflow(bytes, 255, &bytes))
+        return SIZE_MAX;
+    return bytes & ~(size_t)255;
+}
+
 static struct convolution_job convolution_job(const strata_run *r)
 {
     return (struct convolution_job){
@@ -165,18 +201,21 @@ static int c_run(const strata_run *r)
     job.in = r->in[0].data;
     job.out = r->out[0].data;
     job.images = r->in[0].dims[0];
+    job.scratch = r->workspace;
+    job.scratch_size = r->workspace_size;
     if (r->epilogue->flags & STRATA_EPILOGUE_RESIDUAL)
         job.residual = r->epilogue->residual->data;
     convolution_compute(&job);
     return STRATA_OK;
 }
 
-/* Input, output and residual of one image. */
+/* Input, output and residual of one image, then the scratch. */
 static size_t any_workspace(const strata_node *n)
 {
-    size_t bytes = 0;
+    size_t bytes = c_workspace(n);
     int residual = n->epilogue && n->epilogue->flags & STRATA_EPILOGUE_RESIDUAL;
-    if (!image_reserve(&bytes, &n->in[0]) || !image_reserve(&bytes, &n->out[0]) ||
+    if (bytes == SIZE_MAX || !image_reserve(&bytes, &n->in[0]) ||
+        !image_reserve(&bytes, &n->out[0]) ||
         (residual && !image_reserve(&bytes, &n->out[0])))
         return SIZE_MAX;
     return bytes;
@@ -195,6 +234,8 @@ static int any_run(const strata_run *r)
     job.in = in;
     job.out = out;
     job.residual = sum;
+    job.scratch = workspace;
+    job.scratch_size = r->workspace_size - (size_t)(workspace - (char *)r->workspace);
     job.images = 1;
     for (int64_t n = 0; n < r->in[0].dims[0]; n++) {
         image_unpack(in, &r->in[0], n);
@@ -206,7 +247,7 @@ static int any_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* ---- the definition ------------------------------------------------------------------------ */
+/* ---- the definition ------------------------------------------------------------ */
 
 /* One output element; o: its spatial index, in: the group's first channel. */
 static double reference_element(const struct window *w, const double *in,
@@ -263,7 +304,7 @@ static const void *convolution_extension(const char *id)
     return strcmp(id, STRATA_REFERENCE_V1) == 0 ? &reference : NULL;
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------------- */
 
 #define EPILOGUES                                                                       \
     (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS | STRATA_EPILOGUE_RESIDUAL |          \
@@ -280,7 +321,7 @@ static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .epilogues = EPILOGUES, .name = "c",
      .rows = STRATA_ARRAY(c_rows), .activations = ELEMENT_ALL_ACTIVATIONS,
      .efficiency = 0.5, .state_size = sizeof(struct convolution),
-     .setup = convolution_setup, .run = c_run},
+     .workspace = c_workspace, .setup = convolution_setup, .run = c_run},
     {.id = 2, .device = STRATA_HOST,
      .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
      .epilogues = EPILOGUES, .name = "any", .rows = STRATA_ARRAY(any_rows),

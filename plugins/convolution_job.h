@@ -26,6 +26,8 @@ struct convolution_job {
     const float *weight, *bias;  /* bias may be NULL */
     const strata_epilogue *epilogue;
     int64_t images;
+    char *scratch;               /* for direct: convolution_scratch bytes */
+    size_t scratch_size;
 };
 
 static inline int64_t convolution_panels(const struct convolution *cv)
@@ -68,7 +70,7 @@ static inline void convolution_pack_all(const struct convolution *cv, float *dst
         }
 }
 
-/* ---- the tail: y = activation(scale*(x + bias) + shift + residual) ----------------- */
+/* ---- the tail: y = activation(scale*(x + bias) + shift + residual) ------------- */
 
 static inline void convolution_tail(const struct convolution_job *job, int64_t image,
                                     int64_t channel, int64_t pixel, int64_t n)
@@ -98,6 +100,21 @@ static inline int64_t convolution_index(const struct window *w, int d, int64_t o
 {
     int64_t i = o * w->stride[d] - w->begin[d] + k * w->dilation[d];
     return i >= 0 && i < w->in[d] ? i : -1;
+}
+
+/* dst[i] = src[i*stride]; the usual strides are constants in their loops. */
+static inline void convolution_copy(float *dst, const float *src, int64_t stride,
+                                    int64_t n)
+{
+    if (stride == 1)
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = src[i];
+    else if (stride == 2)
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = src[2 * i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = src[i * stride];
 }
 
 #endif /* PLUGINS_CONVOLUTION_JOB_H */

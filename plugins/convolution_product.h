@@ -36,20 +36,6 @@ static inline void convolution_split(struct convolution_panel *p, const struct w
     }
 }
 
-static inline void convolution_copy(float *dst, const float *src, int64_t stride,
-                                    int64_t n)
-{
-    if (stride == 1)
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = src[i];
-    else if (stride == 2)
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = src[2 * i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = src[i * stride];
-}
-
 /* One kernel element over `n` channels from `in` to rows of b. */
 static inline void convolution_gather(struct convolution_panel *p, float *b,
                                       const struct window *w, const float *in,
@@ -72,9 +58,11 @@ static inline void convolution_gather(struct convolution_panel *p, float *b,
                           : 0;
         float *row = b + s->column;
         for (int64_t c = 0; c < n; c++, row += p->width) {
-            memset(row, 0, (size_t)first * sizeof *row);
+            if (first > 0) /* rare, and a call */
+                memset(row, 0, (size_t)first * sizeof *row);
             convolution_copy(row + first, in + c * plane + at, stride, live);
-            memset(row + last, 0, (size_t)(s->length - last) * sizeof *row);
+            if (last < s->length)
+                memset(row + last, 0, (size_t)(s->length - last) * sizeof *row);
         }
     }
 }

@@ -17,7 +17,7 @@
 #include <immintrin.h>
 #endif
 
-/* ---- FP16: IEEE 754 binary16, round to nearest even ------------------------------- */
+/* ---- FP16: IEEE 754 binary16, round to nearest even ---------------------------- */
 
 static inline float element_from_bits(uint32_t bits)
 {
@@ -114,7 +114,7 @@ static inline void element_to_half_row(uint16_t *dst, const float *src, int64_t 
         dst[i] = element_to_half(src[i]);
 }
 
-/* ---- elements of FP32 and FP16 tensors; offsets and strides in elements ------------ */
+/* ---- elements of FP32 and FP16 tensors; offsets and strides in elements -------- */
 
 static inline float element_load(const void *data, int32_t dtype, int64_t offset)
 {
@@ -163,7 +163,7 @@ static inline int64_t element_channel(const strata_tensor *t, int64_t n, int64_t
                                     : c * t->strides[1]);
 }
 
-/* ---- activations ------------------------------------------------------------------- */
+/* ---- activations --------------------------------------------------------------- */
 
 static inline double element_clamp(double x, double low, double high)
 {

@@ -26,7 +26,7 @@ static const strata_weight weights[] = {
     {.name = "bias", .rank = 1, .doc = "units"},
 };
 
-/* ---- shapes ---------------------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------------- */
 
 static int fully_connected_sizes(const strata_node *n, int64_t *units, int64_t *inputs)
 {
@@ -86,7 +86,7 @@ static double fully_connected_flops(const strata_node *n)
     return flops;
 }
 
-/* ---- core: FP32 rows --------------------------------------------------------------------- */
+/* ---- core: FP32 rows ----------------------------------------------------------- */
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
@@ -239,7 +239,7 @@ static void fully_connected_compute(const strata_run *r, float *y, const float *
         fully_connected_tail(r, y + n * units, units);
 }
 
-/* ---- impls ------------------------------------------------------------------------------- */
+/* ---- impls --------------------------------------------------------------------- */
 
 static int c_run(const strata_run *r)
 {
@@ -282,7 +282,7 @@ static int any_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* ---- the definition ------------------------------------------------------------------------ */
+/* ---- the definition ------------------------------------------------------------ */
 
 static int reference_run(const strata_node *n, const double *const *in,
                          const double *const *weight, double *const *out)
@@ -308,7 +308,7 @@ static const void *fully_connected_extension(const char *id)
     return strcmp(id, STRATA_REFERENCE_V1) == 0 ? &reference : NULL;
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------------- */
 
 #define EPILOGUES \
     (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS | STRATA_EPILOGUE_ACTIVATION)

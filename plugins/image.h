@@ -139,7 +139,8 @@ static inline void image_pack(const strata_tensor *t, int64_t n, const float *sr
         image_move(t, n, c, lanes, NULL, src);
 }
 
-/* *total += bytes of `images` FP32 images like t, each rounded to 256; false: overflow. */
+/* *total += bytes of `images` FP32 images like t, each rounded to 256; false: overflow.
+ */
 static inline int image_reserve(size_t *total, const strata_tensor *t)
 {
     size_t bytes = sizeof(float);

@@ -40,13 +40,16 @@ done:
     return onednn_check(n, s, "packing the weights");
 }
 
+/* On one thread: a team made here, beside that of the thread that runs the network, would
+ * be more threads than processors to libgomp, which then lets both sleep between kernels;
+ * waking them costs a third of a small network's time. */
 static int pack_weight(const strata_node *n, const struct onednn_candidate *c,
                        void **packed)
 {
     const dnnl_memory_desc_t *wanted =
         dnnl_primitive_desc_query_md(c->descriptor, dnnl_query_weights_md, 0);
     const strata_pack *pack;
-    int status;
+    int threads, status;
 
     if (c->request.weight.ndims == 0 ||
         dnnl_memory_desc_equal(wanted, &c->request.weight))
@@ -58,7 +61,12 @@ static int pack_weight(const strata_node *n, const struct onednn_candidate *c,
                            ", which oneDNN needs for its packed weights");
     if ((status = pack->alloc(n, dnnl_memory_desc_get_size(wanted), packed)))
         return status;
-    return reorder(n, c->engine, &c->request.weight, n->weight[0].data, wanted, *packed);
+    threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+    status =
+        reorder(n, c->engine, &c->request.weight, n->weight[0].data, wanted, *packed);
+    omp_set_num_threads(threads);
+    return status;
 }
 
 int onednn_setup(const strata_node *n, onednn_describe describe, void *state)

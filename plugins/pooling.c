@@ -17,31 +17,53 @@ struct pooling {
 };
 
 static const strata_attr attrs[] = {
-    {.name = "kind", .type = STRATA_ENUM, .offset = offsetof(strata_pooling, kind),
-     .choices = "max|average", .doc = "maximum or mean of the window"},
-    {.name = "global", .type = STRATA_BOOL, .offset = offsetof(strata_pooling, global),
+    {.name = "kind",
+     .type = STRATA_ENUM,
+     .offset = offsetof(strata_pooling, kind),
+     .choices = "max|average",
+     .doc = "maximum or mean of the window"},
+    {.name = "global",
+     .type = STRATA_BOOL,
+     .offset = offsetof(strata_pooling, global),
      .doc = "the window is the whole plane; takes no kernel, stride, pad or dilation"},
-    {.name = "kernel", .type = STRATA_INTS, .offset = offsetof(strata_pooling, kernel),
-     .min = 1, .max = INT32_MAX,
+    {.name = "kernel",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_pooling, kernel),
+     .min = 1,
+     .max = INT32_MAX,
      .doc = "window size, one value or one per spatial dim"},
-    {.name = "stride", .type = STRATA_INTS, .offset = offsetof(strata_pooling, stride),
-     .min = 1, .max = INT32_MAX, .doc = "step of the window; empty: 1"},
-    {.name = "pad", .type = STRATA_INTS, .offset = offsetof(strata_pooling, pad),
-     .min = 0, .max = INT32_MAX,
+    {.name = "stride",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_pooling, stride),
+     .min = 1,
+     .max = INT32_MAX,
+     .doc = "step of the window; empty: 1"},
+    {.name = "pad",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_pooling, pad),
+     .min = 0,
+     .max = INT32_MAX,
      .doc = "border of the input: one value, one per spatial dim, or all begins and then "
             "all ends; empty: 0"},
-    {.name = "dilation", .type = STRATA_INTS,
-     .offset = offsetof(strata_pooling, dilation), .min = 1, .max = INT32_MAX,
+    {.name = "dilation",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_pooling, dilation),
+     .min = 1,
+     .max = INT32_MAX,
      .doc = "distance of the window's elements; empty: 1"},
-    {.name = "pad_mode", .type = STRATA_ENUM,
+    {.name = "pad_mode",
+     .type = STRATA_ENUM,
      .offset = offsetof(strata_pooling, pad_mode),
      .choices = "explicit|same_upper|same_lower|valid",
-     .doc = "explicit uses pad; same_* pad so that out = ceil(in/stride); valid pads not"},
-    {.name = "ceil_mode", .type = STRATA_BOOL,
+     .doc =
+         "explicit uses pad; same_* pad so that out = ceil(in/stride); valid pads not"},
+    {.name = "ceil_mode",
+     .type = STRATA_BOOL,
      .offset = offsetof(strata_pooling, ceil_mode),
      .doc = "round the output size up; the last window still starts in input or begin "
             "pad"},
-    {.name = "count_include_pad", .type = STRATA_BOOL,
+    {.name = "count_include_pad",
+     .type = STRATA_BOOL,
      .offset = offsetof(strata_pooling, count_include_pad),
      .doc = "average counts pads as zeros"},
 };
@@ -80,7 +102,7 @@ static int pooling_setup(const strata_node *n, void *state)
     return window_of_pooling(&pool->w, p, &n->in[0], n->host, n->err);
 }
 
-/* ---- one plane ------------------------------------------------------------------------- */
+/* ---- one plane ----------------------------------------------------------------- */
 
 __attribute__((always_inline)) static inline void pooling_max_row(float *restrict y,
                                                                   const float *restrict x,
@@ -216,7 +238,7 @@ static void pooling_planes(const struct pooling *pool, float *out, const float *
         pooling_plane(pool, out + c * out_plane, in + c * in_plane);
 }
 
-/* ---- impls ------------------------------------------------------------------------------- */
+/* ---- impls --------------------------------------------------------------------- */
 
 static int c_run(const strata_run *r)
 {
@@ -247,7 +269,7 @@ static int any_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* ---- the definition ------------------------------------------------------------------------ */
+/* ---- the definition ------------------------------------------------------------ */
 
 static double reference_element(const strata_pooling *p, const struct window *w,
                                 const double *in, const int64_t *o)
@@ -300,7 +322,7 @@ static const void *pooling_extension(const char *id)
     return strcmp(id, STRATA_REFERENCE_V1) == 0 ? &reference : NULL;
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------------- */
 
 static const strata_row c_rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
 static const strata_row any_rows[] = {

@@ -90,9 +90,10 @@ static inline int window_list(int64_t out[WINDOW_DIMS], const struct window *w,
                               const strata_host *host, strata_error *err)
 {
     if (list.n > 1 && list.n != w->dims)
-        return host->fail(err, STRATA_EINVAL,
-                          "%s has %lld values; an input with %d spatial dims takes 1 or %d",
-                          name, (long long)list.n, (int)w->dims, (int)w->dims);
+        return host->fail(
+            err, STRATA_EINVAL,
+            "%s has %lld values; an input with %d spatial dims takes 1 or %d", name,
+            (long long)list.n, (int)w->dims, (int)w->dims);
     for (int d = 0; d < w->dims; d++) {
         int64_t v = list.n == 0 ? def : list.v[list.n == 1 ? 0 : d];
         if (v < 1 || v > WINDOW_LIMIT)
@@ -119,9 +120,10 @@ static inline int window_pads(struct window *w, const struct window_attrs *a,
         int64_t begin = a->pad.v[n == 1 ? 0 : d];
         int64_t end = n == 2 * w->dims ? a->pad.v[w->dims + d] : begin;
         if (begin < 0 || end < 0 || begin > WINDOW_LIMIT || end > WINDOW_LIMIT)
-            return host->fail(err, STRATA_EINVAL, "pad %lld is outside 0 to %d",
-                              (long long)(begin < 0 || begin > WINDOW_LIMIT ? begin : end),
-                              (int)WINDOW_LIMIT);
+            return host->fail(
+                err, STRATA_EINVAL, "pad %lld is outside 0 to %d",
+                (long long)(begin < 0 || begin > WINDOW_LIMIT ? begin : end),
+                (int)WINDOW_LIMIT);
         w->begin[w->first + d] = begin;
         w->end[w->first + d] = end;
     }
@@ -181,8 +183,9 @@ static inline int window_resolve(struct window *w, const struct window_attrs *a,
     for (int d = 0; d < w->dims; d++) {
         w->in[w->first + d] = in->dims[2 + d];
         if (in->dims[2 + d] < 0 || in->dims[2 + d] > WINDOW_LIMIT)
-            return host->fail(err, STRATA_EOVERFLOW, "spatial dim %d is %lld; limit is %d",
-                              d, (long long)in->dims[2 + d], (int)WINDOW_LIMIT);
+            return host->fail(err, STRATA_EOVERFLOW,
+                              "spatial dim %d is %lld; limit is %d", d,
+                              (long long)in->dims[2 + d], (int)WINDOW_LIMIT);
     }
     strata_ints kernel = a->kernel;
     if (kernel.n == 0 && a->default_kernel) {
@@ -190,7 +193,8 @@ static inline int window_resolve(struct window *w, const struct window_attrs *a,
         kernel.n = w->dims;
     }
     if (kernel.n == 0)
-        return host->fail(err, STRATA_EINVAL, "kernel is not given, such as kernel = 3x3");
+        return host->fail(err, STRATA_EINVAL,
+                          "kernel is not given, such as kernel = 3x3");
     if ((status = window_list(w->kernel, w, kernel, 1, "kernel", host, err)) ||
         (status = window_list(w->stride, w, a->stride, 1, "stride", host, err)) ||
         (status = window_list(w->dilation, w, a->dilation, 1, "dilation", host, err)) ||

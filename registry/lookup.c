@@ -229,6 +229,9 @@ static void append_searched(const strata_registry *r, strata_error *err)
                          r->folders[i].n_files);
         else
             error_append(err, "\n    %s (does not exist)", r->folders[i].path);
+    if (r->n_modules == 0 && r->n_rejections == 0)
+        error_append(err, "\n  no plugin was found at all: install the package, or set "
+                          "STRATA_PLUGIN_DIR to the folder of a build");
 }
 
 static void append_rejected(const strata_registry *r, const struct key *key,

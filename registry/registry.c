@@ -241,7 +241,9 @@ int registry_create(strata_registry **out, const strata_registry_options *option
 int strata_registry_create(strata_registry **out, const strata_registry_options *options,
                            strata_error *err)
 {
-    return registry_create(out, options, STRATA_PLUGIN_DIR, err);
+    const char *folder = secure_getenv("STRATA_PLUGIN_DIR");
+    error_clear(err);
+    return registry_create(out, options, folder ? folder : STRATA_PLUGIN_DIR, err);
 }
 
 void strata_registry_destroy(strata_registry *r)

@@ -18,7 +18,7 @@ enum { PATTERNS = 2 };
 /* NaN in FP32 and FP16; then large and odd values. */
 static const unsigned char patterns[PATTERNS] = { 0xff, 0x5a };
 
-/* ---- one run ---------------------------------------------------------------------------- */
+/* ---- one run ------------------------------------------------------------------- */
 
 struct session {
     struct harness_node *n;

@@ -56,7 +56,7 @@ struct harness_result harness_check(const struct registry_layer *layer,
                                     const struct layer_case *c, uint64_t seed,
                                     harness_report report);
 
-/* ---- building blocks, for tests with values of their own --------------------------- */
+/* ---- building blocks, for tests with values of their own ----------------------- */
 
 /* An instance: params from attribute text, shapes resolved through the layer. */
 struct harness_node {

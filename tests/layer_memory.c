@@ -12,7 +12,7 @@
 #define BAND 512 /* bytes on each side, a multiple of the alignment */
 #define BAND_BYTE 0xa5
 
-/* ---- guarded memory ------------------------------------------------------------------ */
+/* ---- guarded memory ------------------------------------------------------------ */
 
 bool block_make(struct block *b, size_t bytes, unsigned char fill)
 {
@@ -57,7 +57,7 @@ int block_check(const struct block *b, const char *what, int index,
     return STRATA_OK;
 }
 
-/* ---- elements ------------------------------------------------------------------------- */
+/* ---- elements ------------------------------------------------------------------ */
 
 static double clamp(double x, double low, double high)
 {

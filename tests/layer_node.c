@@ -13,7 +13,7 @@
 #include "core/attributes.h"
 #include "formats/format.h"
 
-/* ---- attributes ------------------------------------------------------------------- */
+/* ---- attributes ---------------------------------------------------------------- */
 
 /* "a = 1; b = 2" as the lines of an INI section. */
 static char *section_text(const char *attrs)
@@ -57,7 +57,7 @@ static int parse_attributes(struct harness_node *n, const char *attrs)
     return status;
 }
 
-/* ---- shapes ------------------------------------------------------------------------ */
+/* ---- shapes -------------------------------------------------------------------- */
 
 static int node_fail(strata_error *err, int code, const char *format, ...)
 {
@@ -207,7 +207,7 @@ int harness_reference(struct harness_node *n, const double *const *in,
     return r->run(&n->node, in, weight, out);
 }
 
-/* ---- combinations of formats ---------------------------------------------------------- */
+/* ---- combinations of formats --------------------------------------------------- */
 
 /* Mask of port i; the last entry that is not 0 repeats. */
 static uint64_t port_mask(const uint64_t mask[STRATA_MAX_PORTS], int i)

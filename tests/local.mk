@@ -6,20 +6,32 @@ AM_TESTS_ENVIRONMENT = \
 	srcdir='$(abs_srcdir)'; export srcdir; \
 	builddir='$(abs_builddir)'; export builddir; \
 	CC='$(CC)'; export CC; \
-	STRATA_PLUGIN_PATH='$(abs_builddir)/plugins/.libs'; export STRATA_PLUGIN_PATH; \
 	STRATA_DEVICE_PATH='$(abs_builddir)/kernels/.libs'; export STRATA_DEVICE_PATH; \
+	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
+	MAKE='$(MAKE)'; export MAKE; \
+	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
+	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs'; export STRATA_PLUGIN_DIR; \
+	STRATA_PLUGIN_PATH="$$STRATA_PLUGIN_DIR"; export STRATA_PLUGIN_PATH; \
+	LSAN_OPTIONS='suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0:use_tls=0'; \
+	export LSAN_OPTIONS; \
 	CRITERION_OUTPUTS=tap:-; export CRITERION_OUTPUTS;
 
+EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
 LDADD = libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
-TESTS += tests/check-layering.sh tests/check-header.sh
-dist_check_SCRIPTS += tests/check-layering.sh tests/check-header.sh
+SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
+	tests/check-install.sh
+TESTS += $(SHELL_TESTS)
+dist_check_SCRIPTS += $(SHELL_TESTS)
 
 if HAVE_CRITERION
 # A test is tests/test_UNIT.c and a line here; helpers of its own get a _SOURCES line.
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_config \
+	tests/test_cost \
+	tests/test_cost_file \
 	tests/test_cuda_device \
 	tests/test_cuda_reformat \
 	tests/test_descriptor \
@@ -27,17 +39,27 @@ CRITERION_TESTS = \
 	tests/test_engine \
 	tests/test_file \
 	tests/test_format \
+	tests/test_fuse \
 	tests/test_image \
 	tests/test_image_tensor \
+	tests/test_kernels \
 	tests/test_layer_values \
+	tests/test_layers \
 	tests/test_models \
 	tests/test_module \
+	tests/test_nets \
+	tests/test_network \
 	tests/test_note \
 	tests/test_npy \
-	tests/test_onednn \
+	tests/test_onnx_cases \
 	tests/test_plan \
+	tests/test_random_networks \
+	tests/test_plan_exact \
+	tests/test_plan_laws \
 	tests/test_reformat \
+	tests/test_reformat_values \
 	tests/test_registry \
+	tests/test_schedule \
 	tests/test_search \
 	tests/test_status \
 	tests/test_tensor \
@@ -47,11 +69,19 @@ CRITERION_TESTS = \
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
+tests_test_layers_SOURCES = tests/test_layers.c tests/layer_cases_f.c \
+	tests/layer_check.c tests/layer_harness.c tests/layer_harness.h \
+	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
 tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h \
 	tests/yolo_boxes.c tests/yolo_boxes.h
 tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_refusal.h
-tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
-	tests/onednn_problems.h tests/onednn_trial.c tests/onednn_trial.h
+tests_test_onnx_cases_SOURCES = tests/test_onnx_cases.c tests/onnx_case.c \
+	tests/onnx_case.h tests/layer_harness.c tests/layer_harness.h \
+	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
+tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
+	tests/plan_draw.h
+tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
+	tests/plan_draw.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
 	tests/weights_refusal.h
@@ -62,6 +92,11 @@ tests_test_layer_values_SOURCES = \
 	tests/layer_memory.h \
 	tests/layer_node.c \
 	tests/test_layer_values.c
+if HAVE_DNNL
+CRITERION_TESTS += tests/test_onednn
+tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
+	tests/onednn_problems.h tests/onednn_trial.c tests/onednn_trial.h
+endif
 check_PROGRAMS += $(CRITERION_TESTS)
 TESTS += $(CRITERION_TESTS)
 endif
@@ -72,3 +107,7 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
 	tests/broken/constructor.c tests/broken/entry.c tests/broken/extends.c \
 	tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \
 	tests/broken/program.c tests/broken/tls.c tests/broken/undefined.c
+
+# The malformed INI files, and the layers that read them.
+EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
+	tests/plugins/timed_layers.c

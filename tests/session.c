@@ -8,14 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct forced forced[FORCED] = {
-    {"fp32", "fp32:nchw", true, 0, 1e-4},
-    {"fp16", "fp16:nchw", false, 1e-5, 2e-2}, /* less would not be FP16 */
-    {"fp16", "fp16:nc/2hw2", false, 1e-5, 2e-2},
-    {"fp16", "fp16:nhwc8", false, 1e-5, 2e-2},
+const struct variant variants[VARIANTS] = {
+    {"fp32 any", "fp32", NULL, true, 0, 1e-4},
+    {"fp16 any", "fp16", NULL, false, 1e-5, 2e-2}, /* less would not be FP16 */
+    {"any any", "any", NULL, false, 0, 2e-2},
+    {"fp32:nchw", "fp32", "fp32:nchw", true, 0, 1e-4},
+    {"fp16:nchw", "fp16", "fp16:nchw", false, 1e-5, 2e-2},
+    {"fp16:nc/2hw2", "fp16", "fp16:nc/2hw2", false, 1e-5, 2e-2},
+    {"fp16:nhwc8", "fp16", "fp16:nhwc8", false, 1e-5, 2e-2},
 };
 
-static void load_network(struct session *s, const char *ini, const struct forced *f,
+static void load_network(struct session *s, const char *ini, const struct variant *f,
                          int batch)
 {
     static strata_error err;
@@ -24,28 +27,28 @@ static void load_network(struct session *s, const char *ini, const struct forced
     const char *defines[] = {define};
     const strata_network_options options = {.struct_size = sizeof options,
                                             .set = set,
-                                            .n_set = 2,
+                                            .n_set = f->formats ? 2 : 1,
                                             .define = defines,
                                             .n_define = 1};
     snprintf(precision, sizeof precision, "build.precision=%s", f->precision);
-    snprintf(formats, sizeof formats, "build.formats=%s", f->formats);
+    snprintf(formats, sizeof formats, "build.formats=%s", f->formats ? f->formats : "");
     snprintf(define, sizeof define, "batch=%d", batch);
     cr_assert(!strata_network_load(&s->network, ini, s->registry, &options, &err), "%s",
               err.message);
 }
 
-void session_open(struct session *s, const char *ini, const struct forced *f, int batch)
+void session_open(struct session *s, const char *ini, const struct variant *f, int batch)
 {
     static strata_error err;
     memset(s, 0, sizeof *s);
-    s->formats = f->formats;
+    s->name = f->name;
     cr_assert(!strata_create(&s->handle, "host", &err), "%s", err.message);
     cr_assert(!strata_registry_create(&s->registry, NULL, &err), "%s", err.message);
     load_network(s, ini, f, batch);
     cr_assert(!strata_engine_build(&s->engine, s->handle, s->network, &err), "%s: %s",
-              s->formats, err.message);
+              s->name, err.message);
     cr_assert(!strata_context_create(&s->context, s->engine, s->handle, &err), "%s: %s",
-              s->formats, err.message);
+              s->name, err.message);
 }
 
 void session_close(struct session *s)
@@ -62,10 +65,10 @@ float *session_data(const struct session *s, const char *name, size_t count)
     static strata_error err;
     strata_binding b;
     int index = strata_engine_find(s->engine, name);
-    cr_assert(index >= 0, "%s: no binding '%s'", s->formats, name);
+    cr_assert(index >= 0, "%s: no binding '%s'", s->name, name);
     cr_assert(!strata_engine_binding(s->engine, index, &b, &err), "%s", err.message);
     cr_assert(!strcmp(b.format, "fp32:nchw") && (size_t)b.bytes == count * sizeof(float),
-              "%s: '%s' is %s of %lld bytes, not %zu floats", s->formats, name, b.format,
+              "%s: '%s' is %s of %lld bytes, not %zu floats", s->name, name, b.format,
               (long long)b.bytes, count);
     return strata_context_data(s->context, index);
 }
@@ -73,5 +76,5 @@ float *session_data(const struct session *s, const char *name, size_t count)
 void session_run(const struct session *s)
 {
     static strata_error err;
-    cr_assert(!strata_context_run(s->context, &err), "%s: %s", s->formats, err.message);
+    cr_assert(!strata_context_run(s->context, &err), "%s: %s", s->name, err.message);
 }

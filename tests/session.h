@@ -10,14 +10,16 @@
 
 #include <strata/strata.h>
 
-/* Formats that every layer is forced into, one at a time. */
-struct forced {
-    const char *precision, *formats;
+/* What the build section asks for. */
+struct variant {
+    const char *name;
+    const char *precision;
+    const char *formats; /* that every layer is forced into; NULL: the planner's choice */
     bool exact;          /* FP32: answers are the reference's own */
     double least, bound; /* of the error, relative to the largest value */
 };
-enum { FORCED = 4 };
-extern const struct forced forced[FORCED];
+enum { VARIANTS = 7 };
+extern const struct variant variants[VARIANTS];
 
 struct session {
     strata_handle *handle;
@@ -25,11 +27,11 @@ struct session {
     strata_network *network;
     strata_engine *engine;
     strata_context *context;
-    const char *formats;
+    const char *name; /* of the variant */
 };
 
 /* `batch` is given to the variable of that name. */
-void session_open(struct session *s, const char *ini, const struct forced *f, int batch);
+void session_open(struct session *s, const char *ini, const struct variant *f, int batch);
 void session_close(struct session *s);
 /* Data of an input or output, which must be fp32:nchw of `count` elements. */
 float *session_data(const struct session *s, const char *name, size_t count);

@@ -46,6 +46,61 @@ Test(arena, a_chain_takes_its_lower_bound)
     cr_expect_eq(peak, bound);
 }
 
+Test(arena, orders_other_than_by_size_are_tried)
+{
+    struct arena_block blocks[48];
+    int64_t peak, bound, sum = 0, bounds = 0;
+    srand(11);
+    for (int round = 0; round < 100; round++) {
+        size_t n = 48;
+        for (size_t i = 0; i < n; i++) {
+            int first = rand() % 40;
+            blocks[i] = (struct arena_block){256 * (1 + rand() % 64), first,
+                                             first + 1 + rand() % 6, -1};
+        }
+        cr_assert_eq(arena_place(blocks, n, &peak, &bound, NULL), STRATA_OK);
+        cr_expect_leq((double)peak, 1.15 * (double)bound, "round %d", round);
+        sum += peak;
+        bounds += bound;
+    }
+    cr_expect_leq((double)sum, 1.01 * (double)bounds, "%g over the bound on average",
+                  (double)sum / (double)bounds - 1);
+}
+
+Test(arena, the_same_blocks_get_the_same_offsets)
+{
+    struct arena_block a[40], b[40];
+    int64_t peak, bound;
+    srand(3);
+    for (size_t i = 0; i < 40; i++) {
+        int first = rand() % 20;
+        a[i] = b[i] = (struct arena_block){rand() % 9999, first, first + rand() % 9, -1};
+    }
+    cr_assert_eq(arena_place(a, 40, &peak, &bound, NULL), STRATA_OK);
+    cr_assert_eq(arena_place(b, 40, &peak, &bound, NULL), STRATA_OK);
+    for (size_t i = 0; i < 40; i++)
+        cr_expect_eq(a[i].offset, b[i].offset, "block %zu", i);
+}
+
+/* Largest first gives 6144 and 6912. */
+Test(arena, reaches_the_bound_where_one_order_does_not)
+{
+    struct arena_block a[] = {{1024, 2, 4, 0},
+                              {1536, 0, 0, 0},
+                              {2048, 4, 5, 0},
+                              {1280, 0, 3, 0},
+                              {1792, 3, 5, 0}};
+    struct arena_block b[] = {{1536, 4, 6, 0}, {2048, 2, 2, 0}, {1792, 1, 3, 0},
+                              {1792, 1, 3, 0}, {1280, 1, 1, 0}, {1280, 3, 6, 0}};
+    int64_t peak, bound;
+    cr_assert_eq(arena_place(a, ARRAY_LENGTH(a), &peak, &bound, NULL), STRATA_OK);
+    cr_expect_eq(bound, 4864);
+    cr_expect_eq(peak, bound);
+    cr_assert_eq(arena_place(b, ARRAY_LENGTH(b), &peak, &bound, NULL), STRATA_OK);
+    cr_expect_eq(bound, 5632);
+    cr_expect_eq(peak, bound);
+}
+
 Test(arena, sizes_that_overflow_are_refused)
 {
     struct arena_block blocks[] = {{INT64_MAX / 2, 0, 1, 0},

@@ -216,3 +216,24 @@ Test(handle, math_mode_is_default_until_set)
     cr_expect_eq(strata_get_math_mode(h), STRATA_MATH_TENSOR_OP);
     strata_destroy(h);
 }
+
+/* A wait that is still queued holds on to its event. */
+Test(device, an_event_may_be_destroyed_while_streams_wait_for_it)
+{
+    static struct log log;
+    strata_stream *other = NULL;
+    strata_handle *h = open_host();
+    cr_assert_eq(strata_stream_create(&other, h, NULL), STRATA_OK);
+    for (int i = 0; i < 20; i++) {
+        strata_event *e = NULL;
+        cr_assert_eq(strata_event_create(&e, h, NULL), STRATA_OK);
+        cr_assert_eq(strata_event_record(e, strata_get_stream(h), NULL), STRATA_OK);
+        submit(other, &log, i, 2000);
+        cr_assert_eq(strata_stream_wait(other, e, NULL), STRATA_OK);
+        strata_event_destroy(e);
+        cr_expect_eq(atomic_load(&log.n), i + 1, "destroy waited for the stream");
+    }
+    cr_expect_eq(strata_stream_synchronize(other, NULL), STRATA_OK);
+    strata_stream_destroy(other);
+    strata_destroy(h);
+}

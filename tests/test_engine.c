@@ -189,7 +189,7 @@ Test(engine, one_conversion_serves_two_readers)
     size_t of_input = 0, reformats = 0;
     for (size_t i = 0; i < s.engine->n_steps; i++) {
         const struct engine_step *step = &s.engine->steps[i];
-        if (step->kind == STEP_RUN)
+        if (step->kind != STEP_REFORMAT) /* re-labels are free */
             continue;
         reformats++;
         of_input +=
@@ -251,6 +251,27 @@ Test(engine, plans_are_deterministic)
     release(&a);
 }
 
+Test(engine, impls_over_the_workspace_limit_or_not_deterministic_are_refused)
+{
+    static const char *const limited[] = {"build.workspace=1", "layer conv.impl=any"};
+    static const char *const sure[] = {"build.deterministic=yes"};
+    struct session s;
+    cr_expect_eq(build(&s, small, limited, 2), STRATA_EPLAN);
+    cr_expect_neq(strstr(s.err.message, "is over [build] workspace = 1"), NULL, "%s",
+                  s.err.message);
+    release(&s);
+    cr_assert_eq(build(&s, small, sure, 1), STRATA_OK);
+    const struct registry_layer *conv = s.network->layers[0].type;
+    for (size_t i = 0; i < conv->n_impls; i++)
+        ((struct registry_impl *)conv->impls)[i].impl.flags |= STRATA_NONDETERMINISTIC;
+    strata_engine_destroy(s.engine);
+    cr_expect_eq(strata_engine_build(&s.engine, s.handle, s.network, &s.err),
+                 STRATA_EPLAN);
+    cr_expect_neq(strstr(s.err.message, "deterministic = yes"), NULL, "%s",
+                  s.err.message);
+    release(&s);
+}
+
 Test(engine, memory_all_comes_back)
 {
     struct session s;
@@ -300,6 +321,61 @@ Test(context, bound_memory_is_read_and_written_in_place)
     strata_context_destroy(c);
     free(x);
     free(y);
+    release(&s);
+}
+
+/* Runs that are under way keep the memory they were enqueued with. */
+Test(context, memory_bound_between_runs_holds_from_the_next_run_on)
+{
+    struct session s;
+    strata_context *c = NULL;
+    float act[640], pool[160];
+    float *x[2], *y[2];
+    cr_assert_eq(build(&s, small, NULL, 0), STRATA_OK);
+    run_once(&s, act, pool);
+    int at = strata_engine_find(s.engine, "act");
+    cr_assert_eq(strata_context_create(&c, s.engine, s.handle, NULL), STRATA_OK);
+    fill_input(c, s.engine, 42);
+    for (int k = 0; k < 2; k++) {
+        x[k] = aligned_alloc(256, 2048);
+        y[k] = aligned_alloc(256, 2560);
+        memset(x[k], 0, 2048);
+    }
+    memcpy(x[0], strata_context_data(c, 0), 384 * sizeof **x);
+    for (int round = 0; round < 200; round++) {
+        memset(y[0], 0xFF, 2560);
+        for (int k = 0; k < 2; k++) {
+            cr_assert_eq(strata_context_bind(c, 0, x[k], NULL), STRATA_OK);
+            cr_assert_eq(strata_context_bind(c, at, y[k], NULL), STRATA_OK);
+            cr_assert_eq(strata_context_enqueue(c, NULL, NULL), STRATA_OK);
+        }
+        cr_assert_eq(strata_context_wait(c, NULL), STRATA_OK);
+        cr_assert_arr_eq(y[0], act, sizeof act, "round %d", round);
+        cr_assert_neq(memcmp(y[0], y[1], sizeof act), 0, "round %d", round);
+    }
+    strata_context_destroy(c);
+    for (int k = 0; k < 2; k++) {
+        free(x[k]);
+        free(y[k]);
+    }
+    release(&s);
+}
+
+Test(engine, calls_without_their_objects_are_refused)
+{
+    struct session s;
+    strata_engine *engine = (void *)&s;
+    strata_context *context = (void *)&s;
+    strata_handle *handle = (void *)&s;
+    cr_assert_eq(build(&s, small, NULL, 0), STRATA_OK);
+    cr_expect_eq(strata_engine_build(&engine, NULL, s.network, &s.err), STRATA_EINVAL);
+    cr_expect_eq(strata_engine_build(&engine, s.handle, NULL, &s.err), STRATA_EINVAL);
+    cr_expect_eq(strata_context_create(&context, NULL, s.handle, &s.err), STRATA_EINVAL);
+    cr_expect_eq(strata_context_create(&context, s.engine, NULL, &s.err), STRATA_EINVAL);
+    cr_expect_neq(strata_create(&handle, "toaster", &s.err), STRATA_OK);
+    cr_expect_eq(handle, NULL, "a failed call leaves NULL to destroy");
+    cr_expect_eq(strata_engine_find(s.engine, NULL), -1);
+    cr_expect_eq(strata_engine_find(s.engine, "nosuch"), -1);
     release(&s);
 }
 

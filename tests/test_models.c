@@ -143,12 +143,12 @@ static double worst_error(const float *found, const float *expected, size_t coun
     return error / largest;
 }
 
-static void expect_close(const struct forced *f, const char *what, const float *found,
+static void expect_close(const struct variant *f, const char *what, const float *found,
                          const float *expected, size_t count)
 {
     double error = worst_error(found, expected, count);
     cr_expect(error >= f->least && error <= f->bound,
-              "%s, %s: relative error %g is not in %g to %g", f->formats, what, error,
+              "%s, %s: relative error %g is not in %g to %g", f->name, what, error,
               f->least, f->bound);
 }
 
@@ -175,10 +175,10 @@ Test(models, digits_example_gets_356_of_359_images)
     uint8_t *images =
         read_array(folder, "digits-test-images.idx", 16, IMAGES * PIXELS, 1);
     uint8_t *labels = read_array(folder, "digits-test-labels.idx", 8, IMAGES, 1);
-    for (int i = 0; i < FORCED; i++) {
+    for (int i = 0; i < VARIANTS; i++) {
         struct session s;
         int right = 0;
-        session_open(&s, path, &forced[i], IMAGES);
+        session_open(&s, path, &variants[i], IMAGES);
         float *in = session_data(&s, "image", IMAGES * PIXELS);
         for (int p = 0; p < IMAGES * PIXELS; p++)
             in[p] = (float)images[p] / 240;
@@ -186,7 +186,7 @@ Test(models, digits_example_gets_356_of_359_images)
         const float *prob = session_data(&s, "prob", IMAGES * 10);
         for (int k = 0; k < IMAGES; k++)
             right += best(prob + 10 * k, 10) == labels[k];
-        cr_expect(right == 356, "%s: %d right, not 356", s.formats, right);
+        cr_expect(right == 356, "%s: %d right, not 356", s.name, right);
         session_close(&s);
     }
     free(images);
@@ -196,7 +196,7 @@ Test(models, digits_example_gets_356_of_359_images)
 enum { DIGITS = 10000, DIGIT_BATCH = 100, DIGIT = 28 * 28 };
 
 /* Right answers over the whole MNIST test split. */
-static int count_right_digits(const struct forced *f, const uint8_t *images,
+static int count_right_digits(const struct variant *f, const uint8_t *images,
                               const uint8_t *labels)
 {
     struct session s;
@@ -220,12 +220,12 @@ Test(models, mnist_cntk_gets_9891_of_10000_digits)
     need_model("mnist_cntk");
     uint8_t *images = read_array(scratch, "mnist-test-images.idx", 16, DIGITS * DIGIT, 1);
     uint8_t *labels = read_array(scratch, "mnist-test-labels.idx", 8, DIGITS, 1);
-    for (int i = 0; i < FORCED; i++) {
-        int right = count_right_digits(&forced[i], images, labels);
-        if (forced[i].exact)
-            cr_expect(right == 9891, "%s: %d right, not 9891", forced[i].formats, right);
+    for (int i = 0; i < VARIANTS; i++) {
+        int right = count_right_digits(&variants[i], images, labels);
+        if (variants[i].exact)
+            cr_expect(right == 9891, "%s: %d right, not 9891", variants[i].name, right);
         else
-            cr_expect(right >= 9885, "%s: %d right, fewer than 9885", forced[i].formats,
+            cr_expect(right >= 9885, "%s: %d right, fewer than 9885", variants[i].name,
                       right);
     }
     free(images);
@@ -242,14 +242,14 @@ Test(models, mnist_cntk_logits_match)
         read_array(folder, "images_first1000x1x28x28.u8", 0, COUNT * DIGIT, 1);
     float *expected = read_array(folder, "expected_logits_first1000x10.f32", 0,
                                  COUNT * 10, sizeof(float));
-    for (int i = 0; i < FORCED; i++) {
+    for (int i = 0; i < VARIANTS; i++) {
         struct session s;
-        session_open(&s, ini, &forced[i], COUNT);
+        session_open(&s, ini, &variants[i], COUNT);
         float *in = session_data(&s, "image", COUNT * DIGIT);
         for (int p = 0; p < COUNT * DIGIT; p++)
             in[p] = images[p];
         session_run(&s);
-        expect_close(&forced[i], "logits", session_data(&s, "logits", COUNT * 10),
+        expect_close(&variants[i], "logits", session_data(&s, "logits", COUNT * 10),
                      expected, COUNT * 10);
         session_close(&s);
     }
@@ -277,7 +277,7 @@ static void expect_top5(const struct session *s, const char *table, const char *
     memcpy(left, prob, sizeof left);
     for (int k = 0; k < 5; k++) {
         int found = best(left, 1000), expected = expected_class(table, photo, k);
-        cr_expect(found == expected, "%s, %s: class %d at place %d, not %d", s->formats,
+        cr_expect(found == expected, "%s, %s: class %d at place %d, not %d", s->name,
                   photo, found, k + 1, expected);
         left[found] = -1;
     }
@@ -292,9 +292,9 @@ Test(models, squeezenet_matches_with_the_expected_top5)
     need_model("squeezenet_v1.1");
     join(folder, models, "squeezenet_v1.1", "");
     char *table = read_file(folder, "expected_top5.tsv", &size);
-    for (int i = 0; i < FORCED; i++) {
+    for (int i = 0; i < VARIANTS; i++) {
         struct session s;
-        session_open(&s, ini, &forced[i], 1);
+        session_open(&s, ini, &variants[i], 1);
         for (size_t p = 0; p < 3; p++) {
             snprintf(name, sizeof name, "input_%s_1x3x227x227.f32", photos[p]);
             float *input = read_array(folder, name, 0, PIXELS, sizeof(float));
@@ -303,10 +303,10 @@ Test(models, squeezenet_matches_with_the_expected_top5)
             memcpy(session_data(&s, "data", PIXELS), input, PIXELS * sizeof(float));
             session_run(&s);
             const float *prob = session_data(&s, "prob", 1000);
-            expect_close(&forced[i], photos[p], prob, expected, 1000);
+            expect_close(&variants[i], photos[p], prob, expected, 1000);
             cr_expect(best(prob, 1000) == best(expected, 1000), "%s, %s: top class",
-                      s.formats, photos[p]);
-            if (forced[i].exact)
+                      s.name, photos[p]);
+            if (variants[i].exact)
                 expect_top5(&s, table, photos[p], prob);
             free(input);
             free(expected);
@@ -337,18 +337,18 @@ Test(models, resnet20_gets_160_of_200_images)
     uint8_t *labels = read_array(folder, "labels_200.u8", 0, IMAGES, 1);
     float *expected =
         read_array(folder, "expected_logits_200x10.f32", 0, IMAGES * 10, sizeof(float));
-    for (int i = 0; i < FORCED; i++) {
+    for (int i = 0; i < VARIANTS; i++) {
         struct session s;
         int right = 0;
-        session_open(&s, ini, &forced[i], IMAGES);
+        session_open(&s, ini, &variants[i], IMAGES);
         normalise(session_data(&s, "image", IMAGES * 3 * PLANE), images, IMAGES, PLANE);
         session_run(&s);
         const float *logits = session_data(&s, "logits", IMAGES * 10);
-        expect_close(&forced[i], "logits", logits, expected, IMAGES * 10);
+        expect_close(&variants[i], "logits", logits, expected, IMAGES * 10);
         for (int k = 0; k < IMAGES; k++)
             right += best(logits + 10 * k, 10) == labels[k];
-        if (forced[i].exact)
-            cr_expect(right == 160, "%s: %d right, not 160", s.formats, right);
+        if (variants[i].exact)
+            cr_expect(right == 160, "%s: %d right, not 160", s.name, right);
         session_close(&s);
     }
     free(images);
@@ -391,7 +391,7 @@ static void expect_boxes(const struct yolo_box *found, int n, const char *table,
 }
 
 /* Both maps of one photo against the expected, and the boxes decoded from them. */
-static int run_photo(const struct session *s, const struct forced *f, const char *folder,
+static int run_photo(const struct session *s, const struct variant *f, const char *folder,
                      const char *photo, struct yolo_box *boxes)
 {
     enum { PIXELS = 3 * 320 * 320 };
@@ -425,12 +425,12 @@ Test(models, yolo_fastest_finds_the_expected_boxes)
     need_model("yolo-fastest-1.1");
     join(folder, models, "yolo-fastest-1.1", "");
     char *table = read_file(folder, "expected_detections.tsv", &size);
-    for (int i = 0; i < FORCED; i++) {
+    for (int i = 0; i < VARIANTS; i++) {
         struct session s;
-        session_open(&s, ini, &forced[i], 1);
+        session_open(&s, ini, &variants[i], 1);
         for (size_t p = 0; p < 2; p++) {
-            int n = run_photo(&s, &forced[i], folder, photos[p], found);
-            if (forced[i].exact)
+            int n = run_photo(&s, &variants[i], folder, photos[p], found);
+            if (variants[i].exact)
                 expect_boxes(found, n, table, photos[p]);
         }
         session_close(&s);

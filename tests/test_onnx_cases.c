@@ -68,7 +68,7 @@ static double attr_real(const struct job *j, const char *name, double otherwise)
     return text ? strtod(text, NULL) : otherwise;
 }
 
-/* ---- operators whose attributes need more than a new name -------------------------------- */
+/* ---- operators whose attributes need more than a new name ---------------------- */
 
 static void prepare_pad(struct job *j)
 {
@@ -175,7 +175,7 @@ static void prepare_split(struct job *j)
     add_integers(j, "end", &begin, 1);
 }
 
-/* ---- tables --------------------------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------------- */
 
 static const struct mapping {
     const char *op, *layer;
@@ -295,7 +295,7 @@ static bool job_make(struct job *j, const struct mapping *m)
     return !j->reason;
 }
 
-/* ---- running ----------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------- */
 
 static bool rank_has(const struct harness_node *n, const struct harness_formats *f)
 {
@@ -394,7 +394,8 @@ static void run_job(const char *name, struct job *j, const struct registry_layer
                               ~0u << j->n_weights);
     cr_expect(status == STRATA_OK, "%s: %s {%s}: %s", name, layer->full_name, j->attrs,
               a.n.err.message);
-    if (status == STRATA_OK && (a.out[0] = calloc((size_t)a.n.out[0].count, sizeof(double))))
+    if (status == STRATA_OK &&
+        (a.out[0] = calloc((size_t)a.n.out[0].count, sizeof(double))))
         run_impls(&a, layer);
     cr_expect(a.runs > 0, "%s: no impl of %s ran", name, layer->full_name);
     free(a.out[0]);
@@ -466,14 +467,14 @@ Test(onnx_cases, foreign_expectations_hold_in_every_impl_and_format)
             cr_assert(onnx_case_read(&c, path, &err), "%s", err.message);
             const char *reason = run_case(names[i]->d_name, &c, registry);
             if (reason)
-                cr_log_warn("skipped %s: %s", names[i]->d_name, reason);
+                fprintf(stderr, "# skipped %s: %s\n", names[i]->d_name, reason);
             *(reason ? &skipped : &ran) += 1;
             onnx_case_free(&c);
         }
         free(names[i]);
     }
     free(names);
-    cr_log_warn("%d cases ran, %d skipped", ran, skipped);
+    fprintf(stderr, "# %d cases ran, %d skipped\n", ran, skipped);
     cr_expect(ran >= LEAST_CASES, "only %d cases ran", ran);
     strata_registry_destroy(registry);
 }

@@ -291,7 +291,22 @@ Test(reformat, large_tensors_match_the_reference)
     for (size_t i = 0; i < ARRAY_LENGTH(large); i++)
         for (size_t j = 0; j < ARRAY_LENGTH(large); j++)
             check_format_pair(large[i], large[j], shapes[(i + 2 * j) % 4], 4,
-                              i + j < 4 ? 0 : reformat_rows());
+                              i + j < 3 ? 0 : reformat_rows());
+}
+
+/* Channel groups that begin and end inside vectors of either side. */
+Test(reformat, vectors_across_channel_groups_match_the_reference)
+{
+    static const char *const wide[] = {
+        "fp32:nc/300hw300", "fp16:nc/300hw300", "fp32:nc/48hw48", "int8:nc/7hw7",
+        "fp16:nhwc8",       "fp32:nhwc",        "u8:nhwc",        "fp16:nc/250hw250"};
+    state = 8;
+    for (size_t i = 0; i < ARRAY_LENGTH(wide); i++)
+        for (size_t j = 0; j < ARRAY_LENGTH(wide); j++)
+            for (int64_t c = 257; c < 1300; c += 347) {
+                const int64_t dims[] = {2, c, 1 + below(5), 1 + below(23)};
+                check_format_pair(wide[i], wide[j], dims, 4, 0);
+            }
 }
 
 /* ---- strided descriptors -------------------------------------------------------------
@@ -300,7 +315,7 @@ Test(reformat, large_tensors_match_the_reference)
 /* Dims in a random order in memory, with gaps; sometimes one dim in vectors. */
 static void random_desc(strata_desc *d, int dtype, const int64_t *dims, int rank)
 {
-    int order[STRATA_MAX_RANK];
+    int order[STRATA_MAX_RANK] = {0};
     *d = (strata_desc){.dtype = dtype, .rank = rank, .vector_dim = -1, .vector = 1};
     for (int i = 0; i < rank; i++) {
         const int64_t j = below(i + 1);
@@ -325,7 +340,7 @@ static void random_desc(strata_desc *d, int dtype, const int64_t *dims, int rank
 Test(reformat, strided_views_match_the_reference)
 {
     state = 4;
-    for (int n = 0; n < 2500; n++) {
+    for (int n = 0; n < 1500; n++) {
         strata_desc dst, src;
         int64_t dims[STRATA_MAX_RANK];
         const int rank = 1 + (int)below(6);
@@ -352,114 +367,6 @@ Test(reformat, slices_leave_their_neighbours_alone)
             slice = whole;
             slice.dims[1] = part[1];
             check_pair(&slice, &src, 0);
-        }
-}
-
-/* ---- values --------------------------------------------------------------------------
- */
-
-Test(reformat, equal_precision_comes_back_bit_exact)
-{
-    const int64_t dims[] = {2, 37, 6, 7};
-    state = 6;
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        for (size_t j = 0; j < ARRAY_LENGTH(names); j++) {
-            strata_desc a, b;
-            cr_assert_eq(strata_desc_format(&a, names[i], dims, 4, NULL), 0);
-            cr_assert_eq(strata_desc_format(&b, names[j], dims, 4, NULL), 0);
-            if (!dtype_exact(a.dtype, b.dtype))
-                continue;
-            const size_t bytes = (size_t)strata_desc_bytes(&a);
-            char *first = calloc(1, bytes), *back = malloc(bytes);
-            char *middle = malloc((size_t)strata_desc_bytes(&b));
-            for (int64_t k = 0; k < strata_desc_size(&a); k++)
-                set(first, a.dtype, k, (double)below(200));
-            reformat_clear_pads(&a, first);
-            cr_assert_eq(strata_reformat(&b, middle, &a, first, NULL), 0);
-            cr_assert_eq(strata_reformat(&a, back, &b, middle, NULL), 0);
-            cr_expect_eq(memcmp(first, back, bytes), 0, "%s -> %s -> %s", names[i],
-                         names[j], names[i]);
-            free(first);
-            free(back);
-            free(middle);
-        }
-}
-
-Test(reformat, all_halves_pass_through_fp32_in_every_row)
-{
-    enum { N = 65536 };
-    const int64_t dims[] = {N};
-    static uint16_t halves[N], back[N];
-    static float floats[N];
-    strata_desc h, f;
-    cr_assert_eq(strata_desc_format(&h, "fp16:nchw", dims, 1, NULL), 0);
-    cr_assert_eq(strata_desc_format(&f, "fp32:nchw", dims, 1, NULL), 0);
-    for (int i = 0; i < N; i++)
-        halves[i] = (uint16_t)i;
-    for (size_t row = 0; row < reformat_rows(); row++) {
-        if (reformat_row(row, &f, floats, &h, halves, NULL) != STRATA_OK)
-            continue;
-        cr_assert_eq(reformat_row(row, &h, back, &f, floats, NULL), STRATA_OK);
-        for (int i = 0; i < N; i++) {
-            const bool nan = (i & 0x7fff) > 0x7c00;
-            cr_assert_eq(back[i], nan ? i | 0x200 : i, "row %s: half %04x gave %04x",
-                         reformat_row_name(row), i, back[i]);
-        }
-    }
-}
-
-Test(reformat, integers_round_to_nearest_even_and_saturate)
-{
-    static const struct {
-        float x;
-        int8_t i8;
-        uint8_t u8;
-        int32_t i32;
-    } cases[] = {
-        {0.5f, 0, 0, 0},
-        {1.5f, 2, 2, 2},
-        {2.5f, 2, 2, 2},
-        {-0.5f, 0, 0, 0},
-        {-1.5f, -2, 0, -2},
-        {126.5f, 126, 126, 126},
-        {127.5f, 127, 128, 128},
-        {-128.5f, -128, 0, -128},
-        {254.5f, 127, 254, 254},
-        {255.5f, 127, 255, 256},
-        {8388609.0f, 127, 255, 8388609},
-        {2147483520.0f, 127, 255, 2147483520},
-        {2147483648.0f, 127, 255, INT32_MAX},
-        {1e30f, 127, 255, INT32_MAX},
-        {-2147483648.0f, -128, 0, INT32_MIN},
-        {-1e30f, -128, 0, INT32_MIN},
-        {INFINITY, 127, 255, INT32_MAX},
-        {-INFINITY, -128, 0, INT32_MIN},
-        {NAN, 0, 0, 0},
-    };
-    enum { REPEATS = 20 };
-    const int64_t dims[] = {REPEATS};
-    strata_desc f, d;
-    cr_assert_eq(strata_desc_format(&f, "fp32:nchw", dims, 1, NULL), 0);
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
-        for (size_t row = 0; row < reformat_rows(); row++) {
-            float x[REPEATS];
-            int8_t i8[REPEATS];
-            uint8_t u8[REPEATS];
-            int32_t i32[REPEATS];
-            for (int k = 0; k < REPEATS; k++)
-                x[k] = cases[i].x;
-            cr_assert_eq(strata_desc_format(&d, "int8:nchw", dims, 1, NULL), 0);
-            if (reformat_row(row, &d, i8, &f, x, NULL) != STRATA_OK)
-                continue;
-            d.dtype = STRATA_UINT8;
-            cr_assert_eq(reformat_row(row, &d, u8, &f, x, NULL), 0);
-            d.dtype = STRATA_INT32;
-            cr_assert_eq(reformat_row(row, &d, i32, &f, x, NULL), 0);
-            for (int k = 0; k < REPEATS; k++)
-                cr_expect(i8[k] == cases[i].i8 && u8[k] == cases[i].u8 &&
-                              i32[k] == cases[i].i32,
-                          "row %s, %g: %d %d %d", reformat_row_name(row),
-                          (double)cases[i].x, i8[k], u8[k], i32[k]);
         }
 }
 
@@ -497,59 +404,4 @@ Test(reformat, strata_cpu_caps_the_choice_at_avx2)
 Test(reformat, strata_cpu_caps_the_choice_at_avx512)
 {
     check_level("avx512");
-}
-
-Test(reformat, equal_layouts_are_one_run)
-{
-    const int64_t dims[] = {3, 16, 5, 7};
-    static const char *const same[][2] = {
-        {"fp32:nchw", "fp16:nchw"},      {"fp32:nhwc", "u8:nhwc"},
-        {"fp32:nc/16hw16", "fp32:nhwc"}, {"fp16:nhwc8", "fp32:nhwc"},
-        {"fp16:chwn", "fp32:chwn"},
-    };
-    for (size_t i = 0; i < ARRAY_LENGTH(same); i++) {
-        strata_desc a, b;
-        cr_assert_eq(strata_desc_format(&a, same[i][0], dims, 4, NULL), 0);
-        cr_assert_eq(strata_desc_format(&b, same[i][1], dims, 4, NULL), 0);
-        const char *name = reformat_row_name(reformat_choose(&a, &b));
-        cr_expect_eq(strncmp(name, "runs", 4), 0, "%s from %s: %s", same[i][0],
-                     same[i][1], name);
-    }
-}
-
-Test(reformat, bad_arguments_are_refused_with_the_reason)
-{
-    const int64_t dims[] = {1, 3, 4, 4}, other[] = {1, 3, 4, 5};
-    strata_desc a, b;
-    strata_error err = {0};
-    float x[2 * 3 * 4 * 5];
-    cr_assert_eq(strata_desc_format(&a, "fp32:nchw", dims, 4, NULL), 0);
-    cr_assert_eq(strata_desc_format(&b, "fp32:nhwc", other, 4, NULL), 0);
-    cr_expect_eq(strata_reformat(&a, x, &b, x + 60, &err), STRATA_EINVAL);
-    cr_expect_not_null(strstr(err.message, "dim 3 is 5"), "%s", err.message);
-    err = (strata_error){0};
-    cr_assert_eq(strata_desc_format(&b, "fp32:nhwc", dims, 4, NULL), 0);
-    cr_expect_eq(strata_reformat(&a, x, &b, x + 40, &err), STRATA_EINVAL);
-    cr_expect_not_null(strstr(err.message, "share memory"), "%s", err.message);
-    err = (strata_error){0};
-    cr_expect_eq(strata_reformat(&a, NULL, &b, x, &err), STRATA_EINVAL);
-    cr_expect_not_null(strstr(err.message, "NULL"), "%s", err.message);
-    err = (strata_error){0};
-    a.strides[3] = 0;
-    cr_expect_eq(strata_reformat(&a, x, &b, x + 60, &err), STRATA_EINVAL);
-    cr_expect_not_null(strstr(err.message, "destination"), "%s", err.message);
-    err = (strata_error){0};
-    b.strides[2] = -4;
-    cr_expect_eq(strata_reformat(&a, x, &b, x + 60, &err), STRATA_EINVAL);
-    cr_expect_not_null(strstr(err.message, "-4"), "%s", err.message);
-}
-
-Test(reformat, empty_tensors_need_no_memory)
-{
-    const int64_t dims[] = {2, 0, 4, 4};
-    strata_desc a, b;
-    cr_assert_eq(strata_desc_format(&a, "fp16:nhwc8", dims, 4, NULL), 0);
-    cr_assert_eq(strata_desc_format(&b, "fp32:nchw", dims, 4, NULL), 0);
-    cr_expect_eq(strata_desc_bytes(&a), 0);
-    cr_expect_eq(strata_reformat(&a, NULL, &b, NULL, NULL), STRATA_OK);
 }

@@ -68,6 +68,7 @@ Test(status, suggests_only_near_names)
 {
     static const char *const names[] = {"stride", "padding", "kernel"};
     cr_expect_str_eq(suggest("strid", names, 3), "stride");
+    cr_expect_str_eq(suggest("rnu", (const char *[]){"list", "run"}, 2), "run");
     cr_expect_str_eq(suggest("kernle", names, 3), "kernel");
     cr_expect_null(suggest("groups", names, 3));
     cr_expect_null(suggest("", names, 3));

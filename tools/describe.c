@@ -25,12 +25,14 @@ static void choice_name(char *out, size_t size, const char *choices, int index)
 
 static void default_text(char *out, size_t size, const strata_attr *a)
 {
+    out[0] = '\0'; /* an infinite default stands for none */
     switch (a->type) {
     case STRATA_I64:
         snprintf(out, size, "%.0f", a->def);
         break;
     case STRATA_F64:
-        snprintf(out, size, isinf(a->def) ? "" : "%.9g", a->def);
+        if (!isinf(a->def))
+            snprintf(out, size, "%.9g", a->def);
         break;
     case STRATA_BOOL:
         snprintf(out, size, "%s", a->def != 0 ? "yes" : "no");

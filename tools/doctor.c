@@ -89,6 +89,11 @@ static int run_doctor(int argc, char **argv)
         tool_options_free(&o);
         return tool_help(&tool_doctor);
     }
+    if (optind < argc) {
+        tool_options_free(&o);
+        return tool_usage(&tool_doctor, "no argument is taken, but '%s' is given",
+                          argv[optind]);
+    }
     table_open(&t, columns, ARRAY_LENGTH(columns), 0);
     row(&t, "strata", "%s, plugin ABI %d.%d", strata_version(), STRATA_ABI_MAJOR,
         STRATA_ABI_MINOR);

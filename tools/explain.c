@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_REFUSED = TOOL_OWN };
+enum { OPTION_REFUSED = TOOL_OWN, OPTION_FUSIONS };
 
 static const struct option options[] = {
     {"refused", no_argument, NULL, OPTION_REFUSED},
+    {"fusions", no_argument, NULL, OPTION_FUSIONS},
     {0},
 };
 
@@ -116,6 +117,12 @@ static void print_steps(const strata_engine *e, int format)
     table_close(&t);
 }
 
+static const char *const cost_sources[] = {
+    [COSTS_ANALYTIC] = "analytic",
+    [COSTS_MEASURE] = "measured",
+    [COSTS_FILE] = "recorded",
+};
+
 static void print_summary(const strata_engine *e)
 {
     size_t reformats = 0, relabels = 0;
@@ -124,14 +131,38 @@ static void print_summary(const strata_engine *e)
         relabels += e->steps[i].kind == STEP_RELABEL;
     }
     printf("\n%zu nodes, %zu reformats, %zu re-labels; predicted %.1f us, of which "
-           "%.1f us reformat (analytic costs%s)\n",
+           "%.1f us reformat (%s costs%s)\n",
            e->n_nodes, reformats, relabels, microseconds(e->plan->cost),
-           microseconds(e->plan->conversion_cost),
-           e->plan->exact ? ", plan proved optimal" : "");
+           microseconds(e->plan->conversion_cost), cost_sources[e->costs.kind],
+           e->plan->proved ? ", plan proved optimal" : "");
     printf("weights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
            "once\n",
            (double)e->weight_bytes / 1048576, (double)e->arena_bytes / 1048576,
            (double)e->arena_bound / 1048576);
+}
+
+static void print_fusions(const strata_engine *e, int format)
+{
+    static const char *const columns[] = {"layer", "fused", "into", "why"};
+    struct table t;
+    bool any = false;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0);
+    for (size_t i = 0; i < e->n_fusions; i++) {
+        const struct engine_fusion *f = &e->fusions[i];
+        if (!f->reason)
+            continue;
+        any = true;
+        table_cell(&t, "%s", e->network->layers[i].name);
+        table_cell(&t, "%s", f->done ? f->into < 0 ? "erased" : "yes" : "no");
+        table_cell(&t, "%s",
+                   f->done && f->into >= 0 ? e->network->layers[f->into].name : "");
+        table_cell(&t, "%s", f->done && f->into >= 0 ? "" : f->reason);
+    }
+    if (any) {
+        printf("\n");
+        table_print(&t, format, stdout);
+    }
+    table_close(&t);
 }
 
 static void print_refused(const strata_engine *e, int format)
@@ -144,7 +175,7 @@ static void print_refused(const strata_engine *e, int format)
         if (!c->reason)
             continue;
         bool whole = c->row < 0 || (c->in_formats[0] == 0 && c->out_formats[0] == 0);
-        table_cell(&t, "%s", e->nodes[c->node].name);
+        table_cell(&t, "%s", e->network->layers[c->node].name);
         table_cell(&t, "%s", c->impl->impl.name);
         table_cell(&t, c->row < 0 ? "%.0d" : "%d", c->row < 0 ? 0 : c->row);
         table_cell(&t, "%s",
@@ -161,7 +192,7 @@ static int run_explain(int argc, char **argv)
     struct tool_options o = {0};
     struct tool_session s = {0};
     strata_error err;
-    bool refused = false;
+    bool refused = false, fusions = false;
     int option, code = EXIT_OK;
     error_clear(&err);
     while ((option = tool_next_option(&o, argc, argv, options)) != -1) {
@@ -170,6 +201,7 @@ static int run_explain(int argc, char **argv)
             goto done;
         }
         refused |= option == OPTION_REFUSED;
+        fusions |= option == OPTION_FUSIONS;
     }
     if (o.help) {
         code = tool_help(&tool_explain);
@@ -181,6 +213,8 @@ static int run_explain(int argc, char **argv)
         print_steps(s.engine, o.format);
         if (o.format == TABLE_TEXT || o.format == TABLE_MARKDOWN)
             print_summary(s.engine);
+        if (fusions)
+            print_fusions(s.engine, o.format);
         if (refused)
             print_refused(s.engine, o.format);
     }
@@ -196,6 +230,8 @@ const struct tool_command tool_explain = {
     .usage = "NET.ini [OPTION...]",
     .help =
         "Options:\n"
+        "      --fusions  also each layer that was or might have been fused, and why "
+        "not\n"
         "      --refused  also every impl that could not be used, and why\n\n"
         "Reasons of reformats: HARD, no common format; FIXED-IO, a network input or\n"
         "output; PADDING, pad lanes are cleared; ECONOMIC, avoidable at a higher cost.\n"

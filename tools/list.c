@@ -54,6 +54,10 @@ static int list_layers(strata_registry *r, int format, strata_error *err)
     }
     table_print(&t, format, stdout);
     table_close(&t);
+    if (registry_layers(r) == 0 && registry_rejections(r) > 0)
+        log_line(
+            STRATA_LOG_WARNING,
+            "no layer: every plugin file was rejected; see `strata list --rejected`");
     return STRATA_OK;
 }
 
@@ -119,6 +123,11 @@ static int run_list(int argc, char **argv)
     }
     if (o.help) {
         code = tool_help(&tool_list);
+        goto done;
+    }
+    if (optind < argc) {
+        code = tool_usage(&tool_list, "no argument is taken, but '%s' is given",
+                          argv[optind]);
         goto done;
     }
     int status = tool_open_registry(&s, &o, &err);

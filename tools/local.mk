@@ -4,3 +4,23 @@ strata_SOURCES = tools/main.c tools/tool.c tools/tool.h tools/table.c \
 	tools/run.c tools/run.h tools/run_input.c tools/run_output.c \
 	tools/list.c tools/describe.c tools/explain.c tools/doctor.c tools/completion.c
 strata_LDADD = libstrata-internal.la
+
+# Manual pages and completion are made by the command itself.
+if HAVE_HELP2MAN
+MAN_PAGES = tools/strata.1 tools/strata-run.1 tools/strata-explain.1 \
+	tools/strata-list.1 tools/strata-describe.1 tools/strata-doctor.1 \
+	tools/strata-completion.1
+man1_MANS = $(MAN_PAGES)
+CLEANFILES += $(MAN_PAGES)
+
+$(MAN_PAGES): strata$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) tools && page=`basename $@ .1` && \
+	command=`echo $$page | sed 's/strata-*//'` && \
+	$(HELP2MAN) --no-info --name="`./strata $$command --help | sed -n 2p | sed 's/\.$$//'`" \
+		--version-string='$(PACKAGE_VERSION)' --output=$@ "./strata $$command"
+endif
+
+bashcompletion_DATA = tools/strata
+CLEANFILES += tools/strata
+tools/strata: strata$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) tools && ./strata completion bash >$@

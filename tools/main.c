@@ -4,6 +4,7 @@
  */
 #include "tools/tool.h"
 
+#include <errno.h>
 #include <string.h>
 
 const struct tool_command *const tool_commands[] = {
@@ -22,7 +23,7 @@ static void print_help(void)
            "  --help      this text; `strata COMMAND --help` for a command\n"
            "  --version   the version\n\n"
            "Examples:\n"
-           "  strata run examples/digits/digits.ini examples/digits/images/3.pgm\n"
+           "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"
            "  strata explain examples/digits/digits.ini\n"
            "  strata describe Convolution\n\n"
            "Exit status: 0 success, 1 mismatch, 2 usage or configuration, "
@@ -56,7 +57,7 @@ static int unknown(const char *name)
     return EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "--help";
     if (strcmp(name, "--version") == 0)
@@ -72,4 +73,14 @@ int main(int argc, char **argv)
     if (strcmp(name, "help") == 0)
         return tool_help(c);
     return c->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    int code = dispatch(argc, argv);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "strata: error: standard output cannot be written: %s\n",
+            strerror(errno));
+    return code == EXIT_OK ? EXIT_USAGE : code;
 }

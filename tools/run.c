@@ -63,24 +63,24 @@ static bool own_option(struct run_options *o, int option)
     return false;
 }
 
-/* "NAME=FILE", or "FILE" where there is one binding of that side. */
+/* "NAME=FILE", or "FILE" where there is one binding of that side. What has a '/' before
+ * its first '=' is a file. */
 static int split(const strata_engine *e, const char *text, bool is_input, int *index,
                  const char **file, strata_error *err)
 {
-    const char *equals = strchr(text, '=');
+    size_t n = strcspn(text, "=/");
     size_t first = is_input ? 0 : e->n_inputs;
     size_t last = is_input ? e->n_inputs : e->n_bindings;
-    for (size_t i = first; i < last && equals; i++) {
-        size_t n = strlen(e->bindings[i].name);
-        if (n == (size_t)(equals - text) && memcmp(text, e->bindings[i].name, n) == 0) {
+    bool named = text[n] == '=';
+    *index = (int)first;
+    *file = named ? text + n + 1 : text;
+    for (size_t i = first; i < last && named; i++)
+        if (strlen(e->bindings[i].name) == n &&
+            memcmp(text, e->bindings[i].name, n) == 0) {
             *index = (int)i;
-            *file = equals + 1;
             return STRATA_OK;
         }
-    }
-    *index = (int)first;
-    *file = text;
-    if (last - first == 1)
+    if (!named && last - first == 1)
         return STRATA_OK;
     error_set(err, STRATA_EINVAL, "'%s': write NAME=FILE, where NAME is one of:", text);
     for (size_t i = first; i < last; i++)
@@ -88,34 +88,64 @@ static int split(const strata_engine *e, const char *text, bool is_input, int *i
     return STRATA_EINVAL;
 }
 
-static int read_inputs(strata_context *c, const strata_engine *e,
-                       const struct run_options *o, strata_error *err)
+static int read_given(strata_context *c, const strata_engine *e,
+                      const struct run_options *o, bool *given, strata_error *err)
 {
-    uint64_t given = 0;
     for (size_t i = 0; i < o->n_inputs; i++) {
         int index;
         const char *file;
         int status = split(e, o->inputs[i], true, &index, &file, err);
+        if (status == STRATA_OK && given[index])
+            status = error_set(err, STRATA_EINVAL, "%s: input '%s' is given twice", file,
+                               e->bindings[index].name);
         if (status == STRATA_OK)
             status = run_read_input(c, e, index, file, o->item, err);
         if (status != STRATA_OK)
             return status;
-        given |= UINT64_C(1) << (index & 63);
+        given[index] = true;
     }
-    for (size_t i = 0; i < e->n_inputs && i < 64; i++)
-        if (!(given & UINT64_C(1) << i))
-            return error_set(err, STRATA_EINVAL,
-                             "input '%s' is not given; add --input %s=FILE, or "
-                             "--input %s=random:1",
-                             e->bindings[i].name, e->bindings[i].name,
-                             e->bindings[i].name);
     return STRATA_OK;
+}
+
+static int read_inputs(strata_context *c, const strata_engine *e,
+                       const struct run_options *o, strata_error *err)
+{
+    bool *given = zalloc(e->n_bindings, sizeof *given, "inputs", err);
+    int status = given ? read_given(c, e, o, given, err) : STRATA_ENOMEM;
+    for (size_t i = 0; i < e->n_inputs && status == STRATA_OK; i++)
+        if (!given[i])
+            status =
+                error_set(err, STRATA_EINVAL,
+                          "input '%s' is not given; add --input %s=FILE, or "
+                          "--input %s=random:1",
+                          e->bindings[i].name, e->bindings[i].name, e->bindings[i].name);
+    free(given);
+    return status;
+}
+
+/* One table for all outputs. */
+static int print_outputs(strata_context *c, const strata_engine *e,
+                         const struct run_options *o, strata_error *err)
+{
+    static const char *const columns[] = {"output", "image", "rank",
+                                          "index",  "value", "label"};
+    struct table t;
+    int status = STRATA_OK;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0x1E);
+    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
+        status = run_add_top(&t, c, e, (int)i, (int)o->top, err);
+    if (status == STRATA_OK)
+        table_print(&t, o->common.format, stdout);
+    table_close(&t);
+    return status;
 }
 
 static int write_outputs(strata_context *c, const strata_engine *e,
                          const struct run_options *o, strata_error *err)
 {
     int status = STRATA_OK;
+    if (o->n_outputs == 0)
+        return print_outputs(c, e, o, err);
     for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
         int index;
         const char *file;
@@ -123,9 +153,6 @@ static int write_outputs(strata_context *c, const strata_engine *e,
         if (status == STRATA_OK)
             status = run_write_output(c, e, index, file, err);
     }
-    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
-        if (o->n_outputs == 0)
-            status = run_print_top(c, e, (int)i, (int)o->top, o->common.format, err);
     return status;
 }
 
@@ -215,7 +242,7 @@ const struct tool_command tool_run = {
         "      --top=N               values shown of each image (default 5)\n"
         "      --repeat=N            run N times; -v shows the fastest\n\n"
         "Examples:\n"
-        "  strata run examples/digits/digits.ini examples/digits/images/3.pgm\n"
+        "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"
         "  strata run net.ini x=x.npy --output prob=prob.npy\n"
         "  strata run net.ini photo.jpg --top 3 -o json\n",
     .run = run_run,

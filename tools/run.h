@@ -15,9 +15,10 @@ int run_read_input(strata_context *c, const strata_engine *e, int index, const c
 /* Dense linear FP32 values of a binding; free() them. *count elements. */
 int run_values(float **out, int64_t *count, strata_context *c,
                const strata_engine *e, int index, strata_error *err);
-/* The `top` largest values of each image, with labels if the network has them. */
-int run_print_top(strata_context *c, const strata_engine *e, int index, int top,
-                  int format, strata_error *err);
+/* Rows of the `top` largest values of each image, with labels if the network has them:
+ * output, image, rank, index, value, label. */
+int run_add_top(struct table *t, strata_context *c, const strata_engine *e,
+                int index, int top, strata_error *err);
 /* As .npy, FP32 in logical order. */
 int run_write_output(strata_context *c, const strata_engine *e, int index,
                      const char *path, strata_error *err);

@@ -57,36 +57,34 @@ static const char *label(const strata_network *net, int64_t index)
     return (uint64_t)index < net->n_labels ? net->labels[index] : "";
 }
 
-int run_print_top(strata_context *c, const strata_engine *e, int index, int top,
-                  int format, strata_error *err)
+int run_add_top(struct table *t, strata_context *c, const strata_engine *e,
+                int index, int top, strata_error *err)
 {
-    static const char *const columns[] = {"output", "image", "rank",
-                                          "index",  "value", "label"};
     strata_binding b;
-    struct table t;
     float *values = NULL;
-    int64_t count = 0, *indices = zalloc((size_t)top, sizeof *indices, "a table", err);
-    int status = indices ? strata_engine_binding(e, index, &b, err) : STRATA_ENOMEM;
+    int64_t count = 0, *indices = NULL;
+    int status = strata_engine_binding(e, index, &b, err);
     if (status == STRATA_OK)
         status = run_values(&values, &count, c, e, index, err);
     if (status != STRATA_OK)
         goto done;
     int64_t images = b.desc.rank > 1 ? b.desc.dims[0] : 1;
     int64_t n = images ? count / images : 0;
-    table_open(&t, columns, ARRAY_LENGTH(columns), 0x1E);
-    for (int64_t image = 0; image < images; image++) {
+    top = n < top ? (int)n : top;
+    indices = zalloc((size_t)top, sizeof *indices, "a table", err);
+    if (!indices)
+        status = STRATA_ENOMEM;
+    for (int64_t image = 0; image < images && status == STRATA_OK; image++) {
         int found = select_top(indices, top, values + image * n, n);
         for (int k = 0; k < found; k++) {
-            table_cell(&t, "%s", b.name);
-            table_cell(&t, "%lld", (long long)image);
-            table_cell(&t, "%d", k + 1);
-            table_cell(&t, "%lld", (long long)indices[k]);
-            table_cell(&t, "%.6g", (double)values[image * n + indices[k]]);
-            table_cell(&t, "%s", label(e->network, indices[k]));
+            table_cell(t, "%s", b.name);
+            table_cell(t, "%lld", (long long)image);
+            table_cell(t, "%d", k + 1);
+            table_cell(t, "%lld", (long long)indices[k]);
+            table_cell(t, "%.6g", (double)values[image * n + indices[k]]);
+            table_cell(t, "%s", label(e->network, indices[k]));
         }
     }
-    table_print(&t, format, stdout);
-    table_close(&t);
 done:
     free(values);
     free(indices);

@@ -151,6 +151,17 @@ static void print_json_string(const char *text, FILE *out)
     fputc('"', out);
 }
 
+/* JSON has no word for NaN and infinity. */
+static void print_json_cell(const char *text, bool numeric, FILE *out)
+{
+    if (!numeric || !*text)
+        print_json_string(text, out);
+    else if (strpbrk(text, "nN"))
+        fputs("null", out);
+    else
+        fputs(text, out);
+}
+
 static void print_json(const struct table *t, bool lines, FILE *out)
 {
     size_t rows = t->n_cells / t->n_columns;
@@ -161,10 +172,7 @@ static void print_json(const struct table *t, bool lines, FILE *out)
             fputs(c ? ", " : "", out);
             print_json_string(t->columns[c], out);
             fputs(": ", out);
-            if (is_numeric(t, c) && *cell(t, r, c))
-                fputs(cell(t, r, c), out);
-            else
-                print_json_string(cell(t, r, c), out);
+            print_json_cell(cell(t, r, c), is_numeric(t, c), out);
         }
         fputs(lines || r + 1 == rows ? "}\n" : "},\n", out);
     }

@@ -4,9 +4,12 @@
  */
 #include "tools/tool.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/progress.h"
 
 enum {
     OPTION_DEVICE = 'd',
@@ -19,6 +22,9 @@ enum {
     OPTION_PLUGIN,
     OPTION_PLUGIN_PATH,
     OPTION_UNTRUSTED,
+    OPTION_COSTS,
+    OPTION_SAVE_COSTS,
+    OPTION_MEASURE_ALL,
 };
 
 static const struct option common_options[] = {
@@ -32,6 +38,9 @@ static const struct option common_options[] = {
     {"plugin", required_argument, NULL, OPTION_PLUGIN},
     {"plugin-path", required_argument, NULL, OPTION_PLUGIN_PATH},
     {"allow-untrusted-plugins", no_argument, NULL, OPTION_UNTRUSTED},
+    {"costs", required_argument, NULL, OPTION_COSTS},
+    {"save-costs", required_argument, NULL, OPTION_SAVE_COSTS},
+    {"measure-all", no_argument, NULL, OPTION_MEASURE_ALL},
 };
 static const char common_help[] =
     "Common options:\n"
@@ -41,10 +50,16 @@ static const char common_help[] =
     "      --plugin=FILE            load a plugin file (repeatable)\n"
     "      --plugin-path=DIRS       folders searched before the default, ':' between\n"
     "      --allow-untrusted-plugins  accept plugins that others could have written\n"
+    "      --costs=SOURCE           what a plan is made from: analytic, measure or a cost\n"
+    "                               file\n"
+    "      --save-costs=FILE        keep what is measured, and go on from it next time\n"
+    "      --measure-all            measure also what cannot matter to the plan\n"
     "  -o, --format=FORMAT          table (default), md, csv, json, jsonl\n"
     "  -v, --verbose                more messages; twice for all\n"
     "  -q, --quiet                  errors only\n"
     "  -h, --help                   this text\n";
+
+static const char short_options[] = ":d:D:o:hvq";
 
 enum { MAX_OPTIONS = 48 };
 
@@ -102,6 +117,15 @@ static int common_option(struct tool_options *o, int option)
     case OPTION_UNTRUSTED:
         o->allow_untrusted = true;
         return STRATA_OK;
+    case OPTION_COSTS:
+        o->costs = optarg;
+        return STRATA_OK;
+    case OPTION_SAVE_COSTS:
+        o->save_costs = optarg;
+        return STRATA_OK;
+    case OPTION_MEASURE_ALL:
+        o->measure_all = true;
+        return STRATA_OK;
     case OPTION_VERBOSE:
         change_level(1);
         return STRATA_OK;
@@ -131,14 +155,15 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
         all[n++] = *own;
     opterr = 0;
     for (;;) {
-        int at = optind ? optind : 1;
-        int option = getopt_long(argc, argv, ":d:D:o:hvq", all, NULL);
-        if (option == ':') {
-            fprintf(stderr, "strata: error: option '%s' needs a value\n", argv[at]);
+        int option = getopt_long(argc, argv, short_options, all, NULL);
+        if (option == ':') { /* its value would have come next, so it is the last */
+            fprintf(stderr, "strata: error: option '%s' needs a value\n", argv[argc - 1]);
             return '?';
         }
         if (option == '?') {
-            report_option(argv[optind > at ? optind - 1 : at], all);
+            const char letter[] = {'-', (char)optopt, '\0'};
+            bool is_short = optopt > 0 && optopt < 256 && !strchr(short_options, optopt);
+            report_option(is_short ? letter : argv[optind - 1], all);
             return '?';
         }
         if (option == -1 || option >= TOOL_OWN)
@@ -190,6 +215,32 @@ int tool_open_registry(struct tool_session *s, const struct tool_options *o,
     return strata_registry_create(&s->registry, &options, err);
 }
 
+/* The command's paths start from the working folder, the INI file's from its own. */
+static int set_costs(struct cost_options *c, const struct tool_options *o,
+                     strata_error *err)
+{
+    if (o->costs) {
+        bool measures = strcmp(o->costs, "measure") == 0;
+        bool analytic = strcmp(o->costs, "analytic") == 0;
+        c->kind = measures ? COSTS_MEASURE : analytic ? COSTS_ANALYTIC : COSTS_FILE;
+        free(c->file);
+        c->file = NULL;
+        if (c->kind == COSTS_FILE && !(c->file = duplicate(o->costs, err)))
+            return STRATA_ENOMEM;
+    }
+    if (o->save_costs && !(c->save = duplicate(o->save_costs, err)))
+        return STRATA_ENOMEM;
+    c->everything = o->measure_all;
+    bool measures = c->kind == COSTS_MEASURE ||
+                    (c->kind == COSTS_FILE && c->miss == MISS_MEASURE);
+    if ((o->save_costs || o->measure_all) && !measures)
+        return error_set(err, STRATA_EINVAL,
+                         "%s: nothing is measured; add --costs=measure, or "
+                         "--set build.costs_miss=measure to a cost file",
+                         o->save_costs ? "--save-costs" : "--measure-all");
+    return STRATA_OK;
+}
+
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err)
 {
@@ -201,19 +252,45 @@ int tool_open_network(struct tool_session *s, const struct tool_options *o,
         .n_define = o->n_define,
     };
     int status = tool_open_registry(s, o, err);
-    return status != STRATA_OK
-               ? status
-               : strata_network_load(&s->network, path, s->registry, &options, err);
+    if (status == STRATA_OK)
+        status = strata_network_load(&s->network, path, s->registry, &options, err);
+    if (status == STRATA_OK)
+        status = set_costs(&s->network->build.costs, o, err);
+    return status;
+}
+
+static void interrupt(int number)
+{
+    (void)number;
+    progress_interrupt();
+}
+
+/* A measurement ends between two runs and keeps what it has; anything else at once. */
+static int build_engine(struct tool_session *s, strata_error *err)
+{
+    struct sigaction catch = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND},
+                     before;
+    if (s->network->build.costs.kind == COSTS_ANALYTIC)
+        return strata_engine_build(&s->engine, s->handle, s->network, err);
+    progress_enable(true);
+    sigaction(SIGINT, &catch, &before);
+    int status = strata_engine_build(&s->engine, s->handle, s->network, err);
+    sigaction(SIGINT, &before, NULL);
+    progress_enable(false);
+    return status;
 }
 
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err)
 {
     int status = tool_open_network(s, o, path, err);
+    const char *device = o->device;
+    if (status == STRATA_OK && !device && strcmp(s->network->runtime.device, "auto") != 0)
+        device = s->network->runtime.device;
     if (status == STRATA_OK)
-        status = strata_create(&s->handle, o->device, err);
+        status = strata_create(&s->handle, device, err);
     if (status == STRATA_OK)
-        status = strata_engine_build(&s->engine, s->handle, s->network, err);
+        status = build_engine(s, err);
     return status;
 }
 

@@ -33,7 +33,8 @@ struct tool_options {
     const char **plugins, **set, **define;
     size_t n_plugins, n_set, n_define;
     size_t plugins_capacity, set_capacity, define_capacity;
-    bool allow_untrusted;
+    const char *costs, *save_costs;
+    bool allow_untrusted, measure_all;
     int format; /* enum table_format */
     bool help;
 };

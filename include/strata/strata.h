@@ -4,7 +4,8 @@
  *
  * Argument order: the object, then outputs, then inputs; a length follows its array; the
  * error comes last. Functions that can fail return a status (STRATA_OK is 0) and write
- * the message into `err`, which may be NULL. Every *_destroy accepts NULL.
+ * the message into `err`, which may be NULL. A function that makes an object sets *out
+ * to NULL when it fails. Every *_destroy accepts NULL.
  *
  * Threads: a registry, network, engine and descriptor may be read by any number of
  * threads once made. A handle belongs to one thread at a time. A context belongs to one
@@ -75,7 +76,7 @@ typedef struct strata_desc {
 
 /* Named dense layouts for the constructors below. */
 typedef enum strata_layout {
-    STRATA_LAYOUT_NCHW, /* ranks 4 and 5 twins share a name: dims decide */
+    STRATA_LAYOUT_NCHW,
     STRATA_LAYOUT_NHWC,
     STRATA_LAYOUT_CHWN,
     STRATA_LAYOUT_NCDHW,
@@ -195,7 +196,9 @@ typedef struct strata_registry_options {
 
 /* Read the notes of every module on the search path; modules are loaded when needed.
  * options may be NULL. A bad file never fails the call: see `strata list --rejected`.
- * A file named in `files` that is refused does. */
+ * A file named in `files` that is refused does. The environment adds folders
+ * (STRATA_PLUGIN_PATH) and replaces the installed one (STRATA_PLUGIN_DIR), except in
+ * privileged programs. */
 STRATA_API int strata_registry_create(strata_registry **out,
                                       const strata_registry_options *options,
                                       strata_error *err);
@@ -250,12 +253,14 @@ STRATA_API int strata_engine_find(const strata_engine *engine, const char *name)
 STRATA_API uint64_t strata_engine_weight_bytes(const strata_engine *engine);
 STRATA_API uint64_t strata_engine_arena_bytes(const strata_engine *engine);
 
-/* One execution state; its stream is the handle's at creation. */
+/* One execution state; its stream is the handle's at creation. The handle is of the
+ * engine's device; it and the engine must outlive the context. */
 STRATA_API int strata_context_create(strata_context **out, const strata_engine *engine,
                                      strata_handle *handle, strata_error *err);
 STRATA_API void strata_context_destroy(strata_context *context);
 /* Device memory of a binding, aligned to 256 bytes, at least `bytes` of the binding;
- * stays the caller's. NULL goes back to memory of the context's own. */
+ * stays the caller's. NULL goes back to memory of the context's own. Holds from the next
+ * run on; enqueueing that one waits for those under way, and gives their failure. */
 STRATA_API int strata_context_bind(strata_context *context, int index, void *data,
                                    strata_error *err);
 /* Where a binding's data is now: device memory, which the host may touch on the host

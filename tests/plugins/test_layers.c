@@ -43,28 +43,63 @@ struct affine {
 };
 
 static const strata_attr affine_attrs[] = {
-    {.name = "units", .type = STRATA_I64, .flags = STRATA_REQUIRED,
-     .offset = offsetof(struct affine, units), .min = 1, .max = 4096,
+    {.name = "units",
+     .type = STRATA_I64,
+     .flags = STRATA_REQUIRED,
+     .offset = offsetof(struct affine, units),
+     .min = 1,
+     .max = 4096,
      .doc = "rows of the weight"},
-    {.name = "gain", .type = STRATA_F64, .offset = offsetof(struct affine, gain),
-     .def = 1.5, .min = 0.25, .max = 8, .doc = "factor of everything"},
-    {.name = "flag", .type = STRATA_BOOL, .offset = offsetof(struct affine, flag),
-     .def = 1, .doc = "whether to"},
-    {.name = "mode", .type = STRATA_ENUM, .offset = offsetof(struct affine, mode),
-     .def = 1, .choices = "add|sub|mul", .doc = "how to combine"},
-    {.name = "label", .type = STRATA_STRING, .offset = offsetof(struct affine, label),
-     .def_text = "plain", .doc = "a text"},
-    {.name = "steps", .type = STRATA_INTS, .offset = offsetof(struct affine, steps),
-     .def_text = "1x2", .min = 1, .max = 9, .doc = "steps"},
-    {.name = "taps", .type = STRATA_REALS, .offset = offsetof(struct affine, taps),
-     .def_text = "0.5, 0.25", .min = -1, .max = 1, .doc = "taps"},
-    {.name = "any", .type = STRATA_I64, .offset = offsetof(struct affine, any),
-     .def = -7, .doc = "any integer"},
+    {.name = "gain",
+     .type = STRATA_F64,
+     .offset = offsetof(struct affine, gain),
+     .def = 1.5,
+     .min = 0.25,
+     .max = 8,
+     .doc = "factor of everything"},
+    {.name = "flag",
+     .type = STRATA_BOOL,
+     .offset = offsetof(struct affine, flag),
+     .def = 1,
+     .doc = "whether to"},
+    {.name = "mode",
+     .type = STRATA_ENUM,
+     .offset = offsetof(struct affine, mode),
+     .def = 1,
+     .choices = "add|sub|mul",
+     .doc = "how to combine"},
+    {.name = "label",
+     .type = STRATA_STRING,
+     .offset = offsetof(struct affine, label),
+     .def_text = "plain",
+     .doc = "a text"},
+    {.name = "steps",
+     .type = STRATA_INTS,
+     .offset = offsetof(struct affine, steps),
+     .def_text = "1x2",
+     .min = 1,
+     .max = 9,
+     .doc = "steps"},
+    {.name = "taps",
+     .type = STRATA_REALS,
+     .offset = offsetof(struct affine, taps),
+     .def_text = "0.5, 0.25",
+     .min = -1,
+     .max = 1,
+     .doc = "taps"},
+    {.name = "any",
+     .type = STRATA_I64,
+     .offset = offsetof(struct affine, any),
+     .def = -7,
+     .doc = "any integer"},
 };
 
 static const strata_weight affine_weights[] = {
-    {.name = "weight", .flags = STRATA_REQUIRED, .rank = 2,
-     .dtypes = 1u << STRATA_FP32 | 1u << STRATA_FP16, .doc = "(units, K)"},
+    {.name = "weight",
+     .flags = STRATA_REQUIRED,
+     .rank = 2,
+     .dtypes = 1u << STRATA_FP32 | 1u << STRATA_FP16,
+     .doc = "(units, K)"},
     {.name = "bias", .rank = 1, .doc = "(units)"},
 };
 
@@ -95,11 +130,19 @@ static int affine_shape(const strata_node *n)
 }
 
 static const strata_layer affine = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Affine",
-    .doc = "A matrix and a vector.", .min_in = 1, .max_in = 1, .n_out = 1,
-    .params_size = sizeof(struct affine), .attrs = STRATA_ARRAY(affine_attrs),
-    .weights = STRATA_ARRAY(affine_weights), .impls = STRATA_ARRAY(impls),
-    .shape = affine_shape, .weight_shape = affine_weight_shape,
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Affine",
+    .doc = "A matrix and a vector.",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(struct affine),
+    .attrs = STRATA_ARRAY(affine_attrs),
+    .weights = STRATA_ARRAY(affine_weights),
+    .impls = STRATA_ARRAY(impls),
+    .shape = affine_shape,
+    .weight_shape = affine_weight_shape,
 };
 
 /* ---- Split: `parts` outputs ---- */
@@ -109,8 +152,12 @@ struct split {
 };
 
 static const strata_attr split_attrs[] = {
-    {.name = "parts", .type = STRATA_I64, .flags = STRATA_REQUIRED,
-     .offset = offsetof(struct split, parts), .min = 0, .max = 100000,
+    {.name = "parts",
+     .type = STRATA_I64,
+     .flags = STRATA_REQUIRED,
+     .offset = offsetof(struct split, parts),
+     .min = 0,
+     .max = 100000,
      .doc = "number of outputs"},
 };
 
@@ -132,10 +179,18 @@ static int split_shape(const strata_node *n)
 }
 
 static const strata_layer split = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Split",
-    .doc = "Equal parts of the channels.", .min_in = 1, .max_in = 1, .n_out = -1,
-    .params_size = sizeof(struct split), .attrs = STRATA_ARRAY(split_attrs),
-    .impls = STRATA_ARRAY(impls), .shape = split_shape, .outputs = split_outputs,
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Split",
+    .doc = "Equal parts of the channels.",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = -1,
+    .params_size = sizeof(struct split),
+    .attrs = STRATA_ARRAY(split_attrs),
+    .impls = STRATA_ARRAY(impls),
+    .shape = split_shape,
+    .outputs = split_outputs,
 };
 
 /* ---- Join: two inputs and more; Pass: one, shape by default ---- */
@@ -154,22 +209,36 @@ static int join_shape(const strata_node *n)
 }
 
 static const strata_layer join = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Join",
-    .doc = "Channels one after the other.", .min_in = 2, .max_in = -1, .n_out = 1,
-    .impls = STRATA_ARRAY(impls), .shape = join_shape,
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Join",
+    .doc = "Channels one after the other.",
+    .min_in = 2,
+    .max_in = -1,
+    .n_out = 1,
+    .impls = STRATA_ARRAY(impls),
+    .shape = join_shape,
 };
 
 static const strata_layer pass = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Pass",
-    .doc = "The input.", .min_in = 1, .max_in = 2, .n_out = 1,
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Pass",
+    .doc = "The input.",
+    .min_in = 1,
+    .max_in = 2,
+    .n_out = 1,
     .impls = STRATA_ARRAY(impls),
 };
 
 /* ---- Source: no inputs, a weight of any shape ---- */
 
 static const strata_weight source_weights[] = {
-    {.name = "value", .flags = STRATA_REQUIRED, .rank = -1,
-     .dtypes = 1u << STRATA_FP32 | 1u << STRATA_INT32, .doc = "the output"},
+    {.name = "value",
+     .flags = STRATA_REQUIRED,
+     .rank = -1,
+     .dtypes = 1u << STRATA_FP32 | 1u << STRATA_INT32,
+     .doc = "the output"},
 };
 
 static int source_shape(const strata_node *n)
@@ -181,9 +250,15 @@ static int source_shape(const strata_node *n)
 }
 
 static const strata_layer source = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Source",
-    .doc = "Its weight.", .min_in = 0, .max_in = 0, .n_out = 1,
-    .weights = STRATA_ARRAY(source_weights), .impls = STRATA_ARRAY(source_impls),
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Source",
+    .doc = "Its weight.",
+    .min_in = 0,
+    .max_in = 0,
+    .n_out = 1,
+    .weights = STRATA_ARRAY(source_weights),
+    .impls = STRATA_ARRAY(source_impls),
     .shape = source_shape,
 };
 
@@ -194,8 +269,11 @@ struct fill {
 };
 
 static const strata_attr fill_attrs[] = {
-    {.name = "dims", .type = STRATA_INTS, .flags = STRATA_REQUIRED,
-     .offset = offsetof(struct fill, dims), .doc = "of the output"},
+    {.name = "dims",
+     .type = STRATA_INTS,
+     .flags = STRATA_REQUIRED,
+     .offset = offsetof(struct fill, dims),
+     .doc = "of the output"},
 };
 
 static int fill_shape(const strata_node *n)
@@ -208,10 +286,17 @@ static int fill_shape(const strata_node *n)
 }
 
 static const strata_layer fill = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Fill",
-    .doc = "Any shape, sound or not.", .min_in = 1, .max_in = 1, .n_out = 1,
-    .params_size = sizeof(struct fill), .attrs = STRATA_ARRAY(fill_attrs),
-    .impls = STRATA_ARRAY(impls), .shape = fill_shape,
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Fill",
+    .doc = "Any shape, sound or not.",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(struct fill),
+    .attrs = STRATA_ARRAY(fill_attrs),
+    .impls = STRATA_ARRAY(impls),
+    .shape = fill_shape,
 };
 
 static int mute_shape(const strata_node *n)
@@ -221,12 +306,50 @@ static int mute_shape(const strata_node *n)
 }
 
 static const strata_layer mute = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Mute",
-    .doc = "Fails and does not say why.", .min_in = 1, .max_in = 1, .n_out = 1,
-    .impls = STRATA_ARRAY(impls), .shape = mute_shape,
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Mute",
+    .doc = "Fails and does not say why.",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .impls = STRATA_ARRAY(impls),
+    .shape = mute_shape,
+};
+
+/* ---- Shift: one name for an attribute and a weight ---- */
+
+struct shift {
+    double shift;
+};
+
+static const strata_attr shift_attrs[] = {
+    {.name = "shift",
+     .type = STRATA_F64,
+     .offset = offsetof(struct shift, shift),
+     .def = 0.5,
+     .doc = "addend where the weight is absent"},
+};
+
+static const strata_weight shift_weights[] = {
+    {.name = "shift", .rank = 1, .doc = "addends"},
+};
+
+static const strata_layer shift = {
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Shift",
+    .doc = "A number or a vector is added.",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(struct shift),
+    .attrs = STRATA_ARRAY(shift_attrs),
+    .weights = STRATA_ARRAY(shift_weights),
+    .impls = STRATA_ARRAY(impls),
 };
 
 static const strata_layer *const layers[] = {&affine, &split, &join, &pass,
-                                             &source, &fill,  &mute};
+                                             &source, &fill,  &mute, &shift};
 
-STRATA_MODULE("test", "1.0.0", "Affine,Split,Join,Pass,Source,Fill,Mute", layers)
+STRATA_MODULE("test", "1.0.0", "Affine,Split,Join,Pass,Source,Fill,Mute,Shift", layers)

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ways to have a layer's output that run nothing: a node before computes it, it is the
+ * input's memory as it is, or a concatenation's inputs are made inside its output.
+ */
+#include "core/engine.h"
+
+#include <string.h>
+
+#include <strata/layers.h>
+
+static bool has_free(const struct engine_model *m, const struct engine_candidate *c)
+{
+    for (size_t i = m->n_candidates; i-- > 0 && m->candidates[i].node == c->node;) {
+        const struct engine_candidate *o = &m->candidates[i];
+        if (o->kind == c->kind && o->in_formats[0] == c->in_formats[0] &&
+            o->pad == c->pad && o->fused == c->fused)
+            return true;
+    }
+    return false;
+}
+
+static int add_free(struct engine_model *m, struct engine_candidate c, int format,
+                    strata_error *err)
+{
+    c.row = -1;
+    for (int i = 0; i < PLAN_MAX_PORTS; i++)
+        c.in_formats[i] = c.out_formats[i] = format;
+    return has_free(m, &c) ? STRATA_OK : engine_keep_candidate(m, &c, NULL, err);
+}
+
+/* What each node whose tail holds this one can have computed, and in which formats. */
+static int add_absorbed(const strata_engine *e, struct engine_model *m, int node,
+                        strata_error *err)
+{
+    for (int h = e->nodes[node].before; h >= 0; h = e->nodes[h].before) {
+        const struct engine_node *head = &e->nodes[h];
+        size_t at = 0;
+        while (at < head->n_tail && head->tail[at] != node)
+            at++;
+        if (at == head->n_tail)
+            continue;
+        for (size_t i = 0; i < m->n_candidates; i++) {
+            const struct engine_candidate from = m->candidates[i];
+            if (from.node != h || from.kind != CANDIDATE_RUN || from.reason ||
+                from.fused <= at)
+                continue;
+            int tensor = engine_output(e, head, from.fused, 0);
+            struct engine_candidate c = {.kind = CANDIDATE_ABSORBED,
+                                         .node = node,
+                                         .fused = from.fused - at - 1,
+                                         .pad = engine_port_pad(m, e->network, tensor,
+                                                                from.out_formats[0],
+                                                                &from.impl->impl, true)};
+            int status = add_free(m, c, from.out_formats[0], err);
+            if (status != STRATA_OK)
+                return status;
+        }
+    }
+    return STRATA_OK;
+}
+
+/* ---- concatenation in place
+ * ------------------------------------------------------------ */
+
+static int join_axis(const strata_engine *e, const struct network_layer *join)
+{
+    const strata_concatenation *p = join->params;
+    int rank = e->network->tensors[join->outputs[0]].rank;
+    return (int)(p->axis < 0 ? p->axis + rank : p->axis);
+}
+
+int64_t engine_slice_begin(const strata_engine *e, const struct engine_node *join,
+                           int port, int format)
+{
+    strata_desc whole, part, slice;
+    const strata_network *net = e->network;
+    int axis = join_axis(e, join->layer);
+    int64_t begin = 0;
+    for (int i = 0; i < port; i++)
+        begin += net->tensors[join->in[i]].dims[axis];
+    if (engine_desc(&whole, net, join->out[0], format, NULL) != STRATA_OK ||
+        engine_desc(&part, net, join->in[port], format, NULL) != STRATA_OK)
+        return -1;
+    slice = whole;
+    memcpy(slice.dims, part.dims, sizeof slice.dims);
+    if (!strata_desc_equal(&slice, &part))
+        return -1;
+    if (axis == whole.vector_dim && begin % whole.vector != 0)
+        return -1;
+    begin = (axis == whole.vector_dim ? begin / whole.vector : begin) *
+            whole.strides[axis] * (int64_t)strata_dtype_size(whole.dtype);
+    return begin % TENSOR_ALIGNMENT ? -1 : begin;
+}
+
+/* Every input has this concatenation as its home, and a slice there. */
+static bool can_join(const strata_engine *e, const struct engine_model *m, int node,
+                     int format)
+{
+    const struct engine_node *join = &e->nodes[node];
+    for (int i = 0; i < join->n_in; i++)
+        if (m->home[join->in[i]] != node || engine_slice_begin(e, join, i, format) < 0)
+            return false;
+    return true;
+}
+
+static bool is_concatenation(const struct network_layer *layer)
+{
+    return strcmp(layer->type->full_name, "core::Concatenation@1") == 0;
+}
+
+/* A tensor's home is the first concatenation that reads it, unless it does so twice. */
+static void settle(const strata_engine *e, struct engine_model *m, int node)
+{
+    const struct engine_node *join = &e->nodes[node];
+    for (int i = 0; i < join->n_in; i++) {
+        int *home = &m->home[join->in[i]];
+        bool twice = false;
+        for (int j = 0; j < i; j++)
+            twice |= join->in[j] == join->in[i];
+        *home = twice ? -2 : *home == -1 ? node : *home;
+    }
+}
+
+int engine_find_free(strata_engine *e, struct engine_model *m, int node,
+                     strata_error *err)
+{
+    const struct network_layer *layer = e->nodes[node].layer;
+    uint64_t seen = 0;
+    int status = add_absorbed(e, m, node, err);
+    bool join = is_concatenation(layer) && e->network->build.fusion && !layer->impl;
+    if (join)
+        settle(e, m, node);
+    /* Formats that some impl of the layer takes and gives here: within all constraints.
+     */
+    for (size_t i = m->n_candidates; i-- > 0 && status == STRATA_OK;) {
+        const struct engine_candidate c = m->candidates[i];
+        if (c.node != node)
+            break;
+        if (c.kind != CANDIDATE_RUN || c.reason || c.fused ||
+            c.in_formats[0] != c.out_formats[0] || seen >> c.in_formats[0] & 1)
+            continue;
+        int format = c.in_formats[0];
+        seen |= UINT64_C(1) << format;
+        struct engine_candidate free_one = {.node = node};
+        free_one.kind = join ? CANDIDATE_JOIN : CANDIDATE_ALIAS;
+        if (join ? can_join(e, m, node, format) : engine_is_alias(e, layer, format))
+            status = add_free(m, free_one, format, err);
+    }
+    return status;
+}

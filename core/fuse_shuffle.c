@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Layers that move nothing, and Shuffles composed.
+ */
+#include "core/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <strata/layers.h>
+
+static bool is_identity(strata_ints order)
+{
+    for (int64_t i = 0; i < order.n; i++)
+        if (order.v[i] != i)
+            return false;
+    return true;
+}
+
+/* Every dim past the channels is 1: all layouts of one vector width then agree. */
+static bool is_flat(const struct network_tensor *t)
+{
+    for (int d = 2; d < t->rank; d++)
+        if (t->dims[d] != 1)
+            return false;
+    return t->rank >= 2;
+}
+
+static bool same_dims(const struct network_tensor *a, const struct network_tensor *b)
+{
+    return a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+static bool shuffle_is_alias(const strata_network *net, const struct network_layer *layer,
+                             int format)
+{
+    const strata_shuffle *p = layer->params;
+    const struct network_tensor *in = &net->tensors[layer->inputs[0]];
+    const struct network_tensor *out = &net->tensors[layer->outputs[0]];
+    const struct format *f = format_at(format);
+    if (!is_identity(p->first) || !is_identity(p->second))
+        return false;
+    return same_dims(in, out) || (f->order == ORDER_LINEAR && f->vector == 1) ||
+           (f->order != ORDER_BATCH && is_flat(in) && is_flat(out) &&
+            memcmp(in->dims, out->dims, 2 * sizeof *in->dims) == 0);
+}
+
+static bool scale_is_alias(const struct network_layer *layer)
+{
+    const strata_scale *p = layer->params;
+    for (size_t w = 0; w < layer->type->n_weights; w++)
+        if (layer->weights[w].source != WEIGHT_ABSENT)
+            return false;
+    return p->scale == 1 && p->shift == 0 && p->power == 1;
+}
+
+bool engine_is_alias(const strata_engine *e, const struct network_layer *layer,
+                     int format)
+{
+    const char *type = layer->type->full_name;
+    if (!e->network->build.fusion || layer->impl)
+        return false;
+    if (strcmp(type, "core::Identity@1") == 0)
+        return true;
+    if (strcmp(type, "core::Scale@1") == 0)
+        return scale_is_alias(layer);
+    return strcmp(type, "core::Shuffle@1") == 0 &&
+           shuffle_is_alias(e->network, layer, format);
+}
+
+/* ---- composition ---------------------------------------------------------------------
+ */
+
+struct composed {
+    strata_shuffle params;
+    int64_t first[STRATA_MAX_RANK], shape[STRATA_MAX_RANK], second[STRATA_MAX_RANK];
+};
+
+static int64_t entry(strata_ints order, int64_t i)
+{
+    return order.n ? order.v[i] : i;
+}
+
+strata_shuffle *engine_compose(const strata_network *net, const struct network_layer *a,
+                               const struct network_layer *b, strata_error *err)
+{
+    const strata_shuffle *p = a->params, *q = b->params;
+    int in = net->tensors[a->inputs[0]].rank, middle = net->tensors[a->outputs[0]].rank;
+    int out = net->tensors[b->outputs[0]].rank;
+    bool early = p->shape.n == 0; /* a only transposes */
+    if (!early && q->shape.n)
+        return NULL;
+    struct composed *c = zalloc(1, sizeof *c, "a composed Shuffle", err);
+    if (!c)
+        return NULL;
+    const struct network_layer *reshapes = early ? b : a;
+    const strata_shuffle *r = reshapes->params;
+    const struct network_tensor *end = &net->tensors[reshapes->outputs[0]];
+    for (int i = 0; i < in; i++)
+        c->first[i] = early ? entry(p->first, entry(p->second, entry(q->first, i)))
+                            : entry(p->first, i);
+    for (int i = 0; i < end->rank; i++) /* the reshape's dims, -1 and 0 resolved */
+        c->shape[entry(r->second, i)] = end->dims[i];
+    for (int i = 0; i < out; i++)
+        c->second[i] = early ? entry(q->second, i)
+                             : entry(p->second, entry(q->first, entry(q->second, i)));
+    c->params.first = (strata_ints){c->first, in};
+    c->params.shape = (strata_ints){c->shape, early ? out : middle};
+    c->params.second = (strata_ints){c->second, out};
+    return &c->params;
+}

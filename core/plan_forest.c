@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Costs of all conversion trees of one matrix at once, for the search: the recurrence of
+ * plan_tree.c over the closure of the conversions, without the steps. The precision guard
+ * depends on the root's precision, so there is a pass for each precision in use.
+ */
+#include "core/plan_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Shortest conversions for content of root's precision. */
+static void close_paths(int64_t *path, const struct plan_forest *f,
+                        const struct plan_problem *p, int root)
+{
+    int n = p->n_labels;
+    for (int u = 0; u < n; u++)
+        for (int v = 0; v < n; v++) {
+            int64_t cost = u == v ? 0 : f->conversion[u * n + v];
+            bool legal = plan_keeps_precision(p, root, u, v);
+            path[u * n + v] = legal && cost < PLAN_INFINITE ? cost : PLAN_INFINITE;
+        }
+    for (int via = 0; via < n; via++)
+        for (int u = 0; u < n; u++) {
+            int64_t first = path[u * n + via];
+            for (int v = 0; v < n && first < PLAN_INFINITE; v++)
+                if (path[via * n + v] < PLAN_INFINITE &&
+                    first + path[via * n + v] < path[u * n + v])
+                    path[u * n + v] = first + path[via * n + v];
+        }
+}
+
+/* best[subset][v] from its proper subsets, then from where it is cheapest to begin. */
+static void grow_subset(int64_t *best, const int64_t *path, size_t n, size_t subset)
+{
+    int64_t joined[PLAN_MAX_LABELS], *row = best + subset * n;
+    for (size_t v = 0; v < n; v++)
+        joined[v] = PLAN_INFINITE;
+    for (size_t part = (subset - 1) & subset; part > subset / 2;
+         part = (part - 1) & subset)
+        for (size_t v = 0; v < n; v++) {
+            int64_t sum = best[part * n + v] + best[(subset ^ part) * n + v];
+            joined[v] = sum < joined[v] ? sum : joined[v];
+        }
+    for (size_t v = 0; v < n; v++) {
+        row[v] = PLAN_INFINITE;
+        for (size_t u = 0; u < n; u++)
+            if (path[v * n + u] + joined[u] < row[v])
+                row[v] = path[v * n + u] + joined[u];
+    }
+}
+
+static void fill_subsets(int64_t *best, const int64_t *path, const struct plan_forest *f,
+                         size_t n)
+{
+    memset(best, 0, n * sizeof *best);
+    for (int l = 0; l < (int)n; l++)
+        if (f->wanted & UINT64_C(1) << l)
+            for (size_t v = 0; v < n; v++)
+                best[((size_t)1 << f->slot[l]) * n + v] = path[v * n + (size_t)l];
+    for (size_t subset = 1; subset < (size_t)1 << f->n_wanted; subset++) {
+        int size = __builtin_popcountll(subset);
+        if (size > 1 && size <= f->max_size)
+            grow_subset(best, path, n, subset);
+    }
+}
+
+static void keep_roots(struct plan_forest *f, const struct plan_problem *p,
+                       const int64_t *path, const int64_t *best, int precision)
+{
+    size_t n = (size_t)p->n_labels, subsets = (size_t)1 << f->n_wanted;
+    for (size_t root = 0; root < n; root++) {
+        if (p->labels[root].precision != precision)
+            continue;
+        memcpy(f->path + root * n, path + root * n, n * sizeof *path);
+        for (size_t s = 0; best && s < subsets; s++)
+            f->tree[root * subsets + s] = best[s * n + root];
+    }
+}
+
+int plan_forest_make(struct plan_forest *f, const struct plan_problem *p,
+                     strata_error *err)
+{
+    size_t n = (size_t)p->n_labels;
+    bool grown = f->many;
+    int64_t *path = zalloc(n * n, sizeof *path, "conversion trees", err), *best = NULL;
+    int status = STRATA_ENOMEM;
+    f->n_wanted = __builtin_popcountll(f->wanted);
+    grown &= f->n_wanted <= FOREST_MAX_WANTED;
+    for (int l = 0, slot = 0; l < p->n_labels; l++)
+        if (f->wanted & UINT64_C(1) << l)
+            f->slot[l] = (unsigned char)slot++;
+    size_t cells = grown ? n << f->n_wanted : 1;
+    f->path = zalloc(n * n, sizeof *f->path, "conversion trees", err);
+    if (grown) {
+        best = zalloc(cells, sizeof *best, "conversion trees", err);
+        f->tree = zalloc(cells, sizeof *f->tree, "conversion trees", err);
+    }
+    if (!path || !f->path || (grown && (!best || !f->tree)))
+        goto done;
+    status = STRATA_OK;
+    for (int root = 0; root < p->n_labels; root++) {
+        bool seen = false;
+        for (int l = 0; l < root; l++)
+            seen |= p->labels[l].precision == p->labels[root].precision;
+        if (seen)
+            continue;
+        close_paths(path, f, p, root);
+        if (grown)
+            fill_subsets(best, path, f, n);
+        keep_roots(f, p, path, best, p->labels[root].precision);
+    }
+done:
+    free(path);
+    free(best);
+    return status;
+}
+
+void plan_forest_free(struct plan_forest *f)
+{
+    free(f->path);
+    free(f->tree);
+}
+
+int64_t plan_forest_cost(const struct plan_forest *f, const struct plan_problem *p,
+                         int tensor, int root, uint64_t wanted)
+{
+    if (!wanted)
+        return 0;
+    if ((wanted & (wanted - 1)) == 0)
+        return f->path[root * p->n_labels + __builtin_ctzll(wanted)];
+    if (!f->tree)
+        return plan_tree(p, tensor, root, wanted, NULL, NULL);
+    size_t subset = 0;
+    for (uint64_t rest = wanted; rest; rest &= rest - 1)
+        subset |= (size_t)1 << f->slot[__builtin_ctzll(rest)];
+    return f->tree[((size_t)root << f->n_wanted) + subset];
+}

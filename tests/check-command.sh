@@ -1,0 +1,126 @@
+#!/bin/sh
+# TAP: the strata command as a user meets it: exit codes, results on stdout, messages
+# that name the mistake and the remedy.
+srcdir=${srcdir:-.} builddir=${builddir:-.}
+strata=$builddir/strata
+digits=$srcdir/examples/digits
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+number=0 failed=0
+
+# expect CODE PATTERN CLAIM COMMAND...: exit code, and a pattern in its output.
+expect() {
+    code=$1 pattern=$2 claim=$3
+    shift 3
+    number=$((number + 1))
+    "$@" >"$scratch/out" 2>"$scratch/err"
+    got=$?
+    if [ $got -eq "$code" ] && cat "$scratch/out" "$scratch/err" | grep -qE -e "$pattern"; then
+        echo "ok $number - $claim"
+    else
+        failed=1
+        echo "not ok $number - $claim"
+        echo "# exit code $got, expected $code, with: $pattern"
+        cat "$scratch/out" "$scratch/err" | sed 's/^/# /'
+    fi
+}
+
+image=$digits/images/3-011.pgm
+expect 0 'strata [0-9]+\.[0-9]+' 'prints its version' $strata --version
+expect 0 'Examples:' 'helps with examples' $strata --help
+for c in run explain list describe doctor completion; do
+    expect 0 'Examples:' "helps with $c" $strata $c --help
+    expect 2 'unknown option .--formt=csv.; did you mean .--format' "$c suggests options" \
+        $strata $c --formt=csv
+done
+expect 2 'unknown command .rnu.; did you mean .run' 'suggests commands' $strata rnu
+expect 2 'a network file is needed' 'run without a file says what is needed' $strata run
+expect 0 '^prob +0 +1 +3 ' 'run ranks the answers' $strata run $digits/digits.ini $image
+expect 0 '"index": 3, "value": 0\.99' 'run prints JSON' \
+    $strata run $digits/digits.ini $image --top 1 -o json
+expect 0 '^prob,0,1,3,0\.99' 'run prints CSV' \
+    $strata run $digits/digits.ini $image --top 1 -o csv
+expect 0 '^\| prob +\|' 'run prints Markdown' \
+    $strata run $digits/digits.ini $image --top 1 -o md
+expect 0 '^prob +0 +1 +9 ' 'run reads an IDX item' \
+    $strata run $digits/digits.ini $digits/digits-test-images.idx --item 7 --top 1
+expect 2 'no image 9999' 'run refuses an item that is not there' \
+    $strata run $digits/digits.ini $digits/digits-test-images.idx --item 9999
+$strata run $digits/digits.ini $image --output prob="$scratch/p.npy"
+expect 0 'NUMPY' 'run saves an output as .npy' head -c 6 "$scratch/p.npy"
+expect 2 'input .image. is not given; add --input image=FILE' \
+    'run names an input that is missing' $strata run $digits/digits.ini
+expect 2 "option '-o' needs a value" 'an option without its value is named' \
+    $strata run $digits/digits.ini -o
+expect 2 "unknown option '-x'" 'an unknown letter is named' \
+    $strata run $digits/digits.ini -qxz
+expect 2 "'nosuch=[^ ]*: write NAME=FILE, where NAME is one of: prob" \
+    'an output that does not exist is refused' \
+    $strata run $digits/digits.ini $image --output "nosuch=$scratch/p.npy"
+expect 2 "'nosuch=.*NAME is one of: image" 'an input that does not exist is refused' \
+    $strata run $digits/digits.ini "nosuch=$image"
+expect 2 "input 'image' is given twice" 'an input given twice is refused' \
+    $strata run $digits/digits.ini $image $image
+expect 2 "no argument is taken, but 'x'" 'list takes no argument' $strata list x
+expect 2 "no argument is taken, but 'x'" 'doctor takes no argument' $strata doctor x
+if [ -c /dev/full ]; then
+    expect 2 'standard output cannot be written' 'a full disk is an error' \
+        sh -c "$strata list >/dev/full"
+fi
+printf '[network]\nformat = 1\noutputs = y\n[input x]\nshape = 1 x 1\n[layer y]\n%s' \
+    'type = ElementWise
+inputs = x, x
+op = pow
+' >"$scratch/nan.ini"
+printf '\000\000\200\277' >"$scratch/minus"
+expect 0 '"value": -1,' 'JSON holds numbers' $strata run "$scratch/nan.ini" -o json \
+    "$scratch/minus"
+printf '\000\000\300\177' >"$scratch/nan"
+expect 0 '^1$' 'several outputs make one JSON text' sh -c "$strata run \
+    '$digits/digits.ini' '$image' --top 1 -o json --set network.outputs=prob,relu1 |
+    grep -c '^\['"
+expect 0 '"value": null' 'JSON has null for NaN' $strata run "$scratch/nan.ini" -o json \
+    "$scratch/nan"
+mkdir "$scratch/plugins"
+cp "$builddir/plugins/.libs/identity.so" "$scratch/plugins"
+chmod 775 "$scratch/plugins/identity.so"
+expect 0 'every plugin file was rejected' 'list tells why it is empty' env \
+    STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata list
+expect 2 'can be written by its group' 'describe does too, and knows that files were found' \
+    env STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata describe Identity
+expect 0 '^prob' 'run makes random inputs' $strata run $digits/digits.ini --input random:3
+expect 1 '359 bytes|elements' 'run compares raw sizes' \
+    $strata run $digits/digits.ini $digits/README.md
+expect 2 'nosuch.ini' 'a missing network is named' $strata run nosuch.ini
+expect 3 "device 'cuda:9'" 'a missing device has its own exit code' \
+    $strata run $digits/digits.ini $image --device cuda:9
+expect 2 "digits.ini|--set.*kernal|kernal" 'an unknown key in --set is named' \
+    $strata run $digits/digits.ini $image --set 'layer conv1.kernal=3x3'
+expect 0 'REFORMAT +fp32:nchw +fp16:nhwc8.*FIXED-IO' 'explain says why a reformat stands' \
+    $strata explain $digits/digits.ini --set build.precision=fp16 \
+    --set build.formats=fp16:nhwc8
+expect 0 'predicted [0-9.]+ us' 'explain sums up' $strata explain $digits/digits.ini
+expect 0 'impl = any' 'explain shows refused impls' \
+    $strata explain $digits/digits.ini --refused --set 'layer conv1.impl=any'
+expect 2 'no impl of core::Convolution@1 can run here' 'an impossible plan lists reasons' \
+    $strata explain $digits/digits.ini --set build.formats=int8:nc/4hw4
+expect 0 'core::Convolution@1' 'list shows layers' $strata list
+expect 0 'core +1\.0\.0 +1\.0' 'list shows modules' $strata list --modules
+expect 0 'no file was rejected' 'list shows rejections' $strata list --rejected
+expect 2 "did you mean|Convolution" 'describe suggests layers' $strata describe Convolutoin
+expect 0 'modules +1[0-9] found' 'doctor counts modules' $strata doctor
+expect 2 'no plugin was found' 'doctor reports an installation without plugins' \
+    env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata doctor
+expect 0 'complete -o default -F _strata strata' 'completion prints a script' \
+    $strata completion bash
+
+# What describe prints is a section that a network accepts.
+{
+    printf '[network]\nformat = 1\noutputs = activation1\n'
+    printf '[input x]\nshape = 1 x 3 x 4 x 4\n'
+    $strata describe Activation
+} >"$scratch/described.ini"
+expect 0 '^activation1' 'what describe prints is INI' \
+    $strata run "$scratch/described.ini" --input random:1 --top 1
+echo "1..$number"
+exit $failed
