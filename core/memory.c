@@ -74,7 +74,9 @@ static bool can_share(const strata_engine *e, const struct engine_node *n, size_
     const struct engine_value *in = &e->values[n->in_values[0]];
     const struct engine_value *out = &e->values[n->out_values[0]];
     int memory = engine_owner(e, n->in_values[0]);
-    if (in->format != out->format || in->bytes != out->bytes || out->alias >= 0 ||
+    if (in->format != out->format || in->desc.rank != out->desc.rank ||
+        memcmp(in->desc.dims, out->desc.dims, sizeof in->desc.dims) != 0 ||
+        out->alias >= 0 ||
         e->values[memory].binding >= 0 || out->binding >= 0 ||
         reads_memory(e, &e->steps[step], 1, memory))
         return false;
@@ -102,8 +104,7 @@ static void share_in_place(strata_engine *e)
     }
 }
 
-/* ---- placement
- * ------------------------------------------------------------------------- */
+/* ---- placement ----------------------------------------------------------------- */
 
 static bool in_arena(const struct engine_value *v)
 {

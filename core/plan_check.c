@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-enum { MAX_LABELS = 16 }; /* trees are over all sets of labels */
-
 int check_fail(const struct checker *k, const char *what)
 {
     return error_set(k->err, STRATA_EMISMATCH, "the certificate does not hold: %s", what);
@@ -66,12 +64,12 @@ bool check_keeps(const struct plan_problem *p, int root, int u, int v)
     return p->labels[u].precision >= at_v;
 }
 
-unsigned check_wants(const struct plan_tensor *t, int op, const struct plan_choice *c)
+uint64_t check_wants(const struct plan_tensor *t, int op, const struct plan_choice *c)
 {
-    unsigned wanted = 0;
+    uint64_t wanted = 0;
     for (size_t r = 0; r < t->n_readers; r++)
         if (t->readers[r].op == op)
-            wanted |= 1u << plan_in_label(c, t->readers[r].port);
+            wanted |= UINT64_C(1) << plan_in_label(c, t->readers[r].port);
     return wanted;
 }
 
@@ -107,7 +105,7 @@ static int check_tree(const struct checker *k, size_t *at, int tensor, int64_t *
     const struct plan_choice *c =
         &k->p->ops[t->producer].choices[k->c->choices[t->producer]];
     int root = plan_out_label(c, t->port);
-    unsigned made = 1u << root, wanted = 0;
+    uint64_t made = UINT64_C(1) << root, wanted = 0;
     for (size_t r = 0; r < t->n_readers; r++) {
         int op = t->readers[r].op;
         wanted |= check_wants(t, op, &k->p->ops[op].choices[k->c->choices[op]]);
@@ -119,7 +117,7 @@ static int check_tree(const struct checker *k, size_t *at, int tensor, int64_t *
             !check_keeps(k->p, root, s->from, s->to) ||
             s->cost != t->conversion[s->from * k->p->n_labels + s->to])
             return check_fail(k, "a step does not fit its tree");
-        made |= 1u << s->to;
+        made |= UINT64_C(1) << s->to;
         *total = plus(*total, check_conversion(k, tensor, s->from, s->to));
     }
     return wanted & ~made ? check_fail(k, "a reader lacks its format") : STRATA_OK;
@@ -153,13 +151,13 @@ int plan_check(const struct plan_problem *p, const struct plan_options *options,
 {
     struct checker k = {.p = p, .o = options, .c = c, .err = err};
     int status;
-    if (p->n_labels > MAX_LABELS)
-        return error_set(err, STRATA_EUNSUPPORTED, "%d formats are too many to check",
-                         p->n_labels);
     if (options && options->objective == PLAN_FEWEST_REFORMATS)
         k.penalty = weight_of_reformat(p);
     if ((status = check_plan(&k)) != STRATA_OK)
         return status;
+    if (!check_fits(&k))
+        return error_set(err, STRATA_EUNSUPPORTED,
+                         "too many formats meet at one tensor to check its trees");
     status = grow(&k.stack, &k.capacity, 0, sizeof *k.stack, err);
     if (status != STRATA_OK)
         return status;

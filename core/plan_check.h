@@ -35,9 +35,11 @@ int check_fail(const struct checker *k, const char *what);
 int64_t check_conversion(const struct checker *k, int tensor, int from, int to);
 int64_t check_choice(const struct checker *k, int op, size_t choice);
 bool check_keeps(const struct plan_problem *p, int root, int u, int v);
-unsigned check_wants(const struct plan_tensor *t, int op, const struct plan_choice *c);
+uint64_t check_wants(const struct plan_tensor *t, int op, const struct plan_choice *c);
 
 /* The pairwise problem (plan_check_state.c). */
+/* Few enough labels matter at each tensor. */
+bool check_fits(const struct checker *k);
 bool check_build(const struct checker *k, struct state *g);
 bool check_copy(struct state *to, const struct state *g);
 bool check_connect(struct state *g, int u, int v);

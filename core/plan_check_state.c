@@ -8,26 +8,82 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* out[set] = cheapest way from root to have all labels of set, and maybe more. */
-static void grow_sets(const struct checker *k, int tensor, int root, int64_t *out)
+/* ---- trees ------------------------------------------------------------------------- */
+
+enum { MAX_LABELS = 16 }; /* that matter at one tensor: trees are over all their sets */
+
+/* Labels of a tensor that a tree from some root may hold: those written, those wanted,
+ * and those that conversions enter and leave. */
+struct growth {
+    const struct checker *k;
+    int tensor, n;
+    int label[MAX_LABELS];
+    int64_t cost[1 << MAX_LABELS]; /* to have a set, and maybe more */
+};
+
+static bool passes(const struct checker *k, int tensor, int label)
 {
-    const struct plan_problem *p = k->p;
-    unsigned all = (1u << p->n_labels) - 1;
-    for (unsigned set = 0; set <= all; set++) {
-        out[set] = set == 1u << root ? 0 : PLAN_INFINITE;
-        for (int v = 0; v < p->n_labels; v++)
-            for (int u = 0; u < p->n_labels && set >> v & 1 && v != root; u++) {
-                unsigned before = set & ~(1u << v);
-                if (!(before >> u & 1) || !check_keeps(p, root, u, v))
-                    continue;
-                int64_t cost = plus(out[before], check_conversion(k, tensor, u, v));
-                out[set] = cost < out[set] ? cost : out[set];
-            }
+    bool in = false, out = false;
+    for (int l = 0; l < k->p->n_labels; l++) {
+        in |= l != label && check_conversion(k, tensor, l, label) < DEAD;
+        out |= l != label && check_conversion(k, tensor, label, l) < DEAD;
     }
-    for (int v = 0; v < p->n_labels; v++)
+    return in && out;
+}
+
+static bool find_labels(struct growth *w, const struct checker *k, int tensor,
+                        uint64_t wanted)
+{
+    const struct plan_tensor *t = &k->p->tensors[tensor];
+    const struct plan_op *o = &k->p->ops[t->producer];
+    w->k = k;
+    w->tensor = tensor;
+    w->n = 0;
+    for (size_t c = 0; c < o->n_choices; c++)
+        wanted |= UINT64_C(1) << plan_out_label(&o->choices[c], t->port);
+    for (int l = 0; l < k->p->n_labels; l++) {
+        if (!(wanted >> l & 1) && !passes(k, tensor, l))
+            continue;
+        if (w->n == MAX_LABELS)
+            return false;
+        w->label[w->n++] = l;
+    }
+    return true;
+}
+
+static void grow_sets(struct growth *w, int root)
+{
+    const struct plan_problem *p = w->k->p;
+    unsigned all = (1u << w->n) - 1;
+    int64_t step[MAX_LABELS][MAX_LABELS];
+    for (int u = 0; u < w->n; u++)
+        for (int v = 0; v < w->n; v++)
+            step[u][v] = check_keeps(p, root, w->label[u], w->label[v])
+                             ? check_conversion(w->k, w->tensor, w->label[u], w->label[v])
+                             : PLAN_INFINITE;
+    for (unsigned set = 0; set <= all; set++) {
+        w->cost[set] = PLAN_INFINITE;
+        for (int v = 0; v < w->n; v++) {
+            unsigned before = set & ~(1u << v);
+            if (set == 1u << v && w->label[v] == root)
+                w->cost[set] = 0;
+            for (int u = 0; u < w->n && before != set; u++)
+                if (before >> u & 1 && plus(w->cost[before], step[u][v]) < w->cost[set])
+                    w->cost[set] = plus(w->cost[before], step[u][v]);
+        }
+    }
+    for (int v = 0; v < w->n; v++)
         for (unsigned set = 0; set <= all; set++)
-            if (!(set >> v & 1) && out[set | 1u << v] < out[set])
-                out[set] = out[set | 1u << v];
+            if (!(set >> v & 1) && w->cost[set | 1u << v] < w->cost[set])
+                w->cost[set] = w->cost[set | 1u << v];
+}
+
+static int64_t grown_cost(const struct growth *w, uint64_t wanted)
+{
+    unsigned set = 0;
+    for (int i = 0; i < w->n; i++)
+        set |= (unsigned)(wanted >> w->label[i] & 1) << i;
+    return w->cost[set];
 }
 
 /* ---- the pairwise problem ---------------------------------------------------------- */
@@ -60,18 +116,18 @@ static bool add_node(struct state *g, int v, int labels)
 }
 
 /* Sets of a tensor's node, packed over the labels that any allowed choice wants. */
-static unsigned spread(unsigned packed, unsigned wanted)
+static uint64_t spread(unsigned packed, uint64_t wanted)
 {
-    unsigned set = 0;
+    uint64_t set = 0;
     for (; wanted; wanted &= wanted - 1, packed >>= 1)
         if (packed & 1)
             set |= wanted & -wanted;
     return set;
 }
 
-static unsigned wanted_by_any(const struct checker *k, const struct plan_tensor *t)
+static uint64_t wanted_by_any(const struct checker *k, const struct plan_tensor *t)
 {
-    unsigned wanted = 0;
+    uint64_t wanted = 0;
     for (size_t r = 0; r < t->n_readers; r++) {
         int op = t->readers[r].op;
         for (size_t c = 0; c < k->p->ops[op].n_choices; c++)
@@ -84,29 +140,29 @@ static unsigned wanted_by_any(const struct checker *k, const struct plan_tensor 
 /* Least cost to have the set, from each of the producer's choices, onto the edge u - v;
  * column j wants sets[j]. */
 static bool add_trees(const struct checker *k, struct state *g, int tensor, int v,
-                      const unsigned *sets)
+                      const uint64_t *sets)
 {
     const struct plan_tensor *t = &k->p->tensors[tensor];
-    int64_t *grown = malloc(sizeof *grown << k->p->n_labels);
-    int u = t->producer, last = -1;
-    if (!grown || !check_connect(g, u, v)) {
-        free(grown);
-        return false;
-    }
-    for (int root = 0; root < k->p->n_labels; root++)
+    struct growth *w = malloc(sizeof *w);
+    int u = t->producer;
+    bool fine =
+        w && find_labels(w, k, tensor, wanted_by_any(k, t)) && check_connect(g, u, v);
+    for (int root = 0; fine && root < k->p->n_labels; root++) {
+        bool grown = false;
         for (int i = 0; i < g->labels[u]; i++) {
             if (plan_out_label(&k->p->ops[u].choices[i], t->port) != root)
                 continue;
-            if (last != root)
-                grow_sets(k, tensor, root, grown);
-            last = root;
+            if (!grown)
+                grow_sets(w, root);
+            grown = true;
             for (int j = 0; j < g->labels[v]; j++) {
                 int64_t *at = cell(g, u, i, v, j);
-                *at = plus(*at, grown[sets[j]]);
+                *at = plus(*at, grown_cost(w, sets[j]));
             }
         }
-    free(grown);
-    return true;
+    }
+    free(w);
+    return fine;
 }
 
 static int only_reader(const struct plan_tensor *t)
@@ -120,16 +176,16 @@ static int only_reader(const struct plan_tensor *t)
 static bool add_tensor(const struct checker *k, struct state *g, int tensor)
 {
     const struct plan_tensor *t = &k->p->tensors[tensor];
-    unsigned wanted = wanted_by_any(k, t);
+    uint64_t wanted = wanted_by_any(k, t);
     int op = only_reader(t), v = op >= 0 ? op : (int)k->p->n_ops + tensor, n = 0;
-    unsigned *sets = NULL;
+    uint64_t *sets = NULL;
     bool fine = op == -1;
     if (fine)
         return add_node(g, (int)k->p->n_ops + tensor, 0);
     if (op >= 0)
         n = g->labels[op];
     else
-        n = 1 << __builtin_popcount(wanted);
+        n = 1 << __builtin_popcountll(wanted);
     if (!add_node(g, (int)k->p->n_ops + tensor, op >= 0 ? 0 : n))
         return false;
     if (!(sets = calloc((size_t)n + 1, sizeof *sets)))
@@ -138,7 +194,7 @@ static bool add_tensor(const struct checker *k, struct state *g, int tensor)
         bool single = op >= 0;
         sets[j] = single ? check_wants(t, op, &k->p->ops[op].choices[j])
                          : spread((unsigned)j, wanted);
-        int size = __builtin_popcount(sets[j]);
+        int size = __builtin_popcountll(sets[j]);
         if (!single && (size == 0 || (size_t)size > t->n_readers))
             g->cost[v][j] = PLAN_INFINITE; /* never exactly what is wanted */
     }
@@ -154,6 +210,19 @@ static bool add_tensor(const struct checker *k, struct state *g, int tensor)
     }
     free(sets);
     return fine;
+}
+
+bool check_fits(const struct checker *k)
+{
+    struct growth *w = malloc(sizeof *w);
+    bool fits = w != NULL;
+    for (size_t t = 0; fits && t < k->p->n_tensors; t++) {
+        uint64_t wanted = wanted_by_any(k, &k->p->tensors[t]);
+        fits = find_labels(w, k, (int)t, wanted) &&
+               __builtin_popcountll(wanted) < MAX_LABELS;
+    }
+    free(w);
+    return fits;
 }
 
 bool check_build(const struct checker *k, struct state *g)

@@ -33,7 +33,9 @@ static bool label_before(const struct plan_label *a, const struct plan_label *b)
         return a->format < b->format;
     if (a->stage != b->stage)
         return a->stage < b->stage;
-    return a->pad != b->pad ? a->pad < b->pad : a->precision < b->precision;
+    if (a->pad != b->pad)
+        return a->pad < b->pad;
+    return a->stage != b->stage ? a->stage < b->stage : a->precision < b->precision;
 }
 
 static void sort_labels(struct tree *t)
