@@ -1,5 +1,6 @@
 # Benchmarks: built by `make bench`, never timed in a test.
-BENCHMARKS = bench/net_time bench/plan bench/plan_table bench/predict bench/reformat
+BENCHMARKS = bench/net_time bench/plan bench/plan_table bench/predict bench/reformat \
+	bench/reformat_cuda
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += bench/squeezenet_vs_ort.py bench/requirements.txt
@@ -23,6 +24,8 @@ bench_plan_table_SOURCES = bench/plan_table.c bench/edgewise.c bench/edgewise.h 
 bench_plan_table_LDADD = libstrata-internal.la
 bench_reformat_SOURCES = bench/reformat.c
 bench_reformat_LDADD = libstrata-internal.la
+bench_reformat_cuda_SOURCES = bench/reformat_cuda.c
+bench_reformat_cuda_LDADD = libstrata-internal.la
 
 .PHONY: bench
 bench: all $(BENCHMARKS)

@@ -60,14 +60,27 @@ static void count_block(struct allocator *a, size_t bytes, bool got)
     pthread_mutex_unlock(&a->lock);
 }
 
+static void note_free_bytes(struct allocator *a, strata_error *err)
+{
+    const uint64_t bytes = a->free_bytes(a->device);
+    if (bytes > 0)
+        error_append(err,
+                     "; the device has %llu bytes free: use a smaller batch, or free "
+                     "memory of other programs",
+                     (unsigned long long)bytes);
+}
+
 void *allocator_get(struct allocator *a, size_t bytes, const char *what,
                     strata_error *err)
 {
     void *ptr =
         a->callbacks.alloc(a->callbacks.user, bytes ? bytes : 1, TENSOR_ALIGNMENT);
     count_block(a, bytes, ptr != NULL);
-    if (!ptr)
+    if (!ptr) {
         error_no_memory(err, bytes, what);
+        if (a->free_bytes)
+            note_free_bytes(a, err);
+    }
     return ptr;
 }
 

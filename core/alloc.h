@@ -12,10 +12,15 @@
 
 #define TENSOR_ALIGNMENT 256 /* bytes; every tensor, weight and workspace base */
 
+struct device;
+
 struct allocator {
     strata_allocator callbacks;
     pthread_mutex_t lock; /* guards stats */
     strata_memory_stats stats;
+    /* Of the device whose memory it is, for messages; NULL: unknown. */
+    uint64_t (*free_bytes)(struct device *d);
+    struct device *device;
 };
 
 /* The C library's aligned memory. */

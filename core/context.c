@@ -110,6 +110,7 @@ static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_e
                             .fused = n->n_fused,
                             .residual = node->residual};
     engine_fill_view(&v, e, n, n->row, err);
+    v.node.stream = c->handle->device->ops->stream_native(c->stream);
     int status =
         impl->ctx_open ? impl->ctx_open(&v.node, n->state, node->ctx) : STRATA_OK;
     node->opened = status == STRATA_OK;
@@ -200,15 +201,23 @@ int strata_context_bind(strata_context *c, int index, void *data, strata_error *
 static void *binding_data(strata_context *c, size_t index, strata_error *err)
 {
     const struct engine_binding *b = &c->engine->bindings[index];
+    const struct device_ops *ops = c->handle->device->ops;
     size_t bytes = (size_t)c->engine->values[b->value].bytes;
     if (c->bound[index])
         return c->bound[index];
-    if (!c->own[index]) {
-        c->own[index] = allocator_get(&c->handle->allocator, bytes, b->name, err);
-        if (c->own[index] && c->handle->properties.kind == STRATA_HOST)
-            memset(c->own[index], 0, bytes);
+    if (c->own[index])
+        return c->own[index];
+    void *own = allocator_get(&c->handle->allocator, bytes, b->name, err);
+    if (!own)
+        return NULL;
+    if (c->handle->properties.kind == STRATA_HOST) {
+        memset(own, 0, bytes);
+    } else if (ops->fill(c->stream, own, 0, bytes, err) != STRATA_OK ||
+               ops->stream_synchronize(c->stream, err) != STRATA_OK) {
+        allocator_put(&c->handle->allocator, own, bytes);
+        return NULL;
     }
-    return c->own[index];
+    return c->own[index] = own;
 }
 
 void *strata_context_data(const strata_context *c, int index)
@@ -218,6 +227,39 @@ void *strata_context_data(const strata_context *c, int index)
     return binding_data((strata_context *)c, (size_t)index, NULL);
 }
 
+/* One way or the other, through the stream, complete on return. */
+static int copy_binding(strata_context *c, int index, void *to_host,
+                        const void *from_host, strata_error *err)
+{
+    const struct device_ops *ops = c->handle->device->ops;
+    if (index < 0 || index >= (int)c->engine->n_bindings)
+        return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
+                         c->engine->n_bindings);
+    const size_t bytes =
+        (size_t)c->engine->values[c->engine->bindings[index].value].bytes;
+    void *data = binding_data(c, (size_t)index, err);
+    if (!data)
+        return STRATA_ENOMEM;
+    int status = from_host
+                     ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
+                     : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
+    return status != STRATA_OK ? status : ops->stream_synchronize(c->stream, err);
+}
+
+int strata_copy_in(strata_context *c, int index, const void *data, strata_error *err)
+{
+    int status = enter(c, err);
+    return status != STRATA_OK ? status
+                               : leave(c, copy_binding(c, index, NULL, data, err));
+}
+
+int strata_copy_out(strata_context *c, int index, void *data, strata_error *err)
+{
+    int status = enter(c, err);
+    return status != STRATA_OK ? status
+                               : leave(c, copy_binding(c, index, data, NULL, err));
+}
+
 static int set_pointers(strata_context *c, strata_error *err)
 {
     const strata_engine *e = c->engine;
@@ -225,7 +267,7 @@ static int set_pointers(strata_context *c, strata_error *err)
         int owner = engine_owner(e, e->bindings[i].value);
         c->value_data[owner] = binding_data(c, i, err);
         if (!c->value_data[owner])
-            return STRATA_ENOMEM;
+            return error_set(err, STRATA_ENOMEM, "%s", e->bindings[i].name);
     }
     for (size_t v = 0; v < e->n_values; v++) {
         const struct engine_value *value = &e->values[v];

@@ -51,6 +51,22 @@ struct device_ops {
     int (*event_synchronize)(strata_event *e, strata_error *err);
     int (*event_elapsed)(double *ms, strata_event *from, strata_event *to,
                          strata_error *err);
+    /* The device's own stream (cudaStream_t), for kernels; NULL on the host. */
+    void *(*stream_native)(strata_stream *s);
+    /* Memory of the host that copies fastest to and from the device. */
+    strata_allocator (*host_memory)(struct device *d);
+    /* Bytes of device memory that are free; 0 if unknown. */
+    uint64_t (*free_bytes)(struct device *d);
+    /* STRATA_OK, or STRATA_EDEVICELOST with the reason, at once. */
+    int (*check)(struct device *d, strata_error *err);
+    /* The reformat table, for tests and benchmarks: reformat takes the chosen row. */
+    size_t (*reformat_rows)(void);
+    const char *(*reformat_row_name)(size_t row);
+    size_t (*reformat_choose)(const strata_desc *dst, const void *dst_data,
+                              const strata_desc *src, const void *src_data);
+    int (*reformat_row)(strata_stream *s, size_t row, const strata_desc *dst,
+                        void *dst_data, const strata_desc *src, const void *src_data,
+                        strata_error *err);
     /* Graphs: all NULL where the device has none. */
     int (*capture_begin)(strata_stream *s, strata_error *err);
     int (*capture_end)(strata_stream *s, void **graph, strata_error *err);
@@ -70,9 +86,31 @@ struct strata_event {
     struct device *device;
 };
 
+/*
+ * A device kind of its own is a module strata-KIND.so with one entry, looked up in the
+ * folders of STRATA_DEVICE_PATH (not in privileged programs), then in the installed one.
+ * Both sides are built from one tree: the entry compares `abi` with its own
+ * DEVICE_ABI_HERE and refuses another (STRATA_EMODULE).
+ */
+struct device_abi {
+    uint32_t version;
+    uint32_t ops_size, properties_size, desc_size, error_size;
+};
+#define DEVICE_ABI_VERSION 1
+#define DEVICE_ABI_HERE                                                                  \
+    ((struct device_abi){DEVICE_ABI_VERSION, sizeof(struct device_ops),                  \
+                         sizeof(struct device_properties), sizeof(strata_desc),          \
+                         sizeof(strata_error)})
+#define DEVICE_ENTRY "strata_device_open_v1"
+typedef int device_entry(const struct device_abi *abi, struct device **out, int index,
+                         strata_error *err);
+
 /* "host", "cuda:0", or NULL for the best there is. EUNSUPPORTED says what is missing. */
 int device_open(struct device **out, const char *name, strata_error *err);
 void device_close(struct device *d);
 int host_device_open(struct device **out, int index, strata_error *err);
+/* The module of a kind. device_module.c */
+int device_module_open(struct device **out, const char *kind, int index,
+                       strata_error *err);
 
 #endif /* CORE_DEVICE_H */

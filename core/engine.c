@@ -9,6 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* On the host straight into place, else by way of host memory. */
+static int load_weight(strata_engine *e, const struct engine_node *n, size_t w, void *dst,
+                       size_t bytes, strata_error *err)
+{
+    const struct device_ops *ops = e->handle->device->ops;
+    if (e->handle->properties.kind == STRATA_HOST)
+        return engine_load_weight(e, n, w, dst, err);
+    void *staging = zalloc(1, bytes, "a weight", err);
+    if (!staging)
+        return STRATA_ENOMEM;
+    int status = engine_load_weight(e, n, w, staging, err);
+    if (status == STRATA_OK)
+        status = ops->copy(e->handle->stream, dst, staging, bytes, COPY_TO_DEVICE, err);
+    if (status == STRATA_OK) /* before staging goes away */
+        status = ops->stream_synchronize(e->handle->stream, err);
+    free(staging);
+    return status;
+}
+
 static int load_weights(strata_engine *e, struct engine_node *n, strata_error *err)
 {
     for (size_t w = 0; w < n->layer->type->n_weights; w++) {
@@ -21,7 +40,7 @@ static int load_weights(strata_engine *e, struct engine_node *n, strata_error *e
         if (!t->data)
             return STRATA_ENOMEM;
         e->weight_bytes += bytes;
-        int status = engine_load_weight(e, n, w, t->data, err);
+        int status = load_weight(e, n, w, t->data, bytes, err);
         if (status != STRATA_OK)
             return status;
     }
@@ -93,6 +112,7 @@ static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err
     engine_node_tensors(e, n, v.in, v.out);
     engine_residual(e, n, &v.residual);
     engine_fill_view(&v, e, n, n->row, err);
+    v.node.stream = e->handle->device->ops->stream_native(e->handle->stream);
     if (impl->setup && (status = impl->setup(&v.node, n->state)) != STRATA_OK) {
         error_set(err, status, "%s", strata_status_text(status));
         error_prefix(err, "layer '%s', impl %s, setup", n->name, impl->name);

@@ -13,6 +13,7 @@ static const struct device_kind {
     int (*open)(struct device **out, int index, strata_error *err);
 } device_kinds[] = {
     {"host", host_device_open},
+    {"cuda", NULL},
 };
 
 static int parse_device(const char *name, char kind[16], int *index, strata_error *err)
@@ -45,11 +46,10 @@ int device_open(struct device **out, const char *name, strata_error *err)
         return status;
     for (size_t i = 0; i < ARRAY_LENGTH(device_kinds); i++)
         if (strcmp(kind, device_kinds[i].name) == 0)
-            return device_kinds[i].open(out, index, err);
+            return device_kinds[i].open ? device_kinds[i].open(out, index, err)
+                                        : device_module_open(out, kind, index, err);
     return error_set(err, STRATA_EUNSUPPORTED,
-                     "device '%s': this installation has only the host device; "
-                     "use device host",
-                     name);
+                     "device '%s': there is no such kind; use host or cuda", name);
 }
 
 void device_close(struct device *d)
@@ -75,6 +75,8 @@ int strata_create(strata_handle **out, const char *device, strata_error *err)
     if ((status = allocator_init(&h->allocator, ops->memory(h->device), err)) !=
         STRATA_OK)
         goto done;
+    h->allocator.free_bytes = ops->free_bytes;
+    h->allocator.device = h->device;
     if ((status = ops->stream_create(h->device, &h->own_stream, err)) != STRATA_OK)
         goto done;
     h->stream = h->own_stream;
@@ -103,6 +105,29 @@ const char *strata_device_name(const strata_handle *h)
     return h->properties.name;
 }
 
+int strata_device_ok(const strata_handle *h, strata_error *err)
+{
+    error_clear(err);
+    return h->device->ops->check(h->device, err);
+}
+
+void *strata_host_alloc(strata_handle *h, size_t bytes, strata_error *err)
+{
+    error_clear(err);
+    const strata_allocator a = h->device->ops->host_memory(h->device);
+    void *ptr = a.alloc(a.user, bytes ? bytes : 1, TENSOR_ALIGNMENT);
+    if (!ptr)
+        error_no_memory(err, bytes, "host memory for copies");
+    return ptr;
+}
+
+void strata_host_free(strata_handle *h, void *ptr, size_t bytes)
+{
+    const strata_allocator a = h->device->ops->host_memory(h->device);
+    if (ptr)
+        a.free(a.user, ptr, bytes ? bytes : 1);
+}
+
 int strata_set_allocator(strata_handle *h, const strata_allocator *a, strata_error *err)
 {
     strata_memory_stats stats;
@@ -117,6 +142,7 @@ int strata_set_allocator(strata_handle *h, const strata_allocator *a, strata_err
             "the handle allocates",
             (unsigned long long)stats.current_blocks);
     h->allocator.callbacks = *a;
+    h->allocator.free_bytes = NULL;
     return STRATA_OK;
 }
 

@@ -402,6 +402,41 @@ static strata_allocator memory(struct device *d)
     return host_memory();
 }
 
+static void *stream_native(strata_stream *s)
+{
+    (void)s;
+    return NULL;
+}
+
+static uint64_t free_bytes(struct device *d)
+{
+    (void)d;
+    return 0;
+}
+
+static int check(struct device *d, strata_error *err)
+{
+    (void)d;
+    (void)err;
+    return STRATA_OK;
+}
+
+static size_t choose_row(const strata_desc *dst, const void *dst_data,
+                         const strata_desc *src, const void *src_data)
+{
+    (void)dst_data;
+    (void)src_data;
+    return reformat_choose(dst, src);
+}
+
+static int run_row(strata_stream *s, size_t row, const strata_desc *dst, void *dst_data,
+                   const strata_desc *src, const void *src_data, strata_error *err)
+{
+    int status = stream_synchronize(s, err);
+    return status != STRATA_OK ? status
+                               : reformat_row(row, dst, dst_data, src, src_data, err);
+}
+
 static void close_device(struct device *d)
 {
     free(d);
@@ -424,6 +459,14 @@ static const struct device_ops host_ops = {
     .event_record = event_record,
     .event_synchronize = event_synchronize,
     .event_elapsed = event_elapsed,
+    .stream_native = stream_native,
+    .host_memory = memory,
+    .free_bytes = free_bytes,
+    .check = check,
+    .reformat_rows = reformat_rows,
+    .reformat_row_name = reformat_row_name,
+    .reformat_choose = choose_row,
+    .reformat_row = run_row,
 };
 
 int host_device_open(struct device **out, int index, strata_error *err)

@@ -26,6 +26,7 @@ CORE_SOURCES = \
 	core/cost_key.c \
 	core/cost_measure.c \
 	core/device.h \
+	core/device_module.c \
 	core/engine.c \
 	core/engine.h \
 	core/explain.c \

@@ -5,6 +5,7 @@ FORMATS_SOURCES = \
 	formats/reformat.h \
 	formats/reformat_avx2.c \
 	formats/reformat_avx512.c \
+	formats/reformat_check.c \
 	formats/reformat_generic.c \
 	formats/reformat_kernels.h \
 	formats/reformat_panel.c \

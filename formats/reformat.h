@@ -14,6 +14,10 @@
 int reformat(const strata_desc *dst, void *dst_data, const strata_desc *src,
              const void *src_data, strata_error *err);
 
+/* The argument checks of reformat alone; nothing is read or written. */
+int reformat_check(const strata_desc *dst, const void *dst_data, const strata_desc *src,
+                   const void *src_data, strata_error *err);
+
 /* The kernel table, for tests and benchmarks. */
 size_t reformat_rows(void);
 const char *reformat_row_name(size_t row); /* "transpose_avx2" */

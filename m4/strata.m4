@@ -98,7 +98,27 @@ AC_DEFUN([STRATA_CUDA], [
         [AC_MSG_ERROR([--with-cuda=$with_cuda: no bin/nvcc found there])])
     ])
   ])
+  AC_ARG_WITH([cuda-arch],
+    [AS_HELP_STRING([--with-cuda-arch=LIST],
+      [GPU architectures to compile for, the last as PTX too (default:
+       80,86,89,90,100,120; one is quick to build)])], [],
+    [with_cuda_arch=80,86,89,90,100,120])
+  NVCC_ARCH_FLAGS=
+  for strata_arch in `echo "$with_cuda_arch" | tr ',' ' '`; do
+    AS_CASE([$strata_arch],
+      [@<:@0-9@:>@@<:@0-9@:>@*], [],
+      [AC_MSG_ERROR([--with-cuda-arch=$with_cuda_arch: write numbers, as 80,90])])
+    strata_flag="-gencode=arch=compute_$strata_arch,code=sm_$strata_arch"
+    NVCC_ARCH_FLAGS="$NVCC_ARCH_FLAGS $strata_flag"
+  done
+  strata_flag="-gencode=arch=compute_$strata_arch,code=compute_$strata_arch"
+  NVCC_ARCH_FLAGS="$NVCC_ARCH_FLAGS $strata_flag"
+  NVCC_WERROR=
+  AS_IF([test "$enable_werror" = yes],
+    [NVCC_WERROR="-Werror=all-warnings --compiler-options=-Werror"])
   AC_SUBST([NVCC])
+  AC_SUBST([NVCC_ARCH_FLAGS])
+  AC_SUBST([NVCC_WERROR])
   AC_SUBST([CUDA_HOME])
   AM_CONDITIONAL([HAVE_CUDA], [test -n "$NVCC"])
 ])

@@ -6,6 +6,7 @@ AM_TESTS_ENVIRONMENT = \
 	srcdir='$(abs_srcdir)'; export srcdir; \
 	builddir='$(abs_builddir)'; export builddir; \
 	CC='$(CC)'; export CC; \
+	STRATA_DEVICE_PATH='$(abs_builddir)/kernels/.libs'; export STRATA_DEVICE_PATH; \
 	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
 	MAKE='$(MAKE)'; export MAKE; \
 	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
@@ -31,6 +32,8 @@ CRITERION_TESTS = \
 	tests/test_config \
 	tests/test_cost \
 	tests/test_cost_file \
+	tests/test_cuda_device \
+	tests/test_cuda_reformat \
 	tests/test_descriptor \
 	tests/test_device \
 	tests/test_drawing \
@@ -68,6 +71,8 @@ CRITERION_TESTS = \
 tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
 tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
+tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c tests/layer_cases_f.c \
 	tests/layer_check.c tests/layer_harness.c tests/layer_harness.h \

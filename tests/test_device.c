@@ -155,7 +155,7 @@ static const struct {
     int status;
     const char *text;
 } bad_names[] = {
-    {"hots", STRATA_EUNSUPPORTED, "only the host device"},
+    {"hots", STRATA_EUNSUPPORTED, "use host or cuda"},
     {"host:1", STRATA_ENOTFOUND, "there is one host"},
     {"host:x", STRATA_EINVAL, "KIND:NUMBER"},
     {"host:-1", STRATA_EINVAL, "KIND:NUMBER"},

@@ -124,7 +124,7 @@ static int read_inputs(strata_context *c, const strata_engine *e,
 }
 
 /* One table for all outputs. */
-static int print_outputs(const strata_context *c, const strata_engine *e,
+static int print_outputs(strata_context *c, const strata_engine *e,
                          const struct run_options *o, strata_error *err)
 {
     static const char *const columns[] = {"output", "image", "rank",
@@ -140,7 +140,7 @@ static int print_outputs(const strata_context *c, const strata_engine *e,
     return status;
 }
 
-static int write_outputs(const strata_context *c, const strata_engine *e,
+static int write_outputs(strata_context *c, const strata_engine *e,
                          const struct run_options *o, strata_error *err)
 {
     int status = STRATA_OK;

@@ -13,14 +13,14 @@ int run_read_input(strata_context *c, const strata_engine *e, int index, const c
                    int64_t item, strata_error *err);
 
 /* Dense linear FP32 values of a binding; free() them. *count elements. */
-int run_values(float **out, int64_t *count, const strata_context *c,
+int run_values(float **out, int64_t *count, strata_context *c,
                const strata_engine *e, int index, strata_error *err);
 /* Rows of the `top` largest values of each image, with labels if the network has them:
  * output, image, rank, index, value, label. */
-int run_add_top(struct table *t, const strata_context *c, const strata_engine *e,
+int run_add_top(struct table *t, strata_context *c, const strata_engine *e,
                 int index, int top, strata_error *err);
 /* As .npy, FP32 in logical order. */
-int run_write_output(const strata_context *c, const strata_engine *e, int index,
+int run_write_output(strata_context *c, const strata_engine *e, int index,
                      const char *path, strata_error *err);
 
 #endif /* TOOLS_RUN_H */

@@ -18,18 +18,25 @@ struct target {
     const strata_engine *engine;
     const struct network_input *input;
     strata_binding binding;
-    void *data;
+    strata_context *context;
+    int index;
     const char *path;
 };
 
 static int store(const struct target *t, const float *values, strata_error *err)
 {
     strata_desc linear;
+    void *data = zalloc(1, (size_t)t->binding.bytes, t->path, err);
+    if (!data)
+        return STRATA_ENOMEM;
     int status = format_desc(&linear, (struct format){STRATA_FP32, ORDER_LINEAR, 1},
                              t->binding.desc.dims, t->binding.desc.rank, err);
-    return status != STRATA_OK
-               ? status
-               : strata_reformat(&t->binding.desc, t->data, &linear, values, err);
+    if (status == STRATA_OK)
+        status = strata_reformat(&t->binding.desc, data, &linear, values, err);
+    if (status == STRATA_OK)
+        status = strata_copy_in(t->context, t->index, data, err);
+    free(data);
+    return status;
 }
 
 static int wrong_count(const struct target *t, int64_t found, strata_error *err)
@@ -127,8 +134,7 @@ static int from_raw(const struct target *t, const struct file_bytes *f, strata_e
                          "raw elements of input '%s' as %s take %lld",
                          t->path, image_formats(), f->size, t->binding.name,
                          t->binding.format, (long long)t->binding.bytes);
-    memcpy(t->data, f->data, f->size);
-    return STRATA_OK;
+    return strata_copy_in(t->context, t->index, f->data, err);
 }
 
 static int from_random(const struct target *t, const char *seed, strata_error *err)
@@ -182,14 +188,11 @@ static int from_file(const struct target *t, int64_t item, strata_error *err)
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
                    int64_t item, strata_error *err)
 {
-    struct target t = {.engine = e, .path = path};
+    struct target t = {.engine = e, .context = c, .index = index, .path = path};
     int status = strata_engine_binding(e, index, &t.binding, err);
     if (status != STRATA_OK)
         return status;
     t.input = network_find_input(e->network, t.binding.name);
-    t.data = strata_context_data(c, index);
-    if (!t.data)
-        return error_no_memory(err, (size_t)t.binding.bytes, t.binding.name);
     if (strncmp(path, "random:", 7) == 0)
         return from_random(&t, path + 7, err);
     return from_file(&t, item, err);

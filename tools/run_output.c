@@ -9,7 +9,7 @@
 
 #include "io/npy.h"
 
-int run_values(float **out, int64_t *count, const strata_context *c,
+int run_values(float **out, int64_t *count, strata_context *c,
                const strata_engine *e, int index, strata_error *err)
 {
     strata_binding b;
@@ -21,10 +21,12 @@ int run_values(float **out, int64_t *count, const strata_context *c,
     if (status != STRATA_OK)
         return status;
     *count = strata_desc_count(&b.desc);
+    void *data = zalloc(1, (size_t)b.bytes, "an output", err);
     *out = zalloc((size_t)*count, sizeof **out, "an output", err);
-    if (!*out)
-        return STRATA_ENOMEM;
-    status = strata_reformat(&linear, *out, &b.desc, strata_context_data(c, index), err);
+    status = data && *out ? strata_copy_out(c, index, data, err) : STRATA_ENOMEM;
+    if (status == STRATA_OK)
+        status = strata_reformat(&linear, *out, &b.desc, data, err);
+    free(data);
     if (status != STRATA_OK) {
         free(*out);
         *out = NULL;
@@ -55,7 +57,7 @@ static const char *label(const strata_network *net, int64_t index)
     return (uint64_t)index < net->n_labels ? net->labels[index] : "";
 }
 
-int run_add_top(struct table *t, const strata_context *c, const strata_engine *e,
+int run_add_top(struct table *t, strata_context *c, const strata_engine *e,
                 int index, int top, strata_error *err)
 {
     strata_binding b;
@@ -89,7 +91,7 @@ done:
     return status;
 }
 
-int run_write_output(const strata_context *c, const strata_engine *e, int index,
+int run_write_output(strata_context *c, const strata_engine *e, int index,
                      const char *path, strata_error *err)
 {
     strata_binding b;

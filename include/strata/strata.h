@@ -142,6 +142,14 @@ typedef struct strata_event strata_event;
 STRATA_API int strata_create(strata_handle **out, const char *device, strata_error *err);
 STRATA_API void strata_destroy(strata_handle *handle);
 STRATA_API const char *strata_device_name(const strata_handle *handle);
+/* STRATA_OK while the device can be used; STRATA_EDEVICELOST with the reason after a
+ * failure that it does not recover from before the process ends. Answers at once. */
+STRATA_API int strata_device_ok(const strata_handle *handle, strata_error *err);
+/* Host memory that copies to and from the handle's device fastest (pinned on CUDA),
+ * aligned to 256 bytes; bytes as asked for go back with free. */
+STRATA_API void *strata_host_alloc(strata_handle *handle, size_t bytes,
+                                   strata_error *err);
+STRATA_API void strata_host_free(strata_handle *handle, void *ptr, size_t bytes);
 /* Before anything is allocated through the handle; copied. */
 STRATA_API int strata_set_allocator(strata_handle *handle, const strata_allocator *a,
                                     strata_error *err);
@@ -255,8 +263,15 @@ STRATA_API void strata_context_destroy(strata_context *context);
  * run on; enqueueing that one waits for those under way, and gives their failure. */
 STRATA_API int strata_context_bind(strata_context *context, int index, void *data,
                                    strata_error *err);
-/* Where a binding's data is now. */
+/* Where a binding's data is now: device memory, which the host may touch on the host
+ * device alone. strata_copy_in and strata_copy_out work on every device. */
 STRATA_API void *strata_context_data(const strata_context *context, int index);
+/* Copy a whole binding, in the binding's format, from or to host memory of the caller:
+ * after what is on the context's stream, complete on return. */
+STRATA_API int strata_copy_in(strata_context *context, int index, const void *data,
+                              strata_error *err);
+STRATA_API int strata_copy_out(strata_context *context, int index, void *data,
+                               strata_error *err);
 /* Asynchronous, on the context's stream. input_consumed, if not NULL, is recorded once
  * the inputs may be overwritten. Errors of the layers come with strata_context_wait. */
 STRATA_API int strata_context_enqueue(strata_context *context,

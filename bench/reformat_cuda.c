@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The device's reformat against a device-to-device copy of as many bytes, in the same
+ * run, alternating, on the same buffers.
+ *
+ * Bytes count where they are read and where they are written, pads of the destination
+ * included, so a copy of half of them moves the same amount through memory. Every launch
+ * reads and writes other buffers than the one before, and a buffer set is several times
+ * the L2 cache. Times are medians of device events. docs/performance.md holds floors,
+ * predictions and results.
+ *
+ *   reformat_cuda [--rows] [--quick]     --rows: also the rows that were not chosen
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/handle.h"
+#include "formats/format.h"
+
+enum { SETS = 3, BURST = 6, MOST_RUNS = 15, CARD = 4 };
+
+static const char *const names[CARD] = {"fp32:nchw", "fp16:nchw", "fp16:nc/2hw2",
+                                        "fp16:nhwc8"};
+
+static const struct shape {
+    int64_t dims[4];
+    double goal;
+} shapes[] = {
+    {{512, 64, 56, 56}, 0.90},   {{512, 67, 56, 56}, 0.90}, {{8192, 3, 56, 56}, 0.85},
+    {{32768, 64, 7, 7}, 0.85},   {{32768, 67, 7, 7}, 0.85}, {{524288, 3, 7, 7}, 0.85},
+    {{1024, 512, 14, 14}, 0.90}, {{4096, 512, 7, 7}, 0.85}, {{128, 256, 56, 56}, 0.90},
+    {{64, 3, 1024, 1024}, 0.85},
+};
+
+struct bench {
+    strata_handle *handle;
+    const struct device_ops *ops;
+    strata_event *from, *to;
+    char *a[SETS], *b[SETS];
+    size_t room;
+    int runs;
+};
+
+/* One kind of launch: a row of the table, or (row < 0) a copy. */
+struct subject {
+    int row;
+    strata_desc dst, src;
+    size_t bytes; /* read and written, together */
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int launch(const struct bench *b, const struct subject *s, int set,
+                  strata_error *err)
+{
+    strata_stream *stream = b->handle->stream;
+    if (s->row < 0)
+        return b->ops->copy(stream, b->b[set], b->a[set], s->bytes / 2, COPY_ON_DEVICE,
+                            err);
+    return b->ops->reformat_row(stream, (size_t)s->row, &s->dst, b->b[set], &s->src,
+                                b->a[set], err);
+}
+
+/* Milliseconds of a launch, in a burst over rotating buffers. */
+static int burst(double *ms, struct bench *b, const struct subject *s, strata_error *err)
+{
+    strata_stream *stream = b->handle->stream;
+    int status = b->ops->event_record(b->from, stream, err);
+    for (int i = 0; i < BURST && status == STRATA_OK; i++)
+        status = launch(b, s, i % SETS, err);
+    if (status == STRATA_OK)
+        status = b->ops->event_record(b->to, stream, err);
+    if (status == STRATA_OK)
+        status = b->ops->event_synchronize(b->to, err);
+    if (status == STRATA_OK)
+        status = b->ops->event_elapsed(ms, b->from, b->to, err);
+    *ms /= BURST;
+    return status;
+}
+
+/* Medians of both, alternating; the first burst warms up. */
+static int compare(double *ours, double *copy, struct bench *b, const struct subject *s,
+                   strata_error *err)
+{
+    double times[2][MOST_RUNS + 1];
+    const struct subject plain = {.row = -1, .bytes = s->bytes};
+    int status = STRATA_OK;
+    for (int i = 0; i <= b->runs && status == STRATA_OK; i++) {
+        status = burst(&times[0][i], b, s, err);
+        if (status == STRATA_OK)
+            status = burst(&times[1][i], b, &plain, err);
+    }
+    for (int k = 0; k < 2; k++)
+        qsort(times[k] + 1, (size_t)b->runs, sizeof times[k][0], by_value);
+    *ours = times[0][1 + b->runs / 2];
+    *copy = times[1][1 + b->runs / 2];
+    return status;
+}
+
+/* A line of the table; *ratio is 0 where the row does not take the pair. */
+static int line(double *ratio, struct bench *b, const struct subject *s, const char *from,
+                const char *to, bool chosen, strata_error *err)
+{
+    double ours, copy;
+    char shape[64];
+    const int64_t *d = s->dst.dims;
+    int status = compare(&ours, &copy, b, s, err);
+    *ratio = 0;
+    if (status == STRATA_EUNSUPPORTED && !chosen) {
+        error_clear(err);
+        return STRATA_OK;
+    }
+    if (status != STRATA_OK)
+        return status;
+    *ratio = copy / ours;
+    snprintf(shape, sizeof shape, "%lldx%lldx%lldx%lld", (long long)d[0], (long long)d[1],
+             (long long)d[2], (long long)d[3]);
+    printf("%-17s %-13s %-13s %c%-9s %7.0f %7.0f %7.1f %6.3f\n", shape, from, to,
+           chosen ? '*' : ' ', b->ops->reformat_row_name((size_t)s->row),
+           (double)s->bytes * 1e-6 / ours, (double)s->bytes * 1e-6 / copy, ours * 1e3,
+           *ratio);
+    fflush(stdout);
+    return STRATA_OK;
+}
+
+/* One ordered pair at one shape; *ratio is the chosen row's. */
+static int pair(double *ratio, struct bench *b, const int64_t *dims, const char *to,
+                const char *from, bool all_rows, strata_error *err)
+{
+    struct subject s = {.row = 0};
+    double other;
+    int status = strata_desc_format(&s.dst, to, dims, 4, err);
+    if (status == STRATA_OK)
+        status = strata_desc_format(&s.src, from, dims, 4, err);
+    if (status != STRATA_OK)
+        return status;
+    s.bytes = (size_t)(strata_desc_bytes(&s.dst) + strata_desc_bytes(&s.src));
+    const int chosen = (int)b->ops->reformat_choose(&s.dst, b->b[0], &s.src, b->a[0]);
+    s.row = chosen;
+    status = line(ratio, b, &s, from, to, true, err);
+    for (int row = 0; all_rows && row < (int)b->ops->reformat_rows(); row++) {
+        s.row = row;
+        if (row != chosen && status == STRATA_OK)
+            status = line(&other, b, &s, from, to, false, err);
+    }
+    return status;
+}
+
+struct summary {
+    double least[ARRAY_LENGTH(shapes)];
+    char where[ARRAY_LENGTH(shapes)][64];
+};
+
+static int all_pairs(struct summary *sum, struct bench *b, size_t i, bool all_rows,
+                     strata_error *err)
+{
+    int status = STRATA_OK;
+    sum->least[i] = 1e9;
+    for (int k = 0; k < CARD * CARD && status == STRATA_OK; k++) {
+        const char *from = names[k / CARD], *to = names[k % CARD];
+        double ratio = 0;
+        if (k / CARD == k % CARD)
+            continue;
+        status = pair(&ratio, b, shapes[i].dims, to, from, all_rows, err);
+        if (ratio < sum->least[i]) {
+            sum->least[i] = ratio;
+            snprintf(sum->where[i], sizeof sum->where[i], "%s to %s", from, to);
+        }
+    }
+    return status;
+}
+
+static void print_summary(const struct summary *sum)
+{
+    printf("\nleast ratio to a copy, of the 12 ordered pairs\n");
+    for (size_t i = 0; i < ARRAY_LENGTH(shapes); i++) {
+        const int64_t *d = shapes[i].dims;
+        printf("%6lldx%lldx%lldx%-6lld %6.3f (goal %.2f%s) %s\n", (long long)d[0],
+               (long long)d[1], (long long)d[2], (long long)d[3], sum->least[i],
+               shapes[i].goal, sum->least[i] < shapes[i].goal ? ", MISSED" : "",
+               sum->where[i]);
+    }
+}
+
+static size_t room_needed(strata_error *err)
+{
+    size_t most = 0;
+    strata_desc d;
+    for (size_t i = 0; i < ARRAY_LENGTH(shapes); i++)
+        for (int k = 0; k < CARD; k++)
+            if (strata_desc_format(&d, names[k], shapes[i].dims, 4, err) == STRATA_OK &&
+                (size_t)strata_desc_bytes(&d) > most)
+                most = (size_t)strata_desc_bytes(&d);
+    return most;
+}
+
+static int open_bench(struct bench *b, strata_error *err)
+{
+    int status = strata_create(&b->handle, "cuda:0", err);
+    if (status != STRATA_OK)
+        return status;
+    b->ops = b->handle->device->ops;
+    b->room = room_needed(err);
+    uint32_t *noise = malloc(b->room);
+    if (!noise)
+        return error_no_memory(err, b->room, "random data");
+    uint32_t state = 1;
+    for (size_t i = 0; i < b->room / 4; i++)
+        noise[i] = state = state * 1664525u + 1013904223u;
+    status = b->ops->event_create(b->handle->device, &b->from, err);
+    if (status == STRATA_OK)
+        status = b->ops->event_create(b->handle->device, &b->to, err);
+    for (int i = 0; i < SETS && status == STRATA_OK; i++) {
+        b->a[i] = allocator_get(&b->handle->allocator, b->room, "a source", err);
+        b->b[i] = allocator_get(&b->handle->allocator, b->room, "a destination", err);
+        status = b->a[i] && b->b[i] ? b->ops->copy(b->handle->stream, b->a[i], noise,
+                                                   b->room, COPY_TO_DEVICE, err)
+                                    : STRATA_ENOMEM;
+    }
+    if (status == STRATA_OK)
+        status = strata_stream_synchronize(b->handle->stream, err);
+    free(noise);
+    return status;
+}
+
+static void close_bench(struct bench *b)
+{
+    if (!b->handle)
+        return;
+    for (int i = 0; i < SETS; i++) {
+        allocator_put(&b->handle->allocator, b->a[i], b->room);
+        allocator_put(&b->handle->allocator, b->b[i], b->room);
+    }
+    strata_event_destroy(b->from);
+    strata_event_destroy(b->to);
+    strata_destroy(b->handle);
+}
+
+int main(int argc, char **argv)
+{
+    static struct summary sum;
+    struct bench b = {.runs = MOST_RUNS};
+    strata_error err = {0};
+    bool all_rows = false;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--rows") == 0) {
+            all_rows = true;
+        } else if (strcmp(argv[i], "--quick") == 0) {
+            b.runs = 5;
+        } else {
+            fprintf(stderr, "usage: %s [--rows] [--quick]\n", argv[0]);
+            return 2;
+        }
+    }
+    int status = open_bench(&b, &err);
+    if (status == STRATA_OK)
+        printf("%s\n%-17s %-13s %-13s %-10s %7s %7s %7s %6s\n",
+               strata_device_name(b.handle), "shape", "from", "to", "row", "GB/s", "copy",
+               "us", "ratio");
+    for (size_t i = 0; i < ARRAY_LENGTH(shapes) && status == STRATA_OK; i++)
+        status = all_pairs(&sum, &b, i, all_rows, &err);
+    close_bench(&b);
+    if (status == STRATA_OK)
+        print_summary(&sum);
+    else
+        fprintf(stderr, "%s\n", err.message);
+    return status == STRATA_OK ? 0 : status == STRATA_EUNSUPPORTED ? 3 : 1;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device modules: strata-KIND.so, found and opened on first use. libstrata depends on no
+ * driver or toolkit; the module brings them.
+ */
+#include "core/device.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef STRATA_DEVICE_DIR
+#define STRATA_DEVICE_DIR "/usr/local/lib/strata/devices-1"
+#endif
+
+enum { PATH_SIZE = 4096 };
+
+/* Whether FOLDER/strata-KIND.so exists; relative folders are never searched. */
+static bool find_in(char path[PATH_SIZE], const char *folder, size_t length,
+                    const char *kind)
+{
+    if (length == 0 || folder[0] != '/')
+        return false;
+    int n = snprintf(path, PATH_SIZE, "%.*s/strata-%s.so", (int)length, folder, kind);
+    return n > 0 && n < PATH_SIZE && access(path, F_OK) == 0;
+}
+
+static int find_module(char path[PATH_SIZE], const char *kind, int index,
+                       strata_error *err)
+{
+    const char *folders = secure_getenv("STRATA_DEVICE_PATH");
+    for (const char *at = folders; at && *at;) {
+        const size_t length = strcspn(at, ":");
+        if (find_in(path, at, length, kind))
+            return STRATA_OK;
+        at += length + (at[length] == ':');
+    }
+    if (find_in(path, STRATA_DEVICE_DIR, strlen(STRATA_DEVICE_DIR), kind))
+        return STRATA_OK;
+    return error_set(err, STRATA_EUNSUPPORTED,
+                     "device '%s:%d': strata-%s.so is neither in STRATA_DEVICE_PATH (%s) "
+                     "nor in %s; install Strata built with CUDA, or use device host",
+                     kind, index, kind, folders ? folders : "not set", STRATA_DEVICE_DIR);
+}
+
+int device_module_open(struct device **out, const char *kind, int index,
+                       strata_error *err)
+{
+    char path[PATH_SIZE];
+    device_entry *entry;
+    int status = find_module(path, kind, index, err);
+    if (status != STRATA_OK)
+        return status;
+    /* Never closed: its code may run as long as the process does, and a second open of
+     * the same file gives the same module. */
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!module)
+        return error_set(
+            err, STRATA_EUNSUPPORTED,
+            "device '%s:%d': cannot load %s; install the libraries it names, "
+            "or use device host",
+            kind, index, dlerror());
+    void *symbol = dlsym(module, DEVICE_ENTRY);
+    if (!symbol)
+        return error_set(err, STRATA_EMODULE,
+                         "device '%s:%d': %s has no " DEVICE_ENTRY
+                         ": it is no device module of this release; reinstall Strata",
+                         kind, index, path);
+    memcpy(&entry, &symbol, sizeof entry);
+    const struct device_abi abi = DEVICE_ABI_HERE;
+    status = entry(&abi, out, index, err);
+    if (status != STRATA_OK)
+        error_prefix(err, "device '%s:%d'", kind, index);
+    return status;
+}

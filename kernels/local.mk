@@ -1,0 +1,79 @@
+# The CUDA device module: everything that needs the toolkit's runtime. libstrata opens it
+# on first use and has no CUDA dependency. Device code lies in .cu files, shared device
+# code in .cuh; each .cu stands alone (no device linking).
+CUDA_CPPFLAGS = -I$(CUDA_HOME)/include
+CUDA_LDFLAGS = -L$(CUDA_HOME)/lib64
+CUDA_LIBS = $(CUDA_LDFLAGS) -lcudart
+# Without C++'s runtime: host stubs must not need libstdc++.
+NVCC_FLAGS = -std=c++14 -O3 $(NVCC_ARCH_FLAGS) -I$(top_srcdir)/include -I$(top_srcdir) \
+	--compiler-options=-fPIC,-fvisibility=hidden,-Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+	$(NVCC_WERROR) $(NVCCFLAGS)
+
+AM_V_NVCC = $(am__v_NVCC_@AM_V@)
+am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
+am__v_NVCC_0 = @echo "  NVCC    " $@;
+am__v_NVCC_1 =
+
+SUFFIXES = .cu
+.cu.lo:
+	@$(MKDIR_P) $(@D)
+	$(AM_V_NVCC)$(LIBTOOL) $(AM_V_lt) --tag=CC --mode=compile $(NVCC) -prefer-non-pic \
+		$(NVCC_FLAGS) -MMD -MP -MF $(@:.lo=.d) -MT $@ -c -o $@ $<
+
+CUDA_SOURCES = \
+	kernels/reformat_any.cu \
+	kernels/reformat_pixel.cu \
+	kernels/reformat_runs.cu \
+	kernels/reformat_tile.cu
+# Of the library, what the module needs too; hidden in it.
+CUDA_SHARED_SOURCES = \
+	core/alloc.c \
+	core/status.c \
+	core/tensor.c \
+	formats/reformat_check.c \
+	formats/reformat_shape.c
+
+EXTRA_DIST += $(CUDA_SOURCES) \
+	kernels/element.cuh \
+	kernels/reformat_common.cuh
+
+if HAVE_CUDA
+device_LTLIBRARIES = kernels/strata-cuda.la
+kernels_strata_cuda_la_SOURCES = \
+	kernels/device.h \
+	kernels/error.c \
+	kernels/event.c \
+	kernels/graph.c \
+	kernels/memory.c \
+	kernels/module.c \
+	kernels/reformat.c \
+	kernels/reformat.h \
+	kernels/reformat_job.h \
+	kernels/stream.c \
+	kernels/stream.h \
+	$(CUDA_SHARED_SOURCES)
+kernels_strata_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) \
+	-DSTRATA_EXPORT_API='__attribute__((visibility("hidden")))'
+kernels_strata_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+kernels_strata_cuda_la_LIBADD = $(CUDA_SOURCES:.cu=.lo) $(CUDA_LIBS) $(PTHREAD_LIBS)
+MOSTLYCLEANFILES = kernels/*.d
+-include $(CUDA_SOURCES:.cu=.d)
+else
+EXTRA_DIST += kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
+	kernels/memory.c kernels/module.c kernels/reformat.c kernels/reformat.h \
+	kernels/reformat_job.h kernels/stream.c kernels/stream.h
+endif
+
+# A relocatable folder for a GPU host: see scripts/gpu-bundle.sh.
+GPU_BUNDLE = gpu-bundle
+GPU_BUNDLE_CONTENT = tests/test_cuda_device tests/test_cuda_reformat $(BENCHMARKS)
+EXTRA_DIST += scripts/gpu-bundle.sh
+.PHONY: gpu-bundle
+if HAVE_CUDA
+gpu-bundle: all $(GPU_BUNDLE_CONTENT)
+	$(srcdir)/scripts/gpu-bundle.sh '$(abs_builddir)' '$(GPU_BUNDLE)' \
+		$(GPU_BUNDLE_CONTENT)
+else
+gpu-bundle:
+	@echo 'gpu-bundle: configured without CUDA' >&2; exit 1
+endif

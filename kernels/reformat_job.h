@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the C side of reformat hands to its kernels, by value: the pair's shape, brought
+ * into one of five forms by kernels/reformat.c, with all choices of sizes made. Offsets
+ * and strides are 64-bit and in elements; counts inside one block fit 32 bits.
+ */
+#ifndef KERNELS_REFORMAT_JOB_H
+#define KERNELS_REFORMAT_JOB_H
+
+#include <stdint.h>
+
+#include <strata/strata.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REFORMAT_LOOPS (STRATA_MAX_RANK + 1)
+
+/* Loops around the work of a block or a row, the last fastest. */
+struct reformat_loops {
+    int32_t n;
+    uint32_t extent[REFORMAT_LOOPS];
+    int64_t dst[REFORMAT_LOOPS], src[REFORMAT_LOOPS];
+};
+
+/* x / d for x*d < 2^32, as a multiplication. */
+struct reformat_divisor {
+    uint32_t d, magic;
+};
+
+/* Same order on both sides: rows of `length` elements. */
+struct reformat_runs {
+    void *dst;
+    const void *src;
+    struct reformat_loops rows;
+    uint64_t n_rows, length; /* length in pieces of `piece` elements */
+    int32_t piece;           /* 1, or a vector's worth of the wider side */
+};
+
+/* One side of channels by pixels: channel c of pixel p lies at
+ * c/vector*block + c%vector + p*pixel. */
+struct reformat_side {
+    int32_t access; /* enum reformat_access, of the tile form */
+    int32_t vector;
+    int64_t block, pixel;
+};
+
+/* One thread holds all channels, at most eight, of a pixel. */
+struct reformat_pixel {
+    void *dst;
+    const void *src;
+    struct reformat_loops rows; /* around the pixels */
+    uint64_t n_rows;
+    struct reformat_divisor pixels; /* of a row */
+    uint32_t channels, padded;      /* padded: of dst, pads included */
+    struct reformat_side to, from;
+};
+
+/* Planes against vectors of a few channels: a thread holds one vector of four pixels. */
+struct reformat_zip {
+    void *dst;
+    const void *src;
+    struct reformat_loops rows;     /* around the blocks of an image */
+    uint64_t n_rows;                /* blocks included */
+    struct reformat_divisor pieces; /* of a row */
+    int32_t pixels;                 /* of a piece: four, or eight halves */
+    struct reformat_divisor blocks; /* of channels, of an image */
+    uint32_t last;                  /* planes in the last one */
+    int64_t plane, block;           /* strides of planes, of blocks of vectors */
+    int32_t zips;                   /* planes are the source */
+};
+
+/* How a side moves between memory and the tile in shared memory. */
+enum reformat_access {
+    ACCESS_ROWS,        /* planes: 16 bytes of a channel's pixels */
+    ACCESS_PLANES,      /* whole planes, one after the other, at any alignment */
+    ACCESS_PAIRS,       /* vectors of 4 bytes: 16 bytes are four pixels */
+    ACCESS_PAIR_PLANES, /* whole planes of such vectors, at any alignment */
+    ACCESS_LANES,       /* 16 bytes of a pixel's channels */
+    ACCESS_ANY          /* one element */
+};
+
+struct reformat_tile {
+    void *dst;
+    const void *src;
+    struct reformat_loops outer;
+    uint32_t pixels, channels, padded;
+    uint32_t tile_pixels, tile_channels; /* of a full tile */
+    uint32_t pixel_tiles, channel_tiles;
+    uint32_t pitch;                    /* of a channel in shared memory, elements */
+    struct reformat_divisor by_pixels; /* by tile_pixels, of whole planes */
+    uint64_t tiles;
+    uint32_t threads, shared; /* of a block; bytes */
+    struct reformat_side to, from;
+};
+
+struct reformat_any {
+    void *dst;
+    const void *src;
+    strata_desc dst_desc, src_desc;
+    uint64_t count; /* pads of dst included */
+};
+
+/* Launch on a cudaStream_t; dtypes are a pair of the typed table (reformat_typed), or any
+ * for `any`. The result is a cudaError_t. In reformat_*.cu. */
+int reformat_launch_runs(const struct reformat_runs *j, int to, int from, void *stream);
+int reformat_launch_pixel(const struct reformat_pixel *j, int to, int from, void *stream);
+int reformat_launch_zip(const struct reformat_zip *j, int to, int from, void *stream);
+int reformat_launch_tile(const struct reformat_tile *j, int to, int from, void *stream);
+int reformat_launch_any(const struct reformat_any *j, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KERNELS_REFORMAT_JOB_H */

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Collect a folder that runs on a GPU host without this machine's libraries.
+#   scripts/gpu-bundle.sh BUILD_DIR BUNDLE_DIR PROGRAM...
+# Takes the command, libstrata, modules, plugins, the programs named, and every shared
+# library they need but the C library's and CUDA's. BUNDLE_DIR/run.sh PROGRAM runs one.
+set -eu
+build=$1 bundle=$2
+shift 2
+rm -rf "$bundle"
+mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/plugins" "$bundle/devices"
+
+# Libtool keeps the real program of a wrapper in .libs.
+take() {
+    folder=$(dirname "$1") name=$(basename "$1")
+    if [ -x "$build/$folder/.libs/$name" ]; then
+        cp "$build/$folder/.libs/$name" "$bundle/bin/"
+    else
+        cp "$build/$folder/$name" "$bundle/bin/"
+    fi
+}
+take strata
+for program; do take "$program"; done
+cp -L "$build"/plugins/.libs/*.so "$bundle/plugins/"
+cp -L "$build"/kernels/.libs/strata-*.so "$bundle/devices/"
+cp -P "$build"/.libs/libstrata.so* "$bundle/lib/"
+
+# What the host has: the C library's own, the driver's, and the CUDA toolkit's.
+theirs='linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\.so'
+theirs="$theirs|lib(cuda|cudart|cublas|cublasLt|cudnn[a-z_]*|nvrtc[a-z-]*|nvidia-[a-z]*)\.so"
+for file in "$bundle"/bin/* "$bundle"/plugins/*.so "$bundle"/devices/*.so; do
+    LD_LIBRARY_PATH="$build/.libs" ldd "$file" | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
+done | sort -u | grep -vE "/($theirs)" | while read -r library; do
+    [ -e "$bundle/lib/$(basename "$library")" ] || cp -L "$library" "$bundle/lib/"
+done
+strip --strip-debug "$bundle"/bin/* "$bundle"/lib/*.so* "$bundle"/plugins/*.so \
+    "$bundle"/devices/*.so 2>/dev/null || true
+
+cat >"$bundle/run.sh" <<'WRAPPER'
+#!/bin/sh
+# Run a program of this bundle: run.sh PROGRAM ARGUMENT...
+here=$(cd "$(dirname "$0")" && pwd)
+program=$1
+shift
+LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+# The CUDA runtime: the loader's own path, the toolkit's folders, Python's wheels.
+if ! ldconfig -p 2>/dev/null | grep -q 'libcudart\.so\.13'; then
+    for folder in /usr/local/cuda/lib64 /usr/local/cuda-13*/lib64 \
+        /usr/local/cuda*/targets/*/lib /usr/lib/x86_64-linux-gnu /opt/cuda/lib64 \
+        $(python3 -c 'import sys; print(*(p + "/nvidia/cu13/lib" for p in sys.path if p))' \
+            2>/dev/null) \
+        $(python3 -c 'import sys
+for p in sys.path:
+    if p: print(p + "/nvidia/cuda_runtime/lib")' 2>/dev/null); do
+        if [ -e "$folder/libcudart.so.13" ]; then
+            LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$folder"
+            break
+        fi
+    done
+fi
+export LD_LIBRARY_PATH
+export STRATA_PLUGIN_PATH="${STRATA_PLUGIN_PATH:-$here/plugins}"
+export STRATA_DEVICE_PATH="${STRATA_DEVICE_PATH:-$here/devices}"
+export srcdir="${srcdir:-$here/share}" CRITERION_JOBS="${CRITERION_JOBS:-1}"
+exec "$here/bin/$program" "$@"
+WRAPPER
+chmod +x "$bundle/run.sh"
+size=$(du -sm "$bundle" | cut -f1)
+echo "$bundle: $size MB"
+[ "$size" -le 60 ] || { echo "over 60 MB" >&2; exit 1; }
