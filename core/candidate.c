@@ -70,14 +70,20 @@ static uint64_t node_precision(const strata_engine *e, const struct engine_node 
 {
     uint64_t wanted = precision_formats(e->network->build.precision);
     const struct registry_layer *type = n->layer->type;
-    for (size_t i = 0; i < type->n_impls; i++)
+    bool here = false;
+    for (size_t i = 0; i < type->n_impls; i++) {
+        if (type->impls[i].impl.device != e->handle->properties.kind)
+            continue;
+        here = true;
         for (uint32_t r = 0; r < type->impls[i].impl.rows.n; r++)
-            if (type->impls[i].impl.device == e->handle->properties.kind &&
-                row_has_precision(&type->impls[i].rows[r], wanted))
+            if (row_has_precision(&type->impls[i].rows[r], wanted))
                 return wanted;
-    log_line(STRATA_LOG_WARNING,
-             "layer '%s': %s has no impl at the precision asked for; it runs in another",
-             n->name, type->full_name);
+    }
+    if (here)
+        log_line(STRATA_LOG_WARNING,
+                 "layer '%s': %s has no impl at the precision asked for; it runs in "
+                 "another",
+                 n->name, type->full_name);
     return ~UINT64_C(0);
 }
 

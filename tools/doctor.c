@@ -51,10 +51,15 @@ static void device_rows(struct table *t, const struct tool_options *o)
     row(t, "device", "%s, %s, %d threads in a kernel", h->properties.name, cpu_level(),
         h->properties.threads);
     strata_destroy(h);
-    if (!o->device && strata_create(&h, "cuda:0", &err) != STRATA_OK)
+    if (o->device)
+        return;
+    if (strata_create(&h, "cuda:0", &err) != STRATA_OK) {
         row(t, "cuda", "not used: %s", err.message);
-    else if (!o->device)
-        strata_destroy(h);
+        return;
+    }
+    row(t, "cuda", "%s, compute capability %d.%d", h->properties.name,
+        h->properties.sm / 10, h->properties.sm % 10);
+    strata_destroy(h);
 }
 
 static void plugin_rows(struct table *t, const strata_registry *r)
