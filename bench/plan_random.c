@@ -79,22 +79,24 @@ static double ports_bytes(const struct generator *g, const int *tensors, int n, 
     return total;
 }
 
-/* Operations and weight elements of a node's layer. */
+/* Operations and weight elements of a node's layer, by the layer's own ports: a node may
+ * read fewer tensors, where a growing concatenation was made a running one. */
 static int count_work(const struct generator *g, const struct engine_node *n,
                       double *flops, double *weights)
 {
     const struct network_layer *layer = n->layer;
     const strata_layer *type = &layer->type->layer;
-    size_t ports = (size_t)(n->n_in + n->n_out) + layer->type->n_weights;
+    size_t ports =
+        (size_t)(layer->n_inputs + layer->n_outputs) + layer->type->n_weights;
     strata_node node;
     strata_tensor *t = zalloc(ports, sizeof *t, "a node", g->err);
     if (!t)
         return STRATA_ENOMEM;
-    strata_tensor *out = t + n->n_in, *weight = out + n->n_out;
+    strata_tensor *out = t + layer->n_inputs, *weight = out + layer->n_outputs;
     network_node(g->e->network, layer, &node, t, out, weight, g->err);
     *flops = type->flops ? type->flops(&node) : 0;
     *weights = 0;
-    for (int i = 0; i < n->n_out && !type->flops; i++)
+    for (int i = 0; i < layer->n_outputs && !type->flops; i++)
         *flops += (double)network_elements(out[i].dims, out[i].rank);
     for (size_t w = 0; w < layer->type->n_weights; w++)
         if (layer->weights[w].source != WEIGHT_ABSENT)
