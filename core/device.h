@@ -105,7 +105,7 @@ struct device_abi {
 typedef int device_entry(const struct device_abi *abi, struct device **out, int index,
                          strata_error *err);
 
-/* "host", "cuda:0", or NULL for the best there is. EUNSUPPORTED says what is missing. */
+/* "host", "cuda:0", or NULL for the host. EUNSUPPORTED says what is missing. */
 int device_open(struct device **out, const char *name, strata_error *err);
 void device_close(struct device *d);
 int host_device_open(struct device **out, int index, strata_error *err);

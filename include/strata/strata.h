@@ -137,8 +137,8 @@ typedef struct strata_handle strata_handle;
 typedef struct strata_stream strata_stream;
 typedef struct strata_event strata_event;
 
-/* One device, one host thread. device is "host", "cuda:0", or NULL for the best there
- * is; it carries a default stream of its own. */
+/* One device, one host thread. device is "host", "cuda:0", or NULL for the host; it
+ * carries a default stream of its own. */
 STRATA_API int strata_create(strata_handle **out, const char *device, strata_error *err);
 STRATA_API void strata_destroy(strata_handle *handle);
 STRATA_API const char *strata_device_name(const strata_handle *handle);
