@@ -39,7 +39,8 @@ CUDA_SHARED_SOURCES = \
 EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \
 	kernels/layer.cuh \
-	kernels/reformat_common.cuh
+	kernels/reformat_common.cuh \
+	kernels/walk.cuh
 
 if HAVE_CUDA
 device_LTLIBRARIES = kernels/strata-cuda.la
