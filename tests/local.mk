@@ -38,6 +38,7 @@ CRITERION_TESTS = \
 	tests/test_device \
 	tests/test_drawing \
 	tests/test_engine \
+	tests/test_engine_file \
 	tests/test_explain \
 	tests/test_file \
 	tests/test_format \
