@@ -70,7 +70,8 @@ endif
 
 # A relocatable folder for a GPU host: see scripts/gpu-bundle.sh.
 GPU_BUNDLE = gpu-bundle
-GPU_BUNDLE_CONTENT = tests/test_cuda_device tests/test_cuda_reformat $(BENCHMARKS)
+GPU_BUNDLE_CONTENT = tests/test_cuda_device tests/test_cuda_layers \
+	tests/test_cuda_reformat $(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA

@@ -33,6 +33,7 @@ CRITERION_TESTS = \
 	tests/test_cost \
 	tests/test_cost_file \
 	tests/test_cuda_device \
+	tests/test_cuda_layers \
 	tests/test_cuda_reformat \
 	tests/test_descriptor \
 	tests/test_device \
@@ -69,21 +70,25 @@ CRITERION_TESTS = \
 	tests/test_weights \
 	tests/test_weights_convert \
 	tests/test_weights_malformed
+# What runs impls under guard, and the built-in layers' cases for it.
+LAYER_HARNESS = tests/layer_check.c tests/layer_harness.c tests/layer_harness.h \
+	tests/layer_memory.c tests/layer_memory.h tests/layer_mirror.c \
+	tests/layer_mirror.h tests/layer_node.c
+LAYER_CASES = tests/layer_cases.h tests/layer_cases_f.c tests/layer_cases_w.c
 tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
 tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
+tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
+	$(LAYER_CASES) $(LAYER_HARNESS)
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
-tests_test_layers_SOURCES = tests/test_layers.c tests/layer_cases_f.c \
-	tests/layer_check.c tests/layer_harness.c tests/layer_harness.h \
-	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
+tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES) $(LAYER_HARNESS)
 tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h \
 	tests/yolo_boxes.c tests/yolo_boxes.h
 tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_refusal.h
 tests_test_onnx_cases_SOURCES = tests/test_onnx_cases.c tests/onnx_case.c \
-	tests/onnx_case.h tests/layer_harness.c tests/layer_harness.h \
-	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
+	tests/onnx_case.h $(LAYER_HARNESS)
 tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
@@ -91,13 +96,7 @@ tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
 	tests/weights_refusal.h
-tests_test_layer_values_SOURCES = \
-	tests/layer_harness.c \
-	tests/layer_harness.h \
-	tests/layer_memory.c \
-	tests/layer_memory.h \
-	tests/layer_node.c \
-	tests/test_layer_values.c
+tests_test_layer_values_SOURCES = tests/test_layer_values.c $(LAYER_HARNESS)
 if HAVE_DNNL
 CRITERION_TESTS += tests/test_onednn
 tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
