@@ -7,7 +7,8 @@ set -eu
 build=$1 bundle=$2
 shift 2
 rm -rf "$bundle"
-mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/plugins" "$bundle/devices"
+mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/plugins" "$bundle/devices" \
+    "$bundle/share/modules"
 
 # Libtool keeps the real program of a wrapper in .libs.
 take() {
@@ -22,6 +23,7 @@ take strata
 for program; do take "$program"; done
 cp -L "$build"/plugins/.libs/*.so "$bundle/plugins/"
 cp -L "$build"/kernels/.libs/strata-*.so "$bundle/devices/"
+cp -L "$build"/tests/.libs/*.so "$bundle/share/modules/"
 cp -P "$build"/.libs/libstrata.so* "$bundle/lib/"
 
 # What the host has: the C library's own, the driver's, and the CUDA toolkit's.
@@ -60,6 +62,7 @@ fi
 export LD_LIBRARY_PATH
 export STRATA_PLUGIN_PATH="${STRATA_PLUGIN_PATH:-$here/plugins}"
 export STRATA_DEVICE_PATH="${STRATA_DEVICE_PATH:-$here/devices}"
+export STRATA_TEST_MODULES="${STRATA_TEST_MODULES:-$here/share/modules}"
 export srcdir="${srcdir:-$here/share}" CRITERION_JOBS="${CRITERION_JOBS:-1}"
 exec "$here/bin/$program" "$@"
 WRAPPER
