@@ -1,8 +1,8 @@
 #!/bin/sh
 # Collect a folder that runs on a GPU host without this machine's libraries.
 #   scripts/gpu-bundle.sh BUILD_DIR BUNDLE_DIR PROGRAM...
-# Takes the command, libstrata, modules, plugins, the programs named, and every shared
-# library they need but the C library's and CUDA's. BUNDLE_DIR/run.sh PROGRAM runs one.
+# Takes the command, libstrata, modules, plugins (but oneDNN's, for the host), the programs
+# named, and every shared library they need but the C library's and CUDA's. BUNDLE_DIR/run.sh PROGRAM runs one.
 set -eu
 build=$1 bundle=$2
 shift 2
@@ -22,6 +22,7 @@ take() {
 take strata
 for program; do take "$program"; done
 cp -L "$build"/plugins/.libs/*.so "$bundle/plugins/"
+rm -f "$bundle/plugins/onednn.so" # its library is two thirds of what a bundle may hold
 cp -L "$build"/kernels/.libs/strata-*.so "$bundle/devices/"
 cp -L "$build"/tests/.libs/*.so "$bundle/share/modules/"
 cp -P "$build"/.libs/libstrata.so* "$bundle/lib/"
