@@ -7,6 +7,7 @@ AM_TESTS_ENVIRONMENT = \
 	builddir='$(abs_builddir)'; export builddir; \
 	CC='$(CC)'; export CC; \
 	STRATA_DEVICE_PATH='$(abs_builddir)/kernels/.libs'; export STRATA_DEVICE_PATH; \
+	STRATA_TEST_MODULES='$(abs_builddir)/tests/.libs'; export STRATA_TEST_MODULES; \
 	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
 	MAKE='$(MAKE)'; export MAKE; \
 	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
@@ -34,6 +35,7 @@ CRITERION_TESTS = \
 	tests/test_cost_file \
 	tests/test_cuda_device \
 	tests/test_cuda_layers \
+	tests/test_cuda_network \
 	tests/test_cuda_reformat \
 	tests/test_descriptor \
 	tests/test_device \
@@ -81,6 +83,7 @@ tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
 	$(LAYER_CASES) $(LAYER_HARNESS)
+tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES) $(LAYER_HARNESS)
@@ -103,6 +106,15 @@ tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
 	tests/onednn_problems.h tests/onednn_trial.c tests/onednn_trial.h
 endif
 check_PROGRAMS += $(CRITERION_TESTS)
+
+# A module of layers for tests/test_cuda_network, built here because it has kernels.
+if HAVE_CUDA
+check_LTLIBRARIES += tests/cuda_trial.la
+tests_cuda_trial_la_SOURCES = tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h
+tests_cuda_trial_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_cuda_trial_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
+tests_cuda_trial_la_LIBADD = tests/plugins/cuda_trial_kernels.lo $(CUDA_LIBS)
+endif
 TESTS += $(CRITERION_TESTS)
 endif
 
@@ -115,4 +127,5 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
 
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
-	tests/plugins/timed_layers.c
+	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
+	tests/plugins/cuda_trial_kernels.cu
