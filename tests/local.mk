@@ -61,6 +61,7 @@ CRITERION_TESTS = \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
+	tests/test_same_plan \
 	tests/test_schedule \
 	tests/test_search \
 	tests/test_status \
@@ -71,6 +72,8 @@ CRITERION_TESTS = \
 tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
 tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
