@@ -55,6 +55,7 @@ CRITERION_TESTS = \
 	tests/test_npy \
 	tests/test_onnx_cases \
 	tests/test_plan \
+	tests/test_plan_constraints \
 	tests/test_random_networks \
 	tests/test_plan_exact \
 	tests/test_plan_laws \
@@ -86,6 +87,8 @@ tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_re
 tests_test_onnx_cases_SOURCES = tests/test_onnx_cases.c tests/onnx_case.c \
 	tests/onnx_case.h tests/layer_harness.c tests/layer_harness.h \
 	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
+tests_test_plan_constraints_SOURCES = tests/test_plan_constraints.c \
+	tests/plan_draw.c tests/plan_draw.h
 tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
