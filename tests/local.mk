@@ -59,12 +59,14 @@ CRITERION_TESTS = \
 	tests/test_npy \
 	tests/test_onnx_cases \
 	tests/test_plan \
+	tests/test_plan_constraints \
 	tests/test_random_networks \
 	tests/test_plan_exact \
 	tests/test_plan_laws \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
+	tests/test_same_plan \
 	tests/test_schedule \
 	tests/test_search \
 	tests/test_status \
@@ -80,6 +82,8 @@ LAYER_CASES = tests/layer_cases.h tests/layer_cases_f.c tests/layer_cases_w.c
 tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
 tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
 	$(LAYER_CASES) $(LAYER_HARNESS)
@@ -92,6 +96,10 @@ tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h 
 tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_refusal.h
 tests_test_onnx_cases_SOURCES = tests/test_onnx_cases.c tests/onnx_case.c \
 	tests/onnx_case.h $(LAYER_HARNESS)
+	tests/onnx_case.h tests/layer_harness.c tests/layer_harness.h \
+	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
+tests_test_plan_constraints_SOURCES = tests/test_plan_constraints.c \
+	tests/plan_draw.c tests/plan_draw.h
 tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
