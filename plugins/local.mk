@@ -122,13 +122,26 @@ plugins_onednn_la_LIBADD = $(DNNL_LIBS) $(M_LIBS)
 endif
 
 # CUDA impls: a module a layer, in one .cu file that extends the layer of the same name.
-CUDA_PLUGIN_KERNELS = plugins/activation_cuda.cu
-EXTRA_DIST += $(CUDA_PLUGIN_KERNELS)
+CONVOLUTION_KERNELS = \
+	plugins/convolution_cuda.cu \
+	plugins/convolution_cuda_depthwise.cu \
+	plugins/convolution_cuda_direct.cu \
+	plugins/convolution_cuda_gemm.cu \
+	plugins/convolution_cuda_mma.cu
+CUDA_PLUGIN_KERNELS = plugins/activation_cuda.cu $(CONVOLUTION_KERNELS)
+EXTRA_DIST += $(CUDA_PLUGIN_KERNELS) \
+	plugins/convolution_cuda.cuh \
+	plugins/convolution_cuda_gemm.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/activation-cuda.la
 plugins_activation_cuda_la_SOURCES =
 plugins_activation_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_activation_cuda_la_LIBADD = plugins/activation_cuda.lo $(CUDA_LIBS)
+
+plugin_LTLIBRARIES += plugins/convolution-cuda.la
+plugins_convolution_cuda_la_SOURCES =
+plugins_convolution_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_convolution_cuda_la_LIBADD = $(CONVOLUTION_KERNELS:.cu=.lo) $(CUDA_LIBS)
 
 -include $(CUDA_PLUGIN_KERNELS:.cu=.d)
 MOSTLYCLEANFILES += plugins/*.d
