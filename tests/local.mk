@@ -107,7 +107,7 @@ TESTS += $(CRITERION_TESTS)
 endif
 
 # Modules that tests compile themselves, and what they are compared with.
-EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
+EXTRA_DIST += tests/abi/golden-offsets.txt \
 	tests/broken/build.h tests/broken/folders.h tests/broken/hidden.map \
 	tests/broken/constructor.c tests/broken/entry.c tests/broken/extends.c \
 	tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \
