@@ -121,6 +121,19 @@ plugins_onednn_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_onednn_la_LIBADD = $(DNNL_LIBS) $(M_LIBS)
 endif
 
+# CUDA impls: a module a layer, in one .cu file that extends the layer of the same name.
+CUDA_PLUGIN_KERNELS = plugins/activation_cuda.cu
+EXTRA_DIST += $(CUDA_PLUGIN_KERNELS)
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/activation-cuda.la
+plugins_activation_cuda_la_SOURCES =
+plugins_activation_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_activation_cuda_la_LIBADD = plugins/activation_cuda.lo $(CUDA_LIBS)
+
+-include $(CUDA_PLUGIN_KERNELS:.cu=.d)
+MOSTLYCLEANFILES += plugins/*.d
+endif
+
 # A build under a group-writable umask would make files that the registry does not trust.
 all-local: $(plugin_LTLIBRARIES)
 	-chmod go-w plugins/.libs plugins/.libs/*.so

@@ -136,7 +136,8 @@ static int run_impls(const struct value_case *c, struct harness_node *n,
     int runs = 0;
     for (size_t i = 0; i < n->layer->n_impls; i++) {
         const struct registry_impl *impl = &n->layer->impls[i];
-        for (uint32_t row = 0; row < impl->impl.rows.n; row++)
+        const uint32_t rows = impl->impl.device == STRATA_HOST ? impl->impl.rows.n : 0;
+        for (uint32_t row = 0; row < rows; row++)
             for (int64_t k = 0; harness_combination(&f, &impl->rows[row], c->n_in, 1, k);
                  k++) {
                 if (!takes_linear(&f, c->n_in))
