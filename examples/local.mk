@@ -29,15 +29,20 @@ BUILT_EXAMPLES = $(HOST_EXAMPLES)
 if HAVE_CUDA
 BUILT_EXAMPLES += $(CUDA_EXAMPLES)
 endif
+EXAMPLES_STAMP = examples/plugins/built/stamp
+check_DATA += $(EXAMPLES_STAMP)
 .PHONY: example-plugins
-example-plugins:
-	@umask 022 && for example in $(BUILT_EXAMPLES); do \
+example-plugins: $(EXAMPLES_STAMP)
+$(EXAMPLES_STAMP): $(BUILT_EXAMPLES:%=$(srcdir)/examples/plugins/%/*) \
+		$(stratainclude_HEADERS)
+	$(AM_V_GEN)umask 022 && $(MKDIR_P) examples/plugins/built && for example in $(BUILT_EXAMPLES); do \
 		copy=examples/plugins/built/$$example && \
 		$(MKDIR_P) $$copy && \
-		cp -p '$(srcdir)'/examples/plugins/$$example/* $$copy/ && \
-		PKG_CONFIG_PATH='$(abs_builddir)/pkgconfig' $(MAKE) --no-print-directory -C $$copy \
+		cp -pf '$(srcdir)'/examples/plugins/$$example/* $$copy/ && \
+		PKG_CONFIG_PATH='$(abs_builddir)/pkgconfig' $(MAKE) -B --no-print-directory -C $$copy \
 			CC='$(CC)' CFLAGS='$(WARNING_CFLAGS) -O3 $(OPENMP_CFLAGS)' \
 			NVCC='$(NVCC)' NVCCFLAGS='-O3 $(NVCC_ARCH_FLAGS) $(NVCC_WERROR)' || exit 1; \
-	done
+	done >examples/plugins/built/log 2>&1 || { cat examples/plugins/built/log; exit 1; }
+	@touch $@
 mostlyclean-local:
 	rm -rf examples/plugins/built

@@ -38,6 +38,7 @@ CRITERION_TESTS = \
 	tests/test_device \
 	tests/test_drawing \
 	tests/test_engine \
+	tests/test_example_plugins \
 	tests/test_explain \
 	tests/test_file \
 	tests/test_format \
@@ -73,6 +74,7 @@ tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
+tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c tests/layer_cases_f.c \
 	tests/layer_check.c tests/layer_harness.c tests/layer_harness.h \

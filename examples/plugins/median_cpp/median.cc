@@ -3,6 +3,8 @@
 // Median, in C++: each element becomes the median of those within `radius` of it. Shows a
 // C++ object in an instance's state, and STRATA_GUARD, past which no exception goes.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -118,9 +120,8 @@ const void *extension(const char *id)
 }
 
 const strata_attr attrs[] = {
-    {.name = "radius", .type = STRATA_I64, .flags = 0,
-     .offset = offsetof(Params, radius), .def = 1, .min = 1, .max = 15, .choices = nullptr,
-     .def_text = nullptr, .doc = "of the disc around each element"},
+    {.name = "radius", .type = STRATA_I64, .offset = offsetof(Params, radius), .def = 1,
+     .min = 1, .max = 15, .doc = "of the disc around each element"},
 };
 const strata_row rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
 const strata_impl impls[] = {
