@@ -21,6 +21,7 @@ take() {
 take strata
 for program; do take "$program"; done
 cp -L "$build"/plugins/.libs/*.so "$bundle/plugins/"
+rm -f "$bundle/plugins/onednn.so" # for hosts, and its library alone has 40 MB
 cp -L "$build"/kernels/.libs/strata-*.so "$bundle/devices/"
 cp -P "$build"/.libs/libstrata.so* "$bundle/lib/"
 if [ -d "$build/examples/plugins/built" ]; then
