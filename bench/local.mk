@@ -1,6 +1,6 @@
 # Benchmarks: built by `make bench`, never timed in a test.
-BENCHMARKS = bench/net_time bench/plan bench/plan_table bench/predict bench/reformat \
-	bench/reformat_cuda
+BENCHMARKS = bench/convolution_cuda bench/net_time bench/plan bench/plan_table \
+	bench/predict bench/reformat bench/reformat_cuda
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += bench/squeezenet_vs_ort.py bench/requirements.txt
@@ -13,6 +13,8 @@ EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
 	bench/nets/resnet50.ini bench/nets/ssd_fpn.ini bench/nets/unet.ini \
 	bench/nets/unetpp.ini
 
+bench_convolution_cuda_SOURCES = bench/convolution_cuda.c
+bench_convolution_cuda_LDADD = libstrata-internal.la $(M_LIBS)
 bench_net_time_SOURCES = bench/net_time.c
 bench_net_time_LDADD = libstrata.la
 bench_predict_SOURCES = bench/predict.c
