@@ -74,15 +74,14 @@ tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
-tests_test_layers_SOURCES = tests/test_layers.c tests/layer_cases_f.c \
-	tests/layer_check.c tests/layer_harness.c tests/layer_harness.h \
-	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
+tests_test_layers_SOURCES = tests/test_layers.c tests/layer_cases_f.c
+tests_test_layers_LDADD = libstrata-check.la $(LDADD)
 tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h \
 	tests/yolo_boxes.c tests/yolo_boxes.h
 tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_refusal.h
 tests_test_onnx_cases_SOURCES = tests/test_onnx_cases.c tests/onnx_case.c \
-	tests/onnx_case.h tests/layer_harness.c tests/layer_harness.h \
-	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
+	tests/onnx_case.h
+tests_test_onnx_cases_LDADD = libstrata-check.la $(LDADD)
 tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
@@ -90,13 +89,7 @@ tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
 	tests/weights_refusal.h
-tests_test_layer_values_SOURCES = \
-	tests/layer_harness.c \
-	tests/layer_harness.h \
-	tests/layer_memory.c \
-	tests/layer_memory.h \
-	tests/layer_node.c \
-	tests/test_layer_values.c
+tests_test_layer_values_LDADD = libstrata-check.la $(LDADD)
 if HAVE_DNNL
 CRITERION_TESTS += tests/test_onednn
 tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \

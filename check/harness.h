@@ -2,13 +2,15 @@
  *
  * One test for every layer: it reads the layer's tables and checks each claim in them.
  * For every impl, row and combination of formats it builds the tensors with guard bands
- * and poison, runs, and compares with the layer's FP64 reference. See harness_check.
+ * and poison, runs, and compares with the layer's FP64 reference. The layers' own tests
+ * and `strata check` use it. See harness_check.
  */
-#ifndef TESTS_LAYER_HARNESS_H
-#define TESTS_LAYER_HARNESS_H
+#ifndef CHECK_HARNESS_H
+#define CHECK_HARNESS_H
 
 #include <stdbool.h>
 
+#include "core/handle.h"
 #include "registry/registry.h"
 
 #define HARNESS_INPUTS 4
@@ -40,43 +42,75 @@ struct layer_case {
     double low, high; /* of the inputs; both 0: the default */
     double tolerance; /* factor on the default bound; 0: 1 */
     double weight_low, weight_high; /* of the weights; both 0: [-1, 1] */
-    bool integers; /* whole-numbered inputs, so that integer formats are tested too */
+    bool integers;   /* whole-numbered inputs, so that integer formats are tested too */
+    bool may_refuse; /* the layer may refuse this, or every impl veto it */
 };
 
 struct harness_result {
     int runs;     /* (shape, impl, formats, variant) tuples executed */
     int refused;  /* shapes the layer refused */
     int vetoed;   /* combinations an impl's accept refused */
-    int failures; /* already reported, at most a few per case in full */
+    int failures; /* all are reported */
 };
 
-/* Run one case; problems are reported to `report` (one line each). */
-typedef void (*harness_report)(const char *line);
+/* A failure: where, which rule (an id of check/rules.c), and what was seen. */
+struct trial;
+struct harness_problem {
+    const char *rule;
+    const char *text;
+    const struct trial *trial;
+};
+typedef void (*harness_report)(const struct harness_problem *p, void *user);
+
+/* What to run, and on what; {0} runs every host impl in full. */
+struct harness_options {
+    strata_handle *on; /* NULL: the host; else impls of its device */
+    harness_report report;
+    void *user;
+    /* Of the impls of the device; NULL: all. */
+    bool (*wants)(const struct registry_impl *impl, void *user);
+    /* Called for each combination, in place of the comparison with the reference. */
+    void (*visit)(struct trial *t, int row);
+    const char *formats; /* the only combination, as trial_formats writes it; or NULL */
+    char *phase;         /* of HARNESS_PHASE bytes: the callback that runs; or NULL */
+    void (*place)(const struct trial *t, void *user); /* before each combination */
+    bool quick; /* values alone: one run, no guards */
+};
+
+/* Run one case; each problem is reported. Same seed, attributes and shapes: same data. */
 struct harness_result harness_check(const struct registry_layer *layer,
                                     const struct layer_case *c, uint64_t seed,
-                                    harness_report report);
+                                    const struct harness_options *options);
 
 /* ---- building blocks, for tests with values of their own ----------------------- */
+
+#define HARNESS_PHASE 24 /* bytes for the name of a callback */
 
 /* An instance: params from attribute text, shapes resolved through the layer. */
 struct harness_node {
     const struct registry_layer *layer;
     void *params, *memory; /* memory: what lists in params point to */
     strata_tensor in[HARNESS_INPUTS], out[HARNESS_OUTPUTS], weight[HARNESS_WEIGHTS];
-    strata_node node; /* tensors without formats or data */
-    bool vetoed;      /* the last harness_run ended in the impl's accept */
-    bool no_pack;     /* hide the host extension "strata.pack/1" */
+    strata_node node;             /* tensors without formats or data */
+    strata_handle *on;            /* where impls run; NULL: the host */
+    bool vetoed;                  /* the last harness_run ended in the impl's accept */
+    bool no_pack;                 /* hide the host extension "strata.pack/1" */
     bool pitched_in, pitched_out; /* strides above dense; for impls that claim it */
-    bool in_place;    /* out[0] lies on in[0] */
+    bool in_place;                /* out[0] lies on in[0] */
+    bool quick;                   /* one run, without looking at guards */
+    const char *fault;            /* rule that the last harness_run saw broken, or NULL */
+    char *phase;                  /* of HARNESS_PHASE bytes, or NULL */
     strata_error err;
 };
 
 /* STRATA_OK, or what the attribute, weight_shape or shape refused, with the message in
- * n->err. Free in every case. */
+ * n->err. Free in every case. `on` and `phase` of *n are kept, the rest is set. */
 int harness_open(struct harness_node *n, const struct registry_layer *layer,
                  const char *attrs, const struct harness_shape *in, int n_in,
                  const struct harness_shape *weight, unsigned absent);
 void harness_close(struct harness_node *n);
+/* Name the callback that is about to run. */
+void harness_enter(const struct harness_node *n, const char *phase);
 
 /* Run one impl in one combination of formats (one bit each) on dense linear FP64 values:
  * converts in, runs, checks guards, pads and inputs, converts out. Weights are rounded
@@ -102,4 +136,4 @@ int harness_reference(struct harness_node *n, const double *const *in,
  * in err. */
 strata_registry *harness_registry(strata_error *err);
 
-#endif /* TESTS_LAYER_HARNESS_H */
+#endif /* CHECK_HARNESS_H */
