@@ -10,7 +10,6 @@
 
 #include <stdbool.h>
 
-#include "core/handle.h"
 #include "registry/registry.h"
 
 #define HARNESS_INPUTS 4
@@ -50,41 +49,51 @@ struct harness_result {
     int runs;     /* (shape, impl, formats, variant) tuples executed */
     int refused;  /* shapes the layer refused */
     int vetoed;   /* combinations an impl's accept refused */
-    int failures; /* all are reported */
+    int failures; /* already reported, at most a few per case in full */
 };
 
-/* A failure: where, which rule (an id of check/rules.c), and what was seen. */
-struct trial;
-struct harness_problem {
-    const char *rule;
-    const char *text;
-    const struct trial *trial;
+/* What is counted for each impl of the layer. */
+struct harness_tally {
+    int runs, vetoed, failures;
 };
-typedef void (*harness_report)(const struct harness_problem *p, void *user);
 
-/* What to run, and on what; {0} runs every host impl in full. */
-struct harness_options {
-    strata_handle *on; /* NULL: the host; else impls of its device */
-    harness_report report;
-    void *user;
-    /* Of the impls of the device; NULL: all. */
+struct trial; /* check/trial.h */
+
+/* A failure: which rule of the contract (an id of check/rules.c), and what was seen. */
+typedef void (*harness_problem)(const struct trial *t, const char *rule, const char *text,
+                                void *user);
+
+/* The impls to run: those of a device, in the math modes that their accept takes. */
+struct harness_target {
+    struct mirror *mirror;       /* of the device; NULL: the host */
+    const char *impl;            /* only the one of this name; NULL: all */
+    const char *formats;         /* only these, as trial_formats writes them; NULL: all */
+    bool wide;                   /* sweep every size that blocks and tiles may miss */
+    bool quick;                  /* sweep a few sizes */
+    bool plain;                  /* one run each, values alone: no guards, no variants */
+    struct harness_tally *tally; /* an element for each impl of the layer, or NULL */
+    /* What follows may be NULL. */
     bool (*wants)(const struct registry_impl *impl, void *user);
-    /* Called for each combination, in place of the comparison with the reference. */
-    void (*visit)(struct trial *t, int row);
-    const char *formats; /* the only combination, as trial_formats writes it; or NULL */
-    char *phase;         /* of HARNESS_PHASE bytes: the callback that runs; or NULL */
-    void (*place)(const struct trial *t, void *user); /* before each combination */
-    bool quick; /* values alone: one run, no guards */
+    void (*place)(const struct trial *t, void *user); /* before each shape and variant */
+    void (*visit)(struct trial *t, int row);          /* in place of the comparison */
+    harness_problem problem;                          /* in place of lines to `report` */
+    void *user;
+    char *phase; /* HARNESS_PHASE bytes for the name of the callback that runs */
 };
+#define HARNESS_PHASE 24
 
-/* Run one case; each problem is reported. Same seed, attributes and shapes: same data. */
+/* Run one case; problems are reported to `report` (one line each). The same seed,
+ * attributes and shapes give the same data. */
+typedef void (*harness_report)(const char *line);
 struct harness_result harness_check(const struct registry_layer *layer,
                                     const struct layer_case *c, uint64_t seed,
-                                    const struct harness_options *options);
+                                    harness_report report);
+struct harness_result harness_check_on(const struct harness_target *target,
+                                       const struct registry_layer *layer,
+                                       const struct layer_case *c, uint64_t seed,
+                                       harness_report report);
 
 /* ---- building blocks, for tests with values of their own ----------------------- */
-
-#define HARNESS_PHASE 24 /* bytes for the name of a callback */
 
 /* An instance: params from attribute text, shapes resolved through the layer. */
 struct harness_node {
@@ -92,19 +101,19 @@ struct harness_node {
     void *params, *memory; /* memory: what lists in params point to */
     strata_tensor in[HARNESS_INPUTS], out[HARNESS_OUTPUTS], weight[HARNESS_WEIGHTS];
     strata_node node;             /* tensors without formats or data */
-    strata_handle *on;            /* where impls run; NULL: the host */
     bool vetoed;                  /* the last harness_run ended in the impl's accept */
     bool no_pack;                 /* hide the host extension "strata.pack/1" */
     bool pitched_in, pitched_out; /* strides above dense; for impls that claim it */
     bool in_place;                /* out[0] lies on in[0] */
-    bool quick;                   /* one run, without looking at guards */
+    struct mirror *mirror;        /* run on its device; NULL: on the host */
+    bool plain;                   /* one run, without a look at guards */
     const char *fault;            /* rule that the last harness_run saw broken, or NULL */
-    char *phase;                  /* of HARNESS_PHASE bytes, or NULL */
+    char *phase;                  /* HARNESS_PHASE bytes, or NULL */
     strata_error err;
 };
 
 /* STRATA_OK, or what the attribute, weight_shape or shape refused, with the message in
- * n->err. Free in every case. `on` and `phase` of *n are kept, the rest is set. */
+ * n->err. Free in every case. mirror, plain and phase of *n are kept. */
 int harness_open(struct harness_node *n, const struct registry_layer *layer,
                  const char *attrs, const struct harness_shape *in, int n_in,
                  const struct harness_shape *weight, unsigned absent);

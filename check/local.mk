@@ -4,6 +4,8 @@ libstrata_check_la_SOURCES = \
 	check/harness.h \
 	check/memory.c \
 	check/memory.h \
+	check/mirror.c \
+	check/mirror.h \
 	check/node.c \
 	check/session.c \
 	check/session.h \

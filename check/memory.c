@@ -14,23 +14,30 @@
 
 /* ---- guarded memory ------------------------------------------------------------ */
 
-bool block_make(struct block *b, strata_handle *on, size_t bytes, unsigned char fill)
+size_t block_whole(size_t bytes)
 {
-    size_t whole = (bytes + 2 * BAND + 255) / 256 * 256;
+    return (bytes + 2 * BAND + 255) / 256 * 256;
+}
+
+void block_lay(struct block *b, unsigned char *memory, size_t bytes, unsigned char fill,
+               bool bands_only)
+{
     b->bytes = bytes;
-    b->base = aligned_alloc(256, whole);
-    if (!b->base)
+    b->base = memory;
+    b->data = b->base + BAND;
+    memset(b->base, BAND_BYTE, BAND);
+    if (!bands_only)
+        memset(b->data, fill, bytes);
+    memset(b->data + bytes, BAND_BYTE, block_whole(bytes) - BAND - bytes);
+}
+
+bool block_make(struct block *b, size_t bytes, unsigned char fill)
+{
+    unsigned char *memory = aligned_alloc(256, block_whole(bytes));
+    if (!memory)
         return false;
-    memset(b->base, BAND_BYTE, whole);
-    b->memory = b->data = b->base + BAND;
-    memset(b->data, fill, bytes);
-    if (!on)
-        return true;
-    strata_allocator a = on->device->ops->memory(on->device);
-    b->on = on;
-    b->device_base = a.alloc(a.user, whole, 256);
-    b->memory = b->device_base ? (char *)b->device_base + BAND : NULL;
-    return b->device_base;
+    block_lay(b, memory, bytes, fill, false);
+    return true;
 }
 
 bool block_protect(struct block *b)
@@ -43,33 +50,10 @@ bool block_protect(struct block *b)
 
 void block_free(struct block *b)
 {
-    if (b->device_base) {
-        strata_allocator a = b->on->device->ops->memory(b->on->device);
-        a.free(a.user, b->device_base, (b->bytes + 2 * BAND + 255) / 256 * 256);
-    }
-    free(b->base);
+    if (!b->device)
+        free(b->base);
     free(b->copy);
     memset(b, 0, sizeof *b);
-}
-
-int block_upload(const struct block *b, strata_error *err)
-{
-    if (!b->device_base)
-        return STRATA_OK;
-    const struct device_ops *ops = b->on->device->ops;
-    int status = ops->copy(b->on->stream, b->device_base, b->base, b->bytes + 2 * BAND,
-                           COPY_TO_DEVICE, err);
-    return status == STRATA_OK ? ops->stream_synchronize(b->on->stream, err) : status;
-}
-
-int block_download(struct block *b, strata_error *err)
-{
-    if (!b->device_base)
-        return STRATA_OK;
-    const struct device_ops *ops = b->on->device->ops;
-    int status = ops->copy(b->on->stream, b->base, b->device_base, b->bytes + 2 * BAND,
-                           COPY_FROM_DEVICE, err);
-    return status == STRATA_OK ? ops->stream_synchronize(b->on->stream, err) : status;
 }
 
 enum block_verdict block_check(const struct block *b, const char *what, int index,

@@ -169,7 +169,7 @@ int harness_open(struct harness_node *n, const struct registry_layer *layer,
                  const struct harness_shape *weight, unsigned absent)
 {
     const strata_layer *l = &layer->layer;
-    *n = (struct harness_node){.on = n->on, .phase = n->phase, .quick = n->quick};
+    *n = (struct harness_node){.mirror = n->mirror, .phase = n->phase, .plain = n->plain};
     attrs = attrs ? attrs : "";
     n->layer = layer;
     n->params = calloc(1, l->params_size + 1);

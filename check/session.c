@@ -25,16 +25,29 @@ int session_fault(struct session *s, const char *id, const char *format, ...)
 
 /* ---- blocks -------------------------------------------------------------------- */
 
-/* A second request after setup would be a packed block nobody frees: refused. */
+static bool make_block(struct session *s, struct block *b, size_t bytes,
+                       enum mirror_kind kind)
+{
+    return s->mirror ? mirror_block(s->mirror, b, bytes, session_patterns[0], kind)
+                     : block_make(b, bytes, session_patterns[0]);
+}
+
+/* What a plugin is given. */
+static void *address(const struct block *b)
+{
+    return b->device ? b->device : b->data;
+}
+
 static int pack_alloc(const strata_node *n, size_t bytes, void **out)
 {
     struct session *s = n->instance;
     struct block *b = &s->packed[s->n_packed];
-    if (s->n_packed == PACKED_BLOCKS || !block_make(b, s->on, bytes, session_patterns[0]))
+    if (s->n_packed == PACKED_BLOCKS || !make_block(s, b, bytes, MIRROR_BLANK))
         return error_no_memory(n->err, bytes, "packed weights");
-    *out = b->memory;
+    *out = address(b);
     s->n_packed++;
-    return block_upload(b, n->err);
+    return s->mirror && !s->mirror->exact ? mirror_push_block(s->mirror, b, n->err)
+                                          : STRATA_OK;
 }
 
 static const void *pack_extension(const char *id)
@@ -70,7 +83,8 @@ static void pitch(strata_desc *d)
 }
 
 static int make_tensor(struct session *s, strata_tensor *t, struct block *b,
-                       const strata_tensor *shape, uint64_t mask, bool pitched)
+                       const strata_tensor *shape, uint64_t mask, bool pitched,
+                       enum mirror_kind kind)
 {
     strata_desc d;
     int bit = mask ? __builtin_ctzll(mask) : -1;
@@ -83,9 +97,9 @@ static int make_tensor(struct session *s, strata_tensor *t, struct block *b,
     if (pitched)
         pitch(&d);
     size_t bytes = (size_t)strata_desc_size(&d) * strata_dtype_size(d.dtype);
-    if (!block_make(b, s->on, bytes, session_patterns[0]))
+    if (!make_block(s, b, bytes, kind))
         return error_no_memory(&s->err, bytes, "tensor");
-    tensor_view(t, &d, mask, STRATA_PAD_ZERO, b->memory);
+    tensor_view(t, &d, mask, STRATA_PAD_ZERO, address(b));
     return STRATA_OK;
 }
 
@@ -104,7 +118,7 @@ static int make_inputs(struct session *s, const struct harness_formats *f,
     int status = STRATA_OK;
     for (int i = 0; i < s->node.n_in && status == STRATA_OK; i++) {
         status = make_tensor(s, &s->in[i], &s->in_block[i], &s->n->in[i], f->in[i],
-                             s->n->pitched_in);
+                             s->n->pitched_in, MIRROR_FULL);
         if (status != STRATA_OK)
             return status;
         s->in[i].pad = poison ? STRATA_PAD_ANY : STRATA_PAD_ZERO;
@@ -130,10 +144,10 @@ static int make_weights(struct session *s, const double *const *weight)
         if (status != STRATA_OK)
             return status;
         size_t bytes = (size_t)w->count * strata_dtype_size(w->dtype);
-        if (!block_make(&s->weight_block[i], s->on, bytes, session_patterns[0]))
+        if (!make_block(s, &s->weight_block[i], bytes, MIRROR_FULL))
             return error_no_memory(&s->err, bytes, "weight");
         tensor_view(&s->weight[i], &d, format_mask(f), STRATA_PAD_ZERO,
-                    s->weight_block[i].memory);
+                    address(&s->weight_block[i]));
         const strata_tensor view = mirror(&s->weight[i], &s->weight_block[i]);
         tensor_fill(&view, weight[i]);
         if (!block_protect(&s->weight_block[i]))
@@ -149,10 +163,10 @@ static int make_channels(struct session *s, struct block *b, const float **value
     size_t bytes = (size_t)(out->rank > 1 ? out->dims[1] : 1) * sizeof(float);
     if (!*values)
         return STRATA_OK;
-    if (!block_make(b, s->on, bytes, 0))
+    if (!make_block(s, b, bytes, MIRROR_FULL))
         return error_no_memory(&s->err, bytes, "channels");
     memcpy(b->data, *values, bytes);
-    *values = b->memory;
+    *values = address(b);
     return block_protect(b) ? STRATA_OK : error_no_memory(&s->err, bytes, "channels");
 }
 
@@ -172,7 +186,7 @@ static int make_epilogue(struct session *s, const struct harness_formats *f,
     if (status != STRATA_OK || !(e->flags & STRATA_EPILOGUE_RESIDUAL))
         return status;
     status = make_tensor(s, &s->residual, &s->residual_block, &s->n->out[0], f->out[0],
-                         s->n->pitched_in);
+                         s->n->pitched_in, MIRROR_FULL);
     if (status != STRATA_OK)
         return status;
     const strata_tensor view = mirror(&s->residual, &s->residual_block);
@@ -185,13 +199,15 @@ static int make_epilogue(struct session *s, const struct harness_formats *f,
 
 static int make_outputs(struct session *s, const struct harness_formats *f)
 {
+    /* What lies between pitched rows must keep its pattern. */
+    enum mirror_kind kind = s->n->pitched_out ? MIRROR_FULL : MIRROR_BLANK;
     int status = STRATA_OK;
     for (int i = 0; i < s->node.n_out && status == STRATA_OK; i++)
         if (i == 0 && s->n->in_place)
             s->out[0] = s->in[0];
         else
             status = make_tensor(s, &s->out[i], &s->out_block[i], &s->n->out[i],
-                                 f->out[i], s->n->pitched_out);
+                                 f->out[i], s->n->pitched_out, kind);
     return status;
 }
 
@@ -221,20 +237,6 @@ static int each_block(struct session *s, int (*visit)(struct session *s, struct 
             if (groups[g].blocks[i].base)
                 status = visit(s, &groups[g].blocks[i], groups[g].what, i);
     return status;
-}
-
-static int upload(struct session *s, struct block *b, const char *what, int index)
-{
-    (void)what;
-    (void)index;
-    return block_upload(b, &s->err);
-}
-
-static int download(struct session *s, struct block *b, const char *what, int index)
-{
-    (void)what;
-    (void)index;
-    return block_download(b, &s->err);
 }
 
 static int inspect(struct session *s, struct block *b, const char *what, int index)
@@ -283,10 +285,15 @@ static int call(struct session *s, strata_stream *stream,
                 int (*function)(struct session *s, void *stream))
 {
     struct call c = {s, function};
-    if (!s->on)
+    struct mirror *m = s->mirror;
+    if (!m)
         return function(s, NULL);
-    return s->on->device->ops->submit(stream ? stream : s->on->stream, call_now, &c,
-                                      sizeof c, &s->err);
+    if (m->handle->properties.kind == STRATA_HOST) { /* its streams run work later */
+        int status = mirror_wait(m, &s->err);
+        return status == STRATA_OK ? function(s, NULL) : status;
+    }
+    return m->handle->device->ops->submit(stream ? stream : m->stream, call_now, &c,
+                                          sizeof c, &s->err);
 }
 
 /* A refusal says why; the core would otherwise print nothing. */
@@ -344,7 +351,7 @@ static int call_run(struct session *s, void *stream)
         .out = s->out,
         .weight = s->weight,
         .epilogue = &s->epilogue,
-        .workspace = s->workspace.bytes ? s->workspace.memory : NULL,
+        .workspace = s->workspace.bytes ? address(&s->workspace) : NULL,
         .workspace_size = s->workspace.bytes,
         .stream = stream,
         .host = &s->host,
@@ -365,8 +372,11 @@ int session_make(struct session *s, struct harness_node *n,
                  const struct harness_formats *formats, const double *const *in,
                  const double *const *weight, const strata_epilogue *epilogue)
 {
-    *s = (struct session){
-        .n = n, .impl = &impl->impl, .on = n->on, .node = n->node, .host = *n->node.host};
+    *s = (struct session){.n = n,
+                          .impl = &impl->impl,
+                          .mirror = n->mirror,
+                          .node = n->node,
+                          .host = *n->node.host};
     s->node.in = s->in;
     s->node.out = s->out;
     s->node.weight = s->weight;
@@ -375,11 +385,6 @@ int session_make(struct session *s, struct harness_node *n,
     s->node.instance = s;
     s->node.host = &s->host;
     s->node.err = &s->err;
-    if (n->on) {
-        s->node.device = n->on->properties.kind;
-        s->node.sm = n->on->properties.sm;
-        s->node.math = n->on->math;
-    }
     if (!n->no_pack)
         s->host.extension = pack_extension;
     n->vetoed = false;
@@ -401,31 +406,36 @@ static int make_instance(struct session *s)
     }
     if (bytes > (size_t)1 << 30)
         return session_fault(s, "workspace-size", "workspace asks for %zu bytes", bytes);
-    if (!block_make(&s->workspace, s->on, bytes, session_patterns[0]) ||
-        !block_make(&s->state, NULL, s->impl->state_size, 0) ||
-        !block_make(&s->ctx, NULL, s->impl->ctx_size, 0))
+    if (!make_block(s, &s->workspace, bytes, MIRROR_SCRATCH) ||
+        !block_make(&s->state, s->impl->state_size, 0) ||
+        !block_make(&s->ctx, s->impl->ctx_size, 0))
         return error_no_memory(&s->err, bytes, "workspace");
     return STRATA_OK;
 }
 
+/* What setup wrote is read-only from now on, where the host can see it. */
 static int protect_state(struct session *s)
 {
-    for (int i = 0; i < s->n_packed; i++) {
-        int status = block_download(&s->packed[i], &s->err);
-        if (status != STRATA_OK)
-            return status;
+    const bool visible = !s->mirror || !s->mirror->exact;
+    int status = STRATA_OK;
+    if (s->mirror && visible && s->n_packed > 0)
+        status = mirror_pull(s->mirror, &s->err);
+    for (int i = 0; i < s->n_packed && visible && status == STRATA_OK; i++)
         if (!block_protect(&s->packed[i]))
-            return error_no_memory(&s->err, s->packed[i].bytes, "packed weights");
-    }
-    return block_protect(&s->state)
-               ? STRATA_OK
-               : error_no_memory(&s->err, s->impl->state_size, "state");
+            status = error_no_memory(&s->err, s->packed[i].bytes, "packed weights");
+    if (status == STRATA_OK && !block_protect(&s->state))
+        status = error_no_memory(&s->err, s->impl->state_size, "state");
+    return status;
+}
+
+static int push(struct session *s, unsigned char pattern)
+{
+    return s->mirror ? mirror_push(s->mirror, pattern, &s->err) : STRATA_OK;
 }
 
 static int settle(struct session *s)
 {
-    return s->on ? s->on->device->ops->stream_synchronize(s->on->stream, &s->err)
-                 : STRATA_OK;
+    return s->mirror ? mirror_wait(s->mirror, &s->err) : STRATA_OK;
 }
 
 int session_open(struct session *s)
@@ -434,7 +444,9 @@ int session_open(struct session *s)
     if (status == STRATA_OK)
         status = make_instance(s);
     if (status == STRATA_OK)
-        status = each_block(s, upload);
+        status = push(s, session_patterns[0]);
+    if (status == STRATA_OK)
+        status = settle(s);
     if (status != STRATA_OK)
         return status;
     status = call(s, NULL, call_setup);
@@ -455,7 +467,7 @@ int session_share(struct session *s, const struct session *other)
     s->sharer = other;
     int status = make_instance(s);
     if (status == STRATA_OK)
-        status = each_block(s, upload);
+        status = push(s, session_patterns[0]);
     if (status == STRATA_OK)
         status = call(s, NULL, call_ctx_open);
     s->opened = status == STRATA_OK;
@@ -479,22 +491,28 @@ void session_read(const struct session *s, int i, double *values)
     tensor_read(values, &view);
 }
 
-int session_run(struct session *s, unsigned char pattern)
+int session_prepare(struct session *s, unsigned char pattern)
 {
-    struct block *const workspace = &s->workspace;
-    int status = STRATA_OK;
-    if (workspace->bytes)
-        memset(workspace->data, pattern, workspace->bytes);
+    if (s->workspace.bytes && !s->mirror)
+        memset(s->workspace.data, pattern, s->workspace.bytes);
     for (int i = 0; i < s->node.n_out; i++)
         if (s->out_block[i].base)
             memset(s->out_block[i].data, pattern, s->out_block[i].bytes);
-    if (s->on)
-        status = each_block(s, upload);
+    return push(s, pattern);
+}
+
+int session_fetch(struct session *s)
+{
+    return s->mirror ? mirror_pull(s->mirror, &s->err) : STRATA_OK;
+}
+
+int session_run(struct session *s, unsigned char pattern)
+{
+    int status = session_prepare(s, pattern);
     if (status == STRATA_OK)
         status = session_call(s, NULL);
-    if (status == STRATA_OK)
-        status = settle(s);
-    return status == STRATA_OK && s->on ? each_block(s, download) : status;
+    const int fetched = session_fetch(s);
+    return status == STRATA_OK ? fetched : status;
 }
 
 int session_inspect(struct session *s, unsigned char pattern)
@@ -531,6 +549,8 @@ void session_close(struct session *s)
 
 void session_free(struct session *s)
 {
+    if (s->mirror)
+        mirror_reset(s->mirror);
     each_block(s, discard);
 }
 
@@ -578,9 +598,9 @@ int harness_run(struct harness_node *n, const struct registry_impl *impl, int ro
         status = session_run(s, session_patterns[0]);
     for (int i = 0; i < s->node.n_out && status == STRATA_OK; i++)
         session_read(s, i, out[i]);
-    if (status == STRATA_OK && !n->quick)
+    if (status == STRATA_OK && !n->plain)
         status = session_inspect(s, session_patterns[0]);
-    if (status == STRATA_OK && !n->quick && !n->in_place)
+    if (status == STRATA_OK && !n->plain && !n->in_place)
         status = run_again(s, out);
     session_close(s);
     n->fault = s->fault;

@@ -7,7 +7,7 @@
 #define CHECK_SESSION_H
 
 #include "check/harness.h"
-#include "check/memory.h"
+#include "check/mirror.h"
 
 #define PACKED_BLOCKS 8 /* of strata.pack/1 in one instance */
 
@@ -18,8 +18,8 @@ extern const unsigned char session_patterns[PATTERNS];
 struct session {
     struct harness_node *n;
     const strata_impl *impl;
-    strata_handle *on; /* NULL: the host */
-    strata_node node;  /* complete tensors */
+    struct mirror *mirror; /* of the device; NULL: the host */
+    strata_node node;      /* complete tensors */
     strata_tensor in[HARNESS_INPUTS], out[HARNESS_OUTPUTS], weight[HARNESS_WEIGHTS];
     strata_tensor residual;
     strata_epilogue kinds, epilogue; /* kinds: without pointers, for setup */
@@ -47,6 +47,9 @@ int session_open(struct session *s);
 int session_share(struct session *s, const struct session *other);
 /* Set outputs and workspace to a byte, run, wait for it, fetch what it wrote. */
 int session_run(struct session *s, unsigned char pattern);
+/* The halves of session_run around run itself; prepare does not wait for the device. */
+int session_prepare(struct session *s, unsigned char pattern);
+int session_fetch(struct session *s);
 /* run alone; on a device it is enqueued on the native stream given, or on the handle's.
  */
 int session_call(struct session *s, strata_stream *stream);

@@ -10,9 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LINES_PER_CASE 5 /* reported in full */
+
 static const int64_t sweep_images[] = {1, 3};
-static const int64_t sweep_channels[] = {1, 2, 3, 7, 8, 9, 16, 17, 33};
 static const int64_t sweep_sizes[] = {1, 5, 7, 14};
+/* Ended by 0. */
+static const int64_t sweep_channels[] = {1, 2, 3, 7, 8, 9, 16, 17, 33, 0};
+static const int64_t wide_channels[] = {1,  2,  3,  4,  7,  8,  9,  15, 16,
+                                        17, 31, 32, 33, 63, 64, 65, 0};
+static const int64_t quick_channels[] = {3, 8, 17, 0};
 
 /* ---- values -------------------------------------------------------------------- */
 
@@ -153,11 +159,28 @@ void trial_formats(const struct trial *t, char *text, size_t size)
     append_formats(text, size, used, t->formats.out, t->node.out, t->node.node.n_out);
 }
 
+static void report_line(struct trial *t, const char *rule, const char *text)
+{
+    char line[2048], formats[256], shapes[256];
+    trial_formats(t, formats, sizeof formats);
+    trial_shapes(t, shapes, sizeof shapes);
+    snprintf(line, sizeof line, "%s {%s} impl %s%s, %s, input %s, %s, seed %llu: %s: %s",
+             t->c->layer, t->attrs, t->impl ? t->impl->impl.name : "-",
+             t->node.node.math == STRATA_MATH_TENSOR_OP ? " (tensor_op)" : "", formats,
+             shapes, t->variant ? t->variant : "shape", (unsigned long long)t->seed, rule,
+             text);
+    t->report(line);
+}
+
 void trial_problem(struct trial *t, const char *rule, const char *text)
 {
-    const struct harness_problem p = {rule, text, t};
+    if (t->tally)
+        t->tally->failures++;
     t->result.failures++;
-    t->options->report(&p, t->options->user);
+    if (t->target->problem)
+        t->target->problem(t, rule, text, t->target->user);
+    else if (t->result.failures <= LINES_PER_CASE)
+        report_line(t, rule, text);
 }
 
 static void node_problem(struct trial *t, const char *otherwise)
@@ -311,18 +334,22 @@ static void run_variant(struct trial *k, int row, const char *variant,
     static const strata_epilogue none = {0};
     struct harness_node *n = &k->node;
     k->variant = variant;
-    n->no_pack = !k->options->quick && k->turn++ % 4 == 3;
-    if (k->options->place)
-        k->options->place(k, k->options->user);
+    n->no_pack = !k->target->plain && k->turn++ % 4 == 3;
+    if (k->target->place)
+        k->target->place(k, k->target->user);
     int status = run_impl(k, row, e);
     if (n->no_pack && status == STRATA_EUNSUPPORTED && n->err.length > 0) {
         n->no_pack = false; /* an impl may need the extension, if it says so */
         status = run_impl(k, row, e);
     }
     k->result.vetoed += n->vetoed;
+    if (k->tally)
+        k->tally->vetoed += n->vetoed;
     if (n->vetoed)
         return;
     k->result.runs++;
+    if (k->tally)
+        k->tally->runs++;
     if (status != STRATA_OK)
         node_problem(k, "run-failed");
     else if (k->expects)
@@ -377,12 +404,12 @@ static bool may_lie_in_place(const struct trial *k)
            k->node.in[0].count == k->node.out[0].count;
 }
 
-static void run_combination(struct trial *k, int row)
+static void run_variants(struct trial *k, int row)
 {
     struct harness_node *n = &k->node;
     int32_t flags = k->impl->impl.flags;
     run_variant(k, row, "dense", NULL);
-    if (n->vetoed || n->fault)
+    if (n->vetoed || n->fault || k->target->plain)
         return;
     if (flags & (STRATA_STRIDED_IN | STRATA_STRIDED_OUT)) {
         n->pitched_in = flags & STRATA_STRIDED_IN;
@@ -396,6 +423,21 @@ static void run_combination(struct trial *k, int row)
         n->in_place = false;
     }
     run_epilogues(k, row);
+}
+
+/* On the host, math modes are one. Elsewhere given shapes run in both; a sweep runs each
+ * in turn, and in the other one where accept refuses that. */
+static void run_combination(struct trial *k, int row)
+{
+    strata_node *node = &k->node.node;
+    int first = k->target->mirror ? k->turn++ % 2 : STRATA_MATH_DEFAULT;
+    node->math = first;
+    run_variants(k, row);
+    if (k->target->mirror && (k->node.vetoed || !k->c->sweep)) {
+        node->math =
+            first == STRATA_MATH_DEFAULT ? STRATA_MATH_TENSOR_OP : STRATA_MATH_DEFAULT;
+        run_variants(k, row);
+    }
 }
 
 /* Whether every port's format exists at its rank and keeps the input values exactly. */
@@ -423,14 +465,12 @@ static bool combination_fits(const struct trial *k)
 
 static bool wanted(const struct trial *k, const struct registry_impl *impl)
 {
-    const struct harness_options *o = k->options;
-    const strata_handle *on = o->on;
-    if (impl->impl.device != (on ? on->properties.kind : STRATA_HOST))
-        return false;
-    if (on && ((impl->impl.min_sm && on->properties.sm < impl->impl.min_sm) ||
-               (impl->impl.max_sm && on->properties.sm > impl->impl.max_sm)))
-        return false;
-    return !o->wants || o->wants(impl, o->user);
+    const struct harness_target *t = k->target;
+    return impl->impl.device == k->node.node.device &&
+           (impl->impl.min_sm <= k->node.node.sm || impl->impl.min_sm == 0) &&
+           (impl->impl.max_sm >= k->node.node.sm || impl->impl.max_sm == 0) &&
+           (!t->impl || strcmp(t->impl, impl->impl.name) == 0) &&
+           (!t->wants || t->wants(impl, t->user));
 }
 
 static bool chosen(const struct trial *k)
@@ -438,10 +478,10 @@ static bool chosen(const struct trial *k)
     char text[256];
     if (!combination_fits(k))
         return false;
-    if (!k->options->formats)
+    if (!k->target->formats)
         return true;
     trial_formats(k, text, sizeof text);
-    return strcmp(text, k->options->formats) == 0;
+    return strcmp(text, k->target->formats) == 0;
 }
 
 static void visit_rows(struct trial *k)
@@ -454,8 +494,8 @@ static void visit_rows(struct trial *k)
              at++) {
             if (!chosen(k))
                 continue;
-            if (k->options->visit)
-                k->options->visit(k, (int)r);
+            if (k->target->visit)
+                k->target->visit(k, (int)r);
             else
                 run_combination(k, (int)r);
         }
@@ -466,10 +506,23 @@ static void run_impls(struct trial *k)
     const struct registry_layer *layer = k->node.layer;
     for (size_t i = 0; i < layer->n_impls && !k->done; i++) {
         k->impl = &layer->impls[i];
+        k->tally = k->target->tally ? &k->target->tally[i] : NULL;
         if (wanted(k, k->impl))
             visit_rows(k);
     }
     k->impl = NULL;
+    k->tally = NULL;
+}
+
+/* The device that instances are of. */
+static void aim(struct trial *k)
+{
+    struct mirror *m = k->target->mirror;
+    k->node.mirror = m;
+    if (!m)
+        return;
+    k->node.node.device = m->handle->properties.kind;
+    k->node.node.sm = m->handle->properties.sm;
 }
 
 int trial_session(struct trial *t, struct session *s, int row)
@@ -483,10 +536,8 @@ int trial_session(struct trial *t, struct session *s, int row)
 static void expect_agreement(struct trial *k)
 {
     const struct registry_layer *layer = k->node.layer;
-    strata_handle *on = k->node.on;
     k->agreement = true;
-    k->node.on = NULL;
-    k->node.quick = true;
+    k->node.plain = true;
     for (size_t i = 0; i < layer->n_impls && !k->expects; i++) {
         k->impl = &layer->impls[i];
         for (uint32_t r = 0; r < k->impl->impl.rows.n && !k->expects; r++)
@@ -503,8 +554,7 @@ static void expect_agreement(struct trial *k)
                 }
     }
     k->impl = NULL;
-    k->node.on = on;
-    k->node.quick = k->options->quick;
+    k->node.plain = k->target->plain;
     error_clear(&k->node.err);
 }
 
@@ -569,13 +619,13 @@ static void check_shape(struct trial *k, const struct harness_shape *in, int n_i
     memset(&k->formats, 0, sizeof k->formats);
     k->variant = NULL;
     k->expects = false;
-    n->on = k->options->on;
-    n->phase = k->options->phase;
-    n->quick = k->options->quick;
+    n->mirror = NULL;
+    n->phase = k->target->phase;
+    n->plain = k->target->plain;
     int status =
         harness_open(n, k->node.layer, k->attrs, in, n_in, k->c->weight, k->c->absent);
-    if (k->options->place)
-        k->options->place(k, k->options->user);
+    if (k->target->place)
+        k->target->place(k, k->target->user);
     if (status != STRATA_OK)
         check_refusal(k);
     else if (k->c->refused)
@@ -584,8 +634,10 @@ static void check_shape(struct trial *k, const struct harness_shape *in, int n_i
         k->result.refused++;
     else if (!make_values(k))
         trial_problem(k, "run-failed", "out of memory");
-    else if (expect_values(k))
+    else if (expect_values(k)) {
+        aim(k);
         run_impls(k);
+    }
     free_values(&k->v);
     harness_close(n);
 }
@@ -593,14 +645,17 @@ static void check_shape(struct trial *k, const struct harness_shape *in, int n_i
 static void check_sweep(struct trial *k)
 {
     struct harness_shape in[HARNESS_INPUTS];
+    const int64_t *channels = k->target->wide    ? wide_channels
+                              : k->target->quick ? quick_channels
+                                                 : sweep_channels;
     int n_in = k->c->n_in > 0 ? k->c->n_in : 1;
     for (size_t n = 0; n < ARRAY_LENGTH(sweep_images); n++)
-        for (size_t c = 0; c < ARRAY_LENGTH(sweep_channels); c++)
+        for (size_t c = 0; channels[c] > 0; c++)
             for (size_t s = 0; s < ARRAY_LENGTH(sweep_sizes); s++) {
                 for (int i = 0; i < n_in; i++) {
                     in[i] = (struct harness_shape){k->c->sweep, {0}};
                     in[i].dims[0] = sweep_images[n];
-                    in[i].dims[1] = sweep_channels[c];
+                    in[i].dims[1] = channels[c];
                     for (int d = 2; d < k->c->sweep;
                          d++) /* rows are not as long as high */
                         in[i].dims[d] =
@@ -610,16 +665,18 @@ static void check_sweep(struct trial *k)
             }
 }
 
-struct harness_result harness_check(const struct registry_layer *layer,
-                                    const struct layer_case *c, uint64_t seed,
-                                    const struct harness_options *options)
+struct harness_result harness_check_on(const struct harness_target *target,
+                                       const struct registry_layer *layer,
+                                       const struct layer_case *c, uint64_t seed,
+                                       harness_report report)
 {
     struct trial *k = calloc(1, sizeof *k);
     struct harness_result result = {.failures = 1};
     if (!k)
         return result;
     k->c = c;
-    k->options = options;
+    k->target = target;
+    k->report = report;
     k->seed = seed;
     k->turn = (int)(seed % 64);
     k->node.layer = layer;
@@ -627,9 +684,18 @@ struct harness_result harness_check(const struct registry_layer *layer,
         check_sweep(k);
     else
         check_shape(k, c->in, c->n_in < 0 ? 0 : c->n_in > 0 ? c->n_in : 1);
-    if (k->result.runs == 0 && !c->refused && !c->may_refuse && !options->visit)
+    if (k->result.runs == 0 && !c->refused && !c->may_refuse && !target->impl &&
+        !target->visit)
         trial_problem(k, "untested", "no impl ran on any shape of this case");
     result = k->result;
     free(k);
     return result;
+}
+
+struct harness_result harness_check(const struct registry_layer *layer,
+                                    const struct layer_case *c, uint64_t seed,
+                                    harness_report report)
+{
+    static const struct harness_target host = {0};
+    return harness_check_on(&host, layer, c, seed, report);
 }

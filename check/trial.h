@@ -17,7 +17,9 @@ struct trial_values {
 
 struct trial {
     const struct layer_case *c;
-    const struct harness_options *options;
+    const struct harness_target *target;
+    struct harness_tally *tally; /* of the impl, or NULL */
+    harness_report report;
     struct harness_node node;
     struct trial_values v;
     uint64_t seed, random;

@@ -122,13 +122,38 @@ plugins_onednn_la_LIBADD = $(DNNL_LIBS) $(M_LIBS)
 endif
 
 # CUDA impls: a module a layer, in one .cu file that extends the layer of the same name.
-CUDA_PLUGIN_KERNELS = plugins/activation_cuda.cu
+CUDA_PLUGIN_KERNELS = \
+	plugins/activation_cuda.cu \
+	plugins/constant_cuda.cu \
+	plugins/elementwise_cuda.cu \
+	plugins/identity_cuda.cu \
+	plugins/scale_cuda.cu
 EXTRA_DIST += $(CUDA_PLUGIN_KERNELS)
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/activation-cuda.la
 plugins_activation_cuda_la_SOURCES =
 plugins_activation_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_activation_cuda_la_LIBADD = plugins/activation_cuda.lo $(CUDA_LIBS)
+
+plugin_LTLIBRARIES += plugins/constant-cuda.la
+plugins_constant_cuda_la_SOURCES =
+plugins_constant_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_constant_cuda_la_LIBADD = plugins/constant_cuda.lo $(CUDA_LIBS)
+
+plugin_LTLIBRARIES += plugins/elementwise-cuda.la
+plugins_elementwise_cuda_la_SOURCES =
+plugins_elementwise_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_elementwise_cuda_la_LIBADD = plugins/elementwise_cuda.lo $(CUDA_LIBS)
+
+plugin_LTLIBRARIES += plugins/identity-cuda.la
+plugins_identity_cuda_la_SOURCES =
+plugins_identity_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_identity_cuda_la_LIBADD = plugins/identity_cuda.lo $(CUDA_LIBS)
+
+plugin_LTLIBRARIES += plugins/scale-cuda.la
+plugins_scale_cuda_la_SOURCES =
+plugins_scale_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_scale_cuda_la_LIBADD = plugins/scale_cuda.lo $(CUDA_LIBS)
 
 -include $(CUDA_PLUGIN_KERNELS:.cu=.d)
 MOSTLYCLEANFILES += plugins/*.d
