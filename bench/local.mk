@@ -13,8 +13,8 @@ EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
 	bench/nets/resnet50.ini bench/nets/ssd_fpn.ini bench/nets/unet.ini \
 	bench/nets/unetpp.ini
 
-bench_net_time_SOURCES = bench/net_time.c
-bench_net_time_LDADD = libstrata.la
+bench_net_time_SOURCES = bench/net_time.c bench/net_layers.c bench/net_layers.h
+bench_net_time_LDADD = libstrata-internal.la
 bench_predict_SOURCES = bench/predict.c
 bench_predict_LDADD = libstrata-internal.la
 bench_plan_SOURCES = bench/plan.c bench/plan_nets.c bench/plan_nets.h

@@ -19,6 +19,10 @@ CORE_SOURCES = \
 	core/config_value.c \
 	core/config_vars.c \
 	core/context.c \
+	core/context.h \
+	core/context_bind.c \
+	core/context_graph.c \
+	core/context_run.c \
 	core/cost.c \
 	core/cost.h \
 	core/cost_analytic.c \
