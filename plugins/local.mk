@@ -7,6 +7,7 @@ CFLAGS_FOR_PLUGINS = $(AM_CFLAGS) -O3
 
 # Kernels shared by layers, all static inline.
 EXTRA_DIST += \
+	plugins/concatenation.h \
 	plugins/convolution_core.h \
 	plugins/convolution_direct.h \
 	plugins/convolution_job.h \
@@ -15,6 +16,10 @@ EXTRA_DIST += \
 	plugins/element.h \
 	plugins/gemm_tile.h \
 	plugins/image.h \
+	plugins/padding.h \
+	plugins/resize.h \
+	plugins/shuffle.h \
+	plugins/slice.h \
 	plugins/walk.h \
 	plugins/window.h
 
