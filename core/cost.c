@@ -402,7 +402,7 @@ int cost_plan(strata_engine *e, const struct plan_options *how, strata_error *er
         return plan_solve(&e->plan, &e->model->problem, how, err);
     }
     bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
-    cost_table_init(&table, e->handle->properties.name);
+    cost_table_init(&table, e->handle->properties.build);
     cost_device_init(&device, e);
     int status = read_table(&table, o, err);
     if (status == STRATA_OK)
