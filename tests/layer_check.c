@@ -10,13 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/layer_memory.h"
+#include "tests/layer_mirror.h"
 
 #define LINES_PER_CASE 5 /* reported in full */
 
 static const int64_t sweep_images[] = { 1, 3 };
-static const int64_t sweep_channels[] = { 1, 2, 3, 7, 8, 9, 16, 17, 33 };
 static const int64_t sweep_sizes[] = { 1, 5, 7, 14 };
+/* Ended by 0. */
+static const int64_t sweep_channels[] = { 1, 2, 3, 7, 8, 9, 16, 17, 33, 0 };
+static const int64_t wide_channels[] = { 1,  2,  3,  4,  7,  8,  9,  15, 16,
+                                         17, 31, 32, 33, 63, 64, 65, 0 };
+static const int64_t quick_channels[] = { 3, 8, 17, 0 };
 
 struct values {
     double *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS], *out[HARNESS_OUTPUTS];
@@ -27,6 +31,8 @@ struct values {
 
 struct check {
     const struct layer_case *c;
+    const struct harness_target *target;
+    struct harness_tally *tally; /* of the impl, or NULL */
     struct harness_node node;
     struct values v;
     uint64_t seed, random;
@@ -132,15 +138,18 @@ static void shape_text(char *text, size_t size, const strata_tensor *t)
 static void complain(struct check *k, const char *what)
 {
     char line[1024], shape[96] = "", in[64] = "-", out[64] = "-";
+    if (k->tally)
+        k->tally->failures++;
     if (k->result.failures++ >= LINES_PER_CASE)
         return;
     shape_text(shape, sizeof shape, &k->node.in[0]);
     snprintf(in, sizeof in, "%s", format_mask_name(k->formats.in[0], 4));
     snprintf(out, sizeof out, "%s", format_mask_name(k->formats.out[0], 4));
-    snprintf(line, sizeof line, "%s {%s} impl %s, %s -> %s, input %s, %s, seed %llu: %s",
-             k->c->layer, k->c->attrs ? k->c->attrs : "",
-             k->impl ? k->impl->impl.name : "-", in, out, shape,
-             k->variant ? k->variant : "shape", (unsigned long long)k->seed, what);
+    snprintf(line, sizeof line,
+             "%s {%s} impl %s%s, %s -> %s, input %s, %s, seed %llu: %s", k->c->layer,
+             k->c->attrs ? k->c->attrs : "", k->impl ? k->impl->impl.name : "-",
+             k->node.node.math == STRATA_MATH_TENSOR_OP ? " (tensor_op)" : "", in, out,
+             shape, k->variant ? k->variant : "shape", (unsigned long long)k->seed, what);
     k->report(line);
 }
 
@@ -273,11 +282,15 @@ static void run_variant(struct check *k, int row, const char *variant,
         status = run_impl(k, row, e);
     }
     k->result.vetoed += n->vetoed;
+    if (k->tally)
+        k->tally->vetoed += n->vetoed;
     if (n->vetoed && n->err.status == STRATA_OK)
         complain(k, "accept refused without a message");
     if (n->vetoed)
         return;
     k->result.runs++;
+    if (k->tally)
+        k->tally->runs++;
     if (status == STRATA_OK)
         compare(k, e ? e : &none);
     else
@@ -330,7 +343,7 @@ static bool may_lie_in_place(const struct check *k)
            k->node.in[0].count == k->node.out[0].count;
 }
 
-static void run_combination(struct check *k, int row)
+static void run_variants(struct check *k, int row)
 {
     struct harness_node *n = &k->node;
     int32_t flags = k->impl->impl.flags;
@@ -349,6 +362,21 @@ static void run_combination(struct check *k, int row)
         n->in_place = false;
     }
     run_epilogues(k, row);
+}
+
+/* On the host, math modes are one. Elsewhere given shapes run in both; a sweep runs each
+ * in turn, and in the other one where accept refuses that. */
+static void run_combination(struct check *k, int row)
+{
+    strata_node *node = &k->node.node;
+    int first = k->target->mirror ? k->turn++ % 2 : STRATA_MATH_DEFAULT;
+    node->math = first;
+    run_variants(k, row);
+    if (k->target->mirror && (k->node.vetoed || !k->c->sweep)) {
+        node->math = first == STRATA_MATH_DEFAULT ? STRATA_MATH_TENSOR_OP
+                                                  : STRATA_MATH_DEFAULT;
+        run_variants(k, row);
+    }
 }
 
 /* Whether every port's format exists at its rank and keeps the input values exactly. */
@@ -374,14 +402,24 @@ static bool combination_fits(const struct check *k)
     return true;
 }
 
+static bool chosen(const struct check *k, const struct registry_impl *impl)
+{
+    const char *name = k->target->impl;
+    return impl->impl.device == k->node.node.device &&
+           (impl->impl.min_sm <= k->node.node.sm || impl->impl.min_sm == 0) &&
+           (impl->impl.max_sm >= k->node.node.sm || impl->impl.max_sm == 0) &&
+           (!name || strcmp(name, impl->impl.name) == 0);
+}
+
 static void run_impls(struct check *k)
 {
     const struct registry_layer *layer = k->node.layer;
     const struct harness_node *n = &k->node;
     for (size_t i = 0; i < layer->n_impls; i++) {
         k->impl = &layer->impls[i];
-        if (k->impl->impl.device != STRATA_HOST)
+        if (!chosen(k, k->impl))
             continue;
+        k->tally = k->target->tally ? &k->target->tally[i] : NULL;
         for (uint32_t r = 0; r < k->impl->impl.rows.n; r++)
             for (int64_t at = 0;
                  harness_combination(&k->formats, &k->impl->rows[r], n->node.n_in,
@@ -391,6 +429,18 @@ static void run_impls(struct check *k)
                     run_combination(k, (int)r);
     }
     k->impl = NULL;
+    k->tally = NULL;
+}
+
+/* The device that instances are of. */
+static void aim(struct check *k)
+{
+    struct mirror *m = k->target->mirror;
+    k->node.mirror = m;
+    if (!m)
+        return;
+    k->node.node.device = m->handle->properties.kind;
+    k->node.node.sm = m->handle->properties.sm;
 }
 
 /* ---- shapes of a case ---------------------------------------------------------- */
@@ -434,6 +484,7 @@ static void check_shape(struct check *k, const struct harness_shape *in, int n_i
                                  k->v.expected) != STRATA_OK) {
         complain(k, n->err.message);
     } else {
+        aim(k);
         run_impls(k);
     }
     free_values(&k->v);
@@ -443,14 +494,17 @@ static void check_shape(struct check *k, const struct harness_shape *in, int n_i
 static void check_sweep(struct check *k)
 {
     struct harness_shape in[HARNESS_INPUTS];
+    const int64_t *channels = k->target->wide    ? wide_channels
+                              : k->target->quick ? quick_channels
+                                                 : sweep_channels;
     int n_in = k->c->n_in > 0 ? k->c->n_in : 1;
     for (size_t n = 0; n < ARRAY_LENGTH(sweep_images); n++)
-        for (size_t c = 0; c < ARRAY_LENGTH(sweep_channels); c++)
+        for (size_t c = 0; channels[c] > 0; c++)
             for (size_t s = 0; s < ARRAY_LENGTH(sweep_sizes); s++) {
                 for (int i = 0; i < n_in; i++) {
                     in[i] = (struct harness_shape){ k->c->sweep, { 0 } };
                     in[i].dims[0] = sweep_images[n];
-                    in[i].dims[1] = sweep_channels[c];
+                    in[i].dims[1] = channels[c];
                     for (int d = 2; d < k->c->sweep;
                          d++) /* rows are not as long as high */
                         in[i].dims[d] = sweep_sizes[(s + (size_t)d) %
@@ -460,18 +514,27 @@ static void check_sweep(struct check *k)
             }
 }
 
-struct harness_result harness_check(const struct registry_layer *layer,
-                                    const struct layer_case *c, uint64_t seed,
-                                    harness_report report)
+struct harness_result harness_check_on(const struct harness_target *target,
+                                       const struct registry_layer *layer,
+                                       const struct layer_case *c, uint64_t seed,
+                                       harness_report report)
 {
-    struct check k = { .c = c, .seed = seed, .random = seed, .report = report,
-                       .turn = (int)(seed % 64) };
+    struct check k = { .c = c, .target = target, .seed = seed, .random = seed,
+                       .report = report, .turn = (int)(seed % 64) };
     k.node.layer = layer;
     if (c->sweep)
         check_sweep(&k);
     else
         check_shape(&k, c->in, c->n_in < 0 ? 0 : c->n_in > 0 ? c->n_in : 1);
-    if (k.result.runs == 0 && !c->refused)
+    if (k.result.runs == 0 && !c->refused && !target->impl)
         complain(&k, "no impl ran on any shape of this case");
     return k.result;
+}
+
+struct harness_result harness_check(const struct registry_layer *layer,
+                                    const struct layer_case *c, uint64_t seed,
+                                    harness_report report)
+{
+    static const struct harness_target host = { 0 };
+    return harness_check_on(&host, layer, c, seed, report);
 }

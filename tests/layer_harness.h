@@ -50,11 +50,29 @@ struct harness_result {
     int failures; /* already reported, at most a few per case in full */
 };
 
+/* What is counted for each impl of the layer. */
+struct harness_tally {
+    int runs, vetoed, failures;
+};
+
+/* The impls to run: those of a device, in the math modes that their accept takes. */
+struct harness_target {
+    struct mirror *mirror;       /* of the device; NULL: the host */
+    const char *impl;            /* only the one of this name; NULL: all */
+    bool wide;                   /* sweep every size that blocks and tiles may miss */
+    bool quick;                  /* sweep a few sizes */
+    struct harness_tally *tally; /* an element for each impl of the layer, or NULL */
+};
+
 /* Run one case; problems are reported to `report` (one line each). */
 typedef void (*harness_report)(const char *line);
 struct harness_result harness_check(const struct registry_layer *layer,
                                     const struct layer_case *c, uint64_t seed,
                                     harness_report report);
+struct harness_result harness_check_on(const struct harness_target *target,
+                                       const struct registry_layer *layer,
+                                       const struct layer_case *c, uint64_t seed,
+                                       harness_report report);
 
 /* ---- building blocks, for tests with values of their own ----------------------- */
 
@@ -68,6 +86,7 @@ struct harness_node {
     bool no_pack;     /* hide the host extension "strata.pack/1" */
     bool pitched_in, pitched_out; /* strides above dense; for impls that claim it */
     bool in_place;    /* out[0] lies on in[0] */
+    struct mirror *mirror; /* run on its device; NULL: on the host */
     strata_error err;
 };
 

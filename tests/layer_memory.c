@@ -14,16 +14,29 @@
 
 /* ---- guarded memory ------------------------------------------------------------ */
 
+size_t block_whole(size_t bytes)
+{
+    return (bytes + 2 * BAND + 255) / 256 * 256;
+}
+
+void block_lay(struct block *b, unsigned char *memory, size_t bytes, unsigned char fill,
+               bool bands_only)
+{
+    b->bytes = bytes;
+    b->base = memory;
+    b->data = b->base + BAND;
+    memset(b->base, BAND_BYTE, BAND);
+    if (!bands_only)
+        memset(b->data, fill, bytes);
+    memset(b->data + bytes, BAND_BYTE, block_whole(bytes) - BAND - bytes);
+}
+
 bool block_make(struct block *b, size_t bytes, unsigned char fill)
 {
-    size_t whole = (bytes + 2 * BAND + 255) / 256 * 256;
-    b->bytes = bytes;
-    b->base = aligned_alloc(256, whole);
-    if (!b->base)
+    unsigned char *memory = aligned_alloc(256, block_whole(bytes));
+    if (!memory)
         return false;
-    memset(b->base, BAND_BYTE, whole);
-    b->data = b->base + BAND;
-    memset(b->data, fill, bytes);
+    block_lay(b, memory, bytes, fill, false);
     return true;
 }
 
@@ -37,7 +50,8 @@ bool block_protect(struct block *b)
 
 void block_free(struct block *b)
 {
-    free(b->base);
+    if (!b->device)
+        free(b->base);
     free(b->copy);
     memset(b, 0, sizeof *b);
 }

@@ -12,10 +12,16 @@
 struct block {
     unsigned char *base, *data, *copy; /* copy: content that must not change, or NULL */
     size_t bytes;
+    unsigned char *device; /* the content's address on a device, or NULL: layer_mirror.h */
 };
 
 /* `bytes` at a 256-byte boundary, filled, with a band on each side. */
 bool block_make(struct block *b, size_t bytes, unsigned char fill);
+/* The same in memory of the caller's, block_whole(bytes) long at a 256-byte boundary;
+ * bands_only leaves the content as it is. */
+size_t block_whole(size_t bytes);
+void block_lay(struct block *b, unsigned char *memory, size_t bytes, unsigned char fill,
+               bool bands_only);
 /* From now on block_check wants the content as it is. */
 bool block_protect(struct block *b);
 void block_free(struct block *b);
