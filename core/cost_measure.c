@@ -37,35 +37,13 @@ struct timer {
 
 /* ---- the device's cache ------------------------------------------------------------ */
 
-/* Bytes that a run of the network goes through, about: whether what it leaves in the
- * cache is still there when the next run comes for it. */
-static int64_t footprint(const strata_engine *e)
-{
-    const strata_network *net = e->network;
-    const int64_t size = net->build.precision == PRECISION_FP32 ? 4 : 2;
-    int64_t bytes = 0;
-    for (size_t i = 0; i < net->n_layers; i++)
-        for (size_t w = 0; w < net->layers[i].type->n_weights; w++) {
-            const struct network_weight *weight = &net->layers[i].weights[w];
-            if (weight->rank > 0)
-                bytes += size * network_elements(weight->dims, weight->rank);
-        }
-    int64_t largest = 0;
-    for (size_t t = 0; t < net->n_tensors; t++) {
-        const int64_t n = network_elements(net->tensors[t].dims, net->tensors[t].rank);
-        largest = n > largest ? n : largest;
-    }
-    return bytes + 2 * size * largest; /* one is read, one written */
-}
-
 static int timer_open(struct timer *m, const strata_engine *e, strata_error *err)
 {
     const struct device_ops *ops = e->handle->device->ops;
     const int64_t cache = e->handle->properties.cache_bytes;
     int status = STRATA_OK;
-    *m = (struct timer){.engine = e,
-                        .scratch_bytes = 3 * (size_t)cache,
-                        .cold = cache > 0 && footprint(e) > cache};
+    *m = (struct timer){
+        .engine = e, .scratch_bytes = 3 * (size_t)cache, .cold = cost_is_cold(e)};
     for (size_t i = 0; i < ARRAY_LENGTH(m->events) && status == STRATA_OK; i++)
         status = ops->event_create(e->handle->device, &m->events[i], err);
     if (status == STRATA_OK && cache > 0) {
