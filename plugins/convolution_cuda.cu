@@ -84,6 +84,17 @@ static const strata_impl impls[] = {
     GEMM_IMPL(22, "wgmma_128x128", wgmma_128x128, 90, 90, 0.55),
     GEMM_IMPL(23, "wgmma_128x64", wgmma_128x64, 90, 90, 0.5),
     GEMM_IMPL(24, "wgmma_64x64", wgmma_64x64, 90, 90, 0.4),
+    GEMM_IMPL(30, "mma_128x128w", mma_128x128w, 80, 0, 0.5),
+    GEMM_IMPL(31, "mma_128x64w", mma_128x64w, 80, 0, 0.5),
+    GEMM_IMPL(32, "mma_64x64w", mma_64x64w, 80, 0, 0.5),
+    GEMM_IMPL(33, "mma_64x128w", mma_64x128w, 80, 0, 0.5),
+    GEMM_IMPL(34, "wgmma_128x256w", wgmma_128x256w, 90, 90, 0.5),
+    GEMM_IMPL(35, "wgmma_256x128w", wgmma_256x128w, 90, 90, 0.5),
+    GEMM_IMPL(36, "wgmma_128x128w", wgmma_128x128w, 90, 90, 0.5),
+    GEMM_IMPL(37, "wgmma_128x64w", wgmma_128x64w, 90, 90, 0.5),
+    GEMM_IMPL(38, "wgmma_64x64w", wgmma_64x64w, 90, 90, 0.5),
+    GEMM_IMPL(39, "wgmma_64x128w", wgmma_64x128w, 90, 90, 0.5),
+    GEMM_IMPL(40, "wgmma_256x64w", wgmma_256x64w, 90, 90, 0.5),
 };
 
 static const strata_extends convolution = {
