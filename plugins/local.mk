@@ -8,6 +8,7 @@ CFLAGS_FOR_PLUGINS = $(AM_CFLAGS) -O3
 # Kernels shared by layers, all static inline.
 EXTRA_DIST += \
 	plugins/concatenation.h \
+	plugins/convolution_band.h \
 	plugins/convolution_core.h \
 	plugins/convolution_direct.h \
 	plugins/convolution_job.h \
