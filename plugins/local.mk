@@ -127,7 +127,8 @@ CUDA_PLUGIN_KERNELS = \
 	plugins/constant_cuda.cu \
 	plugins/elementwise_cuda.cu \
 	plugins/identity_cuda.cu \
-	plugins/scale_cuda.cu
+	plugins/scale_cuda.cu \
+	plugins/softmax_cuda.cu
 EXTRA_DIST += $(CUDA_PLUGIN_KERNELS)
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/activation-cuda.la
@@ -154,6 +155,11 @@ plugin_LTLIBRARIES += plugins/scale-cuda.la
 plugins_scale_cuda_la_SOURCES =
 plugins_scale_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_scale_cuda_la_LIBADD = plugins/scale_cuda.lo $(CUDA_LIBS)
+
+plugin_LTLIBRARIES += plugins/softmax-cuda.la
+plugins_softmax_cuda_la_SOURCES =
+plugins_softmax_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_softmax_cuda_la_LIBADD = plugins/softmax_cuda.lo $(CUDA_LIBS)
 
 -include $(CUDA_PLUGIN_KERNELS:.cu=.d)
 MOSTLYCLEANFILES += plugins/*.d
