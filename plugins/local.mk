@@ -191,6 +191,14 @@ plugins_scale_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_scale_cuda_la_LIBADD = plugins/scale_cuda.lo $(CUDA_LIBS)
 endif
 
+CUDA_PLUGIN_KERNELS += plugins/softmax_cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/softmax-cuda.la
+plugins_softmax_cuda_la_SOURCES =
+plugins_softmax_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_softmax_cuda_la_LIBADD = plugins/softmax_cuda.lo $(CUDA_LIBS)
+endif
+
 EXTRA_DIST += $(CUDA_PLUGIN_KERNELS)
 if HAVE_CUDA
 -include $(CUDA_PLUGIN_KERNELS:.cu=.d)

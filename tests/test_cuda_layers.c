@@ -107,7 +107,13 @@ TestSuite(cuda_layers, .timeout = 600);
 
 /* A test a layer: a lost device ends one process, not the others. */
 #define LAYERS(_)                                                                        \
-    _(Activation) _(Constant) _(Convolution) _(ElementWise) _(Identity) _(Scale)
+    _(Activation)                                                                        \
+    _(Constant)                                                                          \
+    _(Convolution)                                                                       \
+    _(ElementWise)                                                                       \
+    _(Identity)                                                                          \
+    _(Scale)                                                                             \
+    _(Softmax)
 
 static const char *const tested[] = {
 #define NAME(layer) #layer,
