@@ -235,7 +235,12 @@ static int set_extends(struct template_values *v, const struct new_layer *l,
                          "--extends %s: strata/layers.h has no struct for its parameters; "
                          "only built-in layers' are there",
                          l->extends);
+    /* One tensor for every input that there must be. */
+    const int n_in = base->layer.min_in;
+    const char *inputs = n_in == 0 ? "" : n_in == 1 ? "x" : "x, x";
     int status = template_set(v, err, "extends", "%s", full);
+    if (status == STRATA_OK)
+        status = template_set(v, err, "base_inputs", "%s", inputs);
     if (status == STRATA_OK)
         status = template_set(v, err, "extends_version", "%u", base->layer.version);
     if (status == STRATA_OK)
@@ -261,7 +266,7 @@ static int set_words(struct template_values *v, const struct new_layer *l,
     const struct {
         const char *name, *value;
     } words[] = {
-        {"at", "@"},
+        {"at", "@"}, /* for lines that would be directives */
         {"name", l->name},
         {"namespace", l->ns},
         {"file", l->file},
@@ -283,7 +288,6 @@ static int set_words(struct template_values *v, const struct new_layer *l,
 int new_layer_values(struct template_values *v, const struct new_layer *l,
                      strata_error *err)
 {
-    const int n_in = l->base ? l->base->layer.min_in : l->n_in;
     int status = template_set(v, err, "header_file", " %s.h", l->file);
     if (status == STRATA_OK)
         status = set_words(v, l, err);
@@ -294,9 +298,9 @@ int new_layer_values(struct template_values *v, const struct new_layer *l,
     for (size_t i = 0; i < l->n_weights && status == STRATA_OK; i++)
         status = set_weight(v, &l->weights[i], i, err);
     if (status == STRATA_OK)
-        status = set_ports(v, n_in, l->n_out, err);
+        status = set_ports(v, l->n_in, l->n_out, err);
     if (status == STRATA_OK)
-        status = set_random(v, n_in, err);
+        status = set_random(v, l->n_in, err);
     if (status == STRATA_OK)
         status = l->base ? set_extends(v, l, err)
                          : template_set(v, err, "extends", "%s", "");
