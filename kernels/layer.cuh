@@ -103,6 +103,12 @@ static __device__ inline uint32_t channel_of(int64_t i, const channel_map &m)
 /* ---- activations --------------------------------------------------------------------
  */
 
+/* Called, not inlined: it is long, and a pack would hold several copies. */
+static __device__ __noinline__ float power(float x, float y)
+{
+    return powf(x, y);
+}
+
 struct activation_args {
     int32_t kind; /* STRATA_RELU ..., or -1: none */
     float alpha, beta;

@@ -129,7 +129,7 @@ static void insert(struct brute *b, int64_t cost)
 static void visit(struct brute *b)
 {
     int64_t cost = 0;
-    for (size_t op = 0; op < b->p->n_ops; op++)
+    for (size_t op = 0; op < b->p->n_ops && cost < PLAN_INFINITE; op++)
         cost += plan_chosen(b->p, b->choices, (int)op)->cost;
     for (size_t t = 0; t < b->p->n_tensors && cost < PLAN_INFINITE; t++) {
         const struct plan_tensor *tensor = &b->p->tensors[t];
