@@ -76,11 +76,12 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_cuda_layers \
 	tests/test_cuda_network \
 	tests/test_cuda_reformat \
+	tests/test_example_plugins \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA
-gpu-bundle: all $(GPU_BUNDLE_CONTENT) tests/cuda_trial.la
+gpu-bundle: all $(GPU_BUNDLE_CONTENT) tests/cuda_trial.la example-plugins
 	$(srcdir)/scripts/gpu-bundle.sh '$(abs_builddir)' '$(GPU_BUNDLE)' \
 		$(GPU_BUNDLE_CONTENT)
 else

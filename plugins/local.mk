@@ -150,7 +150,8 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution_cuda_depthwise.cu \
 	plugins/convolution_cuda_direct.cu \
 	plugins/convolution_cuda_gemm.cu \
-	plugins/convolution_cuda_mma.cu
+	plugins/convolution_cuda_mma.cu \
+	plugins/convolution_cuda_wgmma.cu
 CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
 EXTRA_DIST += \
 	plugins/convolution_cuda.cuh \
@@ -161,6 +162,8 @@ plugins_convolution_cuda_la_SOURCES =
 plugins_convolution_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_convolution_cuda_la_LIBADD = $(CONVOLUTION_KERNELS:.cu=.lo) $(CUDA_LIBS)
 endif
+# Instructions that only this chip has, whatever else is compiled for.
+plugins/convolution_cuda_wgmma.lo: NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
 
 CUDA_PLUGIN_KERNELS += plugins/elementwise_cuda.cu
 if HAVE_CUDA

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "tests/layer_cases.h"
-#include "tests/layer_mirror.h"
+#include "check/mirror.h"
 
 #define MANY_IMPLS 64
 
