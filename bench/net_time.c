@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time one network: build an engine, run it, print one JSON object. Set OMP_NUM_THREADS
- * for the number of threads.
+ * Time one network: build an engine, run it, print one JSON object a batch and precision.
+ * Set OMP_NUM_THREADS for the number of threads on the host.
  *
- *     net_time [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]... [-n RUNS] [-w WARMUP_RUNS]
- *              [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini
+ *     net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...] [-m default|tensor_op]
+ *              [-l] [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]... [-n RUNS]
+ *              [-w WARMUP_RUNS] [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini
  *
- * RAW_INPUT holds the bytes of the first input as bound (zeros if not given); the bytes
- * of the first output after the last run go to RAW_OUTPUT.
+ * -b gives the network's variable `batch`, -p its build.precision; -l adds a table of the
+ * layers on stderr. RAW_INPUT holds the bytes of the first input as bound (without it the
+ * inputs are random); the bytes of the first output after the last run go to RAW_OUTPUT.
+ *
+ *   median_ms         of whole runs, from the call to the result, as the host sees it
+ *   device_ms         median of runs enqueued one behind the other, between events
+ *   enqueue_us        median time of the host in enqueue, nothing else on the stream
+ *   plain_device_ms, plain_enqueue_us: the same kernel by kernel, where graphs are had
  */
-#include <strata/strata.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +24,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_LIST = 32, MAX_RUNS = 1000000 };
+#include "bench/net_layers.h"
+
+enum { MAX_LIST = 32, MAX_RUNS = 1000000, MAX_CASES = 8 };
 
 struct arguments {
-    const char *path, *input, *output;
-    const char *define[MAX_LIST], *set[MAX_LIST];
-    size_t n_define, n_set;
-    int runs, warmup;
+    const char *path, *input, *output, *device;
+    const char *define[MAX_LIST + 1], *set[MAX_LIST + 1];
+    const char *batches[MAX_CASES], *precisions[MAX_CASES];
+    size_t n_define, n_set, n_batches, n_precisions;
+    int runs, warmup, math;
+    int layers;
 };
 
 struct session {
@@ -36,10 +45,17 @@ struct session {
     strata_context *context;
 };
 
+struct times {
+    double median_ms, min_ms, p90_ms, device_ms, enqueue_us;
+    double plain_device_ms, plain_enqueue_us;
+};
+
 static int usage(void)
 {
-    fputs("usage: net_time [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]... [-n RUNS]\n"
-          "                [-w WARMUP_RUNS] [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini\n",
+    fputs("usage: net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...]\n"
+          "                [-m default|tensor_op] [-l] [-D NAME=VALUE]...\n"
+          "                [-s SECTION.KEY=VALUE]... [-n RUNS] [-w WARMUP_RUNS]\n"
+          "                [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini\n",
           stderr);
     return 2;
 }
@@ -63,12 +79,44 @@ static int append(const char **list, size_t *n, const char *text)
     return 0;
 }
 
+/* "1,8,32": the commas become ends. */
+static int split(const char *list[MAX_CASES], size_t *n, char *text)
+{
+    for (char *word = strtok(text, ","); word; word = strtok(NULL, ",")) {
+        if (*n == MAX_CASES)
+            return -1;
+        list[(*n)++] = word;
+    }
+    return *n ? 0 : -1;
+}
+
+static int math_from(const char *text, int *out)
+{
+    *out = strcmp(text, "tensor_op") == 0 ? STRATA_MATH_TENSOR_OP : STRATA_MATH_DEFAULT;
+    return *out == STRATA_MATH_DEFAULT && strcmp(text, "default") != 0;
+}
+
 static int parse(struct arguments *a, int argc, char **argv)
 {
     int c, bad = 0;
     *a = (struct arguments){.runs = 100, .warmup = 10};
-    while (!bad && (c = getopt(argc, argv, "D:s:n:w:i:o:")) != -1)
+    while (!bad && (c = getopt(argc, argv, "d:b:p:m:lD:s:n:w:i:o:")) != -1)
         switch (c) {
+        case 'd':
+            a->device = optarg;
+            break;
+        case 'b':
+            bad = split(a->batches, &a->n_batches, optarg);
+            break;
+        case 'p':
+            bad = split(a->precisions, &a->n_precisions, optarg);
+            break;
+        case 'm':
+            bad = math_from(optarg, &a->math);
+            break;
+        case 'l':
+            a->layers = 1;
+            break;
         case 'D':
             bad = append(a->define, &a->n_define, optarg);
             break;
@@ -101,15 +149,29 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static int session_open(struct session *s, const struct arguments *a, strata_error *err)
+/* ---- one engine ------------------------------------------------------------------ */
+
+/* batch and precision may be NULL: as the network says. */
+static int session_open(struct session *s, const struct arguments *a, const char *batch,
+                        const char *precision, strata_error *err)
 {
     int st;
+    char batch_text[64], precision_text[64];
+    struct arguments all = *a;
+    snprintf(batch_text, sizeof batch_text, "batch=%s", batch ? batch : "");
+    snprintf(precision_text, sizeof precision_text, "build.precision=%s",
+             precision ? precision : "");
+    if (batch)
+        all.define[all.n_define++] = batch_text;
+    if (precision)
+        all.set[all.n_set++] = precision_text;
     const strata_network_options options = {.struct_size = sizeof options,
-                                            .define = a->define,
-                                            .n_define = a->n_define,
-                                            .set = a->set,
-                                            .n_set = a->n_set};
-    if ((st = strata_create(&s->handle, "host", err)) ||
+                                            .define = all.define,
+                                            .n_define = all.n_define,
+                                            .set = all.set,
+                                            .n_set = all.n_set};
+    if ((st = strata_create(&s->handle, a->device, err)) ||
+        (st = strata_set_math_mode(s->handle, a->math, err)) ||
         (st = strata_registry_create(&s->registry, NULL, err)) ||
         (st = strata_network_load(&s->network, a->path, s->registry, &options, err)) ||
         (st = strata_engine_build(&s->engine, s->handle, s->network, err)))
@@ -142,19 +204,56 @@ static int read_input(const struct session *s, const char *path, strata_error *e
     int index = first_binding(s, 1, &b, err);
     if (index < 0)
         return -1;
-    char *data = strata_context_data(s->context, index);
-    memset(data, 0, (size_t)b.bytes);
-    if (!path)
-        return 0;
+    char *data = malloc((size_t)b.bytes + 1);
     FILE *f = fopen(path, "rb");
-    int bad =
-        !f || fread(data, 1, (size_t)b.bytes, f) != (size_t)b.bytes || fgetc(f) != EOF;
+    int bad = !f || !data || fread(data, 1, (size_t)b.bytes + 1, f) != (size_t)b.bytes;
     if (f)
         fclose(f);
     if (bad)
         fprintf(stderr, "net_time: %s does not hold the %lld bytes of '%s' (%s)\n", path,
                 (long long)b.bytes, b.name, b.format);
+    else
+        bad = strata_copy_in(s->context, index, data, err);
+    free(data);
     return bad;
+}
+
+/* Values in [-1, 1) for floats, small numbers for bytes, 0 for indices. */
+static int random_input(const struct session *s, int index, const strata_binding *b,
+                        strata_error *err)
+{
+    int64_t n = strata_desc_count(&b->desc);
+    strata_desc linear;
+    uint64_t state = 1;
+    float *values = malloc((size_t)n * sizeof *values);
+    void *data = calloc(1, (size_t)b->bytes);
+    int st = values && data ? STRATA_OK : STRATA_ENOMEM;
+    float scale = b->desc.dtype <= STRATA_FP16    ? 1
+                  : b->desc.dtype == STRATA_INT32 ? 0
+                                                  : 8;
+    for (int64_t i = 0; i < n && !st; i++) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        values[i] = scale * ((float)(state >> 40) / (float)(1 << 23) - 1);
+    }
+    if (!st)
+        st = strata_desc_format(&linear, "fp32:nchw", b->desc.dims, b->desc.rank, err);
+    if (!st)
+        st = strata_reformat(&b->desc, data, &linear, values, err);
+    if (!st)
+        st = strata_copy_in(s->context, index, data, err);
+    free(values);
+    free(data);
+    return st;
+}
+
+static int random_inputs(const struct session *s, strata_error *err)
+{
+    strata_binding b;
+    int st = STRATA_OK;
+    for (int i = 0; i < strata_engine_bindings(s->engine) && !st; i++)
+        if (!(st = strata_engine_binding(s->engine, i, &b, err)) && b.is_input)
+            st = random_input(s, i, &b, err);
+    return st;
 }
 
 static int write_output(const struct session *s, const char *path, strata_error *err)
@@ -163,15 +262,19 @@ static int write_output(const struct session *s, const char *path, strata_error 
     int index = first_binding(s, 0, &b, err);
     if (index < 0)
         return -1;
-    FILE *f = fopen(path, "wb");
-    const char *data = strata_context_data(s->context, index);
-    int bad = !f || fwrite(data, 1, (size_t)b.bytes, f) != (size_t)b.bytes;
+    char *data = malloc((size_t)b.bytes);
+    int bad = !data || strata_copy_out(s->context, index, data, err);
+    FILE *f = bad ? NULL : fopen(path, "wb");
+    bad = !f || fwrite(data, 1, (size_t)b.bytes, f) != (size_t)b.bytes;
     if (f && fclose(f))
         bad = 1;
     if (bad)
         fprintf(stderr, "net_time: cannot write %s\n", path);
+    free(data);
     return bad;
 }
+
+/* ---- timing -------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -179,55 +282,152 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print_times(const struct session *s, double *ms, int n, double build_ms)
+static double median(double *values, int n)
 {
-    struct rusage usage = {0};
-    qsort(ms, (size_t)n, sizeof *ms, by_value);
-    getrusage(RUSAGE_SELF, &usage);
-    printf("{\"median_ms\": %.4f, \"min_ms\": %.4f, \"p90_ms\": %.4f, \"runs\": %d, "
-           "\"build_ms\": %.2f, \"weight_bytes\": %llu, \"arena_bytes\": %llu, "
-           "\"peak_rss_bytes\": %llu}\n",
-           (ms[(n - 1) / 2] + ms[n / 2]) / 2, ms[0], ms[(n - 1) * 9 / 10], n, build_ms,
-           (unsigned long long)strata_engine_weight_bytes(s->engine),
-           (unsigned long long)strata_engine_arena_bytes(s->engine),
-           (unsigned long long)usage.ru_maxrss * 1024);
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 static int time_runs(const struct session *s, const struct arguments *a, double *ms,
-                     strata_error *err)
+                     struct times *t, strata_error *err)
 {
-    int st = STRATA_OK;
+    int st = strata_context_prepare(s->context, err);
     for (int i = -a->warmup; i < a->runs && !st; i++) {
         double begin = now_ms();
         st = strata_context_run(s->context, err);
         if (i >= 0)
             ms[i] = now_ms() - begin;
     }
+    t->median_ms = median(ms, a->runs);
+    t->min_ms = ms[0];
+    t->p90_ms = ms[(a->runs - 1) * 9 / 10];
     return st;
+}
+
+static int time_enqueue(const struct session *s, const struct arguments *a, double *us,
+                        double *out, strata_error *err)
+{
+    int st = strata_context_prepare(s->context, err);
+    for (int i = -a->warmup; i < a->runs && !st; i++) {
+        double begin = now_ms();
+        st = strata_context_enqueue(s->context, NULL, err);
+        if (i >= 0)
+            us[i] = (now_ms() - begin) * 1e3;
+        if (!st)
+            st = strata_context_wait(s->context, err);
+    }
+    *out = median(us, a->runs);
+    return st;
+}
+
+/* Runs one behind the other, an event between each two. */
+static int time_device(const struct session *s, const struct arguments *a, double *ms,
+                       double *out, strata_error *err)
+{
+    enum { QUEUED = 20 };
+    strata_event *events[QUEUED + 1] = {NULL};
+    strata_stream *stream = strata_get_stream(s->handle);
+    int st = strata_context_prepare(s->context, err), n = 0;
+    for (int i = 0; i <= QUEUED && !st; i++)
+        st = strata_event_create(&events[i], s->handle, err);
+    while (n < a->runs && !st) {
+        st = strata_event_record(events[0], stream, err);
+        for (int i = 0; i < QUEUED && !st; i++)
+            if (!(st = strata_context_enqueue(s->context, NULL, err)))
+                st = strata_event_record(events[i + 1], stream, err);
+        if (!st)
+            st = strata_context_wait(s->context, err);
+        for (int i = 0; i < QUEUED && n < a->runs && !st; i++)
+            st = strata_event_elapsed(&ms[n++], events[i], events[i + 1], err);
+    }
+    for (int i = 0; i <= QUEUED; i++)
+        strata_event_destroy(events[i]);
+    *out = median(ms, a->runs);
+    return st;
+}
+
+static int time_all(const struct session *s, const struct arguments *a, struct times *t,
+                    strata_error *err)
+{
+    double *samples = calloc((size_t)a->runs, sizeof *samples);
+    if (!samples)
+        return STRATA_ENOMEM;
+    int st = time_runs(s, a, samples, t, err);
+    if (!st)
+        st = time_device(s, a, samples, &t->device_ms, err);
+    if (!st)
+        st = time_enqueue(s, a, samples, &t->enqueue_us, err);
+    if (!st)
+        st = strata_context_use_graph(s->context, 0, err);
+    if (!st)
+        st = time_device(s, a, samples, &t->plain_device_ms, err);
+    if (!st)
+        st = time_enqueue(s, a, samples, &t->plain_enqueue_us, err);
+    free(samples);
+    return st;
+}
+
+static void print_times(const struct session *s, const struct arguments *a,
+                        const char *batch, const char *precision, const struct times *t,
+                        double build_ms)
+{
+    struct rusage usage = {0};
+    strata_memory_stats memory;
+    getrusage(RUSAGE_SELF, &usage);
+    strata_get_memory_stats(s->handle, &memory);
+    printf("{\"device\": \"%s\", ", strata_device_name(s->handle));
+    if (batch)
+        printf("\"batch\": %s, ", batch);
+    if (precision)
+        printf("\"precision\": \"%s\", ", precision);
+    printf("\"math\": \"%s\", \"median_ms\": %.4f, \"min_ms\": %.4f, "
+           "\"p90_ms\": %.4f, \"device_ms\": %.4f, \"enqueue_us\": %.2f, "
+           "\"plain_device_ms\": %.4f, \"plain_enqueue_us\": %.2f, ",
+           a->math ? "tensor_op" : "default", t->median_ms, t->min_ms, t->p90_ms,
+           t->device_ms, t->enqueue_us, t->plain_device_ms, t->plain_enqueue_us);
+    printf("\"runs\": %d, \"build_ms\": %.2f, \"weight_bytes\": %llu, "
+           "\"arena_bytes\": %llu, \"device_bytes\": %llu, \"peak_rss_bytes\": %llu}\n",
+           a->runs, build_ms, (unsigned long long)strata_engine_weight_bytes(s->engine),
+           (unsigned long long)strata_engine_arena_bytes(s->engine),
+           (unsigned long long)memory.current_bytes,
+           (unsigned long long)usage.ru_maxrss * 1024);
+    fflush(stdout);
+}
+
+static int run_case(const struct arguments *a, const char *batch, const char *precision)
+{
+    static strata_error err;
+    struct session s = {0};
+    struct times t = {0};
+    memset(&err, 0, sizeof err);
+    double begin = now_ms();
+    int st = session_open(&s, a, batch, precision, &err);
+    double build_ms = now_ms() - begin;
+    if (!st)
+        st = a->input ? read_input(&s, a->input, &err) : random_inputs(&s, &err);
+    if (!st)
+        st = time_all(&s, a, &t, &err);
+    if (!st && a->output)
+        st = write_output(&s, a->output, &err);
+    if (!st)
+        print_times(&s, a, batch, precision, &t, build_ms);
+    if (!st && a->layers)
+        st = net_layers_print(s.context, &err);
+    if (st && err.length)
+        fprintf(stderr, "%s\n", err.message);
+    session_close(&s);
+    return st ? 1 : 0;
 }
 
 int main(int argc, char **argv)
 {
-    static strata_error err;
     struct arguments a;
-    struct session s = {0};
+    int failed = 0;
     if (parse(&a, argc, argv))
         return usage();
-    double begin = now_ms();
-    double *ms = calloc((size_t)a.runs, sizeof *ms);
-    int st = ms ? session_open(&s, &a, &err) : STRATA_ENOMEM;
-    double build_ms = now_ms() - begin;
-    if (!st)
-        st = read_input(&s, a.input, &err);
-    if (!st)
-        st = time_runs(&s, &a, ms, &err);
-    if (!st && a.output)
-        st = write_output(&s, a.output, &err);
-    if (!st)
-        print_times(&s, ms, a.runs, build_ms);
-    else if (err.length)
-        fprintf(stderr, "%s\n", err.message);
-    session_close(&s);
-    free(ms);
-    return st ? 1 : 0;
+    for (size_t p = 0; p < (a.n_precisions ? a.n_precisions : 1); p++)
+        for (size_t b = 0; b < (a.n_batches ? a.n_batches : 1); b++)
+            failed |= run_case(&a, a.n_batches ? a.batches[b] : NULL,
+                               a.n_precisions ? a.precisions[p] : NULL);
+    return failed;
 }

@@ -1,42 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One execution of an engine at a time: an arena, impls' private memory, and argument
- * structs prepared once, so that enqueueing a node copies one pointer.
+ * structs prepared once.
  */
-#include <stdatomic.h>
+#include "core/context.h"
+
 #include <stdlib.h>
-#include <string.h>
-
-#include "core/engine.h"
-#include "core/threads.h"
-
-struct context_node {
-    strata_run run;
-    strata_tensor *in, *out, residual;
-    strata_epilogue epilogue;
-    void *ctx;
-    bool opened;
-};
-
-struct strata_context {
-    const strata_engine *engine;
-    strata_handle *handle;
-    strata_stream *stream;
-    void *arena;
-    void **own;        /* memory of bindings that the caller has not bound */
-    void **bound;      /* by the caller, or NULL */
-    char **value_data; /* where each value is */
-    struct context_node *nodes;
-    strata_tensor *tensors; /* storage of the nodes' in and out */
-    bool stale;             /* bindings changed since pointers were set */
-    bool queued;            /* runs may be under way that use the pointers */
-    bool failed;            /* on the stream: skip the rest of this run */
-    atomic_flag busy;       /* a call is inside */
-};
 
 /* ---- entering ------------------------------------------------------------------ */
 
-static int enter(strata_context *c, strata_error *err)
+int context_enter(strata_context *c, strata_error *err)
 {
     error_clear(err);
     if (!atomic_flag_test_and_set_explicit(&c->busy, memory_order_acquire))
@@ -45,7 +18,7 @@ static int enter(strata_context *c, strata_error *err)
                      "context is in use by another thread; make one context a thread");
 }
 
-static int leave(strata_context *c, int status)
+int context_leave(strata_context *c, int status)
 {
     atomic_flag_clear_explicit(&c->busy, memory_order_release);
     return status;
@@ -114,6 +87,7 @@ static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_e
     int status =
         impl->ctx_open ? impl->ctx_open(&v.node, n->state, node->ctx) : STRATA_OK;
     node->opened = status == STRATA_OK;
+    node->uncaptured = impl->flags & STRATA_NO_CAPTURE;
     if (status != STRATA_OK) {
         error_set(err, status, "%s", strata_status_text(status));
         error_prefix(err, "layer '%s', impl %s, ctx_open", n->name, impl->name);
@@ -129,7 +103,8 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
     if (!out || !engine || !handle)
         return error_set(err, STRATA_EINVAL, "a context needs out, engine and handle");
     *out = NULL;
-    if (handle->device->ops != engine->handle->device->ops)
+    if (handle->device->ops != engine->handle->device->ops ||
+        handle->properties.index != engine->handle->properties.index)
         return error_set(err, STRATA_EINVAL,
                          "the engine is for device %s, the handle for %s; create the "
                          "context on a handle of the engine's device",
@@ -141,6 +116,7 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
     c->handle = handle;
     c->stream = handle->stream;
     c->stale = true;
+    c->use_graph = engine->network->runtime.graph && handle->device->ops->capture_begin;
     atomic_flag_clear(&c->busy);
     if ((status = allocate(c, err)) != STRATA_OK)
         goto done;
@@ -161,6 +137,7 @@ void strata_context_destroy(strata_context *c)
         return;
     const strata_engine *e = c->engine;
     strata_stream_synchronize(c->stream, NULL);
+    context_drop_graphs(c);
     for (size_t i = 0; c->nodes && i < e->n_nodes; i++) {
         if (c->nodes[i].opened && e->nodes[i].impl->impl.ctx_close)
             e->nodes[i].impl->impl.ctx_close(c->nodes[i].ctx);
@@ -178,231 +155,111 @@ void strata_context_destroy(strata_context *c)
     free(c);
 }
 
-/* ---- bindings -------------------------------------------------------------------- */
-
-int strata_context_bind(strata_context *c, int index, void *data, strata_error *err)
-{
-    int status = enter(c, err);
-    if (status != STRATA_OK)
-        return status;
-    if (index < 0 || index >= (int)c->engine->n_bindings)
-        return leave(c, error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
-                                  c->engine->n_bindings));
-    if ((uintptr_t)data % TENSOR_ALIGNMENT != 0)
-        return leave(c, error_set(err, STRATA_EINVAL,
-                                  "binding '%s': memory must be aligned to %d bytes",
-                                  c->engine->bindings[index].name, TENSOR_ALIGNMENT));
-    c->bound[index] = data;
-    c->stale = true;
-    return leave(c, STRATA_OK);
-}
-
-/* Memory of a binding: the caller's, or some of our own, made at first need. */
-static void *binding_data(strata_context *c, size_t index, strata_error *err)
-{
-    const struct engine_binding *b = &c->engine->bindings[index];
-    const struct device_ops *ops = c->handle->device->ops;
-    size_t bytes = (size_t)c->engine->values[b->value].bytes;
-    if (c->bound[index])
-        return c->bound[index];
-    if (c->own[index])
-        return c->own[index];
-    void *own = allocator_get(&c->handle->allocator, bytes, b->name, err);
-    if (!own)
-        return NULL;
-    if (c->handle->properties.kind == STRATA_HOST) {
-        memset(own, 0, bytes);
-    } else if (ops->fill(c->stream, own, 0, bytes, err) != STRATA_OK ||
-               ops->stream_synchronize(c->stream, err) != STRATA_OK) {
-        allocator_put(&c->handle->allocator, own, bytes);
-        return NULL;
-    }
-    return c->own[index] = own;
-}
-
-void *strata_context_data(const strata_context *c, int index)
-{
-    if (index < 0 || index >= (int)c->engine->n_bindings)
-        return NULL;
-    return binding_data((strata_context *)c, (size_t)index, NULL);
-}
-
-/* One way or the other, through the stream, complete on return. */
-static int copy_binding(strata_context *c, int index, void *to_host,
-                        const void *from_host, strata_error *err)
-{
-    const struct device_ops *ops = c->handle->device->ops;
-    if (index < 0 || index >= (int)c->engine->n_bindings)
-        return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
-                         c->engine->n_bindings);
-    const size_t bytes =
-        (size_t)c->engine->values[c->engine->bindings[index].value].bytes;
-    void *data = binding_data(c, (size_t)index, err);
-    if (!data)
-        return STRATA_ENOMEM;
-    int status = from_host
-                     ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
-                     : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
-    return status != STRATA_OK ? status : ops->stream_synchronize(c->stream, err);
-}
-
-int strata_copy_in(strata_context *c, int index, const void *data, strata_error *err)
-{
-    int status = enter(c, err);
-    return status != STRATA_OK ? status
-                               : leave(c, copy_binding(c, index, NULL, data, err));
-}
-
-int strata_copy_out(strata_context *c, int index, void *data, strata_error *err)
-{
-    int status = enter(c, err);
-    return status != STRATA_OK ? status
-                               : leave(c, copy_binding(c, index, data, NULL, err));
-}
-
-static int set_pointers(strata_context *c, strata_error *err)
-{
-    const strata_engine *e = c->engine;
-    for (size_t i = 0; i < e->n_bindings; i++) {
-        int owner = engine_owner(e, e->bindings[i].value);
-        c->value_data[owner] = binding_data(c, i, err);
-        if (!c->value_data[owner])
-            return error_set(err, STRATA_ENOMEM, "%s", e->bindings[i].name);
-    }
-    for (size_t v = 0; v < e->n_values; v++) {
-        const struct engine_value *value = &e->values[v];
-        if (value->alias < 0 && value->binding < 0)
-            c->value_data[v] = (char *)c->arena + value->offset;
-    }
-    for (size_t v = 0; v < e->n_values; v++) {
-        int64_t begin = 0;
-        for (int at = (int)v; e->values[at].alias >= 0; at = e->values[at].alias)
-            begin += e->values[at].begin;
-        c->value_data[v] = c->value_data[engine_owner(e, (int)v)] + begin;
-    }
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        const struct engine_node *n = &e->nodes[i];
-        for (int k = 0; k < n->n_in; k++)
-            c->nodes[i].in[k].data = c->value_data[n->in_values[k]];
-        for (int k = 0; k < n->n_out; k++)
-            c->nodes[i].out[k].data = c->value_data[n->out_values[k]];
-        if (n->residual_value >= 0)
-            c->nodes[i].residual.data = c->value_data[n->residual_value];
-    }
-    c->stale = false;
-    return STRATA_OK;
-}
-
 /* ---- running ----------------------------------------------------------------------- */
 
-struct step_payload {
-    strata_context *context;
-    const struct engine_step *step; /* NULL: the run begins */
-};
-
-static bool nothing_to_do(const struct context_node *node)
+static size_t consumed_end(const strata_engine *e)
 {
-    for (int i = 0; i < node->run.n_out; i++)
-        if (node->run.out[i].count > 0)
-            return false;
-    return true;
+    return e->last_input_step < 0 ? e->n_steps : (size_t)e->last_input_step + 1;
 }
 
-static int run_node(strata_context *c, int index, void *stream, strata_error *err)
-{
-    const struct engine_node *n = &c->engine->nodes[index];
-    struct context_node *node = &c->nodes[index];
-    if (nothing_to_do(node))
-        return STRATA_OK;
-    node->run.stream = stream;
-    node->run.err = err;
-    int status = n->impl->impl.run(&node->run);
-    if (status != STRATA_OK) {
-        error_set(err, status, "%s", strata_status_text(status));
-        error_prefix(err, "%s:%d: layer '%s', impl %s, run", c->engine->network->path,
-                     n->layer->place.line, n->name, n->impl->impl.name);
-    }
-    return status;
-}
-
-static int run_step(void *payload, void *stream, strata_error *err)
-{
-    const struct step_payload *p = payload;
-    strata_context *c = p->context;
-    if (!p->step) { /* the run begins, on the stream's own thread */
-        threads_set(c->engine->threads);
-        c->failed = false;
-        return STRATA_OK;
-    }
-    if (c->failed)
-        return STRATA_OK;
-    int status = run_node(c, p->step->node, stream, err);
-    c->failed = status != STRATA_OK;
-    return status;
-}
-
-static int enqueue_step(strata_context *c, const struct engine_step *step,
-                        strata_error *err)
+static int enqueue_graph(strata_context *c, const struct context_graph *g,
+                         strata_event *input_consumed, strata_error *err)
 {
     const struct device_ops *ops = c->handle->device->ops;
-    const strata_engine *e = c->engine;
-    struct step_payload payload = {c, step};
-    if (step && step->kind == STEP_RELABEL)
-        return STRATA_OK;
-    if (step && step->kind == STEP_REFORMAT)
-        return ops->reformat(c->stream, &e->values[step->to].desc,
-                             c->value_data[step->to], &e->values[step->from].desc,
-                             c->value_data[step->from], err);
-    return ops->submit(c->stream, run_step, &payload, sizeof payload, err);
+    int status = STRATA_OK;
+    for (size_t i = 0; i < g->n && status == STRATA_OK; i++) {
+        const struct context_segment *s = &g->segments[i];
+        status = s->graph ? ops->graph_launch(c->stream, s->graph, err)
+                          : context_enqueue_steps(c, s->first, s->end, NULL, err);
+        if (status == STRATA_OK && input_consumed && s->end == consumed_end(c->engine))
+            status = strata_event_record(input_consumed, c->stream, err);
+    }
+    return status;
 }
 
-/* Wait for the runs under way; gives their failure. */
-static int settle(strata_context *c, strata_error *err)
+/* By the graph if there is one. The first run with new bindings goes step by step: it
+ * loads the kernels, and bindings used once are not worth a graph. */
+static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
+{
+    const strata_engine *e = c->engine;
+    const struct context_graph *g = &c->graphs[input_consumed != NULL];
+    int status = STRATA_OK;
+    if (c->stale && c->queued && (status = context_settle(c, err)) != STRATA_OK)
+        return status;
+    if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
+        return status;
+    if (c->use_graph && c->warm && g->n == 0)
+        status = context_capture(c, input_consumed != NULL, err);
+    c->queued = true;
+    if (status == STRATA_OK)
+        status = context_begin(c, err);
+    if (status != STRATA_OK || g->n > 0)
+        return status != STRATA_OK ? status : enqueue_graph(c, g, input_consumed, err);
+    const size_t consumed = consumed_end(e);
+    status = context_enqueue_steps(c, 0, consumed, NULL, err);
+    if (status == STRATA_OK && input_consumed)
+        status = strata_event_record(input_consumed, c->stream, err);
+    if (status == STRATA_OK)
+        status = context_enqueue_steps(c, consumed, e->n_steps, NULL, err);
+    c->warm = status == STRATA_OK;
+    return status;
+}
+
+int context_settle(strata_context *c, strata_error *err)
 {
     c->queued = false;
     return strata_stream_synchronize(c->stream, err);
 }
 
-static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
-{
-    const strata_engine *e = c->engine;
-    int status = STRATA_OK;
-    if (c->stale && c->queued && (status = settle(c, err)) != STRATA_OK)
-        return status;
-    if (c->stale && (status = set_pointers(c, err)) != STRATA_OK)
-        return status;
-    c->queued = true;
-    status = enqueue_step(c, NULL, err);
-    for (size_t s = 0; s < e->n_steps && status == STRATA_OK; s++) {
-        status = enqueue_step(c, &e->steps[s], err);
-        if (status == STRATA_OK && input_consumed && (int)s == e->last_input_step)
-            status = strata_event_record(input_consumed, c->stream, err);
-    }
-    if (status == STRATA_OK && input_consumed && e->last_input_step < 0)
-        status = strata_event_record(input_consumed, c->stream, err);
-    return status;
-}
-
 int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
                            strata_error *err)
 {
-    int status = enter(c, err);
-    return status != STRATA_OK ? status : leave(c, enqueue(c, input_consumed, err));
+    int status = context_enter(c, err);
+    return status != STRATA_OK ? status
+                               : context_leave(c, enqueue(c, input_consumed, err));
 }
 
 int strata_context_wait(strata_context *c, strata_error *err)
 {
-    int status = enter(c, err);
-    return status != STRATA_OK ? status : leave(c, settle(c, err));
+    int status = context_enter(c, err);
+    return status != STRATA_OK ? status : context_leave(c, context_settle(c, err));
 }
 
 int strata_context_run(strata_context *c, strata_error *err)
 {
-    int status = enter(c, err);
+    int status = context_enter(c, err);
     if (status != STRATA_OK)
         return status;
     status = enqueue(c, NULL, err);
     if (status == STRATA_OK)
-        status = settle(c, err);
-    return leave(c, status);
+        status = context_settle(c, err);
+    return context_leave(c, status);
+}
+
+static int prepare(strata_context *c, strata_error *err)
+{
+    int status = c->warm && !c->stale ? STRATA_OK : enqueue(c, NULL, err);
+    if (status == STRATA_OK)
+        status = context_settle(c, err);
+    if (status == STRATA_OK && c->use_graph && c->graphs[0].n == 0)
+        status = context_capture(c, 0, err);
+    return status;
+}
+
+int strata_context_prepare(strata_context *c, strata_error *err)
+{
+    int status = context_enter(c, err);
+    return status != STRATA_OK ? status : context_leave(c, prepare(c, err));
+}
+
+int strata_context_use_graph(strata_context *c, int use, strata_error *err)
+{
+    int status = context_enter(c, err);
+    if (status != STRATA_OK)
+        return status;
+    if ((status = context_settle(c, err)) == STRATA_OK) {
+        context_drop_graphs(c);
+        c->use_graph = use && c->handle->device->ops->capture_begin;
+    }
+    return context_leave(c, status);
 }

@@ -13,7 +13,7 @@
 /* Bounds: Winograd's and FFT's convolutions do less arithmetic than a layer counts, and
  * the ceilings of a host are those of a typical core. */
 #define BOUND_FLOPS 8
-/* On a host the data may lie in caches. */
+/* The data may lie in caches. */
 #define BOUND_BANDWIDTH 16
 
 static int64_t to_units(double ns)
@@ -87,6 +87,5 @@ int64_t cost_bound_of_reformat(int64_t from_bytes, int64_t to_bytes,
                                const struct device_properties *d)
 {
     double bytes = (double)from_bytes + (double)to_bytes;
-    double cached = d->kind == STRATA_HOST ? BOUND_BANDWIDTH : 1;
-    return to_units(bytes / (d->bandwidth * cached) * 1e9);
+    return to_units(bytes / (d->bandwidth * BOUND_BANDWIDTH) * 1e9);
 }

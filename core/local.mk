@@ -19,12 +19,18 @@ CORE_SOURCES = \
 	core/config_value.c \
 	core/config_vars.c \
 	core/context.c \
+	core/context.h \
+	core/context_bind.c \
+	core/context_graph.c \
+	core/context_run.c \
 	core/cost.c \
 	core/cost.h \
 	core/cost_analytic.c \
 	core/cost_file.c \
 	core/cost_key.c \
 	core/cost_measure.c \
+	core/cost_trial.c \
+	core/cost_trial.h \
 	core/device.h \
 	core/device_module.c \
 	core/engine.c \

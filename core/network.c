@@ -206,6 +206,7 @@ static int start(struct loader *l, const char *path,
         .warmup = 200000000, .duration = 3000000000, .iterations = 10};
     net->path = duplicate(path, l->err);
     net->runtime.device = duplicate("auto", l->err);
+    net->runtime.graph = true;
     if (!net->path || !net->runtime.device)
         return STRATA_ENOMEM;
     int status = config_load(&net->config, path, options, l->err);

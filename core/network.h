@@ -87,6 +87,7 @@ struct build_options {
 struct runtime_options {
     char *device;    /* "auto", "host", "cuda", "cuda:1" */
     int64_t threads; /* of the host device; 0: one a core */
+    bool graph;      /* on devices that have them */
 };
 
 struct bench_options {

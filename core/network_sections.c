@@ -397,7 +397,7 @@ static bool device_valid(const char *name)
 
 static int read_runtime(struct loader *l, struct config_section *s)
 {
-    static const char *const keys[] = {"device", "threads"};
+    static const char *const keys[] = {"device", "threads", "graph"};
     const struct config_pair *device = config_get(s, "device");
     const struct config_pair *threads = config_get(s, "threads");
     if (threads)
@@ -411,6 +411,7 @@ static int read_runtime(struct loader *l, struct config_section *s)
         if (!l->net->runtime.device)
             return STRATA_ENOMEM;
     }
+    read_flag(l->c, s, "graph", &l->net->runtime.graph);
     config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
     return STRATA_OK;
 }

@@ -18,3 +18,31 @@ examples_digits_demo_LDADD = libstrata.la
 demo: all
 	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs' \
 		examples/digits/demo '$(srcdir)/examples/digits'
+
+# Plugins outside the tree: each folder has its own Makefile, which asks pkg-config for
+# Strata. Here they are built from copies, with the headers of this tree.
+HOST_EXAMPLES = depthwise leaky_relu median_cpp separable
+CUDA_EXAMPLES = fully_connected_cublas gaussian_cuda
+EXTRA_DIST += $(HOST_EXAMPLES:%=examples/plugins/%) $(CUDA_EXAMPLES:%=examples/plugins/%)
+
+BUILT_EXAMPLES = $(HOST_EXAMPLES)
+if HAVE_CUDA
+BUILT_EXAMPLES += $(CUDA_EXAMPLES)
+endif
+EXAMPLES_STAMP = examples/plugins/built/stamp
+check_DATA += $(EXAMPLES_STAMP)
+.PHONY: example-plugins
+example-plugins: $(EXAMPLES_STAMP)
+$(EXAMPLES_STAMP): $(BUILT_EXAMPLES:%=$(srcdir)/examples/plugins/%/*) \
+		$(stratainclude_HEADERS)
+	$(AM_V_GEN)umask 022 && $(MKDIR_P) examples/plugins/built && for example in $(BUILT_EXAMPLES); do \
+		copy=examples/plugins/built/$$example && \
+		$(MKDIR_P) $$copy && \
+		cp -pf '$(srcdir)'/examples/plugins/$$example/* $$copy/ && \
+		PKG_CONFIG_PATH='$(abs_builddir)/pkgconfig' $(MAKE) -B --no-print-directory -C $$copy \
+			CC='$(CC)' CFLAGS='$(WARNING_CFLAGS) -O3 $(OPENMP_CFLAGS)' \
+			NVCC='$(NVCC)' NVCCFLAGS='-O3 $(NVCC_ARCH_FLAGS) $(NVCC_WERROR)' || exit 1; \
+	done >examples/plugins/built/log 2>&1 || { cat examples/plugins/built/log; exit 1; }
+	@touch $@
+mostlyclean-local:
+	rm -rf examples/plugins/built

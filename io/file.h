@@ -41,8 +41,12 @@ char *file_folder(const char *path, strata_error *err);
 /* Write atomically: temporary file beside the target, fsync, rename. The old file stays
  * as it was on failure. A target that exists and is not a regular file is refused. */
 int file_write(const char *path, const void *data, size_t size, strata_error *err);
-/* The same for a head and a body, so that no caller has to join them. */
-int file_write_two(const char *path, const void *head, size_t head_size, const void *body,
-                   size_t body_size, strata_error *err);
+/* The same for several pieces in a row, so that no caller has to join them. */
+struct file_piece {
+    const void *data;
+    size_t size;
+};
+int file_write_pieces(const char *path, const struct file_piece *pieces, size_t n,
+                      strata_error *err);
 
 #endif /* IO_FILE_H */

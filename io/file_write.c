@@ -88,8 +88,16 @@ static int sync_folder(const char *folder)
     return result;
 }
 
-int file_write_two(const char *path, const void *head, size_t head_size, const void *body,
-                   size_t body_size, strata_error *err)
+static int write_pieces(int fd, const struct file_piece *pieces, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (write_all(fd, pieces[i].data, pieces[i].size) != 0)
+            return -1;
+    return fsync(fd);
+}
+
+int file_write_pieces(const char *path, const struct file_piece *pieces, size_t n,
+                      strata_error *err)
 {
     char *folder = NULL, *temporary = NULL;
     int fd = -1;
@@ -102,8 +110,7 @@ int file_write_two(const char *path, const void *head, size_t head_size, const v
     status = create_temporary(&temporary, &fd, folder, path, err);
     if (status != STRATA_OK)
         goto done;
-    bool written = write_all(fd, head, head_size) == 0 &&
-                   write_all(fd, body, body_size) == 0 && fsync(fd) == 0;
+    bool written = write_pieces(fd, pieces, n) == 0;
     int failure = errno;
     if (close(fd) != 0 && written) {
         written = false;
@@ -128,5 +135,5 @@ done:
 
 int file_write(const char *path, const void *data, size_t size, strata_error *err)
 {
-    return file_write_two(path, data, size, NULL, 0, err);
+    return file_write_pieces(path, &(struct file_piece){data, size}, 1, err);
 }

@@ -1,4 +1,6 @@
 IO_SOURCES = \
+	io/engine_file.c \
+	io/engine_file.h \
 	io/file.c \
 	io/file.h \
 	io/file_write.c \

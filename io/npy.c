@@ -415,5 +415,6 @@ int npy_write(const char *path, int dtype, const int64_t *dims, int rank,
     memcpy(head, NPY_MAGIC "\1", 8); /* version 1.0: the literal's NUL is the minor */
     head[8] = (char)((total - 10) & 0xff);
     head[9] = (char)((total - 10) >> 8);
-    return file_write_two(path, head, total, data, (size_t)bytes, err);
+    const struct file_piece pieces[] = {{head, total}, {data, (size_t)bytes}};
+    return file_write_pieces(path, pieces, ARRAY_LENGTH(pieces), err);
 }

@@ -31,7 +31,12 @@ int cuda_capture_end(strata_stream *s, void **out, strata_error *err)
                              "preparing a graph", err);
     if (graph)
         cudaGraphDestroy(graph);
-    *out = ready;
+    if (status == STRATA_OK) /* now, not at the first launch */
+        status = cuda_status(d, cudaGraphUpload(ready, cuda_stream(s)->native),
+                             "uploading a graph", err);
+    if (status != STRATA_OK && ready)
+        cudaGraphExecDestroy(ready);
+    *out = status == STRATA_OK ? ready : NULL;
     return status;
 }
 

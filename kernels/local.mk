@@ -5,9 +5,12 @@ CUDA_CPPFLAGS = -I$(CUDA_HOME)/include
 CUDA_LDFLAGS = -L$(CUDA_HOME)/lib64
 CUDA_LIBS = $(CUDA_LDFLAGS) -lcudart
 # Without C++'s runtime: host stubs must not need libstdc++.
-NVCC_FLAGS = -std=c++14 -O3 $(NVCC_ARCH_FLAGS) -I$(top_srcdir)/include -I$(top_srcdir) \
-	--compiler-options=-fPIC,-fvisibility=hidden,-Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+NVCC_FLAGS = -std=$(NVCC_STD) -O3 $(NVCC_ARCH_FLAGS) -I$(top_srcdir)/include -I$(top_srcdir) \
+	--compiler-options=-fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-missing-field-initializers,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
 	$(NVCC_WERROR) $(NVCCFLAGS)
+
+# Layers' tables are written with designated initialisers, as in C.
+NVCC_STD = c++20
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
@@ -35,7 +38,9 @@ CUDA_SHARED_SOURCES = \
 
 EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \
-	kernels/reformat_common.cuh
+	kernels/layer.cuh \
+	kernels/reformat_common.cuh \
+	kernels/walk.cuh
 
 if HAVE_CUDA
 device_LTLIBRARIES = kernels/strata-cuda.la
@@ -56,7 +61,7 @@ kernels_strata_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) \
 	-DSTRATA_EXPORT_API='__attribute__((visibility("hidden")))'
 kernels_strata_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 kernels_strata_cuda_la_LIBADD = $(CUDA_SOURCES:.cu=.lo) $(CUDA_LIBS) $(PTHREAD_LIBS)
-MOSTLYCLEANFILES = kernels/*.d
+MOSTLYCLEANFILES += kernels/*.d
 -include $(CUDA_SOURCES:.cu=.d)
 else
 EXTRA_DIST += kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
@@ -66,11 +71,17 @@ endif
 
 # A relocatable folder for a GPU host: see scripts/gpu-bundle.sh.
 GPU_BUNDLE = gpu-bundle
-GPU_BUNDLE_CONTENT = tests/test_cuda_device tests/test_cuda_reformat $(BENCHMARKS)
+GPU_BUNDLE_CONTENT = \
+	tests/test_cuda_device \
+	tests/test_cuda_layers \
+	tests/test_cuda_network \
+	tests/test_cuda_reformat \
+	tests/test_example_plugins \
+	$(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA
-gpu-bundle: all $(GPU_BUNDLE_CONTENT)
+gpu-bundle: all $(GPU_BUNDLE_CONTENT) tests/cuda_trial.la example-plugins
 	$(srcdir)/scripts/gpu-bundle.sh '$(abs_builddir)' '$(GPU_BUNDLE)' \
 		$(GPU_BUNDLE_CONTENT)
 else

@@ -57,6 +57,20 @@ int cuda_stream_synchronize(strata_stream *s, strata_error *err)
                              "work on a stream", err);
 }
 
+/* Whether work broke the capture it was to be part of: by waiting, allocating, or
+ * touching another stream. */
+static int check_capture(struct cuda_device *d, cudaStream_t stream, strata_error *err)
+{
+    enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+    int status =
+        cuda_status(d, cudaStreamIsCapturing(stream, &state), "after a layer", err);
+    if (status != STRATA_OK || state != cudaStreamCaptureStatusInvalidated)
+        return status;
+    return error_set(err, STRATA_EUNSUPPORTED,
+                     "run did what a graph cannot hold: it waited for the device, "
+                     "allocated, or used another stream");
+}
+
 int cuda_submit(strata_stream *s, device_work work, const void *payload, size_t bytes,
                 strata_error *err)
 {
@@ -69,7 +83,8 @@ int cuda_submit(strata_stream *s, device_work work, const void *payload, size_t 
         status = work((void *)(uintptr_t)payload, cuda_stream(s)->native, err);
     if (status != STRATA_OK)
         return error_set(err, status, "%s", strata_status_text(status));
-    return cuda_status(d, cudaPeekAtLastError(), "launching a layer's kernels", err);
+    status = cuda_status(d, cudaPeekAtLastError(), "launching a layer's kernels", err);
+    return status != STRATA_OK ? status : check_capture(d, cuda_stream(s)->native, err);
 }
 
 int cuda_copy(strata_stream *s, void *dst, const void *src, size_t bytes,

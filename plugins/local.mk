@@ -8,6 +8,7 @@ CFLAGS_FOR_PLUGINS = $(AM_CFLAGS) -O3
 # Kernels shared by layers, all static inline.
 EXTRA_DIST += \
 	plugins/convolution_band.h \
+	plugins/concatenation.h \
 	plugins/convolution_core.h \
 	plugins/convolution_direct.h \
 	plugins/convolution_job.h \
@@ -16,6 +17,10 @@ EXTRA_DIST += \
 	plugins/element.h \
 	plugins/gemm_tile.h \
 	plugins/image.h \
+	plugins/padding.h \
+	plugins/resize.h \
+	plugins/shuffle.h \
+	plugins/slice.h \
 	plugins/walk.h \
 	plugins/window.h
 
@@ -120,6 +125,75 @@ plugins_onednn_la_SOURCES = \
 plugins_onednn_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_onednn_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_onednn_la_LIBADD = $(DNNL_LIBS) $(M_LIBS)
+endif
+
+# CUDA impls: a module a layer, in one .cu file that extends the layer of the same name.
+CUDA_PLUGIN_KERNELS =
+
+CUDA_PLUGIN_KERNELS += plugins/activation_cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/activation-cuda.la
+plugins_activation_cuda_la_SOURCES =
+plugins_activation_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_activation_cuda_la_LIBADD = plugins/activation_cuda.lo $(CUDA_LIBS)
+endif
+
+CUDA_PLUGIN_KERNELS += plugins/constant_cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/constant-cuda.la
+plugins_constant_cuda_la_SOURCES =
+plugins_constant_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_constant_cuda_la_LIBADD = plugins/constant_cuda.lo $(CUDA_LIBS)
+endif
+
+CONVOLUTION_KERNELS = \
+	plugins/convolution_cuda.cu \
+	plugins/convolution_cuda_depthwise.cu \
+	plugins/convolution_cuda_direct.cu \
+	plugins/convolution_cuda_gemm.cu \
+	plugins/convolution_cuda_mma.cu \
+	plugins/convolution_cuda_wgmma.cu
+CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
+EXTRA_DIST += \
+	plugins/convolution_cuda.cuh \
+	plugins/convolution_cuda_gemm.cuh
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/convolution-cuda.la
+plugins_convolution_cuda_la_SOURCES =
+plugins_convolution_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_convolution_cuda_la_LIBADD = $(CONVOLUTION_KERNELS:.cu=.lo) $(CUDA_LIBS)
+endif
+# Instructions that only this chip has, whatever else is compiled for.
+plugins/convolution_cuda_wgmma.lo: NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
+
+CUDA_PLUGIN_KERNELS += plugins/elementwise_cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/elementwise-cuda.la
+plugins_elementwise_cuda_la_SOURCES =
+plugins_elementwise_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_elementwise_cuda_la_LIBADD = plugins/elementwise_cuda.lo $(CUDA_LIBS)
+endif
+
+CUDA_PLUGIN_KERNELS += plugins/identity_cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/identity-cuda.la
+plugins_identity_cuda_la_SOURCES =
+plugins_identity_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_identity_cuda_la_LIBADD = plugins/identity_cuda.lo $(CUDA_LIBS)
+endif
+
+CUDA_PLUGIN_KERNELS += plugins/scale_cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/scale-cuda.la
+plugins_scale_cuda_la_SOURCES =
+plugins_scale_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_scale_cuda_la_LIBADD = plugins/scale_cuda.lo $(CUDA_LIBS)
+endif
+
+EXTRA_DIST += $(CUDA_PLUGIN_KERNELS)
+if HAVE_CUDA
+-include $(CUDA_PLUGIN_KERNELS:.cu=.d)
+MOSTLYCLEANFILES += plugins/*.d
 endif
 
 # A build under a group-writable umask would make files that the registry does not trust.

@@ -4,7 +4,7 @@
  * test: every attribute and mode, shapes that fill blocks exactly, miss by one either way
  * and are smaller than one, and what each layer must refuse.
  */
-#include "tests/layer_harness.h"
+#include "tests/layer_cases.h"
 
 /* clang-format off */
 #define S1(a) {1, {a}}

@@ -7,6 +7,7 @@ AM_TESTS_ENVIRONMENT = \
 	builddir='$(abs_builddir)'; export builddir; \
 	CC='$(CC)'; export CC; \
 	STRATA_DEVICE_PATH='$(abs_builddir)/kernels/.libs'; export STRATA_DEVICE_PATH; \
+	STRATA_TEST_MODULES='$(abs_builddir)/tests/.libs'; export STRATA_TEST_MODULES; \
 	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
 	MAKE='$(MAKE)'; export MAKE; \
 	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
@@ -17,7 +18,7 @@ AM_TESTS_ENVIRONMENT = \
 	CRITERION_OUTPUTS=tap:-; export CRITERION_OUTPUTS;
 
 EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
-LDADD = libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
+LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
 SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
 	tests/check-install.sh
@@ -33,11 +34,15 @@ CRITERION_TESTS = \
 	tests/test_cost \
 	tests/test_cost_file \
 	tests/test_cuda_device \
+	tests/test_cuda_layers \
+	tests/test_cuda_network \
 	tests/test_cuda_reformat \
 	tests/test_descriptor \
 	tests/test_device \
 	tests/test_drawing \
 	tests/test_engine \
+	tests/test_engine_file \
+	tests/test_example_plugins \
 	tests/test_explain \
 	tests/test_file \
 	tests/test_format \
@@ -70,23 +75,26 @@ CRITERION_TESTS = \
 	tests/test_weights \
 	tests/test_weights_convert \
 	tests/test_weights_malformed
+# The built-in layers' cases for the layer test, check/.
+LAYER_CASES = tests/layer_cases.h tests/layer_cases_f.c tests/layer_cases_w.c
 tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
 tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
+tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
+	$(LAYER_CASES)
+tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
+tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
-tests_test_layers_SOURCES = tests/test_layers.c tests/layer_cases_f.c \
-	tests/layer_check.c tests/layer_harness.c tests/layer_harness.h \
-	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
+tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES)
 tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h \
 	tests/yolo_boxes.c tests/yolo_boxes.h
 tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_refusal.h
 tests_test_onnx_cases_SOURCES = tests/test_onnx_cases.c tests/onnx_case.c \
-	tests/onnx_case.h tests/layer_harness.c tests/layer_harness.h \
-	tests/layer_memory.c tests/layer_memory.h tests/layer_node.c
+	tests/onnx_case.h
 tests_test_plan_constraints_SOURCES = tests/test_plan_constraints.c \
 	tests/plan_draw.c tests/plan_draw.h
 tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
@@ -96,24 +104,26 @@ tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
 	tests/weights_refusal.h
-tests_test_layer_values_SOURCES = \
-	tests/layer_harness.c \
-	tests/layer_harness.h \
-	tests/layer_memory.c \
-	tests/layer_memory.h \
-	tests/layer_node.c \
-	tests/test_layer_values.c
 if HAVE_DNNL
 CRITERION_TESTS += tests/test_onednn
 tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
 	tests/onednn_problems.h tests/onednn_trial.c tests/onednn_trial.h
 endif
 check_PROGRAMS += $(CRITERION_TESTS)
+
+# A module of layers for tests/test_cuda_network, built here because it has kernels.
+if HAVE_CUDA
+check_LTLIBRARIES += tests/cuda_trial.la
+tests_cuda_trial_la_SOURCES = tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h
+tests_cuda_trial_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_cuda_trial_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
+tests_cuda_trial_la_LIBADD = tests/plugins/cuda_trial_kernels.lo $(CUDA_LIBS)
+endif
 TESTS += $(CRITERION_TESTS)
 endif
 
 # Modules that tests compile themselves, and what they are compared with.
-EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
+EXTRA_DIST += tests/abi/golden-offsets.txt \
 	tests/broken/build.h tests/broken/folders.h tests/broken/hidden.map \
 	tests/broken/constructor.c tests/broken/entry.c tests/broken/extends.c \
 	tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \
@@ -121,4 +131,5 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
 
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
-	tests/plugins/timed_layers.c
+	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
+	tests/plugins/cuda_trial_kernels.cu

@@ -393,6 +393,7 @@ Test(file, writing_replaces_the_old_file)
     strata_error err = {0};
     const char *path = at(base, "out.bin");
     size_t before = entries(base);
+    static const struct file_piece pieces[] = {{"head ", 5}, {"body", 4}};
     static const char *const texts[] = {"first", "", "the third, which is longer"};
     for (size_t i = 0; i < LENGTH(texts); i++) {
         cr_assert_eq(file_write(path, texts[i], strlen(texts[i]), &err), STRATA_OK, "%s",
@@ -402,7 +403,7 @@ Test(file, writing_replaces_the_old_file)
         file_free(&f);
         cr_expect_eq(entries(base), before + 1, "a temporary file is left");
     }
-    cr_assert_eq(file_write_two(path, "head ", 5, "body", 4, &err), STRATA_OK);
+    cr_assert_eq(file_write_pieces(path, pieces, LENGTH(pieces), &err), STRATA_OK);
     cr_assert_eq(file_read(&f, path, 100, &err), STRATA_OK);
     cr_expect_str_eq(f.data, "head body");
     file_free(&f);

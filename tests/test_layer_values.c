@@ -5,7 +5,7 @@
  * held to themselves. Each case goes through the reference and through every impl that
  * takes fp32:nchw.
  */
-#include "tests/layer_harness.h"
+#include "check/harness.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -136,7 +136,8 @@ static int run_impls(const struct value_case *c, struct harness_node *n,
     int runs = 0;
     for (size_t i = 0; i < n->layer->n_impls; i++) {
         const struct registry_impl *impl = &n->layer->impls[i];
-        for (uint32_t row = 0; row < impl->impl.rows.n; row++)
+        const uint32_t rows = impl->impl.device == STRATA_HOST ? impl->impl.rows.n : 0;
+        for (uint32_t row = 0; row < rows; row++)
             for (int64_t k = 0; harness_combination(&f, &impl->rows[row], c->n_in, 1, k);
                  k++) {
                 if (!takes_linear(&f, c->n_in))
@@ -159,7 +160,7 @@ static void check_case(strata_registry *registry, const struct value_case *c)
     const double *in[] = {c->x[0], c->x[1]}, *weight[HARNESS_WEIGHTS] = {c->w};
     struct harness_shape shapes[HARNESS_WEIGHTS] = {c->weight};
     double y[MOST], *out[] = {y};
-    struct harness_node n;
+    struct harness_node n = {0};
     strata_error err = {0};
     char name[80];
     snprintf(name, sizeof name, "core::%s", c->layer);

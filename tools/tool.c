@@ -231,8 +231,16 @@ static int set_costs(struct cost_options *c, const struct tool_options *o,
     if (o->save_costs && !(c->save = duplicate(o->save_costs, err)))
         return STRATA_ENOMEM;
     c->everything = o->measure_all;
-    bool measures = c->kind == COSTS_MEASURE ||
-                    (c->kind == COSTS_FILE && c->miss == MISS_MEASURE);
+    return STRATA_OK;
+}
+
+static int check_costs(const struct tool_session *s, const struct tool_options *o,
+                       strata_error *err)
+{
+    const struct cost_options *c = &s->network->build.costs;
+    const enum cost_kind kind = cost_kind_on(c->kind, s->handle->properties.kind);
+    bool measures = kind == COSTS_MEASURE ||
+                    (kind == COSTS_FILE && c->miss == MISS_MEASURE);
     if ((o->save_costs || o->measure_all) && !measures)
         return error_set(err, STRATA_EINVAL,
                          "%s: nothing is measured; add --costs=measure, or "
@@ -270,7 +278,8 @@ static int build_engine(struct tool_session *s, strata_error *err)
 {
     struct sigaction catch = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND},
                      before;
-    if (s->network->build.costs.kind == COSTS_ANALYTIC)
+    const enum cost_kind kind = s->network->build.costs.kind;
+    if (cost_kind_on(kind, s->handle->properties.kind) == COSTS_ANALYTIC)
         return strata_engine_build(&s->engine, s->handle, s->network, err);
     progress_enable(true);
     sigaction(SIGINT, &catch, &before);
@@ -289,6 +298,8 @@ int tool_open_engine(struct tool_session *s, const struct tool_options *o,
         device = s->network->runtime.device;
     if (status == STRATA_OK)
         status = strata_create(&s->handle, device, err);
+    if (status == STRATA_OK)
+        status = check_costs(s, o, err);
     if (status == STRATA_OK)
         status = build_engine(s, err);
     return status;

@@ -258,6 +258,14 @@ STRATA_API uint64_t strata_engine_arena_bytes(const strata_engine *engine);
 STRATA_API int strata_context_create(strata_context **out, const strata_engine *engine,
                                      strata_handle *handle, strata_error *err);
 STRATA_API void strata_context_destroy(strata_context *context);
+/* Run once now, so that later runs are not the first: kernels get loaded and, on devices
+ * that have graphs, the steps become one. Reads the inputs as they are and writes the
+ * outputs. After binding other memory the same happens in the course of two runs. */
+STRATA_API int strata_context_prepare(strata_context *context, strata_error *err);
+/* Whether runs go by a device graph (the network's [runtime] graph, yes if it says
+ * nothing) or kernel by kernel. Waits for the runs under way, and gives their failure. */
+STRATA_API int strata_context_use_graph(strata_context *context, int use,
+                                        strata_error *err);
 /* Device memory of a binding, aligned to 256 bytes, at least `bytes` of the binding;
  * stays the caller's. NULL goes back to memory of the context's own. Holds from the next
  * run on; enqueueing that one waits for those under way, and gives their failure. */

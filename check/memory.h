@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Guarded blocks and tensors addressed element by element, for layer tests.
+ */
+#ifndef CHECK_MEMORY_H
+#define CHECK_MEMORY_H
+
+#include <stdbool.h>
+
+#include "formats/format.h"
+
+struct block {
+    unsigned char *base, *data, *copy; /* copy: content that must not change, or NULL */
+    size_t bytes;
+    unsigned char *device; /* the content's address on a device, or NULL: mirror.h */
+};
+
+/* `bytes` at a 256-byte boundary, filled, with a band on each side. */
+bool block_make(struct block *b, size_t bytes, unsigned char fill);
+/* The same in memory of the caller's, block_whole(bytes) long at a 256-byte boundary;
+ * bands_only leaves the content as it is. */
+size_t block_whole(size_t bytes);
+void block_lay(struct block *b, unsigned char *memory, size_t bytes, unsigned char fill,
+               bool bands_only);
+/* From now on block_check wants the content as it is. */
+bool block_protect(struct block *b);
+void block_free(struct block *b);
+enum block_verdict { BLOCK_FINE, BLOCK_OUTSIDE, BLOCK_CHANGED };
+/* What happened to the mirror, with a message if it is not fine. */
+enum block_verdict block_check(const struct block *b, const char *what, int index,
+                               strata_error *err);
+
+/* Dense row-major FP64 values to and from a tensor in any format. */
+void tensor_fill(const strata_tensor *t, const double *values);
+void tensor_read(double *values, const strata_tensor *t);
+/* A value as it is stored in a dtype. */
+double tensor_round(int32_t dtype, double x);
+/* Set the pad lanes; false: no memory. */
+bool tensor_set_pads(const strata_tensor *t, double x);
+enum tensor_verdict { TENSOR_FINE, TENSOR_PAD, TENSOR_GAP, TENSOR_NO_MEMORY };
+/* Whether a pad lane is not 0 (unless dirty), or an element that belongs to no index
+ * lost the byte pattern the memory began with; then with a message. */
+enum tensor_verdict tensor_check_outside(const strata_tensor *t, bool dirty,
+                                         unsigned char pattern, strata_error *err);
+/* First live element, in row-major order, all of whose bytes are the pattern; -1. */
+int64_t tensor_find_pattern(const strata_tensor *t, unsigned char pattern);
+
+#endif /* CHECK_MEMORY_H */

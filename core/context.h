@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inside of a context.
+ *
+ *   context        creation, and who may be inside
+ *   context_bind   where the inputs, outputs and values are
+ *   context_run    the engine's steps, put on the stream one by one
+ *   context_graph  the same steps as device graphs
+ */
+#ifndef CORE_CONTEXT_H
+#define CORE_CONTEXT_H
+
+#include <stdatomic.h>
+
+#include "core/engine.h"
+
+struct context_node {
+    strata_run run;
+    strata_tensor *in, *out, residual;
+    strata_epilogue epilogue;
+    void *ctx;
+    bool opened;
+    bool uncaptured; /* by its impl's flags, or because capturing it failed */
+};
+
+/* Steps from first to before end. */
+struct context_segment {
+    size_t first, end;
+    void *graph; /* NULL: put on the stream one by one */
+};
+
+/* All steps. */
+struct context_graph {
+    struct context_segment *segments;
+    size_t n, capacity; /* n = 0: not captured */
+};
+
+struct strata_context {
+    const strata_engine *engine;
+    strata_handle *handle;
+    strata_stream *stream;
+    void *arena;
+    void **own;        /* memory of bindings that the caller has not bound */
+    void **bound;      /* by the caller, or NULL */
+    char **value_data; /* where each value is */
+    struct context_node *nodes;
+    strata_tensor *tensors; /* storage of the nodes' in and out */
+    /* Made for the pointers as they are; the second is parted where the inputs have been
+     * read, for runs that signal it. */
+    struct context_graph graphs[2];
+    bool use_graph;
+    bool stale;       /* bindings changed since pointers were set */
+    bool warm;        /* the steps were run with these pointers: kernels are loaded */
+    bool queued;      /* runs may be under way that use the pointers */
+    bool failed;      /* on the stream: skip the rest of this run */
+    atomic_flag busy; /* a call is inside */
+};
+
+/* Every call of the application is between these two; EBUSY if another is inside. */
+int context_enter(strata_context *c, strata_error *err);
+int context_leave(strata_context *c, int status);
+/* Wait for the runs under way; gives their failure. */
+int context_settle(strata_context *c, strata_error *err);
+
+/* context_bind.c: give every tensor its address, as the bindings are. */
+int context_set_pointers(strata_context *c, strata_error *err);
+/* context_run.c: steps from first to before end; at the first, begin must have been
+ * called for the run. *step, if not NULL, is where it failed. */
+int context_begin(strata_context *c, strata_error *err);
+int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *step,
+                          strata_error *err);
+/* context_graph.c: make graphs[which], as far as its nodes can be captured. Fails only if
+ * the device does. */
+int context_capture(strata_context *c, int which, strata_error *err);
+/* Nothing may be under way. */
+void context_drop_graphs(strata_context *c);
+
+#endif /* CORE_CONTEXT_H */
