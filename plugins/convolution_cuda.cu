@@ -19,7 +19,8 @@ static const strata_row gemm_rows[] = {
 
 #define GEMM_IMPL(id_, name_, tactic, sm, last_sm, share)                                \
     {                                                                                    \
-        .id = id_, .device = STRATA_CUDA, .min_sm = sm, .max_sm = last_sm,               \
+        .id = id_, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED,                 \
+        .min_sm = sm, .max_sm = last_sm,                                                 \
         .epilogues = CONVOLUTION_EPILOGUES, .name = name_,                               \
         .rows = STRATA_ARRAY(gemm_rows), .activations = CUDA_ALL_ACTIVATIONS,            \
         .efficiency = share, .state_size = sizeof(convolution_state),                    \
@@ -29,7 +30,8 @@ static const strata_row gemm_rows[] = {
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
+     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT |
+              STRATA_WEIGHT_PACKED,
      .epilogues = CONVOLUTION_EPILOGUES,
      .name = "direct",
      .rows = STRATA_ARRAY(direct_rows),
@@ -40,6 +42,7 @@ static const strata_impl impls[] = {
      .run = direct_run},
     {.id = 2,
      .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
      .epilogues = CONVOLUTION_EPILOGUES,
      .name = "depthwise",
      .rows = STRATA_ARRAY(same_rows),
