@@ -140,6 +140,8 @@ static inline int convolution_packed(const strata_node *n)
 CONVOLUTION_TACTIC(direct)
 int depthwise_accept(const strata_node *n);
 CONVOLUTION_TACTIC(depthwise)
+int stem_accept(const strata_node *n);
+CONVOLUTION_TACTIC(stem)
 int gemm_accept(const strata_node *n);
 CONVOLUTION_TACTIC(mma_128x128)
 CONVOLUTION_TACTIC(mma_128x64)
@@ -147,5 +149,10 @@ CONVOLUTION_TACTIC(mma_64x64)
 CONVOLUTION_TACTIC(mma_256x64)
 CONVOLUTION_TACTIC(mma_64x32)
 CONVOLUTION_TACTIC(mma_split)
+CONVOLUTION_TACTIC(wgmma_128x256)
+CONVOLUTION_TACTIC(wgmma_256x128)
+CONVOLUTION_TACTIC(wgmma_128x128)
+CONVOLUTION_TACTIC(wgmma_128x64)
+CONVOLUTION_TACTIC(wgmma_64x64)
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_CUH */

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "tests/layer_harness.h"
+#include "check/harness.h"
 
 #define ONNX_NODES 8
 #define ONNX_PORTS 6

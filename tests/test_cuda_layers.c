@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "tests/layer_cases.h"
-#include "tests/layer_mirror.h"
+#include "check/mirror.h"
 
 #define MANY_IMPLS 64
 
@@ -106,7 +106,14 @@ static void check_layer(const char *name)
 TestSuite(cuda_layers, .timeout = 600);
 
 /* A test a layer: a lost device ends one process, not the others. */
-#define LAYERS(_) _(Activation) _(Constant) _(ElementWise) _(Identity) _(Scale)
+#define LAYERS(_)                                                                        \
+    _(Activation)                                                                        \
+    _(Constant)                                                                          \
+    _(Convolution)                                                                       \
+    _(ElementWise)                                                                       \
+    _(Identity)                                                                          \
+    _(Scale)                                                                             \
+    _(Softmax)
 
 static const char *const tested[] = {
 #define NAME(layer) #layer,

@@ -5,7 +5,7 @@
  * held to themselves. Each case goes through the reference and through every impl that
  * takes fp32:nchw.
  */
-#include "tests/layer_harness.h"
+#include "check/harness.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -160,7 +160,7 @@ static void check_case(strata_registry *registry, const struct value_case *c)
     const double *in[] = {c->x[0], c->x[1]}, *weight[HARNESS_WEIGHTS] = {c->w};
     struct harness_shape shapes[HARNESS_WEIGHTS] = {c->weight};
     double y[MOST], *out[] = {y};
-    struct harness_node n;
+    struct harness_node n = {0};
     strata_error err = {0};
     char name[80];
     snprintf(name, sizeof name, "core::%s", c->layer);

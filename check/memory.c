@@ -3,7 +3,7 @@
  * Bands around memory, and the role of every element of an allocation: part of an
  * index, pad lane, or gap between rows.
  */
-#include "tests/layer_memory.h"
+#include "check/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -56,19 +56,28 @@ void block_free(struct block *b)
     memset(b, 0, sizeof *b);
 }
 
-int block_check(const struct block *b, const char *what, int index,
-                       strata_error *err)
+enum block_verdict block_check(const struct block *b, const char *what, int index,
+                               strata_error *err)
 {
     if (!b->base)
-        return STRATA_OK;
-    for (size_t i = 0; i < BAND; i++)
-        if (b->base[i] != BAND_BYTE || b->data[b->bytes + i] != BAND_BYTE)
-            return error_set(err, STRATA_EINTERNAL,
-                             "%s %d: wrote %zu bytes outside its %zu", what, index,
-                             b->base[i] != BAND_BYTE ? BAND - i : i + 1, b->bytes);
-    if (b->copy && memcmp(b->copy, b->data, b->bytes) != 0)
-        return error_set(err, STRATA_EINTERNAL, "%s %d was changed", what, index);
-    return STRATA_OK;
+        return BLOCK_FINE;
+    for (size_t i = 0; i < BAND; i++) {
+        size_t before = BAND - 1 - i; /* the nearest bytes first */
+        bool low = b->base[before] != BAND_BYTE;
+        if (!low && b->data[b->bytes + i] == BAND_BYTE)
+            continue;
+        error_set(err, STRATA_EINTERNAL, "%s %d: wrote %zu bytes %s its %zu", what, index,
+                  i + 1, low ? "before" : "past", b->bytes);
+        return BLOCK_OUTSIDE;
+    }
+    if (!b->copy || memcmp(b->copy, b->data, b->bytes) == 0)
+        return BLOCK_FINE;
+    size_t at = 0;
+    while (b->copy[at] == b->data[at])
+        at++;
+    error_set(err, STRATA_EINTERNAL, "%s %d was changed, from byte %zu on", what, index,
+              at);
+    return BLOCK_CHANGED;
 }
 
 /* ---- elements ------------------------------------------------------------------ */
@@ -81,22 +90,37 @@ static double clamp(double x, double low, double high)
 static void store(void *data, int32_t dtype, int64_t at, double x)
 {
     switch (dtype) {
-    case STRATA_FP32: ((float *)data)[at] = (float)x; break;
-    case STRATA_FP16: ((uint16_t *)data)[at] = half_from_float((float)x); break;
-    case STRATA_INT8: ((int8_t *)data)[at] = (int8_t)clamp(rint(x), -128, 127); break;
-    case STRATA_UINT8: ((uint8_t *)data)[at] = (uint8_t)clamp(rint(x), 0, 255); break;
-    default: ((int32_t *)data)[at] = (int32_t)clamp(rint(x), INT32_MIN, INT32_MAX); break;
+    case STRATA_FP32:
+        ((float *)data)[at] = (float)x;
+        break;
+    case STRATA_FP16:
+        ((uint16_t *)data)[at] = half_from_float((float)x);
+        break;
+    case STRATA_INT8:
+        ((int8_t *)data)[at] = (int8_t)clamp(rint(x), -128, 127);
+        break;
+    case STRATA_UINT8:
+        ((uint8_t *)data)[at] = (uint8_t)clamp(rint(x), 0, 255);
+        break;
+    default:
+        ((int32_t *)data)[at] = (int32_t)clamp(rint(x), INT32_MIN, INT32_MAX);
+        break;
     }
 }
 
 static double load(const void *data, int32_t dtype, int64_t at)
 {
     switch (dtype) {
-    case STRATA_FP32: return (double)((const float *)data)[at];
-    case STRATA_FP16: return (double)half_to_float(((const uint16_t *)data)[at]);
-    case STRATA_INT8: return ((const int8_t *)data)[at];
-    case STRATA_UINT8: return ((const uint8_t *)data)[at];
-    default: return ((const int32_t *)data)[at];
+    case STRATA_FP32:
+        return (double)((const float *)data)[at];
+    case STRATA_FP16:
+        return (double)half_to_float(((const uint16_t *)data)[at]);
+    case STRATA_INT8:
+        return ((const int8_t *)data)[at];
+    case STRATA_UINT8:
+        return ((const uint8_t *)data)[at];
+    default:
+        return ((const int32_t *)data)[at];
     }
 }
 
@@ -123,7 +147,7 @@ static bool next_index(int64_t *index, const strata_tensor *t)
 
 void tensor_fill(const strata_tensor *t, const double *values)
 {
-    int64_t index[STRATA_MAX_RANK] = { 0 };
+    int64_t index[STRATA_MAX_RANK] = {0};
     do
         store(t->data, t->dtype, strata_offset(t, index), *values++);
     while (next_index(index, t));
@@ -131,7 +155,7 @@ void tensor_fill(const strata_tensor *t, const double *values)
 
 void tensor_read(double *values, const strata_tensor *t)
 {
-    int64_t index[STRATA_MAX_RANK] = { 0 };
+    int64_t index[STRATA_MAX_RANK] = {0};
     do
         *values++ = load(t->data, t->dtype, strata_offset(t, index));
     while (next_index(index, t));
@@ -144,7 +168,7 @@ static unsigned char *element_map(const strata_tensor *t)
 {
     unsigned char *map = calloc(1, (size_t)t->size + 1);
     strata_tensor padded = *t;
-    int64_t index[STRATA_MAX_RANK] = { 0 };
+    int64_t index[STRATA_MAX_RANK] = {0};
     if (!map)
         return NULL;
     if (t->vector_dim >= 0)
@@ -153,7 +177,7 @@ static unsigned char *element_map(const strata_tensor *t)
     do
         map[strata_offset(&padded, index)] =
             t->vector_dim < 0 || index[t->vector_dim] < t->dims[t->vector_dim] ? LIVE
-                                                                              : PAD;
+                                                                               : PAD;
     while (next_index(index, &padded));
     return map;
 }
@@ -168,24 +192,42 @@ bool tensor_set_pads(const strata_tensor *t, double pad)
     return map;
 }
 
-int tensor_check_outside(const strata_tensor *t, bool dirty, unsigned char pattern,
-                         strata_error *err)
+enum tensor_verdict tensor_check_outside(const strata_tensor *t, bool dirty,
+                                         unsigned char pattern, strata_error *err)
 {
     size_t size = strata_dtype_size(t->dtype);
     unsigned char *map = element_map(t), kept[8];
-    int status = map ? STRATA_OK : error_no_memory(err, (size_t)t->size, "element map");
+    enum tensor_verdict verdict = map ? TENSOR_FINE : TENSOR_NO_MEMORY;
+    if (!map)
+        error_no_memory(err, (size_t)t->size, "element map");
     memset(kept, pattern, sizeof kept);
-    for (int64_t i = 0; status == STRATA_OK && i < t->size; i++) {
+    for (int64_t i = 0; verdict == TENSOR_FINE && i < t->size; i++) {
         const char *element = (const char *)t->data + (size_t)i * size;
-        if (map[i] == PAD && !dirty && load(t->data, t->dtype, i) != 0)
-            status = error_set(err, STRATA_EINTERNAL,
-                               "output pad at element %lld is %g, not 0", (long long)i,
-                               load(t->data, t->dtype, i));
-        else if (map[i] == GAP && memcmp(element, kept, size) != 0)
-            status = error_set(err, STRATA_EINTERNAL,
-                               "wrote the gap between rows at element %lld",
-                               (long long)i);
+        if (map[i] == PAD && !dirty && load(t->data, t->dtype, i) != 0) {
+            verdict = TENSOR_PAD;
+            error_set(err, STRATA_EINTERNAL, "output pad at element %lld is %g, not 0",
+                      (long long)i, load(t->data, t->dtype, i));
+        } else if (map[i] == GAP && memcmp(element, kept, size) != 0) {
+            verdict = TENSOR_GAP;
+            error_set(err, STRATA_EINTERNAL, "wrote the gap between rows at element %lld",
+                      (long long)i);
+        }
     }
     free(map);
-    return status;
+    return verdict;
+}
+
+int64_t tensor_find_pattern(const strata_tensor *t, unsigned char pattern)
+{
+    size_t size = strata_dtype_size(t->dtype);
+    unsigned char kept[8];
+    int64_t index[STRATA_MAX_RANK] = {0}, at = 0;
+    memset(kept, pattern, sizeof kept);
+    do {
+        const char *element = (const char *)t->data;
+        if (memcmp(element + (size_t)strata_offset(t, index) * size, kept, size) == 0)
+            return at;
+        at++;
+    } while (next_index(index, t));
+    return -1;
 }

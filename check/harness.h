@@ -2,10 +2,11 @@
  *
  * One test for every layer: it reads the layer's tables and checks each claim in them.
  * For every impl, row and combination of formats it builds the tensors with guard bands
- * and poison, runs, and compares with the layer's FP64 reference. See harness_check.
+ * and poison, runs, and compares with the layer's FP64 reference. The layers' own tests
+ * and `strata check` use it. See harness_check.
  */
-#ifndef TESTS_LAYER_HARNESS_H
-#define TESTS_LAYER_HARNESS_H
+#ifndef CHECK_HARNESS_H
+#define CHECK_HARNESS_H
 
 #include <stdbool.h>
 
@@ -40,7 +41,8 @@ struct layer_case {
     double low, high; /* of the inputs; both 0: the default */
     double tolerance; /* factor on the default bound; 0: 1 */
     double weight_low, weight_high; /* of the weights; both 0: [-1, 1] */
-    bool integers; /* whole-numbered inputs, so that integer formats are tested too */
+    bool integers;   /* whole-numbered inputs, so that integer formats are tested too */
+    bool may_refuse; /* the layer may refuse this, or every impl veto it */
 };
 
 struct harness_result {
@@ -55,16 +57,33 @@ struct harness_tally {
     int runs, vetoed, failures;
 };
 
+struct trial; /* check/trial.h */
+
+/* A failure: which rule of the contract (an id of check/rules.c), and what was seen. */
+typedef void (*harness_problem)(const struct trial *t, const char *rule, const char *text,
+                                void *user);
+
 /* The impls to run: those of a device, in the math modes that their accept takes. */
 struct harness_target {
     struct mirror *mirror;       /* of the device; NULL: the host */
     const char *impl;            /* only the one of this name; NULL: all */
+    const char *formats;         /* only these, as trial_formats writes them; NULL: all */
     bool wide;                   /* sweep every size that blocks and tiles may miss */
     bool quick;                  /* sweep a few sizes */
+    bool plain;                  /* one run each, values alone: no guards, no variants */
     struct harness_tally *tally; /* an element for each impl of the layer, or NULL */
+    /* What follows may be NULL. */
+    bool (*wants)(const struct registry_impl *impl, void *user);
+    void (*place)(const struct trial *t, void *user); /* before each shape and variant */
+    void (*visit)(struct trial *t, int row);          /* in place of the comparison */
+    harness_problem problem;                          /* in place of lines to `report` */
+    void *user;
+    char *phase; /* HARNESS_PHASE bytes for the name of the callback that runs */
 };
+#define HARNESS_PHASE 24
 
-/* Run one case; problems are reported to `report` (one line each). */
+/* Run one case; problems are reported to `report` (one line each). The same seed,
+ * attributes and shapes give the same data. */
 typedef void (*harness_report)(const char *line);
 struct harness_result harness_check(const struct registry_layer *layer,
                                     const struct layer_case *c, uint64_t seed,
@@ -81,21 +100,26 @@ struct harness_node {
     const struct registry_layer *layer;
     void *params, *memory; /* memory: what lists in params point to */
     strata_tensor in[HARNESS_INPUTS], out[HARNESS_OUTPUTS], weight[HARNESS_WEIGHTS];
-    strata_node node; /* tensors without formats or data */
-    bool vetoed;      /* the last harness_run ended in the impl's accept */
-    bool no_pack;     /* hide the host extension "strata.pack/1" */
+    strata_node node;             /* tensors without formats or data */
+    bool vetoed;                  /* the last harness_run ended in the impl's accept */
+    bool no_pack;                 /* hide the host extension "strata.pack/1" */
     bool pitched_in, pitched_out; /* strides above dense; for impls that claim it */
-    bool in_place;    /* out[0] lies on in[0] */
-    struct mirror *mirror; /* run on its device; NULL: on the host */
+    bool in_place;                /* out[0] lies on in[0] */
+    struct mirror *mirror;        /* run on its device; NULL: on the host */
+    bool plain;                   /* one run, without a look at guards */
+    const char *fault;            /* rule that the last harness_run saw broken, or NULL */
+    char *phase;                  /* HARNESS_PHASE bytes, or NULL */
     strata_error err;
 };
 
 /* STRATA_OK, or what the attribute, weight_shape or shape refused, with the message in
- * n->err. Free in every case. */
+ * n->err. Free in every case. mirror, plain and phase of *n are kept. */
 int harness_open(struct harness_node *n, const struct registry_layer *layer,
                  const char *attrs, const struct harness_shape *in, int n_in,
                  const struct harness_shape *weight, unsigned absent);
 void harness_close(struct harness_node *n);
+/* Name the callback that is about to run. */
+void harness_enter(const struct harness_node *n, const char *phase);
 
 /* Run one impl in one combination of formats (one bit each) on dense linear FP64 values:
  * converts in, runs, checks guards, pads and inputs, converts out. Weights are rounded
@@ -121,4 +145,4 @@ int harness_reference(struct harness_node *n, const double *const *in,
  * in err. */
 strata_registry *harness_registry(strata_error *err);
 
-#endif /* TESTS_LAYER_HARNESS_H */
+#endif /* CHECK_HARNESS_H */

@@ -2,33 +2,37 @@
  *
  * Blocks of a device and their copies in pinned host memory, at the same offsets.
  */
-#include "tests/layer_mirror.h"
+#include "check/mirror.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MIRROR_SIZE ((size_t)256 << 20)
-
-int mirror_open(struct mirror *m, strata_handle *h, bool exact, strata_error *err)
+int mirror_open_size(struct mirror *m, strata_handle *h, bool exact, size_t size,
+                     strata_error *err)
 {
     memset(m, 0, sizeof *m);
     m->handle = h;
     m->stream = strata_get_stream(h);
     m->exact = exact;
-    m->top = MIRROR_SIZE;
-    m->host = strata_host_alloc(h, MIRROR_SIZE, err);
+    m->size = m->top = size;
+    m->host = strata_host_alloc(h, size, err);
     if (m->host && !exact)
-        m->device = allocator_get(&h->allocator, MIRROR_SIZE, "a mirror", err);
+        m->device = allocator_get(&h->allocator, size, "a mirror", err);
     return m->host && (exact || m->device) ? STRATA_OK : STRATA_ENOMEM;
+}
+
+int mirror_open(struct mirror *m, strata_handle *h, bool exact, strata_error *err)
+{
+    return mirror_open_size(m, h, exact, MIRROR_SIZE, err);
 }
 
 void mirror_close(struct mirror *m)
 {
     mirror_reset(m);
     if (m->device)
-        allocator_put(&m->handle->allocator, m->device, MIRROR_SIZE);
+        allocator_put(&m->handle->allocator, m->device, m->size);
     if (m->host)
-        strata_host_free(m->handle, m->host, MIRROR_SIZE);
+        strata_host_free(m->handle, m->host, m->size);
     memset(m, 0, sizeof *m);
 }
 
@@ -36,7 +40,7 @@ bool mirror_block(struct mirror *m, struct block *b, size_t bytes, unsigned char
                   enum mirror_kind kind)
 {
     const bool scratch = kind == MIRROR_SCRATCH;
-    if (bytes > MIRROR_SIZE)
+    if (bytes > m->size)
         return false;
     size_t whole = block_whole(bytes);
     if (m->n_blocks == MIRROR_BLOCKS || whole > m->top - m->used)
@@ -63,7 +67,7 @@ void mirror_reset(struct mirror *m)
                       m->blocks[i].block->bytes);
     m->n_blocks = 0;
     m->used = 0;
-    m->top = MIRROR_SIZE;
+    m->top = m->size;
 }
 
 static int copy(struct mirror *m, void *dst, const void *src, size_t bytes,

@@ -2,8 +2,8 @@
  *
  * Guarded blocks and tensors addressed element by element, for layer tests.
  */
-#ifndef TESTS_LAYER_MEMORY_H
-#define TESTS_LAYER_MEMORY_H
+#ifndef CHECK_MEMORY_H
+#define CHECK_MEMORY_H
 
 #include <stdbool.h>
 
@@ -12,7 +12,7 @@
 struct block {
     unsigned char *base, *data, *copy; /* copy: content that must not change, or NULL */
     size_t bytes;
-    unsigned char *device; /* the content's address on a device, or NULL: layer_mirror.h */
+    unsigned char *device; /* the content's address on a device, or NULL: mirror.h */
 };
 
 /* `bytes` at a 256-byte boundary, filled, with a band on each side. */
@@ -25,8 +25,10 @@ void block_lay(struct block *b, unsigned char *memory, size_t bytes, unsigned ch
 /* From now on block_check wants the content as it is. */
 bool block_protect(struct block *b);
 void block_free(struct block *b);
-/* EINTERNAL if a band or protected content changed; a block never made is fine. */
-int block_check(const struct block *b, const char *what, int index, strata_error *err);
+enum block_verdict { BLOCK_FINE, BLOCK_OUTSIDE, BLOCK_CHANGED };
+/* What happened to the mirror, with a message if it is not fine. */
+enum block_verdict block_check(const struct block *b, const char *what, int index,
+                               strata_error *err);
 
 /* Dense row-major FP64 values to and from a tensor in any format. */
 void tensor_fill(const strata_tensor *t, const double *values);
@@ -35,9 +37,12 @@ void tensor_read(double *values, const strata_tensor *t);
 double tensor_round(int32_t dtype, double x);
 /* Set the pad lanes; false: no memory. */
 bool tensor_set_pads(const strata_tensor *t, double x);
-/* EINTERNAL if a pad lane is not 0 (unless dirty), or if an element that belongs to no
- * index lost the byte pattern the memory began with. */
-int tensor_check_outside(const strata_tensor *t, bool dirty, unsigned char pattern,
-                         strata_error *err);
+enum tensor_verdict { TENSOR_FINE, TENSOR_PAD, TENSOR_GAP, TENSOR_NO_MEMORY };
+/* Whether a pad lane is not 0 (unless dirty), or an element that belongs to no index
+ * lost the byte pattern the memory began with; then with a message. */
+enum tensor_verdict tensor_check_outside(const strata_tensor *t, bool dirty,
+                                         unsigned char pattern, strata_error *err);
+/* First live element, in row-major order, all of whose bytes are the pattern; -1. */
+int64_t tensor_find_pattern(const strata_tensor *t, unsigned char pattern);
 
-#endif /* TESTS_LAYER_MEMORY_H */
+#endif /* CHECK_MEMORY_H */

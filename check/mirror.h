@@ -3,13 +3,14 @@
  * Guarded blocks of a device, for layer tests: each lies in host memory too, where it is
  * filled and checked as on the host, and is copied there and back around a run.
  */
-#ifndef TESTS_LAYER_MIRROR_H
-#define TESTS_LAYER_MIRROR_H
+#ifndef CHECK_MIRROR_H
+#define CHECK_MIRROR_H
 
 #include "core/handle.h"
-#include "tests/layer_memory.h"
+#include "check/memory.h"
 
-#define MIRROR_BLOCKS 32 /* at once */
+#define MIRROR_BLOCKS 32                /* at once */
+#define MIRROR_SIZE ((size_t)256 << 20) /* bytes that any layer test needs */
 
 /* How a block is treated. */
 enum mirror_kind {
@@ -27,8 +28,9 @@ struct mirror {
     strata_handle *handle;
     strata_stream *stream;
     bool exact;
-    unsigned char *host, *device; /* MIRROR_SIZE each; device NULL when exact */
-    size_t used, top;             /* full blocks lie below used, scratch from top on */
+    unsigned char *host, *device; /* size bytes each; device NULL when exact */
+    size_t size;
+    size_t used, top; /* full blocks lie below used, scratch from top on */
     struct {
         struct block *block;
         enum mirror_kind kind;
@@ -37,6 +39,9 @@ struct mirror {
 };
 
 int mirror_open(struct mirror *m, strata_handle *h, bool exact, strata_error *err);
+/* The same with room for `size` bytes of blocks, all in all. */
+int mirror_open_size(struct mirror *m, strata_handle *h, bool exact, size_t size,
+                     strata_error *err);
 void mirror_close(struct mirror *m);
 
 /* As block_make, with b->device for the impl; valid until mirror_reset. */
@@ -52,4 +57,4 @@ int mirror_wait(struct mirror *m, strata_error *err);
 /* All blocks back, when all work on the stream is done. */
 int mirror_pull(struct mirror *m, strata_error *err);
 
-#endif /* TESTS_LAYER_MIRROR_H */
+#endif /* CHECK_MIRROR_H */

@@ -3,7 +3,7 @@
  * Instances for layer tests: parameters from text, the shapes of weights and outputs,
  * and combinations of formats.
  */
-#include "tests/layer_harness.h"
+#include "check/harness.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,6 +55,12 @@ static int parse_attributes(struct harness_node *n, const char *attrs)
     config_free(c);
     free(text);
     return status;
+}
+
+void harness_enter(const struct harness_node *n, const char *phase)
+{
+    if (n->phase)
+        snprintf(n->phase, HARNESS_PHASE, "%s", phase);
 }
 
 /* ---- shapes -------------------------------------------------------------------- */
@@ -109,17 +115,20 @@ static bool same_dims(const strata_tensor *a, const strata_tensor *b)
 
 static int resolve_weights(struct harness_node *n, unsigned absent)
 {
-    strata_tensor expected[HARNESS_WEIGHTS] = { 0 };
+    strata_tensor expected[HARNESS_WEIGHTS] = {0};
     int (*shape)(const strata_node *, strata_tensor *) = n->layer->layer.weight_shape;
+    harness_enter(n, "weight_shape");
     int status = shape ? shape(&n->node, expected) : STRATA_OK;
     for (int i = 0; i < n->node.n_weights && status == STRATA_OK; i++) {
         strata_tensor *w = &n->weight[i];
         const strata_weight *declared = &n->layer->weights[i];
         if (w->rank > 0 && expected[i].rank > 0 && !same_dims(w, &expected[i]))
-            return error_set(&n->err, STRATA_EINVAL, "weight %s has other dims than the "
-                             "layer expects", declared->name);
+            return error_set(&n->err, STRATA_EINVAL,
+                             "weight %s has other dims than the "
+                             "layer expects",
+                             declared->name);
         if (w->rank == 0 && !(absent >> i & 1) && expected[i].rank > 0) {
-            struct harness_shape s = { .rank = expected[i].rank };
+            struct harness_shape s = {.rank = expected[i].rank};
             memcpy(s.dims, expected[i].dims, sizeof s.dims);
             set_shape(w, &s, STRATA_FP32);
         }
@@ -134,6 +143,7 @@ static int resolve_weights(struct harness_node *n, unsigned absent)
 static int resolve_outputs(struct harness_node *n)
 {
     const strata_layer *layer = &n->layer->layer;
+    harness_enter(n, "outputs");
     n->node.n_out = layer->n_out >= 0 ? layer->n_out : layer->outputs(n->params);
     if (n->node.n_out < 1 || n->node.n_out > HARNESS_OUTPUTS)
         return error_set(&n->err, STRATA_EINVAL, "%d outputs", n->node.n_out);
@@ -142,9 +152,10 @@ static int resolve_outputs(struct harness_node *n)
         if (n->node.n_in > 0)
             n->out[i] = n->in[0];
     }
+    harness_enter(n, "shape");
     int status = layer->shape ? layer->shape(&n->node) : STRATA_OK;
     for (int i = 0; i < n->node.n_out && status == STRATA_OK; i++) {
-        struct harness_shape s = { .rank = n->out[i].rank };
+        struct harness_shape s = {.rank = n->out[i].rank};
         memcpy(s.dims, n->out[i].dims, sizeof s.dims);
         set_shape(&n->out[i], &s, n->out[i].dtype);
         if (s.rank < 1 || s.rank > STRATA_MAX_RANK || n->out[i].count < 1)
@@ -158,7 +169,7 @@ int harness_open(struct harness_node *n, const struct registry_layer *layer,
                  const struct harness_shape *weight, unsigned absent)
 {
     const strata_layer *l = &layer->layer;
-    memset(n, 0, sizeof *n);
+    *n = (struct harness_node){.mirror = n->mirror, .phase = n->phase, .plain = n->plain};
     attrs = attrs ? attrs : "";
     n->layer = layer;
     n->params = calloc(1, l->params_size + 1);
@@ -200,6 +211,7 @@ int harness_reference(struct harness_node *n, const double *const *in,
                       const double *const *weight, double *const *out)
 {
     const strata_layer *layer = &n->layer->layer;
+    harness_enter(n, "reference");
     const strata_reference *r =
         layer->extension ? layer->extension(STRATA_REFERENCE_V1) : NULL;
     if (!r)
@@ -247,10 +259,10 @@ strata_registry *harness_registry(strata_error *err)
 {
     strata_registry *registry = NULL;
     const char *path = getenv("STRATA_PLUGIN_PATH");
-    strata_registry_options options = { .struct_size = sizeof options,
-                                        .search_path = path,
-                                        .allow_untrusted = 1,
-                                        .no_default_path = 1 };
+    strata_registry_options options = {.struct_size = sizeof options,
+                                       .search_path = path,
+                                       .allow_untrusted = 1,
+                                       .no_default_path = 1};
     if (!path)
         error_set(err, STRATA_ENOTFOUND, "STRATA_PLUGIN_PATH is not set");
     else

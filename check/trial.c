@@ -3,46 +3,22 @@
  * The loops of the layer test: shapes of a case, then every impl, row, combination of
  * formats, and variant that the impl's flags claim, each against the FP64 reference.
  */
-#include "tests/layer_harness.h"
+#include "check/trial.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/layer_mirror.h"
-
 #define LINES_PER_CASE 5 /* reported in full */
 
-static const int64_t sweep_images[] = { 1, 3 };
-static const int64_t sweep_sizes[] = { 1, 5, 7, 14 };
+static const int64_t sweep_images[] = {1, 3};
+static const int64_t sweep_sizes[] = {1, 5, 7, 14};
 /* Ended by 0. */
-static const int64_t sweep_channels[] = { 1, 2, 3, 7, 8, 9, 16, 17, 33, 0 };
-static const int64_t wide_channels[] = { 1,  2,  3,  4,  7,  8,  9,  15, 16,
-                                         17, 31, 32, 33, 63, 64, 65, 0 };
-static const int64_t quick_channels[] = { 3, 8, 17, 0 };
-
-struct values {
-    double *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS], *out[HARNESS_OUTPUTS];
-    double *expected[HARNESS_OUTPUTS];
-    double *residual;
-    float *scale, *bias;
-};
-
-struct check {
-    const struct layer_case *c;
-    const struct harness_target *target;
-    struct harness_tally *tally; /* of the impl, or NULL */
-    struct harness_node node;
-    struct values v;
-    uint64_t seed, random;
-    int turn; /* goes through activation kinds and pack on/off */
-    harness_report report;
-    struct harness_result result;
-    const struct registry_impl *impl;
-    struct harness_formats formats;
-    const char *variant;
-};
+static const int64_t sweep_channels[] = {1, 2, 3, 7, 8, 9, 16, 17, 33, 0};
+static const int64_t wide_channels[] = {1,  2,  3,  4,  7,  8,  9,  15, 16,
+                                        17, 31, 32, 33, 63, 64, 65, 0};
+static const int64_t quick_channels[] = {3, 8, 17, 0};
 
 /* ---- values -------------------------------------------------------------------- */
 
@@ -56,7 +32,7 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* On a grid that is exact in FP16. */
-static double draw(struct check *k, double low, double high)
+static double draw(struct trial *k, double low, double high)
 {
     double u = (double)(next_random(&k->random) >> 11) * 0x1p-53, grid = 0x1p-6;
     while (fmax(fabs(low), fabs(high)) > 2048 * grid)
@@ -66,7 +42,7 @@ static double draw(struct check *k, double low, double high)
     return rint((low + u * (high - low)) / grid) * grid;
 }
 
-static double *draw_values(struct check *k, const strata_tensor *t, double low,
+static double *draw_values(struct trial *k, const strata_tensor *t, double low,
                            double high)
 {
     double *v = malloc((size_t)t->count * sizeof *v + 1);
@@ -80,10 +56,22 @@ static double *blank_values(const strata_tensor *t)
     return calloc((size_t)t->count + 1, sizeof(double));
 }
 
-static bool make_values(struct check *k)
+/* The same data for the same seed, attributes and shapes, whatever ran before. */
+static void restart_random(struct trial *k)
+{
+    k->random = k->seed;
+    for (const char *p = k->attrs; *p; p++)
+        k->random = k->random * 31 + (unsigned char)*p;
+    for (int i = 0; i < k->node.node.n_in; i++)
+        for (int d = 0; d < k->node.in[i].rank; d++)
+            k->random = k->random * 1000003 + (uint64_t)k->node.in[i].dims[d];
+}
+
+static bool make_values(struct trial *k)
 {
     const struct layer_case *c = k->c;
     const struct harness_node *n = &k->node;
+    restart_random(k);
     bool ranged = c->low != 0 || c->high != 0, done = true;
     bool weighted = c->weight_low != 0 || c->weight_high != 0;
     for (int i = 0; i < n->node.n_in; i++)
@@ -109,7 +97,7 @@ static bool make_values(struct check *k)
     return done && k->v.residual && k->v.scale && k->v.bias;
 }
 
-static void free_values(struct values *v)
+static void free_values(struct trial_values *v)
 {
     for (int i = 0; i < HARNESS_INPUTS; i++)
         free(v->in[i]);
@@ -127,30 +115,86 @@ static void free_values(struct values *v)
 
 /* ---- messages ------------------------------------------------------------------ */
 
-static void shape_text(char *text, size_t size, const strata_tensor *t)
+static size_t append(char *text, size_t size, size_t used, const char *more)
 {
-    int used = 0;
-    for (int d = 0; d < t->rank && used >= 0 && (size_t)used < size; d++)
-        used += snprintf(text + used, size - (size_t)used, "%s%lld", d ? "x" : "",
-                         (long long)t->dims[d]);
+    if (used < size)
+        used += (size_t)snprintf(text + used, size - used, "%s", more);
+    return used;
 }
 
-static void complain(struct check *k, const char *what)
+void trial_shapes(const struct trial *t, char *text, size_t size)
 {
-    char line[1024], shape[96] = "", in[64] = "-", out[64] = "-";
-    if (k->tally)
-        k->tally->failures++;
-    if (k->result.failures++ >= LINES_PER_CASE)
+    char number[32];
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < t->node.node.n_in; i++)
+        for (int d = 0; d < t->node.in[i].rank; d++) {
+            snprintf(number, sizeof number, "%s%lld",
+                     d   ? "x"
+                     : i ? ","
+                         : "",
+                     (long long)t->node.in[i].dims[d]);
+            used = append(text, size, used, number);
+        }
+}
+
+static size_t append_formats(char *text, size_t size, size_t used, const uint64_t *masks,
+                             const strata_tensor *tensors, int n)
+{
+    for (int i = 0; i < n; i++) {
+        used = append(text, size, used, i ? "," : "");
+        used = append(text, size, used, format_mask_name(masks[i], tensors[i].rank));
+    }
+    return used;
+}
+
+void trial_formats(const struct trial *t, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (!t->impl)
         return;
-    shape_text(shape, sizeof shape, &k->node.in[0]);
-    snprintf(in, sizeof in, "%s", format_mask_name(k->formats.in[0], 4));
-    snprintf(out, sizeof out, "%s", format_mask_name(k->formats.out[0], 4));
-    snprintf(line, sizeof line,
-             "%s {%s} impl %s%s, %s -> %s, input %s, %s, seed %llu: %s", k->c->layer,
-             k->c->attrs ? k->c->attrs : "", k->impl ? k->impl->impl.name : "-",
-             k->node.node.math == STRATA_MATH_TENSOR_OP ? " (tensor_op)" : "", in, out,
-             shape, k->variant ? k->variant : "shape", (unsigned long long)k->seed, what);
-    k->report(line);
+    size_t used =
+        append_formats(text, size, 0, t->formats.in, t->node.in, t->node.node.n_in);
+    used = append(text, size, used, "->");
+    append_formats(text, size, used, t->formats.out, t->node.out, t->node.node.n_out);
+}
+
+static void report_line(struct trial *t, const char *rule, const char *text)
+{
+    char line[2048], formats[256], shapes[256];
+    trial_formats(t, formats, sizeof formats);
+    trial_shapes(t, shapes, sizeof shapes);
+    snprintf(line, sizeof line, "%s {%s} impl %s%s, %s, input %s, %s, seed %llu: %s: %s",
+             t->c->layer, t->attrs, t->impl ? t->impl->impl.name : "-",
+             t->node.node.math == STRATA_MATH_TENSOR_OP ? " (tensor_op)" : "", formats,
+             shapes, t->variant ? t->variant : "shape", (unsigned long long)t->seed, rule,
+             text);
+    t->report(line);
+}
+
+void trial_problem(struct trial *t, const char *rule, const char *text)
+{
+    if (t->tally)
+        t->tally->failures++;
+    t->result.failures++;
+    if (t->target->problem)
+        t->target->problem(t, rule, text, t->target->user);
+    else if (t->result.failures <= LINES_PER_CASE)
+        report_line(t, rule, text);
+}
+
+static void node_problem(struct trial *t, const char *otherwise)
+{
+    const char *rule = t->node.fault ? t->node.fault : otherwise;
+    char text[STRATA_MESSAGE_SIZE];
+    snprintf(text, sizeof text, "%s", t->node.err.message);
+    trial_problem(t, rule, text);
+}
+
+void trial_session_problem(struct trial *t, const struct session *s,
+                           const char *otherwise)
+{
+    trial_problem(t, s->fault ? s->fault : otherwise, s->err.message);
 }
 
 /* ---- the definition, with the epilogue applied --------------------------------- */
@@ -160,25 +204,40 @@ static double activate(const strata_epilogue *e, double x)
 {
     double a = e->alpha, b = e->beta, softplus = log1p(exp(-fabs(x))) + fmax(x, 0);
     switch (e->activation) {
-    case STRATA_RELU: return fmax(x, 0);
-    case STRATA_LEAKY_RELU: return x > 0 ? x : a * x;
-    case STRATA_RELU6: return fmin(fmax(x, 0), 6);
-    case STRATA_CLIP: return fmin(fmax(x, a), b);
-    case STRATA_SIGMOID: return 1 / (1 + exp(-x));
-    case STRATA_TANH: return tanh(x);
-    case STRATA_ELU: return x > 0 ? x : a * (exp(x) - 1);
-    case STRATA_SELU: return b * (x > 0 ? x : a * (exp(x) - 1));
-    case STRATA_SOFTPLUS: return softplus;
-    case STRATA_SOFTSIGN: return x / (1 + fabs(x));
-    case STRATA_GELU: return x * 0.5 * (1 + erf(x / sqrt(2)));
-    case STRATA_SILU: return x / (1 + exp(-x));
-    case STRATA_HARD_SIGMOID: return fmin(fmax(a * x + b, 0), 1);
-    case STRATA_HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
-    default: return x * tanh(softplus);
+    case STRATA_RELU:
+        return fmax(x, 0);
+    case STRATA_LEAKY_RELU:
+        return x > 0 ? x : a * x;
+    case STRATA_RELU6:
+        return fmin(fmax(x, 0), 6);
+    case STRATA_CLIP:
+        return fmin(fmax(x, a), b);
+    case STRATA_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case STRATA_TANH:
+        return tanh(x);
+    case STRATA_ELU:
+        return x > 0 ? x : a * (exp(x) - 1);
+    case STRATA_SELU:
+        return b * (x > 0 ? x : a * (exp(x) - 1));
+    case STRATA_SOFTPLUS:
+        return softplus;
+    case STRATA_SOFTSIGN:
+        return x / (1 + fabs(x));
+    case STRATA_GELU:
+        return x * 0.5 * (1 + erf(x / sqrt(2)));
+    case STRATA_SILU:
+        return x / (1 + exp(-x));
+    case STRATA_HARD_SIGMOID:
+        return fmin(fmax(a * x + b, 0), 1);
+    case STRATA_HARD_SWISH:
+        return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+    default:
+        return x * tanh(softplus);
     }
 }
 
-static double with_epilogue(const struct check *k, const strata_epilogue *e, double x,
+static double with_epilogue(const struct trial *k, const strata_epilogue *e, double x,
                             int64_t i)
 {
     const strata_tensor *out = &k->node.out[0];
@@ -196,14 +255,14 @@ static double with_epilogue(const struct check *k, const strata_epilogue *e, dou
 }
 
 /* Multiply-adds behind one output element. */
-static double accumulation(const struct check *k)
+static double accumulation(const struct trial *k)
 {
     double (*flops)(const strata_node *) = k->node.layer->layer.flops;
     double each = flops ? flops(&k->node.node) / 2 / (double)k->node.out[0].count : 1;
     return each > 1 ? each : 1;
 }
 
-static double bound(const struct check *k, int32_t dtype, double largest)
+static double bound(const struct trial *k, int32_t dtype, double largest)
 {
     double factor = k->c->tolerance > 0 ? k->c->tolerance : 1;
     double relative = 1e-5 * sqrt(accumulation(k));
@@ -223,7 +282,7 @@ static bool agrees(double got, double want, double allowed, int32_t dtype)
     return got == want || fabs(got - want) <= allowed;
 }
 
-static void compare_output(struct check *k, const strata_epilogue *e, int o)
+static void compare_output(struct trial *k, const strata_epilogue *e, int o)
 {
     char what[256];
     const strata_tensor *t = &k->node.out[o];
@@ -251,10 +310,10 @@ static void compare_output(struct check *k, const strata_epilogue *e, int o)
         "%.3g)",
         o, (long long)at, got[at], with_epilogue(k, e, expected[at], at), largest,
         allowed);
-    complain(k, what);
+    trial_problem(k, "value-wrong", what);
 }
 
-static void compare(struct check *k, const strata_epilogue *e)
+static void compare(struct trial *k, const strata_epilogue *e)
 {
     for (int o = 0; o < k->node.node.n_out; o++)
         compare_output(k, e, o);
@@ -262,20 +321,22 @@ static void compare(struct check *k, const strata_epilogue *e)
 
 /* ---- variants of one combination ----------------------------------------------- */
 
-static int run_impl(struct check *k, int row, const strata_epilogue *e)
+static int run_impl(struct trial *k, int row, const strata_epilogue *e)
 {
     return harness_run(&k->node, k->impl, row, &k->formats,
                        (const double *const *)k->v.in, (const double *const *)k->v.weight,
                        e, k->v.out);
 }
 
-static void run_variant(struct check *k, int row, const char *variant,
+static void run_variant(struct trial *k, int row, const char *variant,
                         const strata_epilogue *e)
 {
-    static const strata_epilogue none = { 0 };
+    static const strata_epilogue none = {0};
     struct harness_node *n = &k->node;
     k->variant = variant;
-    n->no_pack = k->turn++ % 4 == 3;
+    n->no_pack = !k->target->plain && k->turn++ % 4 == 3;
+    if (k->target->place)
+        k->target->place(k, k->target->user);
     int status = run_impl(k, row, e);
     if (n->no_pack && status == STRATA_EUNSUPPORTED && n->err.length > 0) {
         n->no_pack = false; /* an impl may need the extension, if it says so */
@@ -284,28 +345,28 @@ static void run_variant(struct check *k, int row, const char *variant,
     k->result.vetoed += n->vetoed;
     if (k->tally)
         k->tally->vetoed += n->vetoed;
-    if (n->vetoed && n->err.status == STRATA_OK)
-        complain(k, "accept refused without a message");
     if (n->vetoed)
         return;
     k->result.runs++;
     if (k->tally)
         k->tally->runs++;
-    if (status == STRATA_OK)
+    if (status != STRATA_OK)
+        node_problem(k, "run-failed");
+    else if (k->expects)
         compare(k, e ? e : &none);
-    else
-        complain(k, n->err.message);
 }
 
 /* The kind that is next in turn among those the impl takes, with usual parameters. */
-static void choose_activation(struct check *k, strata_epilogue *e)
+static void choose_activation(struct trial *k, strata_epilogue *e)
 {
     static const double alpha[STRATA_ACTIVATION_COUNT] = {
-        [STRATA_LEAKY_RELU] = 0.1,       [STRATA_CLIP] = -0.5, [STRATA_ELU] = 0.75,
+        [STRATA_LEAKY_RELU] = 0.1,       [STRATA_CLIP] = -0.5,        [STRATA_ELU] = 0.75,
         [STRATA_SELU] = 1.6732632423543, [STRATA_HARD_SIGMOID] = 0.2,
     };
     static const double beta[STRATA_ACTIVATION_COUNT] = {
-        [STRATA_CLIP] = 1.5, [STRATA_SELU] = 1.0507009873555, [STRATA_HARD_SIGMOID] = 0.5,
+        [STRATA_CLIP] = 1.5,
+        [STRATA_SELU] = 1.0507009873555,
+        [STRATA_HARD_SIGMOID] = 0.5,
     };
     int32_t kind = k->turn % STRATA_ACTIVATION_COUNT;
     for (int i = 0; i < STRATA_ACTIVATION_COUNT; i++)
@@ -317,16 +378,16 @@ static void choose_activation(struct check *k, strata_epilogue *e)
 }
 
 /* All declared tails at once, then each alone (only for given shapes: it is slow). */
-static void run_epilogues(struct check *k, int row)
+static void run_epilogues(struct trial *k, int row)
 {
     int32_t declared = k->impl->impl.epilogues;
     strata_tensor residual = k->node.out[0];
     residual.data = k->v.residual;
     for (int32_t flags = k->c->sweep ? 16 : 1; flags <= 16; flags *= 2) {
-        strata_epilogue e = { .flags = flags == 16 ? declared : flags,
-                              .scale = k->v.scale,
-                              .bias = k->v.bias,
-                              .residual = &residual };
+        strata_epilogue e = {.flags = flags == 16 ? declared : flags,
+                             .scale = k->v.scale,
+                             .bias = k->v.bias,
+                             .residual = &residual};
         char name[64];
         if ((e.flags & declared) != e.flags || e.flags == 0)
             continue;
@@ -336,19 +397,19 @@ static void run_epilogues(struct check *k, int row)
     }
 }
 
-static bool may_lie_in_place(const struct check *k)
+static bool may_lie_in_place(const struct trial *k)
 {
     return k->impl->impl.flags & STRATA_INPLACE_OK && k->node.node.n_in > 0 &&
            k->formats.in[0] == k->formats.out[0] &&
            k->node.in[0].count == k->node.out[0].count;
 }
 
-static void run_variants(struct check *k, int row)
+static void run_variants(struct trial *k, int row)
 {
     struct harness_node *n = &k->node;
     int32_t flags = k->impl->impl.flags;
     run_variant(k, row, "dense", NULL);
-    if (n->vetoed)
+    if (n->vetoed || n->fault || k->target->plain)
         return;
     if (flags & (STRATA_STRIDED_IN | STRATA_STRIDED_OUT)) {
         n->pitched_in = flags & STRATA_STRIDED_IN;
@@ -366,21 +427,21 @@ static void run_variants(struct check *k, int row)
 
 /* On the host, math modes are one. Elsewhere given shapes run in both; a sweep runs each
  * in turn, and in the other one where accept refuses that. */
-static void run_combination(struct check *k, int row)
+static void run_combination(struct trial *k, int row)
 {
     strata_node *node = &k->node.node;
     int first = k->target->mirror ? k->turn++ % 2 : STRATA_MATH_DEFAULT;
     node->math = first;
     run_variants(k, row);
     if (k->target->mirror && (k->node.vetoed || !k->c->sweep)) {
-        node->math = first == STRATA_MATH_DEFAULT ? STRATA_MATH_TENSOR_OP
-                                                  : STRATA_MATH_DEFAULT;
+        node->math =
+            first == STRATA_MATH_DEFAULT ? STRATA_MATH_TENSOR_OP : STRATA_MATH_DEFAULT;
         run_variants(k, row);
     }
 }
 
 /* Whether every port's format exists at its rank and keeps the input values exactly. */
-static bool combination_fits(const struct check *k)
+static bool combination_fits(const struct trial *k)
 {
     for (int i = 0; i < k->node.node.n_in; i++) {
         if (k->formats.in[i] == 0)
@@ -402,38 +463,59 @@ static bool combination_fits(const struct check *k)
     return true;
 }
 
-static bool chosen(const struct check *k, const struct registry_impl *impl)
+static bool wanted(const struct trial *k, const struct registry_impl *impl)
 {
-    const char *name = k->target->impl;
+    const struct harness_target *t = k->target;
     return impl->impl.device == k->node.node.device &&
            (impl->impl.min_sm <= k->node.node.sm || impl->impl.min_sm == 0) &&
            (impl->impl.max_sm >= k->node.node.sm || impl->impl.max_sm == 0) &&
-           (!name || strcmp(name, impl->impl.name) == 0);
+           (!t->impl || strcmp(t->impl, impl->impl.name) == 0) &&
+           (!t->wants || t->wants(impl, t->user));
 }
 
-static void run_impls(struct check *k)
+static bool chosen(const struct trial *k)
+{
+    char text[256];
+    if (!combination_fits(k))
+        return false;
+    if (!k->target->formats)
+        return true;
+    trial_formats(k, text, sizeof text);
+    return strcmp(text, k->target->formats) == 0;
+}
+
+static void visit_rows(struct trial *k)
+{
+    const struct harness_node *n = &k->node;
+    for (uint32_t r = 0; r < k->impl->impl.rows.n; r++)
+        for (int64_t at = 0;
+             !k->done && harness_combination(&k->formats, &k->impl->rows[r], n->node.n_in,
+                                             n->node.n_out, at);
+             at++) {
+            if (!chosen(k))
+                continue;
+            if (k->target->visit)
+                k->target->visit(k, (int)r);
+            else
+                run_combination(k, (int)r);
+        }
+}
+
+static void run_impls(struct trial *k)
 {
     const struct registry_layer *layer = k->node.layer;
-    const struct harness_node *n = &k->node;
-    for (size_t i = 0; i < layer->n_impls; i++) {
+    for (size_t i = 0; i < layer->n_impls && !k->done; i++) {
         k->impl = &layer->impls[i];
-        if (!chosen(k, k->impl))
-            continue;
         k->tally = k->target->tally ? &k->target->tally[i] : NULL;
-        for (uint32_t r = 0; r < k->impl->impl.rows.n; r++)
-            for (int64_t at = 0;
-                 harness_combination(&k->formats, &k->impl->rows[r], n->node.n_in,
-                                     n->node.n_out, at);
-                 at++)
-                if (combination_fits(k))
-                    run_combination(k, (int)r);
+        if (wanted(k, k->impl))
+            visit_rows(k);
     }
     k->impl = NULL;
     k->tally = NULL;
 }
 
 /* The device that instances are of. */
-static void aim(struct check *k)
+static void aim(struct trial *k)
 {
     struct mirror *m = k->target->mirror;
     k->node.mirror = m;
@@ -441,6 +523,52 @@ static void aim(struct check *k)
         return;
     k->node.node.device = m->handle->properties.kind;
     k->node.node.sm = m->handle->properties.sm;
+}
+
+int trial_session(struct trial *t, struct session *s, int row)
+{
+    return session_make(s, &t->node, t->impl, row, &t->formats,
+                        (const double *const *)t->v.in,
+                        (const double *const *)t->v.weight, NULL);
+}
+
+/* Without a reference, the first host impl that runs says what the others must give. */
+static void expect_agreement(struct trial *k)
+{
+    const struct registry_layer *layer = k->node.layer;
+    k->agreement = true;
+    k->node.plain = true;
+    for (size_t i = 0; i < layer->n_impls && !k->expects; i++) {
+        k->impl = &layer->impls[i];
+        for (uint32_t r = 0; r < k->impl->impl.rows.n && !k->expects; r++)
+            for (int64_t at = 0;
+                 k->impl->impl.device == STRATA_HOST && !k->expects &&
+                 harness_combination(&k->formats, &k->impl->rows[r], k->node.node.n_in,
+                                     k->node.node.n_out, at);
+                 at++)
+                if (combination_fits(k) && run_impl(k, (int)r, NULL) == STRATA_OK) {
+                    for (int o = 0; o < k->node.node.n_out; o++)
+                        memcpy(k->v.expected[o], k->v.out[o],
+                               (size_t)k->node.out[o].count * sizeof(double));
+                    k->expects = true;
+                }
+    }
+    k->impl = NULL;
+    k->node.plain = k->target->plain;
+    error_clear(&k->node.err);
+}
+
+/* Fill v.expected; false after a problem. */
+static bool expect_values(struct trial *k)
+{
+    int status = harness_reference(&k->node, (const double *const *)k->v.in,
+                                   (const double *const *)k->v.weight, k->v.expected);
+    k->expects = status == STRATA_OK;
+    if (status == STRATA_ENOTFOUND)
+        expect_agreement(k);
+    else if (status != STRATA_OK)
+        trial_problem(k, "reference-failed", k->node.err.message);
+    return status == STRATA_OK || status == STRATA_ENOTFOUND;
 }
 
 /* ---- shapes of a case ---------------------------------------------------------- */
@@ -451,8 +579,8 @@ static void substitute(char *out, size_t size, const char *text, int64_t channel
     size_t used = 0;
     for (; text && *text && used + 24 < size; text++)
         if (text[0] == '$' && text[1] == 'C') {
-            used += (size_t)snprintf(out + used, size - used, "%lld",
-                                     (long long)channels);
+            used +=
+                (size_t)snprintf(out + used, size - used, "%lld", (long long)channels);
             text++;
         } else {
             out[used++] = *text;
@@ -460,30 +588,53 @@ static void substitute(char *out, size_t size, const char *text, int64_t channel
     out[used] = '\0';
 }
 
-static void check_shape(struct check *k, const struct harness_shape *in, int n_in)
+/* Elements that one tensor of a test may have; a layer may ask for more by attribute. */
+#define MOST_ELEMENTS (1 << 22)
+
+static bool moderate(const struct harness_node *n)
 {
-    char attrs[512];
+    for (int i = 0; i < n->node.n_out; i++)
+        if (n->out[i].count > MOST_ELEMENTS)
+            return false;
+    for (int i = 0; i < n->node.n_weights; i++)
+        if (n->weight[i].rank > 0 && n->weight[i].count > MOST_ELEMENTS)
+            return false;
+    return true;
+}
+
+static void check_refusal(struct trial *k)
+{
+    k->result.refused++;
+    if (k->node.err.length == 0)
+        trial_problem(k, "message-missing", "refused without a message");
+    else if (!k->c->refused && !k->c->sweep && !k->c->may_refuse)
+        node_problem(k, "run-failed");
+}
+
+static void check_shape(struct trial *k, const struct harness_shape *in, int n_in)
+{
     struct harness_node *n = &k->node;
-    substitute(attrs, sizeof attrs, k->c->attrs, in[0].rank > 1 ? in[0].dims[1] : 1);
+    substitute(k->attrs, sizeof k->attrs, k->c->attrs,
+               n_in > 0 && in[0].rank > 1 ? in[0].dims[1] : 1);
     memset(&k->formats, 0, sizeof k->formats);
     k->variant = NULL;
-    int status = harness_open(n, k->node.layer, attrs, in, n_in, k->c->weight,
-                              k->c->absent);
-    if (status != STRATA_OK) {
+    k->expects = false;
+    n->mirror = NULL;
+    n->phase = k->target->phase;
+    n->plain = k->target->plain;
+    int status =
+        harness_open(n, k->node.layer, k->attrs, in, n_in, k->c->weight, k->c->absent);
+    if (k->target->place)
+        k->target->place(k, k->target->user);
+    if (status != STRATA_OK)
+        check_refusal(k);
+    else if (k->c->refused)
+        trial_problem(k, "run-failed", "accepted although it should be refused");
+    else if (!moderate(n))
         k->result.refused++;
-        if (n->err.message[0] == '\0')
-            complain(k, "refused without a message");
-        else if (!k->c->refused && !k->c->sweep)
-            complain(k, n->err.message);
-    } else if (k->c->refused) {
-        complain(k, "accepted although it should be refused");
-    } else if (!make_values(k)) {
-        complain(k, "out of memory");
-    } else if (harness_reference(n, (const double *const *)k->v.in,
-                                 (const double *const *)k->v.weight,
-                                 k->v.expected) != STRATA_OK) {
-        complain(k, n->err.message);
-    } else {
+    else if (!make_values(k))
+        trial_problem(k, "run-failed", "out of memory");
+    else if (expect_values(k)) {
         aim(k);
         run_impls(k);
     }
@@ -491,7 +642,7 @@ static void check_shape(struct check *k, const struct harness_shape *in, int n_i
     harness_close(n);
 }
 
-static void check_sweep(struct check *k)
+static void check_sweep(struct trial *k)
 {
     struct harness_shape in[HARNESS_INPUTS];
     const int64_t *channels = k->target->wide    ? wide_channels
@@ -502,13 +653,13 @@ static void check_sweep(struct check *k)
         for (size_t c = 0; channels[c] > 0; c++)
             for (size_t s = 0; s < ARRAY_LENGTH(sweep_sizes); s++) {
                 for (int i = 0; i < n_in; i++) {
-                    in[i] = (struct harness_shape){ k->c->sweep, { 0 } };
+                    in[i] = (struct harness_shape){k->c->sweep, {0}};
                     in[i].dims[0] = sweep_images[n];
                     in[i].dims[1] = channels[c];
                     for (int d = 2; d < k->c->sweep;
                          d++) /* rows are not as long as high */
-                        in[i].dims[d] = sweep_sizes[(s + (size_t)d) %
-                                                    ARRAY_LENGTH(sweep_sizes)];
+                        in[i].dims[d] =
+                            sweep_sizes[(s + (size_t)d) % ARRAY_LENGTH(sweep_sizes)];
                 }
                 check_shape(k, in, n_in);
             }
@@ -519,22 +670,32 @@ struct harness_result harness_check_on(const struct harness_target *target,
                                        const struct layer_case *c, uint64_t seed,
                                        harness_report report)
 {
-    struct check k = { .c = c, .target = target, .seed = seed, .random = seed,
-                       .report = report, .turn = (int)(seed % 64) };
-    k.node.layer = layer;
+    struct trial *k = calloc(1, sizeof *k);
+    struct harness_result result = {.failures = 1};
+    if (!k)
+        return result;
+    k->c = c;
+    k->target = target;
+    k->report = report;
+    k->seed = seed;
+    k->turn = (int)(seed % 64);
+    k->node.layer = layer;
     if (c->sweep)
-        check_sweep(&k);
+        check_sweep(k);
     else
-        check_shape(&k, c->in, c->n_in < 0 ? 0 : c->n_in > 0 ? c->n_in : 1);
-    if (k.result.runs == 0 && !c->refused && !target->impl)
-        complain(&k, "no impl ran on any shape of this case");
-    return k.result;
+        check_shape(k, c->in, c->n_in < 0 ? 0 : c->n_in > 0 ? c->n_in : 1);
+    if (k->result.runs == 0 && !c->refused && !c->may_refuse && !target->impl &&
+        !target->visit)
+        trial_problem(k, "untested", "no impl ran on any shape of this case");
+    result = k->result;
+    free(k);
+    return result;
 }
 
 struct harness_result harness_check(const struct registry_layer *layer,
                                     const struct layer_case *c, uint64_t seed,
                                     harness_report report)
 {
-    static const struct harness_target host = { 0 };
+    static const struct harness_target host = {0};
     return harness_check_on(&host, layer, c, seed, report);
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a visitor of harness_check works on: one shape of one case with its values, one
+ * impl and one combination of formats.
+ */
+#ifndef CHECK_TRIAL_H
+#define CHECK_TRIAL_H
+
+#include "check/session.h"
+
+struct trial_values {
+    double *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS], *out[HARNESS_OUTPUTS];
+    double *expected[HARNESS_OUTPUTS];
+    double *residual;
+    float *scale, *bias;
+};
+
+struct trial {
+    const struct layer_case *c;
+    const struct harness_target *target;
+    struct harness_tally *tally; /* of the impl, or NULL */
+    harness_report report;
+    struct harness_node node;
+    struct trial_values v;
+    uint64_t seed, random;
+    int turn; /* goes through activation kinds and pack on/off */
+    struct harness_result result;
+    const struct registry_impl *impl; /* NULL between impls */
+    struct harness_formats formats;
+    const char *variant; /* NULL: none */
+    char attrs[512];     /* as they are now, "$C" replaced */
+    bool agreement;      /* expected is another impl's result: there is no reference */
+    bool expects;        /* expected holds something */
+    bool done;           /* a visitor has seen enough */
+};
+
+/* Report a broken rule here. */
+void trial_problem(struct trial *t, const char *rule, const char *text);
+/* Report what a session found: its fault, or `otherwise` with its message. */
+void trial_session_problem(struct trial *t, const struct session *s,
+                           const char *otherwise);
+/* session_make with this trial's values. */
+int trial_session(struct trial *t, struct session *s, int row);
+
+/* "fp32:nchw,fp32:nchw->fp32:nchw"; "" without an impl. */
+void trial_formats(const struct trial *t, char *text, size_t size);
+/* "1x3x5x7,1x3x1x1" */
+void trial_shapes(const struct trial *t, char *text, size_t size);
+
+#endif /* CHECK_TRIAL_H */
