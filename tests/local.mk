@@ -109,6 +109,12 @@ CRITERION_TESTS += tests/test_onednn
 tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
 	tests/onednn_problems.h tests/onednn_trial.c tests/onednn_trial.h
 endif
+if HAVE_CUDNN
+CRITERION_TESTS += tests/test_cudnn
+tests_test_cudnn_SOURCES = tests/test_cudnn.c plugins/cudnn_choice.c plugins/cudnn_graph.c
+tests_test_cudnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_test_cudnn_LDADD = $(LDADD) $(CUDA_LDFLAGS) -lcudnn $(PTHREAD_LIBS)
+endif
 check_PROGRAMS += $(CRITERION_TESTS)
 
 # A module of layers for tests/test_cuda_network, built here because it has kernels.
