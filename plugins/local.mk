@@ -8,6 +8,7 @@ CFLAGS_FOR_PLUGINS = $(AM_CFLAGS) -O3
 # Kernels shared by layers, all static inline.
 EXTRA_DIST += \
 	plugins/concatenation.h \
+	plugins/convolution_band.h \
 	plugins/convolution_core.h \
 	plugins/convolution_direct.h \
 	plugins/convolution_job.h \
@@ -151,6 +152,7 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution_cuda_direct.cu \
 	plugins/convolution_cuda_gemm.cu \
 	plugins/convolution_cuda_mma.cu \
+	plugins/convolution_cuda_stem.cu \
 	plugins/convolution_cuda_wgmma.cu
 CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
 EXTRA_DIST += \
@@ -197,6 +199,14 @@ plugin_LTLIBRARIES += plugins/scale-cuda.la
 plugins_scale_cuda_la_SOURCES =
 plugins_scale_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_scale_cuda_la_LIBADD = plugins/scale_cuda.lo $(CUDA_LIBS)
+endif
+
+CUDA_PLUGIN_KERNELS += plugins/softmax_cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/softmax-cuda.la
+plugins_softmax_cuda_la_SOURCES =
+plugins_softmax_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_softmax_cuda_la_LIBADD = plugins/softmax_cuda.lo $(CUDA_LIBS)
 endif
 
 # Layers that only move elements: C around the kernels of kernels/move.h.
