@@ -152,6 +152,7 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution_cuda_direct.cu \
 	plugins/convolution_cuda_gemm.cu \
 	plugins/convolution_cuda_mma.cu \
+	plugins/convolution_cuda_simt.cu \
 	plugins/convolution_cuda_stem.cu \
 	plugins/convolution_cuda_wgmma.cu
 CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
