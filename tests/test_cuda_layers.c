@@ -115,6 +115,7 @@ TestSuite(cuda_layers, .timeout = 600);
     _(Constant)                                                                          \
     _(Convolution)                                                                       \
     _(ElementWise)                                                                       \
+    _(FullyConnected)                                                                    \
     _(Identity)                                                                          \
     _(Padding)                                                                           \
     _(Pooling)                                                                           \
