@@ -194,6 +194,15 @@ plugins_identity_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_identity_cuda_la_LIBADD = plugins/identity_cuda.lo $(CUDA_LIBS)
 endif
 
+CUDA_PLUGIN_KERNELS += plugins/pooling_cuda.cu
+EXTRA_DIST += plugins/pooling_whole.cuh plugins/pooling_window.cuh
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/pooling-cuda.la
+plugins_pooling_cuda_la_SOURCES =
+plugins_pooling_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_pooling_cuda_la_LIBADD = plugins/pooling_cuda.lo $(CUDA_LIBS)
+endif
+
 CUDA_PLUGIN_KERNELS += plugins/scale_cuda.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/scale-cuda.la

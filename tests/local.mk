@@ -84,7 +84,7 @@ tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
-	$(LAYER_CASES)
+	tests/layer_cases_large.c $(LAYER_CASES)
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
