@@ -11,7 +11,11 @@ BENCHMARKS = \
 CUDNN_BENCHMARKS =
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
-EXTRA_DIST += bench/cudnn_tactics.c bench/squeezenet_vs_ort.py bench/requirements.txt
+EXTRA_DIST += \
+	bench/cudnn_tactics.c \
+	bench/requirements.txt \
+	bench/resnet50_vs_torch.py \
+	bench/squeezenet_vs_ort.py
 
 # Written by scripts/make_nets.py; tests/test_nets.c checks them.
 EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
