@@ -73,9 +73,9 @@ LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # CUDA's libraries: the loader's own path, the toolkit's folders, Python's wheels.
 wheels=$(python3 -c 'import sys
 for p in filter(None, sys.path):
-    for name in "cu13", "cuda_runtime", "cublas":
+    for name in "cu13", "cuda_runtime", "cublas", "cudnn":
         print(p + "/nvidia/" + name + "/lib")' 2>/dev/null)
-for library in libcudart.so.13 libcublasLt.so.13; do
+for library in libcudart.so.13 libcublasLt.so.13 libcudnn.so.9; do
     if ldconfig -p 2>/dev/null | grep -qF "$library"; then continue; fi
     for folder in /usr/local/cuda/lib64 /usr/local/cuda-13*/lib64 \
         /usr/local/cuda*/targets/*/lib /usr/lib/x86_64-linux-gnu /opt/cuda/lib64 $wheels; do
