@@ -63,7 +63,7 @@ static void check_bounds(struct check_child *c, const strata_attr *a)
         const double bound = upper ? a->max : a->min;
         const double outside = whole ? bound + (upper ? 1 : -1)
                                      : nextafter(bound, upper ? INFINITY : -INFINITY);
-        if (!isfinite(bound) || fabs(bound) > 0x1p53)
+        if (!isfinite(bound) || fabs(bound) >= 0x1p53)
             continue;
         number(text, sizeof text, a, bound);
         if (!takes(c, a, text))

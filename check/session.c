@@ -524,6 +524,8 @@ int session_run(struct session *s, unsigned char pattern)
     if (status == STRATA_OK)
         status = session_call(s, NULL);
     const int fetched = session_fetch(s);
+    if (s->err.status == STRATA_EDEVICELOST)
+        return session_fault(s, "device-fault", "%s", s->err.message);
     return status == STRATA_OK ? fetched : status;
 }
 
