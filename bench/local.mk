@@ -1,5 +1,11 @@
 # Benchmarks: built by `make bench`, never timed in a test.
-BENCHMARKS = bench/net_time bench/plan bench/plan_table bench/predict bench/reformat \
+BENCHMARKS = \
+	bench/convolution_cuda \
+	bench/net_time \
+	bench/plan \
+	bench/plan_table \
+	bench/predict \
+	bench/reformat \
 	bench/reformat_cuda
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
@@ -15,6 +21,8 @@ EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
 
 bench_net_time_SOURCES = bench/net_time.c bench/net_layers.c bench/net_layers.h
 bench_net_time_LDADD = libstrata-internal.la
+bench_convolution_cuda_SOURCES = bench/convolution_cuda.c
+bench_convolution_cuda_LDADD = libstrata-internal.la $(M_LIBS)
 bench_predict_SOURCES = bench/predict.c
 bench_predict_LDADD = libstrata-internal.la
 bench_plan_SOURCES = bench/plan.c bench/plan_nets.c bench/plan_nets.h

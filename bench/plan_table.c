@@ -277,9 +277,9 @@ static int plan_net(const struct session *s, const char *name, strata_error *err
  * ---------------------------------------------------------------------------- */
 
 static const struct column memory_columns[] = {
-    {"net", -20},          {"precision", -9},      {"blocks", 6},
-    {"peak bytes", 11},    {"bound", 11},          {"over %", 6},
-    {"tensors' peak", 13}, {"tensors' bound", 14}, {"over %", 6},
+    {"net", -20},       {"precision", -9},  {"blocks", 6},         {"peak bytes", 11},
+    {"MB an image", 11}, {"bound", 11},      {"over %", 6},         {"tensors' peak", 13},
+    {"tensors' bound", 14}, {"over %", 6},
 };
 
 /* The schedule's tensors placed without the workspaces. */
@@ -311,8 +311,9 @@ static int print_memory(const struct session *s, const strata_engine *e, const c
         return status;
     for (size_t i = 0; i < e->n_nodes; i++)
         blocks += e->nodes[i].workspace > 0;
-    snprintf(row, sizeof row, "%s\t%s\t%zu\t%lld\t%lld\t%+.1f\t%lld\t%lld\t%+.1f", name,
-             precision, blocks, (long long)e->arena_bytes, (long long)e->arena_bound,
+    snprintf(row, sizeof row, "%s\t%s\t%zu\t%lld\t%.2f\t%lld\t%+.1f\t%lld\t%lld\t%+.1f",
+             name, precision, blocks, (long long)e->arena_bytes,
+             (double)e->arena_bytes / 1e6 / s->arguments.batch, (long long)e->arena_bound,
              100 * ((double)e->arena_bytes / (double)e->arena_bound - 1), (long long)peak,
              (long long)bound, 100 * ((double)peak / (double)bound - 1));
     print_row(s, memory_columns, row);

@@ -103,7 +103,8 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
     if (!out || !engine || !handle)
         return error_set(err, STRATA_EINVAL, "a context needs out, engine and handle");
     *out = NULL;
-    if (handle->device->ops != engine->handle->device->ops)
+    if (handle->device->ops != engine->handle->device->ops ||
+        handle->properties.index != engine->handle->properties.index)
         return error_set(err, STRATA_EINVAL,
                          "the engine is for device %s, the handle for %s; create the "
                          "context on a handle of the engine's device",

@@ -392,9 +392,18 @@ static void tell(const struct cost_report *r)
                  r->measured, r->queries);
 }
 
+enum cost_kind cost_kind_on(enum cost_kind kind, int device)
+{
+    if (kind != COSTS_DEFAULT)
+        return kind;
+    return device == STRATA_HOST ? COSTS_ANALYTIC : COSTS_MEASURE;
+}
+
 int cost_plan(strata_engine *e, const struct plan_options *how, strata_error *err)
 {
-    const struct cost_options *o = &e->network->build.costs;
+    struct cost_options options = e->network->build.costs;
+    const struct cost_options *o = &options;
+    options.kind = cost_kind_on(options.kind, e->handle->properties.kind);
     struct cost_table table;
     struct cost_device device;
     if (o->kind == COSTS_ANALYTIC) {
@@ -402,7 +411,7 @@ int cost_plan(strata_engine *e, const struct plan_options *how, strata_error *er
         return plan_solve(&e->plan, &e->model->problem, how, err);
     }
     bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
-    cost_table_init(&table, e->handle->properties.name);
+    cost_table_init(&table, e->handle->properties.build);
     cost_device_init(&device, e);
     int status = read_table(&table, o, err);
     if (status == STRATA_OK)

@@ -52,6 +52,9 @@ int cost_query_run(struct cost_query *q, const struct strata_engine *e,
 int cost_query_reformat(struct cost_query *q, const struct strata_engine *e, int tensor,
                         int from, int to, strata_error *err);
 void cost_query_free(struct cost_query *q);
+/* Whether a run drives out of the device's cache what it left there: then it finds only
+ * its inputs, which the layer before has just written. */
+bool cost_is_cold(const struct strata_engine *e);
 
 /* ---- tables and files (cost_file.c) -------------------------------------------------
  */
@@ -121,7 +124,8 @@ void cost_device_init(struct cost_device *d, struct strata_engine *e);
 /* ---- planning (cost.c) ----------------------------------------------------------------
  */
 
-enum cost_kind { COSTS_ANALYTIC, COSTS_MEASURE, COSTS_FILE };
+/* By default the device decides: analytic on the host, measured elsewhere. */
+enum cost_kind { COSTS_DEFAULT, COSTS_ANALYTIC, COSTS_MEASURE, COSTS_FILE };
 /* For what a cost file lacks. */
 enum cost_miss { MISS_ERROR, MISS_MEASURE, MISS_ANALYTIC };
 
@@ -142,6 +146,8 @@ struct cost_report {
     double seconds;
 };
 
+/* What a kind means on a device of some kind (STRATA_HOST ...): never COSTS_DEFAULT. */
+enum cost_kind cost_kind_on(enum cost_kind kind, int device);
 /* Fill e->plan by the network's options; `how` goes to the solver. */
 int cost_plan(struct strata_engine *e, const struct plan_options *how, strata_error *err);
 /* The same from a table and a source (NULL: what the table lacks is an error when the

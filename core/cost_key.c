@@ -6,6 +6,8 @@
  *       attributes=NAME:VALUE;... epilogue=... math=... threads=N
  *   reformat FORMAT>FORMAT DIMS threads=N
  *
+ * and on devices with a cache, cache=cold or cache=warm: how a run finds it.
+ *
  * A tensor is FORMAT[DIMS]; equal neighbours are written once, as COUNT*TENSOR.
  */
 #include "core/cost.h"
@@ -171,6 +173,39 @@ static void add_epilogue(struct text *t, const strata_epilogue *p)
         text_add(t, "activation:%d,%.17g,%.17g", (int)p->activation, p->alpha, p->beta);
 }
 
+/* Bytes that a run of the network goes through, about. */
+static int64_t footprint(const strata_engine *e)
+{
+    const strata_network *net = e->network;
+    const int64_t size = net->build.precision == PRECISION_FP32 ? 4 : 2;
+    int64_t bytes = 0;
+    for (size_t i = 0; i < net->n_layers; i++)
+        for (size_t w = 0; w < net->layers[i].type->n_weights; w++) {
+            const struct network_weight *weight = &net->layers[i].weights[w];
+            if (weight->rank > 0)
+                bytes += size * network_elements(weight->dims, weight->rank);
+        }
+    int64_t largest = 0;
+    for (size_t t = 0; t < net->n_tensors; t++) {
+        const int64_t n = network_elements(net->tensors[t].dims, net->tensors[t].rank);
+        largest = n > largest ? n : largest;
+    }
+    return bytes + 2 * size * largest; /* one is read, one written */
+}
+
+bool cost_is_cold(const strata_engine *e)
+{
+    const int64_t cache = e->handle->properties.cache_bytes;
+    return cache > 0 && footprint(e) > cache;
+}
+
+static void add_circumstances(struct text *t, const strata_engine *e)
+{
+    text_add(t, " threads=%d", e->threads);
+    if (e->handle->properties.cache_bytes > 0)
+        text_add(t, " cache=%s", cost_is_cold(e) ? "cold" : "warm");
+}
+
 /* ---- keys ---------------------------------------------------------------------- */
 
 static void add_module(struct text *t, const struct registry_impl *impl)
@@ -252,9 +287,9 @@ int cost_query_run(struct cost_query *q, const strata_engine *e,
     add_attributes(&t, type, c->fused && n->composed ? n->composed : n->layer->params);
     strata_epilogue epilogue = engine_epilogue(e, n, c->fused);
     add_epilogue(&t, &epilogue);
-    text_add(&t, " math=%s threads=%d",
-             e->handle->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default",
-             e->threads);
+    text_add(&t, " math=%s",
+             e->handle->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default");
+    add_circumstances(&t, e);
     return finish_key(&t, &q->key, err);
 }
 
@@ -272,7 +307,7 @@ int cost_query_reformat(struct cost_query *q, const strata_engine *e, int tensor
     text_add(&t, "reformat %s>", format_mask_name(UINT64_C(1) << from, tensors->rank));
     text_add(&t, "%s ", format_mask_name(UINT64_C(1) << to, tensors->rank));
     add_dims(&t, tensors->dims, tensors->rank);
-    text_add(&t, " threads=%d", e->threads);
+    add_circumstances(&t, e);
     return finish_key(&t, &q->key, err);
 }
 

@@ -18,13 +18,16 @@ typedef int (*device_work)(void *payload, void *native_stream, strata_error *err
 
 struct device_properties {
     char name[64];
-    int kind;    /* STRATA_HOST or STRATA_CUDA */
-    int sm;      /* compute capability times 10; 0 on the host */
-    int threads; /* that one kernel uses, or multiprocessors */
+    char build[64]; /* all of the device that times depend on: name, driver */
+    int kind;       /* STRATA_HOST or STRATA_CUDA */
+    int index;      /* of several of a kind */
+    int sm;         /* compute capability times 10; 0 on the host */
+    int threads;    /* that one kernel uses, or multiprocessors */
     /* Ceilings of the analytic cost model. */
     double flops[STRATA_DTYPE_COUNT]; /* multiply-adds count two, per second */
     double bandwidth;                 /* bytes per second */
     double launch_ns;                 /* fixed cost of one kernel */
+    int64_t cache_bytes; /* that lies between kernels and memory; 0: not told */
 };
 
 enum device_copy { COPY_TO_DEVICE, COPY_FROM_DEVICE, COPY_ON_DEVICE };

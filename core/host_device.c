@@ -384,6 +384,7 @@ static void properties(struct device *d, struct device_properties *out)
     (void)d;
     memset(out, 0, sizeof *out);
     strcpy(out->name, "host");
+    strcpy(out->build, "host");
     out->kind = STRATA_HOST;
 #ifdef _OPENMP
     out->threads = omp_get_max_threads();

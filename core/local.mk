@@ -29,6 +29,8 @@ CORE_SOURCES = \
 	core/cost_file.c \
 	core/cost_key.c \
 	core/cost_measure.c \
+	core/cost_trial.c \
+	core/cost_trial.h \
 	core/device.h \
 	core/device_module.c \
 	core/engine.c \

@@ -75,15 +75,17 @@ endif
 # A relocatable folder for a GPU host: see scripts/gpu-bundle.sh.
 GPU_BUNDLE = gpu-bundle
 GPU_BUNDLE_CONTENT = \
+	tests/test_check_cuda \
 	tests/test_cuda_device \
 	tests/test_cuda_layers \
 	tests/test_cuda_network \
 	tests/test_cuda_reformat \
+	tests/test_example_plugins \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA
-gpu-bundle: all $(GPU_BUNDLE_CONTENT) tests/cuda_trial.la
+gpu-bundle: all $(GPU_BUNDLE_CONTENT) tests/cuda_trial.la example-plugins
 	$(srcdir)/scripts/gpu-bundle.sh '$(abs_builddir)' '$(GPU_BUNDLE)' \
 		$(GPU_BUNDLE_CONTENT)
 else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device memory from a pool that keeps what is freed, and pinned host memory. Blocks are
+ * Device memory from a pool that keeps some of what is freed, and pinned host memory. Blocks are
  * freed by the host: whoever frees one has waited for the work that used it.
  */
 #include "kernels/device.h"
@@ -10,7 +10,7 @@
 /* A pool of our own, so that trimming it at close takes nothing from others. */
 int cuda_memory_open(struct cuda_device *d, strata_error *err)
 {
-    uint64_t keep = UINT64_MAX;
+    uint64_t keep = UINT64_C(64) << 20; /* what measuring took goes back to others */
     int supported = 0;
     struct cudaMemPoolProps props = {
         .allocType = cudaMemAllocationTypePinned,

@@ -38,7 +38,13 @@ static void read_properties(struct cuda_device *d, const struct cudaDeviceProp *
     const struct chip *chip = chips;
     snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, from->name);
     out->kind = STRATA_CUDA;
+    out->index = d->index;
+    out->cache_bytes = from->l2CacheSize;
     out->sm = from->major * 10 + from->minor;
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    snprintf(out->build, sizeof out->build, "%.36s, sm %d, driver %d.%d", out->name,
+             out->sm, driver / 1000, driver % 1000 / 10);
     out->threads = from->multiProcessorCount;
     while (out->sm < chip->sm)
         chip++;

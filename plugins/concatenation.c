@@ -6,16 +6,9 @@
  */
 #include <strata/layers.h>
 
+#include "plugins/concatenation.h"
 #include "plugins/dense.h"
 #include "plugins/walk.h"
-
-/* The axis counted from the front, or -1. */
-static int32_t concatenation_axis(const void *params, int32_t rank)
-{
-    const strata_concatenation *p = params;
-    int64_t axis = p->axis < 0 ? p->axis + rank : p->axis;
-    return axis < 0 || axis >= rank ? -1 : (int32_t)axis;
-}
 
 static int concatenation_shape(const strata_node *n)
 {

@@ -2,12 +2,16 @@
  *
  * Convolution of 1-D, 2-D and 3-D images: y[k] = bias[k] + sum of weight[k][c] over the
  * window, channels in groups. Two host impls share one FP32 core: `c` works on fp32:nchw
- * in place, `any` unpacks an image of any float format, computes, and packs.
+ * in place, `any` unpacks bands of an image of any float format, computes, and packs.
  */
-#include "plugins/convolution_core.h"
-#include "plugins/image.h"
+#include "plugins/convolution_band.h"
 
 enum { WEIGHT, BIAS };
+
+struct convolution_any {
+    struct convolution cv;
+    struct convolution_bands bands;
+};
 
 static const strata_attr attrs[] = {
     {.name = "filters",
@@ -136,10 +140,10 @@ static double convolution_flops(const strata_node *n)
 
 /* ---- impls --------------------------------------------------------------------- */
 
-static int convolution_setup(const strata_node *n, void *state)
+/* All but the packed weights. */
+static int convolution_resolve(struct convolution *cv, const strata_node *n)
 {
     const strata_convolution *p = n->params;
-    struct convolution *cv = state;
     const struct window *w = &cv->w;
     int status = window_of_convolution(&cv->w, p, &n->in[0], &n->weight[WEIGHT], n->host,
                                        n->err);
@@ -149,15 +153,20 @@ static int convolution_setup(const strata_node *n, void *state)
     cv->in_c = n->in[0].dims[1] / p->groups;
     cv->out_c = n->out[0].dims[1] / p->groups;
     cv->depth = cv->in_c * window_kernel_count(w);
-    if (convolution_is_direct(cv->out_c))
-        return STRATA_OK;
-    cv->tile = gemm_choose();
-    cv->pointwise = cv->depth == cv->in_c;
+    cv->tile = convolution_is_direct(cv->out_c) ? NULL : gemm_choose();
+    cv->pointwise = cv->tile && cv->depth == cv->in_c;
     for (int d = 0; d < WINDOW_DIMS; d++)
         cv->pointwise &= w->stride[d] == 1 && w->begin[d] == 0 && w->end[d] == 0;
+    return STRATA_OK;
+}
+
+static int convolution_setup(const strata_node *n, void *state)
+{
+    struct convolution *cv = state;
+    int status = convolution_resolve(cv, n);
     const strata_pack *pack = n->host->extension(STRATA_PACK_V1);
-    if (!pack)
-        return STRATA_OK;
+    if (status != STRATA_OK || !cv->tile || !pack)
+        return status;
     size_t bytes = convolution_packed_size(cv);
     void *packed;
     if (bytes == 0)
@@ -209,41 +218,37 @@ static int c_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* Input, output and residual of one image, then the scratch. */
+/* Bands of input, output and residual, then the scratch. */
 static size_t any_workspace(const strata_node *n)
 {
-    size_t bytes = c_workspace(n);
-    int residual = n->epilogue && n->epilogue->flags & STRATA_EPILOGUE_RESIDUAL;
-    if (bytes == SIZE_MAX || !image_reserve(&bytes, &n->in[0]) ||
-        !image_reserve(&bytes, &n->out[0]) ||
-        (residual && !image_reserve(&bytes, &n->out[0])))
+    struct convolution cv = {0};
+    size_t scratch = c_workspace(n), bytes;
+    if (scratch == SIZE_MAX || convolution_resolve(&cv, n) != STRATA_OK)
+        return SIZE_MAX;
+    convolution_merge(&cv);
+    struct convolution_bands b = convolution_bands(&cv, n);
+    if (b.bytes == 0 || __builtin_mul_overflow(b.bytes, (size_t)b.teams, &bytes) ||
+        __builtin_add_overflow(bytes, scratch, &bytes))
         return SIZE_MAX;
     return bytes;
 }
 
+static int any_setup(const strata_node *n, void *state)
+{
+    struct convolution_any *any = state;
+    int status = convolution_setup(n, &any->cv);
+    convolution_merge(&any->cv);
+    if (status == STRATA_OK)
+        any->bands = convolution_bands(&any->cv, n);
+    return status;
+}
+
 static int any_run(const strata_run *r)
 {
-    const strata_tensor *residual = r->epilogue->flags & STRATA_EPILOGUE_RESIDUAL
-                                        ? r->epilogue->residual
-                                        : NULL;
-    char *workspace = r->workspace;
+    const struct convolution_any *any = r->state;
     struct convolution_job job = convolution_job(r);
-    float *in = image_take(&workspace, &r->in[0]);
-    float *out = image_take(&workspace, &r->out[0]);
-    float *sum = residual ? image_take(&workspace, residual) : NULL;
-    job.in = in;
-    job.out = out;
-    job.residual = sum;
-    job.scratch = workspace;
-    job.scratch_size = r->workspace_size - (size_t)(workspace - (char *)r->workspace);
-    job.images = 1;
-    for (int64_t n = 0; n < r->in[0].dims[0]; n++) {
-        image_unpack(in, &r->in[0], n);
-        if (residual)
-            image_unpack(sum, residual, n);
-        convolution_compute(&job);
-        image_pack(&r->out[0], n, out);
-    }
+    job.cv = &any->cv;
+    convolution_in_bands(&job, r, &any->bands);
     return STRATA_OK;
 }
 
@@ -326,8 +331,8 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
      .epilogues = EPILOGUES, .name = "any", .rows = STRATA_ARRAY(any_rows),
      .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.4,
-     .state_size = sizeof(struct convolution), .workspace = any_workspace,
-     .setup = convolution_setup, .run = any_run},
+     .state_size = sizeof(struct convolution_any), .workspace = any_workspace,
+     .setup = any_setup, .run = any_run},
 };
 
 static const strata_layer convolution = {

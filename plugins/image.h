@@ -95,24 +95,31 @@ static inline void image_pack_tile(const strata_tensor *t, int64_t offset, int64
                               lanes);
 }
 
+/* Pixels [from, to) of the spatial dims, in their order. */
+struct image_part {
+    int64_t from, to;
+};
+
 /* Channels [c, c + lanes) of image n; src NULL: unpack into dst, else pack from src. */
-static inline void image_move(const strata_tensor *t, int64_t n, int64_t c, int64_t lanes,
-                              float *dst, const float *src)
+static inline void image_move(const strata_tensor *t, int64_t n, struct image_part part,
+                              int64_t c, int64_t lanes, float *dst, const float *src)
 {
     struct image_rows r = image_rows(t);
-    int64_t plane = image_plane(t), at = c * plane, width = image_channels(t) - c;
+    int64_t plane = part.to - part.from, width = image_channels(t) - c;
     int64_t live = t->dims[1] - c < lanes ? t->dims[1] - c : lanes;
     live = live < 0 ? 0 : live;
     lanes = width < lanes ? width : lanes;
-    for (int64_t row = 0; row < r.n[0] * r.n[1]; row++, at += r.length) {
+    for (int64_t from = part.from, to; from < part.to; from = to) {
+        int64_t row = from / r.length, at = c * plane + from - part.from;
+        to = (row + 1) * r.length < part.to ? (row + 1) * r.length : part.to;
         int64_t offset = element_channel(t, n, c) + row / r.n[1] * r.stride[0] +
-                         row % r.n[1] * r.stride[1];
+                         row % r.n[1] * r.stride[1] + (from - row * r.length) * r.step;
         if (lanes == 1 && src)
-            element_store_row(t->data, t->dtype, offset, r.step, src + at, r.length);
+            element_store_row(t->data, t->dtype, offset, r.step, src + at, to - from);
         else if (lanes == 1)
-            element_load_row(dst + at, t->data, t->dtype, offset, r.step, r.length);
-        for (int64_t p = 0; p < r.length && lanes > 1; p += IMAGE_TILE) {
-            int64_t m = r.length - p < IMAGE_TILE ? r.length - p : IMAGE_TILE;
+            element_load_row(dst + at, t->data, t->dtype, offset, r.step, to - from);
+        for (int64_t p = 0; p < to - from && lanes > 1; p += IMAGE_TILE) {
+            int64_t m = to - from - p < IMAGE_TILE ? to - from - p : IMAGE_TILE;
             if (src)
                 image_pack_tile(t, offset + p * r.step, r.step, lanes, live, m,
                                 live ? src + at + p : src, plane);
@@ -123,20 +130,32 @@ static inline void image_move(const strata_tensor *t, int64_t n, int64_t c, int6
     }
 }
 
-static inline void image_unpack(float *dst, const strata_tensor *t, int64_t n)
+static inline void image_unpack_part(float *dst, const strata_tensor *t, int64_t n,
+                                     struct image_part part)
 {
     int64_t lanes = image_lanes(t), channels = t->dims[1];
-#pragma omp parallel for if (channels * image_plane(t) > IMAGE_PARALLEL)
+#pragma omp parallel for if (channels * (part.to - part.from) > IMAGE_PARALLEL)
     for (int64_t c = 0; c < channels; c += lanes)
-        image_move(t, n, c, lanes, dst, NULL);
+        image_move(t, n, part, c, lanes, dst, NULL);
+}
+
+static inline void image_pack_part(const strata_tensor *t, int64_t n,
+                                   struct image_part part, const float *src)
+{
+    int64_t lanes = image_lanes(t), channels = image_channels(t);
+#pragma omp parallel for if (channels * (part.to - part.from) > IMAGE_PARALLEL)
+    for (int64_t c = 0; c < channels; c += lanes)
+        image_move(t, n, part, c, lanes, NULL, src);
+}
+
+static inline void image_unpack(float *dst, const strata_tensor *t, int64_t n)
+{
+    image_unpack_part(dst, t, n, (struct image_part){0, image_plane(t)});
 }
 
 static inline void image_pack(const strata_tensor *t, int64_t n, const float *src)
 {
-    int64_t lanes = image_lanes(t), channels = image_channels(t);
-#pragma omp parallel for if (channels * image_plane(t) > IMAGE_PARALLEL)
-    for (int64_t c = 0; c < channels; c += lanes)
-        image_move(t, n, c, lanes, NULL, src);
+    image_pack_part(t, n, (struct image_part){0, image_plane(t)}, src);
 }
 
 /* *total += bytes of `images` FP32 images like t, each rounded to 256; false: overflow.

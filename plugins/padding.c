@@ -6,28 +6,8 @@
 #include <strata/layers.h>
 
 #include "plugins/dense.h"
+#include "plugins/padding.h"
 #include "plugins/walk.h"
-
-/* Elements before and after dim d; lists are for the last dims. */
-static int64_t padding_entry(strata_ints list, int32_t d, int32_t rank)
-{
-    int64_t k = d - (rank - list.n);
-    return k < 0 ? 0 : list.v[k];
-}
-
-/* Input index under output index i, or -1 in a constant border. */
-static int64_t padding_source(const strata_padding *p, int64_t i, int64_t begin,
-                              int64_t dim)
-{
-    int64_t at = i - begin;
-    if (at >= 0 && at < dim)
-        return at;
-    if (p->mode == STRATA_PADDING_REFLECT)
-        return at < 0 ? -at : 2 * (dim - 1) - at;
-    if (p->mode == STRATA_PADDING_EDGE)
-        return at < 0 ? 0 : dim - 1;
-    return -1;
-}
 
 static int padding_dim(const strata_node *n, int32_t d)
 {
@@ -81,24 +61,12 @@ static size_t padding_workspace(const strata_node *n)
 
 static void padding_fill(const strata_tensor *y, double value)
 {
-    int64_t size = y->size, dtype = y->dtype;
-    int64_t low = dtype == STRATA_INT8 ? INT8_MIN : dtype == STRATA_UINT8 ? 0 : INT32_MIN;
-    int64_t high = dtype == STRATA_INT8    ? INT8_MAX
-                   : dtype == STRATA_UINT8 ? UINT8_MAX
-                                           : INT32_MAX;
-    double whole =
-        isnan(value) ? 0 : nearbyint(element_clamp(value, (double)low, (double)high));
-    uint16_t half = element_to_half((float)value);
-    int32_t word =
-        dtype == STRATA_INT32 ? (int32_t)whole : (int32_t)element_bits((float)value);
-    if (dtype == STRATA_INT8 || dtype == STRATA_UINT8)
-        memset(y->data, (int)whole, (size_t)size);
-    else if (dtype == STRATA_FP16)
-        for (int64_t i = 0; i < size; i++)
-            ((uint16_t *)y->data)[i] = half;
-    else
-        for (int64_t i = 0; i < size; i++)
-            ((int32_t *)y->data)[i] = word;
+    const uint32_t bits = padding_bits(y->dtype, value);
+    const size_t bytes = (size_t)y->size * walk_element_size(y->dtype);
+    size_t i = 0;
+    for (; i + sizeof bits <= bytes; i += sizeof bits)
+        memcpy((char *)y->data + i, &bits, sizeof bits);
+    memcpy((char *)y->data + i, &bits, bytes - i);
 }
 
 /* Axis d: the output indices that copy an input element, and which. */

@@ -26,11 +26,14 @@ rm -f "$bundle/plugins/onednn.so" # its library is two thirds of what a bundle m
 cp -L "$build"/kernels/.libs/strata-*.so "$bundle/devices/"
 cp -L "$build"/tests/.libs/*.so "$bundle/share/modules/"
 cp -P "$build"/.libs/libstrata.so* "$bundle/lib/"
+if [ -d "$build/examples/plugins/built" ]; then
+    cp -r "$build/examples/plugins/built" "$bundle/examples"
+fi
 
 # What the host has: the C library's own, the driver's, and the CUDA toolkit's.
 theirs='linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\.so'
 theirs="$theirs|lib(cuda|cudart|cublas|cublasLt|cudnn[a-z_]*|nvrtc[a-z-]*|nvidia-[a-z]*)\.so"
-for file in "$bundle"/bin/* "$bundle"/plugins/*.so "$bundle"/devices/*.so; do
+for file in "$bundle"/bin/* $(find "$bundle" -name '*.so'); do
     LD_LIBRARY_PATH="$build/.libs" ldd "$file" | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
 done | sort -u | grep -vE "/($theirs)" | while read -r library; do
     [ -e "$bundle/lib/$(basename "$library")" ] || cp -L "$library" "$bundle/lib/"
@@ -64,6 +67,7 @@ export LD_LIBRARY_PATH
 export STRATA_PLUGIN_PATH="${STRATA_PLUGIN_PATH:-$here/plugins}"
 export STRATA_DEVICE_PATH="${STRATA_DEVICE_PATH:-$here/devices}"
 export STRATA_TEST_MODULES="${STRATA_TEST_MODULES:-$here/share/modules}"
+export STRATA_EXAMPLES="${STRATA_EXAMPLES:-$here/examples}"
 export srcdir="${srcdir:-$here/share}" CRITERION_JOBS="${CRITERION_JOBS:-1}"
 exec "$here/bin/$program" "$@"
 WRAPPER

@@ -49,7 +49,7 @@ for compiler in gcc clang; do
     for standard in c99 c11 c17; do
         headers $compiler $standard c
         compile $compiler $standard -Wno-missing-field-initializers \
-            "$top/tests/thirdparty/leaky_relu.c" "a plugin"
+            "$top/examples/plugins/leaky_relu/leaky_relu.c" "a plugin"
     done
 done
 for compiler in g++ clang++; do

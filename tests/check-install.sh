@@ -36,11 +36,11 @@ plugins=$root$(pkg-config --variable=plugindir strata-plugin-1)
 export STRATA_PLUGIN_DIR="$plugins" LD_LIBRARY_PATH="$libdir:${LD_LIBRARY_PATH:-}"
 unset STRATA_PLUGIN_PATH
 
-lines=$(wc -l <"$srcdir/tests/thirdparty/leaky_relu.c")
+lines=$(wc -l <"$srcdir/examples/plugins/leaky_relu/leaky_relu.c")
 [ "$lines" -le 30 ]
 result $? "the example plugin has at most 30 lines ($lines)"
 
-cp "$srcdir/tests/thirdparty/leaky_relu.c" "$scratch/"
+cp "$srcdir/examples/plugins/leaky_relu/leaky_relu.c" "$scratch/"
 (umask 022 && cd "$scratch" &&
     $CC -shared -fPIC -fvisibility=hidden -Wl,-z,defs \
         $(pkg-config --cflags strata-plugin-1) leaky_relu.c -o leaky_relu.so) >"$log" 2>&1

@@ -52,6 +52,15 @@ const struct layer_case layer_cases_w[] = {
     { "Convolution", "filters = 64; kernel = 3; stride = 2", .in = { S4(1, 3, 57, 59) } },
     { "Convolution", "filters = 30; kernel = 5; groups = 30; pad = 2; stride = 2",
       .in = { S4(1, 30, 40, 41) } },
+    /* Large enough to be worked on in bands. */
+    { "Convolution", "filters = 24; kernel = 3; pad = 1", .in = { S4(2, 16, 97, 50) } },
+    { "Convolution", "filters = 40; kernel = 3x2; stride = 2; dilation = 3x1; pad = 4, 1",
+      .in = { S4(2, 9, 130, 61) } },
+    { "Convolution", "filters = 90; kernel = 1", .in = { S4(3, 70, 37, 29) } },
+    { "Convolution", "filters = 26; kernel = 3; pad = 1; groups = 2; stride = 1x2x1",
+      .in = { S5(2, 6, 20, 18, 17) } },
+    { "Convolution", "filters = 31; kernel = 5; dilation = 2; pad = 3",
+      .in = { S3(2, 29, 2500) } },
     /* What must be refused. */
     { "Convolution", "kernel = 3", .in = { S4(1, 3, 9, 9) }, .refused = true },
     { "Convolution", "filters = 4", .in = { S4(1, 3, 9, 9) }, .refused = true },

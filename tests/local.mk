@@ -30,6 +30,7 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_check_cuda \
 	tests/test_config \
 	tests/test_cost \
 	tests/test_cost_file \
@@ -42,6 +43,7 @@ CRITERION_TESTS = \
 	tests/test_drawing \
 	tests/test_engine \
 	tests/test_engine_file \
+	tests/test_example_plugins \
 	tests/test_explain \
 	tests/test_file \
 	tests/test_format \
@@ -86,6 +88,7 @@ tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
 	$(LAYER_CASES)
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
+tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES)
 tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h \
@@ -116,12 +119,17 @@ tests_cuda_trial_la_SOURCES = tests/plugins/cuda_trial.c tests/plugins/cuda_tria
 tests_cuda_trial_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_trial_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
 tests_cuda_trial_la_LIBADD = tests/plugins/cuda_trial_kernels.lo $(CUDA_LIBS)
+# Layers with a fault each, for tests/test_check_cuda.
+check_LTLIBRARIES += tests/cuda_faulty.la
+tests_cuda_faulty_la_SOURCES =
+tests_cuda_faulty_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
+tests_cuda_faulty_la_LIBADD = tests/faulty/cuda.lo $(CUDA_LIBS)
 endif
 TESTS += $(CRITERION_TESTS)
 endif
 
 # Modules that tests compile themselves, and what they are compared with.
-EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
+EXTRA_DIST += tests/abi/golden-offsets.txt \
 	tests/broken/build.h tests/broken/folders.h tests/broken/hidden.map \
 	tests/broken/constructor.c tests/broken/entry.c tests/broken/extends.c \
 	tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \
@@ -130,4 +138,4 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/thirdparty/leaky_relu.c \
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
 	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
-	tests/plugins/cuda_trial_kernels.cu
+	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu

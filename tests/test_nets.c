@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The networks of bench/nets: they are what scripts/make_nets.py writes, and what their
- * publications say, by shape, parameters and multiply-adds.
+ * publications say, by shape, parameters and multiply-adds; and the memory they take.
  */
-#include "core/network.h"
+#include "core/engine.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/threads.h"
 
 extern char **environ;
 
@@ -207,6 +208,62 @@ Test(nets, load_without_room_for_the_weights)
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cr_expect_eq(weights, MAP_FAILED, "the limit holds");
     strata_network_destroy(net);
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
+
+/* A plan from the analytic model and its memory, without loading a weight. */
+static strata_engine *plan_net(strata_handle *handle, const char *name,
+                               const char *precision, int batch)
+{
+    char path[TEXT], set[64], define[32];
+    const char *const sets[] = {set, "runtime.threads=2"}, *const defines[] = {define};
+    const strata_network_options options = {sizeof options, sets, 2, defines, 1};
+    strata_engine *e = zalloc(1, sizeof *e, "an engine", &err);
+    cr_assert_not_null(e);
+    snprintf(set, sizeof set, "build.precision=%s", precision);
+    snprintf(define, sizeof define, "batch=%d", batch);
+    net_path(path, nets_folder(), name);
+    e->handle = handle;
+    int status = strata_network_load(&e->network, path, registry, &options, &err);
+    cr_assert_eq(status, STRATA_OK, "%s", err.message);
+    e->threads = threads_for(e->network, 1);
+    int before = threads_set(e->threads);
+    if ((status = engine_make_nodes(e, &err)) == STRATA_OK)
+        status = engine_make_model(e, &err);
+    if (status == STRATA_OK)
+        status = plan_solve(&e->plan, &e->model->problem, NULL, &err);
+    if (status == STRATA_OK)
+        status = engine_make_schedule(e, &err);
+    cr_assert_eq(status, STRATA_OK, "%s: %s", name, err.message);
+    threads_set(before);
+    return e;
+}
+
+Test(nets, need_little_more_memory_than_is_alive_at_once)
+{
+    static const char *const precisions[] = {"fp32", "fp16"};
+    strata_handle *handle;
+    cr_assert_eq(strata_create(&handle, "host", &err), STRATA_OK, "%s", err.message);
+    for (size_t i = 0; i < 2 * ARRAY_LENGTH(nets); i++) {
+        const char *name = nets[i / 2].name, *precision = precisions[i % 2];
+        strata_engine *e = plan_net(handle, name, precision, 1);
+        cr_expect_leq(e->arena_bytes, e->arena_bound + e->arena_bound / 20, "%s, %s",
+                      name, precision);
+        strata_engine_destroy(e);
+    }
+    strata_destroy(handle);
+}
+
+Test(nets, resnet50_in_fp16_takes_less_than_3_7_megabytes_an_image)
+{
+    strata_handle *handle;
+    cr_assert_eq(strata_create(&handle, "host", &err), STRATA_OK, "%s", err.message);
+    strata_engine *e = plan_net(handle, "resnet50", "fp16", 8);
+    cr_expect_leq(e->arena_bytes, 8 * INT64_C(3700000), "%lld bytes",
+                  (long long)e->arena_bytes);
+    strata_engine_destroy(e);
+    strata_destroy(handle);
 }
 
 /* ---- the script ------------------------------------------------------------------- */

@@ -149,25 +149,33 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
                      const struct option *own)
 {
     struct option all[MAX_OPTIONS] = {0};
-    size_t n = ARRAY_LENGTH(common_options);
+    char letters[sizeof short_options + 2 * MAX_OPTIONS];
+    size_t n = ARRAY_LENGTH(common_options), used = sizeof short_options - 1;
     memcpy(all, common_options, sizeof common_options);
-    for (; own && own->name && n + 1 < MAX_OPTIONS; own++)
+    memcpy(letters, short_options, sizeof short_options);
+    for (; own && own->name && n + 1 < MAX_OPTIONS; own++) {
         all[n++] = *own;
+        if (own->val > TOOL_SHORT)
+            used += (size_t)sprintf(letters + used, own->has_arg ? "%c:" : "%c",
+                                    own->val - TOOL_SHORT);
+    }
     opterr = 0;
     for (;;) {
-        int option = getopt_long(argc, argv, short_options, all, NULL);
+        int option = getopt_long(argc, argv, letters, all, NULL);
         if (option == ':') { /* its value would have come next, so it is the last */
             fprintf(stderr, "strata: error: option '%s' needs a value\n", argv[argc - 1]);
             return '?';
         }
         if (option == '?') {
             const char letter[] = {'-', (char)optopt, '\0'};
-            bool is_short = optopt > 0 && optopt < 256 && !strchr(short_options, optopt);
+            bool is_short = optopt > 0 && optopt < 256 && !strchr(letters, optopt);
             report_option(is_short ? letter : argv[optind - 1], all);
             return '?';
         }
         if (option == -1 || option >= TOOL_OWN)
             return option;
+        if (strchr(letters + sizeof short_options - 1, option))
+            return TOOL_SHORT + option;
         if (common_option(o, option) != STRATA_OK)
             return '?';
     }
@@ -231,8 +239,16 @@ static int set_costs(struct cost_options *c, const struct tool_options *o,
     if (o->save_costs && !(c->save = duplicate(o->save_costs, err)))
         return STRATA_ENOMEM;
     c->everything = o->measure_all;
-    bool measures = c->kind == COSTS_MEASURE ||
-                    (c->kind == COSTS_FILE && c->miss == MISS_MEASURE);
+    return STRATA_OK;
+}
+
+static int check_costs(const struct tool_session *s, const struct tool_options *o,
+                       strata_error *err)
+{
+    const struct cost_options *c = &s->network->build.costs;
+    const enum cost_kind kind = cost_kind_on(c->kind, s->handle->properties.kind);
+    bool measures = kind == COSTS_MEASURE ||
+                    (kind == COSTS_FILE && c->miss == MISS_MEASURE);
     if ((o->save_costs || o->measure_all) && !measures)
         return error_set(err, STRATA_EINVAL,
                          "%s: nothing is measured; add --costs=measure, or "
@@ -270,7 +286,8 @@ static int build_engine(struct tool_session *s, strata_error *err)
 {
     struct sigaction catch = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND},
                      before;
-    if (s->network->build.costs.kind == COSTS_ANALYTIC)
+    const enum cost_kind kind = s->network->build.costs.kind;
+    if (cost_kind_on(kind, s->handle->properties.kind) == COSTS_ANALYTIC)
         return strata_engine_build(&s->engine, s->handle, s->network, err);
     progress_enable(true);
     sigaction(SIGINT, &catch, &before);
@@ -289,6 +306,8 @@ int tool_open_engine(struct tool_session *s, const struct tool_options *o,
         device = s->network->runtime.device;
     if (status == STRATA_OK)
         status = strata_create(&s->handle, device, err);
+    if (status == STRATA_OK)
+        status = check_costs(s, o, err);
     if (status == STRATA_OK)
         status = build_engine(s, err);
     return status;

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LEAKY "thirdparty/leaky_relu.c"
+#define LEAKY "../examples/plugins/leaky_relu/leaky_relu.c"
 #define SHARED "-shared -fPIC -fvisibility=hidden"
 
 struct blob {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../thirdparty/leaky_relu.c"
+#include "../../examples/plugins/leaky_relu/leaky_relu.c"
 
 __attribute__((constructor)) static void construct(void)
 {

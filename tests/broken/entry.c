@@ -2,7 +2,7 @@
  * A good note and tables behind an entry that does what -DENTRY says.
  */
 #define strata_module_v1 generated
-#include "../thirdparty/leaky_relu.c"
+#include "../../examples/plugins/leaky_relu/leaky_relu.c"
 #undef strata_module_v1
 
 STRATA_ENTRY const strata_module *strata_module_v1(const strata_host *host)
