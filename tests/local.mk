@@ -31,6 +31,7 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_check_cuda \
 	tests/test_config \
 	tests/test_cost \
 	tests/test_cost_file \
@@ -85,7 +86,7 @@ tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
-	$(LAYER_CASES)
+	tests/layer_cases_large.c $(LAYER_CASES)
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
@@ -110,6 +111,12 @@ CRITERION_TESTS += tests/test_onednn
 tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
 	tests/onednn_problems.h tests/onednn_trial.c tests/onednn_trial.h
 endif
+if HAVE_CUDNN
+CRITERION_TESTS += tests/test_cudnn
+tests_test_cudnn_SOURCES = tests/test_cudnn.c plugins/cudnn_choice.c plugins/cudnn_graph.c
+tests_test_cudnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_test_cudnn_LDADD = $(LDADD) $(CUDA_LDFLAGS) -lcudnn $(PTHREAD_LIBS)
+endif
 check_PROGRAMS += $(CRITERION_TESTS)
 
 # A module of layers for tests/test_cuda_network, built here because it has kernels.
@@ -119,6 +126,11 @@ tests_cuda_trial_la_SOURCES = tests/plugins/cuda_trial.c tests/plugins/cuda_tria
 tests_cuda_trial_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_trial_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
 tests_cuda_trial_la_LIBADD = tests/plugins/cuda_trial_kernels.lo $(CUDA_LIBS)
+# Layers with a fault each, for tests/test_check_cuda.
+check_LTLIBRARIES += tests/cuda_faulty.la
+tests_cuda_faulty_la_SOURCES =
+tests_cuda_faulty_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
+tests_cuda_faulty_la_LIBADD = tests/faulty/cuda.lo $(CUDA_LIBS)
 endif
 TESTS += $(CRITERION_TESTS)
 endif
@@ -134,4 +146,4 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
 	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
-	tests/plugins/cuda_trial_kernels.cu
+	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu
