@@ -35,6 +35,7 @@ export PATH="$root$prefix/bin:$PATH" LD_LIBRARY_PATH="$root$prefix/lib:${LD_LIBR
 export STRATA_PLUGIN_DIR="$root$prefix/lib/strata/plugins-1"
 export ACLOCAL_PATH="$root$prefix/share/aclocal"
 unset STRATA_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
+NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 strict='-O1 -Wall -Wextra -Wconversion -Wshadow -Wno-missing-field-initializers -Werror'
 cd "$scratch" || exit 99
 
@@ -88,17 +89,17 @@ variant() { # variant FOLDER ARGUMENT...
 } >"$log" 2>&1
 result $? 'ports, attributes and weights of every kind build and run'
 if strata check --help >/dev/null 2>&1; then
-    for v in v2 v3 v4 v5 v6; do
+    (for v in v2 v3 v4 v5 v6; do
         $MAKE -C $v check || exit 1
-    done >"$log" 2>&1
+    done) >"$log" 2>&1
     result $? 'they pass the checker too'
 fi
-{
+(
     for layer in $(strata list -o csv | sed -n 's/^core::\([A-Za-z]*\)@.*/\1/p' | sort -u); do
         strata new-layer "My$layer" --extends "core::$layer" -C "e$layer" &&
             $MAKE -C "e$layer" CC="$CC" CFLAGS="$strict" || exit 1
     done
-} >"$log" 2>&1
+) >"$log" 2>&1
 result $? 'every built-in layer can be extended'
 
 # refuse PATTERN ARGUMENT...: exit code 2, a message, nothing written.
@@ -152,8 +153,30 @@ refuse "leave out --attr" X --extends core::Convolution --attr a:int
 [ $bad -eq 0 ]
 result $? 'what cannot be is refused with what could'
 
+# ---- examples/plugins -------------------------------------------------------------------
+limit() { # limit FILE LINES
+    [ "$(wc -l <"$srcdir/examples/plugins/$1")" -lt "$2" ] || echo "$1 is too long"
+}
+{ limit leaky_relu/leaky_relu.c 31 && limit gaussian_cuda/gaussian.cu 60; } >"$log"
+[ ! -s "$log" ]
+result $? 'the CPU example has at most 30 lines, the CUDA one under 60'
+for folder in "$srcdir"/examples/plugins/*/; do
+    name=$(basename "$folder")
+    [ -e "$folder/Makefile" ] || continue
+    claim="the example $name builds and passes the checker"
+    cp -R "$folder" "example-$name"
+    if [ -e "$folder"/*.cu ] && [ -z "$NVCC" ]; then
+        skip "$claim" 'no nvcc'
+    else
+        goals=check # CUDA ones are checked as far as there is a device
+        strata check --help >/dev/null 2>&1 || goals=
+        $MAKE -C "example-$name" ${NVCC:+NVCC="$NVCC"} >"$log" 2>&1 &&
+            $MAKE -C "example-$name" $goals >>"$log" 2>&1
+        result $? "$claim"
+    fi
+done
+
 # ---- other ways to build -----------------------------------------------------------------
-NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 claim='CUDA impls compile by make'
 if [ -n "$NVCC" ]; then
     $MAKE -C v5 cuda NVCC="$NVCC" NVCCFLAGS='-arch=sm_80 -Werror=all-warnings' >"$log" 2>&1 &&
