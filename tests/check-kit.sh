@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # TAP: a plugin author's way with nothing but an installed package: what new-layer writes
 # builds by make, Autotools and CMake, runs and passes the checker, out of this tree.
+#   tests/check-kit.sh --update    after a change: write docs/first-plugin.md anew
 srcdir=$(cd "${srcdir:-.}" && pwd) builddir=${builddir:-.} CC=${CC:-cc} MAKE=${MAKE:-make}
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
@@ -68,6 +69,22 @@ strata new-layer LeakyReLU >"$log" 2>&1
 result $? 'files that exist are named and stay'
 strata new-layer LeakyReLU --force >"$log" 2>&1 && ! cmp -s before.c leaky_relu/leaky_relu.c
 result $? '--force replaces them'
+
+# ---- the page that shows it ---------------------------------------------------------------
+page=$srcdir/docs/first-plugin.md
+plain() { # without what differs from run to run
+    sed -E 's/[0-9]+ runs in [0-9.]+ s/N runs/; s/seed [0-9]+//; s/build [0-9a-f]{40}//' "$1"
+}
+mkdir session
+(cd session && unset CC CFLAGS LDFLAGS && "$srcdir/scripts/transcript.sh" "$page") |
+    sed "s#$root$prefix#/usr/local#g" >now.md
+if [ "${1:-}" = --update ]; then
+    cp now.md "$page"
+    exit
+fi
+plain now.md >now
+plain "$page" | diff - now >"$log"
+result $? 'docs/first-plugin.md shows what happens'
 
 # ---- whatever is asked for ---------------------------------------------------------------
 variant() { # variant FOLDER ARGUMENT...
