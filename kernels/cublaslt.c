@@ -47,15 +47,15 @@ static cudaDataType_t data_type(int32_t dtype)
 }
 
 static cublasStatus_t set_layout(cublasLtMatrixLayout_t layout, int32_t dtype,
-                                 int64_t rows, int64_t columns, int64_t ld,
-                                 int64_t batch, int64_t stride)
+                                 int64_t rows, int64_t columns, int64_t ld, int64_t batch,
+                                 int64_t stride)
 {
     const int32_t count = (int32_t)batch;
-    cublasStatus_t s = cublasLtMatrixLayoutInit(layout, data_type(dtype),
-                                                (uint64_t)rows, (uint64_t)columns, ld);
+    cublasStatus_t s = cublasLtMatrixLayoutInit(layout, data_type(dtype), (uint64_t)rows,
+                                                (uint64_t)columns, ld);
     if (s == CUBLAS_STATUS_SUCCESS && batch > 1)
-        s = cublasLtMatrixLayoutSetAttribute(
-            layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
+        s = cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                             &count, sizeof count);
     if (s == CUBLAS_STATUS_SUCCESS && batch > 1)
         s = cublasLtMatrixLayoutSetAttribute(
             layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride);
@@ -69,8 +69,7 @@ static cublasStatus_t set_layouts(struct cublaslt_plan *plan,
     cublasStatus_t s;
     if ((s = set_layout(&plan->a, p->dtype, t ? p->k : p->m, t ? p->m : p->k, p->lda,
                         p->batch, p->a_stride)) ||
-        (s = set_layout(&plan->b, p->dtype, p->k, p->n, p->ldb, p->batch,
-                        p->b_stride)) ||
+        (s = set_layout(&plan->b, p->dtype, p->k, p->n, p->ldb, p->batch, p->b_stride)) ||
         (s = set_layout(&plan->c, p->dtype, p->m, p->n, p->ldd, p->batch,
                         p->addend ? p->c_stride : p->d_stride)))
         return s;
@@ -87,9 +86,8 @@ static cublasStatus_t set_operation(struct cublaslt_plan *plan,
     const cublasOperation_t transpose = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasStatus_t s;
     if ((s = cublasLtMatmulDescInit(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F)) ||
-        (s = cublasLtMatmulDescSetAttribute(&plan->operation,
-                                            CUBLASLT_MATMUL_DESC_TRANSA, &transpose,
-                                            sizeof transpose)) ||
+        (s = cublasLtMatmulDescSetAttribute(&plan->operation, CUBLASLT_MATMUL_DESC_TRANSA,
+                                            &transpose, sizeof transpose)) ||
         (s = cublasLtMatmulDescSetAttribute(&plan->operation,
                                             CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                             sizeof epilogue)) ||
@@ -99,7 +97,8 @@ static cublasStatus_t set_operation(struct cublaslt_plan *plan,
         &plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
 }
 
-/* In-place split-K adds up in the order blocks finish: left out, so that two runs agree. */
+/* In-place split-K adds up in the order blocks finish: left out, so that two runs agree.
+ */
 static cublasStatus_t set_preference(cublasLtMatmulPreferenceOpaque_t *preference)
 {
     static const cublasLtMatmulPreferenceAttributes_t sides[] = {
@@ -113,9 +112,9 @@ static cublasStatus_t set_preference(cublasLtMatmulPreferenceOpaque_t *preferenc
         CUBLASLT_REDUCTION_SCHEME_MASK & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_INPLACE;
     cublasStatus_t s = cublasLtMatmulPreferenceInit(preference);
     if (s == CUBLAS_STATUS_SUCCESS)
-        s = cublasLtMatmulPreferenceSetAttribute(
-            preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-            sizeof workspace);
+        s = cublasLtMatmulPreferenceSetAttribute(preference,
+                                                 CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                 &workspace, sizeof workspace);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = cublasLtMatmulPreferenceSetAttribute(
             preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
@@ -165,15 +164,14 @@ int cublaslt_run(const strata_run *r, const struct cublaslt_plan *plan, const vo
                  const void *b, const void *c, void *d)
 {
     const float one = 1, beta = plan->addend ? 1 : 0;
-    cublasStatus_t s = cublasLtMatmul(
-        plan->handle, (cublasLtMatmulDescOpaque_t *)&plan->operation, &one, a,
-        (cublasLtMatrixLayoutOpaque_t *)&plan->a, b,
-        (cublasLtMatrixLayoutOpaque_t *)&plan->b, &beta, plan->addend ? c : d,
-        (cublasLtMatrixLayoutOpaque_t *)&plan->c, d,
-        (cublasLtMatrixLayoutOpaque_t *)&plan->d, &plan->algorithm, r->workspace,
-        r->workspace_size, (cudaStream_t)r->stream);
-    return s == CUBLAS_STATUS_SUCCESS
-               ? STRATA_OK
-               : STRATA_FAIL(r, STRATA_EDEVICE, "cuBLASLt: %s",
-                             cublasLtGetStatusString(s));
+    cublasStatus_t s =
+        cublasLtMatmul(plan->handle, (cublasLtMatmulDescOpaque_t *)&plan->operation, &one,
+                       a, (cublasLtMatrixLayoutOpaque_t *)&plan->a, b,
+                       (cublasLtMatrixLayoutOpaque_t *)&plan->b, &beta,
+                       plan->addend ? c : d, (cublasLtMatrixLayoutOpaque_t *)&plan->c, d,
+                       (cublasLtMatrixLayoutOpaque_t *)&plan->d, &plan->algorithm,
+                       r->workspace, r->workspace_size, (cudaStream_t)r->stream);
+    return s == CUBLAS_STATUS_SUCCESS ? STRATA_OK
+                                      : STRATA_FAIL(r, STRATA_EDEVICE, "cuBLASLt: %s",
+                                                    cublasLtGetStatusString(s));
 }

@@ -24,7 +24,8 @@ static __device__ inline int64_t channel_offset(const move_channels &c, int64_t 
     return (channel >> c.shift) * c.stride + (channel & ((INT64_C(1) << c.shift) - 1));
 }
 
-static __device__ inline void move_to(move_place *p, const move_work &w, int a, uint32_t i)
+static __device__ inline void move_to(move_place *p, const move_work &w, int a,
+                                      uint32_t i)
 {
     const move_axis &axis = w.job.axis[a];
     p->to += axis.odd ? channel_offset(w.job.to_channels, i) : i * axis.to;
@@ -57,7 +58,8 @@ static __device__ inline move_place locate(const move_work &w, uint32_t index,
     return p;
 }
 
-template <typename T> static __device__ inline T fill_word(uint32_t bits)
+template <typename T>
+static __device__ inline T fill_word(uint32_t bits)
 {
     union {
         uint32_t w[4];
@@ -161,7 +163,8 @@ static __device__ inline turn turn_of(const move_work &w, uint64_t block)
 }
 
 /* rows: positions of the turned axis, contiguous in the input; columns: of the last axis,
- * contiguous in the output. The odd pitch keeps columns of the tile on different banks. */
+ * contiguous in the output. The odd pitch keeps columns of the tile on different banks.
+ */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     turned_kernel(const __grid_constant__ move_work w)
