@@ -7,9 +7,7 @@
 #ifndef KERNELS_CUBLASLT_H
 #define KERNELS_CUBLASLT_H
 
-#include <cublasLt.h>
-
-#include <strata/plugin.h>
+#include "kernels/cublaslt_library.h"
 
 #define CUBLASLT_RANKS 4
 
@@ -26,7 +24,8 @@ struct cublaslt_problem {
 };
 
 struct cublaslt_plan {
-    cublasLtHandle_t handle; /* the process' */
+    const struct cublaslt_library *library;
+    cublasLtHandle_t handle;
     cublasLtMatmulDescOpaque_t operation;
     cublasLtMatrixLayoutOpaque_t a, b, c, d;
     cublasLtMatmulAlgo_t algorithm;
