@@ -313,6 +313,7 @@ if HAVE_CUDA
 MOSTLYCLEANFILES += plugins/*.d
 endif
 
-# A build under a group-writable umask would make files that the registry does not trust.
-all-local: $(plugin_LTLIBRARIES)
-	-chmod go-w plugins/.libs plugins/.libs/*.so
+# A build under a group-writable umask would make files that are not trusted.
+all-local: $(plugin_LTLIBRARIES) $(device_LTLIBRARIES)
+	-for folder in plugins kernels; do test ! -d $$folder/.libs || \
+		chmod go-w $$folder/.libs $$folder/.libs/*.so; done
