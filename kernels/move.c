@@ -286,6 +286,28 @@ static int turned_axis(const struct move_work *w)
     return -1;
 }
 
+/* Whether both contiguous axes are whole pieces of n elements that lie aligned. */
+static int turns_by(const struct move_work *w, int64_t n)
+{
+    const struct move_job *job = &w->job;
+    const int last = job->axes - 1;
+    if (job->axis[w->turned].n % n || job->axis[last].n % n ||
+        !divides(n * w->word, job->to) || !divides(n * w->word, job->from))
+        return 0;
+    for (int i = 0; i < job->axes; i++)
+        if (job->axis[i].odd || (i != last && job->axis[i].to % n) ||
+            (i != w->turned && job->axis[i].from % n))
+            return 0;
+    return 1;
+}
+
+static void pack_turned(struct move_work *w)
+{
+    w->pack = 4;
+    while (w->pack > 1 && !turns_by(w, w->pack))
+        w->pack /= 2;
+}
+
 /* Granlund and Montgomery's divisor, as in kernels/layer.cuh. */
 static void set_divisor(struct move_work *w, int i, uint32_t d)
 {
@@ -310,8 +332,10 @@ static int64_t packs_of(const struct move_work *w)
 static int start(struct move_work *w, void *stream)
 {
     w->count = (uint32_t)packs_of(w);
-    if (w->turned >= 0)
+    if (w->turned >= 0) {
+        pack_turned(w);
         return move_start_turned(w, stream);
+    }
     for (int i = 0; i < w->job.axes; i++)
         set_divisor(w, i, (uint32_t)w->job.axis[i].n);
     return move_start(w, stream);

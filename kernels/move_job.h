@@ -17,7 +17,7 @@ struct move_work {
     uint32_t magic[MOVE_AXES], shift[MOVE_AXES]; /* of each axis' n, as a divisor */
     int32_t word;                                /* bytes */
     int32_t widened;                             /* log2 of the elements of a word */
-    int32_t pack;   /* consecutive words of the output that a thread gathers */
+    int32_t pack;   /* consecutive words that a thread writes at once */
     uint32_t count; /* packs */
     int32_t turned; /* axis along which the input is contiguous while the output is
                        along the last one, or -1 */
