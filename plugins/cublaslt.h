@@ -42,7 +42,8 @@ size_t cublaslt_workspace(const strata_node *n, cublaslt_describe *describe, int
 
 #define CUBLASLT_IMPL(R, rows_, state_, run_)                                     \
     {                                                                             \
-        .id = R + 1, .device = STRATA_CUDA, .epilogues = CUBLASLT_EPILOGUES,      \
+        .id = R + 1, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED,        \
+        .epilogues = CUBLASLT_EPILOGUES,                                          \
         .name = "cublaslt_" #R, .rows = STRATA_ARRAY(rows_),                      \
         .activations = CUBLASLT_ACTIVATIONS, .efficiency = 0.7,                   \
         .state_size = sizeof(state_), .accept = accept_##R,                       \
