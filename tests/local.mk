@@ -21,7 +21,7 @@ EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
 LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
 SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
-	tests/check-install.sh
+	tests/check-install.sh tests/check-kit.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 
@@ -30,6 +30,7 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_check_cuda \
 	tests/test_config \
 	tests/test_cost \
 	tests/test_cost_file \
@@ -124,6 +125,11 @@ tests_cuda_trial_la_SOURCES = tests/plugins/cuda_trial.c tests/plugins/cuda_tria
 tests_cuda_trial_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_trial_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
 tests_cuda_trial_la_LIBADD = tests/plugins/cuda_trial_kernels.lo $(CUDA_LIBS)
+# Layers with a fault each, for tests/test_check_cuda.
+check_LTLIBRARIES += tests/cuda_faulty.la
+tests_cuda_faulty_la_SOURCES =
+tests_cuda_faulty_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
+tests_cuda_faulty_la_LIBADD = tests/faulty/cuda.lo $(CUDA_LIBS)
 endif
 TESTS += $(CRITERION_TESTS)
 endif
@@ -138,4 +144,4 @@ EXTRA_DIST += tests/abi/golden-offsets.txt \
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
 	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
-	tests/plugins/cuda_trial_kernels.cu
+	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu
