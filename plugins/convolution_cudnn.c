@@ -16,7 +16,7 @@ enum { WEIGHT, BIAS };
 struct convolution {
     const struct cudnn_choice *choice;
     struct cudnn_plan *plan;
-    void *weight; /* packed, the core's memory; NULL: the network's own serves */
+    void *weight; /* packed, the core's memory */
     void *bias;   /* likewise; zeros where the layer has none but the graph does */
 };
 
@@ -228,9 +228,7 @@ static int pack_weight(const strata_node *n, struct convolution *c)
                               .last = q->w.strides[1] == 1};
     for (int d = 2; d < q->rank; d++)
         p.taps *= q->w.dims[d];
-    return !p.half && (!p.last || p.taps == 1 || p.channels == 1)
-               ? STRATA_OK
-               : pack(n, &p, weight->data, &c->weight);
+    return pack(n, &p, weight->data, &c->weight);
 }
 
 static int pack_bias(const strata_node *n, struct convolution *c)
@@ -331,7 +329,7 @@ static int convolution_run(const strata_run *r)
     const bool residual = r->epilogue->flags & STRATA_EPILOGUE_RESIDUAL;
     void *const pointers[CUDNN_OPERANDS] = {
         [CUDNN_X] = r->in[0].data,
-        [CUDNN_W] = s->weight ? s->weight : r->weight[WEIGHT].data,
+        [CUDNN_W] = s->weight,
         [CUDNN_Y] = r->out[0].data,
         [CUDNN_RESIDUAL] = residual ? r->epilogue->residual->data : NULL,
         [CUDNN_BIAS] = s->bias                    ? s->bias
@@ -406,6 +404,7 @@ static const strata_row main_rows[] = {
 #define IMPL(n_, rows_, efficiency_)                                                     \
     {                                                                                    \
         .id = (n_) + 1, .device = STRATA_CUDA, .min_sm = 80,                             \
+        .flags = STRATA_WEIGHT_PACKED,                                                   \
         .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,              \
         .name = "cudnn_" #n_, .rows = STRATA_ARRAY(rows_), .activations = ACTIVATIONS,   \
         .efficiency = (efficiency_), .state_size = sizeof(struct convolution),           \

@@ -42,11 +42,11 @@ size_t cublaslt_workspace(const strata_node *n, cublaslt_describe *describe, int
 
 #define CUBLASLT_IMPL(R, rows_, state_, run_)                                            \
     {                                                                                    \
-        .id = R + 1, .device = STRATA_CUDA, .epilogues = CUBLASLT_EPILOGUES,             \
-        .name = "cublaslt_" #R, .rows = STRATA_ARRAY(rows_),                             \
-        .activations = CUBLASLT_ACTIVATIONS, .efficiency = 0.7,                          \
-        .state_size = sizeof(state_), .accept = accept_##R, .workspace = workspace_##R,  \
-        .setup = setup_##R, .run = run_                                                  \
+        .id = R + 1, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED,               \
+        .epilogues = CUBLASLT_EPILOGUES, .name = "cublaslt_" #R,                         \
+        .rows = STRATA_ARRAY(rows_), .activations = CUBLASLT_ACTIVATIONS,                \
+        .efficiency = 0.7, .state_size = sizeof(state_), .accept = accept_##R,           \
+        .workspace = workspace_##R, .setup = setup_##R, .run = run_                      \
     }
 
 #endif /* PLUGINS_CUBLASLT_H */

@@ -279,17 +279,8 @@ static int fully_connected_accept(const strata_node *n)
     return STRATA_OK;
 }
 
-/* An FP32 weight whose rows are images as they lie is used where it is. */
-static bool lies_packed(const strata_node *n)
-{
-    const strata_fully_connected *p = (const strata_fully_connected *)n->params;
-    const strata_tensor *x = &n->in[0];
-    return !p->transposed && (x->format == STRATA_F32_NCHW ||
-                              (x->format == STRATA_F32_NHWC && x->rank == 2));
-}
-
 struct state {
-    const void *weight; /* packed, or NULL */
+    const void *weight; /* packed */
 };
 
 static int fully_connected_setup(const strata_node *n, void *state_)
@@ -297,8 +288,7 @@ static int fully_connected_setup(const strata_node *n, void *state_)
     const strata_fully_connected *p = (const strata_fully_connected *)n->params;
     state *s = (state *)state_;
     void *packed = NULL;
-    int status =
-        lies_packed(n) ? STRATA_OK : dense_weight_pack(n, p->transposed, &packed);
+    int status = dense_weight_pack(n, p->transposed, &packed);
     s->weight = packed;
     return status;
 }
@@ -310,7 +300,7 @@ static int fully_connected_run(const strata_run *r)
     product p = {};
     p.y = y->data;
     p.x = x->data;
-    p.w = s->weight ? s->weight : r->weight[0].data;
+    p.w = s->weight;
     p.bias = r->weight[1].rank > 0 ? (const float *)r->weight[1].data : NULL;
     p.images = x->dims[0];
     p.units = y->dims[1];
@@ -329,6 +319,7 @@ static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
      .epilogues = STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS |
                   STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,
      .name = "cuda",

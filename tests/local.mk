@@ -35,6 +35,7 @@ CRITERION_TESTS = \
 	tests/test_config \
 	tests/test_cost \
 	tests/test_cost_file \
+	tests/test_cuda_context \
 	tests/test_cuda_device \
 	tests/test_cuda_layers \
 	tests/test_cuda_network \
@@ -87,7 +88,10 @@ tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
 	tests/layer_cases_large.c $(LAYER_CASES)
-tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_device.h
+tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
+	tests/cuda_chain.h tests/cuda_device.h
+tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
+	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
@@ -119,7 +123,7 @@ tests_test_cudnn_LDADD = $(LDADD) $(CUDA_LDFLAGS) -lcudnn $(PTHREAD_LIBS)
 endif
 check_PROGRAMS += $(CRITERION_TESTS)
 
-# A module of layers for tests/test_cuda_network, built here because it has kernels.
+# A module of layers for tests/cuda_chain.c, built here because it has kernels.
 if HAVE_CUDA
 check_LTLIBRARIES += tests/cuda_trial.la
 tests_cuda_trial_la_SOURCES = tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h

@@ -419,6 +419,31 @@ Test(context, enqueue_returns_before_the_work_and_signals_consumed_inputs)
     release(&s);
 }
 
+/* The host has no graphs: the calls are there and change nothing. */
+Test(context, preparing_runs_once_and_graphs_may_be_asked_for_anywhere)
+{
+    struct session s;
+    strata_context *c = NULL;
+    float act[640], pool[160];
+    cr_assert_eq(build(&s, small, NULL, 0), STRATA_OK);
+    run_once(&s, act, pool);
+    cr_assert_eq(strata_context_create(&c, s.engine, s.handle, NULL), STRATA_OK);
+    const float *y = strata_context_data(c, strata_engine_find(s.engine, "act"));
+    fill_input(c, s.engine, 42);
+    cr_assert_eq(strata_context_prepare(c, &s.err), STRATA_OK, "%s", s.err.message);
+    cr_expect_arr_eq(y, act, sizeof act);
+    for (int use = 0; use < 2; use++) {
+        fill_input(c, s.engine, 7);
+        cr_assert_eq(strata_context_run(c, NULL), STRATA_OK);
+        cr_assert_eq(strata_context_use_graph(c, use, &s.err), STRATA_OK);
+        fill_input(c, s.engine, 42);
+        cr_assert_eq(strata_context_run(c, NULL), STRATA_OK);
+        cr_expect_arr_eq(y, act, sizeof act);
+    }
+    strata_context_destroy(c);
+    release(&s);
+}
+
 struct worker {
     struct session *s;
     const float *act;
