@@ -1,6 +1,7 @@
 # Benchmarks: built by `make bench`, never timed in a test.
 BENCHMARKS = \
 	bench/convolution_cuda \
+	bench/layer_cuda \
 	bench/net_time \
 	bench/plan \
 	bench/plan_table \
@@ -23,6 +24,8 @@ bench_net_time_SOURCES = bench/net_time.c bench/net_layers.c bench/net_layers.h
 bench_net_time_LDADD = libstrata-internal.la
 bench_convolution_cuda_SOURCES = bench/convolution_cuda.c
 bench_convolution_cuda_LDADD = libstrata-internal.la $(M_LIBS)
+bench_layer_cuda_SOURCES = bench/layer_cuda.c
+bench_layer_cuda_LDADD = libstrata-check.la libstrata-internal.la $(M_LIBS)
 bench_predict_SOURCES = bench/predict.c
 bench_predict_LDADD = libstrata-internal.la
 bench_plan_SOURCES = bench/plan.c bench/plan_nets.c bench/plan_nets.h
