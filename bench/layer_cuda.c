@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layers on CUDA that memory bounds: each impl in each format against a device-to-device
- * copy that moves as many bytes, in the same run, alternating, on the same buffers.
+ * Layers' CUDA impls against their rooflines, every impl that takes a row of the table.
  *
- * Bytes are those of inputs, weights and outputs, pads included, each once. Every launch
- * reads and writes other buffers than the one before. Times are medians of device events
- * over bursts. docs/performance.md holds floors, predictions and results.
+ * Bytes count where they are read and where they are written: inputs, outputs with pads,
+ * and weights once. A device-to-device copy of half of them, in the same run, says how
+ * long so many bytes take; operations take as long as the peak below says. `share` is the
+ * longer of both over the time measured. Times are medians over replays of a graph of
+ * launches that rotate through sets of buffers.
  *
- *   layer_cuda [--quick] [LAYER]...
+ *   layer_cuda [--only LAYER] [--impl NAME] [--quick]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,245 +18,197 @@
 #include "core/handle.h"
 #include "formats/format.h"
 
-enum { SETS = 3, BURST = 6, MOST_RUNS = 15, ALIGN = 256 };
+#define PEAK_FP16 780e12 /* operations a second, dense, on tensor cores */
+#define PEAK_FP32 60e12  /* on CUDA cores */
 
-#define S2(...)                                                                          \
-    {                                                                                    \
-        2,                                                                               \
-        {                                                                                \
-            __VA_ARGS__                                                                  \
-        }                                                                                \
-    }
-#define S4(...)                                                                          \
-    {                                                                                    \
-        4,                                                                               \
-        {                                                                                \
-            __VA_ARGS__                                                                  \
-        }                                                                                \
-    }
+enum { SETS = 3, LAUNCHES = 6, MOST_RUNS = 9, PACKS = 16, ALIGNMENT = 256 };
+
+#define CARD "fp32:nchw fp16:nchw fp16:nc/2hw2 fp16:nhwc8"
+#define BOTH "fp32:nchw fp16:nhwc8"
+
+#define S2(n, c) {2, {n, c}}
+#define S4(n, c, h, w) {4, {n, c, h, w}}
 
 static const struct row {
     const char *layer, *attrs;
-    int n_in;
-    struct harness_shape in[HARNESS_INPUTS];
-    unsigned absent; /* weights, as in struct layer_case */
+    const char *formats; /* separated by blanks */
+    struct harness_shape in[3];
+    unsigned absent; /* bit i: weight i is not given */
 } rows[] = {
-    {"Identity", "", 1, {S4(128, 256, 56, 56)}, 0},
-    {"Activation", "", 1, {S4(128, 256, 56, 56)}, 0},
-    {"Activation", "kind = gelu", 1, {S4(128, 256, 56, 56)}, 0},
-    {"Activation", "", 1, {S4(128, 2044, 7, 7)}, 0},
-    {"ElementWise", "", 2, {S4(128, 256, 56, 56), S4(128, 256, 56, 56)}, 0},
-    {"ElementWise",
-     "",
-     3,
-     {S4(128, 128, 56, 56), S4(128, 128, 56, 56), S4(128, 128, 56, 56)},
-     0},
-    {"ElementWise", "op = product", 2, {S4(128, 256, 56, 56), S4(128, 256, 1, 1)}, 0},
-    {"ElementWise", "op = product", 2, {S4(512, 511, 14, 14), S4(512, 511, 1, 1)}, 0},
-    {"Scale", "mode = channel", 1, {S4(128, 256, 56, 56)}, 4},
-    {"Scale", "mode = channel", 1, {S4(512, 1023, 7, 7)}, 4},
-    {"Scale", "mode = uniform", 1, {S4(128, 256, 56, 56)}, 4},
-    {"Softmax", "", 1, {S2(65536, 1000)}, 0},
-    {"Softmax", "", 1, {S4(64, 21, 256, 256)}, 0},
-    {"Softmax", "axis = 3", 1, {S4(32, 16, 384, 384)}, 0},
-    {"Pooling", "kernel = 3; stride = 2; pad = 1", 1, {S4(128, 64, 112, 112)}, 0},
-    {"Pooling", "kernel = 2; stride = 2", 1, {S4(128, 64, 112, 112)}, 0},
-    {"Pooling", "kernel = 3; pad = 1; kind = average", 1, {S4(128, 192, 35, 35)}, 0},
-    {"Pooling", "kernel = 5; pad = 2", 1, {S4(128, 512, 20, 20)}, 0},
-    {"Pooling", "global = true; kind = average", 1, {S4(1024, 2048, 7, 7)}, 0},
-    {"Pooling", "global = true; kind = average", 1, {S4(128, 256, 56, 56)}, 0},
-    {"Pooling", "global = true", 1, {S4(4, 64, 512, 512)}, 0},
-    {"Concatenation", "", 2, {S4(128, 128, 56, 56), S4(128, 128, 56, 56)}, 0},
-    {"Slice", "axes = 1; begin = 64; end = 192", 1, {S4(128, 256, 56, 56)}, 0},
-    {"Padding", "begin = 1, 1; end = 1, 1", 1, {S4(128, 128, 56, 56)}, 0},
-    {"Shuffle", "first = 0, 2, 3, 1", 1, {S4(128, 256, 56, 56)}, 0},
-    {"Resize", "scale = 2; coordinates = asymmetric", 1, {S4(64, 128, 56, 56)}, 0},
-    {"Resize", "scale = 2; mode = bilinear", 1, {S4(64, 128, 56, 56)}, 0},
+    {"Identity", "", CARD, {S4(128, 256, 56, 56)}, 0},
+    {"Activation", "", CARD, {S4(128, 256, 56, 56)}, 0},
+    {"Activation", "kind = gelu", CARD, {S4(128, 256, 56, 56)}, 0},
+    {"Activation", "", CARD, {S4(512, 1021, 7, 7)}, 0},
+    {"ElementWise", "", CARD, {S4(128, 256, 56, 56), S4(128, 256, 56, 56)}, 0},
+    {"ElementWise", "", CARD,
+     {S4(128, 128, 56, 56), S4(128, 128, 56, 56), S4(128, 128, 56, 56)}, 0},
+    {"ElementWise", "op = product", CARD, {S4(128, 256, 56, 56), S4(128, 256, 1, 1)}, 0},
+    {"ElementWise", "op = product", CARD, {S4(512, 511, 14, 14), S4(512, 511, 1, 1)}, 0},
+    {"Scale", "mode = channel", CARD, {S4(128, 256, 56, 56)}, 4},
+    {"Scale", "mode = channel", CARD, {S4(512, 1021, 7, 7)}, 4},
+    {"Softmax", "", "fp32:nchw fp16:nchw", {S2(65536, 1000)}, 0},
+    {"Softmax", "", CARD, {S4(64, 21, 256, 256)}, 0},
+    {"Softmax", "axis = 3", CARD, {S4(32, 16, 384, 384)}, 0},
+    {"Pooling", "kernel = 3; stride = 2; pad = 1", CARD, {S4(128, 64, 112, 112)}, 0},
+    {"Pooling", "kernel = 2; stride = 2", CARD, {S4(128, 64, 112, 112)}, 0},
+    {"Pooling", "kernel = 3; pad = 1; kind = average", CARD, {S4(128, 192, 35, 35)}, 0},
+    {"Pooling", "kernel = 5; pad = 2", CARD, {S4(128, 512, 20, 20)}, 0},
+    {"Pooling", "global = true; kind = average", CARD, {S4(1024, 2048, 7, 7)}, 0},
+    {"Pooling", "global = true; kind = average", CARD, {S4(128, 256, 56, 56)}, 0},
+    {"Pooling", "global = true", CARD, {S4(4, 64, 512, 512)}, 0},
+    {"FullyConnected", "units = 1000", BOTH, {S4(1, 2048, 1, 1)}, 0},
+    {"FullyConnected", "units = 1000", BOTH, {S4(8, 2048, 1, 1)}, 0},
+    {"FullyConnected", "units = 1000", BOTH, {S4(32, 2048, 1, 1)}, 0},
+    {"FullyConnected", "units = 1000", BOTH, {S4(128, 2048, 1, 1)}, 0},
+    {"FullyConnected", "units = 4096", BOTH, {S4(1, 512, 7, 7)}, 0},
+    {"FullyConnected", "units = 4096", BOTH, {S4(8, 512, 7, 7)}, 0},
+    {"FullyConnected", "units = 4096", BOTH, {S4(64, 512, 7, 7)}, 0},
+    {"FullyConnected", "units = 16384", BOTH, {S2(1, 16384)}, 0},
+    {"FullyConnected", "units = 16384", BOTH, {S2(4, 16384)}, 0},
+    {"FullyConnected", "units = 4096", BOTH, {S2(4096, 4096)}, 0},
+    {"Concatenation", "", CARD, {S4(128, 128, 56, 56), S4(128, 64, 56, 56)}, 0},
+    {"Concatenation", "", CARD, {S4(128, 67, 56, 56), S4(128, 64, 56, 56)}, 0},
+    {"Concatenation", "axis = 3", CARD, {S4(128, 64, 56, 56), S4(128, 64, 56, 56)}, 0},
+    {"Slice", "axes = 1; begin = 32; end = 96", CARD, {S4(256, 128, 56, 56)}, 0},
+    {"Slice", "axes = 2, 3; begin = 1, 1; end = -1, -1", CARD, {S4(128, 128, 58, 58)}, 0},
+    {"Slice", "axes = 3; begin = -1; end = -1000; step = -1", CARD,
+     {S4(128, 128, 56, 56)}, 0},
+    {"Shuffle", "first = 0, 2, 3, 1", CARD, {S4(128, 128, 56, 56)}, 0},
+    {"Shuffle", "first = 0, 1, 3, 2", CARD, {S4(128, 128, 56, 64)}, 0},
+    {"Shuffle", "shape = 0, 8, 16, 56, 56; second = 0, 2, 1, 3, 4", CARD,
+     {S4(128, 128, 56, 56)}, 0},
+    {"Padding", "begin = 1, 1; end = 1, 1", CARD, {S4(128, 128, 56, 56)}, 0},
+    {"Padding", "begin = 3, 3; end = 3, 3; mode = reflect", CARD,
+     {S4(64, 64, 112, 112)}, 0},
+    {"Padding", "begin = 0, 8, 0, 0", CARD, {S4(128, 120, 56, 56)}, 0},
+    {"Resize", "scale = 2; coordinates = asymmetric", CARD, {S4(128, 64, 56, 56)}, 0},
+    {"Resize", "scale = 2; mode = bilinear", CARD, {S4(128, 64, 56, 56)}, 0},
+    {"Resize", "size = 70, 70; mode = bilinear", CARD, {S4(128, 67, 56, 56)}, 0},
 };
 
 struct bench {
     strata_handle *handle;
     const struct device_ops *ops;
+    strata_registry *registry;
     strata_event *from, *to;
-    char *in[SETS], *out[SETS], *weights;
-    size_t room;
+    char *memory[SETS];
+    size_t room; /* bytes of each set */
     int runs;
+    const char *only, *impl;
+    void *packs[PACKS];
+    size_t pack_bytes[PACKS];
+    int n_packs;
 };
 
-/* One impl in one combination of formats; impl NULL: a copy. */
+static struct bench the_bench; /* the pack extension finds it */
+
+/* What is timed: an impl on an instance, or without an impl a copy. */
 struct subject {
-    const struct registry_impl *impl;
-    struct harness_node *n;
-    strata_tensor in[HARNESS_INPUTS], out[HARNESS_OUTPUTS], weight[HARNESS_WEIGHTS];
-    strata_node node;
-    void *state, *ctx;
-    size_t workspace; /* bytes, behind the outputs */
-    size_t out_bytes, bytes;
+    const strata_impl *impl;
+    struct harness_node *node;
+    strata_tensor *weight;
+    void *state, *ctx, *workspace;
+    size_t workspace_size;
+    size_t offset[HARNESS_INPUTS + HARNESS_OUTPUTS]; /* of tensors in a set */
+    size_t bytes;                                    /* read and written */
 };
 
-static const strata_epilogue no_epilogue;
+/* ---- memory ------------------------------------------------------------------------ */
 
-static size_t align(size_t bytes)
+static int pack_alloc(const strata_node *n, size_t bytes, void **out)
 {
-    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    struct bench *b = &the_bench;
+    if (b->n_packs == PACKS)
+        return error_set(n->err, STRATA_ENOMEM, "over %d packs", PACKS);
+    *out = allocator_get(&b->handle->allocator, bytes, "packed weights", n->err);
+    b->packs[b->n_packs] = *out;
+    b->pack_bytes[b->n_packs++] = bytes;
+    return *out ? STRATA_OK : STRATA_ENOMEM;
 }
 
-/* ---- one subject ---------------------------------------------------------------------
- */
+static const strata_pack pack_table = {.struct_size = sizeof(strata_pack),
+                                       .alloc = pack_alloc};
 
-/* A tensor of a format, `at` bytes into its buffer; adds its size to *at. */
-static int make_tensor(strata_tensor *t, const strata_tensor *shape, uint64_t format,
-                       size_t *at, size_t *bytes, strata_error *err)
+static void free_packs(struct bench *b)
 {
-    strata_desc d;
-    int status = format_desc(&d, *format_at(__builtin_ctzll(format)), shape->dims,
-                             shape->rank, err);
-    if (status != STRATA_OK)
-        return status;
-    tensor_view(t, &d, format, STRATA_PAD_ZERO, NULL);
-    *bytes += (size_t)strata_desc_bytes(&d);
-    *at += align((size_t)strata_desc_bytes(&d));
-    return STRATA_OK;
+    while (b->n_packs > 0) {
+        b->n_packs--;
+        allocator_put(&b->handle->allocator, b->packs[b->n_packs],
+                      b->pack_bytes[b->n_packs]);
+    }
 }
 
-static int make_tensors(struct subject *s, const struct harness_formats *f,
-                        strata_error *err)
+/* Halves of moderate size, which are no outliers as floats either. */
+static int fill_random(struct bench *b, char *to, size_t bytes, strata_error *err)
 {
-    const struct harness_node *n = s->n;
-    size_t at = 0;
-    int status = STRATA_OK;
-    for (int i = 0; i < n->node.n_in && status == STRATA_OK; i++)
-        status = make_tensor(&s->in[i], &n->in[i], f->in[i], &at, &s->bytes, err);
-    for (int i = 0; i < n->node.n_weights && status == STRATA_OK; i++)
-        if (n->weight[i].rank > 0)
-            status = make_tensor(&s->weight[i], &n->weight[i], STRATA_F32_NCHW, &at,
-                                 &s->bytes, err);
-    for (int i = 0; i < n->node.n_out && status == STRATA_OK; i++)
-        status =
-            make_tensor(&s->out[i], &n->out[i], f->out[i], &s->out_bytes, &s->bytes, err);
+    enum { CHUNK = 1 << 22 };
+    static uint32_t random = 12345;
+    uint16_t *noise = malloc(CHUNK);
+    size_t done = bytes < CHUNK ? bytes : CHUNK;
+    if (!noise)
+        return error_no_memory(err, CHUNK, "random data");
+    for (size_t i = 0; i < CHUNK / 2; i++) {
+        random = random * 1664525u + 1013904223u;
+        noise[i] = (uint16_t)((random >> 16 & 0x83ff) | (11 + (random >> 8 & 3)) << 10);
+    }
+    int status = b->ops->copy(b->handle->stream, to, noise, done, COPY_TO_DEVICE, err);
+    for (; done < bytes && status == STRATA_OK; done *= 2)
+        status = b->ops->copy(b->handle->stream, to + done, to,
+                              bytes - done < done ? bytes - done : done, COPY_ON_DEVICE,
+                              err);
+    if (status == STRATA_OK)
+        status = strata_stream_synchronize(b->handle->stream, err);
+    free(noise);
     return status;
 }
 
-/* The addresses of a set. */
-static void place(struct subject *s, const struct bench *b, int set)
+/* ---- timing ------------------------------------------------------------------------ */
+
+static int launch(struct bench *b, struct subject *s, int set, strata_error *err)
 {
-    char *in = b->in[set], *out = b->out[set], *weight = b->weights;
-    for (int i = 0; i < s->node.n_in; i++) {
-        s->in[i].data = in;
-        in += align((size_t)s->in[i].size * strata_dtype_size(s->in[i].dtype));
-    }
-    for (int i = 0; i < s->node.n_weights; i++) {
-        s->weight[i].data = s->weight[i].rank ? weight : NULL;
-        weight += align((size_t)s->weight[i].size * sizeof(float));
-    }
-    for (int i = 0; i < s->node.n_out; i++) {
-        s->out[i].data = out;
-        out += align((size_t)s->out[i].size * strata_dtype_size(s->out[i].dtype));
-    }
+    static const strata_epilogue none = {0};
+    struct harness_node *n = s->node;
+    char *memory = b->memory[set];
+    if (!s->impl)
+        return b->ops->copy(b->handle->stream, memory + b->room / 2, memory,
+                            s->bytes / 2, COPY_ON_DEVICE, err);
+    for (int i = 0; i < n->node.n_in; i++)
+        n->in[i].data = memory + s->offset[i];
+    for (int i = 0; i < n->node.n_out; i++)
+        n->out[i].data = memory + s->offset[n->node.n_in + i];
+    strata_run r = {.struct_size = sizeof r,
+                    .n_in = n->node.n_in,
+                    .n_out = n->node.n_out,
+                    .n_weights = n->node.n_weights,
+                    .params = n->params,
+                    .state = s->state,
+                    .ctx = s->ctx,
+                    .in = n->in,
+                    .out = n->out,
+                    .weight = n->weight,
+                    .epilogue = &none,
+                    .workspace = s->workspace,
+                    .workspace_size = s->workspace_size,
+                    .stream = b->ops->stream_native(b->handle->stream),
+                    .host = registry_host(),
+                    .err = err};
+    return s->impl->run(&r);
 }
 
-static void close_subject(struct subject *s)
-{
-    if (s->ctx && s->impl->impl.ctx_close)
-        s->impl->impl.ctx_close(s->ctx);
-    if (s->state && s->impl->impl.teardown)
-        s->impl->impl.teardown(s->state);
-    free(s->ctx);
-    free(s->state);
-}
-
-/* EUNSUPPORTED where the impl does not take it. */
-static int open_subject(struct subject *s, const struct bench *b, struct harness_node *n,
-                        const struct registry_impl *impl, int row,
-                        const struct harness_formats *f, strata_error *err)
-{
-    *s = (struct subject){.impl = impl, .n = n, .node = n->node};
-    int status = make_tensors(s, f, err);
-    if (status != STRATA_OK)
-        return status;
-    s->node.in = s->in;
-    s->node.out = s->out;
-    s->node.weight = s->weight;
-    s->node.epilogue = &no_epilogue;
-    s->node.device = STRATA_CUDA;
-    s->node.sm = b->handle->properties.sm;
-    s->node.row = row;
-    s->node.stream = b->ops->stream_native(b->handle->stream);
-    place(s, b, 0);
-    if (impl->impl.accept && impl->impl.accept(&s->node) != STRATA_OK)
-        return STRATA_EUNSUPPORTED;
-    s->workspace = impl->impl.workspace ? impl->impl.workspace(&s->node) : 0;
-    if (s->workspace > b->room - s->out_bytes || s->bytes > b->room)
-        return error_set(err, STRATA_EOVERFLOW, "%zu bytes do not fit", s->bytes);
-    s->state = calloc(1, impl->impl.state_size + 1);
-    s->ctx = calloc(1, impl->impl.ctx_size + 1);
-    if (!s->state || !s->ctx)
-        return error_no_memory(err, impl->impl.state_size, "an instance");
-    status = impl->impl.setup ? impl->impl.setup(&s->node, s->state) : STRATA_OK;
-    if (status == STRATA_OK && impl->impl.ctx_open)
-        status = impl->impl.ctx_open(&s->node, s->state, s->ctx);
-    return status;
-}
-
-/* ---- times ---------------------------------------------------------------------------
- */
-
-struct launch {
-    const struct subject *s;
-    void *workspace;
-};
-
-static int run_impl(void *payload, void *native_stream, strata_error *err)
-{
-    const struct launch *l = payload;
-    const struct subject *s = l->s;
-    const strata_run r = {.struct_size = sizeof r,
-                          .n_in = s->node.n_in,
-                          .n_out = s->node.n_out,
-                          .n_weights = s->node.n_weights,
-                          .params = s->node.params,
-                          .state = s->state,
-                          .ctx = s->ctx,
-                          .in = s->in,
-                          .out = s->out,
-                          .weight = s->weight,
-                          .epilogue = &no_epilogue,
-                          .workspace = s->workspace ? l->workspace : NULL,
-                          .workspace_size = s->workspace,
-                          .stream = native_stream,
-                          .host = s->node.host,
-                          .err = err};
-    return s->impl->impl.run(&r);
-}
-
-static int launch(const struct bench *b, struct subject *s, bool copy, int set,
-                  strata_error *err)
+static int capture(void **graph, struct bench *b, struct subject *s, strata_error *err)
 {
     strata_stream *stream = b->handle->stream;
-    if (copy)
-        return b->ops->copy(stream, b->out[set], b->in[set], s->bytes / 2, COPY_ON_DEVICE,
-                            err);
-    place(s, b, set);
-    const struct launch work = {s, b->out[set] + s->out_bytes};
-    return b->ops->submit(stream, run_impl, &work, sizeof work, err);
-}
-
-/* Milliseconds of a launch, in a burst over rotating buffers. */
-static int burst(double *ms, const struct bench *b, struct subject *s, bool copy,
-                 strata_error *err)
-{
-    strata_stream *stream = b->handle->stream;
-    int status = b->ops->event_record(b->from, stream, err);
-    for (int i = 0; i < BURST && status == STRATA_OK; i++)
-        status = launch(b, s, copy, i % SETS, err);
+    int status = launch(b, s, 0, err); /* warm up */
     if (status == STRATA_OK)
-        status = b->ops->event_record(b->to, stream, err);
+        status = strata_stream_synchronize(stream, err);
     if (status == STRATA_OK)
-        status = b->ops->event_synchronize(b->to, err);
-    if (status == STRATA_OK)
-        status = b->ops->event_elapsed(ms, b->from, b->to, err);
-    *ms /= BURST;
-    return status;
+        status = b->ops->capture_begin(stream, err);
+    if (status != STRATA_OK)
+        return status;
+    for (int i = 0; i < LAUNCHES && status == STRATA_OK; i++)
+        status = launch(b, s, i % SETS, err);
+    const int ended = b->ops->capture_end(stream, graph, err);
+    return status == STRATA_OK ? ended : status;
 }
 
 static int by_value(const void *a, const void *b)
@@ -264,199 +217,278 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Medians of impl and copy, alternating; the first burst warms up. */
-static int compare(double ms[2], const struct bench *b, struct subject *s,
-                   strata_error *err)
+/* Median microseconds of a launch. */
+static int measure(double *us, struct bench *b, struct subject *s, strata_error *err)
 {
-    double times[2][MOST_RUNS + 1];
-    int status = STRATA_OK;
-    for (int i = 0; i <= b->runs && status == STRATA_OK; i++)
-        for (int copy = 0; copy < 2 && status == STRATA_OK; copy++)
-            status = burst(&times[copy][i], b, s, copy, err);
-    for (int k = 0; k < 2; k++) {
-        qsort(times[k] + 1, (size_t)b->runs, sizeof times[k][0], by_value);
-        ms[k] = times[k][1 + b->runs / 2];
+    double times[MOST_RUNS + 1];
+    strata_stream *stream = b->handle->stream;
+    void *graph = NULL;
+    int status = capture(&graph, b, s, err);
+    for (int i = 0; i <= b->runs && status == STRATA_OK; i++) {
+        status = b->ops->event_record(b->from, stream, err);
+        if (status == STRATA_OK)
+            status = b->ops->graph_launch(stream, graph, err);
+        if (status == STRATA_OK)
+            status = b->ops->event_record(b->to, stream, err);
+        if (status == STRATA_OK)
+            status = b->ops->event_synchronize(b->to, err);
+        if (status == STRATA_OK)
+            status = b->ops->event_elapsed(&times[i], b->from, b->to, err);
+    }
+    if (graph)
+        b->ops->graph_destroy(b->handle->device, graph);
+    if (status != STRATA_OK)
+        return status;
+    qsort(times + 1, (size_t)b->runs, sizeof times[0], by_value);
+    *us = times[1 + b->runs / 2] * 1e3 / LAUNCHES;
+    return STRATA_OK;
+}
+
+/* ---- one impl ---------------------------------------------------------------------- */
+
+static int open_subject(struct bench *b, struct subject *s, strata_error *err)
+{
+    const strata_impl *impl = s->impl;
+    const strata_node *n = &s->node->node;
+    s->state = calloc(1, impl->state_size + 1);
+    s->ctx = calloc(1, impl->ctx_size + 1);
+    if (!s->state || !s->ctx)
+        return error_no_memory(err, impl->state_size + impl->ctx_size, "a state");
+    s->workspace_size = impl->workspace ? impl->workspace(n) : 0;
+    if (s->workspace_size)
+        s->workspace = allocator_get(&b->handle->allocator, s->workspace_size,
+                                     "a workspace", err);
+    if (s->workspace_size && !s->workspace)
+        return STRATA_ENOMEM;
+    int status = impl->setup ? impl->setup(n, s->state) : STRATA_OK;
+    return status == STRATA_OK && impl->ctx_open ? impl->ctx_open(n, s->state, s->ctx)
+                                                 : status;
+}
+
+static void close_subject(struct bench *b, struct subject *s)
+{
+    strata_stream_synchronize(b->handle->stream, NULL);
+    if (s->ctx && s->impl->ctx_close)
+        s->impl->ctx_close(s->ctx);
+    if (s->state && s->impl->teardown)
+        s->impl->teardown(s->state);
+    allocator_put(&b->handle->allocator, s->workspace, s->workspace_size);
+    free_packs(b);
+    free(s->state);
+    free(s->ctx);
+}
+
+static bool takes(const struct registry_impl *impl, strata_node *n, strata_error *err)
+{
+    struct harness_formats f;
+    const strata_impl *i = &impl->impl;
+    if (i->device != STRATA_CUDA || (i->min_sm && n->sm < i->min_sm) ||
+        (i->max_sm && n->sm > i->max_sm))
+        return false;
+    for (uint32_t r = 0; r < i->rows.n; r++)
+        for (int64_t k = 0;
+             harness_combination(&f, &impl->rows[r], n->n_in, n->n_out, k); k++) {
+            bool fits = f.out[0] == n->out[0].format;
+            for (int p = 0; p < n->n_in; p++)
+                fits &= f.in[p] == n->in[p].format;
+            if (!fits)
+                continue;
+            n->row = (int32_t)r;
+            const bool taken = !i->accept || i->accept(n) == STRATA_OK;
+            error_clear(err);
+            return taken;
+        }
+    return false;
+}
+
+static double peak_us(const struct harness_node *n)
+{
+    const strata_layer *layer = &n->layer->layer;
+    const double flops = layer->flops ? layer->flops(&n->node) : (double)n->out[0].count;
+    return flops / (n->in[0].dtype == STRATA_FP16 ? PEAK_FP16 : PEAK_FP32) * 1e6;
+}
+
+static int line(struct bench *b, const struct row *row, const struct registry_impl *impl,
+                struct subject *s, strata_error *err)
+{
+    double us = 0, copy = 0;
+    struct subject plain = {.bytes = s->bytes};
+    const struct harness_node *n = s->node;
+    s->impl = &impl->impl;
+    int status = open_subject(b, s, err);
+    if (status == STRATA_OK)
+        status = measure(&us, b, s, err);
+    if (status == STRATA_OK)
+        status = measure(&copy, b, &plain, err);
+    close_subject(b, s);
+    s->state = s->ctx = s->workspace = NULL;
+    if (status != STRATA_OK)
+        return error_prefix(err, "%s {%s}, %s", row->layer, row->attrs, s->impl->name),
+               status;
+    const double floor = peak_us(n) > copy ? peak_us(n) : copy;
+    printf("  %-13s %-14s %9.1f us %7.0f GB/s, copy %6.0f  %8.0f GFLOP/s  share %.3f\n",
+           format_mask_name(n->in[0].format, 4), s->impl->name, us,
+           (double)s->bytes * 1e-3 / us, (double)s->bytes * 1e-3 / copy,
+           peak_us(n) / us *
+               (n->in[0].dtype == STRATA_FP16 ? PEAK_FP16 : PEAK_FP32) * 1e-9,
+           floor / us);
+    fflush(stdout);
+    return STRATA_OK;
+}
+
+/* ---- one row of the table ---------------------------------------------------------- */
+
+/* Give a tensor a format and a place behind *used. */
+static int place(strata_tensor *t, struct format f, size_t *used, size_t *offset,
+                 strata_error *err)
+{
+    strata_desc d;
+    int status = format_desc(&d, f, t->dims, t->rank, err);
+    if (status != STRATA_OK)
+        return status;
+    tensor_view(t, &d, format_mask(f), STRATA_PAD_ZERO, NULL);
+    *offset = *used;
+    *used += ((size_t)t->size * strata_dtype_size(t->dtype) + ALIGNMENT - 1) /
+             ALIGNMENT * ALIGNMENT;
+    return STRATA_OK;
+}
+
+static int place_tensors(struct bench *b, struct harness_node *n, struct format f,
+                         struct subject *s, strata_error *err)
+{
+    struct format linear;
+    size_t used = 0, offset;
+    int status = format_parse(&linear, "fp32:nchw", err);
+    for (int i = 0; i < n->node.n_in && status == STRATA_OK; i++)
+        status = place(&n->in[i], f, &used, &s->offset[i], err);
+    for (int i = 0; i < n->node.n_out && status == STRATA_OK; i++)
+        status = place(&n->out[i], f, &used, &s->offset[n->node.n_in + i], err);
+    s->bytes = used;
+    for (int i = 0; i < n->node.n_weights && status == STRATA_OK; i++) {
+        if (n->weight[i].rank == 0)
+            continue;
+        status = place(&n->weight[i], linear, &used, &offset, err);
+        n->weight[i].data = b->memory[0] + offset;
+        s->bytes += (size_t)n->weight[i].count * strata_dtype_size(n->in[0].dtype);
+    }
+    if (status == STRATA_OK && used > b->room)
+        return error_set(err, STRATA_ENOMEM, "the tensors take %zu bytes, of %zu", used,
+                         b->room);
+    return status;
+}
+
+static int run_format(struct bench *b, const struct row *row, struct harness_node *n,
+                      const char *name, strata_error *err)
+{
+    struct subject s = {.node = n};
+    struct format f;
+    int status = format_parse(&f, name, err);
+    if (status == STRATA_OK)
+        status = place_tensors(b, n, f, &s, err);
+    for (size_t i = 0; i < n->layer->n_impls && status == STRATA_OK; i++) {
+        const struct registry_impl *impl = &n->layer->impls[i];
+        if ((!b->impl || strstr(impl->impl.name, b->impl)) && takes(impl, &n->node, err))
+            status = line(b, row, impl, &s, err);
     }
     return status;
 }
 
-/* ---- the table -----------------------------------------------------------------------
- */
-
-static void print_line(const struct row *row, const struct subject *s,
-                       const struct harness_formats *f, const double ms[2])
-{
-    char shape[64] = "";
-    const strata_tensor *x = &s->in[0];
-    for (int d = 0, used = 0; d < x->rank; d++)
-        used += snprintf(shape + used, sizeof shape - (size_t)used, "%s%lld",
-                         d ? "x" : "", (long long)x->dims[d]);
-    printf("%-13s %-37s %-16s %-13s %-10s %8.1f %7.0f %7.0f %6.3f\n", row->layer,
-           row->attrs, shape, format_mask_name(f->in[0], x->rank), s->impl->impl.name,
-           ms[0] * 1e3, (double)s->bytes * 1e-6 / ms[0], (double)s->bytes * 1e-6 / ms[1],
-           ms[1] / ms[0]);
-    fflush(stdout);
-}
-
-static int bench_impl(struct bench *b, const struct row *row, struct harness_node *n,
-                      const struct registry_impl *impl, strata_error *err)
-{
-    struct harness_formats f;
-    struct subject s;
-    int status = STRATA_OK;
-    for (uint32_t r = 0; r < impl->impl.rows.n; r++)
-        for (int64_t k = 0;
-             status == STRATA_OK &&
-             harness_combination(&f, &impl->rows[r], n->node.n_in, n->node.n_out, k);
-             k++) {
-            double ms[2];
-            const struct format *format = format_at(__builtin_ctzll(f.in[0]));
-            if (f.in[0] != f.out[0] || format->dtype > STRATA_FP16 ||
-                format->order == ORDER_BATCH || format->vector > 8 ||
-                (format->vector == 8 && format->dtype == STRATA_FP32))
-                continue;
-            status = open_subject(&s, b, n, impl, (int)r, &f, err);
-            if (status == STRATA_OK)
-                status = compare(ms, b, &s, err);
-            if (status == STRATA_OK)
-                print_line(row, &s, &f, ms);
-            if (status == STRATA_EUNSUPPORTED) {
-                error_clear(err);
-                error_clear(&n->err);
-                status = STRATA_OK;
-            }
-            close_subject(&s);
-        }
-    return status;
-}
-
-static int bench_row(struct bench *b, strata_registry *registry, const struct row *row,
-                     strata_error *err)
+static int run_row(struct bench *b, const struct row *row, strata_error *err)
 {
     const struct registry_layer *layer;
-    struct harness_node n = {0};
-    char name[80];
-    snprintf(name, sizeof name, "core::%s", row->layer);
-    int status = registry_find(registry, name, &layer, err);
+    const struct harness_shape no_weights[HARNESS_WEIGHTS] = {{0}};
+    struct harness_node n = {.layer = NULL};
+    char names[128], *save = NULL;
+    const strata_epilogue none = {0};
+    const int64_t *d = row->in[0].dims;
+    int status = registry_find(b->registry, row->layer, &layer, err);
     if (status != STRATA_OK)
         return status;
-    status = harness_open(&n, layer, row->attrs, row->in, row->n_in, NULL, row->absent);
+    int n_in = 1;
+    while (n_in < (int)ARRAY_LENGTH(row->in) && row->in[n_in].rank)
+        n_in++;
+    status =
+        harness_open(&n, layer, row->attrs, row->in, n_in, no_weights, row->absent);
     if (status != STRATA_OK)
-        error_set(err, status, "%s: %s", row->layer, n.err.message);
-    for (size_t i = 0; i < layer->n_impls && status == STRATA_OK; i++)
-        if (layer->impls[i].impl.device == STRATA_CUDA)
-            status = bench_impl(b, row, &n, &layer->impls[i], err);
+        error_set(err, status, "%s", n.err.message);
+    n.node.device = STRATA_CUDA;
+    n.node.sm = b->handle->properties.sm;
+    n.node.math = STRATA_MATH_TENSOR_OP;
+    n.node.stream = b->ops->stream_native(b->handle->stream);
+    n.node.host = registry_host();
+    n.node.epilogue = &none;
+    n.node.err = err;
+    printf("%s {%s} of %lldx%lldx%lldx%lld\n", row->layer, row->attrs, (long long)d[0],
+           (long long)d[1], (long long)(d[2] ? d[2] : 1), (long long)(d[3] ? d[3] : 1));
+    snprintf(names, sizeof names, "%s", row->formats);
+    for (char *name = strtok_r(names, " ", &save); name && status == STRATA_OK;
+         name = strtok_r(NULL, " ", &save))
+        status = run_format(b, row, &n, name, err);
     harness_close(&n);
     return status;
 }
 
-/* ---- buffers -------------------------------------------------------------------------
- */
-
-/* FP32 bytes of the largest row: inputs, and an output at most four times input 0. */
-static size_t room_needed(void)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
-        size_t bytes = 0;
-        for (int k = 0; k < rows[i].n_in; k++) {
-            size_t count = sizeof(float);
-            for (int d = 0; d < rows[i].in[k].rank; d++)
-                count *= (size_t)rows[i].in[k].dims[d];
-            bytes += count + (k == 0) * count * (strcmp(rows[i].layer, "Resize") ? 1 : 4);
-        }
-        most = bytes > most ? bytes : most;
-    }
-    return align(most + most / 8);
-}
-
-/* Values that are ordinary numbers in FP32 and, halved, in FP16. */
-static int fill(struct bench *b, strata_error *err)
-{
-    uint32_t *noise = malloc(b->room), state = 1;
-    int status = STRATA_OK;
-    if (!noise)
-        return error_no_memory(err, b->room, "random data");
-    for (size_t i = 0; i < b->room / 4; i++) {
-        state = state * 1664525u + 1013904223u;
-        noise[i] = (state & 0x83ff83ffu) | 0x38003800u;
-    }
-    for (int i = 0; i < SETS && status == STRATA_OK; i++)
-        status = b->ops->copy(b->handle->stream, b->in[i], noise, b->room, COPY_TO_DEVICE,
-                              err);
-    if (status == STRATA_OK)
-        status = b->ops->copy(b->handle->stream, b->weights, noise, b->room,
-                              COPY_TO_DEVICE, err);
-    if (status == STRATA_OK)
-        status = strata_stream_synchronize(b->handle->stream, err);
-    free(noise);
-    return status;
-}
+/* ---- opening ----------------------------------------------------------------------- */
 
 static int open_bench(struct bench *b, strata_error *err)
 {
+    const strata_registry_options options = {.struct_size = sizeof options,
+                                             .allow_untrusted = 1};
     int status = strata_create(&b->handle, "cuda:0", err);
     if (status != STRATA_OK)
         return status;
     b->ops = b->handle->device->ops;
-    b->room = room_needed();
-    status = b->ops->event_create(b->handle->device, &b->from, err);
-    if (status == STRATA_OK)
-        status = b->ops->event_create(b->handle->device, &b->to, err);
-    b->weights = allocator_get(&b->handle->allocator, b->room, "weights", err);
+    b->room = (size_t)2 << 30;
+    if ((status = strata_registry_create(&b->registry, &options, err)) ||
+        (status = registry_set_extension(STRATA_PACK_V1, &pack_table)) ||
+        (status = b->ops->event_create(b->handle->device, &b->from, err)) ||
+        (status = b->ops->event_create(b->handle->device, &b->to, err)))
+        return status;
     for (int i = 0; i < SETS && status == STRATA_OK; i++) {
-        b->in[i] = allocator_get(&b->handle->allocator, b->room, "inputs", err);
-        b->out[i] = allocator_get(&b->handle->allocator, b->room, "outputs", err);
-        if (!b->weights || !b->in[i] || !b->out[i])
-            status = STRATA_ENOMEM;
+        b->memory[i] = allocator_get(&b->handle->allocator, b->room, "a set", err);
+        status = b->memory[i] ? fill_random(b, b->memory[i], b->room, err)
+                              : STRATA_ENOMEM;
     }
-    return status == STRATA_OK ? fill(b, err) : status;
+    return status;
 }
 
 static void close_bench(struct bench *b)
 {
     if (!b->handle)
         return;
-    for (int i = 0; i < SETS; i++) {
-        allocator_put(&b->handle->allocator, b->in[i], b->room);
-        allocator_put(&b->handle->allocator, b->out[i], b->room);
-    }
-    allocator_put(&b->handle->allocator, b->weights, b->room);
+    for (int i = 0; i < SETS; i++)
+        allocator_put(&b->handle->allocator, b->memory[i], b->room);
     strata_event_destroy(b->from);
     strata_event_destroy(b->to);
+    strata_registry_destroy(b->registry);
     strata_destroy(b->handle);
-}
-
-static bool wanted(const char *layer, char **names, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(layer, names[i]) == 0)
-            return true;
-    return n == 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct bench b = {.runs = MOST_RUNS};
+    struct bench *b = &the_bench;
     strata_error err = {0};
-    strata_registry *registry = NULL;
-    int first = 1;
-    if (argc > 1 && strcmp(argv[1], "--quick") == 0) {
-        b.runs = 5;
-        first = 2;
+    b->runs = MOST_RUNS;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0) {
+            b->runs = 3;
+        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            b->only = argv[++i];
+        } else if (strcmp(argv[i], "--impl") == 0 && i + 1 < argc) {
+            b->impl = argv[++i];
+        } else {
+            fprintf(stderr, "usage: %s [--only LAYER] [--impl NAME] [--quick]\n",
+                    argv[0]);
+            return 2;
+        }
     }
-    int status = open_bench(&b, &err);
-    if (status == STRATA_OK && !(registry = harness_registry(&err)))
-        status = err.status;
+    int status = open_bench(b, &err);
     if (status == STRATA_OK)
-        printf("%s\n%-13s %-37s %-16s %-13s %-10s %8s %7s %7s %6s\n",
-               strata_device_name(b.handle), "layer", "attributes", "shape", "format",
-               "impl", "us", "GB/s", "copy", "ratio");
+        printf("%s\n", strata_device_name(b->handle));
     for (size_t i = 0; i < ARRAY_LENGTH(rows) && status == STRATA_OK; i++)
-        if (wanted(rows[i].layer, argv + first, argc - first))
-            status = bench_row(&b, registry, &rows[i], &err);
-    strata_registry_destroy(registry);
-    close_bench(&b);
+        if (!b->only || strcmp(rows[i].layer, b->only) == 0)
+            status = run_row(b, &rows[i], &err);
+    close_bench(b);
     if (status != STRATA_OK)
         fprintf(stderr, "%s\n", err.message);
     return status == STRATA_OK ? 0 : status == STRATA_EUNSUPPORTED ? 3 : 1;

@@ -7,10 +7,16 @@ BENCHMARKS = \
 	bench/plan_table \
 	bench/predict \
 	bench/reformat \
-	bench/reformat_cuda
+	bench/reformat_cuda \
+	$(CUDNN_BENCHMARKS)
+CUDNN_BENCHMARKS =
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
-EXTRA_DIST += bench/squeezenet_vs_ort.py bench/requirements.txt
+EXTRA_DIST += \
+	bench/cudnn_tactics.c \
+	bench/requirements.txt \
+	bench/resnet50_vs_torch.py \
+	bench/squeezenet_vs_ort.py
 
 # Written by scripts/make_nets.py; tests/test_nets.c checks them.
 EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
@@ -37,6 +43,14 @@ bench_reformat_SOURCES = bench/reformat.c
 bench_reformat_LDADD = libstrata-internal.la
 bench_reformat_cuda_SOURCES = bench/reformat_cuda.c
 bench_reformat_cuda_LDADD = libstrata-internal.la
+
+if HAVE_CUDNN
+CUDNN_BENCHMARKS += bench/cudnn_tactics
+bench_cudnn_tactics_SOURCES = bench/cudnn_tactics.c plugins/cudnn_choice.c \
+	plugins/cudnn_graph.c plugins/cudnn_session.c
+bench_cudnn_tactics_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -DCUDNN_TACTICS=40
+bench_cudnn_tactics_LDADD = $(CUDA_LIBS) -lcudnn $(PTHREAD_LIBS)
+endif
 
 .PHONY: bench
 bench: all $(BENCHMARKS)

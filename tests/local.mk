@@ -21,7 +21,7 @@ EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
 LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
 SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
-	tests/check-install.sh
+	tests/check-install.sh tests/check-kit.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 
@@ -30,6 +30,7 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_check_cuda \
 	tests/test_config \
 	tests/test_cost \
 	tests/test_cost_file \
@@ -109,6 +110,12 @@ CRITERION_TESTS += tests/test_onednn
 tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
 	tests/onednn_problems.h tests/onednn_trial.c tests/onednn_trial.h
 endif
+if HAVE_CUDNN
+CRITERION_TESTS += tests/test_cudnn
+tests_test_cudnn_SOURCES = tests/test_cudnn.c plugins/cudnn_choice.c plugins/cudnn_graph.c
+tests_test_cudnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_test_cudnn_LDADD = $(LDADD) $(CUDA_LDFLAGS) -lcudnn $(PTHREAD_LIBS)
+endif
 check_PROGRAMS += $(CRITERION_TESTS)
 
 # A module of layers for tests/test_cuda_network, built here because it has kernels.
@@ -125,6 +132,11 @@ tests_launch_count_la_SOURCES = tests/launch_count.c
 tests_launch_count_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_launch_count_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
 tests_launch_count_la_LIBADD = $(CUDA_LIBS) $(DL_LIBS)
+# Layers with a fault each, for tests/test_check_cuda.
+check_LTLIBRARIES += tests/cuda_faulty.la
+tests_cuda_faulty_la_SOURCES =
+tests_cuda_faulty_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
+tests_cuda_faulty_la_LIBADD = tests/faulty/cuda.lo $(CUDA_LIBS)
 endif
 TESTS += $(CRITERION_TESTS)
 endif
@@ -139,4 +151,4 @@ EXTRA_DIST += tests/abi/golden-offsets.txt \
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
 	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
-	tests/plugins/cuda_trial_kernels.cu
+	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu
