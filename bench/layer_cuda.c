@@ -8,7 +8,7 @@
  * longer of both over the time measured. Times are medians over replays of a graph of
  * launches that rotate through sets of buffers.
  *
- *   layer_cuda [--only LAYER] [--impl NAME] [--quick]
+ *   layer_cuda [--only LAYER,...] [--impl NAME] [--quick]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -464,6 +464,16 @@ static void close_bench(struct bench *b)
     strata_destroy(b->handle);
 }
 
+/* Whether a list of names, separated by commas, holds one; NULL holds all. */
+static bool wanted(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length]))
+            return true;
+    return !list;
+}
+
 int main(int argc, char **argv)
 {
     struct bench *b = &the_bench;
@@ -477,7 +487,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--impl") == 0 && i + 1 < argc) {
             b->impl = argv[++i];
         } else {
-            fprintf(stderr, "usage: %s [--only LAYER] [--impl NAME] [--quick]\n",
+            fprintf(stderr, "usage: %s [--only LAYER,...] [--impl NAME] [--quick]\n",
                     argv[0]);
             return 2;
         }
@@ -486,7 +496,7 @@ int main(int argc, char **argv)
     if (status == STRATA_OK)
         printf("%s\n", strata_device_name(b->handle));
     for (size_t i = 0; i < ARRAY_LENGTH(rows) && status == STRATA_OK; i++)
-        if (!b->only || strcmp(rows[i].layer, b->only) == 0)
+        if (wanted(b->only, rows[i].layer))
             status = run_row(b, &rows[i], &err);
     close_bench(b);
     if (status != STRATA_OK)
