@@ -8,7 +8,7 @@
  * longer of both over the time measured. Times are medians over replays of a graph of
  * launches that rotate through sets of buffers.
  *
- *   layer_cuda [--only LAYER] [--impl NAME] [--quick]
+ *   layer_cuda [--only LAYER,...] [--impl NAME] [--quick]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,57 +26,64 @@ enum { SETS = 3, LAUNCHES = 6, MOST_RUNS = 9, PACKS = 16, ALIGNMENT = 256 };
 #define CARD "fp32:nchw fp16:nchw fp16:nc/2hw2 fp16:nhwc8"
 #define BOTH "fp32:nchw fp16:nhwc8"
 
-#define S2(n, c)                                                                         \
-    {                                                                                    \
-        2,                                                                               \
-        {                                                                                \
-            n, c                                                                         \
-        }                                                                                \
-    }
-#define S4(n, c, h, w)                                                                   \
-    {                                                                                    \
-        4,                                                                               \
-        {                                                                                \
-            n, c, h, w                                                                   \
-        }                                                                                \
-    }
+#define S2(n, c) {2, {n, c}}
+#define S4(n, c, h, w) {4, {n, c, h, w}}
 
 static const struct row {
     const char *layer, *attrs;
     const char *formats; /* separated by blanks */
-    struct harness_shape in[2];
+    struct harness_shape in[3];
+    unsigned absent; /* bit i: weight i is not given */
 } rows[] = {
-    {"FullyConnected", "units = 1000", BOTH, {S4(1, 2048, 1, 1)}},
-    {"FullyConnected", "units = 1000", BOTH, {S4(8, 2048, 1, 1)}},
-    {"FullyConnected", "units = 1000", BOTH, {S4(32, 2048, 1, 1)}},
-    {"FullyConnected", "units = 1000", BOTH, {S4(128, 2048, 1, 1)}},
-    {"FullyConnected", "units = 4096", BOTH, {S4(1, 512, 7, 7)}},
-    {"FullyConnected", "units = 4096", BOTH, {S4(8, 512, 7, 7)}},
-    {"FullyConnected", "units = 4096", BOTH, {S4(64, 512, 7, 7)}},
-    {"FullyConnected", "units = 16384", BOTH, {S2(1, 16384)}},
-    {"FullyConnected", "units = 16384", BOTH, {S2(4, 16384)}},
-    {"FullyConnected", "units = 4096", BOTH, {S2(4096, 4096)}},
-    {"Concatenation", "", CARD, {S4(128, 128, 56, 56), S4(128, 64, 56, 56)}},
-    {"Concatenation", "", CARD, {S4(128, 67, 56, 56), S4(128, 64, 56, 56)}},
-    {"Concatenation", "axis = 3", CARD, {S4(128, 64, 56, 56), S4(128, 64, 56, 56)}},
-    {"Slice", "axes = 1; begin = 32; end = 96", CARD, {S4(256, 128, 56, 56)}},
-    {"Slice", "axes = 2, 3; begin = 1, 1; end = -1, -1", CARD, {S4(128, 128, 58, 58)}},
-    {"Slice",
-     "axes = 3; begin = -1; end = -1000; step = -1",
-     CARD,
-     {S4(128, 128, 56, 56)}},
-    {"Shuffle", "first = 0, 2, 3, 1", CARD, {S4(128, 128, 56, 56)}},
-    {"Shuffle", "first = 0, 1, 3, 2", CARD, {S4(128, 128, 56, 64)}},
-    {"Shuffle",
-     "shape = 0, 8, 16, 56, 56; second = 0, 2, 1, 3, 4",
-     CARD,
-     {S4(128, 128, 56, 56)}},
-    {"Padding", "begin = 1, 1; end = 1, 1", CARD, {S4(128, 128, 56, 56)}},
-    {"Padding", "begin = 3, 3; end = 3, 3; mode = reflect", CARD, {S4(64, 64, 112, 112)}},
-    {"Padding", "begin = 0, 8, 0, 0", CARD, {S4(128, 120, 56, 56)}},
-    {"Resize", "scale = 2; coordinates = asymmetric", CARD, {S4(128, 64, 56, 56)}},
-    {"Resize", "scale = 2; mode = bilinear", CARD, {S4(128, 64, 56, 56)}},
-    {"Resize", "size = 70, 70; mode = bilinear", CARD, {S4(128, 67, 56, 56)}},
+    {"Identity", "", CARD, {S4(128, 256, 56, 56)}, 0},
+    {"Activation", "", CARD, {S4(128, 256, 56, 56)}, 0},
+    {"Activation", "kind = gelu", CARD, {S4(128, 256, 56, 56)}, 0},
+    {"Activation", "", CARD, {S4(512, 1021, 7, 7)}, 0},
+    {"ElementWise", "", CARD, {S4(128, 256, 56, 56), S4(128, 256, 56, 56)}, 0},
+    {"ElementWise", "", CARD,
+     {S4(128, 128, 56, 56), S4(128, 128, 56, 56), S4(128, 128, 56, 56)}, 0},
+    {"ElementWise", "op = product", CARD, {S4(128, 256, 56, 56), S4(128, 256, 1, 1)}, 0},
+    {"ElementWise", "op = product", CARD, {S4(512, 511, 14, 14), S4(512, 511, 1, 1)}, 0},
+    {"Scale", "mode = channel", CARD, {S4(128, 256, 56, 56)}, 4},
+    {"Scale", "mode = channel", CARD, {S4(512, 1021, 7, 7)}, 4},
+    {"Softmax", "", "fp32:nchw fp16:nchw", {S2(65536, 1000)}, 0},
+    {"Softmax", "", CARD, {S4(64, 21, 256, 256)}, 0},
+    {"Softmax", "axis = 3", CARD, {S4(32, 16, 384, 384)}, 0},
+    {"Pooling", "kernel = 3; stride = 2; pad = 1", CARD, {S4(128, 64, 112, 112)}, 0},
+    {"Pooling", "kernel = 2; stride = 2", CARD, {S4(128, 64, 112, 112)}, 0},
+    {"Pooling", "kernel = 3; pad = 1; kind = average", CARD, {S4(128, 192, 35, 35)}, 0},
+    {"Pooling", "kernel = 5; pad = 2", CARD, {S4(128, 512, 20, 20)}, 0},
+    {"Pooling", "global = true; kind = average", CARD, {S4(1024, 2048, 7, 7)}, 0},
+    {"Pooling", "global = true; kind = average", CARD, {S4(128, 256, 56, 56)}, 0},
+    {"Pooling", "global = true", CARD, {S4(4, 64, 512, 512)}, 0},
+    {"FullyConnected", "units = 1000", BOTH, {S4(1, 2048, 1, 1)}, 0},
+    {"FullyConnected", "units = 1000", BOTH, {S4(8, 2048, 1, 1)}, 0},
+    {"FullyConnected", "units = 1000", BOTH, {S4(32, 2048, 1, 1)}, 0},
+    {"FullyConnected", "units = 1000", BOTH, {S4(128, 2048, 1, 1)}, 0},
+    {"FullyConnected", "units = 4096", BOTH, {S4(1, 512, 7, 7)}, 0},
+    {"FullyConnected", "units = 4096", BOTH, {S4(8, 512, 7, 7)}, 0},
+    {"FullyConnected", "units = 4096", BOTH, {S4(64, 512, 7, 7)}, 0},
+    {"FullyConnected", "units = 16384", BOTH, {S2(1, 16384)}, 0},
+    {"FullyConnected", "units = 16384", BOTH, {S2(4, 16384)}, 0},
+    {"FullyConnected", "units = 4096", BOTH, {S2(4096, 4096)}, 0},
+    {"Concatenation", "", CARD, {S4(128, 128, 56, 56), S4(128, 64, 56, 56)}, 0},
+    {"Concatenation", "", CARD, {S4(128, 67, 56, 56), S4(128, 64, 56, 56)}, 0},
+    {"Concatenation", "axis = 3", CARD, {S4(128, 64, 56, 56), S4(128, 64, 56, 56)}, 0},
+    {"Slice", "axes = 1; begin = 32; end = 96", CARD, {S4(256, 128, 56, 56)}, 0},
+    {"Slice", "axes = 2, 3; begin = 1, 1; end = -1, -1", CARD, {S4(128, 128, 58, 58)}, 0},
+    {"Slice", "axes = 3; begin = -1; end = -1000; step = -1", CARD,
+     {S4(128, 128, 56, 56)}, 0},
+    {"Shuffle", "first = 0, 2, 3, 1", CARD, {S4(128, 128, 56, 56)}, 0},
+    {"Shuffle", "first = 0, 1, 3, 2", CARD, {S4(128, 128, 56, 64)}, 0},
+    {"Shuffle", "shape = 0, 8, 16, 56, 56; second = 0, 2, 1, 3, 4", CARD,
+     {S4(128, 128, 56, 56)}, 0},
+    {"Padding", "begin = 1, 1; end = 1, 1", CARD, {S4(128, 128, 56, 56)}, 0},
+    {"Padding", "begin = 3, 3; end = 3, 3; mode = reflect", CARD,
+     {S4(64, 64, 112, 112)}, 0},
+    {"Padding", "begin = 0, 8, 0, 0", CARD, {S4(128, 120, 56, 56)}, 0},
+    {"Resize", "scale = 2; coordinates = asymmetric", CARD, {S4(128, 64, 56, 56)}, 0},
+    {"Resize", "scale = 2; mode = bilinear", CARD, {S4(128, 64, 56, 56)}, 0},
+    {"Resize", "size = 70, 70; mode = bilinear", CARD, {S4(128, 67, 56, 56)}, 0},
 };
 
 struct bench {
@@ -146,9 +153,9 @@ static int fill_random(struct bench *b, char *to, size_t bytes, strata_error *er
     }
     int status = b->ops->copy(b->handle->stream, to, noise, done, COPY_TO_DEVICE, err);
     for (; done < bytes && status == STRATA_OK; done *= 2)
-        status =
-            b->ops->copy(b->handle->stream, to + done, to,
-                         bytes - done < done ? bytes - done : done, COPY_ON_DEVICE, err);
+        status = b->ops->copy(b->handle->stream, to + done, to,
+                              bytes - done < done ? bytes - done : done, COPY_ON_DEVICE,
+                              err);
     if (status == STRATA_OK)
         status = strata_stream_synchronize(b->handle->stream, err);
     free(noise);
@@ -163,8 +170,8 @@ static int launch(struct bench *b, struct subject *s, int set, strata_error *err
     struct harness_node *n = s->node;
     char *memory = b->memory[set];
     if (!s->impl)
-        return b->ops->copy(b->handle->stream, memory + b->room / 2, memory, s->bytes / 2,
-                            COPY_ON_DEVICE, err);
+        return b->ops->copy(b->handle->stream, memory + b->room / 2, memory,
+                            s->bytes / 2, COPY_ON_DEVICE, err);
     for (int i = 0; i < n->node.n_in; i++)
         n->in[i].data = memory + s->offset[i];
     for (int i = 0; i < n->node.n_out; i++)
@@ -249,8 +256,8 @@ static int open_subject(struct bench *b, struct subject *s, strata_error *err)
         return error_no_memory(err, impl->state_size + impl->ctx_size, "a state");
     s->workspace_size = impl->workspace ? impl->workspace(n) : 0;
     if (s->workspace_size)
-        s->workspace =
-            allocator_get(&b->handle->allocator, s->workspace_size, "a workspace", err);
+        s->workspace = allocator_get(&b->handle->allocator, s->workspace_size,
+                                     "a workspace", err);
     if (s->workspace_size && !s->workspace)
         return STRATA_ENOMEM;
     int status = impl->setup ? impl->setup(n, s->state) : STRATA_OK;
@@ -279,8 +286,8 @@ static bool takes(const struct registry_impl *impl, strata_node *n, strata_error
         (i->max_sm && n->sm > i->max_sm))
         return false;
     for (uint32_t r = 0; r < i->rows.n; r++)
-        for (int64_t k = 0; harness_combination(&f, &impl->rows[r], n->n_in, n->n_out, k);
-             k++) {
+        for (int64_t k = 0;
+             harness_combination(&f, &impl->rows[r], n->n_in, n->n_out, k); k++) {
             bool fits = f.out[0] == n->out[0].format;
             for (int p = 0; p < n->n_in; p++)
                 fits &= f.in[p] == n->in[p].format;
@@ -322,8 +329,8 @@ static int line(struct bench *b, const struct row *row, const struct registry_im
     printf("  %-13s %-14s %9.1f us %7.0f GB/s, copy %6.0f  %8.0f GFLOP/s  share %.3f\n",
            format_mask_name(n->in[0].format, 4), s->impl->name, us,
            (double)s->bytes * 1e-3 / us, (double)s->bytes * 1e-3 / copy,
-           peak_us(n) / us * (n->in[0].dtype == STRATA_FP16 ? PEAK_FP16 : PEAK_FP32) *
-               1e-9,
+           peak_us(n) / us *
+               (n->in[0].dtype == STRATA_FP16 ? PEAK_FP16 : PEAK_FP32) * 1e-9,
            floor / us);
     fflush(stdout);
     return STRATA_OK;
@@ -341,8 +348,8 @@ static int place(strata_tensor *t, struct format f, size_t *used, size_t *offset
         return status;
     tensor_view(t, &d, format_mask(f), STRATA_PAD_ZERO, NULL);
     *offset = *used;
-    *used += ((size_t)t->size * strata_dtype_size(t->dtype) + ALIGNMENT - 1) / ALIGNMENT *
-             ALIGNMENT;
+    *used += ((size_t)t->size * strata_dtype_size(t->dtype) + ALIGNMENT - 1) /
+             ALIGNMENT * ALIGNMENT;
     return STRATA_OK;
 }
 
@@ -397,8 +404,11 @@ static int run_row(struct bench *b, const struct row *row, strata_error *err)
     int status = registry_find(b->registry, row->layer, &layer, err);
     if (status != STRATA_OK)
         return status;
-    status = harness_open(&n, layer, row->attrs, row->in, row->in[1].rank ? 2 : 1,
-                          no_weights, 0);
+    int n_in = 1;
+    while (n_in < (int)ARRAY_LENGTH(row->in) && row->in[n_in].rank)
+        n_in++;
+    status =
+        harness_open(&n, layer, row->attrs, row->in, n_in, no_weights, row->absent);
     if (status != STRATA_OK)
         error_set(err, status, "%s", n.err.message);
     n.node.device = STRATA_CUDA;
@@ -436,8 +446,8 @@ static int open_bench(struct bench *b, strata_error *err)
         return status;
     for (int i = 0; i < SETS && status == STRATA_OK; i++) {
         b->memory[i] = allocator_get(&b->handle->allocator, b->room, "a set", err);
-        status =
-            b->memory[i] ? fill_random(b, b->memory[i], b->room, err) : STRATA_ENOMEM;
+        status = b->memory[i] ? fill_random(b, b->memory[i], b->room, err)
+                              : STRATA_ENOMEM;
     }
     return status;
 }
@@ -454,6 +464,16 @@ static void close_bench(struct bench *b)
     strata_destroy(b->handle);
 }
 
+/* Whether a list of names, separated by commas, holds one; NULL holds all. */
+static bool wanted(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length]))
+            return true;
+    return !list;
+}
+
 int main(int argc, char **argv)
 {
     struct bench *b = &the_bench;
@@ -467,7 +487,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--impl") == 0 && i + 1 < argc) {
             b->impl = argv[++i];
         } else {
-            fprintf(stderr, "usage: %s [--only LAYER] [--impl NAME] [--quick]\n",
+            fprintf(stderr, "usage: %s [--only LAYER,...] [--impl NAME] [--quick]\n",
                     argv[0]);
             return 2;
         }
@@ -476,7 +496,7 @@ int main(int argc, char **argv)
     if (status == STRATA_OK)
         printf("%s\n", strata_device_name(b->handle));
     for (size_t i = 0; i < ARRAY_LENGTH(rows) && status == STRATA_OK; i++)
-        if (!b->only || strcmp(rows[i].layer, b->only) == 0)
+        if (wanted(b->only, rows[i].layer))
             status = run_row(b, &rows[i], &err);
     close_bench(b);
     if (status != STRATA_OK)

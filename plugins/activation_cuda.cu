@@ -1,69 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activation on CUDA: walks over memory as it lies, 16 bytes a thread and step, and sets
- * pad lanes to zero again, since f(0) is not 0 for every kind.
+ * Activation on CUDA: walks over memory as it lies, 16 bytes a thread. Pad lanes become
+ * zero, since f(0) is not 0 for every kind.
  */
-#include "kernels/layer.cuh"
-
-struct activation_job {
-    void *y;
-    const void *x;
-    int64_t size; /* elements, pad lanes included */
-    bool pads;    /* there are some */
-    channel_map channels;
-    activation_args activation;
-};
-
-template <typename T, int N>
-static __device__ void activate_pack(const activation_job &job, int64_t at)
-{
-    pack<T, N> p = *(const pack<T, N> *)((const T *)job.x + at);
-#pragma unroll
-    for (int k = 0; k < N; k++) {
-        float y = activate(to_float(p.v[k]), job.activation);
-        if (job.pads && channel_of(at + k, job.channels) >= job.channels.channels)
-            y = 0;
-        from_float(&p.v[k], y);
-    }
-    *(pack<T, N> *)((T *)job.y + at) = p;
-}
+#include "kernels/walk.cuh"
 
 template <typename T>
-static __global__ void __launch_bounds__(CUDA_BLOCK) activation_kernel(activation_job job)
-{
-    const int N = 16 / (int)sizeof(T);
-    const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK * N;
-    for (int64_t at = ((int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x) * N; at < job.size;
-         at += step) {
-        if (at + N <= job.size)
-            activate_pack<T, N>(job, at);
-        else
-            for (int64_t i = at; i < job.size; i++)
-                activate_pack<T, 1>(job, i);
+struct activation_of {
+    const void *x;
+    activation_args activation;
+
+    template <int N, int K>
+    __device__ void apply(float v[N], const walk<K> &, const walk_place<K> &, int,
+                          int64_t i) const
+    {
+        walk_load_pack<T, N>(v, (const T *)x + i);
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            v[k] = activate(v[k], activation);
     }
+};
+
+template <typename T>
+static void activation_launch(const strata_run *r)
+{
+    const strata_activation *p = (const strata_activation *)r->params;
+    const walk_operand operand = walk_tensor(&r->out[0], &r->in[0]);
+    activation_of<T> a = {};
+    a.x = r->in[0].data;
+    a.activation.kind = p->kind;
+    a.activation.alpha = (float)strata_activation_alpha(p);
+    a.activation.beta = (float)strata_activation_beta(p);
+    walk_launch<T, 1>(r, walk_over<1>(&r->out[0], &operand), a);
 }
 
 static int activation_run(const strata_run *r)
 {
-    const strata_activation *p = (const strata_activation *)r->params;
-    const strata_tensor *y = &r->out[0];
-    activation_job job = {};
-    job.y = y->data;
-    job.x = r->in[0].data;
-    job.size = y->size;
-    job.pads = y->size != y->count;
-    job.channels = channel_map_of(y);
-    job.activation.kind = p->kind;
-    job.activation.alpha = (float)strata_activation_alpha(p);
-    job.activation.beta = (float)strata_activation_beta(p);
-    if (y->dtype == STRATA_FP16)
-        activation_kernel<__half>
-            <<<layer_blocks(y->size, CUDA_BLOCK * 8), CUDA_BLOCK, 0, layer_stream(r)>>>(
-                job);
-    else
-        activation_kernel<float>
-            <<<layer_blocks(y->size, CUDA_BLOCK * 4), CUDA_BLOCK, 0, layer_stream(r)>>>(
-                job);
+    r->out[0].dtype == STRATA_FP16 ? activation_launch<__half>(r)
+                                   : activation_launch<float>(r);
     return layer_launched(r, "activation");
 }
 

@@ -39,20 +39,17 @@ struct combine_of : combine {
     __device__ void apply(float v[N], const walk<K> &w, const walk_place<K> &p, int lane,
                           int64_t i) const
     {
-        float next[K][N];
+        walk_load<T, N>(v, in[0], w, p, 0, lane);
 #pragma unroll
-        for (int k = 0; k < K; k++)
-            if (k < n_in)
-                walk_load<T, N>(next[k], in[k], w, p, k, lane);
+        for (int k = 1; k < K; k++) {
+            float next[N];
+            if (k >= 2 && k >= n_in)
+                break;
+            walk_load<T, N>(next, in[k], w, p, k, lane);
 #pragma unroll
-        for (int e = 0; e < N; e++)
-            v[e] = next[0][e];
-#pragma unroll
-        for (int k = 1; k < K; k++)
-            if (k < n_in)
-#pragma unroll
-                for (int e = 0; e < N; e++)
-                    v[e] = combine_one(op, v[e], next[k][e]);
+            for (int e = 0; e < N; e++)
+                v[e] = combine_one(op, v[e], next[e]);
+        }
         walk_finish<T, N>(v, i, epilogue);
     }
 };

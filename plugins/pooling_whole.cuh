@@ -286,7 +286,7 @@ static void whole_planes_of(const strata_run *r)
     if (whole_is_last(x))
         whole_last<T, Max>(job, x, stream);
     else if (x->vector == 2)
-        whole_planar<T, 2, Max>(job, stream);
+        whole_planar<__half, 2, Max>(job, stream); /* of FP16 alone */
     else
         whole_planar<T, 1, Max>(job, stream);
     if (job.slices > 1)

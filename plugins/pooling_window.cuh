@@ -48,35 +48,47 @@ static __device__ inline float pool_start(void)
     return Max ? -INFINITY : 0;
 }
 
-/* Kernel elements [first, last) of a window at input position `at` that lie inside. */
+/* Kernel elements [first, last) of a window at input position `at` that lie inside.
+ * Int holds positions in the padded input: int32_t wherever it can. */
+template <typename Int>
 struct pool_span {
-    int64_t at;
-    int32_t first, last;
+    Int at, first, last;
 };
 
-static __device__ inline pool_span pool_clip(const pool_axis &a, int64_t o)
+template <typename Int>
+static __device__ inline pool_span<Int> pool_clip(const pool_axis &a, Int o)
 {
-    const int64_t at = o * a.stride - a.begin, room = a.in - at;
-    int64_t first = at < 0 ? -at : 0, last = room > 0 ? room : 0;
+    const Int at = o * (Int)a.stride - (Int)a.begin, room = a.in - at, kernel = a.kernel;
+    Int first = at < 0 ? -at : 0, last = room > 0 ? room : 0;
     if (a.dilation > 1) {
         first = (first + a.dilation - 1) / a.dilation;
         last = (last + a.dilation - 1) / a.dilation;
     }
-    return {at, (int32_t)(first < a.kernel ? first : a.kernel),
-            (int32_t)(last < a.kernel ? last : a.kernel)};
+    return {at, first < kernel ? first : kernel, last < kernel ? last : kernel};
 }
 
 /* Positions an average counts. */
-static __device__ inline int64_t pool_counted(const pool_axis &a, int64_t o,
-                                              bool with_pads)
+template <typename Int>
+static __device__ inline Int pool_counted(const pool_axis &a, Int o, bool with_pads)
 {
-    const pool_span inside = pool_clip(a, o);
-    const int64_t room = a.counted - inside.at;
+    const pool_span<Int> inside = pool_clip<Int>(a, o);
+    const Int room = (Int)a.counted - inside.at, kernel = a.kernel;
     if (!with_pads)
         return inside.last > inside.first ? inside.last - inside.first : 0;
-    const int64_t most = a.dilation > 1 ? (room + a.dilation - 1) / a.dilation : room;
-    return most < 0 ? 0 : most < a.kernel ? most : a.kernel;
+    const Int most = a.dilation > 1 ? (room + a.dilation - 1) / a.dilation : room;
+    return most < 0 ? 0 : most < kernel ? most : kernel;
 }
+
+template <typename Int>
+struct pool_index;
+template <>
+struct pool_index<int32_t> {
+    typedef uint32_t type;
+};
+template <>
+struct pool_index<int64_t> {
+    typedef uint64_t type;
+};
 
 struct pool_place {
     int64_t image;
@@ -113,14 +125,14 @@ static __device__ inline pool_place pool_find(const pool_job &job, Index i)
 }
 
 /* One row of the input under the window. */
-template <typename T, int N, bool Max>
+template <typename T, int N, bool Max, typename Int>
 static __device__ inline void pool_row(float v[N], const T *x, int64_t step,
-                                       const pool_span &w)
+                                       const pool_span<Int> &w)
 {
 #pragma unroll
     for (int k = 0; k < N; k++)
         v[k] = pool_start<Max>();
-    for (int32_t i = w.first; i < w.last; i++, x += step) {
+    for (Int i = w.first; i < w.last; i++, x += step) {
         const pack<T, N> p = *(const pack<T, N> *)x;
 #pragma unroll
         for (int k = 0; k < N; k++)
@@ -129,30 +141,31 @@ static __device__ inline void pool_row(float v[N], const T *x, int64_t step,
 }
 
 /* acc[r] is the output r rows below h; x the input's first element of its channels. */
-template <typename T, int N, int Rows, bool Max>
+template <typename T, int N, int Rows, bool Max, typename Int>
 static __device__ inline void pool_plane(float acc[Rows][N], const pool_job &job,
-                                         const T *x, uint32_t h, const pool_span &w)
+                                         const T *x, Int h, const pool_span<Int> &w)
 {
     const pool_axis &a = job.axis[1], &b = job.axis[2];
-    const pool_span top = pool_clip(a, h);
-    const int64_t below = min((int64_t)Rows, (int64_t)a.out - h) - 1;
-    int64_t from = top.at + (int64_t)top.first * a.dilation;
-    int64_t to = top.at + (int64_t)top.last * a.dilation;
+    const pool_span<Int> top = pool_clip<Int>(a, h);
+    Int from = top.at + top.first * a.dilation, to = top.at + top.last * a.dilation;
     if (Rows >
         1) { /* without dilation: from the first window's begin to the last's end */
-        from = max((int64_t)0, top.at);
-        to = min((int64_t)a.in, top.at + below * a.stride + a.kernel);
+        const Int below = min((Int)Rows, a.out - h) - 1;
+        from = max((Int)0, top.at);
+        to = min((Int)a.in, top.at + below * (Int)a.stride + a.kernel);
     }
-    x += (w.at + (int64_t)w.first * b.dilation) * b.x_step;
-    for (int64_t row = from; row < to; row += a.dilation) {
+    x += (int64_t)(w.at + w.first * b.dilation) * b.x_step;
+    for (Int row = from; row < to; row += a.dilation) {
         float v[N];
-        pool_row<T, N, Max>(v, x + row * a.x_step, b.dilation * b.x_step, w);
+        pool_row<T, N, Max, Int>(v, x + row * a.x_step, b.dilation * b.x_step, w);
 #pragma unroll
-        for (int r = 0; r < Rows; r++)
-            if (Rows == 1 || (uint64_t)(row - top.at - r * a.stride) < (uint64_t)a.kernel)
+        for (int r = 0; r < Rows; r++) {
+            const Int place = row - top.at - r * (Int)a.stride;
+            if (Rows == 1 || (place >= 0 && place < a.kernel))
 #pragma unroll
                 for (int k = 0; k < N; k++)
                     acc[r][k] = pool_fold<Max>(acc[r][k], v[k]);
+        }
     }
 }
 
@@ -167,36 +180,38 @@ static __device__ inline void pool_store(T *y, const float acc[N], float factor,
     *(pack<T, N> *)y = p;
 }
 
-template <typename T, int N, bool Last, int Rows, bool Max, typename Index>
+template <typename T, int N, bool Last, int Rows, bool Max, typename Int>
 static __global__ void __launch_bounds__(CUDA_BLOCK) pool_window_kernel(pool_job job)
 {
+    typedef typename pool_index<Int>::type index;
     const int64_t thread = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
     if (thread >= job.threads)
         return;
-    const pool_place p = pool_find<Last, Rows, Index>(job, (Index)thread);
+    const pool_place p = pool_find<Last, Rows, index>(job, (index)thread);
     const pool_axis &d = job.axis[0], &h = job.axis[1], &w = job.axis[2];
     const T *x = (const T *)job.x + p.image * job.x_image + p.block * job.x_block;
     T *y = (T *)job.y + p.image * job.y_image + p.block * job.y_block + p.d * d.y_step +
            p.w * w.y_step;
-    const pool_span deep = pool_clip(d, p.d), wide = pool_clip(w, p.w);
+    const pool_span<Int> deep = pool_clip<Int>(d, p.d), wide = pool_clip<Int>(w, p.w);
     float acc[Rows][N];
 #pragma unroll
     for (int r = 0; r < Rows; r++)
 #pragma unroll
         for (int k = 0; k < N; k++)
             acc[r][k] = pool_start<Max>();
-    for (int32_t i = deep.first; i < deep.last && wide.first < wide.last; i++)
-        pool_plane<T, N, Rows, Max>(
-            acc, job, x + (deep.at + (int64_t)i * d.dilation) * d.x_step, p.h, wide);
-    const int64_t area =
-        Max ? 1
-            : pool_counted(d, p.d, job.with_pads) * pool_counted(w, p.w, job.with_pads);
+    for (Int i = deep.first; i < deep.last && wide.first < wide.last; i++)
+        pool_plane<T, N, Rows, Max, Int>(
+            acc, job, x + (int64_t)(deep.at + i * d.dilation) * d.x_step, p.h, wide);
+    const float area = Max ? 1
+                           : (float)pool_counted<Int>(d, p.d, job.with_pads) *
+                                 (float)pool_counted<Int>(w, p.w, job.with_pads);
 #pragma unroll
     for (int r = 0; r < Rows; r++) {
         if (p.h + r >= (uint32_t)h.out)
             break;
-        const int64_t n = Max ? 1 : area * pool_counted(h, p.h + r, job.with_pads);
-        pool_store<T, N, Max>(y + (p.h + r) * h.y_step, acc[r], n ? 1.0f / (float)n : 0,
+        const float n =
+            Max ? 1 : area * (float)pool_counted<Int>(h, p.h + r, job.with_pads);
+        pool_store<T, N, Max>(y + (p.h + r) * h.y_step, acc[r], n > 0 ? 1 / n : 0,
                               job.channels - (int32_t)p.block * N);
     }
 }
@@ -204,15 +219,28 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) pool_window_kernel(pool_job
 /* ---- on the host --------------------------------------------------------------------
  */
 
+/* Whether all positions, those between the rows of a thread too, fit in 32 bits. */
+static inline bool pool_is_narrow(const pool_job &job)
+{
+    bool narrow = job.threads < 0x7fffffff;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        const pool_axis &a = job.axis[d];
+        const int64_t last = (a.out + POOL_ROWS) * a.stride;
+        narrow = narrow && a.begin < 1 << 29 && a.in < 1 << 29 && last < 1 << 29 &&
+                 a.counted < 1 << 29 && (int64_t)a.kernel * a.dilation < 1 << 29;
+    }
+    return narrow;
+}
+
 template <typename T, int N, bool Last, int Rows, bool Max>
 static void pool_window_launch(const pool_job &job, cudaStream_t stream)
 {
     const unsigned blocks = layer_blocks(job.threads, CUDA_BLOCK);
-    if (job.threads < 0x7fffffff)
-        pool_window_kernel<T, N, Last, Rows, Max, uint32_t>
+    if (pool_is_narrow(job))
+        pool_window_kernel<T, N, Last, Rows, Max, int32_t>
             <<<blocks, CUDA_BLOCK, 0, stream>>>(job);
     else
-        pool_window_kernel<T, N, Last, Rows, Max, uint64_t>
+        pool_window_kernel<T, N, Last, Rows, Max, int64_t>
             <<<blocks, CUDA_BLOCK, 0, stream>>>(job);
 }
 
@@ -301,7 +329,7 @@ static void pool_windows(const strata_run *r)
     const bool last = y->rank > 2 && y->strides[1] <= y->strides[y->rank - 1] &&
                       (y->vector == 8 || y->strides[1] == 1);
     if (y->vector == 2)
-        pool_window<T, 2, false>(r);
+        pool_window<__half, 2, false>(r); /* of FP16 alone */
     else if (last && pool_aligned(x, N, 16) && pool_aligned(y, N, 16))
         pool_window<T, N, true>(r);
     else if (last)

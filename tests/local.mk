@@ -130,6 +130,13 @@ tests_cuda_trial_la_SOURCES = tests/plugins/cuda_trial.c tests/plugins/cuda_tria
 tests_cuda_trial_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_trial_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
 tests_cuda_trial_la_LIBADD = tests/plugins/cuda_trial_kernels.lo $(CUDA_LIBS)
+
+# Preloaded under compute-sanitizer.
+check_LTLIBRARIES += tests/launch_count.la
+tests_launch_count_la_SOURCES = tests/launch_count.c
+tests_launch_count_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_launch_count_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
+tests_launch_count_la_LIBADD = $(CUDA_LIBS) $(DL_LIBS)
 # Layers with a fault each, for tests/test_check_cuda.
 check_LTLIBRARIES += tests/cuda_faulty.la
 tests_cuda_faulty_la_SOURCES =
