@@ -20,7 +20,7 @@ AM_TESTS_ENVIRONMENT = \
 EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
 LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
-SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
+SHELL_TESTS = tests/check-plugins.sh tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
 	tests/check-install.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
@@ -30,6 +30,7 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_check \
 	tests/test_check_cuda \
 	tests/test_config \
 	tests/test_cost \
@@ -138,4 +139,5 @@ EXTRA_DIST += tests/abi/golden-offsets.txt \
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
 	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
-	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu
+	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu \
+	tests/faulty/layer.c tests/faulty/throws.cc
