@@ -80,6 +80,7 @@ struct build_options {
     bool no_reformat;   /* fail if the plan needs one */
     bool deterministic; /* only impls whose runs agree bit for bit */
     uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
+    int math;           /* STRATA_MATH_*: tensor cores if this or the handle allows them */
     struct cost_options costs;
 };
 

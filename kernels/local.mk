@@ -81,6 +81,9 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_cuda_network \
 	tests/test_cuda_reformat \
 	tests/test_example_plugins \
+	tests/test_models \
+	tests/test_random_networks \
+	examples/digits/demo \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh
 .PHONY: gpu-bundle

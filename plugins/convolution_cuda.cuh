@@ -140,6 +140,8 @@ static inline int convolution_packed(const strata_node *n)
 CONVOLUTION_TACTIC(direct)
 int depthwise_accept(const strata_node *n);
 CONVOLUTION_TACTIC(depthwise)
+int simt_accept(const strata_node *n);
+CONVOLUTION_TACTIC(simt)
 int stem_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem)
 int gemm_accept(const strata_node *n);
@@ -154,5 +156,16 @@ CONVOLUTION_TACTIC(wgmma_256x128)
 CONVOLUTION_TACTIC(wgmma_128x128)
 CONVOLUTION_TACTIC(wgmma_128x64)
 CONVOLUTION_TACTIC(wgmma_64x64)
+CONVOLUTION_TACTIC(mma_128x128w)
+CONVOLUTION_TACTIC(mma_128x64w)
+CONVOLUTION_TACTIC(mma_64x64w)
+CONVOLUTION_TACTIC(mma_64x128w)
+CONVOLUTION_TACTIC(wgmma_128x256w)
+CONVOLUTION_TACTIC(wgmma_256x128w)
+CONVOLUTION_TACTIC(wgmma_128x128w)
+CONVOLUTION_TACTIC(wgmma_128x64w)
+CONVOLUTION_TACTIC(wgmma_64x64w)
+CONVOLUTION_TACTIC(wgmma_64x128w)
+CONVOLUTION_TACTIC(wgmma_256x64w)
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_CUH */

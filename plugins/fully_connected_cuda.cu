@@ -26,9 +26,11 @@ struct product {
     epilogue_args epilogue;
 };
 
-/* Pad units become zero. */
+/* Pad units become zero. Called, not inlined: a tile stores up to 64, and each would hold
+ * every kind of activation. */
 template <typename T>
-static __device__ inline void store_unit(const product &p, int64_t n, int64_t m, float sum)
+static __device__ __noinline__ void store_unit(const product &p, int64_t n, int64_t m,
+                                               float sum)
 {
     const int64_t at = n * p.row + m;
     if (n >= p.images || m >= p.row)
