@@ -34,6 +34,8 @@ static bool refuse_now(const void *caller)
     errno = ENOMEM;
     return true;
 }
+/* Where the loader finds them. */
+#pragma GCC visibility push(default)
 #define REFUSED refuse_now(__builtin_return_address(0))
 
 void *malloc(size_t bytes)
@@ -64,6 +66,8 @@ int posix_memalign(void **out, size_t alignment, size_t bytes)
     *out = ptr;
     return 0;
 }
+
+#pragma GCC visibility pop
 
 static void watch(const void *begin, const void *end)
 {

@@ -24,6 +24,7 @@ bool cases_find(struct check_child *c);
 
 enum cases_sweep {
     CASES_ALL,   /* every case; the first over many shapes */
+    CASES_FIRST, /* the first case over many shapes */
     CASES_FEW,   /* the first case over a few shapes */
     CASES_SMALL, /* the first case on one shape */
     CASES_LARGE  /* the first case on one shape of some ten thousand elements */

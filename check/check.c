@@ -301,6 +301,7 @@ struct runner {
     check_listener listener;
     void *user;
     struct check_summary *summary;
+    bool hung; /* a test of this layer and device: the others would, too */
 };
 
 struct again {
@@ -385,9 +386,15 @@ static int hold_test(struct runner *r, const struct check_test *test, const char
         test, {.o = r->o, .report = r->report, .layer_name = layer, .device = device}};
     struct child_end end = {0};
     memset(r->report, 0, sizeof *r->report);
+    if (r->hung) {
+        snprintf(r->report->skip, sizeof r->report->skip, "an earlier test hung");
+        tell(r, test, &j.child, 0);
+        return STRATA_OK;
+    }
     int status = hold_apart(&j, &end, err);
     if (status != STRATA_OK)
         return status;
+    r->hung = end.timed_out;
     shrink(r, test, &j.child);
     tell(r, test, &j.child, end.seconds);
     return STRATA_OK;
@@ -414,6 +421,7 @@ static int hold_on(struct runner *r, const struct check_test *test,
 static int hold_layer(struct runner *r, const struct report_layer *l, strata_error *err)
 {
     int status = STRATA_OK;
+    r->hung = false;
     for (const struct check_test *t = check_tests; t->name && status == STRATA_OK; t++) {
         if (!is_chosen(r, t) || t->scope == SCOPE_FILE)
             continue;

@@ -117,13 +117,14 @@ static bool reap(pid_t pid, int64_t end, int *ended)
     return false;
 }
 
-static int judge(const struct report *r, int ended, char *reason, size_t size)
+static int judge(const struct report *r, int ended, char *reason, size_t size, bool *died)
 {
     const bool opened = r->length > 0 && r->text[0] == OPENED;
     const char *verdict = r->text + opened;
     const char *phase = opened ? "entry" : "constructor";
     if (verdict[0] == VERDICT && verdict[1] == '\0')
         return STRATA_OK;
+    *died = verdict[0] != VERDICT;
     if (verdict[0] == VERDICT)
         snprintf(reason, size, "%s", verdict + 1);
     else if (WIFSIGNALED(ended) && sigabbrev_np(WTERMSIG(ended)))
@@ -136,19 +137,20 @@ static int judge(const struct report *r, int ended, char *reason, size_t size)
     return STRATA_EMODULE;
 }
 
-static int watch(pid_t pid, int fd, int timeout_ms, char *reason, size_t size)
+static int watch(pid_t pid, int fd, int timeout_ms, char *reason, size_t size, bool *died)
 {
     const int64_t end = now_ms() + timeout_ms;
     struct report report = {0};
     int ended = 0;
     listen_to(fd, end, &report);
     if (reap(pid, end, &ended))
-        return judge(&report, ended, reason, size);
+        return judge(&report, ended, reason, size, died);
+    *died = true;
     snprintf(reason, size, "no answer in %g s", timeout_ms / 1000.0);
     return STRATA_EMODULE;
 }
 
-int registry_probe(const char *path, int timeout_ms, char *reason, size_t size)
+static int probe(const char *path, int timeout_ms, char *reason, size_t size, bool *died)
 {
     strata_error err = {0};
     struct module *m = NULL;
@@ -171,9 +173,22 @@ int registry_probe(const char *path, int timeout_ms, char *reason, size_t size)
         status = error_errno(&err, STRATA_EIO, "cannot start a process");
         snprintf(reason, size, "%s", err.message);
     } else {
-        status = watch(pid, ends[0], timeout_ms, reason, size);
+        status = watch(pid, ends[0], timeout_ms, reason, size, died);
     }
     close(ends[0]);
     module_free(m);
     return status;
+}
+
+int registry_probe(const char *path, int timeout_ms, char *reason, size_t size)
+{
+    bool died;
+    return probe(path, timeout_ms, reason, size, &died);
+}
+
+bool registry_survives(const char *path, int timeout_ms, char *reason, size_t size)
+{
+    bool died = false;
+    probe(path, timeout_ms, reason, size, &died);
+    return !died;
 }

@@ -6,6 +6,8 @@
 #ifndef REGISTRY_PROBE_H
 #define REGISTRY_PROBE_H
 
+#include <stdbool.h>
+
 #include "core/status.h"
 
 #define PROBE_TIMEOUT_MS 5000
@@ -15,5 +17,8 @@
  * started. reason holds the text, cut to size. A note that differs from the tables is
  * also EMODULE here. */
 int registry_probe(const char *path, int timeout_ms, char *reason, size_t size);
+/* Whether a process that loads the file lives on, good or bad as the module may be; if
+ * not, reason says how it ended. True for a file whose note is refused: none loads it. */
+bool registry_survives(const char *path, int timeout_ms, char *reason, size_t size);
 
 #endif /* REGISTRY_PROBE_H */

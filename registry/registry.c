@@ -362,6 +362,16 @@ struct module_info registry_module(const strata_registry *r, size_t i)
     return info;
 }
 
+int registry_refuse(strata_registry *r, size_t i, const char *reason, strata_error *err)
+{
+    lock(r);
+    struct module *m = r->modules[i];
+    m->rejected = true;
+    int status = registry_reject(r, m->path, reason, &m->result.note, err);
+    unlock(r);
+    return status;
+}
+
 size_t registry_rejections(const strata_registry *r)
 {
     return read_count(r, &r->n_rejections);

@@ -83,6 +83,9 @@ const char *registry_warning(const strata_registry *r, size_t i);
 size_t registry_folders(const strata_registry *r);
 const char *registry_folder(const strata_registry *r, size_t i);
 
+/* Treat module i as a file that was refused. */
+int registry_refuse(strata_registry *r, size_t i, const char *reason, strata_error *err);
+
 /* Load every module; files that fail join the rejections. Then walk the layers. */
 int registry_load_all(strata_registry *r, strata_error *err);
 size_t registry_layers(const strata_registry *r);

@@ -2,7 +2,7 @@
 # TAP: includes point in the allowed direction, and nothing else.
 #   formats -> core's types        registry -> core         io -> core
 #   plugins -> public headers      core -> formats, registry, io by their own headers
-#   nobody -> tools
+#   check -> core, formats, registry              nobody -> tools
 srcdir=${srcdir:-.}
 cd "$srcdir" || exit 99
 failed=0 number=0
@@ -24,7 +24,7 @@ check() {
 
 public='strata/(strata|plugin|layers)\.h'
 types='core/(status|alloc|checked|tensor)\.h'
-echo 1..6
+echo 1..7
 check "formats sees core's types only" formats "$public|$types|formats/[a-z0-9_]+\.h"
 check 'registry sees core, not formats, io or plans' registry \
     "$public|$types|core/names\.h|registry/[a-z0-9_]+\.h"
@@ -33,5 +33,7 @@ check 'plugins see the public headers and their own' plugins \
     'strata/(plugin|layers)\.h|plugins/[a-z0-9_]+\.h'
 check 'core reaches others by their interfaces' core \
     "$public|core/[a-z0-9_]+\.h|formats/(format|reformat)\.h|registry/registry\.h|io/(weights|image|file)\.h"
+check 'check sees core, formats and registry' check \
+    "$public|(core|formats|registry|check)/[a-z0-9_]+\.h"
 check 'examples use the public interface' examples/digits "$public"
 exit $failed

@@ -23,6 +23,7 @@ LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
 	tests/check-install.sh tests/check-kit.sh tests/check-abi.sh \
 	tests/check-docs.sh
+	tests/check-install.sh tests/check-kit.sh tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 
@@ -31,6 +32,7 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_check \
 	tests/test_check_cuda \
 	tests/test_config \
 	tests/test_cost \
@@ -157,4 +159,5 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
 	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
-	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu
+	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu \
+	tests/faulty/layer.c tests/faulty/throws.cc

@@ -39,11 +39,36 @@ static void add_impl(struct table *t, const struct registry_layer *l,
     table_cell(t, "%s", m.path);
 }
 
+/* Code runs first in a child: what would end this process is refused by its reason. */
+static int refuse_deadly(strata_registry *r, strata_error *err)
+{
+    char why[512];
+    int status = STRATA_OK;
+    for (size_t i = 0; i < registry_modules(r) && status == STRATA_OK; i++) {
+        const struct module_info m = registry_module(r, i);
+        if (!m.loaded && !registry_survives(m.path, PROBE_TIMEOUT_MS, why, sizeof why))
+            status = registry_refuse(r, i, why, err);
+    }
+    return status;
+}
+
+/* Files that the user names are loaded as soon as there is a registry. */
+static int check_named(const struct tool_options *o, strata_error *err)
+{
+    char why[512];
+    for (size_t i = 0; i < o->n_plugins; i++)
+        if (!registry_survives(o->plugins[i], PROBE_TIMEOUT_MS, why, sizeof why))
+            return error_set(err, STRATA_EMODULE, "plugin %s: %s", o->plugins[i], why);
+    return STRATA_OK;
+}
+
 static int list_layers(strata_registry *r, int format, strata_error *err)
 {
     static const char *const columns[] = {"layer", "impl", "device", "formats", "module"};
     struct table t;
-    int status = registry_load_all(r, err);
+    int status = refuse_deadly(r, err);
+    if (status == STRATA_OK)
+        status = registry_load_all(r, err);
     if (status != STRATA_OK)
         return status;
     table_open(&t, columns, ARRAY_LENGTH(columns), 0);
@@ -130,7 +155,9 @@ static int run_list(int argc, char **argv)
                           argv[optind]);
         goto done;
     }
-    int status = tool_open_registry(&s, &o, &err);
+    int status = check_named(&o, &err);
+    if (status == STRATA_OK)
+        status = tool_open_registry(&s, &o, &err);
     if (status == STRATA_OK && what == OPTION_REJECTED)
         list_rejected(s.registry, o.format);
     else if (status == STRATA_OK && what == OPTION_MODULES)

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `strata check` on layers that break one rule each: it names the rule and the callback,
+ * and lives on, as `strata list` does. The layers are tests/faulty/layer.c, with a fault
+ * put in by -D.
+ */
+#include "tests/broken/build.h"
+
+#include <sys/wait.h>
+
+#define OUTPUT 65536
+
+/* What the command wrote, and its exit code; -1 if it did not end by itself. */
+static int command(char output[OUTPUT], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static int command(char output[OUTPUT], const char *format, ...)
+{
+    char line[4096];
+    size_t used;
+    va_list args;
+    used = (size_t)snprintf(line, sizeof line, "'%s/strata' ", env_or("builddir", "."));
+    va_start(args, format);
+    used += (size_t)vsnprintf(line + used, sizeof line - used, format, args);
+    va_end(args);
+    snprintf(line + used, sizeof line - used, " 2>&1");
+    FILE *f = popen(line, "r");
+    cr_assert_not_null(f, "%s", line);
+    output[fread(output, 1, OUTPUT - 1, f)] = '\0';
+    int status = pclose(f);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* A fault: -D text, the rule it breaks, and words of the finding ("": any). */
+static const struct fault {
+    const char *what, *define, *rule, *words;
+} faults[] = {
+    /* the file */
+    {"exports a symbol", "-DEXPORTED='STRATA_EXPORT int init; int init;'", "exports",
+     "init"},
+    {"prints", "-DRUN_END='printf(\"done\\n\")'", "prints", "done"},
+    {"constructor crashes", "-DCONSTRUCTOR=CRASH", "crash", "constructor"},
+    {"constructor hangs", "-DCONSTRUCTOR=HANG", "hang", "constructor"},
+    {"constructor exits", "-DCONSTRUCTOR='exit(0)'", "exit", "constructor"},
+    {"constructor starts a thread",
+     "-DCONSTRUCTOR='pthread_t t; pthread_create(&t, 0, (void*(*)(void*))pause, 0)'",
+     "thread", ""},
+    {"constructor leaves a file open", "-DCONSTRUCTOR='open(\"/dev/null\", 0)'",
+     "descriptor", ""},
+    {"constructor is slow", "-DCONSTRUCTOR='usleep(200000)'", "slow-entry", ""},
+    {"constructor changes the folder", "-DCONSTRUCTOR='if (chdir(\"/\")) abort()'",
+     "folder", ""},
+    {"constructor changes umask", "-DCONSTRUCTOR='umask(0)'", "umask", ""},
+    {"constructor takes a signal", "-DCONSTRUCTOR='signal(SIGINT, SIG_IGN)'", "signals",
+     "SIGINT"},
+    {"entry crashes", "-DENTRY=CRASH", "crash", "entry"},
+    {"entry hangs", "-DENTRY=HANG", "hang", "entry"},
+    {"entry exits", "-DENTRY='exit(3)'", "exit", "exit(3)"},
+    {"entry changes the locale",
+     "-DENTRY='setlocale(LC_ALL, \"C.UTF-8\"); setlocale(LC_ALL, \"C.utf8\")'", "locale",
+     ""},
+    {"entry answers once", "-DENTRY='if (counter++) return 0'", "tables-change", ""},
+    {"extension answers prefixes",
+     "-DEXTENSION='if (strncmp(id, \"strata.\", 7) == 0) "
+     "return &table'",
+     "extension-answer", ""},
+    {"extension crashes", "-DEXTENSION=CRASH", "crash", "extension"},
+    /* attributes and shapes */
+    {"attribute's bound divides by zero",
+     "-DLEAST=0 -DSHAPE='counter = 4 / (int)p->parts'", "crash",
+     "shape was killed by SIGFPE"},
+    {"shape crashes", "-DSHAPE=CRASH", "crash", "shape"},
+    {"shape hangs", "-DSHAPE=HANG", "hang", "shape"},
+    {"shape exits", "-DSHAPE='_exit(0)'", "exit", "shape"},
+    {"shape gives no rank", "-DSHAPE='if (n->in[0].rank == 5) n->out[0].rank = 9'",
+     "shape-invalid", "rank 9"},
+    {"shape gives negative dims", "-DSHAPE='n->out[0].dims[0] -= n->in[0].dims[0] == 0'",
+     "shape-invalid", "-1"},
+    {"shape depends on the call", "-DSHAPE='n->out[0].dims[0] += ++counter % 2'",
+     "shape-impure", ""},
+    {"shape changes params", "-DSHAPE='((struct params *)n->params)->bias += 1'",
+     "params-modified", ""},
+    {"shape refuses without a word",
+     "-DSHAPE='if (n->in[0].dims[0] == 0) return STRATA_EINVAL'", "message-missing",
+     "shape"},
+    {"shape reports but returns 0",
+     "-DSHAPE='if (n->in[0].dims[0] == 0) (void)STRATA_FAIL(n, STRATA_EINVAL, "
+     "\"empty\")'",
+     "status-lost", "empty"},
+    /* values and memory */
+    {"wrong for negative values", "-D'ELEMENT(x, b)=(x < 0 ? x : x + b)'", "value-wrong",
+     "should be"},
+    {"writes one element too many", "-DRUN_END='y[n] = 0'", "bounds", "output 0"},
+    {"writes one element before", "-DRUN_END='y[-1] = 0'", "bounds", "before"},
+    {"writes past its workspace", "-DRUN_END='work[n] = 0'", "bounds", "workspace"},
+    {"writes past its ctx", "-DRUN_END='((char *)r->ctx)[64] = 0'", "bounds", "ctx"},
+    {"leaves pad lanes", "-DPADS", "pad-dirty", "pad"},
+    {"leaves the last element", "-DWRITTEN='n - 1'", "unwritten", ""},
+    {"reads stale workspace",
+     "-DRUN_BEGIN='float old = work[0]' "
+     "-DRUN_END='if (old == old) y[0] += 1'",
+     "stale-read", ""},
+    {"modifies its input", "-DRUN_END='((float *)x)[0] = 0'", "input-modified", ""},
+    {"modifies its state", "-DRUN_END='((struct state *)s)->table = 0'", "state-modified",
+     ""},
+    {"run fails without a word", "-DRUN_BEGIN='if (n > 40) return STRATA_EINVAL'",
+     "message-missing", "run"},
+    {"run fails", "-DRUN_BEGIN='if (n > 40) return STRATA_FAIL(r, 1, \"too long\")'",
+     "run-failed", "too long"},
+    {"run reports but returns 0",
+     "-DRUN_END='if (n > 40) (void)STRATA_FAIL(r, STRATA_EINVAL, \"late\")'",
+     "status-lost", "late"},
+    {"workspace for a small batch is larger",
+     "-DWORKSPACE='return (size_t)(1 << 20) / n->out[0].dims[0]'", "workspace-grows", ""},
+    {"workspace overflows", "-DWORKSPACE='return SIZE_MAX'", "workspace-size", ""},
+    {"run changes the rounding mode", "-DRUN_END='fesetround(FE_UPWARD)'", "rounding",
+     ""},
+    {"run flushes denormals to zero",
+     "-DRUN_END='__builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040)'", "rounding",
+     ""},
+    /* ends */
+    {"accept crashes", "-DACCEPT=CRASH", "crash", "accept"},
+    {"accept hangs", "-DACCEPT=HANG", "hang", "accept"},
+    {"accept refuses without a word", "-DACCEPT='return STRATA_EUNSUPPORTED'",
+     "message-missing", "accept"},
+    {"workspace crashes", "-DWORKSPACE=CRASH", "crash", "workspace"},
+    {"setup crashes", "-DSETUP=CRASH", "crash", "setup"},
+    {"setup hangs", "-DSETUP=HANG", "hang", "setup"},
+    {"ctx_open crashes", "-DOPEN=CRASH", "crash", "ctx_open"},
+    {"ctx_open aborts", "-DOPEN='abort()'", "crash", "SIGABRT"},
+    {"run crashes", "-DRUN_BEGIN='if (n > 40) CRASH'", "crash", "run was killed"},
+    {"run hangs", "-DRUN_BEGIN=HANG", "hang", "run"},
+    {"run exits", "-DRUN_BEGIN='exit(7)'", "exit", "exit(7)"},
+    {"ctx_close crashes", "-DCLOSE=CRASH", "crash", "ctx_close"},
+    {"teardown crashes", "-DTEARDOWN=CRASH", "crash", "teardown"},
+    {"teardown hangs", "-DTEARDOWN=HANG", "hang", "teardown"},
+    /* repetition */
+    {"differs from run to run", "-DRUN_END='y[0] += (float)(++counter % 7 == 0)'",
+     "nondeterministic", ""},
+    {"shares a buffer among contexts", "-DRUN_BEGIN='work = n <= 65536 ? shared : work'",
+     "concurrency", ""},
+    {"leaks in setup", "-DSETUP='counter += malloc(48) != 0'", "leak",
+     "48 bytes|64 bytes"},
+    {"leaks in run", "-DRUN_END='counter += malloc(16) != 0'", "leak", ""},
+    {"leaks files", "-DOPEN='open(\"/dev/null\", 0)'", "leak", "open files"},
+    {"allocates in run",
+     "-DRUN_BEGIN='void *spare = malloc(64); counter += spare != 0' "
+     "-DRUN_END='free(spare)'",
+     "allocates", ""},
+    {"does not look at what malloc gives", "-D'NO_TABLE(n)=CRASH'", "unchecked-memory",
+     "setup"},
+};
+
+/* The line of a rule, with some of the words: "A|B" is either. */
+static bool names(const char *output, const char *rule, const char *words)
+{
+    char start[64], any[128];
+    snprintf(start, sizeof start, "\n  %s: ", rule);
+    for (const char *p = output; (p = strstr(p, start)); p++) {
+        size_t length = strcspn(p + 1, "\n");
+        char line[2048], *rest = any;
+        snprintf(line, sizeof line, "%.*s", (int)length, p + 1);
+        snprintf(any, sizeof any, "%s", words);
+        for (char *word; (word = strsep(&rest, "|"));)
+            if (strstr(line, word))
+                return true;
+    }
+    return false;
+}
+
+static void check_fault(const struct fault *f, char *output)
+{
+    const char *file =
+        build("faulty.so", "faulty/layer.c", SHARED " %s -O1 -w -lpthread", f->define);
+    int code = command(output, "check '%s' --time-limit 3", file);
+    cr_expect_eq(code, 1, "%s: exit code %d\n%.2000s", f->what, code, output);
+    cr_expect(names(output, f->rule, f->words), "%s: want '%s' (%s), got\n%.3000s",
+              f->what, f->rule, f->words, output);
+    if (!strstr(f->define, "CONSTRUCTOR") && !strstr(f->define, "ENTRY"))
+        return; /* list runs nothing else */
+    code = command(output, "list --plugin-path '%s'", scratch);
+    cr_expect(code == 0, "%s: list gives %d\n%.1000s", f->what, code, output);
+}
+
+TestSuite(check, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
+
+Test(check, every_fault_is_named_and_survived)
+{
+    char *output = malloc(OUTPUT);
+    const char *only = getenv("FAULT");
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        if (!only || strstr(faults[i].what, only))
+            check_fault(&faults[i], output);
+    free(output);
+}
+
+Test(check, an_exception_is_named)
+{
+    static char output[OUTPUT];
+    const char *file = build("throws.so", "faulty/throws.cc",
+                             SHARED " -x c++ -std=c++20 -Wno-missing-field-initializers "
+                                    "-lstdc++");
+    int code = command(output, "check '%s'", file);
+    cr_expect_eq(code, 1, "exit code %d\n%s", code, output);
+    cr_expect(names(output, "exception", "no luck"), "%s", output);
+}
+
+Test(check, nothing_is_found_where_nothing_is_wrong)
+{
+    char *output = malloc(OUTPUT);
+    const char *file =
+        build("good.so", "faulty/layer.c", SHARED " -O1 -Wall -Wextra -lpthread");
+    int code = command(output, "check '%s'", file);
+    cr_expect_eq(code, 0, "exit code %d\n%s", code, output);
+    cr_expect_not_null(strstr(output, " 0 failed, 0 skipped"), "%s", output);
+    code = command(output, "check '%s' --in-process --test values", file);
+    cr_expect_eq(code, 0, "in process: exit code %d\n%s", code, output);
+    free(output);
+}
