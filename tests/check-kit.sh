@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # TAP: a plugin author's way with nothing but an installed package: what new-layer writes
 # builds by make, Autotools and CMake, runs and passes the checker, out of this tree.
+#   tests/check-kit.sh --update    after a change: write docs/first-plugin.md anew
 srcdir=$(cd "${srcdir:-.}" && pwd) builddir=${builddir:-.} CC=${CC:-cc} MAKE=${MAKE:-make}
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
@@ -35,6 +36,7 @@ export PATH="$root$prefix/bin:$PATH" LD_LIBRARY_PATH="$root$prefix/lib:${LD_LIBR
 export STRATA_PLUGIN_DIR="$root$prefix/lib/strata/plugins-1"
 export ACLOCAL_PATH="$root$prefix/share/aclocal"
 unset STRATA_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
+NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 strict='-O1 -Wall -Wextra -Wconversion -Wshadow -Wno-missing-field-initializers -Werror'
 cd "$scratch" || exit 99
 
@@ -68,6 +70,22 @@ result $? 'files that exist are named and stay'
 strata new-layer LeakyReLU --force >"$log" 2>&1 && ! cmp -s before.c leaky_relu/leaky_relu.c
 result $? '--force replaces them'
 
+# ---- the page that shows it ---------------------------------------------------------------
+page=$srcdir/docs/first-plugin.md
+plain() { # without what differs from run to run
+    sed -E 's/[0-9]+ runs in [0-9.]+ s/N runs/; s/seed [0-9]+//; s/build [0-9a-f]{40}//' "$1"
+}
+mkdir session
+(cd session && unset CC CFLAGS LDFLAGS && "$srcdir/scripts/transcript.sh" "$page") |
+    sed "s#$root$prefix#/usr/local#g" >now.md
+if [ "${1:-}" = --update ]; then
+    cp now.md "$page"
+    exit
+fi
+plain now.md >now
+plain "$page" | diff - now >"$log"
+result $? 'docs/first-plugin.md shows what happens'
+
 # ---- whatever is asked for ---------------------------------------------------------------
 variant() { # variant FOLDER ARGUMENT...
     folder=$1
@@ -88,17 +106,17 @@ variant() { # variant FOLDER ARGUMENT...
 } >"$log" 2>&1
 result $? 'ports, attributes and weights of every kind build and run'
 if strata check --help >/dev/null 2>&1; then
-    for v in v2 v3 v4 v5 v6; do
+    (for v in v2 v3 v4 v5 v6; do
         $MAKE -C $v check || exit 1
-    done >"$log" 2>&1
+    done) >"$log" 2>&1
     result $? 'they pass the checker too'
 fi
-{
+(
     for layer in $(strata list -o csv | sed -n 's/^core::\([A-Za-z]*\)@.*/\1/p' | sort -u); do
         strata new-layer "My$layer" --extends "core::$layer" -C "e$layer" &&
             $MAKE -C "e$layer" CC="$CC" CFLAGS="$strict" || exit 1
     done
-} >"$log" 2>&1
+) >"$log" 2>&1
 result $? 'every built-in layer can be extended'
 
 # refuse PATTERN ARGUMENT...: exit code 2, a message, nothing written.
@@ -152,8 +170,30 @@ refuse "leave out --attr" X --extends core::Convolution --attr a:int
 [ $bad -eq 0 ]
 result $? 'what cannot be is refused with what could'
 
+# ---- examples/plugins -------------------------------------------------------------------
+limit() { # limit FILE LINES
+    [ "$(wc -l <"$srcdir/examples/plugins/$1")" -lt "$2" ] || echo "$1 is too long"
+}
+{ limit leaky_relu/leaky_relu.c 31 && limit gaussian_cuda/gaussian.cu 60; } >"$log"
+[ ! -s "$log" ]
+result $? 'the CPU example has at most 30 lines, the CUDA one under 60'
+for folder in "$srcdir"/examples/plugins/*/; do
+    name=$(basename "$folder")
+    [ -e "$folder/Makefile" ] || continue
+    claim="the example $name builds and passes the checker"
+    cp -R "$folder" "example-$name"
+    if [ -e "$folder"/*.cu ] && [ -z "$NVCC" ]; then
+        skip "$claim" 'no nvcc'
+    else
+        goals=check # CUDA ones are checked as far as there is a device
+        strata check --help >/dev/null 2>&1 || goals=
+        $MAKE -C "example-$name" ${NVCC:+NVCC="$NVCC"} >"$log" 2>&1 &&
+            $MAKE -C "example-$name" $goals >>"$log" 2>&1
+        result $? "$claim"
+    fi
+done
+
 # ---- other ways to build -----------------------------------------------------------------
-NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 claim='CUDA impls compile by make'
 if [ -n "$NVCC" ]; then
     $MAKE -C v5 cuda NVCC="$NVCC" NVCCFLAGS='-arch=sm_80 -Werror=all-warnings' >"$log" 2>&1 &&

@@ -21,7 +21,8 @@ EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
 LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
 SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
-	tests/check-install.sh tests/check-kit.sh
+	tests/check-install.sh tests/check-kit.sh tests/check-abi.sh \
+	tests/check-docs.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 
@@ -135,7 +136,8 @@ TESTS += $(CRITERION_TESTS)
 endif
 
 # Modules that tests compile themselves, and what they are compared with.
-EXTRA_DIST += tests/abi/golden-offsets.txt \
+EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
+	tests/abi/plugin-1.0.c tests/abi/plugin-1.0-x86_64.so tests/abi/surface.c \
 	tests/broken/build.h tests/broken/folders.h tests/broken/hidden.map \
 	tests/broken/constructor.c tests/broken/entry.c tests/broken/extends.c \
 	tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \

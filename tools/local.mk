@@ -28,7 +28,7 @@ TEMPLATES = \
 	tools/templates/layer.ini \
 	tools/templates/layer_cuda.cu \
 	tools/templates/params.inc
-EXTRA_DIST += $(TEMPLATES) scripts/embed.sh
+EXTRA_DIST += $(TEMPLATES) scripts/embed.sh scripts/transcript.sh
 CLEANFILES += tools/template_files.c
 tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
 	$(AM_V_GEN)$(MKDIR_P) tools && cd '$(srcdir)' && scripts/embed.sh $(TEMPLATES) \
