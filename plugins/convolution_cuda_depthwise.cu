@@ -50,19 +50,21 @@ static __device__ depthwise_unit depthwise_unit_of(const depthwise_job &job, uin
     return v;
 }
 
-/* Adds kernel row r, whose input row is x. Kernel: its width, 0: any. */
+/* Adds one kernel row, whose input row is x, if it is `inside`. Loads always go out, at
+ * an address inside the row: under a condition they would go one at a time. */
 template <typename T, int V, int Kernel, int Stride>
 static __device__ inline void
 depthwise_add_usual(float (&sum)[WIDE][V], const depthwise_job &job, const T *x,
-                    int32_t at, const float (&weight)[Kernel][V])
+                    int32_t at, bool inside, const float (&weight)[Kernel][V])
 {
     const int Span = (WIDE - 1) * Stride + Kernel;
     pack<T, V> in[Span];
 #pragma unroll
     for (int i = 0; i < Span; i++) {
-        in[i] = {};
-        if ((uint32_t)(at + i) < (uint32_t)job.width)
-            in[i] = load_pack<T, V>(x + (at + i) * job.x_step);
+        const int32_t w = min(max(at + i, 0), job.width - 1);
+        in[i] = load_pack<T, V>(x + w * job.x_step);
+        if (!inside || w != at + i)
+            in[i] = {};
     }
 #pragma unroll
     for (int o = 0; o < WIDE; o++)
@@ -84,9 +86,10 @@ static __device__ inline void depthwise_add_any(float (&sum)[WIDE][V],
 #pragma unroll
         for (int o = 0; o < WIDE; o++) {
             const int32_t i = at + s * job.dilation_w + o * job.stride_w;
-            if ((uint32_t)i >= (uint32_t)job.width)
-                continue;
-            const pack<T, V> in = load_pack<T, V>(x + i * job.x_step);
+            const int32_t column = min(max(i, 0), job.width - 1);
+            pack<T, V> in = load_pack<T, V>(x + column * job.x_step);
+            if (column != i)
+                in = {};
 #pragma unroll
             for (int v = 0; v < V; v++)
                 sum[o][v] = fmaf(to_float(in.v[v]), w.v[v], sum[o][v]);
@@ -120,7 +123,7 @@ static __device__ inline void depthwise_store(const depthwise_job &job, int64_t 
 
 /* Kernel x Kernel windows of stride Stride; Kernel 0: any window. */
 template <typename T, int V, int Kernel, int Stride>
-static __global__ void __launch_bounds__(CUDA_BLOCK)
+static __global__ void __launch_bounds__(CUDA_BLOCK, 2)
     depthwise_kernel(const __grid_constant__ depthwise_job job)
 {
     const uint32_t u = blockIdx.x * CUDA_BLOCK + threadIdx.x;
@@ -151,10 +154,11 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         const int32_t at_h = row * job.stride_h - job.begin_h;
         if (Kernel) {
 #pragma unroll
-            for (int r = 0; r < K; r++)
-                if ((uint32_t)(at_h + r) < (uint32_t)job.height)
-                    depthwise_add_usual<T, V, K, Stride>(
-                        sum, job, x + (at_h + r) * job.x_row, at_w, weight[r]);
+            for (int r = 0; r < K; r++) {
+                const int32_t h = min(max(at_h + r, 0), job.height - 1);
+                depthwise_add_usual<T, V, K, Stride>(sum, job, x + h * job.x_row, at_w,
+                                                     h == at_h + r, weight[r]);
+            }
         } else {
             for (int32_t r = 0; r < job.kernel_h; r++) {
                 const int32_t h = at_h + r * job.dilation_h;

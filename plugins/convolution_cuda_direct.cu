@@ -81,7 +81,8 @@ static __device__ void direct_add(float (&sum)[PIXELS][FILTERS], const direct_jo
         const float w[FILTERS] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
 #pragma unroll
         for (int p = 0; p < PIXELS; p++) {
-            const float v = source[p] < 0 ? 0.0f : to_float(x[source[p] + channel]);
+            const float read = to_float(x[max(source[p], (int64_t)0) + channel]);
+            const float v = source[p] < 0 ? 0.0f : read;
 #pragma unroll
             for (int f = 0; f < FILTERS; f++)
                 sum[p][f] = fmaf(v, w[f], sum[p][f]);

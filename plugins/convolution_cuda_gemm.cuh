@@ -179,26 +179,33 @@ struct gemm_loader {
 /* 8 channels of one pixel, from FP32 sums. */
 static __device__ inline void gemm_store(const gemm_job &job,
                                          const convolution_affine<8> &affine,
+                                         const pack<__half, 8> &residual,
                                          const float (&sum)[8], uint32_t pixel,
                                          uint32_t channel)
 {
-    const size_t at = (size_t)pixel * job.stored + channel;
-    float v[8], residual[8] = {};
+    float v[8], add[8];
     pack<__half, 8> y;
-    if (job.residual) {
-        y = load_pack<__half, 8>(job.residual + at);
 #pragma unroll
-        for (int i = 0; i < 8; i++)
-            residual[i] = to_float(y.v[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         v[i] = sum[i];
-    finish_all(v, affine, residual, job.filters - channel, job.epilogue.activation);
+        add[i] = to_float(residual.v[i]);
+    }
+    finish_all(v, affine, add, job.filters - channel, job.epilogue.activation);
 #pragma unroll
     for (int i = 0; i < 8; i++)
         y.v[i] = __float2half_rn(v[i]);
-    store_pack(job.y + at, y);
+    store_pack(job.y + (size_t)pixel * job.stored + channel, y);
+}
+
+/* What is to be added there; 0 without a residual. Outside the tensor: something. */
+static __device__ inline pack<__half, 8> gemm_residual(const gemm_job &job,
+                                                       uint32_t pixel, uint32_t channel)
+{
+    if (!job.residual)
+        return {};
+    const size_t row = min(pixel, job.pixels - 1);
+    return load_pack<__half, 8>(job.residual + row * job.stored +
+                                (channel < job.stored ? channel : 0));
 }
 
 /* A warp's 16 rows of FP32 sums lie in its own part of shared memory, `Pitch` floats a
@@ -215,7 +222,8 @@ gemm_store_rows(const gemm_job &job, const convolution_affine<8> &affine,
         const float4 hi = *(const float4 *)(staged + r * Pitch + c + 4);
         const float sum[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
         if (row + r < job.pixels && column + c < job.stored)
-            gemm_store(job, affine, sum, row + r, column + c);
+            gemm_store(job, affine, gemm_residual(job, row + r, column + c), sum, row + r,
+                       column + c);
     }
 }
 
@@ -260,21 +268,34 @@ static __device__ inline void gemm_woven_tail(const gemm_job &job,
                                               const float (&sum)[M][Columns / 8][4],
                                               uint32_t row, uint32_t column)
 {
+    /* Sites: a lane's places, 2*M rows of each 32 columns. */
+    const int Rows = 2 * M, Sites = Columns / 32 * Rows, Ahead = Sites < 8 ? Sites : 8;
     const uint32_t lane = threadIdx.x % 32;
+    row += lane / 4;
+    column += lane % 4 * 8;
+    convolution_affine<8> affine;
 #pragma unroll
-    for (int part = 0; part < Columns / 32; part++) {
-        const uint32_t c = column + part * 32 + lane % 4 * 8;
-        convolution_affine<8> affine;
-        affine.load(job.bias, job.epilogue, c, job.filters);
+    for (int first = 0; first < Sites; first += Ahead) {
+        pack<__half, 8> residual[Ahead];
 #pragma unroll
-        for (int m = 0; m < 2 * M; m++) {
-            const uint32_t pixel = row + m / 2 * RowStep + m % 2 * 8 + lane / 4;
+        for (int i = 0; i < Ahead; i++) {
+            const int part = (first + i) / Rows, m = (first + i) % Rows;
+            residual[i] =
+                gemm_residual(job, row + m / 2 * RowStep + m % 2 * 8, column + part * 32);
+        }
+#pragma unroll
+        for (int i = 0; i < Ahead; i++) {
+            const int part = (first + i) / Rows, m = (first + i) % Rows;
+            const uint32_t pixel = row + m / 2 * RowStep + m % 2 * 8;
+            const uint32_t c = column + part * 32;
+            if (m == 0)
+                affine.load(job.bias, job.epilogue, c, job.filters);
             float v[8];
 #pragma unroll
-            for (int i = 0; i < 8; i++)
-                v[i] = sum[m / 2][part * 4 + i / 2][m % 2 * 2 + i % 2];
+            for (int k = 0; k < 8; k++)
+                v[k] = sum[m / 2][part * 4 + k / 2][m % 2 * 2 + k % 2];
             if (pixel < job.pixels && c < job.stored)
-                gemm_store(job, affine, v, pixel, c);
+                gemm_store(job, affine, residual[i], v, pixel, c);
         }
     }
 }

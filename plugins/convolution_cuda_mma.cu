@@ -94,7 +94,8 @@ static __device__ inline void reduce_tiles(const gemm_job &job, float *tile, uin
                 sum[j] += v[j];
         }
         if (row + r < job.pixels && column + c < job.stored)
-            gemm_store(job, affine, sum, row + r, column + c);
+            gemm_store(job, affine, gemm_residual(job, row + r, column + c), sum, row + r,
+                       column + c);
     }
     cluster.sync();
 #endif
@@ -213,8 +214,8 @@ MMA_TACTIC(mma_128x128, 128, 128, 64, 32, 3, 2)
 MMA_TACTIC(mma_128x64, 128, 64, 64, 32, 3, 3)
 MMA_TACTIC(mma_64x64, 64, 64, 32, 32, 4, 3)
 MMA_TACTIC(mma_256x64, 256, 64, 64, 32, 3, 1)
-MMA_TACTIC(mma_64x32, 64, 32, 32, 16, 6, 1, 8)
-MMA_TACTIC(mma_split, 64, 64, 32, 32, 5, 1, 8)
+MMA_TACTIC(mma_64x32, 64, 32, 32, 16, 9, 1, 8)
+MMA_TACTIC(mma_split, 64, 64, 32, 32, 7, 1, 8)
 MMA_TACTIC(mma_128x128w, 128, 128, 64, 32, 3, 2, WOVEN)
 MMA_TACTIC(mma_128x64w, 128, 64, 64, 32, 3, 3, WOVEN)
 MMA_TACTIC(mma_64x64w, 64, 64, 32, 32, 4, 4, WOVEN)

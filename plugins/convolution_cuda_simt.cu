@@ -107,7 +107,8 @@ struct simt_loader {
                 valid = valid && (uint32_t)p < (uint32_t)job.in[d];
                 offset += p * job.x_step[d];
             }
-            value[i] = valid ? to_float(x[offset]) : 0.0f;
+            const float read = to_float(x[valid ? offset : 0]);
+            value[i] = valid ? read : 0.0f;
             advance(job, CUDA_BLOCK / SIDE);
         }
     }

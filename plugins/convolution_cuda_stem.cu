@@ -82,14 +82,17 @@ static __device__ inline pack<__half, 4> stem_pixel(const stem_job &job, const T
                                                     int32_t h, int32_t w)
 {
     pack<__half, 4> v;
-    const bool inside =
-        (uint32_t)h < (uint32_t)job.height && (uint32_t)w < (uint32_t)job.width;
-    const T *at = x + ((int64_t)h * job.width + w);
+    const int32_t row = min(max(h, 0), job.height - 1);
+    const int32_t column = min(max(w, 0), job.width - 1);
+    const bool inside = row == h && column == w;
+    const T *at = x + ((int64_t)row * job.width + column);
 #pragma unroll
-    for (int c = 0; c < 4; c++)
-        v.v[c] = inside && c < job.channels
-                     ? convert<__half>(at[(int64_t)c * job.height * job.width])
-                     : __half(0.0f);
+    for (int c = 0; c < 4; c++) { /* loads go out in any case: then they go together */
+        const int32_t channel = min(c, job.channels - 1);
+        const __half read =
+            convert<__half>(at[(int64_t)channel * job.height * job.width]);
+        v.v[c] = inside && c < job.channels ? read : __half(0.0f);
+    }
     return v;
 }
 
