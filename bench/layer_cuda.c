@@ -26,8 +26,20 @@ enum { SETS = 3, LAUNCHES = 6, MOST_RUNS = 9, PACKS = 16, ALIGNMENT = 256 };
 #define CARD "fp32:nchw fp16:nchw fp16:nc/2hw2 fp16:nhwc8"
 #define BOTH "fp32:nchw fp16:nhwc8"
 
-#define S2(n, c) {2, {n, c}}
-#define S4(n, c, h, w) {4, {n, c, h, w}}
+#define S2(n, c)                                                                         \
+    {                                                                                    \
+        2,                                                                               \
+        {                                                                                \
+            n, c                                                                         \
+        }                                                                                \
+    }
+#define S4(n, c, h, w)                                                                   \
+    {                                                                                    \
+        4,                                                                               \
+        {                                                                                \
+            n, c, h, w                                                                   \
+        }                                                                                \
+    }
 
 static const struct row {
     const char *layer, *attrs;
@@ -49,11 +61,15 @@ static const struct row {
     {"Concatenation", "axis = 3", CARD, {S4(128, 64, 56, 56), S4(128, 64, 56, 56)}},
     {"Slice", "axes = 1; begin = 32; end = 96", CARD, {S4(256, 128, 56, 56)}},
     {"Slice", "axes = 2, 3; begin = 1, 1; end = -1, -1", CARD, {S4(128, 128, 58, 58)}},
-    {"Slice", "axes = 3; begin = -1; end = -1000; step = -1", CARD,
+    {"Slice",
+     "axes = 3; begin = -1; end = -1000; step = -1",
+     CARD,
      {S4(128, 128, 56, 56)}},
     {"Shuffle", "first = 0, 2, 3, 1", CARD, {S4(128, 128, 56, 56)}},
     {"Shuffle", "first = 0, 1, 3, 2", CARD, {S4(128, 128, 56, 64)}},
-    {"Shuffle", "shape = 0, 8, 16, 56, 56; second = 0, 2, 1, 3, 4", CARD,
+    {"Shuffle",
+     "shape = 0, 8, 16, 56, 56; second = 0, 2, 1, 3, 4",
+     CARD,
      {S4(128, 128, 56, 56)}},
     {"Padding", "begin = 1, 1; end = 1, 1", CARD, {S4(128, 128, 56, 56)}},
     {"Padding", "begin = 3, 3; end = 3, 3; mode = reflect", CARD, {S4(64, 64, 112, 112)}},
@@ -130,9 +146,9 @@ static int fill_random(struct bench *b, char *to, size_t bytes, strata_error *er
     }
     int status = b->ops->copy(b->handle->stream, to, noise, done, COPY_TO_DEVICE, err);
     for (; done < bytes && status == STRATA_OK; done *= 2)
-        status = b->ops->copy(b->handle->stream, to + done, to,
-                              bytes - done < done ? bytes - done : done, COPY_ON_DEVICE,
-                              err);
+        status =
+            b->ops->copy(b->handle->stream, to + done, to,
+                         bytes - done < done ? bytes - done : done, COPY_ON_DEVICE, err);
     if (status == STRATA_OK)
         status = strata_stream_synchronize(b->handle->stream, err);
     free(noise);
@@ -147,8 +163,8 @@ static int launch(struct bench *b, struct subject *s, int set, strata_error *err
     struct harness_node *n = s->node;
     char *memory = b->memory[set];
     if (!s->impl)
-        return b->ops->copy(b->handle->stream, memory + b->room / 2, memory,
-                            s->bytes / 2, COPY_ON_DEVICE, err);
+        return b->ops->copy(b->handle->stream, memory + b->room / 2, memory, s->bytes / 2,
+                            COPY_ON_DEVICE, err);
     for (int i = 0; i < n->node.n_in; i++)
         n->in[i].data = memory + s->offset[i];
     for (int i = 0; i < n->node.n_out; i++)
@@ -233,8 +249,8 @@ static int open_subject(struct bench *b, struct subject *s, strata_error *err)
         return error_no_memory(err, impl->state_size + impl->ctx_size, "a state");
     s->workspace_size = impl->workspace ? impl->workspace(n) : 0;
     if (s->workspace_size)
-        s->workspace = allocator_get(&b->handle->allocator, s->workspace_size,
-                                     "a workspace", err);
+        s->workspace =
+            allocator_get(&b->handle->allocator, s->workspace_size, "a workspace", err);
     if (s->workspace_size && !s->workspace)
         return STRATA_ENOMEM;
     int status = impl->setup ? impl->setup(n, s->state) : STRATA_OK;
@@ -263,8 +279,8 @@ static bool takes(const struct registry_impl *impl, strata_node *n, strata_error
         (i->max_sm && n->sm > i->max_sm))
         return false;
     for (uint32_t r = 0; r < i->rows.n; r++)
-        for (int64_t k = 0;
-             harness_combination(&f, &impl->rows[r], n->n_in, n->n_out, k); k++) {
+        for (int64_t k = 0; harness_combination(&f, &impl->rows[r], n->n_in, n->n_out, k);
+             k++) {
             bool fits = f.out[0] == n->out[0].format;
             for (int p = 0; p < n->n_in; p++)
                 fits &= f.in[p] == n->in[p].format;
@@ -306,8 +322,8 @@ static int line(struct bench *b, const struct row *row, const struct registry_im
     printf("  %-13s %-14s %9.1f us %7.0f GB/s, copy %6.0f  %8.0f GFLOP/s  share %.3f\n",
            format_mask_name(n->in[0].format, 4), s->impl->name, us,
            (double)s->bytes * 1e-3 / us, (double)s->bytes * 1e-3 / copy,
-           peak_us(n) / us *
-               (n->in[0].dtype == STRATA_FP16 ? PEAK_FP16 : PEAK_FP32) * 1e-9,
+           peak_us(n) / us * (n->in[0].dtype == STRATA_FP16 ? PEAK_FP16 : PEAK_FP32) *
+               1e-9,
            floor / us);
     fflush(stdout);
     return STRATA_OK;
@@ -325,8 +341,8 @@ static int place(strata_tensor *t, struct format f, size_t *used, size_t *offset
         return status;
     tensor_view(t, &d, format_mask(f), STRATA_PAD_ZERO, NULL);
     *offset = *used;
-    *used += ((size_t)t->size * strata_dtype_size(t->dtype) + ALIGNMENT - 1) /
-             ALIGNMENT * ALIGNMENT;
+    *used += ((size_t)t->size * strata_dtype_size(t->dtype) + ALIGNMENT - 1) / ALIGNMENT *
+             ALIGNMENT;
     return STRATA_OK;
 }
 
@@ -420,8 +436,8 @@ static int open_bench(struct bench *b, strata_error *err)
         return status;
     for (int i = 0; i < SETS && status == STRATA_OK; i++) {
         b->memory[i] = allocator_get(&b->handle->allocator, b->room, "a set", err);
-        status = b->memory[i] ? fill_random(b, b->memory[i], b->room, err)
-                              : STRATA_ENOMEM;
+        status =
+            b->memory[i] ? fill_random(b, b->memory[i], b->room, err) : STRATA_ENOMEM;
     }
     return status;
 }

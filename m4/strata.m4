@@ -123,12 +123,10 @@ AC_DEFUN([STRATA_CUDA], [
   AM_CONDITIONAL([HAVE_CUDA], [test -n "$NVCC"])
   strata_cublaslt=no
   AS_IF([test -n "$NVCC"], [
-    strata_cppflags=$CPPFLAGS strata_ldflags=$LDFLAGS strata_libs=$LIBS
+    strata_cppflags=$CPPFLAGS
     CPPFLAGS="$CPPFLAGS -I$CUDA_HOME/include"
-    LDFLAGS="$LDFLAGS -L$CUDA_HOME/lib64"
-    AC_CHECK_HEADER([cublasLt.h],
-      [AC_CHECK_LIB([cublasLt], [cublasLtMatmul], [strata_cublaslt=yes], [], [-lcudart])])
-    CPPFLAGS=$strata_cppflags LDFLAGS=$strata_ldflags LIBS=$strata_libs
+    AC_CHECK_HEADER([cublasLt.h], [strata_cublaslt=yes])
+    CPPFLAGS=$strata_cppflags
   ])
   AM_CONDITIONAL([HAVE_CUBLASLT], [test "$strata_cublaslt" = yes])
 ])

@@ -183,18 +183,22 @@ static __device__ inline void gemm_store(const gemm_job &job,
                                          uint32_t channel)
 {
     const size_t at = (size_t)pixel * job.stored + channel;
-    pack<__half, 8> residual = {}, y;
-    if (job.residual)
-        residual = *(const pack<__half, 8> *)(job.residual + at);
+    float v[8], residual[8] = {};
+    pack<__half, 8> y;
+    if (job.residual) {
+        y = load_pack<__half, 8>(job.residual + at);
 #pragma unroll
-    for (uint32_t i = 0; i < 8; i++) {
-        const float v =
-            fmaf(sum[i], affine.scale[i], affine.shift[i]) + to_float(residual.v[i]);
-        y.v[i] = __float2half_rn(channel + i < job.filters
-                                     ? activate_usual(v, job.epilogue.activation)
-                                     : 0.0f);
+        for (int i = 0; i < 8; i++)
+            residual[i] = to_float(y.v[i]);
     }
-    *(pack<__half, 8> *)(job.y + at) = y;
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        v[i] = sum[i];
+    finish_all(v, affine, residual, job.filters - channel, job.epilogue.activation);
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        y.v[i] = __float2half_rn(v[i]);
+    store_pack(job.y + at, y);
 }
 
 /* A warp's 16 rows of FP32 sums lie in its own part of shared memory, `Pitch` floats a

@@ -196,23 +196,25 @@ static __device__ inline void simt_store(const simt_job &job, const float (&sum)
         add += at[d] * job.sum_step[d];
     }
 #pragma unroll
-    for (int n = 0; n < 8; n++) {
-        const uint32_t c = k + n / PART * apart + n % PART;
-        if (c >= job.stored)
-            continue;
-        float v = 0;
-        if (c < job.filters) {
-            const int64_t residual = add + (c >> job.sum_shift) * job.sum_channel +
-                                     (c & ((1 << job.sum_shift) - 1));
-            v = fmaf(sum[n], affine[n / PART].scale[n % PART],
-                     affine[n / PART].shift[n % PART]);
-            if (job.residual)
-                v += to_float(((const T *)job.residual)[residual]);
-            v = activate_usual(v, job.epilogue.activation);
+    for (int half = 0; half < 2; half++) {
+        const uint32_t c = k + half * apart;
+        float v[PART], residual[PART];
+#pragma unroll
+        for (int n = 0; n < PART; n++) {
+            const int64_t from = add + ((c + n) >> job.sum_shift) * job.sum_channel +
+                                 ((c + n) & ((1 << job.sum_shift) - 1));
+            const bool adds = job.residual && c + n < job.filters;
+            residual[n] = adds ? to_float(((const T *)job.residual)[from]) : 0.0f;
+            v[n] = sum[half * PART + n];
         }
-        from_float((T *)job.y + y + (c >> job.y_shift) * job.y_channel +
-                       (c & ((1 << job.y_shift) - 1)),
-                   v);
+        finish_all(v, affine[half], residual, c < job.filters ? job.filters - c : 0,
+                   job.epilogue.activation);
+#pragma unroll
+        for (int n = 0; n < PART; n++)
+            if (c + n < job.stored)
+                from_float((T *)job.y + y + ((c + n) >> job.y_shift) * job.y_channel +
+                               ((c + n) & ((1 << job.y_shift) - 1)),
+                           v[n]);
     }
 }
 

@@ -2,25 +2,24 @@
  *
  * FullyConnected on CUDA without tensor cores: y[n][m] = sum of w[m][k]*x[n][k] over an
  * image as it lies in memory. Small batches are bound by reading the weights:
- *   dot   a block reads a few rows of weights, 16 bytes a thread, and multiplies each with
- *         up to eight images before it leaves the registers
- * Larger ones are bound by FP32 arithmetic:
- *   tile  a block makes a square of the product from tiles in shared memory, a thread
- *         4x4 or 8x8 of it
+ *   dot   a block reads a few rows of weights, 16 bytes a thread, and multiplies each
+ * with up to eight images before it leaves the registers Larger ones are bound by FP32
+ * arithmetic: tile  a block makes a square of the product from tiles in shared memory, a
+ * thread 4x4 or 8x8 of it
  */
 #include "kernels/dense_weight.h"
 #include "kernels/layer.cuh"
 
-#define DOT_BLOCK 128  /* threads */
-#define DOT_IMAGES 8   /* a block multiplies a row with */
-#define DOT_BATCH 32   /* images up to which weights, not arithmetic, bound a layer */
-#define TILE_DEPTH 16  /* of k in shared memory */
+#define DOT_BLOCK 128   /* threads */
+#define DOT_IMAGES 8    /* a block multiplies a row with */
+#define DOT_BATCH 32    /* images up to which weights, not arithmetic, bound a layer */
+#define TILE_DEPTH 16   /* of k in shared memory */
 #define TILE_THREADS 16 /* a side of the block */
 
 struct product {
     void *y;
     const void *x, *w;
-    const float *bias; /* the layer's own, or NULL */
+    const float *bias;             /* the layer's own, or NULL */
     int64_t images, units, inputs; /* units: logical ones */
     int64_t row;                   /* elements of y's row, pad lanes included */
     epilogue_args epilogue;
@@ -76,7 +75,7 @@ static __global__ void __launch_bounds__(DOT_BLOCK)
 #pragma unroll
     for (int b = 0; b < Images; b++)
         x[b] = (const T *)p.x + min(image + b, p.images - 1) * p.inputs;
-#pragma unroll(Rows * Images <= 4 ? 4 : 1)
+#pragma unroll(Rows *Images <= 4 ? 4 : 1)
     for (int64_t k = (int64_t)threadIdx.x * N; k < p.inputs; k += DOT_BLOCK * N) {
         pack<T, N> a[Rows];
 #pragma unroll
@@ -133,7 +132,8 @@ static void choose_dot(const product &p, cudaStream_t stream)
 /* ---- tile ------------------------------------------------------------------------ */
 
 /* A side's tile: rows of the matrix by TILE_DEPTH of k, on its way through registers. */
-template <typename T, int N, int Side> struct tile_side {
+template <typename T, int N, int Side>
+struct tile_side {
     enum {
         PACKS = Side * TILE_DEPTH / N,
         THREADS = TILE_THREADS * TILE_THREADS,
@@ -177,8 +177,7 @@ static __device__ inline void take_values(float (&v)[Micro], const float *row, i
 {
 #pragma unroll
     for (int g = 0; g < Micro / 4; g++) {
-        const float4 f =
-            *(const float4 *)(row + g * 4 * TILE_THREADS + thread * 4);
+        const float4 f = *(const float4 *)(row + g * 4 * TILE_THREADS + thread * 4);
         v[g * 4] = f.x;
         v[g * 4 + 1] = f.y;
         v[g * 4 + 2] = f.z;
@@ -192,7 +191,8 @@ static __global__ void __launch_bounds__(TILE_THREADS *TILE_THREADS)
 {
     const int side = TILE_THREADS * Micro;
     __shared__ __align__(16) float xs[TILE_DEPTH][side + 4], ws[TILE_DEPTH][side + 4];
-    const int thread = threadIdx.x, tm = thread % TILE_THREADS, tn = thread / TILE_THREADS;
+    const int thread = threadIdx.x, tm = thread % TILE_THREADS,
+              tn = thread / TILE_THREADS;
     const int64_t m = (int64_t)blockIdx.x * side, n = (int64_t)blockIdx.y * side;
     tile_side<T, N, TILE_THREADS * Micro> x, w;
     float sum[Micro][Micro] = {};
@@ -297,7 +297,8 @@ static int fully_connected_setup(const strata_node *n, void *state_)
     const strata_fully_connected *p = (const strata_fully_connected *)n->params;
     state *s = (state *)state_;
     void *packed = NULL;
-    int status = lies_packed(n) ? STRATA_OK : dense_weight_pack(n, p->transposed, &packed);
+    int status =
+        lies_packed(n) ? STRATA_OK : dense_weight_pack(n, p->transposed, &packed);
     s->weight = packed;
     return status;
 }

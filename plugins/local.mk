@@ -291,6 +291,8 @@ endif
 CUBLASLT_SOURCES = \
 	kernels/cublaslt.c \
 	kernels/cublaslt.h \
+	kernels/cublaslt_library.c \
+	kernels/cublaslt_library.h \
 	plugins/cublaslt.c \
 	plugins/cublaslt.h \
 	plugins/cublaslt_convolution.c \
@@ -301,7 +303,8 @@ plugins_cublaslt_la_SOURCES = $(CUBLASLT_SOURCES)
 plugins_cublaslt_la_CPPFLAGS = $(CPPFLAGS_FOR_CUDA_PLUGINS)
 plugins_cublaslt_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_cublaslt_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_cublaslt_la_LIBADD = kernels/dense_weight.lo -lcublasLt $(CUDA_LIBS) $(PTHREAD_LIBS)
+plugins_cublaslt_la_LIBADD = kernels/dense_weight.lo $(CUDA_LIBS) $(DL_LIBS) \
+	$(PTHREAD_LIBS)
 endif
 
 EXTRA_DIST += $(CUDA_PLUGIN_KERNELS)
