@@ -59,4 +59,36 @@ for compiler in g++ clang++; do
         compile $compiler $standard "" "$work/plugin.cc" "a plugin"
     done
 done
+# CUDA's language: all headers, and cuda.h, which is for nvcc.
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+if [ -n "$nvcc" ]; then
+    for header in layers strata cuda; do
+        echo "#include <strata/$header.h>"
+    done >"$work/alone.cu"
+    for standard in c++14 c++17 c++20; do
+        count=$((count + 1))
+        if "$nvcc" -std=$standard -arch=sm_80 -Werror=all-warnings \
+            --compiler-options=-Wall,-Wextra,-Werror -I"$include" -c "$work/alone.cu" \
+            -o "$work/out.o" 2>"$work/log"; then
+            echo "ok $count - all headers with nvcc as $standard"
+        else
+            echo "not ok $count - all headers with nvcc as $standard"
+            sed 's/^/# /' "$work/log"
+        fi
+    done
+    # Its host part is C too, for plugins that call the runtime alone.
+    count=$((count + 1))
+    echo '#include <strata/cuda.h>' >"$work/alone.c"
+    if gcc -std=c99 -Wall -Wextra -Werror -I"$include" \
+        -I"$(dirname "$nvcc")/../include" -c "$work/alone.c" -o "$work/out.o" 2>"$work/log"
+    then
+        echo "ok $count - cuda.h with gcc as c99"
+    else
+        echo "not ok $count - cuda.h with gcc as c99"
+        sed 's/^/# /' "$work/log"
+    fi
+else
+    count=$((count + 1))
+    echo "ok $count - headers with nvcc # SKIP no nvcc"
+fi
 echo "1..$count"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plugins of examples/plugins, as their own Makefiles build them, in networks: against
- * their formula, or against the layer's plain host impl.
+ * The plugins of examples/plugins, as their own Makefiles build them, in networks:
+ * against their formula, or against the layer's plain host impl.
  */
 #include "tests/cuda_device.h"
 
@@ -151,8 +151,7 @@ static void run_network(struct tensors *t, const struct example *e, const char *
     if (beside)
         snprintf(path, sizeof path, "%s/%s", folder(), e->module);
     cr_assert(!strata_create(&handle, device, &err), "%s", err.message);
-    cr_assert(!strata_registry_create(&registry, &modules, &err), "%s",
-              err.message);
+    cr_assert(!strata_registry_create(&registry, &modules, &err), "%s", err.message);
     snprintf(path, sizeof path, "%s/%s", folder(), e->ini);
     cr_assert(!strata_network_load(&network, path, registry, &options, &err), "%s",
               err.message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * strata new-layer: a folder with a layer's source, a network to try it in, and three ways
- * to build it, from tools/templates.
+ * strata new-layer: a folder with a layer's source, a network to try it in, and three
+ * ways to build it, from tools/templates.
  */
 #include "tools/new_layer.h"
 
@@ -66,7 +66,8 @@ struct request {
     bool force, ports;  /* ports: --in or --out is given */
 };
 
-/* ---- files --------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------
+ */
 
 static bool is_wanted(const struct output *o, const struct new_layer *l)
 {
@@ -103,7 +104,8 @@ static int check_absent(const struct request *q, strata_error *err)
         free(path);
     }
     if (status != STRATA_OK)
-        error_append(err, "; nothing is written. Use another folder (-C DIR), or --force");
+        error_append(err,
+                     "; nothing is written. Use another folder (-C DIR), or --force");
     return status;
 }
 
@@ -167,7 +169,8 @@ static int write_all(const struct request *q, strata_error *err)
     return status;
 }
 
-/* ---- options ------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------------
+ */
 
 static int take_count(int *out, const char *option, const char *text, strata_error *err)
 {
@@ -218,11 +221,12 @@ static int open_base(struct request *q, struct tool_session *s, strata_error *er
     if (!l->extends)
         return STRATA_OK;
     if (l->n_attrs || l->n_weights || q->ports)
-        return error_set(err, STRATA_EINVAL,
-                         "--extends %s adds an impl to a layer that has its attributes, "
-                         "weights and ports already; leave out --attr, --weight, --in and "
-                         "--out",
-                         l->extends);
+        return error_set(
+            err, STRATA_EINVAL,
+            "--extends %s adds an impl to a layer that has its attributes, "
+            "weights and ports already; leave out --attr, --weight, --in and "
+            "--out",
+            l->extends);
     int status = tool_open_registry(s, &q->common, err);
     return status == STRATA_OK ? registry_find(s->registry, l->extends, &l->base, err)
                                : status;
@@ -271,8 +275,10 @@ const struct tool_command tool_new_layer = {
     .summary = "Write a folder for a layer of your own, ready to build",
     .usage = "NAME [OPTION...]",
     .help =
-        "Writes a C source with tables, formula and reference, a network to try it in, and\n"
-        "a Makefile, Autotools and CMake files. It builds, runs and passes `strata check`\n"
+        "Writes a C source with tables, formula and reference, a network to try it in, "
+        "and\n"
+        "a Makefile, Autotools and CMake files. It builds, runs and passes `strata "
+        "check`\n"
         "as it is.\n\n"
         "      --attr=NAME:TYPE[=DEFAULT][:MIN..MAX]\n"
         "                           an attribute (repeatable); TYPE is int, real, bool,\n"

@@ -13,9 +13,9 @@ enum { NEW_LAYER_WORD = 64 }; /* bytes of a name, its end included */
 
 struct new_attr {
     char name[NEW_LAYER_WORD];
-    int type;          /* STRATA_I64 ... */
-    char *text;        /* the option's own copy, which the others point into */
-    const char *def;   /* "" when none is given */
+    int type;              /* STRATA_I64 ... */
+    char *text;            /* the option's own copy, which the others point into */
+    const char *def;       /* "" when none is given */
     const char *min, *max; /* NULL: no range */
     const char *choices;   /* of an enum */
 };
@@ -33,11 +33,12 @@ struct new_layer {
     struct new_attr attrs[NEW_LAYER_ATTRS];
     struct new_weight weights[NEW_LAYER_WEIGHTS];
     size_t n_attrs, n_weights;
-    const char *extends; /* as given, or NULL */
+    const char *extends;               /* as given, or NULL */
     const struct registry_layer *base; /* that layer */
 };
 
-/* Each checks one option's text, and says what is wrong with it and what would be right. */
+/* Each checks one option's text, and says what is wrong with it and what would be right.
+ */
 int new_layer_name(struct new_layer *l, const char *name, strata_error *err);
 int new_layer_namespace(struct new_layer *l, const char *ns, strata_error *err);
 int new_layer_attr(struct new_layer *l, const char *text, strata_error *err);

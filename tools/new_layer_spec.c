@@ -21,15 +21,15 @@ static const char *const types[] = {
 
 /* No name of a member in C and C++, and the keys of every [layer] section. */
 static const char *const taken[] = {
-    "auto",      "bool",     "break",    "case",     "catch",    "char",      "class",
-    "const",     "continue", "default",  "delete",   "do",       "double",    "else",
-    "enum",      "explicit", "export",   "extern",   "false",    "float",     "for",
-    "friend",    "goto",     "if",       "inline",   "int",      "long",      "mutable",
-    "namespace", "new",      "nullptr",  "operator", "private",  "protected", "public",
-    "register",  "restrict", "return",   "short",    "signed",   "sizeof",    "static",
-    "struct",    "switch",   "template", "this",     "throw",    "true",      "try",
-    "typedef",   "typename", "union",    "unsigned", "using",    "virtual",   "void",
-    "volatile",  "while",    "type",     "inputs",   "weights",  "format",    "impl",
+    "auto",      "bool",     "break",    "case",     "catch",   "char",      "class",
+    "const",     "continue", "default",  "delete",   "do",      "double",    "else",
+    "enum",      "explicit", "export",   "extern",   "false",   "float",     "for",
+    "friend",    "goto",     "if",       "inline",   "int",     "long",      "mutable",
+    "namespace", "new",      "nullptr",  "operator", "private", "protected", "public",
+    "register",  "restrict", "return",   "short",    "signed",  "sizeof",    "static",
+    "struct",    "switch",   "template", "this",     "throw",   "true",      "try",
+    "typedef",   "typename", "union",    "unsigned", "using",   "virtual",   "void",
+    "volatile",  "while",    "type",     "inputs",   "weights", "format",    "impl",
 };
 /* Weights become variables beside these of the generated code, and constants. */
 static const char *const taken_by_code[] = {
@@ -44,7 +44,8 @@ static bool is_among(const char *word, const char *const *words, size_t n)
     return false;
 }
 
-/* ---- names --------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------
+ */
 
 int new_layer_name(struct new_layer *l, const char *name, strata_error *err)
 {
@@ -52,10 +53,11 @@ int new_layer_name(struct new_layer *l, const char *name, strata_error *err)
                                                        "abcdefghijklmnopqrstuvwxyz"
                                                        "0123456789");
     if (n == 0 || good < n || !isupper((unsigned char)name[0]))
-        return error_set(err, STRATA_EINVAL,
-                         "layer name '%s': a capital, then letters and digits are needed, "
-                         "as in LeakyReLU",
-                         name);
+        return error_set(
+            err, STRATA_EINVAL,
+            "layer name '%s': a capital, then letters and digits are needed, "
+            "as in LeakyReLU",
+            name);
     if (n >= NEW_LAYER_WORD)
         return error_set(err, STRATA_EINVAL,
                          "layer name '%s' has %zu letters; at most %d are possible", name,
@@ -118,7 +120,8 @@ static int take_name(const struct new_layer *l, char *out, const char *text,
     return STRATA_OK;
 }
 
-/* ---- values -------------------------------------------------------------------------- */
+/* ---- values --------------------------------------------------------------------------
+ */
 
 static bool is_number(const char *text, bool whole)
 {
@@ -175,8 +178,7 @@ static int take_range(struct new_attr *a, char *range, const char *text,
     a->min = range;
     a->max = dots + 2;
     if (!is_number(a->min, whole) || !is_number(a->max, whole))
-        return bad(err, text, "range",
-                   is_number(a->min, whole) ? a->max : a->min,
+        return bad(err, text, "range", is_number(a->min, whole) ? a->max : a->min,
                    whole ? "a whole number is needed" : "a number is needed");
     if (!(strtod(a->min, NULL) < strtod(a->max, NULL)))
         return bad(err, text, "range", a->min, "the minimum is not below the maximum");
@@ -252,7 +254,8 @@ static int check_default(const struct new_attr *a, const char *text, strata_erro
     return right ? STRATA_OK : bad(err, text, "default", d, need[a->type]);
 }
 
-/* ---- options ------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------------
+ */
 
 static int take_type(struct new_attr *a, const char *word, size_t length,
                      const char *text, strata_error *err)
@@ -265,18 +268,19 @@ static int take_type(struct new_attr *a, const char *word, size_t length,
             return STRATA_OK;
         }
     const char *near = suggest(name, types, ARRAY_LENGTH(types));
-    return error_set(err, STRATA_EINVAL,
-                     "--attr '%s': type '%s' is not known; int, real, bool, enum, string, "
-                     "ints and reals are%s%s%s",
-                     text, name, near ? "; did you mean '" : "", near ? near : "",
-                     near ? "'?" : "");
+    return error_set(
+        err, STRATA_EINVAL,
+        "--attr '%s': type '%s' is not known; int, real, bool, enum, string, "
+        "ints and reals are%s%s%s",
+        text, name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 int new_layer_attr(struct new_layer *l, const char *text, strata_error *err)
 {
     if (l->n_attrs == NEW_LAYER_ATTRS)
-        return error_set(err, STRATA_EINVAL, "--attr '%s': at most %d attributes are made",
-                         text, NEW_LAYER_ATTRS);
+        return error_set(err, STRATA_EINVAL,
+                         "--attr '%s': at most %d attributes are made", text,
+                         NEW_LAYER_ATTRS);
     struct new_attr *a = &l->attrs[l->n_attrs];
     *a = (struct new_attr){.def = ""};
     int status = take_name(l, a->name, text, "--attr", err);

@@ -31,7 +31,8 @@ static void upper(char *out, size_t size, const char *text)
     out[n] = '\0';
 }
 
-/* ---- attributes ---------------------------------------------------------------------- */
+/* ---- attributes ----------------------------------------------------------------------
+ */
 
 static const struct {
     const char *c, *constant;
@@ -90,7 +91,7 @@ static int set_attr(struct template_values *v, const struct new_attr *a, size_t 
         {"name", a->name},
         {"ctype", attr_types[a->type].c},
         {"type", attr_types[a->type].constant},
-        {"comment", a->type == STRATA_BOOL ? " /* 0 or 1 */"
+        {"comment", a->type == STRATA_BOOL   ? " /* 0 or 1 */"
                     : a->type == STRATA_ENUM ? " /* index into the choices */"
                                              : ""},
         {"def", strcmp(number, "0") == 0 ? "" : number},
@@ -128,8 +129,8 @@ static int set_attrs(struct template_values *v, const struct new_layer *l,
         status = slope ? template_set(v, err, "slope_double", "p->%s", slope)
                        : template_set(v, err, "slope_double", "0.5");
     if (status == STRATA_OK)
-        status = template_set(v, err, "element_params", "%s", slope ? "const params *p, "
-                                                                    : "");
+        status = template_set(v, err, "element_params", "%s",
+                              slope ? "const params *p, " : "");
     if (status == STRATA_OK)
         status = template_set(v, err, "uses_params", "%d", slope != NULL);
     if (status == STRATA_OK)
@@ -139,7 +140,8 @@ static int set_attrs(struct template_values *v, const struct new_layer *l,
     return status;
 }
 
-/* ---- weights and ports --------------------------------------------------------------- */
+/* ---- weights and ports ---------------------------------------------------------------
+ */
 
 static int set_weight(struct template_values *v, const struct new_weight *w, size_t i,
                       strata_error *err)
@@ -199,7 +201,8 @@ static int set_random(struct template_values *v, int n_in, strata_error *err)
     return template_set(v, err, "random_inputs", "%s", text);
 }
 
-/* ---- extends ------------------------------------------------------------------------- */
+/* ---- extends -------------------------------------------------------------------------
+ */
 
 /* The struct of layers.h: named as the layer, with '_' between words or without. */
 static void params_type(char *out, size_t size, const char *layer)
@@ -231,10 +234,11 @@ static int set_extends(struct template_values *v, const struct new_layer *l,
     snprintf(full, sizeof full, "%.*s", (int)strcspn(base->full_name, "@"),
              base->full_name);
     if (!params[0] && base->layer.params_size > 0)
-        return error_set(err, STRATA_EUNSUPPORTED,
-                         "--extends %s: strata/layers.h has no struct for its parameters; "
-                         "only built-in layers' are there",
-                         l->extends);
+        return error_set(
+            err, STRATA_EUNSUPPORTED,
+            "--extends %s: strata/layers.h has no struct for its parameters; "
+            "only built-in layers' are there",
+            l->extends);
     /* One tensor for every input that there must be. */
     const int n_in = base->layer.min_in;
     const char *inputs = n_in == 0 ? "" : n_in == 1 ? "x" : "x, x";
@@ -250,13 +254,16 @@ static int set_extends(struct template_values *v, const struct new_layer *l,
     const bool convolution = strcmp(full, "core::Convolution") == 0;
     if (status == STRATA_OK)
         status = template_set(v, err, "convolution", "%d", convolution);
-    /* The checker looks for attributes that work, but may not think of what accept takes. */
+    /* The checker looks for attributes that work, but may not think of what accept takes.
+     */
     if (status == STRATA_OK && convolution)
-        status = template_set(v, err, "check_options", " --attrs 'filters = 4; kernel = 1'");
+        status =
+            template_set(v, err, "check_options", " --attrs 'filters = 4; kernel = 1'");
     return status;
 }
 
-/* ---- all ----------------------------------------------------------------------------- */
+/* ---- all -----------------------------------------------------------------------------
+ */
 
 static int set_words(struct template_values *v, const struct new_layer *l,
                      strata_error *err)
@@ -307,7 +314,7 @@ int new_layer_values(struct template_values *v, const struct new_layer *l,
     if (status == STRATA_OK) /* set_extends may know better */
         status = template_set(v, err, "check_options", "%s", "");
     if (status == STRATA_OK)
-        status = l->base ? set_extends(v, l, err)
-                         : template_set(v, err, "extends", "%s", "");
+        status =
+            l->base ? set_extends(v, l, err) : template_set(v, err, "extends", "%s", "");
     return status;
 }

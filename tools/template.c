@@ -50,7 +50,8 @@ int template_set(struct template_values *v, strata_error *err, const char *name,
     va_end(args);
     if (length < 0)
         text = NULL; /* undefined after a failure */
-    if (!copy || !text || grow(&v->pairs, &v->capacity, v->n + 1, sizeof *v->pairs, err)) {
+    if (!copy || !text ||
+        grow(&v->pairs, &v->capacity, v->n + 1, sizeof *v->pairs, err)) {
         free(copy);
         free(text);
         return error_set(err, STRATA_ENOMEM, "out of memory for a template");
@@ -105,8 +106,8 @@ static const char *value_of(const struct expansion *x, const struct loop *loops,
     return n > 0 && (size_t)n < sizeof full ? find(x->values, full) : NULL;
 }
 
-static bool is_true(const struct expansion *x, const struct loop *loops,
-                    const char *name, size_t length)
+static bool is_true(const struct expansion *x, const struct loop *loops, const char *name,
+                    size_t length)
 {
     const bool inverted = length > 0 && name[0] == '!';
     const char *value = value_of(x, loops, name + inverted, length - inverted);

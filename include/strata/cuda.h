@@ -15,7 +15,8 @@
 
 #include <strata/plugin.h>
 
-/* ---- calls -------------------------------------------------------------------------- */
+/* ---- calls --------------------------------------------------------------------------
+ */
 
 static inline cudaStream_t strata_stream_of(const strata_run *r)
 {
@@ -25,7 +26,8 @@ static inline cudaStream_t strata_stream_of(const strata_run *r)
 static inline int strata_cuda_fail(const strata_host *host, strata_error *err,
                                    cudaError_t e, const char *what)
 {
-    return host->fail(err, e == cudaErrorMemoryAllocation ? STRATA_ENOMEM : STRATA_EDEVICE,
+    return host->fail(err,
+                      e == cudaErrorMemoryAllocation ? STRATA_ENOMEM : STRATA_EDEVICE,
                       "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
@@ -59,7 +61,8 @@ static inline unsigned strata_blocks(int64_t n, int threads)
     return (unsigned)(blocks < 1 ? 1 : blocks < 0x7fffffff ? blocks : 0x7fffffff);
 }
 
-/* ---- channels and pad lanes --------------------------------------------------------- */
+/* ---- channels and pad lanes ---------------------------------------------------------
+ */
 
 /*
  * Where the channels of a dense tensor lie, whatever its format, for a kernel that walks
@@ -83,7 +86,8 @@ static inline strata_channels strata_channels_of(const strata_tensor *t)
     return c;
 }
 
-/* ---- device code ---------------------------------------------------------------------- */
+/* ---- device code ----------------------------------------------------------------------
+ */
 
 #ifdef __CUDACC__
 #include <cuda_fp16.h>
@@ -97,8 +101,7 @@ static __device__ inline int64_t strata_channel(const strata_channels &c, int64_
 {
     const int64_t row =
         i >> 32 || c.step >> 32 ? i / c.step : (uint32_t)i / (uint32_t)c.step;
-    const int64_t block =
-        row >> 32 ? row % c.blocks : (uint32_t)row % (uint32_t)c.blocks;
+    const int64_t block = row >> 32 ? row % c.blocks : (uint32_t)row % (uint32_t)c.blocks;
     return block * c.vector + i % c.vector;
 }
 

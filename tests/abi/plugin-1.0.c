@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The source of plugin-1.0-x86_64.so, a module built with the headers of ABI 1.0 and kept:
- * every later release loads and runs that file. It uses what the ABI has: attributes of
- * all types, weights, workspace, packed memory, state, context, epilogue, reference, and
- * an impl for a built-in layer.
+ * The source of plugin-1.0-x86_64.so, a module built with the headers of ABI 1.0 and
+ * kept: every later release loads and runs that file. It uses what the ABI has:
+ * attributes of all types, weights, workspace, packed memory, state, context, epilogue,
+ * reference, and an impl for a built-in layer.
  *
  *   y = x0*factor + x1*alphas[0] + weight[c] + (bias[c] or shift)
  */
@@ -158,20 +158,46 @@ static const void *extension(const char *id)
 }
 
 static const strata_attr attrs[] = {
-    {.name = "shift", .type = STRATA_I64, .offset = offsetof(params, shift), .def = 1,
-     .min = -9, .max = 9, .doc = "added where there is no bias"},
-    {.name = "factor", .type = STRATA_F64, .offset = offsetof(params, factor), .def = 2,
-     .min = 0, .max = 4, .doc = "of input 0"},
-    {.name = "negate", .type = STRATA_BOOL, .offset = offsetof(params, negate),
+    {.name = "shift",
+     .type = STRATA_I64,
+     .offset = offsetof(params, shift),
+     .def = 1,
+     .min = -9,
+     .max = 9,
+     .doc = "added where there is no bias"},
+    {.name = "factor",
+     .type = STRATA_F64,
+     .offset = offsetof(params, factor),
+     .def = 2,
+     .min = 0,
+     .max = 4,
+     .doc = "of input 0"},
+    {.name = "negate",
+     .type = STRATA_BOOL,
+     .offset = offsetof(params, negate),
      .doc = "change the sign"},
-    {.name = "mode", .type = STRATA_ENUM, .offset = offsetof(params, mode),
-     .choices = "plain|double", .doc = "double doubles"},
-    {.name = "title", .type = STRATA_STRING, .offset = offsetof(params, title),
-     .def_text = "plain", .doc = "must be plain"},
-    {.name = "kernel", .type = STRATA_INTS, .offset = offsetof(params, kernel), .min = 1,
-     .max = 7, .def_text = "3x3", .doc = "must be 3x3"},
-    {.name = "alphas", .type = STRATA_REALS, .offset = offsetof(params, alphas),
-     .def_text = "0.5, 0.25", .doc = "the first is input 1's factor"},
+    {.name = "mode",
+     .type = STRATA_ENUM,
+     .offset = offsetof(params, mode),
+     .choices = "plain|double",
+     .doc = "double doubles"},
+    {.name = "title",
+     .type = STRATA_STRING,
+     .offset = offsetof(params, title),
+     .def_text = "plain",
+     .doc = "must be plain"},
+    {.name = "kernel",
+     .type = STRATA_INTS,
+     .offset = offsetof(params, kernel),
+     .min = 1,
+     .max = 7,
+     .def_text = "3x3",
+     .doc = "must be 3x3"},
+    {.name = "alphas",
+     .type = STRATA_REALS,
+     .offset = offsetof(params, alphas),
+     .def_text = "0.5, 0.25",
+     .doc = "the first is input 1's factor"},
 };
 static const strata_weight weights[] = {
     {.name = "weight", .flags = STRATA_REQUIRED, .rank = 1, .doc = "one value a channel"},
@@ -181,23 +207,45 @@ static const strata_row rows[] = {
     {{STRATA_F32_NCHW | STRATA_F32_NHWC, STRATA_SAME}, {STRATA_SAME}},
 };
 static const strata_impl impls[] = {
-    {.id = 1, .device = STRATA_HOST, .flags = STRATA_PAD_IGNORED,
-     .epilogues = STRATA_EPILOGUE_ACTIVATION, .name = "old", .rows = STRATA_ARRAY(rows),
-     .activations = UINT64_C(1) << STRATA_RELU, .efficiency = 0.1,
-     .state_size = sizeof(state), .ctx_size = sizeof(context), .accept = accept,
-     .workspace = workspace, .setup = setup, .teardown = teardown, .ctx_open = ctx_open,
-     .ctx_close = ctx_close, .run = run},
+    {.id = 1,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED,
+     .epilogues = STRATA_EPILOGUE_ACTIVATION,
+     .name = "old",
+     .rows = STRATA_ARRAY(rows),
+     .activations = UINT64_C(1) << STRATA_RELU,
+     .efficiency = 0.1,
+     .state_size = sizeof(state),
+     .ctx_size = sizeof(context),
+     .accept = accept,
+     .workspace = workspace,
+     .setup = setup,
+     .teardown = teardown,
+     .ctx_open = ctx_open,
+     .ctx_close = ctx_close,
+     .run = run},
 };
 static const strata_layer layer = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Kept",
-    .doc = "What ABI 1.0 has", .min_in = 2, .max_in = 2, .n_out = 1,
-    .params_size = sizeof(params), .attrs = STRATA_ARRAY(attrs),
-    .weights = STRATA_ARRAY(weights), .impls = STRATA_ARRAY(impls), .shape = shape,
-    .weight_shape = weight_shape, .flops = flops, .extension = extension,
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Kept",
+    .doc = "What ABI 1.0 has",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .params_size = sizeof(params),
+    .attrs = STRATA_ARRAY(attrs),
+    .weights = STRATA_ARRAY(weights),
+    .impls = STRATA_ARRAY(impls),
+    .shape = shape,
+    .weight_shape = weight_shape,
+    .flops = flops,
+    .extension = extension,
 };
 static const strata_layer *const layers[] = {&layer};
 
-/* ---- an impl for a layer of somebody else ----------------------------------------------- */
+/* ---- an impl for a layer of somebody else
+ * ----------------------------------------------- */
 
 static int scale_accept(const strata_node *n)
 {
@@ -219,12 +267,20 @@ static int scale_run(const strata_run *r)
 
 static const strata_row scale_rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
 static const strata_impl scale_impls[] = {
-    {.id = 1, .device = STRATA_HOST, .flags = STRATA_INPLACE_OK, .name = "old",
-     .rows = STRATA_ARRAY(scale_rows), .accept = scale_accept, .run = scale_run},
+    {.id = 1,
+     .device = STRATA_HOST,
+     .flags = STRATA_INPLACE_OK,
+     .name = "old",
+     .rows = STRATA_ARRAY(scale_rows),
+     .accept = scale_accept,
+     .run = scale_run},
 };
 static const strata_extends scale = {
-    .struct_size = sizeof(strata_extends), .version = 1, .layer = "core::Scale",
-    .params_size = sizeof(strata_scale), .impls = STRATA_ARRAY(scale_impls),
+    .struct_size = sizeof(strata_extends),
+    .version = 1,
+    .layer = "core::Scale",
+    .params_size = sizeof(strata_scale),
+    .impls = STRATA_ARRAY(scale_impls),
 };
 static const strata_extends *const extends[] = {&scale};
 

@@ -110,14 +110,24 @@ static int run(const strata_run *r)
 
 static const strata_row rows[] = {{{STRATA_F32_NHWC}, {STRATA_F32_NHWC}}};
 static const strata_impl impls[] = {
-    {.id = 1, .device = STRATA_HOST, .epilogues = STRATA_EPILOGUE_ACTIVATION,
-     .name = "depthwise_nhwc", .rows = STRATA_ARRAY(rows),
-     .activations = UINT64_C(1) << STRATA_RELU, .efficiency = 0.2,
-     .state_size = sizeof(state), .accept = accept, .setup = setup, .run = run},
+    {.id = 1,
+     .device = STRATA_HOST,
+     .epilogues = STRATA_EPILOGUE_ACTIVATION,
+     .name = "depthwise_nhwc",
+     .rows = STRATA_ARRAY(rows),
+     .activations = UINT64_C(1) << STRATA_RELU,
+     .efficiency = 0.2,
+     .state_size = sizeof(state),
+     .accept = accept,
+     .setup = setup,
+     .run = run},
 };
 static const strata_extends convolution = {
-    .struct_size = sizeof(strata_extends), .version = 1, .layer = "core::Convolution",
-    .params_size = sizeof(strata_convolution), .impls = STRATA_ARRAY(impls),
+    .struct_size = sizeof(strata_extends),
+    .version = 1,
+    .layer = "core::Convolution",
+    .params_size = sizeof(strata_convolution),
+    .impls = STRATA_ARRAY(impls),
 };
 static const strata_extends *const extends[] = {&convolution};
 STRATA_MODULE_EXTENDS("org.example", "1.0.0", "+core::Convolution", extends)

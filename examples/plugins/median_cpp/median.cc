@@ -12,7 +12,8 @@
 
 #include <strata/plugin.h>
 
-namespace {
+namespace
+{
 
 struct Params {
     std::int64_t radius;
@@ -32,7 +33,8 @@ Disc make_disc(std::int64_t radius)
 }
 
 // A total order: NaN after all numbers. Without one, nth_element may do anything.
-template <typename T> bool before(T a, T b)
+template <typename T>
+bool before(T a, T b)
 {
     return b != b ? a == a : a < b;
 }
@@ -58,8 +60,8 @@ void filter(const Disc &disc, const std::int64_t *dims, const T *x, T *y, T *win
 {
     const std::int64_t plane = dims[2] * dims[3];
     for (std::int64_t i = 0; i < dims[0] * dims[1] * plane; i++)
-        y[i] = median(disc, x + i / plane * plane, dims, i % plane / dims[3],
-                      i % dims[3], window);
+        y[i] = median(disc, x + i / plane * plane, dims, i % plane / dims[3], i % dims[3],
+                      window);
 }
 
 int shape(const strata_node *n)
@@ -120,20 +122,40 @@ const void *extension(const char *id)
 }
 
 const strata_attr attrs[] = {
-    {.name = "radius", .type = STRATA_I64, .offset = offsetof(Params, radius), .def = 1,
-     .min = 1, .max = 15, .doc = "of the disc around each element"},
+    {.name = "radius",
+     .type = STRATA_I64,
+     .offset = offsetof(Params, radius),
+     .def = 1,
+     .min = 1,
+     .max = 15,
+     .doc = "of the disc around each element"},
 };
 const strata_row rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
 const strata_impl impls[] = {
-    {.id = 1, .device = STRATA_HOST, .name = "cpp", .rows = STRATA_ARRAY(rows),
-     .efficiency = 0.01, .state_size = sizeof(Disc), .workspace = workspace,
-     .setup = setup, .teardown = teardown, .run = run},
+    {.id = 1,
+     .device = STRATA_HOST,
+     .name = "cpp",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.01,
+     .state_size = sizeof(Disc),
+     .workspace = workspace,
+     .setup = setup,
+     .teardown = teardown,
+     .run = run},
 };
 const strata_layer layer = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Median",
-    .doc = "Median of a disc around each element", .min_in = 1, .max_in = 1, .n_out = 1,
-    .params_size = sizeof(Params), .attrs = STRATA_ARRAY(attrs),
-    .impls = STRATA_ARRAY(impls), .shape = shape, .extension = extension,
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Median",
+    .doc = "Median of a disc around each element",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(Params),
+    .attrs = STRATA_ARRAY(attrs),
+    .impls = STRATA_ARRAY(impls),
+    .shape = shape,
+    .extension = extension,
 };
 const strata_layer *const layers[] = {&layer};
 

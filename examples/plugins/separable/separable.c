@@ -117,8 +117,13 @@ static const void *extension(const char *id)
 }
 
 static const strata_attr attrs[] = {
-    {.name = "taps", .type = STRATA_I64, .offset = offsetof(params, taps), .def = 3,
-     .min = 1, .max = 63, .doc = "length of the filters, odd"},
+    {.name = "taps",
+     .type = STRATA_I64,
+     .offset = offsetof(params, taps),
+     .def = 3,
+     .min = 1,
+     .max = 63,
+     .doc = "length of the filters, odd"},
 };
 static const strata_weight weights[] = {
     {.name = "horizontal", .flags = STRATA_REQUIRED, .rank = 1, .doc = "taps of a row"},
@@ -126,15 +131,28 @@ static const strata_weight weights[] = {
 };
 static const strata_row rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
-    {.id = 1, .device = STRATA_HOST, .name = "c", .rows = STRATA_ARRAY(rows),
-     .workspace = workspace, .run = run},
+    {.id = 1,
+     .device = STRATA_HOST,
+     .name = "c",
+     .rows = STRATA_ARRAY(rows),
+     .workspace = workspace,
+     .run = run},
 };
 static const strata_layer layer = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Separable",
-    .doc = "A filter along rows, then one along columns", .min_in = 1, .max_in = 1,
-    .n_out = 1, .params_size = sizeof(params), .attrs = STRATA_ARRAY(attrs),
-    .weights = STRATA_ARRAY(weights), .impls = STRATA_ARRAY(impls), .shape = shape,
-    .weight_shape = weight_shape, .extension = extension,
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Separable",
+    .doc = "A filter along rows, then one along columns",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(params),
+    .attrs = STRATA_ARRAY(attrs),
+    .weights = STRATA_ARRAY(weights),
+    .impls = STRATA_ARRAY(impls),
+    .shape = shape,
+    .weight_shape = weight_shape,
+    .extension = extension,
 };
 static const strata_layer *const layers[] = {&layer};
 STRATA_MODULE("org.example", "1.0.0", "Separable", layers)
