@@ -76,6 +76,7 @@ static bool fill_shape(struct cudnn_shape *s, int rank, const struct layout *l)
 static bool fill_shapes(struct cudnn_problem *p, const strata_node *n,
                         const struct window *w, const struct layout *l)
 {
+    const int64_t groups = ((const strata_convolution *)n->params)->groups;
     const strata_tensor *weight = &n->weight[WEIGHT];
     const int spatial = w->dims < 2 ? 2 : w->dims, first = WINDOW_DIMS - spatial;
     p->rank = spatial + 2;
@@ -83,7 +84,8 @@ static bool fill_shapes(struct cudnn_problem *p, const strata_node *n,
     p->y.dims[0] = n->out[0].dims[0];
     p->x.dims[1] = padded(n->in[0].dims[1], l);
     p->y.dims[1] = p->w.dims[0] = padded(weight->dims[0], l);
-    p->w.dims[1] = padded(weight->dims[1], l);
+    /* Groups of padded channels are refused: what is here needs no rounding then. */
+    p->w.dims[1] = groups > 1 ? weight->dims[1] : p->x.dims[1];
     for (int d = 0; d < spatial; d++) {
         p->x.dims[2 + d] = w->in[first + d];
         p->y.dims[2 + d] = w->out[first + d];

@@ -131,6 +131,7 @@ static void convolution(struct cudnn_builder *b, struct chain *c)
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const cudnnDataType_t compute = CUDNN_DATA_FLOAT, type = (cudnnDataType_t)p->type;
     const int64_t spatial = p->rank - 2;
+    const float alpha = 1, beta = 0;
     cudnnBackendDescriptor_t x = tensor(b, CUDNN_X, p->rank, type, &p->x);
     cudnnBackendDescriptor_t w = tensor(b, CUDNN_W, p->rank, type, &p->w);
     cudnnBackendDescriptor_t d =
@@ -156,8 +157,11 @@ static void convolution(struct cudnn_builder *b, struct chain *c)
     set_descriptor(b, node, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w);
     set_descriptor(b, node, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, c->last);
     set_descriptor(b, node, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, d);
-    set_double(b, node, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1);
-    set_double(b, node, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0);
+    /* As floats: with FP32 arithmetic a double 1 is taken for a 0. */
+    cudnn_set(b, node, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT,
+              1, &alpha);
+    cudnn_set(b, node, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT,
+              1, &beta);
     cudnn_finalize(b, node);
     c->nodes[c->n++] = node;
 }
