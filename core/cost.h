@@ -134,7 +134,9 @@ struct cost_options {
     enum cost_miss miss;
     char *file;      /* COSTS_FILE: read */
     char *save;      /* read if it exists, and written; NULL: none */
-    bool everything; /* measure all candidates, for a file that others replay */
+    /* Measure all candidates, for a file that others replay, or to compare plans; what a
+     * file lacks is then an error, needed or not. */
+    bool everything;
     uint64_t budget; /* ns of measuring; 0: no limit */
 };
 

@@ -161,9 +161,13 @@ static int setup_nodes(strata_engine *e, strata_error *err)
 static int solve(strata_engine *e, strata_error *err)
 {
     static const struct plan_ban no_reformat = {PLAN_BAN_CONVERSION, -1, -1, -1, -1};
+    if (e->network->build.objective == OBJECTIVE_REFORMATS)
+        e->plan_options.objective = PLAN_FEWEST_REFORMATS;
     e->plan_options.bans = &no_reformat;
     e->plan_options.n_bans = e->network->build.no_reformat;
     int status = cost_plan(e, &e->plan_options, err);
+    if (status == STRATA_OK)
+        status = engine_trade_time(e, err);
     return status == STRATA_EPLAN ? explain_conflict(e, &e->plan_options, err) : status;
 }
 
