@@ -9,7 +9,8 @@ BENCHMARKS = \
 	bench/reformat_cuda
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
-EXTRA_DIST += bench/squeezenet_vs_ort.py bench/requirements.txt
+EXTRA_DIST += bench/resnet50_vs_torch.py bench/squeezenet_vs_ort.py \
+	bench/requirements.txt
 
 # Written by scripts/make_nets.py; tests/test_nets.c checks them.
 EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \

@@ -420,6 +420,8 @@ static int protect_state(struct session *s)
     int status = STRATA_OK;
     if (s->mirror && visible && s->n_packed > 0)
         status = mirror_pull(s->mirror, &s->err);
+    if (s->impl->flags & STRATA_WEIGHT_PACKED && s->node.n_weights > 0)
+        s->weight[0].data = NULL;
     for (int i = 0; i < s->n_packed && visible && status == STRATA_OK; i++)
         if (!block_protect(&s->packed[i]))
             status = error_no_memory(&s->err, s->packed[i].bytes, "packed weights");

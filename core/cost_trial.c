@@ -214,6 +214,8 @@ int trial_open(struct trial *t, const struct trial_pattern *p, uint64_t *packed,
         status = ops->submit(s, setup_on_stream, &t, sizeof t, err);
     if (status == STRATA_OK)
         status = ops->stream_synchronize(s, err);
+    if (status == STRATA_OK && q->candidate->impl->impl.flags & STRATA_WEIGHT_PACKED)
+        put_tensors(t, t->weights, t->run.n_weights > 0);
     return status;
 }
 

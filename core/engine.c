@@ -9,42 +9,85 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On the host straight into place, else by way of host memory. */
-static int load_weight(strata_engine *e, const struct engine_node *n, size_t w, void *dst,
-                       size_t bytes, strata_error *err)
+/* Host memory by way of which weights reach a device: as large as the largest of them,
+ * pinned where that makes copies faster. None on the host itself. */
+struct staging {
+    strata_allocator memory;
+    void *ptr;
+    size_t bytes;
+};
+
+static size_t weight_bytes(const strata_tensor *t)
 {
-    const struct device_ops *ops = e->handle->device->ops;
-    if (e->handle->properties.kind == STRATA_HOST)
-        return engine_load_weight(e, n, w, dst, err);
-    void *staging = zalloc(1, bytes, "a weight", err);
-    if (!staging)
-        return STRATA_ENOMEM;
-    int status = engine_load_weight(e, n, w, staging, err);
-    if (status == STRATA_OK)
-        status = ops->copy(e->handle->stream, dst, staging, bytes, COPY_TO_DEVICE, err);
-    if (status == STRATA_OK) /* before staging goes away */
-        status = ops->stream_synchronize(e->handle->stream, err);
-    free(staging);
-    return status;
+    return t->rank > 0 ? (size_t)t->size * strata_dtype_size(t->dtype) : 0;
 }
 
-static int load_weights(strata_engine *e, struct engine_node *n, strata_error *err)
+static int open_staging(struct staging *s, const strata_engine *e, strata_error *err)
 {
-    for (size_t w = 0; w < n->layer->type->n_weights; w++) {
+    *s = (struct staging){0};
+    if (e->handle->properties.kind == STRATA_HOST)
+        return STRATA_OK;
+    for (size_t i = 0; i < e->n_nodes; i++)
+        for (size_t w = 0; w < e->nodes[i].layer->type->n_weights; w++) {
+            const size_t bytes = weight_bytes(&e->nodes[i].weights[w]);
+            s->bytes = bytes > s->bytes ? bytes : s->bytes;
+        }
+    s->memory = e->handle->device->ops->host_memory(e->handle->device);
+    if (s->bytes)
+        s->ptr = s->memory.alloc(s->memory.user, s->bytes, TENSOR_ALIGNMENT);
+    return s->ptr || !s->bytes ? STRATA_OK
+                               : error_no_memory(err, s->bytes, "a weight on its way");
+}
+
+static void close_staging(struct staging *s)
+{
+    if (s->ptr)
+        s->memory.free(s->memory.user, s->ptr, s->bytes);
+}
+
+static int load_weight(strata_engine *e, const struct engine_node *n, size_t w,
+                       const struct staging *s, strata_error *err)
+{
+    const struct device_ops *ops = e->handle->device->ops;
+    const strata_tensor *t = &n->weights[w];
+    int status = engine_load_weight(e, n, w, s->ptr ? s->ptr : t->data, err);
+    if (status != STRATA_OK || !s->ptr)
+        return status;
+    status = ops->copy(e->handle->stream, t->data, s->ptr, weight_bytes(t),
+                       COPY_TO_DEVICE, err);
+    /* Before the staging memory is used again. */
+    return status != STRATA_OK ? status : ops->stream_synchronize(e->handle->stream, err);
+}
+
+static int load_weights(strata_engine *e, struct engine_node *n, const struct staging *s,
+                        strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t w = 0; w < n->layer->type->n_weights && status == STRATA_OK; w++) {
         strata_tensor *t = &n->weights[w];
+        const size_t bytes = weight_bytes(t);
         if (t->rank == 0)
             continue;
-        size_t bytes = (size_t)t->size * strata_dtype_size(t->dtype);
-        const char *name = n->layer->weights[w].name;
-        t->data = allocator_get(&e->handle->allocator, bytes, name, err);
+        t->data =
+            allocator_get(&e->handle->allocator, bytes, n->layer->weights[w].name, err);
         if (!t->data)
             return STRATA_ENOMEM;
         e->weight_bytes += bytes;
-        int status = load_weight(e, n, w, t->data, bytes, err);
-        if (status != STRATA_OK)
-            return status;
+        status = load_weight(e, n, w, s, err);
     }
-    return STRATA_OK;
+    return status;
+}
+
+/* Setup has packed it, and nothing reads it any more. */
+static void drop_packed(strata_engine *e, struct engine_node *n)
+{
+    if (!(n->impl->impl.flags & STRATA_WEIGHT_PACKED) || n->layer->type->n_weights == 0 ||
+        !n->weights[0].data)
+        return;
+    const size_t bytes = weight_bytes(&n->weights[0]);
+    allocator_put(&e->handle->allocator, n->weights[0].data, bytes);
+    n->weights[0].data = NULL;
+    e->weight_bytes -= bytes;
 }
 
 /* strata.pack/1: memory that lives with the node's state. */
@@ -145,17 +188,20 @@ static int setup_nodes(strata_engine *e, strata_error *err)
 {
     const struct device_ops *ops = e->handle->device->ops;
     strata_stream *s = e->handle->stream;
-    for (size_t i = 0; i < e->n_nodes; i++) {
+    struct staging staging;
+    int status = open_staging(&staging, e, err);
+    for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++) {
         struct setup_payload p = {e, &e->nodes[i]};
-        int status = load_weights(e, p.node, err);
+        status = load_weights(e, p.node, &staging, err);
         if (status == STRATA_OK)
             status = ops->submit(s, setup_on_stream, &p, sizeof p, err);
         if (status == STRATA_OK)
             status = ops->stream_synchronize(s, err);
-        if (status != STRATA_OK)
-            return status;
+        if (status == STRATA_OK)
+            drop_packed(e, p.node);
     }
-    return STRATA_OK;
+    close_staging(&staging);
+    return status;
 }
 
 static int solve(strata_engine *e, strata_error *err)
@@ -226,7 +272,7 @@ static void release_node(strata_engine *e, struct engine_node *n)
         allocator_put(memory, n->packs[i].ptr, n->packs[i].bytes);
     for (size_t w = 0; n->weights && w < n->layer->type->n_weights; w++) {
         strata_tensor *t = &n->weights[w];
-        allocator_put(memory, t->data, (size_t)t->size * strata_dtype_size(t->dtype));
+        allocator_put(memory, t->data, weight_bytes(t));
     }
 }
 

@@ -28,21 +28,31 @@ EXTRA_DIST += $(HOST_EXAMPLES:%=examples/plugins/%) $(CUDA_EXAMPLES:%=examples/p
 BUILT_EXAMPLES = $(HOST_EXAMPLES)
 if HAVE_CUDA
 BUILT_EXAMPLES += $(CUDA_EXAMPLES)
+SCAFFOLDS = scaffold 'scaffold cuda' # folder, then goal
+else
+SCAFFOLDS = scaffold
 endif
 EXAMPLES_STAMP = examples/plugins/built/stamp
 check_DATA += $(EXAMPLES_STAMP)
 .PHONY: example-plugins
 example-plugins: $(EXAMPLES_STAMP)
 $(EXAMPLES_STAMP): $(BUILT_EXAMPLES:%=$(srcdir)/examples/plugins/%/*) \
-		$(stratainclude_HEADERS)
-	$(AM_V_GEN)umask 022 && $(MKDIR_P) examples/plugins/built && for example in $(BUILT_EXAMPLES); do \
-		copy=examples/plugins/built/$$example && \
-		$(MKDIR_P) $$copy && \
-		cp -pf '$(srcdir)'/examples/plugins/$$example/* $$copy/ && \
-		PKG_CONFIG_PATH='$(abs_builddir)/pkgconfig' $(MAKE) -B --no-print-directory -C $$copy \
-			CC='$(CC)' CFLAGS='$(WARNING_CFLAGS) -O3 $(OPENMP_CFLAGS)' \
-			NVCC='$(NVCC)' NVCCFLAGS='-O3 $(NVCC_ARCH_FLAGS) $(NVCC_WERROR)' || exit 1; \
-	done >examples/plugins/built/log 2>&1 || { cat examples/plugins/built/log; exit 1; }
+		$(stratainclude_HEADERS) $(TEMPLATES) strata$(EXEEXT)
+	$(AM_V_GEN)umask 022 && $(MKDIR_P) examples/plugins/built && \
+	log=examples/plugins/built/log && { $(copy_examples) && $(make_examples); } \
+		>$$log 2>&1 || { cat $$log; exit 1; }
 	@touch $@
+# And what new-layer writes.
+copy_examples = for example in $(BUILT_EXAMPLES); do \
+		copy=examples/plugins/built/$$example && $(MKDIR_P) $$copy && \
+		cp -pf '$(srcdir)'/examples/plugins/$$example/* $$copy/ || exit 1; \
+	done && ./strata new-layer Scaffold --cuda --attr slope:real=0.25:0..1 \
+		--weight factor --weight shift:optional --force -C examples/plugins/built/scaffold
+make_examples = for example in $(BUILT_EXAMPLES) $(SCAFFOLDS); do \
+		PKG_CONFIG_PATH='$(abs_builddir)/pkgconfig' $(MAKE) -B --no-print-directory \
+			-C examples/plugins/built/$$example CC='$(CC)' NVCC='$(NVCC)' \
+			CFLAGS='$(WARNING_CFLAGS) -O3 $(OPENMP_CFLAGS)' \
+			NVCCFLAGS='-O3 $(NVCC_ARCH_FLAGS) $(NVCC_WERROR)' || exit 1; \
+	done
 mostlyclean-local:
 	rm -rf examples/plugins/built

@@ -77,6 +77,8 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_cuda_network \
 	tests/test_cuda_reformat \
 	tests/test_example_plugins \
+	tests/test_models \
+	tests/test_random_networks \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh
 .PHONY: gpu-bundle

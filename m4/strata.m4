@@ -121,4 +121,14 @@ AC_DEFUN([STRATA_CUDA], [
   AC_SUBST([NVCC_WERROR])
   AC_SUBST([CUDA_HOME])
   AM_CONDITIONAL([HAVE_CUDA], [test -n "$NVCC"])
+  strata_cublaslt=no
+  AS_IF([test -n "$NVCC"], [
+    strata_cppflags=$CPPFLAGS strata_ldflags=$LDFLAGS strata_libs=$LIBS
+    CPPFLAGS="$CPPFLAGS -I$CUDA_HOME/include"
+    LDFLAGS="$LDFLAGS -L$CUDA_HOME/lib64"
+    AC_CHECK_HEADER([cublasLt.h],
+      [AC_CHECK_LIB([cublasLt], [cublasLtMatmul], [strata_cublaslt=yes], [], [-lcudart])])
+    CPPFLAGS=$strata_cppflags LDFLAGS=$strata_ldflags LIBS=$strata_libs
+  ])
+  AM_CONDITIONAL([HAVE_CUBLASLT], [test "$strata_cublaslt" = yes])
 ])

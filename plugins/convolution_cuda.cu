@@ -10,13 +10,17 @@ static const strata_row direct_rows[] = {
     {{STRATA_F16_NCHW}, {STRATA_F16_NHWC8}},
 };
 static const strata_row same_rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
+static const strata_row stem_rows[] = {
+    {{STRATA_F32_NCHW | STRATA_F16_NCHW}, {STRATA_F16_NHWC8 | STRATA_F16_NHWC}},
+};
 static const strata_row gemm_rows[] = {
     {{STRATA_F16_NHWC8 | STRATA_F16_NHWC}, {STRATA_SAME}},
 };
 
 #define GEMM_IMPL(id_, name_, tactic, sm, last_sm, share)                                \
     {                                                                                    \
-        .id = id_, .device = STRATA_CUDA, .min_sm = sm, .max_sm = last_sm,               \
+        .id = id_, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED,                 \
+        .min_sm = sm, .max_sm = last_sm,                                                 \
         .epilogues = CONVOLUTION_EPILOGUES, .name = name_,                               \
         .rows = STRATA_ARRAY(gemm_rows), .activations = CUDA_ALL_ACTIVATIONS,            \
         .efficiency = share, .state_size = sizeof(convolution_state),                    \
@@ -26,7 +30,8 @@ static const strata_row gemm_rows[] = {
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
+     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT |
+              STRATA_WEIGHT_PACKED,
      .epilogues = CONVOLUTION_EPILOGUES,
      .name = "direct",
      .rows = STRATA_ARRAY(direct_rows),
@@ -37,6 +42,7 @@ static const strata_impl impls[] = {
      .run = direct_run},
     {.id = 2,
      .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
      .epilogues = CONVOLUTION_EPILOGUES,
      .name = "depthwise",
      .rows = STRATA_ARRAY(same_rows),
@@ -46,17 +52,29 @@ static const strata_impl impls[] = {
      .accept = depthwise_accept,
      .setup = depthwise_setup,
      .run = depthwise_run},
-    GEMM_IMPL(10, "mma 128x128", mma_128x128, 80, 0, 0.45),
-    GEMM_IMPL(11, "mma 128x64", mma_128x64, 80, 0, 0.40),
-    GEMM_IMPL(12, "mma 64x64", mma_64x64, 80, 0, 0.35),
-    GEMM_IMPL(13, "mma 256x64", mma_256x64, 80, 0, 0.40),
-    GEMM_IMPL(14, "mma 64x32 split", mma_64x32, 90, 0, 0.25),
-    GEMM_IMPL(15, "mma 64x64 split", mma_split, 90, 0, 0.25),
-    GEMM_IMPL(20, "wgmma 128x256", wgmma_128x256, 90, 90, 0.6),
-    GEMM_IMPL(21, "wgmma 256x128", wgmma_256x128, 90, 90, 0.6),
-    GEMM_IMPL(22, "wgmma 128x128", wgmma_128x128, 90, 90, 0.55),
-    GEMM_IMPL(23, "wgmma 128x64", wgmma_128x64, 90, 90, 0.5),
-    GEMM_IMPL(24, "wgmma 64x64", wgmma_64x64, 90, 90, 0.4),
+    {.id = 3,
+     .device = STRATA_CUDA,
+     .min_sm = 80,
+     .epilogues = CONVOLUTION_EPILOGUES & ~STRATA_EPILOGUE_RESIDUAL,
+     .name = "stem",
+     .rows = STRATA_ARRAY(stem_rows),
+     .activations = CUDA_ALL_ACTIVATIONS,
+     .efficiency = 0.3,
+     .state_size = sizeof(convolution_state),
+     .accept = stem_accept,
+     .setup = stem_setup,
+     .run = stem_run},
+    GEMM_IMPL(10, "mma_128x128", mma_128x128, 80, 0, 0.45),
+    GEMM_IMPL(11, "mma_128x64", mma_128x64, 80, 0, 0.40),
+    GEMM_IMPL(12, "mma_64x64", mma_64x64, 80, 0, 0.35),
+    GEMM_IMPL(13, "mma_256x64", mma_256x64, 80, 0, 0.40),
+    GEMM_IMPL(14, "mma_64x32_split", mma_64x32, 90, 0, 0.25),
+    GEMM_IMPL(15, "mma_64x64_split", mma_split, 90, 0, 0.25),
+    GEMM_IMPL(20, "wgmma_128x256", wgmma_128x256, 90, 90, 0.6),
+    GEMM_IMPL(21, "wgmma_256x128", wgmma_256x128, 90, 90, 0.6),
+    GEMM_IMPL(22, "wgmma_128x128", wgmma_128x128, 90, 90, 0.55),
+    GEMM_IMPL(23, "wgmma_128x64", wgmma_128x64, 90, 90, 0.5),
+    GEMM_IMPL(24, "wgmma_64x64", wgmma_64x64, 90, 90, 0.4),
 };
 
 static const strata_extends convolution = {

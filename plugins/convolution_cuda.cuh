@@ -140,6 +140,8 @@ static inline int convolution_packed(const strata_node *n)
 CONVOLUTION_TACTIC(direct)
 int depthwise_accept(const strata_node *n);
 CONVOLUTION_TACTIC(depthwise)
+int stem_accept(const strata_node *n);
+CONVOLUTION_TACTIC(stem)
 int gemm_accept(const strata_node *n);
 CONVOLUTION_TACTIC(mma_128x128)
 CONVOLUTION_TACTIC(mma_128x64)

@@ -7,8 +7,8 @@ CFLAGS_FOR_PLUGINS = $(AM_CFLAGS) -O3
 
 # Kernels shared by layers, all static inline.
 EXTRA_DIST += \
-	plugins/convolution_band.h \
 	plugins/concatenation.h \
+	plugins/convolution_band.h \
 	plugins/convolution_core.h \
 	plugins/convolution_direct.h \
 	plugins/convolution_job.h \
@@ -152,6 +152,7 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution_cuda_direct.cu \
 	plugins/convolution_cuda_gemm.cu \
 	plugins/convolution_cuda_mma.cu \
+	plugins/convolution_cuda_stem.cu \
 	plugins/convolution_cuda_wgmma.cu
 CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
 EXTRA_DIST += \
@@ -174,6 +175,16 @@ plugins_elementwise_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_elementwise_cuda_la_LIBADD = plugins/elementwise_cuda.lo $(CUDA_LIBS)
 endif
 
+CUDA_PLUGIN_KERNELS += plugins/fully_connected_cuda.cu kernels/dense_weight.cu
+EXTRA_DIST += kernels/dense_weight.h
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/fully_connected-cuda.la
+plugins_fully_connected_cuda_la_SOURCES =
+plugins_fully_connected_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_fully_connected_cuda_la_LIBADD = plugins/fully_connected_cuda.lo \
+	kernels/dense_weight.lo $(CUDA_LIBS)
+endif
+
 CUDA_PLUGIN_KERNELS += plugins/identity_cuda.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/identity-cuda.la
@@ -188,6 +199,76 @@ plugin_LTLIBRARIES += plugins/scale-cuda.la
 plugins_scale_cuda_la_SOURCES =
 plugins_scale_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_scale_cuda_la_LIBADD = plugins/scale_cuda.lo $(CUDA_LIBS)
+endif
+
+CUDA_PLUGIN_KERNELS += plugins/softmax_cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/softmax-cuda.la
+plugins_softmax_cuda_la_SOURCES =
+plugins_softmax_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_softmax_cuda_la_LIBADD = plugins/softmax_cuda.lo $(CUDA_LIBS)
+endif
+
+# Layers that only move elements: C around the kernels of kernels/move.h.
+MOVE_SOURCES = kernels/move.c kernels/move.h kernels/move_job.h
+MOVE_KERNELS = kernels/move.cu kernels/shuffle_each.cu kernels/resize_linear.cu
+CUDA_PLUGIN_KERNELS += $(MOVE_KERNELS)
+EXTRA_DIST += kernels/shuffle_each.h kernels/resize_linear.h
+if HAVE_CUDA
+CPPFLAGS_FOR_CUDA_PLUGINS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+
+plugin_LTLIBRARIES += plugins/concatenation-cuda.la
+plugins_concatenation_cuda_la_SOURCES = plugins/concatenation_cuda.c $(MOVE_SOURCES)
+plugins_concatenation_cuda_la_CPPFLAGS = $(CPPFLAGS_FOR_CUDA_PLUGINS)
+plugins_concatenation_cuda_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_concatenation_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_concatenation_cuda_la_LIBADD = kernels/move.lo $(CUDA_LIBS) $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/padding-cuda.la
+plugins_padding_cuda_la_SOURCES = plugins/padding_cuda.c $(MOVE_SOURCES)
+plugins_padding_cuda_la_CPPFLAGS = $(CPPFLAGS_FOR_CUDA_PLUGINS)
+plugins_padding_cuda_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_padding_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_padding_cuda_la_LIBADD = kernels/move.lo $(CUDA_LIBS) $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/resize-cuda.la
+plugins_resize_cuda_la_SOURCES = plugins/resize_cuda.c $(MOVE_SOURCES)
+plugins_resize_cuda_la_CPPFLAGS = $(CPPFLAGS_FOR_CUDA_PLUGINS)
+plugins_resize_cuda_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_resize_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_resize_cuda_la_LIBADD = kernels/move.lo kernels/resize_linear.lo $(CUDA_LIBS) $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/shuffle-cuda.la
+plugins_shuffle_cuda_la_SOURCES = plugins/shuffle_cuda.c $(MOVE_SOURCES)
+plugins_shuffle_cuda_la_CPPFLAGS = $(CPPFLAGS_FOR_CUDA_PLUGINS)
+plugins_shuffle_cuda_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_shuffle_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_shuffle_cuda_la_LIBADD = kernels/move.lo kernels/shuffle_each.lo $(CUDA_LIBS) $(M_LIBS)
+
+plugin_LTLIBRARIES += plugins/slice-cuda.la
+plugins_slice_cuda_la_SOURCES = plugins/slice_cuda.c $(MOVE_SOURCES)
+plugins_slice_cuda_la_CPPFLAGS = $(CPPFLAGS_FOR_CUDA_PLUGINS)
+plugins_slice_cuda_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_slice_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_slice_cuda_la_LIBADD = kernels/move.lo $(CUDA_LIBS) $(M_LIBS)
+
+endif
+
+# Matrix products by cuBLASLt, where its header is found.
+CUBLASLT_SOURCES = \
+	kernels/cublaslt.c \
+	kernels/cublaslt.h \
+	plugins/cublaslt.c \
+	plugins/cublaslt.h \
+	plugins/cublaslt_convolution.c \
+	plugins/cublaslt_fully_connected.c
+if HAVE_CUBLASLT
+plugin_LTLIBRARIES += plugins/cublaslt.la
+plugins_cublaslt_la_SOURCES = $(CUBLASLT_SOURCES)
+plugins_cublaslt_la_CPPFLAGS = $(CPPFLAGS_FOR_CUDA_PLUGINS)
+plugins_cublaslt_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_cublaslt_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_cublaslt_la_LIBADD = kernels/dense_weight.lo -lcublasLt $(CUDA_LIBS) $(PTHREAD_LIBS)
 endif
 
 EXTRA_DIST += $(CUDA_PLUGIN_KERNELS)

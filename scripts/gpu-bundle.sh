@@ -2,9 +2,13 @@
 # Collect a folder that runs on a GPU host without this machine's libraries.
 #   scripts/gpu-bundle.sh BUILD_DIR BUNDLE_DIR PROGRAM...
 # Takes the command, libstrata, modules, plugins (but oneDNN's, for the host), the programs
-# named, and every shared library they need but the C library's and CUDA's. BUNDLE_DIR/run.sh PROGRAM runs one.
+# named, and every shared library they need but the C library's and CUDA's; networks; and
+# the models in $STRATA_MODELS, or in ../shared/models beside the sources.
+# BUNDLE_DIR/run.sh PROGRAM runs one.
 set -eu
 build=$1 bundle=$2
+source=$(cd "$(dirname "$0")/.." && pwd)
+models=${STRATA_MODELS:-$source/../shared/models}
 shift 2
 rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/plugins" "$bundle/devices" \
@@ -29,6 +33,24 @@ cp -P "$build"/.libs/libstrata.so* "$bundle/lib/"
 if [ -d "$build/examples/plugins/built" ]; then
     cp -r "$build/examples/plugins/built" "$bundle/examples"
 fi
+
+# What programs read, as in the sources.
+mkdir -p "$bundle/share/bench" "$bundle/share/examples" "$bundle/share/scripts"
+cp "$source"/bench/*.py "$bundle/share/bench/"
+cp -r "$source/bench/nets" "$bundle/share/bench/"
+cp -r "$source/examples/models" "$source/examples/digits" "$bundle/share/examples/"
+cp "$source/scripts/convert_models.py" "$bundle/share/scripts/"
+for model in mnist_cntk resnet20_cifar10 squeezenet_v1.1 yolo-fastest-1.1; do
+    [ -d "$models/$model" ] || continue
+    mkdir -p "$bundle/share/models/$model"
+    for file in "$models/$model"/*; do
+        case $file in
+        *.onnx | *.th | *.bin | *.weights) ;; # weights.f32 holds the same
+        *) cp "$file" "$bundle/share/models/$model/" ;;
+        esac
+    done
+done
+chmod -R u+w "$bundle/share"
 
 # What the host has: the C library's own, the driver's, and the CUDA toolkit's.
 theirs='linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\.so'
@@ -68,6 +90,7 @@ export STRATA_PLUGIN_PATH="${STRATA_PLUGIN_PATH:-$here/plugins}"
 export STRATA_DEVICE_PATH="${STRATA_DEVICE_PATH:-$here/devices}"
 export STRATA_TEST_MODULES="${STRATA_TEST_MODULES:-$here/share/modules}"
 export STRATA_EXAMPLES="${STRATA_EXAMPLES:-$here/examples}"
+export STRATA_MODELS="${STRATA_MODELS:-$here/share/models}"
 export srcdir="${srcdir:-$here/share}" CRITERION_JOBS="${CRITERION_JOBS:-1}"
 exec "$here/bin/$program" "$@"
 WRAPPER

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A network on the host from INI file to context.
+ * A network from INI file to context.
  */
 #include "tests/session.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct variant variants[VARIANTS] = {
@@ -23,11 +24,11 @@ static void load_network(struct session *s, const char *ini, const struct varian
 {
     static strata_error err;
     char precision[64], formats[64], define[64];
-    const char *set[] = {precision, formats};
+    const char *set[] = {precision, "build.costs=analytic", formats};
     const char *defines[] = {define};
     const strata_network_options options = {.struct_size = sizeof options,
                                             .set = set,
-                                            .n_set = f->formats ? 2 : 1,
+                                            .n_set = f->formats ? 3 : 2,
                                             .define = defines,
                                             .n_define = 1};
     snprintf(precision, sizeof precision, "build.precision=%s", f->precision);
@@ -40,15 +41,20 @@ static void load_network(struct session *s, const char *ini, const struct varian
 void session_open(struct session *s, const char *ini, const struct variant *f, int batch)
 {
     static strata_error err;
+    const char *math = getenv("STRATA_TEST_MATH");
     memset(s, 0, sizeof *s);
     s->name = f->name;
-    cr_assert(!strata_create(&s->handle, "host", &err), "%s", err.message);
+    cr_assert(!strata_create(&s->handle, getenv("STRATA_TEST_DEVICE"), &err), "%s",
+              err.message);
+    if (math && strcmp(math, "tensor_op") == 0)
+        strata_set_math_mode(s->handle, STRATA_MATH_TENSOR_OP, NULL);
     cr_assert(!strata_registry_create(&s->registry, NULL, &err), "%s", err.message);
     load_network(s, ini, f, batch);
     cr_assert(!strata_engine_build(&s->engine, s->handle, s->network, &err), "%s: %s",
               s->name, err.message);
     cr_assert(!strata_context_create(&s->context, s->engine, s->handle, &err), "%s: %s",
               s->name, err.message);
+    cr_assert(strata_engine_bindings(s->engine) <= SESSION_BINDINGS);
 }
 
 void session_close(struct session *s)
@@ -58,9 +64,11 @@ void session_close(struct session *s)
     strata_network_destroy(s->network);
     strata_registry_destroy(s->registry);
     strata_destroy(s->handle);
+    for (int i = 0; i < SESSION_BINDINGS; i++)
+        free(s->data[i]);
 }
 
-float *session_data(const struct session *s, const char *name, size_t count)
+float *session_data(struct session *s, const char *name, size_t count)
 {
     static strata_error err;
     strata_binding b;
@@ -70,11 +78,26 @@ float *session_data(const struct session *s, const char *name, size_t count)
     cr_assert(!strcmp(b.format, "fp32:nchw") && (size_t)b.bytes == count * sizeof(float),
               "%s: '%s' is %s of %lld bytes, not %zu floats", s->name, name, b.format,
               (long long)b.bytes, count);
-    return strata_context_data(s->context, index);
+    if (s->data[index])
+        return s->data[index];
+    cr_assert((s->data[index] = calloc(count, sizeof(float))) != NULL);
+    cr_assert(!strata_copy_out(s->context, index, s->data[index], &err), "%s: %s",
+              s->name, err.message);
+    return s->data[index];
 }
 
-void session_run(const struct session *s)
+void session_run(struct session *s)
 {
     static strata_error err;
-    cr_assert(!strata_context_run(s->context, &err), "%s: %s", s->name, err.message);
+    strata_binding b;
+    int status = STRATA_OK;
+    for (int i = 0; i < strata_engine_bindings(s->engine) && !status; i++)
+        if (s->data[i] && !strata_engine_binding(s->engine, i, &b, &err) && b.is_input)
+            status = strata_copy_in(s->context, i, s->data[i], &err);
+    if (!status)
+        status = strata_context_run(s->context, &err);
+    for (int i = 0; i < strata_engine_bindings(s->engine) && !status; i++)
+        if (s->data[i] && !strata_engine_binding(s->engine, i, &b, &err) && !b.is_input)
+            status = strata_copy_out(s->context, i, s->data[i], &err);
+    cr_assert(!status, "%s: %s", s->name, err.message);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A network on the host from INI file to context, for tests of whole networks through
- * the public API. Every failure ends the calling test with the library's message.
+ * A network from INI file to context, for tests of whole networks through the public API,
+ * on the host or on the device that STRATA_TEST_DEVICE names, there with the math mode of
+ * STRATA_TEST_MATH. Every failure ends the calling test with the library's message.
  */
 #ifndef TESTS_SESSION_H
 #define TESTS_SESSION_H
@@ -18,7 +19,7 @@ struct variant {
     bool exact;          /* FP32: answers are the reference's own */
     double least, bound; /* of the error, relative to the largest value */
 };
-enum { VARIANTS = 7 };
+enum { VARIANTS = 7, SESSION_BINDINGS = 16 };
 extern const struct variant variants[VARIANTS];
 
 struct session {
@@ -27,14 +28,16 @@ struct session {
     strata_network *network;
     strata_engine *engine;
     strata_context *context;
-    const char *name; /* of the variant */
+    const char *name;              /* of the variant */
+    float *data[SESSION_BINDINGS]; /* on the host: copied in before a run, out after it */
 };
 
 /* `batch` is given to the variable of that name. */
 void session_open(struct session *s, const char *ini, const struct variant *f, int batch);
 void session_close(struct session *s);
-/* Data of an input or output, which must be fp32:nchw of `count` elements. */
-float *session_data(const struct session *s, const char *name, size_t count);
-void session_run(const struct session *s);
+/* Data of an input or output, which must be fp32:nchw of `count` elements: to be written
+ * before a run, or as the last run left it. The session's. */
+float *session_data(struct session *s, const char *name, size_t count);
+void session_run(struct session *s);
 
 #endif /* TESTS_SESSION_H */

@@ -106,7 +106,20 @@ static void check_layer(const char *name)
 TestSuite(cuda_layers, .timeout = 600);
 
 /* A test a layer: a lost device ends one process, not the others. */
-#define LAYERS(_) _(Activation) _(Constant) _(ElementWise) _(Identity) _(Scale)
+#define LAYERS(_)                                                                        \
+    _(Activation)                                                                        \
+    _(Concatenation)                                                                     \
+    _(Constant)                                                                          \
+    _(Convolution)                                                                       \
+    _(ElementWise)                                                                       \
+    _(FullyConnected)                                                                    \
+    _(Identity)                                                                          \
+    _(Padding)                                                                           \
+    _(Resize)                                                                            \
+    _(Scale)                                                                             \
+    _(Shuffle)                                                                           \
+    _(Slice)                                                                             \
+    _(Softmax)
 
 static const char *const tested[] = {
 #define NAME(layer) #layer,

@@ -391,7 +391,7 @@ static void expect_boxes(const struct yolo_box *found, int n, const char *table,
 }
 
 /* Both maps of one photo against the expected, and the boxes decoded from them. */
-static int run_photo(const struct session *s, const struct variant *f, const char *folder,
+static int run_photo(struct session *s, const struct variant *f, const char *folder,
                      const char *photo, struct yolo_box *boxes)
 {
     enum { PIXELS = 3 * 320 * 320 };

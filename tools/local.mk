@@ -2,16 +2,41 @@
 bin_PROGRAMS += strata
 strata_SOURCES = tools/main.c tools/tool.c tools/tool.h tools/table.c \
 	tools/run.c tools/run.h tools/run_input.c tools/run_output.c \
-	tools/list.c tools/describe.c tools/explain.c tools/explain.h \
+	tools/list.c tools/describe.c tools/new_layer.c tools/new_layer.h \
+	tools/new_layer_spec.c tools/new_layer_values.c tools/template.c tools/template.h \
+	tools/explain.c tools/explain.h \
 	tools/explain_columns.c tools/explain_diff.c tools/explain_dot.c tools/explain_graph.c \
 	tools/explain_layout.c tools/explain_svg.c tools/explain_table.c tools/explain_verify.c tools/doctor.c tools/completion.c
 strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+nodist_strata_SOURCES = tools/template_files.c
 strata_LDADD = libstrata-internal.la $(JANSSON_LIBS) $(M_LIBS)
+
+# What new-layer writes, carried in the command: it has no folder to look for.
+TEMPLATES = \
+	tools/templates/CMakeLists.txt \
+	tools/templates/Makefile \
+	tools/templates/Makefile.am \
+	tools/templates/README.md \
+	tools/templates/configure.ac \
+	tools/templates/extends.c \
+	tools/templates/extends.ini \
+	tools/templates/extends_cuda.cu \
+	tools/templates/gitignore \
+	tools/templates/layer.c \
+	tools/templates/layer.h \
+	tools/templates/layer.ini \
+	tools/templates/layer_cuda.cu \
+	tools/templates/params.inc
+EXTRA_DIST += $(TEMPLATES) scripts/embed.sh
+CLEANFILES += tools/template_files.c
+tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) tools && cd '$(srcdir)' && scripts/embed.sh $(TEMPLATES) \
+		include/strata/layers.h >'$(abs_builddir)/$@'
 
 # Manual pages and completion are made by the command itself.
 if HAVE_HELP2MAN
 MAN_PAGES = tools/strata.1 tools/strata-run.1 tools/strata-explain.1 \
-	tools/strata-list.1 tools/strata-describe.1 tools/strata-doctor.1 \
+	tools/strata-list.1 tools/strata-describe.1 tools/strata-new-layer.1 tools/strata-doctor.1 \
 	tools/strata-completion.1
 man1_MANS = $(MAN_PAGES)
 CLEANFILES += $(MAN_PAGES)

@@ -149,25 +149,33 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
                      const struct option *own)
 {
     struct option all[MAX_OPTIONS] = {0};
-    size_t n = ARRAY_LENGTH(common_options);
+    char letters[sizeof short_options + 2 * MAX_OPTIONS];
+    size_t n = ARRAY_LENGTH(common_options), used = sizeof short_options - 1;
     memcpy(all, common_options, sizeof common_options);
-    for (; own && own->name && n + 1 < MAX_OPTIONS; own++)
+    memcpy(letters, short_options, sizeof short_options);
+    for (; own && own->name && n + 1 < MAX_OPTIONS; own++) {
         all[n++] = *own;
+        if (own->val > TOOL_SHORT)
+            used += (size_t)sprintf(letters + used, own->has_arg ? "%c:" : "%c",
+                                    own->val - TOOL_SHORT);
+    }
     opterr = 0;
     for (;;) {
-        int option = getopt_long(argc, argv, short_options, all, NULL);
+        int option = getopt_long(argc, argv, letters, all, NULL);
         if (option == ':') { /* its value would have come next, so it is the last */
             fprintf(stderr, "strata: error: option '%s' needs a value\n", argv[argc - 1]);
             return '?';
         }
         if (option == '?') {
             const char letter[] = {'-', (char)optopt, '\0'};
-            bool is_short = optopt > 0 && optopt < 256 && !strchr(short_options, optopt);
+            bool is_short = optopt > 0 && optopt < 256 && !strchr(letters, optopt);
             report_option(is_short ? letter : argv[optind - 1], all);
             return '?';
         }
         if (option == -1 || option >= TOOL_OWN)
             return option;
+        if (strchr(letters + sizeof short_options - 1, option))
+            return TOOL_SHORT + option;
         if (common_option(o, option) != STRATA_OK)
             return '?';
     }

@@ -22,7 +22,7 @@ struct tool_command {
     int (*run)(int argc, char **argv);
 };
 extern const struct tool_command tool_run, tool_list, tool_describe, tool_explain,
-    tool_doctor, tool_completion;
+    tool_doctor, tool_completion, tool_new_layer;
 extern const struct tool_command *const tool_commands[];
 extern const size_t tool_command_count;
 
@@ -42,7 +42,7 @@ void tool_options_free(struct tool_options *o);
 
 /* getopt_long over the common options and `own` (ended by {0}); own values must be from
  * TOOL_OWN up. Returns the option's value, -1 at the end, or '?' after reporting. */
-enum { TOOL_OWN = 1000 };
+enum { TOOL_OWN = 1000, TOOL_SHORT = 2000 /* plus a letter: has a short form */ };
 int tool_next_option(struct tool_options *o, int argc, char **argv,
                      const struct option *own);
 

@@ -253,7 +253,7 @@ typedef struct strata_node {
     const void *params;
     const strata_tensor *in;
     strata_tensor *out;
-    const strata_tensor *weight; /* data set in setup and ctx_open */
+    const strata_tensor *weight; /* data set in setup and ctx_open (WEIGHT_PACKED) */
     const strata_epilogue *epilogue; /* NULL in shape; kinds fixed, pointers at run */
     int32_t device;                  /* STRATA_HOST or STRATA_CUDA */
     int32_t sm;                      /* compute capability times 10, or 0 */
@@ -334,7 +334,9 @@ enum {
     STRATA_PAD_DIRTY = 8,        /* leaves output pad lanes undefined */
     STRATA_PAD_IGNORED = 16,     /* reads correctly whatever input pad lanes hold */
     STRATA_STRIDED_IN = 32,      /* accepts input pitches above dense */
-    STRATA_STRIDED_OUT = 64      /* writes output pitches above dense */
+    STRATA_STRIDED_OUT = 64,     /* writes output pitches above dense */
+    STRATA_WEIGHT_PACKED = 128   /* only setup reads weight[0]'s data; the core frees it
+                                    afterwards, ctx_open and run see NULL */
 };
 
 /* How a layer is computed: one tactic, on one device, for some rows of formats. */

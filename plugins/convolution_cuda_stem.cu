@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first layer: an image of 1 to 4 channels in planes, read where it is, to FP16 in
+ * channels-last order, on tensor cores (sm_80 and later). A block keeps the weights of 64
+ * filters in shared memory and goes from tile to tile of 8 x 16 pixels; the tile's patch
+ * of the image lies there as pixels of 4 halves, so that the 4 taps of a step of depth 16
+ * are 4 reads of 8 bytes, whatever the window.
+ *
+ * Depth k of a step is channel k/8*2 + k%2 of tap k%8/2, and column n of product i is
+ * filter i/4*32 + n/2*8 + i%4*2 + n%2: a thread's pieces of A are 8 bytes together, and
+ * of the result 8 filters.
+ */
+#include "plugins/convolution_cuda.cuh"
+
+enum {
+    TILE_H = 8,
+    TILE_W = 16,
+    THREADS = 128,
+    FILTERS = 64,
+    TAPS = 4, /* of a step */
+    MOST_KERNEL = 7,
+    MOST_STRIDE = 4,
+    MOST_STEPS = (MOST_KERNEL * MOST_KERNEL + TAPS - 1) / TAPS,
+    STEP_HALVES = FILTERS * TAPS * 4,
+    BLOCKS = 4 /* of a multiprocessor */
+};
+
+struct stem_job {
+    const void *x;        /* planes */
+    const __half *weight; /* [block of 64 filters][step][pair of products][lane][8] */
+    __half *y;
+    const float *bias; /* or NULL */
+    epilogue_args epilogue;
+    int32_t channels, height, width, out_h, out_w, steps, taps;
+    int32_t kernel_w, stride_h, stride_w, begin_h, begin_w;
+    int32_t patch_h; /* patch: of the image, under a tile */
+    divisor patch_w, across, down;
+    uint32_t filters, stored, tiles;
+};
+
+static __device__ inline void stem_multiply(float (&d)[4], const uint2 &top,
+                                            const uint2 &bottom, uint32_t b0, uint32_t b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(top.x), "r"(bottom.x), "r"(top.y), "r"(bottom.y), "r"(b0),
+                   "r"(b1));
+}
+
+/* What a block keeps: weights, then these, then the patch. */
+struct stem_shared {
+    float scale[FILTERS], shift[FILTERS];
+    int32_t tap[MOST_STEPS * TAPS]; /* offset in the patch, in pixels */
+    uint2 blank;                    /* the pixel of taps that are none */
+};
+
+static __device__ inline void stem_prepare(const stem_job &job, uint4 *weight,
+                                           stem_shared *s, uint32_t filter)
+{
+    const int32_t pieces = job.steps * STEP_HALVES / 8;
+    const uint4 *from = (const uint4 *)job.weight + (size_t)blockIdx.y * pieces;
+    for (int32_t i = threadIdx.x; i < pieces; i += THREADS)
+        weight[i] = __ldg(from + i);
+    for (int32_t i = threadIdx.x; i < job.steps * TAPS; i += THREADS)
+        s->tap[i] = i < job.taps
+                        ? i / job.kernel_w * (int32_t)job.patch_w.d + i % job.kernel_w
+                        : -1;
+    if (threadIdx.x < FILTERS) {
+        convolution_affine<1> affine;
+        affine.load(job.bias, job.epilogue, filter + threadIdx.x, job.filters);
+        s->scale[threadIdx.x] = affine.scale[0];
+        s->shift[threadIdx.x] = affine.shift[0];
+    }
+    if (threadIdx.x == 0)
+        s->blank = make_uint2(0, 0);
+}
+
+/* One pixel of the image as 4 halves; zeros outside. */
+template <typename T>
+static __device__ inline pack<__half, 4> stem_pixel(const stem_job &job, const T *x,
+                                                    int32_t h, int32_t w)
+{
+    pack<__half, 4> v;
+    const bool inside =
+        (uint32_t)h < (uint32_t)job.height && (uint32_t)w < (uint32_t)job.width;
+    const T *at = x + ((int64_t)h * job.width + w);
+#pragma unroll
+    for (int c = 0; c < 4; c++)
+        v.v[c] = inside && c < job.channels
+                     ? convert<__half>(at[(int64_t)c * job.height * job.width])
+                     : __half(0.0f);
+    return v;
+}
+
+template <typename T>
+static __device__ inline void stem_load(const stem_job &job, pack<__half, 4> *patch,
+                                        int64_t image, int32_t h, int32_t w)
+{
+    const T *x = (const T *)job.x + image * job.channels * job.height * job.width;
+    const uint32_t pixels = job.patch_h * job.patch_w.d;
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < pixels; i += THREADS) {
+        const uint32_t row = divide_by(i, job.patch_w);
+        patch[i] =
+            stem_pixel(job, x, h + (int32_t)row, w + (int32_t)(i - row * job.patch_w.d));
+    }
+}
+
+/* A warp's two rows of 16 pixels against 64 filters. */
+static __device__ inline void stem_compute(float (&sum)[2][8][4], const stem_job &job,
+                                           const uint4 *weight, const stem_shared *s,
+                                           const uint2 *patch)
+{
+    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int32_t down = job.stride_h * (int32_t)job.patch_w.d;
+    const uint2 *mine = patch + (int32_t)warp * 2 * down + lane / 4 * job.stride_w;
+    const int32_t right = 8 * job.stride_w;
+    weight += lane;
+    for (int32_t step = 0; step < job.steps; step++, weight += STEP_HALVES / 8) {
+        const int32_t tap = s->tap[step * TAPS + lane % 4];
+        const bool real = tap >= 0;
+        uint4 b[4];
+#pragma unroll
+        for (int p = 0; p < 4; p++)
+            b[p] = weight[p * 32];
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+            const uint2 *at = mine + m * down + tap;
+            const uint2 top = *(real ? at : &s->blank);
+            const uint2 bottom = *(real ? at + right : &s->blank);
+#pragma unroll
+            for (int p = 0; p < 4; p++) {
+                stem_multiply(sum[m][2 * p], top, bottom, b[p].x, b[p].y);
+                stem_multiply(sum[m][2 * p + 1], top, bottom, b[p].z, b[p].w);
+            }
+        }
+    }
+}
+
+/* 8 filters of a pixel. part: 0 or 1, of the block's filters; bottom: 8 pixels on. */
+static __device__ inline void stem_store(const stem_job &job, const stem_shared *s,
+                                         const float (&sum)[8][4], int part, int bottom,
+                                         size_t pixel, uint32_t filter)
+{
+    const uint32_t c = part * 32 + threadIdx.x % 4 * 8;
+    pack<__half, 8> y;
+    if (filter + c >= job.stored)
+        return;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const float v = fmaf(sum[part * 4 + i / 2][bottom * 2 + i % 2], s->scale[c + i],
+                             s->shift[c + i]);
+        y.v[i] = __float2half_rn(filter + c + i < job.filters
+                                     ? activate_usual(v, job.epilogue.activation)
+                                     : 0.0f);
+    }
+    *(pack<__half, 8> *)(job.y + pixel * job.stored + filter + c) = y;
+}
+
+static __device__ inline void stem_store_all(const stem_job &job, const stem_shared *s,
+                                             const float (&sum)[2][8][4], int64_t image,
+                                             int32_t p, int32_t q, uint32_t filter)
+{
+    p += (int32_t)(threadIdx.x / 32 * 2);
+    q += (int32_t)(threadIdx.x % 32 / 4);
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int bottom = 0; bottom < 2; bottom++)
+#pragma unroll
+            for (int part = 0; part < 2; part++)
+                if (p + m < job.out_h && q + bottom * 8 < job.out_w)
+                    stem_store(job, s, sum[m], part, bottom,
+                               ((size_t)image * job.out_h + p + m) * job.out_w + q +
+                                   bottom * 8,
+                               filter);
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(THREADS, BLOCKS)
+    stem_kernel(const __grid_constant__ stem_job job)
+{
+    extern __shared__ __align__(16) uint8_t memory[];
+    uint4 *weight = (uint4 *)memory;
+    stem_shared *s = (stem_shared *)(weight + job.steps * STEP_HALVES / 8);
+    uint2 *patch = (uint2 *)(s + 1);
+    const uint32_t filter = blockIdx.y * FILTERS;
+    stem_prepare(job, weight, s, filter);
+    for (uint32_t tile = blockIdx.x; tile < job.tiles; tile += gridDim.x) {
+        const uint32_t row = divide_by(tile, job.across);
+        const uint32_t image = divide_by(row, job.down);
+        const int32_t q = (int32_t)(tile - row * job.across.d) * TILE_W;
+        const int32_t p = (int32_t)(row - image * job.down.d) * TILE_H;
+        float sum[2][8][4] = {};
+        stem_load<T>(job, (pack<__half, 4> *)patch, image, p * job.stride_h - job.begin_h,
+                     q * job.stride_w - job.begin_w);
+        __syncthreads();
+        stem_compute(sum, job, weight, s, patch);
+        stem_store_all(job, s, sum, image, p, q, filter);
+        __syncthreads();
+    }
+}
+
+/* ---- setting up -----------------------------------------------------------------------
+ */
+
+int stem_accept(const strata_node *n)
+{
+    convolution_state s;
+    const struct window *w = &s.w;
+    if (n->math != STRATA_MATH_TENSOR_OP)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "uses tensor cores; allow them with math = tensor_op");
+    const int status = convolution_resolve(n, &s);
+    if (status != STRATA_OK)
+        return status;
+    if (s.groups != 1 || s.in_c > 4 || n->in[0].rank > 4)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "takes 1 to 4 channels, one group and at most 2 spatial dims");
+    for (int d = 1; d < WINDOW_DIMS; d++)
+        if (w->kernel[d] > MOST_KERNEL || w->stride[d] > MOST_STRIDE ||
+            w->dilation[d] != 1 || w->in[d] > INT16_MAX || w->begin[d] > INT16_MAX)
+            return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                               "takes windows up to %d, strides up to %d, no dilation",
+                               MOST_KERNEL, MOST_STRIDE);
+    if (stored_channels(&n->out[0]) % 8)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "%lld filters; needed is a multiple of 8 in fp16:nhwc",
+                           (long long)s.out_c);
+    if (n->out[0].size / stored_channels(&n->out[0]) > INT32_MAX / 2 ||
+        s.out_c > 65535 * FILTERS)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "over 2^30 pixels");
+    return STRATA_OK;
+}
+
+struct stem_pack_job {
+    __half *packed;
+    const float *weight; /* [filter][c][tap] */
+    int32_t size, steps, taps, channels, filters;
+};
+
+static __global__ void stem_pack_kernel(stem_pack_job job)
+{
+    const int32_t i = (int32_t)(blockIdx.x * CUDA_BLOCK + threadIdx.x);
+    if (i >= job.size)
+        return;
+    const int32_t lane = i / 8 % 32, block = i / (STEP_HALVES * job.steps);
+    const int32_t product = i / 256 % 4 * 2 + i / 4 % 2, c = i % 4, n = lane / 4;
+    const int32_t tap = i / STEP_HALVES % job.steps * TAPS + lane % 4;
+    const int32_t filter =
+        block * FILTERS + product / 4 * 32 + n / 2 * 8 + product % 4 * 2 + n % 2;
+    const bool real = filter < job.filters && c < job.channels && tap < job.taps;
+    job.packed[i] = __float2half_rn(
+        real ? job.weight[(filter * job.channels + c) * job.taps + tap] : 0.0f);
+}
+
+static int32_t stem_steps(const struct window *w)
+{
+    return (int32_t)((w->kernel[1] * w->kernel[2] + TAPS - 1) / TAPS);
+}
+
+/* Bytes of shared memory. */
+static int stem_size(const struct window *w)
+{
+    const int64_t h = (TILE_H - 1) * w->stride[1] + w->kernel[1];
+    const int64_t v = (TILE_W - 1) * w->stride[2] + w->kernel[2];
+    return (int)(stem_steps(w) * STEP_HALVES * sizeof(__half) + sizeof(stem_shared) +
+                 h * v * sizeof(uint2));
+}
+
+template <typename T>
+static cudaError_t stem_allow(int shared)
+{
+    return cudaFuncSetAttribute(stem_kernel<T>,
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+}
+
+int stem_setup(const strata_node *n, void *state)
+{
+    convolution_state *s = (convolution_state *)state;
+    stem_pack_job job = {};
+    int device = 0, status = convolution_resolve(n, s);
+    if (status != STRATA_OK)
+        return status;
+    job.steps = stem_steps(&s->w);
+    job.taps = (int32_t)window_kernel_count(&s->w);
+    job.channels = (int32_t)s->in_c;
+    job.filters = (int32_t)s->out_c;
+    job.size = (job.filters + FILTERS - 1) / FILTERS * job.steps * STEP_HALVES;
+    /* The most of any window: the attribute is shared by all instances. */
+    const int most = 72 * 1024;
+    cudaError_t e = stem_allow<float>(most);
+    if (e == cudaSuccess)
+        e = stem_allow<__half>(most);
+    if (e == cudaSuccess)
+        e = cudaGetDevice(&device);
+    if (e == cudaSuccess)
+        e = cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount,
+                                   device);
+    if (e != cudaSuccess)
+        return STRATA_FAIL(n, STRATA_EDEVICE, "%d bytes of shared memory: %s (%s)", most,
+                           cudaGetErrorString(e), cudaGetErrorName(e));
+    status = convolution_reserve(n, s, job.size, sizeof(__half));
+    if (status != STRATA_OK)
+        return status;
+    job.packed = (__half *)s->packed;
+    job.weight = (const float *)n->weight[CONVOLUTION_WEIGHT].data;
+    stem_pack_kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
+                       (cudaStream_t)n->stream>>>(job);
+    return convolution_packed(n);
+}
+
+/* ---- running --------------------------------------------------------------------------
+ */
+
+static stem_job stem_job_of(const strata_run *r)
+{
+    const convolution_state *s = (const convolution_state *)r->state;
+    const struct window *w = &s->w;
+    stem_job job = {};
+    job.x = r->in[0].data;
+    job.weight = (const __half *)s->packed;
+    job.y = (__half *)r->out[0].data;
+    job.bias = convolution_bias(r);
+    job.epilogue = epilogue_of(r);
+    job.channels = (int32_t)s->in_c;
+    job.height = (int32_t)w->in[1];
+    job.width = (int32_t)w->in[2];
+    job.out_h = (int32_t)w->out[1];
+    job.out_w = (int32_t)w->out[2];
+    job.steps = stem_steps(w);
+    job.taps = (int32_t)window_kernel_count(w);
+    job.kernel_w = (int32_t)w->kernel[2];
+    job.stride_h = (int32_t)w->stride[1];
+    job.stride_w = (int32_t)w->stride[2];
+    job.begin_h = (int32_t)w->begin[1];
+    job.begin_w = (int32_t)w->begin[2];
+    job.patch_h = (int32_t)((TILE_H - 1) * w->stride[1] + w->kernel[1]);
+    job.patch_w = divisor_of((TILE_W - 1) * w->stride[2] + w->kernel[2]);
+    job.across = divisor_of((w->out[2] + TILE_W - 1) / TILE_W);
+    job.down = divisor_of((w->out[1] + TILE_H - 1) / TILE_H);
+    job.filters = (uint32_t)s->out_c;
+    job.stored = (uint32_t)stored_channels(&r->out[0]);
+    job.tiles = (uint32_t)r->in[0].dims[0] * job.across.d * job.down.d;
+    return job;
+}
+
+int stem_run(const strata_run *r)
+{
+    const convolution_state *s = (const convolution_state *)r->state;
+    const stem_job job = stem_job_of(r);
+    const uint32_t most = (uint32_t)s->multiprocessors * BLOCKS;
+    const dim3 grid(job.tiles < most ? job.tiles : most,
+                    (job.filters + FILTERS - 1) / FILTERS);
+    const int shared = stem_size(&s->w);
+    if (r->in[0].dtype == STRATA_FP16)
+        stem_kernel<__half><<<grid, THREADS, shared, layer_stream(r)>>>(job);
+    else
+        stem_kernel<float><<<grid, THREADS, shared, layer_stream(r)>>>(job);
+    return layer_launched(r, "convolution stem");
+}
