@@ -175,6 +175,11 @@ struct strata_engine {
     struct engine_trade trade; /* of an objective other than time */
 };
 
+/* engine.c: from a plan that another engine of the network on the handle has, or might
+ * have had; NULL: make one. */
+int engine_build_plan(strata_engine **out, strata_handle *handle,
+                      const strata_network *network, const struct plan *plan,
+                      strata_error *err);
 /* fuse.c */
 int engine_make_nodes(strata_engine *e, strata_error *err);
 void engine_free_node(struct engine_node *n);
