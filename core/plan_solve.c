@@ -115,6 +115,8 @@ static int make_steps(struct plan *plan, const struct plan_model *m, strata_erro
             plan_out_label(plan_chosen(&m->p, plan->choices, t->producer), t->port);
         plan_tree(&m->p, (int)i, root, plan_wanted(&m->p, plan->choices, t), tree, &n);
         for (size_t k = 0; k < n; k++) {
+            if (m->p.labels[tree[k].to].stage == PLAN_NONE)
+                continue; /* nobody reads it */
             int status =
                 grow(&plan->steps, &capacity, plan->n_steps, sizeof *plan->steps, err);
             if (status != STRATA_OK)
