@@ -1,16 +1,22 @@
 # Benchmarks: built by `make bench`, never timed in a test.
 BENCHMARKS = \
 	bench/convolution_cuda \
+	bench/layer_cuda \
 	bench/net_time \
 	bench/plan \
 	bench/plan_table \
 	bench/predict \
 	bench/reformat \
-	bench/reformat_cuda
+	bench/reformat_cuda \
+	$(CUDNN_BENCHMARKS)
+CUDNN_BENCHMARKS =
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
-EXTRA_DIST += bench/resnet50_vs_torch.py bench/squeezenet_vs_ort.py \
-	bench/requirements.txt
+EXTRA_DIST += \
+	bench/cudnn_tactics.c \
+	bench/requirements.txt \
+	bench/resnet50_vs_torch.py \
+	bench/squeezenet_vs_ort.py
 
 # Written by scripts/make_nets.py; tests/test_nets.c checks them.
 EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
@@ -24,6 +30,8 @@ bench_net_time_SOURCES = bench/net_time.c bench/net_layers.c bench/net_layers.h
 bench_net_time_LDADD = libstrata-internal.la
 bench_convolution_cuda_SOURCES = bench/convolution_cuda.c
 bench_convolution_cuda_LDADD = libstrata-internal.la $(M_LIBS)
+bench_layer_cuda_SOURCES = bench/layer_cuda.c
+bench_layer_cuda_LDADD = libstrata-check.la libstrata-internal.la $(M_LIBS)
 bench_predict_SOURCES = bench/predict.c
 bench_predict_LDADD = libstrata-internal.la $(M_LIBS)
 bench_plan_SOURCES = bench/plan.c bench/plan_nets.c bench/plan_nets.h
@@ -35,6 +43,14 @@ bench_reformat_SOURCES = bench/reformat.c
 bench_reformat_LDADD = libstrata-internal.la
 bench_reformat_cuda_SOURCES = bench/reformat_cuda.c
 bench_reformat_cuda_LDADD = libstrata-internal.la
+
+if HAVE_CUDNN
+CUDNN_BENCHMARKS += bench/cudnn_tactics
+bench_cudnn_tactics_SOURCES = bench/cudnn_tactics.c plugins/cudnn_choice.c \
+	plugins/cudnn_graph.c plugins/cudnn_session.c
+bench_cudnn_tactics_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -DCUDNN_TACTICS=40
+bench_cudnn_tactics_LDADD = $(CUDA_LIBS) -lcudnn $(PTHREAD_LIBS)
+endif
 
 .PHONY: bench
 bench: all $(BENCHMARKS)

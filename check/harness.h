@@ -65,12 +65,12 @@ typedef void (*harness_problem)(const struct trial *t, const char *rule, const c
 
 /* The impls to run: those of a device, in the math modes that their accept takes. */
 struct harness_target {
-    struct mirror *mirror;       /* of the device; NULL: the host */
-    const char *impl;            /* only the one of this name; NULL: all */
-    const char *formats;         /* only these, as trial_formats writes them; NULL: all */
-    bool wide;                   /* sweep every size that blocks and tiles may miss */
-    bool quick;                  /* sweep a few sizes */
-    bool plain;                  /* one run each, values alone: no guards, no variants */
+    struct mirror *mirror; /* of the device; NULL: the host */
+    const char *impl;      /* only the one of this name; NULL: all */
+    const char *formats;   /* only these, as trial_formats writes them; NULL: all */
+    bool wide;             /* sweep every size that blocks and tiles may miss */
+    bool quick;            /* sweep a few sizes */
+    bool plain;            /* values alone: one run each, without a look at guards */
     struct harness_tally *tally; /* an element for each impl of the layer, or NULL */
     /* What follows may be NULL. */
     bool (*wants)(const struct registry_impl *impl, void *user);

@@ -42,7 +42,8 @@ static int pack_alloc(const strata_node *n, size_t bytes, void **out)
 {
     struct session *s = n->instance;
     struct block *b = &s->packed[s->n_packed];
-    if (s->n_packed == PACKED_BLOCKS || !make_block(s, b, bytes, MIRROR_BLANK))
+    if (s->refuse_pack || s->n_packed == PACKED_BLOCKS ||
+        !make_block(s, b, bytes, MIRROR_BLANK))
         return error_no_memory(n->err, bytes, "packed weights");
     *out = address(b);
     s->n_packed++;
@@ -396,6 +397,17 @@ int session_make(struct session *s, struct harness_node *n,
     return status == STRATA_OK ? make_epilogue(s, formats, epilogue) : status;
 }
 
+int session_size(struct session *s, size_t *bytes)
+{
+    int status = call(s, NULL, call_accept);
+    *bytes = 0;
+    if (status == STRATA_OK && s->impl->workspace) {
+        harness_enter(s->n, "workspace");
+        *bytes = s->impl->workspace(&s->node);
+    }
+    return status;
+}
+
 /* Memory that accept and workspace have settled. state and ctx are always the host's. */
 static int make_instance(struct session *s)
 {
@@ -514,6 +526,8 @@ int session_run(struct session *s, unsigned char pattern)
     if (status == STRATA_OK)
         status = session_call(s, NULL);
     const int fetched = session_fetch(s);
+    if (s->err.status == STRATA_EDEVICELOST)
+        return session_fault(s, "device-fault", "%s", s->err.message);
     return status == STRATA_OK ? fetched : status;
 }
 

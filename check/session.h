@@ -28,6 +28,7 @@ struct session {
     struct block scale_block, bias_block;
     struct block workspace, state, ctx, packed[PACKED_BLOCKS];
     int n_packed;
+    bool refuse_pack;             /* strata.pack/1 has no memory to give */
     bool set_up, opened;          /* teardown and ctx_close are due */
     const struct session *sharer; /* whose state this one runs on; NULL: its own */
     const char *fault;            /* id of the first thing that broke the contract */
@@ -45,6 +46,8 @@ int session_make(struct session *s, struct harness_node *n,
 int session_open(struct session *s);
 /* ctx_open alone, on the state of another session made from the same node and impl. */
 int session_share(struct session *s, const struct session *other);
+/* accept and workspace alone: its bytes. */
+int session_size(struct session *s, size_t *bytes);
 /* Set outputs and workspace to a byte, run, wait for it, fetch what it wrote. */
 int session_run(struct session *s, unsigned char pattern);
 /* The halves of session_run around run itself; prepare does not wait for the device. */

@@ -409,7 +409,7 @@ static void run_variants(struct trial *k, int row)
     struct harness_node *n = &k->node;
     int32_t flags = k->impl->impl.flags;
     run_variant(k, row, "dense", NULL);
-    if (n->vetoed || n->fault || k->target->plain)
+    if (n->vetoed || n->fault)
         return;
     if (flags & (STRATA_STRIDED_IN | STRATA_STRIDED_OUT)) {
         n->pitched_in = flags & STRATA_STRIDED_IN;

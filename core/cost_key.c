@@ -288,7 +288,7 @@ int cost_query_run(struct cost_query *q, const strata_engine *e,
     strata_epilogue epilogue = engine_epilogue(e, n, c->fused);
     add_epilogue(&t, &epilogue);
     text_add(&t, " math=%s",
-             e->handle->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default");
+             e->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default");
     add_circumstances(&t, e);
     return finish_key(&t, &q->key, err);
 }

@@ -193,6 +193,29 @@ static void report(struct progress *p, const struct trial *trials, size_t n, int
     progress_show(p, &s);
 }
 
+/* An impl that fails is left out of plans, with a warning, as long as another can do its
+ * work; without a device there is nothing to go on with. */
+static int excuse(struct trial *t, int status, const strata_error *why, strata_error *err)
+{
+    if (status == STRATA_OK)
+        return status;
+    if (!t->query->candidate || status == STRATA_EDEVICELOST)
+        return error_set(err, status, "%s", why->message);
+    t->broken = true;
+    log_line(STRATA_LOG_WARNING, "%s; it counts as the slowest", why->message);
+    return STRATA_OK;
+}
+
+static int time_once(struct timer *m, struct trial *t, int round, strata_error *err)
+{
+    strata_error why;
+    error_clear(&why);
+    int status =
+        round == 0 ? warm_up(m, t, &why) : time_trial(m, t, &t->samples[t->n], &why);
+    t->n += status == STRATA_OK && round > 0;
+    return excuse(t, status, &why, err);
+}
+
 static int time_trials(struct timer *m, struct trial *trials, size_t n, strata_error *err)
 {
     struct progress progress;
@@ -202,13 +225,11 @@ static int time_trials(struct timer *m, struct trial *trials, size_t n, strata_e
         for (size_t i = 0; i < n && status == STRATA_OK && !progress_interrupted(); i++) {
             struct trial *t = &trials[i];
             double best = rival(trials, n, i);
-            if (trial_empty(t) || (t->n && best > 0 && t->samples[0] > SLOW * best))
+            if (t->broken || trial_empty(t) ||
+                (t->n && best > 0 && t->samples[0] > SLOW * best))
                 continue;
             report(&progress, trials, n, round, i);
-            if (round == 0)
-                status = warm_up(m, t, err);
-            else if ((status = time_trial(m, t, &t->samples[t->n], err)) == STRATA_OK)
-                t->n++;
+            status = time_once(m, t, round, err);
         }
     progress_end(&progress);
     return status;
@@ -224,6 +245,8 @@ static struct cost summarise(struct trial *t)
 {
     if (trial_empty(t))
         return (struct cost){.ns = 1, .runs = 1};
+    if (t->broken)
+        return (struct cost){.ns = COST_NS_MAX, .runs = 1};
     if (t->n == 0)
         return (struct cost){0};
     qsort(t->samples, (size_t)t->n, sizeof *t->samples, ascending);
@@ -243,6 +266,7 @@ static int measure_batch(struct timer *m, const struct cost_query *const *querie
 {
     const strata_engine *e = m->engine;
     const struct device_ops *ops = e->handle->device->ops;
+    strata_error why;
     uint64_t packed = 0;
     size_t opened = 0;
     int status = STRATA_ENOMEM;
@@ -253,7 +277,8 @@ static int measure_batch(struct timer *m, const struct cost_query *const *querie
     for (; opened < n && status == STRATA_OK; opened++) {
         struct trial *t = &trials[opened];
         *t = (struct trial){.query = queries[opened], .engine = e, .best = best[opened]};
-        status = trial_open(t, p, &packed, err);
+        error_clear(&why);
+        status = excuse(t, trial_open(t, p, &packed, &why), &why, err);
     }
     if (status == STRATA_OK)
         status = ops->stream_synchronize(e->handle->stream, err);

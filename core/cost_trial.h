@@ -31,6 +31,7 @@ struct trial {
     void *state, *ctx;
     void *from, *to; /* of a conversion */
     bool set_up, opened;
+    bool broken; /* failed: not to be used */
     int repeats, n;
     int64_t best; /* ns that the layer can do without this trial, 0: unknown */
     double warm;  /* ns of the run that warms up */

@@ -32,6 +32,16 @@ struct device_properties {
 
 enum device_copy { COPY_TO_DEVICE, COPY_FROM_DEVICE, COPY_ON_DEVICE };
 
+/* For checks that layers keep to their stream. */
+struct device_checks {
+    /* A stream that waits for the device's default stream, which waits for it. */
+    int (*blocking_stream)(struct device *d, strata_stream **out, strata_error *err);
+    /* Keep a stream busy. */
+    int (*delay)(strata_stream *s, double ms, strata_error *err);
+    /* capture_begin that refuses what any thread does outside of the capture. */
+    int (*capture_begin)(strata_stream *s, strata_error *err);
+};
+
 /* Every function may be called from any thread; objects by one thread at a time. */
 struct device_ops {
     void (*close)(struct device *d);
@@ -75,6 +85,7 @@ struct device_ops {
     int (*capture_end)(strata_stream *s, void **graph, strata_error *err);
     int (*graph_launch)(strata_stream *s, void *graph, strata_error *err);
     void (*graph_destroy)(struct device *d, void *graph);
+    const struct device_checks *checks; /* NULL where streams are the core's own */
 };
 
 struct device {

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "registry/registry.h"
+
 #ifndef STRATA_DEVICE_DIR
 #define STRATA_DEVICE_DIR "/usr/local/lib/strata/devices-1"
 #endif
@@ -52,6 +54,8 @@ int device_module_open(struct device **out, const char *kind, int index,
     char path[PATH_SIZE];
     device_entry *entry;
     int status = find_module(path, kind, index, err);
+    if (status == STRATA_OK && (status = registry_trust(path, err)) != STRATA_OK)
+        error_prefix(err, "device '%s:%d'", kind, index);
     if (status != STRATA_OK)
         return status;
     /* Never closed: its code may run as long as the process does, and a second open of

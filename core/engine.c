@@ -248,6 +248,7 @@ int engine_build_plan(strata_engine **out, strata_handle *handle,
         goto done;
     e->network = network_retain(network);
     e->handle = handle;
+    e->math = handle->math == STRATA_MATH_TENSOR_OP ? handle->math : network->build.math;
     e->threads = handle->properties.kind == STRATA_HOST
                      ? threads_for(network, handle->properties.threads)
                      : 0;

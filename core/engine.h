@@ -163,6 +163,7 @@ struct strata_engine {
     size_t n_nodes, n_values, n_steps, n_bindings, n_inputs;
     size_t values_capacity, steps_capacity;
     int threads; /* of host kernels; 0 on other devices */
+    int math;    /* STRATA_MATH_* */
     int last_input_step; /* after it the inputs may be overwritten */
     struct engine_fusion *fusions;
     size_t n_fusions;

@@ -90,6 +90,7 @@ struct build_options {
     int64_t memory_plans; /* and how many plans are weighed at most */
     bool deterministic; /* only impls whose runs agree bit for bit */
     uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
+    int math;           /* STRATA_MATH_*: tensor cores if this or the handle allows them */
     struct cost_options costs;
 };
 

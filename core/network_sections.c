@@ -379,16 +379,19 @@ static void read_objective(struct config *c, struct config_section *s,
 static int read_build(struct loader *l, struct config_section *s)
 {
     static const char *const keys[] = {
-        "precision", "formats",   "fusion",       "no_reformat",
-        "objective", "memory_slack", "memory_plans", "deterministic",
-        "workspace", "costs",     "costs_miss",   "costs_budget"};
+        "precision", "formats", "fusion", "no_reformat", "objective", "memory_slack",
+        "memory_plans", "deterministic", "workspace", "math", "costs", "costs_miss",
+        "costs_budget"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");
     const struct config_pair *workspace = config_get(s, "workspace");
+    const struct config_pair *math = config_get(s, "math");
     int choice;
     if (precision && config_choice(l->c, precision, "fp32|fp16|any", &choice))
         b->precision = (enum precision)choice;
+    if (math)
+        config_choice(l->c, math, "default|tensor_op", &b->math);
     if (formats)
         network_formats(l->c, formats, &b->formats);
     if (workspace)

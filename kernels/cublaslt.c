@@ -4,41 +4,18 @@
  */
 #include "kernels/cublaslt.h"
 
-#include <pthread.h>
 #include <string.h>
 
-#include <cuda_runtime_api.h>
-
 enum {
-    MOST_DEVICES = 64,
     MOST_WORKSPACE = 8 << 20, /* bytes; it counts in a network's memory */
     ALIGNMENT = 16            /* bytes, of all matrices */
 };
 
-static int failed(const strata_node *n, const char *what, cublasStatus_t s)
+static int failed(const strata_node *n, const struct cublaslt_library *l,
+                  const char *what, cublasStatus_t s)
 {
     return STRATA_FAIL(n, STRATA_EDEVICE, "cuBLASLt, %s: %s", what,
-                       cublasLtGetStatusString(s));
-}
-
-/* One a device for the life of the process: safe to share between threads, and creating
- * one loads the library's code. */
-static int shared_handle(const strata_node *n, cublasLtHandle_t *out)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static cublasLtHandle_t handles[MOST_DEVICES];
-    cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
-    int device = 0;
-    cudaError_t e = cudaGetDevice(&device);
-    if (e != cudaSuccess || device >= MOST_DEVICES)
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "cuBLASLt needs a device: %s",
-                           cudaGetErrorString(e));
-    pthread_mutex_lock(&lock);
-    if (!handles[device])
-        s = cublasLtCreate(&handles[device]);
-    *out = handles[device];
-    pthread_mutex_unlock(&lock);
-    return s == CUBLAS_STATUS_SUCCESS ? STRATA_OK : failed(n, "opening it", s);
+                       l->cublasLtGetStatusString(s));
 }
 
 static cudaDataType_t data_type(int32_t dtype)
@@ -46,18 +23,19 @@ static cudaDataType_t data_type(int32_t dtype)
     return dtype == STRATA_FP16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
-static cublasStatus_t set_layout(cublasLtMatrixLayout_t layout, int32_t dtype,
-                                 int64_t rows, int64_t columns, int64_t ld,
-                                 int64_t batch, int64_t stride)
+static cublasStatus_t set_layout(const struct cublaslt_library *l,
+                                 cublasLtMatrixLayout_t layout, int32_t dtype,
+                                 int64_t rows, int64_t columns, int64_t ld, int64_t batch,
+                                 int64_t stride)
 {
     const int32_t count = (int32_t)batch;
-    cublasStatus_t s = cublasLtMatrixLayoutInit(layout, data_type(dtype),
-                                                (uint64_t)rows, (uint64_t)columns, ld);
+    cublasStatus_t s = l->cublasLtMatrixLayoutInit_internal(
+        layout, sizeof *layout, data_type(dtype), (uint64_t)rows, (uint64_t)columns, ld);
     if (s == CUBLAS_STATUS_SUCCESS && batch > 1)
-        s = cublasLtMatrixLayoutSetAttribute(
+        s = l->cublasLtMatrixLayoutSetAttribute(
             layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
     if (s == CUBLAS_STATUS_SUCCESS && batch > 1)
-        s = cublasLtMatrixLayoutSetAttribute(
+        s = l->cublasLtMatrixLayoutSetAttribute(
             layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride);
     return s;
 }
@@ -67,14 +45,15 @@ static cublasStatus_t set_layouts(struct cublaslt_plan *plan,
 {
     const int t = p->a_transposed;
     cublasStatus_t s;
-    if ((s = set_layout(&plan->a, p->dtype, t ? p->k : p->m, t ? p->m : p->k, p->lda,
-                        p->batch, p->a_stride)) ||
-        (s = set_layout(&plan->b, p->dtype, p->k, p->n, p->ldb, p->batch,
+    if ((s = set_layout(plan->library, &plan->a, p->dtype, t ? p->k : p->m,
+                        t ? p->m : p->k, p->lda, p->batch, p->a_stride)) ||
+        (s = set_layout(plan->library, &plan->b, p->dtype, p->k, p->n, p->ldb, p->batch,
                         p->b_stride)) ||
-        (s = set_layout(&plan->c, p->dtype, p->m, p->n, p->ldd, p->batch,
+        (s = set_layout(plan->library, &plan->c, p->dtype, p->m, p->n, p->ldd, p->batch,
                         p->addend ? p->c_stride : p->d_stride)))
         return s;
-    return set_layout(&plan->d, p->dtype, p->m, p->n, p->ldd, p->batch, p->d_stride);
+    return set_layout(plan->library, &plan->d, p->dtype, p->m, p->n, p->ldd, p->batch,
+                      p->d_stride);
 }
 
 static cublasStatus_t set_operation(struct cublaslt_plan *plan,
@@ -83,24 +62,28 @@ static cublasStatus_t set_operation(struct cublaslt_plan *plan,
     static const cublasLtEpilogue_t epilogues[2][2] = {
         {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU},
         {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS}};
+    const struct cublaslt_library *l = plan->library;
     const cublasLtEpilogue_t epilogue = epilogues[p->bias != 0][p->relu != 0];
     const cublasOperation_t transpose = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasStatus_t s;
-    if ((s = cublasLtMatmulDescInit(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F)) ||
-        (s = cublasLtMatmulDescSetAttribute(&plan->operation,
-                                            CUBLASLT_MATMUL_DESC_TRANSA, &transpose,
-                                            sizeof transpose)) ||
-        (s = cublasLtMatmulDescSetAttribute(&plan->operation,
-                                            CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
-                                            sizeof epilogue)) ||
+    if ((s = l->cublasLtMatmulDescInit_internal(&plan->operation, sizeof plan->operation,
+                                                CUBLAS_COMPUTE_32F, CUDA_R_32F)) ||
+        (s = l->cublasLtMatmulDescSetAttribute(&plan->operation,
+                                               CUBLASLT_MATMUL_DESC_TRANSA, &transpose,
+                                               sizeof transpose)) ||
+        (s = l->cublasLtMatmulDescSetAttribute(&plan->operation,
+                                               CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                               sizeof epilogue)) ||
         !p->bias)
         return s;
-    return cublasLtMatmulDescSetAttribute(
+    return l->cublasLtMatmulDescSetAttribute(
         &plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
 }
 
-/* In-place split-K adds up in the order blocks finish: left out, so that two runs agree. */
-static cublasStatus_t set_preference(cublasLtMatmulPreferenceOpaque_t *preference)
+/* In-place split-K adds up in the order blocks finish: left out, so that two runs agree.
+ */
+static cublasStatus_t set_preference(const struct cublaslt_library *l,
+                                     cublasLtMatmulPreferenceOpaque_t *preference)
 {
     static const cublasLtMatmulPreferenceAttributes_t sides[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
@@ -111,19 +94,20 @@ static cublasStatus_t set_preference(cublasLtMatmulPreferenceOpaque_t *preferenc
     const uint32_t alignment = ALIGNMENT;
     const uint32_t schemes =
         CUBLASLT_REDUCTION_SCHEME_MASK & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_INPLACE;
-    cublasStatus_t s = cublasLtMatmulPreferenceInit(preference);
+    cublasStatus_t s =
+        l->cublasLtMatmulPreferenceInit_internal(preference, sizeof *preference);
     if (s == CUBLAS_STATUS_SUCCESS)
-        s = cublasLtMatmulPreferenceSetAttribute(
+        s = l->cublasLtMatmulPreferenceSetAttribute(
             preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
             sizeof workspace);
     if (s == CUBLAS_STATUS_SUCCESS)
-        s = cublasLtMatmulPreferenceSetAttribute(
+        s = l->cublasLtMatmulPreferenceSetAttribute(
             preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
             sizeof schemes);
     for (size_t i = 0; i < sizeof sides / sizeof sides[0] && s == CUBLAS_STATUS_SUCCESS;
          i++)
-        s = cublasLtMatmulPreferenceSetAttribute(preference, sides[i], &alignment,
-                                                 sizeof alignment);
+        s = l->cublasLtMatmulPreferenceSetAttribute(preference, sides[i], &alignment,
+                                                    sizeof alignment);
     return s;
 }
 
@@ -136,17 +120,17 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
     cublasStatus_t s;
     int found = 0;
     memset(out, 0, sizeof *out);
-    int status = shared_handle(n, &out->handle);
+    int status = cublaslt_library_get(n, &out->library, &out->handle);
     if (status != STRATA_OK)
         return status;
     out->addend = problem->addend;
     if ((s = set_layouts(out, problem)) ||
         (s = set_operation(out, problem, bias ? bias : aligned)) ||
-        (s = set_preference(&preference)))
-        return failed(n, "describing the product", s);
-    s = cublasLtMatmulAlgoGetHeuristic(out->handle, &out->operation, &out->a, &out->b,
-                                       &out->c, &out->d, &preference, CUBLASLT_RANKS,
-                                       results, &found);
+        (s = set_preference(out->library, &preference)))
+        return failed(n, out->library, "describing the product", s);
+    s = out->library->cublasLtMatmulAlgoGetHeuristic(
+        out->handle, &out->operation, &out->a, &out->b, &out->c, &out->d, &preference,
+        CUBLASLT_RANKS, results, &found);
     if ((s == CUBLAS_STATUS_NOT_SUPPORTED && found == 0) ||
         (s == CUBLAS_STATUS_SUCCESS &&
          (rank >= found || results[rank].state != CUBLAS_STATUS_SUCCESS)))
@@ -155,7 +139,7 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
                            "%d from 0",
                            found, rank);
     if (s != CUBLAS_STATUS_SUCCESS)
-        return failed(n, "asking for algorithms", s);
+        return failed(n, out->library, "asking for algorithms", s);
     out->algorithm = results[rank].algo;
     out->workspace = results[rank].workspaceSize;
     return STRATA_OK;
@@ -165,7 +149,7 @@ int cublaslt_run(const strata_run *r, const struct cublaslt_plan *plan, const vo
                  const void *b, const void *c, void *d)
 {
     const float one = 1, beta = plan->addend ? 1 : 0;
-    cublasStatus_t s = cublasLtMatmul(
+    cublasStatus_t s = plan->library->cublasLtMatmul(
         plan->handle, (cublasLtMatmulDescOpaque_t *)&plan->operation, &one, a,
         (cublasLtMatrixLayoutOpaque_t *)&plan->a, b,
         (cublasLtMatrixLayoutOpaque_t *)&plan->b, &beta, plan->addend ? c : d,
@@ -175,5 +159,5 @@ int cublaslt_run(const strata_run *r, const struct cublaslt_plan *plan, const vo
     return s == CUBLAS_STATUS_SUCCESS
                ? STRATA_OK
                : STRATA_FAIL(r, STRATA_EDEVICE, "cuBLASLt: %s",
-                             cublasLtGetStatusString(s));
+                             plan->library->cublasLtGetStatusString(s));
 }

@@ -7,26 +7,25 @@
 #ifndef KERNELS_CUBLASLT_H
 #define KERNELS_CUBLASLT_H
 
-#include <cublasLt.h>
-
-#include <strata/plugin.h>
+#include "kernels/cublaslt_library.h"
 
 #define CUBLASLT_RANKS 4
 
-/* D is m x n, B is k x n, C as D. Leading dims and strides between the products of a batch
- * are in elements. */
+/* D is m x n, B is k x n, C as D. Leading dims and strides between the products of a
+ * batch are in elements. */
 struct cublaslt_problem {
     int32_t dtype;
     int32_t a_transposed; /* A lies as k x m, else m x k */
     int64_t m, n, k, lda, ldb, ldd;
     int64_t batch, a_stride, b_stride, d_stride, c_stride;
-    int32_t bias;     /* an element for each of D's rows is added */
-    int32_t addend;   /* there is a C; its leading dim is D's */
+    int32_t bias;   /* an element for each of D's rows is added */
+    int32_t addend; /* there is a C; its leading dim is D's */
     int32_t relu;
 };
 
 struct cublaslt_plan {
-    cublasLtHandle_t handle; /* the process' */
+    const struct cublaslt_library *library;
+    cublasLtHandle_t handle;
     cublasLtMatmulDescOpaque_t operation;
     cublasLtMatrixLayoutOpaque_t a, b, c, d;
     cublasLtMatmulAlgo_t algorithm;

@@ -53,7 +53,8 @@ static __global__ void __launch_bounds__(THREADS)
     repeat_kernel(const __grid_constant__ repeat_job j)
 {
     const int64_t step = (int64_t)gridDim.x * THREADS;
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < j.count; i += step) {
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < j.count;
+         i += step) {
         const int64_t channel = i / j.repeat;
         from_float((T *)j.packed + i, channel < j.channels ? j.bias[channel] : 0.0f);
     }
@@ -68,7 +69,8 @@ static unsigned blocks_for(int64_t count)
 static int allocate(const strata_node *n, int64_t elements, void **out)
 {
     const strata_pack *pack =
-        n->host->extension ? (const strata_pack *)n->host->extension(STRATA_PACK_V1) : NULL;
+        n->host->extension ? (const strata_pack *)n->host->extension(STRATA_PACK_V1)
+                           : NULL;
     const size_t size = n->out[0].dtype == STRATA_FP16 ? 2 : 4;
     if (!pack)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
@@ -96,7 +98,8 @@ extern "C" int64_t dense_channels(const strata_tensor *t)
 }
 
 /* Zeros, then the job's weights over them; in is its dtype. */
-static int pack_rows(const strata_node *n, int64_t padded_rows, pack_job *job, void **packed)
+static int pack_rows(const strata_node *n, int64_t padded_rows, pack_job *job,
+                     void **packed)
 {
     const cudaStream_t stream = (cudaStream_t)n->stream;
     const bool half = n->in[0].dtype == STRATA_FP16;
@@ -154,7 +157,8 @@ extern "C" int dense_bias_pack(const strata_node *n, int64_t repeat, int64_t cou
     int status = allocate(n, count, packed);
     if (status != STRATA_OK)
         return status;
-    repeat_job job = {(const float *)n->weight[1].data, *packed, y->dims[1], repeat, count};
+    repeat_job job = {(const float *)n->weight[1].data, *packed, y->dims[1], repeat,
+                      count};
     if (y->dtype == STRATA_FP16)
         repeat_kernel<__half><<<blocks_for(count), THREADS, 0, stream>>>(job);
     else

@@ -23,8 +23,8 @@ int64_t dense_channels(const strata_tensor *t);
  * either has pads. transposed: it comes as columns x rows. */
 int dense_weight_pack(const strata_node *n, int transposed, void **packed);
 
-/* The weight of n, a convolution with a window of one pixel, as out[0]'s padded channels x
- * in[0]'s padded channels. */
+/* The weight of n, a convolution with a window of one pixel, as out[0]'s padded channels
+ * x in[0]'s padded channels. */
 int dense_channels_pack(const strata_node *n, void **packed);
 
 /* The bias of n (its second weight, which it has) in out[0]'s dtype, each element

@@ -88,4 +88,9 @@ int cuda_capture_end(strata_stream *s, void **graph, strata_error *err);
 int cuda_graph_launch(strata_stream *s, void *graph, strata_error *err);
 void cuda_graph_destroy(struct device *d, void *graph);
 
+/* ---- checks.c -------------------------------------------------------------------------
+ */
+
+extern const struct device_checks cuda_checks;
+
 #endif /* KERNELS_DEVICE_H */

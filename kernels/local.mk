@@ -24,6 +24,7 @@ SUFFIXES = .cu
 		$(NVCC_FLAGS) -MMD -MP -MF $(@:.lo=.d) -MT $@ -c -o $@ $<
 
 CUDA_SOURCES = \
+	kernels/delay.cu \
 	kernels/reformat_any.cu \
 	kernels/reformat_pixel.cu \
 	kernels/reformat_runs.cu \
@@ -45,6 +46,8 @@ EXTRA_DIST += $(CUDA_SOURCES) \
 if HAVE_CUDA
 device_LTLIBRARIES = kernels/strata-cuda.la
 kernels_strata_cuda_la_SOURCES = \
+	kernels/checks.c \
+	kernels/delay.h \
 	kernels/device.h \
 	kernels/error.c \
 	kernels/event.c \
@@ -64,7 +67,7 @@ kernels_strata_cuda_la_LIBADD = $(CUDA_SOURCES:.cu=.lo) $(CUDA_LIBS) $(PTHREAD_L
 MOSTLYCLEANFILES += kernels/*.d
 -include $(CUDA_SOURCES:.cu=.d)
 else
-EXTRA_DIST += kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
+EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
 	kernels/memory.c kernels/module.c kernels/reformat.c kernels/reformat.h \
 	kernels/reformat_job.h kernels/stream.c kernels/stream.h
 endif
@@ -72,6 +75,8 @@ endif
 # A relocatable folder for a GPU host: see scripts/gpu-bundle.sh.
 GPU_BUNDLE = gpu-bundle
 GPU_BUNDLE_CONTENT = \
+	tests/test_check_cuda \
+	tests/test_cuda_context \
 	tests/test_cuda_device \
 	tests/test_cuda_layers \
 	tests/test_cuda_network \
@@ -79,6 +84,7 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_example_plugins \
 	tests/test_models \
 	tests/test_random_networks \
+	examples/digits/demo \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh
 .PHONY: gpu-bundle

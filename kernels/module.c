@@ -101,6 +101,7 @@ static const struct device_ops ops = {
     .capture_end = cuda_capture_end,
     .graph_launch = cuda_graph_launch,
     .graph_destroy = cuda_graph_destroy,
+    .checks = &cuda_checks,
 };
 
 static int check_driver(strata_error *err)

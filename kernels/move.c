@@ -17,9 +17,11 @@ enum { WIDEST = 16 /* bytes a thread writes at once */, TURN_LEAST = 8 };
 
 int32_t move_size(int32_t dtype)
 {
-    static const int8_t sizes[STRATA_DTYPE_COUNT] = {
-        [STRATA_FP32] = 4, [STRATA_FP16] = 2, [STRATA_INT8] = 1,
-        [STRATA_UINT8] = 1, [STRATA_INT32] = 4};
+    static const int8_t sizes[STRATA_DTYPE_COUNT] = {[STRATA_FP32] = 4,
+                                                     [STRATA_FP16] = 2,
+                                                     [STRATA_INT8] = 1,
+                                                     [STRATA_UINT8] = 1,
+                                                     [STRATA_INT32] = 4};
     return sizes[dtype];
 }
 
@@ -60,8 +62,7 @@ static int32_t log2_of(int64_t x)
 /* Whether all channels lie side by side. */
 static int is_flat(const strata_tensor *t)
 {
-    return t->strides[t->vector_dim] == t->vector ||
-           t->dims[t->vector_dim] <= t->vector;
+    return t->strides[t->vector_dim] == t->vector || t->dims[t->vector_dim] <= t->vector;
 }
 
 static struct move_channels channels_of(const strata_tensor *t, int64_t begin,
@@ -118,7 +119,7 @@ void move_table(struct move_job *job, int d, const strata_tensor *y,
     }
     const int vectored = is_vectored(y, d);
     move_add_axis(job, y->dims[d], vectored && is_flat(y) ? 1 : y->strides[d],
-              vectored ? 1 : x->strides[d]);
+                  vectored ? 1 : x->strides[d]);
     a->table = table;
     a->odd = vectored && !is_flat(y);
     if (a->odd)
@@ -227,10 +228,12 @@ static int moves_by(const struct move_job *job, int64_t n, int from)
     for (int i = 0; i + 1 < job->axes; i++)
         if (job->axis[i].odd || job->axis[i].to % n || (from && job->axis[i].from % n))
             return 0;
-    return divides(n * job->size, job->to) && (!from || divides(n * job->size, job->from));
+    return divides(n * job->size, job->to) &&
+           (!from || divides(n * job->size, job->from));
 }
 
-/* Count runs on both sides in words; offsets are divided, tables' entries by the kernel. */
+/* Count runs on both sides in words; offsets are divided, tables' entries by the kernel.
+ */
 static void widen(struct move_work *w)
 {
     struct move_job *job = &w->job;
@@ -283,6 +286,28 @@ static int turned_axis(const struct move_work *w)
     return -1;
 }
 
+/* Whether both contiguous axes are whole pieces of n elements that lie aligned. */
+static int turns_by(const struct move_work *w, int64_t n)
+{
+    const struct move_job *job = &w->job;
+    const int last = job->axes - 1;
+    if (job->axis[w->turned].n % n || job->axis[last].n % n ||
+        !divides(n * w->word, job->to) || !divides(n * w->word, job->from))
+        return 0;
+    for (int i = 0; i < job->axes; i++)
+        if (job->axis[i].odd || (i != last && job->axis[i].to % n) ||
+            (i != w->turned && job->axis[i].from % n))
+            return 0;
+    return 1;
+}
+
+static void pack_turned(struct move_work *w)
+{
+    w->pack = 4;
+    while (w->pack > 1 && !turns_by(w, w->pack))
+        w->pack /= 2;
+}
+
 /* Granlund and Montgomery's divisor, as in kernels/layer.cuh. */
 static void set_divisor(struct move_work *w, int i, uint32_t d)
 {
@@ -307,8 +332,10 @@ static int64_t packs_of(const struct move_work *w)
 static int start(struct move_work *w, void *stream)
 {
     w->count = (uint32_t)packs_of(w);
-    if (w->turned >= 0)
+    if (w->turned >= 0) {
+        pack_turned(w);
         return move_start_turned(w, stream);
+    }
     for (int i = 0; i < w->job.axes; i++)
         set_divisor(w, i, (uint32_t)w->job.axis[i].n);
     return move_start(w, stream);
@@ -359,10 +386,9 @@ int move_launch(const strata_run *r, const struct move_job *job)
         w.pack = 1;
     w.job.axis[w.job.axes - 1].n /= w.pack;
     int status = start_parts(&w, r->stream);
-    return status == cudaSuccess
-               ? STRATA_OK
-               : STRATA_FAIL(r, STRATA_EDEVICE, "kernel move: %s",
-                             cudaGetErrorString((cudaError_t)status));
+    return status == cudaSuccess ? STRATA_OK
+                                 : STRATA_FAIL(r, STRATA_EDEVICE, "kernel move: %s",
+                                               cudaGetErrorString((cudaError_t)status));
 }
 
 int move_clear_pads(const strata_run *r, const strata_tensor *y)

@@ -24,7 +24,8 @@ static __device__ inline int64_t channel_offset(const move_channels &c, int64_t 
     return (channel >> c.shift) * c.stride + (channel & ((INT64_C(1) << c.shift) - 1));
 }
 
-static __device__ inline void move_to(move_place *p, const move_work &w, int a, uint32_t i)
+static __device__ inline void move_to(move_place *p, const move_work &w, int a,
+                                      uint32_t i)
 {
     const move_axis &axis = w.job.axis[a];
     p->to += axis.odd ? channel_offset(w.job.to_channels, i) : i * axis.to;
@@ -57,7 +58,8 @@ static __device__ inline move_place locate(const move_work &w, uint32_t index,
     return p;
 }
 
-template <typename T> static __device__ inline T fill_word(uint32_t bits)
+template <typename T>
+static __device__ inline T fill_word(uint32_t bits)
 {
     union {
         uint32_t w[4];
@@ -161,38 +163,65 @@ static __device__ inline turn turn_of(const move_work &w, uint64_t block)
 }
 
 /* rows: positions of the turned axis, contiguous in the input; columns: of the last axis,
- * contiguous in the output. The odd pitch keeps columns of the tile on different banks. */
-template <typename T>
+ * contiguous in the output. A thread moves N elements in an access. The odd pitch keeps
+ * columns of the tile on different banks. */
+template <typename T, int N>
 static __global__ void __launch_bounds__(THREADS)
     turned_kernel(const __grid_constant__ move_work w)
 {
+    const int LANES = TILE / N, STEP = THREADS / LANES, EACH = TILE / STEP;
     __shared__ T tile[TILE][TILE + 4 / sizeof(T)];
     const turn t = turn_of(w, blockIdx.x);
     const move_axis &row = w.job.axis[w.turned], &column = w.job.axis[w.job.axes - 1];
-    const int lane = threadIdx.x % TILE, first = threadIdx.x / TILE;
+    const int lane = threadIdx.x % LANES * N, first = threadIdx.x / LANES;
     const int rows = (int)min((int64_t)TILE, row.n - t.rows);
     const int columns = (int)min((int64_t)TILE, column.n - t.columns);
-    const T fill = fill_word<T>(w.job.fill);
     const T *from = (const T *)w.job.from + t.at.from + t.rows + t.columns * column.from;
     T *to = (T *)w.job.to + t.at.to + t.rows * row.to + t.columns;
-    T x[TILE * TILE / THREADS];
+    pack<T, N> x[EACH];
 #pragma unroll
-    for (int k = 0; k < TILE * TILE / THREADS; k++) {
-        const int c = first + k * (THREADS / TILE);
-        x[k] = !t.at.fill && c < columns && lane < rows ? from[c * column.from + lane]
-                                                        : fill;
+    for (int k = 0; k < EACH; k++) {
+        const int c = first + k * STEP;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[k].v[i] = fill_word<T>(w.job.fill);
+        if (!t.at.fill && c < columns && lane < rows)
+            x[k] = *(const pack<T, N> *)(from + c * column.from + lane);
     }
 #pragma unroll
-    for (int k = 0; k < TILE * TILE / THREADS; k++)
-        tile[first + k * (THREADS / TILE)][lane] = x[k];
+    for (int k = 0; k < EACH; k++)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            tile[first + k * STEP][lane + i] = x[k].v[i];
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < TILE * TILE / THREADS; k++) {
-        const int r = first + k * (THREADS / TILE);
+    for (int k = 0; k < EACH; k++) {
+        const int r = first + k * STEP;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[k].v[i] = tile[lane + i][r];
         if (r < rows && lane < columns)
-            to[r * row.to + lane] = tile[lane][r];
+            *(pack<T, N> *)(to + r * row.to + lane) = x[k];
     }
 }
+
+template <typename T, int N>
+static int launch_turned(const move_work *w, unsigned blocks, cudaStream_t stream)
+{
+    turned_kernel<T, N><<<blocks, THREADS, 0, stream>>>(*w);
+    return cudaGetLastError();
+}
+
+static const struct turned_instance {
+    int32_t word, pack;
+    int (*launch)(const move_work *, unsigned blocks, cudaStream_t);
+} turned_instances[] = {
+    {4, 1, launch_turned<uint32_t, 1>}, {4, 2, launch_turned<uint32_t, 2>},
+    {4, 4, launch_turned<uint32_t, 4>}, {2, 1, launch_turned<uint16_t, 1>},
+    {2, 2, launch_turned<uint16_t, 2>}, {2, 4, launch_turned<uint16_t, 4>},
+    {1, 1, launch_turned<uint8_t, 1>},  {1, 2, launch_turned<uint8_t, 2>},
+    {1, 4, launch_turned<uint8_t, 4>},
+};
 
 extern "C" int move_start_turned(const move_work *w, void *stream)
 {
@@ -202,12 +231,8 @@ extern "C" int move_start_turned(const move_work *w, void *stream)
         const uint64_t n = (uint64_t)w->job.axis[a].n;
         blocks *= tiled ? (n + TILE - 1) / TILE : n;
     }
-    const cudaStream_t s = (cudaStream_t)stream;
-    if (w->word == 4)
-        turned_kernel<uint32_t><<<(unsigned)blocks, THREADS, 0, s>>>(*w);
-    else if (w->word == 2)
-        turned_kernel<uint16_t><<<(unsigned)blocks, THREADS, 0, s>>>(*w);
-    else
-        turned_kernel<uint8_t><<<(unsigned)blocks, THREADS, 0, s>>>(*w);
-    return cudaGetLastError();
+    for (const turned_instance &i : turned_instances)
+        if (i.word == w->word && i.pack == w->pack)
+            return i.launch(w, (unsigned)blocks, (cudaStream_t)stream);
+    return cudaErrorInvalidValue;
 }

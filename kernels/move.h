@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moving elements as they are: the CUDA side of concatenating, slicing, shuffling, padding
- * and resizing by nearest neighbours. A job is a set of axes; a position on each gives an
- * offset on both sides. Launching orders the axes as they lie in the output, joins those
- * that can be one, and moves the widest words that lengths and addresses allow.
+ * Moving elements as they are: the CUDA side of concatenating, slicing, shuffling,
+ * padding and resizing by nearest neighbours. A job is a set of axes; a position on each
+ * gives an offset on both sides. Launching orders the axes as they lie in the output,
+ * joins those that can be one, and moves the widest words that lengths and addresses
+ * allow.
  *
  * Host code only. All offsets and strides are in elements.
  */
@@ -18,9 +19,9 @@
 extern "C" {
 #endif
 
-#define MOVE_FORMATS                                                                \
-    (STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |          \
-     STRATA_F32_NC16HW16 | STRATA_I8_NC4HW4 | STRATA_I8_NC32HW32 | STRATA_U8_NHWC | \
+#define MOVE_FORMATS                                                                     \
+    (STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |               \
+     STRATA_F32_NC16HW16 | STRATA_I8_NC4HW4 | STRATA_I8_NC32HW32 | STRATA_U8_NHWC |      \
      STRATA_I32_NCHW | STRATA_I8_NCHW | STRATA_U8_NCHW | STRATA_I8_NHWC)
 
 #define MOVE_AXES (2 * STRATA_MAX_RANK + 1)

@@ -15,12 +15,12 @@ extern "C" {
 struct move_work {
     struct move_job job; /* axes outermost first, the last counted in packs */
     uint32_t magic[MOVE_AXES], shift[MOVE_AXES]; /* of each axis' n, as a divisor */
-    int32_t word;       /* bytes */
-    int32_t widened;    /* log2 of the elements of a word */
-    int32_t pack;       /* consecutive words of the output that a thread gathers */
-    uint32_t count;     /* packs */
-    int32_t turned;     /* axis along which the input is contiguous while the output is
-                           along the last one, or -1 */
+    int32_t word;                                /* bytes */
+    int32_t widened;                             /* log2 of the elements of a word */
+    int32_t pack;   /* consecutive words that a thread writes at once */
+    uint32_t count; /* packs */
+    int32_t turned; /* axis along which the input is contiguous while the output is
+                       along the last one, or -1 */
 };
 
 /* cudaError_t of the launch. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A thread makes one pack of at most 16 bytes of the output: several channels of a pixel
- * where they lie side by side, else several pixels of a row. Bytes bound it: the output is
- * written once, and neighbours come from the cache after their first use.
+ * where they lie side by side, else several pixels of a row. Bytes bound it: the output
+ * is written once, and neighbours come from the cache after their first use.
  */
 #include "kernels/layer.cuh"
 #include "kernels/resize_linear.h"
@@ -90,8 +90,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         return;
     resize_place p = place_of(s, index);
     const int64_t image = s.first + p.image;
-    const T *x =
-        (const T *)s.job.x.data + image * s.image_from + p.group * s.group_from;
+    const T *x = (const T *)s.job.x.data + image * s.image_from + p.group * s.group_from;
     T *y = (T *)s.job.y.data + image * s.image_to + p.group * s.group_to +
            p.pixel[0] * s.to[0] + p.pixel[1] * s.to[1] +
            (int64_t)p.pixel[2] * M * s.to[2];
@@ -114,8 +113,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 template <typename T, int N, int M>
 static int launch(resize_steps *s, cudaStream_t stream)
 {
-    const int64_t each = (int64_t)s->groups.d * s->pixels[0].d * s->pixels[1].d *
-                         s->pixels[2].d;
+    const int64_t each =
+        (int64_t)s->groups.d * s->pixels[0].d * s->pixels[1].d * s->pixels[2].d;
     const int64_t images = s->job.y.dims[0], most = 0x7fffffff / each;
     if (most == 0)
         return cudaErrorInvalidValue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread moves one element of the output, in the order of the reshape's dims. Bounded by
- * 64-bit divisions; the walk over common factors is the fast way.
+ * A thread moves one element of the output, in the order of the reshape's dims. Bounded
+ * by 64-bit divisions; the walk over common factors is the fast way.
  */
 #include "kernels/element.cuh"
 #include "kernels/shuffle_each.h"

@@ -7,17 +7,18 @@
 #   plugin_LTLIBRARIES = foo.la
 #   foo_la_SOURCES = foo.c
 #   foo_la_CFLAGS = $(STRATA_PLUGIN_CFLAGS)
-#   foo_la_LDFLAGS = $(STRATA_PLUGIN_LDFLAGS)
+#   foo_la_LDFLAGS = -module $(STRATA_PLUGIN_LDFLAGS)
 AC_DEFUN([STRATA_PLUGIN], [
-  PKG_CHECK_MODULES([STRATA_PLUGIN], [strata-plugin-1])
+  PKG_CHECK_MODULES([STRATA_HEADERS], [strata-plugin-1])
   AC_ARG_WITH([plugindir],
     [AS_HELP_STRING([--with-plugindir=DIR], [where plugins go (default: Strata's own)])],
     [plugindir=$withval],
     [plugindir=`$PKG_CONFIG --variable=plugindir strata-plugin-1`])
   AC_SUBST([plugindir])
-  STRATA_PLUGIN_CFLAGS="$STRATA_PLUGIN_CFLAGS -fvisibility=hidden"
+  STRATA_PLUGIN_CFLAGS="$STRATA_HEADERS_CFLAGS -fvisibility=hidden"
+  AC_SUBST([STRATA_PLUGIN_CFLAGS])
   dnl A plugin links nothing of Strata's; -z defs proves it.
-  STRATA_PLUGIN_LDFLAGS="-module -avoid-version -shared -no-undefined -Wl,-z,defs"
+  STRATA_PLUGIN_LDFLAGS="-avoid-version -shared -no-undefined -Wl,-z,defs"
   AC_SUBST([STRATA_PLUGIN_LDFLAGS])
 ])
 
@@ -46,12 +47,9 @@ AC_DEFUN([STRATA_PLUGIN_CUDA], [
   STRATA_PLUGIN_CUDA_RULES='
 .SUFFIXES: .cu .lo
 .cu.lo:
-	$(LIBTOOL) $(AM_V_lt) --tag=CC --mode=compile $(NVCC) -prefer-non-pic $(NVCCFLAGS) \
-	  $(STRATA_PLUGIN_CUDAFLAGS) $(STRATA_PLUGIN_CFLAGS_ONLY_I) -I$(srcdir) -c -o $[]@ $<
+	$(LIBTOOL) --tag=CC --mode=compile $(NVCC) -prefer-non-pic $(NVCCFLAGS) \
+	  $(STRATA_PLUGIN_CUDAFLAGS) $(STRATA_HEADERS_CFLAGS) -I$(srcdir) -c -o $[]@ $<
 '
-  dnl -fvisibility is the host compiler's, and cudaflags has it.
-  STRATA_PLUGIN_CFLAGS_ONLY_I=`$PKG_CONFIG --cflags-only-I strata-plugin-1`
-  AC_SUBST([STRATA_PLUGIN_CFLAGS_ONLY_I])
   AC_SUBST([STRATA_PLUGIN_CUDA_RULES])
   AM_SUBST_NOTMAKE([STRATA_PLUGIN_CUDA_RULES])
 ])

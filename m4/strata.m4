@@ -123,12 +123,33 @@ AC_DEFUN([STRATA_CUDA], [
   AM_CONDITIONAL([HAVE_CUDA], [test -n "$NVCC"])
   strata_cublaslt=no
   AS_IF([test -n "$NVCC"], [
-    strata_cppflags=$CPPFLAGS strata_ldflags=$LDFLAGS strata_libs=$LIBS
+    strata_cppflags=$CPPFLAGS
     CPPFLAGS="$CPPFLAGS -I$CUDA_HOME/include"
-    LDFLAGS="$LDFLAGS -L$CUDA_HOME/lib64"
-    AC_CHECK_HEADER([cublasLt.h],
-      [AC_CHECK_LIB([cublasLt], [cublasLtMatmul], [strata_cublaslt=yes], [], [-lcudart])])
-    CPPFLAGS=$strata_cppflags LDFLAGS=$strata_ldflags LIBS=$strata_libs
+    AC_CHECK_HEADER([cublasLt.h], [strata_cublaslt=yes])
+    CPPFLAGS=$strata_cppflags
   ])
   AM_CONDITIONAL([HAVE_CUBLASLT], [test "$strata_cublaslt" = yes])
+])
+
+# STRATA_CUDNN: --without-cudnn; the toolkit's folders are looked in too. The graph API
+# with descriptions of devices is of 9.8.
+AC_DEFUN([STRATA_CUDNN], [
+  AC_ARG_WITH([cudnn],
+    [AS_HELP_STRING([--without-cudnn], [build without cuDNN impls of Convolution])], [],
+    [with_cudnn=auto])
+  have_cudnn=no
+  AS_IF([test -n "$NVCC" && test "$with_cudnn" != no], [
+    strata_cppflags=$CPPFLAGS
+    strata_ldflags=$LDFLAGS
+    CPPFLAGS="$CPPFLAGS -I$CUDA_HOME/include"
+    LDFLAGS="$LDFLAGS -L$CUDA_HOME/lib64"
+    AC_CHECK_DECL([CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION], [
+      AC_CHECK_LIB([cudnn], [cudnnBackendExecute], [have_cudnn=yes])],
+      [], [[#include <cudnn.h>]])
+    CPPFLAGS=$strata_cppflags
+    LDFLAGS=$strata_ldflags
+  ])
+  AS_IF([test "$with_cudnn$have_cudnn" = yesno],
+    [AC_MSG_ERROR([cuDNN asked for, but CUDA with cuDNN 9.8 or later not found])])
+  AM_CONDITIONAL([HAVE_CUDNN], [test "$have_cudnn" = yes])
 ])

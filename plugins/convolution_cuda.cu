@@ -19,9 +19,8 @@ static const strata_row gemm_rows[] = {
 
 #define GEMM_IMPL(id_, name_, tactic, sm, last_sm, share)                                \
     {                                                                                    \
-        .id = id_, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED,                 \
-        .min_sm = sm, .max_sm = last_sm,                                                 \
-        .epilogues = CONVOLUTION_EPILOGUES, .name = name_,                               \
+        .id = id_, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED, .min_sm = sm,   \
+        .max_sm = last_sm, .epilogues = CONVOLUTION_EPILOGUES, .name = name_,            \
         .rows = STRATA_ARRAY(gemm_rows), .activations = CUDA_ALL_ACTIVATIONS,            \
         .efficiency = share, .state_size = sizeof(convolution_state),                    \
         .accept = gemm_accept, .setup = tactic##_setup, .run = tactic##_run              \
@@ -54,6 +53,7 @@ static const strata_impl impls[] = {
      .run = depthwise_run},
     {.id = 3,
      .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
      .min_sm = 80,
      .epilogues = CONVOLUTION_EPILOGUES & ~STRATA_EPILOGUE_RESIDUAL,
      .name = "stem",
@@ -64,6 +64,18 @@ static const strata_impl impls[] = {
      .accept = stem_accept,
      .setup = stem_setup,
      .run = stem_run},
+    {.id = 4,
+     .device = STRATA_CUDA,
+     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_OUT | STRATA_WEIGHT_PACKED,
+     .epilogues = CONVOLUTION_EPILOGUES,
+     .name = "simt",
+     .rows = STRATA_ARRAY(same_rows),
+     .activations = CUDA_ALL_ACTIVATIONS,
+     .efficiency = 0.5,
+     .state_size = sizeof(convolution_state),
+     .accept = simt_accept,
+     .setup = simt_setup,
+     .run = simt_run},
     GEMM_IMPL(10, "mma_128x128", mma_128x128, 80, 0, 0.45),
     GEMM_IMPL(11, "mma_128x64", mma_128x64, 80, 0, 0.40),
     GEMM_IMPL(12, "mma_64x64", mma_64x64, 80, 0, 0.35),
@@ -75,6 +87,17 @@ static const strata_impl impls[] = {
     GEMM_IMPL(22, "wgmma_128x128", wgmma_128x128, 90, 90, 0.55),
     GEMM_IMPL(23, "wgmma_128x64", wgmma_128x64, 90, 90, 0.5),
     GEMM_IMPL(24, "wgmma_64x64", wgmma_64x64, 90, 90, 0.4),
+    GEMM_IMPL(30, "mma_128x128w", mma_128x128w, 80, 0, 0.5),
+    GEMM_IMPL(31, "mma_128x64w", mma_128x64w, 80, 0, 0.5),
+    GEMM_IMPL(32, "mma_64x64w", mma_64x64w, 80, 0, 0.5),
+    GEMM_IMPL(33, "mma_64x128w", mma_64x128w, 80, 0, 0.5),
+    GEMM_IMPL(34, "wgmma_128x256w", wgmma_128x256w, 90, 90, 0.5),
+    GEMM_IMPL(35, "wgmma_256x128w", wgmma_256x128w, 90, 90, 0.5),
+    GEMM_IMPL(36, "wgmma_128x128w", wgmma_128x128w, 90, 90, 0.5),
+    GEMM_IMPL(37, "wgmma_128x64w", wgmma_128x64w, 90, 90, 0.5),
+    GEMM_IMPL(38, "wgmma_64x64w", wgmma_64x64w, 90, 90, 0.5),
+    GEMM_IMPL(39, "wgmma_64x128w", wgmma_64x128w, 90, 90, 0.5),
+    GEMM_IMPL(40, "wgmma_256x64w", wgmma_256x64w, 90, 90, 0.5),
 };
 
 static const strata_extends convolution = {

@@ -70,6 +70,29 @@ static inline int convolution_resolve(const strata_node *n, convolution_state *s
                                  n->host, n->err);
 }
 
+/* ---- moving packs ---------------------------------------------------------------------
+ */
+
+/* In one access: a pack of __half assigned as such moves by halves. */
+template <typename T, int N>
+static __device__ inline pack<T, N> load_pack(const T *p)
+{
+    typedef typename word_of<sizeof(T) * N>::type word;
+    const word w = *(const word *)p;
+    pack<T, N> x;
+    memcpy(&x, &w, sizeof x);
+    return x;
+}
+
+template <typename T, int N>
+static __device__ inline void store_pack(T *p, const pack<T, N> &x)
+{
+    typedef typename word_of<sizeof(T) * N>::type word;
+    word w;
+    memcpy(&w, &x, sizeof w);
+    *(word *)p = w;
+}
+
 /* ---- the tail -------------------------------------------------------------------------
  */
 
@@ -79,11 +102,19 @@ static __device__ __noinline__ float activate_rare(float x, activation_args p)
     return activate(x, p);
 }
 
-static __device__ inline float activate_usual(float x, const activation_args &p)
+/* One branch for all elements, and none in the usual cases. */
+template <int N>
+static __device__ inline void activate_all(float (&v)[N], const activation_args &p)
 {
-    if (p.kind == STRATA_RELU)
-        return x < 0 ? 0 : x;
-    return p.kind < 0 ? x : activate_rare(x, p);
+    if (p.kind == STRATA_RELU) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            asm("max.NaN.f32 %0, %0, 0f00000000;" : "+f"(v[i]));
+    } else if (p.kind >= 0) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] = activate_rare(v[i], p);
+    }
 }
 
 /* What a sum becomes before the residual is added: sum*scale + shift, N channels. */
@@ -91,19 +122,55 @@ template <int N>
 struct convolution_affine {
     float scale[N], shift[N];
 
+    /* N values of a vector from c on; `absent` without one and behind the channels. */
+    static __device__ inline void take(float (&to)[N], const float *from, float absent,
+                                       uint32_t c, uint32_t channels)
+    {
+        const bool whole =
+            N % 4 == 0 && from && c + N <= channels && ((uintptr_t)(from + c) & 15) == 0;
+        if (whole) {
+#pragma unroll
+            for (int i = 0; i < N; i += 4) {
+                const float4 v = __ldg((const float4 *)(from + c + i));
+                to[i] = v.x, to[i + 1 < N ? i + 1 : 0] = v.y;
+                to[i + 2 < N ? i + 2 : 0] = v.z, to[i + 3 < N ? i + 3 : 0] = v.w;
+            }
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            to[i] = from && c + i < channels ? __ldg(from + c + i) : absent;
+    }
+
     __device__ inline void load(const float *bias, const epilogue_args &e, uint32_t c,
                                 uint32_t channels)
     {
+        float own[N];
+        take(scale, e.scale, 1, c, channels);
+        take(shift, e.bias, 0, c, channels);
+        take(own, bias, 0, c, channels);
 #pragma unroll
-        for (uint32_t i = 0; i < N; i++) {
-            const bool real = c + i < channels;
-            scale[i] = e.scale && real ? __ldg(e.scale + c + i) : 1.0f;
-            shift[i] = e.bias && real ? __ldg(e.bias + c + i) : 0.0f;
-            if (bias && real)
-                shift[i] += __ldg(bias + c + i) * scale[i];
-        }
+        for (int i = 0; i < N; i++)
+            shift[i] = fmaf(own[i], scale[i], shift[i]);
     }
 };
+
+/* sums become results; `real` of the N channels exist, the others become 0. */
+template <int N>
+static __device__ inline void
+finish_all(float (&v)[N], const convolution_affine<N> &affine, const float (&residual)[N],
+           uint32_t real, const activation_args &activation)
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        v[i] = fmaf(v[i], affine.scale[i], affine.shift[i]) + residual[i];
+    activate_all(v, activation);
+    if (real < N) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] = i < real ? v[i] : 0;
+    }
+}
 
 /* ---- weights --------------------------------------------------------------------------
  */
@@ -140,6 +207,8 @@ static inline int convolution_packed(const strata_node *n)
 CONVOLUTION_TACTIC(direct)
 int depthwise_accept(const strata_node *n);
 CONVOLUTION_TACTIC(depthwise)
+int simt_accept(const strata_node *n);
+CONVOLUTION_TACTIC(simt)
 int stem_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem)
 int gemm_accept(const strata_node *n);
@@ -154,5 +223,16 @@ CONVOLUTION_TACTIC(wgmma_256x128)
 CONVOLUTION_TACTIC(wgmma_128x128)
 CONVOLUTION_TACTIC(wgmma_128x64)
 CONVOLUTION_TACTIC(wgmma_64x64)
+CONVOLUTION_TACTIC(mma_128x128w)
+CONVOLUTION_TACTIC(mma_128x64w)
+CONVOLUTION_TACTIC(mma_64x64w)
+CONVOLUTION_TACTIC(mma_64x128w)
+CONVOLUTION_TACTIC(wgmma_128x256w)
+CONVOLUTION_TACTIC(wgmma_256x128w)
+CONVOLUTION_TACTIC(wgmma_128x128w)
+CONVOLUTION_TACTIC(wgmma_128x64w)
+CONVOLUTION_TACTIC(wgmma_64x64w)
+CONVOLUTION_TACTIC(wgmma_64x128w)
+CONVOLUTION_TACTIC(wgmma_256x64w)
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_CUH */

@@ -62,7 +62,7 @@ depthwise_add_usual(float (&sum)[WIDE][V], const depthwise_job &job, const T *x,
     for (int i = 0; i < Span; i++) {
         in[i] = {};
         if ((uint32_t)(at + i) < (uint32_t)job.width)
-            in[i] = *(const pack<T, V> *)(x + (at + i) * job.x_step);
+            in[i] = load_pack<T, V>(x + (at + i) * job.x_step);
     }
 #pragma unroll
     for (int o = 0; o < WIDE; o++)
@@ -86,7 +86,7 @@ static __device__ inline void depthwise_add_any(float (&sum)[WIDE][V],
             const int32_t i = at + s * job.dilation_w + o * job.stride_w;
             if ((uint32_t)i >= (uint32_t)job.width)
                 continue;
-            const pack<T, V> in = *(const pack<T, V> *)(x + i * job.x_step);
+            const pack<T, V> in = load_pack<T, V>(x + i * job.x_step);
 #pragma unroll
             for (int v = 0; v < V; v++)
                 sum[o][v] = fmaf(to_float(in.v[v]), w.v[v], sum[o][v]);
@@ -99,17 +99,23 @@ static __device__ inline void depthwise_store(const depthwise_job &job, int64_t 
                                               const convolution_affine<V> &affine,
                                               const float (&sum)[V], uint32_t c)
 {
-    pack<T, V> residual = {}, y;
-    if (job.residual)
-        residual = *(const pack<T, V> *)((const T *)job.residual + at);
+    float v[V], residual[V] = {};
+    pack<T, V> y;
+    if (job.residual) {
+        y = load_pack<T, V>((const T *)job.residual + at);
 #pragma unroll
-    for (int v = 0; v < V; v++) {
-        const float r =
-            fmaf(sum[v], affine.scale[v], affine.shift[v]) + to_float(residual.v[v]);
-        from_float(&y.v[v],
-                   c + v < job.channels ? activate_usual(r, job.epilogue.activation) : 0);
+        for (int i = 0; i < V; i++)
+            residual[i] = to_float(y.v[i]);
     }
-    *(pack<T, V> *)((T *)job.y + at) = y;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        v[i] = sum[i];
+    finish_all(v, affine, residual, c < job.channels ? job.channels - c : 0,
+               job.epilogue.activation);
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        from_float(&y.v[i], v[i]);
+    store_pack((T *)job.y + at, y);
 }
 
 /* Kernel x Kernel windows of stride Stride; Kernel 0: any window. */

@@ -97,18 +97,19 @@ static __device__ void direct_store(const direct_job &job, const direct_pixel &p
                                     uint32_t count)
 {
     Out *y = (Out *)job.y.data + pixel.y;
-    const Out *residual = (const Out *)job.residual.data + pixel.residual;
+    const Out *from = (const Out *)job.residual.data + pixel.residual;
+    float v[FILTERS], residual[FILTERS];
 #pragma unroll
     for (uint32_t f = 0; f < FILTERS; f++) {
-        if (f >= count)
-            break;
-        const float add = job.residual.data
-                              ? to_float(residual[channel_offset(job.residual, k + f)])
-                              : 0.0f;
-        y[channel_offset(job.y, k + f)] = convert<Out>(
-            activate_usual(fmaf(sum[f], affine.scale[f], affine.shift[f]) + add,
-                           job.epilogue.activation));
+        const bool add = job.residual.data && f < count;
+        residual[f] = add ? to_float(from[channel_offset(job.residual, k + f)]) : 0.0f;
+        v[f] = sum[f];
     }
+    finish_all(v, affine, residual, count, job.epilogue.activation);
+#pragma unroll
+    for (uint32_t f = 0; f < FILTERS; f++)
+        if (f < count)
+            y[channel_offset(job.y, k + f)] = convert<Out>(v[f]);
     if (k + count == job.groups * job.out_c)
         for (uint32_t pad = k + count; pad < job.stored; pad++)
             y[channel_offset(job.y, pad)] = zero_element<Out>();

@@ -52,7 +52,8 @@ int gemm_accept(const strata_node *n)
 struct gemm_pack_job {
     __half *packed;
     const float *weight; /* [filter][c][kernel element] */
-    int64_t size, depth, stored, in_c, elements;
+    int64_t size, depth, stored, in_c, elements, filters;
+    bool woven;
 };
 
 static __global__ void gemm_pack_kernel(gemm_pack_job job)
@@ -60,9 +61,10 @@ static __global__ void gemm_pack_kernel(gemm_pack_job job)
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < job.size;
          i += step) {
-        const int64_t k = i / job.depth, depth = i % job.depth;
+        const int64_t row = i / job.depth, depth = i % job.depth, n = row % 32;
+        const int64_t k = job.woven ? row - n + n % 8 / 2 * 8 + n / 8 * 2 + n % 2 : row;
         const int64_t element = depth / job.stored, c = depth % job.stored;
-        const bool real = element < job.elements && c < job.in_c;
+        const bool real = k < job.filters && element < job.elements && c < job.in_c;
         job.packed[i] = __float2half_rn(
             real ? job.weight[(k * job.in_c + c) * job.elements + element] : 0.0f);
     }
@@ -73,12 +75,18 @@ static int64_t gemm_stages(const strata_tensor *x, const struct window *w)
     return (stored_channels(x) * window_kernel_count(w) + GEMM_DEPTH - 1) / GEMM_DEPTH;
 }
 
-static int gemm_prepare(const strata_node *n, convolution_state *s, const void *kernel,
-                        int shared)
+static int64_t gemm_rows(const convolution_state *s, const gemm_launch *launch)
 {
+    return launch->woven ? (s->out_c + 31) / 32 * 32 : s->out_c;
+}
+
+static int gemm_prepare(const strata_node *n, convolution_state *s,
+                        const gemm_launch *launch)
+{
+    const int shared = launch->stages * launch->stage_bytes + launch->extra;
     int device;
-    cudaError_t e =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    cudaError_t e = cudaFuncSetAttribute(
+        launch->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e == cudaSuccess)
         e = cudaGetDevice(&device);
     if (e == cudaSuccess)
@@ -91,12 +99,12 @@ static int gemm_prepare(const strata_node *n, convolution_state *s, const void *
                              shared, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-int gemm_setup(const strata_node *n, void *state, const void *kernel, int shared)
+int gemm_setup(const strata_node *n, void *state, const gemm_launch *launch)
 {
     convolution_state *s = (convolution_state *)state;
     int status = convolution_resolve(n, s);
     if (status == STRATA_OK)
-        status = gemm_prepare(n, s, kernel, shared);
+        status = gemm_prepare(n, s, launch);
     if (status != STRATA_OK)
         return status;
     gemm_pack_job job = {};
@@ -104,7 +112,9 @@ int gemm_setup(const strata_node *n, void *state, const void *kernel, int shared
     job.stored = stored_channels(&n->in[0]);
     job.in_c = s->in_c;
     job.elements = window_kernel_count(&s->w);
-    if (__builtin_mul_overflow(job.depth, s->out_c, &job.size))
+    job.filters = s->out_c;
+    job.woven = launch->woven;
+    if (__builtin_mul_overflow(job.depth, gemm_rows(s, launch), &job.size))
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
     status = convolution_reserve(n, s, job.size, sizeof(__half));
     if (status != STRATA_OK)
@@ -119,7 +129,7 @@ int gemm_setup(const strata_node *n, void *state, const void *kernel, int shared
 /* ---- running --------------------------------------------------------------------------
  */
 
-gemm_job gemm_job_of(const strata_run *r)
+static gemm_job gemm_job_of(const strata_run *r, const gemm_launch *launch)
 {
     const convolution_state *s = (const convolution_state *)r->state;
     const struct window *w = &s->w;
@@ -132,6 +142,7 @@ gemm_job gemm_job_of(const strata_run *r)
     job.bias = convolution_bias(r);
     job.pixels = (uint32_t)(r->out[0].dims[0] * window_out_count(w));
     job.filters = (uint32_t)s->out_c;
+    job.rows = (uint32_t)gemm_rows(s, launch);
     job.stored = (uint32_t)stored_channels(&r->out[0]);
     job.channels = (uint32_t)stored_channels(&r->in[0]);
     job.stages = (uint32_t)gemm_stages(&r->in[0], w);
@@ -162,10 +173,18 @@ static uint32_t gemm_split(const convolution_state *s, const gemm_job *job,
     return split;
 }
 
+/* Bytes: woven kernels need no more stages than there are, and more blocks then fit. */
+static size_t gemm_shared(const gemm_job *job, const gemm_launch *launch)
+{
+    const uint32_t all = (uint32_t)launch->stages;
+    const uint32_t stages = launch->woven && job->stages < all ? job->stages : all;
+    return stages * (size_t)launch->stage_bytes + launch->extra;
+}
+
 int gemm_run(const strata_run *r, const gemm_launch *launch)
 {
     const convolution_state *s = (const convolution_state *)r->state;
-    gemm_job job = gemm_job_of(r);
+    gemm_job job = gemm_job_of(r, launch);
     const uint32_t columns = (job.stored + launch->columns - 1) / launch->columns;
     const uint32_t tiles = (job.pixels + launch->rows - 1) / launch->rows * columns;
     job.tiles = divisor_of(columns);
@@ -179,7 +198,7 @@ int gemm_run(const strata_run *r, const gemm_launch *launch)
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(tiles, 1, job.split);
     config.blockDim = dim3(launch->threads);
-    config.dynamicSmemBytes = launch->shared;
+    config.dynamicSmemBytes = gemm_shared(&job, launch);
     config.stream = layer_stream(r);
     config.attrs = attributes;
     config.numAttrs = s->overlaps ? launch->split > 1 ? 2 : 1 : 0;

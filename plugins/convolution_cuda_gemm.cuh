@@ -25,6 +25,7 @@ struct gemm_job {
     const float *bias;      /* or NULL */
     epilogue_args epilogue;
     uint32_t pixels, filters, stored; /* stored: channels of y in memory */
+    uint32_t rows;                    /* of weight: filters, to whole 32 if woven */
     uint32_t channels;                /* of x in memory, a multiple of 8 */
     uint32_t stages;                  /* of depth 64, all of them */
     uint32_t elements;                /* of the kernel */
@@ -139,7 +140,7 @@ struct gemm_loader {
 #pragma unroll
         for (int i = 0; i < B; i++) {
             const uint32_t k = column + mine + i * Step;
-            filter[i] = k < job.filters;
+            filter[i] = k < job.rows;
             weight[i] = job.weight +
                         (filter[i] ? k : 0) * (size_t)job.stages * GEMM_DEPTH +
                         first * GEMM_DEPTH + piece * GEMM_PIECE;
@@ -182,18 +183,22 @@ static __device__ inline void gemm_store(const gemm_job &job,
                                          uint32_t channel)
 {
     const size_t at = (size_t)pixel * job.stored + channel;
-    pack<__half, 8> residual = {}, y;
-    if (job.residual)
-        residual = *(const pack<__half, 8> *)(job.residual + at);
+    float v[8], residual[8] = {};
+    pack<__half, 8> y;
+    if (job.residual) {
+        y = load_pack<__half, 8>(job.residual + at);
 #pragma unroll
-    for (uint32_t i = 0; i < 8; i++) {
-        const float v =
-            fmaf(sum[i], affine.scale[i], affine.shift[i]) + to_float(residual.v[i]);
-        y.v[i] = __float2half_rn(channel + i < job.filters
-                                     ? activate_usual(v, job.epilogue.activation)
-                                     : 0.0f);
+        for (int i = 0; i < 8; i++)
+            residual[i] = to_float(y.v[i]);
     }
-    *(pack<__half, 8> *)(job.y + at) = y;
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        v[i] = sum[i];
+    finish_all(v, affine, residual, job.filters - channel, job.epilogue.activation);
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        y.v[i] = __float2half_rn(v[i]);
+    store_pack(job.y + at, y);
 }
 
 /* A warp's 16 rows of FP32 sums lie in its own part of shared memory, `Pitch` floats a
@@ -247,19 +252,56 @@ static __device__ inline void gemm_tail(const gemm_job &job,
     gemm_store_rows<Columns, Pitch>(job, affine, staging, row, column);
 }
 
+/* A warp's sums straight into y, where the rows of weight are woven: of 32 together, row
+ * 8*i + n holds filter n/2*8 + i*2 + n%2, so that a lane has 8 neighbouring ones.
+ * RowStep: from 16 rows to the next. */
+template <int M, int Columns, int RowStep>
+static __device__ inline void gemm_woven_tail(const gemm_job &job,
+                                              const float (&sum)[M][Columns / 8][4],
+                                              uint32_t row, uint32_t column)
+{
+    const uint32_t lane = threadIdx.x % 32;
+#pragma unroll
+    for (int part = 0; part < Columns / 32; part++) {
+        const uint32_t c = column + part * 32 + lane % 4 * 8;
+        convolution_affine<8> affine;
+        affine.load(job.bias, job.epilogue, c, job.filters);
+#pragma unroll
+        for (int m = 0; m < 2 * M; m++) {
+            const uint32_t pixel = row + m / 2 * RowStep + m % 2 * 8 + lane / 4;
+            float v[8];
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                v[i] = sum[m / 2][part * 4 + i / 2][m % 2 * 2 + i % 2];
+            if (pixel < job.pixels && c < job.stored)
+                gemm_store(job, affine, v, pixel, c);
+        }
+    }
+}
+
 /* ---- host -----------------------------------------------------------------------------
  */
 
-/* kernel: to be given `shared` bytes of shared memory. */
-int gemm_setup(const strata_node *n, void *state, const void *kernel, int shared);
-gemm_job gemm_job_of(const strata_run *r);
-
-/* A launch of blocks that each make a tile of rows x columns, at most `split` of them
- * each a part of the depth. */
+/* How a kernel is launched: blocks that each make a tile of rows x columns, at most
+ * `split` of them each a part of the depth. */
 struct gemm_launch {
     const void *kernel;
-    int rows, columns, threads, shared, split;
+    int rows, columns, threads;
+    int stages, stage_bytes, extra; /* of shared memory; extra: bytes besides stages */
+    int split;
+    bool woven; /* the rows of weight; then shallow layers take fewer stages */
 };
+int gemm_setup(const strata_node *n, void *state, const gemm_launch *launch);
 int gemm_run(const strata_run *r, const gemm_launch *launch);
+
+#define GEMM_TACTIC(name, ...)                                                           \
+    int name##_setup(const strata_node *n, void *state)                                  \
+    {                                                                                    \
+        return gemm_setup(n, state, &__VA_ARGS__);                                       \
+    }                                                                                    \
+    int name##_run(const strata_run *r)                                                  \
+    {                                                                                    \
+        return gemm_run(r, &__VA_ARGS__);                                                \
+    }
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_GEMM_CUH */

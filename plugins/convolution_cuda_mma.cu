@@ -11,11 +11,12 @@
 
 /* Rows x Columns a block, WarpRows x WarpColumns a warp. */
 template <int Rows_, int Columns_, int WarpRows_, int WarpColumns_, int Stages_,
-          int Blocks_, int Split_ = 1>
+          int Blocks_, int Split_ = 1, bool Woven_ = false>
 struct mma_tile {
     static const int Rows = Rows_, Columns = Columns_;
     static const int WarpRows = WarpRows_, WarpColumns = WarpColumns_;
     static const int Stages = Stages_, Blocks = Blocks_, Split = Split_;
+    static const bool Woven = Woven_;
     static const int WarpsAcross = Columns / WarpColumns;
     static const int Threads = Rows / WarpRows * WarpsAcross * 32;
     static const int StageBytes = (Rows + Columns) * GEMM_ROW;
@@ -178,9 +179,13 @@ static __global__ void __launch_bounds__(T::Threads, T::Blocks)
         split_tail<T>(job, sum, (float *)shared, row, column);
         return;
     }
-    float *staging = (float *)shared + warp * T::StagingFloats;
     const uint32_t warp_row = row + warp / T::WarpsAcross * T::WarpRows;
     const uint32_t warp_column = column + warp % T::WarpsAcross * T::WarpColumns;
+    if constexpr (T::Woven) {
+        gemm_woven_tail<T::M, T::WarpColumns, 16>(job, sum, warp_row, warp_column);
+        return;
+    }
+    float *staging = (float *)shared + warp * T::StagingFloats;
     const convolution_affine<8> affine = gemm_affine_of<T::WarpColumns>(job, warp_column);
 #pragma unroll
     for (int m = 0; m < T::M; m++)
@@ -189,36 +194,28 @@ static __global__ void __launch_bounds__(T::Threads, T::Blocks)
 }
 
 template <class T>
-static int mma_setup(const strata_node *n, void *state)
-{
-    return gemm_setup(n, state, (const void *)mma_kernel<T>, T::Shared);
-}
+static const gemm_launch mma_launch = {
+    .kernel = (const void *)mma_kernel<T>,
+    .rows = T::Rows,
+    .columns = T::Columns,
+    .threads = T::Threads,
+    .stages = T::Stages,
+    .stage_bytes = T::StageBytes,
+    .extra = 0,
+    .split = T::Split,
+    .woven = T::Woven,
+};
 
-template <class T>
-static int mma_run(const strata_run *r)
-{
-    static const gemm_launch launch = {(const void *)mma_kernel<T>,
-                                       T::Rows,
-                                       T::Columns,
-                                       T::Threads,
-                                       T::Shared,
-                                       T::Split};
-    return gemm_run(r, &launch);
-}
+#define MMA_TACTIC(name, ...) GEMM_TACTIC(name, mma_launch<mma_tile<__VA_ARGS__>>)
+#define WOVEN 1, true
 
-#define MMA_IMPL(name, ...)                                                              \
-    int mma_##name##_setup(const strata_node *n, void *state)                            \
-    {                                                                                    \
-        return mma_setup<mma_tile<__VA_ARGS__>>(n, state);                               \
-    }                                                                                    \
-    int mma_##name##_run(const strata_run *r)                                            \
-    {                                                                                    \
-        return mma_run<mma_tile<__VA_ARGS__>>(r);                                        \
-    }
-
-MMA_IMPL(128x128, 128, 128, 64, 32, 3, 2)
-MMA_IMPL(128x64, 128, 64, 64, 32, 3, 3)
-MMA_IMPL(64x64, 64, 64, 32, 32, 4, 3)
-MMA_IMPL(256x64, 256, 64, 64, 32, 3, 1)
-MMA_IMPL(64x32, 64, 32, 32, 16, 6, 1, 8)
-MMA_IMPL(split, 64, 64, 32, 32, 5, 1, 8)
+MMA_TACTIC(mma_128x128, 128, 128, 64, 32, 3, 2)
+MMA_TACTIC(mma_128x64, 128, 64, 64, 32, 3, 3)
+MMA_TACTIC(mma_64x64, 64, 64, 32, 32, 4, 3)
+MMA_TACTIC(mma_256x64, 256, 64, 64, 32, 3, 1)
+MMA_TACTIC(mma_64x32, 64, 32, 32, 16, 6, 1, 8)
+MMA_TACTIC(mma_split, 64, 64, 32, 32, 5, 1, 8)
+MMA_TACTIC(mma_128x128w, 128, 128, 64, 32, 3, 2, WOVEN)
+MMA_TACTIC(mma_128x64w, 128, 64, 64, 32, 3, 3, WOVEN)
+MMA_TACTIC(mma_64x64w, 64, 64, 32, 32, 4, 4, WOVEN)
+MMA_TACTIC(mma_64x128w, 64, 128, 32, 64, 3, 3, WOVEN)

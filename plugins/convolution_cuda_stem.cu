@@ -50,7 +50,7 @@ static __device__ inline void stem_multiply(float (&d)[4], const uint2 &top,
 
 /* What a block keeps: weights, then these, then the patch. */
 struct stem_shared {
-    float scale[FILTERS], shift[FILTERS];
+    alignas(16) float scale[FILTERS], shift[FILTERS];
     int32_t tap[MOST_STEPS * TAPS]; /* offset in the patch, in pixels */
     uint2 blank;                    /* the pixel of taps that are none */
 };
@@ -138,26 +138,21 @@ static __device__ inline void stem_compute(float (&sum)[2][8][4], const stem_job
     }
 }
 
-/* 8 filters of a pixel. part: 0 or 1, of the block's filters; bottom: 8 pixels on. */
-static __device__ inline void stem_store(const stem_job &job, const stem_shared *s,
-                                         const float (&sum)[8][4], int part, int bottom,
-                                         size_t pixel, uint32_t filter)
+/* 8 filters of a pixel. */
+static __device__ inline void stem_store(const stem_job &job,
+                                         const convolution_affine<8> &affine,
+                                         float (&v)[8], size_t pixel, uint32_t filter)
 {
-    const uint32_t c = part * 32 + threadIdx.x % 4 * 8;
+    const float none[8] = {};
     pack<__half, 8> y;
-    if (filter + c >= job.stored)
-        return;
+    finish_all(v, affine, none, job.filters - filter, job.epilogue.activation);
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const float v = fmaf(sum[part * 4 + i / 2][bottom * 2 + i % 2], s->scale[c + i],
-                             s->shift[c + i]);
-        y.v[i] = __float2half_rn(filter + c + i < job.filters
-                                     ? activate_usual(v, job.epilogue.activation)
-                                     : 0.0f);
-    }
-    *(pack<__half, 8> *)(job.y + pixel * job.stored + filter + c) = y;
+    for (int i = 0; i < 8; i++)
+        y.v[i] = __float2half_rn(v[i]);
+    store_pack(job.y + pixel * job.stored + filter, y);
 }
 
+/* p, q: of the tile. */
 static __device__ inline void stem_store_all(const stem_job &job, const stem_shared *s,
                                              const float (&sum)[2][8][4], int64_t image,
                                              int32_t p, int32_t q, uint32_t filter)
@@ -165,16 +160,26 @@ static __device__ inline void stem_store_all(const stem_job &job, const stem_sha
     p += (int32_t)(threadIdx.x / 32 * 2);
     q += (int32_t)(threadIdx.x % 32 / 4);
 #pragma unroll
-    for (int m = 0; m < 2; m++)
+    for (int part = 0; part < 2; part++) {
+        const uint32_t c = part * 32 + threadIdx.x % 4 * 8;
+        convolution_affine<8> affine;
 #pragma unroll
-        for (int bottom = 0; bottom < 2; bottom++)
+        for (int i = 0; i < 8; i += 4) {
+            *(float4 *)(affine.scale + i) = *(const float4 *)(s->scale + c + i);
+            *(float4 *)(affine.shift + i) = *(const float4 *)(s->shift + c + i);
+        }
 #pragma unroll
-            for (int part = 0; part < 2; part++)
-                if (p + m < job.out_h && q + bottom * 8 < job.out_w)
-                    stem_store(job, s, sum[m], part, bottom,
-                               ((size_t)image * job.out_h + p + m) * job.out_w + q +
-                                   bottom * 8,
-                               filter);
+        for (int m = 0; m < 4; m++) { /* rows of the tile and, of each, the halves */
+            const int32_t h = p + m / 2, w = q + m % 2 * 8;
+            float v[8];
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                v[i] = sum[m / 2][part * 4 + i / 2][m % 2 * 2 + i % 2];
+            if (h < job.out_h && w < job.out_w && filter + c < job.stored)
+                stem_store(job, affine, v,
+                           ((size_t)image * job.out_h + h) * job.out_w + w, filter + c);
+        }
+    }
 }
 
 template <typename T>

@@ -7,14 +7,15 @@
 #include "plugins/convolution_cuda_gemm.cuh"
 
 /* Rows x Columns a block of `Groups` warpgroups. */
-template <int Rows_, int Columns_, int Groups_, int Stages_, int Blocks_>
+template <int Rows_, int Columns_, int Groups_, int Stages_, int Blocks_,
+          bool Woven_ = true>
 struct wgmma_tile {
     static const int Rows = Rows_, Columns = Columns_, Stages = Stages_;
     static const int Blocks = Blocks_, Threads = Groups_ * 128;
+    static const bool Woven = Woven_;
     static const int M = Rows / 64 / Groups_; /* times 64 rows a warpgroup */
     static const int StageBytes = (Rows + Columns) * GEMM_ROW;
     static const int StagingFloats = 16 * (Columns + 8); /* of a warp */
-    static const int Shared = Stages * StageBytes + 1024;
     static_assert(Threads / 32 * StagingFloats * 4 <= Stages * StageBytes,
                   "staging fits");
 };
@@ -197,9 +198,13 @@ static __global__ void __launch_bounds__(T::Threads, T::Blocks)
     const uint32_t row = tile * T::Rows;
     float sum[T::M][T::Columns / 8][4] = {};
     multiply_tile<T>(sum, job, shared_address(shared), row, column);
+    const uint32_t warp_row = row + warp / 4 * T::M * 64 + warp % 4 * 16;
+    if constexpr (T::Woven) {
+        gemm_woven_tail<T::M, T::Columns, 64>(job, sum, warp_row, column);
+        return;
+    }
     float *staging = (float *)shared + warp * T::StagingFloats;
     const convolution_affine<8> affine = gemm_affine_of<T::Columns>(job, column);
-    const uint32_t warp_row = row + warp / 4 * T::M * 64 + warp % 4 * 16;
 #pragma unroll
     for (int m = 0; m < T::M; m++)
         gemm_tail<T::Columns>(job, affine, sum[m], staging, warp_row + m * 64, column);
@@ -209,31 +214,29 @@ static __global__ void __launch_bounds__(T::Threads, T::Blocks)
  */
 
 template <class T>
-static int wgmma_setup(const strata_node *n, void *state)
-{
-    return gemm_setup(n, state, (const void *)wgmma_kernel<T>, T::Shared);
-}
+static const gemm_launch wgmma_launch = {
+    .kernel = (const void *)wgmma_kernel<T>,
+    .rows = T::Rows,
+    .columns = T::Columns,
+    .threads = T::Threads,
+    .stages = T::Stages,
+    .stage_bytes = T::StageBytes,
+    .extra = 1024,
+    .split = 1,
+    .woven = T::Woven,
+};
 
-template <class T>
-static int wgmma_run(const strata_run *r)
-{
-    static const gemm_launch launch = {
-        (const void *)wgmma_kernel<T>, T::Rows, T::Columns, T::Threads, T::Shared, 1};
-    return gemm_run(r, &launch);
-}
+#define WGMMA_TACTIC(name, ...) GEMM_TACTIC(name, wgmma_launch<wgmma_tile<__VA_ARGS__>>)
 
-#define WGMMA_IMPL(name, ...)                                                            \
-    int wgmma_##name##_setup(const strata_node *n, void *state)                          \
-    {                                                                                    \
-        return wgmma_setup<wgmma_tile<__VA_ARGS__>>(n, state);                           \
-    }                                                                                    \
-    int wgmma_##name##_run(const strata_run *r)                                          \
-    {                                                                                    \
-        return wgmma_run<wgmma_tile<__VA_ARGS__>>(r);                                    \
-    }
-
-WGMMA_IMPL(128x256, 128, 256, 2, 4, 1)
-WGMMA_IMPL(256x128, 256, 128, 2, 4, 1)
-WGMMA_IMPL(128x128, 128, 128, 2, 3, 2)
-WGMMA_IMPL(128x64, 128, 64, 2, 4, 2)
-WGMMA_IMPL(64x64, 64, 64, 1, 4, 3)
+WGMMA_TACTIC(wgmma_128x256, 128, 256, 2, 4, 1, false)
+WGMMA_TACTIC(wgmma_256x128, 256, 128, 2, 4, 1, false)
+WGMMA_TACTIC(wgmma_128x128, 128, 128, 2, 3, 2, false)
+WGMMA_TACTIC(wgmma_128x64, 128, 64, 2, 4, 2, false)
+WGMMA_TACTIC(wgmma_64x64, 64, 64, 1, 4, 3, false)
+WGMMA_TACTIC(wgmma_128x256w, 128, 256, 2, 4, 1)
+WGMMA_TACTIC(wgmma_256x128w, 256, 128, 2, 4, 1)
+WGMMA_TACTIC(wgmma_128x128w, 128, 128, 2, 3, 2)
+WGMMA_TACTIC(wgmma_128x64w, 128, 64, 2, 4, 2)
+WGMMA_TACTIC(wgmma_64x64w, 64, 64, 1, 4, 3)
+WGMMA_TACTIC(wgmma_64x128w, 64, 128, 1, 4, 2)
+WGMMA_TACTIC(wgmma_256x64w, 256, 64, 2, 4, 1)

@@ -26,27 +26,27 @@ size_t cublaslt_workspace(const strata_node *n, cublaslt_describe *describe, int
 
 /* Callbacks of one rank, named describe_accept_R and so on, from `describe` and
  * `setup_rank(n, state, rank)`. */
-#define CUBLASLT_RANK(R)                                                          \
-    static int accept_##R(const strata_node *n)                                   \
-    {                                                                             \
-        return cublaslt_accept(n, describe, R);                                   \
-    }                                                                             \
-    static size_t workspace_##R(const strata_node *n)                             \
-    {                                                                             \
-        return cublaslt_workspace(n, describe, R);                                \
-    }                                                                             \
-    static int setup_##R(const strata_node *n, void *state)                       \
-    {                                                                             \
-        return setup_rank(n, state, R);                                           \
+#define CUBLASLT_RANK(R)                                                                 \
+    static int accept_##R(const strata_node *n)                                          \
+    {                                                                                    \
+        return cublaslt_accept(n, describe, R);                                          \
+    }                                                                                    \
+    static size_t workspace_##R(const strata_node *n)                                    \
+    {                                                                                    \
+        return cublaslt_workspace(n, describe, R);                                       \
+    }                                                                                    \
+    static int setup_##R(const strata_node *n, void *state)                              \
+    {                                                                                    \
+        return setup_rank(n, state, R);                                                  \
     }
 
-#define CUBLASLT_IMPL(R, rows_, state_, run_)                                     \
-    {                                                                             \
-        .id = R + 1, .device = STRATA_CUDA, .epilogues = CUBLASLT_EPILOGUES,      \
-        .name = "cublaslt_" #R, .rows = STRATA_ARRAY(rows_),                      \
-        .activations = CUBLASLT_ACTIVATIONS, .efficiency = 0.7,                   \
-        .state_size = sizeof(state_), .accept = accept_##R,                       \
-        .workspace = workspace_##R, .setup = setup_##R, .run = run_               \
+#define CUBLASLT_IMPL(R, rows_, state_, run_)                                            \
+    {                                                                                    \
+        .id = R + 1, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED,               \
+        .epilogues = CUBLASLT_EPILOGUES, .name = "cublaslt_" #R,                         \
+        .rows = STRATA_ARRAY(rows_), .activations = CUBLASLT_ACTIVATIONS,                \
+        .efficiency = 0.7, .state_size = sizeof(state_), .accept = accept_##R,           \
+        .workspace = workspace_##R, .setup = setup_##R, .run = run_                      \
     }
 
 #endif /* PLUGINS_CUBLASLT_H */

@@ -2,8 +2,8 @@
  *
  * Convolution with a window of one pixel as a product. Channels last: pixels are columns
  * of all their channels; a stride leaves out columns, rows of pixels are then a batch.
- * Linear: an image is a column a channel, images are a batch, and the bias, which would be
- * one of columns, is a matrix added to the product.
+ * Linear: an image is a column a channel, images are a batch, and the bias, which would
+ * be one of columns, is a matrix added to the product.
  */
 #include "plugins/cublaslt.h"
 
@@ -33,8 +33,8 @@ static int adds_bias(const strata_node *n)
 static int check_window(const strata_node *n, struct window *w)
 {
     const strata_convolution *params = n->params;
-    int status = window_of_convolution(w, params, &n->in[0], &n->weight[0], n->host,
-                                       n->err);
+    int status =
+        window_of_convolution(w, params, &n->in[0], &n->weight[0], n->host, n->err);
     int pointwise = params->groups == 1 && window_kernel_count(w) == 1;
     for (int d = 0; d < WINDOW_DIMS && status == STRATA_OK; d++)
         pointwise &= w->begin[d] == 0 && w->end[d] == 0;

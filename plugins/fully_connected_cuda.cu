@@ -2,33 +2,34 @@
  *
  * FullyConnected on CUDA without tensor cores: y[n][m] = sum of w[m][k]*x[n][k] over an
  * image as it lies in memory. Small batches are bound by reading the weights:
- *   dot   a block reads a few rows of weights, 16 bytes a thread, and multiplies each with
- *         up to eight images before it leaves the registers
- * Larger ones are bound by FP32 arithmetic:
- *   tile  a block makes a square of the product from tiles in shared memory, a thread
- *         4x4 or 8x8 of it
+ *   dot   a block reads a few rows of weights, 16 bytes a thread, and multiplies each
+ * with up to eight images before it leaves the registers Larger ones are bound by FP32
+ * arithmetic: tile  a block makes a square of the product from tiles in shared memory, a
+ * thread 4x4 or 8x8 of it
  */
 #include "kernels/dense_weight.h"
 #include "kernels/layer.cuh"
 
-#define DOT_BLOCK 128  /* threads */
-#define DOT_IMAGES 8   /* a block multiplies a row with */
-#define DOT_BATCH 32   /* images up to which weights, not arithmetic, bound a layer */
-#define TILE_DEPTH 16  /* of k in shared memory */
+#define DOT_BLOCK 128   /* threads */
+#define DOT_IMAGES 8    /* a block multiplies a row with */
+#define DOT_BATCH 32    /* images up to which weights, not arithmetic, bound a layer */
+#define TILE_DEPTH 16   /* of k in shared memory */
 #define TILE_THREADS 16 /* a side of the block */
 
 struct product {
     void *y;
     const void *x, *w;
-    const float *bias; /* the layer's own, or NULL */
+    const float *bias;             /* the layer's own, or NULL */
     int64_t images, units, inputs; /* units: logical ones */
     int64_t row;                   /* elements of y's row, pad lanes included */
     epilogue_args epilogue;
 };
 
-/* Pad units become zero. */
+/* Pad units become zero. Called, not inlined: a tile stores up to 64, and each would hold
+ * every kind of activation. */
 template <typename T>
-static __device__ inline void store_unit(const product &p, int64_t n, int64_t m, float sum)
+static __device__ __noinline__ void store_unit(const product &p, int64_t n, int64_t m,
+                                               float sum)
 {
     const int64_t at = n * p.row + m;
     if (n >= p.images || m >= p.row)
@@ -74,7 +75,7 @@ static __global__ void __launch_bounds__(DOT_BLOCK)
 #pragma unroll
     for (int b = 0; b < Images; b++)
         x[b] = (const T *)p.x + min(image + b, p.images - 1) * p.inputs;
-#pragma unroll(Rows * Images <= 4 ? 4 : 1)
+#pragma unroll(Rows *Images <= 4 ? 4 : 1)
     for (int64_t k = (int64_t)threadIdx.x * N; k < p.inputs; k += DOT_BLOCK * N) {
         pack<T, N> a[Rows];
 #pragma unroll
@@ -131,7 +132,8 @@ static void choose_dot(const product &p, cudaStream_t stream)
 /* ---- tile ------------------------------------------------------------------------ */
 
 /* A side's tile: rows of the matrix by TILE_DEPTH of k, on its way through registers. */
-template <typename T, int N, int Side> struct tile_side {
+template <typename T, int N, int Side>
+struct tile_side {
     enum {
         PACKS = Side * TILE_DEPTH / N,
         THREADS = TILE_THREADS * TILE_THREADS,
@@ -175,8 +177,7 @@ static __device__ inline void take_values(float (&v)[Micro], const float *row, i
 {
 #pragma unroll
     for (int g = 0; g < Micro / 4; g++) {
-        const float4 f =
-            *(const float4 *)(row + g * 4 * TILE_THREADS + thread * 4);
+        const float4 f = *(const float4 *)(row + g * 4 * TILE_THREADS + thread * 4);
         v[g * 4] = f.x;
         v[g * 4 + 1] = f.y;
         v[g * 4 + 2] = f.z;
@@ -190,7 +191,8 @@ static __global__ void __launch_bounds__(TILE_THREADS *TILE_THREADS)
 {
     const int side = TILE_THREADS * Micro;
     __shared__ __align__(16) float xs[TILE_DEPTH][side + 4], ws[TILE_DEPTH][side + 4];
-    const int thread = threadIdx.x, tm = thread % TILE_THREADS, tn = thread / TILE_THREADS;
+    const int thread = threadIdx.x, tm = thread % TILE_THREADS,
+              tn = thread / TILE_THREADS;
     const int64_t m = (int64_t)blockIdx.x * side, n = (int64_t)blockIdx.y * side;
     tile_side<T, N, TILE_THREADS * Micro> x, w;
     float sum[Micro][Micro] = {};
@@ -277,17 +279,8 @@ static int fully_connected_accept(const strata_node *n)
     return STRATA_OK;
 }
 
-/* An FP32 weight whose rows are images as they lie is used where it is. */
-static bool lies_packed(const strata_node *n)
-{
-    const strata_fully_connected *p = (const strata_fully_connected *)n->params;
-    const strata_tensor *x = &n->in[0];
-    return !p->transposed && (x->format == STRATA_F32_NCHW ||
-                              (x->format == STRATA_F32_NHWC && x->rank == 2));
-}
-
 struct state {
-    const void *weight; /* packed, or NULL */
+    const void *weight; /* packed */
 };
 
 static int fully_connected_setup(const strata_node *n, void *state_)
@@ -295,7 +288,7 @@ static int fully_connected_setup(const strata_node *n, void *state_)
     const strata_fully_connected *p = (const strata_fully_connected *)n->params;
     state *s = (state *)state_;
     void *packed = NULL;
-    int status = lies_packed(n) ? STRATA_OK : dense_weight_pack(n, p->transposed, &packed);
+    int status = dense_weight_pack(n, p->transposed, &packed);
     s->weight = packed;
     return status;
 }
@@ -307,7 +300,7 @@ static int fully_connected_run(const strata_run *r)
     product p = {};
     p.y = y->data;
     p.x = x->data;
-    p.w = s->weight ? s->weight : r->weight[0].data;
+    p.w = s->weight;
     p.bias = r->weight[1].rank > 0 ? (const float *)r->weight[1].data : NULL;
     p.images = x->dims[0];
     p.units = y->dims[1];
@@ -326,6 +319,7 @@ static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
      .epilogues = STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS |
                   STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,
      .name = "cuda",

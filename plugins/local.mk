@@ -152,6 +152,7 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution_cuda_direct.cu \
 	plugins/convolution_cuda_gemm.cu \
 	plugins/convolution_cuda_mma.cu \
+	plugins/convolution_cuda_simt.cu \
 	plugins/convolution_cuda_stem.cu \
 	plugins/convolution_cuda_wgmma.cu
 CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
@@ -193,12 +194,44 @@ plugins_identity_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_identity_cuda_la_LIBADD = plugins/identity_cuda.lo $(CUDA_LIBS)
 endif
 
+CUDA_PLUGIN_KERNELS += plugins/pooling_cuda.cu
+EXTRA_DIST += plugins/pooling_whole.cuh plugins/pooling_window.cuh
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/pooling-cuda.la
+plugins_pooling_cuda_la_SOURCES =
+plugins_pooling_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_pooling_cuda_la_LIBADD = plugins/pooling_cuda.lo $(CUDA_LIBS)
+endif
+
 CUDA_PLUGIN_KERNELS += plugins/scale_cuda.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/scale-cuda.la
 plugins_scale_cuda_la_SOURCES =
 plugins_scale_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_scale_cuda_la_LIBADD = plugins/scale_cuda.lo $(CUDA_LIBS)
+endif
+
+# Convolution by cuDNN, where it is found. Without the library the module does not load,
+# and the registry says why.
+CUDNN_SOURCES = \
+	plugins/convolution_cudnn.c \
+	plugins/cudnn_choice.c \
+	plugins/cudnn_choice.h \
+	plugins/cudnn_graph.c \
+	plugins/cudnn_graph.h \
+	plugins/cudnn_pack.h \
+	plugins/cudnn_session.c \
+	plugins/cudnn_session.h
+CUDA_PLUGIN_KERNELS += plugins/cudnn_pack.cu
+EXTRA_DIST += $(CUDNN_SOURCES)
+if HAVE_CUDNN
+plugin_LTLIBRARIES += plugins/convolution-cudnn.la
+plugins_convolution_cudnn_la_SOURCES = $(CUDNN_SOURCES)
+plugins_convolution_cudnn_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+plugins_convolution_cudnn_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_convolution_cudnn_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_convolution_cudnn_la_LIBADD = plugins/cudnn_pack.lo $(CUDA_LIBS) -lcudnn \
+	$(PTHREAD_LIBS)
 endif
 
 CUDA_PLUGIN_KERNELS += plugins/softmax_cuda.cu
@@ -258,6 +291,8 @@ endif
 CUBLASLT_SOURCES = \
 	kernels/cublaslt.c \
 	kernels/cublaslt.h \
+	kernels/cublaslt_library.c \
+	kernels/cublaslt_library.h \
 	plugins/cublaslt.c \
 	plugins/cublaslt.h \
 	plugins/cublaslt_convolution.c \
@@ -268,7 +303,8 @@ plugins_cublaslt_la_SOURCES = $(CUBLASLT_SOURCES)
 plugins_cublaslt_la_CPPFLAGS = $(CPPFLAGS_FOR_CUDA_PLUGINS)
 plugins_cublaslt_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_cublaslt_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_cublaslt_la_LIBADD = kernels/dense_weight.lo -lcublasLt $(CUDA_LIBS) $(PTHREAD_LIBS)
+plugins_cublaslt_la_LIBADD = kernels/dense_weight.lo $(CUDA_LIBS) $(DL_LIBS) \
+	$(PTHREAD_LIBS)
 endif
 
 EXTRA_DIST += $(CUDA_PLUGIN_KERNELS)
@@ -277,6 +313,7 @@ if HAVE_CUDA
 MOSTLYCLEANFILES += plugins/*.d
 endif
 
-# A build under a group-writable umask would make files that the registry does not trust.
-all-local: $(plugin_LTLIBRARIES)
-	-chmod go-w plugins/.libs plugins/.libs/*.so
+# A build under a group-writable umask would make files that are not trusted.
+all-local: $(plugin_LTLIBRARIES) $(device_LTLIBRARIES)
+	-for folder in plugins kernels; do test ! -d $$folder/.libs || \
+		chmod go-w $$folder/.libs $$folder/.libs/*.so; done

@@ -20,7 +20,7 @@ static inline int64_t padding_entry(strata_ints list, int32_t d, int32_t rank)
 
 /* Input index under output index i, or -1 in a constant border. */
 static inline int64_t padding_source(const strata_padding *p, int64_t i, int64_t begin,
-                              int64_t dim)
+                                     int64_t dim)
 {
     int64_t at = i - begin;
     if (at >= 0 && at < dim)

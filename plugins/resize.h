@@ -13,7 +13,7 @@
 
 /* Input coordinate of index i of dim d, inside or outside the input. */
 static inline double resize_coordinate(const strata_resize *p, const strata_tensor *x,
-                                const strata_tensor *y, int32_t d, int64_t i)
+                                       const strata_tensor *y, int32_t d, int64_t i)
 {
     double in = (double)x->dims[d], out = (double)y->dims[d], at = (double)i;
     if (p->coordinates == STRATA_ALIGN_CORNERS)
@@ -27,7 +27,7 @@ static inline double resize_coordinate(const strata_resize *p, const strata_tens
 }
 
 static inline int64_t resize_nearest(const strata_resize *p, const strata_tensor *x,
-                              const strata_tensor *y, int32_t d, int64_t i)
+                                     const strata_tensor *y, int32_t d, int64_t i)
 {
     double at = resize_coordinate(p, x, y, d, i);
     at = p->coordinates == STRATA_ASYMMETRIC ? floor(at) : ceil(at - 0.5);
@@ -36,7 +36,8 @@ static inline int64_t resize_nearest(const strata_resize *p, const strata_tensor
 
 /* Lower neighbour of index i of dim d, and the share of the next one. */
 static inline int64_t resize_lower(const strata_resize *p, const strata_tensor *x,
-                            const strata_tensor *y, int32_t d, int64_t i, double *share)
+                                   const strata_tensor *y, int32_t d, int64_t i,
+                                   double *share)
 {
     double at =
         element_clamp(resize_coordinate(p, x, y, d, i), 0, (double)(x->dims[d] - 1));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resize on CUDA. Which elements an output index is made of is worked out in setup, by the
- * same code as on the host, into tables on the device.
+ * Resize on CUDA. Which elements an output index is made of is worked out in setup, by
+ * the same code as on the host, into tables on the device.
  */
 #include <strata/layers.h>
 
@@ -107,10 +107,9 @@ static int linear_run(const strata_run *r)
     job.x = r->in[0];
     job.y = r->out[0];
     const int status = resize_linear_start(&job, r->stream);
-    return status == cudaSuccess
-               ? STRATA_OK
-               : STRATA_FAIL(r, STRATA_EDEVICE, "kernel resize: %s",
-                             cudaGetErrorString((cudaError_t)status));
+    return status == cudaSuccess ? STRATA_OK
+                                 : STRATA_FAIL(r, STRATA_EDEVICE, "kernel resize: %s",
+                                               cudaGetErrorString((cudaError_t)status));
 }
 
 /* ---- tables ---------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ struct factor {
 
 /* Both sides of a layer whose shapes are known to be right. */
 static inline void shuffle_sides(struct shuffle *s, const strata_shuffle *p,
-                          const strata_tensor *x, const strata_tensor *y)
+                                 const strata_tensor *x, const strata_tensor *y)
 {
     s->from_rank = x->rank;
     s->to_rank = y->rank;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shuffle on CUDA: the common factors of the reshape's sides are the axes of one copy, cut
- * further where a factor reaches over the lanes of a vector. Where that fails, elements go
- * one by one.
+ * Shuffle on CUDA: the common factors of the reshape's sides are the axes of one copy,
+ * cut further where a factor reaches over the lanes of a vector. Where that fails,
+ * elements go one by one.
  */
 #include <strata/layers.h>
 
@@ -14,8 +14,9 @@
 #include "kernels/shuffle_each.h"
 #include "plugins/shuffle.h"
 
-#define LINEAR \
-    (STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_I32_NCHW | STRATA_I8_NCHW | STRATA_U8_NCHW)
+#define LINEAR                                                                           \
+    (STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_I32_NCHW | STRATA_I8_NCHW |              \
+     STRATA_U8_NCHW)
 
 /* Positions `times` apart that lie at equal distances, of n; 0: not even two. */
 static int64_t regular(const strata_tensor *t, int32_t d, int64_t times, int64_t n)
@@ -39,7 +40,7 @@ static int add_factor(struct move_job *job, struct factor f, const strata_tensor
         if (n < 2 || f.n % n || job->axes >= MOVE_AXES)
             return 0;
         move_add_axis(job, n, move_offset(y, f.to_dim, f.to_times),
-                  move_offset(x, f.from_dim, f.from_times));
+                      move_offset(x, f.from_dim, f.from_times));
         f.n /= n;
         f.to_times *= n;
         f.from_times *= n;
@@ -85,10 +86,9 @@ static int run_each(const strata_run *r, const struct shuffle *s)
     memcpy(job.from_dim, s->from_dim, sizeof job.from_dim);
     memcpy(job.to_dim, s->to_dim, sizeof job.to_dim);
     const int status = shuffle_each_start(&job, r->stream);
-    return status == cudaSuccess
-               ? STRATA_OK
-               : STRATA_FAIL(r, STRATA_EDEVICE, "kernel each: %s",
-                             cudaGetErrorString((cudaError_t)status));
+    return status == cudaSuccess ? STRATA_OK
+                                 : STRATA_FAIL(r, STRATA_EDEVICE, "kernel each: %s",
+                                               cudaGetErrorString((cudaError_t)status));
 }
 
 static int shuffle_run(const strata_run *r)
@@ -98,8 +98,8 @@ static int shuffle_run(const strata_run *r)
     struct move_job job;
     move_begin(&job, y, x);
     shuffle_sides(&s, r->params, x, y);
-    int status = make_axes(&job, r->params, &s, x, y) ? move_launch(r, &job)
-                                                      : run_each(r, &s);
+    int status =
+        make_axes(&job, r->params, &s, x, y) ? move_launch(r, &job) : run_each(r, &s);
     return status == STRATA_OK ? move_clear_pads(r, y) : status;
 }
 

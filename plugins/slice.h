@@ -20,7 +20,7 @@ static inline int64_t slice_clamp(int64_t v, int64_t dim, int64_t low, int64_t h
 }
 
 static inline struct slice_range slice_range(int64_t begin, int64_t end, int64_t step,
-                                      int64_t dim)
+                                             int64_t dim)
 {
     struct slice_range range = {0, step, 0};
     if (step > 0) {
@@ -47,7 +47,7 @@ static inline int32_t slice_axis(const strata_slice *p, int64_t k, int32_t rank)
 
 /* Ranges of all dims; the lists are known to be right. */
 static inline void slice_ranges(const strata_slice *p, const strata_tensor *x,
-                         struct slice_range *ranges)
+                                struct slice_range *ranges)
 {
     for (int32_t d = 0; d < x->rank; d++)
         ranges[d] = (struct slice_range){0, 1, x->dims[d]};

@@ -95,8 +95,9 @@ int registry_add(strata_registry *r, const char *path, bool named, bool in_defau
     strata_error reason = {0};
     struct module *m = NULL;
     int status = module_open(&m, path, r->driver, &reason);
-    if (status == STRATA_OK && !r->allow_untrusted)
-        status = trust_check(m->resolved, named, &reason);
+    if (status == STRATA_OK && !r->allow_untrusted &&
+        (status = trust_check(m->resolved, named, &reason)) == STRATA_EMODULE)
+        error_append(&reason, ", or --allow-untrusted-plugins");
     if (status == STRATA_OK)
         status = grow(&r->modules, &r->modules_capacity, r->n_modules,
                       sizeof(struct module *), &reason);

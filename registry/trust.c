@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "registry/registry.h"
 
 static int check_owner(const struct stat *st, const char *path, strata_error *err)
 {
@@ -17,7 +18,7 @@ static int check_owner(const struct stat *st, const char *path, strata_error *er
         return STRATA_OK;
     return error_set(err, STRATA_EMODULE,
                      "not trusted: '%s' belongs to user %u, need root or user %u; "
-                     "chown %u '%s', or --allow-untrusted-plugins",
+                     "chown %u '%s'",
                      path, st->st_uid, geteuid(), geteuid(), path);
 }
 
@@ -27,9 +28,8 @@ static int check_mode(const struct stat *st, const char *path, strata_error *err
     if ((st->st_mode & (S_IWGRP | S_IWOTH)) == 0)
         return STRATA_OK;
     return error_set(err, STRATA_EMODULE,
-                     "not trusted: '%s' can be written by %s; chmod go-w '%s', or "
-                     "--allow-untrusted-plugins",
-                     path, who, path);
+                     "not trusted: '%s' can be written by %s; chmod go-w '%s'", path, who,
+                     path);
 }
 
 int trust_check(const char *resolved, bool named, strata_error *err)
@@ -57,5 +57,15 @@ int trust_check(const char *resolved, bool named, strata_error *err)
         !(named && (folder.st_mode & S_ISVTX) && file.st_uid == geteuid()))
         status = check_mode(&folder, parent, err);
     free(copy);
+    return status;
+}
+
+int registry_trust(const char *path, strata_error *err)
+{
+    char *resolved = realpath(path, NULL);
+    if (!resolved)
+        return error_errno(err, STRATA_EMODULE, "cannot resolve '%s'", path);
+    int status = trust_check(resolved, false, err);
+    free(resolved);
     return status;
 }

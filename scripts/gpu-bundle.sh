@@ -70,21 +70,21 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=$1
 shift
 LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-# The CUDA runtime: the loader's own path, the toolkit's folders, Python's wheels.
-if ! ldconfig -p 2>/dev/null | grep -q 'libcudart\.so\.13'; then
+# CUDA's libraries: the loader's own path, the toolkit's folders, Python's wheels.
+wheels=$(python3 -c 'import sys
+for p in filter(None, sys.path):
+    for name in "cu13", "cuda_runtime", "cublas", "cudnn":
+        print(p + "/nvidia/" + name + "/lib")' 2>/dev/null)
+for library in libcudart.so.13 libcublasLt.so.13 libcudnn.so.9; do
+    if ldconfig -p 2>/dev/null | grep -qF "$library"; then continue; fi
     for folder in /usr/local/cuda/lib64 /usr/local/cuda-13*/lib64 \
-        /usr/local/cuda*/targets/*/lib /usr/lib/x86_64-linux-gnu /opt/cuda/lib64 \
-        $(python3 -c 'import sys; print(*(p + "/nvidia/cu13/lib" for p in sys.path if p))' \
-            2>/dev/null) \
-        $(python3 -c 'import sys
-for p in sys.path:
-    if p: print(p + "/nvidia/cuda_runtime/lib")' 2>/dev/null); do
-        if [ -e "$folder/libcudart.so.13" ]; then
+        /usr/local/cuda*/targets/*/lib /usr/lib/x86_64-linux-gnu /opt/cuda/lib64 $wheels; do
+        if [ -e "$folder/$library" ]; then
             LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$folder"
             break
         fi
     done
-fi
+done
 export LD_LIBRARY_PATH
 export STRATA_PLUGIN_PATH="${STRATA_PLUGIN_PATH:-$here/plugins}"
 export STRATA_DEVICE_PATH="${STRATA_DEVICE_PATH:-$here/devices}"

@@ -13,5 +13,8 @@ extern const size_t layer_cases_w_count;
 /* Layers that compute element by element or move data. */
 extern const struct layer_case layer_cases_f[];
 extern const size_t layer_cases_f_count;
+/* Large sizes, for devices. */
+extern const struct layer_case layer_cases_large[];
+extern const size_t layer_cases_large_count;
 
 #endif /* TESTS_LAYER_CASES_H */

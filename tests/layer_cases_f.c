@@ -216,6 +216,8 @@ const struct layer_case layer_cases_f[] = {
     {"Shuffle", "shape = -1", .in = {S4(3, 9, 5, 7)}},
     {"Shuffle", "", .in = {S4(3, 9, 5, 7)}},
     {"Shuffle", "first = 0, 2, 3, 1", .in = {S4(1, 33, 32, 33)}},
+    {"Shuffle", "first = 0, 2, 3, 1", .in = {S4(2, 72, 8, 12)}},
+    {"Shuffle", "first = 0, 1, 3, 2", .in = {S4(2, 8, 70, 18)}},
     {"Shuffle", "shape = 0, -1", .in = {S4(1, 33, 32, 33)}},
     {"Shuffle", "first = 0, 0, 1, 2", .in = {S4(1, 1, 1, 1)}, .refused = true},
     {"Shuffle", "first = 0, 1", .in = {S4(1, 1, 1, 1)}, .refused = true},

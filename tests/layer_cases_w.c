@@ -97,6 +97,10 @@ const struct layer_case layer_cases_w[] = {
     { "FullyConnected", "transposed = true", .in = { S4(2, 3, 4, 5) },
       .weight = { S2(60, 7) } },
     { "FullyConnected", "units = 200", .in = { S4(4, 40, 6, 6) } },
+    /* more images than one by one pays for, on and off the borders of tiles */
+    { "FullyConnected", "units = 70", .in = { S2(33, 37) } },
+    { "FullyConnected", "units = 150", .in = { S4(70, 65, 2, 2) } },
+    { "FullyConnected", "units = 128; transposed = true", .in = { S2(64, 96) } },
     { "FullyConnected", "", .in = { S2(2, 300) }, .refused = true },
     { "FullyConnected", "units = 4", .in = { S2(2, 300) }, .weight = { S2(4, 299) },
       .refused = true },

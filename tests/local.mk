@@ -21,7 +21,8 @@ EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
 LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
 SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
-	tests/check-install.sh
+	tests/check-install.sh tests/check-kit.sh tests/check-abi.sh \
+	tests/check-docs.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 
@@ -30,9 +31,11 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_check_cuda \
 	tests/test_config \
 	tests/test_cost \
 	tests/test_cost_file \
+	tests/test_cuda_context \
 	tests/test_cuda_device \
 	tests/test_cuda_layers \
 	tests/test_cuda_network \
@@ -87,8 +90,11 @@ tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
-	$(LAYER_CASES)
-tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_device.h
+	tests/layer_cases_large.c $(LAYER_CASES)
+tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
+	tests/cuda_chain.h tests/cuda_device.h
+tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
+	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
@@ -112,21 +118,33 @@ CRITERION_TESTS += tests/test_onednn
 tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
 	tests/onednn_problems.h tests/onednn_trial.c tests/onednn_trial.h
 endif
+if HAVE_CUDNN
+CRITERION_TESTS += tests/test_cudnn
+tests_test_cudnn_SOURCES = tests/test_cudnn.c plugins/cudnn_choice.c plugins/cudnn_graph.c
+tests_test_cudnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_test_cudnn_LDADD = $(LDADD) $(CUDA_LDFLAGS) -lcudnn $(PTHREAD_LIBS)
+endif
 check_PROGRAMS += $(CRITERION_TESTS)
 
-# A module of layers for tests/test_cuda_network, built here because it has kernels.
+# A module of layers for tests/cuda_chain.c, built here because it has kernels.
 if HAVE_CUDA
 check_LTLIBRARIES += tests/cuda_trial.la
 tests_cuda_trial_la_SOURCES = tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h
 tests_cuda_trial_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_trial_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
 tests_cuda_trial_la_LIBADD = tests/plugins/cuda_trial_kernels.lo $(CUDA_LIBS)
+# Layers with a fault each, for tests/test_check_cuda.
+check_LTLIBRARIES += tests/cuda_faulty.la
+tests_cuda_faulty_la_SOURCES =
+tests_cuda_faulty_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
+tests_cuda_faulty_la_LIBADD = tests/faulty/cuda.lo $(CUDA_LIBS)
 endif
 TESTS += $(CRITERION_TESTS)
 endif
 
 # Modules that tests compile themselves, and what they are compared with.
-EXTRA_DIST += tests/abi/golden-offsets.txt \
+EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
+	tests/abi/plugin-1.0.c tests/abi/plugin-1.0-x86_64.so tests/abi/surface.c \
 	tests/broken/build.h tests/broken/folders.h tests/broken/hidden.map \
 	tests/broken/constructor.c tests/broken/entry.c tests/broken/extends.c \
 	tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \
@@ -135,4 +153,4 @@ EXTRA_DIST += tests/abi/golden-offsets.txt \
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
 	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
-	tests/plugins/cuda_trial_kernels.cu
+	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu

@@ -286,6 +286,53 @@ Test(cost, on_demand_asks_for_less_and_plans_as_well_as_everything)
     release(&s);
 }
 
+static int refuse_to_run(const strata_run *r)
+{
+    return STRATA_FAIL(r, STRATA_EDEVICE, "no such kernel");
+}
+
+static void count_warnings(void *user, int level, const char *text)
+{
+    if (level == STRATA_LOG_WARNING && strstr(text, "no such kernel"))
+        ++*(int *)user;
+}
+
+/* The plan is then made of others. */
+Test(cost, an_impl_that_fails_while_it_is_measured_is_avoided_and_told_of)
+{
+    struct session s;
+    struct cost_table t;
+    struct cost_report report;
+    struct cost_device device;
+    struct cost_options o = {.kind = COSTS_MEASURE, .everything = true};
+    int warnings = 0;
+    write_fire("n");
+    open(&s, NULL);
+    const struct engine_model *m = s.engine->model;
+    struct registry_impl *broken = NULL;
+    for (size_t i = 0; i < m->n_candidates && !broken; i++)
+        if (m->candidates[i].impl && !m->candidates[i].reason &&
+            s.engine->nodes[m->candidates[i].node].layer->type->n_impls > 1)
+            broken = (struct registry_impl *)m->candidates[i].impl;
+    cr_assert_not_null(broken);
+    broken->impl.run = refuse_to_run;
+    cost_table_init(&t, "host");
+    cost_device_init(&device, s.engine);
+    strata_set_logger(count_warnings, &warnings, STRATA_LOG_WARNING);
+    int status = plan(&s, &t, &device.source, o, &report);
+    strata_set_logger(NULL, NULL, STRATA_LOG_WARNING);
+    cr_assert_eq(status, STRATA_OK, "%s", s.err.message);
+    cr_expect_gt(warnings, 0);
+    for (size_t op = 0; op < m->problem.n_ops; op++) {
+        const struct plan_choice *c =
+            &m->problem.ops[op].choices[s.engine->plan->choices[op]];
+        cr_expect(c->impl < 0 || m->candidates[c->impl].impl != broken, "operation %zu",
+                  op);
+    }
+    cost_table_free(&t);
+    release(&s);
+}
+
 Test(cost, what_was_measured_before_an_interruption_is_kept_and_gone_on_from)
 {
     struct session s;

@@ -7,7 +7,9 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "formats/reformat.h"
 
@@ -53,6 +55,24 @@ Test(cuda_device, a_missing_module_is_named_with_where_it_was_sought)
         cr_expect(strstr(err.message, "/nonexistent-folder") != NULL ||
                       strstr(err.message, "driver") != NULL,
                   "%s", err.message);
+}
+
+/* A module that others could have written is not loaded, whatever it holds. */
+Test(cuda_device, a_module_that_others_may_write_is_refused)
+{
+    char folder[] = "/tmp/strata-device-XXXXXX", path[64];
+    strata_handle *h = NULL;
+    strata_error err;
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/strata-cuda.so", folder);
+    FILE *f = fopen(path, "w");
+    cr_assert(f && !fclose(f) && !chmod(path, 0666));
+    setenv("STRATA_DEVICE_PATH", folder, 1);
+    cr_expect_eq(strata_create(&h, "cuda:0", &err), STRATA_EMODULE, "%s", err.message);
+    cr_expect_not_null(strstr(err.message, "chmod go-w"), "%s", err.message);
+    cr_expect_null(strstr(err.message, "--allow-untrusted-plugins"), "%s", err.message);
+    unlink(path);
+    rmdir(folder);
 }
 
 /* ---- with one ------------------------------------------------------------------------

@@ -95,6 +95,9 @@ static void check_layer(const char *name)
                                     .tally = tally};
     int failures = check_list(&target, layer, layer_cases_w, layer_cases_w_count, seed);
     failures += check_list(&target, layer, layer_cases_f, layer_cases_f_count, seed);
+    if (!quick)
+        failures += check_list(&target, layer, layer_cases_large, layer_cases_large_count,
+                               seed + 1000);
     print_tally(layer, tally);
     cr_expect_eq(failures, 0, "%s: %d failures, seed %llu", name, failures,
                  (unsigned long long)seed);
@@ -115,6 +118,7 @@ TestSuite(cuda_layers, .timeout = 600);
     _(FullyConnected)                                                                    \
     _(Identity)                                                                          \
     _(Padding)                                                                           \
+    _(Pooling)                                                                           \
     _(Resize)                                                                            \
     _(Scale)                                                                             \
     _(Shuffle)                                                                           \

@@ -1,453 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small networks on CUDA through the whole stack, against the host: graphs, bindings,
- * events, layers that no graph can hold, memory.
+ * A small network on CUDA through the whole stack: one copy of the weights, measured
+ * plans and their files. (Larger ones: STRATA_TEST_DEVICE=cuda tests/test_models and
+ * tests/test_random_networks.)
  */
+#include "tests/cuda_chain.h"
 #include "tests/cuda_device.h"
 
-#include <pthread.h>
+#include <math.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "core/context.h"
-
-static char folder[] = "/tmp/strata-cuda-XXXXXX";
-static char path[64];
-
-static void open_folder(void)
-{
-    cr_assert_neq(mkdtemp(folder), NULL);
-    snprintf(path, sizeof path, "%s/net.ini", folder);
-}
-
-static void close_folder(void)
-{
-    unlink(path);
-    rmdir(folder);
-}
-
-TestSuite(cuda_network, .init = open_folder, .fini = close_folder, .timeout = 300);
+TestSuite(cuda_network, .fini = remove_files, .timeout = 300);
 
 #define OK(call) cr_assert_eq((call), STRATA_OK, "%s", err.message)
 
-/* ---- networks of Trial layers (tests/plugins/cuda_trial.c) ---------------------------
- */
+static const char small[] = "[network]\nformat = 1\noutputs = prob\n"
+                            "[build]\nprecision = fp16\nmath = tensor_op\n"
+                            "[input x]\nshape = 2 x 32 x 9 x 7\n[weights w]\nrandom = 1\n"
+                            "[layer a]\ntype = Convolution\nfilters = 64\nkernel = 3x3\n"
+                            "pad = 1\nweight = w\nbias = w\n"
+                            "[layer r]\ntype = Activation\nkind = relu\n"
+                            "[layer b]\ntype = Convolution\nfilters = 64\nkernel = 1x1\n"
+                            "weight = w\n"
+                            "[layer s]\ntype = ElementWise\ninputs = r, b\nop = sum\n"
+                            "[layer prob]\ntype = Softmax\naxis = 1\n";
 
-enum { COUNT = 3 * 5 * 17 * 13 };
-
-struct net {
-    strata_handle *handle;
-    strata_registry *registry;
-    strata_network *network;
-    strata_engine *engine;
-    strata_context *context;
-};
-
-static void close_net(struct net *n)
+/* Packed to FP16 and nothing kept beside it but the biases, and what the allocator has
+ * given is what the engine and its context tell. */
+Test(cuda_network, weights_are_kept_once)
 {
-    strata_context_destroy(n->context);
-    strata_engine_destroy(n->engine);
-    strata_network_destroy(n->network);
-    strata_registry_destroy(n->registry);
-    strata_destroy(n->handle);
-    *n = (struct net){0};
-}
-
-/* The handle becomes the net's. */
-static void open_net(struct net *n, strata_handle *handle)
-{
-    strata_error err = {0};
-    char module[4096];
-    const char *modules = getenv("STRATA_TEST_MODULES");
-    const char *files[] = {module};
-    const strata_registry_options options = {.struct_size = sizeof options,
-                                             .files = files,
-                                             .n_files = 1,
-                                             .allow_untrusted = 1};
-    snprintf(module, sizeof module, "%s/cuda_trial.so", modules ? modules : ".");
-    *n = (struct net){.handle = handle};
-    OK(strata_registry_create(&n->registry, &options, &err));
-    OK(strata_network_load(&n->network, path, n->registry, NULL, &err));
-    OK(strata_engine_build(&n->engine, n->handle, n->network, &err));
-    OK(strata_context_create(&n->context, n->engine, n->handle, &err));
-}
-
-static strata_handle *host(void)
-{
-    strata_handle *h = NULL;
-    cr_assert_eq(strata_create(&h, "host", NULL), STRATA_OK);
-    return h;
-}
-
-/* A chain of Trial layers t0, t1, ... with the impls named (NULL: the host's), every
- * second in fp32:nhwc so that reformats stand between. */
-static void write_chain(const char *const *impls, size_t n, bool on_host)
-{
-    FILE *f = fopen(path, "w");
-    cr_assert_neq(f, NULL);
-    fprintf(f,
-            "[network]\nformat = 1\noutputs = t%zu\n[build]\ncosts = analytic\n"
-            "[input x]\nshape = 3 x 5 x 17 x 13\n",
-            n - 1);
-    for (size_t i = 0; i < n; i++)
-        fprintf(f,
-                "[layer t%zu]\ntype = Trial\nadd = 0.%zu\nformat = fp32:%s\nimpl = %s\n",
-                i, i + 1, i % 2 ? "nhwc" : "nchw", on_host ? "c" : impls[i]);
-    fclose(f);
-}
-
-/* Fresh values, told with a test's failures. */
-static unsigned fresh_seed(void)
-{
-    static unsigned seed;
-    if (seed == 0) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        seed = (unsigned)t.tv_nsec | 1;
-        fprintf(stderr, "# seed %u\n", seed);
-    }
-    return seed++;
-}
-
-static void draw(float *x, size_t n)
-{
-    uint64_t state = fresh_seed();
-    for (size_t i = 0; i < n; i++) {
-        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        x[i] = (float)(state >> 40) / (float)(1 << 23) - 1;
-    }
-}
-
-/* What a chain gives: the same additions in the same order. */
-static void chain_of(float *y, const float *x, size_t layers)
-{
-    for (size_t i = 0; i < COUNT; i++) {
-        y[i] = x[i];
-        for (size_t k = 0; k < layers; k++)
-            y[i] += (float)((double)(k + 1) / 10);
-    }
-}
-
-static void expect_equal(const float *got, const float *want, const char *what)
-{
-    size_t wrong = 0, first = 0;
-    for (size_t i = COUNT; i-- > 0;)
-        if (memcmp(&got[i], &want[i], sizeof *got) != 0) {
-            wrong++;
-            first = i;
-        }
-    cr_expect_eq(wrong, 0, "%s: %zu of %d differ, first %zu: got %g, want %g", what,
-                 wrong, COUNT, first, (double)got[first], (double)want[first]);
-}
-
-/* One run from fresh input to output, compared. */
-static void run_chain(struct net *n, size_t layers, const char *what)
-{
-    static float x[COUNT], y[COUNT], want[COUNT];
-    strata_error err = {0};
-    draw(x, COUNT);
-    chain_of(want, x, layers);
-    memset(y, 0xff, sizeof y);
-    OK(strata_copy_in(n->context, 0, x, &err));
-    OK(strata_copy_in(n->context, 1, y, &err));
-    OK(strata_context_run(n->context, &err));
-    OK(strata_copy_out(n->context, 1, y, &err));
-    expect_equal(y, want, what);
-}
-
-static const char *const kernels[] = {"kernel", "kernel", "kernel", "kernel", "kernel"};
-
-Test(cuda_network, runs_are_the_host_s_with_a_graph_and_without)
-{
+    enum { WEIGHTS = 64 * 32 * 9 + 64 * 64, BIASES = 64 };
     strata_handle *h = need_cuda();
-    strata_error err = {0};
+    strata_memory_stats stats;
     struct net n;
-    write_chain(kernels, 5, true);
-    open_net(&n, host());
-    run_chain(&n, 5, "host");
-    cr_expect_eq(n.context->graphs[0].n, 0);
-    close_net(&n);
-    write_chain(kernels, 5, false);
+    uint64_t bindings = 0;
+    write_text(small);
     open_net(&n, h);
-    run_chain(&n, 5, "first run");
-    cr_expect_eq(n.context->graphs[0].n, 0, "the first run loads the kernels");
-    for (int i = 0; i < 3; i++)
-        run_chain(&n, 5, "graph");
-    cr_assert_eq(n.context->graphs[0].n, 1);
-    cr_expect_not_null(n.context->graphs[0].segments[0].graph);
-    OK(strata_context_use_graph(n.context, 0, &err));
-    for (int i = 0; i < 3; i++)
-        run_chain(&n, 5, "no graph");
-    cr_expect_eq(n.context->graphs[0].n, 0);
-    OK(strata_context_use_graph(n.context, 1, &err));
-    OK(strata_context_prepare(n.context, &err));
-    cr_expect_eq(n.context->graphs[0].n, 1);
-    run_chain(&n, 5, "prepared");
+    const uint64_t weights = strata_engine_weight_bytes(n.engine);
+    cr_expect(weights >= 2 * WEIGHTS && weights <= 3 * WEIGHTS + 16 * BIASES,
+              "%llu bytes of weights, of %d elements", (unsigned long long)weights,
+              WEIGHTS + BIASES);
+    cr_assert_eq(strata_context_prepare(n.context, NULL), STRATA_OK);
+    for (int i = 0; i < strata_engine_bindings(n.engine); i++) {
+        strata_binding b;
+        cr_assert_eq(strata_engine_binding(n.engine, i, &b, NULL), STRATA_OK);
+        bindings += (uint64_t)b.bytes;
+    }
+    strata_get_memory_stats(h, &stats);
+    cr_expect_eq(stats.current_bytes,
+                 weights + strata_engine_arena_bytes(n.engine) + bindings);
     close_net(&n);
 }
 
-/* Layers that no graph can hold, by their flags or found out and warned of. */
-static const struct parted {
-    const char *impls[5];
-    int warnings;
-} parted[] = {
-    {{"kernel", "kernel", "apart", "kernel", "kernel"}, 0},
-    {{"apart", "apart", "kernel", "kernel", "apart"}, 0},
-    {{"kernel", "waiting", "kernel", "kernel", "kernel"}, 1},
-    {{"kernel", "refusing", "kernel", "refusing", "kernel"}, 2},
-    {{"apart", "apart", "apart", "apart", "apart"}, 0},
-    {{"waiting", "waiting", "waiting", "waiting", "waiting"}, 5},
-};
-
-struct lines {
-    char text[4096];
-    int warnings;
-};
-
-static void keep_line(void *user, int level, const char *text)
+/* A plan from measured costs, the same from the file they were kept in, without a
+ * measurement; both give what the host gives. */
+Test(cuda_network, measured_plans_are_replayed_from_their_file)
 {
-    struct lines *l = user;
-    const size_t used = strlen(l->text);
-    l->warnings += level == STRATA_LOG_WARNING;
-    snprintf(l->text + used, sizeof l->text - used, "%s\n", text);
-}
-
-/* Reformats are always captured. */
-static size_t expected_segments(const struct net *n)
-{
-    const strata_engine *e = n->engine;
-    size_t segments = 0;
-    int before = -1;
-    for (size_t s = 0; s < e->n_steps; s++) {
-        const struct engine_step *step = &e->steps[s];
-        const bool alone = step->kind == STEP_RUN &&
-                           strcmp(e->nodes[step->node].impl->impl.name, "kernel") != 0;
-        segments += before != (int)alone;
-        before = alone;
-    }
-    return segments;
-}
-
-Test(cuda_network, layers_that_cannot_be_captured_part_the_graph)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(parted); i++) {
-        struct net n;
-        struct lines lines = {0};
-        strata_handle *h = need_cuda();
-        write_chain(parted[i].impls, 5, false);
-        open_net(&n, h);
-        run_chain(&n, 5, "first run");
-        strata_set_logger(keep_line, &lines, STRATA_LOG_WARNING);
-        for (int k = 0; k < 3; k++)
-            run_chain(&n, 5, "parted");
-        strata_set_logger(NULL, NULL, STRATA_LOG_WARNING);
-        cr_expect_eq(n.context->graphs[0].n, expected_segments(&n),
-                     "case %zu: %zu of %zu", i, n.context->graphs[0].n,
-                     expected_segments(&n));
-        cr_expect_eq(lines.warnings, parted[i].warnings, "case %zu: %s", i, lines.text);
-        for (int k = 0; k < 5; k++)
-            if (strcmp(parted[i].impls[k], "waiting") == 0) {
-                char name[16];
-                snprintf(name, sizeof name, "'t%d'", k);
-                cr_expect_not_null(strstr(lines.text, name), "%s in: %s", name,
-                                   lines.text);
-            }
+    char costs[80];
+    static float x[2 * 32 * 9 * 7], y[3][2 * 64 * 9 * 7];
+    double largest = 0;
+    strata_destroy(need_cuda());
+    write_text(small);
+    snprintf(costs, sizeof costs, "%s.costs", net_path);
+    draw(x, ARRAY_LENGTH(x));
+    for (int i = 0; i < 3; i++) {
+        strata_error err = {0};
+        struct net n = {.handle = i == 2 ? host_handle() : need_cuda()};
+        OK(strata_registry_create(&n.registry, NULL, &err));
+        OK(strata_network_load(&n.network, net_path, n.registry, NULL, &err));
+        n.network->build.costs.kind = i == 0   ? COSTS_MEASURE
+                                      : i == 1 ? COSTS_FILE
+                                               : COSTS_ANALYTIC;
+        if (i < 2) {
+            char **file =
+                i == 0 ? &n.network->build.costs.save : &n.network->build.costs.file;
+            cr_assert_not_null(*file = duplicate(costs, NULL));
+        }
+        OK(strata_engine_build(&n.engine, n.handle, n.network, &err));
+        cr_expect_eq(n.engine->costs.measured > 0, i == 0, "%zu measured",
+                     n.engine->costs.measured);
+        OK(strata_context_create(&n.context, n.engine, n.handle, &err));
+        OK(strata_copy_in(n.context, 0, x, &err));
+        OK(strata_context_run(n.context, &err));
+        OK(strata_copy_out(n.context, 1, y[i], &err));
         close_net(&n);
     }
-}
-
-Test(cuda_network, bound_memory_is_read_and_written_by_the_runs_that_follow)
-{
-    strata_handle *h = need_cuda();
-    strata_error err = {0};
-    static float x[COUNT], y[COUNT], want[COUNT];
-    struct net n;
-    void *in[3], *out[3];
-    write_chain(kernels, 4, false);
-    open_net(&n, h);
-    const struct device_ops *ops = h->device->ops;
-    for (int k = 0; k < 3; k++) {
-        in[k] = allocator_get(&h->allocator, sizeof x, "x", &err);
-        out[k] = allocator_get(&h->allocator, sizeof y, "y", &err);
-        cr_assert(in[k] && out[k], "%s", err.message);
-    }
-    for (int round = 0; round < 12; round++) {
-        const int k = round < 6 ? round / 2 : round % 3; /* held, then changed each run */
-        draw(x, COUNT);
-        chain_of(want, x, 4);
-        OK(strata_context_bind(n.context, 0, in[k], &err));
-        OK(strata_context_bind(n.context, 1, out[k], &err));
-        OK(ops->copy(h->stream, in[k], x, sizeof x, COPY_TO_DEVICE, &err));
-        OK(ops->fill(h->stream, out[k], 0xff, sizeof y, &err));
-        OK(strata_context_enqueue(n.context, NULL, &err));
-        OK(strata_context_wait(n.context, &err));
-        OK(ops->copy(h->stream, y, out[k], sizeof y, COPY_FROM_DEVICE, &err));
-        OK(strata_stream_synchronize(h->stream, &err));
-        expect_equal(y, want, round < 6 ? "held" : "changed");
-    }
-    OK(strata_context_bind(n.context, 0, NULL, &err));
-    OK(strata_context_bind(n.context, 1, NULL, &err));
-    for (int k = 0; k < 3; k++) {
-        allocator_put(&h->allocator, in[k], sizeof x);
-        allocator_put(&h->allocator, out[k], sizeof y);
-    }
-    run_chain(&n, 4, "own memory again");
-    close_net(&n);
-}
-
-/* t0 reads the input, then the slow layer keeps the stream busy for 50 ms. */
-Test(cuda_network, enqueue_is_asynchronous_and_consumed_inputs_may_be_overwritten)
-{
-    static const char *const impls[] = {"kernel", "slow", "kernel"};
-    static float x[COUNT], y[COUNT], want[COUNT];
-    strata_handle *h = need_cuda();
-    strata_error err = {0};
-    strata_event *consumed = NULL, *end = NULL;
-    strata_stream *other = NULL;
-    struct net n;
-    double ms = 0;
-    write_chain(impls, 3, false);
-    open_net(&n, h);
-    OK(strata_event_create(&consumed, h, &err));
-    OK(strata_event_create(&end, h, &err));
-    OK(strata_stream_create(&other, h, &err));
-    OK(strata_context_prepare(n.context, &err));
-    for (int round = 0; round < 6; round++) {
-        OK(strata_context_use_graph(n.context, round < 3, &err));
-        draw(x, COUNT);
-        chain_of(want, x, 3);
-        OK(strata_copy_in(n.context, 0, x, &err));
-        OK(strata_context_enqueue(n.context, consumed, &err));
-        OK(strata_event_record(end, h->stream, &err));
-        cr_expect_eq(strata_event_elapsed(&ms, consumed, end, &err), STRATA_EBUSY,
-                     "round %d: enqueue waited for the run", round);
-        OK(strata_stream_wait(other, consumed, &err));
-        OK(h->device->ops->fill(other, strata_context_data(n.context, 0), 0xff, sizeof x,
-                                &err));
-        OK(strata_context_wait(n.context, &err));
-        OK(strata_stream_synchronize(other, &err));
-        OK(strata_event_elapsed(&ms, consumed, end, &err));
-        cr_expect_gt(ms, 40, "round %d: the event came %g ms before the end", round, ms);
-        OK(strata_copy_out(n.context, 1, y, &err));
-        expect_equal(y, want, round < 3 ? "graph" : "no graph");
-    }
-    strata_event_destroy(consumed);
-    strata_event_destroy(end);
-    strata_stream_destroy(other);
-    close_net(&n);
-}
-
-Test(cuda_network, one_network_is_run_by_threads_with_contexts_of_their_own)
-{
-    enum { CONTEXTS = 4 };
-    static float x[CONTEXTS][COUNT], y[COUNT], want[COUNT];
-    strata_handle *h = need_cuda();
-    strata_error err = {0};
-    struct net n;
-    strata_handle *handles[CONTEXTS] = {NULL};
-    strata_context *contexts[CONTEXTS] = {NULL};
-    write_chain(kernels, 5, false);
-    open_net(&n, h);
-    for (int k = 0; k < CONTEXTS; k++) {
-        OK(strata_create(&handles[k], "cuda:0", &err));
-        OK(strata_context_create(&contexts[k], n.engine, handles[k], &err));
-    }
-    for (int round = 0; round < 50; round++) {
-        for (int k = 0; k < CONTEXTS; k++) {
-            draw(x[k], COUNT);
-            OK(strata_copy_in(contexts[k], 0, x[k], &err));
-        }
-        for (int k = 0; k < CONTEXTS; k++)
-            OK(strata_context_enqueue(contexts[k], NULL, &err));
-        for (int k = 0; k < CONTEXTS; k++) {
-            OK(strata_copy_out(contexts[k], 1, y, &err));
-            chain_of(want, x[k], 5);
-            expect_equal(y, want, "concurrent");
-        }
-    }
-    for (int k = 0; k < CONTEXTS; k++) {
-        strata_context_destroy(contexts[k]);
-        strata_destroy(handles[k]);
-    }
-    close_net(&n);
-}
-
-Test(cuda_network, a_thousand_contexts_leave_no_memory_behind)
-{
-    strata_handle *h = need_cuda();
-    const struct device_ops *ops = h->device->ops;
-    strata_error err = {0};
-    strata_memory_stats before, after;
-    uint64_t free_before = 0;
-    struct net n;
-    write_chain(kernels, 5, false);
-    open_net(&n, h);
-    strata_get_memory_stats(h, &before);
-    for (int i = 0; i < 1020; i++) {
-        strata_context *c = NULL;
-        if (i == 20) /* the driver's own pools have grown */
-            free_before = ops->free_bytes(h->device);
-        OK(strata_context_create(&c, n.engine, h, &err));
-        OK(strata_context_prepare(c, &err));
-        OK(strata_context_run(c, &err));
-        strata_context_destroy(c);
-    }
-    strata_get_memory_stats(h, &after);
-    cr_expect_eq(after.current_bytes, before.current_bytes);
-    cr_expect_eq(after.current_blocks, before.current_blocks);
-    cr_expect_eq(ops->free_bytes(h->device), free_before,
-                 "device: %lld bytes more in use",
-                 (long long)free_before - (long long)ops->free_bytes(h->device));
-    close_net(&n);
-}
-
-static double milliseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-/* The longest of some calls that must all say that the device is lost. */
-static double slowest_call(struct net *n, int *lost)
-{
-    strata_error err;
-    double worst = 0;
-    *lost = 0;
-    for (int i = 0; i < 5; i++) {
-        float x[1] = {0};
-        const double begin = milliseconds();
-        int status = i == 0   ? strata_context_enqueue(n->context, NULL, &err)
-                     : i == 1 ? strata_context_wait(n->context, &err)
-                     : i == 2 ? strata_context_run(n->context, &err)
-                     : i == 3 ? strata_copy_in(n->context, 0, x, &err)
-                              : strata_context_prepare(n->context, &err);
-        const double took = milliseconds() - begin;
-        *lost += status == STRATA_EDEVICELOST;
-        worst = took > worst ? took : worst;
-    }
-    return worst;
-}
-
-Test(cuda_network, a_layer_s_fault_loses_the_device_and_the_host_runs_on)
-{
-    static const char *const impls[] = {"kernel", "faulting", "kernel"};
-    strata_handle *h = need_cuda();
-    strata_error err = {0};
-    struct net n, on_host;
-    int lost = 0;
-    write_chain(impls, 3, true);
-    open_net(&on_host, host());
-    write_chain(impls, 3, false);
-    open_net(&n, h);
-    cr_expect_eq(strata_context_run(n.context, &err), STRATA_EDEVICELOST, "%s",
-                 err.message);
-    cr_expect_not_null(strstr(err.message, "is lost since"), "%s", err.message);
-    const double worst = slowest_call(&n, &lost);
-    cr_expect_eq(lost, 5, "%d of 5", lost);
-    cr_expect_lt(worst, 1, "%g ms", worst);
-    run_chain(&on_host, 3, "host");
-    close_net(&n);
-    close_net(&on_host);
+    unlink(costs);
+    cr_expect_arr_eq(y[0], y[1], sizeof y[0], "the replayed plan is another");
+    for (size_t i = 0; i < ARRAY_LENGTH(y[0]); i++)
+        largest = fmax(largest, fabs((double)y[0][i] - (double)y[2][i]));
+    cr_expect_leq(largest, 2e-3, "%g from the host's", largest);
 }

@@ -233,6 +233,22 @@ Test(engine, constraints_that_cannot_be_met_name_the_layer_and_the_reasons)
     }
 }
 
+Test(engine, tensor_cores_are_allowed_by_the_handle_or_the_network)
+{
+    static const char *const allow[] = {"build.math=tensor_op"};
+    struct session s;
+    cr_assert_eq(build(&s, small, NULL, 0), STRATA_OK);
+    cr_expect_eq(s.engine->math, STRATA_MATH_DEFAULT);
+    strata_engine_destroy(s.engine);
+    cr_assert_eq(strata_set_math_mode(s.handle, STRATA_MATH_TENSOR_OP, NULL), STRATA_OK);
+    cr_assert_eq(strata_engine_build(&s.engine, s.handle, s.network, &s.err), STRATA_OK);
+    cr_expect_eq(s.engine->math, STRATA_MATH_TENSOR_OP);
+    release(&s);
+    cr_assert_eq(build(&s, small, allow, 1), STRATA_OK, "%s", s.err.message);
+    cr_expect_eq(s.engine->math, STRATA_MATH_TENSOR_OP);
+    release(&s);
+}
+
 Test(engine, plans_are_deterministic)
 {
     struct session a, b;
@@ -399,6 +415,31 @@ Test(context, enqueue_returns_before_the_work_and_signals_consumed_inputs)
         cr_assert_arr_eq(y, act, sizeof act);
     }
     strata_event_destroy(consumed);
+    strata_context_destroy(c);
+    release(&s);
+}
+
+/* The host has no graphs: the calls are there and change nothing. */
+Test(context, preparing_runs_once_and_graphs_may_be_asked_for_anywhere)
+{
+    struct session s;
+    strata_context *c = NULL;
+    float act[640], pool[160];
+    cr_assert_eq(build(&s, small, NULL, 0), STRATA_OK);
+    run_once(&s, act, pool);
+    cr_assert_eq(strata_context_create(&c, s.engine, s.handle, NULL), STRATA_OK);
+    const float *y = strata_context_data(c, strata_engine_find(s.engine, "act"));
+    fill_input(c, s.engine, 42);
+    cr_assert_eq(strata_context_prepare(c, &s.err), STRATA_OK, "%s", s.err.message);
+    cr_expect_arr_eq(y, act, sizeof act);
+    for (int use = 0; use < 2; use++) {
+        fill_input(c, s.engine, 7);
+        cr_assert_eq(strata_context_run(c, NULL), STRATA_OK);
+        cr_assert_eq(strata_context_use_graph(c, use, &s.err), STRATA_OK);
+        fill_input(c, s.engine, 42);
+        cr_assert_eq(strata_context_run(c, NULL), STRATA_OK);
+        cr_expect_arr_eq(y, act, sizeof act);
+    }
     strata_context_destroy(c);
     release(&s);
 }

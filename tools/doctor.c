@@ -57,8 +57,8 @@ static void device_rows(struct table *t, const struct tool_options *o)
         row(t, "cuda", "not used: %s", err.message);
         return;
     }
-    row(t, "cuda", "%s, compute capability %d.%d", h->properties.name,
-        h->properties.sm / 10, h->properties.sm % 10);
+    row(t, "cuda", "%s, compute capability %d.%d; used with --device=cuda",
+        h->properties.name, h->properties.sm / 10, h->properties.sm % 10);
     strata_destroy(h);
 }
 

@@ -1,6 +1,7 @@
 # The strata command, one file per subcommand.
 bin_PROGRAMS += strata
-strata_SOURCES = tools/main.c tools/tool.c tools/tool.h tools/table.c \
+strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_output.c \
+	tools/main.c tools/tool.c tools/tool.h tools/table.c \
 	tools/costs.c tools/run.c tools/run.h tools/run_input.c tools/run_output.c \
 	tools/list.c tools/describe.c tools/new_layer.c tools/new_layer.h \
 	tools/new_layer_spec.c tools/new_layer_values.c tools/template.c tools/template.h \
@@ -9,7 +10,7 @@ strata_SOURCES = tools/main.c tools/tool.c tools/tool.h tools/table.c \
 	tools/explain_layout.c tools/explain_svg.c tools/explain_table.c tools/explain_verify.c tools/doctor.c tools/completion.c
 strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 nodist_strata_SOURCES = tools/template_files.c
-strata_LDADD = libstrata-internal.la $(JANSSON_LIBS) $(M_LIBS)
+strata_LDADD = libstrata-check.la libstrata-internal.la $(JANSSON_LIBS) $(M_LIBS)
 
 # What new-layer writes, carried in the command: it has no folder to look for.
 TEMPLATES = \
@@ -27,7 +28,7 @@ TEMPLATES = \
 	tools/templates/layer.ini \
 	tools/templates/layer_cuda.cu \
 	tools/templates/params.inc
-EXTRA_DIST += $(TEMPLATES) scripts/embed.sh
+EXTRA_DIST += $(TEMPLATES) scripts/embed.sh scripts/transcript.sh
 CLEANFILES += tools/template_files.c
 tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
 	$(AM_V_GEN)$(MKDIR_P) tools && cd '$(srcdir)' && scripts/embed.sh $(TEMPLATES) \
@@ -36,7 +37,8 @@ tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
 # Manual pages and completion are made by the command itself.
 if HAVE_HELP2MAN
 MAN_PAGES = tools/strata.1 tools/strata-run.1 tools/strata-costs.1 tools/strata-explain.1 \
-	tools/strata-list.1 tools/strata-describe.1 tools/strata-new-layer.1 tools/strata-doctor.1 \
+	tools/strata-check.1 tools/strata-list.1 tools/strata-describe.1 \
+	tools/strata-new-layer.1 tools/strata-doctor.1 \
 	tools/strata-completion.1
 man1_MANS = $(MAN_PAGES)
 CLEANFILES += $(MAN_PAGES)

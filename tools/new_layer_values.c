@@ -247,9 +247,12 @@ static int set_extends(struct template_values *v, const struct new_layer *l,
         status = template_set(v, err, "params", "%s", params);
     if (status == STRATA_OK)
         status = template_set(v, err, "weights", "%zu", base->n_weights);
+    const bool convolution = strcmp(full, "core::Convolution") == 0;
     if (status == STRATA_OK)
-        status = template_set(v, err, "convolution", "%d",
-                              strcmp(full, "core::Convolution") == 0);
+        status = template_set(v, err, "convolution", "%d", convolution);
+    /* The checker looks for attributes that work, but may not think of what accept takes. */
+    if (status == STRATA_OK && convolution)
+        status = template_set(v, err, "check_options", " --attrs 'filters = 4; kernel = 1'");
     return status;
 }
 
@@ -301,6 +304,8 @@ int new_layer_values(struct template_values *v, const struct new_layer *l,
         status = set_ports(v, l->n_in, l->n_out, err);
     if (status == STRATA_OK)
         status = set_random(v, l->n_in, err);
+    if (status == STRATA_OK) /* set_extends may know better */
+        status = template_set(v, err, "check_options", "%s", "");
     if (status == STRATA_OK)
         status = l->base ? set_extends(v, l, err)
                          : template_set(v, err, "extends", "%s", "");

@@ -174,7 +174,7 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
         }
         if (option == -1 || option >= TOOL_OWN)
             return option;
-        if (strchr(letters + sizeof short_options - 1, option))
+        if (option < 128 && strchr(letters + sizeof short_options - 1, option))
             return TOOL_SHORT + option;
         if (common_option(o, option) != STRATA_OK)
             return '?';

@@ -3,7 +3,10 @@
  * The application's side of Strata: load an INI network, build an engine, run it on every
  * test digit, show some of them beside the ranked answer, and the accuracy and time.
  *
- *   demo FOLDER      FOLDER holds digits.ini, digits.safetensors and the two IDX files
+ *   demo FOLDER [DEVICE]
+ *
+ * FOLDER holds digits.ini, digits.safetensors and the two IDX files; DEVICE is host
+ * (default) or cuda:0.
  */
 #include <strata/strata.h>
 
@@ -25,7 +28,7 @@ struct model {
     strata_network *network;
     strata_engine *engine;
     strata_context *context;
-    float *input, *output; /* of the context's bindings */
+    int image, prob; /* bindings */
 };
 
 static int read_file(const char *folder, const char *name, unsigned char **out,
@@ -61,20 +64,21 @@ static int read_digits(struct digits *d, const char *folder)
     return 0;
 }
 
-static int open_model(struct model *m, const char *folder, strata_error *err)
+static int open_model(struct model *m, const char *folder, const char *device,
+                      strata_error *err)
 {
     char path[4096];
     int status;
     snprintf(path, sizeof path, "%s/digits.ini", folder);
-    if ((status = strata_create(&m->handle, NULL, err)) ||
+    if ((status = strata_create(&m->handle, device, err)) ||
         (status = strata_registry_create(&m->registry, NULL, err)) ||
         (status = strata_network_load(&m->network, path, m->registry, NULL, err)) ||
         (status = strata_engine_build(&m->engine, m->handle, m->network, err)) ||
         (status = strata_context_create(&m->context, m->engine, m->handle, err)))
         return status;
-    m->input = strata_context_data(m->context, strata_engine_find(m->engine, "image"));
-    m->output = strata_context_data(m->context, strata_engine_find(m->engine, "prob"));
-    return m->input && m->output ? STRATA_OK : STRATA_ENOMEM;
+    m->image = strata_engine_find(m->engine, "image");
+    m->prob = strata_engine_find(m->engine, "prob");
+    return strata_context_prepare(m->context, err);
 }
 
 static void close_model(struct model *m)
@@ -86,11 +90,18 @@ static void close_model(struct model *m)
     strata_destroy(m->handle);
 }
 
-static int classify(struct model *m, const unsigned char *pixels, strata_error *err)
+/* On every device: in, run, out. */
+static int classify(struct model *m, float prob[CLASSES], const unsigned char *pixels,
+                    strata_error *err)
 {
+    float input[PIXELS];
+    int status;
     for (int i = 0; i < PIXELS; i++)
-        m->input[i] = (float)pixels[i] / 240.0f;
-    return strata_context_run(m->context, err);
+        input[i] = (float)pixels[i] / 240.0f;
+    if ((status = strata_copy_in(m->context, m->image, input, err)) ||
+        (status = strata_context_run(m->context, err)))
+        return status;
+    return strata_copy_out(m->context, m->prob, prob, err);
 }
 
 static void rank(int order[CLASSES], const float *prob)
@@ -137,17 +148,18 @@ static int run_all(struct model *m, const struct digits *d, strata_error *err)
 {
     int right = 0, status;
     double seconds = 0;
+    float prob[CLASSES];
     for (int i = 0; i < d->count; i++) {
         const unsigned char *pixels = d->images + 16 + (long)i * PIXELS;
         int order[CLASSES], label = d->labels[8 + i];
         double start = now();
-        if ((status = classify(m, pixels, err)) != STRATA_OK)
+        if ((status = classify(m, prob, pixels, err)) != STRATA_OK)
             return status;
         seconds += now() - start;
-        rank(order, m->output);
+        rank(order, prob);
         right += order[0] == label;
         if (i % (d->count / SHOWN + 1) == 0)
-            show(pixels, label, m->output);
+            show(pixels, label, prob);
     }
     printf("%d of %d right: %.2f %%; %.1f us an image on %s\n", right, d->count,
            100.0 * right / d->count, 1e6 * seconds / d->count,
@@ -160,8 +172,9 @@ int main(int argc, char **argv)
     static strata_error err;
     struct digits d = {0};
     struct model m = {0};
-    int ok = read_digits(&d, argc > 1 ? argv[1] : ".");
-    if (ok && (open_model(&m, argc > 1 ? argv[1] : ".", &err) != STRATA_OK ||
+    const char *folder = argc > 1 ? argv[1] : ".";
+    int ok = read_digits(&d, folder);
+    if (ok && (open_model(&m, folder, argc > 2 ? argv[2] : NULL, &err) != STRATA_OK ||
                run_all(&m, &d, &err) != STRATA_OK)) {
         fprintf(stderr, "demo: %s\n", err.message);
         ok = 0;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every impl and row over the cases: once for the values, once under guard.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "check/test.h"
+
+static void note_agreement(const struct trial *t, void *user)
+{
+    struct check_child *c = user;
+    check_place_at(t, c);
+    if (t->agreement && c->report->note[0] == '\0')
+        snprintf(c->report->note, sizeof c->report->note,
+                 "agreement only: the layer gives no " STRATA_REFERENCE_V1);
+}
+
+void check_values(struct check_child *c)
+{
+    c->target.plain = true;
+    c->target.place = note_agreement;
+    cases_run(c, CASES_ALL);
+    if (c->report->runs == 0 && c->report->n_findings == 0)
+        check_found(c, "untested",
+                    "every impl vetoes every shape tried; give attributes "
+                    "and a shape with --attrs and --shape");
+}
+
+/* ---- memory
+ * ------------------------------------------------------------------------------ */
+
+/* What the values' test tells is not told twice. */
+static void memory_problem(const struct trial *t, const char *rule, const char *text,
+                           void *user)
+{
+    if (strcmp(rule, "value-wrong") != 0 && strcmp(rule, "run-failed") != 0 &&
+        strcmp(rule, "reference-failed") != 0)
+        check_problem(t, rule, text, user);
+}
+
+/* An engine made for a batch also runs smaller ones, in the same workspace. */
+static void compare_workspace(struct trial *t, int row)
+{
+    struct harness_node single = {.mirror = t->node.mirror, .phase = t->node.phase};
+    struct harness_shape in[HARNESS_INPUTS];
+    struct session large = {0}, small = {0};
+    const int n_in = t->node.node.n_in;
+    size_t large_bytes = 0, small_bytes = 0;
+    if (!t->impl->impl.workspace || n_in == 0 || t->node.in[0].dims[0] < 2)
+        return;
+    for (int i = 0; i < n_in; i++) {
+        in[i].rank = t->node.in[i].rank;
+        memcpy(in[i].dims, t->node.in[i].dims, sizeof in[i].dims);
+        in[i].dims[0] = 1;
+    }
+    int status =
+        harness_open(&single, t->node.layer, t->attrs, in, n_in, NULL, t->c->absent);
+    single.node.device = t->node.node.device;
+    single.node.sm = t->node.node.sm;
+    if (status == STRATA_OK)
+        status = trial_session(t, &large, row);
+    if (status == STRATA_OK)
+        status = session_size(&large, &large_bytes);
+    session_free(&large);
+    if (status == STRATA_OK)
+        status = session_make(&small, &single, t->impl, row, &t->formats,
+                              (const double *const *)t->v.in,
+                              (const double *const *)t->v.weight, NULL);
+    if (status == STRATA_OK)
+        status = session_size(&small, &small_bytes);
+    session_free(&small);
+    if (status == STRATA_OK && small_bytes > large_bytes) {
+        session_fault(&small, "workspace-grows", "%zu bytes for batch %lld, %zu for 1",
+                      large_bytes, (long long)t->node.in[0].dims[0], small_bytes);
+        trial_session_problem(t, &small, "workspace-grows");
+    }
+    harness_close(&single);
+}
+
+void check_memory(struct check_child *c)
+{
+    c->target.problem = memory_problem;
+    cases_run(c, CASES_ALL);
+    c->target.visit = compare_workspace;
+    cases_run(c, CASES_FEW);
+}

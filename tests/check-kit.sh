@@ -1,0 +1,236 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# TAP: a plugin author's way with nothing but an installed package: what new-layer writes
+# builds by make, Autotools and CMake, runs and passes the checker, out of this tree.
+#   tests/check-kit.sh --update    after a change: write docs/first-plugin.md anew
+srcdir=$(cd "${srcdir:-.}" && pwd) builddir=${builddir:-.} CC=${CC:-cc} MAKE=${MAKE:-make}
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+number=0 failed=0
+log=$scratch/log
+umask 022
+
+result() { # result STATUS CLAIM: the log is shown after a failure
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $number - $2"
+    else
+        failed=1
+        echo "not ok $number - $2"
+        sed 's/^/# /' "$log" | tail -n 60
+    fi
+}
+skip() {
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $2"
+}
+
+# ---- the package, moved away from where it was configured for ---------------------------
+root=$scratch/root
+(cd "$builddir" && $MAKE install DESTDIR="$root") >"$log" 2>&1
+result $? 'make install takes DESTDIR'
+pc=$(find "$root" -name strata-plugin-1.pc)
+export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$root"
+prefix=$(sed -n 's/^prefix=//p' "$pc")
+export PATH="$root$prefix/bin:$PATH" LD_LIBRARY_PATH="$root$prefix/lib:${LD_LIBRARY_PATH:-}"
+export STRATA_PLUGIN_DIR="$root$prefix/lib/strata/plugins-1"
+export ACLOCAL_PATH="$root$prefix/share/aclocal"
+unset STRATA_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
+NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+strict='-O1 -Wall -Wextra -Wconversion -Wshadow -Wno-missing-field-initializers -Werror'
+cd "$scratch" || exit 99
+
+# ---- from nothing to a pipeline ----------------------------------------------------------
+strata new-layer LeakyReLU --attr slope:real=0.01:0..1 >"$log" 2>&1
+result $? 'new-layer writes a folder'
+$MAKE -C leaky_relu CC="$CC" CFLAGS="$strict" >"$log" 2>&1
+result $? 'it builds untouched, without a warning'
+printf 'P2\n2 2\n255\n0 2 4 6\n' >x.pgm
+strata run leaky_relu/leaky_relu.ini x.pgm --set 'input x.shape=1 x 1 x 2 x 2' \
+    --set 'input x.std=-1' --set 'layer y.slope=0.5' --top 4 -o csv >out 2>"$log"
+[ "$(cut -d, -f4,5 out | tr '\n' ' ')" = 'index,value 0,-0 1,-1 2,-2 3,-3 ' ]
+status=$?
+cat out >>"$log"
+result $status 'it runs in a network, and its values are right'
+claim='it passes the checker untouched'
+if strata check --help >/dev/null 2>&1; then
+    $MAKE -C leaky_relu check >"$log" 2>&1
+    result $? "$claim"
+else
+    skip "$claim" 'no strata check in this build'
+fi
+(umask 002 && strata new-layer Shared && $MAKE -C shared CC="$CC" && $MAKE -C shared run) \
+    >"$log" 2>&1
+result $? 'a umask that lets the group write does no harm'
+cp leaky_relu/leaky_relu.c before.c
+strata new-layer LeakyReLU >"$log" 2>&1
+[ $? -eq 2 ] && grep -q 'would overwrite leaky_relu/leaky_relu.c .*--force' "$log" &&
+    cmp -s before.c leaky_relu/leaky_relu.c
+result $? 'files that exist are named and stay'
+strata new-layer LeakyReLU --force >"$log" 2>&1 && ! cmp -s before.c leaky_relu/leaky_relu.c
+result $? '--force replaces them'
+
+# ---- the page that shows it ---------------------------------------------------------------
+page=$srcdir/docs/first-plugin.md
+plain() { # without what differs from run to run
+    sed -E 's/[0-9]+ runs in [0-9.]+ s/N runs/; s/seed [0-9]+//; s/build [0-9a-f]{40}//' "$1"
+}
+mkdir session
+(cd session && unset CC CFLAGS LDFLAGS && "$srcdir/scripts/transcript.sh" "$page") |
+    sed "s#$root$prefix#/usr/local#g" >now.md
+if [ "${1:-}" = --update ]; then
+    cp now.md "$page"
+    exit
+fi
+plain now.md >now
+plain "$page" | diff - now >"$log"
+result $? 'docs/first-plugin.md shows what happens'
+
+# ---- whatever is asked for ---------------------------------------------------------------
+variant() { # variant FOLDER ARGUMENT...
+    folder=$1
+    shift
+    strata new-layer "$@" -C "$folder" && $MAKE -C "$folder" CC="$CC" CFLAGS="$strict" &&
+        $MAKE -C "$folder" run
+}
+{
+    variant v1 Plain &&
+    variant v2 Several --in 3 --out 2 &&
+    variant v3 Weights --weight weight --weight bias:optional --weight more &&
+    variant v4 Attributes --attr mode:enum=exact:'fast|exact' --attr n:int=3:1..9 \
+        --attr on:bool=yes --attr title:string='a: b' --attr kernel:ints=3x3:1..31 \
+        --attr alphas:reals=0.5,-0.25:-1..1 --attr low:real:2..3 --attr high:int:-5..-2 &&
+    variant v5 All --in 2 --out 2 --attr slope:real=0.25 --weight w0 --namespace my.own-1 \
+        --cuda &&
+    variant v6 FastConvolution --extends core::Convolution --cuda
+} >"$log" 2>&1
+result $? 'ports, attributes and weights of every kind build and run'
+if strata check --help >/dev/null 2>&1; then
+    (for v in v2 v3 v4 v5 v6; do
+        $MAKE -C $v check || exit 1
+    done) >"$log" 2>&1
+    result $? 'they pass the checker too'
+fi
+(
+    for layer in $(strata list -o csv | sed -n 's/^core::\([A-Za-z]*\)@.*/\1/p' | sort -u); do
+        strata new-layer "My$layer" --extends "core::$layer" -C "e$layer" &&
+            $MAKE -C "e$layer" CC="$CC" CFLAGS="$strict" || exit 1
+    done
+) >"$log" 2>&1
+result $? 'every built-in layer can be extended'
+
+# refuse PATTERN ARGUMENT...: exit code 2, a message, nothing written.
+refuse() {
+    pattern=$1
+    shift
+    strata new-layer "$@" -C refused >"$scratch/message" 2>&1
+    code=$?
+    [ $code -eq 2 ] && grep -qE -e "$pattern" "$scratch/message" && [ ! -e refused ] &&
+        return 0
+    { echo "exit code $code, needed '$pattern': new-layer $*"; cat "$scratch/message"; } \
+        >>"$log"
+    bad=1
+}
+: >"$log"
+bad=0
+refuse "one layer name is needed"
+refuse "'leakyRelu': a capital" leakyRelu
+refuse "'My-Layer': a capital" My-Layer
+refuse "'../X': a capital" ../X
+refuse "has 80 letters" "$(printf 'A%079d' 0)"
+refuse "namespace 'core'" X --namespace core
+refuse "namespace 'A b'" X --namespace 'A b'
+refuse "has no type.*slope:real=0.01:0..1" X --attr slope
+refuse "type 'rael' is not known.*did you mean 'real'" X --attr slope:rael
+refuse "'Slope' must be a small letter" X --attr Slope:real
+refuse "'default' has a meaning" X --attr default:int
+refuse "'inputs' has a meaning" X --attr inputs:int
+refuse "'a' is given twice" X --attr a:int --attr a:real
+refuse "'a' is given twice" X --attr a:int --weight a
+refuse "default 'x': a number" X --attr a:real=x
+refuse "default '1.5': a whole number" X --attr a:int=1.5
+refuse "default 'inf': a number" X --attr a:real=inf
+refuse "default '2': it is outside" X --attr a:real=2:0..1
+refuse "range '1': the minimum" X --attr a:real=1:1..0
+refuse "range '1': write MIN..MAX" X --attr a:real=1:1
+refuse "range '0..1': only numbers" X --attr a:bool=no:0..1
+refuse "choices '': write" X --attr a:enum
+refuse "choices 'a[|][|]b'" X --attr 'a:enum:a||b'
+refuse "default 'c': it is none" X --attr 'a:enum=c:a|b'
+refuse "default '3y3': write whole" X --attr a:ints=3y3
+refuse "an element is outside" X --attr a:ints=3x9:1..5
+refuse "default 'a\"b': quotes" X --attr 'a:string=a"b'
+refuse "yes or no" X --attr a:bool=1
+refuse "'x' has a meaning" X --weight x
+refuse "write NAME, or NAME:optional" X --weight a:needed
+refuse "in '0': a number from 1" X --in 0
+refuse "out '2x': a number from 1" X --out 2x
+refuse "Convolution" X --extends core::Convolutoin
+refuse "leave out --attr" X --extends core::Convolution --attr a:int
+[ $bad -eq 0 ]
+result $? 'what cannot be is refused with what could'
+
+# ---- examples/plugins -------------------------------------------------------------------
+limit() { # limit FILE LINES
+    [ "$(wc -l <"$srcdir/examples/plugins/$1")" -lt "$2" ] || echo "$1 is too long"
+}
+{ limit leaky_relu/leaky_relu.c 31 && limit gaussian_cuda/gaussian.cu 60; } >"$log"
+[ ! -s "$log" ]
+result $? 'the CPU example has at most 30 lines, the CUDA one under 60'
+for folder in "$srcdir"/examples/plugins/*/; do
+    name=$(basename "$folder")
+    [ -e "$folder/Makefile" ] || continue
+    claim="the example $name builds and passes the checker"
+    cp -R "$folder" "example-$name"
+    if [ -e "$folder"/*.cu ] && [ -z "$NVCC" ]; then
+        skip "$claim" 'no nvcc'
+    else
+        goals=check # CUDA ones are checked as far as there is a device
+        strata check --help >/dev/null 2>&1 || goals=
+        $MAKE -C "example-$name" ${NVCC:+NVCC="$NVCC"} >"$log" 2>&1 &&
+            $MAKE -C "example-$name" $goals >>"$log" 2>&1
+        result $? "$claim"
+    fi
+done
+
+# ---- other ways to build -----------------------------------------------------------------
+claim='CUDA impls compile by make'
+if [ -n "$NVCC" ]; then
+    $MAKE -C v5 cuda NVCC="$NVCC" NVCCFLAGS='-arch=sm_80 -Werror=all-warnings' >"$log" 2>&1 &&
+        $MAKE -C v6 cuda NVCC="$NVCC" NVCCFLAGS='-arch=sm_80 -Werror=all-warnings' \
+            >>"$log" 2>&1
+    result $? "$claim"
+else
+    skip "$claim" 'no nvcc'
+fi
+
+cuda=
+[ -z "$NVCC" ] || cuda=--cuda
+strata new-layer Built $cuda >/dev/null
+claim="Autotools build and install it${cuda:+, CUDA too}"
+if command -v autoreconf >/dev/null && command -v libtoolize >/dev/null; then
+    mkdir built/build
+    (cd built && timeout 120 autoreconf -i && cd build &&
+        ../configure CC="$CC" ${NVCC:+NVCC="$NVCC"} --with-plugindir="$scratch/plugins" &&
+        $MAKE && $MAKE install) >"$log" 2>&1 &&
+        strata describe Built --plugin-path "$scratch/plugins" >>"$log" 2>&1 &&
+        { [ -z "$cuda" ] || [ -e "$scratch/plugins/built_cuda.so" ]; }
+    result $? "$claim"
+    (cd built && ./configure CC="$CC") >"$log" 2>&1
+    [ $? -ne 0 ] && grep -q 'build in a folder of its own' "$log"
+    result $? 'configure keeps off the plain Makefile'
+else
+    skip "$claim" 'no Autotools'
+fi
+claim="CMake builds and installs it${cuda:+, CUDA too}"
+if command -v cmake >/dev/null; then
+    (cd built && PATH="$PATH:${NVCC%/*}" cmake -B build/cmake -DSTRATA_PLUGIN_DIR="$scratch/cmake" &&
+        cmake --build build/cmake && cmake --install build/cmake) >"$log" 2>&1 &&
+        strata describe Built --plugin-path "$scratch/cmake" >>"$log" 2>&1 &&
+        { [ -z "$cuda" ] || [ -e "$scratch/cmake/built_cuda.so" ]; }
+    result $? "$claim"
+else
+    skip "$claim" 'no cmake'
+fi
+echo "1..$number"
+exit $failed
