@@ -288,6 +288,19 @@ static bool has_epilogue(const strata_impl *impl, strata_epilogue epilogue)
             impl->activations & UINT64_C(1) << epilogue.activation);
 }
 
+/* Formats of ports that do not follow the first multiply. */
+enum { MAX_COMBINATIONS = 4096 };
+
+static bool has_too_many(struct expansion *x, uint64_t precision)
+{
+    const strata_row *row = &x->impl->rows[x->row];
+    int64_t product = 1;
+    for (int i = 0; i < x->n_in + x->n_out && product <= MAX_COMBINATIONS; i++)
+        if ((i < x->n_in ? row->in[i] : row->out[i - x->n_in]) != STRATA_SAME)
+            product *= __builtin_popcountll(port_mask(x, i, precision));
+    return product > MAX_COMBINATIONS;
+}
+
 static int expand_rows(struct expansion *x, uint64_t precision, strata_error *err)
 {
     const struct engine_node *n = &x->e->nodes[x->node];
@@ -296,8 +309,14 @@ static int expand_rows(struct expansion *x, uint64_t precision, strata_error *er
         x->row = (int)r;
         x->n_in = explicit_ports(x->impl->rows[r].in, n->n_in);
         x->n_out = explicit_ports(x->impl->rows[r].out, n->n_out);
-        int status = expand(x, 0, precision, &found, err);
-        if (status == STRATA_OK && found == 0)
+        bool many = has_too_many(x, precision);
+        int status = many ? add_refusal(x,
+                                        "its ports allow over 4096 combinations of "
+                                        "formats; set build.formats, or split the row "
+                                        "into several with STRATA_SAME",
+                                        err)
+                          : expand(x, 0, precision, &found, err);
+        if (status == STRATA_OK && found == 0 && !many)
             status = add_refusal(x, "no format of this row is allowed here", err);
         if (status != STRATA_OK)
             return status;

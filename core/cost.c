@@ -313,7 +313,8 @@ static int refine(struct costing *c, strata_error *err)
 {
     size_t n = 0;
     int status = STRATA_OK;
-    if (c->options->everything && c->source)
+    fill_in(c);
+    if (c->options->everything && !c->guess)
         status = measure_next(c, EVERYTHING, &n, err);
     while (status == STRATA_OK) {
         if (progress_interrupted())
@@ -404,6 +405,7 @@ int cost_plan(strata_engine *e, const struct plan_options *how, strata_error *er
     struct cost_options options = e->network->build.costs;
     const struct cost_options *o = &options;
     options.kind = cost_kind_on(options.kind, e->handle->properties.kind);
+    options.everything |= e->network->build.objective == OBJECTIVE_MEMORY;
     struct cost_table table;
     struct cost_device device;
     if (o->kind == COSTS_ANALYTIC) {

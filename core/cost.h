@@ -88,8 +88,10 @@ const struct cost *cost_table_find(const struct cost_table *t, const char *key);
 /* Add or replace. */
 int cost_table_put(struct cost_table *t, const char *key, struct cost cost,
                    strata_error *err);
-/* Add another table's entries; of two for one key the one with more runs stays, and of
- * two alike in that the lower. EMISMATCH if the devices differ. */
+/* Which of two for one key stays: the one with more runs, and of two alike in that the
+ * lower. */
+bool cost_is_better(const struct cost *a, const struct cost *b);
+/* Add another table's entries, the better of two. EMISMATCH if the devices differ. */
 int cost_table_merge(struct cost_table *t, const struct cost_table *other,
                      strata_error *err);
 /* Text to table and back. `path` is for messages, "PATH:LINE: what". */
@@ -134,7 +136,9 @@ struct cost_options {
     enum cost_miss miss;
     char *file;      /* COSTS_FILE: read */
     char *save;      /* read if it exists, and written; NULL: none */
-    bool everything; /* measure all candidates, for a file that others replay */
+    /* Measure all candidates, for a file that others replay, or to compare plans; what a
+     * file lacks is then an error, needed or not. */
+    bool everything;
     uint64_t budget; /* ns of measuring; 0: no limit */
 };
 

@@ -71,7 +71,7 @@ int cost_table_put(struct cost_table *t, const char *key, struct cost cost,
     return STRATA_OK;
 }
 
-static bool better_known(const struct cost *a, const struct cost *b)
+bool cost_is_better(const struct cost *a, const struct cost *b)
 {
     return a->runs != b->runs ? a->runs > b->runs : a->ns < b->ns;
 }
@@ -88,7 +88,7 @@ int cost_table_merge(struct cost_table *t, const struct cost_table *other,
     for (size_t i = 0; i < other->n && status == STRATA_OK; i++) {
         const struct cost_entry *e = &other->entries[i];
         const struct cost *known = cost_table_find(t, e->key);
-        if (!known || better_known(&e->cost, known))
+        if (!known || cost_is_better(&e->cost, known))
             status = cost_table_put(t, e->key, e->cost, err);
     }
     return status;

@@ -207,28 +207,35 @@ static int setup_nodes(strata_engine *e, strata_error *err)
 static int solve(strata_engine *e, strata_error *err)
 {
     static const struct plan_ban no_reformat = {PLAN_BAN_CONVERSION, -1, -1, -1, -1};
+    if (e->network->build.objective == OBJECTIVE_REFORMATS)
+        e->plan_options.objective = PLAN_FEWEST_REFORMATS;
     e->plan_options.bans = &no_reformat;
     e->plan_options.n_bans = e->network->build.no_reformat;
     int status = cost_plan(e, &e->plan_options, err);
+    if (status == STRATA_OK)
+        status = engine_trade_time(e, err);
     return status == STRATA_EPLAN ? explain_conflict(e, &e->plan_options, err) : status;
 }
 
-static int build(strata_engine *e, strata_error *err)
+/* plan: of the same network on the same handle, or NULL to make one. */
+static int build(strata_engine *e, const struct plan *plan, strata_error *err)
 {
     int status;
     if ((status = engine_make_nodes(e, err)) != STRATA_OK)
         return status;
     if ((status = engine_make_model(e, err)) != STRATA_OK)
         return status;
-    if ((status = solve(e, err)) != STRATA_OK)
+    status = plan ? plan_copy(&e->plan, &e->model->problem, plan, err) : solve(e, err);
+    if (status != STRATA_OK)
         return status;
     if ((status = engine_make_schedule(e, err)) != STRATA_OK)
         return status;
     return setup_nodes(e, err);
 }
 
-int strata_engine_build(strata_engine **out, strata_handle *handle,
-                        const strata_network *network, strata_error *err)
+int engine_build_plan(strata_engine **out, strata_handle *handle,
+                      const strata_network *network, const struct plan *plan,
+                      strata_error *err)
 {
     int status = STRATA_ENOMEM;
     error_clear(err);
@@ -246,7 +253,7 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
                      ? threads_for(network, handle->properties.threads)
                      : 0;
     int before = threads_set(e->threads); /* what accept and workspace count with */
-    status = build(e, err);
+    status = build(e, plan, err);
     threads_set(before);
     if (status != STRATA_OK) {
         error_prefix(err, "%s", network->path);
@@ -257,6 +264,12 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
 done:
     strata_engine_destroy(e);
     return status;
+}
+
+int strata_engine_build(strata_engine **out, strata_handle *handle,
+                        const strata_network *network, strata_error *err)
+{
+    return engine_build_plan(out, handle, network, NULL, err);
 }
 
 static void release_node(strata_engine *e, struct engine_node *n)

@@ -7,6 +7,7 @@
  *   candidate  nodes           -> ways to run each: impls, formats, layers fused; or none
  *   model      candidates      -> plan problem: choices, labels, conversions, costs
  *   plan       problem         -> a choice per node, conversions per tensor
+ *   objective  plans           -> the one that is kept
  *   schedule   plan            -> values and steps; nodes that do not run are dropped
  *   memory     steps           -> their order, memory shared in place, offsets
  *   engine     weights, setup
@@ -142,6 +143,16 @@ struct engine_binding {
     int value; /* its memory is the caller's or the context's */
 };
 
+/* A plan that was not chosen for time alone, against the one of least time. */
+struct engine_trade {
+    int64_t cost; /* of that one, 1/16 ns */
+    bool at_least; /* some costs in it are bounds */
+    size_t reformats;
+    int64_t arena_bytes;
+    size_t weighed; /* plans, for OBJECTIVE_MEMORY */
+    bool cut;       /* there may be more as fast */
+};
+
 struct strata_engine {
     strata_network *network; /* a reference */
     strata_handle *handle;
@@ -162,8 +173,14 @@ struct strata_engine {
     struct plan_options plan_options; /* with which the plan was made */
     struct plan *plan;
     struct cost_report costs; /* how the plan's were found */
+    struct engine_trade trade; /* of an objective other than time */
 };
 
+/* engine.c: from a plan that another engine of the network on the handle has, or might
+ * have had; NULL: make one. */
+int engine_build_plan(strata_engine **out, strata_handle *handle,
+                      const strata_network *network, const struct plan *plan,
+                      strata_error *err);
 /* fuse.c */
 int engine_make_nodes(strata_engine *e, strata_error *err);
 void engine_free_node(struct engine_node *n);
@@ -214,6 +231,9 @@ void engine_free_model(struct engine_model *m);
 /* Pad state that an impl gives or takes at a port. */
 int engine_port_pad(const struct engine_model *m, const strata_network *net, int tensor,
                     int format, const strata_impl *impl, bool output);
+/* objective.c: by the network's objective, another plan than the solver's first. */
+extern const char *const engine_objective_names[];
+int engine_trade_time(strata_engine *e, strata_error *err);
 /* schedule.c */
 int engine_make_schedule(strata_engine *e, strata_error *err);
 int engine_owner(const strata_engine *e, int value);

@@ -10,11 +10,16 @@
 
 #include "core/alloc.h"
 
+/* Questions are cut where they would take a network long: the dearest reformats are asked
+ * about, in searches of so many nodes. */
+enum { MAX_ASKED = 64, MAX_NODES = 20000 };
+
 /* What is asked about. */
 struct asked {
     const struct plan_problem *p;
-    const struct plan_options *options;
+    struct plan_options options;
     const struct plan *plan;
+    int64_t cost; /* of the best plan: what answers are compared with */
 };
 
 /* A problem that shares everything but the choices that a question adds. */
@@ -77,20 +82,25 @@ static int find_changes(struct explain_reformat *r, const struct asked *a,
     return STRATA_OK;
 }
 
-/* The best plan that pays for no conversion of a tensor; re-labels stay. */
+/* The best plan that pays for no conversion of a tensor; re-labels stay. NULL: none. */
 static int solve_without(struct plan **out, const struct asked *a, int tensor,
                          strata_error *err)
 {
-    struct plan_options more = a->options ? *a->options : (struct plan_options){0};
+    const struct plan_ban ban = {PLAN_BAN_CONVERSION, tensor, -1, -1, -1};
+    struct plan_options more = a->options;
     struct plan_ban *bans =
         zalloc(more.n_bans + 1, sizeof *bans, "a question about the plan", err);
+    int64_t cost;
     if (!bans)
         return STRATA_ENOMEM;
     if (more.n_bans)
         memcpy(bans, more.bans, more.n_bans * sizeof *bans);
-    bans[more.n_bans++] = (struct plan_ban){PLAN_BAN_CONVERSION, tensor, -1, -1, -1};
+    bans[more.n_bans++] = ban;
     more.bans = bans;
-    int status = plan_solve(out, a->p, &more, err);
+    /* first: where there is none, plan_solve looks for the reason at length */
+    int status = plan_cost_without(&cost, a->p, &a->options, &ban, err);
+    if (status == STRATA_OK && cost < PLAN_INFINITE)
+        status = plan_solve(out, a->p, &more, err);
     free(bans);
     return status;
 }
@@ -101,12 +111,16 @@ static int ask_without(struct explain *x, struct explain_reformat *r,
     struct plan *other = NULL;
     strata_error none = {0};
     int status = solve_without(&other, a, r->step.tensor, &none);
-    if (status == STRATA_EPLAN)
+    if (status == STRATA_EPLAN) { /* the search was cut before it found one */
+        r->asked = x->exact = false;
         return STRATA_OK;
+    }
     if (status != STRATA_OK)
         return error_set(err, status, "explaining the plan: %s", none.message);
+    if (!other)
+        return STRATA_OK;
     r->avoidable = true;
-    r->penalty = other->cost - a->plan->cost;
+    r->penalty = other->cost - a->cost;
     r->reformats = (int64_t)other->n_reformats - (int64_t)a->plan->n_reformats;
     x->exact &= other->proved;
     status = find_changes(r, a, other, err);
@@ -190,9 +204,9 @@ static int ask_remedy(struct explain *x, struct explain_reformat *r,
     if (status == STRATA_OK)
         status = (try.output ? give_producer : give_readers)(&q, &try, a, &r->step, err);
     if (status == STRATA_OK && try.n_ops > 0)
-        status = plan_solve(&other, &q.p, a->options, err);
+        status = plan_solve(&other, &q.p, &a->options, err);
     if (status == STRATA_OK && other) {
-        try.gain = a->plan->cost - other->cost;
+        try.gain = a->cost - other->cost;
         try.reformats = (int64_t)a->plan->n_reformats - (int64_t)other->n_reformats;
         x->exact &= other->proved;
         if (try.gain > r->remedy.gain)
@@ -209,7 +223,6 @@ static int ask_remedies(struct explain *x, struct explain_reformat *r,
     const struct plan_tensor *t = &a->p->tensors[r->step.tensor];
     const struct plan_choice *c = plan_chosen(a->p, a->plan->choices, t->producer);
     int status = STRATA_OK;
-    r->remedy.op = -1;
     for (int i = 0; i < 4 && status == STRATA_OK; i++) {
         struct explain_remedy try = {.op = -1, .output = i & 1, .all_ports = i & 2};
         try.label = try.output ? r->step.to : plan_out_label(c, t->port);
@@ -244,12 +257,60 @@ static void find_ends(struct explain_reformat *r, const struct plan_problem *p,
     }
 }
 
+/* One whose place in the order of costs is not the first, or is not known, is compared
+ * with the best that can be found. */
+static int open_questions(struct asked *a, struct explain *x, strata_error *err)
+{
+    struct plan *best = NULL;
+    a->cost = a->plan->cost;
+    x->exact = a->plan->proved;
+    if (a->options.max_nodes == 0)
+        a->options.max_nodes = MAX_NODES;
+    if (a->plan->proved)
+        return STRATA_OK;
+    int status = plan_solve(&best, a->p, &a->options, err);
+    if (status == STRATA_OK) {
+        a->cost = best->cost;
+        x->exact = best->proved;
+    }
+    plan_free(best);
+    return status;
+}
+
+static int by_cost(const void *a, const void *b)
+{
+    const struct explain_reformat *x = *(struct explain_reformat *const *)a;
+    const struct explain_reformat *y = *(struct explain_reformat *const *)b;
+    if (x->step.cost != y->step.cost)
+        return x->step.cost > y->step.cost ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static int ask(struct explain *x, const struct asked *a, strata_error *err)
+{
+    size_t n = x->n_reformats;
+    struct explain_reformat **order =
+        zalloc(n, sizeof(struct explain_reformat *), "an explanation", err);
+    int status = order ? STRATA_OK : STRATA_ENOMEM;
+    for (size_t i = 0; order && i < n; i++)
+        order[i] = &x->reformats[i];
+    if (order)
+        qsort(order, n, sizeof *order, by_cost);
+    for (size_t i = 0; i < n && i < MAX_ASKED && status == STRATA_OK; i++) {
+        order[i]->asked = true;
+        status = ask_without(x, order[i], a, err);
+        if (status == STRATA_OK)
+            status = ask_remedies(x, order[i], a, err);
+    }
+    free(order);
+    return status;
+}
+
 int explain_plan(struct explain **out, const struct plan_problem *p,
                  const struct plan_options *options, const struct plan *plan,
                  strata_error *err)
 {
-    const struct asked a = {p, options, plan};
-    int status = STRATA_OK;
+    struct asked a = {.p = p, .plan = plan};
     struct explain *x = zalloc(1, sizeof *x, "an explanation", err);
     if (x)
         x->reformats = zalloc(plan->n_steps, sizeof *x->reformats, "an explanation", err);
@@ -257,18 +318,20 @@ int explain_plan(struct explain **out, const struct plan_problem *p,
         free(x);
         return STRATA_ENOMEM;
     }
-    x->exact = plan->proved;
-    for (size_t i = 0; i < plan->n_steps && status == STRATA_OK; i++) {
+    if (options)
+        a.options = *options;
+    for (size_t i = 0; i < plan->n_steps; i++) {
         if (plan->steps[i].cost == 0)
             continue;
         struct explain_reformat *r = &x->reformats[x->n_reformats++];
         r->step = plan->steps[i];
         r->reason = plan_step_reason(p, plan, &r->step);
+        r->remedy.op = -1;
         find_ends(r, p, plan);
-        status = ask_without(x, r, &a, err);
-        if (status == STRATA_OK)
-            status = ask_remedies(x, r, &a, err);
     }
+    int status = open_questions(&a, x, err);
+    if (status == STRATA_OK)
+        status = ask(x, &a, err);
     if (status == STRATA_OK)
         *out = x;
     else

@@ -36,6 +36,7 @@ struct explain_reformat {
     enum plan_reason reason;
     uint64_t written;  /* labels that the producer has choices for */
     uint64_t read;     /* labels that every reader of this conversion has choices for */
+    bool asked;        /* what follows is answered: the dearest 64 are */
     bool avoidable;    /* a plan without any paid conversion of the tensor exists */
     int64_t penalty;   /* what that plan costs more */
     int64_t reformats; /* how many more it has */

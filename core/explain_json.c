@@ -180,6 +180,8 @@ static json_t *changes(const strata_engine *e, const struct explain_reformat *r)
 
 static json_t *forbidding(const strata_engine *e, const struct explain_reformat *r)
 {
+    if (!r->asked)
+        return json_null();
     if (!r->avoidable)
         return json_pack("{s:b}", "possible", 0);
     return json_pack("{s:b, s:I, s:o, s:I, s:o}", "possible", 1, "cost",
@@ -247,18 +249,31 @@ static json_t *fusions(const strata_engine *e)
     return list;
 }
 
+/* What was given up; null where time was the objective. */
+static json_t *least_time(const strata_engine *e)
+{
+    const struct engine_trade *t = &e->trade;
+    if (e->network->build.objective == OBJECTIVE_TIME)
+        return json_null();
+    return json_pack("{s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "cost", (json_int_t)t->cost,
+                     "us", us(t->cost), "at_least", t->at_least, "reformats",
+                     (json_int_t)t->reformats, "arena_bytes", (json_int_t)t->arena_bytes,
+                     "plans_weighed", (json_int_t)t->weighed, "plans_cut", t->cut);
+}
+
 static json_t *totals(const strata_engine *e, const struct explain *x)
 {
     size_t n = e->plan->n_reformats;
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:b, s:b, s:I, s:I, s:I}", "nodes",
+        "{s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:b, s:b, s:I, s:I, s:I, s:s, s:o}", "nodes",
         (json_int_t)e->n_nodes, "reformats", (json_int_t)n, "relabels",
         (json_int_t)(e->plan->n_steps - n), "cost", (json_int_t)e->plan->cost, "us",
         us(e->plan->cost), "reformat_cost", (json_int_t)e->plan->conversion_cost,
         "reformat_us", us(e->plan->conversion_cost), "proved", e->plan->proved,
         "answers_proved", x->exact, "weight_bytes", (json_int_t)e->weight_bytes,
         "arena_bytes", (json_int_t)e->arena_bytes, "arena_bound",
-        (json_int_t)e->arena_bound);
+        (json_int_t)e->arena_bound, "objective",
+        engine_objective_names[e->network->build.objective], "least_time", least_time(e));
 }
 
 /* ---- costs ------------------------------------------------------------------------ */

@@ -246,8 +246,10 @@ enum { CHANGES_SHOWN = 3 };
 static void put_forbidding(FILE *f, const strata_engine *e,
                            const struct explain_reformat *r)
 {
-    if (!r->avoidable) {
-        fputs("no plan is without it", f);
+    if (!r->asked || !r->avoidable) {
+        fputs(r->asked ? "no plan is without it"
+                       : "not asked: only the dearest reformats are",
+              f);
         return;
     }
     fprintf(f, "forbidding it costs %+.1f us", explain_microseconds(r->penalty));
@@ -269,7 +271,8 @@ static void put_remedy(FILE *f, const strata_engine *e, const struct explain_ref
 {
     const struct explain_remedy *m = &r->remedy;
     if (m->op < 0) {
-        fputs("no format of one operation removes it at a gain", f);
+        fputs(r->asked ? "no format of one operation removes it at a gain" : "not asked",
+              f);
         return;
     }
     bool bound = is_bound(e, m->op);

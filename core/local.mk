@@ -60,6 +60,7 @@ CORE_SOURCES = \
 	core/network_sections.c \
 	core/network_shapes.c \
 	core/network_weights.c \
+	core/objective.c \
 	core/plan.c \
 	core/plan.h \
 	core/plan_bound.c \

@@ -73,11 +73,21 @@ struct network_layer {
 
 enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_ANY };
 
+/* What a plan is chosen for. */
+enum objective {
+    OBJECTIVE_TIME,      /* the least */
+    OBJECTIVE_REFORMATS, /* the fewest, then least time */
+    OBJECTIVE_MEMORY     /* the smallest arena of the fastest plans */
+};
+
 struct build_options {
     enum precision precision; /* dtypes of intermediate float tensors */
     uint64_t formats;         /* formats of intermediate tensors; 0: any */
     bool fusion;
     bool no_reformat;   /* fail if the plan needs one */
+    enum objective objective;
+    double memory_slack;  /* OBJECTIVE_MEMORY: time given up for it, percent */
+    int64_t memory_plans; /* and how many plans are weighed at most */
     bool deterministic; /* only impls whose runs agree bit for bit */
     uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
     int math;           /* STRATA_MATH_*: tensor cores if this or the handle allows them */

@@ -361,11 +361,27 @@ static void read_costs(struct loader *l, struct config_section *s, struct cost_o
         config_time(l->c, budget, &o->budget);
 }
 
+static void read_objective(struct config *c, struct config_section *s,
+                           struct build_options *b)
+{
+    const struct config_pair *objective = config_get(s, "objective");
+    const struct config_pair *slack = config_get(s, "memory_slack");
+    const struct config_pair *plans = config_get(s, "memory_plans");
+    int choice;
+    if (objective && config_choice(c, objective, "time|reformats|memory", &choice))
+        b->objective = (enum objective)choice;
+    if (slack)
+        config_real(c, slack, 0, 1000, &b->memory_slack);
+    if (plans)
+        config_int(c, plans, 1, 10000, &b->memory_plans);
+}
+
 static int read_build(struct loader *l, struct config_section *s)
 {
     static const char *const keys[] = {
-        "precision", "formats", "fusion", "no_reformat", "deterministic",
-        "workspace", "math",    "costs",  "costs_miss",  "costs_budget"};
+        "precision", "formats", "fusion", "no_reformat", "objective", "memory_slack",
+        "memory_plans", "deterministic", "workspace", "math", "costs", "costs_miss",
+        "costs_budget"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");
@@ -381,6 +397,7 @@ static int read_build(struct loader *l, struct config_section *s)
     if (workspace)
         config_size(l->c, workspace, &b->workspace);
     read_costs(l, s, &b->costs);
+    read_objective(l->c, s, b);
     read_flag(l->c, s, "fusion", &b->fusion);
     read_flag(l->c, s, "no_reformat", &b->no_reformat);
     read_flag(l->c, s, "deterministic", &b->deterministic);

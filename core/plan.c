@@ -5,6 +5,9 @@
 #include "core/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
 
 static int port_index(int port)
 {
@@ -52,6 +55,26 @@ int64_t plan_cost(const struct plan_problem *p, const size_t *choices)
         total += cost;
     }
     return total;
+}
+
+int plan_copy(struct plan **out, const struct plan_problem *p, const struct plan *plan,
+              strata_error *err)
+{
+    struct plan *copy = zalloc(1, sizeof *copy, "a plan", err);
+    if (!copy)
+        return STRATA_ENOMEM;
+    *copy = *plan;
+    copy->choices = zalloc(p->n_ops, sizeof *plan->choices, "a plan", err);
+    copy->steps = zalloc(plan->n_steps, sizeof *plan->steps, "a plan", err);
+    if (!copy->choices || !copy->steps) {
+        plan_free(copy);
+        return STRATA_ENOMEM;
+    }
+    memcpy(copy->choices, plan->choices, p->n_ops * sizeof *plan->choices);
+    if (plan->n_steps)
+        memcpy(copy->steps, plan->steps, plan->n_steps * sizeof *plan->steps);
+    *out = copy;
+    return STRATA_OK;
 }
 
 void plan_free(struct plan *plan)

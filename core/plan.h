@@ -134,9 +134,16 @@ struct plan_options {
 int plan_solve(struct plan **out, const struct plan_problem *p,
                const struct plan_options *options, strata_error *err);
 void plan_free(struct plan *plan);
+int plan_copy(struct plan **out, const struct plan_problem *p, const struct plan *plan,
+              strata_error *err);
+/* The plan of choices that were made elsewhere, beside a bound that is known; EINVAL if
+ * they do not fit together. */
+int plan_of_choices(struct plan **out, const struct plan_problem *p,
+                    const struct plan_options *options, const size_t *choices,
+                    int64_t bound, strata_error *err);
 
 /* The cheapest plans, best first, at most `capacity`, each at most `percent` dearer than
- * the best. They differ in choices. */
+ * the best, whose bound they share. They differ in choices. */
 int plan_solve_best(struct plan **out, size_t capacity, size_t *n, double percent,
                     const struct plan_problem *p, const struct plan_options *options,
                     strata_error *err);

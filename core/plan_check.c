@@ -120,6 +120,9 @@ static int check_tree(const struct checker *k, size_t *at, int tensor, int64_t *
         made |= UINT64_C(1) << s->to;
         *total = plus(*total, check_conversion(k, tensor, s->from, s->to));
     }
+    for (int l = 0; l < k->p->n_labels; l++)
+        if (k->p->labels[l].stage == PLAN_NONE && check_conversion(k, tensor, root, l) == 0)
+            made |= UINT64_C(1) << l; /* without a step */
     return wanted & ~made ? check_fail(k, "a reader lacks its format") : STRATA_OK;
 }
 

@@ -94,8 +94,11 @@ static int split(struct ranking *r, const struct part *from)
 static int emit(struct ranking *r, struct plan **out, size_t *n, const struct part *part)
 {
     int status = plan_from_run(&out[*n], &r->m, &part->run, r->err);
-    if (status == STRATA_OK)
-        out[(*n)++]->proved &= r->proved;
+    if (status != STRATA_OK)
+        return status;
+    struct plan *plan = out[(*n)++];
+    plan->bound = out[0]->bound;
+    plan->proved &= r->proved && plan->objective == plan->bound;
     return status;
 }
 

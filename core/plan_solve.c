@@ -115,6 +115,8 @@ static int make_steps(struct plan *plan, const struct plan_model *m, strata_erro
             plan_out_label(plan_chosen(&m->p, plan->choices, t->producer), t->port);
         plan_tree(&m->p, (int)i, root, plan_wanted(&m->p, plan->choices, t), tree, &n);
         for (size_t k = 0; k < n; k++) {
+            if (m->p.labels[tree[k].to].stage == PLAN_NONE)
+                continue; /* nobody reads it */
             int status =
                 grow(&plan->steps, &capacity, plan->n_steps, sizeof *plan->steps, err);
             if (status != STRATA_OK)
@@ -208,6 +210,30 @@ int plan_solve(struct plan **out, const struct plan_problem *p,
         status = error_set(err, STRATA_EPLAN,
                            "the planner's limit was spent before it found any plan; "
                            "allow more nodes or seconds");
+    free(r.choices);
+    plan_model_close(&m);
+    return status;
+}
+
+int plan_of_choices(struct plan **out, const struct plan_problem *p,
+                    const struct plan_options *options, const size_t *choices,
+                    int64_t bound, strata_error *err)
+{
+    struct plan_model m;
+    struct plan_run r = {.found = true, .bound = bound};
+    int status = plan_model_open(&m, p, options, err);
+    r.choices = zalloc(p->n_ops, sizeof *choices, "a plan", err);
+    if (status == STRATA_OK && !r.choices)
+        status = STRATA_ENOMEM;
+    if (status != STRATA_OK)
+        goto done;
+    memcpy(r.choices, choices, p->n_ops * sizeof *choices);
+    r.objective = plan_model_cost(&m, choices);
+    r.proved = r.objective == bound;
+    status = r.objective < PLAN_INFINITE
+                 ? plan_from_run(out, &m, &r, err)
+                 : error_set(err, STRATA_EINVAL, "these choices do not fit together");
+done:
     free(r.choices);
     plan_model_close(&m);
     return status;

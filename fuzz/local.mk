@@ -1,15 +1,18 @@
 # libFuzzer targets: one per reader of untrusted bytes. `make fuzz-short` builds them with
 # clang, ASan and UBSan from the sources themselves, and runs each for FUZZ_SECONDS.
-FUZZ_TARGETS = ini safetensors npy image note
+FUZZ_TARGETS = ini safetensors npy image note costs certificate plan
 FUZZ_SECONDS = 60
 FUZZ_CC = clang
 FUZZ_FLAGS = -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=undefined -Wno-unknown-warning-option
 EXTRA_DIST += \
+	fuzz/fuzz_certificate.c \
+	fuzz/fuzz_costs.c \
 	fuzz/fuzz_image.c \
 	fuzz/fuzz_ini.c \
 	fuzz/fuzz_note.c \
 	fuzz/fuzz_npy.c \
+	fuzz/fuzz_plan.c \
 	fuzz/fuzz_safetensors.c
 
 # Sources of the whole library, less the kernels that need run-time CPU dispatch.

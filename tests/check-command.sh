@@ -28,7 +28,7 @@ expect() {
 image=$digits/images/3-011.pgm
 expect 0 'strata [0-9]+\.[0-9]+' 'prints its version' $strata --version
 expect 0 'Examples:' 'helps with examples' $strata --help
-for c in run explain list describe new-layer doctor completion; do
+for c in run explain costs list describe new-layer check doctor completion; do
     expect 0 'Examples:' "helps with $c" $strata $c --help
     expect 2 'unknown option .--formt=csv.; did you mean .--format' "$c suggests options" \
         $strata $c --formt=csv
@@ -128,11 +128,35 @@ expect 2 'layer .prob. .*writes prob .fp16:nchw' 'no plan at all names the const
     --set build.no_reformat=yes
 expect 2 'no impl of core::Convolution@1 can run here' 'an impossible plan lists reasons' \
     $strata explain $digits/digits.ini --set build.formats=int8:nc/4hw4
+costs_file() { # NAME DEVICE LINE...
+    name=$1 device=$2
+    shift 2
+    printf 'strata-costs 1\ndevice %s\n' "$device" >"$scratch/$name"
+    printf '%s\n' "$@" >>"$scratch/$name"
+}
+costs_file a.costs host '100 5 10 run a' '200 5 20 run b' '300 90 10 run d'
+costs_file b.costs host '150 5 20 run a' '150 5 10 run b' '400 5 10 run c' '290 90 10 run d'
+costs_file c.costs other '150 5 20 run a'
+expect 0 '4 costs of 2 files in .*; 2 disagree' 'costs merges and counts conflicts' \
+    $strata costs merge "$scratch/a.costs" "$scratch/b.costs" --output="$scratch/m.costs"
+expect 0 '100,5,10,150,5,20,\+50\.0,its,run a' 'costs lists which of two is kept' \
+    $strata costs merge "$scratch/a.costs" "$scratch/b.costs" \
+    --output="$scratch/m.costs" -o csv
+expect 0 '^150 5 20 run a 200 5 20 run b 400 5 10 run c 290 90 10 run d $' \
+    'merged costs are the better known' \
+    sh -c "sed 1,3d '$scratch/m.costs' | tr '\n' ' '"
+expect 1 'c.costs: costs of device .other. cannot join those of .host.' \
+    'costs of another device do not merge' \
+    $strata costs merge "$scratch/a.costs" "$scratch/c.costs" --output="$scratch/n.costs"
+expect 2 'two or more cost files' 'costs merge needs two files' \
+    $strata costs merge "$scratch/a.costs" --output="$scratch/n.costs"
+expect 2 'output=FILE is needed' 'costs merge needs an output' \
+    $strata costs merge "$scratch/a.costs" "$scratch/b.costs"
 expect 0 'core::Convolution@1' 'list shows layers' $strata list
 expect 0 'core +1\.0\.0 +1\.0' 'list shows modules' $strata list --modules
 expect 0 'no file was rejected' 'list shows rejections' $strata list --rejected
 expect 2 "did you mean|Convolution" 'describe suggests layers' $strata describe Convolutoin
-expect 0 'modules +1[0-9] found' 'doctor counts modules' $strata doctor
+expect 0 'modules +[1-9][0-9] found' 'doctor counts modules' $strata doctor
 expect 2 'no plugin was found' 'doctor reports an installation without plugins' \
     env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata doctor
 expect 0 'complete -o default -F _strata strata' 'completion prints a script' \

@@ -63,6 +63,7 @@ CRITERION_TESTS = \
 	tests/test_network \
 	tests/test_note \
 	tests/test_npy \
+	tests/test_objective \
 	tests/test_onnx_cases \
 	tests/test_plan \
 	tests/test_plan_constraints \
@@ -85,6 +86,8 @@ LAYER_CASES = tests/layer_cases.h tests/layer_cases_f.c tests/layer_cases_w.c
 tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
 tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_objective_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h

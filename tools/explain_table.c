@@ -129,6 +129,23 @@ static const char *const cost_sources[] = {
     [COSTS_FILE] = "recorded",
 };
 
+/* What another objective than time gave up, and for what. */
+static void print_trade(const strata_engine *e)
+{
+    const struct engine_trade *t = &e->trade;
+    const struct build_options *b = &e->network->build;
+    if (b->objective == OBJECTIVE_TIME)
+        return;
+    printf("chosen for %s", engine_objective_names[b->objective]);
+    if (b->objective == OBJECTIVE_MEMORY)
+        printf(" among %zu plan%s within %g %% of the least time%s", t->weighed,
+               t->weighed == 1 ? "" : "s", b->memory_slack,
+               t->cut ? " (of more: see build.memory_plans)" : "");
+    printf("; the plan of least time takes %s%.1f us, %zu reformats, %.2f MiB\n",
+           t->at_least ? "at least " : "", explain_microseconds(t->cost), t->reformats,
+           (double)t->arena_bytes / 1048576);
+}
+
 void explain_print_summary(const strata_engine *e)
 {
     size_t relabels = e->plan->n_steps - e->plan->n_reformats;
@@ -142,6 +159,7 @@ void explain_print_summary(const strata_engine *e)
            "once\n",
            (double)e->weight_bytes / 1048576, (double)e->arena_bytes / 1048576,
            (double)e->arena_bound / 1048576);
+    print_trade(e);
 }
 
 /* ---- details

@@ -2,7 +2,7 @@
 bin_PROGRAMS += strata
 strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_output.c \
 	tools/main.c tools/tool.c tools/tool.h tools/table.c \
-	tools/run.c tools/run.h tools/run_input.c tools/run_output.c \
+	tools/costs.c tools/run.c tools/run.h tools/run_input.c tools/run_output.c \
 	tools/list.c tools/describe.c tools/new_layer.c tools/new_layer.h \
 	tools/new_layer_spec.c tools/new_layer_values.c tools/template.c tools/template.h \
 	tools/explain.c tools/explain.h \
@@ -36,7 +36,7 @@ tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
 
 # Manual pages and completion are made by the command itself.
 if HAVE_HELP2MAN
-MAN_PAGES = tools/strata.1 tools/strata-run.1 tools/strata-explain.1 \
+MAN_PAGES = tools/strata.1 tools/strata-run.1 tools/strata-costs.1 tools/strata-explain.1 \
 	tools/strata-check.1 tools/strata-list.1 tools/strata-describe.1 \
 	tools/strata-new-layer.1 tools/strata-doctor.1 \
 	tools/strata-completion.1
