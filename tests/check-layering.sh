@@ -25,7 +25,7 @@ check() {
 
 public='strata/(strata|plugin|layers)\.h'
 types='core/(status|alloc|checked|tensor)\.h'
-echo 1..7
+echo 1..8
 check "formats sees core's types only" formats "$public|$types|formats/[a-z0-9_]+\.h"
 check 'registry sees core, not formats, io or plans' registry \
     "$public|$types|core/names\.h|registry/[a-z0-9_]+\.h"
