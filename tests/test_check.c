@@ -46,7 +46,7 @@ static const struct fault {
      "thread", ""},
     {"constructor leaves a file open", "-DCONSTRUCTOR='open(\"/dev/null\", 0)'",
      "descriptor", ""},
-    {"constructor is slow", "-DCONSTRUCTOR='usleep(200000)'", "slow-entry", ""},
+    {"entry is slow", "-DENTRY='usleep(200000)'", "slow-entry", ""},
     {"constructor changes the folder", "-DCONSTRUCTOR='if (chdir(\"/\")) abort()'",
      "folder", ""},
     {"constructor changes umask", "-DCONSTRUCTOR='umask(0)'", "umask", ""},
