@@ -22,6 +22,7 @@ CORE_SOURCES = \
 	core/context.h \
 	core/context_bind.c \
 	core/context_graph.c \
+	core/context_profile.c \
 	core/context_run.c \
 	core/cost.c \
 	core/cost.h \
@@ -35,6 +36,7 @@ CORE_SOURCES = \
 	core/device_module.c \
 	core/engine.c \
 	core/engine.h \
+	core/engine_step.c \
 	core/explain.c \
 	core/explain.h \
 	core/explain_conflict.c \

@@ -70,6 +70,7 @@ CRITERION_TESTS = \
 	tests/test_random_networks \
 	tests/test_plan_exact \
 	tests/test_plan_laws \
+	tests/test_profiler \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
