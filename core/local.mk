@@ -56,6 +56,7 @@ CORE_SOURCES = \
 	core/names.h \
 	core/network.c \
 	core/network.h \
+	core/network_bench.c \
 	core/network_graph.c \
 	core/network_layers.c \
 	core/network_private.h \
