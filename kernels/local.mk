@@ -87,10 +87,12 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_random_networks \
 	examples/digits/demo \
 	$(BENCHMARKS)
-EXTRA_DIST += scripts/gpu-bundle.sh scripts/gpu-sanitize.sh
+EXTRA_DIST += scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
+	scripts/gpu-sanitize.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA
-gpu-bundle: all $(GPU_BUNDLE_CONTENT) tests/cuda_trial.la tests/launch_count.la \
+gpu-bundle: all $(GPU_BUNDLE_CONTENT) tests/cuda_faulty.la tests/cuda_trial.la \
+		tests/launch_count.la \
 		example-plugins
 	$(srcdir)/scripts/gpu-bundle.sh '$(abs_builddir)' '$(GPU_BUNDLE)' \
 		$(GPU_BUNDLE_CONTENT)

@@ -25,6 +25,15 @@ SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.
 	tests/check-docs.sh
 	tests/check-install.sh tests/check-kit.sh tests/check-plugins.sh
 SHELL_TESTS += tests/check-measure.sh
+SHELL_TESTS = \
+	tests/check-abi.sh \
+	tests/check-command.sh \
+	tests/check-docs.sh \
+	tests/check-header.sh \
+	tests/check-install.sh \
+	tests/check-kit.sh \
+	tests/check-layering.sh \
+	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 
