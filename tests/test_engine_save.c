@@ -210,13 +210,232 @@ Test(engine_save, digits_come_back)
 
 Test(engine_save, is_the_same_bytes_from_the_same_network)
 {
+    static const char *const analytic[] = {"build.costs=analytic"};
     struct built a, b;
     write_ini(branches);
-    build(&a, ini, NULL, 0);
-    build(&b, ini, NULL, 0);
+    build(&a, ini, analytic, 1);
+    build(&b, ini, analytic, 1);
     save(&a, file);
     save(&b, again);
     expect_same_bytes(file, again);
     release(&a);
+    release(&b);
+}
+
+/* ---- refusals -------------------------------------------------------------------- */
+
+/* Rewrite the saved file with `from` replaced by `to` in one section; hashes are right.
+ */
+static void alter(const char *section, const char *from, const char *to)
+{
+    struct engine_file f;
+    struct engine_section sections[ENGINE_FILE_SECTIONS];
+    strata_error err = {0};
+    char *text = NULL;
+    cr_assert_eq(engine_file_open(&f, file, &err), STRATA_OK, "%s", err.message);
+    memcpy(sections, f.sections, sizeof sections);
+    for (size_t i = 0; i < f.n_sections; i++) {
+        if (strcmp(f.sections[i].name, section) != 0)
+            continue;
+        size_t size = f.sections[i].size, n = strlen(from), m = strlen(to);
+        text = calloc(1, size + m + 1);
+        memcpy(text, f.sections[i].data, size);
+        char *at = memmem(text, size, from, n);
+        cr_assert(at != NULL, "section %s has no '%s':\n%s", section, from, text);
+        memmove(at + m, at + n, (size_t)(text + size - (at + n)));
+        memcpy(at, to, m);
+        sections[i].data = text;
+        sections[i].size = size - n + m;
+    }
+    cr_assert(text != NULL, "no section %s", section);
+    cr_assert_eq(engine_file_write(again, sections, f.n_sections, "1.0.0", &err),
+                 STRATA_OK, "%s", err.message);
+    free(text);
+    engine_file_close(&f);
+}
+
+/* The altered file is refused with a status and words. */
+static void expect_refused(int status, const char *const *words)
+{
+    struct built b;
+    cr_expect_eq(load(&b, again), status, "%s", b.err.message);
+    cr_expect_null(b.engine);
+    for (; *words; words++)
+        cr_expect(strstr(b.err.message, *words) != NULL, "no '%s' in: %s", *words,
+                  b.err.message);
+    cr_expect(strstr(b.err.message, again) != NULL, "%s", b.err.message);
+    release(&b);
+}
+
+static const struct {
+    const char *section, *from, *to;
+    int status;
+    const char *words[5];
+} refusals[] = {
+    {"device",
+     "\"kind\": \"host\"",
+     "\"kind\": \"cuda\"",
+     STRATA_EUNSUPPORTED,
+     {"device cuda", "handle of"}},
+    {"device", "\"sm\": 0", "\"sm\": 90", STRATA_EUNSUPPORTED, {"capability 9.0"}},
+    {"device", "\"sm\": 0,", "", STRATA_EPARSE, {"section 'device'", "sm"}},
+    {"device", "{", "(", STRATA_EPARSE, {"section 'device'", "line 1"}},
+    {"plugins",
+     "\"namespace\": \"core\"",
+     "\"namespace\": \"corn\"",
+     STRATA_EMODULE,
+     {"layer 'conv'", "convolution.so", "not here", "--plugin-path"}},
+    {"plugins",
+     "\"version\": \"1.",
+     "\"version\": \"2.",
+     STRATA_EMODULE,
+     {"needs plugin", "version 2.", "found 1."}},
+    {"plugins", "\"namespace\"", "\"nemespace\"", STRATA_EPARSE, {"namespace"}},
+    {"plugins", "[", "{\"a\":[", STRATA_EPARSE, {"section 'plugins'"}},
+    {"network", "[input x]", "[input z]", STRATA_EPARSE, {"again.engine:"}},
+    {"network", "kernel = 3,3", "kernel = 4,4", STRATA_EPARSE, {"conv.weight"}},
+    {"network",
+     "file = weights",
+     "file = /etc/passwd",
+     STRATA_EPARSE,
+     {"names no files"}},
+    {"network",
+     "[build]",
+     "[plugins]\nload = x.so\n[build]",
+     STRATA_EPARSE,
+     {"names no files"}},
+    {"network",
+     "[build]",
+     "[include]\nfile = x.ini\n[build]",
+     STRATA_EPARSE,
+     {"cannot include"}},
+    {"network",
+     "[build]\n",
+     "[build]\ncosts = x.costs\n",
+     STRATA_EPARSE,
+     {"names no files"}},
+    {"plan",
+     "\"layer\": \"conv\"",
+     "\"layer\": \"bn\"",
+     STRATA_EPARSE,
+     {"section 'plan'", "layer 'bn'"}},
+    {"plan", "\"kind\": \"run\"", "\"kind\": \"walk\"", STRATA_EPARSE, {"'walk'"}},
+    {"plan",
+     "\"kind\": \"absorbed\"",
+     "\"kind\": \"alias\"",
+     STRATA_EUNSUPPORTED,
+     {"cannot run here"}},
+    {"plan", "\"row\": 0", "\"row\": 1000", STRATA_EUNSUPPORTED, {"row 1000"}},
+    {"plan", "\"row\": 0", "\"row\": -1", STRATA_EPARSE, {"row -1"}},
+    {"plan", "\"plugin\": 0", "\"plugin\": 900", STRATA_EPARSE, {"plugin 900"}},
+    {"plan", "\"tensor\": \"x\"", "\"tensor\": \"xx\"", STRATA_EPARSE, {"tensor 'xx'"}},
+    {"plan", "\"stage\": 0", "\"stage\": 1002", STRATA_EPARSE, {"stage 1002"}},
+    {"plan", "\"cost\": ", "\"cost\": -", STRATA_EPARSE, {"out of range"}},
+    {"plan", "\"cost\": ", "\"cost\": 1e400", STRATA_EPARSE, {"section 'plan'"}},
+    {"plan",
+     "\"reason\": \"FIXED-IO\"",
+     "\"reason\": \"WHIM\"",
+     STRATA_EPARSE,
+     {"'WHIM'"}},
+    {"plan",
+     "\"conversions\": [",
+     "\"conversion\": [], \"none\": [",
+     STRATA_EPARSE,
+     {"no conversion makes"}},
+    {"plan",
+     "\"costs\": \"analytic\"",
+     "\"costs\": \"guess\"",
+     STRATA_EPARSE,
+     {"'guess'"}},
+    {"weights", "conv.weight", "conv.weighs", STRATA_EPARSE, {"conv.weight"}},
+    {"weights", "F32", "F64", STRATA_EPARSE, {"weights"}},
+};
+
+Test(engine_save, what_does_not_fit_is_refused_by_name)
+{
+    struct built a;
+    if (getenv("STRATA_TEST_DEVICE"))
+        cr_skip_test("the table is for an engine of the host");
+    write_ini(branches);
+    build(&a, ini, (const char *const[]){"layer conv.impl=any"}, 1);
+    save(&a, file);
+    release(&a);
+    for (size_t i = 0; i < ARRAY_LENGTH(refusals); i++) {
+        alter(refusals[i].section, refusals[i].from, refusals[i].to);
+        expect_refused(refusals[i].status, refusals[i].words);
+    }
+}
+
+static char warned[4096];
+
+static void keep_warning(void *user, int level, const char *text)
+{
+    (void)user;
+    if (level == STRATA_LOG_WARNING)
+        snprintf(warned, sizeof warned, "%s", text);
+}
+
+/* Another build of the same version may only be slower. */
+Test(engine_save, a_plugin_of_another_build_is_a_warning)
+{
+    struct built a, b;
+    write_ini(branches);
+    build(&a, ini, NULL, 0);
+    save(&a, file);
+    alter("plugins", "\"build_id\": \"", "\"build_id\": \"00");
+    strata_set_logger(keep_warning, NULL, STRATA_LOG_WARNING);
+    cr_assert_eq(load(&b, again), STRATA_OK, "%s", b.err.message);
+    strata_set_logger(NULL, NULL, STRATA_LOG_WARNING);
+    cr_expect(strstr(warned, "another build"), "%s", warned);
+    expect_same_answers(&a, &b, 3);
+    release(&a);
+    release(&b);
+}
+
+/* Neither its build nor its file's name is here. */
+Test(engine_save, a_plugin_that_is_missing_is_named)
+{
+    struct built a;
+    write_ini(branches);
+    build(&a, ini, NULL, 0);
+    save(&a, file);
+    release(&a);
+    alter("plugins", "\"build_id\": \"", "\"build_id\": \"00");
+    cr_assert_eq(rename(again, file), 0);
+    alter("plugins", "convolution.so", "nowhere.so");
+    expect_refused(STRATA_EMODULE,
+                   (const char *const[]){"layer 'conv'", "nowhere.so", "not here", NULL});
+}
+
+/* The network, its weights and labels may go; plugins may come. */
+Test(engine_save, needs_no_file_besides_itself)
+{
+    char labels[80];
+    struct built a, b;
+    write_ini("[network]\nformat = 1\noutputs = p\nlabels = labels.txt\n"
+              "[input x]\nshape = 1 x 3\n[layer p]\ntype = Softmax\n");
+    snprintf(labels, sizeof labels, "%s/labels.txt", folder);
+    cr_assert_eq(file_write(labels, "cat\n\ndog house\n", 15, NULL), STRATA_OK);
+    build(&a, ini, NULL, 0);
+    save(&a, file);
+    unlink(ini);
+    unlink(labels);
+    cr_assert_eq(load(&b, file), STRATA_OK, "%s", b.err.message);
+    cr_assert_eq(b.engine->network->n_labels, 3);
+    for (size_t i = 0; i < 3; i++)
+        cr_expect_str_eq(b.engine->network->labels[i], a.network->labels[i]);
+    expect_same_answers(&a, &b, 5);
+    release(&a);
+    release(&b);
+}
+
+Test(engine_save, bad_arguments_are_refused)
+{
+    strata_error err = {0};
+    strata_engine *e = NULL;
+    cr_expect_eq(strata_engine_save(NULL, file, &err), STRATA_EINVAL);
+    cr_expect_eq(strata_engine_load(&e, NULL, NULL, file, &err), STRATA_EINVAL);
+    struct built b;
+    cr_expect_eq(load(&b, "/nonexistent/x.engine"), STRATA_ENOTFOUND);
     release(&b);
 }
