@@ -37,6 +37,13 @@ CORE_SOURCES = \
 	core/engine.c \
 	core/engine.h \
 	core/engine_step.c \
+	core/engine_load.c \
+	core/engine_plugins.c \
+	core/engine_restore.c \
+	core/engine_save.c \
+	core/engine_stored.c \
+	core/engine_stored.h \
+	core/engine_weights.c \
 	core/explain.c \
 	core/explain.h \
 	core/explain_conflict.c \
@@ -63,6 +70,7 @@ CORE_SOURCES = \
 	core/network_sections.c \
 	core/network_shapes.c \
 	core/network_weights.c \
+	core/network_write.c \
 	core/objective.c \
 	core/plan.c \
 	core/plan.h \

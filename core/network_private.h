@@ -40,6 +40,7 @@ struct loader {
     strata_network *net;
     struct config *c;
     strata_registry *registry;
+    const struct network_memory *memory; /* instead of files; or NULL */
     strata_error *err;
     struct source *sources;
     size_t n_sources, sources_capacity;

@@ -82,6 +82,7 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_cuda_layers \
 	tests/test_cuda_network \
 	tests/test_cuda_reformat \
+	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_models \
 	tests/test_random_networks \

@@ -57,6 +57,7 @@ CRITERION_TESTS = \
 	tests/test_drawing \
 	tests/test_engine \
 	tests/test_engine_file \
+	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_explain \
 	tests/test_file \
@@ -109,6 +110,8 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
+tests_test_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES)

@@ -247,6 +247,22 @@ typedef struct strata_context strata_context;
 STRATA_API int strata_engine_build(strata_engine **out, strata_handle *handle,
                                    const strata_network *network, strata_error *err);
 STRATA_API void strata_engine_destroy(strata_engine *engine);
+/* Write the engine to one file that loads without the network, its weights and any
+ * search: docs/engine-format.md. Atomic: who reads `path` finds the old file or the new
+ * one, whole. The same network on the same machine gives the same bytes, unless costs
+ * are measured anew. EIO for what the system refuses; the old file is then as it was.
+ * Any thread. */
+STRATA_API int strata_engine_save(const strata_engine *engine, const char *path,
+                                  strata_error *err);
+/* An engine from such a file: outputs are those of the engine that was saved, bit for
+ * bit on the same device and plugins. The registry must hold the plugins (by name; an
+ * engine never names a path), and like the handle outlive the engine. EPARSE: damaged,
+ * or not an engine; EUNSUPPORTED: of another format version, device kind or compute
+ * capability, or an impl refuses to run here; EMODULE: a plugin is missing or of another
+ * major version. A plugin of another build loads with a warning in the log. */
+STRATA_API int strata_engine_load(strata_engine **out, strata_handle *handle,
+                                  strata_registry *registry, const char *path,
+                                  strata_error *err);
 
 /* Inputs first, then outputs, each in the network's order. */
 typedef struct strata_binding {
