@@ -20,6 +20,7 @@ CORE_SOURCES = \
 	core/config_vars.c \
 	core/context.c \
 	core/context.h \
+	core/context_batch.c \
 	core/context_bind.c \
 	core/context_graph.c \
 	core/context_run.c \
@@ -35,6 +36,8 @@ CORE_SOURCES = \
 	core/device_module.c \
 	core/engine.c \
 	core/engine.h \
+	core/engine_batch.c \
+	core/engine_share.c \
 	core/explain.c \
 	core/explain.h \
 	core/explain_conflict.c \
@@ -54,6 +57,7 @@ CORE_SOURCES = \
 	core/names.h \
 	core/network.c \
 	core/network.h \
+	core/network_batch.c \
 	core/network_graph.c \
 	core/network_layers.c \
 	core/network_private.h \

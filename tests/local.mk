@@ -32,6 +32,7 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_batch \
 	tests/test_check \
 	tests/test_check_cuda \
 	tests/test_config \
@@ -90,6 +91,7 @@ tests_test_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_objective_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_batch_SOURCES = tests/test_batch.c tests/batch_net.h
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
 	tests/layer_cases_large.c $(LAYER_CASES)
@@ -161,6 +163,6 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
-	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
+	tests/plugins/batch_layers.c tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
 	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu \
 	tests/faulty/layer.c tests/faulty/throws.cc
