@@ -5,6 +5,10 @@ CORE_SOURCES = \
 	core/arena.h \
 	core/attributes.c \
 	core/attributes.h \
+	core/batcher.c \
+	core/batcher.h \
+	core/batcher_queue.c \
+	core/batcher_run.c \
 	core/candidate.c \
 	core/candidate_free.c \
 	core/checked.h \

@@ -33,6 +33,7 @@ CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
 	tests/test_batch \
+	tests/test_batcher \
 	tests/test_check \
 	tests/test_check_cuda \
 	tests/test_config \
@@ -92,6 +93,7 @@ tests_test_objective_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_batch_SOURCES = tests/test_batch.c tests/batch_net.h
+tests_test_batcher_SOURCES = tests/test_batcher.c tests/batch_net.h
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
 	tests/layer_cases_large.c $(LAYER_CASES)
