@@ -20,11 +20,6 @@ AM_TESTS_ENVIRONMENT = \
 EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
 LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
-SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
-	tests/check-install.sh tests/check-kit.sh tests/check-abi.sh \
-	tests/check-docs.sh
-	tests/check-install.sh tests/check-kit.sh tests/check-plugins.sh
-SHELL_TESTS += tests/check-measure.sh
 SHELL_TESTS = \
 	tests/check-abi.sh \
 	tests/check-command.sh \
@@ -33,6 +28,7 @@ SHELL_TESTS = \
 	tests/check-install.sh \
 	tests/check-kit.sh \
 	tests/check-layering.sh \
+	tests/check-measure.sh \
 	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
@@ -42,6 +38,8 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_batch \
+	tests/test_batcher \
 	tests/test_check \
 	tests/test_check_cuda \
 	tests/test_config \
@@ -102,6 +100,8 @@ tests_test_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_objective_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_batch_SOURCES = tests/test_batch.c tests/batch_net.h
+tests_test_batcher_SOURCES = tests/test_batcher.c tests/batch_net.h
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
 	tests/layer_cases_large.c $(LAYER_CASES)
@@ -175,6 +175,6 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
-	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
+	tests/plugins/batch_layers.c tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
 	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu \
 	tests/faulty/layer.c tests/faulty/throws.cc
