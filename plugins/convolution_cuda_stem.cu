@@ -288,7 +288,7 @@ int stem_setup(const strata_node *n, void *state)
 {
     convolution_state *s = (convolution_state *)state;
     stem_pack_job job = {};
-    int device = 0, status = convolution_resolve(n, s);
+    int status = convolution_resolve(n, s);
     if (status != STRATA_OK)
         return status;
     job.steps = stem_steps(&s->w);
@@ -302,10 +302,7 @@ int stem_setup(const strata_node *n, void *state)
     if (e == cudaSuccess)
         e = stem_allow<__half>(most);
     if (e == cudaSuccess)
-        e = cudaGetDevice(&device);
-    if (e == cudaSuccess)
-        e = cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount,
-                                   device);
+        e = convolution_count_multiprocessors(s);
     if (e != cudaSuccess)
         return STRATA_FAIL(n, STRATA_EDEVICE, "%d bytes of shared memory: %s (%s)", most,
                            cudaGetErrorString(e), cudaGetErrorName(e));
