@@ -268,6 +268,8 @@ int simt_accept(const strata_node *n);
 CONVOLUTION_TACTIC(simt)
 int stem_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem)
+int stem_ahead_accept(const strata_node *n);
+CONVOLUTION_TACTIC(stem_ahead)
 int gemm_accept(const strata_node *n);
 CONVOLUTION_TACTIC(mma_128x128)
 CONVOLUTION_TACTIC(mma_128x64)

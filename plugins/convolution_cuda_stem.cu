@@ -22,7 +22,9 @@ enum {
     MOST_STRIDE = 4,
     MOST_STEPS = (MOST_KERNEL * MOST_KERNEL + TAPS - 1) / TAPS,
     STEP_HALVES = FILTERS * TAPS * 4,
-    BLOCKS = 4 /* of a multiprocessor */
+    AHEAD = 7,  /* pixels of a thread that wait in registers */
+    BLOCKS = 4, /* of a multiprocessor */
+    BLOCKS_AHEAD = 3
 };
 
 struct stem_job {
@@ -110,6 +112,47 @@ static __device__ inline void stem_load(const stem_job &job, pack<__half, 4> *pa
     }
 }
 
+/* A thread's pixels of a patch, on their way; zeros outside of the image. */
+template <typename T, int Channels>
+struct stem_ahead {
+    T value[AHEAD][Channels];
+
+    __device__ inline void load(const stem_job &job, int64_t image, int32_t h, int32_t w)
+    {
+        const int32_t plane = job.height * job.width;
+        const T *x = (const T *)job.x + image * job.channels * plane;
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const uint32_t pixel = threadIdx.x + i * THREADS;
+            const uint32_t row = divide_by(pixel, job.patch_w);
+            const int32_t p = h + (int32_t)row;
+            const int32_t q = w + (int32_t)(pixel - row * job.patch_w.d);
+            const bool inside = row < (uint32_t)job.patch_h &&
+                                (uint32_t)p < (uint32_t)job.height &&
+                                (uint32_t)q < (uint32_t)job.width;
+#pragma unroll
+            for (int c = 0; c < Channels; c++)
+                value[i][c] = load_pack_if<T, 1>(x + (c * plane + p * job.width + q),
+                                                 inside && c < job.channels)
+                                  .v[0];
+        }
+    }
+
+    __device__ inline void store(const stem_job &job, pack<__half, 4> *patch) const
+    {
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const uint32_t pixel = threadIdx.x + i * THREADS;
+            pack<__half, 4> v = {};
+#pragma unroll
+            for (int c = 0; c < Channels; c++)
+                v.v[c] = convert<__half>(value[i][c]);
+            if (pixel < job.patch_h * job.patch_w.d)
+                store_pack(&patch[pixel].v[0], v);
+        }
+    }
+};
+
 /* A warp's two rows of 16 pixels against 64 filters. */
 static __device__ inline void stem_compute(float (&sum)[2][8][4], const stem_job &job,
                                            const uint4 *weight, const stem_shared *s,
@@ -185,6 +228,20 @@ static __device__ inline void stem_store_all(const stem_job &job, const stem_sha
     }
 }
 
+/* Of a tile: image, and its first pixel. */
+struct stem_place {
+    uint32_t image;
+    int32_t p, q;
+
+    __device__ inline stem_place(const stem_job &job, uint32_t tile)
+    {
+        const uint32_t row = divide_by(tile, job.across);
+        image = divide_by(row, job.down);
+        q = (int32_t)(tile - row * job.across.d) * TILE_W;
+        p = (int32_t)(row - image * job.down.d) * TILE_H;
+    }
+};
+
 template <typename T>
 static __global__ void __launch_bounds__(THREADS, BLOCKS)
     stem_kernel(const __grid_constant__ stem_job job)
@@ -196,17 +253,48 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     const uint32_t filter = blockIdx.y * FILTERS;
     stem_prepare(job, weight, s, filter);
     for (uint32_t tile = blockIdx.x; tile < job.tiles; tile += gridDim.x) {
-        const uint32_t row = divide_by(tile, job.across);
-        const uint32_t image = divide_by(row, job.down);
-        const int32_t q = (int32_t)(tile - row * job.across.d) * TILE_W;
-        const int32_t p = (int32_t)(row - image * job.down.d) * TILE_H;
+        const stem_place at(job, tile);
         float sum[2][8][4] = {};
-        stem_load<T>(job, (pack<__half, 4> *)patch, image, p * job.stride_h - job.begin_h,
-                     q * job.stride_w - job.begin_w);
+        stem_load<T>(job, (pack<__half, 4> *)patch, at.image,
+                     at.p * job.stride_h - job.begin_h,
+                     at.q * job.stride_w - job.begin_w);
         __syncthreads();
         stem_compute(sum, job, weight, s, patch);
-        stem_store_all(job, s, sum, image, p, q, filter);
+        stem_store_all(job, s, sum, at.image, at.p, at.q, filter);
         __syncthreads();
+    }
+}
+
+/* The next patch is on its way while a block computes, into one of two in turn. */
+template <typename T, int Channels>
+static __global__ void __launch_bounds__(THREADS, BLOCKS_AHEAD)
+    stem_ahead_kernel(const __grid_constant__ stem_job job)
+{
+    extern __shared__ __align__(16) uint8_t memory[];
+    uint4 *weight = (uint4 *)memory;
+    stem_shared *s = (stem_shared *)(weight + job.steps * STEP_HALVES / 8);
+    uint2 *patch = (uint2 *)(s + 1), *other = patch + job.patch_h * job.patch_w.d;
+    const uint32_t filter = blockIdx.y * FILTERS;
+    stem_ahead<T, Channels> ahead;
+    stem_place next(job, blockIdx.x);
+    ahead.load(job, next.image, next.p * job.stride_h - job.begin_h,
+               next.q * job.stride_w - job.begin_w);
+    stem_prepare(job, weight, s, filter);
+    for (uint32_t tile = blockIdx.x; tile < job.tiles; tile += gridDim.x) {
+        const stem_place at = next;
+        float sum[2][8][4] = {};
+        ahead.store(job, (pack<__half, 4> *)patch);
+        __syncthreads();
+        if (tile + gridDim.x < job.tiles) {
+            next = stem_place(job, tile + gridDim.x);
+            ahead.load(job, next.image, next.p * job.stride_h - job.begin_h,
+                       next.q * job.stride_w - job.begin_w);
+        }
+        stem_compute(sum, job, weight, s, patch);
+        stem_store_all(job, s, sum, at.image, at.p, at.q, filter);
+        uint2 *const used = patch;
+        patch = other;
+        other = used;
     }
 }
 
@@ -242,6 +330,29 @@ int stem_accept(const strata_node *n)
     return STRATA_OK;
 }
 
+/* Pixels of the image under a tile. */
+static int64_t stem_patch(const struct window *w)
+{
+    return ((TILE_H - 1) * w->stride[1] + w->kernel[1]) *
+           ((TILE_W - 1) * w->stride[2] + w->kernel[2]);
+}
+
+int stem_ahead_accept(const strata_node *n)
+{
+    convolution_state s;
+    int status = stem_accept(n);
+    if (status == STRATA_OK)
+        status = convolution_resolve(n, &s);
+    if (status != STRATA_OK)
+        return status;
+    if (stem_patch(&s.w) > AHEAD * THREADS || s.w.in[1] * s.w.in[2] > INT32_MAX / 4)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "%lld pixels under a tile; the most is %d, in an image below "
+                           "2^29",
+                           (long long)stem_patch(&s.w), AHEAD * THREADS);
+    return STRATA_OK;
+}
+
 struct stem_pack_job {
     __half *packed;
     const float *weight; /* [filter][c][tap] */
@@ -269,22 +380,26 @@ static int32_t stem_steps(const struct window *w)
 }
 
 /* Bytes of shared memory. */
-static int stem_size(const struct window *w)
+static int stem_size(const struct window *w, int patches)
 {
-    const int64_t h = (TILE_H - 1) * w->stride[1] + w->kernel[1];
-    const int64_t v = (TILE_W - 1) * w->stride[2] + w->kernel[2];
     return (int)(stem_steps(w) * STEP_HALVES * sizeof(__half) + sizeof(stem_shared) +
-                 h * v * sizeof(uint2));
+                 patches * stem_patch(w) * sizeof(uint2));
 }
 
-template <typename T>
-static cudaError_t stem_allow(int shared)
+typedef void stem_entry(const stem_job job);
+
+/* By dtype, and of those that read ahead, by channels: 3, or any. */
+static stem_entry *stem_entry_of(const strata_tensor *x, bool ahead)
 {
-    return cudaFuncSetAttribute(stem_kernel<T>,
-                                cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    const bool half = x->dtype == STRATA_FP16;
+    if (!ahead)
+        return half ? stem_kernel<__half> : stem_kernel<float>;
+    if (x->dims[1] == 3)
+        return half ? stem_ahead_kernel<__half, 3> : stem_ahead_kernel<float, 3>;
+    return half ? stem_ahead_kernel<__half, 4> : stem_ahead_kernel<float, 4>;
 }
 
-int stem_setup(const strata_node *n, void *state)
+static int stem_setup_as(const strata_node *n, void *state, bool ahead)
 {
     convolution_state *s = (convolution_state *)state;
     stem_pack_job job = {};
@@ -298,9 +413,9 @@ int stem_setup(const strata_node *n, void *state)
     job.size = (job.filters + FILTERS - 1) / FILTERS * job.steps * STEP_HALVES;
     /* The most of any window: the attribute is shared by all instances. */
     const int most = 72 * 1024;
-    cudaError_t e = stem_allow<float>(most);
-    if (e == cudaSuccess)
-        e = stem_allow<__half>(most);
+    cudaError_t e =
+        cudaFuncSetAttribute((const void *)stem_entry_of(&n->in[0], ahead),
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, most);
     if (e == cudaSuccess)
         e = convolution_count_multiprocessors(s);
     if (e != cudaSuccess)
@@ -314,6 +429,16 @@ int stem_setup(const strata_node *n, void *state)
     stem_pack_kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
                        (cudaStream_t)n->stream>>>(job);
     return convolution_packed(n);
+}
+
+int stem_setup(const strata_node *n, void *state)
+{
+    return stem_setup_as(n, state, false);
+}
+
+int stem_ahead_setup(const strata_node *n, void *state)
+{
+    return stem_setup_as(n, state, true);
 }
 
 /* ---- running --------------------------------------------------------------------------
@@ -351,17 +476,25 @@ static stem_job stem_job_of(const strata_run *r)
     return job;
 }
 
-int stem_run(const strata_run *r)
+static int stem_run_as(const strata_run *r, bool ahead)
 {
     const convolution_state *s = (const convolution_state *)r->state;
     const stem_job job = stem_job_of(r);
-    const uint32_t most = (uint32_t)s->multiprocessors * BLOCKS;
+    const uint32_t most = (uint32_t)s->multiprocessors * (ahead ? BLOCKS_AHEAD : BLOCKS);
     const dim3 grid(job.tiles < most ? job.tiles : most,
                     (job.filters + FILTERS - 1) / FILTERS);
-    const int shared = stem_size(&s->w);
-    if (r->in[0].dtype == STRATA_FP16)
-        stem_kernel<__half><<<grid, THREADS, shared, layer_stream(r)>>>(job);
-    else
-        stem_kernel<float><<<grid, THREADS, shared, layer_stream(r)>>>(job);
+    stem_entry_of(
+        &r->in[0],
+        ahead)<<<grid, THREADS, stem_size(&s->w, ahead ? 2 : 1), layer_stream(r)>>>(job);
     return layer_launched(r, "convolution stem");
+}
+
+int stem_run(const strata_run *r)
+{
+    return stem_run_as(r, false);
+}
+
+int stem_ahead_run(const strata_run *r)
+{
+    return stem_run_as(r, true);
 }
