@@ -6,9 +6,9 @@
  * of the image lies there as pixels of 4 halves, so that the 4 taps of a step of depth 16
  * are 4 reads of 8 bytes, whatever the window.
  *
- * Depth k of a step is channel k/8*2 + k%2 of tap k%8/2, and column n of product i is
- * filter i/4*32 + n/2*8 + i%4*2 + n%2: a thread's pieces of A are 8 bytes together, and
- * of the result 8 filters.
+ * Products are of 16 filters and 8 pixels. Depth k of a step is channel k/8*2 + k%2 of
+ * tap k%8/2, and row m of product i is filter m%8*8 + i*2 + m/8: a thread's pieces are 16
+ * bytes of the weights, 8 bytes, a pixel, of the patch, and 8 filters of the result.
  */
 #include "plugins/convolution_cuda.cuh"
 
@@ -29,7 +29,7 @@ enum {
 
 struct stem_job {
     const void *x;        /* planes */
-    const __half *weight; /* [block of 64 filters][step][pair of products][lane][8] */
+    const __half *weight; /* [block of 64 filters][step][product][lane][8] */
     __half *y;
     const float *bias; /* or NULL */
     epilogue_args epilogue;
@@ -40,14 +40,12 @@ struct stem_job {
     uint32_t filters, stored, tiles;
 };
 
-static __device__ inline void stem_multiply(float (&d)[4], const uint2 &top,
-                                            const uint2 &bottom, uint32_t b0, uint32_t b1)
+static __device__ inline void stem_multiply(float (&d)[4], const uint4 &a, const uint2 &b)
 {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(top.x), "r"(bottom.x), "r"(top.y), "r"(bottom.y), "r"(b0),
-                   "r"(b1));
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 }
 
 /* What a block keeps: weights, then these, then the patch. */
@@ -153,8 +151,10 @@ struct stem_ahead {
     }
 };
 
-/* A warp's two rows of 16 pixels against 64 filters. */
-static __device__ inline void stem_compute(float (&sum)[2][8][4], const stem_job &job,
+/* Sums of a warp's two rows of 16 pixels: by product, by half a row. */
+typedef float stem_sums[4][4][4];
+
+static __device__ inline void stem_compute(stem_sums &sum, const stem_job &job,
                                            const uint4 *weight, const stem_shared *s,
                                            const uint2 *patch)
 {
@@ -165,21 +165,17 @@ static __device__ inline void stem_compute(float (&sum)[2][8][4], const stem_job
     weight += lane;
     for (int32_t step = 0; step < job.steps; step++, weight += STEP_HALVES / 8) {
         const int32_t tap = s->tap[step * TAPS + lane % 4];
-        const bool real = tap >= 0;
-        uint4 b[4];
+        const uint2 *at = mine + tap;
+        uint4 a[4];
 #pragma unroll
-        for (int p = 0; p < 4; p++)
-            b[p] = weight[p * 32];
+        for (int i = 0; i < 4; i++)
+            a[i] = weight[i * 32];
 #pragma unroll
-        for (int m = 0; m < 2; m++) {
-            const uint2 *at = mine + m * down + tap;
-            const uint2 top = *(real ? at : &s->blank);
-            const uint2 bottom = *(real ? at + right : &s->blank);
+        for (int n = 0; n < 4; n++) {
+            const uint2 b = *(tap >= 0 ? at + n / 2 * down + n % 2 * right : &s->blank);
 #pragma unroll
-            for (int p = 0; p < 4; p++) {
-                stem_multiply(sum[m][2 * p], top, bottom, b[p].x, b[p].y);
-                stem_multiply(sum[m][2 * p + 1], top, bottom, b[p].z, b[p].w);
-            }
+            for (int i = 0; i < 4; i++)
+                stem_multiply(sum[i][n], a[i], b);
         }
     }
 }
@@ -200,31 +196,30 @@ static __device__ inline void stem_store(const stem_job &job,
 
 /* p, q: of the tile. */
 static __device__ inline void stem_store_all(const stem_job &job, const stem_shared *s,
-                                             const float (&sum)[2][8][4], int64_t image,
+                                             const stem_sums &sum, int64_t image,
                                              int32_t p, int32_t q, uint32_t filter)
 {
-    p += (int32_t)(threadIdx.x / 32 * 2);
-    q += (int32_t)(threadIdx.x % 32 / 4);
+    const uint32_t lane = threadIdx.x % 32, c = lane / 4 * 8;
+    convolution_affine<8> affine;
+    if (filter + c >= job.stored)
+        return;
 #pragma unroll
-    for (int part = 0; part < 2; part++) {
-        const uint32_t c = part * 32 + threadIdx.x % 4 * 8;
-        convolution_affine<8> affine;
+    for (int i = 0; i < 8; i += 4) {
+        *(float4 *)(affine.scale + i) = *(const float4 *)(s->scale + c + i);
+        *(float4 *)(affine.shift + i) = *(const float4 *)(s->shift + c + i);
+    }
 #pragma unroll
-        for (int i = 0; i < 8; i += 4) {
-            *(float4 *)(affine.scale + i) = *(const float4 *)(s->scale + c + i);
-            *(float4 *)(affine.shift + i) = *(const float4 *)(s->shift + c + i);
-        }
+    for (int pixel = 0; pixel < 8; pixel++) { /* two of each half row */
+        const int n = pixel / 2, j = pixel % 2;
+        const int32_t h = p + (int32_t)(threadIdx.x / 32 * 2) + n / 2;
+        const int32_t w = q + n % 2 * 8 + (int32_t)(lane % 4 * 2) + j;
+        float v[8];
 #pragma unroll
-        for (int m = 0; m < 4; m++) { /* rows of the tile and, of each, the halves */
-            const int32_t h = p + m / 2, w = q + m % 2 * 8;
-            float v[8];
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                v[i] = sum[m / 2][part * 4 + i / 2][m % 2 * 2 + i % 2];
-            if (h < job.out_h && w < job.out_w && filter + c < job.stored)
-                stem_store(job, affine, v,
-                           ((size_t)image * job.out_h + h) * job.out_w + w, filter + c);
-        }
+        for (int i = 0; i < 8; i++)
+            v[i] = sum[i / 2][n][i % 2 * 2 + j];
+        if (h < job.out_h && w < job.out_w)
+            stem_store(job, affine, v, ((size_t)image * job.out_h + h) * job.out_w + w,
+                       filter + c);
     }
 }
 
@@ -254,7 +249,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     stem_prepare(job, weight, s, filter);
     for (uint32_t tile = blockIdx.x; tile < job.tiles; tile += gridDim.x) {
         const stem_place at(job, tile);
-        float sum[2][8][4] = {};
+        stem_sums sum = {};
         stem_load<T>(job, (pack<__half, 4> *)patch, at.image,
                      at.p * job.stride_h - job.begin_h,
                      at.q * job.stride_w - job.begin_w);
@@ -282,7 +277,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_AHEAD)
     stem_prepare(job, weight, s, filter);
     for (uint32_t tile = blockIdx.x; tile < job.tiles; tile += gridDim.x) {
         const stem_place at = next;
-        float sum[2][8][4] = {};
+        stem_sums sum = {};
         ahead.store(job, (pack<__half, 4> *)patch);
         __syncthreads();
         if (tile + gridDim.x < job.tiles) {
@@ -364,11 +359,11 @@ static __global__ void stem_pack_kernel(stem_pack_job job)
     const int32_t i = (int32_t)(blockIdx.x * CUDA_BLOCK + threadIdx.x);
     if (i >= job.size)
         return;
-    const int32_t lane = i / 8 % 32, block = i / (STEP_HALVES * job.steps);
-    const int32_t product = i / 256 % 4 * 2 + i / 4 % 2, c = i % 4, n = lane / 4;
-    const int32_t tap = i / STEP_HALVES % job.steps * TAPS + lane % 4;
-    const int32_t filter =
-        block * FILTERS + product / 4 * 32 + n / 2 * 8 + product % 4 * 2 + n % 2;
+    const int32_t lane = i / 8 % 32, product = i / 256 % 4, word = i % 8 / 2;
+    const int32_t step = i / STEP_HALVES % job.steps,
+                  block = i / (STEP_HALVES * job.steps);
+    const int32_t tap = step * TAPS + lane % 4, c = word / 2 * 2 + i % 2;
+    const int32_t filter = block * FILTERS + lane / 4 * 8 + product * 2 + word % 2;
     const bool real = filter < job.filters && c < job.channels && tap < job.taps;
     job.packed[i] = __float2half_rn(
         real ? job.weight[(filter * job.channels + c) * job.taps + tap] : 0.0f);
