@@ -22,6 +22,7 @@ CORE_SOURCES = \
 	core/context.h \
 	core/context_bind.c \
 	core/context_graph.c \
+	core/context_profile.c \
 	core/context_run.c \
 	core/cost.c \
 	core/cost.h \
@@ -35,6 +36,7 @@ CORE_SOURCES = \
 	core/device_module.c \
 	core/engine.c \
 	core/engine.h \
+	core/engine_step.c \
 	core/engine_load.c \
 	core/engine_plugins.c \
 	core/engine_restore.c \
@@ -61,6 +63,7 @@ CORE_SOURCES = \
 	core/names.h \
 	core/network.c \
 	core/network.h \
+	core/network_bench.c \
 	core/network_graph.c \
 	core/network_layers.c \
 	core/network_private.h \

@@ -101,9 +101,16 @@ struct runtime_options {
     bool graph;      /* on devices that have them */
 };
 
+#define BENCH_MAX_PERCENTILES 8
 struct bench_options {
     uint64_t warmup, duration; /* ns; duration 0: by iterations alone */
     int64_t iterations;        /* at least */
+    int64_t streams, contexts, threads; /* 0: as many contexts and threads as streams */
+    int64_t in_flight;                  /* runs under way at a time, of a stream */
+    bool transfers;  /* copy the inputs to the device and the outputs back */
+    bool cold_cache; /* empty the device's cache before each run */
+    double percentiles[BENCH_MAX_PERCENTILES];
+    size_t n_percentiles;
 };
 
 struct strata_network {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sections around the graph: network, input, build, profile, runtime, bench.
+ * The sections around the graph: network, input, build, profile, runtime.
  */
 #include "core/network_private.h"
 
@@ -350,7 +350,7 @@ static int read_input(struct loader *l, struct config_section *s)
     return names_put(&l->node_index, s->name, t->port, l->err);
 }
 
-/* ---- [build], [runtime], [bench] ---- */
+/* ---- [build], [runtime] ---- */
 
 static void read_flag(struct config *c, struct config_section *s, const char *key,
                       bool *out)
@@ -455,22 +455,6 @@ static int read_runtime(struct loader *l, struct config_section *s)
     return STRATA_OK;
 }
 
-static int read_bench(struct loader *l, struct config_section *s)
-{
-    static const char *const keys[] = {"warmup", "duration", "iterations"};
-    const struct config_pair *warmup = config_get(s, "warmup");
-    const struct config_pair *duration = config_get(s, "duration");
-    const struct config_pair *iterations = config_get(s, "iterations");
-    if (warmup)
-        config_time(l->c, warmup, &l->net->bench.warmup);
-    if (duration)
-        config_time(l->c, duration, &l->net->bench.duration);
-    if (iterations)
-        config_int(l->c, iterations, 1, INT32_MAX, &l->net->bench.iterations);
-    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
-    return STRATA_OK;
-}
-
 /* ---- [plugins] ---- */
 
 static int read_plugins(struct loader *l, struct config_section *s)
@@ -508,7 +492,7 @@ int network_read_sections(struct loader *l)
         int (*read)(struct loader *l, struct config_section *s);
     } kinds[] = {
         {"network", read_network}, {"plugins", read_plugins}, {"input", read_input},
-        {"build", read_build},     {"runtime", read_runtime}, {"bench", read_bench},
+        {"build", read_build},     {"runtime", read_runtime}, {"bench", network_bench},
     };
     struct config_place begin = {.file = 0, .line = 1, .column = 1};
     int status = STRATA_OK;

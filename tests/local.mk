@@ -24,6 +24,16 @@ SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.
 	tests/check-install.sh tests/check-kit.sh tests/check-abi.sh \
 	tests/check-docs.sh
 	tests/check-install.sh tests/check-kit.sh tests/check-plugins.sh
+SHELL_TESTS += tests/check-measure.sh
+SHELL_TESTS = \
+	tests/check-abi.sh \
+	tests/check-command.sh \
+	tests/check-docs.sh \
+	tests/check-header.sh \
+	tests/check-install.sh \
+	tests/check-kit.sh \
+	tests/check-layering.sh \
+	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 
@@ -71,6 +81,7 @@ CRITERION_TESTS = \
 	tests/test_random_networks \
 	tests/test_plan_exact \
 	tests/test_plan_laws \
+	tests/test_profiler \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
