@@ -23,6 +23,7 @@ LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 SHELL_TESTS = \
 	tests/check-abi.sh \
 	tests/check-command.sh \
+	tests/check-describe.sh \
 	tests/check-docs.sh \
 	tests/check-header.sh \
 	tests/check-install.sh \
