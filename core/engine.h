@@ -95,6 +95,7 @@ struct engine_candidate {
     int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
     int64_t cost;     /* 1/16 ns; usable ones only */
     size_t workspace; /* bytes */
+    bool bounded;     /* the cost is a lower bound: it was never measured */
     char *reason;     /* why not; NULL: usable */
 };
 

@@ -123,7 +123,7 @@ void explain_print_steps(const strata_engine *e, int format)
     table_close(&t);
 }
 
-static const char *const cost_sources[] = {
+const char *const explain_cost_sources[] = {
     [COSTS_ANALYTIC] = "analytic",
     [COSTS_MEASURE] = "measured",
     [COSTS_FILE] = "recorded",
@@ -153,7 +153,7 @@ void explain_print_summary(const strata_engine *e)
            "%.1f us reformat (%s costs%s)\n",
            e->n_nodes, e->plan->n_reformats, relabels,
            explain_microseconds(e->plan->cost),
-           explain_microseconds(e->plan->conversion_cost), cost_sources[e->costs.kind],
+           explain_microseconds(e->plan->conversion_cost), explain_cost_sources[e->costs.kind],
            e->plan->proved ? ", plan proved optimal" : "");
     printf("weights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
            "once\n",
