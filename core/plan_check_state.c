@@ -73,8 +73,9 @@ struct growth {
     const struct checker *k;
     int tensor, n, largest; /* set to grow */
     int label[MAX_LABELS];
-    int64_t path[PLAN_MAX_LABELS][PLAN_MAX_LABELS]; /* cheapest, from what is reached */
-    int64_t cost[1 << MAX_LABELS]; /* to have a set, and maybe more */
+    /* Cheapest from label to label of those reached; of having a set, and maybe more. */
+    int64_t path[PLAN_MAX_LABELS][PLAN_MAX_LABELS];
+    int64_t cost[1 << MAX_LABELS];
 };
 
 static bool passes(const struct checker *k, int tensor, int label)
