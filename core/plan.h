@@ -135,6 +135,8 @@ struct plan_options {
 int plan_solve(struct plan **out, const struct plan_problem *p,
                const struct plan_options *options, strata_error *err);
 void plan_free(struct plan *plan);
+/* How much more a plan's objective may be than the least, as a share of that. */
+double plan_gap(const struct plan *plan);
 int plan_copy(struct plan **out, const struct plan_problem *p, const struct plan *plan,
               strata_error *err);
 /* The plan of choices that were made elsewhere, beside a bound that is known; EINVAL if

@@ -169,6 +169,8 @@ Test(plan_exact, at_every_node_the_bound_is_below_and_the_plan_above, .timeout =
             cr_assert_leq(cut->cost, cost, "round %d: the plan got worse", round);
             cost = cut->cost;
             cr_assert_eq(cut->proved, cut->bound == cut->cost);
+            cr_assert_leq((double)cut->cost,
+                          (1 + plan_gap(cut)) * (double)best->cost * (1 + 1e-12));
             open += !cut->proved;
             plan_free(cut);
             plan_free(again);
