@@ -382,7 +382,7 @@ void explain_print_fusions(const strata_engine *e, int format)
         table_cell(&t, "%s", f->done ? f->into < 0 ? "erased" : "yes" : "no");
         table_cell(&t, "%s",
                    f->done && f->into >= 0 ? e->network->layers[f->into].name : "");
-        table_cell(&t, "%s", f->done && f->into >= 0 ? "" : f->reason);
+        table_cell(&t, "%s", f->reason);
     }
     if (any)
         table_print(&t, format, stdout);
