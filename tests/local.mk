@@ -90,6 +90,7 @@ CRITERION_TESTS = \
 	tests/test_search \
 	tests/test_status \
 	tests/test_tensor \
+	tests/test_threads \
 	tests/test_weights \
 	tests/test_weights_convert \
 	tests/test_weights_malformed
@@ -128,6 +129,7 @@ tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 	tests/plan_draw.h
+tests_test_threads_SOURCES = tests/test_threads.c tests/batch_net.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
 	tests/weights_refusal.h
