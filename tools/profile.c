@@ -132,7 +132,7 @@ static int profile_network(const struct arguments *a, const char *path, strata_e
     if (status == STRATA_OK && a->save)
         status = profile_write(&p, a->save, err);
     if (status == STRATA_OK && a->html)
-        status = report_write(&p, a->html, err);
+        status = html_write(&p, a->html, err);
     if (status == STRATA_OK && a->trace)
         status = trace(a, &s, err);
     if (status == STRATA_OK)

@@ -6,7 +6,7 @@
  *   profile_measure  whole runs, then runs watched step by step
  *   profile_table    a row a step, and what the sum says
  *   profile_trace    some runs as a trace for Perfetto or Chrome
- *   report           one HTML file: report_layers, report_memory, report_plan
+ *   report           one HTML file: html_layers, html_memory, report_plan
  */
 #ifndef TOOLS_PROFILE_H
 #define TOOLS_PROFILE_H
@@ -59,16 +59,16 @@ int profile_trace(const strata_engine *e, const char *device, size_t streams, si
 /* ---- report -------------------------------------------------------------------------
  */
 
-int report_write(const struct profile *p, const char *path, strata_error *err);
+int html_write(const struct profile *p, const char *path, strata_error *err);
 /* Text, escaped. */
-void report_text(const char *text, FILE *out);
-void report_layers(const struct profile *p, FILE *out);
-void report_roofline(const struct profile *p, FILE *out);
-void report_memory(const struct profile *p, FILE *out);
-void report_fusions(const struct profile *p, FILE *out);
-void report_tactics(const struct profile *p, FILE *out);
-void report_reformats(const struct profile *p, const struct explain *x, FILE *out);
-int report_graph(const struct profile *p, const struct explain *x, FILE *out,
-                 strata_error *err);
+void html_text(const char *text, FILE *out);
+void html_layers(const struct profile *p, FILE *out);
+void html_roofline(const struct profile *p, FILE *out);
+void html_memory(const struct profile *p, FILE *out);
+void html_fusions(const struct profile *p, FILE *out);
+void html_tactics(const struct profile *p, FILE *out);
+void html_reformats(const struct profile *p, const struct explain *x, FILE *out);
+int html_graph(const struct profile *p, const struct explain *x, FILE *out,
+               strata_error *err);
 
 #endif /* TOOLS_PROFILE_H */

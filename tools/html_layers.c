@@ -71,7 +71,7 @@ static void put_types(const struct types *t, double sum, FILE *out)
     fputs("</div>\n<div class=\"legend\">", out);
     for (size_t i = 0; i < t->n && sum > 0; i++) {
         fprintf(out, "<span><i style=\"background:%s\"></i>", type_colour(t, i));
-        report_text(t->names[i], out);
+        html_text(t->names[i], out);
         fprintf(out, " %.1f %%</span>\n", 100 * t->us[i] / sum);
     }
     fputs("</div>\n", out);
@@ -99,14 +99,14 @@ static void put_row(const struct profile *p, struct types *t, const struct profi
     type_of(type, s);
     fprintf(out, "<tr><td><span%s>",
             s->kind == STRATA_STEP_REFORMAT ? " class=\"loud\"" : "");
-    report_text(s->name, out);
+    html_text(s->name, out);
     fputs("</span><br><span class=\"how\">", out);
-    report_text(type, out);
+    html_text(type, out);
     if (s->impl) {
         fputs(" · ", out);
-        report_text(s->impl, out);
+        html_text(s->impl, out);
         fputs(" of ", out);
-        report_text(profile_module(r), out);
+        html_text(profile_module(r), out);
     }
     if (strcmp(s->from, s->to) == 0)
         fprintf(out, " · %s</span></td>", s->to);
@@ -121,7 +121,7 @@ static void put_row(const struct profile *p, struct types *t, const struct profi
             s->memory_bound ? "memory" : "arithmetic");
 }
 
-void report_layers(const struct profile *p, FILE *out)
+void html_layers(const struct profile *p, FILE *out)
 {
     struct types t = {.n = 0};
     double slowest = 1e-9;
@@ -228,7 +228,7 @@ static void put_ceiling(const struct axes *a, double bandwidth, double peak,
             place_y(a, peak * 1e-9) - 5, name, peak * 1e-9);
 }
 
-void report_roofline(const struct profile *p, FILE *out)
+void html_roofline(const struct profile *p, FILE *out)
 {
     const struct device_properties *d = &p->handle->properties;
     const struct axes a = find_axes(p);
@@ -255,7 +255,7 @@ void report_roofline(const struct profile *p, FILE *out)
                 place_y(&a, r->step.operations / r->median * 1e-3),
                 3 + 40 * sqrt(r->median / p->sum_us), colour(&t, &r->step),
                 colour(&t, &r->step));
-        report_text(r->step.name, out);
+        html_text(r->step.name, out);
         fprintf(out, "\n%.2f µs, %.1f GFLOP/s, %.1f GB/s</title></circle>\n", r->median,
                 r->step.operations / r->median * 1e-3, r->step.bytes / r->median * 1e-3);
     }

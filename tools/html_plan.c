@@ -8,8 +8,8 @@
 
 #include "tools/profile.h"
 
-int report_graph(const struct profile *p, const struct explain *x, FILE *out,
-                 strata_error *err)
+int html_graph(const struct profile *p, const struct explain *x, FILE *out,
+               strata_error *err)
 {
     struct graph g;
     int status = graph_make(&g, p->engine, x, err);
@@ -29,7 +29,7 @@ int report_graph(const struct profile *p, const struct explain *x, FILE *out,
 /* Takes the text. */
 static void put_owned(char *text, const char *end, FILE *out)
 {
-    report_text(text ? text : "?", out);
+    html_text(text ? text : "?", out);
     fputs(end, out);
     free(text);
 }
@@ -42,7 +42,7 @@ static void put_sentence(char *text, const char *end, FILE *out)
     put_owned(text, end, out);
 }
 
-void report_reformats(const struct profile *p, const struct explain *x, FILE *out)
+void html_reformats(const struct profile *p, const struct explain *x, FILE *out)
 {
     const strata_engine *e = p->engine;
     fputs("<section><h2>Reformats</h2>", out);
@@ -56,7 +56,7 @@ void report_reformats(const struct profile *p, const struct explain *x, FILE *ou
     for (size_t i = 0; i < x->n_reformats; i++) {
         const struct explain_reformat *r = &x->reformats[i];
         fputs("<tr><td class=\"loud\">", out);
-        report_text(e->model->problem.tensors[r->step.tensor].name, out);
+        html_text(e->model->problem.tensors[r->step.tensor].name, out);
         fputs("</td><td>", out);
         put_owned(explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.from),
                   "</td><td>", out);
@@ -71,7 +71,7 @@ void report_reformats(const struct profile *p, const struct explain *x, FILE *ou
     fputs(x->n_reformats ? "</table></section>\n" : "</section>\n", out);
 }
 
-void report_fusions(const struct profile *p, FILE *out)
+void html_fusions(const struct profile *p, FILE *out)
 {
     const strata_engine *e = p->engine;
     bool any = false;
@@ -89,12 +89,12 @@ void report_fusions(const struct profile *p, FILE *out)
               out);
         any = true;
         fputs(f->done ? "<tr class=\"good\"><td>" : "<tr><td>", out);
-        report_text(e->network->layers[i].name, out);
+        html_text(e->network->layers[i].name, out);
         fprintf(out, "</td><td>%s</td><td>",
                 f->done ? f->into < 0 ? "erased" : "yes" : "no");
-        report_text(f->done && f->into >= 0 ? e->network->layers[f->into].name : "", out);
+        html_text(f->done && f->into >= 0 ? e->network->layers[f->into].name : "", out);
         fputs("</td><td>", out);
-        report_text(f->done && f->into >= 0 ? "" : f->reason, out);
+        html_text(f->done && f->into >= 0 ? "" : f->reason, out);
         fputs("</td></tr>\n", out);
     }
     fputs(any ? "</table></section>\n" : "<p>There is nothing to fuse.</p></section>\n",
@@ -122,7 +122,7 @@ static void put_labels(const strata_engine *e, const struct plan_op *o,
         if (strcmp(text, before) == 0) /* of many alike one is enough */
             continue;
         fputs(i ? ", " : "", out);
-        report_text(text, out);
+        html_text(text, out);
         snprintf(before, sizeof before, "%s", text);
     }
 }
@@ -134,7 +134,7 @@ static void put_choice(const strata_engine *e, const struct plan_op *o,
     const struct engine_candidate *k = &e->model->candidates[c->impl];
     const int64_t more = c->cost - chosen->cost;
     fprintf(out, "<tr%s><td>", c == chosen ? " class=\"won\"" : "");
-    report_text(explain_impl(e, c), out);
+    html_text(explain_impl(e, c), out);
     fprintf(out, "</td><td class=\"n\">%.0d</td><td>", k->row > 0 ? k->row : 0);
     put_labels(e, o, c, false, out);
     fputs("</td><td>", out);
@@ -156,10 +156,10 @@ static void put_refused(const strata_engine *e, int node, FILE *out)
         if (!c->reason || c->node != node)
             continue;
         fputs("<tr class=\"out\"><td>", out);
-        report_text(c->impl ? c->impl->impl.name : "", out);
+        html_text(c->impl ? c->impl->impl.name : "", out);
         fputs("</td><td></td><td></td><td></td><td></td><td></td><td></td><td>refused: ",
               out);
-        report_text(c->reason, out);
+        html_text(c->reason, out);
         fputs("</td></tr>\n", out);
     }
 }
@@ -179,9 +179,9 @@ static void put_op(const strata_engine *e, size_t op, bool open, FILE *out)
         sorted[i] = &o->choices[i];
     qsort(sorted, o->n_choices, sizeof *sorted, cheaper);
     fputs(open ? "<details open><summary>" : "<details><summary>", out);
-    report_text(o->name, out);
+    html_text(o->name, out);
     fputs(" <span class=\"how\">", out);
-    report_text(explain_impl(e, chosen), out);
+    html_text(explain_impl(e, chosen), out);
     fprintf(out, "</span><span class=\"n\">%zu ways, %.2f µs</span></summary>",
             o->n_choices, explain_microseconds(chosen->cost));
     fputs("<table class=\"grid\"><tr><th>impl</th><th class=\"n\">row</th><th>reads</th>"
@@ -201,7 +201,7 @@ static void put_op(const strata_engine *e, size_t op, bool open, FILE *out)
     free(sorted);
 }
 
-void report_tactics(const struct profile *p, FILE *out)
+void html_tactics(const struct profile *p, FILE *out)
 {
     const strata_engine *e = p->engine;
     const struct plan_problem *problem = &e->model->problem;

@@ -34,7 +34,7 @@ static void put_block(const struct frame *f, int first, int last, int64_t offset
     const double width = f->step * (last + 1 - first), height = f->byte * (double)bytes;
     const double x = at_step(f, first), y = at_byte(f, (double)(offset + bytes));
     fprintf(out, "<g><title>");
-    report_text(name, out);
+    html_text(name, out);
     fprintf(out,
             " %s\n%.3f MiB at %.3f, steps %d to %d</title><rect x=\"%.1f\" y=\"%.1f\" "
             "width=\"%.1f\" height=\"%.1f\" fill=\"%s\" stroke=\"#fff\" "
@@ -117,7 +117,7 @@ static void put_scale(const struct frame *f, const struct profile *p, FILE *out)
             (LEFT + WIDTH) / 2, HEIGHT - 6, HEIGHT / 2, HEIGHT / 2);
 }
 
-void report_memory(const struct profile *p, FILE *out)
+void html_memory(const struct profile *p, FILE *out)
 {
     const strata_engine *e = p->engine;
     /* a tenth above the arena for the words at its level */
