@@ -72,11 +72,12 @@ int context_enqueue_profiled(strata_context *c, size_t consumed,
     return status;
 }
 
-int context_report(strata_context *c, int status, strata_error *err)
+static int report(strata_context *c, bool tell, strata_error *err)
 {
     struct context_profile *p = c->profile;
-    const bool tell = p->pending && p->caller.step && status == STRATA_OK;
     double begin = 0, end = 0;
+    int status = STRATA_OK;
+    tell = tell && p->pending && p->caller.step;
     p->pending = false;
     for (size_t s = 0; s < c->engine->n_steps && tell; s++) {
         if (!does_something(c, s))
@@ -89,6 +90,14 @@ int context_report(strata_context *c, int status, strata_error *err)
         begin = end;
     }
     return status;
+}
+
+int context_report(strata_context *c, int status, strata_error *err)
+{
+    int told = report(c, status == STRATA_OK, err);
+    for (size_t i = 0; i < c->n_smaller && told == STRATA_OK; i++)
+        told = report(c->smaller[i], status == STRATA_OK, err);
+    return status != STRATA_OK ? status : told;
 }
 
 static int make_profile(strata_context *c, const strata_profiler *profiler,
@@ -117,20 +126,33 @@ done:
     return status;
 }
 
+static int set_profiler(strata_context *c, const strata_profiler *profiler,
+                        strata_error *err)
+{
+    int status = STRATA_OK;
+    context_free_profile(c);
+    if (profiler)
+        status = make_profile(c, profiler, err);
+    for (size_t i = 0; i < c->n_smaller && status == STRATA_OK; i++)
+        status = set_profiler(c->smaller[i], profiler, err);
+    return status;
+}
+
 int strata_context_set_profiler(strata_context *c, const strata_profiler *profiler,
                                 strata_error *err)
 {
     int status = context_enter(c, err);
     if (status != STRATA_OK)
         return status;
-    if ((status = context_settle(c, err)) != STRATA_OK)
-        return context_leave(c, status);
-    context_free_profile(c);
-    if (profiler && profiler->ranges && !c->handle->device->ops->range_begin)
+    status = context_settle(c, err);
+    if (status == STRATA_OK && profiler && profiler->ranges &&
+        !c->handle->device->ops->range_begin)
         status = error_set(err, STRATA_EUNSUPPORTED,
                            "device %s has no named ranges; profile without them",
                            c->handle->properties.name);
-    if (profiler && status == STRATA_OK)
-        status = make_profile(c, profiler, err);
+    if (status == STRATA_OK)
+        status = set_profiler(c, profiler, err);
+    if (status != STRATA_OK)
+        set_profiler(c, NULL, NULL);
     return context_leave(c, status);
 }

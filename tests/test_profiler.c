@@ -199,6 +199,57 @@ Test(profiler, says_where_there_are_no_ranges)
     WELL(strata_context_run(s.context, &s.err));
 }
 
+struct watched {
+    const strata_engine *engine;
+    int calls;
+    bool known;
+};
+
+static void note_engine(void *user, const strata_engine *engine, int step, double begin,
+                        double took)
+{
+    struct watched *w = user;
+    strata_step description;
+    (void)begin;
+    (void)took;
+    w->engine = engine;
+    w->known &= strata_engine_step(engine, step, &description, NULL) == STRATA_OK;
+    w->calls++;
+}
+
+Test(profiler, watches_the_batches_of_an_engine)
+{
+    struct watched w = {.known = true};
+    const strata_profiler p = {.struct_size = sizeof p, .step = note_engine, .user = &w};
+    const strata_network_options options = {
+        .struct_size = sizeof options,
+        .set = (const char *const[]){"input x.shape=N x 3 x 9 x 7", "profile.N=2, 5"},
+        .n_set = 2};
+    strata_network *network = NULL;
+    strata_engine *engine = NULL;
+    strata_context *c = NULL;
+    WELL(strata_network_load(&network, path, s.registry, &options, &s.err));
+    WELL(strata_engine_build(&engine, s.handle, network, &s.err));
+    WELL(strata_context_create(&c, engine, s.handle, &s.err));
+    WELL(strata_context_set_profiler(c, &p, &s.err));
+    WELL(strata_context_run(c, &s.err));
+    cr_expect_eq(w.engine, engine);
+    const int calls = w.calls;
+    cr_expect_gt(calls, 0);
+    WELL(strata_context_set_batch(c, 1, &s.err));
+    WELL(strata_context_run(c, &s.err));
+    cr_expect_gt(w.calls, calls, "runs of the smaller one are watched");
+    cr_expect_neq(w.engine, engine);
+    cr_expect(w.known);
+    WELL(strata_context_set_profiler(c, NULL, &s.err));
+    const int told = w.calls;
+    WELL(strata_context_run(c, &s.err));
+    cr_expect_eq(w.calls, told);
+    strata_context_destroy(c);
+    strata_engine_destroy(engine);
+    strata_network_destroy(network);
+}
+
 /* ---- copies ----------------------------------------------------------------------- */
 
 Test(copies, on_the_stream_come_in_order_with_runs)

@@ -103,6 +103,8 @@ static int open_contexts(struct bench_lane *l, const strata_engine *e,
         status = strata_context_create(c, e, l->handle, err);
         if (status == STRATA_OK && l->settings->no_graph)
             status = strata_context_use_graph(*c, 0, err);
+        if (status == STRATA_OK && l->settings->batch > 0)
+            status = strata_context_set_batch(*c, l->settings->batch, err);
         if (status == STRATA_OK)
             status = read_inputs(l, *c, a, err);
         if (status == STRATA_OK)
