@@ -256,6 +256,26 @@ Test(cuda_reformat, the_four_formats_match_at_every_awkward_size)
     close_bench();
 }
 
+/* Shapes whose tiles end in the middle of a plane, hold some of the channels or several
+ * images, or begin at any alignment. */
+Test(cuda_reformat, the_four_formats_match_where_tiles_are_cut)
+{
+    static const int64_t shapes[][4] = {
+        {32, 3, 7, 7},   {30, 3, 7, 7},   {7, 3, 7, 7},     {6, 67, 7, 7},
+        {5, 67, 7, 7},   {9, 64, 7, 7},   {3, 512, 7, 7},   {3, 512, 14, 14},
+        {2, 320, 14, 14}, {2, 67, 28, 28}, {2, 67, 30, 36},  {2, 192, 30, 36},
+        {1, 128, 44, 44}, {2, 24, 35, 35}, {2, 6, 120, 100},
+    };
+    open_bench(4 << 20);
+    bench.state = 5;
+    for (size_t i = 0; i < 16; i++)
+        for (size_t s = 0; s < ARRAY_LENGTH(shapes); s++)
+            for (int offset = 0; offset < 3; offset++)
+                check_formats(names[i / 4], names[i % 4], shapes[s], 4,
+                              offset == 1 ? 2 : 0, offset == 2 ? 2 : 0);
+    close_bench();
+}
+
 Test(cuda_reformat, other_ranks_match)
 {
     static const struct {
