@@ -138,6 +138,7 @@ void strata_context_destroy(strata_context *c)
     const strata_engine *e = c->engine;
     strata_stream_synchronize(c->stream, NULL);
     context_drop_graphs(c);
+    context_free_profile(c);
     for (size_t i = 0; c->nodes && i < e->n_nodes; i++) {
         if (c->nodes[i].opened && e->nodes[i].impl->impl.ctx_close)
             e->nodes[i].impl->impl.ctx_close(c->nodes[i].ctx);
@@ -188,6 +189,8 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
         return status;
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
         return status;
+    if (c->profile)
+        return context_enqueue_profiled(c, consumed_end(e), input_consumed, err);
     if (c->use_graph && c->warm && g->n == 0)
         status = context_capture(c, input_consumed != NULL, err);
     c->queued = true;
@@ -208,7 +211,8 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
 int context_settle(strata_context *c, strata_error *err)
 {
     c->queued = false;
-    return strata_stream_synchronize(c->stream, err);
+    int status = strata_stream_synchronize(c->stream, err);
+    return c->profile ? context_report(c, status, err) : status;
 }
 
 int strata_context_enqueue(strata_context *c, strata_event *input_consumed,

@@ -174,6 +174,8 @@ struct strata_engine {
     struct plan *plan;
     struct cost_report costs; /* how the plan's were found */
     struct engine_trade trade; /* of an objective other than time */
+    struct cost_table known;   /* measured or recorded costs that were at hand */
+    struct engine_stored *stored; /* the file it was loaded from; NULL: built here */
 };
 
 /* engine.c: from a plan that another engine of the network on the handle has, or might
@@ -181,6 +183,11 @@ struct strata_engine {
 int engine_build_plan(strata_engine **out, strata_handle *handle,
                       const strata_network *network, const struct plan *plan,
                       strata_error *err);
+/* From a file's plan, which is freed in any case; its network. */
+struct engine_stored;
+int engine_build_stored(strata_engine **out, strata_handle *handle,
+                        const strata_network *network, struct engine_stored *stored,
+                        strata_error *err);
 /* fuse.c */
 int engine_make_nodes(strata_engine *e, strata_error *err);
 void engine_free_node(struct engine_node *n);

@@ -24,6 +24,16 @@ SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.
 	tests/check-install.sh tests/check-kit.sh tests/check-abi.sh \
 	tests/check-docs.sh
 	tests/check-install.sh tests/check-kit.sh tests/check-plugins.sh
+SHELL_TESTS += tests/check-measure.sh
+SHELL_TESTS = \
+	tests/check-abi.sh \
+	tests/check-command.sh \
+	tests/check-docs.sh \
+	tests/check-header.sh \
+	tests/check-install.sh \
+	tests/check-kit.sh \
+	tests/check-layering.sh \
+	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 
@@ -47,6 +57,7 @@ CRITERION_TESTS = \
 	tests/test_drawing \
 	tests/test_engine \
 	tests/test_engine_file \
+	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_explain \
 	tests/test_file \
@@ -70,6 +81,7 @@ CRITERION_TESTS = \
 	tests/test_random_networks \
 	tests/test_plan_exact \
 	tests/test_plan_laws \
+	tests/test_profiler \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
@@ -98,6 +110,8 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
+tests_test_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES)
