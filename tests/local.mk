@@ -20,11 +20,6 @@ AM_TESTS_ENVIRONMENT = \
 EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
 LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
-SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
-	tests/check-install.sh tests/check-kit.sh tests/check-abi.sh \
-	tests/check-docs.sh
-	tests/check-install.sh tests/check-kit.sh tests/check-plugins.sh
-SHELL_TESTS += tests/check-measure.sh
 SHELL_TESTS = \
 	tests/check-abi.sh \
 	tests/check-command.sh \
@@ -33,6 +28,7 @@ SHELL_TESTS = \
 	tests/check-install.sh \
 	tests/check-kit.sh \
 	tests/check-layering.sh \
+	tests/check-measure.sh \
 	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
