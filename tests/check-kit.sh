@@ -205,9 +205,9 @@ result $? 'what cannot be is refused with what could'
 limit() { # limit FILE LINES
     [ "$(wc -l <"$srcdir/examples/plugins/$1")" -lt "$2" ] || echo "$1 is too long"
 }
-{ limit leaky_relu/leaky_relu.c 31 && limit gaussian_cuda/gaussian.cu 60; } >"$log"
+{ limit leaky_relu/leaky_relu.c 30 && limit gaussian_cuda/gaussian.cu 60; } >"$log"
 [ ! -s "$log" ]
-result $? 'the CPU example has at most 30 lines, the CUDA one under 60'
+result $? 'the CPU example has under 30 lines, the CUDA one under 60'
 for folder in "$srcdir"/examples/plugins/*/; do
     name=$(basename "$folder")
     [ -e "$folder/Makefile" ] || continue
