@@ -31,9 +31,11 @@ SHELL_TESTS = \
 	tests/check-kit.sh \
 	tests/check-layering.sh \
 	tests/check-measure.sh \
+	tests/check-new-layer.sh \
 	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
+EXTRA_DIST += tests/installed.sh
 
 if HAVE_CRITERION
 # A test is tests/test_UNIT.c and a line here; helpers of its own get a _SOURCES line.
