@@ -26,6 +26,7 @@ struct check_options {
     int limit_ms;    /* for one test */
     bool in_process; /* no child processes, for a debugger */
     bool thorough;   /* more shapes */
+    bool quick;      /* fewer shapes */
 };
 
 /* Where something happened; empty text where it does not apply. */

@@ -12,6 +12,7 @@ libstrata_check_la_SOURCES = \
 	check/environment.h \
 	check/errors.c \
 	check/harness.h \
+	check/harness_run.c \
 	check/load.c \
 	check/memory.c \
 	check/memory.h \
@@ -25,6 +26,8 @@ libstrata_check_la_SOURCES = \
 	check/rules.h \
 	check/session.c \
 	check/session.h \
+	check/session_make.c \
+	check/session_private.h \
 	check/shapes.c \
 	check/shrink.c \
 	check/shrink.h \

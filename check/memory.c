@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define BAND 512 /* bytes on each side, a multiple of the alignment */
-#define BAND_BYTE 0xa5
 
 /* ---- guarded memory ------------------------------------------------------------ */
 
@@ -25,10 +24,16 @@ void block_lay(struct block *b, unsigned char *memory, size_t bytes, unsigned ch
     b->bytes = bytes;
     b->base = memory;
     b->data = b->base + BAND;
-    memset(b->base, BAND_BYTE, BAND);
+    block_set_bands(b, BAND_PLAIN);
     if (!bands_only)
         memset(b->data, fill, bytes);
-    memset(b->data + bytes, BAND_BYTE, block_whole(bytes) - BAND - bytes);
+}
+
+void block_set_bands(struct block *b, unsigned char band)
+{
+    b->band = band;
+    memset(b->base, band, BAND);
+    memset(b->data + b->bytes, band, block_whole(b->bytes) - BAND - b->bytes);
 }
 
 bool block_make(struct block *b, size_t bytes, unsigned char fill)
@@ -63,8 +68,8 @@ enum block_verdict block_check(const struct block *b, const char *what, int inde
         return BLOCK_FINE;
     for (size_t i = 0; i < BAND; i++) {
         size_t before = BAND - 1 - i; /* the nearest bytes first */
-        bool low = b->base[before] != BAND_BYTE;
-        if (!low && b->data[b->bytes + i] == BAND_BYTE)
+        bool low = b->base[before] != b->band;
+        if (!low && b->data[b->bytes + i] == b->band)
             continue;
         error_set(err, STRATA_EINTERNAL, "%s %d: wrote %zu bytes %s its %zu", what, index,
                   i + 1, low ? "before" : "past", b->bytes);

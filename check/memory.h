@@ -12,6 +12,7 @@
 struct block {
     unsigned char *base, *data, *copy; /* copy: content that must not change, or NULL */
     size_t bytes;
+    unsigned char band;    /* byte that its bands hold */
     unsigned char *device; /* the content's address on a device, or NULL: mirror.h */
 };
 
@@ -22,6 +23,10 @@ bool block_make(struct block *b, size_t bytes, unsigned char fill);
 size_t block_whole(size_t bytes);
 void block_lay(struct block *b, unsigned char *memory, size_t bytes, unsigned char fill,
                bool bands_only);
+/* Fill the bands anew: BAND_PLAIN is a tiny number as floating point, BAND_NAN is NaN. */
+#define BAND_PLAIN 0xa5
+#define BAND_NAN 0xff
+void block_set_bands(struct block *b, unsigned char band);
 /* From now on block_check wants the content as it is. */
 bool block_protect(struct block *b);
 void block_free(struct block *b);

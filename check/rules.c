@@ -40,7 +40,7 @@ static const struct check_rule rules[] = {
     {"round-trip", "attributes written as text read back as the same values"},
     {"shape-invalid", "shape gives a rank from 1 to 8, dims of 0 or more, a known dtype"},
     {"shape-impure", "shape gives the same answer for the same node"},
-    {"params-modified", "params are read-only for every callback"},
+    {"params-modified", "params and descriptions are read-only for every callback"},
     {"untested", "some shape and some impl must work for anything to be tested"},
     /* values and memory */
     {"value-wrong", "outputs agree with strata.reference/1, or among impls without one"},
@@ -52,6 +52,7 @@ static const struct check_rule rules[] = {
     {"state-modified", "state and packed weights are read-only after setup"},
     {"pad-dirty", "pad lanes of outputs are zero unless the impl says PAD_DIRTY"},
     {"gap-written", "what lies between the rows of a pitched output stays as it is"},
+    {"reads-outside", "a run reads inside its inputs, weights and workspace alone"},
     {"unwritten", "a run writes every element of its outputs"},
     {"stale-read", "outputs and workspace hold anything when run begins"},
     {"workspace-size", "workspace gives a size that can be had"},
@@ -59,6 +60,7 @@ static const struct check_rule rules[] = {
     /* repetition */
     {"nondeterministic", "equal runs give equal bits unless the impl says "
                          "NONDETERMINISTIC"},
+    {"keeps-pointer", "tensors and workspace may lie elsewhere in a context's next run"},
     {"concurrency", "contexts of one instance run at once and change nothing in others"},
     {"leak", "ctx_close and teardown give back what ctx_open and setup took"},
     {"allocates", "run takes no memory of its own"},

@@ -28,9 +28,12 @@ struct session {
     struct block scale_block, bias_block;
     struct block workspace, state, ctx, packed[PACKED_BLOCKS];
     int n_packed;
+    unsigned char pattern;        /* of the run that was prepared last */
+    bool plain_bands;             /* do not poison bands in the second run */
     bool refuse_pack;             /* strata.pack/1 has no memory to give */
     bool set_up, opened;          /* teardown and ctx_close are due */
     const struct session *sharer; /* whose state this one runs on; NULL: its own */
+    bool adopted;                 /* it runs on the sharer's ctx, too */
     const char *fault;            /* id of the first thing that broke the contract */
     strata_error err;
     strata_host host;
@@ -46,9 +49,11 @@ int session_make(struct session *s, struct harness_node *n,
 int session_open(struct session *s);
 /* ctx_open alone, on the state of another session made from the same node and impl. */
 int session_share(struct session *s, const struct session *other);
+/* The same without a ctx_open: runs are of the other's ctx, at other addresses. */
+int session_adopt(struct session *s, const struct session *other);
 /* accept and workspace alone: its bytes. */
 int session_size(struct session *s, size_t *bytes);
-/* Set outputs and workspace to a byte, run, wait for it, fetch what it wrote. */
+/* Set outputs and workspace to a byte, and bands to NaN with the second pattern, run, wait for it, fetch what it wrote. */
 int session_run(struct session *s, unsigned char pattern);
 /* The halves of session_run around run itself; prepare does not wait for the device. */
 int session_prepare(struct session *s, unsigned char pattern);

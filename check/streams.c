@@ -171,6 +171,14 @@ static void run_late(struct session *s, const struct bytes *expected)
 /* ---- the test
  * -------------------------------------------------------------------------- */
 
+/* What was found so far; the next look may find something else. */
+static void tell(struct trial *t, struct session *s)
+{
+    if (s->fault)
+        trial_session_problem(t, s, s->fault);
+    s->fault = NULL;
+}
+
 static void visit(struct trial *t, int row)
 {
     struct session *s = calloc(1, sizeof *s);
@@ -188,10 +196,10 @@ static void visit(struct trial *t, int row)
     const bool ready = status == STRATA_OK && exact && bytes_read(&expected, s);
     if (ready)
         run_late(s, &expected);
-    if (ready && !s->fault && !(t->impl->impl.flags & STRATA_NO_CAPTURE))
+    tell(t, s);
+    if (ready && !(t->impl->impl.flags & STRATA_NO_CAPTURE))
         capture(s, &expected);
-    if (s->fault)
-        trial_session_problem(t, s, s->fault);
+    tell(t, s);
     t->result.runs += ready;
     session_close(s);
     session_free(s);

@@ -199,9 +199,12 @@ void trial_session_problem(struct trial *t, const struct session *s,
 
 /* ---- the definition, with the epilogue applied --------------------------------- */
 
-/* y in FP64; the kinds as plugin.h defines them. */
+/* y in FP64; the kinds as plugin.h defines them. A NaN stays one, which fmax and fmin
+ * would not see to. */
 static double activate(const strata_epilogue *e, double x)
 {
+    if (isnan(x))
+        return x;
     double a = e->alpha, b = e->beta, softplus = log1p(exp(-fabs(x))) + fmax(x, 0);
     switch (e->activation) {
     case STRATA_RELU:

@@ -3,7 +3,7 @@
  * Ways to have a layer's output that run nothing: a node before computes it, it is the
  * input's memory as it is, or a concatenation's inputs are made inside its output.
  */
-#include "core/engine.h"
+#include "core/engine_stored.h"
 
 #include <string.h>
 
@@ -122,15 +122,36 @@ static void settle(const strata_engine *e, struct engine_model *m, int node)
     }
 }
 
+/* The way that a file decided for, if it is one here. */
+static int add_decided(const strata_engine *e, struct engine_model *m, int node,
+                       bool join, strata_error *err)
+{
+    const struct engine_decision *d = &e->stored->decisions[node];
+    const int format = d->in_formats[0];
+    bool possible = false;
+    if (d->kind == CANDIDATE_ABSORBED)
+        return add_absorbed(e, m, node, err);
+    if (d->kind == CANDIDATE_JOIN)
+        possible = join && can_join(e, m, node, format);
+    if (d->kind == CANDIDATE_ALIAS)
+        possible = !join && engine_is_alias(e, e->nodes[node].layer, format);
+    return possible
+               ? add_free(m, (struct engine_candidate){.kind = d->kind, .node = node},
+                          format, err)
+               : STRATA_OK;
+}
+
 int engine_find_free(strata_engine *e, struct engine_model *m, int node,
                      strata_error *err)
 {
     const struct network_layer *layer = e->nodes[node].layer;
     uint64_t seen = 0;
-    int status = add_absorbed(e, m, node, err);
     bool join = is_concatenation(layer) && e->network->build.fusion && !layer->impl;
     if (join)
         settle(e, m, node);
+    if (e->stored)
+        return add_decided(e, m, node, join, err);
+    int status = add_absorbed(e, m, node, err);
     /* Formats that some impl of the layer takes and gives here: within all constraints.
      */
     for (size_t i = m->n_candidates; i-- > 0 && status == STRATA_OK;) {

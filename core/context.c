@@ -150,6 +150,7 @@ void context_close(strata_context *c)
         context_close(c->smaller[i]);
     free(c->smaller);
     context_drop_graphs(c);
+    context_free_profile(c);
     for (size_t i = 0; c->nodes && i < e->n_nodes; i++) {
         if (c->nodes[i].opened && e->nodes[i].impl->impl.ctx_close)
             e->nodes[i].impl->impl.ctx_close(c->nodes[i].ctx);
@@ -225,6 +226,8 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
         return status;
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
         return status;
+    if (c->profile)
+        return context_enqueue_profiled(c, consumed_end(e), input_consumed, err);
     if (c->use_graph && c->warm && g->n == 0)
         status = context_capture(c, input_consumed != NULL, err);
     c->queued = true;
@@ -244,8 +247,17 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
 
 int context_settle(strata_context *c, strata_error *err)
 {
-    c->queued = false;
-    return strata_stream_synchronize(c->stream, err);
+    strata_context *whole = c->whole;
+    c->queued = whole->queued = false;
+    int status = strata_stream_synchronize(c->stream, err);
+    if (whole->profile)
+        status = context_report(whole, status, err);
+    for (size_t i = 0; i < whole->n_smaller; i++) {
+        whole->smaller[i]->queued = false;
+        if (whole->smaller[i]->profile)
+            status = context_report(whole->smaller[i], status, err);
+    }
+    return status;
 }
 
 int strata_context_enqueue(strata_context *c, strata_event *input_consumed,

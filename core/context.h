@@ -7,6 +7,7 @@
  *   context_batch  the context for a batch, one each inside it
  *   context_run    the engine's steps, put on the stream one by one
  *   context_graph  the same steps as device graphs
+ *   context_profile  the same, watched
  */
 #ifndef CORE_CONTEXT_H
 #define CORE_CONTEXT_H
@@ -36,6 +37,13 @@ struct context_graph {
     size_t n, capacity; /* n = 0: not captured */
 };
 
+/* Of an application that watches the runs. */
+struct context_profile {
+    strata_profiler caller;
+    strata_event **events; /* before the first step, and behind each that does something */
+    bool pending;          /* a run is under way that is to be reported */
+};
+
 struct strata_context {
     const strata_engine *engine;
     strata_handle *handle;
@@ -49,6 +57,7 @@ struct strata_context {
     /* Made for the pointers as they are; the second is parted where the inputs have been
      * read, for runs that signal it. */
     struct context_graph graphs[2];
+    struct context_profile *profile; /* or NULL */
     bool use_graph;
     bool stale;       /* bindings changed since pointers were set */
     bool warm;        /* the steps were run with these pointers: kernels are loaded */
@@ -87,5 +96,12 @@ int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *s
 int context_capture(strata_context *c, int which, strata_error *err);
 /* Nothing may be under way. */
 void context_drop_graphs(strata_context *c);
+/* context_profile.c: a run that is watched; `consumed` is the step before which the
+ * inputs have been read. */
+int context_enqueue_profiled(strata_context *c, size_t consumed,
+                             strata_event *input_consumed, strata_error *err);
+/* The runs under way have ended, with a status, which is handed on: tell the profiler. */
+int context_report(strata_context *c, int status, strata_error *err);
+void context_free_profile(strata_context *c);
 
 #endif /* CORE_CONTEXT_H */

@@ -57,8 +57,8 @@ void *strata_context_data(const strata_context *c, int index)
     return binding_data((strata_context *)c, (size_t)index, NULL);
 }
 
-/* One way or the other, through the stream, complete on return. */
-static int copy_binding(strata_context *c, int index, void *to_host,
+/* One way or the other, put on the stream. */
+static int enqueue_copy(strata_context *c, int index, void *to_host,
                         const void *from_host, strata_error *err)
 {
     const struct device_ops *ops = c->handle->device->ops;
@@ -71,26 +71,42 @@ static int copy_binding(strata_context *c, int index, void *to_host,
     void *data = binding_data(c, (size_t)index, err);
     if (!data)
         return STRATA_ENOMEM;
-    int status = from_host
-                     ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
-                     : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
-    return status != STRATA_OK ? status : ops->stream_synchronize(c->stream, err);
+    return from_host
+               ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
+               : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
+}
+
+static int copy_binding(strata_context *c, int index, void *to_host,
+                        const void *from_host, bool wait, strata_error *err)
+{
+    int status = context_enter(c, err);
+    if (status != STRATA_OK)
+        return status;
+    status = enqueue_copy(c, index, to_host, from_host, err);
+    if (status == STRATA_OK && wait)
+        status = c->handle->device->ops->stream_synchronize(c->stream, err);
+    return context_leave(c, status);
 }
 
 int strata_copy_in(strata_context *c, int index, const void *data, strata_error *err)
 {
-    int status = context_enter(c, err);
-    return status != STRATA_OK
-               ? status
-               : context_leave(c, copy_binding(c, index, NULL, data, err));
+    return copy_binding(c, index, NULL, data, true, err);
 }
 
 int strata_copy_out(strata_context *c, int index, void *data, strata_error *err)
 {
-    int status = context_enter(c, err);
-    return status != STRATA_OK
-               ? status
-               : context_leave(c, copy_binding(c, index, data, NULL, err));
+    return copy_binding(c, index, data, NULL, true, err);
+}
+
+int strata_enqueue_copy_in(strata_context *c, int index, const void *data,
+                           strata_error *err)
+{
+    return copy_binding(c, index, NULL, data, false, err);
+}
+
+int strata_enqueue_copy_out(strata_context *c, int index, void *data, strata_error *err)
+{
+    return copy_binding(c, index, data, NULL, false, err);
 }
 
 int context_set_pointers(strata_context *c, strata_error *err)

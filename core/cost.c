@@ -335,6 +335,19 @@ static int refine(struct costing *c, strata_error *err)
     return status;
 }
 
+/* What the plan was chosen by, for the engine's file. */
+static int keep_known(struct costing *c, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; i < c->n && status == STRATA_OK; i++) {
+        const char *key = c->slots[i].query.key;
+        const struct cost *cost = cost_table_find(c->table, key);
+        if (cost)
+            status = cost_table_put(&c->e->known, key, *cost, err);
+    }
+    return status;
+}
+
 int cost_plan_from(strata_engine *e, struct cost_table *table, struct cost_source *source,
                    const struct cost_options *options, const struct plan_options *how,
                    struct cost_report *report, strata_error *err)
@@ -355,6 +368,8 @@ int cost_plan_from(strata_engine *e, struct cost_table *table, struct cost_sourc
         report->queries = count_keys(&c);
         status = refine(&c, err);
     }
+    if (status == STRATA_OK)
+        status = keep_known(&c, err);
     for (size_t i = 0; i < c.n; i++)
         cost_query_free(&c.slots[i].query);
     free(c.slots);

@@ -98,6 +98,9 @@ int cost_table_merge(struct cost_table *t, const struct cost_table *other,
 int cost_table_parse(struct cost_table *t, const char *text, size_t size,
                      const char *path, strata_error *err);
 int cost_table_read(struct cost_table *t, const char *path, strata_error *err);
+/* The text, the caller's to free. */
+int cost_table_text(char **text, size_t *size, const struct cost_table *t,
+                    strata_error *err);
 int cost_table_write(const struct cost_table *t, const char *path, strata_error *err);
 
 /* ---- sources ------------------------------------------------------------------------

@@ -2,7 +2,7 @@
  *
  * Building an engine: nodes, model, plan, schedule, then weights and impls' setup.
  */
-#include "core/engine.h"
+#include "core/engine_stored.h"
 #include "core/explain.h"
 #include "core/threads.h"
 
@@ -271,7 +271,9 @@ static int build(strata_engine *e, const struct plan *plan, strata_error *err)
         return status;
     if ((status = engine_make_model(e, err)) != STRATA_OK)
         return status;
-    status = plan ? plan_copy(&e->plan, &e->model->problem, plan, err) : solve(e, err);
+    status = e->stored ? engine_restore_plan(e, err)
+             : plan    ? plan_copy(&e->plan, &e->model->problem, plan, err)
+                       : solve(e, err);
     if (status != STRATA_OK)
         return status;
     if ((status = engine_make_schedule(e, err)) != STRATA_OK)
@@ -279,22 +281,27 @@ static int build(strata_engine *e, const struct plan *plan, strata_error *err)
     return setup_nodes(e, err);
 }
 
-static int make(strata_engine **out, strata_handle *handle, const strata_network *network,
-                const struct plan *plan, const strata_engine *lender, strata_error *err)
+/* At most one of plan and stored; stored is taken over. */
+static int make_engine(strata_engine **out, strata_handle *handle,
+                       const strata_network *network, const struct plan *plan,
+                       struct engine_stored *stored, const strata_engine *lender,
+                       strata_error *err)
 {
     int status = STRATA_ENOMEM;
-    error_clear(err);
-    if (!out || !handle || !network)
-        return error_set(err, STRATA_EINVAL, "an engine needs out, handle and network");
     *out = NULL;
     registry_set_extension(STRATA_PACK_V1, &pack_table);
     strata_engine *e = zalloc(1, sizeof *e, "an engine", err);
-    if (!e)
-        goto done;
+    if (!e) {
+        engine_stored_free(stored);
+        return status;
+    }
     e->network = network_retain(network);
     e->handle = handle;
     e->lender = lender;
+    e->stored = stored;
+    cost_table_init(&e->known, handle->properties.build);
     e->math = handle->math == STRATA_MATH_TENSOR_OP ? handle->math : network->build.math;
+    e->math = stored ? stored->math : e->math;
     e->threads = handle->properties.kind == STRATA_HOST
                      ? threads_for(network, handle->properties.threads)
                      : 0;
@@ -318,20 +325,30 @@ int engine_build_plan(strata_engine **out, strata_handle *handle,
                       const strata_network *network, const struct plan *plan,
                       strata_error *err)
 {
-    return make(out, handle, network, plan, NULL, err);
+    error_clear(err);
+    if (!out || !handle || !network)
+        return error_set(err, STRATA_EINVAL, "an engine needs out, handle and network");
+    return make_engine(out, handle, network, plan, NULL, NULL, err);
 }
 
 int engine_build_lent(strata_engine **out, strata_handle *handle,
-                      const strata_network *network, const strata_engine *lender,
-                      strata_error *err)
+                      const strata_network *network, struct engine_stored *stored,
+                      const strata_engine *lender, strata_error *err)
 {
-    return make(out, handle, network, NULL, lender, err);
+    return make_engine(out, handle, network, NULL, stored, lender, err);
+}
+
+int engine_build_stored(strata_engine **out, strata_handle *handle,
+                        const strata_network *network, struct engine_stored *stored,
+                        strata_error *err)
+{
+    return make_engine(out, handle, network, NULL, stored, NULL, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,
                         const strata_network *network, strata_error *err)
 {
-    return make(out, handle, network, NULL, NULL, err);
+    return engine_build_plan(out, handle, network, NULL, err);
 }
 
 static void release_node(strata_engine *e, struct engine_node *n)
@@ -354,7 +371,9 @@ void strata_engine_destroy(strata_engine *e)
     free(e->values);
     free(e->steps);
     free(e->bindings);
+    cost_table_free(&e->known);
     strata_network_destroy(e->network);
+    engine_stored_free(e->stored); /* after the network, whose weights are in the file */
     free(e);
 }
 

@@ -27,6 +27,7 @@ CORE_SOURCES = \
 	core/context_batch.c \
 	core/context_bind.c \
 	core/context_graph.c \
+	core/context_profile.c \
 	core/context_run.c \
 	core/cost.c \
 	core/cost.h \
@@ -42,6 +43,14 @@ CORE_SOURCES = \
 	core/engine.h \
 	core/engine_batch.c \
 	core/engine_share.c \
+	core/engine_step.c \
+	core/engine_load.c \
+	core/engine_plugins.c \
+	core/engine_restore.c \
+	core/engine_save.c \
+	core/engine_stored.c \
+	core/engine_stored.h \
+	core/engine_weights.c \
 	core/explain.c \
 	core/explain.h \
 	core/explain_conflict.c \
@@ -62,12 +71,14 @@ CORE_SOURCES = \
 	core/network.c \
 	core/network.h \
 	core/network_batch.c \
+	core/network_bench.c \
 	core/network_graph.c \
 	core/network_layers.c \
 	core/network_private.h \
 	core/network_sections.c \
 	core/network_shapes.c \
 	core/network_weights.c \
+	core/network_write.c \
 	core/objective.c \
 	core/plan.c \
 	core/plan.h \

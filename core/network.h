@@ -102,9 +102,16 @@ struct runtime_options {
     bool graph;      /* on devices that have them */
 };
 
+#define BENCH_MAX_PERCENTILES 8
 struct bench_options {
     uint64_t warmup, duration; /* ns; duration 0: by iterations alone */
     int64_t iterations;        /* at least */
+    int64_t streams, contexts, threads; /* 0: as many contexts and threads as streams */
+    int64_t in_flight;                  /* runs under way at a time, of a stream */
+    bool transfers;  /* copy the inputs to the device and the outputs back */
+    bool cold_cache; /* empty the device's cache before each run */
+    double percentiles[BENCH_MAX_PERCENTILES];
+    size_t n_percentiles;
 };
 
 struct strata_network {
@@ -155,6 +162,23 @@ int64_t network_elements(const int64_t *dims, int rank);
 /* Values of a weight as its dtype, dense linear; dst holds its bytes. Random ones are
  * He-normal; an absent weight is EINVAL. */
 int network_weight_load(const struct network_weight *w, void *dst, strata_error *err);
+
+/* A network that is not in files: its text, and what the text names. */
+#define NETWORK_MEMORY_LABELS "labels"   /* network.labels */
+#define NETWORK_MEMORY_WEIGHTS "weights" /* file of [weights NAME] */
+struct network_memory {
+    const char *text, *labels;
+    const void *weights; /* stays where it is while the network lives; NULL: none */
+    size_t text_size, labels_size, weights_size;
+};
+/* Like strata_network_load. The text may name the two above and no other file, plugins
+ * among them. `name` is for messages. */
+int network_parse(strata_network **out, const struct network_memory *memory,
+                  const char *name, strata_registry *registry, strata_error *err);
+/* Such a text, the caller's to free; `math` is the STRATA_MATH_* to write.
+ * network_write.c */
+int network_write(char **text, size_t *size, const strata_network *net, int math,
+                  strata_error *err);
 
 /* An input by name, or NULL. */
 const struct network_input *network_find_input(const strata_network *net,

@@ -5,7 +5,7 @@
  * lie in its output's. Memory of network inputs and outputs is the caller's: inputs are
  * never written, and every output has a value of its own.
  */
-#include "core/engine.h"
+#include "core/engine_stored.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +70,13 @@ static const struct plan_step *conversion_to(const strata_engine *e, int index, 
     return NULL;
 }
 
+/* Why a conversion stands; a file's plan remembers, since the alternatives are gone. */
+static enum plan_reason reason_of(const strata_engine *e, const struct plan_step *c)
+{
+    return e->stored ? e->stored->conversions[c - e->plan->steps].reason
+                     : plan_step_reason(&e->model->problem, e->plan, c);
+}
+
 /* Have a tensor in a label, converting from what exists as the plan's tree says. */
 static int need_value(strata_engine *e, int *out, int index, int label, strata_error *err)
 {
@@ -92,7 +99,7 @@ static int need_value(strata_engine *e, int *out, int index, int label, strata_e
                                .from = from,
                                .to = *out,
                                .cost = c->cost,
-                               .reason = plan_step_reason(p, e->plan, c)};
+                               .reason = reason_of(e, c)};
     if (step.kind == STEP_RELABEL)
         e->values[*out].alias = from;
     return add_step(e, step, err);

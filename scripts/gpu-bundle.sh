@@ -30,7 +30,7 @@ rm -f "$bundle/plugins/onednn.so" # its library is two thirds of what a bundle m
 cp -L "$build"/kernels/.libs/strata-*.so "$bundle/devices/"
 cp -L "$build"/tests/.libs/*.so "$bundle/share/modules/"
 mv "$bundle/share/modules/launch_count.so" "$bundle/lib/"
-cp "$(dirname "$0")/gpu-sanitize.sh" "$bundle/"
+cp "$(dirname "$0")/gpu-sanitize.sh" "$(dirname "$0")/gpu-check-plugins.sh" "$bundle/"
 cp -P "$build"/.libs/libstrata.so* "$bundle/lib/"
 if [ -d "$build/examples/plugins/built" ]; then
     cp -r "$build/examples/plugins/built" "$bundle/examples"

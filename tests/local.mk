@@ -20,10 +20,16 @@ AM_TESTS_ENVIRONMENT = \
 EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
 LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
-SHELL_TESTS = tests/check-layering.sh tests/check-header.sh tests/check-command.sh \
-	tests/check-install.sh tests/check-kit.sh tests/check-abi.sh \
-	tests/check-docs.sh
-	tests/check-install.sh tests/check-kit.sh tests/check-plugins.sh
+SHELL_TESTS = \
+	tests/check-abi.sh \
+	tests/check-command.sh \
+	tests/check-docs.sh \
+	tests/check-header.sh \
+	tests/check-install.sh \
+	tests/check-kit.sh \
+	tests/check-layering.sh \
+	tests/check-measure.sh \
+	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 
@@ -49,6 +55,7 @@ CRITERION_TESTS = \
 	tests/test_drawing \
 	tests/test_engine \
 	tests/test_engine_file \
+	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_explain \
 	tests/test_file \
@@ -72,6 +79,7 @@ CRITERION_TESTS = \
 	tests/test_random_networks \
 	tests/test_plan_exact \
 	tests/test_plan_laws \
+	tests/test_profiler \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
@@ -103,6 +111,8 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
+tests_test_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES)

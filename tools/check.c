@@ -24,6 +24,7 @@ enum {
     OPTION_JSON,
     OPTION_IN_PROCESS,
     OPTION_THOROUGH,
+    OPTION_QUICK,
 };
 
 static const struct option options[] = {
@@ -39,6 +40,7 @@ static const struct option options[] = {
     {"json", no_argument, NULL, OPTION_JSON},
     {"in-process", no_argument, NULL, OPTION_IN_PROCESS},
     {"thorough", no_argument, NULL, OPTION_THOROUGH},
+    {"quick", no_argument, NULL, OPTION_QUICK},
     {0},
 };
 
@@ -112,6 +114,9 @@ static int take(struct arguments *a, int option)
         break;
     case OPTION_IN_PROCESS:
         a->o.in_process = true;
+        break;
+    case OPTION_QUICK:
+        a->o.quick = true;
         break;
     default:
         a->o.thorough = true;
@@ -195,6 +200,7 @@ const struct tool_command tool_check = {
         "      --reproduce=SEED the seed that a finding names\n"
         "      --time-limit=S   seconds for one test (default 60)\n"
         "      --thorough       more shapes\n"
+        "      --quick          fewer shapes\n"
         "      --tap            TAP, for Automake and other test drivers\n"
         "      --json           JSON, one object a test\n"
         "      --in-process     no child processes, for a debugger\n\n"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 const struct tool_command *const tool_commands[] = {
-    &tool_run,       &tool_explain, &tool_costs,  &tool_list,      &tool_describe,
-    &tool_new_layer, &tool_check,   &tool_doctor, &tool_completion,
+    &tool_run,      &tool_bench,     &tool_explain, &tool_costs,  &tool_list,
+    &tool_describe, &tool_new_layer, &tool_check,   &tool_doctor, &tool_completion,
 };
 const size_t tool_command_count = ARRAY_LENGTH(tool_commands);
 

@@ -61,7 +61,7 @@ static const char common_help[] =
 
 static const char short_options[] = ":d:D:o:hvq";
 
-enum { MAX_OPTIONS = 48 };
+enum { MAX_OPTIONS = 128 };
 
 void tool_options_free(struct tool_options *o)
 {

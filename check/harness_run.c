@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All steps of a session in a row, twice; and, where the two runs differ, why.
+ */
+#include "check/session.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_value(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
+}
+
+/* The first element of output i that is not as in `expected`; -1: none, -2: no memory. */
+static int64_t find_difference(const struct session *s, int i, const double *expected,
+                               double *found)
+{
+    const int64_t n = s->out[i].count;
+    int64_t at = -1;
+    double *values = malloc((size_t)n * sizeof *values + 1);
+    if (!values)
+        return -2;
+    session_read(s, i, values);
+    for (int64_t k = 0; k < n && at < 0; k++)
+        if (!same_value(values[k], expected[k])) {
+            at = k;
+            *found = values[k];
+        }
+    free(values);
+    return at;
+}
+
+/* Output i differs in a run on other initial contents and bands: which of them, or
+ * neither, made the difference. */
+static const char *find_cause(struct session *s, int i, const double *expected)
+{
+    double value;
+    if (session_run(s, session_patterns[0]) == STRATA_OK &&
+        find_difference(s, i, expected, &value) >= 0)
+        return "nondeterministic";
+    s->plain_bands = true;
+    const int status = session_run(s, session_patterns[1]);
+    s->plain_bands = false;
+    return status == STRATA_OK && find_difference(s, i, expected, &value) == -1
+               ? "reads-outside"
+               : "stale-read";
+}
+
+/* A second run on other initial contents must give the same bits. */
+static int run_again(struct session *s, double *const *out)
+{
+    const bool exact = !(s->impl->flags & STRATA_NONDETERMINISTIC);
+    int status = session_run(s, session_patterns[1]);
+    if (status == STRATA_OK)
+        status = session_inspect(s, session_patterns[1]);
+    for (int i = 0; i < s->node.n_out && exact && status == STRATA_OK; i++) {
+        double now = 0;
+        const int64_t at = find_difference(s, i, out[i], &now);
+        if (at == -2)
+            return error_no_memory(&s->err, (size_t)s->out[i].count, "second result");
+        if (at < 0)
+            continue;
+        const strata_tensor view = session_output(s, i);
+        const char *rule = tensor_find_pattern(&view, session_patterns[1]) == at
+                               ? "unwritten"
+                               : find_cause(s, i, out[i]);
+        status = session_fault(s, rule,
+                               "output %d, element %lld is %g on a second run, was %g", i,
+                               (long long)at, now, out[i][at]);
+    }
+    return status;
+}
+
+int harness_run(struct harness_node *n, const struct registry_impl *impl, int row,
+                const struct harness_formats *formats, const double *const *in,
+                const double *const *weight, const strata_epilogue *epilogue,
+                double *const *out)
+{
+    struct session *s = malloc(sizeof *s);
+    if (!s)
+        return error_no_memory(&n->err, sizeof *s, "a session");
+    int status = session_make(s, n, impl, row, formats, in, weight, epilogue);
+    if (status == STRATA_OK)
+        status = session_open(s);
+    if (status == STRATA_OK)
+        status = session_run(s, session_patterns[0]);
+    for (int i = 0; i < s->node.n_out && status == STRATA_OK; i++)
+        session_read(s, i, out[i]);
+    if (status == STRATA_OK && !n->plain)
+        status = session_inspect(s, session_patterns[0]);
+    if (status == STRATA_OK && !n->plain && !n->in_place)
+        status = run_again(s, out);
+    session_close(s);
+    n->fault = s->fault;
+    n->err = s->err;
+    session_free(s);
+    free(s);
+    return status;
+}
