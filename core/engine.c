@@ -6,6 +6,7 @@
 #include "core/explain.h"
 #include "core/threads.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,6 +251,25 @@ static int setup_nodes(strata_engine *e, strata_error *err)
     return status;
 }
 
+/* A search that was cut is no secret. */
+static void tell_gap(const strata_engine *e)
+{
+    const struct plan *p = e->plan;
+    if (p->proved || e->network->build.objective == OBJECTIVE_MEMORY)
+        return;
+    if (e->plan_options.objective == PLAN_LEAST_TIME)
+        log_line(
+            STRATA_LOG_WARNING,
+            "the plan may take up to %.2f %% more than the best one: its search ended "
+            "after %" PRIu64 " nodes; build.plan_nodes allows more",
+            100 * plan_gap(p), p->nodes);
+    else
+        log_line(STRATA_LOG_WARNING,
+                 "a plan with fewer reformats may exist: the search ended after %" PRIu64
+                 " nodes; build.plan_nodes allows more",
+                 p->nodes);
+}
+
 static int solve(strata_engine *e, strata_error *err)
 {
     static const struct plan_ban no_reformat = {PLAN_BAN_CONVERSION, -1, -1, -1, -1};
@@ -257,9 +277,12 @@ static int solve(strata_engine *e, strata_error *err)
         e->plan_options.objective = PLAN_FEWEST_REFORMATS;
     e->plan_options.bans = &no_reformat;
     e->plan_options.n_bans = e->network->build.no_reformat;
+    e->plan_options.max_nodes = (uint64_t)e->network->build.plan_nodes;
     int status = cost_plan(e, &e->plan_options, err);
     if (status == STRATA_OK)
         status = engine_trade_time(e, err);
+    if (status == STRATA_OK)
+        tell_gap(e);
     return status == STRATA_EPLAN ? explain_conflict(e, &e->plan_options, err) : status;
 }
 

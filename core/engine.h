@@ -95,6 +95,7 @@ struct engine_candidate {
     int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
     int64_t cost;     /* 1/16 ns; usable ones only */
     size_t workspace; /* bytes */
+    bool bounded;     /* the cost is a lower bound: it was never measured */
     char *reason;     /* why not; NULL: usable */
 };
 
@@ -238,9 +239,9 @@ int engine_weights(const strata_engine *e, const struct engine_node *n, size_t f
 int engine_load_weight(const strata_engine *e, const struct engine_node *n, size_t weight,
                        void *values, strata_error *err);
 /* fuse_shuffle.c */
-/* Whether a layer leaves its input's bytes as they are, in a format. */
-bool engine_is_alias(const strata_engine *e, const struct network_layer *layer,
-                     int format);
+/* Byte of its input at which a layer's output stands as it is, in a format, or -1. */
+int64_t engine_alias_begin(const strata_engine *e, const struct network_layer *layer,
+                           int format);
 /* Two Shuffles as one, or NULL where the reshapes do not allow it (or for memory). */
 strata_shuffle *engine_compose(const strata_network *net, const struct network_layer *a,
                                const struct network_layer *b, strata_error *err);
@@ -252,10 +253,14 @@ int engine_keep_candidate(struct engine_model *m, struct engine_candidate *c,
 /* candidate_free.c: ways that cost nothing. After the candidates of earlier nodes. */
 int engine_find_free(strata_engine *e, struct engine_model *m, int node,
                      strata_error *err);
-/* Byte at which input `port` begins in a concatenation's output, where it is a slice in
- * one piece of the same layout, and aligned; else -1. */
-int64_t engine_slice_begin(const strata_engine *e, const struct engine_node *join,
-                           int port, int format);
+/* Byte at which a tensor begins in one that it is a slice of, from `begin` along `dim`,
+ * where it is one piece of the same layout there, and aligned; else -1, and *why says
+ * what it is not. why may be NULL. */
+int64_t engine_slice_begin(const strata_engine *e, int whole, int part, int dim,
+                           int64_t begin, int format, const char **why);
+/* The same of input `port` in a concatenation's output. */
+int64_t engine_part_begin(const strata_engine *e, const struct engine_node *join,
+                          int port, int format, const char **why);
 /* model.c */
 static inline bool is_float(int dtype)
 {

@@ -89,6 +89,7 @@ struct build_options {
     enum objective objective;
     double memory_slack;  /* OBJECTIVE_MEMORY: time given up for it, percent */
     int64_t memory_plans; /* and how many plans are weighed at most */
+    int64_t plan_nodes;   /* of branch and bound, a search; 0: no limit */
     bool deterministic; /* only impls whose runs agree bit for bit */
     uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
     int math;           /* STRATA_MATH_*: tensor cores if this or the handle allows them */

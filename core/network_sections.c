@@ -386,6 +386,7 @@ static void read_objective(struct config *c, struct config_section *s,
     const struct config_pair *objective = config_get(s, "objective");
     const struct config_pair *slack = config_get(s, "memory_slack");
     const struct config_pair *plans = config_get(s, "memory_plans");
+    const struct config_pair *nodes = config_get(s, "plan_nodes");
     int choice;
     if (objective && config_choice(c, objective, "time|reformats|memory", &choice))
         b->objective = (enum objective)choice;
@@ -393,14 +394,16 @@ static void read_objective(struct config *c, struct config_section *s,
         config_real(c, slack, 0, 1000, &b->memory_slack);
     if (plans)
         config_int(c, plans, 1, 10000, &b->memory_plans);
+    if (nodes)
+        config_int(c, nodes, 0, INT64_MAX, &b->plan_nodes);
 }
 
 static int read_build(struct loader *l, struct config_section *s)
 {
     static const char *const keys[] = {
         "precision",    "formats",      "fusion",        "no_reformat", "objective",
-        "memory_slack", "memory_plans", "deterministic", "workspace",   "math",
-        "costs",        "costs_miss",   "costs_budget"};
+        "memory_slack", "memory_plans", "plan_nodes",    "deterministic", "workspace",
+        "math",         "costs",        "costs_miss",   "costs_budget"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");

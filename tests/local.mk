@@ -23,7 +23,9 @@ LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 SHELL_TESTS = \
 	tests/check-abi.sh \
 	tests/check-command.sh \
+	tests/check-describe.sh \
 	tests/check-docs.sh \
+	tests/check-drop-in.sh \
 	tests/check-header.sh \
 	tests/check-install.sh \
 	tests/check-kit.sh \
