@@ -72,12 +72,11 @@ int context_enqueue_profiled(strata_context *c, size_t consumed,
     return status;
 }
 
-static int report(strata_context *c, bool tell, strata_error *err)
+int context_report(strata_context *c, int status, strata_error *err)
 {
     struct context_profile *p = c->profile;
+    const bool tell = p->pending && p->caller.step && status == STRATA_OK;
     double begin = 0, end = 0;
-    int status = STRATA_OK;
-    tell = tell && p->pending && p->caller.step;
     p->pending = false;
     for (size_t s = 0; s < c->engine->n_steps && tell; s++) {
         if (!does_something(c, s))
@@ -90,14 +89,6 @@ static int report(strata_context *c, bool tell, strata_error *err)
         begin = end;
     }
     return status;
-}
-
-int context_report(strata_context *c, int status, strata_error *err)
-{
-    int told = report(c, status == STRATA_OK, err);
-    for (size_t i = 0; i < c->n_smaller && told == STRATA_OK; i++)
-        told = report(c->smaller[i], status == STRATA_OK, err);
-    return status != STRATA_OK ? status : told;
 }
 
 static int make_profile(strata_context *c, const strata_profiler *profiler,
