@@ -107,6 +107,11 @@ expect 0 'if output prob were bound as .*the plan gains [0-9.]+ us' \
     --set build.precision=fp16 --reformats
 expect 0 '^hidden \+ relu3|^relu3 .*fp32:' 'explain shows tensors' \
     $strata explain $digits/digits.ini --tensors
+expect 0 '^c +convolution.so .* analytic +(chosen|a plan with it)' \
+    'explain tells of each impl of a layer' \
+    $strata explain $digits/digits.ini --impls conv1
+expect 2 "no layer 'conv'; did you mean 'conv1'" 'explain names a near layer' \
+    $strata explain $digits/digits.ini --impls conv
 expect 0 '"proved": true' 'explain prints JSON' $strata explain $digits/digits.ini -o json
 expect 0 '"kind":"totals"' 'explain prints JSON lines' \
     $strata explain $digits/digits.ini -o jsonl
@@ -247,13 +252,5 @@ expect 2 'no plugin was found' 'doctor reports an installation without plugins' 
 expect 0 'complete -o default -F _strata strata' 'completion prints a script' \
     $strata completion bash
 
-# What describe prints is a section that a network accepts.
-{
-    printf '[network]\nformat = 1\noutputs = activation1\n'
-    printf '[input x]\nshape = 1 x 3 x 4 x 4\n'
-    $strata describe Activation
-} >"$scratch/described.ini"
-expect 0 '^activation1' 'what describe prints is INI' \
-    $strata run "$scratch/described.ini" --input random:1 --top 1
 echo "1..$number"
 exit $failed

@@ -12,6 +12,7 @@
 
 enum {
     OPTION_REFUSED = TOOL_OWN,
+    OPTION_IMPLS,
     OPTION_FUSIONS,
     OPTION_TENSORS,
     OPTION_REFORMATS,
@@ -24,6 +25,7 @@ enum {
 
 static const struct option options[] = {
     {"refused", no_argument, NULL, OPTION_REFUSED},
+    {"impls", required_argument, NULL, OPTION_IMPLS},
     {"fusions", no_argument, NULL, OPTION_FUSIONS},
     {"tensors", no_argument, NULL, OPTION_TENSORS},
     {"reformats", no_argument, NULL, OPTION_REFORMATS},
@@ -37,6 +39,7 @@ static const struct option options[] = {
 
 struct wishes {
     bool refused, fusions, tensors, reformats, dot, diff, verify;
+    const char *impls;      /* of this layer */
     const char *svg, *save; /* files */
 };
 
@@ -49,6 +52,8 @@ static void note_option(struct wishes *w, int option)
     w->dot |= option == OPTION_DOT;
     w->diff |= option == OPTION_DIFF;
     w->verify |= option == OPTION_VERIFY;
+    if (option == OPTION_IMPLS)
+        w->impls = optarg;
     if (option == OPTION_SVG)
         w->svg = optarg;
     if (option == OPTION_SAVE)
@@ -192,6 +197,8 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
         status = explain_print_verify(e, err);
     else if (status == STRATA_OK && w->dot)
         status = print_dot(e, x, err);
+    else if (status == STRATA_OK && w->impls)
+        status = explain_print_impls(e, w->impls, format, err);
     else if (status == STRATA_OK && format == TABLE_JSON)
         json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
     else if (status == STRATA_OK && json)
@@ -266,6 +273,9 @@ const struct tool_command tool_explain = {
         "      --tensors         each tensor: produced, materialised, wanted\n"
         "      --fusions         each layer that was or might have been fused, and why "
         "not\n"
+        "      --impls=LAYER     every way to run one layer, what it costs, and what a "
+        "plan\n"
+        "                        with it would\n"
         "      --refused         every impl that could not be used, and why\n"
         "      --svg=FILE        draw the plan ('-': standard output)\n"
         "      --dot             print the plan for Graphviz or Netron\n"
@@ -280,6 +290,7 @@ const struct tool_command tool_explain = {
         "\nExamples:\n"
         "  strata explain examples/digits/digits.ini\n"
         "  strata explain net.ini --set build.precision=fp16 --reformats\n"
+        "  strata explain net.ini --costs measure --impls conv1\n"
         "  strata explain net.ini --svg net.svg --save-plan net.plan\n"
         "  strata explain --diff net.plan net.ini\n",
     .run = run_explain,

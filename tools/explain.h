@@ -16,6 +16,7 @@ void explain_print_tensors(const strata_engine *e, int format);
 void explain_print_reformats(const strata_engine *e, const struct explain *x, int format);
 void explain_print_fusions(const strata_engine *e, int format);
 void explain_print_refused(const strata_engine *e, int format);
+extern const char *const explain_cost_sources[]; /* by enum cost_kind */
 /* An output's own copy of a value that something else owns. */
 bool explain_is_copy(const strata_engine *e, const struct engine_step *s);
 /* "fp32:nchw" */
@@ -31,6 +32,11 @@ void report_print_reformats(const json_t *report, int format);
 void report_print_fusions(const json_t *report, int format);
 /* One object a line; `kind` names the section it is an entry of. */
 void report_print_lines(const json_t *report);
+
+/* ---- explain_impls.c ------------------------------------------------------------ */
+/* ENOTFOUND for a layer that the network lacks, with a near name. */
+int explain_print_impls(const strata_engine *e, const char *layer, int format,
+                        strata_error *err);
 
 /* ---- explain_verify.c ----------------------------------------------------------- */
 /* "proved: lower bound = cost = N", or the gap. */

@@ -8,6 +8,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/list.c tools/describe.c tools/new_layer.c tools/new_layer.h \
 	tools/new_layer_spec.c tools/new_layer_values.c tools/template.c tools/template.h \
 	tools/explain.c tools/explain.h \
+	tools/explain_impls.c \
 	tools/explain_columns.c tools/explain_diff.c tools/explain_dot.c tools/explain_graph.c \
 	tools/build.c \
 	tools/diff.c \
