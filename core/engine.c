@@ -330,7 +330,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
                      : 0;
     int before = threads_set(e->threads); /* what accept and workspace count with */
     status = build(e, plan, err);
-    if (status == STRATA_OK && !lender && !stored)
+    if (status == STRATA_OK && !lender)
         status = engine_add_batches(e, err);
     threads_set(before);
     if (status != STRATA_OK) {
@@ -363,9 +363,9 @@ int engine_build_stored(strata_engine **out, strata_handle *handle,
 
 int engine_build_lent(strata_engine **out, strata_handle *handle,
                       const strata_network *network, const strata_engine *lender,
-                      strata_error *err)
+                      struct engine_stored *stored, strata_error *err)
 {
-    return make_engine(out, handle, network, NULL, NULL, lender, err);
+    return make_engine(out, handle, network, NULL, stored, lender, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,

@@ -201,10 +201,11 @@ struct engine_stored;
 int engine_build_stored(strata_engine **out, strata_handle *handle,
                         const strata_network *network, struct engine_stored *stored,
                         strata_error *err);
-/* engine.c: for another batch than the lender's. */
+/* engine.c: for another batch than the lender's; by a file's plan, which is freed in any
+ * case, or NULL. */
 int engine_build_lent(strata_engine **out, strata_handle *handle,
                       const strata_network *network, const strata_engine *lender,
-                      strata_error *err);
+                      struct engine_stored *stored, strata_error *err);
 /* engine_batch.c: the last step of building. */
 int engine_add_batches(strata_engine *e, strata_error *err);
 void engine_free_batches(strata_engine *e);

@@ -3,7 +3,7 @@
  * Batches of an engine: whether it is right for fewer rows than it was built for, and the
  * engines inside it that are planned for the smaller ones of [profile].
  */
-#include "core/engine.h"
+#include "core/engine_stored.h"
 
 #include <stdlib.h>
 
@@ -47,13 +47,24 @@ static int probe(strata_engine *e, strata_error *err)
     return status;
 }
 
+/* The plan of a file for the i-th smaller engine, the caller's from now on. */
+static struct engine_stored *take_stored(const strata_engine *e, size_t i)
+{
+    if (!e->stored)
+        return NULL;
+    struct engine_stored *s = e->stored->smaller[i];
+    e->stored->smaller[i] = NULL;
+    return s;
+}
+
 static int add_smaller(strata_engine *e, int64_t batch, strata_error *err)
 {
     strata_network *net = NULL;
     strata_engine *smaller = NULL;
     int status = network_rebatch(&net, e->network, batch, err);
     if (status == STRATA_OK)
-        status = engine_build_lent(&smaller, e->handle, net, e, err);
+        status = engine_build_lent(&smaller, e->handle, net, e,
+                                   take_stored(e, e->n_smaller), err);
     strata_network_destroy(net); /* the engine has its own reference */
     if (status != STRATA_OK)
         return status;

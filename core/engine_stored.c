@@ -86,7 +86,7 @@ static json_t *trade_json(const struct engine_trade *t)
                      (json_int_t)t->weighed, "cut", t->cut);
 }
 
-json_t *engine_plan_json(const strata_engine *e, const json_t *plugins)
+static json_t *one_plan_json(const strata_engine *e, const json_t *plugins)
 {
     const struct plan_problem *p = &e->model->problem;
     json_t *decisions = json_array(), *conversions = json_array();
@@ -104,6 +104,15 @@ json_t *engine_plan_json(const strata_engine *e, const json_t *plugins)
                      "nodes", (json_int_t)e->plan->nodes, "costs",
                      cost_kinds[e->costs.kind], "costs_complete", e->costs.complete,
                      "least_time", trade_json(&e->trade));
+}
+
+json_t *engine_plan_json(const strata_engine *e, const json_t *plugins)
+{
+    json_t *plan = one_plan_json(e, plugins), *smaller = json_array();
+    for (size_t i = 0; i < e->n_smaller; i++)
+        json_array_append_new(smaller, one_plan_json(e->smaller[i], plugins));
+    json_object_set_new(plan, "smaller", smaller);
+    return plan;
 }
 
 /* ---- reading ------------------------------------------------------------------------
@@ -342,15 +351,49 @@ static int read_conversions(struct engine_stored *s, const strata_network *net,
     return status;
 }
 
-int engine_read_plan(struct engine_stored *s, const strata_network *net,
+static int read_plan(struct engine_stored *s, const strata_network *net,
                      const struct engine_plugin *plugins, size_t n_plugins,
                      strata_error *err)
 {
     int status = read_totals(s, err);
     if (status == STRATA_OK)
         status = read_decisions(s, net, plugins, n_plugins, err);
+    return status == STRATA_OK ? read_conversions(s, net, err) : status;
+}
+
+/* Layers and tensors of a smaller batch have the names of the network's. */
+static int read_smaller(struct engine_stored *s, const strata_network *net,
+                        const struct engine_plugin *plugins, size_t n_plugins,
+                        strata_error *err)
+{
+    json_t *list = json_object_get(s->plan, "smaller");
+    const size_t n = net->n_batches > 1 ? net->n_batches - 1 : 0;
+    int status = STRATA_OK;
+    if (json_array_size(list) != n)
+        return error_set(err, STRATA_EPARSE, "%zu plans of smaller batches; needed %zu",
+                         json_array_size(list), n);
+    s->smaller = zalloc(n, sizeof *s->smaller, "the plan", err);
+    if (!s->smaller)
+        return STRATA_ENOMEM;
+    for (; s->n_smaller < n && status == STRATA_OK; s->n_smaller++) {
+        struct engine_stored *one = zalloc(1, sizeof *one, "the plan", err);
+        if (!one)
+            return STRATA_ENOMEM;
+        s->smaller[s->n_smaller] = one;
+        one->math = s->math;
+        one->plan = json_incref(json_array_get(list, s->n_smaller));
+        status = read_plan(one, net, plugins, n_plugins, err);
+    }
+    return status;
+}
+
+int engine_read_plan(struct engine_stored *s, const strata_network *net,
+                     const struct engine_plugin *plugins, size_t n_plugins,
+                     strata_error *err)
+{
+    int status = read_plan(s, net, plugins, n_plugins, err);
     if (status == STRATA_OK)
-        status = read_conversions(s, net, err);
+        status = read_smaller(s, net, plugins, n_plugins, err);
     if (status != STRATA_OK)
         error_prefix(err, "section '" SECTION_PLAN "'");
     return status;
@@ -360,6 +403,9 @@ void engine_stored_free(struct engine_stored *s)
 {
     if (!s)
         return;
+    for (size_t i = 0; i < s->n_smaller; i++)
+        engine_stored_free(s->smaller[i]);
+    free(s->smaller);
     json_decref(s->plan);
     free(s->decisions);
     free(s->conversions);

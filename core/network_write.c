@@ -167,6 +167,15 @@ static void put_channels(struct writer *w, const char *key, const double v[4],
     put_reals(w, key, v, n);
 }
 
+/* Dim 0 by the name of the batches. */
+static void put_batched(struct writer *w, const struct network_tensor *t)
+{
+    fputs("shape = batch", w->f);
+    for (int d = 1; d < t->rank; d++)
+        fprintf(w->f, ",%" PRId64, t->dims[d]);
+    fputc('\n', w->f);
+}
+
 static void write_input(struct writer *w, const strata_network *net,
                         const struct network_input *in)
 {
@@ -175,7 +184,10 @@ static void write_input(struct writer *w, const strata_network *net,
     int64_t channels = t->rank > 1 ? t->dims[1] : 1;
     w->section = in->name;
     fprintf(w->f, "\n[input %s]\n", in->name);
-    put_ints(w, "shape", t->dims, t->rank);
+    if (in->batched)
+        put_batched(w, t);
+    else
+        put_ints(w, "shape", t->dims, t->rank);
     put_word(w, "dtype", strata_dtype_name(t->dtype));
     long at = begin(w, "format");
     put_format(w, in->format, t->rank);
@@ -201,6 +213,7 @@ static void write_build(struct writer *w, const strata_network *net, int math)
     put_choice(w, "objective", objectives, (int)b->objective);
     put_reals(w, "memory_slack", &b->memory_slack, 1);
     put_int(w, "memory_plans", b->memory_plans);
+    put_int(w, "plan_nodes", b->plan_nodes);
     put_flag(w, "no_reformat", b->no_reformat);
     put_flag(w, "deterministic", b->deterministic);
     put_choice(w, "math", "default|tensor_op", math);
@@ -287,6 +300,10 @@ int network_write(char **text, size_t *size, const strata_network *net, int math
     write_network(&w, net);
     write_build(&w, net, math);
     write_runtime(&w, net);
+    if (net->n_batches) {
+        fputs("\n[profile]\n", w.f);
+        put_ints(&w, "batch", net->batches, (int64_t)net->n_batches);
+    }
     for (size_t i = 0; i < net->n_inputs; i++)
         write_input(&w, net, &net->inputs[i]);
     fprintf(w.f, "\n[weights w]\nfile = %s\n", NETWORK_MEMORY_WEIGHTS);
