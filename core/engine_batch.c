@@ -47,27 +47,25 @@ static int probe(strata_engine *e, strata_error *err)
     return status;
 }
 
-/* The plan of a file for the i-th smaller engine, the caller's from now on. */
-static struct engine_stored *take_stored(const strata_engine *e, size_t i)
-{
-    if (!e->stored)
-        return NULL;
-    struct engine_stored *s = e->stored->smaller[i];
-    e->stored->smaller[i] = NULL;
-    return s;
-}
-
 static int add_smaller(strata_engine *e, int64_t batch, strata_error *err)
 {
     strata_network *net = NULL;
     strata_engine *smaller = NULL;
+    struct engine_stored *stored = NULL;
     int status = network_rebatch(&net, e->network, batch, err);
+    if (status == STRATA_OK && e->stored) {
+        stored = e->stored->smaller[e->n_smaller];
+        e->stored->smaller[e->n_smaller] = NULL;
+    }
     if (status == STRATA_OK)
-        status = engine_build_lent(&smaller, e->handle, net, e,
-                                   take_stored(e, e->n_smaller), err);
+        status = engine_build_lent(&smaller, e->handle, net, stored, e, err);
+    if (status == STRATA_OK)
+        status = cost_table_merge(&e->known, &smaller->known, err);
     strata_network_destroy(net); /* the engine has its own reference */
-    if (status != STRATA_OK)
+    if (status != STRATA_OK) {
+        strata_engine_destroy(smaller);
         return status;
+    }
     smaller->batch = batch;
     e->smaller[e->n_smaller++] = smaller;
     return STRATA_OK;

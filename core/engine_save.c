@@ -93,24 +93,6 @@ static int add_plan(struct contents *c, const strata_engine *e, strata_error *er
     return add_json(c, SECTION_PLAN, plan, err);
 }
 
-/* What the plans of all batches were chosen by. */
-static int add_costs(struct contents *c, const strata_engine *e, strata_error *err)
-{
-    struct cost_table all;
-    char *text = NULL;
-    size_t size = 0;
-    cost_table_init(&all, e->known.device);
-    int status = cost_table_merge(&all, &e->known, err);
-    for (size_t i = 0; i < e->n_smaller && status == STRATA_OK; i++)
-        status = cost_table_merge(&all, &e->smaller[i]->known, err);
-    if (status == STRATA_OK)
-        status = cost_table_text(&text, &size, &all, err);
-    cost_table_free(&all);
-    if (status == STRATA_OK)
-        add(c, SECTION_COSTS, text, size);
-    return status;
-}
-
 static int add_texts(struct contents *c, const strata_engine *e, strata_error *err)
 {
     char *text = NULL;
@@ -119,8 +101,11 @@ static int add_texts(struct contents *c, const strata_engine *e, strata_error *e
     if (status != STRATA_OK)
         return status;
     add(c, SECTION_NETWORK, text, size);
-    status = add_labels(c, e->network, err);
-    return status == STRATA_OK ? add_costs(c, e, err) : status;
+    if ((status = add_labels(c, e->network, err)) != STRATA_OK ||
+        (status = cost_table_text(&text, &size, &e->known, err)) != STRATA_OK)
+        return status;
+    add(c, SECTION_COSTS, text, size);
+    return STRATA_OK;
 }
 
 static int collect(struct contents *c, const strata_engine *e, strata_error *err)

@@ -47,11 +47,8 @@ struct engine_conversion {
 
 /* A plan as it is in a file, checked against the network it is for. */
 struct engine_stored {
-    struct engine_file file; /* owns the network's weights; empty for a smaller batch */
+    struct engine_file file; /* owns all texts below, and the network's weights */
     json_t *plan;            /* holds the names */
-    struct engine_stored **smaller; /* one for each of the engine's, in their order;
-                                       NULL once an engine has it */
-    size_t n_smaller;
     struct engine_decision *decisions; /* one a layer */
     struct engine_conversion *conversions;
     size_t n_conversions;
@@ -63,6 +60,8 @@ struct engine_stored {
     uint64_t nodes;
     struct cost_report costs;
     struct engine_trade trade;
+    struct engine_stored **smaller; /* for the network's other batches, ascending */
+    size_t n_smaller;
 };
 
 void engine_stored_free(struct engine_stored *s);
@@ -84,7 +83,7 @@ int engine_plugin_index(const json_t *records, const struct module *m);
 
 /* Section `plan` as JSON; NULL: no memory. */
 json_t *engine_plan_json(const strata_engine *e, const json_t *plugins);
-/* The same back, from s->plan, for a network. */
+/* The same back, for a network. */
 int engine_read_plan(struct engine_stored *s, const strata_network *net,
                      const struct engine_plugin *plugins, size_t n_plugins,
                      strata_error *err);

@@ -390,7 +390,7 @@ Test(engine_save, every_batch_of_a_profile_comes_back)
     if (getenv("STRATA_TEST_DEVICE"))
         return;
     alter("network", "batch = 1,3,8", "batch = 1,8");
-    expect_refused(STRATA_EPARSE, (const char *const[]){"2 plans of smaller", NULL});
+    expect_refused(STRATA_EPARSE, (const char *const[]){"2 plans for smaller batches", NULL});
 }
 
 static char warned[4096];
