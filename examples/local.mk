@@ -14,6 +14,13 @@ noinst_PROGRAMS += examples/digits/demo
 examples_digits_demo_SOURCES = examples/digits/demo.c
 examples_digits_demo_LDADD = libstrata.la
 
+noinst_PROGRAMS += examples/minimal
+examples_minimal_SOURCES = examples/minimal.c
+examples_minimal_LDADD = libstrata.la
+noinst_PROGRAMS += examples/serve/serve
+examples_serve_serve_SOURCES = examples/serve/serve.c
+examples_serve_serve_LDADD = libstrata.la $(PTHREAD_LIBS)
+
 .PHONY: demo
 demo: all
 	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs' \

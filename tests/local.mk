@@ -25,6 +25,7 @@ SHELL_TESTS = \
 	tests/check-command.sh \
 	tests/check-describe.sh \
 	tests/check-docs.sh \
+	tests/check-examples.sh \
 	tests/check-drop-in.sh \
 	tests/check-header.sh \
 	tests/check-install.sh \
