@@ -235,6 +235,10 @@ const char *engine_refuse_fold(const strata_engine *e, const struct engine_node 
 /* Descriptions of the weights that a node has with `fused` layers of its tail. */
 int engine_weights(const strata_engine *e, const struct engine_node *n, size_t fused,
                    strata_tensor *weights, strata_error *err);
+/* Values of a weight where the network has them, if the device reads that memory and
+ * nothing is folded into them; else NULL. */
+void *engine_weight_in_place(const strata_engine *e, const struct engine_node *n,
+                             size_t weight);
 /* Values of a weight, in host memory, with the node's fused scales folded in. */
 int engine_load_weight(const strata_engine *e, const struct engine_node *n, size_t weight,
                        void *values, strata_error *err);

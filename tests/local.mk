@@ -59,6 +59,7 @@ CRITERION_TESTS = \
 	tests/test_device \
 	tests/test_drawing \
 	tests/test_engine \
+	tests/test_engine_faults \
 	tests/test_engine_file \
 	tests/test_engine_save \
 	tests/test_example_plugins \
@@ -116,6 +117,8 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
+tests_test_engine_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_engine_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
