@@ -165,6 +165,11 @@ expect 2 'one network file is needed' 'profile needs a file' $strata profile
 
 $strata build "$digits" -o "$scratch/d.engine" \
     --set 'input image.shape=4 x 1 x 8 x 8' >"$scratch/log"
+expect 0 'input 3 x 1 x 8 x 8' 'bench takes a smaller batch of an engine' \
+    $strata bench "$scratch/d.engine" --batch 3 --duration 0
+expect 2 'a batch of 5; the engine takes 1 to 4' 'and refuses a larger one' \
+    $strata bench "$scratch/d.engine" --batch 5 --duration 0
+
 # compare CODE PATTERN CLAIM OPTION...
 compare() {
     code=$1 pattern=$2 claim="compare $3"
