@@ -92,6 +92,7 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_random_networks \
 	tests/test_threads \
 	examples/digits/demo \
+	examples/serve/serve \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
 	scripts/gpu-sanitize.sh
