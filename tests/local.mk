@@ -26,6 +26,7 @@ SHELL_TESTS = \
 	tests/check-docs.sh \
 	tests/check-header.sh \
 	tests/check-install.sh \
+	tests/check-interrupt.sh \
 	tests/check-kit.sh \
 	tests/check-layering.sh \
 	tests/check-measure.sh \
