@@ -53,6 +53,12 @@ void strata_network_destroy(strata_network *net)
 {
     if (!net || atomic_fetch_sub_explicit(&net->references, 1, memory_order_acq_rel) > 0)
         return;
+    if (net->base) {
+        strata_network_destroy((strata_network *)net->base);
+        free(net->tensors);
+        free(net);
+        return;
+    }
     for (size_t i = 0; i < net->n_tensors; i++)
         free(net->tensors[i].name);
     for (size_t i = 0; i < net->n_layers; i++)

@@ -189,7 +189,7 @@ void explain_print_steps(const strata_engine *e, int format)
     table_close(&t);
 }
 
-static const char *const cost_sources[] = {
+const char *const explain_cost_sources[] = {
     [COSTS_ANALYTIC] = "analytic",
     [COSTS_MEASURE] = "measured",
     [COSTS_FILE] = "recorded",
@@ -236,7 +236,8 @@ void explain_print_summary(const strata_engine *e)
            "predicted %.1f us, of which %.1f us reformat (%s costs",
            e->n_nodes, e->plan->n_reformats, relabels, erased,
            explain_microseconds(e->plan->cost),
-           explain_microseconds(e->plan->conversion_cost), cost_sources[e->costs.kind]);
+           explain_microseconds(e->plan->conversion_cost),
+           explain_cost_sources[e->costs.kind]);
     print_proof(e);
     printf(")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
            "once\n",
