@@ -467,8 +467,8 @@ static const struct {
      {"layer 'conv' (", "input x is int8", "impl any, row 0: it reads 'x'"},
      "'pool'"},
     {{"layer conv.impl=any", "build.workspace=1"},
-     {"layer 'conv' (", "impl = any; workspace = 1",
-      "impl any, row 0: its workspace of ", "is over [build] workspace = 1"},
+     {"layer 'conv' (", "impl = any; workspace = 1", "impl any, row 0: its workspace of ",
+      "is over [build] workspace = 1"},
      "impl c,"},
 };
 
