@@ -28,6 +28,8 @@ static bool opens(struct check_child *c, const char *attrs,
     struct harness_node n = {.phase = c->report->place.phase};
     copy_text(c->report->place.attrs, sizeof c->report->place.attrs, attrs);
     int status = harness_open(&n, c->layer, attrs, in, n_in, NULL, 0);
+    if (status != STRATA_OK)
+        copy_text(c->cases.refusal, sizeof c->cases.refusal, n.err.message);
     harness_close(&n);
     return status == STRATA_OK;
 }
@@ -209,9 +211,12 @@ bool cases_find(struct check_child *c)
     for (int set = 0; set <= MOST_SET && k->n == 0; set++)
         k->n = search(&s, 0, set);
     if (k->n == 0) {
-        check_found(c, "untested",
-                    "no attributes were found with which a shape of rank 1 to 5 is "
-                    "taken; give some with --attrs 'name = value; ...'");
+        check_found(
+            c, "untested",
+            "no attributes were found with which a shape of rank 1 to 5 is "
+            "taken; give some with --attrs 'name = value; ...'. The last refusal: "
+            "%s",
+            k->refusal);
         return false;
     }
     char base[CASES_TEXT];

@@ -68,6 +68,7 @@ static const struct fault {
     {"attribute's bound divides by zero",
      "-DLEAST=0 -DSHAPE='counter = 4 / (int)p->parts'", "crash",
      "shape was killed by SIGFPE"},
+    {"shape writes no shape", "-DNO_SHAPE", "untested", "shape gives output 0 rank 0"},
     {"shape crashes", "-DSHAPE=CRASH", "crash", "shape"},
     {"shape hangs", "-DSHAPE=HANG", "hang", "shape"},
     {"shape exits", "-DSHAPE='_exit(0)'", "exit", "shape"},

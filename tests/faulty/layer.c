@@ -97,6 +97,10 @@ static int shape(const strata_node *n)
 {
     const struct params *p = n->params;
     (void)p;
+#ifndef NO_SHAPE
+    n->out[0].rank = n->in[0].rank;
+    memcpy(n->out[0].dims, n->in[0].dims, sizeof n->out[0].dims);
+#endif
     SHAPE;
     return STRATA_OK;
 }
