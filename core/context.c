@@ -116,9 +116,12 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
     c->handle = handle;
     c->stream = handle->stream;
     c->stale = true;
-    c->use_graph = engine->network->runtime.graph && handle->device->ops->capture_begin;
+    c->use_graph = engine->network->runtime.graph &&
+                   handle->device->ops->capture_begin && !context_check_wanted();
     atomic_flag_clear(&c->busy);
     if ((status = allocate(c, err)) != STRATA_OK)
+        goto done;
+    if (context_check_wanted() && (status = context_check_open(c, err)) != STRATA_OK)
         goto done;
     strata_tensor *next = c->tensors;
     for (size_t i = 0; i < engine->n_nodes; i++)
@@ -147,6 +150,7 @@ void strata_context_destroy(strata_context *c)
         allocator_put(&c->handle->allocator, c->own[i],
                       (size_t)e->values[e->bindings[i].value].bytes);
     allocator_put(&c->handle->allocator, c->arena, (size_t)e->arena_bytes);
+    context_check_close(c);
     free(c->own);
     free(c->bound);
     free(c->value_data);
@@ -259,7 +263,7 @@ int strata_context_use_graph(strata_context *c, int use, strata_error *err)
         return status;
     if ((status = context_settle(c, err)) == STRATA_OK) {
         context_drop_graphs(c);
-        c->use_graph = use && c->handle->device->ops->capture_begin;
+        c->use_graph = use && c->handle->device->ops->capture_begin && !c->check;
     }
     return context_leave(c, status);
 }

@@ -21,6 +21,9 @@ CORE_SOURCES = \
 	core/context.c \
 	core/context.h \
 	core/context_bind.c \
+	core/context_check.c \
+	core/context_check.h \
+	core/context_check_tensor.c \
 	core/context_graph.c \
 	core/context_run.c \
 	core/cost.c \

@@ -40,6 +40,7 @@ CRITERION_TESTS = \
 	tests/test_check \
 	tests/test_check_cuda \
 	tests/test_config \
+	tests/test_context_check \
 	tests/test_cost \
 	tests/test_cost_file \
 	tests/test_cuda_context \
