@@ -5,12 +5,13 @@
  * ReLU and, where the network has one, the residual sum.
  *
  * A time is the median over replays of a graph of launches over rotating buffers. The
- * floor is the longer of bytes at 4.3 TB/s and operations at 780 TFLOP/s (dense FP16), so
- * the share is of what is possible. Each impl's result is compared with the first one's
- * ("direct"); a relative difference over 2e-3 is marked WRONG and makes the exit code 1.
+ * floor is the longer of bytes at 4.3 TB/s and operations at 780 TFLOP/s (dense FP16) or,
+ * without tensor cores, 60, so the share is of what is possible; `copy` is the time of a
+ * copy that moves as many bytes, in the same run. Each impl's result is compared with the
+ * first one's ("direct"); a relative difference over 2e-3 is marked WRONG and makes the
+ * exit code 1.
  *
- *   convolution_cuda [--batch N]... [--only NAME] [--impl NAME] [--default-math]
- * [--quick]
+ *   convolution_cuda [--batch N]... [--only NAME] [--impl NAME] [--default-math] [--quick]
  */
 #include <math.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #include "registry/registry.h"
 
 #define PEAK_FLOPS 780e12
+#define PEAK_PLAIN_FLOPS 60e12
 #define PEAK_BYTES 4.3e12
 
 enum { SETS = 3, LAUNCHES = 6, MOST_RUNS = 9, PACKS = 8, BATCHES = 8, SAMPLE = 1 << 18 };
@@ -69,7 +71,11 @@ static const struct problem {
     {"dw 5x5 240 /2", 240, 28, 240, 5, 2, 240, 0, 0, NULL},
     {"fp32 nchw 3x3 128", 128, 28, 128, 3, 1, 1, 0, 0, "fp32:nchw"},
     {"fp32 nhwc 3x3 128", 128, 28, 128, 3, 1, 1, 0, 0, "fp32:nhwc"},
+    {"fp32 nhwc 3x3 /2", 128, 28, 128, 3, 2, 1, 0, 0, "fp32:nhwc"},
+    {"fp32 nchw 3x3 512", 512, 7, 512, 3, 1, 1, 0, 0, "fp32:nchw"},
     {"fp32 nchw 1x1 256", 256, 56, 64, 1, 1, 1, 0, 0, "fp32:nchw"},
+    {"fp32 nhwc 1x1 256", 256, 56, 64, 1, 1, 1, 0, 0, "fp32:nhwc"},
+    {"fp32 nhwc 1x1 /2", 256, 56, 512, 1, 2, 1, 0, 0, "fp32:nhwc"},
 };
 
 struct bench {
@@ -192,7 +198,7 @@ static int open_instance(struct instance *x, struct bench *b, const struct probl
     const int64_t weight_dims[] = {p->filters, p->channels / p->groups, p->kernel,
                                    p->kernel};
     const char *in = p->in ? p->in : "fp16:nhwc8";
-    const bool stem = p->channels < 8;
+    const bool stem = p->channels < 8 && b->math; /* the kernel of that name */
     memset(x, 0, sizeof *x);
     x->p = p;
     x->kernel = p->kernel;
@@ -238,7 +244,9 @@ static int open_instance(struct instance *x, struct bench *b, const struct probl
                             .err = err};
     x->flops = b->layer->layer.flops(&x->node);
     const double bytes_us = instance_bytes(x) / PEAK_BYTES * 1e6;
-    x->floor_us = x->flops / PEAK_FLOPS * 1e6;
+    x->floor_us =
+        x->flops * 1e6 /
+        (b->math && x->out.dtype == STRATA_FP16 ? PEAK_FLOPS : PEAK_PLAIN_FLOPS);
     if (bytes_us > x->floor_us)
         x->floor_us = bytes_us;
     return STRATA_OK;
@@ -273,15 +281,18 @@ static bool takes(const struct registry_impl *impl, struct instance *x)
  */
 
 struct subject {
-    const strata_impl *impl;
+    const strata_impl *impl; /* NULL: a copy of `copied` bytes */
     struct instance *x;
     void *state, *ctx, *workspace;
-    size_t workspace_size;
+    size_t workspace_size, copied;
 };
 
 static int run_subject(struct bench *b, struct subject *s, int set, strata_error *err)
 {
     struct instance *x = s->x;
+    if (!s->impl)
+        return b->ops->copy(b->handle->stream, b->memory[set][1], b->memory[set][0],
+                            s->copied, COPY_ON_DEVICE, err);
     x->in.data = b->memory[set][0];
     x->out.data = b->memory[set][1];
     x->residual.data = b->memory[set][2];
@@ -324,7 +335,7 @@ static int time_subject(double *us, struct bench *b, struct subject *s, strata_e
     double times[MOST_RUNS + 1];
     void *graph = NULL;
     strata_stream *stream = b->handle->stream;
-    const bool capture = !(s->impl->flags & STRATA_NO_CAPTURE);
+    const bool capture = s->impl && !(s->impl->flags & STRATA_NO_CAPTURE);
     int status = STRATA_OK;
     if (capture) {
         status = b->ops->capture_begin(stream, err);
@@ -352,6 +363,16 @@ static int time_subject(double *us, struct bench *b, struct subject *s, strata_e
     qsort(times + 1, (size_t)b->runs, sizeof times[0], by_value);
     *us = times[1 + b->runs / 2] * 1e3 / LAUNCHES;
     return STRATA_OK;
+}
+
+/* Of a copy that reads and writes as many bytes as the instance, or part of them. */
+static int time_copy(double *us, struct bench *b, struct instance *x, strata_error *err)
+{
+    const double half = instance_bytes(x) / 2;
+    struct subject s = {.copied = half < (double)b->room ? (size_t)half : b->room};
+    const int status = time_subject(us, b, &s, err);
+    *us *= half / (double)s.copied;
+    return status;
 }
 
 /* The first and the last elements of the output, as they lie. */
@@ -456,11 +477,13 @@ static int line(struct sum *sum, struct bench *b, const struct problem *p, int64
                 strata_error *err)
 {
     struct instance x;
-    double us[IMPLS], difference[IMPLS];
+    double us[IMPLS], difference[IMPLS], copy_us = 0;
     const struct registry_impl *tried[IMPLS];
     int n = 0, best = -1, status = open_instance(&x, b, p, batch, err);
     if (status == STRATA_OK)
         status = fill_tensors(b, x.in.dtype, err);
+    if (status == STRATA_OK)
+        status = time_copy(&copy_us, b, &x, err);
     for (size_t i = 0; i < b->layer->n_impls && n < IMPLS && status == STRATA_OK; i++) {
         const struct registry_impl *impl = &b->layer->impls[i];
         const bool wanted = !b->impl || strstr(impl->impl.name, b->impl);
@@ -482,9 +505,9 @@ static int line(struct sum *sum, struct bench *b, const struct problem *p, int64
     }
     if (status != STRATA_OK || best < 0)
         return status;
-    printf("%-18s %4lld floor %7.1f  %-16s %7.1f us %6.1f TF/s %4.0f%% |", p->name,
-           (long long)batch, x.floor_us, tried[best]->impl.name, us[best],
-           x.flops / us[best] * 1e-6, 100 * x.floor_us / us[best]);
+    printf("%-18s %4lld floor %7.1f copy %7.1f  %-16s %7.1f us %6.1f TF/s %4.0f%% |",
+           p->name, (long long)batch, x.floor_us, copy_us, tried[best]->impl.name,
+           us[best], x.flops / us[best] * 1e-6, 100 * x.floor_us / us[best]);
     for (int i = 0; i < n; i++) {
         const bool wrong = !(difference[i] < 2e-3);
         printf(" %s %.1f%s", tried[i]->impl.name, us[i], wrong ? " WRONG" : "");

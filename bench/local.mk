@@ -1,5 +1,6 @@
 # Benchmarks: built by `make bench`, never timed in a test.
 BENCHMARKS = \
+	bench/bench_overhead \
 	bench/convolution_cuda \
 	bench/layer_cuda \
 	bench/net_time \
@@ -26,6 +27,9 @@ EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
 	bench/nets/resnet50.ini bench/nets/ssd_fpn.ini bench/nets/unet.ini \
 	bench/nets/unetpp.ini
 
+bench_bench_overhead_SOURCES = bench/bench_overhead.c
+bench_bench_overhead_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+bench_bench_overhead_LDADD = libstrata-internal.la $(JANSSON_LIBS)
 bench_net_time_SOURCES = bench/net_time.c bench/net_layers.c bench/net_layers.h
 bench_net_time_LDADD = libstrata-internal.la
 bench_convolution_cuda_SOURCES = bench/convolution_cuda.c

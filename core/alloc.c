@@ -44,16 +44,27 @@ void allocator_destroy(struct allocator *a)
     pthread_mutex_destroy(&a->lock);
 }
 
-static void count_block(struct allocator *a, size_t bytes, bool got)
+/* Called with the lock held. */
+static void tell_observer(struct allocator *a, const void *ptr, size_t bytes,
+                          const char *what)
+{
+    const strata_memory_event event = {ptr, bytes, what, a->stats.current_bytes};
+    if (a->observer)
+        a->observer(a->observer_user, &event);
+}
+
+static void count_block(struct allocator *a, const void *ptr, size_t bytes,
+                        const char *what)
 {
     pthread_mutex_lock(&a->lock);
-    if (got) {
+    if (ptr) {
         a->stats.allocations++;
         a->stats.current_blocks++;
         a->stats.total_bytes += bytes;
         a->stats.current_bytes += bytes;
         if (a->stats.peak_bytes < a->stats.current_bytes)
             a->stats.peak_bytes = a->stats.current_bytes;
+        tell_observer(a, ptr, bytes, what);
     } else {
         a->stats.failures++;
     }
@@ -75,7 +86,7 @@ void *allocator_get(struct allocator *a, size_t bytes, const char *what,
 {
     void *ptr =
         a->callbacks.alloc(a->callbacks.user, bytes ? bytes : 1, TENSOR_ALIGNMENT);
-    count_block(a, bytes, ptr != NULL);
+    count_block(a, ptr, bytes, what);
     if (!ptr) {
         error_no_memory(err, bytes, what);
         if (a->free_bytes)
@@ -92,6 +103,15 @@ void allocator_put(struct allocator *a, void *ptr, size_t bytes)
     pthread_mutex_lock(&a->lock);
     a->stats.current_blocks--;
     a->stats.current_bytes -= bytes;
+    tell_observer(a, ptr, bytes, NULL);
+    pthread_mutex_unlock(&a->lock);
+}
+
+void allocator_observe(struct allocator *a, strata_memory_fn fn, void *user)
+{
+    pthread_mutex_lock(&a->lock);
+    a->observer = fn;
+    a->observer_user = user;
     pthread_mutex_unlock(&a->lock);
 }
 

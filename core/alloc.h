@@ -16,8 +16,10 @@ struct device;
 
 struct allocator {
     strata_allocator callbacks;
-    pthread_mutex_t lock; /* guards stats */
+    pthread_mutex_t lock; /* guards stats and observer */
     strata_memory_stats stats;
+    strata_memory_fn observer; /* or NULL */
+    void *observer_user;
     /* Of the device whose memory it is, for messages; NULL: unknown. */
     uint64_t (*free_bytes)(struct device *d);
     struct device *device;
@@ -35,6 +37,7 @@ void *allocator_get(struct allocator *a, size_t bytes, const char *what,
 /* bytes as asked for; ptr may be NULL. */
 void allocator_put(struct allocator *a, void *ptr, size_t bytes);
 void allocator_stats(struct allocator *a, strata_memory_stats *out);
+void allocator_observe(struct allocator *a, strata_memory_fn fn, void *user);
 
 /* calloc(n, size) with ENOMEM in err; n = 0 gives a valid block. */
 void *zalloc(size_t n, size_t size, const char *what, strata_error *err);

@@ -11,12 +11,14 @@
 #include <string.h>
 
 #include "core/cost.h"
+#include "core/engine_stored.h"
 
 /* Row expansion: explicit ports of both sides, then their formats. */
 struct expansion {
     strata_engine *e;
     struct engine_model *m;
     int node;
+    const struct engine_decision *only; /* what a file decided; NULL: all there is */
     const struct registry_impl *impl;
     int row;
     size_t fused;    /* layers of the node's tail */
@@ -236,6 +238,16 @@ static uint64_t port_mask(const struct expansion *x, int index, uint64_t precisi
     return mask & precision;
 }
 
+/* Formats of a port that are looked at: all, or the one of a decision. */
+static uint64_t asked_formats(const struct expansion *x, int index)
+{
+    const struct engine_decision *d = x->only;
+    if (!d)
+        return ~UINT64_C(0);
+    return UINT64_C(1) << (index < x->n_in ? d->in_formats[index]
+                                           : d->out_formats[index - x->n_in]);
+}
+
 static int expand(struct expansion *x, int index, uint64_t precision, size_t *found,
                   strata_error *err)
 {
@@ -243,7 +255,7 @@ static int expand(struct expansion *x, int index, uint64_t precision, size_t *fo
         ++*found;
         return add_candidate(x, err);
     }
-    uint64_t mask = port_mask(x, index, precision);
+    uint64_t mask = port_mask(x, index, precision) & asked_formats(x, index);
     for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
         if (!(mask & UINT64_C(1) << f))
             continue;
@@ -306,6 +318,8 @@ static int expand_rows(struct expansion *x, uint64_t precision, strata_error *er
     const struct engine_node *n = &x->e->nodes[x->node];
     for (uint32_t r = 0; r < x->impl->impl.rows.n; r++) {
         size_t found = 0;
+        if (x->only && x->only->row != (int)r)
+            continue;
         x->row = (int)r;
         x->n_in = explicit_ports(x->impl->rows[r].in, n->n_in);
         x->n_out = explicit_ports(x->impl->rows[r].out, n->n_out);
@@ -334,6 +348,8 @@ static int expand_impl(struct expansion *x, uint64_t precision, strata_error *er
     if (refused)
         return add_refusal(x, refused, err);
     for (x->fused = 0; x->fused <= n->n_tail; x->fused++) {
+        if (x->only && x->only->fused != x->fused)
+            continue;
         strata_epilogue epilogue = engine_epilogue(x->e, n, x->fused);
         int status = STRATA_OK;
         if (has_epilogue(&x->impl->impl, epilogue)) {
@@ -348,6 +364,30 @@ static int expand_impl(struct expansion *x, uint64_t precision, strata_error *er
             return status;
     }
     return STRATA_OK;
+}
+
+/* Whether an impl is to be looked at. */
+static bool is_asked(const struct engine_decision *d, const struct registry_impl *impl)
+{
+    return !d || (d->kind == CANDIDATE_RUN && d->module == impl->module &&
+                  strcmp(d->impl, impl->impl.name) == 0);
+}
+
+/* A decision that was right where the engine was built. */
+static int decision_refused(const struct engine_model *m, const struct engine_node *n,
+                            const struct engine_decision *d, size_t first,
+                            strata_error *err)
+{
+    const char *reason = "no module here brings that impl, row or fusion";
+    for (size_t i = first; i < m->n_candidates; i++)
+        if (m->candidates[i].reason)
+            reason = m->candidates[i].reason;
+    return error_set(err, STRATA_EUNSUPPORTED,
+                     "layer '%s': the engine runs impl %s of %s (%s), row %d, which "
+                     "cannot run here: %s; build the engine again on this machine",
+                     n->name, d->impl ? d->impl : "(none)", n->layer->type->full_name,
+                     d->module ? module_info(d->module).path : "no plugin", d->row,
+                     reason);
 }
 
 static int no_candidate(const strata_engine *e, const struct engine_model *m, int node,
@@ -402,13 +442,16 @@ int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
                            strata_error *err)
 {
     struct engine_node *n = &e->nodes[node];
+    const struct engine_decision *only = e->stored ? &e->stored->decisions[node] : NULL;
     size_t first = m->n_candidates;
-    uint64_t precision = node_precision(e, n);
+    uint64_t precision = only ? ~UINT64_C(0) : node_precision(e, n);
     const struct registry_impl **impls = ordered_impls(n->layer->type, err);
     int status = impls ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < n->layer->type->n_impls && status == STRATA_OK; i++) {
-        struct expansion x = {.e = e, .m = m, .node = node, .impl = impls[i]};
-        status = expand_impl(&x, precision, err);
+        struct expansion x = {
+            .e = e, .m = m, .node = node, .only = only, .impl = impls[i]};
+        if (is_asked(only, impls[i]))
+            status = expand_impl(&x, precision, err);
     }
     free(impls);
     if (status == STRATA_OK)
@@ -418,5 +461,6 @@ int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
     for (size_t i = first; i < m->n_candidates; i++)
         if (!m->candidates[i].reason)
             return STRATA_OK;
-    return no_candidate(e, m, node, err);
+    return only ? decision_refused(m, n, only, first, err)
+                : no_candidate(e, m, node, err);
 }

@@ -21,21 +21,24 @@ int strata_context_bind(strata_context *c, int index, void *data, strata_error *
                          c->engine->bindings[index].name, TENSOR_ALIGNMENT));
     c->bound[index] = data;
     c->stale = true;
+    for (size_t i = 0; i < c->n_smaller; i++)
+        c->smaller[i]->stale = true;
     return context_leave(c, STRATA_OK);
 }
 
 /* Memory of a binding: the caller's, or some of our own, made at first need. */
 static void *binding_data(strata_context *c, size_t index, strata_error *err)
 {
-    const struct engine_binding *b = &c->engine->bindings[index];
+    const strata_engine *e = c->whole->engine; /* room for the largest batch */
+    const struct engine_binding *b = &e->bindings[index];
     const struct device_ops *ops = c->handle->device->ops;
-    size_t bytes = (size_t)c->engine->values[b->value].bytes;
+    size_t bytes = (size_t)e->values[b->value].bytes;
     if (c->bound[index])
         return c->bound[index];
     if (c->own[index])
         return c->own[index];
     if (c->check)
-        return context_check_value(c, b->value);
+        return context_check_value(c->whole, b->value);
     void *own = allocator_get(&c->handle->allocator, bytes, b->name, err);
     if (!own)
         return NULL;
@@ -56,39 +59,56 @@ void *strata_context_data(const strata_context *c, int index)
     return binding_data((strata_context *)c, (size_t)index, NULL);
 }
 
-/* One way or the other, through the stream, complete on return. */
-static int copy_binding(strata_context *c, int index, void *to_host,
+/* One way or the other, put on the stream. */
+static int enqueue_copy(strata_context *c, int index, void *to_host,
                         const void *from_host, strata_error *err)
 {
     const struct device_ops *ops = c->handle->device->ops;
     if (index < 0 || index >= (int)c->engine->n_bindings)
         return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
                          c->engine->n_bindings);
-    const size_t bytes =
-        (size_t)c->engine->values[c->engine->bindings[index].value].bytes;
+    const struct engine_binding *b = &c->engine->bindings[index];
+    const size_t bytes = (size_t)(b->row_bytes ? b->row_bytes * c->batch
+                                               : c->engine->values[b->value].bytes);
     void *data = binding_data(c, (size_t)index, err);
     if (!data)
         return STRATA_ENOMEM;
-    int status = from_host
-                     ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
-                     : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
-    return status != STRATA_OK ? status : ops->stream_synchronize(c->stream, err);
+    return from_host
+               ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
+               : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
+}
+
+static int copy_binding(strata_context *c, int index, void *to_host,
+                        const void *from_host, bool wait, strata_error *err)
+{
+    int status = context_enter(c, err);
+    if (status != STRATA_OK)
+        return status;
+    status = enqueue_copy(c, index, to_host, from_host, err);
+    if (status == STRATA_OK && wait)
+        status = c->handle->device->ops->stream_synchronize(c->stream, err);
+    return context_leave(c, status);
 }
 
 int strata_copy_in(strata_context *c, int index, const void *data, strata_error *err)
 {
-    int status = context_enter(c, err);
-    return status != STRATA_OK
-               ? status
-               : context_leave(c, copy_binding(c, index, NULL, data, err));
+    return copy_binding(c, index, NULL, data, true, err);
 }
 
 int strata_copy_out(strata_context *c, int index, void *data, strata_error *err)
 {
-    int status = context_enter(c, err);
-    return status != STRATA_OK
-               ? status
-               : context_leave(c, copy_binding(c, index, data, NULL, err));
+    return copy_binding(c, index, data, NULL, true, err);
+}
+
+int strata_enqueue_copy_in(strata_context *c, int index, const void *data,
+                           strata_error *err)
+{
+    return copy_binding(c, index, NULL, data, false, err);
+}
+
+int strata_enqueue_copy_out(strata_context *c, int index, void *data, strata_error *err)
+{
+    return copy_binding(c, index, data, NULL, false, err);
 }
 
 int context_set_pointers(strata_context *c, strata_error *err)

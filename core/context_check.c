@@ -109,7 +109,7 @@ static int make_values(strata_context *c, strata_error *err)
     const strata_engine *e = c->engine;
     int status = STRATA_OK;
     for (size_t v = 0; v < e->n_values && status == STRATA_OK; v++)
-        if (e->values[v].alias < 0)
+        if (e->values[v].alias < 0 && (c->whole == c || e->values[v].binding < 0))
             status = make_block(c, &c->check->values[v], (size_t)e->values[v].bytes, err);
     return status;
 }

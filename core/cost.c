@@ -141,14 +141,20 @@ static int add_slots(struct costing *c, strata_error *err)
 
 static void fill_in(struct costing *c)
 {
+    c->report->unknown = 0;
     for (size_t i = 0; i < c->n; i++) {
         struct slot *s = &c->slots[i];
         const struct cost *cost = cost_table_find(c->table, s->query.key);
         s->known = cost != NULL;
         *s->where = cost ? cost->ns * PLAN_UNIT_PER_NS : c->guess ? s->guess : s->bound;
-        if (!s->matrix)
-            c->e->model->candidates[s->query.candidate - c->e->model->candidates].cost =
-                *s->where;
+        const bool bounded = !cost && !c->guess;
+        c->report->unknown += bounded;
+        if (s->matrix)
+            continue;
+        struct engine_candidate *candidate =
+            &c->e->model->candidates[s->query.candidate - c->e->model->candidates];
+        candidate->cost = *s->where;
+        candidate->bounded = bounded;
     }
 }
 
@@ -335,6 +341,19 @@ static int refine(struct costing *c, strata_error *err)
     return status;
 }
 
+/* What the plan was chosen by, for the engine's file. */
+static int keep_known(struct costing *c, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; i < c->n && status == STRATA_OK; i++) {
+        const char *key = c->slots[i].query.key;
+        const struct cost *cost = cost_table_find(c->table, key);
+        if (cost)
+            status = cost_table_put(&c->e->known, key, *cost, err);
+    }
+    return status;
+}
+
 int cost_plan_from(strata_engine *e, struct cost_table *table, struct cost_source *source,
                    const struct cost_options *options, const struct plan_options *how,
                    struct cost_report *report, strata_error *err)
@@ -355,6 +374,8 @@ int cost_plan_from(strata_engine *e, struct cost_table *table, struct cost_sourc
         report->queries = count_keys(&c);
         status = refine(&c, err);
     }
+    if (status == STRATA_OK)
+        status = keep_known(&c, err);
     for (size_t i = 0; i < c.n; i++)
         cost_query_free(&c.slots[i].query);
     free(c.slots);

@@ -98,6 +98,9 @@ int cost_table_merge(struct cost_table *t, const struct cost_table *other,
 int cost_table_parse(struct cost_table *t, const char *text, size_t size,
                      const char *path, strata_error *err);
 int cost_table_read(struct cost_table *t, const char *path, strata_error *err);
+/* The text, the caller's to free. */
+int cost_table_text(char **text, size_t *size, const struct cost_table *t,
+                    strata_error *err);
 int cost_table_write(const struct cost_table *t, const char *path, strata_error *err);
 
 /* ---- sources ------------------------------------------------------------------------
@@ -146,6 +149,7 @@ struct cost_options {
 struct cost_report {
     enum cost_kind kind;
     size_t queries, measured, solved; /* distinct keys, of them timed; plans made */
+    size_t unknown; /* numbers of the problem that are lower bounds */
     bool complete; /* every cost of the plan is known, and nothing unknown can beat it */
     double seconds;
 };

@@ -244,11 +244,11 @@ int cost_table_read(struct cost_table *t, const char *path, strata_error *err)
 /* ---- writing -------------------------------------------------------------------------
  */
 
-int cost_table_write(const struct cost_table *t, const char *path, strata_error *err)
+int cost_table_text(char **text, size_t *size, const struct cost_table *t,
+                    strata_error *err)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
+    *text = NULL;
+    FILE *f = open_memstream(text, size);
     if (!f)
         return error_no_memory(err, 0, "a cost file");
     fprintf(f, "strata-costs 1\ndevice %s\n# NS SPREAD RUNS KEY, sorted by KEY\n",
@@ -258,8 +258,21 @@ int cost_table_write(const struct cost_table *t, const char *path, strata_error 
                 (long long)t->entries[i].cost.spread, t->entries[i].cost.runs,
                 t->entries[i].key);
     bool failed = ferror(f) != 0;
-    int status = fclose(f) != 0 || failed ? error_no_memory(err, 0, "a cost file")
-                                          : file_write(path, text, size, err);
+    failed |= fclose(f) != 0;
+    if (!failed)
+        return STRATA_OK;
+    free(*text);
+    *text = NULL;
+    return error_no_memory(err, 0, "a cost file");
+}
+
+int cost_table_write(const struct cost_table *t, const char *path, strata_error *err)
+{
+    char *text;
+    size_t size = 0;
+    int status = cost_table_text(&text, &size, t, err);
+    if (status == STRATA_OK)
+        status = file_write(path, text, size, err);
     free(text);
     return status;
 }

@@ -86,6 +86,9 @@ struct device_ops {
     int (*graph_launch)(strata_stream *s, void *graph, strata_error *err);
     void (*graph_destroy)(struct device *d, void *graph);
     const struct device_checks *checks; /* NULL where streams are the core's own */
+    /* Named ranges of the calling thread, for the device's tools: NULL where it has none. */
+    void (*range_begin)(const char *name);
+    void (*range_end)(void);
 };
 
 struct device {

@@ -151,6 +151,11 @@ void strata_get_memory_stats(const strata_handle *h, strata_memory_stats *out)
     allocator_stats((struct allocator *)&h->allocator, out);
 }
 
+void strata_set_memory_observer(strata_handle *h, strata_memory_fn fn, void *user)
+{
+    allocator_observe(&h->allocator, fn, user);
+}
+
 int strata_set_math_mode(strata_handle *h, int mode, strata_error *err)
 {
     error_clear(err);

@@ -5,6 +5,10 @@ CORE_SOURCES = \
 	core/arena.h \
 	core/attributes.c \
 	core/attributes.h \
+	core/batcher.c \
+	core/batcher.h \
+	core/batcher_queue.c \
+	core/batcher_run.c \
 	core/candidate.c \
 	core/candidate_free.c \
 	core/checked.h \
@@ -20,11 +24,13 @@ CORE_SOURCES = \
 	core/config_vars.c \
 	core/context.c \
 	core/context.h \
+	core/context_batch.c \
 	core/context_bind.c \
 	core/context_check.c \
 	core/context_check.h \
 	core/context_check_tensor.c \
 	core/context_graph.c \
+	core/context_profile.c \
 	core/context_run.c \
 	core/cost.c \
 	core/cost.h \
@@ -38,6 +44,16 @@ CORE_SOURCES = \
 	core/device_module.c \
 	core/engine.c \
 	core/engine.h \
+	core/engine_step.c \
+	core/engine_load.c \
+	core/engine_plugins.c \
+	core/engine_restore.c \
+	core/engine_save.c \
+	core/engine_stored.c \
+	core/engine_stored.h \
+	core/engine_weights.c \
+	core/engine_batch.c \
+	core/engine_share.c \
 	core/explain.c \
 	core/explain.h \
 	core/explain_conflict.c \
@@ -57,12 +73,15 @@ CORE_SOURCES = \
 	core/names.h \
 	core/network.c \
 	core/network.h \
+	core/network_bench.c \
+	core/network_batch.c \
 	core/network_graph.c \
 	core/network_layers.c \
 	core/network_private.h \
 	core/network_sections.c \
 	core/network_shapes.c \
 	core/network_weights.c \
+	core/network_write.c \
 	core/objective.c \
 	core/plan.c \
 	core/plan.h \

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/cost.h"
+#include "core/engine_stored.h"
 
 int engine_desc(strata_desc *out, const strata_network *net, int tensor, int format,
                 strata_error *err)
@@ -43,6 +44,8 @@ static int label_of_none(struct plan_problem *p)
 
 static bool any_dirty(const strata_engine *e)
 {
+    if (e->stored) /* what other modules are here does not matter */
+        return e->stored->any_dirty;
     for (size_t i = 0; i < e->n_nodes; i++)
         for (size_t k = 0; k < e->nodes[i].layer->type->n_impls; k++) {
             const strata_impl *impl = &e->nodes[i].layer->type->impls[k].impl;
@@ -149,6 +152,17 @@ static void label_plain(struct engine_model *m, const strata_engine *e)
         const struct engine_candidate *c = &m->candidates[i];
         if (c->kind == CANDIDATE_RUN && !c->reason && c->fused == 0)
             label_choice(m, e, c, &unused);
+    }
+}
+
+/* Those that a file's conversions pass through. */
+static void label_stored(struct engine_model *m, const struct engine_stored *s)
+{
+    for (size_t i = 0; s && i < s->n_conversions; i++) {
+        const struct plan_label *ends[] = {&s->conversions[i].from,
+                                           &s->conversions[i].to};
+        for (int k = 0; k < 2; k++)
+            label_of(&m->problem, ends[k]->format, ends[k]->pad, ends[k]->stage);
     }
 }
 
@@ -413,6 +427,7 @@ int engine_make_model(strata_engine *e, strata_error *err)
         status = engine_find_candidates(e, m, (int)i, err);
     if (status == STRATA_OK) {
         label_plain(m, e);
+        label_stored(m, e->stored);
         status = make_operations(e, m, err);
     }
     if (status != STRATA_OK)

@@ -53,6 +53,12 @@ void strata_network_destroy(strata_network *net)
 {
     if (!net || atomic_fetch_sub_explicit(&net->references, 1, memory_order_acq_rel) > 0)
         return;
+    if (net->base) {
+        strata_network_destroy((strata_network *)net->base);
+        free(net->tensors);
+        free(net);
+        return;
+    }
     for (size_t i = 0; i < net->n_tensors; i++)
         free(net->tensors[i].name);
     for (size_t i = 0; i < net->n_layers; i++)
@@ -204,14 +210,19 @@ static int start(struct loader *l, const char *path,
     net->build.fusion = true;
     net->build.memory_slack = 5;
     net->build.memory_plans = 32;
+    net->build.plan_nodes = 10000;
     net->bench = (struct bench_options){
-        .warmup = 200000000, .duration = 3000000000, .iterations = 10};
+        .warmup = 200000000, .duration = 3000000000, .iterations = 10, .streams = 1,
+        .in_flight = 1, .percentiles = {90, 95, 99}, .n_percentiles = 3};
     net->path = duplicate(path, l->err);
     net->runtime.device = duplicate("auto", l->err);
     net->runtime.graph = true;
     if (!net->path || !net->runtime.device)
         return STRATA_ENOMEM;
-    int status = config_load(&net->config, path, options, l->err);
+    const struct network_memory *m = l->memory;
+    int status =
+        m ? config_parse(&net->config, m->text, m->text_size, path, options, l->err)
+          : config_load(&net->config, path, options, l->err);
     l->c = net->config;
     return status;
 }
@@ -232,6 +243,30 @@ static void warn_unread(const strata_network *net)
     free(read);
 }
 
+static int open_network(strata_network **out, struct loader *l, const char *path,
+                        const strata_network_options *options)
+{
+    int status = start(l, path, options);
+    if (status == STRATA_OK)
+        status = load(l);
+    free_loader(l);
+    if (status != STRATA_OK) {
+        strata_network_destroy(l->net);
+        return status;
+    }
+    *out = l->net;
+    return STRATA_OK;
+}
+
+int network_parse(strata_network **out, const struct network_memory *memory,
+                  const char *name, strata_registry *registry, strata_error *err)
+{
+    struct loader l = {.registry = registry, .memory = memory, .err = err};
+    const strata_network_options none = {0};
+    *out = NULL;
+    return open_network(out, &l, name, &none);
+}
+
 int strata_network_load(strata_network **out, const char *path, strata_registry *registry,
                         const strata_network_options *options, strata_error *err)
 {
@@ -248,18 +283,10 @@ int strata_network_load(strata_network **out, const char *path, strata_registry 
                              options->struct_size, sizeof known);
         known = *options;
     }
-    int status = start(&l, path, &known);
+    int status = open_network(out, &l, path, &known);
     if (status == STRATA_OK)
-        status = load(&l);
-    if (status == STRATA_OK)
-        warn_unread(l.net);
-    free_loader(&l);
-    if (status != STRATA_OK) {
-        strata_network_destroy(l.net);
-        return status;
-    }
-    *out = l.net;
-    return STRATA_OK;
+        warn_unread(*out);
+    return status;
 }
 
 int64_t network_elements(const int64_t *dims, int rank)

@@ -40,6 +40,7 @@ struct loader {
     strata_network *net;
     struct config *c;
     strata_registry *registry;
+    const struct network_memory *memory; /* instead of files; or NULL */
     strata_error *err;
     struct source *sources;
     size_t n_sources, sources_capacity;
@@ -56,6 +57,7 @@ struct loader {
 
 /* [network], [input], [build], [runtime], [bench], [plugins], [profile]. */
 int network_read_sections(struct loader *l);
+int network_bench(struct loader *l, struct config_section *s);
 /* [weights]. */
 int network_read_sources(struct loader *l);
 /* [layer] sections as drafts: types, attributes, weights, what their inputs name. */

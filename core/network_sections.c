@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sections around the graph: network, input, build, profile, runtime, bench.
+ * The sections around the graph: network, input, build, profile, runtime.
  */
 #include "core/network_private.h"
 
@@ -32,6 +32,10 @@ char *network_path(struct loader *l, const struct config_pair *p, enum path_kind
     int status = STRATA_ENOMEM;
     if (p->invalid)
         return NULL;
+    if (l->memory) {
+        config_error(l->c, p->value_place, "a network in memory names no files");
+        return NULL;
+    }
     char *base = file_folder(config_file(l->c, p->value_place.file), &why);
     if (base && kind == PATH_FOLDER)
         status = file_resolve_folder(&path, base, p->value, &why);
@@ -132,6 +136,17 @@ static int parse_labels(strata_network *net, const struct file_bytes *bytes,
     return status;
 }
 
+/* Those that came with the network's text. */
+static void take_labels(struct loader *l, const struct config_pair *p)
+{
+    strata_error why = {0};
+    const struct file_bytes bytes = {(void *)l->memory->labels, l->memory->labels_size};
+    if (!bytes.data || strcmp(p->value, NETWORK_MEMORY_LABELS) != 0)
+        config_error(l->c, p->value_place, "a network in memory names no files");
+    else if (parse_labels(l->net, &bytes, NETWORK_MEMORY_LABELS, &why) != STRATA_OK)
+        config_error(l->c, p->value_place, "%s", why.message);
+}
+
 static void load_labels(struct loader *l, const struct config_pair *p)
 {
     strata_error why = {0};
@@ -139,6 +154,10 @@ static void load_labels(struct loader *l, const struct config_pair *p)
     char *path = NULL;
     if (p->invalid)
         return;
+    if (l->memory) {
+        take_labels(l, p);
+        return;
+    }
     char *base = file_folder(config_file(l->c, p->value_place.file), &why);
     int status =
         base ? file_read_beneath(&bytes, &path, base, p->value, 0, LABELS_MAX_BYTES, &why)
@@ -240,11 +259,11 @@ static void read_transform(struct config *c, struct config_section *s,
 }
 
 static void read_shape(struct config *c, struct config_section *s,
-                       struct network_tensor *t)
+                       struct network_tensor *t, bool *batched)
 {
     const struct config_pair *p = config_require(c, s, "shape");
     size_t rank;
-    if (!p || !config_ints(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank))
+    if (!p || !config_dims(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, batched))
         return;
     if (network_elements(t->dims, (int)rank) < 0)
         config_error(c, p->value_place, "more than 2^40 elements");
@@ -322,7 +341,7 @@ static int read_input(struct loader *l, struct config_section *s)
     int dtype, status = add_input(l, s->name, &in, &t);
     if (status != STRATA_OK)
         return status;
-    read_shape(l->c, s, t);
+    read_shape(l->c, s, t, &in->batched);
     read_dtype(l->c, s, t, &dtype);
     in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
     read_binding(l->c, s, t, &in->format);
@@ -331,7 +350,7 @@ static int read_input(struct loader *l, struct config_section *s)
     return names_put(&l->node_index, s->name, t->port, l->err);
 }
 
-/* ---- [build], [runtime], [bench] ---- */
+/* ---- [build], [runtime] ---- */
 
 static void read_flag(struct config *c, struct config_section *s, const char *key,
                       bool *out)
@@ -367,6 +386,7 @@ static void read_objective(struct config *c, struct config_section *s,
     const struct config_pair *objective = config_get(s, "objective");
     const struct config_pair *slack = config_get(s, "memory_slack");
     const struct config_pair *plans = config_get(s, "memory_plans");
+    const struct config_pair *nodes = config_get(s, "plan_nodes");
     int choice;
     if (objective && config_choice(c, objective, "time|reformats|memory", &choice))
         b->objective = (enum objective)choice;
@@ -374,14 +394,16 @@ static void read_objective(struct config *c, struct config_section *s,
         config_real(c, slack, 0, 1000, &b->memory_slack);
     if (plans)
         config_int(c, plans, 1, 10000, &b->memory_plans);
+    if (nodes)
+        config_int(c, nodes, 0, INT64_MAX, &b->plan_nodes);
 }
 
 static int read_build(struct loader *l, struct config_section *s)
 {
     static const char *const keys[] = {
-        "precision", "formats", "fusion", "no_reformat", "objective", "memory_slack",
-        "memory_plans", "deterministic", "workspace", "math", "costs", "costs_miss",
-        "costs_budget"};
+        "precision",    "formats",      "fusion",        "no_reformat", "objective",
+        "memory_slack", "memory_plans", "plan_nodes",    "deterministic", "workspace",
+        "math",         "costs",        "costs_miss",   "costs_budget"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");
@@ -436,22 +458,6 @@ static int read_runtime(struct loader *l, struct config_section *s)
     return STRATA_OK;
 }
 
-static int read_bench(struct loader *l, struct config_section *s)
-{
-    static const char *const keys[] = {"warmup", "duration", "iterations"};
-    const struct config_pair *warmup = config_get(s, "warmup");
-    const struct config_pair *duration = config_get(s, "duration");
-    const struct config_pair *iterations = config_get(s, "iterations");
-    if (warmup)
-        config_time(l->c, warmup, &l->net->bench.warmup);
-    if (duration)
-        config_time(l->c, duration, &l->net->bench.duration);
-    if (iterations)
-        config_int(l->c, iterations, 1, INT32_MAX, &l->net->bench.iterations);
-    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
-    return STRATA_OK;
-}
-
 /* ---- [plugins] ---- */
 
 static int read_plugins(struct loader *l, struct config_section *s)
@@ -482,6 +488,19 @@ static int read_plugins(struct loader *l, struct config_section *s)
     return STRATA_OK;
 }
 
+/* Several values of a symbol are batches, so an input must have one. */
+static void read_batches(struct loader *l)
+{
+    const struct config_section *s = config_find(l->c, "profile");
+    bool batched = false;
+    l->net->n_batches = config_batches(l->c, &l->net->batches);
+    for (size_t i = 0; i < l->net->n_inputs; i++)
+        batched |= l->net->inputs[i].batched;
+    if (l->net->n_batches && !batched && !config_errors(l->c))
+        config_error(l->c, s->place,
+                     "a name has several values, and no input's shape begins with it");
+}
+
 int network_read_sections(struct loader *l)
 {
     static const struct {
@@ -489,7 +508,7 @@ int network_read_sections(struct loader *l)
         int (*read)(struct loader *l, struct config_section *s);
     } kinds[] = {
         {"network", read_network}, {"plugins", read_plugins}, {"input", read_input},
-        {"build", read_build},     {"runtime", read_runtime}, {"bench", read_bench},
+        {"build", read_build},     {"runtime", read_runtime}, {"bench", network_bench},
     };
     struct config_place begin = {.file = 0, .line = 1, .column = 1};
     int status = STRATA_OK;
@@ -498,5 +517,6 @@ int network_read_sections(struct loader *l)
         config_error(l->c, begin, "no [network] section; it holds format and outputs");
     for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(kinds); i++)
         status = network_each(l, kinds[i].kind, kinds[i].read);
+    read_batches(l);
     return status;
 }

@@ -14,6 +14,32 @@
 
 /* ---- [weights NAME] ---- */
 
+/* The weights that came with the network's text. */
+static int take_source(struct loader *l, const struct config_pair *p,
+                       struct source *source)
+{
+    strata_network *net = l->net;
+    const struct network_memory *m = l->memory;
+    strata_error why = {0};
+    int status =
+        grow(&net->files, &l->files_capacity, net->n_files, sizeof *net->files, l->err);
+    if (status != STRATA_OK || p->invalid)
+        return status;
+    if (!m->weights || strcmp(p->value, NETWORK_MEMORY_WEIGHTS) != 0) {
+        config_error(l->c, p->value_place, "a network in memory names no files");
+        return STRATA_OK;
+    }
+    status = weights_parse(&source->file, m->weights, m->weights_size,
+                           NETWORK_MEMORY_WEIGHTS, NULL, &why);
+    if (status == STRATA_OK)
+        net->files[net->n_files++] = source->file;
+    else if (status == STRATA_ENOMEM)
+        return error_no_memory(l->err, 0, "weights");
+    else
+        config_error(l->c, p->value_place, "%s", why.message);
+    return STRATA_OK;
+}
+
 static int open_source(struct loader *l, const struct config_pair *p, bool anywhere,
                        struct source *source)
 {
@@ -57,7 +83,8 @@ static int read_source(struct loader *l, struct config_section *s)
                      "two",
                      s->name);
     else if (file)
-        status = open_source(l, file, outside, &source);
+        status = l->memory ? take_source(l, file, &source)
+                           : open_source(l, file, outside, &source);
     else if (seed)
         config_int(l->c, seed, 0, INT64_MAX, &number);
     else if (!s->broken)

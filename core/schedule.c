@@ -5,7 +5,7 @@
  * lie in its output's. Memory of network inputs and outputs is the caller's: inputs are
  * never written, and every output has a value of its own.
  */
-#include "core/engine.h"
+#include "core/engine_stored.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +70,13 @@ static const struct plan_step *conversion_to(const strata_engine *e, int index, 
     return NULL;
 }
 
+/* Why a conversion stands; a file's plan remembers, since the alternatives are gone. */
+static enum plan_reason reason_of(const strata_engine *e, const struct plan_step *c)
+{
+    return e->stored ? e->stored->conversions[c - e->plan->steps].reason
+                     : plan_step_reason(&e->model->problem, e->plan, c);
+}
+
 /* Have a tensor in a label, converting from what exists as the plan's tree says. */
 static int need_value(strata_engine *e, int *out, int index, int label, strata_error *err)
 {
@@ -92,7 +99,7 @@ static int need_value(strata_engine *e, int *out, int index, int label, strata_e
                                .from = from,
                                .to = *out,
                                .cost = c->cost,
-                               .reason = plan_step_reason(p, e->plan, c)};
+                               .reason = reason_of(e, c)};
     if (step.kind == STEP_RELABEL)
         e->values[*out].alias = from;
     return add_step(e, step, err);
@@ -174,6 +181,8 @@ static int schedule_alias(strata_engine *e, size_t node, const struct plan_op *o
     if (status != STRATA_OK)
         return status;
     e->values[out].alias = in;
+    e->values[out].begin =
+        engine_alias_begin(e, e->nodes[node].layer, e->values[in].format);
     return add_relabel(e, in, out, err);
 }
 
@@ -222,7 +231,7 @@ static int schedule_join(strata_engine *e, size_t node, const struct plan_op *op
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
         status = settle_part(e, n->in_values[i],
                              conversion_to(e, op->in[i], plan_in_label(choice, i))->cost,
-                             whole, engine_slice_begin(e, n, i, format), err);
+                             whole, engine_part_begin(e, n, i, format, NULL), err);
     return status;
 }
 
@@ -286,7 +295,7 @@ static int schedule_output(strata_engine *e, size_t o, strata_error *err)
 static int note_free(strata_engine *e, strata_error *err)
 {
     static const char *const text[] = {
-        [CANDIDATE_ALIAS] = "its output is its input's memory",
+        [CANDIDATE_ALIAS] = "its output is its input's memory, or a part of it",
         [CANDIDATE_JOIN] = "its inputs are made inside its output",
     };
     for (size_t i = 0; i < e->n_nodes; i++) {
@@ -342,8 +351,8 @@ int engine_make_schedule(strata_engine *e, strata_error *err)
         status = schedule_output(e, i, err);
     if (status != STRATA_OK)
         return status;
-    if ((status = engine_note_fusions(e, err)) != STRATA_OK ||
-        (status = note_free(e, err)) != STRATA_OK)
+    if ((status = note_free(e, err)) != STRATA_OK ||
+        (status = engine_note_fusions(e, err)) != STRATA_OK)
         return status;
     status = drop_nodes(e, err);
     return status == STRATA_OK ? engine_plan_memory(e, err) : status;

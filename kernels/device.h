@@ -88,6 +88,16 @@ int cuda_capture_end(strata_stream *s, void **graph, strata_error *err);
 int cuda_graph_launch(strata_stream *s, void *graph, strata_error *err);
 void cuda_graph_destroy(struct device *d, void *graph);
 
+/* ---- range.c: where the toolkit came with NVTX -------------------------------------- */
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+void cuda_range_begin(const char *name);
+void cuda_range_end(void);
+#else
+#define cuda_range_begin NULL
+#define cuda_range_end NULL
+#endif
+
 /* ---- checks.c -------------------------------------------------------------------------
  */
 

@@ -54,6 +54,7 @@ kernels_strata_cuda_la_SOURCES = \
 	kernels/graph.c \
 	kernels/memory.c \
 	kernels/module.c \
+	kernels/range.c \
 	kernels/reformat.c \
 	kernels/reformat.h \
 	kernels/reformat_job.h \
@@ -68,7 +69,7 @@ MOSTLYCLEANFILES += kernels/*.d
 -include $(CUDA_SOURCES:.cu=.d)
 else
 EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
-	kernels/memory.c kernels/module.c kernels/reformat.c kernels/reformat.h \
+	kernels/memory.c kernels/module.c kernels/range.c kernels/reformat.c kernels/reformat.h \
 	kernels/reformat_job.h kernels/stream.c kernels/stream.h
 endif
 
@@ -82,9 +83,11 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_cuda_layers \
 	tests/test_cuda_network \
 	tests/test_cuda_reformat \
+	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_models \
 	tests/test_random_networks \
+	tests/test_threads \
 	examples/digits/demo \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \

@@ -102,6 +102,8 @@ static const struct device_ops ops = {
     .graph_launch = cuda_graph_launch,
     .graph_destroy = cuda_graph_destroy,
     .checks = &cuda_checks,
+    .range_begin = cuda_range_begin,
+    .range_end = cuda_range_end,
 };
 
 static int check_driver(strata_error *err)

@@ -93,6 +93,51 @@ static __device__ inline void store_pack(T *p, const pack<T, N> &x)
     *(word *)p = w;
 }
 
+/* The same, or zeros where not `valid`: without a branch, so that the loads of a loop go
+ * out together. Of memory that nobody writes meanwhile. */
+static __device__ inline void load_if(uint16_t &v, const void *p, bool valid)
+{
+    asm("{ .reg .pred q; setp.ne.b32 q, %2, 0; mov.b16 %0, 0;\n"
+        "  @q ld.global.nc.b16 %0, [%1]; }"
+        : "=h"(v)
+        : "l"(p), "r"((int)valid));
+}
+
+static __device__ inline void load_if(uint32_t &v, const void *p, bool valid)
+{
+    asm("{ .reg .pred q; setp.ne.b32 q, %2, 0; mov.b32 %0, 0;\n"
+        "  @q ld.global.nc.b32 %0, [%1]; }"
+        : "=r"(v)
+        : "l"(p), "r"((int)valid));
+}
+
+static __device__ inline void load_if(uint2 &v, const void *p, bool valid)
+{
+    asm("{ .reg .pred q; setp.ne.b32 q, %3, 0; mov.b32 %0, 0; mov.b32 %1, 0;\n"
+        "  @q ld.global.nc.v2.b32 {%0, %1}, [%2]; }"
+        : "=r"(v.x), "=r"(v.y)
+        : "l"(p), "r"((int)valid));
+}
+
+static __device__ inline void load_if(uint4 &v, const void *p, bool valid)
+{
+    asm("{ .reg .pred q; setp.ne.b32 q, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0;\n"
+        "  mov.b32 %2, 0; mov.b32 %3, 0;\n"
+        "  @q ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+        : "l"(p), "r"((int)valid));
+}
+
+template <typename T, int N>
+static __device__ inline pack<T, N> load_pack_if(const T *p, bool valid)
+{
+    typename word_of<sizeof(T) * N>::type w;
+    pack<T, N> x;
+    load_if(w, p, valid);
+    memcpy(&x, &w, sizeof x);
+    return x;
+}
+
 /* ---- the tail -------------------------------------------------------------------------
  */
 
@@ -172,6 +217,16 @@ finish_all(float (&v)[N], const convolution_affine<N> &affine, const float (&res
     }
 }
 
+static inline cudaError_t convolution_count_multiprocessors(convolution_state *s)
+{
+    int device;
+    const cudaError_t e = cudaGetDevice(&device);
+    return e != cudaSuccess
+               ? e
+               : cudaDeviceGetAttribute(&s->multiprocessors,
+                                        cudaDevAttrMultiProcessorCount, device);
+}
+
 /* ---- weights --------------------------------------------------------------------------
  */
 
@@ -207,10 +262,14 @@ static inline int convolution_packed(const strata_node *n)
 CONVOLUTION_TACTIC(direct)
 int depthwise_accept(const strata_node *n);
 CONVOLUTION_TACTIC(depthwise)
+int depthwise_narrow_accept(const strata_node *n);
+int depthwise_narrow_run(const strata_run *r);
 int simt_accept(const strata_node *n);
 CONVOLUTION_TACTIC(simt)
 int stem_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem)
+int stem_ahead_accept(const strata_node *n);
+CONVOLUTION_TACTIC(stem_ahead)
 int gemm_accept(const strata_node *n);
 CONVOLUTION_TACTIC(mma_128x128)
 CONVOLUTION_TACTIC(mma_128x64)

@@ -1,90 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Depthwise convolution, one filter a channel: bound by memory. A thread makes rows of 4
- * neighbouring pixels of a pack of channels; 3x3 windows, the usual ones, keep weights in
- * registers. Lanes lie along the channels where those are innermost, else along the row.
+ * Depthwise convolution, one filter a channel: bound by memory. Lanes lie along the
+ * channels where those are innermost, else along the row. 3x3 and 5x5 windows have a
+ * kernel of their own, which reads a row once.
  */
-#include "plugins/convolution_cuda.cuh"
+#include "plugins/convolution_cuda_slide.cuh"
 
-enum { WIDE = 4, PACK = 4, MOST_ROWS = 8, UNITS_WANTED = 132 * 2048 };
+enum { PACK = 4, MOST_CHUNKS = 64, PREPARING = 4 /* of a unit, in input rows */ };
 
-struct depthwise_job {
-    const void *x, *residual;
-    void *y;
-    const float *weight; /* [kernel element][stored channel] */
-    const float *bias;   /* or NULL */
-    epilogue_args epilogue;
-    uint32_t units;                  /* threads with work */
-    divisor packs, across, chunks;   /* how many: of channels, of pixels, of rows */
-    bool innermost;                  /* channels are */
-    uint32_t channels, stored, rows; /* rows: of a chunk */
-    int64_t x_image, x_pack, x_row, x_step; /* strides in elements */
-    int64_t y_image, y_pack, y_row, y_step;
-    int32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
-    int32_t begin_h, begin_w, height, width, out_h, out_w;
-};
-
-/* What a thread makes. */
-struct depthwise_unit {
-    uint32_t pack, across, chunk, image;
-};
-
-static __device__ depthwise_unit depthwise_unit_of(const depthwise_job &job, uint32_t u)
-{
-    depthwise_unit v;
-    if (job.innermost) {
-        const uint32_t pixels = divide_by(u, job.packs);
-        const uint32_t rows = divide_by(pixels, job.across);
-        v.pack = u - pixels * job.packs.d;
-        v.across = pixels - rows * job.across.d;
-        v.image = divide_by(rows, job.chunks);
-        v.chunk = rows - v.image * job.chunks.d;
-    } else {
-        const uint32_t rows = divide_by(u, job.across);
-        const uint32_t planes = divide_by(rows, job.chunks);
-        v.across = u - rows * job.across.d;
-        v.chunk = rows - planes * job.chunks.d;
-        v.image = divide_by(planes, job.packs);
-        v.pack = planes - v.image * job.packs.d;
-    }
-    return v;
-}
-
-/* Adds one kernel row, whose input row is x, if it is `inside`. Loads always go out, at
- * an address inside the row: under a condition they would go one at a time. */
-template <typename T, int V, int Kernel, int Stride>
-static __device__ inline void
-depthwise_add_usual(float (&sum)[WIDE][V], const depthwise_job &job, const T *x,
-                    int32_t at, bool inside, const float (&weight)[Kernel][V])
-{
-    const int Span = (WIDE - 1) * Stride + Kernel;
-    pack<T, V> in[Span];
-#pragma unroll
-    for (int i = 0; i < Span; i++) {
-        const int32_t w = min(max(at + i, 0), job.width - 1);
-        in[i] = load_pack<T, V>(x + w * job.x_step);
-        if (!inside || w != at + i)
-            in[i] = {};
-    }
-#pragma unroll
-    for (int o = 0; o < WIDE; o++)
-#pragma unroll
-        for (int s = 0; s < Kernel; s++)
-#pragma unroll
-            for (int v = 0; v < V; v++)
-                sum[o][v] =
-                    fmaf(to_float(in[o * Stride + s].v[v]), weight[s][v], sum[o][v]);
-}
+/* ---- any window -----------------------------------------------------------------------
+ */
 
 template <typename T, int V>
-static __device__ inline void depthwise_add_any(float (&sum)[WIDE][V],
+static __device__ inline void depthwise_add_any(float (&sum)[DEPTHWISE_WIDE][V],
                                                 const depthwise_job &job, const T *x,
                                                 int32_t at, const float *weight)
 {
     for (int32_t s = 0; s < job.kernel_w; s++, weight += job.stored) {
         const pack<float, V> w = *(const pack<float, V> *)weight;
 #pragma unroll
-        for (int o = 0; o < WIDE; o++) {
+        for (int o = 0; o < DEPTHWISE_WIDE; o++) {
             const int32_t i = at + s * job.dilation_w + o * job.stride_w;
             const int32_t column = min(max(i, 0), job.width - 1);
             pack<T, V> in = load_pack<T, V>(x + column * job.x_step);
@@ -98,87 +33,54 @@ static __device__ inline void depthwise_add_any(float (&sum)[WIDE][V],
 }
 
 template <typename T, int V>
-static __device__ inline void depthwise_store(const depthwise_job &job, int64_t at,
-                                              const convolution_affine<V> &affine,
-                                              const float (&sum)[V], uint32_t c)
+static __global__ void __launch_bounds__(DEPTHWISE_BLOCK, 4)
+    depthwise_any_kernel(const __grid_constant__ depthwise_job job)
 {
-    float v[V], residual[V] = {};
-    pack<T, V> y;
-    if (job.residual) {
-        y = load_pack<T, V>((const T *)job.residual + at);
-#pragma unroll
-        for (int i = 0; i < V; i++)
-            residual[i] = to_float(y.v[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < V; i++)
-        v[i] = sum[i];
-    finish_all(v, affine, residual, c < job.channels ? job.channels - c : 0,
-               job.epilogue.activation);
-#pragma unroll
-    for (int i = 0; i < V; i++)
-        from_float(&y.v[i], v[i]);
-    store_pack((T *)job.y + at, y);
-}
-
-/* Kernel x Kernel windows of stride Stride; Kernel 0: any window. */
-template <typename T, int V, int Kernel, int Stride>
-static __global__ void __launch_bounds__(CUDA_BLOCK, 2)
-    depthwise_kernel(const __grid_constant__ depthwise_job job)
-{
-    const uint32_t u = blockIdx.x * CUDA_BLOCK + threadIdx.x;
+    const uint32_t u = blockIdx.x * DEPTHWISE_BLOCK + threadIdx.x;
     if (u >= job.units)
         return;
-    const int K = Kernel ? Kernel : 1;
-    const depthwise_unit unit = depthwise_unit_of(job, u);
-    const uint32_t c = unit.pack * V;
+    const depthwise_unit unit = depthwise_unit_of(job, u, V, DEPTHWISE_WIDE);
     const T *x = (const T *)job.x + unit.image * job.x_image + unit.pack * job.x_pack;
-    const int32_t first = (int32_t)unit.across * WIDE;
-    const int32_t at_w = first * job.stride_w - job.begin_w;
-    const int32_t end = min((int32_t)((unit.chunk + 1) * job.rows), job.out_h);
-    float weight[K][K][V];
-    if (Kernel) {
+    const float *weight = job.weight + unit.c;
+    const int64_t weight_row = (int64_t)job.kernel_w * job.stored;
+    convolution_affine<V> affine;
+    affine.load(job.bias, job.epilogue, unit.c, job.channels);
+    for (int32_t row = unit.first_row; row < unit.end_row; row++) {
+        float sum[DEPTHWISE_WIDE][V] = {};
+        for (int32_t r = 0; r < job.kernel_h; r++) {
+            const int32_t h = row * job.stride_h - job.begin_h + r * job.dilation_h;
+            if ((uint32_t)h < (uint32_t)job.height)
+                depthwise_add_any<T, V>(sum, job, x + h * job.x_row,
+                                        unit.column * job.stride_w - job.begin_w,
+                                        weight + r * weight_row);
+        }
 #pragma unroll
-        for (int k = 0; k < K * K; k++) {
-            const pack<float, V> w =
-                *(const pack<float, V> *)(job.weight + k * job.stored + c);
+        for (int o = 0; o < DEPTHWISE_WIDE; o++)
 #pragma unroll
             for (int v = 0; v < V; v++)
-                weight[k / K][k % K][v] = w.v[v];
-        }
-    }
-    convolution_affine<V> affine;
-    affine.load(job.bias, job.epilogue, c, job.channels);
-    for (int32_t row = (int32_t)(unit.chunk * job.rows); row < end; row++) {
-        float sum[WIDE][V] = {};
-        const int32_t at_h = row * job.stride_h - job.begin_h;
-        if (Kernel) {
-#pragma unroll
-            for (int r = 0; r < K; r++) {
-                const int32_t h = min(max(at_h + r, 0), job.height - 1);
-                depthwise_add_usual<T, V, K, Stride>(sum, job, x + h * job.x_row, at_w,
-                                                     h == at_h + r, weight[r]);
-            }
-        } else {
-            for (int32_t r = 0; r < job.kernel_h; r++) {
-                const int32_t h = at_h + r * job.dilation_h;
-                if ((uint32_t)h < (uint32_t)job.height)
-                    depthwise_add_any<T, V>(
-                        sum, job, x + h * job.x_row, at_w,
-                        job.weight + (int64_t)r * job.kernel_w * job.stored + c);
-            }
-        }
-        const int64_t y = unit.image * job.y_image + unit.pack * job.y_pack +
-                          row * job.y_row + first * job.y_step;
-#pragma unroll
-        for (int o = 0; o < WIDE; o++)
-            if (first + o < job.out_w)
-                depthwise_store<T, V>(job, y + o * job.y_step, affine, sum[o], c);
+                sum[o][v] = fmaf(sum[o][v], affine.scale[v], affine.shift[v]);
+        depthwise_store<T, V, DEPTHWISE_WIDE>(job, unit, row, sum);
     }
 }
 
 /* ---- setting up -----------------------------------------------------------------------
  */
+
+static bool depthwise_innermost(const strata_tensor *t)
+{
+    return t->format & (STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_F32_NHWC);
+}
+
+/* Channels that a thread takes, of those that lie together. */
+static int depthwise_lanes(const strata_tensor *t, const struct window *w)
+{
+    if (!depthwise_innermost(t))
+        return t->vector_dim == 1 ? t->vector : 1;
+    int lanes = w->kernel[2] > 3 ? PACK / 2 : (int)PACK;
+    while (stored_channels(t) % lanes)
+        lanes /= 2;
+    return lanes;
+}
 
 int depthwise_accept(const strata_node *n)
 {
@@ -197,11 +99,25 @@ int depthwise_accept(const strata_node *n)
             (d == 0 && (n->in[0].rank > 4)))
             return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                                "takes at most 2 spatial dims, sizes up to %d", INT16_MAX);
-    if (n->out[0].size > INT32_MAX)
+    if (n->in[0].size > INT32_MAX || n->out[0].size > INT32_MAX)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "output of %lld elements; the most is 2^31 - 1",
-                           (long long)n->out[0].size);
+                           "input of %lld elements and output of %lld; the most is "
+                           "2^31 - 1",
+                           (long long)n->in[0].size, (long long)n->out[0].size);
     return STRATA_OK;
+}
+
+int depthwise_narrow_accept(const strata_node *n)
+{
+    convolution_state s;
+    int status = depthwise_accept(n);
+    if (status == STRATA_OK)
+        status = convolution_resolve(n, &s);
+    if (status != STRATA_OK || depthwise_lanes(&n->in[0], &s.w) == PACK)
+        return status;
+    return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                       "is for windows up to 3 and channels that lie together by %d",
+                       PACK);
 }
 
 struct depthwise_pack_job {
@@ -226,6 +142,10 @@ int depthwise_setup(const strata_node *n, void *state)
     int status = convolution_resolve(n, s);
     if (status != STRATA_OK)
         return status;
+    const cudaError_t e = convolution_count_multiprocessors(s);
+    if (e != cudaSuccess)
+        return STRATA_FAIL(n, STRATA_EDEVICE, "multiprocessors: %s (%s)",
+                           cudaGetErrorString(e), cudaGetErrorName(e));
     depthwise_pack_job job = {};
     job.stored = stored_channels(&n->in[0]);
     job.channels = n->in[0].dims[1];
@@ -261,19 +181,6 @@ static void depthwise_window(depthwise_job *job, const struct window *w)
     job->out_w = (int32_t)w->out[2];
 }
 
-static bool depthwise_innermost(const strata_tensor *t)
-{
-    return t->format & (STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_F32_NHWC);
-}
-
-/* Channels that a thread takes: of those that lie together, at most PACK. */
-static int depthwise_lanes(const strata_tensor *t)
-{
-    if (depthwise_innermost(t))
-        return stored_channels(t) % PACK == 0 ? PACK : 1;
-    return t->vector_dim == 1 ? t->vector : 1;
-}
-
 static depthwise_job depthwise_job_of(const strata_run *r, int lanes)
 {
     const convolution_state *s = (const convolution_state *)r->state;
@@ -292,53 +199,83 @@ static depthwise_job depthwise_job_of(const strata_run *r, int lanes)
     job.innermost = depthwise_innermost(&r->in[0]);
     job.x_image = x.image;
     job.x_pack = job.innermost ? lanes : x.channel;
-    job.x_row = x.step[1];
-    job.x_step = x.step[2];
+    job.x_row = (int32_t)x.step[1];
+    job.x_step = (int32_t)x.step[2];
     job.y_image = y.image;
     job.y_pack = job.innermost ? lanes : y.channel;
-    job.y_row = y.step[1];
-    job.y_step = y.step[2];
+    job.y_row = (int32_t)y.step[1];
+    job.y_step = (int32_t)y.step[2];
     return job;
 }
 
-/* As many rows a thread as leave enough threads to fill a device. */
-static void depthwise_divide(depthwise_job *job, int64_t images, int lanes)
+/* The rows of a unit: units fill the device some whole times, and each reads the rows of
+ * its first window besides its own. */
+static void depthwise_divide(depthwise_job *job, int64_t images, int lanes, int wide,
+                             int64_t resident)
 {
-    const int64_t packs = job->stored / lanes;
-    const int64_t across = (job->out_w + WIDE - 1) / WIDE;
-    int64_t rows = images * packs * across * job->out_h / UNITS_WANTED;
-    rows = rows < 1 ? 1 : rows > MOST_ROWS ? (int64_t)MOST_ROWS : rows;
-    const int64_t chunks = (job->out_h + rows - 1) / rows;
-    job->rows = (uint32_t)rows;
+    const int64_t packs = job->stored / lanes, across = (job->out_w + wide - 1) / wide;
+    const int64_t most = job->out_h < MOST_CHUNKS ? job->out_h : (int64_t)MOST_CHUNKS;
+    int64_t least = INT64_MAX;
     job->packs = divisor_of(packs);
     job->across = divisor_of(across);
-    job->chunks = divisor_of(chunks);
-    job->units = (uint32_t)(images * packs * across * chunks);
+    for (int64_t wanted = 1; wanted <= most; wanted++) {
+        const int64_t rows = (job->out_h + wanted - 1) / wanted;
+        const int64_t chunks = (job->out_h + rows - 1) / rows;
+        const int64_t units = images * packs * across * chunks;
+        const int64_t time = (units + resident - 1) / resident *
+                             (rows * job->stride_h + job->kernel_h + PREPARING);
+        if (time >= least)
+            continue;
+        least = time;
+        job->rows = (uint32_t)rows;
+        job->chunks = divisor_of(chunks);
+        job->units = (uint32_t)units;
+    }
+}
+
+template <typename T, int V, int K, int S>
+static void depthwise_launch_slide(const strata_run *r, depthwise_job &job)
+{
+    typedef slide<T, V, K, S> shape;
+    const convolution_state *s = (const convolution_state *)r->state;
+    depthwise_divide(&job, r->in[0].dims[0], V, shape::Wide,
+                     (int64_t)s->multiprocessors * shape::Blocks * DEPTHWISE_BLOCK);
+    depthwise_slide_kernel<T, V, K, S><<<layer_blocks(job.units, DEPTHWISE_BLOCK),
+                                         DEPTHWISE_BLOCK, 0, layer_stream(r)>>>(job);
 }
 
 template <typename T, int V>
-static void depthwise_launch(const strata_run *r, const depthwise_job &job)
+static void depthwise_launch(const strata_run *r, depthwise_job &job)
 {
-    const unsigned blocks = layer_blocks(job.units, CUDA_BLOCK);
-    const cudaStream_t stream = layer_stream(r);
-    const bool usual = job.kernel_h == 3 && job.kernel_w == 3 && job.dilation_h == 1 &&
-                       job.dilation_w == 1 && job.stride_h == job.stride_w;
-    if (usual && job.stride_w == 1)
-        depthwise_kernel<T, V, 3, 1><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
-    else if (usual && job.stride_w == 2)
-        depthwise_kernel<T, V, 3, 2><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
-    else
-        depthwise_kernel<T, V, 0, 1><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    const convolution_state *s = (const convolution_state *)r->state;
+    const bool usual = job.kernel_h == job.kernel_w && job.stride_h == job.stride_w &&
+                       job.dilation_h == 1 && job.dilation_w == 1;
+    const int kind = usual && job.stride_w <= 2 ? job.kernel_w * 10 + job.stride_w : 0;
+    if (kind == 31)
+        return depthwise_launch_slide<T, V, 3, 1>(r, job);
+    if (kind == 32)
+        return depthwise_launch_slide<T, V, 3, 2>(r, job);
+    if constexpr (V < PACK) { /* else there are not enough registers */
+        if (kind == 51)
+            return depthwise_launch_slide<T, V, 5, 1>(r, job);
+        if (kind == 52)
+            return depthwise_launch_slide<T, V, 5, 2>(r, job);
+    }
+    depthwise_divide(&job, r->in[0].dims[0], V, DEPTHWISE_WIDE,
+                     (int64_t)s->multiprocessors * 4 * DEPTHWISE_BLOCK);
+    depthwise_any_kernel<T, V><<<layer_blocks(job.units, DEPTHWISE_BLOCK),
+                                 DEPTHWISE_BLOCK, 0, layer_stream(r)>>>(job);
 }
 
-int depthwise_run(const strata_run *r)
+static int depthwise_run_lanes(const strata_run *r, int lanes)
 {
-    const int lanes = depthwise_lanes(&r->in[0]);
     depthwise_job job = depthwise_job_of(r, lanes);
-    depthwise_divide(&job, r->in[0].dims[0], lanes);
-    if (r->in[0].dtype == STRATA_FP32 && lanes == 4)
+    const bool single = r->in[0].dtype == STRATA_FP32;
+    if (single && lanes == 4)
         depthwise_launch<float, 4>(r, job);
-    else if (r->in[0].dtype == STRATA_FP32)
+    else if (single && lanes == 2)
+        depthwise_launch<float, 2>(r, job);
+    else if (single)
         depthwise_launch<float, 1>(r, job);
     else if (lanes == 4)
         depthwise_launch<__half, 4>(r, job);
@@ -347,4 +284,16 @@ int depthwise_run(const strata_run *r)
     else
         depthwise_launch<__half, 1>(r, job);
     return layer_launched(r, "convolution depthwise");
+}
+
+int depthwise_run(const strata_run *r)
+{
+    const convolution_state *s = (const convolution_state *)r->state;
+    return depthwise_run_lanes(r, depthwise_lanes(&r->in[0], &s->w));
+}
+
+/* Fewer channels a thread, more threads. */
+int depthwise_narrow_run(const strata_run *r)
+{
+    return depthwise_run_lanes(r, PACK / 2);
 }

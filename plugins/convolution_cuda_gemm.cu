@@ -84,14 +84,10 @@ static int gemm_prepare(const strata_node *n, convolution_state *s,
                         const gemm_launch *launch)
 {
     const int shared = launch->stages * launch->stage_bytes + launch->extra;
-    int device;
     cudaError_t e = cudaFuncSetAttribute(
         launch->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e == cudaSuccess)
-        e = cudaGetDevice(&device);
-    if (e == cudaSuccess)
-        e = cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount,
-                                   device);
+        e = convolution_count_multiprocessors(s);
     s->overlaps = n->sm >= 90;
     return e == cudaSuccess
                ? STRATA_OK

@@ -6,9 +6,9 @@
  * of the image lies there as pixels of 4 halves, so that the 4 taps of a step of depth 16
  * are 4 reads of 8 bytes, whatever the window.
  *
- * Depth k of a step is channel k/8*2 + k%2 of tap k%8/2, and column n of product i is
- * filter i/4*32 + n/2*8 + i%4*2 + n%2: a thread's pieces of A are 8 bytes together, and
- * of the result 8 filters.
+ * Products are of 16 filters and 8 pixels. Depth k of a step is channel k/8*2 + k%2 of
+ * tap k%8/2, and row m of product i is filter m%8*8 + i*2 + m/8: a thread's pieces are 16
+ * bytes of the weights, 8 bytes, a pixel, of the patch, and 8 filters of the result.
  */
 #include "plugins/convolution_cuda.cuh"
 
@@ -22,12 +22,14 @@ enum {
     MOST_STRIDE = 4,
     MOST_STEPS = (MOST_KERNEL * MOST_KERNEL + TAPS - 1) / TAPS,
     STEP_HALVES = FILTERS * TAPS * 4,
-    BLOCKS = 4 /* of a multiprocessor */
+    AHEAD = 7,  /* pixels of a thread that wait in registers */
+    BLOCKS = 4, /* of a multiprocessor */
+    BLOCKS_AHEAD = 3
 };
 
 struct stem_job {
     const void *x;        /* planes */
-    const __half *weight; /* [block of 64 filters][step][pair of products][lane][8] */
+    const __half *weight; /* [block of 64 filters][step][product][lane][8] */
     __half *y;
     const float *bias; /* or NULL */
     epilogue_args epilogue;
@@ -38,14 +40,12 @@ struct stem_job {
     uint32_t filters, stored, tiles;
 };
 
-static __device__ inline void stem_multiply(float (&d)[4], const uint2 &top,
-                                            const uint2 &bottom, uint32_t b0, uint32_t b1)
+static __device__ inline void stem_multiply(float (&d)[4], const uint4 &a, const uint2 &b)
 {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(top.x), "r"(bottom.x), "r"(top.y), "r"(bottom.y), "r"(b0),
-                   "r"(b1));
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 }
 
 /* What a block keeps: weights, then these, then the patch. */
@@ -110,8 +110,51 @@ static __device__ inline void stem_load(const stem_job &job, pack<__half, 4> *pa
     }
 }
 
-/* A warp's two rows of 16 pixels against 64 filters. */
-static __device__ inline void stem_compute(float (&sum)[2][8][4], const stem_job &job,
+/* A thread's pixels of a patch, on their way; zeros outside of the image. */
+template <typename T, int Channels>
+struct stem_ahead {
+    T value[AHEAD][Channels];
+
+    __device__ inline void load(const stem_job &job, int64_t image, int32_t h, int32_t w)
+    {
+        const int32_t plane = job.height * job.width;
+        const T *x = (const T *)job.x + image * job.channels * plane;
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const uint32_t pixel = threadIdx.x + i * THREADS;
+            const uint32_t row = divide_by(pixel, job.patch_w);
+            const int32_t p = h + (int32_t)row;
+            const int32_t q = w + (int32_t)(pixel - row * job.patch_w.d);
+            const bool inside = row < (uint32_t)job.patch_h &&
+                                (uint32_t)p < (uint32_t)job.height &&
+                                (uint32_t)q < (uint32_t)job.width;
+#pragma unroll
+            for (int c = 0; c < Channels; c++)
+                value[i][c] = load_pack_if<T, 1>(x + (c * plane + p * job.width + q),
+                                                 inside && c < job.channels)
+                                  .v[0];
+        }
+    }
+
+    __device__ inline void store(const stem_job &job, pack<__half, 4> *patch) const
+    {
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const uint32_t pixel = threadIdx.x + i * THREADS;
+            pack<__half, 4> v = {};
+#pragma unroll
+            for (int c = 0; c < Channels; c++)
+                v.v[c] = convert<__half>(value[i][c]);
+            if (pixel < job.patch_h * job.patch_w.d)
+                store_pack(&patch[pixel].v[0], v);
+        }
+    }
+};
+
+/* Sums of a warp's two rows of 16 pixels: by product, by half a row. */
+typedef float stem_sums[4][4][4];
+
+static __device__ inline void stem_compute(stem_sums &sum, const stem_job &job,
                                            const uint4 *weight, const stem_shared *s,
                                            const uint2 *patch)
 {
@@ -122,21 +165,17 @@ static __device__ inline void stem_compute(float (&sum)[2][8][4], const stem_job
     weight += lane;
     for (int32_t step = 0; step < job.steps; step++, weight += STEP_HALVES / 8) {
         const int32_t tap = s->tap[step * TAPS + lane % 4];
-        const bool real = tap >= 0;
-        uint4 b[4];
+        const uint2 *at = mine + tap;
+        uint4 a[4];
 #pragma unroll
-        for (int p = 0; p < 4; p++)
-            b[p] = weight[p * 32];
+        for (int i = 0; i < 4; i++)
+            a[i] = weight[i * 32];
 #pragma unroll
-        for (int m = 0; m < 2; m++) {
-            const uint2 *at = mine + m * down + tap;
-            const uint2 top = *(real ? at : &s->blank);
-            const uint2 bottom = *(real ? at + right : &s->blank);
+        for (int n = 0; n < 4; n++) {
+            const uint2 b = *(tap >= 0 ? at + n / 2 * down + n % 2 * right : &s->blank);
 #pragma unroll
-            for (int p = 0; p < 4; p++) {
-                stem_multiply(sum[m][2 * p], top, bottom, b[p].x, b[p].y);
-                stem_multiply(sum[m][2 * p + 1], top, bottom, b[p].z, b[p].w);
-            }
+            for (int i = 0; i < 4; i++)
+                stem_multiply(sum[i][n], a[i], b);
         }
     }
 }
@@ -157,33 +196,46 @@ static __device__ inline void stem_store(const stem_job &job,
 
 /* p, q: of the tile. */
 static __device__ inline void stem_store_all(const stem_job &job, const stem_shared *s,
-                                             const float (&sum)[2][8][4], int64_t image,
+                                             const stem_sums &sum, int64_t image,
                                              int32_t p, int32_t q, uint32_t filter)
 {
-    p += (int32_t)(threadIdx.x / 32 * 2);
-    q += (int32_t)(threadIdx.x % 32 / 4);
+    const uint32_t lane = threadIdx.x % 32, c = lane / 4 * 8;
+    convolution_affine<8> affine;
+    if (filter + c >= job.stored)
+        return;
 #pragma unroll
-    for (int part = 0; part < 2; part++) {
-        const uint32_t c = part * 32 + threadIdx.x % 4 * 8;
-        convolution_affine<8> affine;
+    for (int i = 0; i < 8; i += 4) {
+        *(float4 *)(affine.scale + i) = *(const float4 *)(s->scale + c + i);
+        *(float4 *)(affine.shift + i) = *(const float4 *)(s->shift + c + i);
+    }
 #pragma unroll
-        for (int i = 0; i < 8; i += 4) {
-            *(float4 *)(affine.scale + i) = *(const float4 *)(s->scale + c + i);
-            *(float4 *)(affine.shift + i) = *(const float4 *)(s->shift + c + i);
-        }
+    for (int pixel = 0; pixel < 8; pixel++) { /* two of each half row */
+        const int n = pixel / 2, j = pixel % 2;
+        const int32_t h = p + (int32_t)(threadIdx.x / 32 * 2) + n / 2;
+        const int32_t w = q + n % 2 * 8 + (int32_t)(lane % 4 * 2) + j;
+        float v[8];
 #pragma unroll
-        for (int m = 0; m < 4; m++) { /* rows of the tile and, of each, the halves */
-            const int32_t h = p + m / 2, w = q + m % 2 * 8;
-            float v[8];
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                v[i] = sum[m / 2][part * 4 + i / 2][m % 2 * 2 + i % 2];
-            if (h < job.out_h && w < job.out_w && filter + c < job.stored)
-                stem_store(job, affine, v,
-                           ((size_t)image * job.out_h + h) * job.out_w + w, filter + c);
-        }
+        for (int i = 0; i < 8; i++)
+            v[i] = sum[i / 2][n][i % 2 * 2 + j];
+        if (h < job.out_h && w < job.out_w)
+            stem_store(job, affine, v, ((size_t)image * job.out_h + h) * job.out_w + w,
+                       filter + c);
     }
 }
+
+/* Of a tile: image, and its first pixel. */
+struct stem_place {
+    uint32_t image;
+    int32_t p, q;
+
+    __device__ inline stem_place(const stem_job &job, uint32_t tile)
+    {
+        const uint32_t row = divide_by(tile, job.across);
+        image = divide_by(row, job.down);
+        q = (int32_t)(tile - row * job.across.d) * TILE_W;
+        p = (int32_t)(row - image * job.down.d) * TILE_H;
+    }
+};
 
 template <typename T>
 static __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -196,17 +248,48 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     const uint32_t filter = blockIdx.y * FILTERS;
     stem_prepare(job, weight, s, filter);
     for (uint32_t tile = blockIdx.x; tile < job.tiles; tile += gridDim.x) {
-        const uint32_t row = divide_by(tile, job.across);
-        const uint32_t image = divide_by(row, job.down);
-        const int32_t q = (int32_t)(tile - row * job.across.d) * TILE_W;
-        const int32_t p = (int32_t)(row - image * job.down.d) * TILE_H;
-        float sum[2][8][4] = {};
-        stem_load<T>(job, (pack<__half, 4> *)patch, image, p * job.stride_h - job.begin_h,
-                     q * job.stride_w - job.begin_w);
+        const stem_place at(job, tile);
+        stem_sums sum = {};
+        stem_load<T>(job, (pack<__half, 4> *)patch, at.image,
+                     at.p * job.stride_h - job.begin_h,
+                     at.q * job.stride_w - job.begin_w);
         __syncthreads();
         stem_compute(sum, job, weight, s, patch);
-        stem_store_all(job, s, sum, image, p, q, filter);
+        stem_store_all(job, s, sum, at.image, at.p, at.q, filter);
         __syncthreads();
+    }
+}
+
+/* The next patch is on its way while a block computes, into one of two in turn. */
+template <typename T, int Channels>
+static __global__ void __launch_bounds__(THREADS, BLOCKS_AHEAD)
+    stem_ahead_kernel(const __grid_constant__ stem_job job)
+{
+    extern __shared__ __align__(16) uint8_t memory[];
+    uint4 *weight = (uint4 *)memory;
+    stem_shared *s = (stem_shared *)(weight + job.steps * STEP_HALVES / 8);
+    uint2 *patch = (uint2 *)(s + 1), *other = patch + job.patch_h * job.patch_w.d;
+    const uint32_t filter = blockIdx.y * FILTERS;
+    stem_ahead<T, Channels> ahead;
+    stem_place next(job, blockIdx.x);
+    ahead.load(job, next.image, next.p * job.stride_h - job.begin_h,
+               next.q * job.stride_w - job.begin_w);
+    stem_prepare(job, weight, s, filter);
+    for (uint32_t tile = blockIdx.x; tile < job.tiles; tile += gridDim.x) {
+        const stem_place at = next;
+        stem_sums sum = {};
+        ahead.store(job, (pack<__half, 4> *)patch);
+        __syncthreads();
+        if (tile + gridDim.x < job.tiles) {
+            next = stem_place(job, tile + gridDim.x);
+            ahead.load(job, next.image, next.p * job.stride_h - job.begin_h,
+                       next.q * job.stride_w - job.begin_w);
+        }
+        stem_compute(sum, job, weight, s, patch);
+        stem_store_all(job, s, sum, at.image, at.p, at.q, filter);
+        uint2 *const used = patch;
+        patch = other;
+        other = used;
     }
 }
 
@@ -242,6 +325,29 @@ int stem_accept(const strata_node *n)
     return STRATA_OK;
 }
 
+/* Pixels of the image under a tile. */
+static int64_t stem_patch(const struct window *w)
+{
+    return ((TILE_H - 1) * w->stride[1] + w->kernel[1]) *
+           ((TILE_W - 1) * w->stride[2] + w->kernel[2]);
+}
+
+int stem_ahead_accept(const strata_node *n)
+{
+    convolution_state s;
+    int status = stem_accept(n);
+    if (status == STRATA_OK)
+        status = convolution_resolve(n, &s);
+    if (status != STRATA_OK)
+        return status;
+    if (stem_patch(&s.w) > AHEAD * THREADS || s.w.in[1] * s.w.in[2] > INT32_MAX / 4)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "%lld pixels under a tile; the most is %d, in an image below "
+                           "2^29",
+                           (long long)stem_patch(&s.w), AHEAD * THREADS);
+    return STRATA_OK;
+}
+
 struct stem_pack_job {
     __half *packed;
     const float *weight; /* [filter][c][tap] */
@@ -253,11 +359,11 @@ static __global__ void stem_pack_kernel(stem_pack_job job)
     const int32_t i = (int32_t)(blockIdx.x * CUDA_BLOCK + threadIdx.x);
     if (i >= job.size)
         return;
-    const int32_t lane = i / 8 % 32, block = i / (STEP_HALVES * job.steps);
-    const int32_t product = i / 256 % 4 * 2 + i / 4 % 2, c = i % 4, n = lane / 4;
-    const int32_t tap = i / STEP_HALVES % job.steps * TAPS + lane % 4;
-    const int32_t filter =
-        block * FILTERS + product / 4 * 32 + n / 2 * 8 + product % 4 * 2 + n % 2;
+    const int32_t lane = i / 8 % 32, product = i / 256 % 4, word = i % 8 / 2;
+    const int32_t step = i / STEP_HALVES % job.steps,
+                  block = i / (STEP_HALVES * job.steps);
+    const int32_t tap = step * TAPS + lane % 4, c = word / 2 * 2 + i % 2;
+    const int32_t filter = block * FILTERS + lane / 4 * 8 + product * 2 + word % 2;
     const bool real = filter < job.filters && c < job.channels && tap < job.taps;
     job.packed[i] = __float2half_rn(
         real ? job.weight[(filter * job.channels + c) * job.taps + tap] : 0.0f);
@@ -269,26 +375,30 @@ static int32_t stem_steps(const struct window *w)
 }
 
 /* Bytes of shared memory. */
-static int stem_size(const struct window *w)
+static int stem_size(const struct window *w, int patches)
 {
-    const int64_t h = (TILE_H - 1) * w->stride[1] + w->kernel[1];
-    const int64_t v = (TILE_W - 1) * w->stride[2] + w->kernel[2];
     return (int)(stem_steps(w) * STEP_HALVES * sizeof(__half) + sizeof(stem_shared) +
-                 h * v * sizeof(uint2));
+                 patches * stem_patch(w) * sizeof(uint2));
 }
 
-template <typename T>
-static cudaError_t stem_allow(int shared)
+typedef void stem_entry(const stem_job job);
+
+/* By dtype, and of those that read ahead, by channels: 3, or any. */
+static stem_entry *stem_entry_of(const strata_tensor *x, bool ahead)
 {
-    return cudaFuncSetAttribute(stem_kernel<T>,
-                                cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    const bool half = x->dtype == STRATA_FP16;
+    if (!ahead)
+        return half ? stem_kernel<__half> : stem_kernel<float>;
+    if (x->dims[1] == 3)
+        return half ? stem_ahead_kernel<__half, 3> : stem_ahead_kernel<float, 3>;
+    return half ? stem_ahead_kernel<__half, 4> : stem_ahead_kernel<float, 4>;
 }
 
-int stem_setup(const strata_node *n, void *state)
+static int stem_setup_as(const strata_node *n, void *state, bool ahead)
 {
     convolution_state *s = (convolution_state *)state;
     stem_pack_job job = {};
-    int device = 0, status = convolution_resolve(n, s);
+    int status = convolution_resolve(n, s);
     if (status != STRATA_OK)
         return status;
     job.steps = stem_steps(&s->w);
@@ -298,14 +408,11 @@ int stem_setup(const strata_node *n, void *state)
     job.size = (job.filters + FILTERS - 1) / FILTERS * job.steps * STEP_HALVES;
     /* The most of any window: the attribute is shared by all instances. */
     const int most = 72 * 1024;
-    cudaError_t e = stem_allow<float>(most);
+    cudaError_t e =
+        cudaFuncSetAttribute((const void *)stem_entry_of(&n->in[0], ahead),
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, most);
     if (e == cudaSuccess)
-        e = stem_allow<__half>(most);
-    if (e == cudaSuccess)
-        e = cudaGetDevice(&device);
-    if (e == cudaSuccess)
-        e = cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount,
-                                   device);
+        e = convolution_count_multiprocessors(s);
     if (e != cudaSuccess)
         return STRATA_FAIL(n, STRATA_EDEVICE, "%d bytes of shared memory: %s (%s)", most,
                            cudaGetErrorString(e), cudaGetErrorName(e));
@@ -317,6 +424,16 @@ int stem_setup(const strata_node *n, void *state)
     stem_pack_kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
                        (cudaStream_t)n->stream>>>(job);
     return convolution_packed(n);
+}
+
+int stem_setup(const strata_node *n, void *state)
+{
+    return stem_setup_as(n, state, false);
+}
+
+int stem_ahead_setup(const strata_node *n, void *state)
+{
+    return stem_setup_as(n, state, true);
 }
 
 /* ---- running --------------------------------------------------------------------------
@@ -354,17 +471,25 @@ static stem_job stem_job_of(const strata_run *r)
     return job;
 }
 
-int stem_run(const strata_run *r)
+static int stem_run_as(const strata_run *r, bool ahead)
 {
     const convolution_state *s = (const convolution_state *)r->state;
     const stem_job job = stem_job_of(r);
-    const uint32_t most = (uint32_t)s->multiprocessors * BLOCKS;
+    const uint32_t most = (uint32_t)s->multiprocessors * (ahead ? BLOCKS_AHEAD : BLOCKS);
     const dim3 grid(job.tiles < most ? job.tiles : most,
                     (job.filters + FILTERS - 1) / FILTERS);
-    const int shared = stem_size(&s->w);
-    if (r->in[0].dtype == STRATA_FP16)
-        stem_kernel<__half><<<grid, THREADS, shared, layer_stream(r)>>>(job);
-    else
-        stem_kernel<float><<<grid, THREADS, shared, layer_stream(r)>>>(job);
+    stem_entry_of(
+        &r->in[0],
+        ahead)<<<grid, THREADS, stem_size(&s->w, ahead ? 2 : 1), layer_stream(r)>>>(job);
     return layer_launched(r, "convolution stem");
+}
+
+int stem_run(const strata_run *r)
+{
+    return stem_run_as(r, false);
+}
+
+int stem_ahead_run(const strata_run *r)
+{
+    return stem_run_as(r, true);
 }

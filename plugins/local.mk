@@ -158,7 +158,9 @@ CONVOLUTION_KERNELS = \
 CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
 EXTRA_DIST += \
 	plugins/convolution_cuda.cuh \
-	plugins/convolution_cuda_gemm.cuh
+	plugins/convolution_cuda_depthwise.cuh \
+	plugins/convolution_cuda_gemm.cuh \
+	plugins/convolution_cuda_slide.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/convolution-cuda.la
 plugins_convolution_cuda_la_SOURCES =

@@ -362,6 +362,14 @@ struct module_info registry_module(const strata_registry *r, size_t i)
     return info;
 }
 
+const struct module *registry_module_at(const strata_registry *r, size_t i)
+{
+    lock(r);
+    const struct module *m = r->modules[i];
+    unlock(r);
+    return m;
+}
+
 int registry_refuse(strata_registry *r, size_t i, const char *reason, strata_error *err)
 {
     lock(r);

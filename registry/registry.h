@@ -74,6 +74,7 @@ int registry_add_folder(strata_registry *r, const char *path, strata_error *err)
 /* What the notes say, in path order; valid until the registry is destroyed. */
 size_t registry_modules(const strata_registry *r);
 struct module_info registry_module(const strata_registry *r, size_t i);
+const struct module *registry_module_at(const strata_registry *r, size_t i);
 size_t registry_rejections(const strata_registry *r);
 struct module_rejection registry_rejection(const strata_registry *r, size_t i);
 /* What a user should know and nothing fails for: a layer hidden by another, a note that

@@ -23,7 +23,7 @@ check() {
     fi
 }
 
-public='strata/(strata|plugin|layers)\.h'
+public='strata/(strata|batcher|plugin|layers)\.h'
 types='core/(status|alloc|checked|tensor)\.h'
 echo 1..8
 check "formats sees core's types only" formats "$public|$types|formats/[a-z0-9_]+\.h"
@@ -35,7 +35,7 @@ check 'plugins see the public headers, kernels and their own' plugins \
 check "kernels see core's device and the reformat table only" kernels \
     "$public|core/(status|device)\.h|formats/reformat_kernels\.h|kernels/[a-z0-9_]+\.(h|cuh)"
 check 'core reaches others by their interfaces' core \
-    "$public|core/[a-z0-9_]+\.h|formats/(format|reformat)\.h|registry/registry\.h|io/(weights|image|file)\.h"
+    "$public|core/[a-z0-9_]+\.h|formats/(format|reformat)\.h|registry/registry\.h|io/(weights|image|file|engine_file)\.h"
 check 'check sees core, formats and registry' check \
     "$public|(core|formats|registry|check)/[a-z0-9_]+\.h"
 check 'examples use the public interface' examples/digits "$public"

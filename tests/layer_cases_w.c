@@ -52,6 +52,12 @@ const struct layer_case layer_cases_w[] = {
     { "Convolution", "filters = 64; kernel = 3; stride = 2", .in = { S4(1, 3, 57, 59) } },
     { "Convolution", "filters = 30; kernel = 5; groups = 30; pad = 2; stride = 2",
       .in = { S4(1, 30, 40, 41) } },
+    { "Convolution", "filters = 22; kernel = 3; groups = 22; pad = 1; stride = 2",
+      .in = { S4(2, 22, 31, 18) } },
+    { "Convolution", "filters = 40; kernel = 5; groups = 40; pad = 2",
+      .in = { S4(2, 40, 19, 22) } },
+    { "Convolution", "filters = 64; kernel = 7; stride = 2; pad = 3",
+      .in = { S4(2, 3, 61, 75) } },
     /* Large enough to be worked on in bands. */
     { "Convolution", "filters = 24; kernel = 3; pad = 1", .in = { S4(2, 16, 97, 50) } },
     { "Convolution", "filters = 40; kernel = 3x2; stride = 2; dilation = 3x1; pad = 4, 1",

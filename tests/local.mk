@@ -23,11 +23,14 @@ LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 SHELL_TESTS = \
 	tests/check-abi.sh \
 	tests/check-command.sh \
+	tests/check-describe.sh \
 	tests/check-docs.sh \
+	tests/check-drop-in.sh \
 	tests/check-header.sh \
 	tests/check-install.sh \
 	tests/check-kit.sh \
 	tests/check-layering.sh \
+	tests/check-measure.sh \
 	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
@@ -37,6 +40,8 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_batch \
+	tests/test_batcher \
 	tests/test_check \
 	tests/test_check_cuda \
 	tests/test_config \
@@ -53,6 +58,7 @@ CRITERION_TESTS = \
 	tests/test_drawing \
 	tests/test_engine \
 	tests/test_engine_file \
+	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_explain \
 	tests/test_file \
@@ -76,6 +82,7 @@ CRITERION_TESTS = \
 	tests/test_random_networks \
 	tests/test_plan_exact \
 	tests/test_plan_laws \
+	tests/test_profiler \
 	tests/test_reformat \
 	tests/test_reformat_values \
 	tests/test_registry \
@@ -84,6 +91,7 @@ CRITERION_TESTS = \
 	tests/test_search \
 	tests/test_status \
 	tests/test_tensor \
+	tests/test_threads \
 	tests/test_weights \
 	tests/test_weights_convert \
 	tests/test_weights_malformed
@@ -96,6 +104,8 @@ tests_test_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_objective_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_batch_SOURCES = tests/test_batch.c tests/batch_net.h
+tests_test_batcher_SOURCES = tests/test_batcher.c tests/batch_net.h
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
 	tests/layer_cases_large.c $(LAYER_CASES)
@@ -104,6 +114,8 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
+tests_test_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES)
@@ -118,6 +130,7 @@ tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 	tests/plan_draw.h
+tests_test_threads_SOURCES = tests/test_threads.c tests/batch_net.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
 	tests/weights_refusal.h
@@ -167,6 +180,6 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
-	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
+	tests/plugins/batch_layers.c tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
 	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu \
 	tests/faulty/layer.c tests/faulty/throws.cc

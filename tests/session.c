@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct variant variants[VARIANTS] = {
     {"fp32 any", "fp32", NULL, true, 0, 1e-4},
@@ -100,4 +101,49 @@ void session_run(struct session *s)
         if (s->data[i] && !strata_engine_binding(s->engine, i, &b, &err) && !b.is_input)
             status = strata_copy_out(s->context, i, s->data[i], &err);
     cr_assert(!status, "%s: %s", s->name, err.message);
+}
+
+/* The engine by way of a file, in a context of its own. */
+static void reload(struct session *s, strata_engine **engine, strata_context **context)
+{
+    static strata_error err;
+    char path[] = "/tmp/strata-engine-XXXXXX";
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0 && !close(fd));
+    int status = strata_engine_save(s->engine, path, &err);
+    if (!status)
+        status = strata_engine_load(engine, s->handle, s->registry, path, &err);
+    if (!status)
+        status = strata_context_create(context, *engine, s->handle, &err);
+    unlink(path);
+    cr_assert(!status, "%s: %s", s->name, err.message);
+}
+
+void session_check_file(struct session *s)
+{
+    static strata_error err;
+    strata_engine *engine = NULL;
+    strata_context *context = NULL;
+    strata_binding b;
+    int status = STRATA_OK, n = strata_engine_bindings(s->engine);
+    reload(s, &engine, &context);
+    for (int i = 0; i < n && !status; i++)
+        if (s->data[i] && !strata_engine_binding(engine, i, &b, &err) && b.is_input)
+            status = strata_copy_in(context, i, s->data[i], &err);
+    if (!status)
+        status = strata_context_run(context, &err);
+    for (int i = 0; i < n && !status; i++) {
+        strata_engine_binding(engine, i, &b, &err);
+        char *first = calloc(2, (size_t)b.bytes), *second = first + b.bytes;
+        cr_assert(first != NULL);
+        status = b.is_input ? STRATA_OK : strata_copy_out(s->context, i, first, &err);
+        if (!status && !b.is_input)
+            status = strata_copy_out(context, i, second, &err);
+        cr_expect(!memcmp(first, second, (size_t)b.bytes),
+                  "%s: '%s' of the loaded engine", s->name, b.name);
+        free(first);
+    }
+    cr_assert(!status, "%s: %s", s->name, err.message);
+    strata_context_destroy(context);
+    strata_engine_destroy(engine);
 }

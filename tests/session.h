@@ -39,5 +39,7 @@ void session_close(struct session *s);
  * before a run, or as the last run left it. The session's. */
 float *session_data(struct session *s, const char *name, size_t count);
 void session_run(struct session *s);
+/* After a run: the engine saved and loaded gives the same outputs, bit for bit. */
+void session_check_file(struct session *s);
 
 #endif /* TESTS_SESSION_H */

@@ -183,6 +183,7 @@ Test(models, digits_example_gets_356_of_359_images)
         for (int p = 0; p < IMAGES * PIXELS; p++)
             in[p] = (float)images[p] / 240;
         session_run(&s);
+        session_check_file(&s);
         const float *prob = session_data(&s, "prob", IMAGES * 10);
         for (int k = 0; k < IMAGES; k++)
             right += best(prob + 10 * k, 10) == labels[k];
@@ -302,6 +303,8 @@ Test(models, squeezenet_matches_with_the_expected_top5)
             float *expected = read_array(folder, name, 0, 1000, sizeof(float));
             memcpy(session_data(&s, "data", PIXELS), input, PIXELS * sizeof(float));
             session_run(&s);
+            if (p == 0)
+                session_check_file(&s);
             const float *prob = session_data(&s, "prob", 1000);
             expect_close(&variants[i], photos[p], prob, expected, 1000);
             cr_expect(best(prob, 1000) == best(expected, 1000), "%s, %s: top class",
@@ -343,6 +346,7 @@ Test(models, resnet20_gets_160_of_200_images)
         session_open(&s, ini, &variants[i], IMAGES);
         normalise(session_data(&s, "image", IMAGES * 3 * PLANE), images, IMAGES, PLANE);
         session_run(&s);
+        session_check_file(&s);
         const float *logits = session_data(&s, "logits", IMAGES * 10);
         expect_close(&variants[i], "logits", logits, expected, IMAGES * 10);
         for (int k = 0; k < IMAGES; k++)

@@ -289,7 +289,8 @@ static void invent(struct sketch *s, unsigned seed, int device)
         n->dims[0] = i ? s->nodes[0].dims[0] : 1 + roll(s, 3);
         n->dims[1] = roll(s, 3) ? 1 + roll(s, 18) : 1;
         if (roll(s, 3) == 0)
-            snprintf(n->pin, sizeof n->pin, "format = %s\n", pins_fp32[s->device][roll(s, 4)]);
+            snprintf(n->pin, sizeof n->pin, "format = %s\n",
+                     pins_fp32[s->device][roll(s, 4)]);
     }
     for (int i = 0; i < layers; i++)
         add_layer(s);
@@ -456,6 +457,38 @@ static void compare(struct built *plain, struct built *free_one, double toleranc
     }
 }
 
+/* The same engine by way of its file. */
+static bool reload(struct built *b, struct session *t, const struct built *from)
+{
+    char file[sizeof path + 8];
+    snprintf(file, sizeof file, "%s.engine", path);
+    memset(b, 0, sizeof *b);
+    b->handle = from->handle;
+    bool good =
+        strata_engine_save(from->engine, file, &t->err) == STRATA_OK &&
+        strata_engine_load(&b->engine, b->handle, t->registry, file, &t->err) ==
+            STRATA_OK &&
+        strata_context_create(&b->context, b->engine, b->handle, &t->err) == STRATA_OK;
+    unlink(file);
+    return good;
+}
+
+/* Its answers are those of the engine that was saved, bit for bit. */
+static void check_reloaded(struct session *t, struct built *other, unsigned seed)
+{
+    struct built loaded;
+    bool good = reload(&loaded, t, other);
+    cr_expect(good, "seed %u, loaded: %s", seed, t->err.message);
+    for (int i = 0; i < 2 && good; i++)
+        set_input(&loaded, i, seed);
+    if (good) {
+        cr_assert_eq(strata_context_run(loaded.context, &t->err), STRATA_OK,
+                     "seed %u, loaded: %s", seed, t->err.message);
+        compare(other, &loaded, 0, seed, "loaded from its file");
+    }
+    drop(&loaded);
+}
+
 static bool run_case(struct session *t, unsigned seed)
 {
     struct sketch s;
@@ -484,6 +517,8 @@ static bool run_case(struct session *t, unsigned seed)
             cr_assert_eq(strata_context_run(other.context, &t->err), STRATA_OK,
                          "seed %u: %s", seed, t->err.message);
         compare(&plain, &other, tolerance, seed, round ? "rebound" : "own memory");
+        if (!round)
+            check_reloaded(t, &other, seed);
     }
     drop(&plain);
     drop(&other);

@@ -63,38 +63,13 @@ static bool own_option(struct run_options *o, int option)
     return false;
 }
 
-/* "NAME=FILE", or "FILE" where there is one binding of that side. What has a '/' before
- * its first '=' is a file. */
-static int split(const strata_engine *e, const char *text, bool is_input, int *index,
-                 const char **file, strata_error *err)
-{
-    size_t n = strcspn(text, "=/");
-    size_t first = is_input ? 0 : e->n_inputs;
-    size_t last = is_input ? e->n_inputs : e->n_bindings;
-    bool named = text[n] == '=';
-    *index = (int)first;
-    *file = named ? text + n + 1 : text;
-    for (size_t i = first; i < last && named; i++)
-        if (strlen(e->bindings[i].name) == n &&
-            memcmp(text, e->bindings[i].name, n) == 0) {
-            *index = (int)i;
-            return STRATA_OK;
-        }
-    if (!named && last - first == 1)
-        return STRATA_OK;
-    error_set(err, STRATA_EINVAL, "'%s': write NAME=FILE, where NAME is one of:", text);
-    for (size_t i = first; i < last; i++)
-        error_append(err, " %s", e->bindings[i].name);
-    return STRATA_EINVAL;
-}
-
 static int read_given(strata_context *c, const strata_engine *e,
                       const struct run_options *o, bool *given, strata_error *err)
 {
     for (size_t i = 0; i < o->n_inputs; i++) {
         int index;
         const char *file;
-        int status = split(e, o->inputs[i], true, &index, &file, err);
+        int status = run_find_binding(e, o->inputs[i], true, &index, &file, err);
         if (status == STRATA_OK && given[index])
             status = error_set(err, STRATA_EINVAL, "%s: input '%s' is given twice", file,
                                e->bindings[index].name);
@@ -149,7 +124,7 @@ static int write_outputs(strata_context *c, const strata_engine *e,
     for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
         int index;
         const char *file;
-        status = split(e, o->outputs[i], false, &index, &file, err);
+        status = run_find_binding(e, o->outputs[i], false, &index, &file, err);
         if (status == STRATA_OK)
             status = run_write_output(c, e, index, file, err);
     }
@@ -231,7 +206,7 @@ done:
 const struct tool_command tool_run = {
     .name = "run",
     .summary = "Run a network on files and print or save its outputs",
-    .usage = "NET.ini [[INPUT=]FILE...] [OPTION...]",
+    .usage = "NET.ini|NET.engine [[INPUT=]FILE...] [OPTION...]",
     .help =
         "Files are .npy, images as the INI's [input] section prepares them (PGM, PPM,\n"
         "PNG, JPEG, MNIST IDX), or raw elements in the input's format.\n\n"

@@ -7,6 +7,11 @@
 
 #include "tools/tool.h"
 
+/* "NAME=FILE", or "FILE" where there is one binding of that side. What has a '/' before
+ * its first '=' is a file. */
+int run_find_binding(const strata_engine *e, const char *text, bool is_input, int *index,
+                     const char **file, strata_error *err);
+
 /* Fill binding `index` from a file, by content: .npy, image, IDX (item `item` of it), or
  * raw elements in the binding's own format. "random:SEED" makes values in [0, 1). */
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,

@@ -197,3 +197,26 @@ int run_read_input(strata_context *c, const strata_engine *e, int index, const c
         return from_random(&t, path + 7, err);
     return from_file(&t, item, err);
 }
+
+int run_find_binding(const strata_engine *e, const char *text, bool is_input, int *index,
+                     const char **file, strata_error *err)
+{
+    size_t n = strcspn(text, "=/");
+    size_t first = is_input ? 0 : e->n_inputs;
+    size_t last = is_input ? e->n_inputs : e->n_bindings;
+    bool named = text[n] == '=';
+    *index = (int)first;
+    *file = named ? text + n + 1 : text;
+    for (size_t i = first; i < last && named; i++)
+        if (strlen(e->bindings[i].name) == n &&
+            memcmp(text, e->bindings[i].name, n) == 0) {
+            *index = (int)i;
+            return STRATA_OK;
+        }
+    if (!named && last - first == 1)
+        return STRATA_OK;
+    error_set(err, STRATA_EINVAL, "'%s': write NAME=FILE, where NAME is one of:", text);
+    for (size_t i = first; i < last; i++)
+        error_append(err, " %s", e->bindings[i].name);
+    return STRATA_EINVAL;
+}

@@ -155,6 +155,18 @@ STRATA_API int strata_set_allocator(strata_handle *handle, const strata_allocato
                                     strata_error *err);
 STRATA_API void strata_get_memory_stats(const strata_handle *handle,
                                         strata_memory_stats *out);
+/* One allocation or release through the handle. */
+typedef struct strata_memory_event {
+    const void *ptr;
+    uint64_t bytes;
+    const char *what; /* of an allocation: "the context's arena"; NULL for a release */
+    uint64_t current_bytes; /* in use after it */
+} strata_memory_event;
+typedef void (*strata_memory_fn)(void *user, const strata_memory_event *event);
+/* Called at every allocation and release from now on, in their order, one call at a time,
+ * from any thread that uses the handle's memory; it must not use the handle. NULL: none. */
+STRATA_API void strata_set_memory_observer(strata_handle *handle, strata_memory_fn fn,
+                                           void *user);
 STRATA_API int strata_set_math_mode(strata_handle *handle, int mode, strata_error *err);
 STRATA_API int strata_get_math_mode(const strata_handle *handle);
 
@@ -235,6 +247,22 @@ typedef struct strata_context strata_context;
 STRATA_API int strata_engine_build(strata_engine **out, strata_handle *handle,
                                    const strata_network *network, strata_error *err);
 STRATA_API void strata_engine_destroy(strata_engine *engine);
+/* Write the engine to one file that loads without the network, its weights and any
+ * search: docs/engine-format.md. Atomic: who reads `path` finds the old file or the new
+ * one, whole. The same network on the same machine gives the same bytes, unless costs
+ * are measured anew. EIO for what the system refuses; the old file is then as it was.
+ * Any thread. */
+STRATA_API int strata_engine_save(const strata_engine *engine, const char *path,
+                                  strata_error *err);
+/* An engine from such a file: outputs are those of the engine that was saved, bit for
+ * bit on the same device and plugins. The registry must hold the plugins (by name; an
+ * engine never names a path), and like the handle outlive the engine. EPARSE: damaged,
+ * or not an engine; EUNSUPPORTED: of another format version, device kind or compute
+ * capability, or an impl refuses to run here; EMODULE: a plugin is missing or of another
+ * major version. A plugin of another build loads with a warning in the log. */
+STRATA_API int strata_engine_load(strata_engine **out, strata_handle *handle,
+                                  strata_registry *registry, const char *path,
+                                  strata_error *err);
 
 /* Inputs first, then outputs, each in the network's order. */
 typedef struct strata_binding {
@@ -252,6 +280,37 @@ STRATA_API int strata_engine_find(const strata_engine *engine, const char *name)
 /* Bytes of weights, and of memory per context. */
 STRATA_API uint64_t strata_engine_weight_bytes(const strata_engine *engine);
 STRATA_API uint64_t strata_engine_arena_bytes(const strata_engine *engine);
+
+/* What a run does, in order. Texts live as long as the engine. Bytes and operations are
+ * the least that the step must move and do: each tensor and weight once. */
+enum {
+    STRATA_STEP_RUN,      /* an impl computes one layer or several */
+    STRATA_STEP_REFORMAT, /* a tensor into another format */
+    STRATA_STEP_RELABEL   /* the same bytes under another name: nothing is done */
+};
+typedef struct strata_step {
+    int kind;
+    const char *name;   /* the user's: "conv1 + relu1", or the tensor that is converted */
+    const char *layer;  /* "core::Convolution@1"; NULL of a conversion */
+    const char *impl;   /* "gemm"; NULL of a conversion */
+    const char *module; /* file that the impl came in; NULL of a conversion */
+    const char *from, *to; /* formats of the first input and output; "-": there is none */
+    double bytes, operations; /* a multiply-add counts two */
+    double floor_us; /* neither memory nor arithmetic of the device allow less */
+    int memory_bound; /* it is memory that does not */
+    int64_t live_bytes; /* of the context's memory in use at this step */
+    double predicted_us; /* by the costs that the plan was made from */
+} strata_step;
+STRATA_API int strata_engine_steps(const strata_engine *engine);
+STRATA_API int strata_engine_step(const strata_engine *engine, int index,
+                                  strata_step *out, strata_error *err);
+
+/* Rows that a run takes at most: the first dim of the inputs. */
+STRATA_API int64_t strata_engine_batch(const strata_engine *engine);
+/* The batches that the engine was planned for, ascending, the last of them
+ * strata_engine_batch: those that the network's [profile] lists for a name, else one.
+ * Writes the first n, returns how many there are. */
+STRATA_API int strata_engine_batches(const strata_engine *engine, int64_t *out, int n);
 
 /* One execution state; its stream is the handle's at creation. The handle is of the
  * engine's device; it and the engine must outlive the context. */
@@ -274,12 +333,25 @@ STRATA_API int strata_context_bind(strata_context *context, int index, void *dat
 /* Where a binding's data is now: device memory, which the host may touch on the host
  * device alone. strata_copy_in and strata_copy_out work on every device. */
 STRATA_API void *strata_context_data(const strata_context *context, int index);
-/* Copy a whole binding, in the binding's format, from or to host memory of the caller:
+/* The next runs are for the first `batch` rows of the inputs and outputs, 1 to
+ * strata_engine_batch; at first, all. They go by the smallest of strata_engine_batches
+ * that they fit in; the rows of the outputs beyond `batch` are then undefined. Costs
+ * nothing while the bindings stay. EUNSUPPORTED, for less than all, says which layer
+ * hangs on the batch or mixes its rows. */
+STRATA_API int strata_context_set_batch(strata_context *context, int64_t batch,
+                                        strata_error *err);
+/* Copy a whole binding, or as many rows as the next run is for, in the binding's format, from or to host memory of the caller:
  * after what is on the context's stream, complete on return. */
 STRATA_API int strata_copy_in(strata_context *context, int index, const void *data,
                               strata_error *err);
 STRATA_API int strata_copy_out(strata_context *context, int index, void *data,
                                strata_error *err);
+/* The same, put on the context's stream: `data` must stay until the stream is there.
+ * Memory of strata_host_alloc lets the copy go on beside the host's work. */
+STRATA_API int strata_enqueue_copy_in(strata_context *context, int index,
+                                      const void *data, strata_error *err);
+STRATA_API int strata_enqueue_copy_out(strata_context *context, int index, void *data,
+                                       strata_error *err);
 /* Asynchronous, on the context's stream. input_consumed, if not NULL, is recorded once
  * the inputs may be overwritten. Errors of the layers come with strata_context_wait. */
 STRATA_API int strata_context_enqueue(strata_context *context,
@@ -287,6 +359,25 @@ STRATA_API int strata_context_enqueue(strata_context *context,
 STRATA_API int strata_context_wait(strata_context *context, strata_error *err);
 /* enqueue and wait. */
 STRATA_API int strata_context_run(strata_context *context, strata_error *err);
+
+/* Watching runs step by step. Such runs go without a graph, with an event between steps,
+ * which takes time itself: the sum of the steps is above the time of an unwatched run. */
+typedef struct strata_profiler {
+    size_t struct_size;
+    /* Called for each step that did something, in order, once the run is complete: by
+     * the thread that waits for it, or enqueues the next one. Times are in microseconds,
+     * `begin` from the begin of the run. It must not use the context. May be NULL. */
+    void (*step)(void *user, const strata_engine *engine, int step, double begin,
+                 double took);
+    void *user;
+    /* Put each step's launches into a range named as the step, for the device's own
+     * tools (NVTX on CUDA). EUNSUPPORTED where the device has none. */
+    int ranges;
+} strata_profiler;
+/* Waits for the runs under way, and gives their failure. NULL: watch no longer. */
+STRATA_API int strata_context_set_profiler(strata_context *context,
+                                           const strata_profiler *profiler,
+                                           strata_error *err);
 
 #ifdef __cplusplus
 }

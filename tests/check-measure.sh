@@ -1,0 +1,107 @@
+#!/bin/sh
+# TAP: bench, profile and compare as a user meets them: every option, every output form,
+# messages that name the mistake.
+srcdir=${srcdir:-.} builddir=${builddir:-.}
+strata=$builddir/strata
+digits=$srcdir/examples/digits/digits.ini
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+number=0 failed=0
+
+# expect CODE PATTERN CLAIM COMMAND...: exit code, and a pattern in its output.
+expect() {
+    code=$1 pattern=$2 claim=$3
+    shift 3
+    number=$((number + 1))
+    "$@" >"$scratch/out" 2>"$scratch/err"
+    got=$?
+    if [ $got -eq "$code" ] && cat "$scratch/out" "$scratch/err" | grep -qE -e "$pattern"; then
+        echo "ok $number - $claim"
+    else
+        failed=1
+        echo "not ok $number - $claim"
+        echo "# exit code $got, expected $code, with: $pattern"
+        cat "$scratch/out" "$scratch/err" | sed 's/^/# /'
+    fi
+}
+
+# bench PATTERN CLAIM OPTION...: a short measurement of the digits.
+bench() {
+    pattern=$1 claim="bench $2"
+    shift 2
+    expect 0 "$pattern" "$claim" $strata bench "$digits" --set runtime.threads=1 \
+        --warmup=0ms --duration=0s --iterations=12 "$@"
+}
+
+bench '^quote: median latency, [0-9.]+ ms: one run' 'says which number to quote'
+bench '^latency +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$' \
+    'shows min, mean, median, percentiles and max'
+bench '^throughput: [0-9.]+ inferences a second \([0-9]+ in' 'shows throughput'
+bench '^\| latency \| +[0-9.]+ \|' 'prints Markdown' -o md
+bench '"latency": \{' 'prints JSON' -o json
+bench '^\{.*"compute":\{"min_ms":' 'prints JSON lines' -o jsonl
+bench '^network,device,.*latency_median_ms' 'prints CSV' -o csv
+bench '"runs": 12,' 'makes the runs asked for' -o json
+bench '"h2d": \{' 'times copies where they are asked for' --transfers -o json
+bench '"transfers": false' 'leaves them out otherwise' --transfers --no-transfers -o json
+bench 'caches cold' 'empties the cache' --cold-cache
+bench 'caches warm' 'or does not' --cold-cache --warm-cache
+bench '"in_flight": 3' 'has several runs under way' --in-flight 3 -o json
+bench '"contexts": 4' 'deals contexts to streams' --streams 2 --contexts 4 -o json
+bench '"threads": 1,' 'drives streams by fewer threads' --streams 2 --threads=1 -o json
+bench '"threads": 2,' 'drives each stream by a thread' --streams 2 --threads -o json
+bench 'latency is that under load' 'warns of latency under load' --streams 2
+bench 'p50 +p99.9 +max' 'takes percentiles' --percentiles 50,99.9
+bench 'stream 0, runs 6 to 11, mean ms: latency' 'prints averages' --averages 6
+bench '^quote' 'polls' --spin
+bench 'throughput counts the idle time' 'waits between runs' --idle=1us
+bench 'input 5 x 1 x 8 x 8' 'takes a batch' --batch 5
+bench '^\| +5 \| fp16 +\| +2 \|' 'makes a case of each combination' --batch 1,5 \
+    --precision fp32,fp16 --streams 1,2 -o md
+bench 'input 3 x 1 x 8 x 8' 'takes shapes' --shapes=image:3x1x8x8
+bench '^quote' 'takes inputs' --input image=random:7
+bench 'few runs' 'warns where percentiles mean little'
+expect 0 '"startComputeMs"' 'bench writes the times of every run' sh -c "$strata bench \
+    '$digits' --duration 0 --iterations 3 --times '$scratch/t.json' >'$scratch/log' &&
+    cat '$scratch/t.json'"
+expect 0 '^ *12$' 'bench writes one entry a run' sh -c "$strata bench '$digits' \
+    --duration 0 --iterations 12 --exportTimes='$scratch/t.json' >'$scratch/log' &&
+    grep -c latencyMs '$scratch/t.json'"
+bench '"precision": "fp16"' 'takes the spellings of trtexec' --warmUp=1 --duration=0 \
+    --infStreams=1 --noDataTransfers --useSpinWait --noSpinWait --noCudaGraph \
+    --useCudaGraph --fp16 --percentile=90,99 --avgRuns=4 --idleTime=0 \
+    --separateProfileRun --exposeDMA --stronglyTyped --noTF32 -o json
+bench 'copies included' 'takes more of them' --includeDataTransfers --best \
+    --loadInputs=image:$srcdir/examples/digits/images/3-011.pgm
+expect 0 '^digits' 'bench takes the network by --loadEngine' $strata bench \
+    --loadEngine="$digits" --iterations 3 --duration 0
+printf '[bench]\nwarmup = 1ms\nduration = 0s\niterations = 4\nstreams = 2\ncontexts = 3
+threads = 1\nin_flight = 2\ntransfers = yes\npercentiles = 50, 75\n' >"$scratch/bench.ini"
+sed 's/^file = .*/random = 1/; /^labels/d' "$digits" >"$scratch/net.ini"
+cat "$scratch/bench.ini" >>"$scratch/net.ini"
+expect 0 '"streams":2,"contexts":3,"threads":1,"in_flight":2,"transfers":true.*p75_ms' \
+    'bench begins with the [bench] section' $strata bench "$scratch/net.ini" -o jsonl
+expect 0 '"streams":1' 'options of bench win' $strata bench "$scratch/net.ini" -o jsonl \
+    --streams 1
+expect 2 "101 is not a percentile" '[bench] is checked' $strata bench "$digits" \
+    --set bench.percentiles=90,101
+expect 2 "unknown key 'stream'" '[bench] knows its keys' $strata bench "$digits" \
+    --set bench.stream=1
+expect 2 'a network file is needed' 'bench without a file says what is needed' \
+    $strata bench
+expect 2 'one network file is needed' 'bench takes one file' $strata bench a b
+expect 2 "streams '0': a number from 1" 'bench refuses no streams' $strata bench \
+    "$digits" --streams 0
+expect 2 "duration '3 weeks': a time" 'bench refuses what is no time' $strata bench \
+    "$digits" --duration '3 weeks'
+expect 2 "percentiles '0'" 'bench refuses what is no percentile' $strata bench \
+    "$digits" --percentiles 0
+expect 2 "precision|fp12" 'bench refuses a precision that is none' $strata bench \
+    "$digits" --precision fp12
+expect 2 "shapes 'image'" 'bench refuses a shape without dims' $strata bench "$digits" \
+    --shapes=image
+expect 2 'nosuch' 'bench names an input that is not there' $strata bench "$digits" \
+    --input nosuch=random:1
+expect 3 "cuda:9" 'bench numbers devices as trtexec' $strata bench "$digits" --device=9
+echo "1..$number"
+exit $failed
