@@ -372,15 +372,16 @@ static unsigned optional_weights(const struct registry_layer *l)
     return mask;
 }
 
-/* One more input, no optional weights, whole numbers: each on a few shapes. */
-static void run_extras(struct check_child *c, const char *attrs, int rank)
+/* One more input, no optional weights, whole numbers: each on a few shapes, from `first`
+ * on. */
+static void run_extras(struct check_child *c, const char *attrs, int rank, size_t first)
 {
     const strata_layer *l = &c->layer->layer;
     struct harness_shape few[FEW_SHAPES];
     const size_t n = few_shapes(few, rank);
     const int n_in = c->cases.n_in;
     const unsigned optional = optional_weights(c->layer);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < n; i++) {
         if (n_in > 0 && n_in < HARNESS_INPUTS && (l->max_in < 0 || l->max_in > n_in))
             run_alike(c, attrs, &few[i], n_in + 1, 0, false);
         if (optional)
@@ -390,20 +391,40 @@ static void run_extras(struct check_child *c, const char *attrs, int rank)
     }
 }
 
-#define QUICK_STEP 5 /* in quick checks, one shape of so many; prime to the channels' */
+/* A quick check takes one shape of so many (prime to the number of channels), and of few
+ * ones those from here on. */
+#define QUICK_STEP 5
+#define QUICK_FIRST 2
+
+/* More elements than 16 bits count. */
+static void run_large(struct check_child *c)
+{
+    const struct check_cases *k = &c->cases;
+    struct harness_shape shape = {.rank = k->ranks[0], .dims = {1, 17, 67, 61, 1}};
+    if (shape.rank < 3)
+        shape = (struct harness_shape){.rank = shape.rank, .dims = {1, 66000}};
+    if (shape.rank == 1)
+        shape.dims[0] = 66000;
+    if (k->n_in > 0 && !c->o->quick)
+        run_alike(c, k->attrs[0], &shape, k->n_in, 0, false);
+}
 
 static void run_all(struct check_child *c, bool vary)
 {
     struct harness_shape shapes[MOST_SHAPES];
     const struct check_cases *k = &c->cases;
     const size_t step = c->o->quick ? QUICK_STEP : 1;
+    const size_t first = c->o->quick && k->n_in > 0 ? QUICK_FIRST : 0;
     for (int r = 0; r < k->n_ranks; r++) {
         size_t n = r == 0 ? sweep_shapes(shapes, k->ranks[r], c->o->thorough)
                           : few_shapes(shapes, k->ranks[r]);
-        for (size_t i = 0; i < (k->n_in < 0 ? 1 : n); i += r == 0 ? step : 1)
+        for (size_t i = r == 0 ? 0 : first; i < (k->n_in < 0 ? 1 : n);
+             i += r == 0 ? step : 1)
             run_alike(c, k->attrs[0], &shapes[i], k->n_in, 0, false);
-        run_extras(c, k->attrs[0], k->ranks[r]);
+        run_extras(c, k->attrs[0], k->ranks[r], first);
     }
+    if (k->n_ranks > 0)
+        run_large(c);
     for (size_t a = 1; a < k->n && vary; a++) {
         const size_t n = k->n_in < 0 ? 1 : few_shapes(shapes, k->ranks[0]);
         for (size_t i = step > 1 ? a % n : 0; i < n; i += step)

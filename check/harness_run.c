@@ -96,8 +96,7 @@ int harness_run(struct harness_node *n, const struct registry_impl *impl, int ro
     if (n->phase)
         memcpy(phase, n->phase, sizeof phase);
     session_close(s);
-    if (s->fault) /* not in what ran since */
-        harness_enter(n, phase);
+    harness_enter(n, phase); /* what is found now is not of what ran since */
     n->fault = s->fault;
     n->err = s->err;
     session_free(s);

@@ -224,7 +224,7 @@ static const struct guard_block *block_of(const strata_context *c, int value)
 {
     const int owner = engine_owner(c->engine, value);
     const struct guard_block *b = &c->check->values[owner];
-    return c->value_data[owner] == b->data ? b : NULL;
+    return b->data && c->value_data[owner] == b->data ? b : NULL;
 }
 
 /* Around an output that is made inside a larger one. */

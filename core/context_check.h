@@ -30,7 +30,8 @@ struct guard_block {
 };
 
 struct context_check {
-    struct guard_block *values; /* per value that owns memory */
+    /* Per value that owns memory; of a smaller batch's, bindings are the whole's. */
+    struct guard_block *values;
     struct guard_block workspace;
     struct guard_kept *kept;
     size_t n_kept, capacity;

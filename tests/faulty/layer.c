@@ -46,6 +46,15 @@
 #ifndef RUN_END
 #define RUN_END
 #endif
+#ifndef BLOCKED_END
+#define BLOCKED_END
+#endif
+#ifndef FLAGS
+#define FLAGS 0
+#endif
+#ifndef FLAGS_BLOCKED
+#define FLAGS_BLOCKED 0
+#endif
 #ifndef CLOSE
 #define CLOSE
 #endif
@@ -184,6 +193,7 @@ static int run_blocked(const strata_run *r)
                     const int64_t at = strata_offset4(t, n, c, h, w);
                     y[at] = x[at] + *s->table;
                 }
+    BLOCKED_END;
     return STRATA_OK;
 }
 
@@ -235,6 +245,7 @@ static const strata_row blocked[] = {{{STRATA_F32_NC8HW8}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
+     .flags = FLAGS,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
      .state_size = sizeof(struct state),
@@ -248,6 +259,7 @@ static const strata_impl impls[] = {
      .run = run},
     {.id = 2,
      .device = STRATA_HOST,
+     .flags = FLAGS_BLOCKED,
      .name = "blocked",
      .rows = STRATA_ARRAY(blocked),
      .state_size = sizeof(struct state),
