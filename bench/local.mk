@@ -1,5 +1,6 @@
 # Benchmarks: built by `make bench`, never timed in a test.
 BENCHMARKS = \
+	bench/batcher \
 	bench/bench_overhead \
 	bench/convolution_cuda \
 	bench/layer_cuda \
@@ -27,6 +28,8 @@ EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
 	bench/nets/resnet50.ini bench/nets/ssd_fpn.ini bench/nets/unet.ini \
 	bench/nets/unetpp.ini
 
+bench_batcher_SOURCES = bench/batcher.c
+bench_batcher_LDADD = libstrata-internal.la $(M_LIBS)
 bench_bench_overhead_SOURCES = bench/bench_overhead.c
 bench_bench_overhead_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 bench_bench_overhead_LDADD = libstrata-internal.la $(JANSSON_LIBS)

@@ -117,6 +117,16 @@ done:
     return status;
 }
 
+static int set_profiler(strata_context *c, const strata_profiler *profiler,
+                        strata_error *err)
+{
+    context_free_profile(c);
+    int status = profiler ? make_profile(c, profiler, err) : STRATA_OK;
+    for (size_t i = 0; i < c->n_smaller && status == STRATA_OK; i++)
+        status = set_profiler(c->smaller[i], profiler, err);
+    return status;
+}
+
 int strata_context_set_profiler(strata_context *c, const strata_profiler *profiler,
                                 strata_error *err)
 {
@@ -125,12 +135,12 @@ int strata_context_set_profiler(strata_context *c, const strata_profiler *profil
         return status;
     if ((status = context_settle(c, err)) != STRATA_OK)
         return context_leave(c, status);
-    context_free_profile(c);
-    if (profiler && profiler->ranges && !c->handle->device->ops->range_begin)
+    if (profiler && profiler->ranges && !c->handle->device->ops->range_begin) {
+        set_profiler(c, NULL, err);
         status = error_set(err, STRATA_EUNSUPPORTED,
                            "device %s has no named ranges; profile without them",
                            c->handle->properties.name);
-    if (profiler && status == STRATA_OK)
-        status = make_profile(c, profiler, err);
-    return context_leave(c, status);
+        return context_leave(c, status);
+    }
+    return context_leave(c, set_profiler(c, profiler, err));
 }

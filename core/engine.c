@@ -320,8 +320,8 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     }
     e->network = network_retain(network);
     e->handle = handle;
-    e->stored = stored;
     e->lender = lender;
+    e->stored = stored;
     cost_table_init(&e->known, handle->properties.build);
     e->math = handle->math == STRATA_MATH_TENSOR_OP ? handle->math : network->build.math;
     e->math = stored ? stored->math : e->math;
@@ -330,7 +330,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
                      : 0;
     int before = threads_set(e->threads); /* what accept and workspace count with */
     status = build(e, plan, err);
-    if (status == STRATA_OK && !lender && !stored)
+    if (status == STRATA_OK && !lender)
         status = engine_add_batches(e, err);
     threads_set(before);
     if (status != STRATA_OK) {
@@ -354,18 +354,18 @@ int engine_build_plan(strata_engine **out, strata_handle *handle,
     return make_engine(out, handle, network, plan, NULL, NULL, err);
 }
 
+int engine_build_lent(strata_engine **out, strata_handle *handle,
+                      const strata_network *network, struct engine_stored *stored,
+                      const strata_engine *lender, strata_error *err)
+{
+    return make_engine(out, handle, network, NULL, stored, lender, err);
+}
+
 int engine_build_stored(strata_engine **out, strata_handle *handle,
                         const strata_network *network, struct engine_stored *stored,
                         strata_error *err)
 {
     return make_engine(out, handle, network, NULL, stored, NULL, err);
-}
-
-int engine_build_lent(strata_engine **out, strata_handle *handle,
-                      const strata_network *network, const strata_engine *lender,
-                      strata_error *err)
-{
-    return make_engine(out, handle, network, NULL, NULL, lender, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,

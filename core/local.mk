@@ -44,6 +44,8 @@ CORE_SOURCES = \
 	core/device_module.c \
 	core/engine.c \
 	core/engine.h \
+	core/engine_batch.c \
+	core/engine_share.c \
 	core/engine_step.c \
 	core/engine_load.c \
 	core/engine_plugins.c \
@@ -52,8 +54,6 @@ CORE_SOURCES = \
 	core/engine_stored.c \
 	core/engine_stored.h \
 	core/engine_weights.c \
-	core/engine_batch.c \
-	core/engine_share.c \
 	core/explain.c \
 	core/explain.h \
 	core/explain_conflict.c \
@@ -73,8 +73,8 @@ CORE_SOURCES = \
 	core/names.h \
 	core/network.c \
 	core/network.h \
-	core/network_bench.c \
 	core/network_batch.c \
+	core/network_bench.c \
 	core/network_graph.c \
 	core/network_layers.c \
 	core/network_private.h \

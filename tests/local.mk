@@ -25,15 +25,18 @@ SHELL_TESTS = \
 	tests/check-command.sh \
 	tests/check-describe.sh \
 	tests/check-docs.sh \
+	tests/check-examples.sh \
 	tests/check-drop-in.sh \
 	tests/check-header.sh \
 	tests/check-install.sh \
 	tests/check-kit.sh \
 	tests/check-layering.sh \
 	tests/check-measure.sh \
+	tests/check-new-layer.sh \
 	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
+EXTRA_DIST += tests/installed.sh
 
 if HAVE_CRITERION
 # A test is tests/test_UNIT.c and a line here; helpers of its own get a _SOURCES line.

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/profile.h"
+#include "tools/run.h"
+
 /* The lists' entries of one case; NULL: as the network says. */
 struct bench_case {
     const char *batch, *precision, *streams;
@@ -98,6 +101,11 @@ static void free_case_options(struct tool_options *o)
     free(o->define);
 }
 
+static bool for_people(const struct bench_arguments *a)
+{
+    return a->common.format == TABLE_TEXT || a->common.format == TABLE_MARKDOWN;
+}
+
 /* ---- a case ----------------------------------------------------------------------- */
 
 /* The host's name is its processor's, where the system tells it. */
@@ -153,6 +161,27 @@ static int measure(struct bench_run *run, const struct tool_session *s,
     return status == STRATA_OK ? bench_run(run, err) : status;
 }
 
+/* A run of its own, after the measurement. */
+static int profile_case(const struct tool_session *s, const struct bench_arguments *a,
+                        strata_error *err)
+{
+    const struct profile_print how = {.format = a->common.format};
+    struct profile p = {0};
+    strata_context *c = NULL;
+    int status = strata_context_create(&c, s->engine, s->handle, err);
+    for (int i = 0; i < (int)s->engine->n_inputs && status == STRATA_OK; i++)
+        status = run_read_input(c, s->engine, i, "random:1", 0, err);
+    if (status == STRATA_OK)
+        status = profile_measure(&p, c, PROFILE_RUNS, false, err);
+    if (status == STRATA_OK && a->profile_file)
+        status = profile_write(&p, a->profile_file, err);
+    if (status == STRATA_OK && a->layers && for_people(a))
+        profile_print(&p, &how);
+    profile_free(&p);
+    strata_context_destroy(c);
+    return status;
+}
+
 static int export_times(const struct bench_run *run, const struct bench_arguments *a,
                         strata_error *err)
 {
@@ -190,6 +219,8 @@ static int run_case(struct bench_result *out, const struct bench_arguments *a,
         status = export_times(&run, a, err);
     for (size_t i = 0; run.lanes && i < run.n_lanes; i++)
         bench_lane_close(&run.lanes[i]);
+    if (status == STRATA_OK && (a->layers || a->profile_file))
+        status = profile_case(&s, a, err);
 done:
     free(run.lanes);
     tool_close(&s);
@@ -203,8 +234,7 @@ static int run_cases(const struct bench_arguments *a, strata_error *err)
     const size_t n_precisions = a->precisions.n ? a->precisions.n : 1;
     const size_t n_streams = a->streams.n ? a->streams.n : 1;
     const size_t n = n_batches * n_precisions * n_streams;
-    const bool people =
-        a->common.format == TABLE_TEXT || a->common.format == TABLE_MARKDOWN;
+    const bool people = for_people(a);
     struct bench_result *results = zalloc(n, sizeof *results, "results", err);
     int status = results ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < n && status == STRATA_OK; i++) {
@@ -268,7 +298,9 @@ const struct tool_command tool_bench = {
         "      --averages=N         print the mean of every N runs on stderr\n"
         "      --shapes=NAME:DIMS,...  shapes of inputs\n"
         "      --input=[NAME=]FILE  an input as in `strata run`; random by default\n"
-        "      --times=FILE         write the times of every run as JSON\n\n"
+        "      --times=FILE         write the times of every run as JSON\n"
+        "      --layers             a table of the layers before each case, as `strata\n"
+        "                           profile` has it\n\n"
         "Defaults come from the network's [bench] section. trtexec's spellings work "
         "too:\n"
         "--warmUp (ms), --infStreams, --avgRuns, --percentile, --noDataTransfers,\n"

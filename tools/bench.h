@@ -50,7 +50,8 @@ struct bench_arguments {
     double percentiles[BENCH_MAX_PERCENTILES];
     size_t n_percentiles;
     struct bench_settings rest; /* all but base */
-    const char *times_file;
+    const char *times_file, *profile_file;
+    bool layers; /* a table of them after each case */
 };
 
 /* EXIT_OK, or the exit code with a message printed. */
