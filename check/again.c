@@ -7,15 +7,40 @@
 
 #include "check/test.h"
 
+static void put(char *text, size_t size, const char *value, size_t n)
+{
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, "%.*s", (int)n, value);
+}
+
+/* As one word of a shell. */
+static void quote(char *text, size_t size, const char *value)
+{
+    put(text, size, "'", 1);
+    for (size_t n; *value; value += n) {
+        n = strcspn(value, "'");
+        put(text, size, value, n);
+        if (value[n] == '\'') {
+            put(text, size, "'\\''", 4);
+            n++;
+        }
+    }
+    put(text, size, "'", 1);
+}
+
 static void add(char *text, size_t size, const char *option, const char *value)
 {
     const size_t used = strlen(text);
     const bool plain =
         value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                             "0123456789_-+./:,@=")] == '\0';
-    if (value[0] || option[0] == '-')
-        snprintf(text + used, size - used, plain && value[0] ? " %s%s%s" : " %s%s'%s'",
-                 option, option[0] ? " " : "", value);
+    if (!value[0] && option[0] != '-')
+        return;
+    snprintf(text + used, size - used, " %s%s", option, option[0] ? " " : "");
+    if (plain && value[0])
+        put(text, size, value, strlen(value));
+    else
+        quote(text, size, value);
 }
 
 void check_write_command(struct check_finding *f, const struct check_child *c,
