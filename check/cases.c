@@ -15,6 +15,7 @@
 
 #define MOST_SET 3 /* optional attributes given at once in the search */
 #define MOST_TRIES 20000
+#define FEW_TRIES 2000 /* for a case with images, before any will do */
 #define MOST_ATTRS 64
 
 static const int rank_order[] = {4, 3, 2, 5, 1};
@@ -109,7 +110,8 @@ static bool unset(const strata_attr *a)
 struct search {
     struct check_child *c;
     int chosen[MOST_ATTRS]; /* candidate of each attribute, or -1 */
-    int tries;
+    int tries, most_tries;
+    int least_rank; /* that it must work with */
 };
 
 static void write_case(const struct search *s, char text[CASES_TEXT])
@@ -133,7 +135,8 @@ static bool search(struct search *s, size_t at, int optional)
     char *text = s->c->cases.attrs[0], value[128];
     if (at >= l->n_attrs || at >= MOST_ATTRS) {
         write_case(s, text);
-        return s->tries++ < MOST_TRIES && optional == 0 && takes_any(s->c, text);
+        return s->tries++ < s->most_tries && optional == 0 && takes_any(s->c, text) &&
+               s->c->cases.ranks[0] >= s->least_rank;
     }
     const strata_attr *a = &l->attrs[at];
     const bool required = a->flags & STRATA_REQUIRED;
@@ -142,7 +145,8 @@ static bool search(struct search *s, size_t at, int optional)
         return true;
     if (!required && (optional == 0 || !unset(a)))
         return false;
-    for (int i = 0; candidate(value, sizeof value, a, i) && s->tries < MOST_TRIES; i++) {
+    for (int i = 0; candidate(value, sizeof value, a, i) && s->tries < s->most_tries;
+         i++) {
         s->chosen[at] = i;
         if (search(s, at + 1, optional - !required))
             return true;
@@ -200,7 +204,6 @@ bool cases_find(struct check_child *c)
 {
     struct check_cases *k = &c->cases;
     const struct registry_layer *l = c->layer;
-    struct search s = {.c = c};
     count_inputs(c);
     if (c->o->n_attrs > 0) {
         for (; k->n < c->o->n_attrs && k->n < CASES_MOST; k->n++)
@@ -208,8 +211,13 @@ bool cases_find(struct check_child *c)
         if (c->o->shapes || takes_any(c, k->attrs[0]))
             return true;
     }
-    for (int set = 0; set <= MOST_SET && k->n == 0; set++)
-        k->n = search(&s, 0, set);
+    for (int least = k->n_in < 0 ? 1 : 3; least > 0 && k->n == 0; least -= 2)
+        for (int set = 0; set <= MOST_SET && k->n == 0; set++) {
+            struct search s = {.c = c,
+                               .least_rank = least,
+                               .most_tries = least > 1 ? FEW_TRIES : MOST_TRIES};
+            k->n = search(&s, 0, set);
+        }
     if (k->n == 0) {
         check_found(
             c, "untested",
