@@ -36,4 +36,5 @@ libstrata_check_la_SOURCES = \
 	check/test.h \
 	check/trial.c \
 	check/trial.h \
+	check/trial_values.c \
 	check/values.c
