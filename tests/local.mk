@@ -29,6 +29,7 @@ SHELL_TESTS = \
 	tests/check-drop-in.sh \
 	tests/check-header.sh \
 	tests/check-install.sh \
+	tests/check-interrupt.sh \
 	tests/check-kit.sh \
 	tests/check-layering.sh \
 	tests/check-measure.sh \
@@ -61,6 +62,7 @@ CRITERION_TESTS = \
 	tests/test_device \
 	tests/test_drawing \
 	tests/test_engine \
+	tests/test_engine_faults \
 	tests/test_engine_file \
 	tests/test_engine_save \
 	tests/test_example_plugins \
@@ -120,6 +122,8 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
+tests_test_engine_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_engine_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
