@@ -131,8 +131,10 @@ static void make_right(uint8_t *data, size_t size)
 {
     struct sha256_ctx hash;
     uint8_t check[SHA256_DIGEST_SIZE];
-    sha256_init(&hash);
+    sha256_init(&hash); /* of one piece: inputs are shorter than 1 MiB */
     sha256_update(&hash, size - ENGINE_FILE_HEADER, data + ENGINE_FILE_HEADER);
+    sha256_digest(&hash, SHA256_DIGEST_SIZE, check);
+    sha256_update(&hash, sizeof check, check);
     sha256_digest(&hash, SHA256_DIGEST_SIZE, data + AT_HASH);
     sha256_update(&hash, AT_CHECK, data);
     sha256_digest(&hash, SHA256_DIGEST_SIZE, check);
