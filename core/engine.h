@@ -252,6 +252,11 @@ strata_shuffle *engine_compose(const strata_network *net, const struct network_l
 /* candidate.c: EPLAN with every impl's reason if none is usable. */
 int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
                            strata_error *err);
+/* candidate_refuse.c: the error of a node without candidates, with every reason. */
+int engine_refuse_node(const strata_engine *e, const struct engine_model *m, int node,
+                       strata_error *err);
+/* "fp32:nchw, fp16:nhwc8" */
+void engine_list_formats(char *text, size_t size, uint64_t mask, int rank);
 int engine_keep_candidate(struct engine_model *m, struct engine_candidate *c,
                           const char *reason, strata_error *err);
 /* candidate_free.c: ways that cost nothing. After the candidates of earlier nodes. */

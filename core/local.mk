@@ -11,6 +11,7 @@ CORE_SOURCES = \
 	core/batcher_run.c \
 	core/candidate.c \
 	core/candidate_free.c \
+	core/candidate_refuse.c \
 	core/checked.h \
 	core/config.c \
 	core/config.h \

@@ -165,6 +165,11 @@ expect 2 'one network file is needed' 'profile needs a file' $strata profile
 
 $strata build "$digits" -o "$scratch/d.engine" \
     --set 'input image.shape=4 x 1 x 8 x 8' >"$scratch/log"
+expect 0 'input 3 x 1 x 8 x 8' 'bench takes a smaller batch of an engine' \
+    $strata bench "$scratch/d.engine" --batch 3 --duration 0
+expect 2 'a batch of 5; the engine takes 1 to 4' 'and refuses a larger one' \
+    $strata bench "$scratch/d.engine" --batch 5 --duration 0
+
 # compare CODE PATTERN CLAIM OPTION...
 compare() {
     code=$1 pattern=$2 claim="compare $3"
@@ -173,8 +178,9 @@ compare() {
         --set runtime.threads=1 "$@"
 }
 
-compare 0 '^ok: all pass with --tolerance=[0-9.e-]+, and with no less; it was 0.0001' \
-    'finds impls that agree' --impls any,c
+compare 0 '^ok: alike, value for value' 'finds impls that agree' --impls c,c
+compare 0 '^ok: all pass with --tolerance=[0-9.e-]+, and with no less; it was 0.02' \
+    'says how well precisions agree' --precisions fp32,fp16
 compare 0 '^conv1 +any +fp32' 'compares inside of fused layers' --impls any,c --no-fusion
 compare 0 '^[0-9]+ tensors compared, fp32:nchw against fp32:nhwc' 'compares formats' \
     --formats fp32:nchw,fp32:nhwc
@@ -187,12 +193,12 @@ compare 1 '^FAILED: all pass with --tolerance=' 'says which tolerance would pass
 compare 1 'FAILED$' 'lists what is beyond it' --precisions fp32,fp16 --tolerance 1e-7 \
     --failed
 compare 0 '^tensor +impl A' 'lists nothing else' --impls any,c --failed
-compare 0 'ok: all pass' 'compares math modes' --maths default,tensor_op
+compare 0 '^ok: a' 'compares math modes' --maths default,tensor_op
 compare 1 'first relu1' 'changes B alone' --with 'layer relu1.kind=tanh'
 compare 0 '^tensor,impl A' 'prints CSV' --impls any,c -o csv
 compare 0 '"verdict": "ok"' 'prints JSON' --impls any,c -o json
 compare 0 '^\| tensor' 'prints Markdown' --impls any,c -o md
-compare 0 'ok: all pass' 'takes an input' --impls any,c \
+compare 0 '^ok: a' 'takes an input' --impls any,c \
     --input "$srcdir/examples/digits/images/3-011.pgm"
 expect 0 'NUMPY.*16, 8, 8' 'compare writes a tensor of both sides' sh -c "$strata compare \
     '$digits' --impls any,c --no-fusion --dump conv1 --folder '$scratch' >'$scratch/log' &&

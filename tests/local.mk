@@ -29,6 +29,7 @@ SHELL_TESTS = \
 	tests/check-drop-in.sh \
 	tests/check-header.sh \
 	tests/check-install.sh \
+	tests/check-interrupt.sh \
 	tests/check-kit.sh \
 	tests/check-layering.sh \
 	tests/check-measure.sh \

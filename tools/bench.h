@@ -77,6 +77,7 @@ struct bench_slot; /* a run under way */
 
 struct bench_lane {
     const struct bench_settings *settings;
+    const strata_engine *engine;
     strata_handle *handle;
     strata_context **contexts;
     size_t n_contexts, next_context;

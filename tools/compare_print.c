@@ -122,7 +122,9 @@ static void print_summary(const struct summary *s, const struct compare_side *a,
                (double)s->first.a->values[s->first.at],
                (double)s->first.b->values[s->first.at], where, s->first.ratio);
     }
-    if (isfinite(s->ratio))
+    if (s->ratio == 0)
+        puts("ok: alike, value for value");
+    else if (isfinite(s->ratio))
         printf("%s: all pass with --tolerance=%.2g, and with no less; it was %.2g\n",
                s->failed ? "FAILED" : "ok", s->ratio * 1.005, s->tolerance);
     else
