@@ -67,6 +67,7 @@ CORE_SOURCES = \
 	core/handle.c \
 	core/handle.h \
 	core/host_device.c \
+	core/json.h \
 	core/memory.c \
 	core/memory_order.c \
 	core/model.c \

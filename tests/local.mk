@@ -53,6 +53,7 @@ CRITERION_TESTS = \
 	tests/test_context_check \
 	tests/test_cost \
 	tests/test_cost_file \
+	tests/test_cuda_batch \
 	tests/test_cuda_context \
 	tests/test_cuda_device \
 	tests/test_cuda_layers \
@@ -114,6 +115,8 @@ tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_batch_SOURCES = tests/test_batch.c tests/batch_net.h
 tests_test_batcher_SOURCES = tests/test_batcher.c tests/batch_net.h
+tests_test_cuda_batch_SOURCES = tests/test_cuda_batch.c tests/batch_net.h \
+	tests/cuda_device.h
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
 	tests/layer_cases_large.c $(LAYER_CASES)
