@@ -5,6 +5,8 @@
  */
 #include "core/engine_stored.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <strata/layers.h>
@@ -70,38 +72,73 @@ static int join_axis(const strata_engine *e, const struct network_layer *join)
     return (int)(p->axis < 0 ? p->axis + rank : p->axis);
 }
 
-int64_t engine_slice_begin(const strata_engine *e, const struct engine_node *join,
-                           int port, int format)
+int64_t engine_slice_begin(const strata_engine *e, int whole, int part, int dim,
+                           int64_t begin, int format, const char **why)
 {
-    strata_desc whole, part, slice;
-    const strata_network *net = e->network;
-    int axis = join_axis(e, join->layer);
-    int64_t begin = 0;
-    for (int i = 0; i < port; i++)
-        begin += net->tensors[join->in[i]].dims[axis];
-    if (engine_desc(&whole, net, join->out[0], format, NULL) != STRATA_OK ||
-        engine_desc(&part, net, join->in[port], format, NULL) != STRATA_OK)
+    strata_desc all, own, slice;
+    const char *unused, **reason = why ? why : &unused;
+    if (engine_desc(&all, e->network, whole, format, NULL) != STRATA_OK ||
+        engine_desc(&own, e->network, part, format, NULL) != STRATA_OK)
         return -1;
-    slice = whole;
-    memcpy(slice.dims, part.dims, sizeof slice.dims);
-    if (!strata_desc_equal(&slice, &part))
+    slice = all;
+    memcpy(slice.dims, own.dims, sizeof slice.dims);
+    *reason = own.dims[0] > 1 ? "is not one piece of it at a batch above 1"
+                              : "is not one piece of it";
+    if (!strata_desc_equal(&slice, &own))
         return -1;
-    if (axis == whole.vector_dim && begin % whole.vector != 0)
+    *reason = "does not begin and end with a vector";
+    bool vectors = dim == all.vector_dim;
+    if (vectors && (begin % all.vector != 0 || (own.dims[dim] % all.vector != 0 &&
+                                                begin + own.dims[dim] != all.dims[dim])))
         return -1;
-    begin = (axis == whole.vector_dim ? begin / whole.vector : begin) *
-            whole.strides[axis] * (int64_t)strata_dtype_size(whole.dtype);
+    *reason = "does not begin at a multiple of 256 bytes";
+    begin = (vectors ? begin / all.vector : begin) * all.strides[dim] *
+            (int64_t)strata_dtype_size(all.dtype);
     return begin % TENSOR_ALIGNMENT ? -1 : begin;
 }
 
-/* Every input has this concatenation as its home, and a slice there. */
+int64_t engine_part_begin(const strata_engine *e, const struct engine_node *join,
+                          int port, int format, const char **why)
+{
+    int axis = join_axis(e, join->layer);
+    int64_t begin = 0;
+    for (int i = 0; i < port; i++)
+        begin += e->network->tensors[join->in[i]].dims[axis];
+    return engine_slice_begin(e, join->out[0], join->in[port], axis, begin, format, why);
+}
+
+/* Every input has this concatenation as its home, and a slice there. Else *part is the
+ * input for which that is not so, and *why says what is in the way. */
 static bool can_join(const strata_engine *e, const struct engine_model *m, int node,
-                     int format)
+                     int format, int *part, const char **why)
 {
     const struct engine_node *join = &e->nodes[node];
-    for (int i = 0; i < join->n_in; i++)
-        if (m->home[join->in[i]] != node || engine_slice_begin(e, join, i, format) < 0)
+    for (int i = 0; i < join->n_in; i++) {
+        const int home = m->home[ *part = join->in[i]];
+        *why = home == -2 ? "is read by it twice" : "is inside another concatenation";
+        if (home != node || engine_part_begin(e, join, i, format, why) < 0)
             return false;
+    }
     return true;
+}
+
+/* The reason of the last format that was tried stands for all. */
+static int note_join(strata_engine *e, int node, bool possible, int part, int format,
+                     const char *why, strata_error *err)
+{
+    struct engine_fusion *f = &e->fusions[node];
+    const struct network_tensor *t = &e->network->tensors[part];
+    char text[400];
+    if (f->possible)
+        return STRATA_OK;
+    if (possible)
+        snprintf(text, sizeof text, "copying its inputs costs less");
+    else
+        snprintf(text, sizeof text, "as %s, '%.200s' %s",
+                 format_mask_name(UINT64_C(1) << format, t->rank), t->name, why);
+    free(f->reason);
+    f->possible = possible;
+    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
 }
 
 static bool is_concatenation(const struct network_layer *layer)
@@ -122,23 +159,40 @@ static void settle(const strata_engine *e, struct engine_model *m, int node)
     }
 }
 
+static int add_join(strata_engine *e, struct engine_model *m, int node, int format,
+                    strata_error *err)
+{
+    const char *why = NULL;
+    int part = -1;
+    bool possible = can_join(e, m, node, format, &part, &why);
+    int status = note_join(e, node, possible, part, format, why, err);
+    if (status != STRATA_OK || !possible)
+        return status;
+    return add_free(m, (struct engine_candidate){.kind = CANDIDATE_JOIN, .node = node},
+                    format, err);
+}
+
+static int add_alias(const strata_engine *e, struct engine_model *m, int node, int format,
+                     strata_error *err)
+{
+    if (engine_alias_begin(e, e->nodes[node].layer, format) < 0)
+        return STRATA_OK;
+    return add_free(m, (struct engine_candidate){.kind = CANDIDATE_ALIAS, .node = node},
+                    format, err);
+}
+
 /* The way that a file decided for, if it is one here. */
-static int add_decided(const strata_engine *e, struct engine_model *m, int node,
-                       bool join, strata_error *err)
+static int add_decided(strata_engine *e, struct engine_model *m, int node, bool join,
+                       strata_error *err)
 {
     const struct engine_decision *d = &e->stored->decisions[node];
-    const int format = d->in_formats[0];
-    bool possible = false;
     if (d->kind == CANDIDATE_ABSORBED)
         return add_absorbed(e, m, node, err);
-    if (d->kind == CANDIDATE_JOIN)
-        possible = join && can_join(e, m, node, format);
-    if (d->kind == CANDIDATE_ALIAS)
-        possible = !join && engine_is_alias(e, e->nodes[node].layer, format);
-    return possible
-               ? add_free(m, (struct engine_candidate){.kind = d->kind, .node = node},
-                          format, err)
-               : STRATA_OK;
+    if (d->kind == CANDIDATE_JOIN && join)
+        return add_join(e, m, node, d->in_formats[0], err);
+    if (d->kind == CANDIDATE_ALIAS && !join)
+        return add_alias(e, m, node, d->in_formats[0], err);
+    return STRATA_OK;
 }
 
 int engine_find_free(strata_engine *e, struct engine_model *m, int node,
@@ -161,12 +215,9 @@ int engine_find_free(strata_engine *e, struct engine_model *m, int node,
         if (c.kind != CANDIDATE_RUN || c.reason || c.fused ||
             c.in_formats[0] != c.out_formats[0] || seen >> c.in_formats[0] & 1)
             continue;
-        int format = c.in_formats[0];
-        seen |= UINT64_C(1) << format;
-        struct engine_candidate free_one = {.node = node};
-        free_one.kind = join ? CANDIDATE_JOIN : CANDIDATE_ALIAS;
-        if (join ? can_join(e, m, node, format) : engine_is_alias(e, layer, format))
-            status = add_free(m, free_one, format, err);
+        seen |= UINT64_C(1) << c.in_formats[0];
+        status = (join ? add_join(e, m, node, c.in_formats[0], err)
+                       : add_alias(e, m, node, c.in_formats[0], err));
     }
     return status;
 }

@@ -62,6 +62,8 @@ int config_load(struct config **out, const char *path,
 int config_parse(struct config **out, const char *text, size_t size, const char *name,
                  const strata_network_options *options, strata_error *err);
 void config_free(struct config *c);
+/* Bytes of the UTF-8 character that n bytes begin with; 0: malformed. */
+size_t config_character_size(const unsigned char *text, size_t n);
 
 size_t config_sections(const struct config *c);
 struct config_section *config_section(struct config *c, size_t i);
@@ -108,10 +110,13 @@ struct config_pair *config_require(struct config *c, struct config_section *s,
 void config_unknown(struct config *c, const struct config_section *s,
                     const char *const *names, size_t n);
 
-/* The value of [profile] SYMBOL = int, or false. */
+/* The value of [profile] SYMBOL = int, or false; of several, the largest. */
 bool config_symbol(const struct config *c, const char *name, size_t length, int64_t *out);
 /* Read [profile], once, before values that may use its names. */
 void config_profile(struct config *c);
+/* The values of the symbol that has several, ascending; 0 if none has. */
+#define CONFIG_MAX_BATCHES 16
+size_t config_batches(const struct config *c, const int64_t **out);
 
 /* Values. Each records an error at the value's place and returns false if the text does
  * not read as the type; *out is then left alone. */
@@ -131,6 +136,10 @@ bool config_time(struct config *c, const struct config_pair *p, uint64_t *out);
  * that [profile] defines stands for its value. */
 bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
                  int64_t *out, size_t max_n, size_t *n);
+/* The same, where a name with several values may be the first; *batched is whether it is.
+ * *out is then the largest of them. */
+bool config_dims(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
+                 int64_t *out, size_t max_n, size_t *n, bool *batched);
 bool config_reals(struct config *c, const struct config_pair *p, double *out,
                   size_t max_n, size_t *n);
 /* "a, b:1": items trimmed; offset is for config_value_place. */

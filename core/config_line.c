@@ -22,8 +22,7 @@ static struct piece piece_at(const struct config_source *s, size_t offset)
     return p;
 }
 
-/* Bytes of the UTF-8 character at text, 0 if it is malformed. */
-static size_t character_size(const unsigned char *text, size_t n)
+size_t config_character_size(const unsigned char *text, size_t n)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t size = text[0] < 0x80             ? 1
@@ -61,7 +60,7 @@ static void check_bytes(const struct config_source *s, const struct piece *p,
         set_problem(line, LINE_TOO_LONG, p->from + CONFIG_MAX_LINE);
     for (size_t i = p->from; i < p->to;) {
         if (text[i] >= 0x80) {
-            size_t size = character_size(text + i, p->to - i);
+            size_t size = config_character_size(text + i, p->to - i);
             if (!size) {
                 set_problem(line, LINE_NOT_UTF8, i);
                 return;

@@ -288,6 +288,40 @@ bool config_time(struct config *c, const struct config_pair *p, uint64_t *out)
 
 /* ---- symbols ---- */
 
+static int compare_int64(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A symbol with several values; *largest is one of them. */
+static void read_batches(struct config *c, const struct config_pair *p, int64_t *largest)
+{
+    size_t n;
+    if (c->batch_symbol) {
+        config_error(c, p->key_place, "'%s' and '%s' both have several values; one may",
+                     c->batch_symbol, p->key);
+        return;
+    }
+    if (!config_ints(c, p, 1, INT32_MAX, c->batches, CONFIG_MAX_BATCHES, &n))
+        return;
+    qsort(c->batches, n, sizeof *c->batches, compare_int64);
+    for (size_t i = 1; i < n; i++)
+        if (c->batches[i] == c->batches[i - 1]) {
+            config_error(c, p->value_place, "%" PRId64 " stands twice", c->batches[i]);
+            return;
+        }
+    c->batch_symbol = p->key;
+    c->n_batches = n;
+    *largest = c->batches[n - 1];
+}
+
+size_t config_batches(const struct config *c, const int64_t **out)
+{
+    *out = c->batches;
+    return c->n_batches;
+}
+
 void config_profile(struct config *c)
 {
     struct config_section *s = config_find(c, "profile");
@@ -298,7 +332,10 @@ void config_profile(struct config *c)
         struct config_pair *p = &s->pairs[i];
         p->used = true;
         c->symbols[i] = -1;
-        config_int(c, p, 1, INT32_MAX, &c->symbols[i]);
+        if (!p->invalid && strchr(p->value, ','))
+            read_batches(c, p, &c->symbols[i]);
+        else
+            config_int(c, p, 1, INT32_MAX, &c->symbols[i]);
         if (names_put(&c->symbol_index, p->key, (int)i, NULL) != STRATA_OK)
             c->no_memory = true;
     }
@@ -368,8 +405,31 @@ static struct span skip(struct span s, size_t n)
     return trim((struct span){s.text + n, s.n - n});
 }
 
+/* Whether a symbol with several values stands where it may. */
+static bool allow_symbol(struct config *c, const struct config_pair *p, struct span s,
+                         bool first, bool *batched)
+{
+    if (!c->batch_symbol || !is_word(s, c->batch_symbol))
+        return true;
+    if (!first || !batched) {
+        config_error(c, place_of(c, p, s),
+                     "'%s' has several values in [profile], so it can only be the first "
+                     "dim of an input's shape; where a layer's shape copies that dim, "
+                     "write 0 or -1",
+                     c->batch_symbol);
+        return false;
+    }
+    return *batched = true;
+}
+
 bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
                  int64_t *out, size_t max_n, size_t *n)
+{
+    return config_dims(c, p, min, max, out, max_n, n, NULL);
+}
+
+bool config_dims(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
+                 int64_t *out, size_t max_n, size_t *n, bool *batched)
 {
     struct span rest = trim(whole(p));
     size_t count = 0;
@@ -380,6 +440,8 @@ bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int
         struct span item = next_int(rest);
         int64_t value;
         bool symbol = item.n && is_letter(item.text[0]);
+        if (symbol && !allow_symbol(c, p, item, count == 0, batched))
+            return false;
         if (symbol ? !read_symbol(c, p, item, min, max, &value)
                    : !read_int(c, p, item, min, max, &value))
             return false;

@@ -32,15 +32,19 @@ static int allocate(strata_context *c, strata_error *err)
     size_t tensors = 0;
     for (size_t i = 0; i < e->n_nodes; i++)
         tensors += (size_t)(e->nodes[i].n_in + e->nodes[i].n_out);
-    c->own = zalloc(e->n_bindings, sizeof *c->own, "a context", err);
-    c->bound = zalloc(e->n_bindings, sizeof *c->bound, "a context", err);
+    const bool part = c->whole != c;
+    c->own =
+        part ? c->whole->own : zalloc(e->n_bindings, sizeof *c->own, "a context", err);
+    c->bound = part ? c->whole->bound
+                    : zalloc(e->n_bindings, sizeof *c->bound, "a context", err);
     c->value_data = zalloc(e->n_values, sizeof *c->value_data, "a context", err);
     c->nodes = zalloc(e->n_nodes, sizeof *c->nodes, "a context", err);
     c->tensors = zalloc(tensors, sizeof *c->tensors, "a context", err);
     if (!c->own || !c->bound || !c->value_data || !c->nodes || !c->tensors)
         return STRATA_ENOMEM;
-    c->arena = allocator_get(&c->handle->allocator, (size_t)e->arena_bytes,
-                             "the context's arena", err);
+    c->arena = part ? c->whole->arena
+                    : allocator_get(&c->handle->allocator, (size_t)c->arena_bytes,
+                                    "the context's arena", err);
     return c->arena ? STRATA_OK : STRATA_ENOMEM;
 }
 
@@ -95,27 +99,21 @@ static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_e
     return status;
 }
 
-int strata_context_create(strata_context **out, const strata_engine *engine,
-                          strata_handle *handle, strata_error *err)
+int context_open(strata_context **out, const strata_engine *engine, strata_handle *handle,
+                 strata_context *whole, strata_error *err)
 {
     int status = STRATA_ENOMEM;
-    error_clear(err);
-    if (!out || !engine || !handle)
-        return error_set(err, STRATA_EINVAL, "a context needs out, engine and handle");
-    *out = NULL;
-    if (handle->device->ops != engine->handle->device->ops ||
-        handle->properties.index != engine->handle->properties.index)
-        return error_set(err, STRATA_EINVAL,
-                         "the engine is for device %s, the handle for %s; create the "
-                         "context on a handle of the engine's device",
-                         engine->handle->properties.name, handle->properties.name);
     strata_context *c = zalloc(1, sizeof *c, "a context", err);
     if (!c)
         goto done;
     c->engine = engine;
     c->handle = handle;
-    c->stream = handle->stream;
+    c->stream = whole ? whole->stream : handle->stream;
+    c->whole = whole ? whole : c;
+    c->active = c;
+    c->batch = engine->batch;
     c->stale = true;
+    c->arena_bytes = (int64_t)strata_engine_arena_bytes(engine);
     c->use_graph = engine->network->runtime.graph && handle->device->ops->capture_begin;
     atomic_flag_clear(&c->busy);
     if ((status = allocate(c, err)) != STRATA_OK)
@@ -127,16 +125,30 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
     *out = c;
     c = NULL;
 done:
-    strata_context_destroy(c);
+    context_close(c);
     return status;
 }
 
-void strata_context_destroy(strata_context *c)
+static void free_bindings(strata_context *c)
+{
+    const strata_engine *e = c->engine;
+    for (size_t i = 0; c->own && i < e->n_bindings; i++)
+        allocator_put(&c->handle->allocator, c->own[i],
+                      (size_t)e->values[e->bindings[i].value].bytes);
+    allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
+    free(c->own);
+    free(c->bound);
+}
+
+void context_close(strata_context *c)
 {
     if (!c)
         return;
     const strata_engine *e = c->engine;
     strata_stream_synchronize(c->stream, NULL);
+    for (size_t i = 0; i < c->n_smaller; i++)
+        context_close(c->smaller[i]);
+    free(c->smaller);
     context_drop_graphs(c);
     context_free_profile(c);
     for (size_t i = 0; c->nodes && i < e->n_nodes; i++) {
@@ -144,16 +156,41 @@ void strata_context_destroy(strata_context *c)
             e->nodes[i].impl->impl.ctx_close(c->nodes[i].ctx);
         free(c->nodes[i].ctx);
     }
-    for (size_t i = 0; c->own && i < e->n_bindings; i++)
-        allocator_put(&c->handle->allocator, c->own[i],
-                      (size_t)e->values[e->bindings[i].value].bytes);
-    allocator_put(&c->handle->allocator, c->arena, (size_t)e->arena_bytes);
-    free(c->own);
-    free(c->bound);
+    if (c->whole == c)
+        free_bindings(c);
     free(c->value_data);
     free(c->nodes);
     free(c->tensors);
     free(c);
+}
+
+int strata_context_create(strata_context **out, const strata_engine *engine,
+                          strata_handle *handle, strata_error *err)
+{
+    strata_context *c = NULL;
+    error_clear(err);
+    if (!out || !engine || !handle)
+        return error_set(err, STRATA_EINVAL, "a context needs out, engine and handle");
+    *out = NULL;
+    if (handle->device->ops != engine->handle->device->ops ||
+        handle->properties.index != engine->handle->properties.index)
+        return error_set(err, STRATA_EINVAL,
+                         "the engine is for device %s, the handle for %s; create the "
+                         "context on a handle of the engine's device",
+                         engine->handle->properties.name, handle->properties.name);
+    int status = context_open(&c, engine, handle, NULL, err);
+    if (status == STRATA_OK)
+        status = context_open_smaller(c, err);
+    if (status != STRATA_OK)
+        context_close(c);
+    else
+        *out = c;
+    return status;
+}
+
+void strata_context_destroy(strata_context *c)
+{
+    context_close(c);
 }
 
 /* ---- running ----------------------------------------------------------------------- */
@@ -219,8 +256,9 @@ int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
                            strata_error *err)
 {
     int status = context_enter(c, err);
-    return status != STRATA_OK ? status
-                               : context_leave(c, enqueue(c, input_consumed, err));
+    return status != STRATA_OK
+               ? status
+               : context_leave(c, enqueue(c->active, input_consumed, err));
 }
 
 int strata_context_wait(strata_context *c, strata_error *err)
@@ -234,7 +272,7 @@ int strata_context_run(strata_context *c, strata_error *err)
     int status = context_enter(c, err);
     if (status != STRATA_OK)
         return status;
-    status = enqueue(c, NULL, err);
+    status = enqueue(c->active, NULL, err);
     if (status == STRATA_OK)
         status = context_settle(c, err);
     return context_leave(c, status);
@@ -247,6 +285,8 @@ static int prepare(strata_context *c, strata_error *err)
         status = context_settle(c, err);
     if (status == STRATA_OK && c->use_graph && c->graphs[0].n == 0)
         status = context_capture(c, 0, err);
+    for (size_t i = 0; i < c->n_smaller && status == STRATA_OK; i++)
+        status = prepare(c->smaller[i], err);
     return status;
 }
 
@@ -256,14 +296,20 @@ int strata_context_prepare(strata_context *c, strata_error *err)
     return status != STRATA_OK ? status : context_leave(c, prepare(c, err));
 }
 
+static void use_graph(strata_context *c, bool use)
+{
+    context_drop_graphs(c);
+    c->use_graph = use && c->handle->device->ops->capture_begin;
+    for (size_t i = 0; i < c->n_smaller; i++)
+        use_graph(c->smaller[i], use);
+}
+
 int strata_context_use_graph(strata_context *c, int use, strata_error *err)
 {
     int status = context_enter(c, err);
     if (status != STRATA_OK)
         return status;
-    if ((status = context_settle(c, err)) == STRATA_OK) {
-        context_drop_graphs(c);
-        c->use_graph = use && c->handle->device->ops->capture_begin;
-    }
+    if ((status = context_settle(c, err)) == STRATA_OK)
+        use_graph(c, use);
     return context_leave(c, status);
 }

@@ -4,6 +4,7 @@
  *
  *   context        creation, and who may be inside
  *   context_bind   where the inputs, outputs and values are
+ *   context_batch  the context for a batch, one each inside it
  *   context_run    the engine's steps, put on the stream one by one
  *   context_graph  the same steps as device graphs
  *   context_profile  the same, watched
@@ -63,6 +64,12 @@ struct strata_context {
     bool queued;      /* runs may be under way that use the pointers */
     bool failed;      /* on the stream: skip the rest of this run */
     atomic_flag busy; /* a call is inside */
+    int64_t batch;    /* rows that the next runs are for */
+    int64_t arena_bytes;
+    /* For the engine's smaller batches: their bindings and arena are those of the whole,
+     * calls enter that alone. active, of the whole, is itself or one of them. */
+    strata_context *whole, *active, **smaller;
+    size_t n_smaller;
 };
 
 /* Every call of the application is between these two; EBUSY if another is inside. */
@@ -71,6 +78,12 @@ int context_leave(strata_context *c, int status);
 /* Wait for the runs under way; gives their failure. */
 int context_settle(strata_context *c, strata_error *err);
 
+/* context.c */
+int context_open(strata_context **out, const strata_engine *engine,
+                 strata_handle *handle, strata_context *whole, strata_error *err);
+void context_close(strata_context *c);
+/* context_batch.c */
+int context_open_smaller(strata_context *c, strata_error *err);
 /* context_bind.c: give every tensor its address, as the bindings are. */
 int context_set_pointers(strata_context *c, strata_error *err);
 /* context_run.c: steps from first to before end; at the first, begin must have been

@@ -21,15 +21,18 @@ int strata_context_bind(strata_context *c, int index, void *data, strata_error *
                          c->engine->bindings[index].name, TENSOR_ALIGNMENT));
     c->bound[index] = data;
     c->stale = true;
+    for (size_t i = 0; i < c->n_smaller; i++)
+        c->smaller[i]->stale = true;
     return context_leave(c, STRATA_OK);
 }
 
 /* Memory of a binding: the caller's, or some of our own, made at first need. */
 static void *binding_data(strata_context *c, size_t index, strata_error *err)
 {
-    const struct engine_binding *b = &c->engine->bindings[index];
+    const strata_engine *e = c->whole->engine; /* room for the largest batch */
+    const struct engine_binding *b = &e->bindings[index];
     const struct device_ops *ops = c->handle->device->ops;
-    size_t bytes = (size_t)c->engine->values[b->value].bytes;
+    size_t bytes = (size_t)e->values[b->value].bytes;
     if (c->bound[index])
         return c->bound[index];
     if (c->own[index])
@@ -62,8 +65,9 @@ static int enqueue_copy(strata_context *c, int index, void *to_host,
     if (index < 0 || index >= (int)c->engine->n_bindings)
         return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
                          c->engine->n_bindings);
-    const size_t bytes =
-        (size_t)c->engine->values[c->engine->bindings[index].value].bytes;
+    const struct engine_binding *b = &c->engine->bindings[index];
+    const size_t bytes = (size_t)(b->row_bytes ? b->row_bytes * c->batch
+                                               : c->engine->values[b->value].bytes);
     void *data = binding_data(c, (size_t)index, err);
     if (!data)
         return STRATA_ENOMEM;

@@ -141,14 +141,20 @@ static int add_slots(struct costing *c, strata_error *err)
 
 static void fill_in(struct costing *c)
 {
+    c->report->unknown = 0;
     for (size_t i = 0; i < c->n; i++) {
         struct slot *s = &c->slots[i];
         const struct cost *cost = cost_table_find(c->table, s->query.key);
         s->known = cost != NULL;
         *s->where = cost ? cost->ns * PLAN_UNIT_PER_NS : c->guess ? s->guess : s->bound;
-        if (!s->matrix)
-            c->e->model->candidates[s->query.candidate - c->e->model->candidates].cost =
-                *s->where;
+        const bool bounded = !cost && !c->guess;
+        c->report->unknown += bounded;
+        if (s->matrix)
+            continue;
+        struct engine_candidate *candidate =
+            &c->e->model->candidates[s->query.candidate - c->e->model->candidates];
+        candidate->cost = *s->where;
+        candidate->bounded = bounded;
     }
 }
 

@@ -149,6 +149,7 @@ struct cost_options {
 struct cost_report {
     enum cost_kind kind;
     size_t queries, measured, solved; /* distinct keys, of them timed; plans made */
+    size_t unknown; /* numbers of the problem that are lower bounds */
     bool complete; /* every cost of the plan is known, and nothing unknown can beat it */
     double seconds;
 };

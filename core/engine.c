@@ -6,6 +6,7 @@
 #include "core/explain.h"
 #include "core/threads.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +67,7 @@ static int load_weights(strata_engine *e, struct engine_node *n, const struct st
     for (size_t w = 0; w < n->layer->type->n_weights && status == STRATA_OK; w++) {
         strata_tensor *t = &n->weights[w];
         const size_t bytes = weight_bytes(t);
-        if (t->rank == 0)
+        if (t->rank == 0 || (t->data = engine_lent_weight(e, n, w)))
             continue;
         t->data =
             allocator_get(&e->handle->allocator, bytes, n->layer->weights[w].name, err);
@@ -78,16 +79,24 @@ static int load_weights(strata_engine *e, struct engine_node *n, const struct st
     return status;
 }
 
+static void free_weight(strata_engine *e, struct engine_node *n, size_t w)
+{
+    strata_tensor *t = &n->weights[w];
+    const size_t bytes = weight_bytes(t);
+    if (t->data && t->data != engine_lent_weight(e, n, w)) {
+        allocator_put(&e->handle->allocator, t->data, bytes);
+        e->weight_bytes -= bytes;
+    }
+    t->data = NULL;
+}
+
 /* Setup has packed it, and nothing reads it any more. */
 static void drop_packed(strata_engine *e, struct engine_node *n)
 {
     if (!(n->impl->impl.flags & STRATA_WEIGHT_PACKED) || n->layer->type->n_weights == 0 ||
         !n->weights[0].data)
         return;
-    const size_t bytes = weight_bytes(&n->weights[0]);
-    allocator_put(&e->handle->allocator, n->weights[0].data, bytes);
-    n->weights[0].data = NULL;
-    e->weight_bytes -= bytes;
+    free_weight(e, n, 0);
 }
 
 /* strata.pack/1: memory that lives with the node's state. */
@@ -100,13 +109,20 @@ static int pack_alloc(const strata_node *view, size_t bytes, void **out)
         memory
             ? grow(&n->packs, &n->packs_capacity, n->n_packs, sizeof *n->packs, view->err)
             : error_set(view->err, STRATA_EINVAL, STRATA_PACK_V1 " is for setup only");
+    struct engine_block block = {0};
+    if (status == STRATA_OK && v->borrower)
+        status = engine_borrow_pack(v->borrower, n, bytes, &block, view->err);
     if (status != STRATA_OK)
         return status;
-    *out = allocator_get(memory, bytes, "packed weights", view->err);
+    if (!block.ptr) {
+        block = (struct engine_block){.bytes = bytes};
+        block.ptr = allocator_get(memory, bytes, "packed weights", view->err);
+        *v->packed += block.ptr ? bytes : 0;
+    }
+    *out = block.ptr;
     if (!*out)
         return STRATA_ENOMEM;
-    n->packs[n->n_packs++] = (struct engine_block){*out, bytes};
-    *v->packed += bytes;
+    n->packs[n->n_packs++] = block;
     return STRATA_OK;
 }
 
@@ -144,7 +160,8 @@ static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err
     struct engine_view v = {.weight = n->weights,
                             .fused = n->n_fused,
                             .allocator = &e->handle->allocator,
-                            .packed = &e->weight_bytes};
+                            .packed = &e->weight_bytes,
+                            .borrower = e->lender ? e : NULL};
     int status = STRATA_ENOMEM;
     n->state = zalloc(1, impl->state_size, "an impl's state", err);
     v.in = zalloc((size_t)n->n_in, sizeof *v.in, "a node", err);
@@ -182,26 +199,75 @@ static int setup_on_stream(void *payload, void *stream, strata_error *err)
     return status;
 }
 
+static void undo_setup(strata_engine *e, struct engine_node *n)
+{
+    if (n->set_up && n->impl->impl.teardown)
+        n->impl->impl.teardown(n->state);
+    free(n->state);
+    n->state = NULL;
+    n->set_up = false;
+    for (size_t i = 0; i < n->n_packs; i++) {
+        free(n->packs[i].before);
+        if (!n->packs[i].lent)
+            allocator_put(&e->handle->allocator, n->packs[i].ptr, n->packs[i].bytes);
+    }
+    n->n_packs = 0;
+}
+
+static int setup_once(strata_engine *e, struct engine_node *n, strata_error *err)
+{
+    const struct device_ops *ops = e->handle->device->ops;
+    struct setup_payload p = {e, n};
+    int status = ops->submit(e->handle->stream, setup_on_stream, &p, sizeof p, err);
+    return status != STRATA_OK ? status : ops->stream_synchronize(e->handle->stream, err);
+}
+
+/* Once more where what it packed is not as the lender's. */
+static int setup(strata_engine *e, struct engine_node *n, strata_error *err)
+{
+    int status = setup_once(e, n, err);
+    if (status == STRATA_OK)
+        status = engine_check_loans(e, n, err);
+    if (status != STRATA_OK || !n->packs_alone)
+        return status;
+    undo_setup(e, n);
+    return setup_once(e, n, err);
+}
+
 /* Setup runs where run will: an impl that opens a parallel region leaves its threads to
  * the stream's own thread, not to the builder's, where they would compete with it. */
 static int setup_nodes(strata_engine *e, strata_error *err)
 {
-    const struct device_ops *ops = e->handle->device->ops;
-    strata_stream *s = e->handle->stream;
     struct staging staging;
     int status = open_staging(&staging, e, err);
     for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++) {
-        struct setup_payload p = {e, &e->nodes[i]};
-        status = load_weights(e, p.node, &staging, err);
+        status = load_weights(e, &e->nodes[i], &staging, err);
         if (status == STRATA_OK)
-            status = ops->submit(s, setup_on_stream, &p, sizeof p, err);
+            status = setup(e, &e->nodes[i], err);
         if (status == STRATA_OK)
-            status = ops->stream_synchronize(s, err);
-        if (status == STRATA_OK)
-            drop_packed(e, p.node);
+            drop_packed(e, &e->nodes[i]);
     }
     close_staging(&staging);
     return status;
+}
+
+/* A search that was cut is no secret. */
+static void tell_gap(const strata_engine *e)
+{
+    const struct plan *p = e->plan;
+    if (p->proved || e->network->build.objective == OBJECTIVE_MEMORY)
+        return;
+    if (e->plan_options.objective == PLAN_LEAST_TIME)
+        log_line(
+            STRATA_LOG_WARNING,
+            "the plan may take up to %.2f %% more than the best one: its search ended "
+            "after %" PRIu64 " nodes; build.plan_nodes allows more",
+            100 * plan_gap(p), p->nodes);
+    else
+        log_line(STRATA_LOG_WARNING,
+                 "a plan with fewer reformats may exist: the search ended after %" PRIu64
+                 " nodes; build.plan_nodes allows more",
+                 p->nodes);
 }
 
 static int solve(strata_engine *e, strata_error *err)
@@ -211,9 +277,12 @@ static int solve(strata_engine *e, strata_error *err)
         e->plan_options.objective = PLAN_FEWEST_REFORMATS;
     e->plan_options.bans = &no_reformat;
     e->plan_options.n_bans = e->network->build.no_reformat;
+    e->plan_options.max_nodes = (uint64_t)e->network->build.plan_nodes;
     int status = cost_plan(e, &e->plan_options, err);
     if (status == STRATA_OK)
         status = engine_trade_time(e, err);
+    if (status == STRATA_OK)
+        tell_gap(e);
     return status == STRATA_EPLAN ? explain_conflict(e, &e->plan_options, err) : status;
 }
 
@@ -238,7 +307,8 @@ static int build(strata_engine *e, const struct plan *plan, strata_error *err)
 /* At most one of plan and stored; stored is taken over. */
 static int make_engine(strata_engine **out, strata_handle *handle,
                        const strata_network *network, const struct plan *plan,
-                       struct engine_stored *stored, strata_error *err)
+                       struct engine_stored *stored, const strata_engine *lender,
+                       strata_error *err)
 {
     int status = STRATA_ENOMEM;
     *out = NULL;
@@ -251,6 +321,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     e->network = network_retain(network);
     e->handle = handle;
     e->stored = stored;
+    e->lender = lender;
     cost_table_init(&e->known, handle->properties.build);
     e->math = handle->math == STRATA_MATH_TENSOR_OP ? handle->math : network->build.math;
     e->math = stored ? stored->math : e->math;
@@ -259,6 +330,8 @@ static int make_engine(strata_engine **out, strata_handle *handle,
                      : 0;
     int before = threads_set(e->threads); /* what accept and workspace count with */
     status = build(e, plan, err);
+    if (status == STRATA_OK && !lender && !stored)
+        status = engine_add_batches(e, err);
     threads_set(before);
     if (status != STRATA_OK) {
         error_prefix(err, "%s", network->path);
@@ -278,14 +351,21 @@ int engine_build_plan(strata_engine **out, strata_handle *handle,
     error_clear(err);
     if (!out || !handle || !network)
         return error_set(err, STRATA_EINVAL, "an engine needs out, handle and network");
-    return make_engine(out, handle, network, plan, NULL, err);
+    return make_engine(out, handle, network, plan, NULL, NULL, err);
 }
 
 int engine_build_stored(strata_engine **out, strata_handle *handle,
                         const strata_network *network, struct engine_stored *stored,
                         strata_error *err)
 {
-    return make_engine(out, handle, network, NULL, stored, err);
+    return make_engine(out, handle, network, NULL, stored, NULL, err);
+}
+
+int engine_build_lent(strata_engine **out, strata_handle *handle,
+                      const strata_network *network, const strata_engine *lender,
+                      strata_error *err)
+{
+    return make_engine(out, handle, network, NULL, NULL, lender, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,
@@ -296,22 +376,16 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
 
 static void release_node(strata_engine *e, struct engine_node *n)
 {
-    struct allocator *memory = &e->handle->allocator;
-    if (n->set_up && n->impl->impl.teardown)
-        n->impl->impl.teardown(n->state);
-    free(n->state);
-    for (size_t i = 0; i < n->n_packs; i++)
-        allocator_put(memory, n->packs[i].ptr, n->packs[i].bytes);
-    for (size_t w = 0; n->weights && w < n->layer->type->n_weights; w++) {
-        strata_tensor *t = &n->weights[w];
-        allocator_put(memory, t->data, weight_bytes(t));
-    }
+    undo_setup(e, n);
+    for (size_t w = 0; n->weights && w < n->layer->type->n_weights; w++)
+        free_weight(e, n, w);
 }
 
 void strata_engine_destroy(strata_engine *e)
 {
     if (!e)
         return;
+    engine_free_batches(e);
     for (size_t i = 0; i < e->n_nodes; i++)
         release_node(e, &e->nodes[i]);
     engine_free_nodes(e);
@@ -359,10 +433,17 @@ int strata_engine_find(const strata_engine *e, const char *name)
 
 uint64_t strata_engine_weight_bytes(const strata_engine *e)
 {
-    return e->weight_bytes;
+    uint64_t bytes = e->weight_bytes;
+    for (size_t i = 0; i < e->n_smaller; i++)
+        bytes += e->smaller[i]->weight_bytes;
+    return bytes;
 }
 
 uint64_t strata_engine_arena_bytes(const strata_engine *e)
 {
-    return (uint64_t)e->arena_bytes;
+    uint64_t most = (uint64_t)e->arena_bytes;
+    for (size_t i = 0; i < e->n_smaller; i++)
+        if (most < strata_engine_arena_bytes(e->smaller[i]))
+            most = strata_engine_arena_bytes(e->smaller[i]);
+    return most;
 }

@@ -11,6 +11,7 @@
  *   schedule   plan            -> values and steps; nodes that do not run are dropped
  *   memory     steps           -> their order, memory shared in place, offsets
  *   engine     weights, setup
+ *   batch      smaller batches: engines inside it, which share its weights
  */
 #ifndef CORE_ENGINE_H
 #define CORE_ENGINE_H
@@ -55,6 +56,7 @@ struct engine_node {
     bool set_up;
     struct engine_block *packs; /* memory given by strata.pack/1 */
     size_t n_packs, packs_capacity;
+    bool packs_alone; /* they differ from those of the engine's lender */
     size_t workspace; /* bytes */
     int64_t workspace_offset;
 };
@@ -71,6 +73,8 @@ struct engine_fusion {
 struct engine_block {
     void *ptr;
     size_t bytes;
+    bool lent;    /* by the engine's lender */
+    void *before; /* lent: what was in it, until that is compared */
 };
 
 enum candidate_kind {
@@ -91,6 +95,7 @@ struct engine_candidate {
     int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
     int64_t cost;     /* 1/16 ns; usable ones only */
     size_t workspace; /* bytes */
+    bool bounded;     /* the cost is a lower bound: it was never measured */
     char *reason;     /* why not; NULL: usable */
 };
 
@@ -141,6 +146,7 @@ struct engine_binding {
     const char *name;
     bool is_input;
     int value; /* its memory is the caller's or the context's */
+    int64_t row_bytes; /* of one row of the batch; 0: it has no such rows */
 };
 
 /* A plan that was not chosen for time alone, against the one of least time. */
@@ -176,6 +182,13 @@ struct strata_engine {
     struct engine_trade trade; /* of an objective other than time */
     struct cost_table known;   /* measured or recorded costs that were at hand */
     struct engine_stored *stored; /* the file it was loaded from; NULL: built here */
+    int64_t batch;    /* rows of a run, at most */
+    char *only_batch; /* why at least as many too; NULL: any smaller number is right */
+    /* For fewer rows, ascending; they have the weights that agree from this one, which
+     * is their lender. */
+    strata_engine **smaller;
+    size_t n_smaller;
+    const strata_engine *lender;
 };
 
 /* engine.c: from a plan that another engine of the network on the handle has, or might
@@ -188,6 +201,22 @@ struct engine_stored;
 int engine_build_stored(strata_engine **out, strata_handle *handle,
                         const strata_network *network, struct engine_stored *stored,
                         strata_error *err);
+/* engine.c: for another batch than the lender's. */
+int engine_build_lent(strata_engine **out, strata_handle *handle,
+                      const strata_network *network, const strata_engine *lender,
+                      strata_error *err);
+/* engine_batch.c: the last step of building. */
+int engine_add_batches(strata_engine *e, strata_error *err);
+void engine_free_batches(strata_engine *e);
+/* engine_share.c */
+/* A dense weight of the lender's that is the node's too, or NULL. */
+void *engine_lent_weight(const strata_engine *e, const struct engine_node *n, size_t w);
+/* Memory of the lender's for the node's next packed weight; out->ptr NULL: none fits. */
+int engine_borrow_pack(strata_engine *e, const struct engine_node *n, size_t bytes,
+                       struct engine_block *out, strata_error *err);
+/* After setup: if what was packed into lent memory differs, that is put back, and
+ * packs_alone set: set up again. */
+int engine_check_loans(strata_engine *e, struct engine_node *n, strata_error *err);
 /* fuse.c */
 int engine_make_nodes(strata_engine *e, strata_error *err);
 void engine_free_node(struct engine_node *n);
@@ -210,9 +239,9 @@ int engine_weights(const strata_engine *e, const struct engine_node *n, size_t f
 int engine_load_weight(const strata_engine *e, const struct engine_node *n, size_t weight,
                        void *values, strata_error *err);
 /* fuse_shuffle.c */
-/* Whether a layer leaves its input's bytes as they are, in a format. */
-bool engine_is_alias(const strata_engine *e, const struct network_layer *layer,
-                     int format);
+/* Byte of its input at which a layer's output stands as it is, in a format, or -1. */
+int64_t engine_alias_begin(const strata_engine *e, const struct network_layer *layer,
+                           int format);
 /* Two Shuffles as one, or NULL where the reshapes do not allow it (or for memory). */
 strata_shuffle *engine_compose(const strata_network *net, const struct network_layer *a,
                                const struct network_layer *b, strata_error *err);
@@ -224,10 +253,14 @@ int engine_keep_candidate(struct engine_model *m, struct engine_candidate *c,
 /* candidate_free.c: ways that cost nothing. After the candidates of earlier nodes. */
 int engine_find_free(strata_engine *e, struct engine_model *m, int node,
                      strata_error *err);
-/* Byte at which input `port` begins in a concatenation's output, where it is a slice in
- * one piece of the same layout, and aligned; else -1. */
-int64_t engine_slice_begin(const strata_engine *e, const struct engine_node *join,
-                           int port, int format);
+/* Byte at which a tensor begins in one that it is a slice of, from `begin` along `dim`,
+ * where it is one piece of the same layout there, and aligned; else -1, and *why says
+ * what it is not. why may be NULL. */
+int64_t engine_slice_begin(const strata_engine *e, int whole, int part, int dim,
+                           int64_t begin, int format, const char **why);
+/* The same of input `port` in a concatenation's output. */
+int64_t engine_part_begin(const strata_engine *e, const struct engine_node *join,
+                          int port, int format, const char **why);
 /* model.c */
 static inline bool is_float(int dtype)
 {
@@ -264,6 +297,7 @@ struct engine_view {
     strata_tensor residual;      /* read if the epilogue adds one */
     struct allocator *allocator; /* for strata.pack/1; NULL outside setup */
     uint64_t *packed;            /* bytes given out */
+    strata_engine *borrower;     /* may have them from its lender; or NULL */
 };
 void engine_fill_view(struct engine_view *v, const strata_engine *e,
                       const struct engine_node *n, int row, strata_error *err);

@@ -265,14 +265,14 @@ static json_t *totals(const strata_engine *e, const struct explain *x)
 {
     size_t n = e->plan->n_reformats;
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:b, s:b, s:I, s:I, s:I, s:s, s:o}", "nodes",
-        (json_int_t)e->n_nodes, "reformats", (json_int_t)n, "relabels",
+        "{s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:b, s:f, s:b, s:I, s:I, s:I, s:s, s:o}",
+        "nodes", (json_int_t)e->n_nodes, "reformats", (json_int_t)n, "relabels",
         (json_int_t)(e->plan->n_steps - n), "cost", (json_int_t)e->plan->cost, "us",
         us(e->plan->cost), "reformat_cost", (json_int_t)e->plan->conversion_cost,
-        "reformat_us", us(e->plan->conversion_cost), "proved", e->plan->proved,
-        "answers_proved", x->exact, "weight_bytes", (json_int_t)e->weight_bytes,
-        "arena_bytes", (json_int_t)e->arena_bytes, "arena_bound",
-        (json_int_t)e->arena_bound, "objective",
+        "reformat_us", us(e->plan->conversion_cost), "proved", e->plan->proved, "gap",
+        plan_gap(e->plan), "answers_proved", x->exact, "weight_bytes",
+        (json_int_t)e->weight_bytes, "arena_bytes", (json_int_t)e->arena_bytes,
+        "arena_bound", (json_int_t)e->arena_bound, "objective",
         engine_objective_names[e->network->build.objective], "least_time", least_time(e));
 }
 

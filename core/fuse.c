@@ -158,6 +158,13 @@ static int append(struct engine_node *head, int node, strata_error *err)
     return status;
 }
 
+static const char *const how[] = {
+    [FUSE_SHUFFLE] = "both are one Shuffle",
+    [FUSE_SCALE] = "folded into its weights",
+    [FUSE_SUM] = "added in its epilogue",
+    [FUSE_ACTIVATION] = "applied in its epilogue",
+};
+
 /* Append a node to every chain that ends at its producer through `port`. */
 static int extend(strata_engine *e, int node, int port, strata_error *err)
 {
@@ -173,8 +180,8 @@ static int extend(strata_engine *e, int node, int port, strata_error *err)
         const char *why = refused ? refused : refuse_kind(e, head, next, port, err);
         if (err->status == STRATA_ENOMEM)
             return STRATA_ENOMEM;
-        status = note(&e->fusions[node], !why, h, err, why ? "%s: %s" : "%s",
-                      head->layer->name, why);
+        status = note(&e->fusions[node], !why, h, err, "%s: %s", head->layer->name,
+                      why ? why : how[e->fusions[node].kind]);
         if (why || status != STRATA_OK)
             continue;
         e->nodes[node].before = producer;
@@ -342,11 +349,13 @@ int engine_note_fusions(strata_engine *e, strata_error *err)
     for (size_t i = 0; i < e->n_fusions; i++) {
         struct engine_fusion *f = &e->fusions[i];
         const char *layer = e->network->layers[i].name;
-        if (f->reason && f->possible && !f->done &&
+        if (f->reason && f->possible && !f->done && f->into >= 0 &&
             note(f, true, f->into, err, "%s: running it by itself costs less",
                  e->network->layers[f->into].name) != STRATA_OK)
             return STRATA_ENOMEM;
-        if (f->done)
+        if (f->done && f->into < 0)
+            log_line(STRATA_LOG_INFO, "erased '%s': %s", layer, f->reason);
+        else if (f->done)
             log_line(STRATA_LOG_INFO, "fused '%s' into '%s'", layer,
                      e->network->layers[f->into].name);
         else if (f->reason)

@@ -55,18 +55,57 @@ static bool scale_is_alias(const struct network_layer *layer)
     return p->scale == 1 && p->shift == 0 && p->power == 1;
 }
 
-bool engine_is_alias(const strata_engine *e, const struct network_layer *layer,
-                     int format)
+/* The dim that a Slice shortens and where it begins there; -1: several, or with steps. A
+ * slice of everything is of dim 0. */
+static int sliced_dim(const strata_network *net, const struct network_layer *layer,
+                      int64_t *begin)
+{
+    const strata_slice *p = layer->params;
+    const struct network_tensor *in = &net->tensors[layer->inputs[0]];
+    const struct network_tensor *out = &net->tensors[layer->outputs[0]];
+    int dim = 0, shortened = 0;
+    *begin = 0;
+    for (int64_t k = 0; k < p->begin.n; k++) {
+        int64_t d = p->axes.n ? p->axes.v[k] : k;
+        d += d < 0 ? in->rank : 0;
+        if (p->step.n && p->step.v[k] != 1)
+            return -1;
+        if (in->dims[d] == out->dims[d])
+            continue;
+        shortened++;
+        dim = (int)d;
+        *begin = p->begin.v[k] < 0 ? p->begin.v[k] + in->dims[d] : p->begin.v[k];
+        *begin = *begin < 0 ? 0 : *begin;
+    }
+    return shortened > 1 ? -1 : dim;
+}
+
+static int64_t slice_begin(const strata_engine *e, const struct network_layer *layer,
+                           int format)
+{
+    int64_t begin;
+    int dim = sliced_dim(e->network, layer, &begin);
+    return dim < 0 ? -1
+                   : engine_slice_begin(e, layer->inputs[0], layer->outputs[0], dim,
+                                        begin, format, NULL);
+}
+
+int64_t engine_alias_begin(const strata_engine *e, const struct network_layer *layer,
+                           int format)
 {
     const char *type = layer->type->full_name;
+    bool same = false;
     if (!e->network->build.fusion || layer->impl)
-        return false;
+        return -1;
+    if (strcmp(type, "core::Slice@1") == 0)
+        return slice_begin(e, layer, format);
     if (strcmp(type, "core::Identity@1") == 0)
-        return true;
-    if (strcmp(type, "core::Scale@1") == 0)
-        return scale_is_alias(layer);
-    return strcmp(type, "core::Shuffle@1") == 0 &&
-           shuffle_is_alias(e->network, layer, format);
+        same = true;
+    else if (strcmp(type, "core::Scale@1") == 0)
+        same = scale_is_alias(layer);
+    else if (strcmp(type, "core::Shuffle@1") == 0)
+        same = shuffle_is_alias(e->network, layer, format);
+    return same ? 0 : -1;
 }
 
 /* ---- composition ---------------------------------------------------------------------

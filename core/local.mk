@@ -5,6 +5,10 @@ CORE_SOURCES = \
 	core/arena.h \
 	core/attributes.c \
 	core/attributes.h \
+	core/batcher.c \
+	core/batcher.h \
+	core/batcher_queue.c \
+	core/batcher_run.c \
 	core/candidate.c \
 	core/candidate_free.c \
 	core/checked.h \
@@ -20,6 +24,7 @@ CORE_SOURCES = \
 	core/config_vars.c \
 	core/context.c \
 	core/context.h \
+	core/context_batch.c \
 	core/context_bind.c \
 	core/context_graph.c \
 	core/context_profile.c \
@@ -44,6 +49,8 @@ CORE_SOURCES = \
 	core/engine_stored.c \
 	core/engine_stored.h \
 	core/engine_weights.c \
+	core/engine_batch.c \
+	core/engine_share.c \
 	core/explain.c \
 	core/explain.h \
 	core/explain_conflict.c \
@@ -64,6 +71,7 @@ CORE_SOURCES = \
 	core/network.c \
 	core/network.h \
 	core/network_bench.c \
+	core/network_batch.c \
 	core/network_graph.c \
 	core/network_layers.c \
 	core/network_private.h \

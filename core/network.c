@@ -53,6 +53,12 @@ void strata_network_destroy(strata_network *net)
 {
     if (!net || atomic_fetch_sub_explicit(&net->references, 1, memory_order_acq_rel) > 0)
         return;
+    if (net->base) {
+        strata_network_destroy((strata_network *)net->base);
+        free(net->tensors);
+        free(net);
+        return;
+    }
     for (size_t i = 0; i < net->n_tensors; i++)
         free(net->tensors[i].name);
     for (size_t i = 0; i < net->n_layers; i++)
@@ -204,6 +210,7 @@ static int start(struct loader *l, const char *path,
     net->build.fusion = true;
     net->build.memory_slack = 5;
     net->build.memory_plans = 32;
+    net->build.plan_nodes = 10000;
     net->bench = (struct bench_options){
         .warmup = 200000000, .duration = 3000000000, .iterations = 10, .streams = 1,
         .in_flight = 1, .percentiles = {90, 95, 99}, .n_percentiles = 3};

@@ -38,6 +38,7 @@ struct network_input {
     int tensor;
     struct format format; /* as bound by the application; fp32:nchw by default */
     struct image_transform transform;
+    bool batched; /* dim 0 is the [profile] symbol that has several values */
 };
 
 struct network_output {
@@ -88,6 +89,7 @@ struct build_options {
     enum objective objective;
     double memory_slack;  /* OBJECTIVE_MEMORY: time given up for it, percent */
     int64_t memory_plans; /* and how many plans are weighed at most */
+    int64_t plan_nodes;   /* of branch and bound, a search; 0: no limit */
     bool deterministic; /* only impls whose runs agree bit for bit */
     uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
     int math;           /* STRATA_MATH_*: tensor cores if this or the handle allows them */
@@ -128,12 +130,25 @@ struct strata_network {
     struct build_options build;
     struct runtime_options runtime;
     struct bench_options bench;
+    /* Batches to be fast at, ascending, of [profile]; n_batches 0: the one of the inputs. */
+    const int64_t *batches;
+    size_t n_batches;
+    const strata_network *base; /* NULL; or that of which this is a version for another
+                                   batch: all but the tensors is then the base's */
     struct config *config; /* places of everything */
 };
 
 /* One more owner; strata_network_destroy drops one and frees with the last. Engines keep
  * their network this way. */
 strata_network *network_retain(const strata_network *net);
+
+/* network_batch.c: rows of the network's inputs: dim 0 of those that [profile] gives
+ * several values, else of all; EUNSUPPORTED if they differ. */
+int network_batch(const strata_network *net, int64_t *batch, strata_error *err);
+/* The network for another batch. EUNSUPPORTED names the layer that stands in the way: one
+ * whose shape hangs on the batch otherwise than by dim 0, or that mixes its rows. */
+int network_rebatch(strata_network **out, const strata_network *net, int64_t batch,
+                    strata_error *err);
 
 /* Fill a strata_node's tensors for a layer's callbacks: dims and dtypes only. `in`,
  * `out` and `weight` must hold n_inputs, n_outputs and n_weights entries. */

@@ -259,11 +259,11 @@ static void read_transform(struct config *c, struct config_section *s,
 }
 
 static void read_shape(struct config *c, struct config_section *s,
-                       struct network_tensor *t)
+                       struct network_tensor *t, bool *batched)
 {
     const struct config_pair *p = config_require(c, s, "shape");
     size_t rank;
-    if (!p || !config_ints(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank))
+    if (!p || !config_dims(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, batched))
         return;
     if (network_elements(t->dims, (int)rank) < 0)
         config_error(c, p->value_place, "more than 2^40 elements");
@@ -341,7 +341,7 @@ static int read_input(struct loader *l, struct config_section *s)
     int dtype, status = add_input(l, s->name, &in, &t);
     if (status != STRATA_OK)
         return status;
-    read_shape(l->c, s, t);
+    read_shape(l->c, s, t, &in->batched);
     read_dtype(l->c, s, t, &dtype);
     in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
     read_binding(l->c, s, t, &in->format);
@@ -386,6 +386,7 @@ static void read_objective(struct config *c, struct config_section *s,
     const struct config_pair *objective = config_get(s, "objective");
     const struct config_pair *slack = config_get(s, "memory_slack");
     const struct config_pair *plans = config_get(s, "memory_plans");
+    const struct config_pair *nodes = config_get(s, "plan_nodes");
     int choice;
     if (objective && config_choice(c, objective, "time|reformats|memory", &choice))
         b->objective = (enum objective)choice;
@@ -393,14 +394,16 @@ static void read_objective(struct config *c, struct config_section *s,
         config_real(c, slack, 0, 1000, &b->memory_slack);
     if (plans)
         config_int(c, plans, 1, 10000, &b->memory_plans);
+    if (nodes)
+        config_int(c, nodes, 0, INT64_MAX, &b->plan_nodes);
 }
 
 static int read_build(struct loader *l, struct config_section *s)
 {
     static const char *const keys[] = {
         "precision",    "formats",      "fusion",        "no_reformat", "objective",
-        "memory_slack", "memory_plans", "deterministic", "workspace",   "math",
-        "costs",        "costs_miss",   "costs_budget"};
+        "memory_slack", "memory_plans", "plan_nodes",    "deterministic", "workspace",
+        "math",         "costs",        "costs_miss",   "costs_budget"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");
@@ -485,6 +488,19 @@ static int read_plugins(struct loader *l, struct config_section *s)
     return STRATA_OK;
 }
 
+/* Several values of a symbol are batches, so an input must have one. */
+static void read_batches(struct loader *l)
+{
+    const struct config_section *s = config_find(l->c, "profile");
+    bool batched = false;
+    l->net->n_batches = config_batches(l->c, &l->net->batches);
+    for (size_t i = 0; i < l->net->n_inputs; i++)
+        batched |= l->net->inputs[i].batched;
+    if (l->net->n_batches && !batched && !config_errors(l->c))
+        config_error(l->c, s->place,
+                     "a name has several values, and no input's shape begins with it");
+}
+
 int network_read_sections(struct loader *l)
 {
     static const struct {
@@ -501,5 +517,6 @@ int network_read_sections(struct loader *l)
         config_error(l->c, begin, "no [network] section; it holds format and outputs");
     for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(kinds); i++)
         status = network_each(l, kinds[i].kind, kinds[i].read);
+    read_batches(l);
     return status;
 }

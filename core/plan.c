@@ -86,6 +86,12 @@ void plan_free(struct plan *plan)
     free(plan);
 }
 
+double plan_gap(const struct plan *plan)
+{
+    return (double)(plan->objective - plan->bound) /
+           (double)(plan->bound > 0 ? plan->bound : 1);
+}
+
 static uint64_t offered(const struct plan_op *o, int port, bool output)
 {
     uint64_t labels = 0;

@@ -128,12 +128,15 @@ struct plan_options {
 };
 
 /* Choose. options may be NULL. On a limit the best plan found and a bound come back; ties
- * are broken by the least sum of hashes of (operation name, labels, impl and row order),
- * then by the order of the search, never by address or thread. EPLAN names the operations
- * whose formats cannot be made to meet. */
+ * are broken towards earlier formats of the table, so that neighbours agree, then by the
+ * least sum of hashes of (operation name, labels, cost), then by the order of the search,
+ * never by address or thread. EPLAN names the operations whose formats cannot be made to
+ * meet. */
 int plan_solve(struct plan **out, const struct plan_problem *p,
                const struct plan_options *options, strata_error *err);
 void plan_free(struct plan *plan);
+/* How much more a plan's objective may be than the least, as a share of that. */
+double plan_gap(const struct plan *plan);
 int plan_copy(struct plan **out, const struct plan_problem *p, const struct plan *plan,
               strata_error *err);
 /* The plan of choices that were made elsewhere, beside a bound that is known; EINVAL if

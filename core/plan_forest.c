@@ -55,10 +55,10 @@ static void fill_subsets(int64_t *best, const int64_t *path, const struct plan_f
 {
     memset(best, 0, n * sizeof *best);
     for (int l = 0; l < (int)n; l++)
-        if (f->wanted & UINT64_C(1) << l)
+        if (f->wanted & UINT64_C(1) << l && f->slot[l] != FOREST_FREE)
             for (size_t v = 0; v < n; v++)
                 best[((size_t)1 << f->slot[l]) * n + v] = path[v * n + (size_t)l];
-    for (size_t subset = 1; subset < (size_t)1 << f->n_wanted; subset++) {
+    for (size_t subset = 1; subset < (size_t)1 << f->n_slots; subset++) {
         int size = __builtin_popcountll(subset);
         if (size > 1 && size <= f->max_size)
             grow_subset(best, path, n, subset);
@@ -68,13 +68,48 @@ static void fill_subsets(int64_t *best, const int64_t *path, const struct plan_f
 static void keep_roots(struct plan_forest *f, const struct plan_problem *p,
                        const int64_t *path, const int64_t *best, int precision)
 {
-    size_t n = (size_t)p->n_labels, subsets = (size_t)1 << f->n_wanted;
+    size_t n = (size_t)p->n_labels, subsets = (size_t)1 << f->n_slots;
     for (size_t root = 0; root < n; root++) {
         if (p->labels[root].precision != precision)
             continue;
         memcpy(f->path + root * n, path + root * n, n * sizeof *path);
         for (size_t s = 0; best && s < subsets; s++)
             f->tree[root * subsets + s] = best[s * n + root];
+    }
+}
+
+static bool both_free(const struct plan_forest *f, const struct plan_problem *p, int a,
+                      int b)
+{
+    int n = p->n_labels;
+    return p->labels[a].precision == p->labels[b].precision &&
+           f->conversion[a * n + b] == 0 && f->conversion[b * n + a] == 0;
+}
+
+static bool free_from_all(const struct plan_forest *f, const struct plan_problem *p,
+                          int label)
+{
+    for (int l = 0; l < p->n_labels; l++)
+        if (f->conversion[l * p->n_labels + label] != 0)
+            return false;
+    return p->labels[label].stage == PLAN_NONE;
+}
+
+/* A bit for each label that is wanted, unless an earlier one is as good. */
+static void give_slots(struct plan_forest *f, const struct plan_problem *p)
+{
+    for (int l = 0; l < p->n_labels; l++) {
+        if (!(f->wanted & UINT64_C(1) << l))
+            continue;
+        int same = 0;
+        while (same < l && (!(f->wanted & UINT64_C(1) << same) ||
+                            f->slot[same] == FOREST_FREE || !both_free(f, p, same, l)))
+            same++;
+        if (free_from_all(f, p, l))
+            f->slot[l] = FOREST_FREE;
+        else
+            f->slot[l] = same < l ? f->slot[same] : (unsigned char)f->n_slots++;
+        f->any_free |= f->slot[l] == FOREST_FREE;
     }
 }
 
@@ -85,12 +120,9 @@ int plan_forest_make(struct plan_forest *f, const struct plan_problem *p,
     bool grown = f->many;
     int64_t *path = zalloc(n * n, sizeof *path, "conversion trees", err), *best = NULL;
     int status = STRATA_ENOMEM;
-    f->n_wanted = __builtin_popcountll(f->wanted);
-    grown &= f->n_wanted <= FOREST_MAX_WANTED;
-    for (int l = 0, slot = 0; l < p->n_labels; l++)
-        if (f->wanted & UINT64_C(1) << l)
-            f->slot[l] = (unsigned char)slot++;
-    size_t cells = grown ? n << f->n_wanted : 1;
+    give_slots(f, p);
+    grown &= f->n_slots <= FOREST_MAX_SLOTS;
+    size_t cells = grown ? n << f->n_slots : 1;
     f->path = zalloc(n * n, sizeof *f->path, "conversion trees", err);
     if (grown) {
         best = zalloc(cells, sizeof *best, "conversion trees", err);
@@ -122,6 +154,16 @@ void plan_forest_free(struct plan_forest *f)
     free(f->tree);
 }
 
+size_t plan_forest_set(const struct plan_forest *f, uint64_t wanted)
+{
+    size_t set = 0;
+    for (; wanted; wanted &= wanted - 1) {
+        unsigned char slot = f->slot[__builtin_ctzll(wanted)];
+        set |= slot == FOREST_FREE ? 0 : (size_t)1 << slot;
+    }
+    return set;
+}
+
 int64_t plan_forest_cost(const struct plan_forest *f, const struct plan_problem *p,
                          int tensor, int root, uint64_t wanted)
 {
@@ -131,8 +173,5 @@ int64_t plan_forest_cost(const struct plan_forest *f, const struct plan_problem 
         return f->path[root * p->n_labels + __builtin_ctzll(wanted)];
     if (!f->tree)
         return plan_tree(p, tensor, root, wanted, NULL, NULL);
-    size_t subset = 0;
-    for (uint64_t rest = wanted; rest; rest &= rest - 1)
-        subset |= (size_t)1 << f->slot[__builtin_ctzll(rest)];
-    return f->tree[((size_t)root << f->n_wanted) + subset];
+    return f->tree[((size_t)root << f->n_slots) + plan_forest_set(f, wanted)];
 }

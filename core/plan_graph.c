@@ -123,15 +123,6 @@ static int add_direct(const struct builder *b, int tensor, int reader, int64_t s
     return pbqp_connect(b->s, &b->g->pb, u, v, matrix);
 }
 
-static uint64_t unpack(const struct plan_forest *f, int subset)
-{
-    uint64_t wanted = 0;
-    for (int l = 0; l < PLAN_MAX_LABELS; l++)
-        if (f->wanted & UINT64_C(1) << l && subset >> f->slot[l] & 1)
-            wanted |= UINT64_C(1) << l;
-    return wanted;
-}
-
 static int connect_producer(const struct builder *b, int tensor, int sets)
 {
     const struct plan_model *m = b->m;
@@ -144,7 +135,7 @@ static int connect_producer(const struct builder *b, int tensor, int sets)
         return error_no_memory(b->s->err, (size_t)(rows * cols) * 8, "the planner");
     for (int i = 0; i < rows; i++) {
         int root = plan_out_label(choice_of(b, t->producer, i), t->port);
-        const int64_t *tree = f->tree + ((size_t)root << f->n_wanted);
+        const int64_t *tree = f->tree + ((size_t)root << f->n_slots);
         for (int j = 0; j < cols; j++)
             matrix[i * cols + j] = scaled(m, tree[b->g->pb.nodes[sets].origin[j]]);
     }
@@ -154,18 +145,25 @@ static int connect_producer(const struct builder *b, int tensor, int sets)
 static int connect_reader(const struct builder *b, int tensor, int sets, int reader)
 {
     const struct plan_tensor *t = &b->m->p.tensors[tensor];
+    const struct plan_forest *f = b->m->forest[tensor];
     int v = b->g->node_of_op[reader];
     int rows = b->g->pb.nodes[sets].n, cols = b->g->pb.nodes[v].n;
     int64_t *matrix = new_matrix(b, rows, cols);
     if (!matrix)
         return error_no_memory(b->s->err, (size_t)(rows * cols) * 8, "the planner");
-    for (int i = 0; i < rows; i++) {
-        uint64_t made = unpack(b->m->forest[tensor], b->g->pb.nodes[sets].origin[i]);
-        for (int j = 0; j < cols; j++)
+    for (int j = 0; j < cols; j++) {
+        size_t set = plan_forest_set(f, wants(t, reader, choice_of(b, reader, j)));
+        for (int i = 0; i < rows; i++)
             matrix[i * cols + j] =
-                wants(t, reader, choice_of(b, reader, j)) & ~made ? PLAN_INFINITE : 0;
+                set & ~(size_t)b->g->pb.nodes[sets].origin[i] ? PLAN_INFINITE : 0;
     }
     return pbqp_connect(b->s, &b->g->pb, sets, v, matrix);
+}
+
+/* Sets that readers may want; the empty one where some want only what is free. */
+static bool may_be_wanted(const struct plan_forest *f, int set)
+{
+    return __builtin_popcount((unsigned)set) <= f->max_size && (set || f->any_free);
 }
 
 static int count_sets(const struct plan_forest *f)
@@ -173,8 +171,8 @@ static int count_sets(const struct plan_forest *f)
     int n = 0;
     if (!f->tree)
         return MAX_SETS + 1;
-    for (int s = 1; s < 1 << f->n_wanted; s++)
-        n += __builtin_popcount((unsigned)s) <= f->max_size;
+    for (int s = 0; s < 1 << f->n_slots; s++)
+        n += may_be_wanted(f, s);
     return n;
 }
 
@@ -200,8 +198,8 @@ static int add_sets(const struct builder *b, int tensor)
     if (!node)
         return error_no_memory(b->s->err, MAX_SETS, "the planner");
     node->is_set = true;
-    for (int s = 1; s < 1 << f->n_wanted; s++)
-        if (__builtin_popcount((unsigned)s) <= f->max_size)
+    for (int s = 0; s < 1 << f->n_slots; s++)
+        if (may_be_wanted(f, s))
             origin[at++] = s;
     return STRATA_OK;
 }

@@ -10,7 +10,8 @@
 
 #include "core/checked.h"
 
-enum { COST_BITS = 57, TIE_BITS = 24 }; /* sums stay under 2^57, far from PBQP_DEAD */
+enum { COST_BITS = 57, TIE_BITS = 24 };  /* sums stay under 2^57, far from PBQP_DEAD */
+enum { FORMAT_BITS = 6, HASH_BITS = 7 }; /* of a choice's part in a tie; at least */
 
 static uint64_t bit(int label)
 {
@@ -200,6 +201,21 @@ static uint64_t hash_choice(const struct plan_problem *p, const struct plan_op *
     return mix(hash, (uint64_t)c->cost);
 }
 
+/* Of equals, earlier formats of the table first: neighbours then tend to agree. */
+static uint32_t tie_of(const struct plan_problem *p, const struct plan_op *o,
+                       const struct plan_choice *c, int bits)
+{
+    uint64_t hash = hash_choice(p, o, c), format = 0;
+    if (bits <= FORMAT_BITS + HASH_BITS)
+        return (uint32_t)(hash >> (64 - bits));
+    if (o->n_in)
+        format += (uint64_t)p->labels[plan_in_label(c, 0)].format;
+    if (o->n_out)
+        format += (uint64_t)p->labels[plan_out_label(c, 0)].format;
+    format = format < 1 << FORMAT_BITS ? format : (1 << FORMAT_BITS) - 1;
+    return (uint32_t)(format << (bits - FORMAT_BITS) | hash >> (64 + FORMAT_BITS - bits));
+}
+
 static int bits_of(int64_t n)
 {
     return n > 0 ? 64 - __builtin_clzll((unsigned long long)n) : 0;
@@ -219,8 +235,7 @@ static void order_ties(struct plan_model *m)
     for (size_t op = 0; op < m->p.n_ops; op++)
         for (size_t k = 0; k < m->p.ops[op].n_choices; k++)
             m->tie[m->first[op] + k] =
-                (uint32_t)(hash_choice(&m->p, &m->p.ops[op], &m->p.ops[op].choices[k]) >>
-                           (64 - each));
+                tie_of(&m->p, &m->p.ops[op], &m->p.ops[op].choices[k], each);
 }
 
 /* ---- trees ------------------------------------------------------------------------- */

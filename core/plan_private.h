@@ -12,22 +12,28 @@
 
 /* ---- tables of trees (plan_forest.c) ----------------------------------------------- */
 
-/* Trees of one conversion matrix: from every label to every set of wanted labels. */
+/* Trees of one conversion matrix: from every label to every set of wanted labels. Labels
+ * that become each other for nothing share a bit of a set; what every label becomes for
+ * nothing needs none. */
 struct plan_forest {
     const int64_t *conversion;
     uint64_t wanted;                     /* by any choice of any reader */
-    int n_wanted, max_size;              /* of a set */
+    int n_slots, max_size;               /* of a set */
+    bool any_free;                       /* a wanted label needs no bit */
     bool many;                           /* more than one reader: sets matter */
     int64_t *path;                       /* [from][to] */
-    int64_t *tree;                       /* [root][subset of wanted, packed] */
-    unsigned char slot[PLAN_MAX_LABELS]; /* label -> bit of a packed subset */
+    int64_t *tree;                       /* [root][set]; NULL where there are too many */
+    unsigned char slot[PLAN_MAX_LABELS]; /* wanted label -> bit, or FOREST_FREE */
 };
 
-#define FOREST_MAX_WANTED 12 /* 4096 subsets */
+#define FOREST_MAX_SLOTS 12 /* 4096 sets */
+#define FOREST_FREE 255
 
 int plan_forest_make(struct plan_forest *f, const struct plan_problem *p,
                      strata_error *err);
 void plan_forest_free(struct plan_forest *f);
+/* The set, packed, that holds the wanted labels. */
+size_t plan_forest_set(const struct plan_forest *f, uint64_t wanted);
 int64_t plan_forest_cost(const struct plan_forest *f, const struct plan_problem *p,
                          int tensor, int root, uint64_t wanted);
 

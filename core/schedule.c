@@ -181,6 +181,8 @@ static int schedule_alias(strata_engine *e, size_t node, const struct plan_op *o
     if (status != STRATA_OK)
         return status;
     e->values[out].alias = in;
+    e->values[out].begin =
+        engine_alias_begin(e, e->nodes[node].layer, e->values[in].format);
     return add_relabel(e, in, out, err);
 }
 
@@ -229,7 +231,7 @@ static int schedule_join(strata_engine *e, size_t node, const struct plan_op *op
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
         status = settle_part(e, n->in_values[i],
                              conversion_to(e, op->in[i], plan_in_label(choice, i))->cost,
-                             whole, engine_slice_begin(e, n, i, format), err);
+                             whole, engine_part_begin(e, n, i, format, NULL), err);
     return status;
 }
 
@@ -293,7 +295,7 @@ static int schedule_output(strata_engine *e, size_t o, strata_error *err)
 static int note_free(strata_engine *e, strata_error *err)
 {
     static const char *const text[] = {
-        [CANDIDATE_ALIAS] = "its output is its input's memory",
+        [CANDIDATE_ALIAS] = "its output is its input's memory, or a part of it",
         [CANDIDATE_JOIN] = "its inputs are made inside its output",
     };
     for (size_t i = 0; i < e->n_nodes; i++) {
@@ -349,8 +351,8 @@ int engine_make_schedule(strata_engine *e, strata_error *err)
         status = schedule_output(e, i, err);
     if (status != STRATA_OK)
         return status;
-    if ((status = engine_note_fusions(e, err)) != STRATA_OK ||
-        (status = note_free(e, err)) != STRATA_OK)
+    if ((status = note_free(e, err)) != STRATA_OK ||
+        (status = engine_note_fusions(e, err)) != STRATA_OK)
         return status;
     status = drop_nodes(e, err);
     return status == STRATA_OK ? engine_plan_memory(e, err) : status;

@@ -205,6 +205,12 @@ int engine_file_is(const void *bytes, size_t size)
     return size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
 }
 
+int engine_file_at(const char *path)
+{
+    uint8_t head[sizeof magic];
+    return engine_file_is(head, file_head(head, sizeof head, path));
+}
+
 static int check_magic(const struct reading *r)
 {
     if (engine_file_is(r->bytes, r->size))

@@ -121,6 +121,19 @@ int file_read(struct file_bytes *out, const char *path, uint64_t limit, strata_e
     return status;
 }
 
+size_t file_head(void *out, size_t size, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return 0;
+    int fd = open(path, OPEN_FLAGS);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read_all(fd, out, size);
+    close(fd);
+    return n > 0 ? (size_t)n : 0;
+}
+
 void file_free(struct file_bytes *f)
 {
     if (!f)

@@ -21,6 +21,9 @@ struct file_bytes {
 int file_read(struct file_bytes *out, const char *path, uint64_t limit,
               strata_error *err);
 void file_free(struct file_bytes *f);
+/* The first bytes of a regular file; how many of `size` there are, 0 where it cannot be
+ * read. */
+size_t file_head(void *out, size_t size, const char *path);
 
 /* Resolve `name` (relative, as written in a file of folder `base`) to a path inside that
  * folder. Refused, unless `anywhere`: absolute names, "..", symbolic links below `base`

@@ -86,6 +86,7 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_example_plugins \
 	tests/test_models \
 	tests/test_random_networks \
+	tests/test_threads \
 	examples/digits/demo \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \

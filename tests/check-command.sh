@@ -28,7 +28,7 @@ expect() {
 image=$digits/images/3-011.pgm
 expect 0 'strata [0-9]+\.[0-9]+' 'prints its version' $strata --version
 expect 0 'Examples:' 'helps with examples' $strata --help
-for c in run bench explain costs list describe new-layer check doctor completion; do
+for c in run build inspect diff bench explain costs list describe new-layer check doctor completion; do
     expect 0 'Examples:' "helps with $c" $strata $c --help
     expect 2 'unknown option .--formt=csv.; did you mean .--format' "$c suggests options" \
         $strata $c --formt=csv
@@ -107,6 +107,11 @@ expect 0 'if output prob were bound as .*the plan gains [0-9.]+ us' \
     --set build.precision=fp16 --reformats
 expect 0 '^hidden \+ relu3|^relu3 .*fp32:' 'explain shows tensors' \
     $strata explain $digits/digits.ini --tensors
+expect 0 '^c +convolution.so .* analytic +(chosen|a plan with it)' \
+    'explain tells of each impl of a layer' \
+    $strata explain $digits/digits.ini --impls conv1
+expect 2 "no layer 'conv'; did you mean 'conv1'" 'explain names a near layer' \
+    $strata explain $digits/digits.ini --impls conv
 expect 0 '"proved": true' 'explain prints JSON' $strata explain $digits/digits.ini -o json
 expect 0 '"kind":"totals"' 'explain prints JSON lines' \
     $strata explain $digits/digits.ini -o jsonl
@@ -128,6 +133,91 @@ expect 2 'layer .prob. .*writes prob .fp16:nchw' 'no plan at all names the const
     --set build.no_reformat=yes
 expect 2 'no impl of core::Convolution@1 can run here' 'an impossible plan lists reasons' \
     $strata explain $digits/digits.ini --set build.formats=int8:nc/4hw4
+# Engine files.
+expect 0 'd.engine: [0-9]+ bytes, SHA-256 [0-9a-f]{64}$' 'build writes an engine file' \
+    $strata build $digits/digits.ini -o "$scratch/d.engine"
+expect 0 'plan proved optimal' 'build sums up the plan' \
+    $strata build $digits/digits.ini --output="$scratch/e.engine"
+expect 0 'same' 'the same network is the same bytes' sh -c \
+    "cmp '$scratch/d.engine' '$scratch/e.engine' && echo same"
+expect 2 'output=FILE is needed' 'build needs an output' $strata build $digits/digits.ini
+expect 2 'one network file is needed' 'build needs a network' $strata build -o x.engine
+expect 2 'is an engine already' 'build refuses an engine' \
+    $strata build "$scratch/d.engine" -o "$scratch/f.engine"
+expect 2 'cannot write in folder' 'build names a folder that is not there' \
+    $strata build $digits/digits.ini -o "$scratch/none/d.engine"
+expect 0 '^prob +0 +1 +3 ' 'run takes an engine' $strata run "$scratch/d.engine" $image
+mkdir "$scratch/alone"
+cp "$scratch/d.engine" $image "$scratch/alone"
+expect 0 '^prob,0,1,3,0\.99' 'an engine needs no other file' sh -c \
+    "strata=\$(realpath $strata) && cd '$scratch/alone' && \$strata run d.engine \
+        3-011.pgm --top 1 -o csv"
+expect 2 '--set cannot change an engine that is built' 'an engine takes no --set' \
+    $strata run "$scratch/d.engine" $image --set build.precision=fp16
+expect 2 '--costs cannot change an engine' 'an engine takes no --costs' \
+    $strata run "$scratch/d.engine" $image --costs=analytic
+expect 3 "device 'cuda:9'" 'an engine on a device that is missing' \
+    $strata run "$scratch/d.engine" $image --device cuda:9
+expect 2 'conv1. needs plugin .*is not here' 'an engine names the plugin it lacks' env \
+    STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata run \
+    "$scratch/d.engine" $image
+head -c 5000 "$scratch/d.engine" >"$scratch/cut.engine"
+expect 2 'cut.engine: 5000 bytes; the header says [0-9]+; build the engine again' \
+    'a cut engine is refused' $strata run "$scratch/cut.engine" $image
+expect 0 'predicted [0-9.]+ us' 'explain takes an engine' \
+    $strata explain "$scratch/d.engine"
+expect 0 '"proved": true' 'explain prints the report of an engine' \
+    $strata explain "$scratch/d.engine" -o json
+expect 0 'digraph' 'explain draws an engine' $strata explain "$scratch/d.engine" --dot
+expect 2 '--refused needs what was not chosen' 'an engine has no refused impls' \
+    $strata explain "$scratch/d.engine" --refused
+expect 2 '--verify needs what was not chosen' 'an engine has no certificate' \
+    $strata explain "$scratch/d.engine" --verify
+expect 0 'network digits, engine format 1.0' 'inspect shows what the engine is' \
+    $strata inspect "$scratch/d.engine"
+expect 0 '^weights +[0-9]+ +[0-9]+' 'inspect shows sections' $strata inspect "$scratch/d.engine"
+expect 0 '^convolution.so +core +1\.' 'inspect shows plugins' \
+    $strata inspect "$scratch/d.engine"
+expect 0 '^conv1.*Convolution' 'inspect shows layers' \
+    $strata inspect "$scratch/d.engine" --layers
+expect 0 '^relu1,yes,conv1,' 'inspect shows fusions' \
+    $strata inspect "$scratch/d.engine" --fusions -o csv
+expect 0 '"builder": "' 'inspect prints JSON' $strata inspect "$scratch/d.engine" -o json
+expect 0 '"kind": *"plugins"' 'inspect prints JSON lines' \
+    $strata inspect "$scratch/d.engine" -o jsonl
+expect 0 'v[0-9]+ -> v[0-9]+ .label="fp32' 'inspect draws without plugins' env \
+    STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR=/nonexistent $strata inspect \
+    "$scratch/d.engine" --dot
+expect 0 '^type = core::Convolution@1' 'inspect prints a section' \
+    $strata inspect "$scratch/d.engine" --section network
+expect 2 "no section 'x'; there are: device plugins plan" 'inspect names the sections' \
+    $strata inspect "$scratch/d.engine" --section=x
+expect 2 'not an engine file' 'inspect refuses what is no engine' \
+    $strata inspect $digits/digits.ini
+expect 2 'one engine file is needed' 'inspect needs a file' $strata inspect
+$strata inspect "$scratch/d.engine" --extract="$scratch/files"
+expect 0 '^prob,0,1,3,0\.99' 'what inspect extracts is a network' \
+    $strata run "$scratch/files/network.ini" $image --top 1 -o csv
+expect 0 'same' 'which builds the same engine, but for its report' sh -c "
+    $strata build '$scratch/files/network.ini' -o '$scratch/g.engine' >'$scratch/log' &&
+    for s in network plan plugins device weights; do
+        $strata inspect '$scratch/d.engine' --section=\$s >'$scratch/one' &&
+        $strata inspect '$scratch/g.engine' --section=\$s >'$scratch/two' &&
+        cmp '$scratch/one' '$scratch/two' || exit 1
+    done
+    echo same"
+$strata build $digits/digits.ini -o "$scratch/h.engine" --set build.fusion=no \
+    --set build.precision=fp16 >"$scratch/log"
+expect 0 'REFORMAT|FIXED-IO' 'inspect shows reformats' \
+    $strata inspect "$scratch/h.engine" --reformats
+expect 0 'REFORMAT ·' 'inspect draws reformats' $strata inspect "$scratch/h.engine" --dot
+expect 1 '^conv1 .* is no longer offered' 'diff tells which decision moved' \
+    $strata diff "$scratch/d.engine" "$scratch/h.engine"
+expect 0 'make the same decisions' 'diff compares an engine with its network' \
+    $strata diff "$scratch/d.engine" $digits/digits.ini
+expect 0 'make the same decisions' 'diff compares an engine with a saved plan' \
+    $strata diff "$scratch/a.plan" "$scratch/d.engine"
+expect 2 'two files are compared' 'diff needs two files' $strata diff "$scratch/d.engine"
 costs_file() { # NAME DEVICE LINE...
     name=$1 device=$2
     shift 2
@@ -162,13 +252,5 @@ expect 2 'no plugin was found' 'doctor reports an installation without plugins' 
 expect 0 'complete -o default -F _strata strata' 'completion prints a script' \
     $strata completion bash
 
-# What describe prints is a section that a network accepts.
-{
-    printf '[network]\nformat = 1\noutputs = activation1\n'
-    printf '[input x]\nshape = 1 x 3 x 4 x 4\n'
-    $strata describe Activation
-} >"$scratch/described.ini"
-expect 0 '^activation1' 'what describe prints is INI' \
-    $strata run "$scratch/described.ini" --input random:1 --top 1
 echo "1..$number"
 exit $failed

@@ -73,7 +73,7 @@ result $? '--force replaces them'
 # ---- the page that shows it ---------------------------------------------------------------
 page=$srcdir/docs/first-plugin.md
 plain() { # without what differs from run to run
-    sed -E 's/[0-9]+ runs in [0-9.]+ s/N runs/; s/seed [0-9]+//; s/build [0-9a-f]{40}//' "$1"
+    sed -E 's/[0-9]+ runs in [0-9.]+ s/N runs/; s/seed [0-9]+//; s/build [0-9a-f]{12}//' "$1"
 }
 mkdir session
 (cd session && unset CC CFLAGS LDFLAGS && "$srcdir/scripts/transcript.sh" "$page") |

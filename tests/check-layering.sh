@@ -23,7 +23,7 @@ check() {
     fi
 }
 
-public='strata/(strata|plugin|layers)\.h'
+public='strata/(strata|batcher|plugin|layers)\.h'
 types='core/(status|alloc|checked|tensor)\.h'
 echo 1..8
 check "formats sees core's types only" formats "$public|$types|formats/[a-z0-9_]+\.h"

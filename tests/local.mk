@@ -23,7 +23,9 @@ LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 SHELL_TESTS = \
 	tests/check-abi.sh \
 	tests/check-command.sh \
+	tests/check-describe.sh \
 	tests/check-docs.sh \
+	tests/check-drop-in.sh \
 	tests/check-header.sh \
 	tests/check-install.sh \
 	tests/check-kit.sh \
@@ -38,6 +40,8 @@ if HAVE_CRITERION
 CRITERION_TESTS = \
 	tests/test_abi \
 	tests/test_arena \
+	tests/test_batch \
+	tests/test_batcher \
 	tests/test_check \
 	tests/test_check_cuda \
 	tests/test_config \
@@ -86,6 +90,7 @@ CRITERION_TESTS = \
 	tests/test_search \
 	tests/test_status \
 	tests/test_tensor \
+	tests/test_threads \
 	tests/test_weights \
 	tests/test_weights_convert \
 	tests/test_weights_malformed
@@ -98,6 +103,8 @@ tests_test_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_objective_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_batch_SOURCES = tests/test_batch.c tests/batch_net.h
+tests_test_batcher_SOURCES = tests/test_batcher.c tests/batch_net.h
 tests_test_cuda_device_SOURCES = tests/test_cuda_device.c tests/cuda_device.h
 tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/cuda_device.h \
 	tests/layer_cases_large.c $(LAYER_CASES)
@@ -122,6 +129,7 @@ tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 	tests/plan_draw.h
+tests_test_threads_SOURCES = tests/test_threads.c tests/batch_net.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
 	tests/weights_refusal.h
@@ -171,6 +179,6 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
-	tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
+	tests/plugins/batch_layers.c tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
 	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu \
 	tests/faulty/layer.c tests/faulty/throws.cc

@@ -210,7 +210,7 @@ Test(nets, load_without_room_for_the_weights)
     strata_network_destroy(net);
 }
 
-/* ---- memory ------------------------------------------------------------------------ */
+/* ---- plans ------------------------------------------------------------------------- */
 
 /* A plan from the analytic model and its memory, without loading a weight. */
 static strata_engine *plan_net(strata_handle *handle, const char *name,
@@ -239,6 +239,35 @@ static strata_engine *plan_net(strata_handle *handle, const char *name,
     threads_set(before);
     return e;
 }
+
+static void expect_proof(const strata_engine *e, const char *name, const char *precision)
+{
+    struct plan_certificate *c = NULL;
+    const struct plan_problem *p = &e->model->problem;
+    cr_expect(e->plan->proved, "%s, %s", name, precision);
+    cr_assert_eq(plan_certify(&c, p, NULL, e->plan, &err), STRATA_OK, "%s, %s: %s", name,
+                 precision, err.message);
+    cr_expect_eq(plan_check(p, NULL, c, &err), STRATA_OK, "%s, %s: %s", name, precision,
+                 err.message);
+    plan_certificate_free(c);
+}
+
+/* Every format may meet every other at a tensor where precision is any. */
+Test(nets, have_plans_that_are_proved_and_checked)
+{
+    static const char *const precisions[] = {"fp32", "fp16", "any"};
+    strata_handle *handle;
+    cr_assert_eq(strata_create(&handle, "host", &err), STRATA_OK, "%s", err.message);
+    for (size_t i = 0; i < 3 * ARRAY_LENGTH(nets); i++) {
+        const char *name = nets[i / 3].name, *precision = precisions[i % 3];
+        strata_engine *e = plan_net(handle, name, precision, 1);
+        expect_proof(e, name, precision);
+        strata_engine_destroy(e);
+    }
+    strata_destroy(handle);
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
 
 Test(nets, need_little_more_memory_than_is_alive_at_once)
 {

@@ -228,6 +228,24 @@ Test(objective, the_report_names_it_and_the_plan_of_least_time)
     }
 }
 
+Test(objective, a_search_is_limited_unless_the_network_lifts_it)
+{
+    static const struct {
+        const char *set;
+        uint64_t nodes;
+    } cases[] = {{"build.plan_nodes=0", 0},
+                 {"build.plan_nodes=7", 7},
+                 {"build.objective=time", 10000}};
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct session s;
+        check_open(&s, &cases[i].set, 1);
+        cr_expect_eq(s.engine->plan_options.max_nodes, cases[i].nodes, "%s",
+                     cases[i].set);
+        cr_expect_eq(plan_gap(s.engine->plan), 0);
+        release(&s);
+    }
+}
+
 Test(objective, bad_values_are_refused_with_their_line)
 {
     static const struct {
@@ -238,6 +256,7 @@ Test(objective, bad_values_are_refused_with_their_line)
         {"build.memory_slack=1001", "memory_slack"},
         {"build.memory_plans=0", "memory_plans"},
         {"build.memory_plans=2.5", "memory_plans"},
+        {"build.plan_nodes=-1", "plan_nodes"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct session s;

@@ -224,6 +224,28 @@ Test(plan, no_conversion_where_formats_match_and_one_where_two_readers_agree)
     plan_free(plan);
 }
 
+/* All conversions are free and all choices cost the same. */
+Test(plan, of_equals_neighbours_take_one_format)
+{
+    struct network w;
+    struct plan *plan = NULL;
+    random_state = 5;
+    make_network(&w, 6, 0);
+    for (int i = 0; i < 6; i++) {
+        memset(w.conversion[i], 0, sizeof w.conversion[i]);
+        w.ops[i].n_choices = LABELS;
+        for (int k = 0; k < LABELS; k++) {
+            struct plan_choice *c = &w.choices[i][k];
+            memset(c->in, (k + i) % LABELS, sizeof c->in);
+            memset(c->out, (k + i) % LABELS, sizeof c->out);
+            c->cost = 7;
+        }
+    }
+    cr_assert_eq(plan_solve(&plan, &w.p, NULL, NULL), STRATA_OK);
+    cr_expect_eq(plan->n_steps, 0);
+    plan_free(plan);
+}
+
 Test(plan, content_never_passes_through_less_precision)
 {
     struct network w;

@@ -47,6 +47,54 @@ Test(plan_exact, finds_the_optimum_of_4000_random_networks, .timeout = 120)
     cr_expect_gt(infeasible, 100);
 }
 
+/* Labels 3 and 4 are 1 and 2 by another name, as a format in its concatenation's memory
+ * is; every label becomes label 5 for nothing, which no operation writes. */
+static void make_alike(void)
+{
+    enum { N = 6 };
+    w.p.labels[3].precision = w.p.labels[1].precision;
+    w.p.labels[4].precision = w.p.labels[2].precision;
+    w.p.labels[5] = (struct plan_label){.stage = PLAN_NONE};
+    for (size_t i = 0; i < w.p.n_ops; i++) {
+        int64_t *m = w.conversion[i];
+        for (int l = 1; l <= 2; l++)
+            m[l * N + l + 2] = m[(l + 2) * N + l] = 0;
+        for (int l = 0; l < 5; l++) {
+            m[l * N + 5] = 0;
+            m[5 * N + l] = PLAN_INFINITE;
+        }
+        for (size_t k = 0; k < w.ops[i].n_choices; k++)
+            for (int port = 0; port < PLAN_MAX_PORTS; port++)
+                w.choices[i][k].out[port] %= 5;
+    }
+}
+
+Test(plan_exact, labels_that_are_alike_are_planned_and_proved_as_one, .timeout = 120)
+{
+    draw_seed(77);
+    for (int round = 0; round < 1000; round++) {
+        struct draw_shape shape = draw_shape(round);
+        struct plan *plan = NULL;
+        struct plan_certificate *c = NULL;
+        strata_error err = {0};
+        shape.n_labels = 6;
+        draw_network(&w, &shape);
+        make_alike();
+        int64_t optimum = draw_optimum(&w.p);
+        if (plan_solve(&plan, &w.p, NULL, &err) != STRATA_OK) {
+            cr_assert_geq(optimum, PLAN_INFINITE, "round %d: %s", round, err.message);
+            continue;
+        }
+        cr_assert_eq(plan->cost, optimum, "round %d", round);
+        cr_assert_eq(plan_certify(&c, &w.p, NULL, plan, &err), STRATA_OK, "round %d: %s",
+                     round, err.message);
+        cr_assert_eq(plan_check(&w.p, NULL, c, &err), STRATA_OK, "round %d: %s", round,
+                     err.message);
+        plan_certificate_free(c);
+        plan_free(plan);
+    }
+}
+
 Test(plan_exact, certificates_are_accepted_and_survive_text, .timeout = 120)
 {
     draw_seed(99);
@@ -121,6 +169,8 @@ Test(plan_exact, at_every_node_the_bound_is_below_and_the_plan_above, .timeout =
             cr_assert_leq(cut->cost, cost, "round %d: the plan got worse", round);
             cost = cut->cost;
             cr_assert_eq(cut->proved, cut->bound == cut->cost);
+            cr_assert_leq((double)cut->cost,
+                          (1 + plan_gap(cut)) * (double)best->cost * (1 + 1e-12));
             open += !cut->proved;
             plan_free(cut);
             plan_free(again);

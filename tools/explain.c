@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/engine_stored.h"
 #include "io/file.h"
 
 enum {
     OPTION_REFUSED = TOOL_OWN,
+    OPTION_IMPLS,
     OPTION_FUSIONS,
     OPTION_TENSORS,
     OPTION_REFORMATS,
@@ -23,6 +25,7 @@ enum {
 
 static const struct option options[] = {
     {"refused", no_argument, NULL, OPTION_REFUSED},
+    {"impls", required_argument, NULL, OPTION_IMPLS},
     {"fusions", no_argument, NULL, OPTION_FUSIONS},
     {"tensors", no_argument, NULL, OPTION_TENSORS},
     {"reformats", no_argument, NULL, OPTION_REFORMATS},
@@ -36,6 +39,7 @@ static const struct option options[] = {
 
 struct wishes {
     bool refused, fusions, tensors, reformats, dot, diff, verify;
+    const char *impls;      /* of this layer */
     const char *svg, *save; /* files */
 };
 
@@ -48,6 +52,8 @@ static void note_option(struct wishes *w, int option)
     w->dot |= option == OPTION_DOT;
     w->diff |= option == OPTION_DIFF;
     w->verify |= option == OPTION_VERIFY;
+    if (option == OPTION_IMPLS)
+        w->impls = optarg;
     if (option == OPTION_SVG)
         w->svg = optarg;
     if (option == OPTION_SAVE)
@@ -108,27 +114,6 @@ static int print_dot(const strata_engine *e, const struct explain *x, strata_err
 /* ---- reports
  * --------------------------------------------------------------------------- */
 
-/* One object a line; `kind` names the section it is an entry of. */
-static void print_lines(const json_t *report)
-{
-    const char *section;
-    json_t *value;
-    json_object_foreach((json_t *)report, section, value)
-    {
-        size_t n = json_is_array(value) ? json_array_size(value) : 1;
-        if (!json_is_array(value) && !json_is_object(value))
-            continue;
-        for (size_t i = 0; i < n; i++) {
-            json_t *line =
-                json_copy(json_is_array(value) ? json_array_get(value, i) : value);
-            json_object_set_new(line, "kind", json_string(section));
-            json_dumpf(line, stdout, JSON_COMPACT);
-            fputc('\n', stdout);
-            json_decref(line);
-        }
-    }
-}
-
 static void print_tables(const strata_engine *e, const struct explain *x,
                          const struct wishes *w, int format)
 {
@@ -156,9 +141,46 @@ static void print_tables(const strata_engine *e, const struct explain *x,
     }
 }
 
+/* An engine from a file has the report of its build: the alternatives are gone. */
+static int show_loaded(const strata_engine *e, const struct wishes *w, int format,
+                       strata_error *err)
+{
+    bool json = format == TABLE_JSON || format == TABLE_JSONL;
+    bool text = format == TABLE_TEXT || format == TABLE_MARKDOWN;
+    struct wishes tables = *w;
+    json_t *report = NULL;
+    if (w->refused || w->verify)
+        return error_set(err, STRATA_EINVAL,
+                         "%s: %s needs what was not chosen, which an engine file does "
+                         "not hold; give the network's INI file",
+                         e->network->path, w->refused ? "--refused" : "--verify");
+    int status = engine_section_json(&report, &e->stored->file, SECTION_REPORT, err);
+    if (status == STRATA_OK && w->save)
+        status = save_plan(w->save, report, err);
+    if (status == STRATA_OK && w->svg)
+        status = save_svg(w->svg, e, NULL, err);
+    tables.reformats = false;
+    if (status == STRATA_OK && w->dot)
+        status = print_dot(e, NULL, err);
+    else if (status == STRATA_OK && format == TABLE_JSON)
+        json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
+    else if (status == STRATA_OK && json)
+        report_print_lines(report);
+    else if (status == STRATA_OK) {
+        if (text || !w->reformats)
+            print_tables(e, NULL, &tables, format);
+        if (w->reformats)
+            report_print_reformats(report, format);
+    }
+    json_decref(report);
+    return status;
+}
+
 static int show(const strata_engine *e, const struct wishes *w, int format,
                 strata_error *err)
 {
+    if (e->stored)
+        return show_loaded(e, w, format, err);
     bool json = format == TABLE_JSON || format == TABLE_JSONL;
     struct explain *x = NULL;
     json_t *report = NULL;
@@ -175,10 +197,12 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
         status = explain_print_verify(e, err);
     else if (status == STRATA_OK && w->dot)
         status = print_dot(e, x, err);
+    else if (status == STRATA_OK && w->impls)
+        status = explain_print_impls(e, w->impls, format, err);
     else if (status == STRATA_OK && format == TABLE_JSON)
         json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
     else if (status == STRATA_OK && json)
-        print_lines(report);
+        report_print_lines(report);
     else if (status == STRATA_OK)
         print_tables(e, x, w, format);
     json_decref(report);
@@ -186,60 +210,16 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
     return status;
 }
 
-/* ---- comparisons
- * ----------------------------------------------------------------------- */
-
-enum { PLAN_FILE_MAX = 256 << 20 }; /* bytes */
-
-static int build_report(json_t **out, const struct tool_options *o, const char *path,
-                        strata_error *err)
-{
-    struct tool_session s = {0};
-    struct explain *x = NULL;
-    int status = tool_open_engine(&s, o, path, err);
-    if (status == STRATA_OK)
-        status = explain_plan(&x, &s.engine->model->problem, &s.engine->plan_options,
-                              s.engine->plan, err);
-    if (status == STRATA_OK && !(*out = explain_json(s.engine, x)))
-        status = error_no_memory(err, 0, "the report");
-    explain_free(x);
-    tool_close(&s);
-    return status;
-}
-
-/* A saved plan, or the plan that a network has now: JSON starts with a brace. */
-static int open_report(json_t **out, const struct tool_options *o, const char *path,
-                       strata_error *err)
-{
-    struct file_bytes file = {0};
-    json_error_t wrong;
-    int status = file_read(&file, path, PLAN_FILE_MAX, err);
-    if (status != STRATA_OK)
-        return status;
-    size_t blank = 0;
-    const char *text = (const char *)file.data;
-    while (blank < file.size && strchr(" \t\r\n", text[blank]))
-        blank++;
-    if (blank == file.size || text[blank] != '{') {
-        file_free(&file);
-        return build_report(out, o, path, err);
-    }
-    *out = json_loadb(text, file.size, 0, &wrong);
-    file_free(&file);
-    if (*out)
-        return STRATA_OK;
-    return error_set(err, STRATA_EPARSE, "%s:%d:%d: %s", path, wrong.line, wrong.column,
-                     wrong.text);
-}
+/* ---- comparisons ------------------------------------------------------------------ */
 
 static int show_diff(const struct tool_options *o, char **paths)
 {
     json_t *a = NULL, *b = NULL;
     strata_error err;
     error_clear(&err);
-    int status = open_report(&a, o, paths[0], &err);
+    int status = report_open(&a, o, paths[0], &err);
     if (status == STRATA_OK)
-        status = open_report(&b, o, paths[1], &err);
+        status = report_open(&b, o, paths[1], &err);
     int code =
         status == STRATA_OK ? explain_print_diff(a, b, o->format, &err) : tool_fail(&err);
     json_decref(a);
@@ -284,7 +264,7 @@ done:
 const struct tool_command tool_explain = {
     .name = "explain",
     .summary = "Show the plan: each layer's impl and formats, why each reformat stands",
-    .usage = "NET.ini [OPTION...]\n       strata explain --diff A B",
+    .usage = "NET.ini|NET.engine [OPTION...]\n       strata explain --diff A B",
     .help =
         "Options:\n"
         "      --reformats       what each reformat costs, what forbidding it would, "
@@ -293,19 +273,24 @@ const struct tool_command tool_explain = {
         "      --tensors         each tensor: produced, materialised, wanted\n"
         "      --fusions         each layer that was or might have been fused, and why "
         "not\n"
+        "      --impls=LAYER     every way to run one layer, what it costs, and what a "
+        "plan\n"
+        "                        with it would\n"
         "      --refused         every impl that could not be used, and why\n"
         "      --svg=FILE        draw the plan ('-': standard output)\n"
         "      --dot             print the plan for Graphviz or Netron\n"
         "      --save-plan=FILE  keep the plan with its reasons and costs, as JSON\n"
         "      --verify          have the certificate of the plan checked\n"
         "      --diff            what moved between two plans, and the costs that moved\n"
-        "                        it; A and B are saved plans or networks\n\n"
+        "                        it; A and B are saved plans, engines or\n"
+        "                        networks\n\n"
         "Reasons of reformats: HARD, no common format; FIXED-IO, a network input or\n"
         "output; PADDING, pad lanes are cleared; ECONOMIC, avoidable at a higher cost.\n"
         "--diff exits with 1 where the plans decide differently.\n"
         "\nExamples:\n"
         "  strata explain examples/digits/digits.ini\n"
         "  strata explain net.ini --set build.precision=fp16 --reformats\n"
+        "  strata explain net.ini --costs measure --impls conv1\n"
         "  strata explain net.ini --svg net.svg --save-plan net.plan\n"
         "  strata explain --diff net.plan net.ini\n",
     .run = run_explain,

@@ -16,10 +16,27 @@ void explain_print_tensors(const strata_engine *e, int format);
 void explain_print_reformats(const strata_engine *e, const struct explain *x, int format);
 void explain_print_fusions(const strata_engine *e, int format);
 void explain_print_refused(const strata_engine *e, int format);
+extern const char *const explain_cost_sources[]; /* by enum cost_kind */
 /* An output's own copy of a value that something else owns. */
 bool explain_is_copy(const strata_engine *e, const struct engine_step *s);
 /* "fp32:nchw" */
 const char *explain_value_format(const strata_engine *e, int value);
+
+/* ---- report.c ------------------------------------------------------------------- */
+/* Of a saved plan, an engine file, or a network that is planned for it. */
+int report_open(json_t **out, const struct tool_options *o, const char *path,
+                strata_error *err);
+/* Sections of a report as tables. */
+void report_print_nodes(const json_t *report, int format);
+void report_print_reformats(const json_t *report, int format);
+void report_print_fusions(const json_t *report, int format);
+/* One object a line; `kind` names the section it is an entry of. */
+void report_print_lines(const json_t *report);
+
+/* ---- explain_impls.c ------------------------------------------------------------ */
+/* ENOTFOUND for a layer that the network lacks, with a near name. */
+int explain_print_impls(const strata_engine *e, const char *layer, int format,
+                        strata_error *err);
 
 /* ---- explain_verify.c ----------------------------------------------------------- */
 /* "proved: lower bound = cost = N", or the gap. */
@@ -60,12 +77,16 @@ struct graph {
     struct edge *edges;
     size_t n_vertices, n_edges, vertex_capacity, edge_capacity;
 };
+/* x may be NULL: then there are no hints. */
 int graph_make(struct graph *g, const strata_engine *e, const struct explain *x,
                strata_error *err);
 void graph_free(struct graph *g);
+/* The same of a report, without the engine. report_graph.c */
+int graph_of_report(struct graph *g, const json_t *report, strata_error *err);
 
 /* ---- explain_dot.c, explain_svg.c
  * ------------------------------------------------------ */
+/* e may be NULL, for a graph without a name. */
 void graph_write_dot(const struct graph *g, const strata_engine *e, FILE *out);
 int graph_write_svg(struct graph *g, const strata_engine *e, FILE *out,
                     strata_error *err);

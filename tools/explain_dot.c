@@ -26,7 +26,7 @@ static const char *const styles[] = {
 void graph_write_dot(const struct graph *g, const strata_engine *e, FILE *out)
 {
     fputs("digraph \"", out);
-    put_escaped(e->network->name ? e->network->name : "network", out);
+    put_escaped(e && e->network->name ? e->network->name : "network", out);
     fputs("\" {\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"];\n"
           "  edge [fontname=\"sans-serif\", fontsize=10];\n",
           out);

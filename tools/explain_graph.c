@@ -129,7 +129,7 @@ static int add_conversion(struct graph *g, const strata_engine *e,
     if (s->kind == STEP_RELABEL && joins_later(e, s))
         return STRATA_OK;
     const struct explain_reformat *r =
-        explain_find(x, e->model->index_of[to->tensor], label_of(e, to));
+        !x ? NULL : explain_find(x, e->model->index_of[to->tensor], label_of(e, to));
     bool copy = explain_is_copy(e, s), relabel = s->kind == STEP_RELABEL || copy;
     struct vertex v = {.kind = relabel ? VERTEX_RELABEL : VERTEX_REFORMAT,
                        .cost = s->cost};

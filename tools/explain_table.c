@@ -56,20 +56,39 @@ static void add_node_row(struct table *t, const strata_engine *e,
     table_cell(t, "%s", "");
 }
 
-/* Readers of a value, by name. */
-static void readers(char *text, size_t size, const strata_engine *e, int value)
+/* "conv2, output prob and 3 more" */
+struct names {
+    char text[256];
+    size_t used, n;
+};
+enum { NAMES_SHOWN = 3 };
+
+static void add_name(struct names *l, const char *kind, const char *name)
 {
-    size_t used = 0;
-    text[0] = '\0';
+    const size_t left = sizeof l->text - l->used;
+    if (l->n++ >= NAMES_SHOWN || left <= 1)
+        return;
+    int n = snprintf(l->text + l->used, left, "%s%s%s", l->n > 1 ? ", " : "", kind, name);
+    l->used += n < 0 ? 0 : (size_t)n < left ? (size_t)n : left - 1;
+}
+
+/* Who reads a value. */
+static struct names find_readers(const strata_engine *e, int value)
+{
+    struct names l = {.text = "the next conversion"};
     for (size_t i = 0; i < e->n_nodes; i++)
-        for (int k = 0; k < e->nodes[i].n_in && used < size; k++)
-            if (e->nodes[i].in_values[k] == value)
-                used += (size_t)snprintf(text + used, size - used, "%s%s",
-                                         used ? ", " : "", e->nodes[i].name);
-    for (size_t i = e->n_inputs; i < e->n_bindings && used < size; i++)
+        for (int k = 0; k < e->nodes[i].n_in; k++)
+            if (e->nodes[i].in_values[k] == value) {
+                add_name(&l, "", e->nodes[i].layer->name);
+                break;
+            }
+    for (size_t i = e->n_inputs; i < e->n_bindings; i++)
         if (e->bindings[i].value == value)
-            used += (size_t)snprintf(text + used, size - used, "%soutput %s",
-                                     used ? ", " : "", e->bindings[i].name);
+            add_name(&l, "output ", e->bindings[i].name);
+    if (l.n > NAMES_SHOWN)
+        snprintf(l.text + l.used, sizeof l.text - l.used, " and %zu more",
+                 l.n - NAMES_SHOWN);
+    return l;
 }
 
 bool explain_is_copy(const strata_engine *e, const struct engine_step *s)
@@ -79,18 +98,32 @@ bool explain_is_copy(const strata_engine *e, const struct engine_step *s)
            e->values[s->from].pad == e->values[s->to].pad;
 }
 
+static void add_reformat_why(struct table *t, const strata_engine *e,
+                             const struct engine_step *s)
+{
+    const struct engine_value *to = &e->values[s->to];
+    const struct names who = find_readers(e, s->to);
+    if (explain_is_copy(e, s) && to->stage == PLAN_HOME)
+        table_cell(t, "to its place in %s",
+                   e->network->tensors[e->values[to->alias].tensor].name);
+    else if (explain_is_copy(e, s))
+        table_cell(t, "for %s: an output has memory of its own", who.text);
+    else if (s->kind == STEP_RELABEL)
+        table_cell(t, "for %s: both formats mean the same bytes", who.text);
+    else
+        table_cell(t, "for %s; %s: %s", who.text, explain_reason_name(s->reason),
+                   reasons[s->reason]);
+}
+
 static void add_reformat_row(struct table *t, const strata_engine *e,
                              const struct engine_step *s)
 {
     const struct engine_value *to = &e->values[s->to];
-    bool copy = explain_is_copy(e, s);
-    char dims[128], who[512];
+    char dims[128];
     tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
-    readers(who, sizeof who, e, s->to);
-    table_cell(t, "%s for %s", e->network->tensors[to->tensor].name,
-               *who ? who : "the next conversion");
+    table_cell(t, "%s", e->network->tensors[to->tensor].name);
     table_cell(t, "%s",
-               copy                      ? "COPY"
+               explain_is_copy(e, s)     ? "COPY"
                : s->kind == STEP_RELABEL ? "(re-label)"
                                          : "REFORMAT");
     table_cell(t, "%s", "");
@@ -98,14 +131,43 @@ static void add_reformat_row(struct table *t, const strata_engine *e,
     table_cell(t, "%s", explain_value_format(e, s->to));
     table_cell(t, "%s", dims);
     table_cell(t, "%.1f", explain_microseconds(s->cost));
-    if (copy)
-        table_cell(t, "%s",
-                   to->stage == PLAN_HOME ? "to its place in what it is joined into"
-                                          : "an output has memory of its own");
-    else if (s->kind == STEP_RELABEL)
-        table_cell(t, "both formats mean the same bytes");
-    else
-        table_cell(t, "%s: %s", explain_reason_name(s->reason), reasons[s->reason]);
+    add_reformat_why(t, e, s);
+}
+
+/* A layer that runs nothing has a step for each input: they lie in its output, or it in
+ * its input. */
+static bool is_erased(const strata_engine *e, const struct engine_step *s)
+{
+    return s->kind == STEP_RELABEL &&
+           e->values[s->from].tensor != e->values[s->to].tensor;
+}
+
+static bool is_last_of_erased(const strata_engine *e, size_t step)
+{
+    for (size_t i = step + 1; i < e->n_steps; i++)
+        if (is_erased(e, &e->steps[i]) && e->steps[i].to == e->steps[step].to)
+            return false;
+    return true;
+}
+
+static void add_erased_row(struct table *t, const strata_engine *e,
+                           const struct engine_step *s)
+{
+    const struct engine_value *to = &e->values[s->to];
+    const int index = e->network->tensors[to->tensor].producer;
+    const struct network_layer *layer = &e->network->layers[index];
+    const struct plan_choice *c =
+        plan_chosen(&e->model->problem, e->plan->choices, (int)e->n_inputs + index);
+    char dims[128];
+    tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
+    table_cell(t, "%s", layer->name);
+    table_cell(t, "%s", layer->type->layer.name);
+    table_cell(t, "%s", explain_impl(e, c));
+    table_cell(t, "%s", explain_value_format(e, s->from));
+    table_cell(t, "%s", explain_value_format(e, s->to));
+    table_cell(t, "%s", dims);
+    table_cell(t, "%.1f", 0.0);
+    table_cell(t, "%s", e->fusions[index].reason ? e->fusions[index].reason : "");
 }
 
 void explain_print_steps(const strata_engine *e, int format)
@@ -114,16 +176,20 @@ void explain_print_steps(const strata_engine *e, int format)
                                           "writes", "shape", "us",   "why"};
     struct table t;
     table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 6);
-    for (size_t i = 0; i < e->n_steps; i++)
-        if (e->steps[i].kind == STEP_RUN)
-            add_node_row(&t, e, &e->steps[i]);
-        else
-            add_reformat_row(&t, e, &e->steps[i]);
+    for (size_t i = 0; i < e->n_steps; i++) {
+        const struct engine_step *s = &e->steps[i];
+        if (s->kind == STEP_RUN)
+            add_node_row(&t, e, s);
+        else if (!is_erased(e, s))
+            add_reformat_row(&t, e, s);
+        else if (is_last_of_erased(e, i))
+            add_erased_row(&t, e, s);
+    }
     table_print(&t, format, stdout);
     table_close(&t);
 }
 
-static const char *const cost_sources[] = {
+const char *const explain_cost_sources[] = {
     [COSTS_ANALYTIC] = "analytic",
     [COSTS_MEASURE] = "measured",
     [COSTS_FILE] = "recorded",
@@ -146,16 +212,34 @@ static void print_trade(const strata_engine *e)
            (double)t->arena_bytes / 1048576);
 }
 
+/* How far a plan may be from the best one that its objective asks for. */
+static void print_proof(const strata_engine *e)
+{
+    const struct plan *p = e->plan;
+    if (p->proved)
+        printf(", plan proved optimal");
+    else if (e->network->build.objective == OBJECTIVE_REFORMATS)
+        printf(", plan not proved: see build.plan_nodes");
+    else if (e->network->build.objective == OBJECTIVE_TIME)
+        printf(", plan at most %.2f %% above the best: see build.plan_nodes",
+               100 * plan_gap(p));
+}
+
 void explain_print_summary(const strata_engine *e)
 {
-    size_t relabels = e->plan->n_steps - e->plan->n_reformats;
-    printf("\n%zu nodes, %zu reformats, %zu re-labels; predicted %.1f us, of which "
-           "%.1f us reformat (%s costs%s)\n",
-           e->n_nodes, e->plan->n_reformats, relabels,
+    size_t relabels = 0, erased = 0;
+    for (size_t i = 0; i < e->n_steps; i++)
+        relabels += e->steps[i].kind == STEP_RELABEL && !is_erased(e, &e->steps[i]);
+    for (size_t i = 0; i < e->n_fusions; i++)
+        erased += e->fusions[i].done && e->fusions[i].into < 0;
+    printf("\n%zu nodes, %zu reformats, %zu re-labels, %zu layers that run nothing; "
+           "predicted %.1f us, of which %.1f us reformat (%s costs",
+           e->n_nodes, e->plan->n_reformats, relabels, erased,
            explain_microseconds(e->plan->cost),
-           explain_microseconds(e->plan->conversion_cost), cost_sources[e->costs.kind],
-           e->plan->proved ? ", plan proved optimal" : "");
-    printf("weights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
+           explain_microseconds(e->plan->conversion_cost),
+           explain_cost_sources[e->costs.kind]);
+    print_proof(e);
+    printf(")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
            "once\n",
            (double)e->weight_bytes / 1048576, (double)e->arena_bytes / 1048576,
            (double)e->arena_bound / 1048576);
@@ -262,6 +346,8 @@ void explain_print_reformats(const strata_engine *e, const struct explain *x, in
         "tensor", "from", "to",         "us",
         "reason", "why",  "without it", "what would remove it"};
     struct table t;
+    if (format == TABLE_TEXT && x->n_reformats == 0)
+        printf("no reformat is needed\n");
     if (format == TABLE_TEXT) {
         print_sentences(e, x);
         return;
@@ -297,21 +383,34 @@ void explain_print_fusions(const strata_engine *e, int format)
         table_cell(&t, "%s", f->done ? f->into < 0 ? "erased" : "yes" : "no");
         table_cell(&t, "%s",
                    f->done && f->into >= 0 ? e->network->layers[f->into].name : "");
-        table_cell(&t, "%s", f->done && f->into >= 0 ? "" : f->reason);
+        table_cell(&t, "%s", f->reason);
     }
     if (any)
         table_print(&t, format, stdout);
+    else if (format == TABLE_TEXT)
+        printf("no layer could be fused into another, or erased\n");
     table_close(&t);
+}
+
+/* Of an impl that no network could use on this device. */
+static bool is_elsewhere(const strata_engine *e, const struct engine_candidate *c)
+{
+    return c->impl->impl.device != e->handle->properties.kind;
 }
 
 void explain_print_refused(const strata_engine *e, int format)
 {
     static const char *const columns[] = {"name", "impl", "row", "reads", "why not"};
+    const bool text = format == TABLE_TEXT;
     struct table t;
+    size_t elsewhere = 0;
     table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 2);
     for (size_t i = 0; i < e->model->n_candidates; i++) {
         const struct engine_candidate *c = &e->model->candidates[i];
         if (!c->reason)
+            continue;
+        elsewhere += is_elsewhere(e, c);
+        if (text && is_elsewhere(e, c))
             continue;
         bool whole = c->row < 0 || (c->in_formats[0] == 0 && c->out_formats[0] == 0);
         table_cell(&t, "%s", e->network->layers[c->node].name);
@@ -322,5 +421,7 @@ void explain_print_refused(const strata_engine *e, int format)
         table_cell(&t, "%s", c->reason);
     }
     table_print(&t, format, stdout);
+    if (text && elsewhere)
+        printf("and %zu for other devices (-o csv lists them)\n", elsewhere);
     table_close(&t);
 }

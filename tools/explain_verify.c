@@ -30,7 +30,7 @@ int explain_print_verify(const strata_engine *e, strata_error *err)
     if (!plan->proved) {
         printf("not proved: cost %" PRId64 ", lower bound %" PRId64 ", gap %.2f %%\n",
                plan->objective, plan->bound,
-               100 * (double)(plan->objective - plan->bound) / (double)plan->objective);
+               100 * plan_gap(plan));
         return STRATA_OK;
     }
     int status = plan_certify(&c, &e->model->problem, &e->plan_options, plan, err);

@@ -8,7 +8,13 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/list.c tools/describe.c tools/new_layer.c tools/new_layer.h \
 	tools/new_layer_spec.c tools/new_layer_values.c tools/template.c tools/template.h \
 	tools/explain.c tools/explain.h \
+	tools/explain_impls.c \
 	tools/explain_columns.c tools/explain_diff.c tools/explain_dot.c tools/explain_graph.c \
+	tools/build.c \
+	tools/diff.c \
+	tools/inspect.c \
+	tools/report.c \
+	tools/report_graph.c \
 	tools/explain_layout.c tools/explain_svg.c tools/explain_table.c tools/explain_verify.c tools/doctor.c tools/completion.c
 strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 nodist_strata_SOURCES = tools/template_files.c
@@ -38,7 +44,10 @@ tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
 
 # Manual pages and completion are made by the command itself.
 if HAVE_HELP2MAN
-MAN_PAGES = tools/strata.1 tools/strata-run.1 tools/strata-bench.1 tools/strata-costs.1 tools/strata-explain.1 \
+MAN_PAGES = tools/strata-build.1 \
+	tools/strata-diff.1 \
+	tools/strata-inspect.1 \
+	tools/strata.1 tools/strata-run.1 tools/strata-bench.1 tools/strata-costs.1 tools/strata-explain.1 \
 	tools/strata-check.1 tools/strata-list.1 tools/strata-describe.1 \
 	tools/strata-new-layer.1 tools/strata-doctor.1 \
 	tools/strata-completion.1

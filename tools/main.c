@@ -8,8 +8,9 @@
 #include <string.h>
 
 const struct tool_command *const tool_commands[] = {
-    &tool_run,      &tool_bench,     &tool_explain, &tool_costs,  &tool_list,
-    &tool_describe, &tool_new_layer, &tool_check,   &tool_doctor, &tool_completion,
+    &tool_run,     &tool_build,  &tool_inspect,    &tool_diff,     &tool_bench,
+    &tool_explain, &tool_costs,  &tool_list,       &tool_describe, &tool_new_layer,
+    &tool_check,   &tool_doctor, &tool_completion,
 };
 const size_t tool_command_count = ARRAY_LENGTH(tool_commands);
 
@@ -47,7 +48,7 @@ static const struct tool_command *find(const char *name)
 
 static int unknown(const char *name)
 {
-    const char *names[16];
+    const char *names[32];
     for (size_t i = 0; i < tool_command_count; i++)
         names[i] = tool_commands[i]->name;
     const char *near = suggest(name, names, tool_command_count);

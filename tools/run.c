@@ -206,7 +206,7 @@ done:
 const struct tool_command tool_run = {
     .name = "run",
     .summary = "Run a network on files and print or save its outputs",
-    .usage = "NET.ini [[INPUT=]FILE...] [OPTION...]",
+    .usage = "NET.ini|NET.engine [[INPUT=]FILE...] [OPTION...]",
     .help =
         "Files are .npy, images as the INI's [input] section prepares them (PGM, PPM,\n"
         "PNG, JPEG, MNIST IDX), or raw elements in the input's format.\n\n"

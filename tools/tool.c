@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/engine_stored.h"
 #include "core/progress.h"
 
 enum {
@@ -50,7 +51,8 @@ static const char common_help[] =
     "      --plugin=FILE            load a plugin file (repeatable)\n"
     "      --plugin-path=DIRS       folders searched before the default, ':' between\n"
     "      --allow-untrusted-plugins  accept plugins that others could have written\n"
-    "      --costs=SOURCE           what a plan is made from: analytic, measure or a cost\n"
+    "      --costs=SOURCE           what a plan is made from: analytic, measure or a "
+    "cost\n"
     "                               file\n"
     "      --save-costs=FILE        keep what is measured, and go on from it next time\n"
     "      --measure-all            measure also what cannot matter to the plan\n"
@@ -247,8 +249,8 @@ static int check_costs(const struct tool_session *s, const struct tool_options *
 {
     const struct cost_options *c = &s->network->build.costs;
     const enum cost_kind kind = cost_kind_on(c->kind, s->handle->properties.kind);
-    bool measures = kind == COSTS_MEASURE ||
-                    (kind == COSTS_FILE && c->miss == MISS_MEASURE);
+    bool measures =
+        kind == COSTS_MEASURE || (kind == COSTS_FILE && c->miss == MISS_MEASURE);
     if ((o->save_costs || o->measure_all) && !measures)
         return error_set(err, STRATA_EINVAL,
                          "%s: nothing is measured; add --costs=measure, or "
@@ -297,9 +299,51 @@ static int build_engine(struct tool_session *s, strata_error *err)
     return status;
 }
 
+/* What only a build could honour. */
+static int check_built(const struct tool_options *o, const char *path, strata_error *err)
+{
+    const char *option = o->n_set         ? "--set"
+                         : o->n_define    ? "--define"
+                         : o->costs       ? "--costs"
+                         : o->save_costs  ? "--save-costs"
+                         : o->measure_all ? "--measure-all"
+                                          : NULL;
+    return option ? error_set(err, STRATA_EINVAL,
+                              "%s: %s cannot change an engine that is built; give the "
+                              "network's INI file, or build again",
+                              path, option)
+                  : STRATA_OK;
+}
+
+/* On the device it was built for, unless the user names one. */
+static int load_engine(struct tool_session *s, const struct tool_options *o,
+                       const char *path, strata_error *err)
+{
+    struct engine_file file;
+    char device[16] = "";
+    int status = check_built(o, path, err);
+    if (status == STRATA_OK)
+        status = tool_open_registry(s, o, err);
+    if (status == STRATA_OK)
+        status = engine_file_open(&file, path, err);
+    if (status != STRATA_OK)
+        return status;
+    status = engine_file_device(device, sizeof device, &file, err);
+    if (status == STRATA_OK)
+        status = strata_create(&s->handle, o->device ? o->device : device, err);
+    if (status == STRATA_OK)
+        status = engine_load_file(&s->engine, s->handle, s->registry, &file, path, err);
+    engine_file_close(&file);
+    if (status == STRATA_OK)
+        s->network = network_retain(s->engine->network);
+    return status;
+}
+
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err)
 {
+    if (engine_file_at(path))
+        return load_engine(s, o, path, err);
     int status = tool_open_network(s, o, path, err);
     const char *device = o->device;
     if (status == STRATA_OK && !device && strcmp(s->network->runtime.device, "auto") != 0)

@@ -22,7 +22,8 @@ struct tool_command {
     int (*run)(int argc, char **argv);
 };
 extern const struct tool_command tool_run, tool_list, tool_describe, tool_explain,
-    tool_bench, tool_check, tool_costs, tool_doctor, tool_completion, tool_new_layer;
+    tool_bench, tool_check, tool_costs, tool_doctor, tool_completion, tool_new_layer,
+    tool_build, tool_inspect, tool_diff;
 extern const struct tool_command *const tool_commands[];
 extern const size_t tool_command_count;
 
@@ -62,6 +63,7 @@ int tool_open_registry(struct tool_session *s, const struct tool_options *o,
                        strata_error *err);
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err);
+/* From an INI file, or from an engine file: told apart by how it begins. */
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err);
 void tool_close(struct tool_session *s);

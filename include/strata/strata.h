@@ -305,6 +305,13 @@ STRATA_API int strata_engine_steps(const strata_engine *engine);
 STRATA_API int strata_engine_step(const strata_engine *engine, int index,
                                   strata_step *out, strata_error *err);
 
+/* Rows that a run takes at most: the first dim of the inputs. */
+STRATA_API int64_t strata_engine_batch(const strata_engine *engine);
+/* The batches that the engine was planned for, ascending, the last of them
+ * strata_engine_batch: those that the network's [profile] lists for a name, else one.
+ * Writes the first n, returns how many there are. */
+STRATA_API int strata_engine_batches(const strata_engine *engine, int64_t *out, int n);
+
 /* One execution state; its stream is the handle's at creation. The handle is of the
  * engine's device; it and the engine must outlive the context. */
 STRATA_API int strata_context_create(strata_context **out, const strata_engine *engine,
@@ -326,7 +333,14 @@ STRATA_API int strata_context_bind(strata_context *context, int index, void *dat
 /* Where a binding's data is now: device memory, which the host may touch on the host
  * device alone. strata_copy_in and strata_copy_out work on every device. */
 STRATA_API void *strata_context_data(const strata_context *context, int index);
-/* Copy a whole binding, in the binding's format, from or to host memory of the caller:
+/* The next runs are for the first `batch` rows of the inputs and outputs, 1 to
+ * strata_engine_batch; at first, all. They go by the smallest of strata_engine_batches
+ * that they fit in; the rows of the outputs beyond `batch` are then undefined. Costs
+ * nothing while the bindings stay. EUNSUPPORTED, for less than all, says which layer
+ * hangs on the batch or mixes its rows. */
+STRATA_API int strata_context_set_batch(strata_context *context, int64_t batch,
+                                        strata_error *err);
+/* Copy a whole binding, or as many rows as the next run is for, in the binding's format, from or to host memory of the caller:
  * after what is on the context's stream, complete on return. */
 STRATA_API int strata_copy_in(strata_context *context, int index, const void *data,
                               strata_error *err);

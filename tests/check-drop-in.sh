@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# TAP: an impl of somebody else's for a built-in layer, dropped into a folder, is timed
+# against the built-in ones and used where it wins, and only there; explain says why.
+srcdir=$(cd "${srcdir:-.}" && pwd) builddir=$(cd "${builddir:-.}" && pwd)
+CC=${CC:-cc} MAKE=${MAKE:-make}
+strata=$builddir/strata
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+number=0 failed=0
+log=$scratch/log
+umask 022
+unset STRATA_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
+
+result() { # result STATUS CLAIM: the log is shown after a failure
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $number - $2"
+    else
+        failed=1
+        echo "not ok $number - $2"
+        sed 's/^/# /' "$log" | tail -n 60
+    fi
+}
+
+# A depthwise layer on planes of one element: its impl reads one vector for all channels,
+# general ones walk windows that hang over the border. 1001 channels fit no block.
+cat >"$scratch/net.ini" <<'INI'
+[network]
+format = 1
+outputs = y
+output_formats = fp32:nhwc
+[input x]
+shape = 32 x 1001 x 1 x 1
+format = fp32:nhwc
+[weights w]
+random = 1
+[layer y]
+type = Convolution
+filters = 1001
+groups = 1001
+kernel = 3
+pad = 1
+weights = w:conv
+[runtime]
+threads = 1
+INI
+cp -R "$srcdir/examples/plugins/depthwise" "$scratch/source"
+mkdir "$scratch/folder"
+explain() { # explain NAME OPTION...: into NAME.csv
+    name=$1
+    shift
+    "$strata" explain "$scratch/net.ini" --impls y -o csv "$@" >"$scratch/$name.csv" \
+        2>"$log"
+    status=$?
+    cat "$scratch/$name.csv" >>"$log"
+    return $status
+}
+chosen() { # impl and module of the row that is chosen
+    sed -n 's/^\([^,]*\),\([^,]*\),.*,chosen$/\1 \2/p' "$scratch/$1.csv"
+}
+run() { # run NAME OPTION...: the five largest values of each image, by index
+    name=$1
+    shift
+    "$strata" run "$scratch/net.ini" --input x=random:3 --top 5 -o csv "$@" 2>>"$log" |
+        cut -d, -f4,5 >"$scratch/$name.out"
+}
+near() { # near A B: the same indices, values within 1e-5
+    paste -d, "$scratch/$1.out" "$scratch/$2.out" >>"$log"
+    paste -d, "$scratch/$1.out" "$scratch/$2.out" | awk -F, '
+        NR > 1 { d = $2 - $4; bad += $1 != $3 || d > 1e-5 || d < -1e-5; n++ }
+        END { exit bad || n != 5 * 32 }'
+}
+
+explain before --costs measure && [ -n "$(chosen before)" ] &&
+    ! grep -q depthwise_nhwc "$scratch/before.csv"
+result $? 'without it, a built-in impl is chosen'
+run before --costs measure
+
+PKG_CONFIG_PATH=$builddir/pkgconfig $MAKE -C "$scratch/source" CC="$CC" >"$log" 2>&1 &&
+    cp "$scratch/source/depthwise.so" "$scratch/folder/"
+result $? 'it builds outside of this tree'
+export STRATA_PLUGIN_PATH="$scratch/folder"
+
+explain after --costs measure --measure-all --save-costs "$scratch/costs" &&
+    [ "$(chosen after)" = 'depthwise_nhwc depthwise.so' ]
+result $? 'dropped into a folder, it is timed and chosen where it wins'
+cp "$scratch/after.csv" "$log"
+awk -F, '$8 == "chosen" && $7 == "measured" { c++ }
+    $8 ~ /^a plan with it takes [0-9.]+ us more$/ { more++ }
+    END { exit c != 1 || more < 3 }' "$scratch/after.csv"
+result $? 'explain says what each other impl would cost'
+run after --costs "$scratch/costs" && near before after
+result $? 'the result is the same'
+explain again --costs "$scratch/costs" && [ "$(chosen again)" = "$(chosen after)" ]
+result $? 'from the file of those costs the same plan is made'
+
+# Where its accept takes no node, it says so.
+explain refused --costs measure --set 'layer y.groups=1' --set 'input x.shape=1 x 3 x 5 x 5' \
+    --set 'layer y.filters=4' && grep -q '^depthwise_nhwc,.*refused: not depthwise' "$log"
+result $? 'what it refuses is told with its reason'
+
+# And where it is slower it stays unused: whole planes, which oneDNN has a kernel for.
+claim='where another impl wins, that one stays'
+if [ -e "$STRATA_PLUGIN_DIR/onednn.so" ]; then
+    explain slower --costs measure --set 'input x.shape=4 x 64 x 56 x 56' \
+        --set 'layer y.groups=64' --set 'layer y.filters=64' &&
+        [ -n "$(chosen slower)" ] && [ "$(chosen slower)" != "$(chosen after)" ] &&
+        grep -qE '^depthwise_nhwc,.*,a plan with it takes (at least )?[0-9.]+ us more' "$log"
+    result $? "$claim"
+else
+    number=$((number + 1))
+    echo "ok $number - $claim # SKIP built without oneDNN"
+fi
+echo "1..$number"
+exit $failed

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * strata build: a network to an engine file.
+ */
+#include <inttypes.h>
+
+#include "io/engine_file.h"
+#include "tools/explain.h"
+
+enum { OPTION_OUTPUT = TOOL_SHORT + 'o' };
+
+static const struct option options[] = {
+    {"output", required_argument, NULL, OPTION_OUTPUT},
+    {0},
+};
+
+/* What was written, from the file itself. */
+static int print_file(const char *path, strata_error *err)
+{
+    struct engine_file f;
+    int status = engine_file_open(&f, path, err);
+    if (status != STRATA_OK)
+        return status;
+    printf("%s: %" PRIu64 " bytes, SHA-256 ", path, f.info.size);
+    for (size_t i = 0; i < sizeof f.info.sha256; i++)
+        printf("%02x", f.info.sha256[i]);
+    printf("\n");
+    engine_file_close(&f);
+    return STRATA_OK;
+}
+
+static int build(const struct tool_options *o, const char *ini, const char *path)
+{
+    struct tool_session s = {0};
+    strata_error err;
+    error_clear(&err);
+    int status =
+        engine_file_at(ini)
+            ? error_set(&err, STRATA_EINVAL,
+                        "%s: is an engine already; give a network's INI file", ini)
+            : tool_open_engine(&s, o, ini, &err);
+    if (status == STRATA_OK)
+        status = strata_engine_save(s.engine, path, &err);
+    if (status == STRATA_OK)
+        status = print_file(path, &err);
+    if (status == STRATA_OK)
+        explain_print_summary(s.engine);
+    tool_close(&s);
+    return status == STRATA_OK ? EXIT_OK : tool_fail(&err);
+}
+
+static int run_build(int argc, char **argv)
+{
+    struct tool_options o = {0};
+    const char *path = NULL;
+    int option, code = EXIT_USAGE;
+    while ((option = tool_next_option(&o, argc, argv, options)) != -1) {
+        if (option == '?')
+            goto done;
+        path = optarg;
+    }
+    if (o.help)
+        code = tool_help(&tool_build);
+    else if (argc - optind != 1)
+        code = tool_usage(&tool_build, "one network file is needed");
+    else if (!path)
+        code = tool_usage(&tool_build, "--output=FILE is needed");
+    else
+        code = build(&o, argv[optind], path);
+done:
+    tool_options_free(&o);
+    return code;
+}
+
+const struct tool_command tool_build = {
+    .name = "build",
+    .summary = "Plan a network and write it as an engine file",
+    .usage = "NET.ini -o NET.engine [OPTION...]",
+    .help =
+        "The engine holds the network, its plan and its weights: it runs without the\n"
+        "INI file, the weights file and any search, on the device it was built for and\n"
+        "with the plugins it was built with. The file is replaced at once or not at\n"
+        "all; the same network on the same machine gives the same bytes, unless costs\n"
+        "are measured anew (--costs=FILE keeps them).\n\n"
+        "Options:\n"
+        "  -o, --output=FILE     the engine file; needed\n\n"
+        "Examples:\n"
+        "  strata build net.ini -o net.engine\n"
+        "  strata build net.ini -o net.engine -d cuda --save-costs=h200.costs\n"
+        "  strata run net.engine x=x.npy\n",
+    .run = run_build,
+};
