@@ -9,7 +9,8 @@
  * the L2 cache. Times are medians of device events. docs/performance.md holds floors,
  * predictions and results.
  *
- *   reformat_cuda [--rows] [--quick]     --rows: also the rows that were not chosen
+ *   reformat_cuda [--rows] [--row NAME]... [--quick]
+ *     --rows: also the rows that were not chosen; --row: also this one
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #include "core/handle.h"
 #include "formats/format.h"
 
-enum { SETS = 3, BURST = 6, MOST_RUNS = 15, CARD = 4 };
+enum { SETS = 3, BURST = 6, MOST_RUNS = 15, CARD = 4, MOST_ROWS = 16 };
 
 static const char *const names[CARD] = {"fp32:nchw", "fp16:nchw", "fp16:nc/2hw2",
                                         "fp16:nhwc8"};
@@ -40,6 +41,9 @@ struct bench {
     char *a[SETS], *b[SETS];
     size_t room;
     int runs;
+    const char *rows[MOST_ROWS]; /* to time besides the chosen one */
+    int n_rows;
+    bool all_rows;
 };
 
 /* One kind of launch: a row of the table, or (row < 0) a copy. */
@@ -102,13 +106,11 @@ static int compare(double *ours, double *copy, struct bench *b, const struct sub
     return status;
 }
 
-/* A line of the table; *ratio is 0 where the row does not take the pair. */
-static int line(double *ratio, struct bench *b, const struct subject *s, const char *from,
-                const char *to, bool chosen, strata_error *err)
+/* A column of the table; *ratio is 0 where the row does not take the pair. */
+static int column(double *ratio, struct bench *b, const struct subject *s, bool chosen,
+                  strata_error *err)
 {
     double ours, copy;
-    char shape[64];
-    const int64_t *d = s->dst.dims;
     int status = compare(&ours, &copy, b, s, err);
     *ratio = 0;
     if (status == STRATA_EUNSUPPORTED && !chosen) {
@@ -118,36 +120,47 @@ static int line(double *ratio, struct bench *b, const struct subject *s, const c
     if (status != STRATA_OK)
         return status;
     *ratio = copy / ours;
-    snprintf(shape, sizeof shape, "%lldx%lldx%lldx%lld", (long long)d[0], (long long)d[1],
-             (long long)d[2], (long long)d[3]);
-    printf("%-17s %-13s %-13s %c%-9s %7.0f %7.0f %7.1f %6.3f\n", shape, from, to,
-           chosen ? '*' : ' ', b->ops->reformat_row_name((size_t)s->row),
-           (double)s->bytes * 1e-6 / ours, (double)s->bytes * 1e-6 / copy, ours * 1e3,
-           *ratio);
+    if (chosen)
+        printf(" %5.0f", (double)s->bytes * 1e-6 / copy);
+    printf("  %c%-8s %6.1f %.3f", chosen ? '*' : ' ',
+           b->ops->reformat_row_name((size_t)s->row), ours * 1e3, *ratio);
     fflush(stdout);
     return STRATA_OK;
 }
 
+static bool is_wanted(const struct bench *b, int row)
+{
+    for (int i = 0; i < b->n_rows; i++)
+        if (strcmp(b->rows[i], b->ops->reformat_row_name((size_t)row)) == 0)
+            return true;
+    return b->all_rows;
+}
+
 /* One ordered pair at one shape; *ratio is the chosen row's. */
 static int pair(double *ratio, struct bench *b, const int64_t *dims, const char *to,
-                const char *from, bool all_rows, strata_error *err)
+                const char *from, strata_error *err)
 {
     struct subject s = {.row = 0};
+    char shape[64];
     double other;
     int status = strata_desc_format(&s.dst, to, dims, 4, err);
     if (status == STRATA_OK)
         status = strata_desc_format(&s.src, from, dims, 4, err);
     if (status != STRATA_OK)
         return status;
+    snprintf(shape, sizeof shape, "%lldx%lldx%lldx%lld", (long long)dims[0],
+             (long long)dims[1], (long long)dims[2], (long long)dims[3]);
+    printf("%-16s %-12s %-12s", shape, from, to);
     s.bytes = (size_t)(strata_desc_bytes(&s.dst) + strata_desc_bytes(&s.src));
     const int chosen = (int)b->ops->reformat_choose(&s.dst, b->b[0], &s.src, b->a[0]);
     s.row = chosen;
-    status = line(ratio, b, &s, from, to, true, err);
-    for (int row = 0; all_rows && row < (int)b->ops->reformat_rows(); row++) {
+    status = column(ratio, b, &s, true, err);
+    for (int row = 0; row < (int)b->ops->reformat_rows(); row++) {
         s.row = row;
-        if (row != chosen && status == STRATA_OK)
-            status = line(&other, b, &s, from, to, false, err);
+        if (row != chosen && is_wanted(b, row) && status == STRATA_OK)
+            status = column(&other, b, &s, false, err);
     }
+    printf("\n");
     return status;
 }
 
@@ -156,8 +169,7 @@ struct summary {
     char where[ARRAY_LENGTH(shapes)][64];
 };
 
-static int all_pairs(struct summary *sum, struct bench *b, size_t i, bool all_rows,
-                     strata_error *err)
+static int all_pairs(struct summary *sum, struct bench *b, size_t i, strata_error *err)
 {
     int status = STRATA_OK;
     sum->least[i] = 1e9;
@@ -166,7 +178,7 @@ static int all_pairs(struct summary *sum, struct bench *b, size_t i, bool all_ro
         double ratio = 0;
         if (k / CARD == k % CARD)
             continue;
-        status = pair(&ratio, b, shapes[i].dims, to, from, all_rows, err);
+        status = pair(&ratio, b, shapes[i].dims, to, from, err);
         if (ratio < sum->least[i]) {
             sum->least[i] = ratio;
             snprintf(sum->where[i], sizeof sum->where[i], "%s to %s", from, to);
@@ -246,24 +258,25 @@ int main(int argc, char **argv)
     static struct summary sum;
     struct bench b = {.runs = MOST_RUNS};
     strata_error err = {0};
-    bool all_rows = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--rows") == 0) {
-            all_rows = true;
+            b.all_rows = true;
+        } else if (strcmp(argv[i], "--row") == 0 && i + 1 < argc &&
+                   b.n_rows < MOST_ROWS) {
+            b.rows[b.n_rows++] = argv[++i];
         } else if (strcmp(argv[i], "--quick") == 0) {
             b.runs = 5;
         } else {
-            fprintf(stderr, "usage: %s [--rows] [--quick]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--rows] [--row NAME]... [--quick]\n", argv[0]);
             return 2;
         }
     }
     int status = open_bench(&b, &err);
     if (status == STRATA_OK)
-        printf("%s\n%-17s %-13s %-13s %-10s %7s %7s %7s %6s\n",
-               strata_device_name(b.handle), "shape", "from", "to", "row", "GB/s", "copy",
-               "us", "ratio");
+        printf("%s\n%-16s %-12s %-12s %5s  row (*: chosen), us, share of the copy\n",
+               strata_device_name(b.handle), "shape", "from", "to", "copy");
     for (size_t i = 0; i < ARRAY_LENGTH(shapes) && status == STRATA_OK; i++)
-        status = all_pairs(&sum, &b, i, all_rows, &err);
+        status = all_pairs(&sum, &b, i, &err);
     close_bench(&b);
     if (status == STRATA_OK)
         print_summary(&sum);

@@ -75,6 +75,7 @@ struct harness_target {
     /* What follows may be NULL. */
     bool (*wants)(const struct registry_impl *impl, void *user);
     void (*place)(const struct trial *t, void *user); /* before each shape and variant */
+    bool (*takes)(const struct trial *t, int row, void *user); /* a combination */
     void (*visit)(struct trial *t, int row);          /* in place of the comparison */
     harness_problem problem;                          /* in place of lines to `report` */
     void *user;

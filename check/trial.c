@@ -476,15 +476,16 @@ static bool wanted(const struct trial *k, const struct registry_impl *impl)
            (!t->wants || t->wants(impl, t->user));
 }
 
-static bool chosen(const struct trial *k)
+static bool chosen(const struct trial *k, int row)
 {
+    const struct harness_target *t = k->target;
     char text[256];
-    if (!combination_fits(k))
+    if (!combination_fits(k) || (t->takes && !t->takes(k, row, t->user)))
         return false;
-    if (!k->target->formats)
+    if (!t->formats)
         return true;
     trial_formats(k, text, sizeof text);
-    return strcmp(text, k->target->formats) == 0;
+    return strcmp(text, t->formats) == 0;
 }
 
 static void visit_rows(struct trial *k)
@@ -495,7 +496,7 @@ static void visit_rows(struct trial *k)
              !k->done && harness_combination(&k->formats, &k->impl->rows[r], n->node.n_in,
                                              n->node.n_out, at);
              at++) {
-            if (!chosen(k))
+            if (!chosen(k, (int)r))
                 continue;
             if (k->target->visit)
                 k->target->visit(k, (int)r);
@@ -688,7 +689,7 @@ struct harness_result harness_check_on(const struct harness_target *target,
     else
         check_shape(k, c->in, c->n_in < 0 ? 0 : c->n_in > 0 ? c->n_in : 1);
     if (k->result.runs == 0 && !c->refused && !c->may_refuse && !target->impl &&
-        !target->visit)
+        !target->takes && !target->visit)
         trial_problem(k, "untested", "no impl ran on any shape of this case");
     result = k->result;
     free(k);

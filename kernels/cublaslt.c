@@ -80,8 +80,8 @@ static cublasStatus_t set_operation(struct cublaslt_plan *plan,
         &plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
 }
 
-/* In-place split-K adds up in the order blocks finish: left out, so that two runs agree.
- */
+/* Of the ways to add up a split K only the one through FP32: in place adds in the order
+ * blocks finish, so two runs differ, and the output's type rounds each part to FP16. */
 static cublasStatus_t set_preference(const struct cublaslt_library *l,
                                      cublasLtMatmulPreferenceOpaque_t *preference)
 {
@@ -92,8 +92,7 @@ static cublasStatus_t set_preference(const struct cublaslt_library *l,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     const uint64_t workspace = MOST_WORKSPACE;
     const uint32_t alignment = ALIGNMENT;
-    const uint32_t schemes =
-        CUBLASLT_REDUCTION_SCHEME_MASK & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_INPLACE;
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasStatus_t s =
         l->cublasLtMatmulPreferenceInit_internal(preference, sizeof *preference);
     if (s == CUBLAS_STATUS_SUCCESS)

@@ -28,6 +28,7 @@ CUDA_SOURCES = \
 	kernels/reformat_any.cu \
 	kernels/reformat_pixel.cu \
 	kernels/reformat_runs.cu \
+	kernels/reformat_slab.cu \
 	kernels/reformat_tile.cu
 # Of the library, what the module needs too; hidden in it.
 CUDA_SHARED_SOURCES = \
@@ -58,6 +59,8 @@ kernels_strata_cuda_la_SOURCES = \
 	kernels/reformat.c \
 	kernels/reformat.h \
 	kernels/reformat_job.h \
+	kernels/reformat_request.h \
+	kernels/reformat_slab.c \
 	kernels/stream.c \
 	kernels/stream.h \
 	$(CUDA_SHARED_SOURCES)
@@ -70,7 +73,8 @@ MOSTLYCLEANFILES += kernels/*.d
 else
 EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
 	kernels/memory.c kernels/module.c kernels/range.c kernels/reformat.c kernels/reformat.h \
-	kernels/reformat_job.h kernels/stream.c kernels/stream.h
+	kernels/reformat_job.h kernels/reformat_request.h kernels/reformat_slab.c \
+	kernels/stream.c kernels/stream.h
 endif
 
 # A relocatable folder for a GPU host: see scripts/gpu-bundle.sh.

@@ -6,31 +6,17 @@
 
 #include <string.h>
 
-#include "formats/reformat_kernels.h"
-#include "kernels/reformat_job.h"
+#include "kernels/reformat_request.h"
 
-#define MOST_BLOCKS ((uint64_t)INT32_MAX) /* of a grid */
 #define WALK_STEPS 1024                   /* of a block, as in reformat_common.cuh */
 #define ZIP_BLOCKS 32768                  /* so that divisors are exact */
-
-/* A pair, and what it looks like as runs and as a panel. dtypes are those of the kernels:
- * equal ones only move bits, so any of their size will do. */
-struct request {
-    const strata_desc *dst, *src;
-    char *dst_data;
-    const char *src_data;
-    int to, from;
-    int64_t to_size, from_size; /* bytes of an element */
-    bool typed, as_runs, as_panel;
-    struct runs runs;
-    struct panel panel;
-};
 
 union job {
     struct reformat_runs runs;
     struct reformat_pixel pixel;
     struct reformat_zip zip;
     struct reformat_tile tile;
+    struct reformat_slab slab;
     struct reformat_any any;
 };
 
@@ -81,64 +67,6 @@ static struct request describe(const strata_desc *dst, void *dst_data,
     if (r.as_panel)
         extend_lanes(&r.panel, src);
     return r;
-}
-
-static uint64_t divide_up(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t step)
-{
-    return (a + step - 1) / step * step;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static struct reformat_divisor divisor(uint32_t d)
-{
-    return (struct reformat_divisor){d,
-                                     d > 1 ? (uint32_t)((UINT64_C(1) << 32) / d + 1) : 0};
-}
-
-/* Whether `n` elements are a multiple of what an access holds. */
-static bool whole(int64_t n, int64_t elements)
-{
-    return n % elements == 0;
-}
-
-static bool aligned(const void *p, int64_t bytes)
-{
-    return (uintptr_t)p % (uintptr_t)bytes == 0;
-}
-
-/* Copy loops to the job; false if one is too long for 32 bits. */
-static bool take_loops(struct reformat_loops *out, uint64_t *steps,
-                       const struct loop *loops, int n)
-{
-    *out = (struct reformat_loops){.n = n};
-    *steps = 1;
-    for (int i = 0; i < n; i++) {
-        if (loops[i].extent > INT32_MAX)
-            return false;
-        out->extent[i] = (uint32_t)loops[i].extent;
-        out->dst[i] = loops[i].dst;
-        out->src[i] = loops[i].src;
-        *steps *= (uint64_t)loops[i].extent;
-    }
-    return true;
-}
-
-/* Whether every loop's stride on a side holds whole accesses of n elements. */
-static bool loops_whole(const struct loop *loops, int n_loops, bool in_dst, int64_t n)
-{
-    for (int i = 0; i < n_loops; i++)
-        if (!whole(in_dst ? loops[i].dst : loops[i].src, n))
-            return false;
-    return true;
 }
 
 /* ---- runs
@@ -618,6 +546,33 @@ static int launch_tile(const union job *j, const struct request *r, void *stream
     return reformat_launch_tile(&j->tile, r->to, r->from, stream);
 }
 
+/* ---- slab
+ * --------------------------------------------------------------------------------
+ */
+
+static bool make_slab(union job *j, const struct request *r, int pieces)
+{
+    struct request other;
+    return reformat_make_slab(&j->slab, r, pieces) ||
+           (turned(&other, r) && reformat_make_slab(&j->slab, &other, pieces));
+}
+
+static bool make_slab2(union job *j, const struct request *r)
+{
+    return make_slab(j, r, 2);
+}
+
+static bool make_slab4(union job *j, const struct request *r)
+{
+    return make_slab(j, r, 4);
+}
+
+static int launch_slab(const union job *j, const struct request *r, void *stream)
+{
+    (void)r;
+    return reformat_launch_slab(&j->slab, stream);
+}
+
 /* ---- any
  * ---------------------------------------------------------------------------------
  */
@@ -657,6 +612,8 @@ static const struct row {
     {"zip", make_zip, launch_zip},
     {"pixel", make_pixel, launch_pixel},
     {"tile", make_tile, launch_tile},
+    {"slab2", make_slab2, launch_slab},
+    {"slab4", make_slab4, launch_slab},
     {"runs_any", make_runs_any, launch_runs},
     {"tile_any", make_tile_any, launch_tile},
     {"any", make_any, launch_any},

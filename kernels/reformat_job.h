@@ -95,6 +95,36 @@ struct reformat_tile {
     struct reformat_side to, from;
 };
 
+/* One side of a slab: `lanes` channels beside each other, then pixels, then blocks of
+ * channels, then images; in memory as rows of pieces. Strides in bytes. */
+struct reformat_slab_side {
+    struct reformat_divisor lanes, blocks; /* of an image's tile */
+    struct reformat_divisor row;           /* pieces of a row */
+    uint32_t pieces;                       /* of a tile */
+    int64_t row_step, pixel_step, tile_step;
+};
+
+/* Tiles of channels by pixels by images that come into shared memory as they lie and leave
+ * in the order of the destination: a thread's pieces are at the same place in each. */
+struct reformat_slab {
+    void *dst;
+    const void *src;
+    struct reformat_loops images;
+    uint32_t each;                        /* images of a tile */
+    struct reformat_divisor pixels;       /* of a tile */
+    uint32_t channels;                    /* of a tile that are no pads */
+    uint32_t pixel_tiles, last_pixel;     /* the last tile starts there */
+    uint32_t channel_tiles;
+    uint32_t tiles;
+    uint32_t bytes;                       /* of a tile of the source */
+    const void *end;                      /* of a source at any alignment, else NULL */
+    int32_t to_type, from_type;           /* of the kernel */
+    int32_t piece;                        /* bytes that a thread stores at once: 16 or 4 */
+    int32_t held;                         /* pieces of a thread, times 16/piece */
+    uint32_t threads, stage;              /* of a block; bytes of a tile's room */
+    struct reformat_slab_side to, from;
+};
+
 struct reformat_any {
     void *dst;
     const void *src;
@@ -108,6 +138,7 @@ int reformat_launch_runs(const struct reformat_runs *j, int to, int from, void *
 int reformat_launch_pixel(const struct reformat_pixel *j, int to, int from, void *stream);
 int reformat_launch_zip(const struct reformat_zip *j, int to, int from, void *stream);
 int reformat_launch_tile(const struct reformat_tile *j, int to, int from, void *stream);
+int reformat_launch_slab(const struct reformat_slab *j, void *stream);
 int reformat_launch_any(const struct reformat_any *j, void *stream);
 
 #ifdef __cplusplus

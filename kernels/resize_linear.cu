@@ -181,7 +181,8 @@ static int start(const resize_job *job, cudaStream_t stream)
         {1, 1, launch<T, 1, 1>},         {1, 2, launch<T, 1, 2>},
         {1, whole, launch<T, 1, whole>}, {2, 1, launch<T, 2, 1>},
         {2, 2, launch<T, 2, 2>},         {2, whole / 2, launch<T, 2, whole / 2>},
-        {4, 1, launch<T, 4, 1>},         {whole, 1, launch<T, whole, 1>},
+        {4, 1, launch<T, 4, 1>},         {4, whole / 4, launch<T, 4, whole / 4>},
+        {whole, 1, launch<T, whole, 1>},
     };
     for (const auto &i : instances)
         if (i.lanes == lanes && i.row == row)

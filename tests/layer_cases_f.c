@@ -254,6 +254,7 @@ const struct layer_case layer_cases_f[] = {
     {"Resize", "scale = 2, 1.5, 0.75; mode = bilinear", .in = {S5(3, 9, 2, 5, 7)}},
     {"Resize", "scale = 2; coordinates = asymmetric", .in = {S4(1, 40, 20, 21)}},
     {"Resize", "scale = 2; mode = bilinear", .in = {S4(1, 40, 20, 21)}},
+    {"Resize", "scale = 2; mode = bilinear", .in = {S4(2, 4, 7, 14)}},
     {"Resize", "", .in = {S4(1, 1, 5, 5)}, .refused = true},
     {"Resize", "scale = 2; size = 3", .in = {S4(1, 1, 5, 5)}, .refused = true},
     {"Resize", "scale = 2", .in = {S2(5, 5)}, .refused = true},

@@ -5,6 +5,7 @@
  *
  *   HARNESS_SEED=N             repeat a run
  *   STRATA_TEST_LAYER=Pooling  only one layer; STRATA_TEST_IMPL=cuda only one impl
+ *   STRATA_TEST_SAMPLE=N       a_sample_of_every_layer_is_right takes one run in N
  *   STRATA_TEST_QUICK=1        few sizes, and blocks that compute-sanitizer can tell
  * apart
  */
@@ -15,6 +16,7 @@
 
 #include "tests/layer_cases.h"
 #include "check/mirror.h"
+#include "check/trial.h"
 
 #define MANY_IMPLS 64
 
@@ -68,42 +70,95 @@ static void print_tally(const struct registry_layer *layer,
                     tally[i].vetoed, tally[i].failures);
 }
 
-static void check_layer(const char *name)
-{
-    const char *only = setting("STRATA_TEST_LAYER");
-    if (only && strcmp(only, name) != 0)
-        cr_skip_test("STRATA_TEST_LAYER names another layer");
-    strata_handle *h = need_cuda();
-    strata_error err = {0};
-    strata_registry *registry = harness_registry(&err);
-    const struct registry_layer *layer;
+/* A registry, a device and its mirror. */
+struct bench {
+    strata_handle *handle;
+    strata_registry *registry;
     struct mirror mirror;
+};
+
+static void open_bench(struct bench *b, bool quick)
+{
+    strata_error err = {0};
+    b->handle = need_cuda();
+    b->registry = harness_registry(&err);
+    cr_assert(b->registry, "%s", err.message);
+    cr_assert(mirror_open(&b->mirror, b->handle, quick, &err) == STRATA_OK, "%s",
+              err.message);
+}
+
+static void close_bench(struct bench *b)
+{
+    mirror_close(&b->mirror);
+    strata_registry_destroy(b->registry);
+    strata_destroy(b->handle);
+}
+
+static void check_cases(struct bench *b, const char *name, struct harness_target *target)
+{
+    strata_error err = {0};
+    const struct registry_layer *layer;
     struct harness_tally tally[MANY_IMPLS] = {0};
-    bool quick = setting("STRATA_TEST_QUICK");
     uint64_t seed = make_seed();
     char full[80];
     snprintf(full, sizeof full, "core::%s", name);
-    cr_assert(registry, "%s", err.message);
-    cr_assert(registry_find(registry, full, &layer, &err) == STRATA_OK, "%s",
+    cr_assert(registry_find(b->registry, full, &layer, &err) == STRATA_OK, "%s",
               err.message);
     cr_assert_leq(layer->n_impls, (size_t)MANY_IMPLS);
-    cr_assert(mirror_open(&mirror, h, quick, &err) == STRATA_OK, "%s", err.message);
-    struct harness_target target = {.mirror = &mirror,
-                                    .impl = setting("STRATA_TEST_IMPL"),
-                                    .wide = !quick,
-                                    .quick = quick,
-                                    .tally = tally};
-    int failures = check_list(&target, layer, layer_cases_w, layer_cases_w_count, seed);
-    failures += check_list(&target, layer, layer_cases_f, layer_cases_f_count, seed);
-    if (!quick)
-        failures += check_list(&target, layer, layer_cases_large, layer_cases_large_count,
+    target->mirror = &b->mirror;
+    target->tally = tally;
+    int failures = check_list(target, layer, layer_cases_w, layer_cases_w_count, seed);
+    failures += check_list(target, layer, layer_cases_f, layer_cases_f_count, seed);
+    if (!target->quick)
+        failures += check_list(target, layer, layer_cases_large, layer_cases_large_count,
                                seed + 1000);
     print_tally(layer, tally);
     cr_expect_eq(failures, 0, "%s: %d failures, seed %llu", name, failures,
                  (unsigned long long)seed);
-    mirror_close(&mirror);
-    strata_registry_destroy(registry);
-    strata_destroy(h);
+}
+
+static void check_layer(const char *name)
+{
+    const char *only = setting("STRATA_TEST_LAYER");
+    const bool quick = setting("STRATA_TEST_QUICK");
+    struct harness_target target = {
+        .impl = setting("STRATA_TEST_IMPL"), .wide = !quick, .quick = quick};
+    struct bench b;
+    if (only && strcmp(only, name) != 0)
+        cr_skip_test("STRATA_TEST_LAYER names another layer");
+    open_bench(&b, quick);
+    check_cases(&b, name, &target);
+    close_bench(&b);
+}
+
+/* Of the combinations that offer themselves: each impl's row with each format of its
+ * first port once, and one in so many of the rest. */
+struct sample {
+    uint64_t one_in, state;
+    struct {
+        const struct registry_impl *impl;
+        int row;
+        uint64_t format;
+    } seen[4096];
+    size_t n;
+};
+
+static bool takes(const struct trial *t, int row, void *user)
+{
+    struct sample *s = user;
+    const uint64_t format = t->node.node.n_in > 0 ? t->formats.in[0] : t->formats.out[0];
+    for (size_t i = 0; i < s->n; i++)
+        if (s->seen[i].impl == t->impl && s->seen[i].row == row &&
+            s->seen[i].format == format) {
+            s->state = s->state * UINT64_C(6364136223846793005) + 1;
+            return (s->state >> 33) % s->one_in == 0;
+        }
+    if (s->n < ARRAY_LENGTH(s->seen)) {
+        s->seen[s->n].impl = t->impl;
+        s->seen[s->n].row = row;
+        s->seen[s->n++].format = format;
+    }
+    return true;
 }
 
 TestSuite(cuda_layers, .timeout = 600);
@@ -135,6 +190,24 @@ static const char *const tested[] = {
         check_layer(#layer);                                                             \
     }
 LAYERS(TEST)
+
+/* For compute-sanitizer, which slows every launch: all layers in one process. */
+Test(cuda_layers, a_sample_of_every_layer_is_right)
+{
+    static struct sample sample;
+    const char *one_in = setting("STRATA_TEST_SAMPLE");
+    if (!one_in)
+        cr_skip_test("STRATA_TEST_SAMPLE is not set");
+    sample.one_in = strtoull(one_in, NULL, 10);
+    cr_assert_gt(sample.one_in, 0);
+    sample.state = make_seed();
+    struct harness_target target = {.quick = true, .takes = takes, .user = &sample};
+    struct bench b;
+    open_bench(&b, true);
+    for (size_t i = 0; i < ARRAY_LENGTH(tested); i++)
+        check_cases(&b, tested[i], &target);
+    close_bench(&b);
+}
 
 /* An impl that no test names would pass by being forgotten. Needs no device. */
 Test(cuda_layers, every_layer_with_cuda_impls_is_tested)

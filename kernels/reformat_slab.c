@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which pairs the slab kernel takes, and how it cuts them: into tiles whose rows lie on
+ * 16-byte boundaries on both sides, or whose rows follow each other without a gap.
+ */
+#include "kernels/reformat_request.h"
+
+enum {
+    STAGES = 3,              /* as in reformat_slab.cu */
+    STAGE_BYTES = 26 * 1024, /* of a tile's room, at most */
+    ZEROS = 32,              /* bytes of it that hold no tile */
+    MOST_THREADS = 256,      /* of a block */
+    ROW_BYTES = 64,          /* of a part of a row, at least */
+    MOST_PIXELS = 1024,      /* of a tile */
+    ALL_CHANNELS = 128       /* up to which a tile of pixels holds all of them */
+};
+
+/* A side before it is cut, in elements. */
+struct side {
+    int64_t size;                    /* bytes of an element */
+    int64_t channels, lanes, blocks; /* of dst with its pads */
+    int64_t block, pixel;            /* strides */
+    const char *data;
+};
+
+struct cut {
+    int64_t channels, pixels, images; /* of a tile */
+};
+
+static struct side side_of(const struct request *r, bool in_dst)
+{
+    const struct panel *p = &r->panel;
+    const struct lanes *l = in_dst ? &p->dst : &p->src;
+    const int64_t channels = in_dst ? p->padded : p->channels;
+    struct side s = {.size = in_dst ? r->to_size : r->from_size,
+                     .channels = channels,
+                     .lanes = l->planar ? 1 : l->vector,
+                     .block = l->block,
+                     .pixel = in_dst ? p->pixel.dst : p->pixel.src,
+                     .data = in_dst ? r->dst_data : r->src_data};
+    s.blocks = (channels + s.lanes - 1) / s.lanes;
+    if (s.blocks == 1 && in_dst)
+        s.lanes = channels;
+    return s;
+}
+
+/* Lanes of a tile: one block may be cut, several may not. */
+static int64_t tile_lanes(const struct side *s, int64_t channels)
+{
+    return s->blocks == 1 && channels < s->channels ? channels : s->lanes;
+}
+
+static int64_t tile_blocks(const struct side *s, int64_t channels)
+{
+    return least(s->blocks, (channels + s->lanes - 1) / s->lanes);
+}
+
+static int64_t tile_bytes(const struct side *s, const struct cut *c)
+{
+    return c->images * tile_blocks(s, c->channels) * tile_lanes(s, c->channels) *
+           c->pixels * s->size;
+}
+
+/* Whether a tile is one piece of memory. */
+static bool is_dense(const struct side *s, const struct cut *c, int64_t pixels)
+{
+    return s->pixel == tile_lanes(s, c->channels) &&
+           (tile_blocks(s, c->channels) == 1 ||
+            (c->pixels == pixels && s->block == pixels * s->lanes));
+}
+
+/* Where tiles of an image begin, from one to the next, in elements. */
+static int64_t channel_step(const struct side *s, int64_t channels)
+{
+    return s->blocks == 1 ? channels : channels / s->lanes * s->block;
+}
+
+/* Whether all tiles of a side begin at a multiple of n bytes. */
+static bool starts_whole(const struct request *r, const struct side *s, bool in_dst,
+                         const struct cut *c, int64_t n)
+{
+    const struct panel *p = &r->panel;
+    if (!aligned(s->data, n) ||
+        (c->channels < s->channels &&
+         !whole(channel_step(s, c->channels) * s->size, n)) ||
+        (c->pixels < p->pixel.extent &&
+         (!whole(c->pixels * s->pixel * s->size, n) ||
+          !whole(p->pixel.extent * s->pixel * s->size, n))))
+        return false;
+    for (int i = 0; i < p->n_outer; i++) {
+        const int64_t step = in_dst ? p->outer[i].dst : p->outer[i].src;
+        if (!whole(step * s->size * (i + 1 == p->n_outer ? c->images : 1), n))
+            return false;
+    }
+    return true;
+}
+
+/* Rows of 16-byte pieces on 16-byte boundaries, or one row at any. */
+static bool lay_side(struct reformat_slab_side *out, const struct request *r,
+                     const struct side *s, bool in_dst, const struct cut *c,
+                     int64_t piece)
+{
+    const int64_t pixels = r->panel.pixel.extent, lanes = tile_lanes(s, c->channels);
+    const int64_t bytes = tile_bytes(s, c);
+    const bool by_block = s->pixel == lanes;
+    int64_t row = (by_block ? c->pixels : 1) * lanes * s->size;
+    int64_t step = (by_block ? s->block : s->pixel) * s->size;
+    if (is_dense(s, c, pixels)) {
+        row = bytes;
+        step = 0;
+    } else if (c->images > 1 || (!by_block && tile_blocks(s, c->channels) > 1) ||
+               !whole(row, 16) || !whole(step, 16) || step > INT32_MAX / (bytes / row)) {
+        return false;
+    }
+    *out = (struct reformat_slab_side){
+        .lanes = divisor((uint32_t)lanes),
+        .blocks = divisor((uint32_t)tile_blocks(s, c->channels)),
+        .row = divisor((uint32_t)divide_up((uint64_t)row, (uint64_t)piece)),
+        .pieces = (uint32_t)divide_up((uint64_t)bytes, (uint64_t)piece),
+        .row_step = step,
+        .pixel_step = s->pixel * s->size,
+        .tile_step = channel_step(s, c->channels) * s->size,
+    };
+    return in_dst ? whole(bytes, piece) && starts_whole(r, s, true, c, piece) &&
+                        (piece == 16 || step == 0)
+                  : true;
+}
+
+static const char *end_of(const struct request *r, const struct side *s)
+{
+    const struct panel *p = &r->panel;
+    int64_t last = (s->blocks - 1) * s->block + p->pixel.extent * s->pixel;
+    for (int i = 0; i < p->n_outer; i++)
+        last += (p->outer[i].extent - 1) * p->outer[i].src;
+    return s->data + last * s->size;
+}
+
+/* ---- cuts -----------------------------------------------------------------------------
+ */
+
+/* Images that follow each other without a gap may share a tile. */
+static bool images_join(const struct request *r, const struct side *to,
+                        const struct side *from, const struct cut *c)
+{
+    const struct panel *p = &r->panel;
+    return p->n_outer == 1 && p->outer[0].dst * to->size == tile_bytes(to, c) &&
+           p->outer[0].src * from->size == tile_bytes(from, c) &&
+           is_dense(to, c, p->pixel.extent) && is_dense(from, c, p->pixel.extent);
+}
+
+static bool cut_fits(const struct side *to, const struct side *from, const struct cut *c,
+                     int64_t most)
+{
+    return tile_bytes(to, c) <= most &&
+           tile_bytes(from, c) + 16 + 128 + ZEROS <= STAGE_BYTES;
+}
+
+static bool make_cut(struct reformat_slab *j, const struct request *r,
+                     const struct side *to, const struct side *from, const struct cut *c,
+                     int64_t piece)
+{
+    const struct panel *p = &r->panel;
+    const bool all = c->channels == p->padded;
+    if (!lay_side(&j->to, r, to, true, c, piece) ||
+        !lay_side(&j->from, r, from, false, c, 16))
+        return false;
+    const bool steps =
+        starts_whole(r, from, false, c, 16) && whole(tile_bytes(from, c), 16);
+    if (!steps && (!is_dense(from, c, p->pixel.extent) || !aligned(from->data, 16)))
+        return false;
+    uint64_t images;
+    if (!take_loops(&j->images, &images, p->outer, p->n_outer))
+        return false;
+    j->end = steps ? NULL : end_of(r, from);
+    j->bytes = (uint32_t)tile_bytes(from, c);
+    j->stage = (uint32_t)round_up(j->bytes + (steps ? 0 : 16), 128) + 128;
+    j->each = (uint32_t)c->images;
+    j->pixels = divisor((uint32_t)c->pixels);
+    j->last_pixel = (uint32_t)(p->pixel.extent - c->pixels);
+    j->pixel_tiles = (uint32_t)divide_up((uint64_t)p->pixel.extent, (uint64_t)c->pixels);
+    j->channel_tiles = all ? 1 : (uint32_t)(p->channels / c->channels);
+    j->channels = (uint32_t)(all ? p->channels : c->channels);
+    const uint64_t tiles = images / j->each * j->pixel_tiles * j->channel_tiles;
+    j->tiles = (uint32_t)tiles;
+    return tiles <= MOST_BLOCKS / 4;
+}
+
+/* As many images as fit and divide all of them, by pieces of 16 bytes, or else of 4. */
+static bool cut_images(struct reformat_slab *j, const struct request *r,
+                       const struct side *to, const struct side *from, struct cut c,
+                       int64_t most)
+{
+    const bool join = images_join(r, to, from, &c);
+    for (int64_t piece = 16; piece >= 4; piece /= 4) {
+        for (c.images = join ? 64 : 1; c.images > 0; c.images--)
+            if ((c.images == 1 || r->panel.outer[0].extent % c.images == 0) &&
+                cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c, piece)) {
+                j->piece = (int32_t)piece;
+                return true;
+            }
+    }
+    return false;
+}
+
+/* Some of the pixels of planes whose rows begin on 16-byte boundaries. */
+static bool cut_pixels(struct reformat_slab *j, const struct request *r,
+                       const struct side *to, const struct side *from, struct cut c,
+                       int64_t most)
+{
+    for (c.pixels = MOST_PIXELS; c.pixels >= 16; c.pixels /= 2)
+        if (c.pixels < r->panel.pixel.extent &&
+            c.pixels * least(to->size, from->size) >= ROW_BYTES &&
+            cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c, 16)) {
+            j->piece = 16;
+            return true;
+        }
+    return false;
+}
+
+static bool cuts_channels(const struct request *r, const struct side *to,
+                          const struct side *from, int64_t channels)
+{
+    const struct panel *p = &r->panel;
+    return p->channels == p->padded && p->channels > channels &&
+           whole(p->channels, channels) &&
+           (to->blocks == 1 || whole(channels, to->lanes)) &&
+           (from->blocks == 1 || whole(channels, from->lanes));
+}
+
+/* The first of these cuts that fits: whole planes of all channels, then of some; parts of
+ * planes of all channels, then of some. */
+static bool cut(struct reformat_slab *j, const struct request *r, const struct side *to,
+                const struct side *from, int64_t most)
+{
+    static const int64_t some[] = {64, 32, 16};
+    const struct panel *p = &r->panel;
+    struct cut c = {p->padded, p->pixel.extent, 1};
+    if (cut_images(j, r, to, from, c, most))
+        return true;
+    for (int i = 0; i < 2; i++) {
+        c.channels = some[i];
+        if (cuts_channels(r, to, from, c.channels) && cut_images(j, r, to, from, c, most))
+            return true;
+    }
+    c.channels = p->padded;
+    if (p->padded <= ALL_CHANNELS && cut_pixels(j, r, to, from, c, most))
+        return true;
+    for (int i = 0; i < 3; i++) {
+        c.channels = some[i];
+        if (cuts_channels(r, to, from, c.channels) && cut_pixels(j, r, to, from, c, most))
+            return true;
+    }
+    return false;
+}
+
+/* Vectors of halves on both sides, no half of a pair a pad, are moved as words. */
+static void widen(struct request *r)
+{
+    struct panel *p = &r->panel;
+    struct loop *l = p->outer;
+    if (r->to_size != 2 || r->from_size != 2 || p->dst.planar || p->src.planar ||
+        !whole(p->dst.vector | p->src.vector | p->channels | p->padded, 2) ||
+        (p->dst.vector < p->padded && !whole(p->dst.block, 2)) ||
+        (p->src.vector < p->channels && !whole(p->src.block, 2)) ||
+        !whole(p->pixel.dst | p->pixel.src, 2) || !loops_whole(l, p->n_outer, true, 2) ||
+        !loops_whole(l, p->n_outer, false, 2) || !aligned(r->dst_data, 4) ||
+        !aligned(r->src_data, 4))
+        return;
+    for (int i = 0; i < p->n_outer; i++)
+        l[i] = (struct loop){l[i].extent, l[i].dst / 2, l[i].src / 2};
+    p->pixel = (struct loop){p->pixel.extent, p->pixel.dst / 2, p->pixel.src / 2};
+    p->channels /= 2;
+    p->padded /= 2;
+    p->dst = (struct lanes){p->dst.vector == 2, p->dst.vector / 2, p->dst.block / 2};
+    p->src = (struct lanes){p->src.vector == 2, p->src.vector / 2, p->src.block / 2};
+    r->to_size = r->from_size = 4;
+    r->to = r->from = STRATA_FP32;
+}
+
+bool reformat_make_slab(struct reformat_slab *j, const struct request *request,
+                        int pieces)
+{
+    struct request r = *request;
+    if (!r.typed || !r.as_panel || r.to > STRATA_FP16 || r.from > STRATA_FP16 ||
+        (r.panel.dst.planar && r.panel.src.planar) ||
+        r.panel.pixel.extent > INT32_MAX / 2)
+        return false;
+    widen(&r);
+    const struct side to = side_of(&r, true), from = side_of(&r, false);
+    *j = (struct reformat_slab){
+        .dst = r.dst_data, .src = r.src_data, .to_type = r.to, .from_type = r.from};
+    if (!aligned(r.dst_data, to.size) || !aligned(r.src_data, from.size) ||
+        !cut(j, &r, &to, &from, (int64_t)pieces * 16 * MOST_THREADS))
+        return false;
+    j->held = pieces * 16 / j->piece;
+    j->threads =
+        (uint32_t)round_up((int64_t)divide_up(j->to.pieces, (uint64_t)j->held), 32);
+    return true;
+}
