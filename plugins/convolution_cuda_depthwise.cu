@@ -181,21 +181,6 @@ static void depthwise_window(depthwise_job *job, const struct window *w)
     job->out_w = (int32_t)w->out[2];
 }
 
-/* Whether the tail is two bounds, and pads, whose sums are 0, are between them. */
-static void depthwise_bounds(depthwise_job *job)
-{
-    const activation_args *a = &job->epilogue.activation;
-    job->low = a->kind == STRATA_RELU || a->kind == STRATA_RELU6 ? 0.0f
-               : a->kind == STRATA_CLIP                          ? a->alpha
-                                                                 : -INFINITY;
-    job->high = a->kind == STRATA_RELU6  ? 6.0f
-                : a->kind == STRATA_CLIP ? a->beta
-                                         : INFINITY;
-    job->plain = !job->residual && job->low <= 0 && job->high >= 0 &&
-                 (a->kind < 0 || a->kind == STRATA_RELU || a->kind == STRATA_RELU6 ||
-                  a->kind == STRATA_CLIP);
-}
-
 static depthwise_job depthwise_job_of(const strata_run *r, int lanes)
 {
     const convolution_state *s = (const convolution_state *)r->state;
@@ -208,7 +193,7 @@ static depthwise_job depthwise_job_of(const strata_run *r, int lanes)
     job.epilogue = epilogue_of(r);
     job.residual = job.epilogue.residual;
     job.weight = (const float *)s->packed;
-    depthwise_bounds(&job);
+    job.bounds = convolution_bounds_of(job.epilogue);
     job.bias = convolution_bias(r);
     job.channels = (uint32_t)r->in[0].dims[1];
     job.stored = (uint32_t)stored_channels(&r->in[0]);

@@ -16,6 +16,7 @@ struct depthwise_job {
     const float *weight; /* [kernel element][stored channel] */
     const float *bias;   /* or NULL */
     epilogue_args epilogue;
+    convolution_bounds bounds;
     uint32_t units;                /* threads with work */
     divisor packs, across, chunks; /* how many: of channels, of pixels, of rows */
     bool innermost;                /* channels are */
@@ -115,14 +116,6 @@ depthwise_finish(const depthwise_job &job, const depthwise_unit &unit, int32_t r
     depthwise_put<T, V, Wide, Groups>(job, unit, row, value);
 }
 
-static __device__ inline float depthwise_between(float x, float low, float high)
-{
-    asm("max.NaN.f32 %0, %0, %1; min.NaN.f32 %0, %0, %2;"
-        : "+f"(x)
-        : "f"(low), "f"(high));
-    return x;
-}
-
 /* Sums, scaled and shifted, become a row of results. */
 template <typename T, int V, int Wide, bool Groups>
 static __device__ inline void depthwise_store(const depthwise_job &job,
@@ -133,11 +126,11 @@ static __device__ inline void depthwise_store(const depthwise_job &job,
 #pragma unroll
     for (int i = 0; i < Wide * V; i++)
         value[i] = sum[i / V][i % V];
-    if (!job.plain)
+    if (!job.bounds.plain)
         return depthwise_finish<T, V, Wide, Groups>(job, unit, row, value);
 #pragma unroll
     for (int i = 0; i < Wide * V; i++)
-        value[i] = depthwise_between(value[i], job.low, job.high);
+        value[i] = bounded(value[i], job.bounds);
     depthwise_put<T, V, Wide, Groups>(job, unit, row, value);
 }
 
