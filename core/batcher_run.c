@@ -5,11 +5,13 @@
  */
 #include "core/batcher.h"
 
+#include <string.h>
+
 struct rows {
     int64_t first, n;
 };
 
-/* A request's rows of one binding, in or out. */
+/* A request's rows of one binding, in or out; on the host, at once. */
 static int copy_rows(struct worker *w, const strata_request *r, size_t index,
                      struct rows rows, strata_error *err)
 {
@@ -20,29 +22,50 @@ static int copy_rows(struct worker *w, const strata_request *r, size_t index,
     const size_t bytes =
         (size_t)(whole ? e->values[b->value].bytes : b->row_bytes * rows.n);
     char *data = strata_context_data(w->context, (int)index);
+    void *to = b->is_input ? data : r->outputs[index - e->n_inputs];
     if (!data)
         return error_no_memory(err, bytes, b->name);
+    if (!to)
+        return STRATA_OK; /* an output that is not wanted */
     data += whole ? 0 : b->row_bytes * rows.first;
-    if (b->is_input)
-        return ops->copy(w->context->stream, data, r->inputs[index], bytes,
-                         COPY_TO_DEVICE, err);
-    void *to = r->outputs[index - e->n_inputs];
-    return to ? ops->copy(w->context->stream, to, data, bytes, COPY_FROM_DEVICE, err)
-              : STRATA_OK;
+    const void *from = b->is_input ? r->inputs[index] : data;
+    to = b->is_input ? data : to;
+    if (w->handle->properties.kind != STRATA_HOST)
+        return ops->copy(w->context->stream, to, from, bytes,
+                         b->is_input ? COPY_TO_DEVICE : COPY_FROM_DEVICE, err);
+    memcpy(to, from, bytes);
+    return STRATA_OK;
 }
 
-static int copy_all(struct worker *w, const strata_request *requests, size_t first,
-                    size_t end, strata_error *err)
+/* Bindings from first to before end of all the requests. */
+struct copies {
+    struct worker *worker;
+    const strata_request *requests;
+    size_t first, end;
+};
+
+static int copy_all(void *payload, void *native, strata_error *err)
 {
+    const struct copies *c = payload;
     int status = STRATA_OK;
     struct rows rows = {0};
-    for (const strata_request *r = requests; r; r = r->next) {
+    (void)native;
+    for (const strata_request *r = c->requests; r; r = r->next) {
         rows.n = r->rows;
-        for (size_t i = first; i < end && status == STRATA_OK; i++)
-            status = copy_rows(w, r, i, rows, err);
+        for (size_t i = c->first; i < c->end && status == STRATA_OK; i++)
+            status = copy_rows(c->worker, r, i, rows, err);
         rows.first += rows.n;
     }
     return status;
+}
+
+/* One piece of work on the stream, of however many copies. */
+static int enqueue_copies(struct worker *w, const strata_request *requests, size_t first,
+                          size_t end, strata_error *err)
+{
+    struct copies c = {w, requests, first, end};
+    return w->handle->device->ops->submit(w->context->stream, copy_all, &c, sizeof c,
+                                          err);
 }
 
 static int run(struct worker *w, const strata_request *requests, int64_t rows,
@@ -51,11 +74,11 @@ static int run(struct worker *w, const strata_request *requests, int64_t rows,
     const strata_engine *e = w->context->engine;
     int status = strata_context_set_batch(w->context, rows, err);
     if (status == STRATA_OK)
-        status = copy_all(w, requests, 0, e->n_inputs, err);
+        status = enqueue_copies(w, requests, 0, e->n_inputs, err);
     if (status == STRATA_OK)
         status = strata_context_enqueue(w->context, NULL, err);
     if (status == STRATA_OK)
-        status = copy_all(w, requests, e->n_inputs, e->n_bindings, err);
+        status = enqueue_copies(w, requests, e->n_inputs, e->n_bindings, err);
     /* In any case: requests' memory may be in use. */
     strata_error why;
     int ended = strata_context_wait(w->context, status == STRATA_OK ? err : &why);

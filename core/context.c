@@ -247,9 +247,17 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
 
 int context_settle(strata_context *c, strata_error *err)
 {
-    c->queued = false;
+    strata_context *whole = c->whole;
+    c->queued = whole->queued = false;
     int status = strata_stream_synchronize(c->stream, err);
-    return c->profile ? context_report(c, status, err) : status;
+    if (whole->profile)
+        status = context_report(whole, status, err);
+    for (size_t i = 0; i < whole->n_smaller; i++) {
+        whole->smaller[i]->queued = false;
+        if (whole->smaller[i]->profile)
+            status = context_report(whole->smaller[i], status, err);
+    }
+    return status;
 }
 
 int strata_context_enqueue(strata_context *c, strata_event *input_consumed,

@@ -69,11 +69,15 @@ static int load_weights(strata_engine *e, struct engine_node *n, const struct st
         const size_t bytes = weight_bytes(t);
         if (t->rank == 0 || (t->data = engine_lent_weight(e, n, w)))
             continue;
+        e->weight_bytes += bytes;
+        if ((t->data = engine_weight_in_place(e, n, w)))
+            continue;
         t->data =
             allocator_get(&e->handle->allocator, bytes, n->layer->weights[w].name, err);
-        if (!t->data)
+        if (!t->data) {
+            e->weight_bytes -= bytes;
             return STRATA_ENOMEM;
-        e->weight_bytes += bytes;
+        }
         status = load_weight(e, n, w, s, err);
     }
     return status;
@@ -84,7 +88,8 @@ static void free_weight(strata_engine *e, struct engine_node *n, size_t w)
     strata_tensor *t = &n->weights[w];
     const size_t bytes = weight_bytes(t);
     if (t->data && t->data != engine_lent_weight(e, n, w)) {
-        allocator_put(&e->handle->allocator, t->data, bytes);
+        if (t->data != engine_weight_in_place(e, n, w))
+            allocator_put(&e->handle->allocator, t->data, bytes);
         e->weight_bytes -= bytes;
     }
     t->data = NULL;
@@ -320,8 +325,8 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     }
     e->network = network_retain(network);
     e->handle = handle;
-    e->stored = stored;
     e->lender = lender;
+    e->stored = stored;
     cost_table_init(&e->known, handle->properties.build);
     e->math = handle->math == STRATA_MATH_TENSOR_OP ? handle->math : network->build.math;
     e->math = stored ? stored->math : e->math;
@@ -330,7 +335,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
                      : 0;
     int before = threads_set(e->threads); /* what accept and workspace count with */
     status = build(e, plan, err);
-    if (status == STRATA_OK && !lender && !stored)
+    if (status == STRATA_OK && !lender)
         status = engine_add_batches(e, err);
     threads_set(before);
     if (status != STRATA_OK) {
@@ -354,18 +359,18 @@ int engine_build_plan(strata_engine **out, strata_handle *handle,
     return make_engine(out, handle, network, plan, NULL, NULL, err);
 }
 
+int engine_build_lent(strata_engine **out, strata_handle *handle,
+                      const strata_network *network, struct engine_stored *stored,
+                      const strata_engine *lender, strata_error *err)
+{
+    return make_engine(out, handle, network, NULL, stored, lender, err);
+}
+
 int engine_build_stored(strata_engine **out, strata_handle *handle,
                         const strata_network *network, struct engine_stored *stored,
                         strata_error *err)
 {
     return make_engine(out, handle, network, NULL, stored, NULL, err);
-}
-
-int engine_build_lent(strata_engine **out, strata_handle *handle,
-                      const strata_network *network, const strata_engine *lender,
-                      strata_error *err)
-{
-    return make_engine(out, handle, network, NULL, NULL, lender, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,

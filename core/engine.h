@@ -180,8 +180,6 @@ struct strata_engine {
     struct plan *plan;
     struct cost_report costs; /* how the plan's were found */
     struct engine_trade trade; /* of an objective other than time */
-    struct cost_table known;   /* measured or recorded costs that were at hand */
-    struct engine_stored *stored; /* the file it was loaded from; NULL: built here */
     int64_t batch;    /* rows of a run, at most */
     char *only_batch; /* why at least as many too; NULL: any smaller number is right */
     /* For fewer rows, ascending; they have the weights that agree from this one, which
@@ -189,21 +187,14 @@ struct strata_engine {
     strata_engine **smaller;
     size_t n_smaller;
     const strata_engine *lender;
+    struct cost_table known;   /* measured or recorded costs that were at hand */
+    struct engine_stored *stored; /* the file it was loaded from; NULL: built here */
 };
 
 /* engine.c: from a plan that another engine of the network on the handle has, or might
  * have had; NULL: make one. */
 int engine_build_plan(strata_engine **out, strata_handle *handle,
                       const strata_network *network, const struct plan *plan,
-                      strata_error *err);
-/* From a file's plan, which is freed in any case; its network. */
-struct engine_stored;
-int engine_build_stored(strata_engine **out, strata_handle *handle,
-                        const strata_network *network, struct engine_stored *stored,
-                        strata_error *err);
-/* engine.c: for another batch than the lender's. */
-int engine_build_lent(strata_engine **out, strata_handle *handle,
-                      const strata_network *network, const strata_engine *lender,
                       strata_error *err);
 /* engine_batch.c: the last step of building. */
 int engine_add_batches(strata_engine *e, strata_error *err);
@@ -217,6 +208,15 @@ int engine_borrow_pack(strata_engine *e, const struct engine_node *n, size_t byt
 /* After setup: if what was packed into lent memory differs, that is put back, and
  * packs_alone set: set up again. */
 int engine_check_loans(strata_engine *e, struct engine_node *n, strata_error *err);
+/* From a file's plan, which is freed in any case; its network. */
+struct engine_stored;
+/* For another batch than the lender's; stored, which is freed in any case, may be NULL. */
+int engine_build_lent(strata_engine **out, strata_handle *handle,
+                      const strata_network *network, struct engine_stored *stored,
+                      const strata_engine *lender, strata_error *err);
+int engine_build_stored(strata_engine **out, strata_handle *handle,
+                        const strata_network *network, struct engine_stored *stored,
+                        strata_error *err);
 /* fuse.c */
 int engine_make_nodes(strata_engine *e, strata_error *err);
 void engine_free_node(struct engine_node *n);
@@ -235,6 +235,10 @@ const char *engine_refuse_fold(const strata_engine *e, const struct engine_node 
 /* Descriptions of the weights that a node has with `fused` layers of its tail. */
 int engine_weights(const strata_engine *e, const struct engine_node *n, size_t fused,
                    strata_tensor *weights, strata_error *err);
+/* Values of a weight where the network has them, if the device reads that memory and
+ * nothing is folded into them; else NULL. */
+void *engine_weight_in_place(const strata_engine *e, const struct engine_node *n,
+                             size_t weight);
 /* Values of a weight, in host memory, with the node's fused scales folded in. */
 int engine_load_weight(const strata_engine *e, const struct engine_node *n, size_t weight,
                        void *values, strata_error *err);
@@ -248,6 +252,11 @@ strata_shuffle *engine_compose(const strata_network *net, const struct network_l
 /* candidate.c: EPLAN with every impl's reason if none is usable. */
 int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
                            strata_error *err);
+/* candidate_refuse.c: the error of a node without candidates, with every reason. */
+int engine_refuse_node(const strata_engine *e, const struct engine_model *m, int node,
+                       strata_error *err);
+/* "fp32:nchw, fp16:nhwc8" */
+void engine_list_formats(char *text, size_t size, uint64_t mask, int rank);
 int engine_keep_candidate(struct engine_model *m, struct engine_candidate *c,
                           const char *reason, strata_error *err);
 /* candidate_free.c: ways that cost nothing. After the candidates of earlier nodes. */

@@ -3,7 +3,7 @@
  * Batches of an engine: whether it is right for fewer rows than it was built for, and the
  * engines inside it that are planned for the smaller ones of [profile].
  */
-#include "core/engine.h"
+#include "core/engine_stored.h"
 
 #include <stdlib.h>
 
@@ -51,12 +51,21 @@ static int add_smaller(strata_engine *e, int64_t batch, strata_error *err)
 {
     strata_network *net = NULL;
     strata_engine *smaller = NULL;
+    struct engine_stored *stored = NULL;
     int status = network_rebatch(&net, e->network, batch, err);
+    if (status == STRATA_OK && e->stored) {
+        stored = e->stored->smaller[e->n_smaller];
+        e->stored->smaller[e->n_smaller] = NULL;
+    }
     if (status == STRATA_OK)
-        status = engine_build_lent(&smaller, e->handle, net, e, err);
+        status = engine_build_lent(&smaller, e->handle, net, stored, e, err);
+    if (status == STRATA_OK)
+        status = cost_table_merge(&e->known, &smaller->known, err);
     strata_network_destroy(net); /* the engine has its own reference */
-    if (status != STRATA_OK)
+    if (status != STRATA_OK) {
+        strata_engine_destroy(smaller);
         return status;
+    }
     smaller->batch = batch;
     e->smaller[e->n_smaller++] = smaller;
     return STRATA_OK;

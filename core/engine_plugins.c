@@ -46,6 +46,12 @@ static void add_record(json_t *records, const struct module *m, const char *laye
                       info.build_id, "abi_minor", (int)info.abi_minor, "layer", layer));
 }
 
+static void add_impls(json_t *records, const strata_engine *e)
+{
+    for (size_t i = 0; i < e->n_nodes; i++)
+        add_record(records, e->nodes[i].impl->module, e->nodes[i].layer->name);
+}
+
 json_t *engine_plugin_records(const strata_engine *e)
 {
     json_t *records = json_array();
@@ -53,8 +59,9 @@ json_t *engine_plugin_records(const strata_engine *e)
         const struct network_layer *l = &e->network->layers[i];
         add_record(records, l->type->module, l->name);
     }
-    for (size_t i = 0; i < e->n_nodes; i++)
-        add_record(records, e->nodes[i].impl->module, e->nodes[i].layer->name);
+    add_impls(records, e);
+    for (size_t i = 0; i < e->n_smaller; i++)
+        add_impls(records, e->smaller[i]);
     return records;
 }
 

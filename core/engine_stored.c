@@ -86,6 +86,14 @@ static json_t *trade_json(const struct engine_trade *t)
                      (json_int_t)t->weighed, "cut", t->cut);
 }
 
+static json_t *smaller_json(const strata_engine *e, const json_t *plugins)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < e->n_smaller; i++)
+        json_array_append_new(list, engine_plan_json(e->smaller[i], plugins));
+    return list;
+}
+
 json_t *engine_plan_json(const strata_engine *e, const json_t *plugins)
 {
     const struct plan_problem *p = &e->model->problem;
@@ -97,13 +105,13 @@ json_t *engine_plan_json(const strata_engine *e, const json_t *plugins)
     }
     for (size_t i = 0; i < e->plan->n_steps; i++)
         json_array_append_new(conversions, conversion_json(e, &e->plan->steps[i]));
-    return json_pack("{s:o, s:o, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o}", "decisions",
-                     decisions, "conversions", conversions, "pads_any",
-                     e->model->any_dirty, "objective", (json_int_t)e->plan->objective,
-                     "bound", (json_int_t)e->plan->bound, "proved", e->plan->proved,
-                     "nodes", (json_int_t)e->plan->nodes, "costs",
-                     cost_kinds[e->costs.kind], "costs_complete", e->costs.complete,
-                     "least_time", trade_json(&e->trade));
+    return json_pack(
+        "{s:o, s:o, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o, s:o}", "decisions", decisions,
+        "conversions", conversions, "pads_any", e->model->any_dirty, "objective",
+        (json_int_t)e->plan->objective, "bound", (json_int_t)e->plan->bound, "proved",
+        e->plan->proved, "nodes", (json_int_t)e->plan->nodes, "costs",
+        cost_kinds[e->costs.kind], "costs_complete", e->costs.complete, "least_time",
+        trade_json(&e->trade), "smaller", smaller_json(e, plugins));
 }
 
 /* ---- reading ------------------------------------------------------------------------
@@ -342,6 +350,36 @@ static int read_conversions(struct engine_stored *s, const strata_network *net,
     return status;
 }
 
+/* Plans for the other batches are as the first, without such plans of their own. */
+static int read_smaller(struct engine_stored *s, const strata_network *net,
+                        const struct engine_plugin *plugins, size_t n_plugins,
+                        strata_error *err)
+{
+    const json_t *list = json_object_get(s->plan, "smaller");
+    const size_t n = json_array_size(list),
+                 needed = net->n_batches ? net->n_batches - 1 : 0;
+    int status = STRATA_OK;
+    if (n != needed)
+        return error_set(err, STRATA_EPARSE,
+                         "%zu plans for smaller batches, the network has %zu", n, needed);
+    if (!(s->smaller = zalloc(n, sizeof *s->smaller, "the plan", err)))
+        return STRATA_ENOMEM;
+    for (; s->n_smaller < n && status == STRATA_OK; s->n_smaller++) {
+        struct engine_stored *small = zalloc(1, sizeof *small, "the plan", err);
+        if (!small)
+            return STRATA_ENOMEM;
+        s->smaller[s->n_smaller] = small;
+        small->plan = json_incref(json_array_get(list, s->n_smaller));
+        small->math = s->math;
+        if ((status = read_totals(small, err)) == STRATA_OK &&
+            (status = read_decisions(small, net, plugins, n_plugins, err)) == STRATA_OK)
+            status = read_conversions(small, net, err);
+        if (status != STRATA_OK)
+            error_prefix(err, "smaller batch %zu", s->n_smaller);
+    }
+    return status;
+}
+
 int engine_read_plan(struct engine_stored *s, const strata_network *net,
                      const struct engine_plugin *plugins, size_t n_plugins,
                      strata_error *err)
@@ -351,6 +389,8 @@ int engine_read_plan(struct engine_stored *s, const strata_network *net,
         status = read_decisions(s, net, plugins, n_plugins, err);
     if (status == STRATA_OK)
         status = read_conversions(s, net, err);
+    if (status == STRATA_OK)
+        status = read_smaller(s, net, plugins, n_plugins, err);
     if (status != STRATA_OK)
         error_prefix(err, "section '" SECTION_PLAN "'");
     return status;
@@ -360,6 +400,9 @@ void engine_stored_free(struct engine_stored *s)
 {
     if (!s)
         return;
+    for (size_t i = 0; i < s->n_smaller; i++)
+        engine_stored_free(s->smaller[i]);
+    free(s->smaller);
     json_decref(s->plan);
     free(s->decisions);
     free(s->conversions);

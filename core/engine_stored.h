@@ -60,6 +60,8 @@ struct engine_stored {
     uint64_t nodes;
     struct cost_report costs;
     struct engine_trade trade;
+    struct engine_stored **smaller; /* for the network's other batches, ascending */
+    size_t n_smaller;
 };
 
 void engine_stored_free(struct engine_stored *s);

@@ -11,6 +11,7 @@ CORE_SOURCES = \
 	core/batcher_run.c \
 	core/candidate.c \
 	core/candidate_free.c \
+	core/candidate_refuse.c \
 	core/checked.h \
 	core/config.c \
 	core/config.h \
@@ -41,6 +42,8 @@ CORE_SOURCES = \
 	core/device_module.c \
 	core/engine.c \
 	core/engine.h \
+	core/engine_batch.c \
+	core/engine_share.c \
 	core/engine_step.c \
 	core/engine_load.c \
 	core/engine_plugins.c \
@@ -49,8 +52,6 @@ CORE_SOURCES = \
 	core/engine_stored.c \
 	core/engine_stored.h \
 	core/engine_weights.c \
-	core/engine_batch.c \
-	core/engine_share.c \
 	core/explain.c \
 	core/explain.h \
 	core/explain_conflict.c \
@@ -70,8 +71,8 @@ CORE_SOURCES = \
 	core/names.h \
 	core/network.c \
 	core/network.h \
-	core/network_bench.c \
 	core/network_batch.c \
+	core/network_bench.c \
 	core/network_graph.c \
 	core/network_layers.c \
 	core/network_private.h \

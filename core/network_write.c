@@ -167,6 +167,32 @@ static void put_channels(struct writer *w, const char *key, const double v[4],
     put_reals(w, key, v, n);
 }
 
+/* The name that has several values. */
+#define BATCH "batch"
+
+static void write_shape(struct writer *w, const struct network_input *in,
+                        const struct network_tensor *t)
+{
+    long at = begin(w, "shape");
+    for (int i = 0; i < t->rank; i++) {
+        fputs(i ? "," : "", w->f);
+        if (i == 0 && in->batched)
+            fputs(BATCH, w->f);
+        else
+            fprintf(w->f, "%" PRId64, t->dims[i]);
+    }
+    end(w, "shape", at);
+}
+
+static void write_profile(struct writer *w, const strata_network *net)
+{
+    w->section = "profile";
+    if (net->n_batches == 0)
+        return;
+    fputs("\n[profile]\n", w->f);
+    put_ints(w, BATCH, net->batches, (int64_t)net->n_batches);
+}
+
 static void write_input(struct writer *w, const strata_network *net,
                         const struct network_input *in)
 {
@@ -175,7 +201,7 @@ static void write_input(struct writer *w, const strata_network *net,
     int64_t channels = t->rank > 1 ? t->dims[1] : 1;
     w->section = in->name;
     fprintf(w->f, "\n[input %s]\n", in->name);
-    put_ints(w, "shape", t->dims, t->rank);
+    write_shape(w, in, t);
     put_word(w, "dtype", strata_dtype_name(t->dtype));
     long at = begin(w, "format");
     put_format(w, in->format, t->rank);
@@ -201,6 +227,7 @@ static void write_build(struct writer *w, const strata_network *net, int math)
     put_choice(w, "objective", objectives, (int)b->objective);
     put_reals(w, "memory_slack", &b->memory_slack, 1);
     put_int(w, "memory_plans", b->memory_plans);
+    put_int(w, "plan_nodes", b->plan_nodes);
     put_flag(w, "no_reformat", b->no_reformat);
     put_flag(w, "deterministic", b->deterministic);
     put_choice(w, "math", "default|tensor_op", math);
@@ -285,6 +312,7 @@ int network_write(char **text, size_t *size, const strata_network *net, int math
     if (!(w.f = open_memstream(text, size)))
         return error_no_memory(err, 0, "a network's text");
     write_network(&w, net);
+    write_profile(&w, net);
     write_build(&w, net, math);
     write_runtime(&w, net);
     for (size_t i = 0; i < net->n_inputs; i++)

@@ -14,6 +14,13 @@ noinst_PROGRAMS += examples/digits/demo
 examples_digits_demo_SOURCES = examples/digits/demo.c
 examples_digits_demo_LDADD = libstrata.la
 
+noinst_PROGRAMS += examples/minimal
+examples_minimal_SOURCES = examples/minimal.c
+examples_minimal_LDADD = libstrata.la
+noinst_PROGRAMS += examples/serve/serve
+examples_serve_serve_SOURCES = examples/serve/serve.c
+examples_serve_serve_LDADD = libstrata.la $(PTHREAD_LIBS)
+
 .PHONY: demo
 demo: all
 	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs' \
@@ -28,26 +35,34 @@ EXTRA_DIST += $(HOST_EXAMPLES:%=examples/plugins/%) $(CUDA_EXAMPLES:%=examples/p
 BUILT_EXAMPLES = $(HOST_EXAMPLES)
 if HAVE_CUDA
 BUILT_EXAMPLES += $(CUDA_EXAMPLES)
-SCAFFOLDS = scaffold 'scaffold cuda' # folder, then goal
+SCAFFOLDS = scaffold 'scaffold cuda' ports 'ports cuda' \
+	fast_convolution 'fast_convolution cuda' # folder, then goal
 else
-SCAFFOLDS = scaffold
+SCAFFOLDS = scaffold ports fast_convolution
 endif
 EXAMPLES_STAMP = examples/plugins/built/stamp
 check_DATA += $(EXAMPLES_STAMP)
 .PHONY: example-plugins
 example-plugins: $(EXAMPLES_STAMP)
 $(EXAMPLES_STAMP): $(BUILT_EXAMPLES:%=$(srcdir)/examples/plugins/%/*) \
-		$(stratainclude_HEADERS) $(TEMPLATES) strata$(EXEEXT)
+		$(stratainclude_HEADERS) $(TEMPLATES) strata$(EXEEXT) \
+		plugins/convolution.la
 	$(AM_V_GEN)umask 022 && $(MKDIR_P) examples/plugins/built && \
 	log=examples/plugins/built/log && { $(copy_examples) && $(make_examples); } \
 		>$$log 2>&1 || { cat $$log; exit 1; }
 	@touch $@
-# And what new-layer writes.
+# And what new-layer writes: attributes and weights, several ports, an impl for another's.
 copy_examples = for example in $(BUILT_EXAMPLES); do \
 		copy=examples/plugins/built/$$example && $(MKDIR_P) $$copy && \
 		cp -pf '$(srcdir)'/examples/plugins/$$example/* $$copy/ || exit 1; \
 	done && ./strata new-layer Scaffold --cuda --attr slope:real=0.25:0..1 \
-		--weight factor --weight shift:optional --force -C examples/plugins/built/scaffold
+		--weight factor --weight shift:optional --force \
+		-C examples/plugins/built/scaffold && \
+	./strata new-layer Ports --cuda --in 3 --out 2 --weight factor --force \
+		-C examples/plugins/built/ports && \
+	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs' ./strata new-layer \
+		FastConvolution --cuda --extends core::Convolution --force \
+		-C examples/plugins/built/fast_convolution
 make_examples = for example in $(BUILT_EXAMPLES) $(SCAFFOLDS); do \
 		PKG_CONFIG_PATH='$(abs_builddir)/pkgconfig' $(MAKE) -B --no-print-directory \
 			-C examples/plugins/built/$$example CC='$(CC)' NVCC='$(NVCC)' \

@@ -1,6 +1,6 @@
 # libFuzzer targets: one per reader of untrusted bytes. `make fuzz-short` builds them with
 # clang, ASan and UBSan from the sources themselves, and runs each for FUZZ_SECONDS.
-FUZZ_TARGETS = ini safetensors npy image note costs certificate plan
+FUZZ_TARGETS = ini safetensors npy image note costs certificate plan engine
 FUZZ_SECONDS = 60
 FUZZ_CC = clang
 FUZZ_FLAGS = -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined \
@@ -8,6 +8,7 @@ FUZZ_FLAGS = -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined \
 EXTRA_DIST += \
 	fuzz/fuzz_certificate.c \
 	fuzz/fuzz_costs.c \
+	fuzz/fuzz_engine.c \
 	fuzz/fuzz_image.c \
 	fuzz/fuzz_ini.c \
 	fuzz/fuzz_note.c \
@@ -24,13 +25,13 @@ fuzz:
 	@for s in $(filter %.c,$(FUZZED_FILES)); do \
 		o=fuzz-build/obj/`echo $$s | tr / _`.o; \
 		$(FUZZ_CC) $(FUZZ_FLAGS) -DHAVE_CONFIG_H -I. $(AM_CPPFLAGS) $(INIH_CFLAGS) \
-			$(JANSSON_CFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS) \
+			$(JANSSON_CFLAGS) $(NETTLE_CFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS) \
 			-c $(srcdir)/$$s -o $$o || exit 1; \
 	done
 	@for t in $(FUZZ_TARGETS); do \
 		$(FUZZ_CC) $(FUZZ_FLAGS) -DHAVE_CONFIG_H -I. $(AM_CPPFLAGS) \
 			$(srcdir)/fuzz/fuzz_$$t.c fuzz-build/obj/*.o -o fuzz-build/fuzz_$$t \
-			$(INIH_LIBS) $(JANSSON_LIBS) $(PNG_LIBS) $(JPEG_LIBS) $(DL_LIBS) \
+			$(INIH_LIBS) $(JANSSON_LIBS) $(NETTLE_LIBS) $(PNG_LIBS) $(JPEG_LIBS) $(DL_LIBS) \
 			$(M_LIBS) $(PTHREAD_LIBS) || exit 1; \
 	done
 

@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,6 +72,19 @@ static ssize_t read_all(int fd, char *data, size_t size)
     return (ssize_t)done;
 }
 
+/* Aligned as tensors are, so that they can be used where they are; large ones by pages
+ * that the system makes quickly. free() it. */
+static char *allocate(size_t size)
+{
+    enum { TENSOR = 256, LARGE = 4 << 20, HUGE_PAGE = 2 << 20 };
+    void *data = NULL;
+    if (posix_memalign(&data, size < LARGE ? TENSOR : HUGE_PAGE, size) != 0)
+        return NULL;
+    if (size >= LARGE)
+        madvise(data, size, MADV_HUGEPAGE); /* a wish */
+    return data;
+}
+
 static int read_open(struct file_bytes *out, int fd, const char *path, uint64_t limit,
                      strata_error *err)
 {
@@ -85,7 +99,7 @@ static int read_open(struct file_bytes *out, int fd, const char *path, uint64_t 
                          "%s: file has %" PRIu64 " bytes, at most %" PRIu64
                          " are allowed",
                          path, size, limit);
-    char *data = malloc((size_t)size + 1);
+    char *data = allocate((size_t)size + 1);
     if (!data)
         return error_no_memory(err, (size_t)size + 1, path);
     /* One byte more is asked for, to notice a file that grows. */

@@ -89,9 +89,11 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_models \
+	tests/test_profiler \
 	tests/test_random_networks \
 	tests/test_threads \
 	examples/digits/demo \
+	examples/serve/serve \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
 	scripts/gpu-sanitize.sh

@@ -255,14 +255,15 @@ static void widen(struct move_work *w)
         job->axes--;
 }
 
-/* Let a thread gather several words of the output's last axis. */
+/* Let a thread gather several words of the output's last axis, neighbours in the input too
+ * where that alone keeps them from being one word. */
 static void gather(struct move_work *w)
 {
     const struct move_job *job = &w->job;
     const struct move_axis *last = &job->axis[job->axes - 1];
     int64_t n = WIDEST / w->word;
     w->pack = 1;
-    if (last->odd || last->to != 1 || (is_plain(last) && last->from == 1))
+    if (last->odd || last->to != 1)
         return;
     struct move_job words = *job;
     words.size = w->word;

@@ -101,7 +101,7 @@ struct reformat_slab_side {
     struct reformat_divisor lanes, blocks; /* of an image's tile */
     struct reformat_divisor row;           /* pieces of a row */
     uint32_t pieces;                       /* of a tile */
-    int64_t row_step, pixel_step, tile_step;
+    int64_t row_step, pixel_step, tile_step, image_step;
 };
 
 /* Tiles of channels by pixels by images that come into shared memory as they lie and leave
@@ -109,8 +109,7 @@ struct reformat_slab_side {
 struct reformat_slab {
     void *dst;
     const void *src;
-    struct reformat_loops images;
-    uint32_t each;                        /* images of a tile */
+    uint32_t run;                         /* tiles of a block */
     struct reformat_divisor pixels;       /* of a tile */
     uint32_t channels;                    /* of a tile that are no pads */
     uint32_t pixel_tiles, last_pixel;     /* the last tile starts there */

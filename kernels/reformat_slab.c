@@ -11,8 +11,9 @@ enum {
     ZEROS = 32,              /* bytes of it that hold no tile */
     MOST_THREADS = 256,      /* of a block */
     ROW_BYTES = 64,          /* of a part of a row, at least */
-    MOST_PIXELS = 1024,      /* of a tile */
-    ALL_CHANNELS = 128       /* up to which a tile of pixels holds all of them */
+    MOST_TILES = 1 << 30,
+    MOST_PIXELS = 1024, /* of a tile */
+    ALL_CHANNELS = 128  /* up to which a tile of pixels holds all of them */
 };
 
 /* A side before it is cut, in elements. */
@@ -75,6 +76,13 @@ static int64_t channel_step(const struct side *s, int64_t channels)
     return s->blocks == 1 ? channels : channels / s->lanes * s->block;
 }
 
+/* At most one loop is left around the pixels. */
+static int64_t image_step(const struct request *r, bool in_dst)
+{
+    const struct panel *p = &r->panel;
+    return p->n_outer == 0 ? 0 : in_dst ? p->outer[0].dst : p->outer[0].src;
+}
+
 /* Whether all tiles of a side begin at a multiple of n bytes. */
 static bool starts_whole(const struct request *r, const struct side *s, bool in_dst,
                          const struct cut *c, int64_t n)
@@ -87,12 +95,7 @@ static bool starts_whole(const struct request *r, const struct side *s, bool in_
          (!whole(c->pixels * s->pixel * s->size, n) ||
           !whole(p->pixel.extent * s->pixel * s->size, n))))
         return false;
-    for (int i = 0; i < p->n_outer; i++) {
-        const int64_t step = in_dst ? p->outer[i].dst : p->outer[i].src;
-        if (!whole(step * s->size * (i + 1 == p->n_outer ? c->images : 1), n))
-            return false;
-    }
-    return true;
+    return whole(image_step(r, in_dst) * c->images * s->size, n);
 }
 
 /* Rows of 16-byte pieces on 16-byte boundaries, or one row at any. */
@@ -119,6 +122,7 @@ static bool lay_side(struct reformat_slab_side *out, const struct request *r,
         .pieces = (uint32_t)divide_up((uint64_t)bytes, (uint64_t)piece),
         .row_step = step,
         .pixel_step = s->pixel * s->size,
+        .image_step = image_step(r, in_dst) * c->images * s->size,
         .tile_step = channel_step(s, c->channels) * s->size,
     };
     return in_dst ? whole(bytes, piece) && starts_whole(r, s, true, c, piece) &&
@@ -130,8 +134,8 @@ static const char *end_of(const struct request *r, const struct side *s)
 {
     const struct panel *p = &r->panel;
     int64_t last = (s->blocks - 1) * s->block + p->pixel.extent * s->pixel;
-    for (int i = 0; i < p->n_outer; i++)
-        last += (p->outer[i].extent - 1) * p->outer[i].src;
+    if (p->n_outer > 0)
+        last += (p->outer[0].extent - 1) * p->outer[0].src;
     return s->data + last * s->size;
 }
 
@@ -168,21 +172,19 @@ static bool make_cut(struct reformat_slab *j, const struct request *r,
         starts_whole(r, from, false, c, 16) && whole(tile_bytes(from, c), 16);
     if (!steps && (!is_dense(from, c, p->pixel.extent) || !aligned(from->data, 16)))
         return false;
-    uint64_t images;
-    if (!take_loops(&j->images, &images, p->outer, p->n_outer))
-        return false;
+    const int64_t images = p->n_outer == 0 ? 1 : p->outer[0].extent / c->images;
     j->end = steps ? NULL : end_of(r, from);
     j->bytes = (uint32_t)tile_bytes(from, c);
     j->stage = (uint32_t)round_up(j->bytes + (steps ? 0 : 16), 128) + 128;
-    j->each = (uint32_t)c->images;
     j->pixels = divisor((uint32_t)c->pixels);
     j->last_pixel = (uint32_t)(p->pixel.extent - c->pixels);
     j->pixel_tiles = (uint32_t)divide_up((uint64_t)p->pixel.extent, (uint64_t)c->pixels);
     j->channel_tiles = all ? 1 : (uint32_t)(p->channels / c->channels);
     j->channels = (uint32_t)(all ? p->channels : c->channels);
-    const uint64_t tiles = images / j->each * j->pixel_tiles * j->channel_tiles;
-    j->tiles = (uint32_t)tiles;
-    return tiles <= MOST_BLOCKS / 4;
+    if (images > MOST_TILES / j->pixel_tiles / j->channel_tiles)
+        return false;
+    j->tiles = (uint32_t)images * j->pixel_tiles * j->channel_tiles;
+    return true;
 }
 
 /* As many images as fit and divide all of them, by pieces of 16 bytes, or else of 4. */
@@ -281,8 +283,8 @@ bool reformat_make_slab(struct reformat_slab *j, const struct request *request,
                         int pieces)
 {
     struct request r = *request;
-    if (!r.typed || !r.as_panel || r.to > STRATA_FP16 || r.from > STRATA_FP16 ||
-        (r.panel.dst.planar && r.panel.src.planar) ||
+    if (!r.typed || !r.as_panel || r.panel.n_outer > 1 || r.to > STRATA_FP16 ||
+        r.from > STRATA_FP16 || (r.panel.dst.planar && r.panel.src.planar) ||
         r.panel.pixel.extent > INT32_MAX / 2)
         return false;
     widen(&r);

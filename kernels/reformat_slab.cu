@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles that lie in memory as long rows on both sides. A block stays for many of them: it
+ * Tiles that lie in memory as long rows on both sides. A block makes several of them: it
  * copies the next ones into shared memory as they lie, asynchronously and 16 bytes at a
  * time, while it gathers the present one in the order of the destination and stores it 16
  * (or 4) bytes a thread. Where a thread's elements lie in a tile is the same for every
@@ -12,6 +12,8 @@
 #define STAGES 3         /* tiles in shared memory, one of them at work */
 #define MOST_THREADS 256 /* of a block */
 #define ZEROS 32         /* bytes at the end of a stage that pads are read from */
+#define MOST_RUN 8       /* tiles of a block */
+#define BLOCKS 20        /* of a multiprocessor, before runs get longer */
 
 /* Pieces of 16 bytes, spread over the banks by their rows. */
 static __device__ inline uint32_t spread(uint32_t piece)
@@ -19,34 +21,47 @@ static __device__ inline uint32_t spread(uint32_t piece)
     return piece ^ (((piece >> 3) ^ (piece >> 6)) & 7);
 }
 
-struct slab_place {
-    char *dst;
-    const char *src;
-    uint32_t skew; /* bytes from the last 16-byte boundary to src */
+/* Tiles in order: of channels, then of pixels, then of images. */
+struct slab_tile {
+    uint32_t channel, pixel, image;
 };
 
-template <typename To, typename From>
-static __device__ inline slab_place tile_place(const reformat_slab &j, uint32_t tile)
+static __device__ inline slab_tile tile_at(const reformat_slab &j, uint32_t index)
 {
-    uint32_t c = 0, p = 0;
-    if (j.channel_tiles > 1) {
-        const uint32_t rest = tile / j.channel_tiles;
-        c = tile - rest * j.channel_tiles;
-        tile = rest;
+    slab_tile t;
+    const uint32_t rest = index / j.channel_tiles;
+    t.channel = index - rest * j.channel_tiles;
+    t.image = rest / j.pixel_tiles;
+    t.pixel = rest - t.image * j.pixel_tiles;
+    return t;
+}
+
+static __device__ inline void next_tile(const reformat_slab &j, slab_tile *t)
+{
+    t->channel++;
+    if (t->channel == j.channel_tiles) {
+        t->channel = 0;
+        t->pixel++;
     }
-    if (j.pixel_tiles > 1) {
-        const uint32_t rest = tile / j.pixel_tiles;
-        p = min((tile - rest * j.pixel_tiles) * j.pixels.d, j.last_pixel);
-        tile = rest;
+    if (t->pixel == j.pixel_tiles) {
+        t->pixel = 0;
+        t->image++;
     }
-    const place at = loops_at(j.images, (uint64_t)tile * j.each);
-    slab_place s;
-    s.dst = (char *)j.dst + at.dst * (int64_t)sizeof(To) + p * j.to.pixel_step +
-            c * j.to.tile_step;
-    s.src = (const char *)j.src + at.src * (int64_t)sizeof(From) +
-            p * j.from.pixel_step + c * j.from.tile_step;
-    s.skew = (uint32_t)((uintptr_t)s.src % 16);
-    return s;
+}
+
+static __device__ inline const char *tile_start(const void *data,
+                                                const reformat_slab_side &s,
+                                                const reformat_slab &j,
+                                                const slab_tile &t)
+{
+    const uint32_t pixel = min(t.pixel * j.pixels.d, j.last_pixel);
+    return (const char *)data + t.image * s.image_step + pixel * s.pixel_step +
+           t.channel * s.tile_step;
+}
+
+static __device__ inline uint32_t skew_of(const reformat_slab &j, const char *src)
+{
+    return j.end ? (uint32_t)((uintptr_t)src % 16) : 0;
 }
 
 static __device__ inline void copy_piece(char *shared, const char *memory, uint32_t bytes)
@@ -59,21 +74,19 @@ static __device__ inline void copy_piece(char *shared, const char *memory, uint3
 
 /* A source at any alignment is copied from the 16-byte boundary before it, and not read
  * past its end. */
-static __device__ inline void fetch(const reformat_slab &j, const slab_place &at,
-                                    char *stage)
+static __device__ inline void fetch(const reformat_slab &j, const char *src, char *stage)
 {
     if (j.end) {
-        const uint32_t pieces = (at.skew + j.bytes + 15) / 16;
-        const char *src = at.src - at.skew;
+        const uint32_t skew = skew_of(j, src), pieces = (skew + j.bytes + 15) / 16;
+        src -= skew;
         const int64_t left = (const char *)j.end - src;
         for (uint32_t i = threadIdx.x; i < pieces; i += blockDim.x)
             copy_piece(stage + i * 16, src + i * 16,
                        (uint32_t)min((int64_t)16, left - (int64_t)i * 16));
     } else {
         for (uint32_t i = threadIdx.x; i < j.from.pieces; i += blockDim.x) {
-            const uint32_t row = divide(i, j.from.row), step = i - row * j.from.row.d;
-            copy_piece(stage + spread(i) * 16,
-                       at.src + row * j.from.row_step + step * 16, 16);
+            const uint32_t row = divide(i, j.from.row), at = i - row * j.from.row.d;
+            copy_piece(stage + spread(i) * 16, src + row * j.from.row_step + at * 16, 16);
         }
     }
 }
@@ -105,33 +118,38 @@ static __device__ inline slab_element element_at(const reformat_slab &j, uint32_
     return e;
 }
 
+/* Without branches: neighbours part ways here. */
 static __device__ inline void next_element(const reformat_slab &j, slab_element *e)
 {
-    if (++e->lane < j.to.lanes.d)
-        return;
-    e->lane = 0;
-    if (++e->pixel < j.pixels.d)
-        return;
-    e->pixel = 0;
-    if (++e->block < j.to.blocks.d)
-        return;
-    e->block = 0;
-    e->image++;
+    e->lane++;
+    const bool pixel = e->lane == j.to.lanes.d;
+    e->lane = pixel ? 0 : e->lane;
+    e->pixel += pixel;
+    const bool block = e->pixel == j.pixels.d;
+    e->pixel = block ? 0 : e->pixel;
+    e->block += block;
+    const bool image = e->block == j.to.blocks.d;
+    e->block = image ? 0 : e->block;
+    e->image += image;
 }
 
 static __device__ inline uint32_t source_of(const reformat_slab &j, const slab_element &e,
                                             uint32_t size)
 {
-    const uint32_t c = e.block * j.to.lanes.d + e.lane, block = divide(c, j.from.lanes);
-    if (c >= j.channels)
-        return j.stage - ZEROS;
-    const uint32_t row = e.image * j.from.blocks.d + block;
-    const uint32_t vector = row * j.pixels.d + e.pixel;
-    const uint32_t byte =
-        (vector * j.from.lanes.d + c - block * j.from.lanes.d) * size;
-    return j.end ? byte : spread(byte / 16) * 16 + byte % 16;
+    const uint32_t c = e.block * j.to.lanes.d + e.lane;
+    uint32_t block = 0, lane = c;
+    if (j.from.blocks.d > 1) {
+        block = divide(c, j.from.lanes);
+        lane = c - block * j.from.lanes.d;
+    }
+    const uint32_t vector =
+        (e.image * j.from.blocks.d + block) * j.pixels.d + e.pixel;
+    const uint32_t byte = (vector * j.from.lanes.d + lane) * size;
+    const uint32_t at = j.end ? byte : spread(byte / 16) * 16 + byte % 16;
+    return c < j.channels ? at : j.stage - ZEROS;
 }
 
+/* A block makes `run` tiles, one after the other. */
 template <typename To, typename From, int Bytes, int Pieces>
 static __global__ void __launch_bounds__(MOST_THREADS, Pieces * Bytes > 32 ? 4 : 5)
     slab_kernel(const __grid_constant__ reformat_slab j)
@@ -139,43 +157,43 @@ static __global__ void __launch_bounds__(MOST_THREADS, Pieces * Bytes > 32 ? 4 :
     const int E = Bytes / sizeof(To);
     extern __shared__ uint4 shared[];
     char *const stages = (char *)shared;
-    slab_place at[STAGES];
+    const uint32_t first = blockIdx.x * j.run, tiles = min(j.run, j.tiles - first);
+    slab_tile coming = tile_at(j, first), present = coming;
     uint32_t from[Pieces][E], to[Pieces];
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) {
-        const uint32_t tile = blockIdx.x + s * gridDim.x;
-        at[s] = tile_place<To, From>(j, tile);
-        if (tile < j.tiles)
-            fetch(j, at[s], stages + s * j.stage);
+        if (s < (int)tiles)
+            fetch(j, tile_start(j.src, j.from, j, coming), stages + s * j.stage);
         end_fetch();
+        next_tile(j, &coming);
     }
     for (uint32_t i = threadIdx.x; i < STAGES * ZEROS; i += blockDim.x)
         stages[(i / ZEROS + 1) * j.stage - ZEROS + i % ZEROS] = 0;
 #pragma unroll
     for (int u = 0; u < Pieces; u++) {
-        const uint32_t piece = threadIdx.x + u * blockDim.x;
+        const uint32_t piece = min(threadIdx.x + u * blockDim.x, j.to.pieces - 1);
         const uint32_t row = Bytes < 16 ? 0 : divide(piece, j.to.row);
         to[u] = row * (uint32_t)j.to.row_step + (piece - row * j.to.row.d) * Bytes;
         slab_element e = element_at(j, piece * E);
 #pragma unroll
         for (int i = 0; i < E; i++) {
-            from[u][i] = piece < j.to.pieces ? source_of(j, e, sizeof(From))
-                                             : j.stage - ZEROS;
+            from[u][i] = source_of(j, e, sizeof(From));
             next_element(j, &e);
         }
     }
     uint32_t stage = 0;
-    for (uint32_t tile = blockIdx.x; tile < j.tiles; tile += gridDim.x) {
-        const uint32_t later = tile + (STAGES - 1) * gridDim.x;
+    for (uint32_t tile = 0; tile < tiles; tile++) {
         await_fetch<STAGES - 2>();
         __syncthreads();
-        if (later < j.tiles) {
-            at[STAGES - 1] = tile_place<To, From>(j, later);
-            fetch(j, at[STAGES - 1],
+        if (tile + STAGES - 1 < tiles)
+            fetch(j, tile_start(j.src, j.from, j, coming),
                   stages + (stage == 0 ? STAGES - 1 : stage - 1) * j.stage);
-        }
         end_fetch();
-        const char *here = stages + stage * j.stage + at[0].skew;
+        next_tile(j, &coming);
+        const char *here = stages + stage * j.stage;
+        if (j.end)
+            here += skew_of(j, tile_start(j.src, j.from, j, present));
+        char *dst = (char *)tile_start(j.dst, j.to, j, present);
 #pragma unroll
         for (int u = 0; u < Pieces; u++) {
             pack<To, E> x;
@@ -183,35 +201,32 @@ static __global__ void __launch_bounds__(MOST_THREADS, Pieces * Bytes > 32 ? 4 :
             for (int i = 0; i < E; i++)
                 x.v[i] = convert<To>(*(const From *)(here + from[u][i]));
             if (threadIdx.x + u * blockDim.x < j.to.pieces)
-                store_once<To, E>((To *)(at[0].dst + to[u]), x);
+                store_once<To, E>((To *)(dst + to[u]), x);
         }
-#pragma unroll
-        for (int s = 0; s < STAGES - 1; s++)
-            at[s] = at[s + 1];
+        next_tile(j, &present);
         stage = stage + 1 == STAGES ? 0 : stage + 1;
     }
 }
 
-/* As many blocks as are at work at once. */
+/* Runs of tiles hide the wait for the first; several rounds of blocks even out what some
+ * multiprocessors are slower than others. */
 template <typename To, typename From, int Bytes, int Pieces>
-static int launch(const reformat_slab *j, cudaStream_t stream)
+static int launch(const reformat_slab *job, cudaStream_t stream)
 {
     const auto kernel = slab_kernel<To, From, Bytes, Pieces>;
-    const int shared = STAGES * (int)j->stage;
-    int device = 0, processors = 0, blocks = 0;
+    const int shared = STAGES * (int)job->stage;
+    reformat_slab j = *job;
+    int device = 0, processors = 1;
     cudaError_t e = cudaGetDevice(&device);
+    if (e == cudaSuccess)
+        e = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     if (e == cudaSuccess && shared > 48 * 1024)
         e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  shared);
-    if (e == cudaSuccess)
-        e = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-    if (e == cudaSuccess)
-        e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel,
-                                                          (int)j->threads, shared);
     if (e != cudaSuccess)
         return e;
-    const uint32_t most = (uint32_t)(processors * max(blocks, 1));
-    kernel<<<min(j->tiles, most), j->threads, shared, stream>>>(*j);
+    j.run = min(max(j.tiles / (uint32_t)(processors * BLOCKS), 1u), (uint32_t)MOST_RUN);
+    kernel<<<(j.tiles + j.run - 1) / j.run, j.threads, shared, stream>>>(j);
     return cudaPeekAtLastError();
 }
 

@@ -7,8 +7,6 @@
 #include "kernels/layer.cuh"
 #include "kernels/resize_linear.h"
 
-#define CORNERS (1 << RESIZE_DIMS)
-
 /* The output as steps of a pack: spatial dims (missing ones are 1), channels in groups of
  * `lanes` that lie side by side, images. The order of steps is that of memory. */
 struct resize_steps {
@@ -46,61 +44,75 @@ static __device__ inline resize_place place_of(const resize_steps &s, uint32_t i
     return p;
 }
 
-/* One pixel's N channels. A neighbour without a share may be infinite: it is not read. */
-template <typename T, int N>
-static __device__ inline void mix(const resize_steps &s, const T *x,
-                                  const uint32_t *pixel, float *sum)
-{
-    int64_t at[CORNERS];
-    float weight[CORNERS];
-    at[0] = 0;
-    weight[0] = 1;
+/* The last D dims of a place: its 2^D neighbours and their shares. */
+template <int D>
+struct resize_corners {
+    uint32_t at[1 << D];
+    float weight[1 << D];
+
+    __device__ inline void begin(void)
+    {
+        at[0] = 0;
+        weight[0] = 1;
+    }
+
+    /* Dim d, the k-th so far: the corners known till then, at the neighbours of i. */
+    __device__ inline void add(const resize_entry *table, int k, uint32_t i)
+    {
+        const int4 word = ((const int4 *)table)[i];
+        const float share = __int_as_float(word.z);
 #pragma unroll
-    for (int d = 0; d < RESIZE_DIMS; d++) {
-        const resize_table &t = s.job.table[d];
-        const int64_t low = t.low ? t.low[pixel[d]] : 0;
-        const int64_t high = t.low ? t.high[pixel[d]] : 0;
-        const float share = t.low ? t.share[pixel[d]] : 0;
-#pragma unroll
-        for (int k = 0; k < 1 << d; k++) {
-            at[k | 1 << d] = at[k] + high;
-            weight[k | 1 << d] = weight[k] * share;
-            at[k] += low;
-            weight[k] *= 1 - share;
+        for (int c = 0; c < 1 << k; c++) {
+            at[c | 1 << k] = at[c] + (uint32_t)word.y;
+            weight[c | 1 << k] = weight[c] * share;
+            at[c] += (uint32_t)word.x;
+            weight[c] *= 1 - share;
         }
     }
+};
+
+/* One pixel's N channels. All loads go out at once; a neighbour without a share may be
+ * infinite, so it is dropped. */
+template <typename T, int N, int D>
+static __device__ inline void mix(const T *x, const resize_corners<D> &c, float *sum)
+{
+    pack<T, N> v[1 << D];
 #pragma unroll
-    for (int k = 0; k < CORNERS; k++) {
-        if (weight[k] == 0)
-            continue;
-        const pack<T, N> v = *(const pack<T, N> *)(x + at[k]);
+    for (int k = 0; k < 1 << D; k++)
+        v[k] = *(const pack<T, N> *)(x + c.at[k]);
+#pragma unroll
+    for (int k = 0; k < 1 << D; k++)
 #pragma unroll
         for (int i = 0; i < N; i++)
-            sum[i] += weight[k] * to_float(v.v[i]);
-    }
+            sum[i] += c.weight[k] == 0 ? 0 : c.weight[k] * to_float(v[k].v[i]);
 }
 
-/* N channels of M pixels. */
-template <typename T, int N, int M>
+/* N channels of M pixels in D dims. */
+template <typename T, int N, int M, int D>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     resize_kernel(const __grid_constant__ resize_steps s)
 {
     const uint32_t index = blockIdx.x * CUDA_BLOCK + threadIdx.x;
     if (index >= s.count)
         return;
-    resize_place p = place_of(s, index);
+    const resize_place p = place_of(s, index);
     const int64_t image = s.first + p.image;
     const T *x = (const T *)s.job.x.data + image * s.image_from + p.group * s.group_from;
     T *y = (T *)s.job.y.data + image * s.image_to + p.group * s.group_to +
            p.pixel[0] * s.to[0] + p.pixel[1] * s.to[1] +
            (int64_t)p.pixel[2] * M * s.to[2];
     pack<T, N * M> out;
-    p.pixel[2] *= M;
+    resize_corners<D> row;
+    row.begin();
+#pragma unroll
+    for (int d = 0; d < D - 1; d++)
+        row.add(s.job.table[RESIZE_DIMS - D + d], d, p.pixel[RESIZE_DIMS - D + d]);
 #pragma unroll
     for (int m = 0; m < M; m++) {
         float sum[N] = {};
-        mix<T, N>(s, x, p.pixel, sum);
-        p.pixel[2]++;
+        resize_corners<D> c = row;
+        c.add(s.job.table[RESIZE_DIMS - 1], D - 1, p.pixel[2] * M + m);
+        mix<T, N, D>(x, c, sum);
 #pragma unroll
         for (int i = 0; i < N; i++) {
             const bool pad = p.group * N + i >= s.channels;
@@ -110,8 +122,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     *(pack<T, N * M> *)y = out;
 }
 
-template <typename T, int N, int M>
-static int launch(resize_steps *s, cudaStream_t stream)
+template <typename T, int N, int M, int D>
+static int launch_dims(resize_steps *s, cudaStream_t stream)
 {
     const int64_t each =
         (int64_t)s->groups.d * s->pixels[0].d * s->pixels[1].d * s->pixels[2].d;
@@ -121,13 +133,26 @@ static int launch(resize_steps *s, cudaStream_t stream)
     for (s->first = 0; s->first < images; s->first += most) {
         const int64_t n = images - s->first < most ? images - s->first : most;
         s->count = (uint32_t)(n * each);
-        resize_kernel<T, N, M>
+        resize_kernel<T, N, M, D>
             <<<layer_blocks(s->count, CUDA_BLOCK), CUDA_BLOCK, 0, stream>>>(*s);
         const cudaError_t e = cudaGetLastError();
         if (e != cudaSuccess)
             return e;
     }
     return cudaSuccess;
+}
+
+template <typename T, int N, int M>
+static int launch(resize_steps *s, cudaStream_t stream)
+{
+    switch (s->job.y.rank - 2) {
+    case 1:
+        return launch_dims<T, N, M, 1>(s, stream);
+    case 2:
+        return launch_dims<T, N, M, 2>(s, stream);
+    default:
+        return launch_dims<T, N, M, 3>(s, stream);
+    }
 }
 
 /* Channels that lie side by side on both sides and that a pack can hold. */

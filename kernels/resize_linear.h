@@ -14,16 +14,18 @@ extern "C" {
 
 #define RESIZE_DIMS 3
 
-/* Of a spatial dim, in device memory, by output index: offsets of both neighbours in the
- * input and the upper one's share. */
-struct resize_table {
-    const int64_t *low, *high;
-    const float *share;
+/* An output index: offsets of both neighbours in the input's image, in elements, and the
+ * upper one's share. 16 bytes, so that it moves as one word. */
+struct resize_entry {
+    int32_t low, high;
+    float share;
+    int32_t unused;
 };
 
 struct resize_job {
     strata_tensor x, y;
-    struct resize_table table[RESIZE_DIMS]; /* by spatial dim, outermost first */
+    /* By spatial dim, outermost first, in device memory; images are below 2^31 elements. */
+    const struct resize_entry *table[RESIZE_DIMS];
 };
 
 /* cudaError_t of the launch. Pad lanes of y are written zero. */

@@ -197,7 +197,7 @@ plugins_identity_cuda_la_LIBADD = plugins/identity_cuda.lo $(CUDA_LIBS)
 endif
 
 CUDA_PLUGIN_KERNELS += plugins/pooling_cuda.cu
-EXTRA_DIST += plugins/pooling_whole.cuh plugins/pooling_window.cuh
+EXTRA_DIST += plugins/pooling_fixed.cuh plugins/pooling_whole.cuh plugins/pooling_window.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/pooling-cuda.la
 plugins_pooling_cuda_la_SOURCES =

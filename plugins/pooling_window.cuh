@@ -39,7 +39,7 @@ struct pool_job {
 template <bool Max>
 static __device__ inline float pool_fold(float a, float x)
 {
-    return Max ? (x > a ? x : a) : a + x;
+    return Max ? fmaxf(a, x) : a + x;
 }
 
 template <bool Max>
@@ -294,48 +294,6 @@ static inline pool_job pool_job_of(const strata_run *r, int n, int *rows)
         a->by = divisor_of(d == 1 ? (w->out[d] + *rows - 1) / *rows : w->out[d]);
     }
     return job;
-}
-
-template <typename T, int N, bool Last>
-static void pool_window(const strata_run *r)
-{
-    int rows;
-    const pool_job job = pool_job_of(r, N, &rows);
-    const bool max = ((const pooling *)r->state)->kind == STRATA_POOL_MAX;
-    const cudaStream_t stream = layer_stream(r);
-    if (rows == 1)
-        max ? pool_window_launch<T, N, Last, 1, true>(job, stream)
-            : pool_window_launch<T, N, Last, 1, false>(job, stream);
-    else
-        max ? pool_window_launch<T, N, Last, POOL_ROWS, true>(job, stream)
-            : pool_window_launch<T, N, Last, POOL_ROWS, false>(job, stream);
-}
-
-/* Whether n channels of a channels-last tensor can move as one word. */
-static inline bool pool_aligned(const strata_tensor *t, int64_t n, size_t word)
-{
-    bool fits = t->strides[1] == (t->vector > 1 ? t->vector : 1) &&
-                (uintptr_t)t->data % word == 0;
-    for (int d = 0; d < t->rank; d++)
-        fits = fits && (d == 1 || t->strides[d] % n == 0);
-    return fits && (t->vector % n == 0 || t->dims[1] % n == 0);
-}
-
-template <typename T>
-static void pool_windows(const strata_run *r)
-{
-    const int N = 16 / (int)sizeof(T);
-    const strata_tensor *x = &r->in[0], *y = &r->out[0];
-    const bool last = y->rank > 2 && y->strides[1] <= y->strides[y->rank - 1] &&
-                      (y->vector == 8 || y->strides[1] == 1);
-    if (y->vector == 2)
-        pool_window<__half, 2, false>(r); /* of FP16 alone */
-    else if (last && pool_aligned(x, N, 16) && pool_aligned(y, N, 16))
-        pool_window<T, N, true>(r);
-    else if (last)
-        pool_window<T, 1, true>(r);
-    else
-        pool_window<T, 1, false>(r);
 }
 
 #endif /* PLUGINS_POOLING_WINDOW_CUH */

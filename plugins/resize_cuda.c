@@ -50,45 +50,49 @@ static int nearest_run(const strata_run *r)
 
 /* ---- linear ---------------------------------------------------------------------- */
 
+/* Pads included. */
+static int64_t image_elements(const strata_tensor *t)
+{
+    int64_t n = (t->dims[1] + t->vector - 1) / t->vector * t->vector;
+    for (int d = 2; d < t->rank; d++)
+        n *= t->dims[d];
+    return n;
+}
+
 static int linear_accept(const strata_node *n)
 {
     const strata_resize *p = n->params;
-    int64_t image = 1;
-    for (int d = 1; d < n->out[0].rank; d++)
-        image *= n->out[0].dims[d];
+    const int64_t from = image_elements(&n->in[0]), to = image_elements(&n->out[0]);
+    const int64_t image = from > to ? from : to;
     if (p->mode != STRATA_BILINEAR)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "computes mode bilinear only");
     if (image > INT32_MAX)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "an image of the output has %lld elements; this impl takes "
-                           "less than 2^31",
+                           "an image has %lld elements; this impl takes less than 2^31",
                            (long long)image);
     return STRATA_OK;
 }
 
-/* Both neighbours' offsets and then the shares of a dim, in one piece of memory. */
-static int linear_table(const strata_node *n, int d, struct resize_table *out)
+static int linear_table(const strata_node *n, int d, const struct resize_entry **out)
 {
     const strata_tensor *x = &n->in[0], *y = &n->out[0];
-    const int64_t count = y->dims[d];
-    const size_t bytes = (size_t)count * (2 * sizeof(int64_t) + sizeof(float));
-    int64_t *low = malloc(bytes), *high = low + count;
-    float *shares = (float *)(high + count);
+    const size_t bytes = (size_t)y->dims[d] * sizeof(struct resize_entry);
+    struct resize_entry *entries = malloc(bytes);
     void *device = NULL;
-    if (!low)
-        return STRATA_FAIL(n, STRATA_ENOMEM, "a table of %lld entries", (long long)count);
-    for (int64_t i = 0; i < count; i++) {
+    if (!entries)
+        return STRATA_FAIL(n, STRATA_ENOMEM, "a table of %lld entries",
+                           (long long)y->dims[d]);
+    for (int64_t i = 0; i < y->dims[d]; i++) {
         double share;
-        const int64_t at = resize_lower(n->params, x, y, d, i, &share);
-        low[i] = at * x->strides[d];
-        high[i] = (at + 1 < x->dims[d] ? at + 1 : at) * x->strides[d];
-        shares[i] = (float)share;
+        const int64_t low = resize_lower(n->params, x, y, d, i, &share);
+        const int64_t high = low + 1 < x->dims[d] ? low + 1 : low;
+        entries[i] = (struct resize_entry){.low = (int32_t)(low * x->strides[d]),
+                                           .high = (int32_t)(high * x->strides[d]),
+                                           .share = (float)share};
     }
-    int status = move_upload(n, low, bytes, &device);
-    out->low = device;
-    out->high = out->low + count;
-    out->share = (const float *)(out->high + count);
-    free(low);
+    int status = move_upload(n, entries, bytes, &device);
+    *out = device;
+    free(entries);
     return status;
 }
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# TAP: every code block of docs/writing-a-plugin.md compiles, without a warning. A block is
-# a file of its own; one without an #include gets those that the page takes for granted.
-srcdir=$(cd "${srcdir:-.}" && pwd)
+# TAP: every code block of docs/writing-a-plugin.md and the C of README.md compile without
+# a warning, and every option that a page names is one. A block is a file of its own; one
+# without an #include gets those that the page takes for granted.
+srcdir=$(cd "${srcdir:-.}" && pwd) builddir=${builddir:-.}
 page=$srcdir/docs/writing-a-plugin.md
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
@@ -53,5 +54,45 @@ else
     echo "not ok $number - the first block is the example"
     sed 's/^/# /' "$scratch/log"
 fi
+
+# ---- README.md ----------------------------------------------------------------------------
+result() { # result STATUS CLAIM
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $number - $2"
+    else
+        failed=1
+        echo "not ok $number - $2"
+        sed 's/^/# /' "$scratch/log"
+    fi
+}
+{
+    echo '#include <strata/strata.h>'
+    echo 'void from_c(strata_handle *handle, strata_registry *registry, strata_network *network,'
+    echo '    strata_engine *engine, strata_context *context, strata_error err) {'
+    awk '/^## / { on = $0 == "## From C" } on && /^    / { sub(/\.\.\./, "(void)x;"); print }' \
+        "$srcdir/README.md"
+    echo '}'
+} >"$scratch/from_c.c"
+# shellcheck disable=SC2086
+grep -q strata_context_run "$scratch/from_c.c" &&
+    gcc -std=c11 $quiet -fsyntax-only -I"$srcdir/include" "$scratch/from_c.c" \
+        >"$scratch/log" 2>&1
+result $? 'the C of README.md compiles'
+
+# Where a page says `strata SUBCOMMAND ... --option`, the help has that option.
+: >"$scratch/log"
+for page in "$srcdir"/README.md "$srcdir"/docs/*.md; do
+    grep -oE '(^|[ `$(])strata [a-z][a-z-]*( [^`#|]*)?' "$page" |
+        sed -E 's/^[^s]*strata ([a-z-]+)/\1/' | while read -r command rest; do
+        "$builddir/strata" "$command" --help >"$scratch/help" 2>/dev/null || continue
+        for option in $(echo "$rest" | grep -oE '(^| )--[a-z][a-z-]*'); do
+            grep -qE -e "$option([ =,]|\$)" "$scratch/help" ||
+                echo "${page##*/}: strata $command has no $option" >>"$scratch/log"
+        done
+    done
+done
+[ ! -s "$scratch/log" ]
+result $? 'every option that the pages name is one'
 echo "1..$number"
 exit $failed

@@ -103,5 +103,116 @@ expect 2 "shapes 'image'" 'bench refuses a shape without dims' $strata bench "$d
 expect 2 'nosuch' 'bench names an input that is not there' $strata bench "$digits" \
     --input nosuch=random:1
 expect 3 "cuda:9" 'bench numbers devices as trtexec' $strata bench "$digits" --device=9
+bench '^total +[0-9.]+ +100.0' 'shows the layers too' --layers
+expect 0 '"count": 50' 'bench writes the layers as trtexec does' sh -c "$strata bench \
+    '$digits' --duration 0 --dumpProfile --exportProfile='$scratch/p.json' &&
+    cat '$scratch/p.json'"
+
+# profile PATTERN CLAIM OPTION...
+profile() {
+    pattern=$1 claim="profile $2"
+    shift 2
+    expect 0 "$pattern" "$claim" $strata profile "$digits" --set runtime.threads=1 \
+        --runs 5 "$@"
+}
+
+profile '^conv1 \+ relu1 +Convolution +[a-z0-9_]+ +[a-z]+\.so ' \
+    'shows the users names, impl and module'
+profile '^total .* 100\.0 ' 'sums up'
+profile '^whole runs: [0-9.]+ us; [0-9.]+ us watched' 'holds the sum against a run'
+profile '^\| layer' 'prints Markdown' -o md
+profile '^layer,type,impl' 'prints CSV' -o csv
+profile '"of floor %": [0-9]' 'prints JSON' -o json
+profile '^\{"layer": "conv1' 'prints JSON lines' -o jsonl
+profile '^total' 'sorts by time' --sort time --top 1
+expect 0 '^2$' 'profile shows as many rows as asked for' sh -c "$strata profile \
+    '$digits' --runs 2 --top 2 -o jsonl | wc -l"
+profile '^total' 'takes an input' --input image=random:5
+profile '^total' 'writes a report' --html "$scratch/r.html"
+for claim in 'Where the time goes' 'Against the device' 'Memory of a context' \
+    'The planned network' 'Fusions' 'Tactics' 'conv1 + relu1' '<details' '</html>'; do
+    expect 0 . "the report has: $claim" grep -F -e "$claim" "$scratch/r.html"
+done
+expect 1 '^0$' 'the report needs no network and runs no script' \
+    grep -cE '<script|<link|src=|https?://[^w]|@import|url\(' "$scratch/r.html"
+profile '^total' 'writes a trace' --trace "$scratch/t.json" --streams 2 --trace-runs 2
+if command -v python3 >/dev/null; then
+    cat >"$scratch/trace.py" <<'EOF'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+tracks = {}
+for e in events:
+    if e["ph"] == "X":
+        tracks.setdefault((e["pid"], e["tid"]), []).append((e["ts"], e["ts"] + e["dur"]))
+nested = True
+for slices in tracks.values():
+    slices.sort(key=lambda s: (s[0], -s[1]))
+    for i, a in enumerate(slices):
+        nested &= all(a[1] <= b[0] + 0.01 or b[1] <= a[1] + 0.01 for b in slices[i + 1:])
+names = sum(e["ph"] == "X" and e["name"] == "conv1 + relu1" for e in events)
+print("streams:", *sorted(t for p, t in tracks if p == 2), end="; ")
+print("nested" if nested else "overlapping", f"{names} times conv1", sep="; ")
+EOF
+    expect 0 '^streams: 0 1; nested; 4 times conv1$' 'a trace has a track for each stream' \
+        python3 "$scratch/trace.py" "$scratch/t.json"
+fi
+expect 3 'no named ranges' 'profile says where there are no ranges' $strata profile \
+    "$digits" --ranges
+expect 2 "sort 'name': time or order" 'profile refuses another order' $strata profile \
+    "$digits" --sort name
+expect 2 "runs '0': a number" 'profile refuses no runs' $strata profile "$digits" --runs 0
+expect 2 'one network file is needed' 'profile needs a file' $strata profile
+
+$strata build "$digits" -o "$scratch/d.engine" \
+    --set 'input image.shape=4 x 1 x 8 x 8' >"$scratch/log"
+expect 0 'input 3 x 1 x 8 x 8' 'bench takes a smaller batch of an engine' \
+    $strata bench "$scratch/d.engine" --batch 3 --duration 0
+expect 2 'a batch of 5; the engine takes 1 to 4' 'and refuses a larger one' \
+    $strata bench "$scratch/d.engine" --batch 5 --duration 0
+
+# compare CODE PATTERN CLAIM OPTION...
+compare() {
+    code=$1 pattern=$2 claim="compare $3"
+    shift 3
+    expect "$code" "$pattern" "$claim" $strata compare "$digits" \
+        --set runtime.threads=1 "$@"
+}
+
+compare 0 '^ok: alike, value for value' 'finds impls that agree' --impls c,c
+compare 0 '^ok: all pass with --tolerance=[0-9.e-]+, and with no less; it was 0.02' \
+    'says how well precisions agree' --precisions fp32,fp16
+compare 0 '^conv1 +any +fp32' 'compares inside of fused layers' --impls any,c --no-fusion
+compare 0 '^[0-9]+ tensors compared, fp32:nchw against fp32:nhwc' 'compares formats' \
+    --formats fp32:nchw,fp32:nhwc
+compare 0 'ok: all pass' 'compares precisions by the tolerance of FP16' \
+    --precisions fp32,fp16
+compare 1 '^[0-9]+ beyond the tolerance; first relu1 .*: .* and .* at \[0, [0-9]+, ' \
+    'says where they part first' --precisions fp32,fp16 --tolerance 1e-7
+compare 1 '^FAILED: all pass with --tolerance=' 'says which tolerance would pass' \
+    --precisions fp32,fp16 --tolerance 1e-7
+compare 1 'FAILED$' 'lists what is beyond it' --precisions fp32,fp16 --tolerance 1e-7 \
+    --failed
+compare 0 '^tensor +impl A' 'lists nothing else' --impls any,c --failed
+compare 0 '^ok: a' 'compares math modes' --maths default,tensor_op
+compare 1 'first relu1' 'changes B alone' --with 'layer relu1.kind=tanh'
+compare 0 '^tensor,impl A' 'prints CSV' --impls any,c -o csv
+compare 0 '"verdict": "ok"' 'prints JSON' --impls any,c -o json
+compare 0 '^\| tensor' 'prints Markdown' --impls any,c -o md
+compare 0 '^ok: a' 'takes an input' --impls any,c \
+    --input "$srcdir/examples/digits/images/3-011.pgm"
+expect 0 'NUMPY.*16, 8, 8' 'compare writes a tensor of both sides' sh -c "$strata compare \
+    '$digits' --impls any,c --no-fusion --dump conv1 --folder '$scratch' >'$scratch/log' &&
+    cat '$scratch/conv1.a.npy' '$scratch/conv1.b.npy' | tr -d '\0' | grep -a NUMPY"
+compare 2 "makes no tensor 'conv9'" 'names a tensor that is not there' --impls any,c \
+    --dump conv9
+expect 0 'd.engine against' 'compare takes engines' $strata compare "$scratch/d.engine" \
+    "$digits" --with 'input image.shape=4 x 1 x 8 x 8'
+compare 3 "cuda:9" 'says which device is missing' --devices host,cuda:9
+compare 2 "impls: no layer of .* has an impl 'nosuch'" 'names an impl that is not there' \
+    --impls any,nosuch
+compare 2 "devices 'host': two are needed" 'needs two' --devices host
+compare 2 'say what differs' 'needs to be told what differs'
+compare 2 "tolerance 'x': a number" 'refuses what is no tolerance' --tolerance x
+expect 2 'one network file is needed, or two' 'compare needs a file' $strata compare
 echo "1..$number"
 exit $failed

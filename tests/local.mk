@@ -25,15 +25,19 @@ SHELL_TESTS = \
 	tests/check-command.sh \
 	tests/check-describe.sh \
 	tests/check-docs.sh \
+	tests/check-examples.sh \
 	tests/check-drop-in.sh \
 	tests/check-header.sh \
 	tests/check-install.sh \
+	tests/check-interrupt.sh \
 	tests/check-kit.sh \
 	tests/check-layering.sh \
 	tests/check-measure.sh \
+	tests/check-new-layer.sh \
 	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
+EXTRA_DIST += tests/installed.sh
 
 if HAVE_CRITERION
 # A test is tests/test_UNIT.c and a line here; helpers of its own get a _SOURCES line.
@@ -56,6 +60,7 @@ CRITERION_TESTS = \
 	tests/test_device \
 	tests/test_drawing \
 	tests/test_engine \
+	tests/test_engine_faults \
 	tests/test_engine_file \
 	tests/test_engine_save \
 	tests/test_example_plugins \
@@ -113,6 +118,8 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
+tests_test_engine_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_engine_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h

@@ -3,7 +3,7 @@
  * The plugin ABI guard: places of all fields and values of all constants against a
  * committed list, and a third party's plugin built and run.
  */
-#include <strata/plugin.h>
+#include <strata/layers.h>
 
 #include "registry/registry.h"
 
@@ -95,6 +95,47 @@ static const struct place places[] = {
     F(strata_note, abi_required_minor) F(strata_note, cudart)
     F(strata_note, sanitizer) F(strata_note, ns) F(strata_note, version)
     F(strata_note, layers)
+
+    /* Of strata/layers.h: what is built in, and who extends it, share these. */
+    S(strata_convolution) F(strata_convolution, filters) F(strata_convolution, kernel)
+    F(strata_convolution, stride) F(strata_convolution, pad)
+    F(strata_convolution, dilation) F(strata_convolution, pad_mode)
+    F(strata_convolution, reserved) F(strata_convolution, groups)
+
+    S(strata_fully_connected) F(strata_fully_connected, units)
+    F(strata_fully_connected, transposed) F(strata_fully_connected, reserved)
+
+    S(strata_activation) F(strata_activation, kind) F(strata_activation, reserved)
+    F(strata_activation, alpha) F(strata_activation, beta)
+
+    S(strata_pooling) F(strata_pooling, kind) F(strata_pooling, global)
+    F(strata_pooling, kernel) F(strata_pooling, stride) F(strata_pooling, pad)
+    F(strata_pooling, dilation) F(strata_pooling, pad_mode) F(strata_pooling, ceil_mode)
+    F(strata_pooling, count_include_pad) F(strata_pooling, reserved)
+
+    S(strata_scale) F(strata_scale, mode) F(strata_scale, reserved) F(strata_scale, scale)
+    F(strata_scale, shift) F(strata_scale, power)
+
+    S(strata_elementwise) F(strata_elementwise, op) F(strata_elementwise, reserved)
+
+    S(strata_softmax) F(strata_softmax, axis) F(strata_softmax, log)
+    F(strata_softmax, reserved)
+
+    S(strata_concatenation) F(strata_concatenation, axis)
+
+    S(strata_slice) F(strata_slice, axes) F(strata_slice, begin) F(strata_slice, end)
+    F(strata_slice, step)
+
+    S(strata_padding) F(strata_padding, mode) F(strata_padding, reserved)
+    F(strata_padding, begin) F(strata_padding, end) F(strata_padding, value)
+
+    S(strata_shuffle) F(strata_shuffle, first) F(strata_shuffle, shape)
+    F(strata_shuffle, second)
+
+    S(strata_resize) F(strata_resize, mode) F(strata_resize, coordinates)
+    F(strata_resize, size) F(strata_resize, scale)
+
+    S(strata_constant) F(strata_constant, shape)
 };
 
 #define C(name) {#name, (uint64_t)(name)},
@@ -130,6 +171,14 @@ static const struct {
     C(STRATA_WEIGHT_PACKED)
     C(STRATA_NOTE_TYPE) C(STRATA_NOTE_MAGIC) C(STRATA_SANITIZER_NONE)
     C(STRATA_SANITIZER_ADDRESS) C(STRATA_SANITIZER_THREAD)
+    /* Of strata/layers.h. */
+    C(STRATA_PAD_EXPLICIT) C(STRATA_PAD_SAME_UPPER) C(STRATA_PAD_SAME_LOWER)
+    C(STRATA_PAD_VALID) C(STRATA_POOL_MAX) C(STRATA_POOL_AVERAGE) C(STRATA_SCALE_AUTO)
+    C(STRATA_SCALE_UNIFORM) C(STRATA_SCALE_CHANNEL) C(STRATA_SCALE_ELEMENTWISE)
+    C(STRATA_SUM) C(STRATA_SUB) C(STRATA_PRODUCT) C(STRATA_DIV) C(STRATA_MAX)
+    C(STRATA_MIN) C(STRATA_POW) C(STRATA_PADDING_CONSTANT) C(STRATA_PADDING_REFLECT)
+    C(STRATA_PADDING_EDGE) C(STRATA_NEAREST) C(STRATA_BILINEAR) C(STRATA_HALF_PIXEL)
+    C(STRATA_ASYMMETRIC) C(STRATA_ALIGN_CORNERS)
     /* Frozen: these do not even grow. */
     C(sizeof(strata_tensor)) C(sizeof(strata_attr)) C(sizeof(strata_weight))
     C(sizeof(strata_row)) C(sizeof(strata_array)) C(sizeof(strata_note))
@@ -216,7 +265,7 @@ Test(abi, fields_follow_each_other_without_holes)
     }
 }
 
-Test(abi, a_third_party_plugin_of_at_most_thirty_lines_runs)
+Test(abi, a_third_party_plugin_under_thirty_lines_runs)
 {
     char path[512];
     strata_registry *r;
@@ -227,7 +276,7 @@ Test(abi, a_third_party_plugin_of_at_most_thirty_lines_runs)
     struct blob source = slurp(path);
     for (size_t i = 0; i < source.size; i++)
         lines += source.bytes[i] == '\n';
-    cr_expect_leq(lines, 30, "%zu lines", lines);
+    cr_expect_lt(lines, 30, "%zu lines", lines);
     free(source.bytes);
 
     const char *const files[] = {build("leaky_relu.so", LEAKY,

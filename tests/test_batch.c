@@ -150,6 +150,36 @@ Test(batch, memory_bound_once_serves_every_batch)
     free(y);
 }
 
+Test(batch, a_saved_engine_keeps_its_batches)
+{
+    struct net n;
+    strata_error err;
+    strata_context *c;
+    strata_engine *loaded;
+    int64_t batches[4];
+    float x[MOST * ROW], y[MOST + 1][MOST * UNITS], z[MOST * UNITS];
+    fill(x, MOST * ROW);
+    OK(open_net(&n, "[profile]\nN = 1, 3, 8\n", "N x 3 x 6 x 6", "prob", conv_net, &err));
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    for (int batch = 1; batch <= MOST; batch++)
+        run_rows(c, x, y[batch], batch);
+    strata_context_destroy(c);
+    OK(strata_engine_save(n.engine, in_scratch("net.engine"), &err));
+    OK(strata_engine_load(&loaded, n.handle, n.registry, in_scratch("net.engine"), &err));
+    cr_assert_eq(strata_engine_batches(loaded, batches, 4), 3);
+    cr_expect(batches[0] == 1 && batches[1] == 3 && batches[2] == 8);
+    cr_expect_eq(strata_engine_weight_bytes(loaded),
+                 strata_engine_weight_bytes(n.engine));
+    OK(strata_context_create(&c, loaded, n.handle, &err));
+    for (int batch = 1; batch <= MOST; batch++) {
+        run_rows(c, x, z, batch);
+        cr_expect_eq(memcmp(z, y[batch], sizeof z), 0, "batch %d", batch);
+    }
+    strata_context_destroy(c);
+    strata_engine_destroy(loaded);
+    close_net(&n);
+}
+
 /* ---- weights ----------------------------------------------------------------------- */
 
 static uint64_t bytes_of(const char *profile, const char *layers)

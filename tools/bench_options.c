@@ -40,6 +40,8 @@ enum {
     OPTION_PLUGIN,
     OPTION_CACHE,
     OPTION_TIMES,
+    OPTION_PROFILE,
+    OPTION_DUMP_PROFILE,
     OPTION_NOTHING, /* what is so here anyway */
 };
 
@@ -65,6 +67,7 @@ static const struct option options[] = {
     {"precision", required_argument, NULL, OPTION_PRECISION},
     {"input", required_argument, NULL, OPTION_INPUT},
     {"times", required_argument, NULL, OPTION_TIMES},
+    {"layers", no_argument, NULL, OPTION_DUMP_PROFILE},
     /* trtexec's own */
     {"warmUp", required_argument, NULL, OPTION_WARMUP_MS},
     {"infStreams", required_argument, NULL, OPTION_STREAMS},
@@ -86,6 +89,8 @@ static const struct option options[] = {
     {"dynamicPlugins", required_argument, NULL, OPTION_PLUGIN},
     {"timingCacheFile", required_argument, NULL, OPTION_CACHE},
     {"exportTimes", required_argument, NULL, OPTION_TIMES},
+    {"exportProfile", required_argument, NULL, OPTION_PROFILE},
+    {"dumpProfile", no_argument, NULL, OPTION_DUMP_PROFILE},
     {"separateProfileRun", no_argument, NULL, OPTION_NOTHING},
     {"exposeDMA", no_argument, NULL, OPTION_NOTHING},
     {"stronglyTyped", no_argument, NULL, OPTION_NOTHING},
@@ -319,6 +324,12 @@ static bool own_option(struct bench_arguments *a, int option)
         return read_percentiles(a, optarg);
     case OPTION_TIMES:
         a->times_file = optarg;
+        return true;
+    case OPTION_PROFILE:
+        a->profile_file = optarg;
+        return true;
+    case OPTION_DUMP_PROFILE:
+        a->layers = true;
         return true;
     case OPTION_NOTHING:
         return true;

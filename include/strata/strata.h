@@ -281,6 +281,13 @@ STRATA_API int strata_engine_find(const strata_engine *engine, const char *name)
 STRATA_API uint64_t strata_engine_weight_bytes(const strata_engine *engine);
 STRATA_API uint64_t strata_engine_arena_bytes(const strata_engine *engine);
 
+/* Rows that a run takes at most: the first dim of the inputs. */
+STRATA_API int64_t strata_engine_batch(const strata_engine *engine);
+/* The batches that the engine was planned for, ascending, the last of them
+ * strata_engine_batch: those that the network's [profile] lists for a name, else one.
+ * Writes the first n, returns how many there are. */
+STRATA_API int strata_engine_batches(const strata_engine *engine, int64_t *out, int n);
+
 /* What a run does, in order. Texts live as long as the engine. Bytes and operations are
  * the least that the step must move and do: each tensor and weight once. */
 enum {
@@ -304,13 +311,6 @@ typedef struct strata_step {
 STRATA_API int strata_engine_steps(const strata_engine *engine);
 STRATA_API int strata_engine_step(const strata_engine *engine, int index,
                                   strata_step *out, strata_error *err);
-
-/* Rows that a run takes at most: the first dim of the inputs. */
-STRATA_API int64_t strata_engine_batch(const strata_engine *engine);
-/* The batches that the engine was planned for, ascending, the last of them
- * strata_engine_batch: those that the network's [profile] lists for a name, else one.
- * Writes the first n, returns how many there are. */
-STRATA_API int strata_engine_batches(const strata_engine *engine, int64_t *out, int n);
 
 /* One execution state; its stream is the handle's at creation. The handle is of the
  * engine's device; it and the engine must outlive the context. */
@@ -367,8 +367,10 @@ STRATA_API int strata_context_run(strata_context *context, strata_error *err);
 typedef struct strata_profiler {
     size_t struct_size;
     /* Called for each step that did something, in order, once the run is complete: by
-     * the thread that waits for it, or enqueues the next one. Times are in microseconds,
-     * `begin` from the begin of the run. It must not use the context. May be NULL. */
+     * the thread that waits for it, or enqueues the next one. `engine` and `step` are for
+     * strata_engine_step: the engine of the context, or the part of it that is for the
+     * batch. Times are in microseconds, `begin` from the begin of the run. It must not
+     * use the context. May be NULL. */
     void (*step)(void *user, const strata_engine *engine, int step, double begin,
                  double took);
     void *user;

@@ -12,13 +12,12 @@ static int run(const strata_run *r)
     return STRATA_OK;
 }
 static const strata_attr attrs[] = {
-    { .name = "slope", .type = STRATA_F64, .offset = offsetof(params, slope),
-      .def = 0.01, .min = 0, .max = 1, .doc = "factor for negative inputs" },
+    {.name = "slope", .type = STRATA_F64, .offset = offsetof(params, slope),
+     .def = 0.01, .min = 0, .max = 1, .doc = "factor for negative inputs"},
 };
-static const strata_row rows[] = { { { STRATA_F32_NCHW }, { STRATA_SAME } } };
+static const strata_row rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
-    { .id = 1, .device = STRATA_HOST, .name = "c", .rows = STRATA_ARRAY(rows),
-      .run = run },
+    {.id = 1, .device = STRATA_HOST, .name = "c", .rows = STRATA_ARRAY(rows), .run = run},
 };
 static const strata_layer leaky = {
     .struct_size = sizeof(strata_layer), .version = 1, .name = "LeakyReLU",
@@ -26,5 +25,5 @@ static const strata_layer leaky = {
     .params_size = sizeof(params), .attrs = STRATA_ARRAY(attrs),
     .impls = STRATA_ARRAY(impls),
 };
-static const strata_layer *const layers[] = { &leaky };
+static const strata_layer *const layers[] = {&leaky};
 STRATA_MODULE("org.example", "1.0.0", "LeakyReLU", layers)
