@@ -66,7 +66,8 @@ def strata(options, precision, batch, clock, plugins=None):
     runs = 100 if batch < 64 else 40
     command = [*options.program.split(), "-d", options.device, "-m", "tensor_op", "-l",
                "-b", str(batch), "-p", precision, "-n", str(runs), "-w", "5",
-               "-c", options.costs, *options.net_time.split(),
+               *(["-c", options.costs] if options.costs else []),
+               *options.net_time.split(),
                f"{options.nets}/resnet50.ini"]
     environment = {**os.environ, **({"STRATA_PLUGIN_PATH": plugins} if plugins else {})}
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -220,7 +221,8 @@ def measure(options, precision, batch, cudnn, torch_too, clock):
         with open(options.layers, "a", encoding="utf-8") as f:
             f.write(f"# {precision}, batch {batch}\n{table}")
     if cudnn and clock.left() > 0:
-        row["strata_cudnn"] = strata(options, precision, batch, clock, cudnn)[0]["device_ms"]
+        line = strata(options, precision, batch, clock, cudnn)[0]
+        row.update(strata_cudnn=line["device_ms"], cudnn_enqueue_us=line["enqueue_us"])
     if torch_too and clock.left() > 0:
         row.update(eager_times(precision, batch))
     add_ratios(row)
@@ -284,7 +286,7 @@ def main():
     parser.add_argument("--plugins", help="folder of Strata's plugins: adds strata_cudnn")
     parser.add_argument("--compile", default="default", metavar="MODE",
                         help="torch.compile's mode; empty: leave it out")
-    parser.add_argument("--costs", default="resnet50.costs", help="file of measured costs")
+    parser.add_argument("--costs", default="resnet50.costs", help="file of measured costs; empty: as the network says")
     parser.add_argument("--net-time", default="", help="further options of the program")
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--layers", help="file for Strata's layers of each case")

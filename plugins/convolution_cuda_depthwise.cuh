@@ -70,22 +70,22 @@ static __device__ inline void depthwise_put(const depthwise_job &job,
 {
     T *y = (T *)job.y + unit.image * job.y_image + unit.pack * job.y_pack;
     const int32_t at = row * job.y_row + unit.column * job.y_step;
-    if (Groups) {
-        pack<T, Groups ? Wide * V : 1> all;
+    if constexpr (Groups) {
+        pack<T, Wide * V> all;
 #pragma unroll
-        for (int i = 0; i < (Groups ? Wide * V : 0); i++)
+        for (int i = 0; i < Wide * V; i++)
             from_float(&all.v[i], value[i]);
         store_pack(y + at, all);
-        return;
-    }
+    } else {
 #pragma unroll
-    for (int o = 0; o < Wide; o++) {
-        pack<T, V> one;
+        for (int o = 0; o < Wide; o++) {
+            pack<T, V> one;
 #pragma unroll
-        for (int v = 0; v < V; v++)
-            from_float(&one.v[v], value[o * V + v]);
-        if (unit.column + o < job.out_w)
-            store_pack(y + (at + o * job.y_step), one);
+            for (int v = 0; v < V; v++)
+                from_float(&one.v[v], value[o * V + v]);
+            if (unit.column + o < job.out_w)
+                store_pack(y + (at + o * job.y_step), one);
+        }
     }
 }
 
