@@ -133,6 +133,8 @@ int bench_lane_open(struct bench_lane *l, const strata_engine *e, const char *de
 void bench_lane_close(struct bench_lane *l)
 {
     const strata_engine *e = l->engine;
+    if (l->handle) /* what is under way uses what goes */
+        strata_stream_synchronize(strata_get_stream(l->handle), NULL);
     for (int64_t i = 0; l->slots && i < l->settings->base.in_flight; i++)
         for (int m = 0; m < MARKS; m++)
             strata_event_destroy(l->slots[i].marks[m]);
