@@ -11,7 +11,8 @@
  * first one's ("direct"); a relative difference over 2e-3 is marked WRONG and makes the
  * exit code 1.
  *
- *   convolution_cuda [--batch N]... [--only NAME] [--impl NAME] [--default-math] [--quick]
+ *   convolution_cuda [--batch N]... [--only NAME] [--impl NAME] [--default-math]
+ *                    [--quick]
  */
 #include <math.h>
 #include <stdio.h>

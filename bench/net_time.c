@@ -8,8 +8,9 @@
  *              [-n RUNS] [-w WARMUP_RUNS] [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini
  *
  * -b gives the network's variable `batch`, -p its build.precision; -l adds a table of the
- * layers on stderr; -c measures what the file does not hold, and adds it. RAW_INPUT holds the bytes of the first input as bound (without it the
- * inputs are random); the bytes of the first output after the last run go to RAW_OUTPUT.
+ * layers on stderr; -c measures the costs that the file does not hold and adds them.
+ * RAW_INPUT holds the bytes of the first input as bound (without it the inputs are
+ * random); the bytes of the first output after the last run go to RAW_OUTPUT.
  *
  *   median_ms         of whole runs, from the call to the result, as the host sees it
  *   device_ms         median of runs enqueued one behind the other, between events
@@ -56,8 +57,9 @@ struct times {
 static int usage(void)
 {
     fputs("usage: net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...]\n"
-          "                [-m default|tensor_op] [-l] [-c COST_FILE] [-D NAME=VALUE]...\n"
-          "                [-s SECTION.KEY=VALUE]... [-n RUNS] [-w WARMUP_RUNS]\n"
+          "                [-m default|tensor_op] [-l] [-c COST_FILE]\n"
+          "                [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...\n"
+          "                [-n RUNS] [-w WARMUP_RUNS]\n"
           "                [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini\n",
           stderr);
     return 2;

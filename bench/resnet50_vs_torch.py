@@ -49,7 +49,7 @@ class Clock:
         return self.end - time.monotonic()
 
 
-# ---- Strata -----------------------------------------------------------------------------
+# ---- Strata --------------------------------------------------------------------------
 
 
 def layer_us(table, name):
@@ -86,7 +86,7 @@ def cudnn_folder(plugins, folder):
     return folder
 
 
-# ---- PyTorch ----------------------------------------------------------------------------
+# ---- PyTorch -------------------------------------------------------------------------
 
 
 def fold(module):
@@ -194,7 +194,7 @@ def compiled_times(options, clock):
     return {(precision, batch): ms for precision, batch, ms in found}
 
 
-# ---- the table --------------------------------------------------------------------------
+# ---- the table -----------------------------------------------------------------------
 
 
 def parse_cases(texts):
@@ -286,7 +286,8 @@ def main():
     parser.add_argument("--plugins", help="folder of Strata's plugins: adds strata_cudnn")
     parser.add_argument("--compile", default="default", metavar="MODE",
                         help="torch.compile's mode; empty: leave it out")
-    parser.add_argument("--costs", default="resnet50.costs", help="file of measured costs; empty: as the network says")
+    parser.add_argument("--costs", default="resnet50.costs",
+                        help="file of measured costs; empty: as the network says")
     parser.add_argument("--net-time", default="", help="further options of the program")
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--layers", help="file for Strata's layers of each case")

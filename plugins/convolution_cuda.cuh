@@ -176,8 +176,8 @@ static inline convolution_bounds convolution_bounds_of(const epilogue_args &e)
     convolution_bounds b;
     b.low = from_zero ? 0.0f : clips ? a.alpha : -INFINITY;
     b.high = a.kind == STRATA_RELU6 ? 6.0f : clips ? a.beta : INFINITY;
-    b.plain = !e.residual && b.low <= 0 && b.high >= 0 &&
-              (a.kind < 0 || from_zero || clips);
+    b.plain =
+        !e.residual && b.low <= 0 && b.high >= 0 && (a.kind < 0 || from_zero || clips);
     if (!b.plain)
         b.low = -INFINITY, b.high = INFINITY;
     return b;
