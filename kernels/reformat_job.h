@@ -121,6 +121,7 @@ struct reformat_slab {
     int32_t piece;                        /* bytes that a thread stores at once: 16 or 4 */
     int32_t held;                         /* pieces of a thread, times 16/piece */
     uint32_t threads, stage;              /* of a block; bytes of a tile's room */
+    uint32_t spread[2];                   /* masks that keep neighbours off one bank */
     struct reformat_slab_side to, from;
 };
 

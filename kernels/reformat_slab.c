@@ -159,6 +159,13 @@ static bool cut_fits(const struct side *to, const struct side *from, const struc
            tile_bytes(from, c) + 16 + 128 + ZEROS <= STAGE_BYTES;
 }
 
+/* From a pixel's channels to the next one's, or from a channel's pixels, in bytes. */
+static int64_t pitch(const struct side *s, const struct cut *c)
+{
+    const int64_t lanes = tile_lanes(s, c->channels);
+    return (tile_blocks(s, c->channels) > 1 ? c->pixels : 1) * lanes * s->size;
+}
+
 static bool make_cut(struct reformat_slab *j, const struct request *r,
                      const struct side *to, const struct side *from, const struct cut *c,
                      int64_t piece)
@@ -175,6 +182,8 @@ static bool make_cut(struct reformat_slab *j, const struct request *r,
     const int64_t images = p->n_outer == 0 ? 1 : p->outer[0].extent / c->images;
     j->end = steps ? NULL : end_of(r, from);
     j->bytes = (uint32_t)tile_bytes(from, c);
+    j->spread[0] = 7;
+    j->spread[1] = whole(pitch(from, c), 32) ? 7 : 0;
     j->stage = (uint32_t)round_up(j->bytes + (steps ? 0 : 16), 128) + 128;
     j->pixels = divisor((uint32_t)c->pixels);
     j->last_pixel = (uint32_t)(p->pixel.extent - c->pixels);

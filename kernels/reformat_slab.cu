@@ -15,10 +15,10 @@
 #define MOST_RUN 8       /* tiles of a block */
 #define BLOCKS 20        /* of a multiprocessor, before runs get longer */
 
-/* Pieces of 16 bytes, spread over the banks by their rows. */
-static __device__ inline uint32_t spread(uint32_t piece)
+/* Where a piece of 16 bytes lies among the eight that fill all banks. */
+static __device__ inline uint32_t spread(const reformat_slab &j, uint32_t piece)
 {
-    return piece ^ (((piece >> 3) ^ (piece >> 6)) & 7);
+    return piece ^ ((piece >> 3) & j.spread[0]) ^ ((piece >> 6) & j.spread[1]);
 }
 
 /* Tiles in order: of channels, then of pixels, then of images. */
@@ -86,7 +86,7 @@ static __device__ inline void fetch(const reformat_slab &j, const char *src, cha
     } else {
         for (uint32_t i = threadIdx.x; i < j.from.pieces; i += blockDim.x) {
             const uint32_t row = divide(i, j.from.row), at = i - row * j.from.row.d;
-            copy_piece(stage + spread(i) * 16, src + row * j.from.row_step + at * 16, 16);
+            copy_piece(stage + spread(j, i) * 16, src + row * j.from.row_step + at * 16, 16);
         }
     }
 }
@@ -145,7 +145,7 @@ static __device__ inline uint32_t source_of(const reformat_slab &j, const slab_e
     const uint32_t vector =
         (e.image * j.from.blocks.d + block) * j.pixels.d + e.pixel;
     const uint32_t byte = (vector * j.from.lanes.d + lane) * size;
-    const uint32_t at = j.end ? byte : spread(byte / 16) * 16 + byte % 16;
+    const uint32_t at = j.end ? byte : spread(j, byte / 16) * 16 + byte % 16;
     return c < j.channels ? at : j.stage - ZEROS;
 }
 
