@@ -3,14 +3,13 @@
  * Tiles that lie in memory as long rows on both sides. A block makes several of them: it
  * copies the next ones into shared memory as they lie, asynchronously and 16 bytes at a
  * time, while it gathers the present one in the order of the destination and stores it 16
- * (or 4) bytes a thread. Where a thread's elements lie in a tile is the same for every
+ * bytes a thread. Where a thread's elements lie in a tile is the same for every
  * tile and is worked out once, into registers, so that an element costs one read of shared
  * memory. Bytes bound it: each moves once, and reads are under way all the time.
  */
 #include "kernels/reformat_common.cuh"
 
 #define STAGES 3         /* tiles in shared memory, one of them at work */
-#define MOST_THREADS 256 /* of a block */
 #define ZEROS 32         /* bytes at the end of a stage that pads are read from */
 #define MOST_RUN 8       /* tiles of a block */
 #define BLOCKS 20        /* of a multiprocessor, before runs get longer */
@@ -150,11 +149,12 @@ static __device__ inline uint32_t source_of(const reformat_slab &j, const slab_e
 }
 
 /* A block makes `run` tiles, one after the other. */
-template <typename To, typename From, int Bytes, int Pieces>
-static __global__ void __launch_bounds__(MOST_THREADS, Pieces * Bytes > 32 ? 4 : 5)
+template <typename To, typename From, int Pieces>
+static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
+                                         Pieces > 2 ? 2 : 5)
     slab_kernel(const __grid_constant__ reformat_slab j)
 {
-    const int E = Bytes / sizeof(To);
+    const int E = 16 / sizeof(To);
     extern __shared__ uint4 shared[];
     char *const stages = (char *)shared;
     const uint32_t first = blockIdx.x * j.run, tiles = min(j.run, j.tiles - first);
@@ -172,8 +172,8 @@ static __global__ void __launch_bounds__(MOST_THREADS, Pieces * Bytes > 32 ? 4 :
 #pragma unroll
     for (int u = 0; u < Pieces; u++) {
         const uint32_t piece = min(threadIdx.x + u * blockDim.x, j.to.pieces - 1);
-        const uint32_t row = Bytes < 16 ? 0 : divide(piece, j.to.row);
-        to[u] = row * (uint32_t)j.to.row_step + (piece - row * j.to.row.d) * Bytes;
+        const uint32_t row = divide(piece, j.to.row);
+        to[u] = row * (uint32_t)j.to.row_step + (piece - row * j.to.row.d) * 16;
         slab_element e = element_at(j, piece * E);
 #pragma unroll
         for (int i = 0; i < E; i++) {
@@ -210,10 +210,10 @@ static __global__ void __launch_bounds__(MOST_THREADS, Pieces * Bytes > 32 ? 4 :
 
 /* Runs of tiles hide the wait for the first; several rounds of blocks even out what some
  * multiprocessors are slower than others. */
-template <typename To, typename From, int Bytes, int Pieces>
+template <typename To, typename From, int Pieces>
 static int launch(const reformat_slab *job, cudaStream_t stream)
 {
-    const auto kernel = slab_kernel<To, From, Bytes, Pieces>;
+    const auto kernel = slab_kernel<To, From, Pieces>;
     const int shared = STAGES * (int)job->stage;
     reformat_slab j = *job;
     int device = 0, processors = 1;
@@ -233,23 +233,19 @@ static int launch(const reformat_slab *job, cudaStream_t stream)
 extern "C" int reformat_launch_slab(const struct reformat_slab *j, void *stream)
 {
     static const struct {
-        int to, from, piece, held;
+        int to, from, held;
         int (*launch)(const reformat_slab *j, cudaStream_t stream);
     } instances[] = {
-#define HELD(TO, To, FROM, From, N)                              \
-    {TO, FROM, 16, N, launch<To, From, 16, N>},                  \
-    {TO, FROM, 4, 4 * (N), launch<To, From, 4, 4 * (N)>},
-#define PAIR(TO, To, FROM, From) HELD(TO, To, FROM, From, 2) HELD(TO, To, FROM, From, 4)
+#define PAIR(TO, To, FROM, From) \
+    {TO, FROM, 2, launch<To, From, 2>}, {TO, FROM, 4, launch<To, From, 4>},
         PAIR(STRATA_FP16, __half, STRATA_FP16, __half)
         PAIR(STRATA_FP16, __half, STRATA_FP32, float)
         PAIR(STRATA_FP32, float, STRATA_FP16, __half)
         PAIR(STRATA_FP32, float, STRATA_FP32, float)
 #undef PAIR
-#undef HELD
     };
     for (const auto &i : instances)
-        if (i.to == j->to_type && i.from == j->from_type && i.piece == j->piece &&
-            i.held == j->held)
+        if (i.to == j->to_type && i.from == j->from_type && i.held == j->held)
             return i.launch(j, (cudaStream_t)stream);
     return cudaErrorInvalidValue;
 }
