@@ -114,7 +114,7 @@ int main(int argc, char **argv)
         return 2;
     }
     int used = snprintf(command, sizeof command,
-                        "'%s' bench '%s' --device=%s -o json --warmup=%gms "
+                        "%s bench '%s' --device=%s -o json --warmup=%gms "
                         "--duration=%gms --iterations=3",
                         argv[1], argv[2], device, warmup_ms, turn_ms);
     for (int i = 5; i < argc && used < (int)sizeof command; i++) {

@@ -412,7 +412,7 @@ static int run_case(const struct arguments *a, const char *batch, const char *pr
     if (!st)
         print_times(&s, a, batch, precision, &t, build_ms);
     if (!st && a->layers)
-        st = net_layers_print(s.context, &err);
+        st = net_layers_print(s.engine, s.context, &err);
     if (st && err.length)
         fprintf(stderr, "%s\n", err.message);
     session_close(&s);

@@ -313,6 +313,38 @@ static bool has_too_many(struct expansion *x, uint64_t precision)
     return product > MAX_COMBINATIONS;
 }
 
+/* Formats that a port may take with any of the first one's. */
+static uint64_t fitting_formats(struct expansion *x, int index, uint64_t precision)
+{
+    uint64_t first = x->n_in ? port_mask(x, 0, precision) : 1, fitting = 0;
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
+        if (first >> f & 1) {
+            x->formats[0] = f;
+            fitting |= port_mask(x, index, precision);
+        }
+    return fitting;
+}
+
+/* Names the first port that nothing fits. */
+static int refuse_row(struct expansion *x, uint64_t precision, strata_error *err)
+{
+    const struct engine_node *n = &x->e->nodes[x->node];
+    const strata_row *row = &x->impl->rows[x->row];
+    char text[900], formats[512];
+    int i = 0;
+    while (i < x->n_in + x->n_out - 1 && fitting_formats(x, i, precision))
+        i++;
+    bool output = i >= x->n_in;
+    uint64_t mask = output ? row->out[i - x->n_in] : row->in[i];
+    int tensor = output ? engine_output(x->e, n, x->fused, i - x->n_in) : n->in[i];
+    const struct network_tensor *t = &x->e->network->tensors[tensor];
+    engine_list_formats(formats, sizeof formats, mask == STRATA_SAME ? row->in[0] : mask,
+                        t->rank);
+    snprintf(text, sizeof text, "it %s '%.200s' as {%s}, none of which is allowed here",
+             output ? "writes" : "reads", t->name, formats);
+    return add_refusal(x, text, err);
+}
+
 static int expand_rows(struct expansion *x, uint64_t precision, strata_error *err)
 {
     const struct engine_node *n = &x->e->nodes[x->node];
@@ -331,7 +363,7 @@ static int expand_rows(struct expansion *x, uint64_t precision, strata_error *er
                                         err)
                           : expand(x, 0, precision, &found, err);
         if (status == STRATA_OK && found == 0 && !many)
-            status = add_refusal(x, "no format of this row is allowed here", err);
+            status = refuse_row(x, precision, err);
         if (status != STRATA_OK)
             return status;
     }
@@ -390,25 +422,6 @@ static int decision_refused(const struct engine_model *m, const struct engine_no
                      reason);
 }
 
-static int no_candidate(const strata_engine *e, const struct engine_model *m, int node,
-                        strata_error *err)
-{
-    const struct engine_node *n = &e->nodes[node];
-    error_set(err, STRATA_EPLAN, "layer '%s': no impl of %s can run here:", n->name,
-              n->layer->type->full_name);
-    for (size_t i = 0; i < m->n_candidates; i++) {
-        const struct engine_candidate *c = &m->candidates[i];
-        if (c->node == node && c->row >= 0)
-            error_append(err, "\n  impl %s, row %d: %s", c->impl->impl.name, c->row,
-                         c->reason);
-        else if (c->node == node)
-            error_append(err, "\n  impl %s: %s", c->impl->impl.name, c->reason);
-    }
-    error_append(err, "\nallow more formats, another precision or impl, or load a module "
-                      "that can");
-    return STRATA_EPLAN;
-}
-
 /* The defining module's impls as it lists them, then others by module and name: the
  * order of a search path must not decide between equals. */
 static int compare_impls(const void *a, const void *b)
@@ -462,5 +475,5 @@ int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
         if (!m->candidates[i].reason)
             return STRATA_OK;
     return only ? decision_refused(m, n, only, first, err)
-                : no_candidate(e, m, node, err);
+                : engine_refuse_node(e, m, node, err);
 }

@@ -37,6 +37,8 @@ static void *binding_data(strata_context *c, size_t index, strata_error *err)
         return c->bound[index];
     if (c->own[index])
         return c->own[index];
+    if (c->check)
+        return context_check_value(c->whole, b->value);
     void *own = allocator_get(&c->handle->allocator, bytes, b->name, err);
     if (!own)
         return NULL;
@@ -121,7 +123,8 @@ int context_set_pointers(strata_context *c, strata_error *err)
     for (size_t v = 0; v < e->n_values; v++) {
         const struct engine_value *value = &e->values[v];
         if (value->alias < 0 && value->binding < 0)
-            c->value_data[v] = (char *)c->arena + value->offset;
+            c->value_data[v] = c->check ? context_check_value(c, (int)v)
+                                        : (char *)c->arena + value->offset;
     }
     for (size_t v = 0; v < e->n_values; v++) {
         int64_t begin = 0;

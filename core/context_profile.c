@@ -120,8 +120,10 @@ done:
 static int set_profiler(strata_context *c, const strata_profiler *profiler,
                         strata_error *err)
 {
+    int status = STRATA_OK;
     context_free_profile(c);
-    int status = profiler ? make_profile(c, profiler, err) : STRATA_OK;
+    if (profiler)
+        status = make_profile(c, profiler, err);
     for (size_t i = 0; i < c->n_smaller && status == STRATA_OK; i++)
         status = set_profiler(c->smaller[i], profiler, err);
     return status;
@@ -133,14 +135,15 @@ int strata_context_set_profiler(strata_context *c, const strata_profiler *profil
     int status = context_enter(c, err);
     if (status != STRATA_OK)
         return status;
-    if ((status = context_settle(c, err)) != STRATA_OK)
-        return context_leave(c, status);
-    if (profiler && profiler->ranges && !c->handle->device->ops->range_begin) {
-        set_profiler(c, NULL, err);
+    status = context_settle(c, err);
+    if (status == STRATA_OK && profiler && profiler->ranges &&
+        !c->handle->device->ops->range_begin)
         status = error_set(err, STRATA_EUNSUPPORTED,
                            "device %s has no named ranges; profile without them",
                            c->handle->properties.name);
-        return context_leave(c, status);
-    }
-    return context_leave(c, set_profiler(c, profiler, err));
+    if (status == STRATA_OK)
+        status = set_profiler(c, profiler, err);
+    if (status != STRATA_OK)
+        set_profiler(c, NULL, NULL);
+    return context_leave(c, status);
 }

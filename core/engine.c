@@ -69,11 +69,15 @@ static int load_weights(strata_engine *e, struct engine_node *n, const struct st
         const size_t bytes = weight_bytes(t);
         if (t->rank == 0 || (t->data = engine_lent_weight(e, n, w)))
             continue;
+        e->weight_bytes += bytes;
+        if ((t->data = engine_weight_in_place(e, n, w)))
+            continue;
         t->data =
             allocator_get(&e->handle->allocator, bytes, n->layer->weights[w].name, err);
-        if (!t->data)
+        if (!t->data) {
+            e->weight_bytes -= bytes;
             return STRATA_ENOMEM;
-        e->weight_bytes += bytes;
+        }
         status = load_weight(e, n, w, s, err);
     }
     return status;
@@ -84,7 +88,8 @@ static void free_weight(strata_engine *e, struct engine_node *n, size_t w)
     strata_tensor *t = &n->weights[w];
     const size_t bytes = weight_bytes(t);
     if (t->data && t->data != engine_lent_weight(e, n, w)) {
-        allocator_put(&e->handle->allocator, t->data, bytes);
+        if (t->data != engine_weight_in_place(e, n, w))
+            allocator_put(&e->handle->allocator, t->data, bytes);
         e->weight_bytes -= bytes;
     }
     t->data = NULL;

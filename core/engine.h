@@ -235,6 +235,10 @@ const char *engine_refuse_fold(const strata_engine *e, const struct engine_node 
 /* Descriptions of the weights that a node has with `fused` layers of its tail. */
 int engine_weights(const strata_engine *e, const struct engine_node *n, size_t fused,
                    strata_tensor *weights, strata_error *err);
+/* Values of a weight where the network has them, if the device reads that memory and
+ * nothing is folded into them; else NULL. */
+void *engine_weight_in_place(const strata_engine *e, const struct engine_node *n,
+                             size_t weight);
 /* Values of a weight, in host memory, with the node's fused scales folded in. */
 int engine_load_weight(const strata_engine *e, const struct engine_node *n, size_t weight,
                        void *values, strata_error *err);
@@ -248,6 +252,11 @@ strata_shuffle *engine_compose(const strata_network *net, const struct network_l
 /* candidate.c: EPLAN with every impl's reason if none is usable. */
 int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
                            strata_error *err);
+/* candidate_refuse.c: the error of a node without candidates, with every reason. */
+int engine_refuse_node(const strata_engine *e, const struct engine_model *m, int node,
+                       strata_error *err);
+/* "fp32:nchw, fp16:nhwc8" */
+void engine_list_formats(char *text, size_t size, uint64_t mask, int rank);
 int engine_keep_candidate(struct engine_model *m, struct engine_candidate *c,
                           const char *reason, strata_error *err);
 /* candidate_free.c: ways that cost nothing. After the candidates of earlier nodes. */

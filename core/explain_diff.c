@@ -37,9 +37,11 @@ static const json_t *costs(const json_t *report, const char *name)
 
 static bool same(const json_t *a, const json_t *b, const char *const *keys)
 {
-    for (; *keys; keys++)
-        if (!json_equal(json_object_get(a, *keys), json_object_get(b, *keys)))
+    for (; *keys; keys++) {
+        const json_t *x = json_object_get(a, *keys), *y = json_object_get(b, *keys);
+        if (x != y && !json_equal(x, y)) /* both may be absent */
             return false;
+    }
     return true;
 }
 

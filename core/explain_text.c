@@ -252,7 +252,10 @@ static void put_forbidding(FILE *f, const strata_engine *e,
               f);
         return;
     }
-    fprintf(f, "forbidding it costs %+.1f us", explain_microseconds(r->penalty));
+    if (r->penalty == 0)
+        fputs("forbidding it costs nothing", f);
+    else
+        fprintf(f, "forbidding it costs %+.1f us", explain_microseconds(r->penalty));
     if (r->reformats)
         fprintf(f, " with %+" PRId64 " reformat%s", r->reformats,
                 llabs(r->reformats) == 1 ? "" : "s");

@@ -139,6 +139,15 @@ static void fold(float *values, const struct engine_node *n, size_t w,
     }
 }
 
+void *engine_weight_in_place(const strata_engine *e, const struct engine_node *n,
+                             size_t w)
+{
+    if (e->handle->properties.kind != STRATA_HOST || folds(e, n, n->n_fused) ||
+        !has_weight(n->layer, (int)w))
+        return NULL;
+    return (void *)network_weight_in_place(&n->layer->weights[w]); /* nobody writes it */
+}
+
 int engine_load_weight(const strata_engine *e, const struct engine_node *n, size_t w,
                        void *values, strata_error *err)
 {

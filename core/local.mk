@@ -11,6 +11,7 @@ CORE_SOURCES = \
 	core/batcher_run.c \
 	core/candidate.c \
 	core/candidate_free.c \
+	core/candidate_refuse.c \
 	core/checked.h \
 	core/config.c \
 	core/config.h \
@@ -26,6 +27,9 @@ CORE_SOURCES = \
 	core/context.h \
 	core/context_batch.c \
 	core/context_bind.c \
+	core/context_check.c \
+	core/context_check.h \
+	core/context_check_tensor.c \
 	core/context_graph.c \
 	core/context_profile.c \
 	core/context_run.c \
@@ -63,6 +67,7 @@ CORE_SOURCES = \
 	core/handle.c \
 	core/handle.h \
 	core/host_device.c \
+	core/json.h \
 	core/memory.c \
 	core/memory_order.c \
 	core/model.c \

@@ -163,6 +163,9 @@ int64_t network_elements(const int64_t *dims, int rank);
 /* Values of a weight as its dtype, dense linear; dst holds its bytes. Random ones are
  * He-normal; an absent weight is EINVAL. */
 int network_weight_load(const struct network_weight *w, void *dst, strata_error *err);
+/* They where they are, if that is what network_weight_load would give, aligned as tensors
+ * are; valid while the network lives. Else NULL. */
+const void *network_weight_in_place(const struct network_weight *w);
 
 /* A network that is not in files: its text, and what the text names. */
 #define NETWORK_MEMORY_LABELS "labels"   /* network.labels */

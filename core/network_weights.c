@@ -132,9 +132,8 @@ static const struct source *find_source(struct loader *l, const struct config_pa
     return NULL;
 }
 
-/* The core's dtype for a weight: the file's own where the layer takes it, else FP32 or
- * the first the layer takes. */
-static int weight_dtype(const strata_weight *declared, const struct weight_view *view)
+/* The core's dtype that is a file's, or -1. */
+static int same_dtype(enum weight_dtype dtype)
 {
     static const struct {
         enum weight_dtype from;
@@ -144,10 +143,20 @@ static int weight_dtype(const strata_weight *declared, const struct weight_view 
                 {WEIGHT_I8, STRATA_INT8},
                 {WEIGHT_U8, STRATA_UINT8},
                 {WEIGHT_I32, STRATA_INT32}};
-    uint64_t allowed = declared->dtypes ? declared->dtypes : 1u << STRATA_FP32;
-    for (size_t i = 0; view && i < ARRAY_LENGTH(same); i++)
-        if (view->dtype == same[i].from && allowed >> same[i].to & 1)
+    for (size_t i = 0; i < ARRAY_LENGTH(same); i++)
+        if (dtype == same[i].from)
             return same[i].to;
+    return -1;
+}
+
+/* The core's dtype for a weight: the file's own where the layer takes it, else FP32 or
+ * the first the layer takes. */
+static int weight_dtype(const strata_weight *declared, const struct weight_view *view)
+{
+    uint64_t allowed = declared->dtypes ? declared->dtypes : 1u << STRATA_FP32;
+    int same = view ? same_dtype(view->dtype) : -1;
+    if (same >= 0 && allowed >> same & 1)
+        return same;
     return allowed >> STRATA_FP32 & 1 ? STRATA_FP32 : __builtin_ctzll(allowed);
 }
 
@@ -313,6 +322,12 @@ static int load_random(const struct network_weight *w, void *dst, int64_t count,
     int status = weights_convert(dst, w->dtype, values, WEIGHT_F32, count, err);
     free(values);
     return status;
+}
+
+const void *network_weight_in_place(const struct network_weight *w)
+{
+    bool same = w->source == WEIGHT_FILE && same_dtype(w->view.dtype) == w->dtype;
+    return same && (uintptr_t)w->view.data % TENSOR_ALIGNMENT == 0 ? w->view.data : NULL;
 }
 
 int network_weight_load(const struct network_weight *w, void *dst, strata_error *err)

@@ -227,6 +227,7 @@ static void write_build(struct writer *w, const strata_network *net, int math)
     put_choice(w, "objective", objectives, (int)b->objective);
     put_reals(w, "memory_slack", &b->memory_slack, 1);
     put_int(w, "memory_plans", b->memory_plans);
+    put_int(w, "plan_nodes", b->plan_nodes);
     put_flag(w, "no_reformat", b->no_reformat);
     put_flag(w, "deterministic", b->deterministic);
     put_choice(w, "math", "default|tensor_op", math);

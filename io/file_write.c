@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Atomic writing: a reader of the target sees the old file or the new one, whole.
+ * Atomic writing: a reader of the target sees the old file or the new one, whole. Of a
+ * process that is killed a temporary file may stay; the next one that writes into the
+ * folder removes it.
  */
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
 #include "io/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,7 +37,36 @@ static int check_target(const char *path, strata_error *err)
     return STRATA_OK;
 }
 
-/* A new file beside the target; *name is malloc-ed, *fd open for writing. */
+/* ---- temporary files --------------------------------------------------------------- */
+
+/* Of a process that is gone: nobody has its number, and nobody holds its lock. */
+static void remove_if_stale(int folder, const char *name)
+{
+    long pid;
+    int n, length = 0;
+    if (sscanf(name, ".strata-%ld-%d.tmp%n", &pid, &n, &length) != 2 || name[length] ||
+        pid <= 0 || length == 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+        return;
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, name, 0);
+    close(fd);
+}
+
+static void remove_stale(const char *folder)
+{
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] == '.')
+            remove_if_stale(dirfd(d), e->d_name);
+    if (d)
+        closedir(d);
+}
+
+/* A new file beside the target, locked while its process lives; *name is malloc-ed, *fd
+ * open for writing. */
 static int create_temporary(char **name, int *fd, const char *folder, const char *path,
                             strata_error *err)
 {
@@ -54,9 +88,12 @@ static int create_temporary(char **name, int *fd, const char *folder, const char
         free(temporary);
         return code;
     }
+    flock(*fd, LOCK_EX | LOCK_NB); /* where locks do not work, the number must do */
     *name = temporary;
     return STRATA_OK;
 }
+
+/* ---- writing ----------------------------------------------------------------------- */
 
 static int write_all(int fd, const char *data, size_t size)
 {
@@ -88,8 +125,22 @@ static int sync_folder(const char *folder)
     return result;
 }
 
+/* So that a full disk shows before much is written; not every file system can. */
+static int reserve(int fd, const struct file_piece *pieces, size_t n)
+{
+    off_t size = 0;
+    for (size_t i = 0; i < n; i++)
+        if (__builtin_add_overflow(size, pieces[i].size, &size))
+            return errno = EFBIG, -1;
+    if (size == 0 || fallocate(fd, 0, 0, size) == 0)
+        return 0;
+    return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? -1 : 0;
+}
+
 static int write_pieces(int fd, const struct file_piece *pieces, size_t n)
 {
+    if (reserve(fd, pieces, n) != 0)
+        return -1;
     for (size_t i = 0; i < n; i++)
         if (write_all(fd, pieces[i].data, pieces[i].size) != 0)
             return -1;
@@ -107,6 +158,7 @@ int file_write_pieces(const char *path, const struct file_piece *pieces, size_t 
     folder = file_folder(path, err);
     if (!folder)
         return STRATA_ENOMEM;
+    remove_stale(folder);
     status = create_temporary(&temporary, &fd, folder, path, err);
     if (status != STRATA_OK)
         goto done;

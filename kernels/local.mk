@@ -81,6 +81,8 @@ endif
 GPU_BUNDLE = gpu-bundle
 GPU_BUNDLE_CONTENT = \
 	tests/test_check_cuda \
+	tests/test_context_check \
+	tests/test_cuda_batch \
 	tests/test_cuda_context \
 	tests/test_cuda_device \
 	tests/test_cuda_layers \
@@ -89,6 +91,7 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_models \
+	tests/test_profiler \
 	tests/test_random_networks \
 	tests/test_threads \
 	examples/digits/demo \

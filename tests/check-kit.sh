@@ -79,6 +79,15 @@ result $? 'they work, one after the other, in an empty folder'
 sed -n 's/^\$ //p' "$page" | grep -v '^strata describe' | diff - six >"$log"
 result $? 'docs/first-plugin.md shows those commands'
 
+# The same with a build tree in the place of the package.
+mkdir -p tree seventh && ln -s "$(cd "$builddir" && pwd)" tree/_build
+command_of "$srcdir/README.md" 'export PATH=$PWD/_build' >exports
+(cd tree && unset CC CFLAGS LDFLAGS STRATA_PLUGIN_DIR PKG_CONFIG_SYSROOT_DIR &&
+    . ../exports && cd ../seventh && grep -v 'make install' ../six >seven && sh -ex seven) \
+    >"$log" 2>&1 && grep -qE '^y +0 +1 ' "$log" &&
+    grep -q PKG_CONFIG_PATH exports
+result $? 'without installing, a build tree serves as well'
+
 mkdir lines
 cp "$srcdir/examples/plugins/leaky_relu/leaky_relu.c" \
     "$srcdir/examples/plugins/gaussian_cuda/gaussian.cu" lines

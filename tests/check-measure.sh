@@ -122,7 +122,8 @@ profile '^total .* 100\.0 ' 'sums up'
 profile '^whole runs: [0-9.]+ us; [0-9.]+ us watched' 'holds the sum against a run'
 profile '^\| layer' 'prints Markdown' -o md
 profile '^layer,type,impl' 'prints CSV' -o csv
-profile '"of floor %": [0-9]' 'prints JSON' -o json
+profile '"watched_us": [0-9]' 'prints JSON' -o json
+profile '"floor_us": [0-9]' 'prints each step as JSON' -o json
 profile '^\{"layer": "conv1' 'prints JSON lines' -o jsonl
 profile '^total' 'sorts by time' --sort time --top 1
 expect 0 '^2$' 'profile shows as many rows as asked for' sh -c "$strata profile \
@@ -162,5 +163,57 @@ expect 2 "sort 'name': time or order" 'profile refuses another order' $strata pr
     "$digits" --sort name
 expect 2 "runs '0': a number" 'profile refuses no runs' $strata profile "$digits" --runs 0
 expect 2 'one network file is needed' 'profile needs a file' $strata profile
+
+$strata build "$digits" -o "$scratch/d.engine" \
+    --set 'input image.shape=4 x 1 x 8 x 8' >"$scratch/log"
+expect 0 'input 3 x 1 x 8 x 8' 'bench takes a smaller batch of an engine' \
+    $strata bench "$scratch/d.engine" --batch 3 --duration 0
+expect 2 'a batch of 5; the engine takes 1 to 4' 'and refuses a larger one' \
+    $strata bench "$scratch/d.engine" --batch 5 --duration 0
+
+# compare CODE PATTERN CLAIM OPTION...
+compare() {
+    code=$1 pattern=$2 claim="compare $3"
+    shift 3
+    expect "$code" "$pattern" "$claim" $strata compare "$digits" \
+        --set runtime.threads=1 "$@"
+}
+
+compare 0 '^ok: alike, value for value' 'finds impls that agree' --impls c,c
+compare 0 '^ok: all pass with --tolerance=[0-9.e-]+, and with no less; it was 0.02' \
+    'says how well precisions agree' --precisions fp32,fp16
+compare 0 '^conv1 +any +fp32' 'compares inside of fused layers' --impls any,c --no-fusion
+compare 0 '^[0-9]+ tensors compared, fp32:nchw against fp32:nhwc' 'compares formats' \
+    --formats fp32:nchw,fp32:nhwc
+compare 0 'ok: all pass' 'compares precisions by the tolerance of FP16' \
+    --precisions fp32,fp16
+compare 1 '^[0-9]+ beyond the tolerance; first relu1 .*: .* and .* at \[0, [0-9]+, ' \
+    'says where they part first' --precisions fp32,fp16 --tolerance 1e-7
+compare 1 '^FAILED: all pass with --tolerance=' 'says which tolerance would pass' \
+    --precisions fp32,fp16 --tolerance 1e-7
+compare 1 'FAILED$' 'lists what is beyond it' --precisions fp32,fp16 --tolerance 1e-7 \
+    --failed
+compare 0 '^tensor +impl A' 'lists nothing else' --impls any,c --failed
+compare 0 '^ok: a' 'compares math modes' --maths default,tensor_op
+compare 1 'first relu1' 'changes B alone' --with 'layer relu1.kind=tanh'
+compare 0 '^tensor,impl A' 'prints CSV' --impls any,c -o csv
+compare 0 '"verdict": "ok"' 'prints JSON' --impls any,c -o json
+compare 0 '^\| tensor' 'prints Markdown' --impls any,c -o md
+compare 0 '^ok: a' 'takes an input' --impls any,c \
+    --input "$srcdir/examples/digits/images/3-011.pgm"
+expect 0 'NUMPY.*16, 8, 8' 'compare writes a tensor of both sides' sh -c "$strata compare \
+    '$digits' --impls any,c --no-fusion --dump conv1 --folder '$scratch' >'$scratch/log' &&
+    cat '$scratch/conv1.a.npy' '$scratch/conv1.b.npy' | tr -d '\0' | grep -a NUMPY"
+compare 2 "makes no tensor 'conv9'" 'names a tensor that is not there' --impls any,c \
+    --dump conv9
+expect 0 'd.engine against' 'compare takes engines' $strata compare "$scratch/d.engine" \
+    "$digits" --with 'input image.shape=4 x 1 x 8 x 8'
+compare 3 "cuda:9" 'says which device is missing' --devices host,cuda:9
+compare 2 "impls: no layer of .* has an impl 'nosuch'" 'names an impl that is not there' \
+    --impls any,nosuch
+compare 2 "devices 'host': two are needed" 'needs two' --devices host
+compare 2 'say what differs' 'needs to be told what differs'
+compare 2 "tolerance 'x': a number" 'refuses what is no tolerance' --tolerance x
+expect 2 'one network file is needed, or two' 'compare needs a file' $strata compare
 echo "1..$number"
 exit $failed

@@ -88,8 +88,8 @@ static void write_ini(const char *text)
     fclose(f);
 }
 
-/* Bytes of all outputs after a run on inputs of a seed; the caller's. */
-static char *answers(struct built *b, unsigned seed, size_t *size)
+/* Bytes of all outputs after a run of a batch on inputs of a seed; the caller's. */
+static char *answers(struct built *b, unsigned seed, int64_t batch, size_t *size)
 {
     strata_context *c = NULL;
     char *all = NULL;
@@ -97,6 +97,8 @@ static char *answers(struct built *b, unsigned seed, size_t *size)
     srand(seed);
     cr_assert_eq(strata_context_create(&c, b->engine, b->handle, &b->err), STRATA_OK,
                  "%s", b->err.message);
+    cr_assert_eq(strata_context_set_batch(c, batch, &b->err), STRATA_OK, "%s",
+                 b->err.message);
     for (int pass = 0; pass < 2; pass++) { /* inputs come first */
         for (int i = 0; i < strata_engine_bindings(b->engine); i++) {
             strata_binding info;
@@ -125,13 +127,20 @@ static char *answers(struct built *b, unsigned seed, size_t *size)
 
 static void expect_same_answers(struct built *a, struct built *b, unsigned seed)
 {
-    size_t n, m;
-    char *first = answers(a, seed, &n), *second = answers(b, seed, &m);
-    cr_assert(n == m && n > 0);
-    cr_expect_eq(memcmp(first, second, n), 0, "%s: outputs differ, seed %u",
-                 a->network->path, seed);
-    free(first);
-    free(second);
+    int64_t batches[16];
+    int n_batches = strata_engine_batches(a->engine, batches, 16);
+    cr_expect_eq(strata_engine_batch(a->engine), strata_engine_batch(b->engine));
+    cr_expect_eq(strata_engine_batches(b->engine, batches, 16), n_batches);
+    for (int i = 0; i < n_batches; i++) {
+        size_t n, m;
+        char *first = answers(a, seed, batches[i], &n);
+        char *second = answers(b, seed, batches[i], &m);
+        cr_assert(n == m && n > 0);
+        cr_expect_eq(memcmp(first, second, n), 0, "%s: outputs differ, seed %u, batch %d",
+                     a->network->path, seed, (int)batches[i]);
+        free(first);
+        free(second);
+    }
 }
 
 static void expect_same_bytes(const char *a, const char *b)
@@ -364,6 +373,24 @@ Test(engine_save, what_does_not_fit_is_refused_by_name)
         alter(refusals[i].section, refusals[i].from, refusals[i].to);
         expect_refused(refusals[i].status, refusals[i].words);
     }
+}
+
+Test(engine_save, every_batch_of_a_profile_comes_back)
+{
+    static const char *const sets[] = {"profile.N=1, 3, 8", "build.precision=any"};
+    struct built b;
+    write_ini("[network]\nformat = 1\noutputs = act\n[profile]\nN = 1, 3, 8\n"
+              "[input x]\nshape = N x 5 x 9 x 7\n[weights w]\nrandom = 7\n"
+              "[layer conv]\ntype = Convolution\nfilters = 6\nkernel = 3x3\n"
+              "weights = w:conv\n[layer act]\ntype = Activation\nkind = elu\n");
+    round_trip(ini, sets, 2);
+    cr_assert_eq(load(&b, file), STRATA_OK, "%s", b.err.message);
+    cr_expect_eq(strata_engine_batches(b.engine, NULL, 0), 3);
+    release(&b);
+    if (getenv("STRATA_TEST_DEVICE"))
+        return;
+    alter("network", "batch = 1,3,8", "batch = 1,8");
+    expect_refused(STRATA_EPARSE, (const char *const[]){"2 plans for smaller batches", NULL});
 }
 
 static char warned[4096];

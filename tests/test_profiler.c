@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Watching an engine: its steps, their times, its memory, copies put on a stream.
+ * Watching an engine: its steps, their times, its memory, copies put on a stream; on the
+ * host or on the device that STRATA_TEST_DEVICE names.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ static const char net[] = "[network]\nformat = 1\noutputs = act, pool\n"
                           "[layer act]\ntype = Activation\nkind = relu\n"
                           "[layer pool]\ntype = Pooling\nkind = average\n"
                           "kernel = 2x2\nstride = 2\n"
-                          "[build]\nprecision = fp16\n";
+                          "[build]\nprecision = fp16\ncosts = analytic\n";
 
 static struct {
     strata_registry *registry;
@@ -34,6 +35,12 @@ static struct {
 
 #define WELL(call) cr_assert_eq((call), STRATA_OK, "%s", s.err.message)
 
+static const char *device_name(void)
+{
+    const char *name = getenv("STRATA_TEST_DEVICE");
+    return name ? name : "host";
+}
+
 static void open_session(void)
 {
     cr_assert_neq(mkdtemp(folder), NULL);
@@ -43,7 +50,7 @@ static void open_session(void)
     fputs(net, f);
     fclose(f);
     WELL(strata_registry_create(&s.registry, NULL, &s.err));
-    WELL(strata_create(&s.handle, "host", &s.err));
+    WELL(strata_create(&s.handle, device_name(), &s.err));
     WELL(strata_network_load(&s.network, path, s.registry, NULL, &s.err));
     WELL(strata_engine_build(&s.engine, s.handle, s.network, &s.err));
     WELL(strata_context_create(&s.context, s.engine, s.handle, &s.err));
@@ -191,12 +198,68 @@ Test(profiler, signals_that_the_inputs_were_read)
     strata_event_destroy(consumed);
 }
 
-Test(profiler, says_where_there_are_no_ranges)
+Test(profiler, names_ranges_or_says_that_there_are_none)
 {
     const strata_profiler p = {.struct_size = sizeof p, .ranges = 1};
+    if (strcmp(device_name(), "host") != 0) {
+        WELL(strata_context_set_profiler(s.context, &p, &s.err));
+        WELL(strata_context_run(s.context, &s.err));
+        return;
+    }
     cr_expect_eq(strata_context_set_profiler(s.context, &p, &s.err), STRATA_EUNSUPPORTED);
     cr_expect_neq(strstr(s.err.message, "ranges"), NULL, "%s", s.err.message);
     WELL(strata_context_run(s.context, &s.err));
+}
+
+struct watched {
+    const strata_engine *engine;
+    int calls;
+    bool known;
+};
+
+static void note_engine(void *user, const strata_engine *engine, int step, double begin,
+                        double took)
+{
+    struct watched *w = user;
+    strata_step description;
+    (void)begin;
+    (void)took;
+    w->engine = engine;
+    w->known &= strata_engine_step(engine, step, &description, NULL) == STRATA_OK;
+    w->calls++;
+}
+
+Test(profiler, watches_the_batches_of_an_engine)
+{
+    struct watched w = {.known = true};
+    const strata_profiler p = {.struct_size = sizeof p, .step = note_engine, .user = &w};
+    const strata_network_options options = {
+        .struct_size = sizeof options,
+        .set = (const char *const[]){"input x.shape=N x 3 x 9 x 7", "profile.N=2, 5"},
+        .n_set = 2};
+    strata_network *network = NULL;
+    strata_engine *engine = NULL;
+    strata_context *c = NULL;
+    WELL(strata_network_load(&network, path, s.registry, &options, &s.err));
+    WELL(strata_engine_build(&engine, s.handle, network, &s.err));
+    WELL(strata_context_create(&c, engine, s.handle, &s.err));
+    WELL(strata_context_set_profiler(c, &p, &s.err));
+    WELL(strata_context_run(c, &s.err));
+    cr_expect_eq(w.engine, engine);
+    const int calls = w.calls;
+    cr_expect_gt(calls, 0);
+    WELL(strata_context_set_batch(c, 1, &s.err));
+    WELL(strata_context_run(c, &s.err));
+    cr_expect_gt(w.calls, calls, "runs of the smaller one are watched");
+    cr_expect_neq(w.engine, engine);
+    cr_expect(w.known);
+    WELL(strata_context_set_profiler(c, NULL, &s.err));
+    const int told = w.calls;
+    WELL(strata_context_run(c, &s.err));
+    cr_expect_eq(w.calls, told);
+    strata_context_destroy(c);
+    strata_engine_destroy(engine);
+    strata_network_destroy(network);
 }
 
 /* ---- copies ----------------------------------------------------------------------- */

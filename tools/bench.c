@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/engine_file.h"
 #include "tools/profile.h"
 #include "tools/run.h"
+#include "tools/variant.h"
 
 /* The lists' entries of one case; NULL: as the network says. */
 struct bench_case {
@@ -17,88 +19,45 @@ struct bench_case {
 
 /* ---- the network of a case -------------------------------------------------------- */
 
-static int add(const char ***list, size_t *capacity, size_t *n, char *text,
-               strata_error *err)
-{
-    if (!text || grow(list, capacity, *n, sizeof **list, NULL) != STRATA_OK) {
-        free(text);
-        return error_no_memory(err, 0, "an option");
-    }
-    (*list)[(*n)++] = text;
-    return STRATA_OK;
-}
-
-static char *print(const char *format, ...) PRINTF_LIKE(1, 2);
-static char *print(const char *format, ...)
-{
-    va_list args;
-    char *text = NULL;
-    va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        text = NULL;
-    va_end(args);
-    return text;
-}
-
-static char *shape_with(const strata_network *net, const struct network_input *input,
-                        const char *batch)
+static int set_shape(struct tool_options *o, const strata_network *net,
+                     const struct network_input *input, const char *batch,
+                     strata_error *err)
 {
     const struct network_tensor *t = &net->tensors[input->tensor];
     char dims[128];
     tool_dims(dims, sizeof dims, t->dims + 1, t->rank - 1);
-    return print("input %s.shape=%s%s%s", input->name, batch, t->rank > 1 ? " x " : "",
-                 dims);
+    return variant_set(o, err, "input %s.shape=%s%s%s", input->name, batch,
+                       t->rank > 1 ? " x " : "", dims);
 }
 
 /* By the network's variable `batch`, or by the first dim of every input. */
-static int set_batch(struct tool_options *o, const struct tool_options *given,
-                     const char *path, const char *batch, strata_error *err)
+static int set_batch(struct tool_options *o, const char *path, const char *batch,
+                     strata_error *err)
 {
     struct tool_session s = {0};
-    int status = tool_open_network(&s, given, path, err);
+    int status = tool_open_network(&s, o, path, err);
     struct config_section *vars =
         status == STRATA_OK ? config_find(s.network->config, "vars") : NULL;
     if (vars && config_get(vars, "batch"))
-        status = add(&o->define, &o->define_capacity, &o->n_define,
-                     print("batch=%s", batch), err);
+        status = variant_define(o, err, "batch=%s", batch);
     else
         for (size_t i = 0; status == STRATA_OK && i < s.network->n_inputs; i++)
-            status = add(&o->set, &o->set_capacity, &o->n_set,
-                         shape_with(s.network, &s.network->inputs[i], batch), err);
+            status = set_shape(o, s.network, &s.network->inputs[i], batch, err);
     tool_close(&s);
     return status;
 }
 
-/* The options given and those of the case; *o owns what comes after the given ones. */
+/* The options given and those of the case. The batch of an engine that is built is
+ * chosen as it runs. */
 static int case_options(struct tool_options *o, const struct bench_arguments *a,
                         const struct bench_case *c, strata_error *err)
 {
-    const struct tool_options *given = &a->common;
-    int status = STRATA_OK;
-    *o = *given;
-    o->set = o->define = NULL;
-    o->n_set = o->n_define = o->set_capacity = o->define_capacity = 0;
-    for (size_t i = 0; i < given->n_set && status == STRATA_OK; i++)
-        status =
-            add(&o->set, &o->set_capacity, &o->n_set, print("%s", given->set[i]), err);
-    for (size_t i = 0; i < given->n_define && status == STRATA_OK; i++)
-        status = add(&o->define, &o->define_capacity, &o->n_define,
-                     print("%s", given->define[i]), err);
+    int status = variant_open(o, &a->common, err);
     if (status == STRATA_OK && c->precision)
-        status = add(&o->set, &o->set_capacity, &o->n_set,
-                     print("build.precision=%s", c->precision), err);
-    return status == STRATA_OK && c->batch ? set_batch(o, given, a->path, c->batch, err)
-                                           : status;
-}
-
-static void free_case_options(struct tool_options *o)
-{
-    for (size_t i = 0; i < o->n_set; i++)
-        free((char *)o->set[i]);
-    for (size_t i = 0; i < o->n_define; i++)
-        free((char *)o->define[i]);
-    free(o->set);
-    free(o->define);
+        status = variant_set(o, err, "build.precision=%s", c->precision);
+    return status == STRATA_OK && c->batch && !engine_file_at(a->path)
+               ? set_batch(o, a->path, c->batch, err)
+               : status;
 }
 
 static bool for_people(const struct bench_arguments *a)
@@ -138,6 +97,8 @@ static void note_engine(struct bench_result *r, const struct tool_session *s)
     r->batch = 1;
     if (s->engine->n_inputs > 0 &&
         strata_engine_binding(s->engine, 0, &b, NULL) == STRATA_OK) {
+        if (r->settings.batch > 0)
+            b.desc.dims[0] = r->settings.batch;
         r->batch = b.desc.rank > 1 ? b.desc.dims[0] : 1;
         tool_dims(r->dims, sizeof r->dims, b.desc.dims, b.desc.rank);
     }
@@ -205,6 +166,8 @@ static int run_case(struct bench_result *out, const struct bench_arguments *a,
     out->build_ms = bench_now_ms() - begin;
     struct bench_settings settings =
         bench_settings(a, s.engine->network, c->streams ? atoll(c->streams) : 0);
+    if (c->batch && engine_file_at(a->path))
+        settings.batch = atoll(c->batch);
     run.settings = &settings;
     run.n_lanes = (size_t)settings.base.streams;
     run.lanes = zalloc(run.n_lanes, sizeof *run.lanes, "streams", err);
@@ -224,7 +187,7 @@ static int run_case(struct bench_result *out, const struct bench_arguments *a,
 done:
     free(run.lanes);
     tool_close(&s);
-    free_case_options(&options);
+    variant_close(&options);
     return status;
 }
 

@@ -33,6 +33,7 @@ struct bench_settings {
     bool no_graph;    /* whatever [runtime] graph says */
     uint64_t idle;    /* ns between runs */
     int64_t averages; /* print the mean of every so many runs; 0: not */
+    int64_t batch;    /* rows of a run; 0: as many as the engine takes */
 };
 
 /* Unset: negative, or UINT64_MAX. */
@@ -76,6 +77,7 @@ struct bench_slot; /* a run under way */
 
 struct bench_lane {
     const struct bench_settings *settings;
+    const strata_engine *engine;
     strata_handle *handle;
     strata_context **contexts;
     size_t n_contexts, next_context;

@@ -103,6 +103,8 @@ static int open_contexts(struct bench_lane *l, const strata_engine *e,
         status = strata_context_create(c, e, l->handle, err);
         if (status == STRATA_OK && l->settings->no_graph)
             status = strata_context_use_graph(*c, 0, err);
+        if (status == STRATA_OK && l->settings->batch > 0)
+            status = strata_context_set_batch(*c, l->settings->batch, err);
         if (status == STRATA_OK)
             status = read_inputs(l, *c, a, err);
         if (status == STRATA_OK)
@@ -116,6 +118,7 @@ int bench_lane_open(struct bench_lane *l, const strata_engine *e, const char *de
                     int64_t lane, int64_t of, strata_error *err)
 {
     l->settings = s;
+    l->engine = e;
     l->n_contexts = (size_t)((s->base.contexts - lane + of - 1) / of);
     int status = strata_create(&l->handle, device, err);
     if (status == STRATA_OK)
@@ -129,13 +132,14 @@ int bench_lane_open(struct bench_lane *l, const strata_engine *e, const char *de
 
 void bench_lane_close(struct bench_lane *l)
 {
-    const strata_engine *e =
-        l->contexts && l->contexts[0] ? l->contexts[0]->engine : NULL;
+    const strata_engine *e = l->engine;
+    if (l->handle) /* what is under way uses what goes */
+        strata_stream_synchronize(strata_get_stream(l->handle), NULL);
     for (int64_t i = 0; l->slots && i < l->settings->base.in_flight; i++)
         for (int m = 0; m < MARKS; m++)
             strata_event_destroy(l->slots[i].marks[m]);
     strata_event_destroy(l->base);
-    for (size_t i = 0; l->host && e && i < e->n_bindings; i++)
+    for (size_t i = 0; l->host && i < e->n_bindings; i++)
         strata_host_free(l->handle, l->host[i], binding_bytes(e, i));
     for (size_t i = 0; l->contexts && i < l->n_contexts; i++)
         strata_context_destroy(l->contexts[i]);

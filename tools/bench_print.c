@@ -74,10 +74,14 @@ void bench_print_case(const struct bench_result *r, int format)
 
 static void print_lines(const struct bench_result *results, size_t n, int format)
 {
-    static const char *const columns[] = {
-        "batch",      "precision",   "streams",    "throughput", "items/s",
-        "latency ms", "p99 or last", "enqueue ms", "compute ms", "context MiB"};
+    const struct bench_options *o = &results[0].settings.base;
+    char high[32] = "latency max";
+    const char *const columns[] = {"batch",      "precision",  "streams", "throughput",
+                                   "items/s",    "latency ms", high,      "enqueue ms",
+                                   "compute ms", "context MiB"};
     struct table t;
+    if (o->n_percentiles > 0)
+        snprintf(high, sizeof high, "latency p%g", o->percentiles[o->n_percentiles - 1]);
     table_open(&t, columns, ARRAY_LENGTH(columns), ~UINT64_C(2));
     for (size_t i = 0; i < n; i++) {
         const struct bench_result *r = &results[i];

@@ -93,8 +93,9 @@ static void *drive_lanes(void *arg)
         ((size_t)o->iterations + crew->run->n_lanes - 1) / crew->run->n_lanes;
     const bool well = drive(d, (double)o->warmup * 1e-6, 1);
     meet(crew);
-    if (well && !atomic_load(&crew->failed) && each_lane(d, bench_lane_record))
-        drive(d, (double)o->duration * 1e-6, runs);
+    if (!well || atomic_load(&crew->failed) || !each_lane(d, bench_lane_record))
+        return NULL;
+    drive(d, (double)o->duration * 1e-6, runs);
     d->end_ms = bench_now_ms() - crew->start_ms;
     return NULL;
 }

@@ -10,7 +10,8 @@
 static void print_long_options(const char *help)
 {
     for (const char *p = help; (p = strstr(p, "--")); p += 2) {
-        size_t n = strspn(p + 2, "abcdefghijklmnopqrstuvwxyz-");
+        size_t n = strspn(
+            p + 2, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
         if (n > 0 && p > help && (p[-1] == ' ' || p[-1] == '\n'))
             printf(" %.*s", (int)(n + 2), p);
     }

@@ -4,6 +4,8 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/main.c tools/tool.c tools/tool.h tools/table.c \
 	tools/bench.c tools/bench.h tools/bench_lane.c tools/bench_options.c \
 	tools/bench_print.c tools/bench_result.c tools/bench_run.c \
+	tools/compare.c tools/compare.h tools/compare_collect.c tools/compare_print.c \
+	tools/variant.c tools/variant.h \
 	tools/profile.c tools/profile.h tools/profile_measure.c tools/profile_table.c \
 	tools/profile_trace.c tools/html.c tools/html_layers.c tools/html_memory.c \
 	tools/html_plan.c \
@@ -51,6 +53,7 @@ MAN_PAGES = tools/strata-build.1 \
 	tools/strata-diff.1 \
 	tools/strata-inspect.1 \
 	tools/strata-profile.1 \
+	tools/strata-compare.1 \
 	tools/strata.1 tools/strata-run.1 tools/strata-bench.1 tools/strata-costs.1 tools/strata-explain.1 \
 	tools/strata-check.1 tools/strata-list.1 tools/strata-describe.1 \
 	tools/strata-new-layer.1 tools/strata-doctor.1 \

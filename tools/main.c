@@ -8,9 +8,9 @@
 #include <string.h>
 
 const struct tool_command *const tool_commands[] = {
-    &tool_run,       &tool_build,   &tool_inspect, &tool_diff,       &tool_bench,
-    &tool_profile,   &tool_explain, &tool_costs,   &tool_list,       &tool_describe,
-    &tool_new_layer, &tool_check,   &tool_doctor,  &tool_completion,
+    &tool_run,      &tool_build,     &tool_inspect, &tool_diff,   &tool_bench,
+    &tool_profile,  &tool_compare,   &tool_explain, &tool_costs,  &tool_list,
+    &tool_describe, &tool_new_layer, &tool_check,   &tool_doctor, &tool_completion,
 };
 const size_t tool_command_count = ARRAY_LENGTH(tool_commands);
 

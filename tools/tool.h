@@ -22,8 +22,8 @@ struct tool_command {
     int (*run)(int argc, char **argv);
 };
 extern const struct tool_command tool_run, tool_list, tool_describe, tool_explain,
-    tool_bench, tool_profile, tool_check, tool_costs, tool_doctor, tool_completion, tool_new_layer,
-    tool_build, tool_inspect, tool_diff;
+    tool_bench, tool_profile, tool_compare, tool_check, tool_costs, tool_doctor,
+    tool_completion, tool_new_layer, tool_build, tool_inspect, tool_diff;
 extern const struct tool_command *const tool_commands[];
 extern const size_t tool_command_count;
 

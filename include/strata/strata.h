@@ -365,8 +365,10 @@ STRATA_API int strata_context_run(strata_context *context, strata_error *err);
 typedef struct strata_profiler {
     size_t struct_size;
     /* Called for each step that did something, in order, once the run is complete: by
-     * the thread that waits for it, or enqueues the next one. Times are in microseconds,
-     * `begin` from the begin of the run. It must not use the context. May be NULL. */
+     * the thread that waits for it, or enqueues the next one. `engine` and `step` are for
+     * strata_engine_step: the engine of the context, or the part of it that is for the
+     * batch. Times are in microseconds, `begin` from the begin of the run. It must not
+     * use the context. May be NULL. */
     void (*step)(void *user, const strata_engine *engine, int step, double begin,
                  double took);
     void *user;

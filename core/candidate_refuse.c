@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Why a layer cannot run: what the network asks of it, and what each impl says to that.
+ */
+#include "core/engine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void engine_list_formats(char *text, size_t size, uint64_t mask, int rank)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int f = 0; f < STRATA_FORMAT_COUNT && used < size; f++)
+        if (mask & UINT64_C(1) << f)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                     format_mask_name(UINT64_C(1) << f, rank));
+}
+
+static void append_formats(strata_error *err, const char *what, uint64_t mask, int rank)
+{
+    char text[512];
+    engine_list_formats(text, sizeof text, mask, rank);
+    error_append(err, "; %s = %s", what, text);
+}
+
+/* What the user has a say in, in the words of the INI file. */
+static void append_wishes(strata_error *err, const strata_engine *e,
+                          const struct engine_node *n)
+{
+    static const char *const precisions[] = {"fp32", "fp16", "any"};
+    const struct build_options *b = &e->network->build;
+    const struct network_tensor *tensors = e->network->tensors;
+    error_append(err, "\n  asked for: precision = %s", precisions[b->precision]);
+    if (b->formats)
+        append_formats(err, "formats", b->formats, 4);
+    if (n->n_out && tensors[n->out[0]].formats)
+        append_formats(err, "format of the layer", tensors[n->out[0]].formats,
+                       tensors[n->out[0]].rank);
+    if (n->layer->impl)
+        error_append(err, "; impl = %s", n->layer->impl);
+    if (b->deterministic)
+        error_append(err, "; deterministic = yes");
+    if (b->workspace)
+        error_append(err, "; workspace = %llu", (unsigned long long)b->workspace);
+    for (int i = 0; i < n->n_in; i++)
+        if (!is_float(tensors[n->in[i]].dtype))
+            error_append(err, "; input %s is %s", tensors[n->in[i]].name,
+                         strata_dtype_name(tensors[n->in[i]].dtype));
+}
+
+/* An impl of another device or name says nothing about this one. */
+static bool is_beside(const strata_engine *e, const struct engine_candidate *c)
+{
+    const char *impl = e->network->layers[c->node].impl;
+    return c->impl->impl.device != e->handle->properties.kind ||
+           (impl && strcmp(impl, c->impl->impl.name) != 0);
+}
+
+static bool is_repeated(const struct engine_candidate *c,
+                        const struct engine_candidate *before)
+{
+    return before && before->impl == c->impl && before->row == c->row &&
+           strcmp(before->reason, c->reason) == 0;
+}
+
+int engine_refuse_node(const strata_engine *e, const struct engine_model *m, int node,
+                       strata_error *err)
+{
+    const struct engine_node *n = &e->nodes[node];
+    const struct engine_candidate *before = NULL;
+    size_t beside = 0;
+    char place[256];
+    config_describe(e->network->config, n->layer->place, place, sizeof place);
+    error_set(err, STRATA_EPLAN, "layer '%s' (%s): no impl of %s can run here:", n->name,
+              place, n->layer->type->full_name);
+    append_wishes(err, e, n);
+    for (size_t i = 0; i < m->n_candidates; i++) {
+        const struct engine_candidate *c = &m->candidates[i];
+        if (c->node != node || !c->reason || is_repeated(c, before))
+            continue;
+        before = c;
+        beside += is_beside(e, c);
+        if (!is_beside(e, c) && c->row >= 0)
+            error_append(err, "\n  impl %s, row %d: %s", c->impl->impl.name, c->row,
+                         c->reason);
+        else if (!is_beside(e, c))
+            error_append(err, "\n  impl %s: %s", c->impl->impl.name, c->reason);
+    }
+    if (beside)
+        error_append(err, "\n  and %zu impls for other devices, or not asked for",
+                     beside);
+    error_append(err,
+                 "\n  remedy: allow more formats, another precision or impl, or load "
+                 "a module that can");
+    return STRATA_EPLAN;
+}
