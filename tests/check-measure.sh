@@ -73,6 +73,12 @@ bench '"precision": "fp16"' 'takes the spellings of trtexec' --warmUp=1 --durati
     --separateProfileRun --exposeDMA --stronglyTyped --noTF32 -o json
 bench 'copies included' 'takes more of them' --includeDataTransfers --best \
     --loadInputs=image:$srcdir/examples/digits/images/3-011.pgm
+expect 0 '^quote' 'bench saves an engine, and takes one by --loadEngine' sh -c "$strata \
+    bench '$digits' --saveEngine='$scratch/s.engine' --skipInference \
+    --memPoolSize=workspace:64M && $strata bench --loadEngine='$scratch/s.engine' \
+    --iterations 3 --duration 0"
+expect 2 "memPoolSize 'tacticDram:5': workspace:SIZE" 'bench knows one pool' \
+    $strata bench "$digits" --memPoolSize=tacticDram:5
 expect 0 '^digits' 'bench takes the network by --loadEngine' $strata bench \
     --loadEngine="$digits" --iterations 3 --duration 0
 printf '[bench]\nwarmup = 1ms\nduration = 0s\niterations = 4\nstreams = 2\ncontexts = 3
