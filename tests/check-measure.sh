@@ -202,6 +202,10 @@ compare 1 'FAILED$' 'lists what is beyond it' --precisions fp32,fp16 --tolerance
 compare 0 '^tensor +impl A' 'lists nothing else' --impls any,c --failed
 compare 0 '^ok: a' 'compares math modes' --maths default,tensor_op
 compare 1 'first relu1' 'changes B alone' --with 'layer relu1.kind=tanh'
+compare 1 '^[2-9] beyond the tolerance; first relu1' 'finds what follows from it too' \
+    --with 'layer relu1.kind=tanh'
+compare 1 '^1 beyond the tolerance; first relu1' 'or the one layer that does it' \
+    --with 'layer relu1.kind=tanh' --isolate
 compare 0 '^tensor,impl A' 'prints CSV' --impls any,c -o csv
 compare 0 '"verdict": "ok"' 'prints JSON' --impls any,c -o json
 compare 0 '^\| tensor' 'prints Markdown' --impls any,c -o md
