@@ -129,8 +129,13 @@ static int open_registry(struct check_child *c, strata_error *err)
 static bool open_child(struct check_child *c)
 {
     strata_error err = {0};
-    if (open_registry(c, &err) != STRATA_OK) {
-        check_found(c, "refused", "%s", err.message);
+    const int opened = open_registry(c, &err);
+    if (opened != STRATA_OK) {
+        check_found(c, "refused", "%s%s", err.message,
+                    opened == STRATA_ENOTFOUND
+                        ? "\nA layer that the file extends must be found, too: name its "
+                          "file with --plugin, or its folder with --plugin-path"
+                        : "");
         return false;
     }
     if (c->layer->n_weights > HARNESS_WEIGHTS ||
