@@ -19,6 +19,8 @@ int strata_context_bind(strata_context *c, int index, void *data, strata_error *
             c, error_set(err, STRATA_EINVAL,
                          "binding '%s': memory must be aligned to %d bytes",
                          c->engine->bindings[index].name, TENSOR_ALIGNMENT));
+    if (c->bound[index] == data) /* graphs stay good */
+        return context_leave(c, STRATA_OK);
     c->bound[index] = data;
     c->stale = true;
     for (size_t i = 0; i < c->n_smaller; i++)
@@ -52,11 +54,15 @@ static void *binding_data(strata_context *c, size_t index, strata_error *err)
     return c->own[index] = own;
 }
 
-void *strata_context_data(const strata_context *c, int index)
+void *strata_context_data(const strata_context *context, int index)
 {
-    if (index < 0 || index >= (int)c->engine->n_bindings)
+    strata_context *c = (strata_context *)context; /* the first call makes the memory */
+    if (index < 0 || index >= (int)c->engine->n_bindings ||
+        context_enter(c, NULL) != STRATA_OK)
         return NULL;
-    return binding_data((strata_context *)c, (size_t)index, NULL);
+    void *data = binding_data(c, (size_t)index, NULL);
+    context_leave(c, STRATA_OK);
+    return data;
 }
 
 /* One way or the other, put on the stream. */

@@ -91,6 +91,7 @@ CRITERION_TESTS = \
 	tests/test_plan_laws \
 	tests/test_profiler \
 	tests/test_reformat \
+	tests/test_reformat_slab \
 	tests/test_reformat_values \
 	tests/test_registry \
 	tests/test_same_plan \
@@ -124,6 +125,8 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
+tests_test_reformat_slab_SOURCES = tests/test_reformat_slab.c \
+	kernels/reformat.c kernels/reformat_slab.c
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_engine_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_engine_faults_LDADD = $(LDADD) $(JANSSON_LIBS)

@@ -37,7 +37,7 @@ static void add_row(struct table *t, const struct profile *p, const struct profi
     table_cell(t, "%.2f", r->median);
     table_cell(t, "%.1f", p->sum_us > 0 ? 100 * r->median / p->sum_us : 0);
     table_cell(t, "%.2f", s->floor_us);
-    table_cell(t, "%.0f", 100 * profile_roofline(r));
+    table_cell(t, "%.*f", profile_roofline(r) < 0.1, 100 * profile_roofline(r));
     table_cell(t, "%.3f", s->bytes * 1e-6);
     table_cell(t, "%.1f", rate(s->bytes, r->median));
     table_cell(t, "%.2f", s->operations * 1e-6);
