@@ -173,6 +173,11 @@ static int compare_places(const void *a, const void *b)
     return (p->column > q->column) - (p->column < q->column);
 }
 
+bool config_no_memory(const struct config *c)
+{
+    return c->no_memory;
+}
+
 int config_finish(struct config *c, strata_error *err)
 {
     size_t recorded = c->n_errors < CONFIG_MAX_ERRORS ? c->n_errors : CONFIG_MAX_ERRORS;

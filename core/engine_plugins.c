@@ -35,21 +35,23 @@ int engine_plugin_index(const json_t *records, const struct module *m)
     return -1;
 }
 
-static void add_record(json_t *records, const struct module *m, const char *layer)
+static json_t *add_record(json_t *records, const struct module *m, const char *layer)
 {
     const struct module_info info = module_info(m);
     if (engine_plugin_index(records, m) < 0)
-        json_array_append_new(
-            records,
-            json_pack("{s:s, s:s, s:s, s:s, s:i, s:s}", "namespace", info.ns, "version",
-                      info.version, "file", base_name(info.path), "build_id",
-                      info.build_id, "abi_minor", (int)info.abi_minor, "layer", layer));
+        records = json_add(records,
+                           json_pack("{s:s, s:s, s:s, s:s, s:i, s:s}", "namespace",
+                                     info.ns, "version", info.version, "file",
+                                     base_name(info.path), "build_id", info.build_id,
+                                     "abi_minor", (int)info.abi_minor, "layer", layer));
+    return records;
 }
 
-static void add_impls(json_t *records, const strata_engine *e)
+static json_t *add_impls(json_t *records, const strata_engine *e)
 {
     for (size_t i = 0; i < e->n_nodes; i++)
-        add_record(records, e->nodes[i].impl->module, e->nodes[i].layer->name);
+        records = add_record(records, e->nodes[i].impl->module, e->nodes[i].layer->name);
+    return records;
 }
 
 json_t *engine_plugin_records(const strata_engine *e)
@@ -57,11 +59,11 @@ json_t *engine_plugin_records(const strata_engine *e)
     json_t *records = json_array();
     for (size_t i = 0; i < e->network->n_layers; i++) {
         const struct network_layer *l = &e->network->layers[i];
-        add_record(records, l->type->module, l->name);
+        records = add_record(records, l->type->module, l->name);
     }
-    add_impls(records, e);
+    records = add_impls(records, e);
     for (size_t i = 0; i < e->n_smaller; i++)
-        add_impls(records, e->smaller[i]);
+        records = add_impls(records, e->smaller[i]);
     return records;
 }
 

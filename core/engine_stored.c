@@ -28,8 +28,7 @@ static json_t *formats(const int *list, int n)
 {
     json_t *names = json_array();
     for (int i = 0; i < n; i++)
-        json_array_append_new(names,
-                              json_string(format_mask_name(UINT64_C(1) << list[i], 4)));
+        names = json_add(names, json_string(format_mask_name(UINT64_C(1) << list[i], 4)));
     return names;
 }
 
@@ -47,17 +46,17 @@ static json_t *decision_json(const strata_engine *e, const struct plan_choice *c
         json_pack("{s:s, s:s, s:I, s:I}", "layer", l->name, "kind", kinds[c->kind],
                   "fused", (json_int_t)c->fused, "cost", (json_int_t)choice->cost);
     if (c->kind != CANDIDATE_RUN) {
-        json_object_set_new(j, "reads", formats(c->in_formats, 1));
+        j = json_put(j, "reads", formats(c->in_formats, 1));
         return j;
     }
-    json_object_set_new(j, "reads",
-                        formats(c->in_formats, at_most(l->n_inputs, PLAN_MAX_PORTS)));
-    json_object_set_new(j, "writes",
-                        formats(c->out_formats, at_most(l->n_outputs, PLAN_MAX_PORTS)));
-    json_object_set_new(j, "impl", json_string(c->impl->impl.name));
-    json_object_set_new(j, "row", json_integer(c->row));
-    json_object_set_new(j, "plugin",
-                        json_integer(engine_plugin_index(plugins, c->impl->module)));
+    j = json_put(j, "reads",
+                 formats(c->in_formats, at_most(l->n_inputs, PLAN_MAX_PORTS)));
+    j = json_put(j, "writes",
+                 formats(c->out_formats, at_most(l->n_outputs, PLAN_MAX_PORTS)));
+    j = json_put(j, "impl", json_string(c->impl->impl.name));
+    j = json_put(j, "row", json_integer(c->row));
+    j = json_put(j, "plugin",
+                 json_integer(engine_plugin_index(plugins, c->impl->module)));
     return j;
 }
 
@@ -90,7 +89,7 @@ static json_t *smaller_json(const strata_engine *e, const json_t *plugins)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < e->n_smaller; i++)
-        json_array_append_new(list, engine_plan_json(e->smaller[i], plugins));
+        list = json_add(list, engine_plan_json(e->smaller[i], plugins));
     return list;
 }
 
@@ -101,10 +100,10 @@ json_t *engine_plan_json(const strata_engine *e, const json_t *plugins)
     for (size_t op = 0; op < p->n_ops; op++) {
         const struct plan_choice *c = plan_chosen(p, e->plan->choices, (int)op);
         if (c->impl >= 0)
-            json_array_append_new(decisions, decision_json(e, c, plugins));
+            decisions = json_add(decisions, decision_json(e, c, plugins));
     }
     for (size_t i = 0; i < e->plan->n_steps; i++)
-        json_array_append_new(conversions, conversion_json(e, &e->plan->steps[i]));
+        conversions = json_add(conversions, conversion_json(e, &e->plan->steps[i]));
     return json_pack(
         "{s:o, s:o, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o, s:o}", "decisions", decisions,
         "conversions", conversions, "pads_any", e->model->any_dirty, "objective",

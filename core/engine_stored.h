@@ -12,9 +12,8 @@
 #ifndef CORE_ENGINE_STORED_H
 #define CORE_ENGINE_STORED_H
 
-#include <jansson.h>
-
 #include "core/engine.h"
+#include "core/json.h"
 #include "io/engine_file.h"
 
 #define SECTION_DEVICE "device"

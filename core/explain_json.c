@@ -5,6 +5,7 @@
  * integers in 1/16 ns; `us` beside one is the same in microseconds.
  */
 #include "core/explain.h"
+#include "core/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static json_t *labels(const strata_engine *e, int tensor, uint64_t mask)
     json_t *list = json_array();
     for (int l = 0; l < e->model->problem.n_labels; l++)
         if (mask & UINT64_C(1) << l)
-            json_array_append_new(list, label(e, tensor, l));
+            list = json_add(list, label(e, tensor, l));
     return list;
 }
 
@@ -46,7 +47,7 @@ static json_t *shape(const struct network_tensor *t)
 {
     json_t *dims = json_array();
     for (int d = 0; d < t->rank; d++)
-        json_array_append_new(dims, json_integer(t->dims[d]));
+        dims = json_add(dims, json_integer(t->dims[d]));
     return dims;
 }
 
@@ -61,8 +62,7 @@ static json_t *ports(const strata_engine *e, const struct plan_op *o,
 {
     json_t *list = json_array();
     for (int i = 0; i < (output ? o->n_out : o->n_in); i++)
-        json_array_append_new(list,
-                              label(e, output ? o->out[i] : o->in[i],
+        list = json_add(list, label(e, output ? o->out[i] : o->in[i],
                                     output ? plan_out_label(c, i) : plan_in_label(c, i)));
     return list;
 }
@@ -98,12 +98,12 @@ static json_t *node_entry(const strata_engine *e, int op)
     const struct engine_node *n = find_node(e, layer);
     json_t *j = choice(e, op, e->plan->choices[op]);
     json_t *dims = o->n_out ? shape(tensor_at(e, o->out[0])) : json_array();
-    json_object_set_new(j, "name", json_string(o->name));
-    json_object_set_new(j, "layer", json_string(layer->type->layer.name));
-    json_object_set_new(j, "shape", dims);
-    json_object_set_new(j, "computes", json_string(n ? n->name : layer->name));
-    json_object_set_new(j, "workspace", json_integer(n ? (json_int_t)n->workspace : 0));
-    json_object_set_new(j, "choices", json_integer((json_int_t)o->n_choices));
+    j = json_put(j, "name", json_string(o->name));
+    j = json_put(j, "layer", json_string(layer->type->layer.name));
+    j = json_put(j, "shape", dims);
+    j = json_put(j, "computes", json_string(n ? n->name : layer->name));
+    j = json_put(j, "workspace", json_integer(n ? (json_int_t)n->workspace : 0));
+    j = json_put(j, "choices", json_integer((json_int_t)o->n_choices));
     return j;
 }
 
@@ -113,7 +113,7 @@ static json_t *nodes(const strata_engine *e)
     json_t *list = json_array();
     for (size_t op = 0; op < p->n_ops; op++)
         if (plan_chosen(p, e->plan->choices, (int)op)->impl >= 0)
-            json_array_append_new(list, node_entry(e, (int)op));
+            list = json_add(list, node_entry(e, (int)op));
     return list;
 }
 
@@ -124,7 +124,7 @@ static json_t *materialised(const strata_engine *e, int tensor)
         const struct engine_value *v = &e->values[i];
         if (v->tensor != e->model->tensor_of[tensor])
             continue;
-        json_array_append_new(
+        list = json_add(
             list, json_pack("{s:s, s:s, s:I, s:b}", "format",
                             format_mask_name(UINT64_C(1) << v->format, v->desc.rank),
                             "pads", v->pad == STRATA_PAD_ANY ? "any" : "zero", "bytes",
@@ -140,8 +140,7 @@ static json_t *wanted(const strata_engine *e, const struct plan_tensor *t, int t
     for (size_t i = 0; i < t->n_readers; i++) {
         const struct plan_reader *r = &t->readers[i];
         const struct plan_choice *c = plan_chosen(p, e->plan->choices, r->op);
-        json_array_append_new(list,
-                              json_pack("{s:s, s:i, s:b, s:o}", "by", p->ops[r->op].name,
+        list = json_add(list, json_pack("{s:s, s:i, s:b, s:o}", "by", p->ops[r->op].name,
                                         "port", r->port, "output", c->impl < 0, "format",
                                         label(e, tensor, plan_in_label(c, r->port))));
     }
@@ -155,13 +154,13 @@ static json_t *tensors(const strata_engine *e)
     for (size_t i = 0; i < p->n_tensors; i++) {
         const struct plan_tensor *t = &p->tensors[i];
         const struct plan_choice *c = plan_chosen(p, e->plan->choices, t->producer);
-        json_array_append_new(
-            list,
-            json_pack("{s:s, s:o, s:s, s:s, s:o, s:o, s:o}", "name", t->name, "shape",
-                      shape(tensor_at(e, (int)i)), "by", p->ops[t->producer].name, "impl",
-                      explain_impl(e, c), "produced",
-                      label(e, (int)i, plan_out_label(c, t->port)), "materialised",
-                      materialised(e, (int)i), "wanted", wanted(e, t, (int)i)));
+        list = json_add(list, json_pack("{s:s, s:o, s:s, s:s, s:o, s:o, s:o}", "name",
+                                        t->name, "shape", shape(tensor_at(e, (int)i)),
+                                        "by", p->ops[t->producer].name, "impl",
+                                        explain_impl(e, c), "produced",
+                                        label(e, (int)i, plan_out_label(c, t->port)),
+                                        "materialised", materialised(e, (int)i), "wanted",
+                                        wanted(e, t, (int)i)));
     }
     return list;
 }
@@ -170,11 +169,11 @@ static json_t *changes(const strata_engine *e, const struct explain_reformat *r)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < r->n_changes; i++)
-        json_array_append_new(
-            list, json_pack("{s:s, s:o, s:o}", "name",
-                            e->model->problem.ops[r->changes[i].op].name, "from",
-                            choice(e, r->changes[i].op, r->changes[i].before), "to",
-                            choice(e, r->changes[i].op, r->changes[i].after)));
+        list = json_add(list,
+                        json_pack("{s:s, s:o, s:o}", "name",
+                                  e->model->problem.ops[r->changes[i].op].name, "from",
+                                  choice(e, r->changes[i].op, r->changes[i].before), "to",
+                                  choice(e, r->changes[i].op, r->changes[i].after)));
     return list;
 }
 
@@ -213,14 +212,14 @@ static json_t *reformat(const strata_engine *e, const struct plan_step *s,
                           "us", us(s->cost));
     if (!r)
         return j;
-    json_object_set_new(j, "reason", json_string(explain_reason_name(r->reason)));
-    json_object_set_new(j, "written", labels(e, s->tensor, r->written));
-    json_object_set_new(j, "read", labels(e, s->tensor, r->read));
-    json_object_set_new(j, "forbidding", forbidding(e, r));
-    json_object_set_new(j, "remedy", remedy(e, r));
-    json_object_set_new(j, "why", owned_text(explain_why(e, r)));
-    json_object_set_new(j, "text", owned_text(explain_forbidding(e, r)));
-    json_object_set_new(j, "hint", owned_text(explain_remedy_text(e, r)));
+    j = json_put(j, "reason", json_string(explain_reason_name(r->reason)));
+    j = json_put(j, "written", labels(e, s->tensor, r->written));
+    j = json_put(j, "read", labels(e, s->tensor, r->read));
+    j = json_put(j, "forbidding", forbidding(e, r));
+    j = json_put(j, "remedy", remedy(e, r));
+    j = json_put(j, "why", owned_text(explain_why(e, r)));
+    j = json_put(j, "text", owned_text(explain_forbidding(e, r)));
+    j = json_put(j, "hint", owned_text(explain_remedy_text(e, r)));
     return j;
 }
 
@@ -229,7 +228,7 @@ static json_t *reformats(const strata_engine *e, const struct explain *x)
     json_t *list = json_array();
     for (size_t i = 0; i < e->plan->n_steps; i++) {
         const struct plan_step *s = &e->plan->steps[i];
-        json_array_append_new(list, reformat(e, s, explain_find(x, s->tensor, s->to)));
+        list = json_add(list, reformat(e, s, explain_find(x, s->tensor, s->to)));
     }
     return list;
 }
@@ -241,10 +240,10 @@ static json_t *fusions(const strata_engine *e)
         const struct engine_fusion *f = &e->fusions[i];
         const char *into = f->into >= 0 ? e->network->layers[f->into].name : NULL;
         if (f->reason)
-            json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:s?, s:s}", "name",
-                                                  e->network->layers[i].name, "possible",
-                                                  f->possible, "done", f->done, "into",
-                                                  into, "reason", f->reason));
+            list = json_add(list, json_pack("{s:s, s:b, s:b, s:s?, s:s}", "name",
+                                            e->network->layers[i].name, "possible",
+                                            f->possible, "done", f->done, "into", into,
+                                            "reason", f->reason));
     }
     return list;
 }
@@ -287,8 +286,8 @@ static json_t *all_choices(const strata_engine *e)
             if (p->ops[op].choices[k].impl < 0)
                 continue;
             json_t *j = choice(e, (int)op, k);
-            json_object_set_new(j, "name", json_string(p->ops[op].name));
-            json_array_append_new(list, j);
+            j = json_put(j, "name", json_string(p->ops[op].name));
+            list = json_add(list, j);
         }
     return list;
 }
@@ -307,11 +306,11 @@ static json_t *all_conversions(const strata_engine *e)
             int64_t cost = p->tensors[t].conversion[i];
             if (cost <= 0 || cost >= PLAN_INFINITE)
                 continue;
-            json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:I}", "shape",
-                                                  shape(tensor_at(e, (int)t)), "from",
-                                                  label(e, (int)t, (int)(i / n)), "to",
-                                                  label(e, (int)t, (int)(i % n)), "cost",
-                                                  (json_int_t)cost));
+            list = json_add(list, json_pack("{s:o, s:o, s:o, s:I}", "shape",
+                                            shape(tensor_at(e, (int)t)), "from",
+                                            label(e, (int)t, (int)(i / n)), "to",
+                                            label(e, (int)t, (int)(i % n)), "cost",
+                                            (json_int_t)cost));
         }
     }
     return list;

@@ -27,6 +27,9 @@ CORE_SOURCES = \
 	core/context.h \
 	core/context_batch.c \
 	core/context_bind.c \
+	core/context_check.c \
+	core/context_check.h \
+	core/context_check_tensor.c \
 	core/context_graph.c \
 	core/context_profile.c \
 	core/context_run.c \
@@ -64,6 +67,7 @@ CORE_SOURCES = \
 	core/handle.c \
 	core/handle.h \
 	core/host_device.c \
+	core/json.h \
 	core/memory.c \
 	core/memory_order.c \
 	core/model.c \

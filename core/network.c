@@ -187,6 +187,10 @@ static int load(struct loader *l)
     };
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         int status = steps[i](l);
+        if (config_no_memory(l->c)) { /* values are missing: what follows would mislead */
+            error_clear(l->err);
+            break;
+        }
         if (status == STRATA_ENOMEM || (status != STRATA_OK && !config_errors(l->c)))
             return status;
         if (status != STRATA_OK) { /* what was recorded before is the likely cause */

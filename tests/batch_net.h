@@ -22,7 +22,7 @@ struct net {
     strata_engine *engine;
 };
 
-/* A network of two inputs' worth of layers; `first` is its input's shape. */
+/* Layers with weights, dense and packed, for an input of 3 x 6 x 6. */
 static const char conv_net[] = "[layer conv]\ntype = Convolution\nfilters = 5\n"
                                "kernel = 3x3\npad = 1\nweights = w:conv\n"
                                "[layer act]\ntype = Activation\nkind = tanh\n"
@@ -33,8 +33,9 @@ static const char conv_net[] = "[layer conv]\ntype = Convolution\nfilters = 5\n"
                                "[layer prob]\ntype = Softmax\n";
 
 /* Loads and builds; the status of whichever fails. layers is what follows the input. */
-static inline int open_net(struct net *n, const char *profile, const char *shape,
-                           const char *outputs, const char *layers, strata_error *err)
+static inline int open_net_on(struct net *n, const char *device, const char *profile,
+                              const char *shape, const char *outputs, const char *layers,
+                              strata_error *err)
 {
     static const char *files[1];
     FILE *f = fopen(in_scratch("net.ini"), "w");
@@ -49,7 +50,7 @@ static inline int open_net(struct net *n, const char *profile, const char *shape
         files[0] = build("layers.so", "plugins/batch_layers.c", SHARED);
     const strata_registry_options options = {
         .struct_size = sizeof options, .files = files, .n_files = files[0] != NULL};
-    int status = strata_create(&n->handle, "host", err);
+    int status = strata_create(&n->handle, device, err);
     if (status == STRATA_OK)
         status = strata_registry_create(&n->registry, &options, err);
     if (status == STRATA_OK)
@@ -58,6 +59,12 @@ static inline int open_net(struct net *n, const char *profile, const char *shape
     return status != STRATA_OK
                ? status
                : strata_engine_build(&n->engine, n->handle, n->network, err);
+}
+
+static inline int open_net(struct net *n, const char *profile, const char *shape,
+                           const char *outputs, const char *layers, strata_error *err)
+{
+    return open_net_on(n, "host", profile, shape, outputs, layers, err);
 }
 
 static inline void close_net(struct net *n)
