@@ -66,6 +66,7 @@ CRITERION_TESTS = \
 	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_explain \
+	tests/test_faults \
 	tests/test_file \
 	tests/test_format \
 	tests/test_fuse \
@@ -126,6 +127,16 @@ tests_test_engine_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
+tests_test_faults_SOURCES = tests/test_faults.c tests/fault.c tests/fault.h \
+	tests/batch_net.h
+tests_test_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_faults_LDFLAGS = $(AM_LDFLAGS) $(FAULT_WRAPS)
+FAULT_WRAPS = \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free \
+	-Wl,--wrap=strndup,--wrap=open_memstream,--wrap=open,--wrap=openat,--wrap=read,--wrap=pread \
+	-Wl,--wrap=write,--wrap=close,--wrap=fstat,--wrap=stat,--wrap=lstat \
+	-Wl,--wrap=fsync,--wrap=rename
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES)
 tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h \
