@@ -162,24 +162,18 @@ FILE *__wrap_open_memstream(char **text, size_t *size)
     return fails(FAULT_MEMORY) ? NULL : __real_open_memstream(text, size);
 }
 
-static atomic_bool of_json;
+static atomic_bool json_fails;
 
 static void *json_memory(size_t size)
 {
-    if (!fails(FAULT_MEMORY))
-        return keep(__real_malloc(size));
-    atomic_store(&of_json, true);
-    return NULL;
+    return atomic_load(&json_fails) && fails(FAULT_MEMORY) ? NULL
+                                                           : keep(__real_malloc(size));
 }
 
-void fault_open(void)
+void fault_json(bool on)
 {
     json_set_alloc_funcs(json_memory, __wrap_free);
-}
-
-bool fault_was_json(void)
-{
-    return atomic_exchange(&of_json, false);
+    atomic_store(&json_fails, on);
 }
 
 /* ---- files ----------------------------------------------------------------------------

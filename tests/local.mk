@@ -165,6 +165,14 @@ tests_test_cudnn_SOURCES = tests/test_cudnn.c plugins/cudnn_choice.c plugins/cud
 tests_test_cudnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_test_cudnn_LDADD = $(LDADD) $(CUDA_LDFLAGS) -lcudnn $(PTHREAD_LIBS)
 endif
+if HAVE_CUDA
+CRITERION_TESTS += tests/test_cuda_faults
+tests_test_cuda_faults_SOURCES = tests/test_cuda_faults.c tests/cuda_fault.c \
+	tests/cuda_fault.h tests/batch_net.h tests/cuda_device.h
+tests_test_cuda_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_test_cuda_faults_LDADD = $(LDADD) $(DL_LIBS)
+tests_test_cuda_faults_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+endif
 check_PROGRAMS += $(CRITERION_TESTS)
 
 # A module of layers for tests/cuda_chain.c, built here because it has kernels.

@@ -15,7 +15,7 @@
 static void open_faults(void)
 {
     scratch_make();
-    fault_open();
+    fault_json(false);
 }
 
 TestSuite(faults, .init = open_faults, .fini = scratch_remove, .timeout = 3600);
@@ -83,7 +83,7 @@ static const struct stage {
     {"parse", do_parse, 1}, {"build", do_build, 0}, {"save", do_save, 1},
     {"load", do_load, 1},   {"run", do_run, 0},
 };
-enum { STAGES = ARRAY_LENGTH(stages) };
+enum { SAVE = 2, STAGES = ARRAY_LENGTH(stages) };
 
 static void close_work(struct work *w)
 {
@@ -156,21 +156,23 @@ static void try_fault(int stage, enum fault_kind kind, long at, bool lasting,
 {
     static struct work w;
     begin(&w, stage);
-    if (stage == 2) /* else entries cannot tell */
+    if (stage == SAVE) /* else entries cannot tell */
         unlink(in_scratch("net.engine"));
+    fault_json(stage == SAVE);
     fault_arm(kind, at, lasting);
     const int status = stages[stage].run(&w);
     fault_disarm();
+    fault_json(false);
     t->tried++;
     if (status != STRATA_OK) {
         t->errors++;
         cr_expect(w.err.status == status && w.err.message[0],
                   "%s, call %ld: status %d without a message", stages[stage].name, at,
                   status);
-        if (kind == FAULT_MEMORY && !fault_was_json())
+        if (kind == FAULT_MEMORY)
             cr_expect_eq(status, STRATA_ENOMEM, "%s, allocation %ld: %s",
                          stages[stage].name, at, w.err.message);
-        if (stage == 2)
+        if (stage == SAVE)
             expect_whole_or_nothing(&w);
     } else {
         t->coped++;
@@ -187,9 +189,11 @@ static long count_calls(int stage, enum fault_kind kind, float *right)
 {
     static struct work w;
     begin(&w, stage);
+    fault_json(stage == SAVE);
     fault_arm(kind, 0, false);
     cr_assert_eq(stages[stage].run(&w), STRATA_OK, "%s", w.err.message);
     const long n = fault_disarm();
+    fault_json(false);
     cr_assert_eq(finish(&w, stage + 1), STRATA_OK, "%s", w.err.message);
     memcpy(right, w.y, sizeof w.y);
     close_work(&w);
