@@ -11,7 +11,8 @@
  * first one's ("direct"); a relative difference over 2e-3 is marked WRONG and makes the
  * exit code 1.
  *
- *   convolution_cuda [--batch N]... [--only NAME] [--impl NAME] [--default-math] [--quick]
+ *   convolution_cuda [--batch N]... [--only NAME] [--impl NAME] [--default-math]
+ *                    [--quick]
  */
 #include <math.h>
 #include <stdio.h>
@@ -180,12 +181,15 @@ static int view(strata_tensor *t, const char *format, const int64_t *dims, void 
     return status;
 }
 
+/* What must move: of the input, the pixels under a window. */
 static double instance_bytes(const struct instance *x)
 {
     const strata_tensor *t[] = {&x->in, &x->out, &x->residual};
-    double bytes = (double)x->weight[0].count * 2;
+    const double seen = x->kernel < x->stride ? (double)x->kernel / (double)x->stride : 1;
+    double bytes = (double)x->weight[0].count * (double)strata_dtype_size(x->out.dtype);
     for (int i = 0; i < 2 + x->p->residual; i++)
-        bytes += (double)t[i]->size * (double)strata_dtype_size(t[i]->dtype);
+        bytes += (double)t[i]->size * (double)strata_dtype_size(t[i]->dtype) *
+                 (i == 0 ? seen * seen : 1);
     return bytes;
 }
 

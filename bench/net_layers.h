@@ -8,6 +8,7 @@
 #include <strata/strata.h>
 
 /* A table on stderr, the slowest first. The context has run; it runs some times more. */
-int net_layers_print(strata_context *context, strata_error *err);
+int net_layers_print(const strata_engine *engine, strata_context *context,
+                     strata_error *err);
 
 #endif /* BENCH_NET_LAYERS_H */

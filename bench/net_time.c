@@ -4,17 +4,20 @@
  * Set OMP_NUM_THREADS for the number of threads on the host.
  *
  *     net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...] [-m default|tensor_op]
- *              [-l] [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]... [-n RUNS]
- *              [-w WARMUP_RUNS] [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini
+ *              [-l] [-c COST_FILE] [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...
+ *              [-n RUNS] [-w WARMUP_RUNS] [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini
  *
  * -b gives the network's variable `batch`, -p its build.precision; -l adds a table of the
- * layers on stderr. RAW_INPUT holds the bytes of the first input as bound (without it the
- * inputs are random); the bytes of the first output after the last run go to RAW_OUTPUT.
+ * layers on stderr; -c measures the costs that the file does not hold and adds them.
+ * RAW_INPUT holds the bytes of the first input as bound (without it the inputs are
+ * random); the bytes of the first output after the last run go to RAW_OUTPUT.
  *
  *   median_ms         of whole runs, from the call to the result, as the host sees it
  *   device_ms         median of runs enqueued one behind the other, between events
  *   enqueue_us        median time of the host in enqueue, nothing else on the stream
  *   plain_device_ms, plain_enqueue_us: the same kernel by kernel, where graphs are had
+ *   reformats         kernels of the plan that change a format; inner_reformats: those
+ *                     that stand between two layers, not at an input or output
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,11 +28,12 @@
 #include <unistd.h>
 
 #include "bench/net_layers.h"
+#include "core/engine.h"
 
 enum { MAX_LIST = 32, MAX_RUNS = 1000000, MAX_CASES = 8 };
 
 struct arguments {
-    const char *path, *input, *output, *device;
+    const char *path, *input, *output, *device, *costs;
     const char *define[MAX_LIST + 1], *set[MAX_LIST + 1];
     const char *batches[MAX_CASES], *precisions[MAX_CASES];
     size_t n_define, n_set, n_batches, n_precisions;
@@ -53,8 +57,9 @@ struct times {
 static int usage(void)
 {
     fputs("usage: net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...]\n"
-          "                [-m default|tensor_op] [-l] [-D NAME=VALUE]...\n"
-          "                [-s SECTION.KEY=VALUE]... [-n RUNS] [-w WARMUP_RUNS]\n"
+          "                [-m default|tensor_op] [-l] [-c COST_FILE]\n"
+          "                [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...\n"
+          "                [-n RUNS] [-w WARMUP_RUNS]\n"
           "                [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini\n",
           stderr);
     return 2;
@@ -100,7 +105,7 @@ static int parse(struct arguments *a, int argc, char **argv)
 {
     int c, bad = 0;
     *a = (struct arguments){.runs = 100, .warmup = 10};
-    while (!bad && (c = getopt(argc, argv, "d:b:p:m:lD:s:n:w:i:o:")) != -1)
+    while (!bad && (c = getopt(argc, argv, "d:b:p:m:lc:D:s:n:w:i:o:")) != -1)
         switch (c) {
         case 'd':
             a->device = optarg;
@@ -116,6 +121,9 @@ static int parse(struct arguments *a, int argc, char **argv)
             break;
         case 'l':
             a->layers = 1;
+            break;
+        case 'c':
+            a->costs = optarg;
             break;
         case 'D':
             bad = append(a->define, &a->n_define, optarg);
@@ -151,6 +159,17 @@ static double now_ms(void)
 
 /* ---- one engine ------------------------------------------------------------------ */
 
+/* Measured costs are kept in a file; those it holds are not measured again. */
+static int keep_costs(strata_network *n, const char *path, strata_error *err)
+{
+    if (!path)
+        return STRATA_OK;
+    n->build.costs.kind = COSTS_MEASURE;
+    free(n->build.costs.save);
+    n->build.costs.save = strdup(path);
+    return n->build.costs.save ? STRATA_OK : error_no_memory(err, 0, "a path");
+}
+
 /* batch and precision may be NULL: as the network says. */
 static int session_open(struct session *s, const struct arguments *a, const char *batch,
                         const char *precision, strata_error *err)
@@ -174,6 +193,7 @@ static int session_open(struct session *s, const struct arguments *a, const char
         (st = strata_set_math_mode(s->handle, a->math, err)) ||
         (st = strata_registry_create(&s->registry, NULL, err)) ||
         (st = strata_network_load(&s->network, a->path, s->registry, &options, err)) ||
+        (st = keep_costs(s->network, a->costs, err)) ||
         (st = strata_engine_build(&s->engine, s->handle, s->network, err)))
         return st;
     return strata_context_create(&s->context, s->engine, s->handle, err);
@@ -367,12 +387,26 @@ static int time_all(const struct session *s, const struct arguments *a, struct t
     return st;
 }
 
+static void count_reformats(const strata_engine *e, int *all, int *inner)
+{
+    *all = *inner = 0;
+    for (size_t i = 0; i < e->n_steps; i++) {
+        const struct engine_step *step = &e->steps[i];
+        if (step->kind != STEP_REFORMAT)
+            continue;
+        *all += 1;
+        *inner += e->values[step->from].binding < 0 && e->values[step->to].binding < 0;
+    }
+}
+
 static void print_times(const struct session *s, const struct arguments *a,
                         const char *batch, const char *precision, const struct times *t,
                         double build_ms)
 {
     struct rusage usage = {0};
     strata_memory_stats memory;
+    int reformats, inner;
+    count_reformats(s->engine, &reformats, &inner);
     getrusage(RUSAGE_SELF, &usage);
     strata_get_memory_stats(s->handle, &memory);
     printf("{\"device\": \"%s\", ", strata_device_name(s->handle));
@@ -385,6 +419,7 @@ static void print_times(const struct session *s, const struct arguments *a,
            "\"plain_device_ms\": %.4f, \"plain_enqueue_us\": %.2f, ",
            a->math ? "tensor_op" : "default", t->median_ms, t->min_ms, t->p90_ms,
            t->device_ms, t->enqueue_us, t->plain_device_ms, t->plain_enqueue_us);
+    printf("\"reformats\": %d, \"inner_reformats\": %d, ", reformats, inner);
     printf("\"runs\": %d, \"build_ms\": %.2f, \"weight_bytes\": %llu, "
            "\"arena_bytes\": %llu, \"device_bytes\": %llu, \"peak_rss_bytes\": %llu}\n",
            a->runs, build_ms, (unsigned long long)strata_engine_weight_bytes(s->engine),
@@ -412,7 +447,7 @@ static int run_case(const struct arguments *a, const char *batch, const char *pr
     if (!st)
         print_times(&s, a, batch, precision, &t, build_ms);
     if (!st && a->layers)
-        st = net_layers_print(s.context, &err);
+        st = net_layers_print(s.engine, s.context, &err);
     if (st && err.length)
         fprintf(stderr, "%s\n", err.message);
     session_close(&s);

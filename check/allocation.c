@@ -8,7 +8,8 @@
 
 #include <strata/plugin.h>
 
-#if STRATA_SANITIZER == STRATA_SANITIZER_NONE && defined(__GLIBC__)
+/* The names of plugin.h are no macros, so the preprocessor cannot compare them. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
 
 #include <errno.h>
 #include <stdatomic.h>

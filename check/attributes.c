@@ -29,8 +29,9 @@ static bool takes(struct check_child *c, const strata_attr *a, const char *value
     }
     const char *at = strstr(k->attrs[0], a->name);
     bool set = at && (at == k->attrs[0] || at[-1] == ' ') && at[strlen(a->name)] == ' ';
-    if (set) /* it is asked for alone, then */
-        snprintf(text, sizeof text, "%s = %s", a->name, value);
+    if (set) /* in place of the value there */
+        snprintf(text, sizeof text, "%.*s%s = %s%s", (int)(at - k->attrs[0]), k->attrs[0],
+                 a->name, value, at + strcspn(at, ";"));
     else
         snprintf(text, sizeof text, "%s%s%s = %s", k->attrs[0], *k->attrs[0] ? "; " : "",
                  a->name, value);

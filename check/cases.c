@@ -15,6 +15,7 @@
 
 #define MOST_SET 3 /* optional attributes given at once in the search */
 #define MOST_TRIES 20000
+#define FEW_TRIES 2000 /* for a case with images, before any will do */
 #define MOST_ATTRS 64
 
 static const int rank_order[] = {4, 3, 2, 5, 1};
@@ -28,6 +29,8 @@ static bool opens(struct check_child *c, const char *attrs,
     struct harness_node n = {.phase = c->report->place.phase};
     copy_text(c->report->place.attrs, sizeof c->report->place.attrs, attrs);
     int status = harness_open(&n, c->layer, attrs, in, n_in, NULL, 0);
+    if (status != STRATA_OK)
+        copy_text(c->cases.refusal, sizeof c->cases.refusal, n.err.message);
     harness_close(&n);
     return status == STRATA_OK;
 }
@@ -107,7 +110,8 @@ static bool unset(const strata_attr *a)
 struct search {
     struct check_child *c;
     int chosen[MOST_ATTRS]; /* candidate of each attribute, or -1 */
-    int tries;
+    int tries, most_tries;
+    int least_rank; /* that it must work with */
 };
 
 static void write_case(const struct search *s, char text[CASES_TEXT])
@@ -131,7 +135,8 @@ static bool search(struct search *s, size_t at, int optional)
     char *text = s->c->cases.attrs[0], value[128];
     if (at >= l->n_attrs || at >= MOST_ATTRS) {
         write_case(s, text);
-        return s->tries++ < MOST_TRIES && optional == 0 && takes_any(s->c, text);
+        return s->tries++ < s->most_tries && optional == 0 && takes_any(s->c, text) &&
+               s->c->cases.ranks[0] >= s->least_rank;
     }
     const strata_attr *a = &l->attrs[at];
     const bool required = a->flags & STRATA_REQUIRED;
@@ -140,7 +145,8 @@ static bool search(struct search *s, size_t at, int optional)
         return true;
     if (!required && (optional == 0 || !unset(a)))
         return false;
-    for (int i = 0; candidate(value, sizeof value, a, i) && s->tries < MOST_TRIES; i++) {
+    for (int i = 0; candidate(value, sizeof value, a, i) && s->tries < s->most_tries;
+         i++) {
         s->chosen[at] = i;
         if (search(s, at + 1, optional - !required))
             return true;
@@ -198,7 +204,6 @@ bool cases_find(struct check_child *c)
 {
     struct check_cases *k = &c->cases;
     const struct registry_layer *l = c->layer;
-    struct search s = {.c = c};
     count_inputs(c);
     if (c->o->n_attrs > 0) {
         for (; k->n < c->o->n_attrs && k->n < CASES_MOST; k->n++)
@@ -206,12 +211,20 @@ bool cases_find(struct check_child *c)
         if (c->o->shapes || takes_any(c, k->attrs[0]))
             return true;
     }
-    for (int set = 0; set <= MOST_SET && k->n == 0; set++)
-        k->n = search(&s, 0, set);
+    for (int least = k->n_in < 0 ? 1 : 3; least > 0 && k->n == 0; least -= 2)
+        for (int set = 0; set <= MOST_SET && k->n == 0; set++) {
+            struct search s = {.c = c,
+                               .least_rank = least,
+                               .most_tries = least > 1 ? FEW_TRIES : MOST_TRIES};
+            k->n = search(&s, 0, set);
+        }
     if (k->n == 0) {
-        check_found(c, "untested",
-                    "no attributes were found with which a shape of rank 1 to 5 is "
-                    "taken; give some with --attrs 'name = value; ...'");
+        check_found(
+            c, "untested",
+            "no attributes were found with which a shape of rank 1 to 5 is "
+            "taken; give some with --attrs 'name = value; ...'. The last refusal: "
+            "%s",
+            k->refusal);
         return false;
     }
     char base[CASES_TEXT];
@@ -367,15 +380,16 @@ static unsigned optional_weights(const struct registry_layer *l)
     return mask;
 }
 
-/* One more input, no optional weights, whole numbers: each on a few shapes. */
-static void run_extras(struct check_child *c, const char *attrs, int rank)
+/* One more input, no optional weights, whole numbers: each on a few shapes, from `first`
+ * on. */
+static void run_extras(struct check_child *c, const char *attrs, int rank, size_t first)
 {
     const strata_layer *l = &c->layer->layer;
     struct harness_shape few[FEW_SHAPES];
     const size_t n = few_shapes(few, rank);
     const int n_in = c->cases.n_in;
     const unsigned optional = optional_weights(c->layer);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < n; i++) {
         if (n_in > 0 && n_in < HARNESS_INPUTS && (l->max_in < 0 || l->max_in > n_in))
             run_alike(c, attrs, &few[i], n_in + 1, 0, false);
         if (optional)
@@ -385,20 +399,40 @@ static void run_extras(struct check_child *c, const char *attrs, int rank)
     }
 }
 
-#define QUICK_STEP 5 /* in quick checks, one shape of so many; prime to the channels' */
+/* A quick check takes one shape of so many (prime to the number of channels), and of few
+ * ones those from here on. */
+#define QUICK_STEP 5
+#define QUICK_FIRST 2
+
+/* More elements than 16 bits count. */
+static void run_large(struct check_child *c)
+{
+    const struct check_cases *k = &c->cases;
+    struct harness_shape shape = {.rank = k->ranks[0], .dims = {1, 17, 67, 61, 1}};
+    if (shape.rank < 3)
+        shape = (struct harness_shape){.rank = shape.rank, .dims = {1, 66000}};
+    if (shape.rank == 1)
+        shape.dims[0] = 66000;
+    if (k->n_in > 0 && !c->o->quick)
+        run_alike(c, k->attrs[0], &shape, k->n_in, 0, false);
+}
 
 static void run_all(struct check_child *c, bool vary)
 {
     struct harness_shape shapes[MOST_SHAPES];
     const struct check_cases *k = &c->cases;
     const size_t step = c->o->quick ? QUICK_STEP : 1;
+    const size_t first = c->o->quick && k->n_in > 0 ? QUICK_FIRST : 0;
     for (int r = 0; r < k->n_ranks; r++) {
         size_t n = r == 0 ? sweep_shapes(shapes, k->ranks[r], c->o->thorough)
                           : few_shapes(shapes, k->ranks[r]);
-        for (size_t i = 0; i < (k->n_in < 0 ? 1 : n); i += r == 0 ? step : 1)
+        for (size_t i = r == 0 ? 0 : first; i < (k->n_in < 0 ? 1 : n);
+             i += r == 0 ? step : 1)
             run_alike(c, k->attrs[0], &shapes[i], k->n_in, 0, false);
-        run_extras(c, k->attrs[0], k->ranks[r]);
+        run_extras(c, k->attrs[0], k->ranks[r], first);
     }
+    if (k->n_ranks > 0)
+        run_large(c);
     for (size_t a = 1; a < k->n && vary; a++) {
         const size_t n = k->n_in < 0 ? 1 : few_shapes(shapes, k->ranks[0]);
         for (size_t i = step > 1 ? a % n : 0; i < n; i += step)

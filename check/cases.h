@@ -17,6 +17,7 @@ struct check_cases {
     size_t n;
     int ranks[STRATA_MAX_RANK], n_ranks; /* of inputs; the usual one first */
     int n_in;                            /* as in layer_case: -1: none */
+    char refusal[256];                   /* of the case that was tried last */
 };
 
 /* Fill c->cases; false, after a finding, if nothing works. */

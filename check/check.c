@@ -129,8 +129,13 @@ static int open_registry(struct check_child *c, strata_error *err)
 static bool open_child(struct check_child *c)
 {
     strata_error err = {0};
-    if (open_registry(c, &err) != STRATA_OK) {
-        check_found(c, "refused", "%s", err.message);
+    const int opened = open_registry(c, &err);
+    if (opened != STRATA_OK) {
+        check_found(c, "refused", "%s%s", err.message,
+                    opened == STRATA_ENOTFOUND
+                        ? "\nA layer that the file extends must be found, too: name its "
+                          "file with --plugin, or its folder with --plugin-path"
+                        : "");
         return false;
     }
     if (c->layer->n_weights > HARNESS_WEIGHTS ||
@@ -150,6 +155,7 @@ static bool open_child(struct check_child *c)
             return false;
         }
         c->target.mirror = &c->mirror;
+        c->before.variables = 0; /* a device's own libraries may set some */
     }
     c->target.formats = c->o->formats;
     c->target.wants = wants;
@@ -223,16 +229,21 @@ static void judge_end(struct check_child *c, struct child_end *end, int limit_ms
 
 static void judge_output(struct check_child *c, const struct child_end *end)
 {
-    if (end->out[0])
-        check_found(c, "prints", "it wrote \"%.*s\"", (int)strcspn(end->out, "\n"),
-                    end->out);
+    const struct check_place anywhere = {0};
+    if (!end->out[0])
+        return;
+    c->report->place = anywhere; /* which run it was is not known */
+    check_found(c, "prints", "it wrote \"%.*s\"", (int)strcspn(end->out, "\n"), end->out);
 }
 
 static int hold_apart(struct job *j, struct child_end *end, strata_error *err)
 {
     struct check_child *c = &j->child;
     if (c->o->in_process) {
+        *end = (struct child_end){0};
+        const double start = child_now();
         hold(j);
+        end->seconds = child_now() - start;
         return STRATA_OK;
     }
     int status = child_run(hold, j, c->o->limit_ms, end, err);
@@ -241,54 +252,6 @@ static int hold_apart(struct job *j, struct child_end *end, strata_error *err)
     if (status == STRATA_OK)
         judge_output(c, end);
     return status;
-}
-
-/* ---- the command that shows a finding again
- * --------------------------------------------- */
-
-static void add(char *text, size_t size, const char *option, const char *value)
-{
-    const size_t used = strlen(text);
-    const bool plain =
-        value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                            "0123456789_-+./:,@=")] == '\0';
-    if (value[0] || option[0] == '-')
-        snprintf(text + used, size - used, plain && value[0] ? " %s%s%s" : " %s%s'%s'",
-                 option, option[0] ? " " : "", value);
-}
-
-static void write_command(struct check_finding *f, const struct check_child *c,
-                          const struct check_test *test)
-{
-    const struct check_options *o = c->o;
-    const struct check_place *p = &f->place;
-    const size_t size = sizeof f->command;
-    char seed[32];
-    snprintf(f->command, size, "strata check");
-    add(f->command, size, "", o->file);
-    if (o->allow_untrusted)
-        add(f->command, size, "", "--allow-untrusted-plugins");
-    for (size_t i = 0; i < o->n_others; i++)
-        add(f->command, size, "--plugin", o->others[i]);
-    if (o->plugin_path)
-        add(f->command, size, "--plugin-path", o->plugin_path);
-    add(f->command, size, "--test", test->name);
-    if (c->layer_name[0])
-        add(f->command, size, "--layer", c->layer_name);
-    if (strncmp(c->device, "cuda", 4) == 0)
-        add(f->command, size, "--device", c->device);
-    if (p->impl[0])
-        add(f->command, size, "--impl", p->impl);
-    if (p->formats[0] && strcmp(p->formats, "->") != 0)
-        add(f->command, size, "--formats", p->formats);
-    if (p->shapes[0])
-        add(f->command, size, "--shape", p->shapes);
-    if (p->attrs[0] || o->n_attrs)
-        add(f->command, size, "--attrs", p->attrs);
-    if (test->scope != SCOPE_FILE) {
-        snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed);
-        add(f->command, size, "--reproduce", seed);
-    }
 }
 
 /* ---- the runner
@@ -340,6 +303,16 @@ static bool still_breaks(const char *shapes, struct check_finding *f, void *user
     return false;
 }
 
+/* What takes long to see, or shows at one time and not at another. */
+static bool is_chance(const char *rule)
+{
+    static const char *const rules[] = {"hang", "concurrency", "nondeterministic"};
+    for (size_t i = 0; i < ARRAY_LENGTH(rules); i++)
+        if (strcmp(rule, rules[i]) == 0)
+            return true;
+    return false;
+}
+
 static void shrink(struct runner *r, const struct check_test *test,
                    const struct check_child *c)
 {
@@ -348,7 +321,7 @@ static void shrink(struct runner *r, const struct check_test *test,
     if (r->o->shapes || r->o->in_process || test->scope == SCOPE_FILE)
         return;
     for (size_t i = 0; i < r->report->n_findings; i++)
-        if (strcmp(r->report->findings[i].rule, "hang") != 0)
+        if (!is_chance(r->report->findings[i].rule))
             shrink_finding(&r->report->findings[i], cuda ? 4 : 40, still_breaks, &again);
 }
 
@@ -366,7 +339,7 @@ static void tell(struct runner *r, const struct check_test *test,
                                   .seconds = seconds,
                                   .verdict = CHECK_PASSED};
     for (size_t i = 0; i < report->n_findings; i++)
-        write_command(&report->findings[i], c, test);
+        check_write_command(&report->findings[i], c, test);
     if (report->n_findings > 0) {
         result.verdict = CHECK_FAILED;
     } else if (report->skip[0]) {

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static double now(void)
+double child_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -43,10 +43,10 @@ static void isolate(int out, int errors)
 static void wait_for(pid_t pid, int limit_ms, struct child_end *end)
 {
     const struct timespec pause = {.tv_nsec = 500000};
-    const double start = now(), limit = start + limit_ms * 1e-3;
+    const double start = child_now(), limit = start + limit_ms * 1e-3;
     int status = 0;
     pid_t got;
-    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && now() < limit)
+    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && child_now() < limit)
         nanosleep(&pause, NULL);
     end->timed_out = got != pid;
     kill(-pid, SIGKILL); /* what it left behind, too */
@@ -55,7 +55,7 @@ static void wait_for(pid_t pid, int limit_ms, struct child_end *end)
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
             ;
     }
-    end->seconds = now() - start;
+    end->seconds = child_now() - start;
     end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     end->code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }

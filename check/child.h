@@ -23,6 +23,8 @@ struct child_end {
  * limit_ms. EIO if no child could be started. */
 int child_run(void (*body)(void *user), void *user, int limit_ms, struct child_end *end,
               strata_error *err);
+/* Seconds on a clock that only goes forward. */
+double child_now(void);
 /* Memory that a child shares with its parent, zeroed; NULL: none. */
 void *child_memory(size_t bytes);
 void child_memory_free(void *memory, size_t bytes);

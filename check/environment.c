@@ -68,6 +68,16 @@ static int count_entries(const char *path, int *devices)
     return n;
 }
 
+/* FNV-1a over all of them, in their order; never 0. */
+static uint64_t hash_variables(void)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (char **v = environ; v && *v; v++)
+        for (const char *p = *v; p == *v || p[-1]; p++)
+            hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+    return hash ? hash : 1;
+}
+
 void environment_take(struct environment *e)
 {
     const char *locale = setlocale(LC_ALL, NULL);
@@ -82,6 +92,7 @@ void environment_take(struct environment *e)
         e->handlers[i] = handler(watched[i]);
     e->descriptors = count_entries("/proc/self/fd", &e->devices);
     e->threads = count_entries("/proc/self/task", NULL);
+    e->variables = hash_variables();
 }
 
 static const char *compare_signals(const struct environment *a,
@@ -101,6 +112,21 @@ static const char *compare_signals(const struct environment *a,
             sigprocmask(SIG_SETMASK, &a->blocked, NULL);
             return "signals";
         }
+    return NULL;
+}
+
+static const char *compare_files(const struct environment *a, const struct environment *b,
+                                 char *text, unsigned long size)
+{
+    if (b->descriptors < a->descriptors) {
+        snprintf(text, size, "%d files are open, %d were before", b->descriptors,
+                 a->descriptors);
+        return "descriptor";
+    }
+    if (a->variables != 0 && b->variables != a->variables) {
+        snprintf(text, size, "an environment variable was set, changed or removed");
+        return "variables";
+    }
     return NULL;
 }
 
@@ -155,5 +181,6 @@ const char *environment_compare(const struct environment *before, int loading, c
         return "umask";
     }
     const char *rule = compare_signals(before, &now, text, size);
+    rule = rule ? rule : compare_files(before, &now, text, size);
     return rule || !loading ? rule : compare_loading(before, &now, text, size);
 }

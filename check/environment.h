@@ -6,6 +6,7 @@
 #define CHECK_ENVIRONMENT_H
 
 #include <signal.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct environment {
@@ -15,12 +16,13 @@ struct environment {
     sigset_t blocked;
     void *handlers[8];
     int descriptors, threads, devices; /* open files; of these, accelerators */
+    uint64_t variables; /* a hash of the environment's variables; 0: not compared */
 };
 
 void environment_take(struct environment *e);
 /* The rule of the first thing that differs, with what was seen in text; NULL: none.
- * Descriptors, threads and devices only count where `loading` is set. The process is put
- * back to what `before` says, as far as it can be. */
+ * More descriptors, threads and devices only count where `loading` is set. The process is
+ * put back to what `before` says, as far as it can be. */
 const char *environment_compare(const struct environment *before, int loading, char *text,
                                 unsigned long size);
 

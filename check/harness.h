@@ -119,6 +119,9 @@ int harness_open(struct harness_node *n, const struct registry_layer *layer,
                  const char *attrs, const struct harness_shape *in, int n_in,
                  const struct harness_shape *weight, unsigned absent);
 void harness_close(struct harness_node *n);
+/* As the core hands an output to shape: of the first input's dtype, and without a shape
+ * callback of its shape. */
+void harness_blank_output(const struct harness_node *n, strata_tensor *out);
 /* Name the callback that is about to run. */
 void harness_enter(const struct harness_node *n, const char *phase);
 

@@ -79,6 +79,7 @@ int harness_run(struct harness_node *n, const struct registry_impl *impl, int ro
                 double *const *out)
 {
     struct session *s = malloc(sizeof *s);
+    char phase[HARNESS_PHASE] = "";
     if (!s)
         return error_no_memory(&n->err, sizeof *s, "a session");
     int status = session_make(s, n, impl, row, formats, in, weight, epilogue);
@@ -92,7 +93,10 @@ int harness_run(struct harness_node *n, const struct registry_impl *impl, int ro
         status = session_inspect(s, session_patterns[0]);
     if (status == STRATA_OK && !n->plain && !n->in_place)
         status = run_again(s, out);
+    if (n->phase)
+        memcpy(phase, n->phase, sizeof phase);
     session_close(s);
+    harness_enter(n, phase); /* what is found now is not of what ran since */
     n->fault = s->fault;
     n->err = s->err;
     session_free(s);

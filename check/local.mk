@@ -1,6 +1,7 @@
 # The layer test: what `strata check` and the layers' own tests share.
 noinst_LTLIBRARIES += libstrata-check.la
 libstrata_check_la_SOURCES = \
+	check/again.c \
 	check/attributes.c \
 	check/cases.c \
 	check/cases.h \
@@ -35,4 +36,5 @@ libstrata_check_la_SOURCES = \
 	check/test.h \
 	check/trial.c \
 	check/trial.h \
+	check/trial_values.c \
 	check/values.c

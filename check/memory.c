@@ -71,7 +71,7 @@ enum block_verdict block_check(const struct block *b, const char *what, int inde
         bool low = b->base[before] != b->band;
         if (!low && b->data[b->bytes + i] == b->band)
             continue;
-        error_set(err, STRATA_EINTERNAL, "%s %d: wrote %zu bytes %s its %zu", what, index,
+        error_set(err, STRATA_EINTERNAL, "%s %d: wrote byte %zu %s its %zu bytes", what, index,
                   i + 1, low ? "before" : "past", b->bytes);
         return BLOCK_OUTSIDE;
     }

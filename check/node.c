@@ -140,6 +140,17 @@ static int resolve_weights(struct harness_node *n, unsigned absent)
     return status;
 }
 
+void harness_blank_output(const struct harness_node *n, strata_tensor *out)
+{
+    const bool has_input = n->node.n_in > 0;
+    *out = (strata_tensor){.vector = 1, .vector_dim = -1, .dtype = STRATA_FP32};
+    if (has_input && !n->layer->layer.shape)
+        *out = n->in[0];
+    if (has_input)
+        out->dtype = n->in[0].dtype;
+    out->format = 0;
+}
+
 static int resolve_outputs(struct harness_node *n)
 {
     const strata_layer *layer = &n->layer->layer;
@@ -147,18 +158,18 @@ static int resolve_outputs(struct harness_node *n)
     n->node.n_out = layer->n_out >= 0 ? layer->n_out : layer->outputs(n->params);
     if (n->node.n_out < 1 || n->node.n_out > HARNESS_OUTPUTS)
         return error_set(&n->err, STRATA_EINVAL, "%d outputs", n->node.n_out);
-    for (int i = 0; i < n->node.n_out; i++) {
-        n->out[i].dtype = STRATA_FP32;
-        if (n->node.n_in > 0)
-            n->out[i] = n->in[0];
-    }
+    for (int i = 0; i < n->node.n_out; i++)
+        harness_blank_output(n, &n->out[i]);
     harness_enter(n, "shape");
     int status = layer->shape ? layer->shape(&n->node) : STRATA_OK;
     for (int i = 0; i < n->node.n_out && status == STRATA_OK; i++) {
         struct harness_shape s = {.rank = n->out[i].rank};
+        if (s.rank < 1 || s.rank > STRATA_MAX_RANK)
+            return error_set(&n->err, STRATA_EINVAL, "shape gives output %d rank %d", i,
+                             s.rank);
         memcpy(s.dims, n->out[i].dims, sizeof s.dims);
         set_shape(&n->out[i], &s, n->out[i].dtype);
-        if (s.rank < 1 || s.rank > STRATA_MAX_RANK || n->out[i].count < 1)
+        if (n->out[i].count < 1)
             return error_set(&n->err, STRATA_EINVAL, "output %d is empty", i);
     }
     return status;

@@ -95,6 +95,12 @@ static void run_elsewhere(struct trial *t, int row, struct session *s,
         results_differ(first, &found, &other, text, sizeof text))
         session_fault(&other, "keeps-pointer",
                       "a run with its tensors and workspace elsewhere: %s", text);
+    for (size_t i = 0; i < s->workspace.bytes && !s->mirror && status == STRATA_OK; i++)
+        if (s->workspace.data[i] != session_patterns[1]) {
+            session_fault(&other, "keeps-pointer",
+                          "a run with another workspace wrote to that of the one before");
+            break;
+        }
     if (other.fault)
         trial_session_problem(t, &other, other.fault);
     results_free(&found);

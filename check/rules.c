@@ -21,6 +21,7 @@ static const struct check_rule rules[] = {
     {"rounding", "a module leaves the floating-point environment as it is"},
     {"folder", "a module leaves the working folder as it is"},
     {"umask", "a module leaves the file mode mask as it is"},
+    {"variables", "a module leaves the environment's variables as they are"},
     {"signals", "a module leaves signal handlers and masks as they are"},
     {"message-missing", "a callback that fails says why, through host->fail"},
     {"status-lost", "a callback that called host->fail returns its code"},
@@ -29,7 +30,7 @@ static const struct check_rule rules[] = {
     {"exports", "a module exports strata_module_v1 and nothing else"},
     {"slow-entry", "the entry returns within 100 ms"},
     {"thread", "loading a module starts no thread"},
-    {"descriptor", "loading a module leaves no file open"},
+    {"descriptor", "loading a module leaves no file open; it closes none but its own"},
     {"opens-device", "loading a module opens no device"},
     {"tables-change", "the entry returns the same tables each time"},
     {"extension-answer", "extension answers the ids it knows, to the letter, and NULL "

@@ -82,10 +82,8 @@ static int call_shape(struct check_child *c, struct harness_node *n, strata_tens
     const strata_layer *l = &c->layer->layer;
     strata_tensor expected[HARNESS_WEIGHTS] = {{0}};
     error_clear(&n->err);
-    for (int i = 0; i < HARNESS_OUTPUTS; i++) {
-        out[i] = n->node.n_in > 0 ? n->in[0] : (strata_tensor){0};
-        out[i].format = 0;
-    }
+    for (int i = 0; i < HARNESS_OUTPUTS; i++)
+        harness_blank_output(n, &out[i]);
     n->node.out = out;
     harness_enter(n, "weight_shape");
     int status = l->weight_shape ? l->weight_shape(&n->node, expected) : STRATA_OK;

@@ -177,6 +177,7 @@ static void tell(struct trial *t, struct session *s)
     if (s->fault)
         trial_session_problem(t, s, s->fault);
     s->fault = NULL;
+    error_clear(&s->err);
 }
 
 static void visit(struct trial *t, int row)

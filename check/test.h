@@ -59,6 +59,9 @@ void check_found(struct check_child *c, const char *rule, const char *format, ..
     PRINTF_LIKE(3, 4);
 /* A problem of the harness, with c as user. */
 void check_problem(const struct trial *t, const char *rule, const char *text, void *c);
+/* Fill f->command. */
+void check_write_command(struct check_finding *f, const struct check_child *c,
+                         const struct check_test *test);
 /* Note where a trial is, and whether the process is as it was. */
 void check_place_at(const struct trial *t, void *c);
 void check_environment(struct check_child *c, bool loading);

@@ -47,4 +47,11 @@ void trial_formats(const struct trial *t, char *text, size_t size);
 /* "1x3x5x7,1x3x1x1" */
 void trial_shapes(const struct trial *t, char *text, size_t size);
 
+/* trial_values.c: draw v's inputs and weights, make room for the rest; false: no memory.
+ * The same numbers for the same seed, attributes and shapes. */
+bool trial_make_values(struct trial *t);
+void trial_free_values(struct trial_values *v);
+/* v.out with v.expected and the epilogue; differences are reported. */
+void trial_compare(struct trial *t, const strata_epilogue *e);
+
 #endif /* CHECK_TRIAL_H */

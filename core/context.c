@@ -114,9 +114,12 @@ int context_open(strata_context **out, const strata_engine *engine, strata_handl
     c->batch = engine->batch;
     c->stale = true;
     c->arena_bytes = (int64_t)strata_engine_arena_bytes(engine);
-    c->use_graph = engine->network->runtime.graph && handle->device->ops->capture_begin;
+    c->use_graph = engine->network->runtime.graph &&
+                   handle->device->ops->capture_begin && !context_check_wanted();
     atomic_flag_clear(&c->busy);
     if ((status = allocate(c, err)) != STRATA_OK)
+        goto done;
+    if (context_check_wanted() && (status = context_check_open(c, err)) != STRATA_OK)
         goto done;
     strata_tensor *next = c->tensors;
     for (size_t i = 0; i < engine->n_nodes; i++)
@@ -156,6 +159,7 @@ void context_close(strata_context *c)
             e->nodes[i].impl->impl.ctx_close(c->nodes[i].ctx);
         free(c->nodes[i].ctx);
     }
+    context_check_close(c);
     if (c->whole == c)
         free_bindings(c);
     free(c->value_data);
@@ -307,7 +311,7 @@ int strata_context_prepare(strata_context *c, strata_error *err)
 static void use_graph(strata_context *c, bool use)
 {
     context_drop_graphs(c);
-    c->use_graph = use && c->handle->device->ops->capture_begin;
+    c->use_graph = use && c->handle->device->ops->capture_begin && !c->check;
     for (size_t i = 0; i < c->n_smaller; i++)
         use_graph(c->smaller[i], use);
 }

@@ -8,6 +8,7 @@
  *   context_run    the engine's steps, put on the stream one by one
  *   context_graph  the same steps as device graphs
  *   context_profile  the same, watched
+ *   context_check  STRATA_CHECK=1: each node under guard
  */
 #ifndef CORE_CONTEXT_H
 #define CORE_CONTEXT_H
@@ -57,6 +58,7 @@ struct strata_context {
     /* Made for the pointers as they are; the second is parted where the inputs have been
      * read, for runs that signal it. */
     struct context_graph graphs[2];
+    struct context_check *check; /* NULL: nodes are not checked */
     struct context_profile *profile; /* or NULL */
     bool use_graph;
     bool stale;       /* bindings changed since pointers were set */
@@ -91,6 +93,19 @@ int context_set_pointers(strata_context *c, strata_error *err);
 int context_begin(strata_context *c, strata_error *err);
 int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *step,
                           strata_error *err);
+/* One step, as it is; nodes are not checked. */
+int context_enqueue_step(strata_context *c, const struct engine_step *step,
+                         strata_error *err);
+/* context_check.c */
+bool context_check_wanted(void);
+/* Make c->check; close frees it, or what there is of it. */
+int context_check_open(strata_context *c, strata_error *err);
+void context_check_close(strata_context *c);
+/* Memory of the value's owner, zeroed at first. */
+void *context_check_value(const strata_context *c, int value);
+/* A step, complete and checked on return. EINTERNAL names the node and what it did. */
+int context_check_step(strata_context *c, const struct engine_step *step,
+                       strata_error *err);
 /* context_graph.c: make graphs[which], as far as its nodes can be captured. Fails only if
  * the device does. */
 int context_capture(strata_context *c, int which, strata_error *err);

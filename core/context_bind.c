@@ -19,6 +19,8 @@ int strata_context_bind(strata_context *c, int index, void *data, strata_error *
             c, error_set(err, STRATA_EINVAL,
                          "binding '%s': memory must be aligned to %d bytes",
                          c->engine->bindings[index].name, TENSOR_ALIGNMENT));
+    if (c->bound[index] == data) /* graphs stay good */
+        return context_leave(c, STRATA_OK);
     c->bound[index] = data;
     c->stale = true;
     for (size_t i = 0; i < c->n_smaller; i++)
@@ -37,6 +39,8 @@ static void *binding_data(strata_context *c, size_t index, strata_error *err)
         return c->bound[index];
     if (c->own[index])
         return c->own[index];
+    if (c->check)
+        return context_check_value(c->whole, b->value);
     void *own = allocator_get(&c->handle->allocator, bytes, b->name, err);
     if (!own)
         return NULL;
@@ -50,11 +54,15 @@ static void *binding_data(strata_context *c, size_t index, strata_error *err)
     return c->own[index] = own;
 }
 
-void *strata_context_data(const strata_context *c, int index)
+void *strata_context_data(const strata_context *context, int index)
 {
-    if (index < 0 || index >= (int)c->engine->n_bindings)
+    strata_context *c = (strata_context *)context; /* the first call makes the memory */
+    if (index < 0 || index >= (int)c->engine->n_bindings ||
+        context_enter(c, NULL) != STRATA_OK)
         return NULL;
-    return binding_data((strata_context *)c, (size_t)index, NULL);
+    void *data = binding_data(c, (size_t)index, NULL);
+    context_leave(c, STRATA_OK);
+    return data;
 }
 
 /* One way or the other, put on the stream. */
@@ -121,7 +129,8 @@ int context_set_pointers(strata_context *c, strata_error *err)
     for (size_t v = 0; v < e->n_values; v++) {
         const struct engine_value *value = &e->values[v];
         if (value->alias < 0 && value->binding < 0)
-            c->value_data[v] = (char *)c->arena + value->offset;
+            c->value_data[v] = c->check ? context_check_value(c, (int)v)
+                                        : (char *)c->arena + value->offset;
     }
     for (size_t v = 0; v < e->n_values; v++) {
         int64_t begin = 0;

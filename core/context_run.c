@@ -53,8 +53,8 @@ static int run_step(void *payload, void *stream, strata_error *err)
     return status;
 }
 
-static int enqueue_step(strata_context *c, const struct engine_step *step,
-                        strata_error *err)
+int context_enqueue_step(strata_context *c, const struct engine_step *step,
+                         strata_error *err)
 {
     const struct device_ops *ops = c->handle->device->ops;
     const strata_engine *e = c->engine;
@@ -70,7 +70,7 @@ static int enqueue_step(strata_context *c, const struct engine_step *step,
 
 int context_begin(strata_context *c, strata_error *err)
 {
-    return enqueue_step(c, NULL, err);
+    return context_enqueue_step(c, NULL, err);
 }
 
 int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *step,
@@ -78,7 +78,9 @@ int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *s
 {
     int status = STRATA_OK;
     for (size_t s = first; s < end && status == STRATA_OK; s++) {
-        status = enqueue_step(c, &c->engine->steps[s], err);
+        const struct engine_step *now = &c->engine->steps[s];
+        status = c->check ? context_check_step(c, now, err)
+                          : context_enqueue_step(c, now, err);
         if (step)
             *step = s;
     }

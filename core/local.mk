@@ -27,6 +27,9 @@ CORE_SOURCES = \
 	core/context.h \
 	core/context_batch.c \
 	core/context_bind.c \
+	core/context_check.c \
+	core/context_check.h \
+	core/context_check_tensor.c \
 	core/context_graph.c \
 	core/context_profile.c \
 	core/context_run.c \

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * libFuzzer target: any text as an INI file, read by every typed getter. Leading lines
- * that start with '+' or '-' are --set and -D options.
+ * that start with '+' or '-' are --set and -D options. Text that then starts with '@' is
+ * put into files: net.ini up to the next '@', then a.inc and b.inc.
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/config.h"
 
@@ -81,6 +84,38 @@ static void read_all(struct config *c)
     }
 }
 
+/* The files stay from input to input; only what they hold changes. */
+static const char *write_files(const uint8_t *data, size_t size)
+{
+    static char folder[] = "/tmp/strata-fuzz-XXXXXX", net[64];
+    static const char *const names[] = {"net.ini", "a.inc", "b.inc"};
+    if (!net[0]) {
+        require(mkdtemp(folder) != NULL);
+        snprintf(net, sizeof net, "%s/net.ini", folder);
+    }
+    for (int i = 0; i < 3; i++) {
+        char path[64];
+        const uint8_t *next = size ? memchr(data, '@', size) : NULL;
+        size_t n = next && i < 2 ? (size_t)(next - data) : size;
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        FILE *f = fopen(path, "w");
+        require(f != NULL);
+        fwrite(data, 1, n, f);
+        fclose(f);
+        data += n + (n < size);
+        size -= n + (n < size);
+    }
+    return net;
+}
+
+static int open_config(struct config **c, const uint8_t *data, size_t size,
+                       const strata_network_options *options, strata_error *err)
+{
+    return size && *data == '@'
+               ? config_load(c, write_files(data + 1, size - 1), options, err)
+               : config_parse(c, (const char *)data, size, "fuzz.ini", options, err);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     strata_error err = {0};
@@ -91,8 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                       .define = (const char *const *)define};
     options.n_set = take_options(&data, &size, '+', set);
     options.n_define = take_options(&data, &size, '-', define);
-    require(config_parse(&c, (const char *)data, size, "fuzz.ini", &options, &err) ==
-            STRATA_OK);
+    require(open_config(&c, data, size, &options, &err) == STRATA_OK);
     config_profile(c);
     read_all(c);
     size_t errors = config_errors(c);

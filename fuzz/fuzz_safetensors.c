@@ -8,6 +8,7 @@
 #endif
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,11 +40,37 @@ static void parse(const uint8_t *data, size_t size)
     weights_close(w);
 }
 
+/* By way of a file, which both functions that open one must read alike. */
+static void open_file(const uint8_t *data, size_t size)
+{
+    static char folder[] = "/tmp/strata-fuzz-XXXXXX", path[64];
+    struct weights *a, *b;
+    if (!path[0]) {
+        if (!mkdtemp(folder))
+            abort();
+        snprintf(path, sizeof path, "%s/w", folder);
+    }
+    FILE *f = fopen(path, "w");
+    if (!f)
+        abort();
+    if (size)
+        fwrite(data, 1, size, f);
+    fclose(f);
+    int first = weights_open(&a, path, NULL, NULL);
+    int second = weights_open_beneath(&b, folder, "w", 0, NULL, NULL);
+    if (first != second || (a && weights_count(a) != weights_count(b)))
+        abort();
+    weights_close(a);
+    weights_close(b);
+}
+
 /* As it is, and as header and data apart at the last '}', with the length put right: few
  * mutations of a file keep the length they need. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     parse(data, size);
+    if (size % 16 == 0)
+        open_file(data, size);
     const uint8_t *end = memrchr(data, '}', size);
     size_t n = end ? (size_t)(end - data) + 1 : size;
     uint8_t *file = calloc(1, 8 + size);

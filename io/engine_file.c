@@ -3,6 +3,9 @@
  * Reading: size, magic, header hash, version, features, table, padding, content hash, in
  * this order, so that each refusal names the first thing that is wrong. All numbers are
  * little-endian, read and written byte by byte.
+ *
+ * The content's hash is one of hashes, of a piece each, so that several threads can check
+ * a large file.
  */
 #ifdef HAVE_CONFIG_H
 #include <config.h>
@@ -13,8 +16,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <nettle/sha2.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/checked.h"
 
 /* A high bit, CR LF, ^Z and LF: what copying as text would change (as PNG's does). */
@@ -23,6 +28,7 @@ static const uint8_t magic[8] = {0x93, 'S', 'T', 'R', '\r', '\n', 0x1a, '\n'};
 #define ENDIAN_MARK 0x01020304u
 #define HASH_SIZE SHA256_DIGEST_SIZE
 #define CHECK_SIZE 4 /* bytes of the header's own hash */
+#define HASH_PIECE ((size_t)1 << 20)
 
 enum header_offset {
     AT_MAGIC = 0,
@@ -76,6 +82,73 @@ static void header_check(uint8_t *out, const uint8_t *header)
     sha256_init(&hash);
     sha256_update(&hash, AT_CHECK, header);
     sha256_digest(&hash, CHECK_SIZE, out);
+}
+
+/* ---- the content's hash ------------------------------------------------------------ */
+
+/* Fed in any portions; `filled` bytes are in the piece at hand. */
+struct hashing {
+    struct sha256_ctx all, piece;
+    size_t filled;
+};
+
+static void hash_begin(struct hashing *h)
+{
+    sha256_init(&h->all);
+    sha256_init(&h->piece);
+    h->filled = 0;
+}
+
+static void end_piece(struct hashing *h)
+{
+    uint8_t digest[HASH_SIZE];
+    sha256_digest(&h->piece, sizeof digest, digest); /* which starts it anew */
+    sha256_update(&h->all, sizeof digest, digest);
+    h->filled = 0;
+}
+
+static void hash_more(struct hashing *h, const uint8_t *data, size_t size)
+{
+    while (size > 0) {
+        size_t n = HASH_PIECE - h->filled < size ? HASH_PIECE - h->filled : size;
+        sha256_update(&h->piece, n, data);
+        h->filled += n;
+        data += n;
+        size -= n;
+        if (h->filled == HASH_PIECE)
+            end_piece(h);
+    }
+}
+
+static void hash_end(struct hashing *h, uint8_t *out)
+{
+    if (h->filled > 0)
+        end_piece(h);
+    sha256_digest(&h->all, HASH_SIZE, out);
+}
+
+/* The same of bytes in one place, by all threads; ENOMEM. */
+static int hash_content(uint8_t *out, const uint8_t *data, size_t size, strata_error *err)
+{
+    const size_t n = size / HASH_PIECE + (size % HASH_PIECE != 0);
+    struct sha256_ctx all;
+    uint8_t *digests = zalloc(n, HASH_SIZE, "hashes", err);
+    if (!digests)
+        return STRATA_ENOMEM;
+#pragma omp parallel for if (n > 2) schedule(dynamic)
+    for (size_t i = 0; i < n; i++) {
+        struct sha256_ctx piece;
+        const size_t rest = size - i * HASH_PIECE;
+        sha256_init(&piece);
+        sha256_update(&piece, rest < HASH_PIECE ? rest : HASH_PIECE,
+                      data + i * HASH_PIECE);
+        sha256_digest(&piece, HASH_SIZE, digests + i * HASH_SIZE);
+    }
+    sha256_init(&all);
+    sha256_update(&all, n * HASH_SIZE, digests);
+    sha256_digest(&all, HASH_SIZE, out);
+    free(digests);
+    return STRATA_OK;
 }
 
 static bool good_name(const uint8_t *name)
@@ -140,7 +213,7 @@ static int place_section(struct writing *w, const struct engine_section *s, size
 static void write_header(struct writing *w, size_t n, const char *builder)
 {
     uint8_t *h = w->head;
-    struct sha256_ctx hash;
+    struct hashing hash;
     memcpy(h + AT_MAGIC, magic, sizeof magic);
     put(h + AT_ENDIAN, ENDIAN_MARK, 4);
     put(h + AT_MAJOR, ENGINE_FILE_MAJOR, 2);
@@ -149,12 +222,11 @@ static void write_header(struct writing *w, size_t n, const char *builder)
     put(h + AT_SECTIONS, n, 4);
     put(h + AT_FILE_SIZE, (uint64_t)w->size, 8);
     memcpy(h + AT_BUILDER, builder, strnlen(builder, AT_HASH - AT_BUILDER - 1));
-    sha256_init(&hash);
-    sha256_update(&hash, w->pieces[0].size - ENGINE_FILE_HEADER, h + ENGINE_FILE_HEADER);
+    hash_begin(&hash);
+    hash_more(&hash, h + ENGINE_FILE_HEADER, w->pieces[0].size - ENGINE_FILE_HEADER);
     for (size_t i = 1; i < w->n_pieces; i++)
-        if (w->pieces[i].size > 0)
-            sha256_update(&hash, w->pieces[i].size, w->pieces[i].data);
-    sha256_digest(&hash, HASH_SIZE, h + AT_HASH);
+        hash_more(&hash, w->pieces[i].data, w->pieces[i].size);
+    hash_end(&hash, h + AT_HASH);
     header_check(h + AT_CHECK, h);
 }
 
@@ -301,10 +373,10 @@ static int read_table(struct engine_file *out, const struct reading *r)
 static int check_content(const struct reading *r)
 {
     uint8_t found[HASH_SIZE];
-    struct sha256_ctx hash;
-    sha256_init(&hash);
-    sha256_update(&hash, r->size - ENGINE_FILE_HEADER, r->bytes + ENGINE_FILE_HEADER);
-    sha256_digest(&hash, sizeof found, found);
+    int status = hash_content(found, r->bytes + ENGINE_FILE_HEADER,
+                              r->size - ENGINE_FILE_HEADER, r->err);
+    if (status != STRATA_OK)
+        return status;
     return memcmp(found, r->bytes + AT_HASH, sizeof found) == 0
                ? STRATA_OK
                : DAMAGED(r, "the content is damaged (its SHA-256 does not match)");

@@ -34,7 +34,7 @@ struct engine_file_info {
     uint16_t major, minor;
     uint64_t size;
     char builder[32];   /* version of the library that wrote it */
-    uint8_t sha256[32]; /* of everything after the header */
+    uint8_t sha256[32]; /* of the SHA-256s of each 1 MiB after the header */
 };
 
 struct engine_file {

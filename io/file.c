@@ -72,17 +72,57 @@ static ssize_t read_all(int fd, char *data, size_t size)
     return (ssize_t)done;
 }
 
+enum { LARGE = 8 << 20 }; /* bytes of a file that is read in pieces */
+
 /* Aligned as tensors are, so that they can be used where they are; large ones by pages
  * that the system makes quickly. free() it. */
 static char *allocate(size_t size)
 {
-    enum { TENSOR = 256, LARGE = 4 << 20, HUGE_PAGE = 2 << 20 };
+    enum { TENSOR = 256, HUGE_PAGE = 2 << 20 };
     void *data = NULL;
     if (posix_memalign(&data, size < LARGE ? TENSOR : HUGE_PAGE, size) != 0)
         return NULL;
     if (size >= LARGE)
         madvise(data, size, MADV_HUGEPAGE); /* a wish */
     return data;
+}
+
+/* Pieces of a large file by several threads, since making its pages takes as long as
+ * copying it; as read_all. */
+static ssize_t read_large(int fd, char *data, size_t size)
+{
+    enum { PIECE = 4 << 20 };
+    const size_t n = size / PIECE + (size % PIECE != 0);
+    int failure = 0;
+    bool whole = true;
+#pragma omp parallel for if (n > 1) schedule(dynamic)
+    for (size_t i = 0; i < n; i++) {
+        size_t at = i * PIECE, end = size - at < PIECE ? size : at + PIECE;
+        while (at < end) {
+            ssize_t got = pread(fd, data + at, end - at, (off_t)at);
+            if (got < 0 && errno == EINTR)
+                continue;
+            if (got > 0) {
+                at += (size_t)got;
+                continue;
+            }
+#pragma omp critical(strata_read_large)
+            {
+                whole = false;
+                failure = got < 0 ? errno : failure;
+            }
+            break;
+        }
+    }
+    char more;
+    if (failure) {
+        errno = failure;
+        return -1;
+    }
+    if (!whole)
+        return 0;
+    ssize_t extra = pread(fd, &more, 1, (off_t)size);
+    return extra < 0 ? -1 : (ssize_t)size + extra;
 }
 
 static int read_open(struct file_bytes *out, int fd, const char *path, uint64_t limit,
@@ -103,7 +143,8 @@ static int read_open(struct file_bytes *out, int fd, const char *path, uint64_t 
     if (!data)
         return error_no_memory(err, (size_t)size + 1, path);
     /* One byte more is asked for, to notice a file that grows. */
-    ssize_t n = read_all(fd, data, (size_t)size + 1);
+    ssize_t n = size < LARGE ? read_all(fd, data, (size_t)size + 1)
+                             : read_large(fd, data, (size_t)size);
     if (n != (ssize_t)size) {
         free(data);
         if (n < 0)

@@ -81,6 +81,7 @@ endif
 GPU_BUNDLE = gpu-bundle
 GPU_BUNDLE_CONTENT = \
 	tests/test_check_cuda \
+	tests/test_context_check \
 	tests/test_cuda_batch \
 	tests/test_cuda_context \
 	tests/test_cuda_device \

@@ -550,21 +550,39 @@ static int launch_tile(const union job *j, const struct request *r, void *stream
  * --------------------------------------------------------------------------------
  */
 
-static bool make_slab(union job *j, const struct request *r, int pieces)
+enum order { PLANES, BLOCKS, LANES }; /* of channels in memory */
+
+static enum order order_of(const strata_desc *d)
+{
+    if (d->rank > 1 && d->strides[1] == (d->vector_dim == 1 ? d->vector : 1))
+        return LANES;
+    return d->vector > 1 ? BLOCKS : PLANES;
+}
+
+/* Where it measured faster than the rows below (docs/performance.md). Those have the edge
+ * on planes of whole 16-byte pieces, and where many channels leave as planes of halves. */
+static bool slab_wins(const struct request *r)
+{
+    const enum order to = order_of(r->dst), from = order_of(r->src);
+    const bool few = r->dst->rank > 1 && r->dst->dims[1] <= 8;
+    int64_t pixels = 1;
+    for (int d = 2; d < r->dst->rank; d++)
+        pixels *= r->dst->dims[d];
+    if (few && from == PLANES && to == LANES)
+        return false;
+    if (whole(pixels, 8))
+        return few ? to != PLANES || (r->to_size == 2 && from == LANES)
+                   : to != PLANES && from != LANES;
+    return few || to != PLANES || r->to_size != 2 || (whole(pixels, 4) && from == BLOCKS);
+}
+
+static bool make_slab(union job *j, const struct request *r)
 {
     struct request other;
-    return reformat_make_slab(&j->slab, r, pieces) ||
-           (turned(&other, r) && reformat_make_slab(&j->slab, &other, pieces));
-}
-
-static bool make_slab2(union job *j, const struct request *r)
-{
-    return make_slab(j, r, 2);
-}
-
-static bool make_slab4(union job *j, const struct request *r)
-{
-    return make_slab(j, r, 4);
+    const int pieces = r->dst->rank > 1 && r->dst->dims[1] <= 8 ? 2 : 4;
+    return slab_wins(r) &&
+           (reformat_make_slab(&j->slab, r, pieces) ||
+            (turned(&other, r) && reformat_make_slab(&j->slab, &other, pieces)));
 }
 
 static int launch_slab(const union job *j, const struct request *r, void *stream)
@@ -609,11 +627,10 @@ static const struct row {
 } rows[] = {
     /* best first; the first that fits wins */
     {"runs", make_runs, launch_runs},
+    {"slab", make_slab, launch_slab},
     {"zip", make_zip, launch_zip},
     {"pixel", make_pixel, launch_pixel},
     {"tile", make_tile, launch_tile},
-    {"slab2", make_slab2, launch_slab},
-    {"slab4", make_slab4, launch_slab},
     {"runs_any", make_runs_any, launch_runs},
     {"tile_any", make_tile_any, launch_tile},
     {"any", make_any, launch_any},

@@ -104,6 +104,9 @@ struct reformat_slab_side {
     int64_t row_step, pixel_step, tile_step, image_step;
 };
 
+/* Of a block at most, for each piece that a thread holds. */
+#define REFORMAT_SLAB_THREADS 128
+
 /* Tiles of channels by pixels by images that come into shared memory as they lie and leave
  * in the order of the destination: a thread's pieces are at the same place in each. */
 struct reformat_slab {
@@ -118,9 +121,9 @@ struct reformat_slab {
     uint32_t bytes;                       /* of a tile of the source */
     const void *end;                      /* of a source at any alignment, else NULL */
     int32_t to_type, from_type;           /* of the kernel */
-    int32_t piece;                        /* bytes that a thread stores at once: 16 or 4 */
-    int32_t held;                         /* pieces of a thread, times 16/piece */
+    int32_t held;                         /* pieces of a thread: 2 or 4 */
     uint32_t threads, stage;              /* of a block; bytes of a tile's room */
+    uint32_t spread[2];                   /* masks that keep neighbours off one bank */
     struct reformat_slab_side to, from;
 };
 

@@ -10,6 +10,9 @@ enum {
     STAGE_BYTES = 26 * 1024, /* of a tile's room, at most */
     ZEROS = 32,              /* bytes of it that hold no tile */
     MOST_THREADS = 256,      /* of a block */
+    FEW_THREADS = 256,       /* of a block, unless it takes more to keep planes whole */
+    SECTOR = 32,             /* bytes */
+    MOST_IMAGES = 64,        /* of a tile */
     ROW_BYTES = 64,          /* of a part of a row, at least */
     MOST_TILES = 1 << 30,
     MOST_PIXELS = 1024, /* of a tile */
@@ -100,8 +103,7 @@ static bool starts_whole(const struct request *r, const struct side *s, bool in_
 
 /* Rows of 16-byte pieces on 16-byte boundaries, or one row at any. */
 static bool lay_side(struct reformat_slab_side *out, const struct request *r,
-                     const struct side *s, bool in_dst, const struct cut *c,
-                     int64_t piece)
+                     const struct side *s, bool in_dst, const struct cut *c)
 {
     const int64_t pixels = r->panel.pixel.extent, lanes = tile_lanes(s, c->channels);
     const int64_t bytes = tile_bytes(s, c);
@@ -118,16 +120,14 @@ static bool lay_side(struct reformat_slab_side *out, const struct request *r,
     *out = (struct reformat_slab_side){
         .lanes = divisor((uint32_t)lanes),
         .blocks = divisor((uint32_t)tile_blocks(s, c->channels)),
-        .row = divisor((uint32_t)divide_up((uint64_t)row, (uint64_t)piece)),
-        .pieces = (uint32_t)divide_up((uint64_t)bytes, (uint64_t)piece),
+        .row = divisor((uint32_t)divide_up((uint64_t)row, 16)),
+        .pieces = (uint32_t)divide_up((uint64_t)bytes, 16),
         .row_step = step,
         .pixel_step = s->pixel * s->size,
         .image_step = image_step(r, in_dst) * c->images * s->size,
         .tile_step = channel_step(s, c->channels) * s->size,
     };
-    return in_dst ? whole(bytes, piece) && starts_whole(r, s, true, c, piece) &&
-                        (piece == 16 || step == 0)
-                  : true;
+    return !in_dst || (whole(bytes, 16) && starts_whole(r, s, true, c, 16));
 }
 
 static const char *end_of(const struct request *r, const struct side *s)
@@ -159,14 +159,19 @@ static bool cut_fits(const struct side *to, const struct side *from, const struc
            tile_bytes(from, c) + 16 + 128 + ZEROS <= STAGE_BYTES;
 }
 
+/* From a pixel's channels to the next one's, or from a channel's pixels, in bytes. */
+static int64_t pitch(const struct side *s, const struct cut *c)
+{
+    const int64_t lanes = tile_lanes(s, c->channels);
+    return (tile_blocks(s, c->channels) > 1 ? c->pixels : 1) * lanes * s->size;
+}
+
 static bool make_cut(struct reformat_slab *j, const struct request *r,
-                     const struct side *to, const struct side *from, const struct cut *c,
-                     int64_t piece)
+                     const struct side *to, const struct side *from, const struct cut *c)
 {
     const struct panel *p = &r->panel;
     const bool all = c->channels == p->padded;
-    if (!lay_side(&j->to, r, to, true, c, piece) ||
-        !lay_side(&j->from, r, from, false, c, 16))
+    if (!lay_side(&j->to, r, to, true, c) || !lay_side(&j->from, r, from, false, c))
         return false;
     const bool steps =
         starts_whole(r, from, false, c, 16) && whole(tile_bytes(from, c), 16);
@@ -175,6 +180,8 @@ static bool make_cut(struct reformat_slab *j, const struct request *r,
     const int64_t images = p->n_outer == 0 ? 1 : p->outer[0].extent / c->images;
     j->end = steps ? NULL : end_of(r, from);
     j->bytes = (uint32_t)tile_bytes(from, c);
+    j->spread[0] = 7;
+    j->spread[1] = whole(pitch(from, c), 32) ? 7 : 0;
     j->stage = (uint32_t)round_up(j->bytes + (steps ? 0 : 16), 128) + 128;
     j->pixels = divisor((uint32_t)c->pixels);
     j->last_pixel = (uint32_t)(p->pixel.extent - c->pixels);
@@ -187,35 +194,36 @@ static bool make_cut(struct reformat_slab *j, const struct request *r,
     return true;
 }
 
-/* As many images as fit and divide all of them, by pieces of 16 bytes, or else of 4. */
+/* As many images as fit and divide all of them. */
 static bool cut_images(struct reformat_slab *j, const struct request *r,
                        const struct side *to, const struct side *from, struct cut c,
                        int64_t most)
 {
     const bool join = images_join(r, to, from, &c);
-    for (int64_t piece = 16; piece >= 4; piece /= 4) {
-        for (c.images = join ? 64 : 1; c.images > 0; c.images--)
-            if ((c.images == 1 || r->panel.outer[0].extent % c.images == 0) &&
-                cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c, piece)) {
-                j->piece = (int32_t)piece;
-                return true;
-            }
-    }
+    for (c.images = join ? MOST_IMAGES : 1; c.images > 0; c.images--)
+        if ((c.images == 1 || r->panel.outer[0].extent % c.images == 0) &&
+            cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c))
+            return true;
     return false;
 }
 
-/* Some of the pixels of planes whose rows begin on 16-byte boundaries. */
+/* Whether planes, where there are any, begin where sectors of the L2 cache do: parts of
+ * others would share them. */
+static bool on_sectors(const struct side *s)
+{
+    return s->blocks == 1 || whole(s->block * s->size, SECTOR);
+}
+
+/* Some of the pixels. */
 static bool cut_pixels(struct reformat_slab *j, const struct request *r,
                        const struct side *to, const struct side *from, struct cut c,
                        int64_t most)
 {
     for (c.pixels = MOST_PIXELS; c.pixels >= 16; c.pixels /= 2)
-        if (c.pixels < r->panel.pixel.extent &&
+        if (c.pixels < r->panel.pixel.extent && on_sectors(to) && on_sectors(from) &&
             c.pixels * least(to->size, from->size) >= ROW_BYTES &&
-            cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c, 16)) {
-            j->piece = 16;
+            cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c))
             return true;
-        }
     return false;
 }
 
@@ -232,16 +240,18 @@ static bool cuts_channels(const struct request *r, const struct side *to,
 /* The first of these cuts that fits: whole planes of all channels, then of some; parts of
  * planes of all channels, then of some. */
 static bool cut(struct reformat_slab *j, const struct request *r, const struct side *to,
-                const struct side *from, int64_t most)
+                const struct side *from, int pieces)
 {
     static const int64_t some[] = {64, 32, 16};
     const struct panel *p = &r->panel;
+    const int64_t most = pieces * 16 * FEW_THREADS;
     struct cut c = {p->padded, p->pixel.extent, 1};
     if (cut_images(j, r, to, from, c, most))
         return true;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         c.channels = some[i];
-        if (cuts_channels(r, to, from, c.channels) && cut_images(j, r, to, from, c, most))
+        if (cuts_channels(r, to, from, c.channels) &&
+            cut_images(j, r, to, from, c, pieces * 16 * (pieces * REFORMAT_SLAB_THREADS)))
             return true;
     }
     c.channels = p->padded;
@@ -292,10 +302,10 @@ bool reformat_make_slab(struct reformat_slab *j, const struct request *request,
     *j = (struct reformat_slab){
         .dst = r.dst_data, .src = r.src_data, .to_type = r.to, .from_type = r.from};
     if (!aligned(r.dst_data, to.size) || !aligned(r.src_data, from.size) ||
-        !cut(j, &r, &to, &from, (int64_t)pieces * 16 * MOST_THREADS))
+        !cut(j, &r, &to, &from, pieces))
         return false;
-    j->held = pieces * 16 / j->piece;
+    j->held = pieces;
     j->threads =
-        (uint32_t)round_up((int64_t)divide_up(j->to.pieces, (uint64_t)j->held), 32);
+        (uint32_t)round_up((int64_t)divide_up(j->to.pieces, (uint64_t)pieces), 32);
     return true;
 }

@@ -3,22 +3,21 @@
  * Tiles that lie in memory as long rows on both sides. A block makes several of them: it
  * copies the next ones into shared memory as they lie, asynchronously and 16 bytes at a
  * time, while it gathers the present one in the order of the destination and stores it 16
- * (or 4) bytes a thread. Where a thread's elements lie in a tile is the same for every
+ * bytes a thread. Where a thread's elements lie in a tile is the same for every
  * tile and is worked out once, into registers, so that an element costs one read of shared
  * memory. Bytes bound it: each moves once, and reads are under way all the time.
  */
 #include "kernels/reformat_common.cuh"
 
 #define STAGES 3         /* tiles in shared memory, one of them at work */
-#define MOST_THREADS 256 /* of a block */
 #define ZEROS 32         /* bytes at the end of a stage that pads are read from */
 #define MOST_RUN 8       /* tiles of a block */
 #define BLOCKS 20        /* of a multiprocessor, before runs get longer */
 
-/* Pieces of 16 bytes, spread over the banks by their rows. */
-static __device__ inline uint32_t spread(uint32_t piece)
+/* Where a piece of 16 bytes lies among the eight that fill all banks. */
+static __device__ inline uint32_t spread(const reformat_slab &j, uint32_t piece)
 {
-    return piece ^ (((piece >> 3) ^ (piece >> 6)) & 7);
+    return piece ^ ((piece >> 3) & j.spread[0]) ^ ((piece >> 6) & j.spread[1]);
 }
 
 /* Tiles in order: of channels, then of pixels, then of images. */
@@ -86,7 +85,7 @@ static __device__ inline void fetch(const reformat_slab &j, const char *src, cha
     } else {
         for (uint32_t i = threadIdx.x; i < j.from.pieces; i += blockDim.x) {
             const uint32_t row = divide(i, j.from.row), at = i - row * j.from.row.d;
-            copy_piece(stage + spread(i) * 16, src + row * j.from.row_step + at * 16, 16);
+            copy_piece(stage + spread(j, i) * 16, src + row * j.from.row_step + at * 16, 16);
         }
     }
 }
@@ -145,16 +144,17 @@ static __device__ inline uint32_t source_of(const reformat_slab &j, const slab_e
     const uint32_t vector =
         (e.image * j.from.blocks.d + block) * j.pixels.d + e.pixel;
     const uint32_t byte = (vector * j.from.lanes.d + lane) * size;
-    const uint32_t at = j.end ? byte : spread(byte / 16) * 16 + byte % 16;
+    const uint32_t at = j.end ? byte : spread(j, byte / 16) * 16 + byte % 16;
     return c < j.channels ? at : j.stage - ZEROS;
 }
 
 /* A block makes `run` tiles, one after the other. */
-template <typename To, typename From, int Bytes, int Pieces>
-static __global__ void __launch_bounds__(MOST_THREADS, Pieces * Bytes > 32 ? 4 : 5)
+template <typename To, typename From, int Pieces>
+static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
+                                         Pieces > 2 ? 2 : 5)
     slab_kernel(const __grid_constant__ reformat_slab j)
 {
-    const int E = Bytes / sizeof(To);
+    const int E = 16 / sizeof(To);
     extern __shared__ uint4 shared[];
     char *const stages = (char *)shared;
     const uint32_t first = blockIdx.x * j.run, tiles = min(j.run, j.tiles - first);
@@ -172,8 +172,8 @@ static __global__ void __launch_bounds__(MOST_THREADS, Pieces * Bytes > 32 ? 4 :
 #pragma unroll
     for (int u = 0; u < Pieces; u++) {
         const uint32_t piece = min(threadIdx.x + u * blockDim.x, j.to.pieces - 1);
-        const uint32_t row = Bytes < 16 ? 0 : divide(piece, j.to.row);
-        to[u] = row * (uint32_t)j.to.row_step + (piece - row * j.to.row.d) * Bytes;
+        const uint32_t row = divide(piece, j.to.row);
+        to[u] = row * (uint32_t)j.to.row_step + (piece - row * j.to.row.d) * 16;
         slab_element e = element_at(j, piece * E);
 #pragma unroll
         for (int i = 0; i < E; i++) {
@@ -210,10 +210,10 @@ static __global__ void __launch_bounds__(MOST_THREADS, Pieces * Bytes > 32 ? 4 :
 
 /* Runs of tiles hide the wait for the first; several rounds of blocks even out what some
  * multiprocessors are slower than others. */
-template <typename To, typename From, int Bytes, int Pieces>
+template <typename To, typename From, int Pieces>
 static int launch(const reformat_slab *job, cudaStream_t stream)
 {
-    const auto kernel = slab_kernel<To, From, Bytes, Pieces>;
+    const auto kernel = slab_kernel<To, From, Pieces>;
     const int shared = STAGES * (int)job->stage;
     reformat_slab j = *job;
     int device = 0, processors = 1;
@@ -233,23 +233,19 @@ static int launch(const reformat_slab *job, cudaStream_t stream)
 extern "C" int reformat_launch_slab(const struct reformat_slab *j, void *stream)
 {
     static const struct {
-        int to, from, piece, held;
+        int to, from, held;
         int (*launch)(const reformat_slab *j, cudaStream_t stream);
     } instances[] = {
-#define HELD(TO, To, FROM, From, N)                              \
-    {TO, FROM, 16, N, launch<To, From, 16, N>},                  \
-    {TO, FROM, 4, 4 * (N), launch<To, From, 4, 4 * (N)>},
-#define PAIR(TO, To, FROM, From) HELD(TO, To, FROM, From, 2) HELD(TO, To, FROM, From, 4)
+#define PAIR(TO, To, FROM, From) \
+    {TO, FROM, 2, launch<To, From, 2>}, {TO, FROM, 4, launch<To, From, 4>},
         PAIR(STRATA_FP16, __half, STRATA_FP16, __half)
         PAIR(STRATA_FP16, __half, STRATA_FP32, float)
         PAIR(STRATA_FP32, float, STRATA_FP16, __half)
         PAIR(STRATA_FP32, float, STRATA_FP32, float)
 #undef PAIR
-#undef HELD
     };
     for (const auto &i : instances)
-        if (i.to == j->to_type && i.from == j->from_type && i.piece == j->piece &&
-            i.held == j->held)
+        if (i.to == j->to_type && i.from == j->from_type && i.held == j->held)
             return i.launch(j, (cudaStream_t)stream);
     return cudaErrorInvalidValue;
 }

@@ -162,6 +162,35 @@ static __device__ inline void activate_all(float (&v)[N], const activation_args 
     }
 }
 
+/* A tail that is two bounds, with 0, which pads are, between them: no branches. */
+struct convolution_bounds {
+    bool plain; /* the tail is that */
+    float low, high;
+};
+
+static inline convolution_bounds convolution_bounds_of(const epilogue_args &e)
+{
+    const activation_args &a = e.activation;
+    const bool from_zero = a.kind == STRATA_RELU || a.kind == STRATA_RELU6;
+    const bool clips = a.kind == STRATA_CLIP;
+    convolution_bounds b;
+    b.low = from_zero ? 0.0f : clips ? a.alpha : -INFINITY;
+    b.high = a.kind == STRATA_RELU6 ? 6.0f : clips ? a.beta : INFINITY;
+    b.plain =
+        !e.residual && b.low <= 0 && b.high >= 0 && (a.kind < 0 || from_zero || clips);
+    if (!b.plain)
+        b.low = -INFINITY, b.high = INFINITY;
+    return b;
+}
+
+static __device__ inline float bounded(float x, const convolution_bounds &b)
+{
+    asm("max.NaN.f32 %0, %0, %1; min.NaN.f32 %0, %0, %2;"
+        : "+f"(x)
+        : "f"(b.low), "f"(b.high));
+    return x;
+}
+
 /* What a sum becomes before the residual is added: sum*scale + shift, N channels. */
 template <int N>
 struct convolution_affine {

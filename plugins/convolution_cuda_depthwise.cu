@@ -59,7 +59,7 @@ static __global__ void __launch_bounds__(DEPTHWISE_BLOCK, 4)
 #pragma unroll
             for (int v = 0; v < V; v++)
                 sum[o][v] = fmaf(sum[o][v], affine.scale[v], affine.shift[v]);
-        depthwise_store<T, V, DEPTHWISE_WIDE>(job, unit, row, sum);
+        depthwise_store<T, V, DEPTHWISE_WIDE, false>(job, unit, row, sum);
     }
 }
 
@@ -193,6 +193,7 @@ static depthwise_job depthwise_job_of(const strata_run *r, int lanes)
     job.epilogue = epilogue_of(r);
     job.residual = job.epilogue.residual;
     job.weight = (const float *)s->packed;
+    job.bounds = convolution_bounds_of(job.epilogue);
     job.bias = convolution_bias(r);
     job.channels = (uint32_t)r->in[0].dims[1];
     job.stored = (uint32_t)stored_channels(&r->in[0]);
@@ -233,56 +234,82 @@ static void depthwise_divide(depthwise_job *job, int64_t images, int lanes, int 
     }
 }
 
-template <typename T, int V, int K, int S>
+template <typename T, int V, int A, int K, int S>
 static void depthwise_launch_slide(const strata_run *r, depthwise_job &job)
 {
-    typedef slide<T, V, K, S> shape;
+    typedef slide<T, V, A, K, S> shape;
     const convolution_state *s = (const convolution_state *)r->state;
     depthwise_divide(&job, r->in[0].dims[0], V, shape::Wide,
                      (int64_t)s->multiprocessors * shape::Blocks * DEPTHWISE_BLOCK);
-    depthwise_slide_kernel<T, V, K, S><<<layer_blocks(job.units, DEPTHWISE_BLOCK),
-                                         DEPTHWISE_BLOCK, 0, layer_stream(r)>>>(job);
+    depthwise_slide_kernel<T, V, A, K, S><<<layer_blocks(job.units, DEPTHWISE_BLOCK),
+                                            DEPTHWISE_BLOCK, 0, layer_stream(r)>>>(job);
+}
+
+/* False where the window is not a usual one. */
+template <typename T, int V, int A>
+static bool depthwise_launch_usual(const strata_run *r, depthwise_job &job)
+{
+    const bool even = job.kernel_h == job.kernel_w && job.stride_h == job.stride_w &&
+                      job.dilation_h == 1 && job.dilation_w == 1;
+    const int kind = even && job.stride_w <= 2 ? job.kernel_w * 10 + job.stride_w : 0;
+    if (kind == 31)
+        depthwise_launch_slide<T, V, A, 3, 1>(r, job);
+    else if (kind == 32)
+        depthwise_launch_slide<T, V, A, 3, 2>(r, job);
+    if constexpr (V < PACK) { /* else there are not enough registers */
+        if (kind == 51)
+            depthwise_launch_slide<T, V, A, 5, 1>(r, job);
+        else if (kind == 52)
+            depthwise_launch_slide<T, V, A, 5, 2>(r, job);
+        return kind == 31 || kind == 32 || kind == 51 || kind == 52;
+    }
+    return kind == 31 || kind == 32;
 }
 
 template <typename T, int V>
 static void depthwise_launch(const strata_run *r, depthwise_job &job)
 {
     const convolution_state *s = (const convolution_state *)r->state;
-    const bool usual = job.kernel_h == job.kernel_w && job.stride_h == job.stride_w &&
-                       job.dilation_h == 1 && job.dilation_w == 1;
-    const int kind = usual && job.stride_w <= 2 ? job.kernel_w * 10 + job.stride_w : 0;
-    if (kind == 31)
-        return depthwise_launch_slide<T, V, 3, 1>(r, job);
-    if (kind == 32)
-        return depthwise_launch_slide<T, V, 3, 2>(r, job);
-    if constexpr (V < PACK) { /* else there are not enough registers */
-        if (kind == 51)
-            return depthwise_launch_slide<T, V, 5, 1>(r, job);
-        if (kind == 52)
-            return depthwise_launch_slide<T, V, 5, 2>(r, job);
-    }
+    if (depthwise_launch_usual<T, V, 1>(r, job))
+        return;
     depthwise_divide(&job, r->in[0].dims[0], V, DEPTHWISE_WIDE,
                      (int64_t)s->multiprocessors * 4 * DEPTHWISE_BLOCK);
     depthwise_any_kernel<T, V><<<layer_blocks(job.units, DEPTHWISE_BLOCK),
                                  DEPTHWISE_BLOCK, 0, layer_stream(r)>>>(job);
 }
 
+/* In planes: whether rows are whole groups of A pixels, and windows centred. */
+static bool depthwise_groups(const depthwise_job &job, int a)
+{
+    return !job.innermost && job.begin_w == job.kernel_w / 2 && job.width % a == 0 &&
+           job.out_w % a == 0 && job.out_w * job.stride_w == job.width;
+}
+
+template <typename T, int V, int A>
+static bool depthwise_launch_groups(const strata_run *r, depthwise_job &job)
+{
+    return depthwise_groups(job, A) && depthwise_launch_usual<T, V, A>(r, job);
+}
+
 static int depthwise_run_lanes(const strata_run *r, int lanes)
 {
     depthwise_job job = depthwise_job_of(r, lanes);
-    const bool single = r->in[0].dtype == STRATA_FP32;
-    if (single && lanes == 4)
-        depthwise_launch<float, 4>(r, job);
-    else if (single && lanes == 2)
-        depthwise_launch<float, 2>(r, job);
-    else if (single)
-        depthwise_launch<float, 1>(r, job);
-    else if (lanes == 4)
-        depthwise_launch<__half, 4>(r, job);
-    else if (lanes == 2)
-        depthwise_launch<__half, 2>(r, job);
-    else
+    if (r->in[0].dtype == STRATA_FP32) {
+        if (lanes == PACK)
+            depthwise_launch<float, PACK>(r, job);
+        else if (lanes == 2)
+            depthwise_launch<float, 2>(r, job);
+        else if (!depthwise_launch_groups<float, 1, 4>(r, job))
+            depthwise_launch<float, 1>(r, job);
+    } else if (lanes == PACK) {
+        depthwise_launch<__half, PACK>(r, job);
+    } else if (lanes == 2) {
+        if (!depthwise_launch_groups<__half, 2, 4>(r, job))
+            depthwise_launch<__half, 2>(r, job);
+    } else if (!depthwise_launch_groups<__half, 1, 8>(r, job) &&
+               !depthwise_launch_groups<__half, 1, 4>(r, job)) {
         depthwise_launch<__half, 1>(r, job);
+    }
     return layer_launched(r, "convolution depthwise");
 }
 

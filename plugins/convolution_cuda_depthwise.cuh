@@ -16,10 +16,13 @@ struct depthwise_job {
     const float *weight; /* [kernel element][stored channel] */
     const float *bias;   /* or NULL */
     epilogue_args epilogue;
-    uint32_t units;                  /* threads with work */
-    divisor packs, across, chunks;   /* how many: of channels, of pixels, of rows */
-    bool innermost;                  /* channels are */
-    uint32_t channels, stored, rows; /* rows: of a chunk */
+    convolution_bounds bounds;
+    uint32_t units;                /* threads with work */
+    divisor packs, across, chunks; /* how many: of channels, of pixels, of rows */
+    bool innermost;                /* channels are */
+    bool plain;                    /* results are sums between low and high */
+    float low, high;
+    uint32_t channels, stored, rows;          /* rows: of a chunk */
     int64_t x_image, x_pack, y_image, y_pack; /* strides in elements */
     int32_t x_row, x_step, y_row, y_step;     /* of images below 2^31 elements */
     int32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
@@ -59,19 +62,42 @@ static __device__ inline depthwise_unit depthwise_unit_of(const depthwise_job &j
     return v;
 }
 
-/* Sums, scaled and shifted, become a row of results: a branch decides for all of them. */
-template <typename T, int V, int Wide>
-static __device__ inline void depthwise_store(const depthwise_job &job,
-                                              const depthwise_unit &unit, int32_t row,
-                                              const float (&sum)[Wide][V])
+/* Results of a row: a pack a pixel, or with `Groups` pixels beside each other one. */
+template <typename T, int V, int Wide, bool Groups>
+static __device__ inline void depthwise_put(const depthwise_job &job,
+                                            const depthwise_unit &unit, int32_t row,
+                                            const float (&value)[Wide * V])
+{
+    T *y = (T *)job.y + unit.image * job.y_image + unit.pack * job.y_pack;
+    const int32_t at = row * job.y_row + unit.column * job.y_step;
+    if constexpr (Groups) {
+        pack<T, Wide * V> all;
+#pragma unroll
+        for (int i = 0; i < Wide * V; i++)
+            from_float(&all.v[i], value[i]);
+        store_pack(y + at, all);
+    } else {
+#pragma unroll
+        for (int o = 0; o < Wide; o++) {
+            pack<T, V> one;
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                from_float(&one.v[v], value[o * V + v]);
+            if (unit.column + o < job.out_w)
+                store_pack(y + (at + o * job.y_step), one);
+        }
+    }
+}
+
+/* The tail in full. Out of line: it is long, and a kernel has several copies. */
+template <typename T, int V, int Wide, bool Groups>
+static __device__ __noinline__ void
+depthwise_finish(const depthwise_job &job, const depthwise_unit &unit, int32_t row,
+                 float (&value)[Wide * V])
 {
     const int64_t image = unit.image * job.y_image + unit.pack * job.y_pack;
     const int32_t at = row * job.y_row + unit.column * job.y_step;
     const uint32_t real = unit.c < job.channels ? job.channels - unit.c : 0;
-    float value[Wide * V];
-#pragma unroll
-    for (int i = 0; i < Wide * V; i++)
-        value[i] = sum[i / V][i % V];
     if (job.residual) {
         pack<T, V> add[Wide];
 #pragma unroll
@@ -84,20 +110,28 @@ static __device__ inline void depthwise_store(const depthwise_job &job,
             value[i] += to_float(add[i / V].v[i % V]);
     }
     activate_all(value, job.epilogue.activation);
-    if (real < V) {
 #pragma unroll
-        for (int i = 0; i < Wide * V; i++)
-            value[i] = i % V < real ? value[i] : 0.0f;
-    }
+    for (int i = 0; i < Wide * V; i++)
+        value[i] = i % V < real ? value[i] : 0.0f;
+    depthwise_put<T, V, Wide, Groups>(job, unit, row, value);
+}
+
+/* Sums, scaled and shifted, become a row of results. */
+template <typename T, int V, int Wide, bool Groups>
+static __device__ inline void depthwise_store(const depthwise_job &job,
+                                              const depthwise_unit &unit, int32_t row,
+                                              const float (&sum)[Wide][V])
+{
+    float value[Wide * V];
 #pragma unroll
-    for (int o = 0; o < Wide; o++) {
-        pack<T, V> y;
+    for (int i = 0; i < Wide * V; i++)
+        value[i] = sum[i / V][i % V];
+    if (!job.bounds.plain)
+        return depthwise_finish<T, V, Wide, Groups>(job, unit, row, value);
 #pragma unroll
-        for (int v = 0; v < V; v++)
-            from_float(&y.v[v], value[o * V + v]);
-        if (unit.column + o < job.out_w)
-            store_pack((T *)job.y + image + (at + o * job.y_step), y);
-    }
+    for (int i = 0; i < Wide * V; i++)
+        value[i] = bounded(value[i], job.bounds);
+    depthwise_put<T, V, Wide, Groups>(job, unit, row, value);
 }
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_DEPTHWISE_CUH */

@@ -9,8 +9,8 @@ enum { THREADS = 128, PIXELS = 4, FILTERS = 8 };
 
 struct direct_job {
     convolution_tensor x, y, residual; /* residual.data: NULL without one */
-    const float *weight;               /* [block of filters][kernel element][c][8] */
-    const float *bias;                 /* or NULL */
+    const void *weight; /* [block of filters][kernel element][c][8], of x's dtype */
+    const float *bias;  /* or NULL */
     epilogue_args epilogue;
     int64_t pixels;               /* of all images */
     int64_t plane;                /* pixels of an image */
@@ -71,14 +71,20 @@ static __device__ int64_t direct_source(const direct_job &job, const direct_pixe
 template <typename In>
 static __device__ void direct_add(float (&sum)[PIXELS][FILTERS], const direct_job &job,
                                   const int64_t (&source)[PIXELS], uint32_t c,
-                                  const float4 *weight)
+                                  const In *weight)
 {
     const In *x = (const In *)job.x.data;
 #pragma unroll 2
     for (uint32_t i = 0; i < job.in_c; i++) {
         const int64_t channel = channel_offset(job.x, c + i);
-        const float4 lo = __ldg(weight + 2 * i), hi = __ldg(weight + 2 * i + 1);
-        const float w[FILTERS] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
+        float w[FILTERS];
+#pragma unroll
+        for (int f = 0; f < FILTERS; f += 4) {
+            const pack<In, 4> four = load_pack<In, 4>(weight + i * FILTERS + f);
+#pragma unroll
+            for (int v = 0; v < 4; v++)
+                w[f + v] = to_float(four.v[v]);
+        }
 #pragma unroll
         for (int p = 0; p < PIXELS; p++) {
             const float read = to_float(x[max(source[p], (int64_t)0) + channel]);
@@ -123,7 +129,7 @@ static __device__ void direct_block(const direct_job &job,
     float sum[PIXELS][FILTERS] = {};
     const uint32_t group = block / job.blocks, first = block % job.blocks * FILTERS;
     const int64_t depth = job.kernel[0] * job.kernel[1] * job.kernel[2] * job.in_c;
-    const float4 *weight = (const float4 *)(job.weight + block * depth * FILTERS);
+    const In *weight = (const In *)job.weight + block * depth * FILTERS;
     int64_t k[WINDOW_DIMS];
     for (k[0] = 0; k[0] < job.kernel[0]; k[0]++)
         for (k[1] = 0; k[1] < job.kernel[1]; k[1]++)
@@ -133,7 +139,7 @@ static __device__ void direct_block(const direct_job &job,
                 for (int p = 0; p < PIXELS; p++)
                     source[p] = direct_source(job, pixel[p], k);
                 direct_add<In>(sum, job, source, group * job.in_c, weight);
-                weight += 2 * (int64_t)job.in_c;
+                weight += (int64_t)job.in_c * FILTERS;
             }
     const uint32_t filter = group * job.out_c + first;
     convolution_affine<FILTERS> affine;
@@ -162,11 +168,12 @@ static __global__ void __launch_bounds__(THREADS)
  */
 
 struct direct_pack_job {
-    float *packed;
+    void *packed;
     const float *weight; /* [filter][c][kernel element] */
     int64_t size, elements, in_c, out_c, blocks;
 };
 
+template <typename T>
 static __global__ void direct_pack_kernel(direct_pack_job job)
 {
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -177,9 +184,10 @@ static __global__ void direct_pack_kernel(direct_pack_job job)
         const int64_t block = i / FILTERS / job.in_c / job.elements;
         const int64_t filter = block % job.blocks * FILTERS + i % FILTERS;
         const int64_t k = block / job.blocks * job.out_c + filter;
-        job.packed[i] = filter < job.out_c
-                            ? job.weight[(k * job.in_c + c) * job.elements + element]
-                            : 0;
+        from_float((T *)job.packed + i,
+                   filter < job.out_c
+                       ? job.weight[(k * job.in_c + c) * job.elements + element]
+                       : 0.0f);
     }
 }
 
@@ -197,13 +205,18 @@ int direct_setup(const strata_node *n, void *state)
     if (__builtin_mul_overflow(job.elements * FILTERS, s->in_c, &job.size) ||
         __builtin_mul_overflow(job.size, job.blocks * s->groups, &job.size))
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
-    status = convolution_reserve(n, s, job.size, sizeof(float));
+    const bool half = n->in[0].dtype == STRATA_FP16;
+    status = convolution_reserve(n, s, job.size, half ? sizeof(__half) : sizeof(float));
     if (status != STRATA_OK)
         return status;
-    job.packed = (float *)s->packed;
+    job.packed = s->packed;
     job.weight = (const float *)n->weight[CONVOLUTION_WEIGHT].data;
-    direct_pack_kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
-                         (cudaStream_t)n->stream>>>(job);
+    const unsigned blocks = layer_blocks(job.size, CUDA_BLOCK);
+    const cudaStream_t stream = (cudaStream_t)n->stream;
+    if (half)
+        direct_pack_kernel<__half><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    else
+        direct_pack_kernel<float><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
     return convolution_packed(n);
 }
 
@@ -219,7 +232,7 @@ static direct_job direct_job_of(const strata_run *r)
     job.y = convolution_tensor_of(&r->out[0]);
     if (r->epilogue->flags & STRATA_EPILOGUE_RESIDUAL)
         job.residual = convolution_tensor_of(r->epilogue->residual);
-    job.weight = (const float *)s->packed;
+    job.weight = s->packed;
     job.bias = convolution_bias(r);
     job.epilogue = epilogue_of(r);
     job.plane = window_out_count(w);

@@ -22,8 +22,8 @@ struct simt_walk {
 struct simt_job {
     const void *x, *residual;
     void *y;
-    const float *weight; /* [depth, to whole 8][filters, to whole 128] */
-    const float *bias;   /* or NULL */
+    const void *weight; /* [depth, to whole 8][filters, to whole 128], of x's dtype */
+    const float *bias;  /* or NULL */
     epilogue_args epilogue;
     uint32_t pixels, filters, stored, columns; /* columns: of weight */
     int32_t channels, pieces;                  /* pieces: of depth 8 */
@@ -56,12 +56,12 @@ static __device__ inline uint32_t simt_pixel(const simt_job &job, uint32_t pixel
 template <typename T>
 struct simt_loader {
     const T *x; /* the pixel's image */
-    const float *weight;
+    const T *weight;
     int32_t at[WINDOW_DIMS]; /* the pixel's window */
     simt_walk walk;
     bool inside;
     float value[LOADS];
-    float4 filters;
+    pack<T, 4> filters;
 
     __device__ inline void advance(const simt_job &job, int32_t by)
     {
@@ -86,15 +86,15 @@ struct simt_loader {
 #pragma unroll
         for (int d = 0; d < WINDOW_DIMS; d++)
             at[d] = at[d] * job.stride[d] - job.begin[d];
-        weight = job.weight + (size_t)(threadIdx.x / 32) * job.columns + column +
-                 threadIdx.x % 32 * 4;
+        weight = (const T *)job.weight + (size_t)(threadIdx.x / 32) * job.columns +
+                 column + threadIdx.x % 32 * 4;
         walk = {};
         advance(job, (int32_t)(threadIdx.x / SIDE));
     }
 
     __device__ inline void load(const simt_job &job)
     {
-        filters = __ldg((const float4 *)weight);
+        filters = load_pack<T, 4>(weight);
         weight += (size_t)DEPTH * job.columns;
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {
@@ -119,7 +119,8 @@ struct simt_loader {
         for (int i = 0; i < LOADS; i++)
             a[threadIdx.x / SIDE + i * (CUDA_BLOCK / SIDE)][threadIdx.x % SIDE] =
                 value[i];
-        *(float4 *)&b[threadIdx.x / 32][threadIdx.x % 32 * 4] = filters;
+        store_pack(&b[threadIdx.x / 32][threadIdx.x % 32 * 4],
+                   convert_pack<float>(filters));
     }
 };
 
@@ -276,11 +277,12 @@ int simt_accept(const strata_node *n)
 }
 
 struct simt_pack_job {
-    float *packed;
+    void *packed;
     const float *weight; /* [filter][c][kernel element] */
     int64_t size, columns, filters, channels, elements;
 };
 
+template <typename T>
 static __global__ void simt_pack_kernel(simt_pack_job job)
 {
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -288,9 +290,10 @@ static __global__ void simt_pack_kernel(simt_pack_job job)
          i += step) {
         const int64_t k = i % job.columns, depth = i / job.columns;
         const int64_t element = depth / job.channels, c = depth % job.channels;
-        job.packed[i] = k < job.filters && element < job.elements
-                            ? job.weight[(k * job.channels + c) * job.elements + element]
-                            : 0.0f;
+        from_float((T *)job.packed + i,
+                   k < job.filters && element < job.elements
+                       ? job.weight[(k * job.channels + c) * job.elements + element]
+                       : 0.0f);
     }
 }
 
@@ -307,13 +310,18 @@ int simt_setup(const strata_node *n, void *state)
     job.elements = window_kernel_count(&s->w);
     if (__builtin_mul_overflow(job.columns, simt_pieces(s) * DEPTH, &job.size))
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
-    status = convolution_reserve(n, s, job.size, sizeof(float));
+    const bool half = n->in[0].dtype == STRATA_FP16;
+    status = convolution_reserve(n, s, job.size, half ? sizeof(__half) : sizeof(float));
     if (status != STRATA_OK)
         return status;
-    job.packed = (float *)s->packed;
+    job.packed = s->packed;
     job.weight = (const float *)n->weight[CONVOLUTION_WEIGHT].data;
-    simt_pack_kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
-                       (cudaStream_t)n->stream>>>(job);
+    const unsigned blocks = layer_blocks(job.size, CUDA_BLOCK);
+    const cudaStream_t stream = (cudaStream_t)n->stream;
+    if (half)
+        simt_pack_kernel<__half><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    else
+        simt_pack_kernel<float><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
     return convolution_packed(n);
 }
 
@@ -352,7 +360,7 @@ static simt_job simt_job_of(const strata_run *r)
     const struct window *w = &s->w;
     simt_job job = {};
     simt_strides(&job, r);
-    job.weight = (const float *)s->packed;
+    job.weight = s->packed;
     job.bias = convolution_bias(r);
     job.epilogue = epilogue_of(r);
     job.pixels = (uint32_t)(r->out[0].dims[0] * window_out_count(w));

@@ -33,6 +33,7 @@ struct stem_job {
     __half *y;
     const float *bias; /* or NULL */
     epilogue_args epilogue;
+    convolution_bounds bounds;
     int32_t channels, height, width, out_h, out_w, steps, taps;
     int32_t kernel_w, stride_h, stride_w, begin_h, begin_w;
     int32_t patch_h; /* patch: of the image, under a tile */
@@ -180,14 +181,27 @@ static __device__ inline void stem_compute(stem_sums &sum, const stem_job &job,
     }
 }
 
+/* Out of line: a kernel has several copies. */
+static __device__ __noinline__ void stem_finish(float (&v)[8], uint32_t real,
+                                                const activation_args &activation)
+{
+    activate_all(v, activation);
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        v[i] = i < real ? v[i] : 0;
+}
+
 /* 8 filters of a pixel. */
 static __device__ inline void stem_store(const stem_job &job,
                                          const convolution_affine<8> &affine,
                                          float (&v)[8], size_t pixel, uint32_t filter)
 {
-    const float none[8] = {};
     pack<__half, 8> y;
-    finish_all(v, affine, none, job.filters - filter, job.epilogue.activation);
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        v[i] = bounded(fmaf(v[i], affine.scale[i], affine.shift[i]), job.bounds);
+    if (!job.bounds.plain)
+        stem_finish(v, job.filters - filter, job.epilogue.activation);
 #pragma unroll
     for (int i = 0; i < 8; i++)
         y.v[i] = __float2half_rn(v[i]);
@@ -449,6 +463,7 @@ static stem_job stem_job_of(const strata_run *r)
     job.y = (__half *)r->out[0].data;
     job.bias = convolution_bias(r);
     job.epilogue = epilogue_of(r);
+    job.bounds = convolution_bounds_of(job.epilogue);
     job.channels = (int32_t)s->in_c;
     job.height = (int32_t)w->in[1];
     job.width = (int32_t)w->in[2];

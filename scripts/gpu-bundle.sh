@@ -99,4 +99,4 @@ WRAPPER
 chmod +x "$bundle/run.sh"
 size=$(du -sm "$bundle" | cut -f1)
 echo "$bundle: $size MB"
-[ "$size" -le 60 ] || { echo "over 60 MB" >&2; exit 1; }
+[ "$size" -le 64 ] || { echo "over 64 MB" >&2; exit 1; }

@@ -122,7 +122,8 @@ profile '^total .* 100\.0 ' 'sums up'
 profile '^whole runs: [0-9.]+ us; [0-9.]+ us watched' 'holds the sum against a run'
 profile '^\| layer' 'prints Markdown' -o md
 profile '^layer,type,impl' 'prints CSV' -o csv
-profile '"of floor %": [0-9]' 'prints JSON' -o json
+profile '"watched_us": [0-9]' 'prints JSON' -o json
+profile '"floor_us": [0-9]' 'prints each step as JSON' -o json
 profile '^\{"layer": "conv1' 'prints JSON lines' -o jsonl
 profile '^total' 'sorts by time' --sort time --top 1
 expect 0 '^2$' 'profile shows as many rows as asked for' sh -c "$strata profile \

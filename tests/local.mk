@@ -48,7 +48,9 @@ CRITERION_TESTS = \
 	tests/test_batcher \
 	tests/test_check \
 	tests/test_check_cuda \
+	tests/test_check_report \
 	tests/test_config \
+	tests/test_context_check \
 	tests/test_cost \
 	tests/test_cost_file \
 	tests/test_cuda_batch \
@@ -90,6 +92,7 @@ CRITERION_TESTS = \
 	tests/test_plan_laws \
 	tests/test_profiler \
 	tests/test_reformat \
+	tests/test_reformat_slab \
 	tests/test_reformat_values \
 	tests/test_registry \
 	tests/test_same_plan \
@@ -104,6 +107,8 @@ CRITERION_TESTS = \
 # The built-in layers' cases for the layer test, check/.
 LAYER_CASES = tests/layer_cases.h tests/layer_cases_f.c tests/layer_cases_w.c
 tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
+tests_test_check_report_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_check_report_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
@@ -121,6 +126,8 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
+tests_test_reformat_slab_SOURCES = tests/test_reformat_slab.c \
+	kernels/reformat.c kernels/reformat_slab.c
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_engine_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_engine_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
@@ -210,4 +217,4 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
 	tests/plugins/batch_layers.c tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
 	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu \
-	tests/faulty/layer.c tests/faulty/throws.cc
+	tests/faulty/command.h tests/faulty/layer.c tests/faulty/throws.cc

@@ -2,7 +2,7 @@
  *
  * Engines and contexts, through the public interface: INI text in, values out.
  */
-#include "core/engine.h"
+#include "core/context.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -337,6 +337,24 @@ Test(context, bound_memory_is_read_and_written_in_place)
     strata_context_destroy(c);
     free(x);
     free(y);
+    release(&s);
+}
+
+Test(context, binding_what_is_bound_already_changes_nothing)
+{
+    struct session s;
+    strata_context *c = NULL;
+    cr_assert_eq(build(&s, small, NULL, 0), STRATA_OK);
+    cr_assert_eq(strata_context_create(&c, s.engine, s.handle, NULL), STRATA_OK);
+    float *x = aligned_alloc(256, 2048);
+    memset(x, 0, 2048);
+    for (int k = 0; k < 3; k++) {
+        cr_expect_eq(strata_context_bind(c, 0, k < 2 ? x : NULL, NULL), STRATA_OK);
+        cr_expect_eq(c->stale, k != 1, "round %d", k);
+        cr_expect_eq(strata_context_run(c, NULL), STRATA_OK);
+    }
+    strata_context_destroy(c);
+    free(x);
     release(&s);
 }
 

@@ -145,13 +145,25 @@ Test(engine_file, refuses_every_flip_of_one_bit)
 /* ---- fields, with the hashes made right again -----------------------------------------
  */
 
+/* As the specification says it: the hash of the hashes of each MiB. */
+static void content_hash(uint8_t *out, const uint8_t *content, size_t size)
+{
+    struct sha256_ctx all, piece;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    sha256_init(&all);
+    for (size_t at = 0; at < size; at += 1 << 20) {
+        sha256_init(&piece);
+        sha256_update(&piece, size - at < 1 << 20 ? size - at : 1 << 20, content + at);
+        sha256_digest(&piece, sizeof digest, digest);
+        sha256_update(&all, sizeof digest, digest);
+    }
+    sha256_digest(&all, sizeof digest, out);
+}
+
 static void make_right(uint8_t *file, size_t size)
 {
     struct sha256_ctx hash;
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    sha256_init(&hash);
-    sha256_update(&hash, size - ENGINE_FILE_HEADER, file + ENGINE_FILE_HEADER);
-    sha256_digest(&hash, sizeof digest, file + 88);
+    content_hash(file + 88, file + ENGINE_FILE_HEADER, size - ENGINE_FILE_HEADER);
     sha256_init(&hash);
     sha256_update(&hash, 124, file);
     sha256_digest(&hash, 4, file + 124);
@@ -215,6 +227,32 @@ Test(engine_file, names_each_wrong_field)
     }
     free(copy);
     file_free(&f);
+}
+
+/* Larger than what is read and hashed in one piece. */
+Test(engine_file, a_large_file_is_hashed_in_pieces_and_read_whole)
+{
+    enum { SIZE = (9 << 20) + 12345 };
+    uint8_t *content = malloc(SIZE), hash[32];
+    cr_assert(content != NULL);
+    for (size_t i = 0; i < SIZE; i++)
+        content[i] = (uint8_t)(i * 2654435761u >> 13);
+    struct engine_section s[] = {{"network", content, 3 << 20},
+                                 {"weights", content, SIZE}};
+    struct file_bytes f = written(s, 2);
+    const uint8_t *bytes = f.data;
+    strata_error err = {0};
+    cr_expect_eq(parse(f.data, f.size, &err), STRATA_OK, "%s", err.message);
+    content_hash(hash, bytes + ENGINE_FILE_HEADER, f.size - ENGINE_FILE_HEADER);
+    cr_expect_eq(memcmp(hash, bytes + 88, sizeof hash), 0);
+    cr_expect_eq(memcmp(bytes + f.size - SIZE, content, SIZE), 0);
+    for (size_t at = FIRST_BEGIN; at < f.size; at += (1 << 20) - 77) {
+        ((uint8_t *)f.data)[at] ^= 1;
+        cr_expect_eq(parse(f.data, f.size, &err), STRATA_EPARSE, "byte %zu", at);
+        ((uint8_t *)f.data)[at] ^= 1;
+    }
+    file_free(&f);
+    free(content);
 }
 
 /* What a later minor version may add without harm. */

@@ -433,3 +433,33 @@ Test(onednn, run_with_another_number_of_threads_stays_in_its_workspace)
     problem_free(&p);
     problem_free(&q);
 }
+
+/* Workspaces are planned before others are set up. With one element a plane, the bytes of
+ * nchw and of nhwc are the same, which is no reason to get the other's kernel. */
+Test(onednn, setup_keeps_to_the_workspace_that_was_planned)
+{
+    static const struct product_case global = {
+        .name = "global", .rank = 4, .in = {1, 1280, 1, 1}, .units = 1000, .bias = true};
+    static const uint64_t formats[] = {STRATA_F32_NCHW, STRATA_F32_NHWC};
+    static const char *const impls[] = {"onednn", "onednn_folded"};
+    strata_fully_connected params = {0};
+    struct problem p = product_problem(&global, &params);
+    struct trial trials[2];
+    size_t planned[2];
+    for (int i = 0; i < 2; i++) {
+        trial_open(&trials[i], &p, trial_impl(p.layer, impls[i]), formats[i],
+                   STRATA_F32_NCHW);
+        planned[i] = trials[i].impl->workspace(&trials[i].node);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct trial *t = &trials[i];
+        cr_assert(trial_setup(t) == STRATA_OK, "%s", t->error.text);
+        cr_expect_eq(t->workspace_size, planned[i], "%s: %zu bytes, planned %zu",
+                     impls[i], t->workspace_size, planned[i]);
+        strata_run r = trial_call(t);
+        cr_expect(t->impl->run(&r) == STRATA_OK, "%s: %s", impls[i], t->error.text);
+        trial_expect_values(t, impls[i]);
+        trial_close(t);
+    }
+    problem_free(&p);
+}

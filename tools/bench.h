@@ -34,6 +34,7 @@ struct bench_settings {
     uint64_t idle;    /* ns between runs */
     int64_t averages; /* print the mean of every so many runs; 0: not */
     int64_t batch;    /* rows of a run; 0: as many as the engine takes */
+    bool mark_all;    /* events in every run, whatever they cost */
 };
 
 /* Unset: negative, or UINT64_MAX. */
@@ -66,8 +67,10 @@ struct bench_settings bench_settings(const struct bench_arguments *a,
 
 /* One run; ms. Host times count from the begin of the measurement, device times from an
  * event that the stream passed at about that moment. Those of copies are empty where none
- * was asked for. */
+ * was asked for. Events take time, a tenth of a run of 30 us: most runs do without, and
+ * tell what an application sees; some have them, and tell the parts. */
 struct bench_sample {
+    bool marked;       /* else device times are not known */
     double enqueue[2]; /* of all calls that put the run on the stream */
     double done;       /* the host knows that the run is over */
     double h2d[2], compute[2], d2h[2];

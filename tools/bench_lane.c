@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stream and what is measured on it. A run is: copy in, compute, copy out, with an
- * event between each two; without copies the two around compute are all there are. Wait
- * for a run means wait for its last event.
+ * A stream and what is measured on it. A run is: copy in, compute, copy out. One that is
+ * marked has an event between each two, without copies the two around compute, and is
+ * waited for by the last.
  */
 #include "tools/bench.h"
 
@@ -15,10 +15,12 @@
 
 enum { START, COPIED_IN, COMPUTED, COPIED_OUT, MARKS };
 enum { HOST_CACHE = 64 << 20 }; /* bytes, where the system does not tell */
+enum { MARKED = 4 };            /* one run in so many */
 
 struct bench_slot {
     strata_event *marks[MARKS]; /* START and COPIED_OUT with copies alone */
     struct bench_sample sample;
+    strata_context *context;
     bool under_way;
 };
 
@@ -133,6 +135,8 @@ int bench_lane_open(struct bench_lane *l, const strata_engine *e, const char *de
 void bench_lane_close(struct bench_lane *l)
 {
     const strata_engine *e = l->engine;
+    if (l->handle) /* what is under way uses what goes */
+        strata_stream_synchronize(strata_get_stream(l->handle), NULL);
     for (int64_t i = 0; l->slots && i < l->settings->base.in_flight; i++)
         for (int m = 0; m < MARKS; m++)
             strata_event_destroy(l->slots[i].marks[m]);
@@ -172,18 +176,18 @@ static int copy_all(struct bench_lane *l, strata_context *c, bool in, strata_err
     return status;
 }
 
-/* An event that the lane does without is passed over. */
+/* An event that the run does without is passed over. */
 static int mark(struct bench_lane *l, const struct bench_slot *s, int which,
                 strata_error *err)
 {
-    return s->marks[which]
+    return s->sample.marked && s->marks[which]
                ? strata_event_record(s->marks[which], strata_get_stream(l->handle), err)
                : STRATA_OK;
 }
 
 static int enqueue(struct bench_lane *l, struct bench_slot *s, strata_error *err)
 {
-    strata_context *c = l->contexts[l->next_context];
+    strata_context *c = s->context = l->contexts[l->next_context];
     const bool copies = l->settings->base.transfers;
     l->next_context = (l->next_context + 1) % l->n_contexts;
     int status = mark(l, s, START, err);
@@ -200,10 +204,18 @@ static int enqueue(struct bench_lane *l, struct bench_slot *s, strata_error *err
     return status == STRATA_OK ? mark(l, s, COPIED_OUT, err) : status;
 }
 
+/* Of several runs under way, one is waited for by its event. */
+static bool is_marked(const struct bench_lane *l)
+{
+    const struct bench_settings *s = l->settings;
+    return s->mark_all || s->spin || s->base.in_flight > 1 || l->begun % MARKED == 0;
+}
+
 static int begin(struct bench_lane *l, struct bench_slot *s, double start_ms,
                  strata_error *err)
 {
     int status = l->scratch ? empty_cache(l, err) : STRATA_OK;
+    s->sample = (struct bench_sample){.marked = is_marked(l)};
     l->begun++;
     s->sample.enqueue[0] = bench_now_ms() - start_ms;
     if (status == STRATA_OK)
@@ -213,10 +225,14 @@ static int begin(struct bench_lane *l, struct bench_slot *s, double start_ms,
     return status;
 }
 
-static int wait_for(const struct bench_lane *l, strata_event *e, strata_error *err)
+static int wait_for(const struct bench_lane *l, const struct bench_slot *s,
+                    strata_error *err)
 {
+    strata_event *e = s->marks[COPIED_OUT] ? s->marks[COPIED_OUT] : s->marks[COMPUTED];
     double ms;
     int status = STRATA_EBUSY;
+    if (!s->sample.marked)
+        return strata_context_wait(s->context, err);
     if (!l->settings->spin)
         return strata_event_synchronize(e, err);
     while (status == STRATA_EBUSY)
@@ -229,7 +245,7 @@ static int span(double out[2], struct bench_lane *l, strata_event *from, strata_
 {
     int status = STRATA_OK;
     if (!from || !to)
-        return status;
+        return status; /* no copies */
     if ((status = strata_event_elapsed(&out[0], l->base, from, err)) == STRATA_OK)
         status = strata_event_elapsed(&out[1], from, to, err);
     out[1] += out[0];
@@ -240,11 +256,11 @@ static int keep(struct bench_lane *l, struct bench_slot *s, strata_error *err)
 {
     struct bench_sample *sample = &s->sample;
     int status = grow(&l->samples, &l->capacity, l->n_samples, sizeof *l->samples, err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK && sample->marked)
         status = span(sample->h2d, l, s->marks[START], s->marks[COPIED_IN], err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK && sample->marked)
         status = span(sample->compute, l, s->marks[COPIED_IN], s->marks[COMPUTED], err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK && sample->marked)
         status = span(sample->d2h, l, s->marks[COMPUTED], s->marks[COPIED_OUT], err);
     if (status == STRATA_OK)
         l->samples[l->n_samples++] = *sample;
@@ -254,11 +270,10 @@ static int keep(struct bench_lane *l, struct bench_slot *s, strata_error *err)
 static int finish(struct bench_lane *l, struct bench_slot *s, double start_ms,
                   strata_error *err)
 {
-    strata_event *last = s->marks[COPIED_OUT] ? s->marks[COPIED_OUT] : s->marks[COMPUTED];
     if (!s->under_way)
         return STRATA_OK;
     s->under_way = false;
-    int status = wait_for(l, last, err);
+    int status = wait_for(l, s, err);
     s->sample.done = bench_now_ms() - start_ms;
     if (status == STRATA_OK && l->record)
         status = keep(l, s, err);

@@ -413,6 +413,7 @@ struct bench_settings bench_settings(const struct bench_arguments *a,
         o->contexts = o->streams;
     if (o->threads == 0 || o->threads > o->streams)
         o->threads = o->streams;
+    s.mark_all = a->times_file || s.averages > 0;
     if (o->cold_cache) /* emptying waits for the stream */
         o->in_flight = 1;
     if (a->n_percentiles > 0) {

@@ -70,21 +70,38 @@ static void describe(struct bench_stats *out, double *values, size_t n,
         out->percentiles[p] = percentile(values, n, o->percentiles[p]);
 }
 
+/* Values of a metric of a lane's runs, in order: what the host sees from runs without
+ * events where there are any, what the device does from those with. */
+static size_t collect(double *values, const struct bench_lane *l,
+                      enum bench_metric metric, bool bare)
+{
+    const bool host = metric == BENCH_LATENCY || metric == BENCH_ENQUEUE;
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_samples; i++)
+        if (host ? !bare || !l->samples[i].marked : l->samples[i].marked)
+            values[n++] = value_of(&l->samples[i], metric);
+    return n;
+}
+
+static bool has_bare(const struct bench_run *r)
+{
+    for (size_t l = 0; l < r->n_lanes; l++)
+        for (size_t i = 0; i < r->lanes[l].n_samples; i++)
+            if (!r->lanes[l].samples[i].marked)
+                return true;
+    return false;
+}
+
 /* Median compute time of a lane's last quarter over its first, less 1. */
 static double drift_of(const struct bench_lane *l, double *values)
 {
-    const size_t quarter = l->n_samples / 4;
-    double ends[2];
+    const size_t n = collect(values, l, BENCH_COMPUTE, false), quarter = n / 4;
     if (quarter < 8)
         return 0;
-    for (int end = 0; end < 2; end++) {
-        const size_t first = end ? l->n_samples - quarter : 0;
-        for (size_t i = 0; i < quarter; i++)
-            values[i] = value_of(&l->samples[first + i], BENCH_COMPUTE);
-        qsort(values, quarter, sizeof *values, ascending);
-        ends[end] = median(values, quarter);
-    }
-    return ends[0] > 0 ? ends[1] / ends[0] - 1 : 0;
+    qsort(values, quarter, sizeof *values, ascending);
+    qsort(values + n - quarter, quarter, sizeof *values, ascending);
+    const double first = median(values, quarter);
+    return first > 0 ? median(values + n - quarter, quarter) / first - 1 : 0;
 }
 
 int bench_summarise(struct bench_result *out, const struct bench_run *r,
@@ -99,11 +116,11 @@ int bench_summarise(struct bench_result *out, const struct bench_run *r,
     double *values = zalloc(out->n, sizeof *values, "times", err);
     if (!values)
         return STRATA_ENOMEM;
+    const bool bare = has_bare(r);
     for (int m = 0; m < BENCH_METRICS; m++) {
         size_t n = 0;
         for (size_t l = 0; l < r->n_lanes; l++)
-            for (size_t i = 0; i < r->lanes[l].n_samples; i++)
-                values[n++] = value_of(&r->lanes[l].samples[i], m);
+            n += collect(values + n, &r->lanes[l], m, bare);
         describe(&out->stats[m], values, n, &r->settings->base);
     }
     for (size_t l = 0; l < r->n_lanes; l++) {

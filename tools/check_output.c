@@ -5,6 +5,7 @@
 #include "tools/check.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "check/rules.h"
 
@@ -21,9 +22,18 @@ static void print_line(const char *lead, const char *what, const char *value)
         printf("%s%-9s %s\n", lead, what, value);
 }
 
+/* Each line of a text after the first behind the lead, too. */
+static void print_lines(const char *lead, const char *text)
+{
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+        printf("%.*s\n%s", (int)(end - text), text, lead);
+    printf("%s\n", text);
+}
+
 static void print_finding(const char *lead, const struct check_finding *f)
 {
-    printf("%s%s: %s\n", lead, f->rule, f->text);
+    printf("%s%s: ", lead, f->rule);
+    print_lines(lead, f->text);
     print_line(lead, "  asked", check_rule(f->rule)->contract);
     print_line(lead, "  in", f->place.phase);
     print_line(lead, "  impl", f->place.impl);

@@ -103,7 +103,8 @@ static void put_figures(const struct profile *p, FILE *out)
              "sum of %zu steps' medians; a watched run takes %s, an unwatched one %s",
              p->n, watched, text);
     put_time(p->sum_us, what, out);
-    snprintf(text, sizeof text, "%.0f %%", p->sum_us > 0 ? 100 * floor / p->sum_us : 0);
+    const double share = p->sum_us > 0 ? floor / p->sum_us : 0;
+    snprintf(text, sizeof text, "%.*f %%", share < 0.1, 100 * share);
     put_card(text, "of the sum is what the device's ceilings ask for", out);
     snprintf(text, sizeof text, "%.1f %%",
              p->sum_us > 0 ? 100 * reformats / p->sum_us : 0);

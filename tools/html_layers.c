@@ -114,11 +114,11 @@ static void put_row(const struct profile *p, struct types *t, const struct profi
         fprintf(out, " · %s → %s</span></td>", s->from, s->to);
     put_bar(r, slowest, colour(t, s), out);
     fprintf(out,
-            "<td class=\"n\">%.2f</td><td class=\"n\">%.1f %%</td><td class=\"n\">%.0f "
+            "<td class=\"n\">%.2f</td><td class=\"n\">%.1f %%</td><td class=\"n\">%.*f "
             "%%</td><td class=\"n\">%.1f</td><td class=\"n\">%.1f</td><td>%s</td></tr>\n",
             r->median, p->sum_us > 0 ? 100 * r->median / p->sum_us : 0,
-            100 * profile_roofline(r), s->bytes / us * 1e-3, s->operations / us * 1e-3,
-            s->memory_bound ? "memory" : "arithmetic");
+            profile_roofline(r) < 0.1, 100 * profile_roofline(r), s->bytes / us * 1e-3,
+            s->operations / us * 1e-3, s->memory_bound ? "memory" : "arithmetic");
 }
 
 void html_layers(const struct profile *p, FILE *out)
@@ -217,15 +217,17 @@ static void put_axes(const struct axes *a, FILE *out)
 static void put_ceiling(const struct axes *a, double bandwidth, double peak,
                         const char *name, FILE *out)
 {
+    const bool large = peak > 1e13;
     const double ridge = peak / bandwidth, left = pow(10, a->x0);
     const double begin = fmax(left * bandwidth * 1e-9, pow(10, a->y0));
     fprintf(out,
             "<path d=\"M%.1f %.1fL%.1f %.1fH%d\" fill=\"none\" stroke=\"#0f172a\" "
             "stroke-width=\"1.5\"/><text x=\"%d\" y=\"%.1f\" font-size=\"11\" "
-            "text-anchor=\"end\">%s, %.0f GFLOP/s</text>\n",
+            "text-anchor=\"end\">%s, %.4g %sFLOP/s</text>\n",
             place_x(a, begin / (bandwidth * 1e-9)), place_y(a, begin), place_x(a, ridge),
             place_y(a, peak * 1e-9), WIDTH - RIGHT, WIDTH - RIGHT - 4,
-            place_y(a, peak * 1e-9) - 5, name, peak * 1e-9);
+            place_y(a, peak * 1e-9) - 5, name, large ? peak * 1e-12 : peak * 1e-9,
+            large ? "T" : "G");
 }
 
 void html_roofline(const struct profile *p, FILE *out)

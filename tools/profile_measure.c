@@ -106,8 +106,9 @@ static int measure(struct profile *p, strata_context *c, bool ranges, strata_err
             status = strata_context_use_graph(c, 1, err);
     }
     if (status == STRATA_OK) {
-        p->whole_us = median(us, p->runs);
-        p->stepped_us = median(stepped, p->runs);
+        /* without graphs they are alike */
+        p->whole_us = median(us, p->graph ? p->runs : 2 * p->runs);
+        p->stepped_us = p->graph ? median(stepped, p->runs) : p->whole_us;
         sum_runs(p, us);
     }
     free(us);

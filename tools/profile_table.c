@@ -37,7 +37,7 @@ static void add_row(struct table *t, const struct profile *p, const struct profi
     table_cell(t, "%.2f", r->median);
     table_cell(t, "%.1f", p->sum_us > 0 ? 100 * r->median / p->sum_us : 0);
     table_cell(t, "%.2f", s->floor_us);
-    table_cell(t, "%.0f", 100 * profile_roofline(r));
+    table_cell(t, "%.*f", profile_roofline(r) < 0.1, 100 * profile_roofline(r));
     table_cell(t, "%.3f", s->bytes * 1e-6);
     table_cell(t, "%.1f", rate(s->bytes, r->median));
     table_cell(t, "%.2f", s->operations * 1e-6);
@@ -119,8 +119,52 @@ static void print_sum(const struct profile *p)
         puts("above 100 % of its floor: what the layer read lay in a cache");
 }
 
+/* ---- JSON ---------------------------------------------------------------------------
+ */
+
+static json_t *row_json(const struct profile *p, const struct profile_row *r)
+{
+    const strata_step *s = &r->step;
+    json_t *j = json_pack("{s:s, s:s, s:s*, s:s*, s:s*, s:s, s:s}", "name", s->name,
+                          "kind", kinds[s->kind], "layer", s->layer, "impl", s->impl,
+                          "module", s->module, "reads", s->from, "writes", s->to);
+    json_t *numbers = json_pack(
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "us", r->median, "low_us",
+        r->low, "high_us", r->high, "share", p->sum_us > 0 ? r->median / p->sum_us : 0.0,
+        "floor_us", s->floor_us, "predicted_us", s->predicted_us, "bytes", s->bytes,
+        "operations", s->operations, "live_bytes", (json_int_t)s->live_bytes);
+    json_object_update(j, numbers);
+    json_decref(numbers);
+    json_object_set_new(j, "bound_by",
+                        json_string(s->memory_bound ? "memory" : "arithmetic"));
+    return j;
+}
+
+/* Everything, whatever rows were asked for. */
+static void print_json(const struct profile *p)
+{
+    const strata_network *net = p->engine->network;
+    json_t *steps = json_array();
+    for (size_t i = 0; i < p->n; i++)
+        if (p->rows[i].step.kind != STRATA_STEP_RELABEL)
+            json_array_append_new(steps, row_json(p, &p->rows[i]));
+    json_t *j =
+        json_pack("{s:s, s:s, s:I, s:b, s:f, s:f, s:f, s:f, s:o}", "network",
+                  net->name ? net->name : net->path, "device",
+                  strata_device_name(p->handle), "runs", (json_int_t)p->runs, "graph",
+                  p->graph, "whole_us", p->whole_us, "stepped_us", p->stepped_us,
+                  "watched_us", p->watched_us, "sum_us", p->sum_us, "steps", steps);
+    json_dumpf(j, stdout, JSON_REAL_PRECISION(7) | JSON_INDENT(1));
+    fputc('\n', stdout);
+    json_decref(j);
+}
+
 void profile_print(const struct profile *p, const struct profile_print *how)
 {
+    if (how->format == TABLE_JSON) {
+        print_json(p);
+        return;
+    }
     print_rows(p, how);
     if (how->format == TABLE_TEXT || how->format == TABLE_MARKDOWN)
         print_sum(p);

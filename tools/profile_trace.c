@@ -165,6 +165,8 @@ static int open_lane(struct lane *l, const strata_engine *e, const char *device,
 
 static void close_lane(struct lane *l, const strata_engine *e)
 {
+    if (l->handle) /* what is under way uses what goes */
+        strata_stream_synchronize(strata_get_stream(l->handle), NULL);
     for (size_t i = 0; l->host && i < e->n_bindings; i++)
         strata_host_free(l->handle, l->host[i],
                          (size_t)e->values[e->bindings[i].value].bytes);

@@ -327,11 +327,13 @@ STRATA_API int strata_context_use_graph(strata_context *context, int use,
                                         strata_error *err);
 /* Device memory of a binding, aligned to 256 bytes, at least `bytes` of the binding;
  * stays the caller's. NULL goes back to memory of the context's own. Holds from the next
- * run on; enqueueing that one waits for those under way, and gives their failure. */
+ * run on; enqueueing that one waits for those under way, and gives their failure, and the
+ * one after makes a new graph. What is bound already costs nothing to bind again. */
 STRATA_API int strata_context_bind(strata_context *context, int index, void *data,
                                    strata_error *err);
 /* Where a binding's data is now: device memory, which the host may touch on the host
- * device alone. strata_copy_in and strata_copy_out work on every device. */
+ * device alone. strata_copy_in and strata_copy_out work on every device. NULL without
+ * memory, and while another thread is in a call of the context. */
 STRATA_API void *strata_context_data(const strata_context *context, int index);
 /* The next runs are for the first `batch` rows of the inputs and outputs, 1 to
  * strata_engine_batch; at first, all. They go by the smallest of strata_engine_batches

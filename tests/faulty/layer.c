@@ -46,6 +46,15 @@
 #ifndef RUN_END
 #define RUN_END
 #endif
+#ifndef BLOCKED_END
+#define BLOCKED_END
+#endif
+#ifndef FLAGS
+#define FLAGS 0
+#endif
+#ifndef FLAGS_BLOCKED
+#define FLAGS_BLOCKED 0
+#endif
 #ifndef CLOSE
 #define CLOSE
 #endif
@@ -97,6 +106,10 @@ static int shape(const strata_node *n)
 {
     const struct params *p = n->params;
     (void)p;
+#ifndef NO_SHAPE
+    n->out[0].rank = n->in[0].rank;
+    memcpy(n->out[0].dims, n->in[0].dims, sizeof n->out[0].dims);
+#endif
     SHAPE;
     return STRATA_OK;
 }
@@ -180,6 +193,7 @@ static int run_blocked(const strata_run *r)
                     const int64_t at = strata_offset4(t, n, c, h, w);
                     y[at] = x[at] + *s->table;
                 }
+    BLOCKED_END;
     return STRATA_OK;
 }
 
@@ -231,6 +245,7 @@ static const strata_row blocked[] = {{{STRATA_F32_NC8HW8}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
+     .flags = FLAGS,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
      .state_size = sizeof(struct state),
@@ -244,6 +259,7 @@ static const strata_impl impls[] = {
      .run = run},
     {.id = 2,
      .device = STRATA_HOST,
+     .flags = FLAGS_BLOCKED,
      .name = "blocked",
      .rows = STRATA_ARRAY(blocked),
      .state_size = sizeof(struct state),

@@ -1,0 +1,53 @@
+#!/bin/sh
+# coverage.sh FOLDER LEAST: line coverage of the readers of untrusted bytes by the
+# corpora in FOLDER/corpus_*, from the binaries in FOLDER/coverage. Fails under LEAST
+# percent of any reader.
+set -eu
+folder=$1 least=$2
+cd "$folder/coverage"
+rm -f ./*.profraw
+for binary in fuzz_*; do
+    target=${binary#fuzz_}
+    [ -d "../corpus_$target" ] || continue
+    LLVM_PROFILE_FILE=$target.profraw "./$binary" -runs=0 "../corpus_$target" \
+        >"$target.log" 2>&1 || { tail -n 20 "$target.log"; exit 1; }
+done
+llvm-profdata merge -sparse ./*.profraw -o all.profdata
+objects=fuzz_ini
+for binary in fuzz_*; do [ "$binary" = fuzz_ini ] || objects="$objects -object $binary"; done
+failed=0
+# shellcheck disable=SC2086
+llvm-cov export $objects -summary-only -instr-profile=all.profdata |
+    sed 's/"filename":/\n&/g' >all.json
+# reader NAME FILE...: its lines, those that ran, and the share.
+reader() {
+    name=$1
+    shift
+    awk -v name="$name" -v least="$least" -v files=" $* " '
+        /^"filename"/ && match($0, /"lines":\{"count":[0-9]+,"covered":[0-9]+/) {
+            split(substr($0, RSTART, RLENGTH), n, /[:,}]/)
+            file = $0
+            sub(/^"filename":"/, "", file)
+            sub(/".*/, "", file)
+            if (!match(file, /[a-z]+\/[a-z_]+\.c$/))
+                next
+            file = substr(file, RSTART)
+            if (!index(files, " " file " ") || !n[3])
+                next
+            printf "    %-24s %5d of %5d lines, %5.1f %%\n", file, n[5], n[3],
+                100 * n[5] / n[3]
+            lines += n[3]
+            ran += n[5]
+        }
+        END {
+            share = lines ? 100 * ran / lines : 0
+            printf "%-28s %5d of %5d lines, %5.1f %%\n", name, ran, lines, share
+            exit share < least
+        }' all.json || failed=1
+}
+reader weights io/weights.c io/safetensors.c io/npy.c io/weights_convert.c
+reader INI core/config.c core/config_error.c core/config_header.c core/config_line.c \
+    core/config_override.c core/config_reader.c core/config_value.c core/config_vars.c
+reader engine io/engine_file.c core/engine_load.c core/engine_plugins.c \
+    core/engine_restore.c core/engine_stored.c
+exit $failed
