@@ -217,4 +217,4 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
 	tests/plugins/batch_layers.c tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
 	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu \
-	tests/faulty/command.h tests/faulty/layer.c tests/faulty/throws.cc
+	tests/faulty/command.h tests/faulty/layer.c tests/faulty/packed.c tests/faulty/throws.cc
