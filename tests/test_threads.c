@@ -44,6 +44,9 @@ static void digits_path(char *out, size_t size)
 
 static int open_digits(struct net *n, strata_error *err)
 {
+    static const char *const set[] = {"build.costs=analytic"}; /* one plan, always */
+    const strata_network_options options = {
+        .struct_size = sizeof options, .set = set, .n_set = 1};
     char path[1024];
     memset(n, 0, sizeof *n);
     digits_path(path, sizeof path);
@@ -51,7 +54,7 @@ static int open_digits(struct net *n, strata_error *err)
     if (status == STRATA_OK)
         status = strata_registry_create(&n->registry, NULL, err);
     if (status == STRATA_OK)
-        status = strata_network_load(&n->network, path, n->registry, NULL, err);
+        status = strata_network_load(&n->network, path, n->registry, &options, err);
     return status != STRATA_OK
                ? status
                : strata_engine_build(&n->engine, n->handle, n->network, err);
