@@ -5,9 +5,11 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/npy.h"
 #include "io/weights.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,6 +19,31 @@ static size_t header_size(const uint8_t *data, size_t size)
 {
     const uint8_t *line = memchr(data, '\n', size);
     return line ? (size_t)(line - data) + 1 : size;
+}
+
+/* To each type that layers have; and written, read again as it was. */
+static void convert(const struct weights *w, int dtype)
+{
+    static char folder[] = "/tmp/strata-fuzz-XXXXXX", path[64];
+    struct weight_view v = weights_at(w, 0);
+    int64_t count = (int64_t)(v.bytes / weight_dtype_size(v.dtype));
+    size_t bytes = (size_t)count * strata_dtype_size(dtype);
+    struct weights *again = NULL;
+    void *values = malloc(bytes + 1);
+    if (!values || weights_convert(values, dtype, v.data, v.dtype, count, NULL))
+        abort();
+    if (!path[0]) {
+        if (!mkdtemp(folder))
+            abort();
+        snprintf(path, sizeof path, "%s/x.npy", folder);
+    }
+    if (bytes % 16 == 0 &&
+        (npy_write(path, dtype, v.dims, v.rank, values, NULL) ||
+         weights_open(&again, path, NULL, NULL) || weights_at(again, 0).bytes != bytes ||
+         memcmp(weights_at(again, 0).data, values, bytes)))
+        abort();
+    weights_close(again);
+    free(values);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -38,14 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int status = weights_parse(&w, file, start + size - 1, "fuzz", NULL, &err);
     if (status != err.status || (status == STRATA_OK) != (w != NULL))
         abort();
-    if (w) {
-        struct weight_view v = weights_at(w, 0);
-        int64_t count = (int64_t)(v.bytes / weight_dtype_size(v.dtype));
-        uint16_t *values = malloc((size_t)count * sizeof *values + 1);
-        if (values && weights_convert(values, STRATA_FP16, v.data, v.dtype, count, NULL))
-            abort();
-        free(values);
-    }
+    for (int dtype = 0; w && dtype < STRATA_DTYPE_COUNT; dtype++)
+        convert(w, dtype);
     weights_close(w);
     free(file);
     return 0;

@@ -49,7 +49,7 @@ FUZZ_ENVIRONMENT = STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR='$(abs_builddir)/plugin
 fuzz-seeds: all
 	@$(FUZZ_ENVIRONMENT) $(srcdir)/fuzz/seeds.sh '$(abs_builddir)/strata' '$(srcdir)' fuzz-build
 
-# Lines of the readers that the corpora run, and a failure under 90 % of any.
+# Lines of the readers that the corpora of fuzz-short run; fails under 90 % of any.
 fuzz-coverage: fuzz-seeds
 	@$(MAKE) $(AM_MAKEFLAGS) fuzz FUZZ_FOLDER=fuzz-build/coverage FUZZ_FLAGS='-g -O1 \
 		-std=gnu11 -fsanitize=fuzzer -fprofile-instr-generate -fcoverage-mapping \

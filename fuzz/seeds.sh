@@ -17,6 +17,12 @@ seed ini include-again '@[include]\nfile = a.inc\nfile = a.inc\n@[build]\nfusion
 seed ini include-cycle '@[include]\nfile = a.inc\n@[include]\nfile = b.inc\n@[include]\nfile = a.inc\n'
 seed ini include-missing '@[include]\nfile = c.inc\nfile = ../a\nfiel = x\nfile = ${no}\n@@'
 seed ini options '+build.fusion=no\n+layer a.pad=3\n+x\n-a=5\n[vars]\na = 1\n[layer a]\npad = ${a}\n'
+for d in '<f8' '<f4' '<f2' '<i8' '<i4' '<i2' '|i1' '<u8' '<u4' '<u2' '|u1' '|b1'; do
+    for order in False True; do
+        data=$(printf '%*s' $((6 * ${d#??})) '' | tr ' ' 7)
+        seed npy ${d#?}-$order "\\0{'descr': '$d', 'fortran_order': $order, 'shape': (2, 3), }\\n$data"
+    done
+done
 number=0
 build() {
     number=$((number + 1))
@@ -40,5 +46,3 @@ for number in 1 5 9; do
     "$strata" inspect "$corpus/seed$number.engine" --section=weights \
         >"$folder/corpus_safetensors/seed$number"
 done
-"$strata" run -q "$corpus/seed1.engine" --input x=random:1 --input y=random:2 \
-    --output act="$folder/corpus_npy/act.npy" --output cat="$folder/corpus_npy/cat.npy"

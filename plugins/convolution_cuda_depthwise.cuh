@@ -89,9 +89,10 @@ static __device__ inline void depthwise_put(const depthwise_job &job,
     }
 }
 
-/* The tail in full. Out of line: it is long, and a kernel has several copies. */
+/* The tail in full. Inline: an array handed to a call lives in memory, whether the call is
+ * made or not. */
 template <typename T, int V, int Wide, bool Groups>
-static __device__ __noinline__ void
+static __device__ inline void
 depthwise_finish(const depthwise_job &job, const depthwise_unit &unit, int32_t row,
                  float (&value)[Wide * V])
 {

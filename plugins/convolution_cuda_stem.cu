@@ -181,9 +181,9 @@ static __device__ inline void stem_compute(stem_sums &sum, const stem_job &job,
     }
 }
 
-/* Out of line: a kernel has several copies. */
-static __device__ __noinline__ void stem_finish(float (&v)[8], uint32_t real,
-                                                const activation_args &activation)
+/* Inline: an array handed to a call lives in memory, whether the call is made or not. */
+static __device__ inline void stem_finish(float (&v)[8], uint32_t real,
+                                          const activation_args &activation)
 {
     activate_all(v, activation);
 #pragma unroll

@@ -357,6 +357,33 @@ static const struct {
      STRATA_EPARSE,
      {"'guess'"}},
     {"weights", "conv.weight", "conv.weighs", STRATA_EPARSE, {"conv.weight"}},
+    {"device", "\"kind\"", "\"kind\": \"host\", \"kind\"", STRATA_EPARSE, {"duplicate"}},
+    {"network",
+     "[layer cat]",
+     "[layer more]\ntype = core::Identity@1\ninputs = act\n[layer cat]",
+     STRATA_EPARSE,
+     {"6 decisions for 7 layers"}},
+    {"plan", "\"fused\": 2", "\"fused\": 1", STRATA_EPARSE, {"layers are fused"}},
+    {"plan", "\"fused\": 3", "\"fused\": 9", STRATA_EUNSUPPORTED, {"layer 'conv'"}},
+    {"plan", "\"cost\": ", "\"cost\": 0, \"x\": ", STRATA_EPARSE, {"is not free"}},
+    {"plan", "\"fp32:nchw\"", "\"fp99:nchw\"", STRATA_EPARSE, {"fp99"}},
+    {"plan", "\"fp32:nchw\"", "\"fp32:nc/5hw5\"", STRATA_EPARSE, {"no layer can have"}},
+    {"plan",
+     "\"fp32:nchw\"",
+     "\"int8:nchw\"",
+     STRATA_EPARSE,
+     {"tensor 'x'", "conversion from int8:nchw"}},
+    {"plan",
+     "\"reads\": [",
+     "\"reads\": [\"fp32:nchw\",",
+     STRATA_EPARSE,
+     {"2 formats; needed 1"}},
+    {"plan",
+     "\"impl\": \"any\"",
+     "\"impl\": \"nosuch\"",
+     STRATA_EUNSUPPORTED,
+     {"layer 'conv'", "impl nosuch"}},
+    {"plan", "\"smaller\": []", "\"smaller\": [{}]", STRATA_EPARSE, {"smaller"}},
     {"weights", "F32", "F64", STRATA_EPARSE, {"weights"}},
 };
 
@@ -390,7 +417,133 @@ Test(engine_save, every_batch_of_a_profile_comes_back)
     if (getenv("STRATA_TEST_DEVICE"))
         return;
     alter("network", "batch = 1,3,8", "batch = 1,8");
-    expect_refused(STRATA_EPARSE, (const char *const[]){"2 plans for smaller batches", NULL});
+    expect_refused(STRATA_EPARSE,
+                   (const char *const[]){"2 plans for smaller batches", NULL});
+}
+
+/* A conversion as a file has it. */
+static json_t *conversion(const char *tensor, const char *from, const char *to)
+{
+    return json_pack("{s:s, s:{s:s, s:s, s:i}, s:{s:s, s:s, s:i}, s:i, s:s}", "tensor",
+                     tensor, "from", "format", from, "pads", "zero", "stage", 0, "to",
+                     "format", to, "pads", "zero", "stage", 0, "cost", 16, "reason",
+                     "HARD");
+}
+
+/* The saved file's plan with one more conversion; at the end, or as the first. */
+static void add_conversion(json_t *added, bool first)
+{
+    struct engine_file f;
+    struct engine_section sections[ENGINE_FILE_SECTIONS];
+    json_t *plan = NULL;
+    char *text = NULL;
+    cr_assert_eq(engine_file_open(&f, file, NULL), STRATA_OK);
+    memcpy(sections, f.sections, sizeof sections);
+    for (size_t i = 0; i < f.n_sections; i++) {
+        if (strcmp(f.sections[i].name, SECTION_PLAN) != 0)
+            continue;
+        cr_assert_eq(engine_section_json(&plan, &f, SECTION_PLAN, NULL), STRATA_OK);
+        json_t *list = json_object_get(plan, "conversions");
+        json_array_insert_new(list, first ? 0 : json_array_size(list), added);
+        sections[i].data = text = json_dumps(plan, 0);
+        sections[i].size = strlen(text);
+    }
+    cr_assert(text != NULL);
+    cr_assert_eq(engine_file_write(again, sections, f.n_sections, "1.0.0", NULL),
+                 STRATA_OK);
+    json_decref(plan);
+    free(text);
+    engine_file_close(&f);
+}
+
+Test(engine_save, conversions_must_hold_together)
+{
+    struct built a, b;
+    if (getenv("STRATA_TEST_DEVICE"))
+        cr_skip_test("the conversions are those of the host's plan");
+    write_ini(branches);
+    build(&a, ini, (const char *const[]){"layer conv.impl=any"}, 1);
+    save(&a, file);
+    release(&a);
+    add_conversion(conversion("x", "fp32:nhwc", "fp16:nhwc"), true);
+    expect_refused(STRATA_EPARSE, (const char *const[]){"'x'", "wrong place", NULL});
+    add_conversion(conversion("x", "fp32:nchw", "fp32:nhwc"), false);
+    expect_refused(STRATA_EPARSE, (const char *const[]){"'x'", "wrong place", NULL});
+    add_conversion(conversion("y", "fp32:nhwc", "i32:nchw"), false);
+    expect_refused(STRATA_EPARSE, (const char *const[]){"'y'", "does not exist", NULL});
+    add_conversion(conversion("x", "fp32:nhwc", "fp16:nhwc"), false);
+    cr_assert_eq(load(&b, again), STRATA_OK, "%s", b.err.message);
+    release(&b);
+    cr_assert_eq(rename(again, file), 0);
+    add_conversion(conversion("x", "fp16:nhwc", "fp32:nc/8hw8"), false);
+    expect_refused(STRATA_EPARSE, (const char *const[]){"'x'", "loses precision", NULL});
+}
+
+/* What a later writer may add. */
+Test(engine_save, unknown_keys_and_sections_are_ignored)
+{
+    struct built a, b;
+    struct engine_file f;
+    struct engine_section sections[ENGINE_FILE_SECTIONS];
+    write_ini(branches);
+    build(&a, ini, NULL, 0);
+    save(&a, file);
+    alter("plan", "\"pads_any\"", "\"novelty\": [1], \"pads_any\"");
+    cr_assert_eq(engine_file_open(&f, again, NULL), STRATA_OK);
+    memcpy(sections, f.sections, sizeof sections);
+    sections[f.n_sections] = (struct engine_section){"novelty", "news", 4};
+    cr_assert_eq(engine_file_write(file, sections, f.n_sections + 1, "1.0.0", NULL),
+                 STRATA_OK);
+    engine_file_close(&f);
+    cr_assert_eq(load(&b, file), STRATA_OK, "%s", b.err.message);
+    expect_same_answers(&a, &b, 11);
+    release(&a);
+    release(&b);
+}
+
+Test(engine_save, sections_and_weights_lie_as_specified)
+{
+    static const char *const order[] = {"device", "plugins", "plan",   "network",
+                                        "costs",  "report",  "weights"};
+    struct built a;
+    struct engine_file f;
+    struct weights *w;
+    write_ini(branches);
+    build(&a, ini, NULL, 0);
+    save(&a, file);
+    release(&a);
+    cr_assert_eq(engine_file_open(&f, file, NULL), STRATA_OK);
+    cr_assert_eq(f.n_sections, ARRAY_LENGTH(order));
+    for (size_t i = 0; i < f.n_sections; i++)
+        cr_expect_str_eq(f.sections[i].name, order[i]);
+    const struct engine_section *s = engine_file_find(&f, "weights");
+    cr_assert_eq(weights_parse(&w, s->data, s->size, "weights", NULL, NULL), STRATA_OK);
+    for (size_t i = 0; i < weights_count(w); i++) {
+        struct weight_view view = weights_at(w, i);
+        cr_expect(strncmp(view.name, "align.", 6) == 0 ||
+                      ((const char *)view.data - (const char *)s->data) % 256 == 0,
+                  "%s", view.name);
+    }
+    weights_close(w);
+    engine_file_close(&f);
+}
+
+/* Nothing is allocated for an engine of another device. */
+Test(engine_save, a_refused_engine_allocates_nothing)
+{
+    struct built a, b;
+    strata_memory_stats stats;
+    if (getenv("STRATA_TEST_DEVICE"))
+        cr_skip_test("the engine is made one of another device than the host");
+    write_ini(branches);
+    build(&a, ini, NULL, 0);
+    save(&a, file);
+    release(&a);
+    alter("device", "\"kind\": \"host\"", "\"kind\": \"cuda\"");
+    cr_expect_eq(load(&b, again), STRATA_EUNSUPPORTED);
+    strata_get_memory_stats(b.handle, &stats);
+    cr_expect_eq(stats.allocations, 0);
+    release(&b);
 }
 
 static char warned[4096];
