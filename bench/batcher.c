@@ -319,6 +319,25 @@ static void wait_for(size_t n)
         sleep_until(now() + 50e-6);
 }
 
+static int by_end(const void *a, const void *b)
+{
+    const struct request *x = a, *y = b;
+    return (x->done > y->done) - (x->done < y->done);
+}
+
+/* Of requests, from the first batch done after a sixth of the time to the last in time.
+ */
+static double rate_between(struct request *requests, size_t n, double begin, double end)
+{
+    size_t first = 0, last = 0;
+    qsort(requests, n, sizeof *requests, by_end);
+    for (size_t i = 0; i < n && requests[i].done <= end; i++) {
+        first = requests[i].done < begin + (end - begin) / 6 ? i : first;
+        last = i;
+    }
+    return (double)(last - first) / (requests[last].done - requests[first].done);
+}
+
 /* Rows a second with always a few batches waiting. */
 static double saturated(const struct bench *b, strata_batcher *batcher,
                         struct request *requests)
@@ -334,10 +353,8 @@ static double saturated(const struct bench *b, strata_batcher *batcher,
         }
         sleep_until(now() + 50e-6);
     }
-    const size_t in_time = atomic_load(&answered);
-    const double took = now() - begin;
     wait_for(n);
-    return (double)in_time / took;
+    return rate_between(requests, n, begin, end);
 }
 
 /* Times of requests at a rate, into `times`: by the batcher, or (NULL) one by one. */

@@ -2,7 +2,8 @@
  *
  * A batcher: a queue and a few threads, each with a context. A thread that finds requests
  * takes them at once if no other is running; else it lets them gather until they fill a
- * batch or the oldest has waited long enough.
+ * batch or the oldest has waited long enough. A request that finds nothing running does
+ * not wait for a thread to wake: who submits it puts it on an idle one's stream.
  */
 #include "core/batcher.h"
 
@@ -64,10 +65,12 @@ static strata_request *take(strata_batcher *b, int64_t *rows)
 }
 
 /* NULL when the batcher ends. */
-static strata_request *next_batch(strata_batcher *b, int64_t *rows)
+static strata_request *next_batch(struct worker *w, int64_t *rows)
 {
+    strata_batcher *b = w->batcher;
     uint64_t *why = NULL;
-    while (!why) {
+    w->idle = true;
+    while (!w->given && !why) {
         if (b->first && (why = cause(b)))
             break;
         if (b->first)
@@ -77,8 +80,26 @@ static strata_request *next_batch(strata_batcher *b, int64_t *rows)
         else
             pthread_cond_wait(&b->changed, &b->lock);
     }
+    w->idle = false;
+    if (w->given) {
+        *rows = w->given->rows;
+        return w->given;
+    }
     ++*why;
     return take(b, rows);
+}
+
+static void run(struct worker *w, strata_request *requests, int64_t rows)
+{
+    int status;
+    if (w->given) {
+        while (sem_wait(&w->begun) != 0) /* interrupted */
+            ;
+        status = w->status;
+    } else {
+        status = batcher_begin(w, requests, rows);
+    }
+    batcher_end(w, requests, rows, status);
 }
 
 static void *work(void *arg)
@@ -88,10 +109,11 @@ static void *work(void *arg)
     strata_request *requests;
     int64_t rows;
     pthread_mutex_lock(&b->lock);
-    while ((requests = next_batch(b, &rows))) {
+    while ((requests = next_batch(w, &rows))) {
         pthread_mutex_unlock(&b->lock);
-        batcher_run(w, requests, rows);
+        run(w, requests, rows);
         pthread_mutex_lock(&b->lock);
+        w->given = NULL;
         b->running--;
         if (b->running == 0 && b->first)
             pthread_cond_signal(&b->changed);
@@ -196,6 +218,7 @@ static int start(strata_batcher *b, const strata_batcher_options *o, strata_erro
     for (int i = 0; i < n && status == STRATA_OK; i++) {
         struct worker *w = &b->workers[b->n_workers++];
         w->batcher = b;
+        sem_init(&w->begun, 0, 0);
         status = start_worker(w, err);
     }
     return status;
@@ -242,6 +265,7 @@ void strata_batcher_destroy(strata_batcher *b)
             pthread_join(b->workers[i].thread, NULL);
     for (int i = 0; i < b->n_workers; i++) {
         free(b->workers[i].data);
+        sem_destroy(&b->workers[i].begun);
         strata_context_destroy(b->workers[i].context);
         strata_destroy(b->workers[i].handle);
     }

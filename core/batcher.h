@@ -9,6 +9,8 @@
 #ifndef CORE_BATCHER_H
 #define CORE_BATCHER_H
 
+#include <semaphore.h>
+
 #include <strata/batcher.h>
 
 #include "core/context.h"
@@ -34,7 +36,12 @@ struct worker {
     strata_handle *handle;
     strata_context *context;
     char **data; /* of the bindings */
+    /* A run that the thread which submitted its request began, when nothing else ran. */
+    sem_t begun; /* posted when it is on the stream, or failed: status, err */
+    int status;
     strata_error err;
+    bool idle;             /* guarded by the batcher's lock, as the next */
+    strata_request *given; /* NULL: none */
 };
 
 struct strata_batcher {
@@ -55,8 +62,9 @@ struct strata_batcher {
 };
 
 int64_t batcher_now(void); /* ns, monotonic */
-/* batcher_run.c: run and finish them. */
-void batcher_run(struct worker *w, strata_request *requests, int64_t rows);
+/* batcher_run.c: put a run of them on the stream; then wait for it and finish them. */
+int batcher_begin(struct worker *w, const strata_request *requests, int64_t rows);
+void batcher_end(struct worker *w, strata_request *requests, int64_t rows, int status);
 /* batcher_queue.c: tell it to whoever waits; err's status is OK if it went well. The
  * request is then gone. */
 void batcher_finish(strata_request *r, const strata_error *err);

@@ -59,26 +59,53 @@ static void free_request(strata_request *r)
 }
 
 /* Wakes a worker if there is reason to: nothing runs, a batch is full, or nobody watches
- * over a delay yet. */
+ * over a delay yet. Called, as the next one, with the lock held. */
+static void append(strata_batcher *b, strata_request *r)
+{
+    const bool first = !b->first;
+    r->arrival = batcher_now();
+    *b->end = r;
+    b->end = &r->next;
+    b->stats.waiting++;
+    b->waiting_rows += r->rows;
+    if (first || b->running == 0 || b->waiting_rows >= b->max_batch)
+        pthread_cond_signal(&b->changed);
+}
+
+/* The worker that a request goes to at once, or NULL. */
+static struct worker *give(strata_batcher *b, strata_request *r)
+{
+    struct worker *w = b->workers;
+    if (b->running > 0 || b->first)
+        return NULL;
+    while (w < b->workers + b->n_workers && !w->idle)
+        w++;
+    if (w == b->workers + b->n_workers)
+        return NULL;
+    w->idle = false;
+    w->given = r;
+    b->running++;
+    b->stats.idle++;
+    pthread_cond_broadcast(&b->changed); /* it wakes while the run is begun for it */
+    return w;
+}
+
 static int put(strata_batcher *b, strata_request *r, strata_error *err)
 {
+    struct worker *w = NULL;
     int status = STRATA_OK;
     pthread_mutex_lock(&b->lock);
-    if (b->stats.waiting >= b->max_waiting) {
+    if (b->stats.waiting >= b->max_waiting)
         status =
             error_set(err, STRATA_EBUSY, "%zu requests wait already; hand it in later",
                       (size_t)b->stats.waiting);
-    } else {
-        const bool first = !b->first;
-        r->arrival = batcher_now();
-        *b->end = r;
-        b->end = &r->next;
-        b->stats.waiting++;
-        b->waiting_rows += r->rows;
-        if (first || b->running == 0 || b->waiting_rows >= b->max_batch)
-            pthread_cond_signal(&b->changed);
-    }
+    else if (!(w = give(b, r)))
+        append(b, r);
     pthread_mutex_unlock(&b->lock);
+    if (w) {
+        w->status = batcher_begin(w, r, r->rows);
+        sem_post(&w->begun);
+    }
     return status;
 }
 

@@ -64,10 +64,10 @@ static int enqueue_copies(struct worker *w, const strata_request *requests, size
                                           err);
 }
 
-static int run(struct worker *w, const strata_request *requests, int64_t rows,
-               strata_error *err)
+int batcher_begin(struct worker *w, const strata_request *requests, int64_t rows)
 {
     const strata_engine *e = w->context->engine;
+    strata_error *err = &w->err;
     int status = strata_context_set_batch(w->context, rows, err);
     if (status == STRATA_OK)
         status = enqueue_copies(w, requests, 0, e->n_inputs, err);
@@ -75,9 +75,14 @@ static int run(struct worker *w, const strata_request *requests, int64_t rows,
         status = strata_context_enqueue(w->context, NULL, err);
     if (status == STRATA_OK)
         status = enqueue_copies(w, requests, e->n_inputs, e->n_bindings, err);
-    /* In any case: requests' memory may be in use. */
+    return status;
+}
+
+/* In any case: requests' memory may be in use. */
+static int await(struct worker *w, int status)
+{
     strata_error why;
-    int ended = strata_context_wait(w->context, status == STRATA_OK ? err : &why);
+    int ended = strata_context_wait(w->context, status == STRATA_OK ? &w->err : &why);
     return status != STRATA_OK ? status : ended;
 }
 
@@ -118,9 +123,9 @@ static void finish(strata_request *requests, const strata_error *err)
 }
 
 /* One that fails must not take the others with it, so they then run each alone. */
-void batcher_run(struct worker *w, strata_request *requests, int64_t rows)
+void batcher_end(struct worker *w, strata_request *requests, int64_t rows, int status)
 {
-    int status = run(w, requests, rows, &w->err);
+    status = await(w, status);
     bool apart = status != STRATA_OK && requests->next;
     count(w, requests, rows, status);
     if (status != STRATA_OK)
@@ -133,6 +138,6 @@ void batcher_run(struct worker *w, strata_request *requests, int64_t rows)
         strata_request *r = requests;
         requests = r->next;
         r->next = NULL;
-        batcher_run(w, r, r->rows);
+        batcher_end(w, r, r->rows, batcher_begin(w, r, r->rows));
     }
 }
