@@ -165,9 +165,13 @@ static void hide_packed(struct session *s)
 static int protect_state(struct session *s)
 {
     const bool visible = !s->mirror || !s->mirror->exact;
+    const bool packs = s->impl->flags & STRATA_WEIGHT_PACKED && s->weight_block[0].base;
     int status = STRATA_OK;
-    if (s->mirror && visible && s->n_packed > 0)
+    if (s->mirror && visible && (s->n_packed > 0 || packs))
         status = mirror_pull(s->mirror, &s->err);
+    if (status == STRATA_OK && visible && packs &&
+        block_check(&s->weight_block[0], "weight", 0, &s->err) == BLOCK_CHANGED)
+        return session_fault(s, "weight-modified", "setup: %s", s->err.message);
     hide_packed(s);
     for (int i = 0; i < s->n_packed && visible && status == STRATA_OK; i++)
         if (!block_protect(&s->packed[i]))

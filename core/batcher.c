@@ -149,6 +149,16 @@ static int init_lock(strata_batcher *b, strata_error *err)
     return failed ? error_no_memory(err, 0, "a batcher's lock") : STRATA_OK;
 }
 
+static int find_data(struct worker *w, strata_error *err)
+{
+    const size_t n = w->batcher->engine->n_bindings;
+    w->data = zalloc(n, sizeof *w->data, "a batcher's bindings", err);
+    for (size_t i = 0; w->data && i < n; i++)
+        if (!(w->data[i] = strata_context_data(w->context, (int)i)))
+            return error_no_memory(err, 0, "a batcher's bindings");
+    return w->data ? STRATA_OK : STRATA_ENOMEM;
+}
+
 /* On the engine's device. */
 static int start_worker(struct worker *w, strata_error *err)
 {
@@ -161,6 +171,8 @@ static int start_worker(struct worker *w, strata_error *err)
         status = strata_context_create(&w->context, w->batcher->engine, w->handle, err);
     if (status == STRATA_OK)
         status = strata_context_prepare(w->context, err);
+    if (status == STRATA_OK)
+        status = find_data(w, err);
     if (status != STRATA_OK)
         return status;
     if (pthread_create(&w->thread, NULL, work, w) != 0)
@@ -229,6 +241,7 @@ void strata_batcher_destroy(strata_batcher *b)
         if (b->workers[i].started)
             pthread_join(b->workers[i].thread, NULL);
     for (int i = 0; i < b->n_workers; i++) {
+        free(b->workers[i].data);
         strata_context_destroy(b->workers[i].context);
         strata_destroy(b->workers[i].handle);
     }

@@ -33,6 +33,7 @@ struct worker {
     bool started;
     strata_handle *handle;
     strata_context *context;
+    char **data; /* of the bindings */
     strata_error err;
 };
 

@@ -21,15 +21,11 @@ static int copy_rows(struct worker *w, const strata_request *r, size_t index,
     const bool whole = b->row_bytes == 0;
     const size_t bytes =
         (size_t)(whole ? e->values[b->value].bytes : b->row_bytes * rows.n);
-    char *data = strata_context_data(w->context, (int)index);
+    char *data = w->data[index] + (whole ? 0 : b->row_bytes * rows.first);
     void *to = b->is_input ? data : r->outputs[index - e->n_inputs];
-    if (!data)
-        return error_no_memory(err, bytes, b->name);
     if (!to)
         return STRATA_OK; /* an output that is not wanted */
-    data += whole ? 0 : b->row_bytes * rows.first;
     const void *from = b->is_input ? r->inputs[index] : data;
-    to = b->is_input ? data : to;
     if (w->handle->properties.kind != STRATA_HOST)
         return ops->copy(w->context->stream, to, from, bytes,
                          b->is_input ? COPY_TO_DEVICE : COPY_FROM_DEVICE, err);
@@ -91,10 +87,8 @@ static void clear_inputs(struct worker *w)
 {
     const strata_engine *e = w->context->engine;
     for (size_t i = 0; i < e->n_inputs; i++) {
-        void *data = strata_context_data(w->context, (int)i);
         const size_t bytes = (size_t)e->values[e->bindings[i].value].bytes;
-        if (data)
-            w->handle->device->ops->fill(w->context->stream, data, 0, bytes, NULL);
+        w->handle->device->ops->fill(w->context->stream, w->data[i], 0, bytes, NULL);
     }
 }
 

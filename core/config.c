@@ -308,7 +308,7 @@ static int load(struct config *c, const strata_network_options *options,
     if (status == STRATA_OK)
         status = config_override(c, options, err);
     if (status != STRATA_OK)
-        return status;
+        return c->no_memory ? error_no_memory(err, 0, "the configuration") : status;
     config_expand_all(c);
     config_check_options(c);
     return c->no_memory ? error_no_memory(err, 0, "the configuration") : STRATA_OK;

@@ -88,6 +88,9 @@ void config_note(struct config *c, const char *text);
 /* "FILE:LINE", or the override's text, for messages that name a second place. */
 void config_describe(const struct config *c, struct config_place place, char *out,
                      size_t size);
+/* Record what another part of the library said of the text at a place. That memory ran
+ * out is no error of the file's. */
+void config_failed(struct config *c, struct config_place place, const strata_error *why);
 /* Whether memory ran out while something was read; config_finish gives ENOMEM. */
 bool config_no_memory(const struct config *c);
 /* STRATA_OK if none was recorded, else EPARSE with all of them in err. */

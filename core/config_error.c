@@ -128,6 +128,14 @@ void config_error(struct config *c, struct config_place place, const char *forma
         c->no_memory = true;
 }
 
+void config_failed(struct config *c, struct config_place place, const strata_error *why)
+{
+    if (why->status == STRATA_ENOMEM)
+        c->no_memory = true;
+    else
+        config_error(c, place, "%s", why->message);
+}
+
 size_t config_errors(const struct config *c)
 {
     return c->n_errors;

@@ -32,11 +32,12 @@ static void add(struct contents *c, const char *name, void *data, size_t size)
 /* Takes the reference. */
 static int add_json(struct contents *c, const char *name, json_t *j, strata_error *err)
 {
-    char *text = j ? json_dumps(j, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
+    size_t size;
+    char *text = json_text(j, &size);
     json_decref(j);
     if (!text)
         return error_no_memory(err, 0, name);
-    add(c, name, text, strlen(text));
+    add(c, name, text, size);
     return STRATA_OK;
 }
 

@@ -29,7 +29,7 @@ static int find_type(struct loader *l, const struct config_pair *p,
         return error_no_memory(l->err, 0, "a layer type");
     if (status != STRATA_OK) {
         *out = NULL;
-        config_error(l->c, p->value_place, "%s", why.message);
+        config_failed(l->c, p->value_place, &why);
     }
     if (grow(&l->types, &l->types_capacity, l->n_types, sizeof *l->types, l->err) !=
         STRATA_OK)

@@ -42,7 +42,7 @@ char *network_path(struct loader *l, const struct config_pair *p, enum path_kind
     else if (base)
         status = file_resolve(&path, base, p->value, kind == PATH_FILE_ANYWHERE, &why);
     if (status != STRATA_OK)
-        config_error(l->c, p->value_place, "%s", why.message);
+        config_failed(l->c, p->value_place, &why);
     free(base);
     return status == STRATA_OK ? path : NULL;
 }
@@ -53,8 +53,7 @@ bool network_format(struct config *c, const struct config_pair *p,
     strata_error why = {0};
     if (format_parse(out, item->text, &why) == STRATA_OK)
         return true;
-    config_error(c, config_value_place(c, p, item->offset, strlen(item->text)), "%s",
-                 why.message);
+    config_failed(c, config_value_place(c, p, item->offset, strlen(item->text)), &why);
     return false;
 }
 
@@ -144,7 +143,7 @@ static void take_labels(struct loader *l, const struct config_pair *p)
     if (!bytes.data || strcmp(p->value, NETWORK_MEMORY_LABELS) != 0)
         config_error(l->c, p->value_place, "a network in memory names no files");
     else if (parse_labels(l->net, &bytes, NETWORK_MEMORY_LABELS, &why) != STRATA_OK)
-        config_error(l->c, p->value_place, "%s", why.message);
+        config_failed(l->c, p->value_place, &why);
 }
 
 static void load_labels(struct loader *l, const struct config_pair *p)
@@ -165,7 +164,7 @@ static void load_labels(struct loader *l, const struct config_pair *p)
     if (status == STRATA_OK)
         status = parse_labels(l->net, &bytes, path, &why);
     if (status != STRATA_OK)
-        config_error(l->c, p->value_place, "%s", why.message);
+        config_failed(l->c, p->value_place, &why);
     file_free(&bytes);
     free(path);
     free(base);
@@ -263,7 +262,8 @@ static void read_shape(struct config *c, struct config_section *s,
 {
     const struct config_pair *p = config_require(c, s, "shape");
     size_t rank;
-    if (!p || !config_dims(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, batched))
+    if (!p ||
+        !config_dims(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, batched))
         return;
     if (network_elements(t->dims, (int)rank) < 0)
         config_error(c, p->value_place, "more than 2^40 elements");
@@ -300,7 +300,7 @@ static void read_binding(struct config *c, struct config_section *s,
     if (!network_format(c, p, &(struct config_item){p->value, 0}, &f))
         return;
     if (t->rank && format_desc(&desc, f, t->dims, t->rank, &why) != STRATA_OK)
-        config_error(c, p->value_place, "%s", why.message);
+        config_failed(c, p->value_place, &why);
     else if (t->dtype != STRATA_FP32 && !dtype_exact(f.dtype, t->dtype))
         config_error(c, p->value_place, "%s holds values that dtype %s does not",
                      p->value, strata_dtype_name(t->dtype));
@@ -401,9 +401,9 @@ static void read_objective(struct config *c, struct config_section *s,
 static int read_build(struct loader *l, struct config_section *s)
 {
     static const char *const keys[] = {
-        "precision",    "formats",      "fusion",        "no_reformat", "objective",
-        "memory_slack", "memory_plans", "plan_nodes",    "deterministic", "workspace",
-        "math",         "costs",        "costs_miss",   "costs_budget"};
+        "precision",    "formats",      "fusion",     "no_reformat",   "objective",
+        "memory_slack", "memory_plans", "plan_nodes", "deterministic", "workspace",
+        "math",         "costs",        "costs_miss", "costs_budget"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");
@@ -478,7 +478,7 @@ static int read_plugins(struct loader *l, struct config_section *s)
             p->used = true;
             char *path = network_path(l, p, rules[k].kind);
             if (path && rules[k].add(l->registry, path, &why) != STRATA_OK)
-                config_error(l->c, p->value_place, "%s", why.message);
+                config_failed(l->c, p->value_place, &why);
             free(path);
         }
         if (why.status == STRATA_ENOMEM)

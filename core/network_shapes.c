@@ -318,9 +318,9 @@ static void read_output_formats(struct loader *l, const struct config_pair *p)
         if (!network_format(l->c, p, item, &f))
             break;
         if (format_desc(&desc, f, t->dims, t->rank, &why) != STRATA_OK)
-            config_error(l->c,
-                         config_value_place(l->c, p, item->offset, strlen(item->text)),
-                         "%s", why.message);
+            config_failed(l->c,
+                          config_value_place(l->c, p, item->offset, strlen(item->text)),
+                          &why);
         net->outputs[i].format = f;
     }
     config_list_free(items, n);

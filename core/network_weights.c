@@ -36,7 +36,7 @@ static int take_source(struct loader *l, const struct config_pair *p,
     else if (status == STRATA_ENOMEM)
         return error_no_memory(l->err, 0, "weights");
     else
-        config_error(l->c, p->value_place, "%s", why.message);
+        config_failed(l->c, p->value_place, &why);
     return STRATA_OK;
 }
 
@@ -51,7 +51,7 @@ static int open_source(struct loader *l, const struct config_pair *p, bool anywh
     if (status == STRATA_OK && path &&
         weights_open(&source->file, path, NULL, &why) != STRATA_OK) {
         source->file = NULL;
-        config_error(l->c, p->value_place, "%s", why.message);
+        config_failed(l->c, p->value_place, &why);
     }
     free(path);
     if (why.status == STRATA_ENOMEM)
@@ -207,7 +207,7 @@ static void bind_key(struct loader *l, const struct config_pair *p,
                           config_full(l->c) ? NULL : &why) == STRATA_OK)
         take_view(w, declared, &view);
     else
-        config_error(l->c, p->value_place, "%s", why.message);
+        config_failed(l->c, p->value_place, &why);
 }
 
 /* One weight of `weights = w:PREFIX`; true if the file has it. */
@@ -232,7 +232,7 @@ static bool bind_prefixed(struct loader *l, const struct config_pair *p,
     if (found)
         take_view(w, declared, &view);
     else if (required)
-        config_error(l->c, p->value_place, "%s", why.message);
+        config_failed(l->c, p->value_place, &why);
     return found;
 }
 

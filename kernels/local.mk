@@ -85,6 +85,7 @@ GPU_BUNDLE_CONTENT = \
 	tests/test_cuda_batch \
 	tests/test_cuda_context \
 	tests/test_cuda_device \
+	tests/test_cuda_faults \
 	tests/test_cuda_layers \
 	tests/test_cuda_network \
 	tests/test_cuda_reformat \

@@ -82,35 +82,35 @@ PKG_CONFIG_PATH=$builddir/pkgconfig $MAKE -C "$scratch/source" CC="$CC" >"$log" 
 result $? 'it builds outside of this tree'
 export STRATA_PLUGIN_PATH="$scratch/folder"
 
-explain after --costs measure --measure-all --save-costs "$scratch/costs" &&
-    [ "$(chosen after)" = 'depthwise_nhwc depthwise.so' ]
-result $? 'dropped into a folder, it is timed and chosen where it wins'
-cp "$scratch/after.csv" "$log"
-awk -F, '$8 == "chosen" && $7 == "measured" { c++ }
-    $8 ~ /^a plan with it takes [0-9.]+ us more$/ { more++ }
-    END { exit c != 1 || more < 3 }' "$scratch/after.csv"
-result $? 'explain says what each other impl would cost'
-run after --costs "$scratch/costs" && near before after
-result $? 'the result is the same'
-explain again --costs "$scratch/costs" && [ "$(chosen again)" = "$(chosen after)" ]
+# Which is faster is the machine's business: that all were timed and the best one taken is
+# ours. Recorded times then say who wins.
+explain timed --costs measure --measure-all --save-costs "$scratch/costs" &&
+    grep -q '^depthwise_nhwc,depthwise.so,.*,measured,' "$scratch/timed.csv" &&
+    awk -F, '$8 == "chosen" && $7 == "measured" { c++ }
+        $8 ~ /^a plan with it takes [0-9.]+ us more$/ { more++ }
+        END { exit c != 1 || more < 3 }' "$scratch/timed.csv"
+result $? 'dropped into a folder, it is timed, and the best of all is chosen'
+explain again --costs "$scratch/costs" && [ "$(chosen again)" = "$(chosen timed)" ]
 result $? 'from the file of those costs the same plan is made'
+
+takes() { # takes NS FILE: the costs, with another time for the impl that came
+    sed "s/^[0-9]* \(.* depthwise_nhwc module=\)/$1 \1/" "$scratch/costs" >"$scratch/$2"
+}
+takes 1 fast
+explain after --costs "$scratch/fast" &&
+    [ "$(chosen after)" = 'depthwise_nhwc depthwise.so' ]
+result $? 'where it wins, it is used'
+run after --costs "$scratch/fast" && near before after
+result $? 'the result is the same'
+takes 1000000000 slow
+explain slower --costs "$scratch/slow" && [ -n "$(chosen slower)" ] &&
+    [ "$(chosen slower)" != "$(chosen after)" ] &&
+    grep -qE '^depthwise_nhwc,.*,a plan with it takes (at least )?[0-9.]+ us more' "$log"
+result $? 'where another wins, that one is used, and explain says by how much'
 
 # Where its accept takes no node, it says so.
 explain refused --costs measure --set 'layer y.groups=1' --set 'input x.shape=1 x 3 x 5 x 5' \
     --set 'layer y.filters=4' && grep -q '^depthwise_nhwc,.*refused: not depthwise' "$log"
 result $? 'what it refuses is told with its reason'
-
-# And where it is slower it stays unused: whole planes, which oneDNN has a kernel for.
-claim='where another impl wins, that one stays'
-if [ -e "$STRATA_PLUGIN_DIR/onednn.so" ]; then
-    explain slower --costs measure --set 'input x.shape=4 x 64 x 56 x 56' \
-        --set 'layer y.groups=64' --set 'layer y.filters=64' &&
-        [ -n "$(chosen slower)" ] && [ "$(chosen slower)" != "$(chosen after)" ] &&
-        grep -qE '^depthwise_nhwc,.*,a plan with it takes (at least )?[0-9.]+ us more' "$log"
-    result $? "$claim"
-else
-    number=$((number + 1))
-    echo "ok $number - $claim # SKIP built without oneDNN"
-fi
 echo "1..$number"
 exit $failed

@@ -73,6 +73,12 @@ bench '"precision": "fp16"' 'takes the spellings of trtexec' --warmUp=1 --durati
     --separateProfileRun --exposeDMA --stronglyTyped --noTF32 -o json
 bench 'copies included' 'takes more of them' --includeDataTransfers --best \
     --loadInputs=image:$srcdir/examples/digits/images/3-011.pgm
+expect 0 '^quote' 'bench saves an engine, and takes one by --loadEngine' sh -c "$strata \
+    bench '$digits' --saveEngine='$scratch/s.engine' --skipInference \
+    --memPoolSize=workspace:64M && $strata bench --loadEngine='$scratch/s.engine' \
+    --iterations 3 --duration 0"
+expect 2 "memPoolSize 'tacticDram:5': workspace:SIZE" 'bench knows one pool' \
+    $strata bench "$digits" --memPoolSize=tacticDram:5
 expect 0 '^digits' 'bench takes the network by --loadEngine' $strata bench \
     --loadEngine="$digits" --iterations 3 --duration 0
 printf '[bench]\nwarmup = 1ms\nduration = 0s\niterations = 4\nstreams = 2\ncontexts = 3
@@ -196,6 +202,10 @@ compare 1 'FAILED$' 'lists what is beyond it' --precisions fp32,fp16 --tolerance
 compare 0 '^tensor +impl A' 'lists nothing else' --impls any,c --failed
 compare 0 '^ok: a' 'compares math modes' --maths default,tensor_op
 compare 1 'first relu1' 'changes B alone' --with 'layer relu1.kind=tanh'
+compare 1 '^[2-9] beyond the tolerance; first relu1' 'finds what follows from it too' \
+    --with 'layer relu1.kind=tanh'
+compare 1 '^1 beyond the tolerance; first relu1' 'or the one layer that does it' \
+    --with 'layer relu1.kind=tanh' --isolate
 compare 0 '^tensor,impl A' 'prints CSV' --impls any,c -o csv
 compare 0 '"verdict": "ok"' 'prints JSON' --impls any,c -o json
 compare 0 '^\| tensor' 'prints Markdown' --impls any,c -o md

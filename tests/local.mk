@@ -68,6 +68,7 @@ CRITERION_TESTS = \
 	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_explain \
+	tests/test_faults \
 	tests/test_file \
 	tests/test_format \
 	tests/test_fuse \
@@ -133,6 +134,16 @@ tests_test_engine_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
+tests_test_faults_SOURCES = tests/test_faults.c tests/fault.c tests/fault.h \
+	tests/batch_net.h
+tests_test_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_faults_LDFLAGS = $(AM_LDFLAGS) $(FAULT_WRAPS)
+FAULT_WRAPS = \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free \
+	-Wl,--wrap=strndup,--wrap=open_memstream,--wrap=open,--wrap=openat,--wrap=read,--wrap=pread \
+	-Wl,--wrap=write,--wrap=close,--wrap=fstat,--wrap=stat,--wrap=lstat \
+	-Wl,--wrap=fsync,--wrap=rename
 tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES)
 tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h \
@@ -160,6 +171,14 @@ CRITERION_TESTS += tests/test_cudnn
 tests_test_cudnn_SOURCES = tests/test_cudnn.c plugins/cudnn_choice.c plugins/cudnn_graph.c
 tests_test_cudnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_test_cudnn_LDADD = $(LDADD) $(CUDA_LDFLAGS) -lcudnn $(PTHREAD_LIBS)
+endif
+if HAVE_CUDA
+CRITERION_TESTS += tests/test_cuda_faults
+tests_test_cuda_faults_SOURCES = tests/test_cuda_faults.c tests/cuda_fault.c \
+	tests/cuda_fault.h tests/batch_net.h tests/cuda_device.h
+tests_test_cuda_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_test_cuda_faults_LDADD = $(LDADD) $(DL_LIBS)
+tests_test_cuda_faults_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 endif
 check_PROGRAMS += $(CRITERION_TESTS)
 
@@ -198,4 +217,4 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 EXTRA_DIST += tests/data/bad-ini tests/plugins/test_layers.c \
 	tests/plugins/batch_layers.c tests/plugins/timed_layers.c tests/plugins/cuda_trial.c tests/plugins/cuda_trial.h \
 	tests/plugins/cuda_trial_kernels.cu tests/faulty/cuda.cu \
-	tests/faulty/command.h tests/faulty/layer.c tests/faulty/throws.cc
+	tests/faulty/command.h tests/faulty/layer.c tests/faulty/packed.c tests/faulty/throws.cc

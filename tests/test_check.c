@@ -222,6 +222,29 @@ Test(check, an_exception_is_named)
     cr_expect(names(output, "exception", "no luck"), "%s", output);
 }
 
+/* In packed.c. */
+Test(check, what_a_layer_does_to_its_weight_is_named)
+{
+    static const struct fault packed[] = {
+        {"keeps the address of a weight it packs", "-DKEEPS", "value-wrong", "should be"},
+        {"writes to its weight", "-DWRITES", "weight-modified", "weight 0"},
+    };
+    static char output[OUTPUT];
+    for (size_t i = 0; i < sizeof packed / sizeof packed[0]; i++) {
+        const struct fault *f = &packed[i];
+        const char *file =
+            build("packed.so", "faulty/packed.c", SHARED " %s -O1", f->define);
+        int code = command(output, "check '%s'", file);
+        cr_expect(code == 1 && names(output, f->rule, f->words),
+                  "%s: exit code %d, want '%s', got\n%.2000s", f->what, code, f->rule,
+                  output);
+        check_again(f, output);
+    }
+    const char *file = build("packed.so", "faulty/packed.c", SHARED " -O1");
+    int code = command(output, "check '%s'", file);
+    cr_expect_eq(code, 0, "exit code %d\n%s", code, output);
+}
+
 Test(check, nothing_is_found_where_nothing_is_wrong)
 {
     char *output = malloc(OUTPUT);

@@ -164,6 +164,10 @@ static int run_case(struct bench_result *out, const struct bench_arguments *a,
     if (status != STRATA_OK)
         goto done;
     out->build_ms = bench_now_ms() - begin;
+    if (a->save_file)
+        status = strata_engine_save(s.engine, a->save_file, err);
+    if (status != STRATA_OK || a->build_only)
+        goto done;
     struct bench_settings settings =
         bench_settings(a, s.engine->network, c->streams ? atoll(c->streams) : 0);
     if (c->batch && engine_file_at(a->path))
@@ -206,13 +210,13 @@ static int run_cases(const struct bench_arguments *a, strata_error *err)
             a->precisions.n ? a->precisions.items[i / n_streams / n_batches] : NULL,
             a->streams.n ? a->streams.items[i % n_streams] : NULL};
         status = run_case(&results[i], a, &c, err);
-        if (status == STRATA_OK && people) {
+        if (status == STRATA_OK && people && !a->build_only) {
             fputs(i ? "\n" : "", stdout);
             bench_print_case(&results[i], a->common.format);
             fflush(stdout);
         }
     }
-    if (status == STRATA_OK && (n > 1 || !people))
+    if (status == STRATA_OK && (n > 1 || !people) && !a->build_only)
         bench_print_cases(results, n, a->common.format);
     for (size_t i = 0; results && i < n; i++)
         bench_result_free(&results[i]);
@@ -268,9 +272,9 @@ const struct tool_command tool_bench = {
         "too:\n"
         "--warmUp (ms), --infStreams, --avgRuns, --percentile, --noDataTransfers,\n"
         "--includeDataTransfers, --useSpinWait, --noCudaGraph, --idleTime, --fp16,\n"
-        "--best, --loadInputs, --loadEngine, --plugins, --timingCacheFile, "
-        "--exportTimes;\n"
-        "--device=0 means cuda:0.\n\n"
+        "--best, --loadInputs, --loadEngine, --saveEngine, --skipInference,\n"
+        "--memPoolSize=workspace:SIZE, --plugins, --timingCacheFile, --exportTimes,\n"
+        "--dumpProfile, --exportProfile; --device=0 means cuda:0.\n\n"
         "Figures: latency, from the call until the host has the result; enqueue, the\n"
         "host's part of it; h2d, compute and d2h, on the device.\n\n"
         "Examples:\n"

@@ -52,7 +52,8 @@ struct bench_arguments {
     double percentiles[BENCH_MAX_PERCENTILES];
     size_t n_percentiles;
     struct bench_settings rest; /* all but base */
-    const char *times_file, *profile_file;
+    const char *times_file, *profile_file, *save_file;
+    bool build_only;
     bool layers; /* a table of them after each case */
 };
 

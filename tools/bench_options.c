@@ -37,11 +37,14 @@ enum {
     OPTION_INPUT,
     OPTION_INPUTS,
     OPTION_ENGINE,
+    OPTION_POOL,
     OPTION_PLUGIN,
     OPTION_CACHE,
     OPTION_TIMES,
     OPTION_PROFILE,
     OPTION_DUMP_PROFILE,
+    OPTION_SAVE,
+    OPTION_SKIP,
     OPTION_NOTHING, /* what is so here anyway */
 };
 
@@ -84,6 +87,9 @@ static const struct option options[] = {
     {"best", no_argument, NULL, OPTION_BEST},
     {"loadInputs", required_argument, NULL, OPTION_INPUTS},
     {"loadEngine", required_argument, NULL, OPTION_ENGINE},
+    {"saveEngine", required_argument, NULL, OPTION_SAVE},
+    {"skipInference", no_argument, NULL, OPTION_SKIP},
+    {"memPoolSize", required_argument, NULL, OPTION_POOL},
     {"plugins", required_argument, NULL, OPTION_PLUGIN},
     {"staticPlugins", required_argument, NULL, OPTION_PLUGIN},
     {"dynamicPlugins", required_argument, NULL, OPTION_PLUGIN},
@@ -223,6 +229,23 @@ static bool read_shapes(struct bench_arguments *a, const char *list)
     return true;
 }
 
+/* trtexec's "workspace:64", in MiB, or with B, K, M, G behind. */
+static bool read_pool(struct bench_arguments *a, const char *text)
+{
+    static const struct {
+        const char *suffix, *unit;
+    } units[] = {{"", "MiB"}, {"M", "MiB"}, {"K", "KiB"}, {"G", "GiB"}, {"B", ""}};
+    const char *size = strncmp(text, "workspace:", 10) == 0 ? text + 10 : "";
+    const size_t digits = strspn(size, "0123456789");
+    char *set = NULL;
+    for (size_t i = 0; i < ARRAY_LENGTH(units) && digits > 0; i++)
+        if (strcmp(size + digits, units[i].suffix) == 0 &&
+            asprintf(&set, "build.workspace=%.*s%s", (int)digits, size, units[i].unit) >=
+                0)
+            return add_set(a, set);
+    return bad("--memPoolSize", text, "workspace:SIZE, as workspace:64M,");
+}
+
 /* trtexec's "x:x.dat,y:y.dat", each to --input x=x.dat. */
 static bool read_inputs(struct bench_arguments *a, const char *list)
 {
@@ -283,6 +306,8 @@ static bool network_option(struct bench_arguments *a, int option)
     case OPTION_ENGINE:
         a->path = optarg;
         return true;
+    case OPTION_POOL:
+        return read_pool(a, optarg);
     case OPTION_CACHE:
         a->common.save_costs = optarg;
         a->common.costs = a->common.costs ? a->common.costs : "measure";
@@ -330,6 +355,12 @@ static bool own_option(struct bench_arguments *a, int option)
         return true;
     case OPTION_DUMP_PROFILE:
         a->layers = true;
+        return true;
+    case OPTION_SAVE:
+        a->save_file = optarg;
+        return true;
+    case OPTION_SKIP:
+        a->build_only = true;
         return true;
     case OPTION_NOTHING:
         return true;

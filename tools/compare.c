@@ -21,6 +21,7 @@ enum {
     OPTION_MATHS,
     OPTION_WITH,
     OPTION_NO_FUSION,
+    OPTION_ISOLATE,
     OPTION_TOLERANCE,
     OPTION_FAILED,
     OPTION_INPUT,
@@ -36,6 +37,7 @@ static const struct option options[] = {
     {"maths", required_argument, NULL, OPTION_MATHS},
     {"with", required_argument, NULL, OPTION_WITH},
     {"no-fusion", no_argument, NULL, OPTION_NO_FUSION},
+    {"isolate", no_argument, NULL, OPTION_ISOLATE},
     {"tolerance", required_argument, NULL, OPTION_TOLERANCE},
     {"failed", no_argument, NULL, OPTION_FAILED},
     {"input", required_argument, NULL, OPTION_INPUT},
@@ -65,7 +67,7 @@ struct arguments {
     struct tool_options common;
     struct pair pairs[PAIRS];
     struct compare_how how;
-    bool no_fusion;
+    bool no_fusion, isolate;
     const char **with, **inputs, **dumps;
     size_t n_with, n_inputs, n_dumps, with_capacity, inputs_capacity, dumps_capacity;
     const char *folder;
@@ -122,6 +124,9 @@ static bool own_option(struct arguments *a, int option)
         return true;
     case OPTION_NO_FUSION:
         a->no_fusion = true;
+        return true;
+    case OPTION_ISOLATE:
+        a->isolate = true;
         return true;
     case OPTION_FAILED:
         a->how.failed_only = true;
@@ -224,9 +229,10 @@ static int read_inputs(struct compare_side *s, const struct arguments *a,
     return status;
 }
 
-static int open_side(struct compare_side *s, const struct arguments *a, int side,
+static int open_side(struct compare_side sides[2], const struct arguments *a, int side,
                      const char *path, bool named, strata_error *err)
 {
+    struct compare_side *s = &sides[side];
     struct tool_options o;
     if (named)
         add_label(s, path);
@@ -239,7 +245,7 @@ static int open_side(struct compare_side *s, const struct arguments *a, int side
     if (status == STRATA_OK)
         status = read_inputs(s, a, err);
     if (status == STRATA_OK)
-        status = compare_collect(s, err);
+        status = compare_collect(s, a->isolate && side == 1 ? sides : NULL, err);
     if (!s->label[0])
         add_label(s, "as it is");
     variant_close(&o);
@@ -292,7 +298,7 @@ static int compare(const struct arguments *a, char **paths, int n)
     int status = STRATA_OK;
     error_clear(&err);
     for (int i = 0; i < 2 && status == STRATA_OK; i++)
-        status = open_side(&sides[i], a, i, paths[n == 2 ? i : 0], n == 2, &err);
+        status = open_side(sides, a, i, paths[n == 2 ? i : 0], n == 2, &err);
     if (status == STRATA_OK)
         status = dump(a, sides, &err);
     const int code = status == STRATA_OK ? compare_print(&sides[0], &sides[1], &a->how)
@@ -346,6 +352,8 @@ const struct tool_command tool_compare = {
         "      --with=SECTION.KEY=VALUE  for B alone, as --set\n\n"
         "Options:\n"
         "      --no-fusion           compare also what would be inside a fused layer\n"
+        "      --isolate             B's layers read what A's made: each error is its "
+        "own\n"
         "      --tolerance=T         largest difference over the tensor's largest value\n"
         "                            (default 1e-4, with FP16 2e-2)\n"
         "      --failed              list only tensors beyond it\n"
@@ -360,7 +368,7 @@ const struct tool_command tool_compare = {
         "the tolerance.\n\n"
         "Examples:\n"
         "  strata compare net.ini --devices host,cuda\n"
-        "  strata compare net.ini --precisions fp32,fp16 --no-fusion --failed\n"
+        "  strata compare net.ini --precisions fp32,fp16 --isolate --failed\n"
         "  strata compare net.ini --impls any,c -o csv\n"
         "  strata compare old.engine new.engine --input x.npy --dump conv1\n",
     .run = run_compare,

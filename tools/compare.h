@@ -29,8 +29,10 @@ struct compare_side {
     size_t n, capacity;
 };
 
-/* One run, each step waited for, and what it made; the inputs are set. */
-int compare_collect(struct compare_side *s, strata_error *err);
+/* One run, each step waited for, and what it made; the inputs are set. With `feed`, each
+ * layer reads what that side made, so that what differs is the layer's own doing. */
+int compare_collect(struct compare_side *s, const struct compare_side *feed,
+                    strata_error *err);
 void compare_side_free(struct compare_side *s);
 const struct compare_tensor *compare_find(const struct compare_side *s, const char *name);
 

@@ -83,6 +83,44 @@ static int collect_node(struct compare_side *s, const struct engine_node *n, boo
     return status;
 }
 
+/* Put the other side's tensor in a value's place. */
+static int feed_value(struct compare_side *s, const struct compare_side *feed, int value,
+                      strata_error *err)
+{
+    const strata_context *c = s->context;
+    const struct engine_value *v = &c->engine->values[value];
+    const struct compare_tensor *t =
+        compare_find(feed, c->engine->network->tensors[v->tensor].name);
+    strata_desc linear;
+    if (!t || t->count != strata_desc_count(&v->desc))
+        return STRATA_OK;
+    void *raw = zalloc(1, (size_t)v->bytes, t->name, err);
+    int status = raw ? STRATA_OK : STRATA_ENOMEM;
+    if (status == STRATA_OK)
+        status = format_desc(&linear, (struct format){STRATA_FP32, ORDER_LINEAR, 1},
+                             v->desc.dims, v->desc.rank, err);
+    if (status == STRATA_OK)
+        status = strata_reformat(&v->desc, raw, &linear, t->values, err);
+    if (status == STRATA_OK)
+        status = c->handle->device->ops->copy(c->stream, c->value_data[value], raw,
+                                              (size_t)v->bytes, COPY_TO_DEVICE, err);
+    if (status == STRATA_OK)
+        status = strata_stream_synchronize(c->stream, err);
+    free(raw);
+    return status;
+}
+
+static int feed_node(struct compare_side *s, const struct compare_side *feed,
+                     const struct engine_node *n, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
+        status = feed_value(s, feed, n->in_values[i], err);
+    return status == STRATA_OK && n->residual_value >= 0
+               ? feed_value(s, feed, n->residual_value, err)
+               : status;
+}
+
 static int collect_outputs(struct compare_side *s, strata_error *err)
 {
     const strata_engine *e = s->context->engine;
@@ -92,7 +130,8 @@ static int collect_outputs(struct compare_side *s, strata_error *err)
     return status;
 }
 
-int compare_collect(struct compare_side *s, strata_error *err)
+int compare_collect(struct compare_side *s, const struct compare_side *feed,
+                    strata_error *err)
 {
     strata_context *c = s->context;
     const strata_engine *e = c->engine;
@@ -105,6 +144,8 @@ int compare_collect(struct compare_side *s, strata_error *err)
             step->kind == STEP_RUN ? &e->nodes[step->node] : NULL;
         if (n)
             status = collect_node(s, n, true, err);
+        if (n && feed && status == STRATA_OK)
+            status = feed_node(s, feed, n, err);
         if (status == STRATA_OK)
             status = context_enqueue_steps(c, i, i + 1, NULL, err);
         if (status == STRATA_OK)
