@@ -218,6 +218,14 @@ compare 2 "makes no tensor 'conv9'" 'names a tensor that is not there' --impls a
     --dump conv9
 expect 0 'd.engine against' 'compare takes engines' $strata compare "$scratch/d.engine" \
     "$digits" --with 'input image.shape=4 x 1 x 8 x 8'
+expect 1 "tensor '[a-z0-9]+' has [0-9]+ elements in .*d.engine, [0-9]+ in" \
+    'compare refuses other sizes' $strata compare "$scratch/d.engine" "$digits"
+printf '[network]\nformat = 1\noutputs = y\n[input x]\nshape = 1 x 4
+[layer y]\ntype = Activation\nkind = relu\n' >"$scratch/other.ini"
+expect 1 'no tensor of .* nothing is compared' 'and networks that share no tensor' \
+    $strata compare "$digits" "$scratch/other.ini"
+expect 2 'd.engine: is an engine already' 'and to pin the impls of an engine' \
+    $strata compare "$scratch/d.engine" --impls any,c
 compare 3 "cuda:9" 'says which device is missing' --devices host,cuda:9
 compare 2 "impls: no layer of .* has an impl 'nosuch'" 'names an impl that is not there' \
     --impls any,nosuch

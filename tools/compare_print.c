@@ -88,8 +88,9 @@ static void add_row(struct table *t, const struct difference *d)
 struct summary {
     size_t compared, failed, alone;
     bool seen;
-    struct difference first; /* that fails, in the order of a's run */
-    double ratio, tolerance; /* the largest */
+    const struct compare_tensor *unlike; /* the first of a whose size is another in b */
+    struct difference first;             /* that fails, in the order of a's run */
+    double ratio, tolerance;             /* the largest */
 };
 
 static void add_difference(struct summary *s, const struct difference *d)
@@ -122,13 +123,35 @@ static void print_summary(const struct summary *s, const struct compare_side *a,
                (double)s->first.a->values[s->first.at],
                (double)s->first.b->values[s->first.at], where, s->first.ratio);
     }
-    if (s->ratio == 0)
+    if (s->compared == 0 || s->unlike)
+        puts("FAILED: the networks differ");
+    else if (s->ratio == 0)
         puts("ok: alike, value for value");
     else if (isfinite(s->ratio))
         printf("%s: all pass with --tolerance=%.2g, and with no less; it was %.2g\n",
                s->failed ? "FAILED" : "ok", s->ratio * 1.005, s->tolerance);
     else
         printf("FAILED: no tolerance passes, as a value is not finite on one side\n");
+}
+
+/* Networks that are not two ways to run one. */
+static int incomparable(const struct summary *s, const struct compare_side *a,
+                        const struct compare_side *b)
+{
+    const struct compare_tensor *t = s->unlike;
+    if (t)
+        fprintf(
+            stderr,
+            "strata: error: tensor '%s' has %lld elements in %s, %lld in %s; give the "
+            "same network twice\n",
+            t->name, (long long)t->count, a->label,
+            (long long)compare_find(b, t->name)->count, b->label);
+    else
+        fprintf(stderr,
+                "strata: error: no tensor of %s has the name of one of %s; nothing is "
+                "compared\n",
+                a->label, b->label);
+    return EXIT_MISMATCH;
 }
 
 int compare_print(const struct compare_side *a, const struct compare_side *b,
@@ -151,8 +174,12 @@ int compare_print(const struct compare_side *a, const struct compare_side *b,
     table_open(&t, columns, ARRAY_LENGTH(columns), 0x760);
     for (size_t i = 0; i < a->n; i++) {
         const struct compare_tensor *other = compare_find(b, a->tensors[i].name);
-        if (!other || other->count != a->tensors[i].count) {
+        if (!other) {
             s.alone++;
+            continue;
+        }
+        if (other->count != a->tensors[i].count) {
+            s.unlike = s.unlike ? s.unlike : &a->tensors[i];
             continue;
         }
         struct difference d = measure(&a->tensors[i], other, how->tolerance);
@@ -166,5 +193,7 @@ int compare_print(const struct compare_side *a, const struct compare_side *b,
     table_close(&t);
     if (how->format == TABLE_TEXT || how->format == TABLE_MARKDOWN)
         print_summary(&s, a, b);
+    if (s.compared == 0 || s.unlike)
+        return incomparable(&s, a, b);
     return s.failed ? EXIT_MISMATCH : EXIT_OK;
 }

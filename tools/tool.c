@@ -259,6 +259,14 @@ static int check_costs(const struct tool_session *s, const struct tool_options *
     return STRATA_OK;
 }
 
+int tool_refuse_engine(const char *path, strata_error *err)
+{
+    return engine_file_at(path)
+               ? error_set(err, STRATA_EINVAL,
+                           "%s: is an engine already; give a network's INI file", path)
+               : STRATA_OK;
+}
+
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err)
 {
@@ -269,7 +277,9 @@ int tool_open_network(struct tool_session *s, const struct tool_options *o,
         .define = o->define,
         .n_define = o->n_define,
     };
-    int status = tool_open_registry(s, o, err);
+    int status = tool_refuse_engine(path, err);
+    if (status == STRATA_OK)
+        status = tool_open_registry(s, o, err);
     if (status == STRATA_OK)
         status = strata_network_load(&s->network, path, s->registry, &options, err);
     if (status == STRATA_OK)

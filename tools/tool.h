@@ -61,6 +61,8 @@ struct tool_session {
 };
 int tool_open_registry(struct tool_session *s, const struct tool_options *o,
                        strata_error *err);
+/* An error if an engine file is where an INI file has to be. */
+int tool_refuse_engine(const char *path, strata_error *err);
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err);
 /* From an INI file, or from an engine file: told apart by how it begins. */
