@@ -89,6 +89,10 @@ expect 0 'every plugin file was rejected' 'list tells why it is empty' env \
 expect 2 'can be written by its group' 'describe does too, and knows that files were found' \
     env STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata describe Identity
 expect 0 '^prob' 'run makes random inputs' $strata run $digits/digits.ini --input random:3
+expect 2 'random:x: the seed is no whole number' 'and refuses what is no seed' \
+    $strata run $digits/digits.ini --input random:x
+expect 2 "top '0': a number from 1 to 1000000000" 'a number has its bounds named' \
+    $strata run $digits/digits.ini $image --top 0
 expect 1 '359 bytes|elements' 'run compares raw sizes' \
     $strata run $digits/digits.ini $digits/README.md
 expect 2 'nosuch.ini' 'a missing network is named' $strata run nosuch.ini
@@ -105,6 +109,8 @@ expect 0 'impl = any' 'explain shows refused impls' \
 expect 0 'if output prob were bound as .*the plan gains [0-9.]+ us' \
     'explain tells what would remove a reformat' $strata explain $digits/digits.ini \
     --set build.precision=fp16 --reformats
+expect 0 '^</svg>$' 'a drawing on standard output is nothing but the drawing' sh -c \
+    "$strata explain $digits/digits.ini --svg - | tail -n 1"
 expect 0 '^hidden \+ relu3|^relu3 .*fp32:' 'explain shows tensors' \
     $strata explain $digits/digits.ini --tensors
 expect 0 '^c +convolution.so .* analytic +(chosen|a plan with it)' \
@@ -194,6 +200,9 @@ expect 2 "no section 'x'; there are: device plugins plan" 'inspect names the sec
     $strata inspect "$scratch/d.engine" --section=x
 expect 2 'not an engine file' 'inspect refuses what is no engine' \
     $strata inspect $digits/digits.ini
+cp $digits/digits.ini "$scratch/own.ini"
+expect 2 'own.ini: is the network itself; name another' 'build keeps its own source' \
+    $strata build "$scratch/own.ini" -o "$scratch/own.ini"
 expect 2 'one engine file is needed' 'inspect needs a file' $strata inspect
 $strata inspect "$scratch/d.engine" --extract="$scratch/files"
 expect 0 '^prob,0,1,3,0\.99' 'what inspect extracts is a network' \
@@ -232,6 +241,9 @@ expect 0 '4 costs of 2 files in .*; 2 disagree' 'costs merges and counts conflic
 expect 0 '100,5,10,150,5,20,\+50\.0,its,run a' 'costs lists which of two is kept' \
     $strata costs merge "$scratch/a.costs" "$scratch/b.costs" \
     --output="$scratch/m.costs" -o csv
+expect 0 '"percent": 50.0,' 'costs lists it as JSON, which has no sign +' \
+    $strata costs merge "$scratch/a.costs" "$scratch/b.costs" \
+    --output="$scratch/m.costs" -o json
 expect 0 '^150 5 20 run a 200 5 20 run b 400 5 10 run c 290 90 10 run d $' \
     'merged costs are the better known' \
     sh -c "sed 1,3d '$scratch/m.costs' | tr '\n' ' '"
@@ -251,6 +263,9 @@ expect 2 'no plugin was found' 'doctor reports an installation without plugins' 
     env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata doctor
 expect 0 'complete -o default -F _strata strata' 'completion prints a script' \
     $strata completion bash
+
+expect 2 "shape '3xy': DIMS is needed" 'check refuses what is no shape' \
+    $strata check "$builddir/plugins/.libs/softmax.so" --shape 3xy
 
 echo "1..$number"
 exit $failed

@@ -5,6 +5,7 @@
 #include "tools/bench.h"
 
 #include <math.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -116,8 +117,11 @@ static bool read_count(int64_t *out, const char *text, int64_t max, const char *
 {
     char *end;
     long long value = strtoll(text, &end, 10);
-    if (end == text || *end || value < 1 || value > max)
-        return bad(name, text, "a number from 1");
+    if (end == text || *end || value < 1 || value > max) {
+        char needed[48];
+        snprintf(needed, sizeof needed, "a number from 1 to %" PRId64, max);
+        return bad(name, text, needed);
+    }
     *out = value;
     return true;
 }

@@ -3,6 +3,7 @@
  * strata build: a network to an engine file.
  */
 #include <inttypes.h>
+#include <sys/stat.h>
 
 #include "io/engine_file.h"
 #include "tools/explain.h"
@@ -29,16 +30,26 @@ static int print_file(const char *path, strata_error *err)
     return STRATA_OK;
 }
 
+/* The engine would replace what it is made from. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, two;
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
 static int build(const struct tool_options *o, const char *ini, const char *path)
 {
     struct tool_session s = {0};
     strata_error err;
     error_clear(&err);
-    int status =
-        engine_file_at(ini)
-            ? error_set(&err, STRATA_EINVAL,
-                        "%s: is an engine already; give a network's INI file", ini)
-            : tool_open_engine(&s, o, ini, &err);
+    int status = tool_refuse_engine(ini, &err);
+    if (status == STRATA_OK && is_same_file(ini, path))
+        status = error_set(&err, STRATA_EINVAL,
+                           "%s: is the network itself; name another file for the engine",
+                           path);
+    if (status == STRATA_OK)
+        status = tool_open_engine(&s, o, ini, &err);
     if (status == STRATA_OK)
         status = strata_engine_save(s.engine, path, &err);
     if (status == STRATA_OK)

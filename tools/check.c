@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "check/cases.h"
 #include "tools/check.h"
 #include "tools/tool.h"
 
@@ -73,6 +74,7 @@ static bool is_test(const char *name)
 /* An own option into `a`; the exit code. */
 static int take(struct arguments *a, int option)
 {
+    struct harness_shape shapes[HARNESS_INPUTS];
     uint64_t number = 0;
     switch (option) {
     case OPTION_LAYER:
@@ -90,6 +92,9 @@ static int take(struct arguments *a, int option)
         a->o.formats = optarg;
         break;
     case OPTION_SHAPE:
+        if (cases_parse_shapes(optarg, shapes) < 0)
+            return tool_usage(&tool_check, "--shape '%s': DIMS is needed, as 1x3x8x8",
+                              optarg);
         a->o.shapes = optarg;
         break;
     case OPTION_ATTRS:

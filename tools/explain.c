@@ -71,6 +71,12 @@ static int write_text(const char *path, const char *text, size_t size, strata_er
     return STRATA_OK;
 }
 
+/* Standard output holds a file, so that no table goes there too. */
+static bool is_piped(const struct wishes *w)
+{
+    return (w->svg && strcmp(w->svg, "-") == 0) || (w->save && strcmp(w->save, "-") == 0);
+}
+
 static int save_plan(const char *path, const json_t *report, strata_error *err)
 {
     char *text = json_dumps(report, JSON_INDENT(1) | JSON_SORT_KEYS);
@@ -160,18 +166,21 @@ static int show_loaded(const strata_engine *e, const struct wishes *w, int forma
     if (status == STRATA_OK && w->svg)
         status = save_svg(w->svg, e, NULL, err);
     tables.reformats = false;
-    if (status == STRATA_OK && w->dot)
+    if (status != STRATA_OK || is_piped(w))
+        goto done;
+    if (w->dot)
         status = print_dot(e, NULL, err);
-    else if (status == STRATA_OK && format == TABLE_JSON)
+    else if (format == TABLE_JSON)
         json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
-    else if (status == STRATA_OK && json)
+    else if (json)
         report_print_lines(report);
-    else if (status == STRATA_OK) {
+    else {
         if (text || !w->reformats)
             print_tables(e, NULL, &tables, format);
         if (w->reformats)
             report_print_reformats(report, format);
     }
+done:
     json_decref(report);
     return status;
 }
@@ -193,18 +202,21 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
         status = save_plan(w->save, report, err);
     if (status == STRATA_OK && w->svg)
         status = save_svg(w->svg, e, x, err);
-    if (status == STRATA_OK && w->verify)
+    if (status != STRATA_OK || is_piped(w))
+        goto done;
+    if (w->verify)
         status = explain_print_verify(e, err);
-    else if (status == STRATA_OK && w->dot)
+    else if (w->dot)
         status = print_dot(e, x, err);
-    else if (status == STRATA_OK && w->impls)
+    else if (w->impls)
         status = explain_print_impls(e, w->impls, format, err);
-    else if (status == STRATA_OK && format == TABLE_JSON)
+    else if (format == TABLE_JSON)
         json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
-    else if (status == STRATA_OK && json)
+    else if (json)
         report_print_lines(report);
-    else if (status == STRATA_OK)
+    else
         print_tables(e, x, w, format);
+done:
     json_decref(report);
     explain_free(x);
     return status;

@@ -19,6 +19,8 @@ static const struct option options[] = {
     {0},
 };
 
+enum { MOST = 1000000000 }; /* of every number */
+
 struct run_options {
     struct tool_options common;
     const char **inputs, **outputs; /* "NAME=FILE" or "FILE" */
@@ -30,9 +32,9 @@ static bool parse_number(long *out, const char *text, long min, const char *what
 {
     char *end;
     long value = strtol(text, &end, 10);
-    if (end == text || *end || value < min || value > 1000000000) {
-        fprintf(stderr, "strata: error: %s '%s': a number from %ld is needed\n", what,
-                text, min);
+    if (end == text || *end || value < min || value > MOST) {
+        fprintf(stderr, "strata: error: %s '%s': a number from %ld to %d is needed\n",
+                what, text, min, MOST);
         return false;
     }
     *out = value;

@@ -5,6 +5,7 @@
  */
 #include "tools/run.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,9 +140,14 @@ static int from_raw(const struct target *t, const struct file_bytes *f, strata_e
 
 static int from_random(const struct target *t, const char *seed, strata_error *err)
 {
+    char *end;
+    uint64_t state = strtoull(seed, &end, 10);
+    if (!isdigit((unsigned char)seed[0]) || *end)
+        return error_set(
+            err, STRATA_EINVAL,
+            "%s: the seed is no whole number; write random:SEED, as random:1", t->path);
     int64_t count = strata_desc_count(&t->binding.desc);
     float *values = zalloc((size_t)count, sizeof *values, "random input", err);
-    uint64_t state = strtoull(seed, NULL, 10);
     if (!values)
         return STRATA_ENOMEM;
     for (int64_t i = 0; i < count; i++) {

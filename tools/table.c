@@ -151,7 +151,7 @@ static void print_json_string(const char *text, FILE *out)
     fputc('"', out);
 }
 
-/* JSON has no word for NaN and infinity. */
+/* JSON has no word for NaN and infinity, and no sign '+'. */
 static void print_json_cell(const char *text, bool numeric, FILE *out)
 {
     if (!numeric || !*text)
@@ -159,7 +159,7 @@ static void print_json_cell(const char *text, bool numeric, FILE *out)
     else if (strpbrk(text, "nN"))
         fputs("null", out);
     else
-        fputs(text, out);
+        fputs(text + (*text == '+'), out);
 }
 
 static void print_json(const struct table *t, bool lines, FILE *out)
