@@ -91,6 +91,10 @@ expect 2 'can be written by its group' 'describe does too, and knows that files 
 expect 0 '^prob' 'run makes random inputs' $strata run $digits/digits.ini --input random:3
 expect 2 'random:x: the seed is no whole number' 'and refuses what is no seed' \
     $strata run $digits/digits.ini --input random:x
+printf '%b%s\n' '\0223NUMPY\001\000\0102\000' \
+    "{'descr': '>f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }" >"$scratch/big.npy"
+expect 2 "descr '>f4' is big-endian" 'a file that is not read is no missing device' \
+    $strata run $digits/digits.ini "$scratch/big.npy"
 expect 2 "top '0': a number from 1 to 1000000000" 'a number has its bounds named' \
     $strata run $digits/digits.ini $image --top 0
 expect 1 '359 bytes|elements' 'run compares raw sizes' \
