@@ -82,7 +82,8 @@ struct simt_loader {
     {
         const uint32_t pixel = row + threadIdx.x % SIDE;
         inside = pixel < job.pixels;
-        x = (const T *)job.x + simt_pixel(job, pixel, at) * job.x_image;
+        /* Past the last pixel: the first one's image, since what is not used is read. */
+        x = (const T *)job.x + simt_pixel(job, inside ? pixel : 0, at) * job.x_image;
 #pragma unroll
         for (int d = 0; d < WINDOW_DIMS; d++)
             at[d] = at[d] * job.stride[d] - job.begin[d];
