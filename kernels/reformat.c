@@ -573,7 +573,7 @@ static bool slab_wins(const struct request *r)
     if (whole(pixels, 8))
         return few ? to != PLANES || (r->to_size == 2 && from == LANES)
                    : to != PLANES && from != LANES;
-    return few || to != PLANES || r->to_size != 2 || (whole(pixels, 4) && from == BLOCKS);
+    return few || to != PLANES || r->to_size != 2;
 }
 
 static bool make_slab(union job *j, const struct request *r)
