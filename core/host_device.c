@@ -395,6 +395,9 @@ static void properties(struct device *d, struct device_properties *out)
         out->flops[dtype] = 80e9 * out->threads;
     out->bandwidth = 8e9 * (out->threads > 4 ? 4 : out->threads);
     out->launch_ns = 1500;
+    /* What a core has for itself: the rest is shared with whatever else runs. */
+    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    out->cache_bytes = cache > 0 ? cache * out->threads : 0;
 }
 
 static strata_allocator memory(struct device *d)
