@@ -106,6 +106,11 @@ CRITERION_TESTS = \
 	tests/test_weights_malformed
 # The built-in layers' cases for the layer test, check/.
 LAYER_CASES = tests/layer_cases.h tests/layer_cases_f.c tests/layer_cases_w.c
+tests_test_cost_SOURCES = tests/test_cost.c tests/engine_session.h
+tests_test_engine_SOURCES = tests/test_engine.c tests/engine_session.h
+tests_test_fuse_SOURCES = tests/test_fuse.c tests/engine_session.h
+tests_test_objective_SOURCES = tests/test_objective.c tests/engine_session.h
+tests_test_schedule_SOURCES = tests/test_schedule.c tests/engine_session.h
 tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
 tests_test_check_report_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_check_report_LDADD = $(LDADD) $(JANSSON_LIBS)

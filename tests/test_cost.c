@@ -6,6 +6,7 @@
 #include "core/progress.h"
 #include "core/threads.h"
 #include "tests/broken/build.h"
+#include "tests/engine_session.h"
 
 static char net[300], costs[300];
 
@@ -23,14 +24,6 @@ static void close_folder(void)
 }
 
 TestSuite(cost, .init = open_folder, .fini = close_folder, .timeout = 120);
-
-struct session {
-    strata_registry *registry;
-    strata_handle *handle;
-    strata_network *network;
-    strata_engine *engine;
-    strata_error err;
-};
 
 /* One fire module of SqueezeNet, under names that start with `name`. */
 static void write_fire(const char *name)
@@ -58,14 +51,7 @@ static void write_fire(const char *name)
 static int load(struct session *s, const strata_registry_options *from,
                 const char *const *set, size_t n_set)
 {
-    strata_network_options options = {sizeof options, set, n_set, NULL, 0};
-    memset(s, 0, sizeof *s);
-    int status = strata_registry_create(&s->registry, from, &s->err);
-    if (status == STRATA_OK)
-        status = strata_create(&s->handle, "host", &s->err);
-    if (status == STRATA_OK)
-        status = strata_network_load(&s->network, net, s->registry, &options, &s->err);
-    return status;
+    return session_load(s, net, from, set, n_set);
 }
 
 /* An engine that is ready to be planned. */
@@ -86,15 +72,6 @@ static void open(struct session *s, const strata_registry_options *from)
     if (status == STRATA_OK)
         status = engine_make_model(s->engine, &s->err);
     cr_assert_eq(status, STRATA_OK, "%s", s->err.message);
-}
-
-static void release(struct session *s)
-{
-    strata_engine_destroy(s->engine);
-    strata_network_destroy(s->network);
-    strata_destroy(s->handle);
-    strata_registry_destroy(s->registry);
-    memset(s, 0, sizeof *s);
 }
 
 static int plan(struct session *s, struct cost_table *t, struct cost_source *source,

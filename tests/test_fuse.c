@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/engine_session.h"
+
 static char folder[] = "/tmp/strata-fuse-XXXXXX";
 static char path[64];
 
@@ -28,14 +30,6 @@ static void close_folder(void)
 }
 
 TestSuite(fuse, .init = open_folder, .fini = close_folder, .timeout = 120);
-
-struct session {
-    strata_registry *registry;
-    strata_handle *handle;
-    strata_network *network;
-    strata_engine *engine;
-    strata_error err;
-};
 
 #define HEAD(out) "[network]\nformat = 1\noutputs = " out "\n[weights w]\nrandom = 7\n"
 #define INPUT "[input x]\nshape = 1 x 16 x 9 x 9\n"
@@ -147,28 +141,8 @@ static const struct {
 
 static int build(struct session *s, const char *ini, const char *const *set, size_t n_set)
 {
-    strata_network_options options = {sizeof options, set, n_set, NULL, 0};
-    FILE *f = fopen(path, "w");
-    cr_assert_neq(f, NULL);
-    fputs(ini, f);
-    fclose(f);
-    memset(s, 0, sizeof *s);
-    int status = strata_registry_create(&s->registry, NULL, &s->err);
-    if (status == STRATA_OK)
-        status = strata_create(&s->handle, "host", &s->err);
-    if (status == STRATA_OK)
-        status = strata_network_load(&s->network, path, s->registry, &options, &s->err);
-    if (status == STRATA_OK)
-        status = strata_engine_build(&s->engine, s->handle, s->network, &s->err);
-    return status;
-}
-
-static void release(struct session *s)
-{
-    strata_engine_destroy(s->engine);
-    strata_network_destroy(s->network);
-    strata_destroy(s->handle);
-    strata_registry_destroy(s->registry);
+    write_text(path, ini);
+    return session_build(s, path, set, n_set);
 }
 
 /* Values of the first output, for the caller to free; run twice, as memory is reused. */

@@ -8,6 +8,7 @@
 #include "core/engine.h"
 #include "core/explain.h"
 #include "tests/broken/build.h"
+#include "tests/engine_session.h"
 
 static char net[300];
 
@@ -34,34 +35,9 @@ static void write_net(void)
 
 TestSuite(objective, .init = write_net, .fini = scratch_remove, .timeout = 120);
 
-struct session {
-    strata_registry *registry;
-    strata_handle *handle;
-    strata_network *network;
-    strata_engine *engine;
-    strata_error err;
-};
-
 static int open(struct session *s, const char *const *set, size_t n)
 {
-    strata_network_options options = {sizeof options, set, n, NULL, 0};
-    memset(s, 0, sizeof *s);
-    int status = strata_registry_create(&s->registry, NULL, &s->err);
-    if (status == STRATA_OK)
-        status = strata_create(&s->handle, "host", &s->err);
-    if (status == STRATA_OK)
-        status = strata_network_load(&s->network, net, s->registry, &options, &s->err);
-    if (status == STRATA_OK)
-        status = strata_engine_build(&s->engine, s->handle, s->network, &s->err);
-    return status;
-}
-
-static void release(struct session *s)
-{
-    strata_engine_destroy(s->engine);
-    strata_network_destroy(s->network);
-    strata_destroy(s->handle);
-    strata_registry_destroy(s->registry);
+    return session_build(s, net, set, n);
 }
 
 static void check_open(struct session *s, const char *const *set, size_t n)

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/engine_session.h"
+
 static char folder[] = "/tmp/strata-schedule-XXXXXX";
 static char path[64];
 
@@ -27,37 +29,10 @@ static void close_folder(void)
 
 TestSuite(schedule, .init = open_folder, .fini = close_folder, .timeout = 120);
 
-struct session {
-    strata_registry *registry;
-    strata_handle *handle;
-    strata_network *network;
-    strata_engine *engine;
-    strata_error err;
-};
-
 static void build(struct session *s, const char *ini)
 {
-    FILE *f = fopen(path, "w");
-    cr_assert_neq(f, NULL);
-    fputs(ini, f);
-    fclose(f);
-    memset(s, 0, sizeof *s);
-    int status = strata_registry_create(&s->registry, NULL, &s->err);
-    if (status == STRATA_OK)
-        status = strata_create(&s->handle, "host", &s->err);
-    if (status == STRATA_OK)
-        status = strata_network_load(&s->network, path, s->registry, NULL, &s->err);
-    if (status == STRATA_OK)
-        status = strata_engine_build(&s->engine, s->handle, s->network, &s->err);
-    cr_assert_eq(status, STRATA_OK, "%s", s->err.message);
-}
-
-static void release(struct session *s)
-{
-    strata_engine_destroy(s->engine);
-    strata_network_destroy(s->network);
-    strata_destroy(s->handle);
-    strata_registry_destroy(s->registry);
+    write_text(path, ini);
+    cr_assert_eq(session_build(s, path, NULL, 0), STRATA_OK, "%s", s->err.message);
 }
 
 /* Two long branches, the second of which shrinks first; a concatenation of both. */
