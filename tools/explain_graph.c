@@ -8,8 +8,7 @@
 
 #include "core/alloc.h"
 
-/* Takes the texts. */
-static int add_vertex(struct graph *g, struct vertex v, strata_error *err)
+int graph_add_vertex(struct graph *g, struct vertex v, strata_error *err)
 {
     int status = STRATA_ENOMEM;
     if (v.title && v.detail && v.hint)
@@ -37,8 +36,7 @@ static int add_edge(struct graph *g, const strata_engine *e, const int *maker, i
     return status;
 }
 
-static char *text(const char *format, ...) PRINTF_LIKE(1, 2);
-static char *text(const char *format, ...)
+char *graph_text(const char *format, ...)
 {
     va_list args;
     char *out = NULL;
@@ -54,11 +52,11 @@ static int add_node(struct graph *g, const strata_engine *e, const struct engine
 {
     const struct engine_node *n = &e->nodes[s->node];
     struct vertex v = {.kind = VERTEX_NODE, .cost = s->cost};
-    v.title = text("%s", n->name);
-    v.detail = text("%s · %s · %.1f us", n->layer->type->layer.name, n->impl->impl.name,
-                    explain_microseconds(s->cost));
-    v.hint = text("%s", "");
-    int status = add_vertex(g, v, err);
+    v.title = graph_text("%s", n->name);
+    v.detail = graph_text("%s · %s · %.1f us", n->layer->type->layer.name,
+                          n->impl->impl.name, explain_microseconds(s->cost));
+    v.hint = graph_text("%s", "");
+    int status = graph_add_vertex(g, v, err);
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
         status = add_edge(g, e, maker, n->in_values[i], err);
     if (n->residual_value >= 0 && status == STRATA_OK)
@@ -73,11 +71,11 @@ static char *hint_of(const strata_engine *e, const struct explain_reformat *r)
 {
     char *out = NULL;
     if (!r)
-        return text("%s", "");
+        return graph_text("%s", "");
     char *why = explain_why(e, r), *cost = explain_forbidding(e, r);
     char *remedy = explain_remedy_text(e, r);
     if (why && cost && remedy)
-        out = text("%s.\n%s.\n%s.", why, cost, remedy);
+        out = graph_text("%s.\n%s.\n%s.", why, cost, remedy);
     free(why);
     free(cost);
     free(remedy);
@@ -133,17 +131,18 @@ static int add_conversion(struct graph *g, const strata_engine *e,
     bool copy = explain_is_copy(e, s), relabel = s->kind == STEP_RELABEL || copy;
     struct vertex v = {.kind = relabel ? VERTEX_RELABEL : VERTEX_REFORMAT,
                        .cost = s->cost};
-    v.title = copy ? text("copy · %.1f us", explain_microseconds(s->cost))
+    v.title = copy ? graph_text("copy · %.1f us", explain_microseconds(s->cost))
               : relabel && is_join(e, s)
-                  ? text("%s · in place", e->network->tensors[to->tensor].name)
-              : relabel ? text("re-label · free")
-                        : text("REFORMAT · %.1f us · %s", explain_microseconds(s->cost),
+                  ? graph_text("%s · in place", e->network->tensors[to->tensor].name)
+              : relabel
+                  ? graph_text("re-label · free")
+                  : graph_text("REFORMAT · %.1f us · %s", explain_microseconds(s->cost),
                                explain_reason_name(s->reason));
     char from[FORMAT_NAME_SIZE];
     snprintf(from, sizeof from, "%s", explain_value_format(e, s->from));
-    v.detail = text("%s → %s", from, explain_value_format(e, s->to));
+    v.detail = graph_text("%s → %s", from, explain_value_format(e, s->to));
     v.hint = hint_of(e, r);
-    int status = add_vertex(g, v, err);
+    int status = graph_add_vertex(g, v, err);
     if (status == STRATA_OK)
         status = add_sources(g, e, s, maker, err);
     maker[s->to] = (int)g->n_vertices - 1;
@@ -157,10 +156,10 @@ static int add_binding(struct graph *g, const strata_engine *e,
     char dims[128];
     tool_dims(dims, sizeof dims, value->desc.dims, value->desc.rank);
     struct vertex v = {.kind = b->is_input ? VERTEX_INPUT : VERTEX_OUTPUT};
-    v.title = text("%s %s", b->is_input ? "input" : "output", b->name);
-    v.detail = text("%s · %s", explain_value_format(e, b->value), dims);
-    v.hint = text("%s", "");
-    int status = add_vertex(g, v, err);
+    v.title = graph_text("%s %s", b->is_input ? "input" : "output", b->name);
+    v.detail = graph_text("%s · %s", explain_value_format(e, b->value), dims);
+    v.hint = graph_text("%s", "");
+    int status = graph_add_vertex(g, v, err);
     if (b->is_input)
         maker[b->value] = (int)g->n_vertices - 1;
     else if (status == STRATA_OK)

@@ -5,7 +5,6 @@
  */
 #include "tools/explain.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,35 +14,6 @@ static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
-}
-
-static char *text(const char *format, ...) PRINTF_LIKE(1, 2);
-static char *text(const char *format, ...)
-{
-    va_list args;
-    char *out = NULL;
-    va_start(args, format);
-    if (vasprintf(&out, format, args) < 0)
-        out = NULL;
-    va_end(args);
-    return out;
-}
-
-/* Takes the texts. */
-static int add_vertex(struct graph *g, struct vertex v, strata_error *err)
-{
-    int status = STRATA_ENOMEM;
-    if (v.title && v.detail && v.hint)
-        status = grow(&g->vertices, &g->vertex_capacity, g->n_vertices,
-                      sizeof *g->vertices, err);
-    if (status == STRATA_OK) {
-        g->vertices[g->n_vertices++] = v;
-        return STRATA_OK;
-    }
-    free(v.title);
-    free(v.detail);
-    free(v.hint);
-    return error_no_memory(err, sizeof v, "a drawing");
 }
 
 /* "fp32:nhwc (pads any)" begins with the name of a format. */
@@ -110,12 +80,12 @@ static int add_nodes(struct drawing *d)
         d->node[i] = -1;
         if (strcmp(impl, "(fused)") == 0)
             continue;
-        v.title = text("%s", text_of(n, "computes"));
-        v.detail = text("%s · %s · %.1f us", text_of(n, "layer"), impl,
-                        explain_microseconds(cost));
-        v.hint = text("%s", "");
+        v.title = graph_text("%s", text_of(n, "computes"));
+        v.detail = graph_text("%s · %s · %.1f us", text_of(n, "layer"), impl,
+                              explain_microseconds(cost));
+        v.hint = graph_text("%s", "");
         d->node[i] = (int)d->g->n_vertices;
-        status = add_vertex(d->g, v, d->err);
+        status = graph_add_vertex(d->g, v, d->err);
     }
     return status;
 }
@@ -132,15 +102,15 @@ static int add_reformats(struct drawing *d)
         d->reformat[i] = -1;
         if (strstr(text_of(r, "to"), "(unused)"))
             continue;
-        v.title = paid ? text("REFORMAT · %.1f us · %s", explain_microseconds(cost),
-                              text_of(r, "reason"))
-                       : text("re-label · free");
-        v.detail = text("%s → %s", text_of(r, "from"), text_of(r, "to"));
-        v.hint = paid ? text("%s.\n%s.\n%s.", text_of(r, "why"), text_of(r, "text"),
-                             text_of(r, "hint"))
-                      : text("%s", "");
+        v.title = paid ? graph_text("REFORMAT · %.1f us · %s", explain_microseconds(cost),
+                                    text_of(r, "reason"))
+                       : graph_text("re-label · free");
+        v.detail = graph_text("%s → %s", text_of(r, "from"), text_of(r, "to"));
+        v.hint = paid ? graph_text("%s.\n%s.\n%s.", text_of(r, "why"), text_of(r, "text"),
+                                   text_of(r, "hint"))
+                      : graph_text("%s", "");
         d->reformat[i] = (int)d->g->n_vertices;
-        status = add_vertex(d->g, v, d->err);
+        status = graph_add_vertex(d->g, v, d->err);
     }
     return status;
 }
@@ -162,12 +132,12 @@ static int maker_of(const struct drawing *d, const char *tensor, const char *lab
 static int add_bound(struct drawing *d, enum vertex_kind kind, const char *name,
                      const char *label)
 {
-    struct vertex v = {.kind = kind,
-                       .title =
-                           text("%s %s", kind == VERTEX_INPUT ? "input" : "output", name),
-                       .detail = text("%s", label),
-                       .hint = text("%s", "")};
-    return add_vertex(d->g, v, d->err);
+    struct vertex v = {
+        .kind = kind,
+        .title = graph_text("%s %s", kind == VERTEX_INPUT ? "input" : "output", name),
+        .detail = graph_text("%s", label),
+        .hint = graph_text("%s", "")};
+    return graph_add_vertex(d->g, v, d->err);
 }
 
 /* From a tensor's producer to its reformats and readers. */
