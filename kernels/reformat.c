@@ -8,8 +8,8 @@
 
 #include "kernels/reformat_request.h"
 
-#define WALK_STEPS 1024                   /* of a block, as in reformat_common.cuh */
-#define ZIP_BLOCKS 32768                  /* so that divisors are exact */
+#define WALK_STEPS 1024  /* of a block, as in reformat_common.cuh */
+#define ZIP_BLOCKS 32768 /* so that divisors are exact */
 
 union job {
     struct reformat_runs runs;
@@ -560,7 +560,8 @@ static enum order order_of(const strata_desc *d)
 }
 
 /* Where it measured faster than the rows below (docs/performance.md). Those have the edge
- * on planes of whole 16-byte pieces, and where many channels leave as planes of halves. */
+ * on planes of whole 16-byte pieces, and where many channels leave as planes of halves.
+ */
 static bool slab_wins(const struct request *r)
 {
     const enum order to = order_of(r->dst), from = order_of(r->src);
@@ -576,14 +577,41 @@ static bool slab_wins(const struct request *r)
     return few || to != PLANES || r->to_size != 2;
 }
 
-static bool make_slab(union job *j, const struct request *r)
+static bool make_slab_as(union job *j, const struct request *r, struct slab_plan plan)
 {
     struct request other;
-    const int pieces = r->dst->rank > 1 && r->dst->dims[1] <= 8 ? 2 : 4;
-    return slab_wins(r) &&
-           (reformat_make_slab(&j->slab, r, pieces) ||
-            (turned(&other, r) && reformat_make_slab(&j->slab, &other, pieces)));
+    if (r->dst->rank > 1 && r->dst->dims[1] <= 8) {
+        plan.pieces = 2;
+        plan.plane_threads = plan.part_threads = 256;
+    }
+    return reformat_make_slab(&j->slab, r, &plan) ||
+           (turned(&other, r) && reformat_make_slab(&j->slab, &other, &plan));
 }
+
+#define SLAB_PLAN .pieces = 4, .plane_threads = 512, .part_threads = 256, .rounds = 20
+
+static bool make_slab(union job *j, const struct request *r)
+{
+    return slab_wins(r) && make_slab_as(j, r, (struct slab_plan){SLAB_PLAN});
+}
+
+#define SLAB_VARIANT(name, ...)                                                          \
+    static bool make_slab_##name(union job *j, const struct request *r)                  \
+    {                                                                                    \
+        return make_slab_as(j, r, (struct slab_plan){__VA_ARGS__});                      \
+    }
+SLAB_VARIANT(plain, SLAB_PLAN)
+SLAB_VARIANT(128, SLAB_PLAN, .ahead = 128)
+SLAB_VARIANT(256, SLAB_PLAN, .ahead = 256)
+SLAB_VARIANT(stay, SLAB_PLAN, .ahead = 256, .stays = true)
+SLAB_VARIANT(few, .pieces = 4, .plane_threads = 256, .part_threads = 256, .rounds = 20,
+             .ahead = 256)
+SLAB_VARIANT(fewer, .pieces = 4, .plane_threads = 128, .part_threads = 256, .rounds = 20,
+             .ahead = 256)
+SLAB_VARIANT(run, .pieces = 4, .plane_threads = 512, .part_threads = 256, .rounds = 6,
+             .ahead = 256)
+SLAB_VARIANT(more, .pieces = 4, .plane_threads = 512, .part_threads = 320, .rounds = 20,
+             .ahead = 256)
 
 static int launch_slab(const union job *j, const struct request *r, void *stream)
 {
@@ -634,6 +662,14 @@ static const struct row {
     {"runs_any", make_runs_any, launch_runs},
     {"tile_any", make_tile_any, launch_tile},
     {"any", make_any, launch_any},
+    {"slab_plain", make_slab_plain, launch_slab},
+    {"slab_128", make_slab_128, launch_slab},
+    {"slab_256", make_slab_256, launch_slab},
+    {"slab_stay", make_slab_stay, launch_slab},
+    {"slab_few", make_slab_few, launch_slab},
+    {"slab_fewer", make_slab_fewer, launch_slab},
+    {"slab_run", make_slab_run, launch_slab},
+    {"slab_more", make_slab_more, launch_slab},
 };
 
 size_t reformat_cuda_rows(void)

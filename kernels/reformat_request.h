@@ -83,7 +83,17 @@ static inline bool loops_whole(const struct loop *loops, int n_loops, bool in_ds
     return true;
 }
 
-/* kernels/reformat_slab.c: false if a pair does not fit. pieces: of a thread. */
-bool reformat_make_slab(struct reformat_slab *j, const struct request *r, int pieces);
+/* How slabs are cut and moved. */
+struct slab_plan {
+    int pieces;                      /* of a thread: 2 or 4 */
+    int plane_threads, part_threads; /* at most, for whole planes of some channels,
+                                      * for all channels and for parts of planes */
+    uint32_t ahead, rounds;          /* as in struct reformat_slab */
+    bool stays;
+};
+
+/* kernels/reformat_slab.c: false if a pair does not fit. */
+bool reformat_make_slab(struct reformat_slab *j, const struct request *r,
+                        const struct slab_plan *plan);
 
 #endif /* KERNELS_REFORMAT_REQUEST_H */

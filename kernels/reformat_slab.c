@@ -9,8 +9,6 @@ enum {
     STAGES = 3,              /* as in reformat_slab.cu */
     STAGE_BYTES = 26 * 1024, /* of a tile's room, at most */
     ZEROS = 32,              /* bytes of it that hold no tile */
-    MOST_THREADS = 256,      /* of a block */
-    FEW_THREADS = 256,       /* of a block, unless it takes more to keep planes whole */
     SECTOR = 32,             /* bytes */
     MOST_IMAGES = 64,        /* of a tile */
     ROW_BYTES = 64,          /* of a part of a row, at least */
@@ -240,18 +238,19 @@ static bool cuts_channels(const struct request *r, const struct side *to,
 /* The first of these cuts that fits: whole planes of all channels, then of some; parts of
  * planes of all channels, then of some. */
 static bool cut(struct reformat_slab *j, const struct request *r, const struct side *to,
-                const struct side *from, int pieces)
+                const struct side *from, const struct slab_plan *plan)
 {
     static const int64_t some[] = {64, 32, 16};
     const struct panel *p = &r->panel;
-    const int64_t most = pieces * 16 * FEW_THREADS;
+    const int64_t most = plan->pieces * 16 * plan->part_threads;
+    const int64_t most_planes = plan->pieces * 16 * plan->plane_threads;
     struct cut c = {p->padded, p->pixel.extent, 1};
     if (cut_images(j, r, to, from, c, most))
         return true;
     for (int i = 0; i < 3; i++) {
         c.channels = some[i];
         if (cuts_channels(r, to, from, c.channels) &&
-            cut_images(j, r, to, from, c, pieces * 16 * (pieces * REFORMAT_SLAB_THREADS)))
+            cut_images(j, r, to, from, c, most_planes))
             return true;
     }
     c.channels = p->padded;
@@ -290,7 +289,7 @@ static void widen(struct request *r)
 }
 
 bool reformat_make_slab(struct reformat_slab *j, const struct request *request,
-                        int pieces)
+                        const struct slab_plan *plan)
 {
     struct request r = *request;
     if (!r.typed || !r.as_panel || r.panel.n_outer > 1 || r.to > STRATA_FP16 ||
@@ -299,13 +298,18 @@ bool reformat_make_slab(struct reformat_slab *j, const struct request *request,
         return false;
     widen(&r);
     const struct side to = side_of(&r, true), from = side_of(&r, false);
-    *j = (struct reformat_slab){
-        .dst = r.dst_data, .src = r.src_data, .to_type = r.to, .from_type = r.from};
+    *j = (struct reformat_slab){.dst = r.dst_data,
+                                .src = r.src_data,
+                                .to_type = r.to,
+                                .from_type = r.from,
+                                .held = plan->pieces,
+                                .ahead = plan->ahead,
+                                .rounds = plan->rounds,
+                                .stays = plan->stays};
     if (!aligned(r.dst_data, to.size) || !aligned(r.src_data, from.size) ||
-        !cut(j, &r, &to, &from, pieces))
+        !cut(j, &r, &to, &from, plan))
         return false;
-    j->held = pieces;
     j->threads =
-        (uint32_t)round_up((int64_t)divide_up(j->to.pieces, (uint64_t)pieces), 32);
+        (uint32_t)round_up((int64_t)divide_up(j->to.pieces, (uint64_t)plan->pieces), 32);
     return true;
 }
