@@ -288,8 +288,8 @@ static void widen(struct request *r)
     r->to = r->from = STRATA_FP32;
 }
 
-bool reformat_make_slab(struct reformat_slab *j, const struct request *request,
-                        const struct slab_plan *plan)
+bool reformat_cut_slab(struct reformat_slab *j, const struct request *request,
+                       const struct slab_plan *plan)
 {
     struct request r = *request;
     if (!r.typed || !r.as_panel || r.panel.n_outer > 1 || r.to > STRATA_FP16 ||
