@@ -132,6 +132,10 @@ static const struct row {
     {"slab_fewer", reformat_make_slab_fewer, launch_slab},
     {"slab_run", reformat_make_slab_run, launch_slab},
     {"slab_more", reformat_make_slab_more, launch_slab},
+    {"slab_fold", reformat_make_slab_fold, launch_slab},
+    {"slab_fold2", reformat_make_slab_fold2, launch_slab},
+    {"slab_fold3", reformat_make_slab_fold3, launch_slab},
+    {"tile_few", reformat_make_tile_few, launch_tile},
 };
 
 size_t reformat_cuda_rows(void)

@@ -108,6 +108,8 @@ struct reformat_slab_side {
 /* Of a block at most, for each piece that a thread holds. */
 #define REFORMAT_SLAB_THREADS 128
 
+#define REFORMAT_SLAB_FOLD 4 /* neighbouring planes, or pairs of them, of a warp */
+
 /* Tiles of channels by pixels by images that come into shared memory as they lie and
  * leave in the order of the destination: a thread's pieces are at the same place in each.
  */
@@ -126,9 +128,11 @@ struct reformat_slab {
     int32_t held;               /* pieces of a thread: 2 or 4 */
     uint32_t threads, stage;    /* of a block; bytes of a tile's room */
     uint32_t spread[2];         /* masks that keep neighbours off one bank */
-    uint32_t ahead;             /* bytes that the L2 cache fetches: 0, 128, 256 */
-    uint32_t rounds;            /* of blocks, before runs get longer */
-    bool stays;                 /* what is stored, in the L2 cache */
+    struct reformat_divisor
+        turn;          /* pieces of planes that warps take FOLD of; 0: as they lie */
+    uint32_t ahead;    /* bytes that the L2 cache fetches: 0, 128, 256 */
+    uint32_t rounds;   /* of blocks, before runs get longer */
+    bool folds, stays; /* what is stored, in the L2 cache */
     struct reformat_slab_side to, from;
 };
 

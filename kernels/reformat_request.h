@@ -119,6 +119,10 @@ bool reformat_make_slab_few(union job *j, const struct request *r);
 bool reformat_make_slab_fewer(union job *j, const struct request *r);
 bool reformat_make_slab_run(union job *j, const struct request *r);
 bool reformat_make_slab_more(union job *j, const struct request *r);
+bool reformat_make_slab_fold(union job *j, const struct request *r);
+bool reformat_make_slab_fold2(union job *j, const struct request *r);
+bool reformat_make_slab_fold3(union job *j, const struct request *r);
+bool reformat_make_tile_few(union job *j, const struct request *r);
 bool reformat_make_zip(union job *j, const struct request *r);
 bool reformat_make_pixel(union job *j, const struct request *r);
 bool reformat_make_tile(union job *j, const struct request *r);
@@ -130,7 +134,7 @@ struct slab_plan {
     int plane_threads, part_threads; /* at most, for whole planes of some channels,
                                       * for all channels and for parts of planes */
     uint32_t ahead, rounds;          /* as in struct reformat_slab */
-    bool stays;
+    bool folds, stays;
 };
 
 /* kernels/reformat_slab.c: false if a pair does not fit. */

@@ -164,6 +164,20 @@ static int64_t pitch(const struct side *s, const struct cut *c)
     return (tile_blocks(s, c->channels) > 1 ? c->pixels : 1) * lanes * s->size;
 }
 
+/* Pieces of as few whole planes of the destination as end on a piece; 0 where they do not
+ * lie next to each other or are no multiple of what a warp takes. */
+static uint32_t turn_of(const struct reformat_slab_side *to, const struct side *s,
+                        const struct side *from, const struct cut *c)
+{
+    int64_t bytes = c->pixels * s->size;
+    if (s->lanes != 1 || from->lanes == 1)
+        return 0;
+    while (!whole(bytes, 16))
+        bytes *= 2;
+    return whole(to->pieces, bytes / 16 * REFORMAT_SLAB_FOLD) ? (uint32_t)(bytes / 16)
+                                                              : 0;
+}
+
 static bool make_cut(struct reformat_slab *j, const struct request *r,
                      const struct side *to, const struct side *from, const struct cut *c)
 {
@@ -181,6 +195,8 @@ static bool make_cut(struct reformat_slab *j, const struct request *r,
     j->spread[0] = 7;
     j->spread[1] = whole(pitch(from, c), 32) ? 7 : 0;
     j->stage = (uint32_t)round_up(j->bytes + (steps ? 0 : 16), 128) + 128;
+    if (j->folds)
+        j->turn = divisor(turn_of(&j->to, to, from, c));
     j->pixels = divisor((uint32_t)c->pixels);
     j->last_pixel = (uint32_t)(p->pixel.extent - c->pixels);
     j->pixel_tiles = (uint32_t)divide_up((uint64_t)p->pixel.extent, (uint64_t)c->pixels);
@@ -305,6 +321,8 @@ bool reformat_cut_slab(struct reformat_slab *j, const struct request *request,
                                 .held = plan->pieces,
                                 .ahead = plan->ahead,
                                 .rounds = plan->rounds,
+
+                                .folds = plan->folds,
                                 .stays = plan->stays};
     if (!aligned(r.dst_data, to.size) || !aligned(r.src_data, from.size) ||
         !cut(j, &r, &to, &from, plan))

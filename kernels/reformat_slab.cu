@@ -158,6 +158,17 @@ static __device__ inline uint32_t source_of(const reformat_slab &j, const slab_e
     return c < j.channels ? at : j.stage - ZEROS;
 }
 
+/* The n-th piece that threads take. Neighbours of one plane would read one bank, so a warp
+ * takes eight pieces from each of several planes. */
+static __device__ inline uint32_t piece_at(const reformat_slab &j, uint32_t n)
+{
+    if (j.turn.d == 0)
+        return n;
+    const uint32_t fold = n / REFORMAT_SLAB_FOLD, group = divide(fold, j.turn);
+    return (group * REFORMAT_SLAB_FOLD + n % REFORMAT_SLAB_FOLD) * j.turn.d + fold -
+           group * j.turn.d;
+}
+
 /* A block makes `run` tiles, one after the other. */
 template <typename To, typename From, int Pieces>
 static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
@@ -181,7 +192,8 @@ static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
         stages[(i / ZEROS + 1) * j.stage - ZEROS + i % ZEROS] = 0;
 #pragma unroll
     for (int u = 0; u < Pieces; u++) {
-        const uint32_t piece = min(threadIdx.x + u * blockDim.x, j.to.pieces - 1);
+        const uint32_t piece =
+            piece_at(j, min(threadIdx.x + u * blockDim.x, j.to.pieces - 1));
         const uint32_t row = divide(piece, j.to.row);
         to[u] = row * (uint32_t)j.to.row_step + (piece - row * j.to.row.d) * 16;
         slab_element e = element_at(j, piece * E);

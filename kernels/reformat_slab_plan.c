@@ -66,3 +66,8 @@ SLAB_VARIANT(run, .pieces = 4, .plane_threads = 512, .part_threads = 256, .round
              .ahead = 256)
 SLAB_VARIANT(more, .pieces = 4, .plane_threads = 512, .part_threads = 320, .rounds = 20,
              .ahead = 256)
+SLAB_VARIANT(fold, SLAB_PLAN, .folds = true)
+SLAB_VARIANT(fold2, .pieces = 4, .plane_threads = 256, .part_threads = 256, .rounds = 20,
+             .folds = true, .ahead = 256)
+SLAB_VARIANT(fold3, .pieces = 4, .plane_threads = 128, .part_threads = 256, .rounds = 20,
+             .folds = true, .ahead = 256)

@@ -234,3 +234,15 @@ bool reformat_make_tile_any(union job *j, const struct request *r)
     return takes_tile(r) && make_tile_with(&j->tile, r, tile_access(r, true),
                                            tile_access(r, false), false);
 }
+
+/* As few threads as keep all reads in flight at once. */
+bool reformat_make_tile_few(union job *j, const struct request *r)
+{
+    if (!reformat_make_tile(j, r))
+        return false;
+    const uint32_t threads = tile_threads((int64_t)j->tile.tile_channels *
+                                          j->tile.tile_pixels * r->from_size / 16);
+    if (threads < j->tile.threads && j->tile.by_pixels.d == j->tile.pixels)
+        j->tile.threads = threads;
+    return true;
+}
