@@ -167,22 +167,22 @@ template <typename T>
 struct stem_piece {
     pack<T, 2> value[2][4];
 
-    /* Zeros outside of the image. */
-    __device__ inline void load(const stem_job &job, const stem_strip<T> &at,
-                                int32_t pair)
+    /* Zeros outside of the image. Even: both pixels in one access. */
+    template <bool Even>
+    __device__ inline void load_as(const stem_job &job, const stem_strip<T> &at,
+                                   int32_t pair)
     {
         const int32_t plane = job.height * job.width;
+        const bool first = (uint32_t)at.column < (uint32_t)job.width;
+        const bool second = (uint32_t)(at.column + 1) < (uint32_t)job.width;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int32_t h = 2 * pair + r - job.begin_h;
-            const bool row = (uint32_t)h < (uint32_t)job.height;
-            const bool first = row && (uint32_t)at.column < (uint32_t)job.width;
-            const bool second = row && (uint32_t)(at.column + 1) < (uint32_t)job.width;
+            const T *x = at.x + h * job.width;
 #pragma unroll
-            for (int c = 0; c < 4; c++) {
-                const T *x = at.x + (c * plane + h * job.width);
-                const bool real = c < job.channels;
-                if (job.even) {
+            for (int c = 0; c < 4; c++, x += plane) {
+                const bool real = (uint32_t)h < (uint32_t)job.height && c < job.channels;
+                if constexpr (Even) {
                     value[r][c] = load_pack_if<T, 2>(x, first && real);
                 } else {
                     value[r][c].v[0] = load_pack_if<T, 1>(x, first && real).v[0];
@@ -190,6 +190,15 @@ struct stem_piece {
                 }
             }
         }
+    }
+
+    __device__ inline void load(const stem_job &job, const stem_strip<T> &at,
+                                int32_t pair)
+    {
+        if (job.even)
+            load_as<true>(job, at, pair);
+        else
+            load_as<false>(job, at, pair);
     }
 
     template <class S>
@@ -275,16 +284,28 @@ struct stem_tail {
         high = __float2half2_rn(job.bounds.high);
     }
 
-    __device__ inline uint32_t finish(const stem_job &job, float a, float b, int i) const
+    template <int N>
+    __device__ inline void finish(const stem_job &job, float (&sum)[N][4]) const
     {
-        float v[2] = {fmaf(a, scale[i], shift[i]), fmaf(b, scale[i], shift[i])};
-        if (!job.bounds.plain) {
-            activate_all(v, job.epilogue.activation);
-            v[0] = real[i] ? v[0] : 0;
-            v[1] = real[i] ? v[1] : 0;
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                sum[j][i] = fmaf(sum[j][i], scale[i / 2], shift[i / 2]);
+        if (job.bounds.plain)
+            return;
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            activate_all(sum[j], job.epilogue.activation);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                sum[j][i] = real[i / 2] ? sum[j][i] : 0;
         }
-        const __half2 y =
-            __hmin2_nan(__hmax2_nan(__floats2half2_rn(v[0], v[1]), low), high);
+    }
+
+    __device__ inline uint32_t rounded(float a, float b) const
+    {
+        const __half2 y = __hmin2_nan(__hmax2_nan(__floats2half2_rn(a, b), low), high);
         uint32_t word;
         memcpy(&word, &y, sizeof word);
         return word;
@@ -292,20 +313,20 @@ struct stem_tail {
 };
 
 /* The warp's 16 filters of all windows: a row of `stage` is a window. */
-template <class S>
-static __device__ inline void stem_stage(uint32_t stage, const stem_job &job,
-                                         const stem_tail &tail,
-                                         const float (&sum)[S::Columns / 8][4])
+template <int N>
+static __device__ inline void stem_stage(uint32_t stage, const stem_tail &tail,
+                                         const float (&sum)[N][4])
 {
     const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     stage += (lane / 16 * 8 + lane % 8) * STAGE_ROW + (warp * 2 + lane / 8 % 2) * PIECE;
 #pragma unroll
-    for (int j = 0; j < S::Columns / 8; j += 2) {
+    for (int j = 0; j < N; j += 2) {
         uint32_t v[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            v[i] = tail.finish(job, sum[j + i / 2][i % 2 * 2],
-                               sum[j + i / 2][i % 2 * 2 + 1], i % 2);
+        for (int i = 0; i < 4; i++) {
+            const float *two = &sum[j + i / 2][i % 2 * 2];
+            v[i] = tail.rounded(two[0], two[1]);
+        }
         store_turned(stage + j * 8 * STAGE_ROW, v);
     }
 }
@@ -369,7 +390,8 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
             next.template store<S>(ring, p + S::Pairs);
             next.load(job, at, p + S::Pairs + 1);
             stem_wait(sum);
-            stem_stage<S>(shared_address(stage), job, tail, sum);
+            tail.finish(job, sum);
+            stem_stage(shared_address(stage), tail, sum);
             if constexpr (Bulk)
                 bulk_wait_read();
             publish_shared();
