@@ -344,16 +344,15 @@ static __device__ inline void stem_write(const stem_job &job, const uint8_t *sta
         bulk_commit();
         return;
     }
-    const uint32_t piece = threadIdx.x % 8;
-    if (piece * 8 >= filters)
-        return;
+    const uint32_t piece = threadIdx.x % 8, first = threadIdx.x / 8;
+    uint4 v[S::Columns / 16];
 #pragma unroll
-    for (int i = 0; i < S::Columns / 16; i++) {
-        const int32_t window = (int32_t)threadIdx.x / 8 + i * 16;
-        if (window < windows)
-            *(uint4 *)(y + (size_t)window * job.stored + piece * 8) =
-                *(const uint4 *)(stage + window * STAGE_ROW + piece * PIECE);
-    }
+    for (int i = 0; i < S::Columns / 16; i++) /* all at once, wanted or not */
+        v[i] = *(const uint4 *)(stage + (first + i * 16) * STAGE_ROW + piece * PIECE);
+#pragma unroll
+    for (int i = 0; i < S::Columns / 16; i++)
+        if ((int32_t)first + i * 16 < windows && piece * 8 < filters)
+            *(uint4 *)(y + (first + i * 16) * (size_t)job.stored + piece * 8) = v[i];
 }
 
 template <typename T, class S, bool Bulk>
