@@ -57,6 +57,7 @@ struct loader {
 
 /* [network], [input], [build], [runtime], [bench], [plugins], [profile]. */
 int network_read_sections(struct loader *l);
+int network_input(struct loader *l, struct config_section *s);
 int network_bench(struct loader *l, struct config_section *s);
 /* [weights]. */
 int network_read_sources(struct loader *l);
