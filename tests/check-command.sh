@@ -270,6 +270,9 @@ expect 0 'complete -o default -F _strata strata' 'completion prints a script' \
 
 expect 2 "shape '3xy': DIMS is needed" 'check refuses what is no shape' \
     $strata check "$builddir/plugins/.libs/softmax.so" --shape 3xy
+expect 2 "softmax.so has no impl 'nosuch'; it has c of core::Softmax@1$" \
+    'check names the impls that there are' \
+    $strata check "$builddir/plugins/.libs/softmax.so" --impl nosuch --test memory
 
 echo "1..$number"
 exit $failed
