@@ -297,6 +297,34 @@ Test(explain, the_report_is_json_whose_parts_add_up)
     close_plan(&p);
 }
 
+/* Of a network that includes a file of this text. */
+static void hash_of(const char *included, char hash[17])
+{
+    struct explained p = {0};
+    spill_text("part.ini", included);
+    const char *path = spill_text("net.ini", "[network]\nformat = 1\noutputs = y\n"
+                                             "[input x]\nshape = 1 x 2\n"
+                                             "[include]\nfile = part.ini\n");
+    cr_assert_eq(session_build(&p.s, path, NULL, 0), STRATA_OK, "%s", p.s.err.message);
+    const strata_engine *e = p.s.engine;
+    cr_assert_eq(explain_plan(&p.x, &e->model->problem, NULL, e->plan, NULL), STRATA_OK);
+    p.report = explain_json(e, p.x);
+    snprintf(
+        hash, 17, "%s",
+        json_string_value(json_object_get(json_object_get(p.report, "network"), "hash")));
+    close_plan(&p);
+}
+
+Test(explain, the_hash_covers_included_files)
+{
+    char first[17], again[17], other[17];
+    hash_of("[layer y]\ntype = Activation\nkind = relu\n", first);
+    hash_of("[layer y]\ntype = Activation\nkind = relu\n", again);
+    hash_of("[layer y]\ntype = Activation\nkind = tanh\n", other);
+    cr_expect_str_eq(first, again);
+    cr_expect_str_neq(first, other);
+}
+
 static const struct explain_move *find_move(const struct explain_moves *m,
                                             const char *what)
 {
