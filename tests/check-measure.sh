@@ -98,6 +98,10 @@ expect 2 'a network file is needed' 'bench without a file says what is needed' \
 expect 2 'one network file is needed' 'bench takes one file' $strata bench a b
 expect 2 "streams '0': a number from 1" 'bench refuses no streams' $strata bench \
     "$digits" --streams 0
+for list in 1,,2 ,1 1, ''; do
+    expect 2 "batch '$list': a list of 1 to 16 values" "bench refuses the batches '$list'" \
+        $strata bench "$digits" --batch "$list"
+done
 expect 2 "duration '3 weeks': a time" 'bench refuses what is no time' $strata bench \
     "$digits" --duration '3 weeks'
 expect 2 "percentiles '0'" 'bench refuses what is no percentile' $strata bench \
