@@ -91,6 +91,23 @@ expect 2 'can be written by its group' 'describe does too, and knows that files 
 expect 0 '^prob' 'run makes random inputs' $strata run $digits/digits.ini --input random:3
 expect 2 'random:x: the seed is no whole number' 'and refuses what is no seed' \
     $strata run $digits/digits.ini --input random:x
+# npy FILE SHAPE: 64 values.
+npy() {
+    printf '%b%-117s\n' '\0223NUMPY\001\000\0166\000' \
+        "{'descr': '<f4', 'fortran_order': False, 'shape': $2, }" >"$scratch/$1"
+    head -c 256 /dev/zero >>"$scratch/$1"
+}
+for shape in '(8, 8)' '(1, 8, 8)' '(1, 1, 1, 8, 8)'; do
+    npy a.npy "$shape"
+    expect 0 '^prob' "run takes an array of $shape" $strata run $digits/digits.ini \
+        "$scratch/a.npy"
+done
+npy a.npy '(64,)'
+expect 1 "a.npy: shape \(64\), but input 'image' is \(1 x 1 x 8 x 8\); only ones in front" \
+    'an array of another shape is refused' $strata run $digits/digits.ini "$scratch/a.npy"
+npy a.npy '(8, 8, 1, 1)'
+expect 1 "a.npy: shape \(8 x 8 x 1 x 1\)" 'and one of other strides' \
+    $strata run $digits/digits.ini "$scratch/a.npy"
 printf '%b%s\n' '\0223NUMPY\001\000\0102\000' \
     "{'descr': '>f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }" >"$scratch/big.npy"
 expect 2 "descr '>f4' is big-endian" 'a file that is not read is no missing device' \

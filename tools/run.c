@@ -211,7 +211,8 @@ const struct tool_command tool_run = {
     .usage = "NET.ini|NET.engine [[INPUT=]FILE...] [OPTION...]",
     .help =
         "Files are .npy, images as the INI's [input] section prepares them (PGM, PPM,\n"
-        "PNG, JPEG, MNIST IDX), or raw elements in the input's format.\n\n"
+        "PNG, JPEG, MNIST IDX), or raw elements in the input's format. A .npy file has\n"
+        "the input's shape; only ones in front may be left out or added.\n\n"
         "Options:\n"
         "      --input=[NAME=]FILE   an input; NAME=random:SEED for random values\n"
         "      --item=N              image of an IDX file (default 0)\n"
