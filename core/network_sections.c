@@ -47,6 +47,20 @@ char *network_path(struct loader *l, const struct config_pair *p, enum path_kind
     return status == STRATA_OK ? path : NULL;
 }
 
+int network_keep_path(struct loader *l, char *path)
+{
+    strata_network *net = l->net;
+    if (!path)
+        return STRATA_OK;
+    if (grow(&net->paths, &l->paths_capacity, net->n_paths, sizeof *net->paths, l->err) !=
+        STRATA_OK) {
+        free(path);
+        return STRATA_ENOMEM;
+    }
+    net->paths[net->n_paths++] = path;
+    return STRATA_OK;
+}
+
 bool network_format(struct config *c, const struct config_pair *p,
                     const struct config_item *item, struct format *out)
 {
@@ -146,16 +160,16 @@ static void take_labels(struct loader *l, const struct config_pair *p)
         config_failed(l->c, p->value_place, &why);
 }
 
-static void load_labels(struct loader *l, const struct config_pair *p)
+static int load_labels(struct loader *l, const struct config_pair *p)
 {
     strata_error why = {0};
     struct file_bytes bytes = {0};
     char *path = NULL;
     if (p->invalid)
-        return;
+        return STRATA_OK;
     if (l->memory) {
         take_labels(l, p);
-        return;
+        return STRATA_OK;
     }
     char *base = file_folder(config_file(l->c, p->value_place.file), &why);
     int status =
@@ -166,8 +180,8 @@ static void load_labels(struct loader *l, const struct config_pair *p)
     if (status != STRATA_OK)
         config_failed(l->c, p->value_place, &why);
     file_free(&bytes);
-    free(path);
     free(base);
+    return network_keep_path(l, path);
 }
 
 static void check_version(struct config *c, const struct config_pair *p)
@@ -193,10 +207,8 @@ static int read_network(struct loader *l, struct config_section *s)
         name ? duplicate(name->value, l->err) : default_name(l->net->path, l->err);
     if (!l->net->name)
         return STRATA_ENOMEM;
-    if (labels)
-        load_labels(l, labels);
     config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
-    return STRATA_OK;
+    return labels ? load_labels(l, labels) : STRATA_OK;
 }
 
 /* ---- [build], [runtime] ---- */

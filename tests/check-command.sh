@@ -221,9 +221,42 @@ expect 2 "no section 'x'; there are: device plugins plan" 'inspect names the sec
     $strata inspect "$scratch/d.engine" --section=x
 expect 2 'not an engine file' 'inspect refuses what is no engine' \
     $strata inspect $digits/digits.ini
-cp $digits/digits.ini "$scratch/own.ini"
-expect 2 'own.ini: is the network itself; name another' 'build keeps its own source' \
-    $strata build "$scratch/own.ini" -o "$scratch/own.ini"
+mkdir "$scratch/own"
+cp $digits/digits.safetensors "$scratch/own"
+{ sed '/^\[layer/,$d' $digits/digits.ini && printf '[include]\nfile = layers.ini\n'; } |
+    sed 's/^outputs = .*/&\nlabels = labels.txt/' >"$scratch/own/digits.ini"
+sed -n '/^\[layer/,$p' $digits/digits.ini >"$scratch/own/layers.ini"
+seq 0 9 >"$scratch/own/labels.txt"
+cp "$scratch/d.engine" "$scratch/own"
+cp -r "$scratch/own" "$scratch/before"
+# keeps FILE COMMAND [OPTION...]: the last option gets the file's path behind it.
+keeps() {
+    file=$scratch/own/$1 command=$2 net=digits.ini
+    [ "$1" != d.engine ] || net=d.engine
+    shift 2
+    expect 2 "own/${file##*/}: would be replaced, but the network is made of it; name" \
+        "$command $* keeps ${file##*/}" $strata $command "$scratch/own/$net" "$@$file"
+}
+keeps digits.ini build --output=
+keeps layers.ini build -o
+keeps digits.safetensors explain --save-plan=
+keeps digits.ini explain --svg=
+keeps d.engine explain --svg=
+keeps labels.txt run --input=random:1 --output=prob=
+keeps layers.ini bench --times=
+keeps digits.safetensors bench --exportProfile=
+keeps d.engine bench --saveEngine=
+keeps digits.ini profile --html=
+keeps labels.txt profile --trace=
+keeps layers.ini profile --exportProfile=
+cp $digits/digits.safetensors "$scratch/own/prob.b.npy"
+expect 2 'own/prob.b.npy: would be replaced' 'compare --dump keeps weights' $strata \
+    compare "$scratch/own/digits.ini" --set 'weights w.file=prob.b.npy' --impls any,c \
+    --dump prob --folder "$scratch/own"
+expect 0 '^same$' 'and all of them stay' sh -c \
+    "diff -r '$scratch/before' '$scratch/own' -x 'prob.?.npy' && echo same"
+expect 2 "-o 'json': the engine file is needed here, not a format; write ./json" \
+    'build takes no format for a file' $strata build $digits/digits.ini -o json
 expect 2 'one engine file is needed' 'inspect needs a file' $strata inspect
 $strata inspect "$scratch/d.engine" --extract="$scratch/files"
 expect 0 '^prob,0,1,3,0\.99' 'what inspect extracts is a network' \

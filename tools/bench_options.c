@@ -353,16 +353,16 @@ static bool own_option(struct bench_arguments *a, int option)
         return read_percentiles(a, optarg);
     case OPTION_TIMES:
         a->times_file = optarg;
-        return true;
+        return tool_output(&a->common, optarg);
     case OPTION_PROFILE:
         a->profile_file = optarg;
-        return true;
+        return tool_output(&a->common, optarg);
     case OPTION_DUMP_PROFILE:
         a->layers = true;
         return true;
     case OPTION_SAVE:
         a->save_file = optarg;
-        return true;
+        return tool_output(&a->common, optarg);
     case OPTION_SKIP:
         a->build_only = true;
         return true;

@@ -240,6 +240,10 @@ static int run_explain(int argc, char **argv)
         }
         note_option(&w, option);
     }
+    if (!tool_output(&o, w.svg) || !tool_output(&o, w.save)) {
+        code = EXIT_USAGE;
+        goto done;
+    }
     if (o.help)
         code = tool_help(&tool_explain);
     else if (argc - optind != 1 + w.diff)

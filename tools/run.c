@@ -128,6 +128,8 @@ static int write_outputs(strata_context *c, const strata_engine *e,
         const char *file;
         status = run_find_binding(e, o->outputs[i], false, &index, &file, err);
         if (status == STRATA_OK)
+            status = tool_refuse_source(e->network, file, err);
+        if (status == STRATA_OK)
             status = run_write_output(c, e, index, file, err);
     }
     return status;
