@@ -1,29 +1,8 @@
 #!/bin/sh
 # TAP: the strata command as a user meets it: exit codes, results on stdout, messages
 # that name the mistake and the remedy.
-srcdir=${srcdir:-.} builddir=${builddir:-.}
-strata=$builddir/strata
+. "${srcdir:-.}/tests/tap.sh"
 digits=$srcdir/examples/digits
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
-number=0 failed=0
-
-# expect CODE PATTERN CLAIM COMMAND...: exit code, and a pattern in its output.
-expect() {
-    code=$1 pattern=$2 claim=$3
-    shift 3
-    number=$((number + 1))
-    "$@" >"$scratch/out" 2>"$scratch/err"
-    got=$?
-    if [ $got -eq "$code" ] && cat "$scratch/out" "$scratch/err" | grep -qE -e "$pattern"; then
-        echo "ok $number - $claim"
-    else
-        failed=1
-        echo "not ok $number - $claim"
-        echo "# exit code $got, expected $code, with: $pattern"
-        cat "$scratch/out" "$scratch/err" | sed 's/^/# /'
-    fi
-}
 
 image=$digits/images/3-011.pgm
 expect 0 'strata [0-9]+\.[0-9]+' 'prints its version' $strata --version
@@ -324,5 +303,4 @@ expect 2 "softmax.so has no impl 'nosuch'; it has c of core::Softmax@1$" \
     'check names the impls that there are' \
     $strata check "$builddir/plugins/.libs/softmax.so" --impl nosuch --test memory
 
-echo "1..$number"
-exit $failed
+finish

@@ -37,7 +37,7 @@ SHELL_TESTS = \
 	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
-EXTRA_DIST += tests/installed.sh
+EXTRA_DIST += tests/tap.sh tests/installed.sh
 
 if HAVE_CRITERION
 # A test is tests/test_UNIT.c and a line here; helpers of its own get a _SOURCES line.
