@@ -109,5 +109,6 @@ CORE_SOURCES = \
 	core/schedule.c \
 	core/status.c \
 	core/status.h \
+	core/team.h \
 	core/tensor.c \
 	core/threads.c core/threads.h
