@@ -67,6 +67,8 @@ CORE_SOURCES = \
 	core/handle.c \
 	core/handle.h \
 	core/host_device.c \
+	core/host_device.h \
+	core/host_event.c \
 	core/json.h \
 	core/memory.c \
 	core/memory_order.c \
