@@ -9,6 +9,7 @@ CORE_SOURCES = \
 	core/batcher.h \
 	core/batcher_queue.c \
 	core/batcher_run.c \
+	core/batcher_worker.c \
 	core/candidate.c \
 	core/candidate_free.c \
 	core/candidate_refuse.c \
