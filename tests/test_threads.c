@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/context.h"
+#include "core/team.h"
 #include "tests/batch_net.h"
 
 TestSuite(threads, .init = scratch_make, .fini = scratch_remove, .timeout = 3600);
@@ -428,6 +429,7 @@ Test(threads, loading_running_and_unloading_leaves_nothing_behind)
     free(s);
 }
 
+#if defined _OPENMP && defined HAVE_OMP_PAUSE_RESOURCE
 /* ---- teams ---------------------------------------------------------------------------
  */
 
@@ -456,3 +458,4 @@ Test(threads, a_built_engine_has_no_team)
     close_net(&n);
     cr_expect_leq(threads_soon(before), before);
 }
+#endif
