@@ -96,9 +96,11 @@ void check_problem(const struct trial *t, const char *rule, const char *text, vo
 /* Impls of the file, wherever the registry found the same build first. */
 static bool wants(const struct registry_impl *impl, void *user)
 {
-    const struct check_child *c = user;
+    struct check_child *c = user;
     const struct module_info info = module_info(impl->module);
     struct module *m = NULL;
+    if (!cases_want(c, impl))
+        return false;
     bool same = strcmp(info.path, c->o->file) == 0;
     if (!same && info.build_id[0] && module_open(&m, c->o->file, 0, NULL) == STRATA_OK)
         same = strcmp(m->result.build_id, info.build_id) == 0;

@@ -73,6 +73,11 @@ static inline int convolution_resolve(const strata_node *n, convolution_state *s
 /* ---- moving packs ---------------------------------------------------------------------
  */
 
+static __device__ inline uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
 /* In one access: a pack of __half assigned as such moves by halves. */
 template <typename T, int N>
 static __device__ inline pack<T, N> load_pack(const T *p)
@@ -299,6 +304,9 @@ int stem_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem)
 int stem_ahead_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem_ahead)
+int stem_wgmma_accept(const strata_node *n);
+CONVOLUTION_TACTIC(stem_wgmma)
+CONVOLUTION_TACTIC(stem_bulk)
 int gemm_accept(const strata_node *n);
 CONVOLUTION_TACTIC(mma_128x128)
 CONVOLUTION_TACTIC(mma_128x64)

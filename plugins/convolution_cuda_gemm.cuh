@@ -39,11 +39,6 @@ struct gemm_job {
 /* ---- instructions ---------------------------------------------------------------------
  */
 
-static __device__ inline uint32_t shared_address(const void *p)
-{
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
-
 /* 16 bytes to shared memory, past the registers and L1; zeros unless `valid`. */
 static __device__ inline void copy_piece(uint32_t to, const void *from, bool valid)
 {

@@ -5,6 +5,7 @@
  * columns of one or two times 64 rows.
  */
 #include "plugins/convolution_cuda_gemm.cuh"
+#include "plugins/convolution_cuda_wgmma.cuh"
 
 /* Rows x Columns a block of `Groups` warpgroups. */
 template <int Rows_, int Columns_, int Groups_, int Stages_, int Blocks_,
@@ -28,29 +29,6 @@ static __device__ inline uint64_t matrix_descriptor(uint32_t address)
 {
     return (uint64_t)(address >> 4 & 0x3fff) | UINT64_C(1) << 16 | UINT64_C(64) << 32 |
            UINT64_C(1) << 62;
-}
-
-static __device__ inline void multiply_begin(void)
-{
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
-}
-
-static __device__ inline void multiply_commit(void)
-{
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
-}
-
-/* Until at most `Pending` of the warpgroup's groups are under way. */
-template <int Pending>
-static __device__ inline void multiply_wait(void)
-{
-    asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(Pending) : "memory");
-}
-
-/* What this thread wrote to shared memory is to be seen by the tensor cores. */
-static __device__ inline void publish_shared(void)
-{
-    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 
 /* d += a*b, 64 x Columns x 16. */

@@ -154,13 +154,15 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution_cuda_mma.cu \
 	plugins/convolution_cuda_simt.cu \
 	plugins/convolution_cuda_stem.cu \
+	plugins/convolution_cuda_stem_wgmma.cu \
 	plugins/convolution_cuda_wgmma.cu
 CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
 EXTRA_DIST += \
 	plugins/convolution_cuda.cuh \
 	plugins/convolution_cuda_depthwise.cuh \
 	plugins/convolution_cuda_gemm.cuh \
-	plugins/convolution_cuda_slide.cuh
+	plugins/convolution_cuda_slide.cuh \
+	plugins/convolution_cuda_wgmma.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/convolution-cuda.la
 plugins_convolution_cuda_la_SOURCES =
@@ -168,7 +170,8 @@ plugins_convolution_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_convolution_cuda_la_LIBADD = $(CONVOLUTION_KERNELS:.cu=.lo) $(CUDA_LIBS)
 endif
 # Instructions that only this chip has, whatever else is compiled for.
-plugins/convolution_cuda_wgmma.lo: NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
+plugins/convolution_cuda_stem_wgmma.lo plugins/convolution_cuda_wgmma.lo: \
+	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
 
 CUDA_PLUGIN_KERNELS += plugins/elementwise_cuda.cu
 if HAVE_CUDA
