@@ -114,4 +114,6 @@ CORE_SOURCES = \
 	core/status.c \
 	core/status.h \
 	core/tensor.c \
+	core/text.c \
+	core/text.h \
 	core/threads.c core/threads.h
