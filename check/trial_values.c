@@ -171,8 +171,8 @@ static double accumulation(const struct trial *k)
 }
 
 /* Of the largest output; and of the sums behind them, `sum` the largest: an activation or
- * a residual may leave little of a sum, but its FP32 error stays. That of n terms grows as
- * sqrt(n) times what the partial sums grow to. */
+ * a residual may leave little of a sum, but its FP32 error stays. That of n terms grows
+ * as sqrt(n) times what the partial sums grow to. */
 static double bound(const struct trial *k, int32_t dtype, double largest, double sum)
 {
     double factor = k->c->tolerance > 0 ? k->c->tolerance : 1;
