@@ -121,4 +121,6 @@ CORE_SOURCES = \
 	core/status.h \
 	core/team.h \
 	core/tensor.c \
+	core/text.c \
+	core/text.h \
 	core/threads.c core/threads.h
