@@ -430,14 +430,7 @@ static int stem_setup_as(const strata_node *n, void *state, bool ahead)
     if (e != cudaSuccess)
         return STRATA_FAIL(n, STRATA_EDEVICE, "%d bytes of shared memory: %s (%s)", most,
                            cudaGetErrorString(e), cudaGetErrorName(e));
-    status = convolution_reserve(n, s, job.size, sizeof(__half));
-    if (status != STRATA_OK)
-        return status;
-    job.packed = (__half *)s->packed;
-    job.weight = (const float *)n->weight[CONVOLUTION_WEIGHT].data;
-    stem_pack_kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
-                       (cudaStream_t)n->stream>>>(job);
-    return convolution_packed(n);
+    return convolution_pack(n, s, job, sizeof(__half), stem_pack_kernel);
 }
 
 int stem_setup(const strata_node *n, void *state)

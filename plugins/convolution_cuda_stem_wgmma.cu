@@ -512,14 +512,7 @@ static int stem_wgmma_setup_as(const strata_node *n, void *state)
     job.kernel_h = (int32_t)s->w.kernel[1];
     job.kernel_w = (int32_t)s->w.kernel[2];
     job.size = (job.filters + FILTERS - 1) / FILTERS * job.steps * THREADS * 8;
-    status = convolution_reserve(n, s, job.size, sizeof(__half));
-    if (status != STRATA_OK)
-        return status;
-    job.packed = (__half *)s->packed;
-    job.weight = (const float *)n->weight[CONVOLUTION_WEIGHT].data;
-    stem_pack_kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
-                       (cudaStream_t)n->stream>>>(job);
-    return convolution_packed(n);
+    return convolution_pack(n, s, job, sizeof(__half), stem_pack_kernel);
 }
 
 /* ---- running --------------------------------------------------------------------------
