@@ -9,8 +9,9 @@
  * the L2 cache. Times are medians of device events. docs/performance.md holds floors,
  * predictions and results.
  *
- *   reformat_cuda [--rows] [--row NAME]... [--quick]
+ *   reformat_cuda [--rows] [--row NAME]... [--shape SHAPE]... [--quick]
  *     --rows: also the rows that were not chosen; --row: also this one
+ *     --shape: this one, as 1024x512x14x14, instead of all
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 #include "core/handle.h"
 #include "formats/format.h"
 
-enum { SETS = 3, BURST = 6, MOST_RUNS = 15, CARD = 4, MOST_ROWS = 16 };
+enum { SETS = 3, BURST = 6, MOST_RUNS = 15, CARD = 4, MOST_ROWS = 16, MOST_SHAPES = 16 };
 
 static const char *const names[CARD] = {"fp32:nchw", "fp16:nchw", "fp16:nc/2hw2",
                                         "fp16:nhwc8"};
@@ -43,6 +44,8 @@ struct bench {
     int runs;
     const char *rows[MOST_ROWS]; /* to time besides the chosen one */
     int n_rows;
+    const char *only[MOST_SHAPES]; /* shapes, "1024x512x14x14"; none: all */
+    int n_only;
     bool all_rows;
 };
 
@@ -136,6 +139,22 @@ static bool is_wanted(const struct bench *b, int row)
     return b->all_rows;
 }
 
+static void name_shape(char *text, size_t size, const int64_t *dims)
+{
+    snprintf(text, size, "%lldx%lldx%lldx%lld", (long long)dims[0], (long long)dims[1],
+             (long long)dims[2], (long long)dims[3]);
+}
+
+static bool is_asked(const struct bench *b, const int64_t *dims)
+{
+    char shape[64];
+    name_shape(shape, sizeof shape, dims);
+    for (int i = 0; i < b->n_only; i++)
+        if (strcmp(b->only[i], shape) == 0)
+            return true;
+    return b->n_only == 0;
+}
+
 /* One ordered pair at one shape; *ratio is the chosen row's. */
 static int pair(double *ratio, struct bench *b, const int64_t *dims, const char *to,
                 const char *from, strata_error *err)
@@ -148,8 +167,7 @@ static int pair(double *ratio, struct bench *b, const int64_t *dims, const char 
         status = strata_desc_format(&s.src, from, dims, 4, err);
     if (status != STRATA_OK)
         return status;
-    snprintf(shape, sizeof shape, "%lldx%lldx%lldx%lld", (long long)dims[0],
-             (long long)dims[1], (long long)dims[2], (long long)dims[3]);
+    name_shape(shape, sizeof shape, dims);
     printf("%-16s %-12s %-12s", shape, from, to);
     s.bytes = (size_t)(strata_desc_bytes(&s.dst) + strata_desc_bytes(&s.src));
     const int chosen = (int)b->ops->reformat_choose(&s.dst, b->b[0], &s.src, b->a[0]);
@@ -191,11 +209,12 @@ static void print_summary(const struct summary *sum)
 {
     printf("\nleast ratio to a copy, of the 12 ordered pairs\n");
     for (size_t i = 0; i < ARRAY_LENGTH(shapes); i++) {
-        const int64_t *d = shapes[i].dims;
-        printf("%6lldx%lldx%lldx%-6lld %6.3f (goal %.2f%s) %s\n", (long long)d[0],
-               (long long)d[1], (long long)d[2], (long long)d[3], sum->least[i],
-               shapes[i].goal, sum->least[i] < shapes[i].goal ? ", MISSED" : "",
-               sum->where[i]);
+        char shape[64];
+        if (sum->least[i] == 0)
+            continue;
+        name_shape(shape, sizeof shape, shapes[i].dims);
+        printf("%-16s %6.3f (goal %.2f%s) %s\n", shape, sum->least[i], shapes[i].goal,
+               sum->least[i] < shapes[i].goal ? ", MISSED" : "", sum->where[i]);
     }
 }
 
@@ -264,10 +283,15 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--row") == 0 && i + 1 < argc &&
                    b.n_rows < MOST_ROWS) {
             b.rows[b.n_rows++] = argv[++i];
+        } else if (strcmp(argv[i], "--shape") == 0 && i + 1 < argc &&
+                   b.n_only < MOST_SHAPES) {
+            b.only[b.n_only++] = argv[++i];
         } else if (strcmp(argv[i], "--quick") == 0) {
             b.runs = 5;
         } else {
-            fprintf(stderr, "usage: %s [--rows] [--row NAME]... [--quick]\n", argv[0]);
+            fprintf(stderr,
+                    "usage: %s [--rows] [--row NAME]... [--shape SHAPE]... [--quick]\n",
+                    argv[0]);
             return 2;
         }
     }
@@ -276,7 +300,8 @@ int main(int argc, char **argv)
         printf("%s\n%-16s %-12s %-12s %5s  row (*: chosen), us, share of the copy\n",
                strata_device_name(b.handle), "shape", "from", "to", "copy");
     for (size_t i = 0; i < ARRAY_LENGTH(shapes) && status == STRATA_OK; i++)
-        status = all_pairs(&sum, &b, i, &err);
+        if (is_asked(&b, shapes[i].dims))
+            status = all_pairs(&sum, &b, i, &err);
     close_bench(&b);
     if (status == STRATA_OK)
         print_summary(&sum);

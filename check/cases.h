@@ -9,6 +9,7 @@
 
 #define CASES_MOST 48
 #define CASES_TEXT 512
+#define CASES_IMPLS 128 /* further ones have the first case */
 
 struct check_child;
 
@@ -17,7 +18,11 @@ struct check_cases {
     size_t n;
     int ranks[STRATA_MAX_RANK], n_ranks; /* of inputs; the usual one first */
     int n_in;                            /* as in layer_case: -1: none */
-    char refusal[256];                   /* of the case that was tried last */
+    int8_t lead[CASES_IMPLS]; /* of each impl of the layer: the first case it takes */
+    bool led;                 /* lead is known */
+    bool by_lead;             /* only impls with `at` for their lead are wanted now */
+    int at, leading;          /* cases: that runs, that is tried as a lead */
+    char refusal[256];        /* of the case that was tried last */
 };
 
 /* Fill c->cases; false, after a finding, if nothing works. */
@@ -25,13 +30,15 @@ bool cases_find(struct check_child *c);
 
 enum cases_sweep {
     CASES_ALL,   /* every case; the first over many shapes */
-    CASES_FIRST, /* the first case over many shapes */
-    CASES_FEW,   /* the first case over a few shapes */
-    CASES_SMALL, /* the first case on one shape */
-    CASES_LARGE  /* the first case on one shape of some ten thousand elements */
+    CASES_FIRST, /* the first case that an impl takes, over many shapes */
+    CASES_FEW,   /* over a few shapes */
+    CASES_SMALL, /* on one shape */
+    CASES_LARGE  /* on one shape of some ten thousand elements */
 };
 /* Run c->target over them, until it has seen enough. */
 void cases_run(struct check_child *c, enum cases_sweep sweep);
+/* Whether an impl has to do with the case that runs. */
+bool cases_want(struct check_child *c, const struct registry_impl *impl);
 
 /* "1x3x5x5,1x3x1x1" into shapes; how many, or -1. */
 int cases_parse_shapes(const char *text, struct harness_shape shapes[HARNESS_INPUTS]);

@@ -96,9 +96,11 @@ void check_problem(const struct trial *t, const char *rule, const char *text, vo
 /* Impls of the file, wherever the registry found the same build first. */
 static bool wants(const struct registry_impl *impl, void *user)
 {
-    const struct check_child *c = user;
+    struct check_child *c = user;
     const struct module_info info = module_info(impl->module);
     struct module *m = NULL;
+    if (!cases_want(c, impl))
+        return false;
     bool same = strcmp(info.path, c->o->file) == 0;
     if (!same && info.build_id[0] && module_open(&m, c->o->file, 0, NULL) == STRATA_OK)
         same = strcmp(m->result.build_id, info.build_id) == 0;
@@ -419,21 +421,44 @@ static bool is_named(const char *full, const char *name)
     return strncmp(bare, name, n) == 0 && (bare[n] == '@' || bare[n] == '\0');
 }
 
+/* None of the n layers has the impl asked for. */
+static int refuse_impl(const struct runner *r, const struct report_layer *layers, size_t n,
+                       strata_error *err)
+{
+    error_set(err, STRATA_EINVAL, "%s has no impl '%s'; it has", r->o->file, r->o->impl);
+    for (size_t i = 0; i < n; i++)
+        error_append(err, "%s %s of %s", i ? ";" : "",
+                     layers[i].impls[0] ? layers[i].impls : "none", layers[i].name);
+    return STRATA_EINVAL;
+}
+
+/* Those asked for, to the front; how many. */
+static size_t choose_layers(const struct runner *r, struct report_layer *layers)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->report->n_layers; i++)
+        if (!r->o->layer || is_named(r->report->layers[i].name, r->o->layer))
+            layers[n++] = r->report->layers[i];
+    return n;
+}
+
 static int hold_layers(struct runner *r, strata_error *err)
 {
     struct report_layer layers[REPORT_LAYERS];
-    const size_t n = r->report->n_layers;
-    int status = STRATA_OK, held = 0;
-    memcpy(layers, r->report->layers, sizeof layers);
-    for (size_t i = 0; i < n && status == STRATA_OK; i++)
-        if (!r->o->layer || is_named(layers[i].name, r->o->layer)) {
-            status = hold_layer(r, &layers[i], err);
-            held++;
-        }
-    if (status == STRATA_OK && held == 0 && n > 0)
+    const struct report_layer *first = r->report->layers;
+    const size_t all = r->report->n_layers, n = choose_layers(r, layers);
+    bool found = !r->o->impl;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < n; i++)
+        found |= layers[i].host || layers[i].cuda;
+    if (n == 0 && all > 0)
         return error_set(err, STRATA_EINVAL, "%s has no layer '%s'; it has %s%s",
-                         r->o->file, r->o->layer, layers[0].name,
-                         n > 1 ? " and others: see `strata list --modules`" : "");
+                         r->o->file, r->o->layer, first->name,
+                         all > 1 ? " and others: see `strata list --modules`" : "");
+    if (n > 0 && !found)
+        return refuse_impl(r, layers, n, err);
+    for (size_t i = 0; i < n && status == STRATA_OK; i++)
+        status = hold_layer(r, &layers[i], err);
     return status;
 }
 

@@ -134,8 +134,13 @@ static void list_layer(struct check_child *c, const char *name, bool own,
     snprintf(l->name, sizeof l->name, "%s", name);
     l->own = own;
     for (size_t i = 0; i < n; i++) {
-        l->host |= impls[i].impl.device == STRATA_HOST;
-        l->cuda |= impls[i].impl.device == STRATA_CUDA;
+        const strata_impl *impl = &impls[i].impl;
+        const size_t used = strlen(l->impls);
+        const bool wanted = !c->o->impl || strcmp(c->o->impl, impl->name) == 0;
+        snprintf(l->impls + used, sizeof l->impls - used, "%s%s", used ? ", " : "",
+                 impl->name);
+        l->host |= wanted && impl->device == STRATA_HOST;
+        l->cuda |= wanted && impl->device == STRATA_CUDA;
     }
 }
 

@@ -33,6 +33,7 @@ libstrata_check_la_SOURCES = \
 	check/shrink.c \
 	check/shrink.h \
 	check/streams.c \
+	check/sweep.c \
 	check/test.h \
 	check/trial.c \
 	check/trial.h \

@@ -12,9 +12,11 @@
 
 #define REPORT_LAYERS 64
 
-/* A layer that the file defines, or extends. */
+/* A layer that the file defines, or extends; host, cuda: it has impls there, of those
+ * asked for. */
 struct report_layer {
-    char name[160]; /* full */
+    char name[160];  /* full */
+    char impls[256]; /* of the file: "any, avx2" */
     bool own, host, cuda;
 };
 

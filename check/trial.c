@@ -358,9 +358,10 @@ static bool expect_values(struct trial *k)
 
 /* ---- shapes of a case ---------------------------------------------------------- */
 
-/* text with "$C" replaced. */
-static void substitute(char *out, size_t size, const char *text, int64_t channels)
+void trial_attrs(char *out, size_t size, const char *text, const struct harness_shape *in,
+                 int n_in)
 {
+    const int64_t channels = n_in > 0 && in[0].rank > 1 ? in[0].dims[1] : 1;
     size_t used = 0;
     for (; text && *text && used + 24 < size; text++)
         if (text[0] == '$' && text[1] == 'C') {
@@ -399,8 +400,7 @@ static void check_refusal(struct trial *k)
 static void check_shape(struct trial *k, const struct harness_shape *in, int n_in)
 {
     struct harness_node *n = &k->node;
-    substitute(k->attrs, sizeof k->attrs, k->c->attrs,
-               n_in > 0 && in[0].rank > 1 ? in[0].dims[1] : 1);
+    trial_attrs(k->attrs, sizeof k->attrs, k->c->attrs, in, n_in);
     memset(&k->formats, 0, sizeof k->formats);
     k->variant = NULL;
     k->expects = false;

@@ -42,6 +42,9 @@ void trial_session_problem(struct trial *t, const struct session *s,
 /* session_make with this trial's values. */
 int trial_session(struct trial *t, struct session *s, int row);
 
+/* A case's text with "$C" replaced by the channels of the first input, if it has any. */
+void trial_attrs(char *out, size_t size, const char *text, const struct harness_shape *in,
+                 int n_in);
 /* "fp32:nchw,fp32:nchw->fp32:nchw"; "" without an impl. */
 void trial_formats(const struct trial *t, char *text, size_t size);
 /* "1x3x5x7,1x3x1x1" */

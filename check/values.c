@@ -3,6 +3,7 @@
  * Every impl and row over the cases: once for the values, once under guard.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check/test.h"
@@ -16,15 +17,39 @@ static void note_agreement(const struct trial *t, void *user)
                  "agreement only: the layer gives no " STRATA_REFERENCE_V1);
 }
 
+/* Add the impls that ran nowhere to the note. */
+static void note_untested(struct check_child *c, const struct harness_tally *tally)
+{
+    const int device = c->handle ? c->handle->properties.kind : STRATA_HOST;
+    char *note = c->report->note;
+    const size_t size = sizeof c->report->note;
+    const char *lead = "not tested, as all that was tried is vetoed:";
+    for (size_t i = 0; i < c->layer->n_impls; i++) {
+        const struct registry_impl *impl = &c->layer->impls[i];
+        const size_t used = strlen(note);
+        if (tally[i].runs > 0 || impl->impl.device != device || !c->target.wants(impl, c))
+            continue;
+        snprintf(note + used, size - used, "%s%s %s", used && *lead ? "; " : "", lead,
+                 impl->impl.name);
+        lead = "";
+    }
+}
+
 void check_values(struct check_child *c)
 {
+    struct harness_tally *tally = calloc(c->layer->n_impls + 1, sizeof *tally);
     c->target.plain = true;
     c->target.place = note_agreement;
+    c->target.tally = tally;
     cases_run(c, CASES_ALL);
+    c->target.tally = NULL;
     if (c->report->runs == 0 && c->report->n_findings == 0)
         check_found(c, "untested",
                     "every impl vetoes every shape tried; give attributes "
                     "and a shape with --attrs and --shape");
+    else if (tally)
+        note_untested(c, tally);
+    free(tally);
 }
 
 /* ---- memory

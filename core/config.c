@@ -425,6 +425,23 @@ const char *config_file(const struct config *c, int file)
     return c->files[file >= 0 && (size_t)file < c->n_files ? file : 0].label;
 }
 
+bool config_reads(const struct config *c, const char *path)
+{
+    return known_file(c, path) >= 0;
+}
+
+uint64_t config_hash(const struct config *c)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < c->n_files; i++) {
+        const unsigned char *text = (const unsigned char *)c->files[i].text;
+        const size_t n = c->files[i].size + (i + 1 < c->n_files);
+        for (size_t k = 0; k < n; k++)
+            hash = (hash ^ text[k]) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
 struct config_pair *config_get(struct config_section *s, const char *key)
 {
     for (size_t i = 0; s && i < s->n_pairs; i++)

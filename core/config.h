@@ -74,6 +74,11 @@ bool config_has(const struct config *c, const char *kind, const char *name);
 /* Path of a file read, for resolving names relative to it; that of the first for -1. */
 const char *config_file(const struct config *c, int file);
 
+/* Whether the file at path is one of those read. */
+bool config_reads(const struct config *c, const char *path);
+/* FNV-1a of the files read, a NUL byte between each and the next. */
+uint64_t config_hash(const struct config *c);
+
 /* Record one error with its source line and caret; drops those past the limit but counts
  * them. */
 void config_error(struct config *c, struct config_place place, const char *format, ...)

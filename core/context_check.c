@@ -171,17 +171,22 @@ void *context_check_value(const strata_context *c, int value)
 
 /* ---- before a node ----------------------------------------------------------------- */
 
+static void name_node(const strata_context *c, size_t node, strata_error *err)
+{
+    const struct engine_node *n = &c->engine->nodes[node];
+    error_prefix(err, "%s:%d: layer '%s', impl %s of %s: STRATA_CHECK",
+                 c->engine->network->path, n->layer->place.line, n->name,
+                 n->impl->impl.name, module_info(n->impl->module).path);
+}
+
 int guard_found(const strata_context *c, size_t node, strata_error *err,
                 const char *format, ...)
 {
-    const struct engine_node *n = &c->engine->nodes[node];
     va_list args;
     va_start(args, format);
     error_set_va(err, STRATA_EINTERNAL, format, args);
     va_end(args);
-    error_prefix(err, "%s:%d: layer '%s', impl %s of %s: STRATA_CHECK",
-                 c->engine->network->path, n->layer->place.line, n->name,
-                 n->impl->impl.name, module_info(n->impl->module).path);
+    name_node(c, node, err);
     error_append(err, "; `strata check` shows it alone");
     return STRATA_EINTERNAL;
 }
@@ -383,6 +388,29 @@ static int run_again(strata_context *c, size_t i, const struct engine_step *step
     return status != STRATA_OK ? status : ops(c)->stream_synchronize(c->stream, err);
 }
 
+/* No output has a NaN. A maximum may lose one of an input by right, but then what comes
+ * out at the end looks sound. */
+static int warn_of_lost_nan(strata_context *c, size_t i, strata_error *err)
+{
+    struct context_node *node = &c->nodes[i];
+    strata_error note = {0};
+    char place[GUARD_PLACE];
+    enum guard_sight seen;
+    int input;
+    int64_t at;
+    int status = find_nan(c, node->in, node->run.n_in, &input, &at, err);
+    if (status != STRATA_OK || input < 0)
+        return status;
+    status = guard_look(c, &node->in[input], at, &seen, place, err);
+    if (status != STRATA_OK)
+        return status;
+    error_set(&note, STRATA_EINTERNAL, "input %d is NaN at %s, no output is anywhere",
+              input, place);
+    name_node(c, i, &note);
+    log_line(STRATA_LOG_WARNING, "%s", note.message);
+    return STRATA_OK;
+}
+
 /* A NaN that no input had: where it goes when outputs, workspace and input pads hold
  * numbers, the node has read them, or not written. */
 static int explain_nan(strata_context *c, size_t i, const struct engine_step *step,
@@ -398,7 +426,7 @@ static int explain_nan(strata_context *c, size_t i, const struct engine_step *st
             return STRATA_OK; /* its inputs are gone */
     int status = find_nan(c, node->out, node->run.n_out, &output, &at, err);
     if (status != STRATA_OK || output < 0)
-        return status;
+        return status != STRATA_OK ? status : warn_of_lost_nan(c, i, err);
     status = find_nan(c, node->in, node->run.n_in, &input, &at_input, err);
     if (status != STRATA_OK || input >= 0)
         return status;

@@ -7,12 +7,12 @@
 #include "core/explain.h"
 #include "core/json.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "io/file.h"
 
 static json_t *us(int64_t cost)
 {
@@ -322,33 +322,18 @@ static const char *const cost_sources[] = {
     [COSTS_FILE] = "recorded",
 };
 
-enum { NETWORK_FILE_MAX = 64 << 20 }; /* bytes */
-
-/* FNV-1a of the network's file as it is now; null if it is gone. */
-static json_t *hash_of(const char *path)
-{
-    struct file_bytes file = {0};
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    char text[17];
-    if (file_read(&file, path, NETWORK_FILE_MAX, NULL) != STRATA_OK)
-        return json_null();
-    for (size_t i = 0; i < file.size; i++)
-        hash = (hash ^ ((const unsigned char *)file.data)[i]) * UINT64_C(0x100000001b3);
-    file_free(&file);
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
-    return json_string(text);
-}
-
 json_t *explain_json(const strata_engine *e, const struct explain *x)
 {
     const struct device_properties *d = &e->handle->properties;
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016" PRIx64, config_hash(e->network->config));
     json_t *costs = json_pack(
         "{s:s, s:i, s:o, s:o}", "source", cost_sources[e->costs.kind], "units_per_ns",
         PLAN_UNIT_PER_NS, "choices", all_choices(e), "conversions", all_conversions(e));
     return json_pack(
-        "{s:i, s:{s:s?, s:s, s:o}, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o}", "plan",
+        "{s:i, s:{s:s?, s:s, s:s}, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o}", "plan",
         EXPLAIN_PLAN_VERSION, "network", "name", e->network->name, "path",
-        e->network->path, "hash", hash_of(e->network->path), "device", "name", d->name,
+        e->network->path, "hash", hash, "device", "name", d->name,
         "kind", d->kind == STRATA_HOST ? "host" : "cuda", "totals", totals(e, x), "nodes",
         nodes(e), "tensors", tensors(e), "reformats", reformats(e, x), "fusions",
         fusions(e), "costs", costs);

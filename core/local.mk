@@ -18,9 +18,12 @@ CORE_SOURCES = \
 	core/config_error.c \
 	core/config_header.c \
 	core/config_line.c \
+	core/config_list.c \
 	core/config_override.c \
 	core/config_private.h \
 	core/config_reader.c \
+	core/config_scan.c \
+	core/config_scan.h \
 	core/config_value.c \
 	core/config_vars.c \
 	core/context.c \
@@ -78,6 +81,7 @@ CORE_SOURCES = \
 	core/network_batch.c \
 	core/network_bench.c \
 	core/network_graph.c \
+	core/network_input.c \
 	core/network_layers.c \
 	core/network_private.h \
 	core/network_sections.c \

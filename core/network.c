@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/checked.h"
+#include "io/file.h"
 
 static void free_layer(struct network_layer *layer)
 {
@@ -76,7 +77,10 @@ void strata_network_destroy(strata_network *net)
     free(net->inputs);
     free(net->outputs);
     free(net->files);
+    for (size_t i = 0; i < net->n_paths; i++)
+        free(net->paths[i]);
     free(net->labels);
+    free(net->paths);
     free(net->path);
     free(net->name);
     free(net->runtime.device);
@@ -84,6 +88,17 @@ void strata_network_destroy(strata_network *net)
     free(net->build.costs.save);
     config_free(net->config);
     free(net);
+}
+
+bool network_reads(const strata_network *net, const char *path)
+{
+    const strata_network *own = net->base ? net->base : net;
+    const char *costs = own->build.costs.file;
+    bool reads = config_reads(own->config, path) || file_same(own->path, path) ||
+                 (costs && file_same(costs, path));
+    for (size_t i = 0; i < own->n_paths && !reads; i++)
+        reads = file_same(own->paths[i], path);
+    return reads;
 }
 
 /* Give the network its own name for a tensor: "split" or "split:1". */
@@ -215,9 +230,13 @@ static int start(struct loader *l, const char *path,
     net->build.memory_slack = 5;
     net->build.memory_plans = 32;
     net->build.plan_nodes = 10000;
-    net->bench = (struct bench_options){
-        .warmup = 200000000, .duration = 3000000000, .iterations = 10, .streams = 1,
-        .in_flight = 1, .percentiles = {90, 95, 99}, .n_percentiles = 3};
+    net->bench = (struct bench_options){.warmup = 200000000,
+                                        .duration = 3000000000,
+                                        .iterations = 10,
+                                        .streams = 1,
+                                        .in_flight = 1,
+                                        .percentiles = {90, 95, 99},
+                                        .n_percentiles = 3};
     net->path = duplicate(path, l->err);
     net->runtime.device = duplicate("auto", l->err);
     net->runtime.graph = true;

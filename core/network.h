@@ -136,11 +136,17 @@ struct strata_network {
     const strata_network *base; /* NULL; or that of which this is a version for another
                                    batch: all but the tensors is then the base's */
     struct config *config; /* places of everything */
+    char **paths; /* of the files read besides those of config: weights, labels */
+    size_t n_paths;
 };
 
 /* One more owner; strata_network_destroy drops one and frees with the last. Engines keep
  * their network this way. */
 strata_network *network_retain(const strata_network *net);
+
+/* Whether the file at path is one of those the network was read from: of its text, its
+ * weights, its labels, its costs, or its engine. */
+bool network_reads(const strata_network *net, const char *path);
 
 /* network_batch.c: rows of the network's inputs: dim 0 of those that [profile] gives
  * several values, else of all; EUNSUPPORTED if they differ. */

@@ -44,7 +44,7 @@ struct loader {
     strata_error *err;
     struct source *sources;
     size_t n_sources, sources_capacity;
-    size_t inputs_capacity, files_capacity;
+    size_t inputs_capacity, files_capacity, paths_capacity;
     struct names source_index;
     struct draft *drafts;
     size_t n_drafts, drafts_capacity;
@@ -57,6 +57,7 @@ struct loader {
 
 /* [network], [input], [build], [runtime], [bench], [plugins], [profile]. */
 int network_read_sections(struct loader *l);
+int network_input(struct loader *l, struct config_section *s);
 int network_bench(struct loader *l, struct config_section *s);
 /* [weights]. */
 int network_read_sources(struct loader *l);
@@ -78,6 +79,8 @@ int network_each(struct loader *l, const char *kind,
  * NULL after recording why not. A folder's path is absolute. */
 enum path_kind { PATH_FILE, PATH_FILE_ANYWHERE, PATH_FOLDER };
 char *network_path(struct loader *l, const struct config_pair *p, enum path_kind kind);
+/* Keep the path of a file that was read; takes it, NULL too. */
+int network_keep_path(struct loader *l, char *path);
 /* One format's name; false after recording why it is none. */
 bool network_format(struct config *c, const struct config_pair *p,
                     const struct config_item *item, struct format *out);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sections around the graph: network, input, build, profile, runtime.
+ * The sections around the graph: network, build, profile, runtime, plugins; the others
+ * have files of their own.
  */
 #include "core/network_private.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +45,20 @@ char *network_path(struct loader *l, const struct config_pair *p, enum path_kind
         config_failed(l->c, p->value_place, &why);
     free(base);
     return status == STRATA_OK ? path : NULL;
+}
+
+int network_keep_path(struct loader *l, char *path)
+{
+    strata_network *net = l->net;
+    if (!path)
+        return STRATA_OK;
+    if (grow(&net->paths, &l->paths_capacity, net->n_paths, sizeof *net->paths, l->err) !=
+        STRATA_OK) {
+        free(path);
+        return STRATA_ENOMEM;
+    }
+    net->paths[net->n_paths++] = path;
+    return STRATA_OK;
 }
 
 bool network_format(struct config *c, const struct config_pair *p,
@@ -146,16 +160,16 @@ static void take_labels(struct loader *l, const struct config_pair *p)
         config_failed(l->c, p->value_place, &why);
 }
 
-static void load_labels(struct loader *l, const struct config_pair *p)
+static int load_labels(struct loader *l, const struct config_pair *p)
 {
     strata_error why = {0};
     struct file_bytes bytes = {0};
     char *path = NULL;
     if (p->invalid)
-        return;
+        return STRATA_OK;
     if (l->memory) {
         take_labels(l, p);
-        return;
+        return STRATA_OK;
     }
     char *base = file_folder(config_file(l->c, p->value_place.file), &why);
     int status =
@@ -166,8 +180,8 @@ static void load_labels(struct loader *l, const struct config_pair *p)
     if (status != STRATA_OK)
         config_failed(l->c, p->value_place, &why);
     file_free(&bytes);
-    free(path);
     free(base);
+    return network_keep_path(l, path);
 }
 
 static void check_version(struct config *c, const struct config_pair *p)
@@ -193,161 +207,8 @@ static int read_network(struct loader *l, struct config_section *s)
         name ? duplicate(name->value, l->err) : default_name(l->net->path, l->err);
     if (!l->net->name)
         return STRATA_ENOMEM;
-    if (labels)
-        load_labels(l, labels);
     config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
-    return STRATA_OK;
-}
-
-/* ---- [input NAME] ---- */
-
-/* One value for all channels, or one for each. */
-static void read_channels(struct config *c, struct config_section *s, const char *key,
-                          int64_t channels, bool divisor, double out[4])
-{
-    const struct config_pair *p = config_get(s, key);
-    double values[4];
-    size_t n;
-    if (!p || !config_reals(c, p, values, 4, &n))
-        return;
-    if (n != 1 && (int64_t)n != channels) {
-        config_error(c, p->value_place,
-                     "%zu values for %lld channels; give one, or one for each", n,
-                     (long long)channels);
-        return;
-    }
-    for (size_t i = 0; i < 4; i++) {
-        out[i] = values[n == 1 ? 0 : i < n ? i : n - 1];
-        if (!isfinite(out[i]) || (divisor && out[i] == 0)) {
-            config_error(c, p->value_place, "%g cannot be a value of %s", out[i], key);
-            return;
-        }
-    }
-}
-
-static void read_transform(struct config *c, struct config_section *s,
-                           const struct network_tensor *t, struct image_transform *out)
-{
-    int64_t channels = t->rank > 1 ? t->dims[1] : 1;
-    const struct config_pair *resize = config_get(s, "resize");
-    const struct config_pair *order = config_get(s, "channels");
-    const struct config_pair *scale = config_get(s, "scale");
-    const struct config_pair *fill = config_get(s, "fill");
-    int choice;
-    *out = image_identity;
-    out->channels = channels == 1 ? IMAGE_GRAY : IMAGE_RGB;
-    if (order && config_choice(c, order, "rgb|bgr|gray", &choice)) {
-        int64_t needed = choice == IMAGE_GRAY ? 1 : 3;
-        out->channels = (enum image_channels)choice;
-        if (t->rank && (t->rank != 4 || channels != needed))
-            config_error(
-                c, order->value_place,
-                "%s needs a shape of 4 dims with %lld channel%s; %s has %d dims, "
-                "%lld channels",
-                order->value, (long long)needed, needed == 1 ? "" : "s", s->name, t->rank,
-                (long long)channels);
-    }
-    if (resize && config_choice(c, resize, "stretch|crop|letterbox|exact", &choice))
-        out->resize = (enum image_resize)choice;
-    if (scale)
-        config_real(c, scale, -1e30, 1e30, &out->scale);
-    if (fill)
-        config_real(c, fill, 0, 255, &out->fill);
-    read_channels(c, s, "mean", channels, false, out->mean);
-    read_channels(c, s, "std", channels, true, out->std);
-}
-
-static void read_shape(struct config *c, struct config_section *s,
-                       struct network_tensor *t, bool *batched)
-{
-    const struct config_pair *p = config_require(c, s, "shape");
-    size_t rank;
-    if (!p ||
-        !config_dims(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, batched))
-        return;
-    if (network_elements(t->dims, (int)rank) < 0)
-        config_error(c, p->value_place, "more than 2^40 elements");
-    else
-        t->rank = (int)rank;
-}
-
-/* The tensor's element type; *bound is the dtype of its default binding. */
-static void read_dtype(struct config *c, struct config_section *s,
-                       struct network_tensor *t, int *bound)
-{
-    const struct config_pair *p = config_get(s, "dtype");
-    char choices[96] = "";
-    int dtype = STRATA_FP32;
-    for (int i = 0; i < STRATA_DTYPE_COUNT; i++) {
-        strcat(choices, i ? "|" : "");
-        strcat(choices, strata_dtype_name(i));
-    }
-    if (p)
-        config_choice(c, p, choices, &dtype);
-    *bound = dtype;
-    t->dtype = dtype == STRATA_FP16 ? STRATA_FP32 : dtype;
-}
-
-static void read_binding(struct config *c, struct config_section *s,
-                         const struct network_tensor *t, struct format *out)
-{
-    const struct config_pair *p = config_get(s, "format");
-    strata_error why = {0};
-    strata_desc desc;
-    struct format f;
-    if (!p || p->invalid)
-        return;
-    if (!network_format(c, p, &(struct config_item){p->value, 0}, &f))
-        return;
-    if (t->rank && format_desc(&desc, f, t->dims, t->rank, &why) != STRATA_OK)
-        config_failed(c, p->value_place, &why);
-    else if (t->dtype != STRATA_FP32 && !dtype_exact(f.dtype, t->dtype))
-        config_error(c, p->value_place, "%s holds values that dtype %s does not",
-                     p->value, strata_dtype_name(t->dtype));
-    else
-        *out = f;
-}
-
-static int add_input(struct loader *l, const char *name, struct network_input **in,
-                     struct network_tensor **t)
-{
-    strata_network *net = l->net;
-    size_t capacity = l->inputs_capacity;
-    if (grow(&net->inputs, &l->inputs_capacity, net->n_inputs, sizeof *net->inputs,
-             l->err) != STRATA_OK ||
-        grow(&net->tensors, &capacity, net->n_tensors, sizeof *net->tensors, l->err) !=
-            STRATA_OK)
-        return STRATA_ENOMEM;
-    *in = &net->inputs[net->n_inputs];
-    *t = &net->tensors[net->n_tensors];
-    (*in)->name = duplicate(name, l->err);
-    (*t)->name = duplicate(name, l->err);
-    (*in)->tensor = (int)net->n_tensors++;
-    (*t)->producer = -1;
-    (*t)->port = (int)net->n_inputs++;
-    return (*in)->name && (*t)->name ? STRATA_OK : STRATA_ENOMEM;
-}
-
-static int read_input(struct loader *l, struct config_section *s)
-{
-    static const char *const keys[] = {"shape", "dtype",    "format", "scale", "mean",
-                                       "std",   "channels", "resize", "fill"};
-    struct network_input *in;
-    struct network_tensor *t;
-    if (l->net->n_inputs == NETWORK_MAX_INPUTS) {
-        config_error(l->c, s->place, "more than %d inputs", NETWORK_MAX_INPUTS);
-        return STRATA_OK;
-    }
-    int dtype, status = add_input(l, s->name, &in, &t);
-    if (status != STRATA_OK)
-        return status;
-    read_shape(l->c, s, t, &in->batched);
-    read_dtype(l->c, s, t, &dtype);
-    in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
-    read_binding(l->c, s, t, &in->format);
-    read_transform(l->c, s, t, &in->transform);
-    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
-    return names_put(&l->node_index, s->name, t->port, l->err);
+    return labels ? load_labels(l, labels) : STRATA_OK;
 }
 
 /* ---- [build], [runtime] ---- */
@@ -507,7 +368,7 @@ int network_read_sections(struct loader *l)
         const char *kind;
         int (*read)(struct loader *l, struct config_section *s);
     } kinds[] = {
-        {"network", read_network}, {"plugins", read_plugins}, {"input", read_input},
+        {"network", read_network}, {"plugins", read_plugins}, {"input", network_input},
         {"build", read_build},     {"runtime", read_runtime}, {"bench", network_bench},
     };
     struct config_place begin = {.file = 0, .line = 1, .column = 1};

@@ -53,11 +53,12 @@ static int open_source(struct loader *l, const struct config_pair *p, bool anywh
         source->file = NULL;
         config_failed(l->c, p->value_place, &why);
     }
-    free(path);
-    if (why.status == STRATA_ENOMEM)
-        return error_no_memory(l->err, 0, "weights");
     if (source->file)
         net->files[net->n_files++] = source->file;
+    if (network_keep_path(l, path) != STRATA_OK)
+        return STRATA_ENOMEM;
+    if (why.status == STRATA_ENOMEM)
+        return error_no_memory(l->err, 0, "weights");
     return status;
 }
 

@@ -197,6 +197,13 @@ void file_free(struct file_bytes *f)
     *f = (struct file_bytes){0};
 }
 
+bool file_same(const char *a, const char *b)
+{
+    struct stat one, two;
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
 char *file_folder(const char *path, strata_error *err)
 {
     const char *slash = strrchr(path, '/');

@@ -8,6 +8,8 @@
 #ifndef IO_FILE_H
 #define IO_FILE_H
 
+#include <stdbool.h>
+
 #include "core/status.h"
 
 struct file_bytes {
@@ -38,6 +40,8 @@ int file_resolve_folder(char **out, const char *base, const char *name,
  * could be exchanged. *path, malloc-ed, is for messages; path may be NULL. */
 int file_read_beneath(struct file_bytes *out, char **path, const char *base,
                       const char *name, int anywhere, uint64_t limit, strata_error *err);
+/* Whether both paths name one file that exists, links followed. */
+bool file_same(const char *a, const char *b);
 /* Folder part of a path ("." when it has none), malloc-ed. */
 char *file_folder(const char *path, strata_error *err);
 

@@ -42,7 +42,17 @@ EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \
 	kernels/layer.cuh \
 	kernels/reformat_common.cuh \
+	kernels/reformat_tile.cuh \
 	kernels/walk.cuh
+
+# Jobs for the reformat kernels: no toolkit needed.
+REFORMAT_MAKERS = \
+	kernels/reformat_pixel.c \
+	kernels/reformat_request.c \
+	kernels/reformat_request.h \
+	kernels/reformat_slab.c \
+	kernels/reformat_slab_plan.c \
+	kernels/reformat_tile.c
 
 if HAVE_CUDA
 device_LTLIBRARIES = kernels/strata-cuda.la
@@ -59,8 +69,7 @@ kernels_strata_cuda_la_SOURCES = \
 	kernels/reformat.c \
 	kernels/reformat.h \
 	kernels/reformat_job.h \
-	kernels/reformat_request.h \
-	kernels/reformat_slab.c \
+	$(REFORMAT_MAKERS) \
 	kernels/stream.c \
 	kernels/stream.h \
 	$(CUDA_SHARED_SOURCES)
@@ -73,7 +82,7 @@ MOSTLYCLEANFILES += kernels/*.d
 else
 EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
 	kernels/memory.c kernels/module.c kernels/range.c kernels/reformat.c kernels/reformat.h \
-	kernels/reformat_job.h kernels/reformat_request.h kernels/reformat_slab.c \
+	kernels/reformat_job.h $(REFORMAT_MAKERS) \
 	kernels/stream.c kernels/stream.h
 endif
 

@@ -7,6 +7,7 @@
 #ifndef KERNELS_REFORMAT_JOB_H
 #define KERNELS_REFORMAT_JOB_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <strata/strata.h>
@@ -107,23 +108,31 @@ struct reformat_slab_side {
 /* Of a block at most, for each piece that a thread holds. */
 #define REFORMAT_SLAB_THREADS 128
 
-/* Tiles of channels by pixels by images that come into shared memory as they lie and leave
- * in the order of the destination: a thread's pieces are at the same place in each. */
+#define REFORMAT_SLAB_FOLD 4 /* neighbouring planes, or pairs of them, of a warp */
+
+/* Tiles of channels by pixels by images that come into shared memory as they lie and
+ * leave in the order of the destination: a thread's pieces are at the same place in each.
+ */
 struct reformat_slab {
     void *dst;
     const void *src;
-    uint32_t run;                         /* tiles of a block */
-    struct reformat_divisor pixels;       /* of a tile */
-    uint32_t channels;                    /* of a tile that are no pads */
-    uint32_t pixel_tiles, last_pixel;     /* the last tile starts there */
+    uint32_t run;                     /* tiles of a block */
+    struct reformat_divisor pixels;   /* of a tile */
+    uint32_t channels;                /* of a tile that are no pads */
+    uint32_t pixel_tiles, last_pixel; /* the last tile starts there */
     uint32_t channel_tiles;
     uint32_t tiles;
-    uint32_t bytes;                       /* of a tile of the source */
-    const void *end;                      /* of a source at any alignment, else NULL */
-    int32_t to_type, from_type;           /* of the kernel */
-    int32_t held;                         /* pieces of a thread: 2 or 4 */
-    uint32_t threads, stage;              /* of a block; bytes of a tile's room */
-    uint32_t spread[2];                   /* masks that keep neighbours off one bank */
+    uint32_t bytes;             /* of a tile of the source */
+    const void *end;            /* of a source at any alignment, else NULL */
+    int32_t to_type, from_type; /* of the kernel */
+    int32_t held;               /* pieces of a thread: 2 or 4 */
+    uint32_t threads, stage;    /* of a block; bytes of a tile's room */
+    uint32_t spread[2];         /* masks that keep neighbours off one bank */
+    struct reformat_divisor
+        turn;          /* pieces of planes that warps take FOLD of; 0: as they lie */
+    uint32_t ahead;    /* bytes that the L2 cache fetches: 0, 128, 256 */
+    uint32_t rounds;   /* of blocks, before runs get longer */
+    bool folds, stays; /* what is stored, in the L2 cache */
     struct reformat_slab_side to, from;
 };
 

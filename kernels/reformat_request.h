@@ -83,7 +83,62 @@ static inline bool loops_whole(const struct loop *loops, int n_loops, bool in_ds
     return true;
 }
 
-/* kernels/reformat_slab.c: false if a pair does not fit. pieces: of a thread. */
-bool reformat_make_slab(struct reformat_slab *j, const struct request *r, int pieces);
+/* Vectors of 4 bytes with nothing between them. */
+static inline bool is_pairs(const struct lanes *s, int64_t pixel, int64_t size)
+{
+    return !s->planar && size < 4 && s->vector * size == 4 && pixel == s->vector;
+}
+
+/* ---- kernels/reformat_request.c -------------------------------------------------------
+ */
+
+struct request reformat_describe(const strata_desc *dst, void *dst_data,
+                                 const strata_desc *src, const void *src_data);
+/* The pair with channels and pixels in each other's place; false where one of its sides
+ * has blocks or pads. */
+bool reformat_turn(struct request *out, const struct request *r);
+
+/* ---- makers of jobs: false if the pair does not fit -----------------------------------
+ */
+
+union job {
+    struct reformat_runs runs;
+    struct reformat_pixel pixel;
+    struct reformat_zip zip;
+    struct reformat_tile tile;
+    struct reformat_slab slab;
+    struct reformat_any any;
+};
+
+bool reformat_make_slab(union job *j, const struct request *r);
+bool reformat_make_slab_plain(union job *j, const struct request *r);
+bool reformat_make_slab_128(union job *j, const struct request *r);
+bool reformat_make_slab_256(union job *j, const struct request *r);
+bool reformat_make_slab_stay(union job *j, const struct request *r);
+bool reformat_make_slab_few(union job *j, const struct request *r);
+bool reformat_make_slab_fewer(union job *j, const struct request *r);
+bool reformat_make_slab_run(union job *j, const struct request *r);
+bool reformat_make_slab_more(union job *j, const struct request *r);
+bool reformat_make_slab_fold(union job *j, const struct request *r);
+bool reformat_make_slab_fold2(union job *j, const struct request *r);
+bool reformat_make_slab_fold3(union job *j, const struct request *r);
+bool reformat_make_tile_few(union job *j, const struct request *r);
+bool reformat_make_zip(union job *j, const struct request *r);
+bool reformat_make_pixel(union job *j, const struct request *r);
+bool reformat_make_tile(union job *j, const struct request *r);
+bool reformat_make_tile_any(union job *j, const struct request *r);
+
+/* How slabs are cut and moved. */
+struct slab_plan {
+    int pieces;                      /* of a thread: 2 or 4 */
+    int plane_threads, part_threads; /* at most, for whole planes of some channels,
+                                      * for all channels and for parts of planes */
+    uint32_t ahead, rounds;          /* as in struct reformat_slab */
+    bool folds, stays;
+};
+
+/* kernels/reformat_slab.c: false if a pair does not fit. */
+bool reformat_cut_slab(struct reformat_slab *j, const struct request *r,
+                       const struct slab_plan *plan);
 
 #endif /* KERNELS_REFORMAT_REQUEST_H */

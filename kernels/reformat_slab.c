@@ -9,8 +9,6 @@ enum {
     STAGES = 3,              /* as in reformat_slab.cu */
     STAGE_BYTES = 26 * 1024, /* of a tile's room, at most */
     ZEROS = 32,              /* bytes of it that hold no tile */
-    MOST_THREADS = 256,      /* of a block */
-    FEW_THREADS = 256,       /* of a block, unless it takes more to keep planes whole */
     SECTOR = 32,             /* bytes */
     MOST_IMAGES = 64,        /* of a tile */
     ROW_BYTES = 64,          /* of a part of a row, at least */
@@ -166,6 +164,20 @@ static int64_t pitch(const struct side *s, const struct cut *c)
     return (tile_blocks(s, c->channels) > 1 ? c->pixels : 1) * lanes * s->size;
 }
 
+/* Pieces of as few whole planes of the destination as end on a piece; 0 where they do not
+ * lie next to each other or are no multiple of what a warp takes. */
+static uint32_t turn_of(const struct reformat_slab_side *to, const struct side *s,
+                        const struct side *from, const struct cut *c)
+{
+    int64_t bytes = c->pixels * s->size;
+    if (s->lanes != 1 || from->lanes == 1)
+        return 0;
+    while (!whole(bytes, 16))
+        bytes *= 2;
+    return whole(to->pieces, bytes / 16 * REFORMAT_SLAB_FOLD) ? (uint32_t)(bytes / 16)
+                                                              : 0;
+}
+
 static bool make_cut(struct reformat_slab *j, const struct request *r,
                      const struct side *to, const struct side *from, const struct cut *c)
 {
@@ -183,6 +195,8 @@ static bool make_cut(struct reformat_slab *j, const struct request *r,
     j->spread[0] = 7;
     j->spread[1] = whole(pitch(from, c), 32) ? 7 : 0;
     j->stage = (uint32_t)round_up(j->bytes + (steps ? 0 : 16), 128) + 128;
+    if (j->folds)
+        j->turn = divisor(turn_of(&j->to, to, from, c));
     j->pixels = divisor((uint32_t)c->pixels);
     j->last_pixel = (uint32_t)(p->pixel.extent - c->pixels);
     j->pixel_tiles = (uint32_t)divide_up((uint64_t)p->pixel.extent, (uint64_t)c->pixels);
@@ -240,18 +254,19 @@ static bool cuts_channels(const struct request *r, const struct side *to,
 /* The first of these cuts that fits: whole planes of all channels, then of some; parts of
  * planes of all channels, then of some. */
 static bool cut(struct reformat_slab *j, const struct request *r, const struct side *to,
-                const struct side *from, int pieces)
+                const struct side *from, const struct slab_plan *plan)
 {
     static const int64_t some[] = {64, 32, 16};
     const struct panel *p = &r->panel;
-    const int64_t most = pieces * 16 * FEW_THREADS;
+    const int64_t most = plan->pieces * 16 * plan->part_threads;
+    const int64_t most_planes = plan->pieces * 16 * plan->plane_threads;
     struct cut c = {p->padded, p->pixel.extent, 1};
     if (cut_images(j, r, to, from, c, most))
         return true;
     for (int i = 0; i < 3; i++) {
         c.channels = some[i];
         if (cuts_channels(r, to, from, c.channels) &&
-            cut_images(j, r, to, from, c, pieces * 16 * (pieces * REFORMAT_SLAB_THREADS)))
+            cut_images(j, r, to, from, c, most_planes))
             return true;
     }
     c.channels = p->padded;
@@ -289,8 +304,8 @@ static void widen(struct request *r)
     r->to = r->from = STRATA_FP32;
 }
 
-bool reformat_make_slab(struct reformat_slab *j, const struct request *request,
-                        int pieces)
+bool reformat_cut_slab(struct reformat_slab *j, const struct request *request,
+                       const struct slab_plan *plan)
 {
     struct request r = *request;
     if (!r.typed || !r.as_panel || r.panel.n_outer > 1 || r.to > STRATA_FP16 ||
@@ -299,13 +314,20 @@ bool reformat_make_slab(struct reformat_slab *j, const struct request *request,
         return false;
     widen(&r);
     const struct side to = side_of(&r, true), from = side_of(&r, false);
-    *j = (struct reformat_slab){
-        .dst = r.dst_data, .src = r.src_data, .to_type = r.to, .from_type = r.from};
+    *j = (struct reformat_slab){.dst = r.dst_data,
+                                .src = r.src_data,
+                                .to_type = r.to,
+                                .from_type = r.from,
+                                .held = plan->pieces,
+                                .ahead = plan->ahead,
+                                .rounds = plan->rounds,
+
+                                .folds = plan->folds,
+                                .stays = plan->stays};
     if (!aligned(r.dst_data, to.size) || !aligned(r.src_data, from.size) ||
-        !cut(j, &r, &to, &from, pieces))
+        !cut(j, &r, &to, &from, plan))
         return false;
-    j->held = pieces;
     j->threads =
-        (uint32_t)round_up((int64_t)divide_up(j->to.pieces, (uint64_t)pieces), 32);
+        (uint32_t)round_up((int64_t)divide_up(j->to.pieces, (uint64_t)plan->pieces), 32);
     return true;
 }

@@ -12,7 +12,6 @@
 #define STAGES 3         /* tiles in shared memory, one of them at work */
 #define ZEROS 32         /* bytes at the end of a stage that pads are read from */
 #define MOST_RUN 8       /* tiles of a block */
-#define BLOCKS 20        /* of a multiprocessor, before runs get longer */
 
 /* Where a piece of 16 bytes lies among the eight that fill all banks. */
 static __device__ inline uint32_t spread(const reformat_slab &j, uint32_t piece)
@@ -63,12 +62,22 @@ static __device__ inline uint32_t skew_of(const reformat_slab &j, const char *sr
     return j.end ? (uint32_t)((uintptr_t)src % 16) : 0;
 }
 
-static __device__ inline void copy_piece(char *shared, const char *memory, uint32_t bytes)
+/* Ahead: what the L2 cache fetches with it, bytes. */
+static __device__ inline void copy_piece(char *shared, const char *memory, uint32_t bytes,
+                                         uint32_t ahead)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                     (uint32_t)__cvta_generic_to_shared(shared)),
-                 "l"(memory), "r"(bytes)
-                 : "memory");
+    const uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
+#define COPY(hint)                                                                 \
+    asm volatile("cp.async.cg.shared.global" hint " [%0], [%1], 16, %2;" ::"r"(to), \
+                 "l"(memory), "r"(bytes)                                           \
+                 : "memory")
+    if (ahead == 256)
+        COPY(".L2::256B");
+    else if (ahead == 128)
+        COPY(".L2::128B");
+    else
+        COPY("");
+#undef COPY
 }
 
 /* A source at any alignment is copied from the 16-byte boundary before it, and not read
@@ -81,11 +90,12 @@ static __device__ inline void fetch(const reformat_slab &j, const char *src, cha
         const int64_t left = (const char *)j.end - src;
         for (uint32_t i = threadIdx.x; i < pieces; i += blockDim.x)
             copy_piece(stage + i * 16, src + i * 16,
-                       (uint32_t)min((int64_t)16, left - (int64_t)i * 16));
+                       (uint32_t)min((int64_t)16, left - (int64_t)i * 16), j.ahead);
     } else {
         for (uint32_t i = threadIdx.x; i < j.from.pieces; i += blockDim.x) {
             const uint32_t row = divide(i, j.from.row), at = i - row * j.from.row.d;
-            copy_piece(stage + spread(j, i) * 16, src + row * j.from.row_step + at * 16, 16);
+            copy_piece(stage + spread(j, i) * 16, src + row * j.from.row_step + at * 16, 16,
+                       j.ahead);
         }
     }
 }
@@ -148,6 +158,17 @@ static __device__ inline uint32_t source_of(const reformat_slab &j, const slab_e
     return c < j.channels ? at : j.stage - ZEROS;
 }
 
+/* The n-th piece that threads take. Neighbours of one plane would read one bank, so a warp
+ * takes eight pieces from each of several planes. */
+static __device__ inline uint32_t piece_at(const reformat_slab &j, uint32_t n)
+{
+    if (j.turn.d == 0)
+        return n;
+    const uint32_t fold = n / REFORMAT_SLAB_FOLD, group = divide(fold, j.turn);
+    return (group * REFORMAT_SLAB_FOLD + n % REFORMAT_SLAB_FOLD) * j.turn.d + fold -
+           group * j.turn.d;
+}
+
 /* A block makes `run` tiles, one after the other. */
 template <typename To, typename From, int Pieces>
 static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
@@ -171,7 +192,8 @@ static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
         stages[(i / ZEROS + 1) * j.stage - ZEROS + i % ZEROS] = 0;
 #pragma unroll
     for (int u = 0; u < Pieces; u++) {
-        const uint32_t piece = min(threadIdx.x + u * blockDim.x, j.to.pieces - 1);
+        const uint32_t piece =
+            piece_at(j, min(threadIdx.x + u * blockDim.x, j.to.pieces - 1));
         const uint32_t row = divide(piece, j.to.row);
         to[u] = row * (uint32_t)j.to.row_step + (piece - row * j.to.row.d) * 16;
         slab_element e = element_at(j, piece * E);
@@ -200,7 +222,11 @@ static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
 #pragma unroll
             for (int i = 0; i < E; i++)
                 x.v[i] = convert<To>(*(const From *)(here + from[u][i]));
-            if (threadIdx.x + u * blockDim.x < j.to.pieces)
+            if (threadIdx.x + u * blockDim.x >= j.to.pieces)
+                continue;
+            if (j.stays)
+                *(pack<To, E> *)(dst + to[u]) = x;
+            else
                 store_once<To, E>((To *)(dst + to[u]), x);
         }
         next_tile(j, &present);
@@ -225,7 +251,7 @@ static int launch(const reformat_slab *job, cudaStream_t stream)
                                  shared);
     if (e != cudaSuccess)
         return e;
-    j.run = min(max(j.tiles / (uint32_t)(processors * BLOCKS), 1u), (uint32_t)MOST_RUN);
+    j.run = min(max(j.tiles / (uint32_t)(processors * j.rounds), 1u), (uint32_t)MOST_RUN);
     kernel<<<(j.tiles + j.run - 1) / j.run, j.threads, shared, stream>>>(j);
     return cudaPeekAtLastError();
 }

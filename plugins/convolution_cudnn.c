@@ -387,11 +387,12 @@ TACTIC(5)
 TACTIC(6)
 TACTIC(7)
 
+/* Not tanh: some engines give NaN for large arguments, where it is 1. */
 #define KIND(kind_) (UINT64_C(1) << (kind_))
 #define ACTIVATIONS                                                                      \
     (KIND(STRATA_RELU) | KIND(STRATA_LEAKY_RELU) | KIND(STRATA_RELU6) |                  \
-     KIND(STRATA_SIGMOID) | KIND(STRATA_TANH) | KIND(STRATA_ELU) |                       \
-     KIND(STRATA_SOFTPLUS) | KIND(STRATA_GELU) | KIND(STRATA_SILU))
+     KIND(STRATA_SIGMOID) | KIND(STRATA_ELU) | KIND(STRATA_SOFTPLUS) |                   \
+     KIND(STRATA_GELU) | KIND(STRATA_SILU))
 
 /* Every tactic is timed in every format it takes: further ones only where it pays. */
 static const strata_row all_rows[] = {

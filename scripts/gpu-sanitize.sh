@@ -12,7 +12,7 @@ tools=${*:-memcheck racecheck initcheck synccheck}
 limit=${STRATA_SANITIZE_LIMIT:-15}
 logs=${OUT:-${TMPDIR:-/tmp}}
 failed=0
-export STRATA_TEST_SAMPLE="${STRATA_TEST_SAMPLE:-25}" STRATA_REQUIRE_DEVICE=1
+export STRATA_TEST_SAMPLE="${STRATA_TEST_SAMPLE:-60}" STRATA_REQUIRE_DEVICE=1
 
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer \
     /usr/local/cuda*/compute-sanitizer/compute-sanitizer 2>/dev/null | head -n 1)
@@ -35,7 +35,7 @@ check() { # tool program tests name
     tool=$1 program=$2 log=$logs/$1-$2-$4.log count=$logs/$1-$2-$4.launches
     rm -f "$count" "$count.kernels"
     start=$(date +%s)
-    STRATA_LAUNCH_COUNT=$count timeout -k 1 "$limit" "$sanitizer" --tool "$tool" \
+    STRATA_TEST_WITHOUT=$without STRATA_LAUNCH_COUNT=$count timeout -k 1 "$limit" "$sanitizer" --tool "$tool" \
         --target-processes all --error-exitcode 99 --print-limit 20 \
         env LD_PRELOAD="$here/lib/launch_count.so" \
         "$here/run.sh" "$program" --verbose --filter "$3" >"$log" 2>&1
@@ -61,7 +61,11 @@ check() { # tool program tests name
         grep -vE 'Host Frame|Saved host' | head -n 40
 }
 
+# Impls over cuBLAS and cuDNN are held to memcheck alone: how their kernels wait and what
+# they read of their own workspaces is not ours to mend, and some end the other tools.
 for tool in $tools; do
+    without=cudnn_,cublaslt_
+    [ "$tool" != memcheck ] || without=
     check "$tool" test_cuda_layers 'cuda_layers/a_sample_*' sample
     check "$tool" test_cuda_reformat 'cuda_reformat/*_match*_at_awkward_sizes' sizes
     check "$tool" test_cuda_reformat 'cuda_reformat/*_where_tiles_are_cut' cut

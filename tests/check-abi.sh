@@ -3,27 +3,8 @@
 # TAP: the plugin ABI against what it was: the types' description by abidw, and a module
 # built at ABI 1.0, kept as a file and run.
 #   tests/check-abi.sh --update    after a field was added at an end: describe anew
-srcdir=$(cd "${srcdir:-$(dirname "$0")/..}" && pwd) builddir=${builddir:-.} CC=${CC:-cc}
+. "${srcdir:-.}/tests/tap.sh"
 abi=$srcdir/tests/abi
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
-number=0 failed=0
-log=$scratch/log
-
-result() {
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $number - $2"
-    else
-        failed=1
-        echo "not ok $number - $2"
-        sed 's/^/# /' "$log" | head -n 60
-    fi
-}
-skip() {
-    number=$((number + 1))
-    echo "ok $number - $1 # SKIP $2"
-}
 
 describe() { # from a folder of its own: no path of this machine gets in
     cp "$abi/surface.c" "$scratch" &&
@@ -84,10 +65,10 @@ type = Activation
 kind = relu
 INI
 # Where the network is changed: y = x*factor + (2x + 1)*0.5 + shift
-expect() { # expect CLAIM VALUES OPTION...
+gives() { # gives CLAIM VALUES OPTION...
     claim=$1 values=$2
     shift 2
-    "$builddir/strata" run "$scratch/net.ini" "$scratch/x" --plugin "$kept" --top 4 -o csv \
+    "$strata" run "$scratch/net.ini" "$scratch/x" --plugin "$kept" --top 4 -o csv \
         "$@" >"$scratch/out" 2>"$log"
     got=$(sed 1d "$scratch/out" | sort -t, -k4n | cut -d, -f5 | tr '\n' ' ')
     echo "got $got, not $values" >>"$log"
@@ -97,23 +78,21 @@ expect() { # expect CLAIM VALUES OPTION...
 if [ "$machine" != x86_64 ]; then
     skip 'a module of ABI 1.0 runs' "it is for x86_64, this is $machine"
 else
-    umask 022
     cp "$abi/plugin-1.0-x86_64.so" "$kept" && chmod 755 "$kept"
     # -1, 0, 1, 2 as FP32
     printf '\000\000\200\277\000\000\000\000\000\000\200\077\000\000\000\100' >"$scratch/x"
-    expect 'a module of ABI 1.0 runs, fused' '0 1.5 4.5 7.5 '
-    expect 'and alone' '0 1.5 4.5 7.5 ' --set build.fusion=no
-    expect 'with its attributes' '0 0 3 9 ' --set 'layer kept.shift=-2' \
+    gives 'a module of ABI 1.0 runs, fused' '0 1.5 4.5 7.5 '
+    gives 'and alone' '0 1.5 4.5 7.5 ' --set build.fusion=no
+    gives 'with its attributes' '0 0 3 9 ' --set 'layer kept.shift=-2' \
         --set 'layer kept.mode=double' --set 'layer kept.title=plain'
-    expect 'in its other format' '0 1.5 4.5 7.5 ' --set 'layer kept.format=fp32:nhwc'
-    "$builddir/strata" run "$scratch/net.ini" "$scratch/x" --plugin "$kept" \
+    gives 'in its other format' '0 1.5 4.5 7.5 ' --set 'layer kept.format=fp32:nhwc'
+    "$strata" run "$scratch/net.ini" "$scratch/x" --plugin "$kept" \
         --set 'layer kept.kernel=5' >"$scratch/out" 2>"$log"
     [ $? -eq 2 ] && grep -q 'kernel is not 3x3' "$log"
     result $? 'and its refusals are told'
-    if "$builddir/strata" check --help >/dev/null 2>&1; then
-        "$builddir/strata" check "$kept" >"$log" 2>&1
+    if "$strata" check --help >/dev/null 2>&1; then
+        "$strata" check "$kept" >"$log" 2>&1
         result $? 'it passes the checker'
     fi
 fi
-echo "1..$number"
-exit $failed
+finish

@@ -1,29 +1,8 @@
 #!/bin/sh
 # TAP: the strata command as a user meets it: exit codes, results on stdout, messages
 # that name the mistake and the remedy.
-srcdir=${srcdir:-.} builddir=${builddir:-.}
-strata=$builddir/strata
+. "${srcdir:-.}/tests/tap.sh"
 digits=$srcdir/examples/digits
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
-number=0 failed=0
-
-# expect CODE PATTERN CLAIM COMMAND...: exit code, and a pattern in its output.
-expect() {
-    code=$1 pattern=$2 claim=$3
-    shift 3
-    number=$((number + 1))
-    "$@" >"$scratch/out" 2>"$scratch/err"
-    got=$?
-    if [ $got -eq "$code" ] && cat "$scratch/out" "$scratch/err" | grep -qE -e "$pattern"; then
-        echo "ok $number - $claim"
-    else
-        failed=1
-        echo "not ok $number - $claim"
-        echo "# exit code $got, expected $code, with: $pattern"
-        cat "$scratch/out" "$scratch/err" | sed 's/^/# /'
-    fi
-}
 
 image=$digits/images/3-011.pgm
 expect 0 'strata [0-9]+\.[0-9]+' 'prints its version' $strata --version
@@ -91,6 +70,23 @@ expect 2 'can be written by its group' 'describe does too, and knows that files 
 expect 0 '^prob' 'run makes random inputs' $strata run $digits/digits.ini --input random:3
 expect 2 'random:x: the seed is no whole number' 'and refuses what is no seed' \
     $strata run $digits/digits.ini --input random:x
+# npy FILE SHAPE: 64 values.
+npy() {
+    printf '%b%-117s\n' '\0223NUMPY\001\000\0166\000' \
+        "{'descr': '<f4', 'fortran_order': False, 'shape': $2, }" >"$scratch/$1"
+    head -c 256 /dev/zero >>"$scratch/$1"
+}
+for shape in '(8, 8)' '(1, 8, 8)' '(1, 1, 1, 8, 8)'; do
+    npy a.npy "$shape"
+    expect 0 '^prob' "run takes an array of $shape" $strata run $digits/digits.ini \
+        "$scratch/a.npy"
+done
+npy a.npy '(64,)'
+expect 1 "a.npy: shape \(64\), but input 'image' is \(1 x 1 x 8 x 8\); only ones in front" \
+    'an array of another shape is refused' $strata run $digits/digits.ini "$scratch/a.npy"
+npy a.npy '(8, 8, 1, 1)'
+expect 1 "a.npy: shape \(8 x 8 x 1 x 1\)" 'and one of other strides' \
+    $strata run $digits/digits.ini "$scratch/a.npy"
 printf '%b%s\n' '\0223NUMPY\001\000\0102\000' \
     "{'descr': '>f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }" >"$scratch/big.npy"
 expect 2 "descr '>f4' is big-endian" 'a file that is not read is no missing device' \
@@ -204,9 +200,42 @@ expect 2 "no section 'x'; there are: device plugins plan" 'inspect names the sec
     $strata inspect "$scratch/d.engine" --section=x
 expect 2 'not an engine file' 'inspect refuses what is no engine' \
     $strata inspect $digits/digits.ini
-cp $digits/digits.ini "$scratch/own.ini"
-expect 2 'own.ini: is the network itself; name another' 'build keeps its own source' \
-    $strata build "$scratch/own.ini" -o "$scratch/own.ini"
+mkdir "$scratch/own"
+cp $digits/digits.safetensors "$scratch/own"
+{ sed '/^\[layer/,$d' $digits/digits.ini && printf '[include]\nfile = layers.ini\n'; } |
+    sed 's/^outputs = .*/&\nlabels = labels.txt/' >"$scratch/own/digits.ini"
+sed -n '/^\[layer/,$p' $digits/digits.ini >"$scratch/own/layers.ini"
+seq 0 9 >"$scratch/own/labels.txt"
+cp "$scratch/d.engine" "$scratch/own"
+cp -r "$scratch/own" "$scratch/before"
+# keeps FILE COMMAND [OPTION...]: the last option gets the file's path behind it.
+keeps() {
+    file=$scratch/own/$1 command=$2 net=digits.ini
+    [ "$1" != d.engine ] || net=d.engine
+    shift 2
+    expect 2 "own/${file##*/}: would be replaced, but the network is made of it; name" \
+        "$command $* keeps ${file##*/}" $strata $command "$scratch/own/$net" "$@$file"
+}
+keeps digits.ini build --output=
+keeps layers.ini build -o
+keeps digits.safetensors explain --save-plan=
+keeps digits.ini explain --svg=
+keeps d.engine explain --svg=
+keeps labels.txt run --input=random:1 --output=prob=
+keeps layers.ini bench --times=
+keeps digits.safetensors bench --exportProfile=
+keeps d.engine bench --saveEngine=
+keeps digits.ini profile --html=
+keeps labels.txt profile --trace=
+keeps layers.ini profile --exportProfile=
+cp $digits/digits.safetensors "$scratch/own/prob.b.npy"
+expect 2 'own/prob.b.npy: would be replaced' 'compare --dump keeps weights' $strata \
+    compare "$scratch/own/digits.ini" --set 'weights w.file=prob.b.npy' --impls any,c \
+    --dump prob --folder "$scratch/own"
+expect 0 '^same$' 'and all of them stay' sh -c \
+    "diff -r '$scratch/before' '$scratch/own' -x 'prob.?.npy' && echo same"
+expect 2 "-o 'json': the engine file is needed here, not a format; write ./json" \
+    'build takes no format for a file' $strata build $digits/digits.ini -o json
 expect 2 'one engine file is needed' 'inspect needs a file' $strata inspect
 $strata inspect "$scratch/d.engine" --extract="$scratch/files"
 expect 0 '^prob,0,1,3,0\.99' 'what inspect extracts is a network' \
@@ -270,6 +299,8 @@ expect 0 'complete -o default -F _strata strata' 'completion prints a script' \
 
 expect 2 "shape '3xy': DIMS is needed" 'check refuses what is no shape' \
     $strata check "$builddir/plugins/.libs/softmax.so" --shape 3xy
+expect 2 "softmax.so has no impl 'nosuch'; it has c of core::Softmax@1$" \
+    'check names the impls that there are' \
+    $strata check "$builddir/plugins/.libs/softmax.so" --impl nosuch --test memory
 
-echo "1..$number"
-exit $failed
+finish

@@ -2,24 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # TAP: what `strata describe` prints of a layer goes into a network as it is, for every
 # layer and whatever a plugin's texts hold, and the defaults mean what they mean unsaid.
-srcdir=$(cd "${srcdir:-.}" && pwd) builddir=${builddir:-.} CC=${CC:-cc}
-strata=$builddir/strata
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
-number=0 failed=0
-log=$scratch/log
-umask 022
-
-result() { # result STATUS CLAIM: the log is shown after a failure
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $number - $2"
-    else
-        failed=1
-        echo "not ok $number - $2"
-        sed 's/^/# /' "$log" | tail -n 60
-    fi
-}
+. "${srcdir:-.}/tests/tap.sh"
 
 # What a layer needs that no default gives, as lines of its section; ports in inputs.
 needs() {
@@ -173,5 +156,4 @@ cat "$scratch/awkward.ini" >"$log"
 grep -q 'whose default INI cannot hold' "$log" && grep -q '^; both =$' "$log" &&
     grep -q 'café' "$log" && ! grep -q '^lines = 3' "$log"
 result $? 'and tells what INI cannot hold'
-echo "1..$number"
-exit $failed
+finish

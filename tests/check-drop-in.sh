@@ -2,26 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # TAP: an impl of somebody else's for a built-in layer, dropped into a folder, is timed
 # against the built-in ones and used where it wins, and only there; explain says why.
-srcdir=$(cd "${srcdir:-.}" && pwd) builddir=$(cd "${builddir:-.}" && pwd)
-CC=${CC:-cc} MAKE=${MAKE:-make}
-strata=$builddir/strata
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
-number=0 failed=0
-log=$scratch/log
-umask 022
+. "${srcdir:-.}/tests/tap.sh"
 unset STRATA_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
-
-result() { # result STATUS CLAIM: the log is shown after a failure
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $number - $2"
-    else
-        failed=1
-        echo "not ok $number - $2"
-        sed 's/^/# /' "$log" | tail -n 60
-    fi
-}
 
 # A depthwise layer on planes of one element: its impl reads one vector for all channels,
 # general ones walk windows that hang over the border. 1001 channels fit no block.
@@ -112,5 +94,4 @@ result $? 'where another wins, that one is used, and explain says by how much'
 explain refused --costs measure --set 'layer y.groups=1' --set 'input x.shape=1 x 3 x 5 x 5' \
     --set 'layer y.filters=4' && grep -q '^depthwise_nhwc,.*refused: not depthwise' "$log"
 result $? 'what it refuses is told with its reason'
-echo "1..$number"
-exit $failed
+finish

@@ -1,27 +1,11 @@
 #!/bin/sh
 # TAP: what `make install` gives is enough to write, build and run a plugin: the header
 # alone through pkg-config, the command, the built-in layers. Also links an application.
-srcdir=${srcdir:-.} builddir=${builddir:-.} CC=${CC:-cc} MAKE=${MAKE:-make}
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
-number=0 failed=0
-echo 1..8
+. "${srcdir:-.}/tests/tap.sh"
 
-result() { # result STATUS CLAIM [LOG]
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $number - $2"
-    else
-        failed=1
-        echo "not ok $number - $2"
-        [ -z "${3:-}" ] || sed 's/^/# /' "$3"
-    fi
-}
-
-log=$scratch/log
 root=$scratch/root
-(umask 022 && cd "$builddir" && $MAKE install DESTDIR="$root") >"$log" 2>&1
-result $? 'make install takes DESTDIR' "$log"
+(cd "$builddir" && $MAKE install DESTDIR="$root") >"$log" 2>&1
+result $? 'make install takes DESTDIR'
 
 pc=$(find "$root" -name strata-plugin-1.pc)
 export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$root"
@@ -41,10 +25,10 @@ lines=$(wc -l <"$srcdir/examples/plugins/leaky_relu/leaky_relu.c")
 result $? "the example plugin has under 30 lines ($lines)"
 
 cp "$srcdir/examples/plugins/leaky_relu/leaky_relu.c" "$scratch/"
-(umask 022 && cd "$scratch" &&
+(cd "$scratch" &&
     $CC -shared -fPIC -fvisibility=hidden -Wl,-z,defs \
         $(pkg-config --cflags strata-plugin-1) leaky_relu.c -o leaky_relu.so) >"$log" 2>&1
-result $? 'it builds against the installed header alone' "$log"
+result $? 'it builds against the installed header alone'
 
 cat >"$scratch/net.ini" <<'INI'
 [network]
@@ -62,19 +46,22 @@ INI
 printf 'P2\n2 2\n255\n0 2 4 6\n' >"$scratch/x.pgm"
 "$strata" run "$scratch/net.ini" "$scratch/x.pgm" --plugin "$scratch/leaky_relu.so" \
     --top 4 -o csv >"$scratch/out" 2>"$log"
-result $? 'it runs in a pipeline of the installed command' "$log"
+result $? 'it runs in a pipeline of the installed command'
 [ "$(cut -d, -f4,5 "$scratch/out" | tr '\n' ' ')" = 'index,value 0,0 1,-1 2,-2 3,-3 ' ]
-result $? 'its values are right' "$scratch/out"
+status=$?
+cat "$scratch/out" >>"$log"
+result $status 'its values are right'
 
-(umask 022; mkdir "$scratch/folder"; cp "$scratch/leaky_relu.so" "$scratch/folder/")
+mkdir "$scratch/folder"
+cp "$scratch/leaky_relu.so" "$scratch/folder/"
 "$strata" list --plugin-path "$scratch/folder" 2>"$log" | grep -q 'org.example::LeakyReLU@1'
-result $? 'dropped into a folder, it is listed' "$log"
+result $? 'dropped into a folder, it is listed'
 
 "$strata" describe LeakyReLU --plugin-path "$scratch/folder" 2>"$log" | grep -q '^slope = 0.01'
-result $? 'it is described with its defaults' "$log"
+result $? 'it is described with its defaults'
 
-(cd "$scratch" && $CC ${SANITIZER_CFLAGS:-} "$(cd "$srcdir" && pwd)/examples/digits/demo.c" \
+(cd "$scratch" && $CC ${SANITIZER_CFLAGS:-} "$srcdir/examples/digits/demo.c" \
     $(pkg-config --cflags --libs strata) -o demo && ./demo \
-    "$(cd "$srcdir" && pwd)/examples/digits") >"$log" 2>&1 && grep -q '356 of 359' "$log"
-result $? 'an application links and runs with pkg-config strata' "$log"
-exit $failed
+    "$srcdir/examples/digits") >"$log" 2>&1 && grep -q '356 of 359' "$log"
+result $? 'an application links and runs with pkg-config strata'
+finish

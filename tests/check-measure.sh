@@ -1,29 +1,8 @@
 #!/bin/sh
 # TAP: bench, profile and compare as a user meets them: every option, every output form,
 # messages that name the mistake.
-srcdir=${srcdir:-.} builddir=${builddir:-.}
-strata=$builddir/strata
+. "${srcdir:-.}/tests/tap.sh"
 digits=$srcdir/examples/digits/digits.ini
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
-number=0 failed=0
-
-# expect CODE PATTERN CLAIM COMMAND...: exit code, and a pattern in its output.
-expect() {
-    code=$1 pattern=$2 claim=$3
-    shift 3
-    number=$((number + 1))
-    "$@" >"$scratch/out" 2>"$scratch/err"
-    got=$?
-    if [ $got -eq "$code" ] && cat "$scratch/out" "$scratch/err" | grep -qE -e "$pattern"; then
-        echo "ok $number - $claim"
-    else
-        failed=1
-        echo "not ok $number - $claim"
-        echo "# exit code $got, expected $code, with: $pattern"
-        cat "$scratch/out" "$scratch/err" | sed 's/^/# /'
-    fi
-}
 
 # bench PATTERN CLAIM OPTION...: a short measurement of the digits.
 bench() {
@@ -98,6 +77,10 @@ expect 2 'a network file is needed' 'bench without a file says what is needed' \
 expect 2 'one network file is needed' 'bench takes one file' $strata bench a b
 expect 2 "streams '0': a number from 1" 'bench refuses no streams' $strata bench \
     "$digits" --streams 0
+for list in 1,,2 ,1 1, ''; do
+    expect 2 "batch '$list': a list of 1 to 16 values" "bench refuses the batches '$list'" \
+        $strata bench "$digits" --batch "$list"
+done
 expect 2 "duration '3 weeks': a time" 'bench refuses what is no time' $strata bench \
     "$digits" --duration '3 weeks'
 expect 2 "percentiles '0'" 'bench refuses what is no percentile' $strata bench \
@@ -233,5 +216,4 @@ compare 2 "devices 'host': two are needed" 'needs two' --devices host
 compare 2 'say what differs' 'needs to be told what differs'
 compare 2 "tolerance 'x': a number" 'refuses what is no tolerance' --tolerance x
 expect 2 'one network file is needed, or two' 'compare needs a file' $strata compare
-echo "1..$number"
-exit $failed
+finish

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An engine of a network file on the host, for tests that look inside it; errors are the
- * caller's to expect. (session.h runs whole networks on any device.)
+ * An engine of a network file, for tests that look inside it; errors are the caller's to
+ * expect. (session.h runs whole networks.)
  */
 #ifndef TESTS_ENGINE_SESSION_H
 #define TESTS_ENGINE_SESSION_H
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "core/engine.h"
+#include "tests/scratch.h"
 
 struct session {
     strata_registry *registry;
@@ -20,24 +17,22 @@ struct session {
     strata_error err;
 };
 
-static inline void write_text(const char *path, const char *text)
+/* Up to the handle; device: NULL for the best; from: NULL for the plugins of the tree. */
+static inline int session_open(struct session *s, const char *device,
+                               const strata_registry_options *from)
 {
-    FILE *f = fopen(path, "w");
-    cr_assert_not_null(f);
-    fputs(text, f);
-    fclose(f);
+    memset(s, 0, sizeof *s);
+    int status = strata_registry_create(&s->registry, from, &s->err);
+    return status == STRATA_OK ? strata_create(&s->handle, device, &s->err) : status;
 }
 
-/* Up to the network; from: NULL for the plugins of the tree. */
+/* Up to the network, on the host. */
 static inline int session_load(struct session *s, const char *path,
                                const strata_registry_options *from,
                                const char *const *set, size_t n_set)
 {
     strata_network_options options = {sizeof options, set, n_set, NULL, 0};
-    memset(s, 0, sizeof *s);
-    int status = strata_registry_create(&s->registry, from, &s->err);
-    if (status == STRATA_OK)
-        status = strata_create(&s->handle, "host", &s->err);
+    int status = session_open(s, "host", from);
     if (status == STRATA_OK)
         status = strata_network_load(&s->network, path, s->registry, &options, &s->err);
     return status;

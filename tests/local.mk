@@ -37,7 +37,7 @@ SHELL_TESTS = \
 	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
-EXTRA_DIST += tests/installed.sh
+EXTRA_DIST += tests/tap.sh tests/installed.sh
 
 if HAVE_CRITERION
 # A test is tests/test_UNIT.c and a line here; helpers of its own get a _SOURCES line.
@@ -50,6 +50,8 @@ CRITERION_TESTS = \
 	tests/test_check_cuda \
 	tests/test_check_report \
 	tests/test_config \
+	tests/test_config_limits \
+	tests/test_config_values \
 	tests/test_context_check \
 	tests/test_cost \
 	tests/test_cost_file \
@@ -65,6 +67,7 @@ CRITERION_TESTS = \
 	tests/test_engine \
 	tests/test_engine_faults \
 	tests/test_engine_file \
+	tests/test_engine_refusal \
 	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_explain \
@@ -81,6 +84,8 @@ CRITERION_TESTS = \
 	tests/test_module \
 	tests/test_nets \
 	tests/test_network \
+	tests/test_network_options \
+	tests/test_network_weights \
 	tests/test_note \
 	tests/test_npy \
 	tests/test_objective \
@@ -106,12 +111,17 @@ CRITERION_TESTS = \
 	tests/test_weights_malformed
 # The built-in layers' cases for the layer test, check/.
 LAYER_CASES = tests/layer_cases.h tests/layer_cases_f.c tests/layer_cases_w.c
+tests_test_config_SOURCES = tests/test_config.c tests/config_text.h
+tests_test_config_limits_SOURCES = tests/test_config_limits.c tests/config_text.h \
+	tests/large_text.h
+tests_test_config_values_SOURCES = tests/test_config_values.c tests/config_text.h
 tests_test_cost_SOURCES = tests/test_cost.c tests/engine_session.h
 tests_test_engine_SOURCES = tests/test_engine.c tests/engine_session.h
 tests_test_fuse_SOURCES = tests/test_fuse.c tests/engine_session.h
 tests_test_objective_SOURCES = tests/test_objective.c tests/engine_session.h
 tests_test_schedule_SOURCES = tests/test_schedule.c tests/engine_session.h
-tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
+tests_test_explain_SOURCES = tests/test_explain.c tests/engine_session.h \
+	tests/plan_draw.c tests/plan_draw.h
 tests_test_check_report_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_check_report_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
@@ -132,10 +142,16 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_reformat_slab_SOURCES = tests/test_reformat_slab.c \
-	kernels/reformat.c kernels/reformat_slab.c
+	kernels/reformat.c $(REFORMAT_MAKERS)
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_engine_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_engine_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_engine_refusal_SOURCES = tests/test_engine_refusal.c tests/engine_saved.h \
+	tests/engine_session.h
+tests_test_engine_refusal_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_engine_refusal_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_engine_save_SOURCES = tests/test_engine_save.c tests/engine_saved.h \
+	tests/engine_session.h
 tests_test_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_example_plugins_SOURCES = tests/test_example_plugins.c tests/cuda_device.h
@@ -153,6 +169,10 @@ tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES)
 tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h \
 	tests/yolo_boxes.c tests/yolo_boxes.h
+tests_test_network_SOURCES = tests/test_network.c tests/large_text.h \
+	tests/network_text.h
+tests_test_network_options_SOURCES = tests/test_network_options.c tests/network_text.h
+tests_test_network_weights_SOURCES = tests/test_network_weights.c tests/network_text.h
 tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_refusal.h
 tests_test_onnx_cases_SOURCES = tests/test_onnx_cases.c tests/onnx_case.c \
 	tests/onnx_case.h
@@ -162,6 +182,8 @@ tests_test_plan_exact_SOURCES = tests/test_plan_exact.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 	tests/plan_draw.h
+tests_test_random_networks_SOURCES = tests/test_random_networks.c tests/network_draw.c \
+	tests/network_draw.h
 tests_test_threads_SOURCES = tests/test_threads.c tests/batch_net.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
@@ -213,7 +235,7 @@ endif
 # Modules that tests compile themselves, and what they are compared with.
 EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 	tests/abi/plugin-1.0.c tests/abi/plugin-1.0-x86_64.so tests/abi/surface.c \
-	tests/broken/build.h tests/broken/folders.h tests/broken/hidden.map \
+	tests/scratch.h tests/broken/build.h tests/broken/folders.h tests/broken/hidden.map \
 	tests/broken/constructor.c tests/broken/entry.c tests/broken/extends.c \
 	tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \
 	tests/broken/program.c tests/broken/tls.c tests/broken/undefined.c

@@ -117,6 +117,16 @@ static const struct fault {
      "concurrency", ""},
     {"leaks in setup", "-DSETUP='counter += malloc(48) != 0'", "leak",
      "48 bytes|64 bytes"},
+    {"leaks where a count is not the plainest",
+     "-DACCEPT='if (((const struct params *)n->params)->parts != 3) "
+     "return STRATA_FAIL(n, STRATA_EUNSUPPORTED, \"parts\")' "
+     "-DSETUP='counter += malloc(48) != 0'",
+     "leak", ""},
+    {"leaks where a count is that of channels",
+     "-DACCEPT='if (((const struct params *)n->params)->parts != n->in[0].dims[1] || "
+     "n->in[0].dims[1] < 8) return STRATA_FAIL(n, STRATA_EUNSUPPORTED, \"parts\")' "
+     "-DSETUP='counter += malloc(48) != 0'",
+     "leak", ""},
     {"leaks in run", "-DRUN_END='counter += malloc(16) != 0'", "leak", ""},
     {"leaks files", "-DOPEN='open(\"/dev/null\", 0)'", "leak", "open files"},
     {"allocates in run",
@@ -255,5 +265,18 @@ Test(check, nothing_is_found_where_nothing_is_wrong)
     cr_expect_not_null(strstr(output, " 0 failed, 0 skipped"), "%s", output);
     code = command(output, "check '%s' --in-process --test values", file);
     cr_expect_eq(code, 0, "in process: exit code %d\n%s", code, output);
+    free(output);
+}
+
+Test(check, an_impl_that_takes_nothing_tried_is_named)
+{
+    char *output = malloc(OUTPUT);
+    const char *file = build("picky.so", "faulty/layer.c",
+                             SHARED " -O1 -Wall -Wextra -lpthread -DACCEPT='"
+                                    "return STRATA_FAIL(n, STRATA_EUNSUPPORTED, \"no\")'");
+    int code = command(output, "check '%s' --test values", file);
+    cr_expect_eq(code, 0, "exit code %d\n%s", code, output);
+    cr_expect_not_null(strstr(output, "not tested, as all that was tried is vetoed: c"),
+                       "%s", output);
     free(output);
 }

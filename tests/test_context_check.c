@@ -7,6 +7,7 @@
 #include "tests/broken/build.h"
 
 #include <limits.h>
+#include <math.h>
 
 #include "core/context.h"
 #include "tests/cuda_device.h"
@@ -233,6 +234,42 @@ Test(context_check, memory_that_the_application_binds_is_written_like_any_other)
     close_net(&n);
     free(x);
     free(y);
+}
+
+static char warned[1024];
+
+static void keep_warning(void *user, int level, const char *text)
+{
+    (void)user;
+    if (level == STRATA_LOG_WARNING && strstr(text, "NaN"))
+        snprintf(warned, sizeof warned, "%s", text);
+}
+
+/* A maximum is a number where the window holds one. */
+Test(context_check, a_layer_that_loses_a_nan_is_named)
+{
+    static const char ini[] =
+        "[network]\nformat = 1\noutputs = tail\n[input x]\nshape = 1 x 1 x 4 x 4\n"
+        "[layer head]\ntype = Scale\nscale = 2\n"
+        "[layer pool]\ntype = Pooling\nkernel = 2\nstride = 2\nimpl = c\n"
+        "[layer tail]\ntype = Activation\nkind = sigmoid\n";
+    struct net n;
+    float x[16] = {0};
+    open_net(&n, ini, NULL, "host", true);
+    strata_set_logger(keep_warning, NULL, STRATA_LOG_WARNING);
+    for (int lost = 0; lost < 2; lost++) {
+        warned[0] = '\0';
+        x[6] = lost ? NAN : 1;
+        cr_assert_eq(strata_copy_in(n.context, 0, x, &n.err), STRATA_OK);
+        cr_assert_eq(strata_context_run(n.context, &n.err), STRATA_OK, "%s",
+                     n.err.message);
+        cr_expect(!lost == !warned[0], "%s", warned);
+    }
+    cr_expect(strstr(warned, "net.ini:9: layer 'pool', impl c of "), "%s", warned);
+    cr_expect(strstr(warned, "STRATA_CHECK: input 0 is NaN at (0, 0, 1, 2), no output"),
+              "%s", warned);
+    strata_set_logger(NULL, NULL, STRATA_LOG_WARNING);
+    close_net(&n);
 }
 
 /* ---- on a GPU ---------------------------------------------------------------------- */

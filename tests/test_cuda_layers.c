@@ -6,6 +6,7 @@
  *   HARNESS_SEED=N             repeat a run
  *   STRATA_TEST_LAYER=Pooling  only one layer; STRATA_TEST_IMPL=cuda only one impl
  *   STRATA_TEST_SAMPLE=N       a_sample_of_every_layer_is_right takes one run in N
+ *   STRATA_TEST_WITHOUT=A,B    and leaves out impls whose names begin with A or B
  *   STRATA_TEST_QUICK=1        few sizes, and blocks that compute-sanitizer can tell
  * apart
  */
@@ -109,7 +110,7 @@ static void check_cases(struct bench *b, const char *name, struct harness_target
     target->tally = tally;
     int failures = check_list(target, layer, layer_cases_w, layer_cases_w_count, seed);
     failures += check_list(target, layer, layer_cases_f, layer_cases_f_count, seed);
-    if (!target->quick)
+    if (!target->quick && !target->takes)
         failures += check_list(target, layer, layer_cases_large, layer_cases_large_count,
                                seed + 1000);
     print_tally(layer, tally);
@@ -132,32 +133,49 @@ static void check_layer(const char *name)
 }
 
 /* Of the combinations that offer themselves: each impl's row with each format of its
- * first port once, and one in so many of the rest. */
+ * first port and each width of vectors once, and one in so many of the rest. */
 struct sample {
     uint64_t one_in, state;
-    struct {
+    struct kind {
         const struct registry_impl *impl;
         int row;
         uint64_t format;
-    } seen[4096];
+        int64_t vector; /* power of 2, up to 16, that the channels are a multiple of */
+    } seen[16384];
     size_t n;
 };
+
+static bool left_out(const char *impl)
+{
+    for (const char *p = setting("STRATA_TEST_WITHOUT"); p && *p;) {
+        const size_t n = strcspn(p, ",");
+        if (n > 0 && strncmp(impl, p, n) == 0)
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}
 
 static bool takes(const struct trial *t, int row, void *user)
 {
     struct sample *s = user;
-    const uint64_t format = t->node.node.n_in > 0 ? t->formats.in[0] : t->formats.out[0];
+    if (left_out(t->impl->impl.name))
+        return false;
+    const bool source = t->node.node.n_in == 0;
+    const strata_tensor *x = source ? &t->node.out[0] : &t->node.in[0];
+    const int64_t channels = x->rank > 1 ? x->dims[1] : 1;
+    const struct kind k = {.impl = t->impl,
+                           .row = row,
+                           .format = source ? t->formats.out[0] : t->formats.in[0],
+                           .vector = (channels | 16) & -(channels | 16)};
     for (size_t i = 0; i < s->n; i++)
-        if (s->seen[i].impl == t->impl && s->seen[i].row == row &&
-            s->seen[i].format == format) {
+        if (s->seen[i].impl == k.impl && s->seen[i].row == k.row &&
+            s->seen[i].format == k.format && s->seen[i].vector == k.vector) {
             s->state = s->state * UINT64_C(6364136223846793005) + 1;
             return (s->state >> 33) % s->one_in == 0;
         }
-    if (s->n < ARRAY_LENGTH(s->seen)) {
-        s->seen[s->n].impl = t->impl;
-        s->seen[s->n].row = row;
-        s->seen[s->n++].format = format;
-    }
+    if (s->n < ARRAY_LENGTH(s->seen))
+        s->seen[s->n++] = k;
     return true;
 }
 
@@ -201,7 +219,8 @@ Test(cuda_layers, a_sample_of_every_layer_is_right)
     sample.one_in = strtoull(one_in, NULL, 10);
     cr_assert_gt(sample.one_in, 0);
     sample.state = make_seed();
-    struct harness_target target = {.quick = true, .takes = takes, .user = &sample};
+    struct harness_target target = {
+        .quick = setting("STRATA_TEST_QUICK"), .takes = takes, .user = &sample};
     struct bench b;
     open_bench(&b, true);
     for (size_t i = 0; i < ARRAY_LENGTH(tested); i++)

@@ -4,38 +4,17 @@
  */
 #include "core/context.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "tests/engine_session.h"
 
-static char folder[] = "/tmp/strata-engine-XXXXXX";
-static char path[64];
-
-static void open_folder(void)
-{
-    cr_assert_neq(mkdtemp(folder), NULL);
-    snprintf(path, sizeof path, "%s/net.ini", folder);
-}
-
-static void close_folder(void)
-{
-    unlink(path);
-    rmdir(folder);
-}
-
-TestSuite(engine, .init = open_folder, .fini = close_folder, .timeout = 120);
-TestSuite(context, .init = open_folder, .fini = close_folder, .timeout = 120);
+TestSuite(engine, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
+TestSuite(context, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
 
 static int build(struct session *s, const char *ini, const char *const *set, size_t n_set)
 {
-    write_text(path, ini);
-    return session_build(s, path, set, n_set);
+    return session_build(s, spill_text("net.ini", ini), set, n_set);
 }
 
 static const char small[] = "[network]\nformat = 1\noutputs = act, pool\n"

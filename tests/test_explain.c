@@ -3,15 +3,10 @@
  * Explanations: on made-up problems against brute force, and of built networks.
  */
 #include "core/explain.h"
+#include "tests/engine_session.h"
 #include "tests/plan_draw.h"
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-TestSuite(explain, .timeout = 120);
+TestSuite(explain, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
 
 /* ---- made-up problems ----------------------------------------------------------------
  */
@@ -216,14 +211,10 @@ Test(explain, each_reason_is_told_with_its_price)
 /* ---- networks ------------------------------------------------------------------------
  */
 
-struct session {
-    strata_registry *registry;
-    strata_handle *handle;
-    strata_network *network;
-    strata_engine *engine;
+struct explained {
+    struct session s;
     struct explain *x;
     json_t *report;
-    strata_error err;
 };
 
 static const char ini[] = "[network]\nformat = 1\nname = <a & b>\noutputs = act, pool\n"
@@ -235,38 +226,24 @@ static const char ini[] = "[network]\nformat = 1\nname = <a & b>\noutputs = act,
                           "[layer pool]\ntype = Pooling\nkind = average\n"
                           "kernel = 2x2\nstride = 2\n";
 
-static int open_plan(struct session *s, const char *const *set, size_t n_set)
+static int open_plan(struct explained *p, const char *const *set, size_t n_set)
 {
-    char path[] = "/tmp/strata-explain-XXXXXX";
-    strata_network_options options = {sizeof options, set, n_set, NULL, 0};
-    int fd = mkstemp(path);
-    cr_assert(fd >= 0 && write(fd, ini, sizeof ini - 1) == sizeof ini - 1);
-    close(fd);
-    memset(s, 0, sizeof *s);
-    int status = strata_registry_create(&s->registry, NULL, &s->err);
-    if (status == STRATA_OK)
-        status = strata_create(&s->handle, "host", &s->err);
-    if (status == STRATA_OK)
-        status = strata_network_load(&s->network, path, s->registry, &options, &s->err);
-    if (status == STRATA_OK)
-        status = strata_engine_build(&s->engine, s->handle, s->network, &s->err);
-    unlink(path);
+    *p = (struct explained){0};
+    int status = session_build(&p->s, spill_text("net.ini", ini), set, n_set);
     if (status != STRATA_OK)
         return status;
-    const strata_engine *e = s->engine;
-    status = explain_plan(&s->x, &e->model->problem, &e->plan_options, e->plan, &s->err);
-    s->report = status == STRATA_OK ? explain_json(e, s->x) : NULL;
+    const strata_engine *e = p->s.engine;
+    status =
+        explain_plan(&p->x, &e->model->problem, &e->plan_options, e->plan, &p->s.err);
+    p->report = status == STRATA_OK ? explain_json(e, p->x) : NULL;
     return status;
 }
 
-static void close_plan(struct session *s)
+static void close_plan(struct explained *p)
 {
-    json_decref(s->report);
-    explain_free(s->x);
-    strata_engine_destroy(s->engine);
-    strata_network_destroy(s->network);
-    strata_destroy(s->handle);
-    strata_registry_destroy(s->registry);
+    json_decref(p->report);
+    explain_free(p->x);
+    release(&p->s);
 }
 
 static int64_t sum(const json_t *list)
@@ -283,9 +260,9 @@ Test(explain, the_report_is_json_whose_parts_add_up)
                                        "totals",    "nodes",   "tensors",
                                        "reformats", "fusions", "costs"};
     const char *set[] = {"build.precision=fp16"};
-    struct session s;
-    cr_assert_eq(open_plan(&s, set, 1), STRATA_OK, "%s", s.err.message);
-    char *text = json_dumps(s.report, 0);
+    struct explained p;
+    cr_assert_eq(open_plan(&p, set, 1), STRATA_OK, "%s", p.s.err.message);
+    char *text = json_dumps(p.report, 0);
     json_t *r = json_loads(text, 0, NULL);
     cr_assert_neq(r, NULL);
     cr_expect_eq(json_object_size(r), ARRAY_LENGTH(keys));
@@ -295,7 +272,7 @@ Test(explain, the_report_is_json_whose_parts_add_up)
     const json_t *totals = json_object_get(r, "totals");
     int64_t whole = json_integer_value(json_object_get(totals, "cost"));
     cr_expect_eq(sum(json_object_get(r, "nodes")) + sum(reformats), whole);
-    cr_expect_eq(whole, s.engine->plan->cost);
+    cr_expect_eq(whole, p.s.engine->plan->cost);
     cr_expect_geq(json_array_size(reformats), 2, "one in, one out");
     for (size_t i = 0; i < json_array_size(reformats); i++) {
         const json_t *one = json_array_get(reformats, i);
@@ -317,7 +294,35 @@ Test(explain, the_report_is_json_whose_parts_add_up)
     }
     json_decref(r);
     free(text);
-    close_plan(&s);
+    close_plan(&p);
+}
+
+/* Of a network that includes a file of this text. */
+static void hash_of(const char *included, char hash[17])
+{
+    struct explained p = {0};
+    spill_text("part.ini", included);
+    const char *path = spill_text("net.ini", "[network]\nformat = 1\noutputs = y\n"
+                                             "[input x]\nshape = 1 x 2\n"
+                                             "[include]\nfile = part.ini\n");
+    cr_assert_eq(session_build(&p.s, path, NULL, 0), STRATA_OK, "%s", p.s.err.message);
+    const strata_engine *e = p.s.engine;
+    cr_assert_eq(explain_plan(&p.x, &e->model->problem, NULL, e->plan, NULL), STRATA_OK);
+    p.report = explain_json(e, p.x);
+    snprintf(
+        hash, 17, "%s",
+        json_string_value(json_object_get(json_object_get(p.report, "network"), "hash")));
+    close_plan(&p);
+}
+
+Test(explain, the_hash_covers_included_files)
+{
+    char first[17], again[17], other[17];
+    hash_of("[layer y]\ntype = Activation\nkind = relu\n", first);
+    hash_of("[layer y]\ntype = Activation\nkind = relu\n", again);
+    hash_of("[layer y]\ntype = Activation\nkind = tanh\n", other);
+    cr_expect_str_eq(first, again);
+    cr_expect_str_neq(first, other);
 }
 
 static const struct explain_move *find_move(const struct explain_moves *m,
@@ -333,11 +338,11 @@ Test(explain, a_changed_pin_is_found_and_nothing_else_is_blamed)
 {
     const char *pin[] = {"layer pool.format=fp32:nhwc",
                          "build.formats=fp32:nchw,fp32:nhwc"};
-    struct session a, b;
+    struct explained a, b;
     struct explain_diff *d = NULL;
     strata_error err = {0};
-    cr_assert_eq(open_plan(&a, pin + 1, 1), STRATA_OK, "%s", a.err.message);
-    cr_assert_eq(open_plan(&b, pin, 2), STRATA_OK, "%s", b.err.message);
+    cr_assert_eq(open_plan(&a, pin + 1, 1), STRATA_OK, "%s", a.s.err.message);
+    cr_assert_eq(open_plan(&b, pin, 2), STRATA_OK, "%s", b.s.err.message);
     cr_assert_eq(explain_compare(&d, a.report, a.report, &err), STRATA_OK);
     cr_expect(d->decisions.n == 0 && d->entries.n == 0);
     explain_diff_free(d);
@@ -348,8 +353,8 @@ Test(explain, a_changed_pin_is_found_and_nothing_else_is_blamed)
     cr_expect_neq(strstr(m->after, "fp32:nhwc"), NULL, "%s", m->after);
     cr_expect_neq(strstr(m->because, "no longer offered"), NULL, "%s", m->because);
     cr_expect_eq(d->entries.n, 0, "costs are the same");
-    cr_expect_eq(d->before, a.engine->plan->cost);
-    cr_expect_eq(d->after, b.engine->plan->cost);
+    cr_expect_eq(d->before, a.s.engine->plan->cost);
+    cr_expect_eq(d->after, b.s.engine->plan->cost);
     explain_diff_free(d);
     close_plan(&a);
     close_plan(&b);
@@ -358,11 +363,11 @@ Test(explain, a_changed_pin_is_found_and_nothing_else_is_blamed)
 /* The pool's first two choices: the report says one, the changed report the other. */
 Test(explain, a_changed_cost_is_named_as_the_cause)
 {
-    struct session s;
+    struct explained p;
     struct explain_diff *d = NULL;
     size_t changed = 0;
-    cr_assert_eq(open_plan(&s, NULL, 0), STRATA_OK, "%s", s.err.message);
-    json_t *other = json_deep_copy(s.report);
+    cr_assert_eq(open_plan(&p, NULL, 0), STRATA_OK, "%s", p.s.err.message);
+    json_t *other = json_deep_copy(p.report);
     json_t *nodes = json_object_get(other, "nodes");
     json_t *choices = json_object_get(json_object_get(other, "costs"), "choices");
     json_t *node = json_array_get(nodes, json_array_size(nodes) - 1);
@@ -380,14 +385,14 @@ Test(explain, a_changed_cost_is_named_as_the_cause)
         changed++;
     }
     cr_assert_eq(changed, 1);
-    cr_assert_eq(explain_compare(&d, s.report, other, NULL), STRATA_OK);
+    cr_assert_eq(explain_compare(&d, p.report, other, NULL), STRATA_OK);
     cr_assert_eq(d->decisions.n, 1);
     cr_expect_neq(strstr(d->decisions.list[0].because, "to 1.0 us"), NULL, "%s",
                   d->decisions.list[0].because);
     cr_expect_eq(d->entries.n, 1);
     explain_diff_free(d);
     json_decref(other);
-    close_plan(&s);
+    close_plan(&p);
 }
 
 Test(explain, what_is_no_plan_is_refused)
@@ -408,23 +413,23 @@ Test(explain, what_is_no_plan_is_refused)
 /* Reports that others wrote may lack anything; none of it is followed blindly. */
 Test(explain, a_report_with_parts_missing_is_compared_without_harm)
 {
-    struct session s;
-    cr_assert_eq(open_plan(&s, NULL, 0), STRATA_OK, "%s", s.err.message);
+    struct explained p;
+    cr_assert_eq(open_plan(&p, NULL, 0), STRATA_OK, "%s", p.s.err.message);
     static const char *const lists[] = {"nodes", "tensors", "reformats"};
     for (size_t i = 0; i < ARRAY_LENGTH(lists); i++) {
-        json_t *other = json_deep_copy(s.report);
+        json_t *other = json_deep_copy(p.report);
         json_t *list = json_object_get(other, lists[i]);
         for (size_t k = 0; k < json_array_size(list); k++)
             json_array_set_new(list, k, k % 2 ? json_object() : json_integer(7));
         struct explain_diff *d = NULL;
-        cr_expect_eq(explain_compare(&d, s.report, other, NULL), STRATA_OK);
+        cr_expect_eq(explain_compare(&d, p.report, other, NULL), STRATA_OK);
         explain_diff_free(d);
         d = NULL;
-        cr_expect_eq(explain_compare(&d, other, s.report, NULL), STRATA_OK);
+        cr_expect_eq(explain_compare(&d, other, p.report, NULL), STRATA_OK);
         explain_diff_free(d);
         json_decref(other);
     }
-    close_plan(&s);
+    close_plan(&p);
 }
 
 /* What cannot hold, in the user's words: what the message names, and what it must not. */
@@ -475,28 +480,28 @@ static const struct {
 Test(explain, a_network_without_a_plan_names_the_constraints)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(conflicts); i++) {
-        struct session s;
+        struct explained p;
         size_t n = 0;
         while (n < ARRAY_LENGTH(conflicts[i].set) && conflicts[i].set[n])
             n++;
-        cr_expect_eq(open_plan(&s, conflicts[i].set, n), STRATA_EPLAN, "case %zu: %s", i,
-                     s.err.message);
+        cr_expect_eq(open_plan(&p, conflicts[i].set, n), STRATA_EPLAN, "case %zu: %s", i,
+                     p.s.err.message);
         for (size_t k = 0; k < ARRAY_LENGTH(conflicts[i].texts); k++)
             cr_expect(!conflicts[i].texts[k] ||
-                          strstr(s.err.message, conflicts[i].texts[k]),
-                      "case %zu, text %zu: %s", i, k, s.err.message);
-        cr_expect_eq(strstr(s.err.message, conflicts[i].innocent), NULL, "case %zu: %s",
-                     i, s.err.message);
-        close_plan(&s);
+                          strstr(p.s.err.message, conflicts[i].texts[k]),
+                      "case %zu, text %zu: %s", i, k, p.s.err.message);
+        cr_expect_eq(strstr(p.s.err.message, conflicts[i].innocent), NULL, "case %zu: %s",
+                     i, p.s.err.message);
+        close_plan(&p);
     }
 }
 
 /* A slower plan may do without; no_reformat takes it rather than give up. */
 Test(explain, no_reformat_takes_the_best_plan_without)
 {
-    struct session s;
+    struct explained p;
     const char *set[] = {"build.no_reformat=yes"};
-    cr_assert_eq(open_plan(&s, set, 1), STRATA_OK, "%s", s.err.message);
-    cr_expect_eq(s.engine->plan->n_reformats, 0);
-    close_plan(&s);
+    cr_assert_eq(open_plan(&p, set, 1), STRATA_OK, "%s", p.s.err.message);
+    cr_expect_eq(p.s.engine->plan->n_reformats, 0);
+    close_plan(&p);
 }

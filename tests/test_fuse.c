@@ -5,31 +5,11 @@
  */
 #include "core/engine.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "tests/engine_session.h"
 
-static char folder[] = "/tmp/strata-fuse-XXXXXX";
-static char path[64];
-
-static void open_folder(void)
-{
-    cr_assert_neq(mkdtemp(folder), NULL);
-    snprintf(path, sizeof path, "%s/net.ini", folder);
-}
-
-static void close_folder(void)
-{
-    unlink(path);
-    rmdir(folder);
-}
-
-TestSuite(fuse, .init = open_folder, .fini = close_folder, .timeout = 120);
+TestSuite(fuse, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
 
 #define HEAD(out) "[network]\nformat = 1\noutputs = " out "\n[weights w]\nrandom = 7\n"
 #define INPUT "[input x]\nshape = 1 x 16 x 9 x 9\n"
@@ -141,8 +121,7 @@ static const struct {
 
 static int build(struct session *s, const char *ini, const char *const *set, size_t n_set)
 {
-    write_text(path, ini);
-    return session_build(s, path, set, n_set);
+    return session_build(s, spill_text("net.ini", ini), set, n_set);
 }
 
 /* Values of the first output, for the caller to free; run twice, as memory is reused. */

@@ -7,7 +7,6 @@
 
 #include "core/engine.h"
 #include "core/explain.h"
-#include "tests/broken/build.h"
 #include "tests/engine_session.h"
 
 static char net[300];

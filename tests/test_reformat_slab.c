@@ -160,6 +160,8 @@ int reformat_launch_slab(const struct reformat_slab *j, void *stream)
     if (j->threads % 32 != 0 || j->threads > (uint32_t)j->held * REFORMAT_SLAB_THREADS ||
         j->threads * (uint32_t)j->held < j->to.pieces)
         bench.fault = "threads do not hold the tile";
+    if (j->turn.d > 0 && j->to.pieces % (j->turn.d * REFORMAT_SLAB_FOLD) != 0)
+        bench.fault = "warps do not take each piece once";
     for (uint32_t tile = 0; tile < j->tiles && !bench.fault; tile++) {
         fetch(j, (const char *)j->src + tile_start(j, &j->from, tile), stage);
         for (uint32_t i = 0; i < j->to.pieces && !bench.fault; i++)

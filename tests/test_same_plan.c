@@ -14,7 +14,7 @@
 #include "core/engine.h"
 #include "core/explain.h"
 #include "core/threads.h"
-#include "tests/broken/build.h"
+#include "tests/scratch.h"
 
 enum { ROUNDS = 100, FOLDERS = 4 };
 

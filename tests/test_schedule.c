@@ -4,34 +4,13 @@
  */
 #include "core/engine.h"
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "tests/engine_session.h"
 
-static char folder[] = "/tmp/strata-schedule-XXXXXX";
-static char path[64];
-
-static void open_folder(void)
-{
-    cr_assert_neq(mkdtemp(folder), NULL);
-    snprintf(path, sizeof path, "%s/net.ini", folder);
-}
-
-static void close_folder(void)
-{
-    unlink(path);
-    rmdir(folder);
-}
-
-TestSuite(schedule, .init = open_folder, .fini = close_folder, .timeout = 120);
+TestSuite(schedule, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
 
 static void build(struct session *s, const char *ini)
 {
-    write_text(path, ini);
+    const char *path = spill_text("net.ini", ini);
     cr_assert_eq(session_build(s, path, NULL, 0), STRATA_OK, "%s", s->err.message);
 }
 

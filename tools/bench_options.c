@@ -168,13 +168,13 @@ static bool read_list(struct bench_list *out, const char *text, const char *name
     if (out->n > 0)
         free(out->items[0]);
     out->n = 0;
-    char *rest = duplicate(text, NULL), *item = strtok(rest, ",");
-    for (; item && out->n < BENCH_MAX_CASES; item = strtok(NULL, ","))
+    char *rest = duplicate(text, NULL), *item = strsep(&rest, ",");
+    for (; item && *item && out->n < BENCH_MAX_CASES; item = strsep(&rest, ","))
         out->items[out->n++] = item;
     if (out->n > 0 && !item)
         return true;
     if (out->n == 0)
-        free(rest);
+        free(item);
     return bad(name, text, "a list of 1 to 16 values, ',' between,");
 }
 
@@ -353,16 +353,16 @@ static bool own_option(struct bench_arguments *a, int option)
         return read_percentiles(a, optarg);
     case OPTION_TIMES:
         a->times_file = optarg;
-        return true;
+        return tool_output(&a->common, optarg);
     case OPTION_PROFILE:
         a->profile_file = optarg;
-        return true;
+        return tool_output(&a->common, optarg);
     case OPTION_DUMP_PROFILE:
         a->layers = true;
         return true;
     case OPTION_SAVE:
         a->save_file = optarg;
-        return true;
+        return tool_output(&a->common, optarg);
     case OPTION_SKIP:
         a->build_only = true;
         return true;

@@ -3,7 +3,6 @@
  * strata build: a network to an engine file.
  */
 #include <inttypes.h>
-#include <sys/stat.h>
 
 #include "io/engine_file.h"
 #include "tools/explain.h"
@@ -30,24 +29,12 @@ static int print_file(const char *path, strata_error *err)
     return STRATA_OK;
 }
 
-/* The engine would replace what it is made from. */
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat one, two;
-    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
-           one.st_ino == two.st_ino;
-}
-
 static int build(const struct tool_options *o, const char *ini, const char *path)
 {
     struct tool_session s = {0};
     strata_error err;
     error_clear(&err);
     int status = tool_refuse_engine(ini, &err);
-    if (status == STRATA_OK && is_same_file(ini, path))
-        status = error_set(&err, STRATA_EINVAL,
-                           "%s: is the network itself; name another file for the engine",
-                           path);
     if (status == STRATA_OK)
         status = tool_open_engine(&s, o, ini, &err);
     if (status == STRATA_OK)
@@ -70,12 +57,19 @@ static int run_build(int argc, char **argv)
             goto done;
         path = optarg;
     }
+    if (!tool_output(&o, path))
+        goto done;
     if (o.help)
         code = tool_help(&tool_build);
     else if (argc - optind != 1)
         code = tool_usage(&tool_build, "one network file is needed");
     else if (!path)
         code = tool_usage(&tool_build, "--output=FILE is needed");
+    else if (table_format_parse(path) >= 0)
+        code = tool_usage(&tool_build,
+                          "-o '%s': the engine file is needed here, not a format; write "
+                          "./%s for a file of that name",
+                          path, path);
     else
         code = build(&o, argv[optind], path);
 done:
@@ -94,7 +88,9 @@ const struct tool_command tool_build = {
         "all; the same network on the same machine gives the same bytes, unless costs\n"
         "are measured anew (--costs=FILE keeps them).\n\n"
         "Options:\n"
-        "  -o, --output=FILE     the engine file; needed\n\n"
+        "  -o, --output=FILE     the engine file; needed. A name that -o takes as a "
+        "format\n"
+        "                        elsewhere (json) is refused: write ./json\n\n"
         "Examples:\n"
         "  strata build net.ini -o net.engine\n"
         "  strata build net.ini -o net.engine -d cuda --save-costs=h200.costs\n"

@@ -256,22 +256,27 @@ static int open_side(struct compare_side sides[2], const struct arguments *a, in
  */
 
 /* FOLDER/TENSOR.a.npy; a '/' of the name becomes '_'. */
-static int dump_tensor(const struct compare_side *s, const char *name, const char *folder,
-                       char side, strata_error *err)
+static int dump_tensor(const struct compare_side sides[2], int side, const char *name,
+                       const char *folder, strata_error *err)
 {
+    const struct compare_side *s = &sides[side];
     const struct compare_tensor *t = compare_find(s, name);
     char *path = NULL;
+    int status = STRATA_OK;
     if (!t)
         return error_set(err, STRATA_ENOTFOUND,
                          "--dump: %s makes no tensor '%s' (it may be fused: try "
                          "--no-fusion)",
                          s->label, name);
-    if (asprintf(&path, "%s/%s.%c.npy", folder, name, side) < 0)
+    if (asprintf(&path, "%s/%s.%c.npy", folder, name, "ab"[side]) < 0)
         return error_no_memory(err, 0, "a path");
     for (char *p = path + strlen(folder) + 1; *p; p++)
         if (*p == '/')
             *p = '_';
-    int status = npy_write(path, STRATA_FP32, t->dims, t->rank, t->values, err);
+    for (int i = 0; i < 2 && status == STRATA_OK; i++)
+        status = tool_refuse_source(sides[i].session.network, path, err);
+    if (status == STRATA_OK)
+        status = npy_write(path, STRATA_FP32, t->dims, t->rank, t->values, err);
     free(path);
     return status;
 }
@@ -280,11 +285,8 @@ static int dump(const struct arguments *a, const struct compare_side sides[2],
                 strata_error *err)
 {
     int status = STRATA_OK;
-    for (size_t i = 0; i < a->n_dumps && status == STRATA_OK; i++) {
-        status = dump_tensor(&sides[0], a->dumps[i], a->folder, 'a', err);
-        if (status == STRATA_OK)
-            status = dump_tensor(&sides[1], a->dumps[i], a->folder, 'b', err);
-    }
+    for (size_t i = 0; i < 2 * a->n_dumps && status == STRATA_OK; i++)
+        status = dump_tensor(sides, (int)(i % 2), a->dumps[i / 2], a->folder, err);
     return status;
 }
 

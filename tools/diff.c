@@ -4,21 +4,6 @@
  */
 #include "tools/explain.h"
 
-static int diff(const struct tool_options *o, char **paths)
-{
-    json_t *a = NULL, *b = NULL;
-    strata_error err;
-    error_clear(&err);
-    int status = report_open(&a, o, paths[0], &err);
-    if (status == STRATA_OK)
-        status = report_open(&b, o, paths[1], &err);
-    int code =
-        status == STRATA_OK ? explain_print_diff(a, b, o->format, &err) : tool_fail(&err);
-    json_decref(a);
-    json_decref(b);
-    return code;
-}
-
 static int run_diff(int argc, char **argv)
 {
     struct tool_options o = {0};
@@ -31,7 +16,7 @@ static int run_diff(int argc, char **argv)
     else if (argc - optind != 2)
         code = tool_usage(&tool_diff, "two files are compared");
     else
-        code = diff(&o, argv + optind);
+        code = explain_diff_files(argv + optind, &o);
 done:
     tool_options_free(&o);
     return code;

@@ -222,23 +222,6 @@ done:
     return status;
 }
 
-/* ---- comparisons ------------------------------------------------------------------ */
-
-static int show_diff(const struct tool_options *o, char **paths)
-{
-    json_t *a = NULL, *b = NULL;
-    strata_error err;
-    error_clear(&err);
-    int status = report_open(&a, o, paths[0], &err);
-    if (status == STRATA_OK)
-        status = report_open(&b, o, paths[1], &err);
-    int code =
-        status == STRATA_OK ? explain_print_diff(a, b, o->format, &err) : tool_fail(&err);
-    json_decref(a);
-    json_decref(b);
-    return code;
-}
-
 /* ---- the command
  * ----------------------------------------------------------------------- */
 
@@ -257,13 +240,17 @@ static int run_explain(int argc, char **argv)
         }
         note_option(&w, option);
     }
+    if (!tool_output(&o, w.svg) || !tool_output(&o, w.save)) {
+        code = EXIT_USAGE;
+        goto done;
+    }
     if (o.help)
         code = tool_help(&tool_explain);
     else if (argc - optind != 1 + w.diff)
         code = tool_usage(&tool_explain, w.diff ? "--diff compares two files"
                                                 : "one network file is needed");
     else if (w.diff)
-        code = show_diff(&o, argv + optind);
+        code = explain_diff_files(argv + optind, &o);
     else if (tool_open_engine(&s, &o, argv[optind], &err) != STRATA_OK ||
              show(s.engine, &w, o.format, &err) != STRATA_OK)
         code = tool_fail(&err);

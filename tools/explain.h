@@ -44,8 +44,9 @@ int explain_print_verify(const strata_engine *e, strata_error *err);
 
 /* ---- explain_diff.c
  * -------------------------------------------------------------------- */
-/* EXIT_OK if the plans agree, EXIT_MISMATCH if not. */
-int explain_print_diff(const json_t *a, const json_t *b, int format, strata_error *err);
+/* Of two files that report_open takes: EXIT_OK if the plans agree, EXIT_MISMATCH if not.
+ */
+int explain_diff_files(char *const paths[2], const struct tool_options *o);
 
 /* ---- explain_graph.c
  * ------------------------------------------------------------------- */

@@ -37,7 +37,7 @@ static void print_entries(const struct explain_moves *m, int format)
         printf("and %zu smaller changes\n", m->n - ENTRIES_SHOWN);
 }
 
-int explain_print_diff(const json_t *a, const json_t *b, int format, strata_error *err)
+static int print_diff(const json_t *a, const json_t *b, int format, strata_error *err)
 {
     struct explain_diff *d = NULL;
     bool text = format == TABLE_TEXT || format == TABLE_MARKDOWN;
@@ -56,5 +56,19 @@ int explain_print_diff(const json_t *a, const json_t *b, int format, strata_erro
         printf("\npredicted %.1f us, then %.1f us\n", explain_microseconds(d->before),
                explain_microseconds(d->after));
     explain_diff_free(d);
+    return code;
+}
+
+int explain_diff_files(char *const paths[2], const struct tool_options *o)
+{
+    json_t *a = NULL, *b = NULL;
+    strata_error err;
+    error_clear(&err);
+    int status = report_open(&a, o, paths[0], &err);
+    if (status == STRATA_OK)
+        status = report_open(&b, o, paths[1], &err);
+    int code = status == STRATA_OK ? print_diff(a, b, o->format, &err) : tool_fail(&err);
+    json_decref(a);
+    json_decref(b);
     return code;
 }

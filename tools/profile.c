@@ -79,13 +79,13 @@ static bool own_option(struct arguments *a, int option)
         return true;
     case OPTION_TRACE:
         a->trace = optarg;
-        return true;
+        return tool_output(&a->common, optarg);
     case OPTION_HTML:
         a->html = optarg;
-        return true;
+        return tool_output(&a->common, optarg);
     case OPTION_SAVE:
         a->save = optarg;
-        return true;
+        return tool_output(&a->common, optarg);
     case OPTION_INPUT:
         a->input = optarg;
         return true;

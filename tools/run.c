@@ -128,6 +128,8 @@ static int write_outputs(strata_context *c, const strata_engine *e,
         const char *file;
         status = run_find_binding(e, o->outputs[i], false, &index, &file, err);
         if (status == STRATA_OK)
+            status = tool_refuse_source(e->network, file, err);
+        if (status == STRATA_OK)
             status = run_write_output(c, e, index, file, err);
     }
     return status;
@@ -211,7 +213,8 @@ const struct tool_command tool_run = {
     .usage = "NET.ini|NET.engine [[INPUT=]FILE...] [OPTION...]",
     .help =
         "Files are .npy, images as the INI's [input] section prepares them (PGM, PPM,\n"
-        "PNG, JPEG, MNIST IDX), or raw elements in the input's format.\n\n"
+        "PNG, JPEG, MNIST IDX), or raw elements in the input's format. A .npy file has\n"
+        "the input's shape; only ones in front may be left out or added.\n\n"
         "Options:\n"
         "      --input=[NAME=]FILE   an input; NAME=random:SEED for random values\n"
         "      --item=N              image of an IDX file (default 0)\n"

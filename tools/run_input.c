@@ -40,24 +40,38 @@ static int store(const struct target *t, const float *values, strata_error *err)
     return status;
 }
 
-static int wrong_count(const struct target *t, int64_t found, strata_error *err)
+/* The same dims, but for ones in front. */
+static bool is_shape(const strata_desc *d, const struct weight_view *v)
 {
-    char dims[128];
-    tool_dims(dims, sizeof dims, t->binding.desc.dims, t->binding.desc.rank);
+    int i = 0, k = 0;
+    while (i < d->rank && d->dims[i] == 1)
+        i++;
+    while (k < v->rank && v->dims[k] == 1)
+        k++;
+    for (; i < d->rank && k < v->rank; i++, k++)
+        if (d->dims[i] != v->dims[k])
+            return false;
+    return i == d->rank && k == v->rank;
+}
+
+static int wrong_shape(const struct target *t, const struct weight_view *v,
+                       strata_error *err)
+{
+    char found[128], needed[128];
+    tool_dims(found, sizeof found, v->dims, v->rank);
+    tool_dims(needed, sizeof needed, t->binding.desc.dims, t->binding.desc.rank);
     return error_set(err, STRATA_EMISMATCH,
-                     "%s: %lld elements, but input '%s' is %s, %lld elements", t->path,
-                     (long long)found, t->binding.name, dims,
-                     (long long)strata_desc_count(&t->binding.desc));
+                     "%s: shape (%s), but input '%s' is (%s); only ones in front may be left "
+                     "out or added",
+                     t->path, found, t->binding.name, needed);
 }
 
 static int from_view(const struct target *t, const struct weight_view *v,
                      strata_error *err)
 {
-    int64_t count = strata_desc_count(&t->binding.desc), found = 1;
-    for (int d = 0; d < v->rank; d++)
-        found *= v->dims[d]; /* the reader has checked that the product fits */
-    if (found != count)
-        return wrong_count(t, found, err);
+    const int64_t count = strata_desc_count(&t->binding.desc);
+    if (!is_shape(&t->binding.desc, v))
+        return wrong_shape(t, v, err);
     float *values = zalloc((size_t)count, sizeof *values, t->path, err);
     if (!values)
         return STRATA_ENOMEM;

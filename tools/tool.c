@@ -70,6 +70,7 @@ void tool_options_free(struct tool_options *o)
     free(o->plugins);
     free(o->set);
     free(o->define);
+    free(o->outputs);
 }
 
 static int append(const char ***list, size_t *capacity, size_t *n, const char *text)
@@ -78,6 +79,15 @@ static int append(const char ***list, size_t *capacity, size_t *n, const char *t
     if (status == STRATA_OK)
         (*list)[(*n)++] = text;
     return status;
+}
+
+bool tool_output(struct tool_options *o, const char *path)
+{
+    if (!path || strcmp(path, "-") == 0 ||
+        append(&o->outputs, &o->outputs_capacity, &o->n_outputs, path) == STRATA_OK)
+        return true;
+    fprintf(stderr, "strata: error: out of memory\n");
+    return false;
 }
 
 /* getopt's own messages lack a suggestion. */
@@ -267,6 +277,25 @@ int tool_refuse_engine(const char *path, strata_error *err)
                : STRATA_OK;
 }
 
+int tool_refuse_source(const strata_network *net, const char *path, strata_error *err)
+{
+    return network_reads(net, path)
+               ? error_set(err, STRATA_EINVAL,
+                           "%s: would be replaced, but the network is made of it; name "
+                           "another file for what is written",
+                           path)
+               : STRATA_OK;
+}
+
+static int check_outputs(const struct tool_session *s, const struct tool_options *o,
+                         strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++)
+        status = tool_refuse_source(s->network, o->outputs[i], err);
+    return status;
+}
+
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err)
 {
@@ -284,7 +313,7 @@ int tool_open_network(struct tool_session *s, const struct tool_options *o,
         status = strata_network_load(&s->network, path, s->registry, &options, err);
     if (status == STRATA_OK)
         status = set_costs(&s->network->build.costs, o, err);
-    return status;
+    return status == STRATA_OK ? check_outputs(s, o, err) : status;
 }
 
 static void interrupt(int number)
@@ -346,7 +375,7 @@ static int load_engine(struct tool_session *s, const struct tool_options *o,
     engine_file_close(&file);
     if (status == STRATA_OK)
         s->network = network_retain(s->engine->network);
-    return status;
+    return status == STRATA_OK ? check_outputs(s, o, err) : status;
 }
 
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,

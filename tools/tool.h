@@ -32,14 +32,19 @@ struct tool_options {
     const char *device;
     const char *plugin_path;
     const char **plugins, **set, **define;
-    size_t n_plugins, n_set, n_define;
-    size_t plugins_capacity, set_capacity, define_capacity;
+    const char **outputs; /* files that will be written */
+    size_t n_plugins, n_set, n_define, n_outputs;
+    size_t plugins_capacity, set_capacity, define_capacity, outputs_capacity;
     const char *costs, *save_costs;
     bool allow_untrusted, measure_all;
     int format; /* enum table_format */
     bool help;
 };
 void tool_options_free(struct tool_options *o);
+
+/* Note a file that the command will write ("-", NULL: none); false after reporting that memory
+ * ran out. */
+bool tool_output(struct tool_options *o, const char *path);
 
 /* getopt_long over the common options and `own` (ended by {0}); own values must be from
  * TOOL_OWN up. Returns the option's value, -1 at the end, or '?' after reporting. */
@@ -63,6 +68,9 @@ int tool_open_registry(struct tool_session *s, const struct tool_options *o,
                        strata_error *err);
 /* An error if an engine file is where an INI file has to be. */
 int tool_refuse_engine(const char *path, strata_error *err);
+/* An error if writing `path` would replace a file that the network was read from. */
+int tool_refuse_source(const strata_network *net, const char *path, strata_error *err);
+/* Checks the outputs, too. */
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err);
 /* From an INI file, or from an engine file: told apart by how it begins. */

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shapes, and the cases run over them. Some impls take no plain case (a window of one
+ * pixel, as many groups as channels): where a test runs but the first case, each impl
+ * has the first case that it takes.
+ */
+#include "check/cases.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/test.h"
+#include "check/trial.h"
+
+/* ---- shapes ------------------------------------------------------------------------ */
+
+#define MOST_SHAPES 160
+
+static int64_t elements(const struct harness_shape *s)
+{
+    int64_t n = 1;
+    for (int d = 0; d < s->rank; d++)
+        n *= s->dims[d];
+    return n;
+}
+
+static int compare_elements(const void *a, const void *b)
+{
+    const int64_t x = elements(a), y = elements(b);
+    return (x > y) - (x < y);
+}
+
+/* Small ones first, so that what fails first is small. */
+static size_t sweep_shapes(struct harness_shape *out, int rank, bool thorough)
+{
+    static const int64_t images[] = {1, 3};
+    static const int64_t channels[] = {1, 2, 3, 7, 8, 9, 16, 17};
+    static const int64_t sizes[][2] = {{1, 1}, {5, 7}, {7, 1}, {7, 7}, {1, 5},
+                                       {7, 5}, {1, 7}, {5, 1}, {5, 5}};
+    const size_t n_sizes = rank < 3 ? 1 : thorough ? 9 : 4;
+    size_t n = 0;
+    for (size_t i = 0; i < (rank == 1 ? 1 : ARRAY_LENGTH(images)); i++)
+        for (size_t k = 0; k < ARRAY_LENGTH(channels); k++)
+            for (size_t s = 0; s < n_sizes; s++) {
+                struct harness_shape *shape = &out[n++];
+                *shape = (struct harness_shape){.rank = rank};
+                shape->dims[0] = rank == 1 ? channels[k] : images[i];
+                shape->dims[1] = channels[k];
+                for (int d = 2; d < rank; d++)
+                    shape->dims[d] = sizes[s][d % 2];
+            }
+    for (int64_t side = 3; side < 20; side *= 2) /* what only takes squares */
+        if (rank == 2)
+            out[n++] = (struct harness_shape){2, {side, side}};
+    qsort(out, n, sizeof *out, compare_elements);
+    return n;
+}
+
+#define FEW_SHAPES 4
+
+static size_t few_shapes(struct harness_shape *out, int rank)
+{
+    static const int64_t dims[FEW_SHAPES][5] = {
+        {1, 3, 5, 7, 5}, {2, 8, 7, 7, 7}, {3, 9, 7, 5, 5}, {8, 8, 8, 8, 8}};
+    for (size_t i = 0; i < FEW_SHAPES; i++) {
+        out[i] = (struct harness_shape){.rank = rank};
+        memcpy(out[i].dims, dims[i], (size_t)rank * sizeof dims[i][0]);
+    }
+    return FEW_SHAPES;
+}
+
+static size_t large_shapes(struct harness_shape *out, int rank)
+{
+    static const int64_t dims[][5] = {
+        {2, 17, 31, 33, 3}, {4, 16, 32, 32, 4}, {64, 64, 64, 64, 4}};
+    for (size_t i = 0; i < ARRAY_LENGTH(dims); i++) {
+        out[i] = (struct harness_shape){.rank = rank};
+        memcpy(out[i].dims, dims[i], (size_t)rank * sizeof dims[i][0]);
+    }
+    return rank < 3 ? ARRAY_LENGTH(dims) : 2;
+}
+
+int cases_parse_shapes(const char *text, struct harness_shape shapes[HARNESS_INPUTS])
+{
+    int n = 0;
+    memset(shapes, 0, HARNESS_INPUTS * sizeof *shapes);
+    while (*text && n < HARNESS_INPUTS) {
+        char *end;
+        struct harness_shape *s = &shapes[n];
+        s->dims[s->rank++] = strtoll(text, &end, 10);
+        if (end == text || (*end && *end != 'x' && *end != ',') ||
+            (*end == 'x' && s->rank == STRATA_MAX_RANK))
+            return -1;
+        n += *end != 'x';
+        text = *end ? end + 1 : end;
+    }
+    return *text ? -1 : n;
+}
+
+/* ---- running ----------------------------------------------------------------------- */
+
+static bool enough(const struct check_child *c)
+{
+    return c->report->n_findings >= CHECK_FINDINGS / 2;
+}
+
+static void run_case(struct check_child *c, const char *attrs,
+                     const struct harness_shape *in, int n_in, unsigned absent,
+                     bool integers)
+{
+    struct layer_case k = {.layer = c->layer->layer.name,
+                           .attrs = attrs,
+                           .n_in = n_in,
+                           .absent = absent,
+                           .may_refuse = true,
+                           .integers = integers,
+                           .high = integers ? 100 : 0};
+    for (int i = 0; i < n_in; i++)
+        k.in[i] = in[i];
+    struct harness_result r =
+        harness_check_on(&c->target, c->layer, &k, c->o->seed, NULL);
+    c->report->runs += r.runs;
+}
+
+/* The same shape for every input. */
+static void run_alike(struct check_child *c, const char *attrs,
+                      const struct harness_shape *shape, int n_in, unsigned absent,
+                      bool integers)
+{
+    struct harness_shape in[HARNESS_INPUTS];
+    for (int i = 0; i < HARNESS_INPUTS; i++)
+        in[i] = *shape;
+    if (!enough(c))
+        run_case(c, attrs, in, n_in, absent, integers);
+}
+
+static bool has_integers(const struct registry_layer *l)
+{
+    const uint64_t mask = STRATA_I8_NC4HW4 | STRATA_I8_NC32HW32 | STRATA_U8_NHWC |
+                          STRATA_I32_NCHW | STRATA_I8_NCHW | STRATA_U8_NCHW |
+                          STRATA_I8_NHWC;
+    for (size_t i = 0; i < l->n_impls; i++)
+        for (uint32_t r = 0; r < l->impls[i].impl.rows.n; r++)
+            if (l->impls[i].rows[r].in[0] & mask)
+                return true;
+    return false;
+}
+
+static unsigned optional_weights(const struct registry_layer *l)
+{
+    unsigned mask = 0;
+    for (size_t i = 0; i < l->n_weights; i++)
+        if (!(l->weights[i].flags & STRATA_REQUIRED))
+            mask |= 1u << i;
+    return mask;
+}
+
+/* One more input, no optional weights, whole numbers: each on a few shapes, from `first`
+ * on. */
+static void run_extras(struct check_child *c, const char *attrs, int rank, size_t first)
+{
+    const strata_layer *l = &c->layer->layer;
+    struct harness_shape few[FEW_SHAPES];
+    const size_t n = few_shapes(few, rank);
+    const int n_in = c->cases.n_in;
+    const unsigned optional = optional_weights(c->layer);
+    for (size_t i = first; i < n; i++) {
+        if (n_in > 0 && n_in < HARNESS_INPUTS && (l->max_in < 0 || l->max_in > n_in))
+            run_alike(c, attrs, &few[i], n_in + 1, 0, false);
+        if (optional)
+            run_alike(c, attrs, &few[i], n_in, optional, false);
+        if (has_integers(c->layer))
+            run_alike(c, attrs, &few[i], n_in, 0, true);
+    }
+}
+
+/* A quick check takes one shape of so many (prime to the number of channels), and of few
+ * ones those from here on. */
+#define QUICK_STEP 5
+#define QUICK_FIRST 2
+
+/* More elements than 16 bits count. */
+static void run_large(struct check_child *c)
+{
+    const struct check_cases *k = &c->cases;
+    struct harness_shape shape = {.rank = k->ranks[0], .dims = {1, 17, 67, 61, 1}};
+    if (shape.rank < 3)
+        shape = (struct harness_shape){.rank = shape.rank, .dims = {1, 66000}};
+    if (shape.rank == 1)
+        shape.dims[0] = 66000;
+    if (k->n_in > 0 && !c->o->quick)
+        run_alike(c, k->attrs[0], &shape, k->n_in, 0, false);
+}
+
+/* A case over many shapes. */
+static void run_many(struct check_child *c, const char *attrs)
+{
+    struct harness_shape shapes[MOST_SHAPES];
+    const struct check_cases *k = &c->cases;
+    const size_t step = c->o->quick ? QUICK_STEP : 1;
+    const size_t first = c->o->quick && k->n_in > 0 ? QUICK_FIRST : 0;
+    for (int r = 0; r < k->n_ranks; r++) {
+        size_t n = r == 0 ? sweep_shapes(shapes, k->ranks[r], c->o->thorough)
+                          : few_shapes(shapes, k->ranks[r]);
+        for (size_t i = r == 0 ? 0 : first; i < (k->n_in < 0 ? 1 : n);
+             i += r == 0 ? step : 1)
+            run_alike(c, attrs, &shapes[i], k->n_in, 0, false);
+        run_extras(c, attrs, k->ranks[r], first);
+    }
+}
+
+static void run_variations(struct check_child *c)
+{
+    struct harness_shape shapes[FEW_SHAPES];
+    const struct check_cases *k = &c->cases;
+    const size_t step = c->o->quick ? QUICK_STEP : 1;
+    if (k->n_ranks > 0)
+        run_large(c);
+    for (size_t a = 1; a < k->n; a++) {
+        const size_t n = k->n_in < 0 ? 1 : few_shapes(shapes, k->ranks[0]);
+        for (size_t i = step > 1 ? a % n : 0; i < n; i += step)
+            run_alike(c, k->attrs[a], &shapes[i], k->n_in, 0, false);
+    }
+}
+
+static void run_given(struct check_child *c)
+{
+    struct harness_shape shapes[HARNESS_INPUTS];
+    const struct check_cases *k = &c->cases;
+    const int given = cases_parse_shapes(c->o->shapes, shapes);
+    const int n_in = given == 0 ? -1 : given;
+    const unsigned optional = optional_weights(c->layer);
+    for (size_t a = 0; a < k->n && given >= 0; a++) {
+        run_case(c, k->attrs[a], shapes, n_in, 0, false);
+        if (optional)
+            run_case(c, k->attrs[a], shapes, n_in, optional, false);
+        if (has_integers(c->layer))
+            run_case(c, k->attrs[a], shapes, n_in, 0, true);
+    }
+}
+
+static void run_few(struct check_child *c, const char *attrs, enum cases_sweep sweep)
+{
+    struct harness_shape shapes[FEW_SHAPES];
+    const struct check_cases *k = &c->cases;
+    const int rank = k->n_ranks ? k->ranks[0] : 4, before = c->report->runs;
+    const size_t n =
+        sweep == CASES_LARGE ? large_shapes(shapes, rank) : few_shapes(shapes, rank);
+    for (size_t i = 0; i < (k->n_in < 0 ? 1 : n); i++) {
+        run_alike(c, attrs, &shapes[i], k->n_in, 0, false);
+        if (sweep != CASES_FEW && c->report->runs > before)
+            return;
+    }
+}
+
+/* ---- the case of each impl --------------------------------------------------------- */
+
+enum { NO_LEAD = -1 };
+
+static int8_t *lead_of(struct check_child *c, const struct registry_impl *impl)
+{
+    const size_t i = (size_t)(impl - c->layer->impls);
+    return i < CASES_IMPLS ? &c->cases.lead[i] : NULL;
+}
+
+bool cases_want(struct check_child *c, const struct registry_impl *impl)
+{
+    const int8_t *lead = lead_of(c, impl);
+    return !c->cases.by_lead || (lead ? *lead : 0) == c->cases.at;
+}
+
+static bool lacks_lead(const struct trial *t, int row, void *user)
+{
+    const int8_t *lead = lead_of(user, t->impl);
+    (void)row;
+    return lead && *lead == NO_LEAD;
+}
+
+static void note_lead(struct trial *t, int row)
+{
+    struct check_child *c = t->target->user;
+    struct session s = {0};
+    if (trial_session(t, &s, row) == STRATA_OK)
+        *lead_of(c, t->impl) = (int8_t)c->cases.leading;
+    session_free(&s);
+}
+
+/* What is wrong is told by the tests themselves. */
+static void ignore(const struct trial *t, const char *rule, const char *text, void *user)
+{
+    (void)t, (void)rule, (void)text, (void)user;
+}
+
+static void find_leads(struct check_child *c)
+{
+    struct check_cases *k = &c->cases;
+    const struct harness_target target = c->target;
+    const int runs = c->report->runs;
+    if (k->led)
+        return;
+    k->led = true;
+    memset(k->lead, NO_LEAD, sizeof k->lead);
+    c->target.visit = note_lead;
+    c->target.takes = lacks_lead;
+    c->target.problem = ignore;
+    for (k->leading = 0; k->leading < (int)k->n; k->leading++)
+        run_few(c, k->attrs[k->leading], CASES_FEW);
+    c->target = target;
+    c->report->runs = runs;
+    for (size_t i = 0; i < CASES_IMPLS; i++)
+        k->lead[i] = k->lead[i] == NO_LEAD ? 0 : k->lead[i];
+}
+
+static bool leads(const struct check_cases *k, int at)
+{
+    return at == 0 || memchr(k->lead, at, sizeof k->lead);
+}
+
+/* ---- all --------------------------------------------------------------------------- */
+
+void cases_run(struct check_child *c, enum cases_sweep sweep)
+{
+    struct check_cases *k = &c->cases;
+    if (c->o->shapes) {
+        run_given(c);
+        return;
+    }
+    if (sweep == CASES_ALL) {
+        run_many(c, k->attrs[0]);
+        run_variations(c);
+        return;
+    }
+    find_leads(c);
+    k->by_lead = true;
+    for (k->at = 0; k->at < (int)k->n; k->at++)
+        if (!leads(k, k->at))
+            continue;
+        else if (sweep == CASES_FIRST)
+            run_many(c, k->attrs[k->at]);
+        else
+            run_few(c, k->attrs[k->at], sweep);
+    k->by_lead = false;
+}
