@@ -120,25 +120,6 @@ static __device__ inline void store_turned(uint32_t to, const uint32_t (&v)[4])
         : "memory");
 }
 
-static __device__ inline void bulk_copy(void *to, uint32_t from, uint32_t bytes)
-{
-    asm volatile(
-        "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n" ::"l"(to),
-        "r"(from), "r"(bytes)
-        : "memory");
-}
-
-static __device__ inline void bulk_commit(void)
-{
-    asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
-}
-
-/* Until all that this thread's copies read may be written over. */
-static __device__ inline void bulk_wait_read(void)
-{
-    asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
-}
-
 /* ---- the image's rows -----------------------------------------------------------------
  */
 
@@ -162,33 +143,80 @@ struct stem_strip {
     }
 };
 
+/* Two pixels of a plane as they were loaded: anything done to them would wait for them.
+ * Those of `Even` rows come in one access; of others two halves are joined at once. */
+template <typename T>
+struct stem_two;
+
+template <>
+struct stem_two<float> {
+    float v[2];
+
+    template <bool Even>
+    __device__ inline void load(const float *x, bool first, bool second)
+    {
+        if constexpr (Even) {
+            const pack<float, 2> both = load_pack_if<float, 2>(x, first);
+            v[0] = both.v[0], v[1] = both.v[1];
+        } else {
+            v[0] = load_pack_if<float, 1>(x, first).v[0];
+            v[1] = load_pack_if<float, 1>(x + 1, second).v[0];
+        }
+    }
+
+    __device__ inline __half2 halves(void) const
+    {
+        return __floats2half2_rn(v[0], v[1]);
+    }
+};
+
+template <>
+struct stem_two<__half> {
+    uint32_t v;
+
+    template <bool Even>
+    __device__ inline void load(const __half *x, bool first, bool second)
+    {
+        uint16_t low, high;
+        if constexpr (Even) {
+            load_if(v, x, first);
+        } else {
+            load_if(low, x, first);
+            load_if(high, x + 1, second);
+            v = (uint32_t)high << 16 | low;
+        }
+    }
+
+    __device__ inline __half2 halves(void) const
+    {
+        __half2 both;
+        memcpy(&both, &v, sizeof both);
+        return both;
+    }
+};
+
 /* A thread's two pixels of two rows, on their way. */
 template <typename T>
 struct stem_piece {
-    pack<T, 2> value[2][4];
+    stem_two<T> plane[2][4];
 
-    /* Zeros outside of the image. Even: both pixels in one access. */
+    /* Zeros outside of the image. */
     template <bool Even>
     __device__ inline void load_as(const stem_job &job, const stem_strip<T> &at,
                                    int32_t pair)
     {
-        const int32_t plane = job.height * job.width;
+        const int32_t size = job.height * job.width;
         const bool first = (uint32_t)at.column < (uint32_t)job.width;
         const bool second = (uint32_t)(at.column + 1) < (uint32_t)job.width;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int32_t h = 2 * pair + r - job.begin_h;
+            const int32_t planes = (uint32_t)h < (uint32_t)job.height ? job.channels : 0;
             const T *x = at.x + h * job.width;
 #pragma unroll
-            for (int c = 0; c < 4; c++, x += plane) {
-                const bool real = (uint32_t)h < (uint32_t)job.height && c < job.channels;
-                if constexpr (Even) {
-                    value[r][c] = load_pack_if<T, 2>(x, first && real);
-                } else {
-                    value[r][c].v[0] = load_pack_if<T, 1>(x, first && real).v[0];
-                    value[r][c].v[1] = load_pack_if<T, 1>(x + 1, second && real).v[0];
-                }
-            }
+            for (int c = 0; c < 4; c++, x += size)
+                plane[r][c].template load<Even>(x, c < planes && first,
+                                                c < planes && second);
         }
     }
 
@@ -211,8 +239,11 @@ struct stem_piece {
         for (int r = 0; r < 2; r++) {
             pack<__half, 8> v;
 #pragma unroll
-            for (int i = 0; i < 8; i++)
-                v.v[i] = convert<__half>(value[r][i % 4].v[i / 4]);
+            for (int c = 0; c < 4; c++) {
+                const __half2 both = plane[r][c].halves();
+                v.v[c] = __low2half(both);
+                v.v[4 + c] = __high2half(both);
+            }
             store_pack((__half *)(to + r * S::Row), v);
         }
     }
@@ -332,18 +363,10 @@ static __device__ inline void stem_stage(uint32_t stage, const stem_tail &tail,
 }
 
 /* To `y`, of the row's first window and the block's first filter. */
-template <class S, bool Bulk>
+template <class S, int Variant>
 static __device__ inline void stem_write(const stem_job &job, const uint8_t *stage,
                                          __half *y, int32_t windows, uint32_t filters)
 {
-    if constexpr (Bulk) {
-        if ((int32_t)threadIdx.x < windows)
-            bulk_copy(y + (size_t)threadIdx.x * job.stored,
-                      shared_address(stage) + threadIdx.x * STAGE_ROW,
-                      min(filters, (uint32_t)FILTERS) * sizeof(__half));
-        bulk_commit();
-        return;
-    }
     const uint32_t piece = threadIdx.x % 8, first = threadIdx.x / 8;
     uint4 v[S::Columns / 16];
 #pragma unroll
@@ -351,17 +374,57 @@ static __device__ inline void stem_write(const stem_job &job, const uint8_t *sta
         v[i] = *(const uint4 *)(stage + (first + i * 16) * STAGE_ROW + piece * PIECE);
 #pragma unroll
     for (int i = 0; i < S::Columns / 16; i++)
-        if ((int32_t)first + i * 16 < windows && piece * 8 < filters)
-            *(uint4 *)(y + (first + i * 16) * (size_t)job.stored + piece * 8) = v[i];
+        if ((int32_t)first + i * 16 < windows && piece * 8 < filters) {
+            uint4 *to = (uint4 *)(y + (first + i * 16) * (size_t)job.stored + piece * 8);
+            if (Variant & 1)
+                __stcs(to, v[i]);
+            else
+                *to = v[i];
+        }
 }
 
-template <typename T, class S, bool Bulk>
+/* Rows of windows from at.p to `last` of one strip. A row's sums are moved out while the
+ * tensor cores make the next row's. */
+template <typename T, class S, int Variant>
+static __device__ inline void stem_walk(const stem_job &job, const stem_strip<T> &at,
+                                        int32_t last, const stem_tail &tail,
+                                        const uint4 (&weight)[S::Steps], uint8_t *ring,
+                                        uint32_t filter)
+{
+    const int32_t windows = min(S::Columns, job.out_w - at.q);
+    uint8_t *stage = ring + RING * S::Pair, *other = stage + S::Stage;
+    __half *y = job.y + filter +
+                (((size_t)at.image * job.out_h + at.p) * job.out_w + at.q) * job.stored;
+    stem_piece<T> next;
+    float sum[S::Columns / 8][4];
+    stem_fill<T, S>(job, at, ring, at.p);
+    next.load(job, at, at.p + S::Pairs);
+    publish_shared();
+    __syncthreads();
+    stem_multiply<S>(sum, weight, shared_address(ring), at.p);
+    for (int32_t p = at.p; p < last; p++) {
+        next.template store<S>(ring, p + S::Pairs);
+        publish_shared();
+        next.load(job, at, p + S::Pairs + 1);
+        stem_wait(sum);
+        tail.finish(job, sum);
+        stem_stage(shared_address(stage), tail, sum);
+        __syncthreads();
+        if (p + 1 < last)
+            stem_multiply<S>(sum, weight, shared_address(ring), p + 1);
+        stem_write<S, Variant>(job, stage, y, windows, job.stored - filter);
+        y += (size_t)job.out_w * job.stored;
+        uint8_t *const used = stage;
+        stage = other;
+        other = used;
+    }
+}
+
+template <typename T, class S, int Variant>
 static __global__ void __launch_bounds__(THREADS, BLOCKS)
     stem_wgmma_kernel(const __grid_constant__ stem_job job)
 {
     extern __shared__ __align__(128) uint8_t memory[];
-    uint8_t *const ring = memory;
-    uint8_t *stage = memory + RING * S::Pair, *other = stage + S::Stage;
     const uint32_t filter = blockIdx.y * FILTERS;
     const stem_tail tail(job, filter + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4);
     uint4 weight[S::Steps];
@@ -373,38 +436,10 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     const uint32_t end = (uint32_t)((uint64_t)job.rows * (blockIdx.x + 1) / gridDim.x);
     while (row < end) {
         const stem_strip<T> at(job, row, S::Columns);
-        const int32_t windows = min(S::Columns, job.out_w - at.q);
         const int32_t last = min(job.out_h, at.p + (int32_t)(end - row));
-        __half *y =
-            job.y + filter +
-            (((size_t)at.image * job.out_h + at.p) * job.out_w + at.q) * job.stored;
-        stem_fill<T, S>(job, at, ring, at.p);
-        stem_piece<T> next;
-        next.load(job, at, at.p + S::Pairs);
-        publish_shared();
-        __syncthreads();
-        for (int32_t p = at.p; p < last; p++) {
-            float sum[S::Columns / 8][4];
-            stem_multiply<S>(sum, weight, shared_address(ring), p);
-            next.template store<S>(ring, p + S::Pairs);
-            next.load(job, at, p + S::Pairs + 1);
-            stem_wait(sum);
-            tail.finish(job, sum);
-            stem_stage(shared_address(stage), tail, sum);
-            if constexpr (Bulk)
-                bulk_wait_read();
-            publish_shared();
-            __syncthreads();
-            stem_write<S, Bulk>(job, stage, y, windows, job.stored - filter);
-            y += (size_t)job.out_w * job.stored;
-            uint8_t *const used = stage;
-            stage = other;
-            other = used;
-        }
+        stem_walk<T, S, Variant>(job, at, last, tail, weight, memory, filter);
         row += (uint32_t)(last - at.p);
     }
-    if constexpr (Bulk)
-        bulk_wait_read();
 }
 
 /* ---- setting up -----------------------------------------------------------------------
@@ -416,9 +451,10 @@ struct stem_launch {
     int32_t columns, height, per_row, shared;
 };
 
-template <class S, bool Bulk>
+template <class S, int Variant>
 static const stem_launch launch_of = {
-    .kernel = {stem_wgmma_kernel<float, S, Bulk>, stem_wgmma_kernel<__half, S, Bulk>},
+    .kernel = {stem_wgmma_kernel<float, S, Variant>,
+               stem_wgmma_kernel<__half, S, Variant>},
     .columns = S::Columns,
     .height = S::Height,
     .per_row = S::PerRow,
@@ -432,12 +468,14 @@ static int64_t stem_taps(const struct window *w)
 }
 
 /* The narrowest window that holds this one; columns of which fewer are in vain. */
-template <bool Bulk>
+template <int Variant>
 static const stem_launch *stem_launch_for(const struct window *w)
 {
     static const stem_launch *const all[2][2] = {
-        {&launch_of<stem_shape<112, 7, 2>, Bulk>, &launch_of<stem_shape<64, 7, 2>, Bulk>},
-        {&launch_of<stem_shape<112, 3, 1>, Bulk>, &launch_of<stem_shape<64, 3, 1>, Bulk>},
+        {&launch_of<stem_shape<112, 7, 2>, Variant>,
+         &launch_of<stem_shape<64, 7, 2>, Variant>},
+        {&launch_of<stem_shape<112, 3, 1>, Variant>,
+         &launch_of<stem_shape<64, 3, 1>, Variant>},
     };
     const int64_t wide = (w->out[2] + 111) / 112 * 112,
                   narrow = (w->out[2] + 63) / 64 * 64;
@@ -487,14 +525,14 @@ static __global__ void stem_pack_kernel(stem_pack_job job)
     job.packed[i] = __float2half_rn(real ? job.weight[from * job.kernel_w + tap] : 0.0f);
 }
 
-template <bool Bulk>
+template <int Variant>
 static int stem_wgmma_setup_as(const strata_node *n, void *state)
 {
     convolution_state *s = (convolution_state *)state;
     int status = convolution_resolve(n, s);
     if (status != STRATA_OK)
         return status;
-    const stem_launch *l = stem_launch_for<Bulk>(&s->w);
+    const stem_launch *l = stem_launch_for<Variant>(&s->w);
     cudaError_t e =
         cudaFuncSetAttribute((const void *)l->kernel[n->in[0].dtype == STRATA_FP16],
                              cudaFuncAttributeMaxDynamicSharedMemorySize, l->shared);
@@ -545,11 +583,11 @@ static stem_job stem_job_of(const strata_run *r, const stem_launch *l)
     return job;
 }
 
-template <bool Bulk>
+template <int Variant>
 static int stem_wgmma_run_as(const strata_run *r)
 {
     const convolution_state *s = (const convolution_state *)r->state;
-    const stem_launch *l = stem_launch_for<Bulk>(&s->w);
+    const stem_launch *l = stem_launch_for<Variant>(&s->w);
     const stem_job job = stem_job_of(r, l);
     const uint32_t most = (uint32_t)s->multiprocessors * BLOCKS;
     const dim3 grid(job.rows < most ? job.rows : most,
@@ -561,20 +599,20 @@ static int stem_wgmma_run_as(const strata_run *r)
 
 int stem_wgmma_setup(const strata_node *n, void *state)
 {
-    return stem_wgmma_setup_as<false>(n, state);
+    return stem_wgmma_setup_as<0>(n, state);
 }
 
 int stem_wgmma_run(const strata_run *r)
 {
-    return stem_wgmma_run_as<false>(r);
+    return stem_wgmma_run_as<0>(r);
 }
 
-int stem_bulk_setup(const strata_node *n, void *state)
+int stem_stream_setup(const strata_node *n, void *state)
 {
-    return stem_wgmma_setup_as<true>(n, state);
+    return stem_wgmma_setup_as<1>(n, state);
 }
 
-int stem_bulk_run(const strata_run *r)
+int stem_stream_run(const strata_run *r)
 {
-    return stem_wgmma_run_as<true>(r);
+    return stem_wgmma_run_as<1>(r);
 }
