@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first layer on tensor cores (sm_80 and later), what a block does with one tile of 8 x
- * 16 pixels: the patch of the image under it lies in shared memory as pixels of 4 halves,
- * so that the 4 taps of a step of depth 16 are 4 reads of 8 bytes, whatever the window.
+ * The first layer on tensor cores (sm_80 and later), what a block does with one tile of
+ * 8 x 16 pixels: the patch of the image under it lies in shared memory as pixels of 4
+ * halves, so that the 4 taps of a step of depth 16 are 4 reads of 8 bytes, whatever the
+ * window.
  *
  * Products are of 16 filters and 8 pixels. Depth k of a step is channel k/8*2 + k%2 of
  * tap k%8/2, and row m of product i is filter m%8*8 + i*2 + m/8: a thread's pieces are 16
