@@ -10,8 +10,8 @@
  * registers.
  *
  * A window begins on an even pixel and has the rows of its shape, so up to three taps
- * beside it and rows below it have weights of zero: there an infinite pixel, or NaN, makes
- * NaN of a window that only touches it.
+ * beside it and rows below it have weights of zero: there an infinite pixel, or NaN,
+ * makes NaN of a window that only touches it.
  */
 #ifndef PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH
 #define PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH
