@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 
 /* ---- reading reports
  * ------------------------------------------------------------------- */
@@ -88,16 +89,6 @@ static void put_choice(FILE *f, const json_t *c)
     }
 }
 
-static char *finish(FILE *f, char **text)
-{
-    bool failed = ferror(f) != 0;
-    failed |= fclose(f) != 0;
-    if (!failed)
-        return *text;
-    free(*text);
-    return NULL;
-}
-
 static char *choice_text(const json_t *c)
 {
     char *text = NULL;
@@ -106,7 +97,7 @@ static char *choice_text(const json_t *c)
     if (!f)
         return c ? NULL : duplicate("none", NULL);
     put_choice(f, c);
-    return finish(f, &text);
+    return text_finish(f, &text);
 }
 
 /* ---- reasons
@@ -149,7 +140,7 @@ static char *reason(const json_t *a, const json_t *b, const json_t *was, const j
     fflush(f);
     if (size == 0)
         fputs("its own costs are the same: it follows its neighbours", f);
-    return finish(f, &text);
+    return text_finish(f, &text);
 }
 
 /* ---- moves
@@ -170,18 +161,6 @@ static int add_move(struct explain_moves *m, struct explain_move move, strata_er
     free(move.after);
     free(move.because);
     return error_no_memory(err, 0, "a comparison of plans");
-}
-
-static char *format_text(const char *format, ...) PRINTF_LIKE(1, 2);
-static char *format_text(const char *format, ...)
-{
-    va_list args;
-    char *text = NULL;
-    va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        text = NULL;
-    va_end(args);
-    return text;
 }
 
 static int compare_node(struct explain_diff *d, const json_t *a, const json_t *b,
@@ -242,11 +221,11 @@ static int compare_reformats(struct explain_diff *d, const json_t *a, const json
         const json_t *r = json_array_get(ours, i);
         if (cost_of(r) == 0 || find(theirs, r, reformat_key))
             continue;
-        char *text = format_text("%s -> %s for %s", text_of(r, "from"), text_of(r, "to"),
-                                 text_of(r, "for"));
+        char *text = text_print("%s -> %s for %s", text_of(r, "from"), text_of(r, "to"),
+                                text_of(r, "for"));
         char *none = duplicate("none", err);
         struct explain_move move = {
-            .what = format_text("reformat of %s", text_of(r, "tensor")),
+            .what = text_print("reformat of %s", text_of(r, "tensor")),
             .before = gone ? text : none,
             .after = gone ? none : text,
             .because = reformat_reason(a, b, r)};
@@ -279,7 +258,7 @@ static char *bound_text(const json_t *list)
         return NULL;
     fputs("bound as ", f);
     put_list(f, list);
-    return finish(f, &text);
+    return text_finish(f, &text);
 }
 
 static int compare_bindings(struct explain_diff *d, const json_t *a, const json_t *b,
@@ -324,7 +303,7 @@ static char *entry_name(const json_t *c, bool conversion)
         fprintf(f, "%s: ", text_of(c, "name"));
         put_choice(f, c);
     }
-    return finish(f, &text);
+    return text_finish(f, &text);
 }
 
 static int compare_entries(struct explain_diff *d, const json_t *a, const json_t *b,
@@ -341,8 +320,8 @@ static int compare_entries(struct explain_diff *d, const json_t *a, const json_t
             continue;
         struct explain_move move = {
             .what = entry_name(c, key == conversion_key),
-            .before = format_text("%.1f", explain_microseconds(cost_of(c))),
-            .after = format_text("%.1f", explain_microseconds(cost_of(other))),
+            .before = text_print("%.1f", explain_microseconds(cost_of(c))),
+            .after = text_print("%.1f", explain_microseconds(cost_of(other))),
             .because = duplicate("", err),
             .size = llabs(cost_of(other) - cost_of(c))};
         int status = add_move(&d->entries, move, err);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
+
 static const char *const reason_names[] = {
     [PLAN_HARD] = "HARD",
     [PLAN_FIXED_IO] = "FIXED-IO",
@@ -87,17 +89,6 @@ static void put_labels(FILE *f, const strata_engine *e, int tensor, uint64_t lab
         }
 }
 
-/* What a memory stream collected; NULL if it failed somewhere. */
-static char *finish(FILE *f, char **text)
-{
-    bool failed = ferror(f) != 0;
-    failed |= fclose(f) != 0;
-    if (!failed)
-        return *text;
-    free(*text);
-    return NULL;
-}
-
 char *explain_labels(const strata_engine *e, int tensor, uint64_t labels)
 {
     char *text = NULL;
@@ -106,7 +97,7 @@ char *explain_labels(const strata_engine *e, int tensor, uint64_t labels)
     if (!f)
         return NULL;
     put_labels(f, e, tensor, labels);
-    return finish(f, &text);
+    return text_finish(f, &text);
 }
 
 /* "conv1", "input x", "output prob" */
@@ -157,7 +148,7 @@ char *explain_choice(const strata_engine *e, int op, size_t choice)
     if (!f)
         return NULL;
     put_choice(f, e, op, choice);
-    return finish(f, &text);
+    return text_finish(f, &text);
 }
 
 static void put_readers(FILE *f, const strata_engine *e, int tensor, int label)
@@ -187,7 +178,7 @@ char *explain_readers(const strata_engine *e, int tensor, int label)
     if (!f)
         return NULL;
     put_readers(f, e, tensor, label);
-    return finish(f, &text);
+    return text_finish(f, &text);
 }
 
 /* ---- sentences -------------------------------------------------------------------- */
@@ -309,7 +300,7 @@ static char *sentence(const strata_engine *e, const struct explain_reformat *r,
     if (!f)
         return NULL;
     put(f, e, r);
-    return finish(f, &text);
+    return text_finish(f, &text);
 }
 
 char *explain_why(const strata_engine *e, const struct explain_reformat *r)

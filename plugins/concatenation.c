@@ -41,17 +41,6 @@ static int concatenation_shape(const strata_node *n)
     return STRATA_OK;
 }
 
-static double concatenation_flops(const strata_node *n)
-{
-    (void)n;
-    return 0;
-}
-
-static size_t concatenation_workspace(const strata_node *n)
-{
-    return walk_memory(2, n->out[0].dims, n->out[0].rank);
-}
-
 static int concatenation_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
@@ -115,7 +104,7 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
-     .workspace = concatenation_workspace,
+     .workspace = walk_pair_memory,
      .run = concatenation_run},
 };
 
@@ -131,7 +120,7 @@ static const strata_layer concatenation = {
     .attrs = STRATA_ARRAY(attrs),
     .impls = STRATA_ARRAY(impls),
     .shape = concatenation_shape,
-    .flops = concatenation_flops,
+    .flops = walk_no_flops,
     .extension = concatenation_extension,
 };
 

@@ -39,17 +39,6 @@ static int constant_shape(const strata_node *n)
     return STRATA_OK;
 }
 
-static double constant_flops(const strata_node *n)
-{
-    (void)n;
-    return 0;
-}
-
-static size_t constant_workspace(const strata_node *n)
-{
-    return walk_memory(2, n->out[0].dims, n->out[0].rank);
-}
-
 /* value is dense whatever the strides of its descriptor say for dims of 1. */
 static void constant_map(struct walk *w, const strata_tensor *y)
 {
@@ -124,7 +113,7 @@ static const strata_impl impls[] = {
      .device = STRATA_HOST,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
-     .workspace = constant_workspace,
+     .workspace = walk_pair_memory,
      .run = constant_run},
 };
 
@@ -142,7 +131,7 @@ static const strata_layer constant = {
     .impls = STRATA_ARRAY(impls),
     .shape = constant_shape,
     .weight_shape = constant_weight_shape,
-    .flops = constant_flops,
+    .flops = walk_no_flops,
     .extension = constant_extension,
 };
 

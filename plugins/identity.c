@@ -23,12 +23,6 @@ static int identity_run(const strata_run *r)
     return STRATA_OK;
 }
 
-static double identity_flops(const strata_node *n)
-{
-    (void)n;
-    return 0;
-}
-
 static int identity_reference(const strata_node *n, const double *const *in,
                               const double *const *weight, double *const *out)
 {
@@ -63,7 +57,7 @@ static const strata_layer identity = {
     .max_in = 1,
     .n_out = 1,
     .impls = STRATA_ARRAY(impls),
-    .flops = identity_flops,
+    .flops = walk_no_flops,
     .extension = identity_extension,
 };
 

@@ -48,17 +48,6 @@ static int padding_shape(const strata_node *n)
     return STRATA_OK;
 }
 
-static double padding_flops(const strata_node *n)
-{
-    (void)n;
-    return 0;
-}
-
-static size_t padding_workspace(const strata_node *n)
-{
-    return walk_memory(2, n->out[0].dims, n->out[0].rank);
-}
-
 static void padding_fill(const strata_tensor *y, double value)
 {
     const uint32_t bits = padding_bits(y->dtype, value);
@@ -159,7 +148,7 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
-     .workspace = padding_workspace,
+     .workspace = walk_pair_memory,
      .run = padding_run},
 };
 
@@ -175,7 +164,7 @@ static const strata_layer padding = {
     .attrs = STRATA_ARRAY(attrs),
     .impls = STRATA_ARRAY(impls),
     .shape = padding_shape,
-    .flops = padding_flops,
+    .flops = walk_no_flops,
     .extension = padding_extension,
 };
 

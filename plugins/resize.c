@@ -91,11 +91,6 @@ static int resize_accept_bilinear(const strata_node *n)
                : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "computes mode bilinear only");
 }
 
-static size_t resize_nearest_workspace(const strata_node *n)
-{
-    return walk_memory(2, n->out[0].dims, n->out[0].rank);
-}
-
 static int resize_nearest_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
@@ -350,7 +345,7 @@ static const strata_impl impls[] = {
      .name = "nearest",
      .rows = STRATA_ARRAY(nearest_rows),
      .accept = resize_accept_nearest,
-     .workspace = resize_nearest_workspace,
+     .workspace = walk_pair_memory,
      .run = resize_nearest_run},
     {.id = 2,
      .device = STRATA_HOST,

@@ -102,12 +102,6 @@ static int shuffle_shape(const strata_node *n)
     return STRATA_OK;
 }
 
-static double shuffle_flops(const strata_node *n)
-{
-    (void)n;
-    return 0;
-}
-
 static size_t shuffle_workspace(const strata_node *n)
 {
     return walk_memory(2, n->in[0].dims, n->in[0].rank); /* factors add up to no more */
@@ -249,7 +243,7 @@ static const strata_layer shuffle = {
     .attrs = STRATA_ARRAY(attrs),
     .impls = STRATA_ARRAY(impls),
     .shape = shuffle_shape,
-    .flops = shuffle_flops,
+    .flops = walk_no_flops,
     .extension = shuffle_extension,
 };
 

@@ -55,17 +55,6 @@ static int slice_shape(const strata_node *n)
     return STRATA_OK;
 }
 
-static double slice_flops(const strata_node *n)
-{
-    (void)n;
-    return 0;
-}
-
-static size_t slice_workspace(const strata_node *n)
-{
-    return walk_memory(2, n->out[0].dims, n->out[0].rank);
-}
-
 static int slice_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
@@ -138,7 +127,7 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
-     .workspace = slice_workspace,
+     .workspace = walk_pair_memory,
      .run = slice_run},
 };
 
@@ -154,7 +143,7 @@ static const strata_layer slice = {
     .attrs = STRATA_ARRAY(attrs),
     .impls = STRATA_ARRAY(impls),
     .shape = slice_shape,
-    .flops = slice_flops,
+    .flops = walk_no_flops,
     .extension = slice_extension,
 };
 

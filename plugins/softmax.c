@@ -42,11 +42,6 @@ static double softmax_flops(const strata_node *n)
     return 12.0 * (double)n->out[0].count;
 }
 
-static size_t softmax_workspace(const strata_node *n)
-{
-    return walk_memory(2, n->out[0].dims, n->out[0].rank);
-}
-
 static void softmax_maximum(const struct softmax_call *c, int64_t from, int64_t step,
                             int64_t n, float *maximum)
 {
@@ -181,7 +176,7 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
-     .workspace = softmax_workspace,
+     .workspace = walk_pair_memory,
      .run = softmax_run},
 };
 

@@ -72,6 +72,19 @@ static inline size_t walk_memory(int operands, const int64_t *dims, int rank)
                : bytes;
 }
 
+/* The same for the output and one input: the workspace function of an impl. */
+static inline size_t walk_pair_memory(const strata_node *n)
+{
+    return walk_memory(2, n->out[0].dims, n->out[0].rank);
+}
+
+/* The flops function of a layer that moves values. */
+static inline double walk_no_flops(const strata_node *n)
+{
+    (void)n;
+    return 0;
+}
+
 /* Add an axis of n positions; its tables start as zero. Returns the memory behind it. */
 static inline int64_t *walk_axis(struct walk *w, int64_t n, int64_t *memory)
 {

@@ -29,6 +29,27 @@ struct window_attrs {
     const int64_t *default_kernel; /* for an empty kernel: one per dim, or NULL */
 };
 
+/* Rows of a layer's attributes, as its params struct has them; what_pad: "zeros around the
+ * input". */
+/* clang-format off */
+#define WINDOW_ATTRS(params, kernel_doc, what_pad)                                       \
+    {.name = "kernel", .type = STRATA_INTS, .offset = offsetof(params, kernel),          \
+     .min = 1, .max = INT32_MAX, .doc = kernel_doc},                                     \
+    {.name = "stride", .type = STRATA_INTS, .offset = offsetof(params, stride),          \
+     .min = 1, .max = INT32_MAX, .doc = "step of the window; empty: 1"},                 \
+    {.name = "pad", .type = STRATA_INTS, .offset = offsetof(params, pad),                \
+     .min = 0, .max = INT32_MAX,                                                         \
+     .doc = what_pad ": one value, one per spatial dim, or all begins and then all "     \
+            "ends; empty: 0"},                                                           \
+    {.name = "dilation", .type = STRATA_INTS, .offset = offsetof(params, dilation),      \
+     .min = 1, .max = INT32_MAX,                                                         \
+     .doc = "distance of the window's elements; empty: 1"},                              \
+    {.name = "pad_mode", .type = STRATA_ENUM, .offset = offsetof(params, pad_mode),      \
+     .choices = "explicit|same_upper|same_lower|valid",                                  \
+     .doc = "explicit uses pad; same_* pad so that out = ceil(in/stride); valid pads "   \
+            "not"}
+/* clang-format on */
+
 /* Input elements one window spans. */
 static inline int64_t window_extent(const struct window *w, int d)
 {

@@ -9,20 +9,17 @@
  */
 #include "core/engine_stored.h"
 
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "tests/engine_session.h"
 
 /* ---- system calls that can be made to fail
  * ---------------------------------------------
@@ -83,52 +80,36 @@ int rename(const char *from, const char *to)
 /* ---- the files ----------------------------------------------------------------------
  */
 
-static char folder[] = "/tmp/strata-faults-XXXXXX";
-static char ini[64], target[64];
+static char target[300];
 static struct file_bytes before, after; /* the old engine and the new one */
 static struct engine_file old_file, new_file;
 
 /* A network whose engine has 64 KiB and a little more. */
 static void build(const char *seed, struct file_bytes *bytes)
 {
-    strata_error err = {0};
-    strata_registry *registry = NULL;
-    strata_handle *handle = NULL;
-    strata_network *network = NULL;
-    strata_engine *engine = NULL;
-    FILE *f = fopen(ini, "w");
-    cr_assert_neq(f, NULL);
-    fprintf(f,
-            "[network]\nformat = 1\nname = net\noutputs = fc\n[input x]\nshape = 1 x 3 x "
-            "16 x 16\n[build]\nformats = fp32:nchw\n[weights w]\nrandom = %s\n"
-            "[layer conv]\ntype = Convolution\nfilters = 4\nkernel = 3x3\npad = 1\n"
-            "weights = w:conv\n[layer fc]\ntype = FullyConnected\nunits = 16\n"
-            "weights = w:fc\n",
-            seed);
-    fclose(f);
-    int status = strata_registry_create(&registry, NULL, &err);
+    struct session s;
+    char text[512];
+    snprintf(
+        text, sizeof text,
+        "[network]\nformat = 1\nname = net\noutputs = fc\n[input x]\nshape = 1 x 3 x "
+        "16 x 16\n[build]\nformats = fp32:nchw\n[weights w]\nrandom = %s\n"
+        "[layer conv]\ntype = Convolution\nfilters = 4\nkernel = 3x3\npad = 1\n"
+        "weights = w:conv\n[layer fc]\ntype = FullyConnected\nunits = 16\n"
+        "weights = w:fc\n",
+        seed);
+    int status = session_build(&s, spill_text("net.ini", text), NULL, 0);
     if (status == STRATA_OK)
-        status = strata_create(&handle, "host", &err);
+        status = strata_engine_save(s.engine, target, &s.err);
     if (status == STRATA_OK)
-        status = strata_network_load(&network, ini, registry, NULL, &err);
-    if (status == STRATA_OK)
-        status = strata_engine_build(&engine, handle, network, &err);
-    if (status == STRATA_OK)
-        status = strata_engine_save(engine, target, &err);
-    if (status == STRATA_OK)
-        status = file_read(bytes, target, ENGINE_FILE_MAX, &err);
-    cr_assert_eq(status, STRATA_OK, "%s", err.message);
-    strata_engine_destroy(engine);
-    strata_network_destroy(network);
-    strata_destroy(handle);
-    strata_registry_destroy(registry);
+        status = file_read(bytes, target, ENGINE_FILE_MAX, &s.err);
+    cr_assert_eq(status, STRATA_OK, "%s", s.err.message);
+    release(&s);
 }
 
 static void open_folder(void)
 {
-    cr_assert_neq(mkdtemp(folder), NULL);
-    snprintf(ini, sizeof ini, "%s/net.ini", folder);
-    snprintf(target, sizeof target, "%s/net.engine", folder);
+    scratch_make();
+    snprintf(target, sizeof target, "%s/net.engine", scratch);
     build("1", &before);
     build("2", &after);
     cr_assert(before.size >= 64 << 10, "%zu bytes", before.size);
@@ -139,7 +120,7 @@ static void open_folder(void)
 
 static int count_temporaries(void)
 {
-    DIR *d = opendir(folder);
+    DIR *d = opendir(scratch);
     int n = 0;
     for (struct dirent *e; d && (e = readdir(d));)
         n += strncmp(e->d_name, ".strata-", 8) == 0;
@@ -149,9 +130,7 @@ static int count_temporaries(void)
 
 static void close_folder(void)
 {
-    char command[96];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    cr_expect_eq(system(command), 0);
+    scratch_remove();
     file_free(&before);
     file_free(&after);
 }
@@ -335,9 +314,9 @@ Test(engine_faults, a_killed_writer_leaves_a_whole_file)
 /* What another process is writing at the moment is not a stray. */
 Test(engine_faults, files_of_living_writers_stay)
 {
-    char alive[96], other[96];
-    snprintf(alive, sizeof alive, "%s/.strata-%ld-7.tmp", folder, (long)getpid());
-    snprintf(other, sizeof other, "%s/.strata-notes.tmp", folder);
+    char alive[320], other[320];
+    snprintf(alive, sizeof alive, "%s/.strata-%ld-7.tmp", scratch, (long)getpid());
+    snprintf(other, sizeof other, "%s/.strata-notes.tmp", scratch);
     cr_assert_eq(file_write(alive, "x", 1, NULL), STRATA_OK);
     cr_assert_eq(file_write(other, "x", 1, NULL), STRATA_OK);
     cr_assert_eq(write_engine(&new_file, NULL), STRATA_OK);

@@ -116,7 +116,7 @@ Test(npy, fortran_order_is_transposed)
         }
 }
 
-Test(npy, written_is_read_back, .init = make_folder, .fini = remove_folder)
+Test(npy, written_is_read_back, .init = scratch_make, .fini = scratch_remove)
 {
     static const struct {
         int dtype;
@@ -126,7 +126,7 @@ Test(npy, written_is_read_back, .init = make_folder, .fini = remove_folder)
         {STRATA_UINT8, WEIGHT_U8}, {STRATA_INT32, WEIGHT_I32},
     };
     const int64_t dims[8] = {2, 1, 3, 1, 1, 2, 1, 1};
-    const char *path = in_folder("out.npy");
+    const char *path = in_scratch("out.npy");
     unsigned char data[48];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)(255 - i);
@@ -157,13 +157,13 @@ Test(npy, written_is_read_back, .init = make_folder, .fini = remove_folder)
 }
 
 /* Column-major elements are moved without the file's size twice. */
-Test(npy, a_column_major_file_loads_within_64_mib_over_it, .init = make_folder,
-     .fini = remove_folder)
+Test(npy, a_column_major_file_loads_within_64_mib_over_it, .init = scratch_make,
+     .fini = scratch_remove)
 {
     enum { ROWS = 1024, COLUMNS = 24 * 1024 };
     static const char dict[] =
         "{'descr': '<f4', 'fortran_order': True, 'shape': (1024, 24576), }\n";
-    const char *path = in_folder("column.npy");
+    const char *path = in_scratch("column.npy");
     const uint64_t bytes = UINT64_C(4) * ROWS * COLUMNS;
     FILE *f = fopen(path, "wb");
     cr_assert_not_null(f);
@@ -189,7 +189,6 @@ Test(npy, a_column_major_file_loads_within_64_mib_over_it, .init = make_folder,
         wrong += values[i] != (float)i;
     cr_expect_eq(wrong, 0u, "%" PRIu32 " elements in a wrong place", wrong);
     weights_close(w);
-    unlink(path);
 }
 
 /* ---- malformed ---- */

@@ -3,16 +3,11 @@
  * Watching an engine: its steps, their times, its memory, copies put on a stream; on the
  * host or on the device that STRATA_TEST_DEVICE names.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include <strata/strata.h>
 
-static char folder[] = "/tmp/strata-profiler-XXXXXX";
-static char path[64];
+#include "tests/scratch.h"
+
+static char path[300];
 
 static const char net[] = "[network]\nformat = 1\noutputs = act, pool\n"
                           "[input x]\nshape = 2 x 3 x 9 x 7\n"
@@ -43,12 +38,8 @@ static const char *device_name(void)
 
 static void open_session(void)
 {
-    cr_assert_neq(mkdtemp(folder), NULL);
-    snprintf(path, sizeof path, "%s/net.ini", folder);
-    FILE *f = fopen(path, "w");
-    cr_assert_neq(f, NULL);
-    fputs(net, f);
-    fclose(f);
+    scratch_make();
+    snprintf(path, sizeof path, "%s", spill_text("net.ini", net));
     WELL(strata_registry_create(&s.registry, NULL, &s.err));
     WELL(strata_create(&s.handle, device_name(), &s.err));
     WELL(strata_network_load(&s.network, path, s.registry, NULL, &s.err));
@@ -63,8 +54,7 @@ static void close_session(void)
     strata_network_destroy(s.network);
     strata_destroy(s.handle);
     strata_registry_destroy(s.registry);
-    unlink(path);
-    rmdir(folder);
+    scratch_remove();
 }
 
 TestSuite(profiler, .init = open_session, .fini = close_session, .timeout = 120);

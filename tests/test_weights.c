@@ -265,10 +265,10 @@ static void write_many(const char *path, uint32_t tensors)
 }
 
 /* The default limit, reached and passed by one, and memory at it. */
-Test(weights, a_million_tensors_load_within_64_mib_over_the_file, .init = make_folder,
-     .fini = remove_folder)
+Test(weights, a_million_tensors_load_within_64_mib_over_the_file, .init = scratch_make,
+     .fini = scratch_remove)
 {
-    const char *path = in_folder("many.safetensors");
+    const char *path = in_scratch("many.safetensors");
     const uint32_t limit = (uint32_t)weight_default_limits.tensors;
     struct weights *w;
     struct stat st;
@@ -285,17 +285,16 @@ Test(weights, a_million_tensors_load_within_64_mib_over_the_file, .init = make_f
     cr_expect_eq(weights_open(&w, path, NULL, &err), STRATA_EPARSE);
     cr_expect_not_null(strstr(err.message, "more than the 1048576 tensors"), "%s",
                        err.message);
-    unlink(path);
 }
 
-Test(weights, open_reads_files_and_names_the_path, .init = make_folder,
-     .fini = remove_folder)
+Test(weights, open_reads_files_and_names_the_path, .init = scratch_make,
+     .fini = scratch_remove)
 {
     struct weights *w;
     strata_error err = {0};
     size_t size;
     char *bytes = safetensors(TWO, NULL, 7, &size);
-    const char *path = in_folder("w.safetensors");
+    const char *path = in_scratch("w.safetensors");
     FILE *f = fopen(path, "wb");
     cr_assert_not_null(f);
     fwrite(bytes, 1, size, f);
@@ -303,11 +302,11 @@ Test(weights, open_reads_files_and_names_the_path, .init = make_folder,
     cr_assert_eq(weights_open(&w, path, NULL, &err), STRATA_OK, "%s", err.message);
     cr_expect_str_eq(weights_at(w, 0).name, "aa");
     weights_close(w);
-    cr_assert_eq(weights_open_beneath(&w, folder, "w.safetensors", 0, NULL, &err),
+    cr_assert_eq(weights_open_beneath(&w, scratch, "w.safetensors", 0, NULL, &err),
                  STRATA_OK, "%s", err.message);
     cr_expect_eq(weights_count(w), 2u);
     weights_close(w);
-    cr_expect_eq(weights_open_beneath(&w, folder, "../w.safetensors", 0, NULL, &err),
+    cr_expect_eq(weights_open_beneath(&w, scratch, "../w.safetensors", 0, NULL, &err),
                  STRATA_EINVAL);
     cr_expect_null(w);
     cr_assert_eq(truncate(path, (off_t)size - 1), 0);

@@ -1,37 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the tests of weights files: a scratch folder, and the memory used.
+ * Shared by the tests of weights files: the memory used.
  */
 #ifndef TESTS_WEIGHTS_FILES_H
 #define TESTS_WEIGHTS_FILES_H
 
-#include <criterion/criterion.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-static char folder[256];
-
-static inline void make_folder(void)
-{
-    const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/strata-weights-XXXXXX", base ? base : "/tmp");
-    cr_assert_not_null(mkdtemp(folder));
-}
-
-static inline void remove_folder(void)
-{
-    cr_expect_eq(rmdir(folder), 0, "files left in %s", folder);
-}
-
-static inline const char *in_folder(const char *name)
-{
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
+#include "tests/scratch.h"
 
 /* "VmHWM" or "VmRSS" of this process, bytes. */
 static inline uint64_t memory(const char *key)

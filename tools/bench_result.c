@@ -6,9 +6,10 @@
 #include "tools/bench.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/text.h"
 
 const char *const bench_metric_names[BENCH_METRICS] = {
     [BENCH_LATENCY] = "latency", [BENCH_ENQUEUE] = "enqueue", [BENCH_H2D] = "h2d",
@@ -135,18 +136,6 @@ int bench_summarise(struct bench_result *out, const struct bench_run *r,
 
 /* ---- sentences -------------------------------------------------------------------- */
 
-static char *sentence(const char *format, ...) PRINTF_LIKE(1, 2);
-static char *sentence(const char *format, ...)
-{
-    va_list args;
-    char *text = NULL;
-    va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        text = NULL;
-    va_end(args);
-    return text;
-}
-
 static bool alone(const struct bench_result *r)
 {
     return r->settings.base.streams == 1 && r->settings.base.in_flight == 1;
@@ -157,7 +146,7 @@ static char *note_host(const struct bench_result *r)
     const double enqueue = r->stats[BENCH_ENQUEUE].median;
     const double compute = r->stats[BENCH_COMPUTE].median;
     return enqueue > 0.8 * compute
-               ? sentence(
+               ? text_print(
                      "host-bound: enqueueing a run takes %.0f %% of the time that it "
                      "computes, so the host may set the pace%s",
                      100 * enqueue / compute,
@@ -171,10 +160,11 @@ static char *note_gaps(const struct bench_result *r)
                           r->stats[BENCH_D2H].median;
     const double share = 1 - device / r->stats[BENCH_LATENCY].median;
     return alone(r) && share > 0.1
-               ? sentence("between runs the device stands still for %.0f %% of the time, "
-                          "while the host is told and calls again: --in-flight=2 shows "
-                          "the throughput without that",
-                          100 * share)
+               ? text_print(
+                     "between runs the device stands still for %.0f %% of the time, "
+                     "while the host is told and calls again: --in-flight=2 shows "
+                     "the throughput without that",
+                     100 * share)
                : NULL;
 }
 
@@ -183,9 +173,10 @@ static char *note_transfers(const struct bench_result *r)
     static const enum bench_metric copies[] = {BENCH_H2D, BENCH_D2H};
     for (size_t i = 0; i < ARRAY_LENGTH(copies); i++)
         if (r->stats[copies[i]].median >= r->stats[BENCH_COMPUTE].median)
-            return sentence("bound by transfers: copying %s takes longer than computing; "
-                            "leave data on the device, or bind smaller formats",
-                            i ? "the outputs" : "the inputs");
+            return text_print(
+                "bound by transfers: copying %s takes longer than computing; "
+                "leave data on the device, or bind smaller formats",
+                i ? "the outputs" : "the inputs");
     return NULL;
 }
 
@@ -194,7 +185,7 @@ static char *note_noise(const struct bench_result *r)
     const struct bench_stats *s = &r->stats[BENCH_COMPUTE];
     const double spread = (s->high - s->low) / s->median;
     return spread > 0.05 && r->settings.base.streams == 1
-               ? sentence(
+               ? text_print(
                      "noisy: the middle four fifths of the compute times lie %.0f %% "
                      "apart; end what else runs, or measure longer",
                      100 * spread)
@@ -204,9 +195,10 @@ static char *note_noise(const struct bench_result *r)
 static char *note_drift(const struct bench_result *r)
 {
     return fabs(r->drift) > 0.03
-               ? sentence("drifting: from the first to the last quarter the compute time "
-                          "went %s by %.1f %%; warm up longer, or look at the clocks",
-                          r->drift > 0 ? "up" : "down", 100 * fabs(r->drift))
+               ? text_print(
+                     "drifting: from the first to the last quarter the compute time "
+                     "went %s by %.1f %%; warm up longer, or look at the clocks",
+                     r->drift > 0 ? "up" : "down", 100 * fabs(r->drift))
                : NULL;
 }
 
@@ -218,45 +210,47 @@ static char *note_few(const struct bench_result *r)
         if (o->percentiles[p] < 100 && o->percentiles[p] > highest)
             highest = o->percentiles[p];
     return (double)r->n * (100 - highest) < 500
-               ? sentence("few runs: p%g of %zu is an outlier or two; measure longer",
-                          highest, r->n)
+               ? text_print("few runs: p%g of %zu is an outlier or two; measure longer",
+                            highest, r->n)
                : NULL;
 }
 
 static char *note_load(const struct bench_result *r)
 {
     return alone(r) ? NULL
-                    : sentence("latency is that under load: runs wait for each other");
+                    : text_print("latency is that under load: runs wait for each other");
 }
 
 static char *note_cold(const struct bench_result *r)
 {
     return r->settings.base.cold_cache
-               ? sentence("caches were emptied before each run; throughput counts that")
+               ? text_print("caches were emptied before each run; throughput counts that")
                : NULL;
 }
 
 static char *note_idle(const struct bench_result *r)
 {
-    return r->settings.idle > 0 ? sentence("throughput counts the idle time between runs")
-                                : NULL;
+    return r->settings.idle > 0
+               ? text_print("throughput counts the idle time between runs")
+               : NULL;
 }
 
 static char *quote(const struct bench_result *r)
 {
     const char *copies = r->settings.base.transfers ? "copies included" : "no copies";
     if (!alone(r) && r->batch > 1)
-        return sentence("throughput, %.1f inferences a second (batch %lld: %.1f a second "
-                        "of its items), %s",
-                        r->throughput, (long long)r->batch,
-                        r->throughput * (double)r->batch, copies);
+        return text_print(
+            "throughput, %.1f inferences a second (batch %lld: %.1f a second "
+            "of its items), %s",
+            r->throughput, (long long)r->batch, r->throughput * (double)r->batch, copies);
     if (!alone(r))
-        return sentence("throughput, %.1f inferences a second, %s", r->throughput,
-                        copies);
-    return sentence("median latency, %.4g ms: one run at a time, from the call until the "
-                    "result is there, %s, caches %s",
-                    r->stats[BENCH_LATENCY].median, copies,
-                    r->settings.base.cold_cache ? "cold" : "warm");
+        return text_print("throughput, %.1f inferences a second, %s", r->throughput,
+                          copies);
+    return text_print(
+        "median latency, %.4g ms: one run at a time, from the call until the "
+        "result is there, %s, caches %s",
+        r->stats[BENCH_LATENCY].median, copies,
+        r->settings.base.cold_cache ? "cold" : "warm");
 }
 
 int bench_judge(struct bench_result *r, strata_error *err)

@@ -84,8 +84,6 @@ int graph_make(struct graph *g, const strata_engine *e, const struct explain *x,
 void graph_free(struct graph *g);
 /* Takes the vertex's texts, even if it fails or one of them is NULL. */
 int graph_add_vertex(struct graph *g, struct vertex v, strata_error *err);
-/* To be freed; NULL: no memory. */
-char *graph_text(const char *format, ...) PRINTF_LIKE(1, 2);
 /* The same of a report, without the engine. report_graph.c */
 int graph_of_report(struct graph *g, const json_t *report, strata_error *err);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 
 int graph_add_vertex(struct graph *g, struct vertex v, strata_error *err)
 {
@@ -36,26 +37,15 @@ static int add_edge(struct graph *g, const strata_engine *e, const int *maker, i
     return status;
 }
 
-char *graph_text(const char *format, ...)
-{
-    va_list args;
-    char *out = NULL;
-    va_start(args, format);
-    if (vasprintf(&out, format, args) < 0)
-        out = NULL;
-    va_end(args);
-    return out;
-}
-
 static int add_node(struct graph *g, const strata_engine *e, const struct engine_step *s,
                     int *maker, strata_error *err)
 {
     const struct engine_node *n = &e->nodes[s->node];
     struct vertex v = {.kind = VERTEX_NODE, .cost = s->cost};
-    v.title = graph_text("%s", n->name);
-    v.detail = graph_text("%s · %s · %.1f us", n->layer->type->layer.name,
+    v.title = text_print("%s", n->name);
+    v.detail = text_print("%s · %s · %.1f us", n->layer->type->layer.name,
                           n->impl->impl.name, explain_microseconds(s->cost));
-    v.hint = graph_text("%s", "");
+    v.hint = text_print("%s", "");
     int status = graph_add_vertex(g, v, err);
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
         status = add_edge(g, e, maker, n->in_values[i], err);
@@ -71,11 +61,11 @@ static char *hint_of(const strata_engine *e, const struct explain_reformat *r)
 {
     char *out = NULL;
     if (!r)
-        return graph_text("%s", "");
+        return text_print("%s", "");
     char *why = explain_why(e, r), *cost = explain_forbidding(e, r);
     char *remedy = explain_remedy_text(e, r);
     if (why && cost && remedy)
-        out = graph_text("%s.\n%s.\n%s.", why, cost, remedy);
+        out = text_print("%s.\n%s.\n%s.", why, cost, remedy);
     free(why);
     free(cost);
     free(remedy);
@@ -131,16 +121,16 @@ static int add_conversion(struct graph *g, const strata_engine *e,
     bool copy = explain_is_copy(e, s), relabel = s->kind == STEP_RELABEL || copy;
     struct vertex v = {.kind = relabel ? VERTEX_RELABEL : VERTEX_REFORMAT,
                        .cost = s->cost};
-    v.title = copy ? graph_text("copy · %.1f us", explain_microseconds(s->cost))
+    v.title = copy ? text_print("copy · %.1f us", explain_microseconds(s->cost))
               : relabel && is_join(e, s)
-                  ? graph_text("%s · in place", e->network->tensors[to->tensor].name)
+                  ? text_print("%s · in place", e->network->tensors[to->tensor].name)
               : relabel
-                  ? graph_text("re-label · free")
-                  : graph_text("REFORMAT · %.1f us · %s", explain_microseconds(s->cost),
+                  ? text_print("re-label · free")
+                  : text_print("REFORMAT · %.1f us · %s", explain_microseconds(s->cost),
                                explain_reason_name(s->reason));
     char from[FORMAT_NAME_SIZE];
     snprintf(from, sizeof from, "%s", explain_value_format(e, s->from));
-    v.detail = graph_text("%s → %s", from, explain_value_format(e, s->to));
+    v.detail = text_print("%s → %s", from, explain_value_format(e, s->to));
     v.hint = hint_of(e, r);
     int status = graph_add_vertex(g, v, err);
     if (status == STRATA_OK)
@@ -156,9 +146,9 @@ static int add_binding(struct graph *g, const strata_engine *e,
     char dims[128];
     tool_dims(dims, sizeof dims, value->desc.dims, value->desc.rank);
     struct vertex v = {.kind = b->is_input ? VERTEX_INPUT : VERTEX_OUTPUT};
-    v.title = graph_text("%s %s", b->is_input ? "input" : "output", b->name);
-    v.detail = graph_text("%s · %s", explain_value_format(e, b->value), dims);
-    v.hint = graph_text("%s", "");
+    v.title = text_print("%s %s", b->is_input ? "input" : "output", b->name);
+    v.detail = text_print("%s · %s", explain_value_format(e, b->value), dims);
+    v.hint = text_print("%s", "");
     int status = graph_add_vertex(g, v, err);
     if (b->is_input)
         maker[b->value] = (int)g->n_vertices - 1;

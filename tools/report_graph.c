@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -80,10 +81,10 @@ static int add_nodes(struct drawing *d)
         d->node[i] = -1;
         if (strcmp(impl, "(fused)") == 0)
             continue;
-        v.title = graph_text("%s", text_of(n, "computes"));
-        v.detail = graph_text("%s · %s · %.1f us", text_of(n, "layer"), impl,
+        v.title = text_print("%s", text_of(n, "computes"));
+        v.detail = text_print("%s · %s · %.1f us", text_of(n, "layer"), impl,
                               explain_microseconds(cost));
-        v.hint = graph_text("%s", "");
+        v.hint = text_print("%s", "");
         d->node[i] = (int)d->g->n_vertices;
         status = graph_add_vertex(d->g, v, d->err);
     }
@@ -102,13 +103,13 @@ static int add_reformats(struct drawing *d)
         d->reformat[i] = -1;
         if (strstr(text_of(r, "to"), "(unused)"))
             continue;
-        v.title = paid ? graph_text("REFORMAT · %.1f us · %s", explain_microseconds(cost),
+        v.title = paid ? text_print("REFORMAT · %.1f us · %s", explain_microseconds(cost),
                                     text_of(r, "reason"))
-                       : graph_text("re-label · free");
-        v.detail = graph_text("%s → %s", text_of(r, "from"), text_of(r, "to"));
-        v.hint = paid ? graph_text("%s.\n%s.\n%s.", text_of(r, "why"), text_of(r, "text"),
+                       : text_print("re-label · free");
+        v.detail = text_print("%s → %s", text_of(r, "from"), text_of(r, "to"));
+        v.hint = paid ? text_print("%s.\n%s.\n%s.", text_of(r, "why"), text_of(r, "text"),
                                    text_of(r, "hint"))
-                      : graph_text("%s", "");
+                      : text_print("%s", "");
         d->reformat[i] = (int)d->g->n_vertices;
         status = graph_add_vertex(d->g, v, d->err);
     }
@@ -134,9 +135,9 @@ static int add_bound(struct drawing *d, enum vertex_kind kind, const char *name,
 {
     struct vertex v = {
         .kind = kind,
-        .title = graph_text("%s %s", kind == VERTEX_INPUT ? "input" : "output", name),
-        .detail = graph_text("%s", label),
-        .hint = graph_text("%s", "")};
+        .title = text_print("%s %s", kind == VERTEX_INPUT ? "input" : "output", name),
+        .detail = text_print("%s", label),
+        .hint = text_print("%s", "")};
     return graph_add_vertex(d->g, v, d->err);
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
+
 /* Takes the text. */
 static int add(const char ***list, size_t *capacity, size_t *n, char *text,
                strata_error *err)
@@ -19,17 +21,11 @@ static int add(const char ***list, size_t *capacity, size_t *n, char *text,
     return STRATA_OK;
 }
 
-static char *print(const char *format, va_list args)
-{
-    char *text = NULL;
-    return vasprintf(&text, format, args) < 0 ? NULL : text;
-}
-
 int variant_set(struct tool_options *o, strata_error *err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    char *text = print(format, args);
+    char *text = text_print_va(format, args);
     va_end(args);
     return add(&o->set, &o->set_capacity, &o->n_set, text, err);
 }
@@ -38,7 +34,7 @@ int variant_define(struct tool_options *o, strata_error *err, const char *format
 {
     va_list args;
     va_start(args, format);
-    char *text = print(format, args);
+    char *text = text_print_va(format, args);
     va_end(args);
     return add(&o->define, &o->define_capacity, &o->n_define, text, err);
 }

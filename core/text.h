@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Texts in memory of their own, the caller's to free; NULL where memory ran out.
+ */
+#ifndef CORE_TEXT_H
+#define CORE_TEXT_H
+
+#include <stdio.h>
+
+#include "core/status.h"
+
+char *text_print(const char *format, ...) PRINTF_LIKE(1, 2);
+char *text_print_va(const char *format, va_list args);
+/* Close a stream that open_memstream gave for *text: what it collected, or NULL if it
+ * failed anywhere, *text freed. */
+char *text_finish(FILE *f, char **text);
+
+#endif /* CORE_TEXT_H */
