@@ -30,7 +30,7 @@ EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
 	bench/nets/resnet50.ini bench/nets/ssd_fpn.ini bench/nets/unet.ini \
 	bench/nets/unetpp.ini
 
-bench_batcher_SOURCES = bench/batcher.c
+bench_batcher_SOURCES = bench/batcher.c bench/batcher_load.c bench/batcher_load.h
 bench_batcher_LDADD = libstrata-internal.la $(M_LIBS)
 bench_bench_overhead_SOURCES = bench/bench_overhead.c
 bench_bench_overhead_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

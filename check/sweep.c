@@ -281,7 +281,8 @@ static void note_lead(struct trial *t, int row)
 {
     struct check_child *c = t->target->user;
     struct session s = {0};
-    if (trial_session(t, &s, row) == STRATA_OK)
+    size_t bytes;
+    if (trial_session(t, &s, row) == STRATA_OK && session_size(&s, &bytes) == STRATA_OK)
         *lead_of(c, t->impl) = (int8_t)c->cases.leading;
     session_free(&s);
 }

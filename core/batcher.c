@@ -3,7 +3,8 @@
  * A batcher: a queue and a few threads, each with a context. A thread that finds requests
  * takes them at once if no other is running; else it lets them gather until they fill a
  * batch or the oldest has waited long enough. A request that finds nothing running does
- * not wait for a thread to wake: who submits it puts it on an idle one's stream.
+ * not wait for a thread to wake: who submits it puts it on an idle one's stream, if the
+ * device has queues of its own. On the host the threads compute themselves.
  */
 #include "core/batcher.h"
 
@@ -89,17 +90,19 @@ static strata_request *next_batch(struct worker *w, int64_t *rows)
     return take(b, rows);
 }
 
+static void await_begun(struct worker *w)
+{
+    while (sem_wait(&w->begun) != 0) /* interrupted */
+        ;
+}
+
 static void run(struct worker *w, strata_request *requests, int64_t rows)
 {
-    int status;
-    if (w->given) {
-        while (sem_wait(&w->begun) != 0) /* interrupted */
-            ;
-        status = w->status;
-    } else {
-        status = batcher_begin(w, requests, rows);
-    }
-    batcher_end(w, requests, rows, status);
+    if (w->given)
+        await_begun(w);
+    else
+        w->status = batcher_begin(w, requests, rows);
+    batcher_end(w, requests, rows, w->status);
 }
 
 static void *work(void *arg)
@@ -108,6 +111,11 @@ static void *work(void *arg)
     strata_batcher *b = w->batcher;
     strata_request *requests;
     int64_t rows;
+    w->status = batcher_open_worker(w, &w->err);
+    const bool failed = w->status != STRATA_OK;
+    sem_post(&w->begun); /* from now on another thread may use the worker */
+    if (failed)
+        return NULL;
     pthread_mutex_lock(&b->lock);
     while ((requests = next_batch(w, &rows))) {
         pthread_mutex_unlock(&b->lock);
@@ -171,36 +179,14 @@ static int init_lock(strata_batcher *b, strata_error *err)
     return failed ? error_no_memory(err, 0, "a batcher's lock") : STRATA_OK;
 }
 
-static int find_data(struct worker *w, strata_error *err)
-{
-    const size_t n = w->batcher->engine->n_bindings;
-    w->data = zalloc(n, sizeof *w->data, "a batcher's bindings", err);
-    for (size_t i = 0; w->data && i < n; i++)
-        if (!(w->data[i] = strata_context_data(w->context, (int)i)))
-            return error_no_memory(err, 0, "a batcher's bindings");
-    return w->data ? STRATA_OK : STRATA_ENOMEM;
-}
-
-/* On the engine's device. */
 static int start_worker(struct worker *w, strata_error *err)
 {
-    static const char *const kinds[] = {[STRATA_HOST] = "host", [STRATA_CUDA] = "cuda"};
-    const struct device_properties *p = &w->batcher->engine->handle->properties;
-    char device[32];
-    snprintf(device, sizeof device, "%s:%d", kinds[p->kind], p->index);
-    int status = strata_create(&w->handle, device, err);
-    if (status == STRATA_OK)
-        status = strata_context_create(&w->context, w->batcher->engine, w->handle, err);
-    if (status == STRATA_OK)
-        status = strata_context_prepare(w->context, err);
-    if (status == STRATA_OK)
-        status = find_data(w, err);
-    if (status != STRATA_OK)
-        return status;
     if (pthread_create(&w->thread, NULL, work, w) != 0)
         return error_set(err, STRATA_ENOMEM, "cannot start a batcher's thread");
     w->started = true;
-    return STRATA_OK;
+    await_begun(w);
+    return w->status == STRATA_OK ? STRATA_OK
+                                  : error_set(err, w->status, "%s", w->err.message);
 }
 
 static int start(strata_batcher *b, const strata_batcher_options *o, strata_error *err)
@@ -263,12 +249,8 @@ void strata_batcher_destroy(strata_batcher *b)
     for (int i = 0; i < b->n_workers; i++)
         if (b->workers[i].started)
             pthread_join(b->workers[i].thread, NULL);
-    for (int i = 0; i < b->n_workers; i++) {
-        free(b->workers[i].data);
-        sem_destroy(&b->workers[i].begun);
-        strata_context_destroy(b->workers[i].context);
-        strata_destroy(b->workers[i].handle);
-    }
+    for (int i = 0; i < b->n_workers; i++)
+        batcher_close_worker(&b->workers[i]);
     free(b->workers);
     free(b->histogram);
     pthread_cond_destroy(&b->changed);

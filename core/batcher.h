@@ -3,6 +3,7 @@
  * The inside of a batcher.
  *
  *   batcher        creation, the threads, what is taken from the queue and when
+ *   batcher_worker what a thread runs with
  *   batcher_run    requests that were taken, as one run or, if that fails, each alone
  *   batcher_queue  requests: made, handed in, waited for
  */
@@ -29,15 +30,24 @@ struct strata_request {
     void **outputs;
 };
 
+/* A binding of a worker's context. */
+struct port {
+    char *data;
+    char *staged; /* host memory for the rows of all requests, or NULL: each is copied
+                     from or to where its request has it */
+    size_t staged_bytes;
+};
+
 struct worker {
     strata_batcher *batcher;
     pthread_t thread;
     bool started;
-    strata_handle *handle;
+    strata_handle *handle; /* made by the thread, as the next two */
     strata_context *context;
-    char **data; /* of the bindings */
-    /* A run that the thread which submitted its request began, when nothing else ran. */
-    sem_t begun; /* posted when it is on the stream, or failed: status, err */
+    struct port *ports;
+    /* Posted when the thread is set up, and when a run that the thread which submitted
+     * its request began is on the stream; status and err tell how it went. */
+    sem_t begun;
     int status;
     strata_error err;
     bool idle;             /* guarded by the batcher's lock, as the next */
@@ -62,6 +72,10 @@ struct strata_batcher {
 };
 
 int64_t batcher_now(void); /* ns, monotonic */
+/* batcher_worker.c: on the worker's thread, handle, context and ports; close takes what
+ * there is. */
+int batcher_open_worker(struct worker *w, strata_error *err);
+void batcher_close_worker(struct worker *w);
 /* batcher_run.c: put a run of them on the stream; then wait for it and finish them. */
 int batcher_begin(struct worker *w, const strata_request *requests, int64_t rows);
 void batcher_end(struct worker *w, strata_request *requests, int64_t rows, int status);

@@ -72,11 +72,12 @@ static void append(strata_batcher *b, strata_request *r)
         pthread_cond_signal(&b->changed);
 }
 
-/* The worker that a request goes to at once, or NULL. */
+/* The worker that a request goes to at once, or NULL: its device does not run by itself,
+ * or is busy. */
 static struct worker *give(strata_batcher *b, strata_request *r)
 {
     struct worker *w = b->workers;
-    if (b->running > 0 || b->first)
+    if (b->running > 0 || b->first || b->engine->handle->device->ops->stream_run_here)
         return NULL;
     while (w < b->workers + b->n_workers && !w->idle)
         w++;

@@ -1,67 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests that run together: each one's rows go straight to their place in the bindings
- * and back. All of it is put on the stream at once.
+ * Requests that run together: each one's rows go to their place in the bindings and back,
+ * straight or with all others' in one copy. All of it is put on the stream at once.
  */
 #include "core/batcher.h"
 
 #include <string.h>
 
-struct rows {
-    int64_t first, n;
-};
-
-/* A request's rows of one binding, in or out; on the host, at once. */
-static int copy_rows(struct worker *w, const strata_request *r, size_t index,
-                     struct rows rows, strata_error *err)
+static void *memory_of(const struct worker *w, const strata_request *r, size_t index)
 {
-    const strata_engine *e = w->context->engine;
-    const struct device_ops *ops = w->handle->device->ops;
-    const struct engine_binding *b = &e->bindings[index];
-    const bool whole = b->row_bytes == 0;
-    const size_t bytes =
-        (size_t)(whole ? e->values[b->value].bytes : b->row_bytes * rows.n);
-    char *data = w->data[index] + (whole ? 0 : b->row_bytes * rows.first);
-    void *to = b->is_input ? data : r->outputs[index - e->n_inputs];
-    if (!to)
-        return STRATA_OK; /* an output that is not wanted */
-    const void *from = b->is_input ? r->inputs[index] : data;
+    const size_t n_in = w->context->engine->n_inputs;
+    return index < n_in ? (void *)(uintptr_t)r->inputs[index] : r->outputs[index - n_in];
+}
+
+/* Rows of all requests between their memory and the staged. */
+static void move_staged(const struct worker *w, const strata_request *r, size_t index)
+{
+    const struct engine_binding *b = &w->context->engine->bindings[index];
+    char *staged = w->ports[index].staged;
+    for (; r; r = r->next) {
+        const size_t bytes = (size_t)(b->row_bytes * r->rows);
+        char *theirs = memory_of(w, r, index);
+        if (theirs) /* else an output that is not wanted */
+            memcpy(b->is_input ? staged : theirs, b->is_input ? theirs : staged, bytes);
+        staged += bytes;
+    }
+}
+
+/* On the stream; on the host at once, where nothing is under way. */
+static int copy(struct worker *w, const struct engine_binding *b, char *data, char *host,
+                size_t bytes, strata_error *err)
+{
+    void *to = b->is_input ? data : host;
+    const void *from = b->is_input ? host : data;
     if (w->handle->properties.kind != STRATA_HOST)
-        return ops->copy(w->context->stream, to, from, bytes,
-                         b->is_input ? COPY_TO_DEVICE : COPY_FROM_DEVICE, err);
+        return w->handle->device->ops->copy(
+            w->context->stream, to, from, bytes,
+            b->is_input ? COPY_TO_DEVICE : COPY_FROM_DEVICE, err);
     memcpy(to, from, bytes);
     return STRATA_OK;
 }
 
-/* Bindings from first to before end of all the requests. */
-struct copies {
-    struct worker *worker;
-    const strata_request *requests;
-    size_t first, end;
-};
-
-static int copy_all(void *payload, void *native, strata_error *err)
+/* A binding of all the requests. */
+static int copy_binding(struct worker *w, const strata_request *r, size_t index,
+                        int64_t rows, strata_error *err)
 {
-    const struct copies *c = payload;
+    const strata_engine *e = w->context->engine;
+    const struct engine_binding *b = &e->bindings[index];
+    const struct port *p = &w->ports[index];
+    const bool whole = b->row_bytes == 0;
+    char *data = p->data;
     int status = STRATA_OK;
-    struct rows rows = {0};
-    (void)native;
-    for (const strata_request *r = c->requests; r; r = r->next) {
-        rows.n = r->rows;
-        for (size_t i = c->first; i < c->end && status == STRATA_OK; i++)
-            status = copy_rows(c->worker, r, i, rows, err);
-        rows.first += rows.n;
+    if (p->staged) {
+        if (b->is_input)
+            move_staged(w, r, index);
+        return copy(w, b, data, p->staged, (size_t)(b->row_bytes * rows), err);
+    }
+    for (; r && status == STRATA_OK; r = r->next) {
+        const int64_t bytes = whole ? e->values[b->value].bytes : b->row_bytes * r->rows;
+        char *theirs = memory_of(w, r, index);
+        if (theirs)
+            status = copy(w, b, data, theirs, (size_t)bytes, err);
+        data += whole ? 0 : bytes;
     }
     return status;
-}
-
-/* One piece of work on the stream, of however many copies. */
-static int enqueue_copies(struct worker *w, const strata_request *requests, size_t first,
-                          size_t end, strata_error *err)
-{
-    struct copies c = {w, requests, first, end};
-    return w->handle->device->ops->submit(w->context->stream, copy_all, &c, sizeof c,
-                                          err);
 }
 
 int batcher_begin(struct worker *w, const strata_request *requests, int64_t rows)
@@ -69,21 +71,26 @@ int batcher_begin(struct worker *w, const strata_request *requests, int64_t rows
     const strata_engine *e = w->context->engine;
     strata_error *err = &w->err;
     int status = strata_context_set_batch(w->context, rows, err);
-    if (status == STRATA_OK)
-        status = enqueue_copies(w, requests, 0, e->n_inputs, err);
+    for (size_t i = 0; i < e->n_inputs && status == STRATA_OK; i++)
+        status = copy_binding(w, requests, i, rows, err);
     if (status == STRATA_OK)
         status = strata_context_enqueue(w->context, NULL, err);
-    if (status == STRATA_OK)
-        status = enqueue_copies(w, requests, e->n_inputs, e->n_bindings, err);
+    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
+        status = copy_binding(w, requests, i, rows, err);
     return status;
 }
 
 /* In any case: requests' memory may be in use. */
-static int await(struct worker *w, int status)
+static int await(struct worker *w, const strata_request *requests, int status)
 {
     strata_error why;
     int ended = strata_context_wait(w->context, status == STRATA_OK ? &w->err : &why);
-    return status != STRATA_OK ? status : ended;
+    const strata_engine *e = w->context->engine;
+    status = status != STRATA_OK ? status : ended;
+    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
+        if (w->ports[i].staged)
+            move_staged(w, requests, i);
+    return status;
 }
 
 /* What a request that failed left in the inputs must not fail a later one that is shorter
@@ -93,7 +100,8 @@ static void clear_inputs(struct worker *w)
     const strata_engine *e = w->context->engine;
     for (size_t i = 0; i < e->n_inputs; i++) {
         const size_t bytes = (size_t)e->values[e->bindings[i].value].bytes;
-        w->handle->device->ops->fill(w->context->stream, w->data[i], 0, bytes, NULL);
+        w->handle->device->ops->fill(w->context->stream, w->ports[i].data, 0, bytes,
+                                     NULL);
     }
 }
 
@@ -125,7 +133,7 @@ static void finish(strata_request *requests, const strata_error *err)
 /* One that fails must not take the others with it, so they then run each alone. */
 void batcher_end(struct worker *w, strata_request *requests, int64_t rows, int status)
 {
-    status = await(w, status);
+    status = await(w, requests, status);
     bool apart = status != STRATA_OK && requests->next;
     count(w, requests, rows, status);
     if (status != STRATA_OK)

@@ -50,6 +50,10 @@ struct device_ops {
     int (*stream_create)(struct device *d, strata_stream **out, strata_error *err);
     void (*stream_destroy)(strata_stream *s);
     int (*stream_synchronize)(strata_stream *s, strata_error *err);
+    /* From now on work runs on the thread that puts it on the stream, before it returns:
+     * where that thread would only wait for it. The stream must be unused; NULL where the
+     * device has queues of its own. */
+    void (*stream_run_here)(strata_stream *s);
     int (*stream_wait)(strata_stream *s, strata_event *e, strata_error *err);
     int (*submit)(strata_stream *s, device_work work, const void *payload, size_t bytes,
                   strata_error *err);

@@ -4,6 +4,7 @@
  */
 #include "core/engine_stored.h"
 #include "core/explain.h"
+#include "core/team.h"
 #include "core/threads.h"
 
 #include <inttypes.h>
@@ -309,6 +310,24 @@ static int build(strata_engine *e, const struct plan *plan, strata_error *err)
     return setup_nodes(e, err);
 }
 
+static int end_team_on_stream(void *payload, void *stream, strata_error *err)
+{
+    (void)payload;
+    (void)stream;
+    (void)err;
+    team_end();
+    return STRATA_OK;
+}
+
+/* Contexts may well be on other streams, whose teams would suffer from this one's. */
+static void end_team(const strata_engine *e)
+{
+    const struct device_ops *ops = e->handle->device->ops;
+    if (e->handle->properties.kind == STRATA_HOST &&
+        ops->submit(e->handle->stream, end_team_on_stream, NULL, 0, NULL) == STRATA_OK)
+        ops->stream_synchronize(e->handle->stream, NULL);
+}
+
 /* At most one of plan and stored; stored is taken over. */
 static int make_engine(strata_engine **out, strata_handle *handle,
                        const strata_network *network, const struct plan *plan,
@@ -338,6 +357,8 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     if (status == STRATA_OK && !lender)
         status = engine_add_batches(e, err);
     threads_set(before);
+    if (!lender)
+        end_team(e);
     if (status != STRATA_OK) {
         error_prefix(err, "%s", network->path);
         goto done;

@@ -2,9 +2,10 @@
  *
  * The host device: a stream is a queue of work and one thread that runs it in order. The
  * thread starts with the first work, so an unused stream costs nothing. Kernels use
- * OpenMP inside, on the stream's thread.
+ * OpenMP inside, on the stream's thread. A stream may also run work where it is handed
+ * in.
  */
-#include "core/device.h"
+#include "core/host_device.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -31,25 +32,12 @@ struct host_stream {
     size_t capacity, head, length;
     bool started, busy, stop;
     strata_error failure; /* the first since the last synchronize */
-};
-
-struct host_event {
-    strata_event base;
-    pthread_mutex_t lock; /* guards everything below */
-    pthread_cond_t happened;
-    uint64_t recorded, completed; /* number of records made, and reached */
-    uint64_t waiting;             /* streams' waits that have not ended */
-    struct timespec when;         /* of the last one reached */
+    bool here;            /* set before the first work: it needs no thread */
 };
 
 static struct host_stream *host_stream(strata_stream *s)
 {
     return (struct host_stream *)s;
-}
-
-static struct host_event *host_event(strata_event *e)
-{
-    return (struct host_event *)e;
 }
 
 /* Copies the work out so that the ring may move while it runs. */
@@ -80,19 +68,23 @@ static void keep_failure(struct host_stream *s, const strata_error *err)
     pthread_mutex_unlock(&s->lock);
 }
 
+static void run_work(struct host_stream *s, device_work run, void *payload)
+{
+    strata_error err;
+    error_clear(&err);
+    int status = run(payload, NULL, &err);
+    if (status == STRATA_OK)
+        return;
+    error_set(&err, status, "%s", strata_status_text(status));
+    keep_failure(s, &err);
+}
+
 static void *stream_thread(void *arg)
 {
     struct host_stream *s = arg;
     struct work work;
-    strata_error err;
-    while (next_work(s, &work)) {
-        error_clear(&err);
-        int status = work.run(work.payload, NULL, &err);
-        if (status != STRATA_OK) {
-            error_set(&err, status, "%s", strata_status_text(status));
-            keep_failure(s, &err);
-        }
-    }
+    while (next_work(s, &work))
+        run_work(s, work.run, work.payload);
     return NULL;
 }
 
@@ -139,14 +131,18 @@ static int grow_queue(struct host_stream *s, strata_error *err)
     return STRATA_OK;
 }
 
-static int submit(strata_stream *base, device_work run, const void *payload, size_t bytes,
-                  strata_error *err)
+int host_submit(strata_stream *base, device_work run, const void *payload, size_t bytes,
+                strata_error *err)
 {
     struct host_stream *s = host_stream(base);
     int status = STRATA_OK;
     if (bytes > DEVICE_PAYLOAD)
         return error_set(err, STRATA_EINTERNAL, "payload of %zu bytes, at most %d fit",
                          bytes, DEVICE_PAYLOAD);
+    if (s->here) {
+        run_work(s, run, (void *)(uintptr_t)payload);
+        return STRATA_OK;
+    }
     pthread_mutex_lock(&s->lock);
     if (!s->started) {
         if (pthread_create(&s->thread, NULL, stream_thread, s) != 0) {
@@ -171,11 +167,10 @@ done:
 static int stream_synchronize(strata_stream *base, strata_error *err)
 {
     struct host_stream *s = host_stream(base);
-    int status;
     pthread_mutex_lock(&s->lock);
     while (s->length > 0 || s->busy)
         pthread_cond_wait(&s->changed, &s->lock);
-    status = s->failure.status;
+    const int status = s->failure.status;
     if (status != STRATA_OK)
         error_set(err, status, "%s", s->failure.message);
     error_clear(&s->failure);
@@ -183,139 +178,9 @@ static int stream_synchronize(strata_stream *base, strata_error *err)
     return status;
 }
 
-struct wait_payload {
-    struct host_event *event;
-    uint64_t record;
-};
-
-static int wait_for_record(void *payload, void *native, strata_error *err)
+static void stream_run_here(strata_stream *s)
 {
-    const struct wait_payload *w = payload;
-    (void)native;
-    (void)err;
-    pthread_mutex_lock(&w->event->lock);
-    while (w->event->completed < w->record)
-        pthread_cond_wait(&w->event->happened, &w->event->lock);
-    pthread_mutex_unlock(&w->event->lock);
-    return STRATA_OK;
-}
-
-static void end_wait(struct host_event *e)
-{
-    pthread_mutex_lock(&e->lock);
-    e->waiting--;
-    pthread_cond_broadcast(&e->happened);
-    pthread_mutex_unlock(&e->lock);
-}
-
-static int wait_in_stream(void *payload, void *native, strata_error *err)
-{
-    const struct wait_payload *w = payload;
-    int status = wait_for_record(payload, native, err);
-    end_wait(w->event);
-    return status;
-}
-
-static int stream_wait(strata_stream *s, strata_event *base, strata_error *err)
-{
-    struct wait_payload w = {.event = host_event(base)};
-    pthread_mutex_lock(&w.event->lock);
-    w.record = w.event->recorded;
-    w.event->waiting++;
-    pthread_mutex_unlock(&w.event->lock);
-    int status = submit(s, wait_in_stream, &w, sizeof w, err);
-    if (status != STRATA_OK)
-        end_wait(w.event);
-    return status;
-}
-
-static int reach_record(void *payload, void *native, strata_error *err)
-{
-    const struct wait_payload *w = payload;
-    (void)native;
-    (void)err;
-    pthread_mutex_lock(&w->event->lock);
-    clock_gettime(CLOCK_MONOTONIC, &w->event->when);
-    if (w->event->completed < w->record)
-        w->event->completed = w->record;
-    pthread_cond_broadcast(&w->event->happened);
-    pthread_mutex_unlock(&w->event->lock);
-    return STRATA_OK;
-}
-
-static int event_record(strata_event *base, strata_stream *s, strata_error *err)
-{
-    struct wait_payload w = {.event = host_event(base)};
-    pthread_mutex_lock(&w.event->lock);
-    w.record = ++w.event->recorded;
-    pthread_mutex_unlock(&w.event->lock);
-    int status = submit(s, reach_record, &w, sizeof w, err);
-    if (status != STRATA_OK) {
-        pthread_mutex_lock(&w.event->lock);
-        w.event->recorded--;
-        pthread_mutex_unlock(&w.event->lock);
-    }
-    return status;
-}
-
-static int event_create(struct device *d, strata_event **out, strata_error *err)
-{
-    struct host_event *e = zalloc(1, sizeof *e, "an event", err);
-    if (!e)
-        return STRATA_ENOMEM;
-    e->base.device = d;
-    pthread_mutex_init(&e->lock, NULL);
-    pthread_cond_init(&e->happened, NULL);
-    *out = &e->base;
-    return STRATA_OK;
-}
-
-static int event_synchronize(strata_event *base, strata_error *err)
-{
-    struct wait_payload w = {.event = host_event(base)};
-    pthread_mutex_lock(&w.event->lock);
-    w.record = w.event->recorded;
-    pthread_mutex_unlock(&w.event->lock);
-    return wait_for_record(&w, NULL, err);
-}
-
-static void event_destroy(strata_event *base)
-{
-    struct host_event *e = host_event(base);
-    /* Records and waits that are still queued point here. */
-    pthread_mutex_lock(&e->lock);
-    while (e->completed < e->recorded || e->waiting > 0)
-        pthread_cond_wait(&e->happened, &e->lock);
-    pthread_mutex_unlock(&e->lock);
-    pthread_cond_destroy(&e->happened);
-    pthread_mutex_destroy(&e->lock);
-    free(e);
-}
-
-static int event_time(struct timespec *out, struct host_event *e, strata_error *err)
-{
-    int status = STRATA_OK;
-    pthread_mutex_lock(&e->lock);
-    if (e->recorded == 0)
-        status = error_set(err, STRATA_EINVAL, "event was never recorded");
-    else if (e->completed < e->recorded)
-        status = error_set(err, STRATA_EBUSY,
-                           "event has not happened yet; synchronize with it first");
-    *out = e->when;
-    pthread_mutex_unlock(&e->lock);
-    return status;
-}
-
-static int event_elapsed(double *ms, strata_event *from, strata_event *to,
-                         strata_error *err)
-{
-    struct timespec a, b;
-    int status = event_time(&a, host_event(from), err);
-    if (status == STRATA_OK)
-        status = event_time(&b, host_event(to), err);
-    if (status == STRATA_OK)
-        *ms = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6;
-    return status;
+    host_stream(s)->here = true;
 }
 
 struct copy_payload {
@@ -348,13 +213,13 @@ static int copy(strata_stream *s, void *dst, const void *src, size_t bytes,
 {
     struct copy_payload c = {.dst = dst, .src = src, .bytes = bytes};
     (void)direction; /* one memory */
-    return bytes ? submit(s, run_copy, &c, sizeof c, err) : STRATA_OK;
+    return bytes ? host_submit(s, run_copy, &c, sizeof c, err) : STRATA_OK;
 }
 
 static int fill(strata_stream *s, void *dst, int byte, size_t bytes, strata_error *err)
 {
     struct copy_payload c = {.dst = dst, .bytes = bytes, .byte = byte};
-    return bytes ? submit(s, run_fill, &c, sizeof c, err) : STRATA_OK;
+    return bytes ? host_submit(s, run_fill, &c, sizeof c, err) : STRATA_OK;
 }
 
 struct reformat_payload {
@@ -375,7 +240,7 @@ static int reformat_async(strata_stream *s, const strata_desc *dst, void *dst_da
                           const strata_desc *src, const void *src_data, strata_error *err)
 {
     struct reformat_payload r = {*dst, *src, dst_data, src_data};
-    return submit(s, run_reformat, &r, sizeof r, err);
+    return host_submit(s, run_reformat, &r, sizeof r, err);
 }
 
 /* Ceilings of one thread of a current server core; only their ratios matter to a plan. */
@@ -453,16 +318,17 @@ static const struct device_ops host_ops = {
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_synchronize = stream_synchronize,
-    .stream_wait = stream_wait,
-    .submit = submit,
+    .stream_run_here = stream_run_here,
+    .stream_wait = host_stream_wait,
+    .submit = host_submit,
     .copy = copy,
     .fill = fill,
     .reformat = reformat_async,
-    .event_create = event_create,
-    .event_destroy = event_destroy,
-    .event_record = event_record,
-    .event_synchronize = event_synchronize,
-    .event_elapsed = event_elapsed,
+    .event_create = host_event_create,
+    .event_destroy = host_event_destroy,
+    .event_record = host_event_record,
+    .event_synchronize = host_event_synchronize,
+    .event_elapsed = host_event_elapsed,
     .stream_native = stream_native,
     .host_memory = memory,
     .free_bytes = free_bytes,

@@ -9,6 +9,7 @@ CORE_SOURCES = \
 	core/batcher.h \
 	core/batcher_queue.c \
 	core/batcher_run.c \
+	core/batcher_worker.c \
 	core/candidate.c \
 	core/candidate_free.c \
 	core/candidate_refuse.c \
@@ -70,6 +71,8 @@ CORE_SOURCES = \
 	core/handle.c \
 	core/handle.h \
 	core/host_device.c \
+	core/host_device.h \
+	core/host_event.c \
 	core/json.h \
 	core/memory.c \
 	core/memory_order.c \
@@ -113,6 +116,7 @@ CORE_SOURCES = \
 	core/schedule.c \
 	core/status.c \
 	core/status.h \
+	core/team.h \
 	core/tensor.c \
 	core/text.c \
 	core/text.h \

@@ -21,6 +21,7 @@
 
 #include "core/alloc.h"
 #include "core/checked.h"
+#include "core/team.h"
 
 /* A high bit, CR LF, ^Z and LF: what copying as text would change (as PNG's does). */
 static const uint8_t magic[8] = {0x93, 'S', 'T', 'R', '\r', '\n', 0x1a, '\n'};
@@ -144,6 +145,8 @@ static int hash_content(uint8_t *out, const uint8_t *data, size_t size, strata_e
                       data + i * HASH_PIECE);
         sha256_digest(&piece, HASH_SIZE, digests + i * HASH_SIZE);
     }
+    if (n > 2)
+        team_end();
     sha256_init(&all);
     sha256_update(&all, n * HASH_SIZE, digests);
     sha256_digest(&all, HASH_SIZE, out);

@@ -21,6 +21,7 @@
 
 #include "core/alloc.h"
 #include "core/checked.h"
+#include "core/team.h"
 #include "io/printable.h"
 
 #define OPEN_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -114,6 +115,7 @@ static ssize_t read_large(int fd, char *data, size_t size)
             break;
         }
     }
+    team_end();
     char more;
     if (failure) {
         errno = failure;

@@ -38,7 +38,12 @@ AC_DEFUN([STRATA_OPENMP], [
   AS_CASE([,$strata_sanitizers,],
     [*,thread,*], [OPENMP_CFLAGS= strata_openmp="no (thread sanitizer)"])
   AS_IF([test "$enable_openmp" = no], [strata_openmp=no])
-  AS_IF([test -z "$OPENMP_CFLAGS"], [OPENMP_CFLAGS=-Wno-unknown-pragmas])
+  AS_IF([test -z "$OPENMP_CFLAGS"], [OPENMP_CFLAGS=-Wno-unknown-pragmas], [
+    strata_saved_CFLAGS=$CFLAGS
+    CFLAGS="$CFLAGS $OPENMP_CFLAGS"
+    AC_CHECK_FUNCS([omp_pause_resource])
+    CFLAGS=$strata_saved_CFLAGS
+  ])
   AC_SUBST([OPENMP_CFLAGS])
 ])
 

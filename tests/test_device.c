@@ -127,6 +127,41 @@ Test(device, the_first_failure_is_kept_until_synchronize)
     strata_destroy(h);
 }
 
+static int tell_thread(void *payload, void *native, strata_error *err)
+{
+    (void)native, (void)err;
+    **(pthread_t **)payload = pthread_self();
+    return STRATA_OK;
+}
+
+Test(device, a_stream_can_run_where_work_is_handed_in)
+{
+    static struct log log;
+    strata_handle *h = open_host();
+    strata_stream *s = NULL;
+    strata_event *e = NULL;
+    strata_error err;
+    pthread_t ran, *where = &ran;
+    int one = 1;
+    cr_assert_eq(strata_stream_create(&s, h, NULL), STRATA_OK);
+    cr_assert_eq(strata_event_create(&e, h, NULL), STRATA_OK);
+    const struct device_ops *ops = s->device->ops;
+    ops->stream_run_here(s);
+    cr_expect_eq(ops->submit(s, tell_thread, &where, sizeof where, NULL), STRATA_OK);
+    cr_expect(pthread_equal(ran, pthread_self()));
+    submit(strata_get_stream(h), &log, 1, 3000);
+    strata_event_record(e, strata_get_stream(h), NULL);
+    cr_expect_eq(strata_stream_wait(s, e, NULL), STRATA_OK);
+    cr_expect_eq(atomic_load(&log.n), 1, "it waited for the other stream");
+    cr_expect_eq(ops->submit(s, fail_work, &one, sizeof one, NULL), STRATA_OK);
+    cr_expect_eq(strata_stream_synchronize(s, &err), STRATA_EDEVICE);
+    cr_expect_str_eq(err.message, "failure 1");
+    cr_expect_eq(strata_stream_synchronize(s, &err), STRATA_OK);
+    strata_event_destroy(e);
+    strata_stream_destroy(s);
+    strata_destroy(h);
+}
+
 Test(device, copies_fills_and_reformats_in_order)
 {
     enum { N = 1 << 16 };

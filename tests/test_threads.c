@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/context.h"
+#include "core/team.h"
 #include "tests/batch_net.h"
 
 TestSuite(threads, .init = scratch_make, .fini = scratch_remove, .timeout = 3600);
@@ -42,17 +43,15 @@ static void digits_path(char *out, size_t size)
     snprintf(out, size, "%s/examples/digits/digits.ini", env_or("srcdir", "."));
 }
 
-/* By the model's costs: measured ones may give another plan, with other roundings, each
- * time. */
-static int open_digits(struct net *n, strata_error *err)
+static int open_digits_with(struct net *n, const char *where, const char *const *set,
+                            size_t n_set, strata_error *err)
 {
-    static const char *const set[] = {"build.costs=analytic"};
     const strata_network_options options = {
-        .struct_size = sizeof options, .set = set, .n_set = 1};
+        .struct_size = sizeof options, .set = set, .n_set = n_set};
     char path[1024];
     memset(n, 0, sizeof *n);
     digits_path(path, sizeof path);
-    int status = strata_create(&n->handle, device(), err);
+    int status = strata_create(&n->handle, where, err);
     if (status == STRATA_OK)
         status = strata_registry_create(&n->registry, NULL, err);
     if (status == STRATA_OK)
@@ -60,6 +59,14 @@ static int open_digits(struct net *n, strata_error *err)
     return status != STRATA_OK
                ? status
                : strata_engine_build(&n->engine, n->handle, n->network, err);
+}
+
+/* By the model's costs: measured ones may give another plan, with other roundings, each
+ * time. */
+static int open_digits(struct net *n, strata_error *err)
+{
+    static const char *const set[] = {"build.costs=analytic"};
+    return open_digits_with(n, device(), set, 1, err);
 }
 
 /* ---- runs
@@ -340,15 +347,20 @@ Test(threads, every_call_on_a_busy_context_says_so)
 /* ---- cycles
  * ---------------------------------------------------------------------------- */
 
-static int descriptors(void)
+static int entries(const char *folder)
 {
     int n = 0;
-    DIR *d = opendir("/proc/self/fd");
+    DIR *d = opendir(folder);
     cr_assert_not_null(d);
     while (readdir(d))
         n++;
     closedir(d);
     return n;
+}
+
+static int descriptors(void)
+{
+    return entries("/proc/self/fd");
 }
 
 static long resident_kib(void)
@@ -416,3 +428,34 @@ Test(threads, loading_running_and_unloading_leaves_nothing_behind)
     cr_expect_leq(grown, GROWTH_KIB, "%ld KiB", grown);
     free(s);
 }
+
+#if defined _OPENMP && defined HAVE_OMP_PAUSE_RESOURCE
+/* ---- teams ---------------------------------------------------------------------------
+ */
+
+static int threads_now(void)
+{
+    return entries("/proc/self/task") - 2; /* . and .. */
+}
+
+/* Threads that were told to end take a moment. */
+static int threads_soon(int most)
+{
+    for (int i = 0; threads_now() > most && i < 1000; i++)
+        usleep(1000);
+    return threads_now();
+}
+
+/* More teams than processors make every parallel region slow, whoever runs it. */
+Test(threads, a_built_engine_has_no_team)
+{
+    static const char *const set[] = {"build.costs=measure", "runtime.threads=4"};
+    struct net n;
+    strata_error err;
+    const int before = threads_now();
+    OK(open_digits_with(&n, "host", set, 2, &err));
+    cr_expect_leq(threads_soon(before + 1), before + 1, "more than the stream's own");
+    close_net(&n);
+    cr_expect_leq(threads_soon(before), before);
+}
+#endif

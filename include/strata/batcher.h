@@ -29,9 +29,9 @@ typedef struct strata_batcher_options {
     size_t max_waiting; /* requests; more are refused with EBUSY; 0: no limit */
 } strata_batcher_options;
 
-/* Starts one thread a context. The engine must outlive the batcher; EUNSUPPORTED if it is
- * not right for smaller batches than its own and max_batch is not 1. options may be NULL:
- * no delay. Any thread may use the batcher. */
+/* Starts one thread a context, which on the host computes itself. The engine must outlive
+ * the batcher; EUNSUPPORTED if it is not right for smaller batches than its own and
+ * max_batch is not 1. options may be NULL: no delay. Any thread may use the batcher. */
 STRATA_API int strata_batcher_create(strata_batcher **out, const strata_engine *engine,
                                      const strata_batcher_options *options,
                                      strata_error *err);
