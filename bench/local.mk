@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	bench/cudnn_tactics.c \
 	bench/requirements.txt \
 	bench/resnet50_vs_torch.py \
+	bench/samples.h \
 	bench/squeezenet_vs_ort.py
 
 # Written by scripts/make_nets.py; tests/test_nets.c checks them.

@@ -56,6 +56,9 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
 int tool_fail(const strata_error *err);
 int tool_usage(const struct tool_command *c, const char *format, ...) PRINTF_LIKE(2, 3);
 int tool_help(const struct tool_command *c);
+/* For a command whose -o is a file: EXIT_USAGE, reported, for what is a format's name to
+ * the others; else EXIT_OK. */
+int tool_check_output(const struct tool_command *c, const char *path);
 
 /* Everything from the plugins to an engine; each pointer is NULL until it is made. */
 struct tool_session {
