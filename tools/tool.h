@@ -42,8 +42,8 @@ struct tool_options {
 };
 void tool_options_free(struct tool_options *o);
 
-/* Note a file that the command will write ("-", NULL: none); false after reporting that memory
- * ran out. */
+/* Note a file that the command will write ("-", NULL: none); false after reporting that
+ * memory ran out. */
 bool tool_output(struct tool_options *o, const char *path);
 
 /* getopt_long over the common options and `own` (ended by {0}); own values must be from
