@@ -5,19 +5,24 @@
  *   engine_load NET.engine [DEVICE] [REPEAT]
  *
  * The first row is the process's first load, with plugins and device still to be opened;
- * the others load it again. The last lines time what a load cannot do without: reading
- * and hashing the file, and copying the weights to the device.
+ * the others load it again. The sum is up to the first result; the second run, behind it,
+ * tells what the first one needs more than its work. Then a last load is watched: where
+ * the host's time goes in it. The last lines time what a load cannot do without: copying
+ * the weights to the device.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/device_times.h"
 #include "core/engine_stored.h"
 #include "core/progress.h"
 
-enum { STEPS = 6 };
-static const char *const names[STEPS] = {"device ms", "plugins", "read, hash",
-                                         "load",      "context", "first run"};
+enum { DEVICE, PLUGINS, READ, LOAD, CONTEXT, FIRST, SECOND, STEPS };
+static const char *const names[STEPS] = {
+    [DEVICE] = "device ms", [PLUGINS] = "plugins", [READ] = "read, hash",
+    [LOAD] = "load",        [CONTEXT] = "context", [FIRST] = "first run",
+    [SECOND] = "second run"};
 
 struct state {
     strata_handle *handle;
@@ -39,15 +44,15 @@ static int step(struct state *s, int i, const char *path, const char *device,
                 strata_error *err)
 {
     switch (i) {
-    case 0:
+    case DEVICE:
         return strata_create(&s->handle, device, err);
-    case 1:
+    case PLUGINS:
         return strata_registry_create(&s->registry, NULL, err);
-    case 2:
+    case READ:
         return engine_file_open(&s->file, path, err);
-    case 3:
+    case LOAD:
         return engine_load_file(&s->engine, s->handle, s->registry, &s->file, path, err);
-    case 4:
+    case CONTEXT:
         return strata_context_create(&s->context, s->engine, s->handle, err);
     default:
         return strata_context_run(s->context, err);
@@ -72,7 +77,7 @@ static int load_once(struct state *s, const char *path, const char *device,
 static double sum(const double ms[STEPS])
 {
     double all = 0;
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i <= FIRST; i++)
         all += ms[i];
     return all;
 }
@@ -80,9 +85,9 @@ static double sum(const double ms[STEPS])
 static void print_row(const char *name, const double ms[STEPS])
 {
     printf("%-8s", name);
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i <= FIRST; i++)
         printf(" %11.2f", ms[i]);
-    printf(" %11.2f\n", sum(ms));
+    printf(" %11.2f %11.2f\n", sum(ms), ms[SECOND]);
 }
 
 /* As many bytes as the weights, from memory that copies fastest to the device; ms. */
@@ -113,8 +118,42 @@ static void print_floor(const struct state *s, const double best[STEPS])
     printf(
         "weights %.1f MiB; copied to the device in %.2f ms (%.1f GB/s), %.0f %% of the "
         "load step, %.0f %% of all but device and plugins\n",
-        mib, copy, copy > 0 ? (double)bytes / copy / 1e6 : 0, 100 * copy / best[3],
-        100 * copy / (sum(best) - best[0] - best[1]));
+        mib, copy, copy > 0 ? (double)bytes / copy / 1e6 : 0, 100 * copy / best[LOAD],
+        100 * copy / (sum(best) - best[DEVICE] - best[PLUGINS]));
+}
+
+static const char *node_name(const void *engine, size_t n)
+{
+    const strata_engine *e = engine;
+    return n < e->n_nodes ? e->nodes[n].name : "?";
+}
+
+/* A run begins with a piece of work of its own. */
+static const char *step_name(const void *engine, size_t n)
+{
+    const strata_engine *e = engine;
+    for (size_t s = 0; s < e->n_steps && n > 0; s++)
+        if (e->steps[s].kind == STEP_RUN && --n == 0)
+            return e->nodes[e->steps[s].node].name;
+    return "begin";
+}
+
+static int watch(const char *path, const char *device, strata_error *err)
+{
+    struct state s = {0};
+    int status = STRATA_OK;
+    for (int i = 0; i < STEPS && status == STRATA_OK; i++) {
+        device_times_reset();
+        double start = progress_now();
+        status = step(&s, i, path, device, err);
+        const double ms = (progress_now() - start) * 1e3;
+        if (status == STRATA_OK && i == DEVICE)
+            status = device_times_watch(s.handle, err);
+        else if (status == STRATA_OK && i >= LOAD && i != CONTEXT)
+            device_times_print(names[i], ms, i == LOAD ? node_name : step_name, s.engine);
+    }
+    release(&s);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -130,9 +169,9 @@ int main(int argc, char **argv)
         return 2;
     }
     printf("%-8s", "");
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i <= FIRST; i++)
         printf(" %11s", names[i]);
-    printf(" %11s\n", "sum");
+    printf(" %11s %11s\n", "sum", names[SECOND]);
     for (int k = 0; k <= repeat; k++) {
         char name[16];
         int status = load_once(&s, path, device, ms, &err);
@@ -150,5 +189,8 @@ int main(int argc, char **argv)
         release(&s);
     }
     print_row("best", best);
-    return 0;
+    if (watch(path, device, &err) == STRATA_OK)
+        return 0;
+    fprintf(stderr, "engine_load: %s\n", err.message);
+    return 1;
 }

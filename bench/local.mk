@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	bench/cudnn_tactics.c \
 	bench/requirements.txt \
 	bench/resnet50_vs_torch.py \
+	bench/samples.h \
 	bench/squeezenet_vs_ort.py
 
 # Written by scripts/make_nets.py; tests/test_nets.c checks them.
@@ -34,7 +35,8 @@ bench_batcher_LDADD = libstrata-internal.la $(M_LIBS)
 bench_bench_overhead_SOURCES = bench/bench_overhead.c
 bench_bench_overhead_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 bench_bench_overhead_LDADD = libstrata-internal.la $(JANSSON_LIBS)
-bench_engine_load_SOURCES = bench/engine_load.c
+bench_engine_load_SOURCES = bench/engine_load.c bench/device_times.c \
+	bench/device_times.h
 bench_engine_load_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 bench_engine_load_LDADD = libstrata-internal.la $(JANSSON_LIBS)
 bench_net_time_SOURCES = bench/net_time.c bench/net_layers.c bench/net_layers.h

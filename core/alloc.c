@@ -10,11 +10,12 @@
 
 #include "core/checked.h"
 
+enum { HUGE_PAGE = 2 << 20 };
+
 /* Making small pages one by one takes longer than filling them. The huge ones lie within
  * the block, so it grows by nothing. */
 static void wish_huge_pages(void *block, size_t bytes)
 {
-    enum { HUGE_PAGE = 2 << 20 };
     const uintptr_t from =
         ((uintptr_t)block + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
     const uintptr_t to = ((uintptr_t)block + bytes) & ~(uintptr_t)(HUGE_PAGE - 1);
@@ -26,6 +27,7 @@ static void *host_alloc(void *user, size_t bytes, size_t alignment)
 {
     size_t rounded;
     (void)user;
+    alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : alignment; /* only its end is small */
     if (!checked_size_add(bytes, alignment - 1, &rounded))
         return NULL;
     void *block = aligned_alloc(alignment, rounded / alignment * alignment);

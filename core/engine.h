@@ -56,6 +56,7 @@ struct engine_node {
     bool set_up;
     struct engine_block *packs; /* memory given by strata.pack/1 */
     size_t n_packs, packs_capacity;
+    uint64_t packed_bytes; /* of them that are not lent */
     bool packs_alone; /* they differ from those of the engine's lender */
     size_t workspace; /* bytes */
     int64_t workspace_offset;
@@ -199,6 +200,12 @@ int engine_build_plan(strata_engine **out, strata_handle *handle,
 /* engine_batch.c: the last step of building. */
 int engine_add_batches(strata_engine *e, strata_error *err);
 void engine_free_batches(strata_engine *e);
+/* engine_setup.c */
+/* Offer strata.pack/1 to modules. */
+void engine_offer_packs(void);
+/* Weights and state of the plan's nodes; what there is of them goes with release. */
+int engine_setup_nodes(strata_engine *e, strata_error *err);
+void engine_release_node(strata_engine *e, struct engine_node *n);
 /* engine_share.c */
 /* A dense weight of the lender's that is the node's too, or NULL. */
 void *engine_lent_weight(const strata_engine *e, const struct engine_node *n, size_t w);
@@ -239,6 +246,9 @@ int engine_weights(const strata_engine *e, const struct engine_node *n, size_t f
  * nothing is folded into them; else NULL. */
 void *engine_weight_in_place(const strata_engine *e, const struct engine_node *n,
                              size_t weight);
+/* The same whatever the device reads. */
+const void *engine_weight_source(const strata_engine *e, const struct engine_node *n,
+                                 size_t weight);
 /* Values of a weight, in host memory, with the node's fused scales folded in. */
 int engine_load_weight(const strata_engine *e, const struct engine_node *n, size_t weight,
                        void *values, strata_error *err);

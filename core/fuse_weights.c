@@ -139,13 +139,20 @@ static void fold(float *values, const struct engine_node *n, size_t w,
     }
 }
 
+const void *engine_weight_source(const strata_engine *e, const struct engine_node *n,
+                                 size_t w)
+{
+    if (folds(e, n, n->n_fused) || !has_weight(n->layer, (int)w))
+        return NULL;
+    return network_weight_in_place(&n->layer->weights[w]);
+}
+
 void *engine_weight_in_place(const strata_engine *e, const struct engine_node *n,
                              size_t w)
 {
-    if (e->handle->properties.kind != STRATA_HOST || folds(e, n, n->n_fused) ||
-        !has_weight(n->layer, (int)w))
+    if (e->handle->properties.kind != STRATA_HOST)
         return NULL;
-    return (void *)network_weight_in_place(&n->layer->weights[w]); /* nobody writes it */
+    return (void *)engine_weight_source(e, n, w); /* nobody writes it */
 }
 
 int engine_load_weight(const strata_engine *e, const struct engine_node *n, size_t w,

@@ -50,6 +50,7 @@ CORE_SOURCES = \
 	core/engine.c \
 	core/engine.h \
 	core/engine_batch.c \
+	core/engine_setup.c \
 	core/engine_share.c \
 	core/engine_step.c \
 	core/engine_load.c \
@@ -114,6 +115,8 @@ CORE_SOURCES = \
 	core/progress.c \
 	core/progress.h \
 	core/schedule.c \
+	core/staging.c \
+	core/staging.h \
 	core/status.c \
 	core/status.h \
 	core/team.h \
