@@ -130,8 +130,8 @@ static int profile_case(const struct tool_session *s, const struct bench_argumen
     struct profile p = {0};
     strata_context *c = NULL;
     int status = strata_context_create(&c, s->engine, s->handle, err);
-    for (int i = 0; i < (int)s->engine->n_inputs && status == STRATA_OK; i++)
-        status = run_read_input(c, s->engine, i, "random:1", 0, err);
+    if (status == STRATA_OK)
+        status = run_read_inputs(c, s->engine, &a->common, err);
     if (status == STRATA_OK)
         status = profile_measure(&p, c, PROFILE_RUNS, false, err);
     if (status == STRATA_OK && a->profile_file)
