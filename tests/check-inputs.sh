@@ -53,4 +53,10 @@ expect 2 'o.npy: would be written twice; name a file for each' \
     $strata run two.ini a=a b=b --output d=o.npy --output s=o.npy
 expect 0 none 'and nothing is written' sh -c 'test -e o.npy || echo none'
 
+# 0 1 NaN 2 | -0 inf 0 0
+printf '\0\0\0\0\0\0\200\077\0\0\300\177\0\0\0\100\0\0\0\200\0\0\200\177\0\0\0\0\0\0\0\0' \
+    >odd
+expect 0 'd,0,1,2,-?nan,.d,0,2,3,2,.d,0,3,1,1,.d,1,1,1,inf,' 'NaN ranks above numbers' \
+    sh -c "$strata run two.ini a=odd b=b --top 3 -o csv | tr '\n' '.'"
+
 finish
