@@ -59,4 +59,20 @@ printf '\0\0\0\0\0\0\200\077\0\0\300\177\0\0\0\100\0\0\0\200\0\0\200\177\0\0\0\0
 expect 0 'd,0,1,2,-?nan,.d,0,2,3,2,.d,0,3,1,1,.d,1,1,1,inf,' 'NaN ranks above numbers' \
     sh -c "$strata run two.ini a=odd b=b --top 3 -o csv | tr '\n' '.'"
 
+# A name that no INI value can hold, or that is no UTF-8.
+for name in 'a ;b' '"q"' "$(printf 'x\ny')" "$(printf 'esc\033')" "$(printf 'bad\377')"; do
+    cp two.ini "$name.ini"
+    shown=$(printf '%s' "$name" | LC_ALL=C tr -c 'a-z' '?')
+    $strata build "$name.ini" -o n.engine >log 2>&1
+    expect 0 '^d ' "an engine of $shown.ini runs" $strata run n.engine a=a b=b
+    expect 0 '"path": ' "explain -o json of $shown.ini is JSON" sh -c \
+        '"$0" explain "$1" -o json | python3 -c "import json, sys
+print(json.dumps(json.load(sys.stdin)))"' "$strata" "$name.ini"
+    rm -f n.engine
+done
+printf 'caf\351\n' >labels.txt
+expect 0 'caf\\ufffd' 'a label that is no UTF-8 leaves JSON valid' sh -c \
+    '"$0" run two.ini a=a b=b --top 1 -o json --set network.labels=labels.txt |
+        python3 -c "import json, sys; print(json.dumps(json.load(sys.stdin)))"' "$strata"
+
 finish
