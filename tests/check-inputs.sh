@@ -75,4 +75,9 @@ expect 0 'caf\\ufffd' 'a label that is no UTF-8 leaves JSON valid' sh -c \
     '"$0" run two.ini a=a b=b --top 1 -o json --set network.labels=labels.txt |
         python3 -c "import json, sys; print(json.dumps(json.load(sys.stdin)))"' "$strata"
 
+sed 's/^\[vars\]/[profile]/; s/^shape = 2 .*/N = 1, 2/; s/\${shape}/N x 2 x 2/' two.ini \
+    >sizes.ini
+expect 0 '"1 x 2 x 2",1,' 'bench --batch chooses among sizes of [profile]' \
+    $strata bench sizes.ini --batch 1,2 --duration 0 --iterations 1 --warmup 0 -o csv
+
 finish
