@@ -44,12 +44,52 @@ static void wait_for_oldest(strata_batcher *b)
     pthread_cond_timedwait(&b->changed, &b->lock, &t);
 }
 
-/* As many of the oldest as fit. */
+/* The engine inside that so many rows are run by, or, with `down`, the largest that they
+ * fill; then NULL if they fill none. */
+static const strata_engine *engine_of(const strata_engine *e, int64_t rows, bool down)
+{
+    const strata_engine *found = down ? NULL : e;
+    for (size_t i = 0; i <= e->n_smaller; i++) {
+        const strata_engine *one = i < e->n_smaller ? e->smaller[i] : e;
+        if (down && one->batch <= rows)
+            found = one;
+        else if (!down && one->batch >= rows)
+            return one;
+    }
+    return found;
+}
+
+/* Rows of the oldest requests, at most so many. */
+static int64_t rows_within(const strata_batcher *b, int64_t most)
+{
+    int64_t rows = 0;
+    for (const strata_request *r = b->first; r && rows + r->rows <= most; r = r->next)
+        rows += r->rows;
+    return rows;
+}
+
+/* All that wait, or fewer that are a batch by themselves where the plans' costs say that
+ * so more rows are computed in the same time: then the others are better off too. */
+static int64_t rows_to_take(const strata_batcher *b)
+{
+    const int64_t all = rows_within(b, b->max_batch);
+    const strata_engine *whole = engine_of(b->engine, all, false),
+                        *filled = engine_of(b->engine, all, true);
+    if (!filled || filled == whole || rows_within(b, filled->batch) < filled->batch)
+        return all;
+    return (double)filled->batch * (double)whole->plan->cost >
+                   (double)all * (double)filled->plan->cost
+               ? filled->batch
+               : all;
+}
+
+/* Of the oldest. */
 static strata_request *take(strata_batcher *b, int64_t *rows)
 {
+    const int64_t most = rows_to_take(b);
     strata_request *list = b->first, **last = &b->first;
     *rows = 0;
-    while (*last && *rows + (*last)->rows <= b->max_batch) {
+    while (*last && *rows + (*last)->rows <= most) {
         *rows += (*last)->rows;
         b->stats.waiting--;
         last = &(*last)->next;
