@@ -11,31 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <strata/strata.h>
 
+#include "bench/samples.h"
+
 enum { MAX_ROUNDS = 100, MAX_SETS = 16 };
 static const double warmup_ms = 100, turn_ms = 500;
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, by_value);
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
 
 /* The loop: run, and look at the clock. */
 static int by_hand(double *out, strata_context *c, strata_error *err)

@@ -14,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/impl_time.h"
 #include "check/harness.h"
-#include "core/handle.h"
 #include "formats/format.h"
 
 #define PEAK_FP16 780e12 /* operations a second, dense, on tensor cores */
 #define PEAK_FP32 60e12  /* on CUDA cores */
 
-enum { SETS = 3, LAUNCHES = 6, MOST_RUNS = 9, PACKS = 16, ALIGNMENT = 256 };
+enum { ALIGNMENT = 256 };
 
 #define CARD "fp32:nchw fp16:nchw fp16:nc/2hw2 fp16:nhwc8"
 #define BOTH "fp32:nchw fp16:nhwc8"
@@ -87,90 +87,32 @@ static const struct row {
 };
 
 struct bench {
-    strata_handle *handle;
-    const struct device_ops *ops;
-    strata_registry *registry;
-    strata_event *from, *to;
-    char *memory[SETS];
+    struct impl_device device;
+    char *memory[IMPL_SETS];
     size_t room; /* bytes of each set */
-    int runs;
     const char *only, *impl;
-    void *packs[PACKS];
-    size_t pack_bytes[PACKS];
-    int n_packs;
 };
-
-static struct bench the_bench; /* the pack extension finds it */
 
 /* What is timed: an impl on an instance, or without an impl a copy. */
 struct subject {
-    const strata_impl *impl;
+    struct bench *bench;
+    struct impl_state impl;
     struct harness_node *node;
-    strata_tensor *weight;
-    void *state, *ctx, *workspace;
-    size_t workspace_size;
     size_t offset[HARNESS_INPUTS + HARNESS_OUTPUTS]; /* of tensors in a set */
     size_t bytes;                                    /* read and written */
 };
 
-/* ---- memory ------------------------------------------------------------------------ */
+/* ---- one impl ---------------------------------------------------------------------- */
 
-static int pack_alloc(const strata_node *n, size_t bytes, void **out)
-{
-    struct bench *b = &the_bench;
-    if (b->n_packs == PACKS)
-        return error_set(n->err, STRATA_ENOMEM, "over %d packs", PACKS);
-    *out = allocator_get(&b->handle->allocator, bytes, "packed weights", n->err);
-    b->packs[b->n_packs] = *out;
-    b->pack_bytes[b->n_packs++] = bytes;
-    return *out ? STRATA_OK : STRATA_ENOMEM;
-}
-
-static const strata_pack pack_table = {.struct_size = sizeof(strata_pack),
-                                       .alloc = pack_alloc};
-
-static void free_packs(struct bench *b)
-{
-    while (b->n_packs > 0) {
-        b->n_packs--;
-        allocator_put(&b->handle->allocator, b->packs[b->n_packs],
-                      b->pack_bytes[b->n_packs]);
-    }
-}
-
-/* Halves of moderate size, which are no outliers as floats either. */
-static int fill_random(struct bench *b, char *to, size_t bytes, strata_error *err)
-{
-    enum { CHUNK = 1 << 22 };
-    static uint32_t random = 12345;
-    uint16_t *noise = malloc(CHUNK);
-    size_t done = bytes < CHUNK ? bytes : CHUNK;
-    if (!noise)
-        return error_no_memory(err, CHUNK, "random data");
-    for (size_t i = 0; i < CHUNK / 2; i++) {
-        random = random * 1664525u + 1013904223u;
-        noise[i] = (uint16_t)((random >> 16 & 0x83ff) | (11 + (random >> 8 & 3)) << 10);
-    }
-    int status = b->ops->copy(b->handle->stream, to, noise, done, COPY_TO_DEVICE, err);
-    for (; done < bytes && status == STRATA_OK; done *= 2)
-        status = b->ops->copy(b->handle->stream, to + done, to,
-                              bytes - done < done ? bytes - done : done, COPY_ON_DEVICE,
-                              err);
-    if (status == STRATA_OK)
-        status = strata_stream_synchronize(b->handle->stream, err);
-    free(noise);
-    return status;
-}
-
-/* ---- timing ------------------------------------------------------------------------ */
-
-static int launch(struct bench *b, struct subject *s, int set, strata_error *err)
+static int launch(void *user, int set, strata_error *err)
 {
     static const strata_epilogue none = {0};
+    struct subject *s = user;
+    const struct impl_device *d = &s->bench->device;
     struct harness_node *n = s->node;
-    char *memory = b->memory[set];
-    if (!s->impl)
-        return b->ops->copy(b->handle->stream, memory + b->room / 2, memory,
+    char *memory = s->bench->memory[set];
+    if (!s->impl.impl)
+        return d->ops->copy(d->handle->stream, memory + s->bench->room / 2, memory,
                             s->bytes / 2, COPY_ON_DEVICE, err);
     for (int i = 0; i < n->node.n_in; i++)
         n->in[i].data = memory + s->offset[i];
@@ -181,110 +123,24 @@ static int launch(struct bench *b, struct subject *s, int set, strata_error *err
                     .n_out = n->node.n_out,
                     .n_weights = n->node.n_weights,
                     .params = n->params,
-                    .state = s->state,
-                    .ctx = s->ctx,
+                    .state = s->impl.state,
+                    .ctx = s->impl.ctx,
                     .in = n->in,
                     .out = n->out,
                     .weight = n->weight,
                     .epilogue = &none,
-                    .workspace = s->workspace,
-                    .workspace_size = s->workspace_size,
-                    .stream = b->ops->stream_native(b->handle->stream),
+                    .workspace = s->impl.workspace,
+                    .workspace_size = s->impl.workspace_size,
+                    .stream = d->ops->stream_native(d->handle->stream),
                     .host = registry_host(),
                     .err = err};
-    return s->impl->run(&r);
+    return s->impl.impl->run(&r);
 }
 
-static int capture(void **graph, struct bench *b, struct subject *s, strata_error *err)
-{
-    strata_stream *stream = b->handle->stream;
-    int status = launch(b, s, 0, err); /* warm up */
-    if (status == STRATA_OK)
-        status = strata_stream_synchronize(stream, err);
-    if (status == STRATA_OK)
-        status = b->ops->capture_begin(stream, err);
-    if (status != STRATA_OK)
-        return status;
-    for (int i = 0; i < LAUNCHES && status == STRATA_OK; i++)
-        status = launch(b, s, i % SETS, err);
-    const int ended = b->ops->capture_end(stream, graph, err);
-    return status == STRATA_OK ? ended : status;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Median microseconds of a launch. */
-static int measure(double *us, struct bench *b, struct subject *s, strata_error *err)
-{
-    double times[MOST_RUNS + 1];
-    strata_stream *stream = b->handle->stream;
-    void *graph = NULL;
-    int status = capture(&graph, b, s, err);
-    for (int i = 0; i <= b->runs && status == STRATA_OK; i++) {
-        status = b->ops->event_record(b->from, stream, err);
-        if (status == STRATA_OK)
-            status = b->ops->graph_launch(stream, graph, err);
-        if (status == STRATA_OK)
-            status = b->ops->event_record(b->to, stream, err);
-        if (status == STRATA_OK)
-            status = b->ops->event_synchronize(b->to, err);
-        if (status == STRATA_OK)
-            status = b->ops->event_elapsed(&times[i], b->from, b->to, err);
-    }
-    if (graph)
-        b->ops->graph_destroy(b->handle->device, graph);
-    if (status != STRATA_OK)
-        return status;
-    qsort(times + 1, (size_t)b->runs, sizeof times[0], by_value);
-    *us = times[1 + b->runs / 2] * 1e3 / LAUNCHES;
-    return STRATA_OK;
-}
-
-/* ---- one impl ---------------------------------------------------------------------- */
-
-static int open_subject(struct bench *b, struct subject *s, strata_error *err)
-{
-    const strata_impl *impl = s->impl;
-    const strata_node *n = &s->node->node;
-    s->state = calloc(1, impl->state_size + 1);
-    s->ctx = calloc(1, impl->ctx_size + 1);
-    if (!s->state || !s->ctx)
-        return error_no_memory(err, impl->state_size + impl->ctx_size, "a state");
-    s->workspace_size = impl->workspace ? impl->workspace(n) : 0;
-    if (s->workspace_size)
-        s->workspace = allocator_get(&b->handle->allocator, s->workspace_size,
-                                     "a workspace", err);
-    if (s->workspace_size && !s->workspace)
-        return STRATA_ENOMEM;
-    int status = impl->setup ? impl->setup(n, s->state) : STRATA_OK;
-    return status == STRATA_OK && impl->ctx_open ? impl->ctx_open(n, s->state, s->ctx)
-                                                 : status;
-}
-
-static void close_subject(struct bench *b, struct subject *s)
-{
-    strata_stream_synchronize(b->handle->stream, NULL);
-    if (s->ctx && s->impl->ctx_close)
-        s->impl->ctx_close(s->ctx);
-    if (s->state && s->impl->teardown)
-        s->impl->teardown(s->state);
-    allocator_put(&b->handle->allocator, s->workspace, s->workspace_size);
-    free_packs(b);
-    free(s->state);
-    free(s->ctx);
-}
-
-static bool takes(const struct registry_impl *impl, strata_node *n, strata_error *err)
+static bool takes(const struct registry_impl *impl, strata_node *n)
 {
     struct harness_formats f;
     const strata_impl *i = &impl->impl;
-    if (i->device != STRATA_CUDA || (i->min_sm && n->sm < i->min_sm) ||
-        (i->max_sm && n->sm > i->max_sm))
-        return false;
     for (uint32_t r = 0; r < i->rows.n; r++)
         for (int64_t k = 0;
              harness_combination(&f, &impl->rows[r], n->n_in, n->n_out, k); k++) {
@@ -294,9 +150,7 @@ static bool takes(const struct registry_impl *impl, strata_node *n, strata_error
             if (!fits)
                 continue;
             n->row = (int32_t)r;
-            const bool taken = !i->accept || i->accept(n) == STRATA_OK;
-            error_clear(err);
-            return taken;
+            return impl_admits(i, n);
         }
     return false;
 }
@@ -312,22 +166,22 @@ static int line(struct bench *b, const struct row *row, const struct registry_im
                 struct subject *s, strata_error *err)
 {
     double us = 0, copy = 0;
-    struct subject plain = {.bytes = s->bytes};
+    struct subject plain = {.bench = b, .bytes = s->bytes};
     const struct harness_node *n = s->node;
-    s->impl = &impl->impl;
-    int status = open_subject(b, s, err);
+    const char *name = impl->impl.name;
+    const bool capture = !(impl->impl.flags & STRATA_NO_CAPTURE);
+    s->impl.impl = &impl->impl;
+    int status = impl_open(&s->impl, &b->device, &n->node, err);
     if (status == STRATA_OK)
-        status = measure(&us, b, s, err);
+        status = impl_time(&us, &b->device, launch, s, capture, err);
     if (status == STRATA_OK)
-        status = measure(&copy, b, &plain, err);
-    close_subject(b, s);
-    s->state = s->ctx = s->workspace = NULL;
+        status = impl_time(&copy, &b->device, launch, &plain, true, err);
+    impl_close(&s->impl, &b->device);
     if (status != STRATA_OK)
-        return error_prefix(err, "%s {%s}, %s", row->layer, row->attrs, s->impl->name),
-               status;
+        return error_prefix(err, "%s {%s}, %s", row->layer, row->attrs, name), status;
     const double floor = peak_us(n) > copy ? peak_us(n) : copy;
     printf("  %-13s %-14s %9.1f us %7.0f GB/s, copy %6.0f  %8.0f GFLOP/s  share %.3f\n",
-           format_mask_name(n->in[0].format, 4), s->impl->name, us,
+           format_mask_name(n->in[0].format, 4), name, us,
            (double)s->bytes * 1e-3 / us, (double)s->bytes * 1e-3 / copy,
            peak_us(n) / us *
                (n->in[0].dtype == STRATA_FP16 ? PEAK_FP16 : PEAK_FP32) * 1e-9,
@@ -380,14 +234,14 @@ static int place_tensors(struct bench *b, struct harness_node *n, struct format 
 static int run_format(struct bench *b, const struct row *row, struct harness_node *n,
                       const char *name, strata_error *err)
 {
-    struct subject s = {.node = n};
+    struct subject s = {.bench = b, .node = n};
     struct format f;
     int status = format_parse(&f, name, err);
     if (status == STRATA_OK)
         status = place_tensors(b, n, f, &s, err);
     for (size_t i = 0; i < n->layer->n_impls && status == STRATA_OK; i++) {
         const struct registry_impl *impl = &n->layer->impls[i];
-        if ((!b->impl || strstr(impl->impl.name, b->impl)) && takes(impl, &n->node, err))
+        if ((!b->impl || strstr(impl->impl.name, b->impl)) && takes(impl, &n->node))
             status = line(b, row, impl, &s, err);
     }
     return status;
@@ -401,7 +255,7 @@ static int run_row(struct bench *b, const struct row *row, strata_error *err)
     char names[128], *save = NULL;
     const strata_epilogue none = {0};
     const int64_t *d = row->in[0].dims;
-    int status = registry_find(b->registry, row->layer, &layer, err);
+    int status = registry_find(b->device.registry, row->layer, &layer, err);
     if (status != STRATA_OK)
         return status;
     int n_in = 1;
@@ -412,9 +266,9 @@ static int run_row(struct bench *b, const struct row *row, strata_error *err)
     if (status != STRATA_OK)
         error_set(err, status, "%s", n.err.message);
     n.node.device = STRATA_CUDA;
-    n.node.sm = b->handle->properties.sm;
+    n.node.sm = b->device.handle->properties.sm;
     n.node.math = STRATA_MATH_TENSOR_OP;
-    n.node.stream = b->ops->stream_native(b->handle->stream);
+    n.node.stream = b->device.ops->stream_native(b->device.handle->stream);
     n.node.host = registry_host();
     n.node.epilogue = &none;
     n.node.err = err;
@@ -430,23 +284,13 @@ static int run_row(struct bench *b, const struct row *row, strata_error *err)
 
 /* ---- opening ----------------------------------------------------------------------- */
 
-static int open_bench(struct bench *b, strata_error *err)
+static int open_bench(struct bench *b, bool quick, strata_error *err)
 {
-    const strata_registry_options options = {.struct_size = sizeof options,
-                                             .allow_untrusted = 1};
-    int status = strata_create(&b->handle, "cuda:0", err);
-    if (status != STRATA_OK)
-        return status;
-    b->ops = b->handle->device->ops;
+    int status = impl_device_open(&b->device, quick, err);
     b->room = (size_t)2 << 30;
-    if ((status = strata_registry_create(&b->registry, &options, err)) ||
-        (status = registry_set_extension(STRATA_PACK_V1, &pack_table)) ||
-        (status = b->ops->event_create(b->handle->device, &b->from, err)) ||
-        (status = b->ops->event_create(b->handle->device, &b->to, err)))
-        return status;
-    for (int i = 0; i < SETS && status == STRATA_OK; i++) {
-        b->memory[i] = allocator_get(&b->handle->allocator, b->room, "a set", err);
-        status = b->memory[i] ? fill_random(b, b->memory[i], b->room, err)
+    for (int i = 0; i < IMPL_SETS && status == STRATA_OK; i++) {
+        b->memory[i] = allocator_get(&b->device.handle->allocator, b->room, "a set", err);
+        status = b->memory[i] ? impl_fill(&b->device, b->memory[i], b->room, true, err)
                               : STRATA_ENOMEM;
     }
     return status;
@@ -454,14 +298,10 @@ static int open_bench(struct bench *b, strata_error *err)
 
 static void close_bench(struct bench *b)
 {
-    if (!b->handle)
-        return;
-    for (int i = 0; i < SETS; i++)
-        allocator_put(&b->handle->allocator, b->memory[i], b->room);
-    strata_event_destroy(b->from);
-    strata_event_destroy(b->to);
-    strata_registry_destroy(b->registry);
-    strata_destroy(b->handle);
+    if (b->device.handle)
+        for (int i = 0; i < IMPL_SETS; i++)
+            allocator_put(&b->device.handle->allocator, b->memory[i], b->room);
+    impl_device_close(&b->device);
 }
 
 /* Whether a list of names, separated by commas, holds one; NULL holds all. */
@@ -476,12 +316,12 @@ static bool wanted(const char *list, const char *name)
 
 int main(int argc, char **argv)
 {
-    struct bench *b = &the_bench;
+    struct bench bench = {.room = 0}, *b = &bench;
+    bool quick = false;
     strata_error err = {0};
-    b->runs = MOST_RUNS;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
-            b->runs = 3;
+            quick = true;
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             b->only = argv[++i];
         } else if (strcmp(argv[i], "--impl") == 0 && i + 1 < argc) {
@@ -492,9 +332,9 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    int status = open_bench(b, &err);
+    int status = open_bench(b, quick, &err);
     if (status == STRATA_OK)
-        printf("%s\n", strata_device_name(b->handle));
+        printf("%s\n", strata_device_name(b->device.handle));
     for (size_t i = 0; i < ARRAY_LENGTH(rows) && status == STRATA_OK; i++)
         if (wanted(b->only, rows[i].layer))
             status = run_row(b, &rows[i], &err);

@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	bench/cudnn_tactics.c \
 	bench/requirements.txt \
 	bench/resnet50_vs_torch.py \
+	bench/samples.h \
 	bench/squeezenet_vs_ort.py
 
 # Written by scripts/make_nets.py; tests/test_nets.c checks them.
@@ -40,9 +41,10 @@ bench_engine_load_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 bench_engine_load_LDADD = libstrata-internal.la $(JANSSON_LIBS)
 bench_net_time_SOURCES = bench/net_time.c bench/net_layers.c bench/net_layers.h
 bench_net_time_LDADD = libstrata-internal.la
-bench_convolution_cuda_SOURCES = bench/convolution_cuda.c
+bench_convolution_cuda_SOURCES = bench/convolution_cuda.c \
+	bench/convolution_problems.h bench/impl_time.c bench/impl_time.h
 bench_convolution_cuda_LDADD = libstrata-internal.la $(M_LIBS)
-bench_layer_cuda_SOURCES = bench/layer_cuda.c
+bench_layer_cuda_SOURCES = bench/layer_cuda.c bench/impl_time.c bench/impl_time.h
 bench_layer_cuda_LDADD = libstrata-check.la libstrata-internal.la $(M_LIBS)
 bench_predict_SOURCES = bench/predict.c
 bench_predict_LDADD = libstrata-internal.la $(M_LIBS)

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench/samples.h"
+
 enum { ROUNDS = 21 };
 
 struct row {
@@ -24,12 +26,6 @@ static void note(void *user, const strata_engine *engine, int step, double begin
     (void)begin;
     if (row->told < ROUNDS)
         row->us[row->told++] = took;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static int slowest_first(const void *a, const void *b)

@@ -24,10 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bench/net_layers.h"
+#include "bench/samples.h"
 #include "core/engine.h"
 
 enum { MAX_LIST = 32, MAX_RUNS = 1000000, MAX_CASES = 8 };
@@ -148,13 +148,6 @@ static int parse(struct arguments *a, int argc, char **argv)
         }
     a->path = argv[optind];
     return bad || optind != argc - 1 ? -1 : 0;
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 /* ---- one engine ------------------------------------------------------------------ */
@@ -296,18 +289,6 @@ static int write_output(const struct session *s, const char *path, strata_error 
 
 /* ---- timing -------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof *values, by_value);
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
 static int time_runs(const struct session *s, const struct arguments *a, double *ms,
                      struct times *t, strata_error *err)
 {
@@ -318,7 +299,7 @@ static int time_runs(const struct session *s, const struct arguments *a, double 
         if (i >= 0)
             ms[i] = now_ms() - begin;
     }
-    t->median_ms = median(ms, a->runs);
+    t->median_ms = median(ms, (size_t)a->runs);
     t->min_ms = ms[0];
     t->p90_ms = ms[(a->runs - 1) * 9 / 10];
     return st;
@@ -336,7 +317,7 @@ static int time_enqueue(const struct session *s, const struct arguments *a, doub
         if (!st)
             st = strata_context_wait(s->context, err);
     }
-    *out = median(us, a->runs);
+    *out = median(us, (size_t)a->runs);
     return st;
 }
 
@@ -362,7 +343,7 @@ static int time_device(const struct session *s, const struct arguments *a, doubl
     }
     for (int i = 0; i <= QUEUED; i++)
         strata_event_destroy(events[i]);
-    *out = median(ms, a->runs);
+    *out = median(ms, (size_t)a->runs);
     return st;
 }
 

@@ -10,18 +10,14 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "bench/samples.h"
+
 /* Of this thread's own work: other loads of the machine do not count. */
 static double milliseconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static int measure(const struct net_builder *builder, int labels, double support,

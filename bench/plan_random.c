@@ -222,30 +222,6 @@ static int make_operations(struct generator *g)
     return status;
 }
 
-static void connect(struct random_problem *r)
-{
-    struct plan_problem *p = &r->problem;
-    struct plan_reader *next = r->readers;
-    for (size_t op = 0; op < p->n_ops; op++) {
-        for (int i = 0; i < p->ops[op].n_in; i++)
-            p->tensors[p->ops[op].in[i]].n_readers++;
-        for (int i = 0; i < p->ops[op].n_out; i++) {
-            p->tensors[p->ops[op].out[i]].producer = (int)op;
-            p->tensors[p->ops[op].out[i]].port = i;
-        }
-    }
-    for (size_t t = 0; t < p->n_tensors; t++) {
-        p->tensors[t].readers = next;
-        next += p->tensors[t].n_readers;
-        p->tensors[t].n_readers = 0;
-    }
-    for (size_t op = 0; op < p->n_ops; op++)
-        for (int i = 0; i < p->ops[op].n_in; i++) {
-            struct plan_tensor *t = &p->tensors[p->ops[op].in[i]];
-            t->readers[t->n_readers++] = (struct plan_reader){(int)op, i};
-        }
-}
-
 /* ---- conversions ---------------------------------------------------------------------
  */
 
@@ -330,7 +306,7 @@ int random_problem_make(struct random_problem *out, const strata_engine *e,
     if (status == STRATA_OK)
         status = make_operations(&g);
     if (status == STRATA_OK) {
-        connect(out);
+        plan_connect(&out->problem, out->readers);
         status = make_conversions(&g);
     }
     if (status != STRATA_OK)

@@ -19,10 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench/plan_baseline.h"
 #include "bench/plan_random.h"
+#include "bench/samples.h"
 #include "core/alloc.h"
 #include "core/arena.h"
 
@@ -109,25 +109,6 @@ static void print_row(const struct session *s, const struct column *columns, cha
 
 /* ---- nets
  * ------------------------------------------------------------------------------ */
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, by_value);
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
 
 static int load_net(const struct session *s, strata_network **out, const char *name,
                     const char *precision, strata_error *err)
@@ -277,8 +258,8 @@ static int plan_net(const struct session *s, const char *name, strata_error *err
  * ---------------------------------------------------------------------------- */
 
 static const struct column memory_columns[] = {
-    {"net", -20},       {"precision", -9},  {"blocks", 6},         {"peak bytes", 11},
-    {"MB an image", 11}, {"bound", 11},      {"over %", 6},         {"tensors' peak", 13},
+    {"net", -20},           {"precision", -9}, {"blocks", 6}, {"peak bytes", 11},
+    {"MB an image", 11},    {"bound", 11},     {"over %", 6}, {"tensors' peak", 13},
     {"tensors' bound", 14}, {"over %", 6},
 };
 

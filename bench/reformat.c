@@ -25,6 +25,8 @@
 #include <omp.h>
 #endif
 
+#include "bench/samples.h"
+
 #define MAX_RUNS 15
 
 static const char *const names[] = {"fp32:nchw",     "fp16:nchw", "fp16:nc/2hw2",
@@ -37,18 +39,6 @@ static double seconds(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof(values[0]), by_value);
-    return values[n / 2];
 }
 
 /* memcpy on the threads reformat uses, one equal part each. */
@@ -88,7 +78,7 @@ static int measure(struct result *out, const strata_desc *dst, char *dst_data,
             theirs[i] = seconds() - middle;
         }
     }
-    *out = (struct result){median(ours, runs), median(theirs, runs)};
+    *out = (struct result){median(ours, (size_t)runs), median(theirs, (size_t)runs)};
     return STRATA_OK;
 }
 

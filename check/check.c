@@ -422,8 +422,8 @@ static bool is_named(const char *full, const char *name)
 }
 
 /* None of the n layers has the impl asked for. */
-static int refuse_impl(const struct runner *r, const struct report_layer *layers, size_t n,
-                       strata_error *err)
+static int refuse_impl(const struct runner *r, const struct report_layer *layers,
+                       size_t n, strata_error *err)
 {
     error_set(err, STRATA_EINVAL, "%s has no impl '%s'; it has", r->o->file, r->o->impl);
     for (size_t i = 0; i < n; i++)

@@ -170,15 +170,19 @@ static double accumulation(const struct trial *k)
     return each > 1 ? each : 1;
 }
 
-static double bound(const struct trial *k, int32_t dtype, double largest)
+/* Of the largest output; and of the sums behind them, `sum` the largest: an activation or
+ * a residual may leave little of a sum, but its FP32 error stays. That of n terms grows
+ * as sqrt(n) times what the partial sums grow to. */
+static double bound(const struct trial *k, int32_t dtype, double largest, double sum)
 {
     double factor = k->c->tolerance > 0 ? k->c->tolerance : 1;
-    double relative = 1e-5 * sqrt(accumulation(k));
+    double root = sqrt(accumulation(k)), relative = 1e-5 * root;
     if (dtype == STRATA_FP16 && relative < 2e-3)
         relative = 2e-3;
     if (dtype != STRATA_FP32 && dtype != STRATA_FP16)
         return 0.5 + 1e-3 * factor; /* integers: the nearest one */
-    return factor * relative * (largest > 1e-2 ? largest : 1e-2);
+    return factor * (relative * (largest > 1e-2 ? largest : 1e-2) +
+                     0x1p-23 * root * (sum > root ? sum : root));
 }
 
 static bool agrees(double got, double want, double allowed, int32_t dtype)
@@ -196,13 +200,14 @@ static void compare_output(struct trial *k, const strata_epilogue *e, int o)
     const strata_tensor *t = &k->node.out[o];
     const double *got = k->v.out[o], *expected = k->v.expected[o];
     int32_t dtype = format_at(__builtin_ctzll(k->formats.out[o]))->dtype;
-    double largest = 0, worst = -1;
+    double largest = 0, sum = 0, worst = -1;
     int64_t at = -1;
     for (int64_t i = 0; i < t->count; i++) {
         double want = with_epilogue(k, e, expected[i], i);
         largest = isfinite(want) && fabs(want) > largest ? fabs(want) : largest;
+        sum = isfinite(expected[i]) ? fmax(sum, fabs(expected[i])) : sum;
     }
-    double allowed = bound(k, dtype, largest);
+    double allowed = bound(k, dtype, largest, sum);
     for (int64_t i = 0; i < t->count; i++) {
         double want = with_epilogue(k, e, expected[i], i), error = fabs(got[i] - want);
         if (agrees(got[i], want, allowed, dtype))

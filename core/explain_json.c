@@ -333,8 +333,8 @@ json_t *explain_json(const strata_engine *e, const struct explain *x)
     return json_pack(
         "{s:i, s:{s:s?, s:s, s:s}, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o}", "plan",
         EXPLAIN_PLAN_VERSION, "network", "name", e->network->name, "path",
-        e->network->path, "hash", hash, "device", "name", d->name,
-        "kind", d->kind == STRATA_HOST ? "host" : "cuda", "totals", totals(e, x), "nodes",
+        e->network->path, "hash", hash, "device", "name", d->name, "kind",
+        d->kind == STRATA_HOST ? "host" : "cuda", "totals", totals(e, x), "nodes",
         nodes(e), "tensors", tensors(e), "reformats", reformats(e, x), "fusions",
         fusions(e), "costs", costs);
 }

@@ -255,30 +255,6 @@ static int make_operations(strata_engine *e, struct engine_model *m, strata_erro
     return status;
 }
 
-static void connect(struct engine_model *m)
-{
-    struct plan_problem *p = &m->problem;
-    struct plan_reader *next = m->readers;
-    for (size_t op = 0; op < p->n_ops; op++) {
-        for (int i = 0; i < p->ops[op].n_in; i++)
-            p->tensors[p->ops[op].in[i]].n_readers++;
-        for (int i = 0; i < p->ops[op].n_out; i++) {
-            p->tensors[p->ops[op].out[i]].producer = (int)op;
-            p->tensors[p->ops[op].out[i]].port = i;
-        }
-    }
-    for (size_t t = 0; t < p->n_tensors; t++) {
-        p->tensors[t].readers = next;
-        next += p->tensors[t].n_readers;
-        p->tensors[t].n_readers = 0;
-    }
-    for (size_t op = 0; op < p->n_ops; op++)
-        for (int i = 0; i < p->ops[op].n_in; i++) {
-            struct plan_tensor *t = &p->tensors[p->ops[op].in[i]];
-            t->readers[t->n_readers++] = (struct plan_reader){(int)op, i};
-        }
-}
-
 /* ---- conversions ----------------------------------------------------------------- */
 
 /* What it takes to have a tensor inside its concatenation. */
@@ -432,7 +408,7 @@ int engine_make_model(strata_engine *e, strata_error *err)
     }
     if (status != STRATA_OK)
         return status;
-    connect(m);
+    plan_connect(&m->problem, m->readers);
     return make_conversions(e, m, err);
 }
 

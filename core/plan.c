@@ -41,6 +41,28 @@ uint64_t plan_wanted(const struct plan_problem *p, const size_t *choices,
     return wanted;
 }
 
+void plan_connect(struct plan_problem *p, struct plan_reader *readers)
+{
+    for (size_t op = 0; op < p->n_ops; op++) {
+        for (int i = 0; i < p->ops[op].n_in; i++)
+            p->tensors[p->ops[op].in[i]].n_readers++;
+        for (int i = 0; i < p->ops[op].n_out; i++) {
+            p->tensors[p->ops[op].out[i]].producer = (int)op;
+            p->tensors[p->ops[op].out[i]].port = i;
+        }
+    }
+    for (size_t t = 0; t < p->n_tensors; t++) {
+        p->tensors[t].readers = readers;
+        readers += p->tensors[t].n_readers;
+        p->tensors[t].n_readers = 0;
+    }
+    for (size_t op = 0; op < p->n_ops; op++)
+        for (int i = 0; i < p->ops[op].n_in; i++) {
+            struct plan_tensor *t = &p->tensors[p->ops[op].in[i]];
+            t->readers[t->n_readers++] = (struct plan_reader){(int)op, i};
+        }
+}
+
 int64_t plan_cost(const struct plan_problem *p, const size_t *choices)
 {
     int64_t total = 0;

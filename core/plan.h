@@ -73,6 +73,10 @@ struct plan_problem {
     size_t n_tensors;
 };
 
+/* Tell tensors who makes and who reads them, from what the operations name. `readers`:
+ * room for every input of every operation, which the problem goes on to use. */
+void plan_connect(struct plan_problem *p, struct plan_reader *readers);
+
 /* One conversion; a tensor's steps are in an order in which sources exist. */
 struct plan_step {
     int tensor;

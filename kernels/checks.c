@@ -5,24 +5,9 @@
 #include "kernels/delay.h"
 #include "kernels/stream.h"
 
-#include <stdlib.h>
-
 static int blocking_stream(struct device *base, strata_stream **out, strata_error *err)
 {
-    struct cuda_device *d = cuda_device(base);
-    struct cuda_stream *s = zalloc(1, sizeof *s, "a stream", err);
-    if (!s)
-        return STRATA_ENOMEM;
-    s->base.device = base;
-    int status = cuda_enter(d, err);
-    if (status == STRATA_OK)
-        status = cuda_status(d, cudaStreamCreate(&s->native), "creating a stream", err);
-    if (status != STRATA_OK) {
-        free(s);
-        return status;
-    }
-    *out = &s->base;
-    return STRATA_OK;
+    return cuda_stream_make(base, cudaStreamDefault, out, err);
 }
 
 static int delay(strata_stream *s, double ms, strata_error *err)
@@ -38,14 +23,7 @@ static int delay(strata_stream *s, double ms, strata_error *err)
 
 static int capture_begin(strata_stream *s, strata_error *err)
 {
-    struct cuda_device *d = cuda_device(s->device);
-    int status = cuda_enter(d, err);
-    return status != STRATA_OK
-               ? status
-               : cuda_status(d,
-                             cudaStreamBeginCapture(cuda_stream(s)->native,
-                                                    cudaStreamCaptureModeGlobal),
-                             "beginning a graph", err);
+    return cuda_capture(s, cudaStreamCaptureModeGlobal, err);
 }
 
 const struct device_checks cuda_checks = {

@@ -5,16 +5,19 @@
  */
 #include "kernels/stream.h"
 
-int cuda_capture_begin(strata_stream *s, strata_error *err)
+int cuda_capture(strata_stream *s, enum cudaStreamCaptureMode mode, strata_error *err)
 {
     struct cuda_device *d = cuda_device(s->device);
     int status = cuda_enter(d, err);
     return status != STRATA_OK
                ? status
-               : cuda_status(d,
-                             cudaStreamBeginCapture(cuda_stream(s)->native,
-                                                    cudaStreamCaptureModeThreadLocal),
+               : cuda_status(d, cudaStreamBeginCapture(cuda_stream(s)->native, mode),
                              "beginning a graph", err);
+}
+
+int cuda_capture_begin(strata_stream *s, strata_error *err)
+{
+    return cuda_capture(s, cudaStreamCaptureModeThreadLocal, err);
 }
 
 int cuda_capture_end(strata_stream *s, void **out, strata_error *err)

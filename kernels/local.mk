@@ -42,6 +42,7 @@ EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \
 	kernels/layer.cuh \
 	kernels/reformat_common.cuh \
+	kernels/reformat_slab.cuh \
 	kernels/reformat_tile.cuh \
 	kernels/walk.cuh
 

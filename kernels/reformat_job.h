@@ -93,6 +93,7 @@ struct reformat_tile {
     struct reformat_divisor by_pixels; /* by tile_pixels, of whole planes */
     uint64_t tiles;
     uint32_t threads, shared; /* of a block; bytes */
+    bool stays;               /* what is stored, in the L2 cache */
     struct reformat_side to, from;
 };
 
@@ -108,7 +109,15 @@ struct reformat_slab_side {
 /* Of a block at most, for each piece that a thread holds. */
 #define REFORMAT_SLAB_THREADS 128
 
-#define REFORMAT_SLAB_FOLD 4 /* neighbouring planes, or pairs of them, of a warp */
+/* What a thread makes at a time, named by what it does with channels of four pixels. */
+enum reformat_slab_form {
+    SLAB_GATHER,  /* 16 bytes, element by element */
+    SLAB_ZIP,     /* two planes of halves to pairs */
+    SLAB_UNZIP,   /* pairs of halves to planes, 16 bytes of one */
+    SLAB_SPREAD,  /* pairs of halves to two planes of floats */
+    SLAB_WEAVE,   /* eight planes of halves to lanes */
+    SLAB_UNWEAVE, /* eight lanes of halves to planes */
+};
 
 /* Tiles of channels by pixels by images that come into shared memory as they lie and
  * leave in the order of the destination: a thread's pieces are at the same place in each.
@@ -128,11 +137,13 @@ struct reformat_slab {
     int32_t held;               /* pieces of a thread: 2 or 4 */
     uint32_t threads, stage;    /* of a block; bytes of a tile's room */
     uint32_t spread[2];         /* masks that keep neighbours off one bank */
-    struct reformat_divisor
-        turn;          /* pieces of planes that warps take FOLD of; 0: as they lie */
-    uint32_t ahead;    /* bytes that the L2 cache fetches: 0, 128, 256 */
-    uint32_t rounds;   /* of blocks, before runs get longer */
-    bool folds, stays; /* what is stored, in the L2 cache */
+    uint32_t ahead;             /* bytes that the L2 cache fetches at least: 128 or 256 */
+    uint32_t rounds;            /* of blocks, before runs get longer */
+    bool stays;                 /* what is stored, in the L2 cache */
+    int32_t form;               /* enum reformat_slab_form */
+    uint32_t items;             /* of what threads make, in a tile */
+    struct reformat_divisor quads, eights; /* of a plane's pixels, of a pixel's lanes */
+    uint32_t stride; /* bytes from one plane or pixel of an item to the next */
     struct reformat_slab_side to, from;
 };
 

@@ -111,18 +111,16 @@ union job {
 };
 
 bool reformat_make_slab(union job *j, const struct request *r);
-bool reformat_make_slab_plain(union job *j, const struct request *r);
-bool reformat_make_slab_128(union job *j, const struct request *r);
-bool reformat_make_slab_256(union job *j, const struct request *r);
 bool reformat_make_slab_stay(union job *j, const struct request *r);
-bool reformat_make_slab_few(union job *j, const struct request *r);
-bool reformat_make_slab_fewer(union job *j, const struct request *r);
+bool reformat_make_slab_form(union job *j, const struct request *r);
+bool reformat_make_slab_half(union job *j, const struct request *r);
+bool reformat_make_slab_form_half(union job *j, const struct request *r);
 bool reformat_make_slab_run(union job *j, const struct request *r);
-bool reformat_make_slab_more(union job *j, const struct request *r);
-bool reformat_make_slab_fold(union job *j, const struct request *r);
-bool reformat_make_slab_fold2(union job *j, const struct request *r);
-bool reformat_make_slab_fold3(union job *j, const struct request *r);
+bool reformat_make_slab_form_run(union job *j, const struct request *r);
+bool reformat_make_slab_big(union job *j, const struct request *r);
 bool reformat_make_tile_few(union job *j, const struct request *r);
+bool reformat_make_tile_stay(union job *j, const struct request *r);
+bool reformat_make_tile_both(union job *j, const struct request *r);
 bool reformat_make_zip(union job *j, const struct request *r);
 bool reformat_make_pixel(union job *j, const struct request *r);
 bool reformat_make_tile(union job *j, const struct request *r);
@@ -130,11 +128,12 @@ bool reformat_make_tile_any(union job *j, const struct request *r);
 
 /* How slabs are cut and moved. */
 struct slab_plan {
-    int pieces;                      /* of a thread: 2 or 4 */
-    int plane_threads, part_threads; /* at most, for whole planes of some channels,
-                                      * for all channels and for parts of planes */
-    uint32_t ahead, rounds;          /* as in struct reformat_slab */
-    bool folds, stays;
+    int held;         /* pieces of a thread that gathers: 2 or 4 */
+    int whole, parts; /* bytes of the destination, at most: whole planes of some of the
+                       * channels; all channels, or parts of planes */
+    uint32_t rounds;  /* as in struct reformat_slab */
+    bool quads;       /* forms other than SLAB_GATHER where they fit */
+    bool stays;
 };
 
 /* kernels/reformat_slab.c: false if a pair does not fit. */

@@ -164,22 +164,63 @@ static int64_t pitch(const struct side *s, const struct cut *c)
     return (tile_blocks(s, c->channels) > 1 ? c->pixels : 1) * lanes * s->size;
 }
 
-/* Pieces of as few whole planes of the destination as end on a piece; 0 where they do not
- * lie next to each other or are no multiple of what a warp takes. */
-static uint32_t turn_of(const struct reformat_slab_side *to, const struct side *s,
-                        const struct side *from, const struct cut *c)
+/* Vectors of exactly two, or of a multiple of eight, halves in one block. */
+static bool is_pairs_of(const struct side *s)
 {
-    int64_t bytes = c->pixels * s->size;
-    if (s->lanes != 1 || from->lanes == 1)
-        return 0;
-    while (!whole(bytes, 16))
-        bytes *= 2;
-    return whole(to->pieces, bytes / 16 * REFORMAT_SLAB_FOLD) ? (uint32_t)(bytes / 16)
-                                                              : 0;
+    return s->lanes == 2 && s->pixel == 2;
+}
+
+static bool is_eights(const struct side *s, const struct cut *c)
+{
+    return tile_blocks(s, c->channels) == 1 && whole(tile_lanes(s, c->channels), 8);
+}
+
+/* What threads make of halves, four pixels at a time. */
+static int form_of(const struct request *r, const struct side *to,
+                   const struct side *from, const struct cut *c)
+{
+    if (from->size != 2 || r->panel.dst.planar == r->panel.src.planar ||
+        !whole(r->panel.pixel.extent, 4) || !whole(c->pixels, 4))
+        return SLAB_GATHER;
+    if (r->panel.src.planar && to->size == 2)
+        return is_pairs_of(to)                      ? SLAB_ZIP
+               : c->images == 1 && is_eights(to, c) ? SLAB_WEAVE
+                                                    : SLAB_GATHER;
+    if (r->panel.dst.planar && is_pairs_of(from))
+        return to->size == 2 ? SLAB_UNZIP : SLAB_SPREAD;
+    return r->panel.dst.planar && c->images == 1 && is_eights(from, c) ? SLAB_UNWEAVE
+                                                                       : SLAB_GATHER;
+}
+
+/* Items of a tile, and how many of them a thread holds. */
+static bool lay_items(struct reformat_slab *j, const struct request *r,
+                      const struct side *to, const struct side *from, const struct cut *c,
+                      const struct slab_plan *plan)
+{
+    const int form = plan->quads && !j->end ? form_of(r, to, from, c) : SLAB_GATHER;
+    const struct side *lanes = form == SLAB_WEAVE ? to : from;
+    const int64_t eights = tile_lanes(lanes, c->channels) / 8, quads = c->pixels / 4;
+    const bool planes = form == SLAB_SPREAD || form == SLAB_UNWEAVE;
+    j->form = form;
+    j->held = form == SLAB_GATHER                          ? plan->held
+              : form == SLAB_WEAVE || form == SLAB_UNWEAVE ? 1
+                                                           : 4;
+    j->items = form == SLAB_WEAVE || form == SLAB_UNWEAVE ? (uint32_t)(quads * eights)
+               : form == SLAB_SPREAD ? (uint32_t)(quads * c->images) * j->from.blocks.d
+                                     : j->to.pieces;
+    j->quads = divisor((uint32_t)quads);
+    j->eights = divisor((uint32_t)eights);
+    j->stride = (uint32_t)(!planes               ? j->to.pixel_step
+                           : j->to.row_step == 0 ? c->pixels * to->size
+                                                 : j->to.row_step);
+    j->threads = (uint32_t)round_up((int64_t)divide_up(j->items, (uint64_t)j->held), 32);
+    return j->threads <=
+           (form == SLAB_GATHER ? (uint32_t)j->held * REFORMAT_SLAB_THREADS : 512);
 }
 
 static bool make_cut(struct reformat_slab *j, const struct request *r,
-                     const struct side *to, const struct side *from, const struct cut *c)
+                     const struct side *to, const struct side *from, const struct cut *c,
+                     const struct slab_plan *plan)
 {
     const struct panel *p = &r->panel;
     const bool all = c->channels == p->padded;
@@ -191,12 +232,13 @@ static bool make_cut(struct reformat_slab *j, const struct request *r,
         return false;
     const int64_t images = p->n_outer == 0 ? 1 : p->outer[0].extent / c->images;
     j->end = steps ? NULL : end_of(r, from);
+    if (!lay_items(j, r, to, from, c, plan))
+        return false;
     j->bytes = (uint32_t)tile_bytes(from, c);
+    j->ahead = j->from.row_step != 0 && j->from.row.d * 16 < 256 ? 256 : 128;
     j->spread[0] = 7;
     j->spread[1] = whole(pitch(from, c), 32) ? 7 : 0;
     j->stage = (uint32_t)round_up(j->bytes + (steps ? 0 : 16), 128) + 128;
-    if (j->folds)
-        j->turn = divisor(turn_of(&j->to, to, from, c));
     j->pixels = divisor((uint32_t)c->pixels);
     j->last_pixel = (uint32_t)(p->pixel.extent - c->pixels);
     j->pixel_tiles = (uint32_t)divide_up((uint64_t)p->pixel.extent, (uint64_t)c->pixels);
@@ -211,12 +253,12 @@ static bool make_cut(struct reformat_slab *j, const struct request *r,
 /* As many images as fit and divide all of them. */
 static bool cut_images(struct reformat_slab *j, const struct request *r,
                        const struct side *to, const struct side *from, struct cut c,
-                       int64_t most)
+                       int64_t most, const struct slab_plan *plan)
 {
     const bool join = images_join(r, to, from, &c);
     for (c.images = join ? MOST_IMAGES : 1; c.images > 0; c.images--)
         if ((c.images == 1 || r->panel.outer[0].extent % c.images == 0) &&
-            cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c))
+            cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c, plan))
             return true;
     return false;
 }
@@ -231,12 +273,12 @@ static bool on_sectors(const struct side *s)
 /* Some of the pixels. */
 static bool cut_pixels(struct reformat_slab *j, const struct request *r,
                        const struct side *to, const struct side *from, struct cut c,
-                       int64_t most)
+                       int64_t most, const struct slab_plan *plan)
 {
     for (c.pixels = MOST_PIXELS; c.pixels >= 16; c.pixels /= 2)
         if (c.pixels < r->panel.pixel.extent && on_sectors(to) && on_sectors(from) &&
             c.pixels * least(to->size, from->size) >= ROW_BYTES &&
-            cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c))
+            cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c, plan))
             return true;
     return false;
 }
@@ -258,23 +300,22 @@ static bool cut(struct reformat_slab *j, const struct request *r, const struct s
 {
     static const int64_t some[] = {64, 32, 16};
     const struct panel *p = &r->panel;
-    const int64_t most = plan->pieces * 16 * plan->part_threads;
-    const int64_t most_planes = plan->pieces * 16 * plan->plane_threads;
     struct cut c = {p->padded, p->pixel.extent, 1};
-    if (cut_images(j, r, to, from, c, most))
+    if (cut_images(j, r, to, from, c, plan->parts, plan))
         return true;
     for (int i = 0; i < 3; i++) {
         c.channels = some[i];
         if (cuts_channels(r, to, from, c.channels) &&
-            cut_images(j, r, to, from, c, most_planes))
+            cut_images(j, r, to, from, c, plan->whole, plan))
             return true;
     }
     c.channels = p->padded;
-    if (p->padded <= ALL_CHANNELS && cut_pixels(j, r, to, from, c, most))
+    if (p->padded <= ALL_CHANNELS && cut_pixels(j, r, to, from, c, plan->parts, plan))
         return true;
     for (int i = 0; i < 3; i++) {
         c.channels = some[i];
-        if (cuts_channels(r, to, from, c.channels) && cut_pixels(j, r, to, from, c, most))
+        if (cuts_channels(r, to, from, c.channels) &&
+            cut_pixels(j, r, to, from, c, plan->parts, plan))
             return true;
     }
     return false;
@@ -318,16 +359,8 @@ bool reformat_cut_slab(struct reformat_slab *j, const struct request *request,
                                 .src = r.src_data,
                                 .to_type = r.to,
                                 .from_type = r.from,
-                                .held = plan->pieces,
-                                .ahead = plan->ahead,
                                 .rounds = plan->rounds,
-
-                                .folds = plan->folds,
                                 .stays = plan->stays};
-    if (!aligned(r.dst_data, to.size) || !aligned(r.src_data, from.size) ||
-        !cut(j, &r, &to, &from, plan))
-        return false;
-    j->threads =
-        (uint32_t)round_up((int64_t)divide_up(j->to.pieces, (uint64_t)plan->pieces), 32);
-    return true;
+    return aligned(r.dst_data, to.size) && aligned(r.src_data, from.size) &&
+           cut(j, &r, &to, &from, plan);
 }

@@ -7,17 +7,10 @@
  * tile and is worked out once, into registers, so that an element costs one read of shared
  * memory. Bytes bound it: each moves once, and reads are under way all the time.
  */
-#include "kernels/reformat_common.cuh"
+#include "kernels/reformat_slab.cuh"
 
 #define STAGES 3         /* tiles in shared memory, one of them at work */
-#define ZEROS 32         /* bytes at the end of a stage that pads are read from */
 #define MOST_RUN 8       /* tiles of a block */
-
-/* Where a piece of 16 bytes lies among the eight that fill all banks. */
-static __device__ inline uint32_t spread(const reformat_slab &j, uint32_t piece)
-{
-    return piece ^ ((piece >> 3) & j.spread[0]) ^ ((piece >> 6) & j.spread[1]);
-}
 
 /* Tiles in order: of channels, then of pixels, then of images. */
 struct slab_tile {
@@ -73,10 +66,8 @@ static __device__ inline void copy_piece(char *shared, const char *memory, uint3
                  : "memory")
     if (ahead == 256)
         COPY(".L2::256B");
-    else if (ahead == 128)
-        COPY(".L2::128B");
     else
-        COPY("");
+        COPY(".L2::128B");
 #undef COPY
 }
 
@@ -110,77 +101,16 @@ template <int Later> static __device__ inline void await_fetch(void)
     asm volatile("cp.async.wait_group %0;" ::"n"(Later) : "memory");
 }
 
-/* Where an element of the destination's tile lies among the source's, in bytes. */
-struct slab_element {
-    uint32_t lane, pixel, block, image;
-};
-
-static __device__ inline slab_element element_at(const reformat_slab &j, uint32_t index)
-{
-    slab_element e;
-    uint32_t rest = divide(index, j.to.lanes);
-    e.lane = index - rest * j.to.lanes.d;
-    index = divide(rest, j.pixels);
-    e.pixel = rest - index * j.pixels.d;
-    e.image = divide(index, j.to.blocks);
-    e.block = index - e.image * j.to.blocks.d;
-    return e;
-}
-
-/* Without branches: neighbours part ways here. */
-static __device__ inline void next_element(const reformat_slab &j, slab_element *e)
-{
-    e->lane++;
-    const bool pixel = e->lane == j.to.lanes.d;
-    e->lane = pixel ? 0 : e->lane;
-    e->pixel += pixel;
-    const bool block = e->pixel == j.pixels.d;
-    e->pixel = block ? 0 : e->pixel;
-    e->block += block;
-    const bool image = e->block == j.to.blocks.d;
-    e->block = image ? 0 : e->block;
-    e->image += image;
-}
-
-static __device__ inline uint32_t source_of(const reformat_slab &j, const slab_element &e,
-                                            uint32_t size)
-{
-    const uint32_t c = e.block * j.to.lanes.d + e.lane;
-    uint32_t block = 0, lane = c;
-    if (j.from.blocks.d > 1) {
-        block = divide(c, j.from.lanes);
-        lane = c - block * j.from.lanes.d;
-    }
-    const uint32_t vector =
-        (e.image * j.from.blocks.d + block) * j.pixels.d + e.pixel;
-    const uint32_t byte = (vector * j.from.lanes.d + lane) * size;
-    const uint32_t at = j.end ? byte : spread(j, byte / 16) * 16 + byte % 16;
-    return c < j.channels ? at : j.stage - ZEROS;
-}
-
-/* The n-th piece that threads take. Neighbours of one plane would read one bank, so a warp
- * takes eight pieces from each of several planes. */
-static __device__ inline uint32_t piece_at(const reformat_slab &j, uint32_t n)
-{
-    if (j.turn.d == 0)
-        return n;
-    const uint32_t fold = n / REFORMAT_SLAB_FOLD, group = divide(fold, j.turn);
-    return (group * REFORMAT_SLAB_FOLD + n % REFORMAT_SLAB_FOLD) * j.turn.d + fold -
-           group * j.turn.d;
-}
-
 /* A block makes `run` tiles, one after the other. */
-template <typename To, typename From, int Pieces>
-static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
-                                         Pieces > 2 ? 2 : 5)
+template <typename Item, int Held, int Threads, int Blocks>
+static __global__ void __launch_bounds__(Threads, Blocks)
     slab_kernel(const __grid_constant__ reformat_slab j)
 {
-    const int E = 16 / sizeof(To);
     extern __shared__ uint4 shared[];
     char *const stages = (char *)shared;
     const uint32_t first = blockIdx.x * j.run, tiles = min(j.run, j.tiles - first);
     slab_tile coming = tile_at(j, first), present = coming;
-    uint32_t from[Pieces][E], to[Pieces];
+    Item items[Held];
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) {
         if (s < (int)tiles)
@@ -191,18 +121,8 @@ static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
     for (uint32_t i = threadIdx.x; i < STAGES * ZEROS; i += blockDim.x)
         stages[(i / ZEROS + 1) * j.stage - ZEROS + i % ZEROS] = 0;
 #pragma unroll
-    for (int u = 0; u < Pieces; u++) {
-        const uint32_t piece =
-            piece_at(j, min(threadIdx.x + u * blockDim.x, j.to.pieces - 1));
-        const uint32_t row = divide(piece, j.to.row);
-        to[u] = row * (uint32_t)j.to.row_step + (piece - row * j.to.row.d) * 16;
-        slab_element e = element_at(j, piece * E);
-#pragma unroll
-        for (int i = 0; i < E; i++) {
-            from[u][i] = source_of(j, e, sizeof(From));
-            next_element(j, &e);
-        }
-    }
+    for (int u = 0; u < Held; u++)
+        items[u].find(j, min(threadIdx.x + u * blockDim.x, j.items - 1));
     uint32_t stage = 0;
     for (uint32_t tile = 0; tile < tiles; tile++) {
         await_fetch<STAGES - 2>();
@@ -217,18 +137,9 @@ static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
             here += skew_of(j, tile_start(j.src, j.from, j, present));
         char *dst = (char *)tile_start(j.dst, j.to, j, present);
 #pragma unroll
-        for (int u = 0; u < Pieces; u++) {
-            pack<To, E> x;
-#pragma unroll
-            for (int i = 0; i < E; i++)
-                x.v[i] = convert<To>(*(const From *)(here + from[u][i]));
-            if (threadIdx.x + u * blockDim.x >= j.to.pieces)
-                continue;
-            if (j.stays)
-                *(pack<To, E> *)(dst + to[u]) = x;
-            else
-                store_once<To, E>((To *)(dst + to[u]), x);
-        }
+        for (int u = 0; u < Held; u++)
+            if (threadIdx.x + u * blockDim.x < j.items)
+                items[u].move(j, here, dst);
         next_tile(j, &present);
         stage = stage + 1 == STAGES ? 0 : stage + 1;
     }
@@ -236,10 +147,10 @@ static __global__ void __launch_bounds__(Pieces * REFORMAT_SLAB_THREADS,
 
 /* Runs of tiles hide the wait for the first; several rounds of blocks even out what some
  * multiprocessors are slower than others. */
-template <typename To, typename From, int Pieces>
+template <typename Item, int Held, int Threads, int Blocks>
 static int launch(const reformat_slab *job, cudaStream_t stream)
 {
-    const auto kernel = slab_kernel<To, From, Pieces>;
+    const auto kernel = slab_kernel<Item, Held, Threads, Blocks>;
     const int shared = STAGES * (int)job->stage;
     reformat_slab j = *job;
     int device = 0, processors = 1;
@@ -256,22 +167,43 @@ static int launch(const reformat_slab *job, cudaStream_t stream)
     return cudaPeekAtLastError();
 }
 
+template <typename To, typename From, int Held>
+static int launch_gather(const reformat_slab *j, cudaStream_t stream)
+{
+    return launch<slab_gather<To, From>, Held, Held * REFORMAT_SLAB_THREADS,
+                  (Held > 2 ? 2 : 5)>(j, stream);
+}
+
+template <typename Item, int Held>
+static int launch_quads(const reformat_slab *j, cudaStream_t stream)
+{
+    return launch<Item, Held, 512, 2>(j, stream);
+}
+
 extern "C" int reformat_launch_slab(const struct reformat_slab *j, void *stream)
 {
     static const struct {
-        int to, from, held;
+        int form, held, to, from;
         int (*launch)(const reformat_slab *j, cudaStream_t stream);
     } instances[] = {
-#define PAIR(TO, To, FROM, From) \
-    {TO, FROM, 2, launch<To, From, 2>}, {TO, FROM, 4, launch<To, From, 4>},
+#define PAIR(TO, To, FROM, From)                             \
+    {SLAB_GATHER, 2, TO, FROM, launch_gather<To, From, 2>}, \
+    {SLAB_GATHER, 4, TO, FROM, launch_gather<To, From, 4>},
         PAIR(STRATA_FP16, __half, STRATA_FP16, __half)
         PAIR(STRATA_FP16, __half, STRATA_FP32, float)
         PAIR(STRATA_FP32, float, STRATA_FP16, __half)
         PAIR(STRATA_FP32, float, STRATA_FP32, float)
 #undef PAIR
+        {SLAB_ZIP, 4, STRATA_FP16, STRATA_FP16, launch_quads<slab_zip, 4>},
+        {SLAB_UNZIP, 4, STRATA_FP16, STRATA_FP16, launch_quads<slab_unzip, 4>},
+        {SLAB_SPREAD, 4, STRATA_FP32, STRATA_FP16, launch_quads<slab_spread<float>, 4>},
+        {SLAB_WEAVE, 1, STRATA_FP16, STRATA_FP16, launch_quads<slab_weave, 1>},
+        {SLAB_UNWEAVE, 1, STRATA_FP32, STRATA_FP16, launch_quads<slab_unweave<float>, 1>},
+        {SLAB_UNWEAVE, 1, STRATA_FP16, STRATA_FP16, launch_quads<slab_unweave<__half>, 1>},
     };
     for (const auto &i : instances)
-        if (i.to == j->to_type && i.from == j->from_type && i.held == j->held)
+        if (i.form == j->form && i.held == j->held && i.to == j->to_type &&
+            i.from == j->from_type)
             return i.launch(j, (cudaStream_t)stream);
     return cudaErrorInvalidValue;
 }

@@ -35,18 +35,22 @@ static bool make_slab_as(union job *j, const struct request *r, struct slab_plan
 {
     struct request other;
     if (r->dst->rank > 1 && r->dst->dims[1] <= 8) {
-        plan.pieces = 2;
-        plan.plane_threads = plan.part_threads = 256;
+        plan.held = 2;
+        plan.whole = plan.parts = 8 * 1024;
     }
     return reformat_cut_slab(&j->slab, r, &plan) ||
            (reformat_turn(&other, r) && reformat_cut_slab(&j->slab, &other, &plan));
 }
 
-#define SLAB_PLAN .pieces = 4, .plane_threads = 512, .part_threads = 256, .rounds = 20
+#define SLAB_PLAN .held = 4, .whole = 32 * 1024, .parts = 18 * 1024 + 512, .rounds = 20
 
 bool reformat_make_slab(union job *j, const struct request *r)
 {
-    return slab_wins(r) && make_slab_as(j, r, (struct slab_plan){SLAB_PLAN});
+    return slab_wins(r) && make_slab_as(j, r,
+                                        (struct slab_plan){.held = 4,
+                                                           .whole = 32 * 1024,
+                                                           .parts = 16 * 1024,
+                                                           .rounds = 20});
 }
 
 #define SLAB_VARIANT(name, ...)                                                          \
@@ -54,20 +58,15 @@ bool reformat_make_slab(union job *j, const struct request *r)
     {                                                                                    \
         return make_slab_as(j, r, (struct slab_plan){__VA_ARGS__});                      \
     }
-SLAB_VARIANT(plain, SLAB_PLAN)
-SLAB_VARIANT(128, SLAB_PLAN, .ahead = 128)
-SLAB_VARIANT(256, SLAB_PLAN, .ahead = 256)
-SLAB_VARIANT(stay, SLAB_PLAN, .ahead = 256, .stays = true)
-SLAB_VARIANT(few, .pieces = 4, .plane_threads = 256, .part_threads = 256, .rounds = 20,
-             .ahead = 256)
-SLAB_VARIANT(fewer, .pieces = 4, .plane_threads = 128, .part_threads = 256, .rounds = 20,
-             .ahead = 256)
-SLAB_VARIANT(run, .pieces = 4, .plane_threads = 512, .part_threads = 256, .rounds = 6,
-             .ahead = 256)
-SLAB_VARIANT(more, .pieces = 4, .plane_threads = 512, .part_threads = 320, .rounds = 20,
-             .ahead = 256)
-SLAB_VARIANT(fold, SLAB_PLAN, .folds = true)
-SLAB_VARIANT(fold2, .pieces = 4, .plane_threads = 256, .part_threads = 256, .rounds = 20,
-             .folds = true, .ahead = 256)
-SLAB_VARIANT(fold3, .pieces = 4, .plane_threads = 128, .part_threads = 256, .rounds = 20,
-             .folds = true, .ahead = 256)
+SLAB_VARIANT(stay, SLAB_PLAN, .stays = true)
+SLAB_VARIANT(form, SLAB_PLAN, .stays = true, .quads = true)
+SLAB_VARIANT(half, .held = 4, .whole = 16 * 1024, .parts = 18 * 1024 + 512, .rounds = 20,
+             .stays = true)
+SLAB_VARIANT(form_half, .held = 4, .whole = 16 * 1024, .parts = 18 * 1024 + 512,
+             .rounds = 20, .stays = true, .quads = true)
+SLAB_VARIANT(run, .held = 4, .whole = 16 * 1024, .parts = 18 * 1024 + 512, .rounds = 6,
+             .stays = true)
+SLAB_VARIANT(form_run, .held = 4, .whole = 32 * 1024, .parts = 18 * 1024 + 512,
+             .rounds = 6, .stays = true, .quads = true)
+SLAB_VARIANT(big, .held = 4, .whole = 52 * 1024, .parts = 36 * 1024, .rounds = 20,
+             .stays = true, .quads = true)

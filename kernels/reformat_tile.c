@@ -180,6 +180,7 @@ static bool make_tile_with(struct reformat_tile *j, const struct request *r, int
     j->pixels = (uint32_t)p->pixel.extent;
     j->channels = (uint32_t)p->channels;
     j->padded = (uint32_t)p->padded;
+    j->stays = false;
     j->pixel_tiles = (uint32_t)divide_up(j->pixels, j->tile_pixels);
     j->channel_tiles = (uint32_t)divide_up(j->padded, j->tile_channels);
     j->tiles = images * j->pixel_tiles * j->channel_tiles;
@@ -235,14 +236,36 @@ bool reformat_make_tile_any(union job *j, const struct request *r)
                                            tile_access(r, false), false);
 }
 
+static void read_at_once(struct reformat_tile *j, const struct request *r)
+{
+    const uint32_t threads =
+        tile_threads((int64_t)j->tile_channels * j->tile_pixels * r->from_size / 16);
+    if (threads < j->threads && j->by_pixels.d == j->pixels)
+        j->threads = threads;
+}
+
 /* As few threads as keep all reads in flight at once. */
 bool reformat_make_tile_few(union job *j, const struct request *r)
 {
     if (!reformat_make_tile(j, r))
         return false;
-    const uint32_t threads = tile_threads((int64_t)j->tile.tile_channels *
-                                          j->tile.tile_pixels * r->from_size / 16);
-    if (threads < j->tile.threads && j->tile.by_pixels.d == j->tile.pixels)
-        j->tile.threads = threads;
+    read_at_once(&j->tile, r);
+    return true;
+}
+
+bool reformat_make_tile_stay(union job *j, const struct request *r)
+{
+    if (!reformat_make_tile(j, r))
+        return false;
+    j->tile.stays = true;
+    return true;
+}
+
+bool reformat_make_tile_both(union job *j, const struct request *r)
+{
+    if (!reformat_make_tile(j, r))
+        return false;
+    read_at_once(&j->tile, r);
+    j->tile.stays = true;
     return true;
 }

@@ -10,7 +10,8 @@
 #include "formats/reformat_kernels.h"
 #include "kernels/reformat.h"
 
-int cuda_stream_create(struct device *base, strata_stream **out, strata_error *err)
+int cuda_stream_make(struct device *base, unsigned flags, strata_stream **out,
+                     strata_error *err)
 {
     struct cuda_device *d = cuda_device(base);
     struct cuda_stream *s = zalloc(1, sizeof *s, "a stream", err);
@@ -19,15 +20,19 @@ int cuda_stream_create(struct device *base, strata_stream **out, strata_error *e
     s->base.device = base;
     int status = cuda_enter(d, err);
     if (status == STRATA_OK)
-        status =
-            cuda_status(d, cudaStreamCreateWithFlags(&s->native, cudaStreamNonBlocking),
-                        "creating a stream", err);
+        status = cuda_status(d, cudaStreamCreateWithFlags(&s->native, flags),
+                             "creating a stream", err);
     if (status != STRATA_OK) {
         free(s);
         return status;
     }
     *out = &s->base;
     return STRATA_OK;
+}
+
+int cuda_stream_create(struct device *base, strata_stream **out, strata_error *err)
+{
+    return cuda_stream_make(base, cudaStreamNonBlocking, out, err);
 }
 
 void cuda_stream_destroy(strata_stream *base)

@@ -278,9 +278,18 @@ static inline int convolution_reserve(const strata_node *n, convolution_state *s
     return pack->alloc(n, (size_t)bytes, &s->packed);
 }
 
-/* To be returned right after a launch from setup. */
-static inline int convolution_packed(const strata_node *n)
+/* Has a kernel write `job.size` packed weights of so many bytes each. */
+template <class Job>
+static inline int convolution_pack(const strata_node *n, convolution_state *s, Job job,
+                                   size_t element, void (*kernel)(Job))
 {
+    const int status = convolution_reserve(n, s, job.size, (int64_t)element);
+    if (status != STRATA_OK)
+        return status;
+    job.packed = (decltype(job.packed))s->packed;
+    job.weight = (const float *)n->weight[CONVOLUTION_WEIGHT].data;
+    kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
+             (cudaStream_t)n->stream>>>(job);
     const cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(n, STRATA_EDEVICE, "packing weights: %s (%s)",
@@ -306,7 +315,7 @@ int stem_ahead_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem_ahead)
 int stem_wgmma_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem_wgmma)
-CONVOLUTION_TACTIC(stem_bulk)
+CONVOLUTION_TACTIC(stem_stream)
 int gemm_accept(const strata_node *n);
 CONVOLUTION_TACTIC(mma_128x128)
 CONVOLUTION_TACTIC(mma_128x64)

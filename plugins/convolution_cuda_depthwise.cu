@@ -152,14 +152,7 @@ int depthwise_setup(const strata_node *n, void *state)
     job.elements = window_kernel_count(&s->w);
     if (__builtin_mul_overflow(job.stored, job.elements, &job.size))
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
-    status = convolution_reserve(n, s, job.size, sizeof(float));
-    if (status != STRATA_OK)
-        return status;
-    job.packed = (float *)s->packed;
-    job.weight = (const float *)n->weight[CONVOLUTION_WEIGHT].data;
-    depthwise_pack_kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
-                            (cudaStream_t)n->stream>>>(job);
-    return convolution_packed(n);
+    return convolution_pack(n, s, job, sizeof(float), depthwise_pack_kernel);
 }
 
 /* ---- running --------------------------------------------------------------------------

@@ -112,14 +112,7 @@ int gemm_setup(const strata_node *n, void *state, const gemm_launch *launch)
     job.woven = launch->woven;
     if (__builtin_mul_overflow(job.depth, gemm_rows(s, launch), &job.size))
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
-    status = convolution_reserve(n, s, job.size, sizeof(__half));
-    if (status != STRATA_OK)
-        return status;
-    job.packed = (__half *)s->packed;
-    job.weight = (const float *)n->weight[CONVOLUTION_WEIGHT].data;
-    gemm_pack_kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
-                       (cudaStream_t)n->stream>>>(job);
-    return convolution_packed(n);
+    return convolution_pack(n, s, job, sizeof(__half), gemm_pack_kernel);
 }
 
 /* ---- running --------------------------------------------------------------------------

@@ -311,19 +311,9 @@ int simt_setup(const strata_node *n, void *state)
     job.elements = window_kernel_count(&s->w);
     if (__builtin_mul_overflow(job.columns, simt_pieces(s) * DEPTH, &job.size))
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
-    const bool half = n->in[0].dtype == STRATA_FP16;
-    status = convolution_reserve(n, s, job.size, half ? sizeof(__half) : sizeof(float));
-    if (status != STRATA_OK)
-        return status;
-    job.packed = s->packed;
-    job.weight = (const float *)n->weight[CONVOLUTION_WEIGHT].data;
-    const unsigned blocks = layer_blocks(job.size, CUDA_BLOCK);
-    const cudaStream_t stream = (cudaStream_t)n->stream;
-    if (half)
-        simt_pack_kernel<__half><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
-    else
-        simt_pack_kernel<float><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
-    return convolution_packed(n);
+    return n->in[0].dtype == STRATA_FP16
+               ? convolution_pack(n, s, job, sizeof(__half), simt_pack_kernel<__half>)
+               : convolution_pack(n, s, job, sizeof(float), simt_pack_kernel<float>);
 }
 
 /* ---- running --------------------------------------------------------------------------

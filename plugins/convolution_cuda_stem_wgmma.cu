@@ -1,367 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The first layer on Hopper's tensor cores: an image of 1 to 4 channels in planes,
- * windows at every second pixel, to FP16 in channels-last order. In shared memory a pixel
- * is 4 halves, so two pixels, a step of the window, are 16 bytes, and the rows of a core
- * matrix as wgmma reads one, 8 x 16 bytes, are the pairs of 8 windows side by side where
- * they lie: nothing is ever laid out for the product. Core matrices of neighbouring pairs
- * overlap. Weights are the other factor; they stay in registers.
+ * windows at every second pixel, to FP16 in channels-last order.
  *
  * A warpgroup makes 64 filters of one row of windows at a time and walks down the image.
  * It keeps the image's rows in a ring, two at a time: the next two are on their way while
  * the tensor cores work. Blocks share all rows of all images evenly.
- *
- * A window begins on an even pixel, so up to one tap before it and three behind it have
- * weights of zero: there an infinite pixel, or NaN, makes NaN of a window that only
- * touches it.
  */
-#include "plugins/convolution_cuda.cuh"
-#include "plugins/convolution_cuda_wgmma.cuh"
+#include "plugins/convolution_cuda_stem_wgmma.cuh"
 
-enum {
-    THREADS = 128,
-    BLOCKS = 3, /* of a multiprocessor */
-    FILTERS = 64,
-    STEP = 4,       /* taps of one product: a depth of 16 */
-    RING = 8,       /* pairs of rows; a power of two */
-    PIECE = 16,     /* bytes of two pixels */
-    STAGE_ROW = 144 /* bytes of a pixel's filters, 16 of them to spread banks */
-};
+enum { BLOCKS = 3 }; /* of a multiprocessor */
 
-/* Columns windows side by side, of at most Height rows and PerRow*4 taps in each. */
-template <int Columns_, int Height_, int PerRow_>
-struct stem_shape {
-    static const int Columns = Columns_, Height = Height_, PerRow = PerRow_;
-    static const int Steps = Height * PerRow;
-    static const int Pairs = (Height + 1) / 2;
-    static const int Pieces = Columns + PerRow * STEP / 2 - 1; /* of a row */
-    static const int Row = (Pieces + 1) * PIECE, Pair = 2 * Row;
-    static const int Stage = Columns * STAGE_ROW;
-    static const int Shared = RING * Pair + 2 * Stage;
-    static_assert(Pieces <= THREADS && Pairs < RING, "a thread loads a piece");
-};
-
-struct stem_job {
-    const void *x; /* planes */
-    __half *y;
-    const uint4 *weight; /* [block of 64 filters][step][thread] */
-    const float *bias;   /* or NULL */
-    epilogue_args epilogue;
-    convolution_bounds bounds;
-    int32_t channels, height, width, out_h, out_w;
-    int32_t begin_h, begin_w;               /* begin_w: even */
-    bool even;                              /* pairs of pixels are aligned */
-    uint32_t filters, stored, across, rows; /* across: tiles; rows: of all tiles */
-};
-
-/* ---- instructions ---------------------------------------------------------------------
- */
-
-#define SUMS(c, s) c(s[0]), c(s[1]), c(s[2]), c(s[3])
-#define SUMS_8(c, d)                                                                     \
-    SUMS(c, d[0]), SUMS(c, d[1]), SUMS(c, d[2]), SUMS(c, d[3]), SUMS(c, d[4]),           \
-        SUMS(c, d[5]), SUMS(c, d[6]), SUMS(c, d[7])
-#define SUMS_14(c, d)                                                                    \
-    SUMS_8(c, d), SUMS(c, d[8]), SUMS(c, d[9]), SUMS(c, d[10]), SUMS(c, d[11]),          \
-        SUMS(c, d[12]), SUMS(c, d[13])
-#define NAMES_8                                                                          \
-    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "  \
-    "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
-#define NAMES_14                                                                         \
-    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "  \
-    "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "   \
-    "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "   \
-    "%50, %51, %52, %53, %54, %55}"
-#define MULTIPLY(n, names, a, b, add)                                                    \
-    "wgmma.mma_async.sync.aligned.m64n" n "k16.f32.f16.f16 " names ", " a ", " b         \
-    ", " add ", 1, 1, 0;\n"
-
-/* d = a*b, or d += a*b: 64 filters x Columns windows, a depth of 16. */
-template <bool Add>
-static __device__ inline void multiply(float (&d)[14][4], const uint4 &a, uint64_t b)
+/* Rows of windows from at.p to `last` of one strip. A row's sums are moved out while the
+ * tensor cores make the next row's. */
+template <typename T, class S, int Variant>
+static __device__ inline void
+stem_walk(const stem_wgmma_job &job, const stem_strip<T> &at, int32_t last,
+          const stem_tail &tail, const uint4 (&weight)[S::Steps], uint8_t *ring,
+          uint32_t filter)
 {
-    if constexpr (Add)
-        asm volatile(MULTIPLY("112", NAMES_14, "{%56, %57, %58, %59}", "%60", "1")
-                     : SUMS_14("+f", d)
-                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
-    else
-        asm volatile(MULTIPLY("112", NAMES_14, "{%56, %57, %58, %59}", "%60", "0")
-                     : SUMS_14("=f", d)
-                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
-}
-
-template <bool Add>
-static __device__ inline void multiply(float (&d)[8][4], const uint4 &a, uint64_t b)
-{
-    if constexpr (Add)
-        asm volatile(MULTIPLY("64", NAMES_8, "{%32, %33, %34, %35}", "%36", "1")
-                     : SUMS_8("+f", d)
-                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
-    else
-        asm volatile(MULTIPLY("64", NAMES_8, "{%32, %33, %34, %35}", "%36", "0")
-                     : SUMS_8("=f", d)
-                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
-}
-
-/* No swizzle: the second half of the depth lies 16 bytes on, the next 8 windows 128. */
-static __device__ inline uint64_t windows_descriptor(uint32_t address)
-{
-    return (uint64_t)(address >> 4 & 0x3fff) | UINT64_C(1) << 16 | UINT64_C(8) << 32;
-}
-
-/* Four 8 x 8 matrices turned around: lane i gives the address of row i%8 of matrix i/8.
- */
-static __device__ inline void store_turned(uint32_t to, const uint32_t (&v)[4])
-{
-    asm volatile(
-        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(
-            to),
-        "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
-        : "memory");
-}
-
-static __device__ inline void bulk_copy(void *to, uint32_t from, uint32_t bytes)
-{
-    asm volatile(
-        "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n" ::"l"(to),
-        "r"(from), "r"(bytes)
-        : "memory");
-}
-
-static __device__ inline void bulk_commit(void)
-{
-    asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
-}
-
-/* Until all that this thread's copies read may be written over. */
-static __device__ inline void bulk_wait_read(void)
-{
-    asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
-}
-
-/* ---- the image's rows -----------------------------------------------------------------
- */
-
-/* Where a block is: the rows of one image under one tile of columns. */
-template <typename T>
-struct stem_strip {
-    const T *x;     /* the thread's first pixel in row 0 of plane 0 */
-    int32_t column; /* that pixel */
-    uint32_t image;
-    int32_t p, q; /* row, first column of the output */
-
-    __device__ inline stem_strip(const stem_job &job, uint32_t row, int32_t columns)
-    {
-        const uint32_t tile = row / job.out_h;
-        image = tile / job.across;
-        p = (int32_t)(row - tile * job.out_h);
-        q = (int32_t)(tile - image * job.across) * columns;
-        column = 2 * (q + (int32_t)threadIdx.x) - job.begin_w;
-        x = (const T *)job.x + (int64_t)image * job.channels * job.height * job.width +
-            column;
-    }
-};
-
-/* A thread's two pixels of two rows, on their way. */
-template <typename T>
-struct stem_piece {
-    pack<T, 2> value[2][4];
-
-    /* Zeros outside of the image. Even: both pixels in one access. */
-    template <bool Even>
-    __device__ inline void load_as(const stem_job &job, const stem_strip<T> &at,
-                                   int32_t pair)
-    {
-        const int32_t plane = job.height * job.width;
-        const bool first = (uint32_t)at.column < (uint32_t)job.width;
-        const bool second = (uint32_t)(at.column + 1) < (uint32_t)job.width;
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const int32_t h = 2 * pair + r - job.begin_h;
-            const T *x = at.x + h * job.width;
-#pragma unroll
-            for (int c = 0; c < 4; c++, x += plane) {
-                const bool real = (uint32_t)h < (uint32_t)job.height && c < job.channels;
-                if constexpr (Even) {
-                    value[r][c] = load_pack_if<T, 2>(x, first && real);
-                } else {
-                    value[r][c].v[0] = load_pack_if<T, 1>(x, first && real).v[0];
-                    value[r][c].v[1] = load_pack_if<T, 1>(x + 1, second && real).v[0];
-                }
-            }
-        }
-    }
-
-    __device__ inline void load(const stem_job &job, const stem_strip<T> &at,
-                                int32_t pair)
-    {
-        if (job.even)
-            load_as<true>(job, at, pair);
-        else
-            load_as<false>(job, at, pair);
-    }
-
-    template <class S>
-    __device__ inline void store(uint8_t *ring, int32_t pair) const
-    {
-        uint8_t *to = ring + (pair & (RING - 1)) * S::Pair + threadIdx.x * PIECE;
-        if (threadIdx.x >= S::Pieces)
-            return;
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            pack<__half, 8> v;
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                v.v[i] = convert<__half>(value[r][i % 4].v[i / 4]);
-            store_pack((__half *)(to + r * S::Row), v);
-        }
-    }
-};
-
-/* All pairs of rows under row p of windows. */
-template <typename T, class S>
-static __device__ inline void stem_fill(const stem_job &job, const stem_strip<T> &at,
-                                        uint8_t *ring, int32_t p)
-{
-    stem_piece<T> piece[S::Pairs];
-#pragma unroll
-    for (int i = 0; i < S::Pairs; i++)
-        piece[i].load(job, at, p + i);
-#pragma unroll
-    for (int i = 0; i < S::Pairs; i++)
-        piece[i].template store<S>(ring, p + i);
-}
-
-/* ---- the product and its tail ---------------------------------------------------------
- */
-
-template <class S>
-static __device__ inline void stem_multiply(float (&sum)[S::Columns / 8][4],
-                                            const uint4 (&weight)[S::Steps],
-                                            uint32_t ring, int32_t p)
-{
-    multiply_begin();
-#pragma unroll
-    for (int s = 0; s < S::Steps; s++) {
-        const int r = s / S::PerRow, quad = s % S::PerRow;
-        const uint64_t windows =
-            windows_descriptor(ring + ((p + r / 2) & (RING - 1)) * S::Pair +
-                               r % 2 * S::Row + quad * (STEP / 2 * PIECE));
-        if (s == 0)
-            multiply<false>(sum, weight[s], windows);
-        else
-            multiply<true>(sum, weight[s], windows);
-    }
-    multiply_commit();
-}
-
-/* Nothing that reads the sums moves before the products have ended. */
-template <int N>
-static __device__ inline void stem_wait(float (&sum)[N][4])
-{
-    multiply_wait<0>();
-#pragma unroll
-    for (int j = 0; j < N; j++)
-        asm volatile("" : SUMS("+f", sum[j]));
-}
-
-/* What becomes of a thread's sums: of two filters, 8 apart. */
-struct stem_tail {
-    float scale[2], shift[2];
-    bool real[2];
-    __half2 low, high; /* rounding keeps order, so halves may be bounded, two at once */
-
-    __device__ inline stem_tail(const stem_job &job, uint32_t filter)
-    {
-        for (int i = 0; i < 2; i++) {
-            convolution_affine<1> affine;
-            affine.load(job.bias, job.epilogue, filter + i * 8, job.filters);
-            scale[i] = affine.scale[0];
-            shift[i] = affine.shift[0];
-            real[i] = filter + i * 8 < job.filters;
-        }
-        low = __float2half2_rn(job.bounds.low);
-        high = __float2half2_rn(job.bounds.high);
-    }
-
-    template <int N>
-    __device__ inline void finish(const stem_job &job, float (&sum)[N][4]) const
-    {
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                sum[j][i] = fmaf(sum[j][i], scale[i / 2], shift[i / 2]);
-        if (job.bounds.plain)
-            return;
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            activate_all(sum[j], job.epilogue.activation);
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                sum[j][i] = real[i / 2] ? sum[j][i] : 0;
-        }
-    }
-
-    __device__ inline uint32_t rounded(float a, float b) const
-    {
-        const __half2 y = __hmin2_nan(__hmax2_nan(__floats2half2_rn(a, b), low), high);
-        uint32_t word;
-        memcpy(&word, &y, sizeof word);
-        return word;
-    }
-};
-
-/* The warp's 16 filters of all windows: a row of `stage` is a window. */
-template <int N>
-static __device__ inline void stem_stage(uint32_t stage, const stem_tail &tail,
-                                         const float (&sum)[N][4])
-{
-    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    stage += (lane / 16 * 8 + lane % 8) * STAGE_ROW + (warp * 2 + lane / 8 % 2) * PIECE;
-#pragma unroll
-    for (int j = 0; j < N; j += 2) {
-        uint32_t v[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const float *two = &sum[j + i / 2][i % 2 * 2];
-            v[i] = tail.rounded(two[0], two[1]);
-        }
-        store_turned(stage + j * 8 * STAGE_ROW, v);
+    const int32_t windows = min(S::Columns, job.out_w - at.q);
+    uint8_t *stage = ring + RING * S::Pair, *other = stage + S::Stage;
+    __half *y = job.y + filter +
+                (((size_t)at.image * job.out_h + at.p) * job.out_w + at.q) * job.stored;
+    stem_piece<T> next;
+    float sum[S::Columns / 8][4];
+    stem_fill<T, S>(job, at, ring, at.p);
+    next.load(job, at, at.p + S::Pairs);
+    publish_shared();
+    __syncthreads();
+    stem_multiply<S>(sum, weight, shared_address(ring), at.p);
+    for (int32_t p = at.p; p < last; p++) {
+        next.template store<S>(ring, p + S::Pairs);
+        publish_shared();
+        next.load(job, at, p + S::Pairs + 1);
+        stem_wait(sum);
+        tail.finish(job, sum);
+        stem_stage(shared_address(stage), tail, sum);
+        __syncthreads();
+        if (p + 1 < last)
+            stem_multiply<S>(sum, weight, shared_address(ring), p + 1);
+        stem_write<S, Variant>(job, stage, y, windows, job.stored - filter);
+        y += (size_t)job.out_w * job.stored;
+        uint8_t *const used = stage;
+        stage = other;
+        other = used;
     }
 }
 
-/* To `y`, of the row's first window and the block's first filter. */
-template <class S, bool Bulk>
-static __device__ inline void stem_write(const stem_job &job, const uint8_t *stage,
-                                         __half *y, int32_t windows, uint32_t filters)
-{
-    if constexpr (Bulk) {
-        if ((int32_t)threadIdx.x < windows)
-            bulk_copy(y + (size_t)threadIdx.x * job.stored,
-                      shared_address(stage) + threadIdx.x * STAGE_ROW,
-                      min(filters, (uint32_t)FILTERS) * sizeof(__half));
-        bulk_commit();
-        return;
-    }
-    const uint32_t piece = threadIdx.x % 8, first = threadIdx.x / 8;
-    uint4 v[S::Columns / 16];
-#pragma unroll
-    for (int i = 0; i < S::Columns / 16; i++) /* all at once, wanted or not */
-        v[i] = *(const uint4 *)(stage + (first + i * 16) * STAGE_ROW + piece * PIECE);
-#pragma unroll
-    for (int i = 0; i < S::Columns / 16; i++)
-        if ((int32_t)first + i * 16 < windows && piece * 8 < filters)
-            *(uint4 *)(y + (first + i * 16) * (size_t)job.stored + piece * 8) = v[i];
-}
-
-template <typename T, class S, bool Bulk>
+template <typename T, class S, int Variant>
 static __global__ void __launch_bounds__(THREADS, BLOCKS)
-    stem_wgmma_kernel(const __grid_constant__ stem_job job)
+    stem_wgmma_kernel(const __grid_constant__ stem_wgmma_job job)
 {
     extern __shared__ __align__(128) uint8_t memory[];
-    uint8_t *const ring = memory;
-    uint8_t *stage = memory + RING * S::Pair, *other = stage + S::Stage;
     const uint32_t filter = blockIdx.y * FILTERS;
     const stem_tail tail(job, filter + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4);
     uint4 weight[S::Steps];
@@ -373,38 +64,10 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     const uint32_t end = (uint32_t)((uint64_t)job.rows * (blockIdx.x + 1) / gridDim.x);
     while (row < end) {
         const stem_strip<T> at(job, row, S::Columns);
-        const int32_t windows = min(S::Columns, job.out_w - at.q);
         const int32_t last = min(job.out_h, at.p + (int32_t)(end - row));
-        __half *y =
-            job.y + filter +
-            (((size_t)at.image * job.out_h + at.p) * job.out_w + at.q) * job.stored;
-        stem_fill<T, S>(job, at, ring, at.p);
-        stem_piece<T> next;
-        next.load(job, at, at.p + S::Pairs);
-        publish_shared();
-        __syncthreads();
-        for (int32_t p = at.p; p < last; p++) {
-            float sum[S::Columns / 8][4];
-            stem_multiply<S>(sum, weight, shared_address(ring), p);
-            next.template store<S>(ring, p + S::Pairs);
-            next.load(job, at, p + S::Pairs + 1);
-            stem_wait(sum);
-            tail.finish(job, sum);
-            stem_stage(shared_address(stage), tail, sum);
-            if constexpr (Bulk)
-                bulk_wait_read();
-            publish_shared();
-            __syncthreads();
-            stem_write<S, Bulk>(job, stage, y, windows, job.stored - filter);
-            y += (size_t)job.out_w * job.stored;
-            uint8_t *const used = stage;
-            stage = other;
-            other = used;
-        }
+        stem_walk<T, S, Variant>(job, at, last, tail, weight, memory, filter);
         row += (uint32_t)(last - at.p);
     }
-    if constexpr (Bulk)
-        bulk_wait_read();
 }
 
 /* ---- setting up -----------------------------------------------------------------------
@@ -412,13 +75,14 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
 
 /* A kernel of a shape, by dtype of the image: FP32, FP16. */
 struct stem_launch {
-    void (*kernel[2])(const stem_job);
+    void (*kernel[2])(const stem_wgmma_job);
     int32_t columns, height, per_row, shared;
 };
 
-template <class S, bool Bulk>
+template <class S, int Variant>
 static const stem_launch launch_of = {
-    .kernel = {stem_wgmma_kernel<float, S, Bulk>, stem_wgmma_kernel<__half, S, Bulk>},
+    .kernel = {stem_wgmma_kernel<float, S, Variant>,
+               stem_wgmma_kernel<__half, S, Variant>},
     .columns = S::Columns,
     .height = S::Height,
     .per_row = S::PerRow,
@@ -432,12 +96,14 @@ static int64_t stem_taps(const struct window *w)
 }
 
 /* The narrowest window that holds this one; columns of which fewer are in vain. */
-template <bool Bulk>
+template <int Variant>
 static const stem_launch *stem_launch_for(const struct window *w)
 {
     static const stem_launch *const all[2][2] = {
-        {&launch_of<stem_shape<112, 7, 2>, Bulk>, &launch_of<stem_shape<64, 7, 2>, Bulk>},
-        {&launch_of<stem_shape<112, 3, 1>, Bulk>, &launch_of<stem_shape<64, 3, 1>, Bulk>},
+        {&launch_of<stem_shape<112, 7, 2>, Variant>,
+         &launch_of<stem_shape<64, 7, 2>, Variant>},
+        {&launch_of<stem_shape<112, 3, 1>, Variant>,
+         &launch_of<stem_shape<64, 3, 1>, Variant>},
     };
     const int64_t wide = (w->out[2] + 111) / 112 * 112,
                   narrow = (w->out[2] + 63) / 64 * 64;
@@ -460,7 +126,7 @@ int stem_wgmma_accept(const strata_node *n)
     return STRATA_OK;
 }
 
-struct stem_pack_job {
+struct stem_wgmma_pack_job {
     __half *packed;
     const float *weight;                 /* [filter][c][kernel_h][kernel_w] */
     int32_t size, steps, per_row, shift; /* shift: of zeros before a row's first tap */
@@ -469,7 +135,7 @@ struct stem_pack_job {
 
 /* A thread of a product holds of rows g and g + 8 of its warp's 16, g = lane/4, depths
  * lane%4*2 and 8 on, two each. */
-static __global__ void stem_pack_kernel(stem_pack_job job)
+static __global__ void stem_wgmma_pack_kernel(stem_wgmma_pack_job job)
 {
     const int32_t i = (int32_t)(blockIdx.x * CUDA_BLOCK + threadIdx.x);
     if (i >= job.size)
@@ -487,14 +153,14 @@ static __global__ void stem_pack_kernel(stem_pack_job job)
     job.packed[i] = __float2half_rn(real ? job.weight[from * job.kernel_w + tap] : 0.0f);
 }
 
-template <bool Bulk>
+template <int Variant>
 static int stem_wgmma_setup_as(const strata_node *n, void *state)
 {
     convolution_state *s = (convolution_state *)state;
     int status = convolution_resolve(n, s);
     if (status != STRATA_OK)
         return status;
-    const stem_launch *l = stem_launch_for<Bulk>(&s->w);
+    const stem_launch *l = stem_launch_for<Variant>(&s->w);
     cudaError_t e =
         cudaFuncSetAttribute((const void *)l->kernel[n->in[0].dtype == STRATA_FP16],
                              cudaFuncAttributeMaxDynamicSharedMemorySize, l->shared);
@@ -503,7 +169,7 @@ static int stem_wgmma_setup_as(const strata_node *n, void *state)
     if (e != cudaSuccess)
         return STRATA_FAIL(n, STRATA_EDEVICE, "%d bytes of shared memory: %s (%s)",
                            l->shared, cudaGetErrorString(e), cudaGetErrorName(e));
-    stem_pack_job job = {};
+    stem_wgmma_pack_job job = {};
     job.per_row = l->per_row;
     job.steps = l->height * l->per_row;
     job.shift = (int32_t)(s->w.begin[2] % 2);
@@ -512,24 +178,17 @@ static int stem_wgmma_setup_as(const strata_node *n, void *state)
     job.kernel_h = (int32_t)s->w.kernel[1];
     job.kernel_w = (int32_t)s->w.kernel[2];
     job.size = (job.filters + FILTERS - 1) / FILTERS * job.steps * THREADS * 8;
-    status = convolution_reserve(n, s, job.size, sizeof(__half));
-    if (status != STRATA_OK)
-        return status;
-    job.packed = (__half *)s->packed;
-    job.weight = (const float *)n->weight[CONVOLUTION_WEIGHT].data;
-    stem_pack_kernel<<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0,
-                       (cudaStream_t)n->stream>>>(job);
-    return convolution_packed(n);
+    return convolution_pack(n, s, job, sizeof(__half), stem_wgmma_pack_kernel);
 }
 
 /* ---- running --------------------------------------------------------------------------
  */
 
-static stem_job stem_job_of(const strata_run *r, const stem_launch *l)
+static stem_wgmma_job stem_wgmma_job_of(const strata_run *r, const stem_launch *l)
 {
     const convolution_state *s = (const convolution_state *)r->state;
     const struct window *w = &s->w;
-    stem_job job = {};
+    stem_wgmma_job job = {};
     job.x = r->in[0].data;
     job.y = (__half *)r->out[0].data;
     job.weight = (const uint4 *)s->packed;
@@ -552,12 +211,12 @@ static stem_job stem_job_of(const strata_run *r, const stem_launch *l)
     return job;
 }
 
-template <bool Bulk>
+template <int Variant>
 static int stem_wgmma_run_as(const strata_run *r)
 {
     const convolution_state *s = (const convolution_state *)r->state;
-    const stem_launch *l = stem_launch_for<Bulk>(&s->w);
-    const stem_job job = stem_job_of(r, l);
+    const stem_launch *l = stem_launch_for<Variant>(&s->w);
+    const stem_wgmma_job job = stem_wgmma_job_of(r, l);
     const uint32_t most = (uint32_t)s->multiprocessors * BLOCKS;
     const dim3 grid(job.rows < most ? job.rows : most,
                     (job.filters + FILTERS - 1) / FILTERS);
@@ -568,20 +227,20 @@ static int stem_wgmma_run_as(const strata_run *r)
 
 int stem_wgmma_setup(const strata_node *n, void *state)
 {
-    return stem_wgmma_setup_as<false>(n, state);
+    return stem_wgmma_setup_as<0>(n, state);
 }
 
 int stem_wgmma_run(const strata_run *r)
 {
-    return stem_wgmma_run_as<false>(r);
+    return stem_wgmma_run_as<0>(r);
 }
 
-int stem_bulk_setup(const strata_node *n, void *state)
+int stem_stream_setup(const strata_node *n, void *state)
 {
-    return stem_wgmma_setup_as<true>(n, state);
+    return stem_wgmma_setup_as<1>(n, state);
 }
 
-int stem_bulk_run(const strata_run *r)
+int stem_stream_run(const strata_run *r)
 {
-    return stem_wgmma_run_as<true>(r);
+    return stem_wgmma_run_as<1>(r);
 }

@@ -121,6 +121,21 @@ static bool has_pads(const struct cudnn_problem *p, const strata_node *n)
     return p->x.dims[1] != n->in[0].dims[1] || p->y.dims[1] != n->out[0].dims[1];
 }
 
+/* Of one pixel: its strides are those of planes and of channels last alike. */
+static bool is_pixel(const struct cudnn_problem *p, const struct cudnn_shape *s)
+{
+    int64_t pixels = 1;
+    for (int d = 2; d < p->rank; d++)
+        pixels *= s->dims[d];
+    return pixels == 1;
+}
+
+/* cuDNN then takes all three for channels last, and gives wrong sums. */
+static bool is_ambiguous(const struct cudnn_problem *p, const struct layout *l)
+{
+    return !l->last && !is_pixel(p, &p->w) && (is_pixel(p, &p->x) || is_pixel(p, &p->y));
+}
+
 static int describe(const strata_node *n, struct cudnn_problem *p)
 {
     const strata_convolution *params = n->params;
@@ -136,6 +151,10 @@ static int describe(const strata_node *n, struct cudnn_problem *p)
                            "a tensor is empty or has over %d elements, which cuDNN's "
                            "kernels do not take",
                            INT32_MAX);
+    if (is_ambiguous(p, l))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "an image of one pixel in planes, which cuDNN mistakes for "
+                           "channels last");
     p->type = l->type;
     p->tensor_cores = n->math == STRATA_MATH_TENSOR_OP && l->type == CUDNN_DATA_HALF;
     fill_epilogue(p, n);

@@ -162,6 +162,8 @@ EXTRA_DIST += \
 	plugins/convolution_cuda_depthwise.cuh \
 	plugins/convolution_cuda_gemm.cuh \
 	plugins/convolution_cuda_slide.cuh \
+	plugins/convolution_cuda_stem.cuh \
+	plugins/convolution_cuda_stem_wgmma.cuh \
 	plugins/convolution_cuda_wgmma.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/convolution-cuda.la

@@ -29,8 +29,7 @@ struct window_attrs {
     const int64_t *default_kernel; /* for an empty kernel: one per dim, or NULL */
 };
 
-/* Rows of a layer's attributes, as its params struct has them; what_pad: "zeros around the
- * input". */
+/* Rows of a layer's attributes, as its params struct has them; what_pad: what pads are. */
 /* clang-format off */
 #define WINDOW_ATTRS(params, kernel_doc, what_pad)                                       \
     {.name = "kernel", .type = STRATA_INTS, .offset = offsetof(params, kernel),          \

@@ -234,8 +234,10 @@ expect 2 'own/prob.b.npy: would be replaced' 'compare --dump keeps weights' $str
     --dump prob --folder "$scratch/own"
 expect 0 '^same$' 'and all of them stay' sh -c \
     "diff -r '$scratch/before' '$scratch/own' -x 'prob.?.npy' && echo same"
-expect 2 "-o 'json': the engine file is needed here, not a format; write ./json" \
-    'build takes no format for a file' $strata build $digits/digits.ini -o json
+for command in "build $digits/digits.ini" 'describe Softmax'; do
+    expect 2 "-o 'json': a file is needed here, not a format; write ./json" \
+        "${command%% *} takes no format for a file" $strata $command -o json
+done
 expect 2 'one engine file is needed' 'inspect needs a file' $strata inspect
 $strata inspect "$scratch/d.engine" --extract="$scratch/files"
 expect 0 '^prob,0,1,3,0\.99' 'what inspect extracts is a network' \

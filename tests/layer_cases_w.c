@@ -58,6 +58,15 @@ const struct layer_case layer_cases_w[] = {
       .in = { S4(2, 40, 19, 22) } },
     { "Convolution", "filters = 64; kernel = 7; stride = 2; pad = 3",
       .in = { S4(2, 3, 61, 75) } },
+    /* First layers: few channels, wide rows, windows at every second pixel. */
+    { "Convolution", "filters = 70; kernel = 7; stride = 2; pad = 3",
+      .in = { S4(2, 3, 13, 401) } },
+    { "Convolution", "filters = 24; kernel = 3; stride = 2; pad = 1",
+      .in = { S4(1, 4, 20, 224) } },
+    { "Convolution", "filters = 9; kernel = 6; stride = 2; pad = 2",
+      .in = { S4(1, 1, 21, 226) } },
+    { "Convolution", "filters = 16; kernel = 5x4; stride = 2; pad = 0, 1",
+      .in = { S4(3, 2, 14, 200) } },
     /* Large enough to be worked on in bands. */
     { "Convolution", "filters = 24; kernel = 3; pad = 1", .in = { S4(2, 16, 97, 50) } },
     { "Convolution", "filters = 40; kernel = 3x2; stride = 2; dilation = 3x1; pad = 4, 1",

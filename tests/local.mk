@@ -71,6 +71,7 @@ CRITERION_TESTS = \
 	tests/test_engine_save \
 	tests/test_example_plugins \
 	tests/test_explain \
+	tests/test_explain_network \
 	tests/test_faults \
 	tests/test_file \
 	tests/test_format \
@@ -120,8 +121,10 @@ tests_test_engine_SOURCES = tests/test_engine.c tests/engine_session.h
 tests_test_fuse_SOURCES = tests/test_fuse.c tests/engine_session.h
 tests_test_objective_SOURCES = tests/test_objective.c tests/engine_session.h
 tests_test_schedule_SOURCES = tests/test_schedule.c tests/engine_session.h
-tests_test_explain_SOURCES = tests/test_explain.c tests/engine_session.h \
-	tests/plan_draw.c tests/plan_draw.h
+tests_test_explain_SOURCES = tests/test_explain.c tests/plan_draw.c tests/plan_draw.h
+tests_test_explain_network_SOURCES = tests/test_explain_network.c tests/engine_session.h
+tests_test_explain_network_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_explain_network_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_check_report_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_check_report_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

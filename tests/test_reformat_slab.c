@@ -15,7 +15,7 @@
 #include "kernels/reformat_job.h"
 
 #define ZEROS 32 /* as in kernels/reformat_slab.cu */
-#define MOST_STAGE (26 * 1024 + 128)
+#define MOST_STAGE (26 * 1024 + 256)
 #define ROOM ((size_t)4 << 20)
 
 static struct {
@@ -24,6 +24,8 @@ static struct {
     size_t src_bytes, dst_bytes;
     const char *fault; /* what a job did wrong */
 } bench;
+
+static int forms[SLAB_UNWEAVE + 1]; /* launches of each */
 
 /* ---- the other kernels are not launched here --------------------------------------- */
 
@@ -140,32 +142,82 @@ static void move_element(const struct reformat_slab *j, const char *stage, uint3
         store(to, j->to_type, load(from, j->from_type));
 }
 
+/* `count` neighbours in memory, from element `index` of the tile on, in its own order. */
+static void move_run(const struct reformat_slab *j, const char *stage, uint32_t index,
+                     uint32_t count, char *to)
+{
+    const uint32_t size = (uint32_t)strata_dtype_size(j->to_type);
+    if ((uintptr_t)to % (count * size) != 0 || to < bench.dst ||
+        to + count * size > bench.dst + bench.dst_bytes)
+        bench.fault = "a write is misaligned or outside the destination";
+    for (uint32_t e = 0; e < count && !bench.fault; e++)
+        move_element(j, stage, index + e, to + e * size);
+}
+
 static void make_piece(const struct reformat_slab *j, const char *stage, uint32_t piece,
                        char *dst)
 {
+    const uint32_t n = 16 / (uint32_t)strata_dtype_size(j->to_type);
+    const uint32_t row = divide(piece, j->to.row);
+    move_run(j, stage, piece * n, n,
+             dst + row * j->to.row_step + (piece - row * j->to.row.d) * 16);
+}
+
+/* Four pixels of `planes` planes from channel c of an image on. */
+static void make_planes(const struct reformat_slab *j, const char *stage, uint32_t image,
+                        uint32_t c, uint32_t planes, uint32_t quad, char *dst)
+{
     const uint32_t size = (uint32_t)strata_dtype_size(j->to_type);
-    const uint32_t n = 16 / size, row = divide(piece, j->to.row);
-    char *to = dst + row * j->to.row_step + (piece - row * j->to.row.d) * n * size;
-    if ((uintptr_t)to % 16 != 0 || to < bench.dst ||
-        to + 16 > bench.dst + bench.dst_bytes)
-        bench.fault = "a write is misaligned or outside the destination";
-    for (uint32_t e = 0; e < n && !bench.fault; e++)
-        move_element(j, stage, piece * n + e, to + e * size);
+    for (uint32_t l = 0; l < planes && c + l < j->channels; l++) {
+        const uint32_t plane = image * j->to.blocks.d + c + l;
+        move_run(j, stage, plane * j->pixels.d + quad * 4, 4,
+                 dst + (image * j->to.blocks.d + c) * j->stride + l * j->stride +
+                     quad * 4 * size);
+    }
+}
+
+/* Four pixels of eight lanes. */
+static void make_lanes(const struct reformat_slab *j, const char *stage, uint32_t quad,
+                       uint32_t eight, char *dst)
+{
+    for (uint32_t p = 0; p < 4; p++)
+        move_run(j, stage, (quad * 4 + p) * j->to.lanes.d + eight * 8, 8,
+                 dst + (quad * 4 + p) * j->stride + eight * 16);
+}
+
+static void make_item(const struct reformat_slab *j, const char *stage, uint32_t n,
+                      char *dst)
+{
+    const uint32_t quads = j->quads.d > 0 ? j->quads.d : 1;
+    const uint32_t quad = n % quads, row = n / quads;
+    const uint32_t blocks = j->from.blocks.d;
+    if (j->form == SLAB_SPREAD)
+        make_planes(j, stage, row / blocks, row % blocks * 2, 2, quad, dst);
+    else if (j->form == SLAB_UNWEAVE)
+        make_planes(j, stage, 0, row * 8, 8, quad, dst);
+    else if (j->form == SLAB_WEAVE)
+        make_lanes(j, stage, n / j->eights.d, n % j->eights.d, dst);
+    else
+        make_piece(j, stage, n, dst);
 }
 
 int reformat_launch_slab(const struct reformat_slab *j, void *stream)
 {
     static char stage[MOST_STAGE];
+    const uint32_t most =
+        j->form == SLAB_GATHER ? (uint32_t)j->held * REFORMAT_SLAB_THREADS : 512;
     (void)stream;
-    if (j->threads % 32 != 0 || j->threads > (uint32_t)j->held * REFORMAT_SLAB_THREADS ||
-        j->threads * (uint32_t)j->held < j->to.pieces)
+    forms[j->form]++;
+    if (j->threads % 32 != 0 || j->threads > most ||
+        j->threads * (uint32_t)j->held < j->items)
         bench.fault = "threads do not hold the tile";
-    if (j->turn.d > 0 && j->to.pieces % (j->turn.d * REFORMAT_SLAB_FOLD) != 0)
-        bench.fault = "warps do not take each piece once";
+    if (j->form != SLAB_GATHER &&
+        (j->end || j->pixels.d % 4 != 0 || j->last_pixel % 4 != 0))
+        bench.fault = "four pixels do not lie together";
     for (uint32_t tile = 0; tile < j->tiles && !bench.fault; tile++) {
         fetch(j, (const char *)j->src + tile_start(j, &j->from, tile), stage);
-        for (uint32_t i = 0; i < j->to.pieces && !bench.fault; i++)
-            make_piece(j, stage, i, (char *)j->dst + tile_start(j, &j->to, tile));
+        for (uint32_t i = 0; i < j->items && !bench.fault; i++)
+            make_item(j, stage, i, (char *)j->dst + tile_start(j, &j->to, tile));
     }
     return 0;
 }
@@ -244,6 +296,8 @@ Test(reformat_slab, jobs_give_what_the_host_gives, .timeout = 120)
                 check_pair(to, from, dims, off ? draw() % 16 : 0, off ? draw() % 16 : 0);
     }
     cr_expect_gt(taken, 400, "only %d jobs", taken);
+    for (int form = 0; form <= SLAB_UNWEAVE; form++)
+        cr_expect_gt(forms[form], 0, "form %d was not used", form);
 }
 
 /* Tiles cut through channels, through planes, over images, and at any alignment. */

@@ -65,12 +65,7 @@ static int run_build(int argc, char **argv)
         code = tool_usage(&tool_build, "one network file is needed");
     else if (!path)
         code = tool_usage(&tool_build, "--output=FILE is needed");
-    else if (table_format_parse(path) >= 0)
-        code = tool_usage(&tool_build,
-                          "-o '%s': the engine file is needed here, not a format; write "
-                          "./%s for a file of that name",
-                          path, path);
-    else
+    else if ((code = tool_check_output(&tool_build, path)) == EXIT_OK)
         code = build(&o, argv[optind], path);
 done:
     tool_options_free(&o);

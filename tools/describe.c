@@ -364,6 +364,8 @@ static int run_describe(int argc, char **argv)
         code = tool_help(&tool_describe);
     else if (argc - optind != 1)
         code = tool_usage(&tool_describe, "one layer name is needed");
+    else if (path && (code = tool_check_output(&tool_describe, path)) != EXIT_OK)
+        goto done;
     else if (tool_open_registry(&s, &o, &err) != STRATA_OK ||
              registry_find(s.registry, argv[optind], &layer, &err) != STRATA_OK ||
              describe(layer, path, &err) != STRATA_OK)
@@ -383,7 +385,7 @@ const struct tool_command tool_describe = {
         "formats, file, build and CUDA version. What is printed is INI itself.\n\n"
         "Options:\n"
         "  -o, --output=FILE     write it there; there is one form, so that -o is no "
-        "format\n\n"
+        "format,\n                        and json no file: write ./json\n\n"
         "Examples:\n"
         "  strata describe Convolution\n"
         "  strata describe Convolution -o conv1.ini\n"

@@ -60,10 +60,11 @@ static int wrong_shape(const struct target *t, const struct weight_view *v,
     char found[128], needed[128];
     tool_dims(found, sizeof found, v->dims, v->rank);
     tool_dims(needed, sizeof needed, t->binding.desc.dims, t->binding.desc.rank);
-    return error_set(err, STRATA_EMISMATCH,
-                     "%s: shape (%s), but input '%s' is (%s); only ones in front may be left "
-                     "out or added",
-                     t->path, found, t->binding.name, needed);
+    return error_set(
+        err, STRATA_EMISMATCH,
+        "%s: shape (%s), but input '%s' is (%s); only ones in front may be left "
+        "out or added",
+        t->path, found, t->binding.name, needed);
 }
 
 static int from_view(const struct target *t, const struct weight_view *v,

@@ -215,6 +215,16 @@ int tool_usage(const struct tool_command *c, const char *format, ...)
     return EXIT_USAGE;
 }
 
+int tool_check_output(const struct tool_command *c, const char *path)
+{
+    return table_format_parse(path) < 0
+               ? EXIT_OK
+               : tool_usage(c,
+                            "-o '%s': a file is needed here, not a format; write ./%s "
+                            "for a file of that name",
+                            path, path);
+}
+
 int tool_help(const struct tool_command *c)
 {
     printf("Usage: strata %s %s\n%s.\n\n%s\n%s", c->name, c->usage, c->summary, c->help,

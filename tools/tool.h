@@ -42,8 +42,8 @@ struct tool_options {
 };
 void tool_options_free(struct tool_options *o);
 
-/* Note a file that the command will write ("-", NULL: none); false after reporting that memory
- * ran out. */
+/* Note a file that the command will write ("-", NULL: none); false after reporting that
+ * memory ran out. */
 bool tool_output(struct tool_options *o, const char *path);
 
 /* getopt_long over the common options and `own` (ended by {0}); own values must be from
@@ -56,6 +56,9 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
 int tool_fail(const strata_error *err);
 int tool_usage(const struct tool_command *c, const char *format, ...) PRINTF_LIKE(2, 3);
 int tool_help(const struct tool_command *c);
+/* For a command whose -o is a file: EXIT_USAGE, reported, for what is a format's name to
+ * the others; else EXIT_OK. */
+int tool_check_output(const struct tool_command *c, const char *path);
 
 /* Everything from the plugins to an engine; each pointer is NULL until it is made. */
 struct tool_session {
