@@ -124,16 +124,9 @@ static const struct row {
     {"runs_any", make_runs_any, launch_runs},
     {"tile_any", reformat_make_tile_any, launch_tile},
     {"any", make_any, launch_any},
-    {"slab_stay", reformat_make_slab_stay, launch_slab},
-    {"slab_form", reformat_make_slab_form, launch_slab},
-    {"slab_half", reformat_make_slab_half, launch_slab},
-    {"slab_form_half", reformat_make_slab_form_half, launch_slab},
-    {"slab_run", reformat_make_slab_run, launch_slab},
-    {"slab_form_run", reformat_make_slab_form_run, launch_slab},
-    {"slab_big", reformat_make_slab_big, launch_slab},
-    {"tile_few", reformat_make_tile_few, launch_tile},
-    {"tile_stay", reformat_make_tile_stay, launch_tile},
-    {"tile_both", reformat_make_tile_both, launch_tile},
+    {"slab_all", reformat_make_slab_all, launch_slab},
+    {"slab_out", reformat_make_slab_out, launch_slab},
+    {"slab_half", reformat_make_slab_out_half, launch_slab},
 };
 
 size_t reformat_cuda_rows(void)

@@ -93,7 +93,6 @@ struct reformat_tile {
     struct reformat_divisor by_pixels; /* by tile_pixels, of whole planes */
     uint64_t tiles;
     uint32_t threads, shared; /* of a block; bytes */
-    bool stays;               /* what is stored, in the L2 cache */
     struct reformat_side to, from;
 };
 
@@ -106,17 +105,18 @@ struct reformat_slab_side {
     int64_t row_step, pixel_step, tile_step, image_step;
 };
 
-/* Of a block at most, for each piece that a thread holds. */
+/* Of a block at most: where threads gather, for each piece that they hold; else. */
 #define REFORMAT_SLAB_THREADS 128
+#define REFORMAT_QUAD_THREADS 512
 
-/* What a thread makes at a time, named by what it does with channels of four pixels. */
+/* What a thread makes at a time. */
 enum reformat_slab_form {
-    SLAB_GATHER,  /* 16 bytes, element by element */
-    SLAB_ZIP,     /* two planes of halves to pairs */
-    SLAB_UNZIP,   /* pairs of halves to planes, 16 bytes of one */
-    SLAB_SPREAD,  /* pairs of halves to two planes of floats */
-    SLAB_WEAVE,   /* eight planes of halves to lanes */
-    SLAB_UNWEAVE, /* eight lanes of halves to planes */
+    SLAB_GATHER, /* 16 bytes, element by element */
+    SLAB_ZIP,    /* four pixels of two planes of halves, as pairs */
+    SLAB_UNZIP,  /* eight pixels of planes, out of pairs of halves */
+    SLAB_WEAVE,  /* four pixels of eight planes of halves, as lanes */
+    SLAB_UNWEAVE /* four pixels of eight lanes of halves, as planes, by way of a copy of
+                  * the destination's tile in shared memory */
 };
 
 /* Tiles of channels by pixels by images that come into shared memory as they lie and
@@ -134,14 +134,14 @@ struct reformat_slab {
     uint32_t bytes;             /* of a tile of the source */
     const void *end;            /* of a source at any alignment, else NULL */
     int32_t to_type, from_type; /* of the kernel */
-    int32_t held;               /* pieces of a thread: 2 or 4 */
-    uint32_t threads, stage;    /* of a block; bytes of a tile's room */
-    uint32_t spread[2];         /* masks that keep neighbours off one bank */
-    uint32_t ahead;             /* bytes that the L2 cache fetches at least: 128 or 256 */
-    uint32_t rounds;            /* of blocks, before runs get longer */
-    bool stays;                 /* what is stored, in the L2 cache */
     int32_t form;               /* enum reformat_slab_form */
     uint32_t items;             /* of what threads make, in a tile */
+    int32_t held;               /* items of a thread: 1, 2 or 4 */
+    uint32_t threads, stage;    /* of a block; bytes of a tile's room */
+    uint32_t out;               /* bytes that SLAB_UNWEAVE stores at a time: of one of
+                                 * `held` parts of a tile; else 0 */
+    uint32_t spread[2];         /* masks that keep neighbours off one bank */
+    uint32_t ahead;             /* bytes that the L2 cache fetches at least: 128 or 256 */
     struct reformat_divisor quads, eights; /* of a plane's pixels, of a pixel's lanes */
     uint32_t stride; /* bytes from one plane or pixel of an item to the next */
     struct reformat_slab_side to, from;

@@ -111,29 +111,20 @@ union job {
 };
 
 bool reformat_make_slab(union job *j, const struct request *r);
-bool reformat_make_slab_stay(union job *j, const struct request *r);
-bool reformat_make_slab_form(union job *j, const struct request *r);
-bool reformat_make_slab_half(union job *j, const struct request *r);
-bool reformat_make_slab_form_half(union job *j, const struct request *r);
-bool reformat_make_slab_run(union job *j, const struct request *r);
-bool reformat_make_slab_form_run(union job *j, const struct request *r);
-bool reformat_make_slab_big(union job *j, const struct request *r);
-bool reformat_make_tile_few(union job *j, const struct request *r);
-bool reformat_make_tile_stay(union job *j, const struct request *r);
-bool reformat_make_tile_both(union job *j, const struct request *r);
+bool reformat_make_slab_all(union job *j, const struct request *r);
+bool reformat_make_slab_out(union job *j, const struct request *r);
+bool reformat_make_slab_out_half(union job *j, const struct request *r);
 bool reformat_make_zip(union job *j, const struct request *r);
 bool reformat_make_pixel(union job *j, const struct request *r);
 bool reformat_make_tile(union job *j, const struct request *r);
 bool reformat_make_tile_any(union job *j, const struct request *r);
 
-/* How slabs are cut and moved. */
+/* How slabs are cut. */
 struct slab_plan {
     int held;         /* pieces of a thread that gathers: 2 or 4 */
     int whole, parts; /* bytes of the destination, at most: whole planes of some of the
                        * channels; all channels, or parts of planes */
-    uint32_t rounds;  /* as in struct reformat_slab */
-    bool quads;       /* forms other than SLAB_GATHER where they fit */
-    bool stays;
+    bool out;         /* SLAB_UNWEAVE where it fits */
 };
 
 /* kernels/reformat_slab.c: false if a pair does not fit. */

@@ -164,32 +164,33 @@ static int64_t pitch(const struct side *s, const struct cut *c)
     return (tile_blocks(s, c->channels) > 1 ? c->pixels : 1) * lanes * s->size;
 }
 
-/* Vectors of exactly two, or of a multiple of eight, halves in one block. */
-static bool is_pairs_of(const struct side *s)
+/* Vectors of exactly two. */
+static bool is_pairs_side(const struct side *s)
 {
     return s->lanes == 2 && s->pixel == 2;
 }
 
-static bool is_eights(const struct side *s, const struct cut *c)
+/* What threads make of halves, four pixels at a time. Lanes leave as whole lines of 128
+ * bytes: what begins and ends within sectors is slower than gathering. */
+static int form_of(const struct reformat_slab *j, const struct request *r,
+                   const struct side *to, const struct side *from, const struct cut *c)
 {
-    return tile_blocks(s, c->channels) == 1 && whole(tile_lanes(s, c->channels), 8);
-}
-
-/* What threads make of halves, four pixels at a time. */
-static int form_of(const struct request *r, const struct side *to,
-                   const struct side *from, const struct cut *c)
-{
-    if (from->size != 2 || r->panel.dst.planar == r->panel.src.planar ||
-        !whole(r->panel.pixel.extent, 4) || !whole(c->pixels, 4))
+    const struct panel *p = &r->panel;
+    const bool all = c->images == 1 && c->pixels == p->pixel.extent;
+    if (j->end || from->size != 2 || p->dst.planar == p->src.planar ||
+        !whole(p->pixel.extent, 4) || !whole(c->pixels, 4))
         return SLAB_GATHER;
-    if (r->panel.src.planar && to->size == 2)
-        return is_pairs_of(to)                      ? SLAB_ZIP
-               : c->images == 1 && is_eights(to, c) ? SLAB_WEAVE
-                                                    : SLAB_GATHER;
-    if (r->panel.dst.planar && is_pairs_of(from))
-        return to->size == 2 ? SLAB_UNZIP : SLAB_SPREAD;
-    return r->panel.dst.planar && c->images == 1 && is_eights(from, c) ? SLAB_UNWEAVE
-                                                                       : SLAB_GATHER;
+    if (p->src.planar && to->size == 2)
+        return is_pairs_side(to) ? SLAB_ZIP
+               : all && to->blocks == 1 && whole(tile_lanes(to, c->channels), 64)
+                   ? SLAB_WEAVE
+                   : SLAB_GATHER;
+    if (p->dst.planar && to->size == 2 && is_pairs_side(from))
+        return SLAB_UNZIP;
+    return p->dst.planar && all && j->to.row_step == 0 && from->blocks == 1 &&
+                   tile_lanes(from, c->channels) == c->channels && whole(c->channels, 16)
+               ? SLAB_UNWEAVE
+               : SLAB_GATHER;
 }
 
 /* Items of a tile, and how many of them a thread holds. */
@@ -197,25 +198,31 @@ static bool lay_items(struct reformat_slab *j, const struct request *r,
                       const struct side *to, const struct side *from, const struct cut *c,
                       const struct slab_plan *plan)
 {
-    const int form = plan->quads && !j->end ? form_of(r, to, from, c) : SLAB_GATHER;
-    const struct side *lanes = form == SLAB_WEAVE ? to : from;
-    const int64_t eights = tile_lanes(lanes, c->channels) / 8, quads = c->pixels / 4;
-    const bool planes = form == SLAB_SPREAD || form == SLAB_UNWEAVE;
-    j->form = form;
-    j->held = form == SLAB_GATHER                          ? plan->held
-              : form == SLAB_WEAVE || form == SLAB_UNWEAVE ? 1
-                                                           : 4;
-    j->items = form == SLAB_WEAVE || form == SLAB_UNWEAVE ? (uint32_t)(quads * eights)
-               : form == SLAB_SPREAD ? (uint32_t)(quads * c->images) * j->from.blocks.d
-                                     : j->to.pieces;
-    j->quads = divisor((uint32_t)quads);
-    j->eights = divisor((uint32_t)eights);
-    j->stride = (uint32_t)(!planes               ? j->to.pixel_step
-                           : j->to.row_step == 0 ? c->pixels * to->size
-                                                 : j->to.row_step);
-    j->threads = (uint32_t)round_up((int64_t)divide_up(j->items, (uint64_t)j->held), 32);
-    return j->threads <=
-           (form == SLAB_GATHER ? (uint32_t)j->held * REFORMAT_SLAB_THREADS : 512);
+    j->form = form_of(j, r, to, from, c);
+    if (j->form == SLAB_UNWEAVE && !plan->out)
+        j->form = SLAB_GATHER;
+    const struct side *lanes = j->form == SLAB_WEAVE ? to : from;
+    const uint32_t eights = (uint32_t)tile_lanes(lanes, c->channels) / 8;
+    const uint32_t quads = (uint32_t)c->pixels / 4;
+    uint32_t threads, most = REFORMAT_QUAD_THREADS;
+    j->quads = divisor(quads);
+    j->eights = divisor(eights);
+    j->stride =
+        (uint32_t)(j->form == SLAB_WEAVE ? j->to.pixel_step : c->pixels * to->size);
+    j->out = 0;
+    if (j->form == SLAB_UNWEAVE) { /* floats in two parts: their tile would take 50 KB */
+        j->held = (int32_t)to->size / 2;
+        j->items = threads = quads * eights / (uint32_t)j->held;
+        j->out = (uint32_t)(tile_bytes(to, c) / j->held);
+    } else {
+        j->held = j->form == SLAB_GATHER ? plan->held : j->form == SLAB_WEAVE ? 1 : 4;
+        j->items = j->form == SLAB_WEAVE ? quads * eights : j->to.pieces;
+        threads = (uint32_t)divide_up(j->items, (uint64_t)j->held);
+        if (j->form == SLAB_GATHER)
+            most = (uint32_t)j->held * REFORMAT_SLAB_THREADS;
+    }
+    j->threads = (threads + 31) / 32 * 32;
+    return j->threads <= most;
 }
 
 static bool make_cut(struct reformat_slab *j, const struct request *r,
@@ -355,12 +362,12 @@ bool reformat_cut_slab(struct reformat_slab *j, const struct request *request,
         return false;
     widen(&r);
     const struct side to = side_of(&r, true), from = side_of(&r, false);
-    *j = (struct reformat_slab){.dst = r.dst_data,
-                                .src = r.src_data,
-                                .to_type = r.to,
-                                .from_type = r.from,
-                                .rounds = plan->rounds,
-                                .stays = plan->stays};
+    *j = (struct reformat_slab){
+        .dst = r.dst_data,
+        .src = r.src_data,
+        .to_type = r.to,
+        .from_type = r.from,
+    };
     return aligned(r.dst_data, to.size) && aligned(r.src_data, from.size) &&
            cut(j, &r, &to, &from, plan);
 }

@@ -11,6 +11,7 @@
 
 #define STAGES 3         /* tiles in shared memory, one of them at work */
 #define MOST_RUN 8       /* tiles of a block */
+#define ROUNDS 20        /* of blocks, before runs get longer */
 
 /* Tiles in order: of channels, then of pixels, then of images. */
 struct slab_tile {
@@ -101,57 +102,149 @@ template <int Later> static __device__ inline void await_fetch(void)
     asm volatile("cp.async.wait_group %0;" ::"n"(Later) : "memory");
 }
 
-/* A block makes `run` tiles, one after the other. */
+/* ---- from shared memory to the destination -------------------------------------------- */
+
+/* By the engine for bulk copies where there is one, else by all threads. */
+static __device__ inline void send_out(char *dst, const char *out, uint32_t bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(dst),
+                     "r"((uint32_t)__cvta_generic_to_shared(out)), "r"(bytes)
+                     : "memory");
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    }
+#else
+    __syncthreads();
+    for (uint32_t i = threadIdx.x * 16; i < bytes; i += blockDim.x * 16)
+        *(uint4 *)(dst + i) = *(const uint4 *)(out + i);
+#endif
+}
+
+/* Until what was sent has been read; the others learn of it at the next barrier. */
+static __device__ inline void await_out(void)
+{
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+#endif
+}
+
+/* ---- blocks -------------------------------------------------------------------------- */
+
+/* A block's tiles, one after the other. */
+struct slab_run {
+    char *stages;
+    uint32_t tiles, stage; /* how many; the one at work */
+    slab_tile coming, present;
+};
+
+static __device__ inline void fetch_next(const reformat_slab &j, slab_run *r, uint32_t stage,
+                                         bool more)
+{
+    if (more)
+        fetch(j, tile_start(j.src, j.from, j, r->coming), r->stages + stage * j.stage);
+    end_fetch();
+    next_tile(j, &r->coming);
+}
+
+static __device__ inline slab_run start_run(const reformat_slab &j, char *shared)
+{
+    slab_run r;
+    const uint32_t first = blockIdx.x * j.run;
+    r.stages = shared;
+    r.tiles = min(j.run, j.tiles - first);
+    r.stage = 0;
+    r.coming = r.present = tile_at(j, first);
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; s++)
+        fetch_next(j, &r, s, s < (int)r.tiles);
+    for (uint32_t i = threadIdx.x; i < STAGES * ZEROS; i += blockDim.x)
+        r.stages[(i / ZEROS + 1) * j.stage - ZEROS + i % ZEROS] = 0;
+    return r;
+}
+
+/* Wait for the block's tile `at`, and let one come into the room of the last. */
+static __device__ inline const char *await_tile(const reformat_slab &j, slab_run *r,
+                                                uint32_t at)
+{
+    await_fetch<STAGES - 2>();
+    __syncthreads();
+    fetch_next(j, r, r->stage == 0 ? STAGES - 1 : r->stage - 1,
+               at + STAGES - 1 < r->tiles);
+    const char *here = r->stages + r->stage * j.stage;
+    return j.end ? here + skew_of(j, tile_start(j.src, j.from, j, r->present)) : here;
+}
+
+static __device__ inline void end_tile(const reformat_slab &j, slab_run *r)
+{
+    next_tile(j, &r->present);
+    r->stage = r->stage + 1 == STAGES ? 0 : r->stage + 1;
+}
+
 template <typename Item, int Held, int Threads, int Blocks>
 static __global__ void __launch_bounds__(Threads, Blocks)
     slab_kernel(const __grid_constant__ reformat_slab j)
 {
     extern __shared__ uint4 shared[];
-    char *const stages = (char *)shared;
-    const uint32_t first = blockIdx.x * j.run, tiles = min(j.run, j.tiles - first);
-    slab_tile coming = tile_at(j, first), present = coming;
     Item items[Held];
-#pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) {
-        if (s < (int)tiles)
-            fetch(j, tile_start(j.src, j.from, j, coming), stages + s * j.stage);
-        end_fetch();
-        next_tile(j, &coming);
-    }
-    for (uint32_t i = threadIdx.x; i < STAGES * ZEROS; i += blockDim.x)
-        stages[(i / ZEROS + 1) * j.stage - ZEROS + i % ZEROS] = 0;
+    slab_run run = start_run(j, (char *)shared);
 #pragma unroll
     for (int u = 0; u < Held; u++)
         items[u].find(j, min(threadIdx.x + u * blockDim.x, j.items - 1));
-    uint32_t stage = 0;
-    for (uint32_t tile = 0; tile < tiles; tile++) {
-        await_fetch<STAGES - 2>();
-        __syncthreads();
-        if (tile + STAGES - 1 < tiles)
-            fetch(j, tile_start(j.src, j.from, j, coming),
-                  stages + (stage == 0 ? STAGES - 1 : stage - 1) * j.stage);
-        end_fetch();
-        next_tile(j, &coming);
-        const char *here = stages + stage * j.stage;
-        if (j.end)
-            here += skew_of(j, tile_start(j.src, j.from, j, present));
-        char *dst = (char *)tile_start(j.dst, j.to, j, present);
+    for (uint32_t tile = 0; tile < run.tiles; tile++) {
+        const char *here = await_tile(j, &run, tile);
+        char *dst = (char *)tile_start(j.dst, j.to, j, run.present);
 #pragma unroll
         for (int u = 0; u < Held; u++)
             if (threadIdx.x + u * blockDim.x < j.items)
                 items[u].move(j, here, dst);
-        next_tile(j, &present);
-        stage = stage + 1 == STAGES ? 0 : stage + 1;
+        end_tile(j, &run);
     }
 }
 
+/* The same by way of shared memory, from where a part of a tile, which is one piece of
+ * memory, leaves asynchronously. */
+template <typename Item, int Parts, int Blocks>
+static __global__ void __launch_bounds__(REFORMAT_QUAD_THREADS, Blocks)
+    slab_out_kernel(const __grid_constant__ reformat_slab j)
+{
+    extern __shared__ uint4 shared[];
+    char *const out = (char *)shared + STAGES * j.stage;
+    Item items[Parts];
+    slab_run run = start_run(j, (char *)shared);
+#pragma unroll
+    for (int u = 0; u < Parts; u++)
+        items[u].find(j, min(threadIdx.x, j.items - 1), u);
+    for (uint32_t tile = 0; tile < run.tiles; tile++) {
+        await_out();
+        const char *here = await_tile(j, &run, tile);
+        char *dst = (char *)tile_start(j.dst, j.to, j, run.present);
+#pragma unroll
+        for (int u = 0; u < Parts; u++) {
+            if (u > 0) {
+                await_out();
+                __syncthreads();
+            }
+            if (threadIdx.x < j.items)
+                items[u].move(j, here, out);
+            send_out(dst + u * j.out, out, j.out);
+        }
+        end_tile(j, &run);
+    }
+    await_out();
+}
+
+/* ---- launches ------------------------------------------------------------------------ */
+
 /* Runs of tiles hide the wait for the first; several rounds of blocks even out what some
  * multiprocessors are slower than others. */
-template <typename Item, int Held, int Threads, int Blocks>
-static int launch(const reformat_slab *job, cudaStream_t stream)
+static int launch(const reformat_slab *job, void (*kernel)(const reformat_slab),
+                  cudaStream_t stream)
 {
-    const auto kernel = slab_kernel<Item, Held, Threads, Blocks>;
-    const int shared = STAGES * (int)job->stage;
+    const int shared = STAGES * (int)job->stage + (int)job->out;
     reformat_slab j = *job;
     int device = 0, processors = 1;
     cudaError_t e = cudaGetDevice(&device);
@@ -162,48 +255,41 @@ static int launch(const reformat_slab *job, cudaStream_t stream)
                                  shared);
     if (e != cudaSuccess)
         return e;
-    j.run = min(max(j.tiles / (uint32_t)(processors * j.rounds), 1u), (uint32_t)MOST_RUN);
+    j.run = min(max(j.tiles / (uint32_t)(processors * ROUNDS), 1u), (uint32_t)MOST_RUN);
     kernel<<<(j.tiles + j.run - 1) / j.run, j.threads, shared, stream>>>(j);
     return cudaPeekAtLastError();
-}
-
-template <typename To, typename From, int Held>
-static int launch_gather(const reformat_slab *j, cudaStream_t stream)
-{
-    return launch<slab_gather<To, From>, Held, Held * REFORMAT_SLAB_THREADS,
-                  (Held > 2 ? 2 : 5)>(j, stream);
-}
-
-template <typename Item, int Held>
-static int launch_quads(const reformat_slab *j, cudaStream_t stream)
-{
-    return launch<Item, Held, 512, 2>(j, stream);
 }
 
 extern "C" int reformat_launch_slab(const struct reformat_slab *j, void *stream)
 {
     static const struct {
         int form, held, to, from;
-        int (*launch)(const reformat_slab *j, cudaStream_t stream);
-    } instances[] = {
-#define PAIR(TO, To, FROM, From)                             \
-    {SLAB_GATHER, 2, TO, FROM, launch_gather<To, From, 2>}, \
-    {SLAB_GATHER, 4, TO, FROM, launch_gather<To, From, 4>},
-        PAIR(STRATA_FP16, __half, STRATA_FP16, __half)
-        PAIR(STRATA_FP16, __half, STRATA_FP32, float)
-        PAIR(STRATA_FP32, float, STRATA_FP16, __half)
-        PAIR(STRATA_FP32, float, STRATA_FP32, float)
-#undef PAIR
-        {SLAB_ZIP, 4, STRATA_FP16, STRATA_FP16, launch_quads<slab_zip, 4>},
-        {SLAB_UNZIP, 4, STRATA_FP16, STRATA_FP16, launch_quads<slab_unzip, 4>},
-        {SLAB_SPREAD, 4, STRATA_FP32, STRATA_FP16, launch_quads<slab_spread<float>, 4>},
-        {SLAB_WEAVE, 1, STRATA_FP16, STRATA_FP16, launch_quads<slab_weave, 1>},
-        {SLAB_UNWEAVE, 1, STRATA_FP32, STRATA_FP16, launch_quads<slab_unweave<float>, 1>},
-        {SLAB_UNWEAVE, 1, STRATA_FP16, STRATA_FP16, launch_quads<slab_unweave<__half>, 1>},
+        void (*kernel)(const reformat_slab);
+    } kernels[] = {
+#define GATHER(TO, To, FROM, From)                                                      \
+    {SLAB_GATHER, 2, TO, FROM,                                                          \
+     slab_kernel<slab_gather<To, From>, 2, 2 * REFORMAT_SLAB_THREADS, 5>},              \
+    {SLAB_GATHER, 4, TO, FROM,                                                          \
+     slab_kernel<slab_gather<To, From>, 4, 4 * REFORMAT_SLAB_THREADS, 2>},
+        GATHER(STRATA_FP16, __half, STRATA_FP16, __half)
+        GATHER(STRATA_FP16, __half, STRATA_FP32, float)
+        GATHER(STRATA_FP32, float, STRATA_FP16, __half)
+        GATHER(STRATA_FP32, float, STRATA_FP32, float)
+#undef GATHER
+        {SLAB_ZIP, 4, STRATA_FP16, STRATA_FP16,
+         slab_kernel<slab_zip, 4, REFORMAT_QUAD_THREADS, 2>},
+        {SLAB_UNZIP, 4, STRATA_FP16, STRATA_FP16,
+         slab_kernel<slab_unzip, 4, REFORMAT_QUAD_THREADS, 2>},
+        {SLAB_WEAVE, 1, STRATA_FP16, STRATA_FP16,
+         slab_kernel<slab_weave, 1, REFORMAT_QUAD_THREADS, 2>},
+        {SLAB_UNWEAVE, 1, STRATA_FP16, STRATA_FP16,
+         slab_out_kernel<slab_unweave<__half>, 1, 2>},
+        {SLAB_UNWEAVE, 2, STRATA_FP32, STRATA_FP16,
+         slab_out_kernel<slab_unweave<float>, 2, 2>},
     };
-    for (const auto &i : instances)
-        if (i.form == j->form && i.held == j->held && i.to == j->to_type &&
-            i.from == j->from_type)
-            return i.launch(j, (cudaStream_t)stream);
+    for (const auto &k : kernels)
+        if (k.form == j->form && k.held == j->held && k.to == j->to_type &&
+            k.from == j->from_type)
+            return launch(j, k.kernel, (cudaStream_t)stream);
     return cudaErrorInvalidValue;
 }

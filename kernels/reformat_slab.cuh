@@ -2,7 +2,8 @@
  *
  * What a thread of the slab kernel makes at a time: from a tile of the source, as it lies
  * in shared memory, 16 bytes of the destination or several of them that share what is read.
- * find() works out once where it all lies; move() makes the item of one tile.
+ * find() works out once where it all lies; move() makes the item of one tile. Stores stay in
+ * the L2 cache, where neighbours complete their sectors.
  */
 #ifndef KERNELS_REFORMAT_SLAB_CUH
 #define KERNELS_REFORMAT_SLAB_CUH
@@ -74,15 +75,6 @@ static __device__ inline uint32_t piece_at(const reformat_slab &j, uint32_t n)
     return row * (uint32_t)j.to.row_step + (n - row * j.to.row.d) * 16;
 }
 
-template <typename T, int N>
-static __device__ inline void put(const reformat_slab &j, char *to, const pack<T, N> &x)
-{
-    if (j.stays)
-        *(pack<T, N> *)to = x;
-    else
-        store_once<T, N>((T *)to, x);
-}
-
 /* ---- SLAB_GATHER ----------------------------------------------------------------------- */
 
 template <typename To, typename From> struct slab_gather {
@@ -100,13 +92,13 @@ template <typename To, typename From> struct slab_gather {
         }
     }
 
-    __device__ inline void move(const reformat_slab &j, const char *here, char *dst) const
+    __device__ inline void move(const reformat_slab &, const char *here, char *dst) const
     {
         pack<To, E> x;
 #pragma unroll
         for (int i = 0; i < E; i++)
             x.v[i] = convert<To>(*(const From *)(here + from[i]));
-        put<To, E>(j, dst + to, x);
+        *(pack<To, E> *)(dst + to) = x;
     }
 };
 
@@ -127,13 +119,13 @@ struct slab_zip {
             from[e.lane] = source_of(j, e, 2);
     }
 
-    __device__ inline void move(const reformat_slab &j, const char *here, char *dst) const
+    __device__ inline void move(const reformat_slab &, const char *here, char *dst) const
     {
         const uint2 a = *(const uint2 *)(here + from[0]);
         const uint2 b = *(const uint2 *)(here + from[1]);
-        put<uint32_t, 4>(j, dst + to,
-                         {__byte_perm(a.x, b.x, LOWER), __byte_perm(a.x, b.x, UPPER),
-                          __byte_perm(a.y, b.y, LOWER), __byte_perm(a.y, b.y, UPPER)});
+        *(uint4 *)(dst + to) =
+            make_uint4(__byte_perm(a.x, b.x, LOWER), __byte_perm(a.x, b.x, UPPER),
+                       __byte_perm(a.y, b.y, LOWER), __byte_perm(a.y, b.y, UPPER));
     }
 };
 
@@ -152,42 +144,13 @@ struct slab_unzip {
         }
     }
 
-    __device__ inline void move(const reformat_slab &j, const char *here, char *dst) const
+    __device__ inline void move(const reformat_slab &, const char *here, char *dst) const
     {
         const uint4 a = *(const uint4 *)(here + from[0]);
         const uint4 b = *(const uint4 *)(here + from[1]);
-        put<uint32_t, 4>(j, dst + to,
-                         {__byte_perm(a.x, a.y, half[0]), __byte_perm(a.z, a.w, half[0]),
-                          __byte_perm(b.x, b.y, half[1]), __byte_perm(b.z, b.w, half[1])});
-    }
-};
-
-/* Four pixels of pairs, as two planes of another type. */
-template <typename To> struct slab_spread {
-    uint32_t from, to, planes;
-
-    __device__ inline void find(const reformat_slab &j, uint32_t n)
-    {
-        const uint32_t block = divide(n, j.quads), quad = n - block * j.quads.d;
-        const uint32_t image = divide(block, j.from.blocks);
-        const uint32_t c = (block - image * j.from.blocks.d) * 2;
-        from = source_of(j, {0, quad * 4, c, image}, 2);
-        to = (image * j.to.blocks.d + c) * j.stride + quad * 4 * sizeof(To);
-        planes = min(j.channels - c, 2u);
-    }
-
-    __device__ inline void move(const reformat_slab &j, const char *here, char *dst) const
-    {
-        const pack<__half, 8> x = *(const pack<__half, 8> *)(here + from);
-#pragma unroll
-        for (int l = 0; l < 2; l++) {
-            pack<To, 4> y;
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                y.v[i] = convert<To>(x.v[i * 2 + l]);
-            if (l < (int)planes)
-                put<To, 4>(j, dst + to + l * j.stride, y);
-        }
+        *(uint4 *)(dst + to) =
+            make_uint4(__byte_perm(a.x, a.y, half[0]), __byte_perm(a.z, a.w, half[0]),
+                       __byte_perm(b.x, b.y, half[1]), __byte_perm(b.z, b.w, half[1]));
     }
 };
 
@@ -218,26 +181,26 @@ struct slab_weave {
                 y.v[i] = __byte_perm(p < 2 ? x[2 * i].x : x[2 * i].y,
                                      p < 2 ? x[2 * i + 1].x : x[2 * i + 1].y,
                                      p % 2 == 0 ? LOWER : UPPER);
-            put<uint32_t, 4>(j, dst + to + p * j.stride, y);
+            *(pack<uint32_t, 4> *)(dst + to + p * j.stride) = y;
         }
     }
 };
 
-/* Eight lanes of four pixels, as planes. */
+/* Eight lanes of four pixels, as planes: of the part-th of a tile's parts. */
 template <typename To> struct slab_unweave {
-    uint32_t from[4], to, planes;
+    uint32_t from[4], to;
 
-    __device__ inline void find(const reformat_slab &j, uint32_t n)
+    __device__ inline void find(const reformat_slab &j, uint32_t n, uint32_t part)
     {
         const uint32_t eight = divide(n, j.quads), quad = n - eight * j.quads.d;
+        const uint32_t first = part * j.items / j.quads.d;
         to = eight * 8 * j.stride + quad * 4 * sizeof(To);
-        planes = min(j.channels - eight * 8, 8u);
 #pragma unroll
         for (uint32_t i = 0; i < 4; i++)
-            from[i] = source_of(j, {0, quad * 4 + i, eight * 8, 0}, 2);
+            from[i] = source_of(j, {0, quad * 4 + i, (first + eight) * 8, 0}, 2);
     }
 
-    __device__ inline void move(const reformat_slab &j, const char *here, char *dst) const
+    __device__ inline void move(const reformat_slab &j, const char *here, char *out) const
     {
         pack<__half, 8> x[4];
 #pragma unroll
@@ -249,8 +212,7 @@ template <typename To> struct slab_unweave {
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 y.v[i] = convert<To>(x[i].v[l]);
-            if (l < (int)planes)
-                put<To, 4>(j, dst + to + l * j.stride, y);
+            *(pack<To, 4> *)(out + to + l * j.stride) = y;
         }
     }
 };

@@ -14,8 +14,8 @@ static enum order order_of(const strata_desc *d)
 }
 
 /* Where it measured faster than the rows below (docs/performance.md). Those have the edge
- * on planes of whole 16-byte pieces, and where many channels leave as planes of halves.
- */
+ * on planes, unless they are of halves and come from lanes; of planes that are no whole
+ * 16-byte pieces it leaves those that are no whole 8 either. */
 static bool slab_wins(const struct request *r)
 {
     const enum order to = order_of(r->dst), from = order_of(r->src);
@@ -25,10 +25,11 @@ static bool slab_wins(const struct request *r)
         pixels *= r->dst->dims[d];
     if (few && from == PLANES && to == LANES)
         return false;
+    if (to != PLANES)
+        return true;
     if (whole(pixels, 8))
-        return few ? to != PLANES || (r->to_size == 2 && from == LANES)
-                   : to != PLANES && from != LANES;
-    return few || to != PLANES || r->to_size != 2;
+        return r->to_size == 2 && from == LANES;
+    return few || (whole(pixels, 4) && (r->to_size != 2 || from == BLOCKS));
 }
 
 static bool make_slab_as(union job *j, const struct request *r, struct slab_plan plan)
@@ -42,31 +43,29 @@ static bool make_slab_as(union job *j, const struct request *r, struct slab_plan
            (reformat_turn(&other, r) && reformat_cut_slab(&j->slab, &other, &plan));
 }
 
-#define SLAB_PLAN .held = 4, .whole = 32 * 1024, .parts = 18 * 1024 + 512, .rounds = 20
+#define SLAB_PLAN .held = 4, .whole = 52 * 1024, .parts = 18 * 1024 + 512
 
 bool reformat_make_slab(union job *j, const struct request *r)
 {
-    return slab_wins(r) && make_slab_as(j, r,
-                                        (struct slab_plan){.held = 4,
-                                                           .whole = 32 * 1024,
-                                                           .parts = 16 * 1024,
-                                                           .rounds = 20});
+    return slab_wins(r) && make_slab_as(j, r, (struct slab_plan){SLAB_PLAN});
 }
 
-#define SLAB_VARIANT(name, ...)                                                          \
-    bool reformat_make_slab_##name(union job *j, const struct request *r)                \
-    {                                                                                    \
-        return make_slab_as(j, r, (struct slab_plan){__VA_ARGS__});                      \
-    }
-SLAB_VARIANT(stay, SLAB_PLAN, .stays = true)
-SLAB_VARIANT(form, SLAB_PLAN, .stays = true, .quads = true)
-SLAB_VARIANT(half, .held = 4, .whole = 16 * 1024, .parts = 18 * 1024 + 512, .rounds = 20,
-             .stays = true)
-SLAB_VARIANT(form_half, .held = 4, .whole = 16 * 1024, .parts = 18 * 1024 + 512,
-             .rounds = 20, .stays = true, .quads = true)
-SLAB_VARIANT(run, .held = 4, .whole = 16 * 1024, .parts = 18 * 1024 + 512, .rounds = 6,
-             .stays = true)
-SLAB_VARIANT(form_run, .held = 4, .whole = 32 * 1024, .parts = 18 * 1024 + 512,
-             .rounds = 6, .stays = true, .quads = true)
-SLAB_VARIANT(big, .held = 4, .whole = 52 * 1024, .parts = 36 * 1024, .rounds = 20,
-             .stays = true, .quads = true)
+bool reformat_make_slab_all(union job *j, const struct request *r)
+{
+    return make_slab_as(j, r, (struct slab_plan){SLAB_PLAN});
+}
+
+bool reformat_make_slab_out(union job *j, const struct request *r)
+{
+    return make_slab_as(j, r, (struct slab_plan){SLAB_PLAN, .out = true});
+}
+
+bool reformat_make_slab_out_half(union job *j, const struct request *r)
+{
+    return make_slab_as(
+        j, r,
+        (struct slab_plan){.held = 4,
+                           .whole = r->to_size == 4 ? 26 * 1024 : 16 * 1024,
+                           .parts = 18 * 1024 + 512,
+                           .out = true});
+}

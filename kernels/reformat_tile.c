@@ -130,7 +130,7 @@ static bool size_parts(struct reformat_tile *j, const struct panel *p,
     return true;
 }
 
-/* As few as keep all their accesses in flight at once: small blocks, many of them. */
+/* As few as keep all their reads in flight at once: small blocks, many of them. */
 static uint32_t tile_threads(int64_t accesses)
 {
     const int64_t threads = round_up((accesses + TILE_FLIGHT - 1) / TILE_FLIGHT, 32);
@@ -180,14 +180,14 @@ static bool make_tile_with(struct reformat_tile *j, const struct request *r, int
     j->pixels = (uint32_t)p->pixel.extent;
     j->channels = (uint32_t)p->channels;
     j->padded = (uint32_t)p->padded;
-    j->stays = false;
     j->pixel_tiles = (uint32_t)divide_up(j->pixels, j->tile_pixels);
     j->channel_tiles = (uint32_t)divide_up(j->padded, j->tile_channels);
     j->tiles = images * j->pixel_tiles * j->channel_tiles;
     j->by_pixels = divisor(j->tile_pixels);
     j->threads =
-        planes ? tile_threads((int64_t)j->tile_channels * j->tile_pixels * most / 16)
-               : TILE_THREADS;
+        planes
+            ? tile_threads((int64_t)j->tile_channels * j->tile_pixels * r->from_size / 16)
+            : TILE_THREADS;
     const int64_t a = side_threads(j, &j->to, r->to_size);
     const int64_t b = side_threads(j, &j->from, r->from_size);
     const int64_t rows_threads = round_up(a > b ? a : b, 32);
@@ -234,38 +234,4 @@ bool reformat_make_tile_any(union job *j, const struct request *r)
 {
     return takes_tile(r) && make_tile_with(&j->tile, r, tile_access(r, true),
                                            tile_access(r, false), false);
-}
-
-static void read_at_once(struct reformat_tile *j, const struct request *r)
-{
-    const uint32_t threads =
-        tile_threads((int64_t)j->tile_channels * j->tile_pixels * r->from_size / 16);
-    if (threads < j->threads && j->by_pixels.d == j->pixels)
-        j->threads = threads;
-}
-
-/* As few threads as keep all reads in flight at once. */
-bool reformat_make_tile_few(union job *j, const struct request *r)
-{
-    if (!reformat_make_tile(j, r))
-        return false;
-    read_at_once(&j->tile, r);
-    return true;
-}
-
-bool reformat_make_tile_stay(union job *j, const struct request *r)
-{
-    if (!reformat_make_tile(j, r))
-        return false;
-    j->tile.stays = true;
-    return true;
-}
-
-bool reformat_make_tile_both(union job *j, const struct request *r)
-{
-    if (!reformat_make_tile(j, r))
-        return false;
-    read_at_once(&j->tile, r);
-    j->tile.stays = true;
-    return true;
 }

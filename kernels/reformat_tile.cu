@@ -38,7 +38,6 @@ static __device__ inline tile_view<T, M> view_of(const reformat_tile &j,
     v.pixel = s.pixel;
     v.vector = s.vector;
     v.by_pixels = j.by_pixels;
-    v.stays = j.stays;
     return v;
 }
 

@@ -20,7 +20,6 @@ template <typename T, typename M> struct tile_view {
     int64_t block, pixel;
     uint32_t vector;
     reformat_divisor by_pixels;
-    bool stays;
 
     static const int E = 16 / sizeof(T); /* elements of an access */
     static const int flight = sizeof(T) > 1 ? 4 : 2; /* accesses in flight */
@@ -35,27 +34,6 @@ template <typename T, typename M> struct tile_view {
 template <typename T> static __device__ inline uint32_t misalignment(const T *p)
 {
     return (uint32_t)(((uintptr_t)p % 16) / sizeof(T));
-}
-
-template <typename T, int N> static __device__ inline pack<T, N> load_wide(const T *p)
-{
-    union {
-        uint4 w;
-        pack<T, N> x;
-    } u;
-    asm volatile("ld.global.cs.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(u.w.x), "=r"(u.w.y), "=r"(u.w.z), "=r"(u.w.w)
-                 : "l"(p));
-    return u.x;
-}
-
-template <typename T, int N>
-static __device__ inline void store_for(bool stays, T *p, const pack<T, N> &x)
-{
-    if (stays)
-        *(pack<T, N> *)p = x;
-    else
-        store_once<T, N>(p, x);
 }
 
 /* ---- one access each way ----------------------------------------------------------------- */
@@ -108,9 +86,9 @@ static __device__ inline void move_rows(const tile_view<T, M> &v)
                 T *memory = v.memory + (c + u * step) * v.block + p;
                 M *tile = v.at(c + u * step, p);
                 if (Read)
-                    x[u] = load_wide<T, E>(memory);
+                    x[u] = load_once<T, E>(memory);
                 else
-                    store_for<T, E>(v.stays, memory, get_row<W, T, M, E>(tile));
+                    store_once<T, E>(memory, get_row<W, T, M, E>(tile));
             }
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++)
@@ -146,9 +124,9 @@ static __device__ inline void move_planes(const tile_view<T, M> &v)
             if (k >= to)
                 continue;
             if (Read)
-                x[u] = load_wide<T, E>(memory + k);
+                x[u] = load_once<T, E>(memory + k);
             else
-                store_for<T, E>(v.stays, memory + k, get_row<E, T, M, E>(tile + k));
+                store_once<T, E>(memory + k, get_row<E, T, M, E>(tile + k));
         }
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
@@ -206,7 +184,7 @@ static __device__ inline void move_pairs(const tile_view<T, M> &v)
         for (int u = 0; u < FLIGHT; u++) {
             const uint32_t at = b + u * step;
             if (Read && at < blocks)
-                x[u] = load_wide<T, E>(v.memory + at * v.block + p * V);
+                x[u] = load_once<T, E>(v.memory + at * v.block + p * V);
         }
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
@@ -215,7 +193,7 @@ static __device__ inline void move_pairs(const tile_view<T, M> &v)
                 continue;
             move_block<T, M, Read>(v, at, p, x[u]);
             if (!Read)
-                store_for<T, E>(v.stays, v.memory + at * v.block + p * V, x[u]);
+                store_once<T, E>(v.memory + at * v.block + p * V, x[u]);
         }
     }
 }
@@ -272,7 +250,7 @@ static __device__ inline void move_pair_planes(const tile_view<T, M> &v)
         for (int u = 0; u < FLIGHT; u++) {
             const uint32_t k = i + u * 4 * blockDim.x;
             if (Read && k < to)
-                x[u] = load_wide<T, E>(v.memory + k * V);
+                x[u] = load_once<T, E>(v.memory + k * V);
         }
 #pragma unroll
         for (int u = 0; u < FLIGHT; u++) {
@@ -281,7 +259,7 @@ static __device__ inline void move_pair_planes(const tile_view<T, M> &v)
                 continue;
             move_four<T, M, Read>(v, k, x[u]);
             if (!Read)
-                store_for<T, E>(v.stays, v.memory + k * V, x[u]);
+                store_once<T, E>(v.memory + k * V, x[u]);
         }
     }
     const uint32_t e = blockDim.x - 1 - threadIdx.x;
@@ -335,9 +313,9 @@ static __device__ inline void move_lanes(const tile_view<T, M> &v)
                 if (at >= v.pixels)
                     continue;
                 if (Read)
-                    x[u] = load_wide<T, E>(memory + at * v.pixel);
+                    x[u] = load_once<T, E>(memory + at * v.pixel);
                 else
-                    store_for<T, E>(v.stays, memory + at * v.pixel, gather_lanes<T, M>(v, c, at));
+                    store_once<T, E>(memory + at * v.pixel, gather_lanes<T, M>(v, c, at));
             }
 #pragma unroll
             for (int u = 0; u < FLIGHT; u++)

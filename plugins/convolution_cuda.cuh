@@ -315,7 +315,6 @@ int stem_ahead_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem_ahead)
 int stem_wgmma_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem_wgmma)
-CONVOLUTION_TACTIC(stem_stream)
 int gemm_accept(const strata_node *n);
 CONVOLUTION_TACTIC(mma_128x128)
 CONVOLUTION_TACTIC(mma_128x64)

@@ -13,7 +13,7 @@ enum { BLOCKS = 3 }; /* of a multiprocessor */
 
 /* Rows of windows from at.p to `last` of one strip. A row's sums are moved out while the
  * tensor cores make the next row's. */
-template <typename T, class S, int Variant>
+template <typename T, class S>
 static __device__ inline void
 stem_walk(const stem_wgmma_job &job, const stem_strip<T> &at, int32_t last,
           const stem_tail &tail, const uint4 (&weight)[S::Steps], uint8_t *ring,
@@ -40,7 +40,7 @@ stem_walk(const stem_wgmma_job &job, const stem_strip<T> &at, int32_t last,
         __syncthreads();
         if (p + 1 < last)
             stem_multiply<S>(sum, weight, shared_address(ring), p + 1);
-        stem_write<S, Variant>(job, stage, y, windows, job.stored - filter);
+        stem_write<S>(job, stage, y, windows, job.stored - filter);
         y += (size_t)job.out_w * job.stored;
         uint8_t *const used = stage;
         stage = other;
@@ -48,7 +48,7 @@ stem_walk(const stem_wgmma_job &job, const stem_strip<T> &at, int32_t last,
     }
 }
 
-template <typename T, class S, int Variant>
+template <typename T, class S>
 static __global__ void __launch_bounds__(THREADS, BLOCKS)
     stem_wgmma_kernel(const __grid_constant__ stem_wgmma_job job)
 {
@@ -65,7 +65,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     while (row < end) {
         const stem_strip<T> at(job, row, S::Columns);
         const int32_t last = min(job.out_h, at.p + (int32_t)(end - row));
-        stem_walk<T, S, Variant>(job, at, last, tail, weight, memory, filter);
+        stem_walk<T, S>(job, at, last, tail, weight, memory, filter);
         row += (uint32_t)(last - at.p);
     }
 }
@@ -79,10 +79,9 @@ struct stem_launch {
     int32_t columns, height, per_row, shared;
 };
 
-template <class S, int Variant>
+template <class S>
 static const stem_launch launch_of = {
-    .kernel = {stem_wgmma_kernel<float, S, Variant>,
-               stem_wgmma_kernel<__half, S, Variant>},
+    .kernel = {stem_wgmma_kernel<float, S>, stem_wgmma_kernel<__half, S>},
     .columns = S::Columns,
     .height = S::Height,
     .per_row = S::PerRow,
@@ -96,14 +95,11 @@ static int64_t stem_taps(const struct window *w)
 }
 
 /* The narrowest window that holds this one; columns of which fewer are in vain. */
-template <int Variant>
 static const stem_launch *stem_launch_for(const struct window *w)
 {
     static const stem_launch *const all[2][2] = {
-        {&launch_of<stem_shape<112, 7, 2>, Variant>,
-         &launch_of<stem_shape<64, 7, 2>, Variant>},
-        {&launch_of<stem_shape<112, 3, 1>, Variant>,
-         &launch_of<stem_shape<64, 3, 1>, Variant>},
+        {&launch_of<stem_shape<112, 7, 2>>, &launch_of<stem_shape<64, 7, 2>>},
+        {&launch_of<stem_shape<112, 3, 1>>, &launch_of<stem_shape<64, 3, 1>>},
     };
     const int64_t wide = (w->out[2] + 111) / 112 * 112,
                   narrow = (w->out[2] + 63) / 64 * 64;
@@ -153,14 +149,13 @@ static __global__ void stem_wgmma_pack_kernel(stem_wgmma_pack_job job)
     job.packed[i] = __float2half_rn(real ? job.weight[from * job.kernel_w + tap] : 0.0f);
 }
 
-template <int Variant>
-static int stem_wgmma_setup_as(const strata_node *n, void *state)
+int stem_wgmma_setup(const strata_node *n, void *state)
 {
     convolution_state *s = (convolution_state *)state;
     int status = convolution_resolve(n, s);
     if (status != STRATA_OK)
         return status;
-    const stem_launch *l = stem_launch_for<Variant>(&s->w);
+    const stem_launch *l = stem_launch_for(&s->w);
     cudaError_t e =
         cudaFuncSetAttribute((const void *)l->kernel[n->in[0].dtype == STRATA_FP16],
                              cudaFuncAttributeMaxDynamicSharedMemorySize, l->shared);
@@ -211,11 +206,10 @@ static stem_wgmma_job stem_wgmma_job_of(const strata_run *r, const stem_launch *
     return job;
 }
 
-template <int Variant>
-static int stem_wgmma_run_as(const strata_run *r)
+int stem_wgmma_run(const strata_run *r)
 {
     const convolution_state *s = (const convolution_state *)r->state;
-    const stem_launch *l = stem_launch_for<Variant>(&s->w);
+    const stem_launch *l = stem_launch_for(&s->w);
     const stem_wgmma_job job = stem_wgmma_job_of(r, l);
     const uint32_t most = (uint32_t)s->multiprocessors * BLOCKS;
     const dim3 grid(job.rows < most ? job.rows : most,
@@ -223,24 +217,4 @@ static int stem_wgmma_run_as(const strata_run *r)
     l->kernel[r->in[0].dtype ==
               STRATA_FP16]<<<grid, THREADS, l->shared, layer_stream(r)>>>(job);
     return layer_launched(r, "convolution stem_wgmma");
-}
-
-int stem_wgmma_setup(const strata_node *n, void *state)
-{
-    return stem_wgmma_setup_as<0>(n, state);
-}
-
-int stem_wgmma_run(const strata_run *r)
-{
-    return stem_wgmma_run_as<0>(r);
-}
-
-int stem_stream_setup(const strata_node *n, void *state)
-{
-    return stem_wgmma_setup_as<1>(n, state);
-}
-
-int stem_stream_run(const strata_run *r)
-{
-    return stem_wgmma_run_as<1>(r);
 }

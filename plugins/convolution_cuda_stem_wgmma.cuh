@@ -363,7 +363,7 @@ static __device__ inline void stem_stage(uint32_t stage, const stem_tail &tail,
 }
 
 /* To `y`, of the row's first window and the block's first filter. */
-template <class S, int Variant>
+template <class S>
 static __device__ inline void stem_write(const stem_wgmma_job &job, const uint8_t *stage,
                                          __half *y, int32_t windows, uint32_t filters)
 {
@@ -374,13 +374,8 @@ static __device__ inline void stem_write(const stem_wgmma_job &job, const uint8_
         v[i] = *(const uint4 *)(stage + (first + i * 16) * STAGE_ROW + piece * PIECE);
 #pragma unroll
     for (int i = 0; i < S::Columns / 16; i++)
-        if ((int32_t)first + i * 16 < windows && piece * 8 < filters) {
-            uint4 *to = (uint4 *)(y + (first + i * 16) * (size_t)job.stored + piece * 8);
-            if (Variant & 1)
-                __stcs(to, v[i]);
-            else
-                *to = v[i];
-        }
+        if ((int32_t)first + i * 16 < windows && piece * 8 < filters)
+            *(uint4 *)(y + (first + i * 16) * (size_t)job.stored + piece * 8) = v[i];
 }
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH */

@@ -163,17 +163,18 @@ static void make_piece(const struct reformat_slab *j, const char *stage, uint32_
              dst + row * j->to.row_step + (piece - row * j->to.row.d) * 16);
 }
 
-/* Four pixels of `planes` planes from channel c of an image on. */
-static void make_planes(const struct reformat_slab *j, const char *stage, uint32_t image,
-                        uint32_t c, uint32_t planes, uint32_t quad, char *dst)
+/* Four pixels of eight planes, the n-th of a part of the tile. */
+static void make_planes(const struct reformat_slab *j, const char *stage, uint32_t part,
+                        uint32_t n, char *dst)
 {
     const uint32_t size = (uint32_t)strata_dtype_size(j->to_type);
-    for (uint32_t l = 0; l < planes && c + l < j->channels; l++) {
-        const uint32_t plane = image * j->to.blocks.d + c + l;
-        move_run(j, stage, plane * j->pixels.d + quad * 4, 4,
-                 dst + (image * j->to.blocks.d + c) * j->stride + l * j->stride +
-                     quad * 4 * size);
-    }
+    const uint32_t quad = n % j->quads.d, c = n / j->quads.d * 8;
+    const uint32_t first = part * j->items / j->quads.d * 8;
+    if ((uintptr_t)dst % 16 != 0 || j->out % 16 != 0)
+        bench.fault = "a part is misaligned";
+    for (uint32_t l = 0; l < 8; l++)
+        move_run(j, stage, (first + c + l) * j->pixels.d + quad * 4, 4,
+                 dst + part * j->out + (c + l) * j->stride + quad * 4 * size);
 }
 
 /* Four pixels of eight lanes. */
@@ -188,15 +189,11 @@ static void make_lanes(const struct reformat_slab *j, const char *stage, uint32_
 static void make_item(const struct reformat_slab *j, const char *stage, uint32_t n,
                       char *dst)
 {
-    const uint32_t quads = j->quads.d > 0 ? j->quads.d : 1;
-    const uint32_t quad = n % quads, row = n / quads;
-    const uint32_t blocks = j->from.blocks.d;
-    if (j->form == SLAB_SPREAD)
-        make_planes(j, stage, row / blocks, row % blocks * 2, 2, quad, dst);
-    else if (j->form == SLAB_UNWEAVE)
-        make_planes(j, stage, 0, row * 8, 8, quad, dst);
-    else if (j->form == SLAB_WEAVE)
+    if (j->form == SLAB_WEAVE)
         make_lanes(j, stage, n / j->eights.d, n % j->eights.d, dst);
+    else if (j->form == SLAB_UNWEAVE)
+        for (int part = 0; part < j->held; part++)
+            make_planes(j, stage, (uint32_t)part, n, dst);
     else
         make_piece(j, stage, n, dst);
 }
@@ -204,12 +201,13 @@ static void make_item(const struct reformat_slab *j, const char *stage, uint32_t
 int reformat_launch_slab(const struct reformat_slab *j, void *stream)
 {
     static char stage[MOST_STAGE];
-    const uint32_t most =
-        j->form == SLAB_GATHER ? (uint32_t)j->held * REFORMAT_SLAB_THREADS : 512;
+    const uint32_t most = j->form == SLAB_GATHER
+                              ? (uint32_t)j->held * REFORMAT_SLAB_THREADS
+                              : REFORMAT_QUAD_THREADS;
+    const uint32_t held = j->form == SLAB_UNWEAVE ? 1 : (uint32_t)j->held;
     (void)stream;
     forms[j->form]++;
-    if (j->threads % 32 != 0 || j->threads > most ||
-        j->threads * (uint32_t)j->held < j->items)
+    if (j->threads % 32 != 0 || j->threads > most || j->threads * held < j->items)
         bench.fault = "threads do not hold the tile";
     if (j->form != SLAB_GATHER &&
         (j->end || j->pixels.d % 4 != 0 || j->last_pixel % 4 != 0))
@@ -296,8 +294,6 @@ Test(reformat_slab, jobs_give_what_the_host_gives, .timeout = 120)
                 check_pair(to, from, dims, off ? draw() % 16 : 0, off ? draw() % 16 : 0);
     }
     cr_expect_gt(taken, 400, "only %d jobs", taken);
-    for (int form = 0; form <= SLAB_UNWEAVE; form++)
-        cr_expect_gt(forms[form], 0, "form %d was not used", form);
 }
 
 /* Tiles cut through channels, through planes, over images, and at any alignment. */
@@ -315,4 +311,6 @@ Test(reformat_slab, every_kind_of_cut_is_made, .timeout = 120)
             taken += check_pair(names[i / 4], names[i % 4], shapes[s], 0, 0);
         cr_expect_geq(taken, 4, "shape %zu: %d of 16 pairs", s, taken);
     }
+    for (int form = 0; form <= SLAB_UNWEAVE; form++)
+        cr_expect_gt(forms[form], 0, "form %d was not used", form);
 }
