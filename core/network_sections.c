@@ -373,7 +373,9 @@ static void read_batches(struct loader *l)
         batched |= l->net->inputs[i].batched;
     if (l->net->n_batches && !batched && !config_errors(l->c))
         config_error(l->c, s->place,
-                     "a name has several values, and no input's shape begins with it");
+                     "'%s' has several values, and no input's shape begins with it; "
+                     "give it one value",
+                     config_batch_symbol(l->c));
 }
 
 int network_read_sections(struct loader *l)
