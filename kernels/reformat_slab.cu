@@ -3,15 +3,18 @@
  * Tiles that lie in memory as long rows on both sides. A block makes several of them: it
  * copies the next ones into shared memory as they lie, asynchronously and 16 bytes at a
  * time, while it gathers the present one in the order of the destination and stores it 16
- * bytes a thread. Where a thread's elements lie in a tile is the same for every
- * tile and is worked out once, into registers, so that an element costs one read of shared
- * memory. Bytes bound it: each moves once, and reads are under way all the time.
+ * bytes a thread, or, where one read of shared memory holds parts of many planes, as one
+ * asynchronous store. Where a thread's elements lie in a tile is the same for every tile
+ * and is worked out once, into registers. Bytes bound it: each moves once, and reads are
+ * under way all the time.
  */
 #include "kernels/reformat_slab.cuh"
 
 #define STAGES 3         /* tiles in shared memory, one of them at work */
 #define MOST_RUN 8       /* tiles of a block */
 #define ROUNDS 20        /* of blocks, before runs get longer */
+
+/* ---- from the source to shared memory -------------------------------------------------- */
 
 /* Tiles in order: of channels, then of pixels, then of images. */
 struct slab_tile {
@@ -56,7 +59,7 @@ static __device__ inline uint32_t skew_of(const reformat_slab &j, const char *sr
     return j.end ? (uint32_t)((uintptr_t)src % 16) : 0;
 }
 
-/* Ahead: what the L2 cache fetches with it, bytes. */
+/* Ahead: bytes that the L2 cache fetches with it, for the tiles beside this one. */
 static __device__ inline void copy_piece(char *shared, const char *memory, uint32_t bytes,
                                          uint32_t ahead)
 {
