@@ -27,8 +27,8 @@ static bool has_few_channels(const struct request *r)
 }
 
 /* Where it measured faster than the rows below (docs/performance.md). Those have the edge
- * where planes are written, but for halves out of lanes and for planes of an odd number of
- * four pixels (14x14), and where few planes become lanes. */
+ * where planes are written, but for halves out of lanes and for planes of an odd number
+ * of four pixels (14x14), and where few planes become lanes. */
 static bool wins(const struct request *r)
 {
     const enum order to = order_of(r->dst), from = order_of(r->src);
@@ -49,8 +49,10 @@ static bool must_unweave(const struct request *r)
 
 bool reformat_make_slab(union job *j, const struct request *r)
 {
-    static const struct slab_plan few = {.held = 2, .whole = 8 * 1024, .parts = 8 * 1024},
-                                  many = {.held = 4, .whole = 52 * 1024, .parts = 18944};
+    static const struct slab_plan few = {.held = 2, .whole = 8 * 1024, .parts = 8 * 1024};
+    /* 64 whole planes of 14x14 floats; 128 pixels of 72 halves. */
+    static const struct slab_plan many = {
+        .held = 4, .whole = 49 * 1024, .parts = 18 * 1024};
     const struct slab_plan *plan = has_few_channels(r) ? &few : &many;
     struct request other;
     return wins(r) &&
