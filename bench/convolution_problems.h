@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions that are timed: those of ResNet-50, depthwise ones of MobileNet v2 and a
- * few in FP32.
+ * Convolutions that are timed: those of ResNet-50, the first and depthwise ones of
+ * MobileNet v2, and a few in FP32.
  */
 #ifndef BENCH_CONVOLUTION_PROBLEMS_H
 #define BENCH_CONVOLUTION_PROBLEMS_H
@@ -16,6 +16,8 @@ static const struct problem {
 } problems[] = {
     {"stem fp32", 3, 224, 64, 7, 2, 1, 0, 1, "fp32:nchw"},
     {"stem fp16", 3, 224, 64, 7, 2, 1, 0, 0, "fp16:nchw"},
+    {"stem 3x3 fp32", 3, 224, 32, 3, 2, 1, 0, 0, "fp32:nchw"},
+    {"stem 3x3 fp16", 3, 224, 32, 3, 2, 1, 0, 0, "fp16:nchw"},
     {"s1 1x1 64-64", 64, 56, 64, 1, 1, 1, 0, 1, NULL},
     {"s1 3x3 64", 64, 56, 64, 3, 1, 1, 0, 3, NULL},
     {"s1 1x1 64-256", 64, 56, 256, 1, 1, 1, 0, 1, NULL},
