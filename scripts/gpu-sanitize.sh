@@ -1,7 +1,7 @@
 #!/bin/sh
 # Run compute-sanitizer's four tools over a sample of the bundle's tests.
 #   gpu-sanitize.sh [TOOL]...        memcheck racecheck initcheck synccheck
-#   STRATA_SANITIZE_LIMIT=SECONDS    of a tool and program; default 15
+#   STRATA_SANITIZE_LIMIT=SECONDS    of a tool and program; default 120
 #   STRATA_TEST_SAMPLE=N             one run in N, after the first of every kind; without
 #                                    it 60 of layers, and 25 of reformat
 # Prints a line a tool and program: errors, launches, and how many of the kernels that were
@@ -10,7 +10,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 tools=${*:-memcheck racecheck initcheck synccheck}
-limit=${STRATA_SANITIZE_LIMIT:-15}
+limit=${STRATA_SANITIZE_LIMIT:-120}
 logs=${OUT:-${TMPDIR:-/tmp}}
 failed=0
 export STRATA_REQUIRE_DEVICE=1
