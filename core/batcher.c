@@ -44,13 +44,54 @@ static void wait_for_oldest(strata_batcher *b)
     pthread_cond_timedwait(&b->changed, &b->lock, &t);
 }
 
-/* As many of the oldest as fit. */
-static strata_request *take(strata_batcher *b, int64_t *rows)
+/* The engine inside that so many rows are run by, or, with `down`, the largest that they
+ * fill; then NULL if they fill none. */
+static const strata_engine *engine_of(const strata_engine *e, int64_t rows, bool down)
 {
-    strata_request *list = b->first, **last = &b->first;
-    *rows = 0;
-    while (*last && *rows + (*last)->rows <= b->max_batch) {
-        *rows += (*last)->rows;
+    const strata_engine *found = down ? NULL : e;
+    for (size_t i = 0; i <= e->n_smaller; i++) {
+        const strata_engine *one = i < e->n_smaller ? e->smaller[i] : e;
+        if (down && one->batch <= rows)
+            found = one;
+        else if (!down && one->batch >= rows)
+            return one;
+    }
+    return found;
+}
+
+/* Rows of the oldest requests, at most so many. */
+static int64_t rows_within(const strata_batcher *b, int64_t most)
+{
+    int64_t rows = 0;
+    for (const strata_request *r = b->first; r && rows + r->rows <= most; r = r->next)
+        rows += r->rows;
+    return rows;
+}
+
+/* All that wait, or fewer that are a batch by themselves where the plans' costs say that
+ * so more rows are computed in the same time: then the others are better off too. */
+static int64_t rows_to_take(const strata_batcher *b)
+{
+    const int64_t all = rows_within(b, b->max_batch);
+    const strata_engine *whole = engine_of(b->engine, all, false),
+                        *filled = engine_of(b->engine, all, true);
+    if (!filled || filled == whole || rows_within(b, filled->batch) < filled->batch)
+        return all;
+    return (double)filled->batch * (double)whole->plan->cost >
+                   (double)all * (double)filled->plan->cost
+               ? filled->batch
+               : all;
+}
+
+/* Of the oldest. */
+static void take(strata_batcher *b, struct run *out)
+{
+    const int64_t most = rows_to_take(b);
+    strata_request **last = &b->first;
+    out->requests = b->first;
+    out->rows = 0;
+    while (*last && out->rows + (*last)->rows <= most) {
+        out->rows += (*last)->rows;
         b->stats.waiting--;
         last = &(*last)->next;
     }
@@ -58,36 +99,38 @@ static strata_request *take(strata_batcher *b, int64_t *rows)
     *last = NULL;
     if (!b->first)
         b->end = &b->first;
-    b->waiting_rows -= *rows;
+    b->waiting_rows -= out->rows;
     b->running++;
     if (b->first) /* there is more: another may take it, or watch over its delay */
         pthread_cond_signal(&b->changed);
-    return list;
 }
 
-/* NULL when the batcher ends. */
-static strata_request *next_batch(struct worker *w, int64_t *rows)
+/* Whether a run may go now: it then is out. */
+static bool take_now(strata_batcher *b, struct run *out)
+{
+    uint64_t *why = b->first ? cause(b) : NULL;
+    if (!why)
+        return false;
+    ++*why;
+    take(b, out);
+    return true;
+}
+
+/* Waits for a run, which out is unless it was given; false when the batcher ends. */
+static bool next_run(struct worker *w, struct run *out)
 {
     strata_batcher *b = w->batcher;
-    uint64_t *why = NULL;
     w->idle = true;
-    while (!w->given && !why) {
-        if (b->first && (why = cause(b)))
-            break;
+    while (!w->given.requests && !take_now(b, out)) {
         if (b->first)
             wait_for_oldest(b);
         else if (b->stop)
-            return NULL;
+            return false;
         else
             pthread_cond_wait(&b->changed, &b->lock);
     }
     w->idle = false;
-    if (w->given) {
-        *rows = w->given->rows;
-        return w->given;
-    }
-    ++*why;
-    return take(b, rows);
+    return true;
 }
 
 static void await_begun(struct worker *w)
@@ -96,35 +139,60 @@ static void await_begun(struct worker *w)
         ;
 }
 
-static void run(struct worker *w, strata_request *requests, int64_t rows)
+static void begin(struct worker *w, struct run *r)
 {
-    if (w->given)
-        await_begun(w);
-    else
-        w->status = batcher_begin(w, requests, rows);
-    batcher_end(w, requests, rows, w->status);
+    if (!w->given.requests) {
+        batcher_begin(w, r);
+        return;
+    }
+    await_begun(w);
+    *r = w->given;
+    w->given.requests = NULL;
+}
+
+/* A run is over, so another may go: this worker's own next one, or others'. */
+static bool move_on(struct worker *w, const struct run *over, struct run *next)
+{
+    strata_batcher *b = w->batcher;
+    pthread_mutex_lock(&b->lock);
+    b->running--;
+    const bool more = w->ahead && over->status == STRATA_OK && take_now(b, next);
+    if (b->running == 0 && b->first)
+        pthread_cond_signal(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    return more;
+}
+
+/* Runs, one behind the other as long as some are ready. Those of a device that runs by
+ * itself begin before the requests of the one before are finished. */
+static void run_on(struct worker *w, struct run runs[2])
+{
+    int now = 0;
+    for (bool more = true; more; now = !now) {
+        batcher_await(w, &runs[now]);
+        more = move_on(w, &runs[now], &runs[!now]);
+        if (more)
+            batcher_begin(w, &runs[!now]);
+        batcher_end(w, &runs[now]);
+    }
 }
 
 static void *work(void *arg)
 {
     struct worker *w = arg;
     strata_batcher *b = w->batcher;
-    strata_request *requests;
-    int64_t rows;
-    w->status = batcher_open_worker(w, &w->err);
-    const bool failed = w->status != STRATA_OK;
+    struct run runs[2];
+    w->given.status = batcher_open_worker(w, &w->given.err);
+    const bool failed = w->given.status != STRATA_OK;
     sem_post(&w->begun); /* from now on another thread may use the worker */
     if (failed)
         return NULL;
     pthread_mutex_lock(&b->lock);
-    while ((requests = next_batch(w, &rows))) {
+    while (next_run(w, &runs[0])) {
         pthread_mutex_unlock(&b->lock);
-        run(w, requests, rows);
+        begin(w, &runs[0]);
+        run_on(w, runs);
         pthread_mutex_lock(&b->lock);
-        w->given = NULL;
-        b->running--;
-        if (b->running == 0 && b->first)
-            pthread_cond_signal(&b->changed);
     }
     pthread_mutex_unlock(&b->lock);
     return NULL;
@@ -185,8 +253,9 @@ static int start_worker(struct worker *w, strata_error *err)
         return error_set(err, STRATA_ENOMEM, "cannot start a batcher's thread");
     w->started = true;
     await_begun(w);
-    return w->status == STRATA_OK ? STRATA_OK
-                                  : error_set(err, w->status, "%s", w->err.message);
+    const struct run *r = &w->given;
+    return r->status == STRATA_OK ? STRATA_OK
+                                  : error_set(err, r->status, "%s", r->err.message);
 }
 
 static int start(strata_batcher *b, const strata_batcher_options *o, strata_error *err)

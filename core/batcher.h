@@ -33,9 +33,18 @@ struct strata_request {
 /* A binding of a worker's context. */
 struct port {
     char *data;
-    char *staged; /* host memory for the rows of all requests, or NULL: each is copied
-                     from or to where its request has it */
-    size_t staged_bytes;
+    char *staged; /* host memory for the rows of all requests, of two runs, or NULL: each
+                     is copied from or to where its request has it */
+    size_t staged_bytes; /* of one run */
+};
+
+/* Requests that run together, on a worker. */
+struct run {
+    strata_request *requests;
+    int64_t rows;
+    size_t slot; /* of staged memory */
+    int status;
+    strata_error err;
 };
 
 struct worker {
@@ -45,13 +54,13 @@ struct worker {
     strata_handle *handle; /* made by the thread, as the next two */
     strata_context *context;
     struct port *ports;
-    /* Posted when the thread is set up, and when a run that the thread which submitted
-     * its request began is on the stream; status and err tell how it went. */
+    bool ahead; /* its device runs by itself: it begins a run before it ends another */
+    size_t last_slot;
+    /* Posted when the thread is set up, which `given` tells the status of, and when a run
+     * that the thread which submitted its request began is on the stream. */
     sem_t begun;
-    int status;
-    strata_error err;
-    bool idle;             /* guarded by the batcher's lock, as the next */
-    strata_request *given; /* NULL: none */
+    bool idle;        /* guarded by the batcher's lock, as whether there is a given one */
+    struct run given; /* by who submitted it */
 };
 
 struct strata_batcher {
@@ -76,9 +85,11 @@ int64_t batcher_now(void); /* ns, monotonic */
  * there is. */
 int batcher_open_worker(struct worker *w, strata_error *err);
 void batcher_close_worker(struct worker *w);
-/* batcher_run.c: put a run of them on the stream; then wait for it and finish them. */
-int batcher_begin(struct worker *w, const strata_request *requests, int64_t rows);
-void batcher_end(struct worker *w, strata_request *requests, int64_t rows, int status);
+/* batcher_run.c: put one on the stream; wait for it and count it; then finish its
+ * requests. Its status may fail at each. */
+void batcher_begin(struct worker *w, struct run *r);
+void batcher_await(struct worker *w, struct run *r);
+void batcher_end(struct worker *w, struct run *r);
 /* batcher_queue.c: tell it to whoever waits; err's status is OK if it went well. The
  * request is then gone. */
 void batcher_finish(strata_request *r, const strata_error *err);

@@ -84,7 +84,8 @@ static struct worker *give(strata_batcher *b, strata_request *r)
     if (w == b->workers + b->n_workers)
         return NULL;
     w->idle = false;
-    w->given = r;
+    w->given.requests = r;
+    w->given.rows = r->rows;
     b->running++;
     b->stats.idle++;
     pthread_cond_broadcast(&b->changed); /* it wakes while the run is begun for it */
@@ -104,7 +105,7 @@ static int put(strata_batcher *b, strata_request *r, strata_error *err)
         append(b, r);
     pthread_mutex_unlock(&b->lock);
     if (w) {
-        w->status = batcher_begin(w, r, r->rows);
+        batcher_begin(w, &w->given);
         sem_post(&w->begun);
     }
     return status;

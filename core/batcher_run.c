@@ -13,12 +13,17 @@ static void *memory_of(const struct worker *w, const strata_request *r, size_t i
     return index < n_in ? (void *)(uintptr_t)r->inputs[index] : r->outputs[index - n_in];
 }
 
+static char *staged_at(const struct worker *w, const struct run *r, size_t index)
+{
+    return w->ports[index].staged + r->slot * w->ports[index].staged_bytes;
+}
+
 /* Rows of all requests between their memory and the staged. */
-static void move_staged(const struct worker *w, const strata_request *r, size_t index)
+static void move_staged(const struct worker *w, const struct run *run, size_t index)
 {
     const struct engine_binding *b = &w->context->engine->bindings[index];
-    char *staged = w->ports[index].staged;
-    for (; r; r = r->next) {
+    char *staged = staged_at(w, run, index);
+    for (const strata_request *r = run->requests; r; r = r->next) {
         const size_t bytes = (size_t)(b->row_bytes * r->rows);
         char *theirs = memory_of(w, r, index);
         if (theirs) /* else an output that is not wanted */
@@ -42,8 +47,7 @@ static int copy(struct worker *w, const struct engine_binding *b, char *data, ch
 }
 
 /* A binding of all the requests. */
-static int copy_binding(struct worker *w, const strata_request *r, size_t index,
-                        int64_t rows, strata_error *err)
+static int copy_binding(struct worker *w, struct run *run, size_t index)
 {
     const strata_engine *e = w->context->engine;
     const struct engine_binding *b = &e->bindings[index];
@@ -53,44 +57,32 @@ static int copy_binding(struct worker *w, const strata_request *r, size_t index,
     int status = STRATA_OK;
     if (p->staged) {
         if (b->is_input)
-            move_staged(w, r, index);
-        return copy(w, b, data, p->staged, (size_t)(b->row_bytes * rows), err);
+            move_staged(w, run, index);
+        return copy(w, b, data, staged_at(w, run, index),
+                    (size_t)(b->row_bytes * run->rows), &run->err);
     }
-    for (; r && status == STRATA_OK; r = r->next) {
+    for (const strata_request *r = run->requests; r && !status; r = r->next) {
         const int64_t bytes = whole ? e->values[b->value].bytes : b->row_bytes * r->rows;
         char *theirs = memory_of(w, r, index);
         if (theirs)
-            status = copy(w, b, data, theirs, (size_t)bytes, err);
+            status = copy(w, b, data, theirs, (size_t)bytes, &run->err);
         data += whole ? 0 : bytes;
     }
     return status;
 }
 
-int batcher_begin(struct worker *w, const strata_request *requests, int64_t rows)
+void batcher_begin(struct worker *w, struct run *r)
 {
     const strata_engine *e = w->context->engine;
-    strata_error *err = &w->err;
-    int status = strata_context_set_batch(w->context, rows, err);
+    r->slot = w->last_slot = !w->last_slot;
+    int status = strata_context_set_batch(w->context, r->rows, &r->err);
     for (size_t i = 0; i < e->n_inputs && status == STRATA_OK; i++)
-        status = copy_binding(w, requests, i, rows, err);
+        status = copy_binding(w, r, i);
     if (status == STRATA_OK)
-        status = strata_context_enqueue(w->context, NULL, err);
+        status = strata_context_enqueue(w->context, NULL, &r->err);
     for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
-        status = copy_binding(w, requests, i, rows, err);
-    return status;
-}
-
-/* In any case: requests' memory may be in use. */
-static int await(struct worker *w, const strata_request *requests, int status)
-{
-    strata_error why;
-    int ended = strata_context_wait(w->context, status == STRATA_OK ? &w->err : &why);
-    const strata_engine *e = w->context->engine;
-    status = status != STRATA_OK ? status : ended;
-    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
-        if (w->ports[i].staged)
-            move_staged(w, requests, i);
-    return status;
+        status = copy_binding(w, r, i);
+    r->status = status;
 }
 
 /* What a request that failed left in the inputs must not fail a later one that is shorter
@@ -105,20 +97,34 @@ static void clear_inputs(struct worker *w)
     }
 }
 
-static void count(struct worker *w, const strata_request *r, int64_t rows, int status)
+static void count(struct worker *w, const struct run *run)
 {
     strata_batcher *b = w->batcher;
+    const strata_request *r = run->requests;
+    const bool failed = run->status != STRATA_OK;
     pthread_mutex_lock(&b->lock);
     b->stats.runs++;
-    b->stats.padding += (uint64_t)(w->context->active->engine->batch - rows);
-    b->histogram[rows - 1]++;
-    b->stats.failed += status != STRATA_OK && !r->next;
+    b->stats.padding += (uint64_t)(w->context->active->engine->batch - run->rows);
+    b->histogram[run->rows - 1]++;
+    b->stats.failed += failed && !r->next;
     /* Of a run that failed, requests that will be tried each alone are not done yet. */
-    for (; r && (status == STRATA_OK || !r->next); r = r->next) {
+    for (; r && (!failed || !r->next); r = r->next) {
         b->stats.requests++;
         b->stats.rows += (uint64_t)r->rows;
     }
     pthread_mutex_unlock(&b->lock);
+}
+
+/* In any case: requests' memory may be in use. */
+void batcher_await(struct worker *w, struct run *r)
+{
+    strata_error why;
+    const bool begun = r->status == STRATA_OK;
+    int ended = strata_context_wait(w->context, begun ? &r->err : &why);
+    r->status = begun ? ended : r->status;
+    count(w, r);
+    if (r->status != STRATA_OK)
+        clear_inputs(w);
 }
 
 static void finish(strata_request *requests, const strata_error *err)
@@ -131,21 +137,26 @@ static void finish(strata_request *requests, const strata_error *err)
 }
 
 /* One that fails must not take the others with it, so they then run each alone. */
-void batcher_end(struct worker *w, strata_request *requests, int64_t rows, int status)
+static void run_each(struct worker *w, strata_request *requests)
 {
-    status = await(w, requests, status);
-    bool apart = status != STRATA_OK && requests->next;
-    count(w, requests, rows, status);
-    if (status != STRATA_OK)
-        clear_inputs(w);
-    if (!apart) {
-        finish(requests, &w->err);
-        return;
-    }
     while (requests) {
-        strata_request *r = requests;
-        requests = r->next;
-        r->next = NULL;
-        batcher_end(w, r, r->rows, batcher_begin(w, r, r->rows));
+        struct run one = {.requests = requests, .rows = requests->rows};
+        requests = requests->next;
+        one.requests->next = NULL;
+        batcher_begin(w, &one);
+        batcher_await(w, &one);
+        batcher_end(w, &one);
     }
+}
+
+void batcher_end(struct worker *w, struct run *r)
+{
+    const strata_engine *e = w->context->engine;
+    for (size_t i = e->n_inputs; i < e->n_bindings && r->status == STRATA_OK; i++)
+        if (w->ports[i].staged)
+            move_staged(w, r, i);
+    if (r->status != STRATA_OK && r->requests->next)
+        run_each(w, r->requests);
+    else
+        finish(r->requests, &r->err);
 }

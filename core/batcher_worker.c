@@ -20,10 +20,10 @@ static int stage(struct port *p, struct worker *w, const struct engine_binding *
     int64_t bytes;
     if (b->row_bytes == 0 || b->row_bytes > SMALL)
         return STRATA_OK;
-    if (!checked_mul(b->row_bytes, w->batcher->max_batch, &bytes))
+    if (!checked_mul(b->row_bytes, 2 * w->batcher->max_batch, &bytes))
         return error_set(err, STRATA_EOVERFLOW, "binding '%s': too large", b->name);
     p->staged = strata_host_alloc(w->handle, (size_t)bytes, err);
-    p->staged_bytes = (size_t)bytes;
+    p->staged_bytes = (size_t)bytes / 2;
     return p->staged ? STRATA_OK : STRATA_ENOMEM;
 }
 
@@ -55,6 +55,7 @@ int batcher_open_worker(struct worker *w, strata_error *err)
     if (status != STRATA_OK)
         return status;
     const struct device_ops *ops = w->handle->device->ops;
+    w->ahead = !ops->stream_run_here;
     if (ops->stream_run_here)
         ops->stream_run_here(w->handle->stream);
     status = strata_context_create(&w->context, w->batcher->engine, w->handle, err);
@@ -67,7 +68,7 @@ void batcher_close_worker(struct worker *w)
 {
     strata_context_destroy(w->context);
     for (size_t i = 0; w->ports && i < w->batcher->engine->n_bindings; i++)
-        strata_host_free(w->handle, w->ports[i].staged, w->ports[i].staged_bytes);
+        strata_host_free(w->handle, w->ports[i].staged, 2 * w->ports[i].staged_bytes);
     free(w->ports);
     strata_destroy(w->handle);
     sem_destroy(&w->begun);

@@ -9,7 +9,7 @@
 
 #include "core/team.h"
 
-enum { SHARE = 128 << 10 }; /* bytes that one thread copies */
+enum { SHARE = 64 << 10 }; /* bytes that one thread copies */
 
 void staging_open(struct staging *s, strata_handle *handle)
 {

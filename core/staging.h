@@ -8,7 +8,7 @@
 
 #include "core/engine.h"
 
-enum { STAGING_SLOTS = 4, STAGING_PIECE = 2 << 20 };
+enum { STAGING_SLOTS = 4, STAGING_PIECE = 512 << 10 }; /* pinning takes ms a MiB */
 
 struct staging {
     strata_handle *handle;

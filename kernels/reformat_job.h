@@ -111,12 +111,13 @@ struct reformat_slab_side {
 
 /* What a thread makes at a time. */
 enum reformat_slab_form {
-    SLAB_GATHER, /* 16 bytes, element by element */
-    SLAB_ZIP,    /* four pixels of two planes of halves, as pairs */
-    SLAB_UNZIP,  /* eight pixels of planes, out of pairs of halves */
-    SLAB_WEAVE,  /* four pixels of eight planes of halves, as lanes */
-    SLAB_UNWEAVE /* four pixels of eight lanes of halves, as planes, by way of a copy of
-                  * the destination's tile in shared memory */
+    SLAB_GATHER,  /* 16 bytes, element by element */
+    SLAB_ZIP,     /* four pixels of two planes of halves, as pairs */
+    SLAB_UNZIP,   /* eight pixels of planes, out of pairs of halves */
+    SLAB_WEAVE,   /* four pixels of eight planes of halves, as lanes */
+    SLAB_UNWEAVE, /* four pixels of eight lanes of halves, as planes, by way of a copy of
+                   * the destination's tile in shared memory */
+    SLAB_SPREAD,  /* four pixels of four pairs of halves, likewise */
 };
 
 /* Tiles of channels by pixels by images that come into shared memory as they lie and
@@ -138,7 +139,7 @@ struct reformat_slab {
     uint32_t items;             /* of what threads make, in a tile */
     int32_t held;               /* items of a thread: 1, 2 or 4 */
     uint32_t threads, stage;    /* of a block; bytes of a tile's room */
-    uint32_t out;               /* bytes that SLAB_UNWEAVE stores at a time: of one of
+    uint32_t out;               /* bytes that the last two store at a time: of one of
                                  * `held` parts of a tile; else 0 */
     uint32_t spread[2];         /* masks that keep neighbours off one bank */
     uint32_t ahead;             /* bytes that the L2 cache fetches at least: 128 or 256 */

@@ -187,8 +187,10 @@ static int form_of(const struct reformat_slab *j, const struct request *r,
                    : SLAB_GATHER;
     if (p->dst.planar && to->size == 2 && is_pairs_side(from))
         return SLAB_UNZIP;
-    return p->dst.planar && all && j->to.row_step == 0 && from->blocks == 1 &&
-                   tile_lanes(from, c->channels) == c->channels && whole(c->channels, 16)
+    if (!p->dst.planar || !all || j->to.row_step != 0 || !whole(c->channels, 16))
+        return SLAB_GATHER;
+    return is_pairs_side(from) ? SLAB_SPREAD
+           : from->blocks == 1 && tile_lanes(from, c->channels) == c->channels
                ? SLAB_UNWEAVE
                : SLAB_GATHER;
 }
@@ -199,18 +201,16 @@ static bool lay_items(struct reformat_slab *j, const struct request *r,
                       const struct slab_plan *plan)
 {
     j->form = form_of(j, r, to, from, c);
-    if (j->form == SLAB_UNWEAVE && !plan->out)
+    if (j->form >= SLAB_UNWEAVE && !plan->out)
         j->form = SLAB_GATHER;
-    const struct side *lanes = j->form == SLAB_WEAVE ? to : from;
-    const uint32_t eights = (uint32_t)tile_lanes(lanes, c->channels) / 8;
-    const uint32_t quads = (uint32_t)c->pixels / 4;
+    const uint32_t quads = (uint32_t)c->pixels / 4, eights = (uint32_t)c->channels / 8;
     uint32_t threads, most = REFORMAT_QUAD_THREADS;
     j->quads = divisor(quads);
     j->eights = divisor(eights);
     j->stride =
         (uint32_t)(j->form == SLAB_WEAVE ? j->to.pixel_step : c->pixels * to->size);
     j->out = 0;
-    if (j->form == SLAB_UNWEAVE) { /* floats in two parts: their tile would take 50 KB */
+    if (j->form >= SLAB_UNWEAVE) { /* floats in two parts: their tile would take 50 KB */
         j->held = (int32_t)to->size / 2;
         j->items = threads = quads * eights / (uint32_t)j->held;
         j->out = (uint32_t)(tile_bytes(to, c) / j->held);

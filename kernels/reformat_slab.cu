@@ -283,9 +283,11 @@ extern "C" int reformat_launch_slab(const struct reformat_slab *j, void *stream)
         {SLAB_WEAVE, 1, STRATA_FP16, STRATA_FP16,
          slab_kernel<slab_weave, 1, REFORMAT_QUAD_THREADS, 2>},
         {SLAB_UNWEAVE, 1, STRATA_FP16, STRATA_FP16,
-         slab_out_kernel<slab_unweave<__half>, 1, 2>},
+         slab_out_kernel<slab_unweave<__half, false>, 1, 2>},
         {SLAB_UNWEAVE, 2, STRATA_FP32, STRATA_FP16,
-         slab_out_kernel<slab_unweave<float>, 2, 2>},
+         slab_out_kernel<slab_unweave<float, false>, 2, 2>},
+        {SLAB_SPREAD, 2, STRATA_FP32, STRATA_FP16,
+         slab_out_kernel<slab_unweave<float, true>, 2, 2>},
     };
     for (const auto &k : kernels)
         if (k.form == j->form && k.held == j->held && k.to == j->to_type &&

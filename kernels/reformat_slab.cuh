@@ -186,18 +186,19 @@ struct slab_weave {
     }
 };
 
-/* Eight lanes of four pixels, as planes: of the part-th of a tile's parts. */
-template <typename To> struct slab_unweave {
+/* Eight lanes, or four pairs, of four pixels, as planes: of the part-th of a tile's parts. */
+template <typename To, bool Pairs> struct slab_unweave {
     uint32_t from[4], to;
 
     __device__ inline void find(const reformat_slab &j, uint32_t n, uint32_t part)
     {
         const uint32_t eight = divide(n, j.quads), quad = n - eight * j.quads.d;
-        const uint32_t first = part * j.items / j.quads.d;
+        const uint32_t c = (part * j.items / j.quads.d + eight) * 8;
         to = eight * 8 * j.stride + quad * 4 * sizeof(To);
 #pragma unroll
         for (uint32_t i = 0; i < 4; i++)
-            from[i] = source_of(j, {0, quad * 4 + i, (first + eight) * 8, 0}, 2);
+            from[i] = source_of(j, {0, quad * 4 + (Pairs ? 0 : i), c + (Pairs ? 2 * i : 0), 0},
+                                2);
     }
 
     __device__ inline void move(const reformat_slab &j, const char *here, char *out) const
@@ -211,7 +212,7 @@ template <typename To> struct slab_unweave {
             pack<To, 4> y;
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                y.v[i] = convert<To>(x[i].v[l]);
+                y.v[i] = convert<To>(Pairs ? x[l / 2].v[i * 2 + l % 2] : x[i].v[l]);
             *(pack<To, 4> *)(out + to + l * j.stride) = y;
         }
     }

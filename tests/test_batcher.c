@@ -125,6 +125,44 @@ Test(batcher, requests_behind_a_run_go_together)
     close_net(&n);
 }
 
+/* Runs of one request and then of five that came meanwhile, where a batch of 8 costs as
+ * many times a batch of 4. */
+static void run_five(uint64_t histogram[8], int64_t times)
+{
+    struct net n;
+    strata_error err;
+    strata_batcher *b;
+    strata_batcher_stats stats;
+    struct call calls[6];
+    const strata_batcher_options o = {.struct_size = sizeof o, .contexts = 1};
+    OK(open_net(&n, "[profile]\nN = 4, 8\n", "N x 3", "last",
+                "[layer last]\ntype = Trial\nwait_us = 100000\n", &err));
+    n.engine->smaller[0]->plan->cost = 1000;
+    n.engine->plan->cost = 1000 * times;
+    OK(strata_batcher_create(&b, n.engine, &o, &err));
+    for (int i = 0; i < 6; i++)
+        prepare_call(&calls[i], 1, 3, (float)i);
+    submit_all(b, calls, 1);
+    do
+        strata_batcher_get_stats(b, &stats);
+    while (stats.waiting);
+    submit_all(b, calls + 1, 5);
+    for (int i = 0; i < 6; i++)
+        expect_right(&calls[i]);
+    strata_batcher_histogram(b, histogram, 8);
+    strata_batcher_destroy(b);
+    close_net(&n);
+}
+
+Test(batcher, a_batch_that_is_full_goes_first_where_that_saves_time)
+{
+    uint64_t histogram[8];
+    run_five(histogram, 2);
+    cr_expect(histogram[0] == 2 && histogram[3] == 1, "4 and 1");
+    run_five(histogram, 1);
+    cr_expect(histogram[0] == 1 && histogram[4] == 1, "5");
+}
+
 Test(batcher, behind_a_run_a_request_waits_for_the_delay_at_most)
 {
     struct net n;

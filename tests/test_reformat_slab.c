@@ -25,7 +25,7 @@ static struct {
     const char *fault; /* what a job did wrong */
 } bench;
 
-static int forms[SLAB_UNWEAVE + 1]; /* launches of each */
+static int forms[SLAB_SPREAD + 1]; /* launches of each */
 
 /* ---- the other kernels are not launched here --------------------------------------- */
 
@@ -191,7 +191,7 @@ static void make_item(const struct reformat_slab *j, const char *stage, uint32_t
 {
     if (j->form == SLAB_WEAVE)
         make_lanes(j, stage, n / j->eights.d, n % j->eights.d, dst);
-    else if (j->form == SLAB_UNWEAVE)
+    else if (j->form >= SLAB_UNWEAVE)
         for (int part = 0; part < j->held; part++)
             make_planes(j, stage, (uint32_t)part, n, dst);
     else
@@ -204,7 +204,7 @@ int reformat_launch_slab(const struct reformat_slab *j, void *stream)
     const uint32_t most = j->form == SLAB_GATHER
                               ? (uint32_t)j->held * REFORMAT_SLAB_THREADS
                               : REFORMAT_QUAD_THREADS;
-    const uint32_t held = j->form == SLAB_UNWEAVE ? 1 : (uint32_t)j->held;
+    const uint32_t held = j->form >= SLAB_UNWEAVE ? 1 : (uint32_t)j->held;
     (void)stream;
     forms[j->form]++;
     if (j->threads % 32 != 0 || j->threads > most || j->threads * held < j->items)
@@ -311,6 +311,6 @@ Test(reformat_slab, every_kind_of_cut_is_made, .timeout = 120)
             taken += check_pair(names[i / 4], names[i % 4], shapes[s], 0, 0);
         cr_expect_geq(taken, 4, "shape %zu: %d of 16 pairs", s, taken);
     }
-    for (int form = 0; form <= SLAB_UNWEAVE; form++)
+    for (int form = 0; form <= SLAB_SPREAD; form++)
         cr_expect_gt(forms[form], 0, "form %d was not used", form);
 }

@@ -6,7 +6,8 @@
  * once; while something does, requests gather, and go when they fill the largest batch,
  * when the oldest has waited for max_delay, or when nothing runs any more, whichever is
  * first. Each gets its own rows back, and its own failure. An engine built for several
- * batches ([profile]) is run at the smallest that fits.
+ * batches ([profile]) is run at the smallest that fits, or first at one that is filled,
+ * whichever computes more rows in its time by the plans' costs.
  */
 #ifndef STRATA_BATCHER_H
 #define STRATA_BATCHER_H
