@@ -1,18 +1,19 @@
 #!/bin/sh
 # Run compute-sanitizer's four tools over a sample of the bundle's tests.
 #   gpu-sanitize.sh [TOOL]...        memcheck racecheck initcheck synccheck
-#   STRATA_SANITIZE_LIMIT=SECONDS    of a tool and program; default 15
-#   STRATA_TEST_SAMPLE=N             one run in N, after the first of every kind
+#   STRATA_SANITIZE_LIMIT=SECONDS    of a tool and program; default 120
+#   STRATA_TEST_SAMPLE=N             one run in N, after the first of every kind; without
+#                                    it 60 of layers, and 25 of reformat
 # Prints a line a tool and program: errors, launches, and how many of the kernels that were
 # loaded were launched; the others are named in a file beside the log. "not run", no
 # launch, and running out of time are failures. Kernels of cuBLAS and cuDNN do not count.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 tools=${*:-memcheck racecheck initcheck synccheck}
-limit=${STRATA_SANITIZE_LIMIT:-15}
+limit=${STRATA_SANITIZE_LIMIT:-120}
 logs=${OUT:-${TMPDIR:-/tmp}}
 failed=0
-export STRATA_TEST_SAMPLE="${STRATA_TEST_SAMPLE:-60}" STRATA_REQUIRE_DEVICE=1
+export STRATA_REQUIRE_DEVICE=1
 
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer \
     /usr/local/cuda*/compute-sanitizer/compute-sanitizer 2>/dev/null | head -n 1)
@@ -31,11 +32,12 @@ kernels() { # file loaded|launched
     sed -n "s/^$2 //p" "$1" 2>/dev/null | sort -u
 }
 
-check() { # tool program tests name
+check() { # tool program tests name one_in
     tool=$1 program=$2 log=$logs/$1-$2-$4.log count=$logs/$1-$2-$4.launches
     rm -f "$count" "$count.kernels"
     start=$(date +%s)
-    STRATA_TEST_WITHOUT=$without STRATA_LAUNCH_COUNT=$count timeout -k 1 "$limit" "$sanitizer" --tool "$tool" \
+    STRATA_TEST_SAMPLE=${STRATA_TEST_SAMPLE:-$5} STRATA_TEST_WITHOUT=$without \
+        STRATA_LAUNCH_COUNT=$count timeout -k 1 "$limit" "$sanitizer" --tool "$tool" \
         --target-processes all --error-exitcode 99 --print-limit 20 \
         env LD_PRELOAD="$here/lib/launch_count.so" \
         "$here/run.sh" "$program" --verbose --filter "$3" >"$log" 2>&1
@@ -66,8 +68,8 @@ check() { # tool program tests name
 for tool in $tools; do
     without=cudnn_,cublaslt_
     [ "$tool" != memcheck ] || without=
-    check "$tool" test_cuda_layers 'cuda_layers/a_sample_*' sample
-    check "$tool" test_cuda_reformat 'cuda_reformat/*_match*_at_awkward_sizes' sizes
-    check "$tool" test_cuda_reformat 'cuda_reformat/*_where_tiles_are_cut' cut
+    check "$tool" test_cuda_layers 'cuda_layers/a_sample_*' sample 60
+    check "$tool" test_cuda_reformat 'cuda_reformat/*_match*_at_awkward_sizes' sizes 25
+    check "$tool" test_cuda_reformat 'cuda_reformat/*_where_tiles_are_cut' cut 25
 done
 exit $failed
