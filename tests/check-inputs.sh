@@ -27,6 +27,10 @@ zeros a && zeros b
 # Equal random inputs would make a difference of 0, in which every mistake is lost.
 expect 0 'd,c,fp32[^"]*,c,fp16[^"]*,0\.' 'random inputs of one network differ' \
     $strata compare two.ini --precisions fp32,fp16 -o csv
+sed '/^\[input a\]/,/^shape/d; s/^\[layer d\]/[input a]\nshape = ${shape}\n&/' two.ini \
+    >turned.ini
+expect 0 'alike, value for value' 'and are the same in any order of the inputs' \
+    $strata compare two.ini turned.ini
 for c in 'profile --runs 1' 'bench --duration 0 --iterations 1 --warmup 0'; do
     expect 2 'nosuch: cannot be opened' "${c%% *} reads each input that is given" \
         $strata $c two.ini --input b=nosuch --input a=a

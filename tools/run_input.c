@@ -264,14 +264,24 @@ int run_read_given(strata_context *c, const strata_engine *e,
     return STRATA_OK;
 }
 
+/* Inputs with the same values would hide what cancels: their difference is 0. Those of
+ * two networks have the same, whatever their order: the seed is the name's rank. */
+static int random_seed(const strata_engine *e, int input)
+{
+    int seed = 1;
+    for (size_t i = 0; i < e->n_inputs; i++)
+        seed += strcmp(e->bindings[i].name, e->bindings[input].name) < 0;
+    return seed;
+}
+
 int run_read_inputs(strata_context *c, const strata_engine *e,
                     const struct tool_options *o, strata_error *err)
 {
     bool *given = zalloc(e->n_bindings, sizeof *given, "inputs", err);
     int status = given ? run_read_given(c, e, o, 0, given, err) : STRATA_ENOMEM;
     for (int i = 0; i < (int)e->n_inputs && status == STRATA_OK; i++) {
-        char text[32]; /* equal inputs would hide what cancels: their difference is 0 */
-        snprintf(text, sizeof text, "random:%d", i + 1);
+        char text[32];
+        snprintf(text, sizeof text, "random:%d", random_seed(e, i));
         if (!given[i])
             status = run_read_input(c, e, i, text, 0, err);
     }
