@@ -30,20 +30,17 @@ stem_walk(const stem_wgmma_job &job, const stem_strip<T> &at, int32_t last,
     publish_shared();
     __syncthreads();
     stem_multiply<S>(sum, weight, shared_address(ring), at.p);
-    next.template store<S>(ring, at.p + S::Pairs);
-    publish_shared();
-    next.load(job, at, at.p + S::Pairs + 1);
     for (int32_t p = at.p; p < last; p++) {
+        next.template store<S>(ring, p + S::Pairs);
+        publish_shared();
+        next.load(job, at, p + S::Pairs + 1);
         stem_wait(sum);
         tail.finish(job, sum);
         stem_stage(shared_address(stage), tail, sum);
         __syncthreads();
         if (p + 1 < last)
             stem_multiply<S>(sum, weight, shared_address(ring), p + 1);
-        next.template store<S>(ring, p + S::Pairs + 1);
-        publish_shared(); /* waits for stores, so before those of the output */
         stem_write<S>(job, stage, y, windows, job.stored - filter);
-        next.load(job, at, p + S::Pairs + 2);
         y += (size_t)job.out_w * job.stored;
         uint8_t *const used = stage;
         stage = other;
