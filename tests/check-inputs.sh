@@ -63,6 +63,19 @@ printf '\0\0\0\0\0\0\200\077\0\0\300\177\0\0\0\100\0\0\0\200\0\0\200\177\0\0\0\0
 expect 0 'd,0,1,2,-?nan,.d,0,2,3,2,.d,0,3,1,1,.d,1,1,1,inf,' 'NaN ranks above numbers' \
     sh -c "$strata run two.ini a=odd b=b --top 3 -o csv | tr '\n' '.'"
 
+# A maximum may take a number rather than the NaN, so that no output shows it.
+printf '%b%-117s\n' '\0223NUMPY\001\000\0166\000' \
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }" >w.npy
+printf '\0\0\200\077\0\0\300\377' >>w.npy
+printf '[network]\nformat = 1\noutputs = y\n[input x]\nshape = 1 x 2\n%s\n' \
+    '[weights w]
+file = w.npy
+[layer y]
+type = Scale
+scale = w' >nan.ini
+expect 0 "warning: nan.ini: weight 'y.scale': element 1 of its tensor '' is NaN" \
+    'a NaN among the weights is told' $strata run nan.ini random:1
+
 # A name that no INI value can hold, or that is no UTF-8.
 for name in 'a ;b' '"q"' "$(printf 'x\ny')" "$(printf 'esc\033')" "$(printf 'bad\377')"; do
     cp two.ini "$name.ini"
