@@ -271,7 +271,8 @@ static void bind_all(struct loader *l, const struct config_pair *p, struct draft
  * if all were well. An engine file is not looked through again. */
 static void warn_of_nan(const struct loader *l, const struct network_weight *w)
 {
-    int64_t at = w->source == WEIGHT_FILE && !l->memory ? weights_first_nan(&w->view) : -1;
+    int64_t at =
+        w->source == WEIGHT_FILE && !l->memory ? weights_first_nan(&w->view) : -1;
     if (at >= 0)
         log_line(STRATA_LOG_WARNING,
                  "%s: weight '%s': element %" PRId64 " of its tensor '%s' is NaN",
