@@ -246,7 +246,7 @@ static int run_bench(int argc, char **argv)
 const struct tool_command tool_bench = {
     .name = "bench",
     .summary = "Measure latency and throughput, and say which number to quote",
-    .usage = "NET.ini [OPTION...]",
+    .usage = "NET.ini|NET.engine [OPTION...]",
     .help =
         "Options:\n"
         "      --warmup=TIME        run so long first (default 200ms)\n"

@@ -154,7 +154,7 @@ done:
 const struct tool_command tool_profile = {
     .name = "profile",
     .summary = "Time each layer, and hold it against the device's ceilings",
-    .usage = "NET.ini [OPTION...]",
+    .usage = "NET.ini|NET.engine [OPTION...]",
     .help =
         "Options:\n"
         "      --runs=N              watched runs; medians are shown (default 50)\n"
