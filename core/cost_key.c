@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "core/engine.h"
+#include "core/text.h"
 
 /* Text that grows; `failed` once memory ran out. */
 struct text {
@@ -87,12 +88,13 @@ static void add_value(struct text *t, const strata_attr *a, const char *params)
     const strata_ints *ints = at;
     const strata_reals *reals = at;
     const strata_string *string = at;
+    char real[TEXT_REAL];
     switch (a->type) {
     case STRATA_I64:
         text_add(t, "%lld", (long long)*(const int64_t *)at);
         break;
     case STRATA_F64:
-        text_add(t, "%.17g", *(const double *)at);
+        text_add(t, "%s", text_real(real, 17, *(const double *)at));
         break;
     case STRATA_BOOL:
         text_add(t, "%d", *(const int32_t *)at != 0);
@@ -109,7 +111,7 @@ static void add_value(struct text *t, const strata_attr *a, const char *params)
         break;
     case STRATA_REALS:
         for (int64_t i = 0; i < reals->n; i++)
-            text_add(t, "%s%.17g", i ? "," : "", reals->v[i]);
+            text_add(t, "%s%s", i ? "," : "", text_real(real, 17, reals->v[i]));
         break;
     }
 }
@@ -165,12 +167,14 @@ static void add_epilogue(struct text *t, const strata_epilogue *p)
     } parts[] = {{STRATA_EPILOGUE_SCALE, "scale"},
                  {STRATA_EPILOGUE_BIAS, "bias"},
                  {STRATA_EPILOGUE_RESIDUAL, "residual"}};
+    char alpha[TEXT_REAL], beta[TEXT_REAL];
     text_add(t, " epilogue=");
     for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
         if (p->flags & parts[i].flag)
             text_add(t, "%s;", parts[i].name);
     if (p->flags & STRATA_EPILOGUE_ACTIVATION)
-        text_add(t, "activation:%d,%.17g,%.17g", (int)p->activation, p->alpha, p->beta);
+        text_add(t, "activation:%d,%s,%s", (int)p->activation,
+                 text_real(alpha, 17, p->alpha), text_real(beta, 17, p->beta));
 }
 
 /* Bytes that a run of the network goes through, about. */

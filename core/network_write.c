@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
+
 struct writer {
     FILE *f;
     const char *section; /* for messages */
@@ -59,13 +61,14 @@ static void put_text(struct writer *w, const char *key, const char *text)
 /* The shortest decimal that reads back as the same value. */
 static void put_real_value(FILE *f, double x)
 {
-    char text[40];
-    for (int digits = 15; digits <= 17; digits++) {
+    char text[TEXT_REAL];
+    int digits = 15;
+    for (; digits < 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, x);
         if (strtod(text, NULL) == x)
             break;
     }
-    fputs(text, f);
+    fputs(text_real(text, digits, x), f);
 }
 
 static void put_reals(struct writer *w, const char *key, const double *v, int64_t n)

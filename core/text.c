@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 char *text_print_va(const char *format, va_list args)
 {
@@ -27,4 +28,18 @@ char *text_finish(FILE *f, char **text)
         return *text;
     free(*text);
     return NULL;
+}
+
+const char *text_real(char out[TEXT_REAL], int digits, double x)
+{
+    char text[TEXT_REAL];
+    size_t n = 0;
+    snprintf(text, sizeof text, "%.*g", digits, x);
+    for (const char *p = text; *p; p++)
+        if (strchr("0123456789+-einfa", *p))
+            out[n++] = *p;
+        else if (n == 0 || out[n - 1] != '.') /* a point may take several bytes */
+            out[n++] = '.';
+    out[n] = '\0';
+    return out;
 }

@@ -15,4 +15,8 @@ char *text_print_va(const char *format, va_list args);
  * failed anywhere, *text freed. */
 char *text_finish(FILE *f, char **text);
 
+/* "%.*g", with a point in any locale of the application. */
+#define TEXT_REAL 48
+const char *text_real(char out[TEXT_REAL], int digits, double x);
+
 #endif /* CORE_TEXT_H */

@@ -6,6 +6,7 @@
 #include "registry/descriptor.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,18 @@ static int check_value(const strata_attr *a, size_t i, double value, bool intege
     return STRATA_OK;
 }
 
+/* In any locale of the application. */
+static double read_real(const char *text, char **end)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    *end = (char *)text;
+    if (plain == (locale_t)0)
+        return 0;
+    double value = strtod_l(text, end, plain);
+    freelocale(plain);
+    return value;
+}
+
 /* The default of a list, as INI text: "3x3", "0.5, 0.25". */
 static int check_list(const strata_attr *a, size_t i, bool integers, strata_error *err)
 {
@@ -93,7 +106,7 @@ static int check_list(const strata_attr *a, size_t i, bool integers, strata_erro
     for (;;) {
         char *end;
         errno = 0;
-        double value = integers ? (double)strtoll(at, &end, 10) : strtod(at, &end);
+        double value = integers ? (double)strtoll(at, &end, 10) : read_real(at, &end);
         size_t blanks = strspn(end, " ");
         if (end == at || errno == ERANGE ||
             (end[blanks] != '\0' && !strchr(separators, end[blanks])))
