@@ -96,5 +96,10 @@ sed 's/^\[vars\]/[profile]/; s/^shape = 2 .*/N = 1, 2/; s/\${shape}/N x 2 x 2/' 
     >sizes.ini
 expect 0 '"1 x 2 x 2",1,' 'bench --batch chooses among sizes of [profile]' \
     $strata bench sizes.ini --batch 1,2 --duration 0 --iterations 1 --warmup 0 -o csv
+for option in times exportProfile saveEngine; do
+    expect 2 'f.out: one file, but 2 cases; write one case at a time' \
+        "bench --$option takes one case" $strata bench sizes.ini --batch 1,2 \
+        --duration 0 --iterations 1 --warmup 0 "--$option=f.out"
+done
 
 finish

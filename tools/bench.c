@@ -200,6 +200,19 @@ done:
     return status;
 }
 
+/* Each case would replace the file of the one before. */
+static int check_files(const struct bench_arguments *a, size_t n_cases, strata_error *err)
+{
+    const char *file = a->times_file     ? a->times_file
+                       : a->profile_file ? a->profile_file
+                                         : a->save_file;
+    return n_cases > 1 && file
+               ? error_set(err, STRATA_EINVAL,
+                           "%s: one file, but %zu cases; write one case at a time", file,
+                           n_cases)
+               : STRATA_OK;
+}
+
 static int run_cases(const struct bench_arguments *a, strata_error *err)
 {
     const size_t n_batches = a->batches.n ? a->batches.n : 1;
@@ -208,7 +221,7 @@ static int run_cases(const struct bench_arguments *a, strata_error *err)
     const size_t n = n_batches * n_precisions * n_streams;
     const bool people = for_people(a);
     struct bench_result *results = zalloc(n, sizeof *results, "results", err);
-    int status = results ? STRATA_OK : STRATA_ENOMEM;
+    int status = results ? check_files(a, n, err) : STRATA_ENOMEM;
     for (size_t i = 0; i < n && status == STRATA_OK; i++) {
         const struct bench_case c = {
             a->batches.n ? a->batches.items[i / n_streams % n_batches] : NULL,
