@@ -401,6 +401,22 @@ static int read_table(struct cost_table *t, const struct cost_options *o,
     return status;
 }
 
+/* What others saved meanwhile stays; of one cost ours, by which the plan was made. */
+static int save_table(const struct cost_table *t, const char *path, strata_error *err)
+{
+    struct cost_table all;
+    cost_table_init(&all, t->device);
+    int status = access(path, F_OK) == 0 ? cost_table_read(&all, path, err) : STRATA_OK;
+    if (status == STRATA_OK)
+        status = cost_table_merge(&all, t, err);
+    for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
+        status = cost_table_put(&all, t->entries[i].key, t->entries[i].cost, err);
+    if (status == STRATA_OK)
+        status = cost_table_write(&all, path, err);
+    cost_table_free(&all);
+    return status;
+}
+
 static void tell(const struct cost_report *r)
 {
     if (r->measured)
@@ -441,7 +457,7 @@ int cost_plan(strata_engine *e, const struct plan_options *how, strata_error *er
         status = cost_plan_from(e, &table, measures ? &device.source : NULL, o, how,
                                 &e->costs, err);
     if (e->costs.measured && o->save) {
-        int saved = cost_table_write(&table, o->save, err);
+        int saved = save_table(&table, o->save, err);
         if (status == STRATA_EBUSY && saved == STRATA_OK)
             error_append(err,
                          "; %s holds the %zu measured so far, and a run with the "

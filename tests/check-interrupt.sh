@@ -47,6 +47,20 @@ $strata explain "$net" --costs "$costs" --set build.costs_miss=analytic \
     >"$scratch/out" 2>"$scratch/err" && grep -q 'recorded costs' "$scratch/out"
 result $? 'a plan can be made from it'
 
+# What another process saves meanwhile stays.
+{ head -2 "$costs" && grep -m1 '^[0-9].* threads=' "$costs" |
+    sed 's/threads=[0-9]*/threads=77/'; } >"$scratch/other"
+rm "$costs"
+$strata explain "$net" --costs measure --measure-all --save-costs "$costs" \
+    >"$scratch/out" 2>"$scratch/err" &
+pid=$!
+sleep "$seconds"
+cp "$scratch/other" "$costs"
+kill -INT $pid
+wait $pid
+grep -q 'threads=77' "$costs" && [ "$(kept)" -gt 1 ]
+result $? "costs that another process saved meanwhile are kept, $(kept) in all"
+
 if command -v script >/dev/null; then
     script -qec "timeout $((seconds * 3)) $strata explain $net --costs measure --measure-all" \
         /dev/null </dev/null | tr '\r' '\n' >"$scratch/err"
