@@ -127,6 +127,7 @@ void config_profile(struct config *c);
 /* The values of the symbol that has several, ascending; 0 if none has. */
 #define CONFIG_MAX_BATCHES 16
 size_t config_batches(const struct config *c, const int64_t **out);
+const char *config_batch_symbol(const struct config *c); /* NULL: none has */
 
 /* Values. Each records an error at the value's place and returns false if the text does
  * not read as the type; *out is then left alone. */

@@ -47,6 +47,11 @@ size_t config_batches(const struct config *c, const int64_t **out)
     return c->n_batches;
 }
 
+const char *config_batch_symbol(const struct config *c)
+{
+    return c->batch_symbol;
+}
+
 void config_profile(struct config *c)
 {
     struct config_section *s = config_find(c, "profile");

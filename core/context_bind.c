@@ -76,6 +76,9 @@ static int enqueue_copy(strata_context *c, int index, void *to_host,
     const struct engine_binding *b = &c->engine->bindings[index];
     const size_t bytes = (size_t)(b->row_bytes ? b->row_bytes * c->batch
                                                : c->engine->values[b->value].bytes);
+    if (!from_host && !to_host && bytes > 0)
+        return error_set(err, STRATA_EINVAL,
+                         "binding '%s': %zu bytes to copy, but data is NULL", b->name, bytes);
     void *data = binding_data(c, (size_t)index, err);
     if (!data)
         return STRATA_ENOMEM;

@@ -322,6 +322,21 @@ static const char *const cost_sources[] = {
     [COSTS_FILE] = "recorded",
 };
 
+/* A file may have a name that is no UTF-8, JSON has none that is not. */
+static json_t *path_json(const char *path)
+{
+    char *text = duplicate(path, NULL);
+    size_t left = text ? strlen(text) : 0, size;
+    for (char *at = text; left > 0; at += size, left -= size)
+        if ((size = config_character_size((const unsigned char *)at, left)) == 0) {
+            *at = '?';
+            size = 1;
+        }
+    json_t *j = text ? json_string(text) : NULL;
+    free(text);
+    return j;
+}
+
 json_t *explain_json(const strata_engine *e, const struct explain *x)
 {
     const struct device_properties *d = &e->handle->properties;
@@ -331,9 +346,9 @@ json_t *explain_json(const strata_engine *e, const struct explain *x)
         "{s:s, s:i, s:o, s:o}", "source", cost_sources[e->costs.kind], "units_per_ns",
         PLAN_UNIT_PER_NS, "choices", all_choices(e), "conversions", all_conversions(e));
     return json_pack(
-        "{s:i, s:{s:s?, s:s, s:s}, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o}", "plan",
+        "{s:i, s:{s:s?, s:o, s:s}, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o}", "plan",
         EXPLAIN_PLAN_VERSION, "network", "name", e->network->name, "path",
-        e->network->path, "hash", hash, "device", "name", d->name, "kind",
+        path_json(e->network->path), "hash", hash, "device", "name", d->name, "kind",
         d->kind == STRATA_HOST ? "host" : "cuda", "totals", totals(e, x), "nodes",
         nodes(e), "tensors", tensors(e), "reformats", reformats(e, x), "fusions",
         fusions(e), "costs", costs);

@@ -97,6 +97,18 @@ bool network_formats(struct config *c, const struct config_pair *p, uint64_t *ou
 
 /* ---- [network] ---- */
 
+/* What an INI value cannot hold, a file's name may: an engine writes the name as one. */
+static void make_writable(char *name)
+{
+    for (size_t left = strlen(name), size; left > 0; left -= size, name += size) {
+        size = config_character_size((const unsigned char *)name, left);
+        if (size == 0 || (unsigned char)*name < 0x20 || strchr("\";\x7f", *name)) {
+            *name = '_';
+            size = 1;
+        }
+    }
+}
+
 /* "squeezenet" for "models/squeezenet.ini". */
 static char *default_name(const char *path, strata_error *err)
 {
@@ -105,6 +117,8 @@ static char *default_name(const char *path, strata_error *err)
     char *dot = name ? strrchr(name, '.') : NULL;
     if (dot && dot != name && strcmp(dot, ".ini") == 0)
         *dot = '\0';
+    if (name)
+        make_writable(name);
     return name;
 }
 
@@ -359,7 +373,9 @@ static void read_batches(struct loader *l)
         batched |= l->net->inputs[i].batched;
     if (l->net->n_batches && !batched && !config_errors(l->c))
         config_error(l->c, s->place,
-                     "a name has several values, and no input's shape begins with it");
+                     "'%s' has several values, and no input's shape begins with it; "
+                     "give it one value",
+                     config_batch_symbol(l->c));
 }
 
 int network_read_sections(struct loader *l)

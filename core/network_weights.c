@@ -5,6 +5,7 @@
 #include "core/attributes.h"
 #include "core/network_private.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,6 +267,17 @@ static void bind_all(struct loader *l, const struct config_pair *p, struct draft
                      type->n_weights > 1 ? ", nor its other weights" : "");
 }
 
+/* A maximum of an impl may take a number rather than the NaN: the network would answer as
+ * if all were well. An engine file is not looked through again. */
+static void warn_of_nan(const struct loader *l, const struct network_weight *w)
+{
+    int64_t at = w->source == WEIGHT_FILE && !l->memory ? weights_first_nan(&w->view) : -1;
+    if (at >= 0)
+        log_line(STRATA_LOG_WARNING,
+                 "%s: weight '%s': element %" PRId64 " of its tensor '%s' is NaN",
+                 l->net->path, w->name, at, w->view.name);
+}
+
 int network_bind_weights(struct loader *l, struct draft *d)
 {
     const struct registry_layer *type = d->layer.type;
@@ -298,6 +310,7 @@ int network_bind_weights(struct loader *l, struct draft *d)
                          "W:NAME' with a [weights W]",
                          type->full_name, declared->name, declared->name);
         }
+        warn_of_nan(l, &d->layer.weights[i]);
     }
     return STRATA_OK;
 }

@@ -46,7 +46,8 @@ bool file_same(const char *a, const char *b);
 char *file_folder(const char *path, strata_error *err);
 
 /* Write atomically: temporary file beside the target, fsync, rename. The old file stays
- * as it was on failure. A target that exists and is not a regular file is refused. */
+ * as it was on failure, and gives the new one its permissions. A target that exists and is
+ * not a regular file is refused. */
 int file_write(const char *path, const void *data, size_t size, strata_error *err);
 /* The same for several pieces in a row, so that no caller has to join them. */
 struct file_piece {

@@ -25,16 +25,22 @@
 
 #define TEMPORARY_TRIES 100
 
-/* A device or link given as the target would be replaced by rename, not written to. */
-static int check_target(const char *path, strata_error *err)
+/* A device or link given as the target would be replaced by rename, not written to.
+ * *mode is that of the old file, 0 if there is none. */
+static int check_target(const char *path, mode_t *mode, strata_error *err)
 {
     struct stat st;
+    *mode = 0;
     if (path[0] == '\0')
         return error_set(err, STRATA_EINVAL, "empty file name; a path is needed");
-    if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return error_set(err, STRATA_EINVAL,
-                         "%s: exists and is not a regular file; name another file", path);
-    return STRATA_OK;
+    if (lstat(path, &st) != 0)
+        return STRATA_OK;
+    *mode = st.st_mode & 0777;
+    return S_ISREG(st.st_mode)
+               ? STRATA_OK
+               : error_set(err, STRATA_EINVAL,
+                           "%s: exists and is not a regular file; name another file",
+                           path);
 }
 
 /* ---- temporary files --------------------------------------------------------------- */
@@ -137,9 +143,21 @@ static int reserve(int fd, const struct file_piece *pieces, size_t n)
     return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? -1 : 0;
 }
 
-static int write_pieces(int fd, const struct file_piece *pieces, size_t n)
+/* File systems without permissions have one mode for all, and no call to set it. */
+static int set_mode(int fd, mode_t mode)
 {
-    if (reserve(fd, pieces, n) != 0)
+    struct stat st;
+    if (mode == 0)
+        return 0;
+    if (fstat(fd, &st) != 0)
+        return -1;
+    return (st.st_mode & 0777) == mode ? 0 : fchmod(fd, mode);
+}
+
+/* The mode first: what others could not read before, they cannot while it is written. */
+static int write_pieces(int fd, const struct file_piece *pieces, size_t n, mode_t mode)
+{
+    if (set_mode(fd, mode) != 0 || reserve(fd, pieces, n) != 0)
         return -1;
     for (size_t i = 0; i < n; i++)
         if (write_all(fd, pieces[i].data, pieces[i].size) != 0)
@@ -152,7 +170,8 @@ int file_write_pieces(const char *path, const struct file_piece *pieces, size_t 
 {
     char *folder = NULL, *temporary = NULL;
     int fd = -1;
-    int status = check_target(path, err);
+    mode_t mode;
+    int status = check_target(path, &mode, err);
     if (status != STRATA_OK)
         return status;
     folder = file_folder(path, err);
@@ -162,7 +181,7 @@ int file_write_pieces(const char *path, const struct file_piece *pieces, size_t 
     status = create_temporary(&temporary, &fd, folder, path, err);
     if (status != STRATA_OK)
         goto done;
-    bool written = write_pieces(fd, pieces, n) == 0;
+    bool written = write_pieces(fd, pieces, n, mode) == 0;
     int failure = errno;
     if (close(fd) != 0 && written) {
         written = false;

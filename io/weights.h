@@ -75,6 +75,8 @@ int weights_find(const struct weights *w, const char *name, struct weight_view *
  * alignment. EINVAL for an unknown dtype. */
 int weights_convert(void *dst, int dtype, const void *src, enum weight_dtype from,
                     int64_t count, strata_error *err);
+/* Index of the first NaN, -1 if there is none. */
+int64_t weights_first_nan(const struct weight_view *view);
 const char *weight_dtype_name(enum weight_dtype d);
 size_t weight_dtype_size(enum weight_dtype d);
 

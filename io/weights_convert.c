@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define BLOCK 512 /* elements converted at a time, on the stack */
@@ -168,4 +169,43 @@ int weights_convert(void *dst, int dtype, const void *src, enum weight_dtype fro
         left -= n;
     }
     return STRATA_OK;
+}
+
+#define NAN_TEST(name, ctype, magnitude, infinity)                                       \
+    static bool nan_##name(const char *bytes, size_t n)                                  \
+    {                                                                                    \
+        bool any = false;                                                                \
+        for (size_t i = 0; i < n; i++) {                                                 \
+            ctype x;                                                                     \
+            memcpy(&x, bytes + i * sizeof x, sizeof x);                                  \
+            any |= (x & (magnitude)) > (infinity);                                       \
+        }                                                                                \
+        return any;                                                                      \
+    }
+NAN_TEST(f64, uint64_t, UINT64_MAX >> 1, UINT64_C(0x7ff0000000000000))
+NAN_TEST(f32, uint32_t, UINT32_MAX >> 1, UINT32_C(0x7f800000))
+NAN_TEST(f16, uint16_t, 0x7fff, 0x7c00)
+NAN_TEST(bf16, uint16_t, 0x7fff, 0x7f80)
+
+int64_t weights_first_nan(const struct weight_view *v)
+{
+    static bool (*const tests[WEIGHT_DTYPE_COUNT])(const char *bytes, size_t n) = {
+        [WEIGHT_F64] = nan_f64,
+        [WEIGHT_F32] = nan_f32,
+        [WEIGHT_F16] = nan_f16,
+        [WEIGHT_BF16] = nan_bf16,
+    };
+    const size_t size = weight_dtype_size(v->dtype), count = v->bytes / size;
+    const char *bytes = v->data;
+    size_t at = 0, n = BLOCK;
+    while (tests[v->dtype] && at < count) {
+        n = count - at < n ? count - at : n;
+        if (!tests[v->dtype](bytes + at * size, n))
+            at += n;
+        else if (n == 1)
+            return (int64_t)at;
+        else
+            n /= 2;
+    }
+    return -1;
 }

@@ -124,9 +124,6 @@ static const struct row {
     {"runs_any", make_runs_any, launch_runs},
     {"tile_any", reformat_make_tile_any, launch_tile},
     {"any", make_any, launch_any},
-    {"slab_all", reformat_make_slab_all, launch_slab},
-    {"slab_out", reformat_make_slab_out, launch_slab},
-    {"slab_half", reformat_make_slab_out_half, launch_slab},
 };
 
 size_t reformat_cuda_rows(void)

@@ -111,9 +111,6 @@ union job {
 };
 
 bool reformat_make_slab(union job *j, const struct request *r);
-bool reformat_make_slab_all(union job *j, const struct request *r);
-bool reformat_make_slab_out(union job *j, const struct request *r);
-bool reformat_make_slab_out_half(union job *j, const struct request *r);
 bool reformat_make_zip(union job *j, const struct request *r);
 bool reformat_make_pixel(union job *j, const struct request *r);
 bool reformat_make_tile(union job *j, const struct request *r);
@@ -124,7 +121,6 @@ struct slab_plan {
     int held;         /* pieces of a thread that gathers: 2 or 4 */
     int whole, parts; /* bytes of the destination, at most: whole planes of some of the
                        * channels; all channels, or parts of planes */
-    bool out;         /* SLAB_UNWEAVE where it fits */
 };
 
 /* kernels/reformat_slab.c: false if a pair does not fit. */

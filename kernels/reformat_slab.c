@@ -201,8 +201,6 @@ static bool lay_items(struct reformat_slab *j, const struct request *r,
                       const struct slab_plan *plan)
 {
     j->form = form_of(j, r, to, from, c);
-    if (j->form >= SLAB_UNWEAVE && !plan->out)
-        j->form = SLAB_GATHER;
     const uint32_t quads = (uint32_t)c->pixels / 4, eights = (uint32_t)c->channels / 8;
     uint32_t threads, most = REFORMAT_QUAD_THREADS;
     j->quads = divisor(quads);

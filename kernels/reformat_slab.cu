@@ -3,15 +3,18 @@
  * Tiles that lie in memory as long rows on both sides. A block makes several of them: it
  * copies the next ones into shared memory as they lie, asynchronously and 16 bytes at a
  * time, while it gathers the present one in the order of the destination and stores it 16
- * bytes a thread. Where a thread's elements lie in a tile is the same for every
- * tile and is worked out once, into registers, so that an element costs one read of shared
- * memory. Bytes bound it: each moves once, and reads are under way all the time.
+ * bytes a thread, or, where one read of shared memory holds parts of many planes, as one
+ * asynchronous store. Where a thread's elements lie in a tile is the same for every tile
+ * and is worked out once, into registers. Bytes bound it: each moves once, and reads are
+ * under way all the time.
  */
 #include "kernels/reformat_slab.cuh"
 
-#define STAGES 3         /* tiles in shared memory, one of them at work */
-#define MOST_RUN 8       /* tiles of a block */
-#define ROUNDS 20        /* of blocks, before runs get longer */
+#define STAGES 3   /* tiles in shared memory, one of them at work */
+#define MOST_RUN 8 /* tiles of a block */
+#define ROUNDS 20  /* of blocks, before runs get longer */
+
+/* ---- from the source to shared memory -------------------------------------------- */
 
 /* Tiles in order: of channels, then of pixels, then of images. */
 struct slab_tile {
@@ -56,14 +59,14 @@ static __device__ inline uint32_t skew_of(const reformat_slab &j, const char *sr
     return j.end ? (uint32_t)((uintptr_t)src % 16) : 0;
 }
 
-/* Ahead: what the L2 cache fetches with it, bytes. */
+/* Ahead: bytes that the L2 cache fetches with it, for the tiles beside this one. */
 static __device__ inline void copy_piece(char *shared, const char *memory, uint32_t bytes,
                                          uint32_t ahead)
 {
     const uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
-#define COPY(hint)                                                                 \
-    asm volatile("cp.async.cg.shared.global" hint " [%0], [%1], 16, %2;" ::"r"(to), \
-                 "l"(memory), "r"(bytes)                                           \
+#define COPY(hint)                                                                       \
+    asm volatile("cp.async.cg.shared.global" hint " [%0], [%1], 16, %2;" ::"r"(to),      \
+                 "l"(memory), "r"(bytes)                                                 \
                  : "memory")
     if (ahead == 256)
         COPY(".L2::256B");
@@ -86,8 +89,8 @@ static __device__ inline void fetch(const reformat_slab &j, const char *src, cha
     } else {
         for (uint32_t i = threadIdx.x; i < j.from.pieces; i += blockDim.x) {
             const uint32_t row = divide(i, j.from.row), at = i - row * j.from.row.d;
-            copy_piece(stage + spread(j, i) * 16, src + row * j.from.row_step + at * 16, 16,
-                       j.ahead);
+            copy_piece(stage + spread(j, i) * 16, src + row * j.from.row_step + at * 16,
+                       16, j.ahead);
         }
     }
 }
@@ -97,12 +100,13 @@ static __device__ inline void end_fetch(void)
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-template <int Later> static __device__ inline void await_fetch(void)
+template <int Later>
+static __device__ inline void await_fetch(void)
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(Later) : "memory");
 }
 
-/* ---- from shared memory to the destination -------------------------------------------- */
+/* ---- from shared memory to the destination --------------------------------------- */
 
 /* By the engine for bulk copies where there is one, else by all threads. */
 static __device__ inline void send_out(char *dst, const char *out, uint32_t bytes)
@@ -111,9 +115,10 @@ static __device__ inline void send_out(char *dst, const char *out, uint32_t byte
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     if (threadIdx.x == 0) {
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(dst),
-                     "r"((uint32_t)__cvta_generic_to_shared(out)), "r"(bytes)
-                     : "memory");
+        asm volatile(
+            "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(dst),
+            "r"((uint32_t)__cvta_generic_to_shared(out)), "r"(bytes)
+            : "memory");
         asm volatile("cp.async.bulk.commit_group;" ::: "memory");
     }
 #else
@@ -132,7 +137,7 @@ static __device__ inline void await_out(void)
 #endif
 }
 
-/* ---- blocks -------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------- */
 
 /* A block's tiles, one after the other. */
 struct slab_run {
@@ -141,8 +146,8 @@ struct slab_run {
     slab_tile coming, present;
 };
 
-static __device__ inline void fetch_next(const reformat_slab &j, slab_run *r, uint32_t stage,
-                                         bool more)
+static __device__ inline void fetch_next(const reformat_slab &j, slab_run *r,
+                                         uint32_t stage, bool more)
 {
     if (more)
         fetch(j, tile_start(j.src, j.from, j, r->coming), r->stages + stage * j.stage);
@@ -237,7 +242,7 @@ static __global__ void __launch_bounds__(REFORMAT_QUAD_THREADS, Blocks)
     await_out();
 }
 
-/* ---- launches ------------------------------------------------------------------------ */
+/* ---- launches -------------------------------------------------------------------- */
 
 /* Runs of tiles hide the wait for the first; several rounds of blocks even out what some
  * multiprocessors are slower than others. */
@@ -266,18 +271,18 @@ extern "C" int reformat_launch_slab(const struct reformat_slab *j, void *stream)
         int form, held, to, from;
         void (*kernel)(const reformat_slab);
     } kernels[] = {
-#define GATHER(TO, To, FROM, From)                                                      \
-    {SLAB_GATHER, 2, TO, FROM,                                                          \
-     slab_kernel<slab_gather<To, From>, 2, 2 * REFORMAT_SLAB_THREADS, 5>},              \
-    {SLAB_GATHER, 4, TO, FROM,                                                          \
-     slab_kernel<slab_gather<To, From>, 4, 4 * REFORMAT_SLAB_THREADS, 2>},
+#define GATHER(TO, To, FROM, From)                                                       \
+    {SLAB_GATHER, 2, TO, FROM,                                                           \
+     slab_kernel<slab_gather<To, From>, 2, 2 * REFORMAT_SLAB_THREADS, 5>},               \
+        {SLAB_GATHER, 4, TO, FROM,                                                       \
+         slab_kernel<slab_gather<To, From>, 4, 4 * REFORMAT_SLAB_THREADS, 2>},
         GATHER(STRATA_FP16, __half, STRATA_FP16, __half)
-        GATHER(STRATA_FP16, __half, STRATA_FP32, float)
-        GATHER(STRATA_FP32, float, STRATA_FP16, __half)
-        GATHER(STRATA_FP32, float, STRATA_FP32, float)
+            GATHER(STRATA_FP16, __half, STRATA_FP32, float)
+                GATHER(STRATA_FP32, float, STRATA_FP16, __half)
+                    GATHER(STRATA_FP32, float, STRATA_FP32, float)
 #undef GATHER
-        {SLAB_ZIP, 4, STRATA_FP16, STRATA_FP16,
-         slab_kernel<slab_zip, 4, REFORMAT_QUAD_THREADS, 2>},
+                        {SLAB_ZIP, 4, STRATA_FP16, STRATA_FP16,
+                         slab_kernel<slab_zip, 4, REFORMAT_QUAD_THREADS, 2>},
         {SLAB_UNZIP, 4, STRATA_FP16, STRATA_FP16,
          slab_kernel<slab_unzip, 4, REFORMAT_QUAD_THREADS, 2>},
         {SLAB_WEAVE, 1, STRATA_FP16, STRATA_FP16,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a thread of the slab kernel makes at a time: from a tile of the source, as it lies
- * in shared memory, 16 bytes of the destination or several of them that share what is read.
- * find() works out once where it all lies; move() makes the item of one tile. Stores stay in
- * the L2 cache, where neighbours complete their sectors.
+ * What a thread of the slab kernel makes at a time, an item: from a tile of the source,
+ * as it lies in shared memory, 16 bytes of the destination or several of them that share
+ * what is read. find() works out once where it all lies; move() makes the item of one
+ * tile. Stores stay in the L2 cache, where neighbours complete their sectors.
  */
 #ifndef KERNELS_REFORMAT_SLAB_CUH
 #define KERNELS_REFORMAT_SLAB_CUH
@@ -12,7 +12,7 @@
 
 #define ZEROS 32 /* bytes at the end of a stage that pads are read from */
 
-/* ---- places in a tile ---------------------------------------------------------------- */
+/* ---- places in a tile ------------------------------------------------------------ */
 
 /* Where a piece of 16 bytes lies among the eight that fill all banks. */
 static __device__ inline uint32_t spread(const reformat_slab &j, uint32_t piece)
@@ -61,8 +61,7 @@ static __device__ inline uint32_t source_of(const reformat_slab &j, const slab_e
         block = divide(c, j.from.lanes);
         lane = c - block * j.from.lanes.d;
     }
-    const uint32_t vector =
-        (e.image * j.from.blocks.d + block) * j.pixels.d + e.pixel;
+    const uint32_t vector = (e.image * j.from.blocks.d + block) * j.pixels.d + e.pixel;
     const uint32_t byte = (vector * j.from.lanes.d + lane) * size;
     const uint32_t at = j.end ? byte : spread(j, byte / 16) * 16 + byte % 16;
     return c < j.channels ? at : j.stage - ZEROS;
@@ -75,9 +74,10 @@ static __device__ inline uint32_t piece_at(const reformat_slab &j, uint32_t n)
     return row * (uint32_t)j.to.row_step + (n - row * j.to.row.d) * 16;
 }
 
-/* ---- SLAB_GATHER ----------------------------------------------------------------------- */
+/* ---- SLAB_GATHER ----------------------------------------------------------------- */
 
-template <typename To, typename From> struct slab_gather {
+template <typename To, typename From>
+struct slab_gather {
     static const int E = 16 / sizeof(To);
     uint32_t from[E], to;
 
@@ -102,7 +102,7 @@ template <typename To, typename From> struct slab_gather {
     }
 };
 
-/* ---- halves, four pixels at a time --------------------------------------------------- */
+/* ---- halves, four pixels at a time ----------------------------------------------- */
 
 #define LOWER 0x5410 /* halves of two words, as __byte_perm selects them */
 #define UPPER 0x7632
@@ -129,7 +129,8 @@ struct slab_zip {
     }
 };
 
-/* Eight pixels of planes, the last four of which may be the next plane's, out of pairs. */
+/* Eight pixels of planes, the last four of which may be the next plane's, out of pairs.
+ */
 struct slab_unzip {
     uint32_t from[2], half[2], to;
 
@@ -186,8 +187,9 @@ struct slab_weave {
     }
 };
 
-/* Eight lanes, or four pairs, of four pixels, as planes: of the part-th of a tile's parts. */
-template <typename To, bool Pairs> struct slab_unweave {
+/* Eight lanes, or four pairs, of four pixels, as planes: of one of a tile's parts. */
+template <typename To, bool Pairs>
+struct slab_unweave {
     uint32_t from[4], to;
 
     __device__ inline void find(const reformat_slab &j, uint32_t n, uint32_t part)
@@ -197,8 +199,8 @@ template <typename To, bool Pairs> struct slab_unweave {
         to = eight * 8 * j.stride + quad * 4 * sizeof(To);
 #pragma unroll
         for (uint32_t i = 0; i < 4; i++)
-            from[i] = source_of(j, {0, quad * 4 + (Pairs ? 0 : i), c + (Pairs ? 2 * i : 0), 0},
-                                2);
+            from[i] = source_of(
+                j, {0, quad * 4 + (Pairs ? 0 : i), c + (Pairs ? 2 * i : 0), 0}, 2);
     }
 
     __device__ inline void move(const reformat_slab &j, const char *here, char *out) const

@@ -13,59 +13,50 @@ static enum order order_of(const strata_desc *d)
     return d->vector > 1 ? BLOCKS : PLANES;
 }
 
+static int64_t pixels_of(const strata_desc *d)
+{
+    int64_t pixels = 1;
+    for (int i = 2; i < d->rank; i++)
+        pixels *= d->dims[i];
+    return pixels;
+}
+
+static bool has_few_channels(const struct request *r)
+{
+    return r->dst->rank > 1 && r->dst->dims[1] <= 8;
+}
+
 /* Where it measured faster than the rows below (docs/performance.md). Those have the edge
- * on planes, unless they are of halves and come from lanes; of planes that are no whole
- * 16-byte pieces it leaves those that are no whole 8 either. */
-static bool slab_wins(const struct request *r)
+ * where planes are written, but for halves out of lanes and for planes of an odd number
+ * of four pixels (14x14), and where few planes become lanes. */
+static bool wins(const struct request *r)
 {
     const enum order to = order_of(r->dst), from = order_of(r->src);
-    const bool few = r->dst->rank > 1 && r->dst->dims[1] <= 8;
-    int64_t pixels = 1;
-    for (int d = 2; d < r->dst->rank; d++)
-        pixels *= r->dst->dims[d];
-    if (few && from == PLANES && to == LANES)
-        return false;
+    const int64_t pixels = pixels_of(r->dst);
     if (to != PLANES)
-        return true;
+        return !(has_few_channels(r) && from == PLANES && to == LANES);
     if (whole(pixels, 8))
         return r->to_size == 2 && from == LANES;
-    return few || (whole(pixels, 4) && (r->to_size != 2 || from == BLOCKS));
+    return has_few_channels(r) || whole(pixels, 4);
 }
 
-static bool make_slab_as(union job *j, const struct request *r, struct slab_plan plan)
+/* Gathering element by element loses there. */
+static bool must_unweave(const struct request *r)
 {
-    struct request other;
-    if (r->dst->rank > 1 && r->dst->dims[1] <= 8) {
-        plan.held = 2;
-        plan.whole = plan.parts = 8 * 1024;
-    }
-    return reformat_cut_slab(&j->slab, r, &plan) ||
-           (reformat_turn(&other, r) && reformat_cut_slab(&j->slab, &other, &plan));
+    return r->to_size == 2 && !has_few_channels(r) && order_of(r->dst) == PLANES &&
+           order_of(r->src) == LANES && !whole(pixels_of(r->dst), 8);
 }
-
-#define SLAB_PLAN .held = 4, .whole = 52 * 1024, .parts = 18 * 1024 + 512
 
 bool reformat_make_slab(union job *j, const struct request *r)
 {
-    return slab_wins(r) && make_slab_as(j, r, (struct slab_plan){SLAB_PLAN});
-}
-
-bool reformat_make_slab_all(union job *j, const struct request *r)
-{
-    return make_slab_as(j, r, (struct slab_plan){SLAB_PLAN});
-}
-
-bool reformat_make_slab_out(union job *j, const struct request *r)
-{
-    return make_slab_as(j, r, (struct slab_plan){SLAB_PLAN, .out = true});
-}
-
-bool reformat_make_slab_out_half(union job *j, const struct request *r)
-{
-    return make_slab_as(
-        j, r,
-        (struct slab_plan){.held = 4,
-                           .whole = r->to_size == 4 ? 26 * 1024 : 16 * 1024,
-                           .parts = 18 * 1024 + 512,
-                           .out = true});
+    static const struct slab_plan few = {.held = 2, .whole = 8 * 1024, .parts = 8 * 1024};
+    /* 64 whole planes of 14x14 floats; 128 pixels of 72 halves. */
+    static const struct slab_plan many = {
+        .held = 4, .whole = 49 * 1024, .parts = 18 * 1024};
+    const struct slab_plan *plan = has_few_channels(r) ? &few : &many;
+    struct request other;
+    return wins(r) &&
+           (reformat_cut_slab(&j->slab, r, plan) ||
+            (reformat_turn(&other, r) && reformat_cut_slab(&j->slab, &other, plan))) &&
+           (j->slab.form == SLAB_UNWEAVE || !must_unweave(r));
 }

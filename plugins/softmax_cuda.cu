@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Softmax on CUDA along any axis, in one pass for maximum and sum together and one for
- * the result, which finds the line in a cache. A line that is contiguous in memory is
- * shared by 4, 32 or 256 threads; of strided lines, neighbours go to neighbouring
- * threads, and a long axis is shared by the rows of a block. The sum is FP32.
+ * Softmax on CUDA along any axis. A line that is contiguous in memory is shared by 4, 32
+ * or 256 threads; of strided lines, neighbours go to neighbouring threads, and a long
+ * axis is shared by the rows of a block. Lines that fit are held in registers; of others
+ * there is one pass for maximum and sum together and one for the result, which finds the
+ * line in a cache. The sum is FP32.
  *
  * A thread writes only elements that it alone reads, after it has read them all.
  */
 #include "kernels/walk.cuh"
 
 #define LINE_ROWS 8 /* of a block, that share an axis */
+#define HELD 32     /* elements of a line that a thread holds */
+#define SHORT_BLOCK 128
+#define MANY_LINES (1 << 17) /* enough to go without sharing them */
 
 /* The part of a line a thread has seen: largest element, sum of exp(x - largest). */
 struct tally {
@@ -82,6 +86,51 @@ static __device__ inline tally tally_all(tally t)
     return t;
 }
 
+/* A line that a warp holds. */
+template <typename T, int N, typename Index>
+static __global__ void __launch_bounds__(CUDA_BLOCK) held_kernel(softmax_job job)
+{
+    const int64_t line = (int64_t)blockIdx.x * (CUDA_BLOCK / 32) + threadIdx.x / 32;
+    const int32_t length = (int32_t)job.length, padded = (int32_t)job.padded;
+    if (line >= job.n_lines)
+        return;
+    const int64_t at = walk_find<1, Index>(job.lines, (Index)line).at[0];
+    const T *x = (const T *)job.x + at;
+    T *y = (T *)job.y + at;
+    const int32_t first = (int32_t)(threadIdx.x % 32) * N;
+    pack<T, N> v[HELD / N];
+    tally t = {-INFINITY, 0};
+#pragma unroll
+    for (int i = 0; i < HELD / N; i++)
+        if (first + i * 32 * N < length)
+            v[i] = *(const pack<T, N> *)(x + first + i * 32 * N);
+#pragma unroll
+    for (int i = 0; i < HELD; i++)
+        if (first + i / N * 32 * N + i % N < length)
+            t.largest = fmaxf(t.largest, to_float(v[i / N].v[i % N]));
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2)
+        t.largest = fmaxf(t.largest, __shfl_xor_sync(0xffffffffu, t.largest, d));
+#pragma unroll
+    for (int i = 0; i < HELD; i++)
+        if (first + i / N * 32 * N + i % N < length)
+            t.sum += __expf(to_float(v[i / N].v[i % N]) - t.largest);
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2)
+        t.sum += __shfl_xor_sync(0xffffffffu, t.sum, d);
+    tally_close(t, job.log);
+#pragma unroll
+    for (int i = 0; i < HELD / N; i++) {
+        const int32_t j = first + i * 32 * N;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            from_float(&v[i].v[k],
+                       j + k < length ? softmax_of(to_float(v[i].v[k]), t, job.log) : 0);
+        if (j < padded)
+            *(pack<T, N> *)(y + j) = v[i];
+    }
+}
+
 template <typename T, int N, int Threads, typename Index>
 static __global__ void __launch_bounds__(CUDA_BLOCK) contiguous_kernel(softmax_job job)
 {
@@ -125,10 +174,22 @@ static void contiguous_launch(const softmax_job &job, cudaStream_t stream)
 }
 
 template <typename T, int N>
+static void held_launch(const softmax_job &job, cudaStream_t stream)
+{
+    const unsigned blocks = layer_blocks(job.n_lines, CUDA_BLOCK / 32);
+    if (job.n_lines < 0x7fffffff)
+        held_kernel<T, N, uint32_t><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    else
+        held_kernel<T, N, uint64_t><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+}
+
+template <typename T, int N>
 static void contiguous(const softmax_job &job, cudaStream_t stream)
 {
     if (job.length <= 4 * N)
         contiguous_launch<T, N, 4>(job, stream);
+    else if (job.padded <= 32 * HELD)
+        held_launch<T, N>(job, stream);
     else if (job.length <= 256 * N)
         contiguous_launch<T, N, 32>(job, stream);
     else
@@ -181,6 +242,46 @@ struct strided_lines {
     }
 };
 
+/* A thread has all of N lines that lie side by side. */
+template <typename T, int N, typename Index>
+static __global__ void __launch_bounds__(SHORT_BLOCK) short_kernel(softmax_job job)
+{
+    const int64_t line = ((int64_t)blockIdx.x * SHORT_BLOCK + threadIdx.x) * N;
+    const int32_t length = (int32_t)job.length;
+    if (line >= job.n_lines)
+        return;
+    const int64_t at = walk_find<1, Index>(job.lines, (Index)line).at[0];
+    const T *x = (const T *)job.x + at;
+    T *y = (T *)job.y + at;
+    pack<T, N> v[HELD];
+    tally t[N];
+#pragma unroll
+    for (int j = 0; j < HELD; j++)
+        if (j < length)
+            v[j] = *(const pack<T, N> *)(x + j * job.step);
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        t[k] = {-INFINITY, 0};
+#pragma unroll
+        for (int j = 0; j < HELD; j++)
+            if (j < length)
+                t[k].largest = fmaxf(t[k].largest, to_float(v[j].v[k]));
+#pragma unroll
+        for (int j = 0; j < HELD; j++)
+            if (j < length)
+                t[k].sum += __expf(to_float(v[j].v[k]) - t[k].largest);
+        tally_close(t[k], job.log);
+    }
+#pragma unroll
+    for (int j = 0; j < HELD; j++)
+        if (j < length) {
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                from_float(&v[j].v[k], softmax_of(to_float(v[j].v[k]), t[k], job.log));
+            *(pack<T, N> *)(y + j * job.step) = v[j];
+        }
+}
+
 /* A block has 32 x blockDim.y threads: columns of lines, rows that share them. */
 template <typename T, int N, typename Index>
 static __global__ void __launch_bounds__(32 * LINE_ROWS) strided_kernel(softmax_job job)
@@ -222,6 +323,16 @@ static void strided(const softmax_job &job, cudaStream_t stream)
         strided_kernel<T, N, uint32_t><<<blocks, threads, 0, stream>>>(job);
     else
         strided_kernel<T, N, uint64_t><<<blocks, threads, 0, stream>>>(job);
+}
+
+template <typename T, int N>
+static void short_launch(const softmax_job &job, cudaStream_t stream)
+{
+    const unsigned blocks = layer_blocks(job.n_lines / N, SHORT_BLOCK);
+    if (job.n_lines < 0x7fffffff)
+        short_kernel<T, N, uint32_t><<<blocks, SHORT_BLOCK, 0, stream>>>(job);
+    else
+        short_kernel<T, N, uint64_t><<<blocks, SHORT_BLOCK, 0, stream>>>(job);
 }
 
 /* ---- the choice ---------------------------------------------------------------------
@@ -289,7 +400,9 @@ static void softmax_launch(const strata_run *r)
     else if (contiguous_lines)
         contiguous<T, 1>(job, stream);
     else if (job.shift == 0 && job.step % N == 0 && lines_start_at(job, N, true))
-        strided<T, N>(job, stream);
+        job.length <= HELD &&job.n_lines >= MANY_LINES &&job.lines.channel_dim < 0
+            ? short_launch<T, N>(job, stream)
+            : strided<T, N>(job, stream);
     else
         strided<T, 1>(job, stream);
 }

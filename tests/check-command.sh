@@ -240,6 +240,8 @@ for command in "build $digits/digits.ini" 'describe Softmax'; do
 done
 expect 2 'one engine file is needed' 'inspect needs a file' $strata inspect
 $strata inspect "$scratch/d.engine" --extract="$scratch/files"
+expect 2 'files/device: exists; name a new folder' 'inspect extracts over no file' \
+    $strata inspect "$scratch/d.engine" --extract="$scratch/files"
 expect 0 '^prob,0,1,3,0\.99' 'what inspect extracts is a network' \
     $strata run "$scratch/files/network.ini" $image --top 1 -o csv
 expect 0 'same' 'which builds the same engine, but for its report' sh -c "

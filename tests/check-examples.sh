@@ -28,6 +28,12 @@ echo "answer '$answer', written $label" >>"$log"
 [ "${answer%% *}" = "$label" ]
 result $? 'minimal reads a digit'
 
+# shellcheck disable=SC2046,SC2086
+$CC ${SANITIZER_CFLAGS:-} "$srcdir/examples/minimal.c" -o "$scratch/minimal" $(
+    PKG_CONFIG_PATH=$builddir/pkgconfig pkg-config --cflags --libs strata) >"$log" 2>&1 &&
+    [ "$("$scratch/minimal" "$digits/digits.ini" "$scratch/input" 2>"$log")" = "$answer" ]
+result $? 'a build tree serves pkg-config without an installation'
+
 ! "$builddir/examples/minimal" "$digits/digits.ini" /dev/null >"$log" 2>&1 &&
     grep -q '^minimal: 0 bytes of 256' "$log"
 result $? 'minimal says what is wrong with its input'

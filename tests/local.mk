@@ -28,6 +28,7 @@ SHELL_TESTS = \
 	tests/check-examples.sh \
 	tests/check-drop-in.sh \
 	tests/check-header.sh \
+	tests/check-inputs.sh \
 	tests/check-install.sh \
 	tests/check-interrupt.sh \
 	tests/check-kit.sh \

@@ -324,7 +324,8 @@ Test(batch, a_batch_the_engine_does_not_take_is_refused)
 static const struct bad_profile {
     const char *profile, *shape, *text;
 } bad_profiles[] = {
-    {"[profile]\nN = 1, 2\n", "4 x 3", "no input's shape begins with it"},
+    {"[profile]\nN = 1, 2\n", "4 x 3",
+     "'N' has several values, and no input's shape begins with it"},
     {"[profile]\nN = 1, 2\n", "4 x N", "can only be the first dim"},
     {"[profile]\nN = 1, 2\n", "N x N", "can only be the first dim"},
     {"[profile]\nN = 1, 1\n", "N x 3", "1 stands twice"},

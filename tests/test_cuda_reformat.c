@@ -13,7 +13,7 @@
 #include "formats/reformat.h"
 
 #define GUARD 256 /* bytes on each side of a destination */
-#define MAX_ROWS 32
+#define MAX_ROWS 16
 
 TestSuite(cuda_reformat, .timeout = 300);
 

@@ -366,6 +366,24 @@ Test(engine, calls_without_their_objects_are_refused)
     release(&s);
 }
 
+Test(context, copies_without_memory_are_refused)
+{
+    struct session s;
+    strata_context *c = NULL;
+    float x[384] = {0};
+    cr_assert_eq(build(&s, small, NULL, 0), STRATA_OK);
+    cr_assert_eq(strata_context_create(&c, s.engine, s.handle, &s.err), STRATA_OK);
+    cr_expect_eq(strata_copy_in(c, 0, NULL, &s.err), STRATA_EINVAL);
+    cr_expect_neq(strstr(s.err.message, "data is NULL"), NULL);
+    cr_expect_eq(strata_copy_out(c, 1, NULL, &s.err), STRATA_EINVAL);
+    cr_expect_eq(strata_enqueue_copy_in(c, 0, NULL, &s.err), STRATA_EINVAL);
+    cr_expect_eq(strata_enqueue_copy_out(c, 1, NULL, &s.err), STRATA_EINVAL);
+    cr_expect_eq(strata_copy_in(c, 0, x, &s.err), STRATA_OK, "the context is as it was");
+    cr_expect_eq(strata_context_run(c, &s.err), STRATA_OK);
+    strata_context_destroy(c);
+    release(&s);
+}
+
 Test(context, enqueue_returns_before_the_work_and_signals_consumed_inputs)
 {
     struct session s;

@@ -412,6 +412,20 @@ Test(file, writing_replaces_the_old_file)
     cr_expect_eq(access(at(base, "here.bin"), R_OK), 0);
 }
 
+Test(file, a_new_file_has_the_permissions_of_the_old_one)
+{
+    static const mode_t modes[] = {0600, 0640, 0444};
+    const char *path = at(base, "private.bin");
+    struct stat st;
+    for (size_t i = 0; i < LENGTH(modes); i++) {
+        cr_assert_eq(file_write(path, "old", 3, NULL), STRATA_OK);
+        cr_assert_eq(chmod(path, modes[i]), 0);
+        cr_assert_eq(file_write(path, "new", 3, NULL), STRATA_OK);
+        cr_assert_eq(stat(path, &st), 0);
+        cr_expect_eq(st.st_mode & 0777, modes[i]);
+    }
+}
+
 Test(file, targets_that_cannot_be_replaced_are_refused)
 {
     static const struct {

@@ -282,6 +282,40 @@ Test(weights_convert, long_runs_equal_single_elements_at_any_alignment)
     free(dst);
 }
 
+Test(weights_convert, the_first_nan_is_found_and_infinity_is_none)
+{
+    static const struct {
+        enum weight_dtype dtype;
+        uint64_t infinity;
+    } types[] = {{WEIGHT_F64, UINT64_C(0xfff0000000000000)},
+                 {WEIGHT_F32, 0xff800000},
+                 {WEIGHT_F16, 0xfc00},
+                 {WEIGHT_BF16, 0xff80}};
+    enum { COUNT = 1500 };
+    uint64_t seed = seed_now();
+    char *bytes = malloc(COUNT * 8 + 1);
+    for (size_t t = 0; t < LENGTH(types); t++) {
+        const size_t size = weight_dtype_size(types[t].dtype);
+        struct weight_view v = {
+            .dtype = types[t].dtype, .data = bytes + 1, .bytes = COUNT * size};
+        const uint64_t nan = types[t].infinity + 1 + draw() % 8;
+        size_t at = draw() % COUNT, second = at + draw() % (COUNT - at);
+        for (size_t i = 0; i < COUNT; i++)
+            memcpy(bytes + 1 + i * size, &types[t].infinity, size);
+        cr_expect_eq(weights_first_nan(&v), -1);
+        memcpy(bytes + 1 + second * size, &nan, size);
+        memcpy(bytes + 1 + at * size, &nan, size);
+        cr_expect_eq(weights_first_nan(&v), (int64_t)at, "type %zu, seed %" PRIu64, t,
+                     seed);
+        v.dtype = WEIGHT_U8;
+        cr_expect_eq(weights_first_nan(&v), -1);
+        v.bytes = 0;
+        v.dtype = types[t].dtype;
+        cr_expect_eq(weights_first_nan(&v), -1);
+    }
+    free(bytes);
+}
+
 Test(weights_convert, unknown_types_are_refused)
 {
     strata_error err = {0};

@@ -30,7 +30,8 @@ static int set_shape(struct tool_options *o, const strata_network *net,
                        t->rank > 1 ? " x " : "", dims);
 }
 
-/* By the network's variable `batch`, or by the first dim of every input. */
+/* By the network's variable `batch`, the name of [profile] that has several values, or
+ * the first dim of every input. */
 static int set_batch(struct tool_options *o, const char *path, const char *batch,
                      strata_error *err)
 {
@@ -38,8 +39,12 @@ static int set_batch(struct tool_options *o, const char *path, const char *batch
     int status = tool_open_network(&s, o, path, err);
     struct config_section *vars =
         status == STRATA_OK ? config_find(s.network->config, "vars") : NULL;
+    const char *symbol =
+        status == STRATA_OK ? config_batch_symbol(s.network->config) : NULL;
     if (vars && config_get(vars, "batch"))
         status = variant_define(o, err, "batch=%s", batch);
+    else if (symbol)
+        status = variant_set(o, err, "profile.%s=%s", symbol, batch);
     else
         for (size_t i = 0; status == STRATA_OK && i < s.network->n_inputs; i++)
             status = set_shape(o, s.network, &s.network->inputs[i], batch, err);
@@ -130,8 +135,8 @@ static int profile_case(const struct tool_session *s, const struct bench_argumen
     struct profile p = {0};
     strata_context *c = NULL;
     int status = strata_context_create(&c, s->engine, s->handle, err);
-    for (int i = 0; i < (int)s->engine->n_inputs && status == STRATA_OK; i++)
-        status = run_read_input(c, s->engine, i, "random:1", 0, err);
+    if (status == STRATA_OK)
+        status = run_read_inputs(c, s->engine, &a->common, err);
     if (status == STRATA_OK)
         status = profile_measure(&p, c, PROFILE_RUNS, false, err);
     if (status == STRATA_OK && a->profile_file)

@@ -42,8 +42,6 @@ struct bench_arguments {
     struct tool_options common;
     const char *path;
     struct bench_list batches, precisions, streams;
-    const char **inputs; /* "[NAME=]FILE" */
-    size_t n_inputs, inputs_capacity;
     char **made; /* texts that common.set points to */
     size_t n_made, made_capacity;
     uint64_t warmup, duration;

@@ -49,16 +49,7 @@ static int read_inputs(struct bench_lane *l, strata_context *c,
                        const struct bench_arguments *a, strata_error *err)
 {
     const strata_engine *e = c->engine;
-    int status = STRATA_OK;
-    for (int i = 0; i < (int)e->n_inputs && status == STRATA_OK; i++)
-        status = run_read_input(c, e, i, "random:1", 0, err);
-    for (size_t i = 0; i < a->n_inputs && status == STRATA_OK; i++) {
-        int index;
-        const char *file;
-        status = run_find_binding(e, a->inputs[i], true, &index, &file, err);
-        if (status == STRATA_OK)
-            status = run_read_input(c, e, index, file, 0, err);
-    }
+    int status = run_read_inputs(c, e, &a->common, err);
     for (int i = 0; i < (int)e->n_inputs && status == STRATA_OK && l->host; i++)
         status = strata_copy_out(c, i, l->host[i], err);
     return status;

@@ -262,7 +262,7 @@ static bool read_inputs(struct bench_arguments *a, const char *list)
         if (!colon)
             return bad("--loadInputs", text, "NAME:FILE");
         *colon = '=';
-        if (!push(&a->inputs, &a->inputs_capacity, &a->n_inputs, text))
+        if (!tool_input(&a->common, text))
             return false;
         list += n + (list[n] == ',');
     }
@@ -304,7 +304,7 @@ static bool network_option(struct bench_arguments *a, int option)
     case OPTION_BEST:
         return read_list(&a->precisions, "any", "--best");
     case OPTION_INPUT:
-        return push(&a->inputs, &a->inputs_capacity, &a->n_inputs, optarg);
+        return tool_input(&a->common, optarg);
     case OPTION_INPUTS:
         return read_inputs(a, optarg);
     case OPTION_ENGINE:
@@ -418,7 +418,6 @@ void bench_arguments_free(struct bench_arguments *a)
     for (size_t i = 0; i < a->n_made; i++)
         free(a->made[i]);
     free(a->made);
-    free(a->inputs);
     tool_options_free(&a->common);
 }
 

@@ -68,8 +68,8 @@ struct arguments {
     struct pair pairs[PAIRS];
     struct compare_how how;
     bool no_fusion, isolate;
-    const char **with, **inputs, **dumps;
-    size_t n_with, n_inputs, n_dumps, with_capacity, inputs_capacity, dumps_capacity;
+    const char **with, **dumps;
+    size_t n_with, n_dumps, with_capacity, dumps_capacity;
     const char *folder;
 };
 
@@ -116,7 +116,7 @@ static bool own_option(struct arguments *a, int option)
     case OPTION_WITH:
         return push(&a->with, &a->with_capacity, &a->n_with);
     case OPTION_INPUT:
-        return push(&a->inputs, &a->inputs_capacity, &a->n_inputs);
+        return tool_input(&a->common, optarg);
     case OPTION_DUMP:
         return push(&a->dumps, &a->dumps_capacity, &a->n_dumps);
     case OPTION_FOLDER:
@@ -212,23 +212,6 @@ static int side_options(struct tool_options *o, struct compare_side *s,
     return status;
 }
 
-static int read_inputs(struct compare_side *s, const struct arguments *a,
-                       strata_error *err)
-{
-    const strata_engine *e = s->session.engine;
-    int status = STRATA_OK;
-    for (int i = 0; i < (int)e->n_inputs && status == STRATA_OK; i++)
-        status = run_read_input(s->context, e, i, "random:1", 0, err);
-    for (size_t i = 0; i < a->n_inputs && status == STRATA_OK; i++) {
-        int index;
-        const char *file;
-        status = run_find_binding(e, a->inputs[i], true, &index, &file, err);
-        if (status == STRATA_OK)
-            status = run_read_input(s->context, e, index, file, 0, err);
-    }
-    return status;
-}
-
 static int open_side(struct compare_side sides[2], const struct arguments *a, int side,
                      const char *path, bool named, strata_error *err)
 {
@@ -243,7 +226,7 @@ static int open_side(struct compare_side sides[2], const struct arguments *a, in
         status =
             strata_context_create(&s->context, s->session.engine, s->session.handle, err);
     if (status == STRATA_OK)
-        status = read_inputs(s, a, err);
+        status = run_read_inputs(s->context, s->session.engine, &a->common, err);
     if (status == STRATA_OK)
         status = compare_collect(s, a->isolate && side == 1 ? sides : NULL, err);
     if (!s->label[0])
@@ -256,8 +239,8 @@ static int open_side(struct compare_side sides[2], const struct arguments *a, in
  */
 
 /* FOLDER/TENSOR.a.npy; a '/' of the name becomes '_'. */
-static int dump_tensor(const struct compare_side sides[2], int side, const char *name,
-                       const char *folder, strata_error *err)
+static int dump_tensor(const struct arguments *a, const struct compare_side sides[2],
+                       int side, const char *name, strata_error *err)
 {
     const struct compare_side *s = &sides[side];
     const struct compare_tensor *t = compare_find(s, name);
@@ -268,13 +251,13 @@ static int dump_tensor(const struct compare_side sides[2], int side, const char 
                          "--dump: %s makes no tensor '%s' (it may be fused: try "
                          "--no-fusion)",
                          s->label, name);
-    if (asprintf(&path, "%s/%s.%c.npy", folder, name, "ab"[side]) < 0)
+    if (asprintf(&path, "%s/%s.%c.npy", a->folder, name, "ab"[side]) < 0)
         return error_no_memory(err, 0, "a path");
-    for (char *p = path + strlen(folder) + 1; *p; p++)
+    for (char *p = path + strlen(a->folder) + 1; *p; p++)
         if (*p == '/')
             *p = '_';
     for (int i = 0; i < 2 && status == STRATA_OK; i++)
-        status = tool_refuse_source(sides[i].session.network, path, err);
+        status = tool_refuse_source(&a->common, sides[i].session.network, path, err);
     if (status == STRATA_OK)
         status = npy_write(path, STRATA_FP32, t->dims, t->rank, t->values, err);
     free(path);
@@ -286,7 +269,7 @@ static int dump(const struct arguments *a, const struct compare_side sides[2],
 {
     int status = STRATA_OK;
     for (size_t i = 0; i < 2 * a->n_dumps && status == STRATA_OK; i++)
-        status = dump_tensor(sides, (int)(i % 2), a->dumps[i / 2], a->folder, err);
+        status = dump_tensor(a, sides, (int)(i % 2), a->dumps[i / 2], err);
     return status;
 }
 
@@ -334,7 +317,6 @@ done:
     for (int k = 0; k < PAIRS; k++)
         free(a.pairs[k].text);
     free(a.with);
-    free(a.inputs);
     free(a.dumps);
     tool_options_free(&a.common);
     return code;

@@ -216,20 +216,33 @@ static int print_section(const struct engine_file *f, const char *name, strata_e
 }
 
 /* The network as files again: network.ini names the others as they are called here. */
+/* Writes the section, or with `look` sees whether a file is in its way. */
+static int extract_section(const struct engine_section *s, const char *folder, bool look,
+                           strata_error *err)
+{
+    bool ini = strcmp(s->name, SECTION_NETWORK) == 0;
+    struct stat about;
+    int status = STRATA_OK;
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s%s", folder, s->name, ini ? ".ini" : "") < 0)
+        return error_no_memory(err, 0, "a path");
+    if (!look)
+        status = file_write(path, s->data, s->size, err);
+    else if (lstat(path, &about) == 0)
+        status = error_set(err, STRATA_EINVAL,
+                           "%s: exists; name a new folder to extract to", path);
+    free(path);
+    return status;
+}
+
 static int extract(const struct engine_file *f, const char *folder, strata_error *err)
 {
     int status = STRATA_OK;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return error_errno(err, STRATA_EIO, "%s: cannot be made", folder);
-    for (size_t i = 0; i < f->n_sections && status == STRATA_OK; i++) {
-        const struct engine_section *s = &f->sections[i];
-        bool ini = strcmp(s->name, SECTION_NETWORK) == 0;
-        char *path = NULL;
-        if (asprintf(&path, "%s/%s%s", folder, s->name, ini ? ".ini" : "") < 0)
-            return error_no_memory(err, 0, "a path");
-        status = file_write(path, s->data, s->size, err);
-        free(path);
-    }
+    for (size_t i = 0; i < 2 * f->n_sections && status == STRATA_OK; i++)
+        status = extract_section(&f->sections[i % f->n_sections], folder,
+                                 i < f->n_sections, err);
     return status;
 }
 
@@ -307,8 +320,9 @@ const struct tool_command tool_inspect = {
         "      --fusions         each layer that was or might have been fused\n"
         "      --dot             print the plan for Graphviz or Netron\n"
         "      --section=NAME    print a section as it is: network, plan, costs, ...\n"
-        "      --extract=FOLDER  write the sections as files; FOLDER/network.ini is a\n"
-        "                        network again, with its weights and labels\n\n"
+        "      --extract=FOLDER  write the sections as files, over none that exist;\n"
+        "                        FOLDER/network.ini is a network again, with its\n"
+        "                        weights and labels\n\n"
         "Examples:\n"
         "  strata inspect net.engine\n"
         "  strata inspect net.engine --layers -o csv\n"

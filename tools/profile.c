@@ -41,7 +41,7 @@ struct arguments {
     struct tool_options common;
     long runs, top, streams, trace_runs;
     bool by_time, ranges;
-    const char *trace, *html, *save, *input;
+    const char *trace, *html, *save;
 };
 
 static bool read_count(long *out, const char *name, long max)
@@ -87,23 +87,9 @@ static bool own_option(struct arguments *a, int option)
         a->save = optarg;
         return tool_output(&a->common, optarg);
     case OPTION_INPUT:
-        a->input = optarg;
-        return true;
+        return tool_input(&a->common, optarg);
     }
     return false;
-}
-
-static int read_inputs(strata_context *c, const strata_engine *e, const char *given,
-                       strata_error *err)
-{
-    int status = STRATA_OK, index;
-    const char *file;
-    for (int i = 0; i < (int)e->n_inputs && status == STRATA_OK; i++)
-        status = run_read_input(c, e, i, "random:1", 0, err);
-    if (status == STRATA_OK && given)
-        status = run_find_binding(e, given, true, &index, &file, err);
-    return status == STRATA_OK && given ? run_read_input(c, e, index, file, 0, err)
-                                        : status;
 }
 
 static int trace(const struct arguments *a, const struct tool_session *s,
@@ -126,7 +112,7 @@ static int profile_network(const struct arguments *a, const char *path, strata_e
     if (status == STRATA_OK)
         status = strata_context_create(&c, s.engine, s.handle, err);
     if (status == STRATA_OK)
-        status = read_inputs(c, s.engine, a->input, err);
+        status = run_read_inputs(c, s.engine, &a->common, err);
     if (status == STRATA_OK)
         status = profile_measure(&p, c, (size_t)a->runs, a->ranges, err);
     if (status == STRATA_OK && a->save)

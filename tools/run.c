@@ -23,8 +23,8 @@ enum { MOST = 1000000000 }; /* of every number */
 
 struct run_options {
     struct tool_options common;
-    const char **inputs, **outputs; /* "NAME=FILE" or "FILE" */
-    size_t n_inputs, n_outputs, inputs_capacity, outputs_capacity;
+    const char **outputs; /* "[NAME=]FILE" */
+    size_t n_outputs, outputs_capacity;
     long top, item, repeat;
 };
 
@@ -51,44 +51,23 @@ static bool own_option(struct run_options *o, int option)
     case OPTION_REPEAT:
         return parse_number(&o->repeat, optarg, 1, "--repeat");
     case OPTION_INPUT:
-        if (grow(&o->inputs, &o->inputs_capacity, o->n_inputs, sizeof *o->inputs, NULL))
-            return false;
-        o->inputs[o->n_inputs++] = optarg;
-        return true;
+        return tool_input(&o->common, optarg);
     case OPTION_OUTPUT:
         if (grow(&o->outputs, &o->outputs_capacity, o->n_outputs, sizeof *o->outputs,
                  NULL))
             return false;
         o->outputs[o->n_outputs++] = optarg;
-        return true;
+        return tool_output(&o->common, tool_file_of(optarg));
     }
     return false;
-}
-
-static int read_given(strata_context *c, const strata_engine *e,
-                      const struct run_options *o, bool *given, strata_error *err)
-{
-    for (size_t i = 0; i < o->n_inputs; i++) {
-        int index;
-        const char *file;
-        int status = run_find_binding(e, o->inputs[i], true, &index, &file, err);
-        if (status == STRATA_OK && given[index])
-            status = error_set(err, STRATA_EINVAL, "%s: input '%s' is given twice", file,
-                               e->bindings[index].name);
-        if (status == STRATA_OK)
-            status = run_read_input(c, e, index, file, o->item, err);
-        if (status != STRATA_OK)
-            return status;
-        given[index] = true;
-    }
-    return STRATA_OK;
 }
 
 static int read_inputs(strata_context *c, const strata_engine *e,
                        const struct run_options *o, strata_error *err)
 {
     bool *given = zalloc(e->n_bindings, sizeof *given, "inputs", err);
-    int status = given ? read_given(c, e, o, given, err) : STRATA_ENOMEM;
+    int status =
+        given ? run_read_given(c, e, &o->common, o->item, given, err) : STRATA_ENOMEM;
     for (size_t i = 0; i < e->n_inputs && status == STRATA_OK; i++)
         if (!given[i])
             status =
@@ -127,8 +106,6 @@ static int write_outputs(strata_context *c, const strata_engine *e,
         int index;
         const char *file;
         status = run_find_binding(e, o->outputs[i], false, &index, &file, err);
-        if (status == STRATA_OK)
-            status = tool_refuse_source(e->network, file, err);
         if (status == STRATA_OK)
             status = run_write_output(c, e, index, file, err);
     }
@@ -193,15 +170,16 @@ static int run_run(int argc, char **argv)
         goto done;
     }
     for (int i = optind + 1; i < argc; i++) {
-        optarg = argv[i];
-        own_option(&o, OPTION_INPUT);
+        if (!tool_input(&o.common, argv[i])) {
+            code = EXIT_USAGE;
+            goto done;
+        }
     }
     if (argc - optind < 1)
         code = tool_usage(&tool_run, "a network file is needed");
     else if (run_network(&o, argv[optind], &err) != STRATA_OK)
         code = tool_fail(&err);
 done:
-    free(o.inputs);
     free(o.outputs);
     tool_options_free(&o.common);
     return code;
@@ -219,7 +197,7 @@ const struct tool_command tool_run = {
         "      --input=[NAME=]FILE   an input; NAME=random:SEED for random values\n"
         "      --item=N              image of an IDX file (default 0)\n"
         "      --output=[NAME=]FILE  save an output as .npy instead of printing\n"
-        "      --top=N               values shown of each image (default 5)\n"
+        "      --top=N               largest values of each image, NaN first (default 5)\n"
         "      --repeat=N            run N times; -v shows the fastest\n\n"
         "Examples:\n"
         "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"

@@ -229,7 +229,7 @@ int run_find_binding(const strata_engine *e, const char *text, bool is_input, in
     size_t last = is_input ? e->n_inputs : e->n_bindings;
     bool named = text[n] == '=';
     *index = (int)first;
-    *file = named ? text + n + 1 : text;
+    *file = tool_file_of(text);
     for (size_t i = first; i < last && named; i++)
         if (strlen(e->bindings[i].name) == n &&
             memcmp(text, e->bindings[i].name, n) == 0) {
@@ -242,4 +242,49 @@ int run_find_binding(const strata_engine *e, const char *text, bool is_input, in
     for (size_t i = first; i < last; i++)
         error_append(err, " %s", e->bindings[i].name);
     return STRATA_EINVAL;
+}
+
+int run_read_given(strata_context *c, const strata_engine *e,
+                   const struct tool_options *o, int64_t item, bool *given,
+                   strata_error *err)
+{
+    for (size_t i = 0; i < o->n_inputs; i++) {
+        int index;
+        const char *file;
+        int status = run_find_binding(e, o->inputs[i], true, &index, &file, err);
+        if (status == STRATA_OK && given[index])
+            status = error_set(err, STRATA_EINVAL, "%s: input '%s' is given twice", file,
+                               e->bindings[index].name);
+        if (status == STRATA_OK)
+            status = run_read_input(c, e, index, file, item, err);
+        if (status != STRATA_OK)
+            return status;
+        given[index] = true;
+    }
+    return STRATA_OK;
+}
+
+/* Inputs with the same values would hide what cancels: their difference is 0. Those of
+ * two networks have the same, whatever their order: the seed is the name's rank. */
+static int random_seed(const strata_engine *e, int input)
+{
+    int seed = 1;
+    for (size_t i = 0; i < e->n_inputs; i++)
+        seed += strcmp(e->bindings[i].name, e->bindings[input].name) < 0;
+    return seed;
+}
+
+int run_read_inputs(strata_context *c, const strata_engine *e,
+                    const struct tool_options *o, strata_error *err)
+{
+    bool *given = zalloc(e->n_bindings, sizeof *given, "inputs", err);
+    int status = given ? run_read_given(c, e, o, 0, given, err) : STRATA_ENOMEM;
+    for (int i = 0; i < (int)e->n_inputs && status == STRATA_OK; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "random:%d", random_seed(e, i));
+        if (!given[i])
+            status = run_read_input(c, e, i, text, 0, err);
+    }
+    free(given);
+    return status;
 }

@@ -4,6 +4,7 @@
  */
 #include "tools/run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,13 +35,19 @@ int run_values(float **out, int64_t *count, strata_context *c,
     return status;
 }
 
+/* A NaN is above every number: what went wrong is to be seen. */
+static bool above(float a, float b)
+{
+    return a > b || (isnan(a) && !isnan(b));
+}
+
 /* Indices of the `top` largest of n values, ties by index. */
 static int select_top(int64_t *indices, int top, const float *values, int64_t n)
 {
     int found = 0;
     for (int64_t i = 0; i < n; i++) {
         int at = found < top ? found : top;
-        while (at > 0 && values[indices[at - 1]] < values[i])
+        while (at > 0 && above(values[i], values[indices[at - 1]]))
             at--;
         if (at >= top)
             continue;

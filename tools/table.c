@@ -138,16 +138,23 @@ static void print_csv(const struct table *t, FILE *out)
         }
 }
 
+/* What is no UTF-8, as a label may be, becomes U+FFFD. */
 static void print_json_string(const char *text, FILE *out)
 {
+    const unsigned char *p = (const unsigned char *)text;
     fputc('"', out);
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+    for (size_t left = strlen(text), size; left > 0; left -= size, p += size) {
+        size = config_character_size(p, left);
         if (*p == '"' || *p == '\\')
             fprintf(out, "\\%c", *p);
         else if (*p < 0x20)
             fprintf(out, "\\u%04x", *p);
+        else if (size)
+            fwrite(p, 1, size, out);
         else
-            fputc(*p, out);
+            fputs("\\ufffd", out);
+        size = size ? size : 1;
+    }
     fputc('"', out);
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/engine_stored.h"
 #include "core/progress.h"
+#include "io/file.h"
 
 enum {
     OPTION_DEVICE = 'd',
@@ -70,6 +71,7 @@ void tool_options_free(struct tool_options *o)
     free(o->plugins);
     free(o->set);
     free(o->define);
+    free(o->inputs);
     free(o->outputs);
 }
 
@@ -81,13 +83,29 @@ static int append(const char ***list, size_t *capacity, size_t *n, const char *t
     return status;
 }
 
-bool tool_output(struct tool_options *o, const char *path)
+static bool note(const char ***list, size_t *capacity, size_t *n, const char *text)
 {
-    if (!path || strcmp(path, "-") == 0 ||
-        append(&o->outputs, &o->outputs_capacity, &o->n_outputs, path) == STRATA_OK)
+    if (append(list, capacity, n, text) == STRATA_OK)
         return true;
     fprintf(stderr, "strata: error: out of memory\n");
     return false;
+}
+
+const char *tool_file_of(const char *text)
+{
+    size_t n = strcspn(text, "=/");
+    return text[n] == '=' ? text + n + 1 : text;
+}
+
+bool tool_input(struct tool_options *o, const char *text)
+{
+    return note(&o->inputs, &o->inputs_capacity, &o->n_inputs, text);
+}
+
+bool tool_output(struct tool_options *o, const char *path)
+{
+    return !path || strcmp(path, "-") == 0 ||
+           note(&o->outputs, &o->outputs_capacity, &o->n_outputs, path);
 }
 
 /* getopt's own messages lack a suggestion. */
@@ -287,22 +305,33 @@ int tool_refuse_engine(const char *path, strata_error *err)
                : STRATA_OK;
 }
 
-int tool_refuse_source(const strata_network *net, const char *path, strata_error *err)
+int tool_refuse_source(const struct tool_options *o, const strata_network *net,
+                       const char *path, strata_error *err)
 {
-    return network_reads(net, path)
-               ? error_set(err, STRATA_EINVAL,
-                           "%s: would be replaced, but the network is made of it; name "
-                           "another file for what is written",
-                           path)
-               : STRATA_OK;
+    const char *is = network_reads(net, path) ? "the network is made of it" : NULL;
+    for (size_t i = 0; i < o->n_inputs; i++)
+        if (file_same(tool_file_of(o->inputs[i]), path))
+            is = "it is an input";
+    return is ? error_set(err, STRATA_EINVAL,
+                          "%s: would be replaced, but %s; name another file for what is "
+                          "written",
+                          path, is)
+              : STRATA_OK;
 }
 
 static int check_outputs(const struct tool_session *s, const struct tool_options *o,
                          strata_error *err)
 {
     int status = STRATA_OK;
-    for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++)
-        status = tool_refuse_source(s->network, o->outputs[i], err);
+    for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
+        const char *path = o->outputs[i];
+        status = tool_refuse_source(o, s->network, path, err);
+        for (size_t k = 0; k < i && status == STRATA_OK; k++)
+            if (strcmp(path, o->outputs[k]) == 0)
+                status = error_set(err, STRATA_EINVAL,
+                                   "%s: would be written twice; name a file for each",
+                                   path);
+    }
     return status;
 }
 

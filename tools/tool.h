@@ -32,9 +32,11 @@ struct tool_options {
     const char *device;
     const char *plugin_path;
     const char **plugins, **set, **define;
+    const char **inputs;  /* "[NAME=]FILE": of networks, for commands that run them */
     const char **outputs; /* files that will be written */
-    size_t n_plugins, n_set, n_define, n_outputs;
-    size_t plugins_capacity, set_capacity, define_capacity, outputs_capacity;
+    size_t n_plugins, n_set, n_define, n_inputs, n_outputs;
+    size_t plugins_capacity, set_capacity, define_capacity, inputs_capacity,
+        outputs_capacity;
     const char *costs, *save_costs;
     bool allow_untrusted, measure_all;
     int format; /* enum table_format */
@@ -42,6 +44,10 @@ struct tool_options {
 };
 void tool_options_free(struct tool_options *o);
 
+/* The FILE of "[NAME=]FILE"; what has a '/' before its first '=' is a file. */
+const char *tool_file_of(const char *text);
+/* Note an input of the network; false after reporting that memory ran out. */
+bool tool_input(struct tool_options *o, const char *text);
 /* Note a file that the command will write ("-", NULL: none); false after reporting that
  * memory ran out. */
 bool tool_output(struct tool_options *o, const char *path);
@@ -71,8 +77,9 @@ int tool_open_registry(struct tool_session *s, const struct tool_options *o,
                        strata_error *err);
 /* An error if an engine file is where an INI file has to be. */
 int tool_refuse_engine(const char *path, strata_error *err);
-/* An error if writing `path` would replace a file that the network was read from. */
-int tool_refuse_source(const strata_network *net, const char *path, strata_error *err);
+/* An error if writing `path` would replace an input or what the network was read from. */
+int tool_refuse_source(const struct tool_options *o, const strata_network *net,
+                       const char *path, strata_error *err);
 /* Checks the outputs, too. */
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err);

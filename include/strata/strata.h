@@ -342,8 +342,9 @@ STRATA_API void *strata_context_data(const strata_context *context, int index);
  * hangs on the batch or mixes its rows. */
 STRATA_API int strata_context_set_batch(strata_context *context, int64_t batch,
                                         strata_error *err);
-/* Copy a whole binding, or as many rows as the next run is for, in the binding's format, from or to host memory of the caller:
- * after what is on the context's stream, complete on return. */
+/* Copy a whole binding, or as many rows as the next run is for, in the binding's format,
+ * from or to host memory of the caller: after what is on the context's stream, complete
+ * on return. EINVAL: no such binding, or `data` is NULL. */
 STRATA_API int strata_copy_in(strata_context *context, int index, const void *data,
                               strata_error *err);
 STRATA_API int strata_copy_out(strata_context *context, int index, void *data,
