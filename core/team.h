@@ -12,9 +12,31 @@
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
-#if defined _OPENMP && defined HAVE_OMP_PAUSE_RESOURCE
+#ifdef _OPENMP
 #include <omp.h>
 #endif
+
+/* The regions of the calling thread are its own from now on, without a team; returns what
+ * ends that. */
+static inline int team_leave(void)
+{
+#ifdef _OPENMP
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+    return threads;
+#else
+    return 1;
+#endif
+}
+
+static inline void team_return(int threads)
+{
+#ifdef _OPENMP
+    omp_set_num_threads(threads);
+#else
+    (void)threads;
+#endif
+}
 
 /* Of the calling thread, outside of any region. Its next region makes a new one. */
 static inline void team_end(void)

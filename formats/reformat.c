@@ -4,6 +4,7 @@
  */
 #include "formats/reformat.h"
 
+#include "core/team.h"
 #include "formats/reformat_kernels.h"
 
 #include <stdatomic.h>
@@ -12,6 +13,8 @@
 #ifdef REFORMAT_X86
 #include <cpuid.h>
 #endif
+
+#define TEAM_BYTES (4 << 20) /* that are worth a team for one call */
 
 enum level { PLAIN, AVX2, AVX512, LEVELS };
 enum shape { RUNS, PANEL, GENERIC };
@@ -149,10 +152,21 @@ int reformat(const strata_desc *dst, void *dst_data, const strata_desc *src,
     return STRATA_OK;
 }
 
+/* The thread is the application's: a team that it kept would slow those of contexts. */
 int strata_reformat(const strata_desc *dst, void *dst_data, const strata_desc *src,
                     const void *src_data, strata_error *err)
 {
-    return reformat(dst, dst_data, src, src_data, err);
+    int status = reformat_check(dst, dst_data, src, src_data, err);
+    if (status != STRATA_OK)
+        return status;
+    const bool alone = strata_desc_bytes(dst) < TEAM_BYTES;
+    const int threads = alone ? team_leave() : 0;
+    status = reformat(dst, dst_data, src, src_data, err);
+    if (alone)
+        team_return(threads);
+    else
+        team_end();
+    return status;
 }
 
 size_t reformat_rows(void)

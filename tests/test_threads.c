@@ -458,4 +458,24 @@ Test(threads, a_built_engine_has_no_team)
     close_net(&n);
     cr_expect_leq(threads_soon(before), before);
 }
+
+/* Small ones go without, large ones end theirs. */
+Test(threads, reformatting_on_an_own_thread_leaves_no_team)
+{
+    strata_error err;
+    const int before = threads_now();
+    for (int64_t size = 64; size <= 2048; size *= 4) {
+        strata_desc from, to;
+        const int64_t dims[] = {1, 8, size, size / 8};
+        OK(strata_desc_format(&from, "fp32:nchw", dims, 4, &err));
+        OK(strata_desc_format(&to, "fp16:nhwc8", dims, 4, &err));
+        float *x = calloc(1, (size_t)strata_desc_bytes(&from));
+        void *y = malloc((size_t)strata_desc_bytes(&to));
+        OK(strata_reformat(&to, y, &from, x, &err));
+        cr_expect_leq(threads_soon(before), before, "%lld bytes",
+                      (long long)strata_desc_bytes(&to));
+        free(x);
+        free(y);
+    }
+}
 #endif

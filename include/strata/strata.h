@@ -126,7 +126,8 @@ STRATA_API const char *strata_dtype_name(int dtype); /* "fp16"; NULL if unknown 
 STRATA_API size_t strata_dtype_size(int dtype);      /* bytes; 0 if unknown */
 
 /* Convert between descriptors of equal dims on the host, dtype included (floats to
- * integers round to nearest even and saturate). Pad lanes of dst are written as zero. */
+ * integers round to nearest even and saturate). Pad lanes of dst are written as zero. On
+ * the calling thread, from 4 MiB on with others that end before it returns. */
 STRATA_API int strata_reformat(const strata_desc *dst, void *dst_data,
                                const strata_desc *src, const void *src_data,
                                strata_error *err);
