@@ -5,7 +5,7 @@
  * copies one pointer.
  */
 #include "core/context.h"
-#include "core/threads.h"
+#include "core/team.h"
 
 struct step_payload {
     strata_context *context;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/threads.h"
+#include "core/team.h"
 
 void trial_pattern_fill(struct trial_pattern *p)
 {

@@ -5,7 +5,7 @@
  * that were packed, which may be freed only then.
  */
 #include "core/staging.h"
-#include "core/threads.h"
+#include "core/team.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -16,25 +16,18 @@
 #include <omp.h>
 #endif
 
-/* The regions of the calling thread are its own from now on, without a team; returns what
- * ends that. */
-static inline int team_leave(void)
+/* Threads of regions that the calling thread opens from now on; returns the number until
+ * now. Without OpenMP it is always 1. */
+static inline int threads_set(int threads)
 {
 #ifdef _OPENMP
-    const int threads = omp_get_max_threads();
-    omp_set_num_threads(1);
-    return threads;
-#else
-    return 1;
-#endif
-}
-
-static inline void team_return(int threads)
-{
-#ifdef _OPENMP
-    omp_set_num_threads(threads);
+    const int before = omp_get_max_threads();
+    if (threads > 0)
+        omp_set_num_threads(threads);
+    return before;
 #else
     (void)threads;
+    return 1;
 #endif
 }
 

@@ -5,27 +5,11 @@
 #include "core/threads.h"
 
 #include <stdlib.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "core/alloc.h"
 
 /* Operations that are worth one more thread, a tenth of a millisecond or so of work. */
 static const double operations_per_thread = 5e6;
-
-int threads_set(int threads)
-{
-#ifdef _OPENMP
-    int before = omp_get_max_threads();
-    if (threads > 0)
-        omp_set_num_threads(threads);
-    return before;
-#else
-    (void)threads;
-    return 1;
-#endif
-}
 
 static double layer_operations(const strata_network *net, const struct network_layer *l)
 {

@@ -4,10 +4,6 @@
 
 #include "core/network.h"
 
-/* Threads that kernels called from this thread use from now on; returns the number until
- * now. Without OpenMP it is always 1. */
-int threads_set(int threads);
-
 /* Threads for a network on the host: what [runtime] asks for, else as many as its
  * operations keep busy. A team costs microseconds a kernel to gather, and far more where
  * the processors are shared, so small networks run on one thread. */

@@ -141,32 +141,37 @@ static void run_row(const struct row *row, const struct fit *fit, const strata_d
 /* ---- entries -------------------------------------------------------------------------
  */
 
+static void run(const strata_desc *dst, void *dst_data, const strata_desc *src,
+                const void *src_data)
+{
+    const struct fit fit = fit_pair(dst, src);
+    run_row(&rows[first_row(&fit)], &fit, dst, dst_data, src, src_data);
+}
+
 int reformat(const strata_desc *dst, void *dst_data, const strata_desc *src,
              const void *src_data, strata_error *err)
 {
     const int status = reformat_check(dst, dst_data, src, src_data, err);
-    if (status != STRATA_OK || strata_desc_count(dst) == 0)
-        return status;
-    const struct fit fit = fit_pair(dst, src);
-    run_row(&rows[first_row(&fit)], &fit, dst, dst_data, src, src_data);
-    return STRATA_OK;
+    if (status == STRATA_OK && strata_desc_count(dst) > 0)
+        run(dst, dst_data, src, src_data);
+    return status;
 }
 
 /* The thread is the application's: a team that it kept would slow those of contexts. */
 int strata_reformat(const strata_desc *dst, void *dst_data, const strata_desc *src,
                     const void *src_data, strata_error *err)
 {
-    int status = reformat_check(dst, dst_data, src, src_data, err);
-    if (status != STRATA_OK)
+    const int status = reformat_check(dst, dst_data, src, src_data, err);
+    if (status != STRATA_OK || strata_desc_count(dst) == 0)
         return status;
     const bool alone = strata_desc_bytes(dst) < TEAM_BYTES;
-    const int threads = alone ? team_leave() : 0;
-    status = reformat(dst, dst_data, src, src_data, err);
+    const int threads = alone ? threads_set(1) : 0;
+    run(dst, dst_data, src, src_data);
     if (alone)
-        team_return(threads);
+        threads_set(threads);
     else
         team_end();
-    return status;
+    return STRATA_OK;
 }
 
 size_t reformat_rows(void)
