@@ -407,8 +407,6 @@ static int save_table(const struct cost_table *t, const char *path, strata_error
     struct cost_table all;
     cost_table_init(&all, t->device);
     int status = access(path, F_OK) == 0 ? cost_table_read(&all, path, err) : STRATA_OK;
-    if (status == STRATA_OK)
-        status = cost_table_merge(&all, t, err);
     for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
         status = cost_table_put(&all, t->entries[i].key, t->entries[i].cost, err);
     if (status == STRATA_OK)
