@@ -261,6 +261,21 @@ static inline cudaError_t convolution_count_multiprocessors(convolution_state *s
                                         cudaDevAttrMultiProcessorCount, device);
 }
 
+/* For a kernel that goes through its work in as many blocks as fit: counts what it runs
+ * on, and allows it so many bytes of shared memory. */
+static inline int convolution_prepare(const strata_node *n, convolution_state *s,
+                                      const void *kernel, int shared)
+{
+    cudaError_t e =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (e == cudaSuccess)
+        e = convolution_count_multiprocessors(s);
+    return e == cudaSuccess
+               ? STRATA_OK
+               : STRATA_FAIL(n, STRATA_EDEVICE, "%d bytes of shared memory: %s (%s)",
+                             shared, cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
 /* ---- weights --------------------------------------------------------------------------
  */
 

@@ -80,29 +80,17 @@ static int64_t gemm_rows(const convolution_state *s, const gemm_launch *launch)
     return launch->woven ? (s->out_c + 31) / 32 * 32 : s->out_c;
 }
 
-static int gemm_prepare(const strata_node *n, convolution_state *s,
-                        const gemm_launch *launch)
-{
-    const int shared = launch->stages * launch->stage_bytes + launch->extra;
-    cudaError_t e = cudaFuncSetAttribute(
-        launch->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    if (e == cudaSuccess)
-        e = convolution_count_multiprocessors(s);
-    s->overlaps = n->sm >= 90;
-    return e == cudaSuccess
-               ? STRATA_OK
-               : STRATA_FAIL(n, STRATA_EDEVICE, "%d bytes of shared memory: %s (%s)",
-                             shared, cudaGetErrorString(e), cudaGetErrorName(e));
-}
-
 int gemm_setup(const strata_node *n, void *state, const gemm_launch *launch)
 {
     convolution_state *s = (convolution_state *)state;
     int status = convolution_resolve(n, s);
     if (status == STRATA_OK)
-        status = gemm_prepare(n, s, launch);
+        status =
+            convolution_prepare(n, s, (const void *)launch->kernel,
+                                launch->stages * launch->stage_bytes + launch->extra);
     if (status != STRATA_OK)
         return status;
+    s->overlaps = n->sm >= 90;
     gemm_pack_job job = {};
     job.depth = gemm_stages(&n->in[0], &s->w) * GEMM_DEPTH;
     job.stored = stored_channels(&n->in[0]);

@@ -178,16 +178,11 @@ static int stem_setup_as(const strata_node *n, void *state, bool ahead)
     job.filters = (int32_t)s->out_c;
     job.size = (job.filters + FILTERS - 1) / FILTERS * job.steps * STEP_HALVES;
     /* The most of any window: the attribute is shared by all instances. */
-    const int most = 72 * 1024;
-    cudaError_t e =
-        cudaFuncSetAttribute((const void *)stem_entry_of(&n->in[0], ahead),
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, most);
-    if (e == cudaSuccess)
-        e = convolution_count_multiprocessors(s);
-    if (e != cudaSuccess)
-        return STRATA_FAIL(n, STRATA_EDEVICE, "%d bytes of shared memory: %s (%s)", most,
-                           cudaGetErrorString(e), cudaGetErrorName(e));
-    return convolution_pack(n, s, job, sizeof(__half), stem_pack_kernel);
+    status = convolution_prepare(n, s, (const void *)stem_entry_of(&n->in[0], ahead),
+                                 72 * 1024);
+    return status == STRATA_OK
+               ? convolution_pack(n, s, job, sizeof(__half), stem_pack_kernel)
+               : status;
 }
 
 int stem_setup(const strata_node *n, void *state)

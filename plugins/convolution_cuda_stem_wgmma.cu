@@ -156,14 +156,10 @@ int stem_wgmma_setup(const strata_node *n, void *state)
     if (status != STRATA_OK)
         return status;
     const stem_launch *l = stem_launch_for(&s->w);
-    cudaError_t e =
-        cudaFuncSetAttribute((const void *)l->kernel[n->in[0].dtype == STRATA_FP16],
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, l->shared);
-    if (e == cudaSuccess)
-        e = convolution_count_multiprocessors(s);
-    if (e != cudaSuccess)
-        return STRATA_FAIL(n, STRATA_EDEVICE, "%d bytes of shared memory: %s (%s)",
-                           l->shared, cudaGetErrorString(e), cudaGetErrorName(e));
+    status = convolution_prepare(
+        n, s, (const void *)l->kernel[n->in[0].dtype == STRATA_FP16], l->shared);
+    if (status != STRATA_OK)
+        return status;
     stem_wgmma_pack_job job = {};
     job.per_row = l->per_row;
     job.steps = l->height * l->per_row;
