@@ -3,11 +3,8 @@
 # TAP: every code block of docs/writing-a-plugin.md and the C of README.md compile without
 # a warning, and every option that a page names is one. A block is a file of its own; one
 # without an #include gets those that the page takes for granted.
-srcdir=$(cd "${srcdir:-.}" && pwd) builddir=${builddir:-.}
+. "${srcdir:-.}/tests/tap.sh"
 page=$srcdir/docs/writing-a-plugin.md
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
-number=0 failed=0
 NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 quiet='-Wall -Wextra -Werror -Wno-unused -Wno-missing-field-initializers'
 
@@ -23,7 +20,6 @@ awk -v folder="$scratch" '
 
 for block in "$scratch"/*.c "$scratch"/*.cpp "$scratch"/*.cu; do
     [ -e "$block" ] || continue
-    number=$((number + 1))
     line=$(sed -n '1s/ .*//p' "$block.lines")
     claim="the block at line $line compiles"
     case $block in
@@ -31,41 +27,20 @@ for block in "$scratch"/*.c "$scratch"/*.cpp "$scratch"/*.cu; do
     *.cpp) command="g++ -std=c++20 $quiet -fsyntax-only" ;;
     *.cu)
         if [ -z "$NVCC" ]; then
-            echo "ok $number - $claim # SKIP no nvcc"
+            skip "$claim" 'no nvcc'
             continue
         fi
         command="$NVCC -arch=sm_80 -Werror=all-warnings -c -o $scratch/out.o" ;;
     esac
-    if $command -I"$srcdir/include" "$block" >"$scratch/log" 2>&1; then
-        echo "ok $number - $claim"
-    else
-        failed=1
-        echo "not ok $number - $claim"
-        sed 's/^/# /' "$scratch/log"
-    fi
+    $command -I"$srcdir/include" "$block" >"$log" 2>&1
+    result $? "$claim"
 done
 
-number=$((number + 1))
-if sed 1d "$srcdir/examples/plugins/leaky_relu/leaky_relu.c" |
-    cmp - "$scratch/01.c" >"$scratch/log" 2>&1; then
-    echo "ok $number - the first block is the example"
-else
-    failed=1
-    echo "not ok $number - the first block is the example"
-    sed 's/^/# /' "$scratch/log"
-fi
+sed 1d "$srcdir/examples/plugins/leaky_relu/leaky_relu.c" |
+    cmp - "$scratch/01.c" >"$log" 2>&1
+result $? 'the first block is the example'
 
 # ---- README.md ----------------------------------------------------------------------------
-result() { # result STATUS CLAIM
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $number - $2"
-    else
-        failed=1
-        echo "not ok $number - $2"
-        sed 's/^/# /' "$scratch/log"
-    fi
-}
 {
     echo '#include <strata/strata.h>'
     echo 'void from_c(strata_handle *handle, strata_registry *registry, strata_network *network,'
@@ -77,22 +52,21 @@ result() { # result STATUS CLAIM
 # shellcheck disable=SC2086
 grep -q strata_context_run "$scratch/from_c.c" &&
     gcc -std=c11 $quiet -fsyntax-only -I"$srcdir/include" "$scratch/from_c.c" \
-        >"$scratch/log" 2>&1
+        >"$log" 2>&1
 result $? 'the C of README.md compiles'
 
 # Where a page says `strata SUBCOMMAND ... --option`, the help has that option.
-: >"$scratch/log"
+: >"$log"
 for page in "$srcdir"/README.md "$srcdir"/docs/*.md; do
     grep -oE '(^|[ `$(])strata [a-z][a-z-]*( [^`#|]*)?' "$page" |
         sed -E 's/^[^s]*strata ([a-z-]+)/\1/' | while read -r command rest; do
         "$builddir/strata" "$command" --help >"$scratch/help" 2>/dev/null || continue
         for option in $(echo "$rest" | grep -oE '(^| )--[a-z][a-z-]*'); do
             grep -qE -e "$option([ =,]|\$)" "$scratch/help" ||
-                echo "${page##*/}: strata $command has no $option" >>"$scratch/log"
+                echo "${page##*/}: strata $command has no $option" >>"$log"
         done
     done
 done
-[ ! -s "$scratch/log" ]
+[ ! -s "$log" ]
 result $? 'every option that the pages name is one'
-echo "1..$number"
-exit $failed
+finish

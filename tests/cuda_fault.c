@@ -6,10 +6,10 @@
 #include "tests/cuda_fault.h"
 
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
+
+#include "tests/cuda_runtime.h"
 
 static atomic_bool armed;
 static atomic_long calls, failing;
@@ -43,15 +43,6 @@ static bool fails(const char *name, cudaError_t as)
     atomic_store(&name_of_last, name);
     atomic_store(&pending, as);
     return true;
-}
-
-static void *runtime(const char *name)
-{
-    void *library = dlopen("libcudart.so.13", RTLD_LAZY | RTLD_NOLOAD);
-    void *found = library ? dlsym(library, name) : NULL;
-    if (!found)
-        abort();
-    return found;
 }
 
 #define VISIBLE __attribute__((visibility("default")))

@@ -21,6 +21,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/cuda_runtime.h"
+
 #define MOST_KERNELS 16384 /* of a process */
 
 struct kernel {
@@ -64,15 +66,6 @@ static void write_line(const char *what, const struct kernel *k)
                            slash ? slash + 1 : library, k->name);
     if (lines >= 0 && (n >= (int)sizeof line || write(lines, line, (size_t)n) != n))
         abort();
-}
-
-static void *runtime(const char *name)
-{
-    void *library = dlopen("libcudart.so.13", RTLD_LAZY | RTLD_NOLOAD);
-    void *found = library ? dlsym(library, name) : NULL;
-    if (!found)
-        abort();
-    return found;
 }
 
 /* ---- what the compiler's stubs call ---------------------------------------------- */

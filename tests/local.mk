@@ -76,6 +76,7 @@ CRITERION_TESTS = \
 	tests/test_explain_network \
 	tests/test_faults \
 	tests/test_file \
+	tests/test_file_write \
 	tests/test_format \
 	tests/test_fuse \
 	tests/test_image \
@@ -120,6 +121,8 @@ tests_test_config_limits_SOURCES = tests/test_config_limits.c tests/config_text.
 tests_test_config_values_SOURCES = tests/test_config_values.c tests/config_text.h
 tests_test_cost_SOURCES = tests/test_cost.c tests/engine_session.h
 tests_test_engine_SOURCES = tests/test_engine.c tests/engine_session.h
+tests_test_file_SOURCES = tests/test_file.c tests/file_tree.h
+tests_test_file_write_SOURCES = tests/test_file_write.c tests/file_tree.h
 tests_test_fuse_SOURCES = tests/test_fuse.c tests/engine_session.h
 tests_test_objective_SOURCES = tests/test_objective.c tests/engine_session.h
 tests_test_schedule_SOURCES = tests/test_schedule.c tests/engine_session.h
@@ -133,6 +136,7 @@ tests_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_objective_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_test_same_plan_SOURCES = tests/test_same_plan.c tests/engine_session.h
 tests_test_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_test_batch_SOURCES = tests/test_batch.c tests/batch_net.h
@@ -208,7 +212,7 @@ endif
 if HAVE_CUDA
 CRITERION_TESTS += tests/test_cuda_faults
 tests_test_cuda_faults_SOURCES = tests/test_cuda_faults.c tests/cuda_fault.c \
-	tests/cuda_fault.h tests/batch_net.h tests/cuda_device.h
+	tests/cuda_fault.h tests/cuda_runtime.h tests/batch_net.h tests/cuda_device.h
 tests_test_cuda_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_test_cuda_faults_LDADD = $(LDADD) $(DL_LIBS)
 tests_test_cuda_faults_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
@@ -225,7 +229,7 @@ tests_cuda_trial_la_LIBADD = tests/plugins/cuda_trial_kernels.lo $(CUDA_LIBS)
 
 # Preloaded under compute-sanitizer.
 check_LTLIBRARIES += tests/launch_count.la
-tests_launch_count_la_SOURCES = tests/launch_count.c
+tests_launch_count_la_SOURCES = tests/launch_count.c tests/cuda_runtime.h
 tests_launch_count_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_launch_count_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS) -rpath $(abs_builddir)/tests/.libs
 tests_launch_count_la_LIBADD = $(CUDA_LIBS) $(DL_LIBS)

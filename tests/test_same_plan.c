@@ -14,7 +14,7 @@
 #include "core/engine.h"
 #include "core/explain.h"
 #include "core/threads.h"
-#include "tests/scratch.h"
+#include "tests/engine_session.h"
 
 enum { ROUNDS = 100, FOLDERS = 4 };
 
@@ -71,36 +71,13 @@ static int draw(int n)
 
 /* ---- sessions --------------------------------------------------------------------- */
 
-struct session {
-    strata_registry *registry;
-    strata_handle *handle;
-    strata_network *network;
-    strata_engine *engine;
-    strata_error err;
-};
-
 static int load(struct session *s, size_t net, const char *path, bool costs)
 {
     static const char *const analytic[] = {"build.costs=analytic"};
     strata_registry_options from = {.struct_size = sizeof from, .search_path = path};
-    strata_network_options options = {sizeof options, analytic, costs ? 0 : 1, NULL, 0};
     char file[300];
-    memset(s, 0, sizeof *s);
     snprintf(file, sizeof file, "%s/%s.ini", scratch, nets[net].name);
-    int status = strata_registry_create(&s->registry, &from, &s->err);
-    if (status == STRATA_OK)
-        status = strata_create(&s->handle, "host", &s->err);
-    if (status == STRATA_OK)
-        status = strata_network_load(&s->network, file, s->registry, &options, &s->err);
-    return status;
-}
-
-static void release(struct session *s)
-{
-    strata_engine_destroy(s->engine);
-    strata_network_destroy(s->network);
-    strata_destroy(s->handle);
-    strata_registry_destroy(s->registry);
+    return session_load(s, file, &from, analytic, costs ? 0 : 1);
 }
 
 /* A plan as it is kept, or why there is none. */
