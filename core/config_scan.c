@@ -5,11 +5,12 @@
 #include "core/config_scan.h"
 
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/text.h"
 
 struct span span_whole(const struct config_pair *p)
 {
@@ -78,15 +79,14 @@ size_t scan_decimal(struct span s)
 
 double decimal_value(struct span s, bool *ok)
 {
-    char text[CONFIG_MAX_LINE + 1];
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    *ok = plain != (locale_t)0 && s.n < sizeof text;
+    char text[CONFIG_MAX_LINE + 1], *end;
+    *ok = s.n < sizeof text;
     if (!*ok)
         return 0;
     memcpy(text, s.text, s.n);
     text[s.n] = '\0';
-    double value = strtod_l(text, NULL, plain);
-    freelocale(plain);
+    const double value = text_to_real(text, &end);
+    *ok = end > text;
     return value;
 }
 

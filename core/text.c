@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/text.h"
 
+#include <locale.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,4 +43,15 @@ const char *text_real(char out[TEXT_REAL], int digits, double x)
             out[n++] = '.';
     out[n] = '\0';
     return out;
+}
+
+double text_to_real(const char *text, char **end)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    *end = (char *)text;
+    if (plain == (locale_t)0)
+        return 0;
+    double value = strtod_l(text, end, plain);
+    freelocale(plain);
+    return value;
 }

@@ -19,4 +19,8 @@ char *text_finish(FILE *f, char **text);
 #define TEXT_REAL 48
 const char *text_real(char out[TEXT_REAL], int digits, double x);
 
+/* As strtod, with a point in any locale of the application. *end is `text`, and the value
+ * 0, where there is no number or no memory. */
+double text_to_real(const char *text, char **end);
+
 #endif /* CORE_TEXT_H */

@@ -6,12 +6,12 @@
 #include "registry/descriptor.h"
 
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/text.h"
 #include "registry/name.h"
 
 #define refuse(err, ...) error_set(err, STRATA_EMODULE, __VA_ARGS__)
@@ -85,18 +85,6 @@ static int check_value(const strata_attr *a, size_t i, double value, bool intege
     return STRATA_OK;
 }
 
-/* In any locale of the application. */
-static double read_real(const char *text, char **end)
-{
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    *end = (char *)text;
-    if (plain == (locale_t)0)
-        return 0;
-    double value = strtod_l(text, end, plain);
-    freelocale(plain);
-    return value;
-}
-
 /* The default of a list, as INI text: "3x3", "0.5, 0.25". */
 static int check_list(const strata_attr *a, size_t i, bool integers, strata_error *err)
 {
@@ -106,7 +94,7 @@ static int check_list(const strata_attr *a, size_t i, bool integers, strata_erro
     for (;;) {
         char *end;
         errno = 0;
-        double value = integers ? (double)strtoll(at, &end, 10) : read_real(at, &end);
+        double value = integers ? (double)strtoll(at, &end, 10) : text_to_real(at, &end);
         size_t blanks = strspn(end, " ");
         if (end == at || errno == ERANGE ||
             (end[blanks] != '\0' && !strchr(separators, end[blanks])))
