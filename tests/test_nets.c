@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/team.h"
 #include "core/threads.h"
 
 extern char **environ;
