@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Texts that are printed into memory, and reals in them, in any locale.
+ */
 #include "core/text.h"
 
 #include <locale.h>

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Draws a network layer by layer, each on a tensor there is.
+ */
 #include "tests/network_draw.h"
 
 #include <criterion/criterion.h>
