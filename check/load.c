@@ -11,7 +11,7 @@
 
 #include "check/test.h"
 #include "registry/module.h"
-#include "registry/trust.h"
+#include "core/trust.h"
 
 #define ENTRY_LIMIT_MS 100
 

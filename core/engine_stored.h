@@ -13,7 +13,7 @@
 #define CORE_ENGINE_STORED_H
 
 #include "core/engine.h"
-#include "core/json.h"
+#include "io/json.h"
 #include "io/engine_file.h"
 
 #define SECTION_DEVICE "device"

@@ -5,7 +5,7 @@
  * integers in 1/16 ns; `us` beside one is the same in microseconds.
  */
 #include "core/explain.h"
-#include "core/json.h"
+#include "io/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -74,7 +74,7 @@ CORE_SOURCES = \
 	core/host_device.c \
 	core/host_device.h \
 	core/host_event.c \
-	core/json.h \
+	io/json.h \
 	core/memory.c \
 	core/memory_order.c \
 	core/model.c \

@@ -18,5 +18,5 @@ REGISTRY_SOURCES = \
 	registry/registry.c \
 	registry/registry.h \
 	registry/search.c \
-	registry/trust.c \
-	registry/trust.h
+	core/trust.c \
+	core/trust.h

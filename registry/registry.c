@@ -15,7 +15,7 @@
 #include "core/alloc.h"
 #include "registry/name.h"
 #include "registry/private.h"
-#include "registry/trust.h"
+#include "core/trust.h"
 
 #ifndef STRATA_PLUGIN_DIR
 #define STRATA_PLUGIN_DIR "/usr/local/lib/strata/plugins-1"

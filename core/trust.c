@@ -2,7 +2,7 @@
  *
  * Owner and mode of a plugin file and of the folder it is in.
  */
-#include "registry/trust.h"
+#include "core/trust.h"
 
 #include <libgen.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * Building JSON so that running out of memory shows: a list or object that lost an item
  * becomes NULL, stays so, and makes NULL of what it is put into.
  */
-#ifndef CORE_JSON_H
-#define CORE_JSON_H
+#ifndef IO_JSON_H
+#define IO_JSON_H
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -40,4 +40,4 @@ static inline char *json_text(const json_t *j, size_t *size)
     return NULL;
 }
 
-#endif /* CORE_JSON_H */
+#endif /* IO_JSON_H */

@@ -2,8 +2,8 @@
  *
  * Loading a file runs its code, so only root and the user may be able to write it.
  */
-#ifndef REGISTRY_TRUST_H
-#define REGISTRY_TRUST_H
+#ifndef CORE_TRUST_H
+#define CORE_TRUST_H
 
 #include <stdbool.h>
 
@@ -14,4 +14,4 @@
  * EMODULE with the command that mends it. */
 int trust_check(const char *resolved, bool named, strata_error *err);
 
-#endif /* REGISTRY_TRUST_H */
+#endif /* CORE_TRUST_H */
