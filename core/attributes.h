@@ -6,7 +6,7 @@
 #ifndef CORE_ATTRIBUTES_H
 #define CORE_ATTRIBUTES_H
 
-#include "core/config.h"
+#include "ini/config.h"
 #include "registry/registry.h"
 
 /* Fill params (type->layer.params_size bytes, zeroed) from the section; *memory is then

@@ -14,19 +14,19 @@ CORE_SOURCES = \
 	core/candidate_free.c \
 	core/candidate_refuse.c \
 	core/checked.h \
-	core/config.c \
-	core/config.h \
-	core/config_error.c \
-	core/config_header.c \
-	core/config_line.c \
-	core/config_list.c \
-	core/config_override.c \
-	core/config_private.h \
-	core/config_reader.c \
-	core/config_scan.c \
-	core/config_scan.h \
-	core/config_value.c \
-	core/config_vars.c \
+	ini/config.c \
+	ini/config.h \
+	ini/error.c \
+	ini/header.c \
+	ini/line.c \
+	ini/list.c \
+	ini/override.c \
+	ini/private.h \
+	ini/reader.c \
+	ini/scan.c \
+	ini/scan.h \
+	ini/value.c \
+	ini/vars.c \
 	core/context.c \
 	core/context.h \
 	core/context_batch.c \

@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include "core/config.h"
+#include "ini/config.h"
 #include "core/cost.h"
 #include "formats/format.h"
 #include "io/image.h"

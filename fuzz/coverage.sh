@@ -46,8 +46,8 @@ reader() {
         }' all.json || failed=1
 }
 reader weights io/weights.c io/safetensors.c io/npy.c io/weights_convert.c
-reader INI core/config.c core/config_error.c core/config_header.c core/config_line.c \
-    core/config_override.c core/config_reader.c core/config_scan.c core/config_list.c core/config_value.c core/config_vars.c
+reader INI ini/config.c ini/error.c ini/header.c ini/line.c \
+    ini/override.c ini/reader.c ini/scan.c ini/list.c ini/value.c ini/vars.c
 reader engine io/engine_file.c core/engine_load.c core/engine_plugins.c \
     core/engine_restore.c core/engine_stored.c
 exit $failed

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/config.h"
+#include "ini/config.h"
 
 #define OPTIONS_MAX 4
 

@@ -8,7 +8,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "core/config.h"
+#include "ini/config.h"
 
 static inline struct config *parse_with(const char *text, size_t size,
                                         const strata_network_options *options)

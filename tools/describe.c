@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/config.h"
+#include "ini/config.h"
 #include "io/file.h"
 
 enum { OPTION_OUTPUT = TOOL_SHORT + 'o' };

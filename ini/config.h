@@ -7,8 +7,8 @@
  *         strid = 2
  *         ^~~~~
  */
-#ifndef CORE_CONFIG_H
-#define CORE_CONFIG_H
+#ifndef INI_CONFIG_H
+#define INI_CONFIG_H
 
 #include <stdbool.h>
 
@@ -162,4 +162,4 @@ bool config_list(struct config *c, const struct config_pair *p, struct config_it
                  size_t *n);
 void config_list_free(struct config_item *items, size_t n);
 
-#endif /* CORE_CONFIG_H */
+#endif /* INI_CONFIG_H */

@@ -2,7 +2,7 @@
  *
  * Section headers: the kinds there are, and names.
  */
-#include "core/config_private.h"
+#include "ini/private.h"
 
 #include <stdio.h>
 #include <string.h>

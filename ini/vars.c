@@ -3,7 +3,7 @@
  * Variables: -D options win over [vars]; a variable may use those defined before it, so
  * there are no cycles and every value is expanded once. $$ stands for $.
  */
-#include "core/config_private.h"
+#include "ini/private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of a value and the numbers in them, for config_value.c and config_list.c only.
+ * Parts of a value and the numbers in them, for value.c and list.c only.
  */
-#ifndef CORE_CONFIG_SCAN_H
-#define CORE_CONFIG_SCAN_H
+#ifndef INI_SCAN_H
+#define INI_SCAN_H
 
-#include "core/config_private.h"
+#include "ini/private.h"
 
 /* A part of a value. */
 struct span {
@@ -37,4 +37,4 @@ bool span_real(struct config *c, const struct config_pair *p, struct span s, dou
 #define RANGE_TEXT 64
 void range_text(char out[RANGE_TEXT], int64_t min, int64_t max);
 
-#endif /* CORE_CONFIG_SCAN_H */
+#endif /* INI_SCAN_H */

@@ -2,7 +2,7 @@
  *
  * Numbers in parts of a value; they do not depend on the locale.
  */
-#include "core/config_scan.h"
+#include "ini/scan.h"
 
 #include <inttypes.h>
 #include <math.h>

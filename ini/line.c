@@ -3,7 +3,7 @@
  * Logical lines of a source: continuations joined, comments and blanks cut, bytes
  * checked; and the way back from a byte of a line to file, line and column.
  */
-#include "core/config_private.h"
+#include "ini/private.h"
 
 #include <string.h>
 

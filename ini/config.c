@@ -3,7 +3,7 @@
  * Loading a configuration: files and what they include, variables, overrides; access to
  * sections and pairs.
  */
-#include "core/config_private.h"
+#include "ini/private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * next line, so the handler finds the true value in the line just read; what inih says
  * must agree with the stand-in.
  */
-#include "core/config_private.h"
+#include "ini/private.h"
 
 #include <ini.h>
 #include <stdio.h>

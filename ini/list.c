@@ -2,7 +2,7 @@
  *
  * Lists of values, and the symbols of [profile] that may stand in lists of integers.
  */
-#include "core/config_scan.h"
+#include "ini/scan.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  *
  * Errors with their source line and a caret, collected and sorted by place.
  */
-#include "core/config_private.h"
+#include "ini/private.h"
 
 #include <stdarg.h>
 #include <stdio.h>

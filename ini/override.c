@@ -2,7 +2,7 @@
  *
  * --set section.key=value: pairs put over those of the files before anything is checked.
  */
-#include "core/config_private.h"
+#include "ini/private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * Shared by the config_*.c files only: the texts behind a config, logical lines, the
  * reader over inih, variables.
  */
-#ifndef CORE_CONFIG_PRIVATE_H
-#define CORE_CONFIG_PRIVATE_H
+#ifndef INI_PRIVATE_H
+#define INI_PRIVATE_H
 
-#include "core/config.h"
+#include "ini/config.h"
 #include "core/names.h"
 
 static inline bool is_blank(char ch)
@@ -172,4 +172,4 @@ int config_pair_add(struct config_section *s, const struct config_pair *p,
 const char *config_nearest(const struct config *c, const char *word,
                            const char *const *names, size_t n);
 
-#endif /* CORE_CONFIG_PRIVATE_H */
+#endif /* INI_PRIVATE_H */

@@ -2,7 +2,7 @@
  *
  * Single values: numbers, words of a set, sizes and times.
  */
-#include "core/config_scan.h"
+#include "ini/scan.h"
 
 #include <math.h>
 #include <stdlib.h>
