@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "check/test.h"
-#include "core/attributes.h"
+#include "network/attributes.h"
 
 /* ---- bounds
  * ------------------------------------------------------------------------------ */

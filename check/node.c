@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/attributes.h"
+#include "network/attributes.h"
 #include "formats/format.h"
 
 /* ---- attributes ---------------------------------------------------------------- */

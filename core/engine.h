@@ -17,7 +17,7 @@
 #define CORE_ENGINE_H
 
 #include "core/handle.h"
-#include "core/network.h"
+#include "network/network.h"
 #include "core/plan.h"
 
 /* Layers that another may compute in its own pass. A chain takes them in this order, and

@@ -3,8 +3,8 @@ CORE_SOURCES = \
 	core/alloc.h \
 	core/arena.c \
 	core/arena.h \
-	core/attributes.c \
-	core/attributes.h \
+	network/attributes.c \
+	network/attributes.h \
 	core/batcher.c \
 	core/batcher.h \
 	core/batcher_queue.c \
@@ -80,18 +80,18 @@ CORE_SOURCES = \
 	core/model.c \
 	core/names.c \
 	core/names.h \
-	core/network.c \
-	core/network.h \
-	core/network_batch.c \
-	core/network_bench.c \
-	core/network_graph.c \
-	core/network_input.c \
-	core/network_layers.c \
-	core/network_private.h \
-	core/network_sections.c \
-	core/network_shapes.c \
-	core/network_weights.c \
-	core/network_write.c \
+	network/network.c \
+	network/network.h \
+	network/batch.c \
+	network/bench.c \
+	network/graph.c \
+	network/input.c \
+	network/layers.c \
+	network/private.h \
+	network/sections.c \
+	network/shapes.c \
+	network/weights.c \
+	network/write.c \
 	core/objective.c \
 	core/plan.c \
 	core/plan.h \

@@ -2,7 +2,7 @@
 #ifndef CORE_THREADS_H
 #define CORE_THREADS_H
 
-#include "core/network.h"
+#include "network/network.h"
 
 /* Threads for a network on the host: what [runtime] asks for, else as many as its
  * operations keep busy. A team costs microseconds a kernel to gather, and far more where

@@ -6,7 +6,7 @@
 #ifndef TESTS_NETWORK_TEXT_H
 #define TESTS_NETWORK_TEXT_H
 
-#include "core/network.h"
+#include "network/network.h"
 
 #include "tests/broken/folders.h"
 

@@ -2,7 +2,7 @@
  *
  * INI values into params structs, by the plugin's attribute table.
  */
-#include "core/attributes.h"
+#include "network/attributes.h"
 
 #include <math.h>
 #include <stdio.h>

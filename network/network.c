@@ -2,7 +2,7 @@
  *
  * Loading a network, step by step, and what its users ask of it.
  */
-#include "core/network_private.h"
+#include "network/private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * each other: the first n of the outputs are then those of the first n of the inputs,
  * whatever the others hold.
  */
-#include "core/network.h"
+#include "network/network.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * What inputs and outputs name, and an order in which producers come first: depth-first
  * from each layer in the file's order, which keeps that order where it is one already.
  */
-#include "core/network_private.h"
+#include "network/private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,11 +4,11 @@
  * layers, references, order, weights and shapes, outputs. A step records what is wrong
  * in the config and returns other failures (ENOMEM, a plugin's).
  */
-#ifndef CORE_NETWORK_PRIVATE_H
-#define CORE_NETWORK_PRIVATE_H
+#ifndef NETWORK_PRIVATE_H
+#define NETWORK_PRIVATE_H
 
 #include "core/names.h"
-#include "core/network.h"
+#include "network/network.h"
 
 /* One [weights NAME]. */
 struct source {
@@ -91,4 +91,4 @@ bool network_reference(struct loader *l, const struct config_pair *p,
                        const struct config_item *item, struct reference *out);
 const char *network_node_name(const struct loader *l, int node);
 
-#endif /* CORE_NETWORK_PRIVATE_H */
+#endif /* NETWORK_PRIVATE_H */

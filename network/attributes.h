@@ -3,8 +3,8 @@
  * Attributes of a layer: defaults and INI values, checked against the plugin's table and
  * written into its params struct.
  */
-#ifndef CORE_ATTRIBUTES_H
-#define CORE_ATTRIBUTES_H
+#ifndef NETWORK_ATTRIBUTES_H
+#define NETWORK_ATTRIBUTES_H
 
 #include "ini/config.h"
 #include "registry/registry.h"
@@ -24,4 +24,4 @@ struct config_pair *attributes_pair(struct config *c, struct config_section *s,
                                     const struct registry_layer *type, const char *name,
                                     bool weight);
 
-#endif /* CORE_ATTRIBUTES_H */
+#endif /* NETWORK_ATTRIBUTES_H */

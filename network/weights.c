@@ -2,8 +2,8 @@
  *
  * Weights: files and seeds of [weights] sections, what each layer's keys bind, values.
  */
-#include "core/attributes.h"
-#include "core/network_private.h"
+#include "network/attributes.h"
+#include "network/private.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * The sections around the graph: network, build, profile, runtime, plugins; the others
  * have files of their own.
  */
-#include "core/network_private.h"
+#include "network/private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * The [bench] section: how `strata bench` measures, where its options do not say.
  */
-#include "core/network_private.h"
+#include "network/private.h"
 
 static void read_percentiles(struct loader *l, struct config_section *s)
 {

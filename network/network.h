@@ -4,8 +4,8 @@
  * every tensor is made before it is read. Immutable once loaded. Holds no format
  * choices; those are the plan's.
  */
-#ifndef CORE_NETWORK_H
-#define CORE_NETWORK_H
+#ifndef NETWORK_NETWORK_H
+#define NETWORK_NETWORK_H
 
 #include <stdatomic.h>
 
@@ -148,7 +148,7 @@ strata_network *network_retain(const strata_network *net);
  * weights, its labels, its costs, or its engine. */
 bool network_reads(const strata_network *net, const char *path);
 
-/* network_batch.c: rows of the network's inputs: dim 0 of those that [profile] gives
+/* batch.c: rows of the network's inputs: dim 0 of those that [profile] gives
  * several values, else of all; EUNSUPPORTED if they differ. */
 int network_batch(const strata_network *net, int64_t *batch, strata_error *err);
 /* The network for another batch. EUNSUPPORTED names the layer that stands in the way: one
@@ -186,7 +186,7 @@ struct network_memory {
 int network_parse(strata_network **out, const struct network_memory *memory,
                   const char *name, strata_registry *registry, strata_error *err);
 /* Such a text, the caller's to free; `math` is the STRATA_MATH_* to write.
- * network_write.c */
+ * write.c */
 int network_write(char **text, size_t *size, const strata_network *net, int math,
                   strata_error *err);
 
@@ -194,4 +194,4 @@ int network_write(char **text, size_t *size, const strata_network *net, int math
 const struct network_input *network_find_input(const strata_network *net,
                                                const char *name);
 
-#endif /* CORE_NETWORK_H */
+#endif /* NETWORK_NETWORK_H */

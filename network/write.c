@@ -4,7 +4,7 @@
  * default written out, variables, symbols, includes and overrides gone. Weights are those
  * of one file, named "LAYER.WEIGHT". Reading it back gives the same network.
  */
-#include "core/network.h"
+#include "network/network.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * [input NAME]: a tensor's shape and element type, its binding, and how an image becomes
  * it.
  */
-#include "core/network_private.h"
+#include "network/private.h"
 
 #include <math.h>
 #include <string.h>

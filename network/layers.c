@@ -2,13 +2,13 @@
  *
  * [layer] sections: type, attributes, formats, impl, weights; inputs as written.
  */
-#include "core/network_private.h"
+#include "network/private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/attributes.h"
+#include "network/attributes.h"
 
 #define KEYS_MAX 512 /* known keys a hint is chosen from */
 

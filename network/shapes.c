@@ -3,7 +3,7 @@
  * Shapes: each layer in order is asked for its weights' dims, then for its outputs'.
  * Then the network's outputs.
  */
-#include "core/network_private.h"
+#include "network/private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
