@@ -6,7 +6,7 @@
 #ifndef BENCH_EDGEWISE_H
 #define BENCH_EDGEWISE_H
 
-#include "core/plan.h"
+#include "planner/solver/plan.h"
 
 struct edgewise_node {
     int64_t *cost;

@@ -6,7 +6,7 @@
 #ifndef BENCH_PLAN_BASELINE_H
 #define BENCH_PLAN_BASELINE_H
 
-#include "core/plan.h"
+#include "planner/solver/plan.h"
 
 /* Every operation its cheapest choice, whatever conversions that needs. */
 int baseline_fastest(const struct plan_problem *p, size_t *choices, strata_error *err);

@@ -6,7 +6,7 @@
 #ifndef BENCH_PLAN_NETS_H
 #define BENCH_PLAN_NETS_H
 
-#include "core/plan.h"
+#include "planner/solver/plan.h"
 
 enum { NET_MAX_OPS = 1024, NET_MAX_PORTS = 80 };
 

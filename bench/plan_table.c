@@ -24,7 +24,7 @@
 #include "bench/plan_random.h"
 #include "bench/samples.h"
 #include "core/alloc.h"
-#include "core/arena.h"
+#include "planner/arena.h"
 
 enum { MAX_SEEDS = 10000, LOADS = 21, PATH_SIZE = 2048 };
 

@@ -3,9 +3,9 @@
  * Building an engine: nodes, model, plan, schedule, then weights and impls' setup.
  */
 #include "core/engine_stored.h"
-#include "core/explain.h"
+#include "planner/explain/explain.h"
 #include "core/team.h"
-#include "core/threads.h"
+#include "planner/threads.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@
 
 #include "core/handle.h"
 #include "network/network.h"
-#include "core/plan.h"
+#include "planner/solver/plan.h"
 
 /* Layers that another may compute in its own pass. A chain takes them in this order, and
  * each but FUSE_SCALE at most once. */
@@ -235,7 +235,7 @@ int engine_output(const strata_engine *e, const struct engine_node *n, size_t fu
                   int port);
 strata_epilogue engine_epilogue(const strata_engine *e, const struct engine_node *n,
                                 size_t fused);
-/* fuse_weights.c */
+/* weights.c */
 /* NULL, or why a Scale cannot be folded into a node's weights. */
 const char *engine_refuse_fold(const strata_engine *e, const struct engine_node *n,
                                const struct network_layer *scale);
@@ -252,7 +252,7 @@ const void *engine_weight_source(const strata_engine *e, const struct engine_nod
 /* Values of a weight, in host memory, with the node's fused scales folded in. */
 int engine_load_weight(const strata_engine *e, const struct engine_node *n, size_t weight,
                        void *values, strata_error *err);
-/* fuse_shuffle.c */
+/* shuffle.c */
 /* Byte of its input at which a layer's output stands as it is, in a format, or -1. */
 int64_t engine_alias_begin(const strata_engine *e, const struct network_layer *layer,
                            int format);
@@ -262,14 +262,14 @@ strata_shuffle *engine_compose(const strata_network *net, const struct network_l
 /* candidate.c: EPLAN with every impl's reason if none is usable. */
 int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
                            strata_error *err);
-/* candidate_refuse.c: the error of a node without candidates, with every reason. */
+/* refuse.c: the error of a node without candidates, with every reason. */
 int engine_refuse_node(const strata_engine *e, const struct engine_model *m, int node,
                        strata_error *err);
 /* "fp32:nchw, fp16:nhwc8" */
 void engine_list_formats(char *text, size_t size, uint64_t mask, int rank);
 int engine_keep_candidate(struct engine_model *m, struct engine_candidate *c,
                           const char *reason, strata_error *err);
-/* candidate_free.c: ways that cost nothing. After the candidates of earlier nodes. */
+/* free.c: ways that cost nothing. After the candidates of earlier nodes. */
 int engine_find_free(strata_engine *e, struct engine_model *m, int node,
                      strata_error *err);
 /* Byte at which a tensor begins in one that it is a slice of, from `begin` along `dim`,

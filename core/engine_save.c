@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/explain.h"
+#include "planner/explain/explain.h"
 
 /* Sections and the memory behind them. */
 struct contents {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/explain.h"
+#include "planner/explain/explain.h"
 #include "core/names.h"
 
 static const char *const kinds[] = {[CANDIDATE_RUN] = "run",

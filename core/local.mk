@@ -1,8 +1,8 @@
 CORE_SOURCES = \
 	core/alloc.c \
 	core/alloc.h \
-	core/arena.c \
-	core/arena.h \
+	planner/arena.c \
+	planner/arena.h \
 	network/attributes.c \
 	network/attributes.h \
 	core/batcher.c \
@@ -10,9 +10,9 @@ CORE_SOURCES = \
 	core/batcher_queue.c \
 	core/batcher_run.c \
 	core/batcher_worker.c \
-	core/candidate.c \
-	core/candidate_free.c \
-	core/candidate_refuse.c \
+	planner/candidate/candidate.c \
+	planner/candidate/free.c \
+	planner/candidate/refuse.c \
 	core/checked.h \
 	ini/config.c \
 	ini/config.h \
@@ -37,14 +37,14 @@ CORE_SOURCES = \
 	core/context_graph.c \
 	core/context_profile.c \
 	core/context_run.c \
-	core/cost.c \
-	core/cost.h \
-	core/cost_analytic.c \
-	core/cost_file.c \
-	core/cost_key.c \
-	core/cost_measure.c \
-	core/cost_trial.c \
-	core/cost_trial.h \
+	planner/cost/cost.c \
+	planner/cost/cost.h \
+	planner/cost/analytic.c \
+	planner/cost/file.c \
+	planner/cost/key.c \
+	planner/cost/measure.c \
+	planner/cost/trial.c \
+	planner/cost/trial.h \
 	core/device.h \
 	core/device_module.c \
 	core/engine.c \
@@ -60,24 +60,24 @@ CORE_SOURCES = \
 	core/engine_stored.c \
 	core/engine_stored.h \
 	core/engine_weights.c \
-	core/explain.c \
-	core/explain.h \
-	core/explain_conflict.c \
-	core/explain_diff.c \
-	core/explain_json.c \
-	core/explain_text.c \
-	core/fuse.c \
-	core/fuse_shuffle.c \
-	core/fuse_weights.c \
+	planner/explain/explain.c \
+	planner/explain/explain.h \
+	planner/explain/conflict.c \
+	planner/explain/diff.c \
+	planner/explain/json.c \
+	planner/explain/text.c \
+	planner/fuse/fuse.c \
+	planner/fuse/shuffle.c \
+	planner/fuse/weights.c \
 	core/handle.c \
 	core/handle.h \
 	core/host_device.c \
 	core/host_device.h \
 	core/host_event.c \
 	io/json.h \
-	core/memory.c \
-	core/memory_order.c \
-	core/model.c \
+	planner/memory.c \
+	planner/memory_order.c \
+	planner/model.c \
 	core/names.c \
 	core/names.h \
 	network/network.c \
@@ -92,29 +92,29 @@ CORE_SOURCES = \
 	network/shapes.c \
 	network/weights.c \
 	network/write.c \
-	core/objective.c \
-	core/plan.c \
-	core/plan.h \
-	core/plan_bound.c \
-	core/plan_branch.c \
-	core/plan_certificate.c \
-	core/plan_check.c \
-	core/plan_check.h \
-	core/plan_check_proof.c \
-	core/plan_check_state.c \
-	core/plan_forest.c \
-	core/plan_graph.c \
-	core/plan_model.c \
-	core/plan_pbqp.c \
-	core/plan_private.h \
-	core/plan_query.c \
-	core/plan_reduce.c \
-	core/plan_solve.c \
-	core/plan_start.c \
-	core/plan_tree.c \
+	planner/objective.c \
+	planner/solver/plan.c \
+	planner/solver/plan.h \
+	planner/solver/bound.c \
+	planner/solver/branch.c \
+	planner/solver/certify.c \
+	planner/certificate/check.c \
+	planner/certificate/check.h \
+	planner/certificate/proof.c \
+	planner/certificate/state.c \
+	planner/solver/forest.c \
+	planner/solver/graph.c \
+	planner/solver/model.c \
+	planner/solver/pbqp.c \
+	planner/solver/private.h \
+	planner/solver/query.c \
+	planner/solver/reduce.c \
+	planner/solver/solve.c \
+	planner/solver/start.c \
+	planner/solver/tree.c \
 	core/progress.c \
 	core/progress.h \
-	core/schedule.c \
+	planner/schedule.c \
 	core/staging.c \
 	core/staging.h \
 	core/status.c \
@@ -123,4 +123,4 @@ CORE_SOURCES = \
 	core/tensor.c \
 	core/text.c \
 	core/text.h \
-	core/threads.c core/threads.h
+	planner/threads.c planner/threads.h

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/cost.h"
+#include "planner/cost/cost.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "core/engine_stored.h"
-#include "core/explain.h"
+#include "planner/explain/explain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "core/explain.h"
+#include "planner/explain/explain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

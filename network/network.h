@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "ini/config.h"
-#include "core/cost.h"
+#include "planner/cost/cost.h"
 #include "formats/format.h"
 #include "io/image.h"
 #include "io/weights.h"

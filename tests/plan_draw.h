@@ -6,7 +6,7 @@
 #define TESTS_PLAN_DRAW_H
 
 #include "core/alloc.h"
-#include "core/plan.h"
+#include "planner/solver/plan.h"
 
 enum { DRAW_LABELS = 6, DRAW_OPS = 20, DRAW_CHOICES = 12, DRAW_PORTS = 4 };
 

@@ -3,7 +3,7 @@
  * Arena placement.
  */
 #include "core/alloc.h"
-#include "core/arena.h"
+#include "planner/arena.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

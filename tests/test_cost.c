@@ -4,7 +4,7 @@
  */
 #include "core/engine.h"
 #include "core/progress.h"
-#include "core/threads.h"
+#include "planner/threads.h"
 #include "tests/broken/build.h"
 #include "tests/engine_session.h"
 

@@ -2,7 +2,7 @@
  *
  * Cost files: what is written reads back, tables merge, malformed files are refused.
  */
-#include "core/cost.h"
+#include "planner/cost/cost.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  *
  * Explanations of made-up problems, against brute force.
  */
-#include "core/explain.h"
+#include "planner/explain/explain.h"
 #include "tests/plan_draw.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
  *
  * Explanations of networks: the report, differences between two, why there is no plan.
  */
-#include "core/explain.h"
+#include "planner/explain/explain.h"
 #include "tests/engine_session.h"
 
 TestSuite(explain_network, .init = scratch_make, .fini = scratch_remove, .timeout = 120);

@@ -19,7 +19,7 @@
 
 #include "core/alloc.h"
 #include "core/team.h"
-#include "core/threads.h"
+#include "planner/threads.h"
 
 extern char **environ;
 

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "core/engine.h"
-#include "core/explain.h"
+#include "planner/explain/explain.h"
 #include "tests/engine_session.h"
 
 static char net[300];

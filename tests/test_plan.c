@@ -3,7 +3,7 @@
  * The planner's model and solver on made-up problems.
  */
 #include "core/alloc.h"
-#include "core/plan.h"
+#include "planner/solver/plan.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@
 #endif
 
 #include "core/engine.h"
-#include "core/explain.h"
-#include "core/threads.h"
+#include "planner/explain/explain.h"
+#include "planner/threads.h"
 #include "tests/engine_session.h"
 
 enum { ROUNDS = 100, FOLDERS = 4 };

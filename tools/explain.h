@@ -5,7 +5,7 @@
 #ifndef TOOLS_EXPLAIN_H
 #define TOOLS_EXPLAIN_H
 
-#include "core/explain.h"
+#include "planner/explain/explain.h"
 #include "tools/tool.h"
 
 /* ---- explain_table.c

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The independent checker of plan certificates. It shares nothing with the solver but the
+ * structs of plan.h: this file prices the plan, state.c builds the pairwise
+ * problem with trees grown one label at a time, proof.c follows the proof.
+ */
+#include "planner/certificate/check.h"
+
+#include <stdlib.h>
+
+int check_fail(const struct checker *k, const char *what)
+{
+    return error_set(k->err, STRATA_EMISMATCH, "the certificate does not hold: %s", what);
+}
+
+/* ---- costs, from the problem and the options --------------------------------------- */
+
+int64_t check_conversion(const struct checker *k, int tensor, int from, int to)
+{
+    int64_t cost = k->p->tensors[tensor].conversion[from * k->p->n_labels + to];
+    for (size_t i = 0; k->o && i < k->o->n_bans; i++) {
+        const struct plan_ban *b = &k->o->bans[i];
+        bool here = b->kind != PLAN_BAN_CHOICE && (b->tensor < 0 || b->tensor == tensor);
+        bool label = b->kind == PLAN_BAN_LABEL && (b->to == from || b->to == to);
+        bool step = b->kind == PLAN_BAN_CONVERSION && (b->from < 0 || b->from == from) &&
+                    (b->to < 0 || b->to == to) &&
+                    (cost > 0 || (b->from >= 0 && b->to >= 0));
+        if (here && (label || step))
+            return PLAN_INFINITE;
+    }
+    return cost >= PLAN_INFINITE ? cost : cost > 0 ? cost + k->penalty : 0;
+}
+
+static bool has_label(const struct plan_op *o, const struct plan_choice *c,
+                      const struct plan_ban *b)
+{
+    for (int i = 0; i < o->n_in; i++)
+        if ((b->tensor < 0 || o->in[i] == b->tensor) && plan_in_label(c, i) == b->to)
+            return true;
+    for (int i = 0; i < o->n_out; i++)
+        if ((b->tensor < 0 || o->out[i] == b->tensor) && plan_out_label(c, i) == b->to)
+            return true;
+    return false;
+}
+
+int64_t check_choice(const struct checker *k, int op, size_t choice)
+{
+    const struct plan_op *o = &k->p->ops[op];
+    const struct plan_choice *c = &o->choices[choice];
+    for (size_t i = 0; k->o && i < k->o->n_bans; i++) {
+        const struct plan_ban *b = &k->o->bans[i];
+        if (b->kind == PLAN_BAN_CHOICE && b->op == op && b->to == (int)choice)
+            return PLAN_INFINITE;
+        if (b->kind == PLAN_BAN_LABEL && has_label(o, c, b))
+            return PLAN_INFINITE;
+    }
+    return c->cost < DEAD ? c->cost : PLAN_INFINITE;
+}
+
+bool check_keeps(const struct plan_problem *p, int root, int u, int v)
+{
+    int bits = p->labels[root].precision;
+    int at_v = p->labels[v].precision < bits ? p->labels[v].precision : bits;
+    return p->labels[u].precision >= at_v;
+}
+
+uint64_t check_wants(const struct plan_tensor *t, int op, const struct plan_choice *c)
+{
+    uint64_t wanted = 0;
+    for (size_t r = 0; r < t->n_readers; r++)
+        if (t->readers[r].op == op)
+            wanted |= UINT64_C(1) << plan_in_label(c, t->readers[r].port);
+    return wanted;
+}
+
+/* Above all costs that assignments can differ by. */
+static int64_t weight_of_reformat(const struct plan_problem *p)
+{
+    int64_t total = 1;
+    for (size_t op = 0; op < p->n_ops; op++) {
+        int64_t most = 0;
+        for (size_t c = 0; c < p->ops[op].n_choices; c++)
+            if (p->ops[op].choices[c].cost < PLAN_INFINITE &&
+                p->ops[op].choices[c].cost > most)
+                most = p->ops[op].choices[c].cost;
+        total = plus(total, most);
+    }
+    for (size_t t = 0; t < p->n_tensors; t++) {
+        int64_t most = 0;
+        for (int e = 0; e < p->n_labels * p->n_labels; e++)
+            if (p->tensors[t].conversion[e] < PLAN_INFINITE &&
+                p->tensors[t].conversion[e] > most)
+                most = p->tensors[t].conversion[e];
+        for (int l = 0; l < p->n_labels; l++)
+            total = plus(total, most);
+    }
+    return total;
+}
+
+/* ---- the plan ---------------------------------------------------------------------- */
+
+static int check_tree(const struct checker *k, size_t *at, int tensor, int64_t *total)
+{
+    const struct plan_tensor *t = &k->p->tensors[tensor];
+    const struct plan_choice *c =
+        &k->p->ops[t->producer].choices[k->c->choices[t->producer]];
+    int root = plan_out_label(c, t->port);
+    uint64_t made = UINT64_C(1) << root, wanted = 0;
+    for (size_t r = 0; r < t->n_readers; r++) {
+        int op = t->readers[r].op;
+        wanted |= check_wants(t, op, &k->p->ops[op].choices[k->c->choices[op]]);
+    }
+    for (; *at < k->c->n_steps && k->c->steps[*at].tensor == tensor; ++*at) {
+        const struct plan_step *s = &k->c->steps[*at];
+        if (s->from < 0 || s->to < 0 || s->from >= k->p->n_labels ||
+            s->to >= k->p->n_labels || !(made >> s->from & 1) || made >> s->to & 1 ||
+            !check_keeps(k->p, root, s->from, s->to) ||
+            s->cost != t->conversion[s->from * k->p->n_labels + s->to])
+            return check_fail(k, "a step does not fit its tree");
+        made |= UINT64_C(1) << s->to;
+        *total = plus(*total, check_conversion(k, tensor, s->from, s->to));
+    }
+    for (int l = 0; l < k->p->n_labels; l++)
+        if (k->p->labels[l].stage == PLAN_NONE && check_conversion(k, tensor, root, l) == 0)
+            made |= UINT64_C(1) << l; /* without a step */
+    return wanted & ~made ? check_fail(k, "a reader lacks its format") : STRATA_OK;
+}
+
+static int check_plan(const struct checker *k)
+{
+    int64_t total = 0;
+    size_t at = 0;
+    if (k->c->n_choices != k->p->n_ops)
+        return check_fail(k, "it has another number of operations");
+    for (size_t op = 0; op < k->p->n_ops; op++) {
+        if (k->c->choices[op] >= k->p->ops[op].n_choices)
+            return check_fail(k, "a choice does not exist");
+        total = plus(total, check_choice(k, (int)op, k->c->choices[op]));
+    }
+    for (size_t t = 0; t < k->p->n_tensors; t++) {
+        int status = check_tree(k, &at, (int)t, &total);
+        if (status != STRATA_OK)
+            return status;
+    }
+    if (at != k->c->n_steps)
+        return check_fail(k, "a step belongs to no tensor in order");
+    return total >= DEAD || total != k->c->objective
+               ? check_fail(k, "the plan's cost differs")
+               : STRATA_OK;
+}
+
+int plan_check(const struct plan_problem *p, const struct plan_options *options,
+               const struct plan_certificate *c, strata_error *err)
+{
+    struct checker k = {.p = p, .o = options, .c = c, .err = err};
+    int status;
+    if (options && options->objective == PLAN_FEWEST_REFORMATS)
+        k.penalty = weight_of_reformat(p);
+    if ((status = check_plan(&k)) != STRATA_OK)
+        return status;
+    if (!check_fits(&k))
+        return error_set(err, STRATA_EUNSUPPORTED,
+                         "too many formats meet at one tensor to check its trees");
+    status = grow(&k.stack, &k.capacity, 0, sizeof *k.stack, err);
+    if (status != STRATA_OK)
+        return status;
+    k.depth = 1;
+    status = check_build(&k, &k.stack[0]) ? check_proof(&k)
+                                          : error_no_memory(err, 0, "the checker");
+    while (k.depth > 0)
+        state_free(&k.stack[--k.depth]);
+    free(k.stack);
+    return status;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The checker's own view of a problem; nothing here is shared with the solver.
+ */
+#ifndef PLANNER_CERTIFICATE_CHECK_H
+#define PLANNER_CERTIFICATE_CHECK_H
+
+#include "core/alloc.h"
+#include "planner/solver/plan.h"
+
+#define DEAD (PLAN_INFINITE / 2)
+
+struct state {
+    int n;
+    int *labels;    /* of each node */
+    int64_t **cost; /* of each label; DEAD and above: gone */
+    int64_t **edge; /* [u * n + v], u < v, or NULL */
+    int64_t constant, bound;
+    bool stale;
+};
+
+struct checker {
+    const struct plan_problem *p;
+    const struct plan_options *o;
+    const struct plan_certificate *c;
+    int64_t penalty;
+    struct state *stack; /* branches to be done; the last is at work */
+    size_t depth, capacity;
+    strata_error *err;
+};
+
+int check_fail(const struct checker *k, const char *what);
+
+/* Costs as the options leave them (check.c). */
+int64_t check_conversion(const struct checker *k, int tensor, int from, int to);
+int64_t check_choice(const struct checker *k, int op, size_t choice);
+bool check_keeps(const struct plan_problem *p, int root, int u, int v);
+uint64_t check_wants(const struct plan_tensor *t, int op, const struct plan_choice *c);
+
+/* The pairwise problem (state.c). */
+/* Few enough labels matter at each tensor. */
+bool check_fits(const struct checker *k);
+bool check_build(const struct checker *k, struct state *g);
+bool check_copy(struct state *to, const struct state *g);
+bool check_connect(struct state *g, int u, int v);
+void state_free(struct state *g);
+
+/* The proof, step by step (proof.c). */
+int check_proof(struct checker *k);
+
+static inline int64_t plus(int64_t a, int64_t b)
+{
+    return a >= DEAD || b >= DEAD ? PLAN_INFINITE : a + b;
+}
+
+static inline int64_t *cell(const struct state *g, int u, int i, int v, int j)
+{
+    return u < v ? &g->edge[u * g->n + v][i * g->labels[v] + j]
+                 : &g->edge[v * g->n + u][j * g->labels[u] + i];
+}
+
+static inline int64_t **edge_of(const struct state *g, int u, int v)
+{
+    return u < v ? &g->edge[u * g->n + v] : &g->edge[v * g->n + u];
+}
+
+#endif /* PLANNER_CERTIFICATE_CHECK_H */

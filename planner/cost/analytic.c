@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * time = launch + max(operations / (peak * efficiency), bytes / bandwidth)
+ */
+#include "planner/cost/cost.h"
+
+#include "formats/format.h"
+
+/* An impl that does not say how fast it is: a plain loop. */
+#define UNKNOWN_EFFICIENCY 0.01
+/* Share of the device's bandwidth a reformat reaches. */
+#define REFORMAT_EFFICIENCY 0.6
+/* Bounds: Winograd's and FFT's convolutions do less arithmetic than a layer counts, and
+ * the ceilings of a host are those of a typical core. */
+#define BOUND_FLOPS 8
+/* The data may lie in caches. */
+#define BOUND_BANDWIDTH 16
+
+static int64_t to_units(double ns)
+{
+    double units = ns * PLAN_UNIT_PER_NS;
+    if (!(units < (double)(PLAN_INFINITE / 1024)))
+        return PLAN_INFINITE / 1024;
+    return units < 1 ? 1 : (int64_t)units;
+}
+
+static double tensors_bytes(const strata_tensor *t, int n)
+{
+    double bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += (double)t[i].size * (double)strata_dtype_size(t[i].dtype);
+    return bytes;
+}
+
+static double operations(const strata_node *n, const strata_layer *layer)
+{
+    double count = 0;
+    if (layer->flops)
+        return layer->flops(n);
+    for (int i = 0; i < n->n_out; i++)
+        count += (double)n->out[i].count;
+    return count;
+}
+
+static double node_bytes(const strata_node *n)
+{
+    return tensors_bytes(n->in, n->n_in) + tensors_bytes(n->out, n->n_out) +
+           tensors_bytes(n->weight, n->n_weights);
+}
+
+/* Peak of the threads in use: a host's ceilings are those of all its threads. */
+static double peak_of(const struct device_properties *d, int dtype, int threads)
+{
+    if (d->kind != STRATA_HOST || d->threads < 1)
+        return d->flops[dtype];
+    return d->flops[dtype] / d->threads * (threads > 0 ? threads : 1);
+}
+
+int64_t cost_of_run(const strata_node *n, const strata_impl *impl,
+                    const strata_layer *layer, const struct device_properties *d)
+{
+    double efficiency = impl->efficiency > 0 ? impl->efficiency : UNKNOWN_EFFICIENCY;
+    int dtype = n->n_out ? n->out[0].dtype : STRATA_FP32;
+    double compute = operations(n, layer) / (d->flops[dtype] * efficiency) * 1e9;
+    double memory = node_bytes(n) / d->bandwidth * 1e9;
+    return to_units(d->launch_ns + (compute > memory ? compute : memory));
+}
+
+int64_t cost_of_reformat(int64_t from_bytes, int64_t to_bytes,
+                         const struct device_properties *d)
+{
+    double bytes = (double)from_bytes + (double)to_bytes;
+    return to_units(d->launch_ns + bytes / (d->bandwidth * REFORMAT_EFFICIENCY) * 1e9);
+}
+
+int64_t cost_bound_of_run(const strata_node *n, const strata_layer *layer,
+                          const struct device_properties *d, int threads)
+{
+    int dtype = n->n_out ? n->out[0].dtype : STRATA_FP32;
+    double peak = peak_of(d, dtype, threads) * BOUND_FLOPS;
+    double compute = operations(n, layer) / peak * 1e9;
+    int64_t memory = cost_bound_of_reformat((int64_t)node_bytes(n), 0, d);
+    return to_units(compute) > memory ? to_units(compute) : memory;
+}
+
+int64_t cost_bound_of_reformat(int64_t from_bytes, int64_t to_bytes,
+                               const struct device_properties *d)
+{
+    double bytes = (double)from_bytes + (double)to_bytes;
+    return to_units(bytes / (d->bandwidth * BOUND_BANDWIDTH) * 1e9);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plan whose costs are known. What is not known yet counts with a lower bound; the
+ * problem is solved, what the plan uses and is unknown is measured, and so on until the
+ * plan uses known costs only. It is then the best: every other plan costs at least its
+ * bounds. What could not matter was never timed.
+ *
+ * The least of many noisy times is too low. So the plan's own costs are measured once
+ * more, all in one batch, and the plan stands if it is still the best.
+ */
+#include "planner/cost/cost.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/engine.h"
+#include "core/progress.h"
+
+/* One number of the plan problem and the key it belongs to. */
+struct slot {
+    struct cost_query query;
+    int64_t *where;
+    int64_t bound, guess;  /* 1/16 ns: lower bound, analytic cost */
+    size_t op, choice;     /* of a run */
+    const int64_t *matrix; /* of a conversion, NULL: a run */
+    int from, to;          /* labels */
+    bool known;
+};
+
+struct costing {
+    strata_engine *e;
+    struct cost_table *table;
+    struct cost_source *source;
+    const struct cost_options *options;
+    const struct plan_options *how;
+    struct cost_report *report;
+    struct slot *slots;
+    size_t n, capacity;
+    bool guess;                  /* take the analytic cost of what is not known */
+    struct cost_table confirmed; /* keys measured twice */
+};
+
+/* ---- the problem's numbers ----------------------------------------------------- */
+
+static int add_slot(struct costing *c, struct slot **out, strata_error *err)
+{
+    int status = grow(&c->slots, &c->capacity, c->n, sizeof *c->slots, err);
+    if (status == STRATA_OK) {
+        *out = &c->slots[c->n++];
+        memset(*out, 0, sizeof **out);
+    }
+    return status;
+}
+
+static int add_run(struct costing *c, size_t op, size_t choice, strata_error *err)
+{
+    struct plan_choice *p = &c->e->model->problem.ops[op].choices[choice];
+    struct engine_view v = {0};
+    struct slot *s;
+    int status = add_slot(c, &s, err);
+    if (status != STRATA_OK)
+        return status;
+    const struct engine_candidate *candidate = &c->e->model->candidates[p->impl];
+    const struct engine_node *n = &c->e->nodes[candidate->node];
+    const struct device_properties *d = &c->e->handle->properties;
+    if ((status = cost_query_run(&s->query, c->e, candidate, err)) != STRATA_OK)
+        return status;
+    v.in = s->query.in;
+    v.out = s->query.out;
+    v.weight = s->query.weights;
+    v.fused = candidate->fused;
+    engine_fill_view(&v, c->e, n, candidate->row, NULL);
+    const strata_layer *layer = &n->layer->type->layer;
+    s->where = &p->cost;
+    s->op = op;
+    s->choice = choice;
+    s->guess = cost_of_run(&v.node, &candidate->impl->impl, layer, d);
+    s->bound = cost_bound_of_run(&v.node, layer, d, c->e->threads);
+    return STRATA_OK;
+}
+
+static int add_conversion(struct costing *c, size_t tensor, int64_t *matrix, int from,
+                          int to, strata_error *err)
+{
+    const struct plan_problem *p = &c->e->model->problem;
+    struct slot *s;
+    int status = add_slot(c, &s, err);
+    if (status != STRATA_OK)
+        return status;
+    status = cost_query_reformat(&s->query, c->e, c->e->model->tensor_of[tensor],
+                                 p->labels[from].format, p->labels[to].format, err);
+    if (status != STRATA_OK)
+        return status;
+    int64_t a = strata_desc_bytes(&s->query.from), b = strata_desc_bytes(&s->query.to);
+    s->matrix = matrix;
+    s->where = &matrix[from * p->n_labels + to];
+    s->from = from;
+    s->to = to;
+    s->guess = cost_of_reformat(a, b, &c->e->handle->properties);
+    s->bound = cost_bound_of_reformat(a, b, &c->e->handle->properties);
+    return STRATA_OK;
+}
+
+static int add_conversions(struct costing *c, int64_t *matrix, strata_error *err)
+{
+    const struct plan_problem *p = &c->e->model->problem;
+    size_t tensor = 0;
+    int status = STRATA_OK;
+    while (tensor < p->n_tensors && p->tensors[tensor].conversion != matrix)
+        tensor++;
+    if (tensor == p->n_tensors)
+        return STRATA_OK;
+    for (int from = 0; from < p->n_labels && status == STRATA_OK; from++)
+        for (int to = 0; to < p->n_labels && status == STRATA_OK; to++) {
+            int64_t cost = matrix[from * p->n_labels + to];
+            if (from != to && cost > 0 && cost < PLAN_INFINITE)
+                status = add_conversion(c, tensor, matrix, from, to, err);
+        }
+    return status;
+}
+
+/* Not a network input or output, nor a way that takes no time. */
+static bool is_run(const struct engine_model *m, const struct plan_choice *choice)
+{
+    return choice->impl >= 0 && m->candidates[choice->impl].kind == CANDIDATE_RUN;
+}
+
+static int add_slots(struct costing *c, strata_error *err)
+{
+    struct plan_problem *p = &c->e->model->problem;
+    int status = STRATA_OK;
+    for (size_t op = 0; op < p->n_ops; op++)
+        for (size_t k = 0; k < p->ops[op].n_choices && status == STRATA_OK; k++)
+            if (is_run(c->e->model, &p->ops[op].choices[k]))
+                status = add_run(c, op, k, err);
+    for (size_t i = 0; i < c->e->model->n_matrices && status == STRATA_OK; i++)
+        status = add_conversions(c, c->e->model->matrices[i], err);
+    return status;
+}
+
+static void fill_in(struct costing *c)
+{
+    c->report->unknown = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        struct slot *s = &c->slots[i];
+        const struct cost *cost = cost_table_find(c->table, s->query.key);
+        s->known = cost != NULL;
+        *s->where = cost ? cost->ns * PLAN_UNIT_PER_NS : c->guess ? s->guess : s->bound;
+        const bool bounded = !cost && !c->guess;
+        c->report->unknown += bounded;
+        if (s->matrix)
+            continue;
+        struct engine_candidate *candidate =
+            &c->e->model->candidates[s->query.candidate - c->e->model->candidates];
+        candidate->cost = *s->where;
+        candidate->bounded = bounded;
+    }
+}
+
+/* ---- what to measure ----------------------------------------------------------- */
+
+static bool used(const struct costing *c, const struct slot *s)
+{
+    const struct plan *plan = c->e->plan;
+    const struct plan_problem *p = &c->e->model->problem;
+    if (!s->matrix)
+        return plan->choices[s->op] == s->choice;
+    for (size_t i = 0; i < plan->n_steps; i++)
+        if (p->tensors[plan->steps[i].tensor].conversion == s->matrix &&
+            plan->steps[i].from == s->from && plan->steps[i].to == s->to)
+            return true;
+    return false;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct slot *x = *(const struct slot *const *)a;
+    const struct slot *y = *(const struct slot *const *)b;
+    return strcmp(x->query.key, y->query.key);
+}
+
+/* Keep one slot of each key; returns how many remain, sorted by key. */
+static size_t distinct(const struct slot **slots, size_t n)
+{
+    size_t kept = 0;
+    qsort(slots, n, sizeof(const struct slot *), by_key);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || by_key(&slots[i], &slots[kept - 1]) != 0)
+            slots[kept++] = slots[i];
+    return kept;
+}
+
+/* ns of the fastest known way to run a slot's layer, 0: none is known. */
+static int64_t best_of(const struct costing *c, const struct slot *slot)
+{
+    int64_t best = 0;
+    for (size_t i = 0; i < c->n && !slot->matrix; i++) {
+        const struct slot *s = &c->slots[i];
+        int64_t ns = *s->where / PLAN_UNIT_PER_NS;
+        if (!s->matrix && s->known && s->op == slot->op && (best == 0 || ns < best))
+            best = ns;
+    }
+    return best;
+}
+
+static int missing(const struct slot *s, strata_error *err)
+{
+    return error_set(err, STRATA_ENOTFOUND,
+                     "no cost of a way to %s '%s' that the plan needs:\n  %s\nadd it "
+                     "with --costs=FILE --set build.costs_miss=measure "
+                     "--save-costs=FILE on this device, or plan without it with "
+                     "build.costs_miss=analytic",
+                     s->matrix ? "convert" : "run", s->query.layer, s->query.key);
+}
+
+/* A second measurement counts by its runs. */
+static int keep(struct costing *c, const char *key, struct cost cost, bool again,
+                strata_error *err)
+{
+    const struct cost *old = again ? cost_table_find(c->table, key) : NULL;
+    if (old) {
+        int runs = old->runs + cost.runs;
+        cost.ns =
+            (int64_t)(((double)old->ns * old->runs + (double)cost.ns * cost.runs) / runs);
+        cost.spread = cost.spread > old->spread ? cost.spread : old->spread;
+        cost.runs = runs;
+    } else {
+        c->report->measured++;
+    }
+    int status = cost_table_put(c->table, key, cost, err);
+    if (status == STRATA_OK && again)
+        status = cost_table_put(&c->confirmed, key, cost, err);
+    return status;
+}
+
+static int measure(struct costing *c, const struct slot **wanted, size_t n, bool again,
+                   strata_error *err)
+{
+    int status = STRATA_ENOMEM;
+    const struct cost_query **queries = zalloc(n, sizeof *queries, "costs", err);
+    int64_t *best = zalloc(n, sizeof *best, "costs", err);
+    struct cost *costs = zalloc(n, sizeof *costs, "costs", err);
+    if (!queries || !best || !costs)
+        goto done;
+    for (size_t i = 0; i < n; i++) {
+        queries[i] = &wanted[i]->query;
+        best[i] = best_of(c, wanted[i]);
+    }
+    status = c->source->measure(c->source, queries, best, n, costs, err);
+    for (size_t i = 0; i < n; i++)
+        if (costs[i].runs > 0) {
+            int kept = keep(c, queries[i]->key, costs[i], again, err);
+            status = status != STRATA_OK ? status : kept;
+        }
+done:
+    free(queries);
+    free(best);
+    free(costs);
+    return status;
+}
+
+enum purpose { EVERYTHING, NEEDED, CONFIRM };
+
+static bool wants(const struct costing *c, const struct slot *s, enum purpose purpose)
+{
+    if (purpose == CONFIRM)
+        return used(c, s) && !cost_table_find(&c->confirmed, s->query.key);
+    return !s->known && (purpose == EVERYTHING || used(c, s));
+}
+
+/* Measure what serves a purpose; *n is how much that was. */
+static int measure_next(struct costing *c, enum purpose purpose, size_t *n,
+                        strata_error *err)
+{
+    const struct slot **wanted = zalloc(c->n, sizeof *wanted, "costs", err);
+    int status = STRATA_OK;
+    *n = 0;
+    if (!wanted)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < c->n; i++)
+        if (wants(c, &c->slots[i], purpose))
+            wanted[(*n)++] = &c->slots[i];
+    *n = distinct(wanted, *n);
+    if (*n > 0)
+        status = c->source ? measure(c, wanted, *n, purpose == CONFIRM, err)
+                           : missing(wanted[0], err);
+    free(wanted);
+    return status;
+}
+
+static size_t count_keys(const struct costing *c)
+{
+    const struct slot **slots = zalloc(c->n, sizeof *slots, "costs", NULL);
+    size_t n = 0;
+    for (; slots && n < c->n; n++)
+        slots[n] = &c->slots[n];
+    n = slots ? distinct(slots, n) : c->n;
+    free(slots);
+    return n;
+}
+
+/* ---- planning ------------------------------------------------------------------ */
+
+static int solve(struct costing *c, strata_error *err)
+{
+    plan_free(c->e->plan);
+    c->e->plan = NULL;
+    c->report->solved++;
+    return plan_solve(&c->e->plan, &c->e->model->problem, c->how, err);
+}
+
+static bool out_of_time(const struct costing *c)
+{
+    return c->source && c->source->deadline > 0 && progress_now() > c->source->deadline;
+}
+
+static int refine(struct costing *c, strata_error *err)
+{
+    size_t n = 0;
+    int status = STRATA_OK;
+    fill_in(c);
+    if (c->options->everything && !c->guess)
+        status = measure_next(c, EVERYTHING, &n, err);
+    while (status == STRATA_OK) {
+        if (progress_interrupted())
+            return error_set(err, STRATA_EBUSY, "interrupted while costs were measured");
+        fill_in(c);
+        if ((status = solve(c, err)) != STRATA_OK || c->guess)
+            return status;
+        status = measure_next(c, NEEDED, &n, err);
+        if (status == STRATA_OK && n == 0 && c->source && c->source->confirms &&
+            c->report->measured && !out_of_time(c))
+            status = measure_next(c, CONFIRM, &n, err);
+        else if (n > 0)
+            c->guess = out_of_time(c);
+        c->report->complete = status == STRATA_OK && n == 0;
+        if (n == 0)
+            return status;
+    }
+    return status;
+}
+
+/* What the plan was chosen by, for the engine's file. */
+static int keep_known(struct costing *c, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; i < c->n && status == STRATA_OK; i++) {
+        const char *key = c->slots[i].query.key;
+        const struct cost *cost = cost_table_find(c->table, key);
+        if (cost)
+            status = cost_table_put(&c->e->known, key, *cost, err);
+    }
+    return status;
+}
+
+int cost_plan_from(strata_engine *e, struct cost_table *table, struct cost_source *source,
+                   const struct cost_options *options, const struct plan_options *how,
+                   struct cost_report *report, strata_error *err)
+{
+    double start = progress_now();
+    struct costing c = {.e = e,
+                        .table = table,
+                        .source = source,
+                        .options = options,
+                        .how = how,
+                        .report = report};
+    *report = (struct cost_report){.kind = options->kind};
+    c.guess = options->kind == COSTS_FILE && options->miss == MISS_ANALYTIC;
+    if (source)
+        source->deadline = options->budget ? start + (double)options->budget / 1e9 : 0;
+    int status = add_slots(&c, err);
+    if (status == STRATA_OK) {
+        report->queries = count_keys(&c);
+        status = refine(&c, err);
+    }
+    if (status == STRATA_OK)
+        status = keep_known(&c, err);
+    for (size_t i = 0; i < c.n; i++)
+        cost_query_free(&c.slots[i].query);
+    free(c.slots);
+    cost_table_free(&c.confirmed);
+    report->seconds = progress_now() - start;
+    return status;
+}
+
+static int read_table(struct cost_table *t, const struct cost_options *o,
+                      strata_error *err)
+{
+    int status = STRATA_OK;
+    if (o->kind == COSTS_FILE)
+        status = cost_table_read(t, o->file, err);
+    if (status != STRATA_OK || !o->save || access(o->save, F_OK) != 0)
+        return status;
+    struct cost_table saved;
+    cost_table_init(&saved, t->device);
+    status = cost_table_read(&saved, o->save, err);
+    if (status == STRATA_OK)
+        status = cost_table_merge(t, &saved, err);
+    cost_table_free(&saved);
+    return status;
+}
+
+/* What others saved meanwhile stays; of one cost ours, by which the plan was made. */
+static int save_table(const struct cost_table *t, const char *path, strata_error *err)
+{
+    struct cost_table all;
+    cost_table_init(&all, t->device);
+    int status = access(path, F_OK) == 0 ? cost_table_read(&all, path, err) : STRATA_OK;
+    for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
+        status = cost_table_put(&all, t->entries[i].key, t->entries[i].cost, err);
+    if (status == STRATA_OK)
+        status = cost_table_write(&all, path, err);
+    cost_table_free(&all);
+    return status;
+}
+
+static void tell(const struct cost_report *r)
+{
+    if (r->measured)
+        log_line(STRATA_LOG_INFO, "measured %zu of %zu costs in %.2f s, %zu plans",
+                 r->measured, r->queries, r->seconds, r->solved);
+    if (!r->complete && r->kind == COSTS_MEASURE)
+        log_line(STRATA_LOG_WARNING,
+                 "the time for measuring ran out: %zu of %zu costs are measured, others "
+                 "are from the analytic model; raise build.costs_budget or run again "
+                 "with the same --save-costs",
+                 r->measured, r->queries);
+}
+
+enum cost_kind cost_kind_on(enum cost_kind kind, int device)
+{
+    if (kind != COSTS_DEFAULT)
+        return kind;
+    return device == STRATA_HOST ? COSTS_ANALYTIC : COSTS_MEASURE;
+}
+
+int cost_plan(strata_engine *e, const struct plan_options *how, strata_error *err)
+{
+    struct cost_options options = e->network->build.costs;
+    const struct cost_options *o = &options;
+    options.kind = cost_kind_on(options.kind, e->handle->properties.kind);
+    options.everything |= e->network->build.objective == OBJECTIVE_MEMORY;
+    struct cost_table table;
+    struct cost_device device;
+    if (o->kind == COSTS_ANALYTIC) {
+        e->costs = (struct cost_report){.kind = o->kind};
+        return plan_solve(&e->plan, &e->model->problem, how, err);
+    }
+    bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
+    cost_table_init(&table, e->handle->properties.build);
+    cost_device_init(&device, e);
+    int status = read_table(&table, o, err);
+    if (status == STRATA_OK)
+        status = cost_plan_from(e, &table, measures ? &device.source : NULL, o, how,
+                                &e->costs, err);
+    if (e->costs.measured && o->save) {
+        int saved = save_table(&table, o->save, err);
+        if (status == STRATA_EBUSY && saved == STRATA_OK)
+            error_append(err,
+                         "; %s holds the %zu measured so far, and a run with the "
+                         "same options goes on from there",
+                         o->save, e->costs.measured);
+        status = status != STRATA_OK ? status : saved;
+    }
+    if (status == STRATA_OK)
+        tell(&e->costs);
+    cost_table_free(&table);
+    return status;
+}

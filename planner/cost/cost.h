@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What running an impl and converting a tensor cost. A cost belongs to a key: a line of
+ * text that says all that a time depends on (layer, attributes, shapes, impl and the
+ * build of its module, formats, threads) and nothing that it does not (names that the
+ * user gave), so that equal layers share one measurement.
+ *
+ *   cost_key       a candidate or a conversion -> its key
+ *   cost_analytic  a model of the device's ceilings; a lower bound from the same
+ *   cost_file      tables of costs by key, and their text form
+ *   cost_measure   times of the device
+ *   cost           a plan from these, asking for as few measurements as prove it
+ */
+#ifndef PLANNER_COST_COST_H
+#define PLANNER_COST_COST_H
+
+#include "core/device.h"
+#include "planner/solver/plan.h"
+
+struct strata_engine;
+struct engine_candidate;
+
+/* ---- analytic (analytic.c) ---------------------------------------------------- */
+
+/* A roofline over the device's ceilings. Results are in 1/16 ns, at least 1. */
+int64_t cost_of_run(const strata_node *n, const strata_impl *impl,
+                    const strata_layer *layer, const struct device_properties *d);
+/* bytes of the source and of the destination. */
+int64_t cost_of_reformat(int64_t from_bytes, int64_t to_bytes,
+                         const struct device_properties *d);
+/* What no impl of the layer and no conversion can beat, on `threads` threads of a host:
+ * arithmetic saved by clever algorithms and data that lies in caches are allowed for. */
+int64_t cost_bound_of_run(const strata_node *n, const strata_layer *layer,
+                          const struct device_properties *d, int threads);
+int64_t cost_bound_of_reformat(int64_t from_bytes, int64_t to_bytes,
+                               const struct device_properties *d);
+
+/* ---- queries and keys (key.c) --------------------------------------------------
+ */
+
+/* One thing that has a cost. Views of the tensors are complete but for data. */
+struct cost_query {
+    char *key;
+    const struct engine_candidate *candidate; /* NULL: a conversion */
+    strata_tensor *in, *out, *weights;        /* of the candidate */
+    strata_desc from, to;                     /* of the conversion */
+    const char *layer;                        /* a user's name, for messages */
+};
+/* Fills everything; free with cost_query_free in every case. */
+int cost_query_run(struct cost_query *q, const struct strata_engine *e,
+                   const struct engine_candidate *c, strata_error *err);
+int cost_query_reformat(struct cost_query *q, const struct strata_engine *e, int tensor,
+                        int from, int to, strata_error *err);
+void cost_query_free(struct cost_query *q);
+/* Whether a run drives out of the device's cache what it left there: then it finds only
+ * its inputs, which the layer before has just written. */
+bool cost_is_cold(const struct strata_engine *e);
+
+/* ---- tables and files (file.c) -------------------------------------------------
+ */
+
+#define COST_KEY_MAX 4000                 /* bytes */
+#define COST_FILE_MAX (64 << 20)          /* bytes */
+#define COST_NS_MAX INT64_C(100000000000) /* 100 s: no kernel takes longer */
+
+struct cost {
+    int64_t ns;     /* median */
+    int64_t spread; /* ns between the quartiles */
+    int runs;       /* timed */
+};
+
+struct cost_entry {
+    char *key;
+    struct cost cost;
+};
+
+/* Sorted by key. */
+struct cost_table {
+    char device[64];
+    struct cost_entry *entries;
+    size_t n, capacity;
+};
+
+void cost_table_init(struct cost_table *t, const char *device);
+void cost_table_free(struct cost_table *t);
+/* NULL if it is not there. */
+const struct cost *cost_table_find(const struct cost_table *t, const char *key);
+/* Add or replace. */
+int cost_table_put(struct cost_table *t, const char *key, struct cost cost,
+                   strata_error *err);
+/* Which of two for one key stays: the one with more runs, and of two alike in that the
+ * lower. */
+bool cost_is_better(const struct cost *a, const struct cost *b);
+/* Add another table's entries, the better of two. EMISMATCH if the devices differ. */
+int cost_table_merge(struct cost_table *t, const struct cost_table *other,
+                     strata_error *err);
+/* Text to table and back. `path` is for messages, "PATH:LINE: what". */
+int cost_table_parse(struct cost_table *t, const char *text, size_t size,
+                     const char *path, strata_error *err);
+int cost_table_read(struct cost_table *t, const char *path, strata_error *err);
+/* The text, the caller's to free. */
+int cost_table_text(char **text, size_t *size, const struct cost_table *t,
+                    strata_error *err);
+int cost_table_write(const struct cost_table *t, const char *path, strata_error *err);
+
+/* ---- sources ------------------------------------------------------------------------
+ */
+
+/* Whatever can tell costs that are not known yet: the device, or a recording of it. */
+struct cost_source {
+    const char *name;
+    /* Fill costs[i] of n queries, best with all at hand so that they can be interleaved.
+     * `best` of a query, in ns, is what its layer can do already, 0 if unknown: far
+     * slower ones need not be timed well. costs, cleared by the caller, keeps runs 0 for
+     * what was not done for lack of time or after progress_interrupt(). */
+    int (*measure)(struct cost_source *s, const struct cost_query *const *queries,
+                   const int64_t *best, size_t n, struct cost *costs, strata_error *err);
+    double deadline; /* of progress_now(); 0: none */
+    bool confirms;   /* times differ, so that a second one tells more */
+};
+
+/* Times on the engine's device and stream (measure.c). */
+struct cost_device {
+    struct cost_source source;
+    struct strata_engine *engine;
+};
+void cost_device_init(struct cost_device *d, struct strata_engine *e);
+
+/* ---- planning (cost.c) ----------------------------------------------------------------
+ */
+
+/* By default the device decides: analytic on the host, measured elsewhere. */
+enum cost_kind { COSTS_DEFAULT, COSTS_ANALYTIC, COSTS_MEASURE, COSTS_FILE };
+/* For what a cost file lacks. */
+enum cost_miss { MISS_ERROR, MISS_MEASURE, MISS_ANALYTIC };
+
+struct cost_options {
+    enum cost_kind kind;
+    enum cost_miss miss;
+    char *file;      /* COSTS_FILE: read */
+    char *save;      /* read if it exists, and written; NULL: none */
+    /* Measure all candidates, for a file that others replay, or to compare plans; what a
+     * file lacks is then an error, needed or not. */
+    bool everything;
+    uint64_t budget; /* ns of measuring; 0: no limit */
+};
+
+/* What planning took. */
+struct cost_report {
+    enum cost_kind kind;
+    size_t queries, measured, solved; /* distinct keys, of them timed; plans made */
+    size_t unknown; /* numbers of the problem that are lower bounds */
+    bool complete; /* every cost of the plan is known, and nothing unknown can beat it */
+    double seconds;
+};
+
+/* What a kind means on a device of some kind (STRATA_HOST ...): never COSTS_DEFAULT. */
+enum cost_kind cost_kind_on(enum cost_kind kind, int device);
+/* Fill e->plan by the network's options; `how` goes to the solver. */
+int cost_plan(struct strata_engine *e, const struct plan_options *how, strata_error *err);
+/* The same from a table and a source (NULL: what the table lacks is an error when the
+ * plan needs it). Measured costs are added to the table. */
+int cost_plan_from(struct strata_engine *e, struct cost_table *table,
+                   struct cost_source *source, const struct cost_options *options,
+                   const struct plan_options *how, struct cost_report *report,
+                   strata_error *err);
+
+#endif /* PLANNER_COST_COST_H */

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Times of the device. What is to be measured is set up side by side, on random data,
+ * and runs once to warm up; then rounds go over all of it, so that a slow moment of the
+ * machine falls on everything alike, and medians are taken. Work is submitted to the
+ * engine's stream between two events, on the host thus with the threads that later runs
+ * have.
+ *
+ * Where a device says how large its cache is, a run is timed as it will find it. A
+ * network that fits in finds everything there, as it was left by the run before: runs are
+ * timed one behind the other. In a larger one, weights and outputs were driven out since,
+ * and only the inputs have just been written: between runs the cache is filled with other
+ * data, then the inputs are written anew.
+ */
+#include "planner/cost/cost.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/cost/trial.h"
+#include "core/progress.h"
+
+#define SLOW 3          /* times the layer's best: one round is enough */
+#define SHORT_NS 200000 /* below it an untimed run goes before the timed ones */
+#define ENOUGH_NS 20000 /* that a round should take */
+#define MOST_REPEATS 8
+#define BATCH_BYTES (INT64_C(256) << 20) /* at least, of tensors set up side by side */
+
+/* What times are taken with. */
+struct timer {
+    const strata_engine *engine;
+    strata_event *events[2 * MOST_REPEATS];
+    char *scratch; /* three times the device's cache; NULL if it has none */
+    size_t scratch_bytes;
+    bool cold; /* the network is larger than the cache */
+};
+
+/* ---- the device's cache ------------------------------------------------------------ */
+
+static int timer_open(struct timer *m, const strata_engine *e, strata_error *err)
+{
+    const struct device_ops *ops = e->handle->device->ops;
+    const int64_t cache = e->handle->properties.cache_bytes;
+    int status = STRATA_OK;
+    *m = (struct timer){
+        .engine = e, .scratch_bytes = 3 * (size_t)cache, .cold = cost_is_cold(e)};
+    for (size_t i = 0; i < ARRAY_LENGTH(m->events) && status == STRATA_OK; i++)
+        status = ops->event_create(e->handle->device, &m->events[i], err);
+    if (status == STRATA_OK && cache > 0) {
+        m->scratch =
+            allocator_get(&e->handle->allocator, m->scratch_bytes, "a measurement", err);
+        status = m->scratch ? STRATA_OK : STRATA_ENOMEM;
+    }
+    return status;
+}
+
+static void timer_close(struct timer *m)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(m->events); i++)
+        strata_event_destroy(m->events[i]);
+    allocator_put(&m->engine->handle->allocator, m->scratch, m->scratch_bytes);
+}
+
+/* Save the inputs in the scratch memory, or write them back. Inputs too large to stay in
+ * the cache are left alone. */
+static int move_inputs(struct timer *m, const struct trial *t, bool back,
+                       strata_error *err)
+{
+    const struct device_ops *ops = m->engine->handle->device->ops;
+    const size_t room = m->scratch_bytes / 6; /* half the cache */
+    size_t used = 0, bytes;
+    char *data;
+    int status = STRATA_OK;
+    for (int k = 0; (data = trial_input(t, k, &bytes)) && status == STRATA_OK; k++) {
+        if (bytes > room - used)
+            continue;
+        char *saved = m->scratch + used;
+        status = ops->copy(m->engine->handle->stream, back ? data : saved,
+                           back ? saved : data, bytes, COPY_ON_DEVICE, err);
+        used += bytes;
+    }
+    return status;
+}
+
+/* Fill the cache with other data. Takes longer than enqueueing the runs that follow, so
+ * that no gap lies between their events. */
+static int evict(struct timer *m, strata_error *err)
+{
+    const size_t first = m->scratch_bytes / 6;
+    return m->engine->handle->device->ops->fill(m->engine->handle->stream,
+                                                m->scratch + first, 0x3c,
+                                                m->scratch_bytes - first, err);
+}
+
+/* ---- timing -------------------------------------------------------------------- */
+
+/* Runs, each with the cache as it will be in a larger network. */
+static int enqueue_cold(struct timer *m, struct trial *t, int repeats, strata_error *err)
+{
+    const struct device_ops *ops = m->engine->handle->device->ops;
+    strata_stream *s = m->engine->handle->stream;
+    int status = STRATA_OK;
+    for (int i = 0; i < repeats && status == STRATA_OK; i++) {
+        status = move_inputs(m, t, false, err);
+        if (status == STRATA_OK)
+            status = evict(m, err);
+        if (status == STRATA_OK)
+            status = move_inputs(m, t, true, err);
+        if (status == STRATA_OK)
+            status = ops->event_record(m->events[2 * i], s, err);
+        if (status == STRATA_OK)
+            status = trial_enqueue(t, 1, err);
+        if (status == STRATA_OK)
+            status = ops->event_record(m->events[2 * i + 1], s, err);
+    }
+    return status;
+}
+
+/* Runs one behind the other. Short ones follow an untimed one: while that runs (on a
+ * device with a cache, while it is evicted), the rest is put on the stream, so that no
+ * gap lies between the events. */
+static int enqueue_warm(struct timer *m, struct trial *t, int repeats, bool brief,
+                        strata_error *err)
+{
+    const struct device_ops *ops = m->engine->handle->device->ops;
+    strata_stream *s = m->engine->handle->stream;
+    int status = brief && m->scratch ? evict(m, err) : STRATA_OK;
+    if (status == STRATA_OK && brief)
+        status = trial_enqueue(t, 1, err);
+    if (status == STRATA_OK)
+        status = ops->event_record(m->events[0], s, err);
+    if (status == STRATA_OK)
+        status = trial_enqueue(t, repeats, err);
+    return status == STRATA_OK ? ops->event_record(m->events[1], s, err) : status;
+}
+
+/* ns of one run. */
+static int time_trial(struct timer *m, struct trial *t, double *ns, strata_error *err)
+{
+    const struct device_ops *ops = m->engine->handle->device->ops;
+    const int repeats = t->repeats ? t->repeats : 1; /* 0: to warm up */
+    const int pairs = m->cold ? repeats : 1;
+    double ms = 0, sum = 0;
+    int status = m->cold
+                     ? enqueue_cold(m, t, repeats, err)
+                     : enqueue_warm(m, t, repeats, t->repeats && t->warm < SHORT_NS, err);
+    if (status == STRATA_OK)
+        status = ops->stream_synchronize(m->engine->handle->stream, err);
+    for (int i = 0; i < pairs && status == STRATA_OK; i++) {
+        status = ops->event_elapsed(&ms, m->events[2 * i], m->events[2 * i + 1], err);
+        sum += ms;
+    }
+    *ns = sum * 1e6 / repeats;
+    return status;
+}
+
+/* Best of the trial's layer, in this batch or before, without the trial itself. */
+static double rival(const struct trial *trials, size_t n, size_t index)
+{
+    const struct engine_candidate *c = trials[index].query->candidate;
+    double best = (double)trials[index].best;
+    for (size_t i = 0; c && i < n; i++) {
+        const struct trial *t = &trials[i];
+        if (i != index && t->n && t->query->candidate &&
+            t->query->candidate->node == c->node && (best == 0 || t->samples[0] < best))
+            best = t->samples[0];
+    }
+    return best;
+}
+
+/* The first run may load the kernels, which is no part of a run's time; on the host it
+ * tells enough. */
+static int warm_up(struct timer *m, struct trial *t, strata_error *err)
+{
+    int status = m->scratch ? trial_enqueue(t, 1, err) : STRATA_OK;
+    if (status == STRATA_OK)
+        status = time_trial(m, t, &t->warm, err);
+    double repeats = t->warm > 0 ? ENOUGH_NS / t->warm : MOST_REPEATS;
+    t->repeats = repeats < 1 ? 1 : repeats > MOST_REPEATS ? MOST_REPEATS : (int)repeats;
+    return status;
+}
+
+static void report(struct progress *p, const struct trial *trials, size_t n, int round,
+                   size_t index)
+{
+    const struct cost_query *q = trials[index].query;
+    struct progress_state s = {.layer = q->layer,
+                               .impl = q->candidate ? q->candidate->impl->impl.name
+                                                    : "(reformat)",
+                               .best_us = rival(trials, n, index) / 1e3,
+                               .index = (size_t)round * n + index,
+                               .count = (TRIAL_ROUNDS + 1) * n};
+    progress_show(p, &s);
+}
+
+/* An impl that fails is left out of plans, with a warning, as long as another can do its
+ * work; without a device there is nothing to go on with. */
+static int excuse(struct trial *t, int status, const strata_error *why, strata_error *err)
+{
+    if (status == STRATA_OK)
+        return status;
+    if (!t->query->candidate || status == STRATA_EDEVICELOST)
+        return error_set(err, status, "%s", why->message);
+    t->broken = true;
+    log_line(STRATA_LOG_WARNING, "%s; it counts as the slowest", why->message);
+    return STRATA_OK;
+}
+
+static int time_once(struct timer *m, struct trial *t, int round, strata_error *err)
+{
+    strata_error why;
+    error_clear(&why);
+    int status =
+        round == 0 ? warm_up(m, t, &why) : time_trial(m, t, &t->samples[t->n], &why);
+    t->n += status == STRATA_OK && round > 0;
+    return excuse(t, status, &why, err);
+}
+
+static int time_trials(struct timer *m, struct trial *trials, size_t n, strata_error *err)
+{
+    struct progress progress;
+    int status = STRATA_OK;
+    progress_begin(&progress);
+    for (int round = 0; round <= TRIAL_ROUNDS; round++) /* round 0 warms up */
+        for (size_t i = 0; i < n && status == STRATA_OK && !progress_interrupted(); i++) {
+            struct trial *t = &trials[i];
+            double best = rival(trials, n, i);
+            if (t->broken || trial_empty(t) ||
+                (t->n && best > 0 && t->samples[0] > SLOW * best))
+                continue;
+            report(&progress, trials, n, round, i);
+            status = time_once(m, t, round, err);
+        }
+    progress_end(&progress);
+    return status;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static struct cost summarise(struct trial *t)
+{
+    if (trial_empty(t))
+        return (struct cost){.ns = 1, .runs = 1};
+    if (t->broken)
+        return (struct cost){.ns = COST_NS_MAX, .runs = 1};
+    if (t->n == 0)
+        return (struct cost){0};
+    qsort(t->samples, (size_t)t->n, sizeof *t->samples, ascending);
+    double middle = t->samples[t->n / 2];
+    double spread = t->samples[t->n * 3 / 4] - t->samples[t->n / 4];
+    int64_t ns = middle < 1 ? 1 : (int64_t)(middle + 0.5);
+    return (struct cost){.ns = ns < COST_NS_MAX ? ns : COST_NS_MAX,
+                         .spread = (int64_t)(spread < COST_NS_MAX ? spread : 0),
+                         .runs = t->n};
+}
+
+/* ---- the source ---------------------------------------------------------------- */
+
+static int measure_batch(struct timer *m, const struct cost_query *const *queries,
+                         const int64_t *best, size_t n, const struct trial_pattern *p,
+                         struct cost *costs, strata_error *err)
+{
+    const strata_engine *e = m->engine;
+    const struct device_ops *ops = e->handle->device->ops;
+    strata_error why;
+    uint64_t packed = 0;
+    size_t opened = 0;
+    int status = STRATA_ENOMEM;
+    struct trial *trials = zalloc(n, sizeof *trials, "measurements", err);
+    if (!trials)
+        return status;
+    status = STRATA_OK;
+    for (; opened < n && status == STRATA_OK; opened++) {
+        struct trial *t = &trials[opened];
+        *t = (struct trial){.query = queries[opened], .engine = e, .best = best[opened]};
+        error_clear(&why);
+        status = excuse(t, trial_open(t, p, &packed, &why), &why, err);
+    }
+    if (status == STRATA_OK)
+        status = ops->stream_synchronize(e->handle->stream, err);
+    if (status == STRATA_OK)
+        status = time_trials(m, trials, n, err);
+    ops->stream_synchronize(e->handle->stream, NULL); /* nothing runs on what goes */
+    for (size_t i = 0; i < opened; i++) {
+        costs[i] = summarise(&trials[i]);
+        trial_close(&trials[i]);
+    }
+    free(trials);
+    return status;
+}
+
+/* Rivals should be timed side by side, as far as memory goes. */
+static int64_t batch_bytes(const strata_engine *e)
+{
+    const uint64_t eighth = e->handle->device->ops->free_bytes(e->handle->device) / 8;
+    return eighth > BATCH_BYTES ? (int64_t)eighth : BATCH_BYTES;
+}
+
+static int measure(struct cost_source *s, const struct cost_query *const *queries,
+                   const int64_t *best, size_t n, struct cost *costs, strata_error *err)
+{
+    strata_engine *e = ((struct cost_device *)s)->engine;
+    struct timer timer = {.engine = e};
+    const int64_t limit = batch_bytes(e);
+    struct trial_pattern *pattern = zalloc(1, sizeof *pattern, "random data", err);
+    int status = pattern ? timer_open(&timer, e, err) : STRATA_ENOMEM;
+    if (pattern)
+        trial_pattern_fill(pattern);
+    for (size_t first = 0, last; first < n && status == STRATA_OK; first = last) {
+        int64_t bytes = 0;
+        for (last = first; last < n && (last == first || bytes < limit); last++)
+            bytes += trial_bytes(e, queries[last]);
+        if (progress_interrupted() || (s->deadline > 0 && progress_now() > s->deadline))
+            break;
+        status = measure_batch(&timer, queries + first, best + first, last - first,
+                               pattern, costs + first, err);
+    }
+    timer_close(&timer);
+    free(pattern);
+    return status;
+}
+
+void cost_device_init(struct cost_device *d, strata_engine *e)
+{
+    *d =
+        (struct cost_device){{.name = "device", .measure = measure, .confirms = true}, e};
+}

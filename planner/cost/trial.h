@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An impl or a conversion, set up to be timed: memory, random data, weights, state.
+ */
+#ifndef PLANNER_COST_TRIAL_H
+#define PLANNER_COST_TRIAL_H
+
+#include "planner/cost/cost.h"
+#include "core/engine.h"
+
+#define TRIAL_ROUNDS 5
+#define TRIAL_PATTERN 4096 /* elements of random data, repeated */
+
+/* Random elements of each dtype: in [-1, 1), small integers, and indices of 0. Weights
+ * are positive, as variances must be. */
+struct trial_pattern {
+    float fp32[TRIAL_PATTERN], weight[TRIAL_PATTERN];
+    uint16_t fp16[TRIAL_PATTERN];
+    int8_t small[TRIAL_PATTERN];
+    int32_t zero[TRIAL_PATTERN];
+};
+void trial_pattern_fill(struct trial_pattern *p);
+
+struct trial {
+    const struct cost_query *query;
+    const strata_engine *engine;
+    struct engine_node node; /* a copy that owns what setup packs */
+    struct engine_view view;
+    strata_tensor *weights;
+    strata_run run;
+    void *state, *ctx;
+    void *from, *to; /* of a conversion */
+    bool set_up, opened;
+    bool broken; /* failed: not to be used */
+    int repeats, n;
+    int64_t best; /* ns that the layer can do without this trial, 0: unknown */
+    double warm;  /* ns of the run that warms up */
+    double samples[TRIAL_ROUNDS]; /* ns */
+};
+
+/* Queued on the engine's stream; wait for it before the first run. */
+int trial_open(struct trial *t, const struct trial_pattern *p, uint64_t *packed,
+               strata_error *err);
+/* Nothing may be under way. */
+void trial_close(struct trial *t);
+/* Bytes of device memory that a trial takes, about. */
+int64_t trial_bytes(const strata_engine *e, const struct cost_query *q);
+/* Whether there is nothing to compute. */
+bool trial_empty(const struct trial *t);
+/* Put so many runs on the engine's stream. */
+int trial_enqueue(struct trial *t, int repeats, strata_error *err);
+/* What a run reads besides weights: the k-th piece of memory, or NULL past the last. */
+void *trial_input(const struct trial *t, int k, size_t *bytes);
+
+#endif /* PLANNER_COST_TRIAL_H */

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The answers about a plan as sentences, in the user's names.
+ */
+#include "planner/explain/explain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+static const char *const reason_names[] = {
+    [PLAN_HARD] = "HARD",
+    [PLAN_FIXED_IO] = "FIXED-IO",
+    [PLAN_PADDING] = "PADDING",
+    [PLAN_ECONOMIC] = "ECONOMIC",
+};
+
+const char *explain_reason_name(enum plan_reason reason)
+{
+    return reason_names[reason];
+}
+
+double explain_microseconds(int64_t cost)
+{
+    return (double)cost / PLAN_UNIT_PER_NS / 1e3;
+}
+
+/* ---- names ------------------------------------------------------------------------ */
+
+static int rank_of(const strata_engine *e, int tensor)
+{
+    return e->network->tensors[e->model->tensor_of[tensor]].rank;
+}
+
+void explain_label(char *text, size_t size, const strata_engine *e, int tensor, int label)
+{
+    const struct plan_label *l = &e->model->problem.labels[label];
+    snprintf(text, size, "%s%s%s",
+             format_mask_name(UINT64_C(1) << l->format, rank_of(e, tensor)),
+             l->pad == STRATA_PAD_ANY ? " (pads any)" : "",
+             l->stage == PLAN_PLAIN  ? ""
+             : l->stage == PLAN_HOME ? " (joined)"
+             : l->stage == PLAN_NONE ? " (unused)"
+                                     : " (fused)");
+}
+
+/* Without the labels that only the planner knows, if there are others. */
+static uint64_t plain_labels(const strata_engine *e, uint64_t labels)
+{
+    const struct plan_problem *p = &e->model->problem;
+    uint64_t plain = 0;
+    for (int l = 0; l < p->n_labels; l++)
+        if (p->labels[l].stage == PLAN_PLAIN)
+            plain |= UINT64_C(1) << l;
+    return labels & plain ? labels & plain : labels;
+}
+
+const char *explain_impl(const strata_engine *e, const struct plan_choice *c)
+{
+    static const char *const kinds[] = {[CANDIDATE_ABSORBED] = "(fused)",
+                                        [CANDIDATE_ALIAS] = "(alias)",
+                                        [CANDIDATE_JOIN] = "(joined)"};
+    if (c->impl < 0)
+        return "(bound)";
+    const struct engine_candidate *k = &e->model->candidates[c->impl];
+    return k->kind == CANDIDATE_RUN ? k->impl->impl.name : kinds[k->kind];
+}
+
+size_t explain_fused(const strata_engine *e, const struct plan_choice *c)
+{
+    const struct engine_candidate *k =
+        c->impl < 0 ? NULL : &e->model->candidates[c->impl];
+    return k && k->kind == CANDIDATE_RUN ? k->fused : 0;
+}
+
+static void put_labels(FILE *f, const strata_engine *e, int tensor, uint64_t labels)
+{
+    char name[2 * FORMAT_NAME_SIZE];
+    const char *gap = "";
+    labels = plain_labels(e, labels);
+    for (int l = 0; l < e->model->problem.n_labels; l++)
+        if (labels & UINT64_C(1) << l) {
+            explain_label(name, sizeof name, e, tensor, l);
+            fprintf(f, "%s%s", gap, name);
+            gap = ", ";
+        }
+}
+
+char *explain_labels(const strata_engine *e, int tensor, uint64_t labels)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    put_labels(f, e, tensor, labels);
+    return text_finish(f, &text);
+}
+
+/* "conv1", "input x", "output prob" */
+static void put_op(FILE *f, const strata_engine *e, int op)
+{
+    const struct plan_op *o = &e->model->problem.ops[op];
+    const char *kind = o->choices->impl >= 0 ? "" : o->n_in == 0 ? "input " : "output ";
+    fprintf(f, "%s%s", kind, o->name);
+}
+
+/* The labels of one side, once where they agree. */
+static void put_ports(FILE *f, const strata_engine *e, const struct plan_op *o,
+                      const struct plan_choice *c, bool output)
+{
+    int n = output ? o->n_out : o->n_in;
+    uint64_t all = 0;
+    for (int i = 0; i < n; i++)
+        all |= UINT64_C(1) << (output ? plan_out_label(c, i) : plan_in_label(c, i));
+    if ((all & (all - 1)) == 0)
+        n = n > 1 ? 1 : n;
+    for (int i = 0; i < n; i++) {
+        int label = output ? plan_out_label(c, i) : plan_in_label(c, i);
+        fputs(i ? " " : "", f);
+        put_labels(f, e, output ? o->out[i] : o->in[i], UINT64_C(1) << label);
+    }
+}
+
+static void put_choice(FILE *f, const strata_engine *e, int op, size_t choice)
+{
+    const struct plan_op *o = &e->model->problem.ops[op];
+    const struct plan_choice *c = &o->choices[choice];
+    if (c->impl >= 0)
+        fprintf(f, "%s ", explain_impl(e, c));
+    fputs("in ", f);
+    put_ports(f, e, o, c, o->n_in == 0);
+    bool both = o->n_in > 0 && o->n_out > 0;
+    if (both && plan_in_label(c, 0) != plan_out_label(c, 0)) {
+        fputs(" to ", f);
+        put_ports(f, e, o, c, true);
+    }
+}
+
+char *explain_choice(const strata_engine *e, int op, size_t choice)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    put_choice(f, e, op, choice);
+    return text_finish(f, &text);
+}
+
+static void put_readers(FILE *f, const strata_engine *e, int tensor, int label)
+{
+    const struct plan_problem *p = &e->model->problem;
+    const struct plan_tensor *t = &p->tensors[tensor];
+    const char *gap = "";
+    int last = -1;
+    for (size_t i = 0; i < t->n_readers; i++) {
+        const struct plan_reader *r = &t->readers[i];
+        int wanted = plan_in_label(plan_chosen(p, e->plan->choices, r->op), r->port);
+        if ((label >= 0 && wanted != label) || r->op == last)
+            continue;
+        fputs(gap, f);
+        put_op(f, e, last = r->op);
+        gap = ", ";
+    }
+    if (!*gap && label >= 0)
+        fputs("a further conversion", f);
+}
+
+char *explain_readers(const strata_engine *e, int tensor, int label)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    put_readers(f, e, tensor, label);
+    return text_finish(f, &text);
+}
+
+/* ---- sentences -------------------------------------------------------------------- */
+
+/* "conv1 writes {fp32:nchw, fp32:nhwc}", "input x is bound as fp32:nchw" */
+static void put_formats(FILE *f, const strata_engine *e, int tensor, uint64_t labels,
+                        bool bound, const char *verb)
+{
+    fprintf(f, bound ? " is bound as " : " %s {", verb);
+    put_labels(f, e, tensor, labels);
+    fputs(bound ? "" : "}", f);
+}
+
+static bool is_bound(const strata_engine *e, int op)
+{
+    return e->model->problem.ops[op].choices->impl < 0;
+}
+
+/* Whether a reader that wants the label is a network output. */
+static bool bound_reader(const strata_engine *e, const struct plan_step *s)
+{
+    const struct plan_problem *p = &e->model->problem;
+    const struct plan_tensor *t = &p->tensors[s->tensor];
+    for (size_t i = 0; i < t->n_readers; i++) {
+        const struct plan_reader *r = &t->readers[i];
+        const struct plan_choice *c = plan_chosen(p, e->plan->choices, r->op);
+        if (plan_in_label(c, r->port) == s->to && is_bound(e, r->op))
+            return true;
+    }
+    return false;
+}
+
+static void put_why(FILE *f, const strata_engine *e, const struct explain_reformat *r)
+{
+    const struct plan_tensor *t = &e->model->problem.tensors[r->step.tensor];
+    if (r->reason == PLAN_PADDING) {
+        put_readers(f, e, r->step.tensor, r->step.to);
+        fputs(" needs pad lanes of zero, which ", f);
+        put_op(f, e, t->producer);
+        fputs(" leaves undefined", f);
+        return;
+    }
+    put_op(f, e, t->producer);
+    put_formats(f, e, r->step.tensor, r->written, is_bound(e, t->producer), "writes");
+    fputs("; ", f);
+    put_readers(f, e, r->step.tensor, r->step.to);
+    put_formats(f, e, r->step.tensor, r->read, bound_reader(e, &r->step), "reads");
+    fprintf(f, "%s",
+            r->reason == PLAN_HARD       ? ": no common format"
+            : r->reason == PLAN_ECONOMIC ? ": converting costs less than agreeing"
+                                         : ": the network fixes the format of one end");
+}
+
+enum { CHANGES_SHOWN = 3 };
+
+static void put_forbidding(FILE *f, const strata_engine *e,
+                           const struct explain_reformat *r)
+{
+    if (!r->asked || !r->avoidable) {
+        fputs(r->asked ? "no plan is without it"
+                       : "not asked: only the dearest reformats are",
+              f);
+        return;
+    }
+    if (r->penalty == 0)
+        fputs("forbidding it costs nothing", f);
+    else
+        fprintf(f, "forbidding it costs %+.1f us", explain_microseconds(r->penalty));
+    if (r->reformats)
+        fprintf(f, " with %+" PRId64 " reformat%s", r->reformats,
+                llabs(r->reformats) == 1 ? "" : "s");
+    fputs(r->n_changes ? ": the next-best plan runs " : "", f);
+    for (size_t i = 0; i < r->n_changes && i < CHANGES_SHOWN; i++) {
+        fputs(i ? ", " : "", f);
+        put_op(f, e, r->changes[i].op);
+        fputs(" as ", f);
+        put_choice(f, e, r->changes[i].op, r->changes[i].after);
+    }
+    if (r->n_changes > CHANGES_SHOWN)
+        fprintf(f, ", and %zu others otherwise", r->n_changes - CHANGES_SHOWN);
+}
+
+static void put_remedy(FILE *f, const strata_engine *e, const struct explain_reformat *r)
+{
+    const struct explain_remedy *m = &r->remedy;
+    if (m->op < 0) {
+        fputs(r->asked ? "no format of one operation removes it at a gain" : "not asked",
+              f);
+        return;
+    }
+    bool bound = is_bound(e, m->op);
+    fputs("if ", f);
+    put_op(f, e, m->op);
+    if (m->n_ops > 1)
+        fprintf(f, " and %d more", m->n_ops - 1);
+    fputs(bound          ? " were bound as "
+          : m->all_ports ? " ran in "
+          : m->output    ? " wrote "
+                         : " read ",
+          f);
+    put_labels(f, e, r->step.tensor, UINT64_C(1) << m->label);
+    if (!bound)
+        fprintf(f, " in <= %.1f us", explain_microseconds(m->cost));
+    fprintf(f, ", the plan gains %.1f us", explain_microseconds(m->gain));
+    if (m->reformats > 0)
+        fprintf(f, " and loses %" PRId64 " reformat%s", m->reformats,
+                m->reformats == 1 ? "" : "s");
+    else if (m->reformats < 0)
+        fprintf(f, " with %" PRId64 " more reformats", -m->reformats);
+}
+
+static char *sentence(const strata_engine *e, const struct explain_reformat *r,
+                      void (*put)(FILE *, const strata_engine *,
+                                  const struct explain_reformat *))
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    put(f, e, r);
+    return text_finish(f, &text);
+}
+
+char *explain_why(const strata_engine *e, const struct explain_reformat *r)
+{
+    return sentence(e, r, put_why);
+}
+
+char *explain_forbidding(const strata_engine *e, const struct explain_reformat *r)
+{
+    return sentence(e, r, put_forbidding);
+}
+
+char *explain_remedy_text(const strata_engine *e, const struct explain_reformat *r)
+{
+    return sentence(e, r, put_remedy);
+}

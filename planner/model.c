@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes to a plan problem: candidates become choices over labels, network inputs and
+ * outputs operations with one choice, tensor shapes matrices of conversion costs.
+ */
+#include "core/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/cost/cost.h"
+#include "core/engine_stored.h"
+
+int engine_desc(strata_desc *out, const strata_network *net, int tensor, int format,
+                strata_error *err)
+{
+    const struct network_tensor *t = &net->tensors[tensor];
+    return format_desc(out, *format_at(format), t->dims, t->rank, err);
+}
+
+/* ---- labels -------------------------------------------------------------------- */
+
+/* Index of a label, made at need; -1 where there are PLAN_MAX_LABELS already. */
+static int label_of(struct plan_problem *p, int format, int pad, int stage)
+{
+    for (int i = 0; i < p->n_labels; i++)
+        if (p->labels[i].format == format && p->labels[i].pad == pad &&
+            p->labels[i].stage == stage)
+            return i;
+    if (p->n_labels == PLAN_MAX_LABELS)
+        return -1;
+    p->labels[p->n_labels] = (struct plan_label){
+        .format = format,
+        .pad = pad,
+        .precision = stage == PLAN_NONE ? 0 : dtype_precision(format_at(format)->dtype),
+        .stage = stage};
+    return p->n_labels++;
+}
+
+static int label_of_none(struct plan_problem *p)
+{
+    return label_of(p, 0, STRATA_PAD_ANY, PLAN_NONE);
+}
+
+static bool any_dirty(const strata_engine *e)
+{
+    if (e->stored) /* what other modules are here does not matter */
+        return e->stored->any_dirty;
+    for (size_t i = 0; i < e->n_nodes; i++)
+        for (size_t k = 0; k < e->nodes[i].layer->type->n_impls; k++) {
+            const strata_impl *impl = &e->nodes[i].layer->type->impls[k].impl;
+            if (impl->device == e->handle->properties.kind &&
+                impl->flags & STRATA_PAD_DIRTY)
+                return true;
+        }
+    return false;
+}
+
+/* One state where there are no pad lanes. */
+int engine_port_pad(const struct engine_model *m, const strata_network *net, int tensor,
+                    int format, const strata_impl *impl, bool output)
+{
+    const struct network_tensor *t = &net->tensors[tensor];
+    int flag = output ? STRATA_PAD_DIRTY : STRATA_PAD_IGNORED;
+    if (!(impl->flags & flag) || !m->any_dirty || t->rank < 2 ||
+        !format_has_pads(*format_at(format), t->dims[1]))
+        return STRATA_PAD_ZERO;
+    return STRATA_PAD_ANY;
+}
+
+static int clamped(int port, int ports)
+{
+    return port < ports ? port : ports - 1;
+}
+
+/* Label of an input; the last is the residual's where a tail holds a sum. */
+static int in_label(struct engine_model *m, const strata_engine *e,
+                    const struct engine_candidate *c, int port)
+{
+    struct plan_problem *p = &m->problem;
+    const struct engine_node *n = &e->nodes[c->node];
+    if (port >= n->n_in && n->residual >= 0) {
+        strata_epilogue epilogue = engine_epilogue(e, n, c->fused);
+        if (c->kind != CANDIDATE_RUN || !(epilogue.flags & STRATA_EPILOGUE_RESIDUAL))
+            return label_of_none(p);
+        return label_of(p, c->out_formats[0],
+                        engine_port_pad(m, e->network, n->residual, c->out_formats[0],
+                                        &c->impl->impl, false),
+                        PLAN_PLAIN);
+    }
+    port = clamped(port, n->n_in);
+    switch (c->kind) {
+    case CANDIDATE_ABSORBED:
+        return port == n->chain_port
+                   ? label_of(p, c->in_formats[port], c->pad, (int)c->fused + 1)
+                   : label_of_none(p);
+    case CANDIDATE_JOIN:
+        return label_of(p, c->in_formats[0], STRATA_PAD_ZERO, PLAN_HOME);
+    case CANDIDATE_ALIAS:
+        return label_of(p, c->in_formats[0], STRATA_PAD_ZERO, PLAN_PLAIN);
+    default:
+        break;
+    }
+    int format = c->in_formats[clamped(port, PLAN_MAX_PORTS)];
+    return label_of(
+        p, format,
+        engine_port_pad(m, e->network, n->in[port], format, &c->impl->impl, false),
+        PLAN_PLAIN);
+}
+
+static int out_label(struct engine_model *m, const strata_engine *e,
+                     const struct engine_candidate *c, int port)
+{
+    const struct engine_node *n = &e->nodes[c->node];
+    int format = c->out_formats[clamped(port, PLAN_MAX_PORTS)], pad = c->pad;
+    if (c->kind == CANDIDATE_RUN)
+        pad = engine_port_pad(m, e->network,
+                              engine_output(e, n, c->fused, clamped(port, n->n_out)),
+                              format, &c->impl->impl, true);
+    return label_of(&m->problem, format, pad, (int)c->fused);
+}
+
+/* False if the labels ran out; plain ones never do. */
+static bool label_choice(struct engine_model *m, const strata_engine *e,
+                         const struct engine_candidate *c, struct plan_choice *choice)
+{
+    const struct engine_node *n = &e->nodes[c->node];
+    for (int i = 0; i < PLAN_MAX_PORTS; i++) {
+        int in = n->n_in ? in_label(m, e, c, i) : 0;
+        int out = n->n_out ? out_label(m, e, c, i) : 0;
+        if (in < 0 || out < 0)
+            return false;
+        choice->in[i] = (uint8_t)in;
+        choice->out[i] = (uint8_t)out;
+    }
+    return true;
+}
+
+/* 17 formats in two pad states and PLAN_NONE fit; stages take what is left. */
+static void label_plain(struct engine_model *m, const strata_engine *e)
+{
+    const strata_network *net = e->network;
+    struct plan_choice unused;
+    label_of_none(&m->problem);
+    for (size_t i = 0; i < net->n_inputs; i++)
+        label_of(&m->problem, format_index(net->inputs[i].format), STRATA_PAD_ZERO,
+                 PLAN_PLAIN);
+    for (size_t i = 0; i < net->n_outputs; i++)
+        label_of(&m->problem, format_index(net->outputs[i].format), STRATA_PAD_ZERO,
+                 PLAN_PLAIN);
+    for (size_t i = 0; i < m->n_candidates; i++) {
+        const struct engine_candidate *c = &m->candidates[i];
+        if (c->kind == CANDIDATE_RUN && !c->reason && c->fused == 0)
+            label_choice(m, e, c, &unused);
+    }
+}
+
+/* Those that a file's conversions pass through. */
+static void label_stored(struct engine_model *m, const struct engine_stored *s)
+{
+    for (size_t i = 0; s && i < s->n_conversions; i++) {
+        const struct plan_label *ends[] = {&s->conversions[i].from,
+                                           &s->conversions[i].to};
+        for (int k = 0; k < 2; k++)
+            label_of(&m->problem, ends[k]->format, ends[k]->pad, ends[k]->stage);
+    }
+}
+
+/* ---- operations and tensors ---------------------------------------------------- */
+
+static int make_choices(struct engine_model *m, const strata_engine *e,
+                        struct plan_op *op, int node, strata_error *err)
+{
+    size_t capacity = 0;
+    for (size_t i = 0; i < m->n_candidates; i++) {
+        const struct engine_candidate *c = &m->candidates[i];
+        if (c->node != node || c->reason)
+            continue;
+        int status =
+            grow(&op->choices, &capacity, op->n_choices, sizeof *op->choices, err);
+        if (status != STRATA_OK)
+            return status;
+        struct plan_choice *choice = &op->choices[op->n_choices];
+        choice->impl = (int)i;
+        choice->row = c->row;
+        choice->cost = c->cost;
+        op->n_choices += label_choice(m, e, c, choice);
+    }
+    return STRATA_OK;
+}
+
+/* Network inputs and outputs: operations with one choice, the bound format. */
+static int make_fixed(struct engine_model *m, struct plan_op *op, struct format format,
+                      strata_error *err)
+{
+    if (!(op->choices = zalloc(1, sizeof *op->choices, "a choice", err)))
+        return STRATA_ENOMEM;
+    op->n_choices = 1;
+    op->choices->impl = op->choices->row = -1;
+    int label = label_of(&m->problem, format_index(format), STRATA_PAD_ZERO, PLAN_PLAIN);
+    memset(op->choices->in, label, sizeof op->choices->in);
+    memset(op->choices->out, label, sizeof op->choices->out);
+    return STRATA_OK;
+}
+
+static int index_tensor(struct engine_model *m, const strata_network *net, int tensor)
+{
+    if (m->index_of[tensor] < 0) {
+        m->index_of[tensor] = (int)m->problem.n_tensors;
+        m->tensor_of[m->problem.n_tensors] = tensor;
+        m->problem.tensors[m->problem.n_tensors++].name = net->tensors[tensor].name;
+    }
+    return m->index_of[tensor];
+}
+
+static int *index_tensors(struct engine_model *m, const strata_network *net, int **next,
+                          const int *tensors, int n)
+{
+    int *first = *next;
+    for (int i = 0; i < n; i++)
+        first[i] = index_tensor(m, net, tensors[i]);
+    *next += n;
+    return first;
+}
+
+static int make_operations(strata_engine *e, struct engine_model *m, strata_error *err)
+{
+    const strata_network *net = e->network;
+    struct plan_op *op = m->problem.ops;
+    int *next = m->ports;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < net->n_inputs && status == STRATA_OK; i++, op++) {
+        op->name = net->inputs[i].name;
+        op->n_out = 1;
+        op->out = index_tensors(m, net, &next, &net->inputs[i].tensor, 1);
+        status = make_fixed(m, op, net->inputs[i].format, err);
+    }
+    for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++, op++) {
+        const struct engine_node *n = &e->nodes[i];
+        op->name = n->layer->name; /* outlives the node, which fusion may drop */
+        op->n_in = n->n_in + (n->residual >= 0);
+        op->n_out = n->n_out;
+        op->in = index_tensors(m, net, &next, n->in, n->n_in);
+        if (n->residual >= 0)
+            index_tensors(m, net, &next, &n->residual, 1);
+        op->out = index_tensors(m, net, &next, n->out, n->n_out);
+        status = make_choices(m, e, op, (int)i, err);
+    }
+    for (size_t i = 0; i < net->n_outputs && status == STRATA_OK; i++, op++) {
+        op->name = net->outputs[i].name;
+        op->n_in = 1;
+        op->in = index_tensors(m, net, &next, &net->outputs[i].tensor, 1);
+        status = make_fixed(m, op, net->outputs[i].format, err);
+    }
+    return status;
+}
+
+/* ---- conversions ----------------------------------------------------------------- */
+
+/* What it takes to have a tensor inside its concatenation. */
+enum homing {
+    HOME_NEVER, /* none reads it */
+    HOME_FREE,  /* its producer writes it there */
+    HOME_COPY   /* its memory is another's: an input's, an output's, an alias */
+};
+
+static enum homing homing_of(const strata_engine *e, const struct engine_model *m,
+                             int tensor)
+{
+    const strata_network *net = e->network;
+    int producer = net->tensors[tensor].producer;
+    if (m->home[tensor] < 0)
+        return HOME_NEVER;
+    if (producer < 0)
+        return HOME_COPY;
+    for (size_t o = 0; o < net->n_outputs; o++)
+        if (net->outputs[o].tensor == tensor)
+            return HOME_COPY;
+    for (size_t i = 0; i < m->n_candidates; i++)
+        if (m->candidates[i].node == producer && m->candidates[i].kind == CANDIDATE_ALIAS)
+            return HOME_COPY;
+    return HOME_FREE;
+}
+
+/* Between stages there is nothing, but what the label says of itself. */
+static int64_t stage_cost(const strata_engine *e, int tensor, enum homing homing,
+                          struct plan_label from, struct plan_label to)
+{
+    strata_desc d;
+    if (to.stage == PLAN_NONE && from.stage != PLAN_NONE)
+        return 0;
+    if (from.format != to.format || from.pad != STRATA_PAD_ZERO ||
+        to.pad != STRATA_PAD_ZERO)
+        return PLAN_INFINITE;
+    if (from.stage == PLAN_HOME && to.stage == PLAN_PLAIN)
+        return 0;
+    if (from.stage != PLAN_PLAIN || to.stage != PLAN_HOME || homing == HOME_NEVER)
+        return PLAN_INFINITE;
+    if (homing == HOME_FREE)
+        return 0;
+    if (engine_desc(&d, e->network, tensor, from.format, NULL) != STRATA_OK)
+        return PLAN_INFINITE;
+    return cost_of_reformat(strata_desc_bytes(&d), strata_desc_bytes(&d),
+                            &e->handle->properties);
+}
+
+static int64_t conversion_cost(const strata_engine *e, int tensor, struct plan_label from,
+                               struct plan_label to)
+{
+    strata_desc a, b;
+    const struct network_tensor *t = &e->network->tensors[tensor];
+    const struct format *fa = format_at(from.format), *fb = format_at(to.format);
+    if (engine_desc(&a, e->network, tensor, from.format, NULL) != STRATA_OK ||
+        engine_desc(&b, e->network, tensor, to.format, NULL) != STRATA_OK)
+        return PLAN_INFINITE;
+    if (!dtype_exact(fa->dtype, fb->dtype) &&
+        !(is_float(fa->dtype) && is_float(fb->dtype)))
+        return PLAN_INFINITE;
+    bool clean = from.pad == STRATA_PAD_ZERO || to.pad == STRATA_PAD_ANY ||
+                 !format_has_pads(*fb, t->rank > 1 ? t->dims[1] : 1);
+    if (fa->dtype == fb->dtype && strata_desc_equal(&a, &b) && clean)
+        return 0;
+    return cost_of_reformat(strata_desc_bytes(&a), strata_desc_bytes(&b),
+                            &e->handle->properties);
+}
+
+static int64_t label_cost(const strata_engine *e, int tensor, enum homing homing,
+                          struct plan_label from, struct plan_label to)
+{
+    if (from.format == to.format && from.pad == to.pad && from.stage == to.stage)
+        return 0;
+    return from.stage == PLAN_PLAIN && to.stage == PLAN_PLAIN
+               ? conversion_cost(e, tensor, from, to)
+               : stage_cost(e, tensor, homing, from, to);
+}
+
+static bool same_shape(const struct network_tensor *a, const struct network_tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+static int make_conversions(const strata_engine *e, struct engine_model *m,
+                            strata_error *err)
+{
+    struct plan_problem *p = &m->problem;
+    const struct network_tensor *tensors = e->network->tensors;
+    size_t n = (size_t)p->n_labels;
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        int tensor = m->tensor_of[i];
+        enum homing homing = homing_of(e, m, tensor);
+        for (size_t j = 0; j < i && !p->tensors[i].conversion; j++)
+            if (same_shape(&tensors[tensor], &tensors[m->tensor_of[j]]) &&
+                homing == homing_of(e, m, m->tensor_of[j]))
+                p->tensors[i].conversion = p->tensors[j].conversion;
+        if (p->tensors[i].conversion)
+            continue;
+        int64_t *matrix = zalloc(n * n, sizeof *matrix, "conversion costs", err);
+        if (!matrix)
+            return STRATA_ENOMEM;
+        for (size_t a = 0; a < n; a++)
+            for (size_t b = 0; b < n; b++)
+                matrix[a * n + b] =
+                    label_cost(e, tensor, homing, p->labels[a], p->labels[b]);
+        p->tensors[i].conversion = m->matrices[m->n_matrices++] = matrix;
+    }
+    return STRATA_OK;
+}
+
+static int allocate(const strata_engine *e, struct engine_model *m, strata_error *err)
+{
+    const strata_network *net = e->network;
+    size_t n_ops = net->n_inputs + e->n_nodes + net->n_outputs, ports = net->n_inputs;
+    for (size_t i = 0; i < e->n_nodes; i++)
+        ports += (size_t)(e->nodes[i].n_in + e->nodes[i].n_out + 1); /* a residual */
+    ports += net->n_outputs;
+    m->problem.n_ops = n_ops;
+    m->problem.ops = zalloc(n_ops, sizeof *m->problem.ops, "the plan", err);
+    m->problem.tensors =
+        zalloc(net->n_tensors, sizeof *m->problem.tensors, "the plan", err);
+    m->tensor_of = zalloc(net->n_tensors, sizeof *m->tensor_of, "the plan", err);
+    m->index_of = zalloc(net->n_tensors, sizeof *m->index_of, "the plan", err);
+    m->home = zalloc(net->n_tensors, sizeof *m->home, "the plan", err);
+    m->matrices = zalloc(net->n_tensors, sizeof *m->matrices, "the plan", err);
+    m->ports = zalloc(ports, sizeof *m->ports, "the plan", err);
+    m->readers = zalloc(ports, sizeof *m->readers, "the plan", err);
+    if (!m->problem.ops || !m->problem.tensors || !m->tensor_of || !m->index_of ||
+        !m->home || !m->matrices || !m->ports || !m->readers)
+        return STRATA_ENOMEM;
+    for (size_t t = 0; t < net->n_tensors; t++)
+        m->index_of[t] = m->home[t] = -1;
+    m->any_dirty = any_dirty(e);
+    return STRATA_OK;
+}
+
+int engine_make_model(strata_engine *e, strata_error *err)
+{
+    struct engine_model *m = e->model = zalloc(1, sizeof *m, "the plan", err);
+    int status = m ? allocate(e, m, err) : STRATA_ENOMEM;
+    if (!m)
+        return status;
+    for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++)
+        status = engine_find_candidates(e, m, (int)i, err);
+    if (status == STRATA_OK) {
+        label_plain(m, e);
+        label_stored(m, e->stored);
+        status = make_operations(e, m, err);
+    }
+    if (status != STRATA_OK)
+        return status;
+    plan_connect(&m->problem, m->readers);
+    return make_conversions(e, m, err);
+}
+
+void engine_free_model(struct engine_model *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->n_candidates; i++)
+        free(m->candidates[i].reason);
+    for (size_t i = 0; m->problem.ops && i < m->problem.n_ops; i++)
+        free(m->problem.ops[i].choices);
+    for (size_t i = 0; i < m->n_matrices; i++)
+        free(m->matrices[i]);
+    free(m->candidates);
+    free(m->problem.ops);
+    free(m->problem.tensors);
+    free(m->tensor_of);
+    free(m->index_of);
+    free(m->home);
+    free(m->matrices);
+    free(m->ports);
+    free(m->readers);
+    free(m);
+}
