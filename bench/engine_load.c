@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "bench/device_times.h"
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 #include "core/progress.h"
 
 enum { DEVICE, PLUGINS, READ, LOAD, CONTEXT, FIRST, SECOND, STEPS };

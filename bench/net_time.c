@@ -28,7 +28,7 @@
 
 #include "bench/net_layers.h"
 #include "bench/samples.h"
-#include "core/engine.h"
+#include "engine/engine.h"
 
 enum { MAX_LIST = 32, MAX_RUNS = 1000000, MAX_CASES = 8 };
 

@@ -8,7 +8,7 @@
 #ifndef BENCH_PLAN_RANDOM_H
 #define BENCH_PLAN_RANDOM_H
 
-#include "core/engine.h"
+#include "engine/engine.h"
 
 struct random_options {
     uint64_t seed;

@@ -11,7 +11,7 @@
  * was faster than the chosen one, run by run, by more than three standard errors and
  * 0.5 %.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "core/progress.h"
 
 #include <math.h>

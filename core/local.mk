@@ -5,11 +5,11 @@ CORE_SOURCES = \
 	planner/arena.h \
 	network/attributes.c \
 	network/attributes.h \
-	core/batcher.c \
-	core/batcher.h \
-	core/batcher_queue.c \
-	core/batcher_run.c \
-	core/batcher_worker.c \
+	engine/batcher/batcher.c \
+	engine/batcher/batcher.h \
+	engine/batcher/queue.c \
+	engine/batcher/run.c \
+	engine/batcher/worker.c \
 	planner/candidate/candidate.c \
 	planner/candidate/free.c \
 	planner/candidate/refuse.c \
@@ -27,16 +27,16 @@ CORE_SOURCES = \
 	ini/scan.h \
 	ini/value.c \
 	ini/vars.c \
-	core/context.c \
-	core/context.h \
-	core/context_batch.c \
-	core/context_bind.c \
-	core/context_check.c \
-	core/context_check.h \
-	core/context_check_tensor.c \
-	core/context_graph.c \
-	core/context_profile.c \
-	core/context_run.c \
+	engine/context/context.c \
+	engine/context/context.h \
+	engine/context/batch.c \
+	engine/context/bind.c \
+	engine/context/check.c \
+	engine/context/check.h \
+	engine/context/check_tensor.c \
+	engine/context/graph.c \
+	engine/context/profile.c \
+	engine/context/run.c \
 	planner/cost/cost.c \
 	planner/cost/cost.h \
 	planner/cost/analytic.c \
@@ -47,19 +47,19 @@ CORE_SOURCES = \
 	planner/cost/trial.h \
 	core/device.h \
 	core/device_module.c \
-	core/engine.c \
-	core/engine.h \
-	core/engine_batch.c \
-	core/engine_setup.c \
-	core/engine_share.c \
-	core/engine_step.c \
-	core/engine_load.c \
-	core/engine_plugins.c \
-	core/engine_restore.c \
-	core/engine_save.c \
-	core/engine_stored.c \
-	core/engine_stored.h \
-	core/engine_weights.c \
+	engine/engine.c \
+	engine/engine.h \
+	engine/batch.c \
+	engine/setup.c \
+	engine/share.c \
+	engine/step.c \
+	engine/file/load.c \
+	engine/file/plugins.c \
+	engine/file/restore.c \
+	engine/file/save.c \
+	engine/file/stored.c \
+	engine/file/stored.h \
+	engine/file/weights.c \
 	planner/explain/explain.c \
 	planner/explain/explain.h \
 	planner/explain/conflict.c \
@@ -115,8 +115,8 @@ CORE_SOURCES = \
 	core/progress.c \
 	core/progress.h \
 	planner/schedule.c \
-	core/staging.c \
-	core/staging.h \
+	engine/staging.c \
+	engine/staging.h \
 	core/status.c \
 	core/status.h \
 	core/team.h \

@@ -48,6 +48,6 @@ reader() {
 reader weights io/weights.c io/safetensors.c io/npy.c io/weights_convert.c
 reader INI ini/config.c ini/error.c ini/header.c ini/line.c \
     ini/override.c ini/reader.c ini/scan.c ini/list.c ini/value.c ini/vars.c
-reader engine io/engine_file.c core/engine_load.c core/engine_plugins.c \
-    core/engine_restore.c core/engine_stored.c
+reader engine io/engine_file.c engine/file/load.c engine/file/plugins.c \
+    engine/file/restore.c engine/file/stored.c
 exit $failed

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 #include "planner/explain/explain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

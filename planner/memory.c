@@ -3,7 +3,7 @@
  * Memory of the steps: in several orders, nodes that can write over their input share its
  * memory, what is alive together is placed apart, and the least arena wins.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * depth first from the outputs, operands as they stand or the heaviest first; and, step
  * by step, the one that leaves the fewest bytes alive.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,13 +3,13 @@
  * Nodes to a plan problem: candidates become choices over labels, network inputs and
  * outputs operations with one choice, tensor shapes matrices of conversion costs.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/cost/cost.h"
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 
 int engine_desc(strata_desc *out, const strata_network *net, int tensor, int format,
                 strata_error *err)

@@ -5,7 +5,7 @@
  * on a copy of the nodes, and the one of the smallest arena is kept: of the fastest, and
  * of others within the slack that were found by giving bytes a price.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 

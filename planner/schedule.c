@@ -5,7 +5,7 @@
  * lie in its output's. Memory of network inputs and outputs is the caller's: inputs are
  * never written, and every output has a value of its own.
  */
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 
 #include <stdlib.h>
 #include <string.h>

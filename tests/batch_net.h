@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "tests/broken/build.h"
 
 #define OK(call) cr_assert_eq((call), STRATA_OK, "%s", err.message)

@@ -6,7 +6,7 @@
 #ifndef TESTS_CUDA_CHAIN_H
 #define TESTS_CUDA_CHAIN_H
 
-#include "core/context.h"
+#include "engine/context/context.h"
 
 enum { CHAIN_COUNT = 3 * 5 * 17 * 13 }; /* elements of its input and output */
 

@@ -5,7 +5,7 @@
 #ifndef TESTS_ENGINE_SAVED_H
 #define TESTS_ENGINE_SAVED_H
 
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 #include "tests/engine_session.h"
 
 static char ini[300], file[300], again[300];

@@ -6,7 +6,7 @@
 #ifndef TESTS_ENGINE_SESSION_H
 #define TESTS_ENGINE_SESSION_H
 
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "tests/scratch.h"
 
 struct session {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "core/context.h"
+#include "engine/context/context.h"
 #include "tests/batch_net.h"
 
 TestSuite(batch, .init = scratch_make, .fini = scratch_remove, .timeout = 120);

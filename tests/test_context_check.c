@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <math.h>
 
-#include "core/context.h"
+#include "engine/context/context.h"
 #include "tests/cuda_device.h"
 
 /* ---- networks ---------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  *
  * Plans from measured and recorded costs, on real modules and on one of known times.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "core/progress.h"
 #include "planner/threads.h"
 #include "tests/broken/build.h"

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "core/context.h"
+#include "engine/context/context.h"
 #include "tests/batch_net.h"
 #include "tests/cuda_device.h"
 #include "tests/cuda_fault.h"

@@ -2,7 +2,7 @@
  *
  * Engines and contexts, through the public interface: INI text in, values out.
  */
-#include "core/context.h"
+#include "engine/context/context.h"
 
 #include <math.h>
 #include <pthread.h>

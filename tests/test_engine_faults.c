@@ -7,7 +7,7 @@
  * The system calls of writing are this program's own here: each counts, and the one asked
  * for fails or kills.
  */
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 
 #include <dirent.h>
 #include <errno.h>

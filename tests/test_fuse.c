@@ -3,7 +3,7 @@
  * Fusion, aliases and concatenation in place: the values are those without, and what must
  * stay by itself does.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * The networks of bench/nets: they are what scripts/make_nets.py writes, and what their
  * publications say, by shape, parameters and multiply-adds; and the memory they take.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

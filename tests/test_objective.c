@@ -5,7 +5,7 @@
  */
 #include <jansson.h>
 
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "planner/explain/explain.h"
 #include "tests/engine_session.h"
 

@@ -11,7 +11,7 @@
 #include <omp.h>
 #endif
 
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "planner/explain/explain.h"
 #include "planner/threads.h"
 #include "tests/engine_session.h"

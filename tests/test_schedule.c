@@ -2,7 +2,7 @@
  *
  * Steps and memory of engines: what is alive together lies apart, in every order.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include "tests/engine_session.h"
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/context.h"
+#include "engine/context/context.h"
 #include "core/team.h"
 #include "tests/batch_net.h"
 

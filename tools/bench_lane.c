@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/context.h"
+#include "engine/context/context.h"
 #include "tools/run.h"
 
 enum { START, COPIED_IN, COMPUTED, COPIED_OUT, MARKS };

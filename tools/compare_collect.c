@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/context.h"
+#include "engine/context/context.h"
 
 const struct compare_tensor *compare_find(const struct compare_side *s, const char *name)
 {

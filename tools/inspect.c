@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 #include "tools/explain.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/context.h"
+#include "engine/context/context.h"
 
 static int ascending(const void *a, const void *b)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/context.h"
+#include "engine/context/context.h"
 #include "io/file.h"
 #include "tools/profile.h"
 #include "tools/run.h"

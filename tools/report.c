@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 #include "io/file.h"
 #include "tools/explain.h"
 

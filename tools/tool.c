@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 #include "core/progress.h"
 #include "io/file.h"
 

@@ -4,14 +4,14 @@
  * combination of formats its masks allow; the ones that the device, the user's
  * constraints or the impl itself refuse are kept with the reason.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/cost/cost.h"
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 
 /* Row expansion: explicit ports of both sides, then their formats. */
 struct expansion {

@@ -3,7 +3,7 @@
  * Ways to have a layer's output that run nothing: a node before computes it, it is the
  * input's memory as it is, or a concatenation's inputs are made inside its output.
  */
-#include "core/engine_stored.h"
+#include "engine/file/stored.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * Why a layer cannot run: what the network asks of it, and what each impl says to that.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <stdio.h>
 #include <string.h>

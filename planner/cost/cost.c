@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "core/progress.h"
 
 /* One number of the plan problem and the key it belongs to. */

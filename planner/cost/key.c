@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "core/text.h"
 
 /* Text that grows; `failed` once memory ran out. */

@@ -6,7 +6,7 @@
 #define PLANNER_COST_TRIAL_H
 
 #include "planner/cost/cost.h"
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #define TRIAL_ROUNDS 5
 #define TRIAL_PATTERN 4096 /* elements of random data, repeated */

@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #define EXPLAIN_PLAN_VERSION 1 /* of the report, where it is kept as a plan */
 

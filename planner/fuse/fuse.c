@@ -4,7 +4,7 @@
  * ones in its own pass: epilogues that an impl declares, scales folded into weights,
  * Shuffles composed. Whether it does is the plan's choice.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  *
  * Layers that move nothing, and Shuffles composed.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>

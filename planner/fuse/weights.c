@@ -3,7 +3,7 @@
  * Scales folded into the weights before them: w'[k] = w[k]*scale[k] and
  * bias'[k] = bias[k]*scale[k] + shift[k], in FP64, rounded once.
  */
-#include "core/engine.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>

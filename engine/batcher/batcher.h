@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inside of a batcher.
+ *
+ *   batcher        creation, the threads, what is taken from the queue and when
+ *   batcher_worker what a thread runs with
+ *   batcher_run    requests that were taken, as one run or, if that fails, each alone
+ *   batcher_queue  requests: made, handed in, waited for
+ */
+#ifndef ENGINE_BATCHER_BATCHER_H
+#define ENGINE_BATCHER_BATCHER_H
+
+#include <semaphore.h>
+
+#include <strata/batcher.h>
+
+#include "engine/context/context.h"
+
+struct strata_request {
+    strata_request *next;  /* in the queue, or in a run */
+    int64_t rows, arrival; /* ns, monotonic */
+    strata_done_fn done;
+    void *user;
+    pthread_mutex_t lock; /* guards everything below */
+    pthread_cond_t changed;
+    bool complete, awaited; /* awaited: wait frees it, else its end */
+    int status;
+    char *message;       /* of a failure; NULL: none, or no memory for it */
+    const void **inputs; /* with outputs, behind the request */
+    void **outputs;
+};
+
+/* A binding of a worker's context. */
+struct port {
+    char *data;
+    char *staged; /* host memory for the rows of all requests, of two runs, or NULL: each
+                     is copied from or to where its request has it */
+    size_t staged_bytes; /* of one run */
+};
+
+/* Requests that run together, on a worker. */
+struct run {
+    strata_request *requests;
+    int64_t rows;
+    size_t slot; /* of staged memory */
+    int status;
+    strata_error err;
+};
+
+struct worker {
+    strata_batcher *batcher;
+    pthread_t thread;
+    bool started;
+    strata_handle *handle; /* made by the thread, as the next two */
+    strata_context *context;
+    struct port *ports;
+    bool ahead; /* its device runs by itself: it begins a run before it ends another */
+    size_t last_slot;
+    /* Posted when the thread is set up, which `given` tells the status of, and when a run
+     * that the thread which submitted its request began is on the stream. */
+    sem_t begun;
+    bool idle;        /* guarded by the batcher's lock, as whether there is a given one */
+    struct run given; /* by who submitted it */
+};
+
+struct strata_batcher {
+    const strata_engine *engine;
+    int64_t max_batch;
+    uint64_t max_delay; /* ns */
+    size_t max_waiting;
+    struct worker *workers;
+    int n_workers;
+    pthread_mutex_t lock; /* guards everything below */
+    pthread_cond_t changed;
+    strata_request *first, **end; /* the queue: the oldest first, where the next goes */
+    int64_t waiting_rows;
+    int running; /* workers with a run */
+    bool stop;
+    strata_batcher_stats stats;
+    uint64_t *histogram; /* runs of 1 to max_batch rows */
+};
+
+int64_t batcher_now(void); /* ns, monotonic */
+/* worker.c: on the worker's thread, handle, context and ports; close takes what
+ * there is. */
+int batcher_open_worker(struct worker *w, strata_error *err);
+void batcher_close_worker(struct worker *w);
+/* run.c: put one on the stream; wait for it and count it; then finish its
+ * requests. Its status may fail at each. */
+void batcher_begin(struct worker *w, struct run *r);
+void batcher_await(struct worker *w, struct run *r);
+void batcher_end(struct worker *w, struct run *r);
+/* queue.c: tell it to whoever waits; err's status is OK if it went well. The
+ * request is then gone. */
+void batcher_finish(strata_request *r, const strata_error *err);
+
+#endif /* ENGINE_BATCHER_BATCHER_H */

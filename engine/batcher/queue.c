@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests: made and handed in by any thread, finished by a worker, waited for by any
+ * thread, after the batcher's end too.
+ */
+#include "engine/batcher/batcher.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int check_request(const strata_batcher *b, const strata_request_options *o,
+                         strata_error *err)
+{
+    if (!o || o->struct_size < sizeof *o)
+        return error_set(err, STRATA_EINVAL,
+                         "strata_request_options.struct_size is %zu; needed %zu",
+                         o ? o->struct_size : 0, sizeof *o);
+    if (o->rows < 1 || o->rows > b->max_batch)
+        return error_set(err, STRATA_EINVAL,
+                         "a request of %" PRId64 " rows; the batcher takes 1 to %" PRId64,
+                         o->rows, b->max_batch);
+    if (!o->inputs || !o->outputs)
+        return error_set(err, STRATA_EINVAL, "a request needs inputs and outputs");
+    for (size_t i = 0; i < b->engine->n_inputs; i++)
+        if (!o->inputs[i])
+            return error_set(err, STRATA_EINVAL, "a request needs input '%s'",
+                             b->engine->bindings[i].name);
+    return STRATA_OK;
+}
+
+static strata_request *make_request(const strata_batcher *b,
+                                    const strata_request_options *o, bool awaited,
+                                    strata_error *err)
+{
+    const size_t n_in = b->engine->n_inputs, n = b->engine->n_bindings;
+    strata_request *r = zalloc(1, sizeof *r + n * sizeof(void *), "a request", err);
+    if (!r)
+        return NULL;
+    r->inputs = (const void **)(r + 1);
+    r->outputs = (void **)(r->inputs + n_in);
+    memcpy(r->inputs, o->inputs, n_in * sizeof *r->inputs);
+    memcpy(r->outputs, o->outputs, (n - n_in) * sizeof *r->outputs);
+    r->rows = o->rows;
+    r->done = o->done;
+    r->user = o->user;
+    r->awaited = awaited;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    return r;
+}
+
+static void free_request(strata_request *r)
+{
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    free(r->message);
+    free(r);
+}
+
+/* Wakes a worker if there is reason to: nothing runs, a batch is full, or nobody watches
+ * over a delay yet. Called, as the next one, with the lock held. */
+static void append(strata_batcher *b, strata_request *r)
+{
+    const bool first = !b->first;
+    r->arrival = batcher_now();
+    *b->end = r;
+    b->end = &r->next;
+    b->stats.waiting++;
+    b->waiting_rows += r->rows;
+    if (first || b->running == 0 || b->waiting_rows >= b->max_batch)
+        pthread_cond_signal(&b->changed);
+}
+
+/* The worker that a request goes to at once, or NULL: its device does not run by itself,
+ * or is busy. */
+static struct worker *give(strata_batcher *b, strata_request *r)
+{
+    struct worker *w = b->workers;
+    if (b->running > 0 || b->first || b->engine->handle->device->ops->stream_run_here)
+        return NULL;
+    while (w < b->workers + b->n_workers && !w->idle)
+        w++;
+    if (w == b->workers + b->n_workers)
+        return NULL;
+    w->idle = false;
+    w->given.requests = r;
+    w->given.rows = r->rows;
+    b->running++;
+    b->stats.idle++;
+    pthread_cond_broadcast(&b->changed); /* it wakes while the run is begun for it */
+    return w;
+}
+
+static int put(strata_batcher *b, strata_request *r, strata_error *err)
+{
+    struct worker *w = NULL;
+    int status = STRATA_OK;
+    pthread_mutex_lock(&b->lock);
+    if (b->stats.waiting >= b->max_waiting)
+        status =
+            error_set(err, STRATA_EBUSY, "%zu requests wait already; hand it in later",
+                      (size_t)b->stats.waiting);
+    else if (!(w = give(b, r)))
+        append(b, r);
+    pthread_mutex_unlock(&b->lock);
+    if (w) {
+        batcher_begin(w, &w->given);
+        sem_post(&w->begun);
+    }
+    return status;
+}
+
+int strata_batcher_submit(strata_batcher *b, strata_request **out,
+                          const strata_request_options *o, strata_error *err)
+{
+    error_clear(err);
+    if (out)
+        *out = NULL;
+    int status = check_request(b, o, err);
+    if (status != STRATA_OK)
+        return status;
+    strata_request *r = make_request(b, o, out != NULL, err);
+    if (!r)
+        return STRATA_ENOMEM;
+    if (out) /* before a callback can be called that looks at it */
+        *out = r;
+    if ((status = put(b, r, err)) != STRATA_OK) {
+        if (out)
+            *out = NULL;
+        free_request(r);
+    }
+    return status;
+}
+
+void batcher_finish(strata_request *r, const strata_error *err)
+{
+    if (r->done)
+        r->done(r->user, err);
+    if (!r->awaited) {
+        free_request(r);
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    r->status = err->status;
+    r->message = err->status != STRATA_OK ? duplicate(err->message, NULL) : NULL;
+    r->complete = true;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+int strata_request_wait(strata_request *r, strata_error *err)
+{
+    error_clear(err);
+    pthread_mutex_lock(&r->lock);
+    while (!r->complete)
+        pthread_cond_wait(&r->changed, &r->lock);
+    const int status = r->status;
+    pthread_mutex_unlock(&r->lock);
+    if (status != STRATA_OK)
+        error_set(err, status, "%s",
+                  r->message ? r->message : strata_status_text(status));
+    free_request(r);
+    return status;
+}
+
+int strata_batcher_run(strata_batcher *b, const strata_request_options *o,
+                       strata_error *err)
+{
+    strata_request *r;
+    int status = strata_batcher_submit(b, &r, o, err);
+    return status != STRATA_OK ? status : strata_request_wait(r, err);
+}

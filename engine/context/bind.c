@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory of a context's inputs and outputs, and the addresses that follow from it.
+ */
+#include "engine/context/context.h"
+
+#include <string.h>
+
+int strata_context_bind(strata_context *c, int index, void *data, strata_error *err)
+{
+    int status = context_enter(c, err);
+    if (status != STRATA_OK)
+        return status;
+    if (index < 0 || index >= (int)c->engine->n_bindings)
+        return context_leave(c, error_set(err, STRATA_EINVAL, "binding %d: there are %zu",
+                                          index, c->engine->n_bindings));
+    if ((uintptr_t)data % TENSOR_ALIGNMENT != 0)
+        return context_leave(
+            c, error_set(err, STRATA_EINVAL,
+                         "binding '%s': memory must be aligned to %d bytes",
+                         c->engine->bindings[index].name, TENSOR_ALIGNMENT));
+    if (c->bound[index] == data) /* graphs stay good */
+        return context_leave(c, STRATA_OK);
+    c->bound[index] = data;
+    c->stale = true;
+    for (size_t i = 0; i < c->n_smaller; i++)
+        c->smaller[i]->stale = true;
+    return context_leave(c, STRATA_OK);
+}
+
+/* Memory of a binding: the caller's, or some of our own, made at first need. */
+static void *binding_data(strata_context *c, size_t index, strata_error *err)
+{
+    const strata_engine *e = c->whole->engine; /* room for the largest batch */
+    const struct engine_binding *b = &e->bindings[index];
+    const struct device_ops *ops = c->handle->device->ops;
+    size_t bytes = (size_t)e->values[b->value].bytes;
+    if (c->bound[index])
+        return c->bound[index];
+    if (c->own[index])
+        return c->own[index];
+    if (c->check)
+        return context_check_value(c->whole, b->value);
+    void *own = allocator_get(&c->handle->allocator, bytes, b->name, err);
+    if (!own)
+        return NULL;
+    if (c->handle->properties.kind == STRATA_HOST) {
+        memset(own, 0, bytes);
+    } else if (ops->fill(c->stream, own, 0, bytes, err) != STRATA_OK ||
+               ops->stream_synchronize(c->stream, err) != STRATA_OK) {
+        allocator_put(&c->handle->allocator, own, bytes);
+        return NULL;
+    }
+    return c->own[index] = own;
+}
+
+void *strata_context_data(const strata_context *context, int index)
+{
+    strata_context *c = (strata_context *)context; /* the first call makes the memory */
+    if (index < 0 || index >= (int)c->engine->n_bindings ||
+        context_enter(c, NULL) != STRATA_OK)
+        return NULL;
+    void *data = binding_data(c, (size_t)index, NULL);
+    context_leave(c, STRATA_OK);
+    return data;
+}
+
+/* One way or the other, put on the stream. */
+static int enqueue_copy(strata_context *c, int index, void *to_host,
+                        const void *from_host, strata_error *err)
+{
+    const struct device_ops *ops = c->handle->device->ops;
+    if (index < 0 || index >= (int)c->engine->n_bindings)
+        return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
+                         c->engine->n_bindings);
+    const struct engine_binding *b = &c->engine->bindings[index];
+    const size_t bytes = (size_t)(b->row_bytes ? b->row_bytes * c->batch
+                                               : c->engine->values[b->value].bytes);
+    if (!from_host && !to_host && bytes > 0)
+        return error_set(err, STRATA_EINVAL,
+                         "binding '%s': %zu bytes to copy, but data is NULL", b->name, bytes);
+    void *data = binding_data(c, (size_t)index, err);
+    if (!data)
+        return STRATA_ENOMEM;
+    return from_host
+               ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
+               : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
+}
+
+static int copy_binding(strata_context *c, int index, void *to_host,
+                        const void *from_host, bool wait, strata_error *err)
+{
+    int status = context_enter(c, err);
+    if (status != STRATA_OK)
+        return status;
+    status = enqueue_copy(c, index, to_host, from_host, err);
+    if (status == STRATA_OK && wait)
+        status = c->handle->device->ops->stream_synchronize(c->stream, err);
+    return context_leave(c, status);
+}
+
+int strata_copy_in(strata_context *c, int index, const void *data, strata_error *err)
+{
+    return copy_binding(c, index, NULL, data, true, err);
+}
+
+int strata_copy_out(strata_context *c, int index, void *data, strata_error *err)
+{
+    return copy_binding(c, index, data, NULL, true, err);
+}
+
+int strata_enqueue_copy_in(strata_context *c, int index, const void *data,
+                           strata_error *err)
+{
+    return copy_binding(c, index, NULL, data, false, err);
+}
+
+int strata_enqueue_copy_out(strata_context *c, int index, void *data, strata_error *err)
+{
+    return copy_binding(c, index, data, NULL, false, err);
+}
+
+int context_set_pointers(strata_context *c, strata_error *err)
+{
+    const strata_engine *e = c->engine;
+    for (size_t i = 0; i < e->n_bindings; i++) {
+        int owner = engine_owner(e, e->bindings[i].value);
+        c->value_data[owner] = binding_data(c, i, err);
+        if (!c->value_data[owner])
+            return error_set(err, STRATA_ENOMEM, "%s", e->bindings[i].name);
+    }
+    for (size_t v = 0; v < e->n_values; v++) {
+        const struct engine_value *value = &e->values[v];
+        if (value->alias < 0 && value->binding < 0)
+            c->value_data[v] = c->check ? context_check_value(c, (int)v)
+                                        : (char *)c->arena + value->offset;
+    }
+    for (size_t v = 0; v < e->n_values; v++) {
+        int64_t begin = 0;
+        for (int at = (int)v; e->values[at].alias >= 0; at = e->values[at].alias)
+            begin += e->values[at].begin;
+        c->value_data[v] = c->value_data[engine_owner(e, (int)v)] + begin;
+    }
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        const struct engine_node *n = &e->nodes[i];
+        for (int k = 0; k < n->n_in; k++)
+            c->nodes[i].in[k].data = c->value_data[n->in_values[k]];
+        for (int k = 0; k < n->n_out; k++)
+            c->nodes[i].out[k].data = c->value_data[n->out_values[k]];
+        if (n->residual_value >= 0)
+            c->nodes[i].residual.data = c->value_data[n->residual_value];
+    }
+    context_drop_graphs(c); /* they hold the old ones */
+    c->stale = c->warm = false;
+    return STRATA_OK;
+}

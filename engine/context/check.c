@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One node at a time: poison what it is to write, copy what it is to leave alone, run it,
+ * wait, compare. All memory is reached through the device's interface, so that host and
+ * other devices are checked alike.
+ */
+#include "engine/context/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD TENSOR_ALIGNMENT /* bytes on each side */
+#define GUARD_BYTE 0xa5
+
+bool context_check_wanted(void)
+{
+    const char *value = secure_getenv("STRATA_CHECK");
+    return value && value[0] && strcmp(value, "0") != 0;
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
+
+static const struct device_ops *ops(const strata_context *c)
+{
+    return c->handle->device->ops;
+}
+
+int guard_fetch(strata_context *c, void *to, const void *from, size_t bytes,
+                strata_error *err)
+{
+    int status = ops(c)->copy(c->stream, to, from, bytes, COPY_FROM_DEVICE, err);
+    return status != STRATA_OK ? status : ops(c)->stream_synchronize(c->stream, err);
+}
+
+size_t guard_bytes(const strata_tensor *t)
+{
+    return t->data ? (size_t)t->size * strata_dtype_size(t->dtype) : 0;
+}
+
+bool guard_overlap(const strata_tensor *a, const strata_tensor *b)
+{
+    const char *x = a->data, *y = b->data;
+    return x && y && x < y + guard_bytes(b) && y < x + guard_bytes(a);
+}
+
+static size_t block_whole(const struct guard_block *b)
+{
+    return b->room + 2 * GUARD;
+}
+
+static int make_block(strata_context *c, struct guard_block *b, size_t bytes,
+                      strata_error *err)
+{
+    b->bytes = bytes;
+    b->room = (bytes + GUARD - 1) / GUARD * GUARD;
+    char *whole =
+        allocator_get(&c->handle->allocator, block_whole(b), "a guarded block", err);
+    if (!whole)
+        return STRATA_ENOMEM;
+    b->data = whole + GUARD;
+    int status = ops(c)->fill(c->stream, whole, 0, block_whole(b), err);
+    return status != STRATA_OK ? status : ops(c)->stream_synchronize(c->stream, err);
+}
+
+static void free_block(strata_context *c, struct guard_block *b)
+{
+    if (b->data)
+        allocator_put(&c->handle->allocator, b->data - GUARD, block_whole(b));
+}
+
+static int set_guards(strata_context *c, const struct guard_block *b, strata_error *err)
+{
+    int status = ops(c)->fill(c->stream, b->data - GUARD, GUARD_BYTE, GUARD, err);
+    return status != STRATA_OK
+               ? status
+               : ops(c)->fill(c->stream, b->data + b->bytes, GUARD_BYTE, GUARD, err);
+}
+
+/* The guard byte nearest to the block that is not as it was: its distance, counted from
+ * 1; 0: none. */
+static size_t find_damage(const unsigned char *guard, bool before)
+{
+    for (size_t i = 0; i < GUARD; i++)
+        if (guard[before ? GUARD - 1 - i : i] != GUARD_BYTE)
+            return i + 1;
+    return 0;
+}
+
+static int check_guards(strata_context *c, size_t node, const struct guard_block *b,
+                        const char *what, int index, strata_error *err)
+{
+    unsigned char guards[2][GUARD];
+    int status = guard_fetch(c, guards[0], b->data - GUARD, GUARD, err);
+    if (status == STRATA_OK)
+        status = guard_fetch(c, guards[1], b->data + b->bytes, GUARD, err);
+    for (int past = 0; past < 2 && status == STRATA_OK; past++) {
+        const size_t at = find_damage(guards[past], !past);
+        if (at > 0)
+            status = guard_found(c, node, err, "wrote byte %zu %s the %zu bytes of %s %d",
+                                 at, past ? "past" : "before", b->bytes, what, index);
+    }
+    return status;
+}
+
+/* ---- opening ----------------------------------------------------------------------- */
+
+static int make_values(strata_context *c, strata_error *err)
+{
+    const strata_engine *e = c->engine;
+    int status = STRATA_OK;
+    for (size_t v = 0; v < e->n_values && status == STRATA_OK; v++)
+        if (e->values[v].alias < 0 && (c->whole == c || e->values[v].binding < 0))
+            status = make_block(c, &c->check->values[v], (size_t)e->values[v].bytes, err);
+    return status;
+}
+
+static size_t largest_workspace(const strata_engine *e)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < e->n_nodes; i++)
+        bytes = e->nodes[i].workspace > bytes ? e->nodes[i].workspace : bytes;
+    return bytes;
+}
+
+int context_check_open(strata_context *c, strata_error *err)
+{
+    c->check = zalloc(1, sizeof *c->check, "a check", err);
+    if (!c->check)
+        return STRATA_ENOMEM;
+    c->check->values =
+        zalloc(c->engine->n_values, sizeof *c->check->values, "a check", err);
+    if (!c->check->values)
+        return STRATA_ENOMEM;
+    log_line(STRATA_LOG_WARNING,
+             "%s: STRATA_CHECK is set: every node is checked, which takes many times as "
+             "long; without it nothing is",
+             c->engine->network->path);
+    int status = make_values(c, err);
+    return status != STRATA_OK
+               ? status
+               : make_block(c, &c->check->workspace, largest_workspace(c->engine), err);
+}
+
+static void forget_kept(struct context_check *k)
+{
+    for (size_t i = 0; i < k->n_kept; i++)
+        free(k->kept[i].copy);
+    k->n_kept = 0;
+}
+
+void context_check_close(strata_context *c)
+{
+    struct context_check *k = c->check;
+    if (!k)
+        return;
+    for (size_t v = 0; k->values && v < c->engine->n_values; v++)
+        free_block(c, &k->values[v]);
+    free_block(c, &k->workspace);
+    forget_kept(k);
+    free(k->values);
+    free(k->kept);
+    free(k->image);
+    free(k);
+    c->check = NULL;
+}
+
+void *context_check_value(const strata_context *c, int value)
+{
+    return c->check->values[engine_owner(c->engine, value)].data;
+}
+
+/* ---- before a node ----------------------------------------------------------------- */
+
+static void name_node(const strata_context *c, size_t node, strata_error *err)
+{
+    const struct engine_node *n = &c->engine->nodes[node];
+    error_prefix(err, "%s:%d: layer '%s', impl %s of %s: STRATA_CHECK",
+                 c->engine->network->path, n->layer->place.line, n->name,
+                 n->impl->impl.name, module_info(n->impl->module).path);
+}
+
+int guard_found(const strata_context *c, size_t node, strata_error *err,
+                const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    error_set_va(err, STRATA_EINTERNAL, format, args);
+    va_end(args);
+    name_node(c, node, err);
+    error_append(err, "; `strata check` shows it alone");
+    return STRATA_EINTERNAL;
+}
+
+static int keep(strata_context *c, const void *data, size_t bytes, const char *what,
+                int index, strata_error *err)
+{
+    struct context_check *k = c->check;
+    if (bytes == 0)
+        return STRATA_OK;
+    int status = grow(&k->kept, &k->capacity, k->n_kept, sizeof *k->kept, err);
+    if (status != STRATA_OK)
+        return status;
+    struct guard_kept *kept = &k->kept[k->n_kept];
+    *kept = (struct guard_kept){data, bytes, malloc(bytes), what, index};
+    if (!kept->copy)
+        return error_no_memory(err, bytes, "a copy to compare with");
+    k->n_kept++;
+    return guard_fetch(c, kept->copy, data, bytes, err);
+}
+
+static bool is_output(const struct context_node *node, const strata_tensor *t)
+{
+    for (int i = 0; i < node->run.n_out; i++)
+        if (guard_overlap(&node->out[i], t))
+            return true;
+    return false;
+}
+
+static bool is_input(const struct context_node *node, const strata_tensor *t)
+{
+    for (int i = 0; i < node->run.n_in; i++)
+        if (guard_overlap(&node->in[i], t))
+            return true;
+    return guard_overlap(&node->residual, t);
+}
+
+/* The block that a value's memory is, unless it is the application's. */
+static const struct guard_block *block_of(const strata_context *c, int value)
+{
+    const int owner = engine_owner(c->engine, value);
+    const struct guard_block *b = &c->check->values[owner];
+    return b->data && c->value_data[owner] == b->data ? b : NULL;
+}
+
+/* Around an output that is made inside a larger one. */
+static int keep_beside(strata_context *c, size_t node, int i, strata_error *err)
+{
+    const strata_tensor *t = &c->nodes[node].out[i];
+    const struct guard_block *b = block_of(c, c->engine->nodes[node].out_values[i]);
+    const char *begin = t->data, *end = begin + guard_bytes(t);
+    if (!b || is_input(&c->nodes[node], t) || end > b->data + b->bytes)
+        return STRATA_OK;
+    int status = keep(c, b->data, (size_t)(begin - b->data),
+                      "what lies in one memory before output", i, err);
+    return status != STRATA_OK ? status
+                               : keep(c, end, (size_t)(b->data + b->bytes - end),
+                                      "what lies in one memory behind output", i, err);
+}
+
+static int keep_inputs(strata_context *c, size_t i, strata_error *err)
+{
+    const struct engine_node *n = &c->engine->nodes[i];
+    struct context_node *node = &c->nodes[i];
+    int status = STRATA_OK;
+    for (int k = 0; k < n->n_in && status == STRATA_OK; k++)
+        if (!is_output(node, &node->in[k]))
+            status =
+                keep(c, node->in[k].data, guard_bytes(&node->in[k]), "input", k, err);
+    if (n->residual_value >= 0 && !is_output(node, &node->residual) &&
+        status == STRATA_OK)
+        status = keep(c, node->residual.data, guard_bytes(&node->residual),
+                      "residual input", 0, err);
+    for (int k = 0; k < node->run.n_weights && status == STRATA_OK; k++)
+        if (n->weights[k].rank > 0)
+            status = keep(c, n->weights[k].data, guard_bytes(&n->weights[k]), "weight", k,
+                          err);
+    for (size_t k = 0; k < n->n_packs && status == STRATA_OK; k++)
+        status =
+            keep(c, n->packs[k].ptr, n->packs[k].bytes, "packed weights", (int)k, err);
+    for (int k = 0; k < n->n_out && status == STRATA_OK; k++)
+        status = keep_beside(c, i, k, err);
+    return status;
+}
+
+/* Fill what the node is to write with a byte. */
+static int fill(strata_context *c, size_t i, int byte, strata_error *err)
+{
+    const struct engine_node *n = &c->engine->nodes[i];
+    struct context_node *node = &c->nodes[i];
+    int status = STRATA_OK;
+    for (int k = 0; k < n->n_out && status == STRATA_OK; k++)
+        if (!is_input(node, &node->out[k]))
+            status = ops(c)->fill(c->stream, node->out[k].data, byte,
+                                  guard_bytes(&node->out[k]), err);
+    if (n->workspace && status == STRATA_OK)
+        status = ops(c)->fill(c->stream, node->run.workspace, byte, n->workspace, err);
+    return status;
+}
+
+/* Of each value of the node, and of its workspace. */
+static int each_block(strata_context *c, size_t i,
+                      int (*visit)(strata_context *c, size_t node,
+                                   const struct guard_block *b, const char *what,
+                                   int index, strata_error *err),
+                      strata_error *err)
+{
+    const struct engine_node *n = &c->engine->nodes[i];
+    const struct {
+        const int *values;
+        int n;
+        const char *what;
+    } groups[] = {{n->out_values, n->n_out, "output"},
+                  {n->in_values, n->n_in, "input"},
+                  {&n->residual_value, n->residual_value >= 0, "residual input"}};
+    int status = STRATA_OK;
+    for (size_t g = 0; g < ARRAY_LENGTH(groups); g++)
+        for (int k = 0; k < groups[g].n && status == STRATA_OK; k++) {
+            const struct guard_block *b = block_of(c, groups[g].values[k]);
+            if (b)
+                status = visit(c, i, b, groups[g].what, k, err);
+        }
+    return status != STRATA_OK || n->workspace == 0
+               ? status
+               : visit(c, i, &c->check->workspace, "workspace", 0, err);
+}
+
+static int guard_block(strata_context *c, size_t node, const struct guard_block *b,
+                       const char *what, int index, strata_error *err)
+{
+    (void)node;
+    (void)what;
+    (void)index;
+    return set_guards(c, b, err);
+}
+
+static int prepare(strata_context *c, size_t i, strata_error *err)
+{
+    const struct engine_node *n = &c->engine->nodes[i];
+    c->check->workspace.bytes = n->workspace;
+    if (n->workspace)
+        c->nodes[i].run.workspace = c->check->workspace.data;
+    forget_kept(c->check);
+    int status = ops(c)->stream_synchronize(c->stream, err);
+    if (status == STRATA_OK)
+        status = keep_inputs(c, i, err);
+    if (status == STRATA_OK)
+        status = each_block(c, i, guard_block, err);
+    return status != STRATA_OK ? status : fill(c, i, GUARD_POISON, err);
+}
+
+/* ---- after a node ------------------------------------------------------------------ */
+
+static int compare_kept(strata_context *c, size_t node, strata_error *err)
+{
+    const struct context_check *k = c->check;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < k->n_kept && status == STRATA_OK; i++) {
+        const struct guard_kept *kept = &k->kept[i];
+        char *now = malloc(kept->bytes);
+        if (!now)
+            return error_no_memory(err, kept->bytes, "a copy to compare");
+        status = guard_fetch(c, now, kept->data, kept->bytes, err);
+        if (status == STRATA_OK && memcmp(now, kept->copy, kept->bytes) != 0) {
+            size_t at = 0;
+            while (now[at] == kept->copy[at])
+                at++;
+            status = guard_found(c, node, err, "changed %s %d, from byte %zu on",
+                                 kept->what, kept->index, at);
+        }
+        free(now);
+    }
+    return status;
+}
+
+/* The first tensor of several with a NaN, and where; *which -1: none. */
+static int find_nan(strata_context *c, const strata_tensor *t, int n, int *which,
+                    int64_t *at, strata_error *err)
+{
+    int status = STRATA_OK;
+    *which = -1;
+    for (int i = 0; i < n && status == STRATA_OK && *which < 0; i++) {
+        status = guard_find_nan(c, &t[i], at, err);
+        *which = *at >= 0 ? i : -1;
+    }
+    return status;
+}
+
+/* Run the node again, numbers where there was poison. */
+static int run_again(strata_context *c, size_t i, const struct engine_step *step,
+                     strata_error *err)
+{
+    struct context_node *node = &c->nodes[i];
+    int status = fill(c, i, GUARD_OTHER, err);
+    for (int k = 0; k < node->run.n_in && status == STRATA_OK; k++)
+        status = guard_fill_pads(c, &node->in[k], GUARD_OTHER, err);
+    if (status == STRATA_OK)
+        status = context_enqueue_step(c, step, err);
+    return status != STRATA_OK ? status : ops(c)->stream_synchronize(c->stream, err);
+}
+
+/* No output has a NaN. A maximum may lose one of an input by right, but then what comes
+ * out at the end looks sound. */
+static int warn_of_lost_nan(strata_context *c, size_t i, strata_error *err)
+{
+    struct context_node *node = &c->nodes[i];
+    strata_error note = {0};
+    char place[GUARD_PLACE];
+    enum guard_sight seen;
+    int input;
+    int64_t at;
+    int status = find_nan(c, node->in, node->run.n_in, &input, &at, err);
+    if (status != STRATA_OK || input < 0)
+        return status;
+    status = guard_look(c, &node->in[input], at, &seen, place, err);
+    if (status != STRATA_OK)
+        return status;
+    error_set(&note, STRATA_EINTERNAL, "input %d is NaN at %s, no output is anywhere",
+              input, place);
+    name_node(c, i, &note);
+    log_line(STRATA_LOG_WARNING, "%s", note.message);
+    return STRATA_OK;
+}
+
+/* A NaN that no input had: where it goes when outputs, workspace and input pads hold
+ * numbers, the node has read them, or not written. */
+static int explain_nan(strata_context *c, size_t i, const struct engine_step *step,
+                       strata_error *err)
+{
+    struct context_node *node = &c->nodes[i];
+    int output, input;
+    int64_t at, at_input;
+    char place[GUARD_PLACE];
+    enum guard_sight seen = GUARD_SEES_NAN;
+    for (int k = 0; k < node->run.n_out; k++)
+        if (is_input(node, &node->out[k]))
+            return STRATA_OK; /* its inputs are gone */
+    int status = find_nan(c, node->out, node->run.n_out, &output, &at, err);
+    if (status != STRATA_OK || output < 0)
+        return status != STRATA_OK ? status : warn_of_lost_nan(c, i, err);
+    status = find_nan(c, node->in, node->run.n_in, &input, &at_input, err);
+    if (status != STRATA_OK || input >= 0)
+        return status;
+    status = run_again(c, i, step, err);
+    if (status == STRATA_OK)
+        status = guard_look(c, &node->out[output], at, &seen, place, err);
+    if (status == STRATA_OK && seen == GUARD_SEES_FILL)
+        status = guard_found(c, i, err, "did not write output %d at %s", output, place);
+    else if (status == STRATA_OK && seen == GUARD_SEES_VALUE)
+        status = guard_found(c, i, err,
+                             "output %d at %s depends on what its outputs, its workspace "
+                             "or pads of its inputs held before",
+                             output, place);
+    return status;
+}
+
+static int inspect(strata_context *c, size_t i, const struct engine_step *step,
+                   strata_error *err)
+{
+    int status = each_block(c, i, check_guards, err);
+    if (status == STRATA_OK)
+        status = compare_kept(c, i, err);
+    for (int k = 0; k < c->nodes[i].run.n_out && status == STRATA_OK; k++)
+        status = guard_output(c, i, k, err);
+    return status != STRATA_OK ? status : explain_nan(c, i, step, err);
+}
+
+int context_check_step(strata_context *c, const struct engine_step *step,
+                       strata_error *err)
+{
+    const bool runs = step->kind == STEP_RUN;
+    const size_t node = runs ? (size_t)step->node : 0;
+    int status = runs ? prepare(c, node, err) : STRATA_OK;
+    if (status == STRATA_OK)
+        status = context_enqueue_step(c, step, err);
+    if (status != STRATA_OK)
+        return status;
+    status = ops(c)->stream_synchronize(c->stream, err);
+    if (status != STRATA_OK && runs && c->handle->properties.kind != STRATA_HOST)
+        error_prefix(err, "%s:%d: layer '%s', impl %s, run", c->engine->network->path,
+                     c->engine->nodes[node].layer->place.line,
+                     c->engine->nodes[node].name, c->engine->nodes[node].impl->impl.name);
+    return status == STRATA_OK && runs ? inspect(c, node, step, err) : status;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One execution of an engine at a time: an arena, impls' private memory, and argument
+ * structs prepared once.
+ */
+#include "engine/context/context.h"
+
+#include <stdlib.h>
+
+/* ---- entering ------------------------------------------------------------------ */
+
+int context_enter(strata_context *c, strata_error *err)
+{
+    error_clear(err);
+    if (!atomic_flag_test_and_set_explicit(&c->busy, memory_order_acquire))
+        return STRATA_OK;
+    return error_set(err, STRATA_EBUSY,
+                     "context is in use by another thread; make one context a thread");
+}
+
+int context_leave(strata_context *c, int status)
+{
+    atomic_flag_clear_explicit(&c->busy, memory_order_release);
+    return status;
+}
+
+/* ---- creation ------------------------------------------------------------------ */
+
+static int allocate(strata_context *c, strata_error *err)
+{
+    const strata_engine *e = c->engine;
+    size_t tensors = 0;
+    for (size_t i = 0; i < e->n_nodes; i++)
+        tensors += (size_t)(e->nodes[i].n_in + e->nodes[i].n_out);
+    const bool part = c->whole != c;
+    c->own =
+        part ? c->whole->own : zalloc(e->n_bindings, sizeof *c->own, "a context", err);
+    c->bound = part ? c->whole->bound
+                    : zalloc(e->n_bindings, sizeof *c->bound, "a context", err);
+    c->value_data = zalloc(e->n_values, sizeof *c->value_data, "a context", err);
+    c->nodes = zalloc(e->n_nodes, sizeof *c->nodes, "a context", err);
+    c->tensors = zalloc(tensors, sizeof *c->tensors, "a context", err);
+    if (!c->own || !c->bound || !c->value_data || !c->nodes || !c->tensors)
+        return STRATA_ENOMEM;
+    c->arena = part ? c->whole->arena
+                    : allocator_get(&c->handle->allocator, (size_t)c->arena_bytes,
+                                    "the context's arena", err);
+    return c->arena ? STRATA_OK : STRATA_ENOMEM;
+}
+
+static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_error *err)
+{
+    const strata_engine *e = c->engine;
+    const struct engine_node *n = &e->nodes[i];
+    const strata_impl *impl = &n->impl->impl;
+    struct context_node *node = &c->nodes[i];
+    node->in = *next;
+    node->out = *next + n->n_in;
+    *next += n->n_in + n->n_out;
+    engine_node_tensors(e, n, node->in, node->out);
+    node->ctx = zalloc(1, impl->ctx_size, "an impl's context", err);
+    if (!node->ctx)
+        return STRATA_ENOMEM;
+    node->run = (strata_run){
+        .struct_size = sizeof(strata_run),
+        .n_in = n->n_in,
+        .n_out = n->n_out,
+        .n_weights = (int32_t)n->layer->type->n_weights,
+        .params = n->n_fused && n->composed ? n->composed : n->layer->params,
+        .state = n->state,
+        .ctx = node->ctx,
+        .in = node->in,
+        .out = node->out,
+        .weight = n->weights,
+        .epilogue = &node->epilogue,
+        .workspace = n->workspace ? (char *)c->arena + n->workspace_offset : NULL,
+        .workspace_size = n->workspace,
+        .host = registry_host(),
+    };
+    node->epilogue = n->epilogue;
+    engine_residual(e, n, &node->residual);
+    if (n->residual_value >= 0)
+        node->epilogue.residual = &node->residual;
+    struct engine_view v = {.in = node->in,
+                            .out = node->out,
+                            .weight = n->weights,
+                            .fused = n->n_fused,
+                            .residual = node->residual};
+    engine_fill_view(&v, e, n, n->row, err);
+    v.node.stream = c->handle->device->ops->stream_native(c->stream);
+    int status =
+        impl->ctx_open ? impl->ctx_open(&v.node, n->state, node->ctx) : STRATA_OK;
+    node->opened = status == STRATA_OK;
+    node->uncaptured = impl->flags & STRATA_NO_CAPTURE;
+    if (status != STRATA_OK) {
+        error_set(err, status, "%s", strata_status_text(status));
+        error_prefix(err, "layer '%s', impl %s, ctx_open", n->name, impl->name);
+    }
+    return status;
+}
+
+int context_open(strata_context **out, const strata_engine *engine, strata_handle *handle,
+                 strata_context *whole, strata_error *err)
+{
+    int status = STRATA_ENOMEM;
+    strata_context *c = zalloc(1, sizeof *c, "a context", err);
+    if (!c)
+        goto done;
+    c->engine = engine;
+    c->handle = handle;
+    c->stream = whole ? whole->stream : handle->stream;
+    c->whole = whole ? whole : c;
+    c->active = c;
+    c->batch = engine->batch;
+    c->stale = true;
+    c->arena_bytes = (int64_t)strata_engine_arena_bytes(engine);
+    c->use_graph = engine->network->runtime.graph &&
+                   handle->device->ops->capture_begin && !context_check_wanted();
+    atomic_flag_clear(&c->busy);
+    if ((status = allocate(c, err)) != STRATA_OK)
+        goto done;
+    if (context_check_wanted() && (status = context_check_open(c, err)) != STRATA_OK)
+        goto done;
+    strata_tensor *next = c->tensors;
+    for (size_t i = 0; i < engine->n_nodes; i++)
+        if ((status = open_node(c, i, &next, err)) != STRATA_OK)
+            goto done;
+    *out = c;
+    c = NULL;
+done:
+    context_close(c);
+    return status;
+}
+
+static void free_bindings(strata_context *c)
+{
+    const strata_engine *e = c->engine;
+    for (size_t i = 0; c->own && i < e->n_bindings; i++)
+        allocator_put(&c->handle->allocator, c->own[i],
+                      (size_t)e->values[e->bindings[i].value].bytes);
+    allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
+    free(c->own);
+    free(c->bound);
+}
+
+void context_close(strata_context *c)
+{
+    if (!c)
+        return;
+    const strata_engine *e = c->engine;
+    strata_stream_synchronize(c->stream, NULL);
+    for (size_t i = 0; i < c->n_smaller; i++)
+        context_close(c->smaller[i]);
+    free(c->smaller);
+    context_drop_graphs(c);
+    context_free_profile(c);
+    for (size_t i = 0; c->nodes && i < e->n_nodes; i++) {
+        if (c->nodes[i].opened && e->nodes[i].impl->impl.ctx_close)
+            e->nodes[i].impl->impl.ctx_close(c->nodes[i].ctx);
+        free(c->nodes[i].ctx);
+    }
+    context_check_close(c);
+    if (c->whole == c)
+        free_bindings(c);
+    free(c->value_data);
+    free(c->nodes);
+    free(c->tensors);
+    free(c);
+}
+
+int strata_context_create(strata_context **out, const strata_engine *engine,
+                          strata_handle *handle, strata_error *err)
+{
+    strata_context *c = NULL;
+    error_clear(err);
+    if (!out || !engine || !handle)
+        return error_set(err, STRATA_EINVAL, "a context needs out, engine and handle");
+    *out = NULL;
+    if (handle->device->ops != engine->handle->device->ops ||
+        handle->properties.index != engine->handle->properties.index)
+        return error_set(err, STRATA_EINVAL,
+                         "the engine is for device %s, the handle for %s; create the "
+                         "context on a handle of the engine's device",
+                         engine->handle->properties.name, handle->properties.name);
+    int status = context_open(&c, engine, handle, NULL, err);
+    if (status == STRATA_OK)
+        status = context_open_smaller(c, err);
+    if (status != STRATA_OK)
+        context_close(c);
+    else
+        *out = c;
+    return status;
+}
+
+void strata_context_destroy(strata_context *c)
+{
+    context_close(c);
+}
+
+/* ---- running ----------------------------------------------------------------------- */
+
+static size_t consumed_end(const strata_engine *e)
+{
+    return e->last_input_step < 0 ? e->n_steps : (size_t)e->last_input_step + 1;
+}
+
+static int enqueue_graph(strata_context *c, const struct context_graph *g,
+                         strata_event *input_consumed, strata_error *err)
+{
+    const struct device_ops *ops = c->handle->device->ops;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < g->n && status == STRATA_OK; i++) {
+        const struct context_segment *s = &g->segments[i];
+        status = s->graph ? ops->graph_launch(c->stream, s->graph, err)
+                          : context_enqueue_steps(c, s->first, s->end, NULL, err);
+        if (status == STRATA_OK && input_consumed && s->end == consumed_end(c->engine))
+            status = strata_event_record(input_consumed, c->stream, err);
+    }
+    return status;
+}
+
+/* By the graph if there is one. The first run with new bindings goes step by step: it
+ * loads the kernels, and bindings used once are not worth a graph. */
+static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
+{
+    const strata_engine *e = c->engine;
+    const struct context_graph *g = &c->graphs[input_consumed != NULL];
+    int status = STRATA_OK;
+    if (c->stale && c->queued && (status = context_settle(c, err)) != STRATA_OK)
+        return status;
+    if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
+        return status;
+    if (c->profile)
+        return context_enqueue_profiled(c, consumed_end(e), input_consumed, err);
+    if (c->use_graph && c->warm && g->n == 0)
+        status = context_capture(c, input_consumed != NULL, err);
+    c->queued = true;
+    if (status == STRATA_OK)
+        status = context_begin(c, err);
+    if (status != STRATA_OK || g->n > 0)
+        return status != STRATA_OK ? status : enqueue_graph(c, g, input_consumed, err);
+    const size_t consumed = consumed_end(e);
+    status = context_enqueue_steps(c, 0, consumed, NULL, err);
+    if (status == STRATA_OK && input_consumed)
+        status = strata_event_record(input_consumed, c->stream, err);
+    if (status == STRATA_OK)
+        status = context_enqueue_steps(c, consumed, e->n_steps, NULL, err);
+    c->warm = status == STRATA_OK;
+    return status;
+}
+
+int context_settle(strata_context *c, strata_error *err)
+{
+    strata_context *whole = c->whole;
+    c->queued = whole->queued = false;
+    int status = strata_stream_synchronize(c->stream, err);
+    if (whole->profile)
+        status = context_report(whole, status, err);
+    for (size_t i = 0; i < whole->n_smaller; i++) {
+        whole->smaller[i]->queued = false;
+        if (whole->smaller[i]->profile)
+            status = context_report(whole->smaller[i], status, err);
+    }
+    return status;
+}
+
+int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
+                           strata_error *err)
+{
+    int status = context_enter(c, err);
+    return status != STRATA_OK
+               ? status
+               : context_leave(c, enqueue(c->active, input_consumed, err));
+}
+
+int strata_context_wait(strata_context *c, strata_error *err)
+{
+    int status = context_enter(c, err);
+    return status != STRATA_OK ? status : context_leave(c, context_settle(c, err));
+}
+
+int strata_context_run(strata_context *c, strata_error *err)
+{
+    int status = context_enter(c, err);
+    if (status != STRATA_OK)
+        return status;
+    status = enqueue(c->active, NULL, err);
+    if (status == STRATA_OK)
+        status = context_settle(c, err);
+    return context_leave(c, status);
+}
+
+static int prepare(strata_context *c, strata_error *err)
+{
+    int status = c->warm && !c->stale ? STRATA_OK : enqueue(c, NULL, err);
+    if (status == STRATA_OK)
+        status = context_settle(c, err);
+    if (status == STRATA_OK && c->use_graph && c->graphs[0].n == 0)
+        status = context_capture(c, 0, err);
+    for (size_t i = 0; i < c->n_smaller && status == STRATA_OK; i++)
+        status = prepare(c->smaller[i], err);
+    return status;
+}
+
+int strata_context_prepare(strata_context *c, strata_error *err)
+{
+    int status = context_enter(c, err);
+    return status != STRATA_OK ? status : context_leave(c, prepare(c, err));
+}
+
+static void use_graph(strata_context *c, bool use)
+{
+    context_drop_graphs(c);
+    c->use_graph = use && c->handle->device->ops->capture_begin && !c->check;
+    for (size_t i = 0; i < c->n_smaller; i++)
+        use_graph(c->smaller[i], use);
+}
+
+int strata_context_use_graph(strata_context *c, int use, strata_error *err)
+{
+    int status = context_enter(c, err);
+    if (status != STRATA_OK)
+        return status;
+    if ((status = context_settle(c, err)) == STRATA_OK)
+        use_graph(c, use);
+    return context_leave(c, status);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inside of a context.
+ *
+ *   context        creation, and who may be inside
+ *   context_bind   where the inputs, outputs and values are
+ *   context_batch  the context for a batch, one each inside it
+ *   context_run    the engine's steps, put on the stream one by one
+ *   context_graph  the same steps as device graphs
+ *   context_profile  the same, watched
+ *   context_check  STRATA_CHECK=1: each node under guard
+ */
+#ifndef ENGINE_CONTEXT_CONTEXT_H
+#define ENGINE_CONTEXT_CONTEXT_H
+
+#include <stdatomic.h>
+
+#include "engine/engine.h"
+
+struct context_node {
+    strata_run run;
+    strata_tensor *in, *out, residual;
+    strata_epilogue epilogue;
+    void *ctx;
+    bool opened;
+    bool uncaptured; /* by its impl's flags, or because capturing it failed */
+};
+
+/* Steps from first to before end. */
+struct context_segment {
+    size_t first, end;
+    void *graph; /* NULL: put on the stream one by one */
+};
+
+/* All steps. */
+struct context_graph {
+    struct context_segment *segments;
+    size_t n, capacity; /* n = 0: not captured */
+};
+
+/* Of an application that watches the runs. */
+struct context_profile {
+    strata_profiler caller;
+    strata_event **events; /* before the first step, and behind each that does something */
+    bool pending;          /* a run is under way that is to be reported */
+};
+
+struct strata_context {
+    const strata_engine *engine;
+    strata_handle *handle;
+    strata_stream *stream;
+    void *arena;
+    void **own;        /* memory of bindings that the caller has not bound */
+    void **bound;      /* by the caller, or NULL */
+    char **value_data; /* where each value is */
+    struct context_node *nodes;
+    strata_tensor *tensors; /* storage of the nodes' in and out */
+    /* Made for the pointers as they are; the second is parted where the inputs have been
+     * read, for runs that signal it. */
+    struct context_graph graphs[2];
+    struct context_check *check; /* NULL: nodes are not checked */
+    struct context_profile *profile; /* or NULL */
+    bool use_graph;
+    bool stale;       /* bindings changed since pointers were set */
+    bool warm;        /* the steps were run with these pointers: kernels are loaded */
+    bool queued;      /* runs may be under way that use the pointers */
+    bool failed;      /* on the stream: skip the rest of this run */
+    atomic_flag busy; /* a call is inside */
+    int64_t batch;    /* rows that the next runs are for */
+    int64_t arena_bytes;
+    /* For the engine's smaller batches: their bindings and arena are those of the whole,
+     * calls enter that alone. active, of the whole, is itself or one of them. */
+    strata_context *whole, *active, **smaller;
+    size_t n_smaller;
+};
+
+/* Every call of the application is between these two; EBUSY if another is inside. */
+int context_enter(strata_context *c, strata_error *err);
+int context_leave(strata_context *c, int status);
+/* Wait for the runs under way; gives their failure. */
+int context_settle(strata_context *c, strata_error *err);
+
+/* context.c */
+int context_open(strata_context **out, const strata_engine *engine,
+                 strata_handle *handle, strata_context *whole, strata_error *err);
+void context_close(strata_context *c);
+/* batch.c */
+int context_open_smaller(strata_context *c, strata_error *err);
+/* bind.c: give every tensor its address, as the bindings are. */
+int context_set_pointers(strata_context *c, strata_error *err);
+/* run.c: steps from first to before end; at the first, begin must have been
+ * called for the run. *step, if not NULL, is where it failed. */
+int context_begin(strata_context *c, strata_error *err);
+int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *step,
+                          strata_error *err);
+/* One step, as it is; nodes are not checked. */
+int context_enqueue_step(strata_context *c, const struct engine_step *step,
+                         strata_error *err);
+/* check.c */
+bool context_check_wanted(void);
+/* Make c->check; close frees it, or what there is of it. */
+int context_check_open(strata_context *c, strata_error *err);
+void context_check_close(strata_context *c);
+/* Memory of the value's owner, zeroed at first. */
+void *context_check_value(const strata_context *c, int value);
+/* A step, complete and checked on return. EINTERNAL names the node and what it did. */
+int context_check_step(strata_context *c, const struct engine_step *step,
+                       strata_error *err);
+/* graph.c: make graphs[which], as far as its nodes can be captured. Fails only if
+ * the device does. */
+int context_capture(strata_context *c, int which, strata_error *err);
+/* Nothing may be under way. */
+void context_drop_graphs(strata_context *c);
+/* profile.c: a run that is watched; `consumed` is the step before which the
+ * inputs have been read. */
+int context_enqueue_profiled(strata_context *c, size_t consumed,
+                             strata_event *input_consumed, strata_error *err);
+/* The runs under way have ended, with a status, which is handed on: tell the profiler. */
+int context_report(strata_context *c, int status, strata_error *err);
+void context_free_profile(strata_context *c);
+
+#endif /* ENGINE_CONTEXT_CONTEXT_H */

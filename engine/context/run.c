@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine's steps, one by one. A device with queues of its own is given each at once,
+ * the host device takes them over to the stream's thread; either way enqueueing a node
+ * copies one pointer.
+ */
+#include "engine/context/context.h"
+#include "core/team.h"
+
+struct step_payload {
+    strata_context *context;
+    const struct engine_step *step; /* NULL: the run begins */
+};
+
+static bool nothing_to_do(const struct context_node *node)
+{
+    for (int i = 0; i < node->run.n_out; i++)
+        if (node->run.out[i].count > 0)
+            return false;
+    return true;
+}
+
+static int run_node(strata_context *c, int index, void *stream, strata_error *err)
+{
+    const struct engine_node *n = &c->engine->nodes[index];
+    struct context_node *node = &c->nodes[index];
+    if (nothing_to_do(node))
+        return STRATA_OK;
+    node->run.stream = stream;
+    node->run.err = err;
+    int status = n->impl->impl.run(&node->run);
+    if (status != STRATA_OK) {
+        error_set(err, status, "%s", strata_status_text(status));
+        error_prefix(err, "%s:%d: layer '%s', impl %s, run", c->engine->network->path,
+                     n->layer->place.line, n->name, n->impl->impl.name);
+    }
+    return status;
+}
+
+static int run_step(void *payload, void *stream, strata_error *err)
+{
+    const struct step_payload *p = payload;
+    strata_context *c = p->context;
+    if (!p->step) { /* the run begins, on the stream's own thread */
+        threads_set(c->engine->threads);
+        c->failed = false;
+        return STRATA_OK;
+    }
+    if (c->failed)
+        return STRATA_OK;
+    int status = run_node(c, p->step->node, stream, err);
+    c->failed = status != STRATA_OK;
+    return status;
+}
+
+int context_enqueue_step(strata_context *c, const struct engine_step *step,
+                         strata_error *err)
+{
+    const struct device_ops *ops = c->handle->device->ops;
+    const strata_engine *e = c->engine;
+    struct step_payload payload = {c, step};
+    if (step && step->kind == STEP_RELABEL)
+        return STRATA_OK;
+    if (step && step->kind == STEP_REFORMAT)
+        return ops->reformat(c->stream, &e->values[step->to].desc,
+                             c->value_data[step->to], &e->values[step->from].desc,
+                             c->value_data[step->from], err);
+    return ops->submit(c->stream, run_step, &payload, sizeof payload, err);
+}
+
+int context_begin(strata_context *c, strata_error *err)
+{
+    return context_enqueue_step(c, NULL, err);
+}
+
+int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *step,
+                          strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t s = first; s < end && status == STRATA_OK; s++) {
+        const struct engine_step *now = &c->engine->steps[s];
+        status = c->check ? context_check_step(c, now, err)
+                          : context_enqueue_step(c, now, err);
+        if (step)
+            *step = s;
+    }
+    return status;
+}

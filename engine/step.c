@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What each step of an engine's run is, and the least that it must move and do: the
+ * terms in which a time is judged.
+ */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+static double bytes_of(const strata_tensor *t, int dtype)
+{
+    return (double)t->size * (double)strata_dtype_size(dtype);
+}
+
+static double tensors_bytes(const strata_tensor *t, int n)
+{
+    double bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += bytes_of(&t[i], t[i].dtype);
+    return bytes;
+}
+
+static double operations(const struct engine_view *v, const struct engine_node *n)
+{
+    const strata_layer *layer = &n->layer->type->layer;
+    double count = 0;
+    if (layer->flops)
+        return layer->flops(&v->node);
+    for (int i = 0; i < n->n_out; i++)
+        count += (double)v->out[i].count;
+    return count;
+}
+
+/* Tensors are read and written once; so are the weights, as wide as the output, which is
+ * how impls pack them. */
+static int measure_run(strata_step *out, const strata_engine *e,
+                       const struct engine_node *n, strata_error *err)
+{
+    const size_t count = (size_t)(n->n_in + n->n_out);
+    strata_tensor *in = zalloc(count, sizeof *in, "a step", err);
+    if (!in)
+        return STRATA_ENOMEM;
+    struct engine_view v = {
+        .in = in, .out = in + n->n_in, .weight = n->weights, .fused = n->n_fused};
+    engine_node_tensors(e, n, in, v.out);
+    const int dtype = n->n_out ? v.out[0].dtype : STRATA_FP32;
+    out->bytes = tensors_bytes(in, (int)count);
+    for (size_t w = 0; w < n->layer->type->n_weights; w++)
+        if (n->weights[w].rank > 0)
+            out->bytes += bytes_of(&n->weights[w], dtype);
+    if (n->residual_value >= 0)
+        out->bytes += (double)e->values[n->residual_value].bytes;
+    engine_fill_view(&v, e, n, n->row, err);
+    out->operations = operations(&v, n);
+    const double peak = e->handle->properties.flops[dtype];
+    out->floor_us = peak > 0 ? 1e6 * out->operations / peak : 0;
+    free(in);
+    return STRATA_OK;
+}
+
+static const char *format_of(const strata_engine *e, int value)
+{
+    const struct engine_value *v = &e->values[value];
+    return format_mask_name(UINT64_C(1) << v->format, v->desc.rank);
+}
+
+static void describe_run(strata_step *out, const strata_engine *e,
+                         const struct engine_node *n)
+{
+    out->name = n->name;
+    out->layer = n->layer->type->full_name;
+    out->impl = n->impl->impl.name;
+    out->module = module_info(n->impl->module).path;
+    out->from = n->n_in ? format_of(e, n->in_values[0]) : "-";
+    out->to = n->n_out ? format_of(e, n->out_values[0]) : "-";
+}
+
+static void describe_conversion(strata_step *out, const strata_engine *e,
+                                const struct engine_step *s)
+{
+    out->name = e->network->tensors[e->values[s->to].tensor].name;
+    out->from = format_of(e, s->from);
+    out->to = format_of(e, s->to);
+    if (s->kind == STEP_REFORMAT)
+        out->bytes = (double)e->values[s->from].bytes + (double)e->values[s->to].bytes;
+}
+
+static int64_t live_bytes(const strata_engine *e, int step)
+{
+    const struct engine_step *s = &e->steps[step];
+    int64_t bytes = s->kind == STEP_RUN ? (int64_t)e->nodes[s->node].workspace : 0;
+    for (size_t v = 0; v < e->n_values; v++) {
+        const struct engine_value *value = &e->values[v];
+        if (value->alias < 0 && value->binding < 0 && value->first <= step &&
+            step <= value->last)
+            bytes += value->bytes;
+    }
+    return bytes;
+}
+
+int strata_engine_steps(const strata_engine *e)
+{
+    return (int)e->n_steps;
+}
+
+int strata_engine_step(const strata_engine *e, int index, strata_step *out,
+                       strata_error *err)
+{
+    static const int kinds[] = {[STEP_RUN] = STRATA_STEP_RUN,
+                                [STEP_REFORMAT] = STRATA_STEP_REFORMAT,
+                                [STEP_RELABEL] = STRATA_STEP_RELABEL};
+    int status = STRATA_OK;
+    error_clear(err);
+    *out = (strata_step){0};
+    if (index < 0 || index >= (int)e->n_steps)
+        return error_set(err, STRATA_EINVAL, "step %d: there are %zu", index, e->n_steps);
+    const struct engine_step *s = &e->steps[index];
+    out->kind = kinds[s->kind];
+    out->predicted_us = (double)s->cost / (PLAN_UNIT_PER_NS * 1e3);
+    out->live_bytes = live_bytes(e, index);
+    if (s->kind == STEP_RUN) {
+        describe_run(out, e, &e->nodes[s->node]);
+        status = measure_run(out, e, &e->nodes[s->node], err);
+    } else {
+        describe_conversion(out, e, s);
+    }
+    const double memory_us = 1e6 * out->bytes / e->handle->properties.bandwidth;
+    out->memory_bound = memory_us >= out->floor_us;
+    if (out->memory_bound)
+        out->floor_us = memory_us;
+    return status;
+}
