@@ -25,11 +25,11 @@ SUFFIXES = .cu
 
 CUDA_SOURCES = \
 	kernels/delay.cu \
-	kernels/reformat_any.cu \
-	kernels/reformat_pixel.cu \
-	kernels/reformat_runs.cu \
-	kernels/reformat_slab.cu \
-	kernels/reformat_tile.cu
+	kernels/reformat/any.cu \
+	kernels/reformat/pixel.cu \
+	kernels/reformat/runs.cu \
+	kernels/reformat/slab.cu \
+	kernels/reformat/tile.cu
 # Of the library, what the module needs too; hidden in it.
 CUDA_SHARED_SOURCES = \
 	core/alloc.c \
@@ -41,19 +41,19 @@ CUDA_SHARED_SOURCES = \
 EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \
 	kernels/layer.cuh \
-	kernels/reformat_common.cuh \
-	kernels/reformat_slab.cuh \
-	kernels/reformat_tile.cuh \
+	kernels/reformat/common.cuh \
+	kernels/reformat/slab.cuh \
+	kernels/reformat/tile.cuh \
 	kernels/walk.cuh
 
 # Jobs for the reformat kernels: no toolkit needed.
 REFORMAT_MAKERS = \
-	kernels/reformat_pixel.c \
-	kernels/reformat_request.c \
-	kernels/reformat_request.h \
-	kernels/reformat_slab.c \
-	kernels/reformat_slab_plan.c \
-	kernels/reformat_tile.c
+	kernels/reformat/pixel.c \
+	kernels/reformat/request.c \
+	kernels/reformat/request.h \
+	kernels/reformat/slab.c \
+	kernels/reformat/slab_plan.c \
+	kernels/reformat/tile.c
 
 if HAVE_CUDA
 device_LTLIBRARIES = kernels/strata-cuda.la
@@ -67,9 +67,9 @@ kernels_strata_cuda_la_SOURCES = \
 	kernels/memory.c \
 	kernels/module.c \
 	kernels/range.c \
-	kernels/reformat.c \
-	kernels/reformat.h \
-	kernels/reformat_job.h \
+	kernels/reformat/reformat.c \
+	kernels/reformat/reformat.h \
+	kernels/reformat/job.h \
 	$(REFORMAT_MAKERS) \
 	kernels/stream.c \
 	kernels/stream.h \
@@ -82,8 +82,8 @@ MOSTLYCLEANFILES += kernels/*.d
 -include $(CUDA_SOURCES:.cu=.d)
 else
 EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
-	kernels/memory.c kernels/module.c kernels/range.c kernels/reformat.c kernels/reformat.h \
-	kernels/reformat_job.h $(REFORMAT_MAKERS) \
+	kernels/memory.c kernels/module.c kernels/range.c kernels/reformat/reformat.c kernels/reformat/reformat.h \
+	kernels/reformat/job.h $(REFORMAT_MAKERS) \
 	kernels/stream.c kernels/stream.h
 endif
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/reformat.h"
+#include "kernels/reformat/reformat.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define LEAST_SM 75 /* what this toolkit still compiles for */

@@ -151,7 +151,7 @@ tests_test_cuda_context_SOURCES = tests/test_cuda_context.c tests/cuda_chain.c \
 tests_test_cuda_network_SOURCES = tests/test_cuda_network.c tests/cuda_chain.c \
 	tests/cuda_chain.h tests/cuda_device.h
 tests_test_reformat_slab_SOURCES = tests/test_reformat_slab.c \
-	kernels/reformat.c $(REFORMAT_MAKERS)
+	kernels/reformat/reformat.c $(REFORMAT_MAKERS)
 tests_test_cuda_reformat_SOURCES = tests/test_cuda_reformat.c tests/cuda_device.h
 tests_test_engine_faults_SOURCES = tests/test_engine_faults.c tests/engine_session.h
 tests_test_engine_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

@@ -11,10 +11,10 @@
 
 #include "formats/format.h"
 #include "formats/reformat.h"
-#include "kernels/reformat.h"
-#include "kernels/reformat_job.h"
+#include "kernels/reformat/reformat.h"
+#include "kernels/reformat/job.h"
 
-#define ZEROS 32 /* as in kernels/reformat_slab.cu */
+#define ZEROS 32 /* as in kernels/reformat/slab.cu */
 #define MOST_STAGE (26 * 1024 + 256)
 #define ROOM ((size_t)4 << 20)
 
@@ -59,7 +59,7 @@ int reformat_launch_any(const struct reformat_any *j, void *stream)
     return 1;
 }
 
-/* ---- slabs, as kernels/reformat_slab.cu moves them --------------------------------- */
+/* ---- slabs, as kernels/reformat/slab.cu moves them --------------------------------- */
 
 static uint32_t divide(uint32_t x, struct reformat_divisor d)
 {

@@ -2,7 +2,7 @@
  *
  * A pair of descriptors as the rows of the device's reformat table look at it.
  */
-#include "kernels/reformat_request.h"
+#include "kernels/reformat/request.h"
 
 /* Conversions between integers go element by element. */
 static bool typed_pair(int to, int from)

@@ -3,7 +3,7 @@
  * Elements in the same order on both sides: convert rows of them. Moves each byte once
  * and coalesced on both sides, so memory bounds it; a thread has four accesses in flight.
  */
-#include "kernels/reformat_common.cuh"
+#include "kernels/reformat/common.cuh"
 
 #define THREADS 256
 #define FLIGHT 4 /* pieces of a thread, loaded before the first is stored */

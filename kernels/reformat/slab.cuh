@@ -8,7 +8,7 @@
 #ifndef KERNELS_REFORMAT_SLAB_CUH
 #define KERNELS_REFORMAT_SLAB_CUH
 
-#include "kernels/reformat_common.cuh"
+#include "kernels/reformat/common.cuh"
 
 #define ZEROS 32 /* bytes at the end of a stage that pads are read from */
 

@@ -2,11 +2,11 @@
  *
  * The rows of the device's reformat table: which pairs each takes, and its job.
  */
-#include "kernels/reformat.h"
+#include "kernels/reformat/reformat.h"
 
 #include <string.h>
 
-#include "kernels/reformat_request.h"
+#include "kernels/reformat/request.h"
 
 /* ---- runs ----------------------------------------------------------------------------
  */

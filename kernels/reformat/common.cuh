@@ -7,7 +7,7 @@
 #define KERNELS_REFORMAT_COMMON_CUH
 
 #include "kernels/element.cuh"
-#include "kernels/reformat_job.h"
+#include "kernels/reformat/job.h"
 
 static __device__ inline uint32_t divide(uint32_t x, reformat_divisor d)
 {

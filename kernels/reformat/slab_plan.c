@@ -2,7 +2,7 @@
  *
  * Which pairs the slab kernel takes from the rows below it, and how large its tiles are.
  */
-#include "kernels/reformat_request.h"
+#include "kernels/reformat/request.h"
 
 enum order { PLANES, BLOCKS, LANES }; /* of channels in memory */
 

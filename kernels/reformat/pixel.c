@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which pairs go through registers alone, as kernels/reformat_pixel.cu moves them: planes
+ * Which pairs go through registers alone, as kernels/reformat/pixel.cu moves them: planes
  * against vectors of 4 bytes, and pixels of a few channels.
  */
-#include "kernels/reformat_request.h"
+#include "kernels/reformat/request.h"
 
-#define WALK_STEPS 1024  /* of a block, as in reformat_common.cuh */
+#define WALK_STEPS 1024  /* of a block, as in common.cuh */
 #define ZIP_BLOCKS 32768 /* so that divisors are exact */
 
 /* ---- zip ----------------------------------------------------------------------------

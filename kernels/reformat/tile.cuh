@@ -7,7 +7,7 @@
 #ifndef KERNELS_REFORMAT_TILE_CUH
 #define KERNELS_REFORMAT_TILE_CUH
 
-#include "kernels/reformat_common.cuh"
+#include "kernels/reformat/common.cuh"
 
 /* A block's part of one side, and the tile. `origin` is where channel 0, pixel 0 lies. */
 template <typename T, typename M> struct tile_view {

@@ -3,7 +3,7 @@
  * The row that takes everything: a thread moves one element of the destination, pads
  * included, in the order of its dims. Bounded by index arithmetic.
  */
-#include "kernels/reformat_common.cuh"
+#include "kernels/reformat/common.cuh"
 
 #define THREADS 256
 #define MOST_BLOCKS (1 << 20)

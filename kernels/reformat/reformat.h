@@ -3,8 +3,8 @@
  * Reformat on the device: the same function as formats/reformat.h, on a CUDA stream. A
  * table of kernels, best row first; the last row takes everything.
  */
-#ifndef KERNELS_REFORMAT_H
-#define KERNELS_REFORMAT_H
+#ifndef KERNELS_REFORMAT_REFORMAT_H
+#define KERNELS_REFORMAT_REFORMAT_H
 
 #include "core/status.h"
 
@@ -20,4 +20,4 @@ int reformat_cuda_row(size_t row, const strata_desc *dst, void *dst_data,
                       const strata_desc *src, const void *src_data, void *stream,
                       int *cuda, strata_error *err);
 
-#endif /* KERNELS_REFORMAT_H */
+#endif /* KERNELS_REFORMAT_REFORMAT_H */

@@ -7,7 +7,7 @@
  * zip: a thread holds four pixels of one vector: 16 contiguous bytes on the side of the
  * vectors, 8 or 16 of each plane on the other. Memory bounds both.
  */
-#include "kernels/reformat_common.cuh"
+#include "kernels/reformat/common.cuh"
 
 #define THREADS 256
 #define PIXELS 4 /* of a thread of pixel, THREADS apart; at most WALK steps a block */

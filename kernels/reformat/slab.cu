@@ -8,7 +8,7 @@
  * and is worked out once, into registers. Bytes bound it: each moves once, and reads are
  * under way all the time.
  */
-#include "kernels/reformat_slab.cuh"
+#include "kernels/reformat/slab.cuh"
 
 #define STAGES 3   /* tiles in shared memory, one of them at work */
 #define MOST_RUN 8 /* tiles of a block */

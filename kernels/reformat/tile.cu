@@ -7,7 +7,7 @@
  * banks. Whole planes that end at odd addresses (7x7) are moved as one contiguous piece
  * of memory, whose alignment the tile copies; edges of it go by single elements.
  */
-#include "kernels/reformat_tile.cuh"
+#include "kernels/reformat/tile.cuh"
 
 #define MOST_THREADS 256
 

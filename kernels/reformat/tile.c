@@ -2,7 +2,7 @@
  *
  * Which pairs the tile kernel takes, and how large their tiles are.
  */
-#include "kernels/reformat_request.h"
+#include "kernels/reformat/request.h"
 
 enum {
     TILE_BYTES = 16 * 1024, /* of shared memory, for tiles of a plane's part */

@@ -7,7 +7,7 @@
 #define KERNELS_REFORMAT_REQUEST_H
 
 #include "formats/reformat_kernels.h"
-#include "kernels/reformat_job.h"
+#include "kernels/reformat/job.h"
 
 #define MOST_BLOCKS ((uint64_t)INT32_MAX) /* of a grid */
 
@@ -89,7 +89,7 @@ static inline bool is_pairs(const struct lanes *s, int64_t pixel, int64_t size)
     return !s->planar && size < 4 && s->vector * size == 4 && pixel == s->vector;
 }
 
-/* ---- kernels/reformat_request.c -------------------------------------------------------
+/* ---- kernels/reformat/request.c -------------------------------------------------------
  */
 
 struct request reformat_describe(const strata_desc *dst, void *dst_data,
@@ -123,7 +123,7 @@ struct slab_plan {
                        * channels; all channels, or parts of planes */
 };
 
-/* kernels/reformat_slab.c: false if a pair does not fit. */
+/* kernels/reformat/slab.c: false if a pair does not fit. */
 bool reformat_cut_slab(struct reformat_slab *j, const struct request *r,
                        const struct slab_plan *plan);
 

@@ -3,10 +3,10 @@
  * Which pairs the slab kernel takes, and how it cuts them: into tiles whose rows lie on
  * 16-byte boundaries on both sides, or whose rows follow each other without a gap.
  */
-#include "kernels/reformat_request.h"
+#include "kernels/reformat/request.h"
 
 enum {
-    STAGES = 3,              /* as in reformat_slab.cu */
+    STAGES = 3,              /* as in slab.cu */
     STAGE_BYTES = 26 * 1024, /* of a tile's room, at most */
     ZEROS = 32,              /* bytes of it that hold no tile */
     SECTOR = 32,             /* bytes */
