@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "plugins/cudnn_session.h"
+#include "plugins/convolution/cudnn/session.h"
 
 enum { SETS = 3, BURST = 12, ROUNDS = 5, PATTERN = 1 << 20 };
 #define PEAK 780e12 /* operations a second that such chips sustain */

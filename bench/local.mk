@@ -60,8 +60,8 @@ bench_reformat_cuda_LDADD = libstrata-internal.la
 
 if HAVE_CUDNN
 CUDNN_BENCHMARKS += bench/cudnn_tactics
-bench_cudnn_tactics_SOURCES = bench/cudnn_tactics.c plugins/cudnn_choice.c \
-	plugins/cudnn_graph.c plugins/cudnn_session.c
+bench_cudnn_tactics_SOURCES = bench/cudnn_tactics.c plugins/convolution/cudnn/choice.c \
+	plugins/convolution/cudnn/graph.c plugins/convolution/cudnn/session.c
 bench_cudnn_tactics_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -DCUDNN_TACTICS=40
 bench_cudnn_tactics_LDADD = $(CUDA_LIBS) -lcudnn $(PTHREAD_LIBS)
 endif

@@ -205,7 +205,7 @@ tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
 endif
 if HAVE_CUDNN
 CRITERION_TESTS += tests/test_cudnn
-tests_test_cudnn_SOURCES = tests/test_cudnn.c plugins/cudnn_choice.c plugins/cudnn_graph.c
+tests_test_cudnn_SOURCES = tests/test_cudnn.c plugins/convolution/cudnn/choice.c plugins/convolution/cudnn/graph.c
 tests_test_cudnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_test_cudnn_LDADD = $(LDADD) $(CUDA_LDFLAGS) -lcudnn $(PTHREAD_LIBS)
 endif

@@ -9,7 +9,7 @@
 
 #include <strata/plugin.h>
 
-#include "plugins/cudnn_choice.h"
+#include "plugins/convolution/cudnn/choice.h"
 
 static const char h200[] =
     "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"

@@ -4,7 +4,7 @@
  * against the core's for every value, every matrix tile this CPU has against FP64 and in
  * a convolution, and the activation rows against their definition.
  */
-#include "plugins/convolution_core.h"
+#include "plugins/convolution/core.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Module cublaslt: what its layers share. A layer says which product a node is and makes
+ * its operands in setup; each rank of the library's list is an impl.
+ */
+#ifndef PLUGINS_COMMON_CUBLASLT_MODULE_H
+#define PLUGINS_COMMON_CUBLASLT_MODULE_H
+
+#include <strata/layers.h>
+
+#include "plugins/common/cublaslt/product.h"
+
+#define CUBLASLT_EPILOGUES (STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION)
+#define CUBLASLT_ACTIVATIONS (UINT64_C(1) << STRATA_RELU)
+
+extern const strata_extends cublaslt_convolution, cublaslt_fully_connected;
+
+/* What a layer's node is as a product, or why it is none. */
+typedef int cublaslt_describe(const strata_node *n, struct cublaslt_problem *out);
+
+/* Fill in what all layers have alike; vetoes FP16 without leave to use tensor cores. */
+int cublaslt_start(const strata_node *n, struct cublaslt_problem *out);
+
+int cublaslt_accept(const strata_node *n, cublaslt_describe *describe, int rank);
+size_t cublaslt_workspace(const strata_node *n, cublaslt_describe *describe, int rank);
+
+/* Callbacks of one rank, named describe_accept_R and so on, from `describe` and
+ * `setup_rank(n, state, rank)`. */
+#define CUBLASLT_RANK(R)                                                                 \
+    static int accept_##R(const strata_node *n)                                          \
+    {                                                                                    \
+        return cublaslt_accept(n, describe, R);                                          \
+    }                                                                                    \
+    static size_t workspace_##R(const strata_node *n)                                    \
+    {                                                                                    \
+        return cublaslt_workspace(n, describe, R);                                       \
+    }                                                                                    \
+    static int setup_##R(const strata_node *n, void *state)                              \
+    {                                                                                    \
+        return setup_rank(n, state, R);                                                  \
+    }
+
+#define CUBLASLT_IMPL(R, rows_, state_, run_)                                            \
+    {                                                                                    \
+        .id = R + 1, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED,               \
+        .epilogues = CUBLASLT_EPILOGUES, .name = "cublaslt_" #R,                         \
+        .rows = STRATA_ARRAY(rows_), .activations = CUBLASLT_ACTIVATIONS,                \
+        .efficiency = 0.7, .state_size = sizeof(state_), .accept = accept_##R,           \
+        .workspace = workspace_##R, .setup = setup_##R, .run = run_                      \
+    }
+
+#endif /* PLUGINS_COMMON_CUBLASLT_MODULE_H */

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Descriptors live in the plan itself, so that a plan needs no freeing.
+ */
+#include "plugins/common/cublaslt/product.h"
+
+#include <string.h>
+
+enum {
+    MOST_WORKSPACE = 8 << 20, /* bytes; it counts in a network's memory */
+    ALIGNMENT = 16            /* bytes, of all matrices */
+};
+
+static int failed(const strata_node *n, const struct cublaslt_library *l,
+                  const char *what, cublasStatus_t s)
+{
+    return STRATA_FAIL(n, STRATA_EDEVICE, "cuBLASLt, %s: %s", what,
+                       l->cublasLtGetStatusString(s));
+}
+
+static cudaDataType_t data_type(int32_t dtype)
+{
+    return dtype == STRATA_FP16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+static cublasStatus_t set_layout(const struct cublaslt_library *l,
+                                 cublasLtMatrixLayout_t layout, int32_t dtype,
+                                 int64_t rows, int64_t columns, int64_t ld, int64_t batch,
+                                 int64_t stride)
+{
+    const int32_t count = (int32_t)batch;
+    cublasStatus_t s = l->cublasLtMatrixLayoutInit_internal(
+        layout, sizeof *layout, data_type(dtype), (uint64_t)rows, (uint64_t)columns, ld);
+    if (s == CUBLAS_STATUS_SUCCESS && batch > 1)
+        s = l->cublasLtMatrixLayoutSetAttribute(
+            layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
+    if (s == CUBLAS_STATUS_SUCCESS && batch > 1)
+        s = l->cublasLtMatrixLayoutSetAttribute(
+            layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride);
+    return s;
+}
+
+static cublasStatus_t set_layouts(struct cublaslt_plan *plan,
+                                  const struct cublaslt_problem *p)
+{
+    const int t = p->a_transposed;
+    cublasStatus_t s;
+    if ((s = set_layout(plan->library, &plan->a, p->dtype, t ? p->k : p->m,
+                        t ? p->m : p->k, p->lda, p->batch, p->a_stride)) ||
+        (s = set_layout(plan->library, &plan->b, p->dtype, p->k, p->n, p->ldb, p->batch,
+                        p->b_stride)) ||
+        (s = set_layout(plan->library, &plan->c, p->dtype, p->m, p->n, p->ldd, p->batch,
+                        p->addend ? p->c_stride : p->d_stride)))
+        return s;
+    return set_layout(plan->library, &plan->d, p->dtype, p->m, p->n, p->ldd, p->batch,
+                      p->d_stride);
+}
+
+static cublasStatus_t set_operation(struct cublaslt_plan *plan,
+                                    const struct cublaslt_problem *p, const void *bias)
+{
+    static const cublasLtEpilogue_t epilogues[2][2] = {
+        {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU},
+        {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS}};
+    const struct cublaslt_library *l = plan->library;
+    const cublasLtEpilogue_t epilogue = epilogues[p->bias != 0][p->relu != 0];
+    const cublasOperation_t transpose = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasStatus_t s;
+    if ((s = l->cublasLtMatmulDescInit_internal(&plan->operation, sizeof plan->operation,
+                                                CUBLAS_COMPUTE_32F, CUDA_R_32F)) ||
+        (s = l->cublasLtMatmulDescSetAttribute(&plan->operation,
+                                               CUBLASLT_MATMUL_DESC_TRANSA, &transpose,
+                                               sizeof transpose)) ||
+        (s = l->cublasLtMatmulDescSetAttribute(&plan->operation,
+                                               CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                               sizeof epilogue)) ||
+        !p->bias)
+        return s;
+    return l->cublasLtMatmulDescSetAttribute(
+        &plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+}
+
+/* Of the ways to add up a split K only the one through FP32: in place adds in the order
+ * blocks finish, so two runs differ, and the output's type rounds each part to FP16. */
+static cublasStatus_t set_preference(const struct cublaslt_library *l,
+                                     cublasLtMatmulPreferenceOpaque_t *preference)
+{
+    static const cublasLtMatmulPreferenceAttributes_t sides[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const uint64_t workspace = MOST_WORKSPACE;
+    const uint32_t alignment = ALIGNMENT;
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    cublasStatus_t s =
+        l->cublasLtMatmulPreferenceInit_internal(preference, sizeof *preference);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = l->cublasLtMatmulPreferenceSetAttribute(
+            preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+            sizeof workspace);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = l->cublasLtMatmulPreferenceSetAttribute(
+            preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+            sizeof schemes);
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0] && s == CUBLAS_STATUS_SUCCESS;
+         i++)
+        s = l->cublasLtMatmulPreferenceSetAttribute(preference, sides[i], &alignment,
+                                                    sizeof alignment);
+    return s;
+}
+
+int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, int rank,
+                  const void *bias, struct cublaslt_plan *out)
+{
+    cublasLtMatmulHeuristicResult_t results[CUBLASLT_RANKS];
+    cublasLtMatmulPreferenceOpaque_t preference;
+    const void *aligned = (const void *)(uintptr_t)256; /* only its alignment counts */
+    cublasStatus_t s;
+    int found = 0;
+    memset(out, 0, sizeof *out);
+    int status = cublaslt_library_get(n, &out->library, &out->handle);
+    if (status != STRATA_OK)
+        return status;
+    out->addend = problem->addend;
+    if ((s = set_layouts(out, problem)) ||
+        (s = set_operation(out, problem, bias ? bias : aligned)) ||
+        (s = set_preference(out->library, &preference)))
+        return failed(n, out->library, "describing the product", s);
+    s = out->library->cublasLtMatmulAlgoGetHeuristic(
+        out->handle, &out->operation, &out->a, &out->b, &out->c, &out->d, &preference,
+        CUBLASLT_RANKS, results, &found);
+    if ((s == CUBLAS_STATUS_NOT_SUPPORTED && found == 0) ||
+        (s == CUBLAS_STATUS_SUCCESS &&
+         (rank >= found || results[rank].state != CUBLAS_STATUS_SUCCESS)))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "cuBLASLt has %d algorithms for this product; this is number "
+                           "%d from 0",
+                           found, rank);
+    if (s != CUBLAS_STATUS_SUCCESS)
+        return failed(n, out->library, "asking for algorithms", s);
+    out->algorithm = results[rank].algo;
+    out->workspace = results[rank].workspaceSize;
+    return STRATA_OK;
+}
+
+int cublaslt_run(const strata_run *r, const struct cublaslt_plan *plan, const void *a,
+                 const void *b, const void *c, void *d)
+{
+    const float one = 1, beta = plan->addend ? 1 : 0;
+    cublasStatus_t s = plan->library->cublasLtMatmul(
+        plan->handle, (cublasLtMatmulDescOpaque_t *)&plan->operation, &one, a,
+        (cublasLtMatrixLayoutOpaque_t *)&plan->a, b,
+        (cublasLtMatrixLayoutOpaque_t *)&plan->b, &beta, plan->addend ? c : d,
+        (cublasLtMatrixLayoutOpaque_t *)&plan->c, d,
+        (cublasLtMatrixLayoutOpaque_t *)&plan->d, &plan->algorithm, r->workspace,
+        r->workspace_size, (cudaStream_t)r->stream);
+    return s == CUBLAS_STATUS_SUCCESS
+               ? STRATA_OK
+               : STRATA_FAIL(r, STRATA_EDEVICE, "cuBLASLt: %s",
+                             plan->library->cublasLtGetStatusString(s));
+}

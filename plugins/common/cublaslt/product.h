@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matrix products by cuBLASLt: D = relu(op(A)*B + C), all column-major and of one element
+ * type, accumulated in FP32. FP16 runs on tensor cores; FP32 never does. The library's
+ * heuristic gives a list of algorithms, best guess first: a rank in it is a tactic.
+ */
+#ifndef PLUGINS_COMMON_CUBLASLT_PRODUCT_H
+#define PLUGINS_COMMON_CUBLASLT_PRODUCT_H
+
+#include "plugins/common/cublaslt/library.h"
+
+#define CUBLASLT_RANKS 4
+
+/* D is m x n, B is k x n, C as D. Leading dims and strides between the products of a
+ * batch are in elements. */
+struct cublaslt_problem {
+    int32_t dtype;
+    int32_t a_transposed; /* A lies as k x m, else m x k */
+    int64_t m, n, k, lda, ldb, ldd;
+    int64_t batch, a_stride, b_stride, d_stride, c_stride;
+    int32_t bias;   /* an element for each of D's rows is added */
+    int32_t addend; /* there is a C; its leading dim is D's */
+    int32_t relu;
+};
+
+struct cublaslt_plan {
+    const struct cublaslt_library *library;
+    cublasLtHandle_t handle;
+    cublasLtMatmulDescOpaque_t operation;
+    cublasLtMatrixLayoutOpaque_t a, b, c, d;
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace; /* bytes */
+    int32_t addend;
+};
+
+/* The rank-th algorithm for a problem on the current device. bias: device memory, or NULL
+ * if it is not known yet. EUNSUPPORTED with the reason if there are fewer. */
+int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, int rank,
+                  const void *bias, struct cublaslt_plan *out);
+
+/* Enqueue on r's stream, in r's workspace. c: NULL without an addend. */
+int cublaslt_run(const strata_run *r, const struct cublaslt_plan *plan, const void *a,
+                 const void *b, const void *c, void *d);
+
+#endif /* PLUGINS_COMMON_CUBLASLT_PRODUCT_H */

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Elements for host impls: FP32 and FP16 values at an offset or along a row, and the
+ * activation functions. Arithmetic is FP32; FP16 is a storage type. Integer tensors are
+ * the business of the layers that take them.
+ */
+#ifndef PLUGINS_COMMON_ELEMENT_H
+#define PLUGINS_COMMON_ELEMENT_H
+
+#include <strata/plugin.h>
+
+#include <math.h>
+#include <string.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#define ELEMENT_X86 1
+#include <immintrin.h>
+#endif
+
+/* ---- FP16: IEEE 754 binary16, round to nearest even ---------------------------- */
+
+static inline float element_from_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline uint32_t element_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float element_from_half(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = h & 0x7fff;
+    if (magnitude >= 0x7c00) /* infinity; a NaN is made quiet */
+        return element_from_bits(sign | 0x7f800000 | (magnitude & 0x3ff) << 13 |
+                                 (magnitude > 0x7c00 ? 0x400000 : 0));
+    if (magnitude >= 0x400)
+        return element_from_bits(sign | ((magnitude << 13) + (112u << 23)));
+    float x = (float)magnitude * 0x1p-24f; /* subnormal or zero: exact */
+    return sign ? -x : x;
+}
+
+static inline uint16_t element_to_half(float x)
+{
+    uint32_t bits = element_bits(x), sign = bits >> 16 & 0x8000;
+    bits &= 0x7fffffff;
+    if (bits > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00 | (bits >> 13 & 0x3ff));
+    if (bits >= 0x477ff000) /* 65520 and above round to infinity */
+        return (uint16_t)(sign | 0x7c00);
+    if (bits < 0x38800000) { /* subnormal: the FP32 adder rounds at 2^-24 */
+        uint32_t rounded = element_bits(element_from_bits(bits) + 0.5f);
+        return (uint16_t)(sign | (rounded - 0x3f000000));
+    }
+    bits += 0xfff + (bits >> 13 & 1); /* nearest even */
+    return (uint16_t)(sign | ((bits >> 13) - (112u << 10)));
+}
+
+#ifdef ELEMENT_X86
+/* Every CPU with AVX2 and FMA has F16C; compilers do not all know the name "f16c". */
+static inline int element_has_f16c(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+__attribute__((target("avx,f16c"))) static inline int64_t
+element_from_half_f16c(float *dst, const uint16_t *src, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m128i half = _mm_loadu_si128((const __m128i *)(const void *)(src + i));
+        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(half));
+    }
+    return i;
+}
+
+__attribute__((target("avx,f16c"))) static inline int64_t
+element_to_half_f16c(uint16_t *dst, const float *src, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(src + i), 0);
+        _mm_storeu_si128((__m128i *)(void *)(dst + i), half);
+    }
+    return i;
+}
+#endif
+
+/* Contiguous rows of n elements. */
+static inline void element_from_half_row(float *dst, const uint16_t *src, int64_t n)
+{
+    int64_t i = 0;
+#ifdef ELEMENT_X86
+    if (n >= 8 && element_has_f16c())
+        i = element_from_half_f16c(dst, src, n);
+#endif
+    for (; i < n; i++)
+        dst[i] = element_from_half(src[i]);
+}
+
+static inline void element_to_half_row(uint16_t *dst, const float *src, int64_t n)
+{
+    int64_t i = 0;
+#ifdef ELEMENT_X86
+    if (n >= 8 && element_has_f16c())
+        i = element_to_half_f16c(dst, src, n);
+#endif
+    for (; i < n; i++)
+        dst[i] = element_to_half(src[i]);
+}
+
+/* ---- elements of FP32 and FP16 tensors; offsets and strides in elements -------- */
+
+static inline float element_load(const void *data, int32_t dtype, int64_t offset)
+{
+    return dtype == STRATA_FP16 ? element_from_half(((const uint16_t *)data)[offset])
+                                : ((const float *)data)[offset];
+}
+
+static inline void element_store(void *data, int32_t dtype, int64_t offset, float x)
+{
+    if (dtype == STRATA_FP16)
+        ((uint16_t *)data)[offset] = element_to_half(x);
+    else
+        ((float *)data)[offset] = x;
+}
+
+/* n elements from `offset`, `stride` apart, to or from a contiguous FP32 row. */
+static inline void element_load_row(float *dst, const void *data, int32_t dtype,
+                                    int64_t offset, int64_t stride, int64_t n)
+{
+    if (stride == 1 && dtype == STRATA_FP16)
+        element_from_half_row(dst, (const uint16_t *)data + offset, n);
+    else if (stride == 1)
+        memcpy(dst, (const float *)data + offset, (size_t)n * sizeof *dst);
+    else
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = element_load(data, dtype, offset + i * stride);
+}
+
+static inline void element_store_row(void *data, int32_t dtype, int64_t offset,
+                                     int64_t stride, const float *src, int64_t n)
+{
+    if (stride == 1 && dtype == STRATA_FP16)
+        element_to_half_row((uint16_t *)data + offset, src, n);
+    else if (stride == 1)
+        memcpy((float *)data + offset, src, (size_t)n * sizeof *src);
+    else
+        for (int64_t i = 0; i < n; i++)
+            element_store(data, dtype, offset + i * stride, src[i]);
+}
+
+/* Offset of channel c of image n at the spatial origin. */
+static inline int64_t element_channel(const strata_tensor *t, int64_t n, int64_t c)
+{
+    return n * t->strides[0] + (t->vector_dim == 1
+                                    ? c / t->vector * t->strides[1] + c % t->vector
+                                    : c * t->strides[1]);
+}
+
+/* ---- activations --------------------------------------------------------------- */
+
+static inline double element_clamp(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* The definition, in FP64. */
+static inline double element_activate_exact(int32_t kind, double x, double alpha,
+                                            double beta)
+{
+    double softplus = x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+    switch (kind) {
+    case STRATA_RELU: return x < 0 ? 0 : x;
+    case STRATA_LEAKY_RELU: return x > 0 ? x : alpha * x;
+    case STRATA_RELU6: return element_clamp(x, 0, 6);
+    case STRATA_CLIP: return element_clamp(x, alpha, beta);
+    case STRATA_SIGMOID: return 1 / (1 + exp(-x));
+    case STRATA_TANH: return tanh(x);
+    case STRATA_ELU: return x > 0 ? x : alpha * expm1(x);
+    case STRATA_SELU: return beta * (x > 0 ? x : alpha * expm1(x));
+    case STRATA_SOFTPLUS: return softplus;
+    case STRATA_SOFTSIGN: return x / (1 + fabs(x));
+    case STRATA_GELU: return x / 2 * (1 + erf(x / sqrt(2)));
+    case STRATA_SILU: return x / (1 + exp(-x));
+    case STRATA_HARD_SIGMOID: return element_clamp(alpha * x + beta, 0, 1);
+    case STRATA_HARD_SWISH: return x * element_clamp(x / 6 + 0.5, 0, 1);
+    case STRATA_MISH: return x * tanh(softplus);
+    default: return x;
+    }
+}
+
+static inline float element_softplus(float x)
+{
+    return fmaxf(x, 0) + log1pf(expf(-fabsf(x)));
+}
+
+/* One loop per kind, so that the simple ones become vector code. */
+#define ELEMENT_ROW(expression)        \
+    for (int64_t i = 0; i < n; i++) {  \
+        float x = row[i];              \
+        row[i] = (expression);         \
+    }                                  \
+    break
+
+/* The same in FP32, over n contiguous elements in place. */
+static inline void element_activate_row(int32_t kind, double alpha, double beta,
+                                        float *row, int64_t n)
+{
+    float a = (float)alpha, b = (float)beta;
+    switch (kind) {
+    case STRATA_RELU: ELEMENT_ROW(x < 0 ? 0 : x);
+    case STRATA_LEAKY_RELU: ELEMENT_ROW(x > 0 ? x : a * x);
+    case STRATA_RELU6: ELEMENT_ROW(x < 0 ? 0 : x > 6 ? 6 : x);
+    case STRATA_CLIP: ELEMENT_ROW(x < a ? a : x > b ? b : x);
+    case STRATA_SIGMOID: ELEMENT_ROW(1 / (1 + expf(-x)));
+    case STRATA_TANH: ELEMENT_ROW(tanhf(x));
+    case STRATA_ELU: ELEMENT_ROW(x > 0 ? x : a * expm1f(x));
+    case STRATA_SELU: ELEMENT_ROW(b * (x > 0 ? x : a * expm1f(x)));
+    case STRATA_SOFTPLUS: ELEMENT_ROW(element_softplus(x));
+    case STRATA_SOFTSIGN: ELEMENT_ROW(x / (1 + fabsf(x)));
+    case STRATA_GELU: ELEMENT_ROW(x / 2 * (1 + erff(x * 0.70710678f)));
+    case STRATA_SILU: ELEMENT_ROW(x / (1 + expf(-x)));
+    case STRATA_HARD_SIGMOID:
+        ELEMENT_ROW(fminf(fmaxf(a * x + b, 0), 1));
+    case STRATA_HARD_SWISH:
+        ELEMENT_ROW(x * fminf(fmaxf(x / 6 + 0.5f, 0), 1));
+    case STRATA_MISH: ELEMENT_ROW(x * tanhf(element_softplus(x)));
+    default: break;
+    }
+}
+#undef ELEMENT_ROW
+
+#define ELEMENT_ALL_ACTIVATIONS ((UINT64_C(1) << STRATA_ACTIVATION_COUNT) - 1)
+
+#endif /* PLUGINS_COMMON_ELEMENT_H */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Module onednn: host impls from oneDNN 2 for layers that core defines. In run, oneDNN's
+ * own bookkeeping for a call's arguments takes a few hundred bytes from malloc; the
+ * module itself allocates nothing there.
+ */
+#include "plugins/common/onednn/primitive.h"
+
+static const strata_extends *const extends[] = {&onednn_convolution,
+                                                &onednn_fully_connected, &onednn_pooling};
+
+STRATA_MODULE_EXTENDS("onednn", "1.0.0",
+                      "+core::Convolution,+core::FullyConnected,+core::Pooling", extends)

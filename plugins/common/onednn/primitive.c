@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Choosing a kernel: descriptors of tensors, and the candidate that accept and workspace
+ * probe and setup turns into a primitive.
+ */
+#include "plugins/common/onednn/primitive.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "plugins/common/onednn/epilogue.h"
+
+/* Last dim fastest, by rank. */
+static const dnnl_format_tag_t dense[] = {
+    dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
+
+/* Tags by rank, 2 to 5. */
+static const struct layout {
+    uint64_t format;
+    dnnl_format_tag_t tag[4];
+} layouts[] = {
+    {STRATA_F32_NCHW, {dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde}},
+    {STRATA_F32_NHWC, {dnnl_ab, dnnl_acb, dnnl_acdb, dnnl_acdeb}},
+    {STRATA_F32_NC8HW8, {0, dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}},
+    {STRATA_F32_NC16HW16, {0, dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}},
+};
+
+int onednn_check(const strata_node *n, dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_success)
+        return STRATA_OK;
+    return STRATA_FAIL(n,
+                       status == dnnl_out_of_memory   ? STRATA_ENOMEM
+                       : status == dnnl_runtime_error ? STRATA_EINTERNAL
+                                                      : STRATA_EUNSUPPORTED,
+                       "%s: oneDNN says %s", what, dnnl_status2str(status));
+}
+
+/* oneDNN's kernels keep offsets in 32 bits. */
+static int describe_tensor(const strata_node *n, const int64_t *dims, int rank,
+                           dnnl_format_tag_t tag, dnnl_memory_desc_t *md)
+{
+    dnnl_dims_t all = {0};
+    int64_t elements = 1;
+    for (int d = 0; d < rank; d++) {
+        all[d] = dims[d];
+        if (dims[d] < 1 || __builtin_mul_overflow(elements, dims[d], &elements) ||
+            elements > INT32_MAX)
+            return STRATA_FAIL(
+                n, STRATA_EUNSUPPORTED,
+                "a tensor is empty or has over %d elements, which oneDNN's "
+                "kernels do not take",
+                INT32_MAX);
+    }
+    return onednn_check(n, dnnl_memory_desc_init_by_tag(md, rank, all, dnnl_f32, tag),
+                        "tensor descriptor");
+}
+
+int onednn_tensor(const strata_node *n, const strata_tensor *t, dnnl_memory_desc_t *md)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
+        if (t->format == layouts[i].format && t->rank >= 2 && t->rank <= 5 &&
+            layouts[i].tag[t->rank - 2] != dnnl_format_tag_undef)
+            return describe_tensor(n, t->dims, t->rank, layouts[i].tag[t->rank - 2], md);
+    return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                       "oneDNN has no name for this format at rank %d", (int)t->rank);
+}
+
+int onednn_dense(const strata_node *n, const int64_t *dims, int rank,
+                 dnnl_memory_desc_t *md)
+{
+    if (rank < 1 || rank >= (int)(sizeof dense / sizeof dense[0]))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "oneDNN takes no rank %d here", rank);
+    return describe_tensor(n, dims, rank, dense[rank], md);
+}
+
+int onednn_any(const strata_node *n, const int64_t *dims, int rank,
+               dnnl_memory_desc_t *md)
+{
+    return describe_tensor(n, dims, rank, dnnl_format_tag_any, md);
+}
+
+enum onednn_source onednn_bias_source(const strata_node *n)
+{
+    int32_t flags = n->epilogue ? n->epilogue->flags : 0;
+    if (n->n_weights > 1 && n->weight[1].rank > 0)
+        return ONEDNN_BIAS;
+    return (flags & STRATA_EPILOGUE_BIAS) && !(flags & STRATA_EPILOGUE_SCALE)
+               ? ONEDNN_EPILOGUE_BIAS
+               : ONEDNN_NONE;
+}
+
+void onednn_candidate_close(struct onednn_candidate *c)
+{
+    if (c->descriptor)
+        dnnl_primitive_desc_destroy(c->descriptor);
+    if (c->attr)
+        dnnl_primitive_attr_destroy(c->attr);
+    if (c->engine)
+        dnnl_engine_destroy(c->engine);
+}
+
+void onednn_bind(struct onednn_arguments *list, int index, enum onednn_source source)
+{
+    list->at[list->n++] = (struct onednn_argument){index, source};
+}
+
+static void candidate_arguments(struct onednn_candidate *c)
+{
+    onednn_bind(&c->arguments, DNNL_ARG_SRC, ONEDNN_INPUT);
+    onednn_bind(&c->arguments, DNNL_ARG_DST, ONEDNN_OUTPUT);
+    onednn_bind(&c->arguments, DNNL_ARG_SCRATCHPAD, ONEDNN_WORKSPACE);
+    if (c->request.weight.ndims > 0)
+        onednn_bind(&c->arguments, DNNL_ARG_WEIGHTS, ONEDNN_WEIGHT);
+    if (c->request.bias != ONEDNN_NONE)
+        onednn_bind(&c->arguments, DNNL_ARG_BIAS, c->request.bias);
+}
+
+static bool has_operands(const struct onednn_candidate *c)
+{
+    for (int i = 0; i < c->arguments.n; i++)
+        if (c->arguments.at[i].index >= DNNL_ARG_ATTR_MULTIPLE_POST_OP(0))
+            return true;
+    return false;
+}
+
+/* The reference kernels are for checking, not for running. Convolution by GEMM (2.6.3,
+ * chosen below AVX2) misreads the operands of post-ops in channels-last. */
+static int candidate_judge(const strata_node *n, const struct onednn_candidate *c)
+{
+    const char *kernel = NULL;
+    int status = onednn_check(
+        n, dnnl_primitive_desc_query(c->descriptor, dnnl_query_impl_info_str, 0, &kernel),
+        "kernel name");
+    if (status != STRATA_OK)
+        return status;
+    if (strstr(kernel, "ref"))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "oneDNN has only its reference kernel (%s) for this shape in "
+                           "these formats",
+                           kernel);
+    if (strstr(kernel, "gemm") && n->out[0].format == STRATA_F32_NHWC && has_operands(c))
+        return STRATA_FAIL(
+            n, STRATA_EUNSUPPORTED,
+            "oneDNN's kernel %s gets a fused scale, bias or residual wrong "
+            "in channels-last",
+            kernel);
+    return STRATA_OK;
+}
+
+static int check_weights(const strata_node *n)
+{
+    for (int i = 0; i < n->n_weights; i++)
+        if (n->weight[i].rank > 0 && n->weight[i].dtype != STRATA_FP32)
+            return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "weight %d is not fp32", i);
+    return STRATA_OK;
+}
+
+int onednn_candidate_open(const strata_node *n, onednn_describe describe,
+                          struct onednn_candidate *c)
+{
+    int status;
+
+    *c = (struct onednn_candidate){0};
+    /* oneDNN's cache (2.6.3) answers a request with another kernel where only strides of
+     * single elements differ: its workspace is not the one that was planned for. */
+    if ((status = check_weights(n)) || (status = describe(n, &c->request)) ||
+        (status = onednn_check(n, dnnl_set_primitive_cache_capacity(0), "its cache")) ||
+        (status =
+             onednn_check(n, dnnl_engine_create(&c->engine, dnnl_cpu, 0), "engine")) ||
+        (status = onednn_check(n, dnnl_primitive_attr_create(&c->attr), "attributes")) ||
+        (status = onednn_check(
+             n,
+             dnnl_primitive_attr_set_scratchpad_mode(c->attr, dnnl_scratchpad_mode_user),
+             "attributes")))
+        return status;
+    candidate_arguments(c);
+    if ((status = onednn_epilogue(n, &c->request, c->attr, &c->arguments)) ||
+        (status = onednn_check(n,
+                               dnnl_primitive_desc_create(&c->descriptor, &c->request.op,
+                                                          c->attr, c->engine, NULL),
+                               "kernel for this shape in these formats")))
+        return status;
+    return candidate_judge(n, c);
+}
+
+size_t onednn_candidate_workspace(const struct onednn_candidate *c)
+{
+    const dnnl_memory_desc_t *md =
+        dnnl_primitive_desc_query_md(c->descriptor, dnnl_query_scratchpad_md, 0);
+    return md ? dnnl_memory_desc_get_size(md) : 0;
+}
+
+int onednn_accept(const strata_node *n, onednn_describe describe)
+{
+    struct onednn_candidate c;
+    int status = onednn_candidate_open(n, describe, &c);
+    onednn_candidate_close(&c);
+    return status;
+}
+
+size_t onednn_workspace(const strata_node *n, onednn_describe describe)
+{
+    struct onednn_candidate c;
+    size_t bytes = onednn_candidate_open(n, describe, &c)
+                       ? SIZE_MAX
+                       : onednn_candidate_workspace(&c);
+    onednn_candidate_close(&c);
+    return bytes;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all oneDNN impls share. A layer only describes its primitive (onednn_describe);
+ * choosing the kernel, packing weights, binding pointers and running are done here, so
+ * an impl's callbacks are one line each.
+ *
+ * The primitive is made for one batch and one number of OpenMP threads, those of setup.
+ * It is immutable and shared by all contexts: the scratchpad is the call's workspace and
+ * each context owns the dnnl_memory handles that run fills with pointers.
+ */
+#ifndef PLUGINS_COMMON_ONEDNN_PRIMITIVE_H
+#define PLUGINS_COMMON_ONEDNN_PRIMITIVE_H
+
+#include <strata/layers.h>
+
+#include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
+
+/* Where an argument of the primitive points during run. */
+enum onednn_source {
+    ONEDNN_NONE,
+    ONEDNN_INPUT,
+    ONEDNN_OUTPUT,
+    ONEDNN_WEIGHT, /* the packed copy, or the network's where its layout fits */
+    ONEDNN_BIAS,   /* the layer's own bias weight */
+    ONEDNN_EPILOGUE_SCALE,
+    ONEDNN_EPILOGUE_BIAS,
+    ONEDNN_EPILOGUE_RESIDUAL,
+    ONEDNN_WORKSPACE
+};
+
+/* source, weight, bias, output, workspace and three epilogue operands */
+enum { ONEDNN_MAX_ARGUMENTS = 8 };
+
+struct onednn_argument {
+    int index; /* DNNL_ARG_* */
+    enum onednn_source source;
+};
+
+struct onednn_arguments {
+    int n;
+    struct onednn_argument at[ONEDNN_MAX_ARGUMENTS];
+};
+
+/* What a layer asks of oneDNN, filled by its onednn_describe. */
+struct onednn_request {
+    union {
+        dnnl_primitive_kind_t kind; /* the first member of each */
+        dnnl_convolution_desc_t convolution;
+        dnnl_inner_product_desc_t inner_product;
+        dnnl_pooling_v2_desc_t pooling;
+    } op;
+    dnnl_memory_desc_t output;
+    dnnl_memory_desc_t weight; /* as the network stores it; ndims 0: the layer has none */
+    enum onednn_source bias;
+};
+
+typedef int (*onednn_describe)(const strata_node *n, struct onednn_request *request);
+
+/* A chosen kernel and the arguments its primitive will take. */
+struct onednn_candidate {
+    dnnl_engine_t engine;
+    dnnl_primitive_attr_t attr;
+    dnnl_primitive_desc_t descriptor;
+    struct onednn_request request;
+    struct onednn_arguments arguments;
+};
+
+struct onednn_state {
+    dnnl_engine_t engine;
+    dnnl_primitive_t primitive;
+    void *weight;     /* packed, the core's memory; NULL: use the network's */
+    int64_t batch;    /* images the primitive was made for */
+    size_t workspace; /* bytes */
+    int threads;
+    struct onednn_arguments arguments;
+};
+
+struct onednn_context {
+    dnnl_stream_t stream;
+    int n_arguments;
+    dnnl_exec_arg_t arguments[ONEDNN_MAX_ARGUMENTS]; /* in the state's order */
+};
+
+/* STRATA_OK, or the message "WHAT: oneDNN says ..." */
+int onednn_check(const strata_node *n, dnnl_status_t status, const char *what);
+
+/* Descriptor of an activation in its format. */
+int onednn_tensor(const strata_node *n, const strata_tensor *t, dnnl_memory_desc_t *md);
+/* Dense descriptor, last dim fastest. */
+int onednn_dense(const strata_node *n, const int64_t *dims, int rank,
+                 dnnl_memory_desc_t *md);
+/* Descriptor whose layout is the primitive's choice. */
+int onednn_any(const strata_node *n, const int64_t *dims, int rank,
+               dnnl_memory_desc_t *md);
+
+/* Who supplies the primitive's bias: the layer's weight 1, else an unscaled epilogue. */
+enum onednn_source onednn_bias_source(const strata_node *n);
+
+void onednn_bind(struct onednn_arguments *list, int index, enum onednn_source source);
+
+/* Choose the kernel for a node, never a reference kernel; close it whatever the result.
+ */
+int onednn_candidate_open(const strata_node *n, onednn_describe describe,
+                          struct onednn_candidate *c);
+void onednn_candidate_close(struct onednn_candidate *c);
+size_t onednn_candidate_workspace(const struct onednn_candidate *c); /* bytes */
+
+int onednn_accept(const strata_node *n, onednn_describe describe);
+size_t onednn_workspace(const strata_node *n, onednn_describe describe);
+int onednn_setup(const strata_node *n, onednn_describe describe, void *state);
+void onednn_teardown(void *state);
+int onednn_ctx_open(const strata_node *n, const void *state, void *ctx);
+void onednn_ctx_close(void *ctx);
+int onednn_run(const strata_run *r);
+
+/* The callbacks of a layer's impls, which differ in rows and epilogues alone. */
+#define ONEDNN_CALLBACKS(describe_)                                                      \
+    static int accept(const strata_node *n)                                              \
+    {                                                                                    \
+        return onednn_accept(n, describe_);                                              \
+    }                                                                                    \
+    static size_t workspace(const strata_node *n)                                        \
+    {                                                                                    \
+        return onednn_workspace(n, describe_);                                           \
+    }                                                                                    \
+    static int setup(const strata_node *n, void *state)                                  \
+    {                                                                                    \
+        return onednn_setup(n, describe_, state);                                        \
+    }
+
+#define ONEDNN_IMPL(id_, name_, rows_, efficiency_)                                      \
+    .id = (id_), .device = STRATA_HOST, .name = (name_), .rows = STRATA_ARRAY(rows_),    \
+    .efficiency = (efficiency_), .state_size = sizeof(struct onednn_state),              \
+    .ctx_size = sizeof(struct onednn_context), .accept = accept, .workspace = workspace, \
+    .setup = setup, .teardown = onednn_teardown, .ctx_open = onednn_ctx_open,            \
+    .ctx_close = onednn_ctx_close, .run = onednn_run
+
+extern const strata_extends onednn_convolution, onednn_fully_connected, onednn_pooling;
+
+#endif /* PLUGINS_COMMON_ONEDNN_PRIMITIVE_H */

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Concatenation: inputs one after another along an axis, all in one format. Along the
+ * channels of a blocked format, inputs that begin at a block's first lane are copied in
+ * whole runs; the others lane by lane.
+ */
+#include <strata/layers.h>
+
+#include "plugins/concatenation/concatenation.h"
+#include "plugins/common/dense.h"
+#include "plugins/common/walk.h"
+
+static int concatenation_shape(const strata_node *n)
+{
+    const strata_concatenation *p = n->params;
+    const strata_tensor *first = &n->in[0];
+    strata_tensor *out = &n->out[0];
+    int32_t axis = concatenation_axis(p, first->rank);
+    if (axis < 0)
+        return STRATA_FAIL(n, STRATA_EINVAL, "axis %lld is outside a tensor of rank %d",
+                           (long long)p->axis, (int)first->rank);
+    out->rank = first->rank;
+    memcpy(out->dims, first->dims, sizeof out->dims);
+    for (int32_t k = 1; k < n->n_in; k++) {
+        const strata_tensor *in = &n->in[k];
+        if (in->rank != first->rank || in->dtype != first->dtype)
+            return STRATA_FAIL(n, STRATA_EINVAL,
+                               "input %d differs in rank or element type from input 0",
+                               k);
+        for (int32_t d = 0; d < in->rank; d++)
+            if (d != axis && in->dims[d] != first->dims[d])
+                return STRATA_FAIL(n, STRATA_EINVAL,
+                                   "dim %d of input %d is %lld, of input 0 %lld; only "
+                                   "dim %d (the axis) may differ",
+                                   d, k, (long long)in->dims[d],
+                                   (long long)first->dims[d], axis);
+        if (__builtin_add_overflow(out->dims[axis], in->dims[axis], &out->dims[axis]))
+            return STRATA_FAIL(n, STRATA_EOVERFLOW, "the sum of dim %d does not fit",
+                               axis);
+    }
+    return STRATA_OK;
+}
+
+static int concatenation_run(const strata_run *r)
+{
+    const strata_tensor *y = &r->out[0];
+    int32_t axis = concatenation_axis(r->params, y->rank);
+    int64_t begin = 0;
+    for (int32_t k = 0; k < r->n_in; k++) {
+        const strata_tensor *x = &r->in[k];
+        struct walk w;
+        walk_over(&w, 2, y, x->dims, r->workspace);
+        for (int32_t d = 0; d < y->rank; d++) {
+            walk_map(&w, 0, d, y, d == axis ? begin : 0, 1);
+            walk_map(&w, 1, d, x, 0, 1);
+        }
+        walk_copy(&w, y, x);
+        begin += x->dims[axis];
+    }
+    walk_clear_pads(y);
+    return STRATA_OK;
+}
+
+static int concatenation_reference(const strata_node *n, const double *const *in,
+                                   const double *const *weight, double *const *out)
+{
+    int32_t axis = concatenation_axis(n->params, n->out[0].rank);
+    int64_t begin = 0, index[STRATA_MAX_RANK];
+    (void)weight;
+    for (int32_t k = 0; k < n->n_in; k++) {
+        int64_t count = dense_count(&n->in[k]);
+        for (int64_t i = 0; i < count; i++) {
+            dense_index(&n->in[k], i, index);
+            index[axis] += begin;
+            out[0][dense_offset(&n->out[0], index)] = in[k][i];
+        }
+        begin += n->in[k].dims[axis];
+    }
+    return STRATA_OK;
+}
+
+static const void *concatenation_extension(const char *id)
+{
+    static const strata_reference reference = {sizeof reference, 0,
+                                               concatenation_reference};
+    return dense_extension(id, &reference);
+}
+
+static const strata_attr attrs[] = {
+    {.name = "axis",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_concatenation, axis),
+     .def = 1,
+     .min = -STRATA_MAX_RANK,
+     .max = STRATA_MAX_RANK - 1,
+     .doc = "dim along which the inputs are joined; negative counts from the end"},
+};
+
+static const strata_row rows[] = {{{WALK_ALL, STRATA_SAME}, {STRATA_SAME}}};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "c",
+     .rows = STRATA_ARRAY(rows),
+     .workspace = walk_pair_memory,
+     .run = concatenation_run},
+};
+
+static const strata_layer concatenation = {
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Concatenation",
+    .doc = "Inputs one after another along an axis",
+    .min_in = 1,
+    .max_in = -1,
+    .n_out = 1,
+    .params_size = sizeof(strata_concatenation),
+    .attrs = STRATA_ARRAY(attrs),
+    .impls = STRATA_ARRAY(impls),
+    .shape = concatenation_shape,
+    .flops = walk_no_flops,
+    .extension = concatenation_extension,
+};
+
+static const strata_layer *const layers[] = {&concatenation};
+STRATA_MODULE("core", "1.0.0", "Concatenation", layers)

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convolution of 1-D, 2-D and 3-D images: y[k] = bias[k] + sum of weight[k][c] over the
+ * window, channels in groups. Two host impls share one FP32 core: `c` works on fp32:nchw
+ * in place, `any` unpacks bands of an image of any float format, computes, and packs.
+ */
+#include "plugins/convolution/band.h"
+
+enum { WEIGHT, BIAS };
+
+struct convolution_any {
+    struct convolution cv;
+    struct convolution_bands bands;
+};
+
+static const strata_attr attrs[] = {
+    {.name = "filters",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_convolution, filters),
+     .min = 0,
+     .max = INT32_MAX,
+     .doc = "output channels; 0 takes them from the weight"},
+    WINDOW_ATTRS(strata_convolution,
+                 "window size, one value or one per spatial dim; empty: from the weight",
+                 "zeros around the input"),
+    {.name = "groups",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_convolution, groups),
+     .def = 1,
+     .min = 1,
+     .max = INT32_MAX,
+     .doc = "groups of channels convolved apart; the channel count is depthwise"},
+};
+
+static const strata_weight weights[] = {
+    {.name = "weight", .flags = STRATA_REQUIRED, .rank = -1,
+     .doc = "filters x channels/groups x kernel"},
+    {.name = "bias", .rank = 1, .doc = "filters"},
+};
+
+/* ---- shapes -------------------------------------------------------------------- */
+
+static int convolution_filters(const strata_node *n, int64_t *filters)
+{
+    const strata_convolution *p = n->params;
+    const strata_tensor *in = &n->in[0], *weight = &n->weight[WEIGHT];
+    *filters = p->filters ? p->filters : weight->rank > 0 ? weight->dims[0] : 0;
+    if (in->rank < 3 || in->rank > 5)
+        return STRATA_FAIL(n, STRATA_EINVAL, "input has rank %d; allowed is 3 to 5",
+                           (int)in->rank);
+    if (*filters < 1)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "filters is not known; give filters = N or a weight");
+    if (in->dims[1] < 1 || in->dims[1] % p->groups || *filters % p->groups)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "groups %lld does not divide %lld input channels and %lld "
+                           "filters",
+                           (long long)p->groups, (long long)in->dims[1],
+                           (long long)*filters);
+    return STRATA_OK;
+}
+
+static int convolution_weight_shape(const strata_node *n, strata_tensor *expected)
+{
+    const strata_convolution *p = n->params;
+    struct window w;
+    int64_t filters;
+    int status = convolution_filters(n, &filters);
+    if (status == STRATA_OK)
+        status = window_of_convolution(&w, p, &n->in[0], &n->weight[WEIGHT], n->host,
+                                       n->err);
+    if (status != STRATA_OK)
+        return status;
+    expected[WEIGHT].dtype = expected[BIAS].dtype = STRATA_FP32;
+    expected[WEIGHT].rank = n->in[0].rank;
+    expected[WEIGHT].dims[0] = filters;
+    expected[WEIGHT].dims[1] = n->in[0].dims[1] / p->groups;
+    for (int d = 0; d < w.dims; d++)
+        expected[WEIGHT].dims[2 + d] = w.kernel[w.first + d];
+    expected[BIAS].rank = 1;
+    expected[BIAS].dims[0] = filters;
+    return STRATA_OK;
+}
+
+static int convolution_shape(const strata_node *n)
+{
+    struct window w;
+    int64_t filters;
+    int status = convolution_filters(n, &filters);
+    if (status == STRATA_OK)
+        status = window_of_convolution(&w, n->params, &n->in[0], &n->weight[WEIGHT],
+                                       n->host, n->err);
+    if (status != STRATA_OK)
+        return status;
+    n->out[0].rank = n->in[0].rank;
+    n->out[0].dims[0] = n->in[0].dims[0];
+    n->out[0].dims[1] = filters;
+    for (int d = 0; d < w.dims; d++)
+        n->out[0].dims[2 + d] = w.out[w.first + d];
+    return STRATA_OK;
+}
+
+static double convolution_flops(const strata_node *n)
+{
+    double flops = 2;
+    for (int d = 0; d < n->out[0].rank; d++)
+        flops *= (double)n->out[0].dims[d];
+    for (int d = 1; d < n->weight[WEIGHT].rank; d++)
+        flops *= (double)n->weight[WEIGHT].dims[d];
+    return flops;
+}
+
+/* ---- impls --------------------------------------------------------------------- */
+
+/* All but the packed weights. */
+static int convolution_resolve(struct convolution *cv, const strata_node *n)
+{
+    const strata_convolution *p = n->params;
+    const struct window *w = &cv->w;
+    int status = window_of_convolution(&cv->w, p, &n->in[0], &n->weight[WEIGHT], n->host,
+                                       n->err);
+    if (status != STRATA_OK)
+        return status;
+    cv->groups = p->groups;
+    cv->in_c = n->in[0].dims[1] / p->groups;
+    cv->out_c = n->out[0].dims[1] / p->groups;
+    cv->depth = cv->in_c * window_kernel_count(w);
+    cv->tile = convolution_is_direct(cv->out_c) ? NULL : gemm_choose();
+    cv->pointwise = cv->tile && cv->depth == cv->in_c;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        cv->pointwise &= w->stride[d] == 1 && w->begin[d] == 0 && w->end[d] == 0;
+    return STRATA_OK;
+}
+
+static int convolution_setup(const strata_node *n, void *state)
+{
+    struct convolution *cv = state;
+    int status = convolution_resolve(cv, n);
+    const strata_pack *pack = n->host->extension(STRATA_PACK_V1);
+    if (status != STRATA_OK || !cv->tile || !pack)
+        return status;
+    size_t bytes = convolution_packed_size(cv);
+    void *packed;
+    if (bytes == 0)
+        return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
+    if ((status = pack->alloc(n, bytes, &packed)) != STRATA_OK)
+        return status;
+    convolution_pack_all(cv, packed, n->weight[WEIGHT].data);
+    cv->packed = packed;
+    return STRATA_OK;
+}
+
+/* Scratch of the direct method in whole 256 bytes; SIZE_MAX: overflow. */
+static size_t c_workspace(const strata_node *n)
+{
+    const strata_convolution *p = n->params;
+    struct window w;
+    if (!convolution_is_direct(n->out[0].dims[1] / p->groups))
+        return 0;
+    if (window_of_convolution(&w, p, &n->in[0], &n->weight[WEIGHT], n->host, n->err) !=
+        STRATA_OK)
+        return SIZE_MAX;
+    size_t bytes = convolution_scratch(&w);
+    if (bytes == 0 || __builtin_add_overflow(bytes, 255, &bytes))
+        return SIZE_MAX;
+    return bytes & ~(size_t)255;
+}
+
+static struct convolution_job convolution_job(const strata_run *r)
+{
+    return (struct convolution_job){
+        .cv = r->state,
+        .weight = r->weight[WEIGHT].data,
+        .bias = r->weight[BIAS].rank > 0 ? r->weight[BIAS].data : NULL,
+        .epilogue = r->epilogue,
+    };
+}
+
+static int c_run(const strata_run *r)
+{
+    struct convolution_job job = convolution_job(r);
+    job.in = r->in[0].data;
+    job.out = r->out[0].data;
+    job.images = r->in[0].dims[0];
+    job.scratch = r->workspace;
+    job.scratch_size = r->workspace_size;
+    if (r->epilogue->flags & STRATA_EPILOGUE_RESIDUAL)
+        job.residual = r->epilogue->residual->data;
+    convolution_compute(&job);
+    return STRATA_OK;
+}
+
+/* Bands of input, output and residual, then the scratch. */
+static size_t any_workspace(const strata_node *n)
+{
+    struct convolution cv = {0};
+    size_t scratch = c_workspace(n), bytes;
+    if (scratch == SIZE_MAX || convolution_resolve(&cv, n) != STRATA_OK)
+        return SIZE_MAX;
+    convolution_merge(&cv);
+    struct convolution_bands b = convolution_bands(&cv, n);
+    if (b.bytes == 0 || __builtin_mul_overflow(b.bytes, (size_t)b.teams, &bytes) ||
+        __builtin_add_overflow(bytes, scratch, &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
+static int any_setup(const strata_node *n, void *state)
+{
+    struct convolution_any *any = state;
+    int status = convolution_setup(n, &any->cv);
+    convolution_merge(&any->cv);
+    if (status == STRATA_OK)
+        any->bands = convolution_bands(&any->cv, n);
+    return status;
+}
+
+static int any_run(const strata_run *r)
+{
+    const struct convolution_any *any = r->state;
+    struct convolution_job job = convolution_job(r);
+    job.cv = &any->cv;
+    convolution_in_bands(&job, r, &any->bands);
+    return STRATA_OK;
+}
+
+/* ---- the definition ------------------------------------------------------------ */
+
+/* One output element; o: its spatial index, in: the group's first channel. */
+static double reference_element(const struct window *w, const double *in,
+                                const double *weight, int64_t channels, const int64_t *o)
+{
+    double sum = 0;
+    int64_t plane = window_in_count(w), i[WINDOW_DIMS];
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t k = 0; k < window_kernel_count(w); k++, weight++) {
+            int64_t kernel[] = {k / w->kernel[2] / w->kernel[1],
+                                k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
+            int inside = 1;
+            for (int d = 0; d < WINDOW_DIMS; d++) {
+                i[d] = o[d] * w->stride[d] - w->begin[d] + kernel[d] * w->dilation[d];
+                inside &= i[d] >= 0 && i[d] < w->in[d];
+            }
+            if (inside)
+                sum += *weight *
+                       in[c * plane + (i[0] * w->in[1] + i[1]) * w->in[2] + i[2]];
+        }
+    return sum;
+}
+
+static int reference_run(const strata_node *n, const double *const *in,
+                         const double *const *weight, double *const *out)
+{
+    const strata_convolution *p = n->params;
+    struct window w;
+    int status = window_of_convolution(&w, p, &n->in[0], &n->weight[WEIGHT], n->host,
+                                       n->err);
+    if (status != STRATA_OK)
+        return status;
+    int64_t filters = n->out[0].dims[1], plane = window_out_count(&w);
+    int64_t in_c = n->in[0].dims[1] / p->groups, out_c = filters / p->groups;
+    for (int64_t image = 0; image < n->in[0].dims[0]; image++)
+        for (int64_t k = 0; k < filters; k++)
+            for (int64_t i = 0; i < plane; i++) {
+                int64_t o[] = {i / w.out[2] / w.out[1], i / w.out[2] % w.out[1],
+                               i % w.out[2]};
+                int64_t channel = (image * p->groups + k / out_c) * in_c;
+                out[0][(image * filters + k) * plane + i] =
+                    (weight[BIAS] ? weight[BIAS][k] : 0) +
+                    reference_element(&w, in[0] + channel * window_in_count(&w),
+                                      weight[WEIGHT] + k * in_c * window_kernel_count(&w),
+                                      in_c, o);
+            }
+    return STRATA_OK;
+}
+
+static const strata_reference reference = {sizeof reference, 0, reference_run};
+
+static const void *convolution_extension(const char *id)
+{
+    return strcmp(id, STRATA_REFERENCE_V1) == 0 ? &reference : NULL;
+}
+
+/* ---- tables -------------------------------------------------------------------- */
+
+#define EPILOGUES                                                                       \
+    (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS | STRATA_EPILOGUE_RESIDUAL |          \
+     STRATA_EPILOGUE_ACTIVATION)
+
+static const strata_row c_rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
+static const strata_row any_rows[] = {
+    {{STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |
+      STRATA_F32_NC16HW16},
+     {STRATA_SAME}},
+};
+
+static const strata_impl impls[] = {
+    {.id = 1, .device = STRATA_HOST, .epilogues = EPILOGUES, .name = "c",
+     .rows = STRATA_ARRAY(c_rows), .activations = ELEMENT_ALL_ACTIVATIONS,
+     .efficiency = 0.5, .state_size = sizeof(struct convolution),
+     .workspace = c_workspace, .setup = convolution_setup, .run = c_run},
+    {.id = 2, .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
+     .epilogues = EPILOGUES, .name = "any", .rows = STRATA_ARRAY(any_rows),
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.4,
+     .state_size = sizeof(struct convolution_any), .workspace = any_workspace,
+     .setup = any_setup, .run = any_run},
+};
+
+static const strata_layer convolution = {
+    .struct_size = sizeof(strata_layer), .version = 1, .name = "Convolution",
+    .doc = "Convolution with groups, stride, padding and dilation; ranks 3 to 5.",
+    .min_in = 1, .max_in = 1, .n_out = 1, .params_size = sizeof(strata_convolution),
+    .attrs = STRATA_ARRAY(attrs), .weights = STRATA_ARRAY(weights),
+    .impls = STRATA_ARRAY(impls), .shape = convolution_shape,
+    .weight_shape = convolution_weight_shape, .flops = convolution_flops,
+    .extension = convolution_extension,
+};
+static const strata_layer *const layers[] = {&convolution};
+STRATA_MODULE("core", "1.0.0", "Convolution", layers)

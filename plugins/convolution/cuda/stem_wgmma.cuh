@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first layer on Hopper's tensor cores, what a block does with one row of windows:
+ * the image's rows into shared memory, the product, its tail.
+ *
+ * In shared memory a pixel is 4 halves, so two pixels, a step of the window, are 16
+ * bytes, and the rows of a core matrix as wgmma reads one, 8 x 16 bytes, are the pairs of
+ * 8 windows side by side where they lie: nothing is ever laid out for the product. Core
+ * matrices of neighbouring pairs overlap. Weights are the other factor; they stay in
+ * registers.
+ *
+ * A window begins on an even pixel and has the rows of its shape, so up to three taps
+ * beside it and rows below it have weights of zero: there an infinite pixel, or NaN,
+ * makes NaN of a window that only touches it.
+ */
+#ifndef PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH
+#define PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH
+
+#include "plugins/convolution/cuda/convolution.cuh"
+#include "plugins/convolution/cuda/wgmma.cuh"
+
+enum {
+    THREADS = 128,
+    FILTERS = 64,
+    STEP = 4,       /* taps of one product: a depth of 16 */
+    RING = 8,       /* pairs of rows; a power of two */
+    PIECE = 16,     /* bytes of two pixels */
+    STAGE_ROW = 144 /* bytes of a pixel's filters, 16 of them to spread banks */
+};
+
+/* Columns windows side by side, of at most Height rows and PerRow*4 taps in each. */
+template <int Columns_, int Height_, int PerRow_>
+struct stem_shape {
+    static const int Columns = Columns_, Height = Height_, PerRow = PerRow_;
+    static const int Steps = Height * PerRow;
+    static const int Pairs = (Height + 1) / 2;
+    static const int Pieces = Columns + PerRow * STEP / 2 - 1; /* of a row */
+    static const int Row = (Pieces + 1) * PIECE, Pair = 2 * Row;
+    static const int Stage = Columns * STAGE_ROW;
+    static const int Shared = RING * Pair + 2 * Stage;
+    static_assert(Pieces <= THREADS && Pairs < RING, "a thread loads a piece");
+};
+
+struct stem_wgmma_job {
+    const void *x; /* planes */
+    __half *y;
+    const uint4 *weight; /* [block of 64 filters][step][thread] */
+    const float *bias;   /* or NULL */
+    epilogue_args epilogue;
+    convolution_bounds bounds;
+    int32_t channels, height, width, out_h, out_w;
+    int32_t begin_h, begin_w;               /* begin_w: even */
+    bool even;                              /* pairs of pixels are aligned */
+    uint32_t filters, stored, across, rows; /* across: tiles; rows: of all tiles */
+};
+
+/* ---- instructions ---------------------------------------------------------------------
+ */
+
+#define SUMS(c, s) c(s[0]), c(s[1]), c(s[2]), c(s[3])
+#define SUMS_8(c, d)                                                                     \
+    SUMS(c, d[0]), SUMS(c, d[1]), SUMS(c, d[2]), SUMS(c, d[3]), SUMS(c, d[4]),           \
+        SUMS(c, d[5]), SUMS(c, d[6]), SUMS(c, d[7])
+#define SUMS_14(c, d)                                                                    \
+    SUMS_8(c, d), SUMS(c, d[8]), SUMS(c, d[9]), SUMS(c, d[10]), SUMS(c, d[11]),          \
+        SUMS(c, d[12]), SUMS(c, d[13])
+#define NAMES_8                                                                          \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "  \
+    "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
+#define NAMES_14                                                                         \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "  \
+    "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "   \
+    "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "   \
+    "%50, %51, %52, %53, %54, %55}"
+#define MULTIPLY(n, names, a, b, add)                                                    \
+    "wgmma.mma_async.sync.aligned.m64n" n "k16.f32.f16.f16 " names ", " a ", " b         \
+    ", " add ", 1, 1, 0;\n"
+
+/* d = a*b, or d += a*b: 64 filters x Columns windows, a depth of 16. */
+template <bool Add>
+static __device__ inline void multiply(float (&d)[14][4], const uint4 &a, uint64_t b)
+{
+    if constexpr (Add)
+        asm volatile(MULTIPLY("112", NAMES_14, "{%56, %57, %58, %59}", "%60", "1")
+                     : SUMS_14("+f", d)
+                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
+    else
+        asm volatile(MULTIPLY("112", NAMES_14, "{%56, %57, %58, %59}", "%60", "0")
+                     : SUMS_14("=f", d)
+                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
+}
+
+template <bool Add>
+static __device__ inline void multiply(float (&d)[8][4], const uint4 &a, uint64_t b)
+{
+    if constexpr (Add)
+        asm volatile(MULTIPLY("64", NAMES_8, "{%32, %33, %34, %35}", "%36", "1")
+                     : SUMS_8("+f", d)
+                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
+    else
+        asm volatile(MULTIPLY("64", NAMES_8, "{%32, %33, %34, %35}", "%36", "0")
+                     : SUMS_8("=f", d)
+                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
+}
+
+/* No swizzle: the second half of the depth lies 16 bytes on, the next 8 windows 128. */
+static __device__ inline uint64_t windows_descriptor(uint32_t address)
+{
+    return (uint64_t)(address >> 4 & 0x3fff) | UINT64_C(1) << 16 | UINT64_C(8) << 32;
+}
+
+/* Four 8 x 8 matrices turned around: lane i gives the address of row i%8 of matrix i/8.
+ */
+static __device__ inline void store_turned(uint32_t to, const uint32_t (&v)[4])
+{
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(
+            to),
+        "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
+        : "memory");
+}
+
+/* ---- the image's rows -----------------------------------------------------------------
+ */
+
+/* Where a block is: the rows of one image under one tile of columns. */
+template <typename T>
+struct stem_strip {
+    const T *x;     /* the thread's first pixel in row 0 of plane 0 */
+    int32_t column; /* that pixel */
+    uint32_t image;
+    int32_t p, q; /* row, first column of the output */
+
+    __device__ inline stem_strip(const stem_wgmma_job &job, uint32_t row, int32_t columns)
+    {
+        const uint32_t tile = row / job.out_h;
+        image = tile / job.across;
+        p = (int32_t)(row - tile * job.out_h);
+        q = (int32_t)(tile - image * job.across) * columns;
+        column = 2 * (q + (int32_t)threadIdx.x) - job.begin_w;
+        x = (const T *)job.x + (int64_t)image * job.channels * job.height * job.width +
+            column;
+    }
+};
+
+/* Two pixels of a plane as they were loaded: anything done to them would wait for them.
+ * Those of `Even` rows come in one access; of others two halves are joined at once. */
+template <typename T>
+struct stem_two;
+
+template <>
+struct stem_two<float> {
+    float v[2];
+
+    template <bool Even>
+    __device__ inline void load(const float *x, bool first, bool second)
+    {
+        if constexpr (Even) {
+            const pack<float, 2> both = load_pack_if<float, 2>(x, first);
+            v[0] = both.v[0], v[1] = both.v[1];
+        } else {
+            v[0] = load_pack_if<float, 1>(x, first).v[0];
+            v[1] = load_pack_if<float, 1>(x + 1, second).v[0];
+        }
+    }
+
+    __device__ inline __half2 halves(void) const
+    {
+        return __floats2half2_rn(v[0], v[1]);
+    }
+};
+
+template <>
+struct stem_two<__half> {
+    uint32_t v;
+
+    template <bool Even>
+    __device__ inline void load(const __half *x, bool first, bool second)
+    {
+        uint16_t low, high;
+        if constexpr (Even) {
+            load_if(v, x, first);
+        } else {
+            load_if(low, x, first);
+            load_if(high, x + 1, second);
+            v = (uint32_t)high << 16 | low;
+        }
+    }
+
+    __device__ inline __half2 halves(void) const
+    {
+        __half2 both;
+        memcpy(&both, &v, sizeof both);
+        return both;
+    }
+};
+
+/* A thread's two pixels of two rows, on their way. */
+template <typename T>
+struct stem_piece {
+    stem_two<T> plane[2][4];
+
+    /* Zeros outside of the image. */
+    template <bool Even>
+    __device__ inline void load_as(const stem_wgmma_job &job, const stem_strip<T> &at,
+                                   int32_t pair)
+    {
+        const int32_t size = job.height * job.width;
+        const bool first = (uint32_t)at.column < (uint32_t)job.width;
+        const bool second = (uint32_t)(at.column + 1) < (uint32_t)job.width;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int32_t h = 2 * pair + r - job.begin_h;
+            const int32_t planes = (uint32_t)h < (uint32_t)job.height ? job.channels : 0;
+            const T *x = at.x + h * job.width;
+#pragma unroll
+            for (int c = 0; c < 4; c++, x += size)
+                plane[r][c].template load<Even>(x, c < planes && first,
+                                                c < planes && second);
+        }
+    }
+
+    __device__ inline void load(const stem_wgmma_job &job, const stem_strip<T> &at,
+                                int32_t pair)
+    {
+        if (job.even)
+            load_as<true>(job, at, pair);
+        else
+            load_as<false>(job, at, pair);
+    }
+
+    template <class S>
+    __device__ inline void store(uint8_t *ring, int32_t pair) const
+    {
+        uint8_t *to = ring + (pair & (RING - 1)) * S::Pair + threadIdx.x * PIECE;
+        if (threadIdx.x >= S::Pieces)
+            return;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            pack<__half, 8> v;
+#pragma unroll
+            for (int c = 0; c < 4; c++) {
+                const __half2 both = plane[r][c].halves();
+                v.v[c] = __low2half(both);
+                v.v[4 + c] = __high2half(both);
+            }
+            store_pack((__half *)(to + r * S::Row), v);
+        }
+    }
+};
+
+/* All pairs of rows under row p of windows. */
+template <typename T, class S>
+static __device__ inline void stem_fill(const stem_wgmma_job &job,
+                                        const stem_strip<T> &at, uint8_t *ring, int32_t p)
+{
+    stem_piece<T> piece[S::Pairs];
+#pragma unroll
+    for (int i = 0; i < S::Pairs; i++)
+        piece[i].load(job, at, p + i);
+#pragma unroll
+    for (int i = 0; i < S::Pairs; i++)
+        piece[i].template store<S>(ring, p + i);
+}
+
+/* ---- the product and its tail ---------------------------------------------------------
+ */
+
+template <class S>
+static __device__ inline void stem_multiply(float (&sum)[S::Columns / 8][4],
+                                            const uint4 (&weight)[S::Steps],
+                                            uint32_t ring, int32_t p)
+{
+    multiply_begin();
+#pragma unroll
+    for (int s = 0; s < S::Steps; s++) {
+        const int r = s / S::PerRow, quad = s % S::PerRow;
+        const uint64_t windows =
+            windows_descriptor(ring + ((p + r / 2) & (RING - 1)) * S::Pair +
+                               r % 2 * S::Row + quad * (STEP / 2 * PIECE));
+        if (s == 0)
+            multiply<false>(sum, weight[s], windows);
+        else
+            multiply<true>(sum, weight[s], windows);
+    }
+    multiply_commit();
+}
+
+/* Nothing that reads the sums moves before the products have ended. */
+template <int N>
+static __device__ inline void stem_wait(float (&sum)[N][4])
+{
+    multiply_wait<0>();
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        asm volatile("" : SUMS("+f", sum[j]));
+}
+
+/* What becomes of a thread's sums: of two filters, 8 apart. */
+struct stem_tail {
+    float scale[2], shift[2];
+    bool real[2];
+    __half2 low, high; /* rounding keeps order, so halves may be bounded, two at once */
+
+    __device__ inline stem_tail(const stem_wgmma_job &job, uint32_t filter)
+    {
+        for (int i = 0; i < 2; i++) {
+            convolution_affine<1> affine;
+            affine.load(job.bias, job.epilogue, filter + i * 8, job.filters);
+            scale[i] = affine.scale[0];
+            shift[i] = affine.shift[0];
+            real[i] = filter + i * 8 < job.filters;
+        }
+        low = __float2half2_rn(job.bounds.low);
+        high = __float2half2_rn(job.bounds.high);
+    }
+
+    template <int N>
+    __device__ inline void finish(const stem_wgmma_job &job, float (&sum)[N][4]) const
+    {
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                sum[j][i] = fmaf(sum[j][i], scale[i / 2], shift[i / 2]);
+        if (job.bounds.plain)
+            return;
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            activate_all(sum[j], job.epilogue.activation);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                sum[j][i] = real[i / 2] ? sum[j][i] : 0;
+        }
+    }
+
+    __device__ inline uint32_t rounded(float a, float b) const
+    {
+        const __half2 y = __hmin2_nan(__hmax2_nan(__floats2half2_rn(a, b), low), high);
+        uint32_t word;
+        memcpy(&word, &y, sizeof word);
+        return word;
+    }
+};
+
+/* The warp's 16 filters of all windows: a row of `stage` is a window. */
+template <int N>
+static __device__ inline void stem_stage(uint32_t stage, const stem_tail &tail,
+                                         const float (&sum)[N][4])
+{
+    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    stage += (lane / 16 * 8 + lane % 8) * STAGE_ROW + (warp * 2 + lane / 8 % 2) * PIECE;
+#pragma unroll
+    for (int j = 0; j < N; j += 2) {
+        uint32_t v[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const float *two = &sum[j + i / 2][i % 2 * 2];
+            v[i] = tail.rounded(two[0], two[1]);
+        }
+        store_turned(stage + j * 8 * STAGE_ROW, v);
+    }
+}
+
+/* To `y`, of the row's first window and the block's first filter. */
+template <class S>
+static __device__ inline void stem_write(const stem_wgmma_job &job, const uint8_t *stage,
+                                         __half *y, int32_t windows, uint32_t filters)
+{
+    const uint32_t piece = threadIdx.x % 8, first = threadIdx.x / 8;
+    uint4 v[S::Columns / 16];
+#pragma unroll
+    for (int i = 0; i < S::Columns / 16; i++) /* all at once, wanted or not */
+        v[i] = *(const uint4 *)(stage + (first + i * 16) * STAGE_ROW + piece * PIECE);
+#pragma unroll
+    for (int i = 0; i < S::Columns / 16; i++)
+        if ((int32_t)first + i * 16 < windows && piece * 8 < filters)
+            *(uint4 *)(y + (first + i * 16) * (size_t)job.stored + piece * 8) = v[i];
+}
+
+#endif /* PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH */

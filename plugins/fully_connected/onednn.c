@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * core::FullyConnected by oneDNN's inner product. The input may lie in any format the
+ * kernel can fold into its packed weights; the output is linear.
+ */
+#include "plugins/common/onednn/epilogue.h"
+
+/* Weights over the input's own dims, (M, C, spatial...), or (C, spatial..., M). */
+static const dnnl_format_tag_t transposed[] = {dnnl_format_tag_undef,
+                                               dnnl_format_tag_undef,
+                                               dnnl_ba,
+                                               dnnl_bca,
+                                               dnnl_bcda,
+                                               dnnl_bcdea};
+
+static int describe_weight(const strata_node *n, int64_t units, dnnl_memory_desc_t *given,
+                           dnnl_memory_desc_t *any)
+{
+    const strata_fully_connected *p = n->params;
+    const strata_tensor *in = &n->in[0];
+    dnnl_dims_t dims = {units};
+    int status;
+
+    for (int d = 1; d < in->rank; d++)
+        dims[d] = in->dims[d];
+    if ((status = onednn_any(n, dims, in->rank, any)) ||
+        (status = onednn_dense(n, dims, in->rank, given)) || !p->transposed)
+        return status;
+    return onednn_check(n,
+                        dnnl_memory_desc_init_by_tag(given, in->rank, dims, dnnl_f32,
+                                                     transposed[in->rank]),
+                        "transposed weights");
+}
+
+static int describe(const strata_node *n, struct onednn_request *request)
+{
+    const strata_tensor *out = &n->out[0];
+    const int64_t units = out->dims[1];
+    dnnl_memory_desc_t input, weight, bias;
+    dnnl_dims_t output = {n->in[0].dims[0], units}, channels = {units};
+    int status;
+
+    if (out->format != STRATA_F32_NCHW || out->count != output[0] * units)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "oneDNN writes (N, M) linearly");
+    request->bias = onednn_bias_source(n);
+    if ((status = onednn_tensor(n, &n->in[0], &input)) ||
+        (status = describe_weight(n, units, &request->weight, &weight)) ||
+        (status = onednn_dense(n, output, 2, &request->output)) ||
+        (status = onednn_dense(n, channels, 1, &bias)))
+        return status;
+    return onednn_check(n,
+                        dnnl_inner_product_forward_desc_init(
+                            &request->op.inner_product, dnnl_forward_inference, &input,
+                            &weight, request->bias != ONEDNN_NONE ? &bias : NULL,
+                            &request->output),
+                        "inner product");
+}
+
+ONEDNN_CALLBACKS(describe)
+
+static const strata_row linear[] = {{{STRATA_F32_NCHW}, {STRATA_F32_NCHW}}};
+static const strata_row folded[] = {
+    {{STRATA_F32_NC16HW16 | STRATA_F32_NC8HW8 | STRATA_F32_NHWC}, {STRATA_F32_NCHW}}};
+
+#define FUSED .epilogues = ONEDNN_EPILOGUES, .activations = ONEDNN_ACTIVATIONS
+
+static const strata_impl impls[] = {
+    {ONEDNN_IMPL(1, "onednn", linear, 0.2), FUSED},
+    {ONEDNN_IMPL(2, "onednn_folded", folded, 0.2), FUSED},
+};
+
+const strata_extends onednn_fully_connected = {
+    .struct_size = sizeof(strata_extends),
+    .version = 1,
+    .layer = "core::FullyConnected",
+    .params_size = sizeof(strata_fully_connected),
+    .impls = STRATA_ARRAY(impls),
+};

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What Slice's impls share: the range of each dim.
+ */
+#ifndef PLUGINS_SLICE_SLICE_H
+#define PLUGINS_SLICE_SLICE_H
+
+#include <strata/layers.h>
+
+struct slice_range {
+    int64_t begin, step, n; /* of one dim */
+};
+
+/* A position from the front, limited to [low, high]. */
+static inline int64_t slice_clamp(int64_t v, int64_t dim, int64_t low, int64_t high)
+{
+    if (v < 0)
+        v += dim;
+    return v < low ? low : v > high ? high : v;
+}
+
+static inline struct slice_range slice_range(int64_t begin, int64_t end, int64_t step,
+                                             int64_t dim)
+{
+    struct slice_range range = {0, step, 0};
+    if (step > 0) {
+        range.begin = slice_clamp(begin, dim, 0, dim);
+        end = slice_clamp(end, dim, 0, dim);
+        if (end > range.begin)
+            range.n = (end - range.begin - 1) / step + 1;
+    } else {
+        range.begin = slice_clamp(begin, dim, 0, dim - 1);
+        end = slice_clamp(end, dim, -1, dim - 1);
+        if (end < range.begin)
+            range.n = (range.begin - end - 1) / -step + 1;
+    }
+    return range;
+}
+
+/* Dim of the k-th entry of the lists, or -1. */
+static inline int32_t slice_axis(const strata_slice *p, int64_t k, int32_t rank)
+{
+    int64_t axis = p->axes.n ? p->axes.v[k] : k;
+    axis = axis < 0 ? axis + rank : axis;
+    return axis < 0 || axis >= rank ? -1 : (int32_t)axis;
+}
+
+/* Ranges of all dims; the lists are known to be right. */
+static inline void slice_ranges(const strata_slice *p, const strata_tensor *x,
+                                struct slice_range *ranges)
+{
+    for (int32_t d = 0; d < x->rank; d++)
+        ranges[d] = (struct slice_range){0, 1, x->dims[d]};
+    for (int64_t k = 0; k < p->begin.n; k++) {
+        int32_t d = slice_axis(p, k, x->rank);
+        ranges[d] = slice_range(p->begin.v[k], p->end.v[k], p->step.n ? p->step.v[k] : 1,
+                                x->dims[d]);
+    }
+}
+
+#endif /* PLUGINS_SLICE_SLICE_H */

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Softmax: y = exp(x - max)/sum(exp(x - max)) along one axis, in any float format, or its
+ * logarithm. A tile of neighbouring lines goes through three passes together: maximum,
+ * sum, result; so memory is read along its own order whatever the axis. The sum is FP32
+ * over FP32 exponentials.
+ */
+#include <strata/layers.h>
+
+#include "plugins/common/dense.h"
+#include "plugins/common/walk.h"
+
+#define TILE 64 /* lines */
+
+struct softmax_call {
+    const strata_run *run;
+    const struct walk_axis *axis; /* along which lines go */
+};
+
+/* The axis counted from the front, or -1. */
+static int32_t softmax_axis(const void *params, int32_t rank)
+{
+    const strata_softmax *p = params;
+    int64_t axis = p->axis < 0 ? p->axis + rank : p->axis;
+    return axis < 0 || axis >= rank ? -1 : (int32_t)axis;
+}
+
+static int softmax_shape(const strata_node *n)
+{
+    const strata_softmax *p = n->params;
+    const strata_tensor *x = &n->in[0];
+    if (softmax_axis(p, x->rank) < 0)
+        return STRATA_FAIL(n, STRATA_EINVAL, "axis %lld is outside a tensor of rank %d",
+                           (long long)p->axis, (int)x->rank);
+    n->out[0].rank = x->rank;
+    memcpy(n->out[0].dims, x->dims, sizeof x->dims);
+    return STRATA_OK;
+}
+
+static double softmax_flops(const strata_node *n)
+{
+    return 12.0 * (double)n->out[0].count;
+}
+
+static void softmax_maximum(const struct softmax_call *c, int64_t from, int64_t step,
+                            int64_t n, float *maximum)
+{
+    float buffer[TILE];
+    for (int64_t j = 0; j < n; j++)
+        maximum[j] = -INFINITY;
+    for (int64_t i = 0; i < c->axis->n; i++) {
+        const float *x =
+            walk_load(&c->run->in[0], from + c->axis->at[1][i], step, n, buffer);
+        for (int64_t j = 0; j < n; j++)
+            maximum[j] = x[j] > maximum[j] ? x[j] : maximum[j];
+    }
+}
+
+static void softmax_sum(const struct softmax_call *c, int64_t from, int64_t step,
+                        int64_t n, const float *maximum, float *sum)
+{
+    float buffer[TILE];
+    for (int64_t j = 0; j < n; j++)
+        sum[j] = 0;
+    for (int64_t i = 0; i < c->axis->n; i++) {
+        const float *x =
+            walk_load(&c->run->in[0], from + c->axis->at[1][i], step, n, buffer);
+        for (int64_t j = 0; j < n; j++)
+            sum[j] += expf(x[j] - maximum[j]);
+    }
+}
+
+/* n lines that begin at `to` and `from`, neighbours a step apart. */
+static void softmax_tile(const struct softmax_call *c, int64_t to, int64_t from,
+                         const int64_t *step, int64_t n)
+{
+    const strata_softmax *p = c->run->params;
+    float maximum[TILE], sum[TILE], buffer[TILE], result[TILE];
+    softmax_maximum(c, from, step[1], n, maximum);
+    softmax_sum(c, from, step[1], n, maximum, sum);
+    for (int64_t j = 0; j < n; j++)
+        sum[j] = p->log ? logf(sum[j]) : 1 / sum[j];
+    for (int64_t i = 0; i < c->axis->n; i++) {
+        const float *x =
+            walk_load(&c->run->in[0], from + c->axis->at[1][i], step[1], n, buffer);
+        for (int64_t j = 0; j < n; j++)
+            result[j] =
+                p->log ? x[j] - maximum[j] - sum[j] : expf(x[j] - maximum[j]) * sum[j];
+        element_store_row(c->run->out[0].data, c->run->out[0].dtype,
+                          to + c->axis->at[0][i], step[0], result, n);
+    }
+}
+
+static void softmax_row(const void *arg, const struct walk *w, const int64_t *base,
+                        int64_t n)
+{
+    const struct walk_axis *inner = walk_inner(w);
+    for (int64_t i = 0; i < inner->n; i++)
+        for (int64_t j = 0; j < n; j += TILE) {
+            int64_t to = base[0] + inner->at[0][i * inner->every] + j * w->step[0];
+            int64_t from = base[1] + inner->at[1][i * inner->every] + j * w->step[1];
+            softmax_tile(arg, to, from, w->step, n - j < TILE ? n - j : TILE);
+        }
+}
+
+static int softmax_run(const strata_run *r)
+{
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    int32_t axis = softmax_axis(r->params, x->rank);
+    struct walk w;
+    walk_over(&w, 2, y, y->dims, r->workspace);
+    walk_map_all(&w, 0, y);
+    walk_map_all(&w, 1, x);
+    struct walk_axis line = w.axis[axis];
+    struct softmax_call call = {r, &line};
+    walk_drop(&w, axis);
+    walk_run(&w, softmax_row, &call);
+    walk_clear_pads(y);
+    return STRATA_OK;
+}
+
+static void softmax_line(double *y, const double *x, int64_t n, int64_t stride, int log_)
+{
+    double maximum = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        maximum = fmax(maximum, x[i * stride]);
+    for (int64_t i = 0; i < n; i++)
+        sum += exp(x[i * stride] - maximum);
+    for (int64_t i = 0; i < n; i++) {
+        double d = x[i * stride] - maximum;
+        y[i * stride] = log_ ? d - log(sum) : exp(d) / sum;
+    }
+}
+
+static int softmax_reference(const strata_node *n, const double *const *in,
+                             const double *const *weight, double *const *out)
+{
+    const strata_softmax *p = n->params;
+    const strata_tensor *x = &n->in[0];
+    int32_t axis = softmax_axis(p, x->rank);
+    int64_t stride = 1, length = x->dims[axis], count = dense_count(x);
+    (void)weight;
+    for (int d = axis + 1; d < x->rank; d++)
+        stride *= x->dims[d];
+    for (int64_t i = 0; i < count; i++)
+        if (i / stride % length == 0)
+            softmax_line(out[0] + i, in[0] + i, length, stride, p->log);
+    return STRATA_OK;
+}
+
+static const void *softmax_extension(const char *id)
+{
+    static const strata_reference reference = {sizeof reference, 0, softmax_reference};
+    return dense_extension(id, &reference);
+}
+
+static const strata_attr attrs[] = {
+    {.name = "axis",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_softmax, axis),
+     .def = 1,
+     .min = -STRATA_MAX_RANK,
+     .max = STRATA_MAX_RANK - 1,
+     .doc = "dim whose elements sum to one; negative counts from the end"},
+    {.name = "log",
+     .type = STRATA_BOOL,
+     .offset = offsetof(strata_softmax, log),
+     .doc = "give the logarithm"},
+};
+
+static const strata_row rows[] = {{{WALK_FLOATS}, {STRATA_SAME}}};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "c",
+     .rows = STRATA_ARRAY(rows),
+     .workspace = walk_pair_memory,
+     .run = softmax_run},
+};
+
+static const strata_layer softmax = {
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Softmax",
+    .doc = "Exponentials along an axis, divided by their sum",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(strata_softmax),
+    .attrs = STRATA_ARRAY(attrs),
+    .impls = STRATA_ARRAY(impls),
+    .shape = softmax_shape,
+    .flops = softmax_flops,
+    .extension = softmax_extension,
+};
+
+static const strata_layer *const layers[] = {&softmax};
+STRATA_MODULE("core", "1.0.0", "Softmax", layers)
