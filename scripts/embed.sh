@@ -2,7 +2,7 @@
 # Make a C table of files, so that a program carries them wherever it is installed.
 #   scripts/embed.sh FILE... >table.c
 echo '/* Made by scripts/embed.sh. */'
-echo '#include "tools/template.h"'
+echo '#include "tools/new_layer/template.h"'
 echo 'const struct template_file template_files[] = {'
 for file; do
     printf '    {"%s",\n' "$(basename "$file")"

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "io/engine_file.h"
-#include "tools/explain.h"
+#include "tools/explain/explain.h"
 
 enum { OPTION_OUTPUT = TOOL_SHORT + 'o' };
 

@@ -2,7 +2,7 @@
  *
  * strata diff: which decisions of two plans differ, and which costs moved them.
  */
-#include "tools/explain.h"
+#include "tools/explain/explain.h"
 
 static int run_diff(int argc, char **argv)
 {

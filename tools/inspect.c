@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "engine/file/stored.h"
-#include "tools/explain.h"
+#include "tools/explain/explain.h"
 
 enum {
     OPTION_LAYERS = TOOL_OWN,

@@ -2,45 +2,45 @@
 bin_PROGRAMS += strata
 strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_output.c \
 	tools/main.c tools/tool.c tools/tool.h tools/table.c \
-	tools/bench.c tools/bench.h tools/bench_lane.c tools/bench_options.c \
-	tools/bench_print.c tools/bench_result.c tools/bench_run.c \
-	tools/compare.c tools/compare.h tools/compare_collect.c tools/compare_print.c \
-	tools/variant.c tools/variant.h \
-	tools/profile.c tools/profile.h tools/profile_measure.c tools/profile_table.c \
-	tools/profile_trace.c tools/html.c tools/html_layers.c tools/html_memory.c \
-	tools/html_plan.c \
-	tools/costs.c tools/run.c tools/run.h tools/run_input.c tools/run_output.c \
-	tools/list.c tools/describe.c tools/new_layer.c tools/new_layer.h \
-	tools/new_layer_spec.c tools/new_layer_values.c tools/template.c tools/template.h \
-	tools/explain.c tools/explain.h \
-	tools/explain_impls.c \
-	tools/explain_columns.c tools/explain_diff.c tools/explain_dot.c tools/explain_graph.c \
+	tools/bench/bench.c tools/bench/bench.h tools/bench/lane.c tools/bench/options.c \
+	tools/bench/print.c tools/bench/result.c tools/bench/run.c \
+	tools/compare/compare.c tools/compare/compare.h tools/compare/collect.c tools/compare/print.c \
+	tools/compare/variant.c tools/compare/variant.h \
+	tools/profile/profile.c tools/profile/profile.h tools/profile/measure.c tools/profile/table.c \
+	tools/profile/trace.c tools/profile/html.c tools/profile/html_layers.c tools/profile/html_memory.c \
+	tools/profile/html_plan.c \
+	tools/costs.c tools/run/run.c tools/run/run.h tools/run/input.c tools/run/output.c \
+	tools/list.c tools/describe.c tools/new_layer/new_layer.c tools/new_layer/new_layer.h \
+	tools/new_layer/spec.c tools/new_layer/values.c tools/new_layer/template.c tools/new_layer/template.h \
+	tools/explain/explain.c tools/explain/explain.h \
+	tools/explain/impls.c \
+	tools/explain/columns.c tools/explain/diff.c tools/explain/dot.c tools/explain/graph.c \
 	tools/build.c \
 	tools/diff.c \
 	tools/inspect.c \
-	tools/report.c \
-	tools/report_graph.c \
-	tools/explain_layout.c tools/explain_svg.c tools/explain_table.c tools/explain_verify.c tools/doctor.c tools/completion.c
+	tools/profile/report.c \
+	tools/profile/report_graph.c \
+	tools/explain/layout.c tools/explain/svg.c tools/explain/table.c tools/explain/verify.c tools/doctor.c tools/completion.c
 strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 nodist_strata_SOURCES = tools/template_files.c
 strata_LDADD = libstrata-check.la libstrata-internal.la $(JANSSON_LIBS) $(M_LIBS) $(PTHREAD_LIBS)
 
 # What new-layer writes, carried in the command: it has no folder to look for.
 TEMPLATES = \
-	tools/templates/CMakeLists.txt \
-	tools/templates/Makefile \
-	tools/templates/Makefile.am \
-	tools/templates/README.md \
-	tools/templates/configure.ac \
-	tools/templates/extends.c \
-	tools/templates/extends.ini \
-	tools/templates/extends_cuda.cu \
-	tools/templates/gitignore \
-	tools/templates/layer.c \
-	tools/templates/layer.h \
-	tools/templates/layer.ini \
-	tools/templates/layer_cuda.cu \
-	tools/templates/params.inc
+	tools/new_layer/templates/CMakeLists.txt \
+	tools/new_layer/templates/Makefile \
+	tools/new_layer/templates/Makefile.am \
+	tools/new_layer/templates/README.md \
+	tools/new_layer/templates/configure.ac \
+	tools/new_layer/templates/extends.c \
+	tools/new_layer/templates/extends.ini \
+	tools/new_layer/templates/extends_cuda.cu \
+	tools/new_layer/templates/gitignore \
+	tools/new_layer/templates/layer.c \
+	tools/new_layer/templates/layer.h \
+	tools/new_layer/templates/layer.ini \
+	tools/new_layer/templates/layer_cuda.cu \
+	tools/new_layer/templates/params.inc
 EXTRA_DIST += $(TEMPLATES) scripts/embed.sh scripts/transcript.sh
 CLEANFILES += tools/template_files.c
 tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * strata bench: every combination of the lists given is a case with an engine of its own.
+ */
+#include "tools/bench/bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/engine_file.h"
+#include "tools/profile/profile.h"
+#include "tools/run/run.h"
+#include "tools/compare/variant.h"
+
+/* The lists' entries of one case; NULL: as the network says. */
+struct bench_case {
+    const char *batch, *precision, *streams;
+};
+
+/* ---- the network of a case -------------------------------------------------------- */
+
+static int set_shape(struct tool_options *o, const strata_network *net,
+                     const struct network_input *input, const char *batch,
+                     strata_error *err)
+{
+    const struct network_tensor *t = &net->tensors[input->tensor];
+    char dims[128];
+    tool_dims(dims, sizeof dims, t->dims + 1, t->rank - 1);
+    return variant_set(o, err, "input %s.shape=%s%s%s", input->name, batch,
+                       t->rank > 1 ? " x " : "", dims);
+}
+
+/* By the network's variable `batch`, the name of [profile] that has several values, or
+ * the first dim of every input. */
+static int set_batch(struct tool_options *o, const char *path, const char *batch,
+                     strata_error *err)
+{
+    struct tool_session s = {0};
+    int status = tool_open_network(&s, o, path, err);
+    struct config_section *vars =
+        status == STRATA_OK ? config_find(s.network->config, "vars") : NULL;
+    const char *symbol =
+        status == STRATA_OK ? config_batch_symbol(s.network->config) : NULL;
+    if (vars && config_get(vars, "batch"))
+        status = variant_define(o, err, "batch=%s", batch);
+    else if (symbol)
+        status = variant_set(o, err, "profile.%s=%s", symbol, batch);
+    else
+        for (size_t i = 0; status == STRATA_OK && i < s.network->n_inputs; i++)
+            status = set_shape(o, s.network, &s.network->inputs[i], batch, err);
+    tool_close(&s);
+    return status;
+}
+
+/* The options given and those of the case. The batch of an engine that is built is
+ * chosen as it runs. */
+static int case_options(struct tool_options *o, const struct bench_arguments *a,
+                        const struct bench_case *c, strata_error *err)
+{
+    int status = variant_open(o, &a->common, err);
+    if (status == STRATA_OK && c->precision)
+        status = variant_set(o, err, "build.precision=%s", c->precision);
+    return status == STRATA_OK && c->batch && !engine_file_at(a->path)
+               ? set_batch(o, a->path, c->batch, err)
+               : status;
+}
+
+static bool for_people(const struct bench_arguments *a)
+{
+    return a->common.format == TABLE_TEXT || a->common.format == TABLE_MARKDOWN;
+}
+
+/* ---- a case ----------------------------------------------------------------------- */
+
+/* The host's name is its processor's, where the system tells it. */
+static void name_device(char *text, size_t size, const strata_handle *h)
+{
+    char line[256];
+    FILE *f = h->properties.kind == STRATA_HOST ? fopen("/proc/cpuinfo", "r") : NULL;
+    snprintf(text, size, "%s", strata_device_name(h));
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {
+            line[strcspn(line, "\n")] = '\0';
+            snprintf(text, size, "host (%.80s)", strchr(line, ':') + 2);
+            break;
+        }
+    if (f)
+        fclose(f);
+}
+
+static void note_engine(struct bench_result *r, const struct tool_session *s)
+{
+    static const char *const precisions[] = {
+        [PRECISION_FP32] = "fp32", [PRECISION_FP16] = "fp16", [PRECISION_ANY] = "any"};
+    const strata_network *net = s->engine->network;
+    strata_memory_stats memory;
+    strata_binding b;
+    strata_get_memory_stats(s->handle, &memory);
+    name_device(r->device, sizeof r->device, s->handle);
+    snprintf(r->network, sizeof r->network, "%s", net->name ? net->name : net->path);
+    snprintf(r->precision, sizeof r->precision, "%s", precisions[net->build.precision]);
+    r->batch = 1;
+    if (s->engine->n_inputs > 0 &&
+        strata_engine_binding(s->engine, 0, &b, NULL) == STRATA_OK) {
+        if (r->settings.batch > 0)
+            b.desc.dims[0] = r->settings.batch;
+        r->batch = b.desc.rank > 1 ? b.desc.dims[0] : 1;
+        tool_dims(r->dims, sizeof r->dims, b.desc.dims, b.desc.rank);
+    }
+    r->weight_bytes = strata_engine_weight_bytes(s->engine);
+    r->context_bytes = strata_engine_arena_bytes(s->engine);
+    r->device_bytes = memory.current_bytes;
+    r->graph = !r->settings.no_graph && net->runtime.graph &&
+               s->handle->device->ops->capture_begin;
+}
+
+static int measure(struct bench_run *run, const struct tool_session *s,
+                   const struct bench_arguments *a, strata_error *err)
+{
+    char device[32] = "host";
+    int status = STRATA_OK;
+    if (s->handle->properties.kind == STRATA_CUDA)
+        snprintf(device, sizeof device, "cuda:%d", s->handle->properties.index);
+    for (size_t i = 0; i < run->n_lanes && status == STRATA_OK; i++)
+        status = bench_lane_open(&run->lanes[i], s->engine, device, a, run->settings,
+                                 (int64_t)i, (int64_t)run->n_lanes, err);
+    return status == STRATA_OK ? bench_run(run, err) : status;
+}
+
+/* A run of its own, after the measurement. */
+static int profile_case(const struct tool_session *s, const struct bench_arguments *a,
+                        strata_error *err)
+{
+    const struct profile_print how = {.format = a->common.format};
+    struct profile p = {0};
+    strata_context *c = NULL;
+    int status = strata_context_create(&c, s->engine, s->handle, err);
+    if (status == STRATA_OK)
+        status = run_read_inputs(c, s->engine, &a->common, err);
+    if (status == STRATA_OK)
+        status = profile_measure(&p, c, PROFILE_RUNS, false, err);
+    if (status == STRATA_OK && a->profile_file)
+        status = profile_write(&p, a->profile_file, err);
+    if (status == STRATA_OK && a->layers && for_people(a))
+        profile_print(&p, &how);
+    profile_free(&p);
+    strata_context_destroy(c);
+    return status;
+}
+
+static int export_times(const struct bench_run *run, const struct bench_arguments *a,
+                        strata_error *err)
+{
+    if (run->settings->averages > 0)
+        bench_print_averages(run, run->settings->averages);
+    return a->times_file ? bench_write_times(run, a->times_file, err) : STRATA_OK;
+}
+
+static int run_case(struct bench_result *out, const struct bench_arguments *a,
+                    const struct bench_case *c, strata_error *err)
+{
+    struct tool_options options;
+    struct tool_session s = {0};
+    struct bench_run run = {0};
+    const double begin = bench_now_ms();
+    int status = case_options(&options, a, c, err);
+    if (status == STRATA_OK)
+        status = tool_open_engine(&s, &options, a->path, err);
+    if (status != STRATA_OK)
+        goto done;
+    out->build_ms = bench_now_ms() - begin;
+    if (a->save_file)
+        status = strata_engine_save(s.engine, a->save_file, err);
+    if (status != STRATA_OK || a->build_only)
+        goto done;
+    struct bench_settings settings =
+        bench_settings(a, s.engine->network, c->streams ? atoll(c->streams) : 0);
+    if (c->batch && engine_file_at(a->path))
+        settings.batch = atoll(c->batch);
+    run.settings = &settings;
+    run.n_lanes = (size_t)settings.base.streams;
+    run.lanes = zalloc(run.n_lanes, sizeof *run.lanes, "streams", err);
+    status = run.lanes ? measure(&run, &s, a, err) : STRATA_ENOMEM;
+    if (status == STRATA_OK)
+        status = bench_summarise(out, &run, err);
+    if (status == STRATA_OK) {
+        note_engine(out, &s);
+        status = bench_judge(out, err);
+    }
+    if (status == STRATA_OK)
+        status = export_times(&run, a, err);
+    for (size_t i = 0; run.lanes && i < run.n_lanes; i++)
+        bench_lane_close(&run.lanes[i]);
+    if (status == STRATA_OK && (a->layers || a->profile_file))
+        status = profile_case(&s, a, err);
+done:
+    free(run.lanes);
+    tool_close(&s);
+    variant_close(&options);
+    return status;
+}
+
+/* Each case would replace the file of the one before. */
+static int check_files(const struct bench_arguments *a, size_t n_cases, strata_error *err)
+{
+    const char *file = a->times_file     ? a->times_file
+                       : a->profile_file ? a->profile_file
+                                         : a->save_file;
+    return n_cases > 1 && file
+               ? error_set(err, STRATA_EINVAL,
+                           "%s: one file, but %zu cases; write one case at a time", file,
+                           n_cases)
+               : STRATA_OK;
+}
+
+static int run_cases(const struct bench_arguments *a, strata_error *err)
+{
+    const size_t n_batches = a->batches.n ? a->batches.n : 1;
+    const size_t n_precisions = a->precisions.n ? a->precisions.n : 1;
+    const size_t n_streams = a->streams.n ? a->streams.n : 1;
+    const size_t n = n_batches * n_precisions * n_streams;
+    const bool people = for_people(a);
+    struct bench_result *results = zalloc(n, sizeof *results, "results", err);
+    int status = results ? check_files(a, n, err) : STRATA_ENOMEM;
+    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
+        const struct bench_case c = {
+            a->batches.n ? a->batches.items[i / n_streams % n_batches] : NULL,
+            a->precisions.n ? a->precisions.items[i / n_streams / n_batches] : NULL,
+            a->streams.n ? a->streams.items[i % n_streams] : NULL};
+        status = run_case(&results[i], a, &c, err);
+        if (status == STRATA_OK && people && !a->build_only) {
+            fputs(i ? "\n" : "", stdout);
+            bench_print_case(&results[i], a->common.format);
+            fflush(stdout);
+        }
+    }
+    if (status == STRATA_OK && (n > 1 || !people) && !a->build_only)
+        bench_print_cases(results, n, a->common.format);
+    for (size_t i = 0; results && i < n; i++)
+        bench_result_free(&results[i]);
+    free(results);
+    return status;
+}
+
+static int run_bench(int argc, char **argv)
+{
+    struct bench_arguments a;
+    strata_error err;
+    error_clear(&err);
+    int code = bench_parse(&a, argc, argv);
+    if (code == EXIT_OK && a.common.help)
+        code = tool_help(&tool_bench);
+    else if (code == EXIT_OK && run_cases(&a, &err) != STRATA_OK)
+        code = tool_fail(&err);
+    bench_arguments_free(&a);
+    return code;
+}
+
+const struct tool_command tool_bench = {
+    .name = "bench",
+    .summary = "Measure latency and throughput, and say which number to quote",
+    .usage = "NET.ini|NET.engine [OPTION...]",
+    .help =
+        "Options:\n"
+        "      --warmup=TIME        run so long first (default 200ms)\n"
+        "      --duration=TIME      measure at least so long (default 3s)\n"
+        "      --iterations=N       and at least so many runs (default 10)\n"
+        "      --batch=N,...        batch sizes, one case each\n"
+        "      --precision=P,...    fp32, fp16, any: one case each\n"
+        "      --streams=N,...      streams that run beside each other: one case each\n"
+        "      --contexts=N         contexts, dealt to the streams (default: one each)\n"
+        "      --threads[=N]        host threads that drive the streams (default: one\n"
+        "                           each)\n"
+        "      --in-flight=N        runs under way on a stream at a time (default 1)\n"
+        "      --transfers          copy inputs in and outputs out with every run\n"
+        "      --no-transfers       leave them where they are (default)\n"
+        "      --cold-cache         empty the device's cache before each run\n"
+        "      --warm-cache         leave it as the last run left it (default)\n"
+        "      --spin               poll for the end of a run instead of sleeping\n"
+        "      --no-graph           enqueue kernel by kernel\n"
+        "      --idle=TIME          wait between runs\n"
+        "      --percentiles=P,...  default 90,95,99\n"
+        "      --averages=N         print the mean of every N runs on stderr\n"
+        "      --shapes=NAME:DIMS,...  shapes of inputs\n"
+        "      --input=[NAME=]FILE  an input as in `strata run`; random by default\n"
+        "      --times=FILE         write the times of every run as JSON\n"
+        "      --layers             a table of the layers before each case, as `strata\n"
+        "                           profile` has it\n\n"
+        "Defaults come from the network's [bench] section. trtexec's spellings work "
+        "too:\n"
+        "--warmUp (ms), --infStreams, --avgRuns, --percentile, --noDataTransfers,\n"
+        "--includeDataTransfers, --useSpinWait, --noCudaGraph, --idleTime, --fp16,\n"
+        "--best, --loadInputs, --loadEngine, --saveEngine, --skipInference,\n"
+        "--memPoolSize=workspace:SIZE, --plugins, --timingCacheFile, --exportTimes,\n"
+        "--dumpProfile, --exportProfile; --device=0 means cuda:0.\n\n"
+        "Figures: latency, from the call until the host has the result; enqueue, the\n"
+        "host's part of it; h2d, compute and d2h, on the device.\n\n"
+        "Examples:\n"
+        "  strata bench net.ini\n"
+        "  strata bench net.ini --device cuda --batch 1,8,32 --precision fp16 -o md\n"
+        "  strata bench net.ini --streams 1,2,4 --in-flight 2 --transfers -o csv\n"
+        "  strata bench net.ini --warmUp=500 --duration=10 --infStreams=2 "
+        "--exportTimes=t.json\n",
+    .run = run_bench,
+};

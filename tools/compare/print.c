@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How far two runs are apart, tensor by tensor.
+ */
+#include "tools/compare/compare.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Of the largest value: rounding of sums in another order, and of FP16 at each layer. */
+static const double tolerance_fp32 = 1e-4, tolerance_fp16 = 2e-2;
+
+struct difference {
+    const struct compare_tensor *a, *b;
+    double worst, largest; /* absolute difference, and value of a */
+    double ratio;          /* of the two; NaN and infinity on one side alone: infinite */
+    double atol;           /* with which numpy.allclose passes at rtol = tolerance */
+    double tolerance;
+    int64_t at;
+};
+
+static bool is_half(const struct compare_tensor *t)
+{
+    return format_at(t->format)->dtype == STRATA_FP16;
+}
+
+static struct difference measure(const struct compare_tensor *a,
+                                 const struct compare_tensor *b, double tolerance)
+{
+    struct difference d = {.a = a, .b = b, .tolerance = tolerance};
+    if (tolerance < 0)
+        d.tolerance = is_half(a) || is_half(b) ? tolerance_fp16 : tolerance_fp32;
+    for (int64_t i = 0; i < a->count; i++) {
+        const double x = a->values[i], y = b->values[i];
+        const bool same = x == y || (isnan(x) && isnan(y));
+        double apart = same ? 0 : fabs(x - y);
+        if (isnan(apart)) /* a number against none */
+            apart = INFINITY;
+        if (isfinite(x) && fabs(x) > d.largest)
+            d.largest = fabs(x);
+        if (apart > d.worst) {
+            d.worst = apart;
+            d.at = i;
+        }
+        d.atol = fmax(d.atol, apart - (isfinite(x) ? d.tolerance * fabs(x) : 0));
+    }
+    d.ratio = d.worst == 0 ? 0 : d.largest > 0 ? d.worst / d.largest : INFINITY;
+    return d;
+}
+
+/* "[0, 12, 3]" */
+static void place(char *text, size_t size, const struct compare_tensor *t, int64_t at)
+{
+    int64_t index[STRATA_MAX_RANK] = {0};
+    size_t used = 0;
+    for (int d = t->rank; d-- > 0; at /= t->dims[d] ? t->dims[d] : 1)
+        index[d] = t->dims[d] ? at % t->dims[d] : 0;
+    for (int d = 0; d < t->rank && used < size; d++)
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", d ? ", " : "[",
+                                 (long long)index[d]);
+    if (used < size)
+        snprintf(text + used, size - used, "]");
+}
+
+static bool fails(const struct difference *d)
+{
+    return !(d->ratio <= d->tolerance);
+}
+
+static void add_row(struct table *t, const struct difference *d)
+{
+    char where[160];
+    place(where, sizeof where, d->a, d->at);
+    table_cell(t, "%s", d->a->name);
+    table_cell(t, "%s", d->a->impl);
+    table_cell(t, "%s", format_mask_name(UINT64_C(1) << d->a->format, d->a->rank));
+    table_cell(t, "%s", d->b->impl);
+    table_cell(t, "%s", format_mask_name(UINT64_C(1) << d->b->format, d->b->rank));
+    table_cell(t, "%.3g", d->worst);
+    table_cell(t, "%.3g", d->ratio);
+    table_cell(t, "%s", d->worst > 0 ? where : "");
+    table_cell(t, "%.7g", (double)d->a->values[d->at]);
+    table_cell(t, "%.7g", (double)d->b->values[d->at]);
+    table_cell(t, "%.3g", d->atol);
+    table_cell(t, "%s", fails(d) ? "FAILED" : "ok");
+}
+
+struct summary {
+    size_t compared, failed, alone;
+    bool seen;
+    const struct compare_tensor *unlike; /* the first of a whose size is another in b */
+    struct difference first;             /* that fails, in the order of a's run */
+    double ratio, tolerance;             /* the largest */
+};
+
+static void add_difference(struct summary *s, const struct difference *d)
+{
+    s->compared++;
+    s->failed += fails(d);
+    if (fails(d) && !s->seen) {
+        s->first = *d;
+        s->seen = true;
+    }
+    s->ratio = d->ratio > s->ratio ? d->ratio : s->ratio;
+    s->tolerance = fmax(s->tolerance, d->tolerance);
+}
+
+static void print_summary(const struct summary *s, const struct compare_side *a,
+                          const struct compare_side *b)
+{
+    char where[160];
+    printf("\n%zu tensors compared, %s against %s", s->compared, a->label, b->label);
+    if (s->alone > 0)
+        printf("; %zu exist on one side alone, fused on the other (--no-fusion compares "
+               "all)",
+               s->alone);
+    printf("\n");
+    if (s->seen) {
+        place(where, sizeof where, s->first.a, s->first.at);
+        printf("%zu beyond the tolerance; first %s (%s against %s): %.7g and %.7g at "
+               "%s, %.3g of its largest value\n",
+               s->failed, s->first.a->name, s->first.a->impl, s->first.b->impl,
+               (double)s->first.a->values[s->first.at],
+               (double)s->first.b->values[s->first.at], where, s->first.ratio);
+    }
+    if (s->compared == 0 || s->unlike)
+        puts("FAILED: the networks differ");
+    else if (s->ratio == 0)
+        puts("ok: alike, value for value");
+    else if (isfinite(s->ratio))
+        printf("%s: all pass with --tolerance=%.2g, and with no less; it was %.2g\n",
+               s->failed ? "FAILED" : "ok", s->ratio * 1.005, s->tolerance);
+    else
+        printf("FAILED: no tolerance passes, as a value is not finite on one side\n");
+}
+
+/* Networks that are not two ways to run one. */
+static int incomparable(const struct summary *s, const struct compare_side *a,
+                        const struct compare_side *b)
+{
+    const struct compare_tensor *t = s->unlike;
+    if (t)
+        fprintf(
+            stderr,
+            "strata: error: tensor '%s' has %lld elements in %s, %lld in %s; give the "
+            "same network twice\n",
+            t->name, (long long)t->count, a->label,
+            (long long)compare_find(b, t->name)->count, b->label);
+    else
+        fprintf(stderr,
+                "strata: error: no tensor of %s has the name of one of %s; nothing is "
+                "compared\n",
+                a->label, b->label);
+    return EXIT_MISMATCH;
+}
+
+int compare_print(const struct compare_side *a, const struct compare_side *b,
+                  const struct compare_how *how)
+{
+    static const char *const columns[] = {"tensor",
+                                          "impl A",
+                                          "format A",
+                                          "impl B",
+                                          "format B",
+                                          "largest difference",
+                                          "of largest value",
+                                          "at",
+                                          "A",
+                                          "B",
+                                          "atol that passes",
+                                          "verdict"};
+    struct summary s = {0};
+    struct table t;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0x760);
+    for (size_t i = 0; i < a->n; i++) {
+        const struct compare_tensor *other = compare_find(b, a->tensors[i].name);
+        if (!other) {
+            s.alone++;
+            continue;
+        }
+        if (other->count != a->tensors[i].count) {
+            s.unlike = s.unlike ? s.unlike : &a->tensors[i];
+            continue;
+        }
+        struct difference d = measure(&a->tensors[i], other, how->tolerance);
+        add_difference(&s, &d);
+        if (!how->failed_only || fails(&d))
+            add_row(&t, &d);
+    }
+    for (size_t i = 0; i < b->n; i++)
+        s.alone += !compare_find(a, b->tensors[i].name);
+    table_print(&t, how->format, stdout);
+    table_close(&t);
+    if (how->format == TABLE_TEXT || how->format == TABLE_MARKDOWN)
+        print_summary(&s, a, b);
+    if (s.compared == 0 || s.unlike)
+        return incomparable(&s, a, b);
+    return s.failed ? EXIT_MISMATCH : EXIT_OK;
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plan as tables: the steps, and on request tensors, reformats and refused impls.
+ */
+#include "tools/explain/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const reasons[] = {
+    [PLAN_HARD] = "the producer writes no format that the reader reads",
+    [PLAN_FIXED_IO] = "the format of a network input or output is fixed",
+    [PLAN_PADDING] = "the reader needs pad lanes of zero",
+    [PLAN_ECONOMIC] = "converting costs less than avoiding it",
+};
+
+/* ---- steps ------------------------------------------------------------------------ */
+
+const char *explain_value_format(const strata_engine *e, int value)
+{
+    const struct engine_value *v = &e->values[value];
+    return format_mask_name(UINT64_C(1) << v->format, v->desc.rank);
+}
+
+/* "fp32:nchw fp32:nchw" shortens to "fp32:nchw". */
+static void value_formats(char *text, size_t size, const strata_engine *e,
+                          const int *values, int n)
+{
+    size_t used = 0;
+    bool same = true;
+    text[0] = '\0';
+    for (int i = 1; i < n; i++)
+        same &= e->values[values[i]].format == e->values[values[0]].format;
+    for (int i = 0; i < (same && n ? 1 : n) && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "",
+                                 explain_value_format(e, values[i]));
+}
+
+static void add_node_row(struct table *t, const strata_engine *e,
+                         const struct engine_step *s)
+{
+    const struct engine_node *n = &e->nodes[s->node];
+    char in[256], out[256], dims[128] = "";
+    value_formats(in, sizeof in, e, n->in_values, n->n_in);
+    value_formats(out, sizeof out, e, n->out_values, n->n_out);
+    if (n->n_out)
+        tool_dims(dims, sizeof dims, e->values[n->out_values[0]].desc.dims,
+                  e->values[n->out_values[0]].desc.rank);
+    table_cell(t, "%s", n->name);
+    table_cell(t, "%s", n->layer->type->layer.name);
+    table_cell(t, "%s", n->impl->impl.name);
+    table_cell(t, "%s", in);
+    table_cell(t, "%s", out);
+    table_cell(t, "%s", dims);
+    table_cell(t, "%.1f", explain_microseconds(s->cost));
+    table_cell(t, "%s", "");
+}
+
+/* "conv2, output prob and 3 more" */
+struct names {
+    char text[256];
+    size_t used, n;
+};
+enum { NAMES_SHOWN = 3 };
+
+static void add_name(struct names *l, const char *kind, const char *name)
+{
+    const size_t left = sizeof l->text - l->used;
+    if (l->n++ >= NAMES_SHOWN || left <= 1)
+        return;
+    int n = snprintf(l->text + l->used, left, "%s%s%s", l->n > 1 ? ", " : "", kind, name);
+    l->used += n < 0 ? 0 : (size_t)n < left ? (size_t)n : left - 1;
+}
+
+/* Who reads a value. */
+static struct names find_readers(const strata_engine *e, int value)
+{
+    struct names l = {.text = "the next conversion"};
+    for (size_t i = 0; i < e->n_nodes; i++)
+        for (int k = 0; k < e->nodes[i].n_in; k++)
+            if (e->nodes[i].in_values[k] == value) {
+                add_name(&l, "", e->nodes[i].layer->name);
+                break;
+            }
+    for (size_t i = e->n_inputs; i < e->n_bindings; i++)
+        if (e->bindings[i].value == value)
+            add_name(&l, "output ", e->bindings[i].name);
+    if (l.n > NAMES_SHOWN)
+        snprintf(l.text + l.used, sizeof l.text - l.used, " and %zu more",
+                 l.n - NAMES_SHOWN);
+    return l;
+}
+
+bool explain_is_copy(const strata_engine *e, const struct engine_step *s)
+{
+    return s->kind == STEP_REFORMAT &&
+           e->values[s->from].format == e->values[s->to].format &&
+           e->values[s->from].pad == e->values[s->to].pad;
+}
+
+static void add_reformat_why(struct table *t, const strata_engine *e,
+                             const struct engine_step *s)
+{
+    const struct engine_value *to = &e->values[s->to];
+    const struct names who = find_readers(e, s->to);
+    if (explain_is_copy(e, s) && to->stage == PLAN_HOME)
+        table_cell(t, "to its place in %s",
+                   e->network->tensors[e->values[to->alias].tensor].name);
+    else if (explain_is_copy(e, s))
+        table_cell(t, "for %s: an output has memory of its own", who.text);
+    else if (s->kind == STEP_RELABEL)
+        table_cell(t, "for %s: both formats mean the same bytes", who.text);
+    else
+        table_cell(t, "for %s; %s: %s", who.text, explain_reason_name(s->reason),
+                   reasons[s->reason]);
+}
+
+static void add_reformat_row(struct table *t, const strata_engine *e,
+                             const struct engine_step *s)
+{
+    const struct engine_value *to = &e->values[s->to];
+    char dims[128];
+    tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
+    table_cell(t, "%s", e->network->tensors[to->tensor].name);
+    table_cell(t, "%s",
+               explain_is_copy(e, s)     ? "COPY"
+               : s->kind == STEP_RELABEL ? "(re-label)"
+                                         : "REFORMAT");
+    table_cell(t, "%s", "");
+    table_cell(t, "%s", explain_value_format(e, s->from));
+    table_cell(t, "%s", explain_value_format(e, s->to));
+    table_cell(t, "%s", dims);
+    table_cell(t, "%.1f", explain_microseconds(s->cost));
+    add_reformat_why(t, e, s);
+}
+
+/* A layer that runs nothing has a step for each input: they lie in its output, or it in
+ * its input. */
+static bool is_erased(const strata_engine *e, const struct engine_step *s)
+{
+    return s->kind == STEP_RELABEL &&
+           e->values[s->from].tensor != e->values[s->to].tensor;
+}
+
+static bool is_last_of_erased(const strata_engine *e, size_t step)
+{
+    for (size_t i = step + 1; i < e->n_steps; i++)
+        if (is_erased(e, &e->steps[i]) && e->steps[i].to == e->steps[step].to)
+            return false;
+    return true;
+}
+
+static void add_erased_row(struct table *t, const strata_engine *e,
+                           const struct engine_step *s)
+{
+    const struct engine_value *to = &e->values[s->to];
+    const int index = e->network->tensors[to->tensor].producer;
+    const struct network_layer *layer = &e->network->layers[index];
+    const struct plan_choice *c =
+        plan_chosen(&e->model->problem, e->plan->choices, (int)e->n_inputs + index);
+    char dims[128];
+    tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
+    table_cell(t, "%s", layer->name);
+    table_cell(t, "%s", layer->type->layer.name);
+    table_cell(t, "%s", explain_impl(e, c));
+    table_cell(t, "%s", explain_value_format(e, s->from));
+    table_cell(t, "%s", explain_value_format(e, s->to));
+    table_cell(t, "%s", dims);
+    table_cell(t, "%.1f", 0.0);
+    table_cell(t, "%s", e->fusions[index].reason ? e->fusions[index].reason : "");
+}
+
+void explain_print_steps(const strata_engine *e, int format)
+{
+    static const char *const columns[] = {"name",   "layer", "impl", "reads",
+                                          "writes", "shape", "us",   "why"};
+    struct table t;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 6);
+    for (size_t i = 0; i < e->n_steps; i++) {
+        const struct engine_step *s = &e->steps[i];
+        if (s->kind == STEP_RUN)
+            add_node_row(&t, e, s);
+        else if (!is_erased(e, s))
+            add_reformat_row(&t, e, s);
+        else if (is_last_of_erased(e, i))
+            add_erased_row(&t, e, s);
+    }
+    table_print(&t, format, stdout);
+    table_close(&t);
+}
+
+const char *const explain_cost_sources[] = {
+    [COSTS_ANALYTIC] = "analytic",
+    [COSTS_MEASURE] = "measured",
+    [COSTS_FILE] = "recorded",
+};
+
+/* What another objective than time gave up, and for what. */
+static void print_trade(const strata_engine *e)
+{
+    const struct engine_trade *t = &e->trade;
+    const struct build_options *b = &e->network->build;
+    if (b->objective == OBJECTIVE_TIME)
+        return;
+    printf("chosen for %s", engine_objective_names[b->objective]);
+    if (b->objective == OBJECTIVE_MEMORY)
+        printf(" among %zu plan%s within %g %% of the least time%s", t->weighed,
+               t->weighed == 1 ? "" : "s", b->memory_slack,
+               t->cut ? " (of more: see build.memory_plans)" : "");
+    printf("; the plan of least time takes %s%.1f us, %zu reformats, %.2f MiB\n",
+           t->at_least ? "at least " : "", explain_microseconds(t->cost), t->reformats,
+           (double)t->arena_bytes / 1048576);
+}
+
+/* How far a plan may be from the best one that its objective asks for. */
+static void print_proof(const strata_engine *e)
+{
+    const struct plan *p = e->plan;
+    if (p->proved)
+        printf(", plan proved optimal");
+    else if (e->network->build.objective == OBJECTIVE_REFORMATS)
+        printf(", plan not proved: see build.plan_nodes");
+    else if (e->network->build.objective == OBJECTIVE_TIME)
+        printf(", plan at most %.2f %% above the best: see build.plan_nodes",
+               100 * plan_gap(p));
+}
+
+void explain_print_summary(const strata_engine *e)
+{
+    size_t relabels = 0, erased = 0;
+    for (size_t i = 0; i < e->n_steps; i++)
+        relabels += e->steps[i].kind == STEP_RELABEL && !is_erased(e, &e->steps[i]);
+    for (size_t i = 0; i < e->n_fusions; i++)
+        erased += e->fusions[i].done && e->fusions[i].into < 0;
+    printf("\n%zu nodes, %zu reformats, %zu re-labels, %zu layers that run nothing; "
+           "predicted %.1f us, of which %.1f us reformat (%s costs",
+           e->n_nodes, e->plan->n_reformats, relabels, erased,
+           explain_microseconds(e->plan->cost),
+           explain_microseconds(e->plan->conversion_cost),
+           explain_cost_sources[e->costs.kind]);
+    print_proof(e);
+    printf(")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
+           "once\n",
+           (double)e->weight_bytes / 1048576, (double)e->arena_bytes / 1048576,
+           (double)e->arena_bound / 1048576);
+    print_trade(e);
+}
+
+/* ---- details
+ * --------------------------------------------------------------------------- */
+
+/* Takes the text. */
+static void owned_cell(struct table *t, char *text)
+{
+    table_cell(t, "%s", text ? text : "");
+    t->failed |= !text;
+    free(text);
+}
+
+/* "fp32:nchw, fp16:nhwc8": every value of a tensor. */
+static void materialised(char *text, size_t size, const strata_engine *e, int tensor)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t v = 0; v < e->n_values && used < size; v++)
+        if (e->values[v].tensor == tensor)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                     explain_value_format(e, (int)v));
+}
+
+/* "conv2 fp16:nhwc8, output prob fp32:nchw" */
+static void wanted(struct table *t, const strata_engine *e, int tensor)
+{
+    const struct plan_problem *p = &e->model->problem;
+    uint64_t labels = plan_wanted(p, e->plan->choices, &p->tensors[tensor]);
+    char *text = NULL;
+    size_t size;
+    const char *gap = "";
+    FILE *f = open_memstream(&text, &size);
+    for (int l = 0; f && l < p->n_labels; l++) {
+        if (!(labels & UINT64_C(1) << l))
+            continue;
+        char *who = explain_readers(e, tensor, l);
+        char *what = explain_labels(e, tensor, UINT64_C(1) << l);
+        fprintf(f, "%s%s: %s", gap, what ? what : "?", who ? who : "?");
+        gap = "; ";
+        free(who);
+        free(what);
+    }
+    if (f && fclose(f) != 0) {
+        free(text);
+        text = NULL;
+    }
+    owned_cell(t, text);
+}
+
+void explain_print_tensors(const strata_engine *e, int format)
+{
+    static const char *const columns[] = {"tensor",   "by",           "impl",
+                                          "produced", "materialised", "wanted"};
+    const struct plan_problem *p = &e->model->problem;
+    struct table t;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0);
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        const struct plan_tensor *tensor = &p->tensors[i];
+        const struct plan_choice *c = plan_chosen(p, e->plan->choices, tensor->producer);
+        char name[2 * FORMAT_NAME_SIZE], all[512];
+        explain_label(name, sizeof name, e, (int)i, plan_out_label(c, tensor->port));
+        materialised(all, sizeof all, e, e->model->tensor_of[i]);
+        table_cell(&t, "%s", tensor->name);
+        table_cell(&t, "%s", p->ops[tensor->producer].name);
+        table_cell(&t, "%s", explain_impl(e, c));
+        table_cell(&t, "%s", name);
+        table_cell(&t, "%s", all);
+        wanted(&t, e, (int)i);
+    }
+    table_print(&t, format, stdout);
+    table_close(&t);
+}
+
+/* Four lines for each, which a table has no room for. */
+static void print_sentences(const strata_engine *e, const struct explain *x)
+{
+    for (size_t i = 0; i < x->n_reformats; i++) {
+        const struct explain_reformat *r = &x->reformats[i];
+        char *from = explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.from);
+        char *to = explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.to);
+        char *why = explain_why(e, r), *cost = explain_forbidding(e, r);
+        char *remedy = explain_remedy_text(e, r);
+        if (from && to && why && cost && remedy)
+            printf("%s: %s -> %s, %.1f us, %s\n  %s\n  %s\n  %s\n",
+                   e->model->problem.tensors[r->step.tensor].name, from, to,
+                   explain_microseconds(r->step.cost), explain_reason_name(r->reason),
+                   why, cost, remedy);
+        free(from);
+        free(to);
+        free(why);
+        free(cost);
+        free(remedy);
+    }
+}
+
+void explain_print_reformats(const strata_engine *e, const struct explain *x, int format)
+{
+    static const char *const columns[] = {
+        "tensor", "from", "to",         "us",
+        "reason", "why",  "without it", "what would remove it"};
+    struct table t;
+    if (format == TABLE_TEXT && x->n_reformats == 0)
+        printf("no reformat is needed\n");
+    if (format == TABLE_TEXT) {
+        print_sentences(e, x);
+        return;
+    }
+    table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 3);
+    for (size_t i = 0; i < x->n_reformats; i++) {
+        const struct explain_reformat *r = &x->reformats[i];
+        table_cell(&t, "%s", e->model->problem.tensors[r->step.tensor].name);
+        owned_cell(&t, explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.from));
+        owned_cell(&t, explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.to));
+        table_cell(&t, "%.1f", explain_microseconds(r->step.cost));
+        table_cell(&t, "%s", explain_reason_name(r->reason));
+        owned_cell(&t, explain_why(e, r));
+        owned_cell(&t, explain_forbidding(e, r));
+        owned_cell(&t, explain_remedy_text(e, r));
+    }
+    table_print(&t, format, stdout);
+    table_close(&t);
+}
+
+void explain_print_fusions(const strata_engine *e, int format)
+{
+    static const char *const columns[] = {"layer", "fused", "into", "why"};
+    struct table t;
+    bool any = false;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0);
+    for (size_t i = 0; i < e->n_fusions; i++) {
+        const struct engine_fusion *f = &e->fusions[i];
+        if (!f->reason)
+            continue;
+        any = true;
+        table_cell(&t, "%s", e->network->layers[i].name);
+        table_cell(&t, "%s", f->done ? f->into < 0 ? "erased" : "yes" : "no");
+        table_cell(&t, "%s",
+                   f->done && f->into >= 0 ? e->network->layers[f->into].name : "");
+        table_cell(&t, "%s", f->reason);
+    }
+    if (any)
+        table_print(&t, format, stdout);
+    else if (format == TABLE_TEXT)
+        printf("no layer could be fused into another, or erased\n");
+    table_close(&t);
+}
+
+/* Of an impl that no network could use on this device. */
+static bool is_elsewhere(const strata_engine *e, const struct engine_candidate *c)
+{
+    return c->impl->impl.device != e->handle->properties.kind;
+}
+
+void explain_print_refused(const strata_engine *e, int format)
+{
+    static const char *const columns[] = {"name", "impl", "row", "reads", "why not"};
+    const bool text = format == TABLE_TEXT;
+    struct table t;
+    size_t elsewhere = 0;
+    table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 2);
+    for (size_t i = 0; i < e->model->n_candidates; i++) {
+        const struct engine_candidate *c = &e->model->candidates[i];
+        if (!c->reason)
+            continue;
+        elsewhere += is_elsewhere(e, c);
+        if (text && is_elsewhere(e, c))
+            continue;
+        bool whole = c->row < 0 || (c->in_formats[0] == 0 && c->out_formats[0] == 0);
+        table_cell(&t, "%s", e->network->layers[c->node].name);
+        table_cell(&t, "%s", c->impl->impl.name);
+        table_cell(&t, c->row < 0 ? "%.0d" : "%d", c->row < 0 ? 0 : c->row);
+        table_cell(&t, "%s",
+                   whole ? "" : format_mask_name(UINT64_C(1) << c->in_formats[0], 4));
+        table_cell(&t, "%s", c->reason);
+    }
+    table_print(&t, format, stdout);
+    if (text && elsewhere)
+        printf("and %zu for other devices (-o csv lists them)\n", elsewhere);
+    table_close(&t);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files into a network's inputs. Values arrive as dense linear FP32 and are reformatted
+ * into the binding's format.
+ */
+#include "tools/run/run.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/file.h"
+#include "io/npy.h"
+
+static const uint64_t max_input_bytes = UINT64_C(1) << 34;
+
+/* The network's description of an input, and where its binding is. */
+struct target {
+    const strata_engine *engine;
+    const struct network_input *input;
+    strata_binding binding;
+    strata_context *context;
+    int index;
+    const char *path;
+};
+
+static int store(const struct target *t, const float *values, strata_error *err)
+{
+    strata_desc linear;
+    void *data = zalloc(1, (size_t)t->binding.bytes, t->path, err);
+    if (!data)
+        return STRATA_ENOMEM;
+    int status = format_desc(&linear, (struct format){STRATA_FP32, ORDER_LINEAR, 1},
+                             t->binding.desc.dims, t->binding.desc.rank, err);
+    if (status == STRATA_OK)
+        status = strata_reformat(&t->binding.desc, data, &linear, values, err);
+    if (status == STRATA_OK)
+        status = strata_copy_in(t->context, t->index, data, err);
+    free(data);
+    return status;
+}
+
+/* The same dims, but for ones in front. */
+static bool is_shape(const strata_desc *d, const struct weight_view *v)
+{
+    int i = 0, k = 0;
+    while (i < d->rank && d->dims[i] == 1)
+        i++;
+    while (k < v->rank && v->dims[k] == 1)
+        k++;
+    for (; i < d->rank && k < v->rank; i++, k++)
+        if (d->dims[i] != v->dims[k])
+            return false;
+    return i == d->rank && k == v->rank;
+}
+
+static int wrong_shape(const struct target *t, const struct weight_view *v,
+                       strata_error *err)
+{
+    char found[128], needed[128];
+    tool_dims(found, sizeof found, v->dims, v->rank);
+    tool_dims(needed, sizeof needed, t->binding.desc.dims, t->binding.desc.rank);
+    return error_set(
+        err, STRATA_EMISMATCH,
+        "%s: shape (%s), but input '%s' is (%s); only ones in front may be left "
+        "out or added",
+        t->path, found, t->binding.name, needed);
+}
+
+static int from_view(const struct target *t, const struct weight_view *v,
+                     strata_error *err)
+{
+    const int64_t count = strata_desc_count(&t->binding.desc);
+    if (!is_shape(&t->binding.desc, v))
+        return wrong_shape(t, v, err);
+    float *values = zalloc((size_t)count, sizeof *values, t->path, err);
+    if (!values)
+        return STRATA_ENOMEM;
+    int status = weights_convert(values, STRATA_FP32, v->data, v->dtype, count, err);
+    if (status == STRATA_OK)
+        status = store(t, values, err);
+    free(values);
+    return status;
+}
+
+static int from_npy(const struct target *t, strata_error *err)
+{
+    struct weights *w = NULL;
+    int status = weights_open(&w, t->path, NULL, err);
+    if (status == STRATA_OK && weights_count(w) != 1)
+        status = error_set(err, STRATA_EINVAL,
+                           "%s: %zu tensors; an input is one tensor (.npy)", t->path,
+                           weights_count(w));
+    if (status == STRATA_OK) {
+        struct weight_view v = weights_at(w, 0);
+        status = from_view(t, &v, err);
+    }
+    weights_close(w);
+    return status;
+}
+
+/* One image fills every image of the batch. */
+static int from_image(const struct target *t, const struct image *im, strata_error *err)
+{
+    const strata_desc *d = &t->binding.desc;
+    if (d->rank != 4 || (d->dims[1] != 1 && d->dims[1] != 3) || d->dims[2] > INT32_MAX ||
+        d->dims[3] > INT32_MAX)
+        return error_set(err, STRATA_EINVAL,
+                         "%s: an image needs an input of N x 1 x H x W or N x 3 x H x W; "
+                         "'%s' is not",
+                         t->path, t->binding.name);
+    int64_t count = strata_desc_count(d), one = count / (d->dims[0] ? d->dims[0] : 1);
+    float *values = zalloc((size_t)count, sizeof *values, t->path, err);
+    if (!values)
+        return STRATA_ENOMEM;
+    int status = image_to_tensor(values, (int)d->dims[1], (int)d->dims[2],
+                                 (int)d->dims[3], im, &t->input->transform, err);
+    for (int64_t n = 1; n < d->dims[0] && status == STRATA_OK; n++)
+        memcpy(values + n * one, values, (size_t)one * sizeof *values);
+    if (status == STRATA_OK)
+        status = store(t, values, err);
+    free(values);
+    return status;
+}
+
+static int from_idx(const struct target *t, int64_t item, strata_error *err)
+{
+    struct idx x = {0};
+    int status = idx_read(&x, t->path, err);
+    if (status == STRATA_OK && (x.rank != 3 || item < 0 || item >= x.dims[0]))
+        status =
+            error_set(err, STRATA_EINVAL,
+                      "%s: no image %lld; the file holds %lld (choose with --item)",
+                      t->path, (long long)item, (long long)(x.rank == 3 ? x.dims[0] : 0));
+    if (status == STRATA_OK) {
+        struct image im = {
+            .width = (int)x.dims[2], .height = (int)x.dims[1], .channels = 1};
+        im.pixels = x.data + item * x.dims[1] * x.dims[2];
+        status = from_image(t, &im, err);
+    }
+    idx_free(&x);
+    return status;
+}
+
+static int from_raw(const struct target *t, const struct file_bytes *f, strata_error *err)
+{
+    if ((int64_t)f->size != t->binding.bytes)
+        return error_set(err, STRATA_EMISMATCH,
+                         "%s: neither .npy nor an image (%s), and %zu bytes where the "
+                         "raw elements of input '%s' as %s take %lld",
+                         t->path, image_formats(), f->size, t->binding.name,
+                         t->binding.format, (long long)t->binding.bytes);
+    return strata_copy_in(t->context, t->index, f->data, err);
+}
+
+static int from_random(const struct target *t, const char *seed, strata_error *err)
+{
+    char *end;
+    uint64_t state = strtoull(seed, &end, 10);
+    if (!isdigit((unsigned char)seed[0]) || *end)
+        return error_set(
+            err, STRATA_EINVAL,
+            "%s: the seed is no whole number; write random:SEED, as random:1", t->path);
+    int64_t count = strata_desc_count(&t->binding.desc);
+    float *values = zalloc((size_t)count, sizeof *values, "random input", err);
+    if (!values)
+        return STRATA_ENOMEM;
+    for (int64_t i = 0; i < count; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        values[i] = (float)(state >> 40) / 16777216.0f;
+    }
+    int status = store(t, values, err);
+    free(values);
+    return status;
+}
+
+/* First bytes of the kinds that are not raw. */
+static bool starts(const struct file_bytes *f, const char *magic, size_t n)
+{
+    return f->size >= n && memcmp(f->data, magic, n) == 0;
+}
+
+static int from_file(const struct target *t, int64_t item, strata_error *err)
+{
+    struct file_bytes f = {0};
+    struct image im = {0};
+    int status = file_read(&f, t->path, max_input_bytes, err);
+    if (status != STRATA_OK)
+        return status;
+    if (starts(&f, "\x93NUMPY", 6))
+        status = from_npy(t, err);
+    else if (starts(&f, "\0\0\x08\x03", 4))
+        status = from_idx(t, item, err);
+    else if (starts(&f, "\x89PNG", 4) || starts(&f, "\xFF\xD8", 2) ||
+             (f.size > 2 && ((char *)f.data)[0] == 'P' &&
+              strchr("2356", ((char *)f.data)[1]) &&
+              (int64_t)f.size != t->binding.bytes)) {
+        status = image_parse(&im, f.data, f.size, t->path, NULL, err);
+        if (status == STRATA_OK)
+            status = from_image(t, &im, err);
+    } else {
+        status = from_raw(t, &f, err);
+    }
+    if (status == STRATA_EUNSUPPORTED) /* here: the file, not the device */
+        err->status = status = STRATA_EPARSE;
+    image_free(&im);
+    file_free(&f);
+    return status;
+}
+
+int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
+                   int64_t item, strata_error *err)
+{
+    struct target t = {.engine = e, .context = c, .index = index, .path = path};
+    int status = strata_engine_binding(e, index, &t.binding, err);
+    if (status != STRATA_OK)
+        return status;
+    t.input = network_find_input(e->network, t.binding.name);
+    if (strncmp(path, "random:", 7) == 0)
+        return from_random(&t, path + 7, err);
+    return from_file(&t, item, err);
+}
+
+int run_find_binding(const strata_engine *e, const char *text, bool is_input, int *index,
+                     const char **file, strata_error *err)
+{
+    size_t n = strcspn(text, "=/");
+    size_t first = is_input ? 0 : e->n_inputs;
+    size_t last = is_input ? e->n_inputs : e->n_bindings;
+    bool named = text[n] == '=';
+    *index = (int)first;
+    *file = tool_file_of(text);
+    for (size_t i = first; i < last && named; i++)
+        if (strlen(e->bindings[i].name) == n &&
+            memcmp(text, e->bindings[i].name, n) == 0) {
+            *index = (int)i;
+            return STRATA_OK;
+        }
+    if (!named && last - first == 1)
+        return STRATA_OK;
+    error_set(err, STRATA_EINVAL, "'%s': write NAME=FILE, where NAME is one of:", text);
+    for (size_t i = first; i < last; i++)
+        error_append(err, " %s", e->bindings[i].name);
+    return STRATA_EINVAL;
+}
+
+int run_read_given(strata_context *c, const strata_engine *e,
+                   const struct tool_options *o, int64_t item, bool *given,
+                   strata_error *err)
+{
+    for (size_t i = 0; i < o->n_inputs; i++) {
+        int index;
+        const char *file;
+        int status = run_find_binding(e, o->inputs[i], true, &index, &file, err);
+        if (status == STRATA_OK && given[index])
+            status = error_set(err, STRATA_EINVAL, "%s: input '%s' is given twice", file,
+                               e->bindings[index].name);
+        if (status == STRATA_OK)
+            status = run_read_input(c, e, index, file, item, err);
+        if (status != STRATA_OK)
+            return status;
+        given[index] = true;
+    }
+    return STRATA_OK;
+}
+
+/* Inputs with the same values would hide what cancels: their difference is 0. Those of
+ * two networks have the same, whatever their order: the seed is the name's rank. */
+static int random_seed(const strata_engine *e, int input)
+{
+    int seed = 1;
+    for (size_t i = 0; i < e->n_inputs; i++)
+        seed += strcmp(e->bindings[i].name, e->bindings[input].name) < 0;
+    return seed;
+}
+
+int run_read_inputs(strata_context *c, const strata_engine *e,
+                    const struct tool_options *o, strata_error *err)
+{
+    bool *given = zalloc(e->n_bindings, sizeof *given, "inputs", err);
+    int status = given ? run_read_given(c, e, o, 0, given, err) : STRATA_ENOMEM;
+    for (int i = 0; i < (int)e->n_inputs && status == STRATA_OK; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "random:%d", random_seed(e, i));
+        if (!given[i])
+            status = run_read_input(c, e, i, text, 0, err);
+    }
+    free(given);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pieces of `strata run`: files into bindings, bindings into tables and files.
+ */
+#ifndef TOOLS_RUN_RUN_H
+#define TOOLS_RUN_RUN_H
+
+#include "tools/tool.h"
+
+/* "NAME=FILE", or "FILE" where there is one binding of that side. What has a '/' before
+ * its first '=' is a file. */
+int run_find_binding(const strata_engine *e, const char *text, bool is_input, int *index,
+                     const char **file, strata_error *err);
+
+/* Fill binding `index` from a file, by content: .npy, image, IDX (item `item` of it), or
+ * raw elements in the binding's own format. "random:SEED" makes values in [0, 1). */
+int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
+                   int64_t item, strata_error *err);
+
+/* Each of the options' inputs into its binding, once; given[binding] becomes true. */
+int run_read_given(strata_context *c, const strata_engine *e,
+                   const struct tool_options *o, int64_t item, bool *given,
+                   strata_error *err);
+
+/* The same, and random values of its own for every input that is not given. */
+int run_read_inputs(strata_context *c, const strata_engine *e,
+                    const struct tool_options *o, strata_error *err);
+
+/* Dense linear FP32 values of a binding; free() them. *count elements. */
+int run_values(float **out, int64_t *count, strata_context *c,
+               const strata_engine *e, int index, strata_error *err);
+/* Rows of the `top` largest values of each image, NaN first, with labels if there are
+ * any: output, image, rank, index, value, label. */
+int run_add_top(struct table *t, strata_context *c, const strata_engine *e,
+                int index, int top, strata_error *err);
+/* As .npy, FP32 in logical order. */
+int run_write_output(strata_context *c, const strata_engine *e, int index,
+                     const char *path, strata_error *err);
+
+#endif /* TOOLS_RUN_RUN_H */
