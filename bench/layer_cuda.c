@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "bench/impl_time.h"
-#include "check/harness.h"
+#include "check/harness/harness.h"
 #include "formats/format.h"
 
 #define PEAK_FP16 780e12 /* operations a second, dense, on tensor cores */

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/test.h"
-#include "check/trial.h"
+#include "check/test/test.h"
+#include "check/harness/trial.h"
 
 #define MOST_SET 3 /* optional attributes given at once in the search */
 #define MOST_TRIES 20000

@@ -5,7 +5,7 @@
 #ifndef CHECK_CASES_H
 #define CHECK_CASES_H
 
-#include "check/harness.h"
+#include "check/harness/harness.h"
 
 #define CASES_MOST 48
 #define CASES_TEXT 512

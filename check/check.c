@@ -13,7 +13,7 @@
 #include "check/child.h"
 #include "check/rules.h"
 #include "check/shrink.h"
-#include "check/test.h"
+#include "check/test/test.h"
 #include "registry/module.h"
 
 const struct check_allocations *check_allocations;

@@ -1,8 +1,8 @@
 # The layer test: what `strata check` and the layers' own tests share.
 noinst_LTLIBRARIES += libstrata-check.la
 libstrata_check_la_SOURCES = \
-	check/again.c \
-	check/attributes.c \
+	check/test/again.c \
+	check/test/attributes.c \
 	check/cases.c \
 	check/cases.h \
 	check/check.c \
@@ -11,31 +11,31 @@ libstrata_check_la_SOURCES = \
 	check/child.h \
 	check/environment.c \
 	check/environment.h \
-	check/errors.c \
-	check/harness.h \
-	check/harness_run.c \
-	check/load.c \
-	check/memory.c \
-	check/memory.h \
-	check/mirror.c \
-	check/mirror.h \
+	check/test/errors.c \
+	check/harness/harness.h \
+	check/harness/run.c \
+	check/test/load.c \
+	check/harness/memory.c \
+	check/harness/memory.h \
+	check/harness/mirror.c \
+	check/harness/mirror.h \
 	check/module_range.c \
 	check/module_range.h \
-	check/node.c \
-	check/repeat.c \
+	check/harness/node.c \
+	check/test/repeat.c \
 	check/rules.c \
 	check/rules.h \
-	check/session.c \
-	check/session.h \
-	check/session_make.c \
-	check/session_private.h \
-	check/shapes.c \
+	check/harness/session.c \
+	check/harness/session.h \
+	check/harness/session_make.c \
+	check/harness/session_private.h \
+	check/test/shapes.c \
 	check/shrink.c \
 	check/shrink.h \
-	check/streams.c \
-	check/sweep.c \
-	check/test.h \
-	check/trial.c \
-	check/trial.h \
-	check/trial_values.c \
-	check/values.c
+	check/test/streams.c \
+	check/test/sweep.c \
+	check/test/test.h \
+	check/harness/trial.c \
+	check/harness/trial.h \
+	check/harness/trial_values.c \
+	check/test/values.c

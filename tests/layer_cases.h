@@ -5,7 +5,7 @@
 #ifndef TESTS_LAYER_CASES_H
 #define TESTS_LAYER_CASES_H
 
-#include "check/harness.h"
+#include "check/harness/harness.h"
 
 /* Layers that combine many elements into one: Convolution, FullyConnected, Pooling. */
 extern const struct layer_case layer_cases_w[];

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "check/harness.h"
+#include "check/harness/harness.h"
 
 #define ONNX_NODES 8
 #define ONNX_PORTS 6

@@ -16,8 +16,8 @@
 #include <time.h>
 
 #include "tests/layer_cases.h"
-#include "check/mirror.h"
-#include "check/trial.h"
+#include "check/harness/mirror.h"
+#include "check/harness/trial.h"
 
 #define MANY_IMPLS 64
 

@@ -5,7 +5,7 @@
  * held to themselves. Each case goes through the reference and through every impl that
  * takes fp32:nchw.
  */
-#include "check/harness.h"
+#include "check/harness/harness.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * layer_cases.h.
  */
 #include "tests/layer_cases.h"
-#include "check/mirror.h"
+#include "check/harness/mirror.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -3,11 +3,11 @@
  * One impl under guard, step by step: the blocks it sees, its state and ctx, and runs.
  * harness_run is all steps in a row.
  */
-#ifndef CHECK_SESSION_H
-#define CHECK_SESSION_H
+#ifndef CHECK_HARNESS_SESSION_H
+#define CHECK_HARNESS_SESSION_H
 
-#include "check/harness.h"
-#include "check/mirror.h"
+#include "check/harness/harness.h"
+#include "check/harness/mirror.h"
 
 #define PACKED_BLOCKS 8 /* of strata.pack/1 in one instance */
 
@@ -74,4 +74,4 @@ void session_free(struct session *s);
 int session_fault(struct session *s, const char *id, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-#endif /* CHECK_SESSION_H */
+#endif /* CHECK_HARNESS_SESSION_H */

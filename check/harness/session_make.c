@@ -3,7 +3,7 @@
  * The blocks that an impl sees under guard: inputs and weights with copies to compare
  * with, outputs and workspace as patterns, and bands around each.
  */
-#include "check/session_private.h"
+#include "check/harness/session_private.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/test.h"
-#include "check/trial.h"
+#include "check/test/test.h"
+#include "check/harness/trial.h"
 
 /* ---- shapes ------------------------------------------------------------------------ */
 

@@ -3,7 +3,7 @@
  * The loops of the layer test: shapes of a case, then every impl, row, combination of
  * formats, and variant that the impl's flags claim, each against the FP64 reference.
  */
-#include "check/trial.h"
+#include "check/harness/trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * Guarded blocks and tensors addressed element by element, for layer tests.
  */
-#ifndef CHECK_MEMORY_H
-#define CHECK_MEMORY_H
+#ifndef CHECK_HARNESS_MEMORY_H
+#define CHECK_HARNESS_MEMORY_H
 
 #include <stdbool.h>
 
@@ -50,4 +50,4 @@ enum tensor_verdict tensor_check_outside(const strata_tensor *t, bool dirty,
 /* First live element, in row-major order, all of whose bytes are the pattern; -1. */
 int64_t tensor_find_pattern(const strata_tensor *t, unsigned char pattern);
 
-#endif /* CHECK_MEMORY_H */
+#endif /* CHECK_HARNESS_MEMORY_H */

@@ -2,7 +2,7 @@
  *
  * Blocks of a device and their copies in pinned host memory, at the same offsets.
  */
-#include "check/mirror.h"
+#include "check/harness/mirror.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Instances for layer tests: parameters from text, the shapes of weights and outputs,
  * and combinations of formats.
  */
-#include "check/harness.h"
+#include "check/harness/harness.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/test.h"
+#include "check/test/test.h"
 
 static void put(char *text, size_t size, const char *value, size_t n)
 {

@@ -2,7 +2,7 @@
  *
  * All steps of a session in a row, twice; and, where the two runs differ, why.
  */
-#include "check/session.h"
+#include "check/harness/session.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "check/module_range.h"
-#include "check/test.h"
+#include "check/test/test.h"
 
 #define MOST_REFUSALS 200 /* of one impl */
 

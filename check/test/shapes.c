@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/test.h"
+#include "check/test/test.h"
 
 static const struct harness_shape shapes[] = {
     {1, {1}},

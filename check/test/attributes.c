@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/test.h"
+#include "check/test/test.h"
 #include "network/attributes.h"
 
 /* ---- bounds

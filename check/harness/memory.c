@@ -3,7 +3,7 @@
  * Bands around memory, and the role of every element of an allocation: part of an
  * index, pad lane, or gap between rows.
  */
-#include "check/memory.h"
+#include "check/harness/memory.h"
 
 #include <math.h>
 #include <stdlib.h>

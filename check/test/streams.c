@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "check/test.h"
+#include "check/test/test.h"
 
 #define DELAY_MS 40.0
 #define WAITED_MS (DELAY_MS / 2)

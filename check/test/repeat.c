@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "check/module_range.h"
-#include "check/test.h"
+#include "check/test/test.h"
 
 #define REPEATS 20
 #define CONTEXTS 8

@@ -2,13 +2,13 @@
  *
  * The inside of a test: what its process knows, and where it leaves what it found.
  */
-#ifndef CHECK_TEST_H
-#define CHECK_TEST_H
+#ifndef CHECK_TEST_TEST_H
+#define CHECK_TEST_TEST_H
 
 #include "check/cases.h"
 #include "check/check.h"
 #include "check/environment.h"
-#include "check/trial.h"
+#include "check/harness/trial.h"
 
 #define REPORT_LAYERS 64
 
@@ -81,4 +81,4 @@ void check_leaks(struct check_child *c);
 void check_errors(struct check_child *c);
 void check_streams(struct check_child *c);
 
-#endif /* CHECK_TEST_H */
+#endif /* CHECK_TEST_TEST_H */

@@ -3,7 +3,7 @@
  * Running one impl under guard, callback by callback; afterwards bands, copies, pads and
  * gaps are looked at.
  */
-#include "check/session_private.h"
+#include "check/harness/session_private.h"
 
 #include <stdlib.h>
 #include <string.h>

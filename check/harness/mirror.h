@@ -3,11 +3,11 @@
  * Guarded blocks of a device, for layer tests: each lies in host memory too, where it is
  * filled and checked as on the host, and is copied there and back around a run.
  */
-#ifndef CHECK_MIRROR_H
-#define CHECK_MIRROR_H
+#ifndef CHECK_HARNESS_MIRROR_H
+#define CHECK_HARNESS_MIRROR_H
 
 #include "core/handle.h"
-#include "check/memory.h"
+#include "check/harness/memory.h"
 
 #define MIRROR_BLOCKS 32                /* at once */
 #define MIRROR_SIZE ((size_t)256 << 20) /* bytes that any layer test needs */
@@ -57,4 +57,4 @@ int mirror_wait(struct mirror *m, strata_error *err);
 /* All blocks back, when all work on the stream is done. */
 int mirror_pull(struct mirror *m, strata_error *err);
 
-#endif /* CHECK_MIRROR_H */
+#endif /* CHECK_HARNESS_MIRROR_H */

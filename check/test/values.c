@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/test.h"
+#include "check/test/test.h"
 
 static void note_agreement(const struct trial *t, void *user)
 {

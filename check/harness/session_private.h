@@ -2,10 +2,10 @@
  *
  * What making a session and running it share.
  */
-#ifndef CHECK_SESSION_PRIVATE_H
-#define CHECK_SESSION_PRIVATE_H
+#ifndef CHECK_HARNESS_SESSION_PRIVATE_H
+#define CHECK_HARNESS_SESSION_PRIVATE_H
 
-#include "check/session.h"
+#include "check/harness/session.h"
 
 bool session_block(struct session *s, struct block *b, size_t bytes,
                    enum mirror_kind kind);
@@ -18,4 +18,4 @@ typedef int (*session_visit)(struct session *s, struct block *b, const char *wha
                              int index);
 int session_each_block(struct session *s, session_visit visit);
 
-#endif /* CHECK_SESSION_PRIVATE_H */
+#endif /* CHECK_HARNESS_SESSION_PRIVATE_H */

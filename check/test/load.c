@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "check/test.h"
+#include "check/test/test.h"
 #include "registry/module.h"
 #include "core/trust.h"
 

@@ -2,7 +2,7 @@
  *
  * The numbers of a trial: what its tensors hold, and what must come out of them.
  */
-#include "check/trial.h"
+#include "check/harness/trial.h"
 
 #include <math.h>
 #include <stdio.h>

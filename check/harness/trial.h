@@ -3,10 +3,10 @@
  * What a visitor of harness_check works on: one shape of one case with its values, one
  * impl and one combination of formats.
  */
-#ifndef CHECK_TRIAL_H
-#define CHECK_TRIAL_H
+#ifndef CHECK_HARNESS_TRIAL_H
+#define CHECK_HARNESS_TRIAL_H
 
-#include "check/session.h"
+#include "check/harness/session.h"
 
 struct trial_values {
     double *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS], *out[HARNESS_OUTPUTS];
@@ -57,4 +57,4 @@ void trial_free_values(struct trial_values *v);
 /* v.out with v.expected and the epilogue; differences are reported. */
 void trial_compare(struct trial *t, const strata_epilogue *e);
 
-#endif /* CHECK_TRIAL_H */
+#endif /* CHECK_HARNESS_TRIAL_H */

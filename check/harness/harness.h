@@ -5,8 +5,8 @@
  * and poison, runs, and compares with the layer's FP64 reference. The layers' own tests
  * and `strata check` use it. See harness_check.
  */
-#ifndef CHECK_HARNESS_H
-#define CHECK_HARNESS_H
+#ifndef CHECK_HARNESS_HARNESS_H
+#define CHECK_HARNESS_HARNESS_H
 
 #include <stdbool.h>
 
@@ -57,7 +57,7 @@ struct harness_tally {
     int runs, vetoed, failures;
 };
 
-struct trial; /* check/trial.h */
+struct trial; /* check/harness/trial.h */
 
 /* A failure: which rule of the contract (an id of check/rules.c), and what was seen. */
 typedef void (*harness_problem)(const struct trial *t, const char *rule, const char *text,
@@ -149,4 +149,4 @@ int harness_reference(struct harness_node *n, const double *const *in,
  * in err. */
 strata_registry *harness_registry(strata_error *err);
 
-#endif /* CHECK_HARNESS_H */
+#endif /* CHECK_HARNESS_HARNESS_H */
