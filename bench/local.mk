@@ -2,21 +2,21 @@
 BENCHMARKS = \
 	bench/batcher \
 	bench/bench_overhead \
-	bench/convolution_cuda \
+	bench/cuda/convolution \
 	bench/engine_load \
-	bench/layer_cuda \
+	bench/cuda/layer \
 	bench/net_time \
-	bench/plan \
-	bench/plan_table \
-	bench/predict \
+	bench/plan/plan \
+	bench/plan/table \
+	bench/plan/predict \
 	bench/reformat \
-	bench/reformat_cuda \
+	bench/cuda/reformat \
 	$(CUDNN_BENCHMARKS)
 CUDNN_BENCHMARKS =
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += \
-	bench/cudnn_tactics.c \
+	bench/cuda/cudnn_tactics.c \
 	bench/requirements.txt \
 	bench/resnet50_vs_torch.py \
 	bench/samples.h \
@@ -41,29 +41,29 @@ bench_engine_load_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 bench_engine_load_LDADD = libstrata-internal.la $(JANSSON_LIBS)
 bench_net_time_SOURCES = bench/net_time.c bench/net_layers.c bench/net_layers.h
 bench_net_time_LDADD = libstrata-internal.la
-bench_convolution_cuda_SOURCES = bench/convolution_cuda.c \
-	bench/convolution_problems.h bench/impl_time.c bench/impl_time.h
-bench_convolution_cuda_LDADD = libstrata-internal.la $(M_LIBS)
-bench_layer_cuda_SOURCES = bench/layer_cuda.c bench/impl_time.c bench/impl_time.h
-bench_layer_cuda_LDADD = libstrata-check.la libstrata-internal.la $(M_LIBS)
-bench_predict_SOURCES = bench/predict.c
-bench_predict_LDADD = libstrata-internal.la $(M_LIBS)
-bench_plan_SOURCES = bench/plan.c bench/plan_nets.c bench/plan_nets.h
-bench_plan_LDADD = libstrata-internal.la
-bench_plan_table_SOURCES = bench/plan_table.c bench/edgewise.c bench/edgewise.h \
-	bench/plan_baseline.c bench/plan_baseline.h bench/plan_random.c bench/plan_random.h
+bench_cuda_convolution_SOURCES = bench/cuda/convolution.c \
+	bench/cuda/convolution_problems.h bench/cuda/impl_time.c bench/cuda/impl_time.h
+bench_cuda_convolution_LDADD = libstrata-internal.la $(M_LIBS)
+bench_cuda_layer_SOURCES = bench/cuda/layer.c bench/cuda/impl_time.c bench/cuda/impl_time.h
+bench_cuda_layer_LDADD = libstrata-check.la libstrata-internal.la $(M_LIBS)
+bench_plan_predict_SOURCES = bench/plan/predict.c
+bench_plan_predict_LDADD = libstrata-internal.la $(M_LIBS)
+bench_plan_plan_SOURCES = bench/plan/plan.c bench/plan/nets.c bench/plan/nets.h
+bench_plan_plan_LDADD = libstrata-internal.la
+bench_plan_table_SOURCES = bench/plan/table.c bench/plan/edgewise.c bench/plan/edgewise.h \
+	bench/plan/baseline.c bench/plan/baseline.h bench/plan/random.c bench/plan/random.h
 bench_plan_table_LDADD = libstrata-internal.la
 bench_reformat_SOURCES = bench/reformat.c
 bench_reformat_LDADD = libstrata-internal.la
-bench_reformat_cuda_SOURCES = bench/reformat_cuda.c
-bench_reformat_cuda_LDADD = libstrata-internal.la
+bench_cuda_reformat_SOURCES = bench/cuda/reformat.c
+bench_cuda_reformat_LDADD = libstrata-internal.la
 
 if HAVE_CUDNN
-CUDNN_BENCHMARKS += bench/cudnn_tactics
-bench_cudnn_tactics_SOURCES = bench/cudnn_tactics.c plugins/convolution/cudnn/choice.c \
+CUDNN_BENCHMARKS += bench/cuda/cudnn_tactics
+bench_cuda_cudnn_tactics_SOURCES = bench/cuda/cudnn_tactics.c plugins/convolution/cudnn/choice.c \
 	plugins/convolution/cudnn/graph.c plugins/convolution/cudnn/session.c
-bench_cudnn_tactics_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -DCUDNN_TACTICS=40
-bench_cudnn_tactics_LDADD = $(CUDA_LIBS) -lcudnn $(PTHREAD_LIBS)
+bench_cuda_cudnn_tactics_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -DCUDNN_TACTICS=40
+bench_cuda_cudnn_tactics_LDADD = $(CUDA_LIBS) -lcudnn $(PTHREAD_LIBS)
 endif
 
 .PHONY: bench

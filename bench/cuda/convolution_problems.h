@@ -3,8 +3,8 @@
  * Convolutions that are timed: those of ResNet-50, the first and depthwise ones of
  * MobileNet v2, and a few in FP32.
  */
-#ifndef BENCH_CONVOLUTION_PROBLEMS_H
-#define BENCH_CONVOLUTION_PROBLEMS_H
+#ifndef BENCH_CUDA_CONVOLUTION_PROBLEMS_H
+#define BENCH_CUDA_CONVOLUTION_PROBLEMS_H
 
 #include <stdint.h>
 
@@ -57,4 +57,4 @@ static const struct problem {
     {"fp32 nhwc 1x1 /2", 256, 56, 512, 1, 2, 1, 0, 0, "fp32:nhwc"},
 };
 
-#endif /* BENCH_CONVOLUTION_PROBLEMS_H */
+#endif /* BENCH_CUDA_CONVOLUTION_PROBLEMS_H */

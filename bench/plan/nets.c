@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/plan_nets.h"
+#include "bench/plan/nets.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Time of exact planning on made-up problems, one core (processor time): median and worst
- * over seeds, nodes of branch and bound, gap left (0: proved). bench/plan [labels=5]
+ * over seeds, nodes of branch and bound, gap left (0: proved). bench/plan/plan [labels=5]
  * [support=0.7] [seeds=30] [max nodes=0]
  */
-#include "bench/plan_nets.h"
+#include "bench/plan/nets.h"
 
 #include <stdio.h>
 #include <stdlib.h>

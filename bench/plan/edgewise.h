@@ -3,8 +3,8 @@
  * Partitioned boolean quadratic programming: one label a node, minimum sum of the nodes'
  * and edges' costs. PLAN_INFINITE forbids. R0, RI, RII, and the heuristic RN.
  */
-#ifndef BENCH_EDGEWISE_H
-#define BENCH_EDGEWISE_H
+#ifndef BENCH_PLAN_EDGEWISE_H
+#define BENCH_PLAN_EDGEWISE_H
 
 #include "planner/solver/plan.h"
 
@@ -31,4 +31,4 @@ int edgewise_add_edge(struct edgewise *q, size_t a, size_t b, const int64_t *cos
 int edgewise_solve(struct edgewise *q, size_t *labels, strata_error *err);
 void edgewise_close(struct edgewise *q);
 
-#endif /* BENCH_EDGEWISE_H */
+#endif /* BENCH_PLAN_EDGEWISE_H */

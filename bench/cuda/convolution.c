@@ -21,8 +21,8 @@
 
 #include <strata/layers.h>
 
-#include "bench/convolution_problems.h"
-#include "bench/impl_time.h"
+#include "bench/cuda/convolution_problems.h"
+#include "bench/cuda/impl_time.h"
 #include "formats/format.h"
 
 #define PEAK_FLOPS 780e12

@@ -3,11 +3,11 @@
  * The two simple baselines, and the third's problem: a node for each operation, an edge
  * for each pair of operations that a tensor joins.
  */
-#include "bench/plan_baseline.h"
+#include "bench/plan/baseline.h"
 
 #include <stdlib.h>
 
-#include "bench/edgewise.h"
+#include "bench/plan/edgewise.h"
 #include "core/alloc.h"
 
 int baseline_fastest(const struct plan_problem *p, size_t *choices, strata_error *err)

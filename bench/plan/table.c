@@ -6,7 +6,7 @@
  *                [--memory | --load] [-o text|md]
  *
  * Without --memory or --load: the cost of our plan against three baselines
- * (bench/plan_baseline.h), on made-up plugins (bench/plan_random.h) that support 40, 70
+ * (bench/plan/baseline.h), on made-up plugins (bench/plan/random.h) that support 40, 70
  * and 100 % of the formats. A baseline's excess is 0 % where its plan costs as much as
  * ours. Fails if a plan does not cost what it says, or a baseline beats one that the
  * planner calls proved.
@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/plan_baseline.h"
-#include "bench/plan_random.h"
+#include "bench/plan/baseline.h"
+#include "bench/plan/random.h"
 #include "bench/samples.h"
 #include "core/alloc.h"
 #include "planner/arena.h"

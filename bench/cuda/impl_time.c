@@ -2,7 +2,7 @@
  *
  * Timing impls of layers on a CUDA device, outside of an engine.
  */
-#include "bench/impl_time.h"
+#include "bench/cuda/impl_time.h"
 
 #include <stdlib.h>
 

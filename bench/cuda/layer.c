@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/impl_time.h"
+#include "bench/cuda/impl_time.h"
 #include "check/harness/harness.h"
 #include "formats/format.h"
 

@@ -2,8 +2,8 @@
  *
  * Timing impls of layers on a CUDA device, outside of an engine.
  */
-#ifndef BENCH_IMPL_TIME_H
-#define BENCH_IMPL_TIME_H
+#ifndef BENCH_CUDA_IMPL_TIME_H
+#define BENCH_CUDA_IMPL_TIME_H
 
 #include <stdbool.h>
 
@@ -57,4 +57,4 @@ int impl_time(double *us, struct impl_device *d, impl_launch *launch, void *user
 /* Whether an impl's own word admits a node on this device, whatever its rows say. */
 bool impl_admits(const strata_impl *impl, const strata_node *n);
 
-#endif /* BENCH_IMPL_TIME_H */
+#endif /* BENCH_CUDA_IMPL_TIME_H */

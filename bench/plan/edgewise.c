@@ -5,7 +5,7 @@
  * left, the node of highest degree is fixed to the label that looks best from it (RN).
  * Then labels are given in reverse order.
  */
-#include "bench/edgewise.h"
+#include "bench/plan/edgewise.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * Most impls read and write one format on all ports; some of the convolutions and dense
  * layers write another one than they read.
  */
-#include "bench/plan_random.h"
+#include "bench/plan/random.h"
 
 #include <stdlib.h>
 #include <string.h>
