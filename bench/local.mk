@@ -22,7 +22,7 @@ EXTRA_DIST += \
 	bench/samples.h \
 	bench/squeezenet_vs_ort.py
 
-# Written by scripts/make_nets.py; tests/test_nets.c checks them.
+# Written by scripts/make_nets.py; tests/planner/nets.c checks them.
 EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
 	bench/nets/densenet121.ini bench/nets/densenet121_running.ini \
 	bench/nets/googlenet.ini bench/nets/inception_v3.ini \

@@ -90,21 +90,21 @@ endif
 # A relocatable folder for a GPU host: see scripts/gpu-bundle.sh.
 GPU_BUNDLE = gpu-bundle
 GPU_BUNDLE_CONTENT = \
-	tests/test_check_cuda \
-	tests/test_context_check \
-	tests/test_cuda_batch \
-	tests/test_cuda_context \
-	tests/test_cuda_device \
-	tests/test_cuda_faults \
-	tests/test_cuda_layers \
-	tests/test_cuda_network \
-	tests/test_cuda_reformat \
-	tests/test_engine_save \
-	tests/test_example_plugins \
-	tests/test_models \
-	tests/test_profiler \
-	tests/test_random_networks \
-	tests/test_threads \
+	tests/cuda/check \
+	tests/engine/context_check \
+	tests/cuda/batch \
+	tests/cuda/context \
+	tests/cuda/device \
+	tests/cuda/faults \
+	tests/cuda/layers \
+	tests/cuda/network \
+	tests/cuda/reformat \
+	tests/engine/save \
+	tests/layers/example_plugins \
+	tests/engine/models \
+	tests/tools/profiler \
+	tests/engine/random_networks \
+	tests/engine/threads \
 	examples/digits/demo \
 	examples/serve/serve \
 	$(BENCHMARKS)

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 
-#include "tests/scratch.h"
+#include "tests/support/scratch.h"
 
 #define LEAKY "../examples/plugins/leaky_relu/leaky_relu.c"
 #define SHARED "-shared -fPIC -fvisibility=hidden"

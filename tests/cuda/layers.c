@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every claim of every built-in layer's CUDA impls, with the cases of the host's: all
+ * formats, both math modes, epilogues, guard bands and pads, against the FP64 reference.
+ *
+ *   HARNESS_SEED=N             repeat a run
+ *   STRATA_TEST_LAYER=Pooling  only one layer; STRATA_TEST_IMPL=cuda only one impl
+ *   STRATA_TEST_SAMPLE=N       a_sample_of_every_layer_is_right takes one run in N
+ *   STRATA_TEST_WITHOUT=A,B    and leaves out impls whose names begin with A or B
+ *   STRATA_TEST_QUICK=1        few sizes, and blocks that compute-sanitizer can tell
+ * apart
+ */
+#include "tests/cuda/device.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "tests/layers/layer_cases.h"
+#include "check/harness/mirror.h"
+#include "check/harness/trial.h"
+
+#define MANY_IMPLS 64
+
+static const char *setting(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text ? text : NULL;
+}
+
+static void report(const char *line)
+{
+    cr_log_error("%s", line);
+}
+
+static uint64_t make_seed(void)
+{
+    const char *text = setting("HARNESS_SEED");
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return text ? strtoull(text, NULL, 10)
+                : (uint64_t)now.tv_sec * 1000003 + (uint64_t)now.tv_nsec;
+}
+
+/* Failures of the cases of one layer in a list; ends early when the device is lost. */
+static int check_list(const struct harness_target *target,
+                      const struct registry_layer *layer, const struct layer_case *list,
+                      size_t n, uint64_t seed)
+{
+    int failures = 0;
+    strata_error lost = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(list[i].layer, layer->layer.name) != 0 || list[i].refused)
+            continue;
+        struct harness_result r =
+            harness_check_on(target, layer, &list[i], seed + i, report);
+        failures += r.failures;
+        cr_assert(strata_device_ok(target->mirror->handle, &lost) == STRATA_OK,
+                  "%s {%s}, seed %llu: %s", list[i].layer, list[i].attrs,
+                  (unsigned long long)(seed + i), lost.message);
+    }
+    return failures;
+}
+
+static void print_tally(const struct registry_layer *layer,
+                        const struct harness_tally *tally)
+{
+    for (size_t i = 0; i < layer->n_impls; i++)
+        if (layer->impls[i].impl.device == STRATA_CUDA)
+            fprintf(stderr, "# %-16s %-24s %7d runs %7d vetoed %5d failures\n",
+                    layer->layer.name, layer->impls[i].impl.name, tally[i].runs,
+                    tally[i].vetoed, tally[i].failures);
+}
+
+/* A registry, a device and its mirror. */
+struct bench {
+    strata_handle *handle;
+    strata_registry *registry;
+    struct mirror mirror;
+};
+
+static void open_bench(struct bench *b, bool quick)
+{
+    strata_error err = {0};
+    b->handle = need_cuda();
+    b->registry = harness_registry(&err);
+    cr_assert(b->registry, "%s", err.message);
+    cr_assert(mirror_open(&b->mirror, b->handle, quick, &err) == STRATA_OK, "%s",
+              err.message);
+}
+
+static void close_bench(struct bench *b)
+{
+    mirror_close(&b->mirror);
+    strata_registry_destroy(b->registry);
+    strata_destroy(b->handle);
+}
+
+static void check_cases(struct bench *b, const char *name, struct harness_target *target)
+{
+    strata_error err = {0};
+    const struct registry_layer *layer;
+    struct harness_tally tally[MANY_IMPLS] = {0};
+    uint64_t seed = make_seed();
+    char full[80];
+    snprintf(full, sizeof full, "core::%s", name);
+    cr_assert(registry_find(b->registry, full, &layer, &err) == STRATA_OK, "%s",
+              err.message);
+    cr_assert_leq(layer->n_impls, (size_t)MANY_IMPLS);
+    target->mirror = &b->mirror;
+    target->tally = tally;
+    int failures = check_list(target, layer, layer_cases_w, layer_cases_w_count, seed);
+    failures += check_list(target, layer, layer_cases_f, layer_cases_f_count, seed);
+    if (!target->quick && !target->takes)
+        failures += check_list(target, layer, layer_cases_large, layer_cases_large_count,
+                               seed + 1000);
+    print_tally(layer, tally);
+    cr_expect_eq(failures, 0, "%s: %d failures, seed %llu", name, failures,
+                 (unsigned long long)seed);
+}
+
+static void check_layer(const char *name)
+{
+    const char *only = setting("STRATA_TEST_LAYER");
+    const bool quick = setting("STRATA_TEST_QUICK");
+    struct harness_target target = {
+        .impl = setting("STRATA_TEST_IMPL"), .wide = !quick, .quick = quick};
+    struct bench b;
+    if (only && strcmp(only, name) != 0)
+        cr_skip_test("STRATA_TEST_LAYER names another layer");
+    open_bench(&b, quick);
+    check_cases(&b, name, &target);
+    close_bench(&b);
+}
+
+/* Of the combinations that offer themselves: each impl's row with each format of its
+ * first port and each width of vectors once, and one in so many of the rest. */
+struct sample {
+    uint64_t one_in, state;
+    struct kind {
+        const struct registry_impl *impl;
+        int row;
+        uint64_t format;
+        int64_t vector; /* power of 2, up to 16, that the channels are a multiple of */
+    } seen[16384];
+    size_t n;
+};
+
+static bool left_out(const char *impl)
+{
+    for (const char *p = setting("STRATA_TEST_WITHOUT"); p && *p;) {
+        const size_t n = strcspn(p, ",");
+        if (n > 0 && strncmp(impl, p, n) == 0)
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}
+
+static bool takes(const struct trial *t, int row, void *user)
+{
+    struct sample *s = user;
+    if (left_out(t->impl->impl.name))
+        return false;
+    const bool source = t->node.node.n_in == 0;
+    const strata_tensor *x = source ? &t->node.out[0] : &t->node.in[0];
+    const int64_t channels = x->rank > 1 ? x->dims[1] : 1;
+    const struct kind k = {.impl = t->impl,
+                           .row = row,
+                           .format = source ? t->formats.out[0] : t->formats.in[0],
+                           .vector = (channels | 16) & -(channels | 16)};
+    for (size_t i = 0; i < s->n; i++)
+        if (s->seen[i].impl == k.impl && s->seen[i].row == k.row &&
+            s->seen[i].format == k.format && s->seen[i].vector == k.vector) {
+            s->state = s->state * UINT64_C(6364136223846793005) + 1;
+            return (s->state >> 33) % s->one_in == 0;
+        }
+    if (s->n < ARRAY_LENGTH(s->seen))
+        s->seen[s->n++] = k;
+    return true;
+}
+
+TestSuite(cuda_layers, .timeout = 600);
+
+/* A test a layer: a lost device ends one process, not the others. */
+#define LAYERS(_)                                                                        \
+    _(Activation)                                                                        \
+    _(Concatenation)                                                                     \
+    _(Constant)                                                                          \
+    _(Convolution)                                                                       \
+    _(ElementWise)                                                                       \
+    _(FullyConnected)                                                                    \
+    _(Identity)                                                                          \
+    _(Padding)                                                                           \
+    _(Pooling)                                                                           \
+    _(Resize)                                                                            \
+    _(Scale)                                                                             \
+    _(Shuffle)                                                                           \
+    _(Slice)                                                                             \
+    _(Softmax)
+
+static const char *const tested[] = {
+#define NAME(layer) #layer,
+    LAYERS(NAME)};
+
+#define TEST(layer)                                                                      \
+    Test(cuda_layers, layer##_is_right_on_cuda)                                          \
+    {                                                                                    \
+        check_layer(#layer);                                                             \
+    }
+LAYERS(TEST)
+
+/* For compute-sanitizer, which slows every launch: all layers in one process. */
+Test(cuda_layers, a_sample_of_every_layer_is_right)
+{
+    static struct sample sample;
+    const char *one_in = setting("STRATA_TEST_SAMPLE");
+    if (!one_in)
+        cr_skip_test("STRATA_TEST_SAMPLE is not set");
+    sample.one_in = strtoull(one_in, NULL, 10);
+    cr_assert_gt(sample.one_in, 0);
+    sample.state = make_seed();
+    struct harness_target target = {
+        .quick = setting("STRATA_TEST_QUICK"), .takes = takes, .user = &sample};
+    struct bench b;
+    open_bench(&b, true);
+    for (size_t i = 0; i < ARRAY_LENGTH(tested); i++)
+        check_cases(&b, tested[i], &target);
+    close_bench(&b);
+}
+
+/* An impl that no test names would pass by being forgotten. Needs no device. */
+Test(cuda_layers, every_layer_with_cuda_impls_is_tested)
+{
+    strata_error err = {0};
+    strata_registry *registry = harness_registry(&err);
+    cr_assert(registry, "%s", err.message);
+    cr_assert(registry_load_all(registry, &err) == STRATA_OK, "%s", err.message);
+    for (size_t l = 0; l < registry_layers(registry); l++) {
+        const struct registry_layer *layer = registry_layer_at(registry, l);
+        bool cuda = false, found = false;
+        for (size_t i = 0; i < layer->n_impls; i++)
+            cuda |= layer->impls[i].impl.device == STRATA_CUDA;
+        for (size_t i = 0; i < ARRAY_LENGTH(tested); i++)
+            found |= strcmp(tested[i], layer->layer.name) == 0;
+        cr_expect(cuda == found, "layer %s %s", layer->full_name,
+                  cuda ? "has CUDA impls but no test" : "is tested but has no CUDA impl");
+    }
+    strata_registry_destroy(registry);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A small network on CUDA through the whole stack: one copy of the weights, measured
+ * plans and their files. (Larger ones: STRATA_TEST_DEVICE=cuda tests/engine/models and
+ * tests/engine/random_networks.)
+ */
+#include "tests/cuda/chain.h"
+#include "tests/cuda/device.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+TestSuite(cuda_network, .fini = remove_files, .timeout = 300);
+
+#define OK(call) cr_assert_eq((call), STRATA_OK, "%s", err.message)
+
+static const char small[] = "[network]\nformat = 1\noutputs = prob\n"
+                            "[build]\nprecision = fp16\nmath = tensor_op\n"
+                            "[input x]\nshape = 2 x 32 x 9 x 7\n[weights w]\nrandom = 1\n"
+                            "[layer a]\ntype = Convolution\nfilters = 64\nkernel = 3x3\n"
+                            "pad = 1\nweight = w\nbias = w\n"
+                            "[layer r]\ntype = Activation\nkind = relu\n"
+                            "[layer b]\ntype = Convolution\nfilters = 64\nkernel = 1x1\n"
+                            "weight = w\n"
+                            "[layer s]\ntype = ElementWise\ninputs = r, b\nop = sum\n"
+                            "[layer prob]\ntype = Softmax\naxis = 1\n";
+
+/* Packed to FP16 and nothing kept beside it but the biases, and what the allocator has
+ * given is what the engine and its context tell. */
+Test(cuda_network, weights_are_kept_once)
+{
+    enum { WEIGHTS = 64 * 32 * 9 + 64 * 64, BIASES = 64 };
+    strata_handle *h = need_cuda();
+    strata_memory_stats stats;
+    struct net n;
+    uint64_t bindings = 0;
+    write_text(small);
+    open_net(&n, h);
+    const uint64_t weights = strata_engine_weight_bytes(n.engine);
+    cr_expect(weights >= 2 * WEIGHTS && weights <= 3 * WEIGHTS + 16 * BIASES,
+              "%llu bytes of weights, of %d elements", (unsigned long long)weights,
+              WEIGHTS + BIASES);
+    cr_assert_eq(strata_context_prepare(n.context, NULL), STRATA_OK);
+    for (int i = 0; i < strata_engine_bindings(n.engine); i++) {
+        strata_binding b;
+        cr_assert_eq(strata_engine_binding(n.engine, i, &b, NULL), STRATA_OK);
+        bindings += (uint64_t)b.bytes;
+    }
+    strata_get_memory_stats(h, &stats);
+    cr_expect_eq(stats.current_bytes,
+                 weights + strata_engine_arena_bytes(n.engine) + bindings);
+    close_net(&n);
+}
+
+/* A plan from measured costs, the same from the file they were kept in, without a
+ * measurement; both give what the host gives. */
+Test(cuda_network, measured_plans_are_replayed_from_their_file)
+{
+    char costs[80];
+    static float x[2 * 32 * 9 * 7], y[3][2 * 64 * 9 * 7];
+    double largest = 0;
+    strata_destroy(need_cuda());
+    write_text(small);
+    snprintf(costs, sizeof costs, "%s.costs", net_path);
+    draw(x, ARRAY_LENGTH(x));
+    for (int i = 0; i < 3; i++) {
+        strata_error err = {0};
+        struct net n = {.handle = i == 2 ? host_handle() : need_cuda()};
+        OK(strata_registry_create(&n.registry, NULL, &err));
+        OK(strata_network_load(&n.network, net_path, n.registry, NULL, &err));
+        n.network->build.costs.kind = i == 0   ? COSTS_MEASURE
+                                      : i == 1 ? COSTS_FILE
+                                               : COSTS_ANALYTIC;
+        if (i < 2) {
+            char **file =
+                i == 0 ? &n.network->build.costs.save : &n.network->build.costs.file;
+            cr_assert_not_null(*file = duplicate(costs, NULL));
+        }
+        OK(strata_engine_build(&n.engine, n.handle, n.network, &err));
+        cr_expect_eq(n.engine->costs.measured > 0, i == 0, "%zu measured",
+                     n.engine->costs.measured);
+        OK(strata_context_create(&n.context, n.engine, n.handle, &err));
+        OK(strata_copy_in(n.context, 0, x, &err));
+        OK(strata_context_run(n.context, &err));
+        OK(strata_copy_out(n.context, 1, y[i], &err));
+        close_net(&n);
+    }
+    unlink(costs);
+    cr_expect_arr_eq(y[0], y[1], sizeof y[0], "the replayed plan is another");
+    for (size_t i = 0; i < ARRAY_LENGTH(y[0]); i++)
+        largest = fmax(largest, fabs((double)y[0][i] - (double)y[2][i]));
+    cr_expect_leq(largest, 2e-3, "%g from the host's", largest);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Plans from measured and recorded costs, on real modules and on one of known times.
+ */
+#include "engine/engine.h"
+#include "core/progress.h"
+#include "planner/threads.h"
+#include "tests/broken/build.h"
+#include "tests/engine/engine_session.h"
+
+static char net[300], costs[300];
+
+static void open_folder(void)
+{
+    scratch_make();
+    snprintf(net, sizeof net, "%s/net.ini", scratch);
+    snprintf(costs, sizeof costs, "%s/net.costs", scratch);
+}
+
+static void close_folder(void)
+{
+    progress_enable(false);
+    scratch_remove();
+}
+
+TestSuite(cost, .init = open_folder, .fini = close_folder, .timeout = 120);
+
+/* One fire module of SqueezeNet, under names that start with `name`. */
+static void write_fire(const char *name)
+{
+    FILE *f = fopen(net, "w");
+    cr_assert_not_null(f);
+    fprintf(f,
+            "[network]\nformat = 1\noutputs = %1$s_pool\n[runtime]\nthreads = 1\n"
+            "[input %1$s_x]\nshape = 1 x 3 x 30 x 30\n[weights w]\nrandom = 1\n"
+            "[layer %1$s_a]\ntype = Convolution\nfilters = 16\nkernel = 3x3\n"
+            "weights = w:a\n"
+            "[layer %1$s_b]\ntype = Convolution\nfilters = 24\nkernel = 1x1\n"
+            "inputs = %1$s_a\nweights = w:b\n"
+            "[layer %1$s_c]\ntype = Convolution\nfilters = 24\nkernel = 3x3\npad = 1\n"
+            "inputs = %1$s_a\nweights = w:c\n"
+            "[layer %1$s_cat]\ntype = Concatenation\ninputs = %1$s_b, %1$s_c\n"
+            "[layer %1$s_d]\ntype = Convolution\nfilters = 24\nkernel = 1x1\n"
+            "inputs = %1$s_a\nweights = w:b\n"
+            "[layer %1$s_sum]\ntype = Concatenation\ninputs = %1$s_d, %1$s_cat\n"
+            "[layer %1$s_pool]\ntype = Pooling\nkind = max\nkernel = 2x2\nstride = 2\n",
+            name);
+    fclose(f);
+}
+
+static int load(struct session *s, const strata_registry_options *from,
+                const char *const *set, size_t n_set)
+{
+    return session_load(s, net, from, set, n_set);
+}
+
+/* An engine that is ready to be planned. */
+static void open(struct session *s, const strata_registry_options *from)
+{
+    int status = load(s, from, NULL, 0);
+    if (status == STRATA_OK) /* plugins get their extensions with the first engine */
+        status = strata_engine_build(&s->engine, s->handle, s->network, &s->err);
+    strata_engine_destroy(s->engine);
+    if (status == STRATA_OK) {
+        s->engine = zalloc(1, sizeof *s->engine, "an engine", &s->err);
+        cr_assert_not_null(s->engine);
+        s->engine->network = network_retain(s->network);
+        s->engine->handle = s->handle;
+        s->engine->threads = threads_for(s->network, s->handle->properties.threads);
+        status = engine_make_nodes(s->engine, &s->err);
+    }
+    if (status == STRATA_OK)
+        status = engine_make_model(s->engine, &s->err);
+    cr_assert_eq(status, STRATA_OK, "%s", s->err.message);
+}
+
+static int plan(struct session *s, struct cost_table *t, struct cost_source *source,
+                struct cost_options o, struct cost_report *report)
+{
+    error_clear(&s->err);
+    return cost_plan_from(s->engine, t, source, &o, NULL, report, &s->err);
+}
+
+/* Everything that the device can say about a session's engine. */
+static void record(struct session *s, struct cost_table *t)
+{
+    struct cost_report report;
+    struct cost_device device;
+    cost_table_init(t, "host");
+    cost_device_init(&device, s->engine);
+    cr_assert_eq(plan(s, t, &device.source,
+                      (struct cost_options){.kind = COSTS_MEASURE, .everything = true},
+                      &report),
+                 STRATA_OK, "%s", s->err.message);
+    cr_assert(report.complete);
+    cr_assert_eq(report.measured, report.queries);
+    cr_assert_eq(t->n, report.queries);
+}
+
+/* ---- keys ------------------------------------------------------------------------- */
+
+Test(cost, keys_hold_no_names_and_equal_layers_share_them)
+{
+    struct session s;
+    char *first[1000];
+    size_t n = 0;
+    for (int round = 0; round < 2; round++) {
+        write_fire(round ? "zebra" : "quagga");
+        open(&s, NULL);
+        const struct engine_model *m = s.engine->model;
+        size_t usable = 0, shared = 0;
+        for (size_t i = 0; i < m->n_candidates; i++) {
+            struct cost_query q;
+            if (m->candidates[i].reason || !m->candidates[i].impl)
+                continue;
+            cr_assert_eq(cost_query_run(&q, s.engine, &m->candidates[i], &s.err),
+                         STRATA_OK);
+            cr_assert_null(strstr(q.key, "zebra"), "%s", q.key);
+            cr_assert_null(strstr(q.key, "quagga"), "%s", q.key);
+            cr_assert_lt(usable, ARRAY_LENGTH(first));
+            if (round == 0)
+                first[usable] = duplicate(q.key, NULL);
+            else
+                cr_assert_str_eq(q.key, first[usable]);
+            for (size_t k = 0; k < usable && round == 0; k++)
+                shared += strcmp(first[k], first[usable]) == 0;
+            usable++;
+            cost_query_free(&q);
+        }
+        cr_assert(round == 1 || shared > 0, "layers b and d are equal");
+        n = usable;
+        release(&s);
+    }
+    while (n > 0)
+        free(first[--n]);
+}
+
+/* ---- measuring ----------------------------------------------------------------------
+ */
+
+static void write_waits(void)
+{
+    build("timed.so", "modules/timed_layers.c", SHARED);
+    FILE *f = fopen(net, "w");
+    cr_assert_not_null(f);
+    fputs("[network]\nformat = 1\noutputs = b\n[input x]\nshape = 1 x 2 x 4 x 4\n"
+          "[layer a]\ntype = Wait\n[layer b]\ntype = Wait\n",
+          f);
+    fclose(f);
+}
+
+Test(cost, measured_times_are_those_of_the_impls_and_the_faster_wins)
+{
+    const char *files[] = {in_scratch("timed.so")};
+    strata_registry_options from = {
+        .struct_size = sizeof from, .files = files, .n_files = 1};
+    struct session s;
+    struct cost_table t;
+    write_waits();
+    open(&s, &from);
+    const struct engine_candidate *slow = NULL, *fast = NULL;
+    for (size_t i = 0; i < s.engine->model->n_candidates; i++) {
+        const struct engine_candidate *c = &s.engine->model->candidates[i];
+        if (c->reason || !c->impl)
+            continue;
+        *(strcmp(c->impl->impl.name, "slow") ? &fast : &slow) = c;
+    }
+    cr_assert(slow && fast && slow->cost <= fast->cost, "as the slow one claims");
+    record(&s, &t);
+    for (size_t i = 0; i < t.n; i++) {
+        const struct cost_entry *e = &t.entries[i];
+        cr_assert_gt(e->cost.ns, 0);
+        cr_assert_gt(e->cost.runs, 0);
+        if (strstr(e->key, " slow "))
+            cr_assert_geq(e->cost.ns, 900000, "%s", e->key);
+        if (strstr(e->key, " fast "))
+            cr_assert(e->cost.ns >= 150000 && e->cost.ns < 900000, "%s", e->key);
+    }
+    for (size_t i = 0; i < s.engine->n_nodes; i++) {
+        const struct plan_choice *c =
+            plan_chosen(&s.engine->model->problem, s.engine->plan->choices, 1 + (int)i);
+        cr_assert_str_eq(s.engine->model->candidates[c->impl].impl->impl.name, "fast");
+    }
+    cost_table_free(&t);
+    release(&s);
+}
+
+/* A recording that plays the device. */
+struct replay {
+    struct cost_source source;
+    const struct cost_table *table;
+    size_t asked;
+    size_t stop_after; /* then interrupt; 0: never */
+};
+
+static int replay_measure(struct cost_source *source,
+                          const struct cost_query *const *queries, const int64_t *best,
+                          size_t n, struct cost *out, strata_error *err)
+{
+    struct replay *r = (struct replay *)source;
+    (void)best;
+    (void)err;
+    for (size_t i = 0; i < n && !progress_interrupted(); i++) {
+        const struct cost *c = cost_table_find(r->table, queries[i]->key);
+        cr_assert_not_null(c, "%s", queries[i]->key);
+        out[i] = *c;
+        if (++r->asked == r->stop_after)
+            progress_interrupt();
+    }
+    return STRATA_OK;
+}
+
+static struct replay replay_of(const struct cost_table *t)
+{
+    return (struct replay){.source = {.name = "replay", .measure = replay_measure},
+                           .table = t};
+}
+
+static uint64_t state = 5;
+
+static int64_t draw(int64_t n)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (int64_t)((state >> 33) % (uint64_t)n);
+}
+
+Test(cost, on_demand_asks_for_less_and_plans_as_well_as_everything)
+{
+    struct session s;
+    struct cost_table base, empty;
+    struct cost_report all, some;
+    size_t asked = 0, exist = 0;
+    write_fire("n");
+    open(&s, NULL);
+    record(&s, &base);
+    for (int round = 0; round < 40; round++) {
+        for (size_t i = 0; i < base.n; i++)
+            base.entries[i].cost.ns += draw(8) * draw(200000);
+        struct cost_options o = {.kind = COSTS_MEASURE, .everything = true};
+        struct replay full = replay_of(&base), part = replay_of(&base);
+        cost_table_init(&empty, "host");
+        cr_assert_eq(plan(&s, &empty, &full.source, o, &all), STRATA_OK);
+        int64_t best = s.engine->plan->cost;
+        cost_table_free(&empty);
+        cost_table_init(&empty, "host");
+        o.everything = false;
+        cr_assert_eq(plan(&s, &empty, &part.source, o, &some), STRATA_OK);
+        cr_assert(some.complete);
+        cr_assert_eq(s.engine->plan->cost, best, "round %d: %lld, %lld", round,
+                     (long long)s.engine->plan->cost, (long long)best);
+        cr_assert_leq(part.asked, full.asked);
+        cr_assert_eq(some.measured, part.asked);
+        asked += part.asked;
+        exist += full.asked;
+        cost_table_free(&empty);
+        for (size_t i = 0; i < base.n; i++) /* not ever slower */
+            base.entries[i].cost.ns = base.entries[i].cost.ns > 2000000
+                                          ? base.entries[i].cost.ns / 16 + 1000
+                                          : base.entries[i].cost.ns;
+    }
+    cr_assert_lt(asked, exist);
+    cost_table_free(&base);
+    release(&s);
+}
+
+static int refuse_to_run(const strata_run *r)
+{
+    return STRATA_FAIL(r, STRATA_EDEVICE, "no such kernel");
+}
+
+static void count_warnings(void *user, int level, const char *text)
+{
+    if (level == STRATA_LOG_WARNING && strstr(text, "no such kernel"))
+        ++*(int *)user;
+}
+
+/* The plan is then made of others. */
+Test(cost, an_impl_that_fails_while_it_is_measured_is_avoided_and_told_of)
+{
+    struct session s;
+    struct cost_table t;
+    struct cost_report report;
+    struct cost_device device;
+    struct cost_options o = {.kind = COSTS_MEASURE, .everything = true};
+    int warnings = 0;
+    write_fire("n");
+    open(&s, NULL);
+    const struct engine_model *m = s.engine->model;
+    struct registry_impl *broken = NULL;
+    for (size_t i = 0; i < m->n_candidates && !broken; i++)
+        if (m->candidates[i].impl && !m->candidates[i].reason &&
+            s.engine->nodes[m->candidates[i].node].layer->type->n_impls > 1)
+            broken = (struct registry_impl *)m->candidates[i].impl;
+    cr_assert_not_null(broken);
+    broken->impl.run = refuse_to_run;
+    cost_table_init(&t, "host");
+    cost_device_init(&device, s.engine);
+    strata_set_logger(count_warnings, &warnings, STRATA_LOG_WARNING);
+    int status = plan(&s, &t, &device.source, o, &report);
+    strata_set_logger(NULL, NULL, STRATA_LOG_WARNING);
+    cr_assert_eq(status, STRATA_OK, "%s", s.err.message);
+    cr_expect_gt(warnings, 0);
+    for (size_t op = 0; op < m->problem.n_ops; op++) {
+        const struct plan_choice *c =
+            &m->problem.ops[op].choices[s.engine->plan->choices[op]];
+        cr_expect(c->impl < 0 || m->candidates[c->impl].impl != broken, "operation %zu",
+                  op);
+    }
+    cost_table_free(&t);
+    release(&s);
+}
+
+Test(cost, what_was_measured_before_an_interruption_is_kept_and_gone_on_from)
+{
+    struct session s;
+    struct cost_table base, kept;
+    struct cost_report report;
+    struct cost_options o = {.kind = COSTS_MEASURE};
+    write_fire("n");
+    open(&s, NULL);
+    record(&s, &base);
+    struct replay r = replay_of(&base);
+    cost_table_init(&kept, "host");
+    cr_assert_eq(plan(&s, &kept, &r.source, o, &report), STRATA_OK);
+    size_t needed = r.asked;
+    int64_t best = s.engine->plan->cost;
+    cost_table_free(&kept);
+    cr_assert_gt(needed, 3);
+    for (size_t stop = 1; stop < needed; stop++) {
+        r = replay_of(&base);
+        r.stop_after = stop;
+        cost_table_init(&kept, "host");
+        cr_assert_eq(plan(&s, &kept, &r.source, o, &report), STRATA_EBUSY);
+        cr_assert_eq(kept.n, stop);
+        progress_enable(false);
+        r.stop_after = 0;
+        cr_assert_eq(plan(&s, &kept, &r.source, o, &report), STRATA_OK);
+        cr_assert_eq(kept.n, r.asked, "nothing is asked for twice");
+        cr_assert_eq(s.engine->plan->cost, best);
+        cost_table_free(&kept);
+    }
+    cost_table_free(&base);
+    release(&s);
+}
+
+Test(cost, a_budget_ends_measuring_with_a_plan_that_says_so)
+{
+    struct session s;
+    struct cost_table t;
+    struct cost_report report;
+    struct cost_device device;
+    write_fire("n");
+    open(&s, NULL);
+    cost_table_init(&t, "host");
+    cost_device_init(&device, s.engine);
+    cr_assert_eq(plan(&s, &t, &device.source,
+                      (struct cost_options){.kind = COSTS_MEASURE, .budget = 1}, &report),
+                 STRATA_OK);
+    cr_assert_not(report.complete);
+    cr_assert_not_null(s.engine->plan);
+    cr_assert_eq(report.measured, 0);
+    cost_table_free(&t);
+    release(&s);
+}
+
+/* ---- files ----------------------------------------------------------------------------
+ */
+
+static void save(const struct cost_table *t)
+{
+    strata_error err = {0};
+    cr_assert_eq(cost_table_write(t, costs, &err), STRATA_OK, "%s", err.message);
+}
+
+Test(cost, a_missing_cost_is_an_error_with_key_and_remedy_or_is_filled_in)
+{
+    static const struct {
+        const char *set[2];
+        int status;
+    } cases[] = {
+        {{"build.costs=net.costs", "build.costs_miss=error"}, STRATA_ENOTFOUND},
+        {{"build.costs=net.costs", "build.costs_miss=analytic"}, STRATA_OK},
+        {{"build.costs=net.costs", "build.costs_miss=measure"}, STRATA_OK},
+        {{"build.costs=net.costs", "build.costs=net.costs"}, STRATA_ENOTFOUND},
+    };
+    struct cost_table t;
+    write_fire("n");
+    cost_table_init(&t, "host");
+    save(&t);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct session s;
+        int status = load(&s, NULL, cases[i].set, 2);
+        if (status == STRATA_OK)
+            status = strata_engine_build(&s.engine, s.handle, s.network, &s.err);
+        cr_assert_eq(status, cases[i].status, "case %zu: %s", i, s.err.message);
+        if (status != STRATA_OK) {
+            cr_expect(strstr(s.err.message, "run core::"), "%s", s.err.message);
+            cr_expect(strstr(s.err.message, " threads=1"), "%s", s.err.message);
+            cr_expect(strstr(s.err.message, "--save-costs"), "%s", s.err.message);
+        } else {
+            cr_expect_eq(s.engine->costs.measured > 0, i == 2);
+        }
+        release(&s);
+    }
+}
+
+Test(cost, bad_options_are_refused_with_their_line)
+{
+    static const struct {
+        const char *set, *says;
+    } cases[] = {
+        {"build.costs=missing.costs", "missing.costs"},
+        {"build.costs=/etc/passwd", "/etc/passwd"},
+        {"build.costs=../x.costs", "x.costs"},
+        {"build.costs_miss=perhaps", "error"},
+        {"build.costs_budget=soon", "soon"},
+    };
+    write_fire("n");
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct session s;
+        cr_expect_neq(load(&s, NULL, &cases[i].set, 1), STRATA_OK, "%s", cases[i].set);
+        cr_expect(strstr(s.err.message, cases[i].says), "%s", s.err.message);
+        release(&s);
+    }
+}

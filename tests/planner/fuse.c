@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fusion, aliases and concatenation in place: the values are those without, and what must
+ * stay by itself does.
+ */
+#include "engine/engine.h"
+
+#include <math.h>
+
+#include "tests/engine/engine_session.h"
+
+TestSuite(fuse, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
+
+#define HEAD(out) "[network]\nformat = 1\noutputs = " out "\n[weights w]\nrandom = 7\n"
+#define INPUT "[input x]\nshape = 1 x 16 x 9 x 9\n"
+#define CONV(name, more)                                                                 \
+    "[layer " name "]\ntype = Convolution\nfilters = 16\nkernel = 3x3\npad = 1\n"        \
+    "weights = w:" name "\n" more
+#define RELU(name, more) "[layer " name "]\ntype = Activation\nkind = relu\n" more
+#define SCALE(name, more)                                                                \
+    "[layer " name "]\ntype = Scale\nscale = w:" name ".scale\nshift = w:" name          \
+    ".shift\nmode = channel\n" more
+
+/* p = r[:8] * tanh(r[some 8]) */
+#define SLICES(shape, range)                                                             \
+    HEAD("p")                                                                            \
+    "[input x]\nshape = " shape                                                          \
+    "\n" RELU("r", "") "[layer a]\ntype = Slice\naxes = 1\nbegin = 0\nend = 8\n"         \
+                       "[layer b]\ntype = Slice\ninputs = r\naxes = 1\n" range           \
+                       "[layer t]\ntype = Activation\nkind = tanh\n"                     \
+                       "[layer p]\ntype = ElementWise\nop = product\ninputs = a, t\n"
+
+/* What the nodes that run are named, in their order; "" ends the list. */
+static const struct {
+    const char *name, *ini, *nodes[5];
+} cases[] = {
+    {"activation", HEAD("r") INPUT CONV("c", "") RELU("r", ""), {"c + r"}},
+    {"channel scale", HEAD("s") INPUT CONV("c", "") SCALE("s", ""), {"c + s"}},
+    {"uniform scale, two of them",
+     HEAD("t") INPUT CONV("c", "") "[layer s]\ntype = Scale\nscale = 0.5\nshift = 0.25\n"
+                                   "[layer t]\ntype = Scale\nscale = -3\n",
+     {"c + s + t"}},
+    {"power stays",
+     HEAD("s") INPUT CONV("c", "") "[layer s]\ntype = Scale\nscale = 0.5\npower = 2\n",
+     {"c", "s"}},
+    {"scale and activation",
+     HEAD("r") INPUT CONV("c", "") SCALE("s", "") RELU("r", ""),
+     {"c + s + r"}},
+    {"scale after activation stays",
+     HEAD("s") INPUT CONV("c", "") RELU("r", "") SCALE("s", ""),
+     {"c + r", "s"}},
+    {"residual",
+     HEAD("sum") INPUT CONV("a", "") CONV("b", "") "[layer sum]\ntype = ElementWise\n"
+                                                   "op = sum\ninputs = a, b\n",
+     {"a", "b + sum"}},
+    {"scale, residual and activation",
+     HEAD("r") INPUT CONV("a", "") CONV("b", "")
+         SCALE("s", "") "[layer sum]\ntype = ElementWise\n"
+                        "op = sum\ninputs = s, a\n" RELU("r", ""),
+     {"a", "b + s + sum + r"}},
+    {"broadcast sum stays",
+     HEAD("sum") INPUT "[input y]\nshape = 1 x 1 x 9 x 9\n" CONV(
+         "a",
+         "inputs = x\n") "[layer sum]\ntype = ElementWise\nop = sum\ninputs = a, y\n",
+     {"a", "sum"}},
+    {"product stays",
+     HEAD("p") INPUT CONV("a", "") CONV("b", "") "[layer p]\ntype = ElementWise\n"
+                                                 "op = product\ninputs = a, b\n",
+     {"a", "b", "p"}},
+    {"several readers",
+     HEAD("p") INPUT CONV("a", "") RELU("r", "") CONV(
+         "b",
+         "inputs = a\n") "[layer p]\ntype = ElementWise\nop = product\ninputs = r, b\n",
+     {"a", "r", "b", "p"}},
+    {"a pinned impl stays by itself",
+     HEAD("r") INPUT CONV("c", "") RELU("r", "impl = c\n"),
+     {"c", "r"}},
+    {"a pinned tensor exists",
+     HEAD("r") INPUT CONV("c", "format = fp32:nchw, fp16:nchw\n") RELU("r", ""),
+     {"c", "r"}},
+    {"fully connected",
+     HEAD("r") INPUT
+     "[layer f]\ntype = FullyConnected\nunits = 24\nweights = w:f\n" SCALE("s", "")
+         RELU("r", ""),
+     {"f + s + r"}},
+    {"shuffles, the first a transposition",
+     HEAD("b") INPUT
+     "[layer a]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n"
+     "[layer b]\ntype = Shuffle\nfirst = 0, 3, 1, 2\nshape = 1, 4, 36, 9\n"
+     "second = 0, 2, 1, 3\n",
+     {"a + b"}},
+    {"shuffles, the second a transposition",
+     HEAD("b") INPUT
+     "[layer a]\ntype = Shuffle\nfirst = 0, 2, 1, 3\nshape = 0, 3, -1, 4\n"
+     "second = 0, 3, 1, 2\n"
+     "[layer b]\ntype = Shuffle\nfirst = 0, 3, 1, 2\nsecond = 0, 2, 3, 1\n",
+     {"a + b"}},
+    {"shuffles that both reshape",
+     HEAD("b") INPUT
+     "[layer a]\ntype = Shuffle\nfirst = 0, 2, 1, 3\nshape = 0, 3, -1, 4\n"
+     "[layer b]\ntype = Shuffle\nshape = 0, 4, 3, -1\nsecond = 0, 2, 1, 3\n",
+     {"a", "b"}},
+    {"reshape, identity and neutral scale are erased",
+     HEAD("t") INPUT RELU("r", "") "[layer i]\ntype = Identity\n[layer s]\ntype = Scale\n"
+                                   "[layer f]\ntype = Shuffle\nshape = 0, -1\n"
+                                   "[layer t]\ntype = Activation\nkind = tanh\n",
+     {"r", "t"}},
+    {"halves are erased, though one is written over",
+     SLICES("1 x 16 x 8 x 8", "begin = -8\nend = 16\n"),
+     {"r", "t", "p"}},
+    {"a slice of part of a vector of 256 bytes stays",
+     SLICES("1 x 16 x 9 x 9", "begin = 8\nend = 16\n"),
+     {"r", "b", "t", "p"}},
+    {"a slice with steps stays",
+     SLICES("1 x 16 x 8 x 8", "begin = 0\nend = 16\nstep = 2\n"),
+     {"r", "b", "t", "p"}},
+    {"slices of two images stay",
+     SLICES("2 x 16 x 8 x 8", "begin = 8\nend = 16\n"),
+     {"r", "a", "b", "t", "p"}},
+};
+
+static int build(struct session *s, const char *ini, const char *const *set, size_t n_set)
+{
+    return session_build(s, spill_text("net.ini", ini), set, n_set);
+}
+
+/* Values of the first output, for the caller to free; run twice, as memory is reused. */
+static float *output(struct session *s, int64_t *count)
+{
+    strata_context *c = NULL;
+    strata_binding b;
+    const strata_engine *e = s->engine;
+    cr_assert_eq(strata_context_create(&c, e, s->handle, &s->err), STRATA_OK, "%s",
+                 s->err.message);
+    srand(42);
+    for (int i = 0; i < (int)e->n_inputs; i++) {
+        cr_assert_eq(strata_engine_binding(e, i, &b, NULL), STRATA_OK);
+        float *x = strata_context_data(c, i);
+        for (int64_t k = 0; k < b.bytes / 4; k++)
+            x[k] = (float)(rand() % 256) / 128 - 1;
+    }
+    for (int run = 0; run < 2; run++)
+        cr_assert_eq(strata_context_run(c, &s->err), STRATA_OK, "%s", s->err.message);
+    cr_assert_eq(strata_engine_binding(e, (int)e->n_inputs, &b, NULL), STRATA_OK);
+    float *values = malloc((size_t)b.bytes);
+    cr_assert_neq(values, NULL);
+    memcpy(values, strata_context_data(c, (int)e->n_inputs), (size_t)b.bytes);
+    *count = b.bytes / 4;
+    strata_context_destroy(c);
+    return values;
+}
+
+static double worst_difference(const float *a, const float *b, int64_t n)
+{
+    double worst = 0, largest = 1e-30;
+    for (int64_t i = 0; i < n; i++) {
+        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+        largest = fmax(largest, fabs((double)a[i]));
+    }
+    return worst / largest;
+}
+
+static void expect_same_values(const char *name, const char *ini, const char *precision,
+                               double tolerance)
+{
+    struct session plain, fused;
+    const char *no[] = {"build.fusion=no", "build.precision=fp32"};
+    int64_t n, m;
+    cr_assert_eq(build(&plain, ini, no, 2), STRATA_OK, "%s: %s", name, plain.err.message);
+    float *a = output(&plain, &n);
+    release(&plain);
+    cr_assert_eq(build(&fused, ini, &precision, 1), STRATA_OK, "%s: %s", name,
+                 fused.err.message);
+    float *b = output(&fused, &m);
+    release(&fused);
+    cr_assert_eq(n, m);
+    double worst = worst_difference(a, b, n);
+    cr_expect_leq(worst, tolerance, "%s, %s: %g", name, precision, worst);
+    free(a);
+    free(b);
+}
+
+Test(fuse, values_are_those_without_fusion)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        expect_same_values(cases[i].name, cases[i].ini, "build.precision=fp32", 1e-5);
+        expect_same_values(cases[i].name, cases[i].ini, "build.precision=fp16", 4e-3);
+    }
+}
+
+Test(fuse, nodes_are_what_runs)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct session s;
+        cr_assert_eq(build(&s, cases[i].ini, NULL, 0), STRATA_OK, "%s: %s", cases[i].name,
+                     s.err.message);
+        size_t n = 0;
+        while (n < ARRAY_LENGTH(cases[i].nodes) && cases[i].nodes[n])
+            n++;
+        cr_expect_eq(s.engine->n_nodes, n, "%s: %zu nodes", cases[i].name,
+                     s.engine->n_nodes);
+        for (size_t k = 0; k < n && k < s.engine->n_nodes; k++)
+            cr_expect_str_eq(s.engine->nodes[k].name, cases[i].nodes[k], "%s: %s",
+                             cases[i].name, s.engine->nodes[k].name);
+        release(&s);
+    }
+}
+
+/* The reason of the layer that is named last. */
+static const struct {
+    const char *ini, *set, *layer, *reason;
+    bool done;
+} reasons[] = {
+    {HEAD("r") INPUT CONV("c", "") RELU("r", ""), NULL, "r", "c: applied in its epilogue",
+     true},
+    {HEAD("s") INPUT CONV("c", "") SCALE("s", ""), NULL, "s",
+     "c: folded into its weights", true},
+    {HEAD("sum") INPUT CONV("a", "") CONV("b", "") "[layer sum]\ntype = ElementWise\n"
+                                                   "op = sum\ninputs = a, b\n",
+     NULL, "sum", "b: added in its epilogue", true},
+    {HEAD("b") INPUT "[layer a]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n"
+                     "[layer b]\ntype = Shuffle\nfirst = 0, 3, 1, 2\n"
+                     "shape = 1, 4, 36, 9\nsecond = 0, 2, 1, 3\n",
+     NULL, "b", "a: both are one Shuffle", true},
+    {HEAD("t") INPUT RELU("r", "") "[layer i]\ntype = Identity\n" RELU("t", ""), NULL,
+     "i", "its output is its input's memory, or a part of it", true},
+    {HEAD("s") INPUT CONV("c", "") "[layer s]\ntype = Scale\npower = 2\n", NULL, "s",
+     "c: a power is not linear", false},
+    {HEAD("s") INPUT RELU("c", "") SCALE("s", ""), NULL, "s",
+     "c: it has no weights to fold a Scale into", false},
+    {HEAD("s") INPUT CONV("c", "") RELU("r", "") SCALE("s", ""), NULL, "s",
+     "c: an epilogue is activation(x + residual)", false},
+    {HEAD("r") INPUT "[layer c]\ntype = Softmax\n" RELU("r", ""), NULL, "r",
+     "c: no impl of it computes this activation", false},
+    {HEAD("r, c") INPUT CONV("c", "") RELU("r", ""), NULL, "r",
+     "c: its output is a network output", false},
+    {HEAD("r, t") INPUT CONV("c", "") RELU("r", "") RELU("t", "inputs = c\n"), NULL, "r",
+     "c: its output has other readers", false},
+    {HEAD("r") INPUT CONV("c", "format = fp32:nchw\n") RELU("r", ""), NULL, "r",
+     "c: the network gives its output a format", false},
+    {HEAD("r") INPUT CONV("c", "") RELU("r", "impl = c\n"), NULL, "r",
+     "c: the network asks for an impl of this layer", false},
+    {HEAD("sum") INPUT CONV("c", "") "[layer sum]\ntype = ElementWise\ninputs = c, c\n",
+     NULL, "sum", "c: its output has other readers", false},
+    {HEAD("sum") INPUT "[input y]\nshape = 1 x 1 x 9 x 9\n" CONV(
+         "c", "inputs = x\n") "[layer sum]\ntype = ElementWise\ninputs = c, y\n",
+     NULL, "sum", "c: the operands differ in shape", false},
+    {HEAD("sum") INPUT "[layer c]\ntype = Softmax\n"
+                       "[layer sum]\ntype = ElementWise\ninputs = c, x\n",
+     NULL, "sum", "c: no impl of it adds a residual", false},
+    {HEAD("b") INPUT RELU("r", "") "[layer b]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n",
+     NULL, "b", "r: only a Shuffle is composed with it", false},
+    {HEAD("b") INPUT
+     "[layer a]\ntype = Shuffle\nfirst = 0, 2, 1, 3\nshape = 0, 3, -1, 4\n"
+     "[layer b]\ntype = Shuffle\nshape = 0, 4, 3, -1\n"
+     "second = 0, 2, 1, 3\n",
+     NULL, "b", "a: the reshapes do not compose", false},
+    {SLICES("1 x 16 x 8 x 8", "begin = 8\nend = 16\n"), "build.fusion=no", "p", NULL,
+     false},
+};
+
+Test(fuse, every_layer_that_is_or_might_be_fused_has_a_reason)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(reasons); i++) {
+        struct session s;
+        cr_assert_eq(build(&s, reasons[i].ini, &reasons[i].set, reasons[i].set != NULL),
+                     STRATA_OK, "%zu: %s", i, s.err.message);
+        size_t l = 0;
+        while (strcmp(s.network->layers[l].name, reasons[i].layer) != 0)
+            l++;
+        const struct engine_fusion *f = &s.engine->fusions[l];
+        cr_expect_eq(f->done, reasons[i].done, "%zu", i);
+        if (!reasons[i].reason)
+            cr_expect_eq(f->reason, NULL, "%zu: %s", i, f->reason);
+        else
+            cr_expect(f->reason && !strcmp(f->reason, reasons[i].reason), "%zu: %s", i,
+                      f->reason ? f->reason : "none");
+        release(&s);
+    }
+}
+
+/* ---- concatenation in place ---------------------------------------------------------
+ */
+
+#define FIRE(shape)                                                                      \
+    HEAD("last")                                                                         \
+    "[input x]\nshape = " shape "\n" CONV("q", "") RELU("qr", "")                        \
+        CONV("a", "inputs = qr\n") RELU("ar", "") CONV("b", "inputs = qr\n")             \
+            RELU("br", "") "[layer cat]\ntype = Concatenation\ninputs = ar, br\n"        \
+                           "[layer last]\ntype = Pooling\nkind = max\nkernel = 2x1\n"
+
+/* why: told of the layer 'cat' where it stays. */
+static const struct {
+    const char *name, *ini;
+    bool in_place;
+    const char *why;
+} joins[] = {
+    {"one image", FIRE("1 x 16 x 8 x 8"), true, NULL},
+    {"two images", FIRE("2 x 16 x 8 x 8"), false,
+     "as fp32:nchw, 'ar' is not one piece of it at a batch above 1"},
+    {"slices that are not aligned", FIRE("1 x 16 x 3 x 1"), false,
+     "as fp32:nchw, 'br' does not begin at a multiple of 256 bytes"},
+    {"one tensor twice",
+     HEAD("last")
+         INPUT CONV("a", "") "[layer cat]\ntype = Concatenation\ninputs = a, a\n"
+                             "[layer last]\ntype = Pooling\nkind = max\nkernel = 2x2\n",
+     false, "as fp32:nchw, 'a' is read by it twice"},
+    {"a growing list",
+     HEAD("last") "[input x]\nshape = 1 x 16 x 8 x 8\n" CONV("a", "") CONV("b", "") CONV(
+         "c", "") "[layer ab]\ntype = Concatenation\ninputs = a, b\n"
+                  "[layer abc]\ntype = Concatenation\ninputs = ab, c\n" RELU("last", ""),
+     true, NULL},
+    {"a growing list, written out each time",
+     HEAD("last") "[input x]\nshape = 1 x 16 x 8 x 8\n" CONV("a", "") CONV("b", "")
+         CONV("c", "") CONV(
+             "d",
+             "") "[layer ab]\ntype = Concatenation\ninputs = a, b\n"
+                 "[layer abc]\ntype = Concatenation\ninputs = a, b, c\n"
+                 "[layer abcd]\ntype = Concatenation\ninputs = a, b, c, d\n"
+                 "[layer p]\ntype = Pooling\nkind = max\nkernel = 1x1\ninputs = ab\n"
+                 "[layer q]\ntype = Pooling\nkind = max\nkernel = 1x1\ninputs = abc\n"
+                 "[layer r]\ntype = Pooling\nkind = max\nkernel = 1x1\ninputs = abcd\n"
+                 "[layer last]\ntype = Concatenation\ninputs = p, q, r\n",
+     true, NULL},
+    {"its output is the network's",
+     HEAD("cat") "[input x]\nshape = 1 x 16 x 8 x 8\n" CONV("a", "")
+         CONV("b", "") "[layer cat]\ntype = Concatenation\ninputs = a, b\n",
+     true, NULL},
+    {"a part has other readers",
+     HEAD("last") "[input x]\nshape = 1 x 16 x 8 x 8\n" CONV("a", "")
+         CONV("b", "") "[layer cat]\ntype = Concatenation\ninputs = a, b\n"
+                       "[layer t]\ntype = Activation\nkind = tanh\ninputs = a\n"
+                       "[layer last]\ntype = Concatenation\ninputs = t, cat\n",
+     true, NULL},
+};
+
+Test(fuse, concatenations_in_place_have_the_same_values)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(joins); i++) {
+        expect_same_values(joins[i].name, joins[i].ini, "build.precision=fp32", 1e-5);
+        expect_same_values(joins[i].name, joins[i].ini, "build.precision=fp16", 4e-3);
+    }
+}
+
+Test(fuse, concatenations_vanish_where_slices_are_whole)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(joins); i++) {
+        struct session s;
+        bool runs = false;
+        cr_assert_eq(build(&s, joins[i].ini, NULL, 0), STRATA_OK, "%s: %s", joins[i].name,
+                     s.err.message);
+        for (size_t k = 0; k < s.engine->n_nodes; k++)
+            runs |=
+                strcmp(s.engine->nodes[k].layer->type->layer.name, "Concatenation") == 0;
+        cr_expect_neq(runs, joins[i].in_place, "%s", joins[i].name);
+        for (size_t l = 0; l < s.network->n_layers; l++)
+            if (joins[i].why && strcmp(s.network->layers[l].name, "cat") == 0)
+                cr_expect_str_eq(s.engine->fusions[l].reason, joins[i].why, "%s: %s",
+                                 joins[i].name, s.engine->fusions[l].reason);
+        release(&s);
+    }
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Steps and memory of engines: what is alive together lies apart, in every order.
+ */
+#include "engine/engine.h"
+
+#include "tests/engine/engine_session.h"
+
+TestSuite(schedule, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
+
+static void build(struct session *s, const char *ini)
+{
+    const char *path = spill_text("net.ini", ini);
+    cr_assert_eq(session_build(s, path, NULL, 0), STRATA_OK, "%s", s->err.message);
+}
+
+/* Two long branches, the second of which shrinks first; a concatenation of both. */
+static const char branches[] =
+    "[network]\nformat = 1\noutputs = last\n[weights w]\nrandom = 1\n"
+    "[input x]\nshape = 1 x 16 x 16 x 16\n"
+    "[layer a1]\ntype = Convolution\nfilters = 64\nkernel = 3x3\npad = 1\nweights = w\n"
+    "[layer b1]\ntype = Convolution\nfilters = 64\nkernel = 3x3\npad = 1\nweights = w\n"
+    "inputs = x\n"
+    "[layer a2]\ntype = Convolution\nfilters = 16\nkernel = 1x1\nweights = w\n"
+    "inputs = a1\n"
+    "[layer b2]\ntype = Convolution\nfilters = 16\nkernel = 1x1\nweights = w\n"
+    "inputs = b1\n"
+    "[layer cat]\ntype = Concatenation\ninputs = a2, b2\n"
+    "[layer last]\ntype = Pooling\nkind = average\nglobal = yes\n";
+
+/* Whether two values are alive at one step and overlap in the arena. */
+static bool collide(const struct engine_value *a, const struct engine_value *b)
+{
+    return a->first <= b->last && b->first <= a->last &&
+           a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+static bool in_arena(const struct engine_value *v)
+{
+    return v->alias < 0 && v->binding < 0 && v->last >= 0;
+}
+
+Test(schedule, values_alive_together_lie_apart)
+{
+    struct session s;
+    build(&s, branches);
+    const strata_engine *e = s.engine;
+    for (size_t i = 0; i < e->n_values; i++)
+        for (size_t j = 0; j < i; j++)
+            cr_expect_not(in_arena(&e->values[i]) && in_arena(&e->values[j]) &&
+                              collide(&e->values[i], &e->values[j]),
+                          "values %zu and %zu", i, j);
+    release(&s);
+}
+
+Test(schedule, parts_of_a_concatenation_lie_inside_it)
+{
+    struct session s;
+    size_t parts = 0;
+    build(&s, branches);
+    const strata_engine *e = s.engine;
+    for (size_t i = 0; i < e->n_values; i++) {
+        const struct engine_value *v = &e->values[i];
+        if (v->alias < 0 || v->in_place)
+            continue;
+        const struct engine_value *whole = &e->values[v->alias];
+        cr_expect_leq(v->begin + v->bytes, whole->bytes);
+        parts += whole->bytes > v->bytes;
+    }
+    cr_expect_eq(parts, 2);
+    release(&s);
+}
+
+Test(schedule, every_step_comes_after_what_it_reads)
+{
+    static const char *const names[] = {"network", "depth", "heavy", "live"};
+    struct session s;
+    build(&s, branches);
+    const strata_engine *e = s.engine;
+    int *order = malloc(e->n_steps * sizeof *order);
+    int *place = malloc(e->n_steps * sizeof *place);
+    cr_assert(order && place);
+    for (int which = 0; which < ORDER_COUNT; which++) {
+        memset(place, -1, e->n_steps * sizeof *place);
+        cr_assert_eq(engine_order_steps(e, which, order, &s.err), STRATA_OK);
+        for (size_t i = 0; i < e->n_steps; i++) {
+            cr_expect_lt(place[order[i]], 0, "%s: a step twice", names[which]);
+            place[order[i]] = (int)i;
+        }
+        for (size_t r = 0; r < e->n_steps; r++)
+            for (size_t w = 0; w < e->n_steps; w++)
+                for (int k = 0, v; (v = engine_step_reads(e, &e->steps[r], k)) >= 0; k++)
+                    for (int l = 0, u; (u = engine_step_writes(e, &e->steps[w], l)) >= 0;
+                         l++)
+                        cr_expect(u != v || place[w] < place[r], "%s: step %zu",
+                                  names[which], r);
+    }
+    free(order);
+    free(place);
+    release(&s);
+}
+
+/* In the network's order both wide tensors are alive at once; depth first only one. */
+Test(schedule, an_order_with_less_memory_is_found)
+{
+    struct session s;
+    build(&s, branches);
+    const int64_t wide = 64 * 16 * 16 * 4;
+    cr_expect_lt(s.engine->arena_bytes, 2 * wide);
+    cr_expect_geq(s.engine->arena_bytes, s.engine->arena_bound);
+    cr_expect_geq(s.engine->arena_bound, wide);
+    release(&s);
+}
