@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
-
 static const char *const reason_names[] = {
     [PLAN_HARD] = "HARD",
     [PLAN_FIXED_IO] = "FIXED-IO",
@@ -26,6 +24,11 @@ const char *explain_reason_name(enum plan_reason reason)
 double explain_microseconds(int64_t cost)
 {
     return (double)cost / PLAN_UNIT_PER_NS / 1e3;
+}
+
+const char *explain_in_us(char out[TEXT_REAL], int64_t cost)
+{
+    return text_fixed(out, 1, explain_microseconds(cost));
 }
 
 /* ---- names ------------------------------------------------------------------------ */
@@ -237,6 +240,7 @@ enum { CHANGES_SHOWN = 3 };
 static void put_forbidding(FILE *f, const strata_engine *e,
                            const struct explain_reformat *r)
 {
+    char text[TEXT_REAL];
     if (!r->asked || !r->avoidable) {
         fputs(r->asked ? "no plan is without it"
                        : "not asked: only the dearest reformats are",
@@ -246,7 +250,8 @@ static void put_forbidding(FILE *f, const strata_engine *e,
     if (r->penalty == 0)
         fputs("forbidding it costs nothing", f);
     else
-        fprintf(f, "forbidding it costs %+.1f us", explain_microseconds(r->penalty));
+        fprintf(f, "forbidding it costs %s%s us", r->penalty > 0 ? "+" : "",
+                explain_in_us(text, r->penalty));
     if (r->reformats)
         fprintf(f, " with %+" PRId64 " reformat%s", r->reformats,
                 llabs(r->reformats) == 1 ? "" : "s");
@@ -264,6 +269,7 @@ static void put_forbidding(FILE *f, const strata_engine *e,
 static void put_remedy(FILE *f, const strata_engine *e, const struct explain_reformat *r)
 {
     const struct explain_remedy *m = &r->remedy;
+    char text[TEXT_REAL];
     if (m->op < 0) {
         fputs(r->asked ? "no format of one operation removes it at a gain" : "not asked",
               f);
@@ -281,8 +287,8 @@ static void put_remedy(FILE *f, const strata_engine *e, const struct explain_ref
           f);
     put_labels(f, e, r->step.tensor, UINT64_C(1) << m->label);
     if (!bound)
-        fprintf(f, " in <= %.1f us", explain_microseconds(m->cost));
-    fprintf(f, ", the plan gains %.1f us", explain_microseconds(m->gain));
+        fprintf(f, " in <= %s us", explain_in_us(text, m->cost));
+    fprintf(f, ", the plan gains %s us", explain_in_us(text, m->gain));
     if (m->reformats > 0)
         fprintf(f, " and loses %" PRId64 " reformat%s", m->reformats,
                 m->reformats == 1 ? "" : "s");
