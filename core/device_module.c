@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "registry/registry.h"
+#include "core/trust.h"
 
 #ifndef STRATA_DEVICE_DIR
 #define STRATA_DEVICE_DIR "/usr/local/lib/strata/devices-1"
@@ -54,7 +54,7 @@ int device_module_open(struct device **out, const char *kind, int index,
     char path[PATH_SIZE];
     device_entry *entry;
     int status = find_module(path, kind, index, err);
-    if (status == STRATA_OK && (status = registry_trust(path, err)) != STRATA_OK)
+    if (status == STRATA_OK && (status = trust_path(path, err)) != STRATA_OK)
         error_prefix(err, "device '%s:%d'", kind, index);
     if (status != STRATA_OK)
         return status;

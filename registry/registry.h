@@ -61,10 +61,6 @@ struct module_rejection {
 int registry_find(strata_registry *r, const char *type, const struct registry_layer **out,
                   strata_error *err);
 
-/* The rule for plugins, applied to another file that is to be loaded: who may have written
- * it. EMODULE with the command that mends it. */
-int registry_trust(const char *path, strata_error *err);
-
 /* Plugins that a network asks for: before those of the search path, after those named
  * earlier. A layer that was looked up already keeps the impls it has. EMODULE with the
  * path and the reason if the file is refused; bad files of a folder are rejections. */
