@@ -12,6 +12,7 @@ IO_SOURCES = \
 	io/image_png.c \
 	io/image_private.h \
 	io/image_tensor.c \
+	io/json.h \
 	io/npy.c \
 	io/npy.h \
 	io/printable.h \

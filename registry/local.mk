@@ -17,6 +17,4 @@ REGISTRY_SOURCES = \
 	registry/probe.h \
 	registry/registry.c \
 	registry/registry.h \
-	registry/search.c \
-	core/trust.c \
-	core/trust.h
+	registry/search.c

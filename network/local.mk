@@ -1,0 +1,15 @@
+NETWORK_SOURCES = \
+	network/attributes.c \
+	network/attributes.h \
+	network/batch.c \
+	network/bench.c \
+	network/graph.c \
+	network/input.c \
+	network/layers.c \
+	network/network.c \
+	network/network.h \
+	network/private.h \
+	network/sections.c \
+	network/shapes.c \
+	network/weights.c \
+	network/write.c

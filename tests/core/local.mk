@@ -1,0 +1,4 @@
+CRITERION_TESTS += \
+	tests/core/device \
+	tests/core/status \
+	tests/core/tensor
