@@ -168,11 +168,10 @@ const struct tool_command tool_profile = {
         "      --ranges              name each layer's launches to the device's tools:\n"
         "                            NVTX, for nsys and ncu\n\n"
         "The sum of the layers is above the time of a run, as an event stands behind\n"
-        "each; both are shown. trtexec's --exportProfile=FILE writes its JSON.\n\n"
-        "Examples:\n"
-        "  strata profile net.ini --sort time --top 10\n"
-        "  strata profile net.ini --device cuda --html net.html\n"
-        "  strata profile net.ini --trace net.json --streams 2\n"
-        "  nsys profile strata profile net.ini --device cuda --ranges\n",
+        "each; both are shown. trtexec's --exportProfile=FILE writes its JSON.\n",
+    .examples = "  strata profile net.ini --sort time --top 10\n"
+                "  strata profile net.ini --device cuda --html net.html\n"
+                "  strata profile net.ini --trace net.json --streams 2\n"
+                "  nsys profile strata profile net.ini --device cuda --ranges\n",
     .run = run_profile,
 };
