@@ -161,7 +161,7 @@ const struct tool_command tool_profile = {
         "      --sort=time|order     slowest first, or as they run (default)\n"
         "      --top=N               so many rows\n"
         "      --input=[NAME=]FILE   an input as in `strata run`; random by default\n"
-        "      --html=FILE           a report: layers, memory, plan, tactics; one file\n"
+        "      --html=FILE           a report: layers, memory, plan, impls; one file\n"
         "      --trace=FILE          some runs for Perfetto (ui.perfetto.dev) or Chrome\n"
         "      --streams=N           streams of the trace (default 1)\n"
         "      --trace-runs=N        runs of each (default 3)\n"
