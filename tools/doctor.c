@@ -126,6 +126,8 @@ const struct tool_command tool_doctor = {
     .name = "doctor",
     .summary = "Report devices, plugin folders and modules, and what is wrong",
     .usage = "[OPTION...]",
-    .help = "Examples:\n  strata doctor\n  strata doctor -o json\n",
+    .help = "",
+    .examples = "  strata doctor\n"
+                "  strata doctor -o json\n",
     .run = run_doctor,
 };
