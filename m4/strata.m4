@@ -129,6 +129,7 @@ AC_DEFUN([STRATA_CUDA], [
   AC_SUBST([NVCC_ARCH_FLAGS])
   AC_SUBST([NVCC_WERROR])
   AC_SUBST([CUDA_HOME])
+  AS_IF([test -n "$NVCC"], [AC_DEFINE([HAVE_CUDA], [1], [Define if CUDA impls are built])])
   AM_CONDITIONAL([HAVE_CUDA], [test -n "$NVCC"])
   strata_cublaslt=no
   AS_IF([test -n "$NVCC"], [
