@@ -84,6 +84,7 @@ CRITERION_TESTS = \
 	tests/test_kernels \
 	tests/test_layer_values \
 	tests/test_layers \
+	tests/test_linear \
 	tests/test_models \
 	tests/test_module \
 	tests/test_nets \
@@ -116,8 +117,7 @@ CRITERION_TESTS = \
 # The built-in layers' cases for the layer test, check/.
 LAYER_CASES = tests/layer_cases.h tests/layer_cases_f.c tests/layer_cases_w.c
 tests_test_config_SOURCES = tests/test_config.c tests/config_text.h
-tests_test_config_limits_SOURCES = tests/test_config_limits.c tests/config_text.h \
-	tests/large_text.h
+tests_test_config_limits_SOURCES = tests/test_config_limits.c tests/config_text.h
 tests_test_config_values_SOURCES = tests/test_config_values.c tests/config_text.h
 tests_test_cost_SOURCES = tests/test_cost.c tests/engine_session.h
 tests_test_engine_SOURCES = tests/test_engine.c tests/engine_session.h
@@ -179,8 +179,7 @@ tests_test_image_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 tests_test_layers_SOURCES = tests/test_layers.c $(LAYER_CASES)
 tests_test_models_SOURCES = tests/test_models.c tests/session.c tests/session.h \
 	tests/yolo_boxes.c tests/yolo_boxes.h
-tests_test_network_SOURCES = tests/test_network.c tests/large_text.h \
-	tests/network_text.h
+tests_test_network_SOURCES = tests/test_network.c tests/network_text.h
 tests_test_network_options_SOURCES = tests/test_network_options.c tests/network_text.h
 tests_test_network_weights_SOURCES = tests/test_network_weights.c tests/network_text.h
 tests_test_npy_SOURCES = tests/test_npy.c tests/weights_files.h tests/weights_refusal.h
@@ -198,6 +197,20 @@ tests_test_threads_SOURCES = tests/test_threads.c tests/batch_net.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
 	tests/weights_refusal.h
+# What reads INI files, with its steps counted; see tests/steps.h.
+check_LTLIBRARIES += tests/libcounted.la
+tests_libcounted_la_SOURCES = core/config.c core/config_error.c core/config_header.c \
+	core/config_line.c core/config_list.c core/config_override.c core/config_reader.c \
+	core/config_scan.c core/config_value.c core/config_vars.c core/network.c \
+	core/network_batch.c core/network_graph.c core/network_input.c \
+	core/network_layers.c core/network_sections.c core/network_shapes.c \
+	core/network_weights.c core/attributes.c core/status.c
+tests_libcounted_la_CPPFLAGS = $(AM_CPPFLAGS) $(INIH_CFLAGS) -DCOUNT_STEPS \
+	-include $(top_srcdir)/tests/steps.h
+tests_libcounted_la_CFLAGS = $(AM_CFLAGS) $(COUNTING_CFLAGS)
+tests_test_linear_SOURCES = tests/test_linear.c tests/config_text.h tests/network_text.h \
+	tests/steps.h
+tests_test_linear_LDADD = tests/libcounted.la $(LDADD)
 if HAVE_DNNL
 CRITERION_TESTS += tests/test_onednn
 tests_test_onednn_SOURCES = tests/test_onednn.c tests/onednn_problems.c \
