@@ -28,6 +28,10 @@ AC_DEFUN([STRATA_WARNINGS], [
     -Wmissing-prototypes -Wno-missing-field-initializers], [WARNING_CFLAGS])
   AS_IF([test "$enable_werror" = yes], [AS_VAR_APPEND([WARNING_CFLAGS], [" -Werror"])])
   AC_SUBST([WARNING_CFLAGS])
+  # Tests count the steps that code takes, where the compiler can count them.
+  AX_CHECK_COMPILE_FLAG([-fsanitize-coverage=trace-pc],
+    [COUNTING_CFLAGS=-fsanitize-coverage=trace-pc])
+  AC_SUBST([COUNTING_CFLAGS])
 ])
 
 # STRATA_OPENMP: threads inside kernels. libgomp is not instrumented for ThreadSanitizer,
@@ -129,6 +133,7 @@ AC_DEFUN([STRATA_CUDA], [
   AC_SUBST([NVCC_ARCH_FLAGS])
   AC_SUBST([NVCC_WERROR])
   AC_SUBST([CUDA_HOME])
+  AS_IF([test -n "$NVCC"], [AC_DEFINE([HAVE_CUDA], [1], [Define if CUDA impls are built])])
   AM_CONDITIONAL([HAVE_CUDA], [test -n "$NVCC"])
   strata_cublaslt=no
   AS_IF([test -n "$NVCC"], [

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <time.h>
 
-#include "tests/support/large_text.h"
 #include "tests/network/network_text.h"
 
 TestSuite(network, .init = network_start, .fini = network_stop, .timeout = 120);
@@ -219,45 +218,11 @@ Test(network, deep_chains_load_in_either_order)
 {
     for (int reversed = 0; reversed < 2; reversed++) {
         char *text = chain(65000, reversed);
-        clock_t begin = clock();
         strata_network *net = load(text);
         cr_assert_eq(net->n_layers, 65000);
         cr_expect_str_eq(net->layers[0].name, "l0");
         cr_expect_str_eq(net->layers[64999].name, "l64999");
         strata_network_destroy(net);
-        cr_log_info("%s: %.2f s", reversed ? "reversed" : "forward",
-                    (double)(clock() - begin) / CLOCKS_PER_SEC);
-        free(text);
-    }
-}
-
-Test(network, judges_any_sixteen_mebibytes_within_two_seconds, .timeout = 300)
-{
-    static const char *const patterns[] = {
-        "[layer l%d]\ntype = Type%d\n",
-        "[layer l%d]\ntype = Pass\ninputs = l%dx\n",
-        "[layer l%d]\ntype = Affine\nunits = 4\nweights = w:p%d\n",
-        "[layer l%d]\ntype = Affine\nunits = 4\nweight = w:fc.weight\nbias = w:b%d\n",
-        "[layer l%d]\ntype = Affine\nunits = x\nmode = %d\nsteps = a\ntaps = 2\n",
-        "[layer l%d]\ntype = Pass\nimpl = i%d\nformat = fp16:x\nbogus = 1\n",
-        "[layer l%d]\ntype = Join\ninputs = x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x%d\n",
-        "[layer l%d]\ntype = Pass\ninputs = x\n; %d\n",
-        "[input i%d]\nshape = 1 x %d\nmean = 1, 2, 3\n",
-        "[weights w%d]\nfile = none%d\n",
-        "[weights w%d]\nrandom = %d\n",
-    };
-    spill_weights();
-    for (size_t i = 0; i < ARRAY_LENGTH(patterns); i++) {
-        char *text = repeated(HEAD FILE_WEIGHTS, patterns[i], CONFIG_MAX_SECTIONS - 4,
-                              CONFIG_MAX_BYTES);
-        const char *path = spill("net.ini", text, CONFIG_MAX_BYTES);
-        strata_error err = {0};
-        strata_network *net;
-        clock_t begin = clock();
-        cr_expect_eq(strata_network_load(&net, path, registry, NULL, &err),
-                     STRATA_EPARSE);
-        double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
-        cr_expect_lt(seconds, SECONDS, "%s: %.2f s", patterns[i], seconds);
         free(text);
     }
 }
