@@ -84,7 +84,8 @@ static int note_identity(struct config *c, int index, const struct stat *about,
     char text[IDENTITY];
     c->files[index].on_disk = true;
     char *key = config_text(c, text, identity(text, about));
-    return key ? names_put(&c->file_index, key, index, err) : STRATA_ENOMEM;
+    return key ? names_put(&c->file_index, key, index, err)
+               : error_no_memory(err, IDENTITY, "a file's identity");
 }
 
 /* Read a file the config does not hold yet: `name` in folder `base` and nowhere else, or
