@@ -21,3 +21,4 @@ CORE_SOURCES = \
 	core/text.h \
 	core/trust.c \
 	core/trust.h
+EXTRA_DIST += core/README.md

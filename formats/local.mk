@@ -16,3 +16,4 @@ FORMATS_SOURCES = \
 	formats/reformat_tile.h \
 	formats/reformat_transpose.h \
 	formats/reformat_weave.c
+EXTRA_DIST += formats/README.md

@@ -12,3 +12,4 @@ INI_SOURCES = \
 	ini/scan.h \
 	ini/value.c \
 	ini/vars.c
+EXTRA_DIST += ini/README.md

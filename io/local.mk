@@ -22,3 +22,4 @@ IO_SOURCES = \
 	io/weights_convert.c \
 	io/weights_private.h \
 	io/weights_random.c
+EXTRA_DIST += io/README.md

@@ -121,3 +121,4 @@ else
 gpu-bundle:
 	@echo 'gpu-bundle: configured without CUDA' >&2; exit 1
 endif
+EXTRA_DIST += kernels/README.md

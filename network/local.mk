@@ -13,3 +13,4 @@ NETWORK_SOURCES = \
 	network/shapes.c \
 	network/weights.c \
 	network/write.c
+EXTRA_DIST += network/README.md

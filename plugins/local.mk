@@ -25,3 +25,4 @@ endif
 all-local: $(plugin_LTLIBRARIES) $(device_LTLIBRARIES)
 	-for folder in plugins kernels; do test ! -d $$folder/.libs || \
 		chmod go-w $$folder/.libs $$folder/.libs/*.so; done
+EXTRA_DIST += plugins/README.md

@@ -18,3 +18,4 @@ REGISTRY_SOURCES = \
 	registry/registry.c \
 	registry/registry.h \
 	registry/search.c
+EXTRA_DIST += registry/README.md

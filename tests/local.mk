@@ -39,7 +39,7 @@ SHELL_TESTS = \
 	tests/check-plugins.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
-EXTRA_DIST += tests/tap.sh tests/installed.sh
+EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py
 
 if HAVE_CRITERION
 # A test is tests/ROOM/UNIT.c and a line in its room's local.mk; helpers of its own get a

@@ -74,3 +74,4 @@ bashcompletion_DATA = tools/strata
 CLEANFILES += tools/strata
 tools/strata: strata$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) tools && ./strata completion bash >$@
+EXTRA_DIST += tools/README.md
