@@ -28,7 +28,7 @@ types='core/(status|alloc|checked|team|tensor)\.h'
 echo 1..8
 check "formats sees core's types only" formats "$public|$types|formats/[a-z0-9_]+\.h"
 check 'registry sees core, not formats, io or plans' registry \
-    "$public|$types|core/(names|text)\.h|registry/[a-z0-9_]+\.h"
+    "$public|$types|core/(installed|names|text)\.h|registry/[a-z0-9_]+\.h"
 check "io sees core's types only" io "$public|$types|io/[a-z0-9_]+\.h"
 check 'plugins see the public headers, kernels and their own' plugins \
     'strata/(plugin|layers)\.h|(plugins|kernels)/[a-z0-9_]+\.(h|cuh)'
