@@ -111,7 +111,8 @@ struct strata_event {
 
 /*
  * A device kind of its own is a module strata-KIND.so with one entry, looked up in the
- * folders of STRATA_DEVICE_PATH (not in privileged programs), then in the installed one.
+ * folders of STRATA_DEVICE_PATH (not in privileged programs), then in the installed one
+ * (core/installed.h).
  * Both sides are built from one tree: the entry compares `abi` with its own
  * DEVICE_ABI_HERE and refuses another (STRATA_EMODULE).
  */

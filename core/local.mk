@@ -9,6 +9,8 @@ CORE_SOURCES = \
 	core/host_device.c \
 	core/host_device.h \
 	core/host_event.c \
+	core/installed.c \
+	core/installed.h \
 	core/names.c \
 	core/names.h \
 	core/progress.c \

@@ -79,6 +79,7 @@ size_t registry_warnings(const strata_registry *r);
 const char *registry_warning(const strata_registry *r, size_t i);
 size_t registry_folders(const strata_registry *r);
 const char *registry_folder(const strata_registry *r, size_t i);
+bool registry_folder_exists(const strata_registry *r, size_t i);
 
 /* Treat module i as a file that was refused. */
 int registry_refuse(strata_registry *r, size_t i, const char *reason, strata_error *err);

@@ -56,7 +56,7 @@ others() { # the pages but this one
     printf '\n[SEE ALSO]\n'
     others
     echo '.PP'
-    echo 'docs/README.md of the source tree is the index of the documentation.'
+    echo "$docdir/docs/README.md is the index of the documentation."
 } >"$sections"
 
 # Its line of the list, or what the command says of itself.

@@ -36,7 +36,8 @@ SHELL_TESTS = \
 	tests/check-locale.sh \
 	tests/check-measure.sh \
 	tests/check-new-layer.sh \
-	tests/check-plugins.sh
+	tests/check-plugins.sh \
+	tests/check-relocate.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py

@@ -65,7 +65,8 @@ CLEANFILES += $(MAN_PAGES)
 $(MAN_PAGES): strata$(EXEEXT) docs/environment.md scripts/man-page.sh
 	$(AM_V_GEN)$(MKDIR_P) tools && HELP2MAN='$(HELP2MAN)' bindir='$(bindir)' \
 	libdir='$(libdir)' includedir='$(includedir)' datarootdir='$(datarootdir)' \
-	datadir='$(datadir)' mandir='$(mandir)' $(srcdir)/scripts/man-page.sh ./strata \
+	datadir='$(datadir)' docdir='$(docdir)' mandir='$(mandir)' \
+	$(srcdir)/scripts/man-page.sh ./strata \
 		'$(PACKAGE_VERSION)' $(srcdir)/docs/environment.md \
 		`basename $@ .1 | sed 's/strata-*//'` >$@.tmp && mv $@.tmp $@
 endif
