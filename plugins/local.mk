@@ -9,7 +9,8 @@ endif
 CFLAGS_FOR_PLUGINS = $(AM_CFLAGS) -O3
 CPPFLAGS_FOR_CUDA_PLUGINS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 
-# Filled by the folders.
+# Filled by the folders. LAYER_CASES: the files of cases for the tests of layers.
+LAYER_CASES =
 CUDA_PLUGIN_KERNELS =
 ONEDNN_SOURCES =
 CUBLASLT_SOURCES =

@@ -33,6 +33,7 @@ SHELL_TESTS = \
 	tests/check-interrupt.sh \
 	tests/check-kit.sh \
 	tests/check-layering.sh \
+	tests/check-layers.sh \
 	tests/check-locale.sh \
 	tests/check-measure.sh \
 	tests/check-new-layer.sh \

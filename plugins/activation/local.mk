@@ -3,6 +3,7 @@ plugins_activation_la_SOURCES = plugins/activation/activation.c
 plugins_activation_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_activation_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_activation_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/activation.c
 
 CUDA_PLUGIN_KERNELS += plugins/activation/cuda.cu
 if HAVE_CUDA

@@ -3,6 +3,7 @@ plugins_concatenation_la_SOURCES = plugins/concatenation/concatenation.c plugins
 plugins_concatenation_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_concatenation_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_concatenation_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/concatenation.c
 
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/concatenation-cuda.la

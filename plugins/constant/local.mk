@@ -3,6 +3,7 @@ plugins_constant_la_SOURCES = plugins/constant/constant.c
 plugins_constant_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_constant_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_constant_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/constant.c
 
 CUDA_PLUGIN_KERNELS += plugins/constant/cuda.cu
 if HAVE_CUDA

@@ -9,6 +9,7 @@ plugins_convolution_la_SOURCES = plugins/convolution/convolution.c \
 plugins_convolution_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_convolution_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_convolution_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/convolution.c
 
 ONEDNN_SOURCES += plugins/convolution/onednn.c
 CUBLASLT_SOURCES += plugins/convolution/cublaslt.c

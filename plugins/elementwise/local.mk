@@ -3,6 +3,7 @@ plugins_elementwise_la_SOURCES = plugins/elementwise/elementwise.c
 plugins_elementwise_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_elementwise_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_elementwise_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/elementwise.c
 
 CUDA_PLUGIN_KERNELS += plugins/elementwise/cuda.cu
 if HAVE_CUDA

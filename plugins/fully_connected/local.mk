@@ -3,6 +3,7 @@ plugins_fully_connected_la_SOURCES = plugins/fully_connected/fully_connected.c
 plugins_fully_connected_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_fully_connected_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_fully_connected_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/fully_connected.c
 
 ONEDNN_SOURCES += plugins/fully_connected/onednn.c
 CUBLASLT_SOURCES += plugins/fully_connected/cublaslt.c

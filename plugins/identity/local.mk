@@ -3,6 +3,7 @@ plugins_identity_la_SOURCES = plugins/identity/identity.c
 plugins_identity_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_identity_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_identity_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/identity.c
 
 CUDA_PLUGIN_KERNELS += plugins/identity/cuda.cu
 if HAVE_CUDA

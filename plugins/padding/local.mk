@@ -3,6 +3,7 @@ plugins_padding_la_SOURCES = plugins/padding/padding.c plugins/padding/padding.h
 plugins_padding_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_padding_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_padding_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/padding.c
 
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/padding-cuda.la

@@ -3,6 +3,7 @@ plugins_pooling_la_SOURCES = plugins/pooling/pooling.c
 plugins_pooling_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_pooling_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_pooling_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/pooling.c
 
 ONEDNN_SOURCES += plugins/pooling/onednn.c
 

@@ -3,6 +3,7 @@ plugins_resize_la_SOURCES = plugins/resize/resize.c plugins/resize/resize.h
 plugins_resize_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_resize_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_resize_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/resize.c
 
 CUDA_PLUGIN_KERNELS += plugins/resize/linear.cu
 EXTRA_DIST += plugins/resize/linear.h

@@ -3,6 +3,7 @@ plugins_shuffle_la_SOURCES = plugins/shuffle/shuffle.c plugins/shuffle/shuffle.h
 plugins_shuffle_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_shuffle_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_shuffle_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/shuffle.c
 
 CUDA_PLUGIN_KERNELS += plugins/shuffle/each.cu
 EXTRA_DIST += plugins/shuffle/each.h

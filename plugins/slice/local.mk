@@ -3,6 +3,7 @@ plugins_slice_la_SOURCES = plugins/slice/slice.c plugins/slice/slice.h
 plugins_slice_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_slice_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_slice_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/slice.c
 
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/slice-cuda.la

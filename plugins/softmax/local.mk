@@ -3,6 +3,7 @@ plugins_softmax_la_SOURCES = plugins/softmax/softmax.c
 plugins_softmax_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_softmax_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_softmax_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/softmax.c
 
 CUDA_PLUGIN_KERNELS += plugins/softmax/cuda.cu
 if HAVE_CUDA

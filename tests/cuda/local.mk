@@ -12,7 +12,7 @@ tests_cuda_context_SOURCES = tests/cuda/context.c tests/cuda/chain.c tests/cuda/
 	tests/cuda/device.h
 tests_cuda_device_SOURCES = tests/cuda/device.c tests/cuda/device.h
 tests_cuda_layers_SOURCES = tests/cuda/layers.c tests/cuda/device.h \
-	tests/layers/layer_cases_large.c $(LAYER_CASES)
+	tests/layers/cases.h $(LAYER_CASES)
 tests_cuda_network_SOURCES = tests/cuda/network.c tests/cuda/chain.c tests/cuda/chain.h \
 	tests/cuda/device.h
 tests_cuda_reformat_SOURCES = tests/cuda/reformat.c tests/cuda/device.h

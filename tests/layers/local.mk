@@ -1,6 +1,3 @@
-# The built-in layers' cases for the layer test, check/.
-LAYER_CASES = tests/layers/layer_cases.h tests/layers/layer_cases_f.c \
-	tests/layers/layer_cases_w.c
 CRITERION_TESTS += \
 	tests/layers/example_plugins \
 	tests/layers/kernels \
@@ -9,7 +6,8 @@ CRITERION_TESTS += \
 	tests/layers/values
 tests_layers_example_plugins_SOURCES = tests/layers/example_plugins.c \
 	tests/cuda/device.h
-tests_layers_layers_SOURCES = tests/layers/layers.c $(LAYER_CASES)
+tests_layers_layers_SOURCES = tests/layers/layers.c tests/layers/cases.h \
+	$(LAYER_CASES)
 tests_layers_onnx_cases_SOURCES = tests/layers/onnx_cases.c tests/layers/onnx_case.c \
 	tests/layers/onnx_case.h
 if HAVE_DNNL
