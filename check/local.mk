@@ -34,9 +34,11 @@ libstrata_check_la_SOURCES = \
 	check/shrink.h \
 	check/test/streams.c \
 	check/test/sweep.c \
+	check/test/test.c \
 	check/test/test.h \
 	check/harness/trial.c \
 	check/harness/trial.h \
+	check/harness/trial_problem.c \
 	check/harness/trial_values.c \
 	check/test/values.c
 EXTRA_DIST += check/README.md

@@ -9,6 +9,7 @@ CORE_SOURCES = \
 	core/host_device.c \
 	core/host_device.h \
 	core/host_event.c \
+	core/host_stream.c \
 	core/installed.c \
 	core/installed.h \
 	core/names.c \

@@ -13,6 +13,7 @@ FORMATS_SOURCES = \
 	formats/reformat_runs.c \
 	formats/reformat_shape.c \
 	formats/reformat_stream.c \
+	formats/reformat_tile.c \
 	formats/reformat_tile.h \
 	formats/reformat_transpose.h \
 	formats/reformat_weave.c

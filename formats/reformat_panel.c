@@ -22,19 +22,6 @@ struct rows {
     int64_t pitch;
 };
 
-void tile_put(const struct reformat_job *job, const struct panel *p, const struct tile *t,
-              int64_t c, int64_t n, const char *packed)
-{
-    const int64_t size = (int64_t)job->dst_size, step = p->pixel.dst;
-    char *dst = t->dst + (t->pixel * step + lane_offset(&p->dst, t->channel + c)) * size;
-    if (step == n) {
-        job_put(job, dst, packed, n * t->pixels);
-        return;
-    }
-    for (int64_t i = 0; i < t->pixels; i++)
-        job_put(job, dst + i * step * size, packed + i * n * size, n);
-}
-
 static int log2_size(size_t size)
 {
     return size == 4 ? 2 : size == 2 ? 1 : 0;

@@ -12,6 +12,9 @@
 
 #define TILE_BYTES (32 * 1024)     /* of each scratch buffer: all fit L2 */
 #define PARALLEL_BYTES (32 * 1024) /* of dst; below it threads cost more */
+/* Of dst: results past it are not in the caches when the next layer reads them, and
+ * storing past the caches spares reading each line before it is written. */
+#define STREAM_BYTES (8 * 1024 * 1024)
 
 struct tile {
     const char *src; /* base of the outer step */
@@ -28,6 +31,7 @@ struct scratch {
     _Alignas(64) char packed[TILE_BYTES + TILE_SLACK * 4];
 };
 
+/* reformat_tile.c */
 /* Write n contiguous elements of the result; large results go past the caches. */
 void job_put(const struct reformat_job *job, char *dst, const char *src, int64_t n);
 /* Convert n contiguous elements. */
@@ -36,14 +40,15 @@ void job_convert(const struct reformat_job *job, char *dst, const char *src, int
 void job_convert_fetching(const struct reformat_job *job, char *dst, const char *src,
                           int64_t n);
 
+/* The tile's n channels from c, packed by pixels, into one vector of dst. */
+void tile_put(const struct reformat_job *job, const struct panel *p, const struct tile *t,
+              int64_t c, int64_t n, const char *packed);
+
+/* reformat_weave.c */
 /* Whether a panel is woven: both sides have channels together, in runs worth copying. */
 bool weave_fits(const struct reformat_job *job, const struct panel *p, int64_t channels);
 void weave_tile(const struct reformat_job *job, const struct panel *p,
                 const struct tile *t);
-
-/* The tile's n channels from c, packed by pixels, into one vector of dst. */
-void tile_put(const struct reformat_job *job, const struct panel *p, const struct tile *t,
-              int64_t c, int64_t n, const char *packed);
 
 static inline int64_t min64(int64_t a, int64_t b)
 {

@@ -45,9 +45,11 @@ reader() {
             exit share < least
         }' all.json || failed=1
 }
-reader weights io/weights.c io/safetensors.c io/npy.c io/weights_convert.c
-reader INI ini/config.c ini/error.c ini/header.c ini/line.c \
-    ini/override.c ini/reader.c ini/scan.c ini/list.c ini/value.c ini/vars.c
+reader weights io/weights.c io/safetensors.c io/npy.c io/weights_convert.c \
+    io/weights_record.c
+reader INI ini/config.c ini/error.c ini/header.c ini/line.c ini/list.c \
+    ini/override.c ini/pair.c ini/place.c ini/reader.c ini/scan.c ini/text.c \
+    ini/value.c ini/vars.c
 reader engine io/engine_file.c engine/file/load.c engine/file/plugins.c \
     engine/file/restore.c engine/file/stored.c
 exit $failed

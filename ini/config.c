@@ -13,39 +13,7 @@
 #include "core/alloc.h"
 #include "io/file.h"
 
-#define CHUNK 65536 /* bytes */
 #define IDENTITY 40 /* bytes */
-
-char *config_text(struct config *c, const char *text, size_t n)
-{
-    struct config_chunk *chunk = c->chunks;
-    if (!chunk || chunk->size - chunk->used < n + 1) {
-        size_t size = n + 1 > CHUNK ? n + 1 : CHUNK;
-        chunk = malloc(sizeof *chunk + size);
-        if (!chunk) {
-            c->no_memory = true;
-            return NULL;
-        }
-        chunk->next = c->chunks;
-        chunk->used = 0;
-        chunk->size = size;
-        c->chunks = chunk;
-    }
-    char *copy = chunk->bytes + chunk->used;
-    chunk->used += n + 1;
-    memcpy(copy, text, n);
-    copy[n] = '\0';
-    return copy;
-}
-
-int config_pair_add(struct config_section *s, const struct config_pair *p,
-                    strata_error *err)
-{
-    int status = grow(&s->pairs, &s->pairs_capacity, s->n_pairs, sizeof *s->pairs, err);
-    if (status == STRATA_OK)
-        s->pairs[s->n_pairs++] = *p;
-    return status;
-}
 
 /* ---- files ---- */
 
@@ -178,7 +146,9 @@ static bool may_include(struct config *c, const struct config_pair *p, const cha
 
 static int load_sections(struct config *c, int file, strata_error *err);
 
-/* Read what one `file =` names. Trouble with the file is an error in the INI text. */
+/* Read what one `file =` names. Trouble with the file is an error in the INI text.
+ * Mutual recursion with load_sections (config.c): may_include ends it, as files nest at
+ * most CONFIG_MAX_DEPTH deep and none is read twice. */
 static int include_file(struct config *c, struct config_pair *p, strata_error *err)
 {
     strata_error why = {0};
@@ -235,7 +205,8 @@ static void free_sections(struct config_section *v, size_t n)
 }
 
 /* Read one file's sections into the config; those of an included file come where its
- * [include] stands. */
+ * [include] stands. Mutual recursion with include_file (config.c): see there why it ends.
+ */
 static int load_sections(struct config *c, int file, strata_error *err)
 {
     struct config_sections own = {0};
@@ -403,10 +374,7 @@ void config_free(struct config *c)
     names_free(&c->section_index);
     names_free(&c->variable_index);
     names_free(&c->symbol_index);
-    for (struct config_chunk *chunk = c->chunks, *next; chunk; chunk = next) {
-        next = chunk->next;
-        free(chunk);
-    }
+    config_text_free(c);
     for (size_t i = 0; i < CONFIG_MAX_ERRORS; i++)
         free(c->messages[i].text);
     free(c);

@@ -6,10 +6,13 @@ INI_SOURCES = \
 	ini/line.c \
 	ini/list.c \
 	ini/override.c \
+	ini/pair.c \
+	ini/place.c \
 	ini/private.h \
 	ini/reader.c \
 	ini/scan.c \
 	ini/scan.h \
+	ini/text.c \
 	ini/value.c \
 	ini/vars.c
 EXTRA_DIST += ini/README.md

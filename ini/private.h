@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the config_*.c files only: the texts behind a config, logical lines, the
- * reader over inih, variables.
+ * Shared by the files of this room only: the texts behind a config, logical lines, the
+ * reader over inih, variables. A file calls those named before its own.
  */
 #ifndef INI_PRIVATE_H
 #define INI_PRIVATE_H
@@ -97,14 +97,12 @@ struct config_line {
     size_t problem_at; /* offset in the source */
 };
 
-/* Read the logical line that starts at `offset`; returns where the next one starts. */
-size_t config_line_read(const struct config_source *s, size_t offset,
-                        struct config_line *line);
-/* The text a place is in. */
-const struct config_source *config_source(const struct config *c, int file, int line);
-/* Column and length of source bytes [from, to), given a line that starts at anchor. */
-struct config_place config_span(const struct config *c, int file, int anchor_line,
-                                size_t anchor, size_t from, size_t to);
+/* A line and where it starts. */
+struct config_cursor {
+    int file, line_number;
+    size_t line_offset;
+    struct config_line line;
+};
 
 /* What a kind of section allows. */
 #define CONFIG_KINDS 11
@@ -115,6 +113,42 @@ struct config_kind {
     bool per_file;      /* once in each file; the others once in all */
     const char *repeat; /* key that may repeat, or NULL */
 };
+
+/* Sections of one file, in order. */
+struct config_sections {
+    struct config_section *v;
+    size_t n, capacity;
+};
+
+/* text.c, with config_text: frees what it gave. */
+void config_text_free(struct config *c);
+
+/* place.c */
+/* The text a place is in. */
+const struct config_source *config_source(const struct config *c, int file, int line);
+/* Column and length of source bytes [from, to), given a line that starts at anchor. */
+struct config_place config_span(const struct config *c, int file, int anchor_line,
+                                size_t anchor, size_t from, size_t to);
+/* Place of bytes [from, to) of the cursor's line. */
+struct config_place config_cursor_place(const struct config *c,
+                                        const struct config_cursor *at, size_t from,
+                                        size_t to);
+
+/* error.c */
+/* suggest(), unless the error would not be recorded anyway. */
+const char *config_nearest(const struct config *c, const char *word,
+                           const char *const *names, size_t n);
+
+/* line.c */
+/* Read the logical line that starts at `offset`; returns where the next one starts. */
+size_t config_line_read(const struct config_source *s, size_t offset,
+                        struct config_line *line);
+/* Record the problem of the line, if it has one; true if it has none. */
+bool config_line_good(struct config *c, const struct config_cursor *at);
+/* Read option `number` (from 1) whole; false after recording what is wrong with it. */
+bool config_option_read(struct config *c, int number, struct config_cursor *at);
+
+/* header.c */
 const struct config_kind *config_kind(const char *name);
 /* Check "KIND" or "KIND NAME" and split it; false after recording an error. */
 bool config_header(struct config *c, const char *text, size_t n,
@@ -123,29 +157,7 @@ bool config_header(struct config *c, const char *text, size_t n,
 /* "kind name" or "kind", as in section_index; the config's memory. */
 char *config_header_name(struct config *c, const char *kind, const char *name);
 
-/* Sections of one file, in order. */
-struct config_sections {
-    struct config_section *v;
-    size_t n, capacity;
-};
-
-/* Tokenize file `index` through inih into `out`. */
-int config_read(struct config *c, int index, struct config_sections *out,
-                strata_error *err);
-/* A line and where it starts. */
-struct config_cursor {
-    int file, line_number;
-    size_t line_offset;
-    struct config_line line;
-};
-/* Place of bytes [from, to) of the cursor's line. */
-struct config_place config_cursor_place(const struct config *c,
-                                        const struct config_cursor *at, size_t from,
-                                        size_t to);
-/* Read option `number` (from 1) whole; false after recording what is wrong with it. */
-bool config_option_read(struct config *c, int number, struct config_cursor *at);
-/* Record the problem of the line, if it has one; true if it has none. */
-bool config_line_good(struct config *c, const struct config_cursor *at);
+/* pair.c */
 /* Take key and value of a pair from bytes [key, equals) and after `equals` of the line:
  * key, quotes and emptiness are checked, variables are left. False after recording an
  * error. */
@@ -153,8 +165,15 @@ bool config_take_key(struct config *c, struct config_pair *p,
                      const struct config_cursor *at, size_t key, size_t equals);
 bool config_take_value(struct config *c, struct config_pair *p,
                        const struct config_cursor *at, size_t equals);
+int config_pair_add(struct config_section *s, const struct config_pair *p,
+                    strata_error *err);
 
-/* Variables: options first, then each [vars] pair in order; then values. */
+/* reader.c */
+/* Tokenize file `index` through inih into `out`. */
+int config_read(struct config *c, int index, struct config_sections *out,
+                strata_error *err);
+
+/* vars.c: options first, then each [vars] pair in order; then values. */
 void config_define_options(struct config *c, const strata_network_options *options);
 void config_define_section(struct config *c, struct config_section *s);
 /* Replace the references of one value, or of all values but those of [vars]. */
@@ -163,14 +182,8 @@ void config_expand_all(struct config *c);
 /* An error for each -D that is neither declared in [vars] nor used. */
 void config_check_options(struct config *c);
 
-/* --set options, as pairs put into the sections. */
+/* override.c: --set options, as pairs put into the sections. */
 int config_override(struct config *c, const strata_network_options *options,
                     strata_error *err);
-
-int config_pair_add(struct config_section *s, const struct config_pair *p,
-                    strata_error *err);
-/* suggest(), unless the error would not be recorded anyway. */
-const char *config_nearest(const struct config *c, const char *word,
-                           const char *const *names, size_t n);
 
 #endif /* INI_PRIVATE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing a reader by a file's first bytes, and the limits all readers share.
+ * Choosing a reader by a file's first bytes.
  */
 #ifdef HAVE_CONFIG_H
 #include <config.h>
@@ -8,17 +8,9 @@
 #include "io/image_private.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/checked.h"
 #include "io/file.h"
-
-const struct image_limits image_default_limits = {
-    .side = 32768,
-    .pixels = UINT64_C(1) << 28,
-    .bytes = UINT64_C(1) << 30,
-};
 
 #ifdef HAVE_PNG
 #define PNG_NAME ", PNG"
@@ -65,32 +57,6 @@ const char *image_formats(void)
     return "PGM, PPM, IDX" PNG_NAME JPEG_NAME;
 }
 
-int image_alloc(struct image *out, int64_t width, int64_t height, int channels,
-                const struct image_limits *limits, strata_error *err)
-{
-    int64_t pixels = 0, bytes = 0;
-    *out = (struct image){0};
-    if (width < 1 || height < 1 || width > limits->side || height > limits->side)
-        return error_set(err, STRATA_EPARSE,
-                         "image is %" PRId64 " x %" PRId64 " pixels, sides of 1 to %d "
-                         "are allowed",
-                         width, height, limits->side);
-    if (!checked_mul(width, height, &pixels) || (uint64_t)pixels > limits->pixels)
-        return error_set(err, STRATA_EPARSE,
-                         "image is %" PRId64 " x %" PRId64 " pixels, at most %" PRIu64
-                         " pixels are allowed",
-                         width, height, limits->pixels);
-    if (!checked_mul(pixels, channels, &bytes))
-        return error_set(err, STRATA_EOVERFLOW, "image size does not fit");
-    out->pixels = malloc((size_t)bytes);
-    if (!out->pixels)
-        return error_no_memory(err, (size_t)bytes, "an image");
-    out->width = (int)width;
-    out->height = (int)height;
-    out->channels = channels;
-    return STRATA_OK;
-}
-
 static int parse(struct image *out, const void *bytes, size_t size,
                  const struct image_limits *limits, strata_error *err)
 {
@@ -133,12 +99,4 @@ int image_read(struct image *out, const char *path, const struct image_limits *l
     status = image_parse(out, file.data, file.size, path, limits, err);
     file_free(&file);
     return status;
-}
-
-void image_free(struct image *im)
-{
-    if (!im)
-        return;
-    free(im->pixels);
-    *im = (struct image){0};
 }

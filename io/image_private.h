@@ -18,6 +18,7 @@ image_reader image_read_idx;
 image_reader image_read_png;
 image_reader image_read_jpeg;
 
+/* image_memory.c */
 /* Check a size that a file claims and allocate the pixels. */
 int image_alloc(struct image *out, int64_t width, int64_t height, int channels,
                 const struct image_limits *limits, strata_error *err);

@@ -8,6 +8,7 @@ IO_SOURCES = \
 	io/image.c \
 	io/image.h \
 	io/image_jpeg.c \
+	io/image_memory.c \
 	io/image_netpbm.c \
 	io/image_png.c \
 	io/image_private.h \
@@ -21,5 +22,6 @@ IO_SOURCES = \
 	io/weights.h \
 	io/weights_convert.c \
 	io/weights_private.h \
-	io/weights_random.c
+	io/weights_random.c \
+	io/weights_record.c
 EXTRA_DIST += io/README.md

@@ -26,6 +26,7 @@ struct weights {
     void *extra;            /* owned: a copy of the header, or transposed elements */
 };
 
+/* safetensors.c, npy.c */
 /* Fill w from a whole file; on failure the caller closes w. Names are decoded in place
  * in w->file when that holds `bytes`. */
 int safetensors_parse(struct weights *w, const void *bytes, size_t size,
@@ -36,6 +37,7 @@ int npy_load(struct weights *w, const void *bytes, size_t size,
 #define NPY_MAGIC "\x93NUMPY"
 #define NPY_MAGIC_SIZE 6
 
+/* weights_record.c */
 /* Elements of dims, each at most the limits; `what` names the tensor in messages. */
 int weight_count(int64_t *out, const int64_t *dims, int rank,
                  const struct weight_limits *limits, const char *what, strata_error *err);

@@ -9,6 +9,7 @@ NETWORK_SOURCES = \
 	network/network.c \
 	network/network.h \
 	network/private.h \
+	network/reader.c \
 	network/sections.c \
 	network/shapes.c \
 	network/weights.c \

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/checked.h"
 #include "io/file.h"
 
 static void free_layer(struct network_layer *layer)
@@ -310,15 +309,6 @@ int strata_network_load(strata_network **out, const char *path, strata_registry 
     if (status == STRATA_OK)
         warn_unread(*out);
     return status;
-}
-
-int64_t network_elements(const int64_t *dims, int rank)
-{
-    int64_t n;
-    for (int i = 0; i < rank; i++)
-        if (dims[i] < 1 || dims[i] > NETWORK_MAX_DIM)
-            return -1;
-    return checked_product(dims, rank, &n) && n <= NETWORK_MAX_ELEMENTS ? n : -1;
 }
 
 const struct network_input *network_find_input(const strata_network *net,

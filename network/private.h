@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the network_*.c files only: a network while it is loaded. Steps: sections,
+ * Shared by the files of this room only: a network while it is loaded. Steps: sections,
  * layers, references, order, weights and shapes, outputs. A step records what is wrong
  * in the config and returns other failures (ENOMEM, a plugin's).
  */
@@ -48,30 +48,14 @@ struct loader {
     struct names source_index;
     struct draft *drafts;
     size_t n_drafts, drafts_capacity;
-    struct names node_index;             /* inputs and drafts by name, to nodes */
-    struct names type_index;             /* layer types found, to types */
+    struct names node_index; /* inputs and drafts by name, to nodes */
+    struct names type_index; /* layer types found, to types */
     const struct registry_layer **types;
     size_t n_types, types_capacity;
     int *order; /* drafts, producers first */
 };
 
-/* [network], [input], [build], [runtime], [bench], [plugins], [profile]. */
-int network_read_sections(struct loader *l);
-int network_input(struct loader *l, struct config_section *s);
-int network_bench(struct loader *l, struct config_section *s);
-/* [weights]. */
-int network_read_sources(struct loader *l);
-/* [layer] sections as drafts: types, attributes, weights, what their inputs name. */
-int network_read_layers(struct loader *l);
-/* Look up what inputs name; put the order of drafts into l->order. */
-int network_resolve(struct loader *l);
-int network_sort(struct loader *l);
-/* Weights of one draft, from its section's keys. */
-int network_bind_weights(struct loader *l, struct draft *d);
-/* Shapes of weights and outputs of net->layers, in order; order maps to drafts. */
-int network_infer(struct loader *l);
-int network_read_outputs(struct loader *l);
-
+/* reader.c */
 /* Run `read` over the sections of a kind, in order. */
 int network_each(struct loader *l, const char *kind,
                  int (*read)(struct loader *l, struct config_section *s));
@@ -86,9 +70,36 @@ bool network_format(struct config *c, const struct config_pair *p,
                     const struct config_item *item, struct format *out);
 /* "a, b" as a mask of the format table. */
 bool network_formats(struct config *c, const struct config_pair *p, uint64_t *out);
+
+/* input.c, bench.c */
+int network_input(struct loader *l, struct config_section *s);
+int network_bench(struct loader *l, struct config_section *s);
+
+/* sections.c: [network], [input], [build], [runtime], [bench], [plugins], [profile]. */
+int network_read_sections(struct loader *l);
+
+/* weights.c */
+/* [weights]. */
+int network_read_sources(struct loader *l);
+/* Weights of one draft, from its section's keys. */
+int network_bind_weights(struct loader *l, struct draft *d);
+
+/* layers.c: [layer] sections as drafts: types, attributes, weights, what their inputs
+ * name. */
+int network_read_layers(struct loader *l);
+
+/* graph.c */
 /* "NAME" or "NAME:PORT" to a node; false after recording an error. */
 bool network_reference(struct loader *l, const struct config_pair *p,
                        const struct config_item *item, struct reference *out);
 const char *network_node_name(const struct loader *l, int node);
+/* Look up what inputs name; put the order of drafts into l->order. */
+int network_resolve(struct loader *l);
+int network_sort(struct loader *l);
+
+/* shapes.c */
+/* Shapes of weights and outputs of net->layers, in order; order maps to drafts. */
+int network_infer(struct loader *l);
+int network_read_outputs(struct loader *l);
 
 #endif /* NETWORK_PRIVATE_H */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/checked.h"
 
 #define DIMS_TEXT 200 /* bytes for eight dims */
 
@@ -29,6 +30,15 @@ static const char *dims_text(char out[DIMS_TEXT], const int64_t *dims, int rank)
         n +=
             snprintf(out + n, DIMS_TEXT - (size_t)n, "%s%" PRId64, i ? "x" : "", dims[i]);
     return rank ? out : "a scalar";
+}
+
+int64_t network_elements(const int64_t *dims, int rank)
+{
+    int64_t n;
+    for (int i = 0; i < rank; i++)
+        if (dims[i] < 1 || dims[i] > NETWORK_MAX_DIM)
+            return -1;
+    return checked_product(dims, rank, &n) && n <= NETWORK_MAX_ELEMENTS ? n : -1;
 }
 
 static strata_tensor shape_of(const int64_t *dims, int rank, int dtype)

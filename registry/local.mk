@@ -1,4 +1,5 @@
 REGISTRY_SOURCES = \
+	registry/admit.c \
 	registry/attribute.c \
 	registry/descriptor.c \
 	registry/descriptor.h \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The registry's own structure, shared by registry.c, search.c and lookup.c.
+ * The registry's own structure, shared by admit.c, search.c, lookup.c and registry.c.
  */
 #ifndef REGISTRY_PRIVATE_H
 #define REGISTRY_PRIVATE_H
@@ -37,7 +37,7 @@ struct strata_registry {
     size_t n_layers, layers_capacity;
 };
 
-/* registry.c; all but create expect the lock to be held. */
+/* admit.c; the lock is held, here and below. */
 int registry_reject(strata_registry *r, const char *path, const char *reason,
                     const strata_note *note, strata_error *err);
 int registry_warn(strata_registry *r, strata_error *err, const char *format, ...)

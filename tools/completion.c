@@ -17,7 +17,7 @@ static void print_long_options(const char *help)
     }
 }
 
-static void print_script(void)
+static void print_script(const struct tool_command *const *commands, size_t n)
 {
     printf("# bash completion for strata; made by `strata completion bash`\n"
            "_strata() {\n"
@@ -26,14 +26,14 @@ static void print_script(void)
            " --allow-untrusted-plugins --format --verbose --quiet --help'\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
            "        words='");
-    for (size_t i = 0; i < tool_command_count; i++)
-        printf("%s ", tool_commands[i]->name);
+    for (size_t i = 0; i < n; i++)
+        printf("%s ", commands[i]->name);
     printf("help --help --version'\n"
            "    else\n"
            "        case $command in\n");
-    for (size_t i = 0; i < tool_command_count; i++) {
-        printf("        %s) words='", tool_commands[i]->name);
-        print_long_options(tool_commands[i]->help);
+    for (size_t i = 0; i < n; i++) {
+        printf("        %s) words='", commands[i]->name);
+        print_long_options(commands[i]->help);
         printf("' ;;\n");
     }
     printf("        esac\n"
@@ -49,7 +49,9 @@ static void print_script(void)
            "complete -o default -F _strata strata\n");
 }
 
-static int run_completion(int argc, char **argv)
+int tool_complete(const struct tool_command *self,
+                  const struct tool_command *const *commands, size_t n, int argc,
+                  char **argv)
 {
     struct tool_options o = {0};
     int option, code = EXIT_OK;
@@ -59,20 +61,11 @@ static int run_completion(int argc, char **argv)
             return EXIT_USAGE;
         }
     if (o.help)
-        code = tool_help(&tool_completion);
+        code = tool_help(self);
     else if (argc - optind != 1 || strcmp(argv[optind], "bash") != 0)
-        code = tool_usage(&tool_completion, "the shell to complete for is needed: bash");
+        code = tool_usage(self, "the shell to complete for is needed: bash");
     else
-        print_script();
+        print_script(commands, n);
     tool_options_free(&o);
     return code;
 }
-
-const struct tool_command tool_completion = {
-    .name = "completion",
-    .summary = "Print a shell completion script",
-    .usage = "bash",
-    .help = "",
-    .examples = "  eval \"$(strata completion bash)\"\n",
-    .run = run_completion,
-};

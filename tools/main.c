@@ -7,20 +7,36 @@
 #include <errno.h>
 #include <string.h>
 
-const struct tool_command *const tool_commands[] = {
+static int run_completion(int argc, char **argv);
+
+/* The one command about the others: it is handed their table, which stands here. */
+static const struct tool_command completion = {
+    .name = "completion",
+    .summary = "Print a shell completion script",
+    .usage = "bash",
+    .help = "",
+    .examples = "  eval \"$(strata completion bash)\"\n",
+    .run = run_completion,
+};
+
+static const struct tool_command *const commands[] = {
     &tool_run,      &tool_build,     &tool_inspect, &tool_diff,   &tool_bench,
     &tool_profile,  &tool_compare,   &tool_explain, &tool_costs,  &tool_list,
-    &tool_describe, &tool_new_layer, &tool_check,   &tool_doctor, &tool_completion,
+    &tool_describe, &tool_new_layer, &tool_check,   &tool_doctor, &completion,
 };
-const size_t tool_command_count = ARRAY_LENGTH(tool_commands);
+
+static int run_completion(int argc, char **argv)
+{
+    return tool_complete(&completion, commands, ARRAY_LENGTH(commands), argc, argv);
+}
 
 static void print_help(void)
 {
     printf("Usage: strata COMMAND [OPTION...] [ARGUMENT...]\n"
            "Neural-network inference with planned tensor formats and plugin layers.\n\n"
            "Commands:\n");
-    for (size_t i = 0; i < tool_command_count; i++)
-        printf("  %-11s %s\n", tool_commands[i]->name, tool_commands[i]->summary);
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+        printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
     printf("\nOptions:\n"
            "  --help      this text; `strata COMMAND --help` for a command\n"
            "  --version   the version\n\n"
@@ -40,18 +56,18 @@ static int print_version(void)
 
 static const struct tool_command *find(const char *name)
 {
-    for (size_t i = 0; i < tool_command_count; i++)
-        if (strcmp(name, tool_commands[i]->name) == 0)
-            return tool_commands[i];
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i];
     return NULL;
 }
 
 static int unknown(const char *name)
 {
     const char *names[32];
-    for (size_t i = 0; i < tool_command_count; i++)
-        names[i] = tool_commands[i]->name;
-    const char *near = suggest(name, names, tool_command_count);
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+        names[i] = commands[i]->name;
+    const char *near = suggest(name, names, ARRAY_LENGTH(commands));
     fprintf(stderr, "strata: error: unknown command '%s'", name);
     if (near)
         fprintf(stderr, "; did you mean '%s'?", near);

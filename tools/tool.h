@@ -24,9 +24,7 @@ struct tool_command {
 };
 extern const struct tool_command tool_run, tool_list, tool_describe, tool_explain,
     tool_bench, tool_profile, tool_compare, tool_check, tool_costs, tool_doctor,
-    tool_completion, tool_new_layer, tool_build, tool_inspect, tool_diff;
-extern const struct tool_command *const tool_commands[];
-extern const size_t tool_command_count;
+    tool_new_layer, tool_build, tool_inspect, tool_diff;
 
 /* Options every subcommand takes. */
 struct tool_options {
@@ -66,6 +64,11 @@ int tool_help(const struct tool_command *c);
 /* For a command whose -o is a file: EXIT_USAGE, reported, for what is a format's name to
  * the others; else EXIT_OK. */
 int tool_check_output(const struct tool_command *c, const char *path);
+
+/* `strata completion`, whose entry is self, of the commands there are (completion.c). */
+int tool_complete(const struct tool_command *self,
+                  const struct tool_command *const *commands, size_t n, int argc,
+                  char **argv);
 
 /* Everything from the plugins to an engine; each pointer is NULL until it is made. */
 struct tool_session {

@@ -34,17 +34,12 @@ struct trial {
     bool done;           /* a visitor has seen enough */
 };
 
+/* trial_problem.c */
 /* Report a broken rule here. */
 void trial_problem(struct trial *t, const char *rule, const char *text);
 /* Report what a session found: its fault, or `otherwise` with its message. */
 void trial_session_problem(struct trial *t, const struct session *s,
                            const char *otherwise);
-/* session_make with this trial's values. */
-int trial_session(struct trial *t, struct session *s, int row);
-
-/* A case's text with "$C" replaced by the channels of the first input, if it has any. */
-void trial_attrs(char *out, size_t size, const char *text, const struct harness_shape *in,
-                 int n_in);
 /* "fp32:nchw,fp32:nchw->fp32:nchw"; "" without an impl. */
 void trial_formats(const struct trial *t, char *text, size_t size);
 /* "1x3x5x7,1x3x1x1" */
@@ -56,5 +51,12 @@ bool trial_make_values(struct trial *t);
 void trial_free_values(struct trial_values *v);
 /* v.out with v.expected and the epilogue; differences are reported. */
 void trial_compare(struct trial *t, const strata_epilogue *e);
+
+/* trial.c */
+/* session_make with this trial's values. */
+int trial_session(struct trial *t, struct session *s, int row);
+/* A case's text with "$C" replaced by the channels of the first input, if it has any. */
+void trial_attrs(char *out, size_t size, const char *text, const struct harness_shape *in,
+                 int n_in);
 
 #endif /* CHECK_HARNESS_TRIAL_H */

@@ -54,6 +54,7 @@ struct check_test {
 };
 extern const struct check_test check_tests[]; /* ended by {0} */
 
+/* test.c */
 /* As much of a text as fits. */
 void copy_text(char *to, size_t size, const char *from);
 /* Record a finding at the current place; one of each rule and impl is kept. */
@@ -61,12 +62,13 @@ void check_found(struct check_child *c, const char *rule, const char *format, ..
     PRINTF_LIKE(3, 4);
 /* A problem of the harness, with c as user. */
 void check_problem(const struct trial *t, const char *rule, const char *text, void *c);
-/* Fill f->command. */
-void check_write_command(struct check_finding *f, const struct check_child *c,
-                         const struct check_test *test);
 /* Note where a trial is, and whether the process is as it was. */
 void check_place_at(const struct trial *t, void *c);
 void check_environment(struct check_child *c, bool loading);
+
+/* again.c: fill f->command. */
+void check_write_command(struct check_finding *f, const struct check_child *c,
+                         const struct check_test *test);
 
 /* load.c, attributes.c, shapes.c, values.c, repeat.c, errors.c, streams.c */
 void check_load(struct check_child *c);

@@ -247,7 +247,7 @@ static int run_bench(int argc, char **argv)
     struct bench_arguments a;
     strata_error err;
     error_clear(&err);
-    int code = bench_parse(&a, argc, argv);
+    int code = bench_parse(&a, &tool_bench, argc, argv);
     if (code == EXIT_OK && a.common.help)
         code = tool_help(&tool_bench);
     else if (code == EXIT_OK && run_cases(&a, &err) != STRATA_OK)

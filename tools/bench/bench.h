@@ -55,8 +55,9 @@ struct bench_arguments {
     bool layers; /* a table of them after each case */
 };
 
-/* EXIT_OK, or the exit code with a message printed. */
-int bench_parse(struct bench_arguments *a, int argc, char **argv);
+/* EXIT_OK, or the exit code with a message printed; bench names the command there. */
+int bench_parse(struct bench_arguments *a, const struct tool_command *bench, int argc,
+                char **argv);
 void bench_arguments_free(struct bench_arguments *a);
 /* With the network's own values where the options leave one open. */
 struct bench_settings bench_settings(const struct bench_arguments *a,

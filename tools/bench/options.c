@@ -385,7 +385,8 @@ static bool name_device(struct bench_arguments *a)
     return keep(a, text);
 }
 
-int bench_parse(struct bench_arguments *a, int argc, char **argv)
+int bench_parse(struct bench_arguments *a, const struct tool_command *bench, int argc,
+                char **argv)
 {
     int option;
     *a = (struct bench_arguments){.warmup = UINT64_MAX,
@@ -404,8 +405,8 @@ int bench_parse(struct bench_arguments *a, int argc, char **argv)
     if (argc - optind == 1 && !a->path)
         a->path = argv[optind];
     else if (!a->path || argc > optind)
-        return tool_usage(&tool_bench, argc > optind ? "one network file is needed"
-                                                     : "a network file is needed");
+        return tool_usage(bench, argc > optind ? "one network file is needed"
+                                               : "a network file is needed");
     return name_device(a) ? EXIT_OK : EXIT_USAGE;
 }
 

@@ -53,16 +53,6 @@ static const char style[] =
     "svg text{font-family:system-ui,'DejaVu Sans',Arial,sans-serif}"
     "@media print{body{background:#fff}section,.card{break-inside:avoid}}";
 
-/* What HTML gives a meaning is escaped; control characters are dropped. */
-void html_text(const char *text, FILE *out)
-{
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-        if (*p == '<' || *p == '>' || *p == '&' || *p == '"')
-            fprintf(out, "&#%d;", *p);
-        else if (*p >= 0x20 || *p == '\n')
-            fputc(*p, out);
-}
-
 static void put_card(const char *value, const char *what, FILE *out)
 {
     fprintf(out, "<div class=\"card\"><b>");

@@ -6,7 +6,7 @@
  *   profile_measure  whole runs, then runs watched step by step
  *   profile_table    a row a step, and what the sum says
  *   profile_trace    some runs as a trace for Perfetto or Chrome
- *   report           one HTML file: html_layers, html_memory, report_plan
+ *   html             one HTML file: html_layers, html_memory, html_plan, html_text
  */
 #ifndef TOOLS_PROFILE_PROFILE_H
 #define TOOLS_PROFILE_PROFILE_H
@@ -59,9 +59,9 @@ int profile_trace(const strata_engine *e, const char *device, size_t streams, si
 /* ---- report -------------------------------------------------------------------------
  */
 
-int html_write(const struct profile *p, const char *path, strata_error *err);
-/* Text, escaped. */
+/* html_text.c: escaped. */
 void html_text(const char *text, FILE *out);
+/* The sections. */
 void html_layers(const struct profile *p, FILE *out);
 void html_roofline(const struct profile *p, FILE *out);
 void html_memory(const struct profile *p, FILE *out);
@@ -70,5 +70,7 @@ void html_impls(const struct profile *p, FILE *out);
 void html_reformats(const struct profile *p, const struct explain *x, FILE *out);
 int html_graph(const struct profile *p, const struct explain *x, FILE *out,
                strata_error *err);
+/* html.c */
+int html_write(const struct profile *p, const char *path, strata_error *err);
 
 #endif /* TOOLS_PROFILE_PROFILE_H */

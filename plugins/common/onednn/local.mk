@@ -1,6 +1,7 @@
 # Faster host impls, where oneDNN is found: one module; a layer's part of it is its folder's
 # onednn.c.
 ONEDNN_SOURCES += \
+	plugins/common/onednn/describe.c \
 	plugins/common/onednn/epilogue.c \
 	plugins/common/onednn/epilogue.h \
 	plugins/common/onednn/module.c \

@@ -82,6 +82,7 @@ struct onednn_context {
     dnnl_exec_arg_t arguments[ONEDNN_MAX_ARGUMENTS]; /* in the state's order */
 };
 
+/* describe.c */
 /* STRATA_OK, or the message "WHAT: oneDNN says ..." */
 int onednn_check(const strata_node *n, dnnl_status_t status, const char *what);
 
@@ -94,10 +95,11 @@ int onednn_dense(const strata_node *n, const int64_t *dims, int rank,
 int onednn_any(const strata_node *n, const int64_t *dims, int rank,
                dnnl_memory_desc_t *md);
 
+void onednn_bind(struct onednn_arguments *list, int index, enum onednn_source source);
+
+/* primitive.c */
 /* Who supplies the primitive's bias: the layer's weight 1, else an unscaled epilogue. */
 enum onednn_source onednn_bias_source(const strata_node *n);
-
-void onednn_bind(struct onednn_arguments *list, int index, enum onednn_source source);
 
 /* Choose the kernel for a node, never a reference kernel; close it whatever the result.
  */
@@ -108,6 +110,7 @@ size_t onednn_candidate_workspace(const struct onednn_candidate *c); /* bytes */
 
 int onednn_accept(const strata_node *n, onednn_describe describe);
 size_t onednn_workspace(const strata_node *n, onednn_describe describe);
+/* state.c */
 int onednn_setup(const strata_node *n, onednn_describe describe, void *state);
 void onednn_teardown(void *state);
 int onednn_ctx_open(const strata_node *n, const void *state, void *ctx);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Descriptors of tensors, arguments of primitives, and oneDNN's statuses.
+ */
+#include "plugins/common/onednn/primitive.h"
+
+/* Last dim fastest, by rank. */
+static const dnnl_format_tag_t dense[] = {
+    dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
+
+/* Tags by rank, 2 to 5. */
+static const struct layout {
+    uint64_t format;
+    dnnl_format_tag_t tag[4];
+} layouts[] = {
+    {STRATA_F32_NCHW, {dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde}},
+    {STRATA_F32_NHWC, {dnnl_ab, dnnl_acb, dnnl_acdb, dnnl_acdeb}},
+    {STRATA_F32_NC8HW8, {0, dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}},
+    {STRATA_F32_NC16HW16, {0, dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}},
+};
+
+int onednn_check(const strata_node *n, dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_success)
+        return STRATA_OK;
+    return STRATA_FAIL(n,
+                       status == dnnl_out_of_memory   ? STRATA_ENOMEM
+                       : status == dnnl_runtime_error ? STRATA_EINTERNAL
+                                                      : STRATA_EUNSUPPORTED,
+                       "%s: oneDNN says %s", what, dnnl_status2str(status));
+}
+
+/* oneDNN's kernels keep offsets in 32 bits. */
+static int describe_tensor(const strata_node *n, const int64_t *dims, int rank,
+                           dnnl_format_tag_t tag, dnnl_memory_desc_t *md)
+{
+    dnnl_dims_t all = {0};
+    int64_t elements = 1;
+    for (int d = 0; d < rank; d++) {
+        all[d] = dims[d];
+        if (dims[d] < 1 || __builtin_mul_overflow(elements, dims[d], &elements) ||
+            elements > INT32_MAX)
+            return STRATA_FAIL(
+                n, STRATA_EUNSUPPORTED,
+                "a tensor is empty or has over %d elements, which oneDNN's "
+                "kernels do not take",
+                INT32_MAX);
+    }
+    return onednn_check(n, dnnl_memory_desc_init_by_tag(md, rank, all, dnnl_f32, tag),
+                        "tensor descriptor");
+}
+
+int onednn_tensor(const strata_node *n, const strata_tensor *t, dnnl_memory_desc_t *md)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
+        if (t->format == layouts[i].format && t->rank >= 2 && t->rank <= 5 &&
+            layouts[i].tag[t->rank - 2] != dnnl_format_tag_undef)
+            return describe_tensor(n, t->dims, t->rank, layouts[i].tag[t->rank - 2], md);
+    return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                       "oneDNN has no name for this format at rank %d", (int)t->rank);
+}
+
+int onednn_dense(const strata_node *n, const int64_t *dims, int rank,
+                 dnnl_memory_desc_t *md)
+{
+    if (rank < 1 || rank >= (int)(sizeof dense / sizeof dense[0]))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "oneDNN takes no rank %d here", rank);
+    return describe_tensor(n, dims, rank, dense[rank], md);
+}
+
+int onednn_any(const strata_node *n, const int64_t *dims, int rank,
+               dnnl_memory_desc_t *md)
+{
+    return describe_tensor(n, dims, rank, dnnl_format_tag_any, md);
+}
+
+void onednn_bind(struct onednn_arguments *list, int index, enum onednn_source source)
+{
+    list->at[list->n++] = (struct onednn_argument){index, source};
+}
