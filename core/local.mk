@@ -6,10 +6,10 @@ CORE_SOURCES = \
 	core/device_module.c \
 	core/handle.c \
 	core/handle.h \
-	core/host_device.c \
-	core/host_device.h \
-	core/host_event.c \
-	core/host_stream.c \
+	core/host/device.c \
+	core/host/device.h \
+	core/host/event.c \
+	core/host/stream.c \
 	core/installed.c \
 	core/installed.h \
 	core/names.c \

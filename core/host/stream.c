@@ -5,7 +5,7 @@
  * OpenMP inside, on the stream's thread. A stream may also run work where it is handed
  * in.
  */
-#include "core/host_device.h"
+#include "core/host/device.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

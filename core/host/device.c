@@ -2,7 +2,7 @@
  *
  * The host device: its table, copies, and what a plan may ask of it.
  */
-#include "core/host_device.h"
+#include "core/host/device.h"
 
 #include <stdlib.h>
 #include <string.h>

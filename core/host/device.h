@@ -11,7 +11,7 @@
 
 #include "core/device.h"
 
-/* host_stream.c */
+/* stream.c */
 int host_stream_create(struct device *d, strata_stream **out, strata_error *err);
 void host_stream_destroy(strata_stream *s);
 int host_stream_synchronize(strata_stream *s, strata_error *err);
@@ -19,7 +19,7 @@ void host_stream_run_here(strata_stream *s);
 int host_submit(strata_stream *s, device_work run, const void *payload, size_t bytes,
                 strata_error *err);
 
-/* host_event.c */
+/* event.c */
 int host_stream_wait(strata_stream *s, strata_event *e, strata_error *err);
 int host_event_create(struct device *d, strata_event **out, strata_error *err);
 void host_event_destroy(strata_event *e);

@@ -2,7 +2,7 @@
  *
  * Events of the host device: work on a stream that notes the time, or waits for that.
  */
-#include "core/host_device.h"
+#include "core/host/device.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
