@@ -14,7 +14,7 @@
  * Goal: at least 0.5 for every pair above 64 MB. Run it on an idle machine: with fewer
  * free cores than threads it measures the scheduler.
  */
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 #include <math.h>
 #include <stdio.h>

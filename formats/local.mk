@@ -1,20 +1,20 @@
 FORMATS_SOURCES = \
 	formats/format.c \
 	formats/format.h \
-	formats/reformat.c \
-	formats/reformat.h \
-	formats/reformat_avx2.c \
-	formats/reformat_avx512.c \
-	formats/reformat_check.c \
-	formats/reformat_generic.c \
-	formats/reformat_kernels.h \
-	formats/reformat_panel.c \
-	formats/reformat_plain.c \
-	formats/reformat_runs.c \
-	formats/reformat_shape.c \
-	formats/reformat_stream.c \
-	formats/reformat_tile.c \
-	formats/reformat_tile.h \
-	formats/reformat_transpose.h \
-	formats/reformat_weave.c
+	formats/reformat/reformat.c \
+	formats/reformat/reformat.h \
+	formats/reformat/avx2.c \
+	formats/reformat/avx512.c \
+	formats/reformat/check.c \
+	formats/reformat/generic.c \
+	formats/reformat/kernels.h \
+	formats/reformat/panel.c \
+	formats/reformat/plain.c \
+	formats/reformat/runs.c \
+	formats/reformat/shape.c \
+	formats/reformat/stream.c \
+	formats/reformat/tile.c \
+	formats/reformat/tile.h \
+	formats/reformat/transpose.h \
+	formats/reformat/weave.c
 EXTRA_DIST += formats/README.md

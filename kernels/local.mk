@@ -35,8 +35,8 @@ CUDA_SHARED_SOURCES = \
 	core/alloc.c \
 	core/status.c \
 	core/tensor.c \
-	formats/reformat_check.c \
-	formats/reformat_shape.c
+	formats/reformat/check.c \
+	formats/reformat/shape.c
 
 EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "formats/reformat_kernels.h"
+#include "formats/reformat/kernels.h"
 #include "kernels/reformat/reformat.h"
 
 int cuda_stream_make(struct device *base, unsigned flags, strata_stream **out,

@@ -34,7 +34,7 @@ MAY_USE = {
 MAY_SEE = {
     ("planner/certificate", "planner/solver"): {"planner/solver/problem.h"},
     ("kernels", "core"): {"core/status.h", "core/device.h"},
-    ("kernels", "formats"): {"formats/reformat_kernels.h"},
+    ("kernels", "formats"): {"formats/reformat/kernels.h"},
     ("plugins", "kernels"): {"kernels/element.cuh", "kernels/layer.cuh",
                              "kernels/walk.cuh"},
 }

@@ -6,7 +6,7 @@
  */
 #include "engine/context/context.h"
 #include "core/team.h"
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 struct step_payload {
     strata_context *context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reformat on the device: the same function as formats/reformat.h, on a CUDA stream. A
+ * Reformat on the device: the same function as formats/reformat/reformat.h, on a CUDA stream. A
  * table of kernels, best row first; the last row takes everything.
  */
 #ifndef KERNELS_REFORMAT_REFORMAT_H

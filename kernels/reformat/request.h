@@ -6,7 +6,7 @@
 #ifndef KERNELS_REFORMAT_REQUEST_H
 #define KERNELS_REFORMAT_REQUEST_H
 
-#include "formats/reformat_kernels.h"
+#include "formats/reformat/kernels.h"
 #include "kernels/reformat/job.h"
 
 #define MOST_BLOCKS ((uint64_t)INT32_MAX) /* of a grid */

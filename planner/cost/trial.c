@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/team.h"
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 void trial_pattern_fill(struct trial_pattern *p)
 {

@@ -3,7 +3,7 @@
  * Handles, and the host device's streams and events.
  */
 #include "core/handle.h"
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 TestSuite(cuda_device, .timeout = 120);
 

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 #define GUARD 256 /* bytes on each side of a destination */
 #define MAX_ROWS 16

@@ -4,7 +4,7 @@
  * garbage in the destination, guard bands around it, and the source against a page that
  * must not be read.
  */
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "formats/format.h"
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 #include "kernels/reformat/reformat.h"
 #include "kernels/reformat/job.h"
 

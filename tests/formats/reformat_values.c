@@ -2,7 +2,7 @@
  *
  * What reformat does to values, in every row of its table, and what it refuses.
  */
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

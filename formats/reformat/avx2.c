@@ -3,7 +3,7 @@
  * Reformat kernels for AVX2 with F16C. Functions carry their target, so the file needs no
  * compiler flags and the rest of the library stays free of these instructions.
  */
-#include "formats/reformat_kernels.h"
+#include "formats/reformat/kernels.h"
 
 #ifdef REFORMAT_X86
 #include <immintrin.h>
@@ -268,7 +268,7 @@ TARGET static void unpack_narrow2_wide_avx2(uint16_t *dst, size_t dst_pitch,
 #define LOAD(p) _mm256_loadu_ps(p)
 #define STORE(p, v) _mm256_storeu_ps(p, v)
 #define TRANSPOSE(v) transpose4(v)
-#include "formats/reformat_transpose.h"
+#include "formats/reformat/transpose.h"
 #undef NAME
 #undef PLAIN_INDEX
 #undef TYPE
@@ -285,7 +285,7 @@ TARGET static void unpack_narrow2_wide_avx2(uint16_t *dst, size_t dst_pitch,
 #define LOAD(p) _mm_loadl_epi64((const __m128i *)(const void *)(p))
 #define STORE(p, v) _mm_storel_epi64((__m128i *)(void *)(p), v)
 #define TRANSPOSE(v) transpose1(v)
-#include "formats/reformat_transpose.h"
+#include "formats/reformat/transpose.h"
 #undef NAME
 #undef PLAIN_INDEX
 #undef TYPE
@@ -311,7 +311,7 @@ TARGET static void unpack_narrow2_wide_avx2(uint16_t *dst, size_t dst_pitch,
 #define TRANSPOSE_WIDE(v) transpose2_twice(v)
 static pack_fn reformat_pack2_wide_avx2;
 static unpack_fn reformat_unpack2_wide_avx2;
-#include "formats/reformat_transpose.h"
+#include "formats/reformat/transpose.h"
 
 /* Pairs (NC/2HW2) have a way of their own. */
 TARGET void reformat_pack2_avx2(void *dst, size_t lanes, const void *src, size_t pitch,

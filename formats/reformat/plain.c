@@ -2,7 +2,7 @@
  *
  * Reformat kernels in plain C: any processor, and the tails of the others.
  */
-#include "formats/reformat_kernels.h"
+#include "formats/reformat/kernels.h"
 
 #include <math.h>
 #include <string.h>

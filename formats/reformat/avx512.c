@@ -3,7 +3,7 @@
  * Reformat kernels for AVX-512 (F, BW, VL): conversion and streaming; transpositions of
  * 8 x 8 are bound by shuffles and stores and stay those of AVX2.
  */
-#include "formats/reformat_kernels.h"
+#include "formats/reformat/kernels.h"
 
 #ifdef REFORMAT_X86
 #include <immintrin.h>

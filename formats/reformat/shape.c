@@ -4,7 +4,7 @@
  * loop with its two strides, drop loops of one step, merge neighbours that both sides
  * lay out as one, and see which loop is contiguous on which side.
  */
-#include "formats/reformat_kernels.h"
+#include "formats/reformat/kernels.h"
 
 /* Runs shorter than this go through a panel when they make one. */
 #define RUN_BYTES 1024

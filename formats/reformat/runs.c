@@ -2,7 +2,7 @@
  *
  * The driver of runs: contiguous elements, in pieces for the threads.
  */
-#include "formats/reformat_tile.h"
+#include "formats/reformat/tile.h"
 
 #define PIECE_BYTES (64 * 1024) /* of a run, for one thread */
 

@@ -2,10 +2,10 @@
  *
  * Host reformat: argument checks, the kernel table, and the choice of a row.
  */
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 #include "core/team.h"
-#include "formats/reformat_kernels.h"
+#include "formats/reformat/kernels.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * planar destinations take the rows; vectors that become vectors are woven instead. Pairs
  * of channels that stay together move as one wider element: to such, NC/2HW2 is planar.
  */
-#include "formats/reformat_tile.h"
+#include "formats/reformat/tile.h"
 
 #define TILE_CHANNELS 256 /* at most; the pixels are then at least 16 */
 #define TILE_STEP 32      /* what groups of channels are multiples of */

@@ -5,8 +5,8 @@
  * first; the last row takes everything and is the reference the others are tested
  * against. Kernels use OpenMP inside and allocate nothing.
  */
-#ifndef FORMATS_REFORMAT_H
-#define FORMATS_REFORMAT_H
+#ifndef FORMATS_REFORMAT_REFORMAT_H
+#define FORMATS_REFORMAT_REFORMAT_H
 
 #include "formats/format.h"
 
@@ -35,4 +35,4 @@ size_t reformat_choose(const strata_desc *dst, const strata_desc *src);
 /* Set every pad lane of a tensor to zero, leaving the rest. */
 void reformat_clear_pads(const strata_desc *d, void *data);
 
-#endif /* FORMATS_REFORMAT_H */
+#endif /* FORMATS_REFORMAT_REFORMAT_H */

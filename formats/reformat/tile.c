@@ -2,7 +2,7 @@
  *
  * Moving contiguous elements: conversion, stores past the caches, vectors of a tile.
  */
-#include "formats/reformat_tile.h"
+#include "formats/reformat/tile.h"
 
 void job_put(const struct reformat_job *job, char *dst, const char *src, int64_t n)
 {

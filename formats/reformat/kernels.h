@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The inside of host reformat. A pair of descriptors is first brought into one of two
- * shapes (reformat_shape.c), then a driver (reformat_runs.c, _panel.c) cuts it into tiles
+ * shapes (shape.c), then a driver (runs.c, _panel.c) cuts it into tiles
  * for the threads and moves the tiles with the small kernels of one instruction set.
  */
 #ifndef FORMATS_REFORMAT_KERNELS_H
 #define FORMATS_REFORMAT_KERNELS_H
 
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 /* Elements the kernels may write past a tile in scratch memory. */
 #define TILE_SLACK 16

@@ -3,7 +3,7 @@
  * Reformat on a stream. A device with kernels of its own takes it; the host's streams are
  * handed the host's kernels as work.
  */
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 #include "core/device.h"
 

@@ -2,7 +2,7 @@
  *
  * What every reformat, on any device, asks of its arguments.
  */
-#include "formats/reformat.h"
+#include "formats/reformat/reformat.h"
 
 static int check_dims(const strata_desc *dst, const strata_desc *src, strata_error *err)
 {

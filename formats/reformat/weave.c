@@ -4,7 +4,7 @@
  * the source's vectors are converted (or copied) as they are, then each pixel's runs of
  * channels are copied into the vectors of the destination.
  */
-#include "formats/reformat_tile.h"
+#include "formats/reformat/tile.h"
 
 #define RUN_LEAST 16 /* bytes: one vector register */
 

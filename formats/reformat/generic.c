@@ -2,7 +2,7 @@
  *
  * The row that takes everything, one element at a time, and the clearing of pads.
  */
-#include "formats/reformat_kernels.h"
+#include "formats/reformat/kernels.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef FORMATS_REFORMAT_TILE_H
 #define FORMATS_REFORMAT_TILE_H
 
-#include "formats/reformat_kernels.h"
+#include "formats/reformat/kernels.h"
 
 #include <string.h>
 
@@ -31,7 +31,7 @@ struct scratch {
     _Alignas(64) char packed[TILE_BYTES + TILE_SLACK * 4];
 };
 
-/* reformat_tile.c */
+/* tile.c */
 /* Write n contiguous elements of the result; large results go past the caches. */
 void job_put(const struct reformat_job *job, char *dst, const char *src, int64_t n);
 /* Convert n contiguous elements. */
@@ -44,7 +44,7 @@ void job_convert_fetching(const struct reformat_job *job, char *dst, const char 
 void tile_put(const struct reformat_job *job, const struct panel *p, const struct tile *t,
               int64_t c, int64_t n, const char *packed);
 
-/* reformat_weave.c */
+/* weave.c */
 /* Whether a panel is woven: both sides have channels together, in runs worth copying. */
 bool weave_fits(const struct reformat_job *job, const struct panel *p, int64_t channels);
 void weave_tile(const struct reformat_job *job, const struct panel *p,
