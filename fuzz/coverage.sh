@@ -45,8 +45,8 @@ reader() {
             exit share < least
         }' all.json || failed=1
 }
-reader weights io/weights.c io/safetensors.c io/npy.c io/weights_convert.c \
-    io/weights_record.c
+reader weights io/weights/weights.c io/weights/safetensors.c io/weights/npy.c io/weights/convert.c \
+    io/weights/record.c
 reader INI ini/config.c ini/error.c ini/header.c ini/line.c ini/list.c \
     ini/override.c ini/pair.c ini/place.c ini/reader.c ini/scan.c ini/text.c \
     ini/value.c ini/vars.c

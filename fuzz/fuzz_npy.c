@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/npy.h"
-#include "io/weights.h"
+#include "io/weights/npy.h"
+#include "io/weights/weights.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/weights.h"
+#include "io/weights/weights.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,24 +4,24 @@ IO_SOURCES = \
 	io/file.c \
 	io/file.h \
 	io/file_write.c \
-	io/idx.c \
-	io/image.c \
-	io/image.h \
-	io/image_jpeg.c \
-	io/image_memory.c \
-	io/image_netpbm.c \
-	io/image_png.c \
-	io/image_private.h \
-	io/image_tensor.c \
+	io/image/idx.c \
+	io/image/image.c \
+	io/image/image.h \
+	io/image/jpeg.c \
+	io/image/memory.c \
+	io/image/netpbm.c \
+	io/image/png.c \
+	io/image/private.h \
+	io/image/tensor.c \
 	io/json.h \
-	io/npy.c \
-	io/npy.h \
+	io/weights/npy.c \
+	io/weights/npy.h \
 	io/printable.h \
-	io/safetensors.c \
-	io/weights.c \
-	io/weights.h \
-	io/weights_convert.c \
-	io/weights_private.h \
-	io/weights_random.c \
-	io/weights_record.c
+	io/weights/safetensors.c \
+	io/weights/weights.c \
+	io/weights/weights.h \
+	io/weights/convert.c \
+	io/weights/private.h \
+	io/weights/random.c \
+	io/weights/record.c
 EXTRA_DIST += io/README.md

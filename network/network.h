@@ -12,8 +12,8 @@
 #include "ini/config.h"
 #include "planner/cost/cost.h"
 #include "formats/format.h"
-#include "io/image.h"
-#include "io/weights.h"
+#include "io/image/image.h"
+#include "io/weights/weights.h"
 #include "registry/registry.h"
 
 #define NETWORK_MAX_LAYERS 65536

@@ -19,7 +19,7 @@
 #include <turbojpeg.h>
 #endif
 
-#include "io/image.h"
+#include "io/image/image.h"
 
 TestSuite(image, .timeout = 60);
 

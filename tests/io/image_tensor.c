@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "io/image.h"
+#include "io/image/image.h"
 
 TestSuite(image_tensor, .timeout = 60);
 

@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-#include "io/npy.h"
+#include "io/weights/npy.h"
 #include "tests/io/weights_files.h"
 
 TestSuite(npy, .timeout = 60);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/weights.h"
+#include "io/weights/weights.h"
 #include "tests/io/weights_files.h"
 
 TestSuite(weights, .timeout = 60);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "io/weights.h"
+#include "io/weights/weights.h"
 
 TestSuite(weights_convert, .timeout = 60);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/weights.h"
+#include "io/weights/weights.h"
 
 #define BYTES(s) (s), sizeof(s) - 1
 #define P STRATA_EPARSE

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/npy.h"
+#include "io/weights/npy.h"
 #include "tools/run/run.h"
 #include "tools/compare/variant.h"
 

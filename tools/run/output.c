@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/npy.h"
+#include "io/weights/npy.h"
 
 int run_values(float **out, int64_t *count, strata_context *c,
                const strata_engine *e, int index, strata_error *err)

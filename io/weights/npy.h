@@ -3,10 +3,10 @@
  * NumPy .npy files, versions 1 to 3, little-endian; Fortran order is transposed while
  * reading. Pickled objects are refused.
  */
-#ifndef IO_NPY_H
-#define IO_NPY_H
+#ifndef IO_WEIGHTS_NPY_H
+#define IO_WEIGHTS_NPY_H
 
-#include "io/weights.h"
+#include "io/weights/weights.h"
 
 /* Header of a file in memory. *data_offset is where the elements start; the view's data
  * is NULL. *fortran says the elements are column-major. */
@@ -18,4 +18,4 @@ int npy_parse(struct weight_view *out, size_t *data_offset, int *fortran,
 int npy_write(const char *path, int dtype, const int64_t *dims, int rank,
               const void *data, strata_error *err);
 
-#endif /* IO_NPY_H */
+#endif /* IO_WEIGHTS_NPY_H */

@@ -2,7 +2,7 @@
  *
  * What the readers of weights files share: limits, element types, records.
  */
-#include "io/weights_private.h"
+#include "io/weights/private.h"
 
 #include <inttypes.h>
 

@@ -5,7 +5,7 @@
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
-#include "io/image_private.h"
+#include "io/image/private.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * Images as network inputs: PGM, PPM, MNIST IDX without a library, PNG and JPEG where
  * the libraries were found; resize and normalisation as the INI's input section says.
  */
-#ifndef IO_IMAGE_H
-#define IO_IMAGE_H
+#ifndef IO_IMAGE_IMAGE_H
+#define IO_IMAGE_IMAGE_H
 
 #include "core/status.h"
 
@@ -65,4 +65,4 @@ int idx_parse(struct idx *out, const void *bytes, size_t size, const char *path,
               strata_error *err);
 void idx_free(struct idx *x);
 
-#endif /* IO_IMAGE_H */
+#endif /* IO_IMAGE_IMAGE_H */

@@ -7,7 +7,7 @@
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
-#include "io/npy.h"
+#include "io/weights/npy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "core/alloc.h"
 #include "core/checked.h"
 #include "io/printable.h"
-#include "io/weights_private.h"
+#include "io/weights/private.h"
 
 #define RELEASE_STEP (16 << 20) /* bytes of a column-major file kept after use */
 

@@ -9,7 +9,7 @@
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
-#include "io/image.h"
+#include "io/image/image.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "io/image.h"
+#include "io/image/image.h"
 
 typedef int image_reader(struct image *out, const void *bytes, size_t size,
                          const struct image_limits *limits, strata_error *err);
@@ -18,7 +18,7 @@ image_reader image_read_idx;
 image_reader image_read_png;
 image_reader image_read_jpeg;
 
-/* image_memory.c */
+/* memory.c */
 /* Check a size that a file claims and allocate the pixels. */
 int image_alloc(struct image *out, int64_t width, int64_t height, int channels,
                 const struct image_limits *limits, strata_error *err);

@@ -7,7 +7,7 @@
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
-#include "io/weights.h"
+#include "io/weights/weights.h"
 
 #include <math.h>
 

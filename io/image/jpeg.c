@@ -7,7 +7,7 @@
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
-#include "io/image_private.h"
+#include "io/image/private.h"
 
 #ifdef HAVE_JPEG
 #include <string.h>

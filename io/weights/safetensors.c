@@ -10,7 +10,7 @@
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
-#include "io/weights_private.h"
+#include "io/weights/private.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -2,7 +2,7 @@
  *
  * The pixels of an image, and the limits all readers share.
  */
-#include "io/image_private.h"
+#include "io/image/private.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * Weights files: safetensors and .npy, read-only. A file is hostile input: every number
  * is checked against the file's size before it is used, limits are in weights_limits.
  */
-#ifndef IO_WEIGHTS_H
-#define IO_WEIGHTS_H
+#ifndef IO_WEIGHTS_WEIGHTS_H
+#define IO_WEIGHTS_WEIGHTS_H
 
 #include "core/status.h"
 
@@ -87,4 +87,4 @@ size_t weight_dtype_size(enum weight_dtype d);
 void weights_random(float *dst, int64_t count, int64_t fan_in, uint64_t seed,
                     const char *name);
 
-#endif /* IO_WEIGHTS_H */
+#endif /* IO_WEIGHTS_WEIGHTS_H */

@@ -5,14 +5,14 @@
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
-#include "io/weights_private.h"
+#include "io/weights/private.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "io/npy.h"
+#include "io/weights/npy.h"
 
 #define SUGGEST_AMONG 16384 /* names; comparing with more would take seconds */
 

@@ -7,7 +7,7 @@
 #define IO_WEIGHTS_PRIVATE_H
 
 #include "io/file.h"
-#include "io/weights.h"
+#include "io/weights/weights.h"
 
 struct weight_record {
     uint64_t offset;                /* bytes, from weights.data */
@@ -37,7 +37,7 @@ int npy_load(struct weights *w, const void *bytes, size_t size,
 #define NPY_MAGIC "\x93NUMPY"
 #define NPY_MAGIC_SIZE 6
 
-/* weights_record.c */
+/* record.c */
 /* Elements of dims, each at most the limits; `what` names the tensor in messages. */
 int weight_count(int64_t *out, const int64_t *dims, int rank,
                  const struct weight_limits *limits, const char *what, strata_error *err);
