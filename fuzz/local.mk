@@ -7,15 +7,15 @@ FUZZ_CC = clang
 FUZZ_FLAGS = -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=undefined -Wno-unknown-warning-option
 EXTRA_DIST += \
-	fuzz/fuzz_certificate.c \
-	fuzz/fuzz_costs.c \
-	fuzz/fuzz_engine.c \
-	fuzz/fuzz_image.c \
-	fuzz/fuzz_ini.c \
-	fuzz/fuzz_note.c \
-	fuzz/fuzz_npy.c \
-	fuzz/fuzz_plan.c \
-	fuzz/fuzz_safetensors.c \
+	fuzz/certificate.c \
+	fuzz/costs.c \
+	fuzz/engine.c \
+	fuzz/image.c \
+	fuzz/ini.c \
+	fuzz/note.c \
+	fuzz/npy.c \
+	fuzz/plan.c \
+	fuzz/safetensors.c \
 	fuzz/coverage.sh \
 	fuzz/nets/batches.ini \
 	fuzz/nets/branches.ini \
