@@ -38,7 +38,7 @@ fuzz:
 	done
 	@for t in $(FUZZ_TARGETS); do \
 		$(FUZZ_CC) $(FUZZ_FLAGS) -DHAVE_CONFIG_H -I. $(AM_CPPFLAGS) \
-			$(srcdir)/fuzz/fuzz_$$t.c $(FUZZ_FOLDER)/obj/*.o \
+			$(srcdir)/fuzz/$$t.c $(FUZZ_FOLDER)/obj/*.o \
 			-o $(FUZZ_FOLDER)/fuzz_$$t \
 			$(INIH_LIBS) $(JANSSON_LIBS) $(NETTLE_LIBS) $(PNG_LIBS) $(JPEG_LIBS) $(DL_LIBS) \
 			$(M_LIBS) $(PTHREAD_LIBS) || exit 1; \

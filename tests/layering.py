@@ -103,7 +103,8 @@ def wrong_includes(room):
 
 # ---- calls -------------------------------------------------------------------------------
 
-OBJECT = re.compile(r"(?:libstrata_internal_la|libstrata_check_la|strata)-(.+)\.o$")
+# Of the library and the command; check/ is compiled without flags of its own.
+OBJECT = re.compile(r"(?:(?:libstrata_internal_la|strata)-)?([a-z0-9_]+)\.o$")
 
 
 def objects(build):
