@@ -27,9 +27,11 @@ CUDA_SOURCES = \
 	kernels/delay.cu \
 	kernels/reformat/any.cu \
 	kernels/reformat/pixel.cu \
+	kernels/reformat/pixel_halves.cu \
 	kernels/reformat/runs.cu \
 	kernels/reformat/slab.cu \
-	kernels/reformat/tile.cu
+	kernels/reformat/tile.cu \
+	kernels/reformat/zip.cu
 # Of the library, what the module needs too; hidden in it.
 CUDA_SHARED_SOURCES = \
 	core/alloc.c \
@@ -42,6 +44,7 @@ EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \
 	kernels/layer.cuh \
 	kernels/reformat/common.cuh \
+	kernels/reformat/pixel.cuh \
 	kernels/reformat/slab.cuh \
 	kernels/reformat/tile.cuh \
 	kernels/walk.cuh
