@@ -90,6 +90,12 @@ EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/device.h kernels/error.c 
 	kernels/stream.c kernels/stream.h
 endif
 
+# What each .cu takes to compile.
+.PHONY: build-times
+build-times:
+	@$(srcdir)/scripts/build-times.sh '$(MAKE)' $(if $(NVCC), \
+		$(patsubst %.cu,%.lo,$(CUDA_SOURCES) $(CUDA_PLUGIN_KERNELS)))
+
 # A relocatable folder for a GPU host: see scripts/gpu-bundle.sh.
 GPU_BUNDLE = gpu-bundle
 GPU_BUNDLE_CONTENT = \
@@ -111,7 +117,7 @@ GPU_BUNDLE_CONTENT = \
 	examples/digits/demo \
 	examples/serve/serve \
 	$(BENCHMARKS)
-EXTRA_DIST += scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
+EXTRA_DIST += scripts/build-times.sh scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
 	scripts/gpu-sanitize.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA
