@@ -67,4 +67,5 @@ bench_cuda_cudnn_tactics_LDADD = $(CUDA_LIBS) -lcudnn $(PTHREAD_LIBS)
 endif
 
 .PHONY: bench
-bench: all $(BENCHMARKS)
+bench: config.h
+	$(MAKE) $(AM_MAKEFLAGS) all-am $(BENCHMARKS)

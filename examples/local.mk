@@ -17,8 +17,16 @@ noinst_PROGRAMS += examples/serve/serve
 examples_serve_serve_SOURCES = examples/serve/serve.c
 examples_serve_serve_LDADD = libstrata.la $(PTHREAD_LIBS)
 
-.PHONY: demo
-demo: all
+# What the demo and the command need on the host: no CUDA, test, bench or manual page.
+DEMO_NEEDS = examples/digits/demo$(EXEEXT) strata$(EXEEXT) $(HOST_PLUGINS)
+HOST_PLUGINS = $(foreach m,$(plugin_LTLIBRARIES),$(if \
+	$(findstring CUDA_LIBS,$(value $(call canonical_name,$(m))_LIBADD)),,$(m)))
+canonical_name = $(subst -,_,$(subst .,_,$(subst /,_,$(1))))
+.PHONY: demo demo-build
+demo-build: config.h
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) $(DEMO_NEEDS)
+	$(AM_V_at)$(trust_modules)
+demo: demo-build
 	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs' \
 		examples/digits/demo '$(srcdir)/examples/digits'
 

@@ -27,9 +27,11 @@ CUDA_SOURCES = \
 	kernels/delay.cu \
 	kernels/reformat/any.cu \
 	kernels/reformat/pixel.cu \
+	kernels/reformat/pixel_halves.cu \
 	kernels/reformat/runs.cu \
 	kernels/reformat/slab.cu \
-	kernels/reformat/tile.cu
+	kernels/reformat/tile.cu \
+	kernels/reformat/zip.cu
 # Of the library, what the module needs too; hidden in it.
 CUDA_SHARED_SOURCES = \
 	core/alloc.c \
@@ -42,6 +44,7 @@ EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \
 	kernels/layer.cuh \
 	kernels/reformat/common.cuh \
+	kernels/reformat/pixel.cuh \
 	kernels/reformat/slab.cuh \
 	kernels/reformat/tile.cuh \
 	kernels/walk.cuh
@@ -87,6 +90,12 @@ EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/device.h kernels/error.c 
 	kernels/stream.c kernels/stream.h
 endif
 
+# What each .cu takes to compile.
+.PHONY: build-times
+build-times:
+	@$(srcdir)/scripts/build-times.sh '$(MAKE)' $(if $(NVCC), \
+		$(patsubst %.cu,%.lo,$(CUDA_SOURCES) $(CUDA_PLUGIN_KERNELS)))
+
 # A relocatable folder for a GPU host: see scripts/gpu-bundle.sh.
 GPU_BUNDLE = gpu-bundle
 GPU_BUNDLE_CONTENT = \
@@ -108,7 +117,7 @@ GPU_BUNDLE_CONTENT = \
 	examples/digits/demo \
 	examples/serve/serve \
 	$(BENCHMARKS)
-EXTRA_DIST += scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
+EXTRA_DIST += scripts/build-times.sh scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
 	scripts/gpu-sanitize.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA

@@ -112,15 +112,23 @@ AC_DEFUN([STRATA_CUDA], [
       [GPU architectures to compile for, the last as PTX too (default:
        80,86,89,90,100,120; one is quick to build)])], [],
     [with_cuda_arch=80,86,89,90,100,120])
+  # nvcc writes the same PTX for all of 8.x, and for 10.0 and 12.0, and that takes longest:
+  # it is written once for each such family (docs/log/build-times.md).
   NVCC_ARCH_FLAGS=
+  strata_last_family=
   for strata_arch in `echo "$with_cuda_arch" | tr ',' ' '`; do
     AS_CASE([$strata_arch],
-      [@<:@0-9@:>@@<:@0-9@:>@*], [],
+      [80|86|89], [strata_family=8],
+      [100|120], [strata_family=10],
+      [@<:@0-9@:>@@<:@0-9@:>@*], [strata_family=$strata_arch],
       [AC_MSG_ERROR([--with-cuda-arch=$with_cuda_arch: write numbers, as 80,90])])
-    strata_flag="-gencode=arch=compute_$strata_arch,code=sm_$strata_arch"
+    AS_IF([test "$strata_family" = "$strata_last_family" &&
+           test "$strata_arch" -ge "$strata_ptx"], [],
+      [strata_ptx=$strata_arch strata_last_family=$strata_family])
+    strata_flag="-gencode=arch=compute_$strata_ptx,code=sm_$strata_arch"
     NVCC_ARCH_FLAGS="$NVCC_ARCH_FLAGS $strata_flag"
   done
-  strata_flag="-gencode=arch=compute_$strata_arch,code=compute_$strata_arch"
+  strata_flag="-gencode=arch=compute_$strata_ptx,code=compute_$strata_ptx"
   NVCC_ARCH_FLAGS="$NVCC_ARCH_FLAGS $strata_flag"
   # Code for several architectures is large: a third of it, where nvcc can pack it tighter.
   AS_CASE([$with_cuda_arch], [*[[\ ,]]*],

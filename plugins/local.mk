@@ -23,7 +23,8 @@ MOSTLYCLEANFILES += $(CUDA_PLUGIN_KERNELS:.cu=.d)
 endif
 
 # A build under a group-writable umask would make files that are not trusted.
-all-local: $(plugin_LTLIBRARIES) $(device_LTLIBRARIES)
-	-for folder in plugins kernels; do test ! -d $$folder/.libs || \
+trust_modules = -for folder in plugins kernels; do test ! -d $$folder/.libs || \
 		chmod go-w $$folder/.libs $$folder/.libs/*.so; done
+all-local: $(plugin_LTLIBRARIES) $(device_LTLIBRARIES)
+	$(trust_modules)
 EXTRA_DIST += plugins/README.md

@@ -38,6 +38,7 @@ SHELL_TESTS = \
 	tests/check-measure.sh \
 	tests/check-new-layer.sh \
 	tests/check-plugins.sh \
+	tests/check-progress.sh \
 	tests/check-relocate.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which pairs go through registers alone, as kernels/reformat/pixel.cu moves them: planes
- * against vectors of 4 bytes, and pixels of a few channels.
+ * Which pairs go through registers alone: planes against vectors of 4 bytes, as
+ * kernels/reformat/zip.cu moves them, and pixels of a few channels, as pixel.cuh does.
  */
 #include "kernels/reformat/request.h"
 
