@@ -193,6 +193,8 @@ tests_test_plan_laws_SOURCES = tests/test_plan_laws.c tests/plan_draw.c \
 	tests/plan_draw.h
 tests_test_random_networks_SOURCES = tests/test_random_networks.c tests/network_draw.c \
 	tests/network_draw.h
+tests_test_note_SOURCES = tests/test_note.c tests/reads.h
+tests_test_search_SOURCES = tests/test_search.c tests/reads.h
 tests_test_threads_SOURCES = tests/test_threads.c tests/batch_net.h
 tests_test_weights_SOURCES = tests/test_weights.c tests/weights_files.h
 tests_test_weights_malformed_SOURCES = tests/test_weights_malformed.c \
