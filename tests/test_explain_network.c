@@ -5,7 +5,7 @@
 #include "core/explain.h"
 #include "tests/engine_session.h"
 
-TestSuite(explain_network, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
+TestSuite(explain_network, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 struct explained {
     struct session s;

@@ -59,7 +59,7 @@ static void check_cases(const struct layer_case *list, size_t n, const char *onl
     strata_registry_destroy(registry);
 }
 
-TestSuite(layers, .timeout = 300);
+TestSuite(layers, .timeout = 600);
 
 Test(layers, convolution_is_right_in_every_format)
 {

@@ -10,7 +10,7 @@
 #include "io/npy.h"
 #include "tests/weights_files.h"
 
-TestSuite(npy, .timeout = 60);
+TestSuite(npy, .timeout = 600);
 
 static struct weights *parse(const void *bytes, size_t size)
 {
