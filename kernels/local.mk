@@ -2,7 +2,7 @@
 # on first use and has no CUDA dependency. Device code lies in .cu files, shared device
 # code in .cuh; each .cu stands alone (no device linking).
 CUDA_CPPFLAGS = -I$(CUDA_HOME)/include
-CUDA_LDFLAGS = -L$(CUDA_HOME)/lib64
+CUDA_LDFLAGS = -L$(CUDA_HOME)/lib64 $(CUDA_RPATH)
 CUDA_LIBS = $(CUDA_LDFLAGS) -lcudart
 # Without C++'s runtime: host stubs must not need libstdc++.
 NVCC_FLAGS = -std=$(NVCC_STD) -O3 $(NVCC_ARCH_FLAGS) -I$(top_srcdir)/include -I$(top_srcdir) \

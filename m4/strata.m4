@@ -133,6 +133,17 @@ AC_DEFUN([STRATA_CUDA], [
   AC_SUBST([NVCC_ARCH_FLAGS])
   AC_SUBST([NVCC_WERROR])
   AC_SUBST([CUDA_HOME])
+  # A toolkit that the dynamic loader does not know is found by where it lies.
+  CUDA_RPATH=
+  AS_IF([test -n "$NVCC"], [
+    AC_MSG_CHECKING([whether the loader finds the CUDA libraries])
+    AS_IF([PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null |
+           grep "libcudart\.so\.${strata_cuda_release%%.*} " >/dev/null],
+      [AC_MSG_RESULT([yes])],
+      [AC_MSG_RESULT([no: modules look in $CUDA_HOME/lib64])
+       CUDA_RPATH=-Wl,-rpath,$CUDA_HOME/lib64])
+  ])
+  AC_SUBST([CUDA_RPATH])
   AS_IF([test -n "$NVCC"], [AC_DEFINE([HAVE_CUDA], [1], [Define if CUDA impls are built])])
   AM_CONDITIONAL([HAVE_CUDA], [test -n "$NVCC"])
   strata_cublaslt=no
