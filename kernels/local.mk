@@ -108,7 +108,8 @@ GPU_BUNDLE_CONTENT = \
 	examples/digits/demo \
 	examples/serve/serve \
 	$(BENCHMARKS)
-EXTRA_DIST += scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
+EXTRA_DIST += scripts/cuda-toolkit.sh scripts/cuda-toolkit.txt \
+	scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
 	scripts/gpu-sanitize.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA
