@@ -28,9 +28,12 @@ AC_DEFUN([STRATA_WARNINGS], [
     -Wmissing-prototypes -Wno-missing-field-initializers], [WARNING_CFLAGS])
   AS_IF([test "$enable_werror" = yes], [AS_VAR_APPEND([WARNING_CFLAGS], [" -Werror"])])
   AC_SUBST([WARNING_CFLAGS])
-  # Tests count the steps that code takes, where the compiler can count them.
-  AX_CHECK_COMPILE_FLAG([-fsanitize-coverage=trace-pc],
-    [COUNTING_CFLAGS=-fsanitize-coverage=trace-pc])
+  # Tests count the steps that code takes, where the compiler can count them; sanitizers
+  # add steps of their own.
+  COUNTING_CFLAGS=
+  AS_IF([test -z "$strata_sanitizers"],
+    [AX_CHECK_COMPILE_FLAG([-fsanitize-coverage=trace-pc],
+      [COUNTING_CFLAGS=-fsanitize-coverage=trace-pc])])
   AC_SUBST([COUNTING_CFLAGS])
 ])
 
