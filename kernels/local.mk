@@ -2,7 +2,7 @@
 # on first use and has no CUDA dependency. Device code lies in .cu files, shared device
 # code in .cuh; each .cu stands alone (no device linking).
 CUDA_CPPFLAGS = -I$(CUDA_HOME)/include
-CUDA_LDFLAGS = -L$(CUDA_HOME)/lib64
+CUDA_LDFLAGS = -L$(CUDA_HOME)/lib64 $(CUDA_RPATH)
 CUDA_LIBS = $(CUDA_LDFLAGS) -lcudart
 # Without C++'s runtime: host stubs must not need libstdc++.
 NVCC_FLAGS = -std=$(NVCC_STD) -O3 $(NVCC_ARCH_FLAGS) -I$(top_srcdir)/include -I$(top_srcdir) \
@@ -117,7 +117,8 @@ GPU_BUNDLE_CONTENT = \
 	examples/digits/demo \
 	examples/serve/serve \
 	$(BENCHMARKS)
-EXTRA_DIST += scripts/build-times.sh scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
+EXTRA_DIST += scripts/build-times.sh scripts/cuda-toolkit.sh scripts/cuda-toolkit.txt \
+	scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
 	scripts/gpu-sanitize.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA

@@ -28,9 +28,12 @@ AC_DEFUN([STRATA_WARNINGS], [
     -Wmissing-prototypes -Wno-missing-field-initializers], [WARNING_CFLAGS])
   AS_IF([test "$enable_werror" = yes], [AS_VAR_APPEND([WARNING_CFLAGS], [" -Werror"])])
   AC_SUBST([WARNING_CFLAGS])
-  # Tests count the steps that code takes, where the compiler can count them.
-  AX_CHECK_COMPILE_FLAG([-fsanitize-coverage=trace-pc],
-    [COUNTING_CFLAGS=-fsanitize-coverage=trace-pc])
+  # Tests count the steps that code takes, where the compiler can count them; sanitizers
+  # add steps of their own.
+  COUNTING_CFLAGS=
+  AS_IF([test -z "$strata_sanitizers"],
+    [AX_CHECK_COMPILE_FLAG([-fsanitize-coverage=trace-pc],
+      [COUNTING_CFLAGS=-fsanitize-coverage=trace-pc])])
   AC_SUBST([COUNTING_CFLAGS])
 ])
 
@@ -141,6 +144,17 @@ AC_DEFUN([STRATA_CUDA], [
   AC_SUBST([NVCC_ARCH_FLAGS])
   AC_SUBST([NVCC_WERROR])
   AC_SUBST([CUDA_HOME])
+  # A toolkit that the dynamic loader does not know is found by where it lies.
+  CUDA_RPATH=
+  AS_IF([test -n "$NVCC"], [
+    AC_MSG_CHECKING([whether the loader finds the CUDA libraries])
+    AS_IF([PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null |
+           grep "libcudart\.so\.${strata_cuda_release%%.*} " >/dev/null],
+      [AC_MSG_RESULT([yes])],
+      [AC_MSG_RESULT([no: modules look in $CUDA_HOME/lib64])
+       CUDA_RPATH=-Wl,-rpath,$CUDA_HOME/lib64])
+  ])
+  AC_SUBST([CUDA_RPATH])
   AS_IF([test -n "$NVCC"], [AC_DEFINE([HAVE_CUDA], [1], [Define if CUDA impls are built])])
   AM_CONDITIONAL([HAVE_CUDA], [test -n "$NVCC"])
   strata_cublaslt=no

@@ -1,4 +1,4 @@
-# Silent rules say how far the build is: [37/412] NVCC kernels/move.lo
+# Silent rules say how far the build is: [37/412] NVCC kernels/delay.lo
 #
 # The total is what a dry run of the same goals would make, so it counts what is out of
 # date. It is taken at the first such line: a make that finds nothing to do pays nothing.

@@ -155,15 +155,29 @@ static void list_layers(struct check_child *c, const struct module *m)
                    d->extends[i].n_impls);
 }
 
-/* A second entry, through a second handle of the same mapping. */
-static void check_second_read(struct check_child *c, const struct module *m)
+/* The entry is timed from here on: libraries that the file needs load before. */
+struct opening {
+    struct check_child *child;
+    double at; /* ms */
+};
+
+static void opened(void *user)
+{
+    struct opening *o = user;
+    o->at = now_ms();
+    enter(o->child, "entry");
+}
+
+/* A second entry, through a second handle of the same mapping; its time in ms. */
+static double check_second_read(struct check_child *c, const struct module *m)
 {
     strata_error err = {0};
     struct module *again = NULL;
-    enter(c, "entry");
+    struct opening o = {.child = c, .at = now_ms()};
     int status = module_open(&again, c->o->file, 0, &err);
     if (status == STRATA_OK)
-        status = module_load(again, NULL, NULL, &err);
+        status = module_load(again, opened, &o, &err);
+    const double ms = now_ms() - o.at;
     if (status != STRATA_OK)
         check_found(c, "tables-change", "read again, the module is refused: %s",
                     err.message);
@@ -183,19 +197,7 @@ static void check_second_read(struct check_child *c, const struct module *m)
                         a->full_name);
     }
     module_free(again);
-}
-
-/* The entry is timed from here on: libraries that the file needs load before. */
-struct opening {
-    struct check_child *child;
-    double at; /* ms */
-};
-
-static void opened(void *user)
-{
-    struct opening *o = user;
-    o->at = now_ms();
-    enter(o->child, "entry");
+    return ms;
 }
 
 static void refuse(struct check_child *c, const char *message)
@@ -205,13 +207,13 @@ static void refuse(struct check_child *c, const char *message)
 
 static void check_loaded(struct check_child *c, const struct module *m, double ms)
 {
-    if (ms > ENTRY_LIMIT_MS)
-        check_found(c, "slow-entry", "it took %.0f ms", ms);
     if (m->warning)
         check_found(c, "refused", "the note differs from the tables: %s", m->warning);
     check_environment(c, true);
     check_exports(c, m->resolved);
-    check_second_read(c, m);
+    const double again = check_second_read(c, m);
+    if (ms > ENTRY_LIMIT_MS && again > ENTRY_LIMIT_MS) /* once may be the machine */
+        check_found(c, "slow-entry", "it took %.0f ms, and %.0f ms again", ms, again);
     for (size_t i = 0; i < m->tables.n_layers; i++)
         check_extension(c, &m->tables.layers[i].layer);
     list_layers(c, m);

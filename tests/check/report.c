@@ -24,7 +24,7 @@ static int count(const char *text, const char *words)
     return n;
 }
 
-TestSuite(check_report, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
+TestSuite(check_report, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 /* Every line is TAP; how many tests failed. */
 static int read_tap(char *text)

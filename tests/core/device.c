@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -21,6 +22,7 @@ struct entry {
     struct log *log;
     int value;
     int sleep_us;
+    sem_t *gate; /* waits for it, unless NULL */
 };
 
 static int write_entry(void *payload, void *native, strata_error *err)
@@ -28,13 +30,21 @@ static int write_entry(void *payload, void *native, strata_error *err)
     const struct entry *e = payload;
     (void)native, (void)err;
     nanosleep(&(struct timespec){0, e->sleep_us * 1000L}, NULL);
+    while (e->gate && sem_wait(e->gate) != 0)
+        ;
     e->log->entries[atomic_fetch_add(&e->log->n, 1)] = e->value;
     return STRATA_OK;
 }
 
 static void submit(strata_stream *s, struct log *log, int value, int sleep_us)
 {
-    struct entry e = {log, value, sleep_us};
+    struct entry e = {log, value, sleep_us, NULL};
+    cr_assert_eq(s->device->ops->submit(s, write_entry, &e, sizeof e, NULL), STRATA_OK);
+}
+
+static void submit_behind(strata_stream *s, struct log *log, int value, sem_t *gate)
+{
+    struct entry e = {log, value, 0, gate};
     cr_assert_eq(s->device->ops->submit(s, write_entry, &e, sizeof e, NULL), STRATA_OK);
 }
 
@@ -51,10 +61,13 @@ Test(device, a_stream_runs_its_work_in_order_and_later)
     static struct log log;
     strata_handle *h = open_host();
     strata_stream *s = strata_get_stream(h);
-    submit(s, &log, 0, 20000);
+    sem_t gate;
+    cr_assert_eq(sem_init(&gate, 0, 0), 0);
+    submit_behind(s, &log, 0, &gate);
     cr_expect_eq(atomic_load(&log.n), 0, "submit does not wait");
     for (int i = 1; i < WORK; i++)
         submit(s, &log, i, 0);
+    sem_post(&gate);
     cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
     cr_expect_eq(atomic_load(&log.n), WORK);
     for (int i = 0; i < WORK; i++)
@@ -71,12 +84,16 @@ Test(device, a_stream_waits_for_an_event_of_another)
     cr_assert_eq(strata_stream_create(&a, h, NULL), STRATA_OK);
     cr_assert_eq(strata_stream_create(&b, h, NULL), STRATA_OK);
     cr_assert_eq(strata_event_create(&e, h, NULL), STRATA_OK);
+    sem_t gate;
+    cr_assert_eq(sem_init(&gate, 0, 0), 0);
     for (int round = 0; round < 20; round++) {
         atomic_store(&log.n, 0);
-        submit(a, &log, 1, 3000);
+        submit_behind(a, &log, 1, &gate);
         cr_expect_eq(strata_event_record(e, a, NULL), STRATA_OK);
         cr_expect_eq(strata_stream_wait(b, e, NULL), STRATA_OK);
         submit(b, &log, 2, 0);
+        nanosleep(&(struct timespec){0, 1000000}, NULL); /* time for a wrong order */
+        sem_post(&gate);
         cr_expect_eq(strata_stream_synchronize(b, NULL), STRATA_OK);
         cr_expect_eq(log.entries[0], 1);
         cr_expect_eq(log.entries[1], 2);

@@ -12,7 +12,7 @@
 #include "tests/engine/batch_net.h"
 #include "tests/cuda/device.h"
 
-TestSuite(cuda_batch, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
+TestSuite(cuda_batch, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 enum { ROW = 3 * 6 * 6, UNITS = 7, MOST = 8, CLIENTS = 8, REQUESTS = 200 };
 

@@ -122,7 +122,7 @@ static struct verdict check_layer(const char *layer, const char *test, const cha
     return v;
 }
 
-TestSuite(check_cuda, .timeout = 300);
+TestSuite(check_cuda, .timeout = 600);
 
 static void free_indices(struct criterion_test_params *p)
 {

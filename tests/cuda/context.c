@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <time.h>
 
-TestSuite(cuda_context, .fini = remove_files, .timeout = 300);
+TestSuite(cuda_context, .fini = remove_files, .timeout = 600);
 
 #define OK(call) cr_assert_eq((call), STRATA_OK, "%s", err.message)
 

@@ -90,7 +90,7 @@ static const struct epilogue {
 };
 enum { EPILOGUES = sizeof epilogues / sizeof epilogues[0] };
 
-TestSuite(cudnn, .timeout = 120);
+TestSuite(cudnn, .timeout = 600);
 
 Test(cudnn, has_kernels_for_each_convolution_of_resnet)
 {

@@ -13,7 +13,7 @@
 
 #include "formats/reformat/reformat.h"
 
-TestSuite(cuda_device, .timeout = 120);
+TestSuite(cuda_device, .timeout = 600);
 
 #define OK(call) cr_assert_eq((call), STRATA_OK, "%s", err.message)
 

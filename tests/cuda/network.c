@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-TestSuite(cuda_network, .fini = remove_files, .timeout = 300);
+TestSuite(cuda_network, .fini = remove_files, .timeout = 600);
 
 #define OK(call) cr_assert_eq((call), STRATA_OK, "%s", err.message)
 

@@ -15,7 +15,7 @@
 #define GUARD 256 /* bytes on each side of a destination */
 #define MAX_ROWS 16
 
-TestSuite(cuda_reformat, .timeout = 300);
+TestSuite(cuda_reformat, .timeout = 600);
 
 static const char *const names[] = {
     "fp32:nchw", "fp16:nchw",    "fp16:nc/2hw2",   "fp16:nhwc8",   "fp32:nhwc",

@@ -9,6 +9,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "engine/engine.h"
 #include "tests/broken/build.h"
@@ -78,6 +80,33 @@ static inline void close_net(struct net *n)
     strata_network_destroy(n->network);
     strata_registry_destroy(n->registry);
     strata_destroy(n->handle);
+}
+
+/* A gate's two ends: each run of a Trial behind it takes a byte. */
+static int gate[2];
+
+static inline void let_run(int runs)
+{
+    static const char bytes[16];
+    cr_assert_eq(write(gate[1], bytes, (size_t)runs), runs);
+}
+
+/* Attributes of a Trial behind a gate that is open, as a batcher runs once to begin. */
+static inline const char *behind_gate(void)
+{
+    static char attributes[32];
+    cr_assert_eq(pipe(gate), 0);
+    let_run(16);
+    snprintf(attributes, sizeof attributes, "gate = %d\n", gate[0]);
+    return attributes;
+}
+
+static inline void shut_gate(void)
+{
+    char bytes[16];
+    int left;
+    cr_assert_eq(ioctl(gate[0], FIONREAD, &left), 0);
+    cr_assert_eq(read(gate[0], bytes, (size_t)left), left);
 }
 
 #endif /* TESTS_ENGINE_BATCH_NET_H */

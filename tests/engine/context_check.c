@@ -147,7 +147,7 @@ static void check_fault(const struct fault *f)
     close_net(&n);
 }
 
-TestSuite(context_check, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
+TestSuite(context_check, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 Test(context_check, the_node_that_breaks_the_contract_is_named)
 {
@@ -283,7 +283,7 @@ static const struct fault cuda_faults[] = {
 };
 
 TestSuite(cuda_context_check, .init = scratch_make, .fini = scratch_remove,
-          .timeout = 120);
+          .timeout = 600);
 
 Test(cuda_context_check, the_node_that_breaks_the_contract_is_named)
 {

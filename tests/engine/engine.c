@@ -9,8 +9,8 @@
 
 #include "tests/engine/engine_session.h"
 
-TestSuite(engine, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
-TestSuite(context, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
+TestSuite(engine, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
+TestSuite(context, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 static int build(struct session *s, const char *ini, const char *const *set, size_t n_set)
 {

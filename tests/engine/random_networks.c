@@ -15,7 +15,7 @@
 #define FP32_TOLERANCE 2e-5
 #define FP16_TOLERANCE 3e-2 /* of the largest value, after up to a dozen roundings */
 
-TestSuite(random_networks, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
+TestSuite(random_networks, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 struct session {
     strata_registry *registry;

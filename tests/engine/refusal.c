@@ -13,7 +13,7 @@ static void open_host_files(void)
 }
 
 TestSuite(engine_refusal, .init = open_host_files, .fini = scratch_remove,
-          .timeout = 300);
+          .timeout = 600);
 
 /* The altered file is refused with a status and words. */
 static void expect_refused(int status, const char *const *words)

@@ -5,7 +5,7 @@
  */
 #include "tests/engine/engine_saved.h"
 
-TestSuite(engine_save, .init = open_files, .fini = scratch_remove, .timeout = 300);
+TestSuite(engine_save, .init = open_files, .fini = scratch_remove, .timeout = 600);
 
 /* Bytes of all outputs after a run of a batch on inputs of a seed; the caller's. */
 static char *answers(struct session *b, unsigned seed, int64_t batch, size_t *size)

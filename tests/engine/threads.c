@@ -326,9 +326,11 @@ Test(threads, every_call_on_a_busy_context_says_so)
     strata_error err;
     struct slow s = {0};
     pthread_t thread;
-    OK(open_net(&n, "", "8 x 3", "last",
-                "[layer last]\ntype = Trial\nwait_us = 1000000\n", &err));
+    char layers[128];
+    snprintf(layers, sizeof layers, "[layer last]\ntype = Trial\n%s", behind_gate());
+    OK(open_net(&n, "", "8 x 3", "last", layers, &err));
     OK(strata_context_create(&s.context, n.engine, n.handle, &err));
+    shut_gate();
     cr_assert_eq(pthread_create(&thread, NULL, run_slowly, &s), 0);
     /* wait: the one call that does no harm if it comes first. */
     while (strata_context_wait(s.context, &err) != STRATA_EBUSY)
@@ -337,6 +339,7 @@ Test(threads, every_call_on_a_busy_context_says_so)
         cr_expect_eq(calls[i].call(s.context, &err), STRATA_EBUSY, "%s", calls[i].name);
         cr_expect_not_null(strstr(err.message, "in use by another thread"));
     }
+    let_run(1);
     pthread_join(thread, NULL);
     cr_expect_eq(s.status, STRATA_OK, "the call that was inside is not disturbed");
     OK(strata_context_wait(s.context, &err));
@@ -441,7 +444,7 @@ static int threads_now(void)
 /* Threads that were told to end take a moment. */
 static int threads_soon(int most)
 {
-    for (int i = 0; threads_now() > most && i < 1000; i++)
+    for (int i = 0; threads_now() > most && i < 60000; i++)
         usleep(1000);
     return threads_now();
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(format, .timeout = 60);
+TestSuite(format, .timeout = 600);
 
 static const int64_t channels[] = {1,  2,  3,  4,  7,  8,  9,  15,
                                    16, 17, 31, 32, 33, 63, 64, 65};

@@ -225,7 +225,7 @@ static void check_format_pair(const char *to, const char *from, const int64_t *d
     check_pair(&dst, &src, first);
 }
 
-TestSuite(reformat, .timeout = 120);
+TestSuite(reformat, .timeout = 600);
 
 /* ---- every pair of formats ----------------------------------------------------------
  */

@@ -273,7 +273,7 @@ static int check_pair(const char *to, const char *from, const int64_t *dims,
     return taken;
 }
 
-Test(reformat_slab, jobs_give_what_the_host_gives, .timeout = 120)
+Test(reformat_slab, jobs_give_what_the_host_gives, .timeout = 600)
 {
     static const char *const names[] = {"fp32:nchw",    "fp16:nchw", "fp16:nc/2hw2",
                                         "fp16:nhwc8",   "fp32:nhwc", "fp16:nhwc",
@@ -297,7 +297,7 @@ Test(reformat_slab, jobs_give_what_the_host_gives, .timeout = 120)
 }
 
 /* Tiles cut through channels, through planes, over images, and at any alignment. */
-Test(reformat_slab, every_kind_of_cut_is_made, .timeout = 120)
+Test(reformat_slab, every_kind_of_cut_is_made, .timeout = 600)
 {
     static const int64_t shapes[][4] = {
         {32, 3, 7, 7},    {6, 67, 7, 7},   {9, 64, 7, 7},   {2, 512, 7, 7},

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(reformat_values, .timeout = 60);
+TestSuite(reformat_values, .timeout = 600);
 
 static const char *const names[] = {
     "fp32:nchw", "fp16:nchw",      "fp16:nc/2hw2", "fp16:nhwc8",     "fp32:nhwc",

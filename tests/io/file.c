@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-TestSuite(file, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(file, .init = set_up, .fini = tear_down, .timeout = 600);
 
 Test(file, a_file_is_read_whole_up_to_the_limit)
 {

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-TestSuite(file_write, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(file_write, .init = set_up, .fini = tear_down, .timeout = 600);
 
 static size_t entries(const char *folder)
 {

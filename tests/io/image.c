@@ -21,7 +21,7 @@
 
 #include "io/image/image.h"
 
-TestSuite(image, .timeout = 60);
+TestSuite(image, .timeout = 600);
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define BYTES(s) (s), sizeof(s) - 1

@@ -10,7 +10,7 @@
 
 #include "io/image/image.h"
 
-TestSuite(image_tensor, .timeout = 60);
+TestSuite(image_tensor, .timeout = 600);
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 

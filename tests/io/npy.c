@@ -10,7 +10,7 @@
 #include "io/weights/npy.h"
 #include "tests/io/weights_files.h"
 
-TestSuite(npy, .timeout = 60);
+TestSuite(npy, .timeout = 600);
 
 static struct weights *parse(const void *bytes, size_t size)
 {

@@ -13,7 +13,7 @@
 #include "io/weights/weights.h"
 #include "tests/io/weights_files.h"
 
-TestSuite(weights, .timeout = 60);
+TestSuite(weights, .timeout = 600);
 
 /* Length, header, data; malloc-ed. */
 static char *safetensors(const char *header, const void *data, size_t data_size,

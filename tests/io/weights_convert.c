@@ -12,7 +12,7 @@
 
 #include "io/weights/weights.h"
 
-TestSuite(weights_convert, .timeout = 60);
+TestSuite(weights_convert, .timeout = 600);
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 

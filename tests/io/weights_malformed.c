@@ -5,7 +5,7 @@
  */
 #include "tests/io/weights_refusal.h"
 
-TestSuite(weights_malformed, .timeout = 60);
+TestSuite(weights_malformed, .timeout = 600);
 
 #define CHARS_64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define CHARS_256 CHARS_64 CHARS_64 CHARS_64 CHARS_64

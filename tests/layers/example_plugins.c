@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-TestSuite(example_plugins, .timeout = 300);
+TestSuite(example_plugins, .timeout = 600);
 
 enum { MAX_SETS = 6, TEXT = 512 };
 

@@ -46,7 +46,7 @@ static void check_on(const struct harness_target *target, strata_registry *regis
     cr_log_info("%d runs", runs);
 }
 
-TestSuite(layers, .timeout = 300);
+TestSuite(layers, .timeout = 600);
 
 void check_layer_cases(const struct layer_cases *set)
 {

@@ -13,7 +13,7 @@
 
 #include "tests/layers/onednn_problems.h"
 
-TestSuite(onednn, .init = trial_load, .timeout = 120);
+TestSuite(onednn, .init = trial_load, .timeout = 600);
 
 /* What oneDNN may use, unless the environment holds it back: then nothing is certain. */
 static bool cpu_has_avx2(void)

@@ -445,7 +445,7 @@ static const char *cases_folder(void)
     return folder ? path : NULL;
 }
 
-TestSuite(onnx_cases, .timeout = 120);
+TestSuite(onnx_cases, .timeout = 600);
 
 Test(onnx_cases, foreign_expectations_hold_in_every_impl_and_format)
 {

@@ -179,7 +179,7 @@ static void check_case(strata_registry *registry, const struct value_case *c)
     harness_close(&n);
 }
 
-TestSuite(layer_values, .timeout = 60);
+TestSuite(layer_values, .timeout = 600);
 
 Test(layer_values, agree_with_numbers_worked_out_elsewhere)
 {

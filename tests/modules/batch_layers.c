@@ -6,10 +6,12 @@
 #include <strata/plugin.h>
 
 #include <time.h>
+#include <unistd.h>
 
 struct trial {
     double poison;    /* an element of this value fails the run; 0: none does */
     int64_t wait_us;  /* that a run takes */
+    int64_t gate;     /* file from which a run takes a byte before it ends; -1: none */
     int32_t packs, reserved;
 };
 enum { PACKS_NONE, PACKS_SAME, PACKS_OWN };
@@ -24,6 +26,8 @@ static const strata_attr attrs[] = {
      .doc = "fail on an element of this value"},
     {.name = "wait_us", .type = STRATA_I64, .offset = offsetof(struct trial, wait_us),
      .doc = "microseconds that a run takes"},
+    {.name = "gate", .type = STRATA_I64, .offset = offsetof(struct trial, gate), .def = -1,
+     .doc = "file from which a run takes a byte before it ends"},
     {.name = "packs", .type = STRATA_ENUM, .offset = offsetof(struct trial, packs),
      .choices = "none|same|own", .doc = "whether packed weights differ by the batch"},
 };
@@ -53,7 +57,10 @@ static int run(const strata_run *r)
     const float *x = r->in[0].data;
     float *y = r->out[0].data;
     const struct timespec pause = {p->wait_us / 1000000, p->wait_us % 1000000 * 1000};
+    char byte;
     nanosleep(&pause, NULL);
+    if (p->gate >= 0 && read((int)p->gate, &byte, 1) != 1)
+        return STRATA_FAIL(r, STRATA_EIO, "the gate is broken");
     if (s->packed && (s->packed[0] != s->expected || s->packed[511] != s->expected))
         return STRATA_FAIL(r, STRATA_EINTERNAL, "packed weights are another's");
     for (int64_t i = 0; i < r->in[0].count; i++) {

@@ -27,7 +27,7 @@ static int spin(const strata_run *r, double us)
 
 static int slow_run(const strata_run *r)
 {
-    return spin(r, 900);
+    return spin(r, 9000);
 }
 
 static int fast_run(const strata_run *r)

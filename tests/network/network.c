@@ -8,7 +8,7 @@
 
 #include "tests/network/network_text.h"
 
-TestSuite(network, .init = network_start, .fini = network_stop, .timeout = 120);
+TestSuite(network, .init = network_start, .fini = network_stop, .timeout = 600);
 
 /* The message of a text that is refused; static. */
 static const char *refused(const char *text)

@@ -5,7 +5,7 @@
  */
 #include "tests/network/network_text.h"
 
-TestSuite(network_options, .init = network_start, .fini = network_stop, .timeout = 120);
+TestSuite(network_options, .init = network_start, .fini = network_stop, .timeout = 600);
 
 Test(network_options, inputs_have_shapes_formats_and_transforms)
 {

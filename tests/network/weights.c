@@ -5,7 +5,7 @@
  */
 #include "tests/network/network_text.h"
 
-TestSuite(network_weights, .init = network_start, .fini = network_stop, .timeout = 120);
+TestSuite(network_weights, .init = network_start, .fini = network_stop, .timeout = 600);
 
 static void expect_values(const struct network_weight *w, int n, const float *want)
 {

@@ -8,7 +8,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(explain, .timeout = 120);
+TestSuite(explain, .timeout = 600);
 
 /* Brute force over a copy of a drawn problem in which a tensor's conversions are gone. */
 static int64_t optimum_without(const struct drawn *w, int tensor)

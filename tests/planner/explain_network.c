@@ -5,7 +5,7 @@
 #include "planner/explain/explain.h"
 #include "tests/engine/engine_session.h"
 
-TestSuite(explain_network, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
+TestSuite(explain_network, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 struct explained {
     struct session s;

@@ -9,7 +9,7 @@
 
 #include "tests/engine/engine_session.h"
 
-TestSuite(fuse, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
+TestSuite(fuse, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 #define HEAD(out) "[network]\nformat = 1\noutputs = " out "\n[weights w]\nrandom = 7\n"
 #define INPUT "[input x]\nshape = 1 x 16 x 9 x 9\n"

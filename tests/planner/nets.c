@@ -67,7 +67,7 @@ static void close_registry(void)
     strata_registry_destroy(registry);
 }
 
-TestSuite(nets, .init = open_registry, .fini = close_registry, .timeout = 120);
+TestSuite(nets, .init = open_registry, .fini = close_registry, .timeout = 600);
 
 static const char *source_folder(void)
 {

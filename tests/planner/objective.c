@@ -32,7 +32,7 @@ static void write_net(void)
     fclose(f);
 }
 
-TestSuite(objective, .init = write_net, .fini = scratch_remove, .timeout = 120);
+TestSuite(objective, .init = write_net, .fini = scratch_remove, .timeout = 600);
 
 static int open(struct session *s, const char *const *set, size_t n)
 {

@@ -232,7 +232,7 @@ static void check_round(int round, const char *path)
 }
 
 Test(same_plan, in_100_runs_from_any_folders_on_any_threads, .init = scratch_make,
-     .fini = scratch_remove, .timeout = 240)
+     .fini = scratch_remove, .timeout = 600)
 {
     char path[2048];
     size_t reformats = 0;

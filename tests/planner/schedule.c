@@ -6,7 +6,7 @@
 
 #include "tests/engine/engine_session.h"
 
-TestSuite(schedule, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
+TestSuite(schedule, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 static void build(struct session *s, const char *ini)
 {

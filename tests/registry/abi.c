@@ -9,7 +9,7 @@
 
 #include "tests/broken/build.h"
 
-TestSuite(abi, .init = scratch_make, .fini = scratch_remove, .timeout = 30);
+TestSuite(abi, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 struct place {
     const char *type, *field;

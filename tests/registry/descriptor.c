@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-TestSuite(descriptor, .timeout = 30);
+TestSuite(descriptor, .timeout = 600);
 
 static int run(const strata_run *r)
 {

@@ -13,7 +13,10 @@
 
 #include "tests/broken/build.h"
 
-TestSuite(module, .init = scratch_make, .fini = scratch_remove, .timeout = 60);
+TestSuite(module, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
+
+/* For what answers, however busy the machine is. */
+#define PATIENCE_MS 300000
 
 static int load(const char *path, struct module **out, strata_error *err)
 {
@@ -123,7 +126,7 @@ Test(module, a_note_that_differs_from_the_tables_is_a_warning)
     cr_expect_str_eq(m->warning, "the note alone has 'Absent', the note alone has "
                                  "'+core::Other', the tables alone have 'Probe'");
     module_free(m);
-    cr_expect_eq(registry_probe(path, PROBE_TIMEOUT_MS, reason, sizeof reason),
+    cr_expect_eq(registry_probe(path, PATIENCE_MS, reason, sizeof reason),
                  STRATA_EMODULE);
     cr_expect_not_null(strstr(reason, "the note differs from the tables: "), "%s",
                        reason);
@@ -176,29 +179,31 @@ Test(module, a_probe_survives_what_a_module_does)
         char name[32];
         snprintf(name, sizeof name, "probe%zu.so", i);
         expect_probe(build(name, cases[i].source, SHARED " %s", cases[i].flags),
-                     strstr(cases[i].text, "0.5 s") ? 500 : PROBE_TIMEOUT_MS,
-                     cases[i].text);
+                     strstr(cases[i].text, "0.5 s") ? 500 : PATIENCE_MS, cases[i].text);
     }
 }
 
+/* The pipe ends when nobody has it open for writing. */
 Test(module, a_probe_waits_five_seconds_and_kills_what_is_left)
 {
-    struct timespec from, to;
+    int ends[2];
+    char byte;
     build("hang.so", "broken/constructor.c",
           SHARED " -DCONSTRUCTOR='fork(); for (;;) pause()'");
-    clock_gettime(CLOCK_MONOTONIC, &from);
+    cr_assert_eq(pipe(ends), 0);
     expect_probe(in_scratch("hang.so"), PROBE_TIMEOUT_MS, "no answer in 5 s");
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    cr_expect_leq(to.tv_sec - from.tv_sec, 7);
+    close(ends[1]);
+    cr_expect_eq(read(ends[0], &byte, 1), 0);
+    close(ends[0]);
 }
 
 Test(module, a_probe_of_a_good_module_passes_and_loads_nothing_here)
 {
     char reason[512];
     const char *path = build("good.so", LEAKY, SHARED);
-    cr_expect_eq(registry_probe(path, PROBE_TIMEOUT_MS, reason, sizeof reason), STRATA_OK,
+    cr_expect_eq(registry_probe(path, PATIENCE_MS, reason, sizeof reason), STRATA_OK,
                  "%s", reason);
     cr_expect_str_empty(reason);
     cr_expect_null(dlopen(path, RTLD_NOW | RTLD_NOLOAD));
-    expect_probe(in_scratch("missing.so"), PROBE_TIMEOUT_MS, "not found");
+    expect_probe(in_scratch("missing.so"), PATIENCE_MS, "not found");
 }

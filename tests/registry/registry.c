@@ -8,7 +8,7 @@
 
 #include "tests/broken/folders.h"
 
-TestSuite(registry, .init = folders_start, .fini = scratch_remove, .timeout = 60);
+TestSuite(registry, .init = folders_start, .fini = scratch_remove, .timeout = 600);
 
 Test(registry, a_layer_is_found_by_any_form_of_its_name)
 {

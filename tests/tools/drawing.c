@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(drawing, .timeout = 60);
+TestSuite(drawing, .timeout = 600);
 
 enum { BLOCKS = 40 };
 

@@ -57,9 +57,9 @@ static void close_session(void)
     scratch_remove();
 }
 
-TestSuite(profiler, .init = open_session, .fini = close_session, .timeout = 120);
-TestSuite(steps, .init = open_session, .fini = close_session, .timeout = 120);
-TestSuite(copies, .init = open_session, .fini = close_session, .timeout = 120);
+TestSuite(profiler, .init = open_session, .fini = close_session, .timeout = 600);
+TestSuite(steps, .init = open_session, .fini = close_session, .timeout = 600);
+TestSuite(copies, .init = open_session, .fini = close_session, .timeout = 600);
 
 /* ---- steps ------------------------------------------------------------------------ */
 

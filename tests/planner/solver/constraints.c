@@ -142,7 +142,7 @@ static void no_reformat(void)
                           -1});
 }
 
-Test(plan_constraints, a_banned_label_is_avoided_at_the_least_cost, .timeout = 60)
+Test(plan_constraints, a_banned_label_is_avoided_at_the_least_cost, .timeout = 600)
 {
     int dearer = 0, impossible = 0;
     draw_seed(31);
@@ -160,7 +160,7 @@ Test(plan_constraints, a_banned_label_is_avoided_at_the_least_cost, .timeout = 6
     cr_expect_gt(impossible, 20, "%d", impossible);
 }
 
-Test(plan_constraints, one_more_never_lowers_the_cost, .timeout = 120)
+Test(plan_constraints, one_more_never_lowers_the_cost, .timeout = 600)
 {
     void (*const kinds[])(void) = {ban_label,  ban_label_everywhere, ban_choice,
                                    pin_choice, mask_labels,          no_reformat};
@@ -222,7 +222,7 @@ static void reorder(const int *place)
     draw_relink(&b);
 }
 
-Test(plan_constraints, the_order_of_operations_does_not_change_the_plan, .timeout = 60)
+Test(plan_constraints, the_order_of_operations_does_not_change_the_plan, .timeout = 600)
 {
     int moved = 0, place[DRAW_OPS];
     draw_seed(33);

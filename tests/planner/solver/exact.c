@@ -20,7 +20,7 @@ static struct draw_shape draw_shape(int round)
                                .precise = round % 7 == 0};
 }
 
-Test(plan_exact, finds_the_optimum_of_4000_random_networks, .timeout = 120)
+Test(plan_exact, finds_the_optimum_of_4000_random_networks, .timeout = 600)
 {
     int infeasible = 0, searched = 0;
     draw_seed(2024);
@@ -69,7 +69,7 @@ static void make_alike(void)
     }
 }
 
-Test(plan_exact, labels_that_are_alike_are_planned_and_proved_as_one, .timeout = 120)
+Test(plan_exact, labels_that_are_alike_are_planned_and_proved_as_one, .timeout = 600)
 {
     draw_seed(77);
     for (int round = 0; round < 1000; round++) {
@@ -95,7 +95,7 @@ Test(plan_exact, labels_that_are_alike_are_planned_and_proved_as_one, .timeout =
     }
 }
 
-Test(plan_exact, certificates_are_accepted_and_survive_text, .timeout = 120)
+Test(plan_exact, certificates_are_accepted_and_survive_text, .timeout = 600)
 {
     draw_seed(99);
     for (int round = 0; round < 1000; round++) {
@@ -143,7 +143,7 @@ static void draw_dense(void)
 }
 
 /* The search is the same every time, so a limit of n nodes shows it after its nth. */
-Test(plan_exact, at_every_node_the_bound_is_below_and_the_plan_above, .timeout = 120)
+Test(plan_exact, at_every_node_the_bound_is_below_and_the_plan_above, .timeout = 600)
 {
     int searched = 0, open = 0;
     draw_seed(5);
@@ -266,7 +266,7 @@ static int mutate_plan(struct plan_certificate *c, int round)
     return mutants + 2;
 }
 
-Test(plan_exact, mutated_certificates_are_rejected, .timeout = 120)
+Test(plan_exact, mutated_certificates_are_rejected, .timeout = 600)
 {
     int mutants = 0, shifts = 0;
     draw_seed(21);

@@ -86,7 +86,7 @@ static void add_label(void)
     memset(c->out, n, sizeof c->out);
 }
 
-Test(plan_laws, more_choices_formats_and_conversions_never_cost_more, .timeout = 60)
+Test(plan_laws, more_choices_formats_and_conversions_never_cost_more, .timeout = 600)
 {
     void (*const changes[])(void) = {add_choice, cheapen_conversion, add_label};
     draw_seed(1);
@@ -281,7 +281,7 @@ static bool has_step(const struct plan *plan, int tensor, int from, int to)
     return false;
 }
 
-Test(plan_laws, the_plan_does_not_depend_on_numbering, .timeout = 60)
+Test(plan_laws, the_plan_does_not_depend_on_numbering, .timeout = 600)
 {
     static int choice[DRAW_OPS][DRAW_CHOICES];
     int tensor[DRAW_OPS], label[DRAW_LABELS], compared = 0;
@@ -326,7 +326,7 @@ static int64_t optimum_without(const struct plan_ban *ban)
     return draw_optimum(&b.p);
 }
 
-Test(plan_laws, min_marginals_match_brute_force, .timeout = 60)
+Test(plan_laws, min_marginals_match_brute_force, .timeout = 600)
 {
     int asked = 0;
     draw_seed(8);
@@ -353,7 +353,7 @@ Test(plan_laws, min_marginals_match_brute_force, .timeout = 60)
     cr_expect_gt(asked, 100);
 }
 
-Test(plan_laws, fewest_reformats_comes_before_cost, .timeout = 60)
+Test(plan_laws, fewest_reformats_comes_before_cost, .timeout = 600)
 {
     draw_seed(9);
     for (int round = 0; round < ROUNDS; round++) {
@@ -379,7 +379,7 @@ Test(plan_laws, fewest_reformats_comes_before_cost, .timeout = 60)
     }
 }
 
-Test(plan_laws, the_best_plans_are_the_best_in_order, .timeout = 60)
+Test(plan_laws, the_best_plans_are_the_best_in_order, .timeout = 600)
 {
     draw_seed(10);
     for (int round = 0; round < 200; round++) {
@@ -424,7 +424,7 @@ static bool feasible_among(const bool *member)
     return draw_optimum(&b.p) < PLAN_INFINITE;
 }
 
-Test(plan_laws, conflicts_are_conflicts_and_minimal, .timeout = 60)
+Test(plan_laws, conflicts_are_conflicts_and_minimal, .timeout = 600)
 {
     int seen = 0;
     draw_seed(11);
