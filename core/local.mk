@@ -87,6 +87,7 @@ CORE_SOURCES = \
 	network/graph.c \
 	network/input.c \
 	network/layers.c \
+	network/options.h \
 	network/private.h \
 	network/sections.c \
 	network/shapes.c \

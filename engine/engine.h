@@ -18,7 +18,7 @@
 
 #include "core/handle.h"
 #include "network/network.h"
-#include "planner/solver/plan.h"
+#include "planner/cost/cost.h"
 
 /* Layers that another may compute in its own pass. A chain takes them in this order, and
  * each but FUSE_SCALE at most once. */

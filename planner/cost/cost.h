@@ -15,6 +15,7 @@
 #define PLANNER_COST_COST_H
 
 #include "core/device.h"
+#include "network/options.h"
 #include "planner/solver/plan.h"
 
 struct strata_engine;
@@ -128,22 +129,6 @@ void cost_device_init(struct cost_device *d, struct strata_engine *e);
 
 /* ---- planning (cost.c) ----------------------------------------------------------------
  */
-
-/* By default the device decides: analytic on the host, measured elsewhere. */
-enum cost_kind { COSTS_DEFAULT, COSTS_ANALYTIC, COSTS_MEASURE, COSTS_FILE };
-/* For what a cost file lacks. */
-enum cost_miss { MISS_ERROR, MISS_MEASURE, MISS_ANALYTIC };
-
-struct cost_options {
-    enum cost_kind kind;
-    enum cost_miss miss;
-    char *file;      /* COSTS_FILE: read */
-    char *save;      /* read if it exists, and written; NULL: none */
-    /* Measure all candidates, for a file that others replay, or to compare plans; what a
-     * file lacks is then an error, needed or not. */
-    bool everything;
-    uint64_t budget; /* ns of measuring; 0: no limit */
-};
 
 /* What planning took. */
 struct cost_report {
