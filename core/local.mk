@@ -99,6 +99,7 @@ CORE_SOURCES = \
 	planner/solver/bound.c \
 	planner/solver/branch.c \
 	planner/solver/certify.c \
+	planner/certificate/certificate.h \
 	planner/certificate/check.c \
 	planner/certificate/check.h \
 	planner/certificate/proof.c \
@@ -108,6 +109,7 @@ CORE_SOURCES = \
 	planner/solver/model.c \
 	planner/solver/pbqp.c \
 	planner/solver/private.h \
+	planner/solver/problem.h \
 	planner/solver/query.c \
 	planner/solver/reduce.c \
 	planner/solver/solve.c \

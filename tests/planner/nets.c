@@ -19,6 +19,7 @@
 
 #include "core/alloc.h"
 #include "core/team.h"
+#include "planner/certificate/certificate.h"
 #include "planner/threads.h"
 
 extern char **environ;

@@ -4,6 +4,7 @@
  * nothing with the solver.
  */
 #include "tools/explain/explain.h"
+#include "planner/certificate/certificate.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
