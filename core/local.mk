@@ -55,9 +55,7 @@ CORE_SOURCES = \
 	engine/step.c \
 	engine/file/load.c \
 	engine/file/plugins.c \
-	engine/file/restore.c \
 	engine/file/save.c \
-	engine/file/stored.c \
 	engine/file/stored.h \
 	engine/file/weights.c \
 	planner/explain/explain.c \
@@ -117,6 +115,8 @@ CORE_SOURCES = \
 	planner/solver/tree.c \
 	core/progress.c \
 	core/progress.h \
+	planner/record.c \
+	planner/restore.c \
 	planner/schedule.c \
 	engine/staging.c \
 	engine/staging.h \
