@@ -56,6 +56,7 @@ CORE_SOURCES = \
 	engine/file/load.c \
 	engine/file/plugins.c \
 	engine/file/save.c \
+	engine/file/stored.c \
 	engine/file/stored.h \
 	engine/file/weights.c \
 	planner/explain/explain.c \
@@ -91,7 +92,13 @@ CORE_SOURCES = \
 	network/shapes.c \
 	network/weights.c \
 	network/write.c \
+	planner/execution.c \
+	planner/execution.h \
 	planner/objective.c \
+	planner/pack.c \
+	planner/pack.h \
+	planner/planner.c \
+	planner/planner.h \
 	planner/solver/plan.c \
 	planner/solver/plan.h \
 	planner/solver/bound.c \
@@ -116,6 +123,7 @@ CORE_SOURCES = \
 	core/progress.c \
 	core/progress.h \
 	planner/record.c \
+	planner/record.h \
 	planner/restore.c \
 	planner/schedule.c \
 	engine/staging.c \
@@ -126,4 +134,6 @@ CORE_SOURCES = \
 	core/tensor.c \
 	core/text.c \
 	core/text.h \
-	planner/threads.c planner/threads.h
+	planner/threads.c planner/threads.h \
+	planner/view.c planner/view.h \
+	engine/weights.c

@@ -225,14 +225,14 @@ int run_find_binding(const strata_engine *e, const char *text, bool is_input, in
                      const char **file, strata_error *err)
 {
     size_t n = strcspn(text, "=/");
-    size_t first = is_input ? 0 : e->n_inputs;
-    size_t last = is_input ? e->n_inputs : e->n_bindings;
+    size_t first = is_input ? 0 : e->execution->n_inputs;
+    size_t last = is_input ? e->execution->n_inputs : e->execution->n_bindings;
     bool named = text[n] == '=';
     *index = (int)first;
     *file = tool_file_of(text);
     for (size_t i = first; i < last && named; i++)
-        if (strlen(e->bindings[i].name) == n &&
-            memcmp(text, e->bindings[i].name, n) == 0) {
+        if (strlen(e->execution->bindings[i].name) == n &&
+            memcmp(text, e->execution->bindings[i].name, n) == 0) {
             *index = (int)i;
             return STRATA_OK;
         }
@@ -240,7 +240,7 @@ int run_find_binding(const strata_engine *e, const char *text, bool is_input, in
         return STRATA_OK;
     error_set(err, STRATA_EINVAL, "'%s': write NAME=FILE, where NAME is one of:", text);
     for (size_t i = first; i < last; i++)
-        error_append(err, " %s", e->bindings[i].name);
+        error_append(err, " %s", e->execution->bindings[i].name);
     return STRATA_EINVAL;
 }
 
@@ -254,7 +254,7 @@ int run_read_given(strata_context *c, const strata_engine *e,
         int status = run_find_binding(e, o->inputs[i], true, &index, &file, err);
         if (status == STRATA_OK && given[index])
             status = error_set(err, STRATA_EINVAL, "%s: input '%s' is given twice", file,
-                               e->bindings[index].name);
+                               e->execution->bindings[index].name);
         if (status == STRATA_OK)
             status = run_read_input(c, e, index, file, item, err);
         if (status != STRATA_OK)
@@ -269,17 +269,18 @@ int run_read_given(strata_context *c, const strata_engine *e,
 static int random_seed(const strata_engine *e, int input)
 {
     int seed = 1;
-    for (size_t i = 0; i < e->n_inputs; i++)
-        seed += strcmp(e->bindings[i].name, e->bindings[input].name) < 0;
+    for (size_t i = 0; i < e->execution->n_inputs; i++)
+        seed += strcmp(e->execution->bindings[i].name,
+                       e->execution->bindings[input].name) < 0;
     return seed;
 }
 
 int run_read_inputs(strata_context *c, const strata_engine *e,
                     const struct tool_options *o, strata_error *err)
 {
-    bool *given = zalloc(e->n_bindings, sizeof *given, "inputs", err);
+    bool *given = zalloc(e->execution->n_bindings, sizeof *given, "inputs", err);
     int status = given ? run_read_given(c, e, o, 0, given, err) : STRATA_ENOMEM;
-    for (int i = 0; i < (int)e->n_inputs && status == STRATA_OK; i++) {
+    for (int i = 0; i < (int)e->execution->n_inputs && status == STRATA_OK; i++) {
         char text[32];
         snprintf(text, sizeof text, "random:%d", random_seed(e, i));
         if (!given[i])

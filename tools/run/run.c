@@ -65,16 +65,17 @@ static bool own_option(struct run_options *o, int option)
 static int read_inputs(strata_context *c, const strata_engine *e,
                        const struct run_options *o, strata_error *err)
 {
-    bool *given = zalloc(e->n_bindings, sizeof *given, "inputs", err);
+    bool *given = zalloc(e->execution->n_bindings, sizeof *given, "inputs", err);
     int status =
         given ? run_read_given(c, e, &o->common, o->item, given, err) : STRATA_ENOMEM;
-    for (size_t i = 0; i < e->n_inputs && status == STRATA_OK; i++)
+    for (size_t i = 0; i < e->execution->n_inputs && status == STRATA_OK; i++)
         if (!given[i])
             status =
                 error_set(err, STRATA_EINVAL,
                           "input '%s' is not given; add --input %s=FILE, or "
                           "--input %s=random:1",
-                          e->bindings[i].name, e->bindings[i].name, e->bindings[i].name);
+                          e->execution->bindings[i].name, e->execution->bindings[i].name,
+                          e->execution->bindings[i].name);
     free(given);
     return status;
 }
@@ -88,7 +89,8 @@ static int print_outputs(strata_context *c, const strata_engine *e,
     struct table t;
     int status = STRATA_OK;
     table_open(&t, columns, ARRAY_LENGTH(columns), 0x1E);
-    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
+    for (size_t i = e->execution->n_inputs;
+         i < e->execution->n_bindings && status == STRATA_OK; i++)
         status = run_add_top(&t, c, e, (int)i, (int)o->top, err);
     if (status == STRATA_OK)
         table_print(&t, o->common.format, stdout);
