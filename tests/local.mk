@@ -93,6 +93,7 @@ CRITERION_TESTS = \
 	tests/registry/note \
 	tests/io/npy \
 	tests/planner/objective \
+	tests/planner/planner \
 	tests/layers/onnx_cases \
 	tests/planner/solver/plan \
 	tests/planner/solver/constraints \
@@ -137,6 +138,9 @@ tests_planner_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_objective_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_planner_planner_SOURCES = tests/planner/planner.c tests/planner/planning.h
+tests_planner_planner_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_planner_planner_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_same_plan_SOURCES = tests/planner/same_plan.c tests/planner/planning.h
 tests_planner_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
@@ -253,6 +257,7 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/modules/test_layers.c \
-	tests/modules/batch_layers.c tests/modules/timed_layers.c tests/modules/cuda_trial.c tests/modules/cuda_trial.h \
+	tests/modules/batch_layers.c tests/modules/far_layers.c \
+	tests/modules/timed_layers.c tests/modules/cuda_trial.c tests/modules/cuda_trial.h \
 	tests/modules/cuda_trial_kernels.cu tests/faulty/cuda.cu \
 	tests/faulty/command.h tests/faulty/layer.c tests/faulty/packed.c tests/faulty/throws.cc

@@ -382,7 +382,7 @@ static bool is_asked(const struct record_decision *d, const struct registry_impl
                   strcmp(d->impl, impl->impl.name) == 0);
 }
 
-/* A decision that was right where the engine was built. */
+/* A decision that was right where the record was made. */
 static int decision_refused(const struct planner_model *m, const struct planner_node *n,
                             const struct record_decision *d, size_t first,
                             strata_error *err)
