@@ -58,16 +58,18 @@ static int read_inputs(struct bench_lane *l, strata_context *c,
 
 static size_t binding_bytes(const strata_engine *e, size_t index)
 {
-    return (size_t)e->execution->values[e->execution->bindings[index].value].bytes;
+    const struct execution *x = e->execution;
+    return (size_t)x->values[x->bindings[index].value].bytes;
 }
 
 static int open_host_memory(struct bench_lane *l, const strata_engine *e,
                             strata_error *err)
 {
-    l->host = zalloc(e->execution->n_bindings, sizeof *l->host, "host memory", err);
+    const struct execution *x = e->execution;
+    l->host = zalloc(x->n_bindings, sizeof *l->host, "host memory", err);
     if (!l->host)
         return STRATA_ENOMEM;
-    for (size_t i = 0; i < e->execution->n_bindings; i++)
+    for (size_t i = 0; i < x->n_bindings; i++)
         if (!(l->host[i] = strata_host_alloc(l->handle, binding_bytes(e, i), err)))
             return STRATA_ENOMEM;
     return STRATA_OK;

@@ -29,11 +29,12 @@ int graph_add_vertex(struct graph *g, struct vertex v, strata_error *err)
 static int add_edge(struct graph *g, const strata_engine *e, const int *maker, int value,
                     strata_error *err)
 {
+    const struct execution *x = e->execution;
     int status = grow(&g->edges, &g->edge_capacity, g->n_edges, sizeof *g->edges, err);
     if (status == STRATA_OK)
-        g->edges[g->n_edges++] = (struct edge){maker[value], (int)g->n_vertices - 1,
-                                               e->execution->values[value].format,
-                                               e->execution->values[value].desc.rank};
+        g->edges[g->n_edges++] =
+            (struct edge){maker[value], (int)g->n_vertices - 1, x->values[value].format,
+                          x->values[value].desc.rank};
     return status;
 }
 
@@ -87,8 +88,8 @@ static int label_of(const strata_engine *e, const struct execution_value *v)
  * one, and the last stands for all of them. */
 static bool joins_later(const strata_engine *e, const struct execution_step *s)
 {
-    for (const struct execution_step *t = s + 1;
-         t < e->execution->steps + e->execution->n_steps; t++)
+    const struct execution *x = e->execution;
+    for (const struct execution_step *t = s + 1; t < x->steps + x->n_steps; t++)
         if (t->kind == s->kind && t->to == s->to)
             return true;
     return false;
@@ -108,7 +109,8 @@ static int add_sources(struct graph *g, const strata_engine *e,
 
 static bool is_join(const strata_engine *e, const struct execution_step *s)
 {
-    return e->execution->values[s->from].tensor != e->execution->values[s->to].tensor;
+    const struct execution *x = e->execution;
+    return x->values[s->from].tensor != x->values[s->to].tensor;
 }
 
 static int add_conversion(struct graph *g, const strata_engine *e,
@@ -163,21 +165,21 @@ static int add_binding(struct graph *g, const strata_engine *e,
 int graph_make(struct graph *g, const strata_engine *e, const struct explain *x,
                strata_error *err)
 {
+    const struct execution *run = e->execution;
     int status = STRATA_OK;
-    int *maker = zalloc(e->execution->n_values, sizeof *maker, "a drawing", err);
+    int *maker = zalloc(run->n_values, sizeof *maker, "a drawing", err);
     if (!maker)
         return STRATA_ENOMEM;
     *g = (struct graph){0};
-    for (size_t i = 0; i < e->execution->n_inputs && status == STRATA_OK; i++)
-        status = add_binding(g, e, &e->execution->bindings[i], maker, err);
-    for (size_t i = 0; i < e->execution->n_steps && status == STRATA_OK; i++) {
-        const struct execution_step *s = &e->execution->steps[i];
+    for (size_t i = 0; i < run->n_inputs && status == STRATA_OK; i++)
+        status = add_binding(g, e, &run->bindings[i], maker, err);
+    for (size_t i = 0; i < run->n_steps && status == STRATA_OK; i++) {
+        const struct execution_step *s = &run->steps[i];
         status = s->kind == STEP_RUN ? add_node(g, e, s, maker, err)
                                      : add_conversion(g, e, x, s, maker, err);
     }
-    for (size_t i = e->execution->n_inputs;
-         i < e->execution->n_bindings && status == STRATA_OK; i++)
-        status = add_binding(g, e, &e->execution->bindings[i], maker, err);
+    for (size_t i = run->n_inputs; i < run->n_bindings && status == STRATA_OK; i++)
+        status = add_binding(g, e, &run->bindings[i], maker, err);
     free(maker);
     if (status != STRATA_OK)
         graph_free(g);

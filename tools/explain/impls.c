@@ -44,8 +44,9 @@ static int find_op(int *op, const strata_engine *e, const char *layer, strata_er
 static int cost_with(int64_t *cost, const strata_engine *e, int op, size_t choice,
                      strata_error *err)
 {
-    const struct plan_op *o = &e->planner->model->problem.ops[op];
-    struct plan_options options = e->planner->plan_options;
+    const struct planner *planner = e->planner;
+    const struct plan_op *o = &planner->model->problem.ops[op];
+    struct plan_options options = planner->plan_options;
     const size_t given = options.n_bans;
     struct plan_ban *bans =
         zalloc(given + o->n_choices, sizeof *bans, "a question about the plan", err);
@@ -58,12 +59,11 @@ static int cost_with(int64_t *cost, const strata_engine *e, int op, size_t choic
             bans[options.n_bans++] =
                 (struct plan_ban){PLAN_BAN_CHOICE, -1, op, -1, (int)k};
     int status = STRATA_OK;
-    *cost = e->planner->plan->cost;
+    *cost = planner->plan->cost;
     if (options.n_bans > given) {
         options.bans = bans;
         const struct plan_ban *last = &bans[--options.n_bans];
-        status =
-            plan_cost_without(cost, &e->planner->model->problem, &options, last, err);
+        status = plan_cost_without(cost, &planner->model->problem, &options, last, err);
     }
     free(bans);
     return status;
@@ -106,20 +106,19 @@ static void labels_cell(struct table *t, const strata_engine *e, int op,
 static void why_cell(struct table *t, const strata_engine *e, const struct way *w,
                      bool chosen)
 {
+    const struct planner *planner = e->planner;
     const bool by_time = e->network->build.objective == OBJECTIVE_TIME;
-    const int64_t more =
-        w->plan - (by_time ? e->planner->plan->cost : e->planner->trade.cost);
+    const int64_t more = w->plan - (by_time ? planner->plan->cost : planner->trade.cost);
     if (chosen)
         table_cell(t, "chosen");
     else if (w->plan >= PLAN_INFINITE)
         table_cell(t, "no plan has it");
     else if (more == 0)
         table_cell(t, "a plan with it is %sas fast",
-                   e->planner->costs.unknown ? "at best " : "");
+                   planner->costs.unknown ? "at best " : "");
     else
         table_cell(t, "a plan with it takes %s%.1f us more",
-                   e->planner->costs.unknown ? "at least " : "",
-                   explain_microseconds(more));
+                   planner->costs.unknown ? "at least " : "", explain_microseconds(more));
 }
 
 static void add_way(struct table *t, const strata_engine *e, int op, const struct way *w)
@@ -160,6 +159,7 @@ static void add_refused(struct table *t, const struct planner_candidate *c)
 int explain_print_impls(const strata_engine *e, const char *layer, int format,
                         strata_error *err)
 {
+    const struct planner *planner = e->planner;
     static const char *const columns[] = {"impl",  "module", "reads", "writes",
                                           "fused", "us",     "cost",  "why"};
     struct way *ways = NULL;
@@ -167,8 +167,8 @@ int explain_print_impls(const strata_engine *e, const char *layer, int format,
     int op, status = find_op(&op, e, layer, err);
     if (status != STRATA_OK)
         return status;
-    const struct plan_op *o = &e->planner->model->problem.ops[op];
-    const int node = e->planner->model->candidates[o->choices->impl].node;
+    const struct plan_op *o = &planner->model->problem.ops[op];
+    const int node = planner->model->candidates[o->choices->impl].node;
     if (!(ways = zalloc(o->n_choices, sizeof *ways, "ways to run a layer", err)))
         return STRATA_ENOMEM;
     for (size_t k = 0; k < o->n_choices && status == STRATA_OK; k++) {
@@ -181,9 +181,9 @@ int explain_print_impls(const strata_engine *e, const char *layer, int format,
     table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 4 | 1 << 5);
     for (size_t k = 0; k < o->n_choices; k++)
         add_way(&t, e, op, &ways[k]);
-    for (size_t i = 0; i < e->planner->model->n_candidates; i++)
-        if (is_refused(e, &e->planner->model->candidates[i], node))
-            add_refused(&t, &e->planner->model->candidates[i]);
+    for (size_t i = 0; i < planner->model->n_candidates; i++)
+        if (is_refused(e, &planner->model->candidates[i], node))
+            add_refused(&t, &planner->model->candidates[i]);
     table_print(&t, format, stdout);
     table_close(&t);
 done:

@@ -26,12 +26,12 @@ const char *explain_value_format(const strata_engine *e, int value)
 static void value_formats(char *text, size_t size, const strata_engine *e,
                           const int *values, int n)
 {
+    const struct execution *x = e->execution;
     size_t used = 0;
     bool same = true;
     text[0] = '\0';
     for (int i = 1; i < n; i++)
-        same &= e->execution->values[values[i]].format ==
-                e->execution->values[values[0]].format;
+        same &= x->values[values[i]].format == x->values[values[0]].format;
     for (int i = 0; i < (same && n ? 1 : n) && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "",
                                  explain_value_format(e, values[i]));
@@ -40,13 +40,14 @@ static void value_formats(char *text, size_t size, const strata_engine *e,
 static void add_node_row(struct table *t, const strata_engine *e,
                          const struct execution_step *s)
 {
-    const struct execution_node *n = &e->execution->nodes[s->node];
+    const struct execution *x = e->execution;
+    const struct execution_node *n = &x->nodes[s->node];
     char in[256], out[256], dims[128] = "";
     value_formats(in, sizeof in, e, n->in_values, n->n_in);
     value_formats(out, sizeof out, e, n->out_values, n->n_out);
     if (n->n_out)
-        tool_dims(dims, sizeof dims, e->execution->values[n->out_values[0]].desc.dims,
-                  e->execution->values[n->out_values[0]].desc.rank);
+        tool_dims(dims, sizeof dims, x->values[n->out_values[0]].desc.dims,
+                  x->values[n->out_values[0]].desc.rank);
     table_cell(t, "%s", n->name);
     table_cell(t, "%s", n->layer->type->layer.name);
     table_cell(t, "%s", n->impl->impl.name);
@@ -76,16 +77,17 @@ static void add_name(struct names *l, const char *kind, const char *name)
 /* Who reads a value. */
 static struct names find_readers(const strata_engine *e, int value)
 {
+    const struct execution *x = e->execution;
     struct names l = {.text = "the next conversion"};
-    for (size_t i = 0; i < e->execution->n_nodes; i++)
-        for (int k = 0; k < e->execution->nodes[i].n_in; k++)
-            if (e->execution->nodes[i].in_values[k] == value) {
-                add_name(&l, "", e->execution->nodes[i].layer->name);
+    for (size_t i = 0; i < x->n_nodes; i++)
+        for (int k = 0; k < x->nodes[i].n_in; k++)
+            if (x->nodes[i].in_values[k] == value) {
+                add_name(&l, "", x->nodes[i].layer->name);
                 break;
             }
-    for (size_t i = e->execution->n_inputs; i < e->execution->n_bindings; i++)
-        if (e->execution->bindings[i].value == value)
-            add_name(&l, "output ", e->execution->bindings[i].name);
+    for (size_t i = x->n_inputs; i < x->n_bindings; i++)
+        if (x->bindings[i].value == value)
+            add_name(&l, "output ", x->bindings[i].name);
     if (l.n > NAMES_SHOWN)
         snprintf(l.text + l.used, sizeof l.text - l.used, " and %zu more",
                  l.n - NAMES_SHOWN);
@@ -94,19 +96,21 @@ static struct names find_readers(const strata_engine *e, int value)
 
 bool explain_is_copy(const strata_engine *e, const struct execution_step *s)
 {
+    const struct execution *x = e->execution;
     return s->kind == STEP_REFORMAT &&
-           e->execution->values[s->from].format == e->execution->values[s->to].format &&
-           e->execution->values[s->from].pad == e->execution->values[s->to].pad;
+           x->values[s->from].format == x->values[s->to].format &&
+           x->values[s->from].pad == x->values[s->to].pad;
 }
 
 static void add_reformat_why(struct table *t, const strata_engine *e,
                              const struct execution_step *s)
 {
-    const struct execution_value *to = &e->execution->values[s->to];
+    const struct execution *x = e->execution;
+    const struct execution_value *to = &x->values[s->to];
     const struct names who = find_readers(e, s->to);
     if (explain_is_copy(e, s) && to->stage == PLAN_HOME)
         table_cell(t, "to its place in %s",
-                   e->network->tensors[e->execution->values[to->alias].tensor].name);
+                   e->network->tensors[x->values[to->alias].tensor].name);
     else if (explain_is_copy(e, s))
         table_cell(t, "for %s: an output has memory of its own", who.text);
     else if (s->kind == STEP_RELABEL)
@@ -139,15 +143,16 @@ static void add_reformat_row(struct table *t, const strata_engine *e,
  * its input. */
 static bool is_erased(const strata_engine *e, const struct execution_step *s)
 {
+    const struct execution *x = e->execution;
     return s->kind == STEP_RELABEL &&
-           e->execution->values[s->from].tensor != e->execution->values[s->to].tensor;
+           x->values[s->from].tensor != x->values[s->to].tensor;
 }
 
 static bool is_last_of_erased(const strata_engine *e, size_t step)
 {
-    for (size_t i = step + 1; i < e->execution->n_steps; i++)
-        if (is_erased(e, &e->execution->steps[i]) &&
-            e->execution->steps[i].to == e->execution->steps[step].to)
+    const struct execution *x = e->execution;
+    for (size_t i = step + 1; i < x->n_steps; i++)
+        if (is_erased(e, &x->steps[i]) && x->steps[i].to == x->steps[step].to)
             return false;
     return true;
 }
@@ -155,12 +160,12 @@ static bool is_last_of_erased(const strata_engine *e, size_t step)
 static void add_erased_row(struct table *t, const strata_engine *e,
                            const struct execution_step *s)
 {
-    const struct execution_value *to = &e->execution->values[s->to];
+    const struct execution *x = e->execution;
+    const struct execution_value *to = &x->values[s->to];
     const int index = e->network->tensors[to->tensor].producer;
     const struct network_layer *layer = &e->network->layers[index];
-    const struct plan_choice *c =
-        plan_chosen(&e->planner->model->problem, e->planner->plan->choices,
-                    (int)e->execution->n_inputs + index);
+    const struct plan_choice *c = plan_chosen(
+        &e->planner->model->problem, e->planner->plan->choices, (int)x->n_inputs + index);
     char dims[128];
     tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
     table_cell(t, "%s", layer->name);
@@ -177,12 +182,13 @@ static void add_erased_row(struct table *t, const strata_engine *e,
 
 void explain_print_steps(const strata_engine *e, int format)
 {
+    const struct execution *x = e->execution;
     static const char *const columns[] = {"name",   "layer", "impl", "reads",
                                           "writes", "shape", "us",   "why"};
     struct table t;
     table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 6);
-    for (size_t i = 0; i < e->execution->n_steps; i++) {
-        const struct execution_step *s = &e->execution->steps[i];
+    for (size_t i = 0; i < x->n_steps; i++) {
+        const struct execution_step *s = &x->steps[i];
         if (s->kind == STEP_RUN)
             add_node_row(&t, e, s);
         else if (!is_erased(e, s))
@@ -232,23 +238,24 @@ static void print_proof(const strata_engine *e)
 
 void explain_print_summary(const strata_engine *e)
 {
+    const struct planner *planner = e->planner;
+    const struct execution *x = e->execution;
     size_t relabels = 0, erased = 0;
-    for (size_t i = 0; i < e->execution->n_steps; i++)
-        relabels += e->execution->steps[i].kind == STEP_RELABEL &&
-                    !is_erased(e, &e->execution->steps[i]);
-    for (size_t i = 0; i < e->planner->n_fusions; i++)
-        erased += e->planner->fusions[i].done && e->planner->fusions[i].into < 0;
+    for (size_t i = 0; i < x->n_steps; i++)
+        relabels += x->steps[i].kind == STEP_RELABEL && !is_erased(e, &x->steps[i]);
+    for (size_t i = 0; i < planner->n_fusions; i++)
+        erased += planner->fusions[i].done && planner->fusions[i].into < 0;
     printf("\n%zu nodes, %zu reformats, %zu re-labels, %zu layers that run nothing; "
            "predicted %.1f us, of which %.1f us reformat (%s costs",
-           e->execution->n_nodes, e->planner->plan->n_reformats, relabels, erased,
-           explain_microseconds(e->planner->plan->cost),
-           explain_microseconds(e->planner->plan->conversion_cost),
-           explain_cost_sources[e->planner->costs.kind]);
+           x->n_nodes, planner->plan->n_reformats, relabels, erased,
+           explain_microseconds(planner->plan->cost),
+           explain_microseconds(planner->plan->conversion_cost),
+           explain_cost_sources[planner->costs.kind]);
     print_proof(e);
     printf(")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
            "once\n",
-           (double)e->weight_bytes / 1048576, (double)e->execution->arena_bytes / 1048576,
-           (double)e->execution->arena_bound / 1048576);
+           (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
+           (double)x->arena_bound / 1048576);
     print_trade(e);
 }
 
@@ -266,10 +273,11 @@ static void owned_cell(struct table *t, char *text)
 /* "fp32:nchw, fp16:nhwc8": every value of a tensor. */
 static void materialised(char *text, size_t size, const strata_engine *e, int tensor)
 {
+    const struct execution *x = e->execution;
     size_t used = 0;
     text[0] = '\0';
-    for (size_t v = 0; v < e->execution->n_values && used < size; v++)
-        if (e->execution->values[v].tensor == tensor)
+    for (size_t v = 0; v < x->n_values && used < size; v++)
+        if (x->values[v].tensor == tensor)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
                                      explain_value_format(e, (int)v));
 }
@@ -381,12 +389,13 @@ void explain_print_reformats(const strata_engine *e, const struct explain *x, in
 
 void explain_print_fusions(const strata_engine *e, int format)
 {
+    const struct planner *planner = e->planner;
     static const char *const columns[] = {"layer", "fused", "into", "why"};
     struct table t;
     bool any = false;
     table_open(&t, columns, ARRAY_LENGTH(columns), 0);
-    for (size_t i = 0; i < e->planner->n_fusions; i++) {
-        const struct planner_fusion *f = &e->planner->fusions[i];
+    for (size_t i = 0; i < planner->n_fusions; i++) {
+        const struct planner_fusion *f = &planner->fusions[i];
         if (!f->reason)
             continue;
         any = true;
@@ -411,13 +420,14 @@ static bool is_elsewhere(const strata_engine *e, const struct planner_candidate 
 
 void explain_print_refused(const strata_engine *e, int format)
 {
+    const struct planner *planner = e->planner;
     static const char *const columns[] = {"name", "impl", "row", "reads", "why not"};
     const bool text = format == TABLE_TEXT;
     struct table t;
     size_t elsewhere = 0;
     table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 2);
-    for (size_t i = 0; i < e->planner->model->n_candidates; i++) {
-        const struct planner_candidate *c = &e->planner->model->candidates[i];
+    for (size_t i = 0; i < planner->model->n_candidates; i++) {
+        const struct planner_candidate *c = &planner->model->candidates[i];
         if (!c->reason)
             continue;
         elsewhere += is_elsewhere(e, c);

@@ -51,9 +51,10 @@ static void put_block(const struct frame *f, int first, int last, int64_t offset
 
 static void put_values(const struct frame *f, const strata_engine *e, FILE *out)
 {
+    const struct execution *x = e->execution;
     char fill[32];
-    for (size_t v = 0; v < e->execution->n_values; v++) {
-        const struct execution_value *value = &e->execution->values[v];
+    for (size_t v = 0; v < x->n_values; v++) {
+        const struct execution_value *value = &x->values[v];
         if (value->alias >= 0 || value->binding >= 0 || value->last < 0)
             continue;
         snprintf(fill, sizeof fill, "hsl(%d 65%% 78%%)", hue(value->tensor));
@@ -61,11 +62,9 @@ static void put_values(const struct frame *f, const strata_engine *e, FILE *out)
                   e->network->tensors[value->tensor].name,
                   explain_value_format(e, (int)v), fill, out);
     }
-    for (size_t s = 0; s < e->execution->n_steps; s++) {
+    for (size_t s = 0; s < x->n_steps; s++) {
         const struct execution_node *n =
-            e->execution->steps[s].kind == STEP_RUN
-                ? &e->execution->nodes[e->execution->steps[s].node]
-                : NULL;
+            x->steps[s].kind == STEP_RUN ? &x->nodes[x->steps[s].node] : NULL;
         if (n && n->workspace)
             put_block(f, (int)s, (int)s, n->workspace_offset, (int64_t)n->workspace,
                       n->name, "workspace", "#94a3b8", out);

@@ -151,8 +151,9 @@ static void put_choice(const strata_engine *e, const struct plan_op *o,
 
 static void put_refused(const strata_engine *e, int node, FILE *out)
 {
-    for (size_t i = 0; i < e->planner->model->n_candidates; i++) {
-        const struct planner_candidate *c = &e->planner->model->candidates[i];
+    const struct planner *planner = e->planner;
+    for (size_t i = 0; i < planner->model->n_candidates; i++) {
+        const struct planner_candidate *c = &planner->model->candidates[i];
         if (!c->reason || c->node != node)
             continue;
         fputs("<tr class=\"out\"><td>", out);
