@@ -112,7 +112,7 @@ int device_times_watch(strata_handle *h, strata_error *err)
     times.timed = *times.real;
     times.timed.copy = copy;
     times.timed.fill = fill;
-    times.timed.reformat = reformat;
+    times.timed.reformat = times.real->reformat ? reformat : NULL;
     times.timed.submit = submit;
     times.timed.stream_synchronize = synchronize;
     times.timed.host_memory = pinned_memory;

@@ -39,3 +39,4 @@ libstrata_check_la_SOURCES = \
 	check/harness/trial.h \
 	check/harness/trial_values.c \
 	check/test/values.c
+EXTRA_DIST += check/README.md

@@ -60,6 +60,7 @@ struct device_ops {
     int (*copy)(strata_stream *s, void *dst, const void *src, size_t bytes,
                 enum device_copy direction, strata_error *err);
     int (*fill)(strata_stream *s, void *dst, int byte, size_t bytes, strata_error *err);
+    /* NULL where kernels read host memory: formats/ submits its own. */
     int (*reformat)(strata_stream *s, const strata_desc *dst, void *dst_data,
                     const strata_desc *src, const void *src_data, strata_error *err);
     int (*event_create)(struct device *d, strata_event **out, strata_error *err);
@@ -76,7 +77,8 @@ struct device_ops {
     uint64_t (*free_bytes)(struct device *d);
     /* STRATA_OK, or STRATA_EDEVICELOST with the reason, at once. */
     int (*check)(struct device *d, strata_error *err);
-    /* The reformat table, for tests and benchmarks: reformat takes the chosen row. */
+    /* The device's reformat table, for tests and benchmarks: reformat takes the chosen
+     * row. NULL where reformat is. */
     size_t (*reformat_rows)(void);
     const char *(*reformat_row_name)(size_t row);
     size_t (*reformat_choose)(const strata_desc *dst, const void *dst_data,
@@ -109,7 +111,8 @@ struct strata_event {
 
 /*
  * A device kind of its own is a module strata-KIND.so with one entry, looked up in the
- * folders of STRATA_DEVICE_PATH (not in privileged programs), then in the installed one.
+ * folders of STRATA_DEVICE_PATH (not in privileged programs), then in the installed one
+ * (core/installed.h).
  * Both sides are built from one tree: the entry compares `abi` with its own
  * DEVICE_ABI_HERE and refuses another (STRATA_EMODULE).
  */

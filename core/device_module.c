@@ -12,11 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "registry/registry.h"
-
-#ifndef STRATA_DEVICE_DIR
-#define STRATA_DEVICE_DIR "/usr/local/lib/strata/devices-1"
-#endif
+#include "core/installed.h"
+#include "core/trust.h"
 
 enum { PATH_SIZE = 4096 };
 
@@ -33,6 +30,8 @@ static bool find_in(char path[PATH_SIZE], const char *folder, size_t length,
 static int find_module(char path[PATH_SIZE], const char *kind, int index,
                        strata_error *err)
 {
+    struct installed_folder installed[INSTALLED_FOLDERS];
+    const size_t n = installed_folders(installed, INSTALLED_DEVICES);
     const char *folders = secure_getenv("STRATA_DEVICE_PATH");
     for (const char *at = folders; at && *at;) {
         const size_t length = strcspn(at, ":");
@@ -40,12 +39,14 @@ static int find_module(char path[PATH_SIZE], const char *kind, int index,
             return STRATA_OK;
         at += length + (at[length] == ':');
     }
-    if (find_in(path, STRATA_DEVICE_DIR, strlen(STRATA_DEVICE_DIR), kind))
-        return STRATA_OK;
+    for (size_t i = 0; i < n; i++)
+        if (find_in(path, installed[i].path, strlen(installed[i].path), kind))
+            return STRATA_OK;
     return error_set(err, STRATA_EUNSUPPORTED,
                      "device '%s:%d': strata-%s.so is neither in STRATA_DEVICE_PATH (%s) "
-                     "nor in %s; install Strata built with CUDA, or use device host",
-                     kind, index, kind, folders ? folders : "not set", STRATA_DEVICE_DIR);
+                     "nor in %s%s%s; install Strata built with CUDA, or use device host",
+                     kind, index, kind, folders ? folders : "not set", installed[0].path,
+                     n > 1 ? " nor in " : "", n > 1 ? installed[1].path : "");
 }
 
 int device_module_open(struct device **out, const char *kind, int index,
@@ -54,7 +55,7 @@ int device_module_open(struct device **out, const char *kind, int index,
     char path[PATH_SIZE];
     device_entry *entry;
     int status = find_module(path, kind, index, err);
-    if (status == STRATA_OK && (status = registry_trust(path, err)) != STRATA_OK)
+    if (status == STRATA_OK && (status = trust_path(path, err)) != STRATA_OK)
         error_prefix(err, "device '%s:%d'", kind, index);
     if (status != STRATA_OK)
         return status;

@@ -16,8 +16,6 @@
 #include <omp.h>
 #endif
 
-#include "formats/reformat.h"
-
 struct work {
     device_work run;
     _Alignas(16) unsigned char payload[DEVICE_PAYLOAD];
@@ -222,27 +220,6 @@ static int fill(strata_stream *s, void *dst, int byte, size_t bytes, strata_erro
     return bytes ? host_submit(s, run_fill, &c, sizeof c, err) : STRATA_OK;
 }
 
-struct reformat_payload {
-    strata_desc dst, src;
-    void *dst_data;
-    const void *src_data;
-};
-_Static_assert(sizeof(struct reformat_payload) <= DEVICE_PAYLOAD, "payload too small");
-
-static int run_reformat(void *payload, void *native, strata_error *err)
-{
-    const struct reformat_payload *r = payload;
-    (void)native;
-    return reformat(&r->dst, r->dst_data, &r->src, r->src_data, err);
-}
-
-static int reformat_async(strata_stream *s, const strata_desc *dst, void *dst_data,
-                          const strata_desc *src, const void *src_data, strata_error *err)
-{
-    struct reformat_payload r = {*dst, *src, dst_data, src_data};
-    return host_submit(s, run_reformat, &r, sizeof r, err);
-}
-
 /* Ceilings of one thread of a current server core; only their ratios matter to a plan. */
 static void properties(struct device *d, struct device_properties *out)
 {
@@ -290,22 +267,6 @@ static int check(struct device *d, strata_error *err)
     return STRATA_OK;
 }
 
-static size_t choose_row(const strata_desc *dst, const void *dst_data,
-                         const strata_desc *src, const void *src_data)
-{
-    (void)dst_data;
-    (void)src_data;
-    return reformat_choose(dst, src);
-}
-
-static int run_row(strata_stream *s, size_t row, const strata_desc *dst, void *dst_data,
-                   const strata_desc *src, const void *src_data, strata_error *err)
-{
-    int status = stream_synchronize(s, err);
-    return status != STRATA_OK ? status
-                               : reformat_row(row, dst, dst_data, src, src_data, err);
-}
-
 static void close_device(struct device *d)
 {
     free(d);
@@ -323,7 +284,6 @@ static const struct device_ops host_ops = {
     .submit = host_submit,
     .copy = copy,
     .fill = fill,
-    .reformat = reformat_async,
     .event_create = host_event_create,
     .event_destroy = host_event_destroy,
     .event_record = host_event_record,
@@ -333,10 +293,6 @@ static const struct device_ops host_ops = {
     .host_memory = memory,
     .free_bytes = free_bytes,
     .check = check,
-    .reformat_rows = reformat_rows,
-    .reformat_row_name = reformat_row_name,
-    .reformat_choose = choose_row,
-    .reformat_row = run_row,
 };
 
 int host_device_open(struct device **out, int index, strata_error *err)

@@ -1,139 +1,26 @@
 CORE_SOURCES = \
 	core/alloc.c \
 	core/alloc.h \
-	planner/arena.c \
-	planner/arena.h \
-	network/attributes.c \
-	network/attributes.h \
-	engine/batcher/batcher.c \
-	engine/batcher/batcher.h \
-	engine/batcher/queue.c \
-	engine/batcher/run.c \
-	engine/batcher/worker.c \
-	planner/candidate/candidate.c \
-	planner/candidate/free.c \
-	planner/candidate/refuse.c \
 	core/checked.h \
-	ini/config.c \
-	ini/config.h \
-	ini/error.c \
-	ini/header.c \
-	ini/line.c \
-	ini/list.c \
-	ini/override.c \
-	ini/private.h \
-	ini/reader.c \
-	ini/scan.c \
-	ini/scan.h \
-	ini/value.c \
-	ini/vars.c \
-	engine/context/context.c \
-	engine/context/context.h \
-	engine/context/batch.c \
-	engine/context/bind.c \
-	engine/context/check.c \
-	engine/context/check.h \
-	engine/context/check_tensor.c \
-	engine/context/graph.c \
-	engine/context/profile.c \
-	engine/context/run.c \
-	planner/cost/cost.c \
-	planner/cost/cost.h \
-	planner/cost/analytic.c \
-	planner/cost/file.c \
-	planner/cost/key.c \
-	planner/cost/measure.c \
-	planner/cost/trial.c \
-	planner/cost/trial.h \
 	core/device.h \
 	core/device_module.c \
-	engine/engine.c \
-	engine/engine.h \
-	engine/batch.c \
-	engine/setup.c \
-	engine/share.c \
-	engine/step.c \
-	engine/file/load.c \
-	engine/file/plugins.c \
-	engine/file/save.c \
-	engine/file/stored.c \
-	engine/file/stored.h \
-	engine/file/weights.c \
-	planner/explain/explain.c \
-	planner/explain/explain.h \
-	planner/explain/conflict.c \
-	planner/explain/diff.c \
-	planner/explain/json.c \
-	planner/explain/text.c \
-	planner/fuse/fuse.c \
-	planner/fuse/shuffle.c \
-	planner/fuse/weights.c \
 	core/handle.c \
 	core/handle.h \
 	core/host_device.c \
 	core/host_device.h \
 	core/host_event.c \
-	io/json.h \
-	planner/memory.c \
-	planner/memory_order.c \
-	planner/model.c \
+	core/installed.c \
+	core/installed.h \
 	core/names.c \
 	core/names.h \
-	network/network.c \
-	network/network.h \
-	network/batch.c \
-	network/bench.c \
-	network/graph.c \
-	network/input.c \
-	network/layers.c \
-	network/options.h \
-	network/private.h \
-	network/sections.c \
-	network/shapes.c \
-	network/weights.c \
-	network/write.c \
-	planner/execution.c \
-	planner/execution.h \
-	planner/objective.c \
-	planner/pack.c \
-	planner/pack.h \
-	planner/planner.c \
-	planner/planner.h \
-	planner/solver/plan.c \
-	planner/solver/plan.h \
-	planner/solver/bound.c \
-	planner/solver/branch.c \
-	planner/solver/certify.c \
-	planner/certificate/certificate.h \
-	planner/certificate/check.c \
-	planner/certificate/check.h \
-	planner/certificate/proof.c \
-	planner/certificate/state.c \
-	planner/solver/forest.c \
-	planner/solver/graph.c \
-	planner/solver/model.c \
-	planner/solver/pbqp.c \
-	planner/solver/private.h \
-	planner/solver/problem.h \
-	planner/solver/query.c \
-	planner/solver/reduce.c \
-	planner/solver/solve.c \
-	planner/solver/start.c \
-	planner/solver/tree.c \
 	core/progress.c \
 	core/progress.h \
-	planner/record.c \
-	planner/record.h \
-	planner/restore.c \
-	planner/schedule.c \
-	engine/staging.c \
-	engine/staging.h \
 	core/status.c \
 	core/status.h \
 	core/team.h \
 	core/tensor.c \
 	core/text.c \
 	core/text.h \
-	planner/threads.c planner/threads.h \
-	planner/view.c planner/view.h \
-	engine/weights.c
+	core/trust.c \
+	core/trust.h
+EXTRA_DIST += core/README.md

@@ -34,11 +34,10 @@ char *text_finish(FILE *f, char **text)
     return NULL;
 }
 
-const char *text_real(char out[TEXT_REAL], int digits, double x)
+/* A real as it was printed, with a point. */
+static const char *with_point(char out[TEXT_REAL], const char *text)
 {
-    char text[TEXT_REAL];
     size_t n = 0;
-    snprintf(text, sizeof text, "%.*g", digits, x);
     for (const char *p = text; *p; p++)
         if (strchr("0123456789+-einfa", *p))
             out[n++] = *p;
@@ -46,6 +45,20 @@ const char *text_real(char out[TEXT_REAL], int digits, double x)
             out[n++] = '.';
     out[n] = '\0';
     return out;
+}
+
+const char *text_real(char out[TEXT_REAL], int digits, double x)
+{
+    char text[TEXT_REAL];
+    snprintf(text, sizeof text, "%.*g", digits, x);
+    return with_point(out, text);
+}
+
+const char *text_fixed(char out[TEXT_REAL], int decimals, double x)
+{
+    char text[TEXT_REAL];
+    snprintf(text, sizeof text, "%.*f", decimals, x);
+    return with_point(out, text);
 }
 
 double text_to_real(const char *text, char **end)

@@ -19,6 +19,8 @@ char *text_finish(FILE *f, char **text);
 /* "%.*g", with a point in any locale of the application. */
 #define TEXT_REAL 48
 const char *text_real(char out[TEXT_REAL], int digits, double x);
+/* "%.*f", likewise, of less than 1e40. */
+const char *text_fixed(char out[TEXT_REAL], int decimals, double x);
 
 /* As strtod, with a point in any locale of the application. *end is `text`, and the value
  * 0, where there is no number or no memory. */

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "registry/registry.h"
 
 static int check_owner(const struct stat *st, const char *path, strata_error *err)
 {
@@ -60,7 +59,7 @@ int trust_check(const char *resolved, bool named, strata_error *err)
     return status;
 }
 
-int registry_trust(const char *path, strata_error *err)
+int trust_path(const char *path, strata_error *err)
 {
     char *resolved = realpath(path, NULL);
     if (!resolved)

@@ -14,4 +14,7 @@
  * EMODULE with the command that mends it. */
 int trust_check(const char *resolved, bool named, strata_error *err);
 
+/* The same of a file that nobody named; links in its path are followed. */
+int trust_path(const char *path, strata_error *err);
+
 #endif /* CORE_TRUST_H */

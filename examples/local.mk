@@ -1,13 +1,9 @@
-# Examples.
-EXTRA_DIST += examples/digits/README.md examples/digits/digits.ini \
-	examples/digits/digits.safetensors examples/digits/digits-test-images.idx \
-	examples/digits/digits-test-labels.idx examples/digits/images \
-	examples/digits/requirements.txt examples/digits/train.py
-
-# Networks that others trained; their weights come from elsewhere.
-EXTRA_DIST += examples/models/README.md examples/models/mnist_cntk.ini \
-	examples/models/resnet20_cifar10.ini examples/models/squeezenet_v1.1.ini \
-	examples/models/yolo-fastest-1.1.ini scripts/convert_models.py
+# Examples, installed beside the pages: sources, networks, small models. Weights of the
+# networks in models come from elsewhere.
+nobase_dist_doc_DATA += scripts/convert_models.py \
+	$(wildcard $(addprefix $(srcdir)/examples/,*.c */*.c */*.md */*.py */*.txt */*.ini \
+		*/*.idx */*.safetensors */images/*.pgm)) \
+	$(wildcard $(addprefix $(srcdir)/examples/plugins/*/,Makefile *.c *.cc *.cu *.ini))
 
 # The demo uses the installed interface alone: public headers and libstrata.
 noinst_PROGRAMS += examples/digits/demo
@@ -30,7 +26,6 @@ demo: all
 # Strata. Here they are built from copies, with the headers of this tree.
 HOST_EXAMPLES = depthwise leaky_relu median_cpp separable
 CUDA_EXAMPLES = fully_connected_cublas gaussian_cuda
-EXTRA_DIST += $(HOST_EXAMPLES:%=examples/plugins/%) $(CUDA_EXAMPLES:%=examples/plugins/%)
 
 BUILT_EXAMPLES = $(HOST_EXAMPLES)
 if HAVE_CUDA

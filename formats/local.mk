@@ -12,6 +12,8 @@ FORMATS_SOURCES = \
 	formats/reformat_plain.c \
 	formats/reformat_runs.c \
 	formats/reformat_shape.c \
+	formats/reformat_stream.c \
 	formats/reformat_tile.h \
 	formats/reformat_transpose.h \
 	formats/reformat_weave.c
+EXTRA_DIST += formats/README.md

@@ -23,7 +23,7 @@ EXTRA_DIST += \
 	fuzz/seeds.sh
 
 # Sources of the whole library, less the kernels that need run-time CPU dispatch.
-FUZZED_FILES = $(CORE_SOURCES) $(FORMATS_SOURCES) $(REGISTRY_SOURCES) $(IO_SOURCES)
+FUZZED_FILES = $(LIBRARY_SOURCES)
 
 .PHONY: fuzz fuzz-short fuzz-seeds fuzz-coverage
 # In FUZZ_FOLDER, with FUZZ_FLAGS.

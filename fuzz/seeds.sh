@@ -5,9 +5,12 @@ set -eu
 strata=$1 sources=$2 folder=$3
 nets=$sources/fuzz/nets corpus=$folder/corpus_engine
 mkdir -p "$corpus" "$folder/corpus_ini" "$folder/corpus_safetensors" "$folder/corpus_npy"
-for f in "$sources"/tests/data/bad-ini/*.ini "$sources"/examples/digits/*.ini \
-    "$sources"/examples/plugins/*/*.ini "$nets"/*.ini; do
+for f in "$sources"/examples/digits/*.ini "$sources"/examples/plugins/*/*.ini "$nets"/*.ini; do
     cp "$f" "$folder/corpus_ini/$(basename "$f")"
+done
+for f in "$sources"/tests/data/bad-ini/*/*.ini; do
+    subject=$(dirname "$f")
+    cp "$f" "$folder/corpus_ini/$(basename "$subject")-$(basename "$f")"
 done
 seed() { # TARGET NAME TEXT: escapes as printf has them
     printf "$3" >"$folder/corpus_$1/$2"

@@ -14,6 +14,7 @@
 #include "io/file.h"
 
 #define CHUNK 65536 /* bytes */
+#define IDENTITY 40 /* bytes */
 
 char *config_text(struct config *c, const char *text, size_t n)
 {
@@ -69,6 +70,24 @@ static int add_file(struct config *c, const char *label, struct file_bytes *byte
     return STRATA_OK;
 }
 
+/* What tells a file whatever its path. */
+static size_t identity(char out[IDENTITY], const struct stat *about)
+{
+    return (size_t)snprintf(out, IDENTITY, "%jx:%jx", (uintmax_t)about->st_dev,
+                            (uintmax_t)about->st_ino);
+}
+
+/* Note which file number `index` is. */
+static int note_identity(struct config *c, int index, const struct stat *about,
+                         strata_error *err)
+{
+    char text[IDENTITY];
+    c->files[index].on_disk = true;
+    char *key = config_text(c, text, identity(text, about));
+    return key ? names_put(&c->file_index, key, index, err)
+               : error_no_memory(err, IDENTITY, "a file's identity");
+}
+
 /* Read a file the config does not hold yet: `name` in folder `base` and nowhere else, or
  * with base NULL any file. */
 static int open_file(struct config *c, const char *base, const char *name, int includer,
@@ -83,10 +102,8 @@ static int open_file(struct config *c, const char *base, const char *name, int i
     const char *label = base ? path : name;
     if (status == STRATA_OK)
         status = add_file(c, label, &bytes, includer, out, err);
-    if (status == STRATA_OK && stat(label, &about) == 0) {
-        c->files[*out].device = about.st_dev;
-        c->files[*out].inode = about.st_ino;
-    }
+    if (status == STRATA_OK && stat(label, &about) == 0)
+        status = note_identity(c, *out, &about, err);
     file_free(&bytes);
     free(path);
     return status;
@@ -95,13 +112,12 @@ static int open_file(struct config *c, const char *base, const char *name, int i
 /* Index of a file that was read already, by identity, or -1. */
 static int known_file(const struct config *c, const char *path)
 {
+    char key[IDENTITY];
     struct stat about;
     if (stat(path, &about) != 0)
         return -1;
-    for (size_t i = 0; i < c->n_files; i++)
-        if (c->files[i].inode == about.st_ino && c->files[i].device == about.st_dev)
-            return (int)i;
-    return -1;
+    identity(key, &about);
+    return names_get(&c->file_index, key);
 }
 
 /* ---- includes ---- */
@@ -168,7 +184,7 @@ static int include_file(struct config *c, struct config_pair *p, strata_error *e
     strata_error why = {0};
     char *base = NULL, *path = NULL;
     int from = p->value_place.file, index, status = STRATA_OK;
-    if (!c->files[from].inode) {
+    if (!c->files[from].on_disk) {
         config_error(c, p->value_place, "text in memory cannot include files");
         return STRATA_OK;
     }
@@ -383,6 +399,7 @@ void config_free(struct config *c)
     free(c->headers);
     free(c->variables);
     free(c->symbols);
+    names_free(&c->file_index);
     names_free(&c->section_index);
     names_free(&c->variable_index);
     names_free(&c->symbol_index);

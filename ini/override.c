@@ -23,7 +23,8 @@ static struct config_section *target(struct config *c, const struct config_kind 
     if (kind->named) {
         const char *names[256];
         size_t n = 0;
-        for (size_t i = 0; i < c->n_sections && n < ARRAY_LENGTH(names); i++)
+        for (size_t i = 0;
+             !config_full(c) && i < c->n_sections && n < ARRAY_LENGTH(names); i++)
             if (strcmp(c->sections[i].kind, kind->name) == 0)
                 names[n++] = c->sections[i].name;
         const char *near = config_nearest(c, name, names, n);

@@ -30,8 +30,8 @@ struct config_source {
     char *label; /* "net.ini", "--set build.fusion=no": how messages name it */
     char *text;  /* size bytes and a NUL */
     size_t size;
-    uint64_t device, inode; /* identity of a file */
-    int includer;           /* file that includes it, -1: none */
+    bool on_disk;
+    int includer; /* file that includes it, -1: none */
 };
 
 /* A chunk of the memory behind names and values. */
@@ -55,7 +55,8 @@ struct config_variable {
 struct config {
     struct config_source *files, *overrides;
     size_t n_files, files_capacity, n_overrides;
-    uint64_t bytes_read;
+    uint64_t bytes_read, bytes_replaced; /* of files; of values with variables */
+    struct names file_index;             /* identities of files */
     struct config_section *sections;
     size_t n_sections, sections_capacity;
     struct config_place *headers; /* of the sections while they are read */
@@ -66,7 +67,7 @@ struct config {
     struct names variable_index;
     struct names symbol_index; /* of [profile] */
     int64_t *symbols;
-    const char *batch_symbol; /* the one with several values, or NULL */
+    const char *batch_symbol;            /* the one with several values, or NULL */
     int64_t batches[CONFIG_MAX_BATCHES]; /* its values, ascending; symbols has the last */
     size_t n_batches;
     struct config_chunk *chunks;

@@ -63,7 +63,7 @@ static struct config_place raw_place(const struct config *c, const struct config
                                      size_t offset, size_t length)
 {
     struct config_cursor at;
-    if (!reread(c, p, &at))
+    if (config_full(c) || !reread(c, p, &at))
         return p->value_place;
     size_t from = p->value_start + offset, to = from + length;
     if (from > at.line.length)
@@ -77,7 +77,7 @@ struct config_place config_value_place(const struct config *c,
 {
     struct config_cursor at;
     size_t written = 0, end = offset + length, from = SIZE_MAX;
-    if (!reread(c, p, &at))
+    if (config_full(c) || !reread(c, p, &at))
         return p->value_place;
     size_t raw = p->value_start;
     while (raw < at.line.length && (from == SIZE_MAX || written < end)) {
@@ -100,7 +100,8 @@ static void undefined(struct config *c, const struct config_pair *p, size_t at,
                       const struct reference *r)
 {
     struct config_place place = raw_place(c, p, at, r->size);
-    const char **names = calloc(c->n_variables + 1, sizeof *names);
+    const char **names =
+        config_full(c) ? NULL : calloc(c->n_variables + 1, sizeof *names);
     const char *near = NULL;
     for (size_t i = 0; names && i < c->n_variables; i++)
         names[i] = c->variables[i].name;
@@ -119,6 +120,10 @@ void config_expand(struct config *c, struct config_pair *p)
     size_t written = 0, n = strlen(p->value);
     if (!memchr(p->value, '$', n))
         return;
+    if (c->bytes_replaced > CONFIG_MAX_BYTES) { /* told already */
+        p->invalid = true;
+        return;
+    }
     for (size_t i = 0; i < n;) {
         struct reference r = {
             .size = 1, .value = p->value + i, .length = 1, .variable = -1};
@@ -141,6 +146,15 @@ void config_expand(struct config *c, struct config_pair *p)
         memcpy(out + written, r.value, r.length);
         written += r.length;
         i += r.size;
+    }
+    c->bytes_replaced += written;
+    p->invalid = c->bytes_replaced > CONFIG_MAX_BYTES;
+    if (p->invalid) {
+        config_error(c, p->value_place,
+                     "the values have more than %d bytes together once variables are "
+                     "replaced",
+                     CONFIG_MAX_BYTES);
+        return;
     }
     char *copy = config_text(c, out, written);
     if (copy)

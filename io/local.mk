@@ -12,6 +12,7 @@ IO_SOURCES = \
 	io/image_png.c \
 	io/image_private.h \
 	io/image_tensor.c \
+	io/json.h \
 	io/npy.c \
 	io/npy.h \
 	io/printable.h \
@@ -21,3 +22,4 @@ IO_SOURCES = \
 	io/weights_convert.c \
 	io/weights_private.h \
 	io/weights_random.c
+EXTRA_DIST += io/README.md

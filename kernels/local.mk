@@ -78,7 +78,7 @@ kernels_strata_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) \
 	-DSTRATA_EXPORT_API='__attribute__((visibility("hidden")))'
 kernels_strata_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 kernels_strata_cuda_la_LIBADD = $(CUDA_SOURCES:.cu=.lo) $(CUDA_LIBS) $(PTHREAD_LIBS)
-MOSTLYCLEANFILES += kernels/*.d
+MOSTLYCLEANFILES += $(CUDA_SOURCES:.cu=.d)
 -include $(CUDA_SOURCES:.cu=.d)
 else
 EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
@@ -121,3 +121,4 @@ else
 gpu-bundle:
 	@echo 'gpu-bundle: configured without CUDA' >&2; exit 1
 endif
+EXTRA_DIST += kernels/README.md

@@ -13,7 +13,9 @@ AC_DEFUN([STRATA_PLUGIN], [
   AC_ARG_WITH([plugindir],
     [AS_HELP_STRING([--with-plugindir=DIR], [where plugins go (default: Strata's own)])],
     [plugindir=$withval],
-    [plugindir=`$PKG_CONFIG --variable=plugindir strata-plugin-1`])
+    [dnl Without FOLDER/.., which a stage (DESTDIR) would be given, too.
+     plugindir=`$PKG_CONFIG --variable=plugindir strata-plugin-1 |
+       sed -e ':again' -e 's,/@<:@^/.@:>@@<:@^/@:>@*/\.\./,/,' -e 'tagain'`])
   AC_SUBST([plugindir])
   STRATA_PLUGIN_CFLAGS="$STRATA_HEADERS_CFLAGS -fvisibility=hidden"
   AC_SUBST([STRATA_PLUGIN_CFLAGS])

@@ -28,6 +28,10 @@ AC_DEFUN([STRATA_WARNINGS], [
     -Wmissing-prototypes -Wno-missing-field-initializers], [WARNING_CFLAGS])
   AS_IF([test "$enable_werror" = yes], [AS_VAR_APPEND([WARNING_CFLAGS], [" -Werror"])])
   AC_SUBST([WARNING_CFLAGS])
+  # Tests count the steps that code takes, where the compiler can count them.
+  AX_CHECK_COMPILE_FLAG([-fsanitize-coverage=trace-pc],
+    [COUNTING_CFLAGS=-fsanitize-coverage=trace-pc])
+  AC_SUBST([COUNTING_CFLAGS])
 ])
 
 # STRATA_OPENMP: threads inside kernels. libgomp is not instrumented for ThreadSanitizer,
@@ -129,6 +133,7 @@ AC_DEFUN([STRATA_CUDA], [
   AC_SUBST([NVCC_ARCH_FLAGS])
   AC_SUBST([NVCC_WERROR])
   AC_SUBST([CUDA_HOME])
+  AS_IF([test -n "$NVCC"], [AC_DEFINE([HAVE_CUDA], [1], [Define if CUDA impls are built])])
   AM_CONDITIONAL([HAVE_CUDA], [test -n "$NVCC"])
   strata_cublaslt=no
   AS_IF([test -n "$NVCC"], [
@@ -161,4 +166,33 @@ AC_DEFUN([STRATA_CUDNN], [
   AS_IF([test "$with_cudnn$have_cudnn" = yesno],
     [AC_MSG_ERROR([cuDNN asked for, but CUDA with cuDNN 9.8 or later not found])])
   AM_CONDITIONAL([HAVE_CUDNN], [test "$have_cudnn" = yes])
+])
+
+# STRATA_PC_FOLDERS: pc_prefix, pc_libdir, ... for the .pc files. What is below the prefix
+# is written by ${prefix}, and that by the place of the .pc file, so that flags are right
+# for a tree that was moved or staged. What is elsewhere stays absolute.
+AC_DEFUN([STRATA_PC_FOLDERS], [
+  AX_RECURSIVE_EVAL([\${prefix}], [strata_prefix])
+  _STRATA_PC_FOLDER([exec_prefix], [\${exec_prefix}])
+  _STRATA_PC_FOLDER([libdir], [$libdir])
+  _STRATA_PC_FOLDER([includedir], [$includedir])
+  _STRATA_PC_FOLDER([datarootdir], [$datarootdir])
+  _STRATA_PC_FOLDER([pkgconfigdir], [$pkgconfigdir])
+  AS_IF([test -n "$strata_below"],
+    [pc_prefix='${pcfiledir}'`AS_ECHO(["$strata_below"]) |
+       sed 's,//*@<:@^/@:>@*,/..,g'`],
+    [pc_prefix=$strata_prefix])
+  AC_SUBST([pc_prefix])
+])
+
+# _STRATA_PC_FOLDER(name, value): pc_name, and strata_below: its path below the prefix
+AC_DEFUN([_STRATA_PC_FOLDER], [
+  AX_RECURSIVE_EVAL([$2], [pc_$1])
+  strata_below=
+  AS_CASE([$pc_$1/],
+    [*/../*], [],
+    ["$strata_prefix"/*],
+      [strata_below=${pc_$1@%:@"$strata_prefix"}
+       pc_$1="\${prefix}$strata_below"])
+  AC_SUBST([pc_$1])
 ])

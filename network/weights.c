@@ -124,10 +124,10 @@ static const struct source *find_source(struct loader *l, const struct config_pa
     if (index >= 0)
         return &l->sources[index];
     const char *names[256];
-    size_t count = l->n_sources < 256 ? l->n_sources : 256;
-    for (size_t i = 0; i < count; i++)
-        names[i] = l->sources[i].name;
-    const char *near = config_full(l->c) ? NULL : suggest(name, names, count);
+    size_t count = 0;
+    for (; !config_full(l->c) && count < l->n_sources && count < 256; count++)
+        names[count] = l->sources[count].name;
+    const char *near = suggest(name, names, count);
     config_error(l->c, config_value_place(l->c, p, 0, n),
                  "no section [weights %.*s]%s%s%s", (int)n, p->value,
                  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");

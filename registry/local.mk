@@ -17,6 +17,5 @@ REGISTRY_SOURCES = \
 	registry/probe.h \
 	registry/registry.c \
 	registry/registry.h \
-	registry/search.c \
-	core/trust.c \
-	core/trust.h
+	registry/search.c
+EXTRA_DIST += registry/README.md

@@ -52,7 +52,8 @@ int registry_load(strata_registry *r, struct module *m, bool *usable, strata_err
 
 /* search.c: the folders in order, then the files in them. */
 int search_folders(strata_registry *r, const strata_registry_options *options,
-                   const char *default_folder, strata_error *err);
+                   const char *const *default_folders, size_t n_default_folders,
+                   strata_error *err);
 
 /* One more folder, if it is not searched already. */
 int search_add_folder(strata_registry *r, const char *path, strata_error *err);

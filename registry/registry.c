@@ -13,13 +13,10 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/installed.h"
 #include "registry/name.h"
 #include "registry/private.h"
 #include "core/trust.h"
-
-#ifndef STRATA_PLUGIN_DIR
-#define STRATA_PLUGIN_DIR "/usr/local/lib/strata/plugins-1"
-#endif
 
 static atomic_uint_least32_t cuda_driver;
 
@@ -181,14 +178,15 @@ static int warn_hidden(strata_registry *r, strata_error *err)
 }
 
 static int fill(strata_registry *r, const strata_registry_options *options,
-                const char *default_folder, strata_error *err)
+                const char *const *default_folders, size_t n_default_folders,
+                strata_error *err)
 {
     int status = STRATA_OK;
     for (size_t i = 0; status == STRATA_OK && i < options->n_files; i++)
         status = registry_add(r, options->files[i], true, false, err);
     r->n_front = r->n_modules;
     if (status == STRATA_OK)
-        status = search_folders(r, options, default_folder, err);
+        status = search_folders(r, options, default_folders, n_default_folders, err);
     if (status == STRATA_OK)
         status = load_named(r, err);
     return status == STRATA_OK ? warn_hidden(r, err) : status;
@@ -214,8 +212,9 @@ static int read_options(strata_registry_options *out, const strata_registry_opti
     return STRATA_OK;
 }
 
-int registry_create(strata_registry **out, const strata_registry_options *options,
-                    const char *default_folder, strata_error *err)
+static int create(strata_registry **out, const strata_registry_options *options,
+                  const char *const *default_folders, size_t n_default_folders,
+                  strata_error *err)
 {
     strata_registry_options known;
     *out = NULL;
@@ -231,7 +230,7 @@ int registry_create(strata_registry **out, const strata_registry_options *option
     }
     r->allow_untrusted = known.allow_untrusted != 0;
     r->driver = atomic_load(&cuda_driver);
-    status = fill(r, &known, default_folder, err);
+    status = fill(r, &known, default_folders, n_default_folders, err);
     if (status == STRATA_OK)
         *out = r;
     else
@@ -239,12 +238,25 @@ int registry_create(strata_registry **out, const strata_registry_options *option
     return status;
 }
 
+int registry_create(strata_registry **out, const strata_registry_options *options,
+                    const char *default_folder, strata_error *err)
+{
+    return create(out, options, &default_folder, 1, err);
+}
+
 int strata_registry_create(strata_registry **out, const strata_registry_options *options,
                            strata_error *err)
 {
-    const char *folder = secure_getenv("STRATA_PLUGIN_DIR");
+    struct installed_folder installed[INSTALLED_FOLDERS];
+    const char *folders[INSTALLED_FOLDERS] = {secure_getenv("STRATA_PLUGIN_DIR")};
+    size_t n = 1;
     error_clear(err);
-    return registry_create(out, options, folder ? folder : STRATA_PLUGIN_DIR, err);
+    if (!folders[0]) {
+        n = installed_folders(installed, INSTALLED_PLUGINS);
+        for (size_t i = 0; i < n; i++)
+            folders[i] = installed[i].path;
+    }
+    return create(out, options, folders, n, err);
 }
 
 void strata_registry_destroy(strata_registry *r)
@@ -417,6 +429,14 @@ const char *registry_folder(const strata_registry *r, size_t i)
     const char *path = r->folders[i].path;
     unlock(r);
     return path;
+}
+
+bool registry_folder_exists(const strata_registry *r, size_t i)
+{
+    lock(r);
+    const bool exists = r->folders[i].exists;
+    unlock(r);
+    return exists;
 }
 
 size_t registry_layers(const strata_registry *r)

@@ -61,10 +61,6 @@ struct module_rejection {
 int registry_find(strata_registry *r, const char *type, const struct registry_layer **out,
                   strata_error *err);
 
-/* The rule for plugins, applied to another file that is to be loaded: who may have written
- * it. EMODULE with the command that mends it. */
-int registry_trust(const char *path, strata_error *err);
-
 /* Plugins that a network asks for: before those of the search path, after those named
  * earlier. A layer that was looked up already keeps the impls it has. EMODULE with the
  * path and the reason if the file is refused; bad files of a folder are rejections. */
@@ -83,6 +79,7 @@ size_t registry_warnings(const strata_registry *r);
 const char *registry_warning(const strata_registry *r, size_t i);
 size_t registry_folders(const strata_registry *r);
 const char *registry_folder(const strata_registry *r, size_t i);
+bool registry_folder_exists(const strata_registry *r, size_t i);
 
 /* Treat module i as a file that was refused. */
 int registry_refuse(strata_registry *r, size_t i, const char *reason, strata_error *err);

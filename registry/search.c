@@ -128,7 +128,8 @@ static int scan_folder(strata_registry *r, struct folder *f, strata_error *err)
 }
 
 int search_folders(strata_registry *r, const strata_registry_options *options,
-                   const char *default_folder, strata_error *err)
+                   const char *const *default_folders, size_t n_default_folders,
+                   strata_error *err)
 {
     int status = STRATA_OK;
     if (options->search_path)
@@ -139,8 +140,9 @@ int search_folders(strata_registry *r, const strata_registry_options *options,
             status = add_path(r, path, "STRATA_PLUGIN_PATH", err);
         if (status == STRATA_OK)
             status = add_user_folder(r, err);
-        if (status == STRATA_OK)
-            status = add_folder(r, default_folder, strlen(default_folder), true, err);
+        for (size_t i = 0; status == STRATA_OK && i < n_default_folders; i++)
+            status =
+                add_folder(r, default_folders[i], strlen(default_folders[i]), true, err);
     }
     for (size_t i = 0; status == STRATA_OK && i < r->n_folders; i++)
         status = scan_folder(r, &r->folders[i], err);

@@ -14,13 +14,15 @@ rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/plugins" "$bundle/devices" \
     "$bundle/share/modules"
 
-# Libtool keeps the real program of a wrapper in .libs.
+# Libtool keeps the real program of a wrapper in .libs. Programs keep their folders: two
+# of different rooms may have one name.
 take() {
     folder=$(dirname "$1") name=$(basename "$1")
+    mkdir -p "$bundle/bin/$folder"
     if [ -x "$build/$folder/.libs/$name" ]; then
-        cp "$build/$folder/.libs/$name" "$bundle/bin/"
+        cp "$build/$folder/.libs/$name" "$bundle/bin/$folder/"
     else
-        cp "$build/$folder/$name" "$bundle/bin/"
+        cp "$build/$folder/$name" "$bundle/bin/$folder/"
     fi
 }
 take strata
@@ -57,12 +59,12 @@ chmod -R u+w "$bundle/share"
 # What the host has: the C library's own, the driver's, and the CUDA toolkit's.
 theirs='linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\.so'
 theirs="$theirs|lib(cuda|cudart|cublas|cublasLt|cudnn[a-z_]*|nvrtc[a-z-]*|nvidia-[a-z]*)\.so"
-for file in "$bundle"/bin/* $(find "$bundle" -name '*.so'); do
+for file in $(find "$bundle/bin" -type f) $(find "$bundle" -name '*.so'); do
     LD_LIBRARY_PATH="$build/.libs" ldd "$file" | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
 done | sort -u | grep -vE "/($theirs)" | while read -r library; do
     [ -e "$bundle/lib/$(basename "$library")" ] || cp -L "$library" "$bundle/lib/"
 done
-strip --strip-unneeded "$bundle"/bin/* "$bundle"/lib/*.so* "$bundle"/plugins/*.so \
+strip --strip-unneeded $(find "$bundle/bin" -type f) "$bundle"/lib/*.so* "$bundle"/plugins/*.so \
     "$bundle"/devices/*.so 2>/dev/null || true
 
 cat >"$bundle/run.sh" <<'WRAPPER'

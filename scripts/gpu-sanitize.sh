@@ -33,7 +33,8 @@ kernels() { # file loaded|launched
 }
 
 check() { # tool program tests name one_in
-    tool=$1 program=$2 log=$logs/$1-$2-$4.log count=$logs/$1-$2-$4.launches
+    tool=$1 program=$2 name=$1-$(echo "$2" | tr / -)-$4
+    log=$logs/$name.log count=$logs/$name.launches
     rm -f "$count" "$count.kernels"
     start=$(date +%s)
     STRATA_TEST_SAMPLE=${STRATA_TEST_SAMPLE:-$5} STRATA_TEST_WITHOUT=$without \
@@ -68,8 +69,8 @@ check() { # tool program tests name one_in
 for tool in $tools; do
     without=cudnn_,cublaslt_
     [ "$tool" != memcheck ] || without=
-    check "$tool" test_cuda_layers 'cuda_layers/a_sample_*' sample 60
-    check "$tool" test_cuda_reformat 'cuda_reformat/*_match*_at_awkward_sizes' sizes 25
-    check "$tool" test_cuda_reformat 'cuda_reformat/*_where_tiles_are_cut' cut 25
+    check "$tool" tests/cuda/layers 'cuda_layers/a_sample_*' sample 60
+    check "$tool" tests/cuda/reformat 'cuda_reformat/*_match*_at_awkward_sizes' sizes 25
+    check "$tool" tests/cuda/reformat 'cuda_reformat/*_where_tiles_are_cut' cut 25
 done
 exit $failed

@@ -61,7 +61,8 @@ wait $pid
 grep -q 'threads=77' "$costs" && [ "$(kept)" -gt 1 ]
 result $? "costs that another process saved meanwhile are kept, $(kept) in all"
 
-if command -v script >/dev/null; then
+# A terminal, which a chroot without /dev/pts cannot give.
+if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     script -qec "timeout $((seconds * 3)) $strata explain $net --costs measure --measure-all" \
         /dev/null </dev/null | tr '\r' '\n' >"$scratch/err"
     grep -qE '^measuring .*, impl .*: [0-9]+ of [0-9]+, best [0-9.]+ us, [0-9]+ s left' \

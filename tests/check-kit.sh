@@ -73,7 +73,7 @@ cat six >>"$log"
 result $? 'README.md leads from nothing to a pipeline in at most six commands'
 mkdir six.d
 (cd six.d && unset CC CFLAGS LDFLAGS && PATH="$root$prefix/bin:$PATH" sh -ex ../six) \
-    >"$log" 2>&1 && [ -e "$STRATA_PLUGIN_DIR/leaky_relu.so" ] &&
+    >"$log" 2>&1 && [ -e "$plugins/leaky_relu.so" ] &&
     grep -qE '^y +0 +1 ' "$log" && grep -q '^10 passed, 0 failed' "$log"
 result $? 'they work, one after the other, in an empty folder'
 sed -n 's/^\$ //p' "$page" | grep -v '^strata describe' | diff - six >"$log"
@@ -82,7 +82,7 @@ result $? 'docs/first-plugin.md shows those commands'
 # The same with a build tree in the place of the package.
 mkdir -p tree seventh && ln -s "$(cd "$builddir" && pwd)" tree/_build
 command_of "$srcdir/README.md" 'export PATH=$PWD/_build' >exports
-(cd tree && unset CC CFLAGS LDFLAGS STRATA_PLUGIN_DIR PKG_CONFIG_SYSROOT_DIR &&
+(cd tree && unset CC CFLAGS LDFLAGS &&
     . ../exports && cd ../seventh && grep -v 'make install' ../six >seven && sh -ex seven) \
     >"$log" 2>&1 && grep -qE '^y +0 +1 ' "$log" &&
     grep -q PKG_CONFIG_PATH exports
@@ -105,7 +105,7 @@ INI
 printf '[network]\nformat = 1\noutputs = x\n[input a]\nshape = 2 x 3\n[layer x]\ntype = %s\n' \
     Identity >lines/identity.ini
 strata run lines/identity.ini --input random:1 --output x=lines/x.npy >"$log" 2>&1
-rm -f "$STRATA_PLUGIN_DIR/leaky_relu.so"
+rm -f "$plugins/leaky_relu.so"
 for page_of in README.md docs/writing-a-plugin.md; do
     rm -f lines/*.so
     grep -e '^    strata run .*--plugin ./leaky_relu.so' "$srcdir/$page_of" >lines/run.sh &&
@@ -124,7 +124,6 @@ for page_of in README.md docs/writing-a-plugin.md; do
         skip "$claim" 'no nvcc'
     fi
 done
-export STRATA_PLUGIN_DIR="$root$prefix/lib/strata/plugins-1"
 
 # ---- whatever is asked for ---------------------------------------------------------------
 variant() { # variant FOLDER ARGUMENT...

@@ -120,7 +120,7 @@ expect 0 '^2$' 'profile shows as many rows as asked for' sh -c "$strata profile 
 profile '^total' 'takes an input' --input image=random:5
 profile '^total' 'writes a report' --html "$scratch/r.html"
 for claim in 'Where the time goes' 'Against the device' 'Memory of a context' \
-    'The planned network' 'Fusions' 'Tactics' 'conv1 + relu1' '<details' '</html>'; do
+    'The planned network' 'Fusions' 'Impls' 'conv1 + relu1' '<details' '</html>'; do
     expect 0 . "the report has: $claim" grep -F -e "$claim" "$scratch/r.html"
 done
 expect 1 '^0$' 'the report needs no network and runs no script' \

@@ -85,10 +85,9 @@ const struct tool_command tool_build = {
         "Options:\n"
         "  -o, --output=FILE     the engine file; needed. A name that -o takes as a "
         "format\n"
-        "                        elsewhere (json) is refused: write ./json\n\n"
-        "Examples:\n"
-        "  strata build net.ini -o net.engine\n"
-        "  strata build net.ini -o net.engine -d cuda --save-costs=h200.costs\n"
-        "  strata run net.engine x=x.npy\n",
+        "                        elsewhere (json) is refused: write ./json\n",
+    .examples = "  strata build net.ini -o net.engine\n"
+                "  strata build net.ini -o net.engine -d cuda --save-costs=h200.costs\n"
+                "  strata run net.engine x=x.npy\n",
     .run = run_build,
 };

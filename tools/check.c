@@ -208,10 +208,9 @@ const struct tool_command tool_check = {
         "      --quick          fewer shapes\n"
         "      --tap            TAP, for Automake and other test drivers\n"
         "      --json           JSON, one object a test\n"
-        "      --in-process     no child processes, for a debugger\n\n"
-        "Examples:\n"
-        "  strata check ./leaky_relu.so\n"
-        "  strata check ./leaky_relu.so --tap\n"
-        "  gdb --args strata check ./leaky_relu.so --in-process --test memory\n",
+        "      --in-process     no child processes, for a debugger\n",
+    .examples = "  strata check ./leaky_relu.so\n"
+                "  strata check ./leaky_relu.so --tap\n"
+                "  gdb --args strata check ./leaky_relu.so --in-process --test memory\n",
     .run = run_check,
 };

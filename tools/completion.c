@@ -72,6 +72,7 @@ const struct tool_command tool_completion = {
     .name = "completion",
     .summary = "Print a shell completion script",
     .usage = "bash",
-    .help = "Examples:\n  eval \"$(strata completion bash)\"\n",
+    .help = "",
+    .examples = "  eval \"$(strata completion bash)\"\n",
     .run = run_completion,
 };

@@ -121,9 +121,9 @@ const struct tool_command tool_costs = {
             "      --output=FILE  where the merged costs go\n\n"
             "Of two costs for one key the one of more runs is kept, and of two alike in\n"
             "that the lower. Listed are those further apart than the spread of both.\n"
-            "Files of different devices do not merge.\n\n"
-            "Examples:\n"
-            "  strata costs merge monday.costs tuesday.costs --output=net.costs\n"
-            "  strata costs merge a.costs b.costs c.costs --output=all.costs -o csv\n",
+            "Files of different devices do not merge.\n",
+    .examples =
+        "  strata costs merge monday.costs tuesday.costs --output=net.costs\n"
+        "  strata costs merge a.costs b.costs c.costs --output=all.costs -o csv\n",
     .run = run_costs,
 };

@@ -385,10 +385,9 @@ const struct tool_command tool_describe = {
         "formats, file, build and CUDA version. What is printed is INI itself.\n\n"
         "Options:\n"
         "  -o, --output=FILE     write it there; there is one form, so that -o is no "
-        "format,\n                        and json no file: write ./json\n\n"
-        "Examples:\n"
-        "  strata describe Convolution\n"
-        "  strata describe Convolution -o conv1.ini\n"
-        "  strata describe org.example::LeakyReLU@1 --plugin ./leaky_relu.so\n",
+        "format,\n                        and json no file: write ./json\n",
+    .examples = "  strata describe Convolution\n"
+                "  strata describe Convolution -o conv1.ini\n"
+                "  strata describe org.example::LeakyReLU@1 --plugin ./leaky_relu.so\n",
     .run = run_describe,
 };

@@ -28,9 +28,8 @@ const struct tool_command tool_diff = {
     .usage = "A B [OPTION...]",
     .help = "A and B are engine files, plans saved by `strata explain --save-plan`, or\n"
             "networks, which are planned for it. Exits with 1 where they decide\n"
-            "differently.\n\n"
-            "Examples:\n"
-            "  strata diff monday.engine tuesday.engine\n"
-            "  strata diff net.engine net.ini -o md\n",
+            "differently.\n",
+    .examples = "  strata diff monday.engine tuesday.engine\n"
+                "  strata diff net.engine net.ini -o md\n",
     .run = run_diff,
 };

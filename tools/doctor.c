@@ -9,6 +9,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "core/installed.h"
 
 static const char *cpu_level(void)
 {
@@ -62,10 +65,23 @@ static void device_rows(struct table *t, const struct tool_options *o)
     strata_destroy(h);
 }
 
+static void device_folder_rows(struct table *t)
+{
+    struct installed_folder folders[INSTALLED_FOLDERS];
+    const size_t n = installed_folders(folders, INSTALLED_DEVICES);
+    const char *path = secure_getenv("STRATA_DEVICE_PATH");
+    if (path && path[0])
+        row(t, "device folder", "%s (STRATA_DEVICE_PATH)", path);
+    for (size_t i = 0; i < n; i++)
+        row(t, "device folder", "%s%s", folders[i].path,
+            access(folders[i].path, F_OK) == 0 ? "" : " (does not exist)");
+}
+
 static void plugin_rows(struct table *t, const strata_registry *r)
 {
     for (size_t i = 0; i < registry_folders(r); i++)
-        row(t, "plugin folder", "%s", registry_folder(r, i));
+        row(t, "plugin folder", "%s%s", registry_folder(r, i),
+            registry_folder_exists(r, i) ? "" : " (does not exist)");
     row(t, "modules", "%zu found, %zu files rejected%s", registry_modules(r),
         registry_rejections(r),
         registry_rejections(r) ? " (see `strata list --rejected`)" : "");
@@ -104,6 +120,7 @@ static int run_doctor(int argc, char **argv)
         STRATA_ABI_MINOR);
     row(&t, "images", "%s", image_formats());
     device_rows(&t, &o);
+    device_folder_rows(&t);
     if (tool_open_registry(&s, &o, &err) == STRATA_OK)
         plugin_rows(&t, s.registry);
     else
@@ -126,6 +143,8 @@ const struct tool_command tool_doctor = {
     .name = "doctor",
     .summary = "Report devices, plugin folders and modules, and what is wrong",
     .usage = "[OPTION...]",
-    .help = "Examples:\n  strata doctor\n  strata doctor -o json\n",
+    .help = "",
+    .examples = "  strata doctor\n"
+                "  strata doctor -o json\n",
     .run = run_doctor,
 };

@@ -322,11 +322,10 @@ const struct tool_command tool_inspect = {
         "      --section=NAME    print a section as it is: network, plan, costs, ...\n"
         "      --extract=FOLDER  write the sections as files, over none that exist;\n"
         "                        FOLDER/network.ini is a network again, with its\n"
-        "                        weights and labels\n\n"
-        "Examples:\n"
-        "  strata inspect net.engine\n"
-        "  strata inspect net.engine --layers -o csv\n"
-        "  strata inspect net.engine --section network\n"
-        "  strata inspect net.engine --dot | dot -Tsvg >net.svg\n",
+        "                        weights and labels\n",
+    .examples = "  strata inspect net.engine\n"
+                "  strata inspect net.engine --layers -o csv\n"
+                "  strata inspect net.engine --section network\n"
+                "  strata inspect net.engine --dot | dot -Tsvg >net.svg\n",
     .run = run_inspect,
 };

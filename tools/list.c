@@ -180,10 +180,9 @@ const struct tool_command tool_list = {
         "Options:\n"
         "      --modules   plugin files found, from their notes, without loading them\n"
         "      --rejected  plugin files that were refused, and why; each file found is\n"
-        "                  also loaded once in a child process\n\n"
-        "Examples:\n"
-        "  strata list\n"
-        "  strata list --rejected\n"
-        "  strata list --plugin ./my_layer.so -o json\n",
+        "                  also loaded once in a child process\n",
+    .examples = "  strata list\n"
+                "  strata list --rejected\n"
+                "  strata list --plugin ./my_layer.so -o json\n",
     .run = run_list,
 };

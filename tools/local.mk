@@ -41,7 +41,7 @@ TEMPLATES = \
 	tools/new_layer/templates/layer.ini \
 	tools/new_layer/templates/layer_cuda.cu \
 	tools/new_layer/templates/params.inc
-EXTRA_DIST += $(TEMPLATES) scripts/embed.sh scripts/transcript.sh
+EXTRA_DIST += $(TEMPLATES) scripts/embed.sh scripts/man-page.sh scripts/transcript.sh
 CLEANFILES += tools/template_files.c
 tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
 	$(AM_V_GEN)$(MKDIR_P) tools && cd '$(srcdir)' && scripts/embed.sh $(TEMPLATES) \
@@ -61,14 +61,18 @@ MAN_PAGES = tools/strata-build.1 \
 man1_MANS = $(MAN_PAGES)
 CLEANFILES += $(MAN_PAGES)
 
-$(MAN_PAGES): strata$(EXEEXT)
-	$(AM_V_GEN)$(MKDIR_P) tools && page=`basename $@ .1` && \
-	command=`echo $$page | sed 's/strata-*//'` && \
-	$(HELP2MAN) --no-info --name="`./strata $$command --help | sed -n 2p | sed 's/\.$$//'`" \
-		--version-string='$(PACKAGE_VERSION)' --output=$@ "./strata $$command"
+# The folders are for FILES.
+$(MAN_PAGES): strata$(EXEEXT) docs/environment.md scripts/man-page.sh
+	$(AM_V_GEN)$(MKDIR_P) tools && HELP2MAN='$(HELP2MAN)' bindir='$(bindir)' \
+	libdir='$(libdir)' includedir='$(includedir)' datarootdir='$(datarootdir)' \
+	datadir='$(datadir)' docdir='$(docdir)' mandir='$(mandir)' \
+	$(srcdir)/scripts/man-page.sh ./strata \
+		'$(PACKAGE_VERSION)' $(srcdir)/docs/environment.md \
+		`basename $@ .1 | sed 's/strata-*//'` >$@.tmp && mv $@.tmp $@
 endif
 
 bashcompletion_DATA = tools/strata
 CLEANFILES += tools/strata
 tools/strata: strata$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) tools && ./strata completion bash >$@
+EXTRA_DIST += tools/README.md

@@ -24,12 +24,12 @@ static void print_help(void)
     printf("\nOptions:\n"
            "  --help      this text; `strata COMMAND --help` for a command\n"
            "  --version   the version\n\n"
+           "Exit status: 0 success, 1 mismatch, 2 usage or configuration, "
+           "3 no usable device.\n\n"
            "Examples:\n"
            "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"
            "  strata explain examples/digits/digits.ini\n"
-           "  strata describe Convolution\n\n"
-           "Exit status: 0 success, 1 mismatch, 2 usage or configuration, "
-           "3 no usable device.\n");
+           "  strata describe Convolution\n");
 }
 
 static int print_version(void)

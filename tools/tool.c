@@ -245,8 +245,8 @@ int tool_check_output(const struct tool_command *c, const char *path)
 
 int tool_help(const struct tool_command *c)
 {
-    printf("Usage: strata %s %s\n%s.\n\n%s\n%s", c->name, c->usage, c->summary, c->help,
-           common_help);
+    printf("Usage: strata %s %s\n%s.\n\n%s%s%s\nExamples:\n%s", c->name, c->usage,
+           c->summary, c->help, c->help[0] ? "\n" : "", common_help, c->examples);
     return EXIT_OK;
 }
 

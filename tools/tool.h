@@ -16,9 +16,10 @@ enum exit_code { EXIT_OK = 0, EXIT_MISMATCH = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE 
 
 struct tool_command {
     const char *name;
-    const char *summary; /* one line of `strata --help` */
-    const char *usage;   /* "NET.ini [FILE]" */
-    const char *help;    /* options of its own, and examples */
+    const char *summary;  /* one line of `strata --help` */
+    const char *usage;    /* "NET.ini [FILE]" */
+    const char *help;     /* options of its own, and remarks; or "" */
+    const char *examples; /* a line each, indented by two */
     int (*run)(int argc, char **argv);
 };
 extern const struct tool_command tool_run, tool_list, tool_describe, tool_explain,

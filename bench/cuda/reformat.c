@@ -6,8 +6,8 @@
  * Bytes count where they are read and where they are written, pads of the destination
  * included, so a copy of half of them moves the same amount through memory. Every launch
  * reads and writes other buffers than the one before, and a buffer set is several times
- * the L2 cache. Times are medians of device events. docs/performance.md holds floors,
- * predictions and results.
+ * the L2 cache. Times are medians of device events. docs/performance.md holds floors and
+ * results, docs/log/reformat.md predictions.
  *
  *   reformat_cuda [--rows] [--row NAME]... [--shape SHAPE]... [--quick]
  *     --rows: also the rows that were not chosen; --row: also this one

@@ -6,6 +6,7 @@
  */
 #include "engine/context/context.h"
 #include "core/team.h"
+#include "formats/reformat.h"
 
 struct step_payload {
     strata_context *context;
@@ -62,9 +63,9 @@ int context_enqueue_step(strata_context *c, const struct execution_step *step,
     if (step && step->kind == STEP_RELABEL)
         return STRATA_OK;
     if (step && step->kind == STEP_REFORMAT)
-        return ops->reformat(c->stream, &x->values[step->to].desc,
-                             c->value_data[step->to], &x->values[step->from].desc,
-                             c->value_data[step->from], err);
+        return reformat_enqueue(c->stream, &x->values[step->to].desc,
+                                c->value_data[step->to], &x->values[step->from].desc,
+                                c->value_data[step->from], err);
     return ops->submit(c->stream, run_step, &payload, sizeof payload, err);
 }
 

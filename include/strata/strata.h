@@ -211,7 +211,8 @@ typedef struct strata_registry_options {
  * options may be NULL. A bad file never fails the call: see `strata list --rejected`.
  * A file named in `files` that is refused does. The environment adds folders
  * (STRATA_PLUGIN_PATH) and replaces the installed one (STRATA_PLUGIN_DIR), except in
- * privileged programs. */
+ * privileged programs. The installed one moves with the tree that this library is in;
+ * privileged programs take it from where it was configured for. */
 STRATA_API int strata_registry_create(strata_registry **out,
                                       const strata_registry_options *options,
                                       strata_error *err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/team.h"
+#include "formats/reformat.h"
 
 void trial_pattern_fill(struct trial_pattern *p)
 {
@@ -238,7 +239,7 @@ int trial_enqueue(struct trial *t, int repeats, strata_error *err)
     if (t->query->candidate)
         return ops->submit(s, run_on_stream, &p, sizeof p, err);
     for (int i = 0; i < repeats && status == STRATA_OK; i++)
-        status = ops->reformat(s, &t->query->to, t->to, &t->query->from, t->from, err);
+        status = reformat_enqueue(s, &t->query->to, t->to, &t->query->from, t->from, err);
     return status;
 }
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/text.h"
 
 /* ---- reading reports
  * ------------------------------------------------------------------- */
@@ -107,6 +106,7 @@ static char *choice_text(const json_t *c)
 static void put_entry(FILE *f, const char *gap, const json_t *a, const json_t *b,
                       const json_t *c, bool conversion)
 {
+    char before[TEXT_REAL], after[TEXT_REAL];
     if (a && b && cost_of(a) == cost_of(b))
         return;
     fputs(gap, f);
@@ -115,8 +115,8 @@ static void put_entry(FILE *f, const char *gap, const json_t *a, const json_t *b
     else
         put_choice(f, c);
     if (a && b)
-        fprintf(f, " went from %.1f to %.1f us", explain_microseconds(cost_of(a)),
-                explain_microseconds(cost_of(b)));
+        fprintf(f, " went from %s to %s us", explain_in_us(before, cost_of(a)),
+                explain_in_us(after, cost_of(b)));
     else
         fprintf(f, a ? " is no longer offered" : " was not offered before");
 }
@@ -318,10 +318,11 @@ static int compare_entries(struct explain_diff *d, const json_t *a, const json_t
             other = find(of_b, c, key);
         if (!other || cost_of(c) == cost_of(other))
             continue;
+        char before[TEXT_REAL], after[TEXT_REAL];
         struct explain_move move = {
             .what = entry_name(c, key == conversion_key),
-            .before = text_print("%.1f", explain_microseconds(cost_of(c))),
-            .after = text_print("%.1f", explain_microseconds(cost_of(other))),
+            .before = duplicate(explain_in_us(before, cost_of(c)), err),
+            .after = duplicate(explain_in_us(after, cost_of(other)), err),
             .because = duplicate("", err),
             .size = llabs(cost_of(other) - cost_of(c))};
         int status = add_move(&d->entries, move, err);

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "core/text.h"
 #include "planner/planner.h"
 
 #define EXPLAIN_PLAN_VERSION 1 /* of the report, where it is kept as a plan */
@@ -66,6 +67,8 @@ int explain_conflict(const struct planner *planner, const struct plan_options *o
 /* text.c: in the user's names. Text is the caller's to free; NULL: no memory. */
 const char *explain_reason_name(enum plan_reason reason);
 double explain_microseconds(int64_t cost);
+/* The same as text, with one decimal and a point in any locale. */
+const char *explain_in_us(char out[TEXT_REAL], int64_t cost);
 /* Impl of a choice, or how it does without: "(bound)", "(fused)", "(alias)", "(joined)"
  */
 const char *explain_impl(const struct planner *planner, const struct plan_choice *c);

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
-
 static const char *const reason_names[] = {
     [PLAN_HARD] = "HARD",
     [PLAN_FIXED_IO] = "FIXED-IO",
@@ -26,6 +24,11 @@ const char *explain_reason_name(enum plan_reason reason)
 double explain_microseconds(int64_t cost)
 {
     return (double)cost / PLAN_UNIT_PER_NS / 1e3;
+}
+
+const char *explain_in_us(char out[TEXT_REAL], int64_t cost)
+{
+    return text_fixed(out, 1, explain_microseconds(cost));
 }
 
 /* ---- names ------------------------------------------------------------------------ */
@@ -243,6 +246,7 @@ enum { CHANGES_SHOWN = 3 };
 static void put_forbidding(FILE *f, const struct planner *planner,
                            const struct explain_reformat *r)
 {
+    char text[TEXT_REAL];
     if (!r->asked || !r->avoidable) {
         fputs(r->asked ? "no plan is without it"
                        : "not asked: only the dearest reformats are",
@@ -252,7 +256,8 @@ static void put_forbidding(FILE *f, const struct planner *planner,
     if (r->penalty == 0)
         fputs("forbidding it costs nothing", f);
     else
-        fprintf(f, "forbidding it costs %+.1f us", explain_microseconds(r->penalty));
+        fprintf(f, "forbidding it costs %s%s us", r->penalty > 0 ? "+" : "",
+                explain_in_us(text, r->penalty));
     if (r->reformats)
         fprintf(f, " with %+" PRId64 " reformat%s", r->reformats,
                 llabs(r->reformats) == 1 ? "" : "s");
@@ -271,6 +276,7 @@ static void put_remedy(FILE *f, const struct planner *planner,
                        const struct explain_reformat *r)
 {
     const struct explain_remedy *m = &r->remedy;
+    char text[TEXT_REAL];
     if (m->op < 0) {
         fputs(r->asked ? "no format of one operation removes it at a gain" : "not asked",
               f);
@@ -288,8 +294,8 @@ static void put_remedy(FILE *f, const struct planner *planner,
           f);
     put_labels(f, planner, r->step.tensor, UINT64_C(1) << m->label);
     if (!bound)
-        fprintf(f, " in <= %.1f us", explain_microseconds(m->cost));
-    fprintf(f, ", the plan gains %.1f us", explain_microseconds(m->gain));
+        fprintf(f, " in <= %s us", explain_in_us(text, m->cost));
+    fprintf(f, ", the plan gains %s us", explain_in_us(text, m->gain));
     if (m->reformats > 0)
         fprintf(f, " and loses %" PRId64 " reformat%s", m->reformats,
                 m->reformats == 1 ? "" : "s");

@@ -10,12 +10,14 @@
  *   STRATA_TEST_QUICK=1        few sizes, and blocks that compute-sanitizer can tell
  * apart
  */
+#include <config.h>
+
 #include "tests/cuda/device.h"
 
 #include <stdio.h>
 #include <time.h>
 
-#include "tests/layers/layer_cases.h"
+#include "tests/layers/cases.h"
 #include "check/harness/mirror.h"
 #include "check/harness/trial.h"
 
@@ -41,7 +43,7 @@ static uint64_t make_seed(void)
                 : (uint64_t)now.tv_sec * 1000003 + (uint64_t)now.tv_nsec;
 }
 
-/* Failures of the cases of one layer in a list; ends early when the device is lost. */
+/* Failures of the cases in a list; ends early when the device is lost. */
 static int check_list(const struct harness_target *target,
                       const struct registry_layer *layer, const struct layer_case *list,
                       size_t n, uint64_t seed)
@@ -49,7 +51,8 @@ static int check_list(const struct harness_target *target,
     int failures = 0;
     strata_error lost = {0};
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(list[i].layer, layer->layer.name) != 0 || list[i].refused)
+        cr_assert_str_eq(list[i].layer, layer->layer.name);
+        if (list[i].refused)
             continue;
         struct harness_result r =
             harness_check_on(target, layer, &list[i], seed + i, report);
@@ -95,40 +98,40 @@ static void close_bench(struct bench *b)
     strata_destroy(b->handle);
 }
 
-static void check_cases(struct bench *b, const char *name, struct harness_target *target)
+static void check_set(struct bench *b, const struct layer_cases *set,
+                      struct harness_target *target)
 {
     strata_error err = {0};
     const struct registry_layer *layer;
     struct harness_tally tally[MANY_IMPLS] = {0};
     uint64_t seed = make_seed();
     char full[80];
-    snprintf(full, sizeof full, "core::%s", name);
+    snprintf(full, sizeof full, "core::%s", set->layer);
     cr_assert(registry_find(b->registry, full, &layer, &err) == STRATA_OK, "%s",
               err.message);
     cr_assert_leq(layer->n_impls, (size_t)MANY_IMPLS);
     target->mirror = &b->mirror;
     target->tally = tally;
-    int failures = check_list(target, layer, layer_cases_w, layer_cases_w_count, seed);
-    failures += check_list(target, layer, layer_cases_f, layer_cases_f_count, seed);
+    int failures = check_list(target, layer, set->cases, set->n_cases, seed);
     if (!target->quick && !target->takes)
-        failures += check_list(target, layer, layer_cases_large, layer_cases_large_count,
-                               seed + 1000);
+        failures += check_list(target, layer, set->large, set->n_large, seed + 1000);
     print_tally(layer, tally);
-    cr_expect_eq(failures, 0, "%s: %d failures, seed %llu", name, failures,
+    cr_expect_eq(failures, 0, "%s: %d failures, seed %llu", set->layer, failures,
                  (unsigned long long)seed);
 }
 
-static void check_layer(const char *name)
+/* A test a layer: a lost device ends one process, not the others. */
+void check_layer_cases(const struct layer_cases *set)
 {
     const char *only = setting("STRATA_TEST_LAYER");
     const bool quick = setting("STRATA_TEST_QUICK");
     struct harness_target target = {
         .impl = setting("STRATA_TEST_IMPL"), .wide = !quick, .quick = quick};
     struct bench b;
-    if (only && strcmp(only, name) != 0)
+    if (only && strcmp(only, set->layer) != 0)
         cr_skip_test("STRATA_TEST_LAYER names another layer");
     open_bench(&b, quick);
-    check_cases(&b, name, &target);
+    check_set(&b, set, &target);
     close_bench(&b);
 }
 
@@ -179,35 +182,8 @@ static bool takes(const struct trial *t, int row, void *user)
     return true;
 }
 
+TestSuite(layers, .timeout = 600);
 TestSuite(cuda_layers, .timeout = 600);
-
-/* A test a layer: a lost device ends one process, not the others. */
-#define LAYERS(_)                                                                        \
-    _(Activation)                                                                        \
-    _(Concatenation)                                                                     \
-    _(Constant)                                                                          \
-    _(Convolution)                                                                       \
-    _(ElementWise)                                                                       \
-    _(FullyConnected)                                                                    \
-    _(Identity)                                                                          \
-    _(Padding)                                                                           \
-    _(Pooling)                                                                           \
-    _(Resize)                                                                            \
-    _(Scale)                                                                             \
-    _(Shuffle)                                                                           \
-    _(Slice)                                                                             \
-    _(Softmax)
-
-static const char *const tested[] = {
-#define NAME(layer) #layer,
-    LAYERS(NAME)};
-
-#define TEST(layer)                                                                      \
-    Test(cuda_layers, layer##_is_right_on_cuda)                                          \
-    {                                                                                    \
-        check_layer(#layer);                                                             \
-    }
-LAYERS(TEST)
 
 /* For compute-sanitizer, which slows every launch: all layers in one process. */
 Test(cuda_layers, a_sample_of_every_layer_is_right)
@@ -223,27 +199,60 @@ Test(cuda_layers, a_sample_of_every_layer_is_right)
         .quick = setting("STRATA_TEST_QUICK"), .takes = takes, .user = &sample};
     struct bench b;
     open_bench(&b, true);
-    for (size_t i = 0; i < ARRAY_LENGTH(tested); i++)
-        check_cases(&b, tested[i], &target);
+    for (layer_cases_entry *set = __start_layer_cases; set != __stop_layer_cases; set++)
+        check_set(&b, *set, &target);
     close_bench(&b);
 }
 
-/* An impl that no test names would pass by being forgotten. Needs no device. */
-Test(cuda_layers, every_layer_with_cuda_impls_is_tested)
+/* Whether a layer has CUDA impls, and a test here. */
+struct coverage {
+    bool impls, test;
+};
+
+static struct coverage coverage_of(const struct registry_layer *layer)
+{
+    struct coverage c = {0};
+    for (size_t i = 0; i < layer->n_impls; i++)
+        c.impls |= layer->impls[i].impl.device == STRATA_CUDA;
+    for (layer_cases_entry *set = __start_layer_cases; set != __stop_layer_cases; set++)
+        c.test |= strcmp((*set)->layer, layer->layer.name) == 0;
+    return c;
+}
+
+static strata_registry *every_module(void)
 {
     strata_error err = {0};
     strata_registry *registry = harness_registry(&err);
     cr_assert(registry, "%s", err.message);
     cr_assert(registry_load_all(registry, &err) == STRATA_OK, "%s", err.message);
-    for (size_t l = 0; l < registry_layers(registry); l++) {
-        const struct registry_layer *layer = registry_layer_at(registry, l);
-        bool cuda = false, found = false;
-        for (size_t i = 0; i < layer->n_impls; i++)
-            cuda |= layer->impls[i].impl.device == STRATA_CUDA;
-        for (size_t i = 0; i < ARRAY_LENGTH(tested); i++)
-            found |= strcmp(tested[i], layer->layer.name) == 0;
-        cr_expect(cuda == found, "layer %s %s", layer->full_name,
-                  cuda ? "has CUDA impls but no test" : "is tested but has no CUDA impl");
+    return registry;
+}
+
+/* An impl that no test names would pass by being forgotten. Needs no device. */
+Test(cuda_layers, every_layer_with_cuda_impls_is_tested)
+{
+    strata_registry *registry = every_module();
+    for (size_t i = 0; i < registry_layers(registry); i++) {
+        const struct registry_layer *layer = registry_layer_at(registry, i);
+        const struct coverage c = coverage_of(layer);
+        cr_expect(c.test || !c.impls, "layer %s has CUDA impls but no test",
+                  layer->full_name);
+    }
+    strata_registry_destroy(registry);
+}
+
+/* The other way round: a test of nothing passes too. Needs no device. */
+Test(cuda_layers, every_tested_layer_has_cuda_impls)
+{
+#ifndef HAVE_CUDA
+    cr_skip_test("CUDA was not built");
+#endif
+    strata_registry *registry = every_module();
+    for (size_t i = 0; i < registry_layers(registry); i++) {
+        const struct registry_layer *layer = registry_layer_at(registry, i);
+        const struct coverage c = coverage_of(layer);
+        cr_expect(c.impls || !c.test, "layer %s is tested but has no CUDA impl",
+                  layer->full_name);
     }
     strata_registry_destroy(registry);
 }

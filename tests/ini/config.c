@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The INI reader: what it gives, where it says things are, what it refuses. Malformed
- * files stand in tests/data/bad-ini and are run by test_network.
+ * files stand in tests/data/bad-ini and are run by tests/network/network.
  */
 #include <stdio.h>
 #include <sys/stat.h>

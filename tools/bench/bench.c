@@ -294,12 +294,11 @@ const struct tool_command tool_bench = {
         "--memPoolSize=workspace:SIZE, --plugins, --timingCacheFile, --exportTimes,\n"
         "--dumpProfile, --exportProfile; --device=0 means cuda:0.\n\n"
         "Figures: latency, from the call until the host has the result; enqueue, the\n"
-        "host's part of it; h2d, compute and d2h, on the device.\n\n"
-        "Examples:\n"
+        "host's part of it; h2d, compute and d2h, on the device.\n",
+    .examples =
         "  strata bench net.ini\n"
         "  strata bench net.ini --device cuda --batch 1,8,32 --precision fp16 -o md\n"
         "  strata bench net.ini --streams 1,2,4 --in-flight 2 --transfers -o csv\n"
-        "  strata bench net.ini --warmUp=500 --duration=10 --infStreams=2 "
-        "--exportTimes=t.json\n",
+        "  strata bench net.ini --warmUp=500 --duration=10 --exportTimes=t.json\n",
     .run = run_bench,
 };

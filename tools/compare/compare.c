@@ -349,11 +349,10 @@ const struct tool_command tool_compare = {
         "and\n"
         "which tolerance would pass; `atol that passes` is for numpy.allclose with rtol "
         "=\n"
-        "the tolerance.\n\n"
-        "Examples:\n"
-        "  strata compare net.ini --devices host,cuda\n"
-        "  strata compare net.ini --precisions fp32,fp16 --isolate --failed\n"
-        "  strata compare net.ini --impls any,c -o csv\n"
-        "  strata compare old.engine new.engine --input x.npy --dump conv1\n",
+        "the tolerance.\n",
+    .examples = "  strata compare net.ini --devices host,cuda\n"
+                "  strata compare net.ini --precisions fp32,fp16 --isolate --failed\n"
+                "  strata compare net.ini --impls any,c -o csv\n"
+                "  strata compare old.engine new.engine --input x.npy --dump conv1\n",
     .run = run_compare,
 };

@@ -265,7 +265,7 @@ done:
 const struct tool_command tool_explain = {
     .name = "explain",
     .summary = "Show the plan: each layer's impl and formats, why each reformat stands",
-    .usage = "NET.ini|NET.engine [OPTION...]\n       strata explain --diff A B",
+    .usage = "NET.ini|NET.engine [OPTION...]\n   or: strata explain --diff A B",
     .help =
         "Options:\n"
         "      --reformats       what each reformat costs, what forbidding it would, "
@@ -287,12 +287,11 @@ const struct tool_command tool_explain = {
         "                        networks\n\n"
         "Reasons of reformats: HARD, no common format; FIXED-IO, a network input or\n"
         "output; PADDING, pad lanes are cleared; ECONOMIC, avoidable at a higher cost.\n"
-        "--diff exits with 1 where the plans decide differently.\n"
-        "\nExamples:\n"
-        "  strata explain examples/digits/digits.ini\n"
-        "  strata explain net.ini --set build.precision=fp16 --reformats\n"
-        "  strata explain net.ini --costs measure --impls conv1\n"
-        "  strata explain net.ini --svg net.svg --save-plan net.plan\n"
-        "  strata explain --diff net.plan net.ini\n",
+        "--diff exits with 1 where the plans decide differently.\n",
+    .examples = "  strata explain examples/digits/digits.ini\n"
+                "  strata explain net.ini --set build.precision=fp16 --reformats\n"
+                "  strata explain net.ini --costs measure --impls conv1\n"
+                "  strata explain net.ini --svg net.svg --save-plan net.plan\n"
+                "  strata explain --diff net.plan net.ini\n",
     .run = run_explain,
 };

@@ -289,10 +289,10 @@ const struct tool_command tool_new_layer = {
         "      --extends=LAYER      instead: an impl for a built-in layer\n"
         "      --namespace=NS       default org.example\n"
         "  -C, --directory=DIR      the folder; default the name in small letters\n"
-        "      --force              overwrite files\n\n"
-        "Examples:\n"
+        "      --force              overwrite files\n",
+    .examples =
         "  strata new-layer LeakyReLU --attr slope:real=0.01:0..1\n"
-        "  strata new-layer ChannelScale --weight factor --weight bias:optional --cuda\n"
+        "  strata new-layer ChannelScale --weight factor --weight bias:optional\n"
         "  strata new-layer FastConvolution --extends core::Convolution\n",
     .run = run_new_layer,
 };

@@ -213,7 +213,7 @@ static int put_report(const struct profile *p, FILE *out, strata_error *err)
     status = html_graph(p, x, out, err);
     html_reformats(p, x, out);
     html_fusions(p, out);
-    html_tactics(p, out);
+    html_impls(p, out);
     put_environment(p, out);
     fputs("</main></body></html>\n", out);
     explain_free(x);

@@ -101,7 +101,7 @@ void html_fusions(const struct profile *p, FILE *out)
           out);
 }
 
-/* ---- tactics ------------------------------------------------------------------------
+/* ---- impls --------------------------------------------------------------------------
  */
 
 static int cheaper(const void *a, const void *b)
@@ -173,7 +173,7 @@ static void put_op(const strata_engine *e, size_t op, bool open, FILE *out)
     const struct plan_choice *chosen =
         plan_chosen(&e->planner->model->problem, e->planner->plan->choices, (int)op);
     const struct plan_choice **sorted =
-        zalloc(o->n_choices, sizeof *sorted, "tactics", NULL);
+        zalloc(o->n_choices, sizeof *sorted, "impls", NULL);
     if (!sorted)
         return;
     for (size_t i = 0; i < o->n_choices; i++)
@@ -202,7 +202,7 @@ static void put_op(const strata_engine *e, size_t op, bool open, FILE *out)
     free(sorted);
 }
 
-void html_tactics(const struct profile *p, FILE *out)
+void html_impls(const struct profile *p, FILE *out)
 {
     const strata_engine *e = p->engine;
     const struct plan_problem *problem = &e->planner->model->problem;
@@ -216,7 +216,7 @@ void html_tactics(const struct profile *p, FILE *out)
         dearest = op;
         most = c->cost;
     }
-    fputs("<section><h2>Tactics</h2><p class=\"sub\">For each layer every way to compute "
+    fputs("<section><h2>Impls</h2><p class=\"sub\">For each layer every way to compute "
           "it, the fastest first. A faster one that lost costs more with the reformats "
           "that it needs.</p>\n",
           out);

@@ -161,18 +161,17 @@ const struct tool_command tool_profile = {
         "      --sort=time|order     slowest first, or as they run (default)\n"
         "      --top=N               so many rows\n"
         "      --input=[NAME=]FILE   an input as in `strata run`; random by default\n"
-        "      --html=FILE           a report: layers, memory, plan, tactics; one file\n"
+        "      --html=FILE           a report: layers, memory, plan, impls; one file\n"
         "      --trace=FILE          some runs for Perfetto (ui.perfetto.dev) or Chrome\n"
         "      --streams=N           streams of the trace (default 1)\n"
         "      --trace-runs=N        runs of each (default 3)\n"
         "      --ranges              name each layer's launches to the device's tools:\n"
         "                            NVTX, for nsys and ncu\n\n"
         "The sum of the layers is above the time of a run, as an event stands behind\n"
-        "each; both are shown. trtexec's --exportProfile=FILE writes its JSON.\n\n"
-        "Examples:\n"
-        "  strata profile net.ini --sort time --top 10\n"
-        "  strata profile net.ini --device cuda --html net.html\n"
-        "  strata profile net.ini --trace net.json --streams 2\n"
-        "  nsys profile strata profile net.ini --device cuda --ranges\n",
+        "each; both are shown. trtexec's --exportProfile=FILE writes its JSON.\n",
+    .examples = "  strata profile net.ini --sort time --top 10\n"
+                "  strata profile net.ini --device cuda --html net.html\n"
+                "  strata profile net.ini --trace net.json --streams 2\n"
+                "  nsys profile strata profile net.ini --device cuda --ranges\n",
     .run = run_profile,
 };

@@ -66,7 +66,7 @@ void html_layers(const struct profile *p, FILE *out);
 void html_roofline(const struct profile *p, FILE *out);
 void html_memory(const struct profile *p, FILE *out);
 void html_fusions(const struct profile *p, FILE *out);
-void html_tactics(const struct profile *p, FILE *out);
+void html_impls(const struct profile *p, FILE *out);
 void html_reformats(const struct profile *p, const struct explain *x, FILE *out);
 int html_graph(const struct profile *p, const struct explain *x, FILE *out,
                strata_error *err);

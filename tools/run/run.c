@@ -200,8 +200,8 @@ const struct tool_command tool_run = {
         "      --item=N              image of an IDX file (default 0)\n"
         "      --output=[NAME=]FILE  save an output as .npy instead of printing\n"
         "      --top=N               largest values of each image, NaN first (default 5)\n"
-        "      --repeat=N            run N times; -v shows the fastest\n\n"
-        "Examples:\n"
+        "      --repeat=N            run N times; -v shows the fastest\n",
+    .examples =
         "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"
         "  strata run net.ini x=x.npy --output prob=prob.npy\n"
         "  strata run net.ini photo.jpg --top 3 -o json\n",

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Folders are found as the configured ones lie to each other: a command in PREFIX/bin has
+ * its plugins in ../lib/strata/plugins-1, libstrata in strata/plugins-1.
+ */
+#include "core/installed.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#ifndef STRATA_LIB_DIR
+#define STRATA_BIN_DIR "/usr/local/bin"
+#define STRATA_LIB_DIR "/usr/local/lib"
+#define STRATA_PLUGIN_DIR STRATA_LIB_DIR "/strata/plugins-1"
+#define STRATA_DEVICE_DIR STRATA_LIB_DIR "/strata/devices-1"
+#endif
+
+static struct installed_file here = {
+    .parts = {[INSTALLED_PLUGINS] = STRATA_PLUGIN_DIR,
+              [INSTALLED_DEVICES] = STRATA_DEVICE_DIR},
+};
+
+/* Before main: a library's name may be relative (LD_LIBRARY_PATH=lib), and is lost with
+ * the first chdir. A program's is argv[0], which says nothing. */
+__attribute__((constructor)) static void find_here(void)
+{
+    Dl_info own, program;
+    here.privileged = getauxval(AT_SECURE) != 0;
+    if (here.privileged || !dladdr(&here, &own))
+        return;
+    const bool in_program = dladdr((const void *)getauxval(AT_PHDR), &program) &&
+                            program.dli_fbase == own.dli_fbase;
+    here.folder = in_program ? STRATA_BIN_DIR : STRATA_LIB_DIR;
+    if (!realpath(in_program ? "/proc/self/exe" : own.dli_fname, here.path))
+        here.path[0] = '\0';
+}
+
+/* Length of the folders that two absolute paths begin with; 0 if that is only /. */
+static size_t shared_length(const char *a, const char *b)
+{
+    size_t n = 0;
+    for (size_t i = 0;; i++) {
+        if ((!a[i] || a[i] == '/') && (!b[i] || b[i] == '/'))
+            n = i;
+        if (!a[i] || a[i] != b[i])
+            return n;
+    }
+}
+
+/* Cut the last name of a path; false if it has none. */
+static bool cut_name(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+    return slash != NULL;
+}
+
+bool installed_beside(char out[PATH_MAX], const char *file, const char *folder,
+                      const char *wanted)
+{
+    char base[PATH_MAX];
+    const size_t shared = shared_length(folder, wanted);
+    const char *rest = folder + shared;
+    int n = snprintf(base, sizeof base, "%s", file);
+    if (shared == 0 || strstr(rest, "/.") || n >= (int)sizeof base || !cut_name(base))
+        return false;
+    for (; *rest; rest++)
+        if (rest[0] == '/' && rest[1] && rest[1] != '/' && !cut_name(base))
+            return false;
+    n = snprintf(out, PATH_MAX, "%s%s", base, wanted + shared);
+    return n < PATH_MAX;
+}
+
+/* Whether the configured place holds this very file, by symbolic links perhaps. */
+static bool in_place(const struct installed_file *file)
+{
+    char place[PATH_MAX], real[PATH_MAX];
+    int n = snprintf(place, sizeof place, "%s%s", file->folder, strrchr(file->path, '/'));
+    return n < (int)sizeof place && realpath(place, real) && !strcmp(real, file->path);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool part_beside(struct installed_folder *out, const struct installed_file *file,
+                        enum installed_part part)
+{
+    return installed_beside(out->path, file->path, file->folder, file->parts[part]);
+}
+
+size_t installed_folders_of(struct installed_folder out[INSTALLED_FOLDERS],
+                            const struct installed_file *file, enum installed_part part)
+{
+    struct installed_folder plugins;
+    size_t n = 0;
+    if (!file->privileged && file->path[0] && !in_place(file) &&
+        part_beside(&out[0], file, part))
+        n = 1;
+    /* The plugins decide for the devices too: a build without CUDA has no such folder,
+     * and must not take that of another installation. */
+    if (n == 1 && part_beside(&plugins, file, INSTALLED_PLUGINS) &&
+        is_folder(plugins.path))
+        return n;
+    snprintf(out[n].path, sizeof out[n].path, "%s", file->parts[part]);
+    return n + 1;
+}
+
+size_t installed_folders(struct installed_folder out[INSTALLED_FOLDERS],
+                         enum installed_part part)
+{
+    return installed_folders_of(out, &here, part);
+}

@@ -1,0 +1,15 @@
+INI_SOURCES = \
+	ini/config.c \
+	ini/config.h \
+	ini/error.c \
+	ini/header.c \
+	ini/line.c \
+	ini/list.c \
+	ini/override.c \
+	ini/private.h \
+	ini/reader.c \
+	ini/scan.c \
+	ini/scan.h \
+	ini/value.c \
+	ini/vars.c
+EXTRA_DIST += ini/README.md

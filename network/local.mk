@@ -1,0 +1,17 @@
+NETWORK_SOURCES = \
+	network/attributes.c \
+	network/attributes.h \
+	network/batch.c \
+	network/bench.c \
+	network/graph.c \
+	network/input.c \
+	network/layers.c \
+	network/network.c \
+	network/network.h \
+	network/options.h \
+	network/private.h \
+	network/sections.c \
+	network/shapes.c \
+	network/weights.c \
+	network/write.c
+EXTRA_DIST += network/README.md

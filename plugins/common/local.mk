@@ -1,0 +1,9 @@
+# What layers share. Headers are static inline; kernels are linked where they are used.
+EXTRA_DIST += \
+	plugins/common/dense.h \
+	plugins/common/dense_weight.h \
+	plugins/common/element.h \
+	plugins/common/image.h \
+	plugins/common/walk.h \
+	plugins/common/window.h
+CUDA_PLUGIN_KERNELS += plugins/common/dense_weight.cu

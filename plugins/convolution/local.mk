@@ -1,0 +1,66 @@
+plugin_LTLIBRARIES += plugins/convolution.la
+plugins_convolution_la_SOURCES = plugins/convolution/convolution.c \
+	plugins/convolution/band.h \
+	plugins/convolution/core.h \
+	plugins/convolution/direct.h \
+	plugins/convolution/gemm_tile.h \
+	plugins/convolution/job.h \
+	plugins/convolution/product.h
+plugins_convolution_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_convolution_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_convolution_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/convolution.c
+
+ONEDNN_SOURCES += plugins/convolution/onednn.c
+CUBLASLT_SOURCES += plugins/convolution/cublaslt.c
+
+CONVOLUTION_KERNELS = \
+	plugins/convolution/cuda.cu \
+	plugins/convolution/cuda/depthwise.cu \
+	plugins/convolution/cuda/direct.cu \
+	plugins/convolution/cuda/gemm.cu \
+	plugins/convolution/cuda/mma.cu \
+	plugins/convolution/cuda/simt.cu \
+	plugins/convolution/cuda/stem.cu \
+	plugins/convolution/cuda/stem_wgmma.cu \
+	plugins/convolution/cuda/wgmma.cu
+CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
+EXTRA_DIST += \
+	plugins/convolution/cuda/convolution.cuh \
+	plugins/convolution/cuda/depthwise.cuh \
+	plugins/convolution/cuda/gemm.cuh \
+	plugins/convolution/cuda/slide.cuh \
+	plugins/convolution/cuda/stem.cuh \
+	plugins/convolution/cuda/stem_wgmma.cuh \
+	plugins/convolution/cuda/wgmma.cuh
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/convolution-cuda.la
+plugins_convolution_cuda_la_SOURCES =
+plugins_convolution_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_convolution_cuda_la_LIBADD = $(CONVOLUTION_KERNELS:.cu=.lo) $(CUDA_LIBS)
+endif
+# Instructions that only this chip has, whatever else is compiled for.
+plugins/convolution/cuda/stem_wgmma.lo plugins/convolution/cuda/wgmma.lo: \
+	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
+
+# By cuDNN, where it is found. Without the library the module does not load, and the
+# registry says why.
+CUDNN_SOURCES = plugins/convolution/cudnn.c \
+	plugins/convolution/cudnn/choice.c \
+	plugins/convolution/cudnn/choice.h \
+	plugins/convolution/cudnn/graph.c \
+	plugins/convolution/cudnn/graph.h \
+	plugins/convolution/cudnn/pack.h \
+	plugins/convolution/cudnn/session.c \
+	plugins/convolution/cudnn/session.h
+CUDA_PLUGIN_KERNELS += plugins/convolution/cudnn/pack.cu
+EXTRA_DIST += $(CUDNN_SOURCES)
+if HAVE_CUDNN
+plugin_LTLIBRARIES += plugins/convolution-cudnn.la
+plugins_convolution_cudnn_la_SOURCES = $(CUDNN_SOURCES)
+plugins_convolution_cudnn_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+plugins_convolution_cudnn_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_convolution_cudnn_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_convolution_cudnn_la_LIBADD = plugins/convolution/cudnn/pack.lo $(CUDA_LIBS) -lcudnn \
+	$(PTHREAD_LIBS)
+endif

@@ -1,0 +1,18 @@
+plugin_LTLIBRARIES += plugins/fully_connected.la
+plugins_fully_connected_la_SOURCES = plugins/fully_connected/fully_connected.c
+plugins_fully_connected_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_fully_connected_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_fully_connected_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/fully_connected.c
+
+ONEDNN_SOURCES += plugins/fully_connected/onednn.c
+CUBLASLT_SOURCES += plugins/fully_connected/cublaslt.c
+
+CUDA_PLUGIN_KERNELS += plugins/fully_connected/cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/fully_connected-cuda.la
+plugins_fully_connected_cuda_la_SOURCES =
+plugins_fully_connected_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_fully_connected_cuda_la_LIBADD = plugins/fully_connected/cuda.lo \
+	plugins/common/dense_weight.lo $(CUDA_LIBS)
+endif

@@ -1,0 +1,14 @@
+plugin_LTLIBRARIES += plugins/softmax.la
+plugins_softmax_la_SOURCES = plugins/softmax/softmax.c
+plugins_softmax_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_softmax_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_softmax_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/softmax.c
+
+CUDA_PLUGIN_KERNELS += plugins/softmax/cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/softmax-cuda.la
+plugins_softmax_cuda_la_SOURCES =
+plugins_softmax_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_softmax_cuda_la_LIBADD = plugins/softmax/cuda.lo $(CUDA_LIBS)
+endif

@@ -1,0 +1,5 @@
+CRITERION_TESTS += \
+	tests/check/check \
+	tests/check/report
+tests_check_report_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_check_report_LDADD = $(LDADD) $(JANSSON_LIBS)

@@ -1,0 +1,33 @@
+CRITERION_TESTS += \
+	tests/cuda/batch \
+	tests/cuda/check \
+	tests/cuda/context \
+	tests/cuda/device \
+	tests/cuda/layers \
+	tests/cuda/network \
+	tests/cuda/reformat
+tests_cuda_batch_SOURCES = tests/cuda/batch.c tests/engine/batch_net.h \
+	tests/cuda/device.h
+tests_cuda_context_SOURCES = tests/cuda/context.c tests/cuda/chain.c tests/cuda/chain.h \
+	tests/cuda/device.h
+tests_cuda_device_SOURCES = tests/cuda/device.c tests/cuda/device.h
+tests_cuda_layers_SOURCES = tests/cuda/layers.c tests/cuda/device.h \
+	tests/layers/cases.h $(LAYER_CASES)
+tests_cuda_network_SOURCES = tests/cuda/network.c tests/cuda/chain.c tests/cuda/chain.h \
+	tests/cuda/device.h
+tests_cuda_reformat_SOURCES = tests/cuda/reformat.c tests/cuda/device.h
+if HAVE_CUDNN
+CRITERION_TESTS += tests/cuda/cudnn
+tests_cuda_cudnn_SOURCES = tests/cuda/cudnn.c plugins/convolution/cudnn/choice.c \
+	plugins/convolution/cudnn/graph.c
+tests_cuda_cudnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_cuda_cudnn_LDADD = $(LDADD) $(CUDA_LDFLAGS) -lcudnn $(PTHREAD_LIBS)
+endif
+if HAVE_CUDA
+CRITERION_TESTS += tests/cuda/faults
+tests_cuda_faults_SOURCES = tests/cuda/faults.c tests/cuda/fault.c tests/cuda/fault.h \
+	tests/cuda/runtime.h tests/engine/batch_net.h tests/cuda/device.h
+tests_cuda_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_cuda_faults_LDADD = $(LDADD) $(DL_LIBS)
+tests_cuda_faults_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+endif

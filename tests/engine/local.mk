@@ -1,0 +1,42 @@
+CRITERION_TESTS += \
+	tests/engine/batch \
+	tests/engine/batcher \
+	tests/engine/context_check \
+	tests/engine/engine \
+	tests/engine/faults \
+	tests/engine/file_faults \
+	tests/engine/models \
+	tests/engine/random_networks \
+	tests/engine/refusal \
+	tests/engine/save \
+	tests/engine/threads
+tests_engine_batch_SOURCES = tests/engine/batch.c tests/engine/batch_net.h
+tests_engine_batcher_SOURCES = tests/engine/batcher.c tests/engine/batch_net.h
+tests_engine_engine_SOURCES = tests/engine/engine.c tests/engine/engine_session.h
+tests_engine_faults_SOURCES = tests/engine/faults.c tests/support/fault.c \
+	tests/support/fault.h tests/engine/batch_net.h
+tests_engine_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_faults_LDFLAGS = $(AM_LDFLAGS) $(FAULT_WRAPS)
+tests_engine_file_faults_SOURCES = tests/engine/file_faults.c \
+	tests/engine/engine_session.h
+tests_engine_file_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_file_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_models_SOURCES = tests/engine/models.c tests/engine/session.c \
+	tests/engine/session.h tests/engine/yolo_boxes.c tests/engine/yolo_boxes.h
+tests_engine_random_networks_SOURCES = tests/engine/random_networks.c \
+	tests/engine/network_draw.c tests/engine/network_draw.h
+tests_engine_refusal_SOURCES = tests/engine/refusal.c tests/engine/engine_saved.h \
+	tests/engine/engine_session.h
+tests_engine_refusal_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_refusal_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_save_SOURCES = tests/engine/save.c tests/engine/engine_saved.h \
+	tests/engine/engine_session.h
+tests_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_threads_SOURCES = tests/engine/threads.c tests/engine/batch_net.h
+FAULT_WRAPS = \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free \
+	-Wl,--wrap=strndup,--wrap=open_memstream,--wrap=open,--wrap=openat,--wrap=read,--wrap=pread \
+	-Wl,--wrap=write,--wrap=close,--wrap=fstat,--wrap=stat,--wrap=lstat \
+	-Wl,--wrap=fsync,--wrap=rename

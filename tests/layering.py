@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TAP: the house stands as docs/architecture.md says. For check-layering.sh.
+
+    layering.py SOURCE BUILD
+
+Includes are read from the sources, calls from the objects of the build: a prototype can be
+repeated without an include. A room is a folder; a sub-room named here is one with rules of
+its own. The rooms' READMEs say what they may use in the words of this table.
+"""
+import os
+import re
+import subprocess
+import sys
+
+BEFORE_ENGINE = "core formats registry io ini network planner"
+# Room: rooms it may use, beside itself and include/strata.
+MAY_USE = {
+    "core": "",
+    "formats": "core",
+    "registry": "core formats",
+    "io": "core formats",
+    "ini": "core formats io",
+    "network": "core formats registry io ini",
+    "planner": "core formats registry io ini network",
+    "planner/solver": "core",
+    "planner/certificate": "core planner/solver",
+    "engine": BEFORE_ENGINE,
+    "check": BEFORE_ENGINE + " engine",
+    "tools": BEFORE_ENGINE + " engine check",
+    "kernels": "core formats",
+    "plugins": "kernels",
+}
+# Where a room may see some headers of another and no more.
+MAY_SEE = {
+    ("planner/certificate", "planner/solver"): {"planner/solver/problem.h"},
+    ("kernels", "core"): {"core/status.h", "core/device.h"},
+    ("kernels", "formats"): {"formats/reformat_kernels.h"},
+    ("plugins", "kernels"): {"kernels/element.cuh", "kernels/layer.cuh",
+                             "kernels/walk.cuh"},
+}
+PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/cuda.h"}
+CORE_LINES = 4000
+FOLDER_FILES = 25
+# A file a layer, an image or a template: lists that grow with what they list.
+CATALOGUES = {"tests/plugins"}
+SOURCE_NAMES = (".c", ".h", ".cu", ".cuh")
+
+
+def room_of(path):
+    """The innermost room of a file, or None."""
+    rooms = [r for r in MAY_USE if path.startswith(r + "/")]
+    return max(rooms, key=len, default=None)
+
+
+def sources(room):
+    for folder, _, names in os.walk(room):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if name.endswith(SOURCE_NAMES) and room_of(path) == room:
+                yield path
+
+
+def allowed(room, other, header=None):
+    if other == room:
+        return True
+    use = MAY_USE[room].split()
+    # A room's outer room sees into it, as into any of its files.
+    if other not in use and other.split("/")[0] not in use + [room]:
+        return False
+    seen = MAY_SEE.get((room, other))
+    return seen is None or header is None or header in seen
+
+
+# ---- includes ----------------------------------------------------------------------------
+
+def includes(path):
+    with open(path, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            found = re.match(r'#include ["<]([\w./]+)[">]', line)
+            if found:
+                yield number, found.group(1)
+
+
+def own_layer(path, header):
+    """A plugin sees its own layer's folder and plugins/common."""
+    folder = "/".join(path.split("/")[:2]) + "/"
+    return header.startswith((folder, "plugins/common/"))
+
+
+def wrong_include(path, header):
+    room, other = room_of(path), room_of(header)
+    if room == "plugins" and header.startswith("strata/"):
+        return header not in PLUGIN_HEADERS
+    if room == "plugins" and other == "plugins":
+        return not own_layer(path, header)
+    return other is not None and not allowed(room, other, header)
+
+
+def wrong_includes(room):
+    return [f"{path}:{number} includes {header}" for path in sources(room)
+            for number, header in includes(path) if wrong_include(path, header)]
+
+
+# ---- calls -------------------------------------------------------------------------------
+
+OBJECT = re.compile(r"(?:libstrata_internal_la|libstrata_check_la|strata)-(.+)\.o$")
+
+
+def objects(build):
+    """Source file to object, of the library, check/ and the command."""
+    found = {}
+    for room in (r for r in MAY_USE if "/" not in r):
+        for folder, _, names in os.walk(os.path.join(build, room)):
+            for name in names:
+                part = OBJECT.match(name)
+                if part:
+                    at = os.path.relpath(folder, build).removesuffix("/.libs")
+                    found[f"{at}/{part.group(1)}.c"] = os.path.join(folder, name)
+    return {path: o for path, o in found.items() if os.path.exists(path)}
+
+
+def calls(build):
+    """File to the files that define what it leaves undefined, and by which symbols."""
+    listed = objects(build)
+    text = subprocess.run(["nm", "-A", "-g", *listed.values()], check=True,
+                          capture_output=True, text=True).stdout
+    path_of = {o: path for path, o in listed.items()}
+    defined, wanted = {}, []
+    for line in text.splitlines():
+        at, _, rest = line.partition(":")
+        *_, kind, symbol = rest.split()
+        # check/allocation.c stands in for the C library's functions, for all of the command.
+        if kind != "U" and "allocation" not in at:
+            defined[symbol] = path_of[at]
+        elif kind == "U":
+            wanted.append((path_of[at], symbol))
+    graph = {path: {} for path in listed}
+    for path, symbol in wanted:
+        if defined.get(symbol, path) != path:
+            graph[path].setdefault(defined[symbol], set()).add(symbol)
+    return graph
+
+
+def wrong_calls(graph, room):
+    return [f"{path} calls {', '.join(sorted(symbols))} of {other}"
+            for path, others in graph.items() if room_of(path) == room
+            for other, symbols in others.items() if not allowed(room, room_of(other))]
+
+
+def circles(graph):
+    """Strongly connected files, more than one each, by R. Tarjan's algorithm (1972)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(path):
+        index[path] = low[path] = len(index)
+        stack.append(path)
+        for other in graph[path]:
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[path] = min(low[path], low[other])
+        if low[path] == index[path]:
+            circle = stack[stack.index(path):]
+            del stack[stack.index(path):]
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for path in graph:
+        if path not in index:
+            visit(path)
+    return found
+
+
+def is_explained(path):
+    with open(path, encoding="utf-8") as f:
+        return "mutual recursion" in f.read().lower().replace("\n * ", " ")
+
+
+# ---- folders and READMEs -----------------------------------------------------------------
+
+def tracked():
+    """Files of the repository, or None outside of one."""
+    git = subprocess.run(["git", "ls-files"], capture_output=True, text=True)
+    return git.stdout.splitlines() if git.returncode == 0 and git.stdout else None
+
+
+def full_folders(files):
+    count = {}
+    for path in files:
+        if os.path.exists(path):
+            folder = os.path.dirname(path)
+            count[folder] = count.get(folder, 0) + 1
+    return [f"{folder} holds {n} files" for folder, n in sorted(count.items())
+            if n > FOLDER_FILES and folder not in CATALOGUES]
+
+
+def lines_of(room):
+    return sum(len(open(path, encoding="utf-8").readlines()) for path in sources(room))
+
+
+def untrue(room):
+    """What a room's README gets wrong."""
+    try:
+        with open(os.path.join(room, "README.md"), encoding="utf-8") as f:
+            text = f.read()
+    except FileNotFoundError:
+        return [f"{room}/README.md is missing"]
+    wrong = []
+    use = re.search(r"^May use: (.*)\.$", text, re.M)
+    said = use and use.group(1).replace("nothing", "").replace(",", "").split()
+    if said != MAY_USE[room].split():
+        wrong.append(f"{room}/README.md: 'May use: ' should list {MAY_USE[room]}")
+    if not re.search(r"^Begin with ", text, re.M):
+        wrong.append(f"{room}/README.md does not say what to begin with")
+    for name in re.findall(r"`([\w./]+(?:\.\w+|/))`", text):
+        if not any(os.path.exists(os.path.join(base, name))
+                   for base in (room, ".", "include")):
+            wrong.append(f"{room}/README.md names {name}, which does not exist")
+    return wrong
+
+
+def layers_without_stanza():
+    with open("plugins/layers.mk", encoding="utf-8") as f:
+        text = f.read()
+    return [f"plugins/{layer} has no local.mk in plugins/layers.mk: run ./bootstrap"
+            for layer in sorted(os.listdir("plugins"))
+            if os.path.isdir(f"plugins/{layer}") and f"/{layer}/local.mk" not in text]
+
+
+# ---- TAP ---------------------------------------------------------------------------------
+
+number = failures = 0
+
+
+def claim(text, wrong):
+    global number, failures
+    number += 1
+    failures += bool(wrong)
+    print(f"{'not ' * bool(wrong)}ok {number} - {text}")
+    for line in wrong:
+        print("#", line)
+
+
+def skip(text, reason):
+    global number
+    number += 1
+    print(f"ok {number} - {text} # SKIP {reason}")
+
+
+def main(source, build):
+    os.chdir(source)
+    graph = calls(build)
+    for room, use in MAY_USE.items():
+        words = use or "nothing else of ours"
+        claim(f"{room} includes {words}", wrong_includes(room))
+        if any(room_of(path) == room for path in graph):
+            claim(f"{room} calls {words}", wrong_calls(graph, room))
+    claim("examples use the public interface",
+          [f"{path}:{n} includes {h}" for path in sources_of("examples")
+           for n, h in includes(path) if room_of(h)])
+    found = circles(graph)
+    between = [c for c in found if len({room_of(path) for path in c}) > 1]
+    claim("no files of different rooms call each other in a circle", map_lines(between))
+    claim("a circle inside a room is mutual recursion that is explained",
+          map_lines(c for c in found if not all(map(is_explained, c))))
+    print(f"# {len(graph)} files; in circles between rooms "
+          f"{sum(map(len, between))}, inside rooms "
+          f"{sum(len(c) for c in found if c not in between)}")
+    n = lines_of("core")
+    claim(f"core has at most {CORE_LINES} lines",
+          [f"it has {n}"] if n > CORE_LINES else [])
+    print(f"# core: {n} lines")
+    files = tracked()
+    text = f"no folder holds more than {FOLDER_FILES} files beside its sub-rooms"
+    if files:
+        claim(text, full_folders(files))
+    else:
+        skip(text, "not a repository")
+    for room in MAY_USE:
+        claim(f"{room}/README.md is true", untrue(room))
+    claim("every layer's folder has a stanza", layers_without_stanza())
+    print(f"1..{number}")
+    return failures > 0
+
+
+def sources_of(folder):
+    for at, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(SOURCE_NAMES):
+                yield os.path.join(at, name)
+
+
+def map_lines(circle_list):
+    return [" <-> ".join(c) for c in circle_list]
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,18 @@
+CRITERION_TESTS += \
+	tests/layers/example_plugins \
+	tests/layers/kernels \
+	tests/layers/layers \
+	tests/layers/onnx_cases \
+	tests/layers/values
+tests_layers_example_plugins_SOURCES = tests/layers/example_plugins.c \
+	tests/cuda/device.h
+tests_layers_layers_SOURCES = tests/layers/layers.c tests/layers/cases.h \
+	$(LAYER_CASES)
+tests_layers_onnx_cases_SOURCES = tests/layers/onnx_cases.c tests/layers/onnx_case.c \
+	tests/layers/onnx_case.h
+if HAVE_DNNL
+CRITERION_TESTS += tests/layers/onednn
+tests_layers_onednn_SOURCES = tests/layers/onednn.c tests/layers/onednn_problems.c \
+	tests/layers/onednn_problems.h tests/layers/onednn_trial.c \
+	tests/layers/onednn_trial.h
+endif

@@ -1,0 +1,18 @@
+CRITERION_TESTS += \
+	tests/network/linear \
+	tests/network/network \
+	tests/network/options \
+	tests/network/weights
+tests_network_network_SOURCES = tests/network/network.c tests/network/network_text.h
+tests_network_options_SOURCES = tests/network/options.c tests/network/network_text.h
+tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_text.h
+
+# What reads INI files, with its steps counted; see steps.h.
+check_LTLIBRARIES += tests/libcounted.la
+tests_libcounted_la_SOURCES = $(INI_SOURCES) $(NETWORK_SOURCES) core/status.c
+tests_libcounted_la_CPPFLAGS = $(AM_CPPFLAGS) $(INIH_CFLAGS) -DCOUNT_STEPS \
+	-include $(top_srcdir)/tests/network/steps.h
+tests_libcounted_la_CFLAGS = $(AM_CFLAGS) $(COUNTING_CFLAGS)
+tests_network_linear_SOURCES = tests/network/linear.c tests/network/steps.h \
+	tests/network/network_text.h tests/ini/config_text.h
+tests_network_linear_LDADD = tests/libcounted.la $(LDADD)

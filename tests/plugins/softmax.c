@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cases of Softmax: every axis, and what it must refuse.
+ */
+#include "tests/layers/cases.h"
+
+static const struct layer_case cases[] = {
+    {"Softmax", "", .sweep = 4, .low = -8, .high = 8},
+    {"Softmax", "axis = -1", .sweep = 4, .low = -8, .high = 8},
+    {"Softmax", "axis = 0", .in = {S4(3, 9, 5, 7)}},
+    {"Softmax", "axis = 2", .in = {S4(3, 9, 5, 7)}},
+    {"Softmax", "axis = -2", .in = {S4(3, 17, 5, 7)}},
+    {"Softmax", "axis = -4", .in = {S4(3, 9, 5, 7)}},
+    {"Softmax", "", .in = {S2(3, 1000)}, .low = -100, .high = 100},
+    {"Softmax", "", .in = {S2(1, 17)}},
+    {"Softmax", "axis = 0", .in = {S1(17)}},
+    {"Softmax", "log = true", .in = {S2(3, 17)}},
+    {"Softmax", "log = true", .in = {S4(3, 9, 5, 7)}, .low = -50, .high = 50},
+    {"Softmax", "axis = 4", .in = {S5(3, 9, 2, 5, 7)}},
+    {"Softmax", "", .in = {S3(3, 9, 5)}},
+    {"Softmax", "", .in = {S4(1, 33, 32, 37)}},
+    {"Softmax", "axis = 4", .in = {S4(1, 1, 1, 1)}, .refused = true},
+    {"Softmax", "axis = -5", .in = {S4(1, 1, 1, 1)}, .refused = true},
+};
+
+static const struct layer_case large[] = {
+    {"Softmax", "", .in = {S2(3, 5000)}},
+    {"Softmax", "log = true", .in = {S2(5, 3001)}},
+    {"Softmax", "axis = 0", .in = {S2(1200, 33)}},
+    {"Softmax", "", .in = {S2(3000, 10)}},
+    {"Softmax", "", .in = {S4(1, 601, 20, 24)}},
+    {"Softmax", "", .in = {S4(2, 1000, 1, 1)}},
+    {"Softmax", "log = true", .in = {S4(7, 1024, 1, 1)}},
+    {"Softmax", "", .in = {S4(1, 5, 512, 264)}, .low = -50, .high = 50},
+    {"Softmax", "log = true", .in = {S4(2, 31, 256, 260)}},
+    {"Softmax", "", .in = {S4(8, 3, 128, 132)}},
+};
+
+LAYER_CASES(Softmax, ORDINARY(cases), LARGE(large))

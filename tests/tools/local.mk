@@ -1,0 +1,3 @@
+CRITERION_TESTS += \
+	tests/tools/drawing \
+	tests/tools/profiler
