@@ -3,6 +3,7 @@ PLANNER_SOURCES = \
 	planner/arena.h \
 	planner/candidate/candidate.c \
 	planner/candidate/free.c \
+	planner/candidate/keep.c \
 	planner/candidate/refuse.c \
 	planner/certificate/certificate.h \
 	planner/certificate/check.c \
@@ -25,8 +26,10 @@ PLANNER_SOURCES = \
 	planner/explain/explain.h \
 	planner/explain/json.c \
 	planner/explain/text.c \
+	planner/facts.c \
 	planner/fuse/fuse.c \
 	planner/fuse/shuffle.c \
+	planner/fuse/slice.c \
 	planner/fuse/weights.c \
 	planner/memory.c \
 	planner/memory_order.c \

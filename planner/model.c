@@ -8,13 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int planner_desc(strata_desc *out, const strata_network *net, int tensor, int format,
-                 strata_error *err)
-{
-    const struct network_tensor *t = &net->tensors[tensor];
-    return format_desc(out, *format_at(format), t->dims, t->rank, err);
-}
-
 /* ---- labels -------------------------------------------------------------------- */
 
 /* Index of a label, made at need; -1 where there are PLAN_MAX_LABELS already. */
@@ -51,18 +44,6 @@ static bool any_dirty(const struct planner *planner)
                 return true;
         }
     return false;
-}
-
-/* One state where there are no pad lanes. */
-int planner_port_pad(const struct planner_model *m, const strata_network *net, int tensor,
-                     int format, const strata_impl *impl, bool output)
-{
-    const struct network_tensor *t = &net->tensors[tensor];
-    int flag = output ? STRATA_PAD_DIRTY : STRATA_PAD_IGNORED;
-    if (!(impl->flags & flag) || !m->any_dirty || t->rank < 2 ||
-        !format_has_pads(*format_at(format), t->dims[1]))
-        return STRATA_PAD_ZERO;
-    return STRATA_PAD_ANY;
 }
 
 static int clamped(int port, int ports)
@@ -412,14 +393,6 @@ int planner_make_model(struct planner *planner, strata_error *err)
         return status;
     plan_connect(&m->problem, m->readers);
     return make_conversions(planner, m, err);
-}
-
-const struct planner_candidate *planner_chosen(const struct planner *planner,
-                                               const struct plan *plan, size_t node)
-{
-    const struct planner_model *m = planner->model;
-    const int op = (int)(planner->network->n_inputs + node);
-    return &m->candidates[plan_chosen(&m->problem, plan->choices, op)->impl];
 }
 
 void planner_free_model(struct planner_model *m)

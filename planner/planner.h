@@ -154,14 +154,31 @@ void planner_free(struct planner *planner);
 int planner_open(struct planner **out, const strata_network *network,
                  const struct planner_device *device, strata_error *err);
 
-/* fuse/fuse.c */
-int planner_make_nodes(struct planner *planner, strata_error *err);
-void planner_free_nodes(struct planner *planner);
+/* facts.c */
+static inline bool is_float(int dtype)
+{
+    return dtype == STRATA_FP32 || dtype == STRATA_FP16;
+}
+/* Tensor descriptor of a network tensor in a format of the table. */
+int planner_desc(strata_desc *out, const strata_network *net, int tensor, int format,
+                 strata_error *err);
+/* Pad state that an impl gives or takes at a port. */
+int planner_port_pad(const struct planner_model *m, const strata_network *net, int tensor,
+                     int format, const strata_impl *impl, bool output);
 /* Output tensor of a node that computes the first `fused` layers of its tail. */
 int planner_output(const struct planner *planner, const struct planner_node *n,
                    size_t fused, int port);
 strata_epilogue planner_epilogue(const struct planner *planner,
                                  const struct planner_node *n, size_t fused);
+/* Scales among the first `fused` layers of a node's tail: they come first. */
+size_t planner_scales(const struct planner *planner, const struct planner_node *n,
+                      size_t fused);
+/* What a plan chooses for a node. */
+const struct planner_candidate *planner_chosen(const struct planner *planner,
+                                               const struct plan *plan, size_t node);
+/* fuse/fuse.c */
+int planner_make_nodes(struct planner *planner, strata_error *err);
+void planner_free_nodes(struct planner *planner);
 /* Note what the plan did with each layer that might be fused. */
 int planner_note_fusions(struct planner *planner, strata_error *err);
 /* fuse/weights.c */
@@ -169,9 +186,6 @@ int planner_note_fusions(struct planner *planner, strata_error *err);
 const char *planner_refuse_fold(const struct planner *planner,
                                 const struct planner_node *n,
                                 const struct network_layer *scale);
-/* Scales among the first `fused` layers of a node's tail: they come first. */
-size_t planner_scales(const struct planner *planner, const struct planner_node *n,
-                      size_t fused);
 /* Descriptions of the weights that a node has with `fused` layers of its tail. */
 int planner_weights(const struct planner *planner, const struct planner_node *n,
                     size_t fused, strata_tensor *weights, strata_error *err);
@@ -183,9 +197,19 @@ int64_t planner_alias_begin(const struct planner *planner,
  * piece of memory. */
 strata_shuffle *planner_compose(const strata_network *net, const struct network_layer *a,
                                 const struct network_layer *b, strata_error *err);
+/* fuse/slice.c */
+/* Byte at which a tensor begins in one that it is a slice of, from `begin` along `dim`,
+ * where it is one piece of the same layout there, and aligned; else -1, and *why says
+ * what it is not. why may be NULL. */
+int64_t planner_slice_begin(const struct planner *planner, int whole, int part, int dim,
+                            int64_t begin, int format, const char **why);
+/* The same of input `port` in a concatenation's output. */
+int64_t planner_part_begin(const struct planner *planner, const struct planner_node *join,
+                           int port, int format, const char **why);
 /* candidate/candidate.c: EPLAN with every impl's reason if none is usable. */
 int planner_find_candidates(struct planner *planner, struct planner_model *m, int node,
                             strata_error *err);
+/* candidate/keep.c: with a reason, if it is refused. */
 int planner_keep_candidate(struct planner_model *m, struct planner_candidate *c,
                            const char *reason, strata_error *err);
 /* candidate/refuse.c: the error of a node without candidates, with every reason. */
@@ -196,30 +220,9 @@ void planner_list_formats(char *text, size_t size, uint64_t mask, int rank);
 /* candidate/free.c: ways that cost nothing. After the candidates of earlier nodes. */
 int planner_find_free(struct planner *planner, struct planner_model *m, int node,
                       strata_error *err);
-/* Byte at which a tensor begins in one that it is a slice of, from `begin` along `dim`,
- * where it is one piece of the same layout there, and aligned; else -1, and *why says
- * what it is not. why may be NULL. */
-int64_t planner_slice_begin(const struct planner *planner, int whole, int part, int dim,
-                            int64_t begin, int format, const char **why);
-/* The same of input `port` in a concatenation's output. */
-int64_t planner_part_begin(const struct planner *planner, const struct planner_node *join,
-                           int port, int format, const char **why);
 /* model.c */
-static inline bool is_float(int dtype)
-{
-    return dtype == STRATA_FP32 || dtype == STRATA_FP16;
-}
 int planner_make_model(struct planner *planner, strata_error *err);
-/* What a plan chooses for a node. */
-const struct planner_candidate *planner_chosen(const struct planner *planner,
-                                               const struct plan *plan, size_t node);
 void planner_free_model(struct planner_model *m);
-/* Pad state that an impl gives or takes at a port. */
-int planner_port_pad(const struct planner_model *m, const strata_network *net, int tensor,
-                     int format, const strata_impl *impl, bool output);
-/* Tensor descriptor of a network tensor in a format of the table. */
-int planner_desc(strata_desc *out, const strata_network *net, int tensor, int format,
-                 strata_error *err);
 /* objective.c: by the network's objective, another plan than the solver's first. */
 extern const char *const planner_objective_names[];
 int planner_trade_time(struct planner *planner, strata_error *err);

@@ -288,32 +288,6 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
     return status == STRATA_OK && net->build.fusion ? find_chains(planner, err) : status;
 }
 
-int planner_output(const struct planner *planner, const struct planner_node *n,
-                   size_t fused, int port)
-{
-    return fused ? planner->network->layers[n->tail[fused - 1]].outputs[0]
-                 : n->layer->outputs[port];
-}
-
-strata_epilogue planner_epilogue(const struct planner *planner,
-                                 const struct planner_node *n, size_t fused)
-{
-    strata_epilogue epilogue = {0};
-    for (size_t i = 0; i < fused; i++) {
-        enum fuse_kind kind = planner->fusions[n->tail[i]].kind;
-        if (kind == FUSE_SUM)
-            epilogue.flags |= STRATA_EPILOGUE_RESIDUAL;
-        if (kind != FUSE_ACTIVATION)
-            continue;
-        const strata_activation *a = planner->network->layers[n->tail[i]].params;
-        epilogue.flags |= STRATA_EPILOGUE_ACTIVATION;
-        epilogue.activation = a->kind;
-        epilogue.alpha = strata_activation_alpha(a);
-        epilogue.beta = strata_activation_beta(a);
-    }
-    return epilogue;
-}
-
 /* ---- what came of it --------------------------------------------------------------- */
 
 /* Layers that run nothing: the plan has them as memory of others. */

@@ -51,15 +51,6 @@ const char *planner_refuse_fold(const struct planner *planner,
     return NULL;
 }
 
-size_t planner_scales(const struct planner *planner, const struct planner_node *n,
-                      size_t fused)
-{
-    size_t count = 0;
-    while (count < fused && planner->fusions[n->tail[count]].kind == FUSE_SCALE)
-        count++;
-    return count;
-}
-
 int planner_weights(const struct planner *planner, const struct planner_node *n,
                     size_t fused, strata_tensor *weights, strata_error *err)
 {
