@@ -125,16 +125,16 @@ static void print_floor(const struct state *s, const double best[STEPS])
 static const char *node_name(const void *engine, size_t n)
 {
     const strata_engine *e = engine;
-    return n < e->n_nodes ? e->nodes[n].name : "end";
+    return n < e->execution->n_nodes ? e->execution->nodes[n].name : "end";
 }
 
 /* A run begins with a piece of work of its own. */
 static const char *step_name(const void *engine, size_t n)
 {
     const strata_engine *e = engine;
-    for (size_t s = 0; s < e->n_steps && n > 0; s++)
-        if (e->steps[s].kind == STEP_RUN && --n == 0)
-            return e->nodes[e->steps[s].node].name;
+    for (size_t s = 0; s < e->execution->n_steps && n > 0; s++)
+        if (e->execution->steps[s].kind == STEP_RUN && --n == 0)
+            return e->execution->nodes[e->execution->steps[s].node].name;
     return "begin";
 }
 

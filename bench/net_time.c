@@ -370,13 +370,14 @@ static int time_all(const struct session *s, const struct arguments *a, struct t
 
 static void count_reformats(const strata_engine *e, int *all, int *inner)
 {
+    const struct execution *x = e->execution;
     *all = *inner = 0;
-    for (size_t i = 0; i < e->n_steps; i++) {
-        const struct engine_step *step = &e->steps[i];
+    for (size_t i = 0; i < x->n_steps; i++) {
+        const struct execution_step *step = &x->steps[i];
         if (step->kind != STEP_REFORMAT)
             continue;
         *all += 1;
-        *inner += e->values[step->from].binding < 0 && e->values[step->to].binding < 0;
+        *inner += x->values[step->from].binding < 0 && x->values[step->to].binding < 0;
     }
 }
 

@@ -18,16 +18,16 @@ static int64_t row_bytes(const strata_desc *d)
 /* Which bindings have a row for each of the batch, given the network for another. */
 static int find_rows(strata_engine *e, const strata_network *other, strata_error *err)
 {
-    for (size_t i = 0; i < e->n_bindings; i++) {
-        struct engine_binding *b = &e->bindings[i];
-        const struct engine_value *v = &e->values[b->value];
+    const struct execution *x = e->execution;
+    for (size_t i = 0; i < x->n_bindings; i++) {
+        const struct execution_value *v = &x->values[x->bindings[i].value];
         if (other->tensors[v->tensor].dims[0] == e->network->tensors[v->tensor].dims[0])
             continue;
-        b->row_bytes = row_bytes(&v->desc);
-        if (b->row_bytes == 0)
+        e->row_bytes[i] = row_bytes(&v->desc);
+        if (e->row_bytes[i] == 0)
             return error_set(err, STRATA_EUNSUPPORTED,
                              "'%s' is bound as %s, where rows are not in one piece each",
-                             b->name,
+                             x->bindings[i].name,
                              format_mask_name(UINT64_C(1) << v->format, v->desc.rank));
     }
     return STRATA_OK;
@@ -51,21 +51,17 @@ static int add_smaller(strata_engine *e, int64_t batch, strata_error *err)
 {
     strata_network *net = NULL;
     strata_engine *smaller = NULL;
-    struct engine_stored *stored = NULL;
+    struct record *record = NULL;
     int status = network_rebatch(&net, e->network, batch, err);
     if (status == STRATA_OK && e->stored) {
-        stored = e->stored->smaller[e->n_smaller];
+        record = e->stored->smaller[e->n_smaller];
         e->stored->smaller[e->n_smaller] = NULL;
     }
     if (status == STRATA_OK)
-        status = engine_build_lent(&smaller, e->handle, net, stored, e, err);
-    if (status == STRATA_OK)
-        status = cost_table_merge(&e->known, &smaller->known, err);
+        status = engine_build_lent(&smaller, e, net, record, err);
     strata_network_destroy(net); /* the engine has its own reference */
-    if (status != STRATA_OK) {
-        strata_engine_destroy(smaller);
+    if (status != STRATA_OK)
         return status;
-    }
     smaller->batch = batch;
     e->smaller[e->n_smaller++] = smaller;
     return STRATA_OK;

@@ -1,90 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Building an engine: nodes, model, plan, schedule, then weights and impls' setup.
+ * Building an engine: a planner and its execution, then weights and impls' setup.
  */
 #include "engine/file/stored.h"
-#include "planner/explain/explain.h"
-#include "core/team.h"
-#include "planner/threads.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-void engine_node_tensors(const strata_engine *e, const struct engine_node *n,
-                         strata_tensor *in, strata_tensor *out)
-{
-    for (int side = 0; side < 2; side++) {
-        int count = side ? n->n_out : n->n_in;
-        for (int i = 0; i < count; i++) {
-            const struct engine_value *v =
-                &e->values[side ? n->out_values[i] : n->in_values[i]];
-            tensor_view(side ? &out[i] : &in[i], &v->desc, UINT64_C(1) << v->format,
-                        v->pad, NULL);
-        }
-    }
-}
+#include "core/team.h"
+#include "planner/planner.h"
 
-void engine_residual(const strata_engine *e, const struct engine_node *n,
-                     strata_tensor *out)
+/* A new plan, unless one is given or on record; takes the record. */
+static int plan_engine(strata_engine *e, const struct plan *plan, struct record *record,
+                       strata_error *err)
 {
-    if (n->residual_value < 0)
-        return;
-    const struct engine_value *v = &e->values[n->residual_value];
-    tensor_view(out, &v->desc, UINT64_C(1) << v->format, v->pad, NULL);
-}
-
-/* A search that was cut is no secret. */
-static void tell_gap(const strata_engine *e)
-{
-    const struct plan *p = e->plan;
-    if (p->proved || e->network->build.objective == OBJECTIVE_MEMORY)
-        return;
-    if (e->plan_options.objective == PLAN_LEAST_TIME)
-        log_line(
-            STRATA_LOG_WARNING,
-            "the plan may take up to %.2f %% more than the best one: its search ended "
-            "after %" PRIu64 " nodes; build.plan_nodes allows more",
-            100 * plan_gap(p), p->nodes);
-    else
-        log_line(STRATA_LOG_WARNING,
-                 "a plan with fewer reformats may exist: the search ended after %" PRIu64
-                 " nodes; build.plan_nodes allows more",
-                 p->nodes);
-}
-
-static int solve(strata_engine *e, strata_error *err)
-{
-    static const struct plan_ban no_reformat = {PLAN_BAN_CONVERSION, -1, -1, -1, -1};
-    if (e->network->build.objective == OBJECTIVE_REFORMATS)
-        e->plan_options.objective = PLAN_FEWEST_REFORMATS;
-    e->plan_options.bans = &no_reformat;
-    e->plan_options.n_bans = e->network->build.no_reformat;
-    e->plan_options.max_nodes = (uint64_t)e->network->build.plan_nodes;
-    int status = cost_plan(e, &e->plan_options, err);
-    if (status == STRATA_OK)
-        status = engine_trade_time(e, err);
-    if (status == STRATA_OK)
-        tell_gap(e);
-    return status == STRATA_EPLAN ? explain_conflict(e, &e->plan_options, err) : status;
-}
-
-/* plan: of the same network on the same handle, or NULL to make one. */
-static int build(strata_engine *e, const struct plan *plan, strata_error *err)
-{
+    struct planner_device device = {e->handle->properties, e->handle->math};
+    struct cost_device costs;
     int status;
-    if ((status = engine_make_nodes(e, err)) != STRATA_OK)
-        return status;
-    if ((status = engine_make_model(e, err)) != STRATA_OK)
-        return status;
-    status = e->stored ? engine_restore_plan(e, err)
-             : plan    ? plan_copy(&e->plan, &e->model->problem, plan, err)
-                       : solve(e, err);
+    cost_device_init(&costs, e->handle);
+    if (record) {
+        device.math = e->lender ? e->lender->execution->math : e->stored->math;
+        status = planner_make_recorded(&e->planner, e->network, &device, record, err);
+    } else if (plan) {
+        status = planner_make_as(&e->planner, e->network, &device, plan, err);
+    } else {
+        status = planner_make(&e->planner, e->network, &device, &costs.source, err);
+    }
+    return status == STRATA_OK
+               ? execution_make(&e->execution, e->planner, e->planner->plan, err)
+               : status;
+}
+
+/* Takes the record. */
+static int build(strata_engine *e, const struct plan *plan, struct record *record,
+                 strata_error *err)
+{
+    int status = plan_engine(e, plan, record, err);
     if (status != STRATA_OK)
         return status;
-    if ((status = engine_make_schedule(e, err)) != STRATA_OK)
-        return status;
-    return engine_setup_nodes(e, err);
+    e->row_bytes =
+        zalloc(e->execution->n_bindings, sizeof *e->row_bytes, "an engine", err);
+    if (!e->row_bytes)
+        return STRATA_ENOMEM;
+    const int before = threads_set(e->execution->threads);
+    status = engine_setup_parts(e, err);
+    if (status == STRATA_OK && !e->lender)
+        status = engine_add_batches(e, err);
+    threads_set(before);
+    return status;
 }
 
 static int end_team_on_stream(void *payload, void *stream, strata_error *err)
@@ -105,44 +68,31 @@ static void end_team(const strata_engine *e)
         ops->stream_synchronize(e->handle->stream, NULL);
 }
 
-/* At most one of plan and stored; stored is taken over. */
+/* At most one of plan and record; takes the stored file, and the record. */
 static int make_engine(strata_engine **out, strata_handle *handle,
-                       const strata_network *network, const struct plan *plan,
-                       struct engine_stored *stored, const strata_engine *lender,
-                       strata_error *err)
+                       const strata_network *network, const strata_engine *lender,
+                       const struct plan *plan, struct engine_stored *stored,
+                       struct record *record, strata_error *err)
 {
-    int status = STRATA_ENOMEM;
     *out = NULL;
-    engine_offer_packs();
     strata_engine *e = zalloc(1, sizeof *e, "an engine", err);
     if (!e) {
+        record_free(record);
         engine_stored_free(stored);
-        return status;
+        return STRATA_ENOMEM;
     }
     e->network = network_retain(network);
     e->handle = handle;
     e->lender = lender;
     e->stored = stored;
-    cost_table_init(&e->known, handle->properties.build);
-    e->math = handle->math == STRATA_MATH_TENSOR_OP ? handle->math : network->build.math;
-    e->math = stored ? stored->math : e->math;
-    e->threads = handle->properties.kind == STRATA_HOST
-                     ? threads_for(network, handle->properties.threads)
-                     : 0;
-    int before = threads_set(e->threads); /* what accept and workspace count with */
-    status = build(e, plan, err);
-    if (status == STRATA_OK && !lender)
-        status = engine_add_batches(e, err);
-    threads_set(before);
+    int status = build(e, plan, record, err);
     if (!lender)
         end_team(e);
-    if (status != STRATA_OK) {
-        error_prefix(err, "%s", network->path);
-        goto done;
+    if (status == STRATA_OK) {
+        *out = e;
+        return STRATA_OK;
     }
-    *out = e;
-    e = NULL;
-done:
+    error_prefix(err, "%s", network->path);
     strata_engine_destroy(e);
     return status;
 }
@@ -154,21 +104,23 @@ int engine_build_plan(strata_engine **out, strata_handle *handle,
     error_clear(err);
     if (!out || !handle || !network)
         return error_set(err, STRATA_EINVAL, "an engine needs out, handle and network");
-    return make_engine(out, handle, network, plan, NULL, NULL, err);
+    return make_engine(out, handle, network, NULL, plan, NULL, NULL, err);
 }
 
-int engine_build_lent(strata_engine **out, strata_handle *handle,
-                      const strata_network *network, struct engine_stored *stored,
-                      const strata_engine *lender, strata_error *err)
+int engine_build_lent(strata_engine **out, const strata_engine *lender,
+                      const strata_network *network, struct record *record,
+                      strata_error *err)
 {
-    return make_engine(out, handle, network, NULL, stored, lender, err);
+    return make_engine(out, lender->handle, network, lender, NULL, NULL, record, err);
 }
 
 int engine_build_stored(strata_engine **out, strata_handle *handle,
                         const strata_network *network, struct engine_stored *stored,
                         strata_error *err)
 {
-    return make_engine(out, handle, network, NULL, stored, NULL, err);
+    struct record *record = stored->record;
+    stored->record = NULL;
+    return make_engine(out, handle, network, NULL, NULL, stored, record, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,
@@ -182,15 +134,10 @@ void strata_engine_destroy(strata_engine *e)
     if (!e)
         return;
     engine_free_batches(e);
-    for (size_t i = 0; i < e->n_nodes; i++)
-        engine_release_node(e, &e->nodes[i]);
-    engine_free_nodes(e);
-    engine_free_model(e->model);
-    plan_free(e->plan);
-    free(e->values);
-    free(e->steps);
-    free(e->bindings);
-    cost_table_free(&e->known);
+    engine_free_parts(e);
+    free(e->row_bytes);
+    execution_free(e->execution);
+    planner_free(e->planner);
     strata_network_destroy(e->network);
     engine_stored_free(e->stored); /* after the network, whose weights are in the file */
     free(e);
@@ -198,18 +145,19 @@ void strata_engine_destroy(strata_engine *e)
 
 int strata_engine_bindings(const strata_engine *e)
 {
-    return (int)e->n_bindings;
+    return (int)e->execution->n_bindings;
 }
 
 int strata_engine_binding(const strata_engine *e, int index, strata_binding *out,
                           strata_error *err)
 {
+    const struct execution *x = e->execution;
     error_clear(err);
-    if (index < 0 || index >= (int)e->n_bindings)
+    if (index < 0 || index >= (int)x->n_bindings)
         return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
-                         e->n_bindings);
-    const struct engine_binding *b = &e->bindings[index];
-    const struct engine_value *v = &e->values[b->value];
+                         x->n_bindings);
+    const struct execution_binding *b = &x->bindings[index];
+    const struct execution_value *v = &x->values[b->value];
     *out = (strata_binding){.name = b->name,
                             .is_input = b->is_input,
                             .desc = v->desc,
@@ -221,8 +169,8 @@ int strata_engine_binding(const strata_engine *e, int index, strata_binding *out
 
 int strata_engine_find(const strata_engine *e, const char *name)
 {
-    for (size_t i = 0; i < e->n_bindings && name; i++)
-        if (strcmp(e->bindings[i].name, name) == 0)
+    for (size_t i = 0; i < e->execution->n_bindings && name; i++)
+        if (strcmp(e->execution->bindings[i].name, name) == 0)
             return (int)i;
     return -1;
 }
@@ -237,7 +185,7 @@ uint64_t strata_engine_weight_bytes(const strata_engine *e)
 
 uint64_t strata_engine_arena_bytes(const strata_engine *e)
 {
-    uint64_t most = (uint64_t)e->arena_bytes;
+    uint64_t most = (uint64_t)e->execution->arena_bytes;
     for (size_t i = 0; i < e->n_smaller; i++)
         if (most < strata_engine_arena_bytes(e->smaller[i]))
             most = strata_engine_arena_bytes(e->smaller[i]);

@@ -19,7 +19,6 @@ ENGINE_SOURCES = \
 	engine/engine.h \
 	engine/file/load.c \
 	engine/file/plugins.c \
-	engine/file/restore.c \
 	engine/file/save.c \
 	engine/file/stored.c \
 	engine/file/stored.h \
@@ -28,4 +27,5 @@ ENGINE_SOURCES = \
 	engine/share.c \
 	engine/staging.c \
 	engine/staging.h \
-	engine/step.c
+	engine/step.c \
+	engine/weights.c

@@ -4,11 +4,14 @@
  * one behind the other: nobody waits between nodes, but for the memory of dense weights
  * that were packed, which may be freed only then.
  */
-#include "engine/staging.h"
-#include "core/team.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/team.h"
+#include "engine/staging.h"
+#include "planner/view.h"
 
 /* Bytes of dense weights that may be on the device beside the packed ones. */
 #define MOST_DENSE ((size_t)64 << 20)
@@ -27,13 +30,12 @@ static size_t weight_bytes(const strata_tensor *t)
 }
 
 /* From where the network has it, else from memory of its own. */
-static int send_weight(struct setup *s, const struct engine_node *n, size_t w,
-                       strata_error *err)
+static int send_weight(struct setup *s, const struct execution_node *n, size_t w,
+                       const strata_tensor *t, strata_error *err)
 {
     const strata_allocator host = host_memory();
-    const strata_tensor *t = &n->weights[w];
     const size_t bytes = weight_bytes(t);
-    const void *source = engine_weight_source(s->engine, n, w);
+    const void *source = engine_weight_source(n, w);
     if (source)
         return staging_send(&s->staging, t->data, source, bytes, err);
     void *values = host.alloc(host.user, bytes ? bytes : 1, TENSOR_ALIGNMENT);
@@ -46,38 +48,50 @@ static int send_weight(struct setup *s, const struct engine_node *n, size_t w,
     return status;
 }
 
-static int load_weights(struct setup *s, struct engine_node *n, strata_error *err)
+/* Memory and values of one weight, if it needs any of its own. */
+static int load_weight(struct setup *s, size_t node, size_t w, strata_error *err)
 {
     strata_engine *e = s->engine;
-    const bool host = e->handle->properties.kind == STRATA_HOST;
-    int status = STRATA_OK;
-    for (size_t w = 0; w < n->layer->type->n_weights && status == STRATA_OK; w++) {
-        strata_tensor *t = &n->weights[w];
-        const size_t bytes = weight_bytes(t);
-        if (t->rank == 0 || (t->data = engine_lent_weight(e, n, w)))
-            continue;
-        e->weight_bytes += bytes;
-        if ((t->data = engine_weight_in_place(e, n, w)))
-            continue;
-        t->data =
-            allocator_get(&e->handle->allocator, bytes, n->layer->weights[w].name, err);
-        if (!t->data) {
-            e->weight_bytes -= bytes;
-            return STRATA_ENOMEM;
-        }
-        s->dense += bytes;
-        status =
-            host ? engine_load_weight(e, n, w, t->data, err) : send_weight(s, n, w, err);
+    const struct execution_node *n = &e->execution->nodes[node];
+    strata_tensor *t = &e->parts[node].weights[w];
+    const size_t bytes = weight_bytes(t);
+    if (t->rank == 0 || (t->data = engine_lent_weight(e, node, w)))
+        return STRATA_OK;
+    e->weight_bytes += bytes;
+    if ((t->data = engine_weight_in_place(e, n, w)))
+        return STRATA_OK;
+    t->data = allocator_get(&e->handle->allocator, bytes, n->layer->weights[w].name, err);
+    if (!t->data) {
+        e->weight_bytes -= bytes;
+        return STRATA_ENOMEM;
     }
+    s->dense += bytes;
+    return e->handle->properties.kind == STRATA_HOST
+               ? engine_load_weight(e, n, w, t->data, err)
+               : send_weight(s, n, w, t, err);
+}
+
+static int load_weights(struct setup *s, size_t node, strata_error *err)
+{
+    const struct execution_node *n = &s->engine->execution->nodes[node];
+    struct engine_part *part = &s->engine->parts[node];
+    const size_t n_weights = n->layer->type->n_weights;
+    int status = STRATA_OK;
+    part->weights = zalloc(n_weights, sizeof *part->weights, "a node", err);
+    if (!part->weights)
+        return STRATA_ENOMEM;
+    memcpy(part->weights, n->weights, n_weights * sizeof *part->weights);
+    for (size_t w = 0; w < n_weights && status == STRATA_OK; w++)
+        status = load_weight(s, node, w, err);
     return status;
 }
 
-static void free_weight(strata_engine *e, struct engine_node *n, size_t w)
+static void free_weight(strata_engine *e, size_t node, size_t w)
 {
-    strata_tensor *t = &n->weights[w];
+    strata_tensor *t = &e->parts[node].weights[w];
     const size_t bytes = weight_bytes(t);
-    if (t->data && t->data != engine_lent_weight(e, n, w)) {
-        if (t->data != engine_weight_in_place(e, n, w))
+    if (t->data && t->data != engine_lent_weight(e, node, w)) {
+        if (t->data != engine_weight_in_place(e, &e->execution->nodes[node], w))
             allocator_put(&e->handle->allocator, t->data, bytes);
         e->weight_bytes -= bytes;
     }
@@ -85,130 +99,107 @@ static void free_weight(strata_engine *e, struct engine_node *n, size_t w)
 }
 
 /* Setup has packed it, and nothing reads it any more. */
-static void drop_packed(strata_engine *e, struct engine_node *n)
+static void drop_packed(strata_engine *e, size_t node)
 {
-    if (!(n->impl->impl.flags & STRATA_WEIGHT_PACKED) || n->layer->type->n_weights == 0 ||
-        !n->weights[0].data)
-        return;
-    free_weight(e, n, 0);
+    const struct execution_node *n = &e->execution->nodes[node];
+    if (n->impl->impl.flags & STRATA_WEIGHT_PACKED && n->layer->type->n_weights > 0)
+        free_weight(e, node, 0);
 }
 
-/* strata.pack/1: memory that lives with the node's state. */
-static int pack_alloc(const strata_node *view, size_t bytes, void **out)
-{
-    struct engine_view *v = (struct engine_view *)view; /* node is its first member */
-    struct engine_node *n = view->instance;
-    struct allocator *memory = v->allocator;
-    int status =
-        memory
-            ? grow(&n->packs, &n->packs_capacity, n->n_packs, sizeof *n->packs, view->err)
-            : error_set(view->err, STRATA_EINVAL, STRATA_PACK_V1 " is for setup only");
-    struct engine_block block = {0};
-    if (status == STRATA_OK && v->borrower)
-        status = engine_borrow_pack(v->borrower, n, bytes, &block, view->err);
-    if (status != STRATA_OK)
-        return status;
-    if (!block.ptr) {
-        block = (struct engine_block){.bytes = bytes};
-        block.ptr = allocator_get(memory, bytes, "packed weights", view->err);
-        *v->packed += block.ptr ? bytes : 0;
-    }
-    *out = block.ptr;
-    if (!*out)
-        return STRATA_ENOMEM;
-    n->packs[n->n_packs++] = block;
-    return STRATA_OK;
-}
+/* ---- impls' setup ------------------------------------------------------------------ */
 
-static const strata_pack pack_table = {
-    .struct_size = sizeof(strata_pack),
-    .alloc = pack_alloc,
+/* A node of an engine: work on the stream, and who its packs are borrowed for. */
+struct setup_payload {
+    strata_engine *engine;
+    size_t node;
 };
 
-void engine_offer_packs(void)
+static int borrow(struct pack_memory *m, size_t bytes, struct pack *out,
+                  strata_error *err)
 {
-    registry_set_extension(STRATA_PACK_V1, &pack_table);
+    const struct setup_payload *p = m->lender;
+    return engine_borrow_pack(p->engine, p->node, bytes, out, err);
 }
 
-static int setup_node(strata_engine *e, struct engine_node *n, strata_error *err)
+static int run_setup(strata_engine *e, size_t node, struct node_view *v,
+                     strata_error *err)
 {
+    const struct execution_node *n = &e->execution->nodes[node];
     const strata_impl *impl = &n->impl->impl;
-    struct engine_view v = {.weight = n->weights,
-                            .fused = n->n_fused,
-                            .allocator = &e->handle->allocator,
-                            .packed = &n->packed_bytes,
-                            .borrower = e->lender ? e : NULL};
-    int status = STRATA_ENOMEM;
-    n->state = zalloc(1, impl->state_size, "an impl's state", err);
-    v.in = zalloc((size_t)n->n_in, sizeof *v.in, "a node", err);
-    v.out = zalloc((size_t)n->n_out, sizeof *v.out, "a node", err);
-    if (!n->state || !v.in || !v.out)
-        goto done;
-    status = STRATA_OK;
-    engine_node_tensors(e, n, v.in, v.out);
-    engine_residual(e, n, &v.residual);
-    engine_fill_view(&v, e, n, n->row, err);
-    v.node.stream = e->handle->device->ops->stream_native(e->handle->stream);
-    if (impl->setup && (status = impl->setup(&v.node, n->state)) != STRATA_OK) {
+    struct engine_part *part = &e->parts[node];
+    int status = STRATA_OK;
+    execution_tensors(e->execution, n, v->in, v->out);
+    execution_residual(e->execution, n, &v->residual);
+    execution_view(v, e->execution, n, err);
+    v->node.stream = e->handle->device->ops->stream_native(e->handle->stream);
+    if (impl->setup && (status = impl->setup(&v->node, part->state)) != STRATA_OK) {
         error_set(err, status, "%s", strata_status_text(status));
         error_prefix(err, "layer '%s', impl %s, setup", n->name, impl->name);
     }
-    n->set_up = status == STRATA_OK;
-done:
+    part->set_up = status == STRATA_OK;
+    return status;
+}
+
+static int setup_node(struct setup_payload *p, strata_error *err)
+{
+    strata_engine *e = p->engine;
+    const struct execution_node *n = &e->execution->nodes[p->node];
+    struct engine_part *part = &e->parts[p->node];
+    struct node_view v = {.weight = part->weights, .packs = &part->packs};
+    int status = STRATA_ENOMEM;
+    part->packs.allocator = &e->handle->allocator;
+    part->packs.borrow = e->lender ? borrow : NULL;
+    part->packs.lender = p;
+    part->state = zalloc(1, n->impl->impl.state_size, "an impl's state", err);
+    v.in = zalloc((size_t)n->n_in, sizeof *v.in, "a node", err);
+    v.out = zalloc((size_t)n->n_out, sizeof *v.out, "a node", err);
+    if (part->state && v.in && v.out)
+        status = run_setup(e, p->node, &v, err);
     free(v.in);
     free(v.out);
     return status;
 }
 
-struct setup_payload {
-    strata_engine *engine;
-    struct engine_node *node;
-};
-
 static int setup_on_stream(void *payload, void *stream, strata_error *err)
 {
-    const struct setup_payload *p = payload;
+    struct setup_payload *p = payload;
     (void)stream;
-    int before = threads_set(p->engine->threads);
-    int status = setup_node(p->engine, p->node, err);
+    int before = threads_set(p->engine->execution->threads);
+    int status = setup_node(p, err);
     threads_set(before);
     return status;
 }
 
-static void undo_setup(strata_engine *e, struct engine_node *n)
+static void undo_setup(strata_engine *e, size_t node)
 {
-    if (n->set_up && n->impl->impl.teardown)
-        n->impl->impl.teardown(n->state);
-    free(n->state);
-    n->state = NULL;
-    n->set_up = false;
-    for (size_t i = 0; i < n->n_packs; i++) {
-        free(n->packs[i].before);
-        if (!n->packs[i].lent)
-            allocator_put(&e->handle->allocator, n->packs[i].ptr, n->packs[i].bytes);
-    }
-    n->n_packs = 0;
-    n->packed_bytes = 0;
+    struct engine_part *part = &e->parts[node];
+    const strata_impl *impl = &e->execution->nodes[node].impl->impl;
+    if (part->set_up && impl->teardown)
+        impl->teardown(part->state);
+    free(part->state);
+    part->state = NULL;
+    part->set_up = false;
+    pack_free(&part->packs);
 }
 
 /* Setup runs where run will: an impl that opens a parallel region leaves its threads to
  * the stream's own thread, not to the builder's, where they would compete with it. */
-static int begin_setup(struct setup *s, struct engine_node *n, strata_error *err)
+static int begin_setup(struct setup *s, size_t node, strata_error *err)
 {
-    struct setup_payload p = {s->engine, n};
+    struct setup_payload p = {s->engine, node};
     return s->engine->handle->device->ops->submit(s->engine->handle->stream,
                                                   setup_on_stream, &p, sizeof p, err);
 }
 
 /* Once more where what a node packed is not as the lender's. */
-static int settle_loans(struct setup *s, struct engine_node *n, strata_error *err)
+static int settle_loans(struct setup *s, size_t node, strata_error *err)
 {
     strata_engine *e = s->engine;
-    int status = engine_check_loans(e, n, err);
-    if (status != STRATA_OK || !n->packs_alone)
+    int status = engine_check_loans(e, node, err);
+    if (status != STRATA_OK || !e->parts[node].packs_alone)
         return status;
-    undo_setup(e, n);
-    status = begin_setup(s, n, err);
+    undo_setup(e, node);
+    status = begin_setup(s, node, err);
     return status == STRATA_OK ? staging_wait(&s->staging, err) : status;
 }
 
@@ -217,28 +208,31 @@ static int settle(struct setup *s, strata_error *err)
     strata_engine *e = s->engine;
     int status = staging_wait(&s->staging, err);
     for (; s->first < s->end && status == STRATA_OK; s->first++) {
-        struct engine_node *n = &e->nodes[s->first];
-        status = settle_loans(s, n, err);
-        e->weight_bytes += n->packed_bytes;
+        status = settle_loans(s, s->first, err);
+        e->weight_bytes += e->parts[s->first].packs.bytes;
         if (status == STRATA_OK)
-            drop_packed(e, n);
+            drop_packed(e, s->first);
     }
     s->dense = 0;
     return status;
 }
 
-int engine_setup_nodes(strata_engine *e, strata_error *err)
+int engine_setup_parts(strata_engine *e, strata_error *err)
 {
     struct setup s = {.engine = e};
+    const size_t n_nodes = e->execution->n_nodes;
     int status = STRATA_OK;
+    e->parts = zalloc(n_nodes, sizeof *e->parts, "an engine", err);
+    if (!e->parts)
+        return STRATA_ENOMEM;
     staging_open(&s.staging, e->handle);
-    for (; s.end < e->n_nodes && status == STRATA_OK; s.end++) {
+    for (; s.end < n_nodes && status == STRATA_OK; s.end++) {
         if (s.dense > MOST_DENSE || e->lender) /* whose packs are compared one by one */
             status = settle(&s, err);
         if (status == STRATA_OK)
-            status = load_weights(&s, &e->nodes[s.end], err);
+            status = load_weights(&s, s.end, err);
         if (status == STRATA_OK)
-            status = begin_setup(&s, &e->nodes[s.end], err);
+            status = begin_setup(&s, s.end, err);
     }
     if (status == STRATA_OK)
         status = settle(&s, err);
@@ -246,9 +240,15 @@ int engine_setup_nodes(strata_engine *e, strata_error *err)
     return status;
 }
 
-void engine_release_node(strata_engine *e, struct engine_node *n)
+void engine_free_parts(strata_engine *e)
 {
-    undo_setup(e, n);
-    for (size_t w = 0; n->weights && w < n->layer->type->n_weights; w++)
-        free_weight(e, n, w);
+    for (size_t i = 0; e->parts && i < e->execution->n_nodes; i++) {
+        undo_setup(e, i);
+        for (size_t w = 0;
+             e->parts[i].weights && w < e->execution->nodes[i].layer->type->n_weights;
+             w++)
+            free_weight(e, i, w);
+        free(e->parts[i].weights);
+    }
+    free(e->parts);
 }

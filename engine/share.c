@@ -14,42 +14,40 @@
 
 static int by_layer(const void *key, const void *node)
 {
-    const struct network_layer *a = key, *b = ((const struct engine_node *)node)->layer;
+    const struct network_layer *a = key,
+                               *b = ((const struct execution_node *)node)->layer;
     return (a > b) - (a < b);
 }
 
 /* The lender's node of the same layer, or NULL. Nodes are in the network's order. */
-static const struct engine_node *lender_of(const strata_engine *e,
-                                           const struct engine_node *n)
+static const struct execution_node *lender_of(const strata_engine *e, size_t node)
 {
-    const strata_engine *from = e->lender;
-    return from ? bsearch(n->layer, from->nodes, from->n_nodes, sizeof *from->nodes,
-                          by_layer)
+    const struct execution *from = e->lender ? e->lender->execution : NULL;
+    return from ? bsearch(e->execution->nodes[node].layer, from->nodes, from->n_nodes,
+                          sizeof *from->nodes, by_layer)
                 : NULL;
 }
 
-/* Fused scales, which are folded into the weights. */
-static size_t scales(const strata_engine *e, const struct engine_node *n)
+static const struct engine_part *part_of(const strata_engine *e,
+                                         const struct execution_node *n)
 {
-    size_t count = 0;
-    while (count < n->n_fused && e->fusions[n->tail[count]].kind == FUSE_SCALE)
-        count++;
-    return count;
+    return &e->parts[n - e->execution->nodes];
 }
 
-void *engine_lent_weight(const strata_engine *e, const struct engine_node *n, size_t w)
+void *engine_lent_weight(const strata_engine *e, size_t node, size_t w)
 {
-    const struct engine_node *lender = lender_of(e, n);
-    if (!lender || scales(e, n) != scales(e->lender, lender) ||
+    const struct execution_node *n = &e->execution->nodes[node];
+    const struct execution_node *lender = lender_of(e, node);
+    if (!lender || n->n_scales != lender->n_scales ||
         lender->weights[w].size != n->weights[w].size ||
         lender->weights[w].dtype != n->weights[w].dtype)
         return NULL;
-    return lender->weights[w].data;
+    return part_of(e->lender, lender)->weights[w].data;
 }
 
 /* ---- packed weights ---------------------------------------------------------------- */
 
-static int copy_block(strata_engine *e, void *dst, const void *src, size_t bytes,
+static int copy_block(const strata_engine *e, void *dst, const void *src, size_t bytes,
                       enum device_copy direction, strata_error *err)
 {
     const struct device_ops *ops = e->handle->device->ops;
@@ -62,28 +60,31 @@ static int copy_block(strata_engine *e, void *dst, const void *src, size_t bytes
     return status != STRATA_OK ? status : ops->stream_synchronize(s, err);
 }
 
-int engine_borrow_pack(strata_engine *e, const struct engine_node *n, size_t bytes,
-                       struct engine_block *out, strata_error *err)
+int engine_borrow_pack(const strata_engine *e, size_t node, size_t bytes,
+                       struct pack *out, strata_error *err)
 {
-    const struct engine_node *lender = lender_of(e, n);
-    const size_t k = n->n_packs;
-    *out = (struct engine_block){0};
-    if (!lender || n->packs_alone || lender->impl != n->impl || lender->row != n->row ||
-        k >= lender->n_packs || lender->packs[k].bytes != bytes)
+    const struct execution_node *n = &e->execution->nodes[node];
+    const struct execution_node *lender = lender_of(e, node);
+    const struct engine_part *part = &e->parts[node];
+    const size_t k = part->packs.n;
+    *out = (struct pack){0};
+    if (!lender || part->packs_alone || lender->impl != n->impl || lender->row != n->row)
+        return STRATA_OK;
+    const struct pack_memory *packs = &part_of(e->lender, lender)->packs;
+    if (k >= packs->n || packs->list[k].bytes != bytes)
         return STRATA_OK;
     void *before = malloc(bytes ? bytes : 1);
     if (!before)
         return STRATA_OK; /* it does without */
-    int status =
-        copy_block(e, before, lender->packs[k].ptr, bytes, COPY_FROM_DEVICE, err);
+    int status = copy_block(e, before, packs->list[k].ptr, bytes, COPY_FROM_DEVICE, err);
     if (status != STRATA_OK)
         free(before);
     else
-        *out = (struct engine_block){lender->packs[k].ptr, bytes, true, before};
+        *out = (struct pack){packs->list[k].ptr, bytes, true, before};
     return status;
 }
 
-static int differs(strata_engine *e, const struct engine_block *b, bool *out,
+static int differs(const strata_engine *e, const struct pack *b, bool *out,
                    strata_error *err)
 {
     void *now = zalloc(b->bytes, 1, "packed weights on their way", err);
@@ -95,21 +96,22 @@ static int differs(strata_engine *e, const struct engine_block *b, bool *out,
     return status;
 }
 
-int engine_check_loans(strata_engine *e, struct engine_node *n, strata_error *err)
+int engine_check_loans(strata_engine *e, size_t node, strata_error *err)
 {
+    struct pack_memory *m = &e->parts[node].packs;
     bool different = false;
     int status = STRATA_OK;
-    for (size_t i = 0; i < n->n_packs && status == STRATA_OK; i++)
-        if (n->packs[i].before)
-            status = differs(e, &n->packs[i], &different, err);
-    for (size_t i = 0; i < n->n_packs && different && status == STRATA_OK; i++)
-        if (n->packs[i].before)
-            status = copy_block(e, n->packs[i].ptr, n->packs[i].before, n->packs[i].bytes,
+    for (size_t i = 0; i < m->n && status == STRATA_OK; i++)
+        if (m->list[i].before)
+            status = differs(e, &m->list[i], &different, err);
+    for (size_t i = 0; i < m->n && different && status == STRATA_OK; i++)
+        if (m->list[i].before)
+            status = copy_block(e, m->list[i].ptr, m->list[i].before, m->list[i].bytes,
                                 COPY_TO_DEVICE, err);
-    for (size_t i = 0; i < n->n_packs; i++) {
-        free(n->packs[i].before);
-        n->packs[i].before = NULL;
+    for (size_t i = 0; i < m->n; i++) {
+        free(m->list[i].before);
+        m->list[i].before = NULL;
     }
-    n->packs_alone = different;
+    e->parts[node].packs_alone = different;
     return status;
 }

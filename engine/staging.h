@@ -6,7 +6,7 @@
 #ifndef ENGINE_STAGING_H
 #define ENGINE_STAGING_H
 
-#include "engine/engine.h"
+#include "core/handle.h"
 
 /* Few bytes: pinning and unpinning them takes half a millisecond a MiB. */
 enum { STAGING_SLOTS = 4, STAGING_PIECE = 512 << 10 };

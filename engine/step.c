@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "planner/view.h"
+
 static double bytes_of(const strata_tensor *t, int dtype)
 {
     return (double)t->size * (double)strata_dtype_size(dtype);
@@ -20,7 +22,7 @@ static double tensors_bytes(const strata_tensor *t, int n)
     return bytes;
 }
 
-static double operations(const struct engine_view *v, const struct engine_node *n)
+static double operations(const struct node_view *v, const struct execution_node *n)
 {
     const strata_layer *layer = &n->layer->type->layer;
     double count = 0;
@@ -33,24 +35,26 @@ static double operations(const struct engine_view *v, const struct engine_node *
 
 /* Tensors are read and written once; so are the weights, as wide as the output, which is
  * how impls pack them. */
-static int measure_run(strata_step *out, const strata_engine *e,
-                       const struct engine_node *n, strata_error *err)
+static int measure_run(strata_step *out, const strata_engine *e, int node,
+                       strata_error *err)
 {
+    const struct execution *x = e->execution;
+    const struct execution_node *n = &x->nodes[node];
     const size_t count = (size_t)(n->n_in + n->n_out);
     strata_tensor *in = zalloc(count, sizeof *in, "a step", err);
     if (!in)
         return STRATA_ENOMEM;
-    struct engine_view v = {
-        .in = in, .out = in + n->n_in, .weight = n->weights, .fused = n->n_fused};
-    engine_node_tensors(e, n, in, v.out);
+    struct node_view v = {
+        .in = in, .out = in + n->n_in, .weight = e->parts[node].weights};
+    execution_tensors(x, n, in, v.out);
     const int dtype = n->n_out ? v.out[0].dtype : STRATA_FP32;
     out->bytes = tensors_bytes(in, (int)count);
     for (size_t w = 0; w < n->layer->type->n_weights; w++)
         if (n->weights[w].rank > 0)
             out->bytes += bytes_of(&n->weights[w], dtype);
     if (n->residual_value >= 0)
-        out->bytes += (double)e->values[n->residual_value].bytes;
-    engine_fill_view(&v, e, n, n->row, err);
+        out->bytes += (double)x->values[n->residual_value].bytes;
+    execution_view(&v, x, n, err);
     out->operations = operations(&v, n);
     const double peak = e->handle->properties.flops[dtype];
     out->floor_us = peak > 0 ? 1e6 * out->operations / peak : 0;
@@ -58,39 +62,40 @@ static int measure_run(strata_step *out, const strata_engine *e,
     return STRATA_OK;
 }
 
-static const char *format_of(const strata_engine *e, int value)
+static const char *format_of(const struct execution *x, int value)
 {
-    const struct engine_value *v = &e->values[value];
+    const struct execution_value *v = &x->values[value];
     return format_mask_name(UINT64_C(1) << v->format, v->desc.rank);
 }
 
-static void describe_run(strata_step *out, const strata_engine *e,
-                         const struct engine_node *n)
+static void describe_run(strata_step *out, const struct execution *x,
+                         const struct execution_node *n)
 {
     out->name = n->name;
     out->layer = n->layer->type->full_name;
     out->impl = n->impl->impl.name;
     out->module = module_info(n->impl->module).path;
-    out->from = n->n_in ? format_of(e, n->in_values[0]) : "-";
-    out->to = n->n_out ? format_of(e, n->out_values[0]) : "-";
+    out->from = n->n_in ? format_of(x, n->in_values[0]) : "-";
+    out->to = n->n_out ? format_of(x, n->out_values[0]) : "-";
 }
 
 static void describe_conversion(strata_step *out, const strata_engine *e,
-                                const struct engine_step *s)
+                                const struct execution_step *s)
 {
-    out->name = e->network->tensors[e->values[s->to].tensor].name;
-    out->from = format_of(e, s->from);
-    out->to = format_of(e, s->to);
+    const struct execution *x = e->execution;
+    out->name = e->network->tensors[x->values[s->to].tensor].name;
+    out->from = format_of(x, s->from);
+    out->to = format_of(x, s->to);
     if (s->kind == STEP_REFORMAT)
-        out->bytes = (double)e->values[s->from].bytes + (double)e->values[s->to].bytes;
+        out->bytes = (double)x->values[s->from].bytes + (double)x->values[s->to].bytes;
 }
 
-static int64_t live_bytes(const strata_engine *e, int step)
+static int64_t live_bytes(const struct execution *x, int step)
 {
-    const struct engine_step *s = &e->steps[step];
-    int64_t bytes = s->kind == STEP_RUN ? (int64_t)e->nodes[s->node].workspace : 0;
-    for (size_t v = 0; v < e->n_values; v++) {
-        const struct engine_value *value = &e->values[v];
+    const struct execution_step *s = &x->steps[step];
+    int64_t bytes = s->kind == STEP_RUN ? (int64_t)x->nodes[s->node].workspace : 0;
+    for (size_t v = 0; v < x->n_values; v++) {
+        const struct execution_value *value = &x->values[v];
         if (value->alias < 0 && value->binding < 0 && value->first <= step &&
             step <= value->last)
             bytes += value->bytes;
@@ -100,7 +105,7 @@ static int64_t live_bytes(const strata_engine *e, int step)
 
 int strata_engine_steps(const strata_engine *e)
 {
-    return (int)e->n_steps;
+    return (int)e->execution->n_steps;
 }
 
 int strata_engine_step(const strata_engine *e, int index, strata_step *out,
@@ -109,18 +114,19 @@ int strata_engine_step(const strata_engine *e, int index, strata_step *out,
     static const int kinds[] = {[STEP_RUN] = STRATA_STEP_RUN,
                                 [STEP_REFORMAT] = STRATA_STEP_REFORMAT,
                                 [STEP_RELABEL] = STRATA_STEP_RELABEL};
+    const struct execution *x = e->execution;
     int status = STRATA_OK;
     error_clear(err);
     *out = (strata_step){0};
-    if (index < 0 || index >= (int)e->n_steps)
-        return error_set(err, STRATA_EINVAL, "step %d: there are %zu", index, e->n_steps);
-    const struct engine_step *s = &e->steps[index];
+    if (index < 0 || index >= (int)x->n_steps)
+        return error_set(err, STRATA_EINVAL, "step %d: there are %zu", index, x->n_steps);
+    const struct execution_step *s = &x->steps[index];
     out->kind = kinds[s->kind];
     out->predicted_us = (double)s->cost / (PLAN_UNIT_PER_NS * 1e3);
-    out->live_bytes = live_bytes(e, index);
+    out->live_bytes = live_bytes(x, index);
     if (s->kind == STEP_RUN) {
-        describe_run(out, e, &e->nodes[s->node]);
-        status = measure_run(out, e, &e->nodes[s->node], err);
+        describe_run(out, x, &x->nodes[s->node]);
+        status = measure_run(out, e, s->node, err);
     } else {
         describe_conversion(out, e, s);
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/certificate/certificate.h"
 #include "planner/solver/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

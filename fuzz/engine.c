@@ -59,9 +59,10 @@ static void run(const strata_engine *e)
     strata_error err = {0};
     strata_context *c = NULL;
     int64_t elements = 0;
-    for (size_t v = 0; v < e->n_values && elements < RUN_BYTES; v++)
-        elements += e->values[v].bytes;
-    if (elements >= RUN_BYTES || e->arena_bytes >= RUN_BYTES)
+    const struct execution *x = e->execution;
+    for (size_t v = 0; v < x->n_values && elements < RUN_BYTES; v++)
+        elements += x->values[v].bytes;
+    if (elements >= RUN_BYTES || x->arena_bytes >= RUN_BYTES)
         return;
     int status = strata_context_create(&c, e, handle, &err);
     require(status == err.status, "context", &err);

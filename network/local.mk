@@ -8,6 +8,7 @@ NETWORK_SOURCES = \
 	network/layers.c \
 	network/network.c \
 	network/network.h \
+	network/options.h \
 	network/private.h \
 	network/reader.c \
 	network/sections.c \

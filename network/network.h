@@ -9,11 +9,11 @@
 
 #include <stdatomic.h>
 
-#include "ini/config.h"
-#include "planner/cost/cost.h"
 #include "formats/format.h"
+#include "ini/config.h"
 #include "io/image/image.h"
 #include "io/weights/weights.h"
+#include "network/options.h"
 #include "registry/registry.h"
 
 #define NETWORK_MAX_LAYERS 65536
@@ -70,49 +70,6 @@ struct network_layer {
     uint64_t formats;               /* allowed for its outputs; 0: any */
     char *impl;                     /* pinned impl name, or NULL */
     struct config_place place;
-};
-
-enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_ANY };
-
-/* What a plan is chosen for. */
-enum objective {
-    OBJECTIVE_TIME,      /* the least */
-    OBJECTIVE_REFORMATS, /* the fewest, then least time */
-    OBJECTIVE_MEMORY     /* the smallest arena of the fastest plans */
-};
-
-struct build_options {
-    enum precision precision; /* dtypes of intermediate float tensors */
-    uint64_t formats;         /* formats of intermediate tensors; 0: any */
-    bool fusion;
-    bool no_reformat;   /* fail if the plan needs one */
-    enum objective objective;
-    double memory_slack;  /* OBJECTIVE_MEMORY: time given up for it, percent */
-    int64_t memory_plans; /* and how many plans are weighed at most */
-    int64_t plan_nodes;   /* of branch and bound, a search; 0: no limit */
-    bool deterministic; /* only impls whose runs agree bit for bit */
-    uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
-    int math;           /* STRATA_MATH_*: tensor cores if this or the handle allows them */
-    struct cost_options costs;
-};
-
-/* Defaults for whoever runs the network; options of the application win. */
-struct runtime_options {
-    char *device;    /* "auto", "host", "cuda", "cuda:1" */
-    int64_t threads; /* of the host device; 0: one a core */
-    bool graph;      /* on devices that have them */
-};
-
-#define BENCH_MAX_PERCENTILES 8
-struct bench_options {
-    uint64_t warmup, duration; /* ns; duration 0: by iterations alone */
-    int64_t iterations;        /* at least */
-    int64_t streams, contexts, threads; /* 0: as many contexts and threads as streams */
-    int64_t in_flight;                  /* runs under way at a time, of a stream */
-    bool transfers;  /* copy the inputs to the device and the outputs back */
-    bool cold_cache; /* empty the device's cache before each run */
-    double percentiles[BENCH_MAX_PERCENTILES];
-    size_t n_percentiles;
 };
 
 struct strata_network {

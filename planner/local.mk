@@ -3,7 +3,9 @@ PLANNER_SOURCES = \
 	planner/arena.h \
 	planner/candidate/candidate.c \
 	planner/candidate/free.c \
+	planner/candidate/keep.c \
 	planner/candidate/refuse.c \
+	planner/certificate/certificate.h \
 	planner/certificate/check.c \
 	planner/certificate/check.h \
 	planner/certificate/proof.c \
@@ -16,19 +18,30 @@ PLANNER_SOURCES = \
 	planner/cost/measure.c \
 	planner/cost/trial.c \
 	planner/cost/trial.h \
+	planner/execution.c \
+	planner/execution.h \
 	planner/explain/conflict.c \
 	planner/explain/diff.c \
 	planner/explain/explain.c \
 	planner/explain/explain.h \
 	planner/explain/json.c \
 	planner/explain/text.c \
+	planner/facts.c \
 	planner/fuse/fuse.c \
 	planner/fuse/shuffle.c \
+	planner/fuse/slice.c \
 	planner/fuse/weights.c \
 	planner/memory.c \
 	planner/memory_order.c \
 	planner/model.c \
 	planner/objective.c \
+	planner/pack.c \
+	planner/pack.h \
+	planner/planner.c \
+	planner/planner.h \
+	planner/record.c \
+	planner/record.h \
+	planner/restore.c \
 	planner/schedule.c \
 	planner/solver/bound.c \
 	planner/solver/branch.c \
@@ -40,10 +53,13 @@ PLANNER_SOURCES = \
 	planner/solver/plan.c \
 	planner/solver/plan.h \
 	planner/solver/private.h \
+	planner/solver/problem.h \
 	planner/solver/query.c \
 	planner/solver/reduce.c \
 	planner/solver/solve.c \
 	planner/solver/start.c \
 	planner/solver/tree.c \
 	planner/threads.c \
-	planner/threads.h
+	planner/threads.h \
+	planner/view.c \
+	planner/view.h

@@ -4,10 +4,12 @@
  * depth first from the outputs, operands as they stand or the heaviest first; and, step
  * by step, the one that leaves the fewest bytes alive.
  */
-#include "engine/engine.h"
+#include "planner/execution.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/alloc.h"
 
 /* Which steps write each value: those of value v are list[first[v]] ... first[v + 1]. */
 struct writers {
@@ -16,7 +18,7 @@ struct writers {
 };
 
 struct sorter {
-    const strata_engine *e;
+    const struct execution *x;
     struct writers writers;
     int *order;
     size_t n; /* steps in order so far */
@@ -42,23 +44,23 @@ static void close_sorter(struct sorter *s)
 
 static int find_writers(struct sorter *s, strata_error *err)
 {
-    const strata_engine *e = s->e;
+    const struct execution *x = s->x;
     size_t total = 0;
     int v;
     struct writers *w = &s->writers;
-    w->first = zalloc(e->n_values + 2, sizeof *w->first, "the schedule", err);
+    w->first = zalloc(x->n_values + 2, sizeof *w->first, "the schedule", err);
     if (!w->first)
         return STRATA_ENOMEM;
-    for (size_t i = 0; i < e->n_steps; i++)
-        for (int k = 0; (v = engine_step_writes(e, &e->steps[i], k)) >= 0; k++, total++)
+    for (size_t i = 0; i < x->n_steps; i++)
+        for (int k = 0; (v = execution_writes(x, &x->steps[i], k)) >= 0; k++, total++)
             w->first[v + 2]++;
-    for (size_t i = 2; i < e->n_values + 2; i++)
+    for (size_t i = 2; i < x->n_values + 2; i++)
         w->first[i] += w->first[i - 1];
     w->list = zalloc(total, sizeof *w->list, "the schedule", err);
     if (!w->list)
         return STRATA_ENOMEM;
-    for (size_t i = 0; i < e->n_steps; i++)
-        for (int k = 0; (v = engine_step_writes(e, &e->steps[i], k)) >= 0; k++)
+    for (size_t i = 0; i < x->n_steps; i++)
+        for (int k = 0; (v = execution_writes(x, &x->steps[i], k)) >= 0; k++)
             w->list[w->first[v + 1]++] = (int)i;
     return STRATA_OK;
 }
@@ -69,11 +71,11 @@ static int find_writers(struct sorter *s, strata_error *err)
 /* A step that must come before `step` and is not done; the heaviest value's if asked. */
 static int missing(const struct sorter *s, int step)
 {
-    const struct engine_step *at = &s->e->steps[step];
+    const struct execution_step *at = &s->x->steps[step];
     int v, best = -1;
     int64_t most = -1;
-    for (int k = 0; (v = engine_step_reads(s->e, at, k)) >= 0; k++) {
-        int64_t bytes = s->heavy ? s->e->values[v].bytes : 0;
+    for (int k = 0; (v = execution_reads(s->x, at, k)) >= 0; k++) {
+        int64_t bytes = s->heavy ? s->x->values[v].bytes : 0;
         for (size_t i = s->writers.first[v]; i < s->writers.first[v + 1]; i++)
             if (!s->done[s->writers.list[i]] && bytes > most) {
                 best = s->writers.list[i];
@@ -102,13 +104,13 @@ static void visit(struct sorter *s, int step)
 /* From the last steps back: a step is visited from its readers. */
 static void sort_depth(struct sorter *s)
 {
-    const strata_engine *e = s->e;
-    for (size_t i = 0; i < e->n_bindings; i++) {
-        int v = e->bindings[i].value;
+    const struct execution *x = s->x;
+    for (size_t i = 0; i < x->n_bindings; i++) {
+        int v = x->bindings[i].value;
         for (size_t k = s->writers.first[v]; k < s->writers.first[v + 1]; k++)
             visit(s, s->writers.list[k]);
     }
-    for (size_t i = 0; i < e->n_steps; i++)
+    for (size_t i = 0; i < x->n_steps; i++)
         if (!s->done[i])
             visit(s, (int)i);
 }
@@ -116,53 +118,53 @@ static void sort_depth(struct sorter *s)
 /* ---- fewest bytes alive
  * ---------------------------------------------------------------- */
 
-static int64_t arena_bytes(const strata_engine *e, int value)
+static int64_t arena_bytes(const struct execution *x, int value)
 {
-    return e->values[value].binding < 0 ? e->values[value].bytes : 0;
+    return x->values[value].binding < 0 ? x->values[value].bytes : 0;
 }
 
 /* Bytes alive after a step minus before it. */
 static int64_t growth(const struct sorter *s, int step)
 {
-    const struct engine_step *at = &s->e->steps[step];
+    const struct execution_step *at = &s->x->steps[step];
     int64_t bytes = 0;
     int v;
-    for (int k = 0; (v = engine_step_writes(s->e, at, k)) >= 0; k++) {
-        int memory = engine_owner(s->e, v);
+    for (int k = 0; (v = execution_writes(s->x, at, k)) >= 0; k++) {
+        int memory = execution_owner(s->x, v);
         if (!s->alive[memory])
-            bytes += arena_bytes(s->e, memory);
+            bytes += arena_bytes(s->x, memory);
     }
-    for (int k = 0; (v = engine_step_reads(s->e, at, k)) >= 0; k++) {
-        int memory = engine_owner(s->e, v);
+    for (int k = 0; (v = execution_reads(s->x, at, k)) >= 0; k++) {
+        int memory = execution_owner(s->x, v);
         if (s->readers[memory] == 1)
-            bytes -= arena_bytes(s->e, memory);
+            bytes -= arena_bytes(s->x, memory);
     }
     return bytes;
 }
 
 static void take(struct sorter *s, int step)
 {
-    const strata_engine *e = s->e;
+    const struct execution *x = s->x;
     int v;
     s->order[s->n++] = step;
     s->done[step] = true;
-    for (int k = 0; (v = engine_step_reads(e, &e->steps[step], k)) >= 0; k++)
-        s->readers[engine_owner(e, v)]--;
-    for (int k = 0; (v = engine_step_writes(e, &e->steps[step], k)) >= 0; k++)
-        s->alive[engine_owner(e, v)] = true;
+    for (int k = 0; (v = execution_reads(x, &x->steps[step], k)) >= 0; k++)
+        s->readers[execution_owner(x, v)]--;
+    for (int k = 0; (v = execution_writes(x, &x->steps[step], k)) >= 0; k++)
+        s->alive[execution_owner(x, v)] = true;
 }
 
 static int prepare_live(struct sorter *s, strata_error *err)
 {
-    const strata_engine *e = s->e;
+    const struct execution *x = s->x;
     int v;
-    s->readers = zalloc(e->n_values, sizeof *s->readers, "the schedule", err);
-    s->alive = zalloc(e->n_values, sizeof *s->alive, "the schedule", err);
+    s->readers = zalloc(x->n_values, sizeof *s->readers, "the schedule", err);
+    s->alive = zalloc(x->n_values, sizeof *s->alive, "the schedule", err);
     if (!s->readers || !s->alive)
         return STRATA_ENOMEM;
-    for (size_t i = 0; i < e->n_steps; i++)
-        for (int k = 0; (v = engine_step_reads(e, &e->steps[i], k)) >= 0; k++)
-            s->readers[engine_owner(e, v)]++;
+    for (size_t i = 0; i < x->n_steps; i++)
+        for (int k = 0; (v = execution_reads(x, &x->steps[i], k)) >= 0; k++)
+            s->readers[execution_owner(x, v)]++;
     return STRATA_OK;
 }
 
@@ -170,7 +172,7 @@ static int prepare_live(struct sorter *s, strata_error *err)
 static void sort_live(struct sorter *s)
 {
     enum { WINDOW = 256 };
-    size_t from = 0, n = s->e->n_steps;
+    size_t from = 0, n = s->x->n_steps;
     while (s->n < n) {
         int best = -1;
         int64_t least = INT64_MAX;
@@ -189,16 +191,16 @@ static void sort_live(struct sorter *s)
     }
 }
 
-int engine_order_steps(const strata_engine *e, int which, int *order, strata_error *err)
+int execution_order(const struct execution *x, int which, int *order, strata_error *err)
 {
-    struct sorter s = {.e = e, .order = order, .heavy = which == ORDER_HEAVY};
+    struct sorter s = {.x = x, .order = order, .heavy = which == ORDER_HEAVY};
     int status = STRATA_OK;
-    for (size_t i = 0; i < e->n_steps; i++)
+    for (size_t i = 0; i < x->n_steps; i++)
         order[i] = (int)i;
     if (which == ORDER_NETWORK)
         return STRATA_OK;
-    s.done = zalloc(e->n_steps, sizeof *s.done, "the schedule", err);
-    s.stack = zalloc(e->n_steps + 1, sizeof *s.stack, "the schedule", err);
+    s.done = zalloc(x->n_steps, sizeof *s.done, "the schedule", err);
+    s.stack = zalloc(x->n_steps + 1, sizeof *s.stack, "the schedule", err);
     status = s.done && s.stack ? find_writers(&s, err) : STRATA_ENOMEM;
     if (status == STRATA_OK && which == ORDER_LIVE &&
         (status = prepare_live(&s, err)) == STRATA_OK)

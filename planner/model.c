@@ -3,20 +3,10 @@
  * Nodes to a plan problem: candidates become choices over labels, network inputs and
  * outputs operations with one choice, tensor shapes matrices of conversion costs.
  */
-#include "engine/engine.h"
+#include "planner/record.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "planner/cost/cost.h"
-#include "engine/file/stored.h"
-
-int engine_desc(strata_desc *out, const strata_network *net, int tensor, int format,
-                strata_error *err)
-{
-    const struct network_tensor *t = &net->tensors[tensor];
-    return format_desc(out, *format_at(format), t->dims, t->rank, err);
-}
 
 /* ---- labels -------------------------------------------------------------------- */
 
@@ -42,30 +32,18 @@ static int label_of_none(struct plan_problem *p)
     return label_of(p, 0, STRATA_PAD_ANY, PLAN_NONE);
 }
 
-static bool any_dirty(const strata_engine *e)
+static bool any_dirty(const struct planner *planner)
 {
-    if (e->stored) /* what other modules are here does not matter */
-        return e->stored->any_dirty;
-    for (size_t i = 0; i < e->n_nodes; i++)
-        for (size_t k = 0; k < e->nodes[i].layer->type->n_impls; k++) {
-            const strata_impl *impl = &e->nodes[i].layer->type->impls[k].impl;
-            if (impl->device == e->handle->properties.kind &&
+    if (planner->record) /* what other modules are here does not matter */
+        return planner->record->any_dirty;
+    for (size_t i = 0; i < planner->n_nodes; i++)
+        for (size_t k = 0; k < planner->nodes[i].layer->type->n_impls; k++) {
+            const strata_impl *impl = &planner->nodes[i].layer->type->impls[k].impl;
+            if (impl->device == planner->device.properties.kind &&
                 impl->flags & STRATA_PAD_DIRTY)
                 return true;
         }
     return false;
-}
-
-/* One state where there are no pad lanes. */
-int engine_port_pad(const struct engine_model *m, const strata_network *net, int tensor,
-                    int format, const strata_impl *impl, bool output)
-{
-    const struct network_tensor *t = &net->tensors[tensor];
-    int flag = output ? STRATA_PAD_DIRTY : STRATA_PAD_IGNORED;
-    if (!(impl->flags & flag) || !m->any_dirty || t->rank < 2 ||
-        !format_has_pads(*format_at(format), t->dims[1]))
-        return STRATA_PAD_ZERO;
-    return STRATA_PAD_ANY;
 }
 
 static int clamped(int port, int ports)
@@ -74,18 +52,18 @@ static int clamped(int port, int ports)
 }
 
 /* Label of an input; the last is the residual's where a tail holds a sum. */
-static int in_label(struct engine_model *m, const strata_engine *e,
-                    const struct engine_candidate *c, int port)
+static int in_label(struct planner_model *m, const struct planner *planner,
+                    const struct planner_candidate *c, int port)
 {
     struct plan_problem *p = &m->problem;
-    const struct engine_node *n = &e->nodes[c->node];
+    const struct planner_node *n = &planner->nodes[c->node];
     if (port >= n->n_in && n->residual >= 0) {
-        strata_epilogue epilogue = engine_epilogue(e, n, c->fused);
+        strata_epilogue epilogue = planner_epilogue(planner, n, c->fused);
         if (c->kind != CANDIDATE_RUN || !(epilogue.flags & STRATA_EPILOGUE_RESIDUAL))
             return label_of_none(p);
         return label_of(p, c->out_formats[0],
-                        engine_port_pad(m, e->network, n->residual, c->out_formats[0],
-                                        &c->impl->impl, false),
+                        planner_port_pad(m, planner->network, n->residual,
+                                         c->out_formats[0], &c->impl->impl, false),
                         PLAN_PLAIN);
     }
     port = clamped(port, n->n_in);
@@ -104,30 +82,31 @@ static int in_label(struct engine_model *m, const strata_engine *e,
     int format = c->in_formats[clamped(port, PLAN_MAX_PORTS)];
     return label_of(
         p, format,
-        engine_port_pad(m, e->network, n->in[port], format, &c->impl->impl, false),
+        planner_port_pad(m, planner->network, n->in[port], format, &c->impl->impl, false),
         PLAN_PLAIN);
 }
 
-static int out_label(struct engine_model *m, const strata_engine *e,
-                     const struct engine_candidate *c, int port)
+static int out_label(struct planner_model *m, const struct planner *planner,
+                     const struct planner_candidate *c, int port)
 {
-    const struct engine_node *n = &e->nodes[c->node];
+    const struct planner_node *n = &planner->nodes[c->node];
     int format = c->out_formats[clamped(port, PLAN_MAX_PORTS)], pad = c->pad;
     if (c->kind == CANDIDATE_RUN)
-        pad = engine_port_pad(m, e->network,
-                              engine_output(e, n, c->fused, clamped(port, n->n_out)),
-                              format, &c->impl->impl, true);
+        pad = planner_port_pad(
+            m, planner->network,
+            planner_output(planner, n, c->fused, clamped(port, n->n_out)), format,
+            &c->impl->impl, true);
     return label_of(&m->problem, format, pad, (int)c->fused);
 }
 
 /* False if the labels ran out; plain ones never do. */
-static bool label_choice(struct engine_model *m, const strata_engine *e,
-                         const struct engine_candidate *c, struct plan_choice *choice)
+static bool label_choice(struct planner_model *m, const struct planner *planner,
+                         const struct planner_candidate *c, struct plan_choice *choice)
 {
-    const struct engine_node *n = &e->nodes[c->node];
+    const struct planner_node *n = &planner->nodes[c->node];
     for (int i = 0; i < PLAN_MAX_PORTS; i++) {
-        int in = n->n_in ? in_label(m, e, c, i) : 0;
-        int out = n->n_out ? out_label(m, e, c, i) : 0;
+        int in = n->n_in ? in_label(m, planner, c, i) : 0;
+        int out = n->n_out ? out_label(m, planner, c, i) : 0;
         if (in < 0 || out < 0)
             return false;
         choice->in[i] = (uint8_t)in;
@@ -137,9 +116,9 @@ static bool label_choice(struct engine_model *m, const strata_engine *e,
 }
 
 /* 17 formats in two pad states and PLAN_NONE fit; stages take what is left. */
-static void label_plain(struct engine_model *m, const strata_engine *e)
+static void label_plain(struct planner_model *m, const struct planner *planner)
 {
-    const strata_network *net = e->network;
+    const strata_network *net = planner->network;
     struct plan_choice unused;
     label_of_none(&m->problem);
     for (size_t i = 0; i < net->n_inputs; i++)
@@ -149,18 +128,18 @@ static void label_plain(struct engine_model *m, const strata_engine *e)
         label_of(&m->problem, format_index(net->outputs[i].format), STRATA_PAD_ZERO,
                  PLAN_PLAIN);
     for (size_t i = 0; i < m->n_candidates; i++) {
-        const struct engine_candidate *c = &m->candidates[i];
+        const struct planner_candidate *c = &m->candidates[i];
         if (c->kind == CANDIDATE_RUN && !c->reason && c->fused == 0)
-            label_choice(m, e, c, &unused);
+            label_choice(m, planner, c, &unused);
     }
 }
 
 /* Those that a file's conversions pass through. */
-static void label_stored(struct engine_model *m, const struct engine_stored *s)
+static void label_stored(struct planner_model *m, const struct record *r)
 {
-    for (size_t i = 0; s && i < s->n_conversions; i++) {
-        const struct plan_label *ends[] = {&s->conversions[i].from,
-                                           &s->conversions[i].to};
+    for (size_t i = 0; r && i < r->n_conversions; i++) {
+        const struct plan_label *ends[] = {&r->conversions[i].from,
+                                           &r->conversions[i].to};
         for (int k = 0; k < 2; k++)
             label_of(&m->problem, ends[k]->format, ends[k]->pad, ends[k]->stage);
     }
@@ -168,12 +147,12 @@ static void label_stored(struct engine_model *m, const struct engine_stored *s)
 
 /* ---- operations and tensors ---------------------------------------------------- */
 
-static int make_choices(struct engine_model *m, const strata_engine *e,
+static int make_choices(struct planner_model *m, const struct planner *planner,
                         struct plan_op *op, int node, strata_error *err)
 {
     size_t capacity = 0;
     for (size_t i = 0; i < m->n_candidates; i++) {
-        const struct engine_candidate *c = &m->candidates[i];
+        const struct planner_candidate *c = &m->candidates[i];
         if (c->node != node || c->reason)
             continue;
         int status =
@@ -184,13 +163,13 @@ static int make_choices(struct engine_model *m, const strata_engine *e,
         choice->impl = (int)i;
         choice->row = c->row;
         choice->cost = c->cost;
-        op->n_choices += label_choice(m, e, c, choice);
+        op->n_choices += label_choice(m, planner, c, choice);
     }
     return STRATA_OK;
 }
 
 /* Network inputs and outputs: operations with one choice, the bound format. */
-static int make_fixed(struct engine_model *m, struct plan_op *op, struct format format,
+static int make_fixed(struct planner_model *m, struct plan_op *op, struct format format,
                       strata_error *err)
 {
     if (!(op->choices = zalloc(1, sizeof *op->choices, "a choice", err)))
@@ -203,7 +182,7 @@ static int make_fixed(struct engine_model *m, struct plan_op *op, struct format 
     return STRATA_OK;
 }
 
-static int index_tensor(struct engine_model *m, const strata_network *net, int tensor)
+static int index_tensor(struct planner_model *m, const strata_network *net, int tensor)
 {
     if (m->index_of[tensor] < 0) {
         m->index_of[tensor] = (int)m->problem.n_tensors;
@@ -213,7 +192,7 @@ static int index_tensor(struct engine_model *m, const strata_network *net, int t
     return m->index_of[tensor];
 }
 
-static int *index_tensors(struct engine_model *m, const strata_network *net, int **next,
+static int *index_tensors(struct planner_model *m, const strata_network *net, int **next,
                           const int *tensors, int n)
 {
     int *first = *next;
@@ -223,9 +202,10 @@ static int *index_tensors(struct engine_model *m, const strata_network *net, int
     return first;
 }
 
-static int make_operations(strata_engine *e, struct engine_model *m, strata_error *err)
+static int make_operations(struct planner *planner, struct planner_model *m,
+                           strata_error *err)
 {
-    const strata_network *net = e->network;
+    const strata_network *net = planner->network;
     struct plan_op *op = m->problem.ops;
     int *next = m->ports;
     int status = STRATA_OK;
@@ -235,16 +215,16 @@ static int make_operations(strata_engine *e, struct engine_model *m, strata_erro
         op->out = index_tensors(m, net, &next, &net->inputs[i].tensor, 1);
         status = make_fixed(m, op, net->inputs[i].format, err);
     }
-    for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++, op++) {
-        const struct engine_node *n = &e->nodes[i];
-        op->name = n->layer->name; /* outlives the node, which fusion may drop */
+    for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++, op++) {
+        const struct planner_node *n = &planner->nodes[i];
+        op->name = n->layer->name;
         op->n_in = n->n_in + (n->residual >= 0);
         op->n_out = n->n_out;
         op->in = index_tensors(m, net, &next, n->in, n->n_in);
         if (n->residual >= 0)
             index_tensors(m, net, &next, &n->residual, 1);
         op->out = index_tensors(m, net, &next, n->out, n->n_out);
-        status = make_choices(m, e, op, (int)i, err);
+        status = make_choices(m, planner, op, (int)i, err);
     }
     for (size_t i = 0; i < net->n_outputs && status == STRATA_OK; i++, op++) {
         op->name = net->outputs[i].name;
@@ -264,10 +244,10 @@ enum homing {
     HOME_COPY   /* its memory is another's: an input's, an output's, an alias */
 };
 
-static enum homing homing_of(const strata_engine *e, const struct engine_model *m,
+static enum homing homing_of(const struct planner *planner, const struct planner_model *m,
                              int tensor)
 {
-    const strata_network *net = e->network;
+    const strata_network *net = planner->network;
     int producer = net->tensors[tensor].producer;
     if (m->home[tensor] < 0)
         return HOME_NEVER;
@@ -283,7 +263,7 @@ static enum homing homing_of(const strata_engine *e, const struct engine_model *
 }
 
 /* Between stages there is nothing, but what the label says of itself. */
-static int64_t stage_cost(const strata_engine *e, int tensor, enum homing homing,
+static int64_t stage_cost(const struct planner *planner, int tensor, enum homing homing,
                           struct plan_label from, struct plan_label to)
 {
     strata_desc d;
@@ -298,20 +278,20 @@ static int64_t stage_cost(const strata_engine *e, int tensor, enum homing homing
         return PLAN_INFINITE;
     if (homing == HOME_FREE)
         return 0;
-    if (engine_desc(&d, e->network, tensor, from.format, NULL) != STRATA_OK)
+    if (planner_desc(&d, planner->network, tensor, from.format, NULL) != STRATA_OK)
         return PLAN_INFINITE;
     return cost_of_reformat(strata_desc_bytes(&d), strata_desc_bytes(&d),
-                            &e->handle->properties);
+                            &planner->device.properties);
 }
 
-static int64_t conversion_cost(const strata_engine *e, int tensor, struct plan_label from,
-                               struct plan_label to)
+static int64_t conversion_cost(const struct planner *planner, int tensor,
+                               struct plan_label from, struct plan_label to)
 {
     strata_desc a, b;
-    const struct network_tensor *t = &e->network->tensors[tensor];
+    const struct network_tensor *t = &planner->network->tensors[tensor];
     const struct format *fa = format_at(from.format), *fb = format_at(to.format);
-    if (engine_desc(&a, e->network, tensor, from.format, NULL) != STRATA_OK ||
-        engine_desc(&b, e->network, tensor, to.format, NULL) != STRATA_OK)
+    if (planner_desc(&a, planner->network, tensor, from.format, NULL) != STRATA_OK ||
+        planner_desc(&b, planner->network, tensor, to.format, NULL) != STRATA_OK)
         return PLAN_INFINITE;
     if (!dtype_exact(fa->dtype, fb->dtype) &&
         !(is_float(fa->dtype) && is_float(fb->dtype)))
@@ -321,17 +301,17 @@ static int64_t conversion_cost(const strata_engine *e, int tensor, struct plan_l
     if (fa->dtype == fb->dtype && strata_desc_equal(&a, &b) && clean)
         return 0;
     return cost_of_reformat(strata_desc_bytes(&a), strata_desc_bytes(&b),
-                            &e->handle->properties);
+                            &planner->device.properties);
 }
 
-static int64_t label_cost(const strata_engine *e, int tensor, enum homing homing,
+static int64_t label_cost(const struct planner *planner, int tensor, enum homing homing,
                           struct plan_label from, struct plan_label to)
 {
     if (from.format == to.format && from.pad == to.pad && from.stage == to.stage)
         return 0;
     return from.stage == PLAN_PLAIN && to.stage == PLAN_PLAIN
-               ? conversion_cost(e, tensor, from, to)
-               : stage_cost(e, tensor, homing, from, to);
+               ? conversion_cost(planner, tensor, from, to)
+               : stage_cost(planner, tensor, homing, from, to);
 }
 
 static bool same_shape(const struct network_tensor *a, const struct network_tensor *b)
@@ -340,18 +320,18 @@ static bool same_shape(const struct network_tensor *a, const struct network_tens
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
 }
 
-static int make_conversions(const strata_engine *e, struct engine_model *m,
+static int make_conversions(const struct planner *planner, struct planner_model *m,
                             strata_error *err)
 {
     struct plan_problem *p = &m->problem;
-    const struct network_tensor *tensors = e->network->tensors;
+    const struct network_tensor *tensors = planner->network->tensors;
     size_t n = (size_t)p->n_labels;
     for (size_t i = 0; i < p->n_tensors; i++) {
         int tensor = m->tensor_of[i];
-        enum homing homing = homing_of(e, m, tensor);
+        enum homing homing = homing_of(planner, m, tensor);
         for (size_t j = 0; j < i && !p->tensors[i].conversion; j++)
             if (same_shape(&tensors[tensor], &tensors[m->tensor_of[j]]) &&
-                homing == homing_of(e, m, m->tensor_of[j]))
+                homing == homing_of(planner, m, m->tensor_of[j]))
                 p->tensors[i].conversion = p->tensors[j].conversion;
         if (p->tensors[i].conversion)
             continue;
@@ -361,18 +341,21 @@ static int make_conversions(const strata_engine *e, struct engine_model *m,
         for (size_t a = 0; a < n; a++)
             for (size_t b = 0; b < n; b++)
                 matrix[a * n + b] =
-                    label_cost(e, tensor, homing, p->labels[a], p->labels[b]);
+                    label_cost(planner, tensor, homing, p->labels[a], p->labels[b]);
         p->tensors[i].conversion = m->matrices[m->n_matrices++] = matrix;
     }
     return STRATA_OK;
 }
 
-static int allocate(const strata_engine *e, struct engine_model *m, strata_error *err)
+static int allocate(const struct planner *planner, struct planner_model *m,
+                    strata_error *err)
 {
-    const strata_network *net = e->network;
-    size_t n_ops = net->n_inputs + e->n_nodes + net->n_outputs, ports = net->n_inputs;
-    for (size_t i = 0; i < e->n_nodes; i++)
-        ports += (size_t)(e->nodes[i].n_in + e->nodes[i].n_out + 1); /* a residual */
+    const strata_network *net = planner->network;
+    size_t n_ops = net->n_inputs + planner->n_nodes + net->n_outputs,
+           ports = net->n_inputs;
+    for (size_t i = 0; i < planner->n_nodes; i++)
+        ports += (size_t)(planner->nodes[i].n_in + planner->nodes[i].n_out +
+                          1); /* a residual */
     ports += net->n_outputs;
     m->problem.n_ops = n_ops;
     m->problem.ops = zalloc(n_ops, sizeof *m->problem.ops, "the plan", err);
@@ -389,30 +372,30 @@ static int allocate(const strata_engine *e, struct engine_model *m, strata_error
         return STRATA_ENOMEM;
     for (size_t t = 0; t < net->n_tensors; t++)
         m->index_of[t] = m->home[t] = -1;
-    m->any_dirty = any_dirty(e);
+    m->any_dirty = any_dirty(planner);
     return STRATA_OK;
 }
 
-int engine_make_model(strata_engine *e, strata_error *err)
+int planner_make_model(struct planner *planner, strata_error *err)
 {
-    struct engine_model *m = e->model = zalloc(1, sizeof *m, "the plan", err);
-    int status = m ? allocate(e, m, err) : STRATA_ENOMEM;
+    struct planner_model *m = planner->model = zalloc(1, sizeof *m, "the plan", err);
+    int status = m ? allocate(planner, m, err) : STRATA_ENOMEM;
     if (!m)
         return status;
-    for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++)
-        status = engine_find_candidates(e, m, (int)i, err);
+    for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++)
+        status = planner_find_candidates(planner, m, (int)i, err);
     if (status == STRATA_OK) {
-        label_plain(m, e);
-        label_stored(m, e->stored);
-        status = make_operations(e, m, err);
+        label_plain(m, planner);
+        label_stored(m, planner->record);
+        status = make_operations(planner, m, err);
     }
     if (status != STRATA_OK)
         return status;
     plan_connect(&m->problem, m->readers);
-    return make_conversions(e, m, err);
+    return make_conversions(planner, m, err);
 }
 
-void engine_free_model(struct engine_model *m)
+void planner_free_model(struct planner_model *m)
 {
     if (!m)
         return;

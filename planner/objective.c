@@ -2,38 +2,27 @@
  *
  * Plans chosen for something else than time, and what that costs. The solver counts
  * reformats itself. Memory is not a sum over a plan's parts, so plans are scheduled, each
- * on a copy of the nodes, and the one of the smallest arena is kept: of the fastest, and
- * of others within the slack that were found by giving bytes a price.
+ * to an execution for trial, and the one of the smallest arena is kept: of the fastest,
+ * and of others within the slack that were found by giving bytes a price.
  */
-#include "engine/engine.h"
+#include "planner/planner.h"
 
 #include <stdlib.h>
 
-const char *const engine_objective_names[] = {
+const char *const planner_objective_names[] = {
     [OBJECTIVE_TIME] = "time",
     [OBJECTIVE_REFORMATS] = "reformats",
     [OBJECTIVE_MEMORY] = "memory",
 };
 
 /* Bytes of the arena that a plan needs. */
-static int arena_of(const strata_engine *e, struct plan *plan, int64_t *bytes,
-                    strata_error *err)
+static int arena_of(const struct planner *planner, const struct plan *plan,
+                    int64_t *bytes, strata_error *err)
 {
-    strata_engine *trial = zalloc(1, sizeof *trial, "a plan's memory", err);
-    if (!trial)
-        return STRATA_ENOMEM;
-    trial->network = network_retain(e->network);
-    trial->handle = e->handle;
-    trial->threads = e->threads;
-    int status = engine_make_nodes(trial, err);
-    trial->model = e->model; /* both lent */
-    trial->plan = plan;
-    if (status == STRATA_OK)
-        status = engine_make_schedule(trial, err);
-    *bytes = trial->arena_bytes;
-    trial->model = NULL;
-    trial->plan = NULL;
-    strata_engine_destroy(trial);
+    struct execution *trial = NULL;
+    int status = execution_make(&trial, planner, plan, err);
+    *bytes = trial ? trial->arena_bytes : 0;
+    execution_free(trial);
     return status;
 }
 
@@ -50,26 +39,27 @@ struct weighted {
     int64_t *matrices; /* of every tensor */
 };
 
-static int64_t grains(const strata_engine *e, int tensor, int label)
+static int64_t grains(const struct planner *planner, int tensor, int label)
 {
-    const struct plan_label *l = &e->model->problem.labels[label];
+    const struct plan_label *l = &planner->model->problem.labels[label];
     strata_desc d;
-    if (l->stage == PLAN_NONE || engine_desc(&d, e->network, e->model->tensor_of[tensor],
-                                             l->format, NULL) != STRATA_OK)
+    if (l->stage == PLAN_NONE ||
+        planner_desc(&d, planner->network, planner->model->tensor_of[tensor], l->format,
+                     NULL) != STRATA_OK)
         return 0;
     return (strata_desc_bytes(&d) + GRAIN - 1) / GRAIN;
 }
 
 /* Of what a choice writes, and its workspace. */
-static int64_t choice_grains(const strata_engine *e, const struct plan_op *o,
+static int64_t choice_grains(const struct planner *planner, const struct plan_op *o,
                              const struct plan_choice *c)
 {
     int64_t n = 0;
     if (c->impl < 0)
         return 0;
     for (int i = 0; i < o->n_out; i++)
-        n += grains(e, o->out[i], plan_out_label(c, i));
-    return n + (int64_t)(e->model->candidates[c->impl].workspace / GRAIN);
+        n += grains(planner, o->out[i], plan_out_label(c, i));
+    return n + (int64_t)(planner->model->candidates[c->impl].workspace / GRAIN);
 }
 
 static void weighted_free(struct weighted *w)
@@ -81,10 +71,10 @@ static void weighted_free(struct weighted *w)
     free(w->matrices);
 }
 
-static int weigh_choices(struct weighted *w, const strata_engine *e, int64_t weight,
-                         strata_error *err)
+static int weigh_choices(struct weighted *w, const struct planner *planner,
+                         int64_t weight, strata_error *err)
 {
-    const struct plan_problem *p = &e->model->problem;
+    const struct plan_problem *p = &planner->model->problem;
     for (size_t op = 0; op < p->n_ops; op++) {
         const struct plan_op *o = &p->ops[op];
         struct plan_choice *c = zalloc(o->n_choices, sizeof *c, "a plan", err);
@@ -95,22 +85,23 @@ static int weigh_choices(struct weighted *w, const strata_engine *e, int64_t wei
         for (size_t k = 0; k < o->n_choices; k++) {
             c[k] = o->choices[k];
             if (c[k].cost < PLAN_INFINITE)
-                c[k].cost += weight * choice_grains(e, o, &c[k]);
+                c[k].cost += weight * choice_grains(planner, o, &c[k]);
         }
     }
     return STRATA_OK;
 }
 
-static void weigh_conversions(struct weighted *w, const strata_engine *e, int64_t weight)
+static void weigh_conversions(struct weighted *w, const struct planner *planner,
+                              int64_t weight)
 {
-    const struct plan_problem *p = &e->model->problem;
+    const struct plan_problem *p = &planner->model->problem;
     int n = p->n_labels;
     for (size_t t = 0; t < p->n_tensors; t++) {
         int64_t *matrix = w->matrices + t * (size_t)(n * n);
         w->p.tensors[t] = p->tensors[t];
         w->p.tensors[t].conversion = matrix;
         for (int to = 0; to < n; to++) {
-            int64_t added = weight * grains(e, (int)t, to);
+            int64_t added = weight * grains(planner, (int)t, to);
             for (int from = 0; from < n; from++) {
                 int64_t cost = p->tensors[t].conversion[from * n + to];
                 bool paid = cost > 0 && cost < PLAN_INFINITE;
@@ -120,10 +111,10 @@ static void weigh_conversions(struct weighted *w, const strata_engine *e, int64_
     }
 }
 
-static int weighted_make(struct weighted *w, const strata_engine *e, int64_t weight,
-                         strata_error *err)
+static int weighted_make(struct weighted *w, const struct planner *planner,
+                         int64_t weight, strata_error *err)
 {
-    const struct plan_problem *p = &e->model->problem;
+    const struct plan_problem *p = &planner->model->problem;
     size_t cells = (size_t)p->n_labels * (size_t)p->n_labels;
     *w = (struct weighted){.p = *p};
     w->p.ops = zalloc(p->n_ops, sizeof *p->ops, "a plan", err);
@@ -131,40 +122,40 @@ static int weighted_make(struct weighted *w, const strata_engine *e, int64_t wei
     w->matrices = zalloc(p->n_tensors * cells, sizeof *w->matrices, "a plan", err);
     if (!w->p.ops || !w->p.tensors || !w->matrices)
         return STRATA_ENOMEM;
-    weigh_conversions(w, e, weight);
-    return weigh_choices(w, e, weight, err);
+    weigh_conversions(w, planner, weight);
+    return weigh_choices(w, planner, weight, err);
 }
 
 /* The plan of the choices that the weight asks for. */
-static int solve_weighted(struct plan **out, const strata_engine *e, int64_t weight,
-                          int64_t bound, strata_error *err)
+static int solve_weighted(struct plan **out, const struct planner *planner,
+                          int64_t weight, int64_t bound, strata_error *err)
 {
     struct weighted w;
     struct plan *plan = NULL;
-    int status = weighted_make(&w, e, weight, err);
+    int status = weighted_make(&w, planner, weight, err);
     if (status == STRATA_OK)
-        status = plan_solve(&plan, &w.p, &e->plan_options, err);
+        status = plan_solve(&plan, &w.p, &planner->plan_options, err);
     if (status == STRATA_OK)
-        status = plan_of_choices(out, &e->model->problem, &e->plan_options, plan->choices,
-                                 bound, err);
+        status = plan_of_choices(out, &planner->model->problem, &planner->plan_options,
+                                 plan->choices, bound, err);
     plan_free(plan);
     weighted_free(&w);
     return status;
 }
 
-static int64_t plan_grains(const strata_engine *e, const struct plan *plan)
+static int64_t plan_grains(const struct planner *planner, const struct plan *plan)
 {
-    const struct plan_problem *p = &e->model->problem;
+    const struct plan_problem *p = &planner->model->problem;
     int64_t n = 1;
     for (size_t op = 0; op < p->n_ops; op++)
-        n += choice_grains(e, &p->ops[op], plan_chosen(p, plan->choices, (int)op));
+        n += choice_grains(planner, &p->ops[op], plan_chosen(p, plan->choices, (int)op));
     return n;
 }
 
 /* ---- the smallest arena ------------------------------------------------------------ */
 
 struct weighing {
-    strata_engine *e;
+    struct planner *planner;
     struct plan *best; /* so far */
     int64_t least;     /* bytes of its arena */
 };
@@ -173,11 +164,11 @@ struct weighing {
 static int weigh(struct weighing *w, struct plan *plan, strata_error *err)
 {
     int64_t bytes;
-    int status = arena_of(w->e, plan, &bytes, err);
+    int status = arena_of(w->planner, plan, &bytes, err);
     bool better =
         status == STRATA_OK && (!w->best || bytes < w->least ||
                                 (bytes == w->least && plan->cost < w->best->cost));
-    w->e->trade.weighed++;
+    w->planner->trade.weighed++;
     plan_free(better ? w->best : plan);
     if (better) {
         w->best = plan;
@@ -188,14 +179,15 @@ static int weigh(struct weighing *w, struct plan *plan, strata_error *err)
 
 static int weigh_fastest(struct weighing *w, strata_error *err)
 {
-    const struct build_options *b = &w->e->network->build;
-    struct engine_trade *t = &w->e->trade;
+    const struct build_options *b = &w->planner->network->build;
+    struct planner_trade *t = &w->planner->trade;
     size_t capacity = (size_t)b->memory_plans, n = 0;
     struct plan **plans = zalloc(capacity, sizeof(struct plan *), "plans", err);
     if (!plans)
         return STRATA_ENOMEM;
-    int status = plan_solve_best(plans, capacity, &n, b->memory_slack,
-                                 &w->e->model->problem, &w->e->plan_options, err);
+    int status =
+        plan_solve_best(plans, capacity, &n, b->memory_slack, &w->planner->model->problem,
+                        &w->planner->plan_options, err);
     if (status == STRATA_OK) {
         t->cost = plans[0]->cost;
         t->reformats = plans[0]->n_reformats;
@@ -215,13 +207,13 @@ static int weigh_fastest(struct weighing *w, strata_error *err)
 
 static int weigh_bytes(struct weighing *w, strata_error *err)
 {
-    const struct engine_trade *t = &w->e->trade;
-    double limit = (double)t->cost * (1 + w->e->network->build.memory_slack / 100);
-    int64_t weight = t->cost / FIRST_PART / plan_grains(w->e, w->best) + 1;
+    const struct planner_trade *t = &w->planner->trade;
+    double limit = (double)t->cost * (1 + w->planner->network->build.memory_slack / 100);
+    int64_t weight = t->cost / FIRST_PART / plan_grains(w->planner, w->best) + 1;
     int status = STRATA_OK;
     for (int i = 0; i < WEIGHTS && status == STRATA_OK; i++, weight *= 2) {
         struct plan *plan = NULL;
-        status = solve_weighted(&plan, w->e, weight, t->cost, err);
+        status = solve_weighted(&plan, w->planner, weight, t->cost, err);
         if (status == STRATA_OK && (double)plan->cost <= limit)
             status = weigh(w, plan, err);
         else
@@ -230,15 +222,15 @@ static int weigh_bytes(struct weighing *w, strata_error *err)
     return status;
 }
 
-static int choose_memory(strata_engine *e, strata_error *err)
+static int choose_memory(struct planner *planner, strata_error *err)
 {
-    struct weighing w = {.e = e};
+    struct weighing w = {.planner = planner};
     int status = weigh_fastest(&w, err);
     if (status == STRATA_OK)
         status = weigh_bytes(&w, err);
     if (status == STRATA_OK) {
-        plan_free(e->plan);
-        e->plan = w.best;
+        plan_free(planner->plan);
+        planner->plan = w.best;
         w.best = NULL;
     }
     plan_free(w.best);
@@ -249,29 +241,29 @@ static int choose_memory(strata_engine *e, strata_error *err)
 
 /* The plan is made already; what would be the fastest? Costs that were not needed for it
  * count with their bounds. */
-static int compare_time(strata_engine *e, strata_error *err)
+static int compare_time(struct planner *planner, strata_error *err)
 {
-    struct plan_options fastest = e->plan_options;
+    struct plan_options fastest = planner->plan_options;
     struct plan *plan = NULL;
     fastest.objective = PLAN_LEAST_TIME;
-    int status = plan_solve(&plan, &e->model->problem, &fastest, err);
+    int status = plan_solve(&plan, &planner->model->problem, &fastest, err);
     if (status != STRATA_OK)
         return status;
-    e->trade.cost = plan->cost;
-    e->trade.reformats = plan->n_reformats;
-    e->trade.at_least = e->costs.kind != COSTS_ANALYTIC;
-    status = arena_of(e, plan, &e->trade.arena_bytes, err);
+    planner->trade.cost = plan->cost;
+    planner->trade.reformats = plan->n_reformats;
+    planner->trade.at_least = planner->costs.kind != COSTS_ANALYTIC;
+    status = arena_of(planner, plan, &planner->trade.arena_bytes, err);
     plan_free(plan);
     return status;
 }
 
-int engine_trade_time(strata_engine *e, strata_error *err)
+int planner_trade_time(struct planner *planner, strata_error *err)
 {
-    switch (e->network->build.objective) {
+    switch (planner->network->build.objective) {
     case OBJECTIVE_REFORMATS:
-        return compare_time(e, err);
+        return compare_time(planner, err);
     case OBJECTIVE_MEMORY:
-        return choose_memory(e, err);
+        return choose_memory(planner, err);
     default:
         return STRATA_OK;
     }

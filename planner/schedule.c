@@ -1,359 +1,417 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plan to steps, in the network's order; a conversion runs just before its first
- * reader. A re-label shares its source's memory, the parts of a concatenation in place
- * lie in its output's. Memory of network inputs and outputs is the caller's: inputs are
- * never written, and every output has a value of its own.
+ * A plan to an execution: nodes that run, in the network's order; a conversion runs just
+ * before its first reader. A re-label shares its source's memory, the parts of a
+ * concatenation in place lie in its output's. Memory of network inputs and outputs is
+ * the caller's: inputs are never written, and every output has a value of its own.
  */
-#include "engine/file/stored.h"
+#include "planner/record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct plan_choice *choice_of(const strata_engine *e, size_t op)
+/* What is scheduled, and what comes of it. */
+struct schedule {
+    const struct planner *planner;
+    const struct plan_problem *problem;
+    const struct plan *plan;
+    struct execution *x;
+};
+
+static const struct plan_choice *choice_of(const struct schedule *s, size_t op)
 {
-    return &e->model->problem.ops[op].choices[e->plan->choices[op]];
+    return plan_chosen(s->problem, s->plan->choices, (int)op);
 }
 
-static int find_value(const strata_engine *e, int tensor, struct plan_label label)
+static int find_value(const struct execution *x, int tensor, struct plan_label label)
 {
-    for (size_t v = 0; v < e->n_values; v++)
-        if (e->values[v].tensor == tensor && e->values[v].format == label.format &&
-            e->values[v].pad == label.pad && e->values[v].stage == label.stage)
+    for (size_t v = 0; v < x->n_values; v++)
+        if (x->values[v].tensor == tensor && x->values[v].format == label.format &&
+            x->values[v].pad == label.pad && x->values[v].stage == label.stage)
             return (int)v;
     return -1;
 }
 
-static int add_value(strata_engine *e, int *out, int tensor, struct plan_label label,
+static int add_value(struct schedule *s, int *out, int tensor, struct plan_label label,
                      strata_error *err)
 {
+    struct execution *x = s->x;
     int status =
-        grow(&e->values, &e->values_capacity, e->n_values, sizeof *e->values, err);
+        grow(&x->values, &x->values_capacity, x->n_values, sizeof *x->values, err);
     if (status != STRATA_OK)
         return status;
-    struct engine_value *v = &e->values[e->n_values];
-    *v = (struct engine_value){.tensor = tensor,
-                               .format = label.format,
-                               .pad = label.pad,
-                               .stage = label.stage,
-                               .binding = -1,
-                               .alias = -1,
-                               .first = (int)e->n_steps,
-                               .last = (int)e->n_steps};
-    status = engine_desc(&v->desc, e->network, tensor, label.format, err);
+    struct execution_value *v = &x->values[x->n_values];
+    *v = (struct execution_value){.tensor = tensor,
+                                  .format = label.format,
+                                  .pad = label.pad,
+                                  .stage = label.stage,
+                                  .binding = -1,
+                                  .alias = -1,
+                                  .first = (int)x->n_steps,
+                                  .last = (int)x->n_steps};
+    status = planner_desc(&v->desc, s->planner->network, tensor, label.format, err);
     v->bytes = strata_desc_bytes(&v->desc);
-    *out = (int)e->n_values++;
+    *out = (int)x->n_values++;
     return status;
 }
 
-static int add_step(strata_engine *e, struct engine_step step, strata_error *err)
+static int add_step(struct execution *x, struct execution_step step, strata_error *err)
 {
-    int status = grow(&e->steps, &e->steps_capacity, e->n_steps, sizeof *e->steps, err);
+    int status = grow(&x->steps, &x->steps_capacity, x->n_steps, sizeof *x->steps, err);
     if (status == STRATA_OK)
-        e->steps[e->n_steps++] = step;
+        x->steps[x->n_steps++] = step;
     return status;
 }
 
-int engine_owner(const strata_engine *e, int value)
-{
-    while (e->values[value].alias >= 0)
-        value = e->values[value].alias;
-    return value;
-}
+/* ---- conversions ----------------------------------------------------------------- */
 
 /* The plan's conversion that makes a label of a tensor, or NULL. */
-static const struct plan_step *conversion_to(const strata_engine *e, int index, int label)
+static const struct plan_step *conversion_to(const struct schedule *s, int index,
+                                             int label)
 {
-    for (size_t i = 0; i < e->plan->n_steps; i++)
-        if (e->plan->steps[i].tensor == index && e->plan->steps[i].to == label)
-            return &e->plan->steps[i];
+    for (size_t i = 0; i < s->plan->n_steps; i++)
+        if (s->plan->steps[i].tensor == index && s->plan->steps[i].to == label)
+            return &s->plan->steps[i];
     return NULL;
 }
 
-/* Why a conversion stands; a file's plan remembers, since the alternatives are gone. */
-static enum plan_reason reason_of(const strata_engine *e, const struct plan_step *c)
+/* Why a conversion stands; a record remembers, since the alternatives are gone. */
+static enum plan_reason reason_of(const struct schedule *s, const struct plan_step *c)
 {
-    return e->stored ? e->stored->conversions[c - e->plan->steps].reason
-                     : plan_step_reason(&e->model->problem, e->plan, c);
+    const struct record *r = s->planner->record;
+    return r ? r->conversions[c - s->plan->steps].reason
+             : plan_step_reason(s->problem, s->plan, c);
 }
 
 /* Have a tensor in a label, converting from what exists as the plan's tree says. */
-static int need_value(strata_engine *e, int *out, int index, int label, strata_error *err)
+static int need_value(struct schedule *s, int *out, int index, int label,
+                      strata_error *err)
 {
-    const struct plan_problem *p = &e->model->problem;
-    int tensor = e->model->tensor_of[index], from;
-    *out = find_value(e, tensor, p->labels[label]);
+    const struct plan_problem *p = s->problem;
+    int tensor = s->planner->model->tensor_of[index], from;
+    *out = find_value(s->x, tensor, p->labels[label]);
     if (*out >= 0)
         return STRATA_OK;
-    const struct plan_step *c = conversion_to(e, index, label);
+    const struct plan_step *c = conversion_to(s, index, label);
     if (!c)
         return error_set(err, STRATA_EINTERNAL, "tensor '%s': the plan does not make it",
                          p->tensors[index].name);
-    int status = need_value(e, &from, index, c->from, err);
+    int status = need_value(s, &from, index, c->from, err);
     if (status == STRATA_OK)
-        status = add_value(e, out, tensor, p->labels[label], err);
+        status = add_value(s, out, tensor, p->labels[label], err);
     if (status != STRATA_OK)
         return status;
-    struct engine_step step = {.kind = c->cost == 0 ? STEP_RELABEL : STEP_REFORMAT,
-                               .node = -1,
-                               .from = from,
-                               .to = *out,
-                               .cost = c->cost,
-                               .reason = reason_of(e, c)};
+    struct execution_step step = {.kind = c->cost == 0 ? STEP_RELABEL : STEP_REFORMAT,
+                                  .node = -1,
+                                  .from = from,
+                                  .to = *out,
+                                  .cost = c->cost,
+                                  .reason = reason_of(s, c)};
     if (step.kind == STEP_RELABEL)
-        e->values[*out].alias = from;
-    return add_step(e, step, err);
+        s->x->values[*out].alias = from;
+    return add_step(s->x, step, err);
 }
 
-static int schedule_inputs(strata_engine *e, strata_error *err)
-{
-    const strata_network *net = e->network;
-    for (size_t i = 0; i < net->n_inputs; i++) {
-        int value, label = choice_of(e, i)->out[0];
-        int status = add_value(e, &value, net->inputs[i].tensor,
-                               e->model->problem.labels[label], err);
-        if (status != STRATA_OK)
-            return status;
-        e->values[value].binding = (int)i;
-        e->bindings[i] = (struct engine_binding){net->inputs[i].name, true, value};
-    }
-    return STRATA_OK;
-}
-
-static int add_relabel(strata_engine *e, int from, int to, strata_error *err)
-{
-    struct engine_step step = {.kind = STEP_RELABEL,
-                               .node = -1,
-                               .from = from,
-                               .to = to,
-                               .reason = PLAN_ECONOMIC};
-    return add_step(e, step, err);
-}
-
-static int need_input(strata_engine *e, int *out, const struct plan_op *op,
+static int need_input(struct schedule *s, int *out, const struct plan_op *op,
                       const struct plan_choice *choice, int port, strata_error *err)
 {
-    return need_value(e, out, op->in[port], plan_in_label(choice, port), err);
+    return need_value(s, out, op->in[port], plan_in_label(choice, port), err);
 }
 
-/* What the node computes, of which the layers in its tail are not nodes any more. */
-static int settle_node(strata_engine *e, struct engine_node *n,
-                       const struct engine_candidate *c, strata_error *err)
+static int add_relabel(struct execution *x, int from, int to, strata_error *err)
 {
-    n->impl = c->impl;
-    n->row = c->row;
-    n->workspace = c->workspace;
-    n->n_fused = c->fused;
-    n->epilogue = engine_epilogue(e, n, c->fused);
-    if (c->fused)
-        n->out = e->network->layers[n->tail[c->fused - 1]].outputs;
-    return engine_weights(e, n, c->fused, n->weights, err);
+    struct execution_step step = {.kind = STEP_RELABEL,
+                                  .node = -1,
+                                  .from = from,
+                                  .to = to,
+                                  .reason = PLAN_ECONOMIC};
+    return add_step(x, step, err);
 }
 
-static int schedule_run(strata_engine *e, size_t node, const struct plan_op *op,
-                        const struct plan_choice *choice, strata_error *err)
+/* ---- nodes that run -------------------------------------------------------------- */
+
+/* "conv1 + relu1" */
+static char *node_name(const struct execution_node *n, strata_error *err)
 {
-    struct engine_node *n = &e->nodes[node];
-    const struct engine_candidate *c = &e->model->candidates[choice->impl];
-    int status = settle_node(e, n, c, err);
+    size_t size = strlen(n->layer->name) + 1, used;
+    for (size_t i = 0; i < n->n_fused; i++)
+        size += strlen(n->fused[i]->name) + 3;
+    char *name = zalloc(size, 1, "a node's name", err);
+    if (!name)
+        return NULL;
+    used = (size_t)snprintf(name, size, "%s", n->layer->name);
+    for (size_t i = 0; i < n->n_fused; i++)
+        used += (size_t)snprintf(name + used, size - used, " + %s", n->fused[i]->name);
+    return name;
+}
+
+/* Of the node's parameters, if it computes a Shuffle of its tail. */
+static int compose(struct execution_node *n, const struct planner_node *from,
+                   const strata_network *net, strata_error *err)
+{
+    n->params = n->layer->params;
+    if (!n->n_fused || !from->composed)
+        return STRATA_OK;
+    n->params = n->composed = planner_compose(net, n->layer, n->fused[0], err);
+    return n->composed ? STRATA_OK : STRATA_ENOMEM;
+}
+
+static int make_node(struct execution_node *n, const struct planner *planner,
+                     const struct planner_candidate *c, strata_error *err)
+{
+    const struct planner_node *from = &planner->nodes[c->node];
+    *n = (struct execution_node){.layer = from->layer,
+                                 .impl = c->impl,
+                                 .row = c->row,
+                                 .n_in = from->n_in,
+                                 .n_out = from->n_out,
+                                 .residual_value = -1,
+                                 .n_fused = c->fused,
+                                 .n_scales = planner_scales(planner, from, c->fused),
+                                 .epilogue = planner_epilogue(planner, from, c->fused),
+                                 .workspace = c->workspace};
+    n->in_values = zalloc((size_t)n->n_in, sizeof *n->in_values, "a node", err);
+    n->out_values = zalloc((size_t)n->n_out, sizeof *n->out_values, "a node", err);
+    n->fused = zalloc(n->n_fused, sizeof(*n->fused), "a node", err);
+    n->weights = zalloc(n->layer->type->n_weights, sizeof *n->weights, "a node", err);
+    if (!n->in_values || !n->out_values || !n->fused || !n->weights)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < n->n_fused; i++)
+        n->fused[i] = &planner->network->layers[from->tail[i]];
+    if (!(n->name = node_name(n, err)))
+        return STRATA_ENOMEM;
+    int status = compose(n, from, planner->network, err);
+    return status == STRATA_OK ? planner_weights(planner, from, c->fused, n->weights, err)
+                               : status;
+}
+
+static int schedule_run(struct schedule *s, const struct planner_candidate *c,
+                        const struct plan_op *op, const struct plan_choice *choice,
+                        strata_error *err)
+{
+    struct execution *x = s->x;
+    const struct planner_node *from = &s->planner->nodes[c->node];
+    struct execution_node *n = &x->nodes[x->n_nodes++];
+    int status = make_node(n, s->planner, c, err);
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
-        status = need_input(e, &n->in_values[i], op, choice, i, err);
+        status = need_input(s, &n->in_values[i], op, choice, i, err);
     if (status == STRATA_OK && n->epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
-        status = need_input(e, &n->residual_value, op, choice, n->n_in, err);
+        status = need_input(s, &n->residual_value, op, choice, n->n_in, err);
     for (int i = 0; i < n->n_out && status == STRATA_OK; i++) {
-        struct plan_label label = e->model->problem.labels[plan_out_label(choice, i)];
+        struct plan_label label = s->problem->labels[plan_out_label(choice, i)];
         label.stage = PLAN_PLAIN; /* of the last fused layer's output */
-        status = add_value(e, &n->out_values[i], n->out[i], label, err);
+        status = add_value(s, &n->out_values[i],
+                           planner_output(s->planner, from, c->fused, i), label, err);
     }
-    struct engine_step step = {
-        .kind = STEP_RUN, .node = (int)node, .from = -1, .to = -1, .cost = choice->cost};
-    return status == STRATA_OK ? add_step(e, step, err) : status;
+    struct execution_step step = {.kind = STEP_RUN,
+                                  .node = (int)x->n_nodes - 1,
+                                  .from = -1,
+                                  .to = -1,
+                                  .cost = choice->cost};
+    return status == STRATA_OK ? add_step(x, step, err) : status;
 }
 
-static int schedule_alias(strata_engine *e, size_t node, const struct plan_op *op,
-                          const struct plan_choice *choice, strata_error *err)
+/* ---- nodes that are memory of others ----------------------------------------------- */
+
+static int schedule_alias(struct schedule *s, const struct planner_node *n,
+                          const struct plan_op *op, const struct plan_choice *choice,
+                          strata_error *err)
 {
     int in, out;
-    int status = need_input(e, &in, op, choice, 0, err);
+    int status = need_input(s, &in, op, choice, 0, err);
     if (status == STRATA_OK)
-        status = add_value(e, &out, e->nodes[node].out[0],
-                           e->model->problem.labels[plan_out_label(choice, 0)], err);
+        status = add_value(s, &out, n->out[0],
+                           s->problem->labels[plan_out_label(choice, 0)], err);
     if (status != STRATA_OK)
         return status;
-    e->values[out].alias = in;
-    e->values[out].begin =
-        engine_alias_begin(e, e->nodes[node].layer, e->values[in].format);
-    return add_relabel(e, in, out, err);
+    struct execution_value *values = s->x->values;
+    values[out].alias = in;
+    values[out].begin = planner_alias_begin(s->planner, n->layer, values[in].format);
+    return add_relabel(s->x, in, out, err);
 }
 
 /* Put a part where it belongs: its memory there if it has its own, else a copy. */
-static int settle_part(strata_engine *e, int part, int64_t cost, int whole, int64_t begin,
-                       strata_error *err)
+static int settle_part(struct schedule *s, int part, int64_t cost, int whole,
+                       int64_t begin, strata_error *err)
 {
-    struct engine_value *memory = &e->values[engine_owner(e, part)];
+    struct execution *x = s->x;
+    struct execution_value *memory = &x->values[execution_owner(x, part)];
     int copy;
-    if (cost == 0 && memory->binding < 0 && memory->bytes == e->values[part].bytes) {
+    if (cost == 0 && memory->binding < 0 && memory->bytes == x->values[part].bytes) {
         memory->alias = whole;
         memory->begin = begin;
-        return add_relabel(e, part, whole, err);
+        return add_relabel(x, part, whole, err);
     }
-    struct plan_label home = {.format = e->values[part].format, .stage = PLAN_HOME};
-    int status = add_value(e, &copy, e->values[part].tensor, home, err);
+    struct plan_label home = {.format = x->values[part].format, .stage = PLAN_HOME};
+    int status = add_value(s, &copy, x->values[part].tensor, home, err);
     if (status != STRATA_OK)
         return status;
-    e->values[copy].alias = whole;
-    e->values[copy].begin = begin;
-    struct engine_step step = {.kind = STEP_REFORMAT,
-                               .node = -1,
-                               .from = part,
-                               .to = copy,
-                               .cost = cost,
-                               .reason = PLAN_ECONOMIC};
-    status = add_step(e, step, err);
-    return status == STRATA_OK ? add_relabel(e, copy, whole, err) : status;
+    x->values[copy].alias = whole;
+    x->values[copy].begin = begin;
+    struct execution_step step = {.kind = STEP_REFORMAT,
+                                  .node = -1,
+                                  .from = part,
+                                  .to = copy,
+                                  .cost = cost,
+                                  .reason = PLAN_ECONOMIC};
+    status = add_step(x, step, err);
+    return status == STRATA_OK ? add_relabel(x, copy, whole, err) : status;
 }
 
-static int schedule_join(strata_engine *e, size_t node, const struct plan_op *op,
-                         const struct plan_choice *choice, strata_error *err)
+static int join(struct schedule *s, const struct planner_node *n, int *parts,
+                const struct plan_op *op, const struct plan_choice *choice,
+                strata_error *err)
 {
-    const struct engine_node *n = &e->nodes[node];
-    int format = e->model->problem.labels[choice->in[0]].format, whole = -1;
+    int format = s->problem->labels[choice->in[0]].format, whole = -1;
     int status = STRATA_OK;
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++) {
-        const struct plan_step *c = conversion_to(e, op->in[i], plan_in_label(choice, i));
-        status = c ? need_value(e, &n->in_values[i], op->in[i], c->from, err)
+        const struct plan_step *c = conversion_to(s, op->in[i], plan_in_label(choice, i));
+        status = c ? need_value(s, &parts[i], op->in[i], c->from, err)
                    : error_set(err, STRATA_EINTERNAL, "layer '%s': input %d has no place",
-                               n->name, i);
+                               n->layer->name, i);
     }
     if (status == STRATA_OK)
-        status = add_value(e, &whole, n->out[0],
-                           e->model->problem.labels[plan_out_label(choice, 0)], err);
+        status = add_value(s, &whole, n->out[0],
+                           s->problem->labels[plan_out_label(choice, 0)], err);
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
-        status = settle_part(e, n->in_values[i],
-                             conversion_to(e, op->in[i], plan_in_label(choice, i))->cost,
-                             whole, engine_part_begin(e, n, i, format, NULL), err);
+        status = settle_part(
+            s, parts[i], conversion_to(s, op->in[i], plan_in_label(choice, i))->cost,
+            whole, planner_part_begin(s->planner, n, i, format, NULL), err);
     return status;
 }
 
-static int schedule_node(strata_engine *e, size_t node, strata_error *err)
+static int schedule_join(struct schedule *s, const struct planner_node *n,
+                         const struct plan_op *op, const struct plan_choice *choice,
+                         strata_error *err)
 {
-    const struct plan_op *op = &e->model->problem.ops[e->n_inputs + node];
-    const struct plan_choice *choice = choice_of(e, e->n_inputs + node);
-    switch (e->model->candidates[choice->impl].kind) {
+    int *parts = zalloc((size_t)n->n_in, sizeof *parts, "a node", err);
+    int status = parts ? join(s, n, parts, op, choice, err) : STRATA_ENOMEM;
+    free(parts);
+    return status;
+}
+
+static int schedule_node(struct schedule *s, size_t node, strata_error *err)
+{
+    const struct planner *planner = s->planner;
+    const struct planner_node *n = &planner->nodes[node];
+    const size_t at = s->x->n_inputs + node;
+    const struct plan_op *op = &s->problem->ops[at];
+    const struct planner_candidate *c = planner_chosen(planner, s->plan, node);
+    switch (c->kind) {
     case CANDIDATE_RUN:
-        return schedule_run(e, node, op, choice, err);
+        return schedule_run(s, c, op, choice_of(s, at), err);
     case CANDIDATE_ALIAS:
-        return schedule_alias(e, node, op, choice, err);
+        return schedule_alias(s, n, op, choice_of(s, at), err);
     case CANDIDATE_JOIN:
-        return schedule_join(e, node, op, choice, err);
+        return schedule_join(s, n, op, choice_of(s, at), err);
     default:
         return STRATA_OK; /* computed by the node it is fused into */
     }
 }
 
-/* Whether a value's memory can be an output's: nobody else's, and no part of a larger. */
-static bool may_bind(const strata_engine *e, int value)
+/* ---- inputs and outputs ------------------------------------------------------------ */
+
+static int schedule_inputs(struct schedule *s, strata_error *err)
 {
-    const struct engine_value *memory = &e->values[engine_owner(e, value)];
-    for (int v = value; e->values[v].alias >= 0; v = e->values[v].alias)
-        if (e->values[v].begin != 0)
-            return false;
-    return memory->binding < 0 && memory->bytes == e->values[value].bytes;
+    const strata_network *net = s->planner->network;
+    for (size_t i = 0; i < net->n_inputs; i++) {
+        int value, label = choice_of(s, i)->out[0];
+        int status =
+            add_value(s, &value, net->inputs[i].tensor, s->problem->labels[label], err);
+        if (status != STRATA_OK)
+            return status;
+        s->x->values[value].binding = (int)i;
+        s->x->bindings[i] = (struct execution_binding){net->inputs[i].name, true, value};
+    }
+    return STRATA_OK;
 }
 
-static int schedule_output(strata_engine *e, size_t o, strata_error *err)
+/* Whether a value's memory can be an output's: nobody else's, and no part of a larger. */
+static bool may_bind(const struct execution *x, int value)
 {
-    const struct plan_problem *p = &e->model->problem;
-    size_t op = e->n_inputs + e->n_nodes + o;
-    int label = choice_of(e, op)->in[0], index = p->ops[op].in[0], value, copy;
-    int binding = (int)(e->n_inputs + o);
-    int status = need_value(e, &value, index, label, err);
-    if (status == STRATA_OK && !may_bind(e, value)) {
-        status = add_value(e, &copy, e->values[value].tensor, p->labels[label], err);
+    const struct execution_value *memory = &x->values[execution_owner(x, value)];
+    for (int v = value; x->values[v].alias >= 0; v = x->values[v].alias)
+        if (x->values[v].begin != 0)
+            return false;
+    return memory->binding < 0 && memory->bytes == x->values[value].bytes;
+}
+
+static int schedule_output(struct schedule *s, size_t o, strata_error *err)
+{
+    const struct plan_problem *p = s->problem;
+    struct execution *x = s->x;
+    size_t op = x->n_inputs + s->planner->n_nodes + o;
+    int label = choice_of(s, op)->in[0], index = p->ops[op].in[0], value, copy;
+    int binding = (int)(x->n_inputs + o);
+    int status = need_value(s, &value, index, label, err);
+    if (status == STRATA_OK && !may_bind(x, value)) {
+        status = add_value(s, &copy, x->values[value].tensor, p->labels[label], err);
         if (status == STRATA_OK)
-            status = add_step(e,
-                              (struct engine_step){.kind = STEP_REFORMAT,
-                                                   .node = -1,
-                                                   .from = value,
-                                                   .to = copy,
-                                                   .reason = PLAN_FIXED_IO},
+            status = add_step(x,
+                              (struct execution_step){.kind = STEP_REFORMAT,
+                                                      .node = -1,
+                                                      .from = value,
+                                                      .to = copy,
+                                                      .reason = PLAN_FIXED_IO},
                               err);
         value = copy;
     }
     if (status != STRATA_OK)
         return status;
-    e->values[engine_owner(e, value)].binding = binding;
-    e->bindings[binding] =
-        (struct engine_binding){e->network->outputs[o].name, false, value};
+    x->values[execution_owner(x, value)].binding = binding;
+    x->bindings[binding] =
+        (struct execution_binding){s->planner->network->outputs[o].name, false, value};
     return STRATA_OK;
 }
 
-/* ---- nodes that run ------------------------------------------------------------------
+/* ---- all of it -----------------------------------------------------------------------
  */
 
-/* What became of layers that run nothing, for the record. */
-static int note_free(strata_engine *e, strata_error *err)
+static int schedule(struct schedule *s, strata_error *err)
 {
-    static const char *const text[] = {
-        [CANDIDATE_ALIAS] = "its output is its input's memory, or a part of it",
-        [CANDIDATE_JOIN] = "its inputs are made inside its output",
-    };
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        const struct plan_choice *choice = choice_of(e, e->n_inputs + i);
-        enum candidate_kind kind = e->model->candidates[choice->impl].kind;
-        struct engine_fusion *f = &e->fusions[i];
-        if (kind != CANDIDATE_ALIAS && kind != CANDIDATE_JOIN)
-            continue;
-        free(f->reason);
-        f->possible = f->done = true;
-        f->into = -1;
-        if (!(f->reason = duplicate(text[kind], err)))
-            return STRATA_ENOMEM;
-    }
-    return STRATA_OK;
-}
-
-static int drop_nodes(strata_engine *e, strata_error *err)
-{
-    size_t n = 0;
-    int *now = zalloc(e->n_nodes, sizeof *now, "the schedule", err);
-    if (!now)
-        return STRATA_ENOMEM;
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        now[i] = (int)n;
-        if (e->nodes[i].impl)
-            e->nodes[n++] = e->nodes[i];
-        else
-            engine_free_node(&e->nodes[i]);
-    }
-    e->n_nodes = n;
-    for (size_t s = 0; s < e->n_steps; s++)
-        if (e->steps[s].kind == STEP_RUN)
-            e->steps[s].node = now[e->steps[s].node];
-    free(now);
-    return STRATA_OK;
-}
-
-int engine_make_schedule(strata_engine *e, strata_error *err)
-{
-    const strata_network *net = e->network;
-    int status;
-    e->n_inputs = net->n_inputs;
-    e->n_bindings = net->n_inputs + net->n_outputs;
-    e->bindings = zalloc(e->n_bindings, sizeof *e->bindings, "the bindings", err);
-    if (!e->bindings)
-        return STRATA_ENOMEM;
-    if ((status = schedule_inputs(e, err)) != STRATA_OK)
-        return status;
-    for (size_t i = 0; i < e->n_nodes && status == STRATA_OK; i++)
-        status = schedule_node(e, i, err);
+    const strata_network *net = s->planner->network;
+    int status = schedule_inputs(s, err);
+    for (size_t i = 0; i < s->planner->n_nodes && status == STRATA_OK; i++)
+        status = schedule_node(s, i, err);
     for (size_t i = 0; i < net->n_outputs && status == STRATA_OK; i++)
-        status = schedule_output(e, i, err);
-    if (status != STRATA_OK)
-        return status;
-    if ((status = note_free(e, err)) != STRATA_OK ||
-        (status = engine_note_fusions(e, err)) != STRATA_OK)
-        return status;
-    status = drop_nodes(e, err);
-    return status == STRATA_OK ? engine_plan_memory(e, err) : status;
+        status = schedule_output(s, i, err);
+    return status == STRATA_OK ? execution_place(s->x, err) : status;
+}
+
+static struct execution *open_execution(const struct planner *planner, strata_error *err)
+{
+    const strata_network *net = planner->network;
+    struct execution *x = zalloc(1, sizeof *x, "an execution", err);
+    if (!x)
+        return NULL;
+    *x = (struct execution){.n_inputs = net->n_inputs,
+                            .n_bindings = net->n_inputs + net->n_outputs,
+                            .device = planner->device.properties.kind,
+                            .sm = planner->device.properties.sm,
+                            .math = planner->math,
+                            .threads = planner->threads};
+    x->nodes = zalloc(planner->n_nodes, sizeof *x->nodes, "an execution", err);
+    x->bindings = zalloc(x->n_bindings, sizeof *x->bindings, "the bindings", err);
+    if (x->nodes && x->bindings)
+        return x;
+    execution_free(x);
+    return NULL;
+}
+
+int execution_make(struct execution **out, const struct planner *planner,
+                   const struct plan *plan, strata_error *err)
+{
+    struct schedule s = {
+        .planner = planner, .problem = &planner->model->problem, .plan = plan};
+    *out = NULL;
+    if (!(s.x = open_execution(planner, err)))
+        return STRATA_ENOMEM;
+    s.x->cost = plan->cost;
+    int status = schedule(&s, err);
+    if (status == STRATA_OK)
+        *out = s.x;
+    else
+        execution_free(s.x);
+    return status;
 }

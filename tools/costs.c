@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "planner/cost/cost.h"
+
 enum { OPTION_OUTPUT = TOOL_OWN };
 
 static const struct option options[] = {

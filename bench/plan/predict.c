@@ -12,6 +12,7 @@
  * 0.5 %.
  */
 #include "engine/engine.h"
+#include "planner/planner.h"
 #include "core/progress.h"
 
 #include <math.h>
@@ -67,13 +68,14 @@ static double predicted_ms(const struct plan *plan)
 
 static void print_round(const strata_engine *e, const double *ms, int n, double build)
 {
-    double median = ms[n / 2], predicted = predicted_ms(e->plan);
+    double median = ms[n / 2], predicted = predicted_ms(e->planner->plan);
     printf("{\"predicted_ms\": %.3f, \"median_ms\": %.3f, \"min_ms\": %.3f, "
            "\"predicted_over_median\": %.3f, \"predicted_over_min\": %.3f, \"costs\": "
            "%zu, \"measured\": %zu, "
            "\"plans\": %zu, \"measuring_s\": %.2f, \"build_s\": %.2f}\n",
            predicted, median, ms[0], predicted / median, predicted / ms[0],
-           e->costs.queries, e->costs.measured, e->costs.solved, e->costs.seconds, build);
+           e->planner->costs.queries, e->planner->costs.measured,
+           e->planner->costs.solved, e->planner->costs.seconds, build);
 }
 
 static int run_round(strata_handle *handle, const strata_network *net, int runs,
@@ -188,7 +190,8 @@ static int run_rivals(strata_handle *handle, const strata_network *net,
     int status = strata_engine_build(&chosen, handle, net, err);
     if (status == STRATA_OK)
         status = plan_solve_best(plans, (size_t)a->plans, &n, a->percent,
-                                 &chosen->model->problem, &chosen->plan_options, err);
+                                 &chosen->planner->model->problem,
+                                 &chosen->planner->plan_options, err);
     for (; opened < n && status == STRATA_OK; opened++)
         status = rival_open(&rivals[opened], handle, net, plans[opened], a->runs, err);
     if (status == STRATA_OK)

@@ -34,7 +34,7 @@ static const struct format formats[] = {
 };
 
 struct generator {
-    const strata_engine *e;
+    const struct planner *planner;
     const struct random_options *options;
     struct random_problem *out;
     uint64_t state;
@@ -62,7 +62,7 @@ static double tensor_bytes(const struct generator *g, int tensor, int label)
 {
     strata_desc d;
     int format = g->out->problem.labels[label].format;
-    if (engine_desc(&d, g->e->network, tensor, format, NULL) != STRATA_OK)
+    if (planner_desc(&d, g->planner->network, tensor, format, NULL) != STRATA_OK)
         return -1;
     return (double)strata_desc_bytes(&d);
 }
@@ -81,7 +81,7 @@ static double ports_bytes(const struct generator *g, const int *tensors, int n, 
 
 /* Operations and weight elements of a node's layer, by the layer's own ports: a node may
  * read fewer tensors, where a growing concatenation was made a running one. */
-static int count_work(const struct generator *g, const struct engine_node *n,
+static int count_work(const struct generator *g, const struct planner_node *n,
                       double *flops, double *weights)
 {
     const struct network_layer *layer = n->layer;
@@ -93,7 +93,7 @@ static int count_work(const struct generator *g, const struct engine_node *n,
     if (!t)
         return STRATA_ENOMEM;
     strata_tensor *out = t + layer->n_inputs, *weight = out + layer->n_outputs;
-    network_node(g->e->network, layer, &node, t, out, weight, g->err);
+    network_node(g->planner->network, layer, &node, t, out, weight, g->err);
     *flops = type->flops ? type->flops(&node) : 0;
     *weights = 0;
     for (int i = 0; i < layer->n_outputs && !type->flops; i++)
@@ -115,7 +115,7 @@ static int64_t run_cost(struct generator *g, double flops, double bytes, int dty
     return (int64_t)(ns * PLAN_UNIT_PER_NS);
 }
 
-static bool mixes_formats(const struct engine_node *n)
+static bool mixes_formats(const struct planner_node *n)
 {
     const char *name = n->layer->type->layer.name;
     return strcmp(name, "Convolution") == 0 || strcmp(name, "FullyConnected") == 0;
@@ -124,7 +124,7 @@ static bool mixes_formats(const struct engine_node *n)
 /* The impl that reads `in` and writes `out`, if the draw gives one. All draws are made
  * whether it does or not. */
 static int add_choice(struct generator *g, struct plan_op *op,
-                      const struct engine_node *n, const double *work, int in, int out,
+                      const struct planner_node *n, const double *work, int in, int out,
                       bool supported)
 {
     int dtype = format_at(g->out->problem.labels[in].format)->dtype;
@@ -142,7 +142,7 @@ static int add_choice(struct generator *g, struct plan_op *op,
 }
 
 static int make_choices(struct generator *g, struct plan_op *op,
-                        const struct engine_node *n)
+                        const struct planner_node *n)
 {
     bool supported[ARRAY_LENGTH(formats)];
     double work[2], share = g->options->support_percent / 100.0;
@@ -187,7 +187,7 @@ static const int *index_tensors(struct generator *g, int **next, const int *tens
             r->index[t] = (int)r->problem.n_tensors;
             r->tensors[r->problem.n_tensors] = t;
             r->problem.tensors[r->problem.n_tensors++].name =
-                g->e->network->tensors[t].name;
+                g->planner->network->tensors[t].name;
         }
         first[i] = r->index[t];
     }
@@ -197,7 +197,7 @@ static const int *index_tensors(struct generator *g, int **next, const int *tens
 
 static int make_operations(struct generator *g)
 {
-    const strata_network *net = g->e->network;
+    const strata_network *net = g->planner->network;
     struct plan_op *op = g->out->problem.ops;
     int *next = g->out->ports, status = STRATA_OK;
     for (size_t i = 0; i < net->n_inputs && status == STRATA_OK; i++, op++) {
@@ -205,9 +205,9 @@ static int make_operations(struct generator *g)
         op->out = index_tensors(g, &next, &net->inputs[i].tensor, 1);
         status = make_fixed(g, op, net->inputs[i].name);
     }
-    for (size_t i = 0; i < g->e->n_nodes && status == STRATA_OK; i++, op++) {
-        const struct engine_node *n = &g->e->nodes[i];
-        op->name = n->name;
+    for (size_t i = 0; i < g->planner->n_nodes && status == STRATA_OK; i++, op++) {
+        const struct planner_node *n = &g->planner->nodes[i];
+        op->name = n->layer->name;
         op->n_in = n->n_in;
         op->n_out = n->n_out;
         op->in = index_tensors(g, &next, n->in, n->n_in);
@@ -230,8 +230,10 @@ static int64_t convert_cost(struct generator *g, int tensor, int from, int to)
     strata_desc a, b;
     const struct plan_label *labels = g->out->problem.labels;
     double efficiency = draw_between(g, MEMORY_LEAST, MEMORY_MOST);
-    if (engine_desc(&a, g->e->network, tensor, labels[from].format, NULL) != STRATA_OK ||
-        engine_desc(&b, g->e->network, tensor, labels[to].format, NULL) != STRATA_OK)
+    if (planner_desc(&a, g->planner->network, tensor, labels[from].format, NULL) !=
+            STRATA_OK ||
+        planner_desc(&b, g->planner->network, tensor, labels[to].format, NULL) !=
+            STRATA_OK)
         return PLAN_INFINITE;
     if (labels[from].precision == labels[to].precision && strata_desc_equal(&a, &b))
         return 0;
@@ -253,7 +255,7 @@ static int make_conversions(struct generator *g)
     struct plan_problem *p = &r->problem;
     for (size_t i = 0; i < p->n_tensors; i++) {
         for (size_t j = 0; j < i && !p->tensors[i].conversion; j++)
-            if (same_shape(g->e->network, r->tensors[i], r->tensors[j]))
+            if (same_shape(g->planner->network, r->tensors[i], r->tensors[j]))
                 p->tensors[i].conversion = p->tensors[j].conversion;
         if (p->tensors[i].conversion)
             continue;
@@ -271,12 +273,12 @@ static int make_conversions(struct generator *g)
 
 static int allocate(const struct generator *g)
 {
-    const strata_network *net = g->e->network;
+    const strata_network *net = g->planner->network;
     struct random_problem *r = g->out;
     size_t ports = net->n_inputs + net->n_outputs;
-    for (size_t i = 0; i < g->e->n_nodes; i++)
-        ports += (size_t)(g->e->nodes[i].n_in + g->e->nodes[i].n_out);
-    r->problem.n_ops = net->n_inputs + g->e->n_nodes + net->n_outputs;
+    for (size_t i = 0; i < g->planner->n_nodes; i++)
+        ports += (size_t)(g->planner->nodes[i].n_in + g->planner->nodes[i].n_out);
+    r->problem.n_ops = net->n_inputs + g->planner->n_nodes + net->n_outputs;
     r->problem.ops = zalloc(r->problem.n_ops, sizeof *r->problem.ops, "ops", g->err);
     r->problem.tensors =
         zalloc(net->n_tensors, sizeof *r->problem.tensors, "tensors", g->err);
@@ -293,11 +295,14 @@ static int allocate(const struct generator *g)
     return STRATA_OK;
 }
 
-int random_problem_make(struct random_problem *out, const strata_engine *e,
+int random_problem_make(struct random_problem *out, const struct planner *planner,
                         const struct random_options *options, strata_error *err)
 {
-    struct generator g = {
-        .e = e, .options = options, .out = out, .state = options->seed, .err = err};
+    struct generator g = {.planner = planner,
+                          .options = options,
+                          .out = out,
+                          .state = options->seed,
+                          .err = err};
     *out = (struct random_problem){.problem = {.n_labels = options->n_labels}};
     for (int l = 0; l < options->n_labels; l++)
         out->problem.labels[l] = (struct plan_label){

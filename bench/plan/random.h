@@ -8,7 +8,7 @@
 #ifndef BENCH_PLAN_RANDOM_H
 #define BENCH_PLAN_RANDOM_H
 
-#include "engine/engine.h"
+#include "planner/planner.h"
 
 struct random_options {
     uint64_t seed;
@@ -26,8 +26,8 @@ struct random_problem {
     size_t n_matrices;
 };
 
-/* e has its network, handle and nodes (engine_make_nodes), nothing else. */
-int random_problem_make(struct random_problem *out, const strata_engine *e,
+/* Of a planner with its nodes (planner_make_nodes) and no model yet. */
+int random_problem_make(struct random_problem *out, const struct planner *planner,
                         const struct random_options *options, strata_error *err);
 void random_problem_free(struct random_problem *r);
 

@@ -24,6 +24,7 @@
 #include "bench/plan/random.h"
 #include "bench/samples.h"
 #include "core/alloc.h"
+#include "core/handle.h"
 #include "planner/arena.h"
 
 enum { MAX_SEEDS = 10000, LOADS = 21, PATH_SIZE = 2048 };
@@ -126,16 +127,17 @@ static int load_net(const struct session *s, strata_network **out, const char *n
     return strata_network_load(out, path, s->registry, &options, err);
 }
 
-/* A net's nodes, without weights or plan. strata_engine_destroy() takes it. */
-static int open_engine(const struct session *s, strata_engine **out, const char *name,
-                       const char *precision, strata_error *err)
+/* A net's nodes, without a plan. */
+static int open_planner(const struct session *s, struct planner **out, const char *name,
+                        const char *precision, strata_error *err)
 {
-    strata_engine *e = *out = zalloc(1, sizeof *e, "an engine", err);
-    if (!e)
-        return STRATA_ENOMEM;
-    e->handle = s->handle;
-    int status = load_net(s, &e->network, name, precision, err);
-    return status == STRATA_OK ? engine_make_nodes(e, err) : status;
+    const struct planner_device device = {s->handle->properties, s->handle->math};
+    strata_network *net = NULL;
+    int status = load_net(s, &net, name, precision, err);
+    if (status == STRATA_OK)
+        status = planner_open(out, net, &device, err);
+    strata_network_destroy(net); /* the planner has its own reference */
+    return status == STRATA_OK ? planner_make_nodes(*out, err) : status;
 }
 
 /* ---- plans
@@ -174,12 +176,12 @@ static int compare(const struct plan_problem *p, const struct plan *plan,
     return status;
 }
 
-static int run_seed(const strata_engine *e, const struct random_options *options,
+static int run_seed(const struct planner *planner, const struct random_options *options,
                     struct result *r, strata_error *err)
 {
     struct random_problem problem;
     struct plan *plan = NULL;
-    int status = random_problem_make(&problem, e, options, err);
+    int status = random_problem_make(&problem, planner, options, err);
     if (status != STRATA_OK)
         return status;
     double begin = now_ms();
@@ -236,19 +238,21 @@ static int plan_net(const struct session *s, const char *name, strata_error *err
     size_t n = (size_t)s->arguments.seeds;
     struct result *results = zalloc(n, sizeof *results, "results", err);
     double *ms = zalloc(n, sizeof *ms, "results", err);
-    strata_engine *e = NULL;
-    int status = results && ms ? open_engine(s, &e, name, NULL, err) : STRATA_ENOMEM;
+    struct planner *planner = NULL;
+    int status =
+        results && ms ? open_planner(s, &planner, name, NULL, err) : STRATA_ENOMEM;
     for (size_t i = 0; i < ARRAY_LENGTH(supports) && status == STRATA_OK; i++) {
         for (size_t seed = 0; seed < n && status == STRATA_OK; seed++) {
             struct random_options options = {seed + 1, supports[i], s->arguments.labels};
-            status = run_seed(e, &options, &results[seed], err);
+            status = run_seed(planner, &options, &results[seed], err);
         }
         if (status == STRATA_OK)
             print_plans(s, name,
-                        e->n_nodes + e->network->n_inputs + e->network->n_outputs,
+                        planner->n_nodes + planner->network->n_inputs +
+                            planner->network->n_outputs,
                         supports[i], results, ms);
     }
-    strata_engine_destroy(e);
+    planner_free(planner);
     free(results);
     free(ms);
     return status;
@@ -264,15 +268,15 @@ static const struct column memory_columns[] = {
 };
 
 /* The schedule's tensors placed without the workspaces. */
-static int place_tensors(const strata_engine *e, size_t *n, int64_t *peak, int64_t *bound,
-                         strata_error *err)
+static int place_tensors(const struct execution *x, size_t *n, int64_t *peak,
+                         int64_t *bound, strata_error *err)
 {
-    struct arena_block *blocks = zalloc(e->n_values, sizeof *blocks, "blocks", err);
+    struct arena_block *blocks = zalloc(x->n_values, sizeof *blocks, "blocks", err);
     if (!blocks)
         return STRATA_ENOMEM;
     *n = 0;
-    for (size_t i = 0; i < e->n_values; i++) {
-        const struct engine_value *v = &e->values[i];
+    for (size_t i = 0; i < x->n_values; i++) {
+        const struct execution_value *v = &x->values[i];
         if (v->alias < 0 && v->binding < 0 && v->last >= 0)
             blocks[(*n)++] = (struct arena_block){v->bytes, v->first, v->last, 0};
     }
@@ -281,21 +285,21 @@ static int place_tensors(const strata_engine *e, size_t *n, int64_t *peak, int64
     return status;
 }
 
-static int print_memory(const struct session *s, const strata_engine *e, const char *name,
-                        const char *precision, strata_error *err)
+static int print_memory(const struct session *s, const struct execution *x,
+                        const char *name, const char *precision, strata_error *err)
 {
     char row[256];
     size_t blocks;
     int64_t peak, bound;
-    int status = place_tensors(e, &blocks, &peak, &bound, err);
+    int status = place_tensors(x, &blocks, &peak, &bound, err);
     if (status != STRATA_OK)
         return status;
-    for (size_t i = 0; i < e->n_nodes; i++)
-        blocks += e->nodes[i].workspace > 0;
+    for (size_t i = 0; i < x->n_nodes; i++)
+        blocks += x->nodes[i].workspace > 0;
     snprintf(row, sizeof row, "%s\t%s\t%zu\t%lld\t%.2f\t%lld\t%+.1f\t%lld\t%lld\t%+.1f",
-             name, precision, blocks, (long long)e->arena_bytes,
-             (double)e->arena_bytes / 1e6 / s->arguments.batch, (long long)e->arena_bound,
-             100 * ((double)e->arena_bytes / (double)e->arena_bound - 1), (long long)peak,
+             name, precision, blocks, (long long)x->arena_bytes,
+             (double)x->arena_bytes / 1e6 / s->arguments.batch, (long long)x->arena_bound,
+             100 * ((double)x->arena_bytes / (double)x->arena_bound - 1), (long long)peak,
              (long long)bound, 100 * ((double)peak / (double)bound - 1));
     print_row(s, memory_columns, row);
     return STRATA_OK;
@@ -304,17 +308,19 @@ static int print_memory(const struct session *s, const strata_engine *e, const c
 static int measure_memory(const struct session *s, const char *name,
                           const char *precision, strata_error *err)
 {
-    strata_engine *e = NULL;
-    int status = open_engine(s, &e, name, precision, err);
+    struct planner *planner = NULL;
+    struct execution *x = NULL;
+    int status = open_planner(s, &planner, name, precision, err);
     if (status == STRATA_OK)
-        status = engine_make_model(e, err);
+        status = planner_make_model(planner, err);
     if (status == STRATA_OK)
-        status = plan_solve(&e->plan, &e->model->problem, NULL, err);
+        status = plan_solve(&planner->plan, &planner->model->problem, NULL, err);
     if (status == STRATA_OK)
-        status = engine_make_schedule(e, err);
+        status = execution_make(&x, planner, planner->plan, err);
     if (status == STRATA_OK)
-        status = print_memory(s, e, name, precision, err);
-    strata_engine_destroy(e);
+        status = print_memory(s, x, name, precision, err);
+    execution_free(x);
+    planner_free(planner);
     return status;
 }
 

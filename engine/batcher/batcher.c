@@ -77,8 +77,8 @@ static int64_t rows_to_take(const strata_batcher *b)
                         *filled = engine_of(b->engine, all, true);
     if (!filled || filled == whole || rows_within(b, filled->batch) < filled->batch)
         return all;
-    return (double)filled->batch * (double)whole->plan->cost >
-                   (double)all * (double)filled->plan->cost
+    return (double)filled->batch * (double)whole->execution->cost >
+                   (double)all * (double)filled->execution->cost
                ? filled->batch
                : all;
 }
@@ -206,12 +206,12 @@ static int check_engine(const strata_engine *e, strata_error *err)
         return error_set(err, STRATA_EUNSUPPORTED,
                          "%s: requests cannot share a batch of %" PRId64 ": %s",
                          e->network->path, e->batch, e->only_batch);
-    for (size_t i = 0; i < e->n_inputs && !e->only_batch; i++)
-        if (!e->bindings[i].row_bytes)
+    for (size_t i = 0; i < e->execution->n_inputs && !e->only_batch; i++)
+        if (!e->row_bytes[i])
             return error_set(err, STRATA_EUNSUPPORTED,
                              "%s: requests cannot share input '%s': it has no rows of "
                              "the batch",
-                             e->network->path, e->bindings[i].name);
+                             e->network->path, e->execution->bindings[i].name);
     return STRATA_OK;
 }
 

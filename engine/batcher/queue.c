@@ -22,10 +22,10 @@ static int check_request(const strata_batcher *b, const strata_request_options *
                          o->rows, b->max_batch);
     if (!o->inputs || !o->outputs)
         return error_set(err, STRATA_EINVAL, "a request needs inputs and outputs");
-    for (size_t i = 0; i < b->engine->n_inputs; i++)
+    for (size_t i = 0; i < b->engine->execution->n_inputs; i++)
         if (!o->inputs[i])
             return error_set(err, STRATA_EINVAL, "a request needs input '%s'",
-                             b->engine->bindings[i].name);
+                             b->engine->execution->bindings[i].name);
     return STRATA_OK;
 }
 
@@ -33,7 +33,8 @@ static strata_request *make_request(const strata_batcher *b,
                                     const strata_request_options *o, bool awaited,
                                     strata_error *err)
 {
-    const size_t n_in = b->engine->n_inputs, n = b->engine->n_bindings;
+    const size_t n_in = b->engine->execution->n_inputs,
+                 n = b->engine->execution->n_bindings;
     strata_request *r = zalloc(1, sizeof *r + n * sizeof(void *), "a request", err);
     if (!r)
         return NULL;

@@ -9,7 +9,7 @@
 
 static void *memory_of(const struct worker *w, const strata_request *r, size_t index)
 {
-    const size_t n_in = w->context->engine->n_inputs;
+    const size_t n_in = w->context->execution->n_inputs;
     return index < n_in ? (void *)(uintptr_t)r->inputs[index] : r->outputs[index - n_in];
 }
 
@@ -21,10 +21,11 @@ static char *staged_at(const struct worker *w, const struct run *r, size_t index
 /* Rows of all requests between their memory and the staged. */
 static void move_staged(const struct worker *w, const struct run *run, size_t index)
 {
-    const struct engine_binding *b = &w->context->engine->bindings[index];
+    const struct execution_binding *b = &w->context->execution->bindings[index];
+    const int64_t row_bytes = w->context->engine->row_bytes[index];
     char *staged = staged_at(w, run, index);
     for (const strata_request *r = run->requests; r; r = r->next) {
-        const size_t bytes = (size_t)(b->row_bytes * r->rows);
+        const size_t bytes = (size_t)(row_bytes * r->rows);
         char *theirs = memory_of(w, r, index);
         if (theirs) /* else an output that is not wanted */
             memcpy(b->is_input ? staged : theirs, b->is_input ? theirs : staged, bytes);
@@ -33,8 +34,8 @@ static void move_staged(const struct worker *w, const struct run *run, size_t in
 }
 
 /* On the stream; on the host at once, where nothing is under way. */
-static int copy(struct worker *w, const struct engine_binding *b, char *data, char *host,
-                size_t bytes, strata_error *err)
+static int copy(struct worker *w, const struct execution_binding *b, char *data,
+                char *host, size_t bytes, strata_error *err)
 {
     void *to = b->is_input ? data : host;
     const void *from = b->is_input ? host : data;
@@ -49,20 +50,21 @@ static int copy(struct worker *w, const struct engine_binding *b, char *data, ch
 /* A binding of all the requests. */
 static int copy_binding(struct worker *w, struct run *run, size_t index)
 {
-    const strata_engine *e = w->context->engine;
-    const struct engine_binding *b = &e->bindings[index];
+    const struct execution *x = w->context->execution;
+    const struct execution_binding *b = &x->bindings[index];
     const struct port *p = &w->ports[index];
-    const bool whole = b->row_bytes == 0;
+    const int64_t row_bytes = w->context->engine->row_bytes[index];
+    const bool whole = row_bytes == 0;
     char *data = p->data;
     int status = STRATA_OK;
     if (p->staged) {
         if (b->is_input)
             move_staged(w, run, index);
-        return copy(w, b, data, staged_at(w, run, index),
-                    (size_t)(b->row_bytes * run->rows), &run->err);
+        return copy(w, b, data, staged_at(w, run, index), (size_t)(row_bytes * run->rows),
+                    &run->err);
     }
     for (const strata_request *r = run->requests; r && !status; r = r->next) {
-        const int64_t bytes = whole ? e->values[b->value].bytes : b->row_bytes * r->rows;
+        const int64_t bytes = whole ? x->values[b->value].bytes : row_bytes * r->rows;
         char *theirs = memory_of(w, r, index);
         if (theirs)
             status = copy(w, b, data, theirs, (size_t)bytes, &run->err);
@@ -73,14 +75,14 @@ static int copy_binding(struct worker *w, struct run *run, size_t index)
 
 void batcher_begin(struct worker *w, struct run *r)
 {
-    const strata_engine *e = w->context->engine;
+    const struct execution *x = w->context->execution;
     r->slot = w->last_slot = !w->last_slot;
     int status = strata_context_set_batch(w->context, r->rows, &r->err);
-    for (size_t i = 0; i < e->n_inputs && status == STRATA_OK; i++)
+    for (size_t i = 0; i < x->n_inputs && status == STRATA_OK; i++)
         status = copy_binding(w, r, i);
     if (status == STRATA_OK)
         status = strata_context_enqueue(w->context, NULL, &r->err);
-    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
+    for (size_t i = x->n_inputs; i < x->n_bindings && status == STRATA_OK; i++)
         status = copy_binding(w, r, i);
     r->status = status;
 }
@@ -89,9 +91,9 @@ void batcher_begin(struct worker *w, struct run *r)
  * than the batch it is run at. */
 static void clear_inputs(struct worker *w)
 {
-    const strata_engine *e = w->context->engine;
-    for (size_t i = 0; i < e->n_inputs; i++) {
-        const size_t bytes = (size_t)e->values[e->bindings[i].value].bytes;
+    const struct execution *x = w->context->execution;
+    for (size_t i = 0; i < x->n_inputs; i++) {
+        const size_t bytes = (size_t)x->values[x->bindings[i].value].bytes;
         w->handle->device->ops->fill(w->context->stream, w->ports[i].data, 0, bytes,
                                      NULL);
     }
@@ -151,8 +153,8 @@ static void run_each(struct worker *w, strata_request *requests)
 
 void batcher_end(struct worker *w, struct run *r)
 {
-    const strata_engine *e = w->context->engine;
-    for (size_t i = e->n_inputs; i < e->n_bindings && r->status == STRATA_OK; i++)
+    const struct execution *x = w->context->execution;
+    for (size_t i = x->n_inputs; i < x->n_bindings && r->status == STRATA_OK; i++)
         if (w->ports[i].staged)
             move_staged(w, r, i);
     if (r->status != STRATA_OK && r->requests->next)

@@ -14,14 +14,16 @@
 
 enum { SMALL = 32 << 10 }; /* bytes that the host moves in about the time of one copy */
 
-static int stage(struct port *p, struct worker *w, const struct engine_binding *b,
-                 strata_error *err)
+static int stage(struct port *p, struct worker *w, size_t index, strata_error *err)
 {
+    const strata_engine *e = w->batcher->engine;
+    const int64_t row_bytes = e->row_bytes[index];
     int64_t bytes;
-    if (b->row_bytes == 0 || b->row_bytes > SMALL)
+    if (row_bytes == 0 || row_bytes > SMALL)
         return STRATA_OK;
-    if (!checked_mul(b->row_bytes, 2 * w->batcher->max_batch, &bytes))
-        return error_set(err, STRATA_EOVERFLOW, "binding '%s': too large", b->name);
+    if (!checked_mul(row_bytes, 2 * w->batcher->max_batch, &bytes))
+        return error_set(err, STRATA_EOVERFLOW, "binding '%s': too large",
+                         e->execution->bindings[index].name);
     p->staged = strata_host_alloc(w->handle, (size_t)bytes, err);
     p->staged_bytes = (size_t)bytes / 2;
     return p->staged ? STRATA_OK : STRATA_ENOMEM;
@@ -29,18 +31,18 @@ static int stage(struct port *p, struct worker *w, const struct engine_binding *
 
 static int open_ports(struct worker *w, strata_error *err)
 {
-    const strata_engine *e = w->batcher->engine;
+    const struct execution *x = w->batcher->engine->execution;
     const bool staged = w->handle->properties.kind != STRATA_HOST;
     int status = STRATA_OK;
-    w->ports = zalloc(e->n_bindings, sizeof *w->ports, "a batcher's bindings", err);
+    w->ports = zalloc(x->n_bindings, sizeof *w->ports, "a batcher's bindings", err);
     if (!w->ports)
         return STRATA_ENOMEM;
-    for (size_t i = 0; i < e->n_bindings && status == STRATA_OK; i++) {
+    for (size_t i = 0; i < x->n_bindings && status == STRATA_OK; i++) {
         struct port *p = &w->ports[i];
         if (!(p->data = strata_context_data(w->context, (int)i)))
             return error_no_memory(err, 0, "a batcher's bindings");
         if (staged)
-            status = stage(p, w, &e->bindings[i], err);
+            status = stage(p, w, i, err);
     }
     return status;
 }
@@ -67,7 +69,7 @@ int batcher_open_worker(struct worker *w, strata_error *err)
 void batcher_close_worker(struct worker *w)
 {
     strata_context_destroy(w->context);
-    for (size_t i = 0; w->ports && i < w->batcher->engine->n_bindings; i++)
+    for (size_t i = 0; w->ports && i < w->batcher->engine->execution->n_bindings; i++)
         strata_host_free(w->handle, w->ports[i].staged, 2 * w->ports[i].staged_bytes);
     free(w->ports);
     strata_destroy(w->handle);

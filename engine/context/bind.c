@@ -11,14 +11,14 @@ int strata_context_bind(strata_context *c, int index, void *data, strata_error *
     int status = context_enter(c, err);
     if (status != STRATA_OK)
         return status;
-    if (index < 0 || index >= (int)c->engine->n_bindings)
+    if (index < 0 || index >= (int)c->execution->n_bindings)
         return context_leave(c, error_set(err, STRATA_EINVAL, "binding %d: there are %zu",
-                                          index, c->engine->n_bindings));
+                                          index, c->execution->n_bindings));
     if ((uintptr_t)data % TENSOR_ALIGNMENT != 0)
         return context_leave(
             c, error_set(err, STRATA_EINVAL,
                          "binding '%s': memory must be aligned to %d bytes",
-                         c->engine->bindings[index].name, TENSOR_ALIGNMENT));
+                         c->execution->bindings[index].name, TENSOR_ALIGNMENT));
     if (c->bound[index] == data) /* graphs stay good */
         return context_leave(c, STRATA_OK);
     c->bound[index] = data;
@@ -31,10 +31,10 @@ int strata_context_bind(strata_context *c, int index, void *data, strata_error *
 /* Memory of a binding: the caller's, or some of our own, made at first need. */
 static void *binding_data(strata_context *c, size_t index, strata_error *err)
 {
-    const strata_engine *e = c->whole->engine; /* room for the largest batch */
-    const struct engine_binding *b = &e->bindings[index];
+    const struct execution *x = c->whole->execution; /* room for the largest batch */
+    const struct execution_binding *b = &x->bindings[index];
     const struct device_ops *ops = c->handle->device->ops;
-    size_t bytes = (size_t)e->values[b->value].bytes;
+    size_t bytes = (size_t)x->values[b->value].bytes;
     if (c->bound[index])
         return c->bound[index];
     if (c->own[index])
@@ -57,7 +57,7 @@ static void *binding_data(strata_context *c, size_t index, strata_error *err)
 void *strata_context_data(const strata_context *context, int index)
 {
     strata_context *c = (strata_context *)context; /* the first call makes the memory */
-    if (index < 0 || index >= (int)c->engine->n_bindings ||
+    if (index < 0 || index >= (int)c->execution->n_bindings ||
         context_enter(c, NULL) != STRATA_OK)
         return NULL;
     void *data = binding_data(c, (size_t)index, NULL);
@@ -70,12 +70,13 @@ static int enqueue_copy(strata_context *c, int index, void *to_host,
                         const void *from_host, strata_error *err)
 {
     const struct device_ops *ops = c->handle->device->ops;
-    if (index < 0 || index >= (int)c->engine->n_bindings)
+    if (index < 0 || index >= (int)c->execution->n_bindings)
         return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
-                         c->engine->n_bindings);
-    const struct engine_binding *b = &c->engine->bindings[index];
-    const size_t bytes = (size_t)(b->row_bytes ? b->row_bytes * c->batch
-                                               : c->engine->values[b->value].bytes);
+                         c->execution->n_bindings);
+    const struct execution_binding *b = &c->execution->bindings[index];
+    const int64_t row_bytes = c->engine->row_bytes[index];
+    const size_t bytes =
+        (size_t)(row_bytes ? row_bytes * c->batch : c->execution->values[b->value].bytes);
     if (!from_host && !to_host && bytes > 0)
         return error_set(err, STRATA_EINVAL,
                          "binding '%s': %zu bytes to copy, but data is NULL", b->name, bytes);
@@ -122,27 +123,27 @@ int strata_enqueue_copy_out(strata_context *c, int index, void *data, strata_err
 
 int context_set_pointers(strata_context *c, strata_error *err)
 {
-    const strata_engine *e = c->engine;
-    for (size_t i = 0; i < e->n_bindings; i++) {
-        int owner = engine_owner(e, e->bindings[i].value);
+    const struct execution *x = c->execution;
+    for (size_t i = 0; i < x->n_bindings; i++) {
+        int owner = execution_owner(x, x->bindings[i].value);
         c->value_data[owner] = binding_data(c, i, err);
         if (!c->value_data[owner])
-            return error_set(err, STRATA_ENOMEM, "%s", e->bindings[i].name);
+            return error_set(err, STRATA_ENOMEM, "%s", x->bindings[i].name);
     }
-    for (size_t v = 0; v < e->n_values; v++) {
-        const struct engine_value *value = &e->values[v];
+    for (size_t v = 0; v < x->n_values; v++) {
+        const struct execution_value *value = &x->values[v];
         if (value->alias < 0 && value->binding < 0)
             c->value_data[v] = c->check ? context_check_value(c, (int)v)
                                         : (char *)c->arena + value->offset;
     }
-    for (size_t v = 0; v < e->n_values; v++) {
+    for (size_t v = 0; v < x->n_values; v++) {
         int64_t begin = 0;
-        for (int at = (int)v; e->values[at].alias >= 0; at = e->values[at].alias)
-            begin += e->values[at].begin;
-        c->value_data[v] = c->value_data[engine_owner(e, (int)v)] + begin;
+        for (int at = (int)v; x->values[at].alias >= 0; at = x->values[at].alias)
+            begin += x->values[at].begin;
+        c->value_data[v] = c->value_data[execution_owner(x, (int)v)] + begin;
     }
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        const struct engine_node *n = &e->nodes[i];
+    for (size_t i = 0; i < x->n_nodes; i++) {
+        const struct execution_node *n = &x->nodes[i];
         for (int k = 0; k < n->n_in; k++)
             c->nodes[i].in[k].data = c->value_data[n->in_values[k]];
         for (int k = 0; k < n->n_out; k++)

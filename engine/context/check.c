@@ -106,19 +106,19 @@ static int check_guards(strata_context *c, size_t node, const struct guard_block
 
 static int make_values(strata_context *c, strata_error *err)
 {
-    const strata_engine *e = c->engine;
+    const struct execution *x = c->execution;
     int status = STRATA_OK;
-    for (size_t v = 0; v < e->n_values && status == STRATA_OK; v++)
-        if (e->values[v].alias < 0 && (c->whole == c || e->values[v].binding < 0))
-            status = make_block(c, &c->check->values[v], (size_t)e->values[v].bytes, err);
+    for (size_t v = 0; v < x->n_values && status == STRATA_OK; v++)
+        if (x->values[v].alias < 0 && (c->whole == c || x->values[v].binding < 0))
+            status = make_block(c, &c->check->values[v], (size_t)x->values[v].bytes, err);
     return status;
 }
 
-static size_t largest_workspace(const strata_engine *e)
+static size_t largest_workspace(const struct execution *x)
 {
     size_t bytes = 0;
-    for (size_t i = 0; i < e->n_nodes; i++)
-        bytes = e->nodes[i].workspace > bytes ? e->nodes[i].workspace : bytes;
+    for (size_t i = 0; i < x->n_nodes; i++)
+        bytes = x->nodes[i].workspace > bytes ? x->nodes[i].workspace : bytes;
     return bytes;
 }
 
@@ -128,7 +128,7 @@ int context_check_open(strata_context *c, strata_error *err)
     if (!c->check)
         return STRATA_ENOMEM;
     c->check->values =
-        zalloc(c->engine->n_values, sizeof *c->check->values, "a check", err);
+        zalloc(c->execution->n_values, sizeof *c->check->values, "a check", err);
     if (!c->check->values)
         return STRATA_ENOMEM;
     log_line(STRATA_LOG_WARNING,
@@ -136,9 +136,9 @@ int context_check_open(strata_context *c, strata_error *err)
              "long; without it nothing is",
              c->engine->network->path);
     int status = make_values(c, err);
-    return status != STRATA_OK
-               ? status
-               : make_block(c, &c->check->workspace, largest_workspace(c->engine), err);
+    return status != STRATA_OK ? status
+                               : make_block(c, &c->check->workspace,
+                                            largest_workspace(c->execution), err);
 }
 
 static void forget_kept(struct context_check *k)
@@ -153,7 +153,7 @@ void context_check_close(strata_context *c)
     struct context_check *k = c->check;
     if (!k)
         return;
-    for (size_t v = 0; k->values && v < c->engine->n_values; v++)
+    for (size_t v = 0; k->values && v < c->execution->n_values; v++)
         free_block(c, &k->values[v]);
     free_block(c, &k->workspace);
     forget_kept(k);
@@ -166,14 +166,14 @@ void context_check_close(strata_context *c)
 
 void *context_check_value(const strata_context *c, int value)
 {
-    return c->check->values[engine_owner(c->engine, value)].data;
+    return c->check->values[execution_owner(c->execution, value)].data;
 }
 
 /* ---- before a node ----------------------------------------------------------------- */
 
 static void name_node(const strata_context *c, size_t node, strata_error *err)
 {
-    const struct engine_node *n = &c->engine->nodes[node];
+    const struct execution_node *n = &c->execution->nodes[node];
     error_prefix(err, "%s:%d: layer '%s', impl %s of %s: STRATA_CHECK",
                  c->engine->network->path, n->layer->place.line, n->name,
                  n->impl->impl.name, module_info(n->impl->module).path);
@@ -227,7 +227,7 @@ static bool is_input(const struct context_node *node, const strata_tensor *t)
 /* The block that a value's memory is, unless it is the application's. */
 static const struct guard_block *block_of(const strata_context *c, int value)
 {
-    const int owner = engine_owner(c->engine, value);
+    const int owner = execution_owner(c->execution, value);
     const struct guard_block *b = &c->check->values[owner];
     return b->data && c->value_data[owner] == b->data ? b : NULL;
 }
@@ -236,7 +236,7 @@ static const struct guard_block *block_of(const strata_context *c, int value)
 static int keep_beside(strata_context *c, size_t node, int i, strata_error *err)
 {
     const strata_tensor *t = &c->nodes[node].out[i];
-    const struct guard_block *b = block_of(c, c->engine->nodes[node].out_values[i]);
+    const struct guard_block *b = block_of(c, c->execution->nodes[node].out_values[i]);
     const char *begin = t->data, *end = begin + guard_bytes(t);
     if (!b || is_input(&c->nodes[node], t) || end > b->data + b->bytes)
         return STRATA_OK;
@@ -249,7 +249,8 @@ static int keep_beside(strata_context *c, size_t node, int i, strata_error *err)
 
 static int keep_inputs(strata_context *c, size_t i, strata_error *err)
 {
-    const struct engine_node *n = &c->engine->nodes[i];
+    const struct execution_node *n = &c->execution->nodes[i];
+    const struct pack_memory *packs = &c->engine->parts[i].packs;
     struct context_node *node = &c->nodes[i];
     int status = STRATA_OK;
     for (int k = 0; k < n->n_in && status == STRATA_OK; k++)
@@ -261,12 +262,12 @@ static int keep_inputs(strata_context *c, size_t i, strata_error *err)
         status = keep(c, node->residual.data, guard_bytes(&node->residual),
                       "residual input", 0, err);
     for (int k = 0; k < node->run.n_weights && status == STRATA_OK; k++)
-        if (n->weights[k].rank > 0)
-            status = keep(c, n->weights[k].data, guard_bytes(&n->weights[k]), "weight", k,
-                          err);
-    for (size_t k = 0; k < n->n_packs && status == STRATA_OK; k++)
-        status =
-            keep(c, n->packs[k].ptr, n->packs[k].bytes, "packed weights", (int)k, err);
+        if (node->run.weight[k].rank > 0)
+            status = keep(c, node->run.weight[k].data, guard_bytes(&node->run.weight[k]),
+                          "weight", k, err);
+    for (size_t k = 0; k < packs->n && status == STRATA_OK; k++)
+        status = keep(c, packs->list[k].ptr, packs->list[k].bytes, "packed weights",
+                      (int)k, err);
     for (int k = 0; k < n->n_out && status == STRATA_OK; k++)
         status = keep_beside(c, i, k, err);
     return status;
@@ -275,7 +276,7 @@ static int keep_inputs(strata_context *c, size_t i, strata_error *err)
 /* Fill what the node is to write with a byte. */
 static int fill(strata_context *c, size_t i, int byte, strata_error *err)
 {
-    const struct engine_node *n = &c->engine->nodes[i];
+    const struct execution_node *n = &c->execution->nodes[i];
     struct context_node *node = &c->nodes[i];
     int status = STRATA_OK;
     for (int k = 0; k < n->n_out && status == STRATA_OK; k++)
@@ -294,7 +295,7 @@ static int each_block(strata_context *c, size_t i,
                                    int index, strata_error *err),
                       strata_error *err)
 {
-    const struct engine_node *n = &c->engine->nodes[i];
+    const struct execution_node *n = &c->execution->nodes[i];
     const struct {
         const int *values;
         int n;
@@ -325,7 +326,7 @@ static int guard_block(strata_context *c, size_t node, const struct guard_block 
 
 static int prepare(strata_context *c, size_t i, strata_error *err)
 {
-    const struct engine_node *n = &c->engine->nodes[i];
+    const struct execution_node *n = &c->execution->nodes[i];
     c->check->workspace.bytes = n->workspace;
     if (n->workspace)
         c->nodes[i].run.workspace = c->check->workspace.data;
@@ -376,7 +377,7 @@ static int find_nan(strata_context *c, const strata_tensor *t, int n, int *which
 }
 
 /* Run the node again, numbers where there was poison. */
-static int run_again(strata_context *c, size_t i, const struct engine_step *step,
+static int run_again(strata_context *c, size_t i, const struct execution_step *step,
                      strata_error *err)
 {
     struct context_node *node = &c->nodes[i];
@@ -413,7 +414,7 @@ static int warn_of_lost_nan(strata_context *c, size_t i, strata_error *err)
 
 /* A NaN that no input had: where it goes when outputs, workspace and input pads hold
  * numbers, the node has read them, or not written. */
-static int explain_nan(strata_context *c, size_t i, const struct engine_step *step,
+static int explain_nan(strata_context *c, size_t i, const struct execution_step *step,
                        strata_error *err)
 {
     struct context_node *node = &c->nodes[i];
@@ -443,7 +444,7 @@ static int explain_nan(strata_context *c, size_t i, const struct engine_step *st
     return status;
 }
 
-static int inspect(strata_context *c, size_t i, const struct engine_step *step,
+static int inspect(strata_context *c, size_t i, const struct execution_step *step,
                    strata_error *err)
 {
     int status = each_block(c, i, check_guards, err);
@@ -454,7 +455,7 @@ static int inspect(strata_context *c, size_t i, const struct engine_step *step,
     return status != STRATA_OK ? status : explain_nan(c, i, step, err);
 }
 
-int context_check_step(strata_context *c, const struct engine_step *step,
+int context_check_step(strata_context *c, const struct execution_step *step,
                        strata_error *err)
 {
     const bool runs = step->kind == STEP_RUN;
@@ -467,7 +468,8 @@ int context_check_step(strata_context *c, const struct engine_step *step,
     status = ops(c)->stream_synchronize(c->stream, err);
     if (status != STRATA_OK && runs && c->handle->properties.kind != STRATA_HOST)
         error_prefix(err, "%s:%d: layer '%s', impl %s, run", c->engine->network->path,
-                     c->engine->nodes[node].layer->place.line,
-                     c->engine->nodes[node].name, c->engine->nodes[node].impl->impl.name);
+                     c->execution->nodes[node].layer->place.line,
+                     c->execution->nodes[node].name,
+                     c->execution->nodes[node].impl->impl.name);
     return status == STRATA_OK && runs ? inspect(c, node, step, err) : status;
 }

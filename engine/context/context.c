@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "planner/view.h"
+
 /* ---- entering ------------------------------------------------------------------ */
 
 int context_enter(strata_context *c, strata_error *err)
@@ -28,17 +30,17 @@ int context_leave(strata_context *c, int status)
 
 static int allocate(strata_context *c, strata_error *err)
 {
-    const strata_engine *e = c->engine;
+    const struct execution *x = c->execution;
     size_t tensors = 0;
-    for (size_t i = 0; i < e->n_nodes; i++)
-        tensors += (size_t)(e->nodes[i].n_in + e->nodes[i].n_out);
+    for (size_t i = 0; i < x->n_nodes; i++)
+        tensors += (size_t)(x->nodes[i].n_in + x->nodes[i].n_out);
     const bool part = c->whole != c;
     c->own =
-        part ? c->whole->own : zalloc(e->n_bindings, sizeof *c->own, "a context", err);
+        part ? c->whole->own : zalloc(x->n_bindings, sizeof *c->own, "a context", err);
     c->bound = part ? c->whole->bound
-                    : zalloc(e->n_bindings, sizeof *c->bound, "a context", err);
-    c->value_data = zalloc(e->n_values, sizeof *c->value_data, "a context", err);
-    c->nodes = zalloc(e->n_nodes, sizeof *c->nodes, "a context", err);
+                    : zalloc(x->n_bindings, sizeof *c->bound, "a context", err);
+    c->value_data = zalloc(x->n_values, sizeof *c->value_data, "a context", err);
+    c->nodes = zalloc(x->n_nodes, sizeof *c->nodes, "a context", err);
     c->tensors = zalloc(tensors, sizeof *c->tensors, "a context", err);
     if (!c->own || !c->bound || !c->value_data || !c->nodes || !c->tensors)
         return STRATA_ENOMEM;
@@ -50,14 +52,15 @@ static int allocate(strata_context *c, strata_error *err)
 
 static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_error *err)
 {
-    const strata_engine *e = c->engine;
-    const struct engine_node *n = &e->nodes[i];
+    const struct execution *x = c->execution;
+    const struct execution_node *n = &x->nodes[i];
+    const struct engine_part *part = &c->engine->parts[i];
     const strata_impl *impl = &n->impl->impl;
     struct context_node *node = &c->nodes[i];
     node->in = *next;
     node->out = *next + n->n_in;
     *next += n->n_in + n->n_out;
-    engine_node_tensors(e, n, node->in, node->out);
+    execution_tensors(x, n, node->in, node->out);
     node->ctx = zalloc(1, impl->ctx_size, "an impl's context", err);
     if (!node->ctx)
         return STRATA_ENOMEM;
@@ -66,30 +69,29 @@ static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_e
         .n_in = n->n_in,
         .n_out = n->n_out,
         .n_weights = (int32_t)n->layer->type->n_weights,
-        .params = n->n_fused && n->composed ? n->composed : n->layer->params,
-        .state = n->state,
+        .params = n->params,
+        .state = part->state,
         .ctx = node->ctx,
         .in = node->in,
         .out = node->out,
-        .weight = n->weights,
+        .weight = part->weights,
         .epilogue = &node->epilogue,
         .workspace = n->workspace ? (char *)c->arena + n->workspace_offset : NULL,
         .workspace_size = n->workspace,
         .host = registry_host(),
     };
     node->epilogue = n->epilogue;
-    engine_residual(e, n, &node->residual);
+    execution_residual(x, n, &node->residual);
     if (n->residual_value >= 0)
         node->epilogue.residual = &node->residual;
-    struct engine_view v = {.in = node->in,
-                            .out = node->out,
-                            .weight = n->weights,
-                            .fused = n->n_fused,
-                            .residual = node->residual};
-    engine_fill_view(&v, e, n, n->row, err);
+    struct node_view v = {.in = node->in,
+                          .out = node->out,
+                          .weight = part->weights,
+                          .residual = node->residual};
+    execution_view(&v, x, n, err);
     v.node.stream = c->handle->device->ops->stream_native(c->stream);
     int status =
-        impl->ctx_open ? impl->ctx_open(&v.node, n->state, node->ctx) : STRATA_OK;
+        impl->ctx_open ? impl->ctx_open(&v.node, part->state, node->ctx) : STRATA_OK;
     node->opened = status == STRATA_OK;
     node->uncaptured = impl->flags & STRATA_NO_CAPTURE;
     if (status != STRATA_OK) {
@@ -107,6 +109,7 @@ int context_open(strata_context **out, const strata_engine *engine, strata_handl
     if (!c)
         goto done;
     c->engine = engine;
+    c->execution = engine->execution;
     c->handle = handle;
     c->stream = whole ? whole->stream : handle->stream;
     c->whole = whole ? whole : c;
@@ -122,7 +125,7 @@ int context_open(strata_context **out, const strata_engine *engine, strata_handl
     if (context_check_wanted() && (status = context_check_open(c, err)) != STRATA_OK)
         goto done;
     strata_tensor *next = c->tensors;
-    for (size_t i = 0; i < engine->n_nodes; i++)
+    for (size_t i = 0; i < engine->execution->n_nodes; i++)
         if ((status = open_node(c, i, &next, err)) != STRATA_OK)
             goto done;
     *out = c;
@@ -134,10 +137,10 @@ done:
 
 static void free_bindings(strata_context *c)
 {
-    const strata_engine *e = c->engine;
-    for (size_t i = 0; c->own && i < e->n_bindings; i++)
+    const struct execution *x = c->execution;
+    for (size_t i = 0; c->own && i < x->n_bindings; i++)
         allocator_put(&c->handle->allocator, c->own[i],
-                      (size_t)e->values[e->bindings[i].value].bytes);
+                      (size_t)x->values[x->bindings[i].value].bytes);
     allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
     free(c->own);
     free(c->bound);
@@ -147,16 +150,16 @@ void context_close(strata_context *c)
 {
     if (!c)
         return;
-    const strata_engine *e = c->engine;
+    const struct execution *x = c->execution;
     strata_stream_synchronize(c->stream, NULL);
     for (size_t i = 0; i < c->n_smaller; i++)
         context_close(c->smaller[i]);
     free(c->smaller);
     context_drop_graphs(c);
     context_free_profile(c);
-    for (size_t i = 0; c->nodes && i < e->n_nodes; i++) {
-        if (c->nodes[i].opened && e->nodes[i].impl->impl.ctx_close)
-            e->nodes[i].impl->impl.ctx_close(c->nodes[i].ctx);
+    for (size_t i = 0; c->nodes && i < x->n_nodes; i++) {
+        if (c->nodes[i].opened && x->nodes[i].impl->impl.ctx_close)
+            x->nodes[i].impl->impl.ctx_close(c->nodes[i].ctx);
         free(c->nodes[i].ctx);
     }
     context_check_close(c);
@@ -199,9 +202,9 @@ void strata_context_destroy(strata_context *c)
 
 /* ---- running ----------------------------------------------------------------------- */
 
-static size_t consumed_end(const strata_engine *e)
+static size_t consumed_end(const struct execution *x)
 {
-    return e->last_input_step < 0 ? e->n_steps : (size_t)e->last_input_step + 1;
+    return x->last_input_step < 0 ? x->n_steps : (size_t)x->last_input_step + 1;
 }
 
 static int enqueue_graph(strata_context *c, const struct context_graph *g,
@@ -213,7 +216,7 @@ static int enqueue_graph(strata_context *c, const struct context_graph *g,
         const struct context_segment *s = &g->segments[i];
         status = s->graph ? ops->graph_launch(c->stream, s->graph, err)
                           : context_enqueue_steps(c, s->first, s->end, NULL, err);
-        if (status == STRATA_OK && input_consumed && s->end == consumed_end(c->engine))
+        if (status == STRATA_OK && input_consumed && s->end == consumed_end(c->execution))
             status = strata_event_record(input_consumed, c->stream, err);
     }
     return status;
@@ -223,7 +226,7 @@ static int enqueue_graph(strata_context *c, const struct context_graph *g,
  * loads the kernels, and bindings used once are not worth a graph. */
 static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
 {
-    const strata_engine *e = c->engine;
+    const struct execution *x = c->execution;
     const struct context_graph *g = &c->graphs[input_consumed != NULL];
     int status = STRATA_OK;
     if (c->stale && c->queued && (status = context_settle(c, err)) != STRATA_OK)
@@ -231,7 +234,7 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
         return status;
     if (c->profile)
-        return context_enqueue_profiled(c, consumed_end(e), input_consumed, err);
+        return context_enqueue_profiled(c, consumed_end(x), input_consumed, err);
     if (c->use_graph && c->warm && g->n == 0)
         status = context_capture(c, input_consumed != NULL, err);
     c->queued = true;
@@ -239,12 +242,12 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
         status = context_begin(c, err);
     if (status != STRATA_OK || g->n > 0)
         return status != STRATA_OK ? status : enqueue_graph(c, g, input_consumed, err);
-    const size_t consumed = consumed_end(e);
+    const size_t consumed = consumed_end(x);
     status = context_enqueue_steps(c, 0, consumed, NULL, err);
     if (status == STRATA_OK && input_consumed)
         status = strata_event_record(input_consumed, c->stream, err);
     if (status == STRATA_OK)
-        status = context_enqueue_steps(c, consumed, e->n_steps, NULL, err);
+        status = context_enqueue_steps(c, consumed, x->n_steps, NULL, err);
     c->warm = status == STRATA_OK;
     return status;
 }

@@ -47,6 +47,7 @@ struct context_profile {
 
 struct strata_context {
     const strata_engine *engine;
+    const struct execution *execution; /* the engine's */
     strata_handle *handle;
     strata_stream *stream;
     void *arena;
@@ -94,7 +95,7 @@ int context_begin(strata_context *c, strata_error *err);
 int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *step,
                           strata_error *err);
 /* One step, as it is; nodes are not checked. */
-int context_enqueue_step(strata_context *c, const struct engine_step *step,
+int context_enqueue_step(strata_context *c, const struct execution_step *step,
                          strata_error *err);
 /* check.c */
 bool context_check_wanted(void);
@@ -104,7 +105,7 @@ void context_check_close(strata_context *c);
 /* Memory of the value's owner, zeroed at first. */
 void *context_check_value(const strata_context *c, int value);
 /* A step, complete and checked on return. EINTERNAL names the node and what it did. */
-int context_check_step(strata_context *c, const struct engine_step *step,
+int context_check_step(strata_context *c, const struct execution_step *step,
                        strata_error *err);
 /* graph.c: make graphs[which], as far as its nodes can be captured. Fails only if
  * the device does. */

@@ -27,7 +27,7 @@ void context_drop_graphs(strata_context *c)
 
 static bool is_captured(const strata_context *c, size_t step)
 {
-    const struct engine_step *s = &c->engine->steps[step];
+    const struct execution_step *s = &c->execution->steps[step];
     return s->kind != STEP_RUN || !c->nodes[s->node].uncaptured;
 }
 
@@ -36,8 +36,8 @@ static bool is_captured(const strata_context *c, size_t step)
 static size_t segment_end(const strata_context *c, size_t first, bool parted)
 {
     size_t end = first + 1;
-    while (end < c->engine->n_steps && is_captured(c, end) == is_captured(c, first) &&
-           !(parted && (int)end == c->engine->last_input_step + 1))
+    while (end < c->execution->n_steps && is_captured(c, end) == is_captured(c, first) &&
+           !(parted && (int)end == c->execution->last_input_step + 1))
         end++;
     return end;
 }
@@ -46,7 +46,7 @@ static int make_segments(strata_context *c, struct context_graph *g, bool parted
                          strata_error *err)
 {
     size_t end;
-    for (size_t first = 0; first < c->engine->n_steps; first = end) {
+    for (size_t first = 0; first < c->execution->n_steps; first = end) {
         int status = grow(&g->segments, &g->capacity, g->n, sizeof *g->segments, err);
         if (status != STRATA_OK)
             return status;
@@ -62,12 +62,12 @@ static int capture_segment(strata_context *c, struct context_segment *s, size_t 
 {
     const struct device_ops *ops = c->handle->device->ops;
     int status = ops->capture_begin(c->stream, err);
-    *step = c->engine->n_steps;
+    *step = c->execution->n_steps;
     if (status != STRATA_OK)
         return status;
     status = context_enqueue_steps(c, s->first, s->end, step, err);
     if (status == STRATA_OK)
-        *step = c->engine->n_steps;
+        *step = c->execution->n_steps;
     /* A capture that began must end. */
     int ended = ops->capture_end(c->stream, &s->graph, status == STRATA_OK ? err : NULL);
     return status != STRATA_OK ? status : ended;
@@ -86,15 +86,15 @@ static int capture_segments(strata_context *c, struct context_graph *g, size_t *
 /* Do without the node that cannot be captured, or without graphs. */
 static void give_way(strata_context *c, size_t step, const strata_error *why)
 {
-    const struct engine_step *s = &c->engine->steps[step];
+    const struct execution_step *s = &c->execution->steps[step];
     c->failed = false;
-    if (step < c->engine->n_steps && s->kind == STEP_RUN) {
+    if (step < c->execution->n_steps && s->kind == STEP_RUN) {
         c->nodes[s->node].uncaptured = true;
         log_line(STRATA_LOG_WARNING,
                  "layer '%s', impl %s cannot be part of a graph and is enqueued by "
                  "itself; give the impl STRATA_NO_CAPTURE, or mend this: %s",
-                 c->engine->nodes[s->node].name,
-                 c->engine->nodes[s->node].impl->impl.name, why->message);
+                 c->execution->nodes[s->node].name,
+                 c->execution->nodes[s->node].impl->impl.name, why->message);
         return;
     }
     c->use_graph = false;
@@ -105,7 +105,7 @@ static void give_way(strata_context *c, size_t step, const strata_error *why)
 int context_capture(strata_context *c, int which, strata_error *err)
 {
     struct context_graph *g = &c->graphs[which];
-    size_t step = c->engine->n_steps;
+    size_t step = c->execution->n_steps;
     int status = context_begin(c, err); /* what failed before is no matter here */
     while (status == STRATA_OK && c->use_graph) {
         if ((status = make_segments(c, g, which == 1, err)) != STRATA_OK)

@@ -20,23 +20,24 @@ static void free_profile(struct context_profile *p, size_t n_steps)
 
 void context_free_profile(strata_context *c)
 {
-    free_profile(c->profile, c->engine->n_steps);
+    free_profile(c->profile, c->execution->n_steps);
     c->profile = NULL;
 }
 
 static bool does_something(const strata_context *c, size_t step)
 {
-    return c->engine->steps[step].kind != STEP_RELABEL;
+    return c->execution->steps[step].kind != STEP_RELABEL;
 }
 
 /* Named as the user named what the step computes or converts. */
 static void begin_range(const strata_context *c, size_t step)
 {
     const strata_engine *e = c->engine;
-    const struct engine_step *s = &e->steps[step];
+    const struct execution_step *s = &e->execution->steps[step];
     c->handle->device->ops->range_begin(
-        s->kind == STEP_RUN ? e->nodes[s->node].name
-                            : e->network->tensors[e->values[s->to].tensor].name);
+        s->kind == STEP_RUN
+            ? e->execution->nodes[s->node].name
+            : e->network->tensors[e->execution->values[s->to].tensor].name);
 }
 
 static int enqueue_watched(strata_context *c, size_t step, strata_error *err)
@@ -62,10 +63,10 @@ int context_enqueue_profiled(strata_context *c, size_t consumed,
         status = context_begin(c, err);
     if (status == STRATA_OK)
         status = strata_event_record(p->events[0], c->stream, err);
-    for (size_t s = 0; s <= c->engine->n_steps && status == STRATA_OK; s++) {
+    for (size_t s = 0; s <= c->execution->n_steps && status == STRATA_OK; s++) {
         if (input_consumed && s == consumed)
             status = strata_event_record(input_consumed, c->stream, err);
-        if (status == STRATA_OK && s < c->engine->n_steps)
+        if (status == STRATA_OK && s < c->execution->n_steps)
             status = enqueue_watched(c, s, err);
     }
     c->warm = p->pending = status == STRATA_OK;
@@ -78,7 +79,7 @@ int context_report(strata_context *c, int status, strata_error *err)
     const bool tell = p->pending && p->caller.step && status == STRATA_OK;
     double begin = 0, end = 0;
     p->pending = false;
-    for (size_t s = 0; s < c->engine->n_steps && tell; s++) {
+    for (size_t s = 0; s < c->execution->n_steps && tell; s++) {
         if (!does_something(c, s))
             continue;
         status = strata_event_elapsed(&end, p->events[0], p->events[s + 1], err);
@@ -94,7 +95,7 @@ int context_report(strata_context *c, int status, strata_error *err)
 static int make_profile(strata_context *c, const strata_profiler *profiler,
                         strata_error *err)
 {
-    const size_t n = c->engine->n_steps;
+    const size_t n = c->execution->n_steps;
     int status = STRATA_ENOMEM;
     struct context_profile *p = zalloc(1, sizeof *p, "a profiler", err);
     if (!p)

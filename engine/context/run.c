@@ -10,7 +10,7 @@
 
 struct step_payload {
     strata_context *context;
-    const struct engine_step *step; /* NULL: the run begins */
+    const struct execution_step *step; /* NULL: the run begins */
 };
 
 static bool nothing_to_do(const struct context_node *node)
@@ -23,7 +23,7 @@ static bool nothing_to_do(const struct context_node *node)
 
 static int run_node(strata_context *c, int index, void *stream, strata_error *err)
 {
-    const struct engine_node *n = &c->engine->nodes[index];
+    const struct execution_node *n = &c->execution->nodes[index];
     struct context_node *node = &c->nodes[index];
     if (nothing_to_do(node))
         return STRATA_OK;
@@ -43,7 +43,7 @@ static int run_step(void *payload, void *stream, strata_error *err)
     const struct step_payload *p = payload;
     strata_context *c = p->context;
     if (!p->step) { /* the run begins, on the stream's own thread */
-        threads_set(c->engine->threads);
+        threads_set(c->execution->threads);
         c->failed = false;
         return STRATA_OK;
     }
@@ -54,17 +54,17 @@ static int run_step(void *payload, void *stream, strata_error *err)
     return status;
 }
 
-int context_enqueue_step(strata_context *c, const struct engine_step *step,
+int context_enqueue_step(strata_context *c, const struct execution_step *step,
                          strata_error *err)
 {
     const struct device_ops *ops = c->handle->device->ops;
-    const strata_engine *e = c->engine;
+    const struct execution *x = c->execution;
     struct step_payload payload = {c, step};
     if (step && step->kind == STEP_RELABEL)
         return STRATA_OK;
     if (step && step->kind == STEP_REFORMAT)
-        return reformat_enqueue(c->stream, &e->values[step->to].desc,
-                                c->value_data[step->to], &e->values[step->from].desc,
+        return reformat_enqueue(c->stream, &x->values[step->to].desc,
+                                c->value_data[step->to], &x->values[step->from].desc,
                                 c->value_data[step->from], err);
     return ops->submit(c->stream, run_step, &payload, sizeof payload, err);
 }
@@ -79,7 +79,7 @@ int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *s
 {
     int status = STRATA_OK;
     for (size_t s = first; s < end && status == STRATA_OK; s++) {
-        const struct engine_step *now = &c->engine->steps[s];
+        const struct execution_step *now = &c->execution->steps[s];
         status = c->check ? context_check_step(c, now, err)
                           : context_enqueue_step(c, now, err);
         if (step)

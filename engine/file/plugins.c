@@ -47,10 +47,10 @@ static json_t *add_record(json_t *records, const struct module *m, const char *l
     return records;
 }
 
-static json_t *add_impls(json_t *records, const strata_engine *e)
+static json_t *add_impls(json_t *records, const struct execution *x)
 {
-    for (size_t i = 0; i < e->n_nodes; i++)
-        records = add_record(records, e->nodes[i].impl->module, e->nodes[i].layer->name);
+    for (size_t i = 0; i < x->n_nodes; i++)
+        records = add_record(records, x->nodes[i].impl->module, x->nodes[i].layer->name);
     return records;
 }
 
@@ -61,9 +61,9 @@ json_t *engine_plugin_records(const strata_engine *e)
         const struct network_layer *l = &e->network->layers[i];
         records = add_record(records, l->type->module, l->name);
     }
-    records = add_impls(records, e);
+    records = add_impls(records, e->execution);
     for (size_t i = 0; i < e->n_smaller; i++)
-        records = add_impls(records, e->smaller[i]);
+        records = add_impls(records, e->smaller[i]->execution);
     return records;
 }
 

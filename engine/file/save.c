@@ -66,19 +66,22 @@ static json_t *device_json(const strata_engine *e)
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:s}", "kind",
                      d->kind == STRATA_HOST ? "host" : "cuda", "name", d->name, "build",
                      d->build, "sm", d->sm, "threads", d->threads, "math",
-                     e->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default");
+                     e->execution->math == STRATA_MATH_TENSOR_OP ? "tensor_op"
+                                                                 : "default");
 }
 
 /* Without the network's path, which says where it lay and not what it is. */
 static int add_report(struct contents *c, const strata_engine *e, strata_error *err)
 {
-    struct explain *x = NULL;
-    int status = explain_plan(&x, &e->model->problem, &e->plan_options, e->plan, err);
+    const struct planner *p = e->planner;
+    struct explain *answers = NULL;
+    int status =
+        explain_plan(&answers, &p->model->problem, &p->plan_options, p->plan, err);
     if (status != STRATA_OK)
         return status;
-    json_t *report = explain_json(e, x);
+    json_t *report = explain_json(p, e->execution, answers, e->weight_bytes);
     json_object_del(json_object_get(report, "network"), "path");
-    explain_free(x);
+    explain_free(answers);
     return add_json(c, SECTION_REPORT, report, err);
 }
 
@@ -94,19 +97,34 @@ static int add_plan(struct contents *c, const strata_engine *e, strata_error *er
     return add_json(c, SECTION_PLAN, plan, err);
 }
 
+/* Of all batches: measured or recorded costs that were at hand. */
+static int add_costs(struct contents *c, const strata_engine *e, strata_error *err)
+{
+    struct cost_table all;
+    char *text = NULL;
+    size_t size = 0;
+    cost_table_init(&all, e->planner->known.device);
+    int status = cost_table_merge(&all, &e->planner->known, err);
+    for (size_t i = 0; i < e->n_smaller && status == STRATA_OK; i++)
+        status = cost_table_merge(&all, &e->smaller[i]->planner->known, err);
+    if (status == STRATA_OK)
+        status = cost_table_text(&text, &size, &all, err);
+    if (status == STRATA_OK)
+        add(c, SECTION_COSTS, text, size);
+    cost_table_free(&all);
+    return status;
+}
+
 static int add_texts(struct contents *c, const strata_engine *e, strata_error *err)
 {
     char *text = NULL;
     size_t size = 0;
-    int status = network_write(&text, &size, e->network, e->math, err);
+    int status = network_write(&text, &size, e->network, e->execution->math, err);
     if (status != STRATA_OK)
         return status;
     add(c, SECTION_NETWORK, text, size);
-    if ((status = add_labels(c, e->network, err)) != STRATA_OK ||
-        (status = cost_table_text(&text, &size, &e->known, err)) != STRATA_OK)
-        return status;
-    add(c, SECTION_COSTS, text, size);
-    return STRATA_OK;
+    status = add_labels(c, e->network, err);
+    return status == STRATA_OK ? add_costs(c, e, err) : status;
 }
 
 static int collect(struct contents *c, const strata_engine *e, strata_error *err)

@@ -1,65 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an engine file says of its plan, and the names of its sections. Layout and meaning
- * of every field: docs/engine-format.md.
+ * Engine files: a container of sections (io/engine_file.h), one of which is the plan's
+ * record (planner/record.h). Layout and meaning of every field: docs/engine-format.md.
  *
- *   engine_save      engine            -> sections -> file
- *   engine_weights   network           -> one safetensors text
- *   engine_stored    section `plan`    -> decisions and conversions
- *   engine_plugins   section `plugins` -> modules of the registry
- *   engine_load      file              -> engine, without measuring or searching
+ *   save      engine            -> sections -> file
+ *   weights   network           -> one safetensors text
+ *   stored    section `plan`    -> records, of the whole and of smaller batches
+ *   plugins   section `plugins` -> modules of the registry
+ *   load      file              -> engine, without measuring or searching
  */
 #ifndef ENGINE_FILE_STORED_H
 #define ENGINE_FILE_STORED_H
 
 #include "engine/engine.h"
-#include "io/json.h"
 #include "io/engine_file.h"
+#include "io/json.h"
+#include "planner/record.h"
 
 #define SECTION_DEVICE "device"
 #define SECTION_PLUGINS "plugins"
 #define SECTION_NETWORK "network"
 #define SECTION_LABELS "labels"
-#define SECTION_PLAN "plan"
+#define SECTION_PLAN RECORD_SECTION
 #define SECTION_COSTS "costs"
 #define SECTION_REPORT "report"
 #define SECTION_WEIGHTS "weights"
 
-/* What was decided for a layer. */
-struct engine_decision {
-    enum candidate_kind kind;
-    const char *impl;            /* CANDIDATE_RUN: a name in the engine's file */
-    const struct module *module; /* and who brings it here */
-    int row;
-    size_t fused;
-    int n_in, n_out; /* formats that are given; the last one repeats */
-    int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
-    int64_t cost;
-};
-
-struct engine_conversion {
-    int tensor; /* of the network */
-    struct plan_label from, to;
-    int64_t cost;
-    enum plan_reason reason;
-};
-
-/* A plan as it is in a file, checked against the network it is for. */
+/* A file whose engine is being made, or was. */
 struct engine_stored {
-    struct engine_file file; /* owns all texts below, and the network's weights */
-    json_t *plan;            /* holds the names */
-    struct engine_decision *decisions; /* one a layer */
-    struct engine_conversion *conversions;
-    size_t n_conversions;
-    bool any_dirty; /* as in engine_model */
-    int threads;    /* of the host where it was built */
-    int math;
-    int64_t objective, bound;
-    bool proved;
-    uint64_t nodes;
-    struct cost_report costs;
-    struct engine_trade trade;
-    struct engine_stored **smaller; /* for the network's other batches, ascending */
+    struct engine_file file; /* owns the network's weights */
+    int math;                /* STRATA_MATH_* that it was planned with */
+    struct record *record;   /* until a planner has it, as the next ones */
+    struct record **smaller; /* for the network's other batches, ascending */
     size_t n_smaller;
 };
 
@@ -80,15 +52,12 @@ json_t *engine_plugin_records(const strata_engine *e);
 /* Index of a module's record, -1 if it has none. */
 int engine_plugin_index(const json_t *records, const struct module *m);
 
-/* Section `plan` as JSON; NULL: no memory. */
+/* Section `plan` as JSON, with the plans for smaller batches; NULL: no memory. */
 json_t *engine_plan_json(const strata_engine *e, const json_t *plugins);
 /* The same back, for a network. */
 int engine_read_plan(struct engine_stored *s, const strata_network *net,
                      const struct engine_plugin *plugins, size_t n_plugins,
                      strata_error *err);
-/* The plan, whose candidates and labels the model has by now; EPARSE if it does not hold
- * together. */
-int engine_restore_plan(strata_engine *e, strata_error *err);
 /* Text of a JSON section; EPARSE names section and line. */
 int engine_section_json(json_t **out, const struct engine_file *f, const char *name,
                         strata_error *err);

@@ -4,21 +4,20 @@
  * combination of formats its masks allow; the ones that the device, the user's
  * constraints or the impl itself refuse are kept with the reason.
  */
-#include "engine/engine.h"
+#include "planner/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/cost/cost.h"
-#include "engine/file/stored.h"
+#include "planner/record.h"
 
 /* Row expansion: explicit ports of both sides, then their formats. */
 struct expansion {
-    strata_engine *e;
-    struct engine_model *m;
+    struct planner *planner;
+    struct planner_model *m;
     int node;
-    const struct engine_decision *only; /* what a file decided; NULL: all there is */
+    const struct record_decision *only; /* what a file decided; NULL: all there is */
     const struct registry_impl *impl;
     int row;
     size_t fused;    /* layers of the node's tail */
@@ -36,7 +35,7 @@ static uint64_t allowed_formats(const strata_network *net, int tensor, bool outp
         strata_desc d;
         int dtype = format_at(f)->dtype;
         if (dtype == t->dtype || (is_float(dtype) && is_float(t->dtype)))
-            if (engine_desc(&d, net, tensor, f, NULL) == STRATA_OK)
+            if (planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
                 allowed |= UINT64_C(1) << f;
     }
     if (output && t->formats)
@@ -68,13 +67,14 @@ static bool row_has_precision(const strata_row *row, uint64_t formats)
 }
 
 /* A layer without any row at the asked precision runs at the other one, and says so. */
-static uint64_t node_precision(const strata_engine *e, const struct engine_node *n)
+static uint64_t node_precision(const struct planner *planner,
+                               const struct planner_node *n)
 {
-    uint64_t wanted = precision_formats(e->network->build.precision);
+    uint64_t wanted = precision_formats(planner->network->build.precision);
     const struct registry_layer *type = n->layer->type;
     bool here = false;
     for (size_t i = 0; i < type->n_impls; i++) {
-        if (type->impls[i].impl.device != e->handle->properties.kind)
+        if (type->impls[i].impl.device != planner->device.properties.kind)
             continue;
         here = true;
         for (uint32_t r = 0; r < type->impls[i].impl.rows.n; r++)
@@ -85,34 +85,8 @@ static uint64_t node_precision(const strata_engine *e, const struct engine_node 
         log_line(STRATA_LOG_WARNING,
                  "layer '%s': %s has no impl at the precision asked for; it runs in "
                  "another",
-                 n->name, type->full_name);
+                 n->layer->name, type->full_name);
     return ~UINT64_C(0);
-}
-
-void engine_fill_view(struct engine_view *v, const strata_engine *e,
-                      const struct engine_node *n, int row, strata_error *err)
-{
-    v->epilogue = engine_epilogue(e, n, v->fused);
-    if (v->epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
-        v->epilogue.residual = &v->residual;
-    v->node = (strata_node){
-        .struct_size = sizeof(strata_node),
-        .n_in = n->n_in,
-        .n_out = n->n_out,
-        .n_weights = (int32_t)n->layer->type->n_weights,
-        .params = v->fused && n->composed ? n->composed : n->layer->params,
-        .in = v->in,
-        .out = v->out,
-        .weight = v->weight,
-        .epilogue = &v->epilogue,
-        .device = e->handle->properties.kind,
-        .sm = e->handle->properties.sm,
-        .math = e->math,
-        .row = row,
-        .instance = (void *)n,
-        .host = registry_host(),
-        .err = err,
-    };
 }
 
 static int candidate_format(const struct expansion *x, bool output, int port)
@@ -126,20 +100,20 @@ static int fill_tensor(strata_tensor *out, const struct expansion *x, int tensor
                        int format, int pad, strata_error *err)
 {
     strata_desc d;
-    int status = engine_desc(&d, x->e->network, tensor, format, err);
+    int status = planner_desc(&d, x->planner->network, tensor, format, err);
     if (status == STRATA_OK)
         tensor_view(out, &d, UINT64_C(1) << format, pad, NULL);
     return status;
 }
 
 /* The impl's own word: accept, then the workspace it needs. */
-static int ask_impl(const struct expansion *x, struct engine_candidate *c,
+static int ask_impl(const struct expansion *x, struct planner_candidate *c,
                     strata_tensor *weights, strata_error *err)
 {
-    const struct engine_node *n = &x->e->nodes[x->node];
+    const struct planner_node *n = &x->planner->nodes[x->node];
     const strata_impl *impl = &x->impl->impl;
-    struct engine_view v = {.weight = weights, .fused = x->fused};
-    int status = engine_weights(x->e, n, x->fused, weights, err);
+    struct node_view v = {.weight = weights};
+    int status = planner_weights(x->planner, n, x->fused, weights, err);
     v.in = zalloc((size_t)n->n_in, sizeof *v.in, "a candidate", err);
     v.out = zalloc((size_t)n->n_out, sizeof *v.out, "a candidate", err);
     if (!v.in || !v.out)
@@ -148,19 +122,19 @@ static int ask_impl(const struct expansion *x, struct engine_candidate *c,
         status = fill_tensor(&v.in[i], x, n->in[i], candidate_format(x, false, i),
                              STRATA_PAD_ZERO, err);
     for (int i = 0; i < n->n_out && status == STRATA_OK; i++)
-        status = fill_tensor(&v.out[i], x, engine_output(x->e, n, x->fused, i),
+        status = fill_tensor(&v.out[i], x, planner_output(x->planner, n, x->fused, i),
                              candidate_format(x, true, i), STRATA_PAD_ZERO, err);
     if (status != STRATA_OK)
         goto done;
     if (n->n_out > 0)
         v.residual = v.out[0];
-    engine_fill_view(&v, x->e, n, x->row, err);
+    planner_view(&v, x->planner, n, x->fused, x->row, err);
     if (impl->accept && (status = impl->accept(&v.node)) != STRATA_OK) {
         error_set(err, status, "%s", strata_status_text(status));
         goto done;
     }
     c->workspace = impl->workspace ? impl->workspace(&v.node) : 0;
-    uint64_t limit = x->e->network->build.workspace;
+    uint64_t limit = x->planner->network->build.workspace;
     if (c->workspace >= SIZE_MAX / 4)
         status = error_set(err, STRATA_EOVERFLOW, "its workspace overflows");
     else if (limit && c->workspace > limit)
@@ -169,29 +143,16 @@ static int ask_impl(const struct expansion *x, struct engine_candidate *c,
                            c->workspace, (unsigned long long)limit);
     else
         c->cost = cost_of_run(&v.node, &x->impl->impl, &n->layer->type->layer,
-                              &x->e->handle->properties);
+                              &x->planner->device.properties);
 done:
     free(v.in);
     free(v.out);
     return status;
 }
 
-int engine_keep_candidate(struct engine_model *m, struct engine_candidate *c,
-                          const char *reason, strata_error *err)
-{
-    int status = grow(&m->candidates, &m->candidates_capacity, m->n_candidates,
-                      sizeof *m->candidates, err);
-    if (status != STRATA_OK)
-        return status;
-    if (reason && !(c->reason = duplicate(reason, err)))
-        return STRATA_ENOMEM;
-    m->candidates[m->n_candidates++] = *c;
-    return STRATA_OK;
-}
-
 static int add_candidate(const struct expansion *x, strata_error *err)
 {
-    struct engine_candidate c = {
+    struct planner_candidate c = {
         .node = x->node, .impl = x->impl, .row = x->row, .fused = x->fused};
     strata_error why;
     error_clear(&why);
@@ -199,7 +160,7 @@ static int add_candidate(const struct expansion *x, strata_error *err)
         c.in_formats[i] = x->n_in ? candidate_format(x, false, i) : 0;
         c.out_formats[i] = x->n_out ? candidate_format(x, true, i) : 0;
     }
-    size_t n_weights = x->e->nodes[x->node].layer->type->n_weights;
+    size_t n_weights = x->planner->nodes[x->node].layer->type->n_weights;
     strata_tensor *weights = zalloc(n_weights, sizeof *weights, "a candidate", err);
     if (!weights)
         return STRATA_ENOMEM;
@@ -207,22 +168,23 @@ static int add_candidate(const struct expansion *x, strata_error *err)
     free(weights);
     if (status == STRATA_ENOMEM)
         return error_set(err, STRATA_ENOMEM, "%s", why.message);
-    return engine_keep_candidate(x->m, &c, status == STRATA_OK ? NULL : why.message, err);
+    return planner_keep_candidate(x->m, &c, status == STRATA_OK ? NULL : why.message,
+                                  err);
 }
 
 /* A whole impl or row that cannot be used, with one reason. */
 static int add_refusal(const struct expansion *x, const char *reason, strata_error *err)
 {
-    struct engine_candidate c = {
+    struct planner_candidate c = {
         .node = x->node, .impl = x->impl, .row = x->row, .fused = x->fused};
-    return engine_keep_candidate(x->m, &c, reason, err);
+    return planner_keep_candidate(x->m, &c, reason, err);
 }
 
 /* Formats a port may take: the row's mask within what the user allows its tensors.
  * Ports past the explicit ones repeat the last, so they count too. */
 static uint64_t port_mask(const struct expansion *x, int index, uint64_t precision)
 {
-    const struct engine_node *n = &x->e->nodes[x->node];
+    const struct planner_node *n = &x->planner->nodes[x->node];
     const strata_row *row = &x->impl->rows[x->row];
     bool output = index >= x->n_in;
     int port = output ? index - x->n_in : index;
@@ -232,16 +194,16 @@ static uint64_t port_mask(const struct expansion *x, int index, uint64_t precisi
     int explicit_ports = output ? x->n_out : x->n_in, ports = output ? n->n_out : n->n_in;
     int last = port == explicit_ports - 1 ? ports : port + 1;
     for (int i = port; i < last; i++)
-        mask &= allowed_formats(x->e->network,
-                                output ? engine_output(x->e, n, x->fused, i) : n->in[i],
-                                output);
+        mask &= allowed_formats(
+            x->planner->network,
+            output ? planner_output(x->planner, n, x->fused, i) : n->in[i], output);
     return mask & precision;
 }
 
 /* Formats of a port that are looked at: all, or the one of a decision. */
 static uint64_t asked_formats(const struct expansion *x, int index)
 {
-    const struct engine_decision *d = x->only;
+    const struct record_decision *d = x->only;
     if (!d)
         return ~UINT64_C(0);
     return UINT64_C(1) << (index < x->n_in ? d->in_formats[index]
@@ -276,15 +238,16 @@ static int explicit_ports(const uint64_t masks[STRATA_MAX_PORTS], int ports)
     return n;
 }
 
-static const char *refuse_impl(const strata_engine *e, const struct engine_node *n,
-                               const strata_impl *impl, char *buffer, size_t size)
+static const char *refuse_impl(const struct planner *planner,
+                               const struct planner_node *n, const strata_impl *impl,
+                               char *buffer, size_t size)
 {
-    const struct device_properties *d = &e->handle->properties;
+    const struct device_properties *d = &planner->device.properties;
     if (impl->device != d->kind)
         return "it is for another device";
     if ((impl->min_sm && d->sm < impl->min_sm) || (impl->max_sm && d->sm > impl->max_sm))
         return "it is for other compute capabilities";
-    if (e->network->build.deterministic && impl->flags & STRATA_NONDETERMINISTIC)
+    if (planner->network->build.deterministic && impl->flags & STRATA_NONDETERMINISTIC)
         return "its runs may differ, and the network asks for deterministic = yes";
     if (n->layer->impl && strcmp(n->layer->impl, impl->name) != 0) {
         snprintf(buffer, size, "the network asks for impl = %s", n->layer->impl);
@@ -328,7 +291,7 @@ static uint64_t fitting_formats(struct expansion *x, int index, uint64_t precisi
 /* Names the first port that nothing fits. */
 static int refuse_row(struct expansion *x, uint64_t precision, strata_error *err)
 {
-    const struct engine_node *n = &x->e->nodes[x->node];
+    const struct planner_node *n = &x->planner->nodes[x->node];
     const strata_row *row = &x->impl->rows[x->row];
     char text[900], formats[512];
     int i = 0;
@@ -336,10 +299,10 @@ static int refuse_row(struct expansion *x, uint64_t precision, strata_error *err
         i++;
     bool output = i >= x->n_in;
     uint64_t mask = output ? row->out[i - x->n_in] : row->in[i];
-    int tensor = output ? engine_output(x->e, n, x->fused, i - x->n_in) : n->in[i];
-    const struct network_tensor *t = &x->e->network->tensors[tensor];
-    engine_list_formats(formats, sizeof formats, mask == STRATA_SAME ? row->in[0] : mask,
-                        t->rank);
+    int tensor = output ? planner_output(x->planner, n, x->fused, i - x->n_in) : n->in[i];
+    const struct network_tensor *t = &x->planner->network->tensors[tensor];
+    planner_list_formats(formats, sizeof formats, mask == STRATA_SAME ? row->in[0] : mask,
+                         t->rank);
     snprintf(text, sizeof text, "it %s '%.200s' as {%s}, none of which is allowed here",
              output ? "writes" : "reads", t->name, formats);
     return add_refusal(x, text, err);
@@ -347,7 +310,7 @@ static int refuse_row(struct expansion *x, uint64_t precision, strata_error *err
 
 static int expand_rows(struct expansion *x, uint64_t precision, strata_error *err)
 {
-    const struct engine_node *n = &x->e->nodes[x->node];
+    const struct planner_node *n = &x->planner->nodes[x->node];
     for (uint32_t r = 0; r < x->impl->impl.rows.n; r++) {
         size_t found = 0;
         if (x->only && x->only->row != (int)r)
@@ -374,21 +337,22 @@ static int expand_rows(struct expansion *x, uint64_t precision, strata_error *er
 static int expand_impl(struct expansion *x, uint64_t precision, strata_error *err)
 {
     char buffer[256];
-    const struct engine_node *n = &x->e->nodes[x->node];
-    const char *refused = refuse_impl(x->e, n, &x->impl->impl, buffer, sizeof buffer);
+    const struct planner_node *n = &x->planner->nodes[x->node];
+    const char *refused =
+        refuse_impl(x->planner, n, &x->impl->impl, buffer, sizeof buffer);
     x->row = -1;
     if (refused)
         return add_refusal(x, refused, err);
     for (x->fused = 0; x->fused <= n->n_tail; x->fused++) {
         if (x->only && x->only->fused != x->fused)
             continue;
-        strata_epilogue epilogue = engine_epilogue(x->e, n, x->fused);
+        strata_epilogue epilogue = planner_epilogue(x->planner, n, x->fused);
         int status = STRATA_OK;
         if (has_epilogue(&x->impl->impl, epilogue)) {
             status = expand_rows(x, precision, err);
         } else {
             snprintf(buffer, sizeof buffer, "it cannot compute %s in its epilogue",
-                     x->e->network->layers[n->tail[x->fused - 1]].name);
+                     x->planner->network->layers[n->tail[x->fused - 1]].name);
             x->row = -1;
             status = add_refusal(x, buffer, err);
         }
@@ -399,27 +363,27 @@ static int expand_impl(struct expansion *x, uint64_t precision, strata_error *er
 }
 
 /* Whether an impl is to be looked at. */
-static bool is_asked(const struct engine_decision *d, const struct registry_impl *impl)
+static bool is_asked(const struct record_decision *d, const struct registry_impl *impl)
 {
     return !d || (d->kind == CANDIDATE_RUN && d->module == impl->module &&
                   strcmp(d->impl, impl->impl.name) == 0);
 }
 
-/* A decision that was right where the engine was built. */
-static int decision_refused(const struct engine_model *m, const struct engine_node *n,
-                            const struct engine_decision *d, size_t first,
+/* A decision that was right where the record was made. */
+static int decision_refused(const struct planner_model *m, const struct planner_node *n,
+                            const struct record_decision *d, size_t first,
                             strata_error *err)
 {
     const char *reason = "no module here brings that impl, row or fusion";
     for (size_t i = first; i < m->n_candidates; i++)
         if (m->candidates[i].reason)
             reason = m->candidates[i].reason;
-    return error_set(err, STRATA_EUNSUPPORTED,
-                     "layer '%s': the engine runs impl %s of %s (%s), row %d, which "
-                     "cannot run here: %s; build the engine again on this machine",
-                     n->name, d->impl ? d->impl : "(none)", n->layer->type->full_name,
-                     d->module ? module_info(d->module).path : "no plugin", d->row,
-                     reason);
+    return error_set(
+        err, STRATA_EUNSUPPORTED,
+        "layer '%s': the engine runs impl %s of %s (%s), row %d, which "
+        "cannot run here: %s; build the engine again on this machine",
+        n->layer->name, d->impl ? d->impl : "(none)", n->layer->type->full_name,
+        d->module ? module_info(d->module).path : "no plugin", d->row, reason);
 }
 
 /* The defining module's impls as it lists them, then others by module and name: the
@@ -451,29 +415,30 @@ static const struct registry_impl **ordered_impls(const struct registry_layer *t
     return impls;
 }
 
-int engine_find_candidates(strata_engine *e, struct engine_model *m, int node,
-                           strata_error *err)
+int planner_find_candidates(struct planner *planner, struct planner_model *m, int node,
+                            strata_error *err)
 {
-    struct engine_node *n = &e->nodes[node];
-    const struct engine_decision *only = e->stored ? &e->stored->decisions[node] : NULL;
+    struct planner_node *n = &planner->nodes[node];
+    const struct record_decision *only =
+        planner->record ? &planner->record->decisions[node] : NULL;
     size_t first = m->n_candidates;
-    uint64_t precision = only ? ~UINT64_C(0) : node_precision(e, n);
+    uint64_t precision = only ? ~UINT64_C(0) : node_precision(planner, n);
     const struct registry_impl **impls = ordered_impls(n->layer->type, err);
     int status = impls ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < n->layer->type->n_impls && status == STRATA_OK; i++) {
         struct expansion x = {
-            .e = e, .m = m, .node = node, .only = only, .impl = impls[i]};
+            .planner = planner, .m = m, .node = node, .only = only, .impl = impls[i]};
         if (is_asked(only, impls[i]))
             status = expand_impl(&x, precision, err);
     }
     free(impls);
     if (status == STRATA_OK)
-        status = engine_find_free(e, m, node, err);
+        status = planner_find_free(planner, m, node, err);
     if (status != STRATA_OK)
         return status;
     for (size_t i = first; i < m->n_candidates; i++)
         if (!m->candidates[i].reason)
             return STRATA_OK;
     return only ? decision_refused(m, n, only, first, err)
-                : engine_refuse_node(e, m, node, err);
+                : planner_refuse_node(planner, m, node, err);
 }

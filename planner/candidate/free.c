@@ -3,7 +3,7 @@
  * Ways to have a layer's output that run nothing: a node before computes it, it is the
  * input's memory as it is, or a concatenation's inputs are made inside its output.
  */
-#include "engine/file/stored.h"
+#include "planner/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 
 #include <strata/layers.h>
 
-static bool has_free(const struct engine_model *m, const struct engine_candidate *c)
+static bool has_free(const struct planner_model *m, const struct planner_candidate *c)
 {
     for (size_t i = m->n_candidates; i-- > 0 && m->candidates[i].node == c->node;) {
-        const struct engine_candidate *o = &m->candidates[i];
+        const struct planner_candidate *o = &m->candidates[i];
         if (o->kind == c->kind && o->in_formats[0] == c->in_formats[0] &&
             o->pad == c->pad && o->fused == c->fused)
             return true;
@@ -22,38 +22,38 @@ static bool has_free(const struct engine_model *m, const struct engine_candidate
     return false;
 }
 
-static int add_free(struct engine_model *m, struct engine_candidate c, int format,
+static int add_free(struct planner_model *m, struct planner_candidate c, int format,
                     strata_error *err)
 {
     c.row = -1;
     for (int i = 0; i < PLAN_MAX_PORTS; i++)
         c.in_formats[i] = c.out_formats[i] = format;
-    return has_free(m, &c) ? STRATA_OK : engine_keep_candidate(m, &c, NULL, err);
+    return has_free(m, &c) ? STRATA_OK : planner_keep_candidate(m, &c, NULL, err);
 }
 
 /* What each node whose tail holds this one can have computed, and in which formats. */
-static int add_absorbed(const strata_engine *e, struct engine_model *m, int node,
+static int add_absorbed(const struct planner *planner, struct planner_model *m, int node,
                         strata_error *err)
 {
-    for (int h = e->nodes[node].before; h >= 0; h = e->nodes[h].before) {
-        const struct engine_node *head = &e->nodes[h];
+    for (int h = planner->nodes[node].before; h >= 0; h = planner->nodes[h].before) {
+        const struct planner_node *head = &planner->nodes[h];
         size_t at = 0;
         while (at < head->n_tail && head->tail[at] != node)
             at++;
         if (at == head->n_tail)
             continue;
         for (size_t i = 0; i < m->n_candidates; i++) {
-            const struct engine_candidate from = m->candidates[i];
+            const struct planner_candidate from = m->candidates[i];
             if (from.node != h || from.kind != CANDIDATE_RUN || from.reason ||
                 from.fused <= at)
                 continue;
-            int tensor = engine_output(e, head, from.fused, 0);
-            struct engine_candidate c = {.kind = CANDIDATE_ABSORBED,
-                                         .node = node,
-                                         .fused = from.fused - at - 1,
-                                         .pad = engine_port_pad(m, e->network, tensor,
-                                                                from.out_formats[0],
-                                                                &from.impl->impl, true)};
+            int tensor = planner_output(planner, head, from.fused, 0);
+            struct planner_candidate c = {
+                .kind = CANDIDATE_ABSORBED,
+                .node = node,
+                .fused = from.fused - at - 1,
+                .pad = planner_port_pad(m, planner->network, tensor, from.out_formats[0],
+                                        &from.impl->impl, true)};
             int status = add_free(m, c, from.out_formats[0], err);
             if (status != STRATA_OK)
                 return status;
@@ -62,72 +62,29 @@ static int add_absorbed(const strata_engine *e, struct engine_model *m, int node
     return STRATA_OK;
 }
 
-/* ---- concatenation in place
- * ------------------------------------------------------------ */
-
-static int join_axis(const strata_engine *e, const struct network_layer *join)
-{
-    const strata_concatenation *p = join->params;
-    int rank = e->network->tensors[join->outputs[0]].rank;
-    return (int)(p->axis < 0 ? p->axis + rank : p->axis);
-}
-
-int64_t engine_slice_begin(const strata_engine *e, int whole, int part, int dim,
-                           int64_t begin, int format, const char **why)
-{
-    strata_desc all, own, slice;
-    const char *unused, **reason = why ? why : &unused;
-    if (engine_desc(&all, e->network, whole, format, NULL) != STRATA_OK ||
-        engine_desc(&own, e->network, part, format, NULL) != STRATA_OK)
-        return -1;
-    slice = all;
-    memcpy(slice.dims, own.dims, sizeof slice.dims);
-    *reason = own.dims[0] > 1 ? "is not one piece of it at a batch above 1"
-                              : "is not one piece of it";
-    if (!strata_desc_equal(&slice, &own))
-        return -1;
-    *reason = "does not begin and end with a vector";
-    bool vectors = dim == all.vector_dim;
-    if (vectors && (begin % all.vector != 0 || (own.dims[dim] % all.vector != 0 &&
-                                                begin + own.dims[dim] != all.dims[dim])))
-        return -1;
-    *reason = "does not begin at a multiple of 256 bytes";
-    begin = (vectors ? begin / all.vector : begin) * all.strides[dim] *
-            (int64_t)strata_dtype_size(all.dtype);
-    return begin % TENSOR_ALIGNMENT ? -1 : begin;
-}
-
-int64_t engine_part_begin(const strata_engine *e, const struct engine_node *join,
-                          int port, int format, const char **why)
-{
-    int axis = join_axis(e, join->layer);
-    int64_t begin = 0;
-    for (int i = 0; i < port; i++)
-        begin += e->network->tensors[join->in[i]].dims[axis];
-    return engine_slice_begin(e, join->out[0], join->in[port], axis, begin, format, why);
-}
+/* ---- concatenation in place -------------------------------------------------------- */
 
 /* Every input has this concatenation as its home, and a slice there. Else *part is the
  * input for which that is not so, and *why says what is in the way. */
-static bool can_join(const strata_engine *e, const struct engine_model *m, int node,
-                     int format, int *part, const char **why)
+static bool can_join(const struct planner *planner, const struct planner_model *m,
+                     int node, int format, int *part, const char **why)
 {
-    const struct engine_node *join = &e->nodes[node];
+    const struct planner_node *join = &planner->nodes[node];
     for (int i = 0; i < join->n_in; i++) {
         const int home = m->home[ *part = join->in[i]];
         *why = home == -2 ? "is read by it twice" : "is inside another concatenation";
-        if (home != node || engine_part_begin(e, join, i, format, why) < 0)
+        if (home != node || planner_part_begin(planner, join, i, format, why) < 0)
             return false;
     }
     return true;
 }
 
 /* The reason of the last format that was tried stands for all. */
-static int note_join(strata_engine *e, int node, bool possible, int part, int format,
-                     const char *why, strata_error *err)
+static int note_join(struct planner *planner, int node, bool possible, int part,
+                     int format, const char *why, strata_error *err)
 {
-    struct engine_fusion *f = &e->fusions[node];
-    const struct network_tensor *t = &e->network->tensors[part];
+    struct planner_fusion *f = &planner->fusions[node];
+    const struct network_tensor *t = &planner->network->tensors[part];
     char text[400];
     if (f->possible)
         return STRATA_OK;
@@ -147,9 +104,9 @@ static bool is_concatenation(const struct network_layer *layer)
 }
 
 /* A tensor's home is the first concatenation that reads it, unless it does so twice. */
-static void settle(const strata_engine *e, struct engine_model *m, int node)
+static void settle(const struct planner *planner, struct planner_model *m, int node)
 {
-    const struct engine_node *join = &e->nodes[node];
+    const struct planner_node *join = &planner->nodes[node];
     for (int i = 0; i < join->n_in; i++) {
         int *home = &m->home[join->in[i]];
         bool twice = false;
@@ -159,65 +116,65 @@ static void settle(const strata_engine *e, struct engine_model *m, int node)
     }
 }
 
-static int add_join(strata_engine *e, struct engine_model *m, int node, int format,
-                    strata_error *err)
+static int add_join(struct planner *planner, struct planner_model *m, int node,
+                    int format, strata_error *err)
 {
     const char *why = NULL;
     int part = -1;
-    bool possible = can_join(e, m, node, format, &part, &why);
-    int status = note_join(e, node, possible, part, format, why, err);
+    bool possible = can_join(planner, m, node, format, &part, &why);
+    int status = note_join(planner, node, possible, part, format, why, err);
     if (status != STRATA_OK || !possible)
         return status;
-    return add_free(m, (struct engine_candidate){.kind = CANDIDATE_JOIN, .node = node},
+    return add_free(m, (struct planner_candidate){.kind = CANDIDATE_JOIN, .node = node},
                     format, err);
 }
 
-static int add_alias(const strata_engine *e, struct engine_model *m, int node, int format,
-                     strata_error *err)
+static int add_alias(const struct planner *planner, struct planner_model *m, int node,
+                     int format, strata_error *err)
 {
-    if (engine_alias_begin(e, e->nodes[node].layer, format) < 0)
+    if (planner_alias_begin(planner, planner->nodes[node].layer, format) < 0)
         return STRATA_OK;
-    return add_free(m, (struct engine_candidate){.kind = CANDIDATE_ALIAS, .node = node},
+    return add_free(m, (struct planner_candidate){.kind = CANDIDATE_ALIAS, .node = node},
                     format, err);
 }
 
 /* The way that a file decided for, if it is one here. */
-static int add_decided(strata_engine *e, struct engine_model *m, int node, bool join,
-                       strata_error *err)
+static int add_decided(struct planner *planner, struct planner_model *m, int node,
+                       bool join, strata_error *err)
 {
-    const struct engine_decision *d = &e->stored->decisions[node];
+    const struct record_decision *d = &planner->record->decisions[node];
     if (d->kind == CANDIDATE_ABSORBED)
-        return add_absorbed(e, m, node, err);
+        return add_absorbed(planner, m, node, err);
     if (d->kind == CANDIDATE_JOIN && join)
-        return add_join(e, m, node, d->in_formats[0], err);
+        return add_join(planner, m, node, d->in_formats[0], err);
     if (d->kind == CANDIDATE_ALIAS && !join)
-        return add_alias(e, m, node, d->in_formats[0], err);
+        return add_alias(planner, m, node, d->in_formats[0], err);
     return STRATA_OK;
 }
 
-int engine_find_free(strata_engine *e, struct engine_model *m, int node,
-                     strata_error *err)
+int planner_find_free(struct planner *planner, struct planner_model *m, int node,
+                      strata_error *err)
 {
-    const struct network_layer *layer = e->nodes[node].layer;
+    const struct network_layer *layer = planner->nodes[node].layer;
     uint64_t seen = 0;
-    bool join = is_concatenation(layer) && e->network->build.fusion && !layer->impl;
+    bool join = is_concatenation(layer) && planner->network->build.fusion && !layer->impl;
     if (join)
-        settle(e, m, node);
-    if (e->stored)
-        return add_decided(e, m, node, join, err);
-    int status = add_absorbed(e, m, node, err);
+        settle(planner, m, node);
+    if (planner->record)
+        return add_decided(planner, m, node, join, err);
+    int status = add_absorbed(planner, m, node, err);
     /* Formats that some impl of the layer takes and gives here: within all constraints.
      */
     for (size_t i = m->n_candidates; i-- > 0 && status == STRATA_OK;) {
-        const struct engine_candidate c = m->candidates[i];
+        const struct planner_candidate c = m->candidates[i];
         if (c.node != node)
             break;
         if (c.kind != CANDIDATE_RUN || c.reason || c.fused ||
             c.in_formats[0] != c.out_formats[0] || seen >> c.in_formats[0] & 1)
             continue;
         seen |= UINT64_C(1) << c.in_formats[0];
-        status = (join ? add_join(e, m, node, c.in_formats[0], err)
-                       : add_alias(e, m, node, c.in_formats[0], err));
+        status = (join ? add_join(planner, m, node, c.in_formats[0], err)
+                       : add_alias(planner, m, node, c.in_formats[0], err));
     }
     return status;
 }

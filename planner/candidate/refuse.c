@@ -2,12 +2,12 @@
  *
  * Why a layer cannot run: what the network asks of it, and what each impl says to that.
  */
-#include "engine/engine.h"
+#include "planner/planner.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void engine_list_formats(char *text, size_t size, uint64_t mask, int rank)
+void planner_list_formats(char *text, size_t size, uint64_t mask, int rank)
 {
     size_t used = 0;
     text[0] = '\0';
@@ -20,17 +20,17 @@ void engine_list_formats(char *text, size_t size, uint64_t mask, int rank)
 static void append_formats(strata_error *err, const char *what, uint64_t mask, int rank)
 {
     char text[512];
-    engine_list_formats(text, sizeof text, mask, rank);
+    planner_list_formats(text, sizeof text, mask, rank);
     error_append(err, "; %s = %s", what, text);
 }
 
 /* What the user has a say in, in the words of the INI file. */
-static void append_wishes(strata_error *err, const strata_engine *e,
-                          const struct engine_node *n)
+static void append_wishes(strata_error *err, const struct planner *planner,
+                          const struct planner_node *n)
 {
     static const char *const precisions[] = {"fp32", "fp16", "any"};
-    const struct build_options *b = &e->network->build;
-    const struct network_tensor *tensors = e->network->tensors;
+    const struct build_options *b = &planner->network->build;
+    const struct network_tensor *tensors = planner->network->tensors;
     error_append(err, "\n  asked for: precision = %s", precisions[b->precision]);
     if (b->formats)
         append_formats(err, "formats", b->formats, 4);
@@ -50,41 +50,42 @@ static void append_wishes(strata_error *err, const strata_engine *e,
 }
 
 /* An impl of another device or name says nothing about this one. */
-static bool is_beside(const strata_engine *e, const struct engine_candidate *c)
+static bool is_beside(const struct planner *planner, const struct planner_candidate *c)
 {
-    const char *impl = e->network->layers[c->node].impl;
-    return c->impl->impl.device != e->handle->properties.kind ||
+    const char *impl = planner->network->layers[c->node].impl;
+    return c->impl->impl.device != planner->device.properties.kind ||
            (impl && strcmp(impl, c->impl->impl.name) != 0);
 }
 
-static bool is_repeated(const struct engine_candidate *c,
-                        const struct engine_candidate *before)
+static bool is_repeated(const struct planner_candidate *c,
+                        const struct planner_candidate *before)
 {
     return before && before->impl == c->impl && before->row == c->row &&
            strcmp(before->reason, c->reason) == 0;
 }
 
-int engine_refuse_node(const strata_engine *e, const struct engine_model *m, int node,
-                       strata_error *err)
+int planner_refuse_node(const struct planner *planner, const struct planner_model *m,
+                        int node, strata_error *err)
 {
-    const struct engine_node *n = &e->nodes[node];
-    const struct engine_candidate *before = NULL;
+    const struct planner_node *n = &planner->nodes[node];
+    const struct planner_candidate *before = NULL;
     size_t beside = 0;
     char place[256];
-    config_describe(e->network->config, n->layer->place, place, sizeof place);
-    error_set(err, STRATA_EPLAN, "layer '%s' (%s): no impl of %s can run here:", n->name,
-              place, n->layer->type->full_name);
-    append_wishes(err, e, n);
+    config_describe(planner->network->config, n->layer->place, place, sizeof place);
+    error_set(err, STRATA_EPLAN,
+              "layer '%s' (%s): no impl of %s can run here:", n->layer->name, place,
+              n->layer->type->full_name);
+    append_wishes(err, planner, n);
     for (size_t i = 0; i < m->n_candidates; i++) {
-        const struct engine_candidate *c = &m->candidates[i];
+        const struct planner_candidate *c = &m->candidates[i];
         if (c->node != node || !c->reason || is_repeated(c, before))
             continue;
         before = c;
-        beside += is_beside(e, c);
-        if (!is_beside(e, c) && c->row >= 0)
+        beside += is_beside(planner, c);
+        if (!is_beside(planner, c) && c->row >= 0)
             error_append(err, "\n  impl %s, row %d: %s", c->impl->impl.name, c->row,
                          c->reason);
-        else if (!is_beside(e, c))
+        else if (!is_beside(planner, c))
             error_append(err, "\n  impl %s: %s", c->impl->impl.name, c->reason);
     }
     if (beside)

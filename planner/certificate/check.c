@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The independent checker of plan certificates. It shares nothing with the solver but the
- * structs of plan.h: this file prices the plan, state.c builds the pairwise
+ * structs of problem.h: this file prices the plan, state.c builds the pairwise
  * problem with trees grown one label at a time, proof.c follows the proof.
  */
 #include "planner/certificate/check.h"

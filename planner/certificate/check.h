@@ -6,7 +6,7 @@
 #define PLANNER_CERTIFICATE_CHECK_H
 
 #include "core/alloc.h"
-#include "planner/solver/plan.h"
+#include "planner/certificate/certificate.h"
 
 #define DEAD (PLAN_INFINITE / 2)
 

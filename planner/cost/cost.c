@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "planner/view.h"
 #include "core/progress.h"
 
 /* One number of the plan problem and the key it belongs to. */
@@ -29,12 +29,10 @@ struct slot {
 };
 
 struct costing {
-    strata_engine *e;
+    struct planner *planner;
     struct cost_table *table;
     struct cost_source *source;
     const struct cost_options *options;
-    const struct plan_options *how;
-    struct cost_report *report;
     struct slot *slots;
     size_t n, capacity;
     bool guess;                  /* take the analytic cost of what is not known */
@@ -55,41 +53,41 @@ static int add_slot(struct costing *c, struct slot **out, strata_error *err)
 
 static int add_run(struct costing *c, size_t op, size_t choice, strata_error *err)
 {
-    struct plan_choice *p = &c->e->model->problem.ops[op].choices[choice];
-    struct engine_view v = {0};
+    struct plan_choice *p = &c->planner->model->problem.ops[op].choices[choice];
+    struct node_view v = {0};
     struct slot *s;
     int status = add_slot(c, &s, err);
     if (status != STRATA_OK)
         return status;
-    const struct engine_candidate *candidate = &c->e->model->candidates[p->impl];
-    const struct engine_node *n = &c->e->nodes[candidate->node];
-    const struct device_properties *d = &c->e->handle->properties;
-    if ((status = cost_query_run(&s->query, c->e, candidate, err)) != STRATA_OK)
+    const struct planner_candidate *candidate = &c->planner->model->candidates[p->impl];
+    const struct planner_node *n = &c->planner->nodes[candidate->node];
+    const struct device_properties *d = &c->planner->device.properties;
+    if ((status = cost_query_run(&s->query, c->planner, candidate, err)) != STRATA_OK)
         return status;
     v.in = s->query.in;
     v.out = s->query.out;
     v.weight = s->query.weights;
-    v.fused = candidate->fused;
-    engine_fill_view(&v, c->e, n, candidate->row, NULL);
+    planner_view(&v, c->planner, n, candidate->fused, candidate->row, NULL);
     const strata_layer *layer = &n->layer->type->layer;
     s->where = &p->cost;
     s->op = op;
     s->choice = choice;
     s->guess = cost_of_run(&v.node, &candidate->impl->impl, layer, d);
-    s->bound = cost_bound_of_run(&v.node, layer, d, c->e->threads);
+    s->bound = cost_bound_of_run(&v.node, layer, d, c->planner->threads);
     return STRATA_OK;
 }
 
 static int add_conversion(struct costing *c, size_t tensor, int64_t *matrix, int from,
                           int to, strata_error *err)
 {
-    const struct plan_problem *p = &c->e->model->problem;
+    const struct plan_problem *p = &c->planner->model->problem;
     struct slot *s;
     int status = add_slot(c, &s, err);
     if (status != STRATA_OK)
         return status;
-    status = cost_query_reformat(&s->query, c->e, c->e->model->tensor_of[tensor],
-                                 p->labels[from].format, p->labels[to].format, err);
+    status =
+        cost_query_reformat(&s->query, c->planner, c->planner->model->tensor_of[tensor],
+                            p->labels[from].format, p->labels[to].format, err);
     if (status != STRATA_OK)
         return status;
     int64_t a = strata_desc_bytes(&s->query.from), b = strata_desc_bytes(&s->query.to);
@@ -97,14 +95,14 @@ static int add_conversion(struct costing *c, size_t tensor, int64_t *matrix, int
     s->where = &matrix[from * p->n_labels + to];
     s->from = from;
     s->to = to;
-    s->guess = cost_of_reformat(a, b, &c->e->handle->properties);
-    s->bound = cost_bound_of_reformat(a, b, &c->e->handle->properties);
+    s->guess = cost_of_reformat(a, b, &c->planner->device.properties);
+    s->bound = cost_bound_of_reformat(a, b, &c->planner->device.properties);
     return STRATA_OK;
 }
 
 static int add_conversions(struct costing *c, int64_t *matrix, strata_error *err)
 {
-    const struct plan_problem *p = &c->e->model->problem;
+    const struct plan_problem *p = &c->planner->model->problem;
     size_t tensor = 0;
     int status = STRATA_OK;
     while (tensor < p->n_tensors && p->tensors[tensor].conversion != matrix)
@@ -121,38 +119,39 @@ static int add_conversions(struct costing *c, int64_t *matrix, strata_error *err
 }
 
 /* Not a network input or output, nor a way that takes no time. */
-static bool is_run(const struct engine_model *m, const struct plan_choice *choice)
+static bool is_run(const struct planner_model *m, const struct plan_choice *choice)
 {
     return choice->impl >= 0 && m->candidates[choice->impl].kind == CANDIDATE_RUN;
 }
 
 static int add_slots(struct costing *c, strata_error *err)
 {
-    struct plan_problem *p = &c->e->model->problem;
+    struct plan_problem *p = &c->planner->model->problem;
     int status = STRATA_OK;
     for (size_t op = 0; op < p->n_ops; op++)
         for (size_t k = 0; k < p->ops[op].n_choices && status == STRATA_OK; k++)
-            if (is_run(c->e->model, &p->ops[op].choices[k]))
+            if (is_run(c->planner->model, &p->ops[op].choices[k]))
                 status = add_run(c, op, k, err);
-    for (size_t i = 0; i < c->e->model->n_matrices && status == STRATA_OK; i++)
-        status = add_conversions(c, c->e->model->matrices[i], err);
+    for (size_t i = 0; i < c->planner->model->n_matrices && status == STRATA_OK; i++)
+        status = add_conversions(c, c->planner->model->matrices[i], err);
     return status;
 }
 
 static void fill_in(struct costing *c)
 {
-    c->report->unknown = 0;
+    c->planner->costs.unknown = 0;
     for (size_t i = 0; i < c->n; i++) {
         struct slot *s = &c->slots[i];
         const struct cost *cost = cost_table_find(c->table, s->query.key);
         s->known = cost != NULL;
         *s->where = cost ? cost->ns * PLAN_UNIT_PER_NS : c->guess ? s->guess : s->bound;
         const bool bounded = !cost && !c->guess;
-        c->report->unknown += bounded;
+        c->planner->costs.unknown += bounded;
         if (s->matrix)
             continue;
-        struct engine_candidate *candidate =
-            &c->e->model->candidates[s->query.candidate - c->e->model->candidates];
+        struct planner_candidate *candidate =
+            &c->planner->model
+                 ->candidates[s->query.candidate - c->planner->model->candidates];
         candidate->cost = *s->where;
         candidate->bounded = bounded;
     }
@@ -162,8 +161,8 @@ static void fill_in(struct costing *c)
 
 static bool used(const struct costing *c, const struct slot *s)
 {
-    const struct plan *plan = c->e->plan;
-    const struct plan_problem *p = &c->e->model->problem;
+    const struct plan *plan = c->planner->plan;
+    const struct plan_problem *p = &c->planner->model->problem;
     if (!s->matrix)
         return plan->choices[s->op] == s->choice;
     for (size_t i = 0; i < plan->n_steps; i++)
@@ -226,7 +225,7 @@ static int keep(struct costing *c, const char *key, struct cost cost, bool again
         cost.spread = cost.spread > old->spread ? cost.spread : old->spread;
         cost.runs = runs;
     } else {
-        c->report->measured++;
+        c->planner->costs.measured++;
     }
     int status = cost_table_put(c->table, key, cost, err);
     if (status == STRATA_OK && again)
@@ -247,7 +246,7 @@ static int measure(struct costing *c, const struct slot **wanted, size_t n, bool
         queries[i] = &wanted[i]->query;
         best[i] = best_of(c, wanted[i]);
     }
-    status = c->source->measure(c->source, queries, best, n, costs, err);
+    status = c->source->measure(c->source, c->planner, queries, best, n, costs, err);
     for (size_t i = 0; i < n; i++)
         if (costs[i].runs > 0) {
             int kept = keep(c, queries[i]->key, costs[i], again, err);
@@ -304,10 +303,11 @@ static size_t count_keys(const struct costing *c)
 
 static int solve(struct costing *c, strata_error *err)
 {
-    plan_free(c->e->plan);
-    c->e->plan = NULL;
-    c->report->solved++;
-    return plan_solve(&c->e->plan, &c->e->model->problem, c->how, err);
+    plan_free(c->planner->plan);
+    c->planner->plan = NULL;
+    c->planner->costs.solved++;
+    return plan_solve(&c->planner->plan, &c->planner->model->problem,
+                      &c->planner->plan_options, err);
 }
 
 static bool out_of_time(const struct costing *c)
@@ -330,18 +330,18 @@ static int refine(struct costing *c, strata_error *err)
             return status;
         status = measure_next(c, NEEDED, &n, err);
         if (status == STRATA_OK && n == 0 && c->source && c->source->confirms &&
-            c->report->measured && !out_of_time(c))
+            c->planner->costs.measured && !out_of_time(c))
             status = measure_next(c, CONFIRM, &n, err);
         else if (n > 0)
             c->guess = out_of_time(c);
-        c->report->complete = status == STRATA_OK && n == 0;
+        c->planner->costs.complete = status == STRATA_OK && n == 0;
         if (n == 0)
             return status;
     }
     return status;
 }
 
-/* What the plan was chosen by, for the engine's file. */
+/* What the plan was chosen by, for the record. */
 static int keep_known(struct costing *c, strata_error *err)
 {
     int status = STRATA_OK;
@@ -349,22 +349,19 @@ static int keep_known(struct costing *c, strata_error *err)
         const char *key = c->slots[i].query.key;
         const struct cost *cost = cost_table_find(c->table, key);
         if (cost)
-            status = cost_table_put(&c->e->known, key, *cost, err);
+            status = cost_table_put(&c->planner->known, key, *cost, err);
     }
     return status;
 }
 
-int cost_plan_from(strata_engine *e, struct cost_table *table, struct cost_source *source,
-                   const struct cost_options *options, const struct plan_options *how,
-                   struct cost_report *report, strata_error *err)
+int cost_plan_from(struct planner *planner, struct cost_table *table,
+                   struct cost_source *source, const struct cost_options *options,
+                   strata_error *err)
 {
     double start = progress_now();
-    struct costing c = {.e = e,
-                        .table = table,
-                        .source = source,
-                        .options = options,
-                        .how = how,
-                        .report = report};
+    struct cost_report *report = &planner->costs;
+    struct costing c = {
+        .planner = planner, .table = table, .source = source, .options = options};
     *report = (struct cost_report){.kind = options->kind};
     c.guess = options->kind == COSTS_FILE && options->miss == MISS_ANALYTIC;
     if (source)
@@ -435,36 +432,42 @@ enum cost_kind cost_kind_on(enum cost_kind kind, int device)
     return device == STRATA_HOST ? COSTS_ANALYTIC : COSTS_MEASURE;
 }
 
-int cost_plan(strata_engine *e, const struct plan_options *how, strata_error *err)
+/* Costs of a kind other than analytic, and what of them is to be kept. */
+static int plan_from_files(struct planner *planner, struct cost_table *table,
+                           struct cost_source *source, const struct cost_options *o,
+                           strata_error *err)
 {
-    struct cost_options options = e->network->build.costs;
-    const struct cost_options *o = &options;
-    options.kind = cost_kind_on(options.kind, e->handle->properties.kind);
-    options.everything |= e->network->build.objective == OBJECTIVE_MEMORY;
+    const bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
+    int status = read_table(table, o, err);
+    if (status == STRATA_OK)
+        status = cost_plan_from(planner, table, measures ? source : NULL, o, err);
+    if (!planner->costs.measured || !o->save)
+        return status;
+    int saved = save_table(table, o->save, err);
+    if (status == STRATA_EBUSY && saved == STRATA_OK)
+        error_append(err,
+                     "; %s holds the %zu measured so far, and a run with the "
+                     "same options goes on from there",
+                     o->save, planner->costs.measured);
+    return status != STRATA_OK ? status : saved;
+}
+
+int cost_plan(struct planner *planner, struct cost_source *source, strata_error *err)
+{
+    const struct build_options *build = &planner->network->build;
+    struct cost_options o = build->costs;
     struct cost_table table;
-    struct cost_device device;
-    if (o->kind == COSTS_ANALYTIC) {
-        e->costs = (struct cost_report){.kind = o->kind};
-        return plan_solve(&e->plan, &e->model->problem, how, err);
+    o.kind = cost_kind_on(o.kind, planner->device.properties.kind);
+    o.everything |= build->objective == OBJECTIVE_MEMORY;
+    if (o.kind == COSTS_ANALYTIC) {
+        planner->costs = (struct cost_report){.kind = o.kind};
+        return plan_solve(&planner->plan, &planner->model->problem,
+                          &planner->plan_options, err);
     }
-    bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
-    cost_table_init(&table, e->handle->properties.build);
-    cost_device_init(&device, e);
-    int status = read_table(&table, o, err);
+    cost_table_init(&table, planner->device.properties.build);
+    int status = plan_from_files(planner, &table, source, &o, err);
     if (status == STRATA_OK)
-        status = cost_plan_from(e, &table, measures ? &device.source : NULL, o, how,
-                                &e->costs, err);
-    if (e->costs.measured && o->save) {
-        int saved = save_table(&table, o->save, err);
-        if (status == STRATA_EBUSY && saved == STRATA_OK)
-            error_append(err,
-                         "; %s holds the %zu measured so far, and a run with the "
-                         "same options goes on from there",
-                         o->save, e->costs.measured);
-        status = status != STRATA_OK ? status : saved;
-    }
-    if (status == STRATA_OK)
-        tell(&e->costs);
+        tell(&planner->costs);
     cost_table_free(&table);
     return status;
 }

@@ -15,10 +15,11 @@
 #define PLANNER_COST_COST_H
 
 #include "core/device.h"
+#include "network/options.h"
 #include "planner/solver/plan.h"
 
-struct strata_engine;
-struct engine_candidate;
+struct planner;
+struct planner_candidate;
 
 /* ---- analytic (analytic.c) ---------------------------------------------------- */
 
@@ -41,20 +42,20 @@ int64_t cost_bound_of_reformat(int64_t from_bytes, int64_t to_bytes,
 /* One thing that has a cost. Views of the tensors are complete but for data. */
 struct cost_query {
     char *key;
-    const struct engine_candidate *candidate; /* NULL: a conversion */
+    const struct planner_candidate *candidate; /* NULL: a conversion */
     strata_tensor *in, *out, *weights;        /* of the candidate */
     strata_desc from, to;                     /* of the conversion */
     const char *layer;                        /* a user's name, for messages */
 };
 /* Fills everything; free with cost_query_free in every case. */
-int cost_query_run(struct cost_query *q, const struct strata_engine *e,
-                   const struct engine_candidate *c, strata_error *err);
-int cost_query_reformat(struct cost_query *q, const struct strata_engine *e, int tensor,
+int cost_query_run(struct cost_query *q, const struct planner *planner,
+                   const struct planner_candidate *c, strata_error *err);
+int cost_query_reformat(struct cost_query *q, const struct planner *planner, int tensor,
                         int from, int to, strata_error *err);
 void cost_query_free(struct cost_query *q);
 /* Whether a run drives out of the device's cache what it left there: then it finds only
  * its inputs, which the layer before has just written. */
-bool cost_is_cold(const struct strata_engine *e);
+bool cost_is_cold(const struct planner *planner);
 
 /* ---- tables and files (file.c) -------------------------------------------------
  */
@@ -109,41 +110,28 @@ int cost_table_write(const struct cost_table *t, const char *path, strata_error 
 /* Whatever can tell costs that are not known yet: the device, or a recording of it. */
 struct cost_source {
     const char *name;
-    /* Fill costs[i] of n queries, best with all at hand so that they can be interleaved.
-     * `best` of a query, in ns, is what its layer can do already, 0 if unknown: far
-     * slower ones need not be timed well. costs, cleared by the caller, keeps runs 0 for
-     * what was not done for lack of time or after progress_interrupt(). */
-    int (*measure)(struct cost_source *s, const struct cost_query *const *queries,
-                   const int64_t *best, size_t n, struct cost *costs, strata_error *err);
+    /* Fill costs[i] of n queries about the planner's candidates and tensors, best with
+     * all at hand so that they can be interleaved. `best` of a query, in ns, is what its
+     * layer can do already, 0 if unknown: far slower ones need not be timed well. costs,
+     * cleared by the caller, keeps runs 0 for what was not done for lack of time or after
+     * progress_interrupt(). */
+    int (*measure)(struct cost_source *s, const struct planner *planner,
+                   const struct cost_query *const *queries, const int64_t *best, size_t n,
+                   struct cost *costs, strata_error *err);
     double deadline; /* of progress_now(); 0: none */
     bool confirms;   /* times differ, so that a second one tells more */
 };
 
-/* Times on the engine's device and stream (measure.c). */
+/* Times on a handle's device and stream (measure.c): the one part of planning that needs
+ * the device to be here. */
 struct cost_device {
     struct cost_source source;
-    struct strata_engine *engine;
+    strata_handle *handle;
 };
-void cost_device_init(struct cost_device *d, struct strata_engine *e);
+void cost_device_init(struct cost_device *d, strata_handle *handle);
 
 /* ---- planning (cost.c) ----------------------------------------------------------------
  */
-
-/* By default the device decides: analytic on the host, measured elsewhere. */
-enum cost_kind { COSTS_DEFAULT, COSTS_ANALYTIC, COSTS_MEASURE, COSTS_FILE };
-/* For what a cost file lacks. */
-enum cost_miss { MISS_ERROR, MISS_MEASURE, MISS_ANALYTIC };
-
-struct cost_options {
-    enum cost_kind kind;
-    enum cost_miss miss;
-    char *file;      /* COSTS_FILE: read */
-    char *save;      /* read if it exists, and written; NULL: none */
-    /* Measure all candidates, for a file that others replay, or to compare plans; what a
-     * file lacks is then an error, needed or not. */
-    bool everything;
-    uint64_t budget; /* ns of measuring; 0: no limit */
-};
 
 /* What planning took. */
 struct cost_report {
@@ -156,13 +144,13 @@ struct cost_report {
 
 /* What a kind means on a device of some kind (STRATA_HOST ...): never COSTS_DEFAULT. */
 enum cost_kind cost_kind_on(enum cost_kind kind, int device);
-/* Fill e->plan by the network's options; `how` goes to the solver. */
-int cost_plan(struct strata_engine *e, const struct plan_options *how, strata_error *err);
+/* The planner's plan, by the network's options and its plan_options. source: who measures
+ * what the options let be measured; NULL: nobody. */
+int cost_plan(struct planner *planner, struct cost_source *source, strata_error *err);
 /* The same from a table and a source (NULL: what the table lacks is an error when the
  * plan needs it). Measured costs are added to the table. */
-int cost_plan_from(struct strata_engine *e, struct cost_table *table,
+int cost_plan_from(struct planner *planner, struct cost_table *table,
                    struct cost_source *source, const struct cost_options *options,
-                   const struct plan_options *how, struct cost_report *report,
                    strata_error *err);
 
 #endif /* PLANNER_COST_COST_H */

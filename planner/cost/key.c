@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "planner/planner.h"
 #include "core/text.h"
 
 /* Text that grows; `failed` once memory ran out. */
@@ -178,9 +178,9 @@ static void add_epilogue(struct text *t, const strata_epilogue *p)
 }
 
 /* Bytes that a run of the network goes through, about. */
-static int64_t footprint(const strata_engine *e)
+static int64_t footprint(const struct planner *planner)
 {
-    const strata_network *net = e->network;
+    const strata_network *net = planner->network;
     const int64_t size = net->build.precision == PRECISION_FP32 ? 4 : 2;
     int64_t bytes = 0;
     for (size_t i = 0; i < net->n_layers; i++)
@@ -197,17 +197,17 @@ static int64_t footprint(const strata_engine *e)
     return bytes + 2 * size * largest; /* one is read, one written */
 }
 
-bool cost_is_cold(const strata_engine *e)
+bool cost_is_cold(const struct planner *planner)
 {
-    const int64_t cache = e->handle->properties.cache_bytes;
-    return cache > 0 && footprint(e) > cache;
+    const int64_t cache = planner->device.properties.cache_bytes;
+    return cache > 0 && footprint(planner) > cache;
 }
 
-static void add_circumstances(struct text *t, const strata_engine *e)
+static void add_circumstances(struct text *t, const struct planner *planner)
 {
-    text_add(t, " threads=%d", e->threads);
-    if (e->handle->properties.cache_bytes > 0)
-        text_add(t, " cache=%s", cost_is_cold(e) ? "cold" : "warm");
+    text_add(t, " threads=%d", planner->threads);
+    if (planner->device.properties.cache_bytes > 0)
+        text_add(t, " cache=%s", cost_is_cold(planner) ? "cold" : "warm");
 }
 
 /* ---- keys ---------------------------------------------------------------------- */
@@ -238,8 +238,8 @@ static int finish_key(struct text *t, char **out, strata_error *err)
     return STRATA_OK;
 }
 
-static int fill_views(strata_tensor **out, const strata_engine *e,
-                      const struct engine_node *n, const struct engine_candidate *c,
+static int fill_views(strata_tensor **out, const struct planner *planner,
+                      const struct planner_node *n, const struct planner_candidate *c,
                       bool output, strata_error *err)
 {
     int count = output ? n->n_out : n->n_in, status = STRATA_OK;
@@ -250,35 +250,35 @@ static int fill_views(strata_tensor **out, const strata_engine *e,
         strata_desc d;
         int port = i < PLAN_MAX_PORTS ? i : PLAN_MAX_PORTS - 1;
         int format = output ? c->out_formats[port] : c->in_formats[port];
-        int tensor = output ? engine_output(e, n, c->fused, i) : n->in[i];
-        status = engine_desc(&d, e->network, tensor, format, err);
+        int tensor = output ? planner_output(planner, n, c->fused, i) : n->in[i];
+        status = planner_desc(&d, planner->network, tensor, format, err);
         if (status == STRATA_OK)
             tensor_view(&(*out)[i], &d, UINT64_C(1) << format, STRATA_PAD_ZERO, NULL);
     }
     return status;
 }
 
-static int fill_weights(struct cost_query *q, const strata_engine *e,
-                        const struct engine_node *n, strata_error *err)
+static int fill_weights(struct cost_query *q, const struct planner *planner,
+                        const struct planner_node *n, strata_error *err)
 {
     q->weights =
         zalloc(n->layer->type->n_weights, sizeof *q->weights, "a candidate", err);
-    return q->weights ? engine_weights(e, n, q->candidate->fused, q->weights, err)
+    return q->weights ? planner_weights(planner, n, q->candidate->fused, q->weights, err)
                       : STRATA_ENOMEM;
 }
 
-int cost_query_run(struct cost_query *q, const strata_engine *e,
-                   const struct engine_candidate *c, strata_error *err)
+int cost_query_run(struct cost_query *q, const struct planner *planner,
+                   const struct planner_candidate *c, strata_error *err)
 {
-    const struct engine_node *n = &e->nodes[c->node];
+    const struct planner_node *n = &planner->nodes[c->node];
     const struct registry_layer *type = n->layer->type;
     struct text t = {0};
-    *q = (struct cost_query){.candidate = c, .layer = n->name};
-    int status = fill_views(&q->in, e, n, c, false, err);
+    *q = (struct cost_query){.candidate = c, .layer = n->layer->name};
+    int status = fill_views(&q->in, planner, n, c, false, err);
     if (status == STRATA_OK)
-        status = fill_views(&q->out, e, n, c, true, err);
+        status = fill_views(&q->out, planner, n, c, true, err);
     if (status == STRATA_OK)
-        status = fill_weights(q, e, n, err);
+        status = fill_weights(q, planner, n, err);
     if (status != STRATA_OK)
         return status;
     text_add(&t, "run %s ", type->full_name);
@@ -289,29 +289,29 @@ int cost_query_run(struct cost_query *q, const strata_engine *e,
     add_tensors(&t, "out", q->out, n->n_out);
     add_tensors(&t, "weights", q->weights, (int)type->n_weights);
     add_attributes(&t, type, c->fused && n->composed ? n->composed : n->layer->params);
-    strata_epilogue epilogue = engine_epilogue(e, n, c->fused);
+    strata_epilogue epilogue = planner_epilogue(planner, n, c->fused);
     add_epilogue(&t, &epilogue);
     text_add(&t, " math=%s",
-             e->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default");
-    add_circumstances(&t, e);
+             planner->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default");
+    add_circumstances(&t, planner);
     return finish_key(&t, &q->key, err);
 }
 
-int cost_query_reformat(struct cost_query *q, const strata_engine *e, int tensor,
+int cost_query_reformat(struct cost_query *q, const struct planner *planner, int tensor,
                         int from, int to, strata_error *err)
 {
-    const struct network_tensor *tensors = &e->network->tensors[tensor];
+    const struct network_tensor *tensors = &planner->network->tensors[tensor];
     struct text t = {0};
     *q = (struct cost_query){.layer = tensors->name};
-    int status = engine_desc(&q->from, e->network, tensor, from, err);
+    int status = planner_desc(&q->from, planner->network, tensor, from, err);
     if (status == STRATA_OK)
-        status = engine_desc(&q->to, e->network, tensor, to, err);
+        status = planner_desc(&q->to, planner->network, tensor, to, err);
     if (status != STRATA_OK)
         return status;
     text_add(&t, "reformat %s>", format_mask_name(UINT64_C(1) << from, tensors->rank));
     text_add(&t, "%s ", format_mask_name(UINT64_C(1) << to, tensors->rank));
     add_dims(&t, tensors->dims, tensors->rank);
-    add_circumstances(&t, e);
+    add_circumstances(&t, planner);
     return finish_key(&t, &q->key, err);
 }
 

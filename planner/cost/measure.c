@@ -3,7 +3,7 @@
  * Times of the device. What is to be measured is set up side by side, on random data,
  * and runs once to warm up; then rounds go over all of it, so that a slow moment of the
  * machine falls on everything alike, and medians are taken. Work is submitted to the
- * engine's stream between two events, on the host thus with the threads that later runs
+ * handle's stream between two events, on the host thus with the threads that later runs
  * have.
  *
  * Where a device says how large its cache is, a run is timed as it will find it. A
@@ -28,7 +28,8 @@
 
 /* What times are taken with. */
 struct timer {
-    const strata_engine *engine;
+    const struct planner *planner;
+    strata_handle *handle;
     strata_event *events[2 * MOST_REPEATS];
     char *scratch; /* three times the device's cache; NULL if it has none */
     size_t scratch_bytes;
@@ -37,18 +38,21 @@ struct timer {
 
 /* ---- the device's cache ------------------------------------------------------------ */
 
-static int timer_open(struct timer *m, const strata_engine *e, strata_error *err)
+static int timer_open(struct timer *m, const struct planner *planner,
+                      strata_handle *handle, strata_error *err)
 {
-    const struct device_ops *ops = e->handle->device->ops;
-    const int64_t cache = e->handle->properties.cache_bytes;
+    const struct device_ops *ops = handle->device->ops;
+    const int64_t cache = handle->properties.cache_bytes;
     int status = STRATA_OK;
-    *m = (struct timer){
-        .engine = e, .scratch_bytes = 3 * (size_t)cache, .cold = cost_is_cold(e)};
+    *m = (struct timer){.planner = planner,
+                        .handle = handle,
+                        .scratch_bytes = 3 * (size_t)cache,
+                        .cold = cost_is_cold(planner)};
     for (size_t i = 0; i < ARRAY_LENGTH(m->events) && status == STRATA_OK; i++)
-        status = ops->event_create(e->handle->device, &m->events[i], err);
+        status = ops->event_create(handle->device, &m->events[i], err);
     if (status == STRATA_OK && cache > 0) {
         m->scratch =
-            allocator_get(&e->handle->allocator, m->scratch_bytes, "a measurement", err);
+            allocator_get(&handle->allocator, m->scratch_bytes, "a measurement", err);
         status = m->scratch ? STRATA_OK : STRATA_ENOMEM;
     }
     return status;
@@ -58,7 +62,7 @@ static void timer_close(struct timer *m)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(m->events); i++)
         strata_event_destroy(m->events[i]);
-    allocator_put(&m->engine->handle->allocator, m->scratch, m->scratch_bytes);
+    allocator_put(&m->handle->allocator, m->scratch, m->scratch_bytes);
 }
 
 /* Save the inputs in the scratch memory, or write them back. Inputs too large to stay in
@@ -66,7 +70,7 @@ static void timer_close(struct timer *m)
 static int move_inputs(struct timer *m, const struct trial *t, bool back,
                        strata_error *err)
 {
-    const struct device_ops *ops = m->engine->handle->device->ops;
+    const struct device_ops *ops = m->handle->device->ops;
     const size_t room = m->scratch_bytes / 6; /* half the cache */
     size_t used = 0, bytes;
     char *data;
@@ -75,8 +79,8 @@ static int move_inputs(struct timer *m, const struct trial *t, bool back,
         if (bytes > room - used)
             continue;
         char *saved = m->scratch + used;
-        status = ops->copy(m->engine->handle->stream, back ? data : saved,
-                           back ? saved : data, bytes, COPY_ON_DEVICE, err);
+        status = ops->copy(m->handle->stream, back ? data : saved, back ? saved : data,
+                           bytes, COPY_ON_DEVICE, err);
         used += bytes;
     }
     return status;
@@ -87,9 +91,8 @@ static int move_inputs(struct timer *m, const struct trial *t, bool back,
 static int evict(struct timer *m, strata_error *err)
 {
     const size_t first = m->scratch_bytes / 6;
-    return m->engine->handle->device->ops->fill(m->engine->handle->stream,
-                                                m->scratch + first, 0x3c,
-                                                m->scratch_bytes - first, err);
+    return m->handle->device->ops->fill(m->handle->stream, m->scratch + first, 0x3c,
+                                        m->scratch_bytes - first, err);
 }
 
 /* ---- timing -------------------------------------------------------------------- */
@@ -97,8 +100,8 @@ static int evict(struct timer *m, strata_error *err)
 /* Runs, each with the cache as it will be in a larger network. */
 static int enqueue_cold(struct timer *m, struct trial *t, int repeats, strata_error *err)
 {
-    const struct device_ops *ops = m->engine->handle->device->ops;
-    strata_stream *s = m->engine->handle->stream;
+    const struct device_ops *ops = m->handle->device->ops;
+    strata_stream *s = m->handle->stream;
     int status = STRATA_OK;
     for (int i = 0; i < repeats && status == STRATA_OK; i++) {
         status = move_inputs(m, t, false, err);
@@ -122,8 +125,8 @@ static int enqueue_cold(struct timer *m, struct trial *t, int repeats, strata_er
 static int enqueue_warm(struct timer *m, struct trial *t, int repeats, bool brief,
                         strata_error *err)
 {
-    const struct device_ops *ops = m->engine->handle->device->ops;
-    strata_stream *s = m->engine->handle->stream;
+    const struct device_ops *ops = m->handle->device->ops;
+    strata_stream *s = m->handle->stream;
     int status = brief && m->scratch ? evict(m, err) : STRATA_OK;
     if (status == STRATA_OK && brief)
         status = trial_enqueue(t, 1, err);
@@ -137,7 +140,7 @@ static int enqueue_warm(struct timer *m, struct trial *t, int repeats, bool brie
 /* ns of one run. */
 static int time_trial(struct timer *m, struct trial *t, double *ns, strata_error *err)
 {
-    const struct device_ops *ops = m->engine->handle->device->ops;
+    const struct device_ops *ops = m->handle->device->ops;
     const int repeats = t->repeats ? t->repeats : 1; /* 0: to warm up */
     const int pairs = m->cold ? repeats : 1;
     double ms = 0, sum = 0;
@@ -145,7 +148,7 @@ static int time_trial(struct timer *m, struct trial *t, double *ns, strata_error
                      ? enqueue_cold(m, t, repeats, err)
                      : enqueue_warm(m, t, repeats, t->repeats && t->warm < SHORT_NS, err);
     if (status == STRATA_OK)
-        status = ops->stream_synchronize(m->engine->handle->stream, err);
+        status = ops->stream_synchronize(m->handle->stream, err);
     for (int i = 0; i < pairs && status == STRATA_OK; i++) {
         status = ops->event_elapsed(&ms, m->events[2 * i], m->events[2 * i + 1], err);
         sum += ms;
@@ -157,7 +160,7 @@ static int time_trial(struct timer *m, struct trial *t, double *ns, strata_error
 /* Best of the trial's layer, in this batch or before, without the trial itself. */
 static double rival(const struct trial *trials, size_t n, size_t index)
 {
-    const struct engine_candidate *c = trials[index].query->candidate;
+    const struct planner_candidate *c = trials[index].query->candidate;
     double best = (double)trials[index].best;
     for (size_t i = 0; c && i < n; i++) {
         const struct trial *t = &trials[i];
@@ -264,10 +267,8 @@ static int measure_batch(struct timer *m, const struct cost_query *const *querie
                          const int64_t *best, size_t n, const struct trial_pattern *p,
                          struct cost *costs, strata_error *err)
 {
-    const strata_engine *e = m->engine;
-    const struct device_ops *ops = e->handle->device->ops;
+    const struct device_ops *ops = m->handle->device->ops;
     strata_error why;
-    uint64_t packed = 0;
     size_t opened = 0;
     int status = STRATA_ENOMEM;
     struct trial *trials = zalloc(n, sizeof *trials, "measurements", err);
@@ -276,15 +277,18 @@ static int measure_batch(struct timer *m, const struct cost_query *const *querie
     status = STRATA_OK;
     for (; opened < n && status == STRATA_OK; opened++) {
         struct trial *t = &trials[opened];
-        *t = (struct trial){.query = queries[opened], .engine = e, .best = best[opened]};
+        *t = (struct trial){.query = queries[opened],
+                            .planner = m->planner,
+                            .handle = m->handle,
+                            .best = best[opened]};
         error_clear(&why);
-        status = excuse(t, trial_open(t, p, &packed, &why), &why, err);
+        status = excuse(t, trial_open(t, p, &why), &why, err);
     }
     if (status == STRATA_OK)
-        status = ops->stream_synchronize(e->handle->stream, err);
+        status = ops->stream_synchronize(m->handle->stream, err);
     if (status == STRATA_OK)
         status = time_trials(m, trials, n, err);
-    ops->stream_synchronize(e->handle->stream, NULL); /* nothing runs on what goes */
+    ops->stream_synchronize(m->handle->stream, NULL); /* nothing runs on what goes */
     for (size_t i = 0; i < opened; i++) {
         costs[i] = summarise(&trials[i]);
         trial_close(&trials[i]);
@@ -294,26 +298,27 @@ static int measure_batch(struct timer *m, const struct cost_query *const *querie
 }
 
 /* Rivals should be timed side by side, as far as memory goes. */
-static int64_t batch_bytes(const strata_engine *e)
+static int64_t batch_bytes(const strata_handle *handle)
 {
-    const uint64_t eighth = e->handle->device->ops->free_bytes(e->handle->device) / 8;
+    const uint64_t eighth = handle->device->ops->free_bytes(handle->device) / 8;
     return eighth > BATCH_BYTES ? (int64_t)eighth : BATCH_BYTES;
 }
 
-static int measure(struct cost_source *s, const struct cost_query *const *queries,
-                   const int64_t *best, size_t n, struct cost *costs, strata_error *err)
+static int measure(struct cost_source *s, const struct planner *planner,
+                   const struct cost_query *const *queries, const int64_t *best, size_t n,
+                   struct cost *costs, strata_error *err)
 {
-    strata_engine *e = ((struct cost_device *)s)->engine;
-    struct timer timer = {.engine = e};
-    const int64_t limit = batch_bytes(e);
+    strata_handle *handle = ((struct cost_device *)s)->handle;
+    struct timer timer = {.handle = handle};
+    const int64_t limit = batch_bytes(handle);
     struct trial_pattern *pattern = zalloc(1, sizeof *pattern, "random data", err);
-    int status = pattern ? timer_open(&timer, e, err) : STRATA_ENOMEM;
+    int status = pattern ? timer_open(&timer, planner, handle, err) : STRATA_ENOMEM;
     if (pattern)
         trial_pattern_fill(pattern);
     for (size_t first = 0, last; first < n && status == STRATA_OK; first = last) {
         int64_t bytes = 0;
         for (last = first; last < n && (last == first || bytes < limit); last++)
-            bytes += trial_bytes(e, queries[last]);
+            bytes += trial_bytes(planner, queries[last]);
         if (progress_interrupted() || (s->deadline > 0 && progress_now() > s->deadline))
             break;
         status = measure_batch(&timer, queries + first, best + first, last - first,
@@ -324,8 +329,8 @@ static int measure(struct cost_source *s, const struct cost_query *const *querie
     return status;
 }
 
-void cost_device_init(struct cost_device *d, strata_engine *e)
+void cost_device_init(struct cost_device *d, strata_handle *handle)
 {
-    *d =
-        (struct cost_device){{.name = "device", .measure = measure, .confirms = true}, e};
+    *d = (struct cost_device){{.name = "device", .measure = measure, .confirms = true},
+                              handle};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Trials: what a run of the engine would have, on memory and data of their own.
+ * Trials: what a run of the network would have, on memory and data of their own.
  */
 #include "planner/cost/trial.h"
 
@@ -44,8 +44,8 @@ static size_t tensor_bytes(const strata_tensor *t)
 static int fill_memory(struct trial *t, void *data, size_t bytes, int dtype, bool weight,
                        const struct trial_pattern *p, strata_error *err)
 {
-    const struct device_ops *ops = t->engine->handle->device->ops;
-    strata_stream *s = t->engine->handle->stream;
+    const struct device_ops *ops = t->handle->device->ops;
+    strata_stream *s = t->handle->stream;
     size_t done = TRIAL_PATTERN * strata_dtype_size(dtype);
     done = done < bytes ? done : bytes;
     int status =
@@ -60,7 +60,7 @@ static int fill_memory(struct trial *t, void *data, size_t bytes, int dtype, boo
 static int get_memory(struct trial *t, void **out, size_t bytes, int dtype, bool weight,
                       const struct trial_pattern *p, strata_error *err)
 {
-    *out = allocator_get(&t->engine->handle->allocator, bytes, "a measurement", err);
+    *out = allocator_get(&t->handle->allocator, bytes, "a measurement", err);
     return *out ? fill_memory(t, *out, bytes, dtype, weight, p, err) : STRATA_ENOMEM;
 }
 
@@ -78,15 +78,14 @@ static int get_tensors(struct trial *t, strata_tensor *tensors, int n, bool weig
 static void put_tensors(struct trial *t, strata_tensor *tensors, int n)
 {
     for (int i = 0; tensors && i < n; i++) {
-        allocator_put(&t->engine->handle->allocator, tensors[i].data,
-                      tensor_bytes(&tensors[i]));
+        allocator_put(&t->handle->allocator, tensors[i].data, tensor_bytes(&tensors[i]));
         tensors[i].data = NULL;
     }
 }
 
 void trial_close(struct trial *t)
 {
-    struct allocator *memory = &t->engine->handle->allocator;
+    struct allocator *memory = &t->handle->allocator;
     const struct cost_query *q = t->query;
     if (!q->candidate) {
         allocator_put(memory, t->from, (size_t)strata_desc_bytes(&q->from));
@@ -98,15 +97,13 @@ void trial_close(struct trial *t)
         impl->ctx_close(t->ctx);
     if (t->set_up && impl->teardown)
         impl->teardown(t->state);
-    for (size_t i = 0; i < t->node.n_packs; i++)
-        allocator_put(memory, t->node.packs[i].ptr, t->node.packs[i].bytes);
-    put_tensors(t, q->in, t->node.n_in);
-    put_tensors(t, q->out, t->node.n_out);
+    pack_free(&t->packs);
+    put_tensors(t, q->in, t->node->n_in);
+    put_tensors(t, q->out, t->node->n_out);
     put_tensors(t, t->weights, t->run.n_weights);
     if (t->view.epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
         put_tensors(t, &t->view.residual, 1);
     allocator_put(memory, t->run.workspace, t->run.workspace_size);
-    free(t->node.packs);
     free(t->weights);
     free(t->state);
     free(t->ctx);
@@ -128,7 +125,7 @@ static int setup_on_stream(void *payload, void *stream, strata_error *err)
 {
     struct trial *t = *(struct trial **)payload;
     const strata_impl *impl = &t->query->candidate->impl->impl;
-    threads_set(t->engine->threads);
+    threads_set(t->planner->threads);
     t->view.node.stream = stream;
     t->view.node.err = err;
     int status = impl->setup ? impl->setup(&t->view.node, t->state) : STRATA_OK;
@@ -139,13 +136,11 @@ static int setup_on_stream(void *payload, void *stream, strata_error *err)
     return fail_trial(t, status, "setup", err);
 }
 
-static int prepare_run(struct trial *t, const struct trial_pattern *p, uint64_t *packed,
-                       strata_error *err)
+static int prepare_run(struct trial *t, const struct trial_pattern *p, strata_error *err)
 {
-    const struct engine_candidate *c = t->query->candidate;
+    const struct planner_candidate *c = t->query->candidate;
     const strata_impl *impl = &c->impl->impl;
-    const strata_engine *e = t->engine;
-    int n_weights = (int)t->node.layer->type->n_weights;
+    int n_weights = (int)t->node->layer->type->n_weights;
     t->weights = zalloc((size_t)n_weights, sizeof *t->weights, "a measurement", err);
     t->state = zalloc(1, impl->state_size, "an impl's state", err);
     t->ctx = zalloc(1, impl->ctx_size, "an impl's context", err);
@@ -153,8 +148,8 @@ static int prepare_run(struct trial *t, const struct trial_pattern *p, uint64_t 
         return STRATA_ENOMEM;
     memcpy(t->weights, t->query->weights, (size_t)n_weights * sizeof *t->weights);
     t->run = (strata_run){.struct_size = sizeof(strata_run),
-                          .n_in = t->node.n_in,
-                          .n_out = t->node.n_out,
+                          .n_in = t->node->n_in,
+                          .n_out = t->node->n_out,
                           .n_weights = n_weights,
                           .state = t->state,
                           .ctx = t->ctx,
@@ -165,39 +160,37 @@ static int prepare_run(struct trial *t, const struct trial_pattern *p, uint64_t 
                           .host = registry_host()};
     for (int i = 0; i < n_weights; i++)
         t->weights[i].data = NULL;
-    t->view = (struct engine_view){.in = t->query->in,
-                                   .out = t->query->out,
-                                   .weight = t->weights,
-                                   .fused = c->fused,
-                                   .allocator = &e->handle->allocator,
-                                   .packed = packed};
-    if (t->node.n_out > 0)
+    t->packs.allocator = &t->handle->allocator;
+    t->view = (struct node_view){.in = t->query->in,
+                                 .out = t->query->out,
+                                 .weight = t->weights,
+                                 .packs = &t->packs};
+    if (t->node->n_out > 0)
         t->view.residual = t->query->out[0]; /* of its shape and format */
-    engine_fill_view(&t->view, e, &t->node, c->row, err);
+    planner_view(&t->view, t->planner, t->node, c->fused, c->row, err);
     t->run.params = t->view.node.params;
     int status = STRATA_OK;
     if (t->view.epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
         status = get_tensors(t, &t->view.residual, 1, false, p, err);
     if (status == STRATA_OK)
-        status = get_tensors(t, t->query->in, t->node.n_in, false, p, err);
+        status = get_tensors(t, t->query->in, t->node->n_in, false, p, err);
     if (status == STRATA_OK)
-        status = get_tensors(t, t->query->out, t->node.n_out, false, p, err);
+        status = get_tensors(t, t->query->out, t->node->n_out, false, p, err);
     if (status == STRATA_OK)
         status = get_tensors(t, t->weights, n_weights, true, p, err);
     if (status != STRATA_OK || c->workspace == 0)
         return status;
     t->run.workspace =
-        allocator_get(&e->handle->allocator, c->workspace, "a workspace", err);
+        allocator_get(&t->handle->allocator, c->workspace, "a workspace", err);
     t->run.workspace_size = t->run.workspace ? c->workspace : 0;
     return t->run.workspace ? STRATA_OK : STRATA_ENOMEM;
 }
 
-int trial_open(struct trial *t, const struct trial_pattern *p, uint64_t *packed,
-               strata_error *err)
+int trial_open(struct trial *t, const struct trial_pattern *p, strata_error *err)
 {
     const struct cost_query *q = t->query;
-    const struct device_ops *ops = t->engine->handle->device->ops;
-    strata_stream *s = t->engine->handle->stream;
+    const struct device_ops *ops = t->handle->device->ops;
+    strata_stream *s = t->handle->stream;
     int status;
     if (!q->candidate) {
         status = get_memory(t, &t->from, (size_t)strata_desc_bytes(&q->from),
@@ -207,10 +200,8 @@ int trial_open(struct trial *t, const struct trial_pattern *p, uint64_t *packed,
                    : get_memory(t, &t->to, (size_t)strata_desc_bytes(&q->to), q->to.dtype,
                                 false, p, err);
     }
-    t->node = t->engine->nodes[q->candidate->node];
-    t->node.packs = NULL;
-    t->node.n_packs = t->node.packs_capacity = 0;
-    status = prepare_run(t, p, packed, err);
+    t->node = &t->planner->nodes[q->candidate->node];
+    status = prepare_run(t, p, err);
     if (status == STRATA_OK)
         status = ops->submit(s, setup_on_stream, &t, sizeof t, err);
     if (status == STRATA_OK)
@@ -231,7 +222,7 @@ static int run_on_stream(void *payload, void *stream, strata_error *err)
     struct trial *t = p->trial;
     const strata_impl *impl = &t->query->candidate->impl->impl;
     int status = STRATA_OK;
-    threads_set(t->engine->threads);
+    threads_set(t->planner->threads);
     t->run.stream = stream;
     t->run.err = err;
     for (int i = 0; i < p->repeats && status == STRATA_OK; i++)
@@ -241,8 +232,8 @@ static int run_on_stream(void *payload, void *stream, strata_error *err)
 
 int trial_enqueue(struct trial *t, int repeats, strata_error *err)
 {
-    const struct device_ops *ops = t->engine->handle->device->ops;
-    strata_stream *s = t->engine->handle->stream;
+    const struct device_ops *ops = t->handle->device->ops;
+    strata_stream *s = t->handle->stream;
     struct run_payload p = {t, repeats};
     int status = STRATA_OK;
     if (t->query->candidate)
@@ -260,12 +251,12 @@ bool trial_empty(const struct trial *t)
     return t->query->candidate != NULL;
 }
 
-int64_t trial_bytes(const strata_engine *e, const struct cost_query *q)
+int64_t trial_bytes(const struct planner *planner, const struct cost_query *q)
 {
     int64_t bytes = 0;
     if (!q->candidate)
         return strata_desc_bytes(&q->from) + strata_desc_bytes(&q->to);
-    const struct engine_node *n = &e->nodes[q->candidate->node];
+    const struct planner_node *n = &planner->nodes[q->candidate->node];
     for (int i = 0; i < n->n_in; i++)
         bytes += (int64_t)tensor_bytes(&q->in[i]);
     for (int i = 0; i < n->n_out; i++)

@@ -5,8 +5,8 @@
 #ifndef PLANNER_COST_TRIAL_H
 #define PLANNER_COST_TRIAL_H
 
-#include "planner/cost/cost.h"
-#include "engine/engine.h"
+#include "core/handle.h"
+#include "planner/view.h"
 
 #define TRIAL_ROUNDS 5
 #define TRIAL_PATTERN 4096 /* elements of random data, repeated */
@@ -23,9 +23,11 @@ void trial_pattern_fill(struct trial_pattern *p);
 
 struct trial {
     const struct cost_query *query;
-    const strata_engine *engine;
-    struct engine_node node; /* a copy that owns what setup packs */
-    struct engine_view view;
+    const struct planner *planner;
+    strata_handle *handle;
+    const struct planner_node *node; /* of a candidate */
+    struct pack_memory packs;
+    struct node_view view;
     strata_tensor *weights;
     strata_run run;
     void *state, *ctx;
@@ -38,16 +40,15 @@ struct trial {
     double samples[TRIAL_ROUNDS]; /* ns */
 };
 
-/* Queued on the engine's stream; wait for it before the first run. */
-int trial_open(struct trial *t, const struct trial_pattern *p, uint64_t *packed,
-               strata_error *err);
+/* Queued on the handle's stream; wait for it before the first run. */
+int trial_open(struct trial *t, const struct trial_pattern *p, strata_error *err);
 /* Nothing may be under way. */
 void trial_close(struct trial *t);
 /* Bytes of device memory that a trial takes, about. */
-int64_t trial_bytes(const strata_engine *e, const struct cost_query *q);
+int64_t trial_bytes(const struct planner *planner, const struct cost_query *q);
 /* Whether there is nothing to compute. */
 bool trial_empty(const struct trial *t);
-/* Put so many runs on the engine's stream. */
+/* Put so many runs on the handle's stream. */
 int trial_enqueue(struct trial *t, int repeats, strata_error *err);
 /* What a run reads besides weights: the k-th piece of memory, or NULL past the last. */
 void *trial_input(const struct trial *t, int k, size_t *bytes);

@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "core/text.h"
-#include "engine/engine.h"
+#include "planner/planner.h"
 
 #define EXPLAIN_PLAN_VERSION 1 /* of the report, where it is kept as a plan */
 
@@ -60,8 +60,8 @@ void explain_free(struct explain *x);
 /* The answers about a step that makes label `to` of a problem tensor, or NULL. */
 const struct explain_reformat *explain_find(const struct explain *x, int tensor, int to);
 
-/* conflict.c: why the engine's problem has no plan, as a message; EPLAN. */
-int explain_conflict(const strata_engine *e, const struct plan_options *options,
+/* conflict.c: why the planner's problem has no plan, as a message; EPLAN. */
+int explain_conflict(const struct planner *planner, const struct plan_options *options,
                      strata_error *err);
 
 /* text.c: in the user's names. Text is the caller's to free; NULL: no memory. */
@@ -71,26 +71,29 @@ double explain_microseconds(int64_t cost);
 const char *explain_in_us(char out[TEXT_REAL], int64_t cost);
 /* Impl of a choice, or how it does without: "(bound)", "(fused)", "(alias)", "(joined)"
  */
-const char *explain_impl(const strata_engine *e, const struct plan_choice *c);
+const char *explain_impl(const struct planner *planner, const struct plan_choice *c);
 /* Layers of its tail that a choice computes. */
-size_t explain_fused(const strata_engine *e, const struct plan_choice *c);
+size_t explain_fused(const struct planner *planner, const struct plan_choice *c);
 /* "fp32:nchw", "fp16:nc/2hw2 (pads any)", "fp32:nhwc (joined)" */
-void explain_label(char *text, size_t size, const strata_engine *e, int tensor,
+void explain_label(char *text, size_t size, const struct planner *planner, int tensor,
                    int label);
 /* "fp32:nchw, fp32:nhwc" */
-char *explain_labels(const strata_engine *e, int tensor, uint64_t labels);
+char *explain_labels(const struct planner *planner, int tensor, uint64_t labels);
 /* "conv1 c (row 0) fp32:nchw -> fp32:nchw" */
-char *explain_choice(const strata_engine *e, int op, size_t choice);
+char *explain_choice(const struct planner *planner, int op, size_t choice);
 /* "conv2, output prob": readers of a problem tensor that want a label; -1: all. */
-char *explain_readers(const strata_engine *e, int tensor, int label);
+char *explain_readers(const struct planner *planner, int tensor, int label);
 /* One sentence each: why it stands, what forbidding it costs, what would remove it. */
-char *explain_why(const strata_engine *e, const struct explain_reformat *r);
-char *explain_forbidding(const strata_engine *e, const struct explain_reformat *r);
-char *explain_remedy_text(const strata_engine *e, const struct explain_reformat *r);
+char *explain_why(const struct planner *planner, const struct explain_reformat *r);
+char *explain_forbidding(const struct planner *planner, const struct explain_reformat *r);
+char *explain_remedy_text(const struct planner *planner,
+                          const struct explain_reformat *r);
 
 /* json.c: the whole report, which is also a saved plan. Keys: plan (version),
- * network, device, totals, nodes, tensors, reformats, fusions, costs. NULL: no memory. */
-json_t *explain_json(const strata_engine *e, const struct explain *x);
+ * network, device, totals, nodes, tensors, reformats, fusions, costs. x: the plan's;
+ * weight_bytes: of device memory where it runs, 0 if it does not. NULL: no memory. */
+json_t *explain_json(const struct planner *planner, const struct execution *x,
+                     const struct explain *answers, uint64_t weight_bytes);
 
 /* diff.c: what moved between two reports, and the cost entries that moved it. */
 struct explain_move {

@@ -33,16 +33,17 @@ const char *explain_in_us(char out[TEXT_REAL], int64_t cost)
 
 /* ---- names ------------------------------------------------------------------------ */
 
-static int rank_of(const strata_engine *e, int tensor)
+static int rank_of(const struct planner *planner, int tensor)
 {
-    return e->network->tensors[e->model->tensor_of[tensor]].rank;
+    return planner->network->tensors[planner->model->tensor_of[tensor]].rank;
 }
 
-void explain_label(char *text, size_t size, const strata_engine *e, int tensor, int label)
+void explain_label(char *text, size_t size, const struct planner *planner, int tensor,
+                   int label)
 {
-    const struct plan_label *l = &e->model->problem.labels[label];
+    const struct plan_label *l = &planner->model->problem.labels[label];
     snprintf(text, size, "%s%s%s",
-             format_mask_name(UINT64_C(1) << l->format, rank_of(e, tensor)),
+             format_mask_name(UINT64_C(1) << l->format, rank_of(planner, tensor)),
              l->pad == STRATA_PAD_ANY ? " (pads any)" : "",
              l->stage == PLAN_PLAIN  ? ""
              : l->stage == PLAN_HOME ? " (joined)"
@@ -51,9 +52,9 @@ void explain_label(char *text, size_t size, const strata_engine *e, int tensor, 
 }
 
 /* Without the labels that only the planner knows, if there are others. */
-static uint64_t plain_labels(const strata_engine *e, uint64_t labels)
+static uint64_t plain_labels(const struct planner *planner, uint64_t labels)
 {
-    const struct plan_problem *p = &e->model->problem;
+    const struct plan_problem *p = &planner->model->problem;
     uint64_t plain = 0;
     for (int l = 0; l < p->n_labels; l++)
         if (p->labels[l].stage == PLAN_PLAIN)
@@ -61,58 +62,59 @@ static uint64_t plain_labels(const strata_engine *e, uint64_t labels)
     return labels & plain ? labels & plain : labels;
 }
 
-const char *explain_impl(const strata_engine *e, const struct plan_choice *c)
+const char *explain_impl(const struct planner *planner, const struct plan_choice *c)
 {
     static const char *const kinds[] = {[CANDIDATE_ABSORBED] = "(fused)",
                                         [CANDIDATE_ALIAS] = "(alias)",
                                         [CANDIDATE_JOIN] = "(joined)"};
     if (c->impl < 0)
         return "(bound)";
-    const struct engine_candidate *k = &e->model->candidates[c->impl];
+    const struct planner_candidate *k = &planner->model->candidates[c->impl];
     return k->kind == CANDIDATE_RUN ? k->impl->impl.name : kinds[k->kind];
 }
 
-size_t explain_fused(const strata_engine *e, const struct plan_choice *c)
+size_t explain_fused(const struct planner *planner, const struct plan_choice *c)
 {
-    const struct engine_candidate *k =
-        c->impl < 0 ? NULL : &e->model->candidates[c->impl];
+    const struct planner_candidate *k =
+        c->impl < 0 ? NULL : &planner->model->candidates[c->impl];
     return k && k->kind == CANDIDATE_RUN ? k->fused : 0;
 }
 
-static void put_labels(FILE *f, const strata_engine *e, int tensor, uint64_t labels)
+static void put_labels(FILE *f, const struct planner *planner, int tensor,
+                       uint64_t labels)
 {
     char name[2 * FORMAT_NAME_SIZE];
     const char *gap = "";
-    labels = plain_labels(e, labels);
-    for (int l = 0; l < e->model->problem.n_labels; l++)
+    labels = plain_labels(planner, labels);
+    for (int l = 0; l < planner->model->problem.n_labels; l++)
         if (labels & UINT64_C(1) << l) {
-            explain_label(name, sizeof name, e, tensor, l);
+            explain_label(name, sizeof name, planner, tensor, l);
             fprintf(f, "%s%s", gap, name);
             gap = ", ";
         }
 }
 
-char *explain_labels(const strata_engine *e, int tensor, uint64_t labels)
+char *explain_labels(const struct planner *planner, int tensor, uint64_t labels)
 {
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
     if (!f)
         return NULL;
-    put_labels(f, e, tensor, labels);
+    put_labels(f, planner, tensor, labels);
     return text_finish(f, &text);
 }
 
 /* "conv1", "input x", "output prob" */
-static void put_op(FILE *f, const strata_engine *e, int op)
+static void put_op(FILE *f, const struct planner *planner, int op)
 {
-    const struct plan_op *o = &e->model->problem.ops[op];
+    const struct plan_op *o = &planner->model->problem.ops[op];
     const char *kind = o->choices->impl >= 0 ? "" : o->n_in == 0 ? "input " : "output ";
     fprintf(f, "%s%s", kind, o->name);
 }
 
 /* The labels of one side, once where they agree. */
-static void put_ports(FILE *f, const strata_engine *e, const struct plan_op *o,
+static void put_ports(FILE *f, const struct planner *planner, const struct plan_op *o,
                       const struct plan_choice *c, bool output)
 {
     int n = output ? o->n_out : o->n_in;
@@ -124,111 +126,115 @@ static void put_ports(FILE *f, const strata_engine *e, const struct plan_op *o,
     for (int i = 0; i < n; i++) {
         int label = output ? plan_out_label(c, i) : plan_in_label(c, i);
         fputs(i ? " " : "", f);
-        put_labels(f, e, output ? o->out[i] : o->in[i], UINT64_C(1) << label);
+        put_labels(f, planner, output ? o->out[i] : o->in[i], UINT64_C(1) << label);
     }
 }
 
-static void put_choice(FILE *f, const strata_engine *e, int op, size_t choice)
+static void put_choice(FILE *f, const struct planner *planner, int op, size_t choice)
 {
-    const struct plan_op *o = &e->model->problem.ops[op];
+    const struct plan_op *o = &planner->model->problem.ops[op];
     const struct plan_choice *c = &o->choices[choice];
     if (c->impl >= 0)
-        fprintf(f, "%s ", explain_impl(e, c));
+        fprintf(f, "%s ", explain_impl(planner, c));
     fputs("in ", f);
-    put_ports(f, e, o, c, o->n_in == 0);
+    put_ports(f, planner, o, c, o->n_in == 0);
     bool both = o->n_in > 0 && o->n_out > 0;
     if (both && plan_in_label(c, 0) != plan_out_label(c, 0)) {
         fputs(" to ", f);
-        put_ports(f, e, o, c, true);
+        put_ports(f, planner, o, c, true);
     }
 }
 
-char *explain_choice(const strata_engine *e, int op, size_t choice)
+char *explain_choice(const struct planner *planner, int op, size_t choice)
 {
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
     if (!f)
         return NULL;
-    put_choice(f, e, op, choice);
+    put_choice(f, planner, op, choice);
     return text_finish(f, &text);
 }
 
-static void put_readers(FILE *f, const strata_engine *e, int tensor, int label)
+static void put_readers(FILE *f, const struct planner *planner, int tensor, int label)
 {
-    const struct plan_problem *p = &e->model->problem;
+    const struct plan_problem *p = &planner->model->problem;
     const struct plan_tensor *t = &p->tensors[tensor];
     const char *gap = "";
     int last = -1;
     for (size_t i = 0; i < t->n_readers; i++) {
         const struct plan_reader *r = &t->readers[i];
-        int wanted = plan_in_label(plan_chosen(p, e->plan->choices, r->op), r->port);
+        int wanted =
+            plan_in_label(plan_chosen(p, planner->plan->choices, r->op), r->port);
         if ((label >= 0 && wanted != label) || r->op == last)
             continue;
         fputs(gap, f);
-        put_op(f, e, last = r->op);
+        put_op(f, planner, last = r->op);
         gap = ", ";
     }
     if (!*gap && label >= 0)
         fputs("a further conversion", f);
 }
 
-char *explain_readers(const strata_engine *e, int tensor, int label)
+char *explain_readers(const struct planner *planner, int tensor, int label)
 {
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
     if (!f)
         return NULL;
-    put_readers(f, e, tensor, label);
+    put_readers(f, planner, tensor, label);
     return text_finish(f, &text);
 }
 
 /* ---- sentences -------------------------------------------------------------------- */
 
 /* "conv1 writes {fp32:nchw, fp32:nhwc}", "input x is bound as fp32:nchw" */
-static void put_formats(FILE *f, const strata_engine *e, int tensor, uint64_t labels,
-                        bool bound, const char *verb)
+static void put_formats(FILE *f, const struct planner *planner, int tensor,
+                        uint64_t labels, bool bound, const char *verb)
 {
     fprintf(f, bound ? " is bound as " : " %s {", verb);
-    put_labels(f, e, tensor, labels);
+    put_labels(f, planner, tensor, labels);
     fputs(bound ? "" : "}", f);
 }
 
-static bool is_bound(const strata_engine *e, int op)
+static bool is_bound(const struct planner *planner, int op)
 {
-    return e->model->problem.ops[op].choices->impl < 0;
+    return planner->model->problem.ops[op].choices->impl < 0;
 }
 
 /* Whether a reader that wants the label is a network output. */
-static bool bound_reader(const strata_engine *e, const struct plan_step *s)
+static bool bound_reader(const struct planner *planner, const struct plan_step *s)
 {
-    const struct plan_problem *p = &e->model->problem;
+    const struct plan_problem *p = &planner->model->problem;
     const struct plan_tensor *t = &p->tensors[s->tensor];
     for (size_t i = 0; i < t->n_readers; i++) {
         const struct plan_reader *r = &t->readers[i];
-        const struct plan_choice *c = plan_chosen(p, e->plan->choices, r->op);
-        if (plan_in_label(c, r->port) == s->to && is_bound(e, r->op))
+        const struct plan_choice *c = plan_chosen(p, planner->plan->choices, r->op);
+        if (plan_in_label(c, r->port) == s->to && is_bound(planner, r->op))
             return true;
     }
     return false;
 }
 
-static void put_why(FILE *f, const strata_engine *e, const struct explain_reformat *r)
+static void put_why(FILE *f, const struct planner *planner,
+                    const struct explain_reformat *r)
 {
-    const struct plan_tensor *t = &e->model->problem.tensors[r->step.tensor];
+    const struct plan_tensor *t = &planner->model->problem.tensors[r->step.tensor];
     if (r->reason == PLAN_PADDING) {
-        put_readers(f, e, r->step.tensor, r->step.to);
+        put_readers(f, planner, r->step.tensor, r->step.to);
         fputs(" needs pad lanes of zero, which ", f);
-        put_op(f, e, t->producer);
+        put_op(f, planner, t->producer);
         fputs(" leaves undefined", f);
         return;
     }
-    put_op(f, e, t->producer);
-    put_formats(f, e, r->step.tensor, r->written, is_bound(e, t->producer), "writes");
+    put_op(f, planner, t->producer);
+    put_formats(f, planner, r->step.tensor, r->written, is_bound(planner, t->producer),
+                "writes");
     fputs("; ", f);
-    put_readers(f, e, r->step.tensor, r->step.to);
-    put_formats(f, e, r->step.tensor, r->read, bound_reader(e, &r->step), "reads");
+    put_readers(f, planner, r->step.tensor, r->step.to);
+    put_formats(f, planner, r->step.tensor, r->read, bound_reader(planner, &r->step),
+                "reads");
     fprintf(f, "%s",
             r->reason == PLAN_HARD       ? ": no common format"
             : r->reason == PLAN_ECONOMIC ? ": converting costs less than agreeing"
@@ -237,7 +243,7 @@ static void put_why(FILE *f, const strata_engine *e, const struct explain_reform
 
 enum { CHANGES_SHOWN = 3 };
 
-static void put_forbidding(FILE *f, const strata_engine *e,
+static void put_forbidding(FILE *f, const struct planner *planner,
                            const struct explain_reformat *r)
 {
     char text[TEXT_REAL];
@@ -258,15 +264,16 @@ static void put_forbidding(FILE *f, const strata_engine *e,
     fputs(r->n_changes ? ": the next-best plan runs " : "", f);
     for (size_t i = 0; i < r->n_changes && i < CHANGES_SHOWN; i++) {
         fputs(i ? ", " : "", f);
-        put_op(f, e, r->changes[i].op);
+        put_op(f, planner, r->changes[i].op);
         fputs(" as ", f);
-        put_choice(f, e, r->changes[i].op, r->changes[i].after);
+        put_choice(f, planner, r->changes[i].op, r->changes[i].after);
     }
     if (r->n_changes > CHANGES_SHOWN)
         fprintf(f, ", and %zu others otherwise", r->n_changes - CHANGES_SHOWN);
 }
 
-static void put_remedy(FILE *f, const strata_engine *e, const struct explain_reformat *r)
+static void put_remedy(FILE *f, const struct planner *planner,
+                       const struct explain_reformat *r)
 {
     const struct explain_remedy *m = &r->remedy;
     char text[TEXT_REAL];
@@ -275,9 +282,9 @@ static void put_remedy(FILE *f, const strata_engine *e, const struct explain_ref
               f);
         return;
     }
-    bool bound = is_bound(e, m->op);
+    bool bound = is_bound(planner, m->op);
     fputs("if ", f);
-    put_op(f, e, m->op);
+    put_op(f, planner, m->op);
     if (m->n_ops > 1)
         fprintf(f, " and %d more", m->n_ops - 1);
     fputs(bound          ? " were bound as "
@@ -285,7 +292,7 @@ static void put_remedy(FILE *f, const strata_engine *e, const struct explain_ref
           : m->output    ? " wrote "
                          : " read ",
           f);
-    put_labels(f, e, r->step.tensor, UINT64_C(1) << m->label);
+    put_labels(f, planner, r->step.tensor, UINT64_C(1) << m->label);
     if (!bound)
         fprintf(f, " in <= %s us", explain_in_us(text, m->cost));
     fprintf(f, ", the plan gains %s us", explain_in_us(text, m->gain));
@@ -296,8 +303,8 @@ static void put_remedy(FILE *f, const strata_engine *e, const struct explain_ref
         fprintf(f, " with %" PRId64 " more reformats", -m->reformats);
 }
 
-static char *sentence(const strata_engine *e, const struct explain_reformat *r,
-                      void (*put)(FILE *, const strata_engine *,
+static char *sentence(const struct planner *planner, const struct explain_reformat *r,
+                      void (*put)(FILE *, const struct planner *,
                                   const struct explain_reformat *))
 {
     char *text = NULL;
@@ -305,21 +312,21 @@ static char *sentence(const strata_engine *e, const struct explain_reformat *r,
     FILE *f = open_memstream(&text, &size);
     if (!f)
         return NULL;
-    put(f, e, r);
+    put(f, planner, r);
     return text_finish(f, &text);
 }
 
-char *explain_why(const strata_engine *e, const struct explain_reformat *r)
+char *explain_why(const struct planner *planner, const struct explain_reformat *r)
 {
-    return sentence(e, r, put_why);
+    return sentence(planner, r, put_why);
 }
 
-char *explain_forbidding(const strata_engine *e, const struct explain_reformat *r)
+char *explain_forbidding(const struct planner *planner, const struct explain_reformat *r)
 {
-    return sentence(e, r, put_forbidding);
+    return sentence(planner, r, put_forbidding);
 }
 
-char *explain_remedy_text(const strata_engine *e, const struct explain_reformat *r)
+char *explain_remedy_text(const struct planner *planner, const struct explain_reformat *r)
 {
-    return sentence(e, r, put_remedy);
+    return sentence(planner, r, put_remedy);
 }

@@ -4,7 +4,7 @@
  * ones in its own pass: epilogues that an impl declares, scales folded into weights,
  * Shuffles composed. Whether it does is the plan's choice.
  */
-#include "engine/engine.h"
+#include "planner/planner.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,12 +42,12 @@ static enum fuse_kind kind_of(const struct network_layer *layer)
 
 /* ---- what a node can take -------------------------------------------------------- */
 
-static bool has_epilogue(const strata_engine *e, const struct engine_node *n, int flag,
-                         int activation)
+static bool has_epilogue(const struct planner *planner, const struct planner_node *n,
+                         int flag, int activation)
 {
     for (size_t i = 0; i < n->layer->type->n_impls; i++) {
         const strata_impl *impl = &n->layer->type->impls[i].impl;
-        if (impl->device == e->handle->properties.kind && impl->epilogues & flag &&
+        if (impl->device == planner->device.properties.kind && impl->epilogues & flag &&
             (flag != STRATA_EPILOGUE_ACTIVATION ||
              impl->activations & UINT64_C(1) << activation) &&
             (!n->layer->impl || strcmp(n->layer->impl, impl->name) == 0))
@@ -64,12 +64,13 @@ static bool same_tensors(const strata_network *net, int a, int b)
 }
 
 /* A residual must exist when the head runs: nodes run after what they read. */
-static const char *refuse_sum(const strata_engine *e, const struct engine_node *head,
+static const char *refuse_sum(const struct planner *planner,
+                              const struct planner_node *head,
                               const struct network_layer *sum, int port)
 {
-    const strata_network *net = e->network;
+    const strata_network *net = planner->network;
     int residual = sum->inputs[1 - port];
-    if (!has_epilogue(e, head, STRATA_EPILOGUE_RESIDUAL, 0))
+    if (!has_epilogue(planner, head, STRATA_EPILOGUE_RESIDUAL, 0))
         return "no impl of it adds a residual";
     if (residual == sum->inputs[port])
         return "both operands are the same tensor";
@@ -83,44 +84,44 @@ static const char *refuse_sum(const strata_engine *e, const struct engine_node *
     return head->n_in < PLAN_MAX_PORTS ? NULL : "it has too many inputs";
 }
 
-static const char *refuse_kind(strata_engine *e, struct engine_node *head,
+static const char *refuse_kind(struct planner *planner, struct planner_node *head,
                                const struct network_layer *next, int port,
                                strata_error *err)
 {
     enum fuse_kind kind = kind_of(next);
     enum fuse_kind last =
-        head->n_tail ? e->fusions[head->tail[head->n_tail - 1]].kind : FUSE_NOTHING;
+        head->n_tail ? planner->fusions[head->tail[head->n_tail - 1]].kind : FUSE_NOTHING;
     if (head->n_out != 1)
         return "it has several outputs";
     if (kind < last || (kind == last && kind != FUSE_SCALE))
         return "an epilogue is activation(x + residual)";
     if (kind == FUSE_SCALE)
-        return engine_refuse_fold(e, head, next);
+        return planner_refuse_fold(planner, head, next);
     if (kind == FUSE_SUM)
-        return refuse_sum(e, head, next, port);
+        return refuse_sum(planner, head, next, port);
     if (kind == FUSE_ACTIVATION)
-        return has_epilogue(e, head, STRATA_EPILOGUE_ACTIVATION,
+        return has_epilogue(planner, head, STRATA_EPILOGUE_ACTIVATION,
                             ((const strata_activation *)next->params)->kind)
                    ? NULL
                    : "no impl of it computes this activation";
     if (!is_type(head->layer, "core::Shuffle@1"))
         return "only a Shuffle is composed with it";
-    head->composed = engine_compose(e->network, head->layer, next, err);
+    head->composed = planner_compose(planner->network, head->layer, next, err);
     return head->composed ? NULL : "the reshapes do not compose";
 }
 
 /* Who else needs the tensor between two layers, or what the user said of it. */
-static const char *refuse_tensor(const strata_engine *e, int tensor,
+static const char *refuse_tensor(const struct planner *planner, int tensor,
                                  const struct network_layer *next)
 {
-    const strata_network *net = e->network;
+    const strata_network *net = planner->network;
     int readers = 0;
     for (size_t o = 0; o < net->n_outputs; o++)
         if (net->outputs[o].tensor == tensor)
             return "its output is a network output";
-    for (size_t n = 0; n < e->n_nodes; n++)
-        for (int i = 0; i < e->nodes[n].n_in; i++)
-            readers += e->nodes[n].in[i] == tensor;
+    for (size_t n = 0; n < planner->n_nodes; n++)
+        for (int i = 0; i < planner->nodes[n].n_in; i++)
+            readers += planner->nodes[n].in[i] == tensor;
     if (readers > 1)
         return "its output has other readers";
     if (net->tensors[tensor].formats)
@@ -130,10 +131,10 @@ static const char *refuse_tensor(const strata_engine *e, int tensor,
 
 /* ---- chains ------------------------------------------------------------------------ */
 
-static int note(struct engine_fusion *f, bool possible, int into, strata_error *err,
+static int note(struct planner_fusion *f, bool possible, int into, strata_error *err,
                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-static int note(struct engine_fusion *f, bool possible, int into, strata_error *err,
+static int note(struct planner_fusion *f, bool possible, int into, strata_error *err,
                 const char *format, ...)
 {
     char text[400];
@@ -149,7 +150,7 @@ static int note(struct engine_fusion *f, bool possible, int into, strata_error *
     return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
 }
 
-static int append(struct engine_node *head, int node, strata_error *err)
+static int append(struct planner_node *head, int node, strata_error *err)
 {
     int status =
         grow(&head->tail, &head->tail_capacity, head->n_tail, sizeof *head->tail, err);
@@ -166,27 +167,28 @@ static const char *const how[] = {
 };
 
 /* Append a node to every chain that ends at its producer through `port`. */
-static int extend(strata_engine *e, int node, int port, strata_error *err)
+static int extend(struct planner *planner, int node, int port, strata_error *err)
 {
-    const struct network_layer *next = e->nodes[node].layer;
-    int tensor = next->inputs[port], producer = e->network->tensors[tensor].producer;
-    const char *refused = refuse_tensor(e, tensor, next);
+    const struct network_layer *next = planner->nodes[node].layer;
+    int tensor = next->inputs[port],
+        producer = planner->network->tensors[tensor].producer;
+    const char *refused = refuse_tensor(planner, tensor, next);
     int status = STRATA_OK;
-    for (int h = producer; h >= 0 && status == STRATA_OK; h = e->nodes[h].before) {
-        struct engine_node *head = &e->nodes[h];
+    for (int h = producer; h >= 0 && status == STRATA_OK; h = planner->nodes[h].before) {
+        struct planner_node *head = &planner->nodes[h];
         if (h != producer &&
             (head->n_tail == 0 || head->tail[head->n_tail - 1] != producer))
             continue;
-        const char *why = refused ? refused : refuse_kind(e, head, next, port, err);
+        const char *why = refused ? refused : refuse_kind(planner, head, next, port, err);
         if (err->status == STRATA_ENOMEM)
             return STRATA_ENOMEM;
-        status = note(&e->fusions[node], !why, h, err, "%s: %s", head->layer->name,
-                      why ? why : how[e->fusions[node].kind]);
+        status = note(&planner->fusions[node], !why, h, err, "%s: %s", head->layer->name,
+                      why ? why : how[planner->fusions[node].kind]);
         if (why || status != STRATA_OK)
             continue;
-        e->nodes[node].before = producer;
-        e->nodes[node].chain_port = port;
-        if (e->fusions[node].kind == FUSE_SUM)
+        planner->nodes[node].before = producer;
+        planner->nodes[node].chain_port = port;
+        if (planner->fusions[node].kind == FUSE_SUM)
             head->residual = next->inputs[1 - port];
         status = append(head, node, err);
     }
@@ -194,20 +196,20 @@ static int extend(strata_engine *e, int node, int port, strata_error *err)
 }
 
 /* A sum joins the chain of its later operand first: the earlier one exists by then. */
-static int find_chains(strata_engine *e, strata_error *err)
+static int find_chains(struct planner *planner, strata_error *err)
 {
-    const struct network_tensor *tensors = e->network->tensors;
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        const struct engine_node *n = &e->nodes[i];
-        enum fuse_kind kind = e->fusions[i].kind;
+    const struct network_tensor *tensors = planner->network->tensors;
+    for (size_t i = 0; i < planner->n_nodes; i++) {
+        const struct planner_node *n = &planner->nodes[i];
+        enum fuse_kind kind = planner->fusions[i].kind;
         int port = 0, status;
         if (kind == FUSE_NOTHING)
             continue;
         if (kind == FUSE_SUM)
             port = tensors[n->in[1]].producer > tensors[n->in[0]].producer;
-        status = extend(e, (int)i, port, err);
+        status = extend(planner, (int)i, port, err);
         if (status == STRATA_OK && kind == FUSE_SUM && n->before < 0)
-            status = extend(e, (int)i, 1 - port, err);
+            status = extend(planner, (int)i, 1 - port, err);
         if (status != STRATA_OK)
             return status;
     }
@@ -217,22 +219,14 @@ static int find_chains(strata_engine *e, strata_error *err)
 /* ---- nodes ---------------------------------------------------------------------------
  */
 
-static int make_node(strata_engine *e, struct engine_node *n,
-                     const struct network_layer *layer, strata_error *err)
+static void make_node(struct planner_node *n, const struct network_layer *layer)
 {
     n->layer = layer;
     n->in = layer->inputs;
     n->n_in = layer->n_inputs;
     n->out = layer->outputs;
     n->n_out = layer->n_outputs;
-    n->before = n->residual = n->residual_value = -1;
-    n->name = duplicate(layer->name, err);
-    n->in_values = zalloc((size_t)n->n_in, sizeof *n->in_values, "a node", err);
-    n->out_values = zalloc((size_t)n->n_out, sizeof *n->out_values, "a node", err);
-    n->weights = zalloc(layer->type->n_weights, sizeof *n->weights, "a node", err);
-    if (!n->name || !n->in_values || !n->out_values || !n->weights)
-        return STRATA_ENOMEM;
-    return engine_weights(e, n, 0, n->weights, err);
+    n->before = n->residual = -1;
 }
 
 /* How many inputs of a concatenation are all those of an earlier one, in order; *out is
@@ -256,7 +250,7 @@ static int known_prefix(const strata_network *net, const struct network_layer *l
 
 /* A list that grows, concatenated anew each time, reads the concatenation before it:
  * each part is then copied once, or not at all. */
-static int rewrite_join(const strata_network *net, struct engine_node *n,
+static int rewrite_join(const strata_network *net, struct planner_node *n,
                         strata_error *err)
 {
     const struct network_layer *before = NULL;
@@ -269,119 +263,100 @@ static int rewrite_join(const strata_network *net, struct engine_node *n,
     n->in = n->rewritten = zalloc((size_t)n->n_in, sizeof *n->rewritten, "a node", err);
     if (!n->rewritten)
         return STRATA_ENOMEM;
-    n->in[0] = before->outputs[0];
+    n->rewritten[0] = before->outputs[0];
     for (int i = known; i < n->layer->n_inputs; i++)
-        n->in[1 + i - known] = n->layer->inputs[i];
+        n->rewritten[1 + i - known] = n->layer->inputs[i];
     return STRATA_OK;
 }
 
-int engine_make_nodes(strata_engine *e, strata_error *err)
+int planner_make_nodes(struct planner *planner, strata_error *err)
 {
-    const strata_network *net = e->network;
+    const strata_network *net = planner->network;
     int status = STRATA_OK;
-    e->nodes = zalloc(net->n_layers, sizeof *e->nodes, "the engine's nodes", err);
-    e->fusions = zalloc(net->n_layers, sizeof *e->fusions, "the engine's nodes", err);
-    if (!e->nodes || !e->fusions)
+    planner->nodes = zalloc(net->n_layers, sizeof *planner->nodes, "the nodes", err);
+    planner->fusions = zalloc(net->n_layers, sizeof *planner->fusions, "the nodes", err);
+    if (!planner->nodes || !planner->fusions)
         return STRATA_ENOMEM;
-    for (size_t l = 0; l < net->n_layers && status == STRATA_OK; l++) {
-        e->fusions[e->n_fusions++] =
-            (struct engine_fusion){.kind = kind_of(&net->layers[l]), .into = -1};
-        status = make_node(e, &e->nodes[e->n_nodes++], &net->layers[l], err);
+    for (size_t l = 0; l < net->n_layers; l++) {
+        planner->fusions[planner->n_fusions++] =
+            (struct planner_fusion){.kind = kind_of(&net->layers[l]), .into = -1};
+        make_node(&planner->nodes[planner->n_nodes++], &net->layers[l]);
     }
-    for (size_t i = 0; i < e->n_nodes && status == STRATA_OK && net->build.fusion; i++)
-        status = rewrite_join(net, &e->nodes[i], err);
-    return status == STRATA_OK && net->build.fusion ? find_chains(e, err) : status;
+    for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK && net->build.fusion;
+         i++)
+        status = rewrite_join(net, &planner->nodes[i], err);
+    return status == STRATA_OK && net->build.fusion ? find_chains(planner, err) : status;
 }
 
-int engine_output(const strata_engine *e, const struct engine_node *n, size_t fused,
-                  int port)
-{
-    return fused ? e->network->layers[n->tail[fused - 1]].outputs[0]
-                 : n->layer->outputs[port];
-}
+/* ---- what came of it --------------------------------------------------------------- */
 
-strata_epilogue engine_epilogue(const strata_engine *e, const struct engine_node *n,
-                                size_t fused)
+/* Layers that run nothing: the plan has them as memory of others. */
+static int note_free(struct planner *planner, strata_error *err)
 {
-    strata_epilogue epilogue = {0};
-    for (size_t i = 0; i < fused; i++) {
-        enum fuse_kind kind = e->fusions[n->tail[i]].kind;
-        if (kind == FUSE_SUM)
-            epilogue.flags |= STRATA_EPILOGUE_RESIDUAL;
-        if (kind != FUSE_ACTIVATION)
+    static const char *const text[] = {
+        [CANDIDATE_ALIAS] = "its output is its input's memory, or a part of it",
+        [CANDIDATE_JOIN] = "its inputs are made inside its output",
+    };
+    for (size_t i = 0; i < planner->n_nodes; i++) {
+        enum candidate_kind kind = planner_chosen(planner, planner->plan, i)->kind;
+        struct planner_fusion *f = &planner->fusions[i];
+        if (kind != CANDIDATE_ALIAS && kind != CANDIDATE_JOIN)
             continue;
-        const strata_activation *a = e->network->layers[n->tail[i]].params;
-        epilogue.flags |= STRATA_EPILOGUE_ACTIVATION;
-        epilogue.activation = a->kind;
-        epilogue.alpha = strata_activation_alpha(a);
-        epilogue.beta = strata_activation_beta(a);
+        free(f->reason);
+        f->possible = f->done = true;
+        f->into = -1;
+        if (!(f->reason = duplicate(text[kind], err)))
+            return STRATA_ENOMEM;
     }
-    return epilogue;
-}
-
-static int name_node(const strata_engine *e, struct engine_node *n, strata_error *err)
-{
-    size_t size = strlen(n->layer->name) + 1, used;
-    for (size_t i = 0; i < n->n_fused; i++)
-        size += strlen(e->network->layers[n->tail[i]].name) + 3;
-    free(n->name);
-    n->name = zalloc(size, 1, "a node's name", err);
-    if (!n->name)
-        return STRATA_ENOMEM;
-    used = (size_t)snprintf(n->name, size, "%s", n->layer->name);
-    for (size_t i = 0; i < n->n_fused; i++)
-        used += (size_t)snprintf(n->name + used, size - used, " + %s",
-                                 e->network->layers[n->tail[i]].name);
     return STRATA_OK;
 }
 
-int engine_note_fusions(strata_engine *e, strata_error *err)
+static void note_fused(struct planner *planner)
 {
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        struct engine_node *n = &e->nodes[i];
-        if (name_node(e, n, err) != STRATA_OK)
-            return STRATA_ENOMEM;
-        for (size_t k = 0; n->impl && k < n->n_fused; k++) {
-            e->fusions[n->tail[k]].done = true;
-            e->fusions[n->tail[k]].into = (int)i;
+    for (size_t i = 0; i < planner->n_nodes; i++) {
+        const struct planner_candidate *c = planner_chosen(planner, planner->plan, i);
+        for (size_t k = 0; c->kind == CANDIDATE_RUN && k < c->fused; k++) {
+            struct planner_fusion *f = &planner->fusions[planner->nodes[i].tail[k]];
+            f->done = true;
+            f->into = (int)i;
         }
     }
-    for (size_t i = 0; i < e->n_fusions; i++) {
-        struct engine_fusion *f = &e->fusions[i];
-        const char *layer = e->network->layers[i].name;
+}
+
+int planner_note_fusions(struct planner *planner, strata_error *err)
+{
+    const struct network_layer *layers = planner->network->layers;
+    if (note_free(planner, err) != STRATA_OK)
+        return STRATA_ENOMEM;
+    note_fused(planner);
+    for (size_t i = 0; i < planner->n_fusions; i++) {
+        struct planner_fusion *f = &planner->fusions[i];
+        const char *layer = layers[i].name;
         if (f->reason && f->possible && !f->done && f->into >= 0 &&
             note(f, true, f->into, err, "%s: running it by itself costs less",
-                 e->network->layers[f->into].name) != STRATA_OK)
+                 layers[f->into].name) != STRATA_OK)
             return STRATA_ENOMEM;
         if (f->done && f->into < 0)
             log_line(STRATA_LOG_INFO, "erased '%s': %s", layer, f->reason);
         else if (f->done)
             log_line(STRATA_LOG_INFO, "fused '%s' into '%s'", layer,
-                     e->network->layers[f->into].name);
+                     layers[f->into].name);
         else if (f->reason)
             log_line(STRATA_LOG_INFO, "did not fuse '%s': %s", layer, f->reason);
     }
     return STRATA_OK;
 }
 
-void engine_free_node(struct engine_node *n)
+void planner_free_nodes(struct planner *planner)
 {
-    free(n->name);
-    free(n->in_values);
-    free(n->out_values);
-    free(n->weights);
-    free(n->packs);
-    free(n->tail);
-    free(n->composed);
-    free(n->rewritten);
-}
-
-void engine_free_nodes(strata_engine *e)
-{
-    for (size_t i = 0; e->nodes && i < e->n_nodes; i++)
-        engine_free_node(&e->nodes[i]);
-    free(e->nodes);
-    for (size_t i = 0; i < e->n_fusions; i++)
-        free(e->fusions[i].reason);
-    free(e->fusions);
+    for (size_t i = 0; i < planner->n_nodes; i++) {
+        struct planner_node *n = &planner->nodes[i];
+        free(n->tail);
+        free(n->composed);
+        free(n->rewritten);
+    }
+    free(planner->nodes);
+    for (size_t i = 0; i < planner->n_fusions; i++)
+        free(planner->fusions[i].reason);
+    free(planner->fusions);
 }

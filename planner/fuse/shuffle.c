@@ -2,7 +2,7 @@
  *
  * Layers that move nothing, and Shuffles composed.
  */
-#include "engine/engine.h"
+#include "planner/planner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,31 +80,31 @@ static int sliced_dim(const strata_network *net, const struct network_layer *lay
     return shortened > 1 ? -1 : dim;
 }
 
-static int64_t slice_begin(const strata_engine *e, const struct network_layer *layer,
-                           int format)
+static int64_t slice_begin(const struct planner *planner,
+                           const struct network_layer *layer, int format)
 {
     int64_t begin;
-    int dim = sliced_dim(e->network, layer, &begin);
+    int dim = sliced_dim(planner->network, layer, &begin);
     return dim < 0 ? -1
-                   : engine_slice_begin(e, layer->inputs[0], layer->outputs[0], dim,
-                                        begin, format, NULL);
+                   : planner_slice_begin(planner, layer->inputs[0], layer->outputs[0],
+                                         dim, begin, format, NULL);
 }
 
-int64_t engine_alias_begin(const strata_engine *e, const struct network_layer *layer,
-                           int format)
+int64_t planner_alias_begin(const struct planner *planner,
+                            const struct network_layer *layer, int format)
 {
     const char *type = layer->type->full_name;
     bool same = false;
-    if (!e->network->build.fusion || layer->impl)
+    if (!planner->network->build.fusion || layer->impl)
         return -1;
     if (strcmp(type, "core::Slice@1") == 0)
-        return slice_begin(e, layer, format);
+        return slice_begin(planner, layer, format);
     if (strcmp(type, "core::Identity@1") == 0)
         same = true;
     else if (strcmp(type, "core::Scale@1") == 0)
         same = scale_is_alias(layer);
     else if (strcmp(type, "core::Shuffle@1") == 0)
-        same = shuffle_is_alias(e->network, layer, format);
+        same = shuffle_is_alias(planner->network, layer, format);
     return same ? 0 : -1;
 }
 
@@ -121,8 +121,8 @@ static int64_t entry(strata_ints order, int64_t i)
     return order.n ? order.v[i] : i;
 }
 
-strata_shuffle *engine_compose(const strata_network *net, const struct network_layer *a,
-                               const struct network_layer *b, strata_error *err)
+strata_shuffle *planner_compose(const strata_network *net, const struct network_layer *a,
+                                const struct network_layer *b, strata_error *err)
 {
     const strata_shuffle *p = a->params, *q = b->params;
     int in = net->tensors[a->inputs[0]].rank, middle = net->tensors[a->outputs[0]].rank;

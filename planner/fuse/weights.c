@@ -3,7 +3,7 @@
  * Scales folded into the weights before them: w'[k] = w[k]*scale[k] and
  * bias'[k] = bias[k]*scale[k] + shift[k], in FP64, rounded once.
  */
-#include "engine/engine.h"
+#include "planner/planner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 enum { SCALE, SHIFT, POWER }; /* weights of core::Scale */
 enum { WEIGHT, BIAS };        /* weights of core::Convolution and core::FullyConnected */
 
-static int64_t channels_of(const strata_engine *e, const struct engine_node *n)
+static int64_t channels_of(const struct planner *planner, const struct planner_node *n)
 {
-    return e->network->tensors[n->layer->outputs[0]].dims[1];
+    return planner->network->tensors[n->layer->outputs[0]].dims[1];
 }
 
 static bool is_product(const struct network_layer *layer)
@@ -29,8 +29,9 @@ static bool has_weight(const struct network_layer *layer, int w)
     return layer->weights[w].source != WEIGHT_ABSENT;
 }
 
-const char *engine_refuse_fold(const strata_engine *e, const struct engine_node *n,
-                               const struct network_layer *scale)
+const char *planner_refuse_fold(const struct planner *planner,
+                                const struct planner_node *n,
+                                const struct network_layer *scale)
 {
     const strata_scale *p = scale->params;
     if (!is_product(n->layer) || n->layer->type->n_weights != 2)
@@ -44,19 +45,14 @@ const char *engine_refuse_fold(const strata_engine *e, const struct engine_node 
         if (!has_weight(scale, w))
             continue;
         int64_t count = network_elements(weight->dims, weight->rank);
-        if (count != 1 && count != channels_of(e, n))
+        if (count != 1 && count != channels_of(planner, n))
             return "it scales each element by itself";
     }
     return NULL;
 }
 
-static bool folds(const strata_engine *e, const struct engine_node *n, size_t fused)
-{
-    return fused > 0 && e->fusions[n->tail[0]].kind == FUSE_SCALE;
-}
-
-int engine_weights(const strata_engine *e, const struct engine_node *n, size_t fused,
-                   strata_tensor *weights, strata_error *err)
+int planner_weights(const struct planner *planner, const struct planner_node *n,
+                    size_t fused, strata_tensor *weights, strata_error *err)
 {
     for (size_t w = 0; w < n->layer->type->n_weights; w++) {
         const struct network_weight *weight = &n->layer->weights[w];
@@ -67,10 +63,10 @@ int engine_weights(const strata_engine *e, const struct engine_node *n, size_t f
         strata_desc d;
         weights[w] = (strata_tensor){0};
         if (weight->source == WEIGHT_ABSENT) {
-            if (w != BIAS || !folds(e, n, fused))
+            if (w != BIAS || planner_scales(planner, n, fused) == 0)
                 continue;
             linear.dtype = STRATA_FP32;
-            channels = channels_of(e, n);
+            channels = channels_of(planner, n);
             dims = &channels;
             rank = 1;
         }
@@ -80,99 +76,4 @@ int engine_weights(const strata_engine *e, const struct engine_node *n, size_t f
         tensor_view(&weights[w], &d, format_mask(linear), STRATA_PAD_ZERO, NULL);
     }
     return STRATA_OK;
-}
-
-/* One of a Scale's operands, spread over the channels. */
-static int load_operand(float *out, int64_t channels, const struct network_layer *scale,
-                        int w, strata_error *err)
-{
-    const strata_scale *p = scale->params;
-    int64_t count = 1;
-    int status = STRATA_OK;
-    out[0] = (float)(w == SCALE ? p->scale : p->shift);
-    if (has_weight(scale, w)) {
-        count = network_elements(scale->weights[w].dims, scale->weights[w].rank);
-        status = network_weight_load(&scale->weights[w], out, err);
-    }
-    for (int64_t k = 1; k < channels && count == 1; k++)
-        out[k] = out[0];
-    return status;
-}
-
-/* All fused scales as one: y = x*factor + addend. */
-static int load_scales(double *factor, double *addend, const strata_engine *e,
-                       const struct engine_node *n, strata_error *err)
-{
-    int64_t channels = channels_of(e, n);
-    float *values = zalloc((size_t)channels, 2 * sizeof *values, "a scale", err);
-    int status = values ? STRATA_OK : STRATA_ENOMEM;
-    for (int64_t k = 0; k < channels; k++)
-        factor[k] = 1;
-    for (size_t i = 0; i < n->n_fused && status == STRATA_OK; i++) {
-        const struct network_layer *scale = &e->network->layers[n->tail[i]];
-        if (e->fusions[n->tail[i]].kind != FUSE_SCALE)
-            break;
-        status = load_operand(values, channels, scale, SCALE, err);
-        if (status == STRATA_OK)
-            status = load_operand(values + channels, channels, scale, SHIFT, err);
-        for (int64_t k = 0; k < channels; k++) {
-            factor[k] *= (double)values[k];
-            addend[k] = addend[k] * (double)values[k] + (double)values[channels + k];
-        }
-    }
-    free(values);
-    return status;
-}
-
-/* Output channel of an element of a weight: dim 0, but in a transposed matrix dim 1. */
-static void fold(float *values, const struct engine_node *n, size_t w,
-                 const double *factor, const double *addend, int64_t channels)
-{
-    const struct network_weight *weight = &n->layer->weights[w];
-    int64_t count = w == BIAS ? channels : network_elements(weight->dims, weight->rank);
-    bool transposed = strcmp(n->layer->type->full_name, "core::FullyConnected@1") == 0 &&
-                      ((const strata_fully_connected *)n->layer->params)->transposed;
-    int64_t every = count / channels;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t k = w == WEIGHT && transposed ? i % channels : i / every;
-        values[i] = (float)((double)values[i] * factor[k] + (w == BIAS ? addend[k] : 0));
-    }
-}
-
-const void *engine_weight_source(const strata_engine *e, const struct engine_node *n,
-                                 size_t w)
-{
-    if (folds(e, n, n->n_fused) || !has_weight(n->layer, (int)w))
-        return NULL;
-    return network_weight_in_place(&n->layer->weights[w]);
-}
-
-void *engine_weight_in_place(const strata_engine *e, const struct engine_node *n,
-                             size_t w)
-{
-    if (e->handle->properties.kind != STRATA_HOST)
-        return NULL;
-    return (void *)engine_weight_source(e, n, w); /* nobody writes it */
-}
-
-int engine_load_weight(const strata_engine *e, const struct engine_node *n, size_t w,
-                       void *values, strata_error *err)
-{
-    bool folded = folds(e, n, n->n_fused);
-    int64_t channels = folded ? channels_of(e, n) : 0;
-    int status = STRATA_OK;
-    if (has_weight(n->layer, (int)w))
-        status = network_weight_load(&n->layer->weights[w], values, err);
-    else
-        memset(values, 0, (size_t)channels * sizeof(float));
-    if (status != STRATA_OK || !folded)
-        return status;
-    double *factor = zalloc((size_t)channels, 2 * sizeof *factor, "a scale", err);
-    if (!factor)
-        return STRATA_ENOMEM;
-    status = load_scales(factor, factor + channels, e, n, err);
-    if (status == STRATA_OK)
-        fold(values, n, w, factor, factor + channels, channels);
-    free(factor);
-    return status;
 }

@@ -9,21 +9,6 @@
 
 #include "core/alloc.h"
 
-static int port_index(int port)
-{
-    return port < PLAN_MAX_PORTS ? port : PLAN_MAX_PORTS - 1;
-}
-
-int plan_in_label(const struct plan_choice *c, int port)
-{
-    return c->in[port_index(port)];
-}
-
-int plan_out_label(const struct plan_choice *c, int port)
-{
-    return c->out[port_index(port)];
-}
-
 const struct plan_choice *plan_chosen(const struct plan_problem *p, const size_t *choices,
                                       int op)
 {

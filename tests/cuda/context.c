@@ -77,10 +77,11 @@ static size_t expected_segments(const struct net *n)
     const strata_engine *e = n->engine;
     size_t segments = 0;
     int before = -1;
-    for (size_t s = 0; s < e->n_steps; s++) {
-        const struct engine_step *step = &e->steps[s];
-        const bool alone = step->kind == STEP_RUN &&
-                           strcmp(e->nodes[step->node].impl->impl.name, "kernel") != 0;
+    for (size_t s = 0; s < e->execution->n_steps; s++) {
+        const struct execution_step *step = &e->execution->steps[s];
+        const bool alone =
+            step->kind == STEP_RUN &&
+            strcmp(e->execution->nodes[step->node].impl->impl.name, "kernel") != 0;
         segments += before != (int)alone;
         before = alone;
     }

@@ -150,8 +150,8 @@ static void run_five(uint64_t histogram[8], int64_t times)
     const strata_batcher_options o = {.struct_size = sizeof o, .contexts = 1};
     snprintf(layers, sizeof layers, "[layer last]\ntype = Trial\n%s", behind_gate());
     OK(open_net(&n, "[profile]\nN = 4, 8\n", "N x 3", "last", layers, &err));
-    n.engine->smaller[0]->plan->cost = 1000;
-    n.engine->plan->cost = 1000 * times;
+    n.engine->smaller[0]->execution->cost = 1000;
+    n.engine->execution->cost = 1000 * times;
     OK(strata_batcher_create(&b, n.engine, &o, &err));
     shut_gate();
     for (int i = 0; i < 6; i++)

@@ -72,6 +72,7 @@ static const struct {
     {{"build.precision=fp16", "build.formats=fp16:nc/2hw2"}, 4e-3},
     {{"build.precision=fp16", "build.formats=fp16:nhwc8"}, 4e-3},
     {{"build.precision=any", "build.formats=fp32:nchw, fp16:nhwc8"}, 4e-3},
+    {{"build.objective=memory", "build.memory_slack=100"}, 1e-6},
 };
 
 Test(engine, every_plan_of_a_network_gives_the_same_answer)
@@ -98,10 +99,10 @@ Test(engine, the_user_s_formats_are_kept)
     struct session s;
     const char *set[] = {"build.precision=fp16", "build.formats=fp16:nc/2hw2"};
     cr_assert_eq(build(&s, small, set, 2), STRATA_OK, "%s", s.err.message);
-    for (size_t i = 0; i < s.engine->n_nodes; i++)
-        for (int k = 0; k < s.engine->nodes[i].n_out; k++) {
-            int value = s.engine->nodes[i].out_values[k];
-            cr_expect_eq(s.engine->values[value].format,
+    for (size_t i = 0; i < s.engine->execution->n_nodes; i++)
+        for (int k = 0; k < s.engine->execution->nodes[i].n_out; k++) {
+            int value = s.engine->execution->nodes[i].out_values[k];
+            cr_expect_eq(s.engine->execution->values[value].format,
                          __builtin_ctzll(STRATA_F16_NC2HW2));
         }
     release(&s);
@@ -116,14 +117,14 @@ Test(engine, a_fused_activation_keeps_the_user_s_names)
                        "[layer conv]\ntype = Convolution\nfilters = 4\nkernel = 1x1\n"
                        "weights = w:conv\n[layer act]\ntype = Activation\nkind = relu\n";
     cr_assert_eq(build(&s, ini, NULL, 0), STRATA_OK, "%s", s.err.message);
-    cr_expect_eq(s.engine->n_nodes, 1);
-    cr_expect_str_eq(s.engine->nodes[0].name, "conv + act");
+    cr_expect_eq(s.engine->execution->n_nodes, 1);
+    cr_expect_str_eq(s.engine->execution->nodes[0].name, "conv + act");
     release(&s);
     cr_assert_eq(build(&s, ini, off, 1), STRATA_OK);
-    cr_expect_eq(s.engine->n_nodes, 2);
+    cr_expect_eq(s.engine->execution->n_nodes, 2);
     release(&s);
     cr_assert_eq(build(&s, small, NULL, 0), STRATA_OK);
-    cr_expect_eq(strcmp(s.engine->nodes[0].name, "conv + act"), 0,
+    cr_expect_eq(strcmp(s.engine->execution->nodes[0].name, "conv + act"), 0,
                  "an output that another layer reads may still be fused into its maker");
     release(&s);
 }
@@ -140,13 +141,16 @@ Test(engine, one_conversion_serves_two_readers)
                        "[layer sum]\ntype = ElementWise\ninputs = a, b\nop = sum\n";
     cr_assert_eq(build(&s, ini, NULL, 0), STRATA_OK, "%s", s.err.message);
     size_t of_input = 0, reformats = 0;
-    for (size_t i = 0; i < s.engine->n_steps; i++) {
-        const struct engine_step *step = &s.engine->steps[i];
+    for (size_t i = 0; i < s.engine->execution->n_steps; i++) {
+        const struct execution_step *step = &s.engine->execution->steps[i];
         if (step->kind != STEP_REFORMAT) /* re-labels are free */
             continue;
         reformats++;
         of_input +=
-            strcmp("x", s.network->tensors[s.engine->values[step->to].tensor].name) == 0;
+            strcmp(
+                "x",
+                s.network->tensors[s.engine->execution->values[step->to].tensor].name) ==
+            0;
     }
     cr_expect_eq(of_input, 1);
     cr_expect_eq(reformats, 2, "and one for the output");
@@ -158,8 +162,8 @@ Test(engine, no_reformat_is_inserted_where_formats_match)
     struct session s;
     const char *set[] = {"build.formats=fp32:nchw", "build.no_reformat=yes"};
     cr_assert_eq(build(&s, small, set, 2), STRATA_OK, "%s", s.err.message);
-    for (size_t i = 0; i < s.engine->n_steps; i++)
-        cr_expect_eq(s.engine->steps[i].kind, STEP_RUN);
+    for (size_t i = 0; i < s.engine->execution->n_steps; i++)
+        cr_expect_eq(s.engine->execution->steps[i].kind, STEP_RUN);
     release(&s);
 }
 
@@ -191,14 +195,14 @@ Test(engine, tensor_cores_are_allowed_by_the_handle_or_the_network)
     static const char *const allow[] = {"build.math=tensor_op"};
     struct session s;
     cr_assert_eq(build(&s, small, NULL, 0), STRATA_OK);
-    cr_expect_eq(s.engine->math, STRATA_MATH_DEFAULT);
+    cr_expect_eq(s.engine->execution->math, STRATA_MATH_DEFAULT);
     strata_engine_destroy(s.engine);
     cr_assert_eq(strata_set_math_mode(s.handle, STRATA_MATH_TENSOR_OP, NULL), STRATA_OK);
     cr_assert_eq(strata_engine_build(&s.engine, s.handle, s.network, &s.err), STRATA_OK);
-    cr_expect_eq(s.engine->math, STRATA_MATH_TENSOR_OP);
+    cr_expect_eq(s.engine->execution->math, STRATA_MATH_TENSOR_OP);
     release(&s);
     cr_assert_eq(build(&s, small, allow, 1), STRATA_OK, "%s", s.err.message);
-    cr_expect_eq(s.engine->math, STRATA_MATH_TENSOR_OP);
+    cr_expect_eq(s.engine->execution->math, STRATA_MATH_TENSOR_OP);
     release(&s);
 }
 
@@ -208,12 +212,13 @@ Test(engine, plans_are_deterministic)
     cr_assert_eq(build(&a, small, NULL, 0), STRATA_OK);
     for (int round = 0; round < 5; round++) {
         cr_assert_eq(build(&b, small, NULL, 0), STRATA_OK);
-        cr_assert_eq(a.engine->n_steps, b.engine->n_steps);
-        cr_expect_eq(a.engine->plan->cost, b.engine->plan->cost);
-        for (size_t i = 0; i < a.engine->n_nodes; i++) {
-            cr_expect_str_eq(a.engine->nodes[i].impl->impl.name,
-                             b.engine->nodes[i].impl->impl.name);
-            cr_expect_eq(a.engine->nodes[i].row, b.engine->nodes[i].row);
+        cr_assert_eq(a.engine->execution->n_steps, b.engine->execution->n_steps);
+        cr_expect_eq(a.engine->execution->cost, b.engine->execution->cost);
+        for (size_t i = 0; i < a.engine->execution->n_nodes; i++) {
+            cr_expect_str_eq(a.engine->execution->nodes[i].impl->impl.name,
+                             b.engine->execution->nodes[i].impl->impl.name);
+            cr_expect_eq(a.engine->execution->nodes[i].row,
+                         b.engine->execution->nodes[i].row);
         }
         release(&b);
     }

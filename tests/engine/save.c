@@ -82,12 +82,14 @@ static void round_trip(const char *path, const char *const *set, size_t n_set)
     save(&a, file);
     cr_assert_eq(load(&b, file), STRATA_OK, "%s", b.err.message);
     expect_same_answers(&a, &b, seed);
-    cr_expect_eq(a.engine->n_steps, b.engine->n_steps);
-    cr_expect_eq(a.engine->arena_bytes, b.engine->arena_bytes);
-    cr_expect_eq(a.engine->plan->cost, b.engine->plan->cost);
+    cr_expect_eq(a.engine->execution->n_steps, b.engine->execution->n_steps);
+    cr_expect_eq(a.engine->execution->arena_bytes, b.engine->execution->arena_bytes);
+    cr_expect_eq(a.engine->execution->cost, b.engine->execution->cost);
     cr_expect_eq(a.engine->weight_bytes, b.engine->weight_bytes);
-    for (size_t i = 0; i < a.engine->n_steps && i < b.engine->n_steps; i++) {
-        const struct engine_step *x = &a.engine->steps[i], *y = &b.engine->steps[i];
+    for (size_t i = 0;
+         i < a.engine->execution->n_steps && i < b.engine->execution->n_steps; i++) {
+        const struct execution_step *x = &a.engine->execution->steps[i],
+                                    *y = &b.engine->execution->steps[i];
         cr_expect(x->kind == y->kind && x->cost == y->cost && x->reason == y->reason,
                   "%s: step %zu differs", path, i);
     }

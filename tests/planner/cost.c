@@ -2,17 +2,18 @@
  *
  * Plans from measured and recorded costs, on real modules and on one of known times.
  */
-#include "engine/engine.h"
+#include "core/handle.h"
 #include "core/progress.h"
-#include "planner/threads.h"
 #include "tests/broken/build.h"
-#include "tests/engine/engine_session.h"
+#include "tests/planner/planning.h"
 
 static char net[300], costs[300];
+static strata_handle *handle; /* what measures */
 
 static void open_folder(void)
 {
     scratch_make();
+    cr_assert_eq(strata_create(&handle, "host", NULL), STRATA_OK);
     snprintf(net, sizeof net, "%s/net.ini", scratch);
     snprintf(costs, sizeof costs, "%s/net.costs", scratch);
 }
@@ -20,6 +21,7 @@ static void open_folder(void)
 static void close_folder(void)
 {
     progress_enable(false);
+    strata_destroy(handle);
     scratch_remove();
 }
 
@@ -48,46 +50,39 @@ static void write_fire(const char *name)
     fclose(f);
 }
 
-static int load(struct session *s, const strata_registry_options *from,
+static int load(struct planning *s, const strata_registry_options *from,
                 const char *const *set, size_t n_set)
 {
-    return session_load(s, net, from, set, n_set);
+    int status = planning_load(s, net, from, set, n_set);
+    s->device = (struct planner_device){handle->properties, handle->math};
+    return status;
 }
 
-/* An engine that is ready to be planned. */
-static void open(struct session *s, const strata_registry_options *from)
+/* A problem that is ready to be solved. */
+static void open(struct planning *s, const strata_registry_options *from)
 {
     int status = load(s, from, NULL, 0);
-    if (status == STRATA_OK) /* plugins get their extensions with the first engine */
-        status = strata_engine_build(&s->engine, s->handle, s->network, &s->err);
-    strata_engine_destroy(s->engine);
-    if (status == STRATA_OK) {
-        s->engine = zalloc(1, sizeof *s->engine, "an engine", &s->err);
-        cr_assert_not_null(s->engine);
-        s->engine->network = network_retain(s->network);
-        s->engine->handle = s->handle;
-        s->engine->threads = threads_for(s->network, s->handle->properties.threads);
-        status = engine_make_nodes(s->engine, &s->err);
-    }
     if (status == STRATA_OK)
-        status = engine_make_model(s->engine, &s->err);
+        status = planning_model(s);
     cr_assert_eq(status, STRATA_OK, "%s", s->err.message);
 }
 
-static int plan(struct session *s, struct cost_table *t, struct cost_source *source,
+static int plan(struct planning *s, struct cost_table *t, struct cost_source *source,
                 struct cost_options o, struct cost_report *report)
 {
     error_clear(&s->err);
-    return cost_plan_from(s->engine, t, source, &o, NULL, report, &s->err);
+    int status = cost_plan_from(s->planner, t, source, &o, &s->err);
+    *report = s->planner->costs;
+    return status;
 }
 
-/* Everything that the device can say about a session's engine. */
-static void record(struct session *s, struct cost_table *t)
+/* Everything that the device can say about a problem. */
+static void record(struct planning *s, struct cost_table *t)
 {
     struct cost_report report;
     struct cost_device device;
     cost_table_init(t, "host");
-    cost_device_init(&device, s->engine);
+    cost_device_init(&device, handle);
     cr_assert_eq(plan(s, t, &device.source,
                       (struct cost_options){.kind = COSTS_MEASURE, .everything = true},
                       &report),
@@ -101,19 +96,19 @@ static void record(struct session *s, struct cost_table *t)
 
 Test(cost, keys_hold_no_names_and_equal_layers_share_them)
 {
-    struct session s;
+    struct planning s;
     char *first[1000];
     size_t n = 0;
     for (int round = 0; round < 2; round++) {
         write_fire(round ? "zebra" : "quagga");
         open(&s, NULL);
-        const struct engine_model *m = s.engine->model;
+        const struct planner_model *m = s.planner->model;
         size_t usable = 0, shared = 0;
         for (size_t i = 0; i < m->n_candidates; i++) {
             struct cost_query q;
             if (m->candidates[i].reason || !m->candidates[i].impl)
                 continue;
-            cr_assert_eq(cost_query_run(&q, s.engine, &m->candidates[i], &s.err),
+            cr_assert_eq(cost_query_run(&q, s.planner, &m->candidates[i], &s.err),
                          STRATA_OK);
             cr_assert_null(strstr(q.key, "zebra"), "%s", q.key);
             cr_assert_null(strstr(q.key, "quagga"), "%s", q.key);
@@ -129,7 +124,7 @@ Test(cost, keys_hold_no_names_and_equal_layers_share_them)
         }
         cr_assert(round == 1 || shared > 0, "layers b and d are equal");
         n = usable;
-        release(&s);
+        planning_close(&s);
     }
     while (n > 0)
         free(first[--n]);
@@ -154,13 +149,13 @@ Test(cost, measured_times_are_those_of_the_impls_and_the_faster_wins)
     const char *files[] = {in_scratch("timed.so")};
     strata_registry_options from = {
         .struct_size = sizeof from, .files = files, .n_files = 1};
-    struct session s;
+    struct planning s;
     struct cost_table t;
     write_waits();
     open(&s, &from);
-    const struct engine_candidate *slow = NULL, *fast = NULL;
-    for (size_t i = 0; i < s.engine->model->n_candidates; i++) {
-        const struct engine_candidate *c = &s.engine->model->candidates[i];
+    const struct planner_candidate *slow = NULL, *fast = NULL;
+    for (size_t i = 0; i < s.planner->model->n_candidates; i++) {
+        const struct planner_candidate *c = &s.planner->model->candidates[i];
         if (c->reason || !c->impl)
             continue;
         *(strcmp(c->impl->impl.name, "slow") ? &fast : &slow) = c;
@@ -176,13 +171,13 @@ Test(cost, measured_times_are_those_of_the_impls_and_the_faster_wins)
         if (strstr(e->key, " fast "))
             cr_assert_geq(e->cost.ns, 150000, "%s", e->key);
     }
-    for (size_t i = 0; i < s.engine->n_nodes; i++) {
+    for (size_t i = 0; i < s.planner->n_nodes; i++) {
         const struct plan_choice *c =
-            plan_chosen(&s.engine->model->problem, s.engine->plan->choices, 1 + (int)i);
-        cr_assert_str_eq(s.engine->model->candidates[c->impl].impl->impl.name, "fast");
+            plan_chosen(&s.planner->model->problem, s.planner->plan->choices, 1 + (int)i);
+        cr_assert_str_eq(s.planner->model->candidates[c->impl].impl->impl.name, "fast");
     }
     cost_table_free(&t);
-    release(&s);
+    planning_close(&s);
 }
 
 /* A recording that plays the device. */
@@ -193,11 +188,12 @@ struct replay {
     size_t stop_after; /* then interrupt; 0: never */
 };
 
-static int replay_measure(struct cost_source *source,
+static int replay_measure(struct cost_source *source, const struct planner *planner,
                           const struct cost_query *const *queries, const int64_t *best,
                           size_t n, struct cost *out, strata_error *err)
 {
     struct replay *r = (struct replay *)source;
+    (void)planner;
     (void)best;
     (void)err;
     for (size_t i = 0; i < n && !progress_interrupted(); i++) {
@@ -226,7 +222,7 @@ static int64_t draw(int64_t n)
 
 Test(cost, on_demand_asks_for_less_and_plans_as_well_as_everything)
 {
-    struct session s;
+    struct planning s;
     struct cost_table base, empty;
     struct cost_report all, some;
     size_t asked = 0, exist = 0;
@@ -240,14 +236,14 @@ Test(cost, on_demand_asks_for_less_and_plans_as_well_as_everything)
         struct replay full = replay_of(&base), part = replay_of(&base);
         cost_table_init(&empty, "host");
         cr_assert_eq(plan(&s, &empty, &full.source, o, &all), STRATA_OK);
-        int64_t best = s.engine->plan->cost;
+        int64_t best = s.planner->plan->cost;
         cost_table_free(&empty);
         cost_table_init(&empty, "host");
         o.everything = false;
         cr_assert_eq(plan(&s, &empty, &part.source, o, &some), STRATA_OK);
         cr_assert(some.complete);
-        cr_assert_eq(s.engine->plan->cost, best, "round %d: %lld, %lld", round,
-                     (long long)s.engine->plan->cost, (long long)best);
+        cr_assert_eq(s.planner->plan->cost, best, "round %d: %lld, %lld", round,
+                     (long long)s.planner->plan->cost, (long long)best);
         cr_assert_leq(part.asked, full.asked);
         cr_assert_eq(some.measured, part.asked);
         asked += part.asked;
@@ -260,7 +256,7 @@ Test(cost, on_demand_asks_for_less_and_plans_as_well_as_everything)
     }
     cr_assert_lt(asked, exist);
     cost_table_free(&base);
-    release(&s);
+    planning_close(&s);
 }
 
 static int refuse_to_run(const strata_run *r)
@@ -277,7 +273,7 @@ static void count_warnings(void *user, int level, const char *text)
 /* The plan is then made of others. */
 Test(cost, an_impl_that_fails_while_it_is_measured_is_avoided_and_told_of)
 {
-    struct session s;
+    struct planning s;
     struct cost_table t;
     struct cost_report report;
     struct cost_device device;
@@ -285,16 +281,16 @@ Test(cost, an_impl_that_fails_while_it_is_measured_is_avoided_and_told_of)
     int warnings = 0;
     write_fire("n");
     open(&s, NULL);
-    const struct engine_model *m = s.engine->model;
+    const struct planner_model *m = s.planner->model;
     struct registry_impl *broken = NULL;
     for (size_t i = 0; i < m->n_candidates && !broken; i++)
         if (m->candidates[i].impl && !m->candidates[i].reason &&
-            s.engine->nodes[m->candidates[i].node].layer->type->n_impls > 1)
+            s.planner->nodes[m->candidates[i].node].layer->type->n_impls > 1)
             broken = (struct registry_impl *)m->candidates[i].impl;
     cr_assert_not_null(broken);
     broken->impl.run = refuse_to_run;
     cost_table_init(&t, "host");
-    cost_device_init(&device, s.engine);
+    cost_device_init(&device, handle);
     strata_set_logger(count_warnings, &warnings, STRATA_LOG_WARNING);
     int status = plan(&s, &t, &device.source, o, &report);
     strata_set_logger(NULL, NULL, STRATA_LOG_WARNING);
@@ -302,17 +298,17 @@ Test(cost, an_impl_that_fails_while_it_is_measured_is_avoided_and_told_of)
     cr_expect_gt(warnings, 0);
     for (size_t op = 0; op < m->problem.n_ops; op++) {
         const struct plan_choice *c =
-            &m->problem.ops[op].choices[s.engine->plan->choices[op]];
+            &m->problem.ops[op].choices[s.planner->plan->choices[op]];
         cr_expect(c->impl < 0 || m->candidates[c->impl].impl != broken, "operation %zu",
                   op);
     }
     cost_table_free(&t);
-    release(&s);
+    planning_close(&s);
 }
 
 Test(cost, what_was_measured_before_an_interruption_is_kept_and_gone_on_from)
 {
-    struct session s;
+    struct planning s;
     struct cost_table base, kept;
     struct cost_report report;
     struct cost_options o = {.kind = COSTS_MEASURE};
@@ -323,7 +319,7 @@ Test(cost, what_was_measured_before_an_interruption_is_kept_and_gone_on_from)
     cost_table_init(&kept, "host");
     cr_assert_eq(plan(&s, &kept, &r.source, o, &report), STRATA_OK);
     size_t needed = r.asked;
-    int64_t best = s.engine->plan->cost;
+    int64_t best = s.planner->plan->cost;
     cost_table_free(&kept);
     cr_assert_gt(needed, 3);
     for (size_t stop = 1; stop < needed; stop++) {
@@ -336,31 +332,31 @@ Test(cost, what_was_measured_before_an_interruption_is_kept_and_gone_on_from)
         r.stop_after = 0;
         cr_assert_eq(plan(&s, &kept, &r.source, o, &report), STRATA_OK);
         cr_assert_eq(kept.n, r.asked, "nothing is asked for twice");
-        cr_assert_eq(s.engine->plan->cost, best);
+        cr_assert_eq(s.planner->plan->cost, best);
         cost_table_free(&kept);
     }
     cost_table_free(&base);
-    release(&s);
+    planning_close(&s);
 }
 
 Test(cost, a_budget_ends_measuring_with_a_plan_that_says_so)
 {
-    struct session s;
+    struct planning s;
     struct cost_table t;
     struct cost_report report;
     struct cost_device device;
     write_fire("n");
     open(&s, NULL);
     cost_table_init(&t, "host");
-    cost_device_init(&device, s.engine);
+    cost_device_init(&device, handle);
     cr_assert_eq(plan(&s, &t, &device.source,
                       (struct cost_options){.kind = COSTS_MEASURE, .budget = 1}, &report),
                  STRATA_OK);
     cr_assert_not(report.complete);
-    cr_assert_not_null(s.engine->plan);
+    cr_assert_not_null(s.planner->plan);
     cr_assert_eq(report.measured, 0);
     cost_table_free(&t);
-    release(&s);
+    planning_close(&s);
 }
 
 /* ---- files ----------------------------------------------------------------------------
@@ -388,19 +384,21 @@ Test(cost, a_missing_cost_is_an_error_with_key_and_remedy_or_is_filled_in)
     cost_table_init(&t, "host");
     save(&t);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct session s;
+        struct planning s;
+        struct cost_device device;
+        cost_device_init(&device, handle);
         int status = load(&s, NULL, cases[i].set, 2);
         if (status == STRATA_OK)
-            status = strata_engine_build(&s.engine, s.handle, s.network, &s.err);
+            status = planning_make(&s, &device.source);
         cr_assert_eq(status, cases[i].status, "case %zu: %s", i, s.err.message);
         if (status != STRATA_OK) {
             cr_expect(strstr(s.err.message, "run core::"), "%s", s.err.message);
             cr_expect(strstr(s.err.message, " threads=1"), "%s", s.err.message);
             cr_expect(strstr(s.err.message, "--save-costs"), "%s", s.err.message);
         } else {
-            cr_expect_eq(s.engine->costs.measured > 0, i == 2);
+            cr_expect_eq(s.planner->costs.measured > 0, i == 2);
         }
-        release(&s);
+        planning_close(&s);
     }
 }
 
@@ -417,9 +415,9 @@ Test(cost, bad_options_are_refused_with_their_line)
     };
     write_fire("n");
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct session s;
+        struct planning s;
         cr_expect_neq(load(&s, NULL, &cases[i].set, 1), STRATA_OK, "%s", cases[i].set);
         cr_expect(strstr(s.err.message, cases[i].says), "%s", s.err.message);
-        release(&s);
+        planning_close(&s);
     }
 }

@@ -3,12 +3,12 @@
  * Explanations of networks: the report, differences between two, why there is no plan.
  */
 #include "planner/explain/explain.h"
-#include "tests/engine/engine_session.h"
+#include "tests/planner/planning.h"
 
 TestSuite(explain_network, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 struct explained {
-    struct session s;
+    struct planning s;
     struct explain *x;
     json_t *report;
 };
@@ -25,13 +25,14 @@ static const char ini[] = "[network]\nformat = 1\nname = <a & b>\noutputs = act,
 static int open_plan(struct explained *p, const char *const *set, size_t n_set)
 {
     *p = (struct explained){0};
-    int status = session_build(&p->s, spill_text("net.ini", ini), set, n_set);
+    int status = planning_open(&p->s, spill_text("net.ini", ini), set, n_set);
     if (status != STRATA_OK)
         return status;
-    const strata_engine *e = p->s.engine;
-    status =
-        explain_plan(&p->x, &e->model->problem, &e->plan_options, e->plan, &p->s.err);
-    p->report = status == STRATA_OK ? explain_json(e, p->x) : NULL;
+    const struct planner *planner = p->s.planner;
+    status = explain_plan(&p->x, &planner->model->problem, &planner->plan_options,
+                          planner->plan, &p->s.err);
+    p->report =
+        status == STRATA_OK ? explain_json(planner, p->s.execution, p->x, 0) : NULL;
     return status;
 }
 
@@ -39,7 +40,7 @@ static void close_plan(struct explained *p)
 {
     json_decref(p->report);
     explain_free(p->x);
-    release(&p->s);
+    planning_close(&p->s);
 }
 
 static int64_t sum(const json_t *list)
@@ -68,7 +69,7 @@ Test(explain_network, the_report_is_json_whose_parts_add_up)
     const json_t *totals = json_object_get(r, "totals");
     int64_t whole = json_integer_value(json_object_get(totals, "cost"));
     cr_expect_eq(sum(json_object_get(r, "nodes")) + sum(reformats), whole);
-    cr_expect_eq(whole, p.s.engine->plan->cost);
+    cr_expect_eq(whole, p.s.planner->plan->cost);
     cr_expect_geq(json_array_size(reformats), 2, "one in, one out");
     for (size_t i = 0; i < json_array_size(reformats); i++) {
         const json_t *one = json_array_get(reformats, i);
@@ -101,10 +102,11 @@ static void hash_of(const char *included, char hash[17])
     const char *path = spill_text("net.ini", "[network]\nformat = 1\noutputs = y\n"
                                              "[input x]\nshape = 1 x 2\n"
                                              "[include]\nfile = part.ini\n");
-    cr_assert_eq(session_build(&p.s, path, NULL, 0), STRATA_OK, "%s", p.s.err.message);
-    const strata_engine *e = p.s.engine;
-    cr_assert_eq(explain_plan(&p.x, &e->model->problem, NULL, e->plan, NULL), STRATA_OK);
-    p.report = explain_json(e, p.x);
+    cr_assert_eq(planning_open(&p.s, path, NULL, 0), STRATA_OK, "%s", p.s.err.message);
+    const struct planner *planner = p.s.planner;
+    cr_assert_eq(explain_plan(&p.x, &planner->model->problem, NULL, planner->plan, NULL),
+                 STRATA_OK);
+    p.report = explain_json(planner, p.s.execution, p.x, 0);
     snprintf(
         hash, 17, "%s",
         json_string_value(json_object_get(json_object_get(p.report, "network"), "hash")));
@@ -149,8 +151,8 @@ Test(explain_network, a_changed_pin_is_found_and_nothing_else_is_blamed)
     cr_expect_neq(strstr(m->after, "fp32:nhwc"), NULL, "%s", m->after);
     cr_expect_neq(strstr(m->because, "no longer offered"), NULL, "%s", m->because);
     cr_expect_eq(d->entries.n, 0, "costs are the same");
-    cr_expect_eq(d->before, a.s.engine->plan->cost);
-    cr_expect_eq(d->after, b.s.engine->plan->cost);
+    cr_expect_eq(d->before, a.s.planner->plan->cost);
+    cr_expect_eq(d->after, b.s.planner->plan->cost);
     explain_diff_free(d);
     close_plan(&a);
     close_plan(&b);
@@ -298,6 +300,6 @@ Test(explain_network, no_reformat_takes_the_best_plan_without)
     struct explained p;
     const char *set[] = {"build.no_reformat=yes"};
     cr_assert_eq(open_plan(&p, set, 1), STRATA_OK, "%s", p.s.err.message);
-    cr_expect_eq(p.s.engine->plan->n_reformats, 0);
+    cr_expect_eq(p.s.planner->plan->n_reformats, 0);
     close_plan(&p);
 }

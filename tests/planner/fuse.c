@@ -3,11 +3,10 @@
  * Fusion, aliases and concatenation in place: the values are those without, and what must
  * stay by itself does.
  */
-#include "engine/engine.h"
-
 #include <math.h>
 
 #include "tests/engine/engine_session.h"
+#include "tests/planner/planning.h"
 
 TestSuite(fuse, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
@@ -124,6 +123,11 @@ static int build(struct session *s, const char *ini, const char *const *set, siz
     return session_build(s, spill_text("net.ini", ini), set, n_set);
 }
 
+static int plan(struct planning *s, const char *ini, const char *const *set, size_t n_set)
+{
+    return planning_open(s, spill_text("net.ini", ini), set, n_set);
+}
+
 /* Values of the first output, for the caller to free; run twice, as memory is reused. */
 static float *output(struct session *s, int64_t *count)
 {
@@ -133,7 +137,7 @@ static float *output(struct session *s, int64_t *count)
     cr_assert_eq(strata_context_create(&c, e, s->handle, &s->err), STRATA_OK, "%s",
                  s->err.message);
     srand(42);
-    for (int i = 0; i < (int)e->n_inputs; i++) {
+    for (int i = 0; i < (int)e->execution->n_inputs; i++) {
         cr_assert_eq(strata_engine_binding(e, i, &b, NULL), STRATA_OK);
         float *x = strata_context_data(c, i);
         for (int64_t k = 0; k < b.bytes / 4; k++)
@@ -141,10 +145,11 @@ static float *output(struct session *s, int64_t *count)
     }
     for (int run = 0; run < 2; run++)
         cr_assert_eq(strata_context_run(c, &s->err), STRATA_OK, "%s", s->err.message);
-    cr_assert_eq(strata_engine_binding(e, (int)e->n_inputs, &b, NULL), STRATA_OK);
+    cr_assert_eq(strata_engine_binding(e, (int)e->execution->n_inputs, &b, NULL),
+                 STRATA_OK);
     float *values = malloc((size_t)b.bytes);
     cr_assert_neq(values, NULL);
-    memcpy(values, strata_context_data(c, (int)e->n_inputs), (size_t)b.bytes);
+    memcpy(values, strata_context_data(c, (int)e->execution->n_inputs), (size_t)b.bytes);
     *count = b.bytes / 4;
     strata_context_destroy(c);
     return values;
@@ -191,18 +196,18 @@ Test(fuse, values_are_those_without_fusion)
 Test(fuse, nodes_are_what_runs)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct session s;
-        cr_assert_eq(build(&s, cases[i].ini, NULL, 0), STRATA_OK, "%s: %s", cases[i].name,
+        struct planning s;
+        cr_assert_eq(plan(&s, cases[i].ini, NULL, 0), STRATA_OK, "%s: %s", cases[i].name,
                      s.err.message);
         size_t n = 0;
         while (n < ARRAY_LENGTH(cases[i].nodes) && cases[i].nodes[n])
             n++;
-        cr_expect_eq(s.engine->n_nodes, n, "%s: %zu nodes", cases[i].name,
-                     s.engine->n_nodes);
-        for (size_t k = 0; k < n && k < s.engine->n_nodes; k++)
-            cr_expect_str_eq(s.engine->nodes[k].name, cases[i].nodes[k], "%s: %s",
-                             cases[i].name, s.engine->nodes[k].name);
-        release(&s);
+        cr_expect_eq(s.execution->n_nodes, n, "%s: %zu nodes", cases[i].name,
+                     s.execution->n_nodes);
+        for (size_t k = 0; k < n && k < s.execution->n_nodes; k++)
+            cr_expect_str_eq(s.execution->nodes[k].name, cases[i].nodes[k], "%s: %s",
+                             cases[i].name, s.execution->nodes[k].name);
+        planning_close(&s);
     }
 }
 
@@ -262,20 +267,20 @@ static const struct {
 Test(fuse, every_layer_that_is_or_might_be_fused_has_a_reason)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(reasons); i++) {
-        struct session s;
-        cr_assert_eq(build(&s, reasons[i].ini, &reasons[i].set, reasons[i].set != NULL),
+        struct planning s;
+        cr_assert_eq(plan(&s, reasons[i].ini, &reasons[i].set, reasons[i].set != NULL),
                      STRATA_OK, "%zu: %s", i, s.err.message);
         size_t l = 0;
         while (strcmp(s.network->layers[l].name, reasons[i].layer) != 0)
             l++;
-        const struct engine_fusion *f = &s.engine->fusions[l];
+        const struct planner_fusion *f = &s.planner->fusions[l];
         cr_expect_eq(f->done, reasons[i].done, "%zu", i);
         if (!reasons[i].reason)
             cr_expect_eq(f->reason, NULL, "%zu: %s", i, f->reason);
         else
             cr_expect(f->reason && !strcmp(f->reason, reasons[i].reason), "%zu: %s", i,
                       f->reason ? f->reason : "none");
-        release(&s);
+        planning_close(&s);
     }
 }
 
@@ -345,18 +350,18 @@ Test(fuse, concatenations_in_place_have_the_same_values)
 Test(fuse, concatenations_vanish_where_slices_are_whole)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(joins); i++) {
-        struct session s;
+        struct planning s;
         bool runs = false;
-        cr_assert_eq(build(&s, joins[i].ini, NULL, 0), STRATA_OK, "%s: %s", joins[i].name,
+        cr_assert_eq(plan(&s, joins[i].ini, NULL, 0), STRATA_OK, "%s: %s", joins[i].name,
                      s.err.message);
-        for (size_t k = 0; k < s.engine->n_nodes; k++)
-            runs |=
-                strcmp(s.engine->nodes[k].layer->type->layer.name, "Concatenation") == 0;
+        for (size_t k = 0; k < s.execution->n_nodes; k++)
+            runs |= strcmp(s.execution->nodes[k].layer->type->layer.name,
+                           "Concatenation") == 0;
         cr_expect_neq(runs, joins[i].in_place, "%s", joins[i].name);
         for (size_t l = 0; l < s.network->n_layers; l++)
             if (joins[i].why && strcmp(s.network->layers[l].name, "cat") == 0)
-                cr_expect_str_eq(s.engine->fusions[l].reason, joins[i].why, "%s: %s",
-                                 joins[i].name, s.engine->fusions[l].reason);
-        release(&s);
+                cr_expect_str_eq(s.planner->fusions[l].reason, joins[i].why, "%s: %s",
+                                 joins[i].name, s.planner->fusions[l].reason);
+        planning_close(&s);
     }
 }

@@ -7,31 +7,36 @@ CRITERION_TESTS += \
 	tests/planner/fuse \
 	tests/planner/nets \
 	tests/planner/objective \
+	tests/planner/planner \
 	tests/planner/same_plan \
 	tests/planner/schedule \
 	tests/planner/solver/constraints \
 	tests/planner/solver/exact \
 	tests/planner/solver/laws \
 	tests/planner/solver/plan
-tests_planner_cost_SOURCES = tests/planner/cost.c tests/engine/engine_session.h
+tests_planner_cost_SOURCES = tests/planner/cost.c tests/planner/planning.h
 tests_planner_explain_SOURCES = tests/planner/explain.c tests/planner/solver/draw.c \
 	tests/planner/solver/draw.h
 tests_planner_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_explain_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_explain_network_SOURCES = tests/planner/explain_network.c \
-	tests/engine/engine_session.h
+	tests/planner/planning.h
 tests_planner_explain_network_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_explain_network_LDADD = $(LDADD) $(JANSSON_LIBS)
-tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/engine/engine_session.h
-tests_planner_objective_SOURCES = tests/planner/objective.c \
+tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/planner/planning.h \
 	tests/engine/engine_session.h
+tests_planner_objective_SOURCES = tests/planner/objective.c \
+	tests/planner/planning.h
 tests_planner_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_objective_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_planner_planner_SOURCES = tests/planner/planner.c tests/planner/planning.h
+tests_planner_planner_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_planner_planner_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_same_plan_SOURCES = tests/planner/same_plan.c \
-	tests/engine/engine_session.h
+	tests/planner/planning.h
 tests_planner_same_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_same_plan_LDADD = $(LDADD) $(JANSSON_LIBS)
-tests_planner_schedule_SOURCES = tests/planner/schedule.c tests/engine/engine_session.h
+tests_planner_schedule_SOURCES = tests/planner/schedule.c tests/planner/planning.h
 tests_planner_solver_constraints_SOURCES = tests/planner/solver/constraints.c \
 	tests/planner/solver/draw.c tests/planner/solver/draw.h
 tests_planner_solver_exact_SOURCES = tests/planner/solver/exact.c \

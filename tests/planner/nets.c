@@ -3,7 +3,7 @@
  * The networks of bench/nets: they are what scripts/make_nets.py writes, and what their
  * publications say, by shape, parameters and multiply-adds; and the memory they take.
  */
-#include "engine/engine.h"
+#include "planner/planner.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -17,9 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/team.h"
-#include "planner/threads.h"
+#include "core/handle.h"
+#include "planner/certificate/certificate.h"
 
 extern char **environ;
 
@@ -213,41 +212,51 @@ Test(nets, load_without_room_for_the_weights)
 
 /* ---- plans ------------------------------------------------------------------------- */
 
-/* A plan from the analytic model and its memory, without loading a weight. */
-static strata_engine *plan_net(strata_handle *handle, const char *name,
-                               const char *precision, int batch)
+struct planned {
+    struct planner *planner;
+    struct execution *execution;
+};
+
+static void drop(struct planned *p)
+{
+    execution_free(p->execution);
+    planner_free(p->planner);
+}
+
+/* A plan from the analytic model for the host, and its memory. */
+static struct planned plan_net(const char *name, const char *precision, int batch)
 {
     char path[TEXT], set[64], define[32];
-    const char *const sets[] = {set, "runtime.threads=2"}, *const defines[] = {define};
-    const strata_network_options options = {sizeof options, sets, 2, defines, 1};
-    strata_engine *e = zalloc(1, sizeof *e, "an engine", &err);
-    cr_assert_not_null(e);
+    const char *const sets[] = {set, "runtime.threads=2", "build.plan_nodes=0"};
+    const char *const defines[] = {define};
+    const strata_network_options options = {sizeof options, sets, 3, defines, 1};
+    strata_handle *handle;
+    strata_network *net;
+    struct planned p = {NULL, NULL};
     snprintf(set, sizeof set, "build.precision=%s", precision);
     snprintf(define, sizeof define, "batch=%d", batch);
     net_path(path, nets_folder(), name);
-    e->handle = handle;
-    int status = strata_network_load(&e->network, path, registry, &options, &err);
+    cr_assert_eq(strata_create(&handle, "host", &err), STRATA_OK, "%s", err.message);
+    const struct planner_device device = {handle->properties, handle->math};
+    strata_destroy(handle);
+    int status = strata_network_load(&net, path, registry, &options, &err);
     cr_assert_eq(status, STRATA_OK, "%s", err.message);
-    e->threads = threads_for(e->network, 1);
-    int before = threads_set(e->threads);
-    if ((status = engine_make_nodes(e, &err)) == STRATA_OK)
-        status = engine_make_model(e, &err);
+    status = planner_make(&p.planner, net, &device, NULL, &err);
+    strata_network_destroy(net); /* the planner has its own reference */
     if (status == STRATA_OK)
-        status = plan_solve(&e->plan, &e->model->problem, NULL, &err);
-    if (status == STRATA_OK)
-        status = engine_make_schedule(e, &err);
+        status = execution_make(&p.execution, p.planner, p.planner->plan, &err);
     cr_assert_eq(status, STRATA_OK, "%s: %s", name, err.message);
-    threads_set(before);
-    return e;
+    return p;
 }
 
-static void expect_proof(const strata_engine *e, const char *name, const char *precision)
+static void expect_proof(const struct planner *planner, const char *name,
+                         const char *precision)
 {
     struct plan_certificate *c = NULL;
-    const struct plan_problem *p = &e->model->problem;
-    cr_expect(e->plan->proved, "%s, %s", name, precision);
-    cr_assert_eq(plan_certify(&c, p, NULL, e->plan, &err), STRATA_OK, "%s, %s: %s", name,
-                 precision, err.message);
+    const struct plan_problem *p = &planner->model->problem;
+    cr_expect(planner->plan->proved, "%s, %s", name, precision);
+    cr_assert_eq(plan_certify(&c, p, NULL, planner->plan, &err), STRATA_OK, "%s, %s: %s",
+                 name, precision, err.message);
     cr_expect_eq(plan_check(p, NULL, c, &err), STRATA_OK, "%s, %s: %s", name, precision,
                  err.message);
     plan_certificate_free(c);
@@ -257,15 +266,12 @@ static void expect_proof(const strata_engine *e, const char *name, const char *p
 Test(nets, have_plans_that_are_proved_and_checked)
 {
     static const char *const precisions[] = {"fp32", "fp16", "any"};
-    strata_handle *handle;
-    cr_assert_eq(strata_create(&handle, "host", &err), STRATA_OK, "%s", err.message);
     for (size_t i = 0; i < 3 * ARRAY_LENGTH(nets); i++) {
         const char *name = nets[i / 3].name, *precision = precisions[i % 3];
-        strata_engine *e = plan_net(handle, name, precision, 1);
-        expect_proof(e, name, precision);
-        strata_engine_destroy(e);
+        struct planned p = plan_net(name, precision, 1);
+        expect_proof(p.planner, name, precision);
+        drop(&p);
     }
-    strata_destroy(handle);
 }
 
 /* ---- memory ------------------------------------------------------------------------ */
@@ -273,27 +279,22 @@ Test(nets, have_plans_that_are_proved_and_checked)
 Test(nets, need_little_more_memory_than_is_alive_at_once)
 {
     static const char *const precisions[] = {"fp32", "fp16"};
-    strata_handle *handle;
-    cr_assert_eq(strata_create(&handle, "host", &err), STRATA_OK, "%s", err.message);
     for (size_t i = 0; i < 2 * ARRAY_LENGTH(nets); i++) {
         const char *name = nets[i / 2].name, *precision = precisions[i % 2];
-        strata_engine *e = plan_net(handle, name, precision, 1);
-        cr_expect_leq(e->arena_bytes, e->arena_bound + e->arena_bound / 20, "%s, %s",
+        struct planned p = plan_net(name, precision, 1);
+        cr_expect_leq(p.execution->arena_bytes,
+                      p.execution->arena_bound + p.execution->arena_bound / 20, "%s, %s",
                       name, precision);
-        strata_engine_destroy(e);
+        drop(&p);
     }
-    strata_destroy(handle);
 }
 
 Test(nets, resnet50_in_fp16_takes_less_than_3_7_megabytes_an_image)
 {
-    strata_handle *handle;
-    cr_assert_eq(strata_create(&handle, "host", &err), STRATA_OK, "%s", err.message);
-    strata_engine *e = plan_net(handle, "resnet50", "fp16", 8);
-    cr_expect_leq(e->arena_bytes, 8 * INT64_C(3700000), "%lld bytes",
-                  (long long)e->arena_bytes);
-    strata_engine_destroy(e);
-    strata_destroy(handle);
+    struct planned p = plan_net("resnet50", "fp16", 8);
+    cr_expect_leq(p.execution->arena_bytes, 8 * INT64_C(3700000), "%lld bytes",
+                  (long long)p.execution->arena_bytes);
+    drop(&p);
 }
 
 /* ---- the script ------------------------------------------------------------------- */

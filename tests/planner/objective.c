@@ -5,9 +5,8 @@
  */
 #include <jansson.h>
 
-#include "engine/engine.h"
 #include "planner/explain/explain.h"
-#include "tests/engine/engine_session.h"
+#include "tests/planner/planning.h"
 
 static char net[300];
 
@@ -34,12 +33,12 @@ static void write_net(void)
 
 TestSuite(objective, .init = write_net, .fini = scratch_remove, .timeout = 600);
 
-static int open(struct session *s, const char *const *set, size_t n)
+static int open(struct planning *s, const char *const *set, size_t n)
 {
-    return session_build(s, net, set, n);
+    return planning_open(s, net, set, n);
 }
 
-static void check_open(struct session *s, const char *const *set, size_t n)
+static void check_open(struct planning *s, const char *const *set, size_t n)
 {
     cr_assert_eq(open(s, set, n), STRATA_OK, "%s", s->err.message);
 }
@@ -55,46 +54,39 @@ Test(objective, reformats_takes_the_fewest_and_tells_the_least_time)
         {"build.precision=any", "build.objective=reformats"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct session fast, few;
+        struct planning fast, few;
         struct plan *best = NULL;
         struct plan_options fewest = {.objective = PLAN_FEWEST_REFORMATS};
         check_open(&fast, cases[i], 1);
         check_open(&few, cases[i], 2);
-        const struct plan *plan = few.engine->plan;
-        cr_assert_eq(plan_solve(&best, &fast.engine->model->problem, &fewest, NULL),
+        const struct plan *plan = few.planner->plan;
+        cr_assert_eq(plan_solve(&best, &fast.planner->model->problem, &fewest, NULL),
                      STRATA_OK);
-        cr_expect_leq(plan->n_reformats, fast.engine->plan->n_reformats, "case %zu", i);
-        cr_expect_geq(plan->cost, fast.engine->plan->cost, "case %zu", i);
+        cr_expect_leq(plan->n_reformats, fast.planner->plan->n_reformats, "case %zu", i);
+        cr_expect_geq(plan->cost, fast.planner->plan->cost, "case %zu", i);
         cr_expect_eq(plan->n_reformats, best->n_reformats, "case %zu", i);
         cr_expect_eq(plan->cost, best->cost, "case %zu", i);
-        cr_expect_eq(few.engine->trade.cost, fast.engine->plan->cost, "case %zu", i);
-        cr_expect_eq(few.engine->trade.reformats, fast.engine->plan->n_reformats);
-        cr_expect_eq(few.engine->trade.arena_bytes, fast.engine->arena_bytes);
-        cr_expect_not(few.engine->trade.at_least);
+        cr_expect_eq(few.planner->trade.cost, fast.planner->plan->cost, "case %zu", i);
+        cr_expect_eq(few.planner->trade.reformats, fast.planner->plan->n_reformats);
+        cr_expect_eq(few.planner->trade.arena_bytes, fast.execution->arena_bytes);
+        cr_expect_not(few.planner->trade.at_least);
         plan_free(best);
-        release(&fast);
-        release(&few);
+        planning_close(&fast);
+        planning_close(&few);
     }
 }
 
 /* ---- memory --------------------------------------------------------------------------
  */
 
-/* Of a plan of a built engine's problem, from nodes of its own. */
-static int64_t arena_of(const struct session *s, struct plan *plan)
+/* Takes the plan. */
+static int64_t arena_of(const struct planning *s, struct plan *plan)
 {
-    strata_error err = {0};
-    strata_engine *e = zalloc(1, sizeof *e, "an engine", &err);
-    cr_assert_not_null(e);
-    e->network = network_retain(s->network);
-    e->handle = s->handle;
-    e->threads = s->engine->threads;
-    cr_assert_eq(engine_make_nodes(e, &err), STRATA_OK);
-    cr_assert_eq(engine_make_model(e, &err), STRATA_OK);
-    e->plan = plan;
-    cr_assert_eq(engine_make_schedule(e, &err), STRATA_OK, "%s", err.message);
-    int64_t bytes = e->arena_bytes;
-    strata_engine_destroy(e);
+    struct execution *x = NULL;
+    cr_assert_eq(execution_make(&x, s->planner, plan, NULL), STRATA_OK);
+    int64_t bytes = x->arena_bytes;
+    execution_free(x);
+    plan_free(plan);
     return bytes;
 }
 
@@ -111,69 +103,57 @@ Test(objective, memory_takes_the_smallest_arena_within_the_slack)
         {"build.memory_slack=100", "build.memory_plans=60", 100, 60},
     };
     int smaller = 0;
-    struct session fast;
+    struct planning fast;
     check_open(&fast, NULL, 0);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const char *const set[] = {"build.objective=memory", cases[i].slack,
                                    cases[i].plans};
-        struct session s;
+        struct planning s;
         struct plan *plans[64];
         int64_t least = INT64_MAX;
         size_t n;
         check_open(&s, set, 3);
-        const struct engine_trade *t = &s.engine->trade;
+        const struct planner_trade *t = &s.planner->trade;
         cr_assert_eq(plan_solve_best(plans, cases[i].capacity, &n, cases[i].percent,
-                                     &s.engine->model->problem, NULL, NULL),
+                                     &s.planner->model->problem, NULL, NULL),
                      STRATA_OK);
         for (size_t k = 0; k < n; k++) {
-            int64_t bytes = arena_of(&s, plans[k]); /* frees the plan */
+            int64_t bytes = arena_of(&s, plans[k]);
             least = bytes < least ? bytes : least;
         }
-        cr_expect_leq(s.engine->arena_bytes, least, "case %zu", i);
+        cr_expect_leq(s.execution->arena_bytes, least, "case %zu", i);
         cr_expect_geq(t->weighed, n, "case %zu", i);
         cr_expect_eq(t->cut, n == cases[i].capacity, "case %zu", i);
-        cr_expect_eq(t->cost, fast.engine->plan->cost, "case %zu", i);
-        cr_expect_eq(t->arena_bytes, fast.engine->arena_bytes, "case %zu", i);
-        cr_expect_eq(plan_cost(&s.engine->model->problem, s.engine->plan->choices),
-                     s.engine->plan->cost, "case %zu", i);
-        cr_expect_leq((double)s.engine->plan->cost,
+        cr_expect_eq(t->cost, fast.planner->plan->cost, "case %zu", i);
+        cr_expect_eq(t->arena_bytes, fast.execution->arena_bytes, "case %zu", i);
+        cr_expect_eq(plan_cost(&s.planner->model->problem, s.planner->plan->choices),
+                     s.planner->plan->cost, "case %zu", i);
+        cr_expect_leq((double)s.planner->plan->cost,
                       (double)t->cost * (1 + cases[i].percent / 100) + 1);
-        cr_expect_eq(s.engine->plan->bound, t->cost, "the bound is the least time's");
-        smaller += s.engine->arena_bytes < fast.engine->arena_bytes;
-        release(&s);
+        cr_expect_eq(s.planner->plan->bound, t->cost, "the bound is the least time's");
+        smaller += s.execution->arena_bytes < fast.execution->arena_bytes;
+        planning_close(&s);
     }
     cr_expect_gt(smaller, 0, "some slack saves memory");
-    release(&fast);
-}
-
-Test(objective, a_plan_chosen_for_memory_runs)
-{
-    static const char *const set[] = {"build.objective=memory", "build.memory_slack=100"};
-    struct session s;
-    strata_context *context;
-    check_open(&s, set, 2);
-    cr_assert_eq(strata_context_create(&context, s.engine, s.handle, &s.err), STRATA_OK);
-    cr_expect_eq(strata_context_run(context, &s.err), STRATA_OK, "%s", s.err.message);
-    strata_context_destroy(context);
-    release(&s);
+    planning_close(&fast);
 }
 
 /* ---- what is said --------------------------------------------------------------------
  */
 
-static json_t *report(struct session *s)
+static json_t *report(struct planning *s)
 {
     struct explain *x = NULL;
-    cr_assert_eq(explain_plan(&x, &s->engine->model->problem, &s->engine->plan_options,
-                              s->engine->plan, &s->err),
+    cr_assert_eq(explain_plan(&x, &s->planner->model->problem, &s->planner->plan_options,
+                              s->planner->plan, &s->err),
                  STRATA_OK, "%s", s->err.message);
-    json_t *j = explain_json(s->engine, x);
+    json_t *j = explain_json(s->planner, s->execution, x, 0);
     cr_assert_not_null(j);
     cr_expect(x->exact, "answers are about the least time, which is proved");
     for (size_t i = 0; i < x->n_reformats; i++)
         cr_expect(!x->reformats[i].avoidable ||
-                      x->reformats[i].penalty + s->engine->trade.cost >=
-                          s->engine->trade.cost,
+                      x->reformats[i].penalty + s->planner->trade.cost >=
+                          s->planner->trade.cost,
                   "no answer is below the least time");
     explain_free(x);
     return j;
@@ -185,7 +165,7 @@ Test(objective, the_report_names_it_and_the_plan_of_least_time)
         "build.objective=time", "build.objective=reformats", "build.objective=memory"};
     static const char *const names[] = {"time", "reformats", "memory"};
     for (size_t i = 0; i < ARRAY_LENGTH(sets); i++) {
-        struct session s;
+        struct planning s;
         check_open(&s, &sets[i], 1);
         json_t *j = report(&s), *totals = json_object_get(j, "totals");
         json_t *least = json_object_get(totals, "least_time");
@@ -194,12 +174,12 @@ Test(objective, the_report_names_it_and_the_plan_of_least_time)
         cr_expect_eq(json_is_null(least), i == 0);
         if (i > 0) {
             cr_expect_eq(json_integer_value(json_object_get(least, "cost")),
-                         s.engine->trade.cost);
+                         s.planner->trade.cost);
             cr_expect_leq(json_integer_value(json_object_get(least, "cost")),
-                          s.engine->plan->cost);
+                          s.planner->plan->cost);
         }
         json_decref(j);
-        release(&s);
+        planning_close(&s);
     }
 }
 
@@ -212,12 +192,12 @@ Test(objective, a_search_is_limited_unless_the_network_lifts_it)
                  {"build.plan_nodes=7", 7},
                  {"build.objective=time", 10000}};
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct session s;
+        struct planning s;
         check_open(&s, &cases[i].set, 1);
-        cr_expect_eq(s.engine->plan_options.max_nodes, cases[i].nodes, "%s",
+        cr_expect_eq(s.planner->plan_options.max_nodes, cases[i].nodes, "%s",
                      cases[i].set);
-        cr_expect_eq(plan_gap(s.engine->plan), 0);
-        release(&s);
+        cr_expect_eq(plan_gap(s.planner->plan), 0);
+        planning_close(&s);
     }
 }
 
@@ -234,9 +214,9 @@ Test(objective, bad_values_are_refused_with_their_line)
         {"build.plan_nodes=-1", "plan_nodes"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct session s;
+        struct planning s;
         cr_expect_eq(open(&s, &cases[i].set, 1), STRATA_EPARSE, "%s", cases[i].set);
         cr_expect(strstr(s.err.message, cases[i].says), "%s", s.err.message);
-        release(&s);
+        planning_close(&s);
     }
 }

@@ -11,10 +11,8 @@
 #include <omp.h>
 #endif
 
-#include "engine/engine.h"
 #include "planner/explain/explain.h"
-#include "planner/threads.h"
-#include "tests/engine/engine_session.h"
+#include "tests/planner/planning.h"
 
 enum { ROUNDS = 100, FOLDERS = 4 };
 
@@ -71,13 +69,13 @@ static int draw(int n)
 
 /* ---- sessions --------------------------------------------------------------------- */
 
-static int load(struct session *s, size_t net, const char *path, bool costs)
+static int load(struct planning *s, size_t net, const char *path, bool costs)
 {
     static const char *const analytic[] = {"build.costs=analytic"};
     strata_registry_options from = {.struct_size = sizeof from, .search_path = path};
     char file[300];
     snprintf(file, sizeof file, "%s/%s.ini", scratch, nets[net].name);
-    return session_load(s, file, &from, analytic, costs ? 0 : 1);
+    return planning_load(s, file, &from, analytic, costs ? 0 : 1);
 }
 
 /* A plan as it is kept, or why there is none. */
@@ -92,35 +90,36 @@ struct job {
 static void *make_plan(void *data)
 {
     struct job *job = data;
-    struct session s;
+    struct planning s;
     struct explain *x = NULL;
 #ifdef _OPENMP
     omp_set_num_threads(job->threads);
 #endif
     int status = load(&s, job->net, job->path, true);
     if (status == STRATA_OK)
-        status = strata_engine_build(&s.engine, s.handle, s.network, &s.err);
+        status = planning_make(&s, NULL);
     if (status == STRATA_OK)
-        status = explain_plan(&x, &s.engine->model->problem, &s.engine->plan_options,
-                              s.engine->plan, &s.err);
+        status = explain_plan(&x, &s.planner->model->problem, &s.planner->plan_options,
+                              s.planner->plan, &s.err);
     if (status == STRATA_OK) {
-        json_t *report = explain_json(s.engine, x);
+        json_t *report = explain_json(s.planner, s.execution, x, 0);
         job->text = json_dumps(report, JSON_INDENT(1));
         json_decref(report);
     }
     job->err = s.err;
     explain_free(x);
-    release(&s);
+    planning_close(&s);
     return NULL;
 }
 
 /* ---- costs ------------------------------------------------------------------------- */
 
 /* A handful of costs for many keys: ties everywhere, to be broken. */
-static int invent(struct cost_source *source, const struct cost_query *const *queries,
-                  const int64_t *best, size_t n, struct cost *out, strata_error *err)
+static int invent(struct cost_source *source, const struct planner *planner,
+                  const struct cost_query *const *queries, const int64_t *best, size_t n,
+                  struct cost *out, strata_error *err)
 {
-    (void)source, (void)best, (void)err;
+    (void)source, (void)planner, (void)best, (void)err;
     for (size_t i = 0; i < n; i++) {
         uint32_t hash = 2166136261u;
         for (const char *at = queries[i]->key; *at; at++)
@@ -135,31 +134,21 @@ static void write_costs(size_t net)
 {
     struct cost_options all = {.kind = COSTS_MEASURE, .everything = true};
     struct cost_source source = {.name = "invented", .measure = invent};
-    struct cost_report report;
     struct cost_table t;
-    struct session s;
+    struct planning s;
     char file[300];
-    int status = load(&s, net, NULL, false);
-    if (status == STRATA_OK) /* plugins get their extensions with the first engine */
-        status = strata_engine_build(&s.engine, s.handle, s.network, &s.err);
-    strata_engine_destroy(s.engine);
-    cr_assert_eq(status, STRATA_OK, "%s", s.err.message);
-    s.engine = zalloc(1, sizeof *s.engine, "an engine", &s.err);
-    cr_assert_not_null(s.engine);
-    s.engine->network = network_retain(s.network);
-    s.engine->handle = s.handle;
-    s.engine->threads = threads_for(s.network, s.handle->properties.threads);
-    cost_table_init(&t, s.handle->properties.name);
     snprintf(file, sizeof file, "%s/%s.costs", scratch, nets[net].name);
-    if ((status = engine_make_nodes(s.engine, &s.err)) == STRATA_OK)
-        status = engine_make_model(s.engine, &s.err);
+    int status = load(&s, net, NULL, false);
+    cost_table_init(&t, s.device.properties.build);
     if (status == STRATA_OK)
-        status = cost_plan_from(s.engine, &t, &source, &all, NULL, &report, &s.err);
+        status = planning_model(&s);
+    if (status == STRATA_OK)
+        status = cost_plan_from(s.planner, &t, &source, &all, &s.err);
     if (status == STRATA_OK)
         status = cost_table_write(&t, file, &s.err);
     cr_assert_eq(status, STRATA_OK, "%s", s.err.message);
     cost_table_free(&t);
-    release(&s);
+    planning_close(&s);
 }
 
 /* ---- folders ----------------------------------------------------------------------- */

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps and memory of engines: what is alive together lies apart, in every order.
+ * Steps and memory of executions: what is alive together lies apart, in every order.
  */
-#include "engine/engine.h"
-
-#include "tests/engine/engine_session.h"
+#include "tests/planner/planning.h"
 
 TestSuite(schedule, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
-static void build(struct session *s, const char *ini)
+static void build(struct planning *s, const char *ini)
 {
     const char *path = spill_text("net.ini", ini);
-    cr_assert_eq(session_build(s, path, NULL, 0), STRATA_OK, "%s", s->err.message);
+    cr_assert_eq(planning_open(s, path, NULL, 0), STRATA_OK, "%s", s->err.message);
 }
 
 /* Two long branches, the second of which shrinks first; a concatenation of both. */
@@ -29,85 +27,85 @@ static const char branches[] =
     "[layer last]\ntype = Pooling\nkind = average\nglobal = yes\n";
 
 /* Whether two values are alive at one step and overlap in the arena. */
-static bool collide(const struct engine_value *a, const struct engine_value *b)
+static bool collide(const struct execution_value *a, const struct execution_value *b)
 {
     return a->first <= b->last && b->first <= a->last &&
            a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
-static bool in_arena(const struct engine_value *v)
+static bool in_arena(const struct execution_value *v)
 {
     return v->alias < 0 && v->binding < 0 && v->last >= 0;
 }
 
 Test(schedule, values_alive_together_lie_apart)
 {
-    struct session s;
+    struct planning s;
     build(&s, branches);
-    const strata_engine *e = s.engine;
-    for (size_t i = 0; i < e->n_values; i++)
+    const struct execution *x = s.execution;
+    for (size_t i = 0; i < x->n_values; i++)
         for (size_t j = 0; j < i; j++)
-            cr_expect_not(in_arena(&e->values[i]) && in_arena(&e->values[j]) &&
-                              collide(&e->values[i], &e->values[j]),
+            cr_expect_not(in_arena(&x->values[i]) && in_arena(&x->values[j]) &&
+                              collide(&x->values[i], &x->values[j]),
                           "values %zu and %zu", i, j);
-    release(&s);
+    planning_close(&s);
 }
 
 Test(schedule, parts_of_a_concatenation_lie_inside_it)
 {
-    struct session s;
+    struct planning s;
     size_t parts = 0;
     build(&s, branches);
-    const strata_engine *e = s.engine;
-    for (size_t i = 0; i < e->n_values; i++) {
-        const struct engine_value *v = &e->values[i];
+    const struct execution *x = s.execution;
+    for (size_t i = 0; i < x->n_values; i++) {
+        const struct execution_value *v = &x->values[i];
         if (v->alias < 0 || v->in_place)
             continue;
-        const struct engine_value *whole = &e->values[v->alias];
+        const struct execution_value *whole = &x->values[v->alias];
         cr_expect_leq(v->begin + v->bytes, whole->bytes);
         parts += whole->bytes > v->bytes;
     }
     cr_expect_eq(parts, 2);
-    release(&s);
+    planning_close(&s);
 }
 
 Test(schedule, every_step_comes_after_what_it_reads)
 {
     static const char *const names[] = {"network", "depth", "heavy", "live"};
-    struct session s;
+    struct planning s;
     build(&s, branches);
-    const strata_engine *e = s.engine;
-    int *order = malloc(e->n_steps * sizeof *order);
-    int *place = malloc(e->n_steps * sizeof *place);
+    const struct execution *x = s.execution;
+    int *order = malloc(x->n_steps * sizeof *order);
+    int *place = malloc(x->n_steps * sizeof *place);
     cr_assert(order && place);
     for (int which = 0; which < ORDER_COUNT; which++) {
-        memset(place, -1, e->n_steps * sizeof *place);
-        cr_assert_eq(engine_order_steps(e, which, order, &s.err), STRATA_OK);
-        for (size_t i = 0; i < e->n_steps; i++) {
+        memset(place, -1, x->n_steps * sizeof *place);
+        cr_assert_eq(execution_order(x, which, order, &s.err), STRATA_OK);
+        for (size_t i = 0; i < x->n_steps; i++) {
             cr_expect_lt(place[order[i]], 0, "%s: a step twice", names[which]);
             place[order[i]] = (int)i;
         }
-        for (size_t r = 0; r < e->n_steps; r++)
-            for (size_t w = 0; w < e->n_steps; w++)
-                for (int k = 0, v; (v = engine_step_reads(e, &e->steps[r], k)) >= 0; k++)
-                    for (int l = 0, u; (u = engine_step_writes(e, &e->steps[w], l)) >= 0;
+        for (size_t r = 0; r < x->n_steps; r++)
+            for (size_t w = 0; w < x->n_steps; w++)
+                for (int k = 0, v; (v = execution_reads(x, &x->steps[r], k)) >= 0; k++)
+                    for (int l = 0, u; (u = execution_writes(x, &x->steps[w], l)) >= 0;
                          l++)
                         cr_expect(u != v || place[w] < place[r], "%s: step %zu",
                                   names[which], r);
     }
     free(order);
     free(place);
-    release(&s);
+    planning_close(&s);
 }
 
 /* In the network's order both wide tensors are alive at once; depth first only one. */
 Test(schedule, an_order_with_less_memory_is_found)
 {
-    struct session s;
+    struct planning s;
     build(&s, branches);
     const int64_t wide = 64 * 16 * 16 * 4;
-    cr_expect_lt(s.engine->arena_bytes, 2 * wide);
-    cr_expect_geq(s.engine->arena_bytes, s.engine->arena_bound);
-    cr_expect_geq(s.engine->arena_bound, wide);
-    release(&s);
+    cr_expect_lt(s.execution->arena_bytes, 2 * wide);
+    cr_expect_geq(s.execution->arena_bytes, s.execution->arena_bound);
+    cr_expect_geq(s.execution->arena_bound, wide);
+    planning_close(&s);
 }

@@ -100,7 +100,7 @@ static void note_engine(struct bench_result *r, const struct tool_session *s)
     snprintf(r->network, sizeof r->network, "%s", net->name ? net->name : net->path);
     snprintf(r->precision, sizeof r->precision, "%s", precisions[net->build.precision]);
     r->batch = 1;
-    if (s->engine->n_inputs > 0 &&
+    if (s->engine->execution->n_inputs > 0 &&
         strata_engine_binding(s->engine, 0, &b, NULL) == STRATA_OK) {
         if (r->settings.batch > 0)
             b.desc.dims[0] = r->settings.batch;

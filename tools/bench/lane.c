@@ -50,23 +50,26 @@ static int read_inputs(struct bench_lane *l, strata_context *c,
 {
     const strata_engine *e = c->engine;
     int status = run_read_inputs(c, e, &a->common, err);
-    for (int i = 0; i < (int)e->n_inputs && status == STRATA_OK && l->host; i++)
+    for (int i = 0; i < (int)e->execution->n_inputs && status == STRATA_OK && l->host;
+         i++)
         status = strata_copy_out(c, i, l->host[i], err);
     return status;
 }
 
 static size_t binding_bytes(const strata_engine *e, size_t index)
 {
-    return (size_t)e->values[e->bindings[index].value].bytes;
+    const struct execution *x = e->execution;
+    return (size_t)x->values[x->bindings[index].value].bytes;
 }
 
 static int open_host_memory(struct bench_lane *l, const strata_engine *e,
                             strata_error *err)
 {
-    l->host = zalloc(e->n_bindings, sizeof *l->host, "host memory", err);
+    const struct execution *x = e->execution;
+    l->host = zalloc(x->n_bindings, sizeof *l->host, "host memory", err);
     if (!l->host)
         return STRATA_ENOMEM;
-    for (size_t i = 0; i < e->n_bindings; i++)
+    for (size_t i = 0; i < x->n_bindings; i++)
         if (!(l->host[i] = strata_host_alloc(l->handle, binding_bytes(e, i), err)))
             return STRATA_ENOMEM;
     return STRATA_OK;
@@ -132,7 +135,7 @@ void bench_lane_close(struct bench_lane *l)
         for (int m = 0; m < MARKS; m++)
             strata_event_destroy(l->slots[i].marks[m]);
     strata_event_destroy(l->base);
-    for (size_t i = 0; l->host && i < e->n_bindings; i++)
+    for (size_t i = 0; l->host && i < e->execution->n_bindings; i++)
         strata_host_free(l->handle, l->host[i], binding_bytes(e, i));
     for (size_t i = 0; l->contexts && i < l->n_contexts; i++)
         strata_context_destroy(l->contexts[i]);
@@ -160,8 +163,10 @@ static int copy_all(struct bench_lane *l, strata_context *c, bool in, strata_err
 {
     const strata_engine *e = c->engine;
     int status = STRATA_OK;
-    for (size_t i = in ? 0 : e->n_inputs;
-         i < (in ? e->n_inputs : e->n_bindings) && status == STRATA_OK; i++)
+    for (size_t i = in ? 0 : e->execution->n_inputs;
+         i < (in ? e->execution->n_inputs : e->execution->n_bindings) &&
+         status == STRATA_OK;
+         i++)
         status = in ? strata_enqueue_copy_in(c, (int)i, l->host[i], err)
                     : strata_enqueue_copy_out(c, (int)i, l->host[i], err);
     return status;

@@ -29,7 +29,8 @@ void compare_side_free(struct compare_side *s)
 
 /* A value's elements as FP32, row-major. */
 static int read_value(struct compare_tensor *t, strata_context *c,
-                      const struct engine_value *v, const void *from, strata_error *err)
+                      const struct execution_value *v, const void *from,
+                      strata_error *err)
 {
     strata_desc linear;
     void *raw = zalloc(1, (size_t)v->bytes, t->name, err);
@@ -50,11 +51,11 @@ static int read_value(struct compare_tensor *t, strata_context *c,
 }
 
 /* Once for each tensor, from the first value of it. */
-static int collect_value(struct compare_side *s, int value, const struct engine_node *n,
-                         strata_error *err)
+static int collect_value(struct compare_side *s, int value,
+                         const struct execution_node *n, strata_error *err)
 {
     const strata_engine *e = s->context->engine;
-    const struct engine_value *v = &e->values[value];
+    const struct execution_value *v = &e->execution->values[value];
     const char *name = e->network->tensors[v->tensor].name;
     if (compare_find(s, name) || e->network->tensors[v->tensor].producer < 0)
         return STRATA_OK;
@@ -73,8 +74,8 @@ static int collect_value(struct compare_side *s, int value, const struct engine_
 }
 
 /* What a node reads was made before it, by several nodes where they write into one. */
-static int collect_node(struct compare_side *s, const struct engine_node *n, bool inputs,
-                        strata_error *err)
+static int collect_node(struct compare_side *s, const struct execution_node *n,
+                        bool inputs, strata_error *err)
 {
     int status = STRATA_OK;
     for (int i = 0; i < (inputs ? n->n_in : n->n_out) && status == STRATA_OK; i++)
@@ -88,7 +89,7 @@ static int feed_value(struct compare_side *s, const struct compare_side *feed, i
                       strata_error *err)
 {
     const strata_context *c = s->context;
-    const struct engine_value *v = &c->engine->values[value];
+    const struct execution_value *v = &c->engine->execution->values[value];
     const struct compare_tensor *t =
         compare_find(feed, c->engine->network->tensors[v->tensor].name);
     strata_desc linear;
@@ -111,7 +112,7 @@ static int feed_value(struct compare_side *s, const struct compare_side *feed, i
 }
 
 static int feed_node(struct compare_side *s, const struct compare_side *feed,
-                     const struct engine_node *n, strata_error *err)
+                     const struct execution_node *n, strata_error *err)
 {
     int status = STRATA_OK;
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
@@ -125,8 +126,9 @@ static int collect_outputs(struct compare_side *s, strata_error *err)
 {
     const strata_engine *e = s->context->engine;
     int status = STRATA_OK;
-    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
-        status = collect_value(s, e->bindings[i].value, NULL, err);
+    for (size_t i = e->execution->n_inputs;
+         i < e->execution->n_bindings && status == STRATA_OK; i++)
+        status = collect_value(s, e->execution->bindings[i].value, NULL, err);
     return status;
 }
 
@@ -138,10 +140,10 @@ int compare_collect(struct compare_side *s, const struct compare_side *feed,
     int status = strata_context_prepare(c, err);
     if (status == STRATA_OK)
         status = context_begin(c, err);
-    for (size_t i = 0; i < e->n_steps && status == STRATA_OK; i++) {
-        const struct engine_step *step = &e->steps[i];
-        const struct engine_node *n =
-            step->kind == STEP_RUN ? &e->nodes[step->node] : NULL;
+    for (size_t i = 0; i < e->execution->n_steps && status == STRATA_OK; i++) {
+        const struct execution_step *step = &e->execution->steps[i];
+        const struct execution_node *n =
+            step->kind == STEP_RUN ? &e->execution->nodes[step->node] : NULL;
         if (n)
             status = collect_node(s, n, true, err);
         if (n && feed && status == STRATA_OK)

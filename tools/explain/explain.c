@@ -193,10 +193,12 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
     bool json = format == TABLE_JSON || format == TABLE_JSONL;
     struct explain *x = NULL;
     json_t *report = NULL;
+    const struct planner *p = e->planner;
     int status = STRATA_OK;
     if (json || w->reformats || w->save || w->svg || w->dot)
-        status = explain_plan(&x, &e->model->problem, &e->plan_options, e->plan, err);
-    if (status == STRATA_OK && (json || w->save) && !(report = explain_json(e, x)))
+        status = explain_plan(&x, &p->model->problem, &p->plan_options, p->plan, err);
+    if (status == STRATA_OK && (json || w->save) &&
+        !(report = explain_json(p, e->execution, x, e->weight_bytes)))
         status = error_no_memory(err, 0, "the report");
     if (status == STRATA_OK && w->save)
         status = save_plan(w->save, report, err);

@@ -18,7 +18,7 @@ void explain_print_fusions(const strata_engine *e, int format);
 void explain_print_refused(const strata_engine *e, int format);
 extern const char *const explain_cost_sources[]; /* by enum cost_kind */
 /* An output's own copy of a value that something else owns. */
-bool explain_is_copy(const strata_engine *e, const struct engine_step *s);
+bool explain_is_copy(const strata_engine *e, const struct execution_step *s);
 /* "fp32:nchw" */
 const char *explain_value_format(const strata_engine *e, int value);
 

@@ -29,18 +29,19 @@ int graph_add_vertex(struct graph *g, struct vertex v, strata_error *err)
 static int add_edge(struct graph *g, const strata_engine *e, const int *maker, int value,
                     strata_error *err)
 {
+    const struct execution *x = e->execution;
     int status = grow(&g->edges, &g->edge_capacity, g->n_edges, sizeof *g->edges, err);
     if (status == STRATA_OK)
         g->edges[g->n_edges++] =
-            (struct edge){maker[value], (int)g->n_vertices - 1, e->values[value].format,
-                          e->values[value].desc.rank};
+            (struct edge){maker[value], (int)g->n_vertices - 1, x->values[value].format,
+                          x->values[value].desc.rank};
     return status;
 }
 
-static int add_node(struct graph *g, const strata_engine *e, const struct engine_step *s,
-                    int *maker, strata_error *err)
+static int add_node(struct graph *g, const strata_engine *e,
+                    const struct execution_step *s, int *maker, strata_error *err)
 {
-    const struct engine_node *n = &e->nodes[s->node];
+    const struct execution_node *n = &e->execution->nodes[s->node];
     struct vertex v = {.kind = VERTEX_NODE, .cost = s->cost};
     v.title = text_print("%s", n->name);
     v.detail = text_print("%s · %s · %.1f us", n->layer->type->layer.name,
@@ -62,8 +63,8 @@ static char *hint_of(const strata_engine *e, const struct explain_reformat *r)
     char *out = NULL;
     if (!r)
         return text_print("%s", "");
-    char *why = explain_why(e, r), *cost = explain_forbidding(e, r);
-    char *remedy = explain_remedy_text(e, r);
+    char *why = explain_why(e->planner, r), *cost = explain_forbidding(e->planner, r);
+    char *remedy = explain_remedy_text(e->planner, r);
     if (why && cost && remedy)
         out = text_print("%s.\n%s.\n%s.", why, cost, remedy);
     free(why);
@@ -73,9 +74,9 @@ static char *hint_of(const strata_engine *e, const struct explain_reformat *r)
 }
 
 /* The label of a value, or -1. */
-static int label_of(const strata_engine *e, const struct engine_value *v)
+static int label_of(const strata_engine *e, const struct execution_value *v)
 {
-    const struct plan_problem *p = &e->model->problem;
+    const struct plan_problem *p = &e->planner->model->problem;
     for (int l = 0; l < p->n_labels; l++)
         if (p->labels[l].format == v->format && p->labels[l].pad == v->pad &&
             p->labels[l].stage == v->stage)
@@ -85,39 +86,43 @@ static int label_of(const strata_engine *e, const struct engine_value *v)
 
 /* Whether a later step adds to the same value: parts of a concatenation join it one by
  * one, and the last stands for all of them. */
-static bool joins_later(const strata_engine *e, const struct engine_step *s)
+static bool joins_later(const strata_engine *e, const struct execution_step *s)
 {
-    for (const struct engine_step *t = s + 1; t < e->steps + e->n_steps; t++)
+    const struct execution *x = e->execution;
+    for (const struct execution_step *t = s + 1; t < x->steps + x->n_steps; t++)
         if (t->kind == s->kind && t->to == s->to)
             return true;
     return false;
 }
 
 static int add_sources(struct graph *g, const strata_engine *e,
-                       const struct engine_step *last, const int *maker,
+                       const struct execution_step *last, const int *maker,
                        strata_error *err)
 {
     int status = STRATA_OK;
-    for (const struct engine_step *s = e->steps; s <= last && status == STRATA_OK; s++)
+    for (const struct execution_step *s = e->execution->steps;
+         s <= last && status == STRATA_OK; s++)
         if (s->kind == last->kind && s->to == last->to)
             status = add_edge(g, e, maker, s->from, err);
     return status;
 }
 
-static bool is_join(const strata_engine *e, const struct engine_step *s)
+static bool is_join(const strata_engine *e, const struct execution_step *s)
 {
-    return e->values[s->from].tensor != e->values[s->to].tensor;
+    const struct execution *x = e->execution;
+    return x->values[s->from].tensor != x->values[s->to].tensor;
 }
 
 static int add_conversion(struct graph *g, const strata_engine *e,
-                          const struct explain *x, const struct engine_step *s,
+                          const struct explain *x, const struct execution_step *s,
                           int *maker, strata_error *err)
 {
-    const struct engine_value *to = &e->values[s->to];
+    const struct execution_value *to = &e->execution->values[s->to];
     if (s->kind == STEP_RELABEL && joins_later(e, s))
         return STRATA_OK;
     const struct explain_reformat *r =
-        !x ? NULL : explain_find(x, e->model->index_of[to->tensor], label_of(e, to));
+        !x ? NULL
+           : explain_find(x, e->planner->model->index_of[to->tensor], label_of(e, to));
     bool copy = explain_is_copy(e, s), relabel = s->kind == STEP_RELABEL || copy;
     struct vertex v = {.kind = relabel ? VERTEX_RELABEL : VERTEX_REFORMAT,
                        .cost = s->cost};
@@ -140,9 +145,9 @@ static int add_conversion(struct graph *g, const strata_engine *e,
 }
 
 static int add_binding(struct graph *g, const strata_engine *e,
-                       const struct engine_binding *b, int *maker, strata_error *err)
+                       const struct execution_binding *b, int *maker, strata_error *err)
 {
-    const struct engine_value *value = &e->values[b->value];
+    const struct execution_value *value = &e->execution->values[b->value];
     char dims[128];
     tool_dims(dims, sizeof dims, value->desc.dims, value->desc.rank);
     struct vertex v = {.kind = b->is_input ? VERTEX_INPUT : VERTEX_OUTPUT};
@@ -160,20 +165,21 @@ static int add_binding(struct graph *g, const strata_engine *e,
 int graph_make(struct graph *g, const strata_engine *e, const struct explain *x,
                strata_error *err)
 {
+    const struct execution *run = e->execution;
     int status = STRATA_OK;
-    int *maker = zalloc(e->n_values, sizeof *maker, "a drawing", err);
+    int *maker = zalloc(run->n_values, sizeof *maker, "a drawing", err);
     if (!maker)
         return STRATA_ENOMEM;
     *g = (struct graph){0};
-    for (size_t i = 0; i < e->n_inputs && status == STRATA_OK; i++)
-        status = add_binding(g, e, &e->bindings[i], maker, err);
-    for (size_t i = 0; i < e->n_steps && status == STRATA_OK; i++) {
-        const struct engine_step *s = &e->steps[i];
+    for (size_t i = 0; i < run->n_inputs && status == STRATA_OK; i++)
+        status = add_binding(g, e, &run->bindings[i], maker, err);
+    for (size_t i = 0; i < run->n_steps && status == STRATA_OK; i++) {
+        const struct execution_step *s = &run->steps[i];
         status = s->kind == STEP_RUN ? add_node(g, e, s, maker, err)
                                      : add_conversion(g, e, x, s, maker, err);
     }
-    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
-        status = add_binding(g, e, &e->bindings[i], maker, err);
+    for (size_t i = run->n_inputs; i < run->n_bindings && status == STRATA_OK; i++)
+        status = add_binding(g, e, &run->bindings[i], maker, err);
     free(maker);
     if (status != STRATA_OK)
         graph_free(g);

@@ -16,7 +16,7 @@ struct way {
 
 static int find_op(int *op, const strata_engine *e, const char *layer, strata_error *err)
 {
-    const struct plan_problem *p = &e->model->problem;
+    const struct plan_problem *p = &e->planner->model->problem;
     const char **names = zalloc(p->n_ops, sizeof *names, "names of layers", err);
     size_t n = 0;
     if (!names)
@@ -44,8 +44,9 @@ static int find_op(int *op, const strata_engine *e, const char *layer, strata_er
 static int cost_with(int64_t *cost, const strata_engine *e, int op, size_t choice,
                      strata_error *err)
 {
-    const struct plan_op *o = &e->model->problem.ops[op];
-    struct plan_options options = e->plan_options;
+    const struct planner *planner = e->planner;
+    const struct plan_op *o = &planner->model->problem.ops[op];
+    struct plan_options options = planner->plan_options;
     const size_t given = options.n_bans;
     struct plan_ban *bans =
         zalloc(given + o->n_choices, sizeof *bans, "a question about the plan", err);
@@ -58,11 +59,11 @@ static int cost_with(int64_t *cost, const strata_engine *e, int op, size_t choic
             bans[options.n_bans++] =
                 (struct plan_ban){PLAN_BAN_CHOICE, -1, op, -1, (int)k};
     int status = STRATA_OK;
-    *cost = e->plan->cost;
+    *cost = planner->plan->cost;
     if (options.n_bans > given) {
         options.bans = bans;
         const struct plan_ban *last = &bans[--options.n_bans];
-        status = plan_cost_without(cost, &e->model->problem, &options, last, err);
+        status = plan_cost_without(cost, &planner->model->problem, &options, last, err);
     }
     free(bans);
     return status;
@@ -76,7 +77,7 @@ static int by_plan(const void *a, const void *b)
     return x->choice < y->choice ? -1 : x->choice > y->choice;
 }
 
-static void module_cell(struct table *t, const struct engine_candidate *c)
+static void module_cell(struct table *t, const struct planner_candidate *c)
 {
     const char *path = c->impl ? module_info(c->impl->module).path : "";
     const char *slash = strrchr(path, '/');
@@ -86,14 +87,15 @@ static void module_cell(struct table *t, const struct engine_candidate *c)
 static void labels_cell(struct table *t, const strata_engine *e, int op,
                         const struct plan_choice *c, bool output)
 {
-    const struct plan_op *o = &e->model->problem.ops[op];
+    const struct plan_op *o = &e->planner->model->problem.ops[op];
     char text[256] = "", name[64];
     int before = -1;
     for (int i = 0; i < (output ? o->n_out : o->n_in); i++) {
         const int label = output ? plan_out_label(c, i) : plan_in_label(c, i);
         if (label == before) /* ports that are alike are told once */
             continue;
-        explain_label(name, sizeof name, e, output ? o->out[i] : o->in[i], label);
+        explain_label(name, sizeof name, e->planner, output ? o->out[i] : o->in[i],
+                      label);
         const size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", name);
         before = label;
@@ -104,41 +106,45 @@ static void labels_cell(struct table *t, const strata_engine *e, int op,
 static void why_cell(struct table *t, const strata_engine *e, const struct way *w,
                      bool chosen)
 {
+    const struct planner *planner = e->planner;
     const bool by_time = e->network->build.objective == OBJECTIVE_TIME;
-    const int64_t more = w->plan - (by_time ? e->plan->cost : e->trade.cost);
+    const int64_t more = w->plan - (by_time ? planner->plan->cost : planner->trade.cost);
     if (chosen)
         table_cell(t, "chosen");
     else if (w->plan >= PLAN_INFINITE)
         table_cell(t, "no plan has it");
     else if (more == 0)
-        table_cell(t, "a plan with it is %sas fast", e->costs.unknown ? "at best " : "");
+        table_cell(t, "a plan with it is %sas fast",
+                   planner->costs.unknown ? "at best " : "");
     else
         table_cell(t, "a plan with it takes %s%.1f us more",
-                   e->costs.unknown ? "at least " : "", explain_microseconds(more));
+                   planner->costs.unknown ? "at least " : "", explain_microseconds(more));
 }
 
 static void add_way(struct table *t, const strata_engine *e, int op, const struct way *w)
 {
-    const struct plan_choice *c = &e->model->problem.ops[op].choices[w->choice];
-    const struct engine_candidate *k = &e->model->candidates[c->impl];
-    table_cell(t, "%s", explain_impl(e, c));
+    const struct plan_choice *c = &e->planner->model->problem.ops[op].choices[w->choice];
+    const struct planner_candidate *k = &e->planner->model->candidates[c->impl];
+    table_cell(t, "%s", explain_impl(e->planner, c));
     module_cell(t, k);
     labels_cell(t, e, op, c, false);
     labels_cell(t, e, op, c, true);
-    table_cell(t, "%zu", explain_fused(e, c));
+    table_cell(t, "%zu", explain_fused(e->planner, c));
     table_cell(t, "%.1f", explain_microseconds(c->cost));
-    table_cell(t, "%s", k->bounded ? "at least" : explain_cost_sources[e->costs.kind]);
-    why_cell(t, e, w, e->plan->choices[op] == w->choice);
+    table_cell(t, "%s",
+               k->bounded ? "at least" : explain_cost_sources[e->planner->costs.kind]);
+    why_cell(t, e, w, e->planner->plan->choices[op] == w->choice);
 }
 
 /* Those for other devices are no news. */
-static bool is_refused(const strata_engine *e, const struct engine_candidate *c, int node)
+static bool is_refused(const strata_engine *e, const struct planner_candidate *c,
+                       int node)
 {
     return c->node == node && c->reason && c->impl &&
            c->impl->impl.device == e->handle->properties.kind;
 }
 
-static void add_refused(struct table *t, const struct engine_candidate *c)
+static void add_refused(struct table *t, const struct planner_candidate *c)
 {
     const bool whole = c->row < 0 || (c->in_formats[0] == 0 && c->out_formats[0] == 0);
     table_cell(t, "%s", c->impl->impl.name);
@@ -153,6 +159,7 @@ static void add_refused(struct table *t, const struct engine_candidate *c)
 int explain_print_impls(const strata_engine *e, const char *layer, int format,
                         strata_error *err)
 {
+    const struct planner *planner = e->planner;
     static const char *const columns[] = {"impl",  "module", "reads", "writes",
                                           "fused", "us",     "cost",  "why"};
     struct way *ways = NULL;
@@ -160,8 +167,8 @@ int explain_print_impls(const strata_engine *e, const char *layer, int format,
     int op, status = find_op(&op, e, layer, err);
     if (status != STRATA_OK)
         return status;
-    const struct plan_op *o = &e->model->problem.ops[op];
-    const int node = e->model->candidates[o->choices->impl].node;
+    const struct plan_op *o = &planner->model->problem.ops[op];
+    const int node = planner->model->candidates[o->choices->impl].node;
     if (!(ways = zalloc(o->n_choices, sizeof *ways, "ways to run a layer", err)))
         return STRATA_ENOMEM;
     for (size_t k = 0; k < o->n_choices && status == STRATA_OK; k++) {
@@ -174,9 +181,9 @@ int explain_print_impls(const strata_engine *e, const char *layer, int format,
     table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 4 | 1 << 5);
     for (size_t k = 0; k < o->n_choices; k++)
         add_way(&t, e, op, &ways[k]);
-    for (size_t i = 0; i < e->model->n_candidates; i++)
-        if (is_refused(e, &e->model->candidates[i], node))
-            add_refused(&t, &e->model->candidates[i]);
+    for (size_t i = 0; i < planner->model->n_candidates; i++)
+        if (is_refused(e, &planner->model->candidates[i], node))
+            add_refused(&t, &planner->model->candidates[i]);
     table_print(&t, format, stdout);
     table_close(&t);
 done:

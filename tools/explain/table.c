@@ -18,7 +18,7 @@ static const char *const reasons[] = {
 
 const char *explain_value_format(const strata_engine *e, int value)
 {
-    const struct engine_value *v = &e->values[value];
+    const struct execution_value *v = &e->execution->values[value];
     return format_mask_name(UINT64_C(1) << v->format, v->desc.rank);
 }
 
@@ -26,26 +26,28 @@ const char *explain_value_format(const strata_engine *e, int value)
 static void value_formats(char *text, size_t size, const strata_engine *e,
                           const int *values, int n)
 {
+    const struct execution *x = e->execution;
     size_t used = 0;
     bool same = true;
     text[0] = '\0';
     for (int i = 1; i < n; i++)
-        same &= e->values[values[i]].format == e->values[values[0]].format;
+        same &= x->values[values[i]].format == x->values[values[0]].format;
     for (int i = 0; i < (same && n ? 1 : n) && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "",
                                  explain_value_format(e, values[i]));
 }
 
 static void add_node_row(struct table *t, const strata_engine *e,
-                         const struct engine_step *s)
+                         const struct execution_step *s)
 {
-    const struct engine_node *n = &e->nodes[s->node];
+    const struct execution *x = e->execution;
+    const struct execution_node *n = &x->nodes[s->node];
     char in[256], out[256], dims[128] = "";
     value_formats(in, sizeof in, e, n->in_values, n->n_in);
     value_formats(out, sizeof out, e, n->out_values, n->n_out);
     if (n->n_out)
-        tool_dims(dims, sizeof dims, e->values[n->out_values[0]].desc.dims,
-                  e->values[n->out_values[0]].desc.rank);
+        tool_dims(dims, sizeof dims, x->values[n->out_values[0]].desc.dims,
+                  x->values[n->out_values[0]].desc.rank);
     table_cell(t, "%s", n->name);
     table_cell(t, "%s", n->layer->type->layer.name);
     table_cell(t, "%s", n->impl->impl.name);
@@ -75,37 +77,40 @@ static void add_name(struct names *l, const char *kind, const char *name)
 /* Who reads a value. */
 static struct names find_readers(const strata_engine *e, int value)
 {
+    const struct execution *x = e->execution;
     struct names l = {.text = "the next conversion"};
-    for (size_t i = 0; i < e->n_nodes; i++)
-        for (int k = 0; k < e->nodes[i].n_in; k++)
-            if (e->nodes[i].in_values[k] == value) {
-                add_name(&l, "", e->nodes[i].layer->name);
+    for (size_t i = 0; i < x->n_nodes; i++)
+        for (int k = 0; k < x->nodes[i].n_in; k++)
+            if (x->nodes[i].in_values[k] == value) {
+                add_name(&l, "", x->nodes[i].layer->name);
                 break;
             }
-    for (size_t i = e->n_inputs; i < e->n_bindings; i++)
-        if (e->bindings[i].value == value)
-            add_name(&l, "output ", e->bindings[i].name);
+    for (size_t i = x->n_inputs; i < x->n_bindings; i++)
+        if (x->bindings[i].value == value)
+            add_name(&l, "output ", x->bindings[i].name);
     if (l.n > NAMES_SHOWN)
         snprintf(l.text + l.used, sizeof l.text - l.used, " and %zu more",
                  l.n - NAMES_SHOWN);
     return l;
 }
 
-bool explain_is_copy(const strata_engine *e, const struct engine_step *s)
+bool explain_is_copy(const strata_engine *e, const struct execution_step *s)
 {
+    const struct execution *x = e->execution;
     return s->kind == STEP_REFORMAT &&
-           e->values[s->from].format == e->values[s->to].format &&
-           e->values[s->from].pad == e->values[s->to].pad;
+           x->values[s->from].format == x->values[s->to].format &&
+           x->values[s->from].pad == x->values[s->to].pad;
 }
 
 static void add_reformat_why(struct table *t, const strata_engine *e,
-                             const struct engine_step *s)
+                             const struct execution_step *s)
 {
-    const struct engine_value *to = &e->values[s->to];
+    const struct execution *x = e->execution;
+    const struct execution_value *to = &x->values[s->to];
     const struct names who = find_readers(e, s->to);
     if (explain_is_copy(e, s) && to->stage == PLAN_HOME)
         table_cell(t, "to its place in %s",
-                   e->network->tensors[e->values[to->alias].tensor].name);
+                   e->network->tensors[x->values[to->alias].tensor].name);
     else if (explain_is_copy(e, s))
         table_cell(t, "for %s: an output has memory of its own", who.text);
     else if (s->kind == STEP_RELABEL)
@@ -116,9 +121,9 @@ static void add_reformat_why(struct table *t, const strata_engine *e,
 }
 
 static void add_reformat_row(struct table *t, const strata_engine *e,
-                             const struct engine_step *s)
+                             const struct execution_step *s)
 {
-    const struct engine_value *to = &e->values[s->to];
+    const struct execution_value *to = &e->execution->values[s->to];
     char dims[128];
     tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
     table_cell(t, "%s", e->network->tensors[to->tensor].name);
@@ -136,48 +141,54 @@ static void add_reformat_row(struct table *t, const strata_engine *e,
 
 /* A layer that runs nothing has a step for each input: they lie in its output, or it in
  * its input. */
-static bool is_erased(const strata_engine *e, const struct engine_step *s)
+static bool is_erased(const strata_engine *e, const struct execution_step *s)
 {
+    const struct execution *x = e->execution;
     return s->kind == STEP_RELABEL &&
-           e->values[s->from].tensor != e->values[s->to].tensor;
+           x->values[s->from].tensor != x->values[s->to].tensor;
 }
 
 static bool is_last_of_erased(const strata_engine *e, size_t step)
 {
-    for (size_t i = step + 1; i < e->n_steps; i++)
-        if (is_erased(e, &e->steps[i]) && e->steps[i].to == e->steps[step].to)
+    const struct execution *x = e->execution;
+    for (size_t i = step + 1; i < x->n_steps; i++)
+        if (is_erased(e, &x->steps[i]) && x->steps[i].to == x->steps[step].to)
             return false;
     return true;
 }
 
 static void add_erased_row(struct table *t, const strata_engine *e,
-                           const struct engine_step *s)
+                           const struct execution_step *s)
 {
-    const struct engine_value *to = &e->values[s->to];
+    const struct execution *x = e->execution;
+    const struct execution_value *to = &x->values[s->to];
     const int index = e->network->tensors[to->tensor].producer;
     const struct network_layer *layer = &e->network->layers[index];
-    const struct plan_choice *c =
-        plan_chosen(&e->model->problem, e->plan->choices, (int)e->n_inputs + index);
+    const struct plan_choice *c = plan_chosen(
+        &e->planner->model->problem, e->planner->plan->choices, (int)x->n_inputs + index);
     char dims[128];
     tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
     table_cell(t, "%s", layer->name);
     table_cell(t, "%s", layer->type->layer.name);
-    table_cell(t, "%s", explain_impl(e, c));
+    table_cell(t, "%s", explain_impl(e->planner, c));
     table_cell(t, "%s", explain_value_format(e, s->from));
     table_cell(t, "%s", explain_value_format(e, s->to));
     table_cell(t, "%s", dims);
     table_cell(t, "%.1f", 0.0);
-    table_cell(t, "%s", e->fusions[index].reason ? e->fusions[index].reason : "");
+    table_cell(t, "%s",
+               e->planner->fusions[index].reason ? e->planner->fusions[index].reason
+                                                 : "");
 }
 
 void explain_print_steps(const strata_engine *e, int format)
 {
+    const struct execution *x = e->execution;
     static const char *const columns[] = {"name",   "layer", "impl", "reads",
                                           "writes", "shape", "us",   "why"};
     struct table t;
     table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 6);
-    for (size_t i = 0; i < e->n_steps; i++) {
-        const struct engine_step *s = &e->steps[i];
+    for (size_t i = 0; i < x->n_steps; i++) {
+        const struct execution_step *s = &x->steps[i];
         if (s->kind == STEP_RUN)
             add_node_row(&t, e, s);
         else if (!is_erased(e, s))
@@ -198,11 +209,11 @@ const char *const explain_cost_sources[] = {
 /* What another objective than time gave up, and for what. */
 static void print_trade(const strata_engine *e)
 {
-    const struct engine_trade *t = &e->trade;
+    const struct planner_trade *t = &e->planner->trade;
     const struct build_options *b = &e->network->build;
     if (b->objective == OBJECTIVE_TIME)
         return;
-    printf("chosen for %s", engine_objective_names[b->objective]);
+    printf("chosen for %s", planner_objective_names[b->objective]);
     if (b->objective == OBJECTIVE_MEMORY)
         printf(" among %zu plan%s within %g %% of the least time%s", t->weighed,
                t->weighed == 1 ? "" : "s", b->memory_slack,
@@ -215,7 +226,7 @@ static void print_trade(const strata_engine *e)
 /* How far a plan may be from the best one that its objective asks for. */
 static void print_proof(const strata_engine *e)
 {
-    const struct plan *p = e->plan;
+    const struct plan *p = e->planner->plan;
     if (p->proved)
         printf(", plan proved optimal");
     else if (e->network->build.objective == OBJECTIVE_REFORMATS)
@@ -227,22 +238,24 @@ static void print_proof(const strata_engine *e)
 
 void explain_print_summary(const strata_engine *e)
 {
+    const struct planner *planner = e->planner;
+    const struct execution *x = e->execution;
     size_t relabels = 0, erased = 0;
-    for (size_t i = 0; i < e->n_steps; i++)
-        relabels += e->steps[i].kind == STEP_RELABEL && !is_erased(e, &e->steps[i]);
-    for (size_t i = 0; i < e->n_fusions; i++)
-        erased += e->fusions[i].done && e->fusions[i].into < 0;
+    for (size_t i = 0; i < x->n_steps; i++)
+        relabels += x->steps[i].kind == STEP_RELABEL && !is_erased(e, &x->steps[i]);
+    for (size_t i = 0; i < planner->n_fusions; i++)
+        erased += planner->fusions[i].done && planner->fusions[i].into < 0;
     printf("\n%zu nodes, %zu reformats, %zu re-labels, %zu layers that run nothing; "
            "predicted %.1f us, of which %.1f us reformat (%s costs",
-           e->n_nodes, e->plan->n_reformats, relabels, erased,
-           explain_microseconds(e->plan->cost),
-           explain_microseconds(e->plan->conversion_cost),
-           explain_cost_sources[e->costs.kind]);
+           x->n_nodes, planner->plan->n_reformats, relabels, erased,
+           explain_microseconds(planner->plan->cost),
+           explain_microseconds(planner->plan->conversion_cost),
+           explain_cost_sources[planner->costs.kind]);
     print_proof(e);
     printf(")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
            "once\n",
-           (double)e->weight_bytes / 1048576, (double)e->arena_bytes / 1048576,
-           (double)e->arena_bound / 1048576);
+           (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
+           (double)x->arena_bound / 1048576);
     print_trade(e);
 }
 
@@ -260,10 +273,11 @@ static void owned_cell(struct table *t, char *text)
 /* "fp32:nchw, fp16:nhwc8": every value of a tensor. */
 static void materialised(char *text, size_t size, const strata_engine *e, int tensor)
 {
+    const struct execution *x = e->execution;
     size_t used = 0;
     text[0] = '\0';
-    for (size_t v = 0; v < e->n_values && used < size; v++)
-        if (e->values[v].tensor == tensor)
+    for (size_t v = 0; v < x->n_values && used < size; v++)
+        if (x->values[v].tensor == tensor)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
                                      explain_value_format(e, (int)v));
 }
@@ -271,8 +285,8 @@ static void materialised(char *text, size_t size, const strata_engine *e, int te
 /* "conv2 fp16:nhwc8, output prob fp32:nchw" */
 static void wanted(struct table *t, const strata_engine *e, int tensor)
 {
-    const struct plan_problem *p = &e->model->problem;
-    uint64_t labels = plan_wanted(p, e->plan->choices, &p->tensors[tensor]);
+    const struct plan_problem *p = &e->planner->model->problem;
+    uint64_t labels = plan_wanted(p, e->planner->plan->choices, &p->tensors[tensor]);
     char *text = NULL;
     size_t size;
     const char *gap = "";
@@ -280,8 +294,8 @@ static void wanted(struct table *t, const strata_engine *e, int tensor)
     for (int l = 0; f && l < p->n_labels; l++) {
         if (!(labels & UINT64_C(1) << l))
             continue;
-        char *who = explain_readers(e, tensor, l);
-        char *what = explain_labels(e, tensor, UINT64_C(1) << l);
+        char *who = explain_readers(e->planner, tensor, l);
+        char *what = explain_labels(e->planner, tensor, UINT64_C(1) << l);
         fprintf(f, "%s%s: %s", gap, what ? what : "?", who ? who : "?");
         gap = "; ";
         free(who);
@@ -298,18 +312,20 @@ void explain_print_tensors(const strata_engine *e, int format)
 {
     static const char *const columns[] = {"tensor",   "by",           "impl",
                                           "produced", "materialised", "wanted"};
-    const struct plan_problem *p = &e->model->problem;
+    const struct plan_problem *p = &e->planner->model->problem;
     struct table t;
     table_open(&t, columns, ARRAY_LENGTH(columns), 0);
     for (size_t i = 0; i < p->n_tensors; i++) {
         const struct plan_tensor *tensor = &p->tensors[i];
-        const struct plan_choice *c = plan_chosen(p, e->plan->choices, tensor->producer);
+        const struct plan_choice *c =
+            plan_chosen(p, e->planner->plan->choices, tensor->producer);
         char name[2 * FORMAT_NAME_SIZE], all[512];
-        explain_label(name, sizeof name, e, (int)i, plan_out_label(c, tensor->port));
-        materialised(all, sizeof all, e, e->model->tensor_of[i]);
+        explain_label(name, sizeof name, e->planner, (int)i,
+                      plan_out_label(c, tensor->port));
+        materialised(all, sizeof all, e, e->planner->model->tensor_of[i]);
         table_cell(&t, "%s", tensor->name);
         table_cell(&t, "%s", p->ops[tensor->producer].name);
-        table_cell(&t, "%s", explain_impl(e, c));
+        table_cell(&t, "%s", explain_impl(e->planner, c));
         table_cell(&t, "%s", name);
         table_cell(&t, "%s", all);
         wanted(&t, e, (int)i);
@@ -323,13 +339,14 @@ static void print_sentences(const strata_engine *e, const struct explain *x)
 {
     for (size_t i = 0; i < x->n_reformats; i++) {
         const struct explain_reformat *r = &x->reformats[i];
-        char *from = explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.from);
-        char *to = explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.to);
-        char *why = explain_why(e, r), *cost = explain_forbidding(e, r);
-        char *remedy = explain_remedy_text(e, r);
+        char *from =
+            explain_labels(e->planner, r->step.tensor, UINT64_C(1) << r->step.from);
+        char *to = explain_labels(e->planner, r->step.tensor, UINT64_C(1) << r->step.to);
+        char *why = explain_why(e->planner, r), *cost = explain_forbidding(e->planner, r);
+        char *remedy = explain_remedy_text(e->planner, r);
         if (from && to && why && cost && remedy)
             printf("%s: %s -> %s, %.1f us, %s\n  %s\n  %s\n  %s\n",
-                   e->model->problem.tensors[r->step.tensor].name, from, to,
+                   e->planner->model->problem.tensors[r->step.tensor].name, from, to,
                    explain_microseconds(r->step.cost), explain_reason_name(r->reason),
                    why, cost, remedy);
         free(from);
@@ -355,14 +372,16 @@ void explain_print_reformats(const strata_engine *e, const struct explain *x, in
     table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 3);
     for (size_t i = 0; i < x->n_reformats; i++) {
         const struct explain_reformat *r = &x->reformats[i];
-        table_cell(&t, "%s", e->model->problem.tensors[r->step.tensor].name);
-        owned_cell(&t, explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.from));
-        owned_cell(&t, explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.to));
+        table_cell(&t, "%s", e->planner->model->problem.tensors[r->step.tensor].name);
+        owned_cell(
+            &t, explain_labels(e->planner, r->step.tensor, UINT64_C(1) << r->step.from));
+        owned_cell(&t,
+                   explain_labels(e->planner, r->step.tensor, UINT64_C(1) << r->step.to));
         table_cell(&t, "%.1f", explain_microseconds(r->step.cost));
         table_cell(&t, "%s", explain_reason_name(r->reason));
-        owned_cell(&t, explain_why(e, r));
-        owned_cell(&t, explain_forbidding(e, r));
-        owned_cell(&t, explain_remedy_text(e, r));
+        owned_cell(&t, explain_why(e->planner, r));
+        owned_cell(&t, explain_forbidding(e->planner, r));
+        owned_cell(&t, explain_remedy_text(e->planner, r));
     }
     table_print(&t, format, stdout);
     table_close(&t);
@@ -370,12 +389,13 @@ void explain_print_reformats(const strata_engine *e, const struct explain *x, in
 
 void explain_print_fusions(const strata_engine *e, int format)
 {
+    const struct planner *planner = e->planner;
     static const char *const columns[] = {"layer", "fused", "into", "why"};
     struct table t;
     bool any = false;
     table_open(&t, columns, ARRAY_LENGTH(columns), 0);
-    for (size_t i = 0; i < e->n_fusions; i++) {
-        const struct engine_fusion *f = &e->fusions[i];
+    for (size_t i = 0; i < planner->n_fusions; i++) {
+        const struct planner_fusion *f = &planner->fusions[i];
         if (!f->reason)
             continue;
         any = true;
@@ -393,20 +413,21 @@ void explain_print_fusions(const strata_engine *e, int format)
 }
 
 /* Of an impl that no network could use on this device. */
-static bool is_elsewhere(const strata_engine *e, const struct engine_candidate *c)
+static bool is_elsewhere(const strata_engine *e, const struct planner_candidate *c)
 {
     return c->impl->impl.device != e->handle->properties.kind;
 }
 
 void explain_print_refused(const strata_engine *e, int format)
 {
+    const struct planner *planner = e->planner;
     static const char *const columns[] = {"name", "impl", "row", "reads", "why not"};
     const bool text = format == TABLE_TEXT;
     struct table t;
     size_t elsewhere = 0;
     table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 2);
-    for (size_t i = 0; i < e->model->n_candidates; i++) {
-        const struct engine_candidate *c = &e->model->candidates[i];
+    for (size_t i = 0; i < planner->model->n_candidates; i++) {
+        const struct planner_candidate *c = &planner->model->candidates[i];
         if (!c->reason)
             continue;
         elsewhere += is_elsewhere(e, c);

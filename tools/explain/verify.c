@@ -4,6 +4,7 @@
  * nothing with the solver.
  */
 #include "tools/explain/explain.h"
+#include "planner/certificate/certificate.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,13 +12,14 @@
 static int check_as_text(const strata_engine *e, const struct plan_certificate *made,
                          strata_error *err)
 {
+    const struct planner *planner = e->planner;
     struct plan_certificate *c = NULL;
     char *text = NULL;
     int status = plan_certificate_write(&text, made, err);
     if (status == STRATA_OK)
         status = plan_certificate_read(&c, text, err);
     if (status == STRATA_OK)
-        status = plan_check(&e->model->problem, &e->plan_options, c, err);
+        status = plan_check(&planner->model->problem, &planner->plan_options, c, err);
     plan_certificate_free(c);
     free(text);
     return status;
@@ -25,7 +27,8 @@ static int check_as_text(const strata_engine *e, const struct plan_certificate *
 
 int explain_print_verify(const strata_engine *e, strata_error *err)
 {
-    const struct plan *plan = e->plan;
+    const struct planner *planner = e->planner;
+    const struct plan *plan = planner->plan;
     struct plan_certificate *c = NULL;
     if (!plan->proved) {
         printf("not proved: cost %" PRId64 ", lower bound %" PRId64 ", gap %.2f %%\n",
@@ -33,7 +36,8 @@ int explain_print_verify(const strata_engine *e, strata_error *err)
                100 * plan_gap(plan));
         return STRATA_OK;
     }
-    int status = plan_certify(&c, &e->model->problem, &e->plan_options, plan, err);
+    int status =
+        plan_certify(&c, &planner->model->problem, &planner->plan_options, plan, err);
     if (status == STRATA_OK)
         status = check_as_text(e, c, err);
     if (status == STRATA_OK)

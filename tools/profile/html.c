@@ -99,11 +99,12 @@ static void put_figures(const struct profile *p, FILE *out)
     snprintf(text, sizeof text, "%.1f %%",
              p->sum_us > 0 ? 100 * reformats / p->sum_us : 0);
     snprintf(what, sizeof what, "of the sum goes into %zu reformat%s",
-             e->plan->n_reformats, e->plan->n_reformats == 1 ? "" : "s");
+             e->planner->plan->n_reformats,
+             e->planner->plan->n_reformats == 1 ? "" : "s");
     put_card(text, what, out);
-    snprintf(text, sizeof text, "%.2f MiB", (double)e->arena_bytes / 1048576);
+    snprintf(text, sizeof text, "%.2f MiB", (double)e->execution->arena_bytes / 1048576);
     snprintf(what, sizeof what, "memory of a context; at least %.2f alive at once",
-             (double)e->arena_bound / 1048576);
+             (double)e->execution->arena_bound / 1048576);
     put_card(text, what, out);
     snprintf(text, sizeof text, "%.2f MiB", (double)e->weight_bytes / 1048576);
     put_card(text, "weights, shared by contexts", out);
@@ -176,10 +177,12 @@ static void put_environment(const struct profile *p, FILE *out)
              d->flops[STRATA_FP16] * 1e-9);
     put_pair("ceilings, as the planner's model has them", text, out);
     put_pair("precision", precisions[e->network->build.precision], out);
-    put_pair("math", e->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default", out);
-    snprintf(text, sizeof text, "from %s; predicted %.1f µs; %s", sources[e->costs.kind],
-             explain_microseconds(e->plan->cost),
-             e->plan->proved ? "proved optimal" : "not proved optimal");
+    put_pair("math",
+             e->execution->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default", out);
+    snprintf(text, sizeof text, "from %s; predicted %.1f µs; %s",
+             sources[e->planner->costs.kind],
+             explain_microseconds(e->planner->plan->cost),
+             e->planner->plan->proved ? "proved optimal" : "not proved optimal");
     put_pair("plan", text, out);
     fputs("</table></section>\n", out);
 }
@@ -188,7 +191,8 @@ static int put_report(const struct profile *p, FILE *out, strata_error *err)
 {
     const strata_engine *e = p->engine;
     struct explain *x = NULL;
-    int status = explain_plan(&x, &e->model->problem, &e->plan_options, e->plan, err);
+    int status = explain_plan(&x, &e->planner->model->problem, &e->planner->plan_options,
+                              e->planner->plan, err);
     if (status != STRATA_OK)
         return status;
     put_head(p, out);

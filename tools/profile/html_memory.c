@@ -51,9 +51,10 @@ static void put_block(const struct frame *f, int first, int last, int64_t offset
 
 static void put_values(const struct frame *f, const strata_engine *e, FILE *out)
 {
+    const struct execution *x = e->execution;
     char fill[32];
-    for (size_t v = 0; v < e->n_values; v++) {
-        const struct engine_value *value = &e->values[v];
+    for (size_t v = 0; v < x->n_values; v++) {
+        const struct execution_value *value = &x->values[v];
         if (value->alias >= 0 || value->binding >= 0 || value->last < 0)
             continue;
         snprintf(fill, sizeof fill, "hsl(%d 65%% 78%%)", hue(value->tensor));
@@ -61,9 +62,9 @@ static void put_values(const struct frame *f, const strata_engine *e, FILE *out)
                   e->network->tensors[value->tensor].name,
                   explain_value_format(e, (int)v), fill, out);
     }
-    for (size_t s = 0; s < e->n_steps; s++) {
-        const struct engine_node *n =
-            e->steps[s].kind == STEP_RUN ? &e->nodes[e->steps[s].node] : NULL;
+    for (size_t s = 0; s < x->n_steps; s++) {
+        const struct execution_node *n =
+            x->steps[s].kind == STEP_RUN ? &x->nodes[x->steps[s].node] : NULL;
         if (n && n->workspace)
             put_block(f, (int)s, (int)s, n->workspace_offset, (int64_t)n->workspace,
                       n->name, "workspace", "#94a3b8", out);
@@ -96,7 +97,7 @@ static void put_alive(const struct frame *f, const struct profile *p, FILE *out)
 
 static void put_scale(const struct frame *f, const struct profile *p, FILE *out)
 {
-    const int64_t arena = p->engine->arena_bytes;
+    const int64_t arena = p->engine->execution->arena_bytes;
     const size_t every = p->n / 20 + 1;
     for (int i = 0; i <= 4; i++)
         fprintf(out,
@@ -121,9 +122,10 @@ void html_memory(const struct profile *p, FILE *out)
 {
     const strata_engine *e = p->engine;
     /* a tenth above the arena for the words at its level */
-    const struct frame f = {(double)(WIDTH - LEFT - RIGHT) / (double)(p->n ? p->n : 1),
-                            (HEIGHT - TOP - BOTTOM) /
-                                (1.1 * (double)(e->arena_bytes ? e->arena_bytes : 1))};
+    const struct frame f = {
+        (double)(WIDTH - LEFT - RIGHT) / (double)(p->n ? p->n : 1),
+        (HEIGHT - TOP - BOTTOM) /
+            (1.1 * (double)(e->execution->arena_bytes ? e->execution->arena_bytes : 1))};
     fprintf(out,
             "<section><h2>Memory of a context</h2><p class=\"sub\">Tensors from the step "
             "that makes them to the last that reads them, where they lie; workspaces "
@@ -133,6 +135,6 @@ void html_memory(const struct profile *p, FILE *out)
     put_values(&f, e, out);
     put_scale(&f, p, out);
     put_alive(&f, p, out);
-    put_level(&f, e->arena_bytes, "the context", "none", out);
+    put_level(&f, e->execution->arena_bytes, "the context", "none", out);
     fputs("</svg></section>\n", out);
 }

@@ -56,17 +56,17 @@ void html_reformats(const struct profile *p, const struct explain *x, FILE *out)
     for (size_t i = 0; i < x->n_reformats; i++) {
         const struct explain_reformat *r = &x->reformats[i];
         fputs("<tr><td class=\"loud\">", out);
-        html_text(e->model->problem.tensors[r->step.tensor].name, out);
+        html_text(e->planner->model->problem.tensors[r->step.tensor].name, out);
         fputs("</td><td>", out);
-        put_owned(explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.from),
+        put_owned(explain_labels(e->planner, r->step.tensor, UINT64_C(1) << r->step.from),
                   "</td><td>", out);
-        put_owned(explain_labels(e, r->step.tensor, UINT64_C(1) << r->step.to), "</td>",
-                  out);
+        put_owned(explain_labels(e->planner, r->step.tensor, UINT64_C(1) << r->step.to),
+                  "</td>", out);
         fprintf(out, "<td class=\"n\">%.1f</td><td><b>%s</b>: ",
                 explain_microseconds(r->step.cost), explain_reason_name(r->reason));
-        put_owned(explain_why(e, r), ". ", out);
-        put_sentence(explain_forbidding(e, r), ". ", out);
-        put_sentence(explain_remedy_text(e, r), ".</td></tr>\n", out);
+        put_owned(explain_why(e->planner, r), ". ", out);
+        put_sentence(explain_forbidding(e->planner, r), ". ", out);
+        put_sentence(explain_remedy_text(e->planner, r), ".</td></tr>\n", out);
     }
     fputs(x->n_reformats ? "</table></section>\n" : "</section>\n", out);
 }
@@ -79,8 +79,8 @@ void html_fusions(const struct profile *p, FILE *out)
         "<section><h2>Fusions</h2><p class=\"sub\">Layers that were, or might have been, "
         "computed by another in its own pass.</p>",
         out);
-    for (size_t i = 0; i < e->n_fusions; i++) {
-        const struct engine_fusion *f = &e->fusions[i];
+    for (size_t i = 0; i < e->planner->n_fusions; i++) {
+        const struct planner_fusion *f = &e->planner->fusions[i];
         if (!f->reason)
             continue;
         fputs(any ? ""
@@ -117,7 +117,7 @@ static void put_labels(const strata_engine *e, const struct plan_op *o,
     const int n = output ? o->n_out : o->n_in;
     char text[96], before[96] = "";
     for (int i = 0; i < n; i++) {
-        explain_label(text, sizeof text, e, output ? o->out[i] : o->in[i],
+        explain_label(text, sizeof text, e->planner, output ? o->out[i] : o->in[i],
                       output ? plan_out_label(c, i) : plan_in_label(c, i));
         if (strcmp(text, before) == 0) /* of many alike one is enough */
             continue;
@@ -131,16 +131,16 @@ static void put_choice(const strata_engine *e, const struct plan_op *o,
                        const struct plan_choice *c, const struct plan_choice *chosen,
                        FILE *out)
 {
-    const struct engine_candidate *k = &e->model->candidates[c->impl];
+    const struct planner_candidate *k = &e->planner->model->candidates[c->impl];
     const int64_t more = c->cost - chosen->cost;
     fprintf(out, "<tr%s><td>", c == chosen ? " class=\"won\"" : "");
-    html_text(explain_impl(e, c), out);
+    html_text(explain_impl(e->planner, c), out);
     fprintf(out, "</td><td class=\"n\">%.0d</td><td>", k->row > 0 ? k->row : 0);
     put_labels(e, o, c, false, out);
     fputs("</td><td>", out);
     put_labels(e, o, c, true, out);
     fprintf(out, "</td><td class=\"n\">%zu</td><td class=\"n\">%.2f</td><td class=\"n\">",
-            explain_fused(e, c), explain_microseconds(c->cost));
+            explain_fused(e->planner, c), explain_microseconds(c->cost));
     if (c != chosen)
         fprintf(out, "%+.2f", explain_microseconds(more));
     fprintf(out, "</td><td>%s</td></tr>\n",
@@ -151,8 +151,9 @@ static void put_choice(const strata_engine *e, const struct plan_op *o,
 
 static void put_refused(const strata_engine *e, int node, FILE *out)
 {
-    for (size_t i = 0; i < e->model->n_candidates; i++) {
-        const struct engine_candidate *c = &e->model->candidates[i];
+    const struct planner *planner = e->planner;
+    for (size_t i = 0; i < planner->model->n_candidates; i++) {
+        const struct planner_candidate *c = &planner->model->candidates[i];
         if (!c->reason || c->node != node)
             continue;
         fputs("<tr class=\"out\"><td>", out);
@@ -168,9 +169,9 @@ enum { MOST_CHOICES = 40 }; /* shown of one layer */
 
 static void put_op(const strata_engine *e, size_t op, bool open, FILE *out)
 {
-    const struct plan_op *o = &e->model->problem.ops[op];
+    const struct plan_op *o = &e->planner->model->problem.ops[op];
     const struct plan_choice *chosen =
-        plan_chosen(&e->model->problem, e->plan->choices, (int)op);
+        plan_chosen(&e->planner->model->problem, e->planner->plan->choices, (int)op);
     const struct plan_choice **sorted =
         zalloc(o->n_choices, sizeof *sorted, "impls", NULL);
     if (!sorted)
@@ -181,7 +182,7 @@ static void put_op(const strata_engine *e, size_t op, bool open, FILE *out)
     fputs(open ? "<details open><summary>" : "<details><summary>", out);
     html_text(o->name, out);
     fputs(" <span class=\"how\">", out);
-    html_text(explain_impl(e, chosen), out);
+    html_text(explain_impl(e->planner, chosen), out);
     fprintf(out, "</span><span class=\"n\">%zu ways, %.2f µs</span></summary>",
             o->n_choices, explain_microseconds(chosen->cost));
     fputs("<table class=\"grid\"><tr><th>impl</th><th class=\"n\">row</th><th>reads</th>"
@@ -196,7 +197,7 @@ static void put_op(const strata_engine *e, size_t op, bool open, FILE *out)
                 "<tr class=\"out\"><td colspan=\"8\">%zu in all; the cheapest %d are "
                 "shown</td></tr>\n",
                 o->n_choices, (int)MOST_CHOICES);
-    put_refused(e, e->model->candidates[chosen->impl].node, out);
+    put_refused(e, e->planner->model->candidates[chosen->impl].node, out);
     fputs("</table></details>\n", out);
     free(sorted);
 }
@@ -204,11 +205,12 @@ static void put_op(const strata_engine *e, size_t op, bool open, FILE *out)
 void html_impls(const struct profile *p, FILE *out)
 {
     const strata_engine *e = p->engine;
-    const struct plan_problem *problem = &e->model->problem;
+    const struct plan_problem *problem = &e->planner->model->problem;
     size_t dearest = 0;
     int64_t most = -1;
     for (size_t op = 0; op < problem->n_ops; op++) {
-        const struct plan_choice *c = plan_chosen(problem, e->plan->choices, (int)op);
+        const struct plan_choice *c =
+            plan_chosen(problem, e->planner->plan->choices, (int)op);
         if (c->impl < 0 || c->cost <= most)
             continue;
         dearest = op;
@@ -219,7 +221,7 @@ void html_impls(const struct profile *p, FILE *out)
           "that it needs.</p>\n",
           out);
     for (size_t op = 0; op < problem->n_ops; op++)
-        if (plan_chosen(problem, e->plan->choices, (int)op)->impl >= 0)
+        if (plan_chosen(problem, e->planner->plan->choices, (int)op)->impl >= 0)
             put_op(e, op, op == dearest, out);
     fputs("</section>\n", out);
 }

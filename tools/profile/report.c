@@ -20,10 +20,12 @@ static int plan_network(json_t **out, const struct tool_options *o, const char *
     struct tool_session s = {0};
     struct explain *x = NULL;
     int status = tool_open_engine(&s, o, path, err);
-    if (status == STRATA_OK)
-        status = explain_plan(&x, &s.engine->model->problem, &s.engine->plan_options,
-                              s.engine->plan, err);
-    if (status == STRATA_OK && !(*out = explain_json(s.engine, x)))
+    const strata_engine *e = s.engine;
+    const struct planner *p = status == STRATA_OK ? e->planner : NULL;
+    if (p)
+        status = explain_plan(&x, &p->model->problem, &p->plan_options, p->plan, err);
+    if (status == STRATA_OK &&
+        !(*out = explain_json(p, e->execution, x, e->weight_bytes)))
         status = error_no_memory(err, 0, "the report");
     explain_free(x);
     tool_close(&s);

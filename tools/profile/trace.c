@@ -122,15 +122,16 @@ static void note_step(void *user, const strata_engine *e, int step, double begin
 
 static int open_host_memory(struct lane *l, const strata_engine *e, strata_error *err)
 {
+    const struct execution *x = e->execution;
     int status = STRATA_OK;
-    l->host = zalloc(e->n_bindings, sizeof *l->host, "host memory", err);
-    for (size_t i = 0; l->host && i < e->n_bindings && status == STRATA_OK; i++) {
-        const size_t bytes = (size_t)e->values[e->bindings[i].value].bytes;
+    l->host = zalloc(x->n_bindings, sizeof *l->host, "host memory", err);
+    for (size_t i = 0; l->host && i < x->n_bindings && status == STRATA_OK; i++) {
+        const size_t bytes = (size_t)x->values[x->bindings[i].value].bytes;
         l->host[i] = strata_host_alloc(l->handle, bytes, err);
         status = l->host[i] ? STRATA_OK : STRATA_ENOMEM;
-        if (status == STRATA_OK && i < e->n_inputs)
+        if (status == STRATA_OK && i < x->n_inputs)
             status = run_read_input(l->context, e, (int)i, "random:1", 0, err);
-        if (status == STRATA_OK && i < e->n_inputs)
+        if (status == STRATA_OK && i < x->n_inputs)
             status = strata_copy_out(l->context, (int)i, l->host[i], err);
     }
     return l->host ? status : STRATA_ENOMEM;
@@ -165,11 +166,12 @@ static int open_lane(struct lane *l, const strata_engine *e, const char *device,
 
 static void close_lane(struct lane *l, const strata_engine *e)
 {
+    const struct execution *x = e->execution;
     if (l->handle) /* what is under way uses what goes */
         strata_stream_synchronize(strata_get_stream(l->handle), NULL);
-    for (size_t i = 0; l->host && i < e->n_bindings; i++)
+    for (size_t i = 0; l->host && i < x->n_bindings; i++)
         strata_host_free(l->handle, l->host[i],
-                         (size_t)e->values[e->bindings[i].value].bytes);
+                         (size_t)x->values[x->bindings[i].value].bytes);
     free(l->host);
     strata_context_destroy(l->context);
     for (int m = 0; m < MARKS; m++)
@@ -204,8 +206,10 @@ static int copy_all(struct lane *l, bool in, strata_error *err)
 {
     const strata_engine *e = l->context->engine;
     int status = STRATA_OK;
-    for (size_t i = in ? 0 : e->n_inputs;
-         i < (in ? e->n_inputs : e->n_bindings) && status == STRATA_OK; i++)
+    for (size_t i = in ? 0 : e->execution->n_inputs;
+         i < (in ? e->execution->n_inputs : e->execution->n_bindings) &&
+         status == STRATA_OK;
+         i++)
         status = in ? strata_enqueue_copy_in(l->context, (int)i, l->host[i], err)
                     : strata_enqueue_copy_out(l->context, (int)i, l->host[i], err);
     return status;

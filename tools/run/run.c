@@ -65,16 +65,17 @@ static bool own_option(struct run_options *o, int option)
 static int read_inputs(strata_context *c, const strata_engine *e,
                        const struct run_options *o, strata_error *err)
 {
-    bool *given = zalloc(e->n_bindings, sizeof *given, "inputs", err);
+    const struct execution *x = e->execution;
+    bool *given = zalloc(x->n_bindings, sizeof *given, "inputs", err);
     int status =
         given ? run_read_given(c, e, &o->common, o->item, given, err) : STRATA_ENOMEM;
-    for (size_t i = 0; i < e->n_inputs && status == STRATA_OK; i++)
+    for (size_t i = 0; i < x->n_inputs && status == STRATA_OK; i++)
         if (!given[i])
             status =
                 error_set(err, STRATA_EINVAL,
                           "input '%s' is not given; add --input %s=FILE, or "
                           "--input %s=random:1",
-                          e->bindings[i].name, e->bindings[i].name, e->bindings[i].name);
+                          x->bindings[i].name, x->bindings[i].name, x->bindings[i].name);
     free(given);
     return status;
 }
@@ -83,12 +84,13 @@ static int read_inputs(strata_context *c, const strata_engine *e,
 static int print_outputs(strata_context *c, const strata_engine *e,
                          const struct run_options *o, strata_error *err)
 {
+    const struct execution *x = e->execution;
     static const char *const columns[] = {"output", "image", "rank",
                                           "index",  "value", "label"};
     struct table t;
     int status = STRATA_OK;
     table_open(&t, columns, ARRAY_LENGTH(columns), 0x1E);
-    for (size_t i = e->n_inputs; i < e->n_bindings && status == STRATA_OK; i++)
+    for (size_t i = x->n_inputs; i < x->n_bindings && status == STRATA_OK; i++)
         status = run_add_top(&t, c, e, (int)i, (int)o->top, err);
     if (status == STRATA_OK)
         table_print(&t, o->common.format, stdout);

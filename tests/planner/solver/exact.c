@@ -2,6 +2,7 @@
  *
  * The exact planner against brute force.
  */
+#include "planner/certificate/certificate.h"
 #include "tests/planner/solver/draw.h"
 
 #include <criterion/criterion.h>

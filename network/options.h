@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What [build], [runtime] and [bench] of a network ask for. Texts belong to the network.
+ */
+#ifndef NETWORK_OPTIONS_H
+#define NETWORK_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_ANY };
+
+/* What a plan is chosen for. */
+enum objective {
+    OBJECTIVE_TIME,      /* the least */
+    OBJECTIVE_REFORMATS, /* the fewest, then least time */
+    OBJECTIVE_MEMORY     /* the smallest arena of the fastest plans */
+};
+
+/* By default the device decides: analytic on the host, measured elsewhere. */
+enum cost_kind { COSTS_DEFAULT, COSTS_ANALYTIC, COSTS_MEASURE, COSTS_FILE };
+/* For what a cost file lacks. */
+enum cost_miss { MISS_ERROR, MISS_MEASURE, MISS_ANALYTIC };
+
+struct cost_options {
+    enum cost_kind kind;
+    enum cost_miss miss;
+    char *file;      /* COSTS_FILE: read */
+    char *save;      /* read if it exists, and written; NULL: none */
+    /* Measure all candidates, for a file that others replay, or to compare plans; what a
+     * file lacks is then an error, needed or not. */
+    bool everything;
+    uint64_t budget; /* ns of measuring; 0: no limit */
+};
+
+struct build_options {
+    enum precision precision; /* dtypes of intermediate float tensors */
+    uint64_t formats;         /* formats of intermediate tensors; 0: any */
+    bool fusion;
+    bool no_reformat;   /* fail if the plan needs one */
+    enum objective objective;
+    double memory_slack;  /* OBJECTIVE_MEMORY: time given up for it, percent */
+    int64_t memory_plans; /* and how many plans are weighed at most */
+    int64_t plan_nodes;   /* of branch and bound, a search; 0: no limit */
+    bool deterministic; /* only impls whose runs agree bit for bit */
+    uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
+    int math;           /* STRATA_MATH_*: tensor cores if this or the handle allows them */
+    struct cost_options costs;
+};
+
+/* Defaults for whoever runs the network; options of the application win. */
+struct runtime_options {
+    char *device;    /* "auto", "host", "cuda", "cuda:1" */
+    int64_t threads; /* of the host device; 0: one a core */
+    bool graph;      /* on devices that have them */
+};
+
+#define BENCH_MAX_PERCENTILES 8
+struct bench_options {
+    uint64_t warmup, duration; /* ns; duration 0: by iterations alone */
+    int64_t iterations;        /* at least */
+    int64_t streams, contexts, threads; /* 0: as many contexts and threads as streams */
+    int64_t in_flight;                  /* runs under way at a time, of a stream */
+    bool transfers;  /* copy the inputs to the device and the outputs back */
+    bool cold_cache; /* empty the device's cache before each run */
+    double percentiles[BENCH_MAX_PERCENTILES];
+    size_t n_percentiles;
+};
+
+#endif /* NETWORK_OPTIONS_H */

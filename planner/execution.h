@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An execution: what running a network needs of its plan, and all that running sees of
+ * it. Nodes with their chosen impls; values (a tensor in one format, somewhere in
+ * memory) between them; steps in order; bindings; offsets in one arena. It has no memory
+ * of a device, no weights and no state: those are the engine's, a part for each node.
+ * Why the plan is this one stays with the planner, whose fields are not here.
+ *
+ *   schedule      planner, plan -> nodes that run, values, steps
+ *   memory        steps         -> their order, memory shared in place, offsets
+ *   memory_order  orders of the steps to try
+ *   execution     what others ask of one
+ *
+ * Made whole by execution_make and never written again; freed by who made it, before
+ * the network, whose layers it names. The planner may go first.
+ */
+#ifndef PLANNER_EXECUTION_H
+#define PLANNER_EXECUTION_H
+
+#include "network/network.h"
+#include "planner/solver/problem.h"
+
+struct planner;
+
+/* A layer that runs, and those after it that it computes in its own pass. */
+struct execution_node {
+    char *name; /* "conv1 + relu1" */
+    const struct network_layer *layer;
+    const struct registry_impl *impl;
+    int row;
+    int n_in, n_out;
+    int *in_values, *out_values;
+    int residual_value;                 /* that its epilogue adds, or -1 */
+    const struct network_layer **fused; /* in order */
+    size_t n_fused, n_scales;           /* the first n_scales go into its weights */
+    strata_epilogue epilogue;
+    const void *params;       /* of impls: the layer's, or composed */
+    strata_shuffle *composed; /* with a fused Shuffle, or NULL */
+    strata_tensor *weights;   /* layer->type->n_weights, described: data is NULL */
+    size_t workspace;         /* bytes */
+    int64_t workspace_offset; /* in the arena */
+};
+
+/* A tensor in one format, somewhere in memory. */
+struct execution_value {
+    int tensor; /* of the network */
+    int format; /* table index */
+    int pad, stage;
+    int binding;   /* input or output that owns the memory, or -1 */
+    int alias;     /* value whose memory this is in, or -1 */
+    int64_t begin; /* bytes into that memory */
+    bool in_place; /* alias made by the memory planner */
+    strata_desc desc;
+    int64_t bytes, offset; /* in the arena, if neither bound nor aliased */
+    int first, last;       /* steps */
+};
+
+enum step_kind {
+    STEP_RUN,
+    STEP_REFORMAT,
+    STEP_RELABEL /* nothing to do: `to` is in the memory of `from`, or the reverse */
+};
+
+struct execution_step {
+    enum step_kind kind;
+    int node;     /* STEP_RUN */
+    int from, to; /* values, for the other kinds */
+    int64_t cost; /* 1/16 ns */
+    enum plan_reason reason;
+};
+
+struct execution_binding {
+    const char *name;
+    bool is_input;
+    int value; /* its memory is the caller's or the context's */
+};
+
+struct execution {
+    struct execution_node *nodes;
+    struct execution_value *values;
+    struct execution_step *steps;
+    struct execution_binding *bindings; /* inputs, then outputs */
+    size_t n_nodes, n_values, n_steps, n_bindings, n_inputs;
+    size_t values_capacity, steps_capacity;
+    int device, sm; /* what it is for: STRATA_HOST ..., compute capability times 10 */
+    int math;       /* STRATA_MATH_* */
+    int threads;    /* of host kernels; 0 on other devices */
+    int last_input_step; /* after it the inputs may be overwritten; -1: none reads them */
+    int64_t cost;        /* of a run, as planned: 1/16 ns */
+    int64_t arena_bytes, arena_bound; /* the bound is the order's: bytes alive at once */
+};
+
+/* schedule.c: of the planner's plan, or of another of the same problem. */
+int execution_make(struct execution **out, const struct planner *planner,
+                   const struct plan *plan, strata_error *err);
+
+/* execution.c */
+void execution_free(struct execution *x);
+/* The value in whose memory a value is. */
+int execution_owner(const struct execution *x, int value);
+/* The k-th value that a step reads or writes, or -1 past the last. */
+int execution_reads(const struct execution *x, const struct execution_step *s, int k);
+int execution_writes(const struct execution *x, const struct execution_step *s, int k);
+/* The chosen formats of a node's tensors, without data. */
+void execution_tensors(const struct execution *x, const struct execution_node *n,
+                       strata_tensor *in, strata_tensor *out);
+/* The same of the tensor that its epilogue adds, if it does. */
+void execution_residual(const struct execution *x, const struct execution_node *n,
+                        strata_tensor *out);
+
+/* memory.c */
+int execution_place(struct execution *x, strata_error *err);
+/* memory_order.c: orders of the steps to try; *order lists step indices. */
+enum { ORDER_NETWORK, ORDER_DEPTH, ORDER_HEAVY, ORDER_LIVE, ORDER_COUNT };
+int execution_order(const struct execution *x, int which, int *order, strata_error *err);
+
+#endif /* PLANNER_EXECUTION_H */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What follows from a planner's nodes, model and plan as they are: small questions that
+ * several parts ask, so that no part calls another back.
+ */
+#include "planner/planner.h"
+
+#include <strata/layers.h>
+
+int planner_desc(strata_desc *out, const strata_network *net, int tensor, int format,
+                 strata_error *err)
+{
+    const struct network_tensor *t = &net->tensors[tensor];
+    return format_desc(out, *format_at(format), t->dims, t->rank, err);
+}
+
+/* One state where there are no pad lanes. */
+int planner_port_pad(const struct planner_model *m, const strata_network *net, int tensor,
+                     int format, const strata_impl *impl, bool output)
+{
+    const struct network_tensor *t = &net->tensors[tensor];
+    int flag = output ? STRATA_PAD_DIRTY : STRATA_PAD_IGNORED;
+    if (!(impl->flags & flag) || !m->any_dirty || t->rank < 2 ||
+        !format_has_pads(*format_at(format), t->dims[1]))
+        return STRATA_PAD_ZERO;
+    return STRATA_PAD_ANY;
+}
+
+int planner_output(const struct planner *planner, const struct planner_node *n,
+                   size_t fused, int port)
+{
+    return fused ? planner->network->layers[n->tail[fused - 1]].outputs[0]
+                 : n->layer->outputs[port];
+}
+
+strata_epilogue planner_epilogue(const struct planner *planner,
+                                 const struct planner_node *n, size_t fused)
+{
+    strata_epilogue epilogue = {0};
+    for (size_t i = 0; i < fused; i++) {
+        enum fuse_kind kind = planner->fusions[n->tail[i]].kind;
+        if (kind == FUSE_SUM)
+            epilogue.flags |= STRATA_EPILOGUE_RESIDUAL;
+        if (kind != FUSE_ACTIVATION)
+            continue;
+        const strata_activation *a = planner->network->layers[n->tail[i]].params;
+        epilogue.flags |= STRATA_EPILOGUE_ACTIVATION;
+        epilogue.activation = a->kind;
+        epilogue.alpha = strata_activation_alpha(a);
+        epilogue.beta = strata_activation_beta(a);
+    }
+    return epilogue;
+}
+
+size_t planner_scales(const struct planner *planner, const struct planner_node *n,
+                      size_t fused)
+{
+    size_t count = 0;
+    while (count < fused && planner->fusions[n->tail[count]].kind == FUSE_SCALE)
+        count++;
+    return count;
+}
+
+const struct planner_candidate *planner_chosen(const struct planner *planner,
+                                               const struct plan *plan, size_t node)
+{
+    const struct planner_model *m = planner->model;
+    const int op = (int)(planner->network->n_inputs + node);
+    return &m->candidates[plan_chosen(&m->problem, plan->choices, op)->impl];
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A planner: the workbench on which a network becomes a plan for a device. It needs the
+ * network, a description of the device and the costs of what runs there, but no device:
+ * one is asked only by a cost source that measures. planner_make does all of it, in this
+ * order; afterwards the planner is only read, and answers why the plan is this one.
+ *
+ *   fuse       layers       -> nodes, and which may compute the layers after them
+ *   candidate  nodes        -> ways to run each: impls, formats, layers fused; or none
+ *   model      candidates   -> plan problem: choices, labels, conversions, costs
+ *   cost       problem      -> a plan: a choice per node, conversions per tensor
+ *   objective  plans        -> the one that is kept
+ *   record     plan         -> JSON, and a plan of that without searching (restore)
+ *   explain    plan         -> reasons, alternatives, a report
+ *   execution  plan         -> what is run: steps, values, offsets (execution.h)
+ *
+ * The parts share struct planner and call each other by the functions below. What is
+ * planned with stays here (candidates, fusions that might have been, prices); what is
+ * run with is in the execution, which others get from execution_make and own. The
+ * planner has a reference to its network and is freed by planner_free.
+ */
+#ifndef PLANNER_PLANNER_H
+#define PLANNER_PLANNER_H
+
+#include "planner/cost/cost.h"
+#include "planner/execution.h"
+#include "planner/solver/plan.h"
+
+struct record;
+
+/* What is planned for. Nothing of it need be here. */
+struct planner_device {
+    struct device_properties properties;
+    int math; /* STRATA_MATH_*: tensor cores if this or the network allows them */
+};
+
+/* Layers that another may compute in its own pass. A chain takes them in this order, and
+ * each but FUSE_SCALE at most once. */
+enum fuse_kind {
+    FUSE_NOTHING,
+    FUSE_SHUFFLE,   /* by a Shuffle: the two composed */
+    FUSE_SCALE,     /* folded into the weights */
+    FUSE_SUM,       /* STRATA_EPILOGUE_RESIDUAL */
+    FUSE_ACTIVATION /* STRATA_EPILOGUE_ACTIVATION */
+};
+
+/* One layer, and those after it that it might compute. */
+struct planner_node {
+    const struct network_layer *layer;
+    const int *in, *out; /* network tensors */
+    int *rewritten;      /* in, where it is not the layer's own list; or NULL */
+    int n_in, n_out;
+    /* The layers it may compute too, in order: each the only reader of the one before. */
+    int *tail;
+    size_t n_tail, tail_capacity;
+    int before;               /* node whose output continues into this one, or -1 */
+    int chain_port;           /* at this input */
+    int residual;             /* network tensor that a sum in the tail adds, or -1 */
+    strata_shuffle *composed; /* parameters with the tail's Shuffle, or NULL */
+};
+
+/* What became of a layer (one entry each) that might be part of another's pass, or that
+ * moves nothing. */
+struct planner_fusion {
+    enum fuse_kind kind;
+    int into; /* layer that computes it, or could; -1: none */
+    bool possible, done;
+    char *reason; /* NULL: nothing to say */
+};
+
+enum candidate_kind {
+    CANDIDATE_RUN,      /* an impl's row */
+    CANDIDATE_ABSORBED, /* a node before computes it */
+    CANDIDATE_ALIAS,    /* the output is the input's memory as it is */
+    CANDIDATE_JOIN      /* the inputs are made inside the output's memory */
+};
+
+/* One way to have a node that was looked at: usable, or refused with a reason. */
+struct planner_candidate {
+    enum candidate_kind kind;
+    int node;
+    const struct registry_impl *impl; /* CANDIDATE_RUN; else NULL */
+    int row;
+    size_t fused; /* layers of the tail; absorbed: those still to come after this one */
+    int pad;      /* STRATA_PAD_* of an absorbed tensor */
+    int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
+    int64_t cost;     /* 1/16 ns; usable ones only */
+    size_t workspace; /* bytes */
+    bool bounded;     /* the cost is a lower bound: it was never measured */
+    char *reason;     /* why not; NULL: usable */
+};
+
+struct planner_model {
+    struct plan_problem problem;
+    struct planner_candidate *candidates; /* choice.impl indexes these */
+    size_t n_candidates, candidates_capacity;
+    /* problem.ops: inputs, then nodes, then outputs. problem.tensors: network tensors
+     * that are not inside a fused node; tensor_of maps back, index_of forward (or -1). */
+    int *tensor_of, *index_of;
+    int64_t **matrices;
+    size_t n_matrices;
+    bool any_dirty; /* some impl leaves pad lanes undefined */
+    int *home;  /* per network tensor: the concatenation that may own its memory, or -1 */
+    int *ports; /* storage of the operations' tensor lists */
+    struct plan_reader *readers;
+};
+
+/* A plan that was not chosen for time alone, against the one of least time. */
+struct planner_trade {
+    int64_t cost;  /* of that one, 1/16 ns */
+    bool at_least; /* some costs in it are bounds */
+    size_t reformats;
+    int64_t arena_bytes;
+    size_t weighed; /* plans, for OBJECTIVE_MEMORY */
+    bool cut;       /* there may be more as fast */
+};
+
+struct planner {
+    strata_network *network; /* a reference */
+    struct planner_device device;
+    int threads;                /* of host kernels; 0 on other devices */
+    int math;                   /* STRATA_MATH_*, decided */
+    struct planner_node *nodes; /* one a layer */
+    struct planner_fusion *fusions;
+    size_t n_nodes, n_fusions;
+    struct planner_model *model;
+    struct record *record;            /* the plan's, if it was not searched; or NULL */
+    struct plan_options plan_options; /* with which the plan was made */
+    struct plan *plan;
+    struct cost_report costs;   /* how the plan's were found */
+    struct cost_table known;    /* measured or recorded costs that were at hand */
+    struct planner_trade trade; /* of an objective other than time */
+};
+
+/* planner.c: the best plan by the network's options. costs: who measures what is not
+ * known; NULL: nobody, so that the options must do without. EPLAN says what stands in
+ * the way. */
+int planner_make(struct planner **out, const strata_network *network,
+                 const struct planner_device *device, struct cost_source *costs,
+                 strata_error *err);
+/* One with a plan that another planner of the network and device has, or might have. */
+int planner_make_as(struct planner **out, const strata_network *network,
+                    const struct planner_device *device, const struct plan *plan,
+                    strata_error *err);
+/* The plan of a record, which goes to the planner, or is freed. Nothing is measured or
+ * searched. */
+int planner_make_recorded(struct planner **out, const strata_network *network,
+                          const struct planner_device *device, struct record *record,
+                          strata_error *err);
+/* NULL, and what is half made, too. */
+void planner_free(struct planner *planner);
+/* Without nodes or model yet: the beginning of the three above, for who goes on step by
+ * step. */
+int planner_open(struct planner **out, const strata_network *network,
+                 const struct planner_device *device, strata_error *err);
+
+/* facts.c */
+static inline bool is_float(int dtype)
+{
+    return dtype == STRATA_FP32 || dtype == STRATA_FP16;
+}
+/* Tensor descriptor of a network tensor in a format of the table. */
+int planner_desc(strata_desc *out, const strata_network *net, int tensor, int format,
+                 strata_error *err);
+/* Pad state that an impl gives or takes at a port. */
+int planner_port_pad(const struct planner_model *m, const strata_network *net, int tensor,
+                     int format, const strata_impl *impl, bool output);
+/* Output tensor of a node that computes the first `fused` layers of its tail. */
+int planner_output(const struct planner *planner, const struct planner_node *n,
+                   size_t fused, int port);
+strata_epilogue planner_epilogue(const struct planner *planner,
+                                 const struct planner_node *n, size_t fused);
+/* Scales among the first `fused` layers of a node's tail: they come first. */
+size_t planner_scales(const struct planner *planner, const struct planner_node *n,
+                      size_t fused);
+/* What a plan chooses for a node. */
+const struct planner_candidate *planner_chosen(const struct planner *planner,
+                                               const struct plan *plan, size_t node);
+/* fuse/fuse.c */
+int planner_make_nodes(struct planner *planner, strata_error *err);
+void planner_free_nodes(struct planner *planner);
+/* Note what the plan did with each layer that might be fused. */
+int planner_note_fusions(struct planner *planner, strata_error *err);
+/* fuse/weights.c */
+/* NULL, or why a Scale cannot be folded into a node's weights. */
+const char *planner_refuse_fold(const struct planner *planner,
+                                const struct planner_node *n,
+                                const struct network_layer *scale);
+/* Descriptions of the weights that a node has with `fused` layers of its tail. */
+int planner_weights(const struct planner *planner, const struct planner_node *n,
+                    size_t fused, strata_tensor *weights, strata_error *err);
+/* fuse/shuffle.c */
+/* Byte of its input at which a layer's output stands as it is, in a format, or -1. */
+int64_t planner_alias_begin(const struct planner *planner,
+                            const struct network_layer *layer, int format);
+/* Two Shuffles as one, or NULL where the reshapes do not allow it (or for memory). One
+ * piece of memory. */
+strata_shuffle *planner_compose(const strata_network *net, const struct network_layer *a,
+                                const struct network_layer *b, strata_error *err);
+/* fuse/slice.c */
+/* Byte at which a tensor begins in one that it is a slice of, from `begin` along `dim`,
+ * where it is one piece of the same layout there, and aligned; else -1, and *why says
+ * what it is not. why may be NULL. */
+int64_t planner_slice_begin(const struct planner *planner, int whole, int part, int dim,
+                            int64_t begin, int format, const char **why);
+/* The same of input `port` in a concatenation's output. */
+int64_t planner_part_begin(const struct planner *planner, const struct planner_node *join,
+                           int port, int format, const char **why);
+/* candidate/candidate.c: EPLAN with every impl's reason if none is usable. */
+int planner_find_candidates(struct planner *planner, struct planner_model *m, int node,
+                            strata_error *err);
+/* candidate/keep.c: with a reason, if it is refused. */
+int planner_keep_candidate(struct planner_model *m, struct planner_candidate *c,
+                           const char *reason, strata_error *err);
+/* candidate/refuse.c: the error of a node without candidates, with every reason. */
+int planner_refuse_node(const struct planner *planner, const struct planner_model *m,
+                        int node, strata_error *err);
+/* "fp32:nchw, fp16:nhwc8" */
+void planner_list_formats(char *text, size_t size, uint64_t mask, int rank);
+/* candidate/free.c: ways that cost nothing. After the candidates of earlier nodes. */
+int planner_find_free(struct planner *planner, struct planner_model *m, int node,
+                      strata_error *err);
+/* model.c */
+int planner_make_model(struct planner *planner, strata_error *err);
+void planner_free_model(struct planner_model *m);
+/* objective.c: by the network's objective, another plan than the solver's first. */
+extern const char *const planner_objective_names[];
+int planner_trade_time(struct planner *planner, strata_error *err);
+/* restore.c: the plan of the planner's record, whose candidates and labels the model has
+ * by now; EPARSE if it does not hold together. */
+int planner_restore(struct planner *planner, strata_error *err);
+
+#endif /* PLANNER_PLANNER_H */
