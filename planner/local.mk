@@ -8,6 +8,7 @@ PLANNER_SOURCES = \
 	planner/certificate/certificate.h \
 	planner/certificate/check.c \
 	planner/certificate/check.h \
+	planner/certificate/price.c \
 	planner/certificate/proof.c \
 	planner/certificate/state.c \
 	planner/cost/analytic.c \

@@ -29,9 +29,7 @@ struct checker {
     strata_error *err;
 };
 
-int check_fail(const struct checker *k, const char *what);
-
-/* Costs as the options leave them (check.c). */
+/* The problem as the options leave it (price.c). */
 int64_t check_conversion(const struct checker *k, int tensor, int from, int to);
 int64_t check_choice(const struct checker *k, int op, size_t choice);
 bool check_keeps(const struct plan_problem *p, int root, int u, int v);
@@ -47,6 +45,12 @@ void state_free(struct state *g);
 
 /* The proof, step by step (proof.c). */
 int check_proof(struct checker *k);
+
+/* Returns EMISMATCH. */
+static inline int check_fail(const struct checker *k, const char *what)
+{
+    return error_set(k->err, STRATA_EMISMATCH, "the certificate does not hold: %s", what);
+}
 
 static inline int64_t plus(int64_t a, int64_t b)
 {
