@@ -47,6 +47,7 @@ PLANNER_SOURCES = \
 	planner/solver/bound.c \
 	planner/solver/branch.c \
 	planner/solver/certify.c \
+	planner/solver/conflict.c \
 	planner/solver/forest.c \
 	planner/solver/graph.c \
 	planner/solver/model.c \
@@ -57,6 +58,7 @@ PLANNER_SOURCES = \
 	planner/solver/problem.h \
 	planner/solver/query.c \
 	planner/solver/reduce.c \
+	planner/solver/run.c \
 	planner/solver/solve.c \
 	planner/solver/start.c \
 	planner/solver/tree.c \

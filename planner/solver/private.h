@@ -205,7 +205,7 @@ void plan_graph_close(struct plan_graph *g);
 /* Whether some tensor had too many sets: the graph then bounds the problem from below. */
 bool plan_graph_is_relaxed(const struct plan_model *m);
 
-/* ---- one run (solve.c) -------------------------------------------------------- */
+/* ---- one run (run.c) ---------------------------------------------------------- */
 
 struct plan_run {
     size_t *choices; /* valid if found */
