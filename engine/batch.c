@@ -67,6 +67,8 @@ static int add_smaller(strata_engine *e, int64_t batch, strata_error *err)
     return STRATA_OK;
 }
 
+/* Mutual recursion with build (engine.c): it ends because what it builds has a lender,
+ * and then no batches are added. */
 int engine_add_batches(strata_engine *e, strata_error *err)
 {
     const strata_network *net = e->network;
@@ -85,6 +87,8 @@ int engine_add_batches(strata_engine *e, strata_error *err)
     return status;
 }
 
+/* Mutual recursion with strata_engine_destroy (engine.c): it ends because the engines
+ * inside have none inside. */
 void engine_free_batches(strata_engine *e)
 {
     for (size_t i = 0; i < e->n_smaller; i++)

@@ -31,7 +31,8 @@ static int plan_engine(strata_engine *e, const struct plan *plan, struct record 
                : status;
 }
 
-/* Takes the record. */
+/* Takes the record. Mutual recursion with engine_add_batches (batch.c): it ends because
+ * an engine that has a lender adds no batches. */
 static int build(strata_engine *e, const struct plan *plan, struct record *record,
                  strata_error *err)
 {
@@ -129,6 +130,8 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
     return engine_build_plan(out, handle, network, NULL, err);
 }
 
+/* Mutual recursion with engine_free_batches (batch.c): it ends because the engines inside
+ * have none inside. */
 void strata_engine_destroy(strata_engine *e)
 {
     if (!e)
