@@ -13,8 +13,10 @@ ENGINE_SOURCES = \
 	engine/context/context.c \
 	engine/context/context.h \
 	engine/context/graph.c \
+	engine/context/guard.c \
 	engine/context/profile.c \
 	engine/context/run.c \
+	engine/context/steps.c \
 	engine/engine.c \
 	engine/engine.h \
 	engine/file/load.c \

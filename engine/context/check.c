@@ -9,8 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GUARD TENSOR_ALIGNMENT /* bytes on each side */
-#define GUARD_BYTE 0xa5
+static const struct device_ops *ops(const strata_context *c)
+{
+    return c->handle->device->ops;
+}
+
+/* ---- opening ----------------------------------------------------------------------- */
 
 bool context_check_wanted(void)
 {
@@ -18,99 +22,13 @@ bool context_check_wanted(void)
     return value && value[0] && strcmp(value, "0") != 0;
 }
 
-/* ---- memory ------------------------------------------------------------------------ */
-
-static const struct device_ops *ops(const strata_context *c)
-{
-    return c->handle->device->ops;
-}
-
-int guard_fetch(strata_context *c, void *to, const void *from, size_t bytes,
-                strata_error *err)
-{
-    int status = ops(c)->copy(c->stream, to, from, bytes, COPY_FROM_DEVICE, err);
-    return status != STRATA_OK ? status : ops(c)->stream_synchronize(c->stream, err);
-}
-
-size_t guard_bytes(const strata_tensor *t)
-{
-    return t->data ? (size_t)t->size * strata_dtype_size(t->dtype) : 0;
-}
-
-bool guard_overlap(const strata_tensor *a, const strata_tensor *b)
-{
-    const char *x = a->data, *y = b->data;
-    return x && y && x < y + guard_bytes(b) && y < x + guard_bytes(a);
-}
-
-static size_t block_whole(const struct guard_block *b)
-{
-    return b->room + 2 * GUARD;
-}
-
-static int make_block(strata_context *c, struct guard_block *b, size_t bytes,
-                      strata_error *err)
-{
-    b->bytes = bytes;
-    b->room = (bytes + GUARD - 1) / GUARD * GUARD;
-    char *whole =
-        allocator_get(&c->handle->allocator, block_whole(b), "a guarded block", err);
-    if (!whole)
-        return STRATA_ENOMEM;
-    b->data = whole + GUARD;
-    int status = ops(c)->fill(c->stream, whole, 0, block_whole(b), err);
-    return status != STRATA_OK ? status : ops(c)->stream_synchronize(c->stream, err);
-}
-
-static void free_block(strata_context *c, struct guard_block *b)
-{
-    if (b->data)
-        allocator_put(&c->handle->allocator, b->data - GUARD, block_whole(b));
-}
-
-static int set_guards(strata_context *c, const struct guard_block *b, strata_error *err)
-{
-    int status = ops(c)->fill(c->stream, b->data - GUARD, GUARD_BYTE, GUARD, err);
-    return status != STRATA_OK
-               ? status
-               : ops(c)->fill(c->stream, b->data + b->bytes, GUARD_BYTE, GUARD, err);
-}
-
-/* The guard byte nearest to the block that is not as it was: its distance, counted from
- * 1; 0: none. */
-static size_t find_damage(const unsigned char *guard, bool before)
-{
-    for (size_t i = 0; i < GUARD; i++)
-        if (guard[before ? GUARD - 1 - i : i] != GUARD_BYTE)
-            return i + 1;
-    return 0;
-}
-
-static int check_guards(strata_context *c, size_t node, const struct guard_block *b,
-                        const char *what, int index, strata_error *err)
-{
-    unsigned char guards[2][GUARD];
-    int status = guard_fetch(c, guards[0], b->data - GUARD, GUARD, err);
-    if (status == STRATA_OK)
-        status = guard_fetch(c, guards[1], b->data + b->bytes, GUARD, err);
-    for (int past = 0; past < 2 && status == STRATA_OK; past++) {
-        const size_t at = find_damage(guards[past], !past);
-        if (at > 0)
-            status = guard_found(c, node, err, "wrote byte %zu %s the %zu bytes of %s %d",
-                                 at, past ? "past" : "before", b->bytes, what, index);
-    }
-    return status;
-}
-
-/* ---- opening ----------------------------------------------------------------------- */
-
 static int make_values(strata_context *c, strata_error *err)
 {
     const struct execution *x = c->execution;
     int status = STRATA_OK;
     for (size_t v = 0; v < x->n_values && status == STRATA_OK; v++)
         if (x->values[v].alias < 0 && (c->whole == c || x->values[v].binding < 0))
-            status = make_block(c, &c->check->values[v], (size_t)x->values[v].bytes, err);
+            status = guard_make(c, &c->check->values[v], (size_t)x->values[v].bytes, err);
     return status;
 }
 
@@ -137,7 +55,7 @@ int context_check_open(strata_context *c, strata_error *err)
              c->engine->network->path);
     int status = make_values(c, err);
     return status != STRATA_OK ? status
-                               : make_block(c, &c->check->workspace,
+                               : guard_make(c, &c->check->workspace,
                                             largest_workspace(c->execution), err);
 }
 
@@ -154,8 +72,8 @@ void context_check_close(strata_context *c)
     if (!k)
         return;
     for (size_t v = 0; k->values && v < c->execution->n_values; v++)
-        free_block(c, &k->values[v]);
-    free_block(c, &k->workspace);
+        guard_free(c, &k->values[v]);
+    guard_free(c, &k->workspace);
     forget_kept(k);
     free(k->values);
     free(k->kept);
@@ -170,26 +88,6 @@ void *context_check_value(const strata_context *c, int value)
 }
 
 /* ---- before a node ----------------------------------------------------------------- */
-
-static void name_node(const strata_context *c, size_t node, strata_error *err)
-{
-    const struct execution_node *n = &c->execution->nodes[node];
-    error_prefix(err, "%s:%d: layer '%s', impl %s of %s: STRATA_CHECK",
-                 c->engine->network->path, n->layer->place.line, n->name,
-                 n->impl->impl.name, module_info(n->impl->module).path);
-}
-
-int guard_found(const strata_context *c, size_t node, strata_error *err,
-                const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    error_set_va(err, STRATA_EINTERNAL, format, args);
-    va_end(args);
-    name_node(c, node, err);
-    error_append(err, "; `strata check` shows it alone");
-    return STRATA_EINTERNAL;
-}
 
 static int keep(strata_context *c, const void *data, size_t bytes, const char *what,
                 int index, strata_error *err)
@@ -321,7 +219,7 @@ static int guard_block(strata_context *c, size_t node, const struct guard_block 
     (void)node;
     (void)what;
     (void)index;
-    return set_guards(c, b, err);
+    return guard_set(c, b, err);
 }
 
 static int prepare(strata_context *c, size_t i, strata_error *err)
@@ -407,7 +305,7 @@ static int warn_of_lost_nan(strata_context *c, size_t i, strata_error *err)
         return status;
     error_set(&note, STRATA_EINTERNAL, "input %d is NaN at %s, no output is anywhere",
               input, place);
-    name_node(c, i, &note);
+    guard_name(c, i, &note);
     log_line(STRATA_LOG_WARNING, "%s", note.message);
     return STRATA_OK;
 }
@@ -447,7 +345,7 @@ static int explain_nan(strata_context *c, size_t i, const struct execution_step 
 static int inspect(strata_context *c, size_t i, const struct execution_step *step,
                    strata_error *err)
 {
-    int status = each_block(c, i, check_guards, err);
+    int status = each_block(c, i, guard_check, err);
     if (status == STRATA_OK)
         status = compare_kept(c, i, err);
     for (int k = 0; k < c->nodes[i].run.n_out && status == STRATA_OK; k++)

@@ -39,10 +39,19 @@ struct context_check {
     size_t image_bytes;
 };
 
-/* check.c */
+/* guard.c */
 /* Device memory to the host's, complete on return. */
 int guard_fetch(strata_context *c, void *to, const void *from, size_t bytes,
                 strata_error *err);
+/* A block of zeros; free takes what there is of it. */
+int guard_make(strata_context *c, struct guard_block *b, size_t bytes, strata_error *err);
+void guard_free(strata_context *c, struct guard_block *b);
+/* Fill the guards of a block; see that they are as they were. */
+int guard_set(strata_context *c, const struct guard_block *b, strata_error *err);
+int guard_check(strata_context *c, size_t node, const struct guard_block *b,
+                const char *what, int index, strata_error *err);
+/* Say before a message which node it is about. */
+void guard_name(const strata_context *c, size_t node, strata_error *err);
 /* Record what a node did. Returns EINTERNAL. */
 int guard_found(const strata_context *c, size_t node, strata_error *err,
                 const char *format, ...) PRINTF_LIKE(4, 5);

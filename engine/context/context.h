@@ -2,13 +2,16 @@
  *
  * The inside of a context.
  *
- *   context        creation, and who may be inside
- *   context_bind   where the inputs, outputs and values are
- *   context_batch  the context for a batch, one each inside it
- *   context_run    the engine's steps, put on the stream one by one
- *   context_graph  the same steps as device graphs
- *   context_profile  the same, watched
- *   context_check  STRATA_CHECK=1: each node under guard
+ *   context       creation, and who may be inside
+ *   bind          where the inputs, outputs and values are
+ *   batch         the context for a batch, one each inside it
+ *   run           one of the engine's steps, put on the stream
+ *   steps         several, one by one
+ *   graph         the same steps as device graphs
+ *   profile       the same, watched
+ *   check         STRATA_CHECK=1: each node under guard
+ *   check_tensor  what a check finds in a tensor
+ *   guard         the memory between guards, and the words for what is found
  */
 #ifndef ENGINE_CONTEXT_CONTEXT_H
 #define ENGINE_CONTEXT_CONTEXT_H
@@ -89,14 +92,14 @@ void context_close(strata_context *c);
 int context_open_smaller(strata_context *c, strata_error *err);
 /* bind.c: give every tensor its address, as the bindings are. */
 int context_set_pointers(strata_context *c, strata_error *err);
-/* run.c: steps from first to before end; at the first, begin must have been
- * called for the run. *step, if not NULL, is where it failed. */
+/* run.c: a run begins; then one step, as it is: nodes are not checked. */
 int context_begin(strata_context *c, strata_error *err);
-int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *step,
-                          strata_error *err);
-/* One step, as it is; nodes are not checked. */
 int context_enqueue_step(strata_context *c, const struct execution_step *step,
                          strata_error *err);
+/* steps.c: steps from first to before end; at the first, begin must have been called for
+ * the run. *step, if not NULL, is where it failed. */
+int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *step,
+                          strata_error *err);
 /* check.c */
 bool context_check_wanted(void);
 /* Make c->check; close frees it, or what there is of it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's steps, one by one. A device with queues of its own is given each at once,
- * the host device takes them over to the stream's thread; either way enqueueing a node
- * copies one pointer.
+ * One of the engine's steps. A device with queues of its own is given it at once, the
+ * host device takes it over to the stream's thread; either way enqueueing a node copies
+ * one pointer.
  */
 #include "engine/context/context.h"
 #include "core/team.h"
@@ -72,18 +72,4 @@ int context_enqueue_step(strata_context *c, const struct execution_step *step,
 int context_begin(strata_context *c, strata_error *err)
 {
     return context_enqueue_step(c, NULL, err);
-}
-
-int context_enqueue_steps(strata_context *c, size_t first, size_t end, size_t *step,
-                          strata_error *err)
-{
-    int status = STRATA_OK;
-    for (size_t s = first; s < end && status == STRATA_OK; s++) {
-        const struct execution_step *now = &c->execution->steps[s];
-        status = c->check ? context_check_step(c, now, err)
-                          : context_enqueue_step(c, now, err);
-        if (step)
-            *step = s;
-    }
-    return status;
 }
