@@ -12,10 +12,12 @@ ENGINE_SOURCES = \
 	engine/context/check_tensor.c \
 	engine/context/context.c \
 	engine/context/context.h \
+	engine/context/enter.c \
 	engine/context/graph.c \
 	engine/context/guard.c \
 	engine/context/profile.c \
 	engine/context/run.c \
+	engine/context/settle.c \
 	engine/context/steps.c \
 	engine/engine.c \
 	engine/engine.h \

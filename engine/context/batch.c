@@ -1,25 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batches of a context: one context for each batch that the engine is planned for, all on
- * the stream, the bindings and the arena of the whole.
+ * The batch that a context's next runs are for, and with it which context runs: one is
+ * inside for each batch that the engine is planned for.
  */
 #include "engine/context/context.h"
 
 #include <inttypes.h>
-
-int context_open_smaller(strata_context *c, strata_error *err)
-{
-    const strata_engine *e = c->engine;
-    int status = STRATA_OK;
-    c->smaller = zalloc(e->n_smaller, sizeof(*c->smaller), "a context", err);
-    if (!c->smaller)
-        return STRATA_ENOMEM;
-    for (size_t i = 0; i < e->n_smaller && status == STRATA_OK; i++) {
-        status = context_open(&c->smaller[i], e->smaller[i], c->handle, c, err);
-        c->n_smaller += status == STRATA_OK;
-    }
-    return status;
-}
 
 static int set_batch(strata_context *c, int64_t batch, strata_error *err)
 {

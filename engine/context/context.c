@@ -9,23 +9,6 @@
 
 #include "planner/view.h"
 
-/* ---- entering ------------------------------------------------------------------ */
-
-int context_enter(strata_context *c, strata_error *err)
-{
-    error_clear(err);
-    if (!atomic_flag_test_and_set_explicit(&c->busy, memory_order_acquire))
-        return STRATA_OK;
-    return error_set(err, STRATA_EBUSY,
-                     "context is in use by another thread; make one context a thread");
-}
-
-int context_leave(strata_context *c, int status)
-{
-    atomic_flag_clear_explicit(&c->busy, memory_order_release);
-    return status;
-}
-
 /* ---- creation ------------------------------------------------------------------ */
 
 static int allocate(strata_context *c, strata_error *err)
@@ -101,8 +84,8 @@ static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_e
     return status;
 }
 
-int context_open(strata_context **out, const strata_engine *engine, strata_handle *handle,
-                 strata_context *whole, strata_error *err)
+static int open_context(strata_context **out, const strata_engine *engine,
+                        strata_handle *handle, strata_context *whole, strata_error *err)
 {
     int status = STRATA_ENOMEM;
     strata_context *c = zalloc(1, sizeof *c, "a context", err);
@@ -131,44 +114,24 @@ int context_open(strata_context **out, const strata_engine *engine, strata_handl
     *out = c;
     c = NULL;
 done:
-    context_close(c);
+    strata_context_destroy(c);
     return status;
 }
 
-static void free_bindings(strata_context *c)
+/* One context for each batch that the engine is planned for, all on the stream, the
+ * bindings and the arena of the whole. */
+static int open_smaller(strata_context *c, strata_error *err)
 {
-    const struct execution *x = c->execution;
-    for (size_t i = 0; c->own && i < x->n_bindings; i++)
-        allocator_put(&c->handle->allocator, c->own[i],
-                      (size_t)x->values[x->bindings[i].value].bytes);
-    allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
-    free(c->own);
-    free(c->bound);
-}
-
-void context_close(strata_context *c)
-{
-    if (!c)
-        return;
-    const struct execution *x = c->execution;
-    strata_stream_synchronize(c->stream, NULL);
-    for (size_t i = 0; i < c->n_smaller; i++)
-        context_close(c->smaller[i]);
-    free(c->smaller);
-    context_drop_graphs(c);
-    context_free_profile(c);
-    for (size_t i = 0; c->nodes && i < x->n_nodes; i++) {
-        if (c->nodes[i].opened && x->nodes[i].impl->impl.ctx_close)
-            x->nodes[i].impl->impl.ctx_close(c->nodes[i].ctx);
-        free(c->nodes[i].ctx);
+    const strata_engine *e = c->engine;
+    int status = STRATA_OK;
+    c->smaller = zalloc(e->n_smaller, sizeof(*c->smaller), "a context", err);
+    if (!c->smaller)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < e->n_smaller && status == STRATA_OK; i++) {
+        status = open_context(&c->smaller[i], e->smaller[i], c->handle, c, err);
+        c->n_smaller += status == STRATA_OK;
     }
-    context_check_close(c);
-    if (c->whole == c)
-        free_bindings(c);
-    free(c->value_data);
-    free(c->nodes);
-    free(c->tensors);
-    free(c);
+    return status;
 }
 
 int strata_context_create(strata_context **out, const strata_engine *engine,
@@ -185,19 +148,50 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
                          "the engine is for device %s, the handle for %s; create the "
                          "context on a handle of the engine's device",
                          engine->handle->properties.name, handle->properties.name);
-    int status = context_open(&c, engine, handle, NULL, err);
+    int status = open_context(&c, engine, handle, NULL, err);
     if (status == STRATA_OK)
-        status = context_open_smaller(c, err);
+        status = open_smaller(c, err);
     if (status != STRATA_OK)
-        context_close(c);
+        strata_context_destroy(c);
     else
         *out = c;
     return status;
 }
 
+static void free_bindings(strata_context *c)
+{
+    const struct execution *x = c->execution;
+    for (size_t i = 0; c->own && i < x->n_bindings; i++)
+        allocator_put(&c->handle->allocator, c->own[i],
+                      (size_t)x->values[x->bindings[i].value].bytes);
+    allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
+    free(c->own);
+    free(c->bound);
+}
+
 void strata_context_destroy(strata_context *c)
 {
-    context_close(c);
+    if (!c)
+        return;
+    const struct execution *x = c->execution;
+    strata_stream_synchronize(c->stream, NULL);
+    for (size_t i = 0; i < c->n_smaller; i++)
+        strata_context_destroy(c->smaller[i]);
+    free(c->smaller);
+    context_drop_graphs(c);
+    context_free_profile(c);
+    for (size_t i = 0; c->nodes && i < x->n_nodes; i++) {
+        if (c->nodes[i].opened && x->nodes[i].impl->impl.ctx_close)
+            x->nodes[i].impl->impl.ctx_close(c->nodes[i].ctx);
+        free(c->nodes[i].ctx);
+    }
+    context_check_close(c);
+    if (c->whole == c)
+        free_bindings(c);
+    free(c->value_data);
+    free(c->nodes);
+    free(c->tensors);
+    free(c);
 }
 
 /* ---- running ----------------------------------------------------------------------- */
@@ -249,21 +243,6 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
     if (status == STRATA_OK)
         status = context_enqueue_steps(c, consumed, x->n_steps, NULL, err);
     c->warm = status == STRATA_OK;
-    return status;
-}
-
-int context_settle(strata_context *c, strata_error *err)
-{
-    strata_context *whole = c->whole;
-    c->queued = whole->queued = false;
-    int status = strata_stream_synchronize(c->stream, err);
-    if (whole->profile)
-        status = context_report(whole, status, err);
-    for (size_t i = 0; i < whole->n_smaller; i++) {
-        whole->smaller[i]->queued = false;
-        if (whole->smaller[i]->profile)
-            status = context_report(whole->smaller[i], status, err);
-    }
     return status;
 }
 

@@ -2,13 +2,15 @@
  *
  * The inside of a context.
  *
- *   context       creation, and who may be inside
+ *   context       creation, and its runs
+ *   enter         who may be inside
  *   bind          where the inputs, outputs and values are
  *   batch         the context for a batch, one each inside it
  *   run           one of the engine's steps, put on the stream
  *   steps         several, one by one
  *   graph         the same steps as device graphs
  *   profile       the same, watched
+ *   settle        the end of runs, which the profiler is told
  *   check         STRATA_CHECK=1: each node under guard
  *   check_tensor  what a check finds in a tensor
  *   guard         the memory between guards, and the words for what is found
@@ -78,18 +80,18 @@ struct strata_context {
     size_t n_smaller;
 };
 
-/* Every call of the application is between these two; EBUSY if another is inside. */
+/* Whether a step puts anything on the stream. */
+static inline bool context_step_enqueues(const strata_context *c, size_t step)
+{
+    return c->execution->steps[step].kind != STEP_RELABEL;
+}
+
+/* enter.c: every call of the application is between these two; EBUSY if another is
+ * inside. */
 int context_enter(strata_context *c, strata_error *err);
 int context_leave(strata_context *c, int status);
-/* Wait for the runs under way; gives their failure. */
+/* settle.c: wait for the runs under way, and tell the profiler; gives their failure. */
 int context_settle(strata_context *c, strata_error *err);
-
-/* context.c */
-int context_open(strata_context **out, const strata_engine *engine,
-                 strata_handle *handle, strata_context *whole, strata_error *err);
-void context_close(strata_context *c);
-/* batch.c */
-int context_open_smaller(strata_context *c, strata_error *err);
 /* bind.c: give every tensor its address, as the bindings are. */
 int context_set_pointers(strata_context *c, strata_error *err);
 /* run.c: a run begins; then one step, as it is: nodes are not checked. */
@@ -119,8 +121,6 @@ void context_drop_graphs(strata_context *c);
  * inputs have been read. */
 int context_enqueue_profiled(strata_context *c, size_t consumed,
                              strata_event *input_consumed, strata_error *err);
-/* The runs under way have ended, with a status, which is handed on: tell the profiler. */
-int context_report(strata_context *c, int status, strata_error *err);
 void context_free_profile(strata_context *c);
 
 #endif /* ENGINE_CONTEXT_CONTEXT_H */

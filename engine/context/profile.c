@@ -24,11 +24,6 @@ void context_free_profile(strata_context *c)
     c->profile = NULL;
 }
 
-static bool does_something(const strata_context *c, size_t step)
-{
-    return c->execution->steps[step].kind != STEP_RELABEL;
-}
-
 /* Named as the user named what the step computes or converts. */
 static void begin_range(const strata_context *c, size_t step)
 {
@@ -42,13 +37,13 @@ static void begin_range(const strata_context *c, size_t step)
 
 static int enqueue_watched(strata_context *c, size_t step, strata_error *err)
 {
-    const bool range = c->profile->caller.ranges && does_something(c, step);
+    const bool range = c->profile->caller.ranges && context_step_enqueues(c, step);
     if (range)
         begin_range(c, step);
     int status = context_enqueue_steps(c, step, step + 1, NULL, err);
     if (range)
         c->handle->device->ops->range_end();
-    if (status == STRATA_OK && does_something(c, step))
+    if (status == STRATA_OK && context_step_enqueues(c, step))
         status = strata_event_record(c->profile->events[step + 1], c->stream, err);
     return status;
 }
@@ -70,25 +65,6 @@ int context_enqueue_profiled(strata_context *c, size_t consumed,
             status = enqueue_watched(c, s, err);
     }
     c->warm = p->pending = status == STRATA_OK;
-    return status;
-}
-
-int context_report(strata_context *c, int status, strata_error *err)
-{
-    struct context_profile *p = c->profile;
-    const bool tell = p->pending && p->caller.step && status == STRATA_OK;
-    double begin = 0, end = 0;
-    p->pending = false;
-    for (size_t s = 0; s < c->execution->n_steps && tell; s++) {
-        if (!does_something(c, s))
-            continue;
-        status = strata_event_elapsed(&end, p->events[0], p->events[s + 1], err);
-        if (status != STRATA_OK)
-            return status;
-        p->caller.step(p->caller.user, c->engine, (int)s, begin * 1e3,
-                       (end - begin) * 1e3);
-        begin = end;
-    }
     return status;
 }
 
