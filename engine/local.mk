@@ -3,6 +3,7 @@ ENGINE_SOURCES = \
 	engine/batcher/batcher.c \
 	engine/batcher/batcher.h \
 	engine/batcher/queue.c \
+	engine/batcher/request.c \
 	engine/batcher/run.c \
 	engine/batcher/worker.c \
 	engine/context/batch.c \

@@ -15,13 +15,6 @@
 
 #define MAX_CONTEXTS 64
 
-int64_t batcher_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* ---- what goes when -------------------------------------------------------------- */
 
 /* The counter of what lets the waiting requests go now, or NULL. Called, as the next

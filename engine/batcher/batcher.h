@@ -2,10 +2,11 @@
  *
  * The inside of a batcher.
  *
- *   batcher        creation, the threads, what is taken from the queue and when
- *   batcher_worker what a thread runs with
- *   batcher_run    requests that were taken, as one run or, if that fails, each alone
- *   batcher_queue  requests: made, handed in, waited for
+ *   batcher  creation, the threads, what is taken from the queue and when
+ *   worker   what a thread runs with
+ *   queue    requests handed in
+ *   run      requests that were taken, as one run or, if that fails, each alone
+ *   request  one of them: made, finished, waited for
  */
 #ifndef ENGINE_BATCHER_BATCHER_H
 #define ENGINE_BATCHER_BATCHER_H
@@ -80,7 +81,6 @@ struct strata_batcher {
     uint64_t *histogram; /* runs of 1 to max_batch rows */
 };
 
-int64_t batcher_now(void); /* ns, monotonic */
 /* worker.c: on the worker's thread, handle, context and ports; close takes what
  * there is. */
 int batcher_open_worker(struct worker *w, strata_error *err);
@@ -90,8 +90,15 @@ void batcher_close_worker(struct worker *w);
 void batcher_begin(struct worker *w, struct run *r);
 void batcher_await(struct worker *w, struct run *r);
 void batcher_end(struct worker *w, struct run *r);
-/* queue.c: tell it to whoever waits; err's status is OK if it went well. The
- * request is then gone. */
+/* queue.c: the clock of arrivals; ns, monotonic. */
+int64_t batcher_now(void);
+/* request.c: NULL without memory; the inputs and outputs of the options are pointed at. */
+strata_request *batcher_make_request(const strata_batcher *b,
+                                     const strata_request_options *o, bool awaited,
+                                     strata_error *err);
+void batcher_free_request(strata_request *r);
+/* Tell it to whoever waits; err's status is OK if it went well. The request is then
+ * gone. */
 void batcher_finish(strata_request *r, const strata_error *err);
 
 #endif /* ENGINE_BATCHER_BATCHER_H */

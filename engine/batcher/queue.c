@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests: made and handed in by any thread, finished by a worker, waited for by any
- * thread, after the batcher's end too.
+ * The queue: requests handed in by any thread, to wait or to go to an idle worker.
  */
 #include "engine/batcher/batcher.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
 static int check_request(const strata_batcher *b, const strata_request_options *o,
                          strata_error *err)
@@ -27,36 +25,6 @@ static int check_request(const strata_batcher *b, const strata_request_options *
             return error_set(err, STRATA_EINVAL, "a request needs input '%s'",
                              b->engine->execution->bindings[i].name);
     return STRATA_OK;
-}
-
-static strata_request *make_request(const strata_batcher *b,
-                                    const strata_request_options *o, bool awaited,
-                                    strata_error *err)
-{
-    const size_t n_in = b->engine->execution->n_inputs,
-                 n = b->engine->execution->n_bindings;
-    strata_request *r = zalloc(1, sizeof *r + n * sizeof(void *), "a request", err);
-    if (!r)
-        return NULL;
-    r->inputs = (const void **)(r + 1);
-    r->outputs = (void **)(r->inputs + n_in);
-    memcpy(r->inputs, o->inputs, n_in * sizeof *r->inputs);
-    memcpy(r->outputs, o->outputs, (n - n_in) * sizeof *r->outputs);
-    r->rows = o->rows;
-    r->done = o->done;
-    r->user = o->user;
-    r->awaited = awaited;
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->changed, NULL);
-    return r;
-}
-
-static void free_request(strata_request *r)
-{
-    pthread_cond_destroy(&r->changed);
-    pthread_mutex_destroy(&r->lock);
-    free(r->message);
-    free(r);
 }
 
 /* Wakes a worker if there is reason to: nothing runs, a batch is full, or nobody watches
@@ -112,6 +80,13 @@ static int put(strata_batcher *b, strata_request *r, strata_error *err)
     return status;
 }
 
+int64_t batcher_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 int strata_batcher_submit(strata_batcher *b, strata_request **out,
                           const strata_request_options *o, strata_error *err)
 {
@@ -121,7 +96,7 @@ int strata_batcher_submit(strata_batcher *b, strata_request **out,
     int status = check_request(b, o, err);
     if (status != STRATA_OK)
         return status;
-    strata_request *r = make_request(b, o, out != NULL, err);
+    strata_request *r = batcher_make_request(b, o, out != NULL, err);
     if (!r)
         return STRATA_ENOMEM;
     if (out) /* before a callback can be called that looks at it */
@@ -129,39 +104,8 @@ int strata_batcher_submit(strata_batcher *b, strata_request **out,
     if ((status = put(b, r, err)) != STRATA_OK) {
         if (out)
             *out = NULL;
-        free_request(r);
+        batcher_free_request(r);
     }
-    return status;
-}
-
-void batcher_finish(strata_request *r, const strata_error *err)
-{
-    if (r->done)
-        r->done(r->user, err);
-    if (!r->awaited) {
-        free_request(r);
-        return;
-    }
-    pthread_mutex_lock(&r->lock);
-    r->status = err->status;
-    r->message = err->status != STRATA_OK ? duplicate(err->message, NULL) : NULL;
-    r->complete = true;
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->lock);
-}
-
-int strata_request_wait(strata_request *r, strata_error *err)
-{
-    error_clear(err);
-    pthread_mutex_lock(&r->lock);
-    while (!r->complete)
-        pthread_cond_wait(&r->changed, &r->lock);
-    const int status = r->status;
-    pthread_mutex_unlock(&r->lock);
-    if (status != STRATA_OK)
-        error_set(err, status, "%s",
-                  r->message ? r->message : strata_status_text(status));
-    free_request(r);
     return status;
 }
 
