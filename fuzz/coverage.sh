@@ -49,5 +49,5 @@ reader weights io/weights.c io/safetensors.c io/npy.c io/weights_convert.c
 reader INI ini/config.c ini/error.c ini/header.c ini/line.c \
     ini/override.c ini/reader.c ini/scan.c ini/list.c ini/value.c ini/vars.c
 reader engine io/engine_file.c engine/file/load.c engine/file/plugins.c \
-    engine/file/restore.c engine/file/stored.c
+    engine/file/stored.c planner/record.c planner/restore.c
 exit $failed
