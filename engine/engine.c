@@ -10,19 +10,26 @@
 #include "core/team.h"
 #include "planner/planner.h"
 
-/* A new plan, unless one is given or on record; takes the record. */
-static int plan_engine(strata_engine *e, const struct plan *plan, struct record *record,
-                       strata_error *err)
+/* Where an engine's plan is from; without plan and record a new one is made. */
+struct origin {
+    const struct plan *plan;      /* taken as it is */
+    struct record *record;        /* restored, and taken over */
+    struct engine_stored *stored; /* the record's file, taken over; NULL: the lender's */
+    const strata_engine *lender;
+};
+
+static int plan_engine(strata_engine *e, const struct origin *from, strata_error *err)
 {
     struct planner_device device = {e->handle->properties, e->handle->math};
     struct cost_device costs;
     int status;
     cost_device_init(&costs, e->handle);
-    if (record) {
-        device.math = e->lender ? e->lender->execution->math : e->stored->math;
-        status = planner_make_recorded(&e->planner, e->network, &device, record, err);
-    } else if (plan) {
-        status = planner_make_as(&e->planner, e->network, &device, plan, err);
+    if (from->record) {
+        device.math = from->lender ? from->lender->execution->math : from->stored->math;
+        status =
+            planner_make_recorded(&e->planner, e->network, &device, from->record, err);
+    } else if (from->plan) {
+        status = planner_make_as(&e->planner, e->network, &device, from->plan, err);
     } else {
         status = planner_make(&e->planner, e->network, &device, &costs.source, err);
     }
@@ -31,12 +38,11 @@ static int plan_engine(strata_engine *e, const struct plan *plan, struct record 
                : status;
 }
 
-/* Takes the record. Mutual recursion with engine_add_batches (batch.c): it ends because
- * an engine that has a lender adds no batches. */
-static int build(strata_engine *e, const struct plan *plan, struct record *record,
-                 strata_error *err)
+/* Mutual recursion with engine_add_batches (batch.c): it ends because an engine that has a
+ * lender adds no batches. */
+static int build(strata_engine *e, const struct origin *from, strata_error *err)
 {
-    int status = plan_engine(e, plan, record, err);
+    int status = plan_engine(e, from, err);
     if (status != STRATA_OK)
         return status;
     e->row_bytes =
@@ -69,25 +75,23 @@ static void end_team(const strata_engine *e)
         ops->stream_synchronize(e->handle->stream, NULL);
 }
 
-/* At most one of plan and record; takes the stored file, and the record. */
 static int make_engine(strata_engine **out, strata_handle *handle,
-                       const strata_network *network, const strata_engine *lender,
-                       const struct plan *plan, struct engine_stored *stored,
-                       struct record *record, strata_error *err)
+                       const strata_network *network, const struct origin *from,
+                       strata_error *err)
 {
     *out = NULL;
     strata_engine *e = zalloc(1, sizeof *e, "an engine", err);
     if (!e) {
-        record_free(record);
-        engine_stored_free(stored);
+        record_free(from->record);
+        engine_stored_free(from->stored);
         return STRATA_ENOMEM;
     }
     e->network = network_retain(network);
     e->handle = handle;
-    e->lender = lender;
-    e->stored = stored;
-    int status = build(e, plan, record, err);
-    if (!lender)
+    e->lender = from->lender;
+    e->stored = from->stored;
+    int status = build(e, from, err);
+    if (!e->lender)
         end_team(e);
     if (status == STRATA_OK) {
         *out = e;
@@ -102,26 +106,28 @@ int engine_build_plan(strata_engine **out, strata_handle *handle,
                       const strata_network *network, const struct plan *plan,
                       strata_error *err)
 {
+    const struct origin from = {.plan = plan};
     error_clear(err);
     if (!out || !handle || !network)
         return error_set(err, STRATA_EINVAL, "an engine needs out, handle and network");
-    return make_engine(out, handle, network, NULL, plan, NULL, NULL, err);
+    return make_engine(out, handle, network, &from, err);
 }
 
 int engine_build_lent(strata_engine **out, const strata_engine *lender,
                       const strata_network *network, struct record *record,
                       strata_error *err)
 {
-    return make_engine(out, lender->handle, network, lender, NULL, NULL, record, err);
+    const struct origin from = {.lender = lender, .record = record};
+    return make_engine(out, lender->handle, network, &from, err);
 }
 
 int engine_build_stored(strata_engine **out, strata_handle *handle,
                         const strata_network *network, struct engine_stored *stored,
                         strata_error *err)
 {
-    struct record *record = stored->record;
-    stored->record = NULL;
-    return make_engine(out, handle, network, NULL, NULL, stored, record, err);
+    const struct origin from = {.stored = stored, .record = stored->record};
+    stored->record = NULL; /* the planner frees it */
+    return make_engine(out, handle, network, &from, err);
 }
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,

@@ -51,5 +51,5 @@ reader INI ini/config.c ini/error.c ini/header.c ini/line.c ini/list.c \
     ini/override.c ini/pair.c ini/place.c ini/reader.c ini/scan.c ini/text.c \
     ini/value.c ini/vars.c
 reader engine io/engine_file.c engine/file/load.c engine/file/plugins.c \
-    engine/file/restore.c engine/file/stored.c
+    engine/file/stored.c planner/record.c planner/restore.c
 exit $failed

@@ -143,7 +143,7 @@ int planner_make_as(struct planner **out, const strata_network *network,
                     const struct planner_device *device, const struct plan *plan,
                     strata_error *err);
 /* The plan of a record, which goes to the planner, or is freed. Nothing is measured or
- * searched. */
+ * searched; device->math is what it was planned with. */
 int planner_make_recorded(struct planner **out, const strata_network *network,
                           const struct planner_device *device, struct record *record,
                           strata_error *err);
