@@ -161,16 +161,19 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) contiguous_kernel(softmax_j
     }
 }
 
+/* Lines that more than four threads share have over 1,024 elements: 2^31 of them would be
+ * 4 TB, so only four threads ever need 64 bits. */
 template <typename T, int N, int Threads>
 static void contiguous_launch(const softmax_job &job, cudaStream_t stream)
 {
     const unsigned blocks = layer_blocks(job.n_lines, CUDA_BLOCK / Threads);
-    if (job.n_lines < 0x7fffffff)
-        contiguous_kernel<T, N, Threads, uint32_t>
-            <<<blocks, CUDA_BLOCK, 0, stream>>>(job);
-    else
-        contiguous_kernel<T, N, Threads, uint64_t>
-            <<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    if constexpr (Threads == 4)
+        if (job.n_lines >= 0x7fffffff) {
+            contiguous_kernel<T, N, Threads, uint64_t>
+                <<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+            return;
+        }
+    contiguous_kernel<T, N, Threads, uint32_t><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
 }
 
 template <typename T, int N>
@@ -183,15 +186,17 @@ static void held_launch(const softmax_job &job, cudaStream_t stream)
         held_kernel<T, N, uint64_t><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
 }
 
+/* Lines of up to 32 * HELD elements are held, so not all kinds have any left for a warp. */
 template <typename T, int N>
 static void contiguous(const softmax_job &job, cudaStream_t stream)
 {
+    const int Some = 256 * N > 32 * HELD ? 32 : CUDA_BLOCK;
     if (job.length <= 4 * N)
         contiguous_launch<T, N, 4>(job, stream);
     else if (job.padded <= 32 * HELD)
         held_launch<T, N>(job, stream);
     else if (job.length <= 256 * N)
-        contiguous_launch<T, N, 32>(job, stream);
+        contiguous_launch<T, N, Some>(job, stream);
     else
         contiguous_launch<T, N, CUDA_BLOCK>(job, stream);
 }
