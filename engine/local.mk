@@ -34,3 +34,4 @@ ENGINE_SOURCES = \
 	engine/staging.h \
 	engine/step.c \
 	engine/weights.c
+EXTRA_DIST += engine/README.md

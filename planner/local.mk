@@ -66,3 +66,4 @@ PLANNER_SOURCES = \
 	planner/threads.h \
 	planner/view.c \
 	planner/view.h
+EXTRA_DIST += planner/README.md planner/solver/README.md planner/certificate/README.md
