@@ -115,19 +115,17 @@ AC_DEFUN([STRATA_CUDA], [
       [GPU architectures to compile for, the last as PTX too (default:
        80,86,89,90,100,120; one is quick to build)])], [],
     [with_cuda_arch=80,86,89,90,100,120])
-  # nvcc writes the same PTX for all of 8.x, and for 10.0 and 12.0, and that takes longest:
-  # it is written once for each such family (docs/log/build-times.md).
+  # nvcc makes the same of 8.9's PTX as of 8.0's, and of 12.0's as of 10.0's, and writing
+  # PTX takes long: these share it (docs/log/build-times.md).
   NVCC_ARCH_FLAGS=
-  strata_last_family=
-  for strata_arch in `echo "$with_cuda_arch" | tr ',' ' '`; do
+  strata_archs=`echo "$with_cuda_arch" | tr ',' ' '`
+  for strata_arch in $strata_archs; do
     AS_CASE([$strata_arch],
-      [80|86|89], [strata_family=8],
-      [100|120], [strata_family=10],
-      [@<:@0-9@:>@@<:@0-9@:>@*], [strata_family=$strata_arch],
+      [@<:@0-9@:>@@<:@0-9@:>@*], [strata_ptx=$strata_arch],
       [AC_MSG_ERROR([--with-cuda-arch=$with_cuda_arch: write numbers, as 80,90])])
-    AS_IF([test "$strata_family" = "$strata_last_family" &&
-           test "$strata_arch" -ge "$strata_ptx"], [],
-      [strata_ptx=$strata_arch strata_last_family=$strata_family])
+    AS_CASE(["$strata_arch of $strata_archs "],
+      ["89 of "*80" "*], [strata_ptx=80],
+      ["120 of "*100" "*], [strata_ptx=100])
     strata_flag="-gencode=arch=compute_$strata_ptx,code=sm_$strata_arch"
     NVCC_ARCH_FLAGS="$NVCC_ARCH_FLAGS $strata_flag"
   done
