@@ -28,3 +28,12 @@ trust_modules = -for folder in plugins kernels; do test ! -d $$folder/.libs || \
 all-local: $(plugin_LTLIBRARIES) $(device_LTLIBRARIES)
 	$(trust_modules)
 EXTRA_DIST += plugins/README.md
+
+# A new folder is not built, nor are its tests, before ./bootstrap has listed it.
+.PHONY: layers-listed
+layers-listed:
+	@cd $(srcdir) && for stanza in plugins/*/local.mk plugins/*/*/local.mk; do \
+		grep -qF "/$$stanza" plugins/layers.mk || { \
+			echo "$$stanza is not in plugins/layers.mk: run ./bootstrap" >&2; exit 1; }; \
+	done
+all-local: layers-listed
