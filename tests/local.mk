@@ -42,7 +42,7 @@ SHELL_TESTS = \
 	tests/check-relocate.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
-EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py
+EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py tests/README.md
 
 if HAVE_CRITERION
 # A test is tests/ROOM/UNIT.c and a line in its room's local.mk; helpers of its own get a

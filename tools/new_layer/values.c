@@ -237,7 +237,7 @@ static int set_extends(struct template_values *v, const struct new_layer *l,
         return error_set(
             err, STRATA_EUNSUPPORTED,
             "--extends %s: strata/layers.h has no struct for its parameters; "
-            "only built-in layers' are there",
+            "declare in the module what the layer's own module declares",
             l->extends);
     /* One tensor for every input that there must be. */
     const int n_in = base->layer.min_in;
