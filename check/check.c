@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "check/child.h"
-#include "check/rules.h"
 #include "check/shrink.h"
 #include "check/test/test.h"
 #include "registry/module.h"

@@ -39,6 +39,8 @@ MAY_SEE = {
                              "kernels/walk.cuh"},
 }
 PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/cuda.h"}
+# What uses rooms and is used by none.
+OUTSIDE = {"tests", "fuzz", "bench", "examples"}
 CORE_LINES = 4000
 FOLDER_FILES = 25
 # A file a layer, an image or a template: lists that grow with what they list.
@@ -74,11 +76,14 @@ def allowed(room, other, header=None):
 # ---- includes ----------------------------------------------------------------------------
 
 def includes(path):
+    """Line numbers and headers, as paths from the root of the tree."""
     with open(path, encoding="utf-8") as f:
         for number, line in enumerate(f, 1):
-            found = re.match(r'#include ["<]([\w./]+)[">]', line)
+            found = re.match(r'\s*#\s*include\s*["<]([^">]+)[">]', line)
             if found:
-                yield number, found.group(1)
+                beside = os.path.join(os.path.dirname(path), found.group(1))
+                name = beside if os.path.exists(beside) else found.group(1)
+                yield number, os.path.normpath(name)
 
 
 def own_layer(path, header):
@@ -93,7 +98,9 @@ def wrong_include(path, header):
         return header not in PLUGIN_HEADERS
     if room == "plugins" and other == "plugins":
         return not own_layer(path, header)
-    return other is not None and not allowed(room, other, header)
+    if other is None:
+        return header.split("/")[0] in OUTSIDE
+    return not allowed(room, other, header)
 
 
 def wrong_includes(room):
@@ -145,7 +152,12 @@ def calls(build):
 def wrong_calls(graph, room):
     return [f"{path} calls {', '.join(sorted(symbols))} of {other}"
             for path, others in graph.items() if room_of(path) == room
-            for other, symbols in others.items() if not allowed(room, room_of(other))]
+            for other, symbols in others.items()
+            if not allowed(room, room_of(other), header_of(other))]
+
+
+def header_of(path):
+    return os.path.splitext(path)[0] + ".h"
 
 
 def circles(graph):
@@ -195,6 +207,13 @@ def full_folders(files):
             if n > FOLDER_FILES and folder not in CATALOGUES]
 
 
+def no_rooms():
+    """Folders of sources without rules."""
+    known = {room.split("/")[0] for room in MAY_USE} | OUTSIDE | {"include"}
+    return [f"{folder} is not a room" for folder in sorted(os.listdir("."))
+            if folder not in known and os.path.exists(f"{folder}/local.mk")]
+
+
 def lines_of(room):
     return sum(len(open(path, encoding="utf-8").readlines()) for path in sources(room))
 
@@ -217,6 +236,9 @@ def untrue(room):
         if not any(os.path.exists(os.path.join(base, name))
                    for base in (room, ".", "include")):
             wrong.append(f"{room}/README.md names {name}, which does not exist")
+    for link in re.findall(r"\]\(([^)#:]+)[^)]*\)", text):
+        if not os.path.exists(os.path.join(room, link)):
+            wrong.append(f"{room}/README.md links to {link}, which does not exist")
     return wrong
 
 
@@ -263,7 +285,7 @@ def main(source, build):
     between = [c for c in found if len({room_of(path) for path in c}) > 1]
     claim("no files of different rooms call each other in a circle", map_lines(between))
     claim("a circle inside a room is mutual recursion that is explained",
-          map_lines(c for c in found if not all(map(is_explained, c))))
+          map_lines(c for c in found if c not in between and not all(map(is_explained, c))))
     print(f"# {len(graph)} files; in circles between rooms "
           f"{sum(map(len, between))}, inside rooms "
           f"{sum(len(c) for c in found if c not in between)}")
@@ -279,6 +301,7 @@ def main(source, build):
         skip(text, "not a repository")
     for room in MAY_USE:
         claim(f"{room}/README.md is true", untrue(room))
+    claim("every folder of sources is a room", no_rooms())
     claim("every layer's folder has a stanza", layers_without_stanza())
     print(f"1..{number}")
     return failures > 0

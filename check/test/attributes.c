@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "check/test/test.h"
-#include "network/attributes.h"
 
 /* ---- bounds
  * ------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The inside of host reformat. A pair of descriptors is first brought into one of two
- * shapes (shape.c), then a driver (runs.c, _panel.c) cuts it into tiles
+ * shapes (shape.c), then a driver (runs.c, panel.c) cuts it into tiles
  * for the threads and moves the tiles with the small kernels of one instruction set.
  */
 #ifndef FORMATS_REFORMAT_KERNELS_H

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "io/weights/npy.h"
 
 #define SUGGEST_AMONG 16384 /* names; comparing with more would take seconds */
 

@@ -156,7 +156,7 @@ struct reformat_any {
 };
 
 /* Launch on a cudaStream_t; dtypes are a pair of the typed table (reformat_typed), or any
- * for `any`. The result is a cudaError_t. In reformat_*.cu. */
+ * for `any`. The result is a cudaError_t. In the .cu files. */
 int reformat_launch_runs(const struct reformat_runs *j, int to, int from, void *stream);
 int reformat_launch_pixel(const struct reformat_pixel *j, int to, int from, void *stream);
 int reformat_launch_zip(const struct reformat_zip *j, int to, int from, void *stream);

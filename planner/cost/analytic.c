@@ -4,7 +4,6 @@
  */
 #include "planner/cost/cost.h"
 
-#include "formats/format.h"
 
 /* An impl that does not say how fast it is: a plain loop. */
 #define UNKNOWN_EFFICIENCY 0.01

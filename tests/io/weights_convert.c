@@ -334,7 +334,7 @@ Test(weights_convert, unknown_types_are_refused)
 
 /* ---- random weights ---- */
 
-/* Worked out with another program from the definition in weights_random.c. */
+/* Worked out with another program from the definition in io/weights/random.c. */
 static const struct {
     uint64_t seed;
     const char *name;

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "io/file.h"
-#include "io/weights/npy.h"
 
 static const uint64_t max_input_bytes = UINT64_C(1) << 34;
 
