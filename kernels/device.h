@@ -47,6 +47,8 @@ int cuda_status(struct cuda_device *d, cudaError_t result, const char *what,
 /* EDEVICE if another part of the process left an error behind; it is taken off. */
 int cuda_foreign(struct cuda_device *d, const char *what, strata_error *err);
 int cuda_check(struct device *d, strata_error *err);
+/* Free memory of the device; 0 if it cannot be told. Asks CUDA even of a lost one. */
+uint64_t cuda_unused_bytes(const struct cuda_device *d);
 
 /* ---- memory.c -------------------------------------------------------------------------
  */

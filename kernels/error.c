@@ -72,6 +72,17 @@ int cuda_enter(struct cuda_device *d, strata_error *err)
                : cuda_status(d, cudaSetDevice(d->index), "cudaSetDevice", err);
 }
 
+uint64_t cuda_unused_bytes(const struct cuda_device *d)
+{
+    size_t unused = 0, total = 0;
+    if (cudaSetDevice(d->index) != cudaSuccess ||
+        cudaMemGetInfo(&unused, &total) != cudaSuccess) {
+        cudaGetLastError();
+        return 0;
+    }
+    return unused;
+}
+
 int cuda_status(struct cuda_device *d, cudaError_t result, const char *what,
                 strata_error *err)
 {
@@ -86,7 +97,7 @@ int cuda_status(struct cuda_device *d, cudaError_t result, const char *what,
         return error_set(err, STRATA_ENOMEM,
                          "device cuda:%d, %s: out of memory, %llu bytes free; use a "
                          "smaller batch, or free memory of other programs",
-                         d->index, what, (unsigned long long)cuda_free_bytes(&d->base));
+                         d->index, what, (unsigned long long)cuda_unused_bytes(d));
     return error_set(err, STRATA_EDEVICE, "device cuda:%d, %s: %s (%s)", d->index, what,
                      cudaGetErrorString(result), cudaGetErrorName(result));
 }

@@ -100,9 +100,5 @@ strata_allocator cuda_host_memory(struct device *d)
 
 uint64_t cuda_free_bytes(struct device *d)
 {
-    size_t unused = 0, total = 0;
-    if (cuda_enter(cuda_device(d), NULL) != STRATA_OK ||
-        cudaMemGetInfo(&unused, &total) != cudaSuccess)
-        return 0;
-    return unused;
+    return cuda_check(d, NULL) == STRATA_OK ? cuda_unused_bytes(cuda_device(d)) : 0;
 }
