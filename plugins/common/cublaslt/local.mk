@@ -1,6 +1,7 @@
 # Matrix products by cuBLASLt, where its header is found: one module; a layer's part of it
 # is its folder's cublaslt.c.
 CUBLASLT_SOURCES += \
+	plugins/common/cublaslt/layer.c \
 	plugins/common/cublaslt/library.c \
 	plugins/common/cublaslt/library.h \
 	plugins/common/cublaslt/module.c \

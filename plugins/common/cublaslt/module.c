@@ -4,40 +4,6 @@
  */
 #include "plugins/common/cublaslt/module.h"
 
-int cublaslt_start(const strata_node *n, struct cublaslt_problem *out)
-{
-    const strata_epilogue *e = n->epilogue;
-    *out = (struct cublaslt_problem){
-        .dtype = n->in[0].dtype,
-        .batch = 1,
-        .bias = n->weight[1].rank > 0,
-        .addend = e && (e->flags & STRATA_EPILOGUE_RESIDUAL) != 0,
-        .relu = e && (e->flags & STRATA_EPILOGUE_ACTIVATION) != 0,
-    };
-    if (out->dtype == STRATA_FP16 && n->math != STRATA_MATH_TENSOR_OP)
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "FP16 uses tensor cores, which math = tensor_op allows");
-    return STRATA_OK;
-}
-
-int cublaslt_accept(const strata_node *n, cublaslt_describe *describe, int rank)
-{
-    struct cublaslt_problem problem;
-    struct cublaslt_plan plan;
-    int status = describe(n, &problem);
-    return status == STRATA_OK ? cublaslt_plan(n, &problem, rank, NULL, &plan) : status;
-}
-
-size_t cublaslt_workspace(const strata_node *n, cublaslt_describe *describe, int rank)
-{
-    struct cublaslt_problem problem;
-    struct cublaslt_plan plan;
-    if (describe(n, &problem) != STRATA_OK ||
-        cublaslt_plan(n, &problem, rank, NULL, &plan) != STRATA_OK)
-        return SIZE_MAX;
-    return plan.workspace;
-}
-
 static const strata_extends *const extends[] = {&cublaslt_convolution,
                                                 &cublaslt_fully_connected};
 
