@@ -33,8 +33,11 @@ MAY_USE = {
 # Where a room may see some headers of another and no more.
 MAY_SEE = {
     ("planner/certificate", "planner/solver"): {"planner/solver/problem.h"},
-    ("kernels", "core"): {"core/status.h", "core/device.h"},
-    ("kernels", "formats"): {"formats/reformat/kernels.h"},
+    # The last ones are compiled into the CUDA module, too: calls alone.
+    ("kernels", "core"): {"core/status.h", "core/device.h", "core/alloc.h",
+                          "core/tensor.h"},
+    ("kernels", "formats"): {"formats/reformat/kernels.h", "formats/reformat/check.h",
+                             "formats/reformat/shape.h"},
     ("plugins", "kernels"): {"kernels/element.cuh", "kernels/layer.cuh",
                              "kernels/walk.cuh"},
 }
@@ -43,9 +46,10 @@ PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/cuda.h"}
 OUTSIDE = {"tests", "fuzz", "bench", "examples"}
 CORE_LINES = 4000
 FOLDER_FILES = 25
-# A file a layer, an image or a template: lists that grow with what they list.
+# A file a layer, whose name says which: it grows with the layers.
 CATALOGUES = {"tests/plugins"}
 SOURCE_NAMES = (".c", ".h", ".cu", ".cuh")
+NOT_COMPILED = "tools/new_layer/templates/"
 
 
 def room_of(path):
@@ -110,18 +114,21 @@ def wrong_includes(room):
 
 # ---- calls -------------------------------------------------------------------------------
 
-# Of the library and the command; check/ is compiled without flags of its own.
-OBJECT = re.compile(r"(?:(?:libstrata_internal_la|strata)-)?([a-z0-9_]+)\.o$")
+# TARGET-FILE.o, or FILE.o where the target has no flags of its own.
+OBJECT = re.compile(r"(?:(?:\w*la|strata)-)?([a-z0-9_]+)\.o$")
+# The library's files again, in the CUDA module and in a test.
+COPIES = ("strata_cuda_la-", "tests_libcounted_la-")
 
 
 def objects(build):
-    """Source file to object, of the library, check/ and the command."""
+    """Source file to object, of the library, check/, the command, plugins and kernels."""
     found = {}
     for room in (r for r in MAY_USE if "/" not in r):
         for folder, _, names in os.walk(os.path.join(build, room)):
             for name in names:
                 part = OBJECT.match(name)
-                if part:
+                copied = name.startswith(COPIES) and room != "kernels"
+                if part and not copied:
                     at = os.path.relpath(folder, build).removesuffix("/.libs")
                     found[f"{at}/{part.group(1)}.c"] = os.path.join(folder, name)
     return {path: o for path, o in found.items() if os.path.exists(path)}
@@ -137,16 +144,28 @@ def calls(build):
     for line in text.splitlines():
         at, _, rest = line.partition(":")
         *_, kind, symbol = rest.split()
-        # check/allocation.c stands in for the C library's functions, for all of the command.
-        if kind != "U" and "allocation" not in at:
-            defined[symbol] = path_of[at]
-        elif kind == "U":
+        if kind in "Uwv":
             wanted.append((path_of[at], symbol))
+        # check/allocation.c stands in for the C library's functions, for all of the command.
+        elif "allocation" not in at:
+            defined.setdefault(symbol, []).append(path_of[at])
     graph = {path: {} for path in listed}
     for path, symbol in wanted:
-        if defined.get(symbol, path) != path:
-            graph[path].setdefault(defined[symbol], set()).add(symbol)
+        other = nearest(path, defined.get(symbol, [path]))
+        if other != path:
+            graph[path].setdefault(other, set()).add(symbol)
     return graph
+
+
+def nearest(path, others):
+    """Modules may each have a symbol of a name: the one of the same folder is meant."""
+    return max(others, key=lambda other: len(os.path.commonprefix([path, other])))
+
+
+def unseen(graph, rooms):
+    return [f"{path} has no object: its calls are not known" for room in rooms
+            for path in sources(room) if path.endswith(".c") and path not in graph
+            and not path.startswith(NOT_COMPILED)]
 
 
 def wrong_calls(graph, room):
@@ -193,7 +212,8 @@ def is_explained(path):
 
 def tracked():
     """Files of the repository, or None outside of one."""
-    git = subprocess.run(["git", "ls-files"], capture_output=True, text=True)
+    git = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"],
+                         capture_output=True, text=True)
     return git.stdout.splitlines() if git.returncode == 0 and git.stdout else None
 
 
@@ -242,6 +262,30 @@ def untrue(room):
     return wrong
 
 
+def missing_functions(room):
+    """Calls of a README's indented trees that no source defines or calls."""
+    with open(os.path.join(room, "README.md"), encoding="utf-8") as f:
+        names = re.findall(r"^ {4,}([a-z]+_[a-z_]+) ?", f.read(), re.M)
+    text = "".join(open(path, encoding="utf-8").read()
+                   for r in MAY_USE for path in sources(r))
+    return [f"{room}/README.md names {name}, which is no function"
+            for name in names if not re.search(rf"\b{name}\(", text)]
+
+
+def foreign_sources():
+    """A layer's module is built from its own folder and from plugins/common."""
+    wrong = []
+    for layer in sorted(os.listdir("plugins")):
+        stanza = f"plugins/{layer}/local.mk"
+        if layer == "common" or not os.path.exists(stanza):
+            continue
+        with open(stanza, encoding="utf-8") as f:
+            named = re.findall(r"(?<![\w/])[a-z]\w*/[\w/]+\.(?:c|h|cu|cuh|lo)\b", f.read())
+        own = (f"plugins/{layer}/", "plugins/common/", "tests/plugins/")
+        wrong += [f"{stanza} names {path}" for path in named if not path.startswith(own)]
+    return wrong
+
+
 def layers_without_stanza():
     with open("plugins/layers.mk", encoding="utf-8") as f:
         text = f.read()
@@ -278,6 +322,8 @@ def main(source, build):
         claim(f"{room} includes {words}", wrong_includes(room))
         if any(room_of(path) == room for path in graph):
             claim(f"{room} calls {words}", wrong_calls(graph, room))
+    claim("every file of the library and the command is seen",
+          unseen(graph, [r for r in MAY_USE if r not in ("kernels", "plugins")]))
     claim("examples use the public interface",
           [f"{path}:{n} includes {h}" for path in sources_of("examples")
            for n, h in includes(path) if room_of(h)])
@@ -302,7 +348,10 @@ def main(source, build):
     for room in MAY_USE:
         claim(f"{room}/README.md is true", untrue(room))
     claim("every folder of sources is a room", no_rooms())
+    claim("READMEs name functions that are there",
+          [line for room in MAY_USE for line in missing_functions(room)])
     claim("every layer's folder has a stanza", layers_without_stanza())
+    claim("a layer is built from its folder and plugins/common", foreign_sources())
     print(f"1..{number}")
     return failures > 0
 
