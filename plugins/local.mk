@@ -29,11 +29,17 @@ all-local: $(plugin_LTLIBRARIES) $(device_LTLIBRARIES)
 	$(trust_modules)
 EXTRA_DIST += plugins/README.md
 
-# A new folder is not built, nor are its tests, before ./bootstrap has listed it.
+# A new folder is not built, nor are its tests, before ./bootstrap has listed it; the module
+# of one that went would still be found.
 .PHONY: layers-listed
 layers-listed:
 	@cd $(srcdir) && for stanza in plugins/*/local.mk plugins/*/*/local.mk; do \
 		grep -qF "/$$stanza" plugins/layers.mk || { \
 			echo "$$stanza is not in plugins/layers.mk: run ./bootstrap" >&2; exit 1; }; \
+	done
+	@for module in plugins/*.la; do \
+		case " $(plugin_LTLIBRARIES) " in *" $$module "*) continue ;; esac; \
+		test ! -e $$module || echo "removing $$module, which has no stanza"; \
+		rm -f $$module plugins/.libs/`basename $$module .la`.*; \
 	done
 all-local: layers-listed
