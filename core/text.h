@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts in memory of their own, the caller's to free, NULL where memory ran out; and reals
- * in texts.
+ * Texts in memory of their own, the caller's to free, NULL where memory ran out; and
+ * reals in texts.
  */
 #ifndef CORE_TEXT_H
 #define CORE_TEXT_H

@@ -38,8 +38,8 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
                : status;
 }
 
-/* Mutual recursion with engine_add_batches (batch.c): it ends because an engine that has a
- * lender adds no batches. */
+/* Mutual recursion with engine_add_batches (batch.c): it ends because an engine that has
+ * a lender adds no batches. */
 static int build(strata_engine *e, const struct origin *from, strata_error *err)
 {
     int status = plan_engine(e, from, err);

@@ -102,7 +102,8 @@ bool config_no_memory(const struct config *c);
 int config_finish(struct config *c, strata_error *err);
 
 /* Place of `length` bytes at `offset` of a value, through quotes, variables and
- * continued lines; once config_full(), where no more errors are recorded, of all of it. */
+ * continued lines; once config_full(), where no more errors are recorded, of all of
+ * it. */
 struct config_place config_value_place(const struct config *c,
                                        const struct config_pair *p, size_t offset,
                                        size_t length);

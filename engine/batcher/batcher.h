@@ -92,7 +92,8 @@ void batcher_await(struct worker *w, struct run *r);
 void batcher_end(struct worker *w, struct run *r);
 /* queue.c: the clock of arrivals; ns, monotonic. */
 int64_t batcher_now(void);
-/* request.c: NULL without memory; the inputs and outputs of the options are pointed at. */
+/* request.c: NULL without memory; the inputs and outputs of the options are pointed
+ * at. */
 strata_request *batcher_make_request(const strata_batcher *b,
                                      const strata_request_options *o, bool awaited,
                                      strata_error *err);

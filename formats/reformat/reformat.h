@@ -14,8 +14,8 @@
 int reformat(const strata_desc *dst, void *dst_data, const strata_desc *src,
              const void *src_data, strata_error *err);
 
-/* The same on a stream, in its order and by its device's kernels: both tensors lie in that
- * device's memory and stay there until the stream has come so far. */
+/* The same on a stream, in its order and by its device's kernels: both tensors lie in
+ * that device's memory and stay there until the stream has come so far. */
 int reformat_enqueue(strata_stream *s, const strata_desc *dst, void *dst_data,
                      const strata_desc *src, const void *src_data, strata_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the C side of reformat hands to its kernels, by value: the pair's shape, brought
- * into one of five forms by kernels/reformat/reformat.c, with all choices of sizes made. Offsets
- * and strides are 64-bit and in elements; counts inside one block fit 32 bits.
+ * into one of five forms by kernels/reformat/reformat.c, with all choices of sizes made.
+ * Offsets and strides are 64-bit and in elements; counts inside one block fit 32 bits.
  */
 #ifndef KERNELS_REFORMAT_JOB_H
 #define KERNELS_REFORMAT_JOB_H

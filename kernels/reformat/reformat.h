@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reformat on the device: the same function as formats/reformat/reformat.h, on a CUDA stream. A
- * table of kernels, best row first; the last row takes everything.
+ * Reformat on the device: the same function as formats/reformat/reformat.h, on a CUDA
+ * stream. A table of kernels, best row first; the last row takes everything.
  */
 #ifndef KERNELS_REFORMAT_REFORMAT_H
 #define KERNELS_REFORMAT_REFORMAT_H

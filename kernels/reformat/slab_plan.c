@@ -26,9 +26,9 @@ static bool has_few_channels(const struct request *r)
     return r->dst->rank > 1 && r->dst->dims[1] <= 8;
 }
 
-/* Where it measured faster than the rows below (docs/log/reformat.md). Those have the edge
- * where planes are written, but for halves out of lanes and for planes of an odd number
- * of four pixels (14x14), and where few planes become lanes. */
+/* Where it measured faster than the rows below (docs/log/reformat.md). Those have the
+ * edge where planes are written, but for halves out of lanes and for planes of an odd
+ * number of four pixels (14x14), and where few planes become lanes. */
 static bool wins(const struct request *r)
 {
     const enum order to = order_of(r->dst), from = order_of(r->src);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a tensor that is part of another lies in it, if it is one piece of it in a format.
+ * Where a tensor that is part of another lies in it, if it is one piece of it in a
+ * format.
  */
 #include "planner/planner.h"
 

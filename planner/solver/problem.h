@@ -140,8 +140,9 @@ struct plan_options {
     double max_seconds; /* 0: no limit; depends on the machine's speed of the day */
 };
 
-/* A plan and why none is better: a record of exact steps over the pairwise problem, which
- * branches where it must and ends each branch in a bound (planner/certificate/check.c). */
+/* A plan and why none is better: a record of exact steps over the pairwise problem,
+ * which branches where it must and ends each branch in a bound
+ * (planner/certificate/check.c). */
 struct plan_certificate {
     int64_t objective; /* of the plan */
     size_t *choices;

@@ -186,7 +186,8 @@ static void held_launch(const softmax_job &job, cudaStream_t stream)
         held_kernel<T, N, uint64_t><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
 }
 
-/* Lines of up to 32 * HELD elements are held, so not all kinds have any left for a warp. */
+/* Lines of up to 32 * HELD elements are held, so not all kinds have any left for a
+ * warp. */
 template <typename T, int N>
 static void contiguous(const softmax_job &job, cudaStream_t stream)
 {

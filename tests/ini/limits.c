@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The INI reader's limits: each is held. tests/network/linear.c has what keeps them cheap.
+ * The INI reader's limits: each is held. tests/network/linear.c has what keeps them
+ * cheap.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,8 +26,8 @@ static const strata_attr attrs[] = {
      .doc = "fail on an element of this value"},
     {.name = "wait_us", .type = STRATA_I64, .offset = offsetof(struct trial, wait_us),
      .doc = "microseconds that a run takes"},
-    {.name = "gate", .type = STRATA_I64, .offset = offsetof(struct trial, gate), .def = -1,
-     .doc = "file from which a run takes a byte before it ends"},
+    {.name = "gate", .type = STRATA_I64, .offset = offsetof(struct trial, gate),
+     .def = -1, .doc = "file from which a run takes a byte before it ends"},
     {.name = "packs", .type = STRATA_ENUM, .offset = offsetof(struct trial, packs),
      .choices = "none|same|own", .doc = "whether packed weights differ by the batch"},
 };

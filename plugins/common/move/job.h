@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What plugins/common/move/move.c hands to the kernels of plugins/common/move/move.cu: axes in units of the word
- * that is moved, fewer than 2^31 of them in all.
+ * What plugins/common/move/move.c hands to the kernels of plugins/common/move/move.cu:
+ * axes in units of the word that is moved, fewer than 2^31 of them in all.
  */
 #ifndef PLUGINS_COMMON_MOVE_JOB_H
 #define PLUGINS_COMMON_MOVE_JOB_H

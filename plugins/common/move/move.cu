@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels behind plugins/common/move/move.h. Each element is read and written once; operations
- * are index arithmetic, a multiplication a word and axis, so memory bounds wide words.
+ * The kernels behind plugins/common/move/move.h. Each element is read and written once;
+ * operations are index arithmetic, a multiplication a word and axis, so memory bounds
+ * wide words.
  *   move    a thread writes packs of at most 16 bytes, each gathered from one word or
  *           several, all loads under way before the first store
  *   turned  the input is contiguous along another axis than the output: tiles go through
