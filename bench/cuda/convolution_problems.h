@@ -6,6 +6,7 @@
 #ifndef BENCH_CUDA_CONVOLUTION_PROBLEMS_H
 #define BENCH_CUDA_CONVOLUTION_PROBLEMS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 static const struct problem {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * pack and unpack out of an in-register transposition of 8 x 8 elements; included once
- * for each width. The includer defines NAME(base), TYPE, VECTOR, LOAD(p), STORE(p, v),
- * TRANSPOSE(v), TARGET and UNROLLED; with NARROW also NAME(pack_narrow) and
- * NAME(unpack_narrow), which do the work of pack_lanes and unpack_lanes for at most 4
- * lanes; with DOUBLE also WIDE, LOAD_WIDE(p), LOAD_TWO(p, q), STORE_WIDE(p, v), LOW(v),
- * HIGH(v) and TRANSPOSE_WIDE(v), two transpositions side by side. Edges repeat a part of
- * the block before them.
+ * for each width, hence without a guard. The includer defines NAME(base), TYPE, VECTOR,
+ * LOAD(p), STORE(p, v), TRANSPOSE(v), TARGET and UNROLLED; with NARROW also
+ * NAME(pack_narrow) and NAME(unpack_narrow), which do the work of pack_lanes and
+ * unpack_lanes for at most 4 lanes; with DOUBLE also WIDE, LOAD_WIDE(p), LOAD_TWO(p, q),
+ * STORE_WIDE(p, v), LOW(v), HIGH(v) and TRANSPOSE_WIDE(v), two transpositions side by
+ * side. Edges repeat a part of the block before them.
  */
 
 static inline size_t NAME(edge)(size_t at, size_t n, size_t block)
