@@ -2,12 +2,13 @@
  *
  * Building an engine: a planner and its execution, then weights and impls' setup.
  */
-#include "engine/file/stored.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/team.h"
+#include "engine/file/stored.h"
 #include "planner/planner.h"
 
 /* Where an engine's plan is from; without plan and record a new one is made. */

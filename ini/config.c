@@ -3,7 +3,7 @@
  * Loading a configuration: files and what they include, variables, overrides; access to
  * sections and pairs.
  */
-#include "ini/private.h"
+#include "ini/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "core/alloc.h"
+#include "ini/private.h"
 #include "io/file.h"
 
 #define IDENTITY 40 /* bytes */

@@ -2,7 +2,7 @@
  *
  * Loading a network, step by step, and what its users ask of it.
  */
-#include "network/private.h"
+#include "network/network.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "io/file.h"
+#include "network/private.h"
 
 static void free_layer(struct network_layer *layer)
 {

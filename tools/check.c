@@ -2,14 +2,14 @@
  *
  * strata check: hold a plugin to the contract.
  */
-#include "check/check.h"
+#include "tools/check.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "check/cases.h"
-#include "tools/check.h"
+#include "check/check.h"
 #include "tools/tool.h"
 
 enum {

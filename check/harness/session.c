@@ -3,10 +3,12 @@
  * Running one impl under guard, callback by callback; afterwards bands, copies, pads and
  * gaps are looked at.
  */
-#include "check/harness/session_private.h"
+#include "check/harness/session.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "check/harness/session_private.h"
 
 int session_fault(struct session *s, const char *id, const char *format, ...)
 {

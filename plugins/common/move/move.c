@@ -4,12 +4,14 @@
  * sides allow it, and the last one is cut into the widest words and packs that lengths,
  * strides and addresses allow. More than 2^31 packs are several launches.
  */
-#include "plugins/common/move/job.h"
+#include "plugins/common/move/move.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <cuda_runtime_api.h>
+
+#include "plugins/common/move/job.h"
 
 enum { WIDEST = 16 /* bytes a thread writes at once */, TURN_LEAST = 8 };
 
