@@ -9,7 +9,8 @@ tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_te
 
 # What reads INI files, with its steps counted; see steps.h.
 check_LTLIBRARIES += tests/libcounted.la
-tests_libcounted_la_SOURCES = $(INI_SOURCES) $(NETWORK_SOURCES) core/status.c
+tests_libcounted_la_SOURCES = $(INI_SOURCES) $(NETWORK_SOURCES) core/alloc.c \
+	core/status.c core/text.c
 tests_libcounted_la_CPPFLAGS = $(AM_CPPFLAGS) $(INIH_CFLAGS) -DCOUNT_STEPS \
 	-include $(top_srcdir)/tests/network/steps.h
 tests_libcounted_la_CFLAGS = $(AM_CFLAGS) $(COUNTING_CFLAGS)
