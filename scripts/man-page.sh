@@ -1,9 +1,10 @@
 #!/bin/sh
 # Make a manual page of the command or of one of its subcommands.
 #   scripts/man-page.sh STRATA VERSION ENVIRONMENT.md [SUBCOMMAND] >page.1
-# The text is --help's, by $HELP2MAN. ENVIRONMENT and FILES are the tables of
-# docs/environment.md under its first four headings, with the folders that are variables of
-# the environment ($(bindir) and so on) as they are; SEE ALSO names the other pages.
+# The text is --help's, by $HELP2MAN. EXIT STATUS is a line of `strata --help`. ENVIRONMENT
+# and FILES are the tables of docs/environment.md under its first four headings, with the
+# folders that are variables of the environment ($(bindir) and so on) as they are. SEE ALSO
+# names the other pages.
 # help2man would fill the examples to one paragraph and name every page after the program
 # alone: both are mended here.
 set -eu
@@ -44,6 +45,11 @@ section && /^\| `/ {
             (cell[5] == "ignored" ? " Ignored in privileged programs." : "")
 }'
 
+statuses() { # "Exit status: 0 success, 1 mismatch." as tagged paragraphs
+    "$strata" --help | sed -n '/^Exit status: /{s///; s/\.$//; s/, /\n/g; p;}' |
+        sed 's/^\([0-9]*\) /.TP\n.B \1\n/'
+}
+
 others() { # the pages but this one
     {
         echo strata
@@ -52,6 +58,8 @@ others() { # the pages but this one
 }
 
 {
+    printf '[EXIT STATUS]\n'
+    statuses
     awk "$tables" "$environment"
     printf '\n[SEE ALSO]\n'
     others
@@ -69,6 +77,7 @@ fi
     --source="strata $version" --include="$sections" --output="$draft" \
     "$strata${command:+ $command}"
 sed -e "/^\.TH /s/ STRATA / $(echo "$page" | tr a-z A-Z) /" \
-    -e "s/^strata $command \\\\- /$page \\\\- /" "$draft" |
+    -e "s/^strata $command \\\\- /$page \\\\- /" \
+    -e '/^\.PP$/{ N; /\nExit status: 0/d; }' "$draft" |
     awk '/^\.SH / { if (examples) print ".fi"; examples = $2 == "EXAMPLES" }
         { print examples && $0 == ".IP" ? ".nf" : $0 }'

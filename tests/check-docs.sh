@@ -243,7 +243,7 @@ if [ -e "$builddir/tools/strata.1" ]; then
     : >"$log"
     for page in "$builddir"/tools/strata*.1; do
         command=$(basename "$page" .1 | sed 's/^strata-*//')
-        for section in ENVIRONMENT FILES EXAMPLES '"SEE ALSO"'; do
+        for section in '"EXIT STATUS"' ENVIRONMENT FILES EXAMPLES '"SEE ALSO"'; do
             grep -qx -e ".SH $section" "$page" || echo "$page has no $section" >>"$log"
         done
         sed 's/ .*//' "$scratch/told" | while read -r name; do
