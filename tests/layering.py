@@ -212,8 +212,11 @@ def is_explained(path):
 
 def tracked():
     """Files of the repository, or None outside of one."""
-    git = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"],
-                         capture_output=True, text=True)
+    try:
+        git = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"],
+                             capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
     return git.stdout.splitlines() if git.returncode == 0 and git.stdout else None
 
 
