@@ -41,13 +41,19 @@ if [ "$(uname -m)" != x86_64 ]; then
     echo "cuda-toolkit.sh: the pinned packages are for x86_64, this is $(uname -m)" >&2
     exit 1
 fi
+if [ ! -e "$folder/pins" ] && [ ! -e "$folder/unfinished" ] &&
+   [ -n "$(ls -A "$folder" 2>/dev/null)" ]; then
+    echo "cuda-toolkit.sh: $folder holds something else; name an empty folder" >&2
+    exit 1
+fi
 echo "cuda-toolkit.sh: a CUDA toolkit into $folder (1 GB to fetch)"
 rm -rf "$folder"
 mkdir -p "$folder"
+: >"$folder/unfinished"
 folder=$(cd "$folder" && pwd)
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-deps \
     --require-hashes --only-binary :all: --target "$folder/wheels" -r "$pins"
 lay_out
-rm -rf "$folder/venv" "$folder/wheels"
+rm -rf "$folder/venv" "$folder/wheels" "$folder/unfinished"
 cp "$pins" "$folder/pins"
