@@ -18,8 +18,8 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/build.c \
 	tools/diff.c \
 	tools/inspect.c \
-	tools/profile/report.c \
-	tools/profile/report_graph.c \
+	tools/explain/report.c \
+	tools/explain/report_graph.c \
 	tools/explain/layout.c tools/explain/svg.c tools/explain/table.c tools/explain/verify.c tools/doctor.c tools/completion.c
 strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 nodist_strata_SOURCES = tools/template_files.c
