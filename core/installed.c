@@ -60,6 +60,26 @@ static bool cut_name(char *path)
     return slash != NULL;
 }
 
+/* Cut the names that a moved tree keeps; false where the path ends in others: a build
+ * folder, say. */
+static bool cut_names(char *path, const char *names)
+{
+    size_t end = strlen(names);
+    while (end > 0) {
+        size_t begin = end;
+        while (begin > 0 && names[begin - 1] != '/')
+            begin--;
+        const char *name = strrchr(path, '/');
+        if (begin < end && (!name || strlen(name + 1) != end - begin ||
+                            strncmp(name + 1, names + begin, end - begin) != 0))
+            return false;
+        if (begin < end && !cut_name(path))
+            return false;
+        end = begin > 0 ? begin - 1 : 0;
+    }
+    return true;
+}
+
 bool installed_beside(char out[PATH_MAX], const char *file, const char *folder,
                       const char *wanted)
 {
@@ -67,11 +87,9 @@ bool installed_beside(char out[PATH_MAX], const char *file, const char *folder,
     const size_t shared = shared_length(folder, wanted);
     const char *rest = folder + shared;
     int n = snprintf(base, sizeof base, "%s", file);
-    if (shared == 0 || strstr(rest, "/.") || n >= (int)sizeof base || !cut_name(base))
+    if (shared == 0 || strstr(rest, "/.") || n >= (int)sizeof base || !cut_name(base) ||
+        !cut_names(base, rest))
         return false;
-    for (; *rest; rest++)
-        if (rest[0] == '/' && rest[1] && rest[1] != '/' && !cut_name(base))
-            return false;
     n = snprintf(out, PATH_MAX, "%s%s", base, wanted + shared);
     return n < PATH_MAX;
 }
