@@ -60,20 +60,23 @@ static bool cut_name(char *path)
     return slash != NULL;
 }
 
+/* Cut the last name of a path if it is this one. */
+static bool cut_this_name(char *path, const char *name, size_t length)
+{
+    const char *last = strrchr(path, '/');
+    return last && strlen(last + 1) == length && memcmp(last + 1, name, length) == 0 &&
+           cut_name(path);
+}
+
 /* Cut the names that a moved tree keeps; false where the path ends in others: a build
  * folder, say. */
 static bool cut_names(char *path, const char *names)
 {
-    size_t end = strlen(names);
-    while (end > 0) {
+    for (size_t end = strlen(names); end > 0;) {
         size_t begin = end;
         while (begin > 0 && names[begin - 1] != '/')
             begin--;
-        const char *name = strrchr(path, '/');
-        if (begin < end && (!name || strlen(name + 1) != end - begin ||
-                            strncmp(name + 1, names + begin, end - begin) != 0))
-            return false;
-        if (begin < end && !cut_name(path))
+        if (begin < end && !cut_this_name(path, names + begin, end - begin))
             return false;
         end = begin > 0 ? begin - 1 : 0;
     }
