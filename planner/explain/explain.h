@@ -79,8 +79,6 @@ void explain_label(char *text, size_t size, const struct planner *planner, int t
                    int label);
 /* "fp32:nchw, fp32:nhwc" */
 char *explain_labels(const struct planner *planner, int tensor, uint64_t labels);
-/* "conv1 c (row 0) fp32:nchw -> fp32:nchw" */
-char *explain_choice(const struct planner *planner, int op, size_t choice);
 /* "conv2, output prob": readers of a problem tensor that want a label; -1: all. */
 char *explain_readers(const struct planner *planner, int tensor, int label);
 /* One sentence each: why it stands, what forbidding it costs, what would remove it. */

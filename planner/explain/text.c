@@ -145,17 +145,6 @@ static void put_choice(FILE *f, const struct planner *planner, int op, size_t ch
     }
 }
 
-char *explain_choice(const struct planner *planner, int op, size_t choice)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return NULL;
-    put_choice(f, planner, op, choice);
-    return text_finish(f, &text);
-}
-
 static void put_readers(FILE *f, const struct planner *planner, int tensor, int label)
 {
     const struct plan_problem *p = &planner->model->problem;
