@@ -19,11 +19,6 @@ static int64_t channels_of(const strata_engine *e, const struct execution_node *
     return e->network->tensors[n->layer->outputs[0]].dims[1];
 }
 
-static bool has_weight(const struct network_layer *layer, size_t w)
-{
-    return layer->weights[w].source != WEIGHT_ABSENT;
-}
-
 /* One of a Scale's operands, spread over the channels. */
 static int load_operand(float *out, int64_t channels, const struct network_layer *scale,
                         size_t w, strata_error *err)
@@ -32,7 +27,7 @@ static int load_operand(float *out, int64_t channels, const struct network_layer
     int64_t count = 1;
     int status = STRATA_OK;
     out[0] = (float)(w == SCALE ? p->scale : p->shift);
-    if (has_weight(scale, w)) {
+    if (network_has_weight(scale, w)) {
         count = network_elements(scale->weights[w].dims, scale->weights[w].rank);
         status = network_weight_load(&scale->weights[w], out, err);
     }
@@ -80,7 +75,7 @@ static void fold(float *values, const struct execution_node *n, size_t w,
 
 const void *engine_weight_source(const struct execution_node *n, size_t w)
 {
-    if (n->n_scales > 0 || !has_weight(n->layer, w))
+    if (n->n_scales > 0 || !network_has_weight(n->layer, w))
         return NULL;
     return network_weight_in_place(&n->layer->weights[w]);
 }
@@ -99,7 +94,7 @@ int engine_load_weight(const strata_engine *e, const struct execution_node *n, s
     bool folded = n->n_scales > 0;
     int64_t channels = folded ? channels_of(e, n) : 0;
     int status = STRATA_OK;
-    if (has_weight(n->layer, w))
+    if (network_has_weight(n->layer, w))
         status = network_weight_load(&n->layer->weights[w], values, err);
     else
         memset(values, 0, (size_t)channels * sizeof(float));

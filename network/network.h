@@ -72,6 +72,11 @@ struct network_layer {
     struct config_place place;
 };
 
+static inline bool network_has_weight(const struct network_layer *layer, size_t weight)
+{
+    return layer->weights[weight].source != WEIGHT_ABSENT;
+}
+
 struct strata_network {
     atomic_int references; /* owners besides the first */
     char *path;            /* of the INI file */

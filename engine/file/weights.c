@@ -40,7 +40,7 @@ static const struct network_weight *next_weight(const strata_network *net,
     for (; at->layer < net->n_layers; at->layer++, at->weight = 0) {
         const struct network_layer *l = &net->layers[at->layer];
         while (at->weight < l->type->n_weights)
-            if (l->weights[at->weight++].source != WEIGHT_ABSENT)
+            if (network_has_weight(l, at->weight++))
                 return &l->weights[at->weight - 1];
     }
     return NULL;

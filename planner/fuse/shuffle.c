@@ -50,7 +50,7 @@ static bool scale_is_alias(const struct network_layer *layer)
 {
     const strata_scale *p = layer->params;
     for (size_t w = 0; w < layer->type->n_weights; w++)
-        if (layer->weights[w].source != WEIGHT_ABSENT)
+        if (network_has_weight(layer, w))
             return false;
     return p->scale == 1 && p->shift == 0 && p->power == 1;
 }

@@ -24,11 +24,6 @@ static bool is_product(const struct network_layer *layer)
            strcmp(layer->type->full_name, "core::FullyConnected@1") == 0;
 }
 
-static bool has_weight(const struct network_layer *layer, int w)
-{
-    return layer->weights[w].source != WEIGHT_ABSENT;
-}
-
 const char *planner_refuse_fold(const struct planner *planner,
                                 const struct planner_node *n,
                                 const struct network_layer *scale)
@@ -38,11 +33,11 @@ const char *planner_refuse_fold(const struct planner *planner,
         return "it has no weights to fold a Scale into";
     if (n->layer->weights[WEIGHT].dtype != STRATA_FP32)
         return "its weights are not fp32";
-    if (has_weight(scale, POWER) || p->power != 1)
+    if (network_has_weight(scale, POWER) || p->power != 1)
         return "a power is not linear";
-    for (int w = SCALE; w <= SHIFT; w++) {
+    for (size_t w = SCALE; w <= SHIFT; w++) {
         const struct network_weight *weight = &scale->weights[w];
-        if (!has_weight(scale, w))
+        if (!network_has_weight(scale, w))
             continue;
         int64_t count = network_elements(weight->dims, weight->rank);
         if (count != 1 && count != channels_of(planner, n))
