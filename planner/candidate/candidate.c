@@ -142,8 +142,8 @@ static int ask_impl(const struct expansion *x, struct planner_candidate *c,
                            "its workspace of %zu bytes is over [build] workspace = %llu",
                            c->workspace, (unsigned long long)limit);
     else
-        c->cost = cost_of_run(&v.node, &x->impl->impl, &n->layer->type->layer,
-                              &x->planner->device.properties);
+        c->cost = cost_of_run(&v.node, &x->impl->impl, &x->impl->rows[x->row],
+                              &n->layer->type->layer, &x->planner->device.properties);
 done:
     free(v.in);
     free(v.out);

@@ -72,8 +72,9 @@ static int add_run(struct costing *c, size_t op, size_t choice, strata_error *er
     s->where = &p->cost;
     s->op = op;
     s->choice = choice;
-    s->guess = cost_of_run(&v.node, &candidate->impl->impl, layer, d);
-    s->bound = cost_bound_of_run(&v.node, layer, d, c->planner->threads);
+    s->guess = cost_of_run(&v.node, &candidate->impl->impl,
+                           &candidate->impl->rows[candidate->row], layer, d);
+    s->bound = cost_bound_of_run(&v.node, layer, d);
     return STRATA_OK;
 }
 

@@ -23,16 +23,17 @@ struct planner_candidate;
 
 /* ---- analytic (analytic.c) ---------------------------------------------------- */
 
-/* A roofline over the device's ceilings. Results are in 1/16 ns, at least 1. */
-int64_t cost_of_run(const strata_node *n, const strata_impl *impl,
+/* The impl's claims of the device's ceilings. Results are in 1/16 ns, at least 1. Of
+ * equal claims the row with fewer formats costs less. */
+int64_t cost_of_run(const strata_node *n, const strata_impl *impl, const strata_row *row,
                     const strata_layer *layer, const struct device_properties *d);
 /* bytes of the source and of the destination. */
 int64_t cost_of_reformat(int64_t from_bytes, int64_t to_bytes,
                          const struct device_properties *d);
-/* What no impl of the layer and no conversion can beat, on `threads` threads of a host:
- * arithmetic saved by clever algorithms and data that lies in caches are allowed for. */
+/* What no impl of the layer and no conversion can beat: arithmetic saved by clever
+ * algorithms and data that lies in caches are allowed for. */
 int64_t cost_bound_of_run(const strata_node *n, const strata_layer *layer,
-                          const struct device_properties *d, int threads);
+                          const struct device_properties *d);
 int64_t cost_bound_of_reformat(int64_t from_bytes, int64_t to_bytes,
                                const struct device_properties *d);
 

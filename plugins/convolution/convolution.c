@@ -297,12 +297,12 @@ static const strata_row any_rows[] = {
 static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .epilogues = EPILOGUES, .name = "c",
      .rows = STRATA_ARRAY(c_rows), .activations = ELEMENT_ALL_ACTIVATIONS,
-     .efficiency = 0.5, .state_size = sizeof(struct convolution),
+     .efficiency = 0.9, .bandwidth = 0.17, .state_size = sizeof(struct convolution),
      .workspace = c_workspace, .setup = convolution_setup, .run = c_run},
     {.id = 2, .device = STRATA_HOST,
      .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
      .epilogues = EPILOGUES, .name = "any", .rows = STRATA_ARRAY(any_rows),
-     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.4,
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.9, .bandwidth = 0.11,
      .state_size = sizeof(struct convolution_any), .workspace = any_workspace,
      .setup = any_setup, .run = any_run},
 };

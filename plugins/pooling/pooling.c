@@ -304,10 +304,12 @@ static const strata_row any_rows[] = {
 
 static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .name = "c", .rows = STRATA_ARRAY(c_rows),
-     .state_size = sizeof(struct pooling), .setup = pooling_setup, .run = c_run},
+     .efficiency = 0.007, .bandwidth = 0.9, .state_size = sizeof(struct pooling),
+     .setup = pooling_setup, .run = c_run},
     {.id = 2, .device = STRATA_HOST,
      .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT, .name = "any",
-     .rows = STRATA_ARRAY(any_rows), .state_size = sizeof(struct pooling),
+     .rows = STRATA_ARRAY(any_rows), .efficiency = 0.007, .bandwidth = 0.18,
+     .state_size = sizeof(struct pooling),
      .workspace = any_workspace, .setup = pooling_setup, .run = any_run},
 };
 

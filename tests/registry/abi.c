@@ -68,7 +68,7 @@ static const struct place places[] = {
     F(strata_impl, efficiency) F(strata_impl, state_size) F(strata_impl, ctx_size)
     F(strata_impl, accept) F(strata_impl, workspace) F(strata_impl, setup)
     F(strata_impl, teardown) F(strata_impl, ctx_open) F(strata_impl, ctx_close)
-    F(strata_impl, run)
+    F(strata_impl, run) F(strata_impl, bandwidth)
 
     S(strata_layer) F(strata_layer, struct_size) F(strata_layer, version)
     F(strata_layer, name) F(strata_layer, doc) F(strata_layer, min_in)
