@@ -12,13 +12,16 @@ PLANNER_SOURCES = \
 	planner/certificate/proof.c \
 	planner/certificate/state.c \
 	planner/cost/analytic.c \
+	planner/cost/cache.c \
 	planner/cost/cost.c \
 	planner/cost/cost.h \
 	planner/cost/file.c \
 	planner/cost/key.c \
 	planner/cost/measure.c \
+	planner/cost/source.c \
 	planner/cost/trial.c \
 	planner/cost/trial.h \
+	planner/cost/waited.c \
 	planner/execution.c \
 	planner/execution.h \
 	planner/explain/conflict.c \

@@ -52,9 +52,8 @@ static const char common_help[] =
     "      --plugin=FILE            load a plugin file (repeatable)\n"
     "      --plugin-path=DIRS       folders searched before the default, ':' between\n"
     "      --allow-untrusted-plugins  accept plugins that others could have written\n"
-    "      --costs=SOURCE           what a plan is made from: analytic, measure or a "
-    "cost\n"
-    "                               file\n"
+    "      --costs=SOURCE           what a plan is made from: auto (default: measured\n"
+    "                               once for a machine), measure, analytic or a cost file\n"
     "      --save-costs=FILE        keep what is measured, and go on from it next time\n"
     "      --measure-all            measure also what cannot matter to the plan\n"
     "  -o, --format=FORMAT          table (default), md, csv, json, jsonl\n"
@@ -268,9 +267,7 @@ static int set_costs(struct cost_options *c, const struct tool_options *o,
                      strata_error *err)
 {
     if (o->costs) {
-        bool measures = strcmp(o->costs, "measure") == 0;
-        bool analytic = strcmp(o->costs, "analytic") == 0;
-        c->kind = measures ? COSTS_MEASURE : analytic ? COSTS_ANALYTIC : COSTS_FILE;
+        c->kind = cost_kind_named(o->costs);
         free(c->file);
         c->file = NULL;
         if (c->kind == COSTS_FILE && !(c->file = duplicate(o->costs, err)))
@@ -286,7 +283,7 @@ static int check_costs(const struct tool_session *s, const struct tool_options *
                        strata_error *err)
 {
     const struct cost_options *c = &s->network->build.costs;
-    const enum cost_kind kind = cost_kind_on(c->kind, s->handle->properties.kind);
+    const enum cost_kind kind = cost_kind_of(c->kind);
     bool measures =
         kind == COSTS_MEASURE || (kind == COSTS_FILE && c->miss == MISS_MEASURE);
     if ((o->save_costs || o->measure_all) && !measures)
@@ -361,19 +358,37 @@ static void interrupt(int number)
     progress_interrupt();
 }
 
+/* A wait of seconds is explained, once for a network and a machine. */
+static void note_costs(const struct tool_session *s, bool by_default)
+{
+    const struct cost_report *r = &s->engine->planner->costs;
+    char *path = NULL;
+    if (!by_default || r->seconds < 0.5 || r->measured == 0 || r->busy ||
+        cost_cache_path(&path, &s->handle->properties, NULL) != STRATA_OK)
+        return;
+    if (log_level() >= STRATA_LOG_WARNING)
+        fprintf(stderr,
+                "strata: note: measured %zu costs on this machine in %.1f s%s%s; "
+                "--costs=analytic plans without\n",
+                r->measured, r->seconds, path ? ", kept in " : "", path ? path : "");
+    free(path);
+}
+
 /* A measurement ends between two runs and keeps what it has; anything else at once. */
 static int build_engine(struct tool_session *s, strata_error *err)
 {
     struct sigaction catch = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND},
                      before;
     const enum cost_kind kind = s->network->build.costs.kind;
-    if (cost_kind_on(kind, s->handle->properties.kind) == COSTS_ANALYTIC)
+    if (cost_kind_of(kind) == COSTS_ANALYTIC)
         return strata_engine_build(&s->engine, s->handle, s->network, err);
     progress_enable(true);
     sigaction(SIGINT, &catch, &before);
     int status = strata_engine_build(&s->engine, s->handle, s->network, err);
     sigaction(SIGINT, &before, NULL);
     progress_enable(false);
+    if (status == STRATA_OK)
+        note_costs(s, kind == COSTS_DEFAULT && !s->network->build.costs.save);
     return status;
 }
 
