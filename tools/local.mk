@@ -6,6 +6,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/bench/print.c tools/bench/result.c tools/bench/run.c \
 	tools/compare/compare.c tools/compare/compare.h tools/compare/collect.c tools/compare/print.c \
 	tools/compare/variant.c tools/compare/variant.h \
+	tools/predicted.c tools/predicted.h \
 	tools/profile/profile.c tools/profile/profile.h tools/profile/measure.c tools/profile/table.c \
 	tools/profile/trace.c tools/profile/html.c tools/profile/html_layers.c tools/profile/html_memory.c \
 	tools/profile/html_plan.c tools/profile/html_text.c \

@@ -55,4 +55,21 @@ $strata run "$net" "$srcdir/examples/digits/images/3-011.pgm" --top 1 >"$scratch
 cat "$scratch/out" "$scratch/err" >"$log"
 grep -q '^prob .* 3 ' "$scratch/out" && { busy || grep -q 'costs are not kept: ' "$log"; }
 result $? 'a cache that cannot be is told, and the network runs'
+
+# Costs that do not hold, ten thousand times too high, are doubted wherever times are.
+rm -f "$XDG_CACHE_HOME"
+$strata explain "$net" --costs=measure --measure-all \
+    --save-costs="$scratch/is.costs" >/dev/null 2>&1
+awk '/^[0-9]/ { $1 = sprintf("%d", $1 * 10000) } { print }' "$scratch/is.costs" >"$scratch/wrong.costs"
+doubt="the plan's costs said [0-9.e+]+ ms .* cost file's; try --costs measure"
+expect 0 "note: $doubt" 'bench doubts costs that are half as much again' \
+    $strata bench "$net" --duration=20ms --costs="$scratch/wrong.costs"
+expect 0 '"predicted_ms": [0-9]+' 'and has the prediction beside the time' \
+    $strata bench "$net" --duration=20ms --costs="$scratch/wrong.costs" -o json
+expect 0 "note: $doubt" 'profile doubts them' \
+    $strata profile "$net" --costs="$scratch/wrong.costs"
+$strata profile "$net" --costs="$scratch/wrong.costs" --html="$scratch/report.html" \
+    >"$log" 2>&1
+grep -q 'try --costs measure' "$scratch/report.html"
+result $? 'and so does the report'
 finish
