@@ -224,12 +224,12 @@ int run_find_binding(const strata_engine *e, const char *text, bool is_input, in
                      const char **file, strata_error *err)
 {
     const struct execution *x = e->execution;
-    size_t n = strcspn(text, "=/");
+    size_t n = strcspn(text, "=");
     size_t first = is_input ? 0 : x->n_inputs;
     size_t last = is_input ? x->n_inputs : x->n_bindings;
-    bool named = text[n] == '=';
     *index = (int)first;
-    *file = tool_file_of(text);
+    *file = tool_file_of(e->network, text);
+    bool named = *file != text;
     for (size_t i = first; i < last && named; i++)
         if (strlen(x->bindings[i].name) == n &&
             memcmp(text, x->bindings[i].name, n) == 0) {

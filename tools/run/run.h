@@ -7,8 +7,7 @@
 
 #include "tools/tool.h"
 
-/* "NAME=FILE", or "FILE" where there is one binding of that side. What has a '/' before
- * its first '=' is a file. */
+/* "NAME=FILE", or "FILE" where there is one binding of that side; see tool_file_of. */
 int run_find_binding(const strata_engine *e, const char *text, bool is_input, int *index,
                      const char **file, strata_error *err);
 
