@@ -195,7 +195,8 @@ const struct tool_command tool_run = {
         "Options:\n"
         "      --input=[NAME=]FILE   an input; NAME=random:SEED for random values\n"
         "      --item=N              image of an IDX file (default 0)\n"
-        "      --output=[NAME=]FILE  save an output as .npy instead of printing\n"
+        "      --output=[NAME=]FILE  save an output as .npy, float32 or its own integers,\n"
+        "                            instead of printing\n"
         "      --top=N               largest values of each image, NaN first (default 5)\n"
         "      --repeat=N            run N times; -v shows the fastest\n",
     .examples =
