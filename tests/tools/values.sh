@@ -110,6 +110,17 @@ expect 0 "warning: grey.pgm: is grey; input 'x' gets it three times" \
 expect 0 'no warning' 'one of colours is not' \
     sh -c "$strata run rgb.ini colour.ppm 2>&1 | grep warning || echo no warning"
 
+# The filter of images, in a network and in its engine; the values are Pillow's.
+sed 's/3 x 2 x 2$/1 x 1 x 2/' rgb.ini >line.ini
+echo 'P2 6 1 255 90 0 0 0 255 0' >line.pgm
+expect 0 'y,0,1,1,255,.*y,0,2,0,0,' 'pixels between are left out by default' \
+    sh -c "$strata run line.ini line.pgm -o csv | tr '\n' ' '"
+expect 0 'y,0,1,1,95.625,.*y,0,2,0,22.5,' 'and weighed with antialias = yes' sh -c \
+    "$strata run line.ini line.pgm --set 'input x.antialias=yes' -o csv | tr '\n' ' '"
+expect 0 'y,0,1,1,95.625,.*y,0,2,0,22.5,' 'in an engine, too' sh -c \
+    "$strata build line.ini --set 'input x.antialias=yes' -o line.engine >/dev/null &&
+    $strata run line.engine line.pgm -o csv | tr '\n' ' '"
+
 # Names with '/', and files with '='.
 network names.ini i32 gpu_0/data gpu_0/prob
 mkdir gpu_0
