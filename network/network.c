@@ -196,9 +196,9 @@ static int place_layers(struct loader *l)
 static int load(struct loader *l)
 {
     static int (*const steps[])(struct loader *) = {
-        network_read_sections, network_read_sources, network_read_layers,
-        network_resolve,       network_sort,         place_layers,
-        network_infer,         network_read_outputs,
+        network_read_sections, network_read_sources,  network_read_layers,
+        network_doubt_weights, network_resolve,       network_sort,
+        place_layers,          network_infer,         network_read_outputs,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         int status = steps[i](l);
@@ -307,8 +307,10 @@ int strata_network_load(strata_network **out, const char *path, strata_registry 
         known = *options;
     }
     int status = open_network(out, &l, path, &known);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK) {
         warn_unread(*out);
+        network_doubt_labels(*out);
+    }
     return status;
 }
 

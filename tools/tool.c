@@ -90,10 +90,21 @@ static bool note(const char ***list, size_t *capacity, size_t *n, const char *te
     return false;
 }
 
-const char *tool_file_of(const char *text)
+static bool is_bound(const strata_network *net, const char *name, size_t n)
 {
-    size_t n = strcspn(text, "=/");
-    return text[n] == '=' ? text + n + 1 : text;
+    bool is = false;
+    for (size_t i = 0; i < net->n_inputs && !is; i++)
+        is = strlen(net->inputs[i].name) == n && !memcmp(net->inputs[i].name, name, n);
+    for (size_t i = 0; i < net->n_outputs && !is; i++)
+        is = strlen(net->outputs[i].name) == n && !memcmp(net->outputs[i].name, name, n);
+    return is;
+}
+
+const char *tool_file_of(const strata_network *net, const char *text)
+{
+    size_t n = strcspn(text, "=");
+    bool named = text[n] == '=' && (!memchr(text, '/', n) || is_bound(net, text, n));
+    return named ? text + n + 1 : text;
 }
 
 bool tool_input(struct tool_options *o, const char *text)
@@ -307,7 +318,7 @@ int tool_refuse_source(const struct tool_options *o, const strata_network *net,
 {
     const char *is = network_reads(net, path) ? "the network is made of it" : NULL;
     for (size_t i = 0; i < o->n_inputs; i++)
-        if (file_same(tool_file_of(o->inputs[i]), path))
+        if (file_same(tool_file_of(net, o->inputs[i]), path))
             is = "it is an input";
     return is ? error_set(err, STRATA_EINVAL,
                           "%s: would be replaced, but %s; name another file for what is "
@@ -316,15 +327,21 @@ int tool_refuse_source(const struct tool_options *o, const strata_network *net,
               : STRATA_OK;
 }
 
+static const char *output_path(const struct tool_options *o, const strata_network *net,
+                               size_t i)
+{
+    return o->outputs_named ? tool_file_of(net, o->outputs[i]) : o->outputs[i];
+}
+
 static int check_outputs(const struct tool_session *s, const struct tool_options *o,
                          strata_error *err)
 {
     int status = STRATA_OK;
     for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
-        const char *path = o->outputs[i];
+        const char *path = output_path(o, s->network, i);
         status = tool_refuse_source(o, s->network, path, err);
         for (size_t k = 0; k < i && status == STRATA_OK; k++)
-            if (strcmp(path, o->outputs[k]) == 0)
+            if (strcmp(path, output_path(o, s->network, k)) == 0)
                 status = error_set(err, STRATA_EINVAL,
                                    "%s: would be written twice; name a file for each",
                                    path);
