@@ -26,6 +26,14 @@ int planner_port_pad(const struct planner_model *m, const strata_network *net, i
     return STRATA_PAD_ANY;
 }
 
+int planner_head_before(const struct planner *planner, int node, int after)
+{
+    enum fuse_kind kind = planner->fusions[node].kind;
+    enum fuse_kind then = after < 0 ? FUSE_NOTHING : planner->fusions[after].kind;
+    bool in_order = after < 0 || kind < then || (kind == then && kind == FUSE_SCALE);
+    return in_order ? planner->nodes[node].before : -1;
+}
+
 int planner_output(const struct planner *planner, const struct planner_node *n,
                    size_t fused, int port)
 {

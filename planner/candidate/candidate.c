@@ -432,8 +432,10 @@ int planner_find_candidates(struct planner *planner, struct planner_model *m, in
             status = expand_impl(&x, precision, err);
     }
     free(impls);
+    m->first[node] = first;
     if (status == STRATA_OK)
         status = planner_find_free(planner, m, node, err);
+    m->first[node + 1] = m->n_candidates;
     if (status != STRATA_OK)
         return status;
     for (size_t i = first; i < m->n_candidates; i++)

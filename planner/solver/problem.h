@@ -86,7 +86,7 @@ struct plan_problem {
     size_t n_tensors;
 };
 
-/* One conversion; a tensor's steps are in an order in which sources exist. */
+/* One conversion; a tensor's steps stand together, in an order in which sources exist. */
 struct plan_step {
     int tensor;
     int from, to;
