@@ -58,6 +58,7 @@ PLANNER_SOURCES = \
 	planner/solver/private.h \
 	planner/solver/problem.h \
 	planner/solver/query.c \
+	planner/solver/queue.c \
 	planner/solver/reduce.c \
 	planner/solver/run.c \
 	planner/solver/solve.c \
