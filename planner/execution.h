@@ -69,6 +69,7 @@ struct execution_step {
     int from, to; /* values, for the other kinds */
     int64_t cost; /* 1/16 ns */
     enum plan_reason reason;
+    int64_t live; /* bytes of the arena in use, workspace included; once placed */
 };
 
 struct execution_binding {

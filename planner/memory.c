@@ -151,6 +151,29 @@ static int place(struct execution *x, strata_error *err)
     return status;
 }
 
+/* Bytes of the arena in use at each step. */
+static void count_live(struct execution *x)
+{
+    int64_t live = 0;
+    for (size_t s = 0; s < x->n_steps; s++)
+        x->steps[s].live = 0;
+    for (size_t i = 0; i < x->n_values; i++) {
+        const struct execution_value *v = &x->values[i];
+        if (!in_arena(v))
+            continue;
+        x->steps[v->first].live += v->bytes;
+        if ((size_t)v->last + 1 < x->n_steps)
+            x->steps[v->last + 1].live -= v->bytes;
+    }
+    for (size_t s = 0; s < x->n_steps; s++) {
+        struct execution_step *step = &x->steps[s];
+        live += step->live;
+        step->live = live;
+        if (step->kind == STEP_RUN)
+            step->live += (int64_t)x->nodes[step->node].workspace;
+    }
+}
+
 /* ---- orders
  * ---------------------------------------------------------------------------- */
 
@@ -193,6 +216,8 @@ int execution_place(struct execution *x, strata_error *err)
     }
     if (status == STRATA_OK)
         status = try_order(x, scheduled, best, last_read, err);
+    if (status == STRATA_OK)
+        count_live(x);
 done:
     free(scheduled);
     free(order);

@@ -11,8 +11,8 @@
 #include "core/alloc.h"
 
 /* Questions are cut where they would take a network long: the dearest reformats are asked
- * about, in searches of so many nodes. */
-enum { MAX_ASKED = 64, MAX_NODES = 20000 };
+ * about, in searches of so many nodes; fewer where each is of many operations. */
+enum { MAX_ASKED = 64, ASKED_OPERATIONS = 1 << 18, MAX_NODES = 20000 };
 
 /* What is asked about. */
 struct asked {
@@ -288,7 +288,7 @@ static int by_cost(const void *a, const void *b)
 
 static int ask(struct explain *x, const struct asked *a, strata_error *err)
 {
-    size_t n = x->n_reformats;
+    size_t n = x->n_reformats, most = ASKED_OPERATIONS / (a->p->n_ops + 1);
     struct explain_reformat **order =
         zalloc(n, sizeof(struct explain_reformat *), "an explanation", err);
     int status = order ? STRATA_OK : STRATA_ENOMEM;
@@ -296,7 +296,8 @@ static int ask(struct explain *x, const struct asked *a, strata_error *err)
         order[i] = &x->reformats[i];
     if (order)
         qsort(order, n, sizeof *order, by_cost);
-    for (size_t i = 0; i < n && i < MAX_ASKED && status == STRATA_OK; i++) {
+    most = most < 1 ? 1 : most > MAX_ASKED ? MAX_ASKED : most;
+    for (size_t i = 0; i < n && i < most && status == STRATA_OK; i++) {
         order[i]->asked = true;
         status = ask_without(x, order[i], a, err);
         if (status == STRATA_OK)
