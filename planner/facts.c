@@ -14,6 +14,25 @@ int planner_desc(strata_desc *out, const strata_network *net, int tensor, int fo
     return format_desc(out, *format_at(format), t->dims, t->rank, err);
 }
 
+static bool can_have(const strata_network *net, int tensor, uint64_t formats)
+{
+    strata_desc d;
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
+        if (formats >> f & 1 && planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
+            return true;
+    return !is_float(net->tensors[tensor].dtype);
+}
+
+bool planner_wish_holds(const strata_network *net, const struct network_layer *layer)
+{
+    bool holds = net->build.formats != 0;
+    for (int i = 0; i < layer->n_inputs && holds; i++)
+        holds = can_have(net, layer->inputs[i], net->build.formats);
+    for (int i = 0; i < layer->n_outputs && holds; i++)
+        holds = can_have(net, layer->outputs[i], net->build.formats);
+    return holds;
+}
+
 /* One state where there are no pad lanes. */
 int planner_port_pad(const struct planner_model *m, const strata_network *net, int tensor,
                      int format, const strata_impl *impl, bool output)

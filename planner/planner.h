@@ -165,6 +165,9 @@ static inline bool is_float(int dtype)
 /* Tensor descriptor of a network tensor in a format of the table. */
 int planner_desc(strata_desc *out, const strata_network *net, int tensor, int format,
                  strata_error *err);
+/* Whether [build] formats binds a layer: each float tensor that it reads or writes can
+ * have one of them. */
+bool planner_wish_holds(const strata_network *net, const struct network_layer *layer);
 /* Pad state that an impl gives or takes at a port. */
 int planner_port_pad(const struct planner_model *m, const strata_network *net, int tensor,
                      int format, const strata_impl *impl, bool output);

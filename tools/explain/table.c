@@ -273,6 +273,19 @@ static void print_proof(const strata_engine *e)
                100 * plan_gap(p));
 }
 
+/* Layers that [build] formats cannot bind. */
+static void print_wishes(const strata_engine *e)
+{
+    struct names l = {.text = ""};
+    for (size_t i = 0; i < e->network->n_layers && e->network->build.formats; i++)
+        if (!planner_wish_holds(e->network, &e->network->layers[i]))
+            add_name(&l, "", e->network->layers[i].name);
+    if (l.n > 0)
+        printf("build.formats does not hold for %s%s: a tensor there can have none of "
+               "them\n",
+               l.text, l.n > NAMES_SHOWN ? " and others" : "");
+}
+
 void explain_print_summary(const strata_engine *e)
 {
     const struct planner *planner = e->planner;
@@ -294,6 +307,7 @@ void explain_print_summary(const strata_engine *e)
            (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
            (double)x->arena_bound / 1048576);
     print_trade(e);
+    print_wishes(e);
 }
 
 /* ---- details
