@@ -1,6 +1,7 @@
 PLANNER_SOURCES = \
 	planner/arena.c \
 	planner/arena.h \
+	planner/buckets.h \
 	planner/candidate/candidate.c \
 	planner/candidate/free.c \
 	planner/candidate/keep.c \
@@ -60,6 +61,7 @@ PLANNER_SOURCES = \
 	planner/solver/private.h \
 	planner/solver/problem.h \
 	planner/solver/query.c \
+	planner/solver/queue.c \
 	planner/solver/reduce.c \
 	planner/solver/run.c \
 	planner/solver/solve.c \

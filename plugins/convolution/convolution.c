@@ -129,6 +129,7 @@ static int convolution_resolve(struct convolution *cv, const strata_node *n)
     cv->pointwise = cv->tile && cv->depth == cv->in_c;
     for (int d = 0; d < WINDOW_DIMS; d++)
         cv->pointwise &= w->stride[d] == 1 && w->begin[d] == 0 && w->end[d] == 0;
+    convolution_drop_strides(&cv->w);
     return STRATA_OK;
 }
 
@@ -160,6 +161,7 @@ static size_t c_workspace(const strata_node *n)
     if (window_of_convolution(&w, p, &n->in[0], &n->weight[WEIGHT], n->host, n->err) !=
         STRATA_OK)
         return SIZE_MAX;
+    convolution_drop_strides(&w);
     size_t bytes = convolution_scratch(&w);
     if (bytes == 0 || __builtin_add_overflow(bytes, 255, &bytes))
         return SIZE_MAX;
