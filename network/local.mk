@@ -4,6 +4,7 @@ NETWORK_SOURCES = \
 	network/batch.c \
 	network/bench.c \
 	network/graph.c \
+	network/image.c \
 	network/input.c \
 	network/layers.c \
 	network/network.c \

@@ -152,6 +152,12 @@ int network_parse(strata_network **out, const struct network_memory *memory,
 int network_write(char **text, size_t *size, const strata_network *net, int math,
                   strata_error *err);
 
+/* image.c: values of one image, dense linear FP32, for a row of an input of 1 or 3
+ * channels: resized, normalised and in the order that its section says. */
+int network_image(float *values, const strata_network *net,
+                  const struct network_input *in, const struct image *im,
+                  strata_error *err);
+
 /* An input by name, or NULL. */
 const struct network_input *network_find_input(const strata_network *net,
                                                const char *name);
