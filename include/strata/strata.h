@@ -26,6 +26,14 @@ extern "C" {
 #endif
 #define STRATA_API STRATA_EXPORT_API
 
+/* Of these headers; those of the library that runs are in strata_version. The number
+ * grows with the version: 1.2.3 is 10203. */
+#define STRATA_VERSION_MAJOR 0
+#define STRATA_VERSION_MINOR 1
+#define STRATA_VERSION_PATCH 0
+#define STRATA_VERSION_NUMBER                                                            \
+    (STRATA_VERSION_MAJOR * 10000 + STRATA_VERSION_MINOR * 100 + STRATA_VERSION_PATCH)
+
 /* ---- status and messages ------------------------------------------------------- */
 
 /* Say what, where, found, needed, remedy. Owned by the caller, usable on the stack. */
@@ -38,6 +46,8 @@ struct strata_error {
 
 /* "1.0.0" of the library that runs. */
 STRATA_API const char *strata_version(void);
+/* The same as a number, to compare with STRATA_VERSION_NUMBER. */
+STRATA_API int strata_version_number(void);
 /* "out of memory" for STRATA_ENOMEM and so on; never NULL. */
 STRATA_API const char *strata_status_text(int status);
 
