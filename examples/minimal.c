@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     strata_network *network;
     strata_engine *engine;
     strata_context *context;
-    strata_binding in, out;
+    strata_binding in = {.struct_size = sizeof in}, out = {.struct_size = sizeof out};
     FILE *f = argc == 3 ? fopen(argv[2], "rb") : NULL;
     if (!f)
         return fprintf(stderr, "usage: minimal NETWORK.ini INPUT\n"), 2;

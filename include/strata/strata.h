@@ -5,7 +5,15 @@
  * Argument order: the object, then outputs, then inputs; a length follows its array; the
  * error comes last. Functions that can fail return a status (STRATA_OK is 0) and write
  * the message into `err`, which may be NULL. A function that makes an object sets *out
- * to NULL when it fails. Every *_destroy accepts NULL.
+ * to NULL when it fails. Every *_destroy accepts NULL. Any other pointer may be NULL where
+ * its comment says so; else a call with NULL gives STRATA_EINVAL, with the names of the
+ * function and the argument, and does nothing, and one that has no err gives NULL, 0 or -1.
+ *
+ * A struct that begins with struct_size is for applications and libraries of different
+ * age: set it to the struct's sizeof. New members come at the end. Of an application that
+ * is older than the library, those it does not have are read as 0 and not written; of one
+ * that is newer, those that the library does not have are not read and written as 0. A
+ * size below that of the struct's first version, or above 4096, is STRATA_EINVAL.
  *
  * Threads: a registry, network, engine and descriptor may be read by any number of
  * threads once made. A handle belongs to one thread at a time. A context belongs to one
@@ -61,12 +69,14 @@ STRATA_API void strata_set_logger(strata_log_fn fn, void *user, int level);
 /* alloc returns `bytes` aligned to `alignment` (a power of two), or NULL. Both functions
  * may be called from any thread. */
 typedef struct strata_allocator {
+    size_t struct_size;
     void *(*alloc)(void *user, size_t bytes, size_t alignment);
     void (*free)(void *user, void *ptr, size_t bytes);
     void *user;
 } strata_allocator;
 
 typedef struct strata_memory_stats {
+    size_t struct_size;
     uint64_t current_bytes, peak_bytes, total_bytes;
     uint64_t current_blocks, allocations, failures;
 } strata_memory_stats;
@@ -161,11 +171,11 @@ STRATA_API int strata_device_ok(const strata_handle *handle, strata_error *err);
 STRATA_API void *strata_host_alloc(strata_handle *handle, size_t bytes,
                                    strata_error *err);
 STRATA_API void strata_host_free(strata_handle *handle, void *ptr, size_t bytes);
-/* Before anything is allocated through the handle; copied. */
+/* Before anything is allocated through the handle; copied. Both callbacks are needed. */
 STRATA_API int strata_set_allocator(strata_handle *handle, const strata_allocator *a,
                                     strata_error *err);
-STRATA_API void strata_get_memory_stats(const strata_handle *handle,
-                                        strata_memory_stats *out);
+STRATA_API int strata_get_memory_stats(const strata_handle *handle,
+                                       strata_memory_stats *out, strata_error *err);
 /* One allocation or release through the handle. */
 typedef struct strata_memory_event {
     const void *ptr;
@@ -278,6 +288,7 @@ STRATA_API int strata_engine_load(strata_engine **out, strata_handle *handle,
 
 /* Inputs first, then outputs, each in the network's order. */
 typedef struct strata_binding {
+    size_t struct_size;
     const char *name;
     int is_input;
     strata_desc desc;
@@ -308,6 +319,7 @@ enum {
     STRATA_STEP_RELABEL   /* the same bytes under another name: nothing is done */
 };
 typedef struct strata_step {
+    size_t struct_size;
     int kind;
     const char *name;   /* the user's: "conv1 + relu1", or the tensor that is converted */
     const char *layer;  /* "core::Convolution@1"; NULL of a conversion */

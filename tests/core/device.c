@@ -244,15 +244,15 @@ static void user_free(void *user, void *ptr, size_t bytes)
 Test(handle, uses_the_callers_allocator_and_counts)
 {
     strata_handle *h = open_host();
-    strata_memory_stats stats;
+    strata_memory_stats stats = {.struct_size = sizeof stats};
     strata_error err;
-    strata_allocator a = {user_alloc, user_free, &user_bytes};
+    strata_allocator a = {sizeof a, user_alloc, user_free, &user_bytes};
     cr_expect_eq(strata_set_allocator(h, &(strata_allocator){0}, &err), STRATA_EINVAL);
     cr_expect_eq(strata_set_allocator(h, &a, NULL), STRATA_OK);
     void *p = allocator_get(&h->allocator, 4096, "p", NULL);
     cr_expect_eq(user_bytes, 4096);
     cr_expect_eq(strata_set_allocator(h, &a, &err), STRATA_EBUSY);
-    strata_get_memory_stats(h, &stats);
+    strata_get_memory_stats(h, &stats, NULL);
     cr_expect_eq(stats.current_bytes, 4096);
     allocator_put(&h->allocator, p, 4096);
     cr_expect_eq(user_bytes, 0);

@@ -1,4 +1,5 @@
 CRITERION_TESTS += \
+	tests/engine/arguments \
 	tests/engine/batch \
 	tests/engine/batcher \
 	tests/engine/context_check \
@@ -10,6 +11,16 @@ CRITERION_TESTS += \
 	tests/engine/refusal \
 	tests/engine/save \
 	tests/engine/threads
+nodist_tests_engine_arguments_SOURCES = tests/engine/arguments_calls.h
+tests_engine_arguments_SOURCES = tests/engine/arguments.c
+tests/engine/arguments.$(OBJEXT): tests/engine/arguments_calls.h
+tests/engine/arguments_calls.h: $(srcdir)/tests/engine/arguments.awk \
+		$(top_srcdir)/include/strata/strata.h $(top_srcdir)/include/strata/batcher.h
+	$(AM_V_GEN)$(AWK) -f $(srcdir)/tests/engine/arguments.awk \
+		$(top_srcdir)/include/strata/strata.h \
+		$(top_srcdir)/include/strata/batcher.h >$@.new && mv $@.new $@
+CLEANFILES += tests/engine/arguments_calls.h
+EXTRA_DIST += tests/engine/arguments.awk
 tests_engine_batch_SOURCES = tests/engine/batch.c tests/engine/batch_net.h
 tests_engine_batcher_SOURCES = tests/engine/batcher.c tests/engine/batch_net.h
 tests_engine_engine_SOURCES = tests/engine/engine.c tests/engine/engine_session.h

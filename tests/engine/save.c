@@ -20,7 +20,7 @@ static char *answers(struct session *b, unsigned seed, int64_t batch, size_t *si
                  b->err.message);
     for (int pass = 0; pass < 2; pass++) { /* inputs come first */
         for (int i = 0; i < strata_engine_bindings(b->engine); i++) {
-            strata_binding info;
+            strata_binding info = {.struct_size = sizeof info};
             strata_engine_binding(b->engine, i, &info, NULL);
             if (info.is_input == pass)
                 continue;

@@ -204,7 +204,8 @@ static int from_file(const struct target *t, int64_t item, strata_error *err)
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
                    int64_t item, strata_error *err)
 {
-    struct target t = {.engine = e, .context = c, .index = index, .path = path};
+    struct target t = {.engine = e, .context = c, .index = index, .path = path,
+                       .binding.struct_size = sizeof t.binding};
     int status = strata_engine_binding(e, index, &t.binding, err);
     if (status != STRATA_OK)
         return status;

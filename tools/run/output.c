@@ -13,7 +13,7 @@
 int run_values(float **out, int64_t *count, strata_context *c,
                const strata_engine *e, int index, strata_error *err)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     strata_desc linear;
     int status = strata_engine_binding(e, index, &b, err);
     if (status == STRATA_OK)
@@ -67,7 +67,7 @@ static const char *label(const strata_network *net, int64_t index)
 int run_add_top(struct table *t, strata_context *c, const strata_engine *e,
                 int index, int top, strata_error *err)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     float *values = NULL;
     int64_t count = 0, *indices = NULL;
     int status = strata_engine_binding(e, index, &b, err);
@@ -101,7 +101,7 @@ done:
 int run_write_output(strata_context *c, const strata_engine *e, int index,
                      const char *path, strata_error *err)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     float *values = NULL;
     int64_t count;
     int status = strata_engine_binding(e, index, &b, err);
