@@ -170,3 +170,20 @@ int strata_engine_load(strata_engine **out, strata_handle *handle,
     return status == STRATA_OK ? engine_load_file(out, handle, registry, &file, path, err)
                                : status;
 }
+
+int strata_engine_load_memory(strata_engine **out, strata_handle *handle,
+                              strata_registry *registry, const void *bytes, size_t size,
+                              strata_error *err)
+{
+    static const char name[] = "engine in memory";
+    struct engine_file file;
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"handle", handle}, {"registry", registry},
+                           {"bytes", bytes});
+    if (status != STRATA_OK)
+        return status;
+    status = engine_file_copy(&file, bytes, size, name, err);
+    return status == STRATA_OK ? engine_load_file(out, handle, registry, &file, name, err)
+                               : status;
+}

@@ -286,6 +286,12 @@ STRATA_API int strata_engine_load(strata_engine **out, strata_handle *handle,
                                   strata_registry *registry, const char *path,
                                   strata_error *err);
 
+/* The same of bytes that hold such a file. They are copied: the caller may free them as
+ * soon as it returns. Messages call them "engine in memory". */
+STRATA_API int strata_engine_load_memory(strata_engine **out, strata_handle *handle,
+                                         strata_registry *registry, const void *bytes,
+                                         size_t size, strata_error *err);
+
 /* Inputs first, then outputs, each in the network's order. */
 typedef struct strata_binding {
     size_t struct_size;
@@ -300,6 +306,36 @@ STRATA_API int strata_engine_binding(const strata_engine *engine, int index,
                                      strata_binding *out, strata_error *err);
 /* Index of a binding by name, or -1. */
 STRATA_API int strata_engine_find(const strata_engine *engine, const char *name);
+
+/* Pixels of 8 bits, the caller's: rows of `width` times `channels` values, H x W x C. */
+typedef struct strata_image {
+    size_t struct_size;
+    const uint8_t *pixels;
+    int32_t width, height; /* 1 to 32768 each */
+    int32_t channels;      /* 1: grey; 3: red, green, blue, whatever the network wants */
+    int64_t stride;        /* bytes from row to row; 0: width times channels */
+} strata_image;
+/* An image as one row (the first dim) of an input of 1 or 3 channels: resized, its
+ * channels in order, scaled, mean and std applied as the network's [input] section says,
+ * the values that `strata run` gives it; nothing else of the API applies that section.
+ * `row` is host memory for the binding's bytes divided by its first dim, in the binding's
+ * format, pad lanes zero; for strata_copy_in, a batcher's request, or on the host device
+ * strata_context_data. From a file: PGM, PPM, IDX (its first), PNG or JPEG where the
+ * library was built with them. An engine from a file knows its section. Any thread.
+ * EINVAL: no such input, or it cannot be an image; EUNSUPPORTED: the binding's rows are
+ * not in one piece each, or such files are not read; EPARSE, ENOTFOUND, EIO of the file.
+ */
+STRATA_API int strata_engine_convert_image(const strata_engine *engine, int index,
+                                           void *row, const strata_image *image,
+                                           strata_error *err);
+STRATA_API int strata_engine_read_image(const strata_engine *engine, int index, void *row,
+                                        const char *path, strata_error *err);
+/* Names of classes, the lines of the network's labels file: how many there are, 0 for
+ * none, and one of them, which lives as long as the engine; NULL past the last. Engine
+ * files hold them. */
+STRATA_API int64_t strata_engine_labels(const strata_engine *engine);
+STRATA_API const char *strata_engine_label(const strata_engine *engine, int64_t index);
+
 /* Bytes of weights, and of memory per context. */
 STRATA_API uint64_t strata_engine_weight_bytes(const strata_engine *engine);
 STRATA_API uint64_t strata_engine_arena_bytes(const strata_engine *engine);

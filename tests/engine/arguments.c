@@ -44,6 +44,7 @@ struct fixture {
     strata_memory_stats stats;
     strata_binding binding;
     strata_step step;
+    strata_image image;
     strata_batcher_stats batcher_stats;
     strata_profiler profiler;
     strata_registry_options registry_options;
@@ -54,9 +55,10 @@ struct fixture {
     void *outputs[1];
     int64_t numbers[STRATA_MAX_RANK];
     double ms;
+    size_t engine_bytes; /* of the engine file in memory[1] */
 };
 
-_Alignas(256) static char memory[2][4096];
+_Alignas(256) static char memory[2][65536];
 
 /* ---- what is given ----------------------------------------------------------------- */
 
@@ -69,6 +71,7 @@ static const struct {
     {"strata_desc_packed", "letters", "HW", false},
     {"strata_engine_find", "name", "x", false},
     {"strata_engine_load", "path", "net.engine", true},
+    {"strata_engine_read_image", "path", "image.ppm", true},
     {"strata_engine_save", "path", "saved.engine", true},
     {"strata_network_load", "path", "net.ini", true},
 };
@@ -120,6 +123,7 @@ static void put(void *user, void *ptr, size_t bytes)
 #define GIVE_const_strata_desc_p &f->desc
 #define GIVE_const_strata_engine_p f->engine
 #define GIVE_const_strata_handle_p f->bare
+#define GIVE_const_strata_image_p &f->image
 #define GIVE_const_strata_network_options_p &f->network_options
 #define GIVE_const_strata_network_p f->network
 #define GIVE_const_strata_profiler_p &f->profiler
@@ -156,6 +160,7 @@ static void put(void *user, void *ptr, size_t bytes)
 #define GIVE_uint64_t_p (uint64_t *)f->numbers
 #define GIVE_void_p memory[0]
 #define VALUE_layout STRATA_LAYOUT_NCHW
+#define VALUE_size f->engine_bytes
 
 enum {
     VALUE_batch = 1,
@@ -222,6 +227,8 @@ static void write_files(void)
 {
     FILE *f = fopen(in_scratch("net.ini"), "w");
     cr_assert(f && fputs(net, f) >= 0 && fclose(f) == 0);
+    f = fopen(in_scratch("image.ppm"), "w");
+    cr_assert(f && fputs("P3 1 1 255 7 8 9\n", f) >= 0 && fclose(f) == 0);
 }
 
 static void open_fixture(struct fixture *f)
@@ -234,6 +241,10 @@ static void open_fixture(struct fixture *f)
     OK(strata_network_load(&f->network, in_scratch("net.ini"), f->registry, NULL, &err));
     OK(strata_engine_build(&f->engine, f->handle, f->network, &err));
     OK(strata_engine_save(f->engine, in_scratch("net.engine"), &err));
+    struct blob saved = slurp(in_scratch("net.engine"));
+    cr_assert(saved.size <= sizeof memory[1]);
+    memcpy(memory[1], saved.bytes, f->engine_bytes = saved.size);
+    free(saved.bytes);
     OK(strata_context_create(&f->context, f->engine, f->handle, &err));
     OK(strata_batcher_create(&f->batcher, f->engine, NULL, &err));
     OK(strata_stream_create(&f->stream, f->handle, &err));
@@ -247,6 +258,11 @@ static void open_fixture(struct fixture *f)
     f->stats.struct_size = sizeof f->stats;
     f->binding.struct_size = sizeof f->binding;
     f->step.struct_size = sizeof f->step;
+    f->image = (strata_image){.struct_size = sizeof f->image,
+                              .pixels = (const uint8_t *)memory[1],
+                              .width = 5,
+                              .height = 3,
+                              .channels = 3};
     f->profiler.struct_size = sizeof f->profiler;
     f->registry_options.struct_size = sizeof f->registry_options;
     f->network_options.struct_size = sizeof f->network_options;

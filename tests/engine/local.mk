@@ -6,6 +6,7 @@ CRITERION_TESTS += \
 	tests/engine/engine \
 	tests/engine/faults \
 	tests/engine/file_faults \
+	tests/engine/image \
 	tests/engine/models \
 	tests/engine/random_networks \
 	tests/engine/refusal \
@@ -33,6 +34,7 @@ tests_engine_file_faults_SOURCES = tests/engine/file_faults.c \
 	tests/engine/engine_session.h
 tests_engine_file_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_file_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_image_SOURCES = tests/engine/image.c tests/engine/engine_session.h
 tests_engine_models_SOURCES = tests/engine/models.c tests/engine/session.c \
 	tests/engine/session.h tests/engine/yolo_boxes.c tests/engine/yolo_boxes.h
 tests_engine_random_networks_SOURCES = tests/engine/random_networks.c \
