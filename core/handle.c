@@ -205,6 +205,33 @@ int strata_stream_create(strata_stream **out, strata_handle *h, strata_error *er
     return h->device->ops->stream_create(h->device, out, err);
 }
 
+/* Devices with streams that others can make: those that wrap them. */
+static int foreign(const strata_handle *h, const char *what, strata_error *err)
+{
+    if (h->device->ops->stream_wrap)
+        return STRATA_OK;
+    return error_set(err, STRATA_EUNSUPPORTED,
+                     "%s has no %s of others; use a handle of a GPU, as cuda:0",
+                     h->properties.name, what);
+}
+
+int strata_stream_wrap(strata_stream **out, strata_handle *h, void *native,
+                       strata_error *err)
+{
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"handle", h});
+    if (status == STRATA_OK)
+        status = foreign(h, "streams", err);
+    return status != STRATA_OK ? status
+                               : h->device->ops->stream_wrap(h->device, native, out, err);
+}
+
+void *strata_stream_native(strata_stream *s)
+{
+    return s ? s->device->ops->stream_native(s) : NULL;
+}
+
 void strata_stream_destroy(strata_stream *s)
 {
     if (s)
@@ -236,6 +263,23 @@ int strata_event_create(strata_event **out, strata_handle *h, strata_error *err)
     if (status != STRATA_OK)
         return status;
     return h->device->ops->event_create(h->device, out, err);
+}
+
+int strata_event_wrap(strata_event **out, strata_handle *h, void *native,
+                      strata_error *err)
+{
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"handle", h}, {"native", native});
+    if (status == STRATA_OK)
+        status = foreign(h, "events", err);
+    return status != STRATA_OK ? status
+                               : h->device->ops->event_wrap(h->device, native, out, err);
+}
+
+void *strata_event_native(strata_event *e)
+{
+    return e && e->device->ops->event_native ? e->device->ops->event_native(e) : NULL;
 }
 
 void strata_event_destroy(strata_event *e)

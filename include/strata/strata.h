@@ -194,6 +194,17 @@ STRATA_API int strata_get_math_mode(const strata_handle *handle);
 /* Streams run their work in order, asynchronously to the caller and to each other. */
 STRATA_API int strata_stream_create(strata_stream **out, strata_handle *handle,
                                     strata_error *err);
+/* A stream of the application's own CUDA code, of the handle's GPU: native is its
+ * cudaStream_t, which may be NULL, CUDA's legacy default stream. With strata_set_stream
+ * before a context is made, its runs are in order with the application's kernels and need
+ * no events. Not owned: native must outlive `out`, whose end neither waits for it nor
+ * destroys it. While a context makes a graph (strata_context_prepare, or the second run
+ * with new bindings) nobody else may use the stream. EINVAL: it is another GPU's;
+ * EUNSUPPORTED: the device (host) has no streams of others. */
+STRATA_API int strata_stream_wrap(strata_stream **out, strata_handle *handle,
+                                  void *native, strata_error *err);
+/* The cudaStream_t of a stream, valid while it is; NULL on the host. */
+STRATA_API void *strata_stream_native(strata_stream *stream);
 STRATA_API void strata_stream_destroy(strata_stream *stream);
 /* Wait for all work; returns the first failure since the last wait. */
 STRATA_API int strata_stream_synchronize(strata_stream *stream, strata_error *err);
@@ -203,6 +214,13 @@ STRATA_API strata_stream *strata_get_stream(const strata_handle *handle);
 
 STRATA_API int strata_event_create(strata_event **out, strata_handle *handle,
                                    strata_error *err);
+/* An event of the application's own (cudaEvent_t, of the handle's GPU), for
+ * strata_stream_wait, or to be recorded: as strata_stream_wrap in all else. */
+STRATA_API int strata_event_wrap(strata_event **out, strata_handle *handle, void *native,
+                                 strata_error *err);
+/* The cudaEvent_t of an event, valid while it is, for cudaStreamWaitEvent on streams of
+ * others; NULL on the host. */
+STRATA_API void *strata_event_native(strata_event *event);
 STRATA_API void strata_event_destroy(strata_event *event);
 STRATA_API int strata_event_record(strata_event *event, strata_stream *stream,
                                    strata_error *err);

@@ -290,3 +290,24 @@ Test(device, an_event_may_be_destroyed_while_streams_wait_for_it)
     strata_stream_destroy(other);
     strata_destroy(h);
 }
+
+Test(device, the_host_has_no_streams_of_others)
+{
+    strata_handle *h = NULL;
+    strata_stream *s = (strata_stream *)&h;
+    strata_event *e = (strata_event *)&h;
+    strata_error err;
+    int there = 0;
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    cr_expect_eq(strata_stream_wrap(&s, h, NULL, &err), STRATA_EUNSUPPORTED);
+    cr_expect_null(s);
+    cr_expect_not_null(strstr(err.message, "no streams of others"), "%s", err.message);
+    cr_expect_eq(strata_event_wrap(&e, h, &there, &err), STRATA_EUNSUPPORTED);
+    cr_expect_null(e);
+    cr_expect_not_null(strstr(err.message, "no events of others"), "%s", err.message);
+    cr_expect_null(strata_stream_native(strata_get_stream(h)));
+    cr_assert_eq(strata_event_create(&e, h, &err), STRATA_OK);
+    cr_expect_null(strata_event_native(e));
+    strata_event_destroy(e);
+    strata_destroy(h);
+}
