@@ -39,6 +39,7 @@ struct network_input {
     struct format format; /* as bound by the application; fp32:nchw by default */
     struct image_transform transform;
     bool batched; /* dim 0 is the [profile] symbol that has several values */
+    bool pads_any; /* pad lanes come with any content, else zero */
 };
 
 struct network_output {

@@ -404,9 +404,12 @@ STRATA_API int strata_context_prepare(strata_context *context, strata_error *err
 STRATA_API int strata_context_use_graph(strata_context *context, int use,
                                         strata_error *err);
 /* Device memory of a binding, aligned to 256 bytes, at least `bytes` of the binding;
- * stays the caller's. NULL goes back to memory of the context's own. Holds from the next
- * run on; enqueueing that one waits for those under way, and gives their failure, and the
- * one after makes a new graph. What is bound already costs nothing to bind again. */
+ * stays the caller's, and inputs are not written. An input's pad lanes are zero, unless
+ * its [input] section says pads = any: so for what is copied in, and for a batcher's
+ * requests; STRATA_CHECK=1 in the environment tells of others. NULL goes back to memory
+ * of the context's own. Holds from the next run on; enqueueing that one waits for those
+ * under way, and gives their failure, and the one after makes a new graph. What is bound
+ * already costs nothing to bind again. */
 STRATA_API int strata_context_bind(strata_context *context, int index, void *data,
                                    strata_error *err);
 /* Where a binding's data is now: device memory, which the host may touch on the host
