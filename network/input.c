@@ -120,6 +120,14 @@ static void read_binding(struct config *c, struct config_section *s,
         *out = f;
 }
 
+static void read_pads(struct config *c, struct config_section *s, bool *any)
+{
+    const struct config_pair *p = config_get(s, "pads");
+    int choice;
+    if (p && config_choice(c, p, "zero|any", &choice))
+        *any = choice == 1;
+}
+
 static int add_input(struct loader *l, const char *name, struct network_input **in,
                      struct network_tensor **t)
 {
@@ -142,8 +150,9 @@ static int add_input(struct loader *l, const char *name, struct network_input **
 
 int network_input(struct loader *l, struct config_section *s)
 {
-    static const char *const keys[] = {"shape", "dtype",    "format", "scale",     "mean",
-                                       "std",   "channels", "resize", "antialias", "fill"};
+    static const char *const keys[] = {"shape",     "dtype", "format", "scale",
+                                       "mean",      "std",   "channels", "resize",
+                                       "antialias", "fill",  "pads"};
     struct network_input *in;
     struct network_tensor *t;
     if (l->net->n_inputs == NETWORK_MAX_INPUTS) {
@@ -157,6 +166,7 @@ int network_input(struct loader *l, struct config_section *s)
     read_dtype(l->c, s, t, &dtype);
     in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
     read_binding(l->c, s, t, &in->format);
+    read_pads(l->c, s, &in->pads_any);
     read_transform(l->c, s, t, &in->transform);
     config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
     return names_put(&l->node_index, s->name, t->port, l->err);

@@ -5,6 +5,7 @@ NETWORK_SOURCES = \
 	network/bench.c \
 	network/doubt.c \
 	network/graph.c \
+	network/image.c \
 	network/input.c \
 	network/layers.c \
 	network/network.c \

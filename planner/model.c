@@ -34,10 +34,23 @@ static int label_of_none(struct plan_problem *p)
     return label_of(p, 0, STRATA_PAD_ANY, PLAN_NONE);
 }
 
+/* As the application gives it. */
+static int input_pad(const strata_network *net, const struct network_input *in)
+{
+    const struct network_tensor *t = &net->tensors[in->tensor];
+    return in->pads_any && t->rank > 1 && format_has_pads(in->format, t->dims[1])
+               ? STRATA_PAD_ANY
+               : STRATA_PAD_ZERO;
+}
+
 static bool any_dirty(const struct planner *planner)
 {
+    const strata_network *net = planner->network;
     if (planner->record) /* what other modules are here does not matter */
         return planner->record->any_dirty;
+    for (size_t i = 0; i < net->n_inputs; i++)
+        if (input_pad(net, &net->inputs[i]) == STRATA_PAD_ANY)
+            return true;
     for (size_t i = 0; i < planner->n_nodes; i++)
         for (size_t k = 0; k < planner->nodes[i].layer->type->n_impls; k++) {
             const strata_impl *impl = &planner->nodes[i].layer->type->impls[k].impl;
@@ -124,8 +137,8 @@ static void label_plain(struct planner_model *m, const struct planner *planner)
     struct plan_choice unused;
     label_of_none(&m->problem);
     for (size_t i = 0; i < net->n_inputs; i++)
-        label_of(&m->problem, format_index(net->inputs[i].format), STRATA_PAD_ZERO,
-                 PLAN_PLAIN);
+        label_of(&m->problem, format_index(net->inputs[i].format),
+                 input_pad(net, &net->inputs[i]), PLAN_PLAIN);
     for (size_t i = 0; i < net->n_outputs; i++)
         label_of(&m->problem, format_index(net->outputs[i].format), STRATA_PAD_ZERO,
                  PLAN_PLAIN);
@@ -172,13 +185,13 @@ static int make_choices(struct planner_model *m, const struct planner *planner,
 
 /* Network inputs and outputs: operations with one choice, the bound format. */
 static int make_fixed(struct planner_model *m, struct plan_op *op, struct format format,
-                      strata_error *err)
+                      int pad, strata_error *err)
 {
     if (!(op->choices = zalloc(1, sizeof *op->choices, "a choice", err)))
         return STRATA_ENOMEM;
     op->n_choices = 1;
     op->choices->impl = op->choices->row = -1;
-    int label = label_of(&m->problem, format_index(format), STRATA_PAD_ZERO, PLAN_PLAIN);
+    int label = label_of(&m->problem, format_index(format), pad, PLAN_PLAIN);
     memset(op->choices->in, label, sizeof op->choices->in);
     memset(op->choices->out, label, sizeof op->choices->out);
     return STRATA_OK;
@@ -215,7 +228,8 @@ static int make_operations(struct planner *planner, struct planner_model *m,
         op->name = net->inputs[i].name;
         op->n_out = 1;
         op->out = index_tensors(m, net, &next, &net->inputs[i].tensor, 1);
-        status = make_fixed(m, op, net->inputs[i].format, err);
+        status = make_fixed(m, op, net->inputs[i].format, input_pad(net, &net->inputs[i]),
+                            err);
     }
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++, op++) {
         const struct planner_node *n = &planner->nodes[i];
@@ -232,7 +246,7 @@ static int make_operations(struct planner *planner, struct planner_model *m,
         op->name = net->outputs[i].name;
         op->n_in = 1;
         op->in = index_tensors(m, net, &next, &net->outputs[i].tensor, 1);
-        status = make_fixed(m, op, net->outputs[i].format, err);
+        status = make_fixed(m, op, net->outputs[i].format, STRATA_PAD_ZERO, err);
     }
     return status;
 }

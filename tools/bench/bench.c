@@ -109,9 +109,9 @@ static void note_engine(struct bench_result *r, const struct tool_session *s)
     static const char *const precisions[] = {
         [PRECISION_FP32] = "fp32", [PRECISION_FP16] = "fp16", [PRECISION_ANY] = "any"};
     const strata_network *net = s->engine->network;
-    strata_memory_stats memory;
-    strata_binding b;
-    strata_get_memory_stats(s->handle, &memory);
+    strata_memory_stats memory = {.struct_size = sizeof memory};
+    strata_binding b = {.struct_size = sizeof b};
+    strata_get_memory_stats(s->handle, &memory, NULL);
     name_device(r->device, sizeof r->device, s->handle);
     snprintf(r->network, sizeof r->network, "%s", net->name ? net->name : net->path);
     snprintf(r->precision, sizeof r->precision, "%s", precisions[net->build.precision]);

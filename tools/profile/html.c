@@ -119,7 +119,7 @@ static void put_figures(const struct profile *p, FILE *out)
 static void put_shapes(const strata_engine *e, bool inputs, FILE *out)
 {
     const char *gap = "";
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     for (int i = 0; i < strata_engine_bindings(e); i++) {
         char dims[128];
         if (strata_engine_binding(e, i, &b, NULL) != STRATA_OK || b.is_input != inputs)

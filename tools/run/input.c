@@ -142,21 +142,15 @@ static int from_npy(const struct target *t, strata_error *err)
 static int from_image(const struct target *t, const struct image *im, strata_error *err)
 {
     const strata_desc *d = &t->binding.desc;
-    if (d->rank != 4 || (d->dims[1] != 1 && d->dims[1] != 3) || d->dims[2] > INT32_MAX ||
-        d->dims[3] > INT32_MAX)
-        return error_set(err, STRATA_EINVAL,
-                         "%s: an image needs an input of N x 1 x H x W or N x 3 x H x W; "
-                         "'%s' is not",
-                         t->path, t->binding.name);
-    if (im->channels == 1 && d->dims[1] == 3)
+    if (im->channels == 1 && d->rank == 4 && d->dims[1] == 3)
         log_line(STRATA_LOG_WARNING, "%s: is grey; input '%s' gets it three times",
                  t->path, t->binding.name);
     int64_t count = strata_desc_count(d), one = count / (d->dims[0] ? d->dims[0] : 1);
     float *values = zalloc((size_t)count, sizeof *values, t->path, err);
     if (!values)
         return STRATA_ENOMEM;
-    int status = image_to_tensor(values, (int)d->dims[1], (int)d->dims[2],
-                                 (int)d->dims[3], im, &t->input->transform, err);
+    int status = network_image(values, t->engine->network, t->input, im, err);
+    error_prefix(err, "%s", t->path);
     for (int64_t n = 1; n < d->dims[0] && status == STRATA_OK; n++)
         memcpy(values + n * one, values, (size_t)one * sizeof *values);
     if (status == STRATA_OK)
@@ -253,7 +247,8 @@ static int from_file(const struct target *t, int64_t item, strata_error *err)
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
                    int64_t item, strata_error *err)
 {
-    struct target t = {.engine = e, .context = c, .index = index, .path = path};
+    struct target t = {.engine = e, .context = c, .index = index, .path = path,
+                       .binding.struct_size = sizeof t.binding};
     int status = strata_engine_binding(e, index, &t.binding, err);
     if (status != STRATA_OK)
         return status;

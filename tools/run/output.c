@@ -35,7 +35,7 @@ static void warn_of_odd(const strata_engine *e, const char *name, const struct v
 int run_values(struct values *v, strata_context *c, const strata_engine *e, int index,
                strata_error *err)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     *v = (struct values){0};
     int status = strata_engine_binding(e, index, &b, err);
     if (status != STRATA_OK)
