@@ -72,11 +72,12 @@ static bool takes_any(struct check_child *c, const char *attrs)
     for (size_t i = 0; i < c->o->n_shapes; i++)
         if (takes_given(c, attrs, c->o->shapes[i]))
             return true;
-    for (size_t i = c->o->n_shapes ? ARRAY_LENGTH(rank_order) : 0;
-         i < ARRAY_LENGTH(rank_order); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(rank_order); i++)
         if (takes_rank(c, attrs, rank_order[i]))
             k->ranks[k->n_ranks++] = rank_order[i];
-    return k->n_ranks > 0;
+    /* Variations of a case that works with its own shapes alone. */
+    return k->n_ranks > 0 ||
+           (k->n > 0 && k->n_own > 0 && takes_given(c, attrs, k->own[0].shapes));
 }
 
 /* ---- the search -------------------------------------------------------------------- */
@@ -156,7 +157,7 @@ static bool search(struct search *s, size_t at, int optional)
     if (at >= l->n_attrs || at >= MOST_ATTRS) {
         write_case(s, text);
         return s->tries++ < s->most_tries && optional == 0 && takes_any(s->c, text) &&
-               (s->c->o->n_shapes || s->c->cases.ranks[0] >= s->least_rank);
+               (s->c->cases.n_ranks == 0 || s->c->cases.ranks[0] >= s->least_rank);
     }
     const strata_attr *a = &l->attrs[at];
     const bool required = a->flags & STRATA_REQUIRED;
@@ -297,7 +298,7 @@ int cases_plain(const struct check_child *c, struct harness_shape in[HARNESS_INP
 {
     const struct check_cases *k = &c->cases;
     const struct harness_shape usual = plain_shape(k->n_ranks ? k->ranks[0] : 4);
-    if (c->o->n_shapes || (k->n_ranks == 0 && k->n_own))
+    if (k->n_ranks == 0 && (c->o->n_shapes || k->n_own))
         return cases_parse_shapes(c->o->n_shapes ? c->o->shapes[0] : k->own[0].shapes,
                                   in);
     cases_inputs(k, &usual, in);
@@ -355,7 +356,7 @@ bool cases_find(struct check_child *c)
         cases_find_own(c);
     }
     if (c->o->n_attrs == 0)
-        k->n = search_plain(c) || (!c->o->n_shapes && search_unequal(c)) || k->n_own > 0;
+        k->n = search_plain(c) || search_unequal(c) || k->n_own > 0;
     if (k->n > 0 && k->n_ranks == 0 && k->n_own > 0)
         snprintf(k->attrs[0], CASES_TEXT, "%s", k->own[0].attrs);
     if (k->n == 0) {
@@ -371,8 +372,6 @@ bool cases_find(struct check_child *c)
                     k->refusal);
         return false;
     }
-    if (k->n_ranks == 0) /* of the layer's own cases, or the shapes given */
-        return true;
     char base[CASES_TEXT];
     snprintf(base, sizeof base, "%s", k->attrs[0]);
     for (size_t i = 0; i < l->n_attrs; i++)

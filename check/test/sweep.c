@@ -300,6 +300,8 @@ static void run_own(struct check_child *c, enum cases_sweep sweep)
 {
     for (size_t i = 0; i < c->cases.n_own; i++)
         run_shapes(c, c->cases.own[i].attrs, c->cases.own[i].shapes, sweep);
+    for (size_t a = 1; a < c->cases.n && c->cases.n_ranks == 0; a++)
+        run_shapes(c, c->cases.attrs[a], c->cases.own[0].shapes, sweep);
 }
 
 static void run_few(struct check_child *c, const char *attrs, enum cases_sweep sweep)

@@ -41,10 +41,12 @@ static void find_untested(struct check_child *c, const struct harness_tally *tal
     c->report->place = (struct check_place){0};
     for (size_t i = 0; tally && i < c->layer->n_impls; i++)
         veto = tally[i].veto[0] ? tally[i].veto : veto;
+    veto = veto[0] ? veto : c->cases.refusal;
     check_found(c, "untested",
-                "every impl vetoes every shape tried%s%s; give attributes and shapes "
-                "with --attrs and --shape, or a network of the file's name with .ini",
-                veto[0] ? ": " : "", veto);
+                "every impl vetoes, or the layer refuses, what was tried; give "
+                "attributes and shapes with --attrs and --shape, or a network of the "
+                "file's name with .ini%s%s",
+                veto[0] ? ". The last refusal: " : "", veto);
 }
 
 void check_values(struct check_child *c)
