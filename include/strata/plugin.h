@@ -408,9 +408,13 @@ typedef struct strata_module {
 /* Layer extension "strata.reference/1": the definition of right. Tensors are dense
  * linear FP64 (float and integer values alike); shapes are in the node. */
 #define STRATA_REFERENCE_V1 "strata.reference/1"
+enum {
+    STRATA_NAN_IGNORED = 1 /* a number may come of inputs that hold a NaN, as where a
+                              maximum passes over it */
+};
 typedef struct strata_reference {
     uint32_t struct_size;
-    uint32_t reserved;
+    uint32_t flags; /* STRATA_NAN_IGNORED */
     int (*run)(const strata_node *n, const double *const *in, const double *const *weight,
                double *const *out);
 } strata_reference;

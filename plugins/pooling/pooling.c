@@ -290,7 +290,8 @@ static int reference_run(const strata_node *n, const double *const *in,
     return STRATA_OK;
 }
 
-static const strata_reference reference = {sizeof reference, 0, reference_run};
+static const strata_reference reference = {sizeof reference, STRATA_NAN_IGNORED,
+                                           reference_run};
 
 static const void *pooling_extension(const char *id)
 {

@@ -84,7 +84,7 @@ static const struct place places[] = {
     F(strata_module, ns) F(strata_module, version) F(strata_module, layers)
     F(strata_module, n_layers) F(strata_module, n_extends) F(strata_module, extends)
 
-    S(strata_reference) F(strata_reference, struct_size) F(strata_reference, reserved)
+    S(strata_reference) F(strata_reference, struct_size) F(strata_reference, flags)
     F(strata_reference, run)
     S(strata_pack) F(strata_pack, struct_size) F(strata_pack, reserved)
     F(strata_pack, alloc)
