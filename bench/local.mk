@@ -17,6 +17,7 @@ EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
+	bench/host_vs_peers.py \
 	bench/requirements.txt \
 	bench/resnet50_vs_torch.py \
 	bench/samples.h \
