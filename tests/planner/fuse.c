@@ -87,6 +87,12 @@ static const struct {
          "b",
          "inputs = a\n") "[layer p]\ntype = ElementWise\nop = product\ninputs = r, b\n",
      {"a", "r", "b", "p"}},
+    {"depthwise, scale and activation",
+     HEAD("t") INPUT "[layer i]\ntype = Activation\nkind = tanh\nformat = fp32:nc/8hw8, "
+                     "fp16:nc/2hw2\n[layer c]\ntype = Convolution\nfilters = 16\n"
+                     "groups = 16\nkernel = 3x3\npad = 1\nweights = w:c\n"
+         SCALE("s", "") "[layer t]\ntype = Activation\nkind = sigmoid\n",
+     {"i", "c + s + t"}},
     {"a pinned impl stays by itself",
      HEAD("r") INPUT CONV("c", "") RELU("r", "impl = c\n"),
      {"c", "r"}},
