@@ -19,6 +19,7 @@ CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
 	bench/default_plans.py \
+	bench/host_vs_peers.py \
 	bench/requirements.txt \
 	bench/resnet50_vs_torch.py \
 	bench/samples.h \
