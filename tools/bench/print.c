@@ -141,6 +141,7 @@ static json_t *case_json(const struct bench_result *r)
         if (o->transfers || (m != BENCH_H2D && m != BENCH_D2H))
             json_object_set_new(j, bench_metric_names[m], stats_json(&r->stats[m], o));
     json_object_set_new(j, "drift", json_real(r->drift));
+    json_object_set_new(j, "processor_wait", json_real(r->waited));
     json_object_set_new(j, "weight_bytes", json_integer((json_int_t)r->weight_bytes));
     json_object_set_new(j, "context_bytes", json_integer((json_int_t)r->context_bytes));
     json_object_set_new(j, "device_bytes", json_integer((json_int_t)r->device_bytes));
