@@ -30,6 +30,9 @@ struct device_properties {
     int64_t cache_bytes; /* that lies between kernels and memory; 0: not told */
 };
 
+/* Those of so many threads of a host, for a plan that has them. */
+void host_ceilings(struct device_properties *out, int threads);
+
 enum device_copy { COPY_TO_DEVICE, COPY_FROM_DEVICE, COPY_ON_DEVICE };
 
 /* For checks that layers keep to their stream. */
@@ -71,6 +74,13 @@ struct device_ops {
                          strata_error *err);
     /* The device's own stream (cudaStream_t), for kernels; NULL on the host. */
     void *(*stream_native)(strata_stream *s);
+    /* A stream or event of the application's own, which stays its own: all NULL where
+     * the device has none. event_native is what others may wait for. */
+    int (*stream_wrap)(struct device *d, void *native, strata_stream **out,
+                       strata_error *err);
+    int (*event_wrap)(struct device *d, void *native, strata_event **out,
+                      strata_error *err);
+    void *(*event_native)(const strata_event *e);
     /* Memory of the host that copies fastest to and from the device. */
     strata_allocator (*host_memory)(struct device *d);
     /* Bytes of device memory that are free; 0 if unknown. */

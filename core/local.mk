@@ -1,6 +1,7 @@
 CORE_SOURCES = \
 	core/alloc.c \
 	core/alloc.h \
+	core/arguments.h \
 	core/checked.h \
 	core/device.h \
 	core/device_module.c \

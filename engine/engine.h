@@ -12,6 +12,7 @@
  *   share      memory that a smaller batch's engine has from the largest one's
  *   batch      smaller batches: engines inside it, which share its weights
  *   step       what each step moves and does
+ *   image      images into rows of inputs; labels
  *   file/      saved, and loaded without measuring or searching
  *
  * The planner is kept to explain the plan and to save it. Nothing that runs reads it.

@@ -18,8 +18,10 @@ enum objective {
     OBJECTIVE_MEMORY     /* the smallest arena of the fastest plans */
 };
 
-/* By default the device decides: analytic on the host, measured elsewhere. */
+/* By default measured, once for a machine: COSTS_MEASURE takes all times anew. */
 enum cost_kind { COSTS_DEFAULT, COSTS_ANALYTIC, COSTS_MEASURE, COSTS_FILE };
+/* Of `costs =` and --costs: auto, analytic, measure, or else a file's path. */
+enum cost_kind cost_kind_named(const char *word);
 /* For what a cost file lacks. */
 enum cost_miss { MISS_ERROR, MISS_MEASURE, MISS_ANALYTIC };
 

@@ -153,6 +153,14 @@ static void read_flag(struct config *c, struct config_section *s, const char *ke
         config_bool(c, p, out);
 }
 
+enum cost_kind cost_kind_named(const char *word)
+{
+    return strcmp(word, "auto") == 0       ? COSTS_DEFAULT
+           : strcmp(word, "analytic") == 0 ? COSTS_ANALYTIC
+           : strcmp(word, "measure") == 0  ? COSTS_MEASURE
+                                           : COSTS_FILE;
+}
+
 /* `costs` is a word or a cost file's path. */
 static void read_costs(struct loader *l, struct config_section *s, struct cost_options *o)
 {
@@ -161,9 +169,7 @@ static void read_costs(struct loader *l, struct config_section *s, struct cost_o
     const struct config_pair *budget = config_get(s, "costs_budget");
     int choice;
     if (costs && !costs->invalid) {
-        o->kind = strcmp(costs->value, "analytic") == 0  ? COSTS_ANALYTIC
-                  : strcmp(costs->value, "measure") == 0 ? COSTS_MEASURE
-                                                         : COSTS_FILE;
+        o->kind = cost_kind_named(costs->value);
         free(o->file);
         o->file = o->kind == COSTS_FILE ? network_path(l, costs, PATH_FILE) : NULL;
     }

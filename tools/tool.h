@@ -33,6 +33,7 @@ struct tool_options {
     const char **plugins, **set, **define;
     const char **inputs;  /* "[NAME=]FILE": of networks, for commands that run them */
     const char **outputs; /* files that will be written */
+    bool outputs_named;   /* they are "[NAME=]FILE" */
     size_t n_plugins, n_set, n_define, n_inputs, n_outputs;
     size_t plugins_capacity, set_capacity, define_capacity, inputs_capacity,
         outputs_capacity;
@@ -43,8 +44,9 @@ struct tool_options {
 };
 void tool_options_free(struct tool_options *o);
 
-/* The FILE of "[NAME=]FILE"; what has a '/' before its first '=' is a file. */
-const char *tool_file_of(const char *text);
+/* The FILE of "[NAME=]FILE". What has a '/' before its first '=' is a file, unless that
+ * is the name of one of the network's inputs or outputs. */
+const char *tool_file_of(const strata_network *net, const char *text);
 /* Note an input of the network; false after reporting that memory ran out. */
 bool tool_input(struct tool_options *o, const char *text);
 /* Note a file that the command will write ("-", NULL: none); false after reporting that

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "core/arguments.h"
 #include "planner/view.h"
 
 /* ---- creation ------------------------------------------------------------------ */
@@ -138,17 +139,19 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
                           strata_handle *handle, strata_error *err)
 {
     strata_context *c = NULL;
-    error_clear(err);
-    if (!out || !engine || !handle)
-        return error_set(err, STRATA_EINVAL, "a context needs out, engine and handle");
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    int status =
+        ARGUMENTS(err, {"out", out}, {"engine", engine}, {"handle", handle});
+    if (status != STRATA_OK)
+        return status;
     if (handle->device->ops != engine->handle->device->ops ||
         handle->properties.index != engine->handle->properties.index)
         return error_set(err, STRATA_EINVAL,
                          "the engine is for device %s, the handle for %s; create the "
                          "context on a handle of the engine's device",
                          engine->handle->properties.name, handle->properties.name);
-    int status = open_context(&c, engine, handle, NULL, err);
+    status = open_context(&c, engine, handle, NULL, err);
     if (status == STRATA_OK)
         status = open_smaller(c, err);
     if (status != STRATA_OK)
@@ -249,7 +252,7 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
 int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
                            strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     return status != STRATA_OK
                ? status
                : context_leave(c, enqueue(c->active, input_consumed, err));
@@ -257,13 +260,13 @@ int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
 
 int strata_context_wait(strata_context *c, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     return status != STRATA_OK ? status : context_leave(c, context_settle(c, err));
 }
 
 int strata_context_run(strata_context *c, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
     status = enqueue(c->active, NULL, err);
@@ -286,7 +289,7 @@ static int prepare(strata_context *c, strata_error *err)
 
 int strata_context_prepare(strata_context *c, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     return status != STRATA_OK ? status : context_leave(c, prepare(c, err));
 }
 
@@ -300,7 +303,7 @@ static void use_graph(strata_context *c, bool use)
 
 int strata_context_use_graph(strata_context *c, int use, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
     if ((status = context_settle(c, err)) == STRATA_OK)

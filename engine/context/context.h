@@ -87,8 +87,8 @@ static inline bool context_step_enqueues(const strata_context *c, size_t step)
 }
 
 /* enter.c: every call of the application is between these two; EBUSY if another is
- * inside. */
-int context_enter(strata_context *c, strata_error *err);
+ * inside, EINVAL in the function's name if there is no context. */
+int context_enter(strata_context *c, const char *function, strata_error *err);
 int context_leave(strata_context *c, int status);
 /* settle.c: wait for the runs under way, and tell the profiler; gives their failure. */
 int context_settle(strata_context *c, strata_error *err);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arguments.h"
+
 static void free_profile(struct context_profile *p, size_t n_steps)
 {
     if (!p)
@@ -76,9 +78,7 @@ static int make_profile(strata_context *c, const strata_profiler *profiler,
     struct context_profile *p = zalloc(1, sizeof *p, "a profiler", err);
     if (!p)
         return status;
-    memcpy(&p->caller, profiler,
-           profiler->struct_size < sizeof p->caller ? profiler->struct_size
-                                                    : sizeof p->caller);
+    p->caller = *profiler;
     p->events = zalloc(n + 1, sizeof *p->events, "a profiler", err);
     if (!p->events)
         goto done;
@@ -106,12 +106,21 @@ static int set_profiler(strata_context *c, const strata_profiler *profiler,
     return status;
 }
 
-int strata_context_set_profiler(strata_context *c, const strata_profiler *profiler,
+int strata_context_set_profiler(strata_context *c, const strata_profiler *caller,
                                 strata_error *err)
 {
-    int status = context_enter(c, err);
+    strata_profiler known;
+    const strata_profiler *profiler = caller ? &known : NULL;
+    int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
+    if (caller) {
+        status = struct_check(caller->struct_size, SIZE_THROUGH(strata_profiler, ranges),
+                              "strata_profiler", err);
+        if (status != STRATA_OK)
+            return context_leave(c, status);
+        struct_take(&known, sizeof known, caller, caller->struct_size);
+    }
     status = context_settle(c, err);
     if (status == STRATA_OK && profiler && profiler->ranges &&
         !c->handle->device->ops->range_begin)

@@ -132,6 +132,7 @@ static int convolution_resolve(struct convolution *cv, const strata_node *n)
     cv->pointwise = cv->tile && cv->depth == cv->in_c;
     for (int d = 0; d < WINDOW_DIMS; d++)
         cv->pointwise &= w->stride[d] == 1 && w->begin[d] == 0 && w->end[d] == 0;
+    convolution_drop_strides(&cv->w);
     return STRATA_OK;
 }
 
@@ -163,6 +164,7 @@ static size_t c_workspace(const strata_node *n)
     if (window_of_convolution(&w, p, &n->in[0], &n->weight[WEIGHT], n->host, n->err) !=
         STRATA_OK)
         return SIZE_MAX;
+    convolution_drop_strides(&w);
     size_t bytes = convolution_scratch(&w);
     if (bytes == 0 || __builtin_add_overflow(bytes, 255, &bytes))
         return SIZE_MAX;
@@ -359,12 +361,12 @@ static const strata_row depthwise_rows[] = {
 static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .epilogues = EPILOGUES, .name = "c",
      .rows = STRATA_ARRAY(c_rows), .activations = ELEMENT_ALL_ACTIVATIONS,
-     .efficiency = 0.5, .state_size = sizeof(struct convolution),
+     .efficiency = 0.9, .bandwidth = 0.17, .state_size = sizeof(struct convolution),
      .workspace = c_workspace, .setup = convolution_setup, .run = c_run},
     {.id = 2, .device = STRATA_HOST,
      .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
      .epilogues = EPILOGUES, .name = "any", .rows = STRATA_ARRAY(any_rows),
-     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.4,
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.9, .bandwidth = 0.11,
      .state_size = sizeof(struct convolution_any), .workspace = any_workspace,
      .setup = any_setup, .run = any_run},
     {.id = 3, .device = STRATA_HOST, .epilogues = STRATA_EPILOGUE_ACTIVATION,

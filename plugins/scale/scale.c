@@ -383,6 +383,8 @@ static const strata_impl impls[] = {
      .name = "c",
      .rows = STRATA_ARRAY(rows),
      .activations = ELEMENT_ALL_ACTIVATIONS,
+     .efficiency = 1,
+     .bandwidth = 0.8,
      .workspace = scale_workspace,
      .run = scale_run},
 };

@@ -155,7 +155,7 @@ static int plan(struct planning *s, const char *ini, const char *const *set, siz
 static float *output(struct session *s, int64_t *count)
 {
     strata_context *c = NULL;
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     const strata_engine *e = s->engine;
     cr_assert_eq(strata_context_create(&c, e, s->handle, &s->err), STRATA_OK, "%s",
                  s->err.message);

@@ -141,7 +141,7 @@ struct bench_stats {
     double percentiles[BENCH_MAX_PERCENTILES];
 };
 
-enum { BENCH_MAX_NOTES = 10 };
+enum { BENCH_MAX_NOTES = 12 };
 
 struct bench_result {
     char device[96], network[128], precision[16], dims[128];
@@ -152,6 +152,7 @@ struct bench_result {
     struct bench_stats stats[BENCH_METRICS];
     double drift; /* of the compute time, last quarter over first, less 1 */
     uint64_t weight_bytes, context_bytes, device_bytes;
+    double predicted_ms; /* by the plan's costs; 0: of another batch than this */
     bool graph;
     char *quote; /* which number to quote */
     char *notes[BENCH_MAX_NOTES];
@@ -160,6 +161,8 @@ struct bench_result {
 /* What the runs say; free it in every case. */
 int bench_summarise(struct bench_result *out, const struct bench_run *r,
                     strata_error *err);
+/* Whether runs did not wait for each other. */
+bool bench_alone(const struct bench_result *r);
 /* The sentences, once all numbers are in. */
 int bench_judge(struct bench_result *r, strata_error *err);
 void bench_result_free(struct bench_result *r);

@@ -136,7 +136,7 @@ int bench_summarise(struct bench_result *out, const struct bench_run *r,
 
 /* ---- sentences -------------------------------------------------------------------- */
 
-static bool alone(const struct bench_result *r)
+bool bench_alone(const struct bench_result *r)
 {
     return r->settings.base.streams == 1 && r->settings.base.in_flight == 1;
 }
@@ -159,7 +159,7 @@ static char *note_gaps(const struct bench_result *r)
     const double device = r->stats[BENCH_H2D].median + r->stats[BENCH_COMPUTE].median +
                           r->stats[BENCH_D2H].median;
     const double share = 1 - device / r->stats[BENCH_LATENCY].median;
-    return alone(r) && share > 0.1
+    return bench_alone(r) && share > 0.1
                ? text_print(
                      "between runs the device stands still for %.0f %% of the time, "
                      "while the host is told and calls again: --in-flight=2 shows "
@@ -217,7 +217,7 @@ static char *note_few(const struct bench_result *r)
 
 static char *note_load(const struct bench_result *r)
 {
-    return alone(r) ? NULL
+    return bench_alone(r) ? NULL
                     : text_print("latency is that under load: runs wait for each other");
 }
 
@@ -238,12 +238,12 @@ static char *note_idle(const struct bench_result *r)
 static char *quote(const struct bench_result *r)
 {
     const char *copies = r->settings.base.transfers ? "copies included" : "no copies";
-    if (!alone(r) && r->batch > 1)
+    if (!bench_alone(r) && r->batch > 1)
         return text_print(
             "throughput, %.1f inferences a second (batch %lld: %.1f a second "
             "of its items), %s",
             r->throughput, (long long)r->batch, r->throughput * (double)r->batch, copies);
-    if (!alone(r))
+    if (!bench_alone(r))
         return text_print("throughput, %.1f inferences a second, %s", r->throughput,
                           copies);
     return text_print(
