@@ -240,6 +240,7 @@ static int start(struct loader *l, const char *path,
                                         .n_percentiles = 3};
     net->path = duplicate(path, l->err);
     net->runtime.device = duplicate("auto", l->err);
+    net->runtime.wait = STRATA_WAIT_YIELD;
     net->runtime.graph = true;
     if (!net->path || !net->runtime.device)
         return STRATA_ENOMEM;

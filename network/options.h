@@ -55,6 +55,7 @@ struct build_options {
 struct runtime_options {
     char *device;    /* "auto", "host", "cuda", "cuda:1" */
     int64_t threads; /* of the host device; 0: one a core */
+    int wait;        /* of these for each other: STRATA_WAIT_SPIN, _YIELD or _SLEEP */
     bool graph;      /* on devices that have them */
 };
 

@@ -238,11 +238,15 @@ static bool device_valid(const char *name)
 
 static int read_runtime(struct loader *l, struct config_section *s)
 {
-    static const char *const keys[] = {"device", "threads", "graph"};
+    static const char *const keys[] = {"device", "threads", "wait", "graph"};
     const struct config_pair *device = config_get(s, "device");
     const struct config_pair *threads = config_get(s, "threads");
+    const struct config_pair *wait = config_get(s, "wait");
+    int choice;
     if (threads)
         config_int(l->c, threads, 0, 4096, &l->net->runtime.threads);
+    if (wait && config_choice(l->c, wait, "spin|yield|sleep", &choice))
+        l->net->runtime.wait = STRATA_WAIT_SPIN + choice;
     if (device && !device->invalid && !device_valid(device->value)) {
         config_error(l->c, device->value_place,
                      "'%s' is not a device: auto, host, cuda or cuda:N", device->value);

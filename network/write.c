@@ -246,6 +246,8 @@ static void write_runtime(struct writer *w, const strata_network *net)
     fputs("\n[runtime]\n", w->f);
     put_word(w, "device", net->runtime.device);
     put_int(w, "threads", net->runtime.threads);
+    if (net->runtime.wait != STRATA_WAIT_YIELD) /* older readers know no such key */
+        put_choice(w, "wait", "spin|yield|sleep", net->runtime.wait - STRATA_WAIT_SPIN);
     put_flag(w, "graph", net->runtime.graph);
     fprintf(w->f,
             "\n[bench]\nwarmup = %" PRIu64 "ns\nduration = %" PRIu64

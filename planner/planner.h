@@ -32,6 +32,7 @@ struct record;
 struct planner_device {
     struct device_properties properties;
     int math; /* STRATA_MATH_*: tensor cores if this or the network allows them */
+    int threads; /* of a host's kernels; 0: as the network says */
 };
 
 /* Layers that another may compute in its own pass. A chain takes them in this order, and

@@ -47,7 +47,8 @@ static const struct option common_options[] = {
 static const char common_help[] =
     "Common options:\n"
     "  -d, --device=NAME            host (default), cuda:0\n"
-    "      --set=SECTION.KEY=VALUE  replace or add a value: --set 'layer conv1.pad=1'\n"
+    "      --set=SECTION.KEY=VALUE  replace or add a value: --set 'layer conv1.pad=1';\n"
+    "                               of an engine runtime.threads and runtime.wait alone\n"
     "  -D, --define=NAME=VALUE      give a variable of the INI file\n"
     "      --plugin=FILE            load a plugin file (repeatable)\n"
     "      --plugin-path=DIRS       folders searched before the default, ':' between\n"
@@ -409,29 +410,13 @@ static int build_engine(struct tool_session *s, strata_error *err)
     return status;
 }
 
-/* What only a build could honour. */
-static int check_built(const struct tool_options *o, const char *path, strata_error *err)
-{
-    const char *option = o->n_set         ? "--set"
-                         : o->n_define    ? "--define"
-                         : o->costs       ? "--costs"
-                         : o->save_costs  ? "--save-costs"
-                         : o->measure_all ? "--measure-all"
-                                          : NULL;
-    return option ? error_set(err, STRATA_EINVAL,
-                              "%s: %s cannot change an engine that is built; give the "
-                              "network's INI file, or build again",
-                              path, option)
-                  : STRATA_OK;
-}
-
 /* On the device it was built for, unless the user names one. */
 static int load_engine(struct tool_session *s, const struct tool_options *o,
                        const char *path, strata_error *err)
 {
     struct engine_file file;
     char device[16] = "";
-    int status = check_built(o, path, err);
+    int status = tool_check_built(o, path, err);
     if (status == STRATA_OK)
         status = tool_open_registry(s, o, err);
     if (status == STRATA_OK)
@@ -441,6 +426,8 @@ static int load_engine(struct tool_session *s, const struct tool_options *o,
     status = engine_file_device(device, sizeof device, &file, err);
     if (status == STRATA_OK)
         status = strata_create(&s->handle, o->device ? o->device : device, err);
+    if (status == STRATA_OK)
+        status = tool_set_built(s->handle, o, err);
     if (status == STRATA_OK)
         status = engine_load_file(&s->engine, s->handle, s->registry, &file, path, err);
     engine_file_close(&file);

@@ -89,6 +89,10 @@ int tool_refuse_source(const struct tool_options *o, const strata_network *net,
 /* Checks the outputs, too. */
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err);
+/* built.c: an engine that is built refuses what only a build could honour; what --set
+ * says of its runs is the handle's, before it is loaded. */
+int tool_check_built(const struct tool_options *o, const char *path, strata_error *err);
+int tool_set_built(strata_handle *h, const struct tool_options *o, strata_error *err);
 /* From an INI file, or from an engine file: told apart by how it begins. */
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err);

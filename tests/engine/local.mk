@@ -12,6 +12,8 @@ CRITERION_TESTS += \
 	tests/engine/random_networks \
 	tests/engine/refusal \
 	tests/engine/save \
+	tests/engine/struct_size \
+	tests/engine/teams \
 	tests/engine/threads
 nodist_tests_engine_arguments_SOURCES = tests/engine/arguments_calls.h
 tests_engine_arguments_SOURCES = tests/engine/arguments.c
@@ -24,6 +26,7 @@ tests/engine/arguments_calls.h: $(srcdir)/tests/engine/arguments.awk \
 CLEANFILES += tests/engine/arguments_calls.h
 EXTRA_DIST += tests/engine/arguments.awk
 tests_engine_batch_SOURCES = tests/engine/batch.c tests/engine/batch_net.h
+tests_engine_teams_SOURCES = tests/engine/teams.c tests/engine/batch_net.h
 tests_engine_batcher_SOURCES = tests/engine/batcher.c tests/engine/batch_net.h
 tests_engine_engine_SOURCES = tests/engine/engine.c tests/engine/engine_session.h
 tests_engine_faults_SOURCES = tests/engine/faults.c tests/support/fault.c \
@@ -49,6 +52,8 @@ tests_engine_save_SOURCES = tests/engine/save.c tests/engine/engine_saved.h \
 	tests/engine/engine_session.h
 tests_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_struct_size_SOURCES = tests/engine/struct_size.c \
+	tests/engine/engine_session.h
 tests_engine_threads_SOURCES = tests/engine/threads.c tests/engine/batch_net.h
 FAULT_WRAPS = \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free \

@@ -46,7 +46,7 @@ Test(network_options, options_of_the_file_are_kept)
              "[build]\nprecision = fp16\nformats = fp16:nhwc8, fp16:nchw\nfusion = no\n"
              "no_reformat = yes\ndeterministic = on\nworkspace = 64MiB\n"
              "math = tensor_op\n"
-             "[runtime]\ndevice = cuda:1\nthreads = 2\ngraph = no\n"
+             "[runtime]\ndevice = cuda:1\nthreads = 2\nwait = sleep\ngraph = no\n"
              "[bench]\nwarmup = 10ms\nduration = 1.5s\niterations = 7\n");
     cr_expect_str_eq(net->name, "net");
     cr_expect_eq(net->build.precision, PRECISION_FP16);
@@ -56,6 +56,7 @@ Test(network_options, options_of_the_file_are_kept)
     cr_expect_str_eq(net->runtime.device, "cuda:1");
     cr_expect_eq(net->build.math, STRATA_MATH_TENSOR_OP);
     cr_expect_eq(net->runtime.threads, 2);
+    cr_expect_eq(net->runtime.wait, STRATA_WAIT_SLEEP);
     cr_expect_not(net->runtime.graph);
     cr_expect(net->bench.warmup == 10000000 && net->bench.duration == 1500000000 &&
               net->bench.iterations == 7);
@@ -69,6 +70,7 @@ Test(network_options, options_of_the_file_are_kept)
     cr_expect_str_eq(net->labels[3], "last");
     cr_expect(net->build.fusion && !net->build.no_reformat && net->build.formats == 0);
     cr_expect_str_eq(net->runtime.device, "auto");
+    cr_expect_eq(net->runtime.wait, STRATA_WAIT_YIELD);
     strata_network_destroy(net);
 }
 

@@ -146,6 +146,7 @@ static json_t *case_json(const struct bench_result *r)
     json_object_set_new(j, "predicted_ms",
                         r->predicted_ms > 0 ? json_real(r->predicted_ms) : json_null());
     json_object_set_new(j, "drift", json_real(r->drift));
+    json_object_set_new(j, "processor_wait", json_real(r->waited));
     json_object_set_new(j, "weight_bytes", json_integer((json_int_t)r->weight_bytes));
     json_object_set_new(j, "context_bytes", json_integer((json_int_t)r->context_bytes));
     json_object_set_new(j, "device_bytes", json_integer((json_int_t)r->device_bytes));

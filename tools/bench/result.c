@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "tools/busy.h"
 
 const char *const bench_metric_names[BENCH_METRICS] = {
     [BENCH_LATENCY] = "latency", [BENCH_ENQUEUE] = "enqueue", [BENCH_H2D] = "h2d",
@@ -110,6 +111,7 @@ int bench_summarise(struct bench_result *out, const struct bench_run *r,
 {
     out->settings = *r->settings;
     out->wall_ms = r->wall_ms;
+    out->waited = r->waited;
     for (size_t l = 0; l < r->n_lanes; l++)
         out->n += r->lanes[l].n_samples;
     if (out->n == 0)
@@ -221,6 +223,17 @@ static char *note_load(const struct bench_result *r)
                     : text_print("latency is that under load: runs wait for each other");
 }
 
+/* Where others want the processors too, or the threads of the runs are too many. */
+static char *note_busy(const struct bench_result *r)
+{
+    return r->waited > 0.05
+               ? text_print("oversubscribed: threads waited for one of the %d processors "
+                            "%.0f %% of the time; end what else runs, or give engines "
+                            "fewer threads, or measure with --set runtime.wait=sleep",
+                            busy_processors(), 100 * r->waited)
+               : NULL;
+}
+
 static char *note_cold(const struct bench_result *r)
 {
     return r->settings.base.cold_cache
@@ -257,7 +270,7 @@ int bench_judge(struct bench_result *r, strata_error *err)
 {
     static char *(*const notes[])(const struct bench_result *r) = {
         note_host, note_gaps, note_transfers, note_noise, note_drift,
-        note_few,  note_load, note_cold,      note_idle,
+        note_few,  note_load, note_busy,      note_cold,  note_idle,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(notes); i++)
         if ((r->notes[r->n_notes] = notes[i](r)))
