@@ -163,8 +163,9 @@ int strata_get_memory_stats(const strata_handle *h, strata_memory_stats *out,
     strata_memory_stats stats;
     int status = ARGUMENTS(err, {"handle", h}, {"out", out});
     if (status == STRATA_OK)
-        status = struct_check(out->struct_size, SIZE_THROUGH(strata_memory_stats, failures),
-                              "strata_memory_stats", err);
+        status =
+            struct_check(out->struct_size, SIZE_THROUGH(strata_memory_stats, failures),
+                         "strata_memory_stats", err);
     if (status != STRATA_OK)
         return status;
     allocator_stats((struct allocator *)&h->allocator, &stats);

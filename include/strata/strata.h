@@ -5,9 +5,10 @@
  * Argument order: the object, then outputs, then inputs; a length follows its array; the
  * error comes last. Functions that can fail return a status (STRATA_OK is 0) and write
  * the message into `err`, which may be NULL. A function that makes an object sets *out
- * to NULL when it fails. Every *_destroy accepts NULL. Any other pointer may be NULL where
- * its comment says so; else a call with NULL gives STRATA_EINVAL, with the names of the
- * function and the argument, and does nothing, and one that has no err gives NULL, 0 or -1.
+ * to NULL when it fails. Every *_destroy accepts NULL. Any other pointer may be NULL
+ * where its comment says so; else a call with NULL does nothing and gives STRATA_EINVAL,
+ * with the names of the function and the argument, or, where it has no err, NULL, 0 or
+ * -1.
  *
  * A struct that begins with struct_size is for applications and libraries of different
  * age: set it to the struct's sizeof. New members come at the end. Of an application that

@@ -259,7 +259,8 @@ Test(cuda_context, a_thousand_contexts_leave_no_memory_behind)
     strata_handle *h = need_cuda();
     const struct device_ops *ops = h->device->ops;
     strata_error err = {0};
-    strata_memory_stats before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+    strata_memory_stats before = {.struct_size = sizeof before},
+                        after = {.struct_size = sizeof after};
     uint64_t free_before = 0;
     struct net n;
     write_chain(kernels, 5, false);

@@ -6,6 +6,7 @@
 #include <strata/batcher.h>
 
 #include "core/arguments.h"
+#include "registry/registry.h"
 #include "tests/support/scratch.h"
 
 TestSuite(arguments, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
@@ -177,7 +178,7 @@ enum {
     VALUE_x = 2,
 };
 
-/* ---- calls --------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------ */
 
 #define ARGUMENTS_AT_MOST 8
 
@@ -270,10 +271,10 @@ static void open_fixture(struct fixture *f)
     f->batcher_options.struct_size = sizeof f->batcher_options;
     f->inputs[0] = memory[1];
     f->outputs[0] = memory[0];
-    f->request_options = (strata_request_options){.struct_size = sizeof f->request_options,
-                                                  .rows = 1,
-                                                  .inputs = f->inputs,
-                                                  .outputs = f->outputs};
+    f->request_options.struct_size = sizeof f->request_options;
+    f->request_options.rows = 1;
+    f->request_options.inputs = f->inputs;
+    f->request_options.outputs = f->outputs;
 }
 
 /* How many results the call wrote; what it made is destroyed. */
@@ -347,7 +348,8 @@ static void try_null(struct fixture *f, const struct function *one, size_t argum
             cr_expect(may ? !one->errors || fine : got == 0 || got == -1,
                       "%s without %s gives %lld", one->name, name, (long long)got);
         else if (argument != error && !(null >> error & 1))
-            cr_expect(err.status == STRATA_EINVAL && strstr(err.message, said) == err.message,
+            cr_expect(err.status == STRATA_EINVAL &&
+                          strstr(err.message, said) == err.message,
                       "%s gives %d: %s", said, err.status, err.message);
         else
             cr_expect(got == STRATA_EINVAL || got == 0, "%s gives %lld", said,
@@ -403,94 +405,27 @@ Test(arguments, optional_arguments_are_there)
     }
 }
 
-/* ---- sizes of structs ---------------------------------------------------------------- */
-
-/* A caller of any age: `size` is what it says its struct has. */
-static int ask(struct fixture *f, int which, void *out, size_t size, strata_error *err)
-{
-    memset(out, 0x5a, 1024);
-    memcpy(out, &size, sizeof size);
-    switch (which) {
-    case 0:
-        return strata_engine_binding(f->engine, 0, out, err);
-    case 1:
-        return strata_engine_step(f->engine, 0, out, err);
-    default:
-        return strata_get_memory_stats(f->handle, out, err);
-    }
-}
-
-Test(arguments, results_are_as_large_as_the_caller_says)
-{
-    static const struct {
-        const char *name;
-        size_t size;
-    } structs[] = {{"strata_binding", sizeof(strata_binding)},
-                   {"strata_step", sizeof(strata_step)},
-                   {"strata_memory_stats", sizeof(strata_memory_stats)}};
-    struct fixture f = {0};
-    _Alignas(16) unsigned char out[1024], known[1024];
-    strata_error err = {0};
-    open_fixture(&f);
-    for (int i = 0; i < (int)ARRAY_LENGTH(structs); i++) {
-        const size_t size = structs[i].size, refused[] = {0, 8, size - 8, SIZE_MAX, 5000};
-        for (size_t k = 0; k < ARRAY_LENGTH(refused); k++) {
-            cr_expect_eq(ask(&f, i, out, refused[k], &err), STRATA_EINVAL);
-            cr_expect_eq(out[8], 0x5a, "%s: written all the same", structs[i].name);
-            cr_expect_not_null(strstr(err.message, structs[i].name), "%s", err.message);
-        }
-        cr_assert_eq(ask(&f, i, known, size, &err), STRATA_OK, "%s", err.message);
-        cr_expect_eq(known[size], 0x5a, "%s: written past its end", structs[i].name);
-        cr_assert_eq(ask(&f, i, out, size + 16, &err), STRATA_OK, "%s", err.message);
-        cr_expect_eq(memcmp(out + 8, known + 8, size - 8), 0, "%s", structs[i].name);
-        for (size_t k = 0; k < 16; k++)
-            cr_expect_eq(out[size + k], 0, "%s: not ours, not 0", structs[i].name);
-        cr_expect_eq(out[size + 16], 0x5a);
-    }
-    close_fixture(&f);
-}
-
-/* Structs of two versions of the library, either way. */
-Test(arguments, structs_of_other_versions_are_taken_and_given)
-{
-    struct older {
-        size_t struct_size;
-        int64_t a;
-    } older = {sizeof older, 1};
-    struct newer {
-        size_t struct_size;
-        int64_t a, b;
-    } newer = {sizeof newer, 3, 4}, taken;
-    struct older old_taken;
-    struct_take(&taken, sizeof taken, &older, older.struct_size);
-    cr_expect(taken.a == 1 && taken.b == 0);
-    struct_take(&old_taken, sizeof old_taken, &newer, newer.struct_size);
-    cr_expect(old_taken.a == 3);
-    struct_give(&older, &newer, sizeof newer);
-    cr_expect(older.struct_size == sizeof older && older.a == 3);
-    older.a = 7;
-    struct_give(&newer, &older, sizeof older);
-    cr_expect(newer.struct_size == sizeof newer && newer.a == 7 && newer.b == 0);
-}
-
-Test(arguments, what_is_passed_must_say_its_size)
+/* What plugins call. */
+Test(arguments, the_host_s_table_takes_null)
 {
     struct fixture f = {0};
     strata_error err = {0};
-    open_fixture(&f);
-    f.allocator.struct_size = 0;
-    cr_expect_eq(strata_set_allocator(f.bare, &f.allocator, &err), STRATA_EINVAL);
-    cr_expect_not_null(strstr(err.message, "strata_allocator.struct_size is 0"));
-    f.allocator.struct_size = sizeof f.allocator;
-    OK(strata_set_allocator(f.bare, &f.allocator, &err));
-    f.profiler.struct_size = 8;
-    cr_expect_eq(strata_context_set_profiler(f.context, &f.profiler, &err),
-                 STRATA_EINVAL);
-    f.network_options.struct_size = sizeof f.network_options;
-    f.network_options.n_set = 1;
-    cr_expect_eq(strata_network_load(&f.new_network, in_scratch("net.ini"), f.registry,
-                                     &f.network_options, &err),
-                 STRATA_EINVAL);
-    cr_expect_str_eq(err.message, "strata_network_options.set is NULL for 1");
+    const strata_host *host = registry_host();
+    const char *none = NULL;
+    strata_node node = {.struct_size = sizeof node, .err = &err};
+    void *ptr = NULL;
+    open_fixture(&f); /* building one offers the extensions */
+    cr_expect_eq(host->fail(NULL, STRATA_EIO, "%d", 1), STRATA_EIO);
+    cr_expect_eq(host->fail(NULL, STRATA_EIO, none, 0), STRATA_EIO);
+    cr_expect_eq(host->fail(&err, STRATA_EIO, none, 0), STRATA_EIO);
+    cr_expect_str_eq(err.message, strata_status_text(STRATA_EIO));
+    host->log(STRATA_LOG_ERROR, none, 0);
+    cr_expect_null(host->extension(NULL));
+    const strata_pack *pack = host->extension(STRATA_PACK_V1);
+    cr_assert_not_null(pack);
+    cr_expect_eq(pack->alloc(NULL, 64, &ptr), STRATA_EINVAL);
+    error_clear(&err);
+    cr_expect_eq(pack->alloc(&node, 64, NULL), STRATA_EINVAL);
+    cr_expect_str_eq(err.message, "strata.pack/1: out is NULL");
     close_fixture(&f);
 }

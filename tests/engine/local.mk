@@ -12,6 +12,7 @@ CRITERION_TESTS += \
 	tests/engine/random_networks \
 	tests/engine/refusal \
 	tests/engine/save \
+	tests/engine/struct_size \
 	tests/engine/teams \
 	tests/engine/threads
 nodist_tests_engine_arguments_SOURCES = tests/engine/arguments_calls.h
@@ -51,6 +52,8 @@ tests_engine_save_SOURCES = tests/engine/save.c tests/engine/engine_saved.h \
 	tests/engine/engine_session.h
 tests_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_struct_size_SOURCES = tests/engine/struct_size.c \
+	tests/engine/engine_session.h
 tests_engine_threads_SOURCES = tests/engine/threads.c tests/engine/batch_net.h
 FAULT_WRAPS = \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free \

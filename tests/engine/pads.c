@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pad lanes of what an application binds: zero by the contract, which STRATA_CHECK=1 holds
- * it to, or of any content where the input's section says so.
+ * Pad lanes of what an application binds: zero by the contract, which STRATA_CHECK=1
+ * holds it to, or of any content where the input's section says so.
  */
 #include "tests/engine/engine_session.h"
 
