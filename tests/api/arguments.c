@@ -192,7 +192,7 @@ struct function {
     } arguments[ARGUMENTS_AT_MOST];
 };
 
-#include "tests/engine/arguments_calls.h"
+#include "tests/api/arguments_calls.h"
 
 /* Where NULL has a meaning, as the header's comments say. */
 static const char *const optional[] = {
