@@ -196,6 +196,42 @@ int strata_get_math_mode(const strata_handle *h)
     return h ? h->math : STRATA_MATH_DEFAULT;
 }
 
+int strata_set_threads(strata_handle *h, int threads, strata_error *err)
+{
+    int status = ARGUMENTS(err, {"handle", h});
+    if (status != STRATA_OK)
+        return status;
+    if (threads < 0 || threads > 4096)
+        return error_set(err, STRATA_EINVAL,
+                         "threads %d: 1 to 4096, or 0 for as many as the network says",
+                         threads);
+    h->threads = threads;
+    return STRATA_OK;
+}
+
+int strata_get_threads(const strata_handle *h)
+{
+    return h ? h->threads : 0;
+}
+
+int strata_set_wait(strata_handle *h, int wait, strata_error *err)
+{
+    int status = ARGUMENTS(err, {"handle", h});
+    if (status != STRATA_OK)
+        return status;
+    if (wait < STRATA_WAIT_NETWORK || wait > STRATA_WAIT_SLEEP)
+        return error_set(err, STRATA_EINVAL,
+                         "wait %d: one of STRATA_WAIT_NETWORK (0), _SPIN, _YIELD, _SLEEP",
+                         wait);
+    h->wait = wait;
+    return STRATA_OK;
+}
+
+int strata_get_wait(const strata_handle *h)
+{
+    return h ? h->wait : STRATA_WAIT_NETWORK;
+}
+
 int strata_stream_create(strata_stream **out, strata_handle *h, strata_error *err)
 {
     if (out)

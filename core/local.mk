@@ -7,10 +7,14 @@ CORE_SOURCES = \
 	core/device_module.c \
 	core/handle.c \
 	core/handle.h \
+	core/host/crew.c \
+	core/host/crew.h \
 	core/host/device.c \
 	core/host/device.h \
 	core/host/event.c \
 	core/host/stream.c \
+	core/host/wait.c \
+	core/host/wait.h \
 	core/installed.c \
 	core/installed.h \
 	core/names.c \

@@ -22,7 +22,8 @@ struct origin {
 
 static int plan_engine(strata_engine *e, const struct origin *from, strata_error *err)
 {
-    struct planner_device device = {e->handle->properties, e->handle->math};
+    struct planner_device device = {e->handle->properties, e->handle->math,
+                                    e->handle->threads};
     struct cost_device costs;
     int status;
     cost_device_init(&costs, e->handle);
@@ -90,6 +91,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     }
     e->network = network_retain(network);
     e->handle = handle;
+    e->wait = handle->wait ? handle->wait : network->runtime.wait;
     e->lender = from->lender;
     e->stored = from->stored;
     int status = build(e, from, err);

@@ -42,6 +42,7 @@ struct strata_engine {
     strata_handle *handle;
     struct execution *execution;
     struct engine_part *parts; /* of each of its nodes */
+    int wait;                  /* of its runs' threads: STRATA_WAIT_*, decided */
     uint64_t weight_bytes;     /* on the device, not lent */
     int64_t batch;             /* rows of a run, at most */
     int64_t *row_bytes;        /* of one row of each binding; 0: it has no such rows */

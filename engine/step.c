@@ -91,19 +91,6 @@ static void describe_conversion(strata_step *out, const strata_engine *e,
         out->bytes = (double)x->values[s->from].bytes + (double)x->values[s->to].bytes;
 }
 
-static int64_t live_bytes(const struct execution *x, int step)
-{
-    const struct execution_step *s = &x->steps[step];
-    int64_t bytes = s->kind == STEP_RUN ? (int64_t)x->nodes[s->node].workspace : 0;
-    for (size_t v = 0; v < x->n_values; v++) {
-        const struct execution_value *value = &x->values[v];
-        if (value->alias < 0 && value->binding < 0 && value->first <= step &&
-            step <= value->last)
-            bytes += value->bytes;
-    }
-    return bytes;
-}
-
 int strata_engine_steps(const strata_engine *e)
 {
     return e ? (int)e->execution->n_steps : 0;
@@ -120,7 +107,7 @@ static int describe(strata_step *out, const strata_engine *e, int index,
     int status = STRATA_OK;
     out->kind = kinds[s->kind];
     out->predicted_us = (double)s->cost / (PLAN_UNIT_PER_NS * 1e3);
-    out->live_bytes = live_bytes(x, index);
+    out->live_bytes = s->live;
     if (s->kind == STEP_RUN) {
         describe_run(out, x, &x->nodes[s->node]);
         status = measure_run(out, e, s->node, err);

@@ -9,7 +9,8 @@ int network_image(float *values, const strata_network *net,
                   strata_error *err)
 {
     const struct network_tensor *t = &net->tensors[in->tensor];
-    if (t->rank != 4 || (t->dims[1] != 1 && t->dims[1] != 3))
+    if (t->rank != 4 || (t->dims[1] != 1 && t->dims[1] != 3) || t->dims[2] > INT32_MAX ||
+        t->dims[3] > INT32_MAX)
         return error_set(err, STRATA_EINVAL,
                          "an image needs an input of N x 1 x H x W or N x 3 x H x W; "
                          "'%s' is not",

@@ -42,6 +42,7 @@ static void read_transform(struct config *c, struct config_section *s,
     const struct config_pair *order = config_get(s, "channels");
     const struct config_pair *scale = config_get(s, "scale");
     const struct config_pair *fill = config_get(s, "fill");
+    const struct config_pair *antialias = config_get(s, "antialias");
     int choice;
     *out = image_identity;
     out->channels = channels == 1 ? IMAGE_GRAY : IMAGE_RGB;
@@ -58,6 +59,8 @@ static void read_transform(struct config *c, struct config_section *s,
     }
     if (resize && config_choice(c, resize, "stretch|crop|letterbox|exact", &choice))
         out->resize = (enum image_resize)choice;
+    if (antialias)
+        config_bool(c, antialias, &out->antialias);
     if (scale)
         config_real(c, scale, -1e30, 1e30, &out->scale);
     if (fill)
@@ -147,8 +150,9 @@ static int add_input(struct loader *l, const char *name, struct network_input **
 
 int network_input(struct loader *l, struct config_section *s)
 {
-    static const char *const keys[] = {"shape", "dtype",    "format", "scale", "mean",
-                                       "std",   "channels", "resize", "fill",  "pads"};
+    static const char *const keys[] = {"shape",     "dtype", "format", "scale",
+                                       "mean",      "std",   "channels", "resize",
+                                       "antialias", "fill",  "pads"};
     struct network_input *in;
     struct network_tensor *t;
     if (l->net->n_inputs == NETWORK_MAX_INPUTS) {

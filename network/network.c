@@ -197,9 +197,9 @@ static int place_layers(struct loader *l)
 static int load(struct loader *l)
 {
     static int (*const steps[])(struct loader *) = {
-        network_read_sections, network_read_sources, network_read_layers,
-        network_resolve,       network_sort,         place_layers,
-        network_infer,         network_read_outputs,
+        network_read_sections, network_read_sources,  network_read_layers,
+        network_doubt_weights, network_resolve,       network_sort,
+        place_layers,          network_infer,         network_read_outputs,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         int status = steps[i](l);
@@ -240,6 +240,7 @@ static int start(struct loader *l, const char *path,
                                         .n_percentiles = 3};
     net->path = duplicate(path, l->err);
     net->runtime.device = duplicate("auto", l->err);
+    net->runtime.wait = STRATA_WAIT_YIELD;
     net->runtime.graph = true;
     if (!net->path || !net->runtime.device)
         return STRATA_ENOMEM;
@@ -325,8 +326,10 @@ int strata_network_load(strata_network **out, const char *path, strata_registry 
     if ((status = read_options(&known, options, err)) != STRATA_OK)
         return status;
     status = open_network(out, &l, path, &known);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK) {
         warn_unread(*out);
+        network_doubt_labels(*out);
+    }
     return status;
 }
 

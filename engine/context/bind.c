@@ -127,7 +127,7 @@ int context_set_pointers(strata_context *c, strata_error *err)
 {
     const struct execution *x = c->execution;
     for (size_t i = 0; i < x->n_bindings; i++) {
-        int owner = execution_owner(x, x->bindings[i].value);
+        int owner = x->values[x->bindings[i].value].owner;
         c->value_data[owner] = binding_data(c, i, err);
         if (!c->value_data[owner])
             return error_set(err, STRATA_ENOMEM, "%s", x->bindings[i].name);
@@ -138,12 +138,8 @@ int context_set_pointers(strata_context *c, strata_error *err)
             c->value_data[v] = c->check ? context_check_value(c, (int)v)
                                         : (char *)c->arena + value->offset;
     }
-    for (size_t v = 0; v < x->n_values; v++) {
-        int64_t begin = 0;
-        for (int at = (int)v; x->values[at].alias >= 0; at = x->values[at].alias)
-            begin += x->values[at].begin;
-        c->value_data[v] = c->value_data[execution_owner(x, (int)v)] + begin;
-    }
+    for (size_t v = 0; v < x->n_values; v++)
+        c->value_data[v] = c->value_data[x->values[v].owner] + x->values[v].at;
     for (size_t i = 0; i < x->n_nodes; i++) {
         const struct execution_node *n = &x->nodes[i];
         for (int k = 0; k < n->n_in; k++)

@@ -84,7 +84,7 @@ void context_check_close(strata_context *c)
 
 void *context_check_value(const strata_context *c, int value)
 {
-    return c->check->values[execution_owner(c->execution, value)].data;
+    return c->check->values[c->execution->values[value].owner].data;
 }
 
 /* ---- before a node ----------------------------------------------------------------- */
@@ -125,7 +125,7 @@ static bool is_input(const struct context_node *node, const strata_tensor *t)
 /* The block that a value's memory is, unless it is the application's. */
 static const struct guard_block *block_of(const strata_context *c, int value)
 {
-    const int owner = execution_owner(c->execution, value);
+    const int owner = c->execution->values[value].owner;
     const struct guard_block *b = &c->check->values[owner];
     return b->data && c->value_data[owner] == b->data ? b : NULL;
 }

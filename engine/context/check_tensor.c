@@ -184,7 +184,7 @@ int guard_look(strata_context *c, const strata_tensor *t, int64_t at,
 static int input_of(const strata_context *c, int value)
 {
     const struct execution *x = c->execution;
-    const int binding = x->values[execution_owner(x, value)].binding;
+    const int binding = x->values[x->values[value].owner].binding;
     return binding >= 0 && binding < (int)x->n_inputs ? binding : -1;
 }
 

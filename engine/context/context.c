@@ -219,11 +219,23 @@ static int enqueue_graph(strata_context *c, const struct context_graph *g,
     return status;
 }
 
+static int enqueue_steps(strata_context *c, strata_event *input_consumed,
+                         strata_error *err)
+{
+    const size_t consumed = consumed_end(c->execution);
+    int status = context_enqueue_steps(c, 0, consumed, NULL, err);
+    if (status == STRATA_OK && input_consumed)
+        status = strata_event_record(input_consumed, c->stream, err);
+    if (status == STRATA_OK)
+        status = context_enqueue_steps(c, consumed, c->execution->n_steps, NULL, err);
+    c->warm = status == STRATA_OK;
+    return status;
+}
+
 /* By the graph if there is one. The first run with new bindings goes step by step: it
  * loads the kernels, and bindings used once are not worth a graph. */
 static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
 {
-    const struct execution *x = c->execution;
     const struct context_graph *g = &c->graphs[input_consumed != NULL];
     int status = STRATA_OK;
     if (c->stale && c->queued && (status = context_settle(c, err)) != STRATA_OK)
@@ -231,21 +243,18 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
         return status;
     if (c->profile)
-        return context_enqueue_profiled(c, consumed_end(x), input_consumed, err);
+        return context_enqueue_profiled(c, consumed_end(c->execution), input_consumed,
+                                        err);
     if (c->use_graph && c->warm && g->n == 0)
         status = context_capture(c, input_consumed != NULL, err);
     c->queued = true;
     if (status == STRATA_OK)
         status = context_begin(c, err);
-    if (status != STRATA_OK || g->n > 0)
-        return status != STRATA_OK ? status : enqueue_graph(c, g, input_consumed, err);
-    const size_t consumed = consumed_end(x);
-    status = context_enqueue_steps(c, 0, consumed, NULL, err);
-    if (status == STRATA_OK && input_consumed)
-        status = strata_event_record(input_consumed, c->stream, err);
-    if (status == STRATA_OK)
-        status = context_enqueue_steps(c, consumed, x->n_steps, NULL, err);
-    c->warm = status == STRATA_OK;
+    if (status != STRATA_OK)
+        return status;
+    status = g->n > 0 ? enqueue_graph(c, g, input_consumed, err)
+                      : enqueue_steps(c, input_consumed, err);
+    context_end(c);
     return status;
 }
 

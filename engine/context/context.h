@@ -94,8 +94,10 @@ int context_leave(strata_context *c, int status);
 int context_settle(strata_context *c, strata_error *err);
 /* bind.c: give every tensor its address, as the bindings are. */
 int context_set_pointers(strata_context *c, strata_error *err);
-/* run.c: a run begins; then one step, as it is: nodes are not checked. */
+/* run.c: a run begins, and unless that fails it ends, whatever happens between; one step,
+ * as it is: nodes are not checked. */
 int context_begin(strata_context *c, strata_error *err);
+void context_end(strata_context *c);
 int context_enqueue_step(strata_context *c, const struct execution_step *step,
                          strata_error *err);
 /* steps.c: steps from first to before end; at the first, begin must have been called for

@@ -58,14 +58,18 @@ int context_enqueue_profiled(strata_context *c, size_t consumed,
     c->queued = true;
     if (status == STRATA_OK)
         status = context_begin(c, err);
-    if (status == STRATA_OK)
-        status = strata_event_record(p->events[0], c->stream, err);
+    if (status != STRATA_OK) {
+        c->warm = p->pending = false;
+        return status;
+    }
+    status = strata_event_record(p->events[0], c->stream, err);
     for (size_t s = 0; s <= c->execution->n_steps && status == STRATA_OK; s++) {
         if (input_consumed && s == consumed)
             status = strata_event_record(input_consumed, c->stream, err);
         if (status == STRATA_OK && s < c->execution->n_steps)
             status = enqueue_watched(c, s, err);
     }
+    context_end(c);
     c->warm = p->pending = status == STRATA_OK;
     return status;
 }

@@ -191,6 +191,27 @@ STRATA_API void strata_set_memory_observer(strata_handle *handle, strata_memory_
                                            void *user);
 STRATA_API int strata_set_math_mode(strata_handle *handle, int mode, strata_error *err);
 STRATA_API int strata_get_math_mode(const strata_handle *handle);
+/* Threads of each run of the engines that are built or loaded with the handle from now
+ * on, 1 to 4096; 0 (at first): as the network's [runtime] threads says. The same engine
+ * file may be loaded with different numbers; impls and formats stay those of its plan,
+ * and outputs may differ in the last bits. On the host; other devices take no notice.
+ * EINVAL out of that range. */
+STRATA_API int strata_set_threads(strata_handle *handle, int threads, strata_error *err);
+STRATA_API int strata_get_threads(const strata_handle *handle);
+
+/* How the threads of a run wait for each other between its parallel regions, a fraction
+ * of a millisecond mostly. It is the process's libgomp that waits: while one run sleeps,
+ * all do. OMP_WAIT_POLICY or GOMP_SPINCOUNT in the environment win over all of it. */
+enum {
+    STRATA_WAIT_NETWORK, /* as the network's [runtime] wait says, yield if it is silent */
+    STRATA_WAIT_SPIN,    /* actively: fastest where each has a processor of its own */
+    STRATA_WAIT_YIELD,   /* actively, but asleep while others want the processors */
+    STRATA_WAIT_SLEEP    /* asleep: leaves the processors to others */
+};
+/* Of engines that are built or loaded with the handle from now on. EINVAL for a number
+ * that is none of STRATA_WAIT_*. */
+STRATA_API int strata_set_wait(strata_handle *handle, int wait, strata_error *err);
+STRATA_API int strata_get_wait(const strata_handle *handle);
 
 /* Streams run their work in order, asynchronously to the caller and to each other. */
 STRATA_API int strata_stream_create(strata_stream **out, strata_handle *handle,

@@ -174,7 +174,9 @@ enum {
     VALUE_output = 0,
     VALUE_rank = 4,
     VALUE_status = STRATA_OK,
+    VALUE_threads = 1,
     VALUE_use = 0,
+    VALUE_wait = STRATA_WAIT_YIELD,
     VALUE_x = 2,
 };
 

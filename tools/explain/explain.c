@@ -120,13 +120,14 @@ static int print_dot(const strata_engine *e, const struct explain *x, strata_err
 /* ---- reports
  * --------------------------------------------------------------------------- */
 
-static void print_tables(const strata_engine *e, const struct explain *x,
-                         const struct wishes *w, int format)
+static int print_tables(const strata_engine *e, const struct explain *x,
+                        const struct wishes *w, int format, strata_error *err)
 {
     bool text = format == TABLE_TEXT || format == TABLE_MARKDOWN;
     bool steps = text || !(w->tensors || w->reformats || w->fusions || w->refused);
-    if (steps)
-        explain_print_steps(e, format);
+    int status = steps ? explain_print_steps(e, format, err) : STRATA_OK;
+    if (status != STRATA_OK)
+        return status;
     if (text)
         explain_print_summary(e);
     if (w->tensors) {
@@ -145,6 +146,7 @@ static void print_tables(const strata_engine *e, const struct explain *x,
         fputs(text ? "\n" : "", stdout);
         explain_print_refused(e, format);
     }
+    return STRATA_OK;
 }
 
 /* An engine from a file has the report of its build: the alternatives are gone. */
@@ -176,7 +178,7 @@ static int show_loaded(const strata_engine *e, const struct wishes *w, int forma
         report_print_lines(report);
     else {
         if (text || !w->reformats)
-            print_tables(e, NULL, &tables, format);
+            status = print_tables(e, NULL, &tables, format, err);
         if (w->reformats)
             report_print_reformats(report, format);
     }
@@ -217,7 +219,7 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
     else if (json)
         report_print_lines(report);
     else
-        print_tables(e, x, w, format);
+        status = print_tables(e, x, w, format, err);
 done:
     json_decref(report);
     explain_free(x);
