@@ -51,6 +51,7 @@ if HAVE_CRITERION
 # A test is tests/ROOM/UNIT.c and a line in its room's local.mk; helpers of its own get a
 # _SOURCES line.
 CRITERION_TESTS =
+include $(srcdir)/tests/api/local.mk
 include $(srcdir)/tests/check/local.mk
 include $(srcdir)/tests/core/local.mk
 include $(srcdir)/tests/cuda/local.mk
