@@ -511,7 +511,9 @@ static bool symbol_fits(const struct image *m, const Elf64_Sym *s)
     const int type = ELF64_ST_TYPE(s->st_info);
     if (!is_name(m, s->st_name))
         return false;
-    if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS)
+    if (s->st_shndx == SHN_UNDEF) /* a local one would be at 0 */
+        return s->st_name == 0 || ELF64_ST_BIND(s->st_info) != STB_LOCAL;
+    if (s->st_shndx == SHN_ABS)
         return true;
     if (m->n_sections > 0 && s->st_shndx >= m->n_sections)
         return false;
@@ -560,6 +562,15 @@ static bool relocation_fits(struct image *m, const Elf64_Rela *r, bool text)
            is_code(m, (uint64_t)r->r_addend);
 }
 
+/* Whether two addresses are written over each other; neighbours tell, as tables are
+ * sorted. Entries without a type fill gaps. */
+static bool overlap(const Elf64_Rela *r, uint64_t before)
+{
+    if (ELF64_R_TYPE(r->r_info) == 0)
+        return false;
+    return r->r_offset - before < 8 || before - r->r_offset < 8;
+}
+
 /* The loader does not look at the type of the first `relative` ones. */
 static int check_relocations(struct image *m, int address, int size, uint64_t relative,
                              strata_error *err)
@@ -567,6 +578,7 @@ static int check_relocations(struct image *m, int address, int size, uint64_t re
     const uint64_t count = m->value[size] / sizeof(Elf64_Rela);
     const bool text = m->has[TEXTREL] || (m->value[FLAGS] & DF_TEXTREL);
     Elf64_Rela block[BLOCK];
+    uint64_t before = UINT64_MAX / 2;
     if (relative > count)
         return damaged(err, "relocations are fewer than it says");
     for (uint64_t at = 0, n; at < count; at += n) {
@@ -574,8 +586,9 @@ static int check_relocations(struct image *m, int address, int size, uint64_t re
         if (!read_image(m, m->value[address] + at * sizeof block[0], block,
                         n * sizeof block[0]))
             return damaged(err, "relocations are not in a loaded segment");
-        for (uint64_t i = 0; i < n; i++)
+        for (uint64_t i = 0; i < n; before = block[i++].r_offset)
             if (!relocation_fits(m, &block[i], text) ||
+                (!text && overlap(&block[i], before)) ||
                 (at + i < relative && ELF64_R_TYPE(block[i].r_info) != RELATIVE))
                 return error_set(err, STRATA_EMODULE,
                                  "damaged: relocation %llu leads out of the file; "
