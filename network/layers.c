@@ -26,7 +26,8 @@ static int find_type(struct loader *l, const struct config_pair *p,
     error_clear(&why); /* cheaper than zeroing it for each layer */
     int status = registry_find(l->registry, p->value, out, &why);
     if (status == STRATA_ENOMEM)
-        return error_no_memory(l->err, 0, "a layer type");
+        return error_set(l->err, status, "%s",
+                         why.length ? why.message : "out of memory for a layer type");
     if (status != STRATA_OK) {
         *out = NULL;
         config_failed(l->c, p->value_place, &why);

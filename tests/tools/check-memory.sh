@@ -57,4 +57,19 @@ for command in 'run chain.ini --input x=random:1' 'explain chain.ini' \
     [ -z "$signals" ] && [ $refused -gt 0 ]
     result $? "${command%% *}: a message at each of 41 limits ($refused refused)$signals"
 done
+
+# A plugin that no memory was left to load is none that is missing.
+"$strata" build chain.ini -o chain.engine >"$log" 2>&1
+blamed= limit=20000
+while [ $limit -le 70000 ]; do
+    limited $limit "$strata" run chain.engine --input x=random:1 >out 2>&1
+    status=$?
+    if [ $status -gt 127 ] || grep -qE 'no module here brings|memory: 0 bytes' out; then
+        blamed="$blamed $limit:$status"
+        sed "s/^/$limit: /" out >>"$log"
+    fi
+    limit=$((limit + 2500))
+done
+[ -e chain.engine ] && [ -z "$blamed" ]
+result $? "an engine's plugins are not called missing for memory$blamed"
 finish
