@@ -10,11 +10,22 @@
 
 #define DEAD (PLAN_INFINITE / 2)
 
+/* An edge as one of its nodes has it. */
+struct near {
+    int other, back; /* the other node, and where the edge is in its list */
+    int64_t *m;      /* both have the same; a row is a label of the lower node */
+};
+
+struct near_list {
+    struct near *v;
+    size_t n, capacity;
+};
+
 struct state {
     int n;
-    int *labels;    /* of each node */
-    int64_t **cost; /* of each label; DEAD and above: gone */
-    int64_t **edge; /* [u * n + v], u < v, or NULL */
+    int *labels;            /* of each node */
+    int64_t **cost;         /* of each label; DEAD and above: gone */
+    struct near_list *near; /* of each node */
     int64_t constant, bound;
     bool stale;
 };
@@ -41,6 +52,8 @@ bool check_fits(const struct checker *k);
 bool check_build(const struct checker *k, struct state *g);
 bool check_copy(struct state *to, const struct state *g);
 bool check_connect(struct state *g, int u, int v);
+/* The edge at a place in a node's list; the last one takes its place. */
+void check_drop(struct state *g, int v, size_t place);
 void state_free(struct state *g);
 
 /* The proof, step by step (proof.c). */
@@ -57,15 +70,22 @@ static inline int64_t plus(int64_t a, int64_t b)
     return a >= DEAD || b >= DEAD ? PLAN_INFINITE : a + b;
 }
 
-static inline int64_t *cell(const struct state *g, int u, int i, int v, int j)
+/* NULL: there is no edge. */
+static inline int64_t *edge_of(const struct state *g, int u, int v)
 {
-    return u < v ? &g->edge[u * g->n + v][i * g->labels[v] + j]
-                 : &g->edge[v * g->n + u][j * g->labels[u] + i];
+    const struct near_list *a = &g->near[u], *b = &g->near[v];
+    const struct near_list *list = a->n <= b->n ? a : b;
+    int other = list == a ? v : u;
+    for (size_t k = 0; k < list->n; k++)
+        if (list->v[k].other == other)
+            return list->v[k].m;
+    return NULL;
 }
 
-static inline int64_t **edge_of(const struct state *g, int u, int v)
+/* Of an edge that exists. */
+static inline int64_t *cell(const struct state *g, int u, int i, int v, int j)
 {
-    return u < v ? &g->edge[u * g->n + v] : &g->edge[v * g->n + u];
+    return edge_of(g, u, v) + (u < v ? i * g->labels[v] + j : j * g->labels[u] + i);
 }
 
 #endif /* PLANNER_CERTIFICATE_CHECK_H */

@@ -8,12 +8,6 @@
 
 #include <stdlib.h>
 
-static void drop(struct state *g, int u, int v)
-{
-    free(*edge_of(g, u, v));
-    *edge_of(g, u, v) = NULL;
-}
-
 /* ---- the steps --------------------------------------------------------------------- */
 
 static bool alive(const struct state *g, int v, int i)
@@ -64,9 +58,10 @@ static int64_t bound_of(struct state *g)
     for (int v = 0; v < g->n; v++) {
         if (g->labels[v])
             bound = plus(bound, node_least(g, v));
-        for (int u = 0; u < v; u++) {
+        for (size_t e = 0; e < g->near[v].n; e++) {
             int64_t least = PLAN_INFINITE;
-            if (!g->edge[u * g->n + v])
+            int u = g->near[v].v[e].other;
+            if (u > v)
                 continue;
             for (int i = 0; i < g->labels[u]; i++)
                 if (alive(g, u, i) && row_least(g, u, i, v) < least)
@@ -80,20 +75,18 @@ static int64_t bound_of(struct state *g)
 
 static void retire(struct state *g, int v)
 {
-    for (int u = 0; u < g->n; u++)
-        if (u != v && *edge_of(g, u, v))
-            drop(g, u, v);
+    while (g->near[v].n > 0)
+        check_drop(g, v, g->near[v].n - 1);
     g->labels[v] = 0;
 }
 
 static int eliminate(const struct checker *k, struct state *g, const int64_t *w)
 {
     int v = (int)w[0], near[3] = {-1, -1, -1}, n = 0, single = count_alive(g, v) == 1;
-    for (int u = 0; u < g->n; u++) {
-        if (u == v || !*edge_of(g, u, v))
-            continue;
+    for (size_t e = g->near[v].n; e-- > 0;) {
+        int u = g->near[v].v[e].other;
         if (is_zero(g, u, v))
-            drop(g, u, v);
+            check_drop(g, v, e);
         else if (single)
             for (int j = 0; j < g->labels[u]; j++)
                 g->cost[u][j] = plus(g->cost[u][j], row_least(g, u, j, v));
@@ -138,7 +131,7 @@ static int normalise(const struct checker *k, struct state *g, const int64_t *w)
     int u = (int)w[0], v = (int)w[1];
     if (u == v || !g->labels[u] || !g->labels[v])
         return check_fail(k, "an edge that does not exist is normalised");
-    if (!*edge_of(g, u, v))
+    if (!edge_of(g, u, v))
         return STRATA_OK; /* all zero */
     move_rows(g, u, v);
     move_rows(g, v, u);
@@ -151,10 +144,9 @@ static int dominate(const struct checker *k, struct state *g, const int64_t *w)
     if (i == by || i >= g->labels[v] || by >= g->labels[v] || !alive(g, v, by))
         return check_fail(k, "a label is dominated by none");
     int64_t sum = g->cost[v][i] - g->cost[v][by];
-    for (int u = 0; u < g->n && sum < DEAD; u++) {
+    for (size_t e = 0; e < g->near[v].n && sum < DEAD; e++) {
         int64_t least = PLAN_INFINITE;
-        if (u == v || !*edge_of(g, u, v))
-            continue;
+        int u = g->near[v].v[e].other;
         for (int j = 0; j < g->labels[u]; j++) {
             int64_t a = *cell(g, v, i, u, j), b = *cell(g, v, by, u, j);
             if (!alive(g, u, j) || a >= DEAD)
@@ -187,7 +179,7 @@ static int prune(const struct checker *k, struct state *g, const int64_t *w)
 static int shift(const struct checker *k, struct state *g, const int64_t *w)
 {
     int u = (int)w[0], v = (int)w[1], at[2] = {0, 0};
-    if (u == v || !*edge_of(g, u, v) || count_alive(g, u) != w[2] ||
+    if (u == v || !edge_of(g, u, v) || count_alive(g, u) != w[2] ||
         count_alive(g, v) != w[3])
         return check_fail(k, "potentials do not fit their edge");
     for (int side = 0; side < 2; side++) {

@@ -208,22 +208,52 @@ static int64_t grown_cost(const struct growth *w, const struct merged *m, uint64
 
 bool check_connect(struct state *g, int u, int v)
 {
-    int64_t **e = edge_of(g, u, v);
+    struct near_list *a = &g->near[u], *b = &g->near[v];
     size_t cells = (size_t)g->labels[u] * (size_t)g->labels[v];
-    if (!*e)
-        *e = calloc(cells + 1, sizeof **e);
-    return *e != NULL;
+    if (edge_of(g, u, v))
+        return true;
+    int64_t *m = calloc(cells + 1, sizeof *m);
+    if (!m || grow(&a->v, &a->capacity, a->n, sizeof *a->v, NULL) != STRATA_OK ||
+        grow(&b->v, &b->capacity, b->n, sizeof *b->v, NULL) != STRATA_OK) {
+        free(m);
+        return false;
+    }
+    a->v[a->n++] = (struct near){v, (int)b->n, m};
+    b->v[b->n++] = (struct near){u, (int)a->n - 1, m};
+    return true;
+}
+
+static void take_out(struct state *g, int v, size_t place)
+{
+    struct near_list *list = &g->near[v];
+    const struct near last = list->v[--list->n];
+    if (place == list->n)
+        return;
+    list->v[place] = last;
+    g->near[last.other].v[last.back].back = (int)place;
+}
+
+void check_drop(struct state *g, int v, size_t place)
+{
+    const struct near e = g->near[v].v[place];
+    take_out(g, v, place);
+    take_out(g, e.other, (size_t)e.back);
+    free(e.m);
 }
 
 void state_free(struct state *g)
 {
     for (int v = 0; g->cost && v < g->n; v++)
         free(g->cost[v]);
-    for (int e = 0; g->edge && e < g->n * g->n; e++)
-        free(g->edge[e]);
+    for (int v = 0; g->near && v < g->n; v++) {
+        for (size_t k = 0; k < g->near[v].n; k++)
+            if (g->near[v].v[k].other < v)
+                free(g->near[v].v[k].m);
+        free(g->near[v].v);
+    }
     free(g->labels);
     free(g->cost);
-    free(g->edge);
+    free(g->near);
 }
 
 static bool add_node(struct state *g, int v, int labels)
@@ -237,10 +267,10 @@ static uint64_t wanted_by_any(const struct checker *k, const struct plan_tensor 
 {
     uint64_t wanted = 0;
     for (size_t r = 0; r < t->n_readers; r++) {
-        int op = t->readers[r].op;
+        int op = t->readers[r].op, port = t->readers[r].port;
         for (size_t c = 0; c < k->p->ops[op].n_choices; c++)
             if (check_choice(k, op, c) < DEAD)
-                wanted |= check_wants(t, op, &k->p->ops[op].choices[c]);
+                wanted |= UINT64_C(1) << plan_in_label(&k->p->ops[op].choices[c], port);
     }
     return wanted;
 }
@@ -296,8 +326,8 @@ static bool add_sets(const struct checker *k, struct state *g, int tensor, int v
         if (!check_connect(g, v, reader))
             return false;
         for (int i = 0; i < g->labels[reader]; i++) {
-            uint64_t want =
-                pack(m, check_wants(t, reader, &k->p->ops[reader].choices[i]));
+            const struct plan_choice *c = &k->p->ops[reader].choices[i];
+            uint64_t want = pack(m, UINT64_C(1) << plan_in_label(c, t->readers[r].port));
             for (int j = 0; j < g->labels[v]; j++)
                 if (want & ~sets[j])
                     *cell(g, v, j, reader, i) = PLAN_INFINITE;
@@ -358,8 +388,8 @@ bool check_build(const struct checker *k, struct state *g)
     *g = (struct state){.n = (int)n, .stale = true};
     g->labels = calloc(n + 1, sizeof *g->labels);
     g->cost = calloc(n + 1, sizeof *g->cost);
-    g->edge = calloc(n * n + 1, sizeof *g->edge);
-    if (!g->labels || !g->cost || !g->edge)
+    g->near = calloc(n + 1, sizeof *g->near);
+    if (!g->labels || !g->cost || !g->near)
         return false;
     for (size_t op = 0; op < k->p->n_ops; op++) {
         if (!add_node(g, (int)op, (int)k->p->ops[op].n_choices))
@@ -379,21 +409,23 @@ bool check_copy(struct state *to, const struct state *g)
     *to = *g;
     to->labels = calloc(n + 1, sizeof *to->labels);
     to->cost = calloc(n + 1, sizeof *to->cost);
-    to->edge = calloc(n * n + 1, sizeof *to->edge);
-    if (!to->labels || !to->cost || !to->edge)
+    to->near = calloc(n + 1, sizeof *to->near);
+    if (!to->labels || !to->cost || !to->near)
         return false;
     memcpy(to->labels, g->labels, n * sizeof *g->labels);
     for (int v = 0; v < g->n; v++) {
         if (!add_node(to, v, g->labels[v]))
             return false;
         memcpy(to->cost[v], g->cost[v], (size_t)g->labels[v] * sizeof **g->cost);
-        for (int u = 0; u < v; u++) {
-            size_t bytes = (size_t)(g->labels[u] * g->labels[v]) * sizeof **g->edge;
-            if (!g->edge[u * g->n + v])
+        for (size_t e = 0; e < g->near[v].n; e++) {
+            const struct near *edge = &g->near[v].v[e];
+            int u = edge->other;
+            if (u > v)
                 continue;
             if (!check_connect(to, u, v))
                 return false;
-            memcpy(to->edge[u * g->n + v], g->edge[u * g->n + v], bytes);
+            memcpy(edge_of(to, u, v), edge->m,
+                   (size_t)(g->labels[u] * g->labels[v]) * sizeof *edge->m);
         }
     }
     return true;

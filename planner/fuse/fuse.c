@@ -230,7 +230,7 @@ static void make_node(struct planner_node *n, const struct network_layer *layer)
     n->before = n->residual = -1;
 }
 
-/* ---- concatenations of concatenations ------------------------------------------------ */
+/* ---- concatenations of concatenations --------------------------------------------- */
 
 /* By the first two inputs: all of an earlier one are inputs of this one in order. */
 static uint64_t hash_join(const struct network_layer *layer)

@@ -207,7 +207,8 @@ static int apply_options(struct plan_model *m, const struct plan_options *o,
 static uint64_t hash_port(const struct plan_problem *p, uint64_t hash, int label)
 {
     hash = buckets_mix(hash, (uint64_t)p->labels[label].format);
-    return buckets_mix(hash, (uint64_t)(p->labels[label].pad + 2 * p->labels[label].stage));
+    return buckets_mix(hash,
+                       (uint64_t)(p->labels[label].pad + 2 * p->labels[label].stage));
 }
 
 /* By what a choice is, not by its place in a list. */

@@ -10,7 +10,7 @@
 
 TestSuite(windows, .init = scratch_make, .fini = scratch_remove, .timeout = 120);
 
-/* ---- windows ------------------------------------------------------------------------ */
+/* ---- windows -------------------------------------------------------------------- */
 
 static bool sees(const struct window *w, int64_t o, int64_t k)
 {
@@ -20,8 +20,8 @@ static bool sees(const struct window *w, int64_t o, int64_t k)
 
 static bool draw_window(struct window *w)
 {
-    *w = (struct window){1, 2, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0},
-                         {1, 1, 1}, {1, 1, 1}};
+    *w = (struct window){1,   2,   {1, 1, 1}, {1, 1, 1}, {1, 1, 1},
+                         {0}, {0}, {1, 1, 1}, {1, 1, 1}};
     w->kernel[2] = 1 + rand() % 9;
     w->stride[2] = 1 + rand() % 9;
     w->dilation[2] = 1 + rand() % 9;
@@ -60,7 +60,7 @@ Test(windows, elements_that_meet_the_input_are_found)
     }
 }
 
-/* ---- bands -------------------------------------------------------------------------- */
+/* ---- bands ---------------------------------------------------------------------- */
 
 /* The rows of a band by their definition. */
 static int64_t rows_of(const struct convolution *cv, const strata_node *n)
@@ -86,8 +86,8 @@ Test(windows, bands_are_those_of_their_definition)
         strata_tensor in = {.rank = 4, .dims = {8, 1 + rand() % 200}};
         strata_tensor out = {.rank = 4, .dims = {8, 1 + rand() % 200}};
         const strata_node n = {.in = &in, .out = &out};
-        cv.w = (struct window){2, 1, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0},
-                               {1, 1, 1}, {1, 1, 1}};
+        cv.w = (struct window){2,   1,   {1, 1, 1}, {1, 1, 1}, {1, 1, 1},
+                               {0}, {0}, {1, 1, 1}, {1, 1, 1}};
         for (int d = 1; d < WINDOW_DIMS; d++) {
             cv.w.in[d] = cv.w.out[d] = 1 + rand() % (d == 1 ? 700 : 60);
             cv.w.kernel[d] = rand() % 2 ? 3 : 1;
@@ -103,7 +103,7 @@ Test(windows, bands_are_those_of_their_definition)
     cr_expect_gt(split, 1000);
 }
 
-/* ---- sizes -------------------------------------------------------------------------- */
+/* ---- sizes ---------------------------------------------------------------------- */
 
 static int64_t arena_of(const char *input, const char *layer)
 {
@@ -128,8 +128,7 @@ Test(windows, planning_ends_whatever_the_sizes)
                               "pad = 1073741823\n");
     arena_of("1 x 4 x 8 x 8", "type = Pooling\nkind = average\nkernel = 3\n"
                               "stride = 2147483647\npad = 1\n");
-    cr_expect_lt(arena_of("1 x 2 x 8 x 8",
-                          "type = Convolution\nfilters = 2\nkernel = 3\n"
-                          "stride = 2147483647\nweights = w:y\n"),
+    cr_expect_lt(arena_of("1 x 2 x 8 x 8", "type = Convolution\nfilters = 2\nkernel = 3\n"
+                                           "stride = 2147483647\nweights = w:y\n"),
                  1 << 20, "the copy of an image is as large as what is seen of it");
 }

@@ -44,7 +44,8 @@ Test(arena, more_blocks_than_are_searched_never_overlap)
     int64_t peak, bound;
     srand(6);
     for (int i = 0; i < N; i++)
-        blocks[i] = (struct arena_block){rand() % 100000, i / 3, i / 3 + rand() % SPAN, -1};
+        blocks[i] =
+            (struct arena_block){rand() % 100000, i / 3, i / 3 + rand() % SPAN, -1};
     cr_assert_eq(arena_place(blocks, N, &peak, &bound, NULL), STRATA_OK);
     cr_expect_leq(bound, peak);
     cr_expect_leq(peak, bound + bound / 2, "%lld of %lld", (long long)peak,

@@ -65,8 +65,10 @@ static void put_scales(FILE *f, int i)
     if (i % 100)
         fprintf(f, "[layer l%d]\ntype = Scale\nscale = w:s%d\nmode = channel\n", i, i);
     else
-        fprintf(f, "[layer l%d]\ntype = Convolution\nfilters = 8\nkernel = 1\n"
-                   "weights = w:c%d\n", i, i);
+        fprintf(f,
+                "[layer l%d]\ntype = Convolution\nfilters = 8\nkernel = 1\n"
+                "weights = w:c%d\n",
+                i, i);
 }
 
 /* One tensor read by all, joined by sixty. */
@@ -86,8 +88,10 @@ static const char *write_network(void (*put)(FILE *, int), int n)
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    fprintf(f, "[network]\nformat = 1\noutputs = l%d\n[weights w]\nrandom = 1\n"
-               "[input x]\nshape = 1 x 8 x 4 x 4\n", n - 1);
+    fprintf(f,
+            "[network]\nformat = 1\noutputs = l%d\n[weights w]\nrandom = 1\n"
+            "[input x]\nshape = 1 x 8 x 4 x 4\n",
+            n - 1);
     for (int i = 0; i < n; i++)
         put(f, i);
     cr_assert_eq(fclose(f), 0);

@@ -26,9 +26,9 @@ static const char *format_of(const struct planning *p, size_t step, bool output)
 
 Test(wishes, every_integer_format_is_converted_for_a_float_layer)
 {
-    static const char *const formats[] = {"u8:nchw",     "u8:nhwc",        "int8:nchw",
-                                          "int8:nhwc",   "int8:nc/4hw4",
-                                          "int8:nc/32hw32", "i32:nchw"};
+    static const char *const formats[] = {"u8:nchw",   "u8:nhwc",      "int8:nchw",
+                                          "int8:nhwc", "int8:nc/4hw4", "int8:nc/32hw32",
+                                          "i32:nchw"};
     static const char *const precisions[] = {"fp32", "fp16", "any"};
     for (size_t i = 0; i < ARRAY_LENGTH(formats) * ARRAY_LENGTH(precisions); i++) {
         struct planning p;
