@@ -6,8 +6,6 @@ CORE_SOURCES = \
 	core/checked.h \
 	core/device.h \
 	core/device_module.c \
-	core/elf.c \
-	core/elf.h \
 	core/handle.c \
 	core/handle.h \
 	core/host/crew.c \

@@ -3,6 +3,10 @@ REGISTRY_SOURCES = \
 	registry/attribute.c \
 	registry/descriptor.c \
 	registry/descriptor.h \
+	registry/elf/contents.c \
+	registry/elf/elf.c \
+	registry/elf/elf.h \
+	registry/elf/image.h \
 	registry/host.c \
 	registry/host.h \
 	registry/implementation.c \

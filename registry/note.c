@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "core/checked.h"
-#include "core/elf.h"
+#include "registry/elf/elf.h"
 #include "registry/name.h"
 
 #if defined(__x86_64__)

@@ -3,8 +3,8 @@
  * Whether the dynamic loader can work through a shared object. It checks next to nothing
  * itself: a table that leads out of the file kills the process inside dlopen.
  */
-#ifndef CORE_ELF_H
-#define CORE_ELF_H
+#ifndef REGISTRY_ELF_ELF_H
+#define REGISTRY_ELF_ELF_H
 
 #include <elf.h>
 #include <stdbool.h>
@@ -27,4 +27,4 @@ bool elf_read(const struct elf_source *s, uint64_t at, void *out, size_t n);
 int elf_check(const struct elf_source *s, const Elf64_Ehdr *header,
               const Elf64_Phdr *segments, size_t n, strata_error *err);
 
-#endif /* CORE_ELF_H */
+#endif /* REGISTRY_ELF_ELF_H */

@@ -3,7 +3,7 @@
  * The dynamic section and the tables it names, in the order in which each needs the one
  * before. Addresses are those of the file's own segments; entries are read in blocks.
  */
-#include "core/elf.h"
+#include "registry/elf/image.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,46 +11,6 @@
 
 #include "core/checked.h"
 
-#define MAX_ENTRIES 4096 /* of the dynamic section */
-#define BLOCK 64         /* entries read at once */
-#define WINDOW 4096
-
-/* Tags by which a loader finds things, as places in struct image. */
-enum {
-    STRTAB,
-    STRSZ,
-    SYMTAB,
-    SYMENT,
-    RELA,
-    RELASZ,
-    RELAENT,
-    RELACOUNT,
-    JMPREL,
-    PLTRELSZ,
-    PLTREL,
-    RELR,
-    RELRSZ,
-    RELRENT,
-    INIT,
-    FINI,
-    INIT_ARRAY,
-    INIT_ARRAYSZ,
-    FINI_ARRAY,
-    FINI_ARRAYSZ,
-    HASH,
-    GNU_HASH,
-    VERSYM,
-    VERNEED,
-    VERNEEDNUM,
-    VERDEF,
-    VERDEFNUM,
-    SONAME,
-    RPATH,
-    RUNPATH,
-    TEXTREL,
-    FLAGS,
-    TAGS
-};
 static const int64_t tags[TAGS] = {
     [STRTAB] = DT_STRTAB,
     [STRSZ] = DT_STRSZ,
@@ -100,32 +60,6 @@ static const struct table {
     {FINI_ARRAY, FINI_ARRAYSZ, -1, 8, "finalisers"},
 };
 
-#if defined(__aarch64__)
-enum { RELATIVE = R_AARCH64_RELATIVE, IRELATIVE = R_AARCH64_IRELATIVE };
-#else
-enum { RELATIVE = R_X86_64_RELATIVE, IRELATIVE = R_X86_64_IRELATIVE };
-#endif
-
-struct image {
-    const struct elf_source *source;
-    const Elf64_Phdr *segments;
-    size_t n_segments;
-    uint16_t n_sections;
-    bool has[TAGS];
-    uint64_t value[TAGS];
-    uint64_t needed[MAX_ENTRIES / 8]; /* offsets of names in the string table */
-    size_t n_needed;
-    uint64_t n_symbols, n_versions;
-    uint64_t listed; /* symbols, by the section headers */
-    uint64_t slots;  /* of initialisers and finalisers that a relocation fills */
-    uint64_t tls;    /* bytes of a thread's block */
-    uint64_t end;    /* of the last loaded segment */
-    unsigned char
-        window[WINDOW]; /* of the file, from window_at: tables are read in order */
-    uint64_t window_at;
-    size_t window_size;
-};
-
 bool elf_read(const struct elf_source *s, uint64_t at, void *out, size_t n)
 {
     if (at > s->size || n > s->size - at)
@@ -146,7 +80,7 @@ bool elf_read(const struct elf_source *s, uint64_t at, void *out, size_t n)
     return true;
 }
 
-static int damaged(strata_error *err, const char *what)
+int damaged(strata_error *err, const char *what)
 {
     return error_set(err, STRATA_EMODULE, "damaged: its %s; install it again", what);
 }
@@ -154,8 +88,7 @@ static int damaged(strata_error *err, const char *what)
 /* ---- addresses ------------------------------------------------------------------- */
 
 /* The loaded segment that holds [at, at + n): in the file, or else in memory. */
-static const Elf64_Phdr *segment_of(const struct image *m, uint64_t at, uint64_t n,
-                                    bool in_file)
+const Elf64_Phdr *segment_of(const struct image *m, uint64_t at, uint64_t n, bool in_file)
 {
     for (size_t i = 0; i < m->n_segments; i++) {
         const Elf64_Phdr *p = &m->segments[i];
@@ -167,7 +100,7 @@ static const Elf64_Phdr *segment_of(const struct image *m, uint64_t at, uint64_t
     return NULL;
 }
 
-static bool read_image(struct image *m, uint64_t at, void *out, size_t n)
+bool read_image(struct image *m, uint64_t at, void *out, size_t n)
 {
     const Elf64_Phdr *p = segment_of(m, at, n, true);
     const uint64_t offset = p ? p->p_offset + (at - p->p_vaddr) : 0;
@@ -187,13 +120,13 @@ static bool read_image(struct image *m, uint64_t at, void *out, size_t n)
     return true;
 }
 
-static bool is_code(const struct image *m, uint64_t at)
+bool is_code(const struct image *m, uint64_t at)
 {
     const Elf64_Phdr *p = segment_of(m, at, 1, true);
     return p && (p->p_flags & PF_X);
 }
 
-static bool inside(const struct image *m, int address, int size, uint64_t at)
+bool inside(const struct image *m, int address, int size, uint64_t at)
 {
     return m->has[address] && at >= m->value[address] &&
            at - m->value[address] < m->value[size];
@@ -299,7 +232,7 @@ static int read_dynamic(struct image *m, strata_error *err)
     return damaged(err, "dynamic section does not end");
 }
 
-static bool is_name(const struct image *m, uint64_t offset)
+bool is_name(const struct image *m, uint64_t offset)
 {
     return offset < m->value[STRSZ];
 }
@@ -402,213 +335,6 @@ static bool count_by_hash(struct image *m)
     }
     m->n_symbols = chains;
     return true;
-}
-
-/* ---- versions -----------------------------------------------------------------------
- */
-
-static bool same_name(struct image *m, uint64_t a, uint64_t b)
-{
-    char x, y;
-    for (;; a++, b++) {
-        if (!is_name(m, a) || !is_name(m, b) ||
-            !read_image(m, m->value[STRTAB] + a, &x, 1) ||
-            !read_image(m, m->value[STRTAB] + b, &y, 1) || x != y)
-            return false;
-        if (x == '\0')
-            return true;
-    }
-}
-
-/* The loader takes it for granted that the file is one of those needed. */
-static bool is_needed(struct image *m, uint64_t name)
-{
-    for (size_t i = 0; i < m->n_needed; i++)
-        if (same_name(m, m->needed[i], name))
-            return true;
-    return false;
-}
-
-static void count_version(struct image *m, uint16_t index)
-{
-    if ((index & 0x7fffu) >= m->n_versions)
-        m->n_versions = (index & 0x7fffu) + 1u;
-}
-
-/* Step to the next entry: 0 ends a chain, and it ends where it was said to. */
-static bool step(uint64_t *at, uint32_t next, uint64_t i, uint64_t n)
-{
-    *at += next;
-    return (next == 0) == (i + 1 == n);
-}
-
-static bool check_needed_versions(struct image *m)
-{
-    uint64_t at = m->value[VERNEED];
-    Elf64_Verneed v;
-    Elf64_Vernaux a;
-    for (uint64_t i = 0; i < m->value[VERNEEDNUM]; i++) {
-        if (!read_image(m, at, &v, sizeof v) || v.vn_version != 1 ||
-            !is_needed(m, v.vn_file) || v.vn_cnt == 0)
-            return false;
-        uint64_t aux = at + v.vn_aux;
-        for (uint64_t k = 0; k < v.vn_cnt; k++) {
-            if (!read_image(m, aux, &a, sizeof a) || !is_name(m, a.vna_name))
-                return false;
-            count_version(m, a.vna_other);
-            if (!step(&aux, a.vna_next, k, v.vn_cnt))
-                return false;
-        }
-        if (!step(&at, v.vn_next, i, m->value[VERNEEDNUM]))
-            return false;
-    }
-    return true;
-}
-
-static bool check_defined_versions(struct image *m)
-{
-    uint64_t at = m->value[VERDEF];
-    Elf64_Verdef v;
-    Elf64_Verdaux a;
-    for (uint64_t i = 0; i < m->value[VERDEFNUM]; i++) {
-        if (!read_image(m, at, &v, sizeof v) || v.vd_version != 1 || v.vd_cnt == 0 ||
-            !read_image(m, at + v.vd_aux, &a, sizeof a) || !is_name(m, a.vda_name))
-            return false;
-        count_version(m, v.vd_ndx);
-        if (!step(&at, v.vd_next, i, m->value[VERDEFNUM]))
-            return false;
-    }
-    return true;
-}
-
-static int check_versions(struct image *m, strata_error *err)
-{
-    uint16_t block[BLOCK];
-    bool any = m->has[VERNEED] || m->has[VERDEF];
-    m->n_versions = 2; /* local and global */
-    if (any != m->has[VERSYM] || m->has[VERNEED] != m->has[VERNEEDNUM] ||
-        m->has[VERDEF] != m->has[VERDEFNUM] ||
-        (m->has[VERNEED] && !check_needed_versions(m)) ||
-        (m->has[VERDEF] && !check_defined_versions(m)))
-        return damaged(err, "symbol versions are malformed");
-    for (uint64_t at = 0, n; m->has[VERSYM] && at < m->n_symbols; at += n) {
-        n = m->n_symbols - at < BLOCK ? m->n_symbols - at : BLOCK;
-        if (!read_image(m, m->value[VERSYM] + at * sizeof block[0], block,
-                        n * sizeof block[0]))
-            return damaged(err, "symbol versions are not in a loaded segment");
-        for (uint64_t i = 0; i < n; i++)
-            if ((block[i] & 0x7fffu) >= m->n_versions)
-                return damaged(err, "symbols have versions that do not exist");
-    }
-    return STRATA_OK;
-}
-
-/* ---- symbols ------------------------------------------------------------------------
- */
-
-static bool symbol_fits(const struct image *m, const Elf64_Sym *s)
-{
-    const int type = ELF64_ST_TYPE(s->st_info);
-    if (!is_name(m, s->st_name))
-        return false;
-    if (s->st_shndx == SHN_UNDEF) /* a local one would be at 0 */
-        return s->st_name == 0 || ELF64_ST_BIND(s->st_info) != STB_LOCAL;
-    if (s->st_shndx == SHN_ABS)
-        return true;
-    if (m->n_sections > 0 && s->st_shndx >= m->n_sections)
-        return false;
-    if (type == STT_TLS)
-        return s->st_value <= m->tls;
-    if (type == STT_FUNC || type == STT_GNU_IFUNC)
-        return is_code(m, s->st_value);
-    return segment_of(m, s->st_value, 0, false) != NULL;
-}
-
-static int check_symbols(struct image *m, strata_error *err)
-{
-    Elf64_Sym block[BLOCK];
-    for (uint64_t at = 0, n; at < m->n_symbols; at += n) {
-        n = m->n_symbols - at < BLOCK ? m->n_symbols - at : BLOCK;
-        if (!read_image(m, m->value[SYMTAB] + at * sizeof block[0], block,
-                        n * sizeof block[0]))
-            return damaged(err, "symbol table is not in a loaded segment");
-        for (uint64_t i = 0; i < n; i++)
-            if (!symbol_fits(m, &block[i]))
-                return error_set(err, STRATA_EMODULE,
-                                 "damaged: symbol %llu leads out of the file; install it "
-                                 "again",
-                                 (unsigned long long)(at + i));
-    }
-    return STRATA_OK;
-}
-
-/* ---- relocations --------------------------------------------------------------------
- */
-
-static bool relocation_fits(struct image *m, const Elf64_Rela *r, bool text)
-{
-    const uint32_t type = ELF64_R_TYPE(r->r_info);
-    if (type == 0)
-        return true;
-    const Elf64_Phdr *p = segment_of(m, r->r_offset, 8, false);
-    if (!p || !((p->p_flags & PF_W) || text) || ELF64_R_SYM(r->r_info) >= m->n_symbols)
-        return false;
-    const bool slot = inside(m, INIT_ARRAY, INIT_ARRAYSZ, r->r_offset) ||
-                      inside(m, FINI_ARRAY, FINI_ARRAYSZ, r->r_offset);
-    m->slots += slot && r->r_offset % 8 == 0;
-    if (type == RELATIVE && (uint64_t)r->r_addend > m->end)
-        return false;
-    return !(type == IRELATIVE || (slot && type == RELATIVE)) ||
-           is_code(m, (uint64_t)r->r_addend);
-}
-
-/* Whether two addresses are written over each other; neighbours tell, as tables are
- * sorted. Entries without a type fill gaps. */
-static bool overlap(const Elf64_Rela *r, uint64_t before)
-{
-    if (ELF64_R_TYPE(r->r_info) == 0)
-        return false;
-    return r->r_offset - before < 8 || before - r->r_offset < 8;
-}
-
-/* The loader does not look at the type of the first `relative` ones. */
-static int check_relocations(struct image *m, int address, int size, uint64_t relative,
-                             strata_error *err)
-{
-    const uint64_t count = m->value[size] / sizeof(Elf64_Rela);
-    const bool text = m->has[TEXTREL] || (m->value[FLAGS] & DF_TEXTREL);
-    Elf64_Rela block[BLOCK];
-    uint64_t before = UINT64_MAX / 2;
-    if (relative > count)
-        return damaged(err, "relocations are fewer than it says");
-    for (uint64_t at = 0, n; at < count; at += n) {
-        n = count - at < BLOCK ? count - at : BLOCK;
-        if (!read_image(m, m->value[address] + at * sizeof block[0], block,
-                        n * sizeof block[0]))
-            return damaged(err, "relocations are not in a loaded segment");
-        for (uint64_t i = 0; i < n; before = block[i++].r_offset)
-            if (!relocation_fits(m, &block[i], text) ||
-                (!text && overlap(&block[i], before)) ||
-                (at + i < relative && ELF64_R_TYPE(block[i].r_info) != RELATIVE))
-                return error_set(err, STRATA_EMODULE,
-                                 "damaged: relocation %llu leads out of the file; "
-                                 "install it again",
-                                 (unsigned long long)(at + i));
-    }
-    return STRATA_OK;
-}
-
-static int check_all_relocations(struct image *m, strata_error *err)
-{
-    int status = STRATA_OK;
-    if (m->has[RELA])
-        status = check_relocations(m, RELA, RELASZ, m->value[RELACOUNT], err);
-    if (status == STRATA_OK && m->has[JMPREL])
-        status = check_relocations(m, JMPREL, PLTRELSZ, 0, err);
-    if (status == STRATA_OK && !m->has[RELR] &&
-        m->slots != (m->value[INIT_ARRAYSZ] + m->value[FINI_ARRAYSZ]) / 8)
-        return damaged(err, "initialisers have no address");
-    return status;
 }
 
 int elf_check(const struct elf_source *s, const Elf64_Ehdr *header,
