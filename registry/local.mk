@@ -3,6 +3,8 @@ REGISTRY_SOURCES = \
 	registry/attribute.c \
 	registry/descriptor.c \
 	registry/descriptor.h \
+	registry/guard.c \
+	registry/guard.h \
 	registry/host.c \
 	registry/host.h \
 	registry/implementation.c \
