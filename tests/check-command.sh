@@ -40,7 +40,12 @@ expect 2 "'nosuch=.*NAME is one of: image" 'an input that does not exist is refu
     $strata run $digits/digits.ini "nosuch=$image"
 expect 2 "input 'image' is given twice" 'an input given twice is refused' \
     $strata run $digits/digits.ini $image $image
-expect 2 "no argument is taken, but 'x'" 'list takes no argument' $strata list x
+expect 2 "no layer type 'Convolutoin'; did you mean 'Convolution'" \
+    'list names a near layer' $strata list Convolutoin
+expect 0 '^1 core::Softmax@1$' 'list shows the impls of one layer' sh -c \
+    "$strata list Softmax -o csv | sed 1d | cut -d, -f1 | sort -u | uniq -c | xargs"
+expect 2 "without --modules, but 'Softmax'" 'which have no part in --modules' \
+    $strata list Softmax --modules
 expect 2 "no argument is taken, but 'x'" 'doctor takes no argument' $strata doctor x
 if [ -c /dev/full ]; then
     expect 2 'standard output cannot be written' 'a full disk is an error' \
@@ -63,7 +68,7 @@ expect 0 '"value": null' 'JSON has null for NaN' $strata run "$scratch/nan.ini" 
 mkdir "$scratch/plugins"
 cp "$builddir/plugins/.libs/identity.so" "$scratch/plugins"
 chmod 775 "$scratch/plugins/identity.so"
-expect 0 'every plugin file was rejected' 'list tells why it is empty' env \
+expect 2 'every plugin file was rejected' 'list tells why it is empty' env \
     STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata list
 expect 2 'can be written by its group' 'describe does too, and knows that files were found' \
     env STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata describe Identity
@@ -296,8 +301,15 @@ expect 0 'core +1\.0\.0 +1\.0' 'list shows modules' $strata list --modules
 expect 0 'no file was rejected' 'list shows rejections' $strata list --rejected
 expect 2 "did you mean|Convolution" 'describe suggests layers' $strata describe Convolutoin
 expect 0 'modules +[1-9][0-9] found' 'doctor counts modules' $strata doctor
-expect 2 'no plugin was found' 'doctor reports an installation without plugins' \
-    env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata doctor
+for c in doctor list "describe Softmax" "run $digits/digits.ini"; do
+    expect 2 'no plugin was found, .* install the package, or set STRATA_PLUGIN_PATH to' \
+        "${c%% *} says what to do without plugins" \
+        env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata $c
+done
+expect 2 '\.: a relative folder in STRATA_PLUGIN_DIR is not searched; write an absolute' \
+    'STRATA_PLUGIN_DIR is refused where it is relative' sh -c \
+    "cd '$builddir/plugins/.libs' && STRATA_PLUGIN_DIR=. STRATA_PLUGIN_PATH= \
+        '$builddir/strata' run '$digits/digits.ini' '$image'"
 expect 0 'complete -o default -F _strata strata' 'completion prints a script' \
     $strata completion bash
 

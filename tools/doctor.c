@@ -127,9 +127,7 @@ static int run_doctor(int argc, char **argv)
         row(&t, "plugins", "%s", err.message);
     bool no_modules = !s.registry || registry_modules(s.registry) == 0;
     if (no_modules) {
-        row(&t, "problem",
-            "no plugin was found, so no layer can run: set "
-            "STRATA_PLUGIN_PATH, or install the package again");
+        row(&t, "problem", REGISTRY_NO_PLUGIN);
         code = EXIT_USAGE;
     }
     table_print(&t, o.format, stdout);
