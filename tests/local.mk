@@ -39,7 +39,8 @@ SHELL_TESTS = \
 	tests/check-new-layer.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
-	tests/check-relocate.sh
+	tests/check-relocate.sh \
+	tests/check-terminal.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py tests/README.md

@@ -21,10 +21,10 @@ static int print_file(const char *path, strata_error *err)
     int status = engine_file_open(&f, path, err);
     if (status != STRATA_OK)
         return status;
-    printf("%s: %" PRIu64 " bytes, SHA-256 ", path, f.info.size);
+    tool_print("%s: %" PRIu64 " bytes, SHA-256 ", path, f.info.size);
     for (size_t i = 0; i < sizeof f.info.sha256; i++)
-        printf("%02x", f.info.sha256[i]);
-    printf("\n");
+        tool_print("%02x", f.info.sha256[i]);
+    tool_print("\n");
     engine_file_close(&f);
     return STRATA_OK;
 }

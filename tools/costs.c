@@ -78,7 +78,7 @@ static int merge(char **paths, int n, const char *output, int format)
     if (status == STRATA_OK && (conflicts.n_cells > 0 || format != TABLE_TEXT))
         table_print(&conflicts, format, stdout);
     if (status == STRATA_OK && format == TABLE_TEXT)
-        printf("%s%zu costs of %d files in %s; %zu disagree beyond their spread\n",
+        tool_print("%s%zu costs of %d files in %s; %zu disagree beyond their spread\n",
                conflicts.n_cells ? "\n" : "", all.n, n, output,
                conflicts.n_cells / ARRAY_LENGTH(columns));
     table_close(&conflicts);

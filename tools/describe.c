@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "ini/config.h"
 #include "io/file.h"
 
@@ -33,15 +34,16 @@ static size_t word_size(const char *text)
     return n + (text[n] == '|');
 }
 
-/* Control characters and what is not UTF-8 become '?'. */
+/* What a terminal is not shown becomes '?'. */
 static void put_clean(FILE *f, const char *text, size_t n)
 {
     for (size_t i = 0, size; i < n; i += size) {
         const unsigned char *at = (const unsigned char *)text + i;
-        size = config_character_size(at, n - i);
-        if (size == 0 || *at < 0x20 || *at == 0x7f) {
+        size = text_shown_size(at, n - i);
+        if (size == 0) {
+            size = text_character_size(at, n - i);
+            size += size == 0;
             fputc('?', f);
-            size = 1;
         } else {
             fwrite(at, 1, size, f);
         }
@@ -118,9 +120,8 @@ static bool quote(char *out, size_t size, const char *text)
     out[n++] = '"';
     for (const char *at = text; *at; at++) {
         const size_t left = strlen(at);
-        if ((unsigned char)*at < 0x20 || *at == 0x7f ||
-            ((*at & 0xc0) != 0x80 &&
-             config_character_size((const unsigned char *)at, left) == 0))
+        if ((*at & 0xc0) != 0x80 &&
+            text_shown_size((const unsigned char *)at, left) == 0)
             return false;
         if (*at == '$')
             out[n++] = '$';

@@ -89,14 +89,14 @@ static void print_head(const struct inspection *i, const char *path)
     const json_t *totals = json_object_get(i->report, "totals");
     char hash[65];
     hash_text(hash, info->sha256);
-    printf("%s: network %s, engine format %u.%u, written by %s\n"
+    tool_print("%s: network %s, engine format %u.%u, written by %s\n"
            "%" PRIu64 " bytes, SHA-256 %s\n"
            "device %s (%s), compute capability %lld.%lld, %lld threads, math %s\n",
            path, text_of(network, "name"), info->major, info->minor, info->builder,
            info->size, hash, text_of(i->device, "kind"), text_of(i->device, "name"),
            number_of(i->device, "sm") / 10, number_of(i->device, "sm") % 10,
            number_of(i->device, "threads"), text_of(i->device, "math"));
-    printf("%lld nodes, %lld reformats, %lld re-labels; predicted %.1f us (%s costs%s); "
+    tool_print("%lld nodes, %lld reformats, %lld re-labels; predicted %.1f us (%s costs%s); "
            "weights %.2f MiB, memory per context %.2f MiB\n",
            number_of(totals, "nodes"), number_of(totals, "reformats"),
            number_of(totals, "relabels"), explain_microseconds(number_of(totals, "cost")),
@@ -186,7 +186,7 @@ static int print_json(const struct inspection *i, int format, strata_error *err)
     if (format == TABLE_JSONL)
         report_print_lines(j);
     else
-        json_dumpf(j, stdout, JSON_INDENT(1)), fputc('\n', stdout);
+        tool_print_json(j, JSON_INDENT(1)), fputc('\n', stdout);
     json_decref(j);
     return STRATA_OK;
 }

@@ -68,11 +68,9 @@ static int unknown(const char *name)
     for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
         names[i] = commands[i]->name;
     const char *near = suggest(name, names, ARRAY_LENGTH(commands));
-    fprintf(stderr, "strata: error: unknown command '%s'", name);
-    if (near)
-        fprintf(stderr, "; did you mean '%s'?", near);
-    fprintf(stderr, "\nSee `strata --help`.\n");
-    return EXIT_USAGE;
+    return tool_error("unknown command '%s'%s%s%s\nSee `strata --help`.", name,
+                      near ? "; did you mean '" : "", near ? near : "",
+                      near ? "'?" : "");
 }
 
 static int dispatch(int argc, char **argv)
@@ -98,7 +96,6 @@ int main(int argc, char **argv)
     int code = dispatch(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    fprintf(stderr, "strata: error: standard output cannot be written: %s\n",
-            strerror(errno));
+    tool_error("standard output cannot be written: %s", strerror(errno));
     return code == EXIT_OK ? EXIT_USAGE : code;
 }

@@ -5,7 +5,6 @@
 #include "tools/tool.h"
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,7 +86,7 @@ static bool note(const char ***list, size_t *capacity, size_t *n, const char *te
 {
     if (append(list, capacity, n, text) == STRATA_OK)
         return true;
-    fprintf(stderr, "strata: error: out of memory\n");
+    tool_error("out of memory");
     return false;
 }
 
@@ -120,8 +119,8 @@ static void report_option(const char *argument, const struct option *all)
         snprintf(word, sizeof word, "%.*s", (int)strcspn(argument + 2, "="),
                  argument + 2);
     const char *near = suggest(word, names, n);
-    fprintf(stderr, "strata: error: unknown option '%s'", argument);
-    fprintf(stderr, near ? "; did you mean '--%s'?\n" : "\n", near);
+    tool_error("unknown option '%s'%s%s%s", argument, near ? "; did you mean '--" : "",
+               near ? near : "", near ? "'?" : "");
 }
 
 static void change_level(int by)
@@ -169,8 +168,7 @@ static int common_option(struct tool_options *o, int option)
         o->format = table_format_parse(optarg);
         if (o->format >= 0)
             return STRATA_OK;
-        fprintf(stderr, "strata: error: format '%s': table, md, csv, json or jsonl\n",
-                optarg);
+        tool_error("format '%s': table, md, csv, json or jsonl", optarg);
     }
     return STRATA_EINVAL;
 }
@@ -193,7 +191,7 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
     for (;;) {
         int option = getopt_long(argc, argv, letters, all, NULL);
         if (option == ':') { /* its value would have come next, so it is the last */
-            fprintf(stderr, "strata: error: option '%s' needs a value\n", argv[argc - 1]);
+            tool_error("option '%s' needs a value", argv[argc - 1]);
             return '?';
         }
         if (option == '?') {
@@ -209,28 +207,6 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
         if (common_option(o, option) != STRATA_OK)
             return '?';
     }
-}
-
-int tool_fail(const strata_error *err)
-{
-    fprintf(stderr, "strata: error: %s\n", err->message);
-    if (err->status == STRATA_EMISMATCH)
-        return EXIT_MISMATCH;
-    return err->status == STRATA_EUNSUPPORTED || err->status == STRATA_EDEVICE
-               ? EXIT_NO_DEVICE
-               : EXIT_USAGE;
-}
-
-int tool_usage(const struct tool_command *c, const char *format, ...)
-{
-    va_list args;
-    fprintf(stderr, "strata %s: error: ", c->name);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, "\nUsage: strata %s %s\nSee `strata %s --help`.\n", c->name, c->usage,
-            c->name);
-    return EXIT_USAGE;
 }
 
 int tool_check_output(const struct tool_command *c, const char *path)

@@ -7,9 +7,11 @@
 #define TOOLS_TOOL_H
 
 #include <getopt.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/text.h"
 #include "engine/engine.h"
 
 enum exit_code { EXIT_OK = 0, EXIT_MISMATCH = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3 };
@@ -57,9 +59,17 @@ enum { TOOL_OWN = 1000, TOOL_SHORT = 2000 /* plus a letter: has a short form */ 
 int tool_next_option(struct tool_options *o, int argc, char **argv,
                      const struct option *own);
 
-/* Report on stderr and give the exit code that fits. */
+/* Report on stderr and give the exit code that fits: tool_error's is EXIT_USAGE. An error
+ * with a place begins with it, "FILE:LINE:COLUMN: error:", others with "strata: error:". */
 int tool_fail(const strata_error *err);
+int tool_error(const char *format, ...) PRINTF_LIKE(1, 2);
 int tool_usage(const struct tool_command *c, const char *format, ...) PRINTF_LIKE(2, 3);
+/* printf for whatever a terminal may be shown: '?' for what it would obey. */
+void tool_print(const char *format, ...) PRINTF_LIKE(1, 2);
+/* The text of JSON on stdout, and one character of a string in it (returns its bytes):
+ * escaped where tool_print writes '?'. */
+int tool_print_json(const json_t *j, size_t flags);
+size_t tool_put_json_character(const unsigned char *p, size_t left, FILE *out);
 int tool_help(const struct tool_command *c);
 /* For a command whose -o is a file: EXIT_USAGE, reported, for what is a format's name to
  * the others; else EXIT_OK. */

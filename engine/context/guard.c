@@ -93,7 +93,7 @@ int guard_check(strata_context *c, size_t node, const struct guard_block *b,
 void guard_name(const strata_context *c, size_t node, strata_error *err)
 {
     const struct execution_node *n = &c->execution->nodes[node];
-    error_prefix(err, "%s:%d: layer '%s', impl %s of %s: STRATA_CHECK",
+    error_prefix(err, "%s:%d: error: layer '%s', impl %s of %s: STRATA_CHECK",
                  c->engine->network->path, n->layer->place.line, n->name,
                  n->impl->impl.name, module_info(n->impl->module).path);
 }

@@ -339,7 +339,7 @@ static json_t *path_json(const char *path)
     char *text = duplicate(path, NULL);
     size_t left = text ? strlen(text) : 0, size;
     for (char *at = text; left > 0; at += size, left -= size)
-        if ((size = config_character_size((const unsigned char *)at, left)) == 0) {
+        if ((size = text_character_size((const unsigned char *)at, left)) == 0) {
             *at = '?';
             size = 1;
         }

@@ -109,15 +109,15 @@ static void print_summary(const struct summary *s, const struct compare_side *a,
                           const struct compare_side *b)
 {
     char where[160];
-    printf("\n%zu tensors compared, %s against %s", s->compared, a->label, b->label);
+    tool_print("\n%zu tensors compared, %s against %s", s->compared, a->label, b->label);
     if (s->alone > 0)
-        printf("; %zu exist on one side alone, fused on the other (--no-fusion compares "
+        tool_print("; %zu exist on one side alone, fused on the other (--no-fusion compares "
                "all)",
                s->alone);
-    printf("\n");
+    tool_print("\n");
     if (s->seen) {
         place(where, sizeof where, s->first.a, s->first.at);
-        printf("%zu beyond the tolerance; first %s (%s against %s): %.7g and %.7g at "
+        tool_print("%zu beyond the tolerance; first %s (%s against %s): %.7g and %.7g at "
                "%s, %.3g of its largest value\n",
                s->failed, s->first.a->name, s->first.a->impl, s->first.b->impl,
                (double)s->first.a->values[s->first.at],
@@ -128,10 +128,10 @@ static void print_summary(const struct summary *s, const struct compare_side *a,
     else if (s->ratio == 0)
         puts("ok: alike, value for value");
     else if (isfinite(s->ratio))
-        printf("%s: all pass with --tolerance=%.2g, and with no less; it was %.2g\n",
+        tool_print("%s: all pass with --tolerance=%.2g, and with no less; it was %.2g\n",
                s->failed ? "FAILED" : "ok", s->ratio * 1.005, s->tolerance);
     else
-        printf("FAILED: no tolerance passes, as a value is not finite on one side\n");
+        tool_print("FAILED: no tolerance passes, as a value is not finite on one side\n");
 }
 
 /* Networks that are not two ways to run one. */
@@ -140,17 +140,14 @@ static int incomparable(const struct summary *s, const struct compare_side *a,
 {
     const struct compare_tensor *t = s->unlike;
     if (t)
-        fprintf(
-            stderr,
-            "strata: error: tensor '%s' has %lld elements in %s, %lld in %s; give the "
-            "same network twice\n",
+        tool_error(
+            "tensor '%s' has %lld elements in %s, %lld in %s; give the same network "
+            "twice",
             t->name, (long long)t->count, a->label,
             (long long)compare_find(b, t->name)->count, b->label);
     else
-        fprintf(stderr,
-                "strata: error: no tensor of %s has the name of one of %s; nothing is "
-                "compared\n",
-                a->label, b->label);
+        tool_error("no tensor of %s has the name of one of %s; nothing is compared",
+                   a->label, b->label);
     return EXIT_MISMATCH;
 }
 

@@ -171,7 +171,7 @@ static int show_loaded(const strata_engine *e, const struct wishes *w, int forma
     if (w->dot)
         status = print_dot(e, NULL, err);
     else if (format == TABLE_JSON)
-        json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
+        tool_print_json(report, JSON_INDENT(1)), fputc('\n', stdout);
     else if (json)
         report_print_lines(report);
     else {
@@ -213,7 +213,7 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
     else if (w->impls)
         status = explain_print_impls(e, w->impls, format, err);
     else if (format == TABLE_JSON)
-        json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
+        tool_print_json(report, JSON_INDENT(1)), fputc('\n', stdout);
     else if (json)
         report_print_lines(report);
     else

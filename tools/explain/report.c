@@ -66,7 +66,7 @@ int report_open(json_t **out, const struct tool_options *o, const char *path,
     file_free(&file);
     if (*out)
         return STRATA_OK;
-    return error_set(err, STRATA_EPARSE, "%s:%d:%d: %s", path, wrong.line, wrong.column,
+    return error_set(err, STRATA_EPARSE, "%s:%d:%d: error: %s", path, wrong.line, wrong.column,
                      wrong.text);
 }
 
@@ -193,7 +193,7 @@ void report_print_lines(const json_t *report)
             json_t *line =
                 json_copy(json_is_array(value) ? json_array_get(value, i) : value);
             json_object_set_new(line, "kind", json_string(section));
-            json_dumpf(line, stdout, JSON_COMPACT);
+            tool_print_json(line, JSON_COMPACT);
             fputc('\n', stdout);
             json_decref(line);
         }

@@ -213,12 +213,12 @@ static void print_trade(const strata_engine *e)
     const struct build_options *b = &e->network->build;
     if (b->objective == OBJECTIVE_TIME)
         return;
-    printf("chosen for %s", planner_objective_names[b->objective]);
+    tool_print("chosen for %s", planner_objective_names[b->objective]);
     if (b->objective == OBJECTIVE_MEMORY)
-        printf(" among %zu plan%s within %g %% of the least time%s", t->weighed,
+        tool_print(" among %zu plan%s within %g %% of the least time%s", t->weighed,
                t->weighed == 1 ? "" : "s", b->memory_slack,
                t->cut ? " (of more: see build.memory_plans)" : "");
-    printf("; the plan of least time takes %s%.1f us, %zu reformats, %.2f MiB\n",
+    tool_print("; the plan of least time takes %s%.1f us, %zu reformats, %.2f MiB\n",
            t->at_least ? "at least " : "", explain_microseconds(t->cost), t->reformats,
            (double)t->arena_bytes / 1048576);
 }
@@ -228,11 +228,11 @@ static void print_proof(const strata_engine *e)
 {
     const struct plan *p = e->planner->plan;
     if (p->proved)
-        printf(", plan proved optimal");
+        tool_print(", plan proved optimal");
     else if (e->network->build.objective == OBJECTIVE_REFORMATS)
-        printf(", plan not proved: see build.plan_nodes");
+        tool_print(", plan not proved: see build.plan_nodes");
     else if (e->network->build.objective == OBJECTIVE_TIME)
-        printf(", plan at most %.2f %% above the best: see build.plan_nodes",
+        tool_print(", plan at most %.2f %% above the best: see build.plan_nodes",
                100 * plan_gap(p));
 }
 
@@ -245,14 +245,14 @@ void explain_print_summary(const strata_engine *e)
         relabels += x->steps[i].kind == STEP_RELABEL && !is_erased(e, &x->steps[i]);
     for (size_t i = 0; i < planner->n_fusions; i++)
         erased += planner->fusions[i].done && planner->fusions[i].into < 0;
-    printf("\n%zu nodes, %zu reformats, %zu re-labels, %zu layers that run nothing; "
+    tool_print("\n%zu nodes, %zu reformats, %zu re-labels, %zu layers that run nothing; "
            "predicted %.1f us, of which %.1f us reformat (%s costs",
            x->n_nodes, planner->plan->n_reformats, relabels, erased,
            explain_microseconds(planner->plan->cost),
            explain_microseconds(planner->plan->conversion_cost),
            explain_cost_sources[planner->costs.kind]);
     print_proof(e);
-    printf(")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
+    tool_print(")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
            "once\n",
            (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
            (double)x->arena_bound / 1048576);
@@ -345,7 +345,7 @@ static void print_sentences(const strata_engine *e, const struct explain *x)
         char *why = explain_why(e->planner, r), *cost = explain_forbidding(e->planner, r);
         char *remedy = explain_remedy_text(e->planner, r);
         if (from && to && why && cost && remedy)
-            printf("%s: %s -> %s, %.1f us, %s\n  %s\n  %s\n  %s\n",
+            tool_print("%s: %s -> %s, %.1f us, %s\n  %s\n  %s\n  %s\n",
                    e->planner->model->problem.tensors[r->step.tensor].name, from, to,
                    explain_microseconds(r->step.cost), explain_reason_name(r->reason),
                    why, cost, remedy);
@@ -364,7 +364,7 @@ void explain_print_reformats(const strata_engine *e, const struct explain *x, in
         "reason", "why",  "without it", "what would remove it"};
     struct table t;
     if (format == TABLE_TEXT && x->n_reformats == 0)
-        printf("no reformat is needed\n");
+        tool_print("no reformat is needed\n");
     if (format == TABLE_TEXT) {
         print_sentences(e, x);
         return;
@@ -408,7 +408,7 @@ void explain_print_fusions(const strata_engine *e, int format)
     if (any)
         table_print(&t, format, stdout);
     else if (format == TABLE_TEXT)
-        printf("no layer could be fused into another, or erased\n");
+        tool_print("no layer could be fused into another, or erased\n");
     table_close(&t);
 }
 
@@ -443,6 +443,6 @@ void explain_print_refused(const strata_engine *e, int format)
     }
     table_print(&t, format, stdout);
     if (text && elsewhere)
-        printf("and %zu for other devices (-o csv lists them)\n", elsewhere);
+        tool_print("and %zu for other devices (-o csv lists them)\n", elsewhere);
     table_close(&t);
 }

@@ -145,7 +145,7 @@ static int write_output(const struct request *q, const struct output *o,
     if (f && fclose(f) != 0 && status == STRATA_OK)
         status = error_errno(err, STRATA_EIO, "cannot write '%s'", path);
     if (status == STRATA_OK)
-        printf("wrote %s\n", path);
+        tool_print("wrote %s\n", path);
     free(text);
     free(path);
     return status;
@@ -164,7 +164,7 @@ static int write_all(const struct request *q, strata_error *err)
         if (is_wanted(&outputs[i], &q->layer))
             status = write_output(q, &outputs[i], &v, err);
     if (status == STRATA_OK)
-        printf("next: cd %s, make, make check, make run\n", folder);
+        tool_print("next: cd %s, make, make check, make run\n", folder);
     template_free(&v);
     return status;
 }

@@ -33,8 +33,7 @@ static bool parse_number(long *out, const char *text, long min, const char *what
     char *end;
     long value = strtol(text, &end, 10);
     if (end == text || *end || value < min || value > MOST) {
-        fprintf(stderr, "strata: error: %s '%s': a number from %ld to %d is needed\n",
-                what, text, min, MOST);
+        tool_error("%s '%s': a number from %ld to %d is needed", what, text, min, MOST);
         return false;
     }
     *out = value;
