@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/file.h"
 #include "planner/view.h"
 #include "core/progress.h"
 
@@ -402,12 +403,14 @@ static int read_table(struct cost_table *t, const struct cost_options *o,
 static int save_table(const struct cost_table *t, const char *path, strata_error *err)
 {
     struct cost_table all;
+    const int lock = file_lock(path); /* until what others saved is written with ours */
     cost_table_init(&all, t->device);
     int status = access(path, F_OK) == 0 ? cost_table_read(&all, path, err) : STRATA_OK;
     for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
         status = cost_table_put(&all, t->entries[i].key, t->entries[i].cost, err);
     if (status == STRATA_OK)
         status = cost_table_write(&all, path, err);
+    file_unlock(lock);
     cost_table_free(&all);
     return status;
 }
