@@ -21,6 +21,7 @@ PLANNER_SOURCES = \
 	planner/cost/trial.h \
 	planner/execution.c \
 	planner/execution.h \
+	planner/explain/check.c \
 	planner/explain/conflict.c \
 	planner/explain/diff.c \
 	planner/explain/explain.c \

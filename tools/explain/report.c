@@ -41,6 +41,8 @@ static int read_engine(json_t **out, const char *path, strata_error *err)
     status = engine_section_json(out, &file, SECTION_REPORT, err);
     if (status != STRATA_OK)
         error_prefix(err, "%s", path);
+    else
+        status = explain_check(*out, path, err);
     engine_file_close(&file);
     return status;
 }
@@ -65,9 +67,9 @@ int report_open(json_t **out, const struct tool_options *o, const char *path,
     *out = json_loadb(text, file.size, 0, &wrong);
     file_free(&file);
     if (*out)
-        return STRATA_OK;
-    return error_set(err, STRATA_EPARSE, "%s:%d:%d: error: %s", path, wrong.line, wrong.column,
-                     wrong.text);
+        return explain_check(*out, path, err);
+    return error_set(err, STRATA_EPARSE, "%s:%d:%d: error: %s", path, wrong.line,
+                     wrong.column, wrong.text);
 }
 
 /* ---- tables ------------------------------------------------------------------------

@@ -139,20 +139,12 @@ static void add_reformat_row(struct table *t, const strata_engine *e,
     add_reformat_why(t, e, s);
 }
 
-/* A layer that runs nothing has a step for each input: they lie in its output, or it in
- * its input. */
-static bool is_erased(const strata_engine *e, const struct execution_step *s)
-{
-    const struct execution *x = e->execution;
-    return s->kind == STEP_RELABEL &&
-           x->values[s->from].tensor != x->values[s->to].tensor;
-}
-
+/* A layer that runs nothing has a step for each input. */
 static bool is_last_of_erased(const strata_engine *e, size_t step)
 {
     const struct execution *x = e->execution;
     for (size_t i = step + 1; i < x->n_steps; i++)
-        if (is_erased(e, &x->steps[i]) && x->steps[i].to == x->steps[step].to)
+        if (execution_erases(x, &x->steps[i]) && x->steps[i].to == x->steps[step].to)
             return false;
     return true;
 }
@@ -191,7 +183,7 @@ void explain_print_steps(const strata_engine *e, int format)
         const struct execution_step *s = &x->steps[i];
         if (s->kind == STEP_RUN)
             add_node_row(&t, e, s);
-        else if (!is_erased(e, s))
+        else if (!execution_erases(x, s))
             add_reformat_row(&t, e, s);
         else if (is_last_of_erased(e, i))
             add_erased_row(&t, e, s);
@@ -216,11 +208,11 @@ static void print_trade(const strata_engine *e)
     tool_print("chosen for %s", planner_objective_names[b->objective]);
     if (b->objective == OBJECTIVE_MEMORY)
         tool_print(" among %zu plan%s within %g %% of the least time%s", t->weighed,
-               t->weighed == 1 ? "" : "s", b->memory_slack,
-               t->cut ? " (of more: see build.memory_plans)" : "");
+                   t->weighed == 1 ? "" : "s", b->memory_slack,
+                   t->cut ? " (of more: see build.memory_plans)" : "");
     tool_print("; the plan of least time takes %s%.1f us, %zu reformats, %.2f MiB\n",
-           t->at_least ? "at least " : "", explain_microseconds(t->cost), t->reformats,
-           (double)t->arena_bytes / 1048576);
+               t->at_least ? "at least " : "", explain_microseconds(t->cost),
+               t->reformats, (double)t->arena_bytes / 1048576);
 }
 
 /* How far a plan may be from the best one that its objective asks for. */
@@ -233,29 +225,25 @@ static void print_proof(const strata_engine *e)
         tool_print(", plan not proved: see build.plan_nodes");
     else if (e->network->build.objective == OBJECTIVE_TIME)
         tool_print(", plan at most %.2f %% above the best: see build.plan_nodes",
-               100 * plan_gap(p));
+                   100 * plan_gap(p));
 }
 
 void explain_print_summary(const strata_engine *e)
 {
     const struct planner *planner = e->planner;
     const struct execution *x = e->execution;
-    size_t relabels = 0, erased = 0;
-    for (size_t i = 0; i < x->n_steps; i++)
-        relabels += x->steps[i].kind == STEP_RELABEL && !is_erased(e, &x->steps[i]);
-    for (size_t i = 0; i < planner->n_fusions; i++)
-        erased += planner->fusions[i].done && planner->fusions[i].into < 0;
     tool_print("\n%zu nodes, %zu reformats, %zu re-labels, %zu layers that run nothing; "
-           "predicted %.1f us, of which %.1f us reformat (%s costs",
-           x->n_nodes, planner->plan->n_reformats, relabels, erased,
-           explain_microseconds(planner->plan->cost),
-           explain_microseconds(planner->plan->conversion_cost),
-           explain_cost_sources[planner->costs.kind]);
+               "predicted %.1f us, of which %.1f us reformat (%s costs",
+               x->n_nodes, planner->plan->n_reformats, explain_relabels(x),
+               explain_erased(planner), explain_microseconds(planner->plan->cost),
+               explain_microseconds(planner->plan->conversion_cost),
+               explain_cost_sources[planner->costs.kind]);
     print_proof(e);
-    tool_print(")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
-           "once\n",
-           (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
-           (double)x->arena_bound / 1048576);
+    tool_print(
+        ")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
+        "once\n",
+        (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
+        (double)x->arena_bound / 1048576);
     print_trade(e);
 }
 
@@ -346,9 +334,9 @@ static void print_sentences(const strata_engine *e, const struct explain *x)
         char *remedy = explain_remedy_text(e->planner, r);
         if (from && to && why && cost && remedy)
             tool_print("%s: %s -> %s, %.1f us, %s\n  %s\n  %s\n  %s\n",
-                   e->planner->model->problem.tensors[r->step.tensor].name, from, to,
-                   explain_microseconds(r->step.cost), explain_reason_name(r->reason),
-                   why, cost, remedy);
+                       e->planner->model->problem.tensors[r->step.tensor].name, from, to,
+                       explain_microseconds(r->step.cost), explain_reason_name(r->reason),
+                       why, cost, remedy);
         free(from);
         free(to);
         free(why);
