@@ -81,6 +81,8 @@ uint64_t config_hash(const struct config *c);
  * them. */
 void config_error(struct config *c, struct config_place place, const char *format, ...)
     PRINTF_LIKE(3, 4);
+/* Put the place, its source line and a caret around a message that stands alone. */
+void config_locate(struct config *c, struct config_place place, strata_error *err);
 size_t config_errors(const struct config *c);
 /* Whether the limit is reached, so that a caller can spare itself the search for a hint.
  */

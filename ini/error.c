@@ -141,6 +141,17 @@ void config_failed(struct config *c, struct config_place place, const strata_err
         config_error(c, place, "%s", why->message);
 }
 
+void config_locate(struct config *c, struct config_place place, strata_error *err)
+{
+    struct buffer b = {.length = 0};
+    if (!err || err->status == STRATA_OK)
+        return;
+    compose(c, &b, place, err->message);
+    const int status = err->status;
+    error_clear(err);
+    error_set(err, status, "%s", b.text);
+}
+
 size_t config_errors(const struct config *c)
 {
     return c->n_errors;
