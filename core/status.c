@@ -73,8 +73,7 @@ static const char left_out[] = "\n(the rest is left out)";
 static bool is_cut(const strata_error *err)
 {
     const size_t n = sizeof left_out - 1;
-    return err->length >= n &&
-           strcmp(err->message + err->length - n, left_out) == 0;
+    return err->length >= n && strcmp(err->message + err->length - n, left_out) == 0;
 }
 
 static void cut(strata_error *err, size_t n)

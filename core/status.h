@@ -25,8 +25,8 @@ int error_set_va(strata_error *err, int code, const char *format, va_list args);
 void error_append(strata_error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Put "text: " before the message: where it happened, from inside out. */
 void error_prefix(strata_error *err, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Whether the message begins "FILE:LINE: error: ", or with a column, as compilers print it
- * and editors read it. */
+/* Whether the message begins "FILE:LINE: error: ", or with a column, as compilers print
+ * it and editors read it. */
 bool error_has_place(const strata_error *err);
 /* "out of memory: N bytes for WHAT", 0: how many is not known; returns STRATA_ENOMEM. */
 int error_no_memory(strata_error *err, size_t bytes, const char *what);
