@@ -244,7 +244,7 @@ static void append_rejected(const strata_registry *r, const struct key *key,
         if (x->path[0] != '/') /* a folder */
             error_append(err, "\n    %s: %s", x->path, x->reason);
         else if (name_listed(x->note.layers, key->name) &&
-            (!key->ns || !strcmp(key->ns, x->note.ns)))
+                 (!key->ns || !strcmp(key->ns, x->note.ns)))
             error_append(err, "\n    %s has %s::%s, but was rejected: %s", x->path,
                          x->note.ns, key->name, x->reason);
     }

@@ -87,10 +87,10 @@ for shape in '(8, 8)' '(1, 8, 8)' '(1, 1, 1, 8, 8)'; do
         "$scratch/a.npy"
 done
 npy a.npy '(64,)'
-expect 1 "a.npy: shape \(64\), but input 'image' is \(1 x 1 x 8 x 8\); only ones in front" \
+expect 2 "a.npy: shape \(64\), but input 'image' is \(1 x 1 x 8 x 8\); only ones in front" \
     'an array of another shape is refused' $strata run $digits/digits.ini "$scratch/a.npy"
 npy a.npy '(8, 8, 1, 1)'
-expect 1 "a.npy: shape \(8 x 8 x 1 x 1\)" 'and one of other strides' \
+expect 2 "a.npy: shape \(8 x 8 x 1 x 1\)" 'and one of other strides' \
     $strata run $digits/digits.ini "$scratch/a.npy"
 printf '%b%s\n' '\0223NUMPY\001\000\0102\000' \
     "{'descr': '>f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }" >"$scratch/big.npy"
@@ -98,7 +98,7 @@ expect 2 "descr '>f4' is big-endian" 'a file that is not read is no missing devi
     $strata run $digits/digits.ini "$scratch/big.npy"
 expect 2 "top '0': a number from 1 to 1000000000" 'a number has its bounds named' \
     $strata run $digits/digits.ini $image --top 0
-expect 1 '359 bytes|elements' 'run compares raw sizes' \
+expect 2 '359 bytes|elements' 'run compares raw sizes' \
     $strata run $digits/digits.ini $digits/README.md
 expect 2 'nosuch.ini' 'a missing network is named' $strata run nosuch.ini
 expect 3 "device 'cuda:9'" 'a missing device has its own exit code' \
@@ -145,7 +145,7 @@ expect 2 'layer .prob. .*writes prob .fp16:nchw' 'no plan at all names the const
 expect 2 'no impl of core::Convolution@1 can run here' 'an impossible plan lists reasons' \
     $strata explain $digits/digits.ini --set build.formats=int8:nc/4hw4
 # Engine files.
-expect 0 'd.engine: [0-9]+ bytes, SHA-256 [0-9a-f]{64}$' 'build writes an engine file' \
+expect 0 'd.engine: [0-9]+ bytes, content hash [0-9a-f]{64}$' 'build writes an engine file' \
     $strata build $digits/digits.ini -o "$scratch/d.engine"
 expect 0 'plan proved optimal' 'build sums up the plan' \
     $strata build $digits/digits.ini --output="$scratch/e.engine"
@@ -179,7 +179,7 @@ expect 0 'predicted [0-9.]+ us' 'explain takes an engine' \
     $strata explain "$scratch/d.engine"
 expect 0 '"proved": true' 'explain prints the report of an engine' \
     $strata explain "$scratch/d.engine" -o json
-expect 0 'digraph' 'explain draws an engine' $strata explain "$scratch/d.engine" --dot
+expect 0 'digraph' 'explain draws an engine' $strata explain "$scratch/d.engine" --dot -
 expect 2 '--refused needs what was not chosen' 'an engine has no refused impls' \
     $strata explain "$scratch/d.engine" --refused
 expect 2 '--verify needs what was not chosen' 'an engine has no certificate' \
@@ -198,7 +198,7 @@ expect 0 '"kind": *"plugins"' 'inspect prints JSON lines' \
     $strata inspect "$scratch/d.engine" -o jsonl
 expect 0 'v[0-9]+ -> v[0-9]+ .label="fp32' 'inspect draws without plugins' env \
     STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR=/nonexistent $strata inspect \
-    "$scratch/d.engine" --dot
+    "$scratch/d.engine" --dot -
 expect 0 '^type = core::Convolution@1' 'inspect prints a section' \
     $strata inspect "$scratch/d.engine" --section network
 expect 2 "no section 'x'; there are: device plugins plan" 'inspect names the sections' \
@@ -261,7 +261,7 @@ $strata build $digits/digits.ini -o "$scratch/h.engine" --set build.fusion=no \
     --set build.precision=fp16 >"$scratch/log"
 expect 0 'REFORMAT|FIXED-IO' 'inspect shows reformats' \
     $strata inspect "$scratch/h.engine" --reformats
-expect 0 'REFORMAT ·' 'inspect draws reformats' $strata inspect "$scratch/h.engine" --dot
+expect 0 'REFORMAT ·' 'inspect draws reformats' $strata inspect "$scratch/h.engine" --dot -
 expect 1 '^conv1 .* is no longer offered' 'diff tells which decision moved' \
     $strata diff "$scratch/d.engine" "$scratch/h.engine"
 expect 0 'make the same decisions' 'diff compares an engine with its network' \
@@ -289,7 +289,7 @@ expect 0 '"percent": 50.0,' 'costs lists it as JSON, which has no sign +' \
 expect 0 '^150 5 20 run a 200 5 20 run b 400 5 10 run c 290 90 10 run d $' \
     'merged costs are the better known' \
     sh -c "sed 1,3d '$scratch/m.costs' | tr '\n' ' '"
-expect 1 'c.costs: costs of device .other. cannot join those of .host.' \
+expect 2 'c.costs: costs of device .other. cannot join those of .host.' \
     'costs of another device do not merge' \
     $strata costs merge "$scratch/a.costs" "$scratch/c.costs" --output="$scratch/n.costs"
 expect 2 'two or more cost files' 'costs merge needs two files' \

@@ -40,7 +40,8 @@ SHELL_TESTS = \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
 	tests/check-relocate.sh \
-	tests/check-terminal.sh
+	tests/tools/options.sh \
+	tests/tools/terminal.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py tests/README.md

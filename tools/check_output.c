@@ -13,7 +13,7 @@
 static void print_name(const struct check_result *r)
 {
     tool_print("%s%s%s%s%s", r->test, r->layer[0] ? " of " : "", r->layer,
-           r->device[0] ? " on " : "", r->device);
+               r->device[0] ? " on " : "", r->device);
 }
 
 /* "  what" and its value, if there is one. */
@@ -142,7 +142,7 @@ void check_output_begin(struct check_output *o)
 {
     if (o->style == CHECK_TAP)
         tool_print("# %s, seed %llu\n", o->options->file,
-               (unsigned long long)o->options->seed);
+                   (unsigned long long)o->options->seed);
     fflush(stdout);
 }
 
@@ -166,5 +166,5 @@ void check_output_end(const struct check_output *o, const struct check_summary *
         tool_print(complete ? "1..%d\n" : "Bail out!\n", o->number);
     else if (o->style == CHECK_TEXT && complete)
         tool_print("%d passed, %d failed, %d skipped; seed %llu\n", s->passed, s->failed,
-               s->skipped, (unsigned long long)o->options->seed);
+                   s->skipped, (unsigned long long)o->options->seed);
 }

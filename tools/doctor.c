@@ -115,6 +115,10 @@ static int run_doctor(int argc, char **argv)
         return tool_usage(&tool_doctor, "no argument is taken, but '%s' is given",
                           argv[optind]);
     }
+    if (tool_check_unused(&tool_doctor, &o, USES_DEVICE | USES_PLUGINS | USES_FORMAT)) {
+        tool_options_free(&o);
+        return EXIT_USAGE;
+    }
     table_open(&t, columns, ARRAY_LENGTH(columns), 0);
     row(&t, "strata", "%s, plugin ABI %d.%d", strata_version(), STRATA_ABI_MAJOR,
         STRATA_ABI_MINOR);

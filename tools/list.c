@@ -171,6 +171,9 @@ static int run_list(int argc, char **argv)
                           what == OPTION_MODULES ? "modules" : "rejected", argv[optind]);
         goto done;
     }
+    code = tool_check_unused(&tool_list, &o, USES_PLUGINS | USES_FORMAT);
+    if (code != EXIT_OK)
+        goto done;
     int status = check_named(&o, &err);
     if (status == STRATA_OK)
         status = tool_open_registry(&s, &o, &err);
@@ -179,8 +182,7 @@ static int run_list(int argc, char **argv)
     else if (status == STRATA_OK && what == OPTION_MODULES)
         list_modules(s.registry, o.format);
     else if (status == STRATA_OK)
-        status =
-            list_layers(s.registry, argv + optind, argc - optind, o.format, &err);
+        status = list_layers(s.registry, argv + optind, argc - optind, o.format, &err);
     if (status != STRATA_OK)
         code = tool_fail(&err);
 done:
@@ -192,7 +194,8 @@ done:
 const struct tool_command tool_list = {
     .name = "list",
     .summary = "List layers, their impls and formats, modules, rejected files",
-    .usage = "[LAYER...] [OPTION...]\n   or: strata list --modules | --rejected [OPTION...]",
+    .usage =
+        "[LAYER...] [OPTION...]\n   or: strata list --modules | --rejected [OPTION...]",
     .help =
         "Options:\n"
         "      --modules   plugin files found, from their notes, without loading them\n"

@@ -13,9 +13,11 @@ static int run_completion(int argc, char **argv);
 static const struct tool_command completion = {
     .name = "completion",
     .summary = "Print a shell completion script",
-    .usage = "bash",
+    .usage = "bash | zsh | fish",
     .help = "",
-    .examples = "  eval \"$(strata completion bash)\"\n",
+    .examples = "  eval \"$(strata completion bash)\"\n"
+                "  strata completion zsh >~/.zfunc/_strata\n"
+                "  strata completion fish >~/.config/fish/completions/strata.fish\n",
     .run = run_completion,
 };
 
@@ -40,8 +42,8 @@ static void print_help(void)
     printf("\nOptions:\n"
            "  --help      this text; `strata COMMAND --help` for a command\n"
            "  --version   the version\n\n"
-           "Exit status: 0 success, 1 mismatch, 2 usage or configuration, "
-           "3 no usable device.\n\n"
+           "Exit status: 0 success, 1 mismatch (what was compared or checked differs), 2 "
+           "usage,\nconfiguration or files, 3 no usable device.\n\n"
            "Examples:\n"
            "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"
            "  strata explain examples/digits/digits.ini\n"
@@ -69,8 +71,7 @@ static int unknown(const char *name)
         names[i] = commands[i]->name;
     const char *near = suggest(name, names, ARRAY_LENGTH(commands));
     return tool_error("unknown command '%s'%s%s%s\nSee `strata --help`.", name,
-                      near ? "; did you mean '" : "", near ? near : "",
-                      near ? "'?" : "");
+                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static int dispatch(int argc, char **argv)

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/file.h"
+
 static void put_va(FILE *out, const char *format, va_list args)
 {
     char *text = text_print_va(format, args);
@@ -26,6 +28,14 @@ void tool_print(const char *format, ...)
     va_start(args, format);
     put_va(stdout, format, args);
     va_end(args);
+}
+
+int tool_write(const char *path, const char *text, size_t size, strata_error *err)
+{
+    if (strcmp(path, "-") != 0)
+        return file_write(path, text, size, err);
+    tool_print("%.*s", (int)size, text);
+    return STRATA_OK;
 }
 
 int tool_error(const char *format, ...)
@@ -64,7 +74,8 @@ int tool_fail(const strata_error *err)
                : EXIT_USAGE;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------- */
+/* ---- JSON ----------------------------------------------------------------------------
+ */
 
 size_t tool_put_json_character(const unsigned char *p, size_t left, FILE *out)
 {
@@ -87,7 +98,8 @@ int tool_print_json(const json_t *j, size_t flags)
     if (!text)
         return tool_error("out of memory for JSON text");
     const unsigned char *p = (const unsigned char *)text;
-    for (size_t left = strlen(text), size = 1; left > 0; left -= size, p += size, size = 1)
+    for (size_t left = strlen(text), size = 1; left > 0;
+         left -= size, p += size, size = 1)
         if (*p == '\n')
             putchar('\n');
         else

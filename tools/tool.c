@@ -103,8 +103,7 @@ bool tool_input(struct tool_options *o, const char *text)
 
 bool tool_output(struct tool_options *o, const char *path)
 {
-    return !path || strcmp(path, "-") == 0 ||
-           note(&o->outputs, &o->outputs_capacity, &o->n_outputs, path);
+    return !path || note(&o->outputs, &o->outputs_capacity, &o->n_outputs, path);
 }
 
 /* getopt's own messages lack a suggestion. */
@@ -209,6 +208,31 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
     }
 }
 
+int tool_check_unused(const struct tool_command *c, const struct tool_options *o,
+                      int uses)
+{
+    const struct {
+        bool given;
+        int use;
+        const char *name;
+    } options[] = {
+        {o->n_set > 0, USES_NETWORK, "--set"},
+        {o->n_define > 0, USES_NETWORK, "--define"},
+        {o->costs != NULL, USES_NETWORK, "--costs"},
+        {o->save_costs != NULL, USES_NETWORK, "--save-costs"},
+        {o->measure_all, USES_NETWORK, "--measure-all"},
+        {o->device != NULL, USES_DEVICE, "--device"},
+        {o->n_plugins > 0, USES_PLUGINS, "--plugin"},
+        {o->plugin_path != NULL, USES_PLUGINS, "--plugin-path"},
+        {o->allow_untrusted, USES_PLUGINS, "--allow-untrusted-plugins"},
+        {o->format != TABLE_TEXT, USES_FORMAT, "--format"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(options); i++)
+        if (options[i].given && !(uses & options[i].use))
+            return tool_usage(c, "%s has no effect here", options[i].name);
+    return EXIT_OK;
+}
+
 int tool_check_output(const struct tool_command *c, const char *path)
 {
     return table_format_parse(path) < 0
@@ -270,7 +294,10 @@ static int check_costs(const struct tool_session *s, const struct tool_options *
                          "%s: nothing is measured; add --costs=measure, or "
                          "--set build.costs_miss=measure to a cost file",
                          o->save_costs ? "--save-costs" : "--measure-all");
-    return STRATA_OK;
+    int status = measures && c->save ? tool_refuse_dash(c->save, err) : STRATA_OK;
+    /* Before measuring: what takes minutes must not be lost to a wrong name. */
+    return status == STRATA_OK && measures && c->save ? file_writable(c->save, err)
+                                                      : status;
 }
 
 int tool_refuse_engine(const char *path, strata_error *err)
@@ -278,6 +305,15 @@ int tool_refuse_engine(const char *path, strata_error *err)
     return engine_file_at(path)
                ? error_set(err, STRATA_EINVAL,
                            "%s: is an engine already; give a network's INI file", path)
+               : STRATA_OK;
+}
+
+int tool_refuse_dash(const char *path, strata_error *err)
+{
+    return strcmp(path, "-") == 0
+               ? error_set(err, STRATA_EINVAL,
+                           "-: this is not written to standard output; name a file, "
+                           "./- for one of that name")
                : STRATA_OK;
 }
 
@@ -301,7 +337,9 @@ static int check_outputs(const struct tool_session *s, const struct tool_options
     int status = STRATA_OK;
     for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
         const char *path = o->outputs[i];
-        status = tool_refuse_source(o, s->network, path, err);
+        status = tool_refuse_dash(path, err);
+        if (status == STRATA_OK)
+            status = tool_refuse_source(o, s->network, path, err);
         for (size_t k = 0; k < i && status == STRATA_OK; k++)
             if (strcmp(path, o->outputs[k]) == 0)
                 status = error_set(err, STRATA_EINVAL,
@@ -340,15 +378,21 @@ static void interrupt(int number)
 /* A measurement ends between two runs and keeps what it has; anything else at once. */
 static int build_engine(struct tool_session *s, strata_error *err)
 {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction catch = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND},
-                     before;
+                     before[ARRAY_LENGTH(signals)];
     const enum cost_kind kind = s->network->build.costs.kind;
     if (cost_kind_on(kind, s->handle->properties.kind) == COSTS_ANALYTIC)
         return strata_engine_build(&s->engine, s->handle, s->network, err);
     progress_enable(true);
-    sigaction(SIGINT, &catch, &before);
+    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
+        sigaction(signals[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN) /* as by nohup */
+            sigaction(signals[i], &catch, NULL);
+    }
     int status = strata_engine_build(&s->engine, s->handle, s->network, err);
-    sigaction(SIGINT, &before, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
+        sigaction(signals[i], &before[i], NULL);
     progress_enable(false);
     return status;
 }

@@ -365,9 +365,9 @@ int context_check_step(strata_context *c, const struct execution_step *step,
         return status;
     status = ops(c)->stream_synchronize(c->stream, err);
     if (status != STRATA_OK && runs && c->handle->properties.kind != STRATA_HOST)
-        error_prefix(err, "%s:%d: error: layer '%s', impl %s, run", c->engine->network->path,
-                     c->execution->nodes[node].layer->place.line,
-                     c->execution->nodes[node].name,
-                     c->execution->nodes[node].impl->impl.name);
+        error_prefix(
+            err, "%s:%d: error: layer '%s', impl %s, run", c->engine->network->path,
+            c->execution->nodes[node].layer->place.line, c->execution->nodes[node].name,
+            c->execution->nodes[node].impl->impl.name);
     return status == STRATA_OK && runs ? inspect(c, node, step, err) : status;
 }

@@ -43,13 +43,14 @@ static void print_setup(const struct bench_result *r, const char *gap)
 {
     const struct bench_options *o = &r->settings.base;
     tool_print("%s, input %s, %s, on %s%s", r->network, r->dims, r->precision, r->device,
-           gap);
-    tool_print("%lld stream%s, %lld context%s, %lld thread%s, %lld in flight a stream; %s; "
-           "caches %s; %s%s",
-           (long long)o->streams, o->streams == 1 ? "" : "s", (long long)o->contexts,
-           o->contexts == 1 ? "" : "s", (long long)o->threads, o->threads == 1 ? "" : "s",
-           (long long)o->in_flight, o->transfers ? "copies included" : "no copies",
-           o->cold_cache ? "cold" : "warm", r->graph ? "by graph" : "step by step", gap);
+               gap);
+    tool_print(
+        "%lld stream%s, %lld context%s, %lld thread%s, %lld in flight a stream; %s; "
+        "caches %s; %s%s",
+        (long long)o->streams, o->streams == 1 ? "" : "s", (long long)o->contexts,
+        o->contexts == 1 ? "" : "s", (long long)o->threads, o->threads == 1 ? "" : "s",
+        (long long)o->in_flight, o->transfers ? "copies included" : "no copies",
+        o->cold_cache ? "cold" : "warm", r->graph ? "by graph" : "step by step", gap);
 }
 
 void bench_print_case(const struct bench_result *r, int format)
@@ -65,8 +66,8 @@ void bench_print_case(const struct bench_result *r, int format)
         tool_print(", %.1f items a second", r->throughput * (double)r->batch);
     tool_print(" (%zu in %.2f s)\n", r->n, r->wall_ms * 1e-3);
     tool_print("%sbuilt in %.2f s; weights %.2f MiB, each context %.2f MiB\n", item,
-           r->build_ms * 1e-3, (double)r->weight_bytes / mebi,
-           (double)r->context_bytes / mebi);
+               r->build_ms * 1e-3, (double)r->weight_bytes / mebi,
+               (double)r->context_bytes / mebi);
     for (size_t i = 0; i < r->n_notes; i++)
         tool_print("%s%s: %s\n", item, "note", r->notes[i]);
     tool_print("%s%s: %s\n", item, markdown ? "**quote**" : "quote", r->quote);

@@ -54,7 +54,7 @@ static int print_diff(const json_t *a, const json_t *b, int format, strata_error
     }
     if (text)
         tool_print("\npredicted %.1f us, then %.1f us\n", explain_microseconds(d->before),
-               explain_microseconds(d->after));
+                   explain_microseconds(d->after));
     explain_diff_free(d);
     return code;
 }

@@ -255,6 +255,11 @@ static int run_new_layer(int argc, char **argv)
         code = tool_usage(&tool_new_layer, "one layer name is needed");
         goto done;
     }
+    if (status == STRATA_OK) {
+        code = tool_check_unused(&tool_new_layer, &q.common, USES_PLUGINS);
+        if (code != EXIT_OK)
+            goto done;
+    }
     if (status == STRATA_OK)
         status = new_layer_name(&q.layer, argv[optind], &err);
     if (status == STRATA_OK)

@@ -52,8 +52,7 @@ static bool read_count(long *out, const char *name, long max)
         *out = value;
         return true;
     }
-    tool_error("%s '%s': a number from 1 to %ld is needed", name,
-            optarg, max);
+    tool_error("%s '%s': a number from 1 to %ld is needed", name, optarg, max);
     return false;
 }
 

@@ -106,10 +106,11 @@ static void print_sum(const struct profile *p)
     if (p->graph)
         tool_print(" as one graph, %.1f us kernel by kernel", p->stepped_us);
     tool_print("; %.1f us watched (%+.1f %%), as an event stands behind each layer\n",
-           p->watched_us, 100 * over);
+               p->watched_us, 100 * over);
     tool_print("sum of the layers' medians: %.1f us%s\n", p->sum_us,
-           p->watched_us > 1.1 * p->sum_us ? ", less than a run: noisy, or too few runs"
-                                           : "");
+               p->watched_us > 1.1 * p->sum_us
+                   ? ", less than a run: noisy, or too few runs"
+                   : "");
     tool_print(
         "floors: %.0f GB/s, %.0f GFLOP/s in FP32, %.0f in FP16, as the planner's model "
         "has them for %s\n",

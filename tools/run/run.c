@@ -40,6 +40,11 @@ static bool parse_number(long *out, const char *text, long min, const char *what
     return true;
 }
 
+static bool is_stdout(const char *output)
+{
+    return strcmp(tool_file_of(output), "-") == 0;
+}
+
 static bool own_option(struct run_options *o, int option)
 {
     switch (option) {
@@ -56,7 +61,7 @@ static bool own_option(struct run_options *o, int option)
                  NULL))
             return false;
         o->outputs[o->n_outputs++] = optarg;
-        return tool_output(&o->common, tool_file_of(optarg));
+        return is_stdout(optarg) || tool_output(&o->common, tool_file_of(optarg));
     }
     return false;
 }
@@ -101,8 +106,15 @@ static int write_outputs(strata_context *c, const strata_engine *e,
                          const struct run_options *o, strata_error *err)
 {
     int status = STRATA_OK;
+    size_t to_stdout = 0;
     if (o->n_outputs == 0)
         return print_outputs(c, e, o, err);
+    for (size_t i = 0; i < o->n_outputs; i++)
+        to_stdout += is_stdout(o->outputs[i]);
+    if (to_stdout > 1)
+        return error_set(err, STRATA_EINVAL,
+                         "--output -: standard output takes one output; name files for "
+                         "the others");
     for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
         int index;
         const char *file;
@@ -197,8 +209,11 @@ const struct tool_command tool_run = {
         "Options:\n"
         "      --input=[NAME=]FILE   an input; NAME=random:SEED for random values\n"
         "      --item=N              image of an IDX file (default 0)\n"
-        "      --output=[NAME=]FILE  save an output as .npy instead of printing\n"
-        "      --top=N               largest values of each image, NaN first (default 5)\n"
+        "      --output=[NAME=]FILE  save an output as .npy instead of printing ('-': "
+        "on\n"
+        "                            standard output)\n"
+        "      --top=N               largest values of each image, NaN first (default "
+        "5)\n"
         "      --repeat=N            run N times; -v shows the fastest\n",
     .examples =
         "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"
