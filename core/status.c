@@ -159,6 +159,8 @@ bool error_has_place(const strata_error *err)
     const char *end = strstr(text, ": error: "), *line = strchr(text, '\n');
     if (!end || (line && line < end))
         return false;
+    if (strncmp(text, "--set ", 6) == 0 || strncmp(text, "-D ", 3) == 0)
+        return true;
     const char *at = end;
     while (at > text && at[-1] >= '0' && at[-1] <= '9')
         at--;

@@ -26,7 +26,7 @@ void error_append(strata_error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Put "text: " before the message: where it happened, from inside out. */
 void error_prefix(strata_error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Whether the message begins "FILE:LINE: error: ", or with a column, as compilers print
- * it and editors read it. */
+ * it and editors read it; or with the option that it stands in. */
 bool error_has_place(const strata_error *err);
 /* "out of memory: N bytes for WHAT", 0: how many is not known; returns STRATA_ENOMEM. */
 int error_no_memory(strata_error *err, size_t bytes, const char *what);

@@ -82,11 +82,9 @@ Test(status, tells_where_a_message_has_a_place)
         const char *text;
         bool has;
     } cases[] = {
-        {"net.ini:3:14: error: no", true},
-        {"a.costs:2: error: no", true},
-        {"net.ini: error: no", false},
-        {"no\nnet.ini:3: error: no", false},
-        {"error: no", false},
+        {"net.ini:3:14: error: no", true}, {"a.costs:2: error: no", true},
+        {"net.ini: error: no", false},     {"no\nnet.ini:3: error: no", false},
+        {"--set a.b=c: error: no", true},  {"error: no", false},
         {":3: error: no", false},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
