@@ -305,7 +305,7 @@ static int warn_of_lost_nan(strata_context *c, size_t i, strata_error *err)
         return status;
     error_set(&note, STRATA_EINTERNAL, "input %d is NaN at %s, no output is anywhere",
               input, place);
-    guard_name(c, i, &note);
+    guard_name(c, i, "", &note);
     log_line(STRATA_LOG_WARNING, "%s", note.message);
     return STRATA_OK;
 }
