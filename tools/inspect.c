@@ -46,7 +46,7 @@ struct inspection {
 static int inspection_open(struct inspection *i, const char *path, strata_error *err)
 {
     *i = (struct inspection){0};
-    int status = engine_file_open(&i->file, path, err);
+    int status = tool_file_status(engine_file_open(&i->file, path, err), err);
     if (status != STRATA_OK)
         return status;
     if ((status = engine_section_json(&i->device, &i->file, SECTION_DEVICE, err)) ||

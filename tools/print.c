@@ -61,6 +61,13 @@ int tool_usage(const struct tool_command *c, const char *format, ...)
     return EXIT_USAGE;
 }
 
+int tool_file_status(int status, strata_error *err)
+{
+    if (status == STRATA_EUNSUPPORTED)
+        err->status = status = STRATA_EPARSE;
+    return status;
+}
+
 int tool_fail(const strata_error *err)
 {
     if (error_has_place(err))

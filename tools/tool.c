@@ -387,7 +387,7 @@ static int build_engine(struct tool_session *s, strata_error *err)
     progress_enable(true);
     for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
         sigaction(signals[i], NULL, &before[i]);
-        if (before[i].sa_handler != SIG_IGN) /* as by nohup */
+        if (signals[i] != SIGHUP || before[i].sa_handler != SIG_IGN) /* nohup */
             sigaction(signals[i], &catch, NULL);
     }
     int status = strata_engine_build(&s->engine, s->handle, s->network, err);
@@ -423,7 +423,7 @@ static int load_engine(struct tool_session *s, const struct tool_options *o,
     if (status == STRATA_OK)
         status = tool_open_registry(s, o, err);
     if (status == STRATA_OK)
-        status = engine_file_open(&file, path, err);
+        status = tool_file_status(engine_file_open(&file, path, err), err);
     if (status != STRATA_OK)
         return status;
     status = engine_file_device(device, sizeof device, &file, err);

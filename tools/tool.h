@@ -66,6 +66,9 @@ enum tool_use { USES_NETWORK = 1, USES_DEVICE = 2, USES_PLUGINS = 4, USES_FORMAT
 int tool_check_unused(const struct tool_command *c, const struct tool_options *o,
                       int uses);
 
+/* A status of reading a file: that its contents are not supported is no missing device.
+ */
+int tool_file_status(int status, strata_error *err);
 /* Report on stderr and give the exit code that fits: tool_error's is EXIT_USAGE. An error
  * with a place begins with it, "FILE:LINE:COLUMN: error:", others with "strata: error:".
  */

@@ -84,6 +84,17 @@ done
 # ---- exit codes and words ----
 expect 2 'the seed is above 18446744073709551615' 'a seed that does not fit is refused' \
     $strata run digits.ini random:18446744073709551616
+if command -v python3 >/dev/null 2>&1; then
+    python3 -c 'import hashlib
+d = bytearray(open("d.engine", "rb").read())
+d[12:14] = b"\x63\0"
+d[124:128] = hashlib.sha256(d[:124]).digest()[:4]
+open("later.engine", "wb").write(d)'
+    for c in run inspect 'diff d.engine'; do
+        expect 2 'later.engine: engine format 99' "${c% *} of a later format is no device" \
+            $strata $c later.engine
+    done
+fi
 printf '{"plan": 1}' >short.plan
 expect 2 '^strata: error: short.plan: no saved plan: ' 'a plan that is none is named' \
     $strata diff d.engine short.plan

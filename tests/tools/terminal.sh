@@ -70,6 +70,8 @@ expect 2 '^bad.costs:2: error: ' 'so does that of a cost file' \
     $strata run "$digits" --costs bad.costs
 printf '{\n "plan": ' >cut.plan
 expect 2 '^cut.plan:2:[0-9]+: error: ' 'and of a saved plan' $strata diff cut.plan cut.plan
+expect 2 '^--set build.precision=x: error: ' 'an option is the place of its own error' \
+    $strata run d.ini --set build.precision=x
 expect 2 '^strata: error: nosuch.ini: ' 'others name the program' $strata run nosuch.ini
 if command -v vim >/dev/null 2>&1; then
     $strata run bad.ini 2>errors

@@ -35,7 +35,7 @@ static int plan_network(json_t **out, const struct tool_options *o, const char *
 static int read_engine(json_t **out, const char *path, strata_error *err)
 {
     struct engine_file file;
-    int status = engine_file_open(&file, path, err);
+    int status = tool_file_status(engine_file_open(&file, path, err), err);
     if (status != STRATA_OK)
         return status;
     status = engine_section_json(out, &file, SECTION_REPORT, err);

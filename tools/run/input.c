@@ -206,8 +206,7 @@ static int from_file(const struct target *t, int64_t item, strata_error *err)
     } else {
         status = from_raw(t, &f, err);
     }
-    if (status == STRATA_EUNSUPPORTED) /* here: the file, not the device */
-        err->status = status = STRATA_EPARSE;
+    status = tool_file_status(status, err);
     image_free(&im);
     file_free(&f);
     return status;
