@@ -80,7 +80,7 @@ static int parse(struct arguments *a, int argc, char **argv)
 
 static size_t row_bytes(const strata_engine *e, int index, strata_error *err)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     check(strata_engine_binding(e, index, &b, err), err);
     return (size_t)(b.bytes / b.desc.dims[0]);
 }
@@ -97,7 +97,7 @@ static void *buffer(struct bench *b, size_t bytes, strata_error *err)
 /* From 0 to 1 where elements are floats or halves. */
 static void fill(struct bench *b, size_t bytes, strata_error *err)
 {
-    strata_binding in;
+    strata_binding in = {.struct_size = sizeof in};
     check(strata_engine_binding(b->engine, 0, &in, err), err);
     for (size_t i = 0; in.desc.dtype == STRATA_FP32 && i < bytes / 4; i++)
         ((float *)b->in)[i] = (float)random() / (float)RAND_MAX;

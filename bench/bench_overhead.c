@@ -72,7 +72,7 @@ static int compare(strata_context *c, const char *command, int rounds, strata_er
 
 static void fill_inputs(const strata_engine *e, strata_context *c)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     for (int i = 0; i < strata_engine_bindings(e); i++)
         if (!strata_engine_binding(e, i, &b, NULL) && b.is_input) {
             void *data = malloc((size_t)b.bytes);

@@ -119,7 +119,11 @@ int device_times_watch(strata_handle *h, strata_error *err)
     h->device->ops = &times.timed;
     times.memory = times.real->memory(h->device);
     const strata_allocator a = {
-        .alloc = alloc, .free = release, .user = times.memory.user};
+        .struct_size = sizeof a,
+        .alloc = alloc,
+        .free = release,
+        .user = times.memory.user,
+    };
     return strata_set_allocator(h, &a, err);
 }
 

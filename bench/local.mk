@@ -6,6 +6,7 @@ BENCHMARKS = \
 	bench/engine_load \
 	bench/cuda/layer \
 	bench/net_time \
+	bench/plan/claims \
 	bench/plan/plan \
 	bench/plan/table \
 	bench/plan/predict \
@@ -17,10 +18,13 @@ EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
+	bench/default_plans.py \
+	bench/host_vs_peers.py \
 	bench/requirements.txt \
 	bench/resnet50_vs_torch.py \
 	bench/samples.h \
-	bench/squeezenet_vs_ort.py
+	bench/squeezenet_vs_ort.py \
+	bench/wait_policy.py
 
 # Written by scripts/make_nets.py; tests/planner/nets.c checks them.
 EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
@@ -46,6 +50,8 @@ bench_cuda_convolution_SOURCES = bench/cuda/convolution.c \
 bench_cuda_convolution_LDADD = libstrata-internal.la $(M_LIBS)
 bench_cuda_layer_SOURCES = bench/cuda/layer.c bench/cuda/impl_time.c bench/cuda/impl_time.h
 bench_cuda_layer_LDADD = libstrata-check.la libstrata-internal.la $(M_LIBS)
+bench_plan_claims_SOURCES = bench/plan/claims.c
+bench_plan_claims_LDADD = libstrata-internal.la
 bench_plan_predict_SOURCES = bench/plan/predict.c
 bench_plan_predict_LDADD = libstrata-internal.la $(M_LIBS)
 bench_plan_plan_SOURCES = bench/plan/plan.c bench/plan/nets.c bench/plan/nets.h

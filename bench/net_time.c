@@ -213,7 +213,7 @@ static int first_binding(const struct session *s, int is_input, strata_binding *
 
 static int read_input(const struct session *s, const char *path, strata_error *err)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     int index = first_binding(s, 1, &b, err);
     if (index < 0)
         return -1;
@@ -261,7 +261,7 @@ static int random_input(const struct session *s, int index, const strata_binding
 
 static int random_inputs(const struct session *s, strata_error *err)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     int st = STRATA_OK;
     for (int i = 0; i < strata_engine_bindings(s->engine) && !st; i++)
         if (!(st = strata_engine_binding(s->engine, i, &b, err)) && b.is_input)
@@ -271,7 +271,7 @@ static int random_inputs(const struct session *s, strata_error *err)
 
 static int write_output(const struct session *s, const char *path, strata_error *err)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     int index = first_binding(s, 0, &b, err);
     if (index < 0)
         return -1;
@@ -386,11 +386,11 @@ static void print_times(const struct session *s, const struct arguments *a,
                         double build_ms)
 {
     struct rusage usage = {0};
-    strata_memory_stats memory;
+    strata_memory_stats memory = {.struct_size = sizeof memory};
     int reformats, inner;
     count_reformats(s->engine, &reformats, &inner);
     getrusage(RUSAGE_SELF, &usage);
-    strata_get_memory_stats(s->handle, &memory);
+    strata_get_memory_stats(s->handle, &memory, NULL);
     printf("{\"device\": \"%s\", ", strata_device_name(s->handle));
     if (batch)
         printf("\"batch\": %s, ", batch);

@@ -3,7 +3,8 @@
  * The plainest attributes that work are searched for: those that have no default are
  * given small values, at most MOST_SET of them at a time. Then every attribute is varied
  * alone: each choice, both bounds; and each count together with the counts of the
- * plainest case as "$C", the channels of the input.
+ * plainest case as "$C", the channels of the input. Inputs are of one shape; where
+ * nothing works with that, one of them, or all but one, is of another that goes with it.
  */
 #include "check/cases.h"
 
@@ -19,6 +20,8 @@
 #define MOST_TRIES 20000
 #define FEW_TRIES 2000 /* for a case with images, before any will do */
 #define MOST_ATTRS 64
+
+#define UNEQUAL_TRIES 200 /* with inputs of one pair of shapes */
 
 static const int rank_order[] = {4, 3, 2, 5, 1};
 
@@ -39,16 +42,26 @@ static bool opens(struct check_child *c, const char *attrs,
     return status == STRATA_OK;
 }
 
+static struct harness_shape plain_shape(int rank)
+{
+    struct harness_shape s = {.rank = rank};
+    for (int d = 0; d < rank; d++)
+        s.dims[d] = d == 0 && rank > 2 ? 2 : 8;
+    return s;
+}
+
 static bool takes_rank(struct check_child *c, const char *attrs, int rank)
 {
-    struct harness_shape in[HARNESS_INPUTS] = {{0}};
-    const int n_in = c->cases.n_in < 0 ? 0 : c->cases.n_in;
-    for (int i = 0; i < n_in; i++) {
-        in[i].rank = rank;
-        for (int d = 0; d < rank; d++)
-            in[i].dims[d] = d == 0 && rank > 2 ? 2 : 8;
-    }
-    return opens(c, attrs, in, n_in);
+    struct harness_shape in[HARNESS_INPUTS], usual = plain_shape(rank);
+    cases_inputs(&c->cases, &usual, in);
+    return opens(c, attrs, in, c->cases.n_in < 0 ? 0 : c->cases.n_in);
+}
+
+static bool takes_given(struct check_child *c, const char *attrs, const char *shapes)
+{
+    struct harness_shape in[HARNESS_INPUTS];
+    const int n_in = cases_parse_shapes(shapes, in);
+    return n_in >= 0 && opens(c, attrs, in, n_in);
 }
 
 /* Fill ranks; false if there is none. */
@@ -56,10 +69,15 @@ static bool takes_any(struct check_child *c, const char *attrs)
 {
     struct check_cases *k = &c->cases;
     k->n_ranks = 0;
+    for (size_t i = 0; i < c->o->n_shapes; i++)
+        if (takes_given(c, attrs, c->o->shapes[i]))
+            return true;
     for (size_t i = 0; i < ARRAY_LENGTH(rank_order); i++)
         if (takes_rank(c, attrs, rank_order[i]))
             k->ranks[k->n_ranks++] = rank_order[i];
-    return k->n_ranks > 0;
+    /* Variations of a case that works with its own shapes alone. */
+    return k->n_ranks > 0 ||
+           (k->n > 0 && k->n_own > 0 && takes_given(c, attrs, k->own[0].shapes));
 }
 
 /* ---- the search -------------------------------------------------------------------- */
@@ -139,7 +157,7 @@ static bool search(struct search *s, size_t at, int optional)
     if (at >= l->n_attrs || at >= MOST_ATTRS) {
         write_case(s, text);
         return s->tries++ < s->most_tries && optional == 0 && takes_any(s->c, text) &&
-               s->c->cases.ranks[0] >= s->least_rank;
+               (s->c->cases.n_ranks == 0 || s->c->cases.ranks[0] >= s->least_rank);
     }
     const strata_attr *a = &l->attrs[at];
     const bool required = a->flags & STRATA_REQUIRED;
@@ -241,6 +259,82 @@ static void vary(struct check_child *c, const char *base, const strata_attr *a)
     keep_channels(c, base, a);
 }
 
+/* ---- inputs of several shapes ------------------------------------------------------ */
+
+/* Beside an N x C x H x W: a letter a dim, S all of space, s a 1 for each of that, D a
+ * size of its own. */
+static const char *const patterns[] = {"NC", "NCs", "1Cs", "C",  "N1S", "ND", "1ss",
+                                       "1",  "N",   "NS",  "CC", "CD",  "W",  "D"};
+
+static void take_pattern(struct harness_shape *out, const struct harness_shape *usual,
+                         const char *pattern)
+{
+    *out = (struct harness_shape){0};
+    for (; *pattern && out->rank < STRATA_MAX_RANK; pattern++) {
+        const bool space = *pattern == 'S' || *pattern == 's';
+        for (int d = 2; space && d < usual->rank; d++)
+            out->dims[out->rank++] = *pattern == 'S' ? usual->dims[d] : 1;
+        if (space)
+            continue;
+        out->dims[out->rank++] = *pattern == 'N'   ? usual->dims[0]
+                                 : *pattern == 'C' ? usual->dims[usual->rank > 1]
+                                 : *pattern == 'W' ? usual->dims[usual->rank - 1]
+                                 : *pattern == 'D' ? 6
+                                                   : 1;
+    }
+}
+
+void cases_inputs(const struct check_cases *k, const struct harness_shape *usual,
+                  struct harness_shape in[HARNESS_INPUTS])
+{
+    for (int i = 0; i < HARNESS_INPUTS; i++)
+        if (k->pattern[i])
+            take_pattern(&in[i], usual, k->pattern[i]);
+        else
+            in[i] = *usual;
+}
+
+int cases_plain(const struct check_child *c, struct harness_shape in[HARNESS_INPUTS])
+{
+    const struct check_cases *k = &c->cases;
+    const struct harness_shape usual = plain_shape(k->n_ranks ? k->ranks[0] : 4);
+    if (k->n_ranks == 0 && (c->o->n_shapes || k->n_own))
+        return cases_parse_shapes(c->o->n_shapes ? c->o->shapes[0] : k->own[0].shapes,
+                                  in);
+    cases_inputs(k, &usual, in);
+    return k->n_in < 0 ? 0 : k->n_in;
+}
+
+static bool search_plain(struct check_child *c)
+{
+    struct check_cases *k = &c->cases;
+    for (int least = k->n_in < 0 ? 1 : 3; least > 0 && k->n == 0; least -= 2)
+        for (int set = 0; set <= MOST_SET && k->n == 0; set++) {
+            struct search s = {.c = c,
+                               .least_rank = least,
+                               .most_tries = least > 1 ? FEW_TRIES : MOST_TRIES};
+            k->n = search(&s, 0, set);
+        }
+    return k->n > 0;
+}
+
+/* One input, then all but one, of each pattern beside usual ones. */
+static bool search_unequal(struct check_child *c)
+{
+    struct check_cases *k = &c->cases;
+    for (int others = 0; others < (k->n_in > 2 ? 2 : k->n_in > 1); others++)
+        for (int at = 0; at < k->n_in; at++)
+            for (size_t p = 0; p < ARRAY_LENGTH(patterns); p++) {
+                struct search s = {.c = c, .most_tries = UNEQUAL_TRIES};
+                for (int i = 0; i < k->n_in; i++)
+                    k->pattern[i] = (i == at) != (others > 0) ? patterns[p] : NULL;
+                if (c->o->n_attrs ? takes_any(c, k->attrs[0]) : search(&s, 0, 0))
+                    return true;
+            }
+    memset(k->pattern, 0, sizeof k->pattern);
+    return false;
+}
+
 static void count_inputs(struct check_child *c)
 {
     const strata_layer *l = &c->layer->layer;
@@ -255,23 +349,27 @@ bool cases_find(struct check_child *c)
     if (c->o->n_attrs > 0) {
         for (; k->n < c->o->n_attrs && k->n < CASES_MOST; k->n++)
             snprintf(k->attrs[k->n], CASES_TEXT, "%s", c->o->attrs[k->n]);
-        if (c->o->shapes || takes_any(c, k->attrs[0]))
+        if (c->o->n_shapes || takes_any(c, k->attrs[0]) || search_unequal(c))
             return true;
+        k->n = 0;
+    } else if (!c->o->n_shapes) {
+        cases_find_own(c);
     }
-    for (int least = k->n_in < 0 ? 1 : 3; least > 0 && k->n == 0; least -= 2)
-        for (int set = 0; set <= MOST_SET && k->n == 0; set++) {
-            struct search s = {.c = c,
-                               .least_rank = least,
-                               .most_tries = least > 1 ? FEW_TRIES : MOST_TRIES};
-            k->n = search(&s, 0, set);
-        }
+    if (c->o->n_attrs == 0)
+        k->n = search_plain(c) || search_unequal(c) || k->n_own > 0;
+    if (k->n > 0 && k->n_ranks == 0 && k->n_own > 0)
+        snprintf(k->attrs[0], CASES_TEXT, "%s", k->own[0].attrs);
     if (k->n == 0) {
-        check_found(
-            c, "untested",
-            "no attributes were found with which a shape of rank 1 to 5 is "
-            "taken; give some with --attrs 'name = value; ...'. The last refusal: "
-            "%s",
-            k->refusal);
+        c->report->no_case = true;
+        check_found(c, "untested",
+                    c->o->n_shapes
+                        ? "no attributes were found with which --shape is taken; give "
+                          "some with --attrs 'name = value; ...'. The last refusal: %s"
+                        : "no attributes were found with which a shape of rank 1 to 5 "
+                          "is taken; give some with --attrs 'name = value; ...', shapes "
+                          "with --shape, or a network that has the layer, of the file's "
+                          "name with .ini. The last refusal: %s",
+                    k->refusal);
         return false;
     }
     char base[CASES_TEXT];

@@ -10,6 +10,8 @@
 #define CASES_MOST 48
 #define CASES_TEXT 512
 #define CASES_IMPLS 128 /* further ones have the first case */
+#define CASES_OWN 16
+#define CASES_SHAPES 192
 
 struct check_child;
 
@@ -18,6 +20,12 @@ struct check_cases {
     size_t n;
     int ranks[STRATA_MAX_RANK], n_ranks; /* of inputs; the usual one first */
     int n_in;                            /* as in layer_case: -1: none */
+    const char *pattern[HARNESS_INPUTS]; /* of an input's shape; NULL: as the usual one */
+    struct check_own {
+        char attrs[CASES_TEXT], shapes[CASES_SHAPES];
+    } own[CASES_OWN]; /* of the network beside the file */
+    size_t n_own;
+    char own_note[256];       /* where they are from, or why there are none; or "" */
     int8_t lead[CASES_IMPLS]; /* of each impl of the layer: the first case it takes */
     bool led;                 /* lead is known */
     bool by_lead;             /* only impls with `at` for their lead are wanted now */
@@ -27,6 +35,13 @@ struct check_cases {
 
 /* Fill c->cases; false, after a finding, if nothing works. */
 bool cases_find(struct check_child *c);
+/* own.c: the layers of this type in the network that lies beside the file. */
+void cases_find_own(struct check_child *c);
+/* The inputs' shapes where the usual one is `usual`, each by its pattern. */
+void cases_inputs(const struct check_cases *k, const struct harness_shape *usual,
+                  struct harness_shape in[HARNESS_INPUTS]);
+/* The plainest inputs that the first case works with; how many. */
+int cases_plain(const struct check_child *c, struct harness_shape in[HARNESS_INPUTS]);
 
 enum cases_sweep {
     CASES_ALL,   /* every case; the first over many shapes */
@@ -42,5 +57,7 @@ bool cases_want(struct check_child *c, const struct registry_impl *impl);
 
 /* "1x3x5x5,1x3x1x1" into shapes; how many, or -1. */
 int cases_parse_shapes(const char *text, struct harness_shape shapes[HARNESS_INPUTS]);
+void cases_write_shapes(char *text, size_t size, const struct harness_shape *shapes,
+                        int n);
 
 #endif /* CHECK_CASES_H */

@@ -211,7 +211,7 @@ struct runner {
     check_listener listener;
     void *user;
     struct check_summary *summary;
-    bool hung; /* a test of this layer and device: the others would, too */
+    const char *why_not; /* the layer's other tests are not held; NULL: they are */
 };
 
 struct again {
@@ -227,9 +227,9 @@ static bool still_breaks(const char *shapes, struct check_finding *f, void *user
     struct check_options o = *a->child->o;
     const char *attrs[] = {f->place.attrs};
     struct child_end end;
-    o.shapes = shapes;
+    o.shapes = &shapes;
     o.attrs = attrs;
-    o.n_attrs = 1;
+    o.n_shapes = o.n_attrs = 1;
     o.impl = f->place.impl[0] ? f->place.impl : NULL;
     o.formats = f->place.formats[0] && strcmp(f->place.formats, "->") != 0
                     ? f->place.formats
@@ -265,7 +265,7 @@ static void shrink(struct runner *r, const struct check_test *test,
 {
     struct again again = {test, c, r};
     const bool cuda = strncmp(c->device, "cuda", 4) == 0;
-    if (r->o->shapes || r->o->in_process || test->scope == SCOPE_FILE)
+    if (r->o->n_shapes || r->o->in_process || test->scope == SCOPE_FILE)
         return;
     for (size_t i = 0; i < r->report->n_findings; i++)
         if (!is_chance(r->report->findings[i].rule))
@@ -289,9 +289,10 @@ static void tell(struct runner *r, const struct check_test *test,
         check_write_command(&report->findings[i], c, test);
     if (report->n_findings > 0) {
         result.verdict = CHECK_FAILED;
-    } else if (report->skip[0]) {
+    } else if (report->skip[0] || report->runs == 0) {
         result.verdict = CHECK_SKIPPED;
-        result.note = report->skip;
+        result.note =
+            report->skip[0] ? report->skip : "0 runs: nothing here can be tried";
     }
     r->summary->passed += result.verdict == CHECK_PASSED;
     r->summary->failed += result.verdict == CHECK_FAILED;
@@ -306,15 +307,18 @@ static int hold_test(struct runner *r, const struct check_test *test, const char
         test, {.o = r->o, .report = r->report, .layer_name = layer, .device = device}};
     struct child_end end = {0};
     memset(r->report, 0, sizeof *r->report);
-    if (r->hung) {
-        snprintf(r->report->skip, sizeof r->report->skip, "an earlier test hung");
+    if (r->why_not) {
+        snprintf(r->report->skip, sizeof r->report->skip, "%s", r->why_not);
         tell(r, test, &j.child, 0);
         return STRATA_OK;
     }
     int status = hold_apart(&j, &end, err);
     if (status != STRATA_OK)
         return status;
-    r->hung = end.timed_out;
+    if (end.timed_out)
+        r->why_not = "an earlier test hung";
+    else if (r->report->no_case)
+        r->why_not = "no case was found";
     shrink(r, test, &j.child);
     tell(r, test, &j.child, end.seconds);
     return STRATA_OK;
@@ -341,7 +345,7 @@ static int hold_on(struct runner *r, const struct check_test *test,
 static int hold_layer(struct runner *r, const struct report_layer *l, strata_error *err)
 {
     int status = STRATA_OK;
-    r->hung = false;
+    r->why_not = NULL;
     for (const struct check_test *t = check_tests; t->name && status == STRATA_OK; t++) {
         if (!is_chosen(r, t) || t->scope == SCOPE_FILE)
             continue;

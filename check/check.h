@@ -19,9 +19,11 @@ struct check_options {
     const char *device; /* NULL: the host, and cuda:0 for impls on CUDA */
     const char *layer;  /* only this one, as strata list writes it or bare; or NULL */
     const char *test;   /* only this one; or NULL */
-    const char *impl, *formats, *shapes; /* only these; or NULL */
-    const char *const *attrs;            /* cases to try in place of those found */
-    size_t n_attrs;
+    const char *impl, *formats; /* only these; or NULL */
+    /* Cases to try in place of those found: each of the shapes ("3x8,3x8x5x5") with each
+     * of the attributes. */
+    const char *const *shapes, *const *attrs;
+    size_t n_shapes, n_attrs;
     uint64_t seed;
     int limit_ms;    /* for one test */
     bool in_process; /* no child processes, for a debugger */

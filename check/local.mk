@@ -22,6 +22,7 @@ libstrata_check_la_SOURCES = \
 	check/module_range.c \
 	check/module_range.h \
 	check/harness/node.c \
+	check/own.c \
 	check/test/repeat.c \
 	check/rules.c \
 	check/rules.h \
@@ -38,6 +39,7 @@ libstrata_check_la_SOURCES = \
 	check/test/test.h \
 	check/harness/trial.c \
 	check/harness/trial.h \
+	check/harness/trial_numbers.c \
 	check/harness/trial_problem.c \
 	check/harness/trial_values.c \
 	check/test/values.c

@@ -45,6 +45,8 @@ static const struct check_rule rules[] = {
     {"untested", "some shape and some impl must work for anything to be tested"},
     /* values and memory */
     {"value-wrong", "outputs agree with strata.reference/1, or among impls without one"},
+    {"nan-lost", "where an output follows an input, NaN there is NaN here, unless the "
+                 "reference says STRATA_NAN_IGNORED"},
     {"reference-failed", "the reference takes every shape that shape takes"},
     {"run-failed", "run works on every combination that accept took"},
     {"bounds", "a run writes inside its outputs, workspace and ctx alone"},

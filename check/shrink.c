@@ -5,23 +5,7 @@
  */
 #include "check/shrink.h"
 
-#include <stdio.h>
-
 #include "check/cases.h"
-
-static void write_shapes(char *text, size_t size, const struct harness_shape *shapes,
-                         int n)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; i < n; i++)
-        for (int d = 0; d < shapes[i].rank && used < size; d++)
-            used += (size_t)snprintf(text + used, size - used, "%s%lld",
-                                     d   ? "x"
-                                     : i ? ","
-                                         : "",
-                                     (long long)shapes[i].dims[d]);
-}
 
 /* Dim d goes from `from` to `to` wherever it is so long. */
 static void replace(struct harness_shape *shapes, int n, int d, int64_t from, int64_t to)
@@ -48,7 +32,7 @@ static bool step(struct check_finding *f, int *tries, shrink_try attempt, void *
             for (int i = 0; i < n; i++)
                 smaller[i] = shapes[i];
             replace(smaller, n, d, now, next[k]);
-            write_shapes(text, sizeof text, smaller, n);
+            cases_write_shapes(text, sizeof text, smaller, n);
             if (attempt(text, f, user))
                 return true;
         }

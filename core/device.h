@@ -30,6 +30,9 @@ struct device_properties {
     int64_t cache_bytes; /* that lies between kernels and memory; 0: not told */
 };
 
+/* Those of so many threads of a host, for a plan that has them. */
+void host_ceilings(struct device_properties *out, int threads);
+
 enum device_copy { COPY_TO_DEVICE, COPY_FROM_DEVICE, COPY_ON_DEVICE };
 
 /* For checks that layers keep to their stream. */
@@ -57,6 +60,12 @@ struct device_ops {
     int (*stream_wait)(strata_stream *s, strata_event *e, strata_error *err);
     int (*submit)(strata_stream *s, device_work work, const void *payload, size_t bytes,
                   strata_error *err);
+    /* What is put on the stream between these two computes with `threads` threads, which
+     * wait for each other as STRATA_WAIT_* says; it does not wait for other streams.
+     * Where a run has begun it must be ended. NULL where processors are not the host's.
+     */
+    int (*run_begin)(strata_stream *s, int threads, int wait, strata_error *err);
+    void (*run_end)(strata_stream *s);
     int (*copy)(strata_stream *s, void *dst, const void *src, size_t bytes,
                 enum device_copy direction, strata_error *err);
     int (*fill)(strata_stream *s, void *dst, int byte, size_t bytes, strata_error *err);
@@ -71,6 +80,13 @@ struct device_ops {
                          strata_error *err);
     /* The device's own stream (cudaStream_t), for kernels; NULL on the host. */
     void *(*stream_native)(strata_stream *s);
+    /* A stream or event of the application's own, which stays its own: all NULL where
+     * the device has none. event_native is what others may wait for. */
+    int (*stream_wrap)(struct device *d, void *native, strata_stream **out,
+                       strata_error *err);
+    int (*event_wrap)(struct device *d, void *native, strata_event **out,
+                      strata_error *err);
+    void *(*event_native)(const strata_event *e);
     /* Memory of the host that copies fastest to and from the device. */
     strata_allocator (*host_memory)(struct device *d);
     /* Bytes of device memory that are free; 0 if unknown. */
@@ -120,7 +136,7 @@ struct device_abi {
     uint32_t version;
     uint32_t ops_size, properties_size, desc_size, error_size;
 };
-#define DEVICE_ABI_VERSION 1
+#define DEVICE_ABI_VERSION 2
 #define DEVICE_ABI_HERE                                                                  \
     ((struct device_abi){DEVICE_ABI_VERSION, sizeof(struct device_ops),                  \
                          sizeof(struct device_properties), sizeof(strata_desc),          \

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arguments.h"
+
 /* Device kinds by name. A kind whose opener is NULL comes as a module. */
 static const struct device_kind {
     const char *name;
@@ -60,14 +62,14 @@ void device_close(struct device *d)
 
 int strata_create(strata_handle **out, const char *device, strata_error *err)
 {
-    int status = STRATA_ENOMEM;
-    error_clear(err);
-    if (!out)
-        return error_set(err, STRATA_EINVAL, "a handle needs out");
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out});
+    if (status != STRATA_OK)
+        return status;
     strata_handle *h = zalloc(1, sizeof *h, "a handle", err);
     if (!h)
-        goto done;
+        return STRATA_ENOMEM;
     if ((status = device_open(&h->device, device, err)) != STRATA_OK)
         goto done;
     const struct device_ops *ops = h->device->ops;
@@ -102,18 +104,19 @@ void strata_destroy(strata_handle *h)
 
 const char *strata_device_name(const strata_handle *h)
 {
-    return h->properties.name;
+    return h ? h->properties.name : NULL;
 }
 
 int strata_device_ok(const strata_handle *h, strata_error *err)
 {
-    error_clear(err);
-    return h->device->ops->check(h->device, err);
+    int status = ARGUMENTS(err, {"handle", h});
+    return status != STRATA_OK ? status : h->device->ops->check(h->device, err);
 }
 
 void *strata_host_alloc(strata_handle *h, size_t bytes, strata_error *err)
 {
-    error_clear(err);
+    if (ARGUMENTS(err, {"handle", h}) != STRATA_OK)
+        return NULL;
     const strata_allocator a = h->device->ops->host_memory(h->device);
     void *ptr = a.alloc(a.user, bytes ? bytes : 1, TENSOR_ALIGNMENT);
     if (!ptr)
@@ -123,16 +126,23 @@ void *strata_host_alloc(strata_handle *h, size_t bytes, strata_error *err)
 
 void strata_host_free(strata_handle *h, void *ptr, size_t bytes)
 {
+    if (!h || !ptr)
+        return;
     const strata_allocator a = h->device->ops->host_memory(h->device);
-    if (ptr)
-        a.free(a.user, ptr, bytes ? bytes : 1);
+    a.free(a.user, ptr, bytes ? bytes : 1);
 }
 
 int strata_set_allocator(strata_handle *h, const strata_allocator *a, strata_error *err)
 {
     strata_memory_stats stats;
-    error_clear(err);
-    if (!a || !a->alloc || !a->free)
+    int status = ARGUMENTS(err, {"handle", h}, {"a", a});
+    if (status != STRATA_OK)
+        return status;
+    status = struct_check(a->struct_size, SIZE_THROUGH(strata_allocator, user),
+                          "strata_allocator", err);
+    if (status != STRATA_OK)
+        return status;
+    if (!a->alloc || !a->free)
         return error_set(err, STRATA_EINVAL, "allocator: both callbacks are needed");
     allocator_stats(&h->allocator, &stats);
     if (stats.current_blocks > 0)
@@ -141,24 +151,39 @@ int strata_set_allocator(strata_handle *h, const strata_allocator *a, strata_err
             "allocator: %llu blocks of the old one are in use; set it before "
             "the handle allocates",
             (unsigned long long)stats.current_blocks);
-    h->allocator.callbacks = *a;
+    struct_take(&h->allocator.callbacks, sizeof h->allocator.callbacks, a,
+                a->struct_size);
     h->allocator.free_bytes = NULL;
     return STRATA_OK;
 }
 
-void strata_get_memory_stats(const strata_handle *h, strata_memory_stats *out)
+int strata_get_memory_stats(const strata_handle *h, strata_memory_stats *out,
+                            strata_error *err)
 {
-    allocator_stats((struct allocator *)&h->allocator, out);
+    strata_memory_stats stats;
+    int status = ARGUMENTS(err, {"handle", h}, {"out", out});
+    if (status == STRATA_OK)
+        status =
+            struct_check(out->struct_size, SIZE_THROUGH(strata_memory_stats, failures),
+                         "strata_memory_stats", err);
+    if (status != STRATA_OK)
+        return status;
+    allocator_stats((struct allocator *)&h->allocator, &stats);
+    struct_give(out, &stats, sizeof stats);
+    return STRATA_OK;
 }
 
 void strata_set_memory_observer(strata_handle *h, strata_memory_fn fn, void *user)
 {
-    allocator_observe(&h->allocator, fn, user);
+    if (h)
+        allocator_observe(&h->allocator, fn, user);
 }
 
 int strata_set_math_mode(strata_handle *h, int mode, strata_error *err)
 {
-    error_clear(err);
+    int status = ARGUMENTS(err, {"handle", h});
+    if (status != STRATA_OK)
+        return status;
     if (mode != STRATA_MATH_DEFAULT && mode != STRATA_MATH_TENSOR_OP)
         return error_set(err, STRATA_EINVAL, "math mode %d: 0 (default) or 1 (tensor_op)",
                          mode);
@@ -168,16 +193,80 @@ int strata_set_math_mode(strata_handle *h, int mode, strata_error *err)
 
 int strata_get_math_mode(const strata_handle *h)
 {
-    return h->math;
+    return h ? h->math : STRATA_MATH_DEFAULT;
+}
+
+int strata_set_threads(strata_handle *h, int threads, strata_error *err)
+{
+    int status = ARGUMENTS(err, {"handle", h});
+    if (status != STRATA_OK)
+        return status;
+    if (threads < 0 || threads > 4096)
+        return error_set(err, STRATA_EINVAL,
+                         "threads %d: 1 to 4096, or 0 for as many as the network says",
+                         threads);
+    h->threads = threads;
+    return STRATA_OK;
+}
+
+int strata_get_threads(const strata_handle *h)
+{
+    return h ? h->threads : 0;
+}
+
+int strata_set_wait(strata_handle *h, int wait, strata_error *err)
+{
+    int status = ARGUMENTS(err, {"handle", h});
+    if (status != STRATA_OK)
+        return status;
+    if (wait < STRATA_WAIT_NETWORK || wait > STRATA_WAIT_SLEEP)
+        return error_set(err, STRATA_EINVAL,
+                         "wait %d: one of STRATA_WAIT_NETWORK (0), _SPIN, _YIELD, _SLEEP",
+                         wait);
+    h->wait = wait;
+    return STRATA_OK;
+}
+
+int strata_get_wait(const strata_handle *h)
+{
+    return h ? h->wait : STRATA_WAIT_NETWORK;
 }
 
 int strata_stream_create(strata_stream **out, strata_handle *h, strata_error *err)
 {
-    error_clear(err);
-    if (!out || !h)
-        return error_set(err, STRATA_EINVAL, "a stream needs out and handle");
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"handle", h});
+    if (status != STRATA_OK)
+        return status;
     return h->device->ops->stream_create(h->device, out, err);
+}
+
+/* Devices with streams that others can make: those that wrap them. */
+static int foreign(const strata_handle *h, const char *what, strata_error *err)
+{
+    if (h->device->ops->stream_wrap)
+        return STRATA_OK;
+    return error_set(err, STRATA_EUNSUPPORTED,
+                     "%s has no %s of others; use a handle of a GPU, as cuda:0",
+                     h->properties.name, what);
+}
+
+int strata_stream_wrap(strata_stream **out, strata_handle *h, void *native,
+                       strata_error *err)
+{
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"handle", h});
+    if (status == STRATA_OK)
+        status = foreign(h, "streams", err);
+    return status != STRATA_OK ? status
+                               : h->device->ops->stream_wrap(h->device, native, out, err);
+}
+
+void *strata_stream_native(strata_stream *s)
+{
+    return s ? s->device->ops->stream_native(s) : NULL;
 }
 
 void strata_stream_destroy(strata_stream *s)
@@ -188,27 +277,46 @@ void strata_stream_destroy(strata_stream *s)
 
 int strata_stream_synchronize(strata_stream *s, strata_error *err)
 {
-    error_clear(err);
-    return s->device->ops->stream_synchronize(s, err);
+    int status = ARGUMENTS(err, {"stream", s});
+    return status != STRATA_OK ? status : s->device->ops->stream_synchronize(s, err);
 }
 
 void strata_set_stream(strata_handle *h, strata_stream *s)
 {
-    h->stream = s ? s : h->own_stream;
+    if (h)
+        h->stream = s ? s : h->own_stream;
 }
 
 strata_stream *strata_get_stream(const strata_handle *h)
 {
-    return h->stream;
+    return h ? h->stream : NULL;
 }
 
 int strata_event_create(strata_event **out, strata_handle *h, strata_error *err)
 {
-    error_clear(err);
-    if (!out || !h)
-        return error_set(err, STRATA_EINVAL, "an event needs out and handle");
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"handle", h});
+    if (status != STRATA_OK)
+        return status;
     return h->device->ops->event_create(h->device, out, err);
+}
+
+int strata_event_wrap(strata_event **out, strata_handle *h, void *native,
+                      strata_error *err)
+{
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"handle", h}, {"native", native});
+    if (status == STRATA_OK)
+        status = foreign(h, "events", err);
+    return status != STRATA_OK ? status
+                               : h->device->ops->event_wrap(h->device, native, out, err);
+}
+
+void *strata_event_native(strata_event *e)
+{
+    return e && e->device->ops->event_native ? e->device->ops->event_native(e) : NULL;
 }
 
 void strata_event_destroy(strata_event *e)
@@ -227,29 +335,32 @@ static int same_kind(const struct device *a, const struct device *b, strata_erro
 
 int strata_event_record(strata_event *e, strata_stream *s, strata_error *err)
 {
-    error_clear(err);
-    int status = same_kind(e->device, s->device, err);
+    int status = ARGUMENTS(err, {"event", e}, {"stream", s});
+    if (status == STRATA_OK)
+        status = same_kind(e->device, s->device, err);
     return status != STRATA_OK ? status : e->device->ops->event_record(e, s, err);
 }
 
 int strata_stream_wait(strata_stream *s, strata_event *e, strata_error *err)
 {
-    error_clear(err);
-    int status = same_kind(e->device, s->device, err);
+    int status = ARGUMENTS(err, {"stream", s}, {"event", e});
+    if (status == STRATA_OK)
+        status = same_kind(e->device, s->device, err);
     return status != STRATA_OK ? status : s->device->ops->stream_wait(s, e, err);
 }
 
 int strata_event_synchronize(strata_event *e, strata_error *err)
 {
-    error_clear(err);
-    return e->device->ops->event_synchronize(e, err);
+    int status = ARGUMENTS(err, {"event", e});
+    return status != STRATA_OK ? status : e->device->ops->event_synchronize(e, err);
 }
 
 int strata_event_elapsed(double *ms, strata_event *from, strata_event *to,
                          strata_error *err)
 {
-    error_clear(err);
-    int status = same_kind(from->device, to->device, err);
+    int status = ARGUMENTS(err, {"ms", ms}, {"from", from}, {"to", to});
+    if (status == STRATA_OK)
+        status = same_kind(from->device, to->device, err);
     return status != STRATA_OK ? status
                                : from->device->ops->event_elapsed(ms, from, to, err);
 }

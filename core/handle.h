@@ -11,6 +11,8 @@ struct strata_handle {
     strata_stream *own_stream;
     strata_stream *stream; /* current */
     int math;
+    int threads; /* of runs; 0: the network's */
+    int wait;    /* STRATA_WAIT_* */
 };
 
 #endif /* CORE_HANDLE_H */

@@ -1,15 +1,20 @@
 CORE_SOURCES = \
 	core/alloc.c \
 	core/alloc.h \
+	core/arguments.h \
 	core/checked.h \
 	core/device.h \
 	core/device_module.c \
 	core/handle.c \
 	core/handle.h \
+	core/host/crew.c \
+	core/host/crew.h \
 	core/host/device.c \
 	core/host/device.h \
 	core/host/event.c \
 	core/host/stream.c \
+	core/host/wait.c \
+	core/host/wait.h \
 	core/installed.c \
 	core/installed.h \
 	core/names.c \

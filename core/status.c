@@ -51,6 +51,11 @@ const char *strata_version(void)
     return PACKAGE_VERSION;
 }
 
+int strata_version_number(void)
+{
+    return STRATA_VERSION_NUMBER;
+}
+
 const char *strata_status_text(int status)
 {
     if (status < 0 || (size_t)status >= ARRAY_LENGTH(status_texts))

@@ -4,6 +4,7 @@
  * on "axes": the dims of the memory behind a descriptor, in which a vectorised dim is
  * two axes, blocks (strides[d] apart) and lanes (1 apart, pad lanes included).
  */
+#include "core/arguments.h"
 #include "core/checked.h"
 #include "core/status.h"
 
@@ -268,10 +269,9 @@ static int check_input(const strata_desc *d, strata_error *err)
 
 int strata_desc_check(const strata_desc *d, int output, strata_error *err)
 {
-    if (d == NULL)
-        return error_set(err, STRATA_EINVAL,
-                         "tensor descriptor: found NULL; pass a descriptor");
-    const int status = check_input(d, err);
+    int status = ARGUMENTS(err, {"d", d});
+    if (status == STRATA_OK)
+        status = check_input(d, err);
     if (status != STRATA_OK || !output || !strata_desc_overlapping(d))
         return status;
     return error_set(err, STRATA_EINVAL,
@@ -285,8 +285,8 @@ int strata_desc_check(const strata_desc *d, int output, strata_error *err)
 int64_t strata_desc_size(const strata_desc *d)
 {
     int64_t size;
-    if (is_empty(d))
-        return 0;
+    if (!d || is_empty(d))
+        return d ? 0 : -1;
     const struct axes a = axes_of(d, ~0u);
     return axes_size(&a, &size) ? size : -1;
 }
@@ -295,20 +295,23 @@ int64_t strata_desc_bytes(const strata_desc *d)
 {
     int64_t bytes;
     const int64_t size = strata_desc_size(d);
-    return checked_mul(size, (int64_t)strata_dtype_size(d->dtype), &bytes) ? bytes : -1;
+    return d && checked_mul(size, (int64_t)strata_dtype_size(d->dtype), &bytes) ? bytes
+                                                                                : -1;
 }
 
 int64_t strata_desc_count(const strata_desc *d)
 {
     int64_t count;
-    if (is_empty(d))
-        return 0;
+    if (!d || is_empty(d))
+        return d ? 0 : -1;
     return checked_product(d->dims, d->rank, &count) ? count : -1;
 }
 
 int64_t strata_desc_offset(const strata_desc *d, const int64_t *index)
 {
     int64_t offset = 0;
+    if (!d || !index)
+        return -1;
     for (int i = 0; i < d->rank; i++)
         offset += i == d->vector_dim
                       ? index[i] / d->vector * d->strides[i] + index[i] % d->vector
@@ -320,6 +323,8 @@ int64_t strata_desc_offset(const strata_desc *d, const int64_t *index)
 
 int strata_desc_overlapping(const strata_desc *d)
 {
+    if (!d)
+        return 0;
     const int64_t size = strata_desc_size(d);
     const struct axes a = axes_of(d, ~0u);
     return size != 0 && (size < 0 || axes_overlap(&a, size));
@@ -333,14 +338,14 @@ static int packed_dims(const strata_desc *d, unsigned dims)
 
 int strata_desc_fully_packed(const strata_desc *d)
 {
-    return packed_dims(d, ~0u);
+    return d && packed_dims(d, ~0u);
 }
 
 int strata_desc_packed(const strata_desc *d, const char *letters)
 {
     unsigned dims = 0;
     const char *names =
-        d->rank > 0 && d->rank <= STRATA_MAX_RANK ? dim_letters[d->rank] : NULL;
+        d && d->rank > 0 && d->rank <= STRATA_MAX_RANK ? dim_letters[d->rank] : NULL;
     if (names == NULL || letters == NULL)
         return 0;
     for (; *letters != '\0'; letters++) {
@@ -354,7 +359,7 @@ int strata_desc_packed(const strata_desc *d, const char *letters)
 
 int strata_desc_spatially_packed(const strata_desc *d)
 {
-    return packed_dims(d, ~3u);
+    return d && packed_dims(d, ~3u);
 }
 
 /* How a dim's index becomes an offset, pad lanes included, in the one form that equal
@@ -382,7 +387,7 @@ static struct dim_form dim_form(const strata_desc *d, int dim)
 
 int strata_desc_equal(const strata_desc *a, const strata_desc *b)
 {
-    if (a->dtype != b->dtype || a->rank != b->rank ||
+    if (!a || !b || a->dtype != b->dtype || a->rank != b->rank ||
         memcmp(a->dims, b->dims, sizeof(a->dims[0]) * (size_t)a->rank) != 0)
         return 0;
     for (int i = 0; i < a->rank && !is_empty(a); i++) {
@@ -398,9 +403,6 @@ int strata_desc_equal(const strata_desc *a, const strata_desc *b)
 static int desc_start(strata_desc *out, int dtype, const int64_t *dims, int rank,
                       strata_error *err)
 {
-    if (out == NULL || dims == NULL)
-        return error_set(err, STRATA_EINVAL, "tensor descriptor: %s is NULL; pass one",
-                         out == NULL ? "the result" : "the list of dims");
     *out = (strata_desc){.dtype = dtype, .rank = rank, .vector_dim = -1, .vector = 1};
     for (int i = 0; i < rank && rank <= STRATA_MAX_RANK; i++)
         out->dims[i] = dims[i];
@@ -432,13 +434,15 @@ static int desc_pack(strata_desc *out, const int *order, strata_error *err)
 int strata_desc_layout(strata_desc *out, strata_layout layout, int dtype,
                        const int64_t *dims, int rank, strata_error *err)
 {
+    int status = ARGUMENTS(err, {"out", out}, {"dims", dims});
+    if (status != STRATA_OK)
+        return status;
     if ((int)layout < 0 || layout >= STRATA_LAYOUT_COUNT)
         return error_set(err, STRATA_EINVAL,
                          "tensor descriptor: layout %d is unknown; use one of "
                          "STRATA_LAYOUT_NCHW (0) to STRATA_LAYOUT_BMN_COLUMN (%d)",
                          (int)layout, STRATA_LAYOUT_COUNT - 1);
-    const int status = desc_start(out, dtype, dims, rank, err);
-    if (status != STRATA_OK)
+    if ((status = desc_start(out, dtype, dims, rank, err)) != STRATA_OK)
         return status;
     if (rank != layouts[layout].rank)
         return error_set(err, STRATA_EINVAL,
@@ -451,12 +455,11 @@ int strata_desc_layout(strata_desc *out, strata_layout layout, int dtype,
 int strata_desc_strided(strata_desc *out, int dtype, const int64_t *dims,
                         const int64_t *strides, int rank, strata_error *err)
 {
-    const int status = desc_start(out, dtype, dims, rank, err);
+    int status = ARGUMENTS(err, {"out", out}, {"dims", dims}, {"strides", strides});
+    if (status == STRATA_OK)
+        status = desc_start(out, dtype, dims, rank, err);
     if (status != STRATA_OK)
         return status;
-    if (strides == NULL)
-        return error_set(err, STRATA_EINVAL,
-                         "tensor descriptor: the list of strides is NULL; pass one");
     memcpy(out->strides, strides, sizeof(strides[0]) * (size_t)rank);
     return check_input(out, err);
 }
@@ -465,7 +468,9 @@ int strata_desc_vector(strata_desc *out, int dtype, const int64_t *dims, int ran
                        strata_error *err)
 {
     static const int order[STRATA_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
-    const int status = desc_start(out, dtype, dims, rank, err);
+    int status = ARGUMENTS(err, {"out", out}, {"dims", dims});
+    if (status == STRATA_OK)
+        status = desc_start(out, dtype, dims, rank, err);
     if (status != STRATA_OK)
         return status;
     if (rank < 2 || x < 1)

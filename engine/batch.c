@@ -99,12 +99,14 @@ void engine_free_batches(strata_engine *e)
 
 int64_t strata_engine_batch(const strata_engine *e)
 {
-    return e->batch;
+    return e ? e->batch : 0;
 }
 
 int strata_engine_batches(const strata_engine *e, int64_t *out, int n)
 {
-    for (int i = 0; i < n && i <= (int)e->n_smaller; i++)
+    if (!e)
+        return 0;
+    for (int i = 0; out && i < n && i <= (int)e->n_smaller; i++)
         out[i] = i < (int)e->n_smaller ? e->smaller[i]->batch : e->batch;
     return (int)e->n_smaller + 1;
 }

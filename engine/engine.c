@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arguments.h"
 #include "core/team.h"
 #include "engine/file/stored.h"
 #include "planner/planner.h"
@@ -21,7 +22,8 @@ struct origin {
 
 static int plan_engine(strata_engine *e, const struct origin *from, strata_error *err)
 {
-    struct planner_device device = {e->handle->properties, e->handle->math};
+    struct planner_device device = {e->handle->properties, e->handle->math,
+                                    e->handle->threads};
     struct cost_device costs;
     int status;
     cost_device_init(&costs, e->handle);
@@ -89,6 +91,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     }
     e->network = network_retain(network);
     e->handle = handle;
+    e->wait = handle->wait ? handle->wait : network->runtime.wait;
     e->lender = from->lender;
     e->stored = from->stored;
     int status = build(e, from, err);
@@ -110,8 +113,6 @@ int engine_build_plan(strata_engine **out, strata_handle *handle,
 {
     const struct origin from = {.plan = plan};
     error_clear(err);
-    if (!out || !handle || !network)
-        return error_set(err, STRATA_EINVAL, "an engine needs out, handle and network");
     return make_engine(out, handle, network, &from, err);
 }
 
@@ -135,7 +136,12 @@ int engine_build_stored(strata_engine **out, strata_handle *handle,
 int strata_engine_build(strata_engine **out, strata_handle *handle,
                         const strata_network *network, strata_error *err)
 {
-    return engine_build_plan(out, handle, network, NULL, err);
+    if (out)
+        *out = NULL;
+    int status =
+        ARGUMENTS(err, {"out", out}, {"handle", handle}, {"network", network});
+    return status != STRATA_OK ? status
+                               : engine_build_plan(out, handle, network, NULL, err);
 }
 
 /* Mutual recursion with engine_free_batches (batch.c): it ends because the engines inside
@@ -156,31 +162,38 @@ void strata_engine_destroy(strata_engine *e)
 
 int strata_engine_bindings(const strata_engine *e)
 {
-    return (int)e->execution->n_bindings;
+    return e ? (int)e->execution->n_bindings : 0;
 }
 
 int strata_engine_binding(const strata_engine *e, int index, strata_binding *out,
                           strata_error *err)
 {
+    int status = ARGUMENTS(err, {"engine", e}, {"out", out});
+    if (status == STRATA_OK)
+        status = struct_check(out->struct_size, SIZE_THROUGH(strata_binding, bytes),
+                              "strata_binding", err);
+    if (status != STRATA_OK)
+        return status;
     const struct execution *x = e->execution;
-    error_clear(err);
     if (index < 0 || index >= (int)x->n_bindings)
         return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
                          x->n_bindings);
     const struct execution_binding *b = &x->bindings[index];
     const struct execution_value *v = &x->values[b->value];
-    *out = (strata_binding){.name = b->name,
-                            .is_input = b->is_input,
-                            .desc = v->desc,
-                            .format =
-                                format_mask_name(UINT64_C(1) << v->format, v->desc.rank),
-                            .bytes = v->bytes};
+    const strata_binding found = {
+        .name = b->name,
+        .is_input = b->is_input,
+        .desc = v->desc,
+        .format = format_mask_name(UINT64_C(1) << v->format, v->desc.rank),
+        .bytes = v->bytes,
+    };
+    struct_give(out, &found, sizeof found);
     return STRATA_OK;
 }
 
 int strata_engine_find(const strata_engine *e, const char *name)
 {
-    for (size_t i = 0; i < e->execution->n_bindings && name; i++)
+    for (size_t i = 0; e && name && i < e->execution->n_bindings; i++)
         if (strcmp(e->execution->bindings[i].name, name) == 0)
             return (int)i;
     return -1;
@@ -188,16 +201,16 @@ int strata_engine_find(const strata_engine *e, const char *name)
 
 uint64_t strata_engine_weight_bytes(const strata_engine *e)
 {
-    uint64_t bytes = e->weight_bytes;
-    for (size_t i = 0; i < e->n_smaller; i++)
+    uint64_t bytes = e ? e->weight_bytes : 0;
+    for (size_t i = 0; e && i < e->n_smaller; i++)
         bytes += e->smaller[i]->weight_bytes;
     return bytes;
 }
 
 uint64_t strata_engine_arena_bytes(const strata_engine *e)
 {
-    uint64_t most = (uint64_t)e->execution->arena_bytes;
-    for (size_t i = 0; i < e->n_smaller; i++)
+    uint64_t most = e ? (uint64_t)e->execution->arena_bytes : 0;
+    for (size_t i = 0; e && i < e->n_smaller; i++)
         if (most < strata_engine_arena_bytes(e->smaller[i]))
             most = strata_engine_arena_bytes(e->smaller[i]);
     return most;

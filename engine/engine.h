@@ -12,6 +12,7 @@
  *   share      memory that a smaller batch's engine has from the largest one's
  *   batch      smaller batches: engines inside it, which share its weights
  *   step       what each step moves and does
+ *   image      images into rows of inputs; labels
  *   file/      saved, and loaded without measuring or searching
  *
  * The planner is kept to explain the plan and to save it. Nothing that runs reads it.
@@ -41,6 +42,7 @@ struct strata_engine {
     strata_handle *handle;
     struct execution *execution;
     struct engine_part *parts; /* of each of its nodes */
+    int wait;                  /* of its runs' threads: STRATA_WAIT_*, decided */
     uint64_t weight_bytes;     /* on the device, not lent */
     int64_t batch;             /* rows of a run, at most */
     int64_t *row_bytes;        /* of one row of each binding; 0: it has no such rows */

@@ -28,6 +28,7 @@ ENGINE_SOURCES = \
 	engine/file/stored.c \
 	engine/file/stored.h \
 	engine/file/weights.c \
+	engine/image.c \
 	engine/setup.c \
 	engine/share.c \
 	engine/staging.c \

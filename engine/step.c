@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "core/arguments.h"
 #include "planner/view.h"
 
 static double bytes_of(const strata_tensor *t, int dtype)
@@ -90,40 +91,23 @@ static void describe_conversion(strata_step *out, const strata_engine *e,
         out->bytes = (double)x->values[s->from].bytes + (double)x->values[s->to].bytes;
 }
 
-static int64_t live_bytes(const struct execution *x, int step)
-{
-    const struct execution_step *s = &x->steps[step];
-    int64_t bytes = s->kind == STEP_RUN ? (int64_t)x->nodes[s->node].workspace : 0;
-    for (size_t v = 0; v < x->n_values; v++) {
-        const struct execution_value *value = &x->values[v];
-        if (value->alias < 0 && value->binding < 0 && value->first <= step &&
-            step <= value->last)
-            bytes += value->bytes;
-    }
-    return bytes;
-}
-
 int strata_engine_steps(const strata_engine *e)
 {
-    return (int)e->execution->n_steps;
+    return e ? (int)e->execution->n_steps : 0;
 }
 
-int strata_engine_step(const strata_engine *e, int index, strata_step *out,
-                       strata_error *err)
+static int describe(strata_step *out, const strata_engine *e, int index,
+                    strata_error *err)
 {
     static const int kinds[] = {[STEP_RUN] = STRATA_STEP_RUN,
                                 [STEP_REFORMAT] = STRATA_STEP_REFORMAT,
                                 [STEP_RELABEL] = STRATA_STEP_RELABEL};
     const struct execution *x = e->execution;
-    int status = STRATA_OK;
-    error_clear(err);
-    *out = (strata_step){0};
-    if (index < 0 || index >= (int)x->n_steps)
-        return error_set(err, STRATA_EINVAL, "step %d: there are %zu", index, x->n_steps);
     const struct execution_step *s = &x->steps[index];
+    int status = STRATA_OK;
     out->kind = kinds[s->kind];
     out->predicted_us = (double)s->cost / (PLAN_UNIT_PER_NS * 1e3);
-    out->live_bytes = live_bytes(x, index);
+    out->live_bytes = s->live;
     if (s->kind == STEP_RUN) {
         describe_run(out, x, &x->nodes[s->node]);
         status = measure_run(out, e, s->node, err);
@@ -134,5 +118,23 @@ int strata_engine_step(const strata_engine *e, int index, strata_step *out,
     out->memory_bound = memory_us >= out->floor_us;
     if (out->memory_bound)
         out->floor_us = memory_us;
+    return status;
+}
+
+int strata_engine_step(const strata_engine *e, int index, strata_step *out,
+                       strata_error *err)
+{
+    strata_step found = {0};
+    int status = ARGUMENTS(err, {"engine", e}, {"out", out});
+    if (status == STRATA_OK)
+        status = struct_check(out->struct_size, SIZE_THROUGH(strata_step, predicted_us),
+                              "strata_step", err);
+    if (status != STRATA_OK)
+        return status;
+    if (index < 0 || index >= (int)e->execution->n_steps)
+        return error_set(err, STRATA_EINVAL, "step %d: there are %zu", index,
+                         e->execution->n_steps);
+    status = describe(&found, e, index, err);
+    struct_give(out, &found, sizeof found);
     return status;
 }

@@ -19,6 +19,11 @@ static int64_t channels_of(const strata_engine *e, const struct execution_node *
     return e->network->tensors[n->layer->outputs[0]].dims[1];
 }
 
+static bool is_scale(const struct network_layer *layer)
+{
+    return strcmp(layer->type->full_name, "core::Scale@1") == 0;
+}
+
 /* One of a Scale's operands, spread over the channels. */
 static int load_operand(float *out, int64_t channels, const struct network_layer *scale,
                         size_t w, strata_error *err)
@@ -63,7 +68,9 @@ static void fold(float *values, const struct execution_node *n, size_t w,
                  const double *factor, const double *addend, int64_t channels)
 {
     const struct network_weight *weight = &n->layer->weights[w];
-    int64_t count = w == BIAS ? channels : network_elements(weight->dims, weight->rank);
+    int64_t count = w == BIAS || is_scale(n->layer)
+                        ? channels
+                        : network_elements(weight->dims, weight->rank);
     bool transposed = strcmp(n->layer->type->full_name, "core::FullyConnected@1") == 0 &&
                       ((const strata_fully_connected *)n->layer->params)->transposed;
     int64_t every = count / channels;
@@ -94,7 +101,9 @@ int engine_load_weight(const strata_engine *e, const struct execution_node *n, s
     bool folded = n->n_scales > 0;
     int64_t channels = folded ? channels_of(e, n) : 0;
     int status = STRATA_OK;
-    if (network_has_weight(n->layer, w))
+    if (folded && is_scale(n->layer))
+        status = load_operand(values, channels, n->layer, w, err);
+    else if (network_has_weight(n->layer, w))
         status = network_weight_load(&n->layer->weights[w], values, err);
     else
         memset(values, 0, (size_t)channels * sizeof(float));

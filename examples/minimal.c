@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The smallest program: a network file and raw input in, the largest output out.
+ * The smallest program: a network file and an image in, the class out.
  *
- *   minimal NETWORK.ini INPUT      cc minimal.c $(pkg-config --cflags --libs strata)
+ *   minimal NETWORK.ini IMAGE      cc minimal.c $(pkg-config --cflags --libs strata)
  *
- * INPUT holds the values of the first input as it is bound (fp32:nchw if the network does
- * not say otherwise); the first output is FP32.
+ * The image becomes the first input as the network's [input] section says; the last
+ * output holds a value in FP32 for each class.
  */
 #include <strata/strata.h>
 
@@ -29,27 +29,25 @@ int main(int argc, char **argv)
     strata_network *network;
     strata_engine *engine;
     strata_context *context;
-    strata_binding in, out;
-    FILE *f = argc == 3 ? fopen(argv[2], "rb") : NULL;
-    if (!f)
-        return fprintf(stderr, "usage: minimal NETWORK.ini INPUT\n"), 2;
+    strata_binding out = {.struct_size = sizeof out};
+    if (argc != 3)
+        return fprintf(stderr, "usage: minimal NETWORK.ini IMAGE\n"), 2;
     check(strata_create(&handle, "host", &err));
     check(strata_registry_create(&registry, NULL, &err));
     check(strata_network_load(&network, argv[1], registry, NULL, &err));
     check(strata_engine_build(&engine, handle, network, &err));
     check(strata_context_create(&context, engine, handle, &err));
-    check(strata_engine_binding(engine, 0, &in, &err));
     check(strata_engine_binding(engine, strata_engine_bindings(engine) - 1, &out, &err));
-    size_t got = fread(strata_context_data(context, 0), 1, (size_t)in.bytes, f);
-    if (fclose(f) != 0 || got != (size_t)in.bytes)
-        return fprintf(stderr, "minimal: %zu bytes of %lld\n", got, (long long)in.bytes),
-               1;
+    check(strata_engine_read_image(engine, 0, strata_context_data(context, 0), argv[2],
+                                   &err));
     check(strata_context_run(context, &err));
     const float *y = strata_context_data(context, strata_engine_bindings(engine) - 1);
     long best = 0;
     for (long i = 1; i < out.bytes / (long)sizeof *y; i++)
         best = y[i] > y[best] ? i : best;
-    printf("%ld %.2f %%\n", best, 100 * (double)y[best]);
+    const char *label = strata_engine_label(engine, best);
+    printf("%ld %s%s%.2f %%\n", best, label ? label : "", label ? " " : "",
+           100 * (double)y[best]);
     strata_context_destroy(context);
     strata_engine_destroy(engine);
     strata_network_destroy(network);

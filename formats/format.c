@@ -4,6 +4,7 @@
  */
 #include "formats/format.h"
 
+#include "core/arguments.h"
 #include "core/checked.h"
 
 #include <pthread.h>
@@ -322,12 +323,9 @@ int strata_desc_format(strata_desc *out, const char *format, const int64_t *dims
                        int rank, strata_error *err)
 {
     struct format f;
-    if (out == NULL || format == NULL || dims == NULL)
-        return error_set(err, STRATA_EINVAL, "tensor descriptor: %s is NULL; pass one",
-                         out == NULL      ? "the result"
-                         : format == NULL ? "the format's name"
-                                          : "the list of dims");
-    const int status = format_parse(&f, format, err);
+    int status = ARGUMENTS(err, {"out", out}, {"format", format}, {"dims", dims});
+    if (status == STRATA_OK)
+        status = format_parse(&f, format, err);
     return status == STRATA_OK ? format_desc(out, f, dims, rank, err) : status;
 }
 

@@ -21,7 +21,7 @@
 #define CONFIG_MAX_FILES 256
 #define CONFIG_MAX_DEPTH 8   /* of includes; the first file is depth 1 */
 #define CONFIG_MAX_LINE 4096 /* bytes, after continuations are joined */
-#define CONFIG_MAX_SECTIONS 65536
+#define CONFIG_MAX_SECTIONS (1 << 18)
 #define CONFIG_MAX_KEYS 256 /* of a section */
 #define CONFIG_MAX_KEY 64   /* bytes of a key */
 #define CONFIG_MAX_NAME 128 /* bytes of a section's name */

@@ -404,19 +404,33 @@ int engine_file_parse(struct engine_file *out, const void *bytes, size_t size,
     return STRATA_OK;
 }
 
+/* Takes the bytes. */
+static int parse_private(struct engine_file *out, struct file_bytes *bytes,
+                         const char *path, strata_error *err)
+{
+    int status = engine_file_parse(out, bytes->data, bytes->size, path, err);
+    if (status == STRATA_OK)
+        out->bytes = *bytes;
+    else
+        file_free(bytes);
+    return status;
+}
+
 int engine_file_open(struct engine_file *out, const char *path, strata_error *err)
 {
     struct file_bytes bytes;
     *out = (struct engine_file){0};
     int status = file_read(&bytes, path, ENGINE_FILE_MAX, err);
-    if (status != STRATA_OK)
-        return status;
-    status = engine_file_parse(out, bytes.data, bytes.size, path, err);
-    if (status == STRATA_OK)
-        out->bytes = bytes;
-    else
-        file_free(&bytes);
-    return status;
+    return status == STRATA_OK ? parse_private(out, &bytes, path, err) : status;
+}
+
+int engine_file_copy(struct engine_file *out, const void *bytes, size_t size,
+                     const char *name, strata_error *err)
+{
+    struct file_bytes copy;
+    *out = (struct engine_file){0};
+    int status = file_copy(&copy, bytes, size, name, err);
+    return status == STRATA_OK ? parse_private(out, &copy, name, err) : status;
 }
 
 void engine_file_close(struct engine_file *f)

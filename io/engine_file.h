@@ -57,6 +57,9 @@ int engine_file_write(const char *path, const struct engine_section *sections, s
  * version, or with a feature unknown here. The message says what, where, found, needed.
  */
 int engine_file_open(struct engine_file *out, const char *path, strata_error *err);
+/* The same of bytes in memory, which are copied. */
+int engine_file_copy(struct engine_file *out, const void *bytes, size_t size,
+                     const char *name, strata_error *err);
 /* Over bytes that stay the caller's; `path` is for messages. */
 int engine_file_parse(struct engine_file *out, const void *bytes, size_t size,
                       const char *path, strata_error *err);

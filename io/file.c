@@ -178,6 +178,19 @@ int file_read(struct file_bytes *out, const char *path, uint64_t limit, strata_e
     return status;
 }
 
+int file_copy(struct file_bytes *out, const void *bytes, size_t size, const char *name,
+              strata_error *err)
+{
+    *out = (struct file_bytes){0};
+    char *data = size < SSIZE_MAX ? allocate(size + 1) : NULL;
+    if (!data)
+        return error_no_memory(err, size, name);
+    memcpy(data, bytes, size);
+    data[size] = '\0';
+    *out = (struct file_bytes){data, size};
+    return STRATA_OK;
+}
+
 size_t file_head(void *out, size_t size, const char *path)
 {
     struct stat st;

@@ -22,6 +22,9 @@ struct file_bytes {
  * not a signal later. */
 int file_read(struct file_bytes *out, const char *path, uint64_t limit,
               strata_error *err);
+/* The same of bytes in memory; `name` is for messages. */
+int file_copy(struct file_bytes *out, const void *bytes, size_t size, const char *name,
+              strata_error *err);
 void file_free(struct file_bytes *f);
 /* The first bytes of a regular file; how many of `size` there are, 0 where it cannot be
  * read. */

@@ -63,6 +63,8 @@ uint64_t cuda_free_bytes(struct device *d);
  * ------------------------- */
 
 int cuda_stream_create(struct device *d, strata_stream **out, strata_error *err);
+int cuda_stream_wrap(struct device *d, void *native, strata_stream **out,
+                     strata_error *err);
 void cuda_stream_destroy(strata_stream *s);
 int cuda_stream_synchronize(strata_stream *s, strata_error *err);
 void *cuda_stream_native(strata_stream *s);
@@ -78,6 +80,9 @@ int cuda_reformat_row(strata_stream *s, size_t row, const strata_desc *dst,
                       strata_error *err);
 
 int cuda_event_create(struct device *d, strata_event **out, strata_error *err);
+int cuda_event_wrap(struct device *d, void *native, strata_event **out,
+                    strata_error *err);
+void *cuda_event_native(const strata_event *e);
 void cuda_event_destroy(strata_event *e);
 int cuda_event_record(strata_event *e, strata_stream *s, strata_error *err);
 int cuda_event_synchronize(strata_event *e, strata_error *err);

@@ -9,7 +9,8 @@
 struct cuda_event {
     strata_event base;
     cudaEvent_t native;
-    bool recorded;
+    bool recorded; /* or foreign, whose records are not seen here */
+    bool foreign;  /* the application's */
 };
 
 static struct cuda_event *cuda_event(strata_event *e)
@@ -35,10 +36,26 @@ int cuda_event_create(struct device *base, strata_event **out, strata_error *err
     return STRATA_OK;
 }
 
+int cuda_event_wrap(struct device *base, void *native, strata_event **out,
+                    strata_error *err)
+{
+    struct cuda_event *e = zalloc(1, sizeof *e, "an event", err);
+    if (!e)
+        return STRATA_ENOMEM;
+    *e = (struct cuda_event){{base}, (cudaEvent_t)native, true, true};
+    *out = &e->base;
+    return STRATA_OK;
+}
+
+void *cuda_event_native(const strata_event *e)
+{
+    return ((const struct cuda_event *)e)->native;
+}
+
 void cuda_event_destroy(strata_event *base)
 {
     struct cuda_device *d = cuda_device(base->device);
-    if (cuda_enter(d, NULL) == STRATA_OK)
+    if (!cuda_event(base)->foreign && cuda_enter(d, NULL) == STRATA_OK)
         cuda_status(d, cudaEventDestroy(cuda_event(base)->native), "destroying an event",
                     NULL);
     free(cuda_event(base));

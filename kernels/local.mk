@@ -105,6 +105,7 @@ GPU_BUNDLE_CONTENT = \
 	tests/cuda/context \
 	tests/cuda/device \
 	tests/cuda/faults \
+	tests/cuda/foreign \
 	tests/cuda/layers \
 	tests/cuda/network \
 	tests/cuda/reformat \

@@ -35,11 +35,35 @@ int cuda_stream_create(struct device *base, strata_stream **out, strata_error *e
     return cuda_stream_make(base, cudaStreamNonBlocking, out, err);
 }
 
+int cuda_stream_wrap(struct device *base, void *native, strata_stream **out,
+                     strata_error *err)
+{
+    struct cuda_device *d = cuda_device(base);
+    int index = d->index, status = cuda_enter(d, err);
+    if (status == STRATA_OK)
+        status = cuda_status(d, cudaStreamGetDevice((cudaStream_t)native, &index),
+                             "a stream of the application", err);
+    if (status == STRATA_OK && index != d->index)
+        status =
+            error_set(err, STRATA_EINVAL,
+                      "the stream is of GPU %d, the handle of GPU %d; use a handle of "
+                      "cuda:%d",
+                      index, d->index, index);
+    if (status != STRATA_OK)
+        return status;
+    struct cuda_stream *s = zalloc(1, sizeof *s, "a stream", err);
+    if (!s)
+        return STRATA_ENOMEM;
+    *s = (struct cuda_stream){{base}, (cudaStream_t)native, true};
+    *out = &s->base;
+    return STRATA_OK;
+}
+
 void cuda_stream_destroy(strata_stream *base)
 {
     struct cuda_stream *s = cuda_stream(base);
     struct cuda_device *d = cuda_device(base->device);
-    if (cuda_enter(d, NULL) == STRATA_OK) {
+    if (!s->foreign && cuda_enter(d, NULL) == STRATA_OK) {
         cuda_status(d, cudaStreamSynchronize(s->native), "a stream's last work", NULL);
         if (cuda_enter(d, NULL) == STRATA_OK)
             cudaStreamDestroy(s->native);

@@ -7,6 +7,7 @@
 struct cuda_stream {
     strata_stream base;
     cudaStream_t native;
+    bool foreign; /* the application's */
 };
 
 static inline struct cuda_stream *cuda_stream(strata_stream *s)

@@ -28,6 +28,11 @@ AC_DEFUN([STRATA_WARNINGS], [
     -Wmissing-prototypes -Wno-missing-field-initializers], [WARNING_CFLAGS])
   AS_IF([test "$enable_werror" = yes], [AS_VAR_APPEND([WARNING_CFLAGS], [" -Werror"])])
   AC_SUBST([WARNING_CFLAGS])
+  # An -O level takes back one before it, not these: CFLAGS comes last, with -O2, whose
+  # vectoriser takes no loop of unknown length.
+  AX_APPEND_COMPILE_FLAGS([-ftree-vectorize -fvect-cost-model=dynamic dnl
+    -funswitch-loops -fpeel-loops], [VECTOR_CFLAGS], [-Werror])
+  AC_SUBST([VECTOR_CFLAGS])
   # Tests count the steps that code takes, where the compiler can count them; sanitizers
   # add steps of their own.
   COUNTING_CFLAGS=

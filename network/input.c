@@ -42,6 +42,7 @@ static void read_transform(struct config *c, struct config_section *s,
     const struct config_pair *order = config_get(s, "channels");
     const struct config_pair *scale = config_get(s, "scale");
     const struct config_pair *fill = config_get(s, "fill");
+    const struct config_pair *antialias = config_get(s, "antialias");
     int choice;
     *out = image_identity;
     out->channels = channels == 1 ? IMAGE_GRAY : IMAGE_RGB;
@@ -58,6 +59,8 @@ static void read_transform(struct config *c, struct config_section *s,
     }
     if (resize && config_choice(c, resize, "stretch|crop|letterbox|exact", &choice))
         out->resize = (enum image_resize)choice;
+    if (antialias)
+        config_bool(c, antialias, &out->antialias);
     if (scale)
         config_real(c, scale, -1e30, 1e30, &out->scale);
     if (fill)
@@ -117,6 +120,14 @@ static void read_binding(struct config *c, struct config_section *s,
         *out = f;
 }
 
+static void read_pads(struct config *c, struct config_section *s, bool *any)
+{
+    const struct config_pair *p = config_get(s, "pads");
+    int choice;
+    if (p && config_choice(c, p, "zero|any", &choice))
+        *any = choice == 1;
+}
+
 static int add_input(struct loader *l, const char *name, struct network_input **in,
                      struct network_tensor **t)
 {
@@ -139,8 +150,9 @@ static int add_input(struct loader *l, const char *name, struct network_input **
 
 int network_input(struct loader *l, struct config_section *s)
 {
-    static const char *const keys[] = {"shape", "dtype",    "format", "scale", "mean",
-                                       "std",   "channels", "resize", "fill"};
+    static const char *const keys[] = {"shape",     "dtype", "format", "scale",
+                                       "mean",      "std",   "channels", "resize",
+                                       "antialias", "fill",  "pads"};
     struct network_input *in;
     struct network_tensor *t;
     if (l->net->n_inputs == NETWORK_MAX_INPUTS) {
@@ -154,6 +166,7 @@ int network_input(struct loader *l, struct config_section *s)
     read_dtype(l->c, s, t, &dtype);
     in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
     read_binding(l->c, s, t, &in->format);
+    read_pads(l->c, s, &in->pads_any);
     read_transform(l->c, s, t, &in->transform);
     config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
     return names_put(&l->node_index, s->name, t->port, l->err);

@@ -3,7 +3,9 @@ NETWORK_SOURCES = \
 	network/attributes.h \
 	network/batch.c \
 	network/bench.c \
+	network/doubt.c \
 	network/graph.c \
+	network/image.c \
 	network/input.c \
 	network/layers.c \
 	network/network.c \

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "core/alloc.h"
+#include "core/arguments.h"
 #include "io/file.h"
 #include "network/private.h"
 
@@ -197,9 +198,9 @@ static int place_layers(struct loader *l)
 static int load(struct loader *l)
 {
     static int (*const steps[])(struct loader *) = {
-        network_read_sections, network_read_sources, network_read_layers,
-        network_resolve,       network_sort,         place_layers,
-        network_infer,         network_read_outputs,
+        network_read_sections, network_read_sources,  network_read_layers,
+        network_doubt_weights, network_resolve,       network_sort,
+        place_layers,          network_infer,         network_read_outputs,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         int status = steps[i](l);
@@ -240,6 +241,7 @@ static int start(struct loader *l, const char *path,
                                         .n_percentiles = 3};
     net->path = duplicate(path, l->err);
     net->runtime.device = duplicate("auto", l->err);
+    net->runtime.wait = STRATA_WAIT_YIELD;
     net->runtime.graph = true;
     if (!net->path || !net->runtime.device)
         return STRATA_ENOMEM;
@@ -322,27 +324,46 @@ static int refuse_foreign(const char *path, strata_error *err)
     return STRATA_OK;
 }
 
+/* What an older application does not know is none. */
+static int read_options(strata_network_options *out, const strata_network_options *from,
+                        strata_error *err)
+{
+    *out = (strata_network_options){.struct_size = sizeof *out};
+    if (!from)
+        return STRATA_OK;
+    int status = struct_check(from->struct_size,
+                              SIZE_THROUGH(strata_network_options, n_define),
+                              "strata_network_options", err);
+    if (status != STRATA_OK)
+        return status;
+    struct_take(out, sizeof *out, from, from->struct_size);
+    if ((out->n_set && !out->set) || (out->n_define && !out->define))
+        return error_set(err, STRATA_EINVAL, "strata_network_options.%s is NULL for %zu",
+                         out->n_set && !out->set ? "set" : "define",
+                         out->n_set && !out->set ? out->n_set : out->n_define);
+    return STRATA_OK;
+}
+
 int strata_network_load(strata_network **out, const char *path, strata_registry *registry,
                         const strata_network_options *options, strata_error *err)
 {
     struct loader l = {.registry = registry, .err = err};
-    error_clear(err);
-    if (!out || !path || !registry)
-        return error_set(err, STRATA_EINVAL, "a network needs out, path and registry");
-    *out = NULL;
-    strata_network_options known = {0};
-    if (options) {
-        if (options->struct_size < sizeof known)
-            return error_set(err, STRATA_EINVAL,
-                             "strata_network_options.struct_size is %zu; needed %zu",
-                             options->struct_size, sizeof known);
-        known = *options;
-    }
-    int status = refuse_foreign(path, err);
-    if (status == STRATA_OK)
-        status = open_network(out, &l, path, &known);
-    if (status == STRATA_OK)
+    strata_network_options known;
+    if (out)
+        *out = NULL;
+    int status =
+        ARGUMENTS(err, {"out", out}, {"path", path}, {"registry", registry});
+    if (status != STRATA_OK)
+        return status;
+    if ((status = read_options(&known, options, err)) != STRATA_OK)
+        return status;
+    if ((status = refuse_foreign(path, err)) != STRATA_OK)
+        return status;
+    status = open_network(out, &l, path, &known);
+    if (status == STRATA_OK) {
         warn_unread(*out);
+        network_doubt_labels(*out);
+    }
     return status;
 }
 

@@ -39,6 +39,7 @@ struct network_input {
     struct format format; /* as bound by the application; fp32:nchw by default */
     struct image_transform transform;
     bool batched; /* dim 0 is the [profile] symbol that has several values */
+    bool pads_any; /* pad lanes come with any content, else zero */
 };
 
 struct network_output {
@@ -150,6 +151,12 @@ int network_parse(strata_network **out, const struct network_memory *memory,
 /* Such a text, the caller's to free; `math` is the STRATA_MATH_* to write.
  * write.c */
 int network_write(char **text, size_t *size, const strata_network *net, int math,
+                  strata_error *err);
+
+/* image.c: values of one image, dense linear FP32, for a row of an input of 1 or 3
+ * channels: resized, normalised and in the order that its section says. */
+int network_image(float *values, const strata_network *net,
+                  const struct network_input *in, const struct image *im,
                   strata_error *err);
 
 /* An input by name, or NULL. */

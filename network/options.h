@@ -18,8 +18,10 @@ enum objective {
     OBJECTIVE_MEMORY     /* the smallest arena of the fastest plans */
 };
 
-/* By default the device decides: analytic on the host, measured elsewhere. */
+/* By default measured, once for a machine: COSTS_MEASURE takes all times anew. */
 enum cost_kind { COSTS_DEFAULT, COSTS_ANALYTIC, COSTS_MEASURE, COSTS_FILE };
+/* Of `costs =` and --costs: auto, analytic, measure, or else a file's path. */
+enum cost_kind cost_kind_named(const char *word);
 /* For what a cost file lacks. */
 enum cost_miss { MISS_ERROR, MISS_MEASURE, MISS_ANALYTIC };
 
@@ -53,6 +55,7 @@ struct build_options {
 struct runtime_options {
     char *device;    /* "auto", "host", "cuda", "cuda:1" */
     int64_t threads; /* of the host device; 0: one a core */
+    int wait;        /* of these for each other: STRATA_WAIT_SPIN, _YIELD or _SLEEP */
     bool graph;      /* on devices that have them */
 };
 

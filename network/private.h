@@ -13,9 +13,11 @@
 /* One [weights NAME]. */
 struct source {
     const char *name;
+    struct config_place place;
     struct weights *file; /* NULL: random; owned by the network */
     uint64_t seed;
     bool broken; /* an error was recorded; references to it pass */
+    bool strict; /* what is most likely a mistake is an error */
 };
 
 /* A tensor of a node: network inputs are the first nodes, then drafts in file order. */
@@ -83,6 +85,13 @@ int network_read_sections(struct loader *l);
 int network_read_sources(struct loader *l);
 /* Weights of one draft, from its section's keys. */
 int network_bind_weights(struct loader *l, struct draft *d);
+
+/* doubt.c: what loads, but is most likely not meant: told as warnings. */
+/* Tensors of files that nothing reads, beside those that something reads, and integers
+ * where floats are wanted; errors if [weights] is strict. */
+int network_doubt_weights(struct loader *l);
+/* Names of classes that are not as many as the classes. */
+void network_doubt_labels(const strata_network *net);
 
 /* layers.c: [layer] sections as drafts: types, attributes, weights, what their inputs
  * name. */

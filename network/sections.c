@@ -154,6 +154,14 @@ static void read_flag(struct config *c, struct config_section *s, const char *ke
         config_bool(c, p, out);
 }
 
+enum cost_kind cost_kind_named(const char *word)
+{
+    return strcmp(word, "auto") == 0       ? COSTS_DEFAULT
+           : strcmp(word, "analytic") == 0 ? COSTS_ANALYTIC
+           : strcmp(word, "measure") == 0  ? COSTS_MEASURE
+                                           : COSTS_FILE;
+}
+
 /* `costs` is a word or a cost file's path. */
 static void read_costs(struct loader *l, struct config_section *s, struct cost_options *o)
 {
@@ -162,9 +170,7 @@ static void read_costs(struct loader *l, struct config_section *s, struct cost_o
     const struct config_pair *budget = config_get(s, "costs_budget");
     int choice;
     if (costs && !costs->invalid) {
-        o->kind = strcmp(costs->value, "analytic") == 0  ? COSTS_ANALYTIC
-                  : strcmp(costs->value, "measure") == 0 ? COSTS_MEASURE
-                                                         : COSTS_FILE;
+        o->kind = cost_kind_named(costs->value);
         free(o->file);
         o->file = o->kind == COSTS_FILE ? network_path(l, costs, PATH_FILE) : NULL;
     }
@@ -233,11 +239,15 @@ static bool device_valid(const char *name)
 
 static int read_runtime(struct loader *l, struct config_section *s)
 {
-    static const char *const keys[] = {"device", "threads", "graph"};
+    static const char *const keys[] = {"device", "threads", "wait", "graph"};
     const struct config_pair *device = config_get(s, "device");
     const struct config_pair *threads = config_get(s, "threads");
+    const struct config_pair *wait = config_get(s, "wait");
+    int choice;
     if (threads)
         config_int(l->c, threads, 0, 4096, &l->net->runtime.threads);
+    if (wait && config_choice(l->c, wait, "spin|yield|sleep", &choice))
+        l->net->runtime.wait = STRATA_WAIT_SPIN + choice;
     if (device && !device->invalid && !device_valid(device->value)) {
         config_error(l->c, device->value_place,
                      "'%s' is not a device: auto, host, cuda or cuda:N", device->value);

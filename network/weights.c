@@ -65,11 +65,12 @@ static int open_source(struct loader *l, const struct config_pair *p, bool anywh
 
 static int read_source(struct loader *l, struct config_section *s)
 {
-    static const char *const keys[] = {"file", "random", "anywhere"};
-    struct source source = {.name = s->name};
+    static const char *const keys[] = {"file", "random", "anywhere", "strict"};
+    struct source source = {.name = s->name, .place = s->place};
     const struct config_pair *file = config_get(s, "file");
     const struct config_pair *seed = config_get(s, "random");
     const struct config_pair *anywhere = config_get(s, "anywhere");
+    const struct config_pair *strict = config_get(s, "strict");
     size_t before = config_errors(l->c);
     bool outside = false;
     int64_t number = 0;
@@ -79,6 +80,8 @@ static int read_source(struct loader *l, struct config_section *s)
                      s->name);
     if (anywhere)
         config_bool(l->c, anywhere, &outside);
+    if (strict)
+        config_bool(l->c, strict, &source.strict);
     if (file && seed)
         config_error(l->c, seed->key_place,
                      "[weights %s] has 'file =' as well; one of the "

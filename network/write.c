@@ -209,9 +209,13 @@ static void write_input(struct writer *w, const strata_network *net,
     long at = begin(w, "format");
     put_format(w, in->format, t->rank);
     end(w, "format", at);
+    if (in->pads_any) /* the default is not written: older libraries read the file */
+        put_word(w, "pads", "any");
     if (t->rank == 4 && channels == (m->channels == IMAGE_GRAY ? 1 : 3))
         put_choice(w, "channels", "rgb|bgr|gray", (int)m->channels);
     put_choice(w, "resize", "stretch|crop|letterbox|exact", (int)m->resize);
+    if (m->antialias)
+        put_flag(w, "antialias", true);
     put_reals(w, "fill", &m->fill, 1);
     put_reals(w, "scale", &m->scale, 1);
     put_channels(w, "mean", m->mean, channels);
@@ -242,6 +246,8 @@ static void write_runtime(struct writer *w, const strata_network *net)
     fputs("\n[runtime]\n", w->f);
     put_word(w, "device", net->runtime.device);
     put_int(w, "threads", net->runtime.threads);
+    if (net->runtime.wait != STRATA_WAIT_YIELD) /* older readers know no such key */
+        put_choice(w, "wait", "spin|yield|sleep", net->runtime.wait - STRATA_WAIT_SPIN);
     put_flag(w, "graph", net->runtime.graph);
     fprintf(w->f,
             "\n[bench]\nwarmup = %" PRIu64 "ns\nduration = %" PRIu64

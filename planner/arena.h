@@ -11,6 +11,8 @@ struct arena_block {
     int64_t offset; /* result */
 };
 
+#define ARENA_SEARCHED 4096 /* blocks; more are placed in one pass */
+
 /* Give blocks that are alive together disjoint offsets. *peak is the arena's size, *bound
  * the most bytes alive at one step, under which no placement can go; *peak may be above
  * it, since finding the least peak is NP-hard. The same for the same blocks. EOVERFLOW. */

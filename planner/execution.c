@@ -6,11 +6,33 @@
 
 #include <stdlib.h>
 
-int execution_owner(const struct execution *x, int value)
+/* Follow the aliases to a value that is settled, or to their end, then once more. */
+static void settle(struct execution_value *values, int value)
 {
-    while (x->values[value].alias >= 0)
-        value = x->values[value].alias;
-    return value;
+    int end = value, next;
+    int64_t at = 0;
+    for (; values[end].owner < 0 && values[end].alias >= 0; end = values[end].alias)
+        at += values[end].begin;
+    if (values[end].owner < 0) {
+        values[end].owner = end;
+        values[end].at = 0;
+    }
+    at += values[end].at;
+    for (int v = value; v != end; v = next) {
+        next = values[v].alias;
+        values[v].owner = values[end].owner;
+        values[v].at = at;
+        at -= values[v].begin;
+    }
+}
+
+void execution_settle(struct execution *x)
+{
+    for (size_t v = 0; v < x->n_values; v++)
+        x->values[v].owner = -1;
+    for (size_t v = 0; v < x->n_values; v++)
+        if (x->values[v].owner < 0)
+            settle(x->values, (int)v);
 }
 
 int execution_reads(const struct execution *x, const struct execution_step *s, int k)

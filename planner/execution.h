@@ -49,6 +49,8 @@ struct execution_value {
     int binding;   /* input or output that owns the memory, or -1 */
     int alias;     /* value whose memory this is in, or -1 */
     int64_t begin; /* bytes into that memory */
+    int owner;     /* at the end of the aliases, itself without; once placed */
+    int64_t at;    /* bytes into its memory */
     bool in_place; /* alias made by the memory planner */
     strata_desc desc;
     int64_t bytes, offset; /* in the arena, if neither bound nor aliased */
@@ -67,6 +69,7 @@ struct execution_step {
     int from, to; /* values, for the other kinds */
     int64_t cost; /* 1/16 ns */
     enum plan_reason reason;
+    int64_t live; /* bytes of the arena in use, workspace included; once placed */
 };
 
 struct execution_binding {
@@ -96,8 +99,8 @@ int execution_make(struct execution **out, const struct planner *planner,
 
 /* execution.c */
 void execution_free(struct execution *x);
-/* The value in whose memory a value is. */
-int execution_owner(const struct execution *x, int value);
+/* Find each value's owner and its place there, of the aliases. */
+void execution_settle(struct execution *x);
 /* The k-th value that a step reads or writes, or -1 past the last. */
 int execution_reads(const struct execution *x, const struct execution_step *s, int k);
 int execution_writes(const struct execution *x, const struct execution_step *s, int k);

@@ -14,6 +14,25 @@ int planner_desc(strata_desc *out, const strata_network *net, int tensor, int fo
     return format_desc(out, *format_at(format), t->dims, t->rank, err);
 }
 
+static bool can_have(const strata_network *net, int tensor, uint64_t formats)
+{
+    strata_desc d;
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
+        if (formats >> f & 1 && planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
+            return true;
+    return !is_float(net->tensors[tensor].dtype);
+}
+
+bool planner_wish_holds(const strata_network *net, const struct network_layer *layer)
+{
+    bool holds = net->build.formats != 0;
+    for (int i = 0; i < layer->n_inputs && holds; i++)
+        holds = can_have(net, layer->inputs[i], net->build.formats);
+    for (int i = 0; i < layer->n_outputs && holds; i++)
+        holds = can_have(net, layer->outputs[i], net->build.formats);
+    return holds;
+}
+
 /* One state where there are no pad lanes. */
 int planner_port_pad(const struct planner_model *m, const strata_network *net, int tensor,
                      int format, const strata_impl *impl, bool output)
@@ -24,6 +43,14 @@ int planner_port_pad(const struct planner_model *m, const strata_network *net, i
         !format_has_pads(*format_at(format), t->dims[1]))
         return STRATA_PAD_ZERO;
     return STRATA_PAD_ANY;
+}
+
+int planner_head_before(const struct planner *planner, int node, int after)
+{
+    enum fuse_kind kind = planner->fusions[node].kind;
+    enum fuse_kind then = after < 0 ? FUSE_NOTHING : planner->fusions[after].kind;
+    bool in_order = after < 0 || kind < then || (kind == then && kind == FUSE_SCALE);
+    return in_order ? planner->nodes[node].before : -1;
 }
 
 int planner_output(const struct planner *planner, const struct planner_node *n,

@@ -1,6 +1,7 @@
 PLANNER_SOURCES = \
 	planner/arena.c \
 	planner/arena.h \
+	planner/buckets.h \
 	planner/candidate/candidate.c \
 	planner/candidate/free.c \
 	planner/candidate/keep.c \
@@ -12,13 +13,16 @@ PLANNER_SOURCES = \
 	planner/certificate/proof.c \
 	planner/certificate/state.c \
 	planner/cost/analytic.c \
+	planner/cost/cache.c \
 	planner/cost/cost.c \
 	planner/cost/cost.h \
 	planner/cost/file.c \
 	planner/cost/key.c \
 	planner/cost/measure.c \
+	planner/cost/source.c \
 	planner/cost/trial.c \
 	planner/cost/trial.h \
+	planner/cost/waited.c \
 	planner/execution.c \
 	planner/execution.h \
 	planner/explain/check.c \
@@ -58,6 +62,7 @@ PLANNER_SOURCES = \
 	planner/solver/private.h \
 	planner/solver/problem.h \
 	planner/solver/query.c \
+	planner/solver/queue.c \
 	planner/solver/reduce.c \
 	planner/solver/run.c \
 	planner/solver/solve.c \

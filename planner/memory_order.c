@@ -130,12 +130,12 @@ static int64_t growth(const struct sorter *s, int step)
     int64_t bytes = 0;
     int v;
     for (int k = 0; (v = execution_writes(s->x, at, k)) >= 0; k++) {
-        int memory = execution_owner(s->x, v);
+        int memory = s->x->values[v].owner;
         if (!s->alive[memory])
             bytes += arena_bytes(s->x, memory);
     }
     for (int k = 0; (v = execution_reads(s->x, at, k)) >= 0; k++) {
-        int memory = execution_owner(s->x, v);
+        int memory = s->x->values[v].owner;
         if (s->readers[memory] == 1)
             bytes -= arena_bytes(s->x, memory);
     }
@@ -149,9 +149,9 @@ static void take(struct sorter *s, int step)
     s->order[s->n++] = step;
     s->done[step] = true;
     for (int k = 0; (v = execution_reads(x, &x->steps[step], k)) >= 0; k++)
-        s->readers[execution_owner(x, v)]--;
+        s->readers[x->values[v].owner]--;
     for (int k = 0; (v = execution_writes(x, &x->steps[step], k)) >= 0; k++)
-        s->alive[execution_owner(x, v)] = true;
+        s->alive[x->values[v].owner] = true;
 }
 
 static int prepare_live(struct sorter *s, strata_error *err)
@@ -164,7 +164,7 @@ static int prepare_live(struct sorter *s, strata_error *err)
         return STRATA_ENOMEM;
     for (size_t i = 0; i < x->n_steps; i++)
         for (int k = 0; (v = execution_reads(x, &x->steps[i], k)) >= 0; k++)
-            s->readers[execution_owner(x, v)]++;
+            s->readers[x->values[v].owner]++;
     return STRATA_OK;
 }
 

@@ -5,6 +5,8 @@
  */
 #include "planner/record.h"
 
+#include "planner/buckets.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,10 +34,23 @@ static int label_of_none(struct plan_problem *p)
     return label_of(p, 0, STRATA_PAD_ANY, PLAN_NONE);
 }
 
+/* As the application gives it. */
+static int input_pad(const strata_network *net, const struct network_input *in)
+{
+    const struct network_tensor *t = &net->tensors[in->tensor];
+    return in->pads_any && t->rank > 1 && format_has_pads(in->format, t->dims[1])
+               ? STRATA_PAD_ANY
+               : STRATA_PAD_ZERO;
+}
+
 static bool any_dirty(const struct planner *planner)
 {
+    const strata_network *net = planner->network;
     if (planner->record) /* what other modules are here does not matter */
         return planner->record->any_dirty;
+    for (size_t i = 0; i < net->n_inputs; i++)
+        if (input_pad(net, &net->inputs[i]) == STRATA_PAD_ANY)
+            return true;
     for (size_t i = 0; i < planner->n_nodes; i++)
         for (size_t k = 0; k < planner->nodes[i].layer->type->n_impls; k++) {
             const strata_impl *impl = &planner->nodes[i].layer->type->impls[k].impl;
@@ -122,8 +137,8 @@ static void label_plain(struct planner_model *m, const struct planner *planner)
     struct plan_choice unused;
     label_of_none(&m->problem);
     for (size_t i = 0; i < net->n_inputs; i++)
-        label_of(&m->problem, format_index(net->inputs[i].format), STRATA_PAD_ZERO,
-                 PLAN_PLAIN);
+        label_of(&m->problem, format_index(net->inputs[i].format),
+                 input_pad(net, &net->inputs[i]), PLAN_PLAIN);
     for (size_t i = 0; i < net->n_outputs; i++)
         label_of(&m->problem, format_index(net->outputs[i].format), STRATA_PAD_ZERO,
                  PLAN_PLAIN);
@@ -151,9 +166,9 @@ static int make_choices(struct planner_model *m, const struct planner *planner,
                         struct plan_op *op, int node, strata_error *err)
 {
     size_t capacity = 0;
-    for (size_t i = 0; i < m->n_candidates; i++) {
+    for (size_t i = m->first[node]; i < m->first[node + 1]; i++) {
         const struct planner_candidate *c = &m->candidates[i];
-        if (c->node != node || c->reason)
+        if (c->reason)
             continue;
         int status =
             grow(&op->choices, &capacity, op->n_choices, sizeof *op->choices, err);
@@ -170,13 +185,13 @@ static int make_choices(struct planner_model *m, const struct planner *planner,
 
 /* Network inputs and outputs: operations with one choice, the bound format. */
 static int make_fixed(struct planner_model *m, struct plan_op *op, struct format format,
-                      strata_error *err)
+                      int pad, strata_error *err)
 {
     if (!(op->choices = zalloc(1, sizeof *op->choices, "a choice", err)))
         return STRATA_ENOMEM;
     op->n_choices = 1;
     op->choices->impl = op->choices->row = -1;
-    int label = label_of(&m->problem, format_index(format), STRATA_PAD_ZERO, PLAN_PLAIN);
+    int label = label_of(&m->problem, format_index(format), pad, PLAN_PLAIN);
     memset(op->choices->in, label, sizeof op->choices->in);
     memset(op->choices->out, label, sizeof op->choices->out);
     return STRATA_OK;
@@ -213,7 +228,8 @@ static int make_operations(struct planner *planner, struct planner_model *m,
         op->name = net->inputs[i].name;
         op->n_out = 1;
         op->out = index_tensors(m, net, &next, &net->inputs[i].tensor, 1);
-        status = make_fixed(m, op, net->inputs[i].format, err);
+        status = make_fixed(m, op, net->inputs[i].format, input_pad(net, &net->inputs[i]),
+                            err);
     }
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++, op++) {
         const struct planner_node *n = &planner->nodes[i];
@@ -230,7 +246,7 @@ static int make_operations(struct planner *planner, struct planner_model *m,
         op->name = net->outputs[i].name;
         op->n_in = 1;
         op->in = index_tensors(m, net, &next, &net->outputs[i].tensor, 1);
-        status = make_fixed(m, op, net->outputs[i].format, err);
+        status = make_fixed(m, op, net->outputs[i].format, STRATA_PAD_ZERO, err);
     }
     return status;
 }
@@ -247,17 +263,13 @@ enum homing {
 static enum homing homing_of(const struct planner *planner, const struct planner_model *m,
                              int tensor)
 {
-    const strata_network *net = planner->network;
-    int producer = net->tensors[tensor].producer;
+    int producer = planner->network->tensors[tensor].producer;
     if (m->home[tensor] < 0)
         return HOME_NEVER;
-    if (producer < 0)
+    if (producer < 0 || planner->is_output[tensor])
         return HOME_COPY;
-    for (size_t o = 0; o < net->n_outputs; o++)
-        if (net->outputs[o].tensor == tensor)
-            return HOME_COPY;
-    for (size_t i = 0; i < m->n_candidates; i++)
-        if (m->candidates[i].node == producer && m->candidates[i].kind == CANDIDATE_ALIAS)
+    for (size_t i = m->first[producer]; i < m->first[producer + 1]; i++)
+        if (m->candidates[i].kind == CANDIDATE_ALIAS)
             return HOME_COPY;
     return HOME_FREE;
 }
@@ -293,8 +305,9 @@ static int64_t conversion_cost(const struct planner *planner, int tensor,
     if (planner_desc(&a, planner->network, tensor, from.format, NULL) != STRATA_OK ||
         planner_desc(&b, planner->network, tensor, to.format, NULL) != STRATA_OK)
         return PLAN_INFINITE;
+    /* floats are rounded, and so are integers that are bound to a float tensor */
     if (!dtype_exact(fa->dtype, fb->dtype) &&
-        !(is_float(fa->dtype) && is_float(fb->dtype)))
+        !(is_float(fb->dtype) && (is_float(fa->dtype) || is_float(t->dtype))))
         return PLAN_INFINITE;
     bool clean = from.pad == STRATA_PAD_ZERO || to.pad == STRATA_PAD_ANY ||
                  !format_has_pads(*fb, t->rank > 1 ? t->dims[1] : 1);
@@ -320,31 +333,59 @@ static bool same_shape(const struct network_tensor *a, const struct network_tens
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
 }
 
+static uint64_t hash_shape(const struct network_tensor *t, enum homing homing)
+{
+    uint64_t hash = buckets_mix((uint64_t)homing, (uint64_t)t->dtype);
+    for (int d = 0; d < t->rank; d++)
+        hash = buckets_mix(hash, (uint64_t)t->dims[d]);
+    return hash;
+}
+
+/* A matrix for the tensors of one shape and homing, of which this is one. */
+static int64_t *make_matrix(const struct planner *planner, struct planner_model *m,
+                            int tensor, enum homing homing, strata_error *err)
+{
+    const struct plan_problem *p = &m->problem;
+    size_t n = (size_t)p->n_labels;
+    int64_t *matrix = zalloc(n * n, sizeof *matrix, "conversion costs", err);
+    if (!matrix)
+        return NULL;
+    for (size_t a = 0; a < n; a++)
+        for (size_t b = 0; b < n; b++)
+            matrix[a * n + b] =
+                label_cost(planner, tensor, homing, p->labels[a], p->labels[b]);
+    return m->matrices[m->n_matrices++] = matrix;
+}
+
+/* matrices: of the tensors that have one of their own, by what they are. */
+static int make_conversion(const struct planner *planner, struct planner_model *m,
+                           struct buckets *matrices, size_t i, strata_error *err)
+{
+    struct plan_tensor *all = m->problem.tensors;
+    const struct network_tensor *tensors = planner->network->tensors;
+    int tensor = m->tensor_of[i];
+    enum homing homing = homing_of(planner, m, tensor);
+    uint64_t hash = hash_shape(&tensors[tensor], homing);
+    for (int j = buckets_find(matrices, hash); j >= 0; j = matrices->before[j])
+        if (same_shape(&tensors[tensor], &tensors[m->tensor_of[j]]) &&
+            homing == homing_of(planner, m, m->tensor_of[j])) {
+            all[i].conversion = all[j].conversion;
+            return STRATA_OK;
+        }
+    buckets_add(matrices, hash, (int)i);
+    all[i].conversion = make_matrix(planner, m, tensor, homing, err);
+    return all[i].conversion ? STRATA_OK : STRATA_ENOMEM;
+}
+
 static int make_conversions(const struct planner *planner, struct planner_model *m,
                             strata_error *err)
 {
-    struct plan_problem *p = &m->problem;
-    const struct network_tensor *tensors = planner->network->tensors;
-    size_t n = (size_t)p->n_labels;
-    for (size_t i = 0; i < p->n_tensors; i++) {
-        int tensor = m->tensor_of[i];
-        enum homing homing = homing_of(planner, m, tensor);
-        for (size_t j = 0; j < i && !p->tensors[i].conversion; j++)
-            if (same_shape(&tensors[tensor], &tensors[m->tensor_of[j]]) &&
-                homing == homing_of(planner, m, m->tensor_of[j]))
-                p->tensors[i].conversion = p->tensors[j].conversion;
-        if (p->tensors[i].conversion)
-            continue;
-        int64_t *matrix = zalloc(n * n, sizeof *matrix, "conversion costs", err);
-        if (!matrix)
-            return STRATA_ENOMEM;
-        for (size_t a = 0; a < n; a++)
-            for (size_t b = 0; b < n; b++)
-                matrix[a * n + b] =
-                    label_cost(planner, tensor, homing, p->labels[a], p->labels[b]);
-        p->tensors[i].conversion = m->matrices[m->n_matrices++] = matrix;
-    }
-    return STRATA_OK;
+    struct buckets matrices = {0};
+    int status = buckets_open(&matrices, m->problem.n_tensors, "conversion costs", err);
+    for (size_t i = 0; i < m->problem.n_tensors && status == STRATA_OK; i++)
+        status = make_conversion(planner, m, &matrices, i, err);
+    buckets_close(&matrices);
+    return status;
 }
 
 static int allocate(const struct planner *planner, struct planner_model *m,
@@ -366,9 +407,10 @@ static int allocate(const struct planner *planner, struct planner_model *m,
     m->home = zalloc(net->n_tensors, sizeof *m->home, "the plan", err);
     m->matrices = zalloc(net->n_tensors, sizeof *m->matrices, "the plan", err);
     m->ports = zalloc(ports, sizeof *m->ports, "the plan", err);
+    m->first = zalloc(planner->n_nodes + 1, sizeof *m->first, "the plan", err);
     m->readers = zalloc(ports, sizeof *m->readers, "the plan", err);
     if (!m->problem.ops || !m->problem.tensors || !m->tensor_of || !m->index_of ||
-        !m->home || !m->matrices || !m->ports || !m->readers)
+        !m->home || !m->matrices || !m->first || !m->ports || !m->readers)
         return STRATA_ENOMEM;
     for (size_t t = 0; t < net->n_tensors; t++)
         m->index_of[t] = m->home[t] = -1;
@@ -406,6 +448,7 @@ void planner_free_model(struct planner_model *m)
     for (size_t i = 0; i < m->n_matrices; i++)
         free(m->matrices[i]);
     free(m->candidates);
+    free(m->first);
     free(m->problem.ops);
     free(m->problem.tensors);
     free(m->tensor_of);

@@ -23,9 +23,12 @@ static int get(struct pack_memory *m, size_t bytes, struct pack *out, strata_err
 
 static int pack_alloc(const strata_node *node, size_t bytes, void **out)
 {
+    struct pack pack;
+    if (!node || !out)
+        return error_set(node ? node->err : NULL, STRATA_EINVAL, "%s: %s is NULL",
+                         STRATA_PACK_V1, node ? "out" : "the node");
     struct pack_memory *m =
         ((struct node_view *)node)->packs; /* node is its first member */
-    struct pack pack;
     if (!m)
         return error_set(node->err, STRATA_EINVAL, STRATA_PACK_V1 " is for setup only");
     int status = grow(&m->list, &m->capacity, m->n, sizeof *m->list, node->err);

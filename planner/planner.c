@@ -62,7 +62,11 @@ int planner_open(struct planner **out, const strata_network *network,
     planner->device = *device;
     planner->math =
         device->math == STRATA_MATH_TENSOR_OP ? device->math : network->build.math;
-    planner->threads = d->kind == STRATA_HOST ? threads_for(network, d->threads) : 0;
+    if (d->kind == STRATA_HOST) {
+        planner->threads =
+            device->threads ? device->threads : threads_for(network, d->threads);
+        host_ceilings(&planner->device.properties, planner->threads);
+    }
     cost_table_init(&planner->known, d->build);
     pack_offer();
     return STRATA_OK;

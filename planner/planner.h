@@ -32,6 +32,7 @@ struct record;
 struct planner_device {
     struct device_properties properties;
     int math; /* STRATA_MATH_*: tensor cores if this or the network allows them */
+    int threads; /* of a host's kernels; 0: as the network says */
 };
 
 /* Layers that another may compute in its own pass. A chain takes them in this order, and
@@ -94,6 +95,7 @@ struct planner_model {
     struct plan_problem problem;
     struct planner_candidate *candidates; /* choice.impl indexes these */
     size_t n_candidates, candidates_capacity;
+    size_t *first; /* of each node's candidates, which stand together; n_nodes + 1 */
     /* problem.ops: inputs, then nodes, then outputs. problem.tensors: network tensors
      * that are not inside a fused node; tensor_of maps back, index_of forward (or -1). */
     int *tensor_of, *index_of;
@@ -123,6 +125,8 @@ struct planner {
     struct planner_node *nodes; /* one a layer */
     struct planner_fusion *fusions;
     size_t n_nodes, n_fusions;
+    int *readers;             /* nodes' inputs that are each network tensor */
+    bool *is_output;          /* of the network, each network tensor */
     struct planner_model *model;
     struct record *record;            /* the plan's, if it was not searched; or NULL */
     struct plan_options plan_options; /* with which the plan was made */
@@ -162,9 +166,15 @@ static inline bool is_float(int dtype)
 /* Tensor descriptor of a network tensor in a format of the table. */
 int planner_desc(strata_desc *out, const strata_network *net, int tensor, int format,
                  strata_error *err);
+/* Whether [build] formats binds a layer: each float tensor that it reads or writes can
+ * have one of them. */
+bool planner_wish_holds(const strata_network *net, const struct network_layer *layer);
 /* Pad state that an impl gives or takes at a port. */
 int planner_port_pad(const struct planner_model *m, const strata_network *net, int tensor,
                      int format, const strata_impl *impl, bool output);
+/* The node before `node` that may compute it and `after`, the next of its chain, or -1;
+ * after = -1: it alone. */
+int planner_head_before(const struct planner *planner, int node, int after);
 /* Output tensor of a node that computes the first `fused` layers of its tail. */
 int planner_output(const struct planner *planner, const struct planner_node *n,
                    size_t fused, int port);

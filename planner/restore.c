@@ -82,14 +82,17 @@ static int restore_step(struct planner *planner, const struct record_conversion 
         return refuse_step(planner, c, known ? "is not free" : "is free", err);
     if (!plan_keeps_precision(p, root_of(p, t), from, to))
         return refuse_step(planner, c, "loses precision", err);
-    if (!(have[index] >> from & 1) || have[index] >> to & 1)
+    struct plan *plan = planner->plan;
+    bool apart = plan->n_steps && plan->steps[plan->n_steps - 1].tensor != index &&
+                 (have[index] & (have[index] - 1));
+    if (!(have[index] >> from & 1) || have[index] >> to & 1 || apart)
         return refuse_step(planner, c, "is in the wrong place", err);
     have[index] |= UINT64_C(1) << to;
-    planner->plan->steps[planner->plan->n_steps++] =
+    plan->steps[plan->n_steps++] =
         (struct plan_step){.tensor = index, .from = from, .to = to, .cost = c->cost};
-    planner->plan->n_reformats += c->cost > 0;
-    int status = add_cost(&planner->plan->conversion_cost, c->cost, err);
-    return status == STRATA_OK ? add_cost(&planner->plan->cost, c->cost, err) : status;
+    plan->n_reformats += c->cost > 0;
+    int status = add_cost(&plan->conversion_cost, c->cost, err);
+    return status == STRATA_OK ? add_cost(&plan->cost, c->cost, err) : status;
 }
 
 static int restore_steps(struct planner *planner, strata_error *err)

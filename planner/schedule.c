@@ -17,6 +17,10 @@ struct schedule {
     const struct plan_problem *problem;
     const struct plan *plan;
     struct execution *x;
+    int *first_step;          /* of the plan, for each tensor of the problem; or -1 */
+    int *latest;              /* value of each network tensor; or -1 */
+    int *before;              /* of each value, the one before it of its tensor; or -1 */
+    size_t before_capacity;
 };
 
 static const struct plan_choice *choice_of(const struct schedule *s, size_t op)
@@ -24,13 +28,17 @@ static const struct plan_choice *choice_of(const struct schedule *s, size_t op)
     return plan_chosen(s->problem, s->plan->choices, (int)op);
 }
 
-static int find_value(const struct execution *x, int tensor, struct plan_label label)
+/* The earliest of a tensor in a label. */
+static int find_value(const struct schedule *s, int tensor, struct plan_label label)
 {
-    for (size_t v = 0; v < x->n_values; v++)
-        if (x->values[v].tensor == tensor && x->values[v].format == label.format &&
-            x->values[v].pad == label.pad && x->values[v].stage == label.stage)
-            return (int)v;
-    return -1;
+    int found = -1;
+    for (int v = s->latest[tensor]; v >= 0; v = s->before[v]) {
+        const struct execution_value *value = &s->x->values[v];
+        if (value->format == label.format && value->pad == label.pad &&
+            value->stage == label.stage)
+            found = v;
+    }
+    return found;
 }
 
 static int add_value(struct schedule *s, int *out, int tensor, struct plan_label label,
@@ -39,8 +47,12 @@ static int add_value(struct schedule *s, int *out, int tensor, struct plan_label
     struct execution *x = s->x;
     int status =
         grow(&x->values, &x->values_capacity, x->n_values, sizeof *x->values, err);
+    if (status == STRATA_OK)
+        status = grow(&s->before, &s->before_capacity, x->n_values, sizeof *s->before, err);
     if (status != STRATA_OK)
         return status;
+    s->before[x->n_values] = s->latest[tensor];
+    s->latest[tensor] = (int)x->n_values;
     struct execution_value *v = &x->values[x->n_values];
     *v = (struct execution_value){.tensor = tensor,
                                   .format = label.format,
@@ -54,6 +66,14 @@ static int add_value(struct schedule *s, int *out, int tensor, struct plan_label
     v->bytes = strata_desc_bytes(&v->desc);
     *out = (int)x->n_values++;
     return status;
+}
+
+/* While aliases are still being made. */
+static int owner_of(const struct execution *x, int value)
+{
+    while (x->values[value].alias >= 0)
+        value = x->values[value].alias;
+    return value;
 }
 
 static int add_step(struct execution *x, struct execution_step step, strata_error *err)
@@ -70,9 +90,13 @@ static int add_step(struct execution *x, struct execution_step step, strata_erro
 static const struct plan_step *conversion_to(const struct schedule *s, int index,
                                              int label)
 {
-    for (size_t i = 0; i < s->plan->n_steps; i++)
-        if (s->plan->steps[i].tensor == index && s->plan->steps[i].to == label)
-            return &s->plan->steps[i];
+    const struct plan *plan = s->plan;
+    if (s->first_step[index] < 0)
+        return NULL;
+    for (size_t i = (size_t)s->first_step[index];
+         i < plan->n_steps && plan->steps[i].tensor == index; i++)
+        if (plan->steps[i].to == label)
+            return &plan->steps[i];
     return NULL;
 }
 
@@ -90,7 +114,7 @@ static int need_value(struct schedule *s, int *out, int index, int label,
 {
     const struct plan_problem *p = s->problem;
     int tensor = s->planner->model->tensor_of[index], from;
-    *out = find_value(s->x, tensor, p->labels[label]);
+    *out = find_value(s, tensor, p->labels[label]);
     if (*out >= 0)
         return STRATA_OK;
     const struct plan_step *c = conversion_to(s, index, label);
@@ -236,7 +260,7 @@ static int settle_part(struct schedule *s, int part, int64_t cost, int whole,
                        int64_t begin, strata_error *err)
 {
     struct execution *x = s->x;
-    struct execution_value *memory = &x->values[execution_owner(x, part)];
+    struct execution_value *memory = &x->values[owner_of(x, part)];
     int copy;
     if (cost == 0 && memory->binding < 0 && memory->bytes == x->values[part].bytes) {
         memory->alias = whole;
@@ -330,7 +354,7 @@ static int schedule_inputs(struct schedule *s, strata_error *err)
 /* Whether a value's memory can be an output's: nobody else's, and no part of a larger. */
 static bool may_bind(const struct execution *x, int value)
 {
-    const struct execution_value *memory = &x->values[execution_owner(x, value)];
+    const struct execution_value *memory = &x->values[owner_of(x, value)];
     for (int v = value; x->values[v].alias >= 0; v = x->values[v].alias)
         if (x->values[v].begin != 0)
             return false;
@@ -359,7 +383,7 @@ static int schedule_output(struct schedule *s, size_t o, strata_error *err)
     }
     if (status != STRATA_OK)
         return status;
-    x->values[execution_owner(x, value)].binding = binding;
+    x->values[owner_of(x, value)].binding = binding;
     x->bindings[binding] =
         (struct execution_binding){s->planner->network->outputs[o].name, false, value};
     return STRATA_OK;
@@ -399,6 +423,20 @@ static struct execution *open_execution(const struct planner *planner, strata_er
     return NULL;
 }
 
+static int make_indices(struct schedule *s, strata_error *err)
+{
+    size_t n = s->problem->n_tensors, tensors = s->planner->network->n_tensors;
+    s->first_step = zalloc(n, sizeof *s->first_step, "the schedule", err);
+    s->latest = zalloc(tensors, sizeof *s->latest, "the schedule", err);
+    if (!s->first_step || !s->latest)
+        return STRATA_ENOMEM;
+    memset(s->first_step, -1, n * sizeof *s->first_step);
+    memset(s->latest, -1, tensors * sizeof *s->latest);
+    for (size_t i = s->plan->n_steps; i-- > 0;)
+        s->first_step[s->plan->steps[i].tensor] = (int)i;
+    return STRATA_OK;
+}
+
 int execution_make(struct execution **out, const struct planner *planner,
                    const struct plan *plan, strata_error *err)
 {
@@ -408,10 +446,15 @@ int execution_make(struct execution **out, const struct planner *planner,
     if (!(s.x = open_execution(planner, err)))
         return STRATA_ENOMEM;
     s.x->cost = plan->cost;
-    int status = schedule(&s, err);
+    int status = make_indices(&s, err);
+    if (status == STRATA_OK)
+        status = schedule(&s, err);
     if (status == STRATA_OK)
         *out = s.x;
     else
         execution_free(s.x);
+    free(s.first_step);
+    free(s.latest);
+    free(s.before);
     return status;
 }

@@ -6,7 +6,7 @@ LDFLAGS_FOR_PLUGINS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
 if !SANITIZED
 LDFLAGS_FOR_PLUGINS += -Wl,-z,defs
 endif
-CFLAGS_FOR_PLUGINS = $(AM_CFLAGS) -O3
+CFLAGS_FOR_PLUGINS = $(AM_CFLAGS) -O3 $(VECTOR_CFLAGS)
 CPPFLAGS_FOR_CUDA_PLUGINS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 
 # Filled by the folders. LAYER_CASES: the files of cases for the tests of layers.

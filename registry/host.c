@@ -30,6 +30,8 @@ static int host_fail(strata_error *err, int code, const char *format, ...)
     va_list args;
     if (code == STRATA_OK) /* a failure must not look like success */
         code = STRATA_EINTERNAL;
+    if (!format)
+        return error_set(err ? err : caught, code, "%s", strata_status_text(code));
     va_start(args, format);
     code = error_set_va(err ? err : caught, code, format, args);
     va_end(args);
@@ -40,6 +42,8 @@ static void host_log(int level, const char *format, ...) PRINTF_LIKE(2, 3);
 static void host_log(int level, const char *format, ...)
 {
     va_list args;
+    if (!format)
+        return;
     va_start(args, format);
     log_line_va(level, format, args);
     va_end(args);

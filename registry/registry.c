@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/arguments.h"
 #include "core/installed.h"
 #include "registry/name.h"
 #include "registry/private.h"
@@ -83,15 +84,14 @@ static int fill(strata_registry *r, const strata_registry_options *options,
 static int read_options(strata_registry_options *out, const strata_registry_options *from,
                         strata_error *err)
 {
-    const size_t least = offsetof(strata_registry_options, no_default_path) + sizeof(int);
+    const size_t least = SIZE_THROUGH(strata_registry_options, no_default_path);
     *out = (strata_registry_options){.struct_size = sizeof *out};
     if (!from)
         return STRATA_OK;
-    if (from->struct_size < least)
-        return error_set(err, STRATA_EINVAL,
-                         "strata_registry_options.struct_size is %zu, need %zu or more",
-                         from->struct_size, least);
-    memcpy(out, from, from->struct_size < sizeof *out ? from->struct_size : sizeof *out);
+    int status = struct_check(from->struct_size, least, "strata_registry_options", err);
+    if (status != STRATA_OK)
+        return status;
+    struct_take(out, sizeof *out, from, from->struct_size);
     if (out->n_files > 0 && !out->files)
         return error_set(err, STRATA_EINVAL,
                          "strata_registry_options.files is NULL for %zu files",
@@ -137,7 +137,9 @@ int strata_registry_create(strata_registry **out, const strata_registry_options 
     struct installed_folder installed[INSTALLED_FOLDERS];
     const char *folders[INSTALLED_FOLDERS] = {secure_getenv("STRATA_PLUGIN_DIR")};
     size_t n = 1;
-    error_clear(err);
+    int status = ARGUMENTS(err, {"out", out});
+    if (status != STRATA_OK)
+        return status;
     if (!folders[0]) {
         n = installed_folders(installed, INSTALLED_PLUGINS);
         for (size_t i = 0; i < n; i++)

@@ -38,7 +38,7 @@ compile()
 
 headers()
 {
-    for header in plugin layers strata batcher; do
+    for header in plugin layers half strata batcher; do
         echo "#include <strata/$header.h>" >"$work/alone.$3"
         compile "$1" "$2" "" "$work/alone.$3" "$header.h"
     done
@@ -56,13 +56,14 @@ for compiler in g++ clang++; do
     command -v $compiler >/dev/null 2>&1 || continue
     for standard in c++14 c++17 c++20; do
         headers $compiler $standard cc
-        compile $compiler $standard "" "$work/plugin.cc" "a plugin"
+        compile $compiler $standard -Wno-missing-field-initializers "$work/plugin.cc" \
+            "a plugin"
     done
 done
 # CUDA's language: all headers, and cuda.h, which is for nvcc.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 if [ -n "$nvcc" ]; then
-    for header in layers strata cuda; do
+    for header in layers half strata cuda; do
         echo "#include <strata/$header.h>"
     done >"$work/alone.cu"
     for standard in c++14 c++17 c++20; do

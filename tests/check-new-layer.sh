@@ -42,6 +42,14 @@ installed() { # installed FILE FOLDER LAYER
     strata list --plugin-path "$2" -o csv | grep -q ",$2/$1.so"
 }
 
+# A formula as a first layer has one: with a function of libm, which has to be linked.
+use_libm() { # use_libm FILE.c
+    { echo '#include <math.h>'
+        sed -e '/^static float element/,/^}/s/\* x;/* expm1f(x);/' \
+            -e '/^static double element/,/^}/s/\* x;/* expm1(x);/' "$1"; } >"$1.new" &&
+        mv "$1.new" "$1"
+}
+
 row() { # row NAME ARGUMENT...
     name=$1
     shift
@@ -56,7 +64,7 @@ row() { # row NAME ARGUMENT...
             continue
         fi
         folder=$scratch/$system-$file target=$scratch/plugins-$system-$file
-        { strata new-layer "$name" "$@" -C "$folder" &&
+        { strata new-layer "$name" "$@" -C "$folder" && use_libm "$folder/$file.c" &&
             by_$system "$folder" "$file" "$target" &&
             { [ $system = make ] || installed "$file" "$target"; }; } >"$log" 2>&1
         result $? "$claim"

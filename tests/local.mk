@@ -11,6 +11,7 @@ AM_TESTS_ENVIRONMENT = \
 	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
 	MAKE='$(MAKE)'; export MAKE; \
 	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
+	STRATA_COSTS=analytic; export STRATA_COSTS; \
 	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs'; export STRATA_PLUGIN_DIR; \
 	STRATA_PLUGIN_PATH="$$STRATA_PLUGIN_DIR"; export STRATA_PLUGIN_PATH; \
 	LSAN_OPTIONS='suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0:use_tls=0'; \
@@ -23,6 +24,7 @@ LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 SHELL_TESTS = \
 	tests/check-abi.sh \
 	tests/check-command.sh \
+	tests/planner/check-cost-cache.sh \
 	tests/check-describe.sh \
 	tests/check-docs.sh \
 	tests/check-examples.sh \
@@ -41,7 +43,8 @@ SHELL_TESTS = \
 	tests/check-progress.sh \
 	tests/check-relocate.sh \
 	tests/tools/options.sh \
-	tests/tools/terminal.sh
+	tests/tools/terminal.sh \
+	tests/tools/values.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py tests/README.md

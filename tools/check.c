@@ -50,7 +50,7 @@ static const struct option options[] = {
 
 struct arguments {
     struct check_options o;
-    const char *attrs[MOST_ATTRS];
+    const char *attrs[MOST_ATTRS], *shapes[MOST_ATTRS];
     enum check_style style;
 };
 
@@ -95,7 +95,9 @@ static int take(struct arguments *a, int option)
         if (cases_parse_shapes(optarg, shapes) < 0)
             return tool_usage(&tool_check, "--shape '%s': DIMS is needed, as 1x3x8x8",
                               optarg);
-        a->o.shapes = optarg;
+        if (a->o.n_shapes == MOST_ATTRS)
+            return tool_usage(&tool_check, "more than %d --shape", MOST_ATTRS);
+        a->shapes[a->o.n_shapes++] = optarg;
         break;
     case OPTION_ATTRS:
         if (a->o.n_attrs == MOST_ATTRS)
@@ -143,6 +145,7 @@ static int check_file(struct arguments *a, const struct tool_options *o)
     char *path = realpath(a->o.file, NULL); /* plugin files are named in full */
     a->o.file = path ? path : a->o.file;
     a->o.attrs = a->attrs;
+    a->o.shapes = a->shapes;
     a->o.others = o->plugins;
     a->o.n_others = o->n_plugins;
     a->o.plugin_path = o->plugin_path;
@@ -202,9 +205,11 @@ const struct tool_command tool_check = {
         "                       leaks, errors\n"
         "      --impl=NAME      only this impl\n"
         "      --formats=IN->OUT  only these formats, as a finding writes them\n"
-        "      --shape=DIMS     only this input shape, as 1x3x8x8; ',' between inputs\n"
+        "      --shape=DIMS     only this input shape (repeatable), as 1x3x8x8; ','\n"
+        "                       between inputs of their own: 3x8,3x8x5x5\n"
         "      --attrs=TEXT     a case, as 'kernel = 3; pad = 1' (repeatable); without,\n"
-        "                       attributes that work are searched for\n"
+        "                       attributes that work are searched for, and the layer's\n"
+        "                       sections in FILE.ini beside FILE.so are cases, too\n"
         "      --reproduce=SEED the seed that a finding names\n"
         "      --time-limit=S   seconds for one test (default 60)\n"
         "      --thorough       more shapes\n"

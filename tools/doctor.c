@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/installed.h"
+#include "tools/busy.h"
 
 static const char *cpu_level(void)
 {
@@ -63,6 +64,33 @@ static void device_rows(struct table *t, const struct tool_options *o)
     row(t, "cuda", "%s, compute capability %d.%d; used with --device=cuda",
         h->properties.name, h->properties.sm / 10, h->properties.sm % 10);
     strata_destroy(h);
+}
+
+static void load_row(struct table *t)
+{
+    const double load = busy_load();
+    const int n = busy_processors();
+    if (load < 0)
+        row(t, "load", "not told by the system; %d processors", n);
+    else
+        row(t, "load", "%.2f threads on %d processors, average of a minute%s", load, n,
+            load > n ? ": oversubscribed, runs take longer and times vary" : "");
+}
+
+/* What threads of a run do while they wait for each other. */
+static void wait_row(struct table *t)
+{
+    static const char *const names[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"};
+    const char *set = NULL;
+    for (size_t i = 0; i < ARRAY_LENGTH(names) && !set; i++)
+        set = getenv(names[i]) ? names[i] : NULL;
+    if (set)
+        row(t, "waiting", "by %s=%s in the environment, whatever [runtime] wait says",
+            set, getenv(set));
+    else
+        row(t, "waiting",
+            "yield, unless [runtime] wait says otherwise: threads spin, and sleep while "
+            "the machine is busy");
 }
 
 static void device_folder_rows(struct table *t)
@@ -124,6 +152,8 @@ static int run_doctor(int argc, char **argv)
         STRATA_ABI_MINOR);
     row(&t, "images", "%s", image_formats());
     device_rows(&t, &o);
+    load_row(&t);
+    wait_row(&t);
     device_folder_rows(&t);
     if (tool_open_registry(&s, &o, &err) == STRATA_OK)
         plugin_rows(&t, s.registry);

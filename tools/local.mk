@@ -1,11 +1,12 @@
 # The strata command, one file per subcommand.
 bin_PROGRAMS += strata
 strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_output.c \
-	tools/main.c tools/print.c tools/tool.c tools/tool.h tools/table.c \
+	tools/main.c tools/print.c tools/tool.c tools/tool.h tools/table.c tools/values.c tools/values.h \
 	tools/bench/bench.c tools/bench/bench.h tools/bench/lane.c tools/bench/options.c \
 	tools/bench/print.c tools/bench/result.c tools/bench/run.c \
 	tools/compare/compare.c tools/compare/compare.h tools/compare/collect.c tools/compare/print.c \
 	tools/compare/variant.c tools/compare/variant.h \
+	tools/predicted.c tools/predicted.h \
 	tools/profile/profile.c tools/profile/profile.h tools/profile/measure.c tools/profile/table.c \
 	tools/profile/trace.c tools/profile/html.c tools/profile/html_layers.c tools/profile/html_memory.c \
 	tools/profile/html_plan.c tools/profile/html_text.c \
@@ -15,7 +16,8 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/explain/explain.c tools/explain/explain.h \
 	tools/explain/impls.c \
 	tools/explain/columns.c tools/explain/diff.c tools/explain/dot.c tools/explain/graph.c \
-	tools/build.c \
+	tools/build.c tools/built.c \
+	tools/busy.c tools/busy.h \
 	tools/diff.c \
 	tools/inspect.c \
 	tools/explain/report.c \

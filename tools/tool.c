@@ -46,14 +46,14 @@ static const struct option common_options[] = {
 static const char common_help[] =
     "Common options:\n"
     "  -d, --device=NAME            host (default), cuda:0\n"
-    "      --set=SECTION.KEY=VALUE  replace or add a value: --set 'layer conv1.pad=1'\n"
+    "      --set=SECTION.KEY=VALUE  replace or add a value: --set 'layer conv1.pad=1';\n"
+    "                               of an engine runtime.threads and runtime.wait alone\n"
     "  -D, --define=NAME=VALUE      give a variable of the INI file\n"
     "      --plugin=FILE            load a plugin file (repeatable)\n"
     "      --plugin-path=DIRS       folders searched before the default, ':' between\n"
     "      --allow-untrusted-plugins  accept plugins that others could have written\n"
-    "      --costs=SOURCE           what a plan is made from: analytic, measure or a "
-    "cost\n"
-    "                               file\n"
+    "      --costs=SOURCE           what a plan is made from: auto (default: measured\n"
+    "                               once for a machine), measure, analytic or a cost file\n"
     "      --save-costs=FILE        keep what is measured, and go on from it next time\n"
     "      --measure-all            measure also what cannot matter to the plan\n"
     "  -o, --format=FORMAT          table (default), md, csv, json, jsonl\n"
@@ -90,10 +90,21 @@ static bool note(const char ***list, size_t *capacity, size_t *n, const char *te
     return false;
 }
 
-const char *tool_file_of(const char *text)
+static bool is_bound(const strata_network *net, const char *name, size_t n)
 {
-    size_t n = strcspn(text, "=/");
-    return text[n] == '=' ? text + n + 1 : text;
+    bool is = false;
+    for (size_t i = 0; i < net->n_inputs && !is; i++)
+        is = strlen(net->inputs[i].name) == n && !memcmp(net->inputs[i].name, name, n);
+    for (size_t i = 0; i < net->n_outputs && !is; i++)
+        is = strlen(net->outputs[i].name) == n && !memcmp(net->outputs[i].name, name, n);
+    return is;
+}
+
+const char *tool_file_of(const strata_network *net, const char *text)
+{
+    size_t n = strcspn(text, "=");
+    bool named = text[n] == '=' && (!memchr(text, '/', n) || is_bound(net, text, n));
+    return named ? text + n + 1 : text;
 }
 
 bool tool_input(struct tool_options *o, const char *text)
@@ -268,9 +279,7 @@ static int set_costs(struct cost_options *c, const struct tool_options *o,
                      strata_error *err)
 {
     if (o->costs) {
-        bool measures = strcmp(o->costs, "measure") == 0;
-        bool analytic = strcmp(o->costs, "analytic") == 0;
-        c->kind = measures ? COSTS_MEASURE : analytic ? COSTS_ANALYTIC : COSTS_FILE;
+        c->kind = cost_kind_named(o->costs);
         free(c->file);
         c->file = NULL;
         if (c->kind == COSTS_FILE && !(c->file = duplicate(o->costs, err)))
@@ -286,7 +295,7 @@ static int check_costs(const struct tool_session *s, const struct tool_options *
                        strata_error *err)
 {
     const struct cost_options *c = &s->network->build.costs;
-    const enum cost_kind kind = cost_kind_on(c->kind, s->handle->properties.kind);
+    const enum cost_kind kind = cost_kind_of(c->kind);
     bool measures =
         kind == COSTS_MEASURE || (kind == COSTS_FILE && c->miss == MISS_MEASURE);
     if ((o->save_costs || o->measure_all) && !measures)
@@ -322,7 +331,7 @@ int tool_refuse_source(const struct tool_options *o, const strata_network *net,
 {
     const char *is = network_reads(net, path) ? "the network is made of it" : NULL;
     for (size_t i = 0; i < o->n_inputs; i++)
-        if (file_same(tool_file_of(o->inputs[i]), path))
+        if (file_same(tool_file_of(net, o->inputs[i]), path))
             is = "it is an input";
     return is ? error_set(err, STRATA_EINVAL,
                           "%s: would be replaced, but %s; name another file for what is "
@@ -331,17 +340,23 @@ int tool_refuse_source(const struct tool_options *o, const strata_network *net,
               : STRATA_OK;
 }
 
+static const char *output_path(const struct tool_options *o, const strata_network *net,
+                               size_t i)
+{
+    return o->outputs_named ? tool_file_of(net, o->outputs[i]) : o->outputs[i];
+}
+
 static int check_outputs(const struct tool_session *s, const struct tool_options *o,
                          strata_error *err)
 {
     int status = STRATA_OK;
     for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
-        const char *path = o->outputs[i];
-        status = tool_refuse_dash(path, err);
-        if (status == STRATA_OK)
+        const char *path = output_path(o, s->network, i);
+        status = o->outputs_piped ? STRATA_OK : tool_refuse_dash(path, err);
+        if (status == STRATA_OK && strcmp(path, "-") != 0)
             status = tool_refuse_source(o, s->network, path, err);
         for (size_t k = 0; k < i && status == STRATA_OK; k++)
-            if (strcmp(path, o->outputs[k]) == 0)
+            if (strcmp(path, output_path(o, s->network, k)) == 0)
                 status = error_set(err, STRATA_EINVAL,
                                    "%s: would be written twice; name a file for each",
                                    path);
@@ -375,6 +390,22 @@ static void interrupt(int number)
     progress_interrupt();
 }
 
+/* A wait of seconds is explained, once for a network and a machine. */
+static void note_costs(const struct tool_session *s, bool by_default)
+{
+    const struct cost_report *r = &s->engine->planner->costs;
+    char *path = NULL;
+    if (!by_default || r->seconds < 0.5 || r->measured == 0 || r->busy ||
+        cost_cache_path(&path, &s->handle->properties, NULL) != STRATA_OK)
+        return;
+    if (log_level() >= STRATA_LOG_WARNING)
+        fprintf(stderr,
+                "strata: note: measured %zu costs on this machine in %.1f s%s%s; "
+                "--costs=analytic plans without\n",
+                r->measured, r->seconds, path ? ", kept in " : "", path ? path : "");
+    free(path);
+}
+
 /* A measurement ends between two runs and keeps what it has; anything else at once. */
 static int build_engine(struct tool_session *s, strata_error *err)
 {
@@ -382,7 +413,7 @@ static int build_engine(struct tool_session *s, strata_error *err)
     struct sigaction catch = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND},
                      before[ARRAY_LENGTH(signals)];
     const enum cost_kind kind = s->network->build.costs.kind;
-    if (cost_kind_on(kind, s->handle->properties.kind) == COSTS_ANALYTIC)
+    if (cost_kind_of(kind) == COSTS_ANALYTIC)
         return strata_engine_build(&s->engine, s->handle, s->network, err);
     progress_enable(true);
     for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
@@ -394,23 +425,9 @@ static int build_engine(struct tool_session *s, strata_error *err)
     for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
         sigaction(signals[i], &before[i], NULL);
     progress_enable(false);
+    if (status == STRATA_OK)
+        note_costs(s, kind == COSTS_DEFAULT && !s->network->build.costs.save);
     return status;
-}
-
-/* What only a build could honour. */
-static int check_built(const struct tool_options *o, const char *path, strata_error *err)
-{
-    const char *option = o->n_set         ? "--set"
-                         : o->n_define    ? "--define"
-                         : o->costs       ? "--costs"
-                         : o->save_costs  ? "--save-costs"
-                         : o->measure_all ? "--measure-all"
-                                          : NULL;
-    return option ? error_set(err, STRATA_EINVAL,
-                              "%s: %s cannot change an engine that is built; give the "
-                              "network's INI file, or build again",
-                              path, option)
-                  : STRATA_OK;
 }
 
 /* On the device it was built for, unless the user names one. */
@@ -419,7 +436,7 @@ static int load_engine(struct tool_session *s, const struct tool_options *o,
 {
     struct engine_file file;
     char device[16] = "";
-    int status = check_built(o, path, err);
+    int status = tool_check_built(o, path, err);
     if (status == STRATA_OK)
         status = tool_open_registry(s, o, err);
     if (status == STRATA_OK)
@@ -429,6 +446,8 @@ static int load_engine(struct tool_session *s, const struct tool_options *o,
     status = engine_file_device(device, sizeof device, &file, err);
     if (status == STRATA_OK)
         status = strata_create(&s->handle, o->device ? o->device : device, err);
+    if (status == STRATA_OK)
+        status = tool_set_built(s->handle, o, err);
     if (status == STRATA_OK)
         status = engine_load_file(&s->engine, s->handle, s->registry, &file, path, err);
     engine_file_close(&file);

@@ -35,6 +35,8 @@ struct tool_options {
     const char **plugins, **set, **define;
     const char **inputs;  /* "[NAME=]FILE": of networks, for commands that run them */
     const char **outputs; /* files that will be written */
+    bool outputs_named;   /* they are "[NAME=]FILE" */
+    bool outputs_piped;   /* "-" among them is standard output, which takes one */
     size_t n_plugins, n_set, n_define, n_inputs, n_outputs;
     size_t plugins_capacity, set_capacity, define_capacity, inputs_capacity,
         outputs_capacity;
@@ -45,8 +47,9 @@ struct tool_options {
 };
 void tool_options_free(struct tool_options *o);
 
-/* The FILE of "[NAME=]FILE"; what has a '/' before its first '=' is a file. */
-const char *tool_file_of(const char *text);
+/* The FILE of "[NAME=]FILE". What has a '/' before its first '=' is a file, unless that
+ * is the name of one of the network's inputs or outputs. */
+const char *tool_file_of(const strata_network *net, const char *text);
 /* Note an input of the network; false after reporting that memory ran out. */
 bool tool_input(struct tool_options *o, const char *text);
 /* Note a file that the command will write (NULL: none); false after reporting that
@@ -112,6 +115,10 @@ int tool_refuse_source(const struct tool_options *o, const strata_network *net,
 /* Checks the outputs, too. */
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err);
+/* built.c: an engine that is built refuses what only a build could honour; what --set
+ * says of its runs is the handle's, before it is loaded. */
+int tool_check_built(const struct tool_options *o, const char *path, strata_error *err);
+int tool_set_built(strata_handle *h, const struct tool_options *o, strata_error *err);
 /* From an INI file, or from an engine file: told apart by how it begins. */
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err);

@@ -21,6 +21,18 @@ struct harness_shape {
     int64_t dims[STRATA_MAX_RANK];
 };
 
+/* What the inputs of a case hold, beside plain numbers. */
+enum layer_numbers {
+    NUMBERS_PLAIN,
+    NUMBERS_NAN, /* some NaN; and no input that an output follows may lose one */
+    NUMBERS_INFINITE,
+    NUMBERS_NEGATIVE_INFINITE,
+    NUMBERS_TINY,     /* subnormal in FP16 */
+    NUMBERS_DENORMAL, /* in FP32 */
+    NUMBERS_LARGE,    /* up to the largest of FP16 */
+    NUMBERS_COUNT
+};
+
 /*
  * A case of a layer test. `attrs` is "name = value; name = value"; "$C" in it stands for
  * the channels of input 0. With `sweep` = a rank (3 to 5), input shapes are not given:
@@ -43,6 +55,7 @@ struct layer_case {
     double weight_low, weight_high; /* of the weights; both 0: [-1, 1] */
     bool integers;   /* whole-numbered inputs, so that integer formats are tested too */
     bool may_refuse; /* the layer may refuse this, or every impl veto it */
+    enum layer_numbers numbers; /* in place of those from [low, high] */
 };
 
 struct harness_result {
@@ -55,6 +68,7 @@ struct harness_result {
 /* What is counted for each impl of the layer. */
 struct harness_tally {
     int runs, vetoed, failures;
+    char veto[200]; /* the last one's reason */
 };
 
 struct trial; /* check/harness/trial.h */
@@ -141,6 +155,8 @@ int harness_run(struct harness_node *n, const struct registry_impl *impl, int ro
 bool harness_combination(struct harness_formats *out, const strata_row *row, int n_in,
                          int n_out, int64_t k);
 
+/* Whether the layer's reference says that a number may come of a NaN. */
+bool harness_ignores_nan(const struct registry_layer *layer);
 /* FP64 reference of the layer through "strata.reference/1"; ENOTFOUND without one. */
 int harness_reference(struct harness_node *n, const double *const *in,
                       const double *const *weight, double *const *out);

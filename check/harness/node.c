@@ -218,13 +218,22 @@ void harness_close(struct harness_node *n)
     n->params = n->memory = NULL;
 }
 
+static const strata_reference *reference_of(const struct registry_layer *l)
+{
+    return l->layer.extension ? l->layer.extension(STRATA_REFERENCE_V1) : NULL;
+}
+
+bool harness_ignores_nan(const struct registry_layer *layer)
+{
+    const strata_reference *r = reference_of(layer);
+    return r && r->flags & STRATA_NAN_IGNORED;
+}
+
 int harness_reference(struct harness_node *n, const double *const *in,
                       const double *const *weight, double *const *out)
 {
-    const strata_layer *layer = &n->layer->layer;
     harness_enter(n, "reference");
-    const strata_reference *r =
-        layer->extension ? layer->extension(STRATA_REFERENCE_V1) : NULL;
+    const strata_reference *r = reference_of(n->layer);
     if (!r)
         return error_set(&n->err, STRATA_ENOTFOUND, "no " STRATA_REFERENCE_V1);
     return r->run(&n->node, in, weight, out);

@@ -5,6 +5,7 @@
  */
 #include "check/harness/trial.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +50,10 @@ static void run_variant(struct trial *k, int row, const char *variant,
         status = run_impl(k, row, e);
     }
     k->result.vetoed += n->vetoed;
-    if (k->tally)
-        k->tally->vetoed += n->vetoed;
+    if (k->tally && n->vetoed) {
+        k->tally->vetoed++;
+        snprintf(k->tally->veto, sizeof k->tally->veto, "%.199s", n->err.message);
+    }
     if (n->vetoed)
         return;
     k->result.runs++;
@@ -114,8 +117,9 @@ static void run_variants(struct trial *k, int row)
 {
     struct harness_node *n = &k->node;
     int32_t flags = k->impl->impl.flags;
-    run_variant(k, row, "dense", NULL);
-    if (n->vetoed || n->fault)
+    const char *numbers = trial_numbers_name(k);
+    run_variant(k, row, numbers ? numbers : "dense", NULL);
+    if (n->vetoed || n->fault || numbers)
         return;
     if (flags & (STRATA_STRIDED_IN | STRATA_STRIDED_OUT)) {
         n->pitched_in = flags & STRATA_STRIDED_IN;
@@ -146,6 +150,13 @@ static void run_combination(struct trial *k, int row)
     }
 }
 
+static bool keeps(int32_t dtype, double x)
+{
+    if (isnan(x))
+        return dtype == STRATA_FP32 || dtype == STRATA_FP16;
+    return tensor_round(dtype, x) == x;
+}
+
 /* Whether every port's format exists at its rank and keeps the input values exactly. */
 static bool combination_fits(const struct trial *k)
 {
@@ -156,7 +167,7 @@ static bool combination_fits(const struct trial *k)
         if (!f || (k->node.in[i].rank < 2 && (f->vector > 1 || f->order != ORDER_LINEAR)))
             return false;
         for (int64_t e = 0; e < k->node.in[i].count; e++)
-            if (tensor_round(f->dtype, k->v.in[i][e]) != k->v.in[i][e])
+            if (!keeps(f->dtype, k->v.in[i][e]))
                 return false;
     }
     for (int i = 0; i < k->node.node.n_out; i++) {
@@ -258,11 +269,23 @@ static void expect_agreement(struct trial *k)
                         memcpy(k->v.expected[o], k->v.out[o],
                                (size_t)k->node.out[o].count * sizeof(double));
                     k->expects = true;
+                    k->agreed = k->impl;
+                    k->agreed_row = (int)r;
+                    k->agreed_formats = k->formats;
                 }
     }
     k->impl = NULL;
     k->node.plain = k->target->plain;
     error_clear(&k->node.err);
+}
+
+int trial_define(struct trial *t, double *const *out)
+{
+    const double *const *in = (const double *const *)t->v.in;
+    const double *const *weight = (const double *const *)t->v.weight;
+    return t->agreement ? harness_run(&t->node, t->agreed, t->agreed_row,
+                                      &t->agreed_formats, in, weight, NULL, out)
+                        : harness_reference(&t->node, in, weight, out);
 }
 
 /* Fill v.expected; false after a problem. */
@@ -276,6 +299,20 @@ static bool expect_values(struct trial *k)
     else if (status != STRATA_OK)
         trial_problem(k, "reference-failed", k->node.err.message);
     return status == STRATA_OK || status == STRATA_ENOTFOUND;
+}
+
+/* Inputs that are not plain, when v.expected is there for the plain ones. */
+static bool expect_numbers(struct trial *k)
+{
+    if (k->c->numbers == NUMBERS_NAN && k->expects)
+        trial_follow(k);
+    if (k->c->numbers == NUMBERS_LARGE && k->expects && !k->agreement)
+        trial_shake(k);
+    if (k->c->numbers == NUMBERS_PLAIN || k->c->numbers > NUMBERS_NEGATIVE_INFINITE)
+        return true;
+    k->expects = false;
+    trial_place_specials(k);
+    return expect_values(k);
 }
 
 /* ---- shapes of a case ---------------------------------------------------------- */
@@ -324,8 +361,9 @@ static void check_shape(struct trial *k, const struct harness_shape *in, int n_i
     struct harness_node *n = &k->node;
     trial_attrs(k->attrs, sizeof k->attrs, k->c->attrs, in, n_in);
     memset(&k->formats, 0, sizeof k->formats);
-    k->variant = NULL;
-    k->expects = false;
+    k->variant = trial_numbers_name(k);
+    k->expects = k->agreement = false;
+    k->agreed = NULL;
     n->mirror = NULL;
     n->phase = k->target->phase;
     n->plain = k->target->plain;
@@ -341,7 +379,7 @@ static void check_shape(struct trial *k, const struct harness_shape *in, int n_i
         k->result.refused++;
     else if (!trial_make_values(k))
         trial_problem(k, "run-failed", "out of memory");
-    else if (expect_values(k)) {
+    else if (expect_values(k) && expect_numbers(k)) {
         aim(k);
         run_impls(k);
     }

@@ -11,6 +11,7 @@
 struct trial_values {
     double *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS], *out[HARNESS_OUTPUTS];
     double *expected[HARNESS_OUTPUTS];
+    double shaken[HARNESS_OUTPUTS]; /* how much the roundings of inputs change each */
     double *residual;
     float *scale, *bias;
 };
@@ -30,6 +31,9 @@ struct trial {
     const char *variant; /* NULL: none */
     char attrs[512];     /* as they are now, "$C" replaced */
     bool agreement;      /* expected is another impl's result: there is no reference */
+    int agreed_row;      /* of that impl, `agreed` */
+    const struct registry_impl *agreed;
+    struct harness_formats agreed_formats;
     bool expects;        /* expected holds something */
     bool done;           /* a visitor has seen enough */
 };
@@ -51,8 +55,29 @@ bool trial_make_values(struct trial *t);
 void trial_free_values(struct trial_values *v);
 /* v.out with v.expected and the epilogue; differences are reported. */
 void trial_compare(struct trial *t, const strata_epilogue *e);
+/* SplitMix64 on t->random. */
+uint64_t trial_random(struct trial *t);
+
+/* trial_numbers.c */
+/* What t->c->numbers is called; NULL: plain. */
+const char *trial_numbers_name(const struct trial *t);
+/* The i-th number in place of a plain one. */
+double trial_number(struct trial *t, double plain);
+/* Put NaN or infinities among the inputs. */
+void trial_place_specials(struct trial *t);
+/* Fill v.shaken. */
+void trial_shake(struct trial *t);
+/* Report an output that follows an input and yet is a number where that is NaN. */
+void trial_follow(struct trial *t);
+/* Whether NaN and infinities of output o are as they are expected, and its numbers agree
+ * within what is allowed; else where they are not: at. */
+bool trial_specials_agree(const struct trial *t, int o, int32_t dtype, double allowed,
+                          int64_t *at);
 
 /* trial.c */
+/* Outputs by definition: of the reference, or of the impl that the others must agree
+ * with. The status. */
+int trial_define(struct trial *t, double *const *out);
 /* session_make with this trial's values. */
 int trial_session(struct trial *t, struct session *s, int row);
 /* A case's text with "$C" replaced by the channels of the first input, if it has any. */

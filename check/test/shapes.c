@@ -20,6 +20,7 @@ static const struct harness_shape shapes[] = {
     {3, {0, 7, 5}},
     {4, {1, 1, 1, 1}},
     {4, {3, 9, 7, 5}},
+    {4, {2, 8, 6, 4}},
     {4, {0, 8, 7, 7}},
     {4, {1, 0, 7, 7}},
     {4, {1, 8, 0, 7}},
@@ -62,20 +63,6 @@ static void fill_input(strata_tensor *t, const struct harness_shape *s)
             t->count = INT64_MAX;
 }
 
-static void note_shape(struct check_child *c, const struct harness_shape *s, int n_in)
-{
-    char *text = c->report->place.shapes;
-    size_t used = 0, size = sizeof c->report->place.shapes;
-    text[0] = '\0';
-    for (int i = 0; i < n_in; i++)
-        for (int d = 0; d < s->rank && used < size; d++)
-            used += (size_t)snprintf(text + used, size - used, "%s%lld",
-                                     d   ? "x"
-                                     : i ? ","
-                                         : "",
-                                     (long long)s->dims[d]);
-}
-
 /* One call; its status, outputs in out. */
 static int call_shape(struct check_child *c, struct harness_node *n, strata_tensor *out)
 {
@@ -99,12 +86,13 @@ static int call_shape(struct check_child *c, struct harness_node *n, strata_tens
 }
 
 static void try_shape(struct check_child *c, struct harness_node *n, const void *params,
-                      const struct harness_shape *s)
+                      const struct harness_shape *in)
 {
     strata_tensor first[HARNESS_OUTPUTS], second[HARNESS_OUTPUTS];
-    note_shape(c, s, n->node.n_in);
+    cases_write_shapes(c->report->place.shapes, sizeof c->report->place.shapes, in,
+                       n->node.n_in);
     for (int i = 0; i < n->node.n_in; i++)
-        fill_input(&n->in[i], s);
+        fill_input(&n->in[i], &in[i]);
     memset(n->weight, 0, sizeof n->weight);
     int status = call_shape(c, n, first);
     c->report->runs++;
@@ -129,27 +117,36 @@ static void try_shape(struct check_child *c, struct harness_node *n, const void 
     }
 }
 
+/* The shapes given, or those of the network beside the file and every odd one. */
+static void try_shapes(struct check_child *c, struct harness_node *n, const void *params)
+{
+    const struct check_cases *k = &c->cases;
+    struct harness_shape in[HARNESS_INPUTS];
+    for (size_t i = 0; i < c->o->n_shapes; i++)
+        if (cases_parse_shapes(c->o->shapes[i], in) == n->node.n_in)
+            try_shape(c, n, params, in);
+    for (size_t i = 0; i < k->n_own; i++)
+        if (cases_parse_shapes(k->own[i].shapes, in) == n->node.n_in)
+            try_shape(c, n, params, in);
+    for (size_t i = 0; i < ARRAY_LENGTH(shapes) && n->node.n_in > 0 && !c->o->n_shapes;
+         i++) {
+        cases_inputs(k, &shapes[i], in);
+        try_shape(c, n, params, in);
+    }
+}
+
 static void try_attributes(struct check_child *c, const char *attrs)
 {
     struct harness_node n = {.phase = c->report->place.phase};
-    struct harness_shape in[HARNESS_INPUTS] = {{0}};
-    const struct check_cases *k = &c->cases;
+    struct harness_shape in[HARNESS_INPUTS];
     const size_t size = c->layer->layer.params_size;
     void *params = malloc(size + 1);
-    for (int i = 0; i < HARNESS_INPUTS; i++) {
-        in[i].rank = k->n_ranks ? k->ranks[0] : 4;
-        for (int d = 0; d < in[i].rank; d++)
-            in[i].dims[d] = d == 0 && in[i].rank > 2 ? 2 : 8;
-    }
+    const int n_in = cases_plain(c, in);
     copy_text(c->report->place.attrs, sizeof c->report->place.attrs, attrs);
-    note_shape(c, &in[0], k->n_in);
-    if (params && harness_open(&n, c->layer, attrs, in, k->n_in < 0 ? 0 : k->n_in, NULL,
-                               0) == STRATA_OK) {
+    cases_write_shapes(c->report->place.shapes, sizeof c->report->place.shapes, in, n_in);
+    if (params && harness_open(&n, c->layer, attrs, in, n_in, NULL, 0) == STRATA_OK) {
         memcpy(params, n.params, size);
-        if (c->o->shapes && cases_parse_shapes(c->o->shapes, in) > 0)
-            try_shape(c, &n, params, &in[0]);
-        for (size_t i = 0; !c->o->shapes && i < ARRAY_LENGTH(shapes) && k->n_in > 0; i++)
-            try_shape(c, &n, params, &shapes[i]);
+        try_shapes(c, &n, params);
     }
     harness_close(&n);
     free(params);

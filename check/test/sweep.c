@@ -15,7 +15,7 @@
 
 /* ---- shapes ------------------------------------------------------------------------ */
 
-#define MOST_SHAPES 160
+#define MOST_SHAPES 200
 
 static int64_t elements(const struct harness_shape *s)
 {
@@ -36,9 +36,9 @@ static size_t sweep_shapes(struct harness_shape *out, int rank, bool thorough)
 {
     static const int64_t images[] = {1, 3};
     static const int64_t channels[] = {1, 2, 3, 7, 8, 9, 16, 17};
-    static const int64_t sizes[][2] = {{1, 1}, {5, 7}, {7, 1}, {7, 7}, {1, 5},
-                                       {7, 5}, {1, 7}, {5, 1}, {5, 5}};
-    const size_t n_sizes = rank < 3 ? 1 : thorough ? 9 : 4;
+    static const int64_t sizes[][2] = {{1, 1}, {5, 7}, {6, 4}, {7, 1}, {8, 8}, {7, 7},
+                                       {2, 6}, {4, 5}, {1, 5}, {7, 5}, {1, 7}, {5, 1}};
+    const size_t n_sizes = rank < 3 ? 1 : thorough ? 12 : 5;
     size_t n = 0;
     for (size_t i = 0; i < (rank == 1 ? 1 : ARRAY_LENGTH(images)); i++)
         for (size_t k = 0; k < ARRAY_LENGTH(channels); k++)
@@ -98,6 +98,20 @@ int cases_parse_shapes(const char *text, struct harness_shape shapes[HARNESS_INP
     return *text ? -1 : n;
 }
 
+void cases_write_shapes(char *text, size_t size, const struct harness_shape *shapes,
+                        int n)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < shapes[i].rank && used < size; d++)
+            used += (size_t)snprintf(text + used, size - used, "%s%lld",
+                                     d   ? "x"
+                                     : i ? ","
+                                         : "",
+                                     (long long)shapes[i].dims[d]);
+}
+
 /* ---- running ----------------------------------------------------------------------- */
 
 static bool enough(const struct check_child *c)
@@ -105,34 +119,42 @@ static bool enough(const struct check_child *c)
     return c->report->n_findings >= CHECK_FINDINGS / 2;
 }
 
+/* What a case is besides attributes and shapes. */
+struct manner {
+    unsigned absent; /* weights */
+    bool integers;
+    enum layer_numbers numbers;
+};
+
+static const struct manner usually;
+
 static void run_case(struct check_child *c, const char *attrs,
-                     const struct harness_shape *in, int n_in, unsigned absent,
-                     bool integers)
+                     const struct harness_shape *in, int n_in, struct manner m)
 {
     struct layer_case k = {.layer = c->layer->layer.name,
                            .attrs = attrs,
                            .n_in = n_in,
-                           .absent = absent,
+                           .absent = m.absent,
                            .may_refuse = true,
-                           .integers = integers,
-                           .high = integers ? 100 : 0};
+                           .integers = m.integers,
+                           .high = m.integers ? 100 : 0,
+                           .numbers = m.numbers};
     for (int i = 0; i < n_in; i++)
         k.in[i] = in[i];
+    if (enough(c))
+        return;
     struct harness_result r =
         harness_check_on(&c->target, c->layer, &k, c->o->seed, NULL);
     c->report->runs += r.runs;
 }
 
-/* The same shape for every input. */
+/* The same shape for every input, or what goes with it. */
 static void run_alike(struct check_child *c, const char *attrs,
-                      const struct harness_shape *shape, int n_in, unsigned absent,
-                      bool integers)
+                      const struct harness_shape *shape, int n_in, struct manner m)
 {
     struct harness_shape in[HARNESS_INPUTS];
-    for (int i = 0; i < HARNESS_INPUTS; i++)
-        in[i] = *shape;
-    if (!enough(c))
-        run_case(c, attrs, in, n_in, absent, integers);
+    cases_inputs(&c->cases, shape, in);
+    run_case(c, attrs, in, n_in, m);
 }
 
 static bool has_integers(const struct registry_layer *l)
@@ -167,11 +189,11 @@ static void run_extras(struct check_child *c, const char *attrs, int rank, size_
     const unsigned optional = optional_weights(c->layer);
     for (size_t i = first; i < n; i++) {
         if (n_in > 0 && n_in < HARNESS_INPUTS && (l->max_in < 0 || l->max_in > n_in))
-            run_alike(c, attrs, &few[i], n_in + 1, 0, false);
+            run_alike(c, attrs, &few[i], n_in + 1, usually);
         if (optional)
-            run_alike(c, attrs, &few[i], n_in, optional, false);
+            run_alike(c, attrs, &few[i], n_in, (struct manner){.absent = optional});
         if (has_integers(c->layer))
-            run_alike(c, attrs, &few[i], n_in, 0, true);
+            run_alike(c, attrs, &few[i], n_in, (struct manner){.integers = true});
     }
 }
 
@@ -190,7 +212,7 @@ static void run_large(struct check_child *c)
     if (shape.rank == 1)
         shape.dims[0] = 66000;
     if (k->n_in > 0 && !c->o->quick)
-        run_alike(c, k->attrs[0], &shape, k->n_in, 0, false);
+        run_alike(c, k->attrs[0], &shape, k->n_in, usually);
 }
 
 /* A case over many shapes. */
@@ -205,7 +227,7 @@ static void run_many(struct check_child *c, const char *attrs)
                           : few_shapes(shapes, k->ranks[r]);
         for (size_t i = r == 0 ? 0 : first; i < (k->n_in < 0 ? 1 : n);
              i += r == 0 ? step : 1)
-            run_alike(c, attrs, &shapes[i], k->n_in, 0, false);
+            run_alike(c, attrs, &shapes[i], k->n_in, usually);
         run_extras(c, attrs, k->ranks[r], first);
     }
 }
@@ -220,24 +242,66 @@ static void run_variations(struct check_child *c)
     for (size_t a = 1; a < k->n; a++) {
         const size_t n = k->n_in < 0 ? 1 : few_shapes(shapes, k->ranks[0]);
         for (size_t i = step > 1 ? a % n : 0; i < n; i += step)
-            run_alike(c, k->attrs[a], &shapes[i], k->n_in, 0, false);
+            run_alike(c, k->attrs[a], &shapes[i], k->n_in, usually);
     }
 }
 
-static void run_given(struct check_child *c)
+/* Each kind of numbers that are not plain. */
+static void run_numbers(struct check_child *c, const char *attrs,
+                        const struct harness_shape *in, int n_in)
+{
+    for (int k = NUMBERS_PLAIN + 1; k < NUMBERS_COUNT && n_in > 0; k++)
+        if (k != NUMBERS_DENORMAL || !c->layer->layer.flops)
+            run_case(c, attrs, in, n_in, (struct manner){.numbers = k});
+}
+
+/* They in every case, on the first shape that has several images, pixels and pad lanes
+ * and is taken. */
+static void run_all_numbers(struct check_child *c)
+{
+    struct harness_shape shapes[FEW_SHAPES], in[HARNESS_INPUTS];
+    const struct check_cases *k = &c->cases;
+    const size_t n = k->n_ranks && k->n_in > 0 ? few_shapes(shapes, k->ranks[0]) : 0;
+    for (size_t a = 0; a < k->n; a++) {
+        const int before = c->report->runs;
+        for (size_t i = n; i-- > 0 && c->report->runs == before;) {
+            cases_inputs(k, &shapes[(i + 3) % n], in);
+            run_numbers(c, k->attrs[a], in, k->n_in);
+        }
+    }
+}
+
+static void run_shapes(struct check_child *c, const char *attrs, const char *text,
+                       enum cases_sweep sweep)
 {
     struct harness_shape shapes[HARNESS_INPUTS];
-    const struct check_cases *k = &c->cases;
-    const int given = cases_parse_shapes(c->o->shapes, shapes);
+    const int given = cases_parse_shapes(text, shapes);
     const int n_in = given == 0 ? -1 : given;
     const unsigned optional = optional_weights(c->layer);
-    for (size_t a = 0; a < k->n && given >= 0; a++) {
-        run_case(c, k->attrs[a], shapes, n_in, 0, false);
-        if (optional)
-            run_case(c, k->attrs[a], shapes, n_in, optional, false);
-        if (has_integers(c->layer))
-            run_case(c, k->attrs[a], shapes, n_in, 0, true);
-    }
+    if (given < 0)
+        return;
+    run_case(c, attrs, shapes, n_in, usually);
+    if (optional)
+        run_case(c, attrs, shapes, n_in, (struct manner){.absent = optional});
+    if (has_integers(c->layer))
+        run_case(c, attrs, shapes, n_in, (struct manner){.integers = true});
+    if (sweep == CASES_ALL)
+        run_numbers(c, attrs, shapes, n_in);
+}
+
+static void run_given(struct check_child *c, enum cases_sweep sweep)
+{
+    for (size_t a = 0; a < c->cases.n; a++)
+        for (size_t s = 0; s < c->o->n_shapes; s++)
+            run_shapes(c, c->cases.attrs[a], c->o->shapes[s], sweep);
+}
+
+static void run_own(struct check_child *c, enum cases_sweep sweep)
+{
+    for (size_t i = 0; i < c->cases.n_own; i++)
+        run_shapes(c, c->cases.own[i].attrs, c->cases.own[i].shapes, sweep);
+    for (size_t a = 1; a < c->cases.n && c->cases.n_ranks == 0; a++)
+        run_shapes(c, c->cases.attrs[a], c->cases.own[0].shapes, sweep);
 }
 
 static void run_few(struct check_child *c, const char *attrs, enum cases_sweep sweep)
@@ -248,7 +312,7 @@ static void run_few(struct check_child *c, const char *attrs, enum cases_sweep s
     const size_t n =
         sweep == CASES_LARGE ? large_shapes(shapes, rank) : few_shapes(shapes, rank);
     for (size_t i = 0; i < (k->n_in < 0 ? 1 : n); i++) {
-        run_alike(c, attrs, &shapes[i], k->n_in, 0, false);
+        run_alike(c, attrs, &shapes[i], k->n_in, usually);
         if (sweep != CASES_FEW && c->report->runs > before)
             return;
     }
@@ -323,13 +387,15 @@ static bool leads(const struct check_cases *k, int at)
 void cases_run(struct check_child *c, enum cases_sweep sweep)
 {
     struct check_cases *k = &c->cases;
-    if (c->o->shapes) {
-        run_given(c);
+    if (c->o->n_shapes) {
+        run_given(c, sweep);
         return;
     }
+    run_own(c, sweep);
     if (sweep == CASES_ALL) {
         run_many(c, k->attrs[0]);
         run_variations(c);
+        run_all_numbers(c);
         return;
     }
     find_leads(c);

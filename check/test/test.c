@@ -35,6 +35,17 @@ void check_found(struct check_child *c, const char *rule, const char *format, ..
     r->n_findings++;
 }
 
+void check_note(struct check_child *c, const char *format, ...)
+{
+    char *note = c->report->note;
+    const size_t size = sizeof c->report->note, used = strlen(note);
+    va_list args;
+    va_start(args, format);
+    snprintf(note + used, size - used, "%s", used ? "; " : "");
+    vsnprintf(note + strlen(note), size - strlen(note), format, args);
+    va_end(args);
+}
+
 void check_environment(struct check_child *c, bool loading)
 {
     char text[1024];

@@ -23,6 +23,7 @@ struct report_layer {
 /* Shared by a test's process and its parent: what is written here survives a crash. */
 struct check_report {
     bool finished; /* the test came to its end */
+    bool no_case;  /* nothing was found that the layer takes */
     int runs;
     char note[256], skip[256]; /* skip: why the test cannot be held; or "" */
     char fatal[24];            /* rule that a crash breaks now, if not the usual one */
@@ -62,6 +63,8 @@ void check_found(struct check_child *c, const char *rule, const char *format, ..
     PRINTF_LIKE(3, 4);
 /* A problem of the harness, with c as user. */
 void check_problem(const struct trial *t, const char *rule, const char *text, void *c);
+/* Add to what a passed test says of itself. */
+void check_note(struct check_child *c, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Note where a trial is, and whether the process is as it was. */
 void check_place_at(const struct trial *t, void *c);
 void check_environment(struct check_child *c, bool loading);

@@ -12,9 +12,8 @@ static void note_agreement(const struct trial *t, void *user)
 {
     struct check_child *c = user;
     check_place_at(t, c);
-    if (t->agreement && c->report->note[0] == '\0')
-        snprintf(c->report->note, sizeof c->report->note,
-                 "agreement only: the layer gives no " STRATA_REFERENCE_V1);
+    if (t->agreement && !strstr(c->report->note, "agreement only"))
+        check_note(c, "agreement only: the layer gives no " STRATA_REFERENCE_V1);
 }
 
 /* Add the impls that ran nowhere to the note. */
@@ -35,18 +34,33 @@ static void note_untested(struct check_child *c, const struct harness_tally *tal
     }
 }
 
+/* Nothing ran; with the last impl's reason, if it gave one. */
+static void find_untested(struct check_child *c, const struct harness_tally *tally)
+{
+    const char *veto = "";
+    c->report->place = (struct check_place){0};
+    for (size_t i = 0; tally && i < c->layer->n_impls; i++)
+        veto = tally[i].veto[0] ? tally[i].veto : veto;
+    veto = veto[0] ? veto : c->cases.refusal;
+    check_found(c, "untested",
+                "every impl vetoes, or the layer refuses, what was tried; give "
+                "attributes and shapes with --attrs and --shape, or a network of the "
+                "file's name with .ini%s%s",
+                veto[0] ? ". The last refusal: " : "", veto);
+}
+
 void check_values(struct check_child *c)
 {
     struct harness_tally *tally = calloc(c->layer->n_impls + 1, sizeof *tally);
     c->target.plain = true;
     c->target.place = note_agreement;
     c->target.tally = tally;
+    if (c->cases.own_note[0])
+        check_note(c, "%s", c->cases.own_note);
     cases_run(c, CASES_ALL);
     c->target.tally = NULL;
     if (c->report->runs == 0 && c->report->n_findings == 0)
-        check_found(c, "untested",
-                    "every impl vetoes every shape tried; give attributes "
-                    "and a shape with --attrs and --shape");
+        find_untested(c, tally);
     else if (tally)
         note_untested(c, tally);
     free(tally);

@@ -50,26 +50,32 @@ static int fill(strata_stream *s, void *dst, int byte, size_t bytes, strata_erro
     return bytes ? host_submit(s, run_fill, &c, sizeof c, err) : STRATA_OK;
 }
 
-/* Ceilings of one thread of a current server core; only their ratios matter to a plan. */
+/* Ceilings of a thread of a current server core with AVX-512, caches included: only
+ * their ratios matter to a plan. */
+void host_ceilings(struct device_properties *out, int threads)
+{
+    /* What a core has for itself: the rest is shared with whatever else runs. */
+    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    out->threads = threads;
+    for (int dtype = 0; dtype < STRATA_DTYPE_COUNT; dtype++)
+        out->flops[dtype] = 250e9 * threads;
+    out->bandwidth = 25e9 * (threads > 4 ? 4 : threads);
+    out->launch_ns = 1500;
+    out->cache_bytes = cache > 0 ? cache * threads : 0;
+}
+
 static void properties(struct device *d, struct device_properties *out)
 {
+    int threads = 1;
     (void)d;
     memset(out, 0, sizeof *out);
     strcpy(out->name, "host");
     strcpy(out->build, "host");
     out->kind = STRATA_HOST;
 #ifdef _OPENMP
-    out->threads = omp_get_max_threads();
-#else
-    out->threads = 1;
+    threads = omp_get_max_threads();
 #endif
-    for (int dtype = 0; dtype < STRATA_DTYPE_COUNT; dtype++)
-        out->flops[dtype] = 80e9 * out->threads;
-    out->bandwidth = 8e9 * (out->threads > 4 ? 4 : out->threads);
-    out->launch_ns = 1500;
-    /* What a core has for itself: the rest is shared with whatever else runs. */
-    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    out->cache_bytes = cache > 0 ? cache * out->threads : 0;
+    host_ceilings(out, threads);
 }
 
 static strata_allocator memory(struct device *d)
@@ -111,6 +117,8 @@ static const struct device_ops host_ops = {
     .stream_synchronize = host_stream_synchronize,
     .stream_run_here = host_stream_run_here,
     .stream_wait = host_stream_wait,
+    .run_begin = host_run_begin,
+    .run_end = host_run_end,
     .submit = host_submit,
     .copy = copy,
     .fill = fill,

@@ -4,6 +4,8 @@
  *
  *   host_stream  streams
  *   host_event   events, which are work on streams
+ *   crew         leaders of teams, to whom runs of several threads go
+ *   wait         how teams wait between parallel regions
  *   host_device  copies and the table
  */
 #ifndef CORE_HOST_DEVICE_H
@@ -18,6 +20,8 @@ int host_stream_synchronize(strata_stream *s, strata_error *err);
 void host_stream_run_here(strata_stream *s);
 int host_submit(strata_stream *s, device_work run, const void *payload, size_t bytes,
                 strata_error *err);
+int host_run_begin(strata_stream *s, int threads, int wait, strata_error *err);
+void host_run_end(strata_stream *s);
 
 /* event.c */
 int host_stream_wait(strata_stream *s, strata_event *e, strata_error *err);

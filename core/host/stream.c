@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Streams of the host device: a queue of work and one thread that runs it in order. The
- * thread starts with the first work, so an unused stream costs nothing. Kernels use
- * OpenMP inside, on the stream's thread. A stream may also run work where it is handed
- * in.
+ * thread starts with the first work, so an unused stream costs nothing. A stream may also
+ * run work where it is handed in. Runs of several threads, from their begin to their end
+ * in the queue, go to a crew: its thread takes from the queue meanwhile, and nobody else.
  */
 #include "core/host/device.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/host/crew.h"
 
 struct work {
     device_work run;
@@ -18,40 +21,121 @@ struct work {
 
 struct host_stream {
     strata_stream base;
-    pthread_mutex_t lock;   /* guards everything below */
-    pthread_cond_t changed; /* work arrived, or the queue ran empty */
+    pthread_mutex_t lock;        /* guards everything below */
+    pthread_cond_t arrived;      /* work for the stream's thread */
+    pthread_cond_t crew_arrived; /* work of the run that a crew computes */
+    pthread_cond_t changed;      /* the queue ran empty */
     pthread_t thread;
     struct work *queue; /* ring */
     size_t capacity, head, length;
     bool started, busy, stop;
+    bool open;   /* a run has begun and not ended; the ring has room for its end */
+    bool crewed; /* the queue is a crew's, which is or will be on a run */
     strata_error failure; /* the first since the last synchronize */
     bool here;            /* set before the first work: it needs no thread */
+    struct crew_job job;  /* the run at the head, while crewed */
 };
+
+/* In the queue a run is between these two. */
+struct begin_payload {
+    int threads, wait;
+};
+
+static int begin_run(void *payload, void *native, strata_error *err)
+{
+    (void)payload;
+    (void)native;
+    (void)err;
+    return STRATA_OK;
+}
+
+static int end_run(void *payload, void *native, strata_error *err)
+{
+    return begin_run(payload, native, err);
+}
 
 static struct host_stream *host_stream(strata_stream *s)
 {
     return (struct host_stream *)s;
 }
 
+/* ---- taking work; the lock is held --------------------------------------------------
+ */
+
 /* Copies the work out so that the ring may move while it runs. */
-static bool next_work(struct host_stream *s, struct work *out)
+static void take_work(struct host_stream *s, struct work *out)
 {
-    pthread_mutex_lock(&s->lock);
+    *out = s->queue[s->head];
+    s->head = (s->head + 1) % s->capacity;
+    s->length--;
+    s->busy = true;
+}
+
+static void work_done(struct host_stream *s)
+{
     s->busy = false;
     if (s->length == 0)
         pthread_cond_broadcast(&s->changed);
-    while (s->length == 0 && !s->stop)
-        pthread_cond_wait(&s->changed, &s->lock);
-    bool more = s->length > 0;
-    if (more) {
-        *out = s->queue[s->head];
-        s->head = (s->head + 1) % s->capacity;
-        s->length--;
-        s->busy = true;
-    }
-    pthread_mutex_unlock(&s->lock);
+}
+
+static const struct begin_payload *run_at_head(const struct host_stream *s)
+{
+    const struct work *w = &s->queue[s->head];
+    return s->length > 0 && w->run == begin_run ? (const void *)w->payload : NULL;
+}
+
+/* Claim the queue for a crew if there is a run for one at its head. */
+static bool claim_run(struct host_stream *s)
+{
+    const struct begin_payload *run = run_at_head(s);
+    if (s->busy || s->crewed || !run || !crew_wanted(run->threads))
+        return false;
+    s->crewed = true;
+    s->job.threads = run->threads;
+    s->job.wait = run->wait;
+    return true;
+}
+
+static bool offer_run(struct host_stream *s)
+{
+    const bool claimed = claim_run(s);
+    if (claimed)
+        crew_offer(&s->job);
+    return claimed;
+}
+
+/* For the stream's thread; false: it shall end. */
+static bool next_work(struct host_stream *s, struct work *out)
+{
+    while (offer_run(s) || s->crewed || (s->length == 0 && !s->stop))
+        pthread_cond_wait(&s->arrived, &s->lock);
+    const bool more = s->length > 0;
+    if (more)
+        take_work(s, out);
     return more;
 }
+
+/* For the crew; false: the run is over. */
+static bool next_in_run(struct host_stream *s, struct work *out)
+{
+    while (s->length == 0)
+        pthread_cond_wait(&s->crew_arrived, &s->lock);
+    take_work(s, out);
+    return out->run != end_run;
+}
+
+/* Whether the crew goes on with another run; if not, the queue is somebody else's. */
+static bool leave_run(struct host_stream *s)
+{
+    s->crewed = false;
+    work_done(s);
+    const bool again = claim_run(s);
+    if (!again && (s->length > 0 || s->stop))
+        pthread_cond_signal(&s->arrived);
+    return again;
+}
+
+/* ---- doing it -------------------------------------------------------------------- */
 
 static void keep_failure(struct host_stream *s, const strata_error *err)
 {
@@ -76,9 +160,33 @@ static void *stream_thread(void *arg)
 {
     struct host_stream *s = arg;
     struct work work;
-    while (next_work(s, &work))
+    pthread_mutex_lock(&s->lock);
+    while (next_work(s, &work)) {
+        pthread_mutex_unlock(&s->lock);
         run_work(s, work.run, work.payload);
+        pthread_mutex_lock(&s->lock);
+        work_done(s);
+    }
+    pthread_mutex_unlock(&s->lock);
     return NULL;
+}
+
+static bool run_in_crew(struct crew_job *job, struct wait_watch *watch)
+{
+    struct host_stream *s =
+        (struct host_stream *)(void *)((char *)job - offsetof(struct host_stream, job));
+    struct work work;
+    pthread_mutex_lock(&s->lock);
+    while (next_in_run(s, &work)) {
+        pthread_mutex_unlock(&s->lock);
+        run_work(s, work.run, work.payload);
+        wait_look(watch);
+        pthread_mutex_lock(&s->lock);
+        work_done(s);
+    }
+    const bool again = leave_run(s);
+    pthread_mutex_unlock(&s->lock);
+    return again;
 }
 
 int host_stream_create(struct device *d, strata_stream **out, strata_error *err)
@@ -87,8 +195,12 @@ int host_stream_create(struct device *d, strata_stream **out, strata_error *err)
     if (!s)
         return STRATA_ENOMEM;
     s->base.device = d;
+    s->job.run = run_in_crew;
     pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->arrived, NULL);
+    pthread_cond_init(&s->crew_arrived, NULL);
     pthread_cond_init(&s->changed, NULL);
+    crew_open();
     *out = &s->base;
     return STRATA_OK;
 }
@@ -98,10 +210,15 @@ void host_stream_destroy(strata_stream *base)
     struct host_stream *s = host_stream(base);
     pthread_mutex_lock(&s->lock);
     s->stop = true; /* what is queued still runs */
-    pthread_cond_broadcast(&s->changed);
+    while (s->length > 0 || s->busy)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_cond_signal(&s->arrived);
     pthread_mutex_unlock(&s->lock);
     if (s->started)
         pthread_join(s->thread, NULL);
+    crew_close();
+    pthread_cond_destroy(&s->arrived);
+    pthread_cond_destroy(&s->crew_arrived);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s->queue);
@@ -124,6 +241,55 @@ static int grow_queue(struct host_stream *s, strata_error *err)
     return STRATA_OK;
 }
 
+/* Room for one more, and for the end of the run that is open. */
+static int make_room(struct host_stream *s, strata_error *err)
+{
+    return s->length + 2 > s->capacity ? grow_queue(s, err) : STRATA_OK;
+}
+
+static void append(struct host_stream *s, device_work run, const void *payload,
+                   size_t bytes)
+{
+    struct work *slot = &s->queue[(s->head + s->length) % s->capacity];
+    slot->run = run;
+    if (bytes > 0)
+        memcpy(slot->payload, payload, bytes);
+    s->length++;
+    if (!offer_run(s))
+        pthread_cond_signal(s->crewed ? &s->crew_arrived : &s->arrived);
+}
+
+static int start_thread(struct host_stream *s, strata_error *err)
+{
+    if (s->started || s->here)
+        return STRATA_OK;
+    if (pthread_create(&s->thread, NULL, stream_thread, s) != 0)
+        return error_set(err, STRATA_ENOMEM, "cannot start a stream's thread");
+    s->started = true;
+    return STRATA_OK;
+}
+
+static int enqueue(struct host_stream *s, device_work run, const void *payload,
+                   size_t bytes, strata_error *err)
+{
+    int status = start_thread(s, err);
+    if (status == STRATA_OK)
+        status = make_room(s, err);
+    if (status == STRATA_OK)
+        append(s, run, payload, bytes);
+    return status;
+}
+
+/* On the caller's thread, once the crew is through with the run before. */
+static void run_here(struct host_stream *s, device_work run, const void *payload)
+{
+    while (s->crewed)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    run_work(s, run, (void *)(uintptr_t)payload);
+    pthread_mutex_lock(&s->lock);
+}
+
 int host_submit(strata_stream *base, device_work run, const void *payload, size_t bytes,
                 strata_error *err)
 {
@@ -132,29 +298,39 @@ int host_submit(strata_stream *base, device_work run, const void *payload, size_
     if (bytes > DEVICE_PAYLOAD)
         return error_set(err, STRATA_EINTERNAL, "payload of %zu bytes, at most %d fit",
                          bytes, DEVICE_PAYLOAD);
-    if (s->here) {
-        run_work(s, run, (void *)(uintptr_t)payload);
-        return STRATA_OK;
-    }
     pthread_mutex_lock(&s->lock);
-    if (!s->started) {
-        if (pthread_create(&s->thread, NULL, stream_thread, s) != 0) {
-            status = error_set(err, STRATA_ENOMEM, "cannot start a stream's thread");
-            goto done;
-        }
-        s->started = true;
-    }
-    if (s->length == s->capacity && (status = grow_queue(s, err)) != STRATA_OK)
-        goto done;
-    struct work *slot = &s->queue[(s->head + s->length) % s->capacity];
-    slot->run = run;
-    if (bytes > 0)
-        memcpy(slot->payload, payload, bytes);
-    s->length++;
-    pthread_cond_broadcast(&s->changed);
-done:
+    if (s->here && !s->open)
+        run_here(s, run, payload);
+    else
+        status = enqueue(s, run, payload, bytes, err);
     pthread_mutex_unlock(&s->lock);
     return status;
+}
+
+int host_run_begin(strata_stream *base, int threads, int wait, strata_error *err)
+{
+    struct host_stream *s = host_stream(base);
+    const struct begin_payload p = {threads, wait};
+    int status = STRATA_OK;
+    if (!crew_wanted(threads))
+        return STRATA_OK;
+    if ((status = crew_ready(err)) != STRATA_OK)
+        return status;
+    pthread_mutex_lock(&s->lock);
+    status = enqueue(s, begin_run, &p, sizeof p, err);
+    s->open = status == STRATA_OK;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+void host_run_end(strata_stream *base)
+{
+    struct host_stream *s = host_stream(base);
+    pthread_mutex_lock(&s->lock);
+    if (s->open)
+        append(s, end_run, NULL, 0);
+    s->open = false;
+    pthread_mutex_unlock(&s->lock);
 }
 
 int host_stream_synchronize(strata_stream *base, strata_error *err)

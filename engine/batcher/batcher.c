@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "core/arguments.h"
+
 #define MAX_CONTEXTS 64
 
 /* ---- what goes when -------------------------------------------------------------- */
@@ -211,10 +213,9 @@ static int check_engine(const strata_engine *e, strata_error *err)
 static int check_options(const strata_batcher_options *o, const strata_engine *e,
                          strata_error *err)
 {
-    if (o->struct_size < sizeof *o)
-        return error_set(err, STRATA_EINVAL,
-                         "strata_batcher_options.struct_size is %zu; needed %zu",
-                         o->struct_size, sizeof *o);
+    int status = struct_check(o->struct_size, sizeof *o, "strata_batcher_options", err);
+    if (status != STRATA_OK)
+        return status;
     if (o->max_batch < 0 || o->max_batch > e->batch)
         return error_set(err, STRATA_EINVAL,
                          "max_batch is %" PRId64 "; the engine takes 1 to %" PRId64,
@@ -277,11 +278,12 @@ int strata_batcher_create(strata_batcher **out, const strata_engine *engine,
 {
     const strata_batcher_options usual = {.struct_size = sizeof usual};
     const strata_batcher_options *o = options ? options : &usual;
-    error_clear(err);
-    if (!out || !engine)
-        return error_set(err, STRATA_EINVAL, "a batcher needs out and engine");
-    *out = NULL;
-    int status = check_options(o, engine, err);
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"engine", engine});
+    if (status != STRATA_OK)
+        return status;
+    status = check_options(o, engine, err);
     if (status != STRATA_OK)
         return status;
     strata_batcher *b = zalloc(1, sizeof *b, "a batcher", err);
@@ -324,6 +326,8 @@ void strata_batcher_destroy(strata_batcher *b)
 
 void strata_batcher_get_stats(strata_batcher *b, strata_batcher_stats *out)
 {
+    if (!b || !out)
+        return;
     pthread_mutex_lock(&b->lock);
     *out = b->stats;
     pthread_mutex_unlock(&b->lock);
@@ -331,8 +335,10 @@ void strata_batcher_get_stats(strata_batcher *b, strata_batcher_stats *out)
 
 int64_t strata_batcher_histogram(strata_batcher *b, uint64_t *out, int64_t n)
 {
+    if (!b)
+        return 0;
     pthread_mutex_lock(&b->lock);
-    for (int64_t i = 0; i < n && i < b->max_batch; i++)
+    for (int64_t i = 0; out && i < n && i < b->max_batch; i++)
         out[i] = b->histogram[i];
     pthread_mutex_unlock(&b->lock);
     return b->max_batch;

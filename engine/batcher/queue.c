@@ -7,13 +7,14 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "core/arguments.h"
+
 static int check_request(const strata_batcher *b, const strata_request_options *o,
                          strata_error *err)
 {
-    if (!o || o->struct_size < sizeof *o)
-        return error_set(err, STRATA_EINVAL,
-                         "strata_request_options.struct_size is %zu; needed %zu",
-                         o ? o->struct_size : 0, sizeof *o);
+    int status = struct_check(o->struct_size, sizeof *o, "strata_request_options", err);
+    if (status != STRATA_OK)
+        return status;
     if (o->rows < 1 || o->rows > b->max_batch)
         return error_set(err, STRATA_EINVAL,
                          "a request of %" PRId64 " rows; the batcher takes 1 to %" PRId64,
@@ -90,10 +91,11 @@ int64_t batcher_now(void)
 int strata_batcher_submit(strata_batcher *b, strata_request **out,
                           const strata_request_options *o, strata_error *err)
 {
-    error_clear(err);
+    int status = ARGUMENTS(err, {"batcher", b}, {"options", o});
     if (out)
         *out = NULL;
-    int status = check_request(b, o, err);
+    if (status == STRATA_OK)
+        status = check_request(b, o, err);
     if (status != STRATA_OK)
         return status;
     strata_request *r = batcher_make_request(b, o, out != NULL, err);
@@ -113,6 +115,8 @@ int strata_batcher_run(strata_batcher *b, const strata_request_options *o,
                        strata_error *err)
 {
     strata_request *r;
-    int status = strata_batcher_submit(b, &r, o, err);
+    int status = ARGUMENTS(err, {"batcher", b}, {"options", o});
+    if (status == STRATA_OK)
+        status = strata_batcher_submit(b, &r, o, err);
     return status != STRATA_OK ? status : strata_request_wait(r, err);
 }

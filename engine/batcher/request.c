@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arguments.h"
+
 strata_request *batcher_make_request(const strata_batcher *b,
                                      const strata_request_options *o, bool awaited,
                                      strata_error *err)
@@ -56,11 +58,13 @@ void batcher_finish(strata_request *r, const strata_error *err)
 
 int strata_request_wait(strata_request *r, strata_error *err)
 {
-    error_clear(err);
+    int status = ARGUMENTS(err, {"request", r});
+    if (status != STRATA_OK)
+        return status;
     pthread_mutex_lock(&r->lock);
     while (!r->complete)
         pthread_cond_wait(&r->changed, &r->lock);
-    const int status = r->status;
+    status = r->status;
     pthread_mutex_unlock(&r->lock);
     if (status != STRATA_OK)
         error_set(err, status, "%s",

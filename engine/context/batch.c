@@ -26,6 +26,6 @@ static int set_batch(strata_context *c, int64_t batch, strata_error *err)
 
 int strata_context_set_batch(strata_context *c, int64_t batch, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     return status != STRATA_OK ? status : context_leave(c, set_batch(c, batch, err));
 }

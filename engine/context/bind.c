@@ -8,7 +8,7 @@
 
 int strata_context_bind(strata_context *c, int index, void *data, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
     if (index < 0 || index >= (int)c->execution->n_bindings)
@@ -57,17 +57,18 @@ static void *binding_data(strata_context *c, size_t index, strata_error *err)
 void *strata_context_data(const strata_context *context, int index)
 {
     strata_context *c = (strata_context *)context; /* the first call makes the memory */
-    if (index < 0 || index >= (int)c->execution->n_bindings ||
-        context_enter(c, NULL) != STRATA_OK)
+    void *data = NULL;
+    if (context_enter(c, __func__, NULL) != STRATA_OK)
         return NULL;
-    void *data = binding_data(c, (size_t)index, NULL);
+    if (index >= 0 && index < (int)c->execution->n_bindings)
+        data = binding_data(c, (size_t)index, NULL);
     context_leave(c, STRATA_OK);
     return data;
 }
 
 /* One way or the other, put on the stream. */
-static int enqueue_copy(strata_context *c, int index, void *to_host,
-                        const void *from_host, strata_error *err)
+static int enqueue_copy(strata_context *c, const char *function, int index,
+                        void *to_host, const void *from_host, strata_error *err)
 {
     const struct device_ops *ops = c->handle->device->ops;
     if (index < 0 || index >= (int)c->execution->n_bindings)
@@ -79,7 +80,8 @@ static int enqueue_copy(strata_context *c, int index, void *to_host,
         (size_t)(row_bytes ? row_bytes * c->batch : c->execution->values[b->value].bytes);
     if (!from_host && !to_host && bytes > 0)
         return error_set(err, STRATA_EINVAL,
-                         "binding '%s': %zu bytes to copy, but data is NULL", b->name, bytes);
+                         "%s: data is NULL; binding '%s' has %zu bytes", function,
+                         b->name, bytes);
     void *data = binding_data(c, (size_t)index, err);
     if (!data)
         return STRATA_ENOMEM;
@@ -88,13 +90,13 @@ static int enqueue_copy(strata_context *c, int index, void *to_host,
                : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
 }
 
-static int copy_binding(strata_context *c, int index, void *to_host,
+static int copy_binding(strata_context *c, const char *function, int index, void *to_host,
                         const void *from_host, bool wait, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, function, err);
     if (status != STRATA_OK)
         return status;
-    status = enqueue_copy(c, index, to_host, from_host, err);
+    status = enqueue_copy(c, function, index, to_host, from_host, err);
     if (status == STRATA_OK && wait)
         status = c->handle->device->ops->stream_synchronize(c->stream, err);
     return context_leave(c, status);
@@ -102,30 +104,30 @@ static int copy_binding(strata_context *c, int index, void *to_host,
 
 int strata_copy_in(strata_context *c, int index, const void *data, strata_error *err)
 {
-    return copy_binding(c, index, NULL, data, true, err);
+    return copy_binding(c, __func__, index, NULL, data, true, err);
 }
 
 int strata_copy_out(strata_context *c, int index, void *data, strata_error *err)
 {
-    return copy_binding(c, index, data, NULL, true, err);
+    return copy_binding(c, __func__, index, data, NULL, true, err);
 }
 
 int strata_enqueue_copy_in(strata_context *c, int index, const void *data,
                            strata_error *err)
 {
-    return copy_binding(c, index, NULL, data, false, err);
+    return copy_binding(c, __func__, index, NULL, data, false, err);
 }
 
 int strata_enqueue_copy_out(strata_context *c, int index, void *data, strata_error *err)
 {
-    return copy_binding(c, index, data, NULL, false, err);
+    return copy_binding(c, __func__, index, data, NULL, false, err);
 }
 
 int context_set_pointers(strata_context *c, strata_error *err)
 {
     const struct execution *x = c->execution;
     for (size_t i = 0; i < x->n_bindings; i++) {
-        int owner = execution_owner(x, x->bindings[i].value);
+        int owner = x->values[x->bindings[i].value].owner;
         c->value_data[owner] = binding_data(c, i, err);
         if (!c->value_data[owner])
             return error_set(err, STRATA_ENOMEM, "%s", x->bindings[i].name);
@@ -136,12 +138,8 @@ int context_set_pointers(strata_context *c, strata_error *err)
             c->value_data[v] = c->check ? context_check_value(c, (int)v)
                                         : (char *)c->arena + value->offset;
     }
-    for (size_t v = 0; v < x->n_values; v++) {
-        int64_t begin = 0;
-        for (int at = (int)v; x->values[at].alias >= 0; at = x->values[at].alias)
-            begin += x->values[at].begin;
-        c->value_data[v] = c->value_data[execution_owner(x, (int)v)] + begin;
-    }
+    for (size_t v = 0; v < x->n_values; v++)
+        c->value_data[v] = c->value_data[x->values[v].owner] + x->values[v].at;
     for (size_t i = 0; i < x->n_nodes; i++) {
         const struct execution_node *n = &x->nodes[i];
         for (int k = 0; k < n->n_in; k++)

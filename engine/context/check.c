@@ -84,7 +84,7 @@ void context_check_close(strata_context *c)
 
 void *context_check_value(const strata_context *c, int value)
 {
-    return c->check->values[execution_owner(c->execution, value)].data;
+    return c->check->values[c->execution->values[value].owner].data;
 }
 
 /* ---- before a node ----------------------------------------------------------------- */
@@ -125,7 +125,7 @@ static bool is_input(const struct context_node *node, const strata_tensor *t)
 /* The block that a value's memory is, unless it is the application's. */
 static const struct guard_block *block_of(const strata_context *c, int value)
 {
-    const int owner = execution_owner(c->execution, value);
+    const int owner = c->execution->values[value].owner;
     const struct guard_block *b = &c->check->values[owner];
     return b->data && c->value_data[owner] == b->data ? b : NULL;
 }
@@ -230,6 +230,8 @@ static int prepare(strata_context *c, size_t i, strata_error *err)
         c->nodes[i].run.workspace = c->check->workspace.data;
     forget_kept(c->check);
     int status = ops(c)->stream_synchronize(c->stream, err);
+    for (int k = 0; k < n->n_in && status == STRATA_OK; k++)
+        status = guard_input(c, i, k, err);
     if (status == STRATA_OK)
         status = keep_inputs(c, i, err);
     if (status == STRATA_OK)
@@ -274,14 +276,16 @@ static int find_nan(strata_context *c, const strata_tensor *t, int n, int *which
     return status;
 }
 
-/* Run the node again, numbers where there was poison. */
+/* Run the node again, numbers where there was poison; memory of the application's stays
+ * as it is. */
 static int run_again(strata_context *c, size_t i, const struct execution_step *step,
                      strata_error *err)
 {
     struct context_node *node = &c->nodes[i];
     int status = fill(c, i, GUARD_OTHER, err);
     for (int k = 0; k < node->run.n_in && status == STRATA_OK; k++)
-        status = guard_fill_pads(c, &node->in[k], GUARD_OTHER, err);
+        if (block_of(c, c->execution->nodes[i].in_values[k]))
+            status = guard_fill_pads(c, &node->in[k], GUARD_OTHER, err);
     if (status == STRATA_OK)
         status = context_enqueue_step(c, step, err);
     return status != STRATA_OK ? status : ops(c)->stream_synchronize(c->stream, err);

@@ -64,6 +64,9 @@ size_t guard_bytes(const strata_tensor *t);
 /* Output i after a run: pads as promised. Those of any content are poisoned for the
  * readers to come. */
 int guard_output(strata_context *c, size_t node, int i, strata_error *err);
+/* What the application bound as input i of a node must have pads of zero where they are
+ * not declared otherwise. EINVAL names the binding. */
+int guard_input(strata_context *c, size_t node, int i, strata_error *err);
 /* The first NaN among a tensor's elements, for guard_look; -1: none. */
 int guard_find_nan(strata_context *c, const strata_tensor *t, int64_t *at,
                    strata_error *err);

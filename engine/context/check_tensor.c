@@ -180,6 +180,41 @@ int guard_look(strata_context *c, const strata_tensor *t, int64_t at,
     return STRATA_OK;
 }
 
+/* The input that a value is, or -1. */
+static int input_of(const strata_context *c, int value)
+{
+    const struct execution *x = c->execution;
+    const int binding = x->values[x->values[value].owner].binding;
+    return binding >= 0 && binding < (int)x->n_inputs ? binding : -1;
+}
+
+int guard_input(strata_context *c, size_t node, int i, strata_error *err)
+{
+    const strata_tensor *t = &c->nodes[node].in[i];
+    const int binding = input_of(c, c->execution->nodes[node].in_values[i]);
+    char text[GUARD_PLACE];
+    struct walk w;
+    if (binding < 0 || !has_pads(t) || t->count == 0 || t->pad != STRATA_PAD_ZERO)
+        return STRATA_OK;
+    int status = take_image(c, t, err);
+    if (status != STRATA_OK)
+        return status;
+    const int64_t rows =
+        c->whole->engine->row_bytes[binding] ? c->whole->batch : t->dims[0];
+    walk_begin(&w, t, c->check->image);
+    do
+        if (!w.live && w.index[0] < rows && !is_zero(t, w.at))
+            return error_set(err, STRATA_EINVAL,
+                             "%s: input '%s': STRATA_CHECK: its pad lane at %s is not "
+                             "zero; clear the pad lanes of what is bound or copied, or "
+                             "write pads = any in [input %s]",
+                             c->engine->network->path,
+                             c->execution->bindings[binding].name, place(&w, text),
+                             c->execution->bindings[binding].name);
+    while (walk_next(&w));
+    return STRATA_OK;
+}
+
 int guard_output(strata_context *c, size_t node, int i, strata_error *err)
 {
     const strata_tensor *t = &c->nodes[node].out[i];

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "core/arguments.h"
 #include "planner/view.h"
 
 /* ---- creation ------------------------------------------------------------------ */
@@ -138,17 +139,19 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
                           strata_handle *handle, strata_error *err)
 {
     strata_context *c = NULL;
-    error_clear(err);
-    if (!out || !engine || !handle)
-        return error_set(err, STRATA_EINVAL, "a context needs out, engine and handle");
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    int status =
+        ARGUMENTS(err, {"out", out}, {"engine", engine}, {"handle", handle});
+    if (status != STRATA_OK)
+        return status;
     if (handle->device->ops != engine->handle->device->ops ||
         handle->properties.index != engine->handle->properties.index)
         return error_set(err, STRATA_EINVAL,
                          "the engine is for device %s, the handle for %s; create the "
                          "context on a handle of the engine's device",
                          engine->handle->properties.name, handle->properties.name);
-    int status = open_context(&c, engine, handle, NULL, err);
+    status = open_context(&c, engine, handle, NULL, err);
     if (status == STRATA_OK)
         status = open_smaller(c, err);
     if (status != STRATA_OK)
@@ -216,11 +219,23 @@ static int enqueue_graph(strata_context *c, const struct context_graph *g,
     return status;
 }
 
+static int enqueue_steps(strata_context *c, strata_event *input_consumed,
+                         strata_error *err)
+{
+    const size_t consumed = consumed_end(c->execution);
+    int status = context_enqueue_steps(c, 0, consumed, NULL, err);
+    if (status == STRATA_OK && input_consumed)
+        status = strata_event_record(input_consumed, c->stream, err);
+    if (status == STRATA_OK)
+        status = context_enqueue_steps(c, consumed, c->execution->n_steps, NULL, err);
+    c->warm = status == STRATA_OK;
+    return status;
+}
+
 /* By the graph if there is one. The first run with new bindings goes step by step: it
  * loads the kernels, and bindings used once are not worth a graph. */
 static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
 {
-    const struct execution *x = c->execution;
     const struct context_graph *g = &c->graphs[input_consumed != NULL];
     int status = STRATA_OK;
     if (c->stale && c->queued && (status = context_settle(c, err)) != STRATA_OK)
@@ -228,28 +243,25 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
         return status;
     if (c->profile)
-        return context_enqueue_profiled(c, consumed_end(x), input_consumed, err);
+        return context_enqueue_profiled(c, consumed_end(c->execution), input_consumed,
+                                        err);
     if (c->use_graph && c->warm && g->n == 0)
         status = context_capture(c, input_consumed != NULL, err);
     c->queued = true;
     if (status == STRATA_OK)
         status = context_begin(c, err);
-    if (status != STRATA_OK || g->n > 0)
-        return status != STRATA_OK ? status : enqueue_graph(c, g, input_consumed, err);
-    const size_t consumed = consumed_end(x);
-    status = context_enqueue_steps(c, 0, consumed, NULL, err);
-    if (status == STRATA_OK && input_consumed)
-        status = strata_event_record(input_consumed, c->stream, err);
-    if (status == STRATA_OK)
-        status = context_enqueue_steps(c, consumed, x->n_steps, NULL, err);
-    c->warm = status == STRATA_OK;
+    if (status != STRATA_OK)
+        return status;
+    status = g->n > 0 ? enqueue_graph(c, g, input_consumed, err)
+                      : enqueue_steps(c, input_consumed, err);
+    context_end(c);
     return status;
 }
 
 int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
                            strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     return status != STRATA_OK
                ? status
                : context_leave(c, enqueue(c->active, input_consumed, err));
@@ -257,13 +269,13 @@ int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
 
 int strata_context_wait(strata_context *c, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     return status != STRATA_OK ? status : context_leave(c, context_settle(c, err));
 }
 
 int strata_context_run(strata_context *c, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
     status = enqueue(c->active, NULL, err);
@@ -286,7 +298,7 @@ static int prepare(strata_context *c, strata_error *err)
 
 int strata_context_prepare(strata_context *c, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     return status != STRATA_OK ? status : context_leave(c, prepare(c, err));
 }
 
@@ -300,7 +312,7 @@ static void use_graph(strata_context *c, bool use)
 
 int strata_context_use_graph(strata_context *c, int use, strata_error *err)
 {
-    int status = context_enter(c, err);
+    int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
     if ((status = context_settle(c, err)) == STRATA_OK)

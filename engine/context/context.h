@@ -87,15 +87,17 @@ static inline bool context_step_enqueues(const strata_context *c, size_t step)
 }
 
 /* enter.c: every call of the application is between these two; EBUSY if another is
- * inside. */
-int context_enter(strata_context *c, strata_error *err);
+ * inside, EINVAL in the function's name if there is no context. */
+int context_enter(strata_context *c, const char *function, strata_error *err);
 int context_leave(strata_context *c, int status);
 /* settle.c: wait for the runs under way, and tell the profiler; gives their failure. */
 int context_settle(strata_context *c, strata_error *err);
 /* bind.c: give every tensor its address, as the bindings are. */
 int context_set_pointers(strata_context *c, strata_error *err);
-/* run.c: a run begins; then one step, as it is: nodes are not checked. */
+/* run.c: a run begins, and unless that fails it ends, whatever happens between; one step,
+ * as it is: nodes are not checked. */
 int context_begin(strata_context *c, strata_error *err);
+void context_end(strata_context *c);
 int context_enqueue_step(strata_context *c, const struct execution_step *step,
                          strata_error *err);
 /* steps.c: steps from first to before end; at the first, begin must have been called for

@@ -2,11 +2,15 @@
  *
  * Who may be inside a context: one call of the application at a time.
  */
+#include "core/arguments.h"
 #include "engine/context/context.h"
 
-int context_enter(strata_context *c, strata_error *err)
+int context_enter(strata_context *c, const char *function, strata_error *err)
 {
-    error_clear(err);
+    int status = arguments_check(
+        err, function, (const struct argument[]){{"context", c}, {NULL, NULL}});
+    if (status != STRATA_OK)
+        return status;
     if (!atomic_flag_test_and_set_explicit(&c->busy, memory_order_acquire))
         return STRATA_OK;
     return error_set(err, STRATA_EBUSY,

@@ -107,6 +107,8 @@ int context_capture(strata_context *c, int which, strata_error *err)
     struct context_graph *g = &c->graphs[which];
     size_t step = c->execution->n_steps;
     int status = context_begin(c, err); /* what failed before is no matter here */
+    if (status == STRATA_OK)
+        context_end(c);
     while (status == STRATA_OK && c->use_graph) {
         if ((status = make_segments(c, g, which == 1, err)) != STRATA_OK)
             break;

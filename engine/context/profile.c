@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arguments.h"
+
 static void free_profile(struct context_profile *p, size_t n_steps)
 {
     if (!p)
@@ -56,14 +58,18 @@ int context_enqueue_profiled(strata_context *c, size_t consumed,
     c->queued = true;
     if (status == STRATA_OK)
         status = context_begin(c, err);
-    if (status == STRATA_OK)
-        status = strata_event_record(p->events[0], c->stream, err);
+    if (status != STRATA_OK) {
+        c->warm = p->pending = false;
+        return status;
+    }
+    status = strata_event_record(p->events[0], c->stream, err);
     for (size_t s = 0; s <= c->execution->n_steps && status == STRATA_OK; s++) {
         if (input_consumed && s == consumed)
             status = strata_event_record(input_consumed, c->stream, err);
         if (status == STRATA_OK && s < c->execution->n_steps)
             status = enqueue_watched(c, s, err);
     }
+    context_end(c);
     c->warm = p->pending = status == STRATA_OK;
     return status;
 }
@@ -76,9 +82,7 @@ static int make_profile(strata_context *c, const strata_profiler *profiler,
     struct context_profile *p = zalloc(1, sizeof *p, "a profiler", err);
     if (!p)
         return status;
-    memcpy(&p->caller, profiler,
-           profiler->struct_size < sizeof p->caller ? profiler->struct_size
-                                                    : sizeof p->caller);
+    p->caller = *profiler;
     p->events = zalloc(n + 1, sizeof *p->events, "a profiler", err);
     if (!p->events)
         goto done;
@@ -106,12 +110,21 @@ static int set_profiler(strata_context *c, const strata_profiler *profiler,
     return status;
 }
 
-int strata_context_set_profiler(strata_context *c, const strata_profiler *profiler,
+int strata_context_set_profiler(strata_context *c, const strata_profiler *caller,
                                 strata_error *err)
 {
-    int status = context_enter(c, err);
+    strata_profiler known;
+    const strata_profiler *profiler = caller ? &known : NULL;
+    int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
+    if (caller) {
+        status = struct_check(caller->struct_size, SIZE_THROUGH(strata_profiler, ranges),
+                              "strata_profiler", err);
+        if (status != STRATA_OK)
+            return context_leave(c, status);
+        struct_take(&known, sizeof known, caller, caller->struct_size);
+    }
     status = context_settle(c, err);
     if (status == STRATA_OK && profiler && profiler->ranges &&
         !c->handle->device->ops->range_begin)

@@ -43,7 +43,7 @@ static int run_step(void *payload, void *stream, strata_error *err)
 {
     const struct step_payload *p = payload;
     strata_context *c = p->context;
-    if (!p->step) { /* the run begins, on the stream's own thread */
+    if (!p->step) { /* the run begins, on the thread that computes it */
         threads_set(c->execution->threads);
         c->failed = false;
         return STRATA_OK;
@@ -72,5 +72,21 @@ int context_enqueue_step(strata_context *c, const struct execution_step *step,
 
 int context_begin(strata_context *c, strata_error *err)
 {
-    return context_enqueue_step(c, NULL, err);
+    const struct device_ops *ops = c->handle->device->ops;
+    int status = STRATA_OK;
+    if (ops->run_begin)
+        status = ops->run_begin(c->stream, c->execution->threads, c->engine->wait, err);
+    if (status != STRATA_OK)
+        return status;
+    status = context_enqueue_step(c, NULL, err);
+    if (status != STRATA_OK)
+        context_end(c);
+    return status;
+}
+
+void context_end(strata_context *c)
+{
+    const struct device_ops *ops = c->handle->device->ops;
+    if (ops->run_end)
+        ops->run_end(c->stream);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arguments.h"
+
 /* ---- the device ------------------------------------------------------------------ */
 
 struct device_record {
@@ -158,12 +160,30 @@ int strata_engine_load(strata_engine **out, strata_handle *handle,
                        strata_registry *registry, const char *path, strata_error *err)
 {
     struct engine_file file;
-    error_clear(err);
-    if (!out || !handle || !registry || !path)
-        return error_set(err, STRATA_EINVAL,
-                         "loading an engine needs out, handle, registry and path");
-    *out = NULL;
-    int status = engine_file_open(&file, path, err);
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"handle", handle}, {"registry", registry},
+                           {"path", path});
+    if (status != STRATA_OK)
+        return status;
+    status = engine_file_open(&file, path, err);
     return status == STRATA_OK ? engine_load_file(out, handle, registry, &file, path, err)
+                               : status;
+}
+
+int strata_engine_load_memory(strata_engine **out, strata_handle *handle,
+                              strata_registry *registry, const void *bytes, size_t size,
+                              strata_error *err)
+{
+    static const char name[] = "engine in memory";
+    struct engine_file file;
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"handle", handle}, {"registry", registry},
+                           {"bytes", bytes});
+    if (status != STRATA_OK)
+        return status;
+    status = engine_file_copy(&file, bytes, size, name, err);
+    return status == STRATA_OK ? engine_load_file(out, handle, registry, &file, name, err)
                                : status;
 }

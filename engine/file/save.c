@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arguments.h"
 #include "planner/explain/explain.h"
 
 /* Sections and the memory behind them. */
@@ -145,13 +146,13 @@ static int collect(struct contents *c, const strata_engine *e, strata_error *err
 int strata_engine_save(const strata_engine *e, const char *path, strata_error *err)
 {
     struct contents c = {.n = 0};
-    error_clear(err);
-    if (!e || !path)
-        return error_set(err, STRATA_EINVAL, "saving needs an engine and a path");
+    int status = ARGUMENTS(err, {"engine", e}, {"path", path});
+    if (status != STRATA_OK)
+        return status;
     if (e->stored)
         return engine_file_write(path, e->stored->file.sections,
                                  e->stored->file.n_sections, strata_version(), err);
-    int status = collect(&c, e, err);
+    status = collect(&c, e, err);
     if (status == STRATA_OK)
         status = engine_file_write(path, c.sections, c.n, strata_version(), err);
     else

@@ -94,11 +94,11 @@ static void close_model(struct model *m)
 static int classify(struct model *m, float prob[CLASSES], const unsigned char *pixels,
                     strata_error *err)
 {
+    const strata_image image = {sizeof image, pixels, SIDE, SIDE, 1, 0};
     float input[PIXELS];
     int status;
-    for (int i = 0; i < PIXELS; i++)
-        input[i] = (float)pixels[i] / 240.0f;
-    if ((status = strata_copy_in(m->context, m->image, input, err)) ||
+    if ((status = strata_engine_convert_image(m->engine, m->image, input, &image, err)) ||
+        (status = strata_copy_in(m->context, m->image, input, err)) ||
         (status = strata_context_run(m->context, err)))
         return status;
     return strata_copy_out(m->context, m->prob, prob, err);

@@ -17,7 +17,8 @@
 #include <time.h>
 
 enum {
-    PIXELS = 64,
+    SIDE = 8,
+    PIXELS = SIDE * SIDE,
     CLASSES = 10,
     IMAGE_HEADER = 16,
     LABEL_HEADER = 8,
@@ -59,10 +60,11 @@ static void close_worker(struct worker *w)
 
 static int answer(struct worker *w, const unsigned char *image, int *digit)
 {
+    const strata_image grey = {sizeof grey, image, SIDE, SIDE, 1, 0};
     float x[PIXELS], y[CLASSES];
-    for (int i = 0; i < PIXELS; i++)
-        x[i] = (float)image[i] / 240; /* as digits.ini scales them */
-    int status = strata_copy_in(w->context, 0, x, &w->err);
+    int status = strata_engine_convert_image(w->engine, 0, x, &grey, &w->err);
+    if (status == STRATA_OK)
+        status = strata_copy_in(w->context, 0, x, &w->err);
     if (status == STRATA_OK)
         status = strata_context_run(w->context, &w->err);
     if (status == STRATA_OK)

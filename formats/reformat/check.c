@@ -26,8 +26,8 @@ static int check_data(const strata_desc *dst, const void *dst_data,
     const uintptr_t to = (uintptr_t)dst_data, from = (uintptr_t)src_data;
     if (dst_data == NULL || src_data == NULL)
         return error_set(err, STRATA_EINVAL,
-                         "reformat: the %s data is NULL; pass the tensor's memory",
-                         dst_data == NULL ? "destination's" : "source's");
+                         "strata_reformat: %s is NULL; pass the tensor's memory",
+                         dst_data == NULL ? "dst_data" : "src_data");
     if (to < from + (uintptr_t)strata_desc_bytes(src) &&
         from < to + (uintptr_t)strata_desc_bytes(dst))
         return error_set(err, STRATA_EINVAL,

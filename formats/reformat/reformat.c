@@ -4,6 +4,7 @@
  */
 #include "formats/reformat/reformat.h"
 
+#include "core/arguments.h"
 #include "core/team.h"
 #include "formats/reformat/kernels.h"
 
@@ -161,7 +162,9 @@ int reformat(const strata_desc *dst, void *dst_data, const strata_desc *src,
 int strata_reformat(const strata_desc *dst, void *dst_data, const strata_desc *src,
                     const void *src_data, strata_error *err)
 {
-    const int status = reformat_check(dst, dst_data, src, src_data, err);
+    int status = ARGUMENTS(err, {"dst", dst}, {"src", src});
+    if (status == STRATA_OK)
+        status = reformat_check(dst, dst_data, src, src_data, err);
     if (status != STRATA_OK || strata_desc_count(dst) == 0)
         return status;
     const bool alone = strata_desc_bytes(dst) < TEAM_BYTES;

@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 #define STRATA_ABI_MAJOR 1
-#define STRATA_ABI_MINOR 0
+#define STRATA_ABI_MINOR 1
 /* The lowest host minor a module needs; define before including to require more. */
 #ifndef STRATA_ABI_REQUIRED_MINOR
 #define STRATA_ABI_REQUIRED_MINOR 0
@@ -350,7 +350,7 @@ typedef struct strata_impl {
     strata_array rows;      /* of strata_row */
     uint64_t activations;   /* mask 1 << STRATA_RELU ... for EPILOGUE_ACTIVATION */
     double efficiency; /* share of the device's peak it reaches, 0: unknown; used only
-                          where nothing was measured */
+                          where nothing was measured, and so is bandwidth */
     size_t state_size, ctx_size; /* bytes */
     int (*accept)(const strata_node *n);      /* STRATA_OK, or fail with the reason */
     size_t (*workspace)(const strata_node *n); /* bytes; SIZE_MAX: overflow */
@@ -359,6 +359,8 @@ typedef struct strata_impl {
     int (*ctx_open)(const strata_node *n, const void *state, void *ctx);
     void (*ctx_close)(void *ctx);
     int (*run)(const strata_run *r);
+    double bandwidth; /* share of the device's bandwidth at which it moves its tensors,
+                         0: unknown (since 1.1) */
 } strata_impl;
 
 /* What is computed. Only attrs, weights and impls are usual; NULL callbacks mean: output
@@ -406,9 +408,13 @@ typedef struct strata_module {
 /* Layer extension "strata.reference/1": the definition of right. Tensors are dense
  * linear FP64 (float and integer values alike); shapes are in the node. */
 #define STRATA_REFERENCE_V1 "strata.reference/1"
+enum {
+    STRATA_NAN_IGNORED = 1 /* a number may come of inputs that hold a NaN, as where a
+                              maximum passes over it */
+};
 typedef struct strata_reference {
     uint32_t struct_size;
-    uint32_t reserved;
+    uint32_t flags; /* STRATA_NAN_IGNORED */
     int (*run)(const strata_node *n, const double *const *in, const double *const *weight,
                double *const *out);
 } strata_reference;

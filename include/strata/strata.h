@@ -5,7 +5,16 @@
  * Argument order: the object, then outputs, then inputs; a length follows its array; the
  * error comes last. Functions that can fail return a status (STRATA_OK is 0) and write
  * the message into `err`, which may be NULL. A function that makes an object sets *out
- * to NULL when it fails. Every *_destroy accepts NULL.
+ * to NULL when it fails. Every *_destroy accepts NULL. Any other pointer may be NULL
+ * where its comment says so; else a call with NULL does nothing and gives STRATA_EINVAL,
+ * with the names of the function and the argument, or, where it has no err, NULL, 0 or
+ * -1.
+ *
+ * A struct that begins with struct_size is for applications and libraries of different
+ * age: set it to the struct's sizeof. New members come at the end. Of an application that
+ * is older than the library, those it does not have are read as 0 and not written; of one
+ * that is newer, those that the library does not have are not read and written as 0. A
+ * size below that of the struct's first version, or above 4096, is STRATA_EINVAL.
  *
  * Threads: a registry, network, engine and descriptor may be read by any number of
  * threads once made. A handle belongs to one thread at a time. A context belongs to one
@@ -26,6 +35,14 @@ extern "C" {
 #endif
 #define STRATA_API STRATA_EXPORT_API
 
+/* Of these headers; those of the library that runs are in strata_version. The number
+ * grows with the version: 1.2.3 is 10203. */
+#define STRATA_VERSION_MAJOR 0
+#define STRATA_VERSION_MINOR 1
+#define STRATA_VERSION_PATCH 0
+#define STRATA_VERSION_NUMBER                                                            \
+    (STRATA_VERSION_MAJOR * 10000 + STRATA_VERSION_MINOR * 100 + STRATA_VERSION_PATCH)
+
 /* ---- status and messages ------------------------------------------------------- */
 
 /* Say what, where, found, needed, remedy. Owned by the caller, usable on the stack. */
@@ -38,6 +55,8 @@ struct strata_error {
 
 /* "1.0.0" of the library that runs. */
 STRATA_API const char *strata_version(void);
+/* The same as a number, to compare with STRATA_VERSION_NUMBER. */
+STRATA_API int strata_version_number(void);
 /* "out of memory" for STRATA_ENOMEM and so on; never NULL. */
 STRATA_API const char *strata_status_text(int status);
 
@@ -51,12 +70,14 @@ STRATA_API void strata_set_logger(strata_log_fn fn, void *user, int level);
 /* alloc returns `bytes` aligned to `alignment` (a power of two), or NULL. Both functions
  * may be called from any thread. */
 typedef struct strata_allocator {
+    size_t struct_size;
     void *(*alloc)(void *user, size_t bytes, size_t alignment);
     void (*free)(void *user, void *ptr, size_t bytes);
     void *user;
 } strata_allocator;
 
 typedef struct strata_memory_stats {
+    size_t struct_size;
     uint64_t current_bytes, peak_bytes, total_bytes;
     uint64_t current_blocks, allocations, failures;
 } strata_memory_stats;
@@ -151,11 +172,11 @@ STRATA_API int strata_device_ok(const strata_handle *handle, strata_error *err);
 STRATA_API void *strata_host_alloc(strata_handle *handle, size_t bytes,
                                    strata_error *err);
 STRATA_API void strata_host_free(strata_handle *handle, void *ptr, size_t bytes);
-/* Before anything is allocated through the handle; copied. */
+/* Before anything is allocated through the handle; copied. Both callbacks are needed. */
 STRATA_API int strata_set_allocator(strata_handle *handle, const strata_allocator *a,
                                     strata_error *err);
-STRATA_API void strata_get_memory_stats(const strata_handle *handle,
-                                        strata_memory_stats *out);
+STRATA_API int strata_get_memory_stats(const strata_handle *handle,
+                                       strata_memory_stats *out, strata_error *err);
 /* One allocation or release through the handle. */
 typedef struct strata_memory_event {
     const void *ptr;
@@ -170,10 +191,42 @@ STRATA_API void strata_set_memory_observer(strata_handle *handle, strata_memory_
                                            void *user);
 STRATA_API int strata_set_math_mode(strata_handle *handle, int mode, strata_error *err);
 STRATA_API int strata_get_math_mode(const strata_handle *handle);
+/* Threads of each run of the engines that are built or loaded with the handle from now
+ * on, 1 to 4096; 0 (at first): as the network's [runtime] threads says. The same engine
+ * file may be loaded with different numbers; impls and formats stay those of its plan,
+ * and outputs may differ in the last bits. On the host; other devices take no notice.
+ * EINVAL out of that range. */
+STRATA_API int strata_set_threads(strata_handle *handle, int threads, strata_error *err);
+STRATA_API int strata_get_threads(const strata_handle *handle);
+
+/* How the threads of a run wait for each other between its parallel regions, a fraction
+ * of a millisecond mostly. It is the process's libgomp that waits: while one run sleeps,
+ * all do. OMP_WAIT_POLICY or GOMP_SPINCOUNT in the environment win over all of it. */
+enum {
+    STRATA_WAIT_NETWORK, /* as the network's [runtime] wait says, yield if it is silent */
+    STRATA_WAIT_SPIN,    /* actively: fastest where each has a processor of its own */
+    STRATA_WAIT_YIELD,   /* actively, but asleep while others want the processors */
+    STRATA_WAIT_SLEEP    /* asleep: leaves the processors to others */
+};
+/* Of engines that are built or loaded with the handle from now on. EINVAL for a number
+ * that is none of STRATA_WAIT_*. */
+STRATA_API int strata_set_wait(strata_handle *handle, int wait, strata_error *err);
+STRATA_API int strata_get_wait(const strata_handle *handle);
 
 /* Streams run their work in order, asynchronously to the caller and to each other. */
 STRATA_API int strata_stream_create(strata_stream **out, strata_handle *handle,
                                     strata_error *err);
+/* A stream of the application's own CUDA code, of the handle's GPU: native is its
+ * cudaStream_t, which may be NULL, CUDA's legacy default stream. With strata_set_stream
+ * before a context is made, its runs are in order with the application's kernels and need
+ * no events. Not owned: native must outlive `out`, whose end neither waits for it nor
+ * destroys it. While a context makes a graph (strata_context_prepare, or the second run
+ * with new bindings) nobody else may use the stream. EINVAL: it is another GPU's;
+ * EUNSUPPORTED: the device (host) has no streams of others. */
+STRATA_API int strata_stream_wrap(strata_stream **out, strata_handle *handle,
+                                  void *native, strata_error *err);
+/* The cudaStream_t of a stream, valid while it is; NULL on the host. */
+STRATA_API void *strata_stream_native(strata_stream *stream);
 STRATA_API void strata_stream_destroy(strata_stream *stream);
 /* Wait for all work; returns the first failure since the last wait. */
 STRATA_API int strata_stream_synchronize(strata_stream *stream, strata_error *err);
@@ -183,6 +236,13 @@ STRATA_API strata_stream *strata_get_stream(const strata_handle *handle);
 
 STRATA_API int strata_event_create(strata_event **out, strata_handle *handle,
                                    strata_error *err);
+/* An event of the application's own (cudaEvent_t, of the handle's GPU), for
+ * strata_stream_wait, or to be recorded: as strata_stream_wrap in all else. */
+STRATA_API int strata_event_wrap(strata_event **out, strata_handle *handle, void *native,
+                                 strata_error *err);
+/* The cudaEvent_t of an event, valid while it is, for cudaStreamWaitEvent on streams of
+ * others; NULL on the host. */
+STRATA_API void *strata_event_native(strata_event *event);
 STRATA_API void strata_event_destroy(strata_event *event);
 STRATA_API int strata_event_record(strata_event *event, strata_stream *stream,
                                    strata_error *err);
@@ -266,8 +326,15 @@ STRATA_API int strata_engine_load(strata_engine **out, strata_handle *handle,
                                   strata_registry *registry, const char *path,
                                   strata_error *err);
 
+/* The same of bytes that hold such a file. They are copied: the caller may free them as
+ * soon as it returns. Messages call them "engine in memory". */
+STRATA_API int strata_engine_load_memory(strata_engine **out, strata_handle *handle,
+                                         strata_registry *registry, const void *bytes,
+                                         size_t size, strata_error *err);
+
 /* Inputs first, then outputs, each in the network's order. */
 typedef struct strata_binding {
+    size_t struct_size;
     const char *name;
     int is_input;
     strata_desc desc;
@@ -279,6 +346,36 @@ STRATA_API int strata_engine_binding(const strata_engine *engine, int index,
                                      strata_binding *out, strata_error *err);
 /* Index of a binding by name, or -1. */
 STRATA_API int strata_engine_find(const strata_engine *engine, const char *name);
+
+/* Pixels of 8 bits, the caller's: rows of `width` times `channels` values, H x W x C. */
+typedef struct strata_image {
+    size_t struct_size;
+    const uint8_t *pixels;
+    int32_t width, height; /* 1 to 32768 each */
+    int32_t channels;      /* 1: grey; 3: red, green, blue, whatever the network wants */
+    int64_t stride;        /* bytes from row to row; 0: width times channels */
+} strata_image;
+/* An image as one row (the first dim) of an input of 1 or 3 channels: resized, its
+ * channels in order, scaled, mean and std applied as the network's [input] section says,
+ * the values that `strata run` gives it; nothing else of the API applies that section.
+ * `row` is host memory for the binding's bytes divided by its first dim, in the binding's
+ * format, pad lanes zero; for strata_copy_in, a batcher's request, or on the host device
+ * strata_context_data. From a file: PGM, PPM, IDX (its first), PNG or JPEG where the
+ * library was built with them. An engine from a file knows its section. Any thread.
+ * EINVAL: no such input, or it cannot be an image; EUNSUPPORTED: the binding's rows are
+ * not in one piece each, or such files are not read; EPARSE, ENOTFOUND, EIO of the file.
+ */
+STRATA_API int strata_engine_convert_image(const strata_engine *engine, int index,
+                                           void *row, const strata_image *image,
+                                           strata_error *err);
+STRATA_API int strata_engine_read_image(const strata_engine *engine, int index, void *row,
+                                        const char *path, strata_error *err);
+/* Names of classes, the lines of the network's labels file: how many there are, 0 for
+ * none, and one of them, which lives as long as the engine; NULL past the last. Engine
+ * files hold them. */
+STRATA_API int64_t strata_engine_labels(const strata_engine *engine);
+STRATA_API const char *strata_engine_label(const strata_engine *engine, int64_t index);
+
 /* Bytes of weights, and of memory per context. */
 STRATA_API uint64_t strata_engine_weight_bytes(const strata_engine *engine);
 STRATA_API uint64_t strata_engine_arena_bytes(const strata_engine *engine);
@@ -298,6 +395,7 @@ enum {
     STRATA_STEP_RELABEL   /* the same bytes under another name: nothing is done */
 };
 typedef struct strata_step {
+    size_t struct_size;
     int kind;
     const char *name;   /* the user's: "conv1 + relu1", or the tensor that is converted */
     const char *layer;  /* "core::Convolution@1"; NULL of a conversion */
@@ -328,9 +426,12 @@ STRATA_API int strata_context_prepare(strata_context *context, strata_error *err
 STRATA_API int strata_context_use_graph(strata_context *context, int use,
                                         strata_error *err);
 /* Device memory of a binding, aligned to 256 bytes, at least `bytes` of the binding;
- * stays the caller's. NULL goes back to memory of the context's own. Holds from the next
- * run on; enqueueing that one waits for those under way, and gives their failure, and the
- * one after makes a new graph. What is bound already costs nothing to bind again. */
+ * stays the caller's, and inputs are not written. An input's pad lanes are zero, unless
+ * its [input] section says pads = any: so for what is copied in, and for a batcher's
+ * requests; STRATA_CHECK=1 in the environment tells of others. NULL goes back to memory
+ * of the context's own. Holds from the next run on; enqueueing that one waits for those
+ * under way, and gives their failure, and the one after makes a new graph. What is bound
+ * already costs nothing to bind again. */
 STRATA_API int strata_context_bind(strata_context *context, int index, void *data,
                                    strata_error *err);
 /* Where a binding's data is now: device memory, which the host may touch on the host

@@ -6,6 +6,8 @@
 #ifndef IO_IMAGE_IMAGE_H
 #define IO_IMAGE_IMAGE_H
 
+#include <stdbool.h>
+
 #include "core/status.h"
 
 struct image {
@@ -45,10 +47,12 @@ struct image_transform {
     double scale;
     double mean[4], std[4];
     double fill; /* pixel value of letterbox borders */
+    bool antialias; /* where the image shrinks, over all pixels that fall into one */
 };
 extern const struct image_transform image_identity;
 
-/* Bilinear (half-pixel centres) to height x width, then dst[c][h][w] as FP32 with 1 or 3
+/* Bilinear (half-pixel centres) to height x width: between the two nearest pixels of each
+ * axis as OpenCV's INTER_LINEAR, or antialiased as Pillow's Image.resize(BILINEAR). Then dst[c][h][w] as FP32 with 1 or 3
  * channels. Grey is spread to RGB and RGB to grey (ITU-R BT.601) as needed. */
 int image_to_tensor(float *dst, int channels, int height, int width,
                     const struct image *im, const struct image_transform *t,

@@ -2,9 +2,14 @@
  *
  * From pixels to a network's input: resize, channel order, normalisation, in one pass.
  *
- * Bilinear with half-pixel centres and clamped borders, without antialiasing, as OpenCV's
- * INTER_LINEAR on float images; values between pixels are not rounded. Crop and letterbox
- * first choose whole-numbered sizes, to the nearest, as a resize before a cut would.
+ * The filter is a triangle over half-pixel centres: output coordinate i, of `scaled` made
+ * of `source`, lies at c = (i + 1/2)*source/scaled, and source pixel j weighs
+ *     max(0, 1 - |j + 1/2 - c|/support),
+ * divided by the sum of these over the pixels there are. A support of 1 is bilinear, as
+ * OpenCV's INTER_LINEAR on float images; max(1, source/scaled) is antialiased, as
+ * precompute_coeffs of Pillow's Resample.c has it for Image.resize(BILINEAR). Values
+ * between pixels are not rounded. Crop and letterbox first choose whole-numbered sizes,
+ * to the nearest, as a resize before a cut would.
  */
 #ifdef HAVE_CONFIG_H
 #include <config.h>
@@ -25,10 +30,10 @@ const struct image_transform image_identity = {
     .std = {1, 1, 1, 1},
 };
 
-/* Where one output coordinate reads: between two source ones, or nowhere (first < 0). */
-struct tap {
-    int first, second;
-    double weight; /* of second */
+/* Where one output coordinate reads: n source ones from `first` on, or nowhere (n 0). */
+struct taps {
+    int first, n;
+    const double *weights;
 };
 
 /* One axis: `source` pixels are resized to `scaled`, of which `size` from `begin` on are
@@ -51,11 +56,8 @@ static int64_t scale_size(int64_t size, int64_t to, int64_t from)
     return scaled > 0 ? scaled : 1;
 }
 
-static void set_axes(struct axis *x, struct axis *y, const struct image *im,
-                     enum image_resize resize)
+static void set_axes(struct axis *x, struct axis *y, enum image_resize resize)
 {
-    x->source = im->width;
-    y->source = im->height;
     x->scaled = x->size;
     y->scaled = y->size;
     if (resize == IMAGE_CROP || resize == IMAGE_LETTERBOX) {
@@ -70,31 +72,68 @@ static void set_axes(struct axis *x, struct axis *y, const struct image *im,
     y->begin = (y->scaled - y->size) / 2;
 }
 
-static void set_taps(struct tap *taps, const struct axis *a)
+static double support_of(const struct axis *a, bool antialias)
 {
     const double step = (double)a->source / (double)a->scaled;
-    const int last = (int)a->source - 1;
+    return antialias && step > 1 ? step : 1;
+}
+
+/* Weights that one output coordinate may have. */
+static size_t most_taps(const struct axis *a, bool antialias)
+{
+    return (size_t)(2 * support_of(a, antialias)) + 2;
+}
+
+/* Of those that are not border. */
+static size_t most_weights(const struct axis *a, bool antialias)
+{
+    int64_t inside = a->size < a->scaled ? a->size : a->scaled;
+    return (size_t)inside * most_taps(a, antialias);
+}
+
+static void set_weights(double *weights, const struct taps *t, double centre,
+                        double support)
+{
+    double sum = 0;
+    for (int k = 0; k < t->n; k++) {
+        weights[k] = fmax(0, 1 - fabs(t->first + k + 0.5 - centre) / support);
+        sum += weights[k];
+    }
+    for (int k = 0; k < t->n; k++)
+        weights[k] /= sum;
+}
+
+static void set_taps(struct taps *taps, double *weights, const struct axis *a,
+                     bool antialias)
+{
+    const double step = (double)a->source / (double)a->scaled;
+    const double support = support_of(a, antialias);
     for (int64_t i = 0; i < a->size; i++) {
         int64_t at = i + a->begin;
-        if (at < 0 || at >= a->scaled) {
-            taps[i] = (struct tap){-1, -1, 0};
+        taps[i] = (struct taps){0};
+        if (at < 0 || at >= a->scaled)
             continue;
-        }
-        double place = ((double)at + 0.5) * step - 0.5;
-        place = place < 0 ? 0 : place > last ? last : place;
-        int first = (int)place;
-        taps[i] = (struct tap){first, first < last ? first + 1 : last, place - first};
+        const double centre = ((double)at + 0.5) * step;
+        const double begin = fmax(0, floor(centre - support + 0.5));
+        const double end = fmin((double)a->source, floor(centre + support + 0.5));
+        taps[i] = (struct taps){(int)begin, (int)(end - begin), weights};
+        set_weights(weights, &taps[i], centre, support);
+        weights += taps[i].n;
     }
 }
 
-static double sample(const struct plane *p, struct tap y, struct tap x)
+static double sample(const struct plane *p, struct taps y, struct taps x)
 {
-    const uint8_t *up = p->pixels + (size_t)y.first * p->row;
-    const uint8_t *down = p->pixels + (size_t)y.second * p->row;
-    size_t left = (size_t)x.first * p->step, right = (size_t)x.second * p->step;
-    double above = up[left] + x.weight * (up[right] - up[left]);
-    double below = down[left] + x.weight * (down[right] - down[left]);
-    return above + y.weight * (below - above);
+    double sum = 0;
+    for (int i = 0; i < y.n; i++) {
+        const uint8_t *at =
+            p->pixels + (size_t)(y.first + i) * p->row + (size_t)x.first * p->step;
+        double row = 0;
+        for (int k = 0; k < x.n; k++, at += p->step)
+            row += x.weights[k] * *at;
+        sum += y.weights[i] * row;
+    }
+    return sum;
 }
 
 /* Output channel c as a sum of the image's: `n` planes from `first` on, weighted. */
@@ -113,8 +152,8 @@ static struct source channel_source(const struct image *im, int channels, int c,
     return (struct source){order == IMAGE_BGR ? 2 - c : c, 1, {1}};
 }
 
-static double pixel(const struct image *im, const struct source *s, struct tap y,
-                    struct tap x)
+static double pixel(const struct image *im, const struct source *s, struct taps y,
+                    struct taps x)
 {
     double sum = 0;
     size_t step = (size_t)im->channels;
@@ -160,27 +199,34 @@ int image_to_tensor(float *dst, int channels, int height, int width,
                     const struct image *im, const struct image_transform *t,
                     strata_error *err)
 {
-    struct axis x = {.size = width}, y = {.size = height};
+    struct axis x = {.source = im->width, .size = width};
+    struct axis y = {.source = im->height, .size = height};
     int status = check(channels, height, width, im, t, err);
     if (status != STRATA_OK)
         return status;
     size_t n = (size_t)width + (size_t)height;
-    struct tap *taps = zalloc(n, sizeof *taps, "resize", err);
-    if (!taps)
-        return STRATA_ENOMEM;
-    set_axes(&x, &y, im, t->resize);
-    set_taps(taps, &x);
-    set_taps(taps + width, &y);
+    set_axes(&x, &y, t->resize);
+    size_t n_x = most_weights(&x, t->antialias), n_y = most_weights(&y, t->antialias);
+    struct taps *taps = zalloc(n, sizeof *taps, "resize", err);
+    double *weights = zalloc(n_x + n_y, sizeof *weights, "resize", err);
+    if (!taps || !weights) {
+        status = STRATA_ENOMEM;
+        goto done;
+    }
+    set_taps(taps, weights, &x, t->antialias);
+    set_taps(taps + width, weights + n_x, &y, t->antialias);
     for (int c = 0; c < channels; c++) {
         struct source s = channel_source(im, channels, c, t->channels);
         for (int i = 0; i < height; i++)
             for (int j = 0; j < width; j++) {
-                struct tap row = taps[width + i], column = taps[j];
-                bool inside = row.first >= 0 && column.first >= 0;
+                struct taps row = taps[width + i], column = taps[j];
+                bool inside = row.n > 0 && column.n > 0;
                 double value = inside ? pixel(im, &s, row, column) : t->fill;
                 *dst++ = (float)((value * t->scale - t->mean[c]) / t->std[c]);
             }
     }
+done:
     free(taps);
-    return STRATA_OK;
+    free(weights);
+    return status;
 }

@@ -10,6 +10,7 @@
 #endif
 #include "io/weights/weights.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -135,12 +136,14 @@ static const struct {
     void (*store)(void *dst, const double *in, size_t n);
     size_t size;            /* bytes an element */
     enum weight_dtype same; /* the file type with the same bytes */
+    double low, high;       /* finite values */
+    bool whole;             /* integers */
 } targets[STRATA_DTYPE_COUNT] = {
-    [STRATA_FP32] = {store_fp32, 4, WEIGHT_F32},
-    [STRATA_FP16] = {store_fp16, 2, WEIGHT_F16},
-    [STRATA_INT8] = {store_int8, 1, WEIGHT_I8},
-    [STRATA_UINT8] = {store_uint8, 1, WEIGHT_U8},
-    [STRATA_INT32] = {store_int32, 4, WEIGHT_I32},
+    [STRATA_FP32] = {store_fp32, 4, WEIGHT_F32, -(double)FLT_MAX, (double)FLT_MAX, false},
+    [STRATA_FP16] = {store_fp16, 2, WEIGHT_F16, -65504, 65504, false},
+    [STRATA_INT8] = {store_int8, 1, WEIGHT_I8, INT8_MIN, INT8_MAX, true},
+    [STRATA_UINT8] = {store_uint8, 1, WEIGHT_U8, 0, UINT8_MAX, true},
+    [STRATA_INT32] = {store_int32, 4, WEIGHT_I32, INT32_MIN, INT32_MAX, true},
 };
 
 int weights_convert(void *dst, int dtype, const void *src, enum weight_dtype from,
@@ -169,6 +172,53 @@ int weights_convert(void *dst, int dtype, const void *src, enum weight_dtype fro
         left -= n;
     }
     return STRATA_OK;
+}
+
+static bool turns_infinite(int dtype, double x)
+{
+    return isfinite(x) &&
+           (dtype == STRATA_FP16 ? (half_bits(x) & 0x7fff) == 0x7c00 : isinf((float)x));
+}
+
+static void add_loss(struct weight_loss *l, int dtype, double x)
+{
+    const bool whole = targets[dtype].whole;
+    if (isnan(x)) {
+        l->nans += whole;
+        return;
+    }
+    l->low = x < l->low ? x : l->low;
+    l->high = x > l->high ? x : l->high;
+    if (!whole)
+        l->beyond += turns_infinite(dtype, x);
+    else if (x < targets[dtype].low || x > targets[dtype].high)
+        l->beyond++;
+    else
+        l->rounded += x != rint(x);
+}
+
+int weights_loss(struct weight_loss *out, int dtype, const struct weight_view *v,
+                 strata_error *err)
+{
+    double block[BLOCK];
+    const size_t size = weight_dtype_size(v->dtype);
+    *out = (struct weight_loss){.low = (double)INFINITY, .high = -(double)INFINITY};
+    if (dtype < 0 || dtype >= STRATA_DTYPE_COUNT || !size)
+        return error_set(err, STRATA_EINVAL, "no dtype %d, or no file type %d", dtype,
+                         (int)v->dtype);
+    for (size_t left = v->bytes / size, n; left > 0; left -= n) {
+        n = left < BLOCK ? left : BLOCK;
+        loaders[v->dtype](block, (const char *)v->data + v->bytes - left * size, n);
+        for (size_t i = 0; i < n; i++)
+            add_loss(out, dtype, block[i]);
+    }
+    return STRATA_OK;
+}
+
+void weights_range(int dtype, double *low, double *high)
+{
+    *low = targets[dtype].low;
+    *high = targets[dtype].high;
 }
 
 #define NAN_TEST(name, ctype, magnitude, infinity)                                       \

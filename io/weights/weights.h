@@ -75,6 +75,18 @@ int weights_find(const struct weights *w, const char *name, struct weight_view *
  * alignment. EINVAL for an unknown dtype. */
 int weights_convert(void *dst, int dtype, const void *src, enum weight_dtype from,
                     int64_t count, strata_error *err);
+/* What weights_convert does to a tensor's values beyond rounding them to floats. */
+struct weight_loss {
+    double low, high; /* of the numbers there are */
+    int64_t beyond;   /* outside of what the dtype holds */
+    int64_t rounded;  /* to whole numbers, of those inside */
+    int64_t nans;     /* that become 0 */
+};
+/* EINVAL for an unknown dtype. */
+int weights_loss(struct weight_loss *out, int dtype, const struct weight_view *view,
+                 strata_error *err);
+/* The least and the largest finite value of a core dtype. */
+void weights_range(int dtype, double *low, double *high);
 /* Index of the first NaN, -1 if there is none. */
 int64_t weights_first_nan(const struct weight_view *view);
 const char *weight_dtype_name(enum weight_dtype d);

@@ -19,6 +19,7 @@ struct expansion {
     int node;
     const struct record_decision *only; /* what a file decided; NULL: all there is */
     const struct registry_impl *impl;
+    uint64_t wish; /* formats of its float tensors */
     int row;
     size_t fused;    /* layers of the node's tail */
     int n_in, n_out; /* explicit ports, at most STRATA_MAX_PORTS a side */
@@ -27,7 +28,8 @@ struct expansion {
 
 /* Formats that the network's description lets a tensor have where it is read or written.
  * A layer's own `format =` binds what it writes; readers may get it converted. */
-static uint64_t allowed_formats(const strata_network *net, int tensor, bool output)
+static uint64_t allowed_formats(const strata_network *net, int tensor, bool output,
+                                uint64_t wish)
 {
     const struct network_tensor *t = &net->tensors[tensor];
     uint64_t allowed = 0;
@@ -40,9 +42,7 @@ static uint64_t allowed_formats(const strata_network *net, int tensor, bool outp
     }
     if (output && t->formats)
         allowed &= t->formats;
-    if (net->build.formats && is_float(t->dtype))
-        allowed &= net->build.formats;
-    return allowed;
+    return is_float(t->dtype) ? allowed & wish : allowed;
 }
 
 static uint64_t precision_formats(enum precision precision)
@@ -142,8 +142,8 @@ static int ask_impl(const struct expansion *x, struct planner_candidate *c,
                            "its workspace of %zu bytes is over [build] workspace = %llu",
                            c->workspace, (unsigned long long)limit);
     else
-        c->cost = cost_of_run(&v.node, &x->impl->impl, &n->layer->type->layer,
-                              &x->planner->device.properties);
+        c->cost = cost_of_run(&v.node, &x->impl->impl, &x->impl->rows[x->row],
+                              &n->layer->type->layer, &x->planner->device.properties);
 done:
     free(v.in);
     free(v.out);
@@ -196,7 +196,8 @@ static uint64_t port_mask(const struct expansion *x, int index, uint64_t precisi
     for (int i = port; i < last; i++)
         mask &= allowed_formats(
             x->planner->network,
-            output ? planner_output(x->planner, n, x->fused, i) : n->in[i], output);
+            output ? planner_output(x->planner, n, x->fused, i) : n->in[i], output,
+            x->wish);
     return mask & precision;
 }
 
@@ -301,8 +302,13 @@ static int refuse_row(struct expansion *x, uint64_t precision, strata_error *err
     uint64_t mask = output ? row->out[i - x->n_in] : row->in[i];
     int tensor = output ? planner_output(x->planner, n, x->fused, i - x->n_in) : n->in[i];
     const struct network_tensor *t = &x->planner->network->tensors[tensor];
-    planner_list_formats(formats, sizeof formats, mask == STRATA_SAME ? row->in[0] : mask,
-                         t->rank);
+    mask = mask == STRATA_SAME ? row->in[0] : mask;
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
+        strata_desc d;
+        if (planner_desc(&d, x->planner->network, tensor, f, NULL) != STRATA_OK)
+            mask &= ~(UINT64_C(1) << f); /* no tensor of the rank has it */
+    }
+    planner_list_formats(formats, sizeof formats, mask, t->rank);
     snprintf(text, sizeof text, "it %s '%.200s' as {%s}, none of which is allowed here",
              output ? "writes" : "reads", t->name, formats);
     return add_refusal(x, text, err);
@@ -423,17 +429,21 @@ int planner_find_candidates(struct planner *planner, struct planner_model *m, in
         planner->record ? &planner->record->decisions[node] : NULL;
     size_t first = m->n_candidates;
     uint64_t precision = only ? ~UINT64_C(0) : node_precision(planner, n);
+    bool wished = planner_wish_holds(planner->network, n->layer);
     const struct registry_impl **impls = ordered_impls(n->layer->type, err);
     int status = impls ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < n->layer->type->n_impls && status == STRATA_OK; i++) {
         struct expansion x = {
             .planner = planner, .m = m, .node = node, .only = only, .impl = impls[i]};
+        x.wish = wished ? planner->network->build.formats : ~UINT64_C(0);
         if (is_asked(only, impls[i]))
             status = expand_impl(&x, precision, err);
     }
     free(impls);
+    m->first[node] = first;
     if (status == STRATA_OK)
         status = planner_find_free(planner, m, node, err);
+    m->first[node + 1] = m->n_candidates;
     if (status != STRATA_OK)
         return status;
     for (size_t i = first; i < m->n_candidates; i++)

@@ -35,17 +35,18 @@ static int add_free(struct planner_model *m, struct planner_candidate c, int for
 static int add_absorbed(const struct planner *planner, struct planner_model *m, int node,
                         strata_error *err)
 {
-    for (int h = planner->nodes[node].before; h >= 0; h = planner->nodes[h].before) {
+    for (int h = planner->nodes[node].before, after = node, before; h >= 0;
+         after = h, h = before) {
+        before = planner_head_before(planner, h, after);
         const struct planner_node *head = &planner->nodes[h];
         size_t at = 0;
         while (at < head->n_tail && head->tail[at] != node)
             at++;
         if (at == head->n_tail)
             continue;
-        for (size_t i = 0; i < m->n_candidates; i++) {
+        for (size_t i = m->first[h]; i < m->first[h + 1]; i++) {
             const struct planner_candidate from = m->candidates[i];
-            if (from.node != h || from.kind != CANDIDATE_RUN || from.reason ||
-                from.fused <= at)
+            if (from.kind != CANDIDATE_RUN || from.reason || from.fused <= at)
                 continue;
             int tensor = planner_output(planner, head, from.fused, 0);
             struct planner_candidate c = {

@@ -104,9 +104,9 @@ int planner_refuse_node(const struct planner *planner, const struct planner_mode
               n->layer->type->full_name);
     append_wishes(err, planner, n);
     append_other_device(err, planner, n);
-    for (size_t i = 0; i < m->n_candidates; i++) {
+    for (size_t i = m->first[node]; i < m->n_candidates; i++) {
         const struct planner_candidate *c = &m->candidates[i];
-        if (c->node != node || !c->reason || is_repeated(c, before))
+        if (!c->reason || is_repeated(c, before))
             continue;
         before = c;
         beside += is_beside(planner, c);

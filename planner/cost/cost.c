@@ -12,9 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "io/file.h"
 #include "planner/view.h"
 #include "core/progress.h"
 
@@ -73,8 +71,9 @@ static int add_run(struct costing *c, size_t op, size_t choice, strata_error *er
     s->where = &p->cost;
     s->op = op;
     s->choice = choice;
-    s->guess = cost_of_run(&v.node, &candidate->impl->impl, layer, d);
-    s->bound = cost_bound_of_run(&v.node, layer, d, c->planner->threads);
+    s->guess = cost_of_run(&v.node, &candidate->impl->impl,
+                           &candidate->impl->rows[candidate->row], layer, d);
+    s->bound = cost_bound_of_run(&v.node, layer, d);
     return STRATA_OK;
 }
 
@@ -379,98 +378,5 @@ int cost_plan_from(struct planner *planner, struct cost_table *table,
     free(c.slots);
     cost_table_free(&c.confirmed);
     report->seconds = progress_now() - start;
-    return status;
-}
-
-static int read_table(struct cost_table *t, const struct cost_options *o,
-                      strata_error *err)
-{
-    int status = STRATA_OK;
-    if (o->kind == COSTS_FILE)
-        status = cost_table_read(t, o->file, err);
-    if (status != STRATA_OK || !o->save || access(o->save, F_OK) != 0)
-        return status;
-    struct cost_table saved;
-    cost_table_init(&saved, t->device);
-    status = cost_table_read(&saved, o->save, err);
-    if (status == STRATA_OK)
-        status = cost_table_merge(t, &saved, err);
-    cost_table_free(&saved);
-    return status;
-}
-
-/* What others saved meanwhile stays; of one cost ours, by which the plan was made. */
-static int save_table(const struct cost_table *t, const char *path, strata_error *err)
-{
-    struct cost_table all;
-    const int lock = file_lock(path); /* until what others saved is written with ours */
-    cost_table_init(&all, t->device);
-    int status = access(path, F_OK) == 0 ? cost_table_read(&all, path, err) : STRATA_OK;
-    for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
-        status = cost_table_put(&all, t->entries[i].key, t->entries[i].cost, err);
-    if (status == STRATA_OK)
-        status = cost_table_write(&all, path, err);
-    file_unlock(lock);
-    cost_table_free(&all);
-    return status;
-}
-
-static void tell(const struct cost_report *r)
-{
-    if (r->measured)
-        log_line(STRATA_LOG_INFO, "measured %zu of %zu costs in %.2f s, %zu plans",
-                 r->measured, r->queries, r->seconds, r->solved);
-    if (!r->complete && r->kind == COSTS_MEASURE)
-        log_line(STRATA_LOG_WARNING,
-                 "the time for measuring ran out: %zu of %zu costs are measured, others "
-                 "are from the analytic model; raise build.costs_budget or run again "
-                 "with the same --save-costs",
-                 r->measured, r->queries);
-}
-
-enum cost_kind cost_kind_on(enum cost_kind kind, int device)
-{
-    if (kind != COSTS_DEFAULT)
-        return kind;
-    return device == STRATA_HOST ? COSTS_ANALYTIC : COSTS_MEASURE;
-}
-
-/* Costs of a kind other than analytic, and what of them is to be kept. */
-static int plan_from_files(struct planner *planner, struct cost_table *table,
-                           struct cost_source *source, const struct cost_options *o,
-                           strata_error *err)
-{
-    const bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
-    int status = read_table(table, o, err);
-    if (status == STRATA_OK)
-        status = cost_plan_from(planner, table, measures ? source : NULL, o, err);
-    if (!planner->costs.measured || !o->save)
-        return status;
-    int saved = save_table(table, o->save, err);
-    if (status == STRATA_EBUSY && saved == STRATA_OK)
-        error_append(err,
-                     "; %s holds the %zu measured so far, and a run with the "
-                     "same options goes on from there",
-                     o->save, planner->costs.measured);
-    return status != STRATA_OK ? status : saved;
-}
-
-int cost_plan(struct planner *planner, struct cost_source *source, strata_error *err)
-{
-    const struct build_options *build = &planner->network->build;
-    struct cost_options o = build->costs;
-    struct cost_table table;
-    o.kind = cost_kind_on(o.kind, planner->device.properties.kind);
-    o.everything |= build->objective == OBJECTIVE_MEMORY;
-    if (o.kind == COSTS_ANALYTIC) {
-        planner->costs = (struct cost_report){.kind = o.kind};
-        return plan_solve(&planner->plan, &planner->model->problem,
-                          &planner->plan_options, err);
-    }
-    cost_table_init(&table, planner->device.properties.build);
-    int status = plan_from_files(planner, &table, source, &o, err);
-    if (status == STRATA_OK)
-        tell(&planner->costs);
-    cost_table_free(&table);
     return status;
 }

@@ -8,6 +8,7 @@
  *   cost_key       a candidate or a conversion -> its key
  *   cost_analytic  a model of the device's ceilings; a lower bound from the same
  *   cost_file      tables of costs by key, and their text form
+ *   cost_cache     the file that is kept for a machine
  *   cost_measure   times of the device
  *   cost           a plan from these, asking for as few measurements as prove it
  */
@@ -23,16 +24,17 @@ struct planner_candidate;
 
 /* ---- analytic (analytic.c) ---------------------------------------------------- */
 
-/* A roofline over the device's ceilings. Results are in 1/16 ns, at least 1. */
-int64_t cost_of_run(const strata_node *n, const strata_impl *impl,
+/* The impl's claims of the device's ceilings. Results are in 1/16 ns, at least 1. Of
+ * equal claims the row with fewer formats costs less. */
+int64_t cost_of_run(const strata_node *n, const strata_impl *impl, const strata_row *row,
                     const strata_layer *layer, const struct device_properties *d);
 /* bytes of the source and of the destination. */
 int64_t cost_of_reformat(int64_t from_bytes, int64_t to_bytes,
                          const struct device_properties *d);
-/* What no impl of the layer and no conversion can beat, on `threads` threads of a host:
- * arithmetic saved by clever algorithms and data that lies in caches are allowed for. */
+/* What no impl of the layer and no conversion can beat: arithmetic saved by clever
+ * algorithms and data that lies in caches are allowed for. */
 int64_t cost_bound_of_run(const strata_node *n, const strata_layer *layer,
-                          const struct device_properties *d, int threads);
+                          const struct device_properties *d);
 int64_t cost_bound_of_reformat(int64_t from_bytes, int64_t to_bytes,
                                const struct device_properties *d);
 
@@ -99,6 +101,8 @@ int cost_table_merge(struct cost_table *t, const struct cost_table *other,
 int cost_table_parse(struct cost_table *t, const char *text, size_t size,
                      const char *path, strata_error *err);
 int cost_table_read(struct cost_table *t, const char *path, strata_error *err);
+/* Bytes of its text, about. */
+size_t cost_table_bytes(const struct cost_table *t);
 /* The text, the caller's to free. */
 int cost_table_text(char **text, size_t *size, const struct cost_table *t,
                     strata_error *err);
@@ -130,7 +134,22 @@ struct cost_device {
 };
 void cost_device_init(struct cost_device *d, strata_handle *handle);
 
-/* ---- planning (cost.c) ----------------------------------------------------------------
+/* ---- the user's cache (cache.c) ------------------------------------------------------
+ */
+
+#define COST_CACHE_MAX (4 << 20) /* bytes, past which only the last network's stay */
+
+/* The cost file of a machine's device in the user's cache folder, malloc-ed; NULL where
+ * there is no such folder, or where the program has more rights than its user. */
+int cost_cache_path(char **out, const struct device_properties *d, strata_error *err);
+/* Make the folders on the way to it. */
+int cost_cache_make(const char *path, strata_error *err);
+
+/* Seconds that the process's threads have waited for a processor, all together
+ * (waited.c). */
+double cost_waited(void);
+
+/* ---- planning (cost.c, source.c) ----------------------------------------------------------------
  */
 
 /* What planning took. */
@@ -138,12 +157,13 @@ struct cost_report {
     enum cost_kind kind;
     size_t queries, measured, solved; /* distinct keys, of them timed; plans made */
     size_t unknown; /* numbers of the problem that are lower bounds */
+    bool busy;      /* other programs computed on the host meanwhile */
     bool complete; /* every cost of the plan is known, and nothing unknown can beat it */
     double seconds;
 };
 
-/* What a kind means on a device of some kind (STRATA_HOST ...): never COSTS_DEFAULT. */
-enum cost_kind cost_kind_on(enum cost_kind kind, int device);
+/* What a kind means: never COSTS_DEFAULT, for which the user's STRATA_COSTS speaks. */
+enum cost_kind cost_kind_of(enum cost_kind kind);
 /* The planner's plan, by the network's options and its plan_options. source: who measures
  * what the options let be measured; NULL: nobody. */
 int cost_plan(struct planner *planner, struct cost_source *source, strata_error *err);

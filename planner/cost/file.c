@@ -266,6 +266,14 @@ int cost_table_text(char **text, size_t *size, const struct cost_table *t,
     return error_no_memory(err, 0, "a cost file");
 }
 
+size_t cost_table_bytes(const struct cost_table *t)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < t->n; i++)
+        bytes += strlen(t->entries[i].key) + sizeof "10000 1000 10 \n";
+    return bytes;
+}
+
 int cost_table_write(const struct cost_table *t, const char *path, strata_error *err)
 {
     char *text;

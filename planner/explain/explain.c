@@ -11,8 +11,8 @@
 #include "core/alloc.h"
 
 /* Questions are cut where they would take a network long: the dearest reformats are asked
- * about, in searches of so many nodes. */
-enum { MAX_ASKED = 64, MAX_NODES = 20000 };
+ * about, in searches of so many nodes; fewer where each is of many operations. */
+enum { MAX_ASKED = 64, ASKED_OPERATIONS = 1 << 18, MAX_NODES = 20000 };
 
 /* What is asked about. */
 struct asked {
@@ -242,11 +242,11 @@ static uint64_t offered(const struct plan_op *o, int port, bool output)
     return labels;
 }
 
+/* below: the labels that the step makes or that are made of it. */
 static void find_ends(struct explain_reformat *r, const struct plan_problem *p,
-                      const struct plan *plan)
+                      const struct plan *plan, uint64_t below)
 {
     const struct plan_tensor *t = &p->tensors[r->step.tensor];
-    uint64_t below = plan_step_labels(plan, &r->step);
     r->written = offered(&p->ops[t->producer], t->port, true);
     r->read = UINT64_MAX;
     for (size_t i = 0; i < t->n_readers; i++) {
@@ -288,7 +288,7 @@ static int by_cost(const void *a, const void *b)
 
 static int ask(struct explain *x, const struct asked *a, strata_error *err)
 {
-    size_t n = x->n_reformats;
+    size_t n = x->n_reformats, most = ASKED_OPERATIONS / (a->p->n_ops + 1);
     struct explain_reformat **order =
         zalloc(n, sizeof(struct explain_reformat *), "an explanation", err);
     int status = order ? STRATA_OK : STRATA_ENOMEM;
@@ -296,7 +296,8 @@ static int ask(struct explain *x, const struct asked *a, strata_error *err)
         order[i] = &x->reformats[i];
     if (order)
         qsort(order, n, sizeof *order, by_cost);
-    for (size_t i = 0; i < n && i < MAX_ASKED && status == STRATA_OK; i++) {
+    most = most < 1 ? 1 : most > MAX_ASKED ? MAX_ASKED : most;
+    for (size_t i = 0; i < n && i < most && status == STRATA_OK; i++) {
         order[i]->asked = true;
         status = ask_without(x, order[i], a, err);
         if (status == STRATA_OK)
@@ -312,22 +313,27 @@ int explain_plan(struct explain **out, const struct plan_problem *p,
 {
     struct asked a = {.p = p, .plan = plan};
     struct explain *x = zalloc(1, sizeof *x, "an explanation", err);
-    if (x)
-        x->reformats = zalloc(plan->n_steps, sizeof *x->reformats, "an explanation", err);
-    if (!x || !x->reformats) {
-        free(x);
+    if (!x)
+        return STRATA_ENOMEM;
+    x->reformats = zalloc(plan->n_steps, sizeof *x->reformats, "an explanation", err);
+    x->first = zalloc(p->n_tensors, sizeof *x->first, "an explanation", err);
+    if (!x->reformats || !x->first) {
+        explain_free(x);
         return STRATA_ENOMEM;
     }
+    memset(x->first, -1, p->n_tensors * sizeof *x->first);
     if (options)
         a.options = *options;
     for (size_t i = 0; i < plan->n_steps; i++) {
         if (plan->steps[i].cost == 0)
             continue;
+        int *first = &x->first[plan->steps[i].tensor];
+        *first = *first < 0 ? (int)x->n_reformats : *first;
         struct explain_reformat *r = &x->reformats[x->n_reformats++];
         r->step = plan->steps[i];
-        r->reason = plan_step_reason(p, plan, &r->step);
+        r->reason = plan_step_reason(p, plan, &plan->steps[i]);
         r->remedy.op = -1;
-        find_ends(r, p, plan);
+        find_ends(r, p, plan, plan_step_labels(plan, &plan->steps[i]));
     }
     int status = open_questions(&a, x, err);
     if (status == STRATA_OK)
@@ -346,13 +352,17 @@ void explain_free(struct explain *x)
     for (size_t i = 0; i < x->n_reformats; i++)
         free(x->reformats[i].changes);
     free(x->reformats);
+    free(x->first);
     free(x);
 }
 
 const struct explain_reformat *explain_find(const struct explain *x, int tensor, int to)
 {
-    for (size_t i = 0; x && i < x->n_reformats; i++)
-        if (x->reformats[i].step.tensor == tensor && x->reformats[i].step.to == to)
+    if (!x || tensor < 0 || x->first[tensor] < 0)
+        return NULL;
+    for (size_t i = (size_t)x->first[tensor];
+         i < x->n_reformats && x->reformats[i].step.tensor == tensor; i++)
+        if (x->reformats[i].step.to == to)
             return &x->reformats[i];
     return NULL;
 }

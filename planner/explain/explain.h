@@ -49,6 +49,7 @@ struct explain_reformat {
 struct explain {
     struct explain_reformat *reformats; /* one for each step of the plan that costs */
     size_t n_reformats;
+    int *first;   /* of each problem tensor's reformats, which stand together; or -1 */
     bool exact; /* every question was answered by a proved plan */
 };
 

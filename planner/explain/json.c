@@ -80,14 +80,17 @@ static json_t *choice(const struct planner *planner, int op, size_t k)
 
 /* ---- sections --------------------------------------------------------------------- */
 
-/* The node that runs a layer; NULL: it needs none. */
+static int by_layer(const void *key, const void *node)
+{
+    const struct network_layer *a = key, *b = ((const struct execution_node *)node)->layer;
+    return (a > b) - (a < b);
+}
+
+/* The node that runs a layer; NULL: it needs none. Nodes are in the order of layers. */
 static const struct execution_node *find_node(const struct execution *x,
                                               const struct network_layer *layer)
 {
-    for (size_t i = 0; i < x->n_nodes; i++)
-        if (x->nodes[i].layer == layer)
-            return &x->nodes[i];
-    return NULL;
+    return bsearch(layer, x->nodes, x->n_nodes, sizeof *x->nodes, by_layer);
 }
 
 static json_t *node_entry(const struct planner *planner, const struct execution *x,
@@ -120,14 +123,12 @@ static json_t *nodes(const struct planner *planner, const struct execution *x)
     return list;
 }
 
-/* Formats that a network tensor is in, one after another. */
-static json_t *materialised(const struct execution *x, int tensor)
+/* Formats that a tensor is in, one after another: its first value, and the next ones. */
+static json_t *materialised(const struct execution *x, int value, const int *next)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < x->n_values; i++) {
-        const struct execution_value *v = &x->values[i];
-        if (v->tensor != tensor)
-            continue;
+    for (; value >= 0; value = next[value]) {
+        const struct execution_value *v = &x->values[value];
         list = json_add(
             list, json_pack("{s:s, s:s, s:I, s:b}", "format",
                             format_mask_name(UINT64_C(1) << v->format, v->desc.rank),
@@ -153,7 +154,19 @@ static json_t *wanted(const struct planner *planner, const struct plan_tensor *t
     return list;
 }
 
-static json_t *tensors(const struct planner *planner, const struct execution *x)
+/* The values of each tensor of the network as lists; -1 ends one. */
+static void list_values(const struct execution *x, int *first, size_t n_tensors,
+                        int *next)
+{
+    memset(first, -1, n_tensors * sizeof *first);
+    for (size_t v = x->n_values; v-- > 0;) {
+        next[v] = first[x->values[v].tensor];
+        first[x->values[v].tensor] = (int)v;
+    }
+}
+
+static json_t *list_tensors(const struct planner *planner, const struct execution *x,
+                            const int *first, const int *next)
 {
     const struct plan_problem *p = &planner->model->problem;
     json_t *list = json_array();
@@ -166,9 +179,25 @@ static json_t *tensors(const struct planner *planner, const struct execution *x)
                       shape(tensor_at(planner, (int)i)), "by", p->ops[t->producer].name,
                       "impl", explain_impl(planner, c), "produced",
                       label(planner, (int)i, plan_out_label(c, t->port)), "materialised",
-                      materialised(x, planner->model->tensor_of[i]), "wanted",
-                      wanted(planner, t, (int)i)));
+                      materialised(x, first[planner->model->tensor_of[i]], next),
+                      "wanted", wanted(planner, t, (int)i)));
     }
+    return list;
+}
+
+/* NULL for want of memory, as jansson has it. */
+static json_t *tensors(const struct planner *planner, const struct execution *x)
+{
+    size_t n = planner->network->n_tensors;
+    int *first = zalloc(n, sizeof *first, "a report", NULL);
+    int *next = zalloc(x->n_values, sizeof *next, "a report", NULL);
+    json_t *list = NULL;
+    if (first && next) {
+        list_values(x, first, n, next);
+        list = list_tensors(planner, x, first, next);
+    }
+    free(first);
+    free(next);
     return list;
 }
 
@@ -324,13 +353,14 @@ static json_t *all_choices(const struct planner *planner)
 static json_t *all_conversions(const struct planner *planner)
 {
     const struct plan_problem *p = &planner->model->problem;
-    size_t n = (size_t)p->n_labels;
+    const struct planner_model *m = planner->model;
+    size_t n = (size_t)p->n_labels, matrix = 0;
     json_t *list = json_array();
-    for (size_t t = 0; t < p->n_tensors; t++) {
-        size_t first = 0;
-        while (p->tensors[first].conversion != p->tensors[t].conversion)
-            first++;
-        for (size_t i = 0; i < n * n && first == t; i++) {
+    for (size_t t = 0; t < p->n_tensors && matrix < m->n_matrices; t++) {
+        if (p->tensors[t].conversion != m->matrices[matrix])
+            continue; /* an earlier one has it: they are in the order of their first */
+        matrix++;
+        for (size_t i = 0; i < n * n; i++) {
             int64_t cost = p->tensors[t].conversion[i];
             if (cost <= 0 || cost >= PLAN_INFINITE)
                 continue;

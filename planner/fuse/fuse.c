@@ -6,6 +6,8 @@
  */
 #include "planner/planner.h"
 
+#include "planner/buckets.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +95,8 @@ static const char *refuse_kind(struct planner *planner, struct planner_node *hea
         head->n_tail ? planner->fusions[head->tail[head->n_tail - 1]].kind : FUSE_NOTHING;
     if (head->n_out != 1)
         return "it has several outputs";
+    if (head->n_tail >= PLAN_MAX_LABELS)
+        return "its chain is as long as one can be";
     if (kind < last || (kind == last && kind != FUSE_SCALE))
         return "an epilogue is activation(x + residual)";
     if (kind == FUSE_SCALE)
@@ -115,14 +119,9 @@ static const char *refuse_tensor(const struct planner *planner, int tensor,
                                  const struct network_layer *next)
 {
     const strata_network *net = planner->network;
-    int readers = 0;
-    for (size_t o = 0; o < net->n_outputs; o++)
-        if (net->outputs[o].tensor == tensor)
-            return "its output is a network output";
-    for (size_t n = 0; n < planner->n_nodes; n++)
-        for (int i = 0; i < planner->nodes[n].n_in; i++)
-            readers += planner->nodes[n].in[i] == tensor;
-    if (readers > 1)
+    if (planner->is_output[tensor])
+        return "its output is a network output";
+    if (planner->readers[tensor] > 1)
         return "its output has other readers";
     if (net->tensors[tensor].formats)
         return "the network gives its output a format";
@@ -174,7 +173,9 @@ static int extend(struct planner *planner, int node, int port, strata_error *err
         producer = planner->network->tensors[tensor].producer;
     const char *refused = refuse_tensor(planner, tensor, next);
     int status = STRATA_OK;
-    for (int h = producer; h >= 0 && status == STRATA_OK; h = planner->nodes[h].before) {
+    for (int h = producer, after = -1, next_head; h >= 0 && status == STRATA_OK;
+         after = h, h = next_head) {
+        next_head = planner_head_before(planner, h, after);
         struct planner_node *head = &planner->nodes[h];
         if (h != producer &&
             (head->n_tail == 0 || head->tail[head->n_tail - 1] != producer))
@@ -229,16 +230,26 @@ static void make_node(struct planner_node *n, const struct network_layer *layer)
     n->before = n->residual = -1;
 }
 
+/* ---- concatenations of concatenations ------------------------------------------------ */
+
+/* By the first two inputs: all of an earlier one are inputs of this one in order. */
+static uint64_t hash_join(const struct network_layer *layer)
+{
+    return buckets_mix(buckets_mix(0, (uint64_t)layer->inputs[0]),
+                       (uint64_t)layer->inputs[1]);
+}
+
 /* How many inputs of a concatenation are all those of an earlier one, in order; *out is
  * the longest such. */
 static int known_prefix(const strata_network *net, const struct network_layer *layer,
-                        const struct network_layer **out)
+                        const struct buckets *joins, const struct network_layer **out)
 {
     const strata_concatenation *p = layer->params;
     int longest = 1;
-    for (const struct network_layer *l = net->layers; l < layer; l++) {
+    for (int i = buckets_find(joins, hash_join(layer)); i >= 0; i = joins->before[i]) {
+        const struct network_layer *l = &net->layers[i];
         if (l->type != layer->type || l->n_inputs >= layer->n_inputs ||
-            l->n_inputs <= longest ||
+            l->n_inputs < longest ||
             ((const strata_concatenation *)l->params)->axis != p->axis ||
             memcmp(l->inputs, layer->inputs, (size_t)l->n_inputs * sizeof *l->inputs))
             continue;
@@ -251,12 +262,13 @@ static int known_prefix(const strata_network *net, const struct network_layer *l
 /* A list that grows, concatenated anew each time, reads the concatenation before it:
  * each part is then copied once, or not at all. */
 static int rewrite_join(const strata_network *net, struct planner_node *n,
-                        strata_error *err)
+                        struct buckets *joins, strata_error *err)
 {
     const struct network_layer *before = NULL;
-    if (!is_type(n->layer, "core::Concatenation@1"))
+    if (!is_type(n->layer, "core::Concatenation@1") || n->layer->n_inputs < 2)
         return STRATA_OK;
-    int known = known_prefix(net, n->layer, &before);
+    int known = known_prefix(net, n->layer, joins, &before);
+    buckets_add(joins, hash_join(n->layer), (int)(n->layer - net->layers));
     if (!before)
         return STRATA_OK;
     n->n_in = 1 + n->layer->n_inputs - known;
@@ -269,10 +281,37 @@ static int rewrite_join(const strata_network *net, struct planner_node *n,
     return STRATA_OK;
 }
 
+static int rewrite_joins(struct planner *planner, strata_error *err)
+{
+    struct buckets joins = {0};
+    int status = buckets_open(&joins, planner->n_nodes, "the nodes", err);
+    for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++)
+        status = rewrite_join(planner->network, &planner->nodes[i], &joins, err);
+    buckets_close(&joins);
+    return status;
+}
+
+/* Who needs each tensor. */
+static int count_readers(struct planner *planner, strata_error *err)
+{
+    const strata_network *net = planner->network;
+    size_t n = net->n_tensors;
+    planner->readers = zalloc(n, sizeof *planner->readers, "the nodes", err);
+    planner->is_output = zalloc(n, sizeof *planner->is_output, "the nodes", err);
+    if (!planner->readers || !planner->is_output)
+        return STRATA_ENOMEM;
+    for (size_t o = 0; o < net->n_outputs; o++)
+        planner->is_output[net->outputs[o].tensor] = true;
+    for (size_t i = 0; i < planner->n_nodes; i++)
+        for (int k = 0; k < planner->nodes[i].n_in; k++)
+            planner->readers[planner->nodes[i].in[k]]++;
+    return STRATA_OK;
+}
+
 int planner_make_nodes(struct planner *planner, strata_error *err)
 {
     const strata_network *net = planner->network;
-    int status = STRATA_OK;
+    int status;
     planner->nodes = zalloc(net->n_layers, sizeof *planner->nodes, "the nodes", err);
     planner->fusions = zalloc(net->n_layers, sizeof *planner->fusions, "the nodes", err);
     if (!planner->nodes || !planner->fusions)
@@ -282,9 +321,9 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
             (struct planner_fusion){.kind = kind_of(&net->layers[l]), .into = -1};
         make_node(&planner->nodes[planner->n_nodes++], &net->layers[l]);
     }
-    for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK && net->build.fusion;
-         i++)
-        status = rewrite_join(net, &planner->nodes[i], err);
+    status = net->build.fusion ? rewrite_joins(planner, err) : STRATA_OK;
+    if (status == STRATA_OK)
+        status = count_readers(planner, err);
     return status == STRATA_OK && net->build.fusion ? find_chains(planner, err) : status;
 }
 
@@ -356,6 +395,8 @@ void planner_free_nodes(struct planner *planner)
         free(n->rewritten);
     }
     free(planner->nodes);
+    free(planner->readers);
+    free(planner->is_output);
     for (size_t i = 0; i < planner->n_fusions; i++)
         free(planner->fusions[i].reason);
     free(planner->fusions);

@@ -360,6 +360,8 @@ int pbqp_search(struct pbqp_search *s, const struct pbqp *root)
     s->labels = zalloc(n, sizeof *s->labels, "the planner", s->err);
     s->trial = zalloc(n, sizeof *s->trial, "the planner", s->err);
     if (s->labels && s->trial)
+        status = pbqp_queue_open(&s->queue, root->n_nodes, s->err);
+    if (status == STRATA_OK)
         status = push(s, root, 0);
     while (status == STRATA_OK && s->n_frames > 0 && !(s->stopped = over_budget(s)))
         status = step(s);

@@ -76,23 +76,22 @@ static const struct plan_choice *choice_of(const struct builder *b, int op, int 
     return &b->m->p.ops[op].choices[n->origin[label]];
 }
 
-/* Labels of a tensor that one choice of an operation wants. */
-static uint64_t wants(const struct plan_tensor *t, int op, const struct plan_choice *c)
+/* Labels of a tensor that one choice of an operation wants, whose first entry among the
+ * readers is this. */
+static uint64_t wants(const struct plan_tensor *t, size_t reader,
+                      const struct plan_choice *c)
 {
+    int op = t->readers[reader].op;
     uint64_t wanted = 0;
-    for (size_t r = 0; r < t->n_readers; r++)
-        if (t->readers[r].op == op)
-            wanted |= UINT64_C(1) << plan_in_label(c, t->readers[r].port);
+    for (size_t r = reader; r < t->n_readers && t->readers[r].op == op; r++)
+        wanted |= UINT64_C(1) << plan_in_label(c, t->readers[r].port);
     return wanted;
 }
 
 /* Whether this is the first entry of its operation among the readers. */
 static bool is_first(const struct plan_tensor *t, size_t reader)
 {
-    for (size_t r = 0; r < reader; r++)
-        if (t->readers[r].op == t->readers[reader].op)
-            return false;
-    return true;
+    return reader == 0 || t->readers[reader - 1].op != t->readers[reader].op;
 }
 
 static int64_t *new_matrix(const struct builder *b, int rows, int cols)
@@ -101,17 +100,18 @@ static int64_t *new_matrix(const struct builder *b, int rows, int cols)
 }
 
 /* Producer to reader: the whole tree, or share 1/n of it as a bound, or whether it is. */
-static int add_direct(const struct builder *b, int tensor, int reader, int64_t shares)
+static int add_direct(const struct builder *b, int tensor, size_t reader, int64_t shares)
 {
     const struct plan_model *m = b->m;
     const struct plan_tensor *t = &m->p.tensors[tensor];
-    int u = b->g->node_of_op[t->producer], v = b->g->node_of_op[reader];
+    int op = t->readers[reader].op;
+    int u = b->g->node_of_op[t->producer], v = b->g->node_of_op[op];
     int rows = b->g->pb.nodes[u].n, cols = b->g->pb.nodes[v].n;
     int64_t *matrix = new_matrix(b, rows, cols);
     if (!matrix)
         return error_no_memory(b->s->err, (size_t)(rows * cols) * 8, "the planner");
     for (int j = 0; j < cols; j++) {
-        uint64_t wanted = wants(t, reader, choice_of(b, reader, j));
+        uint64_t wanted = wants(t, reader, choice_of(b, op, j));
         for (int i = 0; i < rows; i++) {
             int root = plan_out_label(choice_of(b, t->producer, i), t->port);
             int64_t cost =
@@ -142,17 +142,17 @@ static int connect_producer(const struct builder *b, int tensor, int sets)
     return pbqp_connect(b->s, &b->g->pb, u, sets, matrix);
 }
 
-static int connect_reader(const struct builder *b, int tensor, int sets, int reader)
+static int connect_reader(const struct builder *b, int tensor, int sets, size_t reader)
 {
     const struct plan_tensor *t = &b->m->p.tensors[tensor];
     const struct plan_forest *f = b->m->forest[tensor];
-    int v = b->g->node_of_op[reader];
+    int op = t->readers[reader].op, v = b->g->node_of_op[op];
     int rows = b->g->pb.nodes[sets].n, cols = b->g->pb.nodes[v].n;
     int64_t *matrix = new_matrix(b, rows, cols);
     if (!matrix)
         return error_no_memory(b->s->err, (size_t)(rows * cols) * 8, "the planner");
     for (int j = 0; j < cols; j++) {
-        size_t set = plan_forest_set(f, wants(t, reader, choice_of(b, reader, j)));
+        size_t set = plan_forest_set(f, wants(t, reader, choice_of(b, op, j)));
         for (int i = 0; i < rows; i++)
             matrix[i * cols + j] =
                 set & ~(size_t)b->g->pb.nodes[sets].origin[i] ? PLAN_INFINITE : 0;
@@ -215,11 +215,10 @@ static int connect_tensor(const struct builder *b, int tensor, int sets)
     if (sets >= 0)
         status = connect_producer(b, tensor, sets);
     for (size_t r = 0; r < t->n_readers && status == STRATA_OK; r++) {
-        int op = t->readers[r].op;
-        if (!is_first(t, r) || !is_member(m, op))
+        if (!is_first(t, r) || !is_member(m, t->readers[r].op))
             continue;
-        status = sets >= 0 ? connect_reader(b, tensor, sets, op)
-                           : add_direct(b, tensor, op, (int64_t)n);
+        status = sets >= 0 ? connect_reader(b, tensor, sets, r)
+                           : add_direct(b, tensor, r, (int64_t)n);
     }
     return status;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "planner/buckets.h"
 
 enum { COST_BITS = 57, TIE_BITS = 24 };  /* sums stay under 2^57, far from PBQP_DEAD */
 enum { FORMAT_BITS = 6, HASH_BITS = 7 }; /* of a choice's part in a tie; at least */
@@ -73,17 +74,32 @@ static int64_t *own_matrix(struct plan_model *m, int tensor, strata_error *err)
     return matrix;
 }
 
-static int weigh_reformats(struct plan_model *m, strata_error *err)
+/* By where it is: nothing is decided by it but which are compared. */
+static uint64_t hash_matrix(const int64_t *matrix)
+{
+    return buckets_mix(0, (uint64_t)(uintptr_t)matrix);
+}
+
+/* The first of the tensors that have the matrix, or -1. */
+static int same_matrix(const struct plan_model *m, const struct buckets *tensors,
+                       const int64_t *matrix)
+{
+    int i = buckets_find(tensors, hash_matrix(matrix));
+    while (i >= 0 && m->original->tensors[i].conversion != matrix)
+        i = tensors->before[i];
+    return i;
+}
+
+static int weigh_tensors(struct plan_model *m, struct buckets *weighed, strata_error *err)
 {
     for (size_t i = 0; i < m->p.n_tensors; i++) {
         const int64_t *was = m->original->tensors[i].conversion;
-        size_t j = 0;
-        while (j < i && m->original->tensors[j].conversion != was)
-            j++;
-        if (j < i) {
+        int j = same_matrix(m, weighed, was);
+        if (j >= 0) {
             m->p.tensors[i].conversion = m->p.tensors[j].conversion;
             continue;
         }
+        buckets_add(weighed, hash_matrix(was), (int)i);
         int64_t *matrix = own_matrix(m, (int)i, err);
         if (!matrix)
             return STRATA_ENOMEM;
@@ -92,6 +108,16 @@ static int weigh_reformats(struct plan_model *m, strata_error *err)
                 matrix[c] += m->penalty;
     }
     return STRATA_OK;
+}
+
+static int weigh_reformats(struct plan_model *m, strata_error *err)
+{
+    struct buckets weighed = {0};
+    int status = buckets_open(&weighed, m->p.n_tensors, "conversions", err);
+    if (status == STRATA_OK)
+        status = weigh_tensors(m, &weighed, err);
+    buckets_close(&weighed);
+    return status;
 }
 
 static void ban_label_at(struct plan_model *m, const struct plan_op *o, int tensor,
@@ -146,8 +172,11 @@ static int apply_ban(struct plan_model *m, const struct plan_ban *b, strata_erro
         if (!matrix)
             return STRATA_ENOMEM;
         ban_in_matrix(m, matrix, b);
-        for (size_t op = 0; b->kind == PLAN_BAN_LABEL && op < p->n_ops; op++)
-            ban_label_at(m, &p->ops[op], t, b->to);
+        if (b->kind != PLAN_BAN_LABEL)
+            continue;
+        ban_label_at(m, &p->ops[p->tensors[t].producer], t, b->to);
+        for (size_t r = 0; r < p->tensors[t].n_readers; r++)
+            ban_label_at(m, &p->ops[p->tensors[t].readers[r].op], t, b->to);
     }
     return STRATA_OK;
 }
@@ -175,16 +204,10 @@ static int apply_options(struct plan_model *m, const struct plan_options *o,
 
 /* ---- ties -------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
 static uint64_t hash_port(const struct plan_problem *p, uint64_t hash, int label)
 {
-    hash = mix(hash, (uint64_t)p->labels[label].format);
-    return mix(hash, (uint64_t)(p->labels[label].pad + 2 * p->labels[label].stage));
+    hash = buckets_mix(hash, (uint64_t)p->labels[label].format);
+    return buckets_mix(hash, (uint64_t)(p->labels[label].pad + 2 * p->labels[label].stage));
 }
 
 /* By what a choice is, not by its place in a list. */
@@ -193,12 +216,12 @@ static uint64_t hash_choice(const struct plan_problem *p, const struct plan_op *
 {
     uint64_t hash = 0;
     for (const char *at = o->name ? o->name : ""; *at; at++)
-        hash = mix(hash, (unsigned char)*at);
+        hash = buckets_mix(hash, (unsigned char)*at);
     for (int i = 0; i < o->n_in; i++)
         hash = hash_port(p, hash, plan_in_label(c, i));
     for (int i = 0; i < o->n_out; i++)
         hash = hash_port(p, hash, plan_out_label(c, i));
-    return mix(hash, (uint64_t)c->cost);
+    return buckets_mix(hash, (uint64_t)c->cost);
 }
 
 /* Of equals, earlier formats of the table first: neighbours then tend to agree. */
@@ -252,7 +275,9 @@ static uint64_t wanted_by_any(const struct plan_model *m, const struct plan_tens
     return wanted;
 }
 
-static int grow_forest(struct plan_model *m, size_t tensor, strata_error *err)
+/* by_hash: the forests there are. */
+static int grow_forest(struct plan_model *m, size_t tensor, struct buckets *by_hash,
+                       strata_error *err)
 {
     const struct plan_tensor *t = &m->p.tensors[tensor];
     uint64_t wanted = wanted_by_any(m, t);
@@ -261,16 +286,29 @@ static int grow_forest(struct plan_model *m, size_t tensor, strata_error *err)
     struct plan_forest f = {.conversion = t->conversion, .max_size = size};
     f.wanted = wanted;
     f.many = t->n_readers > 1;
-    for (size_t i = 0; i < m->n_forests; i++)
+    uint64_t hash = buckets_mix(hash_matrix(f.conversion), wanted);
+    hash = buckets_mix(hash, (uint64_t)size * 2 + f.many);
+    for (int i = buckets_find(by_hash, hash); i >= 0; i = by_hash->before[i])
         if (m->forests[i].conversion == f.conversion && m->forests[i].max_size == size &&
             m->forests[i].many == f.many && m->forests[i].wanted == wanted) {
             m->forest[tensor] = &m->forests[i];
             return STRATA_OK;
         }
+    buckets_add(by_hash, hash, (int)m->n_forests);
     struct plan_forest *next = &m->forests[m->n_forests++];
     *next = f;
     m->forest[tensor] = next;
     return plan_forest_make(next, &m->p, err);
+}
+
+static int grow_forests(struct plan_model *m, strata_error *err)
+{
+    struct buckets by_hash = {0};
+    int status = buckets_open(&by_hash, m->p.n_tensors, "conversion trees", err);
+    for (size_t t = 0; t < m->p.n_tensors && status == STRATA_OK; t++)
+        status = grow_forest(m, t, &by_hash, err);
+    buckets_close(&by_hash);
+    return status;
 }
 
 /* ---- public ------------------------------------------------------------------------ */
@@ -312,9 +350,7 @@ int plan_model_open(struct plan_model *m, const struct plan_problem *p,
     if (status != STRATA_OK)
         return status;
     order_ties(m);
-    for (size_t t = 0; t < p->n_tensors && status == STRATA_OK; t++)
-        status = grow_forest(m, t, err);
-    return status;
+    return grow_forests(m, err);
 }
 
 void plan_model_close(struct plan_model *m)

@@ -77,20 +77,47 @@ int pbqp_record(struct pbqp_search *s, int n, const int64_t *words)
     return STRATA_OK;
 }
 
+/* Of eliminating a node; 0 where it is nothing to its neighbours but a cost, -1 where it
+ * has too many. */
+static int64_t elimination_work(const struct pbqp *pb, int v)
+{
+    const struct pbqp_node *node = &pb->nodes[v];
+    int64_t work = node->n;
+    if (node->n == 0 || (node->n > 1 && node->degree > 2))
+        return -1;
+    if (node->n == 1 || node->degree < 2)
+        return 0;
+    PBQP_EACH(pb, half, v)
+    {
+        work *= pb->nodes[pb->edges[half >> 1].node[!(half & 1)]].n;
+    }
+    return work;
+}
+
+void pbqp_requeue(struct pbqp *pb, int v)
+{
+    if (pb->queue)
+        pbqp_queue_set(pb->queue, v, elimination_work(pb, v));
+}
+
 void pbqp_touch(struct pbqp *pb, int v)
 {
     pb->nodes[v].dirty = true;
+    pbqp_requeue(pb, v);
     PBQP_EACH(pb, half, v)
     {
-        pb->nodes[pb->edges[half >> 1].node[!(half & 1)]].dirty = true;
+        int other = pb->edges[half >> 1].node[!(half & 1)];
+        pb->nodes[other].dirty = true;
+        pbqp_requeue(pb, other);
     }
 }
 
-static int find_edge(const struct pbqp *pb, int u, int v)
+int pbqp_find(const struct pbqp *pb, int u, int v)
 {
-    PBQP_EACH(pb, half, u)
+    int from = pb->nodes[u].degree <= pb->nodes[v].degree ? u : v, to = u + v - from;
+    PBQP_EACH(pb, half, from)
     {
-        if (pb->edges[half >> 1].node[!(half & 1)] == v)
+        if (pb->edges[half >> 1].node[!(half & 1)] == to)
             return half >> 1;
     }
     return -1;
@@ -125,8 +152,10 @@ static void unlink_half(struct pbqp *pb, int edge, int side)
 void pbqp_disconnect(struct pbqp *pb, int edge)
 {
     for (int side = 0; side < 2; side++) {
+        int v = pb->edges[edge].node[side];
         unlink_half(pb, edge, side);
-        pb->nodes[pb->edges[edge].node[side]].dirty = true;
+        pb->nodes[v].dirty = true;
+        pbqp_requeue(pb, v);
     }
     pb->edges[edge].node[0] = -1;
     pb->free_from = edge < pb->free_from ? edge : pb->free_from;
@@ -168,7 +197,7 @@ static int merge(struct pbqp_search *s, struct pbqp *pb, int edge, int u,
 
 int pbqp_connect(struct pbqp_search *s, struct pbqp *pb, int u, int v, int64_t *m)
 {
-    int edge = find_edge(pb, u, v);
+    int edge = pbqp_find(pb, u, v);
     if (edge >= 0)
         return merge(s, pb, edge, u, m);
     for (edge = pb->free_from; edge < pb->n_edges && pb->edges[edge].node[0] >= 0;)
@@ -179,6 +208,8 @@ int pbqp_connect(struct pbqp_search *s, struct pbqp *pb, int u, int v, int64_t *
     link_half(pb, edge, 0);
     link_half(pb, edge, 1);
     pb->free_from = edge + 1;
+    pbqp_requeue(pb, u);
+    pbqp_requeue(pb, v);
     return STRATA_OK;
 }
 
@@ -262,6 +293,7 @@ int pbqp_compact(struct pbqp_search *s, struct pbqp *pb, int v)
 void pbqp_search_close(struct pbqp_search *s)
 {
     scratch_free(&s->scratch);
+    pbqp_queue_close(&s->queue);
     free(s->eliminated);
     free(s->frames);
     free(s->labels);

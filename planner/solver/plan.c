@@ -123,13 +123,12 @@ static bool meets(const struct plan_problem *p, int tensor, uint64_t from, uint6
 
 uint64_t plan_step_labels(const struct plan *plan, const struct plan_step *step)
 {
-    uint64_t below = UINT64_C(1) << step->to, before = 0;
-    while (below != before) {
-        before = below;
-        for (size_t i = 0; i < plan->n_steps; i++)
-            if (plan->steps[i].tensor == step->tensor && below >> plan->steps[i].from & 1)
-                below |= UINT64_C(1) << plan->steps[i].to;
-    }
+    const struct plan_step *end = plan->steps + plan->n_steps;
+    uint64_t below = UINT64_C(1) << step->to;
+    /* sources come first, so that what is made of it follows */
+    for (const struct plan_step *s = step + 1; s < end && s->tensor == step->tensor; s++)
+        if (below >> s->from & 1)
+            below |= UINT64_C(1) << s->to;
     return below;
 }
 

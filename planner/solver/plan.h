@@ -72,7 +72,7 @@ const struct plan_choice *plan_chosen(const struct plan_problem *p, const size_t
                                       int op);
 uint64_t plan_wanted(const struct plan_problem *p, const size_t *choices,
                      const struct plan_tensor *t);
-/* The label that a step makes, and those made of it by later steps. */
+/* The label that a step of the plan makes, and those made of it by later steps. */
 uint64_t plan_step_labels(const struct plan *plan, const struct plan_step *step);
 /* Why a step of a plan stands. */
 enum plan_reason plan_step_reason(const struct plan_problem *p, const struct plan *plan,

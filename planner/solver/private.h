@@ -101,6 +101,13 @@ struct pbqp_edge {
     int level;  /* of the copy that may write m */
 };
 
+/* What can be eliminated (queue.c). */
+struct pbqp_queue {
+    int *heap, *place; /* nodes; a node's index there, or -1 */
+    int64_t *work;
+    int n;
+};
+
 struct pbqp {
     struct pbqp_node *nodes;
     struct pbqp_edge *edges;
@@ -109,6 +116,7 @@ struct pbqp {
     int64_t constant;
     int level;
     bool infeasible;
+    struct pbqp_queue *queue; /* kept as nodes and edges change, or NULL */
 };
 
 /* How to find an eliminated node's label again once its neighbours have theirs. */
@@ -135,6 +143,7 @@ struct pbqp_frame {
 
 struct pbqp_search {
     struct scratch scratch;
+    struct pbqp_queue queue;
     struct pbqp_eliminated *eliminated;
     size_t n_eliminated, eliminated_capacity;
     struct pbqp_frame *frames;
@@ -172,6 +181,8 @@ static inline bool pbqp_dead(int64_t cost)
     for (int half = (pb)->nodes[v].head; half >= 0;                                      \
          half = (pb)->edges[half >> 1].next[half & 1])
 
+/* The edge between two nodes, or -1. */
+int pbqp_find(const struct pbqp *pb, int u, int v);
 /* Add a matrix (kept) between two nodes, onto what is there. */
 int pbqp_connect(struct pbqp_search *s, struct pbqp *pb, int u, int v, int64_t *m);
 void pbqp_disconnect(struct pbqp *pb, int edge);
@@ -180,7 +191,17 @@ int pbqp_copy(struct pbqp_search *s, struct pbqp *to, const struct pbqp *from);
 /* Take out labels whose cost is infinite. */
 int pbqp_compact(struct pbqp_search *s, struct pbqp *pb, int v);
 void pbqp_touch(struct pbqp *pb, int v);
+/* Have the queue, if there is one, know what eliminating a node now takes. */
+void pbqp_requeue(struct pbqp *pb, int v);
 int pbqp_record(struct pbqp_search *s, int n, const int64_t *words);
+
+int pbqp_queue_open(struct pbqp_queue *q, int n_nodes, strata_error *err);
+void pbqp_queue_close(struct pbqp_queue *q);
+void pbqp_queue_clear(struct pbqp_queue *q);
+/* Put a node in, move it or, at work below 0, take it out. */
+void pbqp_queue_set(struct pbqp_queue *q, int v, int64_t work);
+/* The node of the least work, out of the queue; -1: none. */
+int pbqp_queue_take(struct pbqp_queue *q);
 
 /* Exact reductions to a fixed point (reduce.c). */
 int pbqp_reduce(struct pbqp_search *s, struct pbqp *pb);

@@ -69,7 +69,7 @@ struct plan_reader {
 struct plan_tensor {
     const char *name;
     int producer, port; /* every tensor has one: network inputs are operations too */
-    struct plan_reader *readers;
+    struct plan_reader *readers; /* those of an operation stand together */
     size_t n_readers;
     /* n_labels x n_labels, [from][to]; 0 on the diagonal and for re-labels, PLAN_INFINITE
      * where no conversion exists. Shared between tensors of one shape. */
@@ -86,7 +86,7 @@ struct plan_problem {
     size_t n_tensors;
 };
 
-/* One conversion; a tensor's steps are in an order in which sources exist. */
+/* One conversion; a tensor's steps stand together, in an order in which sources exist. */
 struct plan_step {
     int tensor;
     int from, to;

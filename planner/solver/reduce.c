@@ -160,14 +160,11 @@ static int minimise_out(struct pbqp_search *s, struct pbqp *pb, int v,
     for (size_t j = 0; j < rows; j++)
         for (size_t k = 0; k < cols; k++)
             m[j * cols + k] = least_over(x, j, k);
+    bool changed = false;
     int status = pbqp_connect(s, pb, a->node, b->node, m);
-    PBQP_EACH(pb, half, a->node)
-    {
-        bool changed = false;
-        if (status == STRATA_OK && pb->edges[half >> 1].node[!(half & 1)] == b->node)
-            return normalise(s, pb, half >> 1, &changed);
-    }
-    return status;
+    return status == STRATA_OK
+               ? normalise(s, pb, pbqp_find(pb, a->node, b->node), &changed)
+               : status;
 }
 
 static int eliminate(struct pbqp_search *s, struct pbqp *pb, int v)
@@ -187,31 +184,8 @@ static int eliminate(struct pbqp_search *s, struct pbqp *pb, int v)
     s->eliminated[s->n_eliminated++] = x;
     status = x.n == 1 ? fold_into_neighbours(s, pb, v) : minimise_out(s, pb, v, &x);
     node->n = 0;
+    pbqp_requeue(pb, v);
     return status;
-}
-
-/* A node to eliminate, the least work first; -1: none. */
-static int next_eliminable(const struct pbqp *pb)
-{
-    int best = -1;
-    int64_t least = INT64_MAX;
-    for (int v = 0; v < pb->n_nodes; v++) {
-        const struct pbqp_node *node = &pb->nodes[v];
-        if (node->n == 0 || (node->n > 1 && node->degree > 2))
-            continue;
-        if (node->n == 1 || node->degree < 2)
-            return v;
-        int64_t work = node->n;
-        PBQP_EACH(pb, half, v)
-        {
-            work *= pb->nodes[pb->edges[half >> 1].node[!(half & 1)]].n;
-        }
-        if (work < least) {
-            least = work;
-            best = v;
-        }
-    }
-    return best;
 }
 
 /* ---- dominance --------------------------------------------------------------------- */
@@ -268,14 +242,19 @@ static int remove_dominated(struct pbqp_search *s, struct pbqp *pb, int v)
 
 /* ---- to a fixed point -------------------------------------------------------------- */
 
+/* The least work first. */
 static int eliminate_all(struct pbqp_search *s, struct pbqp *pb)
 {
-    for (int v; !pb->infeasible && (v = next_eliminable(pb)) >= 0;) {
-        int status = eliminate(s, pb, v);
-        if (status != STRATA_OK)
-            return status;
-    }
-    return STRATA_OK;
+    int status = STRATA_OK;
+    pb->queue = &s->queue;
+    for (int v = 0; v < pb->n_nodes; v++)
+        pbqp_requeue(pb, v);
+    for (int v; status == STRATA_OK && !pb->infeasible &&
+                (v = pbqp_queue_take(pb->queue)) >= 0;)
+        status = eliminate(s, pb, v);
+    pbqp_queue_clear(pb->queue);
+    pb->queue = NULL;
+    return status;
 }
 
 static int normalise_all(struct pbqp_search *s, struct pbqp *pb, bool *changed)

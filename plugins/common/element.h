@@ -200,6 +200,12 @@ static inline float element_softplus(float x)
     return fmaxf(x, 0) + log1pf(expf(-fabsf(x)));
 }
 
+/* Into [0, 1]; a NaN stays one, which fmaxf and fminf would not see to. */
+static inline float element_unit(float x)
+{
+    return x < 0 ? 0 : x > 1 ? 1 : x;
+}
+
 /* One loop per kind, so that the simple ones become vector code. */
 #define ELEMENT_ROW(expression)        \
     for (int64_t i = 0; i < n; i++) {  \
@@ -226,10 +232,8 @@ static inline void element_activate_row(int32_t kind, double alpha, double beta,
     case STRATA_SOFTSIGN: ELEMENT_ROW(x / (1 + fabsf(x)));
     case STRATA_GELU: ELEMENT_ROW(x / 2 * (1 + erff(x * 0.70710678f)));
     case STRATA_SILU: ELEMENT_ROW(x / (1 + expf(-x)));
-    case STRATA_HARD_SIGMOID:
-        ELEMENT_ROW(fminf(fmaxf(a * x + b, 0), 1));
-    case STRATA_HARD_SWISH:
-        ELEMENT_ROW(x * fminf(fmaxf(x / 6 + 0.5f, 0), 1));
+    case STRATA_HARD_SIGMOID: ELEMENT_ROW(element_unit(a * x + b));
+    case STRATA_HARD_SWISH: ELEMENT_ROW(x * element_unit(x / 6 + 0.5f));
     case STRATA_MISH: ELEMENT_ROW(x * tanhf(element_softplus(x)));
     default: break;
     }

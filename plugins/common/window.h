@@ -91,16 +91,66 @@ static inline void window_valid(const struct window *w, int d, int64_t k, int64_
     *lo = window_min(*lo, *hi);
 }
 
-/* Whether some output sees pads alone; max pooling gives minus infinity there. */
+/* The first kernel element from k on that some output sees inside the input along d; the
+ * kernel's size if there is none. */
+static inline int64_t window_next(const struct window *w, int d, int64_t k)
+{
+    int64_t stride = w->stride[d], step = w->dilation[d];
+    while (k < w->kernel[d]) {
+        int64_t shift = w->begin[d] - k * step; /* input index = o*stride - shift */
+        int64_t o = shift > 0 ? (shift + stride - 1) / stride : 0;
+        if (o < w->out[d] && o * stride - shift < w->in[d])
+            return k;
+        if (o == 0)
+            break; /* later elements are farther beyond the input */
+        o = window_min(o, w->out[d]) - 1;
+        k += (shift - o * stride + step - 1) / step;
+    }
+    return w->kernel[d];
+}
+
+/* Sum of (a*i + b)/m, rounded down, over i in [0, n), modulo 2^64; all below 2^31 but b,
+ * below 2^32. */
+static inline uint64_t window_floor_sum(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
+{
+    uint64_t sum = 0;
+    for (;;) {
+        sum += n * (n - 1) / 2 * (a / m) + n * (b / m);
+        a %= m;
+        b %= m;
+        uint64_t top = a * n + b, last = m;
+        if (top < m)
+            return sum;
+        n = top / m;
+        b = top % m;
+        m = a;
+        a = last;
+    }
+}
+
+/* Whether an output that begins in the pads steps over the whole input along d. */
+static inline int window_steps_over(const struct window *w, int d)
+{
+    int64_t step = w->dilation[d], stride = w->stride[d], in = w->in[d];
+    int64_t n = window_min((w->begin[d] + stride - 1) / stride, w->out[d]);
+    uint64_t first = (uint64_t)((step - w->begin[d] % step) % step);
+    if (step <= in || n == 0)
+        return 0;
+    /* n first indices modulo step: how many are `in` or more */
+    return window_floor_sum((uint64_t)n, (uint64_t)step, (uint64_t)stride,
+                            first + (uint64_t)(step - in)) !=
+           window_floor_sum((uint64_t)n, (uint64_t)step, (uint64_t)stride, first);
+}
+
+/* Whether some output sees pads alone; max pooling gives minus infinity there. The first
+ * one begins farthest before the input, the last one farthest behind. */
 static inline int window_has_empty(const struct window *w)
 {
     for (int d = 0; d < WINDOW_DIMS; d++)
-        for (int64_t o = 0; o < w->out[d]; o++) {
-            int64_t at = o * w->stride[d] - w->begin[d], step = w->dilation[d];
-            int64_t k = at < 0 ? (-at + step - 1) / step : 0;
-            if (k >= w->kernel[d] || at + k * step >= w->in[d])
-                return 1;
-        }
+        if ((w->begin[d] + w->dilation[d] - 1) / w->dilation[d] >= w->kernel[d] ||
+            (w->out[d] - 1) * w->stride[d] - w->begin[d] >= w->in[d] ||
+            window_steps_over(w, d))
+            return 1;
     return 0;
 }
 

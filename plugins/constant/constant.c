@@ -113,6 +113,8 @@ static const strata_impl impls[] = {
      .device = STRATA_HOST,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
+     .efficiency = 1,
+     .bandwidth = 0.9,
      .workspace = walk_pair_memory,
      .run = constant_run},
 };

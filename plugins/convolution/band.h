@@ -66,7 +66,25 @@ static inline int64_t convolution_columns_of(const struct convolution *cv, int64
             (rest * row + panel - 1) / panel) * panel;
 }
 
-/* The most rows that fit, or else the fewest, of those that leave few columns unused. */
+/* The most rows, below `out`, whose bands take no more than a share; 0: none do. */
+static inline int64_t convolution_fitting_rows(const struct window *w,
+                                               const strata_node *n, int64_t out,
+                                               size_t share)
+{
+    int64_t fit = 0, above = out;
+    while (above - fit > 1) {
+        int64_t middle = fit + (above - fit) / 2;
+        if (convolution_band_bytes(w, n, middle) <= share)
+            fit = middle;
+        else
+            above = middle;
+    }
+    return fit;
+}
+
+/* The most rows that fit, or else the fewest, of those that leave few columns unused. A
+ * band wastes less than a panel at its end, so that any of 64 panels or more leaves few:
+ * both searches are short. */
 static inline struct convolution_bands convolution_bands(const struct convolution *cv,
                                                          const strata_node *n)
 {
@@ -74,15 +92,20 @@ static inline struct convolution_bands convolution_bands(const struct convolutio
     int64_t out = w->out[w->first], threads = convolution_threads();
     struct convolution_bands b = {out, 1, 1, convolution_band_bytes(w, n, out)};
     struct convolution_bands whole = b;
+    size_t share = CONVOLUTION_BAND_BYTES / (size_t)threads;
     if (!cv->tile || b.bytes == 0)
         return whole;
-    int64_t most = convolution_columns_of(cv, out) * 33 / 32;
-    size_t share = CONVOLUTION_BAND_BYTES / (size_t)threads;
-    for (int64_t rows = out - 1; rows > 0 && b.bytes > share; rows--)
-        if (convolution_columns_of(cv, rows) <= most) {
-            b.rows = rows;
-            b.bytes = convolution_band_bytes(w, n, rows);
-        }
+    int64_t most = convolution_columns_of(cv, out), fit = out, rows;
+    most += most / 32;
+    if (b.bytes > share)
+        fit = convolution_fitting_rows(w, n, out, share);
+    for (rows = fit; rows > 0 && convolution_columns_of(cv, rows) > most;)
+        rows--;
+    if (rows == 0)
+        for (rows = fit + 1; convolution_columns_of(cv, rows) > most;)
+            rows++;
+    b.rows = rows;
+    b.bytes = convolution_band_bytes(w, n, rows);
     b.count = (out + b.rows - 1) / b.rows;
     b.teams = threads;
     return b.count * n->in[0].dims[0] < 2 * threads ? whole : b;

@@ -3,8 +3,11 @@
  * Convolution of 1-D, 2-D and 3-D images: y[k] = bias[k] + sum of weight[k][c] over the
  * window, channels in groups. Two host impls share one FP32 core: `c` works on fp32:nchw
  * in place, `any` unpacks bands of an image of any float format, computes, and packs.
+ * `depthwise` takes one channel a group in blocks of channels.
  */
+#include "plugins/common/walk.h"
 #include "plugins/convolution/band.h"
+#include "plugins/convolution/depthwise.h"
 
 enum { WEIGHT, BIAS };
 
@@ -129,6 +132,7 @@ static int convolution_resolve(struct convolution *cv, const strata_node *n)
     cv->pointwise = cv->tile && cv->depth == cv->in_c;
     for (int d = 0; d < WINDOW_DIMS; d++)
         cv->pointwise &= w->stride[d] == 1 && w->begin[d] == 0 && w->end[d] == 0;
+    convolution_drop_strides(&cv->w);
     return STRATA_OK;
 }
 
@@ -160,6 +164,7 @@ static size_t c_workspace(const strata_node *n)
     if (window_of_convolution(&w, p, &n->in[0], &n->weight[WEIGHT], n->host, n->err) !=
         STRATA_OK)
         return SIZE_MAX;
+    convolution_drop_strides(&w);
     size_t bytes = convolution_scratch(&w);
     if (bytes == 0 || __builtin_add_overflow(bytes, 255, &bytes))
         return SIZE_MAX;
@@ -221,6 +226,61 @@ static int any_run(const strata_run *r)
     struct convolution_job job = convolution_job(r);
     job.cv = &any->cv;
     convolution_in_bands(&job, r, &any->bands);
+    return STRATA_OK;
+}
+
+/* ---- depthwise ---- */
+
+static int depthwise_resolve(struct depthwise *d, const strata_node *n)
+{
+    const strata_convolution *p = n->params;
+    const strata_tensor *in = &n->in[0], *out = &n->out[0];
+    int status = window_of_convolution(&d->w, p, in, &n->weight[WEIGHT], n->host, n->err);
+    if (status != STRATA_OK)
+        return status;
+    if (in->rank != 4 || p->groups != in->dims[1] || p->groups != out->dims[1])
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "takes images of rank 4 with one channel and filter a group");
+    if (d->w.dilation[1] != 1 || d->w.dilation[2] != 1)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "takes no dilation");
+    d->lanes = in->vector;
+    d->blocks = (in->dims[1] + d->lanes - 1) / d->lanes;
+    return STRATA_OK;
+}
+
+static int depthwise_accept(const strata_node *n)
+{
+    struct depthwise d;
+    return depthwise_resolve(&d, n);
+}
+
+static int depthwise_setup(const strata_node *n, void *state)
+{
+    struct depthwise *d = state;
+    const strata_pack *pack = n->host->extension(STRATA_PACK_V1);
+    void *packed;
+    int status = depthwise_resolve(d, n);
+    if (status != STRATA_OK)
+        return status;
+    if (!pack)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "the host has no " STRATA_PACK_V1 " for packed weights");
+    size_t count = depthwise_packed(d);
+    if (count == 0)
+        return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
+    if ((status = pack->alloc(n, count * sizeof(float), &packed)) != STRATA_OK)
+        return status;
+    depthwise_pack(d, packed, n->weight[WEIGHT].data,
+                   n->weight[BIAS].rank > 0 ? n->weight[BIAS].data : NULL,
+                   n->in[0].dims[1]);
+    return STRATA_OK;
+}
+
+static int depthwise_run(const strata_run *r)
+{
+    depthwise_compute(r->state, r->out[0].data, r->in[0].data, r->in[0].dims[0],
+                      r->epilogue);
+    walk_clear_pads(&r->out[0]);
     return STRATA_OK;
 }
 
@@ -294,17 +354,26 @@ static const strata_row any_rows[] = {
      {STRATA_SAME}},
 };
 
+static const strata_row depthwise_rows[] = {
+    {{STRATA_F32_NC8HW8 | STRATA_F32_NC16HW16}, {STRATA_SAME}},
+};
+
 static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .epilogues = EPILOGUES, .name = "c",
      .rows = STRATA_ARRAY(c_rows), .activations = ELEMENT_ALL_ACTIVATIONS,
-     .efficiency = 0.5, .state_size = sizeof(struct convolution),
+     .efficiency = 0.9, .bandwidth = 0.17, .state_size = sizeof(struct convolution),
      .workspace = c_workspace, .setup = convolution_setup, .run = c_run},
     {.id = 2, .device = STRATA_HOST,
      .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
      .epilogues = EPILOGUES, .name = "any", .rows = STRATA_ARRAY(any_rows),
-     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.4,
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.9, .bandwidth = 0.11,
      .state_size = sizeof(struct convolution_any), .workspace = any_workspace,
      .setup = any_setup, .run = any_run},
+    {.id = 3, .device = STRATA_HOST, .epilogues = STRATA_EPILOGUE_ACTIVATION,
+     .name = "depthwise", .rows = STRATA_ARRAY(depthwise_rows),
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.8,
+     .state_size = sizeof(struct depthwise), .accept = depthwise_accept,
+     .setup = depthwise_setup, .run = depthwise_run},
 };
 
 static const strata_layer convolution = {

@@ -16,6 +16,13 @@
 typedef float convolution_vector
     __attribute__((vector_size(CONVOLUTION_LANES * sizeof(float))));
 
+/* One output takes no stride, by which the copy is padded. */
+static inline void convolution_drop_strides(struct window *w)
+{
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        w->stride[d] = w->out[d] == 1 ? 1 : w->stride[d];
+}
+
 /* The padded copy: [depth][height][stride][length] floats and a vector of slack. */
 struct convolution_plane {
     int64_t depth, height, length; /* length: columns of one remainder */

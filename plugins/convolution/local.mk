@@ -2,6 +2,7 @@ plugin_LTLIBRARIES += plugins/convolution.la
 plugins_convolution_la_SOURCES = plugins/convolution/convolution.c \
 	plugins/convolution/band.h \
 	plugins/convolution/core.h \
+	plugins/convolution/depthwise.h \
 	plugins/convolution/direct.h \
 	plugins/convolution/gemm_tile.h \
 	plugins/convolution/job.h \

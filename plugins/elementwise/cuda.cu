@@ -25,9 +25,9 @@ static __device__ inline float combine_one(int32_t op, float a, float b)
     case STRATA_DIV:
         return a / b;
     case STRATA_MAX:
-        return a > b ? a : b;
+        return a > b || isnan(a) ? a : b;
     case STRATA_MIN:
-        return a < b ? a : b;
+        return a < b || isnan(a) ? a : b;
     default:
         return power(a, b);
     }

@@ -323,11 +323,12 @@ static const strata_row any_rows[] = {
 static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .epilogues = EPILOGUES, .name = "c",
      .rows = STRATA_ARRAY(c_rows), .activations = ELEMENT_ALL_ACTIVATIONS,
-     .run = c_run},
+     .efficiency = 0.6, .bandwidth = 0.86, .run = c_run},
     {.id = 2, .device = STRATA_HOST,
      .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
      .epilogues = EPILOGUES, .name = "any", .rows = STRATA_ARRAY(any_rows),
-     .activations = ELEMENT_ALL_ACTIVATIONS, .workspace = any_workspace, .run = any_run},
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.6, .bandwidth = 0.8,
+     .workspace = any_workspace, .run = any_run},
 };
 
 static const strata_layer fully_connected = {

@@ -65,8 +65,8 @@ static const strata_row folded[] = {
 #define FUSED .epilogues = ONEDNN_EPILOGUES, .activations = ONEDNN_ACTIVATIONS
 
 static const strata_impl impls[] = {
-    {ONEDNN_IMPL(1, "onednn", linear, 0.2), FUSED},
-    {ONEDNN_IMPL(2, "onednn_folded", folded, 0.2), FUSED},
+    {ONEDNN_IMPL(1, "onednn", linear, 0.9, 0.87), FUSED},
+    {ONEDNN_IMPL(2, "onednn_folded", folded, 0.75, 0.85), FUSED},
 };
 
 const strata_extends onednn_fully_connected = {

@@ -148,6 +148,8 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
+     .efficiency = 1,
+     .bandwidth = 0.5,
      .workspace = walk_pair_memory,
      .run = padding_run},
 };

@@ -62,8 +62,8 @@ static const strata_row blocked[] = {
 static const strata_row plain[] = {{{STRATA_F32_NHWC | STRATA_F32_NCHW}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
-    {ONEDNN_IMPL(1, "onednn_blocked", blocked, 0.1)},
-    {ONEDNN_IMPL(2, "onednn", plain, 0.08)},
+    {ONEDNN_IMPL(1, "onednn_blocked", blocked, 0.085, 1)},
+    {ONEDNN_IMPL(2, "onednn", plain, 0.085, 0.5)},
 };
 
 const strata_extends onednn_pooling = {

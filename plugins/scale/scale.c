@@ -2,10 +2,14 @@
  *
  * Scale: y = (x*scale + shift)^power in any float format; may run in place. Each of the
  * three is an attribute or a weight: one element, one per channel, or one per element of
- * an image.
+ * an image. An activation behind it goes in the same pass.
+ *
+ * Factors and addends of channels take memory as it lies, a piece a thread; the rest (one
+ * per element, a power) walks.
  */
 #include <strata/layers.h>
 
+#include "plugins/common/affine.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/walk.h"
 
@@ -74,9 +78,17 @@ static double scale_flops(const strata_node *n)
     return 2.0 * (double)n->out[0].count;
 }
 
+/* Room for a factor and an addend of each channel, pads included. */
+static size_t scale_lanes(const strata_tensor *x)
+{
+    return ((size_t)x->dims[1] + (size_t)x->vector) * 2 * sizeof(float);
+}
+
 static size_t scale_workspace(const strata_node *n)
 {
-    return walk_memory(2 + WEIGHTS, n->out[0].dims, n->out[0].rank);
+    size_t walk = walk_memory(2 + WEIGHTS, n->out[0].dims, n->out[0].rank);
+    size_t lanes = scale_lanes(&n->in[0]);
+    return walk > lanes ? walk : lanes;
 }
 
 /* Operand k walks over a dense weight. */
@@ -124,15 +136,17 @@ static const float *scale_spread(struct factor f, int64_t n, float *buffer)
 }
 
 /* y may be x. */
-static void scale_apply(const struct factor *f, float *y, const float *x, int64_t n,
-                        float (*buffer)[WALK_ROW])
+static void scale_apply(const strata_epilogue *e, const struct factor *f, float *y,
+                        const float *x, int64_t n, float (*buffer)[WALK_ROW])
 {
     if (!f[SCALE].row && !f[SHIFT].row) {
+#pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] * f[SCALE].value + f[SHIFT].value;
     } else {
         const float *a = scale_spread(f[SCALE], n, buffer[SCALE]);
         const float *b = scale_spread(f[SHIFT], n, buffer[SHIFT]);
+#pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] * a[i] + b[i];
     }
@@ -142,6 +156,8 @@ static void scale_apply(const struct factor *f, float *y, const float *x, int64_
     else if (f[POWER].value != 1)
         for (int64_t i = 0; i < n; i++)
             y[i] = powf(y[i], f[POWER].value);
+    if (e->flags & STRATA_EPILOGUE_ACTIVATION)
+        element_activate_row(e->activation, e->alpha, e->beta, y, n);
 }
 
 /* Whether the factors are the same at all positions of the inner axis, as they are for
@@ -172,7 +188,7 @@ static void scale_piece(const strata_run *r, const struct walk *w, const int64_t
             f[k] = scale_factor(r, k, at[2 + k], step[2 + k], n, buffer[k]);
         const float *x = walk_load(&r->in[0], at[1], step[1], n, in);
         float *y = walk_target(&r->out[0], at[0], step[0], result);
-        scale_apply(f, y, x, n, buffer);
+        scale_apply(r->epilogue, f, y, x, n, buffer);
         walk_stored(&r->out[0], at[0], step[0], y, result, n);
     }
 }
@@ -184,10 +200,106 @@ static void scale_row(const void *arg, const struct walk *w, const int64_t *base
         scale_piece(arg, w, base, j, n - j < WALK_ROW ? n - j : WALK_ROW);
 }
 
+/* ---- channels, over memory as it lies ---- */
+
+#define PIECE 4096 /* elements a thread takes at once: they stay in the nearest cache */
+
+/* A tensor as groups of rows of lanes, in the order of its memory: a group is a plane, a
+ * plane of blocks, or all pixels. lanes 0: it lies otherwise. */
+struct channels {
+    int64_t groups, rows, lanes;
+    int64_t padded; /* channels of an image */
+};
+
+static struct channels scale_channels(const strata_tensor *x)
+{
+    int64_t c = x->dims[1], images = x->dims[0], plane = scale_image(x) / c;
+    int64_t padded = (c + x->vector - 1) / x->vector * x->vector;
+    int64_t pixel = plane > 1 ? x->strides[x->rank - 1] : padded;
+    struct channels lie = {0, 0, 0, padded};
+    if (x->strides[1] == x->vector && pixel == padded)
+        lie = (struct channels){1, images * plane, padded, padded};
+    else if (x->vector == 1 ? x->strides[1] == plane : pixel == x->vector)
+        lie = (struct channels){images * padded / x->vector, plane, x->vector, padded};
+    if (lie.groups * lie.rows * lie.lanes != x->size)
+        lie.lanes = 0;
+    return lie;
+}
+
+static int scale_is_affine(const strata_run *r, const struct channels *c)
+{
+    const strata_scale *p = r->params;
+    int is = c->lanes > 0 && r->out[0].size == r->in[0].size && p->power == 1 &&
+             r->weight[POWER].rank == 0 &&
+             (r->in[0].dtype == STRATA_FP32 || c->lanes <= PIECE);
+    for (int k = SCALE; k <= SHIFT; k++)
+        is = is && (r->weight[k].rank == 0 ||
+                    scale_mode(&r->weight[k], &r->in[0]) != STRATA_SCALE_ELEMENTWISE);
+    return is;
+}
+
+/* Weight k of each channel, and zeros for pads. */
+static void scale_operand(const strata_run *r, int k, float *out, int64_t padded)
+{
+    const strata_scale *p = r->params;
+    const strata_tensor *weight = &r->weight[k];
+    const float *data = weight->data;
+    int64_t c = r->in[0].dims[1], each = weight->rank && dense_count(weight) == c;
+    float all = weight->rank ? data[0] : (float)(k == SCALE ? p->scale : p->shift);
+    for (int64_t i = 0; i < padded; i++)
+        out[i] = i >= c ? 0 : each ? data[i] : all;
+}
+
+/* n elements of memory from `at`; at most PIECE of FP16. */
+static void scale_rows(const strata_run *r, affine_run *run, const struct affine *f,
+                       int64_t at, int64_t n)
+{
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    if (x->dtype == STRATA_FP32) {
+        run(f, (float *)y->data + at, (const float *)x->data + at, n);
+        return;
+    }
+    float row[PIECE] = {0};
+    element_from_half_row(row, (const uint16_t *)x->data + at, n);
+    run(f, row, row, n);
+    element_to_half_row((uint16_t *)y->data + at, row, n);
+}
+
+static void scale_affine(const strata_run *r, const struct channels *c)
+{
+    const strata_epilogue *e = r->epilogue;
+    int active = (e->flags & STRATA_EPILOGUE_ACTIVATION) != 0;
+    float *factor = r->workspace, *addend = factor + c->padded;
+    affine_run *run = affine_choose();
+    scale_operand(r, SCALE, factor, c->padded);
+    scale_operand(r, SHIFT, addend, c->padded);
+    int64_t step = c->lanes < PIECE ? PIECE / c->lanes : 1;
+    int64_t pieces = (c->rows + step - 1) / step;
+#pragma omp parallel for schedule(static) if (r->out[0].size >= WALK_PARALLEL)
+    for (int64_t i = 0; i < c->groups * pieces; i++) {
+        int64_t group = i / pieces, row = i % pieces * step;
+        int64_t rows = c->rows - row < step ? c->rows - row : step;
+        int64_t lane = group * c->lanes % c->padded;
+        struct affine f = {.factor = factor + lane,
+                           .addend = addend + lane,
+                           .lanes = c->lanes,
+                           .kind = active ? e->activation : -1,
+                           .alpha = e->alpha,
+                           .beta = e->beta};
+        scale_rows(r, run, &f, (group * c->rows + row) * c->lanes, rows * c->lanes);
+    }
+}
+
 static int scale_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    struct channels channels = scale_channels(x);
     struct walk w;
+    if (scale_is_affine(r, &channels)) {
+        scale_affine(r, &channels);
+        walk_clear_pads(y);
+        return STRATA_OK;
+    }
     walk_over(&w, 2 + WEIGHTS, y, y->dims, r->workspace);
     walk_map_all(&w, 0, y);
     walk_map_all(&w, 1, x);
@@ -267,8 +379,12 @@ static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
      .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,
+     .epilogues = STRATA_EPILOGUE_ACTIVATION,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
+     .activations = ELEMENT_ALL_ACTIVATIONS,
+     .efficiency = 1,
+     .bandwidth = 0.8,
      .workspace = scale_workspace,
      .run = scale_run},
 };

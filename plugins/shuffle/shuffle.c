@@ -227,6 +227,8 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
+     .efficiency = 1,
+     .bandwidth = 0.3,
      .workspace = shuffle_workspace,
      .run = shuffle_run},
 };

@@ -127,6 +127,8 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
+     .efficiency = 1,
+     .bandwidth = 0.9,
      .workspace = walk_pair_memory,
      .run = slice_run},
 };

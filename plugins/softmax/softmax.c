@@ -176,6 +176,8 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.02,
+     .bandwidth = 0.02,
      .workspace = walk_pair_memory,
      .run = softmax_run},
 };

@@ -4,12 +4,9 @@
  * and lives on, as `strata list` does. The layers are tests/faulty/layer.c, with a fault
  * put in by -D.
  */
-#include "tests/faulty/command.h"
+#include "tests/faulty/fault.h"
 
-/* A fault: -D text, the rule it breaks, and words of the finding ("": any). */
-static const struct fault {
-    const char *what, *define, *rule, *words;
-} faults[] = {
+static const struct fault faults[] = {
     /* the file */
     {"exports a symbol", "-DEXPORTED='STRATA_EXPORT int init; int init;'", "exports",
      "init"},
@@ -179,34 +176,12 @@ static const struct fault {
      "setup"},
 };
 
-/* The command of the finding finds the same. */
-static void check_again(const struct fault *f, const char *report)
-{
-    static char line[4096], output[OUTPUT];
-    if (!find_again(report, f->rule, line, sizeof line)) {
-        cr_expect(0, "%s: no command in\n%.2000s", f->what, report);
-        return;
-    }
-    int code = command(output, "%s", line);
-    cr_expect(code == 1 && names(output, f->rule, ""),
-              "%s: exit code %d, rule %s is not named by: %s\n%.2000s", f->what, code,
-              f->rule, line, output);
-}
-
 static void check_fault(const struct fault *f, char *output)
 {
-    const char *file =
-        build("faulty.so", "faulty/layer.c", SHARED " %s -O1 -w -lpthread", f->define);
-    const bool hangs = strcmp(f->rule, "hang") == 0;
-    int code = command(output, "check '%s' --time-limit %d", file, hangs ? 3 : 300);
-    cr_expect_eq(code, 1, "%s: exit code %d\n%.2000s", f->what, code, output);
-    cr_expect(names(output, f->rule, f->words), "%s: want '%s' (%s), got\n%.3000s",
-              f->what, f->rule, f->words, output);
-    if (!hangs) /* which takes its time */
-        check_again(f, output);
+    check_fault_of("faulty/layer.c", f, output);
     if (!strstr(f->define, "CONSTRUCTOR") && !strstr(f->define, "ENTRY"))
         return; /* list runs nothing else */
-    code = command(output, "list --plugin-path '%s'", scratch);
+    int code = command(output, "list --plugin-path '%s'", scratch);
     cr_expect(code == 0, "%s: list gives %d\n%.1000s", f->what, code, output);
 }
 

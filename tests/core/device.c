@@ -244,15 +244,15 @@ static void user_free(void *user, void *ptr, size_t bytes)
 Test(handle, uses_the_callers_allocator_and_counts)
 {
     strata_handle *h = open_host();
-    strata_memory_stats stats;
+    strata_memory_stats stats = {.struct_size = sizeof stats};
     strata_error err;
-    strata_allocator a = {user_alloc, user_free, &user_bytes};
+    strata_allocator a = {sizeof a, user_alloc, user_free, &user_bytes};
     cr_expect_eq(strata_set_allocator(h, &(strata_allocator){0}, &err), STRATA_EINVAL);
     cr_expect_eq(strata_set_allocator(h, &a, NULL), STRATA_OK);
     void *p = allocator_get(&h->allocator, 4096, "p", NULL);
     cr_expect_eq(user_bytes, 4096);
     cr_expect_eq(strata_set_allocator(h, &a, &err), STRATA_EBUSY);
-    strata_get_memory_stats(h, &stats);
+    strata_get_memory_stats(h, &stats, NULL);
     cr_expect_eq(stats.current_bytes, 4096);
     allocator_put(&h->allocator, p, 4096);
     cr_expect_eq(user_bytes, 0);
@@ -288,5 +288,26 @@ Test(device, an_event_may_be_destroyed_while_streams_wait_for_it)
     }
     cr_expect_eq(strata_stream_synchronize(other, NULL), STRATA_OK);
     strata_stream_destroy(other);
+    strata_destroy(h);
+}
+
+Test(device, the_host_has_no_streams_of_others)
+{
+    strata_handle *h = NULL;
+    strata_stream *s = (strata_stream *)&h;
+    strata_event *e = (strata_event *)&h;
+    strata_error err;
+    int there = 0;
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    cr_expect_eq(strata_stream_wrap(&s, h, NULL, &err), STRATA_EUNSUPPORTED);
+    cr_expect_null(s);
+    cr_expect_not_null(strstr(err.message, "no streams of others"), "%s", err.message);
+    cr_expect_eq(strata_event_wrap(&e, h, &there, &err), STRATA_EUNSUPPORTED);
+    cr_expect_null(e);
+    cr_expect_not_null(strstr(err.message, "no events of others"), "%s", err.message);
+    cr_expect_null(strata_stream_native(strata_get_stream(h)));
+    cr_assert_eq(strata_event_create(&e, h, &err), STRATA_OK);
+    cr_expect_null(strata_event_native(e));
+    strata_event_destroy(e);
     strata_destroy(h);
 }

@@ -1,4 +1,5 @@
 CRITERION_TESTS += \
+	tests/core/crew \
 	tests/core/device \
 	tests/core/installed \
 	tests/core/status \

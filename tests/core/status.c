@@ -191,3 +191,13 @@ Test(alloc, lists_grow_without_losing_elements)
         cr_expect_eq(list[i], i);
     free(list);
 }
+
+Test(status, headers_have_the_version_of_the_library)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", STRATA_VERSION_MAJOR, STRATA_VERSION_MINOR,
+             STRATA_VERSION_PATCH);
+    cr_expect_str_eq(strata_version(), text, "strata.h and configure.ac disagree");
+    cr_expect_eq(strata_version_number(), STRATA_VERSION_NUMBER);
+    cr_expect_eq(STRATA_VERSION_NUMBER / 10000, STRATA_VERSION_MAJOR);
+}

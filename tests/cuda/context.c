@@ -259,12 +259,13 @@ Test(cuda_context, a_thousand_contexts_leave_no_memory_behind)
     strata_handle *h = need_cuda();
     const struct device_ops *ops = h->device->ops;
     strata_error err = {0};
-    strata_memory_stats before, after;
+    strata_memory_stats before = {.struct_size = sizeof before},
+                        after = {.struct_size = sizeof after};
     uint64_t free_before = 0;
     struct net n;
     write_chain(kernels, 5, false);
     open_net(&n, h);
-    strata_get_memory_stats(h, &before);
+    strata_get_memory_stats(h, &before, NULL);
     for (int i = 0; i < 1020; i++) {
         strata_context *c = NULL;
         if (i == 20) /* the driver's own pools have grown */
@@ -274,7 +275,7 @@ Test(cuda_context, a_thousand_contexts_leave_no_memory_behind)
         OK(strata_context_run(c, &err));
         strata_context_destroy(c);
     }
-    strata_get_memory_stats(h, &after);
+    strata_get_memory_stats(h, &after, NULL);
     cr_expect_eq(after.current_bytes, before.current_bytes);
     cr_expect_eq(after.current_blocks, before.current_blocks);
     cr_expect_eq(ops->free_bytes(h->device), free_before,

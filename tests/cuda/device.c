@@ -215,7 +215,7 @@ Test(cuda_device, running_out_of_memory_is_said_and_passes)
 {
     strata_handle *h = need_cuda();
     strata_error err = {0};
-    strata_memory_stats stats;
+    strata_memory_stats stats = {.struct_size = sizeof stats};
     const size_t all = (size_t)1 << 46;
     cr_expect_null(allocator_get(&h->allocator, all, "a huge tensor", &err));
     cr_expect_eq(err.status, STRATA_ENOMEM);
@@ -224,7 +224,7 @@ Test(cuda_device, running_out_of_memory_is_said_and_passes)
     error_clear(&err);
     void *p = allocator_get(&h->allocator, BYTES, "p", &err);
     cr_expect_not_null(p, "%s", err.message);
-    strata_get_memory_stats(h, &stats);
+    strata_get_memory_stats(h, &stats, NULL);
     cr_expect_eq(stats.current_bytes, BYTES);
     cr_expect_eq(stats.failures, 1);
     allocator_put(&h->allocator, p, BYTES);

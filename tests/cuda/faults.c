@@ -60,11 +60,11 @@ enum { STAGES = ARRAY_LENGTH(stages) };
 
 static void close_work(struct work *w, const char *what, long at)
 {
-    strata_memory_stats stats = {0};
+    strata_memory_stats stats = {.struct_size = sizeof stats};
     strata_context_destroy(w->context);
     strata_engine_destroy(w->net.engine);
     if (w->net.handle) {
-        strata_get_memory_stats(w->net.handle, &stats);
+        strata_get_memory_stats(w->net.handle, &stats, NULL);
         cr_expect_eq(strata_device_ok(w->net.handle, NULL), STRATA_OK,
                      "%s, call %ld: the device is lost", what, at);
     }

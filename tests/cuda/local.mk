@@ -3,6 +3,7 @@ CRITERION_TESTS += \
 	tests/cuda/check \
 	tests/cuda/context \
 	tests/cuda/device \
+	tests/cuda/foreign \
 	tests/cuda/layers \
 	tests/cuda/network \
 	tests/cuda/reformat
@@ -11,6 +12,9 @@ tests_cuda_batch_SOURCES = tests/cuda/batch.c tests/engine/batch_net.h \
 tests_cuda_context_SOURCES = tests/cuda/context.c tests/cuda/chain.c tests/cuda/chain.h \
 	tests/cuda/device.h
 tests_cuda_device_SOURCES = tests/cuda/device.c tests/cuda/device.h
+tests_cuda_foreign_SOURCES = tests/cuda/foreign.c tests/cuda/chain.c tests/cuda/chain.h \
+	tests/cuda/device.h tests/cuda/runtime.h
+tests_cuda_foreign_LDADD = $(LDADD) $(DL_LIBS)
 tests_cuda_layers_SOURCES = tests/cuda/layers.c tests/cuda/device.h \
 	tests/layers/cases.h $(LAYER_CASES)
 tests_cuda_network_SOURCES = tests/cuda/network.c tests/cuda/chain.c tests/cuda/chain.h \

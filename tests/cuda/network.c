@@ -34,7 +34,7 @@ Test(cuda_network, weights_are_kept_once)
 {
     enum { WEIGHTS = 64 * 32 * 9 + 64 * 64, BIASES = 64 };
     strata_handle *h = need_cuda();
-    strata_memory_stats stats;
+    strata_memory_stats stats = {.struct_size = sizeof stats};
     struct net n;
     uint64_t bindings = 0;
     write_text(small);
@@ -45,11 +45,11 @@ Test(cuda_network, weights_are_kept_once)
               WEIGHTS + BIASES);
     cr_assert_eq(strata_context_prepare(n.context, NULL), STRATA_OK);
     for (int i = 0; i < strata_engine_bindings(n.engine); i++) {
-        strata_binding b;
+        strata_binding b = {.struct_size = sizeof b};
         cr_assert_eq(strata_engine_binding(n.engine, i, &b, NULL), STRATA_OK);
         bindings += (uint64_t)b.bytes;
     }
-    strata_get_memory_stats(h, &stats);
+    strata_get_memory_stats(h, &stats, NULL);
     cr_expect_eq(stats.current_bytes,
                  weights + strata_engine_arena_bytes(n.engine) + bindings);
     close_net(&n);

@@ -188,8 +188,8 @@ static uint64_t bytes_of(const char *profile, const char *layers)
     strata_error err;
     OK(open_net(&n, profile, "N x 3 x 6 x 6", "last", layers, &err));
     uint64_t bytes = strata_engine_weight_bytes(n.engine);
-    strata_memory_stats stats;
-    strata_get_memory_stats(n.handle, &stats);
+    strata_memory_stats stats = {.struct_size = sizeof stats};
+    strata_get_memory_stats(n.handle, &stats, NULL);
     cr_expect_eq(stats.current_bytes, bytes, "an engine has weights alone");
     close_net(&n);
     return bytes;

@@ -71,10 +71,10 @@ static inline int open_net(struct net *n, const char *profile, const char *shape
 
 static inline void close_net(struct net *n)
 {
-    strata_memory_stats stats = {0};
+    strata_memory_stats stats = {.struct_size = sizeof stats};
     strata_engine_destroy(n->engine);
     if (n->handle)
-        strata_get_memory_stats(n->handle, &stats);
+        strata_get_memory_stats(n->handle, &stats, NULL);
     cr_expect_eq(stats.current_bytes, 0, "%llu bytes of tensors are left",
                  (unsigned long long)stats.current_bytes);
     strata_network_destroy(n->network);

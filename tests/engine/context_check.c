@@ -65,7 +65,7 @@ static void open_net(struct net *n, const char *ini, const char *module,
 /* The first input gets numbers between -1 and 1. */
 static void fill_input(struct net *n)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     cr_assert_eq(strata_engine_binding(n->engine, 0, &b, &n->err), STRATA_OK);
     float *x = malloc((size_t)b.bytes);
     for (int64_t i = 0; i < b.bytes / 4; i++)
@@ -176,7 +176,7 @@ static size_t run_net(const char *ini, const char *device, bool check, char *out
                       size_t size)
 {
     struct net n;
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     size_t used = 0;
     open_net(&n, ini, NULL, device, check);
     fill_input(&n);

@@ -28,7 +28,7 @@ static const char small[] = "[network]\nformat = 1\noutputs = act, pool\n"
 
 static void fill_input(strata_context *c, const strata_engine *e, unsigned seed)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     strata_engine_binding(e, 0, &b, NULL);
     float *x = strata_context_data(c, 0);
     srand(seed);
@@ -250,12 +250,12 @@ Test(engine, memory_all_comes_back)
 {
     struct session s;
     float act[640], pool[160];
-    strata_memory_stats stats;
+    strata_memory_stats stats = {.struct_size = sizeof stats};
     cr_assert_eq(build(&s, small, NULL, 0), STRATA_OK);
     run_once(&s, act, pool);
     strata_engine_destroy(s.engine);
     s.engine = NULL;
-    strata_get_memory_stats(s.handle, &stats);
+    strata_get_memory_stats(s.handle, &stats, NULL);
     cr_expect_eq(stats.current_bytes, 0);
     cr_expect_eq(stats.current_blocks, 0);
     cr_expect_gt(stats.peak_bytes, 0);

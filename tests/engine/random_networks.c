@@ -33,7 +33,7 @@ struct built {
 
 static void drop(struct built *b)
 {
-    strata_binding info;
+    strata_binding info = {.struct_size = sizeof info};
     strata_context_destroy(b->context);
     for (int i = 0; b->engine && i < strata_engine_bindings(b->engine); i++) {
         strata_engine_binding(b->engine, i, &info, NULL);
@@ -64,7 +64,7 @@ static strata_desc linear_desc(const strata_desc *d)
 /* A binding's values as a fresh FP32 array in linear order. */
 static float *values_of(struct built *b, int index, int64_t *count)
 {
-    strata_binding info;
+    strata_binding info = {.struct_size = sizeof info};
     cr_assert_eq(strata_engine_binding(b->engine, index, &info, NULL), STRATA_OK);
     strata_desc d = linear_desc(&info.desc);
     *count = strata_desc_count(&d);
@@ -78,7 +78,7 @@ static float *values_of(struct built *b, int index, int64_t *count)
 
 static void set_input(struct built *b, int index, unsigned seed)
 {
-    strata_binding info;
+    strata_binding info = {.struct_size = sizeof info};
     cr_assert_eq(strata_engine_binding(b->engine, index, &info, NULL), STRATA_OK);
     strata_desc d = linear_desc(&info.desc);
     int64_t count = strata_desc_count(&d);
@@ -96,7 +96,7 @@ static void set_input(struct built *b, int index, unsigned seed)
 /* Memory of the caller's for every other binding, full of NaN bits. */
 static void rebind(struct built *b, unsigned seed)
 {
-    strata_binding info;
+    strata_binding info = {.struct_size = sizeof info};
     for (int i = 0; i < strata_engine_bindings(b->engine); i++) {
         strata_engine_binding(b->engine, i, &info, NULL);
         if ((seed + (unsigned)i) % 2)
@@ -126,7 +126,7 @@ static double difference(const float *a, const float *b, int64_t n)
 static void compare(struct built *plain, struct built *free_one, double tolerance,
                     unsigned seed, const char *when)
 {
-    strata_binding info;
+    strata_binding info = {.struct_size = sizeof info};
     for (int i = 0; i < strata_engine_bindings(free_one->engine); i++) {
         int64_t n, m;
         strata_engine_binding(free_one->engine, i, &info, NULL);

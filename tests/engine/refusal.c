@@ -213,11 +213,11 @@ Test(engine_refusal, conversions_must_hold_together)
 Test(engine_refusal, a_refused_engine_allocates_nothing)
 {
     struct session b;
-    strata_memory_stats stats;
+    strata_memory_stats stats = {.struct_size = sizeof stats};
     save_text(branches, NULL, 0);
     alter("device", "\"kind\": \"host\"", "\"kind\": \"cuda\"");
     cr_expect_eq(load(&b, again), STRATA_EUNSUPPORTED);
-    strata_get_memory_stats(b.handle, &stats);
+    strata_get_memory_stats(b.handle, &stats, NULL);
     cr_expect_eq(stats.allocations, 0);
     release(&b);
 }

@@ -72,7 +72,7 @@ void session_close(struct session *s)
 float *session_data(struct session *s, const char *name, size_t count)
 {
     static strata_error err;
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     int index = strata_engine_find(s->engine, name);
     cr_assert(index >= 0, "%s: no binding '%s'", s->name, name);
     cr_assert(!strata_engine_binding(s->engine, index, &b, &err), "%s", err.message);
@@ -90,7 +90,7 @@ float *session_data(struct session *s, const char *name, size_t count)
 void session_run(struct session *s)
 {
     static strata_error err;
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     int status = STRATA_OK;
     for (int i = 0; i < strata_engine_bindings(s->engine) && !status; i++)
         if (s->data[i] && !strata_engine_binding(s->engine, i, &b, &err) && b.is_input)
@@ -124,7 +124,7 @@ void session_check_file(struct session *s)
     static strata_error err;
     strata_engine *engine = NULL;
     strata_context *context = NULL;
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     int status = STRATA_OK, n = strata_engine_bindings(s->engine);
     reload(s, &engine, &context);
     for (int i = 0; i < n && !status; i++)

@@ -64,6 +64,9 @@
 #ifndef ELEMENT
 #define ELEMENT(x, bias) ((x) + (bias))
 #endif
+#ifndef DEFINED
+#define DEFINED(x, bias) ((x) + (bias))
+#endif
 #ifndef WRITTEN
 #define WRITTEN n
 #endif
@@ -213,7 +216,7 @@ static int reference(const strata_node *n, const double *const *in,
     for (int d = 0; d < n->out[0].rank; d++)
         count *= n->out[0].dims[d];
     for (int64_t i = 0; i < count; i++)
-        out[0][i] = in[0][i] + (double)(float)p->bias;
+        out[0][i] = DEFINED(in[0][i], (double)(float)p->bias);
     return STRATA_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <strata/half.h>
 #include <string.h>
 
 TestSuite(format, .timeout = 600);
@@ -308,35 +309,57 @@ static double half_value(unsigned h)
            (exponent == 0 ? ldexp(mantissa, -24) : ldexp(mantissa + 1024, exponent - 25));
 }
 
-Test(format, every_half_has_its_value_and_comes_back)
+/* The library's own, and those that plugins have. */
+static const struct binary16 {
+    const char *who;
+    float (*to_float)(uint16_t half);
+    uint16_t (*of_float)(float x);
+} binary16s[] = {
+    {"formats/format.h", half_to_float, half_from_float},
+    {"strata/half.h", strata_float_of_half, strata_half_of_float},
+};
+
+static void check_each_half(const struct binary16 *b)
 {
     for (unsigned h = 0; h < 65536; h++) {
-        const float x = half_to_float((uint16_t)h);
+        const float x = b->to_float((uint16_t)h);
         if ((h & 0x7fff) > 0x7c00) {
-            cr_assert(isnan(x), "half %04x", h);
-            cr_assert_eq(half_from_float(x), h | 0x200, "half %04x", h);
+            cr_assert(isnan(x), "%s: half %04x", b->who, h);
+            cr_assert_eq(b->of_float(x), h | 0x200, "%s: half %04x", b->who, h);
             continue;
         }
-        cr_assert_eq((double)x, half_value(h), "half %04x", h);
-        cr_assert_eq(signbit(x) != 0, h >> 15, "half %04x", h);
-        cr_assert_eq(half_from_float(x), h, "half %04x", h);
+        cr_assert_eq((double)x, half_value(h), "%s: half %04x", b->who, h);
+        cr_assert_eq(signbit(x) != 0, h >> 15, "%s: half %04x", b->who, h);
+        cr_assert_eq(b->of_float(x), h, "%s: half %04x", b->who, h);
     }
 }
 
+Test(format, every_half_has_its_value_and_comes_back)
+{
+    for (size_t i = 0; i < sizeof binary16s / sizeof binary16s[0]; i++)
+        check_each_half(&binary16s[i]);
+}
+
 /* Just below, at and just above every midpoint of two neighbours. */
-Test(format, floats_round_to_the_nearest_even_half)
+static void check_rounding(const struct binary16 *b)
 {
     for (unsigned h = 0; h < 0x7c00; h++) {
         const double high = h == 0x7bff ? 65536 : half_value(h + 1);
         const float middle = (float)((half_value(h) + high) / 2);
         const unsigned even = h % 2 == 0 ? h : h + 1;
-        cr_assert_eq(half_from_float(middle), even, "half %04x", h);
-        cr_assert_eq(half_from_float(nextafterf(middle, 0)), h, "half %04x", h);
-        cr_assert_eq(half_from_float(nextafterf(middle, INFINITY)), h + 1, "half %04x",
-                     h);
-        cr_assert_eq(half_from_float(-middle), even | 0x8000, "half %04x", h);
+        cr_assert_eq(b->of_float(middle), even, "%s: half %04x", b->who, h);
+        cr_assert_eq(b->of_float(nextafterf(middle, 0)), h, "%s: half %04x", b->who, h);
+        cr_assert_eq(b->of_float(nextafterf(middle, INFINITY)), h + 1, "%s: half %04x",
+                     b->who, h);
+        cr_assert_eq(b->of_float(-middle), even | 0x8000, "%s: half %04x", b->who, h);
     }
-    cr_expect_eq(half_from_float(3.4e38f), 0x7c00);
-    cr_expect_eq(half_from_float(-INFINITY), 0xfc00);
-    cr_expect_eq(half_from_float(1e-45f), 0);
+    cr_expect_eq(b->of_float(3.4e38f), 0x7c00);
+    cr_expect_eq(b->of_float(-INFINITY), 0xfc00);
+    cr_expect_eq(b->of_float(1e-45f), 0);
+}
+
+Test(format, floats_round_to_the_nearest_even_half)
+{
+    for (size_t i = 0; i < sizeof binary16s / sizeof binary16s[0]; i++)
+        check_rounding(&binary16s[i]);
 }

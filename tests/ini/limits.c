@@ -39,7 +39,7 @@ Test(config_limits, holds_its_limits_and_refuses_one_more)
         const char *head, *pattern, *message;
         int limit;
     } cases[] = {
-        {"", "[layer l%d]\n", "more than 65536 sections", CONFIG_MAX_SECTIONS},
+        {"", "[layer l%d]\n", "more than 262144 sections", CONFIG_MAX_SECTIONS},
         {"[bench]\n", "k%d = 1\n", "more than 256 keys in [bench]", CONFIG_MAX_KEYS},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {

@@ -40,18 +40,30 @@ static struct image random_image(int width, int height, int channels)
     return im;
 }
 
-/* The whole image resized to w x h, one pixel of it, written as the sum over all source
- * pixels of triangle weights: another way to say bilinear. */
-static double reference_pixel(const struct image *im, int w, int h, int x, int y, int c)
+/* Weight of source pixel j, of n, for one of `scaled` at x: a triangle around a place
+ * that borders clamp, another way to say bilinear; antialiased, as wide as the pixels
+ * are. */
+static double triangle(int j, int n, int scaled, int x, bool antialias)
 {
-    double px = fmin(fmax((x + 0.5) * im->width / w - 0.5, 0), im->width - 1);
-    double py = fmin(fmax((y + 0.5) * im->height / h - 0.5, 0), im->height - 1);
-    double sum = 0;
+    double place = (x + 0.5) * n / scaled - 0.5, width = (double)n / scaled;
+    return antialias && width > 1 ? fmax(0, 1 - fabs(place - j) / width)
+                                  : fmax(0, 1 - fabs(fmin(fmax(place, 0), n - 1) - j));
+}
+
+/* The whole image resized to w x h, one pixel of it, written as the mean over all source
+ * pixels with these weights. */
+static double reference_pixel(const struct image *im, int w, int h, int x, int y, int c,
+                              bool antialias)
+{
+    double sum = 0, weights = 0;
     for (int i = 0; i < im->height; i++)
-        for (int j = 0; j < im->width; j++)
-            sum += fmax(0, 1 - fabs(py - i)) * fmax(0, 1 - fabs(px - j)) *
-                   im->pixels[(i * im->width + j) * im->channels + c];
-    return sum;
+        for (int j = 0; j < im->width; j++) {
+            double weight = triangle(i, im->height, h, y, antialias) *
+                            triangle(j, im->width, w, x, antialias);
+            sum += weight * im->pixels[(i * im->width + j) * im->channels + c];
+            weights += weight;
+        }
+    return sum / weights;
 }
 
 /* Size to resize to before the cut or the border. */
@@ -81,7 +93,8 @@ static double reference(const struct image *im, const struct image_transform *t,
     y += h >= height ? (h - height) / 2 : -((height - h) / 2);
     if (x >= 0 && x < w && y >= 0 && y < h) {
         for (int k = 0; k < 3; k++)
-            rgb[k] = reference_pixel(im, w, h, x, y, im->channels == 3 ? k : 0);
+            rgb[k] =
+                reference_pixel(im, w, h, x, y, im->channels == 3 ? k : 0, t->antialias);
         if (im->channels == 1)
             v = rgb[0];
         else if (channels == 1 || t->channels == IMAGE_GRAY)
@@ -103,7 +116,7 @@ Test(image_tensor, tensors_match_a_plain_reference)
     uint64_t seed = seed_now();
     float out[3 * 17 * 17];
     for (size_t i = 0; i < LENGTH(sizes); i++)
-        for (int mode = 0; mode < 3 * 3 * 2 * 2; mode++) {
+        for (int mode = 0; mode < 3 * 3 * 2 * 2 * 2; mode++) {
             int width = sizes[i][2], height = sizes[i][3],
                 channels = mode / 18 % 2 ? 1 : 3;
             struct image_transform t = {
@@ -113,6 +126,7 @@ Test(image_tensor, tensors_match_a_plain_reference)
                 .mean = {0.485, 0.456, 0.406},
                 .std = {0.229, 0.224, 0.225},
                 .fill = 114,
+                .antialias = mode / 36,
             };
             struct image im =
                 random_image(sizes[i][0], sizes[i][1], mode / 9 % 2 ? 1 : 3);
@@ -163,6 +177,47 @@ Test(image_tensor, known_values_of_bilinear)
     cr_expect_float_eq(out[0], 50, 1e-5f);
 }
 
+/* Made with Pillow 13.0, as Image.fromarray(a).resize(size, Image.BILINEAR); it rounds to
+ * whole pixels twice, once a pass. */
+Test(image_tensor, antialiased_as_pillow_resizes)
+{
+    /* clang-format off */
+    static const struct {
+        int width, height;
+        uint8_t want[27];
+    } cases[] = {
+        {5, 4, {99, 100, 120, 138, 147, 140, 131, 136, 152, 163, 144, 145, 162, 171, 132,
+                148, 139, 142, 156, 135}},
+        {3, 9, {78, 84, 133, 106, 138, 155, 126, 145, 143, 125, 117, 173, 179, 169, 143,
+                129, 177, 124, 145, 144, 186, 134, 144, 139, 158, 144, 125}},
+        {13, 2, {134, 121, 113, 122, 136, 94, 155, 139, 128, 177, 127, 144, 176, 156, 130,
+                 153, 163, 107, 149, 158, 129, 203, 170, 121, 150, 130}},
+        {1, 1, {142}},
+    };
+    /* clang-format on */
+    uint8_t pixels[9 * 13];
+    for (int i = 0; i < 9 * 13; i++) {
+        int x = i % 13, y = i / 13;
+        pixels[i] = (uint8_t)(37 * x * x + 91 * y * y * y + x * y * 53);
+    }
+    const struct image im = {pixels, 13, 9, 1};
+    for (int antialias = 0; antialias < 2; antialias++) {
+        struct image_transform t = image_identity;
+        double worst = 0;
+        t.antialias = antialias;
+        for (size_t i = 0; i < LENGTH(cases); i++) {
+            float out[27];
+            const int n = cases[i].width * cases[i].height;
+            cr_assert_eq(
+                image_to_tensor(out, 1, cases[i].height, cases[i].width, &im, &t, NULL),
+                STRATA_OK);
+            for (int k = 0; k < n; k++)
+                worst = fmax(worst, fabs((double)out[k] - cases[i].want[k]));
+        }
+        cr_expect(antialias ? worst <= 1 : worst > 20, "antialias %d: %g apart",
+                  antialias, worst);
+    }
+}
 Test(image_tensor, impossible_tensors_are_refused)
 {
     uint8_t pixels[12] = {0};

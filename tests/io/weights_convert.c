@@ -316,6 +316,30 @@ Test(weights_convert, the_first_nan_is_found_and_infinity_is_none)
     free(bytes);
 }
 
+Test(weights_convert, what_a_type_does_not_hold_is_counted)
+{
+    static const double x[] = {-3, 300, 0.5, 255, 65519, -65520, NAN, INFINITY, 1e300};
+    static const struct {
+        int dtype;
+        int64_t beyond, rounded, nans;
+    } cases[] = {{STRATA_UINT8, 6, 1, 1},
+                 {STRATA_INT8, 6, 1, 1},
+                 {STRATA_INT32, 2, 1, 1},
+                 {STRATA_FP16, 2, 0, 0},
+                 {STRATA_FP32, 1, 0, 0}};
+    struct weight_view v = {.dtype = WEIGHT_F64, .data = x, .bytes = sizeof x};
+    struct weight_loss l;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        cr_assert_eq(weights_loss(&l, cases[i].dtype, &v, NULL), STRATA_OK);
+        cr_expect(l.beyond == cases[i].beyond && l.rounded == cases[i].rounded &&
+                      l.nans == cases[i].nans,
+                  "dtype %d: %" PRId64 ", %" PRId64 ", %" PRId64, cases[i].dtype,
+                  l.beyond, l.rounded, l.nans);
+        cr_expect(l.low == -65520 && l.high == (double)INFINITY);
+    }
+    cr_expect_eq(weights_loss(&l, 77, &v, NULL), STRATA_EINVAL);
+}
+
 Test(weights_convert, unknown_types_are_refused)
 {
     strata_error err = {0};

@@ -111,7 +111,7 @@ static void run_context(struct tensors *t, const strata_engine *engine, strata_h
 {
     static strata_error err;
     strata_context *context;
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     cr_assert(!strata_context_create(&context, engine, h, &err), "%s", err.message);
     cr_assert(!strata_engine_binding(engine, 0, &b, &err), "%s", err.message);
     t->n_x = (size_t)b.bytes / sizeof(float);

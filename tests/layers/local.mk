@@ -2,6 +2,7 @@ CRITERION_TESTS += \
 	tests/layers/example_plugins \
 	tests/layers/kernels \
 	tests/layers/layers \
+	tests/layers/odd_values \
 	tests/layers/onnx_cases \
 	tests/layers/values
 tests_layers_example_plugins_SOURCES = tests/layers/example_plugins.c \

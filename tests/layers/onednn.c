@@ -123,7 +123,6 @@ static const struct {
     {STRATA_SOFTPLUS, 0, 0},
     {STRATA_GELU, 0, 0},
     {STRATA_SILU, 0, 0},
-    {STRATA_HARD_SIGMOID, 0.2, 0.5},
     {STRATA_HARD_SWISH, 0, 0},
     {STRATA_MISH, 0, 0},
 };

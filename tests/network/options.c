@@ -12,7 +12,8 @@ Test(network_options, inputs_have_shapes_formats_and_transforms)
     strata_network *net =
         load("[profile]\nN = 2\n[network]\nformat = 1\noutputs = out\n"
              "[input image]\nshape = N x 3 x 8 x 9\nformat = u8:nhwc\nchannels = bgr\n"
-             "resize = letterbox\nfill = 114\nscale = 0.00392156\nmean = 0.5, 0.25, 0\n"
+             "resize = letterbox\nantialias = yes\nfill = 114\nscale = 0.00392156\n"
+             "mean = 0.5, 0.25, 0\n"
              "std = 2\n[input mask]\nshape = 2 x 1 x 8 x 9\n"
              "[input ids]\nshape = 5\ndtype = i32\n"
              "[layer out]\ntype = Join\ninputs = image, mask\n");
@@ -25,6 +26,7 @@ Test(network_options, inputs_have_shapes_formats_and_transforms)
     expect_dims(net, "image", 4, (int64_t[]){2, 3, 8, 9});
     const struct image_transform *t = &image->transform;
     cr_expect(t->channels == IMAGE_BGR && t->resize == IMAGE_LETTERBOX && t->fill == 114);
+    cr_expect(t->antialias && !network_find_input(net, "mask")->transform.antialias);
     cr_expect(t->scale == 0.00392156 && t->mean[1] == 0.25 && t->mean[2] == 0);
     cr_expect(t->std[0] == 2 && t->std[2] == 2);
     const struct network_input *mask = network_find_input(net, "mask");
@@ -44,7 +46,7 @@ Test(network_options, options_of_the_file_are_kept)
              "[build]\nprecision = fp16\nformats = fp16:nhwc8, fp16:nchw\nfusion = no\n"
              "no_reformat = yes\ndeterministic = on\nworkspace = 64MiB\n"
              "math = tensor_op\n"
-             "[runtime]\ndevice = cuda:1\nthreads = 2\ngraph = no\n"
+             "[runtime]\ndevice = cuda:1\nthreads = 2\nwait = sleep\ngraph = no\n"
              "[bench]\nwarmup = 10ms\nduration = 1.5s\niterations = 7\n");
     cr_expect_str_eq(net->name, "net");
     cr_expect_eq(net->build.precision, PRECISION_FP16);
@@ -54,6 +56,7 @@ Test(network_options, options_of_the_file_are_kept)
     cr_expect_str_eq(net->runtime.device, "cuda:1");
     cr_expect_eq(net->build.math, STRATA_MATH_TENSOR_OP);
     cr_expect_eq(net->runtime.threads, 2);
+    cr_expect_eq(net->runtime.wait, STRATA_WAIT_SLEEP);
     cr_expect_not(net->runtime.graph);
     cr_expect(net->bench.warmup == 10000000 && net->bench.duration == 1500000000 &&
               net->bench.iterations == 7);
@@ -67,6 +70,7 @@ Test(network_options, options_of_the_file_are_kept)
     cr_expect_str_eq(net->labels[3], "last");
     cr_expect(net->build.fusion && !net->build.no_reformat && net->build.formats == 0);
     cr_expect_str_eq(net->runtime.device, "auto");
+    cr_expect_eq(net->runtime.wait, STRATA_WAIT_YIELD);
     strata_network_destroy(net);
 }
 

@@ -10,6 +10,8 @@
 
 TestSuite(fuse, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
+#define FP32 "build.precision=fp32"
+#define FP16 "build.precision=fp16"
 #define HEAD(out) "[network]\nformat = 1\noutputs = " out "\n[weights w]\nrandom = 7\n"
 #define INPUT "[input x]\nshape = 1 x 16 x 9 x 9\n"
 #define CONV(name, more)                                                                 \
@@ -48,6 +50,20 @@ static const struct {
     {"scale after activation stays",
      HEAD("s") INPUT CONV("c", "") RELU("r", "") SCALE("s", ""),
      {"c + r", "s"}},
+    {"scale by itself takes an activation",
+     HEAD("r") INPUT SCALE("s", "") RELU("r", ""),
+     {"s + r"}},
+    {"scale takes scales and an activation",
+     HEAD("r") INPUT SCALE("s", "") SCALE("t", "") "[layer u]\ntype = Scale\n"
+                                                   "shift = 0.5\n" RELU("r", ""),
+     {"s + t + u + r"}},
+    {"a uniform scale takes one of channels",
+     HEAD("t") INPUT "[layer s]\ntype = Scale\nscale = 0.5\nshift = 0.25\n" SCALE("t", ""),
+     {"s + t"}},
+    {"a scale with a power takes an activation, no scale",
+     HEAD("r") INPUT "[layer s]\ntype = Scale\nshift = 9\npower = 2\n" SCALE("t", "")
+         RELU("r", ""),
+     {"s", "t + r"}},
     {"residual",
      HEAD("sum") INPUT CONV("a", "") CONV("b", "") "[layer sum]\ntype = ElementWise\n"
                                                    "op = sum\ninputs = a, b\n",
@@ -71,6 +87,12 @@ static const struct {
          "b",
          "inputs = a\n") "[layer p]\ntype = ElementWise\nop = product\ninputs = r, b\n",
      {"a", "r", "b", "p"}},
+    {"depthwise, scale and activation",
+     HEAD("t") INPUT "[layer i]\ntype = Activation\nkind = tanh\nformat = fp32:nc/8hw8, "
+                     "fp16:nc/2hw2\n[layer c]\ntype = Convolution\nfilters = 16\n"
+                     "groups = 16\nkernel = 3x3\npad = 1\nweights = w:c\n"
+         SCALE("s", "") "[layer t]\ntype = Activation\nkind = sigmoid\n",
+     {"i", "c + s + t"}},
     {"a pinned impl stays by itself",
      HEAD("r") INPUT CONV("c", "") RELU("r", "impl = c\n"),
      {"c", "r"}},
@@ -132,7 +154,7 @@ static int plan(struct planning *s, const char *ini, const char *const *set, siz
 static float *output(struct session *s, int64_t *count)
 {
     strata_context *c = NULL;
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     const strata_engine *e = s->engine;
     cr_assert_eq(strata_context_create(&c, e, s->handle, &s->err), STRATA_OK, "%s",
                  s->err.message);
@@ -165,11 +187,11 @@ static double worst_difference(const float *a, const float *b, int64_t n)
     return worst / largest;
 }
 
-static void expect_same_values(const char *name, const char *ini, const char *precision,
-                               double tolerance)
+static void expect_same_values(const char *name, const char *ini, const char *exact,
+                               const char *precision, double tolerance)
 {
     struct session plain, fused;
-    const char *no[] = {"build.fusion=no", "build.precision=fp32"};
+    const char *no[] = {"build.fusion=no", exact};
     int64_t n, m;
     cr_assert_eq(build(&plain, ini, no, 2), STRATA_OK, "%s: %s", name, plain.err.message);
     float *a = output(&plain, &n);
@@ -188,9 +210,35 @@ static void expect_same_values(const char *name, const char *ini, const char *pr
 Test(fuse, values_are_those_without_fusion)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        expect_same_values(cases[i].name, cases[i].ini, "build.precision=fp32", 1e-5);
-        expect_same_values(cases[i].name, cases[i].ini, "build.precision=fp16", 4e-3);
+        expect_same_values(cases[i].name, cases[i].ini, FP32, FP32, 1e-5);
+        expect_same_values(cases[i].name, cases[i].ini, FP32, FP16, 4e-3);
     }
+}
+
+/* Whole vectors and not, more than a thread takes at once and less, 2 to 5 dims. */
+Test(fuse, scales_take_activations_in_every_format)
+{
+    static const char *const shapes[] = {"2 x 17 x 5 x 7", "1 x 8 x 1 x 1", "3 x 33",
+                                         "1 x 48 x 57 x 31", "2 x 5 x 3 x 4 x 3"};
+    static const char *const formats[] = {
+        "fp32:nchw", "fp32:nhwc",  "fp32:nc/8hw8", "fp32:nc/16hw16",
+        "fp16:nchw", "fp16:nhwc8", "fp16:nc/2hw2", "fp16:nhwc"};
+    static const char *const kinds[] = {"relu", "leaky_relu\nalpha = 0.1", "relu6",
+                                        "clip\nalpha = -0.5\nbeta = 0.25", "sigmoid"};
+    char ini[1000];
+    for (size_t s = 0; s < ARRAY_LENGTH(shapes); s++)
+        for (size_t f = 0; f < ARRAY_LENGTH(formats); f++)
+            for (size_t k = 0; k < ARRAY_LENGTH(kinds); k++) {
+                const bool half = formats[f][2] == '1';
+                const char *precision = half ? FP16 : FP32;
+                snprintf(ini, sizeof ini,
+                         HEAD("t") "[input x]\nshape = %s\n" SCALE("s", "") SCALE(
+                             "u", "") "[layer r]\ntype = Activation\nformat = %s\n"
+                                      "kind = %s\n" RELU("t", ""),
+                         shapes[s], formats[f], kinds[k]);
+                expect_same_values(shapes[s], ini, precision, precision,
+                                   half ? 4e-3 : 1e-5);
+            }
 }
 
 Test(fuse, nodes_are_what_runs)
@@ -233,6 +281,10 @@ static const struct {
      "c: a power is not linear", false},
     {HEAD("s") INPUT RELU("c", "") SCALE("s", ""), NULL, "s",
      "c: it has no weights to fold a Scale into", false},
+    {HEAD("s") INPUT SCALE("c", "") SCALE("s", ""), NULL, "s",
+     "c: folded into its weights", true},
+    {HEAD("s") INPUT "[layer c]\ntype = Scale\npower = 2\n" SCALE("s", ""), NULL, "s",
+     "c: a power is not linear", false},
     {HEAD("s") INPUT CONV("c", "") RELU("r", "") SCALE("s", ""), NULL, "s",
      "c: an epilogue is activation(x + residual)", false},
     {HEAD("r") INPUT "[layer c]\ntype = Softmax\n" RELU("r", ""), NULL, "r",
@@ -342,8 +394,8 @@ static const struct {
 Test(fuse, concatenations_in_place_have_the_same_values)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(joins); i++) {
-        expect_same_values(joins[i].name, joins[i].ini, "build.precision=fp32", 1e-5);
-        expect_same_values(joins[i].name, joins[i].ini, "build.precision=fp16", 4e-3);
+        expect_same_values(joins[i].name, joins[i].ini, FP32, FP32, 1e-5);
+        expect_same_values(joins[i].name, joins[i].ini, FP32, FP16, 4e-3);
     }
 }
 

@@ -68,7 +68,7 @@ static const struct place places[] = {
     F(strata_impl, efficiency) F(strata_impl, state_size) F(strata_impl, ctx_size)
     F(strata_impl, accept) F(strata_impl, workspace) F(strata_impl, setup)
     F(strata_impl, teardown) F(strata_impl, ctx_open) F(strata_impl, ctx_close)
-    F(strata_impl, run)
+    F(strata_impl, run) F(strata_impl, bandwidth)
 
     S(strata_layer) F(strata_layer, struct_size) F(strata_layer, version)
     F(strata_layer, name) F(strata_layer, doc) F(strata_layer, min_in)
@@ -84,7 +84,7 @@ static const struct place places[] = {
     F(strata_module, ns) F(strata_module, version) F(strata_module, layers)
     F(strata_module, n_layers) F(strata_module, n_extends) F(strata_module, extends)
 
-    S(strata_reference) F(strata_reference, struct_size) F(strata_reference, reserved)
+    S(strata_reference) F(strata_reference, struct_size) F(strata_reference, flags)
     F(strata_reference, run)
     S(strata_pack) F(strata_pack, struct_size) F(strata_pack, reserved)
     F(strata_pack, alloc)

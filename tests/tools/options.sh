@@ -58,7 +58,7 @@ done
 $strata run digits.ini "$image" --output - >out.npy 2>log &&
     $strata run digits.ini "$image" --output o.npy 2>>log && cmp out.npy o.npy >>log
 result $? 'run --output - writes .npy on standard output'
-expect 2 'standard output takes one output' 'but one alone' $strata run digits.ini "$image" \
+expect 2 '-: would be written twice' 'but one alone' $strata run digits.ini "$image" \
     --set network.outputs=prob,relu1 --output prob=- --output relu1=-
 expect 0 '^none$' 'no file is called -' sh -c 'test -e ./- || echo none'
 

@@ -68,7 +68,7 @@ Test(steps, carry_the_users_names_and_the_work_of_all_layers)
     bool conv = false, reformat = false;
     double operations = 0;
     for (int i = 0; i < strata_engine_steps(s.engine); i++) {
-        strata_step step;
+        strata_step step = {.struct_size = sizeof step};
         WELL(strata_engine_step(s.engine, i, &step, &s.err));
         cr_expect_neq(step.name, NULL);
         cr_expect_geq(step.live_bytes, 0);
@@ -98,7 +98,7 @@ Test(steps, carry_the_users_names_and_the_work_of_all_layers)
 
 Test(steps, are_refused_past_the_last)
 {
-    strata_step step;
+    strata_step step = {.struct_size = sizeof step};
     const int n = strata_engine_steps(s.engine);
     cr_expect_eq(strata_engine_step(s.engine, n, &step, &s.err), STRATA_EINVAL);
     cr_expect_neq(strstr(s.err.message, "there are"), NULL, "%s", s.err.message);
@@ -131,7 +131,7 @@ static void see(void *user, const strata_engine *engine, int step, double begin,
 static int steps_that_do_something(void)
 {
     int n = 0;
-    strata_step step;
+    strata_step step = {.struct_size = sizeof step};
     for (int i = 0; i < strata_engine_steps(s.engine); i++)
         n += strata_engine_step(s.engine, i, &step, NULL) == STRATA_OK &&
              step.kind != STRATA_STEP_RELABEL;
@@ -211,7 +211,7 @@ static void note_engine(void *user, const strata_engine *engine, int step, doubl
                         double took)
 {
     struct watched *w = user;
-    strata_step description;
+    strata_step description = {.struct_size = sizeof description};
     (void)begin;
     (void)took;
     w->engine = engine;
@@ -301,9 +301,9 @@ static void book(void *user, const strata_memory_event *e)
 
 Test(profiler, of_memory_sees_every_block_come_and_go)
 {
-    strata_memory_stats stats;
+    strata_memory_stats stats = {.struct_size = sizeof stats};
     strata_context *c = NULL;
-    strata_get_memory_stats(s.handle, &stats);
+    strata_get_memory_stats(s.handle, &stats, NULL);
     struct account a = {.bytes = stats.current_bytes, .right = true};
     const uint64_t before = a.bytes;
     strata_set_memory_observer(s.handle, book, &a);

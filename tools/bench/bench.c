@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "io/engine_file.h"
+#include "tools/predicted.h"
 #include "tools/profile/profile.h"
 #include "tools/run/run.h"
 #include "tools/compare/variant.h"
@@ -88,14 +89,29 @@ static void name_device(char *text, size_t size, const strata_handle *h)
         fclose(f);
 }
 
+static void note_costs(struct bench_result *r, const strata_engine *e)
+{
+    strata_binding b;
+    if (e->execution->n_inputs == 0 || strata_engine_binding(e, 0, &b, NULL) != STRATA_OK)
+        return;
+    if (r->settings.batch > 0 && r->settings.batch != b.desc.dims[0])
+        return;
+    r->predicted_ms = tool_predicted_us(e) * 1e-3;
+    char *doubt = bench_alone(r)
+                      ? tool_doubt_costs(e, 1e3 * r->stats[BENCH_COMPUTE].median)
+                      : NULL;
+    if (doubt)
+        r->notes[r->n_notes++] = doubt;
+}
+
 static void note_engine(struct bench_result *r, const struct tool_session *s)
 {
     static const char *const precisions[] = {
         [PRECISION_FP32] = "fp32", [PRECISION_FP16] = "fp16", [PRECISION_ANY] = "any"};
     const strata_network *net = s->engine->network;
-    strata_memory_stats memory;
-    strata_binding b;
-    strata_get_memory_stats(s->handle, &memory);
+    strata_memory_stats memory = {.struct_size = sizeof memory};
+    strata_binding b = {.struct_size = sizeof b};
+    strata_get_memory_stats(s->handle, &memory, NULL);
     name_device(r->device, sizeof r->device, s->handle);
     snprintf(r->network, sizeof r->network, "%s", net->name ? net->name : net->path);
     snprintf(r->precision, sizeof r->precision, "%s", precisions[net->build.precision]);
@@ -107,6 +123,7 @@ static void note_engine(struct bench_result *r, const struct tool_session *s)
         r->batch = b.desc.rank > 1 ? b.desc.dims[0] : 1;
         tool_dims(r->dims, sizeof r->dims, b.desc.dims, b.desc.rank);
     }
+    note_costs(r, s->engine);
     r->weight_bytes = strata_engine_weight_bytes(s->engine);
     r->context_bytes = strata_engine_arena_bytes(s->engine);
     r->device_bytes = memory.current_bytes;

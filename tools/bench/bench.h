@@ -118,6 +118,7 @@ struct bench_run {
     struct bench_lane *lanes;
     size_t n_lanes;
     double wall_ms; /* of the measurement */
+    double waited;  /* of it, the part in which threads had no processor; 0 to 1 */
 };
 /* Warm up, then measure; the lanes hold the samples. */
 int bench_run(struct bench_run *r, strata_error *err);
@@ -141,7 +142,7 @@ struct bench_stats {
     double percentiles[BENCH_MAX_PERCENTILES];
 };
 
-enum { BENCH_MAX_NOTES = 10 };
+enum { BENCH_MAX_NOTES = 13 };
 
 struct bench_result {
     char device[96], network[128], precision[16], dims[128];
@@ -150,8 +151,10 @@ struct bench_result {
     size_t n;                             /* runs */
     double wall_ms, build_ms, throughput; /* runs a second */
     struct bench_stats stats[BENCH_METRICS];
+    double waited; /* the part of the time in which threads had no processor; 0 to 1 */
     double drift; /* of the compute time, last quarter over first, less 1 */
     uint64_t weight_bytes, context_bytes, device_bytes;
+    double predicted_ms; /* by the plan's costs; 0: of another batch than this */
     bool graph;
     char *quote; /* which number to quote */
     char *notes[BENCH_MAX_NOTES];
@@ -160,6 +163,8 @@ struct bench_result {
 /* What the runs say; free it in every case. */
 int bench_summarise(struct bench_result *out, const struct bench_run *r,
                     strata_error *err);
+/* Whether runs did not wait for each other. */
+bool bench_alone(const struct bench_result *r);
 /* The sentences, once all numbers are in. */
 int bench_judge(struct bench_result *r, strata_error *err);
 void bench_result_free(struct bench_result *r);

@@ -65,9 +65,12 @@ void bench_print_case(const struct bench_result *r, int format)
     if (r->batch > 1)
         tool_print(", %.1f items a second", r->throughput * (double)r->batch);
     tool_print(" (%zu in %.2f s)\n", r->n, r->wall_ms * 1e-3);
+    if (r->predicted_ms > 0)
+        tool_print("%spredicted by the plan's costs: %.4g ms; computed in %.4g ms\n", item,
+               r->predicted_ms, r->stats[BENCH_COMPUTE].median);
     tool_print("%sbuilt in %.2f s; weights %.2f MiB, each context %.2f MiB\n", item,
-               r->build_ms * 1e-3, (double)r->weight_bytes / mebi,
-               (double)r->context_bytes / mebi);
+           r->build_ms * 1e-3, (double)r->weight_bytes / mebi,
+           (double)r->context_bytes / mebi);
     for (size_t i = 0; i < r->n_notes; i++)
         tool_print("%s%s: %s\n", item, "note", r->notes[i]);
     tool_print("%s%s: %s\n", item, markdown ? "**quote**" : "quote", r->quote);
@@ -141,7 +144,10 @@ static json_t *case_json(const struct bench_result *r)
     for (int m = 0; m < BENCH_METRICS; m++)
         if (o->transfers || (m != BENCH_H2D && m != BENCH_D2H))
             json_object_set_new(j, bench_metric_names[m], stats_json(&r->stats[m], o));
+    json_object_set_new(j, "predicted_ms",
+                        r->predicted_ms > 0 ? json_real(r->predicted_ms) : json_null());
     json_object_set_new(j, "drift", json_real(r->drift));
+    json_object_set_new(j, "processor_wait", json_real(r->waited));
     json_object_set_new(j, "weight_bytes", json_integer((json_int_t)r->weight_bytes));
     json_object_set_new(j, "context_bytes", json_integer((json_int_t)r->context_bytes));
     json_object_set_new(j, "device_bytes", json_integer((json_int_t)r->device_bytes));

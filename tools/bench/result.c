@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "tools/busy.h"
 
 const char *const bench_metric_names[BENCH_METRICS] = {
     [BENCH_LATENCY] = "latency", [BENCH_ENQUEUE] = "enqueue", [BENCH_H2D] = "h2d",
@@ -110,6 +111,7 @@ int bench_summarise(struct bench_result *out, const struct bench_run *r,
 {
     out->settings = *r->settings;
     out->wall_ms = r->wall_ms;
+    out->waited = r->waited;
     for (size_t l = 0; l < r->n_lanes; l++)
         out->n += r->lanes[l].n_samples;
     if (out->n == 0)
@@ -136,7 +138,7 @@ int bench_summarise(struct bench_result *out, const struct bench_run *r,
 
 /* ---- sentences -------------------------------------------------------------------- */
 
-static bool alone(const struct bench_result *r)
+bool bench_alone(const struct bench_result *r)
 {
     return r->settings.base.streams == 1 && r->settings.base.in_flight == 1;
 }
@@ -159,7 +161,7 @@ static char *note_gaps(const struct bench_result *r)
     const double device = r->stats[BENCH_H2D].median + r->stats[BENCH_COMPUTE].median +
                           r->stats[BENCH_D2H].median;
     const double share = 1 - device / r->stats[BENCH_LATENCY].median;
-    return alone(r) && share > 0.1
+    return bench_alone(r) && share > 0.1
                ? text_print(
                      "between runs the device stands still for %.0f %% of the time, "
                      "while the host is told and calls again: --in-flight=2 shows "
@@ -217,8 +219,19 @@ static char *note_few(const struct bench_result *r)
 
 static char *note_load(const struct bench_result *r)
 {
-    return alone(r) ? NULL
+    return bench_alone(r) ? NULL
                     : text_print("latency is that under load: runs wait for each other");
+}
+
+/* Where others want the processors too, or the threads of the runs are too many. */
+static char *note_busy(const struct bench_result *r)
+{
+    return r->waited > 0.05
+               ? text_print("oversubscribed: threads waited for one of the %d processors "
+                            "%.0f %% of the time; end what else runs, or give engines "
+                            "fewer threads, or measure with --set runtime.wait=sleep",
+                            busy_processors(), 100 * r->waited)
+               : NULL;
 }
 
 static char *note_cold(const struct bench_result *r)
@@ -238,12 +251,12 @@ static char *note_idle(const struct bench_result *r)
 static char *quote(const struct bench_result *r)
 {
     const char *copies = r->settings.base.transfers ? "copies included" : "no copies";
-    if (!alone(r) && r->batch > 1)
+    if (!bench_alone(r) && r->batch > 1)
         return text_print(
             "throughput, %.1f inferences a second (batch %lld: %.1f a second "
             "of its items), %s",
             r->throughput, (long long)r->batch, r->throughput * (double)r->batch, copies);
-    if (!alone(r))
+    if (!bench_alone(r))
         return text_print("throughput, %.1f inferences a second, %s", r->throughput,
                           copies);
     return text_print(
@@ -257,7 +270,7 @@ int bench_judge(struct bench_result *r, strata_error *err)
 {
     static char *(*const notes[])(const struct bench_result *r) = {
         note_host, note_gaps, note_transfers, note_noise, note_drift,
-        note_few,  note_load, note_cold,      note_idle,
+        note_few,  note_load, note_busy,      note_cold,  note_idle,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(notes); i++)
         if ((r->notes[r->n_notes] = notes[i](r)))

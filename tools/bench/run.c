@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "tools/busy.h"
+
 struct crew {
     struct bench_run *run;
     pthread_mutex_t lock; /* guards the meeting */
@@ -133,7 +135,9 @@ int bench_run(struct bench_run *r, strata_error *err)
                   (long long)started + 1, (long long)n);
         call_off(&crew);
     } else {
+        const struct busy_times before = busy_times();
         drive_lanes(&drivers[0]);
+        r->waited = busy_share(before, busy_times());
         status = STRATA_OK;
     }
     for (int64_t i = 1; i < started; i++)

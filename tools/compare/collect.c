@@ -21,31 +21,25 @@ const struct compare_tensor *compare_find(const struct compare_side *s, const ch
 void compare_side_free(struct compare_side *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        free(s->tensors[i].values);
+        values_free(&s->tensors[i].values);
     free(s->tensors);
     strata_context_destroy(s->context);
     tool_close(&s->session);
 }
 
-/* A value's elements as FP32, row-major. */
 static int read_value(struct compare_tensor *t, strata_context *c,
                       const struct execution_value *v, const void *from,
                       strata_error *err)
 {
-    strata_desc linear;
     void *raw = zalloc(1, (size_t)v->bytes, t->name, err);
-    t->values = zalloc((size_t)t->count, sizeof *t->values, t->name, err);
-    int status = raw && t->values ? STRATA_OK : STRATA_ENOMEM;
+    int status = raw ? STRATA_OK : STRATA_ENOMEM;
     if (status == STRATA_OK)
         status = c->handle->device->ops->copy(c->stream, raw, from, (size_t)v->bytes,
                                               COPY_FROM_DEVICE, err);
     if (status == STRATA_OK)
         status = strata_stream_synchronize(c->stream, err);
     if (status == STRATA_OK)
-        status = format_desc(&linear, (struct format){STRATA_FP32, ORDER_LINEAR, 1},
-                             v->desc.dims, v->desc.rank, err);
-    if (status == STRATA_OK)
-        status = strata_reformat(&linear, t->values, &v->desc, raw, err);
+        status = values_read(&t->values, &v->desc, raw, t->name, err);
     free(raw);
     return status;
 }
@@ -66,10 +60,7 @@ static int collect_value(struct compare_side *s, int value,
     *t = (struct compare_tensor){.name = name,
                                  .layer = n ? n->name : name,
                                  .impl = n ? n->impl->impl.name : "(joined)",
-                                 .format = v->format,
-                                 .rank = v->desc.rank,
-                                 .count = strata_desc_count(&v->desc)};
-    memcpy(t->dims, v->desc.dims, sizeof t->dims);
+                                 .format = v->format};
     return read_value(t, s->context, v, s->context->value_data[value], err);
 }
 
@@ -92,16 +83,12 @@ static int feed_value(struct compare_side *s, const struct compare_side *feed, i
     const struct execution_value *v = &c->engine->execution->values[value];
     const struct compare_tensor *t =
         compare_find(feed, c->engine->network->tensors[v->tensor].name);
-    strata_desc linear;
-    if (!t || t->count != strata_desc_count(&v->desc))
+    if (!t || t->values.count != strata_desc_count(&v->desc))
         return STRATA_OK;
     void *raw = zalloc(1, (size_t)v->bytes, t->name, err);
     int status = raw ? STRATA_OK : STRATA_ENOMEM;
     if (status == STRATA_OK)
-        status = format_desc(&linear, (struct format){STRATA_FP32, ORDER_LINEAR, 1},
-                             v->desc.dims, v->desc.rank, err);
-    if (status == STRATA_OK)
-        status = strata_reformat(&v->desc, raw, &linear, t->values, err);
+        status = values_write(&t->values, &v->desc, raw, err);
     if (status == STRATA_OK)
         status = c->handle->device->ops->copy(c->stream, c->value_data[value], raw,
                                               (size_t)v->bytes, COPY_TO_DEVICE, err);

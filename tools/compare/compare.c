@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/weights/npy.h"
 #include "tools/run/run.h"
 #include "tools/compare/variant.h"
 
@@ -258,7 +257,7 @@ static int dump_tensor(const struct arguments *a, const struct compare_side side
     for (int i = 0; i < 2 && status == STRATA_OK; i++)
         status = tool_refuse_source(&a->common, sides[i].session.network, path, err);
     if (status == STRATA_OK)
-        status = npy_write(path, STRATA_FP32, t->dims, t->rank, t->values, err);
+        status = values_save(&t->values, path, err);
     free(path);
     return status;
 }

@@ -9,16 +9,15 @@
 #ifndef TOOLS_COMPARE_COMPARE_H
 #define TOOLS_COMPARE_COMPARE_H
 
-#include "tools/tool.h"
+#include "tools/values.h"
 
 /* A tensor that a run made, in logical order. */
 struct compare_tensor {
     const char *name;  /* the network's */
     const char *layer; /* node that made it: "conv1 + relu1" */
     const char *impl;
-    int format, rank; /* as it was made; table index */
-    int64_t dims[STRATA_MAX_RANK], count;
-    float *values;
+    int format; /* as it was made; table index */
+    struct values values;
 };
 
 struct compare_side {

@@ -30,8 +30,8 @@ static struct difference measure(const struct compare_tensor *a,
     struct difference d = {.a = a, .b = b, .tolerance = tolerance};
     if (tolerance < 0)
         d.tolerance = is_half(a) || is_half(b) ? tolerance_fp16 : tolerance_fp32;
-    for (int64_t i = 0; i < a->count; i++) {
-        const double x = a->values[i], y = b->values[i];
+    for (int64_t i = 0; i < a->values.count; i++) {
+        const double x = values_at(&a->values, i), y = values_at(&b->values, i);
         const bool same = x == y || (isnan(x) && isnan(y));
         double apart = same ? 0 : fabs(x - y);
         if (isnan(apart)) /* a number against none */
@@ -53,9 +53,9 @@ static void place(char *text, size_t size, const struct compare_tensor *t, int64
 {
     int64_t index[STRATA_MAX_RANK] = {0};
     size_t used = 0;
-    for (int d = t->rank; d-- > 0; at /= t->dims[d] ? t->dims[d] : 1)
-        index[d] = t->dims[d] ? at % t->dims[d] : 0;
-    for (int d = 0; d < t->rank && used < size; d++)
+    for (int d = t->values.rank; d-- > 0; at /= t->values.dims[d] ? t->values.dims[d] : 1)
+        index[d] = t->values.dims[d] ? at % t->values.dims[d] : 0;
+    for (int d = 0; d < t->values.rank && used < size; d++)
         used += (size_t)snprintf(text + used, size - used, "%s%lld", d ? ", " : "[",
                                  (long long)index[d]);
     if (used < size)
@@ -73,14 +73,16 @@ static void add_row(struct table *t, const struct difference *d)
     place(where, sizeof where, d->a, d->at);
     table_cell(t, "%s", d->a->name);
     table_cell(t, "%s", d->a->impl);
-    table_cell(t, "%s", format_mask_name(UINT64_C(1) << d->a->format, d->a->rank));
+    table_cell(t, "%s", format_mask_name(UINT64_C(1) << d->a->format, d->a->values.rank));
     table_cell(t, "%s", d->b->impl);
-    table_cell(t, "%s", format_mask_name(UINT64_C(1) << d->b->format, d->b->rank));
+    table_cell(t, "%s", format_mask_name(UINT64_C(1) << d->b->format, d->b->values.rank));
     table_cell(t, "%.3g", d->worst);
     table_cell(t, "%.3g", d->ratio);
     table_cell(t, "%s", d->worst > 0 ? where : "");
-    table_cell(t, "%.7g", (double)d->a->values[d->at]);
-    table_cell(t, "%.7g", (double)d->b->values[d->at]);
+    table_cell(t, "%.*g", values_digits(&d->a->values, 7),
+               values_at(&d->a->values, d->at));
+    table_cell(t, "%.*g", values_digits(&d->b->values, 7),
+               values_at(&d->b->values, d->at));
     table_cell(t, "%.3g", d->atol);
     table_cell(t, "%s", fails(d) ? "FAILED" : "ok");
 }
@@ -145,10 +147,10 @@ static void print_summary(const struct summary *s, const struct compare_side *a,
     if (s->seen) {
         place(where, sizeof where, s->first.a, s->first.at);
         tool_print("%zu beyond the tolerance; first %s (%s against %s): %.7g and %.7g at "
-                   "%s, %.3g of its largest value\n",
-                   s->failed, s->first.a->name, s->first.a->impl, s->first.b->impl,
-                   (double)s->first.a->values[s->first.at],
-                   (double)s->first.b->values[s->first.at], where, s->first.ratio);
+               "%s, %.3g of its largest value\n",
+               s->failed, s->first.a->name, s->first.a->impl, s->first.b->impl,
+               values_at(&s->first.a->values, s->first.at),
+               values_at(&s->first.b->values, s->first.at), where, s->first.ratio);
     }
     if (s->compared == 0 || s->unlike)
         puts("FAILED: the networks differ");
@@ -169,8 +171,8 @@ static int incomparable(const struct summary *s, const struct compare_side *a,
         tool_error(
             "tensor '%s' has %lld elements in %s, %lld in %s; give the same network "
             "twice",
-            t->name, (long long)t->count, a->label,
-            (long long)compare_find(b, t->name)->count, b->label);
+            t->name, (long long)t->values.count, a->label,
+            (long long)compare_find(b, t->name)->values.count, b->label);
     else
         tool_error("no tensor of %s has the name of one of %s; nothing is compared",
                    a->label, b->label);
@@ -201,7 +203,7 @@ int compare_print(const struct compare_side *a, const struct compare_side *b,
             s.alone++;
             continue;
         }
-        if (other->count != a->tensors[i].count) {
+        if (other->values.count != a->tensors[i].values.count) {
             s.unlike = s.unlike ? s.unlike : &a->tensors[i];
             continue;
         }

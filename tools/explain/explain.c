@@ -156,13 +156,14 @@ static int save_dot(const char *path, const strata_engine *e, const struct expla
 /* ---- reports
  * --------------------------------------------------------------------------- */
 
-static void print_tables(const strata_engine *e, const struct explain *x,
-                         const struct wishes *w, int format)
+static int print_tables(const strata_engine *e, const struct explain *x,
+                        const struct wishes *w, int format, strata_error *err)
 {
     bool text = format == TABLE_TEXT || format == TABLE_MARKDOWN;
     bool steps = text || !(w->tensors || w->reformats || w->fusions || w->refused);
-    if (steps)
-        explain_print_steps(e, format);
+    int status = steps ? explain_print_steps(e, format, err) : STRATA_OK;
+    if (status != STRATA_OK)
+        return status;
     if (text)
         explain_print_summary(e);
     if (w->tensors) {
@@ -181,6 +182,7 @@ static void print_tables(const strata_engine *e, const struct explain *x,
         fputs(text ? "\n" : "", stdout);
         explain_print_refused(e, format);
     }
+    return STRATA_OK;
 }
 
 /* An engine from a file has the report of its build: the alternatives are gone. */
@@ -215,7 +217,7 @@ static int show_loaded(const strata_engine *e, const struct wishes *w, int forma
         report_print_lines(report);
     else {
         if (text || !w->reformats)
-            print_tables(e, NULL, &tables, format);
+            status = print_tables(e, NULL, &tables, format, err);
         if (w->reformats)
             report_print_reformats(report, format);
     }
@@ -254,7 +256,7 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
     else if (json)
         report_print_lines(report);
     else if (!w->verify || has_tables(w))
-        print_tables(e, x, w, format);
+        status = print_tables(e, x, w, format, err);
     if (w->verify && status == STRATA_OK)
         status = explain_print_verify(e, err);
 done:

@@ -10,7 +10,7 @@
 
 /* ---- table.c
  * ------------------------------------------------------------------- */
-void explain_print_steps(const strata_engine *e, int format);
+int explain_print_steps(const strata_engine *e, int format, strata_error *err);
 void explain_print_summary(const strata_engine *e);
 void explain_print_tensors(const strata_engine *e, int format);
 void explain_print_reformats(const strata_engine *e, const struct explain *x, int format);

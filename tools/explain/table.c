@@ -74,17 +74,48 @@ static void add_name(struct names *l, const char *kind, const char *name)
     l->used += n < 0 ? 0 : (size_t)n < left ? (size_t)n : left - 1;
 }
 
+/* Of each value, where its readers begin in the list of nodes, and the last step that
+ * leaves it or a part of it to a layer that runs nothing. */
+struct uses {
+    size_t *first; /* n_values + 2 while it is made */
+    int *nodes, *erased;
+};
+
+static void close_uses(struct uses *u)
+{
+    free(u->first);
+    free(u->nodes);
+    free(u->erased);
+}
+
+/* A node that reads a value twice is there twice, side by side. */
+static int list_readers(struct uses *u, const struct execution *x, strata_error *err)
+{
+    size_t total = 0;
+    u->first = zalloc(x->n_values + 2, sizeof *u->first, "a table", err);
+    if (!u->first)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < x->n_nodes; total += (size_t)x->nodes[i++].n_in)
+        for (int k = 0; k < x->nodes[i].n_in; k++)
+            u->first[x->nodes[i].in_values[k] + 2]++;
+    for (size_t v = 2; v < x->n_values + 2; v++)
+        u->first[v] += u->first[v - 1];
+    if (!(u->nodes = zalloc(total, sizeof *u->nodes, "a table", err)))
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < x->n_nodes; i++)
+        for (int k = 0; k < x->nodes[i].n_in; k++)
+            u->nodes[u->first[x->nodes[i].in_values[k] + 1]++] = (int)i;
+    return STRATA_OK;
+}
+
 /* Who reads a value. */
-static struct names find_readers(const strata_engine *e, int value)
+static struct names find_readers(const strata_engine *e, const struct uses *u, int value)
 {
     const struct execution *x = e->execution;
     struct names l = {.text = "the next conversion"};
-    for (size_t i = 0; i < x->n_nodes; i++)
-        for (int k = 0; k < x->nodes[i].n_in; k++)
-            if (x->nodes[i].in_values[k] == value) {
-                add_name(&l, "", x->nodes[i].layer->name);
-                break;
-            }
+    for (size_t i = u->first[value]; i < u->first[value + 1]; i++)
+        if (i == u->first[value] || u->nodes[i] != u->nodes[i - 1])
+            add_name(&l, "", x->nodes[u->nodes[i]].layer->name);
     for (size_t i = x->n_inputs; i < x->n_bindings; i++)
         if (x->bindings[i].value == value)
             add_name(&l, "output ", x->bindings[i].name);
@@ -103,11 +134,11 @@ bool explain_is_copy(const strata_engine *e, const struct execution_step *s)
 }
 
 static void add_reformat_why(struct table *t, const strata_engine *e,
-                             const struct execution_step *s)
+                             const struct uses *u, const struct execution_step *s)
 {
     const struct execution *x = e->execution;
     const struct execution_value *to = &x->values[s->to];
-    const struct names who = find_readers(e, s->to);
+    const struct names who = find_readers(e, u, s->to);
     if (explain_is_copy(e, s) && to->stage == PLAN_HOME)
         table_cell(t, "to its place in %s",
                    e->network->tensors[x->values[to->alias].tensor].name);
@@ -121,7 +152,7 @@ static void add_reformat_why(struct table *t, const strata_engine *e,
 }
 
 static void add_reformat_row(struct table *t, const strata_engine *e,
-                             const struct execution_step *s)
+                             const struct uses *u, const struct execution_step *s)
 {
     const struct execution_value *to = &e->execution->values[s->to];
     char dims[128];
@@ -136,17 +167,17 @@ static void add_reformat_row(struct table *t, const strata_engine *e,
     table_cell(t, "%s", explain_value_format(e, s->to));
     table_cell(t, "%s", dims);
     table_cell(t, "%.1f", explain_microseconds(s->cost));
-    add_reformat_why(t, e, s);
+    add_reformat_why(t, e, u, s);
 }
 
-/* A layer that runs nothing has a step for each input. */
-static bool is_last_of_erased(const strata_engine *e, size_t step)
+static int find_uses(struct uses *u, const strata_engine *e, strata_error *err)
 {
     const struct execution *x = e->execution;
-    for (size_t i = step + 1; i < x->n_steps; i++)
-        if (execution_erases(x, &x->steps[i]) && x->steps[i].to == x->steps[step].to)
-            return false;
-    return true;
+    u->erased = zalloc(x->n_values, sizeof *u->erased, "a table", err);
+    for (size_t i = 0; u->erased && i < x->n_steps; i++)
+        if (execution_erases(x, &x->steps[i]))
+            u->erased[x->steps[i].to] = (int)i;
+    return u->erased ? list_readers(u, x, err) : STRATA_ENOMEM;
 }
 
 static void add_erased_row(struct table *t, const strata_engine *e,
@@ -172,24 +203,29 @@ static void add_erased_row(struct table *t, const strata_engine *e,
                                                  : "");
 }
 
-void explain_print_steps(const strata_engine *e, int format)
+int explain_print_steps(const strata_engine *e, int format, strata_error *err)
 {
+    struct uses u = {0};
     const struct execution *x = e->execution;
     static const char *const columns[] = {"name",   "layer", "impl", "reads",
                                           "writes", "shape", "us",   "why"};
     struct table t;
+    int status = find_uses(&u, e, err);
     table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 6);
-    for (size_t i = 0; i < x->n_steps; i++) {
+    for (size_t i = 0; i < x->n_steps && status == STRATA_OK; i++) {
         const struct execution_step *s = &x->steps[i];
         if (s->kind == STEP_RUN)
             add_node_row(&t, e, s);
         else if (!execution_erases(x, s))
-            add_reformat_row(&t, e, s);
-        else if (is_last_of_erased(e, i))
+            add_reformat_row(&t, e, &u, s);
+        else if (u.erased[s->to] == (int)i)
             add_erased_row(&t, e, s);
     }
-    table_print(&t, format, stdout);
+    if (status == STRATA_OK)
+        table_print(&t, format, stdout);
     table_close(&t);
+    close_uses(&u);
+    return status;
 }
 
 const char *const explain_cost_sources[] = {
@@ -228,6 +264,19 @@ static void print_proof(const strata_engine *e)
                    100 * plan_gap(p));
 }
 
+/* Layers that [build] formats cannot bind. */
+static void print_wishes(const strata_engine *e)
+{
+    struct names l = {.text = ""};
+    for (size_t i = 0; i < e->network->n_layers && e->network->build.formats; i++)
+        if (!planner_wish_holds(e->network, &e->network->layers[i]))
+            add_name(&l, "", e->network->layers[i].name);
+    if (l.n > 0)
+        tool_print("build.formats does not hold for %s%s: a tensor there can have none of "
+               "them\n",
+               l.text, l.n > NAMES_SHOWN ? " and others" : "");
+}
+
 void explain_print_summary(const strata_engine *e)
 {
     const struct planner *planner = e->planner;
@@ -245,6 +294,7 @@ void explain_print_summary(const strata_engine *e)
         (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
         (double)x->arena_bound / 1048576);
     print_trade(e);
+    print_wishes(e);
 }
 
 /* ---- details

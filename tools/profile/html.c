@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "io/file.h"
+#include "tools/predicted.h"
 #include "tools/profile/profile.h"
 
 static const char style[] =
@@ -93,6 +94,10 @@ static void put_figures(const struct profile *p, FILE *out)
              "sum of %zu steps' medians; a watched run takes %s, an unwatched one %s",
              p->n, watched, text);
     put_time(p->sum_us, what, out);
+    print_time(text, tool_predicted_us(e));
+    char *doubt = tool_doubt_costs(e, p->whole_us);
+    put_card(text, doubt ? doubt : "predicted by the plan's costs", out);
+    free(doubt);
     const double share = p->sum_us > 0 ? floor / p->sum_us : 0;
     snprintf(text, sizeof text, "%.*f %%", share < 0.1, 100 * share);
     put_card(text, "of the sum is what the device's ceilings ask for", out);
@@ -114,7 +119,7 @@ static void put_figures(const struct profile *p, FILE *out)
 static void put_shapes(const strata_engine *e, bool inputs, FILE *out)
 {
     const char *gap = "";
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     for (int i = 0; i < strata_engine_bindings(e); i++) {
         char dims[128];
         if (strata_engine_binding(e, i, &b, NULL) != STRATA_OK || b.is_input != inputs)

@@ -121,6 +121,7 @@ static int make_rows(struct profile *p, strata_error *err)
     p->rows = zalloc(p->n, sizeof *p->rows, "a profile", err);
     int status = p->rows ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < p->n && status == STRATA_OK; i++) {
+        p->rows[i].step.struct_size = sizeof p->rows[i].step;
         status = strata_engine_step(p->engine, (int)i, &p->rows[i].step, err);
         p->rows[i].us = zalloc(p->runs, sizeof *p->rows[i].us, "a profile", err);
         if (!p->rows[i].us)

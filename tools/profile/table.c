@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "io/file.h"
+#include "tools/predicted.h"
 #include "tools/profile/profile.h"
 
 static const char *const kinds[] = {[STRATA_STEP_RUN] = "run",
@@ -106,11 +107,16 @@ static void print_sum(const struct profile *p)
     if (p->graph)
         tool_print(" as one graph, %.1f us kernel by kernel", p->stepped_us);
     tool_print("; %.1f us watched (%+.1f %%), as an event stands behind each layer\n",
-               p->watched_us, 100 * over);
-    tool_print("sum of the layers' medians: %.1f us%s\n", p->sum_us,
-               p->watched_us > 1.1 * p->sum_us
-                   ? ", less than a run: noisy, or too few runs"
-                   : "");
+           p->watched_us, 100 * over);
+    tool_print("sum of the layers' medians: %.1f us%s; predicted by the plan's costs: %.1f us\n",
+           p->sum_us,
+           p->watched_us > 1.1 * p->sum_us ? ", less than a run: noisy, or too few runs"
+                                           : "",
+           tool_predicted_us(p->engine));
+    char *doubt = tool_doubt_costs(p->engine, p->whole_us);
+    if (doubt)
+        tool_print("note: %s\n", doubt);
+    free(doubt);
     tool_print(
         "floors: %.0f GB/s, %.0f GFLOP/s in FP32, %.0f in FP16, as the planner's model "
         "has them for %s\n",
@@ -150,11 +156,12 @@ static void print_json(const struct profile *p)
         if (p->rows[i].step.kind != STRATA_STEP_RELABEL)
             json_array_append_new(steps, row_json(p, &p->rows[i]));
     json_t *j =
-        json_pack("{s:s, s:s, s:I, s:b, s:f, s:f, s:f, s:f, s:o}", "network",
+        json_pack("{s:s, s:s, s:I, s:b, s:f, s:f, s:f, s:f, s:f, s:o}", "network",
                   net->name ? net->name : net->path, "device",
                   strata_device_name(p->handle), "runs", (json_int_t)p->runs, "graph",
                   p->graph, "whole_us", p->whole_us, "stepped_us", p->stepped_us,
-                  "watched_us", p->watched_us, "sum_us", p->sum_us, "steps", steps);
+                  "watched_us", p->watched_us, "sum_us", p->sum_us, "predicted_us",
+                  tool_predicted_us(p->engine), "steps", steps);
     tool_print_json(j, JSON_REAL_PRECISION(7) | JSON_INDENT(1));
     fputc('\n', stdout);
     json_decref(j);

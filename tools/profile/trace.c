@@ -257,7 +257,7 @@ static void put_steps(struct lane *l, double run)
 {
     size_t i;
     json_t *told;
-    strata_step step = {0};
+    strata_step step = {.struct_size = sizeof step};
     json_array_foreach(l->steps, i, told)
     {
         const double begin = run + json_number_value(json_array_get(told, 1));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files into a network's inputs. Values arrive as dense linear FP32 and are reformatted
- * into the binding's format.
+ * Files into a network's inputs. Values arrive dense and linear, as FP32 or the binding's
+ * own integers, and are reformatted into the binding's format.
  */
 #include "tools/run/run.h"
 
@@ -25,20 +25,27 @@ struct target {
     const char *path;
 };
 
-static int store(const struct target *t, const float *values, strata_error *err)
+static int store_values(const struct target *t, const struct values *v, strata_error *err)
 {
-    strata_desc linear;
     void *data = zalloc(1, (size_t)t->binding.bytes, t->path, err);
     if (!data)
         return STRATA_ENOMEM;
-    int status = format_desc(&linear, (struct format){STRATA_FP32, ORDER_LINEAR, 1},
-                             t->binding.desc.dims, t->binding.desc.rank, err);
-    if (status == STRATA_OK)
-        status = strata_reformat(&t->binding.desc, data, &linear, values, err);
+    int status = values_write(v, &t->binding.desc, data, err);
     if (status == STRATA_OK)
         status = strata_copy_in(t->context, t->index, data, err);
     free(data);
     return status;
+}
+
+static int store(const struct target *t, const float *values, strata_error *err)
+{
+    const strata_desc *d = &t->binding.desc;
+    struct values v = {.dtype = STRATA_FP32,
+                       .rank = d->rank,
+                       .count = strata_desc_count(d),
+                       .data = (void *)values};
+    memcpy(v.dims, d->dims, sizeof v.dims);
+    return store_values(t, &v, err);
 }
 
 /* The same dims, but for ones in front. */
@@ -68,19 +75,52 @@ static int wrong_shape(const struct target *t, const struct weight_view *v,
         t->path, found, t->binding.name, needed);
 }
 
+static void add_part(char *text, size_t size, int64_t n, const char *what)
+{
+    size_t at = strlen(text);
+    if (n)
+        snprintf(text + at, size - at, "%s %lld %s", at ? "," : "", (long long)n, what);
+}
+
+/* What does not fit is clamped: the likely cause is a network made for other values. */
+static int warn_of_loss(const struct target *t, const struct weight_view *v,
+                        strata_error *err)
+{
+    const int dtype = t->binding.desc.dtype;
+    struct weight_loss l;
+    double low, high;
+    char parts[160] = "";
+    int status = weights_loss(&l, dtype, v, err);
+    if (status != STRATA_OK)
+        return status;
+    weights_range(dtype, &low, &high);
+    add_part(parts, sizeof parts, l.beyond,
+             dtype == STRATA_FP16 ? "become infinite" : "become the nearest of these");
+    add_part(parts, sizeof parts, l.rounded, "are rounded to whole numbers");
+    add_part(parts, sizeof parts, l.nans, "are NaN and become 0");
+    if (*parts)
+        log_line(STRATA_LOG_WARNING,
+                 "%s: %lld values from %g to %g; input '%s' is %s, %.10g to %.10g:%s",
+                 t->path, (long long)strata_desc_count(&t->binding.desc), l.low, l.high,
+                 t->binding.name, strata_dtype_name(dtype), low, high, parts);
+    return STRATA_OK;
+}
+
 static int from_view(const struct target *t, const struct weight_view *v,
                      strata_error *err)
 {
-    const int64_t count = strata_desc_count(&t->binding.desc);
+    struct values values;
     if (!is_shape(&t->binding.desc, v))
         return wrong_shape(t, v, err);
-    float *values = zalloc((size_t)count, sizeof *values, t->path, err);
-    if (!values)
-        return STRATA_ENOMEM;
-    int status = weights_convert(values, STRATA_FP32, v->data, v->dtype, count, err);
+    int status = values_open(&values, &t->binding.desc, t->path, err);
     if (status == STRATA_OK)
-        status = store(t, values, err);
-    free(values);
+        status = weights_convert(values.data, values.dtype, v->data, v->dtype,
+                                 values.count, err);
+    if (status == STRATA_OK)
+        status = warn_of_loss(t, v, err);
+    if (status == STRATA_OK)
+        status = store_values(t, &values, err);
+    values_free(&values);
     return status;
 }
 
@@ -104,18 +144,15 @@ static int from_npy(const struct target *t, strata_error *err)
 static int from_image(const struct target *t, const struct image *im, strata_error *err)
 {
     const strata_desc *d = &t->binding.desc;
-    if (d->rank != 4 || (d->dims[1] != 1 && d->dims[1] != 3) || d->dims[2] > INT32_MAX ||
-        d->dims[3] > INT32_MAX)
-        return error_set(err, STRATA_EINVAL,
-                         "%s: an image needs an input of N x 1 x H x W or N x 3 x H x W; "
-                         "'%s' is not",
-                         t->path, t->binding.name);
+    if (im->channels == 1 && d->rank == 4 && d->dims[1] == 3)
+        log_line(STRATA_LOG_WARNING, "%s: is grey; input '%s' gets it three times",
+                 t->path, t->binding.name);
     int64_t count = strata_desc_count(d), one = count / (d->dims[0] ? d->dims[0] : 1);
     float *values = zalloc((size_t)count, sizeof *values, t->path, err);
     if (!values)
         return STRATA_ENOMEM;
-    int status = image_to_tensor(values, (int)d->dims[1], (int)d->dims[2],
-                                 (int)d->dims[3], im, &t->input->transform, err);
+    int status = network_image(values, t->engine->network, t->input, im, err);
+    error_prefix(err, "%s", t->path);
     for (int64_t n = 1; n < d->dims[0] && status == STRATA_OK; n++)
         memcpy(values + n * one, values, (size_t)one * sizeof *values);
     if (status == STRATA_OK)
@@ -215,7 +252,8 @@ static int from_file(const struct target *t, int64_t item, strata_error *err)
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
                    int64_t item, strata_error *err)
 {
-    struct target t = {.engine = e, .context = c, .index = index, .path = path};
+    struct target t = {.engine = e, .context = c, .index = index, .path = path,
+                       .binding.struct_size = sizeof t.binding};
     int status = strata_engine_binding(e, index, &t.binding, err);
     if (status != STRATA_OK)
         return status;
@@ -229,12 +267,12 @@ int run_find_binding(const strata_engine *e, const char *text, bool is_input, in
                      const char **file, strata_error *err)
 {
     const struct execution *x = e->execution;
-    size_t n = strcspn(text, "=/");
+    size_t n = strcspn(text, "=");
     size_t first = is_input ? 0 : x->n_inputs;
     size_t last = is_input ? x->n_inputs : x->n_bindings;
-    bool named = text[n] == '=';
     *index = (int)first;
-    *file = tool_file_of(text);
+    *file = tool_file_of(e->network, text);
+    bool named = *file != text;
     for (size_t i = first; i < last && named; i++)
         if (strlen(x->bindings[i].name) == n &&
             memcmp(text, x->bindings[i].name, n) == 0) {

@@ -23,8 +23,6 @@ enum { MOST = 1000000000 }; /* of every number */
 
 struct run_options {
     struct tool_options common;
-    const char **outputs; /* "[NAME=]FILE" */
-    size_t n_outputs, outputs_capacity;
     long top, item, repeat;
 };
 
@@ -40,11 +38,6 @@ static bool parse_number(long *out, const char *text, long min, const char *what
     return true;
 }
 
-static bool is_stdout(const char *output)
-{
-    return strcmp(tool_file_of(output), "-") == 0;
-}
-
 static bool own_option(struct run_options *o, int option)
 {
     switch (option) {
@@ -57,11 +50,7 @@ static bool own_option(struct run_options *o, int option)
     case OPTION_INPUT:
         return tool_input(&o->common, optarg);
     case OPTION_OUTPUT:
-        if (grow(&o->outputs, &o->outputs_capacity, o->n_outputs, sizeof *o->outputs,
-                 NULL))
-            return false;
-        o->outputs[o->n_outputs++] = optarg;
-        return is_stdout(optarg) || tool_output(&o->common, tool_file_of(optarg));
+        return tool_output(&o->common, optarg);
     }
     return false;
 }
@@ -106,19 +95,12 @@ static int write_outputs(strata_context *c, const strata_engine *e,
                          const struct run_options *o, strata_error *err)
 {
     int status = STRATA_OK;
-    size_t to_stdout = 0;
-    if (o->n_outputs == 0)
+    if (o->common.n_outputs == 0)
         return print_outputs(c, e, o, err);
-    for (size_t i = 0; i < o->n_outputs; i++)
-        to_stdout += is_stdout(o->outputs[i]);
-    if (to_stdout > 1)
-        return error_set(err, STRATA_EINVAL,
-                         "--output -: standard output takes one output; name files for "
-                         "the others");
-    for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
+    for (size_t i = 0; i < o->common.n_outputs && status == STRATA_OK; i++) {
         int index;
         const char *file;
-        status = run_find_binding(e, o->outputs[i], false, &index, &file, err);
+        status = run_find_binding(e, o->common.outputs[i], false, &index, &file, err);
         if (status == STRATA_OK)
             status = run_write_output(c, e, index, file, err);
     }
@@ -169,7 +151,9 @@ static int run_network(const struct run_options *o, const char *path, strata_err
 
 static int run_run(int argc, char **argv)
 {
-    struct run_options o = {.top = 5, .repeat = 1};
+    struct run_options o = {.common = {.outputs_named = true, .outputs_piped = true},
+                            .top = 5,
+                            .repeat = 1};
     strata_error err;
     int option, code = EXIT_OK;
     error_clear(&err);
@@ -193,7 +177,6 @@ static int run_run(int argc, char **argv)
     else if (run_network(&o, argv[optind], &err) != STRATA_OK)
         code = tool_fail(&err);
 done:
-    free(o.outputs);
     tool_options_free(&o.common);
     return code;
 }
@@ -209,11 +192,9 @@ const struct tool_command tool_run = {
         "Options:\n"
         "      --input=[NAME=]FILE   an input; NAME=random:SEED for random values\n"
         "      --item=N              image of an IDX file (default 0)\n"
-        "      --output=[NAME=]FILE  save an output as .npy instead of printing ('-': "
-        "on\n"
-        "                            standard output)\n"
-        "      --top=N               largest values of each image, NaN first (default "
-        "5)\n"
+        "      --output=[NAME=]FILE  save an output as .npy, float32 or its own integers,\n"
+        "                            instead of printing ('-': on standard output)\n"
+        "      --top=N               largest values of each image, NaN first (default 5)\n"
         "      --repeat=N            run N times; -v shows the fastest\n",
     .examples =
         "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"

@@ -5,10 +5,9 @@
 #ifndef TOOLS_RUN_RUN_H
 #define TOOLS_RUN_RUN_H
 
-#include "tools/tool.h"
+#include "tools/values.h"
 
-/* "NAME=FILE", or "FILE" where there is one binding of that side. What has a '/' before
- * its first '=' is a file. */
+/* "NAME=FILE", or "FILE" where there is one binding of that side; see tool_file_of. */
 int run_find_binding(const strata_engine *e, const char *text, bool is_input, int *index,
                      const char **file, strata_error *err);
 
@@ -26,14 +25,14 @@ int run_read_given(strata_context *c, const strata_engine *e,
 int run_read_inputs(strata_context *c, const strata_engine *e,
                     const struct tool_options *o, strata_error *err);
 
-/* Dense linear FP32 values of a binding; free() them. *count elements. */
-int run_values(float **out, int64_t *count, strata_context *c,
-               const strata_engine *e, int index, strata_error *err);
+/* Values of a binding; free also after a failure. Warns of those that are none. */
+int run_values(struct values *v, strata_context *c, const strata_engine *e, int index,
+               strata_error *err);
 /* Rows of the `top` largest values of each image, NaN first, with labels if there are
  * any: output, image, rank, index, value, label. */
 int run_add_top(struct table *t, strata_context *c, const strata_engine *e,
                 int index, int top, strata_error *err);
-/* As .npy, FP32 in logical order. */
+/* As .npy in logical order: FP32, or integers as they are. */
 int run_write_output(strata_context *c, const strata_engine *e, int index,
                      const char *path, strata_error *err);
 

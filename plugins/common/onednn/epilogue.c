@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Epilogues as oneDNN post-ops: channel factors, addends and the residual are binary
- * post-ops whose operands are bound at run; activations are one or two elementwise ones.
+ * post-ops whose operands are bound at run; activations are elementwise ones.
  */
 #include "plugins/common/onednn/epilogue.h"
 
@@ -20,22 +20,20 @@ struct step {
     bool times_beta; /* the result is multiplied by the activation's beta */
 };
 
-static const struct step activations[STRATA_ACTIVATION_COUNT][2] = {
-    [STRATA_RELU] = {{dnnl_eltwise_relu}},
-    [STRATA_LEAKY_RELU] = {{dnnl_eltwise_relu, {ALPHA}}},
-    [STRATA_RELU6] = {{dnnl_eltwise_clip, {FIXED, 0}, {FIXED, 6}}},
-    [STRATA_CLIP] = {{dnnl_eltwise_clip, {ALPHA}, {BETA}}},
-    [STRATA_SIGMOID] = {{dnnl_eltwise_logistic}},
-    [STRATA_TANH] = {{dnnl_eltwise_tanh}},
-    [STRATA_ELU] = {{dnnl_eltwise_elu, {ALPHA}}},
-    [STRATA_SELU] = {{dnnl_eltwise_elu, {ALPHA}, .times_beta = true}},
-    [STRATA_SOFTPLUS] = {{dnnl_eltwise_soft_relu}},
-    [STRATA_GELU] = {{dnnl_eltwise_gelu_erf}},
-    [STRATA_SILU] = {{dnnl_eltwise_swish, {FIXED, 1}}},
-    [STRATA_HARD_SIGMOID] = {{dnnl_eltwise_linear, {ALPHA}, {BETA}},
-                             {dnnl_eltwise_clip, {FIXED, 0}, {FIXED, 1}}},
-    [STRATA_HARD_SWISH] = {{dnnl_eltwise_hardswish}},
-    [STRATA_MISH] = {{dnnl_eltwise_mish}},
+static const struct step activations[STRATA_ACTIVATION_COUNT] = {
+    [STRATA_RELU] = {dnnl_eltwise_relu},
+    [STRATA_LEAKY_RELU] = {dnnl_eltwise_relu, {ALPHA}},
+    [STRATA_RELU6] = {dnnl_eltwise_clip, {FIXED, 0}, {FIXED, 6}},
+    [STRATA_CLIP] = {dnnl_eltwise_clip, {ALPHA}, {BETA}},
+    [STRATA_SIGMOID] = {dnnl_eltwise_logistic},
+    [STRATA_TANH] = {dnnl_eltwise_tanh},
+    [STRATA_ELU] = {dnnl_eltwise_elu, {ALPHA}},
+    [STRATA_SELU] = {dnnl_eltwise_elu, {ALPHA}, .times_beta = true},
+    [STRATA_SOFTPLUS] = {dnnl_eltwise_soft_relu},
+    [STRATA_GELU] = {dnnl_eltwise_gelu_erf},
+    [STRATA_SILU] = {dnnl_eltwise_swish, {FIXED, 1}},
+    [STRATA_HARD_SWISH] = {dnnl_eltwise_hardswish},
+    [STRATA_MISH] = {dnnl_eltwise_mish},
 };
 
 static float parameter_value(struct parameter p, const strata_epilogue *e)
@@ -48,20 +46,17 @@ static float parameter_value(struct parameter p, const strata_epilogue *e)
 static int append_activation(const strata_node *n, dnnl_post_ops_t ops)
 {
     const strata_epilogue *e = n->epilogue;
-    dnnl_status_t status = dnnl_success;
 
     if (e->activation < 0 || e->activation >= STRATA_ACTIVATION_COUNT ||
-        !activations[e->activation][0].algorithm)
+        !activations[e->activation].algorithm)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "oneDNN cannot fuse activation kind %d", (int)e->activation);
-    for (int i = 0; i < 2 && status == dnnl_success; i++) {
-        const struct step *s = &activations[e->activation][i];
-        if (s->algorithm)
-            status = dnnl_post_ops_append_eltwise(
-                ops, s->times_beta ? (float)e->beta : 1, s->algorithm,
-                parameter_value(s->alpha, e), parameter_value(s->beta, e));
-    }
-    return onednn_check(n, status, "fused activation");
+    const struct step *s = &activations[e->activation];
+    return onednn_check(n,
+                        dnnl_post_ops_append_eltwise(
+                            ops, s->times_beta ? (float)e->beta : 1, s->algorithm,
+                            parameter_value(s->alpha, e), parameter_value(s->beta, e)),
+                        "fused activation");
 }
 
 static int append_binary(const strata_node *n, dnnl_post_ops_t ops,

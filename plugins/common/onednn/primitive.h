@@ -132,9 +132,10 @@ int onednn_run(const strata_run *r);
         return onednn_setup(n, describe_, state);                                        \
     }
 
-#define ONEDNN_IMPL(id_, name_, rows_, efficiency_)                                      \
+#define ONEDNN_IMPL(id_, name_, rows_, efficiency_, bandwidth_)                          \
     .id = (id_), .device = STRATA_HOST, .name = (name_), .rows = STRATA_ARRAY(rows_),    \
-    .efficiency = (efficiency_), .state_size = sizeof(struct onednn_state),              \
+    .efficiency = (efficiency_), .bandwidth = (bandwidth_),                              \
+    .state_size = sizeof(struct onednn_state),                                           \
     .ctx_size = sizeof(struct onednn_context), .accept = accept, .workspace = workspace, \
     .setup = setup, .teardown = onednn_teardown, .ctx_open = onednn_ctx_open,            \
     .ctx_close = onednn_ctx_close, .run = onednn_run

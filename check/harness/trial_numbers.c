@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inputs that networks seldom hold: NaN, infinities, numbers at both ends of what FP16
+ * and FP32 can say. The layer's definition says what becomes of them, and is itself asked
+ * one thing: where an output follows an input, NaN there is NaN here.
+ */
+#include "check/harness/trial.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct kind {
+    const char *name;
+    double special;     /* put among plain numbers; 0: none */
+    double unit;        /* numbers are whole multiples of it; 0: plain ones */
+    uint64_t multiples; /* each below this */
+    int shift;          /* times a power of 2 below this one's */
+} kinds[NUMBERS_COUNT] = {
+    [NUMBERS_NAN] = {.name = "NaN among its inputs", .special = NAN},
+    [NUMBERS_INFINITE] = {.name = "infinity among its inputs", .special = INFINITY},
+    [NUMBERS_NEGATIVE_INFINITE] = {.name = "negative infinity among its inputs",
+                                   .special = -INFINITY},
+    [NUMBERS_TINY] = {"inputs below 2^-13", .unit = 0x1p-24, .multiples = 1 << 11},
+    [NUMBERS_DENORMAL] = {"inputs below 2^-126", .unit = 0x1p-149, .multiples = 1 << 23},
+    [NUMBERS_LARGE] = {"inputs up to 65504", .unit = 1, .multiples = 1 << 11, .shift = 6},
+};
+
+static const struct kind *kind_of(const struct trial *t)
+{
+    return &kinds[t->c->numbers];
+}
+
+const char *trial_numbers_name(const struct trial *t)
+{
+    return kind_of(t)->name;
+}
+
+double trial_number(struct trial *t, double plain)
+{
+    const struct kind *k = kind_of(t);
+    if (k->unit == 0)
+        return plain;
+    const uint64_t random = trial_random(t);
+    const double size = (double)(random >> 32 & (k->multiples - 1)) * k->unit;
+    const double wide =
+        k->shift ? ldexp(size, (int)((random >> 1) % (unsigned)k->shift)) : size;
+    return random & 1 ? -wide : wide;
+}
+
+/* Into the last image of each input, so that the others must be as ever. */
+void trial_place_specials(struct trial *t)
+{
+    const double special = kind_of(t)->special;
+    for (int i = 0; i < t->node.node.n_in && special != 0; i++) {
+        const strata_tensor *in = &t->node.in[i];
+        const int64_t image = in->rank > 1 ? in->count / in->dims[0] : in->count;
+        double *last = t->v.in[i] + in->count - image;
+        last[trial_random(t) % (uint64_t)image] = special;
+        for (int64_t k = 0; k < image; k++)
+            if (trial_random(t) % 8 == 0)
+                last[k] = special;
+    }
+}
+
+/* ---- what roundings do --------------------------------------------------------- */
+
+#define ROUNDING 0x1p-22 /* of an input, relative */
+
+static void free_all(double *values[HARNESS_OUTPUTS])
+{
+    for (int i = 0; i < HARNESS_OUTPUTS; i++)
+        free(values[i]);
+}
+
+static bool make_all(const struct trial *t, double *values[HARNESS_OUTPUTS])
+{
+    bool made = true;
+    for (int o = 0; o < t->node.node.n_out; o++)
+        made &= (values[o] = calloc((size_t)t->node.out[o].count + 1, sizeof(double))) !=
+                NULL;
+    return made;
+}
+
+/* A sine of 60000 has no more digits than FP32 leaves of 60000. */
+void trial_shake(struct trial *t)
+{
+    double *moved[HARNESS_OUTPUTS] = {0};
+    for (int i = 0; i < t->node.node.n_in; i++)
+        for (int64_t k = 0; k < t->node.in[i].count; k++)
+            t->v.in[i][k] *= 1 + (trial_random(t) & 1 ? ROUNDING : -ROUNDING);
+    const bool done = make_all(t, moved) && trial_define(t, moved) == STRATA_OK;
+    for (int o = 0; o < t->node.node.n_out && done; o++)
+        for (int64_t k = 0; k < t->node.out[o].count; k++) {
+            const double by = fabs(moved[o][k] - t->v.expected[o][k]);
+            if (isfinite(by))
+                t->v.shaken[o] = fmax(t->v.shaken[o], by);
+        }
+    for (int i = 0; i < t->node.node.n_in; i++)
+        for (int64_t k = 0; k < t->node.in[i].count; k++)
+            t->v.in[i][k] = rint(t->v.in[i][k]);
+    free_all(moved);
+}
+
+/* ---- NaN in, NaN out ----------------------------------------------------------- */
+
+#define STEP 0x1p-6 /* exact in every float format, as plain numbers are */
+#define PROBES 24   /* elements of an input that are tried */
+
+/* How an output moves when an input moves by one step and by two. */
+static bool follows(double at_0, double at_1, double at_2)
+{
+    const double one = at_1 - at_0, two = at_2 - at_0;
+    return one != 0 && isfinite(two) && fabs(two - 2 * one) <= 0.25 * fabs(two);
+}
+
+static bool is_float(int32_t dtype)
+{
+    return dtype == STRATA_FP32 || dtype == STRATA_FP16;
+}
+
+/* Element k of input i, moved: outputs at plain, one step, two steps, and NaN. */
+static bool probe(struct trial *t, int i, int64_t k, double *at[4][HARNESS_OUTPUTS])
+{
+    const double plain = t->v.in[i][k];
+    const double values[] = {plain, plain + STEP, plain + 2 * STEP, NAN};
+    bool done = true;
+    for (int j = 0; j < 4 && done; j++) {
+        t->v.in[i][k] = values[j];
+        done = trial_define(t, at[j]) == STRATA_OK;
+    }
+    t->v.in[i][k] = plain;
+    return done;
+}
+
+/* Whether a NaN was lost there, and told. */
+static bool judge(struct trial *t, int i, int64_t k, double *at[4][HARNESS_OUTPUTS])
+{
+    char what[256];
+    for (int o = 0; o < t->node.node.n_out; o++)
+        for (int64_t e = 0; e < t->node.out[o].count && is_float(t->node.out[o].dtype);
+             e++) {
+            const double got = at[3][o][e];
+            if (!isfinite(got) || !follows(at[0][o][e], at[1][o][e], at[2][o][e]))
+                continue;
+            snprintf(what, sizeof what,
+                     "%s output %d, element %lld follows input %d, element %lld (%g, "
+                     "then %g), and is %g where that is NaN",
+                     t->agreement ? "the impl's" : "the reference's", o, (long long)e, i,
+                     (long long)k, at[0][o][e], at[1][o][e], got);
+            trial_problem(t, "nan-lost", what);
+            return true;
+        }
+    return false;
+}
+
+void trial_follow(struct trial *t)
+{
+    double *at[4][HARNESS_OUTPUTS] = {{0}};
+    bool going = !harness_ignores_nan(t->node.layer);
+    for (int j = 0; j < 4; j++)
+        going &= make_all(t, at[j]);
+    t->impl = t->agreed;
+    t->formats = t->agreed_formats;
+    for (int i = 0; i < t->node.node.n_in && going; i++) {
+        const int64_t n = t->node.in[i].count, step = n / PROBES + 1;
+        for (int64_t k = 0; k < n && going; k += step)
+            going = probe(t, i, k, at) && !judge(t, i, k, at);
+    }
+    t->impl = NULL;
+    for (int j = 0; j < 4; j++)
+        free_all(at[j]);
+}
+
+/* ---- comparing ----------------------------------------------------------------- */
+
+/* An infinity may be the largest number of its format: a maximum begins with that. */
+static bool same_kind(double got, double want, double largest)
+{
+    if (isnan(want))
+        return isnan(got);
+    if (isinf(want))
+        return fabs(got) >= largest && signbit(got) == signbit(want);
+    return isfinite(got);
+}
+
+/* Where an output element is more than one operation, its sums may be shared with its
+ * neighbours' (tiles of transforms), and hold what only those should. */
+static bool may_spread(const struct trial *t, const double *image, int64_t n)
+{
+    bool special = false;
+    for (int64_t k = 0; k < n; k++)
+        special |= !isfinite(image[k]);
+    return special && t->node.layer->layer.flops;
+}
+
+static bool agrees(const struct trial *t, double got, double want, double allowed,
+                   int32_t dtype, bool spread)
+{
+    const double largest = dtype == STRATA_FP16 ? 65504 : FLT_MAX;
+    if (isnan(want) && t->c->numbers != NUMBERS_NAN)
+        return true; /* infinity less infinity, zero times infinity: one formula's */
+    if (spread && !isfinite(got))
+        return true;
+    if (!same_kind(got, want, largest))
+        return isfinite(want) && fabs(want) > largest && got == copysign(INFINITY, want);
+    return !isfinite(want) || fabs(got - want) <= allowed;
+}
+
+bool trial_specials_agree(const struct trial *t, int o, int32_t dtype, double allowed,
+                          int64_t *at)
+{
+    const strata_tensor *out = &t->node.out[o];
+    const int64_t image = out->rank > 1 ? out->count / out->dims[0] : out->count;
+    const bool any = t->c->numbers == NUMBERS_NAN && harness_ignores_nan(t->node.layer);
+    for (int64_t first = 0; first < out->count && is_float(dtype) && !any;
+         first += image) {
+        const bool spread = may_spread(t, t->v.expected[o] + first, image);
+        for (*at = first; *at < first + image; ++*at)
+            if (!agrees(t, t->v.out[o][*at], t->v.expected[o][*at], allowed, dtype,
+                        spread))
+                return false;
+    }
+    return true;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Leaders of teams, and the runs that wait for them.
+ */
+#include "core/host/crew.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/team.h"
+
+struct crew {
+    pthread_t thread;
+    pthread_cond_t wake;
+    struct crew *next, *next_idle;
+    struct crew_job *job;
+    int team; /* threads that it leads; 0: none */
+    bool drop_team;
+};
+
+static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER; /* guards streams */
+static size_t streams;
+static struct {
+    pthread_mutex_t lock;    /* guards everything below */
+    int processors, free;    /* free < 0: one run alone wants more than there are */
+    struct crew *all, *idle; /* idle: who led last comes first */
+    struct crew_job *first, **last;
+    bool stop;
+} crews = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &crews.first};
+
+static int processors(void)
+{
+#ifdef _OPENMP
+    return omp_get_num_procs();
+#else
+    return 1;
+#endif
+}
+
+bool crew_wanted(int threads)
+{
+#ifdef _OPENMP
+    return threads > 1;
+#else
+    (void)threads;
+    return false;
+#endif
+}
+
+/* The functions down to crew_thread are called with the lock held. */
+
+/* Whether the oldest job can begin. */
+static bool job_fits(void)
+{
+    return crews.first &&
+           (crews.first->threads <= crews.free || crews.free == crews.processors);
+}
+
+static struct crew_job *take_job(void)
+{
+    struct crew_job *job = crews.first;
+    crews.first = job->next;
+    if (!crews.first)
+        crews.last = &crews.first;
+    crews.free -= job->threads;
+    return job;
+}
+
+static void append(struct crew_job *job)
+{
+    job->next = NULL;
+    *crews.last = job;
+    crews.last = &job->next;
+}
+
+/* Threads that rest in an idle leader's team count for libgomp too, and above the number
+ * of processors it lets all teams sleep. */
+static void drop_teams(void)
+{
+    int threads = 0;
+    for (const struct crew *c = crews.all; c; c = c->next)
+        threads += c->team > 1 ? c->team - 1 : 0;
+    for (struct crew *c = crews.idle; c && threads >= crews.processors; c = c->next_idle)
+        if (c->team > 1) {
+            threads -= c->team - 1;
+            c->drop_team = true;
+            pthread_cond_signal(&c->wake);
+        }
+}
+
+static void lead(struct crew *c, struct wait_watch *watch)
+{
+    struct crew_job *job = c->job;
+    const int threads = job->threads;
+    c->team = threads;
+    drop_teams();
+    pthread_mutex_unlock(&crews.lock);
+    wait_begin(watch, job->wait, threads);
+    const bool again = job->run(job, watch);
+    pthread_mutex_lock(&crews.lock);
+    crews.free += threads;
+    if (again)
+        append(job);
+}
+
+/* Until there is a job, or all ends. */
+static void rest(struct crew *c)
+{
+    c->next_idle = crews.idle;
+    crews.idle = c;
+    while (!c->job && !crews.stop) {
+        if (c->drop_team) {
+            team_end();
+            c->team = 0;
+            c->drop_team = false;
+        }
+        pthread_cond_wait(&c->wake, &crews.lock);
+    }
+}
+
+static void start_jobs(void);
+
+/* Mutual recursion with start_jobs, by way of the thread that that begins. */
+static void *crew_thread(void *arg)
+{
+    struct crew *c = arg;
+    struct wait_watch watch = {0};
+    pthread_mutex_lock(&crews.lock);
+    while (!crews.stop) {
+        if (!c->job)
+            rest(c);
+        if (!c->job)
+            continue;
+        lead(c, &watch);
+        c->job = job_fits() ? take_job() : NULL;
+        start_jobs();
+    }
+    pthread_mutex_unlock(&crews.lock);
+    wait_end(&watch);
+    return NULL;
+}
+
+static struct crew *add_crew(strata_error *err)
+{
+    struct crew *c = zalloc(1, sizeof *c, "a team of threads", err);
+    if (!c)
+        return NULL;
+    pthread_cond_init(&c->wake, NULL);
+    if (pthread_create(&c->thread, NULL, crew_thread, c) != 0) {
+        error_set(err, STRATA_ENOMEM, "cannot start the thread of a team");
+        pthread_cond_destroy(&c->wake);
+        free(c);
+        return NULL;
+    }
+    c->next = crews.all;
+    crews.all = c;
+    return c;
+}
+
+/* Give jobs to leaders, new ones if need be; without, a job waits for one of those that
+ * are there, and one always is. */
+static void start_jobs(void)
+{
+    while (job_fits()) {
+        struct crew *c = crews.idle ? crews.idle : add_crew(NULL);
+        if (!c)
+            return;
+        if (c == crews.idle)
+            crews.idle = c->next_idle;
+        c->job = take_job();
+        pthread_cond_signal(&c->wake);
+    }
+}
+
+/* ---- from outside ------------------------------------------------------------------ */
+
+void crew_offer(struct crew_job *job)
+{
+    pthread_mutex_lock(&crews.lock);
+    append(job);
+    start_jobs();
+    pthread_mutex_unlock(&crews.lock);
+}
+
+int crew_ready(strata_error *err)
+{
+    pthread_mutex_lock(&crews.lock);
+    const bool ready = crews.all || add_crew(err);
+    pthread_mutex_unlock(&crews.lock);
+    return ready ? STRATA_OK : STRATA_ENOMEM;
+}
+
+void crew_open(void)
+{
+    pthread_mutex_lock(&life);
+    if (streams++ == 0)
+        crews.free = crews.processors = processors();
+    pthread_mutex_unlock(&life);
+}
+
+static void end_all(void)
+{
+    pthread_mutex_lock(&crews.lock);
+    crews.stop = true;
+    for (struct crew *c = crews.all; c; c = c->next)
+        pthread_cond_signal(&c->wake);
+    pthread_mutex_unlock(&crews.lock);
+    while (crews.all) {
+        struct crew *c = crews.all;
+        crews.all = c->next;
+        pthread_join(c->thread, NULL);
+        pthread_cond_destroy(&c->wake);
+        free(c);
+    }
+    crews.idle = NULL;
+    crews.stop = false;
+    wait_close();
+}
+
+void crew_close(void)
+{
+    pthread_mutex_lock(&life);
+    if (--streams == 0)
+        end_all();
+    pthread_mutex_unlock(&life);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How teams wait: the signs of a busy machine, and the ballast.
+ */
+#include "core/host/wait.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/status.h"
+#include "core/team.h"
+
+#define MS UINT64_C(1000000) /* ns */
+/* A tenth of a tenth of a second without a processor: idle machines stay far below. Who
+ * then sleeps tries again after a while, which doubles as long as the machine is busy. */
+#define LOOK_NS MS
+#define WINDOW_NS (100 * MS)
+#define LOST_NS (10 * MS)
+#define PAUSE_LEAST_NS (100 * MS)
+#define PAUSE_MOST_NS (3200 * MS)
+#define CALM_NS (1000 * MS) /* without losses: the next pause is the least again */
+
+#define BALLAST_MOST 4096 /* threads */
+
+static struct {
+    pthread_mutex_t lock; /* guards everything below */
+    pthread_cond_t changed;
+    int holders;
+    bool made; /* thread is to be joined */
+    bool gone; /* it has seen that there is no holder */
+    pthread_t thread;
+} ballast = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+/* ---- ballast ----------------------------------------------------------------------- */
+
+#ifdef _OPENMP
+static void *pass(void *gate)
+{
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+/* libgomp ends the process if it gets no thread; so see first that there are some. */
+static bool threads_available(int n)
+{
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t *threads = calloc((size_t)n, sizeof *threads);
+    int made = 0;
+    pthread_mutex_lock(&gate);
+    while (threads && made < n && pthread_create(&threads[made], NULL, pass, &gate) == 0)
+        made++;
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < made; i++)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&gate);
+    free(threads);
+    return made == n;
+}
+
+static void make_team(int n)
+{
+    int seen = 0;
+#pragma omp parallel num_threads(n)
+#pragma omp atomic
+    seen += 1;
+    (void)seen;
+}
+
+/* A team lasts as long as the thread that made it. Without threads to spare there is
+ * none, and others spin on: no reason to fail. */
+static void *be_ballast(void *threads)
+{
+    const int n = (int)(intptr_t)threads;
+    if (threads_available(n))
+        make_team(n);
+    pthread_mutex_lock(&ballast.lock);
+    while (ballast.holders > 0)
+        pthread_cond_wait(&ballast.changed, &ballast.lock);
+    ballast.gone = true;
+    pthread_mutex_unlock(&ballast.lock);
+    return NULL;
+}
+
+/* So many that with the holder's team there are more threads than processors. */
+static int ballast_threads(int team)
+{
+    const int n = omp_get_num_procs() - team + 2;
+    return n < 2 ? 2 : n < BALLAST_MOST ? n : BALLAST_MOST;
+}
+
+/* The lock is held; a thread that is gone no longer takes it. */
+static void make_ballast(int team)
+{
+    const intptr_t n = ballast_threads(team);
+    if (ballast.made && !ballast.gone)
+        return;
+    if (ballast.made)
+        pthread_join(ballast.thread, NULL);
+    ballast.gone = false;
+    ballast.made = pthread_create(&ballast.thread, NULL, be_ballast, (void *)n) == 0;
+}
+
+static void hold(struct wait_watch *w)
+{
+    if (w->holds)
+        return;
+    w->holds = true;
+    pthread_mutex_lock(&ballast.lock);
+    if (ballast.holders++ == 0)
+        make_ballast(w->threads);
+    pthread_mutex_unlock(&ballast.lock);
+}
+
+static void release(struct wait_watch *w)
+{
+    if (!w->holds)
+        return;
+    w->holds = false;
+    pthread_mutex_lock(&ballast.lock);
+    if (--ballast.holders == 0)
+        pthread_cond_broadcast(&ballast.changed);
+    pthread_mutex_unlock(&ballast.lock);
+}
+
+void wait_close(void)
+{
+    if (ballast.made) /* nobody else is left who would make one */
+        pthread_join(ballast.thread, NULL);
+    ballast.made = false;
+}
+
+/* ---- signs of a busy machine ----------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
+}
+
+/* Time for which the thread could have run and had no processor; 0 where the system does
+ * not tell. */
+static uint64_t read_delay(const struct wait_watch *w)
+{
+    char text[96];
+    unsigned long long ran, waited;
+    const ssize_t n = pread(w->file, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return sscanf(text, "%llu %llu", &ran, &waited) == 2 ? waited : 0;
+}
+
+static void open_watch(struct wait_watch *w)
+{
+    w->open = true;
+    w->file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    w->delay = read_delay(w);
+    w->looked = w->window = now_ns();
+}
+
+/* Spin, and count from here on. */
+static void try_again(struct wait_watch *w, uint64_t now)
+{
+    release(w);
+    w->tried = w->window = w->looked = now;
+    w->delay = read_delay(w);
+    w->lost = 0;
+}
+
+static void give_way(struct wait_watch *w, uint64_t now)
+{
+    const uint64_t pause = now - w->tried > CALM_NS ? 0 : 2 * w->pause;
+    w->pause = pause < PAUSE_LEAST_NS  ? PAUSE_LEAST_NS
+               : pause > PAUSE_MOST_NS ? PAUSE_MOST_NS
+                                       : pause;
+    hold(w);
+    w->until = now_ns() + w->pause;
+}
+
+void wait_look(struct wait_watch *w)
+{
+    if (!w->yields || w->holds)
+        return;
+    const uint64_t now = now_ns();
+    if (now - w->looked < LOOK_NS)
+        return;
+    const uint64_t delay = read_delay(w);
+    w->lost += delay - w->delay;
+    w->delay = delay;
+    w->looked = now;
+    if (w->lost > LOST_NS)
+        give_way(w, now);
+    else if (now - w->window > WINDOW_NS) {
+        w->window = now;
+        w->lost = 0;
+    }
+}
+
+static bool user_decides(void)
+{
+    return getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT");
+}
+
+void wait_begin(struct wait_watch *w, int how, int threads)
+{
+    const bool free = !user_decides();
+    w->threads = threads;
+    w->yields = free && how == STRATA_WAIT_YIELD;
+    if (free && how == STRATA_WAIT_SLEEP)
+        hold(w);
+    else if (!w->yields)
+        release(w);
+    if (!w->yields)
+        return;
+    if (!w->open)
+        open_watch(w);
+    if (w->holds) {
+        const uint64_t now = now_ns();
+        if (now >= w->until)
+            try_again(w, now);
+    }
+    wait_look(w);
+}
+
+void wait_end(struct wait_watch *w)
+{
+    release(w);
+    if (w->open && w->file >= 0)
+        close(w->file);
+    *w = (struct wait_watch){0};
+}
+
+#else /* one thread waits for nobody */
+
+void wait_begin(struct wait_watch *w, int how, int threads)
+{
+    (void)w;
+    (void)how;
+    (void)threads;
+}
+
+void wait_look(struct wait_watch *w)
+{
+    (void)w;
+}
+
+void wait_end(struct wait_watch *w)
+{
+    (void)w;
+}
+
+void wait_close(void)
+{
+}
+
+#endif

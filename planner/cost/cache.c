@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The cost file that is kept for a machine: $XDG_CACHE_HOME/strata/costs/KIND-HASH.costs,
+ * the hash of all that tells one device from another. A home folder may be shared by
+ * machines whose processors differ.
+ */
+#include "planner/cost/cost.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/text.h"
+#include "io/file.h"
+
+/* What /proc/cpuinfo calls the lines that tell processors apart, on x86 and on Arm. */
+static const char *const identity[] = {
+    "vendor_id", "cpu family", "model", "stepping", "flags", "cache size",
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"};
+
+static uint64_t hash_text(uint64_t hash, const char *text) /* FNV-1a */
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static bool tells(const char *line)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(identity); i++)
+        if (strncmp(line, identity[i], strlen(identity[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Of the first processor, whose lines an empty one ends. */
+static uint64_t hash_processor(uint64_t hash)
+{
+    char text[8192];
+    const size_t n = file_head(text, sizeof text - 1, "/proc/cpuinfo");
+    text[n] = '\0';
+    for (char *line = text, *end; *line && *line != '\n'; line = end + 1) {
+        end = line + strcspn(line, "\n");
+        if (*end == '\0')
+            break;
+        *end = '\0';
+        if (tells(line))
+            hash = hash_text(hash, line);
+    }
+    return hash;
+}
+
+int cost_cache_path(char **out, const struct device_properties *d, strata_error *err)
+{
+    const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+    const bool xdg = cache && cache[0] == '/';
+    const char *base = xdg ? cache : home;
+    uint64_t hash = hash_text(UINT64_C(14695981039346656037), d->build);
+    *out = NULL;
+    if (!base || base[0] != '/')
+        return STRATA_OK;
+    if (d->kind == STRATA_HOST)
+        hash = hash_processor(hash);
+    *out = text_print("%s/%sstrata/costs/%s-%016" PRIx64 ".costs", base,
+                      xdg ? "" : ".cache/", d->kind == STRATA_HOST ? "host" : "cuda", hash);
+    return *out ? STRATA_OK : error_no_memory(err, 0, "the name of a cost file");
+}
+
+int cost_cache_make(const char *path, strata_error *err)
+{
+    char *folder = text_print("%s", path);
+    int status = folder ? STRATA_OK : error_no_memory(err, 0, "a folder's name");
+    for (char *end = folder; end && (end = strchr(end + 1, '/')) && status == STRATA_OK;
+         *end = '/') {
+        *end = '\0';
+        if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+            status = error_set(err, STRATA_EIO, "%s: %s", folder, strerror(errno));
+    }
+    free(folder);
+    return status;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a plan's costs come from, by the network's options: the model, a file, the device;
+ * and where measured ones are kept: in the file that was asked for, or else for this
+ * machine in the user's cache.
+ */
+#include "planner/cost/cost.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/file.h"
+#include "planner/planner.h"
+
+/* Without other word a network is not measured longer than this, a build: the next goes on
+ * from there. ns */
+#define DEFAULT_BUDGET UINT64_C(10000000000)
+/* Waiting for processors in a second of measuring, of all threads together. An idle
+ * machine with as many processors as threads has 0.10 to 0.15, as the one that measures
+ * waits beside those that compute; one more program on 2 processors makes it 0.7. */
+#define BUSY_SHARE 0.4
+
+static int read_saved(struct cost_table *t, const char *path, strata_error *err)
+{
+    struct cost_table saved;
+    if (!path || access(path, F_OK) != 0)
+        return STRATA_OK;
+    cost_table_init(&saved, t->device);
+    int status = cost_table_read(&saved, path, err);
+    if (status == STRATA_OK)
+        status = cost_table_merge(t, &saved, err);
+    cost_table_free(&saved);
+    return status;
+}
+
+/* What others saved meanwhile stays; of one cost ours, by which the plan was made. */
+static int save_table(const struct cost_table *t, const char *path, strata_error *err)
+{
+    struct cost_table all;
+    const int lock = file_lock(path); /* until what others saved is written with ours */
+    cost_table_init(&all, t->device);
+    int status = access(path, F_OK) == 0 ? cost_table_read(&all, path, err) : STRATA_OK;
+    for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
+        status = cost_table_put(&all, t->entries[i].key, t->entries[i].cost, err);
+    if (status == STRATA_OK)
+        status = cost_table_write(&all, path, err);
+    file_unlock(lock);
+    cost_table_free(&all);
+    return status;
+}
+
+static void tell(const struct cost_report *r)
+{
+    if (r->measured)
+        log_line(STRATA_LOG_INFO, "measured %zu of %zu costs in %.2f s, %zu plans",
+                 r->measured, r->queries, r->seconds, r->solved);
+    if (!r->complete && r->kind == COSTS_MEASURE)
+        log_line(STRATA_LOG_WARNING,
+                 "the time for measuring ran out: %zu of %zu costs are measured, others "
+                 "are from the analytic model; run again to go on from there where "
+                 "measured costs are kept, or raise build.costs_budget",
+                 r->measured, r->queries);
+}
+
+enum cost_kind cost_kind_of(enum cost_kind kind)
+{
+    const char *word = secure_getenv("STRATA_COSTS");
+    if (kind != COSTS_DEFAULT)
+        return kind;
+    if (word && strcmp(word, "analytic") != 0 && strcmp(word, "measure") != 0)
+        log_line(STRATA_LOG_WARNING,
+                 "STRATA_COSTS=%s says nothing; it is analytic or measure", word);
+    return word && strcmp(word, "analytic") == 0 ? COSTS_ANALYTIC : COSTS_MEASURE;
+}
+
+/* Costs of a kind other than analytic. */
+static int plan_by_table(struct planner *planner, struct cost_table *table,
+                         struct cost_source *source, const struct cost_options *o,
+                         strata_error *err)
+{
+    const bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
+    const double before = cost_waited();
+    int status = cost_plan_from(planner, table, measures ? source : NULL, o, err);
+    struct cost_report *r = &planner->costs;
+    if (r->measured && planner->device.properties.kind == STRATA_HOST)
+        r->busy = cost_waited() - before > BUSY_SHARE * r->seconds;
+
+    return status;
+}
+
+/* The file that the user named: read first, and what is measured is added. */
+static int plan_with_file(struct planner *planner, struct cost_table *table,
+                          struct cost_source *source, const struct cost_options *o,
+                          strata_error *err)
+{
+    int status = o->kind == COSTS_FILE ? cost_table_read(table, o->file, err) : STRATA_OK;
+    if (status == STRATA_OK)
+        status = read_saved(table, o->save, err);
+    if (status == STRATA_OK)
+        status = plan_by_table(planner, table, source, o, err);
+    if (!planner->costs.measured || !o->save)
+        return status;
+    int saved = save_table(table, o->save, err);
+    if (status == STRATA_EBUSY && saved == STRATA_OK)
+        error_append(err,
+                     "; %s holds the %zu measured so far, and a run with the "
+                     "same options goes on from there",
+                     o->save, planner->costs.measured);
+    return status != STRATA_OK ? status : saved;
+}
+
+/* The user's cache: whatever is wrong with it is told, and no reason to fail. */
+static void keep_in_cache(const struct cost_table *table, const struct planner *planner,
+                          const char *path)
+{
+    strata_error why;
+    error_clear(&why);
+    if (planner->costs.busy)
+        log_line(STRATA_LOG_WARNING,
+                 "the machine was busy while costs were measured: this plan may not be "
+                 "the best, and they are not kept; run again when it is quiet, or plan "
+                 "with --costs=analytic");
+    else if (cost_cache_make(path, &why) != STRATA_OK ||
+             save_table(cost_table_bytes(table) > COST_CACHE_MAX ? &planner->known : table,
+                        path, &why) != STRATA_OK)
+        log_line(STRATA_LOG_WARNING, "measured costs are not kept: %s", why.message);
+}
+
+static int plan_with_cache(struct planner *planner, struct cost_table *table,
+                           struct cost_source *source, const struct cost_options *o,
+                           strata_error *err)
+{
+    strata_error why;
+    char *path = NULL;
+    error_clear(&why);
+    int status = cost_cache_path(&path, &planner->device.properties, err);
+    if (status != STRATA_OK)
+        return status;
+    if (read_saved(table, path, &why) != STRATA_OK) {
+        log_line(STRATA_LOG_WARNING, "%s; the file is made anew", why.message);
+        unlink(path);
+    }
+    status = plan_by_table(planner, table, source, o, err);
+    if (path && planner->costs.measured)
+        keep_in_cache(table, planner, path);
+    free(path);
+    return status;
+}
+
+int cost_plan(struct planner *planner, struct cost_source *source, strata_error *err)
+{
+    const struct build_options *build = &planner->network->build;
+    struct cost_options o = build->costs;
+    struct cost_table table;
+    const bool cached = o.kind == COSTS_DEFAULT && !o.save;
+    o.kind = cost_kind_of(o.kind);
+    o.everything |= build->objective == OBJECTIVE_MEMORY;
+    if (o.kind == COSTS_ANALYTIC) {
+        planner->costs = (struct cost_report){.kind = o.kind};
+        return plan_solve(&planner->plan, &planner->model->problem,
+                          &planner->plan_options, err);
+    }
+    if (cached && o.budget == 0 && planner->device.properties.kind == STRATA_HOST)
+        o.budget = DEFAULT_BUDGET;
+    cost_table_init(&table, planner->device.properties.build);
+    int status = (cached ? plan_with_cache : plan_with_file)(planner, &table, source, &o,
+                                                             err);
+    if (status == STRATA_OK)
+        tell(&planner->costs);
+    cost_table_free(&table);
+    return status;
+}

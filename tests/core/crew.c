@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs of several threads on the host: who computes them, in which order, and how the
+ * threads wait.
+ */
+#include "core/handle.h"
+#include "core/team.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef _OPENMP
+
+enum { STREAMS = 4, RUNS = 200 };
+
+/* What work does: counts itself, waits for a gate, computes with a team. */
+struct task {
+    atomic_int *inside, *most, *done;
+    sem_t *gate;
+    int threads;
+};
+
+static int work(void *payload, void *native, strata_error *err)
+{
+    const struct task *t = payload;
+    (void)native, (void)err;
+    while (t->gate && sem_wait(t->gate) != 0)
+        ;
+    if (t->inside) {
+        const int now = atomic_fetch_add(t->inside, 1) + 1;
+        int most = atomic_load(t->most);
+        while (now > most && !atomic_compare_exchange_weak(t->most, &most, now))
+            ;
+    }
+    if (t->threads) {
+        atomic_int sum = 0;
+#pragma omp parallel num_threads(t->threads)
+        atomic_fetch_add(&sum, 1);
+    }
+    if (t->inside)
+        atomic_fetch_sub(t->inside, 1);
+    if (t->done)
+        atomic_fetch_add(t->done, 1);
+    return STRATA_OK;
+}
+
+static void submit(strata_stream *s, const struct task *t)
+{
+    cr_assert_eq(s->device->ops->submit(s, work, t, sizeof *t, NULL), STRATA_OK);
+}
+
+static void begin(strata_stream *s, int threads, int wait)
+{
+    strata_error err = {0};
+    cr_assert_eq(s->device->ops->run_begin(s, threads, wait, &err), STRATA_OK, "%s",
+                 err.message);
+}
+
+static void run(strata_stream *s, const struct task *t, int threads, int wait)
+{
+    begin(s, threads, wait);
+    submit(s, t);
+    s->device->ops->run_end(s);
+}
+
+static strata_handle *open_host(void)
+{
+    strata_handle *h = NULL;
+    cr_assert_eq(strata_create(&h, "host", NULL), STRATA_OK);
+    return h;
+}
+
+static int processors(void)
+{
+    return omp_get_num_procs();
+}
+
+/* A run of all processors, or of two on a machine of one. */
+static int whole(void)
+{
+    return processors() > 1 ? processors() : 2;
+}
+
+static int threads_now(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/task");
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n - 2;
+}
+
+/* ---- turns ------------------------------------------------------------------------- */
+
+struct driver {
+    struct task task;
+    int threads, here;
+};
+
+static void *drive(void *arg)
+{
+    const struct driver *d = arg;
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    if (d->here)
+        s->device->ops->stream_run_here(s);
+    for (int i = 0; i < RUNS; i++) {
+        run(s, &d->task, d->threads, STRATA_WAIT_YIELD);
+        if (i % 3 == 0)
+            cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
+        if (i % 5 == 0)
+            submit(s, &(struct task){.done = d->task.done}); /* between runs */
+    }
+    strata_destroy(h);
+    return NULL;
+}
+
+static int drive_all(int threads, int here)
+{
+    atomic_int inside = 0, most = 0, done = 0;
+    pthread_t drivers[STREAMS];
+    struct driver d = {{&inside, &most, &done, NULL, threads}, threads, here};
+    for (int i = 0; i < STREAMS; i++)
+        cr_assert_eq(pthread_create(&drivers[i], NULL, drive, &d), 0);
+    for (int i = 0; i < STREAMS; i++)
+        pthread_join(drivers[i], NULL);
+    cr_expect_eq(done, STREAMS * (RUNS + RUNS / 5));
+    return most;
+}
+
+Test(crew, runs_that_fill_the_machine_go_one_after_the_other)
+{
+    cr_expect_eq(drive_all(whole(), 0), 1);
+}
+
+Test(crew, so_do_those_of_streams_without_a_thread)
+{
+    cr_expect_eq(drive_all(whole(), 1), 1);
+}
+
+Test(crew, runs_of_more_threads_than_processors_have_their_turn_too)
+{
+    cr_expect_eq(drive_all(2 * whole(), 0), 1);
+}
+
+/* A team for each stream would be STREAMS * (whole() - 1) threads more. */
+Test(crew, streams_share_their_teams)
+{
+    strata_handle *h[STREAMS];
+    const struct task t = {.threads = whole()};
+    const int before = threads_now();
+    for (int i = 0; i < STREAMS; i++)
+        h[i] = open_host();
+    for (int r = 0; r < RUNS; r++)
+        for (int i = 0; i < STREAMS; i++)
+            run(strata_get_stream(h[i]), &t, whole(), STRATA_WAIT_YIELD);
+    for (int i = 0; i < STREAMS; i++)
+        strata_stream_synchronize(strata_get_stream(h[i]), NULL);
+    cr_expect_leq(threads_now(), before + STREAMS + whole());
+    for (int i = 0; i < STREAMS; i++)
+        strata_destroy(h[i]);
+}
+
+Test(crew, a_run_of_one_thread_waits_for_nobody)
+{
+    strata_handle *busy = open_host(), *free = open_host();
+    atomic_int done = 0;
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    run(strata_get_stream(busy), &(struct task){.gate = &gate}, whole(),
+        STRATA_WAIT_YIELD);
+    run(strata_get_stream(free), &(struct task){.done = &done}, 1, STRATA_WAIT_YIELD);
+    cr_expect_eq(strata_stream_synchronize(strata_get_stream(free), NULL), STRATA_OK);
+    cr_expect_eq(done, 1);
+    sem_post(&gate);
+    strata_destroy(busy);
+    strata_destroy(free);
+    sem_destroy(&gate);
+}
+
+Test(crew, what_is_queued_when_a_stream_goes_still_runs)
+{
+    strata_handle *h = open_host();
+    atomic_int done = 0;
+    const struct task t = {.done = &done, .threads = 2};
+    for (int i = 0; i < RUNS; i++) {
+        run(strata_get_stream(h), &t, 2, STRATA_WAIT_YIELD);
+        submit(strata_get_stream(h), &(struct task){.done = &done});
+    }
+    strata_destroy(h);
+    cr_expect_eq(done, 2 * RUNS);
+}
+
+/* Who waits for a run's work need not wait for its end. */
+Test(crew, a_stream_can_be_waited_for_inside_of_a_run)
+{
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    atomic_int done = 0;
+    begin(s, 2, STRATA_WAIT_YIELD);
+    for (int i = 1; i <= RUNS; i++) {
+        submit(s, &(struct task){.done = &done, .threads = 2});
+        cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
+        cr_expect_eq(done, i);
+    }
+    s->device->ops->run_end(s);
+    strata_destroy(h);
+}
+
+/* ---- waiting ----------------------------------------------------------------------- */
+
+static void environment_is_silent(void)
+{
+    unsetenv("OMP_WAIT_POLICY");
+    unsetenv("GOMP_SPINCOUNT");
+}
+
+/* Threads start and end when they have a processor. */
+static int threads_soon(int least, int most)
+{
+    for (int i = 0; i < 60000 && (threads_now() < least || threads_now() > most); i++)
+        usleep(1000);
+    return threads_now();
+}
+
+static int run_and_count(strata_stream *s, int wait)
+{
+    const struct task t = {.threads = 2};
+    run(s, &t, 2, wait);
+    cr_assert_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
+    return threads_now();
+}
+
+Test(crew, teams_that_sleep_have_a_ballast)
+{
+    environment_is_silent();
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    const int spinning = run_and_count(s, STRATA_WAIT_SPIN);
+    run_and_count(s, STRATA_WAIT_SLEEP);
+    /* a leader and as many as make more threads than processors with the team of two */
+    const int ballast = processors() < 2 ? 2 : processors();
+    cr_expect_eq(threads_soon(spinning + ballast, spinning + ballast),
+                 spinning + ballast);
+    run_and_count(s, STRATA_WAIT_SPIN);
+    cr_expect_eq(threads_soon(spinning, spinning), spinning);
+    strata_destroy(h);
+}
+
+Test(crew, the_last_stream_takes_all_threads_along)
+{
+    environment_is_silent();
+    const int before = threads_now();
+    strata_handle *h = open_host();
+    run_and_count(strata_get_stream(h), STRATA_WAIT_SLEEP);
+    strata_destroy(h);
+    cr_expect_eq(threads_soon(before, before), before);
+}
+
+Test(crew, the_environment_wins)
+{
+    setenv("OMP_WAIT_POLICY", "passive", 1);
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    const int spinning = run_and_count(s, STRATA_WAIT_SPIN);
+    for (int i = 0; i < RUNS; i++)
+        cr_assert_eq(run_and_count(s, STRATA_WAIT_SLEEP), spinning);
+    strata_destroy(h);
+}
+
+static void be_busy(void)
+{
+    for (volatile unsigned long i = 0;; i++)
+        ;
+}
+
+static void compute_for_a_while(strata_stream *s)
+{
+    for (int i = 0; i < RUNS; i++)
+        run(s, &(struct task){.threads = 2}, 2, STRATA_WAIT_YIELD);
+    cr_assert_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
+}
+
+Test(crew, who_yields_sleeps_while_others_want_the_processors, .timeout = 600)
+{
+    enum { BUSY = 64 };
+    pid_t busy[BUSY];
+    const int n = 4 * processors() < BUSY ? 4 * processors() : BUSY;
+    environment_is_silent();
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    const int spinning = run_and_count(s, STRATA_WAIT_SPIN);
+    if (access("/proc/thread-self/schedstat", R_OK) != 0)
+        cr_skip_test("the system does not tell how long threads wait");
+    for (int i = 0; i < n; i++)
+        if ((busy[i] = fork()) == 0)
+            be_busy();
+    int most = spinning;
+    for (int i = 0; i < 20000 && most == spinning; i++) {
+        compute_for_a_while(s);
+        most = threads_now() > most ? threads_now() : most;
+    }
+    for (int i = 0; i < n; i++) {
+        kill(busy[i], SIGKILL);
+        waitpid(busy[i], NULL, 0);
+    }
+    cr_expect_gt(most, spinning, "no ballast beside %d busy processes", n);
+    run_and_count(s, STRATA_WAIT_SPIN);
+    cr_expect_eq(threads_soon(spinning, spinning), spinning);
+    strata_destroy(h);
+}
+
+#endif

@@ -1,0 +1,143 @@
+#!/bin/sh
+# TAP: values keep their type from file to file through `strata run` and `strata compare`;
+# what is lost on the way is told; names with '/' are names.
+. "${srcdir:-.}/tests/tap.sh"
+cd "$scratch" || exit 99
+
+cat >npy.py <<'PY'
+"""npy.py FILE TYPE VALUE...: write 1 x n values; npy.py FILE: print type and values."""
+import ast, struct, sys
+path, rest = sys.argv[1], sys.argv[2:]
+if rest:
+    kind = {"f4": "f", "f8": "d", "i4": "i", "i8": "q"}[rest[0]]
+    values = [float(v) if kind in "fd" else int(v) for v in rest[1:]]
+    head = "{'descr': '<%s', 'fortran_order': False, 'shape': (1, %d), }" % (
+        rest[0], len(values))
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\1\0" + struct.pack("<H", 118) + head.ljust(117).encode() + b"\n")
+        f.write(struct.pack("<%d%s" % (len(values), kind), *values))
+else:
+    data = open(path, "rb").read()
+    size = struct.unpack("<H", data[8:10])[0]
+    kind = ast.literal_eval(data[10:10 + size].decode())["descr"]
+    code = {"<f4": "f", "<i4": "i", "|u1": "B", "|i1": "b"}[kind]
+    body = data[10 + size:]
+    print(kind, *struct.unpack("<%d%s" % (len(body) // struct.calcsize(code), code), body))
+PY
+npy() { python3 npy.py "$@"; }
+
+network() { # network FILE DTYPE INPUT OUTPUT
+    printf '[network]\nformat = 1\noutputs = %s\n[input %s]\nshape = 1 x 4\ndtype = %s\n' \
+        "$4" "$3" "$2" >"$1"
+    printf '[layer a]\ntype = Identity\n[layer %s]\ntype = Identity\n' "$4" >>"$1"
+}
+
+network i.ini i32 x y
+npy i.npy i4 16777217 -16777217 2147483647 5
+expect 0 '<i4 16777217 -16777217 2147483647 5' 'i32 values stay i32 from .npy to .npy' \
+    sh -c "$strata run i.ini i.npy --output y=o.npy && python3 npy.py o.npy"
+expect 0 'y,0,2,0,16777217,' 'and are shown whole' $strata run i.ini i.npy -o csv
+mkdir dump
+expect 0 '<i4 16777217 -16777217' 'and dumped by compare as they are' sh -c \
+    "$strata compare i.ini i.ini --input i.npy --dump y --folder dump >/dev/null &&
+    python3 npy.py dump/y.a.npy"
+network u.ini u8 x y
+npy whole.npy f4 0 255 7 1
+expect 0 '[|]u1 0 255 7 1' 'u8 values stay u8' \
+    sh -c "$strata run u.ini whole.npy --output y=o.npy && python3 npy.py o.npy"
+network f.ini fp16 x y
+expect 0 '<f4 0.0 255.0 7.0 1.0' 'floats become FP32' \
+    sh -c "$strata run f.ini whole.npy --output y=o.npy && python3 npy.py o.npy"
+
+# What does not fit.
+expect 0 'no warning' 'values that fit are not told' \
+    sh -c "$strata run u.ini whole.npy 2>&1 | grep warning || echo no warning"
+npy odd.npy f8 -3 300 0.5 nan
+expect 0 "odd.npy: 4 values from -3 to 300; input 'x' is u8, 0 to 255: 2 become the near" \
+    'values clamped into u8 are told' $strata run u.ini odd.npy
+expect 0 '1 are rounded to whole numbers, 1 are NaN and become 0' \
+    'and those that are rounded, or no numbers' $strata run u.ini odd.npy
+npy long.npy i8 5000000000 -5000000000 2147483647 -2147483648
+expect 0 "input 'x' is i32, -2147483648 to 2147483647: 2 become the nearest" \
+    'values clamped into i32 are told' $strata run i.ini long.npy
+npy large.npy f4 1e5 -65504 0 1
+expect 0 "input 'x' is fp16, -65504 to 65504: 1 become infinite" \
+    'values beyond FP16 are told' $strata run f.ini large.npy
+
+# Outputs that are no numbers.
+cat >half.ini <<'INI'
+[network]
+format = 1
+outputs = twice, none
+[vars]
+precision = fp16
+[build]
+precision = ${precision}
+[input x]
+shape = 1 x 4
+[layer twice]
+type = ElementWise
+op = sum
+inputs = x, x
+format = ${precision}:nchw
+[layer none]
+type = ElementWise
+op = sub
+inputs = twice, twice
+format = ${precision}:nchw
+INI
+npy x.npy f4 1 60000 60000 2
+expect 0 "'twice': 0 of 4 values are NaN, 2 infinite, the first at index 1; FP16 ends at 65" \
+    'infinities of FP16 are told' $strata run half.ini x.npy
+expect 0 "'none': 2 of 4 values are NaN, 0 infinite, the first at index 1; FP16 ends at 65" \
+    'and what becomes of them' $strata run half.ini x.npy --output none=o.npy
+expect 0 'no warning' 'FP32 has neither' \
+    sh -c "$strata run half.ini x.npy -D precision=fp32 2>&1 | grep warning ||
+        echo no warning"
+npy infinite.npy f4 inf 0 0 2
+expect 0 "'none': 1 of 4 values are NaN, 0 infinite, the first at index 0; see whether an" \
+    'a NaN of FP32 is told too' $strata run half.ini infinite.npy -D precision=fp32
+
+# A grey picture, and an input of three channels.
+printf '[network]\nformat = 1\noutputs = y\n[input x]\nshape = 1 x 3 x 2 x 2\n%s' \
+    '[layer y]
+type = Activation
+' >rgb.ini
+echo 'P2 2 2 255 1 2 3 4' >grey.pgm
+echo 'P3 2 2 255 1 2 3 4 5 6 7 8 9 10 11 12' >colour.ppm
+expect 0 "warning: grey.pgm: is grey; input 'x' gets it three times" \
+    'a grey picture for three channels is told' $strata run rgb.ini grey.pgm
+expect 0 'no warning' 'one of colours is not' \
+    sh -c "$strata run rgb.ini colour.ppm 2>&1 | grep warning || echo no warning"
+
+# The filter of images, in a network and in its engine; the values are Pillow's.
+sed 's/3 x 2 x 2$/1 x 1 x 2/' rgb.ini >line.ini
+echo 'P2 6 1 255 90 0 0 0 255 0' >line.pgm
+expect 0 'y,0,1,1,255,.*y,0,2,0,0,' 'pixels between are left out by default' \
+    sh -c "$strata run line.ini line.pgm -o csv | tr '\n' ' '"
+expect 0 'y,0,1,1,95.625,.*y,0,2,0,22.5,' 'and weighed with antialias = yes' sh -c \
+    "$strata run line.ini line.pgm --set 'input x.antialias=yes' -o csv | tr '\n' ' '"
+expect 0 'y,0,1,1,95.625,.*y,0,2,0,22.5,' 'in an engine, too' sh -c \
+    "$strata build line.ini --set 'input x.antialias=yes' -o line.engine >/dev/null &&
+    $strata run line.engine line.pgm -o csv | tr '\n' ' '"
+
+# Names with '/', and files with '='.
+network names.ini i32 gpu_0/data gpu_0/prob
+mkdir gpu_0
+expect 0 '<i4 16777217' "names with '/' are names" sh -c "$strata run names.ini \
+    gpu_0/data=i.npy --output gpu_0/prob=o.npy && python3 npy.py o.npy"
+cp i.npy 'gpu_0/a=b.npy'
+expect 0 '<i4 16777217' "what is no name may have a '=' behind a '/'" sh -c \
+    "$strata run names.ini gpu_0/a=b.npy --output ./o=p.npy && python3 npy.py o=p.npy"
+expect 0 '<i4 16777217' "and a name's file may have one" sh -c "$strata run names.ini \
+    gpu_0/data=gpu_0/a=b.npy --output gpu_0/prob=gpu_0/c=d.npy && python3 npy.py gpu_0/c=d.npy"
+expect 2 'i.npy: would be replaced, but it is an input' 'an input is not written over' \
+    $strata run names.ini gpu_0/data=i.npy --output gpu_0/prob=i.npy
+expect 2 'o.npy: would be written twice' 'nor one output over another' $strata run \
+    names.ini gpu_0/data=i.npy --output gpu_0/prob=o.npy --output o.npy
+expect 2 "'gpu_0=i.npy': write NAME=FILE, where NAME is one of: gpu_0/data" \
+    'what is nearly a name is not one' $strata run names.ini gpu_0=i.npy
+$strata run names.ini gpu_0/data=i.npy --output - 2>"$log" | cmp - o.npy >>"$log" 2>&1
+result $? 'values go to standard output as they go to a file'
+
+finish

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How long threads ran and waited for processors: /proc/self/task/N/schedstat.
+ */
+#include "tools/busy.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void add_thread(struct busy_times *sum, const char *thread)
+{
+    char path[320];
+    double ran, waited; /* ns */
+    snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", thread);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return;
+    if (fscanf(f, "%lf %lf", &ran, &waited) == 2) {
+        sum->ran += ran * 1e-9;
+        sum->waited += waited * 1e-9;
+    }
+    fclose(f);
+}
+
+struct busy_times busy_times(void)
+{
+    struct busy_times sum = {0};
+    const struct dirent *entry;
+    DIR *d = opendir("/proc/self/task");
+    while (d && (entry = readdir(d)))
+        if (entry->d_name[0] != '.')
+            add_thread(&sum, entry->d_name);
+    if (d)
+        closedir(d);
+    return sum;
+}
+
+double busy_share(struct busy_times from, struct busy_times to)
+{
+    const double ran = to.ran > from.ran ? to.ran - from.ran : 0;
+    const double waited = to.waited > from.waited ? to.waited - from.waited : 0;
+    return waited > 0 ? waited / (ran + waited) : 0;
+}
+
+int busy_processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+double busy_load(void)
+{
+    double load = -1;
+    FILE *f = fopen("/proc/loadavg", "r");
+    if (f && fscanf(f, "%lf", &load) != 1)
+        load = -1;
+    if (f)
+        fclose(f);
+    return load;
+}

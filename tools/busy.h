@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether there are processors enough, as the system tells it.
+ */
+#ifndef TOOLS_BUSY_H
+#define TOOLS_BUSY_H
+
+#include <stdbool.h>
+
+/* Of all threads of the process together, in seconds; those that ended do not count. */
+struct busy_times {
+    double ran, waited; /* on a processor, ready but without one */
+};
+/* Zeros where the system does not tell. */
+struct busy_times busy_times(void);
+/* The part of the time between the two in which threads waited, 0 to 1. */
+double busy_share(struct busy_times from, struct busy_times to);
+/* Processors that the process may use. */
+int busy_processors(void);
+/* Threads of the whole machine that run or are ready to, on average of the last minute;
+ * negative: not told. */
+double busy_load(void);
+
+#endif /* TOOLS_BUSY_H */
