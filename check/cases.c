@@ -379,3 +379,22 @@ bool cases_find(struct check_child *c)
     c->report->place = (struct check_place){0};
     return true;
 }
+
+int cases_of_layer(const struct registry_layer *layer, char attrs[CASES_TEXT],
+                   struct harness_shape in[HARNESS_INPUTS])
+{
+    static const struct check_options none = {.file = ""};
+    struct check_report *report = calloc(1, sizeof *report);
+    struct check_child *c = calloc(1, sizeof *c);
+    int n_in = -1;
+    if (c && report) {
+        *c = (struct check_child){.o = &none, .report = report, .layer = layer};
+        if (cases_find(c)) {
+            snprintf(attrs, CASES_TEXT, "%s", c->cases.attrs[0]);
+            n_in = cases_plain(c, in);
+        }
+    }
+    free(c);
+    free(report);
+    return n_in;
+}

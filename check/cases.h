@@ -43,6 +43,11 @@ void cases_inputs(const struct check_cases *k, const struct harness_shape *usual
 /* The plainest inputs that the first case works with; how many. */
 int cases_plain(const struct check_child *c, struct harness_shape in[HARNESS_INPUTS]);
 
+/* The plainest attributes of a layer, and shapes of inputs that go with them; how many,
+ * or -1 if none were found. */
+int cases_of_layer(const struct registry_layer *layer, char attrs[CASES_TEXT],
+                   struct harness_shape in[HARNESS_INPUTS]);
+
 enum cases_sweep {
     CASES_ALL,   /* every case; the first over many shapes */
     CASES_FIRST, /* the first case that an impl takes, over many shapes */

@@ -30,6 +30,7 @@ libstrata_check_la_SOURCES = \
 	check/harness/session.h \
 	check/harness/session_make.c \
 	check/harness/session_private.h \
+	check/shape_text.c \
 	check/test/shapes.c \
 	check/shrink.c \
 	check/shrink.h \

@@ -15,7 +15,7 @@
 #include "core/installed.h"
 #include "core/trust.h"
 
-enum { PATH_SIZE = 4096 };
+enum { PATH_SIZE = PATH_MAX };
 
 /* Whether FOLDER/strata-KIND.so exists; relative folders are never searched. */
 static bool find_in(char path[PATH_SIZE], const char *folder, size_t length,
@@ -52,10 +52,10 @@ static int find_module(char path[PATH_SIZE], const char *kind, int index,
 int device_module_open(struct device **out, const char *kind, int index,
                        strata_error *err)
 {
-    char path[PATH_SIZE];
+    char found[PATH_SIZE], path[PATH_SIZE];
     device_entry *entry;
-    int status = find_module(path, kind, index, err);
-    if (status == STRATA_OK && (status = trust_path(path, err)) != STRATA_OK)
+    int status = find_module(found, kind, index, err);
+    if (status == STRATA_OK && (status = trust_path(found, path, err)) != STRATA_OK)
         error_prefix(err, "device '%s:%d'", kind, index);
     if (status != STRATA_OK)
         return status;

@@ -17,11 +17,13 @@
 #define STRATA_LIB_DIR "/usr/local/lib"
 #define STRATA_PLUGIN_DIR STRATA_LIB_DIR "/strata/plugins-1"
 #define STRATA_DEVICE_DIR STRATA_LIB_DIR "/strata/devices-1"
+#define STRATA_PROGRAM_DIR "/usr/local/libexec/strata"
 #endif
 
 static struct installed_file here = {
     .parts = {[INSTALLED_PLUGINS] = STRATA_PLUGIN_DIR,
-              [INSTALLED_DEVICES] = STRATA_DEVICE_DIR},
+              [INSTALLED_DEVICES] = STRATA_DEVICE_DIR,
+              [INSTALLED_PROGRAMS] = STRATA_PROGRAM_DIR},
 };
 
 /* Before main: a library's name may be relative (LD_LIBRARY_PATH=lib), and is lost with

@@ -12,7 +12,12 @@
 #include <stddef.h>
 
 enum { INSTALLED_FOLDERS = 2 };
-enum installed_part { INSTALLED_PLUGINS, INSTALLED_DEVICES, INSTALLED_PARTS };
+enum installed_part {
+    INSTALLED_PLUGINS,
+    INSTALLED_DEVICES,
+    INSTALLED_PROGRAMS,
+    INSTALLED_PARTS
+};
 
 struct installed_folder {
     char path[PATH_MAX];
@@ -37,8 +42,8 @@ size_t installed_folders_of(struct installed_folder out[INSTALLED_FOLDERS],
                             const struct installed_file *file, enum installed_part part);
 
 /* Where `wanted` is, after a tree that had `file` in `folder` was moved as a whole. False
- * if it was not, as its folder has another name; if the two folders have no more than / in
- * common; or if the result is no path. */
+ * if it was not, as its folder has another name; if the two folders have no more than /
+ * in common; or if the result is no path. */
 bool installed_beside(char out[PATH_MAX], const char *file, const char *folder,
                       const char *wanted);
 

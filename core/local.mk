@@ -2,9 +2,12 @@ CORE_SOURCES = \
 	core/alloc.c \
 	core/alloc.h \
 	core/arguments.h \
+	core/buckets.h \
 	core/checked.h \
 	core/device.h \
 	core/device_module.c \
+	core/elf.c \
+	core/elf.h \
 	core/handle.c \
 	core/handle.h \
 	core/host/crew.c \

@@ -5,16 +5,19 @@
 #ifndef CORE_TRUST_H
 #define CORE_TRUST_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "core/status.h"
 
-/* Check a file and its folder; `resolved` holds no symbolic links. `named` says that the
- * user named this very file, which then may lie in a sticky folder such as /tmp.
- * EMODULE with the command that mends it. */
+/* Check a file and every folder above it; `resolved` holds no symbolic links. `named`
+ * says that the user named this very file, which then may lie in a sticky folder such as
+ * /tmp. Afterwards only root and the user can make the path lead to another file, so that
+ * it may be opened by it, any number of times. EMODULE with the command that mends it. */
 int trust_check(const char *resolved, bool named, strata_error *err);
 
-/* The same of a file that nobody named; links in its path are followed. */
-int trust_path(const char *path, strata_error *err);
+/* The same of a file that nobody named. Links in its path are followed; `resolved` is the
+ * path that was judged and the one to open. */
+int trust_path(const char *path, char resolved[PATH_MAX], strata_error *err);
 
 #endif /* CORE_TRUST_H */

@@ -251,6 +251,32 @@ int format_parse(struct format *out, const char *text, strata_error *err)
     return STRATA_OK;
 }
 
+static int not_in_table(const char *text, strata_error *err)
+{
+    pthread_once(&mask_names_once, fill_mask_names);
+    const char *names[NAMED_RANKS * STRATA_FORMAT_COUNT];
+    for (int i = 0; i < NAMED_RANKS * STRATA_FORMAT_COUNT; i++)
+        names[i] = mask_names[i / STRATA_FORMAT_COUNT][i % STRATA_FORMAT_COUNT];
+    const char *near = suggest(text, names, ARRAY_LENGTH(names));
+    error_set(err, STRATA_EPARSE, "no tensor of a network can have format '%.64s'%s%s%s",
+              text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    for (int i = 0; i < STRATA_FORMAT_COUNT; i++)
+        error_append(err, "%s%s", i ? ", " : "; there are ", names[i]);
+    return STRATA_EPARSE;
+}
+
+int format_lookup(struct format *out, const char *text, strata_error *err)
+{
+    struct format f;
+    const int status = format_parse(&f, text, err);
+    if (status != STRATA_OK)
+        return status;
+    if (format_index(f) < 0)
+        return not_in_table(text, err);
+    *out = f;
+    return STRATA_OK;
+}
+
 /* ---- descriptors ----------------------------------------------------------------- */
 
 /* The dims from the outermost in memory to the innermost. */

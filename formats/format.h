@@ -38,6 +38,9 @@ uint64_t format_mask(struct format f);
  * Parsing takes any rank's name for a layout; the name for rank < 3 is that of rank 4. */
 void format_name(char name[FORMAT_NAME_SIZE], struct format f, int rank);
 int format_parse(struct format *out, const char *text, strata_error *err);
+/* The same, and the format must be in the table: what a plan can give a tensor. EPARSE
+ * with the formats there are and the nearest. */
+int format_lookup(struct format *out, const char *text, strata_error *err);
 /* Name of a mask's single bit; "?" if it has not exactly one. Static storage. */
 const char *format_mask_name(uint64_t mask, int rank);
 

@@ -62,7 +62,7 @@ bool network_format(struct config *c, const struct config_pair *p,
                     const struct config_item *item, struct format *out)
 {
     strata_error why = {0};
-    if (format_parse(out, item->text, &why) == STRATA_OK)
+    if (format_lookup(out, item->text, &why) == STRATA_OK)
         return true;
     config_failed(c, config_value_place(c, p, item->offset, strlen(item->text)), &why);
     return false;
@@ -79,11 +79,7 @@ bool network_formats(struct config *c, const struct config_pair *p, uint64_t *ou
     bool good = true;
     for (size_t i = 0; i < n; i++) {
         bool read = network_format(c, p, &items[i], &f);
-        if (read && !format_mask(f))
-            config_error(c, config_value_place(c, p, items[i].offset, 0),
-                         "no plugin can name '%s': it is not in the format table",
-                         items[i].text);
-        good = good && read && format_mask(f);
+        good = good && read;
         masks |= read ? format_mask(f) : 0;
     }
     config_list_free(items, n);

@@ -1,7 +1,6 @@
 PLANNER_SOURCES = \
 	planner/arena.c \
 	planner/arena.h \
-	planner/buckets.h \
 	planner/candidate/candidate.c \
 	planner/candidate/free.c \
 	planner/candidate/keep.c \

@@ -5,10 +5,10 @@
  */
 #include "planner/record.h"
 
-#include "planner/buckets.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/buckets.h"
 
 /* ---- labels -------------------------------------------------------------------- */
 

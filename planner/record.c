@@ -129,12 +129,10 @@ static int read_format(int *out, const json_t *name, strata_error *err)
     struct format f;
     if (!json_is_string(name))
         return error_set(err, STRATA_EPARSE, "a format is not a name");
-    if (format_parse(&f, json_string_value(name), err) != STRATA_OK)
+    if (format_lookup(&f, json_string_value(name), err) != STRATA_OK)
         return STRATA_EPARSE;
     *out = format_index(f);
-    return *out >= 0 ? STRATA_OK
-                     : error_set(err, STRATA_EPARSE, "no layer can have format '%s'",
-                                 json_string_value(name));
+    return STRATA_OK;
 }
 
 /* 1 to PLAN_MAX_PORTS of them; the last one repeats. */

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "registry/private.h"
+#include "registry/trial/trial.h"
 #include "core/trust.h"
 
 int registry_reject(strata_registry *r, const char *path, const char *reason,
@@ -100,11 +101,26 @@ int registry_add(strata_registry *r, const char *path, bool named, bool in_defau
     return status;
 }
 
+/* All that are new are tried at once; those at fault are rejected. */
+static int try_modules(strata_registry *r, strata_error *err)
+{
+    int status = trial_modules(r->modules, r->n_modules, err);
+    for (size_t i = 0; status == STRATA_OK && i < r->n_modules; i++) {
+        struct module *m = r->modules[i];
+        if (!m->fault || m->rejected)
+            continue;
+        m->rejected = true;
+        status = registry_reject(r, m->path, m->fault, &m->result.note, err);
+    }
+    return status;
+}
+
 int registry_load(strata_registry *r, struct module *m, bool *usable, strata_error *err)
 {
     strata_error reason = {0};
-    if (!m->loaded && !m->rejected) {
-        int status = module_load(m, NULL, NULL, &reason);
+    int status = m->tried || m->loaded || m->rejected ? STRATA_OK : try_modules(r, err);
+    if (status == STRATA_OK && !m->loaded && !m->rejected) {
+        status = module_load(m, NULL, NULL, &reason);
         if (status == STRATA_ENOMEM)
             return error_set(err, status, "%s", reason.message);
         if (status != STRATA_OK) {
@@ -115,9 +131,9 @@ int registry_load(strata_registry *r, struct module *m, bool *usable, strata_err
                 registry_warn(r, err, "plugin %s: its note differs from its tables: %s",
                               m->path, m->warning);
         }
-        if (status != STRATA_OK)
-            return status;
     }
+    if (status != STRATA_OK)
+        return status;
     *usable = m->loaded;
     return STRATA_OK;
 }

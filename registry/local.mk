@@ -20,5 +20,14 @@ REGISTRY_SOURCES = \
 	registry/probe.h \
 	registry/registry.c \
 	registry/registry.h \
-	registry/search.c
+	registry/search.c \
+	registry/trial/known.c \
+	registry/trial/known.h \
+	registry/trial/trial.c \
+	registry/trial/trial.h
+
+# Run by the library, not by people.
+pkglibexec_PROGRAMS += strata-trial
+strata_trial_SOURCES = registry/trial/main.c
+strata_trial_LDADD = libstrata-internal.la
 EXTRA_DIST += registry/README.md

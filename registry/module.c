@@ -8,10 +8,12 @@
 #include "registry/module.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "core/alloc.h"
 #include "registry/guard.h"
@@ -27,6 +29,7 @@ static const struct {
     {"undefined symbol", "plugins must not link the core; -Wl,-z,defs finds this when "
                          "the plugin is linked"},
     {"static TLS block", "build without -ftls-model=initial-exec"},
+    {"failed to map segment", "its file system is mounted noexec: move it to another"},
     {"cannot open shared object file", "install the library it names, or set the "
                                        "plugin's run path"},
 };
@@ -52,7 +55,7 @@ int module_open(struct module **out, const char *path, uint32_t driver, strata_e
 static int check_unchanged(const struct module *m, strata_error *err)
 {
     struct note_result now;
-    int status = note_read(&now, m->resolved, err);
+    int status = note_examine(&now, m->resolved, err);
     if (status != STRATA_OK)
         return status;
     if (now.inode == m->result.inode && now.device == m->result.device &&
@@ -60,6 +63,16 @@ static int check_unchanged(const struct module *m, strata_error *err)
         !memcmp(&now.note, &m->result.note, sizeof now.note))
         return STRATA_OK;
     return refuse(err, "it changed after its note was read: start again");
+}
+
+/* The loader gives no error number where it cannot map a file: for memory, unless the
+ * file system forbids to run what is on it. */
+static bool lacks_memory(const struct module *m, const char *text)
+{
+    struct statvfs fs;
+    return strstr(text, strerror(ENOMEM)) ||
+           (strstr(text, "failed to map segment") && statvfs(m->resolved, &fs) == 0 &&
+            !(fs.f_flag & ST_NOEXEC));
 }
 
 static int explain_dlerror(const struct module *m, strata_error *err)
@@ -70,6 +83,9 @@ static int explain_dlerror(const struct module *m, strata_error *err)
         text = "the loader gives no reason";
     if (!strncmp(text, m->resolved, n) && !strncmp(text + n, ": ", 2))
         text += n + 2;
+    if (lacks_memory(m, text))
+        return error_set(err, STRATA_ENOMEM, "out of memory: loading plugin %s: %s",
+                         m->resolved, text);
     for (size_t i = 0; i < ARRAY_LENGTH(remedies); i++)
         if (strstr(text, remedies[i].text))
             return refuse(err, "%s; %s", text, remedies[i].remedy);
@@ -202,6 +218,7 @@ void module_free(struct module *m)
     free(m->path);
     free(m->resolved);
     free(m->warning);
+    free(m->fault);
     free(m);
 }
 

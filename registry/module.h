@@ -17,6 +17,8 @@ struct module {
     bool named;               /* given by the user, not found in a folder */
     bool in_default_folder;
     bool loaded, duplicate, rejected;
+    bool tried;  /* in another process, or known to be good */
+    char *fault; /* how it ended that process; NULL: it did not */
 };
 
 /* Read and judge the note, without running anything. EMODULE with the reason (no path);
@@ -25,6 +27,7 @@ struct module {
 int module_open(struct module **out, const char *path, uint32_t driver,
                 strata_error *err);
 /* dlopen, call the entry, validate. The file must still be the one whose note was read.
+ * ENOMEM where the loader ran out of memory.
  * Never unloads: a failed module stays mapped. `opened`, which may be NULL, is called
  * once the constructors have run. */
 int module_load(struct module *m, void (*opened)(void *user), void *user,

@@ -5,7 +5,6 @@
  */
 #include "registry/note.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/checked.h"
+#include "core/elf.h"
 #include "registry/name.h"
 
 #if defined(__x86_64__)
@@ -27,13 +27,6 @@
 #define MAX_NOTES 256        /* per segment */
 #define MAX_DYNAMIC 4096     /* entries */
 #define NOTE_HEADER_BYTES 20 /* of strata_note: the ELF header and the name */
-
-/* The bytes of a file in memory (fd < 0), or behind a descriptor. */
-struct source {
-    const unsigned char *bytes;
-    int fd;
-    uint64_t size;
-};
 
 static const struct {
     uint16_t machine;
@@ -51,26 +44,6 @@ static const char *const sanitizers[] = {
 };
 
 #define refuse(err, ...) error_set(err, STRATA_EMODULE, __VA_ARGS__)
-
-static bool read_at(const struct source *s, uint64_t at, void *out, size_t n)
-{
-    if (at > s->size || n > s->size - at)
-        return false;
-    if (s->fd < 0) {
-        if (n > 0)
-            memcpy(out, s->bytes + at, n);
-        return true;
-    }
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(s->fd, (char *)out + done, n - done, (off_t)(at + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return true;
-}
 
 static int unreadable(strata_error *err)
 {
@@ -93,9 +66,9 @@ static int check_machine(uint16_t machine, strata_error *err)
     return refuse(err, "built for %s, this host is %s", built, host);
 }
 
-static int check_header(const struct source *s, Elf64_Ehdr *h, strata_error *err)
+static int check_header(const struct elf_source *s, Elf64_Ehdr *h, strata_error *err)
 {
-    if (s->size <= sizeof *h || !read_at(s, 0, h, sizeof *h) ||
+    if (s->size <= sizeof *h || !elf_read(s, 0, h, sizeof *h) ||
         memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
         return refuse(err, "not an ELF shared object (%llu bytes)",
                       (unsigned long long)s->size);
@@ -118,8 +91,8 @@ static int check_header(const struct source *s, Elf64_Ehdr *h, strata_error *err
 }
 
 /* That [at, at + n) lies in the file; `what` names it. */
-static int check_extent(const struct source *s, const char *what, uint64_t at, uint64_t n,
-                        strata_error *err)
+static int check_extent(const struct elf_source *s, const char *what, uint64_t at,
+                        uint64_t n, strata_error *err)
 {
     size_t end;
     if (!checked_size_add(at, n, &end))
@@ -131,7 +104,7 @@ static int check_extent(const struct source *s, const char *what, uint64_t at, u
     return STRATA_OK;
 }
 
-static int read_segments(const struct source *s, const Elf64_Ehdr *h, Elf64_Phdr *ph,
+static int read_segments(const struct elf_source *s, const Elf64_Ehdr *h, Elf64_Phdr *ph,
                          strata_error *err)
 {
     size_t bytes = h->e_phnum * sizeof *ph;
@@ -139,7 +112,7 @@ static int read_segments(const struct source *s, const Elf64_Ehdr *h, Elf64_Phdr
         return refuse(err, "corrupt: %u program headers of %u bytes", h->e_phnum,
                       h->e_phentsize);
     int status = check_extent(s, "program headers end", h->e_phoff, bytes, err);
-    if (status == STRATA_OK && !read_at(s, h->e_phoff, ph, bytes))
+    if (status == STRATA_OK && !elf_read(s, h->e_phoff, ph, bytes))
         status = unreadable(err);
     for (uint16_t i = 0; status == STRATA_OK && i < h->e_phnum; i++)
         if (ph[i].p_type != PT_NULL)
@@ -151,15 +124,15 @@ static int read_segments(const struct source *s, const Elf64_Ehdr *h, Elf64_Phdr
 }
 
 /* Linkers mark position-independent executables in the dynamic section. */
-static bool marked_pie(const struct source *s, const Elf64_Phdr *dynamic)
+static bool marked_pie(const struct elf_source *s, const Elf64_Phdr *dynamic)
 {
     Elf64_Dyn block[64];
     uint64_t n = dynamic->p_filesz / sizeof block[0];
     for (uint64_t at = 0; at < n && at < MAX_DYNAMIC; at += ARRAY_LENGTH(block)) {
         size_t count =
             n - at < ARRAY_LENGTH(block) ? (size_t)(n - at) : ARRAY_LENGTH(block);
-        if (!read_at(s, dynamic->p_offset + at * sizeof block[0], block,
-                     count * sizeof block[0]))
+        if (!elf_read(s, dynamic->p_offset + at * sizeof block[0], block,
+                      count * sizeof block[0]))
             return false;
         for (size_t i = 0; i < count && block[i].d_tag != DT_NULL; i++)
             if (block[i].d_tag == DT_FLAGS_1)
@@ -168,7 +141,7 @@ static bool marked_pie(const struct source *s, const Elf64_Phdr *dynamic)
     return false;
 }
 
-static int check_shared(const struct source *s, const Elf64_Phdr *ph, size_t n,
+static int check_shared(const struct elf_source *s, const Elf64_Phdr *ph, size_t n,
                         strata_error *err)
 {
     for (size_t i = 0; i < n; i++)
@@ -233,7 +206,7 @@ static int check_strings(const strata_note *note, strata_error *err)
 }
 
 /* The note at `at`, whose description has desc_size bytes that lie in the file. */
-static int take_note(const struct source *s, uint64_t at, uint32_t desc_size,
+static int take_note(const struct elf_source *s, uint64_t at, uint32_t desc_size,
                      strata_note *out, strata_error *err)
 {
     enum { THROUGH_MAJOR = offsetof(strata_note, abi_minor) };
@@ -242,7 +215,7 @@ static int take_note(const struct source *s, uint64_t at, uint32_t desc_size,
     if (desc_size < THROUGH_MAJOR - NOTE_HEADER_BYTES)
         return refuse(err, "note is corrupt: %u bytes, need %zu", desc_size,
                       sizeof note - NOTE_HEADER_BYTES);
-    if (!read_at(s, at, &note, whole ? sizeof note : (size_t)THROUGH_MAJOR))
+    if (!elf_read(s, at, &note, whole ? sizeof note : (size_t)THROUGH_MAJOR))
         return unreadable(err);
     if (note.magic != STRATA_NOTE_MAGIC)
         return refuse(err, "note is corrupt: magic 0x%08x, need 0x%08x", note.magic,
@@ -262,13 +235,13 @@ static int take_note(const struct source *s, uint64_t at, uint32_t desc_size,
     return status;
 }
 
-static void take_build_id(const struct source *s, uint64_t at, uint32_t size,
+static void take_build_id(const struct elf_source *s, uint64_t at, uint32_t size,
                           char out[41])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char id[20];
     size_t n = size < sizeof id ? size : sizeof id;
-    if (!read_at(s, at, id, n))
+    if (!elf_read(s, at, id, n))
         return;
     for (size_t i = 0; i < n; i++) {
         out[2 * i] = digits[id[i] >> 4];
@@ -284,7 +257,7 @@ static uint64_t round_up(uint64_t n, uint64_t align)
 
 /* Walk one PT_NOTE segment until our note is found; true then. A file may carry a note
  * per ABI major, so a refused one is kept in err and the walk goes on. */
-static bool walk_notes(const struct source *s, const Elf64_Phdr *ph,
+static bool walk_notes(const struct elf_source *s, const Elf64_Phdr *ph,
                        struct note_result *out, strata_error *err)
 {
     const uint64_t align = ph->p_align == 8 ? 8 : 4;
@@ -293,9 +266,9 @@ static bool walk_notes(const struct source *s, const Elf64_Phdr *ph,
     for (int i = 0; i < MAX_NOTES && at < end; i++) {
         Elf64_Nhdr h;
         char name[8] = "";
-        if (end - at < sizeof h || !read_at(s, at, &h, sizeof h))
+        if (end - at < sizeof h || !elf_read(s, at, &h, sizeof h))
             break;
-        if (h.n_namesz <= sizeof name && !read_at(s, at + sizeof h, name, h.n_namesz))
+        if (h.n_namesz <= sizeof name && !elf_read(s, at + sizeof h, name, h.n_namesz))
             break;
         uint64_t desc = at + round_up(sizeof h + (uint64_t)h.n_namesz, align);
         bool inside = desc <= end && h.n_descsz <= end - desc;
@@ -312,7 +285,7 @@ static bool walk_notes(const struct source *s, const Elf64_Phdr *ph,
     return found;
 }
 
-static int find_note(const struct source *s, const Elf64_Phdr *ph, size_t n,
+static int find_note(const struct elf_source *s, const Elf64_Phdr *ph, size_t n,
                      struct note_result *out, strata_error *err)
 {
     strata_error first = {0};
@@ -328,7 +301,8 @@ static int find_note(const struct source *s, const Elf64_Phdr *ph, size_t n,
                   STRATA_NOTE_SECTION);
 }
 
-static int parse(const struct source *s, struct note_result *out, strata_error *err)
+static int parse(const struct elf_source *s, bool examine, struct note_result *out,
+                 strata_error *err)
 {
     Elf64_Ehdr header;
     Elf64_Phdr segments[MAX_SEGMENTS];
@@ -339,17 +313,20 @@ static int parse(const struct source *s, struct note_result *out, strata_error *
         status = check_shared(s, segments, header.e_phnum, err);
     if (status == STRATA_OK)
         status = find_note(s, segments, header.e_phnum, out, err);
+    if (status == STRATA_OK && examine)
+        status = elf_check(s, &header, segments, header.e_phnum, err);
     return status;
 }
 
 int note_parse(struct note_result *out, const void *bytes, size_t size, strata_error *err)
 {
-    const struct source s = {.bytes = bytes, .fd = -1, .size = size};
+    const struct elf_source s = {.bytes = bytes, .fd = -1, .size = size};
     *out = (struct note_result){0};
-    return parse(&s, out, err);
+    return parse(&s, true, out, err);
 }
 
-int note_read(struct note_result *out, const char *path, strata_error *err)
+static int read_file(struct note_result *out, const char *path, bool examine,
+                     strata_error *err)
 {
     struct stat st;
     *out = (struct note_result){0};
@@ -366,13 +343,26 @@ int note_read(struct note_result *out, const char *path, strata_error *err)
     } else if (!S_ISREG(st.st_mode)) {
         status = refuse(err, "not a regular file");
     } else {
-        const struct source s = {.fd = fd, .size = (uint64_t)st.st_size};
+        const struct elf_source s = {.fd = fd, .size = (uint64_t)st.st_size};
         out->device = st.st_dev;
         out->inode = st.st_ino;
-        status = parse(&s, out, err);
+        out->size = s.size;
+        out->modified = st.st_mtim;
+        out->changed = st.st_ctim;
+        status = parse(&s, examine, out, err);
     }
     close(fd);
     return status;
+}
+
+int note_read(struct note_result *out, const char *path, strata_error *err)
+{
+    return read_file(out, path, false, err);
+}
+
+int note_examine(struct note_result *out, const char *path, strata_error *err)
+{
+    return read_file(out, path, true, err);
 }
 
 int note_accept(const strata_note *note, uint32_t driver, strata_error *err)

@@ -45,4 +45,12 @@ $CC ${SANITIZER_CFLAGS:-} "$srcdir/examples/digits/demo.c" \
     $(pkg-config --cflags --libs strata) -o demo >"$log" 2>&1 &&
     ./demo "$srcdir/examples/digits" >>"$log" 2>&1 && grep -q '356 of 359' "$log"
 result $? 'an application links and runs with pkg-config strata'
+
+$CC -shared -fPIC -DCONSTRUCTOR='*nowhere = 1' $(pkg-config --cflags strata-plugin-1) \
+    "$srcdir/tests/broken/constructor.c" -o "$plugins/crashing.so" >"$log" 2>&1
+result $? 'a plugin that ends its process is installed'
+expect 2 'process of its own: constructor killed by SIGSEGV' \
+    'the installed strata-trial bears it' strata describe LeakyReLU
+[ -s "$scratch/strata/modules" ]
+result $? 'what is good is recorded'
 finish

@@ -4,7 +4,7 @@
 # no environment, no path of where it was configured for. Pages and examples come with it.
 . "${srcdir:-.}/tests/tap.sh"
 scratch=$(cd "$scratch" && pwd -P)
-unset STRATA_PLUGIN_DIR STRATA_PLUGIN_PATH STRATA_DEVICE_PATH LD_LIBRARY_PATH \
+unset STRATA_TRIAL STRATA_PLUGIN_DIR STRATA_PLUGIN_PATH STRATA_DEVICE_PATH LD_LIBRARY_PATH \
     PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR ACLOCAL_PATH MAKEFLAGS MFLAGS MAKELEVEL
 export HOME="$scratch/home" XDG_DATA_HOME=
 prefix=$(sed -n 's/^prefix = //p' "$builddir/Makefile")

@@ -13,7 +13,8 @@ prefix=$(sed -n 's/^prefix = //p' "$builddir/Makefile")
 plugins=$root$prefix/lib/strata/plugins-1
 export PATH="$root$prefix/bin:$PATH" LD_LIBRARY_PATH="$root$prefix/lib:${LD_LIBRARY_PATH:-}"
 export ACLOCAL_PATH="$root$prefix/share/aclocal"
-unset STRATA_PLUGIN_DIR STRATA_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
+export XDG_CACHE_HOME="$scratch"
+unset STRATA_TRIAL STRATA_PLUGIN_DIR STRATA_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
 NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 strict='-O1 -Wall -Wextra -Wconversion -Wshadow -Wno-missing-field-initializers -Werror'
 cd "$scratch" || exit 99

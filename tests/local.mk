@@ -10,6 +10,7 @@ AM_TESTS_ENVIRONMENT = \
 	STRATA_TEST_MODULES='$(abs_builddir)/tests/.libs'; export STRATA_TEST_MODULES; \
 	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
 	MAKE='$(MAKE)'; export MAKE; \
+	STRATA_TRIAL=no; export STRATA_TRIAL; \
 	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
 	STRATA_COSTS=analytic; export STRATA_COSTS; \
 	STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs'; export STRATA_PLUGIN_DIR; \
@@ -39,6 +40,7 @@ SHELL_TESTS = \
 	tests/check-locale.sh \
 	tests/check-measure.sh \
 	tests/check-new-layer.sh \
+	tests/tools/check-memory.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
 	tests/check-relocate.sh \
@@ -53,6 +55,7 @@ if HAVE_CRITERION
 # A test is tests/ROOM/UNIT.c and a line in its room's local.mk; helpers of its own get a
 # _SOURCES line.
 CRITERION_TESTS =
+include $(srcdir)/tests/api/local.mk
 include $(srcdir)/tests/check/local.mk
 include $(srcdir)/tests/core/local.mk
 include $(srcdir)/tests/cuda/local.mk
@@ -95,7 +98,7 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 	tests/abi/plugin-1.0.c tests/abi/plugin-1.0-x86_64.so tests/abi/surface.c \
 	tests/support/scratch.h tests/broken/build.h tests/broken/folders.h tests/broken/hidden.map \
 	tests/broken/constructor.c tests/broken/entry.c tests/broken/extends.c \
-	tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \
+	tests/broken/large.c tests/broken/layer.c tests/broken/library.c tests/broken/no_note.c \
 	tests/broken/program.c tests/broken/tls.c tests/broken/undefined.c
 
 # The malformed INI files, and the layers that read them.

@@ -65,7 +65,7 @@ CLEANFILES += $(MAN_PAGES)
 
 # The folders are for FILES.
 $(MAN_PAGES): strata$(EXEEXT) docs/environment.md scripts/man-page.sh
-	$(AM_V_GEN)$(MKDIR_P) tools && HELP2MAN='$(HELP2MAN)' bindir='$(bindir)' \
+	$(AM_V_GEN)$(MKDIR_P) tools && HELP2MAN='$(HELP2MAN)' bindir='$(bindir)' libexecdir='$(libexecdir)' \
 	libdir='$(libdir)' includedir='$(includedir)' datarootdir='$(datarootdir)' \
 	datadir='$(datadir)' docdir='$(docdir)' mandir='$(mandir)' \
 	$(srcdir)/scripts/man-page.sh ./strata \

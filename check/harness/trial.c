@@ -279,15 +279,6 @@ static void expect_agreement(struct trial *k)
     error_clear(&k->node.err);
 }
 
-int trial_define(struct trial *t, double *const *out)
-{
-    const double *const *in = (const double *const *)t->v.in;
-    const double *const *weight = (const double *const *)t->v.weight;
-    return t->agreement ? harness_run(&t->node, t->agreed, t->agreed_row,
-                                      &t->agreed_formats, in, weight, NULL, out)
-                        : harness_reference(&t->node, in, weight, out);
-}
-
 /* Fill v.expected; false after a problem. */
 static bool expect_values(struct trial *k)
 {

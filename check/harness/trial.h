@@ -55,10 +55,10 @@ bool trial_make_values(struct trial *t);
 void trial_free_values(struct trial_values *v);
 /* v.out with v.expected and the epilogue; differences are reported. */
 void trial_compare(struct trial *t, const strata_epilogue *e);
-/* SplitMix64 on t->random. */
-uint64_t trial_random(struct trial *t);
 
 /* trial_numbers.c */
+/* The next of t->random. */
+uint64_t trial_random(struct trial *t);
 /* What t->c->numbers is called; NULL: plain. */
 const char *trial_numbers_name(const struct trial *t);
 /* The i-th number in place of a plain one. */
@@ -75,9 +75,6 @@ bool trial_specials_agree(const struct trial *t, int o, int32_t dtype, double al
                           int64_t *at);
 
 /* trial.c */
-/* Outputs by definition: of the reference, or of the impl that the others must agree
- * with. The status. */
-int trial_define(struct trial *t, double *const *out);
 /* session_make with this trial's values. */
 int trial_session(struct trial *t, struct session *s, int row);
 /* A case's text with "$C" replaced by the channels of the first input, if it has any. */

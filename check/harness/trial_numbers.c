@@ -28,6 +28,15 @@ static const struct kind {
     [NUMBERS_LARGE] = {"inputs up to 65504", .unit = 1, .multiples = 1 << 11, .shift = 6},
 };
 
+/* SplitMix64. */
+uint64_t trial_random(struct trial *t)
+{
+    uint64_t z = t->random += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
 static const struct kind *kind_of(const struct trial *t)
 {
     return &kinds[t->c->numbers];
@@ -65,6 +74,17 @@ void trial_place_specials(struct trial *t)
     }
 }
 
+/* Outputs by definition: of the reference, or of the impl that the others must agree
+ * with. */
+static int define(struct trial *t, double *const *out)
+{
+    const double *const *in = (const double *const *)t->v.in;
+    const double *const *weight = (const double *const *)t->v.weight;
+    return t->agreement ? harness_run(&t->node, t->agreed, t->agreed_row,
+                                      &t->agreed_formats, in, weight, NULL, out)
+                        : harness_reference(&t->node, in, weight, out);
+}
+
 /* ---- what roundings do --------------------------------------------------------- */
 
 #define ROUNDING 0x1p-22 /* of an input, relative */
@@ -91,7 +111,7 @@ void trial_shake(struct trial *t)
     for (int i = 0; i < t->node.node.n_in; i++)
         for (int64_t k = 0; k < t->node.in[i].count; k++)
             t->v.in[i][k] *= 1 + (trial_random(t) & 1 ? ROUNDING : -ROUNDING);
-    const bool done = make_all(t, moved) && trial_define(t, moved) == STRATA_OK;
+    const bool done = make_all(t, moved) && define(t, moved) == STRATA_OK;
     for (int o = 0; o < t->node.node.n_out && done; o++)
         for (int64_t k = 0; k < t->node.out[o].count; k++) {
             const double by = fabs(moved[o][k] - t->v.expected[o][k]);
@@ -129,7 +149,7 @@ static bool probe(struct trial *t, int i, int64_t k, double *at[4][HARNESS_OUTPU
     bool done = true;
     for (int j = 0; j < 4 && done; j++) {
         t->v.in[i][k] = values[j];
-        done = trial_define(t, at[j]) == STRATA_OK;
+        done = define(t, at[j]) == STRATA_OK;
     }
     t->v.in[i][k] = plain;
     return done;

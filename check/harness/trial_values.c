@@ -12,14 +12,6 @@
 
 /* ---- values -------------------------------------------------------------------- */
 
-uint64_t trial_random(struct trial *t)
-{
-    uint64_t z = t->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 /* On a grid that is exact in FP16. */
 static double draw(struct trial *k, double low, double high)
 {

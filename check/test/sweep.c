@@ -81,37 +81,6 @@ static size_t large_shapes(struct harness_shape *out, int rank)
     return rank < 3 ? ARRAY_LENGTH(dims) : 2;
 }
 
-int cases_parse_shapes(const char *text, struct harness_shape shapes[HARNESS_INPUTS])
-{
-    int n = 0;
-    memset(shapes, 0, HARNESS_INPUTS * sizeof *shapes);
-    while (*text && n < HARNESS_INPUTS) {
-        char *end;
-        struct harness_shape *s = &shapes[n];
-        s->dims[s->rank++] = strtoll(text, &end, 10);
-        if (end == text || (*end && *end != 'x' && *end != ',') ||
-            (*end == 'x' && s->rank == STRATA_MAX_RANK))
-            return -1;
-        n += *end != 'x';
-        text = *end ? end + 1 : end;
-    }
-    return *text ? -1 : n;
-}
-
-void cases_write_shapes(char *text, size_t size, const struct harness_shape *shapes,
-                        int n)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; i < n; i++)
-        for (int d = 0; d < shapes[i].rank && used < size; d++)
-            used += (size_t)snprintf(text + used, size - used, "%s%lld",
-                                     d   ? "x"
-                                     : i ? ","
-                                         : "",
-                                     (long long)shapes[i].dims[d]);
-}
-
 /* ---- running ----------------------------------------------------------------------- */
 
 static bool enough(const struct check_child *c)

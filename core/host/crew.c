@@ -94,6 +94,7 @@ static void lead(struct crew *c, struct wait_watch *watch)
     struct crew_job *job = c->job;
     const int threads = job->threads;
     c->team = threads;
+    c->drop_team = false;
     drop_teams();
     pthread_mutex_unlock(&crews.lock);
     wait_begin(watch, job->wait, threads);
@@ -104,11 +105,15 @@ static void lead(struct crew *c, struct wait_watch *watch)
         append(job);
 }
 
-/* Until there is a job, or all ends. */
-static void rest(struct crew *c)
+static void become_idle(struct crew *c)
 {
     c->next_idle = crews.idle;
     crews.idle = c;
+}
+
+/* Until there is a job, or all ends. */
+static void rest(struct crew *c)
+{
     while (!c->job && !crews.stop) {
         if (c->drop_team) {
             team_end();
@@ -128,12 +133,13 @@ static void *crew_thread(void *arg)
     struct wait_watch watch = {0};
     pthread_mutex_lock(&crews.lock);
     while (!crews.stop) {
-        if (!c->job)
-            rest(c);
+        rest(c);
         if (!c->job)
             continue;
         lead(c, &watch);
         c->job = job_fits() ? take_job() : NULL;
+        if (!c->job)
+            become_idle(c);
         start_jobs();
     }
     pthread_mutex_unlock(&crews.lock);
@@ -155,6 +161,7 @@ static struct crew *add_crew(strata_error *err)
     }
     c->next = crews.all;
     crews.all = c;
+    become_idle(c); /* its thread will soon be there */
     return c;
 }
 
@@ -166,8 +173,7 @@ static void start_jobs(void)
         struct crew *c = crews.idle ? crews.idle : add_crew(NULL);
         if (!c)
             return;
-        if (c == crews.idle)
-            crews.idle = c->next_idle;
+        crews.idle = c->next_idle;
         c->job = take_job();
         pthread_cond_signal(&c->wake);
     }

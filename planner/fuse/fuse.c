@@ -6,14 +6,14 @@
  */
 #include "planner/planner.h"
 
-#include "planner/buckets.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <strata/layers.h>
+
+#include "core/buckets.h"
 
 static bool is_type(const struct network_layer *layer, const char *name)
 {

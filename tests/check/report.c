@@ -24,6 +24,8 @@ static int count(const char *text, const char *words)
     return n;
 }
 
+static int runs_of(const char *file, const char *option);
+
 TestSuite(check_report, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 /* Every line is TAP; how many tests failed. */
@@ -157,6 +159,68 @@ Test(check_report, one_layer_can_be_asked_for)
     cr_expect_eq(code, 2, "%d\n%s", code, output);
     cr_expect(strstr(output, "has no layer 'Shiftless'; it has org.faulty::Shifted"),
               "%s", output);
+}
+
+/* A layer that takes no shapes but those of one network. */
+static const char *const own_text =
+    "[network]\nformat = 1\noutputs = y\n[plugins]\nload = gate.so\n"
+    "[input g]\nshape = 3 x 11\n[input x]\nshape = 3 x 11 x 4 x 5\n"
+    "[layer y]\ntype = org.faulty::Gate\ninputs = x, g\n";
+
+static const char *picky_gate(void)
+{
+    return build("gate.so", "faulty/gate.c",
+                 SHARED " -O1 -w -DSHAPE='if (x->dims[1] != 11) return "
+                        "STRATA_FAIL(n, STRATA_EINVAL, \"not 11 channels\")'");
+}
+
+Test(check_report, what_takes_nothing_is_untested_once)
+{
+    int code = command(output, "check '%s'", picky_gate());
+    cr_expect_eq(code, 1, "%d\n%s", code, output);
+    cr_expect_eq(count(output, "  untested: "), 1, "%s", output);
+    cr_expect_not_null(strstr(output, "N x C x H x W and N x C are needed"), "%s", output);
+    cr_expect_null(strstr(output, "ok       values"), "%s", output);
+}
+
+Test(check_report, several_shapes_are_tried_in_one_report)
+{
+    int code = command(output, "check '%s' --shape 1x11x2x2,1x11 --shape 3x11x4x5,3x11",
+                       picky_gate());
+    cr_expect_eq(code, 0, "%d\n%s", code, output);
+    cr_expect_eq(count(output, "values of org.faulty::Gate"), 1, "%s", output);
+    const int both = runs_of(in_scratch("gate.so"),
+                             "--shape 1x11x2x2,1x11 --shape 3x11x4x5,3x11"),
+              one = runs_of(in_scratch("gate.so"), "--shape 1x11x2x2,1x11");
+    cr_expect_eq(both, 2 * one, "%d, %d", both, one);
+}
+
+Test(check_report, the_network_beside_a_plugin_gives_cases)
+{
+    const char *file = picky_gate();
+    FILE *f = fopen(in_scratch("gate.ini"), "w");
+    cr_assert(f && fputs(own_text, f) >= 0 && fclose(f) == 0);
+    int code = command(output, "check '%s'", file);
+    cr_expect_eq(code, 0, "%d\n%s", code, output);
+    cr_expect_not_null(strstr(output, "with 1 case of gate.ini"), "%s", output);
+    f = fopen(in_scratch("gate.ini"), "a");
+    cr_assert(f && fputs("nonsense = 1\n", f) >= 0 && fclose(f) == 0);
+    code = command(output, "check '%s' --test values --shape 3x11x4x5,3x11", file);
+    cr_expect_eq(code, 0, "%d\n%s", code, output);
+    code = command(output, "check '%s' --test values", file);
+    cr_expect_eq(code, 1, "%d\n%s", code, output);
+}
+
+/* A layer without attributes has no test of them that could pass. */
+Test(check_report, no_runs_are_not_ok)
+{
+    const char *file = build("half.so", "faulty/half.c", SHARED " -O1");
+    command(output, "check '%s' --test attributes", file);
+    cr_expect_not_null(strstr(output, "skipped  attributes of org.faulty::Half@1 (the "
+                                      "layer has none)"),
+                       "%s", output);
+    command(output, "check '%s' --tap --test attributes", file);
+    cr_expect_not_null(strstr(output, "# SKIP the layer has none"), "%s", output);
 }
 
 static int runs_of(const char *file, const char *option)

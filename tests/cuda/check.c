@@ -109,7 +109,8 @@ static struct verdict check_layer(const char *layer, const char *test, const cha
                                     .allow_untrusted = true,
                                     .layer = layer,
                                     .test = test,
-                                    .shapes = shape,
+                                    .shapes = &shape,
+                                    .n_shapes = shape != NULL,
                                     .device = "cuda:0",
                                     .seed = 1,
                                     .limit_ms = 30000};

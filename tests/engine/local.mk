@@ -1,30 +1,17 @@
 CRITERION_TESTS += \
-	tests/engine/arguments \
 	tests/engine/batch \
 	tests/engine/batcher \
 	tests/engine/context_check \
 	tests/engine/engine \
 	tests/engine/faults \
 	tests/engine/file_faults \
-	tests/engine/image \
 	tests/engine/models \
 	tests/engine/pads \
 	tests/engine/random_networks \
 	tests/engine/refusal \
 	tests/engine/save \
-	tests/engine/struct_size \
 	tests/engine/teams \
 	tests/engine/threads
-nodist_tests_engine_arguments_SOURCES = tests/engine/arguments_calls.h
-tests_engine_arguments_SOURCES = tests/engine/arguments.c
-tests/engine/arguments.$(OBJEXT): tests/engine/arguments_calls.h
-tests/engine/arguments_calls.h: $(srcdir)/tests/engine/arguments.awk \
-		$(top_srcdir)/include/strata/strata.h $(top_srcdir)/include/strata/batcher.h
-	$(AM_V_GEN)$(AWK) -f $(srcdir)/tests/engine/arguments.awk \
-		$(top_srcdir)/include/strata/strata.h \
-		$(top_srcdir)/include/strata/batcher.h >$@.new && mv $@.new $@
-CLEANFILES += tests/engine/arguments_calls.h
-EXTRA_DIST += tests/engine/arguments.awk
 tests_engine_batch_SOURCES = tests/engine/batch.c tests/engine/batch_net.h
 tests_engine_teams_SOURCES = tests/engine/teams.c tests/engine/batch_net.h
 tests_engine_batcher_SOURCES = tests/engine/batcher.c tests/engine/batch_net.h
@@ -38,7 +25,6 @@ tests_engine_file_faults_SOURCES = tests/engine/file_faults.c \
 	tests/engine/engine_session.h
 tests_engine_file_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_file_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
-tests_engine_image_SOURCES = tests/engine/image.c tests/engine/engine_session.h
 tests_engine_models_SOURCES = tests/engine/models.c tests/engine/session.c \
 	tests/engine/session.h tests/engine/yolo_boxes.c tests/engine/yolo_boxes.h
 tests_engine_pads_SOURCES = tests/engine/pads.c tests/engine/engine_session.h
@@ -52,8 +38,6 @@ tests_engine_save_SOURCES = tests/engine/save.c tests/engine/engine_saved.h \
 	tests/engine/engine_session.h
 tests_engine_save_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_save_LDADD = $(LDADD) $(JANSSON_LIBS)
-tests_engine_struct_size_SOURCES = tests/engine/struct_size.c \
-	tests/engine/engine_session.h
 tests_engine_threads_SOURCES = tests/engine/threads.c tests/engine/batch_net.h
 FAULT_WRAPS = \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free \

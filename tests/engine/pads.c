@@ -91,10 +91,11 @@ Test(pads, any_content_is_cleaned_where_a_layer_needs_zeros)
 /* One that ignores pads needs no pass for it. */
 Test(pads, any_content_costs_nothing_where_nobody_looks)
 {
-    static const char *const set[] = {"layer y.impl=any", "input x.pads=any"};
+    static const char *const set[] = {"layer y.impl=any", "layer y.format=fp32:nc/8hw8",
+                                      "input x.pads=any"};
     struct session s;
     float *x = bound(false), *clean = bound(true), want[OUT], got[OUT];
-    cr_assert(open_pooling(&s, set, 2), "%s", s.err.message);
+    cr_assert(open_pooling(&s, set, 3), "%s", s.err.message);
     cr_expect_eq(cleaning_steps(s.engine), 0);
     run(&s, clean, want);
     run(&s, x, got);
@@ -105,13 +106,14 @@ Test(pads, any_content_costs_nothing_where_nobody_looks)
 
 Test(pads, a_check_names_the_binding_and_not_a_plugin)
 {
-    static const char *const set[] = {"layer y.impl=any"};
+    static const char *const set[] = {"layer y.impl=any", "layer y.format=fp32:nc/8hw8",
+                                      "input x.pads=any"};
     struct session s;
     float *x = bound(false), y[OUT], *before = bound(false);
     strata_context *c = NULL;
     cr_assert_eq(setenv("STRATA_CHECK", "1", 1), 0);
     strata_set_logger(NULL, NULL, STRATA_LOG_ERROR);
-    cr_assert(open_pooling(&s, set, 1), "%s", s.err.message);
+    cr_assert(open_pooling(&s, set, 2), "%s", s.err.message);
     OK(strata_context_create(&c, s.engine, s.handle, &s.err));
     OK(strata_context_bind(c, 0, x, &s.err));
     cr_expect_eq(strata_context_run(c, &s.err), STRATA_EINVAL);
@@ -127,9 +129,8 @@ Test(pads, a_check_names_the_binding_and_not_a_plugin)
     OK(strata_context_run(c, &s.err));
     strata_context_destroy(c);
     release(&s);
-    const char *const any[] = {"layer y.impl=any", "input x.pads=any"};
     fill(x, false);
-    cr_assert(open_pooling(&s, any, 2), "%s", s.err.message);
+    cr_assert(open_pooling(&s, set, 3), "%s", s.err.message);
     run(&s, x, y);
     cr_expect_eq(memcmp(x, before, COUNT * sizeof *x), 0, "bound memory was written");
     release(&s);

@@ -29,6 +29,9 @@
 #ifndef GAIN
 #define GAIN (float)p->gain
 #endif
+#ifndef SHAPE
+#define SHAPE
+#endif
 #ifndef RUN_END
 #define RUN_END
 #endif
@@ -50,6 +53,7 @@ static int shape(const strata_node *n)
     n->out[0].rank = 4;
     memcpy(n->out[0].dims, x->dims, sizeof x->dims);
     n->out[0].dims[3] = WIDTH(x->dims[3]);
+    SHAPE;
     return STRATA_OK;
 }
 

@@ -128,6 +128,33 @@ Test(format, parse_errors_name_what_was_found_and_what_is_near)
     }
 }
 
+Test(format, a_look_up_takes_the_formats_of_the_table_alone)
+{
+    static const char *const absent[] = {"fp32:nhwc8", "int8:chwn", "fp32:nc/2hw2",
+                                         "i32:nhwc", "fp16:ndhwc4"};
+    char name[FORMAT_NAME_SIZE];
+    struct format f;
+    for (int i = 0; i < STRATA_FORMAT_COUNT; i++)
+        for (int rank = 3; rank <= 5; rank++) {
+            format_name(name, *format_at(i), rank);
+            cr_assert_eq(format_lookup(&f, name, NULL), STRATA_OK, "%s", name);
+            cr_expect_eq(format_index(f), i, "%s", name);
+        }
+    for (size_t i = 0; i < ARRAY_LENGTH(absent); i++) {
+        strata_error err = {0};
+        f.dtype = 7;
+        cr_assert_eq(format_parse(&(struct format){0}, absent[i], NULL), STRATA_OK);
+        cr_expect_eq(format_lookup(&f, absent[i], &err), STRATA_EPARSE, "%s", absent[i]);
+        cr_expect_eq(f.dtype, 7, "%s was written", absent[i]);
+        for (int k = 0; k < STRATA_FORMAT_COUNT; k++) {
+            format_name(name, *format_at(k), 4);
+            cr_expect_not_null(strstr(err.message, name), "no %s in: %s", name,
+                               err.message);
+        }
+        cr_expect_not_null(strstr(err.message, "did you mean"), "%s", err.message);
+    }
+}
+
 Test(format, precision_and_exactness_follow_the_dtypes)
 {
     static const bool exact[STRATA_DTYPE_COUNT][STRATA_DTYPE_COUNT] = {

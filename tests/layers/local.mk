@@ -4,7 +4,8 @@ CRITERION_TESTS += \
 	tests/layers/layers \
 	tests/layers/odd_values \
 	tests/layers/onnx_cases \
-	tests/layers/values
+	tests/layers/values \
+	tests/layers/windows
 tests_layers_example_plugins_SOURCES = tests/layers/example_plugins.c \
 	tests/cuda/device.h
 tests_layers_layers_SOURCES = tests/layers/layers.c tests/layers/cases.h \
@@ -17,3 +18,4 @@ tests_layers_onednn_SOURCES = tests/layers/onednn.c tests/layers/onednn_problems
 	tests/layers/onednn_problems.h tests/layers/onednn_trial.c \
 	tests/layers/onednn_trial.h
 endif
+tests_layers_windows_SOURCES = tests/layers/windows.c tests/planner/planning.h

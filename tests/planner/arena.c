@@ -36,6 +36,31 @@ Test(arena, blocks_alive_together_never_overlap)
     }
 }
 
+/* Blocks that begin in turn, so that those before b alive with it are near it. */
+Test(arena, more_blocks_than_are_searched_never_overlap)
+{
+    enum { N = 4 * ARENA_SEARCHED, SPAN = 12 };
+    struct arena_block *blocks = zalloc(N, sizeof *blocks, "blocks", NULL);
+    int64_t peak, bound;
+    srand(6);
+    for (int i = 0; i < N; i++)
+        blocks[i] = (struct arena_block){rand() % 100000, i / 3, i / 3 + rand() % SPAN, -1};
+    cr_assert_eq(arena_place(blocks, N, &peak, &bound, NULL), STRATA_OK);
+    cr_expect_leq(bound, peak);
+    cr_expect_leq(peak, bound + bound / 2, "%lld of %lld", (long long)peak,
+                  (long long)bound);
+    for (int i = 0; i < N; i++) {
+        cr_assert_geq(blocks[i].offset, 0);
+        cr_assert_leq(blocks[i].offset + blocks[i].bytes, peak);
+        for (int j = i < 3 * SPAN ? 0 : i - 3 * SPAN; j < i; j++)
+            cr_assert(blocks[j].last < blocks[i].first ||
+                          blocks[i].offset + blocks[i].bytes <= blocks[j].offset ||
+                          blocks[j].offset + blocks[j].bytes <= blocks[i].offset,
+                      "blocks %d and %d overlap", i, j);
+    }
+    free(blocks);
+}
+
 Test(arena, a_chain_takes_its_lower_bound)
 {
     struct arena_block blocks[] = {

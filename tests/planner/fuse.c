@@ -58,7 +58,8 @@ static const struct {
                                                    "shift = 0.5\n" RELU("r", ""),
      {"s + t + u + r"}},
     {"a uniform scale takes one of channels",
-     HEAD("t") INPUT "[layer s]\ntype = Scale\nscale = 0.5\nshift = 0.25\n" SCALE("t", ""),
+     HEAD("t") INPUT "[layer s]\ntype = Scale\nscale = 0.5\nshift = 0.25\n" 
+         SCALE("t", ""),
      {"s + t"}},
     {"a scale with a power takes an activation, no scale",
      HEAD("r") INPUT "[layer s]\ntype = Scale\nshift = 9\npower = 2\n" SCALE("t", "")

@@ -5,6 +5,7 @@ CRITERION_TESTS += \
 	tests/planner/explain \
 	tests/planner/explain_network \
 	tests/planner/fuse \
+	tests/planner/linear \
 	tests/planner/nets \
 	tests/planner/objective \
 	tests/planner/planner \
@@ -13,7 +14,8 @@ CRITERION_TESTS += \
 	tests/planner/solver/constraints \
 	tests/planner/solver/exact \
 	tests/planner/solver/laws \
-	tests/planner/solver/plan
+	tests/planner/solver/plan \
+	tests/planner/wishes
 tests_planner_cost_SOURCES = tests/planner/cost.c tests/planner/planning.h
 tests_planner_explain_SOURCES = tests/planner/explain.c tests/planner/solver/draw.c \
 	tests/planner/solver/draw.h
@@ -43,3 +45,14 @@ tests_planner_solver_exact_SOURCES = tests/planner/solver/exact.c \
 	tests/planner/solver/draw.c tests/planner/solver/draw.h
 tests_planner_solver_laws_SOURCES = tests/planner/solver/laws.c \
 	tests/planner/solver/draw.c tests/planner/solver/draw.h
+tests_planner_wishes_SOURCES = tests/planner/wishes.c tests/planner/planning.h
+
+# What plans, with its steps counted; see tests/network/steps.h.
+check_LTLIBRARIES += tests/libplanner_counted.la
+tests_libplanner_counted_la_SOURCES = $(PLANNER_SOURCES)
+tests_libplanner_counted_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -DCOUNT_STEPS \
+	-include $(top_srcdir)/tests/network/steps.h
+tests_libplanner_counted_la_CFLAGS = $(AM_CFLAGS) $(COUNTING_CFLAGS)
+tests_planner_linear_SOURCES = tests/planner/linear.c tests/planner/planning.h \
+	tests/network/steps.h
+tests_planner_linear_LDADD = tests/libplanner_counted.la $(LDADD)

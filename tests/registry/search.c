@@ -5,6 +5,9 @@
 #include "registry/registry.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "tests/broken/folders.h"
 #include "tests/support/reads.h"
@@ -266,6 +269,80 @@ Test(search, a_sticky_folder_is_trusted_for_a_named_file_alone)
     r = over(in_scratch("links"), NULL);
     expect_rejected(r, in_scratch("links/a.so"), "/tmp' can be written by everyone");
     strata_registry_destroy(r);
+}
+
+/* Who can write a folder above could exchange the ones below it. */
+Test(search, every_folder_above_is_judged)
+{
+    char want[600];
+    folder("up"), folder("up/mid"), folder("up/mid/p");
+    build("up/mid/p/a.so", LEAKY, SHARED);
+    cr_assert_eq(chmod(in_scratch("up"), 0777), 0);
+    strata_registry *r = over(in_scratch("up/mid/p"), NULL);
+    snprintf(want, sizeof want, "'%s/up' can be written by everyone; chmod go-w '%s/up'",
+             scratch, scratch);
+    expect_rejected(r, in_scratch("up/mid/p/a.so"), want);
+    strata_registry_destroy(r);
+    cr_assert_eq(chmod(in_scratch("up"), 01777), 0);
+    r = over(in_scratch("up/mid/p"), NULL);
+    find(r, "LeakyReLU");
+    strata_registry_destroy(r);
+    cr_assert_eq(chmod(in_scratch("up/mid"), 0775), 0);
+    r = over(in_scratch("up/mid/p"), NULL);
+    expect_rejected(r, in_scratch("up/mid/p/a.so"), "/mid' can be written by its group");
+    strata_registry_destroy(r);
+    if (geteuid() != 0)
+        return;
+    cr_assert_eq(chmod(in_scratch("up/mid"), 0755), 0);
+    cr_assert_eq(chown(in_scratch("up/mid"), 12345, (gid_t)-1), 0);
+    r = over(in_scratch("up/mid/p"), NULL);
+    expect_rejected(r, in_scratch("up/mid/p/a.so"), "/mid' belongs to user 12345");
+    strata_registry_destroy(r);
+}
+
+/* Another user exchanges a folder and one of its own, for as long as it lives. */
+static pid_t start_exchanging(const char *one, const char *other)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    if (setgid(12345) != 0 || setuid(12345) != 0)
+        _exit(1);
+    for (;;)
+        renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE);
+}
+
+Test(search, folders_exchanged_in_a_race_bring_no_strangers_code)
+{
+    if (geteuid() != 0)
+        cr_skip_test("only root has another user's folders exchanged");
+    folder("open"), folder("open/ours"), folder("open/ours/p");
+    folder("open/theirs"), folder("open/theirs/p");
+    build("open/ours/p/a.so", LEAKY, SHARED);
+    build("open/theirs/p/a.so", "broken/constructor.c",
+          SHARED " -DCONSTRUCTOR='_exit(66)'");
+    static const char *const given[] = {"open", "open/theirs", "open/theirs/p",
+                                        "open/theirs/p/a.so"};
+    for (size_t i = 0; i < ARRAY_LENGTH(given); i++)
+        cr_assert_eq(chown(in_scratch(given[i]), i ? 12345 : 0, (gid_t)-1), 0);
+    cr_assert_eq(chmod(scratch, 0755), 0);
+    cr_assert_eq(chmod(in_scratch("open"), 0777), 0);
+    pid_t other = start_exchanging(in_scratch("open/ours"), in_scratch("open/theirs"));
+    cr_assert_gt(other, 0);
+    for (int i = 0; i < 300; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            const struct registry_layer *layer;
+            strata_registry *r = over(in_scratch("open/ours/p"), NULL);
+            _exit(registry_find(r, "LeakyReLU", &layer, NULL) == STRATA_OK);
+        }
+        int ended = 0;
+        cr_assert_eq(waitpid(pid, &ended, 0), pid);
+        cr_expect(WIFEXITED(ended) && WEXITSTATUS(ended) == 0, "round %d: 0x%x", i,
+                  (unsigned)ended);
+    }
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
 }
 
 Test(search, a_strangers_file_is_refused)

@@ -164,7 +164,11 @@ static int write_all(const struct request *q, strata_error *err)
         if (is_wanted(&outputs[i], &q->layer))
             status = write_output(q, &outputs[i], &v, err);
     if (status == STRATA_OK)
-        tool_print("next: cd %s, make, make check, make run\n", folder);
+        tool_print(
+            strcmp(template_get(&v, "frame"), "1") == 0
+                ? "next: cd %s, make, make run; then write accept and run, make check\n"
+                : "next: cd %s, make, make check, make run\n",
+            folder);
     template_free(&v);
     return status;
 }
@@ -284,7 +288,9 @@ const struct tool_command tool_new_layer = {
         "and\n"
         "a Makefile, Autotools and CMake files. It builds, runs and passes `strata "
         "check`\n"
-        "as it is.\n\n"
+        "as it is. With --extends that holds for core::Convolution; for other layers it\n"
+        "is a frame: it builds and runs, takes no node until you write accept and run,\n"
+        "and `strata check` says so.\n\n"
         "      --attr=NAME:TYPE[=DEFAULT][:MIN..MAX]\n"
         "                           an attribute (repeatable); TYPE is int, real, bool,\n"
         "                           string, ints, reals, or enum: mode:enum=a:a|b\n"
@@ -295,9 +301,8 @@ const struct tool_command tool_new_layer = {
         "      --namespace=NS       default org.example\n"
         "  -C, --directory=DIR      the folder; default the name in small letters\n"
         "      --force              overwrite files\n",
-    .examples =
-        "  strata new-layer LeakyReLU --attr slope:real=0.01:0..1\n"
-        "  strata new-layer ChannelScale --weight factor --weight bias:optional\n"
-        "  strata new-layer FastConvolution --extends core::Convolution\n",
+    .examples = "  strata new-layer LeakyReLU --attr slope:real=0.01:0..1\n"
+                "  strata new-layer ChannelScale --weight factor --weight bias:optional\n"
+                "  strata new-layer FastConvolution --extends core::Convolution\n",
     .run = run_new_layer,
 };

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/cases.h"
+
 /* A capital begins a word when a small letter precedes or follows it, but for the LU that
  * ends the names of activations. */
 void new_layer_snake(char *out, size_t size, const char *name)
@@ -224,6 +226,38 @@ static void params_type(char *out, size_t size, const char *layer)
     out[0] = '\0';
 }
 
+/* "2 x 8 x 8 x 8" */
+static void write_shape(char *text, size_t size, const struct harness_shape *s)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int d = 0; d < s->rank && used < size; d++)
+        used += (size_t)snprintf(text + used, size - used, d ? " x %lld" : "%lld",
+                                 (long long)s->dims[d]);
+}
+
+/* The attributes and inputs that the checker begins with: a network that works. */
+static int set_case(struct template_values *v, const struct registry_layer *base,
+                    strata_error *err)
+{
+    char attrs[CASES_TEXT] = "", key[32], shape[128], *rest = attrs;
+    struct harness_shape in[HARNESS_INPUTS];
+    const int found = cases_of_layer(base, attrs, in), n_in = found < 0 ? 0 : found;
+    int lines = 0, status = set_ports(v, n_in, 1, err);
+    if (status == STRATA_OK)
+        status = set_random(v, n_in, err);
+    for (int i = 0; i < n_in && status == STRATA_OK; i++) {
+        write_shape(shape, sizeof shape, &in[i]);
+        snprintf(key, sizeof key, "input.%d.shape", i);
+        status = template_set(v, err, key, "%s", shape);
+    }
+    for (char *line; status == STRATA_OK && attrs[0] && (line = strsep(&rest, ";"));) {
+        snprintf(key, sizeof key, "case.%d.line", lines++);
+        status = template_set(v, err, key, "%s", line + strspn(line, " "));
+    }
+    return status == STRATA_OK ? template_set(v, err, "case", "%d", lines) : status;
+}
+
 static int set_extends(struct template_values *v, const struct new_layer *l,
                        strata_error *err)
 {
@@ -239,12 +273,9 @@ static int set_extends(struct template_values *v, const struct new_layer *l,
             "--extends %s: strata/layers.h has no struct for its parameters; "
             "declare in the module what the layer's own module declares",
             l->extends);
-    /* One tensor for every input that there must be. */
-    const int n_in = base->layer.min_in;
-    const char *inputs = n_in == 0 ? "" : n_in == 1 ? "x" : "x, x";
     int status = template_set(v, err, "extends", "%s", full);
     if (status == STRATA_OK)
-        status = template_set(v, err, "base_inputs", "%s", inputs);
+        status = set_case(v, base, err);
     if (status == STRATA_OK)
         status = template_set(v, err, "extends_version", "%u", base->layer.version);
     if (status == STRATA_OK)
@@ -254,6 +285,8 @@ static int set_extends(struct template_values *v, const struct new_layer *l,
     const bool convolution = strcmp(full, "core::Convolution") == 0;
     if (status == STRATA_OK)
         status = template_set(v, err, "convolution", "%d", convolution);
+    if (status == STRATA_OK)
+        status = template_set(v, err, "frame", "%d", !convolution);
     /* The checker looks for attributes that work, but may not think of what accept takes.
      */
     if (status == STRATA_OK && convolution)

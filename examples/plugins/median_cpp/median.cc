@@ -114,7 +114,8 @@ int define(const strata_node *n, const double *const *in, const double *const *,
     })
 }
 
-const strata_reference reference = {sizeof(strata_reference), 0, define};
+// A NaN among the numbers of a disc counts as the largest, so the median is a number.
+const strata_reference reference = {sizeof(strata_reference), STRATA_NAN_IGNORED, define};
 
 const void *extension(const char *id)
 {

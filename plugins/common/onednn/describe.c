@@ -4,6 +4,10 @@
  */
 #include "plugins/common/onednn/primitive.h"
 
+#include <sys/mman.h>
+
+#define ROOM_MIB 16 /* making a kernel took at most 9 */
+
 /* Last dim fastest, by rank. */
 static const dnnl_format_tag_t dense[] = {
     dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
@@ -28,6 +32,21 @@ int onednn_check(const strata_node *n, dnnl_status_t status, const char *what)
                        : status == dnnl_runtime_error ? STRATA_EINTERNAL
                                                       : STRATA_EUNSUPPORTED,
                        "%s: oneDNN says %s", what, dnnl_status2str(status));
+}
+
+/* oneDNN (2.6.3) uses what some allocations give unchecked, and throws through its C
+ * interface: where memory ends inside it, the process ends. So it is asked before. */
+int onednn_room(const strata_node *n)
+{
+    const size_t bytes = (size_t)ROOM_MIB << 20;
+    void *room =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return STRATA_FAIL(n, STRATA_ENOMEM,
+                           "out of memory: oneDNN may take %d MiB to make a kernel",
+                           ROOM_MIB);
+    munmap(room, bytes);
+    return STRATA_OK;
 }
 
 /* oneDNN's kernels keep offsets in 32 bits. */

@@ -89,7 +89,8 @@ int onednn_candidate_open(const strata_node *n, onednn_describe describe,
     *c = (struct onednn_candidate){0};
     /* oneDNN's cache (2.6.3) answers a request with another kernel where only strides of
      * single elements differ: its workspace is not the one that was planned for. */
-    if ((status = check_weights(n)) || (status = describe(n, &c->request)) ||
+    if ((status = check_weights(n)) || (status = onednn_room(n)) ||
+        (status = describe(n, &c->request)) ||
         (status = onednn_check(n, dnnl_set_primitive_cache_capacity(0), "its cache")) ||
         (status =
              onednn_check(n, dnnl_engine_create(&c->engine, dnnl_cpu, 0), "engine")) ||

@@ -86,6 +86,9 @@ struct onednn_context {
 /* STRATA_OK, or the message "WHAT: oneDNN says ..." */
 int onednn_check(const strata_node *n, dnnl_status_t status, const char *what);
 
+/* ENOMEM where making a kernel might run out of memory. */
+int onednn_room(const strata_node *n);
+
 /* Descriptor of an activation in its format. */
 int onednn_tensor(const strata_node *n, const strata_tensor *t, dnnl_memory_desc_t *md);
 /* Dense descriptor, last dim fastest. */

@@ -59,7 +59,8 @@ static int pack_weight(const strata_node *n, const struct onednn_candidate *c,
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "the host has no " STRATA_PACK_V1
                            ", which oneDNN needs for its packed weights");
-    if ((status = pack->alloc(n, dnnl_memory_desc_get_size(wanted), packed)))
+    if ((status = pack->alloc(n, dnnl_memory_desc_get_size(wanted), packed)) ||
+        (status = onednn_room(n)))
         return status;
     threads = omp_get_max_threads();
     omp_set_num_threads(1);
@@ -81,7 +82,7 @@ int onednn_setup(const strata_node *n, onednn_describe describe, void *state)
     s->threads = omp_get_max_threads();
     s->workspace = onednn_candidate_workspace(&c);
     s->arguments = c.arguments;
-    if ((status = pack_weight(n, &c, &s->weight)) ||
+    if ((status = pack_weight(n, &c, &s->weight)) || (status = onednn_room(n)) ||
         (status = onednn_check(n, dnnl_primitive_create(&s->primitive, c.descriptor),
                                "primitive")))
         goto done;
@@ -124,7 +125,8 @@ int onednn_ctx_open(const strata_node *n, const void *state, void *ctx)
     const_dnnl_primitive_desc_t descriptor;
     int status;
 
-    if ((status =
+    if ((status = onednn_room(n)) ||
+        (status =
              onednn_check(n, dnnl_primitive_get_primitive_desc(s->primitive, &descriptor),
                           "primitive")) ||
         (status = onednn_check(

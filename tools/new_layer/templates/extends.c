@@ -60,7 +60,11 @@ static int run(const strata_run *r)
 }
 @end
 
+@if inputs
 static const strata_row rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
+@else
+static const strata_row rows[] = {{{0}, {STRATA_F32_NCHW}}};
+@end
 
 static const strata_impl impls[] = {
     {.id = 1,

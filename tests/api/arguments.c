@@ -174,7 +174,9 @@ enum {
     VALUE_output = 0,
     VALUE_rank = 4,
     VALUE_status = STRATA_OK,
+    VALUE_threads = 1,
     VALUE_use = 0,
+    VALUE_wait = STRATA_WAIT_YIELD,
     VALUE_x = 2,
 };
 
@@ -192,7 +194,7 @@ struct function {
     } arguments[ARGUMENTS_AT_MOST];
 };
 
-#include "tests/engine/arguments_calls.h"
+#include "tests/api/arguments_calls.h"
 
 /* Where NULL has a meaning, as the header's comments say. */
 static const char *const optional[] = {

@@ -3,8 +3,8 @@
  * Items 0 ... n - 1 by a hash of what they are: for finding an equal one among many
  * without looking at all. The caller compares; the latest of a hash comes first.
  */
-#ifndef PLANNER_BUCKETS_H
-#define PLANNER_BUCKETS_H
+#ifndef CORE_BUCKETS_H
+#define CORE_BUCKETS_H
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +39,7 @@ static inline void buckets_close(struct buckets *b)
     free(b->before);
 }
 
+/* Never another: the planner breaks ties by it too. */
 static inline uint64_t buckets_mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
@@ -58,4 +59,4 @@ static inline void buckets_add(struct buckets *b, uint64_t hash, int item)
     *latest = item;
 }
 
-#endif /* PLANNER_BUCKETS_H */
+#endif /* CORE_BUCKETS_H */
