@@ -6,10 +6,11 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "core/status.h"
+#include "core/text.h"
 
 #define TERMINAL_SECONDS 0.1
 #define LOG_SECONDS 5.0
@@ -75,6 +76,7 @@ void progress_show(struct progress *p, const struct progress_state *s)
         return;
     p->shown = now;
     describe(text, sizeof text, p, s, now);
+    text_clean(text, strlen(text), false);
     if (terminal)
         fprintf(stderr, "\r%.110s\033[K", text);
     else

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
+
 static const char *const status_texts[] = {
     [STRATA_OK] = "success",
     [STRATA_EINVAL] = "invalid argument",
@@ -70,12 +72,37 @@ void error_clear(strata_error *err)
     err->message[0] = '\0';
 }
 
+/* What does not fit is left out from the end of a line, which is said. */
+static const char left_out[] = "\n(the rest is left out)";
+
+static bool is_cut(const strata_error *err)
+{
+    const size_t n = sizeof left_out - 1;
+    return err->length >= n && strcmp(err->message + err->length - n, left_out) == 0;
+}
+
+static void cut(strata_error *err, size_t n)
+{
+    const size_t room = sizeof err->message - sizeof left_out;
+    const char *line = memrchr(err->message, '\n', n < room ? n : room);
+    n = line ? (size_t)(line - err->message) : n < room ? n : room;
+    memcpy(err->message + n, left_out, sizeof left_out);
+    err->length = (uint32_t)(n + sizeof left_out - 1);
+}
+
+/* Names in messages come from files: what a terminal would obey is taken out here. */
 static void append_va(strata_error *err, const char *format, va_list args)
 {
-    size_t room = sizeof err->message - err->length;
-    int n = vsnprintf(err->message + err->length, room, format, args);
-    if (n > 0)
-        err->length += (uint32_t)((size_t)n < room ? (size_t)n : room - 1);
+    const size_t room = sizeof err->message - err->length;
+    char *text = err->message + err->length;
+    if (is_cut(err))
+        return;
+    int n = vsnprintf(text, room, format, args);
+    if (n <= 0)
+        return;
+    err->length += (uint32_t)text_clean(text, strlen(text), true);
+    if ((size_t)n >= room)
+        cut(err, err->length);
 }
 
 int error_set_va(strata_error *err, int code, const char *format, va_list args)
@@ -118,19 +145,37 @@ void error_prefix(strata_error *err, const char *format, ...)
     va_end(args);
     if (written < 0)
         return;
-    size_t n = strlen(prefix);
-    size_t kept = err->length;
-    if (kept > sizeof err->message - 3 - n)
-        kept = sizeof err->message - 3 - n;
+    const size_t n = text_clean(prefix, strlen(prefix), true);
+    const size_t room = sizeof err->message - 3 - n;
+    const bool fits = err->length <= room;
+    const size_t kept = fits ? err->length : room;
     memmove(err->message + n + 2, err->message, kept);
     memcpy(err->message, prefix, n);
     memcpy(err->message + n, ": ", 2);
     err->length = (uint32_t)(kept + n + 2);
     err->message[err->length] = '\0';
+    if (!fits)
+        cut(err, err->length);
+}
+
+bool error_has_place(const strata_error *err)
+{
+    const char *text = err ? err->message : "";
+    const char *end = strstr(text, ": error: "), *line = strchr(text, '\n');
+    if (!end || (line && line < end))
+        return false;
+    if (strncmp(text, "--set ", 6) == 0 || strncmp(text, "-D ", 3) == 0)
+        return true;
+    const char *at = end;
+    while (at > text && at[-1] >= '0' && at[-1] <= '9')
+        at--;
+    return at < end && at > text + 1 && at[-1] == ':';
 }
 
 int error_no_memory(strata_error *err, size_t bytes, const char *what)
 {
+    if (bytes == 0)
+        return error_set(err, STRATA_ENOMEM, "out of memory for %s", what);
     return error_set(err, STRATA_ENOMEM, "out of memory: %zu bytes for %s", bytes, what);
 }
 
@@ -167,6 +212,7 @@ void log_line_va(int level, const char *format, va_list args)
     if (level > log_level() || level < 0 || (size_t)level >= ARRAY_LENGTH(level_names))
         return;
     vsnprintf(text, sizeof text, format, args);
+    text_clean(text, strlen(text), true);
     pthread_mutex_lock(&log_lock);
     if (log_fn)
         log_fn(log_user, level, text);

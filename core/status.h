@@ -2,11 +2,13 @@
  *
  * Messages in a strata_error, and the logger. Every function accepts err = NULL. The
  * first failure is kept: error_set on an error that already holds one appends nothing.
+ * Messages and log lines hold nothing that a terminal obeys: text_clean is the one gate.
  */
 #ifndef CORE_STATUS_H
 #define CORE_STATUS_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include <strata/strata.h>
 
@@ -18,11 +20,15 @@ void error_clear(strata_error *err);
 /* Record code and message, if none is recorded yet; returns code. */
 int error_set(strata_error *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 int error_set_va(strata_error *err, int code, const char *format, va_list args);
-/* Append to the message (a new line is the caller's to write); truncates at the end. */
+/* Append to the message (a new line is the caller's to write). What does not fit is left
+ * out from the end of a line, with a last line that says so. */
 void error_append(strata_error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Put "text: " before the message: where it happened, from inside out. */
 void error_prefix(strata_error *err, const char *format, ...) PRINTF_LIKE(2, 3);
-/* "out of memory: N bytes for WHAT"; returns STRATA_ENOMEM. */
+/* Whether the message begins "FILE:LINE: error: ", or with a column, as compilers print
+ * it and editors read it; or with the option that it stands in. */
+bool error_has_place(const strata_error *err);
+/* "out of memory: N bytes for WHAT", 0: how many is not known; returns STRATA_ENOMEM. */
 int error_no_memory(strata_error *err, size_t bytes, const char *what);
 /* The C library's text for the current errno, placed after the message. */
 int error_errno(strata_error *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);

@@ -101,7 +101,8 @@ static int make_engine(strata_engine **out, strata_handle *handle,
         *out = e;
         return STRATA_OK;
     }
-    error_prefix(err, "%s", network->path);
+    if (!error_has_place(err))
+        error_prefix(err, "%s", network->path);
     strata_engine_destroy(e);
     return status;
 }

@@ -62,8 +62,6 @@ int config_load(struct config **out, const char *path,
 int config_parse(struct config **out, const char *text, size_t size, const char *name,
                  const strata_network_options *options, strata_error *err);
 void config_free(struct config *c);
-/* Bytes of the UTF-8 character that n bytes begin with; 0: malformed. */
-size_t config_character_size(const unsigned char *text, size_t n);
 
 size_t config_sections(const struct config *c);
 struct config_section *config_section(struct config *c, size_t i);
@@ -83,6 +81,8 @@ uint64_t config_hash(const struct config *c);
  * them. */
 void config_error(struct config *c, struct config_place place, const char *format, ...)
     PRINTF_LIKE(3, 4);
+/* Put the place, its source line and a caret around a message that stands alone. */
+void config_locate(struct config *c, struct config_place place, strata_error *err);
 size_t config_errors(const struct config *c);
 /* Whether the limit is reached, so that a caller can spare itself the search for a hint.
  */

@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
+
 #define WINDOW 76 /* characters of a source line that are shown */
 
 struct buffer {
-    char text[2048];
+    char text[STRATA_MESSAGE_SIZE - 512];
     size_t length;
 };
 
@@ -54,9 +56,10 @@ static void put_source(struct buffer *b, const char *line, size_t n, int column,
         while (i + size < n && size < 4 && continues(line[i + size]))
             size++;
         if (seen++ >= skip) {
-            bool plain = (unsigned char)line[i] >= 0x20 && line[i] != 0x7f;
-            bool lone = size == 1 && (unsigned char)line[i] >= 0x80;
-            put(b, lone ? "?" : plain ? line + i : " ", plain && !lone ? size : 1);
+            const unsigned char *at = (const unsigned char *)line + i;
+            bool shown_so = text_shown_size(at, n - i) == size;
+            bool control = *at < 0x20 || *at == 0x7f;
+            put(b, shown_so ? line + i : control ? " " : "?", shown_so ? size : 1);
             shown++;
         }
         i += size;
@@ -112,13 +115,15 @@ static void compose(struct config *c, struct buffer *b, struct config_place plac
 
 void config_error(struct config *c, struct config_place place, const char *format, ...)
 {
-    struct buffer b = {.length = 0};
-    char message[1024];
+    struct buffer b;
+    char message[2048];
     va_list args;
     if (c->n_errors++ >= CONFIG_MAX_ERRORS)
         return;
+    b.length = 0;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    if (vsnprintf(message, sizeof message, format, args) >= (int)sizeof message)
+        strcpy(message + sizeof message - 4, "...");
     va_end(args);
     compose(c, &b, place, message);
     struct config_message *m = &c->messages[c->n_errors - 1];
@@ -134,6 +139,17 @@ void config_failed(struct config *c, struct config_place place, const strata_err
         c->no_memory = true;
     else
         config_error(c, place, "%s", why->message);
+}
+
+void config_locate(struct config *c, struct config_place place, strata_error *err)
+{
+    struct buffer b = {.length = 0};
+    if (!err || err->status == STRATA_OK)
+        return;
+    compose(c, &b, place, err->message);
+    const int status = err->status;
+    error_clear(err);
+    error_set(err, status, "%s", b.text);
 }
 
 size_t config_errors(const struct config *c)

@@ -39,6 +39,14 @@ static bool name_valid(const char *text, size_t n)
     return true;
 }
 
+static const struct config_section *find_named(const struct config *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_sections; i++)
+        if (c->sections[i].name[0] && strcmp(c->sections[i].name, name) == 0)
+            return &c->sections[i];
+    return NULL;
+}
+
 static void unknown_kind(struct config *c, const char *kind, struct config_place place)
 {
     const char *names[ARRAY_LENGTH(kinds)];
@@ -48,7 +56,13 @@ static void unknown_kind(struct config *c, const char *kind, struct config_place
         names[i] = kinds[i].name;
     snprintf(stem, sizeof stem, "%.*s", (int)n, kind);
     const char *near = config_nearest(c, kind, names, ARRAY_LENGTH(names));
-    if (kind[n] && kind[n + 1] && config_kind(stem))
+    const struct config_section *named = find_named(c, kind);
+    if (named && place.file < 0)
+        config_error(c, place,
+                     "unknown section [%s]; did you mean '%s %s', as in --set '%s "
+                     "%s.KEY=VALUE'?",
+                     kind, named->kind, kind, named->kind, kind);
+    else if (kind[n] && kind[n + 1] && config_kind(stem))
         config_error(c, place, "unknown section [%s]; did you mean [%s %s]?", kind, stem,
                      kind + n + 1);
     else if (near)

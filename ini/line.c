@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "core/text.h"
+
 /* One line as it stands in the source, without its line end. */
 struct piece {
     size_t from, to, next; /* offsets in the source */
@@ -20,28 +22,6 @@ static struct piece piece_at(const struct config_source *s, size_t offset)
     if (end && p.to > p.from && s->text[p.to - 1] == '\r')
         p.to--;
     return p;
-}
-
-size_t config_character_size(const unsigned char *text, size_t n)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t size = text[0] < 0x80             ? 1
-                  : (text[0] & 0xe0) == 0xc0 ? 2
-                  : (text[0] & 0xf0) == 0xe0 ? 3
-                  : (text[0] & 0xf8) == 0xf0 ? 4
-                                             : 0;
-    if (size <= 1)
-        return size;
-    if (size > n)
-        return 0;
-    uint32_t code = text[0] & (0xffu >> (size + 1));
-    for (size_t i = 1; i < size; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (text[i] & 0x3f);
-    }
-    bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    return code < least[size] || code > 0x10ffff || surrogate ? 0 : size;
 }
 
 static void set_problem(struct config_line *line, enum line_problem problem, size_t at)
@@ -60,7 +40,7 @@ static void check_bytes(const struct config_source *s, const struct piece *p,
         set_problem(line, LINE_TOO_LONG, p->from + CONFIG_MAX_LINE);
     for (size_t i = p->from; i < p->to;) {
         if (text[i] >= 0x80) {
-            size_t size = config_character_size(text + i, p->to - i);
+            size_t size = text_character_size(text + i, p->to - i);
             if (!size) {
                 set_problem(line, LINE_NOT_UTF8, i);
                 return;

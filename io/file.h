@@ -49,8 +49,8 @@ bool file_same(const char *a, const char *b);
 char *file_folder(const char *path, strata_error *err);
 
 /* Write atomically: temporary file beside the target, fsync, rename. The old file stays
- * as it was on failure, and gives the new one its permissions. A target that exists and is
- * not a regular file is refused. */
+ * as it was on failure, and gives the new one its permissions. A target that exists and
+ * is not a regular file, or is write-protected, is refused. */
 int file_write(const char *path, const void *data, size_t size, strata_error *err);
 /* The same for several pieces in a row, so that no caller has to join them. */
 struct file_piece {
@@ -59,5 +59,12 @@ struct file_piece {
 };
 int file_write_pieces(const char *path, const struct file_piece *pieces, size_t n,
                       strata_error *err);
+/* Whether file_write could write there now, for work that takes long before it does. */
+int file_writable(const char *path, strata_error *err);
+/* Wait for others of this machine that read, change and write a file of the same folder,
+ * and keep them waiting until file_unlock. Where no lock can be had there is none (-1).
+ */
+int file_lock(const char *path);
+void file_unlock(int lock);
 
 #endif /* IO_FILE_H */

@@ -35,11 +35,15 @@ static int check_target(const char *path, mode_t *mode, strata_error *err)
     if (lstat(path, &st) != 0)
         return STRATA_OK;
     *mode = st.st_mode & 0777;
-    return S_ISREG(st.st_mode)
-               ? STRATA_OK
-               : error_set(err, STRATA_EINVAL,
-                           "%s: exists and is not a regular file; name another file",
-                           path);
+    if (!S_ISREG(st.st_mode))
+        return error_set(err, STRATA_EINVAL,
+                         "%s: exists and is not a regular file; name another file", path);
+    /* The folder's permissions alone would let it be replaced; root may do anything. */
+    if ((*mode & 0222) == 0 || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+        return error_set(err, STRATA_EIO,
+                         "%s: is write-protected; name another file, or make it writable",
+                         path);
+    return STRATA_OK;
 }
 
 /* ---- temporary files --------------------------------------------------------------- */
@@ -201,6 +205,41 @@ done:
     free(temporary);
     free(folder);
     return status;
+}
+
+int file_writable(const char *path, strata_error *err)
+{
+    char *temporary = NULL;
+    int fd = -1;
+    mode_t mode;
+    int status = check_target(path, &mode, err);
+    char *folder = status == STRATA_OK ? file_folder(path, err) : NULL;
+    if (status == STRATA_OK)
+        status =
+            folder ? create_temporary(&temporary, &fd, folder, path, err) : STRATA_ENOMEM;
+    if (status == STRATA_OK) {
+        unlink(temporary);
+        close(fd);
+    }
+    free(temporary);
+    free(folder);
+    return status;
+}
+
+int file_lock(const char *path)
+{
+    char *folder = file_folder(path, NULL);
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR)
+        ;
+    free(folder);
+    return fd;
+}
+
+void file_unlock(int lock)
+{
+    if (lock >= 0)
+        close(lock);
 }
 
 int file_write(const char *path, const void *data, size_t size, strata_error *err)

@@ -55,6 +55,14 @@ static int count_outputs(struct loader *l, struct draft *d)
     return n;
 }
 
+static bool has_impl_for(const struct registry_layer *type, int device)
+{
+    for (size_t i = 0; i < type->n_impls; i++)
+        if (type->impls[i].impl.device == device)
+            return true;
+    return false;
+}
+
 static void read_impl(struct loader *l, struct draft *d)
 {
     const struct registry_layer *type = d->layer.type;
@@ -75,9 +83,12 @@ static void read_impl(struct loader *l, struct draft *d)
     const char *near = config_full(l->c) ? NULL : suggest(p->value, names, n);
     config_error(l->c, p->value_place,
                  "%s has no impl '%s'%s%s%s; it has %zu, see "
-                 "`strata describe`",
+                 "`strata describe`%s",
                  type->full_name, p->value, near ? ", did you mean '" : "",
-                 near ? near : "", near ? "'?" : "", type->n_impls);
+                 near ? near : "", near ? "'?" : "", type->n_impls,
+                 has_impl_for(type, STRATA_CUDA)
+                     ? ""
+                     : "; those for CUDA are in modules that are not here");
 }
 
 static void check_keys(struct config *c, const struct draft *d)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/alloc.h"
 #include "core/arguments.h"
@@ -292,6 +293,37 @@ int network_parse(strata_network **out, const struct network_memory *memory,
     return open_network(out, &l, name, &none);
 }
 
+/* A model of another kind would be told as hundreds of malformed lines. */
+static int refuse_foreign(const char *path, strata_error *err)
+{
+    static const struct {
+        const char *suffix, *is;
+    } kinds[] = {
+        {".onnx", "an ONNX model"},
+        {".pb", "a protobuf model (ONNX, TensorFlow or Caffe2)"},
+        {".pbtxt", "a protobuf model in text form"},
+        {".prototxt", "a Caffe model"},
+        {".caffemodel", "weights of Caffe"},
+        {".tflite", "a TensorFlow Lite model"},
+        {".pt", "a PyTorch file"},
+        {".pth", "a PyTorch file"},
+        {".h5", "an HDF5 file (Keras)"},
+        {".param", "an ncnn model"},
+        {".safetensors", "a file of weights"},
+        {".npy", "a file of one tensor"},
+    };
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < ARRAY_LENGTH(kinds); i++)
+        if (strcasecmp(dot, kinds[i].suffix) == 0)
+            return error_set(
+                err, STRATA_EINVAL,
+                "%s: is %s by its name; a network is an INI file, written by "
+                "hand or by a script: docs/porting.md shows how, and `strata "
+                "describe LAYER` prints a section to start from",
+                path, kinds[i].is);
+    return STRATA_OK;
+}
+
 /* What an older application does not know is none. */
 static int read_options(strata_network_options *out, const strata_network_options *from,
                         strata_error *err)
@@ -324,6 +356,8 @@ int strata_network_load(strata_network **out, const char *path, strata_registry 
     if (status != STRATA_OK)
         return status;
     if ((status = read_options(&known, options, err)) != STRATA_OK)
+        return status;
+    if ((status = refuse_foreign(path, err)) != STRATA_OK)
         return status;
     status = open_network(out, &l, path, &known);
     if (status == STRATA_OK) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "io/file.h"
 
 #define LABELS_MAX_BYTES (16u << 20)
@@ -19,7 +20,7 @@
 static void make_writable(char *name)
 {
     for (size_t left = strlen(name), size; left > 0; left -= size, name += size) {
-        size = config_character_size((const unsigned char *)name, left);
+        size = text_character_size((const unsigned char *)name, left);
         if (size == 0 || (unsigned char)*name < 0x20 || strchr("\";\x7f", *name)) {
             *name = '_';
             size = 1;

@@ -100,18 +100,30 @@ static int make_node(struct node *n, const struct network_layer *layer, strata_e
     return n->in && n->out && n->weight && n->expected ? STRATA_OK : STRATA_ENOMEM;
 }
 
-/* Put a callback's failure into l->err as "layer conv1 (net.ini:12): message". */
-static int callback_failed(struct loader *l, const struct network_layer *layer,
-                           const char *what, int status, const strata_error *why)
+/* "; it reads a (1x3x8x8), b (1x3x4x4)" */
+static void append_inputs(struct loader *l, const struct network_layer *layer)
 {
-    char where[256];
-    config_describe(l->c, layer->place, where, sizeof where);
+    char dims[DIMS_TEXT];
+    for (int i = 0; i < layer->n_inputs; i++) {
+        const struct network_tensor *t = &l->net->tensors[layer->inputs[i]];
+        error_append(l->err, "%s%s (%s)", i ? ", " : "; it reads ", t->name,
+                     dims_text(dims, t->dims, t->rank));
+    }
+}
+
+/* Put a callback's failure into l->err, at the layer or at what it reads. */
+static int callback_failed(struct loader *l, const struct network_layer *layer,
+                           const char *what, struct config_place place, int status,
+                           const strata_error *why)
+{
     if (why->status != STRATA_OK)
         error_set(l->err, why->status, "%s", why->message);
     else
         error_set(l->err, status, "%s of %s failed without a message", what,
                   layer->type->full_name);
-    error_prefix(l->err, "layer %s (%s)", layer->name, where);
+    error_prefix(l->err, "layer %s", layer->name);
+    append_inputs(l, layer);
+    config_locate(l->c, place, l->err);
     return why->status != STRATA_OK ? why->status : status;
 }
 
@@ -119,15 +131,16 @@ static int callback_failed(struct loader *l, const struct network_layer *layer,
 static int plugin_defect(struct loader *l, const struct network_layer *layer,
                          const char *what, const strata_tensor *t)
 {
-    char where[256], dims[DIMS_TEXT];
+    char dims[DIMS_TEXT];
     int rank = t->rank < 0 || t->rank > STRATA_MAX_RANK ? 0 : t->rank;
-    config_describe(l->c, layer->place, where, sizeof where);
-    return error_set(
+    error_set(
         l->err, STRATA_EOVERFLOW,
-        "layer %s (%s): %s gives %s the dims %s (rank %d, dtype %d); dims are 1 "
-        "to 2^31 - 1, elements at most 2^40",
-        layer->name, where, layer->type->full_name, what, dims_text(dims, t->dims, rank),
+        "layer %s: %s gives %s the dims %s (rank %d, dtype %d); dims are 1 to 2^31 - "
+        "1, elements at most 2^40",
+        layer->name, layer->type->full_name, what, dims_text(dims, t->dims, rank),
         t->rank, t->dtype);
+    config_locate(l->c, layer->place, l->err);
+    return STRATA_EOVERFLOW;
 }
 
 static bool tensor_valid(const strata_tensor *t)
@@ -152,6 +165,23 @@ static bool dims_agree(const int64_t *a, int a_rank, const int64_t *b, int b_ran
     }
 }
 
+/* What makes the dims right, where they are those of the other order. */
+static const char *turned(const struct draft *d, const struct network_layer *layer,
+                          const struct weight_view *found, const strata_tensor *expected)
+{
+    const struct registry_layer *type = layer->type;
+    const struct config_pair *given = config_get(d->section, "transposed");
+    bool known = false;
+    for (size_t i = 0; i < type->n_attrs; i++)
+        known |= strcmp(type->attrs[i].name, "transposed") == 0;
+    if (!known || found->rank != 2 || expected->rank != 2 ||
+        found->dims[0] != expected->dims[1] || found->dims[1] != expected->dims[0])
+        return "";
+    return given && !given->invalid && strcmp(given->value, "no") != 0
+               ? "; with 'transposed = no' it is read as it is"
+               : "; write 'transposed = yes' to have it read so";
+}
+
 static void wrong_dims(struct loader *l, const struct draft *d,
                        const struct network_layer *layer, size_t i,
                        const strata_tensor *expected)
@@ -159,10 +189,11 @@ static void wrong_dims(struct loader *l, const struct draft *d,
     const struct network_weight *w = &layer->weights[i];
     char found[DIMS_TEXT], needed[DIMS_TEXT];
     config_error(l->c, d->weight_places[i],
-                 "weight '%s' of layer %s: tensor '%s' has dims %s; %s needs %s",
+                 "weight '%s' of layer %s: tensor '%s' has dims %s; %s needs %s%s",
                  layer->type->weights[i].name, layer->name, w->view.name,
                  dims_text(found, w->view.dims, w->view.rank), layer->type->full_name,
-                 dims_text(needed, expected->dims, expected->rank));
+                 dims_text(needed, expected->dims, expected->rank),
+                 turned(d, layer, &w->view, expected));
 }
 
 static void wrong_rank(struct loader *l, const struct draft *d,
@@ -228,14 +259,17 @@ static int infer_weights(struct loader *l, const struct draft *d,
     if (type->weight_shape)
         status = type->weight_shape(&n->node, n->expected);
     if (status != STRATA_OK)
-        return callback_failed(l, layer, "weight_shape", status, &why);
+        return callback_failed(l, layer, "weight_shape", layer->place, status, &why);
     for (size_t i = 0; status == STRATA_OK && i < layer->type->n_weights; i++)
         status = settle_weight(l, d, layer, i, &n->expected[i]);
     return status;
 }
 
-static int infer_outputs(struct loader *l, struct network_layer *layer, struct node *n)
+static int infer_outputs(struct loader *l, const struct draft *d,
+                         struct network_layer *layer, struct node *n)
 {
+    const struct config_place place =
+        d->inputs_pair ? d->inputs_pair->value_place : layer->place;
     const strata_layer *type = &layer->type->layer;
     strata_error why;
     char label[32];
@@ -250,7 +284,7 @@ static int infer_outputs(struct loader *l, struct network_layer *layer, struct n
     if (type->shape)
         status = type->shape(&n->node);
     if (status != STRATA_OK)
-        return callback_failed(l, layer, "shape", status, &why);
+        return callback_failed(l, layer, "shape", place, status, &why);
     for (int i = 0; i < layer->n_outputs; i++) {
         struct network_tensor *t = &l->net->tensors[layer->outputs[i]];
         snprintf(label, sizeof label, "output %d", i);
@@ -277,7 +311,7 @@ int network_infer(struct loader *l)
         /* A wrong weight was told; shapes that hang on it would only repeat it. */
         bool stop = config_errors(l->c) != before && config_full(l->c);
         if (status == STRATA_OK && !stop)
-            status = infer_outputs(l, layer, &n);
+            status = infer_outputs(l, d, layer, &n);
         free_node(&n);
         if (stop)
             break;

@@ -91,3 +91,9 @@ void execution_free(struct execution *x)
     free(x->bindings);
     free(x);
 }
+
+bool execution_erases(const struct execution *x, const struct execution_step *s)
+{
+    return s->kind == STEP_RELABEL &&
+           x->values[s->from].tensor != x->values[s->to].tensor;
+}

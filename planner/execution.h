@@ -104,6 +104,9 @@ void execution_settle(struct execution *x);
 /* The k-th value that a step reads or writes, or -1 past the last. */
 int execution_reads(const struct execution *x, const struct execution_step *s, int k);
 int execution_writes(const struct execution *x, const struct execution_step *s, int k);
+/* Whether a step stands for a layer that runs nothing: its inputs lie in its output, or
+ * it in its input. */
+bool execution_erases(const struct execution *x, const struct execution_step *s);
 /* The chosen formats of a node's tensors, without data. */
 void execution_tensors(const struct execution *x, const struct execution_node *n,
                        strata_tensor *in, strata_tensor *out);

@@ -24,6 +24,7 @@ PLANNER_SOURCES = \
 	planner/cost/waited.c \
 	planner/execution.c \
 	planner/execution.h \
+	planner/explain/check.c \
 	planner/explain/conflict.c \
 	planner/explain/diff.c \
 	planner/explain/explain.c \

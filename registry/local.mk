@@ -7,6 +7,8 @@ REGISTRY_SOURCES = \
 	registry/elf/elf.c \
 	registry/elf/elf.h \
 	registry/elf/image.h \
+	registry/guard.c \
+	registry/guard.h \
 	registry/host.c \
 	registry/host.h \
 	registry/implementation.c \

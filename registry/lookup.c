@@ -230,8 +230,7 @@ static void append_searched(const strata_registry *r, strata_error *err)
         else
             error_append(err, "\n    %s (does not exist)", r->folders[i].path);
     if (r->n_modules == 0 && r->n_rejections == 0)
-        error_append(err, "\n  no plugin was found at all: install the package, or set "
-                          "STRATA_PLUGIN_DIR to the folder of a build");
+        error_append(err, "\n  " REGISTRY_NO_PLUGIN);
 }
 
 static void append_rejected(const strata_registry *r, const struct key *key,
@@ -242,8 +241,10 @@ static void append_rejected(const strata_registry *r, const struct key *key,
                      r->n_rejections);
     for (size_t i = 0; i < r->n_rejections; i++) {
         const struct rejection *x = &r->rejections[i];
-        if (name_listed(x->note.layers, key->name) &&
-            (!key->ns || !strcmp(key->ns, x->note.ns)))
+        if (x->path[0] != '/') /* a folder */
+            error_append(err, "\n    %s: %s", x->path, x->reason);
+        else if (name_listed(x->note.layers, key->name) &&
+                 (!key->ns || !strcmp(key->ns, x->note.ns)))
             error_append(err, "\n    %s has %s::%s, but was rejected: %s", x->path,
                          x->note.ns, key->name, x->reason);
     }

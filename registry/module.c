@@ -16,6 +16,7 @@
 #include <sys/statvfs.h>
 
 #include "core/alloc.h"
+#include "registry/guard.h"
 #include "registry/host.h"
 #include "registry/name.h"
 
@@ -196,13 +197,13 @@ int module_load(struct module *m, void (*opened)(void *user), void *user,
     int status = check_unchanged(m, err);
     if (status != STRATA_OK)
         return status;
+    guard_arm(opened ? NULL : m->path); /* who watches sees how the process ends */
     /* NOW: a missing symbol shows here, not in run. LOCAL: no module sees another. */
     void *handle = dlopen(m->resolved, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!handle)
-        return explain_dlerror(m, err);
-    if (opened)
+    if (handle && opened)
         opened(user);
-    status = call_entry(handle, &module, err);
+    status = handle ? call_entry(handle, &module, err) : explain_dlerror(m, err);
+    guard_arm(NULL);
     if (status == STRATA_OK)
         status = take_tables(m, module, err);
     m->loaded = status == STRATA_OK;

@@ -17,6 +17,11 @@
 
 struct module;
 
+/* What to do where there is no module at all, the same words wherever it shows. */
+#define REGISTRY_NO_PLUGIN                                                               \
+    "no plugin was found, so no layer can run: install the package, or set "             \
+    "STRATA_PLUGIN_PATH to the folder that holds the plugins"
+
 /* One impl of a layer, from whichever module brings it. */
 struct registry_impl {
     strata_impl impl;       /* copy at our size; rows point to copies too */

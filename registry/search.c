@@ -39,25 +39,30 @@ static int add_folder(strata_registry *r, const char *path, size_t n, bool is_de
     return STRATA_OK;
 }
 
-/* A colon-separated path; `source` names it in refusals. */
+/* A folder that the user named: what it means must not depend on where one stands.
+ * `source` names its list in the refusal. */
+static int add_absolute(strata_registry *r, const char *path, size_t n, bool is_default,
+                        const char *source, strata_error *err)
+{
+    char text[512], reason[128];
+    if (n > 0 && path[0] == '/')
+        return add_folder(r, path, n, is_default, err);
+    snprintf(text, sizeof text, "%.*s", n ? (int)n : 7, n ? path : "(empty)");
+    snprintf(reason, sizeof reason,
+             "%s folder in %s is not searched; write an absolute one",
+             n ? "a relative" : "an empty", source);
+    return registry_reject(r, text, reason, NULL, err);
+}
+
+/* A colon-separated path. */
 static int add_path(strata_registry *r, const char *path, const char *source,
                     strata_error *err)
 {
     int status = STRATA_OK;
     const char *item;
-    char text[512], reason[128];
     size_t n;
-    while (status == STRATA_OK && (item = name_next(&path, ':', &n))) {
-        if (n > 0 && item[0] == '/') {
-            status = add_folder(r, item, n, false, err);
-            continue;
-        }
-        snprintf(text, sizeof text, "%.*s", n ? (int)n : 7, n ? item : "(empty)");
-        snprintf(reason, sizeof reason,
-                 "%s folder in %s is not searched; write an absolute one",
-                 n ? "a relative" : "an empty", source);
-        status = registry_reject(r, text, reason, NULL, err);
-    }
+    while (status == STRATA_OK && (item = name_next(&path, ':', &n)))
+        status = add_absolute(r, item, n, false, source, err);
     return status;
 }
 
@@ -141,8 +146,8 @@ int search_folders(strata_registry *r, const strata_registry_options *options,
         if (status == STRATA_OK)
             status = add_user_folder(r, err);
         for (size_t i = 0; status == STRATA_OK && i < n_default_folders; i++)
-            status =
-                add_folder(r, default_folders[i], strlen(default_folders[i]), true, err);
+            status = add_absolute(r, default_folders[i], strlen(default_folders[i]), true,
+                                  "STRATA_PLUGIN_DIR", err);
     }
     for (size_t i = 0; status == STRATA_OK && i < r->n_folders; i++)
         status = scan_folder(r, &r->folders[i], err);

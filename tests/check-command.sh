@@ -40,7 +40,12 @@ expect 2 "'nosuch=.*NAME is one of: image" 'an input that does not exist is refu
     $strata run $digits/digits.ini "nosuch=$image"
 expect 2 "input 'image' is given twice" 'an input given twice is refused' \
     $strata run $digits/digits.ini $image $image
-expect 2 "no argument is taken, but 'x'" 'list takes no argument' $strata list x
+expect 2 "no layer type 'Convolutoin'; did you mean 'Convolution'" \
+    'list names a near layer' $strata list Convolutoin
+expect 0 '^1 core::Softmax@1$' 'list shows the impls of one layer' sh -c \
+    "$strata list Softmax -o csv | sed 1d | cut -d, -f1 | sort -u | uniq -c | xargs"
+expect 2 "without --modules, but 'Softmax'" 'which have no part in --modules' \
+    $strata list Softmax --modules
 expect 2 "no argument is taken, but 'x'" 'doctor takes no argument' $strata doctor x
 if [ -c /dev/full ]; then
     expect 2 'standard output cannot be written' 'a full disk is an error' \
@@ -63,7 +68,7 @@ expect 0 '"value": null' 'JSON has null for NaN' $strata run "$scratch/nan.ini" 
 mkdir "$scratch/plugins"
 cp "$builddir/plugins/.libs/identity.so" "$scratch/plugins"
 chmod 775 "$scratch/plugins/identity.so"
-expect 0 'every plugin file was rejected' 'list tells why it is empty' env \
+expect 2 'every plugin file was rejected' 'list tells why it is empty' env \
     STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata list
 expect 2 'can be written by its group' 'describe does too, and knows that files were found' \
     env STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata describe Identity
@@ -82,10 +87,10 @@ for shape in '(8, 8)' '(1, 8, 8)' '(1, 1, 1, 8, 8)'; do
         "$scratch/a.npy"
 done
 npy a.npy '(64,)'
-expect 1 "a.npy: shape \(64\), but input 'image' is \(1 x 1 x 8 x 8\); only ones in front" \
+expect 2 "a.npy: shape \(64\), but input 'image' is \(1 x 1 x 8 x 8\); only ones in front" \
     'an array of another shape is refused' $strata run $digits/digits.ini "$scratch/a.npy"
 npy a.npy '(8, 8, 1, 1)'
-expect 1 "a.npy: shape \(8 x 8 x 1 x 1\)" 'and one of other strides' \
+expect 2 "a.npy: shape \(8 x 8 x 1 x 1\)" 'and one of other strides' \
     $strata run $digits/digits.ini "$scratch/a.npy"
 printf '%b%s\n' '\0223NUMPY\001\000\0102\000' \
     "{'descr': '>f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }" >"$scratch/big.npy"
@@ -93,7 +98,7 @@ expect 2 "descr '>f4' is big-endian" 'a file that is not read is no missing devi
     $strata run $digits/digits.ini "$scratch/big.npy"
 expect 2 "top '0': a number from 1 to 1000000000" 'a number has its bounds named' \
     $strata run $digits/digits.ini $image --top 0
-expect 1 '359 bytes|elements' 'run compares raw sizes' \
+expect 2 '359 bytes|elements' 'run compares raw sizes' \
     $strata run $digits/digits.ini $digits/README.md
 expect 2 'nosuch.ini' 'a missing network is named' $strata run nosuch.ini
 expect 3 "device 'cuda:9'" 'a missing device has its own exit code' \
@@ -140,7 +145,7 @@ expect 2 'layer .prob. .*writes prob .fp16:nchw' 'no plan at all names the const
 expect 2 'no impl of core::Convolution@1 can run here' 'an impossible plan lists reasons' \
     $strata explain $digits/digits.ini --set build.formats=int8:nc/4hw4
 # Engine files.
-expect 0 'd.engine: [0-9]+ bytes, SHA-256 [0-9a-f]{64}$' 'build writes an engine file' \
+expect 0 'd.engine: [0-9]+ bytes, content hash [0-9a-f]{64}$' 'build writes an engine file' \
     $strata build $digits/digits.ini -o "$scratch/d.engine"
 expect 0 'plan proved optimal' 'build sums up the plan' \
     $strata build $digits/digits.ini --output="$scratch/e.engine"
@@ -185,7 +190,7 @@ expect 0 'predicted [0-9.]+ us' 'explain takes an engine' \
     $strata explain "$scratch/d.engine"
 expect 0 '"proved": true' 'explain prints the report of an engine' \
     $strata explain "$scratch/d.engine" -o json
-expect 0 'digraph' 'explain draws an engine' $strata explain "$scratch/d.engine" --dot
+expect 0 'digraph' 'explain draws an engine' $strata explain "$scratch/d.engine" --dot -
 expect 2 '--refused needs what was not chosen' 'an engine has no refused impls' \
     $strata explain "$scratch/d.engine" --refused
 expect 2 '--verify needs what was not chosen' 'an engine has no certificate' \
@@ -204,7 +209,7 @@ expect 0 '"kind": *"plugins"' 'inspect prints JSON lines' \
     $strata inspect "$scratch/d.engine" -o jsonl
 expect 0 'v[0-9]+ -> v[0-9]+ .label="fp32' 'inspect draws without plugins' env \
     STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR=/nonexistent $strata inspect \
-    "$scratch/d.engine" --dot
+    "$scratch/d.engine" --dot -
 expect 0 '^type = core::Convolution@1' 'inspect prints a section' \
     $strata inspect "$scratch/d.engine" --section network
 expect 2 "no section 'x'; there are: device plugins plan" 'inspect names the sections' \
@@ -267,7 +272,7 @@ $strata build $digits/digits.ini -o "$scratch/h.engine" --set build.fusion=no \
     --set build.precision=fp16 >"$scratch/log"
 expect 0 'REFORMAT|FIXED-IO' 'inspect shows reformats' \
     $strata inspect "$scratch/h.engine" --reformats
-expect 0 'REFORMAT ·' 'inspect draws reformats' $strata inspect "$scratch/h.engine" --dot
+expect 0 'REFORMAT ·' 'inspect draws reformats' $strata inspect "$scratch/h.engine" --dot -
 expect 1 '^conv1 .* is no longer offered' 'diff tells which decision moved' \
     $strata diff "$scratch/d.engine" "$scratch/h.engine"
 expect 0 'make the same decisions' 'diff compares an engine with its network' \
@@ -295,7 +300,7 @@ expect 0 '"percent": 50.0,' 'costs lists it as JSON, which has no sign +' \
 expect 0 '^150 5 20 run a 200 5 20 run b 400 5 10 run c 290 90 10 run d $' \
     'merged costs are the better known' \
     sh -c "sed 1,3d '$scratch/m.costs' | tr '\n' ' '"
-expect 1 'c.costs: costs of device .other. cannot join those of .host.' \
+expect 2 'c.costs: costs of device .other. cannot join those of .host.' \
     'costs of another device do not merge' \
     $strata costs merge "$scratch/a.costs" "$scratch/c.costs" --output="$scratch/n.costs"
 expect 2 'two or more cost files' 'costs merge needs two files' \
@@ -312,8 +317,15 @@ expect 0 'load +([0-9.]+ threads on|not told by the system;) [0-9]+ processors' 
 expect 0 'waiting +by OMP_WAIT_POLICY=passive in the environment' \
     'doctor says who decides how threads wait' \
     env OMP_WAIT_POLICY=passive $strata doctor
-expect 2 'no plugin was found' 'doctor reports an installation without plugins' \
-    env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata doctor
+for c in doctor list "describe Softmax" "run $digits/digits.ini"; do
+    expect 2 'no plugin was found, .* install the package, or set STRATA_PLUGIN_PATH to' \
+        "${c%% *} says what to do without plugins" \
+        env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata $c
+done
+expect 2 '\.: a relative folder in STRATA_PLUGIN_DIR is not searched; write an absolute' \
+    'STRATA_PLUGIN_DIR is refused where it is relative' sh -c \
+    "cd '$builddir/plugins/.libs' && STRATA_PLUGIN_DIR=. STRATA_PLUGIN_PATH= \
+        '$builddir/strata' run '$digits/digits.ini' '$image'"
 expect 0 'complete -o default -F _strata strata' 'completion prints a script' \
     $strata completion bash
 

@@ -5,14 +5,15 @@
 net=$srcdir/bench/nets/resnet18.ini
 costs=$scratch/net.costs log=$scratch/err
 
-# interrupt SECONDS COMMAND...: SIGINT after so long; sets $code.
+# interrupt SECONDS COMMAND...: SIGINT, or $signal, after so long; sets $code.
+signal=INT
 interrupt() {
     seconds=$1
     shift
     "$@" >"$scratch/out" 2>"$scratch/err" &
     pid=$!
     sleep "$seconds"
-    kill -INT $pid
+    kill -$signal $pid
     wait $pid
     code=$?
 }
@@ -34,6 +35,18 @@ grep -q 'interrupted while costs were measured; .* holds the [0-9]* measured so 
 result $? 'Ctrl-C ends measuring and says what is kept'
 [ "$code" -ne 0 ] && [ "$code" -lt 128 ]
 result $? 'with an error, not by the signal'
+mv "$costs" "$scratch/int.costs"
+signal=TERM
+for more in 1 2 4 8 16; do
+    interrupt $((seconds * more)) $strata explain "$net" --costs measure --measure-all \
+        --save-costs "$costs"
+    [ -s "$costs" ] && break
+done
+grep -q 'interrupted while costs were measured; .* holds the [0-9]* measured so far' \
+    "$scratch/err" && [ "$code" -eq 2 ]
+result $? 'SIGTERM does too'
+signal=INT
+mv "$scratch/int.costs" "$costs"
 first=$(kept)
 [ "$first" -gt 0 ] && head -1 "$costs" | grep -q '^strata-costs 1$'
 result $? 'what was measured is a cost file'

@@ -44,6 +44,8 @@ SHELL_TESTS = \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
 	tests/check-relocate.sh \
+	tests/tools/options.sh \
+	tests/tools/terminal.sh \
 	tests/tools/values.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)

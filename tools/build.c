@@ -21,10 +21,10 @@ static int print_file(const char *path, strata_error *err)
     int status = engine_file_open(&f, path, err);
     if (status != STRATA_OK)
         return status;
-    printf("%s: %" PRIu64 " bytes, SHA-256 ", path, f.info.size);
+    tool_print("%s: %" PRIu64 " bytes, content hash ", path, f.info.size);
     for (size_t i = 0; i < sizeof f.info.sha256; i++)
-        printf("%02x", f.info.sha256[i]);
-    printf("\n");
+        tool_print("%02x", f.info.sha256[i]);
+    tool_print("\n");
     engine_file_close(&f);
     return STRATA_OK;
 }
@@ -39,9 +39,10 @@ static int build(const struct tool_options *o, const char *ini, const char *path
         status = tool_open_engine(&s, o, ini, &err);
     if (status == STRATA_OK)
         status = strata_engine_save(s.engine, path, &err);
-    if (status == STRATA_OK)
+    const bool quiet = log_level() <= STRATA_LOG_ERROR;
+    if (status == STRATA_OK && !quiet)
         status = print_file(path, &err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK && !quiet)
         explain_print_summary(s.engine);
     tool_close(&s);
     return status == STRATA_OK ? EXIT_OK : tool_fail(&err);
@@ -81,7 +82,9 @@ const struct tool_command tool_build = {
         "INI file, the weights file and any search, on the device it was built for and\n"
         "with the plugins it was built with. The file is replaced at once or not at\n"
         "all; the same network on the same machine gives the same bytes, unless costs\n"
-        "are measured anew (--costs=FILE keeps them).\n\n"
+        "are measured anew (--costs=FILE keeps them). The content hash tells engines "
+        "apart;\n"
+        "it leaves out its own bytes, so that sha256sum prints another.\n\n"
         "Options:\n"
         "  -o, --output=FILE     the engine file; needed. A name that -o takes as a "
         "format\n"

@@ -179,7 +179,10 @@ static int run_check(int argc, char **argv)
         code = tool_usage(&tool_check, "one plugin file is needed");
     } else {
         a.o.file = argv[optind];
-        code = check_file(&a, &o);
+        code =
+            tool_check_unused(&tool_check, &o, USES_DEVICE | USES_PLUGINS | USES_FORMAT);
+        if (code == EXIT_OK)
+            code = check_file(&a, &o);
     }
 done:
     tool_options_free(&o);

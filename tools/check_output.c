@@ -8,31 +8,32 @@
 #include <string.h>
 
 #include "check/rules.h"
+#include "tools/tool.h"
 
 static void print_name(const struct check_result *r)
 {
-    printf("%s%s%s%s%s", r->test, r->layer[0] ? " of " : "", r->layer,
-           r->device[0] ? " on " : "", r->device);
+    tool_print("%s%s%s%s%s", r->test, r->layer[0] ? " of " : "", r->layer,
+               r->device[0] ? " on " : "", r->device);
 }
 
 /* "  what" and its value, if there is one. */
 static void print_line(const char *lead, const char *what, const char *value)
 {
     if (value[0])
-        printf("%s%-9s %s\n", lead, what, value);
+        tool_print("%s%-9s %s\n", lead, what, value);
 }
 
 /* Each line of a text after the first behind the lead, too. */
 static void print_lines(const char *lead, const char *text)
 {
     for (const char *end; (end = strchr(text, '\n')); text = end + 1)
-        printf("%.*s\n%s", (int)(end - text), text, lead);
-    printf("%s\n", text);
+        tool_print("%.*s\n%s", (int)(end - text), text, lead);
+    tool_print("%s\n", text);
 }
 
 static void print_finding(const char *lead, const struct check_finding *f)
 {
-    printf("%s%s: ", lead, f->rule);
+    tool_print("%s%s: ", lead, f->rule);
     print_lines(lead, f->text);
     print_line(lead, "  asked", check_rule(f->rule)->contract);
     print_line(lead, "  in", f->place.phase);
@@ -50,26 +51,26 @@ static void print_finding(const char *lead, const struct check_finding *f)
 static void print_text(const struct check_result *r)
 {
     static const char *const verdicts[] = {"ok", "FAILED", "skipped"};
-    printf("%-8s ", verdicts[r->verdict]);
+    tool_print("%-8s ", verdicts[r->verdict]);
     print_name(r);
     if (r->verdict == CHECK_SKIPPED || r->note[0])
-        printf(" (%s)", r->note);
+        tool_print(" (%s)", r->note);
     if (r->runs && r->verdict != CHECK_SKIPPED)
-        printf(", %d runs in %.1f s", r->runs, r->seconds);
-    printf("\n");
+        tool_print(", %d runs in %.1f s", r->runs, r->seconds);
+    tool_print("\n");
     for (size_t i = 0; i < r->n_findings; i++)
         print_finding("  ", &r->findings[i]);
 }
 
 static void print_tap(const struct check_result *r, int number)
 {
-    printf("%s %d - ", r->verdict == CHECK_FAILED ? "not ok" : "ok", number);
+    tool_print("%s %d - ", r->verdict == CHECK_FAILED ? "not ok" : "ok", number);
     print_name(r);
     if (r->verdict == CHECK_SKIPPED)
-        printf(" # SKIP %s", r->note);
-    printf("\n");
+        tool_print(" # SKIP %s", r->note);
+    tool_print("\n");
     if (r->verdict != CHECK_SKIPPED && r->note[0])
-        printf("# %s\n", r->note);
+        tool_print("# %s\n", r->note);
     for (size_t i = 0; i < r->n_findings; i++)
         print_finding("# ", &r->findings[i]);
 }
@@ -79,15 +80,14 @@ static void print_tap(const struct check_result *r, int number)
 
 static void print_string(const char *name, const char *text)
 {
-    printf("\"%s\": \"", name);
-    for (; *text; text++)
-        if (*text == '"' || *text == '\\')
-            printf("\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            printf("\\u%04x", (unsigned)*text);
-        else
-            putchar(*text);
-    printf("\"");
+    tool_print("\"%s\": \"", name);
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t left = strlen(text), size; left > 0; left -= size, p += size) {
+        if (*p == '"' || *p == '\\')
+            putchar('\\');
+        size = tool_put_json_character(p, left, stdout);
+    }
+    tool_print("\"");
 }
 
 static void print_json_finding(const struct check_finding *f)
@@ -106,33 +106,33 @@ static void print_json_finding(const struct check_finding *f)
         {"variant", f->place.variant},
         {"again", f->command},
     };
-    printf("{");
+    tool_print("{");
     for (size_t i = 0; i < ARRAY_LENGTH(fields); i++) {
-        printf(i ? ", " : "");
+        tool_print(i ? ", " : "");
         print_string(fields[i].name, fields[i].text);
     }
-    printf("}");
+    tool_print("}");
 }
 
 static void print_json(const struct check_result *r)
 {
     static const char *const verdicts[] = {"passed", "failed", "skipped"};
-    printf("{");
+    tool_print("{");
     print_string("test", r->test);
-    printf(", ");
+    tool_print(", ");
     print_string("layer", r->layer);
-    printf(", ");
+    tool_print(", ");
     print_string("device", r->device);
-    printf(", ");
+    tool_print(", ");
     print_string("verdict", verdicts[r->verdict]);
-    printf(", ");
+    tool_print(", ");
     print_string("note", r->note);
-    printf(", \"runs\": %d, \"seconds\": %.3f, \"findings\": [", r->runs, r->seconds);
+    tool_print(", \"runs\": %d, \"seconds\": %.3f, \"findings\": [", r->runs, r->seconds);
     for (size_t i = 0; i < r->n_findings; i++) {
-        printf(i ? ", " : "");
+        tool_print(i ? ", " : "");
         print_json_finding(&r->findings[i]);
     }
-    printf("]}\n");
+    tool_print("]}\n");
 }
 
 /* ---- the whole
@@ -141,8 +141,8 @@ static void print_json(const struct check_result *r)
 void check_output_begin(struct check_output *o)
 {
     if (o->style == CHECK_TAP)
-        printf("# %s, seed %llu\n", o->options->file,
-               (unsigned long long)o->options->seed);
+        tool_print("# %s, seed %llu\n", o->options->file,
+                   (unsigned long long)o->options->seed);
     fflush(stdout);
 }
 
@@ -163,8 +163,8 @@ void check_output_end(const struct check_output *o, const struct check_summary *
                       bool complete)
 {
     if (o->style == CHECK_TAP)
-        printf(complete ? "1..%d\n" : "Bail out!\n", o->number);
+        tool_print(complete ? "1..%d\n" : "Bail out!\n", o->number);
     else if (o->style == CHECK_TEXT && complete)
-        printf("%d passed, %d failed, %d skipped; seed %llu\n", s->passed, s->failed,
-               s->skipped, (unsigned long long)o->options->seed);
+        tool_print("%d passed, %d failed, %d skipped; seed %llu\n", s->passed, s->failed,
+                   s->skipped, (unsigned long long)o->options->seed);
 }

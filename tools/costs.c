@@ -56,8 +56,10 @@ static int add_file(struct cost_table *all, struct table *conflicts, const char 
         list_conflicts(conflicts, all, &next, path);
         status = cost_table_merge(all, &next, err);
     }
-    if (status == STRATA_EMISMATCH)
+    if (status == STRATA_EMISMATCH) { /* exit 1 is for results that differ */
         error_prefix(err, "%s", path);
+        err->status = status = STRATA_EINVAL;
+    }
     cost_table_free(&next);
     return status;
 }
@@ -70,6 +72,7 @@ static int merge(char **paths, int n, const char *output, int format)
     int status = STRATA_OK;
     error_clear(&err);
     cost_table_init(&all, "");
+    status = tool_refuse_dash(output, &err);
     table_open(&conflicts, columns, ARRAY_LENGTH(columns), 0xfe);
     for (int i = 0; i < n && status == STRATA_OK; i++)
         status = add_file(&all, &conflicts, paths[i], &err);
@@ -78,9 +81,9 @@ static int merge(char **paths, int n, const char *output, int format)
     if (status == STRATA_OK && (conflicts.n_cells > 0 || format != TABLE_TEXT))
         table_print(&conflicts, format, stdout);
     if (status == STRATA_OK && format == TABLE_TEXT)
-        printf("%s%zu costs of %d files in %s; %zu disagree beyond their spread\n",
-               conflicts.n_cells ? "\n" : "", all.n, n, output,
-               conflicts.n_cells / ARRAY_LENGTH(columns));
+        tool_print("%s%zu costs of %d files in %s; %zu disagree beyond their spread\n",
+                   conflicts.n_cells ? "\n" : "", all.n, n, output,
+                   conflicts.n_cells / ARRAY_LENGTH(columns));
     table_close(&conflicts);
     cost_table_free(&all);
     return status == STRATA_OK ? EXIT_OK : tool_fail(&err);
@@ -106,7 +109,7 @@ static int run_costs(int argc, char **argv)
         code = tool_usage(&tool_costs, "two or more cost files are needed");
     else if (!output)
         code = tool_usage(&tool_costs, "--output=FILE is needed; it may be one of those");
-    else
+    else if ((code = tool_check_unused(&tool_costs, &o, USES_FORMAT)) == EXIT_OK)
         code = merge(argv + optind + 1, argc - optind - 1, output, o.format);
 done:
     tool_options_free(&o);

@@ -10,10 +10,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "ini/config.h"
-#include "io/file.h"
 
 enum { OPTION_OUTPUT = TOOL_SHORT + 'o' };
 
@@ -33,15 +34,16 @@ static size_t word_size(const char *text)
     return n + (text[n] == '|');
 }
 
-/* Control characters and what is not UTF-8 become '?'. */
+/* What a terminal is not shown becomes '?'. */
 static void put_clean(FILE *f, const char *text, size_t n)
 {
     for (size_t i = 0, size; i < n; i += size) {
         const unsigned char *at = (const unsigned char *)text + i;
-        size = config_character_size(at, n - i);
-        if (size == 0 || *at < 0x20 || *at == 0x7f) {
+        size = text_shown_size(at, n - i);
+        if (size == 0) {
+            size = text_character_size(at, n - i);
+            size += size == 0;
             fputc('?', f);
-            size = 1;
         } else {
             fwrite(at, 1, size, f);
         }
@@ -118,9 +120,7 @@ static bool quote(char *out, size_t size, const char *text)
     out[n++] = '"';
     for (const char *at = text; *at; at++) {
         const size_t left = strlen(at);
-        if ((unsigned char)*at < 0x20 || *at == 0x7f ||
-            ((*at & 0xc0) != 0x80 &&
-             config_character_size((const unsigned char *)at, left) == 0))
+        if ((*at & 0xc0) != 0x80 && text_shown_size((const unsigned char *)at, left) == 0)
             return false;
         if (*at == '$')
             out[n++] = '$';
@@ -327,19 +327,28 @@ static void put_layer(FILE *f, const struct registry_layer *l)
 
 /* ---- the command ------------------------------------------------------------------- */
 
+/* It may be a network, which this command does not read, and would be lost. */
+static int refuse_existing(const char *path, strata_error *err)
+{
+    return access(path, F_OK) == 0
+               ? error_set(err, STRATA_EINVAL,
+                           "%s: exists; name a new file, or append with >>%s", path, path)
+               : STRATA_OK;
+}
+
 static int describe(const struct registry_layer *l, const char *path, strata_error *err)
 {
     char *text = NULL;
     size_t size = 0;
+    if (path && strcmp(path, "-") != 0 && refuse_existing(path, err) != STRATA_OK)
+        return err->status;
     FILE *f = open_memstream(&text, &size);
     if (!f)
         return error_no_memory(err, 0, "a description");
     put_layer(f, l);
     int status = fclose(f) == 0 ? STRATA_OK : error_no_memory(err, size, "a description");
-    if (status == STRATA_OK && path && strcmp(path, "-") != 0)
-        status = file_write(path, text, size, err);
-    else if (status == STRATA_OK)
-        fwrite(text, 1, size, stdout);
+    if (status == STRATA_OK)
+        status = tool_write(path ? path : "-", text, size, err);
     free(text);
     return status;
 }
@@ -364,7 +373,8 @@ static int run_describe(int argc, char **argv)
         code = tool_help(&tool_describe);
     else if (argc - optind != 1)
         code = tool_usage(&tool_describe, "one layer name is needed");
-    else if (path && (code = tool_check_output(&tool_describe, path)) != EXIT_OK)
+    else if ((path && (code = tool_check_output(&tool_describe, path)) != EXIT_OK) ||
+             (code = tool_check_unused(&tool_describe, &o, USES_PLUGINS)) != EXIT_OK)
         goto done;
     else if (tool_open_registry(&s, &o, &err) != STRATA_OK ||
              registry_find(s.registry, argv[optind], &layer, &err) != STRATA_OK ||
@@ -384,8 +394,9 @@ const struct tool_command tool_describe = {
         "Prints attributes with types, ranges and defaults, weights, and each impl's\n"
         "formats, file, build and CUDA version. What is printed is INI itself.\n\n"
         "Options:\n"
-        "  -o, --output=FILE     write it there; there is one form, so that -o is no "
-        "format,\n                        and json no file: write ./json\n",
+        "  -o, --output=FILE     write it there, over no file that exists; there is one\n"
+        "                        form, so that -o is no format, and json no file: write\n"
+        "                        ./json\n",
     .examples = "  strata describe Convolution\n"
                 "  strata describe Convolution -o conv1.ini\n"
                 "  strata describe org.example::LeakyReLU@1 --plugin ./leaky_relu.so\n",

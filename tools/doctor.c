@@ -143,6 +143,10 @@ static int run_doctor(int argc, char **argv)
         return tool_usage(&tool_doctor, "no argument is taken, but '%s' is given",
                           argv[optind]);
     }
+    if (tool_check_unused(&tool_doctor, &o, USES_DEVICE | USES_PLUGINS | USES_FORMAT)) {
+        tool_options_free(&o);
+        return EXIT_USAGE;
+    }
     table_open(&t, columns, ARRAY_LENGTH(columns), 0);
     row(&t, "strata", "%s, plugin ABI %d.%d", strata_version(), STRATA_ABI_MAJOR,
         STRATA_ABI_MINOR);
@@ -157,9 +161,7 @@ static int run_doctor(int argc, char **argv)
         row(&t, "plugins", "%s", err.message);
     bool no_modules = !s.registry || registry_modules(s.registry) == 0;
     if (no_modules) {
-        row(&t, "problem",
-            "no plugin was found, so no layer can run: set "
-            "STRATA_PLUGIN_PATH, or install the package again");
+        row(&t, "problem", REGISTRY_NO_PLUGIN);
         code = EXIT_USAGE;
     }
     table_print(&t, o.format, stdout);

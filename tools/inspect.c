@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "engine/file/stored.h"
+#include "io/file.h"
 #include "tools/explain/explain.h"
 
 enum {
@@ -26,14 +27,14 @@ static const struct option options[] = {
     {"reformats", no_argument, NULL, OPTION_REFORMATS},
     {"fusions", no_argument, NULL, OPTION_FUSIONS},
     {"section", required_argument, NULL, OPTION_SECTION},
-    {"dot", no_argument, NULL, OPTION_DOT},
+    {"dot", required_argument, NULL, OPTION_DOT},
     {"extract", required_argument, NULL, OPTION_EXTRACT},
     {0},
 };
 
 struct wishes {
-    bool layers, reformats, fusions, dot;
-    const char *section, *extract;
+    bool layers, reformats, fusions;
+    const char *dot, *section, *extract;
 };
 
 /* An engine file and its readable sections. */
@@ -45,7 +46,7 @@ struct inspection {
 static int inspection_open(struct inspection *i, const char *path, strata_error *err)
 {
     *i = (struct inspection){0};
-    int status = engine_file_open(&i->file, path, err);
+    int status = tool_file_status(engine_file_open(&i->file, path, err), err);
     if (status != STRATA_OK)
         return status;
     if ((status = engine_section_json(&i->device, &i->file, SECTION_DEVICE, err)) ||
@@ -87,23 +88,29 @@ static void print_head(const struct inspection *i, const char *path)
     const struct engine_file_info *info = &i->file.info;
     const json_t *network = json_object_get(i->report, "network");
     const json_t *totals = json_object_get(i->report, "totals");
-    char hash[65];
+    const long long sm = number_of(i->device, "sm");
+    char hash[65], capability[64] = "";
     hash_text(hash, info->sha256);
-    printf("%s: network %s, engine format %u.%u, written by %s\n"
-           "%" PRIu64 " bytes, SHA-256 %s\n"
-           "device %s (%s), compute capability %lld.%lld, %lld threads, math %s\n",
-           path, text_of(network, "name"), info->major, info->minor, info->builder,
-           info->size, hash, text_of(i->device, "kind"), text_of(i->device, "name"),
-           number_of(i->device, "sm") / 10, number_of(i->device, "sm") % 10,
-           number_of(i->device, "threads"), text_of(i->device, "math"));
-    printf("%lld nodes, %lld reformats, %lld re-labels; predicted %.1f us (%s costs%s); "
-           "weights %.2f MiB, memory per context %.2f MiB\n",
-           number_of(totals, "nodes"), number_of(totals, "reformats"),
-           number_of(totals, "relabels"), explain_microseconds(number_of(totals, "cost")),
-           text_of(json_object_get(i->report, "costs"), "source"),
-           json_is_true(json_object_get(totals, "proved")) ? ", plan proved optimal" : "",
-           (double)number_of(totals, "weight_bytes") / 1048576,
-           (double)number_of(totals, "arena_bytes") / 1048576);
+    if (sm > 0) /* of a GPU */
+        snprintf(capability, sizeof capability, ", compute capability %lld.%lld", sm / 10,
+                 sm % 10);
+    tool_print("%s: network %s, engine format %u.%u, written by %s\n"
+               "%" PRIu64 " bytes, content hash %s\n"
+               "device %s (%s)%s, %lld threads, math %s\n",
+               path, text_of(network, "name"), info->major, info->minor, info->builder,
+               info->size, hash, text_of(i->device, "kind"), text_of(i->device, "name"),
+               capability, number_of(i->device, "threads"), text_of(i->device, "math"));
+    tool_print(
+        "%lld nodes, %lld reformats, %lld re-labels, %lld layers that run nothing; "
+        "predicted %.1f us (%s costs%s); "
+        "weights %.2f MiB, memory per context %.2f MiB\n",
+        number_of(totals, "nodes"), number_of(totals, "reformats"),
+        number_of(totals, "relabels"), number_of(totals, "erased"),
+        explain_microseconds(number_of(totals, "cost")),
+        text_of(json_object_get(i->report, "costs"), "source"),
+        json_is_true(json_object_get(totals, "proved")) ? ", plan proved optimal" : "",
+        (double)number_of(totals, "weight_bytes") / 1048576,
+        (double)number_of(totals, "arena_bytes") / 1048576);
 }
 
 static void print_sections(const struct engine_file *f, int format)
@@ -178,28 +185,32 @@ static int print_json(const struct inspection *i, int format, strata_error *err)
     hash_text(hash, info->sha256);
     json_t *j = json_pack("{s:{s:i, s:i, s:s, s:I, s:s}, s:o, s:O, s:O, s:O}", "engine",
                           "major", (int)info->major, "minor", (int)info->minor, "builder",
-                          info->builder, "bytes", (json_int_t)info->size, "sha256", hash,
-                          "sections", sections_json(&i->file), "device", i->device,
+                          info->builder, "bytes", (json_int_t)info->size, "content_hash",
+                          hash, "sections", sections_json(&i->file), "device", i->device,
                           "plugins", i->plugins, "report", i->report);
     if (!j)
         return error_no_memory(err, 0, "the report");
     if (format == TABLE_JSONL)
         report_print_lines(j);
     else
-        json_dumpf(j, stdout, JSON_INDENT(1)), fputc('\n', stdout);
+        tool_print_json(j, JSON_INDENT(1)), fputc('\n', stdout);
     json_decref(j);
     return STRATA_OK;
 }
 
-static int print_dot(const struct inspection *i, strata_error *err)
+static int save_dot(const struct inspection *i, const char *path, const char *source,
+                    strata_error *err)
 {
     struct graph g;
-    int status = graph_of_report(&g, i->report, err);
+    int status =
+        file_same(path, source)
+            ? error_set(err, STRATA_EINVAL, "%s: is the engine; name another file", path)
+            : graph_of_report(&g, i->report, err);
     if (status != STRATA_OK)
         return status;
-    graph_write_dot(&g, NULL, stdout);
+    status = graph_save_dot(&g, NULL, path, err);
     graph_free(&g);
-    return STRATA_OK;
+    return status;
 }
 
 static int print_section(const struct engine_file *f, const char *name, strata_error *err)
@@ -256,7 +267,7 @@ static int show(const struct inspection *i, const struct wishes *w, const char *
     if (w->section)
         return print_section(&i->file, w->section, err);
     if (w->dot)
-        return print_dot(i, err);
+        return save_dot(i, w->dot, path, err);
     if (format == TABLE_JSON || format == TABLE_JSONL)
         return print_json(i, format, err);
     print_tables(i, w, path, format);
@@ -280,11 +291,24 @@ static void note_option(struct wishes *w, int option)
     w->layers |= option == OPTION_LAYERS;
     w->reformats |= option == OPTION_REFORMATS;
     w->fusions |= option == OPTION_FUSIONS;
-    w->dot |= option == OPTION_DOT;
+    if (option == OPTION_DOT)
+        w->dot = optarg;
     if (option == OPTION_SECTION)
         w->section = optarg;
     if (option == OPTION_EXTRACT)
         w->extract = optarg;
+}
+
+/* What would be ignored is refused. */
+static int check_wishes(const struct wishes *w, const struct tool_options *o)
+{
+    const int others = (w->dot != NULL) + (w->section != NULL) + (w->extract != NULL);
+    const bool tables = w->layers || w->reformats || w->fusions || o->format;
+    if (others > 1 || (others && tables))
+        return tool_usage(&tool_inspect,
+                          "--dot, --section and --extract stand alone: each says all "
+                          "that is written");
+    return tool_check_unused(&tool_inspect, o, USES_FORMAT);
 }
 
 static int run_inspect(int argc, char **argv)
@@ -301,7 +325,7 @@ static int run_inspect(int argc, char **argv)
         code = tool_help(&tool_inspect);
     else if (argc - optind != 1)
         code = tool_usage(&tool_inspect, "one engine file is needed");
-    else
+    else if ((code = check_wishes(&w, &o)) == EXIT_OK)
         code = inspect(&w, argv[optind], o.format);
 done:
     tool_options_free(&o);
@@ -318,7 +342,7 @@ const struct tool_command tool_inspect = {
         "      --layers          each node: impl, formats, shape, predicted time\n"
         "      --reformats       each reformat, why it stands and what would remove it\n"
         "      --fusions         each layer that was or might have been fused\n"
-        "      --dot             print the plan for Graphviz or Netron\n"
+        "      --dot=FILE        the plan for Graphviz or Netron ('-': standard output)\n"
         "      --section=NAME    print a section as it is: network, plan, costs, ...\n"
         "      --extract=FOLDER  write the sections as files, over none that exist;\n"
         "                        FOLDER/network.ini is a network again, with its\n"
@@ -326,6 +350,6 @@ const struct tool_command tool_inspect = {
     .examples = "  strata inspect net.engine\n"
                 "  strata inspect net.engine --layers -o csv\n"
                 "  strata inspect net.engine --section network\n"
-                "  strata inspect net.engine --dot | dot -Tsvg >net.svg\n",
+                "  strata inspect net.engine --dot - | dot -Tsvg >net.svg\n",
     .run = run_inspect,
 };

@@ -62,28 +62,44 @@ static int check_named(const struct tool_options *o, strata_error *err)
     return STRATA_OK;
 }
 
-static int list_layers(strata_registry *r, int format, strata_error *err)
+static void add_layer(struct table *t, const struct registry_layer *l)
+{
+    for (size_t k = 0; k < l->n_impls; k++)
+        add_impl(t, l, &l->impls[k]);
+}
+
+static int add_all(struct table *t, strata_registry *r, strata_error *err)
+{
+    int status = registry_load_all(r, err);
+    for (size_t i = 0; status == STRATA_OK && i < registry_layers(r); i++)
+        add_layer(t, registry_layer_at(r, i));
+    if (status != STRATA_OK || registry_layers(r) > 0)
+        return status;
+    return error_set(err, STRATA_ENOTFOUND, "%s",
+                     registry_rejections(r) > 0
+                         ? "no layer: every plugin file was rejected; see `strata list "
+                           "--rejected`"
+                         : REGISTRY_NO_PLUGIN);
+}
+
+/* Of the layers named, or of all. */
+static int list_layers(strata_registry *r, char **names, int n, int format,
+                       strata_error *err)
 {
     static const char *const columns[] = {"layer", "impl", "device", "formats", "module"};
+    const struct registry_layer *layer;
     struct table t;
-    int status = refuse_deadly(r, err);
-    if (status == STRATA_OK)
-        status = registry_load_all(r, err);
-    if (status != STRATA_OK)
-        return status;
     table_open(&t, columns, ARRAY_LENGTH(columns), 0);
-    for (size_t i = 0; i < registry_layers(r); i++) {
-        const struct registry_layer *l = registry_layer_at(r, i);
-        for (size_t k = 0; k < l->n_impls; k++)
-            add_impl(&t, l, &l->impls[k]);
-    }
-    table_print(&t, format, stdout);
+    int status = refuse_deadly(r, err);
+    if (status == STRATA_OK && n == 0)
+        status = add_all(&t, r, err);
+    for (int i = 0; i < n && status == STRATA_OK; i++)
+        if ((status = registry_find(r, names[i], &layer, err)) == STRATA_OK)
+            add_layer(&t, layer);
+    if (status == STRATA_OK)
+        table_print(&t, format, stdout);
     table_close(&t);
-    if (registry_layers(r) == 0 && registry_rejections(r) > 0)
-        log_line(
-            STRATA_LOG_WARNING,
-            "no layer: every plugin file was rejected; see `strata list --rejected`");
-    return STRATA_OK;
+    return status;
 }
 
 static void list_modules(strata_registry *r, int format)
@@ -126,7 +142,7 @@ static void list_rejected(strata_registry *r, int format)
         table_cell(&t, "%s", why);
     }
     if (t.n_cells == 0 && format == TABLE_TEXT)
-        printf("no file was rejected in %zu folders\n", registry_folders(r));
+        tool_print("no file was rejected in %zu folders\n", registry_folders(r));
     else
         table_print(&t, format, stdout);
     table_close(&t);
@@ -150,11 +166,14 @@ static int run_list(int argc, char **argv)
         code = tool_help(&tool_list);
         goto done;
     }
-    if (optind < argc) {
-        code = tool_usage(&tool_list, "no argument is taken, but '%s' is given",
-                          argv[optind]);
+    if (optind < argc && what) {
+        code = tool_usage(&tool_list, "layers are listed without --%s, but '%s' is given",
+                          what == OPTION_MODULES ? "modules" : "rejected", argv[optind]);
         goto done;
     }
+    code = tool_check_unused(&tool_list, &o, USES_PLUGINS | USES_FORMAT);
+    if (code != EXIT_OK)
+        goto done;
     int status = check_named(&o, &err);
     if (status == STRATA_OK)
         status = tool_open_registry(&s, &o, &err);
@@ -163,7 +182,7 @@ static int run_list(int argc, char **argv)
     else if (status == STRATA_OK && what == OPTION_MODULES)
         list_modules(s.registry, o.format);
     else if (status == STRATA_OK)
-        status = list_layers(s.registry, o.format, &err);
+        status = list_layers(s.registry, argv + optind, argc - optind, o.format, &err);
     if (status != STRATA_OK)
         code = tool_fail(&err);
 done:
@@ -175,13 +194,15 @@ done:
 const struct tool_command tool_list = {
     .name = "list",
     .summary = "List layers, their impls and formats, modules, rejected files",
-    .usage = "[--modules | --rejected] [OPTION...]",
+    .usage =
+        "[LAYER...] [OPTION...]\n   or: strata list --modules | --rejected [OPTION...]",
     .help =
         "Options:\n"
         "      --modules   plugin files found, from their notes, without loading them\n"
         "      --rejected  plugin files that were refused, and why; each file found is\n"
         "                  also loaded once in a child process\n",
     .examples = "  strata list\n"
+                "  strata list Convolution Pooling\n"
                 "  strata list --rejected\n"
                 "  strata list --plugin ./my_layer.so -o json\n",
     .run = run_list,

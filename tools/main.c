@@ -13,9 +13,11 @@ static int run_completion(int argc, char **argv);
 static const struct tool_command completion = {
     .name = "completion",
     .summary = "Print a shell completion script",
-    .usage = "bash",
+    .usage = "bash | zsh | fish",
     .help = "",
-    .examples = "  eval \"$(strata completion bash)\"\n",
+    .examples = "  eval \"$(strata completion bash)\"\n"
+                "  strata completion zsh >~/.zfunc/_strata\n"
+                "  strata completion fish >~/.config/fish/completions/strata.fish\n",
     .run = run_completion,
 };
 
@@ -40,8 +42,8 @@ static void print_help(void)
     printf("\nOptions:\n"
            "  --help      this text; `strata COMMAND --help` for a command\n"
            "  --version   the version\n\n"
-           "Exit status: 0 success, 1 mismatch, 2 usage or configuration, "
-           "3 no usable device.\n\n"
+           "Exit status: 0 success, 1 mismatch of what was compared or checked, "
+           "2 usage or configuration, 3 no usable device.\n\n"
            "Examples:\n"
            "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"
            "  strata explain examples/digits/digits.ini\n"
@@ -68,11 +70,8 @@ static int unknown(const char *name)
     for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
         names[i] = commands[i]->name;
     const char *near = suggest(name, names, ARRAY_LENGTH(commands));
-    fprintf(stderr, "strata: error: unknown command '%s'", name);
-    if (near)
-        fprintf(stderr, "; did you mean '%s'?", near);
-    fprintf(stderr, "\nSee `strata --help`.\n");
-    return EXIT_USAGE;
+    return tool_error("unknown command '%s'%s%s%s\nSee `strata --help`.", name,
+                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static int dispatch(int argc, char **argv)
@@ -98,7 +97,6 @@ int main(int argc, char **argv)
     int code = dispatch(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    fprintf(stderr, "strata: error: standard output cannot be written: %s\n",
-            strerror(errno));
+    tool_error("standard output cannot be written: %s", strerror(errno));
     return code == EXIT_OK ? EXIT_USAGE : code;
 }

@@ -60,6 +60,13 @@ static bool is_numeric(const struct table *t, size_t column)
     return t->numeric & UINT64_C(1) << column;
 }
 
+/* Names in cells come from files and plugins; JSON has escapes for what is not shown. */
+static void clean_cells(const struct table *t, bool lines)
+{
+    for (size_t i = 0; i < t->n_cells; i++)
+        text_clean(t->cells[i], strlen(t->cells[i]), lines);
+}
+
 /* Columns on screen; UTF-8 continuation bytes take none. */
 static size_t width_of(const char *text)
 {
@@ -144,16 +151,9 @@ static void print_json_string(const char *text, FILE *out)
     const unsigned char *p = (const unsigned char *)text;
     fputc('"', out);
     for (size_t left = strlen(text), size; left > 0; left -= size, p += size) {
-        size = config_character_size(p, left);
         if (*p == '"' || *p == '\\')
-            fprintf(out, "\\%c", *p);
-        else if (*p < 0x20)
-            fprintf(out, "\\u%04x", *p);
-        else if (size)
-            fwrite(p, 1, size, out);
-        else
-            fputs("\\ufffd", out);
-        size = size ? size : 1;
+            fputc('\\', out);
+        size = tool_put_json_character(p, left, out);
     }
     fputc('"', out);
 }
@@ -189,7 +189,9 @@ static void print_json(const struct table *t, bool lines, FILE *out)
 void table_print(const struct table *t, int format, FILE *out)
 {
     if (t->failed)
-        fputs("strata: error: out of memory: the table is incomplete\n", stderr);
+        tool_error("out of memory: the table is incomplete");
+    if (format != TABLE_JSON && format != TABLE_JSONL)
+        clean_cells(t, format == TABLE_CSV);
     switch (format) {
     case TABLE_MARKDOWN:
         print_text(t, true, out);

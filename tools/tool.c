@@ -5,7 +5,6 @@
 #include "tools/tool.h"
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,7 +86,7 @@ static bool note(const char ***list, size_t *capacity, size_t *n, const char *te
 {
     if (append(list, capacity, n, text) == STRATA_OK)
         return true;
-    fprintf(stderr, "strata: error: out of memory\n");
+    tool_error("out of memory");
     return false;
 }
 
@@ -115,8 +114,7 @@ bool tool_input(struct tool_options *o, const char *text)
 
 bool tool_output(struct tool_options *o, const char *path)
 {
-    return !path || strcmp(path, "-") == 0 ||
-           note(&o->outputs, &o->outputs_capacity, &o->n_outputs, path);
+    return !path || note(&o->outputs, &o->outputs_capacity, &o->n_outputs, path);
 }
 
 /* getopt's own messages lack a suggestion. */
@@ -131,8 +129,8 @@ static void report_option(const char *argument, const struct option *all)
         snprintf(word, sizeof word, "%.*s", (int)strcspn(argument + 2, "="),
                  argument + 2);
     const char *near = suggest(word, names, n);
-    fprintf(stderr, "strata: error: unknown option '%s'", argument);
-    fprintf(stderr, near ? "; did you mean '--%s'?\n" : "\n", near);
+    tool_error("unknown option '%s'%s%s%s", argument, near ? "; did you mean '--" : "",
+               near ? near : "", near ? "'?" : "");
 }
 
 static void change_level(int by)
@@ -180,8 +178,7 @@ static int common_option(struct tool_options *o, int option)
         o->format = table_format_parse(optarg);
         if (o->format >= 0)
             return STRATA_OK;
-        fprintf(stderr, "strata: error: format '%s': table, md, csv, json or jsonl\n",
-                optarg);
+        tool_error("format '%s': table, md, csv, json or jsonl", optarg);
     }
     return STRATA_EINVAL;
 }
@@ -204,7 +201,7 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
     for (;;) {
         int option = getopt_long(argc, argv, letters, all, NULL);
         if (option == ':') { /* its value would have come next, so it is the last */
-            fprintf(stderr, "strata: error: option '%s' needs a value\n", argv[argc - 1]);
+            tool_error("option '%s' needs a value", argv[argc - 1]);
             return '?';
         }
         if (option == '?') {
@@ -222,26 +219,29 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
     }
 }
 
-int tool_fail(const strata_error *err)
+int tool_check_unused(const struct tool_command *c, const struct tool_options *o,
+                      int uses)
 {
-    fprintf(stderr, "strata: error: %s\n", err->message);
-    if (err->status == STRATA_EMISMATCH)
-        return EXIT_MISMATCH;
-    return err->status == STRATA_EUNSUPPORTED || err->status == STRATA_EDEVICE
-               ? EXIT_NO_DEVICE
-               : EXIT_USAGE;
-}
-
-int tool_usage(const struct tool_command *c, const char *format, ...)
-{
-    va_list args;
-    fprintf(stderr, "strata %s: error: ", c->name);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, "\nUsage: strata %s %s\nSee `strata %s --help`.\n", c->name, c->usage,
-            c->name);
-    return EXIT_USAGE;
+    const struct {
+        bool given;
+        int use;
+        const char *name;
+    } options[] = {
+        {o->n_set > 0, USES_NETWORK, "--set"},
+        {o->n_define > 0, USES_NETWORK, "--define"},
+        {o->costs != NULL, USES_NETWORK, "--costs"},
+        {o->save_costs != NULL, USES_NETWORK, "--save-costs"},
+        {o->measure_all, USES_NETWORK, "--measure-all"},
+        {o->device != NULL, USES_DEVICE, "--device"},
+        {o->n_plugins > 0, USES_PLUGINS, "--plugin"},
+        {o->plugin_path != NULL, USES_PLUGINS, "--plugin-path"},
+        {o->allow_untrusted, USES_PLUGINS, "--allow-untrusted-plugins"},
+        {o->format != TABLE_TEXT, USES_FORMAT, "--format"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(options); i++)
+        if (options[i].given && !(uses & options[i].use))
+            return tool_usage(c, "%s has no effect here", options[i].name);
+    return EXIT_OK;
 }
 
 int tool_check_output(const struct tool_command *c, const char *path)
@@ -303,7 +303,10 @@ static int check_costs(const struct tool_session *s, const struct tool_options *
                          "%s: nothing is measured; add --costs=measure, or "
                          "--set build.costs_miss=measure to a cost file",
                          o->save_costs ? "--save-costs" : "--measure-all");
-    return STRATA_OK;
+    int status = measures && c->save ? tool_refuse_dash(c->save, err) : STRATA_OK;
+    /* Before measuring: what takes minutes must not be lost to a wrong name. */
+    return status == STRATA_OK && measures && c->save ? file_writable(c->save, err)
+                                                      : status;
 }
 
 int tool_refuse_engine(const char *path, strata_error *err)
@@ -311,6 +314,15 @@ int tool_refuse_engine(const char *path, strata_error *err)
     return engine_file_at(path)
                ? error_set(err, STRATA_EINVAL,
                            "%s: is an engine already; give a network's INI file", path)
+               : STRATA_OK;
+}
+
+int tool_refuse_dash(const char *path, strata_error *err)
+{
+    return strcmp(path, "-") == 0
+               ? error_set(err, STRATA_EINVAL,
+                           "-: this is not written to standard output; name a file, "
+                           "./- for one of that name")
                : STRATA_OK;
 }
 
@@ -340,7 +352,9 @@ static int check_outputs(const struct tool_session *s, const struct tool_options
     int status = STRATA_OK;
     for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
         const char *path = output_path(o, s->network, i);
-        status = tool_refuse_source(o, s->network, path, err);
+        status = o->outputs_piped ? STRATA_OK : tool_refuse_dash(path, err);
+        if (status == STRATA_OK && strcmp(path, "-") != 0)
+            status = tool_refuse_source(o, s->network, path, err);
         for (size_t k = 0; k < i && status == STRATA_OK; k++)
             if (strcmp(path, output_path(o, s->network, k)) == 0)
                 status = error_set(err, STRATA_EINVAL,
@@ -395,15 +409,21 @@ static void note_costs(const struct tool_session *s, bool by_default)
 /* A measurement ends between two runs and keeps what it has; anything else at once. */
 static int build_engine(struct tool_session *s, strata_error *err)
 {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction catch = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND},
-                     before;
+                     before[ARRAY_LENGTH(signals)];
     const enum cost_kind kind = s->network->build.costs.kind;
     if (cost_kind_of(kind) == COSTS_ANALYTIC)
         return strata_engine_build(&s->engine, s->handle, s->network, err);
     progress_enable(true);
-    sigaction(SIGINT, &catch, &before);
+    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
+        sigaction(signals[i], NULL, &before[i]);
+        if (signals[i] != SIGHUP || before[i].sa_handler != SIG_IGN) /* nohup */
+            sigaction(signals[i], &catch, NULL);
+    }
     int status = strata_engine_build(&s->engine, s->handle, s->network, err);
-    sigaction(SIGINT, &before, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
+        sigaction(signals[i], &before[i], NULL);
     progress_enable(false);
     if (status == STRATA_OK)
         note_costs(s, kind == COSTS_DEFAULT && !s->network->build.costs.save);
@@ -420,7 +440,7 @@ static int load_engine(struct tool_session *s, const struct tool_options *o,
     if (status == STRATA_OK)
         status = tool_open_registry(s, o, err);
     if (status == STRATA_OK)
-        status = engine_file_open(&file, path, err);
+        status = tool_file_status(engine_file_open(&file, path, err), err);
     if (status != STRATA_OK)
         return status;
     status = engine_file_device(device, sizeof device, &file, err);

@@ -7,9 +7,11 @@
 #define TOOLS_TOOL_H
 
 #include <getopt.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/text.h"
 #include "engine/engine.h"
 
 enum exit_code { EXIT_OK = 0, EXIT_MISMATCH = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3 };
@@ -34,6 +36,7 @@ struct tool_options {
     const char **inputs;  /* "[NAME=]FILE": of networks, for commands that run them */
     const char **outputs; /* files that will be written */
     bool outputs_named;   /* they are "[NAME=]FILE" */
+    bool outputs_piped;   /* "-" among them is standard output, which takes one */
     size_t n_plugins, n_set, n_define, n_inputs, n_outputs;
     size_t plugins_capacity, set_capacity, define_capacity, inputs_capacity,
         outputs_capacity;
@@ -49,8 +52,9 @@ void tool_options_free(struct tool_options *o);
 const char *tool_file_of(const strata_network *net, const char *text);
 /* Note an input of the network; false after reporting that memory ran out. */
 bool tool_input(struct tool_options *o, const char *text);
-/* Note a file that the command will write ("-", NULL: none); false after reporting that
- * memory ran out. */
+/* Note a file that the command will write (NULL: none); false after reporting that
+ * memory ran out. "-" is refused with the others: where it means standard output, it is
+ * no file and not noted. */
 bool tool_output(struct tool_options *o, const char *path);
 
 /* getopt_long over the common options and `own` (ended by {0}); own values must be from
@@ -59,9 +63,29 @@ enum { TOOL_OWN = 1000, TOOL_SHORT = 2000 /* plus a letter: has a short form */ 
 int tool_next_option(struct tool_options *o, int argc, char **argv,
                      const struct option *own);
 
-/* Report on stderr and give the exit code that fits. */
+/* EXIT_USAGE, reported, where an option was given that the command could only ignore;
+ * else EXIT_OK. `uses` is what it has to do with. */
+enum tool_use { USES_NETWORK = 1, USES_DEVICE = 2, USES_PLUGINS = 4, USES_FORMAT = 8 };
+int tool_check_unused(const struct tool_command *c, const struct tool_options *o,
+                      int uses);
+
+/* A status of reading a file: that its contents are not supported is no missing device.
+ */
+int tool_file_status(int status, strata_error *err);
+/* Report on stderr and give the exit code that fits: tool_error's is EXIT_USAGE. An error
+ * with a place begins with it, "FILE:LINE:COLUMN: error:", others with "strata: error:".
+ */
 int tool_fail(const strata_error *err);
+int tool_error(const char *format, ...) PRINTF_LIKE(1, 2);
 int tool_usage(const struct tool_command *c, const char *format, ...) PRINTF_LIKE(2, 3);
+/* printf for whatever a terminal may be shown: '?' for what it would obey. */
+void tool_print(const char *format, ...) PRINTF_LIKE(1, 2);
+/* A text as a file, or, if that is "-", on stdout like tool_print. */
+int tool_write(const char *path, const char *text, size_t size, strata_error *err);
+/* The text of JSON on stdout, and one character of a string in it (returns its bytes):
+ * escaped where tool_print writes '?'. */
+int tool_print_json(const json_t *j, size_t flags); /* EXIT_OK, or after reporting */
+size_t tool_put_json_character(const unsigned char *p, size_t left, FILE *out);
 int tool_help(const struct tool_command *c);
 /* For a command whose -o is a file: EXIT_USAGE, reported, for what is a format's name to
  * the others; else EXIT_OK. */
@@ -83,6 +107,8 @@ int tool_open_registry(struct tool_session *s, const struct tool_options *o,
                        strata_error *err);
 /* An error if an engine file is where an INI file has to be. */
 int tool_refuse_engine(const char *path, strata_error *err);
+/* An error if the file to be written is called "-". */
+int tool_refuse_dash(const char *path, strata_error *err);
 /* An error if writing `path` would replace an input or what the network was read from. */
 int tool_refuse_source(const struct tool_options *o, const strata_network *net,
                        const char *path, strata_error *err);

@@ -309,7 +309,7 @@ static int warn_of_lost_nan(strata_context *c, size_t i, strata_error *err)
         return status;
     error_set(&note, STRATA_EINTERNAL, "input %d is NaN at %s, no output is anywhere",
               input, place);
-    guard_name(c, i, &note);
+    guard_name(c, i, "", &note);
     log_line(STRATA_LOG_WARNING, "%s", note.message);
     return STRATA_OK;
 }
@@ -369,9 +369,9 @@ int context_check_step(strata_context *c, const struct execution_step *step,
         return status;
     status = ops(c)->stream_synchronize(c->stream, err);
     if (status != STRATA_OK && runs && c->handle->properties.kind != STRATA_HOST)
-        error_prefix(err, "%s:%d: layer '%s', impl %s, run", c->engine->network->path,
-                     c->execution->nodes[node].layer->place.line,
-                     c->execution->nodes[node].name,
-                     c->execution->nodes[node].impl->impl.name);
+        error_prefix(
+            err, "%s:%d: error: layer '%s', impl %s, run", c->engine->network->path,
+            c->execution->nodes[node].layer->place.line, c->execution->nodes[node].name,
+            c->execution->nodes[node].impl->impl.name);
     return status == STRATA_OK && runs ? inspect(c, node, step, err) : status;
 }

@@ -50,8 +50,9 @@ void guard_free(strata_context *c, struct guard_block *b);
 int guard_set(strata_context *c, const struct guard_block *b, strata_error *err);
 int guard_check(strata_context *c, size_t node, const struct guard_block *b,
                 const char *what, int index, strata_error *err);
-/* Say before a message which node it is about. */
-void guard_name(const strata_context *c, size_t node, strata_error *err);
+/* Say before a message which node it is about; kind: "error: ", or "" for a warning. */
+void guard_name(const strata_context *c, size_t node, const char *kind,
+                strata_error *err);
 /* Record what a node did. Returns EINTERNAL. */
 int guard_found(const strata_context *c, size_t node, strata_error *err,
                 const char *format, ...) PRINTF_LIKE(4, 5);

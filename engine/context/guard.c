@@ -90,11 +90,11 @@ int guard_check(strata_context *c, size_t node, const struct guard_block *b,
 
 /* ---- findings ---------------------------------------------------------------------- */
 
-void guard_name(const strata_context *c, size_t node, strata_error *err)
+void guard_name(const strata_context *c, size_t node, const char *kind, strata_error *err)
 {
     const struct execution_node *n = &c->execution->nodes[node];
-    error_prefix(err, "%s:%d: layer '%s', impl %s of %s: STRATA_CHECK",
-                 c->engine->network->path, n->layer->place.line, n->name,
+    error_prefix(err, "%s:%d: %slayer '%s', impl %s of %s: STRATA_CHECK",
+                 c->engine->network->path, n->layer->place.line, kind, n->name,
                  n->impl->impl.name, module_info(n->impl->module).path);
 }
 
@@ -105,7 +105,7 @@ int guard_found(const strata_context *c, size_t node, strata_error *err,
     va_start(args, format);
     error_set_va(err, STRATA_EINTERNAL, format, args);
     va_end(args);
-    guard_name(c, node, err);
+    guard_name(c, node, "error: ", err);
     error_append(err, "; `strata check` shows it alone");
     return STRATA_EINTERNAL;
 }

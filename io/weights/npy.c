@@ -416,5 +416,9 @@ int npy_write(const char *path, int dtype, const int64_t *dims, int rank,
     head[8] = (char)((total - 10) & 0xff);
     head[9] = (char)((total - 10) >> 8);
     const struct file_piece pieces[] = {{head, total}, {data, (size_t)bytes}};
-    return file_write_pieces(path, pieces, ARRAY_LENGTH(pieces), err);
+    if (strcmp(path, "-") != 0)
+        return file_write_pieces(path, pieces, ARRAY_LENGTH(pieces), err);
+    for (size_t i = 0; i < ARRAY_LENGTH(pieces); i++)
+        fwrite(pieces[i].data, 1, pieces[i].size, stdout);
+    return STRATA_OK;
 }

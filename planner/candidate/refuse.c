@@ -57,6 +57,30 @@ static bool is_beside(const struct planner *planner, const struct planner_candid
            (impl && strcmp(impl, c->impl->impl.name) != 0);
 }
 
+/* The impl that the network asks for is one of another device. */
+static void append_other_device(strata_error *err, const struct planner *planner,
+                                const struct planner_node *n)
+{
+    static const char *const devices[] = {[STRATA_HOST] = "host", [STRATA_CUDA] = "cuda"};
+    const struct registry_layer *type = n->layer->type;
+    const int here = planner->device.properties.kind;
+    const char *other = NULL;
+    for (size_t i = 0; n->layer->impl && i < type->n_impls; i++) {
+        const strata_impl *impl = &type->impls[i].impl;
+        if (strcmp(impl->name, n->layer->impl) != 0)
+            continue;
+        if ((int)impl->device == here)
+            return;
+        other = devices[impl->device];
+    }
+    if (other)
+        error_append(
+            err,
+            "\n  impl %s is one for %s, and this is %s: run with --device=%s, or "
+            "leave the impl out",
+            n->layer->impl, other, devices[here], other);
+}
+
 static bool is_repeated(const struct planner_candidate *c,
                         const struct planner_candidate *before)
 {
@@ -64,30 +88,40 @@ static bool is_repeated(const struct planner_candidate *c,
            strcmp(before->reason, c->reason) == 0;
 }
 
+/* Bytes of the message after which reasons are only counted: the remedy must fit. */
+enum { REASONS_END = STRATA_MESSAGE_SIZE * 3 / 4 };
+
 int planner_refuse_node(const struct planner *planner, const struct planner_model *m,
                         int node, strata_error *err)
 {
     const struct planner_node *n = &planner->nodes[node];
     const struct planner_candidate *before = NULL;
-    size_t beside = 0;
+    size_t beside = 0, untold = 0;
     char place[256];
     config_describe(planner->network->config, n->layer->place, place, sizeof place);
     error_set(err, STRATA_EPLAN,
-              "layer '%s' (%s): no impl of %s can run here:", n->layer->name, place,
+              "%s: error: layer '%s': no impl of %s can run here:", place, n->layer->name,
               n->layer->type->full_name);
     append_wishes(err, planner, n);
+    append_other_device(err, planner, n);
     for (size_t i = m->first[node]; i < m->n_candidates; i++) {
         const struct planner_candidate *c = &m->candidates[i];
         if (!c->reason || is_repeated(c, before))
             continue;
         before = c;
         beside += is_beside(planner, c);
+        if (!is_beside(planner, c) && err && err->length > REASONS_END) {
+            untold++;
+            continue;
+        }
         if (!is_beside(planner, c) && c->row >= 0)
             error_append(err, "\n  impl %s, row %d: %s", c->impl->impl.name, c->row,
                          c->reason);
         else if (!is_beside(planner, c))
             error_append(err, "\n  impl %s: %s", c->impl->impl.name, c->reason);
     }
+    if (untold)
+        error_append(err, "\n  and %zu more reasons", untold);
     if (beside)
         error_append(err, "\n  and %zu impls for other devices, or not asked for",
                      beside);

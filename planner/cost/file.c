@@ -110,7 +110,7 @@ static int refuse(const struct reader *r, const char *format, ...)
     va_start(args, format);
     error_set_va(r->err, STRATA_EPARSE, format, args);
     va_end(args);
-    error_prefix(r->err, "%s:%d", r->path, r->line);
+    error_prefix(r->err, "%s:%d: error", r->path, r->line);
     return STRATA_EPARSE;
 }
 

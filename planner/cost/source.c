@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/file.h"
 #include "planner/planner.h"
 
 /* Without other word a network is not measured longer than this, a build: the next goes on
@@ -37,12 +38,14 @@ static int read_saved(struct cost_table *t, const char *path, strata_error *err)
 static int save_table(const struct cost_table *t, const char *path, strata_error *err)
 {
     struct cost_table all;
+    const int lock = file_lock(path); /* until what others saved is written with ours */
     cost_table_init(&all, t->device);
     int status = access(path, F_OK) == 0 ? cost_table_read(&all, path, err) : STRATA_OK;
     for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
         status = cost_table_put(&all, t->entries[i].key, t->entries[i].cost, err);
     if (status == STRATA_OK)
         status = cost_table_write(&all, path, err);
+    file_unlock(lock);
     cost_table_free(&all);
     return status;
 }

@@ -204,7 +204,7 @@ static char *reformat_reason(const json_t *a, const json_t *b, const json_t *r)
     if (!tensor)
         tensor = find(section(b, "tensors"), named, by_name);
     json_t *key =
-        json_pack("{s:O, s:O, s:O}", "shape", json_object_get(tensor, "shape"), "from",
+        json_pack("{s:O?, s:O, s:O}", "shape", json_object_get(tensor, "shape"), "from",
                   json_object_get(r, "from"), "to", json_object_get(r, "to"));
     char *text = key ? reason(a, b, key, NULL, conversion_key, "conversions") : NULL;
     json_decref(named);
@@ -339,24 +339,13 @@ static int by_size(const void *a, const void *b)
                               : strcmp(x->what, y->what);
 }
 
-static int check_version(const json_t *report, const char *which, strata_error *err)
-{
-    json_int_t version = json_integer_value(json_object_get(report, "plan"));
-    if (version == EXPLAIN_PLAN_VERSION && json_is_array(section(report, "nodes")))
-        return STRATA_OK;
-    return error_set(err, STRATA_EPARSE,
-                     "the %s file is no saved plan of version %d; make one with `strata "
-                     "explain NET.ini --save-plan FILE`",
-                     which, EXPLAIN_PLAN_VERSION);
-}
-
 int explain_compare(struct explain_diff **out, const json_t *a, const json_t *b,
                     strata_error *err)
 {
     struct explain_diff *d = zalloc(1, sizeof *d, "a comparison of plans", err);
-    int status = d ? check_version(a, "first", err) : STRATA_ENOMEM;
+    int status = d ? explain_check(a, "the first plan", err) : STRATA_ENOMEM;
     if (status == STRATA_OK)
-        status = check_version(b, "second", err);
+        status = explain_check(b, "the second plan", err);
     if (status == STRATA_OK)
         status = compare_bindings(d, a, b, err);
     if (status == STRATA_OK)

@@ -88,11 +88,18 @@ char *explain_forbidding(const struct planner *planner, const struct explain_ref
 char *explain_remedy_text(const struct planner *planner,
                           const struct explain_reformat *r);
 
-/* json.c: the whole report, which is also a saved plan. Keys: plan (version),
+/* json.c: re-labels of a tensor, and layers that run nothing. */
+size_t explain_relabels(const struct execution *x);
+size_t explain_erased(const struct planner *planner);
+/* The whole report, which is also a saved plan. Keys: plan (version),
  * network, device, totals, nodes, tensors, reformats, fusions, costs. x: the plan's;
  * weight_bytes: of device memory where it runs, 0 if it does not. NULL: no memory. */
 json_t *explain_json(const struct planner *planner, const struct execution *x,
                      const struct explain *answers, uint64_t weight_bytes);
+
+/* check.c: whether JSON from outside is a report, with all that a comparison reads;
+ * `name` begins the message. EPARSE. */
+int explain_check(const json_t *report, const char *name, strata_error *err);
 
 /* diff.c: what moved between two reports, and the cost entries that moved it. */
 struct explain_move {

@@ -297,16 +297,33 @@ static json_t *least_time(const struct planner *planner)
                      "plans_weighed", (json_int_t)t->weighed, "plans_cut", t->cut);
 }
 
+size_t explain_relabels(const struct execution *x)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < x->n_steps; i++)
+        n += x->steps[i].kind == STEP_RELABEL && !execution_erases(x, &x->steps[i]);
+    return n;
+}
+
+size_t explain_erased(const struct planner *planner)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < planner->n_fusions; i++)
+        n += planner->fusions[i].done && planner->fusions[i].into < 0;
+    return n;
+}
+
 static json_t *totals(const struct planner *planner, const struct execution *x,
                       const struct explain *answers, uint64_t weight_bytes)
 {
-    size_t n = planner->plan->n_reformats;
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:b, s:f, s:b, s:I, s:I, s:I, s:s, s:o}",
-        "nodes", (json_int_t)x->n_nodes, "reformats", (json_int_t)n, "relabels",
-        (json_int_t)(planner->plan->n_steps - n), "cost", (json_int_t)planner->plan->cost,
-        "us", us(planner->plan->cost), "reformat_cost",
-        (json_int_t)planner->plan->conversion_cost, "reformat_us",
+        "{s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:b, s:f, s:b, s:I, s:I, s:I, s:s, "
+        "s:o}",
+        "nodes", (json_int_t)x->n_nodes, "reformats",
+        (json_int_t)planner->plan->n_reformats, "relabels",
+        (json_int_t)explain_relabels(x), "erased", (json_int_t)explain_erased(planner),
+        "cost", (json_int_t)planner->plan->cost, "us", us(planner->plan->cost),
+        "reformat_cost", (json_int_t)planner->plan->conversion_cost, "reformat_us",
         us(planner->plan->conversion_cost), "proved", planner->plan->proved, "gap",
         plan_gap(planner->plan), "answers_proved", answers->exact, "weight_bytes",
         (json_int_t)weight_bytes, "arena_bytes", (json_int_t)x->arena_bytes,
@@ -369,7 +386,7 @@ static json_t *path_json(const char *path)
     char *text = duplicate(path, NULL);
     size_t left = text ? strlen(text) : 0, size;
     for (char *at = text; left > 0; at += size, left -= size)
-        if ((size = config_character_size((const unsigned char *)at, left)) == 0) {
+        if ((size = text_character_size((const unsigned char *)at, left)) == 0) {
             *at = '?';
             size = 1;
         }

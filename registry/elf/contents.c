@@ -21,9 +21,9 @@ static bool same_name(struct image *m, uint64_t a, uint64_t b)
 {
     char x, y;
     for (;; a++, b++) {
-        if (!is_name(m, a) || !is_name(m, b) ||
-            !read_image(m, m->value[STRTAB] + a, &x, 1) ||
-            !read_image(m, m->value[STRTAB] + b, &y, 1) || x != y)
+        if (!elf_is_name(m, a) || !elf_is_name(m, b) ||
+            !elf_read_image(m, m->value[STRTAB] + a, &x, 1) ||
+            !elf_read_image(m, m->value[STRTAB] + b, &y, 1) || x != y)
             return false;
         if (x == '\0')
             return true;
@@ -58,12 +58,12 @@ static bool check_needed_versions(struct image *m)
     Elf64_Verneed v;
     Elf64_Vernaux a;
     for (uint64_t i = 0; i < m->value[VERNEEDNUM]; i++) {
-        if (!read_image(m, at, &v, sizeof v) || v.vn_version != 1 ||
+        if (!elf_read_image(m, at, &v, sizeof v) || v.vn_version != 1 ||
             !is_needed(m, v.vn_file) || v.vn_cnt == 0)
             return false;
         uint64_t aux = at + v.vn_aux;
         for (uint64_t k = 0; k < v.vn_cnt; k++) {
-            if (!read_image(m, aux, &a, sizeof a) || !is_name(m, a.vna_name))
+            if (!elf_read_image(m, aux, &a, sizeof a) || !elf_is_name(m, a.vna_name))
                 return false;
             count_version(m, a.vna_other);
             if (!step(&aux, a.vna_next, k, v.vn_cnt))
@@ -81,8 +81,9 @@ static bool check_defined_versions(struct image *m)
     Elf64_Verdef v;
     Elf64_Verdaux a;
     for (uint64_t i = 0; i < m->value[VERDEFNUM]; i++) {
-        if (!read_image(m, at, &v, sizeof v) || v.vd_version != 1 || v.vd_cnt == 0 ||
-            !read_image(m, at + v.vd_aux, &a, sizeof a) || !is_name(m, a.vda_name))
+        if (!elf_read_image(m, at, &v, sizeof v) || v.vd_version != 1 || v.vd_cnt == 0 ||
+            !elf_read_image(m, at + v.vd_aux, &a, sizeof a) ||
+            !elf_is_name(m, a.vda_name))
             return false;
         count_version(m, v.vd_ndx);
         if (!step(&at, v.vd_next, i, m->value[VERDEFNUM]))
@@ -91,7 +92,7 @@ static bool check_defined_versions(struct image *m)
     return true;
 }
 
-int check_versions(struct image *m, strata_error *err)
+int elf_check_versions(struct image *m, strata_error *err)
 {
     uint16_t block[BLOCK];
     bool any = m->has[VERNEED] || m->has[VERDEF];
@@ -100,15 +101,15 @@ int check_versions(struct image *m, strata_error *err)
         m->has[VERDEF] != m->has[VERDEFNUM] ||
         (m->has[VERNEED] && !check_needed_versions(m)) ||
         (m->has[VERDEF] && !check_defined_versions(m)))
-        return damaged(err, "symbol versions are malformed");
+        return elf_damaged(err, "symbol versions are malformed");
     for (uint64_t at = 0, n; m->has[VERSYM] && at < m->n_symbols; at += n) {
         n = m->n_symbols - at < BLOCK ? m->n_symbols - at : BLOCK;
-        if (!read_image(m, m->value[VERSYM] + at * sizeof block[0], block,
-                        n * sizeof block[0]))
-            return damaged(err, "symbol versions are not in a loaded segment");
+        if (!elf_read_image(m, m->value[VERSYM] + at * sizeof block[0], block,
+                            n * sizeof block[0]))
+            return elf_damaged(err, "symbol versions are not in a loaded segment");
         for (uint64_t i = 0; i < n; i++)
             if ((block[i] & 0x7fffu) >= m->n_versions)
-                return damaged(err, "symbols have versions that do not exist");
+                return elf_damaged(err, "symbols have versions that do not exist");
     }
     return STRATA_OK;
 }
@@ -119,7 +120,7 @@ int check_versions(struct image *m, strata_error *err)
 static bool symbol_fits(const struct image *m, const Elf64_Sym *s)
 {
     const int type = ELF64_ST_TYPE(s->st_info);
-    if (!is_name(m, s->st_name))
+    if (!elf_is_name(m, s->st_name))
         return false;
     if (s->st_shndx == SHN_UNDEF) /* a local one would be at 0 */
         return s->st_name == 0 || ELF64_ST_BIND(s->st_info) != STB_LOCAL;
@@ -130,18 +131,18 @@ static bool symbol_fits(const struct image *m, const Elf64_Sym *s)
     if (type == STT_TLS)
         return s->st_value <= m->tls;
     if (type == STT_FUNC || type == STT_GNU_IFUNC)
-        return is_code(m, s->st_value);
-    return segment_of(m, s->st_value, 0, false) != NULL;
+        return elf_is_code(m, s->st_value);
+    return elf_segment(m, s->st_value, 0, false) != NULL;
 }
 
-int check_symbols(struct image *m, strata_error *err)
+int elf_check_symbols(struct image *m, strata_error *err)
 {
     Elf64_Sym block[BLOCK];
     for (uint64_t at = 0, n; at < m->n_symbols; at += n) {
         n = m->n_symbols - at < BLOCK ? m->n_symbols - at : BLOCK;
-        if (!read_image(m, m->value[SYMTAB] + at * sizeof block[0], block,
-                        n * sizeof block[0]))
-            return damaged(err, "symbol table is not in a loaded segment");
+        if (!elf_read_image(m, m->value[SYMTAB] + at * sizeof block[0], block,
+                            n * sizeof block[0]))
+            return elf_damaged(err, "symbol table is not in a loaded segment");
         for (uint64_t i = 0; i < n; i++)
             if (!symbol_fits(m, &block[i]))
                 return error_set(err, STRATA_EMODULE,
@@ -160,16 +161,16 @@ static bool relocation_fits(struct image *m, const Elf64_Rela *r, bool text)
     const uint32_t type = ELF64_R_TYPE(r->r_info);
     if (type == 0)
         return true;
-    const Elf64_Phdr *p = segment_of(m, r->r_offset, 8, false);
+    const Elf64_Phdr *p = elf_segment(m, r->r_offset, 8, false);
     if (!p || !((p->p_flags & PF_W) || text) || ELF64_R_SYM(r->r_info) >= m->n_symbols)
         return false;
-    const bool slot = inside(m, INIT_ARRAY, INIT_ARRAYSZ, r->r_offset) ||
-                      inside(m, FINI_ARRAY, FINI_ARRAYSZ, r->r_offset);
+    const bool slot = elf_inside(m, INIT_ARRAY, INIT_ARRAYSZ, r->r_offset) ||
+                      elf_inside(m, FINI_ARRAY, FINI_ARRAYSZ, r->r_offset);
     m->slots += slot && r->r_offset % 8 == 0;
     if (type == RELATIVE && (uint64_t)r->r_addend > m->end)
         return false;
     return !(type == IRELATIVE || (slot && type == RELATIVE)) ||
-           is_code(m, (uint64_t)r->r_addend);
+           elf_is_code(m, (uint64_t)r->r_addend);
 }
 
 /* Whether two addresses are written over each other; neighbours tell, as tables are
@@ -190,12 +191,12 @@ static int check_relocations(struct image *m, int address, int size, uint64_t re
     Elf64_Rela block[BLOCK];
     uint64_t before = UINT64_MAX / 2;
     if (relative > count)
-        return damaged(err, "relocations are fewer than it says");
+        return elf_damaged(err, "relocations are fewer than it says");
     for (uint64_t at = 0, n; at < count; at += n) {
         n = count - at < BLOCK ? count - at : BLOCK;
-        if (!read_image(m, m->value[address] + at * sizeof block[0], block,
-                        n * sizeof block[0]))
-            return damaged(err, "relocations are not in a loaded segment");
+        if (!elf_read_image(m, m->value[address] + at * sizeof block[0], block,
+                            n * sizeof block[0]))
+            return elf_damaged(err, "relocations are not in a loaded segment");
         for (uint64_t i = 0; i < n; before = block[i++].r_offset)
             if (!relocation_fits(m, &block[i], text) ||
                 (!text && overlap(&block[i], before)) ||
@@ -208,7 +209,7 @@ static int check_relocations(struct image *m, int address, int size, uint64_t re
     return STRATA_OK;
 }
 
-int check_all_relocations(struct image *m, strata_error *err)
+int elf_check_relocations(struct image *m, strata_error *err)
 {
     int status = STRATA_OK;
     if (m->has[RELA])
@@ -217,6 +218,6 @@ int check_all_relocations(struct image *m, strata_error *err)
         status = check_relocations(m, JMPREL, PLTRELSZ, 0, err);
     if (status == STRATA_OK && !m->has[RELR] &&
         m->slots != (m->value[INIT_ARRAYSZ] + m->value[FINI_ARRAYSZ]) / 8)
-        return damaged(err, "initialisers have no address");
+        return elf_damaged(err, "initialisers have no address");
     return status;
 }

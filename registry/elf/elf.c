@@ -80,7 +80,7 @@ bool elf_read(const struct elf_source *s, uint64_t at, void *out, size_t n)
     return true;
 }
 
-int damaged(strata_error *err, const char *what)
+int elf_damaged(strata_error *err, const char *what)
 {
     return error_set(err, STRATA_EMODULE, "damaged: its %s; install it again", what);
 }
@@ -88,7 +88,8 @@ int damaged(strata_error *err, const char *what)
 /* ---- addresses ------------------------------------------------------------------- */
 
 /* The loaded segment that holds [at, at + n): in the file, or else in memory. */
-const Elf64_Phdr *segment_of(const struct image *m, uint64_t at, uint64_t n, bool in_file)
+const Elf64_Phdr *elf_segment(const struct image *m, uint64_t at, uint64_t n,
+                              bool in_file)
 {
     for (size_t i = 0; i < m->n_segments; i++) {
         const Elf64_Phdr *p = &m->segments[i];
@@ -100,9 +101,9 @@ const Elf64_Phdr *segment_of(const struct image *m, uint64_t at, uint64_t n, boo
     return NULL;
 }
 
-bool read_image(struct image *m, uint64_t at, void *out, size_t n)
+bool elf_read_image(struct image *m, uint64_t at, void *out, size_t n)
 {
-    const Elf64_Phdr *p = segment_of(m, at, n, true);
+    const Elf64_Phdr *p = elf_segment(m, at, n, true);
     const uint64_t offset = p ? p->p_offset + (at - p->p_vaddr) : 0;
     if (!p || offset > m->source->size || n > m->source->size - offset)
         return false;
@@ -120,13 +121,13 @@ bool read_image(struct image *m, uint64_t at, void *out, size_t n)
     return true;
 }
 
-bool is_code(const struct image *m, uint64_t at)
+bool elf_is_code(const struct image *m, uint64_t at)
 {
-    const Elf64_Phdr *p = segment_of(m, at, 1, true);
+    const Elf64_Phdr *p = elf_segment(m, at, 1, true);
     return p && (p->p_flags & PF_X);
 }
 
-bool inside(const struct image *m, int address, int size, uint64_t at)
+bool elf_inside(const struct image *m, int address, int size, uint64_t at)
 {
     return m->has[address] && at >= m->value[address] &&
            at - m->value[address] < m->value[size];
@@ -140,7 +141,7 @@ static int check_segments(struct image *m, strata_error *err)
         size_t last;
         bool aligned = (p->p_align & (p->p_align - 1)) == 0;
         if (p->p_type == PT_TLS && (p->p_filesz > p->p_memsz || !aligned))
-            return damaged(err, "thread-local segment is malformed");
+            return elf_damaged(err, "thread-local segment is malformed");
         if (p->p_type == PT_TLS)
             m->tls = p->p_memsz;
         if (p->p_type != PT_LOAD)
@@ -148,7 +149,7 @@ static int check_segments(struct image *m, strata_error *err)
         if (p->p_filesz > p->p_memsz || !aligned || p->p_vaddr < m->end ||
             !checked_size_add(p->p_vaddr, p->p_memsz, &last) || last > INT64_MAX ||
             (p->p_align > 1 && (p->p_vaddr - p->p_offset) % p->p_align != 0))
-            return damaged(err, "loaded segments are malformed");
+            return elf_damaged(err, "loaded segments are malformed");
         m->end = last;
     }
     return STRATA_OK;
@@ -163,10 +164,10 @@ static int check_sections(struct image *m, const Elf64_Ehdr *h, strata_error *er
     if (h->e_shoff == 0 || h->e_shnum == 0)
         return STRATA_OK;
     if (h->e_shentsize != sizeof s || h->e_shstrndx >= h->e_shnum)
-        return damaged(err, "section headers are malformed");
+        return elf_damaged(err, "section headers are malformed");
     for (uint16_t i = 1; i < h->e_shnum; i++) {
         if (!elf_read(m->source, h->e_shoff + i * sizeof s, &s, sizeof s))
-            return damaged(err, "section headers lie outside the file");
+            return elf_damaged(err, "section headers lie outside the file");
         if (s.sh_type == SHT_NULL)
             return error_set(err, STRATA_EMODULE,
                              "incomplete: section header %u of %u is zero, as where a "
@@ -174,7 +175,7 @@ static int check_sections(struct image *m, const Elf64_Ehdr *h, strata_error *er
                              i, h->e_shnum);
         if (s.sh_type != SHT_NOBITS &&
             (s.sh_offset > m->source->size || s.sh_size > m->source->size - s.sh_offset))
-            return damaged(err, "sections lie outside the file");
+            return elf_damaged(err, "sections lie outside the file");
         if (s.sh_type == SHT_DYNSYM)
             m->listed = s.sh_size / sizeof(Elf64_Sym);
     }
@@ -187,12 +188,12 @@ static int take_entry(struct image *m, const Elf64_Dyn *d, strata_error *err)
 {
     if (d->d_tag == DT_NEEDED) {
         if (m->n_needed == ARRAY_LENGTH(m->needed))
-            return damaged(err, "dynamic section needs too many libraries");
+            return elf_damaged(err, "dynamic section needs too many libraries");
         m->needed[m->n_needed++] = d->d_un.d_val;
         return STRATA_OK;
     }
     if (d->d_tag == DT_REL || d->d_tag == DT_RELSZ)
-        return damaged(err, "dynamic section has relocations of another machine");
+        return elf_damaged(err, "dynamic section has relocations of another machine");
     for (int i = 0; i < TAGS; i++) {
         if (tags[i] != d->d_tag)
             continue;
@@ -215,24 +216,24 @@ static int read_dynamic(struct image *m, strata_error *err)
         if (m->segments[i].p_type == PT_DYNAMIC)
             p = &m->segments[i];
     if (!p)
-        return damaged(err, "dynamic section is missing");
-    const Elf64_Phdr *load = segment_of(m, p->p_vaddr, p->p_filesz, true);
+        return elf_damaged(err, "dynamic section is missing");
+    const Elf64_Phdr *load = elf_segment(m, p->p_vaddr, p->p_filesz, true);
     if (!load || p->p_offset - load->p_offset != p->p_vaddr - load->p_vaddr ||
         p->p_vaddr % 8 != 0)
-        return damaged(err, "dynamic section is not in a loaded segment");
+        return elf_damaged(err, "dynamic section is not in a loaded segment");
     for (uint64_t i = 0; i < p->p_filesz / sizeof d && i < MAX_ENTRIES; i++) {
-        if (!read_image(m, p->p_vaddr + i * sizeof d, &d, sizeof d))
-            return damaged(err, "dynamic section is not in the file");
+        if (!elf_read_image(m, p->p_vaddr + i * sizeof d, &d, sizeof d))
+            return elf_damaged(err, "dynamic section is not in the file");
         if (d.d_tag == DT_NULL)
             return STRATA_OK;
         int status = take_entry(m, &d, err);
         if (status != STRATA_OK)
             return status;
     }
-    return damaged(err, "dynamic section does not end");
+    return elf_damaged(err, "dynamic section does not end");
 }
 
-bool is_name(const struct image *m, uint64_t offset)
+bool elf_is_name(const struct image *m, uint64_t offset)
 {
     return offset < m->value[STRSZ];
 }
@@ -246,7 +247,7 @@ static int check_tables(const struct image *m, strata_error *err)
                       (m->has[t->entry] && m->value[t->entry] == t->entry_size);
         if (m->has[t->address] != m->has[t->size] || !stated ||
             size % t->entry_size != 0 || (size > 0 && t->entry_size > 1 && at % 8 != 0) ||
-            (size > 0 && !segment_of(m, at, size, true)))
+            (size > 0 && !elf_segment(m, at, size, true)))
             return error_set(err, STRATA_EMODULE,
                              "damaged: its %s (%llu bytes at 0x%llx) are not in a loaded "
                              "segment; install it again",
@@ -254,12 +255,13 @@ static int check_tables(const struct image *m, strata_error *err)
     }
     if (!m->has[STRTAB] || !m->has[SYMTAB] || !m->has[SYMENT] ||
         m->value[SYMENT] != sizeof(Elf64_Sym) || (!m->has[HASH] && !m->has[GNU_HASH]))
-        return damaged(err, "dynamic section lacks symbols, their names or their hash");
+        return elf_damaged(err,
+                           "dynamic section lacks symbols, their names or their hash");
     if (m->has[JMPREL] && m->value[PLTREL] != DT_RELA)
-        return damaged(err, "relocations of calls are of another kind");
-    if ((m->has[INIT] && !is_code(m, m->value[INIT])) ||
-        (m->has[FINI] && !is_code(m, m->value[FINI])))
-        return damaged(err, "initialiser is not code");
+        return elf_damaged(err, "relocations of calls are of another kind");
+    if ((m->has[INIT] && !elf_is_code(m, m->value[INIT])) ||
+        (m->has[FINI] && !elf_is_code(m, m->value[FINI])))
+        return elf_damaged(err, "initialiser is not code");
     return STRATA_OK;
 }
 
@@ -268,14 +270,15 @@ static int check_names(struct image *m, strata_error *err)
     static const int names[] = {SONAME, RPATH, RUNPATH};
     char last;
     if (m->value[STRSZ] == 0 ||
-        !read_image(m, m->value[STRTAB] + m->value[STRSZ] - 1, &last, 1) || last != '\0')
-        return damaged(err, "string table does not end");
+        !elf_read_image(m, m->value[STRTAB] + m->value[STRSZ] - 1, &last, 1) ||
+        last != '\0')
+        return elf_damaged(err, "string table does not end");
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (m->has[names[i]] && !is_name(m, m->value[names[i]]))
-            return damaged(err, "names lie outside the string table");
+        if (m->has[names[i]] && !elf_is_name(m, m->value[names[i]]))
+            return elf_damaged(err, "names lie outside the string table");
     for (size_t i = 0; i < m->n_needed; i++)
-        if (!is_name(m, m->needed[i]))
-            return damaged(err, "libraries' names lie outside the string table");
+        if (!elf_is_name(m, m->needed[i]))
+            return elf_damaged(err, "libraries' names lie outside the string table");
     return STRATA_OK;
 }
 
@@ -284,7 +287,7 @@ static int check_names(struct image *m, strata_error *err)
 
 static bool read_word(struct image *m, uint64_t base, uint64_t index, uint32_t *out)
 {
-    return read_image(m, base + index * sizeof *out, out, sizeof *out);
+    return elf_read_image(m, base + index * sizeof *out, out, sizeof *out);
 }
 
 /* The last chain of the GNU hash ends the symbols, and so every chain before it. */
@@ -295,12 +298,12 @@ static bool count_by_gnu_hash(struct image *m)
     } h;
     const uint64_t base = m->value[GNU_HASH];
     uint32_t at, last = 0;
-    if (base % 8 != 0 || !read_image(m, base, &h, sizeof h) || h.buckets == 0 ||
+    if (base % 8 != 0 || !elf_read_image(m, base, &h, sizeof h) || h.buckets == 0 ||
         h.bloom == 0 || (h.bloom & (h.bloom - 1)) != 0)
         return false;
     const uint64_t buckets = base + sizeof h + h.bloom * UINT64_C(8);
     const uint64_t chains = buckets + h.buckets * UINT64_C(4);
-    if (!segment_of(m, base, chains - base, true))
+    if (!elf_segment(m, base, chains - base, true))
         return false;
     for (uint32_t i = 0; i < h.buckets; i++) {
         if (!read_word(m, buckets, i, &at) || (at != 0 && at < h.first))
@@ -323,7 +326,7 @@ static bool count_by_hash(struct image *m)
     const uint64_t base = m->value[HASH];
     uint32_t buckets, chains, at, steps = 0;
     if (!read_word(m, base, 0, &buckets) || !read_word(m, base, 1, &chains) ||
-        buckets == 0 || !segment_of(m, base, (UINT64_C(2) + buckets + chains) * 4, true))
+        buckets == 0 || !elf_segment(m, base, (UINT64_C(2) + buckets + chains) * 4, true))
         return false;
     for (uint32_t i = 0; i < buckets; i++) {
         if (!read_word(m, base, UINT64_C(2) + i, &at))
@@ -355,10 +358,10 @@ int elf_check(const struct elf_source *s, const Elf64_Ehdr *header,
         status = check_names(&m, err);
     if (status == STRATA_OK &&
         !(m.has[GNU_HASH] ? count_by_gnu_hash(&m) : count_by_hash(&m)))
-        status = damaged(err, "symbols' hash is malformed");
+        status = elf_damaged(err, "symbols' hash is malformed");
     if (status == STRATA_OK)
-        status = check_versions(&m, err);
+        status = elf_check_versions(&m, err);
     if (status == STRATA_OK)
-        status = check_symbols(&m, err);
-    return status == STRATA_OK ? check_all_relocations(&m, err) : status;
+        status = elf_check_symbols(&m, err);
+    return status == STRATA_OK ? elf_check_relocations(&m, err) : status;
 }

@@ -70,18 +70,20 @@ struct image {
 
 /* elf.c */
 /* EMODULE: "damaged: WHAT". */
-int damaged(strata_error *err, const char *what);
+int elf_damaged(strata_error *err, const char *what);
 /* False where [at, at + n), an address, is in no segment of the file. */
-bool read_image(struct image *m, uint64_t at, void *out, size_t n);
-bool is_code(const struct image *m, uint64_t at);
-bool inside(const struct image *m, int address, int size, uint64_t at);
-bool is_name(const struct image *m, uint64_t offset);
-/* The loaded segment that has [at, at + n), or NULL; in_file: its bytes are in the file. */
-const Elf64_Phdr *segment_of(const struct image *m, uint64_t at, uint64_t n, bool in_file);
+bool elf_read_image(struct image *m, uint64_t at, void *out, size_t n);
+bool elf_is_code(const struct image *m, uint64_t at);
+bool elf_inside(const struct image *m, int address, int size, uint64_t at);
+bool elf_is_name(const struct image *m, uint64_t offset);
+/* The loaded segment that has [at, at + n), or NULL; in_file: its bytes are in the file.
+ */
+const Elf64_Phdr *elf_segment(const struct image *m, uint64_t at, uint64_t n,
+                              bool in_file);
 
 /* contents.c */
-int check_versions(struct image *m, strata_error *err);
-int check_symbols(struct image *m, strata_error *err);
-int check_all_relocations(struct image *m, strata_error *err);
+int elf_check_versions(struct image *m, strata_error *err);
+int elf_check_symbols(struct image *m, strata_error *err);
+int elf_check_relocations(struct image *m, strata_error *err);
 
 #endif /* REGISTRY_ELF_IMAGE_H */

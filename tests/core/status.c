@@ -46,6 +46,55 @@ Test(status, prefixes_stack_and_long_messages_are_cut_whole)
     cr_expect_eq(strncmp(err.message, "outer: net.ini: layer", 21), 0);
 }
 
+Test(status, a_message_that_does_not_fit_ends_with_a_whole_line_and_says_so)
+{
+    static const char last[] = "\n(the rest is left out)";
+    strata_error err;
+    error_clear(&err);
+    error_set(&err, STRATA_EPLAN, "nothing can run here:");
+    for (int i = 0; i < 500; i++)
+        error_append(&err, "\n  impl %03d: a reason", i);
+    error_append(&err, "\n  remedy: none");
+    error_prefix(&err, "net.ini");
+    const size_t n = strlen(err.message), end = n - strlen(last);
+    cr_assert_eq(err.length, n);
+    cr_expect_str_eq(err.message + end, last);
+    cr_expect_eq(strncmp(err.message + end - 9, " a reason", 9), 0, "%s",
+                 err.message + end - 40);
+    cr_expect_eq(strncmp(err.message, "net.ini: nothing", 16), 0);
+}
+
+Test(status, messages_hold_nothing_that_a_terminal_obeys)
+{
+    strata_error err;
+    error_clear(&err);
+    error_set(&err, STRATA_EIO, "a\033[2Jb\177c\302\233d%s\n\te", "\342\200\256");
+    cr_expect_str_eq(err.message, "a?[2Jb?c?d?\n\te");
+    cr_expect_eq(err.length, strlen(err.message));
+    error_append(&err, "\303\244\377\302");
+    error_prefix(&err, "\007x");
+    cr_expect_str_eq(err.message, "?x: a?[2Jb?c?d?\n\te\303\244??");
+}
+
+Test(status, tells_where_a_message_has_a_place)
+{
+    static const struct {
+        const char *text;
+        bool has;
+    } cases[] = {
+        {"net.ini:3:14: error: no", true}, {"a.costs:2: error: no", true},
+        {"net.ini: error: no", false},     {"no\nnet.ini:3: error: no", false},
+        {"--set a.b=c: error: no", true},  {"error: no", false},
+        {":3: error: no", false},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        strata_error err;
+        error_clear(&err);
+        error_set(&err, STRATA_EPARSE, "%s", cases[i].text);
+        cr_expect_eq(error_has_place(&err), cases[i].has, "%s", cases[i].text);
+    }
+}
+
 static int lines;
 static char last_line[2048];
 static void collect(void *user, int level, const char *text)

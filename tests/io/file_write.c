@@ -50,7 +50,7 @@ Test(file_write, writing_replaces_the_old_file)
 
 Test(file_write, a_new_file_has_the_permissions_of_the_old_one)
 {
-    static const mode_t modes[] = {0600, 0640, 0444};
+    static const mode_t modes[] = {0600, 0640, 0664};
     const char *path = at(base, "private.bin");
     struct stat st;
     for (size_t i = 0; i < LENGTH(modes); i++) {
@@ -60,6 +60,67 @@ Test(file_write, a_new_file_has_the_permissions_of_the_old_one)
         cr_assert_eq(stat(path, &st), 0);
         cr_expect_eq(st.st_mode & 0777, modes[i]);
     }
+}
+
+Test(file_write, a_write_protected_file_stays)
+{
+    const char *path = at(base, "kept.bin");
+    struct file_bytes f;
+    strata_error err = {0};
+    cr_assert_eq(file_write(path, "old", 3, NULL), STRATA_OK);
+    cr_assert_eq(chmod(path, 0444), 0);
+    const size_t before = entries(base);
+    cr_expect_eq(file_writable(path, NULL), STRATA_EIO);
+    cr_expect_eq(file_write(path, "new", 3, &err), STRATA_EIO);
+    cr_expect(strstr(err.message, "is write-protected"), "%s", err.message);
+    cr_assert_eq(file_read(&f, path, 100, NULL), STRATA_OK);
+    cr_expect_str_eq(f.data, "old");
+    file_free(&f);
+    cr_expect_eq(entries(base), before, "a temporary file is left");
+}
+
+Test(file_write, asking_whether_a_file_can_be_written_leaves_nothing)
+{
+    const size_t before = entries(base);
+    cr_expect_eq(file_writable(at(base, "new.bin"), NULL), STRATA_OK);
+    cr_expect_eq(file_writable(at(base, "none/new.bin"), NULL), STRATA_ENOTFOUND);
+    cr_expect_eq(file_writable(base, NULL), STRATA_EINVAL);
+    cr_expect_eq(entries(base), before);
+}
+
+/* Read, add one, write, as those do that save costs. */
+static void count_up(const char *path, int times)
+{
+    for (int i = 0; i < times; i++) {
+        struct file_bytes f = {0};
+        char text[32];
+        const int lock = file_lock(path);
+        const int known = file_read(&f, path, 100, NULL) == STRATA_OK ? atoi(f.data) : 0;
+        snprintf(text, sizeof text, "%d", known + 1);
+        file_free(&f);
+        file_write(path, text, strlen(text), NULL);
+        file_unlock(lock);
+    }
+}
+
+Test(file_write, writers_that_lock_lose_nothing_of_each_other)
+{
+    enum { PROCESSES = 4, TIMES = 25 };
+    const char *path = at(base, "count");
+    struct file_bytes f;
+    for (int i = 0; i < PROCESSES; i++) {
+        const pid_t child = fork();
+        cr_assert_geq(child, 0);
+        if (child == 0) {
+            count_up(path, TIMES);
+            _exit(0);
+        }
+    }
+    while (wait(NULL) > 0)
+        ;
+    cr_assert_eq(file_read(&f, path, 100, NULL), STRATA_OK);
+    cr_expect_eq(atoi(f.data), PROCESSES * TIMES);
+    file_free(&f);
 }
 
 Test(file_write, targets_that_cannot_be_replaced_are_refused)

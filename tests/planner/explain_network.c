@@ -209,22 +209,39 @@ Test(explain_network, what_is_no_plan_is_refused)
 }
 
 /* Reports that others wrote may lack anything; none of it is followed blindly. */
-Test(explain_network, a_report_with_parts_missing_is_compared_without_harm)
+Test(explain_network, a_report_with_parts_missing_is_refused_by_its_part)
 {
     struct explained p;
     cr_assert_eq(open_plan(&p, NULL, 0), STRATA_OK, "%s", p.s.err.message);
-    static const char *const lists[] = {"nodes", "tensors", "reformats"};
+    static const char *const lists[] = {"nodes", "tensors"};
     for (size_t i = 0; i < ARRAY_LENGTH(lists); i++) {
         json_t *other = json_deep_copy(p.report);
         json_t *list = json_object_get(other, lists[i]);
         for (size_t k = 0; k < json_array_size(list); k++)
             json_array_set_new(list, k, k % 2 ? json_object() : json_integer(7));
         struct explain_diff *d = NULL;
-        cr_expect_eq(explain_compare(&d, p.report, other, NULL), STRATA_OK);
-        explain_diff_free(d);
-        d = NULL;
-        cr_expect_eq(explain_compare(&d, other, p.report, NULL), STRATA_OK);
-        explain_diff_free(d);
+        strata_error err = {0};
+        cr_assert_gt(json_array_size(list), 0, "%s", lists[i]);
+        cr_expect_eq(explain_compare(&d, p.report, other, &err), STRATA_EPARSE);
+        cr_expect(strstr(err.message, "the second plan: "), "%s", err.message);
+        cr_expect(strstr(err.message, lists[i]), "%s", err.message);
+        cr_expect_eq(explain_compare(&d, other, p.report, NULL), STRATA_EPARSE);
+        json_decref(other);
+    }
+    close_plan(&p);
+}
+
+Test(explain_network, costs_that_cannot_be_subtracted_are_refused)
+{
+    struct explained p;
+    cr_assert_eq(open_plan(&p, NULL, 0), STRATA_OK, "%s", p.s.err.message);
+    static const json_int_t bad[] = {-1, INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
+        struct explain_diff *d = NULL;
+        json_t *other = json_deep_copy(p.report);
+        json_t *choices = json_object_get(json_object_get(other, "costs"), "choices");
+        json_object_set_new(json_array_get(choices, 0), "cost", json_integer(bad[i]));
+        cr_expect_eq(explain_compare(&d, p.report, other, NULL), STRATA_EPARSE);
         json_decref(other);
     }
     close_plan(&p);
@@ -255,23 +272,23 @@ static const struct {
       "output 'pool': reads pool {fp32:nchw}", "no_reformat = yes"},
      "'conv'"},
     {{"layer conv.format=int8:nchw"},
-     {"layer 'conv' (", ":9): no impl of core::Convolution@1",
+     {":9: error: layer 'conv': no", "impl of core::Convolution@1",
       "precision = fp32; format of the layer = int8:nchw",
       "impl c, row 0: it writes 'conv' as {fp32:nchw}, none of which is allowed here"},
      "device:"},
     {{"layer conv.impl=c", "build.precision=fp16"},
-     {"layer 'conv' (", "precision = fp16; impl = c",
+     {"layer 'conv': no impl", "precision = fp16; impl = c",
       "impl c, row 0: it reads 'x' as {fp32:nchw}", "or not asked for"},
      "impl any"},
     {{"build.formats=int8:nchw"},
-     {"layer 'conv' (", "precision = fp32; formats = int8:nchw", "remedy: "},
+     {"layer 'conv': no impl", "precision = fp32; formats = int8:nchw", "remedy: "},
      "'pool'"},
     {{"input x.dtype=int8"},
-     {"layer 'conv' (", "input x is int8", "impl any, row 0: it reads 'x'"},
+     {"layer 'conv': no impl", "input x is int8", "impl any, row 0: it reads 'x'"},
      "'pool'"},
     {{"layer conv.impl=any", "build.workspace=1"},
-     {"layer 'conv' (", "impl = any; workspace = 1", "impl any, row 0: its workspace of ",
-      "is over [build] workspace = 1"},
+     {"layer 'conv': no impl", "impl = any; workspace = 1",
+      "impl any, row 0: its workspace of ", "is over [build] workspace = 1"},
      "impl c,"},
 };
 

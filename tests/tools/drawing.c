@@ -152,7 +152,7 @@ Test(drawing, the_checker_knows_bad_xml)
 
 Test(drawing, svg_is_well_formed_and_shows_every_node)
 {
-    char *svg = explain("--svg - -o csv");
+    char *svg = explain("--svg -");
     char *end = strstr(svg, "</svg>\n");
     cr_assert_neq(end, NULL);
     end[strlen("</svg>\n")] = '\0'; /* the table follows */
@@ -175,7 +175,7 @@ Test(drawing, boxes_do_not_overlap)
         double x, y, width;
     } boxes[3 * BLOCKS];
     size_t n = 0;
-    char *svg = explain("--svg - -o csv");
+    char *svg = explain("--svg -");
     for (const char *p = svg; (p = strstr(p, "</title><rect ")) && n < 3 * BLOCKS; p++)
         n += sscanf(p, "</title><rect x=\"%lf\" y=\"%lf\" width=\"%lf\"", &boxes[n].x,
                     &boxes[n].y, &boxes[n].width) == 3;
@@ -209,7 +209,7 @@ static bool is_statement(const char *line, size_t n)
 
 Test(drawing, dot_is_well_formed_and_shows_every_edge)
 {
-    char *dot = explain("--dot");
+    char *dot = explain("--dot -");
     cr_expect_eq(strncmp(dot, "digraph \"a <b> & c\" {\n", 22), 0, "%.40s", dot);
     const char *line = dot;
     for (size_t n; (n = strcspn(line, "\n")) && *line != '}'; line += n + 1)

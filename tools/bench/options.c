@@ -109,7 +109,7 @@ static const struct option options[] = {
 
 static bool bad(const char *name, const char *text, const char *needed)
 {
-    fprintf(stderr, "strata: error: %s '%s': %s is needed\n", name, text, needed);
+    tool_error("%s '%s': %s is needed", name, text, needed);
     return false;
 }
 

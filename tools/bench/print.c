@@ -42,14 +42,15 @@ static void print_metrics(const struct bench_result *r, int format)
 static void print_setup(const struct bench_result *r, const char *gap)
 {
     const struct bench_options *o = &r->settings.base;
-    printf("%s, input %s, %s, on %s%s", r->network, r->dims, r->precision, r->device,
-           gap);
-    printf("%lld stream%s, %lld context%s, %lld thread%s, %lld in flight a stream; %s; "
-           "caches %s; %s%s",
-           (long long)o->streams, o->streams == 1 ? "" : "s", (long long)o->contexts,
-           o->contexts == 1 ? "" : "s", (long long)o->threads, o->threads == 1 ? "" : "s",
-           (long long)o->in_flight, o->transfers ? "copies included" : "no copies",
-           o->cold_cache ? "cold" : "warm", r->graph ? "by graph" : "step by step", gap);
+    tool_print("%s, input %s, %s, on %s%s", r->network, r->dims, r->precision, r->device,
+               gap);
+    tool_print(
+        "%lld stream%s, %lld context%s, %lld thread%s, %lld in flight a stream; %s; "
+        "caches %s; %s%s",
+        (long long)o->streams, o->streams == 1 ? "" : "s", (long long)o->contexts,
+        o->contexts == 1 ? "" : "s", (long long)o->threads, o->threads == 1 ? "" : "s",
+        (long long)o->in_flight, o->transfers ? "copies included" : "no copies",
+        o->cold_cache ? "cold" : "warm", r->graph ? "by graph" : "step by step", gap);
 }
 
 void bench_print_case(const struct bench_result *r, int format)
@@ -60,19 +61,19 @@ void bench_print_case(const struct bench_result *r, int format)
     print_setup(r, gap);
     fputs(markdown ? "" : "\n", stdout);
     print_metrics(r, format);
-    printf("\n%sthroughput: %.1f inferences a second", item, r->throughput);
+    tool_print("\n%sthroughput: %.1f inferences a second", item, r->throughput);
     if (r->batch > 1)
-        printf(", %.1f items a second", r->throughput * (double)r->batch);
-    printf(" (%zu in %.2f s)\n", r->n, r->wall_ms * 1e-3);
+        tool_print(", %.1f items a second", r->throughput * (double)r->batch);
+    tool_print(" (%zu in %.2f s)\n", r->n, r->wall_ms * 1e-3);
     if (r->predicted_ms > 0)
-        printf("%spredicted by the plan's costs: %.4g ms; computed in %.4g ms\n", item,
+        tool_print("%spredicted by the plan's costs: %.4g ms; computed in %.4g ms\n", item,
                r->predicted_ms, r->stats[BENCH_COMPUTE].median);
-    printf("%sbuilt in %.2f s; weights %.2f MiB, each context %.2f MiB\n", item,
+    tool_print("%sbuilt in %.2f s; weights %.2f MiB, each context %.2f MiB\n", item,
            r->build_ms * 1e-3, (double)r->weight_bytes / mebi,
            (double)r->context_bytes / mebi);
     for (size_t i = 0; i < r->n_notes; i++)
-        printf("%s%s: %s\n", item, "note", r->notes[i]);
-    printf("%s%s: %s\n", item, markdown ? "**quote**" : "quote", r->quote);
+        tool_print("%s%s: %s\n", item, "note", r->notes[i]);
+    tool_print("%s%s: %s\n", item, markdown ? "**quote**" : "quote", r->quote);
 }
 
 static void print_lines(const struct bench_result *results, size_t n, int format)
@@ -160,8 +161,10 @@ static json_t *case_json(const struct bench_result *r)
 static void csv_text(const char *text)
 {
     fputc('"', stdout);
-    for (; *text; text++)
-        printf(*text == '"' ? "\"\"" : "%c", *text);
+    for (size_t n; *text; text += n + (text[n] == '"')) {
+        n = strcspn(text, "\"");
+        tool_print("%.*s%s", (int)n, text, text[n] ? "\"\"" : "");
+    }
     fputc('"', stdout);
 }
 
@@ -174,10 +177,10 @@ static void csv_value(const json_t *v)
     } else if (json_is_array(v)) {
         fputc('"', stdout);
         json_array_foreach(v, i, item)
-            printf("%s%s", i ? "; " : "", json_string_value(item));
+            tool_print("%s%s", i ? "; " : "", json_string_value(item));
         fputc('"', stdout);
     } else {
-        json_dumpf(v, stdout, JSON_ENCODE_ANY | JSON_REAL_PRECISION(7));
+        tool_print_json(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(7));
     }
 }
 
@@ -229,11 +232,11 @@ void bench_print_cases(const struct bench_result *results, size_t n, int format)
     if (format == TABLE_CSV)
         print_csv(list);
     else if (format == TABLE_JSON)
-        json_dumpf(list, stdout, flags | JSON_INDENT(1)), fputc('\n', stdout);
+        tool_print_json(list, flags | JSON_INDENT(1)), fputc('\n', stdout);
     else
         json_array_foreach(list, i, object)
         {
-            json_dumpf(object, stdout, flags | JSON_COMPACT);
+            tool_print_json(object, flags | JSON_COMPACT);
             fputc('\n', stdout);
         }
     json_decref(list);

@@ -81,7 +81,7 @@ static bool read_pair(struct pair *p, const char *name)
     p->text = duplicate(optarg, NULL);
     char *comma = p->text ? strchr(p->text, ',') : NULL;
     if (!comma || comma == p->text || !comma[1] || strchr(comma + 1, ',')) {
-        fprintf(stderr, "strata: error: %s '%s': two are needed, as A,B\n", name, optarg);
+        tool_error("%s '%s': two are needed, as A,B", name, optarg);
         return false;
     }
     *comma = '\0';
@@ -104,8 +104,7 @@ static bool read_tolerance(double *out)
     *out = strtod(optarg, &end);
     if (end != optarg && !*end && *out >= 0 && isfinite(*out))
         return true;
-    fprintf(stderr, "strata: error: --tolerance '%s': a number, as 1e-3, is needed\n",
-            optarg);
+    tool_error("--tolerance '%s': a number, as 1e-3, is needed", optarg);
     return false;
 }
 

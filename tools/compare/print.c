@@ -92,7 +92,8 @@ struct summary {
     bool seen;
     const struct compare_tensor *unlike; /* the first of a whose size is another in b */
     struct difference first;             /* that fails, in the order of a's run */
-    double ratio, tolerance;             /* the largest */
+    double ratio;                        /* the largest */
+    double half, full;                   /* tolerances that were held to; 0: none was */
 };
 
 static void add_difference(struct summary *s, const struct difference *d)
@@ -104,22 +105,48 @@ static void add_difference(struct summary *s, const struct difference *d)
         s->seen = true;
     }
     s->ratio = d->ratio > s->ratio ? d->ratio : s->ratio;
-    s->tolerance = fmax(s->tolerance, d->tolerance);
+    *(is_half(d->a) || is_half(d->b) ? &s->half : &s->full) = d->tolerance;
+}
+
+/* The least number of two digits that is not below x. */
+static double round_up(double x)
+{
+    const double digit = pow(10, floor(log10(x)) - 1);
+    return ceil(x * (1 + 1e-9) / digit) * digit;
+}
+
+/* What each tensor was held to, FP16 by a tolerance of its own unless one is given; and
+ * the one that would do for all. */
+static void print_verdict(const struct summary *s)
+{
+    if (s->failed)
+        tool_print("FAILED: %zu of %zu are beyond the tolerance of ", s->failed,
+                   s->compared);
+    else
+        tool_print("ok: all are within the tolerance of ");
+    if (s->full > 0)
+        tool_print("%.2g", s->full);
+    if (s->full > 0 && s->half > 0 && s->half != s->full)
+        tool_print(", those in FP16 of ");
+    if (s->half > 0 && s->half != s->full)
+        tool_print("%.2g", s->half);
+    tool_print("; all pass with --tolerance=%.2g\n", round_up(s->ratio));
 }
 
 static void print_summary(const struct summary *s, const struct compare_side *a,
                           const struct compare_side *b)
 {
     char where[160];
-    printf("\n%zu tensors compared, %s against %s", s->compared, a->label, b->label);
+    tool_print("\n%zu tensors compared, %s against %s", s->compared, a->label, b->label);
     if (s->alone > 0)
-        printf("; %zu exist on one side alone, fused on the other (--no-fusion compares "
-               "all)",
-               s->alone);
-    printf("\n");
+        tool_print(
+            "; %zu exist on one side alone, fused on the other (--no-fusion compares "
+            "all)",
+            s->alone);
+    tool_print("\n");
     if (s->seen) {
         place(where, sizeof where, s->first.a, s->first.at);
-        printf("%zu beyond the tolerance; first %s (%s against %s): %.7g and %.7g at "
+        tool_print("%zu beyond the tolerance; first %s (%s against %s): %.7g and %.7g at "
                "%s, %.3g of its largest value\n",
                s->failed, s->first.a->name, s->first.a->impl, s->first.b->impl,
                values_at(&s->first.a->values, s->first.at),
@@ -130,10 +157,9 @@ static void print_summary(const struct summary *s, const struct compare_side *a,
     else if (s->ratio == 0)
         puts("ok: alike, value for value");
     else if (isfinite(s->ratio))
-        printf("%s: all pass with --tolerance=%.2g, and with no less; it was %.2g\n",
-               s->failed ? "FAILED" : "ok", s->ratio * 1.005, s->tolerance);
+        print_verdict(s);
     else
-        printf("FAILED: no tolerance passes, as a value is not finite on one side\n");
+        tool_print("FAILED: no tolerance passes, as a value is not finite on one side\n");
 }
 
 /* Networks that are not two ways to run one. */
@@ -142,17 +168,14 @@ static int incomparable(const struct summary *s, const struct compare_side *a,
 {
     const struct compare_tensor *t = s->unlike;
     if (t)
-        fprintf(
-            stderr,
-            "strata: error: tensor '%s' has %lld elements in %s, %lld in %s; give the "
-            "same network twice\n",
+        tool_error(
+            "tensor '%s' has %lld elements in %s, %lld in %s; give the same network "
+            "twice",
             t->name, (long long)t->values.count, a->label,
             (long long)compare_find(b, t->name)->values.count, b->label);
     else
-        fprintf(stderr,
-                "strata: error: no tensor of %s has the name of one of %s; nothing is "
-                "compared\n",
-                a->label, b->label);
+        tool_error("no tensor of %s has the name of one of %s; nothing is compared",
+                   a->label, b->label);
     return EXIT_MISMATCH;
 }
 

@@ -34,7 +34,7 @@ static void print_entries(const struct explain_moves *m, int format)
     table_print(&t, format, stdout);
     table_close(&t);
     if (m->n > ENTRIES_SHOWN)
-        printf("and %zu smaller changes\n", m->n - ENTRIES_SHOWN);
+        tool_print("and %zu smaller changes\n", m->n - ENTRIES_SHOWN);
 }
 
 static int print_diff(const json_t *a, const json_t *b, int format, strata_error *err)
@@ -47,14 +47,14 @@ static int print_diff(const json_t *a, const json_t *b, int format, strata_error
     if (d->decisions.n || !text)
         print_decisions(&d->decisions, format);
     else
-        printf("The plans make the same decisions.\n");
+        tool_print("The plans make the same decisions.\n");
     if (text && d->entries.n) {
-        printf("\n%zu cost entries differ:\n", d->entries.n);
+        tool_print("\n%zu cost entries differ:\n", d->entries.n);
         print_entries(&d->entries, format);
     }
     if (text)
-        printf("\npredicted %.1f us, then %.1f us\n", explain_microseconds(d->before),
-               explain_microseconds(d->after));
+        tool_print("\npredicted %.1f us, then %.1f us\n", explain_microseconds(d->before),
+                   explain_microseconds(d->after));
     explain_diff_free(d);
     return code;
 }

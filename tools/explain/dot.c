@@ -45,3 +45,19 @@ void graph_write_dot(const struct graph *g, const strata_engine *e, FILE *out)
                 format_mask_name(UINT64_C(1) << g->edges[i].format, g->edges[i].rank));
     fputs("}\n", out);
 }
+
+int graph_save_dot(const struct graph *g, const strata_engine *e, const char *path,
+                   strata_error *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return error_no_memory(err, 0, "a drawing");
+    graph_write_dot(g, e, f);
+    if (!text_finish(f, &text))
+        return error_no_memory(err, 0, "a drawing");
+    int status = tool_write(path, text, size, err);
+    free(text);
+    return status;
+}

@@ -29,7 +29,7 @@ static const struct option options[] = {
     {"fusions", no_argument, NULL, OPTION_FUSIONS},
     {"tensors", no_argument, NULL, OPTION_TENSORS},
     {"reformats", no_argument, NULL, OPTION_REFORMATS},
-    {"dot", no_argument, NULL, OPTION_DOT},
+    {"dot", required_argument, NULL, OPTION_DOT},
     {"svg", required_argument, NULL, OPTION_SVG},
     {"save-plan", required_argument, NULL, OPTION_SAVE},
     {"diff", no_argument, NULL, OPTION_DIFF},
@@ -38,9 +38,9 @@ static const struct option options[] = {
 };
 
 struct wishes {
-    bool refused, fusions, tensors, reformats, dot, diff, verify;
-    const char *impls;      /* of this layer */
-    const char *svg, *save; /* files */
+    bool refused, fusions, tensors, reformats, diff, verify;
+    const char *impls;            /* of this layer */
+    const char *svg, *dot, *save; /* files */
 };
 
 static void note_option(struct wishes *w, int option)
@@ -49,38 +49,73 @@ static void note_option(struct wishes *w, int option)
     w->fusions |= option == OPTION_FUSIONS;
     w->tensors |= option == OPTION_TENSORS;
     w->reformats |= option == OPTION_REFORMATS;
-    w->dot |= option == OPTION_DOT;
     w->diff |= option == OPTION_DIFF;
     w->verify |= option == OPTION_VERIFY;
     if (option == OPTION_IMPLS)
         w->impls = optarg;
     if (option == OPTION_SVG)
         w->svg = optarg;
+    if (option == OPTION_DOT)
+        w->dot = optarg;
     if (option == OPTION_SAVE)
         w->save = optarg;
+}
+
+static bool is_dash(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+static bool note_files(struct tool_options *o, const struct wishes *w)
+{
+    const char *const files[] = {w->svg, w->dot, w->save};
+    bool ok = true;
+    for (size_t i = 0; i < ARRAY_LENGTH(files) && ok; i++)
+        ok = is_dash(files[i]) || tool_output(o, files[i]);
+    return ok;
+}
+
+static bool has_tables(const struct wishes *w)
+{
+    return w->refused || w->fusions || w->tensors || w->reformats;
+}
+
+/* What would be ignored is refused. */
+static int check_wishes(const struct wishes *w, int format)
+{
+    const int piped = is_dash(w->svg) + is_dash(w->dot) + is_dash(w->save);
+    const bool others = has_tables(w) || w->verify || w->impls;
+    const bool text = format == TABLE_TEXT || format == TABLE_MARKDOWN;
+    if (w->diff && (others || w->svg || w->dot || w->save))
+        return tool_usage(&tool_explain, "--diff takes no other report");
+    if (piped > 1 || (piped && (others || format != TABLE_TEXT)))
+        return tool_usage(&tool_explain,
+                          "'-' takes the whole of standard output: one file, and no "
+                          "other report");
+    if (w->impls && (has_tables(w) || w->verify))
+        return tool_usage(&tool_explain, "--impls takes no other report");
+    if (w->verify && !text)
+        return tool_usage(&tool_explain, "--verify prints a sentence, which has no such "
+                                         "format");
+    return EXIT_OK;
 }
 
 /* ---- files
  * ----------------------------------------------------------------------------- */
 
-static int write_text(const char *path, const char *text, size_t size, strata_error *err)
-{
-    if (strcmp(path, "-") != 0)
-        return file_write(path, text, size, err);
-    fwrite(text, 1, size, stdout);
-    return STRATA_OK;
-}
-
 /* Standard output holds a file, so that no table goes there too. */
 static bool is_piped(const struct wishes *w)
 {
-    return (w->svg && strcmp(w->svg, "-") == 0) || (w->save && strcmp(w->save, "-") == 0);
+    return is_dash(w->svg) || is_dash(w->dot) || is_dash(w->save);
 }
 
 static int save_plan(const char *path, const json_t *report, strata_error *err)
 {
-    char *text = json_dumps(report, JSON_INDENT(1) | JSON_SORT_KEYS);
-    int status = text ? write_text(path, text, strlen(text), err)
+    const size_t flags = JSON_INDENT(1) | JSON_SORT_KEYS;
+    if (is_dash(path))
+        return tool_print_json(report, flags);
+    char *text = json_dumps(report, flags);
+    int status = text ? tool_write(path, text, strlen(text), err)
                       : error_no_memory(err, 0, "a saved plan");
     free(text);
     return status;
@@ -100,21 +135,22 @@ static int save_svg(const char *path, const strata_engine *e, const struct expla
     if (f && fclose(f) != 0 && status == STRATA_OK)
         status = error_no_memory(err, size, "a drawing");
     if (status == STRATA_OK)
-        status = write_text(path, text, size, err);
+        status = tool_write(path, text, size, err);
     free(text);
     graph_free(&g);
     return status;
 }
 
-static int print_dot(const strata_engine *e, const struct explain *x, strata_error *err)
+static int save_dot(const char *path, const strata_engine *e, const struct explain *x,
+                    strata_error *err)
 {
     struct graph g;
     int status = graph_make(&g, e, x, err);
     if (status != STRATA_OK)
         return status;
-    graph_write_dot(&g, e, stdout);
+    status = graph_save_dot(&g, e, path, err);
     graph_free(&g);
-    return STRATA_OK;
+    return status;
 }
 
 /* ---- reports
@@ -157,23 +193,26 @@ static int show_loaded(const strata_engine *e, const struct wishes *w, int forma
     bool text = format == TABLE_TEXT || format == TABLE_MARKDOWN;
     struct wishes tables = *w;
     json_t *report = NULL;
-    if (w->refused || w->verify)
+    if (w->refused || w->verify || w->impls)
         return error_set(err, STRATA_EINVAL,
                          "%s: %s needs what was not chosen, which an engine file does "
                          "not hold; give the network's INI file",
-                         e->network->path, w->refused ? "--refused" : "--verify");
+                         e->network->path,
+                         w->refused  ? "--refused"
+                         : w->verify ? "--verify"
+                                     : "--impls");
     int status = engine_section_json(&report, &e->stored->file, SECTION_REPORT, err);
     if (status == STRATA_OK && w->save)
         status = save_plan(w->save, report, err);
     if (status == STRATA_OK && w->svg)
         status = save_svg(w->svg, e, NULL, err);
+    if (status == STRATA_OK && w->dot)
+        status = save_dot(w->dot, e, NULL, err);
     tables.reformats = false;
     if (status != STRATA_OK || is_piped(w))
         goto done;
-    if (w->dot)
-        status = print_dot(e, NULL, err);
-    else if (format == TABLE_JSON)
-        json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
+    if (format == TABLE_JSON)
+        tool_print_json(report, JSON_INDENT(1)), fputc('\n', stdout);
     else if (json)
         report_print_lines(report);
     else {
@@ -206,20 +245,20 @@ static int show(const strata_engine *e, const struct wishes *w, int format,
         status = save_plan(w->save, report, err);
     if (status == STRATA_OK && w->svg)
         status = save_svg(w->svg, e, x, err);
+    if (status == STRATA_OK && w->dot)
+        status = save_dot(w->dot, e, x, err);
     if (status != STRATA_OK || is_piped(w))
         goto done;
-    if (w->verify)
-        status = explain_print_verify(e, err);
-    else if (w->dot)
-        status = print_dot(e, x, err);
-    else if (w->impls)
+    if (w->impls)
         status = explain_print_impls(e, w->impls, format, err);
     else if (format == TABLE_JSON)
-        json_dumpf(report, stdout, JSON_INDENT(1)), fputc('\n', stdout);
+        tool_print_json(report, JSON_INDENT(1)), fputc('\n', stdout);
     else if (json)
         report_print_lines(report);
-    else
+    else if (!w->verify || has_tables(w))
         status = print_tables(e, x, w, format, err);
+    if (w->verify && status == STRATA_OK)
+        status = explain_print_verify(e, err);
 done:
     json_decref(report);
     explain_free(x);
@@ -244,7 +283,7 @@ static int run_explain(int argc, char **argv)
         }
         note_option(&w, option);
     }
-    if (!tool_output(&o, w.svg) || !tool_output(&o, w.save)) {
+    if (!note_files(&o, &w)) {
         code = EXIT_USAGE;
         goto done;
     }
@@ -253,6 +292,8 @@ static int run_explain(int argc, char **argv)
     else if (argc - optind != 1 + w.diff)
         code = tool_usage(&tool_explain, w.diff ? "--diff compares two files"
                                                 : "one network file is needed");
+    else if ((code = check_wishes(&w, o.format)) != EXIT_OK)
+        goto done;
     else if (w.diff)
         code = explain_diff_files(argv + optind, &o);
     else if (tool_open_engine(&s, &o, argv[optind], &err) != STRATA_OK ||
@@ -281,7 +322,7 @@ const struct tool_command tool_explain = {
         "                        with it would\n"
         "      --refused         every impl that could not be used, and why\n"
         "      --svg=FILE        draw the plan ('-': standard output)\n"
-        "      --dot             print the plan for Graphviz or Netron\n"
+        "      --dot=FILE        the same for Graphviz or Netron\n"
         "      --save-plan=FILE  keep the plan with its reasons and costs, as JSON\n"
         "      --verify          have the certificate of the plan checked\n"
         "      --diff            what moved between two plans, and the costs that moved\n"

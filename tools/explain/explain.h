@@ -90,6 +90,8 @@ int graph_of_report(struct graph *g, const json_t *report, strata_error *err);
 /* ---- dot.c, svg.c
  * ------------------------------------------------------ */
 /* e may be NULL, for a graph without a name. */
+int graph_save_dot(const struct graph *g, const strata_engine *e, const char *path,
+                   strata_error *err); /* "-": standard output */
 void graph_write_dot(const struct graph *g, const strata_engine *e, FILE *out);
 int graph_write_svg(struct graph *g, const strata_engine *e, FILE *out,
                     strata_error *err);

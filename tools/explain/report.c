@@ -35,12 +35,14 @@ static int plan_network(json_t **out, const struct tool_options *o, const char *
 static int read_engine(json_t **out, const char *path, strata_error *err)
 {
     struct engine_file file;
-    int status = engine_file_open(&file, path, err);
+    int status = tool_file_status(engine_file_open(&file, path, err), err);
     if (status != STRATA_OK)
         return status;
     status = engine_section_json(out, &file, SECTION_REPORT, err);
     if (status != STRATA_OK)
         error_prefix(err, "%s", path);
+    else
+        status = explain_check(*out, path, err);
     engine_file_close(&file);
     return status;
 }
@@ -65,9 +67,9 @@ int report_open(json_t **out, const struct tool_options *o, const char *path,
     *out = json_loadb(text, file.size, 0, &wrong);
     file_free(&file);
     if (*out)
-        return STRATA_OK;
-    return error_set(err, STRATA_EPARSE, "%s:%d:%d: %s", path, wrong.line, wrong.column,
-                     wrong.text);
+        return explain_check(*out, path, err);
+    return error_set(err, STRATA_EPARSE, "%s:%d:%d: error: %s", path, wrong.line,
+                     wrong.column, wrong.text);
 }
 
 /* ---- tables ------------------------------------------------------------------------
@@ -193,7 +195,7 @@ void report_print_lines(const json_t *report)
             json_t *line =
                 json_copy(json_is_array(value) ? json_array_get(value, i) : value);
             json_object_set_new(line, "kind", json_string(section));
-            json_dumpf(line, stdout, JSON_COMPACT);
+            tool_print_json(line, JSON_COMPACT);
             fputc('\n', stdout);
             json_decref(line);
         }

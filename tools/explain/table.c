@@ -170,21 +170,12 @@ static void add_reformat_row(struct table *t, const strata_engine *e,
     add_reformat_why(t, e, u, s);
 }
 
-/* A layer that runs nothing has a step for each input: they lie in its output, or it in
- * its input. */
-static bool is_erased(const strata_engine *e, const struct execution_step *s)
-{
-    const struct execution *x = e->execution;
-    return s->kind == STEP_RELABEL &&
-           x->values[s->from].tensor != x->values[s->to].tensor;
-}
-
 static int find_uses(struct uses *u, const strata_engine *e, strata_error *err)
 {
     const struct execution *x = e->execution;
     u->erased = zalloc(x->n_values, sizeof *u->erased, "a table", err);
     for (size_t i = 0; u->erased && i < x->n_steps; i++)
-        if (is_erased(e, &x->steps[i]))
+        if (execution_erases(x, &x->steps[i]))
             u->erased[x->steps[i].to] = (int)i;
     return u->erased ? list_readers(u, x, err) : STRATA_ENOMEM;
 }
@@ -225,7 +216,7 @@ int explain_print_steps(const strata_engine *e, int format, strata_error *err)
         const struct execution_step *s = &x->steps[i];
         if (s->kind == STEP_RUN)
             add_node_row(&t, e, s);
-        else if (!is_erased(e, s))
+        else if (!execution_erases(x, s))
             add_reformat_row(&t, e, &u, s);
         else if (u.erased[s->to] == (int)i)
             add_erased_row(&t, e, s);
@@ -250,14 +241,14 @@ static void print_trade(const strata_engine *e)
     const struct build_options *b = &e->network->build;
     if (b->objective == OBJECTIVE_TIME)
         return;
-    printf("chosen for %s", planner_objective_names[b->objective]);
+    tool_print("chosen for %s", planner_objective_names[b->objective]);
     if (b->objective == OBJECTIVE_MEMORY)
-        printf(" among %zu plan%s within %g %% of the least time%s", t->weighed,
-               t->weighed == 1 ? "" : "s", b->memory_slack,
-               t->cut ? " (of more: see build.memory_plans)" : "");
-    printf("; the plan of least time takes %s%.1f us, %zu reformats, %.2f MiB\n",
-           t->at_least ? "at least " : "", explain_microseconds(t->cost), t->reformats,
-           (double)t->arena_bytes / 1048576);
+        tool_print(" among %zu plan%s within %g %% of the least time%s", t->weighed,
+                   t->weighed == 1 ? "" : "s", b->memory_slack,
+                   t->cut ? " (of more: see build.memory_plans)" : "");
+    tool_print("; the plan of least time takes %s%.1f us, %zu reformats, %.2f MiB\n",
+               t->at_least ? "at least " : "", explain_microseconds(t->cost),
+               t->reformats, (double)t->arena_bytes / 1048576);
 }
 
 /* How far a plan may be from the best one that its objective asks for. */
@@ -265,12 +256,12 @@ static void print_proof(const strata_engine *e)
 {
     const struct plan *p = e->planner->plan;
     if (p->proved)
-        printf(", plan proved optimal");
+        tool_print(", plan proved optimal");
     else if (e->network->build.objective == OBJECTIVE_REFORMATS)
-        printf(", plan not proved: see build.plan_nodes");
+        tool_print(", plan not proved: see build.plan_nodes");
     else if (e->network->build.objective == OBJECTIVE_TIME)
-        printf(", plan at most %.2f %% above the best: see build.plan_nodes",
-               100 * plan_gap(p));
+        tool_print(", plan at most %.2f %% above the best: see build.plan_nodes",
+                   100 * plan_gap(p));
 }
 
 /* Layers that [build] formats cannot bind. */
@@ -281,7 +272,7 @@ static void print_wishes(const strata_engine *e)
         if (!planner_wish_holds(e->network, &e->network->layers[i]))
             add_name(&l, "", e->network->layers[i].name);
     if (l.n > 0)
-        printf("build.formats does not hold for %s%s: a tensor there can have none of "
+        tool_print("build.formats does not hold for %s%s: a tensor there can have none of "
                "them\n",
                l.text, l.n > NAMES_SHOWN ? " and others" : "");
 }
@@ -290,22 +281,18 @@ void explain_print_summary(const strata_engine *e)
 {
     const struct planner *planner = e->planner;
     const struct execution *x = e->execution;
-    size_t relabels = 0, erased = 0;
-    for (size_t i = 0; i < x->n_steps; i++)
-        relabels += x->steps[i].kind == STEP_RELABEL && !is_erased(e, &x->steps[i]);
-    for (size_t i = 0; i < planner->n_fusions; i++)
-        erased += planner->fusions[i].done && planner->fusions[i].into < 0;
-    printf("\n%zu nodes, %zu reformats, %zu re-labels, %zu layers that run nothing; "
-           "predicted %.1f us, of which %.1f us reformat (%s costs",
-           x->n_nodes, planner->plan->n_reformats, relabels, erased,
-           explain_microseconds(planner->plan->cost),
-           explain_microseconds(planner->plan->conversion_cost),
-           explain_cost_sources[planner->costs.kind]);
+    tool_print("\n%zu nodes, %zu reformats, %zu re-labels, %zu layers that run nothing; "
+               "predicted %.1f us, of which %.1f us reformat (%s costs",
+               x->n_nodes, planner->plan->n_reformats, explain_relabels(x),
+               explain_erased(planner), explain_microseconds(planner->plan->cost),
+               explain_microseconds(planner->plan->conversion_cost),
+               explain_cost_sources[planner->costs.kind]);
     print_proof(e);
-    printf(")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
-           "once\n",
-           (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
-           (double)x->arena_bound / 1048576);
+    tool_print(
+        ")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
+        "once\n",
+        (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
+        (double)x->arena_bound / 1048576);
     print_trade(e);
     print_wishes(e);
 }
@@ -396,10 +383,10 @@ static void print_sentences(const strata_engine *e, const struct explain *x)
         char *why = explain_why(e->planner, r), *cost = explain_forbidding(e->planner, r);
         char *remedy = explain_remedy_text(e->planner, r);
         if (from && to && why && cost && remedy)
-            printf("%s: %s -> %s, %.1f us, %s\n  %s\n  %s\n  %s\n",
-                   e->planner->model->problem.tensors[r->step.tensor].name, from, to,
-                   explain_microseconds(r->step.cost), explain_reason_name(r->reason),
-                   why, cost, remedy);
+            tool_print("%s: %s -> %s, %.1f us, %s\n  %s\n  %s\n  %s\n",
+                       e->planner->model->problem.tensors[r->step.tensor].name, from, to,
+                       explain_microseconds(r->step.cost), explain_reason_name(r->reason),
+                       why, cost, remedy);
         free(from);
         free(to);
         free(why);
@@ -415,7 +402,7 @@ void explain_print_reformats(const strata_engine *e, const struct explain *x, in
         "reason", "why",  "without it", "what would remove it"};
     struct table t;
     if (format == TABLE_TEXT && x->n_reformats == 0)
-        printf("no reformat is needed\n");
+        tool_print("no reformat is needed\n");
     if (format == TABLE_TEXT) {
         print_sentences(e, x);
         return;
@@ -459,7 +446,7 @@ void explain_print_fusions(const strata_engine *e, int format)
     if (any)
         table_print(&t, format, stdout);
     else if (format == TABLE_TEXT)
-        printf("no layer could be fused into another, or erased\n");
+        tool_print("no layer could be fused into another, or erased\n");
     table_close(&t);
 }
 
@@ -494,6 +481,6 @@ void explain_print_refused(const strata_engine *e, int format)
     }
     table_print(&t, format, stdout);
     if (text && elsewhere)
-        printf("and %zu for other devices (-o csv lists them)\n", elsewhere);
+        tool_print("and %zu for other devices (-o csv lists them)\n", elsewhere);
     table_close(&t);
 }

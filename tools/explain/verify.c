@@ -31,9 +31,8 @@ int explain_print_verify(const strata_engine *e, strata_error *err)
     const struct plan *plan = planner->plan;
     struct plan_certificate *c = NULL;
     if (!plan->proved) {
-        printf("not proved: cost %" PRId64 ", lower bound %" PRId64 ", gap %.2f %%\n",
-               plan->objective, plan->bound,
-               100 * plan_gap(plan));
+        tool_print("not proved: cost %" PRId64 ", lower bound %" PRId64 ", gap %.2f %%\n",
+                   plan->objective, plan->bound, 100 * plan_gap(plan));
         return STRATA_OK;
     }
     int status =
@@ -41,9 +40,10 @@ int explain_print_verify(const strata_engine *e, strata_error *err)
     if (status == STRATA_OK)
         status = check_as_text(e, c, err);
     if (status == STRATA_OK)
-        printf("proved: lower bound = cost = %" PRId64 " (%.1f us); %zu words of proof "
-               "checked\n",
-               c->objective, explain_microseconds(plan->cost), c->n_proof);
+        tool_print("proved: lower bound = cost = %" PRId64
+                   " (%.1f us); %zu words of proof "
+                   "checked\n",
+                   c->objective, explain_microseconds(plan->cost), c->n_proof);
     else
         error_prefix(err, "the plan is not proved");
     plan_certificate_free(c);

@@ -145,7 +145,7 @@ static int write_output(const struct request *q, const struct output *o,
     if (f && fclose(f) != 0 && status == STRATA_OK)
         status = error_errno(err, STRATA_EIO, "cannot write '%s'", path);
     if (status == STRATA_OK)
-        printf("wrote %s\n", path);
+        tool_print("wrote %s\n", path);
     free(text);
     free(path);
     return status;
@@ -164,7 +164,7 @@ static int write_all(const struct request *q, strata_error *err)
         if (is_wanted(&outputs[i], &q->layer))
             status = write_output(q, &outputs[i], &v, err);
     if (status == STRATA_OK)
-        printf(
+        tool_print(
             strcmp(template_get(&v, "frame"), "1") == 0
                 ? "next: cd %s, make, make run; then write accept and run, make check\n"
                 : "next: cd %s, make, make check, make run\n",
@@ -258,6 +258,11 @@ static int run_new_layer(int argc, char **argv)
     if (status == STRATA_OK && argc - optind != 1) {
         code = tool_usage(&tool_new_layer, "one layer name is needed");
         goto done;
+    }
+    if (status == STRATA_OK) {
+        code = tool_check_unused(&tool_new_layer, &q.common, USES_PLUGINS);
+        if (code != EXIT_OK)
+            goto done;
     }
     if (status == STRATA_OK)
         status = new_layer_name(&q.layer, argv[optind], &err);

@@ -52,8 +52,7 @@ static bool read_count(long *out, const char *name, long max)
         *out = value;
         return true;
     }
-    fprintf(stderr, "strata: error: %s '%s': a number from 1 to %ld is needed\n", name,
-            optarg, max);
+    tool_error("%s '%s': a number from 1 to %ld is needed", name, optarg, max);
     return false;
 }
 
@@ -72,7 +71,7 @@ static bool own_option(struct arguments *a, int option)
         a->by_time = strcmp(optarg, "time") == 0;
         if (a->by_time || strcmp(optarg, "order") == 0)
             return true;
-        fprintf(stderr, "strata: error: --sort '%s': time or order\n", optarg);
+        tool_error("--sort '%s': time or order", optarg);
         return false;
     case OPTION_RANGES:
         a->ranges = true;

@@ -103,21 +103,21 @@ static void print_sum(const struct profile *p)
     bool cached = false;
     for (size_t i = 0; i < p->n; i++)
         cached |= profile_roofline(&p->rows[i]) > 1;
-    printf("\nwhole runs: %.1f us", p->whole_us);
+    tool_print("\nwhole runs: %.1f us", p->whole_us);
     if (p->graph)
-        printf(" as one graph, %.1f us kernel by kernel", p->stepped_us);
-    printf("; %.1f us watched (%+.1f %%), as an event stands behind each layer\n",
+        tool_print(" as one graph, %.1f us kernel by kernel", p->stepped_us);
+    tool_print("; %.1f us watched (%+.1f %%), as an event stands behind each layer\n",
            p->watched_us, 100 * over);
-    printf("sum of the layers' medians: %.1f us%s; predicted by the plan's costs: %.1f us\n",
+    tool_print("sum of the layers' medians: %.1f us%s; predicted by the plan's costs: %.1f us\n",
            p->sum_us,
            p->watched_us > 1.1 * p->sum_us ? ", less than a run: noisy, or too few runs"
                                            : "",
            tool_predicted_us(p->engine));
     char *doubt = tool_doubt_costs(p->engine, p->whole_us);
     if (doubt)
-        printf("note: %s\n", doubt);
+        tool_print("note: %s\n", doubt);
     free(doubt);
-    printf(
+    tool_print(
         "floors: %.0f GB/s, %.0f GFLOP/s in FP32, %.0f in FP16, as the planner's model "
         "has them for %s\n",
         d->bandwidth * 1e-9, d->flops[STRATA_FP32] * 1e-9, d->flops[STRATA_FP16] * 1e-9,
@@ -162,7 +162,7 @@ static void print_json(const struct profile *p)
                   p->graph, "whole_us", p->whole_us, "stepped_us", p->stepped_us,
                   "watched_us", p->watched_us, "sum_us", p->sum_us, "predicted_us",
                   tool_predicted_us(p->engine), "steps", steps);
-    json_dumpf(j, stdout, JSON_REAL_PRECISION(7) | JSON_INDENT(1));
+    tool_print_json(j, JSON_REAL_PRECISION(7) | JSON_INDENT(1));
     fputc('\n', stdout);
     json_decref(j);
 }

@@ -6,6 +6,8 @@
 #include "tools/run/run.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +69,7 @@ static int wrong_shape(const struct target *t, const struct weight_view *v,
     tool_dims(found, sizeof found, v->dims, v->rank);
     tool_dims(needed, sizeof needed, t->binding.desc.dims, t->binding.desc.rank);
     return error_set(
-        err, STRATA_EMISMATCH,
+        err, STRATA_EINVAL,
         "%s: shape (%s), but input '%s' is (%s); only ones in front may be left "
         "out or added",
         t->path, found, t->binding.name, needed);
@@ -181,7 +183,7 @@ static int from_idx(const struct target *t, int64_t item, strata_error *err)
 static int from_raw(const struct target *t, const struct file_bytes *f, strata_error *err)
 {
     if ((int64_t)f->size != t->binding.bytes)
-        return error_set(err, STRATA_EMISMATCH,
+        return error_set(err, STRATA_EINVAL,
                          "%s: neither .npy nor an image (%s), and %zu bytes where the "
                          "raw elements of input '%s' as %s take %lld",
                          t->path, image_formats(), f->size, t->binding.name,
@@ -192,7 +194,11 @@ static int from_raw(const struct target *t, const struct file_bytes *f, strata_e
 static int from_random(const struct target *t, const char *seed, strata_error *err)
 {
     char *end;
+    errno = 0;
     uint64_t state = strtoull(seed, &end, 10);
+    if (errno == ERANGE)
+        return error_set(err, STRATA_EINVAL, "%s: the seed is above %" PRIu64, t->path,
+                         UINT64_MAX);
     if (!isdigit((unsigned char)seed[0]) || *end)
         return error_set(
             err, STRATA_EINVAL,
@@ -237,8 +243,7 @@ static int from_file(const struct target *t, int64_t item, strata_error *err)
     } else {
         status = from_raw(t, &f, err);
     }
-    if (status == STRATA_EUNSUPPORTED) /* here: the file, not the device */
-        err->status = status = STRATA_EPARSE;
+    status = tool_file_status(status, err);
     image_free(&im);
     file_free(&f);
     return status;

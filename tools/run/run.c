@@ -31,8 +31,7 @@ static bool parse_number(long *out, const char *text, long min, const char *what
     char *end;
     long value = strtol(text, &end, 10);
     if (end == text || *end || value < min || value > MOST) {
-        fprintf(stderr, "strata: error: %s '%s': a number from %ld to %d is needed\n",
-                what, text, min, MOST);
+        tool_error("%s '%s': a number from %ld to %d is needed", what, text, min, MOST);
         return false;
     }
     *out = value;
@@ -51,10 +50,6 @@ static bool own_option(struct run_options *o, int option)
     case OPTION_INPUT:
         return tool_input(&o->common, optarg);
     case OPTION_OUTPUT:
-        if (strcmp(optarg, "-") == 0) {
-            fprintf(stderr, "strata: error: --output '-': a file is needed\n");
-            return false;
-        }
         return tool_output(&o->common, optarg);
     }
     return false;
@@ -156,7 +151,9 @@ static int run_network(const struct run_options *o, const char *path, strata_err
 
 static int run_run(int argc, char **argv)
 {
-    struct run_options o = {.common.outputs_named = true, .top = 5, .repeat = 1};
+    struct run_options o = {.common = {.outputs_named = true, .outputs_piped = true},
+                            .top = 5,
+                            .repeat = 1};
     strata_error err;
     int option, code = EXIT_OK;
     error_clear(&err);
@@ -196,7 +193,7 @@ const struct tool_command tool_run = {
         "      --input=[NAME=]FILE   an input; NAME=random:SEED for random values\n"
         "      --item=N              image of an IDX file (default 0)\n"
         "      --output=[NAME=]FILE  save an output as .npy, float32 or its own integers,\n"
-        "                            instead of printing\n"
+        "                            instead of printing ('-': on standard output)\n"
         "      --top=N               largest values of each image, NaN first (default 5)\n"
         "      --repeat=N            run N times; -v shows the fastest\n",
     .examples =
