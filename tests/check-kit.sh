@@ -152,6 +152,7 @@ if strata check --help >/dev/null 2>&1; then
 fi
 layers=$(strata list -o csv | sed -n 's/^core::\([A-Za-z]*\)@.*/\1/p' | sort -u)
 (
+    [ -n "$layers" ] || exit 1
     for layer in $layers; do
         strata new-layer "My$layer" --extends "core::$layer" -C "e$layer" &&
             $MAKE -C "e$layer" CC="$CC" CFLAGS="$strict" && $MAKE -C "e$layer" run || exit 1
@@ -159,7 +160,7 @@ layers=$(strata list -o csv | sed -n 's/^core::\([A-Za-z]*\)@.*/\1/p' | sort -u)
 ) >"$log" 2>&1
 result $? 'every built-in layer can be extended: the frame builds, and its network runs'
 (
-    [ -n "$layers" ]
+    [ -n "$layers" ] || exit 1
     for layer in $layers; do
         $MAKE -C "e$layer" check >check.out 2>&1
         status=$?
