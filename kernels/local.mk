@@ -36,6 +36,7 @@ CUDA_SOURCES = \
 CUDA_SHARED_SOURCES = \
 	core/alloc.c \
 	core/status.c \
+	core/text.c \
 	core/tensor.c \
 	formats/reformat/check.c \
 	formats/reformat/shape.c
