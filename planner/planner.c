@@ -63,6 +63,7 @@ int planner_open(struct planner **out, const strata_network *network,
     planner->math =
         device->math == STRATA_MATH_TENSOR_OP ? device->math : network->build.math;
     planner->threads = d->kind == STRATA_HOST ? threads_for(network, d->threads) : 0;
+    planner->cold = cost_is_cold(planner);
     cost_table_init(&planner->known, d->build);
     pack_offer();
     return STRATA_OK;
