@@ -67,6 +67,7 @@ int planner_open(struct planner **out, const strata_network *network,
             device->threads ? device->threads : threads_for(network, d->threads);
         host_ceilings(&planner->device.properties, planner->threads);
     }
+    planner->cold = cost_is_cold(planner);
     cost_table_init(&planner->known, d->build);
     pack_offer();
     return STRATA_OK;

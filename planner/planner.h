@@ -122,6 +122,7 @@ struct planner {
     struct planner_device device;
     int threads;                /* of host kernels; 0 on other devices */
     int math;                   /* STRATA_MATH_*, decided */
+    bool cold;                  /* cost_is_cold, asked once */
     struct planner_node *nodes; /* one a layer */
     struct planner_fusion *fusions;
     size_t n_nodes, n_fusions;

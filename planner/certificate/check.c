@@ -44,7 +44,8 @@ static int check_tree(const struct checker *k, size_t *at, int tensor, int64_t *
     uint64_t made = UINT64_C(1) << root, wanted = 0;
     for (size_t r = 0; r < t->n_readers; r++) {
         int op = t->readers[r].op;
-        wanted |= check_wants(t, op, &k->p->ops[op].choices[k->c->choices[op]]);
+        const struct plan_choice *chosen = &k->p->ops[op].choices[k->c->choices[op]];
+        wanted |= UINT64_C(1) << plan_in_label(chosen, t->readers[r].port);
     }
     for (; *at < k->c->n_steps && k->c->steps[*at].tensor == tensor; ++*at) {
         const struct plan_step *s = &k->c->steps[*at];

@@ -57,7 +57,7 @@ static void merge(struct merged *m, const struct checker *k, int tensor, uint64_
 static uint64_t pack(const struct merged *m, uint64_t wanted)
 {
     uint64_t set = 0;
-    for (int l = 0; wanted >> l; l++)
+    for (int l = 0; l < PLAN_MAX_LABELS && wanted >> l; l++)
         if (wanted >> l & 1 && m->bit[l] >= 0)
             set |= UINT64_C(1) << m->bit[l];
     return set;

@@ -207,7 +207,7 @@ static void add_circumstances(struct text *t, const struct planner *planner)
 {
     text_add(t, " threads=%d", planner->threads);
     if (planner->device.properties.cache_bytes > 0)
-        text_add(t, " cache=%s", cost_is_cold(planner) ? "cold" : "warm");
+        text_add(t, " cache=%s", planner->cold ? "cold" : "warm");
 }
 
 /* ---- keys ---------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ static int timer_open(struct timer *m, const struct planner *planner,
     *m = (struct timer){.planner = planner,
                         .handle = handle,
                         .scratch_bytes = 3 * (size_t)cache,
-                        .cold = cost_is_cold(planner)};
+                        .cold = planner->cold};
     for (size_t i = 0; i < ARRAY_LENGTH(m->events) && status == STRATA_OK; i++)
         status = ops->event_create(handle->device, &m->events[i], err);
     if (status == STRATA_OK && cache > 0) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Twice the layers take twice the steps to plan, however they hang together. More blocks
- * of memory than are placed by a search: that one takes what it may.
+ * Twice the layers take twice the steps to plan and to prove, however they hang together.
+ * More blocks of memory than are placed by a search: that one takes what it may.
  */
 #include <stdlib.h>
 
 #include "planner/arena.h"
-#include "planner/explain/explain.h"
+#include "planner/certificate/certificate.h"
 #include "tests/network/steps.h"
 #include "tests/planner/planning.h"
 
@@ -102,6 +102,16 @@ static const char *write_network(void (*put)(FILE *, int), int n)
 
 /* ---- steps ------------------------------------------------------------------------- */
 
+static void prove(const struct planner *planner)
+{
+    const struct plan_problem *problem = &planner->model->problem;
+    struct plan_certificate *c = NULL;
+    cr_assert_eq(plan_certify(&c, problem, &planner->plan_options, planner->plan, NULL),
+                 STRATA_OK);
+    cr_assert_eq(plan_check(problem, &planner->plan_options, c, NULL), STRATA_OK);
+    plan_certificate_free(c);
+}
+
 static uint64_t steps_of(void (*put)(FILE *, int), int n)
 {
     struct planning p;
@@ -110,6 +120,7 @@ static uint64_t steps_of(void (*put)(FILE *, int), int n)
     cr_assert_eq(planning_load(&p, path, NULL, set, 1), STRATA_OK, "%s", p.err.message);
     counted_steps = 0;
     cr_assert_eq(planning_make(&p, NULL), STRATA_OK, "%s", p.err.message);
+    prove(p.planner);
     const uint64_t taken = counted_steps;
     cr_expect(p.planner->plan->proved);
     cr_expect_geq(p.execution->arena_bytes, p.execution->arena_bound);
