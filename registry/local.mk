@@ -6,6 +6,7 @@ REGISTRY_SOURCES = \
 	registry/elf/contents.c \
 	registry/elf/elf.c \
 	registry/elf/elf.h \
+	registry/elf/image.c \
 	registry/elf/image.h \
 	registry/guard.c \
 	registry/guard.h \

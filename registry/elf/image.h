@@ -68,7 +68,7 @@ struct image {
     size_t window_size;
 };
 
-/* elf.c */
+/* image.c */
 /* EMODULE: "damaged: WHAT". */
 int elf_damaged(strata_error *err, const char *what);
 /* False where [at, at + n), an address, is in no segment of the file. */

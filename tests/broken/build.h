@@ -13,6 +13,11 @@
 #define LEAKY "../examples/plugins/leaky_relu/leaky_relu.c"
 #define SHARED "-shared -fPIC -fvisibility=hidden"
 
+/* The plugin ABI's version as messages have it. */
+#define ABI_TEXT_(x) #x
+#define ABI_TEXT(x) ABI_TEXT_(x)
+#define THIS_ABI ABI_TEXT(STRATA_ABI_MAJOR) "." ABI_TEXT(STRATA_ABI_MINOR)
+
 /* Compile tests/SOURCE with flags into a file of the scratch folder; its path. Skips the
  * test where there are no sources. */
 __attribute__((format(printf, 3, 4))) static inline const char *

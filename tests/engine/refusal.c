@@ -208,7 +208,9 @@ static void add_conversion(json_t *added, bool first)
 Test(engine_refusal, conversions_must_hold_together)
 {
     struct session b;
-    save_text(branches, (const char *const[]){"layer conv.impl=any"}, 1);
+    save_text(branches, (const char *const[]){"layer conv.impl=any",
+                                               "layer conv.format=fp32:nhwc"},
+              2);
     add_conversion(conversion("x", "fp32:nhwc", "fp16:nhwc"), true);
     expect_refused(STRATA_EPARSE, (const char *const[]){"'x'", "wrong place", NULL});
     add_conversion(conversion("x", "fp32:nchw", "fp32:nhwc"), false);

@@ -182,7 +182,7 @@ Test(note, corrupt_notes_say_what_is_wrong)
     } cases[] = {
         {0, 1, "X", "note is corrupt: magic 0x41545258, need 0x41545253"},
         {AT(abi_major), 1, "\2",
-         "needs plugin ABI 2, this is ABI " TEXT(STRATA_ABI_MAJOR) "." TEXT(STRATA_ABI_MINOR) ": rebuild it with this release's headers, "
+         "needs plugin ABI 2, this is ABI " THIS_ABI ": rebuild it with this release's headers, "
          "or use a newer release of Strata"},
         {AT(abi_major), 1, "\0", "or use an older release of Strata"},
         {AT(ns), 1, "O", "note is corrupt: namespace 'Org.example'"},
@@ -254,7 +254,7 @@ Test(note, what_a_module_needs_is_compared_with_the_host)
     strata_note note;
     build("minor.so", LEAKY, SHARED " -DSTRATA_ABI_REQUIRED_MINOR=5");
     cr_assert_eq(note_read(&result, in_scratch("minor.so"), &err), STRATA_OK);
-    expect_unfit(&result.note, 0, "needs ABI 1.5, this is " TEXT(STRATA_ABI_MAJOR) "." TEXT(STRATA_ABI_MINOR));
+    expect_unfit(&result.note, 0, "needs ABI 1.5, this is " THIS_ABI);
 
     build("other.so", LEAKY, SHARED " -DCUDART_VERSION=13000 -DSTRATA_SANITIZER=%u",
           other);

@@ -68,7 +68,7 @@ Test(registry, one_bad_file_never_breaks_another)
     strata_registry *r = over(in_scratch("p"), NULL);
     expect_rejected(r, in_scratch("p/a.so"), "not an ELF shared object (4 bytes)");
     expect_rejected(r, in_scratch("p/b.so"), "not a regular file");
-    expect_rejected(r, in_scratch("p/e.so"), "needs ABI 1.5, this is " TEXT(STRATA_ABI_MAJOR) "." TEXT(STRATA_ABI_MINOR));
+    expect_rejected(r, in_scratch("p/e.so"), "needs ABI 1.5, this is " THIS_ABI);
     cr_expect_eq(registry_rejections(r), 3);
     cr_expect_eq(registry_load_all(r, NULL), STRATA_OK);
     cr_expect_eq(registry_rejections(r), 4);
@@ -132,7 +132,7 @@ Test(registry, a_failed_look_up_says_all_it_knows)
         "\n  rejected: 2 (see `strata list --rejected`)",
         NULL};
     static const char *const refused[] = {
-        "b.so has org.example::Probe, but was rejected: needs ABI 1.5, this is " TEXT(STRATA_ABI_MAJOR) "." TEXT(STRATA_ABI_MINOR),
+        "b.so has org.example::Probe, but was rejected: needs ABI 1.5, this is " THIS_ABI,
         NULL};
     static const char *const elsewhere[] = {"; there is 'org.example::LeakyReLU'", NULL};
     folder("p");
