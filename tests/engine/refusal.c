@@ -179,7 +179,20 @@ static json_t *conversion(const char *tensor, const char *from, const char *to)
                      "HARD");
 }
 
-/* The saved file's plan with one more conversion; at the end, or as the first. */
+/* Behind the last conversion of the same tensor, or at the end. */
+static size_t place_behind(const json_t *list, const json_t *added)
+{
+    const char *tensor = json_string_value(json_object_get(added, "tensor"));
+    size_t place = json_array_size(list);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *other = json_object_get(json_array_get(list, i), "tensor");
+        if (strcmp(json_string_value(other), tensor) == 0)
+            place = i + 1;
+    }
+    return place;
+}
+
+/* The saved file's plan with one more conversion, in its place or as the first. */
 static void add_conversion(json_t *added, bool first)
 {
     struct engine_file f;
@@ -193,7 +206,7 @@ static void add_conversion(json_t *added, bool first)
             continue;
         cr_assert_eq(engine_section_json(&plan, &f, SECTION_PLAN, NULL), STRATA_OK);
         json_t *list = json_object_get(plan, "conversions");
-        json_array_insert_new(list, first ? 0 : json_array_size(list), added);
+        json_array_insert_new(list, first ? 0 : place_behind(list, added), added);
         sections[i].data = text = json_dumps(plan, 0);
         sections[i].size = strlen(text);
     }

@@ -91,7 +91,7 @@ static void name_device(char *text, size_t size, const strata_handle *h)
 
 static void note_costs(struct bench_result *r, const strata_engine *e)
 {
-    strata_binding b;
+    strata_binding b = {.struct_size = sizeof b};
     if (e->execution->n_inputs == 0 || strata_engine_binding(e, 0, &b, NULL) != STRATA_OK)
         return;
     if (r->settings.batch > 0 && r->settings.batch != b.desc.dims[0])
