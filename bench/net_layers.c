@@ -71,9 +71,10 @@ int net_layers_print(const strata_engine *e, strata_context *c, strata_error *er
     const strata_profiler profiler = {
         .struct_size = sizeof profiler, .step = note, .user = rows};
     int st = rows ? strata_context_set_profiler(c, &profiler, err) : STRATA_ENOMEM;
-    for (int i = 0; i < n && !st; i++)
+    for (int i = 0; i < n && !st; i++) {
         rows[i].step.struct_size = sizeof rows[i].step;
         st = strata_engine_step(e, i, &rows[i].step, err);
+    }
     for (int round = 0; round < ROUNDS && !st; round++)
         st = strata_context_run(c, err);
     if (!st)
