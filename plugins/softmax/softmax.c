@@ -3,9 +3,12 @@
  * Softmax: y = exp(x - max)/sum(exp(x - max)) along one axis, in any float format, or its
  * logarithm. A tile of neighbouring lines goes through three passes together: maximum,
  * sum, result; so memory is read along its own order whatever the axis. The sum is FP32
- * over FP32 exponentials.
+ * over FP32 exponentials. A line of FP32 that lies in one piece, as classes mostly do, goes
+ * through them alone, and each exponential is taken once.
  */
 #include <strata/layers.h>
+
+#include <stdbool.h>
 
 #include "plugins/common/dense.h"
 #include "plugins/common/walk.h"
@@ -15,6 +18,7 @@
 struct softmax_call {
     const strata_run *run;
     const struct walk_axis *axis; /* along which lines go */
+    bool one_piece;               /* lines are FP32, element behind element */
 };
 
 /* The axis counted from the front, or -1. */
@@ -91,16 +95,59 @@ static void softmax_tile(const struct softmax_call *c, int64_t to, int64_t from,
     }
 }
 
+static void softmax_piece(float *y, const float *x, int64_t n, bool logarithm)
+{
+    float maximum = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        maximum = x[i] > maximum ? x[i] : maximum;
+    for (int64_t i = 0; i < n; i++) {
+        float power = expf(x[i] - maximum);
+        y[i] = logarithm ? x[i] - maximum : power;
+        sum += power;
+    }
+    const float shift = logarithm ? logf(sum) : 0, scale = logarithm ? 1 : 1 / sum;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (y[i] - shift) * scale;
+}
+
+static void softmax_pieces(const struct softmax_call *c, const int64_t *step, int64_t to,
+                           int64_t from, int64_t n)
+{
+    const strata_softmax *p = c->run->params;
+    float *y = c->run->out[0].data;
+    const float *x = c->run->in[0].data;
+    to += c->axis->at[0][0];
+    from += c->axis->at[1][0];
+    for (int64_t j = 0; j < n; j++)
+        softmax_piece(y + to + j * step[0], x + from + j * step[1], c->axis->n,
+                      p->log != 0);
+}
+
+static bool softmax_in_one_piece(const struct softmax_call *c)
+{
+    if (c->run->in[0].dtype != STRATA_FP32 || c->run->out[0].dtype != STRATA_FP32)
+        return false;
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < c->axis->n; i++)
+            if (c->axis->at[k][i] != c->axis->at[k][0] + i)
+                return false;
+    return c->axis->n > 0;
+}
+
 static void softmax_row(const void *arg, const struct walk *w, const int64_t *base,
                         int64_t n)
 {
+    const struct softmax_call *call = arg;
     const struct walk_axis *inner = walk_inner(w);
-    for (int64_t i = 0; i < inner->n; i++)
-        for (int64_t j = 0; j < n; j += TILE) {
-            int64_t to = base[0] + inner->at[0][i * inner->every] + j * w->step[0];
-            int64_t from = base[1] + inner->at[1][i * inner->every] + j * w->step[1];
-            softmax_tile(arg, to, from, w->step, n - j < TILE ? n - j : TILE);
-        }
+    for (int64_t i = 0; i < inner->n; i++) {
+        int64_t to = base[0] + inner->at[0][i * inner->every];
+        int64_t from = base[1] + inner->at[1][i * inner->every];
+        if (call->one_piece)
+            softmax_pieces(call, w->step, to, from, n);
+        for (int64_t j = 0; j < n && !call->one_piece; j += TILE)
+            softmax_tile(call, to + j * w->step[0], from + j * w->step[1], w->step,
+                         n - j < TILE ? n - j : TILE);
+    }
 }
 
 static int softmax_run(const strata_run *r)
@@ -112,7 +159,8 @@ static int softmax_run(const strata_run *r)
     walk_map_all(&w, 0, y);
     walk_map_all(&w, 1, x);
     struct walk_axis line = w.axis[axis];
-    struct softmax_call call = {r, &line};
+    struct softmax_call call = {.run = r, .axis = &line};
+    call.one_piece = softmax_in_one_piece(&call);
     walk_drop(&w, axis);
     walk_run(&w, softmax_row, &call);
     walk_clear_pads(y);
