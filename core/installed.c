@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #ifndef STRATA_LIB_DIR
 #define STRATA_BIN_DIR "/usr/local/bin"
@@ -140,4 +141,35 @@ size_t installed_folders(struct installed_folder out[INSTALLED_FOLDERS],
                          enum installed_part part)
 {
     return installed_folders_of(out, &here, part);
+}
+
+/* Whether `folder` is the user's own; it is made where it is missing. */
+static bool own_folder(const char *folder)
+{
+    struct stat st;
+    mkdir(folder, 0700);
+    return stat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+           (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+static bool enter(char path[PATH_MAX], const char *name)
+{
+    const size_t n = strlen(path);
+    if (strlen(name) + 2 > PATH_MAX - n)
+        return false;
+    path[n] = '/';
+    strcpy(path + n + 1, name);
+    return own_folder(path);
+}
+
+bool installed_cache(char out[PATH_MAX], const char *part)
+{
+    const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+    const bool xdg = cache && cache[0] == '/';
+    const char *base = xdg ? cache : home;
+    if (!base || base[0] != '/' || strlen(base) >= PATH_MAX)
+        return false;
+    strcpy(out, base);
+    return (xdg ? own_folder(out) : enter(out, ".cache")) && enter(out, "strata") &&
+           (*part == '\0' || enter(out, part));
 }

@@ -6,12 +6,10 @@
  */
 #include "planner/cost/cost.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "core/installed.h"
 #include "core/text.h"
 #include "io/file.h"
 
@@ -54,30 +52,14 @@ static uint64_t hash_processor(uint64_t hash)
 
 int cost_cache_path(char **out, const struct device_properties *d, strata_error *err)
 {
-    const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-    const bool xdg = cache && cache[0] == '/';
-    const char *base = xdg ? cache : home;
+    char folder[PATH_MAX];
     uint64_t hash = hash_text(UINT64_C(14695981039346656037), d->build);
     *out = NULL;
-    if (!base || base[0] != '/')
+    if (!installed_cache(folder, "costs"))
         return STRATA_OK;
     if (d->kind == STRATA_HOST)
         hash = hash_processor(hash);
-    *out = text_print("%s/%sstrata/costs/%s-%016" PRIx64 ".costs", base,
-                      xdg ? "" : ".cache/", d->kind == STRATA_HOST ? "host" : "cuda", hash);
+    *out = text_print("%s/%s-%016" PRIx64 ".costs", folder,
+                      d->kind == STRATA_HOST ? "host" : "cuda", hash);
     return *out ? STRATA_OK : error_no_memory(err, 0, "the name of a cost file");
-}
-
-int cost_cache_make(const char *path, strata_error *err)
-{
-    char *folder = text_print("%s", path);
-    int status = folder ? STRATA_OK : error_no_memory(err, 0, "a folder's name");
-    for (char *end = folder; end && (end = strchr(end + 1, '/')) && status == STRATA_OK;
-         *end = '/') {
-        *end = '\0';
-        if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-            status = error_set(err, STRATA_EIO, "%s: %s", folder, strerror(errno));
-    }
-    free(folder);
-    return status;
 }

@@ -137,13 +137,11 @@ void cost_device_init(struct cost_device *d, strata_handle *handle);
 /* ---- the user's cache (cache.c) ------------------------------------------------------
  */
 
-#define COST_CACHE_MAX (4 << 20) /* bytes, past which only the last network's stay */
+#define COST_CACHE_MAX (16 << 20) /* bytes, past which only the last network's stay */
 
-/* The cost file of a machine's device in the user's cache folder, malloc-ed; NULL where
- * there is no such folder, or where the program has more rights than its user. */
+/* The cost file of a machine's device in the user's cache folder (core/installed.h),
+ * malloc-ed; NULL where there is no such folder. */
 int cost_cache_path(char **out, const struct device_properties *d, strata_error *err);
-/* Make the folders on the way to it. */
-int cost_cache_make(const char *path, strata_error *err);
 
 /* Seconds that the process's threads have waited for a processor, all together
  * (waited.c). */

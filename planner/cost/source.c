@@ -121,9 +121,13 @@ static void keep_in_cache(const struct cost_table *table, const struct planner *
                  "the machine was busy while costs were measured: this plan may not be "
                  "the best, and they are not kept; run again when it is quiet, or plan "
                  "with --costs=analytic");
-    else if (cost_cache_make(path, &why) != STRATA_OK ||
-             save_table(cost_table_bytes(table) > COST_CACHE_MAX ? &planner->known : table,
-                        path, &why) != STRATA_OK)
+    else if (!path)
+        log_line(STRATA_LOG_WARNING,
+                 "measured costs are not kept: there is no cache folder of the user's own "
+                 "(XDG_CACHE_HOME, HOME); --costs=analytic plans without them");
+    else if ((cost_table_bytes(table) > COST_CACHE_MAX
+                  ? cost_table_write(&planner->known, path, &why)
+                  : save_table(table, path, &why)) != STRATA_OK)
         log_line(STRATA_LOG_WARNING, "measured costs are not kept: %s", why.message);
 }
 
@@ -142,7 +146,7 @@ static int plan_with_cache(struct planner *planner, struct cost_table *table,
         unlink(path);
     }
     status = plan_by_table(planner, table, source, o, err);
-    if (path && planner->costs.measured)
+    if (planner->costs.measured)
         keep_in_cache(table, planner, path);
     free(path);
     return status;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/installed.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0"
@@ -25,37 +26,11 @@
 
 enum { RECORD_BYTES = 256 << 10, LINE = 256 };
 
-/* Whether `folder` is the user's own; it is made where it is missing. */
-static bool own_folder(const char *folder)
-{
-    struct stat st;
-    mkdir(folder, 0700);
-    return stat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-           (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-static bool find_folder(char out[PATH_MAX])
-{
-    const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-    const bool xdg = cache && cache[0] == '/';
-    int n = snprintf(out, PATH_MAX, "%s%s",
-                     xdg    ? cache
-                     : home ? home
-                            : "",
-                     xdg ? "" : "/.cache");
-    if (out[0] != '/' || n >= PATH_MAX - 16 || (!xdg && (!home || home[0] != '/')))
-        return false;
-    if (!own_folder(out))
-        return false;
-    memcpy(out + n, "/strata", sizeof "/strata");
-    return own_folder(out);
-}
-
 static int open_record(void)
 {
     char path[PATH_MAX];
     struct stat st;
-    if (!find_folder(path))
+    if (!installed_cache(path, "") || strlen(path) + sizeof "/modules" > sizeof path)
         return -1;
     memcpy(path + strlen(path), "/modules", sizeof "/modules");
     int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
