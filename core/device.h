@@ -11,7 +11,8 @@
 
 struct device;
 
-/* Work on a stream. On the host it runs later on the stream's thread; a device with
+/* Work on a stream. On the host it runs later on the stream's thread, or within
+ * a run of several threads on that of a crew (host/crew.h); a device with
  * queues of its own calls it at once, with its native stream, to enqueue kernels. */
 typedef int (*device_work)(void *payload, void *native_stream, strata_error *err);
 #define DEVICE_PAYLOAD 448 /* bytes copied with a piece of work */

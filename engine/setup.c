@@ -182,8 +182,8 @@ static void undo_setup(strata_engine *e, size_t node)
     pack_free(&part->packs);
 }
 
-/* Setup runs where run will: an impl that opens a parallel region leaves its threads to
- * the stream's own thread, not to the builder's, where they would compete with it. */
+/* Setup runs on the stream's thread: an impl that opens a parallel region leaves its
+ * threads there, not to the builder's, and they end when the engine is made. */
 static int begin_setup(struct setup *s, size_t node, strata_error *err)
 {
     struct setup_payload p = {s->engine, node};

@@ -12,6 +12,8 @@ PLANNER_SOURCES = \
 	planner/certificate/proof.c \
 	planner/certificate/state.c \
 	planner/cost/analytic.c \
+	planner/cost/busy.c \
+	planner/cost/busy.h \
 	planner/cost/cache.c \
 	planner/cost/cost.c \
 	planner/cost/cost.h \
@@ -21,7 +23,6 @@ PLANNER_SOURCES = \
 	planner/cost/source.c \
 	planner/cost/trial.c \
 	planner/cost/trial.h \
-	planner/cost/waited.c \
 	planner/execution.c \
 	planner/execution.h \
 	planner/explain/check.c \

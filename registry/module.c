@@ -9,11 +9,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "registry/guard.h"
@@ -29,7 +31,8 @@ static const struct {
     {"undefined symbol", "plugins must not link the core; -Wl,-z,defs finds this when "
                          "the plugin is linked"},
     {"static TLS block", "build without -ftls-model=initial-exec"},
-    {"failed to map segment", "its file system is mounted noexec: move it to another"},
+    {"failed to map segment", "its file system is mounted noexec, or a security policy "
+                              "forbids it: move it to another"},
     {"cannot open shared object file", "install the library it names, or set the "
                                        "plugin's run path"},
 };
@@ -65,14 +68,27 @@ static int check_unchanged(const struct module *m, strata_error *err)
     return refuse(err, "it changed after its note was read: start again");
 }
 
-/* The loader gives no error number where it cannot map a file: for memory, unless the
- * file system forbids to run what is on it. */
+/* Whether the file's code may not be run: noexec, or a security policy. */
+static bool is_forbidden(const struct module *m)
+{
+    enum { PAGE = 4096 };
+    const int fd = open(m->resolved, O_RDONLY | O_CLOEXEC);
+    void *at = fd < 0 ? NULL
+                      : mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    const bool forbidden = at == MAP_FAILED && (errno == EACCES || errno == EPERM);
+    if (at && at != MAP_FAILED)
+        munmap(at, PAGE);
+    if (fd >= 0)
+        close(fd);
+    return forbidden;
+}
+
+/* The loader gives no error number where it cannot map a file: for memory, unless that is
+ * forbidden. */
 static bool lacks_memory(const struct module *m, const char *text)
 {
-    struct statvfs fs;
     return strstr(text, strerror(ENOMEM)) ||
-           (strstr(text, "failed to map segment") && statvfs(m->resolved, &fs) == 0 &&
-            !(fs.f_flag & ST_NOEXEC));
+           (strstr(text, "failed to map segment") && !is_forbidden(m));
 }
 
 static int explain_dlerror(const struct module *m, strata_error *err)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "core/installed.h"
-#include "tools/busy.h"
+#include "planner/cost/busy.h"
 
 static const char *cpu_level(void)
 {

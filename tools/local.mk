@@ -17,7 +17,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/explain/impls.c \
 	tools/explain/columns.c tools/explain/diff.c tools/explain/dot.c tools/explain/graph.c \
 	tools/build.c tools/built.c \
-	tools/busy.c tools/busy.h \
+	\
 	tools/diff.c \
 	tools/inspect.c \
 	tools/explain/report.c \

@@ -95,6 +95,10 @@ static int dispatch(int argc, char **argv)
 int main(int argc, char **argv)
 {
     int code = dispatch(argc, argv);
+    if (tool_output_lost()) {
+        tool_error("out of memory: the output is incomplete");
+        code = code == EXIT_OK ? EXIT_USAGE : code;
+    }
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
     tool_error("standard output cannot be written: %s", strerror(errno));

@@ -28,6 +28,9 @@ char *tool_doubt_costs(const strata_engine *e, double measured_us)
     if (more < APART * less || more - less < LEAST_US)
         return NULL;
     return text_print("the plan's costs said %.4g ms and a run takes %.4g ms: %s; try "
-                      "--costs measure",
-                      said * 1e-3, measured_us * 1e-3, sources[e->planner->costs.kind]);
+                      "%s",
+                      said * 1e-3, measured_us * 1e-3, sources[e->planner->costs.kind],
+                      e->stored ? "--costs measure, building the engine anew"
+                                : "--costs measure; what the user's cache holds stays until "
+                                  "it is removed");
 }

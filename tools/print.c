@@ -12,14 +12,27 @@
 
 #include "io/file.h"
 
+static bool lost; /* some of what belongs on stdout */
+
+bool tool_output_lost(void)
+{
+    return lost;
+}
+
+/* Without memory the text is cut. */
 static void put_va(FILE *out, const char *format, va_list args)
 {
-    char *text = text_print_va(format, args);
-    if (!text)
-        return;
+    char brief[1024] = "";
+    va_list again;
+    va_copy(again, args);
+    char *whole = text_print_va(format, args), *text = whole ? whole : brief;
+    if (!whole && vsnprintf(brief, sizeof brief, format, again) < 0)
+        brief[0] = '\0';
+    va_end(again);
+    lost |= !whole && out == stdout;
     text_clean(text, strlen(text), true);
     fputs(text, out);
-    free(text);
+    free(whole);
 }
 
 void tool_print(const char *format, ...)
@@ -102,6 +115,7 @@ size_t tool_put_json_character(const unsigned char *p, size_t left, FILE *out)
 int tool_print_json(const json_t *j, size_t flags)
 {
     char *text = json_dumps(j, flags);
+    lost |= !text;
     if (!text)
         return tool_error("out of memory for JSON text");
     const unsigned char *p = (const unsigned char *)text;

@@ -395,14 +395,14 @@ static void note_costs(const struct tool_session *s, bool by_default)
 {
     const struct cost_report *r = &s->engine->planner->costs;
     char *path = NULL;
-    if (!by_default || r->seconds < 0.5 || r->measured == 0 || r->busy ||
+    if (!by_default || r->seconds < 0.5 || !r->kept ||
         cost_cache_path(&path, &s->handle->properties, NULL) != STRATA_OK)
         return;
     if (log_level() >= STRATA_LOG_WARNING)
         fprintf(stderr,
-                "strata: note: measured %zu costs on this machine in %.1f s%s%s; "
+                "strata: note: measured %zu costs on this machine in %.1f s, kept in %s; "
                 "--costs=analytic plans without\n",
-                r->measured, r->seconds, path ? ", kept in " : "", path ? path : "");
+                r->measured, r->seconds, path);
     free(path);
 }
 

@@ -4,8 +4,10 @@
  */
 #include "core/host/crew.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "core/alloc.h"
 #include "core/team.h"
@@ -111,16 +113,23 @@ static void become_idle(struct crew *c)
     crews.idle = c;
 }
 
-/* Until there is a job, or all ends. */
-static void rest(struct crew *c)
+/* Until there is a job, or all ends. A leader that has none for a second no longer keeps
+ * others from spinning. */
+static void rest(struct crew *c, struct wait_watch *watch)
 {
+    struct timespec end;
     while (!c->job && !crews.stop) {
         if (c->drop_team) {
             team_end();
             c->team = 0;
             c->drop_team = false;
         }
-        pthread_cond_wait(&c->wake, &crews.lock);
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec++;
+        if (!watch->holds)
+            pthread_cond_wait(&c->wake, &crews.lock);
+        else if (pthread_cond_timedwait(&c->wake, &crews.lock, &end) == ETIMEDOUT)
+            wait_rest(watch);
     }
 }
 
@@ -133,7 +142,7 @@ static void *crew_thread(void *arg)
     struct wait_watch watch = {0};
     pthread_mutex_lock(&crews.lock);
     while (!crews.stop) {
-        rest(c);
+        rest(c, &watch);
         if (!c->job)
             continue;
         lead(c, &watch);

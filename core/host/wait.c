@@ -87,17 +87,17 @@ static void *be_ballast(void *threads)
     return NULL;
 }
 
-/* So many that with the holder's team there are more threads than processors. */
-static int ballast_threads(int team)
+/* More than there are processors, whatever teams the holders have. */
+static int ballast_threads(void)
 {
-    const int n = omp_get_num_procs() - team + 2;
-    return n < 2 ? 2 : n < BALLAST_MOST ? n : BALLAST_MOST;
+    const int n = omp_get_num_procs() + 1;
+    return n < BALLAST_MOST ? n : BALLAST_MOST;
 }
 
 /* The lock is held; a thread that is gone no longer takes it. */
-static void make_ballast(int team)
+static void make_ballast(void)
 {
-    const intptr_t n = ballast_threads(team);
+    const intptr_t n = ballast_threads();
     if (ballast.made && !ballast.gone)
         return;
     if (ballast.made)
@@ -113,7 +113,7 @@ static void hold(struct wait_watch *w)
     w->holds = true;
     pthread_mutex_lock(&ballast.lock);
     if (ballast.holders++ == 0)
-        make_ballast(w->threads);
+        make_ballast();
     pthread_mutex_unlock(&ballast.lock);
 }
 
@@ -227,6 +227,11 @@ void wait_begin(struct wait_watch *w, int how, int threads)
     wait_look(w);
 }
 
+void wait_rest(struct wait_watch *w)
+{
+    release(w);
+}
+
 void wait_end(struct wait_watch *w)
 {
     release(w);
@@ -245,6 +250,11 @@ void wait_begin(struct wait_watch *w, int how, int threads)
 }
 
 void wait_look(struct wait_watch *w)
+{
+    (void)w;
+}
+
+void wait_rest(struct wait_watch *w)
 {
     (void)w;
 }

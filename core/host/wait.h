@@ -33,6 +33,8 @@ void wait_begin(struct wait_watch *w, int how, int threads);
 /* Between regions: a thread that yields sees whether the machine is busy. Mostly that
  * costs a look at the clock. */
 void wait_look(struct wait_watch *w);
+/* The thread has none for now; it begins again with wait_begin. */
+void wait_rest(struct wait_watch *w);
 /* The thread has no more regions. */
 void wait_end(struct wait_watch *w);
 /* Every watch has ended: wait for the ballast's threads to end too. */

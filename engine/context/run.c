@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One of the engine's steps. A device with queues of its own is given it at once, the
- * host device takes it over to the stream's thread; either way enqueueing a node copies
+ * host device takes it over to another thread; either way enqueueing a node copies
  * one pointer.
  */
 #include "engine/context/context.h"

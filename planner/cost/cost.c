@@ -371,8 +371,8 @@ int cost_plan_from(struct planner *planner, struct cost_table *table,
         report->queries = count_keys(&c);
         status = refine(&c, err);
     }
-    if (status == STRATA_OK)
-        status = keep_known(&c, err);
+    const int kept = keep_known(&c, err); /* what was measured, if it failed, too */
+    status = status != STRATA_OK ? status : kept;
     for (size_t i = 0; i < c.n; i++)
         cost_query_free(&c.slots[i].query);
     free(c.slots);

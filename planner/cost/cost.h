@@ -143,11 +143,7 @@ void cost_device_init(struct cost_device *d, strata_handle *handle);
  * malloc-ed; NULL where there is no such folder. */
 int cost_cache_path(char **out, const struct device_properties *d, strata_error *err);
 
-/* Seconds that the process's threads have waited for a processor, all together
- * (waited.c). */
-double cost_waited(void);
-
-/* ---- planning (cost.c, source.c) ----------------------------------------------------------------
+/* ---- planning (cost.c, source.c) ----------------------------------------------------
  */
 
 /* What planning took. */
@@ -155,6 +151,7 @@ struct cost_report {
     enum cost_kind kind;
     size_t queries, measured, solved; /* distinct keys, of them timed; plans made */
     size_t unknown; /* numbers of the problem that are lower bounds */
+    bool kept;      /* what was measured is in the user's cache */
     bool busy;      /* other programs computed on the host meanwhile */
     bool complete; /* every cost of the plan is known, and nothing unknown can beat it */
     double seconds;

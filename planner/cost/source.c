@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "io/file.h"
+#include "planner/cost/busy.h"
 #include "planner/planner.h"
 
 /* Without other word a network is not measured longer than this, a build: the next goes on
@@ -80,11 +81,11 @@ static int plan_by_table(struct planner *planner, struct cost_table *table,
                          strata_error *err)
 {
     const bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
-    const double before = cost_waited();
+    const struct busy_times before = busy_times();
     int status = cost_plan_from(planner, table, measures ? source : NULL, o, err);
     struct cost_report *r = &planner->costs;
     if (r->measured && planner->device.properties.kind == STRATA_HOST)
-        r->busy = cost_waited() - before > BUSY_SHARE * r->seconds;
+        r->busy = busy_times().waited - before.waited > BUSY_SHARE * r->seconds;
 
     return status;
 }
@@ -111,7 +112,7 @@ static int plan_with_file(struct planner *planner, struct cost_table *table,
 }
 
 /* The user's cache: whatever is wrong with it is told, and no reason to fail. */
-static void keep_in_cache(const struct cost_table *table, const struct planner *planner,
+static void keep_in_cache(const struct cost_table *table, struct planner *planner,
                           const char *path)
 {
     strata_error why;
@@ -123,12 +124,16 @@ static void keep_in_cache(const struct cost_table *table, const struct planner *
                  "with --costs=analytic");
     else if (!path)
         log_line(STRATA_LOG_WARNING,
-                 "measured costs are not kept: there is no cache folder of the user's own "
-                 "(XDG_CACHE_HOME, HOME); --costs=analytic plans without them");
+                 "measured costs are not kept: there is no cache folder that is the user's "
+                 "own and that nobody else may write to; mkdir -p and chmod go-w "
+                 "$XDG_CACHE_HOME, or ~/.cache, and strata in it; or plan with "
+                 "--costs=analytic");
     else if ((cost_table_bytes(table) > COST_CACHE_MAX
                   ? cost_table_write(&planner->known, path, &why)
                   : save_table(table, path, &why)) != STRATA_OK)
         log_line(STRATA_LOG_WARNING, "measured costs are not kept: %s", why.message);
+    else
+        planner->costs.kept = true;
 }
 
 static int plan_with_cache(struct planner *planner, struct cost_table *table,
@@ -141,10 +146,13 @@ static int plan_with_cache(struct planner *planner, struct cost_table *table,
     int status = cost_cache_path(&path, &planner->device.properties, err);
     if (status != STRATA_OK)
         return status;
-    if (read_saved(table, path, &why) != STRATA_OK) {
-        log_line(STRATA_LOG_WARNING, "%s; the file is made anew", why.message);
+    const int found = read_saved(table, path, &why);
+    const bool damaged = found == STRATA_EPARSE || found == STRATA_EMISMATCH;
+    if (found != STRATA_OK)
+        log_line(STRATA_LOG_WARNING, "%s%s", why.message,
+                 damaged ? "; the file is made anew" : "");
+    if (damaged)
         unlink(path);
-    }
     status = plan_by_table(planner, table, source, o, err);
     if (planner->costs.measured)
         keep_in_cache(table, planner, path);

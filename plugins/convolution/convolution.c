@@ -371,7 +371,7 @@ static const strata_impl impls[] = {
      .setup = any_setup, .run = any_run},
     {.id = 3, .device = STRATA_HOST, .epilogues = STRATA_EPILOGUE_ACTIVATION,
      .name = "depthwise", .rows = STRATA_ARRAY(depthwise_rows),
-     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.7,
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.7, .bandwidth = 0.8,
      .state_size = sizeof(struct depthwise), .accept = depthwise_accept,
      .setup = depthwise_setup, .run = depthwise_run},
 };

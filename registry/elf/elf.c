@@ -58,6 +58,7 @@ static const struct table {
     {FINI_ARRAY, FINI_ARRAYSZ, -1, 8, "finalisers"},
 };
 
+/* What the loader maps: ascending, without overlap, as the file's pages lie. */
 static int check_segments(struct image *m, strata_error *err)
 {
     for (size_t i = 0; i < m->n_segments; i++) {

@@ -33,7 +33,6 @@ int elf_damaged(strata_error *err, const char *what)
     return error_set(err, STRATA_EMODULE, "damaged: its %s; install it again", what);
 }
 
-/* The loaded segment that holds [at, at + n): in the file, or else in memory. */
 const Elf64_Phdr *elf_segment(const struct image *m, uint64_t at, uint64_t n,
                               bool in_file)
 {
@@ -78,8 +77,6 @@ bool elf_inside(const struct image *m, int address, int size, uint64_t at)
     return m->has[address] && at >= m->value[address] &&
            at - m->value[address] < m->value[size];
 }
-
-/* What the loader maps: ascending, without overlap, as the file's pages lie. */
 
 bool elf_is_name(const struct image *m, uint64_t offset)
 {

@@ -108,10 +108,14 @@ static bool reap(pid_t pid, bool in_time, const char *phase, char *reason, size_
     static const char where[] = "tried in a process of its own";
     const char *signal_name = NULL;
     int ended = 0;
-    pid_t got;
+    pid_t got = 0;
+    for (int ms = 0; in_time && (got = waitpid(pid, &ended, WNOHANG)) == 0; ms++) {
+        in_time = ms < TRIAL_TIMEOUT_MS;
+        poll(NULL, 0, 1);
+    }
     if (!in_time)
         kill(-pid, SIGKILL);
-    while ((got = waitpid(pid, &ended, 0)) < 0 && errno == EINTR)
+    while (!in_time && (got = waitpid(pid, &ended, 0)) < 0 && errno == EINTR)
         ;
     if (got == pid && WIFSIGNALED(ended))
         signal_name = sigabbrev_np(WTERMSIG(ended));
@@ -226,9 +230,11 @@ int trial_modules(struct module **modules, size_t n, strata_error *err)
     return status;
 }
 
+static int answers; /* stdout is the plugins' to write to */
+
 static void tell(void *byte)
 {
-    while (write(STDOUT_FILENO, byte, 1) < 0 && errno == EINTR)
+    while (write(answers, byte, 1) < 0 && errno == EINTR)
         ;
 }
 
@@ -236,6 +242,9 @@ int trial_main(int argc, char **argv)
 {
     const struct rlimit none = {0, 0};
     char opened = TRIAL_OPENED, done = TRIAL_DONE;
+    answers = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (answers < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return 1;
     setrlimit(RLIMIT_CORE, &none);
     strata_set_logger(NULL, NULL, STRATA_LOG_ERROR);
     for (int i = 1; i < argc; i++) {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "tools/busy.h"
+#include "planner/cost/busy.h"
 
 const char *const bench_metric_names[BENCH_METRICS] = {
     [BENCH_LATENCY] = "latency", [BENCH_ENQUEUE] = "enqueue", [BENCH_H2D] = "h2d",

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "tools/busy.h"
+#include "planner/cost/busy.h"
 
 struct crew {
     struct bench_run *run;

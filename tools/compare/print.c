@@ -93,7 +93,7 @@ struct summary {
     const struct compare_tensor *unlike; /* the first of a whose size is another in b */
     struct difference first;             /* that fails, in the order of a's run */
     double ratio;                        /* the largest */
-    double half, full;                   /* tolerances that were held to; 0: none was */
+    double half, full;                   /* tolerances held to; negative: none was */
 };
 
 static void add_difference(struct summary *s, const struct difference *d)
@@ -124,11 +124,11 @@ static void print_verdict(const struct summary *s)
                    s->compared);
     else
         tool_print("ok: all are within the tolerance of ");
-    if (s->full > 0)
+    if (s->full >= 0)
         tool_print("%.2g", s->full);
-    if (s->full > 0 && s->half > 0 && s->half != s->full)
+    if (s->full >= 0 && s->half >= 0 && s->half != s->full)
         tool_print(", those in FP16 of ");
-    if (s->half > 0 && s->half != s->full)
+    if (s->half >= 0 && s->half != s->full)
         tool_print("%.2g", s->half);
     tool_print("; all pass with --tolerance=%.2g\n", round_up(s->ratio));
 }
@@ -194,7 +194,7 @@ int compare_print(const struct compare_side *a, const struct compare_side *b,
                                           "B",
                                           "atol that passes",
                                           "verdict"};
-    struct summary s = {0};
+    struct summary s = {.half = -1, .full = -1};
     struct table t;
     table_open(&t, columns, ARRAY_LENGTH(columns), 0x760);
     for (size_t i = 0; i < a->n; i++) {

@@ -113,7 +113,9 @@ static int save_plan(const char *path, const json_t *report, strata_error *err)
 {
     const size_t flags = JSON_INDENT(1) | JSON_SORT_KEYS;
     if (is_dash(path))
-        return tool_print_json(report, flags);
+        return tool_print_json(report, flags) == EXIT_OK
+                   ? STRATA_OK
+                   : error_no_memory(err, 0, "a saved plan");
     char *text = json_dumps(report, flags);
     int status = text ? tool_write(path, text, strlen(text), err)
                       : error_no_memory(err, 0, "a saved plan");

@@ -2,8 +2,8 @@
  *
  * Whether there are processors enough, as the system tells it.
  */
-#ifndef TOOLS_BUSY_H
-#define TOOLS_BUSY_H
+#ifndef PLANNER_COST_BUSY_H
+#define PLANNER_COST_BUSY_H
 
 #include <stdbool.h>
 
@@ -21,4 +21,4 @@ int busy_processors(void);
  * negative: not told. */
 double busy_load(void);
 
-#endif /* TOOLS_BUSY_H */
+#endif /* PLANNER_COST_BUSY_H */

@@ -2,26 +2,23 @@
  *
  * How long threads ran and waited for processors: /proc/self/task/N/schedstat.
  */
-#include "tools/busy.h"
+#include "planner/cost/busy.h"
 
 #include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/text.h"
+#include "io/file.h"
+
 static void add_thread(struct busy_times *sum, const char *thread)
 {
-    char path[320];
-    double ran, waited; /* ns */
+    char path[320], text[128], *end;
     snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", thread);
-    FILE *f = fopen(path, "r");
-    if (!f)
-        return;
-    if (fscanf(f, "%lf %lf", &ran, &waited) == 2) {
-        sum->ran += ran * 1e-9;
-        sum->waited += waited * 1e-9;
-    }
-    fclose(f);
+    text[file_head(text, sizeof text - 1, path)] = '\0';
+    sum->ran += (double)strtoull(text, &end, 10) * 1e-9; /* of ns */
+    sum->waited += (double)strtoull(end, NULL, 10) * 1e-9;
 }
 
 struct busy_times busy_times(void)
@@ -52,11 +49,8 @@ int busy_processors(void)
 
 double busy_load(void)
 {
-    double load = -1;
-    FILE *f = fopen("/proc/loadavg", "r");
-    if (f && fscanf(f, "%lf", &load) != 1)
-        load = -1;
-    if (f)
-        fclose(f);
-    return load;
+    char text[128], *end;
+    text[file_head(text, sizeof text - 1, "/proc/loadavg")] = '\0';
+    double load = text_to_real(text, &end);
+    return end != text ? load : -1;
 }
