@@ -7,6 +7,8 @@
 #include "core/arguments.h"
 #include "core/checked.h"
 
+#include <strata/half.h>
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -378,43 +380,12 @@ void tensor_view(strata_tensor *out, const strata_desc *d, uint64_t format, int 
 
 /* ---- binary16 -------------------------------------------------------------------- */
 
-/* As the F16C instructions: to nearest even, a NaN keeps its top bits and turns quiet. */
 uint16_t half_from_float(float x)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof(bits));
-    const uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    if (magnitude > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x1ff));
-    if (magnitude >= 0x477ff000) /* 65520, halfway past the largest half */
-        return (uint16_t)(sign | 0x7c00);
-    if (magnitude <= 0x33000000) /* 2^-25, halfway to the least subnormal */
-        return (uint16_t)sign;
-    uint32_t value = magnitude - 0x38000000, drop = 13; /* rebias the exponent */
-    if (magnitude < 0x38800000) {                       /* subnormal: below 2^-14 */
-        drop = 126 - (magnitude >> 23);
-        value = (magnitude & 0x7fffff) | 0x800000;
-    }
-    const uint32_t odd = value >> drop & 1;
-    return (uint16_t)(sign | ((value + (UINT32_C(1) << (drop - 1)) - 1 + odd) >> drop));
+    return strata_half_of_float(x);
 }
 
 float half_to_float(uint16_t h)
 {
-    const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
-    uint32_t exponent = h >> 10 & 0x1f, mantissa = h & 0x3ff, bits;
-    if (exponent == 0x1f) {
-        bits = 0x7f800000 | mantissa << 13 | (mantissa != 0 ? 0x400000 : 0);
-    } else if (exponent != 0) {
-        bits = (exponent + 112) << 23 | mantissa << 13;
-    } else if (mantissa != 0) {
-        const uint32_t shift = (uint32_t)__builtin_clz(mantissa) - 21;
-        bits = (113 - shift) << 23 | (mantissa << shift & 0x3ff) << 13;
-    } else {
-        bits = 0;
-    }
-    float out;
-    bits |= sign;
-    memcpy(&out, &bits, sizeof(out));
-    return out;
+    return strata_float_of_half(h);
 }

@@ -7,6 +7,7 @@
 #ifndef PLUGINS_COMMON_ELEMENT_H
 #define PLUGINS_COMMON_ELEMENT_H
 
+#include <strata/half.h>
 #include <strata/plugin.h>
 
 #include <math.h>
@@ -19,46 +20,14 @@
 
 /* ---- FP16: IEEE 754 binary16, round to nearest even ---------------------------- */
 
-static inline float element_from_bits(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static inline uint32_t element_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 static inline float element_from_half(uint16_t h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = h & 0x7fff;
-    if (magnitude >= 0x7c00) /* infinity; a NaN is made quiet */
-        return element_from_bits(sign | 0x7f800000 | (magnitude & 0x3ff) << 13 |
-                                 (magnitude > 0x7c00 ? 0x400000 : 0));
-    if (magnitude >= 0x400)
-        return element_from_bits(sign | ((magnitude << 13) + (112u << 23)));
-    float x = (float)magnitude * 0x1p-24f; /* subnormal or zero: exact */
-    return sign ? -x : x;
+    return strata_float_of_half(h);
 }
 
 static inline uint16_t element_to_half(float x)
 {
-    uint32_t bits = element_bits(x), sign = bits >> 16 & 0x8000;
-    bits &= 0x7fffffff;
-    if (bits > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00 | (bits >> 13 & 0x3ff));
-    if (bits >= 0x477ff000) /* 65520 and above round to infinity */
-        return (uint16_t)(sign | 0x7c00);
-    if (bits < 0x38800000) { /* subnormal: the FP32 adder rounds at 2^-24 */
-        uint32_t rounded = element_bits(element_from_bits(bits) + 0.5f);
-        return (uint16_t)(sign | (rounded - 0x3f000000));
-    }
-    bits += 0xfff + (bits >> 13 & 1); /* nearest even */
-    return (uint16_t)(sign | ((bits >> 13) - (112u << 10)));
+    return strata_half_of_float(x);
 }
 
 #ifdef ELEMENT_X86

@@ -43,7 +43,7 @@ static inline uint32_t padding_bits(int32_t dtype, double value)
         [STRATA_INT32] = {INT32_MIN, INT32_MAX},
     };
     if (dtype == STRATA_FP32)
-        return element_bits((float)value);
+        return strata_bits_of_float((float)value);
     if (dtype == STRATA_FP16)
         return element_to_half((float)value) * 0x10001u;
     double whole = nearbyint(element_clamp(value, ranges[dtype].low, ranges[dtype].high));
