@@ -23,7 +23,6 @@ EXTRA_DIST += \
 	bench/requirements.txt \
 	bench/resnet50_vs_torch.py \
 	bench/samples.h \
-	bench/squeezenet_vs_ort.py \
 	bench/wait_policy.py
 
 # Written by scripts/make_nets.py; tests/planner/nets.c checks them.
