@@ -11,6 +11,9 @@
 
 #include "tests/engine/batch_net.h"
 
+/* A layer that waits must not be run to learn what it costs. */
+#define UNMEASURED "[build]\ncosts = analytic\n"
+
 TestSuite(batcher, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 #define MS UINT64_C(1000000) /* ns */
@@ -57,7 +60,7 @@ static void open_trial(struct net *n, strata_batcher **b, const char *attributes
     char layers[256];
     snprintf(layers, sizeof layers, "[layer last]\ntype = Trial\n%s", attributes);
     options.struct_size = sizeof options;
-    OK(open_net(n, "", "8 x 3", "last", layers, &err));
+    OK(open_net(n, UNMEASURED, "8 x 3", "last", layers, &err));
     OK(strata_batcher_create(b, n->engine, &options, &err));
 }
 
@@ -149,7 +152,8 @@ static void run_five(uint64_t histogram[8], int64_t times)
     char layers[128];
     const strata_batcher_options o = {.struct_size = sizeof o, .contexts = 1};
     snprintf(layers, sizeof layers, "[layer last]\ntype = Trial\n%s", behind_gate());
-    OK(open_net(&n, "[profile]\nN = 4, 8\n", "N x 3", "last", layers, &err));
+    OK(open_net(&n, UNMEASURED "[profile]\nN = 4, 8\n", "N x 3", "last", layers,
+                &err));
     n.engine->smaller[0]->execution->cost = 1000;
     n.engine->execution->cost = 1000 * times;
     OK(strata_batcher_create(&b, n.engine, &o, &err));
