@@ -86,8 +86,18 @@ static int plan_by_table(struct planner *planner, struct cost_table *table,
     struct cost_report *r = &planner->costs;
     if (r->measured && planner->device.properties.kind == STRATA_HOST)
         r->busy = busy_times().waited - before.waited > BUSY_SHARE * r->seconds;
-
     return status;
+}
+
+/* What an interrupted build leaves. */
+static void tell_kept(int status, const struct planner *planner, const char *path,
+                      strata_error *err)
+{
+    if (status == STRATA_EBUSY)
+        error_append(err,
+                     "; %s holds the %zu measured so far, and a run with the "
+                     "same options goes on from there",
+                     path, planner->costs.measured);
 }
 
 /* The file that the user named: read first, and what is measured is added. */
@@ -103,11 +113,8 @@ static int plan_with_file(struct planner *planner, struct cost_table *table,
     if (!planner->costs.measured || !o->save)
         return status;
     int saved = save_table(table, o->save, err);
-    if (status == STRATA_EBUSY && saved == STRATA_OK)
-        error_append(err,
-                     "; %s holds the %zu measured so far, and a run with the "
-                     "same options goes on from there",
-                     o->save, planner->costs.measured);
+    if (saved == STRATA_OK)
+        tell_kept(status, planner, o->save, err);
     return status != STRATA_OK ? status : saved;
 }
 
@@ -156,6 +163,8 @@ static int plan_with_cache(struct planner *planner, struct cost_table *table,
     status = plan_by_table(planner, table, source, o, err);
     if (planner->costs.measured)
         keep_in_cache(table, planner, path);
+    if (planner->costs.kept)
+        tell_kept(status, planner, path, err);
     free(path);
     return status;
 }
