@@ -27,8 +27,12 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[STRATA_DTYPE_COUNT] = {
-    [STRATA_FP32] = {"fp32", 4}, [STRATA_FP16] = {"fp16", 2}, [STRATA_INT8] = {"int8", 1},
-    [STRATA_UINT8] = {"u8", 1},  [STRATA_INT32] = {"i32", 4},
+    [STRATA_FP32] = {"fp32", 4},  [STRATA_FP16] = {"fp16", 2},
+    [STRATA_INT8] = {"int8", 1},  [STRATA_UINT8] = {"u8", 1},
+    [STRATA_INT32] = {"i32", 4},  [STRATA_INT64] = {"i64", 8},
+    [STRATA_BOOL8] = {"bool", 1}, [STRATA_BF16] = {"bf16", 2},
+    [STRATA_E4M3] = {"e4m3", 1},  [STRATA_E5M2] = {"e5m2", 1},
+    [STRATA_FP64] = {"fp64", 8},
 };
 
 /* order lists the dims from the outermost to the innermost in memory. */

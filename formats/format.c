@@ -18,15 +18,21 @@
 
 /* Index is the bit of the ABI's masks. */
 static const struct format formats[STRATA_FORMAT_COUNT] = {
-    {STRATA_FP32, ORDER_LINEAR, 1}, {STRATA_FP16, ORDER_LINEAR, 1},
-    {STRATA_FP16, ORDER_LINEAR, 2}, {STRATA_FP16, ORDER_LAST, 8},
-    {STRATA_FP32, ORDER_LAST, 1},   {STRATA_FP16, ORDER_LAST, 1},
-    {STRATA_FP32, ORDER_LINEAR, 8}, {STRATA_FP32, ORDER_LINEAR, 16},
-    {STRATA_INT8, ORDER_LINEAR, 4}, {STRATA_INT8, ORDER_LINEAR, 32},
-    {STRATA_UINT8, ORDER_LAST, 1},  {STRATA_INT32, ORDER_LINEAR, 1},
-    {STRATA_INT8, ORDER_LINEAR, 1}, {STRATA_UINT8, ORDER_LINEAR, 1},
-    {STRATA_FP32, ORDER_BATCH, 1},  {STRATA_FP16, ORDER_BATCH, 1},
-    {STRATA_INT8, ORDER_LAST, 1},
+    {STRATA_FP32, ORDER_LINEAR, 1},  {STRATA_FP16, ORDER_LINEAR, 1},
+    {STRATA_FP16, ORDER_LINEAR, 2},  {STRATA_FP16, ORDER_LAST, 8},
+    {STRATA_FP32, ORDER_LAST, 1},    {STRATA_FP16, ORDER_LAST, 1},
+    {STRATA_FP32, ORDER_LINEAR, 8},  {STRATA_FP32, ORDER_LINEAR, 16},
+    {STRATA_INT8, ORDER_LINEAR, 4},  {STRATA_INT8, ORDER_LINEAR, 32},
+    {STRATA_UINT8, ORDER_LAST, 1},   {STRATA_INT32, ORDER_LINEAR, 1},
+    {STRATA_INT8, ORDER_LINEAR, 1},  {STRATA_UINT8, ORDER_LINEAR, 1},
+    {STRATA_FP32, ORDER_BATCH, 1},   {STRATA_FP16, ORDER_BATCH, 1},
+    {STRATA_INT8, ORDER_LAST, 1},    {STRATA_INT64, ORDER_LINEAR, 1},
+    {STRATA_BOOL8, ORDER_LINEAR, 1}, {STRATA_BF16, ORDER_LINEAR, 1},
+    {STRATA_BF16, ORDER_LAST, 1},    {STRATA_BF16, ORDER_LAST, 8},
+    {STRATA_UINT8, ORDER_LINEAR, 4}, {STRATA_UINT8, ORDER_LINEAR, 32},
+    {STRATA_INT8, ORDER_LAST, 16},   {STRATA_E4M3, ORDER_LINEAR, 1},
+    {STRATA_E4M3, ORDER_LAST, 16},   {STRATA_E5M2, ORDER_LINEAR, 1},
+    {STRATA_E5M2, ORDER_LAST, 16},   {STRATA_FP64, ORDER_LINEAR, 1},
 };
 
 /* Layout names of the ranks that have their own; the first row serves all others. A
@@ -70,8 +76,9 @@ uint64_t format_mask(struct format f)
 int dtype_precision(int dtype)
 {
     static const int bits[STRATA_DTYPE_COUNT] = {
-        [STRATA_FP32] = 24, [STRATA_FP16] = 11,  [STRATA_INT8] = 8,
-        [STRATA_UINT8] = 8, [STRATA_INT32] = 32,
+        [STRATA_FP32] = 24,  [STRATA_FP16] = 11,  [STRATA_INT8] = 8,  [STRATA_UINT8] = 8,
+        [STRATA_INT32] = 32, [STRATA_INT64] = 64, [STRATA_BOOL8] = 1, [STRATA_BF16] = 8,
+        [STRATA_E4M3] = 4,   [STRATA_E5M2] = 3,   [STRATA_FP64] = 53,
     };
     return dtype >= 0 && dtype < STRATA_DTYPE_COUNT ? bits[dtype] : 0;
 }
@@ -83,14 +90,23 @@ bool dtype_exact(int from, int to)
         F16 = 1 << STRATA_FP16,
         I8 = 1 << STRATA_INT8,
         U8 = 1 << STRATA_UINT8,
-        I32 = 1 << STRATA_INT32
+        I32 = 1 << STRATA_INT32,
+        I64 = 1 << STRATA_INT64,
+        BF16 = 1 << STRATA_BF16,
+        F64 = 1 << STRATA_FP64
     };
     static const int keepers[STRATA_DTYPE_COUNT] = {
-        [STRATA_FP32] = F32,
-        [STRATA_FP16] = F16 | F32,
-        [STRATA_INT8] = I8 | F16 | F32 | I32,
-        [STRATA_UINT8] = U8 | F16 | F32 | I32,
-        [STRATA_INT32] = I32,
+        [STRATA_FP32] = F32 | F64,
+        [STRATA_FP16] = F16 | F32 | F64,
+        [STRATA_INT8] = I8 | F16 | BF16 | F32 | F64 | I32 | I64,
+        [STRATA_UINT8] = U8 | F16 | BF16 | F32 | F64 | I32 | I64,
+        [STRATA_INT32] = I32 | I64 | F64,
+        [STRATA_INT64] = I64,
+        [STRATA_BOOL8] = (1 << STRATA_DTYPE_COUNT) - 1,
+        [STRATA_BF16] = BF16 | F32 | F64,
+        [STRATA_E4M3] = 1 << STRATA_E4M3 | F16 | BF16 | F32 | F64,
+        [STRATA_E5M2] = 1 << STRATA_E5M2 | F16 | BF16 | F32 | F64,
+        [STRATA_FP64] = F64,
     };
     return from >= 0 && from < STRATA_DTYPE_COUNT && to >= 0 && to < STRATA_DTYPE_COUNT &&
            (keepers[from] >> to & 1);
@@ -207,7 +223,7 @@ static int unknown_dtype(const char *text, const char *dtype, strata_error *err)
     const char *near = suggest(dtype, names, STRATA_DTYPE_COUNT);
     return error_set(err, STRATA_EPARSE,
                      "format '%.64s': dtype '%s' is unknown%s%s%s; known: fp32, fp16, "
-                     "int8, u8, i32",
+                     "bf16, fp64, e4m3, e5m2, int8, u8, i32, i64, bool",
                      text, dtype, near ? "; did you mean '" : "", near ? near : "",
                      near ? "'?" : "");
 }

@@ -13,7 +13,7 @@
 #define KNOWN_FLAGS                                                                      \
     (STRATA_NO_CAPTURE | STRATA_NONDETERMINISTIC | STRATA_INPLACE_OK |                   \
      STRATA_PAD_DIRTY | STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT | \
-     STRATA_WEIGHT_PACKED)
+     STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED)
 #define KNOWN_EPILOGUES                                                                  \
     (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS | STRATA_EPILOGUE_RESIDUAL |           \
      STRATA_EPILOGUE_ACTIVATION)

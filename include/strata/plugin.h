@@ -31,8 +31,8 @@
  *
  * Compatibility: every struct the host passes or reads starts with struct_size, or comes
  * in a strata_array that carries its stride; new fields are added at the end only, and a
- * side reads at most the size the other side declared. strata_tensor, strata_attr,
- * strata_weight and strata_row are frozen for major version 1.
+ * side reads at most the size the other side declared. strata_tensor, strata_attr and
+ * strata_weight are frozen for major version 1.
  */
 #ifndef STRATA_PLUGIN_H
 #define STRATA_PLUGIN_H
@@ -45,14 +45,15 @@ extern "C" {
 #endif
 
 #define STRATA_ABI_MAJOR 1
-#define STRATA_ABI_MINOR 1
+#define STRATA_ABI_MINOR 2
 /* The lowest host minor a module needs; define before including to require more. */
 #ifndef STRATA_ABI_REQUIRED_MINOR
 #define STRATA_ABI_REQUIRED_MINOR 0
 #endif
 
 #define STRATA_MAX_RANK 8
-#define STRATA_MAX_PORTS 4 /* explicit ports in a row; the last entry repeats */
+#define STRATA_MAX_PORTS 4  /* ports in a row's first masks */
+#define STRATA_MORE_PORTS 4 /* and in those that follow; the last entry in use repeats */
 
 /* Status codes. 0 is success; the text is in the strata_error passed along. */
 enum {
@@ -73,14 +74,21 @@ enum {
     STRATA_EINTERNAL = 14    /* a defect in Strata or in a plugin */
 };
 
-/* Element types. */
+/* Element types. FP32, FP16 and BF16 may stand for each other where the network's
+ * `precision` says so; all others are what the network made them. */
 enum {
     STRATA_FP32 = 0,
     STRATA_FP16 = 1,
     STRATA_INT8 = 2,
     STRATA_UINT8 = 3,
     STRATA_INT32 = 4,
-    STRATA_DTYPE_COUNT = 5
+    STRATA_INT64 = 5,
+    STRATA_BOOL8 = 6, /* "bool": one byte, 0 or 1 */
+    STRATA_BF16 = 7,
+    STRATA_E4M3 = 8, /* FP8: 4 bits of exponent, no infinity (ONNX FLOAT8E4M3FN) */
+    STRATA_E5M2 = 9, /* FP8: 5 bits of exponent */
+    STRATA_FP64 = 10,
+    STRATA_DTYPE_COUNT = 11
 };
 
 /*
@@ -109,7 +117,20 @@ enum {
 #define STRATA_F32_CHWN (UINT64_C(1) << 14)
 #define STRATA_F16_CHWN (UINT64_C(1) << 15)
 #define STRATA_I8_NHWC (UINT64_C(1) << 16)
-#define STRATA_FORMAT_COUNT 17
+#define STRATA_I64_NCHW (UINT64_C(1) << 17)
+#define STRATA_BOOL_NCHW (UINT64_C(1) << 18)
+#define STRATA_BF16_NCHW (UINT64_C(1) << 19)
+#define STRATA_BF16_NHWC (UINT64_C(1) << 20)
+#define STRATA_BF16_NHWC8 (UINT64_C(1) << 21)
+#define STRATA_U8_NC4HW4 (UINT64_C(1) << 22)
+#define STRATA_U8_NC32HW32 (UINT64_C(1) << 23)
+#define STRATA_I8_NHWC16 (UINT64_C(1) << 24)
+#define STRATA_E4M3_NCHW (UINT64_C(1) << 25)
+#define STRATA_E4M3_NHWC16 (UINT64_C(1) << 26)
+#define STRATA_E5M2_NCHW (UINT64_C(1) << 27)
+#define STRATA_E5M2_NHWC16 (UINT64_C(1) << 28)
+#define STRATA_F64_NCHW (UINT64_C(1) << 29)
+#define STRATA_FORMAT_COUNT 30
 /* In a row: the same format as input 0. */
 #define STRATA_SAME (UINT64_C(1) << 63)
 /* The four formats every built-in layer supports on every device. */
@@ -150,12 +171,14 @@ typedef struct strata_tensor {
     uint64_t format; /* mask with one bit set; 0 in shape */
     int64_t dims[STRATA_MAX_RANK];
     int64_t strides[STRATA_MAX_RANK]; /* elements */
-    int32_t rank;                     /* 0 for an absent optional weight */
+    int32_t rank; /* 0: an optional weight or input that is absent */
     int32_t dtype;
     int32_t vector_dim;
     int32_t vector;
-    int32_t pad; /* STRATA_PAD_ZERO or STRATA_PAD_ANY */
-    int32_t reserved[7];
+    int32_t pad;   /* STRATA_PAD_ZERO or STRATA_PAD_ANY */
+    int32_t exact; /* set by shape: out[i].dtype stays, whatever the precision asked for
+                      (a Cast to FP16). Dtypes that are not FP32, FP16 or BF16 always do */
+    int32_t reserved[6];
 } strata_tensor;
 
 static inline int64_t strata_offset(const strata_tensor *t, const int64_t *index)
@@ -206,7 +229,13 @@ enum {
     STRATA_HARD_SIGMOID = 12, /* min(max(alpha*x + beta, 0), 1) */
     STRATA_HARD_SWISH = 13,   /* x*min(max(x/6 + 1/2, 0), 1) */
     STRATA_MISH = 14,         /* x*tanh(softplus(x)) */
-    STRATA_ACTIVATION_COUNT = 15
+    STRATA_GELU_TANH = 15,    /* x/2*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x^3))) */
+    STRATA_SWISH = 16,        /* x*sigmoid(alpha*x) */
+    STRATA_CELU = 17,         /* max(x, 0) + min(alpha*(exp(x/alpha) - 1), 0) */
+    STRATA_THRESHOLDED_RELU = 18, /* x > alpha ? x : 0 */
+    STRATA_SHRINK = 19,      /* x < -alpha ? x + beta : x > alpha ? x - beta : 0 */
+    STRATA_SCALED_TANH = 20, /* alpha*tanh(beta*x) */
+    STRATA_ACTIVATION_COUNT = 21
 };
 
 typedef struct strata_epilogue {
@@ -245,7 +274,9 @@ typedef struct strata_host {
  * call. shape reads params, in[].dims, in[].dtype and weight[].dims, and writes
  * out[].rank and out[].dims (out[].dtype starts as in[0].dtype). In every other call the
  * tensors are complete. Weights are dense linear tensors; weight[i] is the layer's i-th
- * declared weight and has rank 0 when the network gives none.
+ * declared weight and has rank 0 when the network gives none. An input that the layer
+ * declares optional has rank 0 where the network writes `none`. A dim may be 0: run is
+ * not called where out[0] is empty, and an empty input has count 0 and any data.
  */
 typedef struct strata_node {
     uint32_t struct_size;
@@ -320,10 +351,14 @@ typedef struct strata_weight {
 } strata_weight;
 
 /* One line of an impl's format table. Each entry is a mask of formats the port takes or
- * gives, or STRATA_SAME. Entry 0 of an unused side is 0. The core expands masks. */
+ * gives, or STRATA_SAME; in_more goes on where in ends, and out_more where out does.
+ * Entry 0 of an unused side is 0. The core expands masks. An absent input has no format:
+ * its entry is not looked at. */
 typedef struct strata_row {
     uint64_t in[STRATA_MAX_PORTS];
     uint64_t out[STRATA_MAX_PORTS];
+    uint64_t in_more[STRATA_MORE_PORTS];  /* since 1.2 */
+    uint64_t out_more[STRATA_MORE_PORTS]; /* since 1.2 */
 } strata_row;
 
 /* Impl flags; 0 is the strict default. */
@@ -335,8 +370,10 @@ enum {
     STRATA_PAD_IGNORED = 16,     /* reads correctly whatever input pad lanes hold */
     STRATA_STRIDED_IN = 32,      /* accepts input pitches above dense */
     STRATA_STRIDED_OUT = 64,     /* writes output pitches above dense */
-    STRATA_WEIGHT_PACKED = 128   /* only setup reads weight[0]'s data; the core frees it
+    STRATA_WEIGHT_PACKED = 128,  /* only setup reads weight[0]'s data; the core frees it
                                     afterwards, ctx_open and run see NULL */
+    STRATA_NAN_DROPPED = 256     /* may give a number where the layer's definition has a
+                                    NaN, as a maximum that passes over it (since 1.2) */
 };
 
 /* How a layer is computed: one tactic, on one device, for some rows of formats. */
@@ -381,7 +418,8 @@ typedef struct strata_layer {
     int (*weight_shape)(const strata_node *n, strata_tensor *expected);
     double (*flops)(const strata_node *n); /* multiply and add count as two */
     int (*outputs)(const void *params);    /* number of outputs when n_out is -1 */
-    const void *(*extension)(const char *id); /* "strata.reference/1", or NULL */
+    const void *(*extension)(const char *id); /* "strata.reference/2" or /1, or NULL */
+    uint64_t optional_in; /* bit i: input i may be absent, written `none` (since 1.2) */
 } strata_layer;
 
 /* Impls for a layer that another module defines. The params struct is that layer's, from
@@ -418,6 +456,17 @@ typedef struct strata_reference {
     int (*run)(const strata_node *n, const double *const *in, const double *const *weight,
                double *const *out);
 } strata_reference;
+
+/* Layer extension "strata.reference/2": the same, and integers stay whole. A tensor is
+ * dense linear, an array of double where its dtype is a float and of int64_t where it is
+ * an integer or BOOL8, whatever the float or integer dtype; NULL where it is absent. */
+#define STRATA_REFERENCE_V2 "strata.reference/2"
+typedef struct strata_reference_typed {
+    uint32_t struct_size;
+    uint32_t flags; /* STRATA_NAN_IGNORED */
+    int (*run)(const strata_node *n, const void *const *in, const void *const *weight,
+               void *const *out);
+} strata_reference_typed;
 
 /* Host extension "strata.pack/1": device memory owned by the core that lives as long as
  * the instance's state, for packed weights. Call in setup only. 256-byte aligned. */
