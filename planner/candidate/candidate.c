@@ -22,8 +22,8 @@ struct expansion {
     uint64_t wish; /* formats of its float tensors */
     int row;
     size_t fused;    /* layers of the node's tail */
-    int n_in, n_out; /* explicit ports, at most STRATA_MAX_PORTS a side */
-    int formats[2 * STRATA_MAX_PORTS];
+    int n_in, n_out; /* explicit ports, at most REGISTRY_PORTS a side */
+    int formats[2 * REGISTRY_PORTS];
 };
 
 /* Formats that the network's description lets a tensor have where it is read or written.
@@ -57,9 +57,9 @@ static uint64_t precision_formats(enum precision precision)
     return mask;
 }
 
-static bool row_has_precision(const strata_row *row, uint64_t formats)
+static bool row_has_precision(const struct registry_row *row, uint64_t formats)
 {
-    for (int i = 0; i < STRATA_MAX_PORTS; i++)
+    for (int i = 0; i < REGISTRY_PORTS; i++)
         if ((row->in[i] & ~STRATA_SAME && !(row->in[i] & formats)) ||
             (row->out[i] & ~STRATA_SAME && !(row->out[i] & formats)))
             return false;
@@ -185,7 +185,7 @@ static int add_refusal(const struct expansion *x, const char *reason, strata_err
 static uint64_t port_mask(const struct expansion *x, int index, uint64_t precision)
 {
     const struct planner_node *n = &x->planner->nodes[x->node];
-    const strata_row *row = &x->impl->rows[x->row];
+    const struct registry_row *row = &x->impl->rows[x->row];
     bool output = index >= x->n_in;
     int port = output ? index - x->n_in : index;
     uint64_t mask = output ? row->out[port] : row->in[port];
@@ -231,10 +231,10 @@ static int expand(struct expansion *x, int index, uint64_t precision, size_t *fo
 }
 
 /* Number of ports a row names: up to the last one in use that is not 0. */
-static int explicit_ports(const uint64_t masks[STRATA_MAX_PORTS], int ports)
+static int explicit_ports(const uint64_t masks[REGISTRY_PORTS], int ports)
 {
     int n = 0;
-    while (n < ports && n < STRATA_MAX_PORTS && masks[n])
+    while (n < ports && n < REGISTRY_PORTS && masks[n])
         n++;
     return n;
 }
@@ -269,7 +269,7 @@ enum { MAX_COMBINATIONS = 4096 };
 
 static bool has_too_many(struct expansion *x, uint64_t precision)
 {
-    const strata_row *row = &x->impl->rows[x->row];
+    const struct registry_row *row = &x->impl->rows[x->row];
     int64_t product = 1;
     for (int i = 0; i < x->n_in + x->n_out && product <= MAX_COMBINATIONS; i++)
         if ((i < x->n_in ? row->in[i] : row->out[i - x->n_in]) != STRATA_SAME)
@@ -293,7 +293,7 @@ static uint64_t fitting_formats(struct expansion *x, int index, uint64_t precisi
 static int refuse_row(struct expansion *x, uint64_t precision, strata_error *err)
 {
     const struct planner_node *n = &x->planner->nodes[x->node];
-    const strata_row *row = &x->impl->rows[x->row];
+    const struct registry_row *row = &x->impl->rows[x->row];
     char text[900], formats[512];
     int i = 0;
     while (i < x->n_in + x->n_out - 1 && fitting_formats(x, i, precision))
