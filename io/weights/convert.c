@@ -107,7 +107,7 @@ static void convert_block(void *dst, int dtype, const char *bytes, enum weight_d
     } block; /* aligned, as the bytes need not be */
     const int core = weight_dtype_core(from);
     memcpy(&block, bytes, n * weight_dtype_size(from));
-    if (core >= 0) {
+    if (core >= 0 && from != WEIGHT_BOOL) { /* whose bytes may be other than 0 and 1 */
         reformat_elements(dst, dtype, &block, core, n);
     } else if (from != WEIGHT_U64 || !convert_unsigned(dst, dtype, block.wholes, n)) {
         loaders[from](block.numbers, bytes, n);
@@ -158,14 +158,14 @@ static bool passes_range(int dtype, double x)
 static void add_loss(struct weight_loss *l, int dtype, double x)
 {
     const bool whole = ranges[dtype].whole;
-    if (isnan(x)) {
-        l->nans += whole;
-        return;
-    }
-    l->low = x < l->low ? x : l->low;
+    l->low = x < l->low ? x : l->low; /* a NaN is neither */
     l->high = x > l->high ? x : l->high;
-    if (!whole)
+    if (dtype == STRATA_BOOL8)
+        l->beyond += x != 0 && x != 1;
+    else if (!whole)
         l->beyond += passes_range(dtype, x);
+    else if (isnan(x))
+        l->nans++;
     else if (x < ranges[dtype].low || x > ranges[dtype].high)
         l->beyond++;
     else

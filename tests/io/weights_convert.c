@@ -269,6 +269,8 @@ Test(weights_convert, integers_saturate)
     INTEGER(uint8_t, WEIGHT_BOOL, 0, 1);
     uint8_t truth = 7;
     cr_expect(to_float(&truth, WEIGHT_BOOL) == 1.0f, "any non-zero byte is true");
+    cr_assert_eq(weights_convert(&truth, STRATA_BOOL8, &truth, WEIGHT_BOOL, 1, NULL), 0);
+    cr_expect_eq(truth, 1, "and becomes 1");
 }
 
 /* More elements than a block, at an odd address: the same as one at a time. */
@@ -345,7 +347,7 @@ Test(weights_convert, what_a_type_does_not_hold_is_counted)
     } cases[] = {{STRATA_UINT8, 6, 1, 1}, {STRATA_INT8, 6, 1, 1}, {STRATA_INT32, 2, 1, 1},
                  {STRATA_FP16, 2, 0, 0},  {STRATA_FP32, 1, 0, 0}, {STRATA_BF16, 1, 0, 0},
                  {STRATA_E4M3, 3, 0, 0},  {STRATA_E5M2, 3, 0, 0}, {STRATA_INT64, 2, 1, 1},
-                 {STRATA_BOOL8, 7, 1, 1}, {STRATA_FP64, 0, 0, 0}};
+                 {STRATA_BOOL8, 9, 0, 0}, {STRATA_FP64, 0, 0, 0}};
     struct weight_view v = {.dtype = WEIGHT_F64, .data = x, .bytes = sizeof x};
     struct weight_loss l;
     for (size_t i = 0; i < LENGTH(cases); i++) {
