@@ -212,8 +212,10 @@ static void prepare_reduce(struct onnx_job *j)
 {
     int64_t axes[PB_LIST];
     if (integers_of(j, "axes", j->m->n_in > 1 ? 1 : -1, axes) == 0 &&
-        integer_attr(j, "noop_with_empty_axes", 0))
-        j->reason = "no axes, and so nothing to do";
+        integer_attr(j, "noop_with_empty_axes", 0)) {
+        j->layer = "Identity";
+        j->attrs[0] = '\0';
+    }
 }
 
 static void prepare_arg(struct onnx_job *j)
