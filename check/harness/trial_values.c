@@ -135,8 +135,20 @@ static double activate(const strata_epilogue *e, double x)
         return fmin(fmax(a * x + b, 0), 1);
     case STRATA_HARD_SWISH:
         return x * fmin(fmax(x / 6 + 0.5, 0), 1);
-    default:
+    case STRATA_MISH:
         return x * tanh(softplus);
+    case STRATA_GELU_TANH: /* the same as half of x times 1 + tanh(u) */
+        return x / (1 + exp(-1.5957691216057308 * (x + 0.044715 * pow(x, 3))));
+    case STRATA_SWISH:
+        return x / (1 + exp(-a * x));
+    case STRATA_CELU:
+        return fmax(x, 0) + fmin(a * (exp(x / a) - 1), 0);
+    case STRATA_THRESHOLDED_RELU:
+        return x > a ? x : 0;
+    case STRATA_SHRINK:
+        return x < -a ? x + b : x > a ? x - b : 0;
+    default:
+        return a * tanh(b * x);
     }
 }
 
