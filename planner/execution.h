@@ -17,10 +17,20 @@
 #ifndef PLANNER_EXECUTION_H
 #define PLANNER_EXECUTION_H
 
+#include <strata/layers.h>
+
 #include "network/network.h"
 #include "planner/solver/problem.h"
 
 struct planner;
+
+/* A Pointwise layer made of several of the network; its tensors are the network's. */
+struct made_layer {
+    struct network_layer layer; /* points into this struct */
+    strata_pointwise params;
+    int inputs[PLAN_MAX_PORTS], output;
+    char program[2048];
+};
 
 /* A layer that runs, and those after it that it computes in its own pass. */
 struct execution_node {
@@ -30,7 +40,10 @@ struct execution_node {
     int row;
     int n_in, n_out;
     int *in_values, *out_values;
-    int residual_value;                 /* that its epilogue adds, or -1 */
+    const int *ports;   /* the layer's input that each of in_values is; NULL: in order */
+    int n_ports;        /* inputs of the layer, absent ones included */
+    int residual_value; /* that its epilogue adds, or -1 */
+    struct made_layer *made; /* what `layer` is in where it was made for this; or NULL */
     const struct network_layer **fused; /* in order */
     size_t n_fused, n_scales;           /* the first n_scales go into its weights */
     strata_epilogue epilogue;
@@ -107,7 +120,12 @@ int execution_writes(const struct execution *x, const struct execution_step *s, 
 /* Whether a step stands for a layer that runs nothing: its inputs lie in its output, or
  * it in its input. */
 bool execution_erases(const struct execution *x, const struct execution_step *s);
-/* The chosen formats of a node's tensors, without data. */
+/* The layer's input that a node's i-th one is. */
+static inline int execution_port(const struct execution_node *n, int i)
+{
+    return n->ports ? n->ports[i] : i;
+}
+/* The chosen formats of a node's tensors, without data; `in` has n_ports entries. */
 void execution_tensors(const struct execution *x, const struct execution_node *n,
                        strata_tensor *in, strata_tensor *out);
 /* The same of the tensor that its epilogue adds, if it does. */

@@ -20,7 +20,7 @@ static bool can_have(const strata_network *net, int tensor, uint64_t formats)
     for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
         if (formats >> f & 1 && planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
             return true;
-    return !is_float(net->tensors[tensor].dtype);
+    return !dtype_is_free(net->tensors[tensor].dtype);
 }
 
 bool planner_wish_holds(const strata_network *net, const struct network_layer *layer)
@@ -94,4 +94,11 @@ const struct planner_candidate *planner_chosen(const struct planner *planner,
     const struct planner_model *m = planner->model;
     const int op = (int)(planner->network->n_inputs + node);
     return &m->candidates[plan_chosen(&m->problem, plan->choices, op)->impl];
+}
+
+size_t planner_fused(const struct planner *planner, const struct planner_candidate *c)
+{
+    return c->kind == CANDIDATE_GROUP ? (size_t)planner->nodes[c->node].group->members - 1
+           : c->kind == CANDIDATE_RUN ? c->fused
+                                      : 0;
 }

@@ -79,7 +79,7 @@ static const char *refuse_sum(const struct planner *planner,
     if (!same_tensors(net, residual, sum->inputs[port]) ||
         !same_tensors(net, residual, sum->outputs[0]))
         return "the operands differ in shape";
-    if (!is_float(net->tensors[residual].dtype))
+    if (!dtype_is_free(net->tensors[residual].dtype))
         return "the operands are not of a float type";
     if (net->tensors[residual].producer >= head->layer - net->layers)
         return "the other operand is made after it";
@@ -225,9 +225,10 @@ static void make_node(struct planner_node *n, const struct network_layer *layer)
     n->layer = layer;
     n->in = layer->inputs;
     n->n_in = layer->n_inputs;
+    n->n_ports = layer->n_ports;
     n->out = layer->outputs;
     n->n_out = layer->n_outputs;
-    n->before = n->residual = -1;
+    n->before = n->residual = n->next = n->previous = -1;
 }
 
 /* ---- concatenations of concatenations --------------------------------------------- */
@@ -271,7 +272,7 @@ static int rewrite_join(const strata_network *net, struct planner_node *n,
     buckets_add(joins, hash_join(n->layer), (int)(n->layer - net->layers));
     if (!before)
         return STRATA_OK;
-    n->n_in = 1 + n->layer->n_inputs - known;
+    n->n_in = n->n_ports = 1 + n->layer->n_inputs - known;
     n->in = n->rewritten = zalloc((size_t)n->n_in, sizeof *n->rewritten, "a node", err);
     if (!n->rewritten)
         return STRATA_ENOMEM;
@@ -324,7 +325,10 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
     status = net->build.fusion ? rewrite_joins(planner, err) : STRATA_OK;
     if (status == STRATA_OK)
         status = count_readers(planner, err);
-    return status == STRATA_OK && net->build.fusion ? find_chains(planner, err) : status;
+    if (status == STRATA_OK && net->build.fusion)
+        status = find_chains(planner, err);
+    return status == STRATA_OK && net->build.fusion ? planner_make_groups(planner, err)
+                                                    : status;
 }
 
 /* ---- what came of it --------------------------------------------------------------- */
@@ -358,6 +362,11 @@ static void note_fused(struct planner *planner)
             struct planner_fusion *f = &planner->fusions[planner->nodes[i].tail[k]];
             f->done = true;
             f->into = (int)i;
+        }
+        for (int k = planner->nodes[i].next; c->kind == CANDIDATE_GROUP && k >= 0;
+             k = planner->nodes[k].next) {
+            planner->fusions[k].done = true;
+            planner->fusions[k].into = (int)i;
         }
     }
 }
@@ -393,6 +402,7 @@ void planner_free_nodes(struct planner *planner)
         free(n->tail);
         free(n->composed);
         free(n->rewritten);
+        free(n->group);
     }
     free(planner->nodes);
     free(planner->readers);
