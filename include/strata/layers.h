@@ -64,6 +64,9 @@ static inline double strata_activation_alpha(const strata_activation *a)
            : a->kind == STRATA_ELU          ? 1
            : a->kind == STRATA_SELU         ? 1.67326319217681884765625
            : a->kind == STRATA_HARD_SIGMOID ? 0.2
+           : a->kind == STRATA_SHRINK       ? 0.5
+           : a->kind >= STRATA_SWISH && a->kind <= STRATA_SCALED_TANH
+               ? 1 /* swish, celu, thresholded_relu, scaled_tanh */
                                             : 0;
 }
 
@@ -74,6 +77,7 @@ static inline double strata_activation_beta(const strata_activation *a)
     return a->kind == STRATA_CLIP           ? STRATA_KIND_DEFAULT /* no upper bound */
            : a->kind == STRATA_SELU         ? 1.05070102214813232421875
            : a->kind == STRATA_HARD_SIGMOID ? 0.5
+           : a->kind == STRATA_SCALED_TANH  ? 1
                                             : 0;
 }
 

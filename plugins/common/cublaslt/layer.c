@@ -13,11 +13,15 @@ int cublaslt_start(const strata_node *n, struct cublaslt_problem *out)
         .batch = 1,
         .bias = n->weight[1].rank > 0,
         .addend = e && (e->flags & STRATA_EPILOGUE_RESIDUAL) != 0,
-        .relu = e && (e->flags & STRATA_EPILOGUE_ACTIVATION) != 0,
     };
-    if (out->dtype == STRATA_FP16 && n->math != STRATA_MATH_TENSOR_OP)
+    if (e && (e->flags & STRATA_EPILOGUE_ACTIVATION)) {
+        out->relu = e->activation == STRATA_RELU;
+        out->gelu = e->activation == STRATA_GELU_TANH;
+    }
+    if (out->dtype != STRATA_FP32 && n->math != STRATA_MATH_TENSOR_OP)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "FP16 uses tensor cores, which math = tensor_op allows");
+                           "%s uses tensor cores, which math = tensor_op allows",
+                           out->dtype == STRATA_FP16 ? "FP16" : "BF16");
     return STRATA_OK;
 }
 

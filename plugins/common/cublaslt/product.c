@@ -20,7 +20,9 @@ static int failed(const strata_node *n, const struct cublaslt_library *l,
 
 static cudaDataType_t data_type(int32_t dtype)
 {
-    return dtype == STRATA_FP16 ? CUDA_R_16F : CUDA_R_32F;
+    return dtype == STRATA_FP16   ? CUDA_R_16F
+           : dtype == STRATA_BF16 ? CUDA_R_16BF
+                                  : CUDA_R_32F;
 }
 
 static cublasStatus_t set_layout(const struct cublaslt_library *l,
@@ -59,11 +61,13 @@ static cublasStatus_t set_layouts(struct cublaslt_plan *plan,
 static cublasStatus_t set_operation(struct cublaslt_plan *plan,
                                     const struct cublaslt_problem *p, const void *bias)
 {
-    static const cublasLtEpilogue_t epilogues[2][2] = {
-        {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU},
-        {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS}};
+    static const cublasLtEpilogue_t epilogues[2][3] = {
+        {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_GELU},
+        {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS,
+         CUBLASLT_EPILOGUE_GELU_BIAS}};
     const struct cublaslt_library *l = plan->library;
-    const cublasLtEpilogue_t epilogue = epilogues[p->bias != 0][p->relu != 0];
+    const cublasLtEpilogue_t epilogue =
+        epilogues[p->bias != 0][p->gelu ? 2 : p->relu != 0];
     const cublasOperation_t transpose = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasStatus_t s;
     if ((s = l->cublasLtMatmulDescInit_internal(&plan->operation, sizeof plan->operation,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrix products by cuBLASLt: D = relu(op(A)*B + C), all column-major and of one element
- * type, accumulated in FP32. FP16 runs on tensor cores; FP32 never does. The library's
- * heuristic gives a list of algorithms, best guess first: a rank in it is a tactic.
+ * Matrix products by cuBLASLt: D = f(op(A)*B + C), all column-major and of one element
+ * type, accumulated in FP32. FP16 and BF16 run on tensor cores; FP32 never does. The
+ * library's heuristic gives a list of algorithms, best guess first: a rank in it is a
+ * tactic.
  */
 #ifndef PLUGINS_COMMON_CUBLASLT_PRODUCT_H
 #define PLUGINS_COMMON_CUBLASLT_PRODUCT_H
@@ -21,6 +22,7 @@ struct cublaslt_problem {
     int32_t bias;   /* an element for each of D's rows is added */
     int32_t addend; /* there is a C; its leading dim is D's */
     int32_t relu;
+    int32_t gelu; /* of the tanh form: cuBLASLt has no other */
 };
 
 struct cublaslt_plan {

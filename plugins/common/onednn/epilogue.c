@@ -34,6 +34,8 @@ static const struct step activations[STRATA_ACTIVATION_COUNT] = {
     [STRATA_SILU] = {dnnl_eltwise_swish, {FIXED, 1}},
     [STRATA_HARD_SWISH] = {dnnl_eltwise_hardswish},
     [STRATA_MISH] = {dnnl_eltwise_mish},
+    [STRATA_GELU_TANH] = {dnnl_eltwise_gelu_tanh},
+    [STRATA_SWISH] = {dnnl_eltwise_swish, {ALPHA}},
 };
 
 static float parameter_value(struct parameter p, const strata_epilogue *e)
