@@ -46,9 +46,10 @@ struct onednn_arguments {
 struct onednn_request {
     union {
         dnnl_primitive_kind_t kind; /* the first member of each */
-        dnnl_convolution_desc_t convolution;
+        dnnl_convolution_desc_t convolution; /* deconvolution's too */
         dnnl_inner_product_desc_t inner_product;
         dnnl_pooling_v2_desc_t pooling;
+        dnnl_lrn_desc_t lrn;
     } op;
     dnnl_memory_desc_t output;
     dnnl_memory_desc_t weight; /* as the network stores it; ndims 0: the layer has none */
@@ -143,6 +144,7 @@ int onednn_run(const strata_run *r);
     .setup = setup, .teardown = onednn_teardown, .ctx_open = onednn_ctx_open,            \
     .ctx_close = onednn_ctx_close, .run = onednn_run
 
-extern const strata_extends onednn_convolution, onednn_fully_connected, onednn_pooling;
+extern const strata_extends onednn_convolution, onednn_deconvolution,
+    onednn_fully_connected, onednn_lrn, onednn_pooling;
 
 #endif /* PLUGINS_COMMON_ONEDNN_PRIMITIVE_H */
