@@ -151,7 +151,7 @@ static int setup_node(struct setup_payload *p, strata_error *err)
     part->packs.borrow = e->lender ? borrow : NULL;
     part->packs.lender = p;
     part->state = zalloc(1, n->impl->impl.state_size, "an impl's state", err);
-    v.in = zalloc((size_t)n->n_in, sizeof *v.in, "a node", err);
+    v.in = zalloc((size_t)n->n_ports, sizeof *v.in, "a node", err);
     v.out = zalloc((size_t)n->n_out, sizeof *v.out, "a node", err);
     if (part->state && v.in && v.out)
         status = run_setup(e, p->node, &v, err);

@@ -41,12 +41,12 @@ static int measure_run(strata_step *out, const strata_engine *e, int node,
 {
     const struct execution *x = e->execution;
     const struct execution_node *n = &x->nodes[node];
-    const size_t count = (size_t)(n->n_in + n->n_out);
+    const size_t count = (size_t)(n->n_ports + n->n_out);
     strata_tensor *in = zalloc(count, sizeof *in, "a step", err);
     if (!in)
         return STRATA_ENOMEM;
     struct node_view v = {
-        .in = in, .out = in + n->n_in, .weight = e->parts[node].weights};
+        .in = in, .out = in + n->n_ports, .weight = e->parts[node].weights};
     execution_tensors(x, n, in, v.out);
     const int dtype = n->n_out ? v.out[0].dtype : STRATA_FP32;
     out->bytes = tensors_bytes(in, (int)count);

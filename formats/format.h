@@ -54,6 +54,12 @@ int dtype_precision(int dtype);
 /* Whether every value of `from` survives in `to`. */
 bool dtype_exact(int from, int to);
 
+/* Dtypes that may stand for each other in a tensor that is not exact. */
+static inline bool dtype_is_free(int dtype)
+{
+    return dtype == STRATA_FP32 || dtype == STRATA_FP16 || dtype == STRATA_BF16;
+}
+
 /* Fill the ABI's view of a tensor; pad is STRATA_PAD_*, data may be NULL. */
 void tensor_view(strata_tensor *out, const strata_desc *d, uint64_t format, int pad,
                  void *data);

@@ -138,14 +138,15 @@ static const char *infer(struct rebatch *r, const struct network_layer *layer,
                          strata_error *why)
 {
     const strata_layer *type = &layer->type->layer;
-    strata_tensor *in = r->tensors, *out = in + layer->n_inputs;
+    strata_tensor *in = r->tensors, *out = in + layer->n_ports;
     strata_node node;
     bool carries = false;
     int rank = 0;
     network_node(r->net, layer, &node, in, out, out + layer->n_outputs, why);
     for (int i = 0; i < layer->n_inputs; i++) {
+        const int in_rank = in[network_port(layer, i)].rank;
         carries |= r->carries[layer->inputs[i]];
-        rank = in[i].rank > rank ? in[i].rank : rank;
+        rank = in_rank > rank ? in_rank : rank;
     }
     const char *problem = carries ? mixes_rows(layer, rank) : NULL;
     for (int i = 0; i < layer->n_outputs && !type->shape && layer->n_inputs; i++)
@@ -179,7 +180,7 @@ static size_t most_tensors(const strata_network *net)
     size_t most = 0;
     for (size_t i = 0; i < net->n_layers; i++) {
         const struct network_layer *l = &net->layers[i];
-        const size_t n = (size_t)l->n_inputs + (size_t)l->n_outputs + l->type->n_weights;
+        const size_t n = (size_t)l->n_ports + (size_t)l->n_outputs + l->type->n_weights;
         most = n > most ? n : most;
     }
     return most;

@@ -128,6 +128,23 @@ static void check_count(struct loader *l, const struct draft *d)
                  many ? type->max_in : type->min_in);
 }
 
+/* A layer's input: a tensor, or `none` where the layer can do without. */
+static bool read_input(struct loader *l, const struct draft *d, size_t k,
+                       struct reference *out)
+{
+    const struct config_item *item = &d->inputs[k];
+    const struct registry_layer *type = d->layer.type;
+    if (strcmp(item->text, "none") != 0)
+        return network_reference(l, d->inputs_pair, item, out);
+    *out = (struct reference){.node = NODE_NONE};
+    if (d->broken || (k < 64 && type->layer.optional_in >> k & 1))
+        return true;
+    config_error(l->c, config_value_place(l->c, d->inputs_pair, item->offset, 4),
+                 "input %zu of layer %s cannot be absent: %s needs it", k,
+                 d->section->name, type->full_name);
+    return false;
+}
+
 static int resolve_draft(struct loader *l, size_t i)
 {
     struct draft *d = &l->drafts[i];
@@ -146,8 +163,7 @@ static int resolve_draft(struct loader *l, size_t i)
         if (!d->references)
             return STRATA_ENOMEM;
         for (size_t k = 0; k < d->n_inputs; k++)
-            if (network_reference(l, d->inputs_pair, &d->inputs[k],
-                                  &d->references[d->n_references]))
+            if (read_input(l, d, k, &d->references[d->n_references]))
                 d->n_references++;
     }
     if (status == STRATA_OK && !d->broken && config_errors(l->c) == before)

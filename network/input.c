@@ -75,7 +75,7 @@ static void read_shape(struct config *c, struct config_section *s,
     const struct config_pair *p = config_require(c, s, "shape");
     size_t rank;
     if (!p ||
-        !config_dims(c, p, 1, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, batched))
+        !config_dims(c, p, 0, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, batched))
         return;
     if (network_elements(t->dims, (int)rank) < 0)
         config_error(c, p->value_place, "more than 2^40 elements");
@@ -88,7 +88,7 @@ static void read_dtype(struct config *c, struct config_section *s,
                        struct network_tensor *t, int *bound)
 {
     const struct config_pair *p = config_get(s, "dtype");
-    char choices[96] = "";
+    char choices[128] = "";
     int dtype = STRATA_FP32;
     for (int i = 0; i < STRATA_DTYPE_COUNT; i++) {
         strcat(choices, i ? "|" : "");
@@ -97,7 +97,8 @@ static void read_dtype(struct config *c, struct config_section *s,
     if (p)
         config_choice(c, p, choices, &dtype);
     *bound = dtype;
-    t->dtype = dtype == STRATA_FP16 ? STRATA_FP32 : dtype;
+    t->exact = !dtype_is_free(dtype);
+    t->dtype = t->exact ? dtype : STRATA_FP32;
 }
 
 static void read_binding(struct config *c, struct config_section *s,
@@ -150,7 +151,7 @@ static int add_input(struct loader *l, const char *name, struct network_input **
 
 int network_input(struct loader *l, struct config_section *s)
 {
-    static const char *const keys[] = {"shape",     "dtype", "format", "scale",
+    static const char *const keys[] = {"shape",     "dtype", "format",   "scale",
                                        "mean",      "std",   "channels", "resize",
                                        "antialias", "fill",  "pads"};
     struct network_input *in;

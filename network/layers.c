@@ -134,6 +134,10 @@ static int read_draft(struct loader *l, struct draft *d)
 static int register_name(struct loader *l, struct draft *d, int node)
 {
     int earlier = names_get(&l->node_index, d->section->name);
+    if (strcmp(d->section->name, "none") == 0)
+        config_error(l->c, d->section->place,
+                     "'none' cannot be a name: in 'inputs =' it stands for an absent "
+                     "input");
     if (earlier >= 0) {
         config_error(l->c, d->section->place, "'%s' is the name of an input already",
                      d->section->name);

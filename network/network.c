@@ -23,6 +23,7 @@ static void free_layer(struct network_layer *layer)
     free(layer->params);
     free(layer->params_memory);
     free(layer->inputs);
+    free(layer->ports);
     free(layer->outputs);
     free(layer->impl);
 }
@@ -143,6 +144,31 @@ static int count_tensors(struct loader *l, size_t *out)
     return STRATA_OK;
 }
 
+/* The tensors that a layer reads, and which of its inputs they are. */
+static int place_inputs(struct loader *l, const struct draft *d,
+                        struct network_layer *layer)
+{
+    const strata_network *net = l->net;
+    layer->ports = zalloc(d->n_references, sizeof *layer->ports, "inputs", l->err);
+    if (!layer->ports)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < d->n_references; i++) {
+        struct reference r = d->references[i];
+        if (r.node == NODE_NONE)
+            continue;
+        layer->ports[layer->n_inputs] = (int)i;
+        layer->inputs[layer->n_inputs++] =
+            r.node < (int)net->n_inputs
+                ? net->inputs[r.node].tensor
+                : l->drafts[r.node - (int)net->n_inputs].first_tensor + r.port;
+    }
+    if (layer->n_inputs == layer->n_ports) {
+        free(layer->ports);
+        layer->ports = NULL;
+    }
+    return STRATA_OK;
+}
+
 /* Move a draft's layer into the network and make its tensors. */
 static int place_layer(struct loader *l, struct draft *d)
 {
@@ -151,19 +177,13 @@ static int place_layer(struct loader *l, struct draft *d)
     struct network_layer *layer = &net->layers[net->n_layers++];
     *layer = d->layer;
     d->layer = (struct network_layer){.n_outputs = layer->n_outputs};
-    layer->n_inputs = (int)d->n_references;
+    layer->n_ports = (int)d->n_references;
     layer->inputs = zalloc(d->n_references, sizeof(int), "inputs", l->err);
     layer->outputs = zalloc((size_t)layer->n_outputs, sizeof(int), "outputs", l->err);
     if (!layer->inputs || !layer->outputs)
         return STRATA_ENOMEM;
     d->first_tensor = (int)net->n_tensors;
-    for (size_t i = 0; i < d->n_references; i++) {
-        struct reference r = d->references[i];
-        layer->inputs[i] =
-            r.node < (int)net->n_inputs
-                ? net->inputs[r.node].tensor
-                : l->drafts[r.node - (int)net->n_inputs].first_tensor + r.port;
-    }
+    status = place_inputs(l, d, layer);
     for (int port = 0; status == STRATA_OK && port < layer->n_outputs; port++) {
         layer->outputs[port] = (int)net->n_tensors;
         net->tensors[net->n_tensors].formats = layer->formats;
@@ -198,9 +218,9 @@ static int place_layers(struct loader *l)
 static int load(struct loader *l)
 {
     static int (*const steps[])(struct loader *) = {
-        network_read_sections, network_read_sources,  network_read_layers,
-        network_doubt_weights, network_resolve,       network_sort,
-        place_layers,          network_infer,         network_read_outputs,
+        network_read_sections, network_read_sources, network_read_layers,
+        network_doubt_weights, network_resolve,      network_sort,
+        place_layers,          network_infer,        network_read_outputs,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         int status = steps[i](l);
@@ -331,9 +351,9 @@ static int read_options(strata_network_options *out, const strata_network_option
     *out = (strata_network_options){.struct_size = sizeof *out};
     if (!from)
         return STRATA_OK;
-    int status = struct_check(from->struct_size,
-                              SIZE_THROUGH(strata_network_options, n_define),
-                              "strata_network_options", err);
+    int status =
+        struct_check(from->struct_size, SIZE_THROUGH(strata_network_options, n_define),
+                     "strata_network_options", err);
     if (status != STRATA_OK)
         return status;
     struct_take(out, sizeof *out, from, from->struct_size);
@@ -351,8 +371,7 @@ int strata_network_load(strata_network **out, const char *path, strata_registry 
     strata_network_options known;
     if (out)
         *out = NULL;
-    int status =
-        ARGUMENTS(err, {"out", out}, {"path", path}, {"registry", registry});
+    int status = ARGUMENTS(err, {"out", out}, {"path", path}, {"registry", registry});
     if (status != STRATA_OK)
         return status;
     if ((status = read_options(&known, options, err)) != STRATA_OK)

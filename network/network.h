@@ -26,7 +26,8 @@
 struct network_tensor {
     char *name; /* "conv1", "split:1" */
     int rank;
-    int dtype; /* logical: FP32 stands for any float the precision allows */
+    int dtype;  /* logical: FP32 stands for any float the precision allows */
+    bool exact; /* written in dtype itself, whatever the precision */
     int64_t dims[STRATA_MAX_RANK];
     int producer;     /* layer index, -1 for a network input */
     int port;         /* of the producer, or index of the input */
@@ -38,7 +39,7 @@ struct network_input {
     int tensor;
     struct format format; /* as bound by the application; fp32:nchw by default */
     struct image_transform transform;
-    bool batched; /* dim 0 is the [profile] symbol that has several values */
+    bool batched;  /* dim 0 is the [profile] symbol that has several values */
     bool pads_any; /* pad lanes come with any content, else zero */
 };
 
@@ -67,11 +68,20 @@ struct network_layer {
     void *params_memory;   /* what lists and strings in params point to */
     int *inputs, *outputs; /* tensor indices */
     int n_inputs, n_outputs;
+    int *ports;  /* the layer's input that each of `inputs` is; NULL: all of them in order
+                  */
+    int n_ports; /* inputs of the layer, absent ones included */
     struct network_weight *weights; /* type->n_weights */
     uint64_t formats;               /* allowed for its outputs; 0: any */
     char *impl;                     /* pinned impl name, or NULL */
     struct config_place place;
 };
+
+/* The layer's input that its i-th tensor is. */
+static inline int network_port(const struct network_layer *layer, int i)
+{
+    return layer->ports ? layer->ports[i] : i;
+}
 
 static inline bool network_has_weight(const struct network_layer *layer, size_t weight)
 {
@@ -93,12 +103,13 @@ struct strata_network {
     struct build_options build;
     struct runtime_options runtime;
     struct bench_options bench;
-    /* Batches to be fast at, ascending, of [profile]; n_batches 0: the one of the inputs. */
+    /* Batches to be fast at, ascending, of [profile]; n_batches 0: the one of the inputs.
+     */
     const int64_t *batches;
     size_t n_batches;
     const strata_network *base; /* NULL; or that of which this is a version for another
                                    batch: all but the tensors is then the base's */
-    struct config *config; /* places of everything */
+    struct config *config;      /* places of everything */
     char **paths; /* of the files read besides those of config: weights, labels */
     size_t n_paths;
 };
@@ -120,12 +131,12 @@ int network_rebatch(strata_network **out, const strata_network *net, int64_t bat
                     strata_error *err);
 
 /* Fill a strata_node's tensors for a layer's callbacks: dims and dtypes only. `in`,
- * `out` and `weight` must hold n_inputs, n_outputs and n_weights entries. */
+ * `out` and `weight` must hold n_ports, n_outputs and n_weights entries. */
 void network_node(const strata_network *net, const struct network_layer *layer,
                   strata_node *node, strata_tensor *in, strata_tensor *out,
                   strata_tensor *weight, strata_error *err);
 
-/* Logical elements of dims; -1 if a dim is not positive or above NETWORK_MAX_DIM, or the
+/* Logical elements of dims; -1 if a dim is negative or above NETWORK_MAX_DIM, or the
  * product exceeds NETWORK_MAX_ELEMENTS. */
 int64_t network_elements(const int64_t *dims, int rank);
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_ANY };
+enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_ANY, PRECISION_BF16 };
 
 /* What a plan is chosen for. */
 enum objective {
@@ -28,8 +28,8 @@ enum cost_miss { MISS_ERROR, MISS_MEASURE, MISS_ANALYTIC };
 struct cost_options {
     enum cost_kind kind;
     enum cost_miss miss;
-    char *file;      /* COSTS_FILE: read */
-    char *save;      /* read if it exists, and written; NULL: none */
+    char *file; /* COSTS_FILE: read */
+    char *save; /* read if it exists, and written; NULL: none */
     /* Measure all candidates, for a file that others replay, or to compare plans; what a
      * file lacks is then an error, needed or not. */
     bool everything;
@@ -40,14 +40,15 @@ struct build_options {
     enum precision precision; /* dtypes of intermediate float tensors */
     uint64_t formats;         /* formats of intermediate tensors; 0: any */
     bool fusion;
-    bool no_reformat;   /* fail if the plan needs one */
+    bool no_reformat; /* fail if the plan needs one */
     enum objective objective;
     double memory_slack;  /* OBJECTIVE_MEMORY: time given up for it, percent */
     int64_t memory_plans; /* and how many plans are weighed at most */
     int64_t plan_nodes;   /* of branch and bound, a search; 0: no limit */
-    bool deterministic; /* only impls whose runs agree bit for bit */
-    uint64_t workspace; /* bytes an impl may ask for; 0: no limit */
-    int math;           /* STRATA_MATH_*: tensor cores if this or the handle allows them */
+    bool deterministic;   /* only impls whose runs agree bit for bit */
+    bool nan;             /* only impls that never make a number of a NaN */
+    uint64_t workspace;   /* bytes an impl may ask for; 0: no limit */
+    int math; /* STRATA_MATH_*: tensor cores if this or the handle allows them */
     struct cost_options costs;
 };
 
@@ -61,8 +62,8 @@ struct runtime_options {
 
 #define BENCH_MAX_PERCENTILES 8
 struct bench_options {
-    uint64_t warmup, duration; /* ns; duration 0: by iterations alone */
-    int64_t iterations;        /* at least */
+    uint64_t warmup, duration;          /* ns; duration 0: by iterations alone */
+    int64_t iterations;                 /* at least */
     int64_t streams, contexts, threads; /* 0: as many contexts and threads as streams */
     int64_t in_flight;                  /* runs under way at a time, of a stream */
     bool transfers;  /* copy the inputs to the device and the outputs back */

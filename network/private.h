@@ -20,6 +20,8 @@ struct source {
     bool strict; /* what is most likely a mistake is an error */
 };
 
+enum { NODE_NONE = -1 }; /* of an input written `none` */
+
 /* A tensor of a node: network inputs are the first nodes, then drafts in file order. */
 struct reference {
     int node, port;

@@ -36,7 +36,7 @@ int64_t network_elements(const int64_t *dims, int rank)
 {
     int64_t n;
     for (int i = 0; i < rank; i++)
-        if (dims[i] < 1 || dims[i] > NETWORK_MAX_DIM)
+        if (dims[i] < 0 || dims[i] > NETWORK_MAX_DIM)
             return -1;
     return checked_product(dims, rank, &n) && n <= NETWORK_MAX_ELEMENTS ? n : -1;
 }
@@ -55,9 +55,10 @@ void network_node(const strata_network *net, const struct network_layer *layer,
                   strata_tensor *weight, strata_error *err)
 {
     size_t n_weights = layer->type->n_weights;
+    memset(in, 0, (size_t)layer->n_ports * sizeof *in);
     for (int i = 0; i < layer->n_inputs; i++) {
         const struct network_tensor *t = &net->tensors[layer->inputs[i]];
-        in[i] = shape_of(t->dims, t->rank, t->dtype);
+        in[network_port(layer, i)] = shape_of(t->dims, t->rank, t->dtype);
     }
     for (int i = 0; i < layer->n_outputs; i++) {
         const struct network_tensor *t = &net->tensors[layer->outputs[i]];
@@ -69,7 +70,7 @@ void network_node(const strata_network *net, const struct network_layer *layer,
         weight[i] = shape_of(w->dims, known ? w->rank : 0, w->dtype);
     }
     *node = (strata_node){.struct_size = sizeof *node,
-                          .n_in = layer->n_inputs,
+                          .n_in = layer->n_ports,
                           .n_out = layer->n_outputs,
                           .n_weights = (int32_t)n_weights,
                           .params = layer->params,
@@ -93,7 +94,7 @@ static void free_node(struct node *n)
 static int make_node(struct node *n, const struct network_layer *layer, strata_error *err)
 {
     size_t n_weights = layer->type->n_weights;
-    n->in = zalloc((size_t)layer->n_inputs, sizeof *n->in, "tensors", err);
+    n->in = zalloc((size_t)layer->n_ports, sizeof *n->in, "tensors", err);
     n->out = zalloc((size_t)layer->n_outputs, sizeof *n->out, "tensors", err);
     n->weight = zalloc(n_weights, sizeof *n->weight, "tensors", err);
     n->expected = zalloc(n_weights, sizeof *n->expected, "tensors", err);
@@ -135,7 +136,7 @@ static int plugin_defect(struct loader *l, const struct network_layer *layer,
     int rank = t->rank < 0 || t->rank > STRATA_MAX_RANK ? 0 : t->rank;
     error_set(
         l->err, STRATA_EOVERFLOW,
-        "layer %s: %s gives %s the dims %s (rank %d, dtype %d); dims are 1 to 2^31 - "
+        "layer %s: %s gives %s the dims %s (rank %d, dtype %d); dims are 0 to 2^31 - "
         "1, elements at most 2^40",
         layer->name, layer->type->full_name, what, dims_text(dims, t->dims, rank),
         t->rank, t->dtype);
@@ -146,7 +147,7 @@ static int plugin_defect(struct loader *l, const struct network_layer *layer,
 static bool tensor_valid(const strata_tensor *t)
 {
     return t->rank >= 1 && t->rank <= STRATA_MAX_RANK && t->dtype >= 0 &&
-           t->dtype < STRATA_DTYPE_COUNT && network_elements(t->dims, t->rank) > 0;
+           t->dtype < STRATA_DTYPE_COUNT && network_elements(t->dims, t->rank) >= 0;
 }
 
 /* Equal once dims of 1 are dropped. */
@@ -291,7 +292,8 @@ static int infer_outputs(struct loader *l, const struct draft *d,
         if (!tensor_valid(&n->out[i]))
             return plugin_defect(l, layer, label, &n->out[i]);
         t->rank = n->out[i].rank;
-        t->dtype = n->out[i].dtype == STRATA_FP16 ? STRATA_FP32 : n->out[i].dtype;
+        t->exact = n->out[i].exact != 0 || !dtype_is_free(n->out[i].dtype);
+        t->dtype = t->exact ? n->out[i].dtype : STRATA_FP32;
         memcpy(t->dims, n->out[i].dims, sizeof t->dims);
     }
     return STRATA_OK;

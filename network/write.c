@@ -228,7 +228,7 @@ static void write_build(struct writer *w, const strata_network *net, int math)
     const struct build_options *b = &net->build;
     w->section = "build";
     fputs("\n[build]\n", w->f);
-    put_choice(w, "precision", "fp32|fp16|any", (int)b->precision);
+    put_choice(w, "precision", "fp32|fp16|any|bf16", (int)b->precision);
     put_formats(w, "formats", b->formats);
     put_flag(w, "fusion", b->fusion);
     put_choice(w, "objective", objectives, (int)b->objective);
@@ -238,6 +238,8 @@ static void write_build(struct writer *w, const strata_network *net, int math)
     put_flag(w, "no_reformat", b->no_reformat);
     put_flag(w, "deterministic", b->deterministic);
     put_choice(w, "math", "default|tensor_op", math);
+    if (b->nan) /* older readers know no such key */
+        put_choice(w, "nan", "any|propagate", 1);
     fprintf(w->f, "workspace = %" PRIu64 "\n", b->workspace);
 }
 
@@ -296,10 +298,13 @@ static void write_layer(struct writer *w, const strata_network *net,
     bool weights = false;
     w->section = layer->name;
     fprintf(w->f, "\n[layer %s]\ntype = %s\n", layer->name, type->full_name);
-    if (layer->n_inputs) {
+    if (layer->n_ports) {
         long at = begin(w, "inputs");
-        for (int i = 0; i < layer->n_inputs; i++)
-            fprintf(w->f, "%s%s", i ? "," : "", net->tensors[layer->inputs[i]].name);
+        for (int port = 0, i = 0; port < layer->n_ports; port++) {
+            bool given = i < layer->n_inputs && network_port(layer, i) == port;
+            fprintf(w->f, "%s%s", port ? "," : "",
+                    given ? net->tensors[layer->inputs[i++]].name : "none");
+        }
         end(w, "inputs", at);
     }
     for (size_t i = 0; i < type->n_weights; i++)

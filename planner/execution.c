@@ -5,6 +5,7 @@
 #include "planner/execution.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Follow the aliases to a value that is settled, or to their end, then once more. */
 static void settle(struct execution_value *values, int value)
@@ -59,8 +60,9 @@ static void view_value(strata_tensor *out, const struct execution_value *v)
 void execution_tensors(const struct execution *x, const struct execution_node *n,
                        strata_tensor *in, strata_tensor *out)
 {
+    memset(in, 0, (size_t)n->n_ports * sizeof *in);
     for (int i = 0; i < n->n_in; i++)
-        view_value(&in[i], &x->values[n->in_values[i]]);
+        view_value(&in[execution_port(n, i)], &x->values[n->in_values[i]]);
     for (int i = 0; i < n->n_out; i++)
         view_value(&out[i], &x->values[n->out_values[i]]);
 }

@@ -30,7 +30,9 @@ struct execution_node {
     int row;
     int n_in, n_out;
     int *in_values, *out_values;
-    int residual_value;                 /* that its epilogue adds, or -1 */
+    const int *ports;   /* the layer's input that each of in_values is; NULL: in order */
+    int n_ports;        /* inputs of the layer, absent ones included */
+    int residual_value; /* that its epilogue adds, or -1 */
     const struct network_layer **fused; /* in order */
     size_t n_fused, n_scales;           /* the first n_scales go into its weights */
     strata_epilogue epilogue;
@@ -107,7 +109,12 @@ int execution_writes(const struct execution *x, const struct execution_step *s, 
 /* Whether a step stands for a layer that runs nothing: its inputs lie in its output, or
  * it in its input. */
 bool execution_erases(const struct execution *x, const struct execution_step *s);
-/* The chosen formats of a node's tensors, without data. */
+/* The layer's input that a node's i-th one is. */
+static inline int execution_port(const struct execution_node *n, int i)
+{
+    return n->ports ? n->ports[i] : i;
+}
+/* The chosen formats of a node's tensors, without data; `in` has n_ports entries. */
 void execution_tensors(const struct execution *x, const struct execution_node *n,
                        strata_tensor *in, strata_tensor *out);
 /* The same of the tensor that its epilogue adds, if it does. */

@@ -20,7 +20,7 @@ static bool can_have(const strata_network *net, int tensor, uint64_t formats)
     for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
         if (formats >> f & 1 && planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
             return true;
-    return !is_float(net->tensors[tensor].dtype);
+    return !dtype_is_free(net->tensors[tensor].dtype);
 }
 
 bool planner_wish_holds(const strata_network *net, const struct network_layer *layer)

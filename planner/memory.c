@@ -64,7 +64,8 @@ static bool reads_memory(const struct execution *x, const struct execution_step 
 static bool can_share(const struct execution *x, const struct execution_node *n,
                       size_t step, const int *last_read)
 {
-    if (!(n->impl->impl.flags & STRATA_INPLACE_OK) || n->n_in < 1 || n->n_out < 1)
+    if (!(n->impl->impl.flags & STRATA_INPLACE_OK) || n->n_in < 1 || n->n_out < 1 ||
+        execution_port(n, 0) != 0)
         return false;
     const struct execution_value *in = &x->values[n->in_values[0]];
     const struct execution_value *out = &x->values[n->out_values[0]];
@@ -72,8 +73,7 @@ static bool can_share(const struct execution *x, const struct execution_node *n,
     return in->format == out->format && in->desc.rank == out->desc.rank &&
            memcmp(in->desc.dims, out->desc.dims, sizeof in->desc.dims) == 0 &&
            out->alias < 0 && x->values[memory].binding < 0 && out->binding < 0 &&
-           last_read[memory] <= (int)step &&
-           !reads_memory(x, &x->steps[step], 1, memory);
+           last_read[memory] <= (int)step && !reads_memory(x, &x->steps[step], 1, memory);
 }
 
 static void find_last_reads(const struct execution *x, int *last_read)

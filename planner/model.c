@@ -307,7 +307,8 @@ static int64_t conversion_cost(const struct planner *planner, int tensor,
         return PLAN_INFINITE;
     /* floats are rounded, and so are integers that are bound to a float tensor */
     if (!dtype_exact(fa->dtype, fb->dtype) &&
-        !(is_float(fb->dtype) && (is_float(fa->dtype) || is_float(t->dtype))))
+        !(dtype_is_free(fb->dtype) &&
+          (dtype_is_free(fa->dtype) || dtype_is_free(t->dtype))))
         return PLAN_INFINITE;
     bool clean = from.pad == STRATA_PAD_ZERO || to.pad == STRATA_PAD_ANY ||
                  !format_has_pads(*fb, t->rank > 1 ? t->dims[1] : 1);

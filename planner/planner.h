@@ -31,7 +31,7 @@ struct record;
 /* What is planned for. Nothing of it need be here. */
 struct planner_device {
     struct device_properties properties;
-    int math; /* STRATA_MATH_*: tensor cores if this or the network allows them */
+    int math;    /* STRATA_MATH_*: tensor cores if this or the network allows them */
     int threads; /* of a host's kernels; 0: as the network says */
 };
 
@@ -51,6 +51,8 @@ struct planner_node {
     const int *in, *out; /* network tensors */
     int *rewritten;      /* in, where it is not the layer's own list; or NULL */
     int n_in, n_out;
+    int n_ports; /* inputs of the layer as its callbacks see them: absent ones have rank 0
+                  */
     /* The layers it may compute too, in order: each the only reader of the one before. */
     int *tail;
     size_t n_tail, tail_capacity;
@@ -126,8 +128,8 @@ struct planner {
     struct planner_node *nodes; /* one a layer */
     struct planner_fusion *fusions;
     size_t n_nodes, n_fusions;
-    int *readers;             /* nodes' inputs that are each network tensor */
-    bool *is_output;          /* of the network, each network tensor */
+    int *readers;    /* nodes' inputs that are each network tensor */
+    bool *is_output; /* of the network, each network tensor */
     struct planner_model *model;
     struct record *record;            /* the plan's, if it was not searched; or NULL */
     struct plan_options plan_options; /* with which the plan was made */
@@ -159,11 +161,13 @@ void planner_free(struct planner *planner);
 int planner_open(struct planner **out, const strata_network *network,
                  const struct planner_device *device, strata_error *err);
 
-/* facts.c */
-static inline bool is_float(int dtype)
+/* The layer's input that the i-th tensor a node reads is. */
+static inline int planner_port(const struct planner_node *n, int i)
 {
-    return dtype == STRATA_FP32 || dtype == STRATA_FP16;
+    return n->rewritten ? i : network_port(n->layer, i);
 }
+
+/* facts.c */
 /* Tensor descriptor of a network tensor in a format of the table. */
 int planner_desc(strata_desc *out, const strata_network *net, int tensor, int format,
                  strata_error *err);

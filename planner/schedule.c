@@ -17,9 +17,9 @@ struct schedule {
     const struct plan_problem *problem;
     const struct plan *plan;
     struct execution *x;
-    int *first_step;          /* of the plan, for each tensor of the problem; or -1 */
-    int *latest;              /* value of each network tensor; or -1 */
-    int *before;              /* of each value, the one before it of its tensor; or -1 */
+    int *first_step; /* of the plan, for each tensor of the problem; or -1 */
+    int *latest;     /* value of each network tensor; or -1 */
+    int *before;     /* of each value, the one before it of its tensor; or -1 */
     size_t before_capacity;
 };
 
@@ -48,7 +48,8 @@ static int add_value(struct schedule *s, int *out, int tensor, struct plan_label
     int status =
         grow(&x->values, &x->values_capacity, x->n_values, sizeof *x->values, err);
     if (status == STRATA_OK)
-        status = grow(&s->before, &s->before_capacity, x->n_values, sizeof *s->before, err);
+        status =
+            grow(&s->before, &s->before_capacity, x->n_values, sizeof *s->before, err);
     if (status != STRATA_OK)
         return status;
     s->before[x->n_values] = s->latest[tensor];
@@ -189,6 +190,8 @@ static int make_node(struct execution_node *n, const struct planner *planner,
                                  .impl = c->impl,
                                  .row = c->row,
                                  .n_in = from->n_in,
+                                 .n_ports = from->n_ports,
+                                 .ports = from->rewritten ? NULL : from->layer->ports,
                                  .n_out = from->n_out,
                                  .residual_value = -1,
                                  .n_fused = c->fused,

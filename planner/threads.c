@@ -15,11 +15,11 @@ static double layer_operations(const strata_network *net, const struct network_l
 {
     strata_node node;
     double count = 0;
-    size_t n = (size_t)(l->n_inputs + l->n_outputs) + l->type->n_weights;
+    size_t n = (size_t)(l->n_ports + l->n_outputs) + l->type->n_weights;
     strata_tensor *tensors = zalloc(n, sizeof *tensors, "a layer", NULL);
     if (!tensors)
         return 0;
-    strata_tensor *out = tensors + l->n_inputs;
+    strata_tensor *out = tensors + l->n_ports;
     network_node(net, l, &node, tensors, out, out + l->n_outputs, NULL);
     for (int i = 0; i < l->n_outputs; i++)
         count += (double)out[i].count;

@@ -26,7 +26,7 @@ void planner_view(struct node_view *v, const struct planner *planner,
 {
     v->epilogue = planner_epilogue(planner, n, fused);
     v->node = common(v, n->layer);
-    v->node.n_in = n->n_in;
+    v->node.n_in = n->n_ports;
     v->node.n_out = n->n_out;
     v->node.params = fused && n->composed ? n->composed : n->layer->params;
     v->node.device = planner->device.properties.kind;
@@ -42,7 +42,7 @@ void execution_view(struct node_view *v, const struct execution *x,
 {
     v->epilogue = n->epilogue;
     v->node = common(v, n->layer);
-    v->node.n_in = n->n_in;
+    v->node.n_in = n->n_ports;
     v->node.n_out = n->n_out;
     v->node.params = n->params;
     v->node.device = x->device;

@@ -9,8 +9,8 @@
 #include "planner/pack.h"
 #include "planner/planner.h"
 
-/* The caller gives in, out and weight (n_in, n_out and n_weights long), and the residual
- * if the epilogue adds one. */
+/* The caller gives in, out and weight (n_ports, n_out and n_weights long), and the
+ * residual if the epilogue adds one. */
 struct node_view {
     strata_node node; /* the first member: callbacks get its address */
     strata_tensor *in, *out;

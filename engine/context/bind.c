@@ -67,8 +67,8 @@ void *strata_context_data(const strata_context *context, int index)
 }
 
 /* One way or the other, put on the stream. */
-static int enqueue_copy(strata_context *c, const char *function, int index,
-                        void *to_host, const void *from_host, strata_error *err)
+static int enqueue_copy(strata_context *c, const char *function, int index, void *to_host,
+                        const void *from_host, strata_error *err)
 {
     const struct device_ops *ops = c->handle->device->ops;
     if (index < 0 || index >= (int)c->execution->n_bindings)
@@ -85,9 +85,8 @@ static int enqueue_copy(strata_context *c, const char *function, int index,
     void *data = binding_data(c, (size_t)index, err);
     if (!data)
         return STRATA_ENOMEM;
-    return from_host
-               ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
-               : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
+    return from_host ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
+                     : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
 }
 
 static int copy_binding(strata_context *c, const char *function, int index, void *to_host,
@@ -143,7 +142,7 @@ int context_set_pointers(strata_context *c, strata_error *err)
     for (size_t i = 0; i < x->n_nodes; i++) {
         const struct execution_node *n = &x->nodes[i];
         for (int k = 0; k < n->n_in; k++)
-            c->nodes[i].in[k].data = c->value_data[n->in_values[k]];
+            c->nodes[i].in[execution_port(n, k)].data = c->value_data[n->in_values[k]];
         for (int k = 0; k < n->n_out; k++)
             c->nodes[i].out[k].data = c->value_data[n->out_values[k]];
         if (n->residual_value >= 0)

@@ -151,7 +151,7 @@ static int keep_inputs(strata_context *c, size_t i, strata_error *err)
     const struct pack_memory *packs = &c->engine->parts[i].packs;
     struct context_node *node = &c->nodes[i];
     int status = STRATA_OK;
-    for (int k = 0; k < n->n_in && status == STRATA_OK; k++)
+    for (int k = 0; k < n->n_ports && status == STRATA_OK; k++)
         if (!is_output(node, &node->in[k]))
             status =
                 keep(c, node->in[k].data, guard_bytes(&node->in[k]), "input", k, err);
@@ -281,11 +281,13 @@ static int find_nan(strata_context *c, const strata_tensor *t, int n, int *which
 static int run_again(strata_context *c, size_t i, const struct execution_step *step,
                      strata_error *err)
 {
+    const struct execution_node *n = &c->execution->nodes[i];
     struct context_node *node = &c->nodes[i];
     int status = fill(c, i, GUARD_OTHER, err);
-    for (int k = 0; k < node->run.n_in && status == STRATA_OK; k++)
-        if (block_of(c, c->execution->nodes[i].in_values[k]))
-            status = guard_fill_pads(c, &node->in[k], GUARD_OTHER, err);
+    for (int k = 0; k < n->n_in && status == STRATA_OK; k++)
+        if (block_of(c, n->in_values[k]))
+            status =
+                guard_fill_pads(c, &node->in[execution_port(n, k)], GUARD_OTHER, err);
     if (status == STRATA_OK)
         status = context_enqueue_step(c, step, err);
     return status != STRATA_OK ? status : ops(c)->stream_synchronize(c->stream, err);

@@ -69,34 +69,35 @@ static bool all_bytes(const char *at, size_t size, unsigned char byte)
     return true;
 }
 
+/* The largest magnitude of each floating-point dtype that is no NaN, as bits. */
+static const uint64_t largest[STRATA_DTYPE_COUNT] = {
+    [STRATA_FP32] = 0x7f800000, [STRATA_FP16] = 0x7c00,
+    [STRATA_BF16] = 0x7f80,     [STRATA_E4M3] = 0x7e,
+    [STRATA_E5M2] = 0x7c,       [STRATA_FP64] = 0x7ff0000000000000,
+};
+
 static bool is_floating(const strata_tensor *t)
 {
-    return t->dtype == STRATA_FP32 || t->dtype == STRATA_FP16;
+    return largest[t->dtype] != 0;
 }
 
-/* Of a floating-point element; little-endian. */
-static uint32_t bits_of(const strata_tensor *t, const char *at)
+/* An element's bits without its sign; little-endian. */
+static uint64_t magnitude_of(const strata_tensor *t, const char *at)
 {
-    uint32_t wide;
-    uint16_t narrow;
-    if (t->dtype == STRATA_FP32) {
-        memcpy(&wide, at, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, at, sizeof narrow);
-    return narrow;
+    const size_t size = strata_dtype_size(t->dtype);
+    uint64_t bits = 0;
+    memcpy(&bits, at, size);
+    return bits & ~(UINT64_C(1) << (8 * size - 1));
 }
 
 static bool is_nan(const strata_tensor *t, const char *at)
 {
-    return t->dtype == STRATA_FP32 ? (bits_of(t, at) & 0x7fffffff) > 0x7f800000
-                                   : (bits_of(t, at) & 0x7fff) > 0x7c00;
+    return magnitude_of(t, at) > largest[t->dtype];
 }
 
 static bool is_zero(const strata_tensor *t, const char *at)
 {
-    const uint32_t sign = t->dtype == STRATA_FP32 ? 0x80000000 : 0x8000;
-    return is_floating(t) ? (bits_of(t, at) & ~sign) == 0
+    return is_floating(t) ? magnitude_of(t, at) == 0
                           : all_bytes(at, strata_dtype_size(t->dtype), 0);
 }
 
@@ -190,8 +191,9 @@ static int input_of(const strata_context *c, int value)
 
 int guard_input(strata_context *c, size_t node, int i, strata_error *err)
 {
-    const strata_tensor *t = &c->nodes[node].in[i];
-    const int binding = input_of(c, c->execution->nodes[node].in_values[i]);
+    const struct execution_node *n = &c->execution->nodes[node];
+    const strata_tensor *t = &c->nodes[node].in[execution_port(n, i)];
+    const int binding = input_of(c, n->in_values[i]);
     char text[GUARD_PLACE];
     struct walk w;
     if (binding < 0 || !has_pads(t) || t->count == 0 || t->pad != STRATA_PAD_ZERO)

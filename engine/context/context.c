@@ -17,7 +17,7 @@ static int allocate(strata_context *c, strata_error *err)
     const struct execution *x = c->execution;
     size_t tensors = 0;
     for (size_t i = 0; i < x->n_nodes; i++)
-        tensors += (size_t)(x->nodes[i].n_in + x->nodes[i].n_out);
+        tensors += (size_t)(x->nodes[i].n_ports + x->nodes[i].n_out);
     const bool part = c->whole != c;
     c->own =
         part ? c->whole->own : zalloc(x->n_bindings, sizeof *c->own, "a context", err);
@@ -42,15 +42,15 @@ static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_e
     const strata_impl *impl = &n->impl->impl;
     struct context_node *node = &c->nodes[i];
     node->in = *next;
-    node->out = *next + n->n_in;
-    *next += n->n_in + n->n_out;
+    node->out = *next + n->n_ports;
+    *next += n->n_ports + n->n_out;
     execution_tensors(x, n, node->in, node->out);
     node->ctx = zalloc(1, impl->ctx_size, "an impl's context", err);
     if (!node->ctx)
         return STRATA_ENOMEM;
     node->run = (strata_run){
         .struct_size = sizeof(strata_run),
-        .n_in = n->n_in,
+        .n_in = n->n_ports,
         .n_out = n->n_out,
         .n_weights = (int32_t)n->layer->type->n_weights,
         .params = n->params,
@@ -101,8 +101,8 @@ static int open_context(strata_context **out, const strata_engine *engine,
     c->batch = engine->batch;
     c->stale = true;
     c->arena_bytes = (int64_t)strata_engine_arena_bytes(engine);
-    c->use_graph = engine->network->runtime.graph &&
-                   handle->device->ops->capture_begin && !context_check_wanted();
+    c->use_graph = engine->network->runtime.graph && handle->device->ops->capture_begin &&
+                   !context_check_wanted();
     atomic_flag_clear(&c->busy);
     if ((status = allocate(c, err)) != STRATA_OK)
         goto done;
@@ -141,8 +141,7 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
     strata_context *c = NULL;
     if (out)
         *out = NULL;
-    int status =
-        ARGUMENTS(err, {"out", out}, {"engine", engine}, {"handle", handle});
+    int status = ARGUMENTS(err, {"out", out}, {"engine", engine}, {"handle", handle});
     if (status != STRATA_OK)
         return status;
     if (handle->device->ops != engine->handle->device->ops ||

@@ -27,31 +27,38 @@ struct expansion {
 };
 
 /* Formats that the network's description lets a tensor have where it is read or written.
- * A layer's own `format =` binds what it writes; readers may get it converted. */
+ * A layer's own `format =` binds what it writes, and so does the dtype of an exact
+ * tensor; readers may get it converted. */
 static uint64_t allowed_formats(const strata_network *net, int tensor, bool output,
-                                uint64_t wish)
+                                uint64_t wish, uint64_t precision)
 {
     const struct network_tensor *t = &net->tensors[tensor];
+    const bool fixed = output && t->exact;
     uint64_t allowed = 0;
     for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
         strata_desc d;
         int dtype = format_at(f)->dtype;
-        if (dtype == t->dtype || (is_float(dtype) && is_float(t->dtype)))
-            if (planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
-                allowed |= UINT64_C(1) << f;
+        bool fits = dtype == t->dtype ||
+                    (dtype_is_free(dtype) && dtype_is_free(t->dtype) && !fixed);
+        if (fits && planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
+            allowed |= UINT64_C(1) << f;
     }
     if (output && t->formats)
         allowed &= t->formats;
-    return is_float(t->dtype) ? allowed & wish : allowed;
+    return dtype_is_free(t->dtype) && !fixed ? allowed & wish & precision : allowed;
 }
 
 static uint64_t precision_formats(enum precision precision)
 {
+    static const int dtypes[] = {[PRECISION_FP32] = STRATA_FP32,
+                                 [PRECISION_FP16] = STRATA_FP16,
+                                 [PRECISION_ANY] = STRATA_FP32,
+                                 [PRECISION_BF16] = STRATA_BF16};
     uint64_t mask = 0;
     for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
         int dtype = format_at(f)->dtype;
-        if (!is_float(dtype) || precision == PRECISION_ANY ||
-            dtype == (precision == PRECISION_FP16 ? STRATA_FP16 : STRATA_FP32))
+        bool any = precision == PRECISION_ANY && dtype != STRATA_BF16;
+        if (!dtype_is_free(dtype) || any || dtype == dtypes[precision])
             mask |= UINT64_C(1) << f;
     }
     return mask;
@@ -114,13 +121,13 @@ static int ask_impl(const struct expansion *x, struct planner_candidate *c,
     const strata_impl *impl = &x->impl->impl;
     struct node_view v = {.weight = weights};
     int status = planner_weights(x->planner, n, x->fused, weights, err);
-    v.in = zalloc((size_t)n->n_in, sizeof *v.in, "a candidate", err);
+    v.in = zalloc((size_t)n->n_ports, sizeof *v.in, "a candidate", err);
     v.out = zalloc((size_t)n->n_out, sizeof *v.out, "a candidate", err);
     if (!v.in || !v.out)
         status = STRATA_ENOMEM;
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
-        status = fill_tensor(&v.in[i], x, n->in[i], candidate_format(x, false, i),
-                             STRATA_PAD_ZERO, err);
+        status = fill_tensor(&v.in[planner_port(n, i)], x, n->in[i],
+                             candidate_format(x, false, i), STRATA_PAD_ZERO, err);
     for (int i = 0; i < n->n_out && status == STRATA_OK; i++)
         status = fill_tensor(&v.out[i], x, planner_output(x->planner, n, x->fused, i),
                              candidate_format(x, true, i), STRATA_PAD_ZERO, err);
@@ -180,25 +187,32 @@ static int add_refusal(const struct expansion *x, const char *reason, strata_err
     return planner_keep_candidate(x->m, &c, reason, err);
 }
 
+/* The row's mask of an explicit port; inputs come first. */
+static uint64_t row_mask(const struct expansion *x, int index)
+{
+    const strata_row *row = &x->impl->rows[x->row];
+    const struct planner_node *n = &x->planner->nodes[x->node];
+    return index < x->n_in ? row->in[planner_port(n, index)] : row->out[index - x->n_in];
+}
+
 /* Formats a port may take: the row's mask within what the user allows its tensors.
  * Ports past the explicit ones repeat the last, so they count too. */
 static uint64_t port_mask(const struct expansion *x, int index, uint64_t precision)
 {
     const struct planner_node *n = &x->planner->nodes[x->node];
-    const strata_row *row = &x->impl->rows[x->row];
     bool output = index >= x->n_in;
     int port = output ? index - x->n_in : index;
-    uint64_t mask = output ? row->out[port] : row->in[port];
+    uint64_t mask = row_mask(x, index);
     if (mask == STRATA_SAME)
         mask = x->n_in ? UINT64_C(1) << x->formats[0] : 0;
     int explicit_ports = output ? x->n_out : x->n_in, ports = output ? n->n_out : n->n_in;
     int last = port == explicit_ports - 1 ? ports : port + 1;
     for (int i = port; i < last; i++)
-        mask &= allowed_formats(
-            x->planner->network,
-            output ? planner_output(x->planner, n, x->fused, i) : n->in[i], output,
-            x->wish);
-    return mask & precision;
+        mask &= allowed_formats(x->planner->network,
+                                output ? planner_output(x->planner, n, x->fused, i)
+                                       : n->in[i],
+                                output, x->wish, precision);
+    return mask;
 }
 
 /* Formats of a port that are looked at: all, or the one of a decision. */
@@ -230,7 +244,7 @@ static int expand(struct expansion *x, int index, uint64_t precision, size_t *fo
     return STRATA_OK;
 }
 
-/* Number of ports a row names: up to the last one in use that is not 0. */
+/* Number of ports a row names: up to the first that is 0. */
 static int explicit_ports(const uint64_t masks[STRATA_MAX_PORTS], int ports)
 {
     int n = 0;
@@ -246,6 +260,8 @@ static const char *refuse_impl(const struct planner *planner,
     const struct device_properties *d = &planner->device.properties;
     if (impl->device != d->kind)
         return "it is for another device";
+    if (planner->network->build.nan && impl->flags & STRATA_NAN_DROPPED)
+        return "it may drop a NaN, and the network asks for nan = propagate";
     if ((impl->min_sm && d->sm < impl->min_sm) || (impl->max_sm && d->sm > impl->max_sm))
         return "it is for other compute capabilities";
     if (planner->network->build.deterministic && impl->flags & STRATA_NONDETERMINISTIC)
@@ -269,10 +285,9 @@ enum { MAX_COMBINATIONS = 4096 };
 
 static bool has_too_many(struct expansion *x, uint64_t precision)
 {
-    const strata_row *row = &x->impl->rows[x->row];
     int64_t product = 1;
     for (int i = 0; i < x->n_in + x->n_out && product <= MAX_COMBINATIONS; i++)
-        if ((i < x->n_in ? row->in[i] : row->out[i - x->n_in]) != STRATA_SAME)
+        if (row_mask(x, i) != STRATA_SAME)
             product *= __builtin_popcountll(port_mask(x, i, precision));
     return product > MAX_COMBINATIONS;
 }
@@ -299,7 +314,7 @@ static int refuse_row(struct expansion *x, uint64_t precision, strata_error *err
     while (i < x->n_in + x->n_out - 1 && fitting_formats(x, i, precision))
         i++;
     bool output = i >= x->n_in;
-    uint64_t mask = output ? row->out[i - x->n_in] : row->in[i];
+    uint64_t mask = row_mask(x, i);
     int tensor = output ? planner_output(x->planner, n, x->fused, i - x->n_in) : n->in[i];
     const struct network_tensor *t = &x->planner->network->tensors[tensor];
     mask = mask == STRATA_SAME ? row->in[0] : mask;
@@ -322,7 +337,9 @@ static int expand_rows(struct expansion *x, uint64_t precision, strata_error *er
         if (x->only && x->only->row != (int)r)
             continue;
         x->row = (int)r;
-        x->n_in = explicit_ports(x->impl->rows[r].in, n->n_in);
+        const int named = explicit_ports(x->impl->rows[r].in, n->n_ports);
+        for (x->n_in = 0; x->n_in < n->n_in && planner_port(n, x->n_in) < named;)
+            x->n_in++;
         x->n_out = explicit_ports(x->impl->rows[r].out, n->n_out);
         bool many = has_too_many(x, precision);
         int status = many ? add_refusal(x,

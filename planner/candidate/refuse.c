@@ -28,7 +28,7 @@ static void append_formats(strata_error *err, const char *what, uint64_t mask, i
 static void append_wishes(strata_error *err, const struct planner *planner,
                           const struct planner_node *n)
 {
-    static const char *const precisions[] = {"fp32", "fp16", "any"};
+    static const char *const precisions[] = {"fp32", "fp16", "any", "bf16"};
     const struct build_options *b = &planner->network->build;
     const struct network_tensor *tensors = planner->network->tensors;
     error_append(err, "\n  asked for: precision = %s", precisions[b->precision]);
@@ -44,7 +44,7 @@ static void append_wishes(strata_error *err, const struct planner *planner,
     if (b->workspace)
         error_append(err, "; workspace = %llu", (unsigned long long)b->workspace);
     for (int i = 0; i < n->n_in; i++)
-        if (!is_float(tensors[n->in[i]].dtype))
+        if (!dtype_is_free(tensors[n->in[i]].dtype))
             error_append(err, "; input %s is %s", tensors[n->in[i]].name,
                          strata_dtype_name(tensors[n->in[i]].dtype));
 }

@@ -243,7 +243,8 @@ static int fill_views(strata_tensor **out, const struct planner *planner,
                       bool output, strata_error *err)
 {
     int count = output ? n->n_out : n->n_in, status = STRATA_OK;
-    *out = zalloc((size_t)count, sizeof **out, "a candidate", err);
+    *out = zalloc((size_t)(output ? n->n_out : n->n_ports), sizeof **out, "a candidate",
+                  err);
     if (!*out)
         return STRATA_ENOMEM;
     for (int i = 0; i < count && status == STRATA_OK; i++) {
@@ -253,7 +254,8 @@ static int fill_views(strata_tensor **out, const struct planner *planner,
         int tensor = output ? planner_output(planner, n, c->fused, i) : n->in[i];
         status = planner_desc(&d, planner->network, tensor, format, err);
         if (status == STRATA_OK)
-            tensor_view(&(*out)[i], &d, UINT64_C(1) << format, STRATA_PAD_ZERO, NULL);
+            tensor_view(&(*out)[output ? i : planner_port(n, i)], &d,
+                        UINT64_C(1) << format, STRATA_PAD_ZERO, NULL);
     }
     return status;
 }
@@ -285,7 +287,7 @@ int cost_query_run(struct cost_query *q, const struct planner *planner,
     text_word(&t, c->impl->impl.name, strlen(c->impl->impl.name));
     add_module(&t, c->impl);
     text_add(&t, " row=%d", c->row);
-    add_tensors(&t, "in", q->in, n->n_in);
+    add_tensors(&t, "in", q->in, n->n_ports);
     add_tensors(&t, "out", q->out, n->n_out);
     add_tensors(&t, "weights", q->weights, (int)type->n_weights);
     add_attributes(&t, type, c->fused && n->composed ? n->composed : n->layer->params);

@@ -69,7 +69,7 @@ static int get_tensors(struct trial *t, strata_tensor *tensors, int n, bool weig
 {
     int status = STRATA_OK;
     for (int i = 0; i < n && status == STRATA_OK; i++)
-        if (tensors[i].rank > 0 || !weight)
+        if (tensors[i].size > 0)
             status = get_memory(t, &tensors[i].data, tensor_bytes(&tensors[i]),
                                 tensors[i].dtype, weight, p, err);
     return status;
@@ -98,7 +98,7 @@ void trial_close(struct trial *t)
     if (t->set_up && impl->teardown)
         impl->teardown(t->state);
     pack_free(&t->packs);
-    put_tensors(t, q->in, t->node->n_in);
+    put_tensors(t, q->in, t->node->n_ports);
     put_tensors(t, q->out, t->node->n_out);
     put_tensors(t, t->weights, t->run.n_weights);
     if (t->view.epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
@@ -148,7 +148,7 @@ static int prepare_run(struct trial *t, const struct trial_pattern *p, strata_er
         return STRATA_ENOMEM;
     memcpy(t->weights, t->query->weights, (size_t)n_weights * sizeof *t->weights);
     t->run = (strata_run){.struct_size = sizeof(strata_run),
-                          .n_in = t->node->n_in,
+                          .n_in = t->node->n_ports,
                           .n_out = t->node->n_out,
                           .n_weights = n_weights,
                           .state = t->state,
@@ -173,7 +173,7 @@ static int prepare_run(struct trial *t, const struct trial_pattern *p, strata_er
     if (t->view.epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
         status = get_tensors(t, &t->view.residual, 1, false, p, err);
     if (status == STRATA_OK)
-        status = get_tensors(t, t->query->in, t->node->n_in, false, p, err);
+        status = get_tensors(t, t->query->in, t->node->n_ports, false, p, err);
     if (status == STRATA_OK)
         status = get_tensors(t, t->query->out, t->node->n_out, false, p, err);
     if (status == STRATA_OK)
@@ -257,7 +257,7 @@ int64_t trial_bytes(const struct planner *planner, const struct cost_query *q)
     if (!q->candidate)
         return strata_desc_bytes(&q->from) + strata_desc_bytes(&q->to);
     const struct planner_node *n = &planner->nodes[q->candidate->node];
-    for (int i = 0; i < n->n_in; i++)
+    for (int i = 0; i < n->n_ports; i++)
         bytes += (int64_t)tensor_bytes(&q->in[i]);
     for (int i = 0; i < n->n_out; i++)
         bytes += (int64_t)tensor_bytes(&q->out[i]);

@@ -79,7 +79,7 @@ static const char *refuse_sum(const struct planner *planner,
     if (!same_tensors(net, residual, sum->inputs[port]) ||
         !same_tensors(net, residual, sum->outputs[0]))
         return "the operands differ in shape";
-    if (!is_float(net->tensors[residual].dtype))
+    if (!dtype_is_free(net->tensors[residual].dtype))
         return "the operands are not of a float type";
     if (net->tensors[residual].producer >= head->layer - net->layers)
         return "the other operand is made after it";
@@ -225,6 +225,7 @@ static void make_node(struct planner_node *n, const struct network_layer *layer)
     n->layer = layer;
     n->in = layer->inputs;
     n->n_in = layer->n_inputs;
+    n->n_ports = layer->n_ports;
     n->out = layer->outputs;
     n->n_out = layer->n_outputs;
     n->before = n->residual = -1;
@@ -271,7 +272,7 @@ static int rewrite_join(const strata_network *net, struct planner_node *n,
     buckets_add(joins, hash_join(n->layer), (int)(n->layer - net->layers));
     if (!before)
         return STRATA_OK;
-    n->n_in = 1 + n->layer->n_inputs - known;
+    n->n_in = n->n_ports = 1 + n->layer->n_inputs - known;
     n->in = n->rewritten = zalloc((size_t)n->n_in, sizeof *n->rewritten, "a node", err);
     if (!n->rewritten)
         return STRATA_ENOMEM;
