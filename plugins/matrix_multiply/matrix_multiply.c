@@ -324,11 +324,10 @@ static int reference_run(const strata_node *n, const void *const *in,
     return STRATA_OK;
 }
 
-static const strata_reference_typed reference = {sizeof reference, 0, reference_run};
-
 static const void *matrix_extension(const char *id)
 {
-    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
+    static const strata_reference_typed reference = {sizeof reference, 0, reference_run};
+    return dense_extension_typed(id, &reference);
 }
 
 /* ---- tables -------------------------------------------------------------------- */

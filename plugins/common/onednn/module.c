@@ -7,7 +7,10 @@
 #include "plugins/common/onednn/primitive.h"
 
 static const strata_extends *const extends[] = {&onednn_convolution,
-                                                &onednn_fully_connected, &onednn_pooling};
+                                                &onednn_fully_connected,
+                                                &onednn_matrix_multiply, &onednn_pooling};
 
 STRATA_MODULE_EXTENDS("onednn", "1.0.0",
-                      "+core::Convolution,+core::FullyConnected,+core::Pooling", extends)
+                      "+core::Convolution,+core::FullyConnected,+core::MatrixMultiply,"
+                      "+core::Pooling",
+                      extends)
