@@ -207,6 +207,15 @@ typedef struct strata_max_unpool {
     strata_ints kernel, stride, pad; /* of the pooling that is undone */
     strata_ints output_size;         /* empty: by the window */
 } strata_max_unpool;
+/* MatrixMultiply: Y = alpha*op(A)*op(B) + beta*C + bias over the last two dims, leading
+ * ones broadcast; op is transposition where asked for. A is input 0. B is input 1, or the
+ * weight `b` (K x N, N x K transposed); C is input 2 and broadcasts to Y; weight `bias`
+ * (N) is optional. */
+typedef struct strata_matrix_multiply {
+    int32_t transpose_a, transpose_b;
+    double alpha, beta; /* beta 0: C is not read; whole numbers for integers */
+    int64_t units;      /* N where `b` is a weight; 0: from the weight */
+} strata_matrix_multiply;
 
 #ifdef __cplusplus
 }
