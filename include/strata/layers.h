@@ -172,6 +172,31 @@ typedef struct strata_constant {
     strata_ints shape; /* empty: the weight's own */
 } strata_constant;
 
+/* Normalization: y = scale*(x - mean)/sqrt(variance + epsilon) + bias, x the sum of the
+ * first input and an optional second one. layer and rms normalize the dims from `axis` on
+ * (rms: mean 0), group and instance the channels of a group, or one channel, over the
+ * spatial dims, batch by the weights mean and variance; lp is x/|x|, the p-norm along
+ * `axis`. Outputs: y; with `sum` then x; with `statistics` (layer) then mean and
+ * 1/sqrt(variance + epsilon), FP32, with 1 for the normalized dims. */
+enum {
+    STRATA_NORMALIZATION_LAYER = 0,
+    STRATA_NORMALIZATION_RMS = 1,
+    STRATA_NORMALIZATION_GROUP = 2,
+    STRATA_NORMALIZATION_INSTANCE = 3,
+    STRATA_NORMALIZATION_BATCH = 4,
+    STRATA_NORMALIZATION_LP = 5
+};
+typedef struct strata_normalization {
+    int32_t kind;
+    int32_t sum;        /* give the sum of both inputs */
+    int32_t statistics; /* give mean and inverse deviation */
+    int32_t reserved;
+    int64_t axis; /* negative counts from the end */
+    int64_t groups;
+    int64_t p;
+    double epsilon;
+} strata_normalization;
+
 #ifdef __cplusplus
 }
 #endif
