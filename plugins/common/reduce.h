@@ -7,6 +7,8 @@
 #ifndef PLUGINS_COMMON_REDUCE_H
 #define PLUGINS_COMMON_REDUCE_H
 
+#include <stdbool.h>
+
 #include "plugins/common/element.h"
 
 enum gather {
@@ -14,6 +16,7 @@ enum gather {
     GATHER_ABS,     /* of magnitudes */
     GATHER_SQUARE,  /* of squares */
     GATHER_CENTRED, /* of squares of x - shift */
+    GATHER_EXP,     /* of exp(x - shift) */
     GATHER_PRODUCT,
     GATHER_MAX, /* a NaN is the largest, and the smallest */
     GATHER_MIN,
@@ -30,6 +33,23 @@ static inline float gather_start(enum gather g)
 
 #define GATHER_INLINE static inline __attribute__((always_inline))
 
+/* exp(x) to 2 units in the last place, in arithmetic that becomes vector code. */
+GATHER_INLINE float gather_exp(float x)
+{
+    const float whole = x * 1.44269504f + 12582912.0f; /* rounds to a whole number */
+    const float n = whole - 12582912.0f;
+    const float r = x - n * 0.693145752f - n * 1.42860677e-6f;
+    float y = 1.98756912e-4f;
+    y = y * r + 1.39819994e-3f;
+    y = y * r + 8.33345205e-3f;
+    y = y * r + 4.16657962e-2f;
+    y = y * r + 1.66666657e-1f;
+    y = y * r + 0.5f;
+    y = y * r * r + r + 1;
+    y *= strata_float_of_bits((strata_bits_of_float(whole) << 23) + 0x3f800000);
+    return x < -87.0f ? 0 : x > 88.0f ? INFINITY : y;
+}
+
 /* a with one more element; `g` is a constant where this is inlined. */
 GATHER_INLINE float gather_step(enum gather g, float a, float x, float shift)
 {
@@ -37,6 +57,7 @@ GATHER_INLINE float gather_step(enum gather g, float a, float x, float shift)
     case GATHER_ABS: return a + fabsf(x);
     case GATHER_SQUARE: return a + x * x;
     case GATHER_CENTRED: return a + (x - shift) * (x - shift);
+    case GATHER_EXP: return a + gather_exp(x - shift);
     case GATHER_PRODUCT: return a * x;
     case GATHER_MAX: return x > a || x != x ? x : a;
     case GATHER_MIN: return x < a || x != x ? x : a;
@@ -53,15 +74,22 @@ static inline float gather_join(enum gather g, float a, float b)
 GATHER_INLINE void gather_columns_of(enum gather g, float *a, const float *x,
                                      const float *shift, int64_t width, int64_t rows)
 {
+    const bool shifted = g == GATHER_CENTRED || g == GATHER_EXP;
     for (int64_t r = 0; r < rows; r++, x += width)
 #pragma omp simd
         for (int64_t i = 0; i < width; i++)
-            a[i] = gather_step(g, a[i], x[i], g == GATHER_CENTRED ? shift[i] : 0);
+            a[i] = gather_step(g, a[i], x[i], shifted ? shift[i] : 0);
 }
 
 GATHER_INLINE float gather_row_of(enum gather g, const float *x, int64_t n, float shift)
 {
     float lane[GATHER_LANES];
+    if (n < GATHER_LANES / 4) {
+        float a = gather_start(g);
+        for (int64_t i = 0; i < n; i++)
+            a = gather_step(g, a, x[i], shift);
+        return a;
+    }
     int64_t whole = n / GATHER_LANES * GATHER_LANES;
     for (int i = 0; i < GATHER_LANES; i++)
         lane[i] = gather_start(g);
@@ -127,6 +155,7 @@ struct gather_code {
     case GATHER_ABS: call(GATHER_ABS); break;      \
     case GATHER_SQUARE: call(GATHER_SQUARE); break; \
     case GATHER_CENTRED: call(GATHER_CENTRED); break; \
+    case GATHER_EXP: call(GATHER_EXP); break;      \
     case GATHER_PRODUCT: call(GATHER_PRODUCT); break; \
     case GATHER_MAX: call(GATHER_MAX); break;      \
     case GATHER_MIN: call(GATHER_MIN); break;      \
@@ -180,6 +209,55 @@ static inline const struct gather_code *gather_choose(void)
 #else
     return &gather_code_plain;
 #endif
+}
+
+/* Few lanes are laid side by side until they are as wide as vectors are worth it. */
+static inline int64_t gather_spread(float *to, const float *from, int64_t lanes)
+{
+    const int64_t copies = GATHER_LANES / lanes;
+    for (int64_t i = 0; i < copies && from; i++)
+        memcpy(to + i * lanes, from, (size_t)lanes * sizeof *to);
+    return copies * lanes;
+}
+
+/* Gather n elements, whole rows of `lanes`, each into its lane of a; shift may be NULL. */
+static inline void gather_lanes(const struct gather_code *code, enum gather g, float *a,
+                                const float *x, const float *shift, int64_t lanes,
+                                int64_t n)
+{
+    float wide[GATHER_LANES], shifts[GATHER_LANES];
+    if (lanes == 1) {
+        a[0] = gather_join(g, a[0], code->row(g, x, n, shift ? shift[0] : 0));
+        return;
+    }
+    if (lanes > GATHER_LANES / 2 || n < GATHER_LANES) {
+        code->columns(g, a, x, shift, lanes, n / lanes);
+        return;
+    }
+    const int64_t width = gather_spread(shifts, shift, lanes), done = n / width * width;
+    for (int64_t i = 0; i < width; i++)
+        wide[i] = gather_start(g);
+    code->columns(g, wide, x, shifts, width, n / width);
+    code->columns(g, wide, x + done, shifts, n - done, 1);
+    for (int64_t i = 0; i < width; i++)
+        a[i % lanes] = gather_join(g, a[i % lanes], wide[i]);
+}
+
+/* n elements, whole rows of `lanes`; y may be x. */
+static inline void adjust_lanes(const struct gather_code *code, float *y, const float *x,
+                                const float *shift, const float *factor,
+                                const float *addend, int64_t lanes, int64_t n)
+{
+    float wide[3][GATHER_LANES];
+    if (lanes > GATHER_LANES / 2 || n < GATHER_LANES) {
+        code->adjust_columns(y, x, shift, factor, addend, lanes, n / lanes);
+        return;
+    }
+    const int64_t width = gather_spread(wide[0], shift, lanes), done = n / width * width;
+    gather_spread(wide[1], factor, lanes);
+    gather_spread(wide[2], addend, lanes);
+    code->adjust_columns(y, x, wide[0], wide[1], wide[2], width, n / width);
+    code->adjust_columns(y + done, x + done, wide[0], wide[1], wide[2], n - done, 1);
 }
 
 /* n <= GATHER_STRETCH elements from `at` as FP32: the tensor's own memory, or `buffer`. */

@@ -79,40 +79,6 @@ static struct norm_stretch norm_stretch_of(int64_t lanes)
     return s;
 }
 
-/* Lanes side by side until they are as wide as vectors are worth it. */
-static int64_t norm_copies(int64_t lanes)
-{
-    return lanes < GATHER_LANES ? GATHER_LANES / lanes : 1;
-}
-
-static void norm_spread(float *to, const float *from, int64_t lanes, int64_t copies)
-{
-    for (int64_t i = 0; i < copies; i++)
-        memcpy(to + i * lanes, from, (size_t)lanes * sizeof *to);
-}
-
-/* Gather n elements of whole rows (or of one row's columns) into a lane each. */
-static void norm_gather_rows(const struct norm_call *c, enum gather g, float *a,
-                             const float *x, const float *shift, int64_t lanes, int64_t n)
-{
-    const int64_t copies = norm_copies(lanes), width = lanes * copies;
-    float wide[GATHER_LANES], shifts[GATHER_LANES];
-    if (lanes > GATHER_LANES) {
-        c->code->columns(g, a, x, shift, lanes, n / lanes);
-        return;
-    }
-    for (int64_t i = 0; i < width; i++)
-        wide[i] = gather_start(g);
-    if (shift)
-        norm_spread(shifts, shift, lanes, copies);
-    c->code->columns(g, wide, x, shifts, width, n / width);
-    for (int64_t i = n / width * width; i < n; i++)
-        wide[i % width] =
-            gather_step(g, wide[i % width], x[i], shift ? shift[i % lanes] : 0);
-    for (int64_t i = 0; i < width; i++)
-        a[i % lanes] += wide[i];
-}
-
 static void norm_gather_piece(const struct norm_call *c, const struct norm_image *m,
                               enum gather g, const struct norm_room *room, int64_t block,
                               int64_t piece, bool first)
@@ -132,8 +98,8 @@ static void norm_gather_piece(const struct norm_call *c, const struct norm_image
             const int64_t at = (block * m->rows + row) * m->lanes + j;
             const float *x = first ? norm_first_load(c, at, rows * width, buffer)
                                    : norm_load(c, at, rows * width, buffer);
-            norm_gather_rows(c, g, a + j, x, shift ? shift + j : NULL, width,
-                             rows * width);
+            gather_lanes(c->code, g, a + j, x, shift ? shift + j : NULL, width,
+                         rows * width);
         }
 }
 
@@ -247,25 +213,6 @@ static void norm_weigh(const struct norm_call *c, const struct norm_image *m,
         }
 }
 
-/* n elements of whole rows, or of one row's columns. */
-static void norm_adjust_rows(const struct norm_call *c, float *y, const float *x,
-                             const float *shift, const float *factor,
-                             const float *addend, int64_t lanes, int64_t n)
-{
-    const int64_t copies = norm_copies(lanes), width = lanes * copies;
-    float wide[3][GATHER_LANES];
-    if (lanes > GATHER_LANES) {
-        c->code->adjust_columns(y, x, shift, factor, addend, lanes, n / lanes);
-        return;
-    }
-    norm_spread(wide[0], shift, lanes, copies);
-    norm_spread(wide[1], factor, lanes, copies);
-    norm_spread(wide[2], addend, lanes, copies);
-    c->code->adjust_columns(y, x, wide[0], wide[1], wide[2], width, n / width);
-    const int64_t done = n / width * width;
-    c->code->adjust_columns(y + done, x + done, wide[0], wide[1], wide[2], n - done, 1);
-}
-
 static void norm_adjust_piece(const struct norm_call *c, const struct norm_image *m,
                               const struct norm_room *room, int64_t block, int64_t piece)
 {
@@ -282,8 +229,8 @@ static void norm_adjust_piece(const struct norm_call *c, const struct norm_image
             const float *x =
                 batch ? norm_first_load(c, at, n, buffer) : norm_load(c, at, n, buffer);
             float *y = norm_target(c, at, buffer);
-            norm_adjust_rows(c, y, x, room->shift + place + j, room->factor + place + j,
-                             room->addend + place + j, width, n);
+            adjust_lanes(c->code, y, x, room->shift + place + j,
+                         room->factor + place + j, room->addend + place + j, width, n);
             norm_store(c, at, n, y, buffer);
         }
 }

@@ -138,13 +138,10 @@ static double norm_flops(const strata_node *n)
     return 8.0 * (double)n->out[0].count;
 }
 
-static int v1(const strata_node *n, const double *const *in, const double *const *w, double *const *out)
-{ return norm_reference(n, (const void *const *)in, (const void *const *)w, (void *const *)out); }
-static const strata_reference v1ref = {sizeof v1ref, 0, v1};
 static const void *norm_extension(const char *id)
 {
     static const strata_reference_typed reference = {sizeof reference, 0, norm_reference};
-    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : (const void *)&v1ref;
+    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
 }
 
 /* ---- rows -------------------------------------------------------------------------- */
