@@ -210,8 +210,8 @@ static int check_shape(const strata_desc *d, strata_error *err)
     if (strata_dtype_size(d->dtype) == 0)
         return error_set(err, STRATA_EINVAL,
                          "tensor descriptor: dtype %d is unknown; use one of STRATA_FP32 "
-                         "(0) to STRATA_INT32 (4)",
-                         d->dtype);
+                         "(0) to STRATA_FP64 (%d)",
+                         d->dtype, STRATA_DTYPE_COUNT - 1);
     if (d->rank < 1 || d->rank > STRATA_MAX_RANK)
         return error_set(
             err, STRATA_EINVAL,

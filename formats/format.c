@@ -83,6 +83,15 @@ int dtype_precision(int dtype)
     return dtype >= 0 && dtype < STRATA_DTYPE_COUNT ? bits[dtype] : 0;
 }
 
+int dtype_range(int dtype)
+{
+    static const int bits[STRATA_DTYPE_COUNT] = {
+        [STRATA_FP32] = 8, [STRATA_FP16] = 5, [STRATA_BF16] = 8,
+        [STRATA_E4M3] = 4, [STRATA_E5M2] = 5, [STRATA_FP64] = 11,
+    };
+    return dtype >= 0 && dtype < STRATA_DTYPE_COUNT ? bits[dtype] : 0;
+}
+
 bool dtype_exact(int from, int to)
 {
     enum {

@@ -49,8 +49,10 @@ int format_desc(strata_desc *out, struct format f, const int64_t *dims, int rank
                 strata_error *err);
 /* Whether pad lanes exist at this channel count. */
 bool format_has_pads(struct format f, int64_t channels);
-/* Significant bits of a dtype's values: 24 for fp32, 11 for fp16, 8, 8, 32. */
+/* Significant bits of a dtype's values: 24 for fp32, 11 for fp16, 8 for bf16 and int8. */
 int dtype_precision(int dtype);
+/* Bits of its exponent: 8 for fp32 and bf16, 5 for fp16; integers have none, 0. */
+int dtype_range(int dtype);
 /* Whether every value of `from` survives in `to`. */
 bool dtype_exact(int from, int to);
 

@@ -6,6 +6,7 @@ FORMATS_SOURCES = \
 	formats/reformat/avx2.c \
 	formats/reformat/avx512.c \
 	formats/reformat/check.c \
+	formats/reformat/convert.c \
 	formats/reformat/generic.c \
 	formats/reformat/kernels.h \
 	formats/reformat/panel.c \

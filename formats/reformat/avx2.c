@@ -63,8 +63,24 @@ TARGET static inline __m256i round_int32(__m256 x)
     return _mm256_xor_si256(v, over); /* 0x80000000 becomes 0x7fffffff */
 }
 
+/* The bits of BF16 in the low halves; as strata_bfloat_of_float. */
+TARGET static inline __m256i round_bfloat(__m256 x)
+{
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd =
+        _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i half = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m256i v = _mm256_blendv_epi8(_mm256_add_epi32(bits, half), quiet, nan);
+    return _mm256_srli_epi32(v, 16);
+}
+
 TO_FLOAT(half_to, uint16_t, STRATA_FP16,
          _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)s)))
+TO_FLOAT(bfloat_to, uint16_t, STRATA_BF16,
+         _mm256_castsi256_ps(_mm256_slli_epi32(
+             _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)s)), 16)))
 TO_FLOAT(int8_to, int8_t, STRATA_INT8,
          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)s))))
 TO_FLOAT(uint8_to, uint8_t, STRATA_UINT8,
@@ -73,6 +89,11 @@ TO_FLOAT(int32_to, int32_t, STRATA_INT32,
          _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)s)))
 FROM_FLOAT(half_from, uint16_t, STRATA_FP16,
            _mm_storeu_si128((__m128i *)d, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)))
+FROM_FLOAT(bfloat_from, uint16_t, STRATA_BF16, {
+    const __m256i v = round_bfloat(x);
+    _mm_storeu_si128((__m128i *)d, _mm_packus_epi32(_mm256_castsi256_si128(v),
+                                                    _mm256_extracti128_si256(v, 1)));
+})
 FROM_FLOAT(int8_from, int8_t, STRATA_INT8, {
     const __m128i v = narrow(round_clamped(x, INT8_MIN, INT8_MAX));
     _mm_storel_epi64((__m128i *)d, _mm_packs_epi16(v, v));
@@ -385,15 +406,19 @@ static void fence_avx2(void)
 
 const struct reformat_kernels reformat_avx2 = {
     .to_float = {[STRATA_FP16] = half_to,
+                 [STRATA_BF16] = bfloat_to,
                  [STRATA_INT8] = int8_to,
                  [STRATA_UINT8] = uint8_to,
                  [STRATA_INT32] = int32_to},
     .from_float = {[STRATA_FP16] = half_from,
+                   [STRATA_BF16] = bfloat_from,
                    [STRATA_INT8] = int8_from,
                    [STRATA_UINT8] = uint8_from,
                    [STRATA_INT32] = int32_from},
-    .pack = {reformat_pack1_avx2, reformat_pack2_avx2, reformat_pack4_avx2},
-    .unpack = {reformat_unpack1_avx2, reformat_unpack2_avx2, reformat_unpack4_avx2},
+    .pack = {reformat_pack1_avx2, reformat_pack2_avx2, reformat_pack4_avx2,
+             reformat_pack8_plain},
+    .unpack = {reformat_unpack1_avx2, reformat_unpack2_avx2, reformat_unpack4_avx2,
+               reformat_unpack8_plain},
     .stream = stream_avx2,
     .fence = fence_avx2,
 };

@@ -48,7 +48,23 @@ TARGET static inline __m512i round_int32(__m512 x)
                                  _mm512_set1_epi32(INT32_MAX));
 }
 
+/* The bits of BF16 in the low halves; as strata_bfloat_of_float. */
+TARGET static inline __m512i round_bfloat(__m512 x)
+{
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd =
+        _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i half = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i v = _mm512_mask_mov_epi32(_mm512_add_epi32(bits, half), nan, quiet);
+    return _mm512_srli_epi32(v, 16);
+}
+
 TO_FLOAT(half_to, uint16_t, _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, s)))
+TO_FLOAT(bfloat_to, uint16_t,
+         _mm512_castsi512_ps(_mm512_slli_epi32(
+             _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, s)), 16)))
 TO_FLOAT(int8_to, int8_t,
          _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(m, s))))
 TO_FLOAT(uint8_to, uint8_t,
@@ -58,6 +74,8 @@ FROM_FLOAT(half_from, uint16_t,
            _mm256_mask_storeu_epi16(d, m,
                                     _mm512_maskz_cvtps_ph(m, x,
                                                           _MM_FROUND_TO_NEAREST_INT)))
+FROM_FLOAT(bfloat_from, uint16_t,
+           _mm512_mask_cvtepi32_storeu_epi16(d, m, round_bfloat(x)))
 FROM_FLOAT(int8_from, int8_t,
            _mm512_mask_cvtepi32_storeu_epi8(d, m, round_clamped(x, INT8_MIN, INT8_MAX)))
 FROM_FLOAT(uint8_from, uint8_t,
@@ -87,15 +105,19 @@ static void fence_avx512(void)
 
 const struct reformat_kernels reformat_avx512 = {
     .to_float = {[STRATA_FP16] = half_to,
+                 [STRATA_BF16] = bfloat_to,
                  [STRATA_INT8] = int8_to,
                  [STRATA_UINT8] = uint8_to,
                  [STRATA_INT32] = int32_to},
     .from_float = {[STRATA_FP16] = half_from,
+                   [STRATA_BF16] = bfloat_from,
                    [STRATA_INT8] = int8_from,
                    [STRATA_UINT8] = uint8_from,
                    [STRATA_INT32] = int32_from},
-    .pack = {reformat_pack1_avx2, reformat_pack2_avx2, reformat_pack4_avx2},
-    .unpack = {reformat_unpack1_avx2, reformat_unpack2_avx2, reformat_unpack4_avx2},
+    .pack = {reformat_pack1_avx2, reformat_pack2_avx2, reformat_pack4_avx2,
+             reformat_pack8_plain},
+    .unpack = {reformat_unpack1_avx2, reformat_unpack2_avx2, reformat_unpack4_avx2,
+               reformat_unpack8_plain},
     .stream = stream_avx512,
     .fence = fence_avx512,
 };

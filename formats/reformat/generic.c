@@ -4,70 +4,14 @@
  */
 #include "formats/reformat/kernels.h"
 
-#include <math.h>
 #include <string.h>
-
-/* double holds every value of every dtype. */
-static double load(const char *p, int dtype)
-{
-    float f;
-    uint16_t h;
-    int32_t i;
-    switch (dtype) {
-    case STRATA_FP32:
-        memcpy(&f, p, sizeof(f));
-        return f;
-    case STRATA_FP16:
-        memcpy(&h, p, sizeof(h));
-        return half_to_float(h);
-    case STRATA_INT32:
-        memcpy(&i, p, sizeof(i));
-        return i;
-    case STRATA_INT8:
-        return *(const signed char *)p;
-    default:
-        return *(const unsigned char *)p;
-    }
-}
-
-static double rounded(double x, double low, double high)
-{
-    return x != x ? 0 : x < low ? low : x > high ? high : rint(x);
-}
-
-static void store(char *p, int dtype, double x)
-{
-    const float f = (float)x;
-    uint16_t h;
-    int32_t i;
-    switch (dtype) {
-    case STRATA_FP32:
-        memcpy(p, &f, sizeof(f));
-        break;
-    case STRATA_FP16:
-        h = half_from_float(f);
-        memcpy(p, &h, sizeof(h));
-        break;
-    case STRATA_INT32:
-        i = (int32_t)rounded(x, INT32_MIN, INT32_MAX);
-        memcpy(p, &i, sizeof(i));
-        break;
-    case STRATA_INT8:
-        *p = (char)(int)rounded(x, INT8_MIN, INT8_MAX);
-        break;
-    default:
-        *(unsigned char *)p = (unsigned char)rounded(x, 0, UINT8_MAX);
-    }
-}
 
 static void move_element(const struct reformat_job *job, int64_t to, int64_t from)
 {
     char *dst = job->dst + to * (int64_t)job->dst_size;
     const char *src = job->src + from * (int64_t)job->src_size;
-    if (job->dst_desc->dtype == job->src_desc->dtype)
-        memcpy(dst, src, job->dst_size);
-    else
-        store(dst, job->dst_desc->dtype, load(src, job->src_desc->dtype));
+    reformat_convert(job->kernels, dst, job->dst_desc->dtype, src, job->src_desc->dtype,
+                     1);
 }
 
 static void seek(const strata_desc *d, int64_t linear, int64_t index[STRATA_MAX_RANK])

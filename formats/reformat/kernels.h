@@ -27,20 +27,25 @@ typedef void pack_fn(void *dst, size_t lanes, const void *src, size_t pitch, siz
 typedef void unpack_fn(void *dst, size_t dst_pitch, const void *src, size_t pitch,
                        size_t lanes, size_t n, size_t ahead);
 typedef void to_float_fn(float *dst, const void *src, size_t n);
-/* Rounds to nearest even; integers saturate, NaN becomes 0. */
+/* Rounds to nearest even; integers and FP8 saturate, NaN becomes an integer's 0; BOOL8 is
+ * x != 0. */
 typedef void from_float_fn(void *dst, const float *src, size_t n);
 
 struct reformat_kernels {
-    to_float_fn *to_float[STRATA_DTYPE_COUNT]; /* NULL for fp32 */
+    to_float_fn *to_float[STRATA_DTYPE_COUNT]; /* NULL: the plain one */
     from_float_fn *from_float[STRATA_DTYPE_COUNT];
-    pack_fn *pack[3]; /* by log2 of the element's bytes */
-    unpack_fn *unpack[3];
+    pack_fn *pack[4]; /* by log2 of the element's bytes */
+    unpack_fn *unpack[4];
     /* Copy past the caches; fence orders such stores before the thread goes on. */
     void (*stream)(void *dst, const void *src, size_t bytes);
     void (*fence)(void);
 };
 
 extern const struct reformat_kernels reformat_plain;
+pack_fn reformat_pack1_plain, reformat_pack2_plain, reformat_pack4_plain,
+    reformat_pack8_plain;
+unpack_fn reformat_unpack1_plain, reformat_unpack2_plain, reformat_unpack4_plain,
+    reformat_unpack8_plain;
 #if defined(__x86_64__)
 #define REFORMAT_X86 1
 extern const struct reformat_kernels reformat_avx2, reformat_avx512;
@@ -49,9 +54,7 @@ pack_fn reformat_pack1_avx2, reformat_pack2_avx2, reformat_pack4_avx2;
 unpack_fn reformat_unpack1_avx2, reformat_unpack2_avx2, reformat_unpack4_avx2;
 #endif
 
-/* Convert contiguous elements. Pairs without fp32 go through it and still round once: all
- * other dtypes but i32 fit in fp32, and an i32 that does not is beyond the range of every
- * dtype it could become. */
+/* Convert contiguous elements, rounding once (convert.c). */
 void reformat_convert(const struct reformat_kernels *k, void *dst, int dst_dtype,
                       const void *src, int src_dtype, size_t n);
 

@@ -24,7 +24,7 @@ struct rows {
 
 static int log2_size(size_t size)
 {
-    return size == 4 ? 2 : size == 2 ? 1 : 0;
+    return __builtin_ctzll(size);
 }
 
 /* Planar rows, converted; the source is planar, so they may stay where they are. */

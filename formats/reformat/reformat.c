@@ -149,6 +149,18 @@ static void run(const strata_desc *dst, void *dst_data, const strata_desc *src,
     run_row(&rows[first_row(&fit)], &fit, dst, dst_data, src, src_data);
 }
 
+void reformat_elements(void *dst, int dst_dtype, const void *src, int src_dtype, size_t n)
+{
+    static const struct reformat_kernels *const kernels[LEVELS] = {
+        [PLAIN] = &reformat_plain,
+#ifdef REFORMAT_X86
+        [AVX2] = &reformat_avx2,
+        [AVX512] = &reformat_avx512,
+#endif
+    };
+    reformat_convert(kernels[allowed_level()], dst, dst_dtype, src, src_dtype, n);
+}
+
 int reformat(const strata_desc *dst, void *dst_data, const strata_desc *src,
              const void *src_data, strata_error *err)
 {

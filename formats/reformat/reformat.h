@@ -23,6 +23,13 @@ int reformat_enqueue(strata_stream *s, const strata_desc *dst, void *dst_data,
 int reformat_check(const strata_desc *dst, const void *dst_data, const strata_desc *src,
                    const void *src_data, strata_error *err);
 
+/* Convert n contiguous elements by the rule of reformats, on this thread; dst and src are
+ * apart and aligned to their elements. */
+void reformat_elements(void *dst, int dst_dtype, const void *src, int src_dtype,
+                       size_t n);
+/* The same out of FP64. */
+void reformat_from_double(void *dst, int dtype, const double *src, size_t n);
+
 /* The kernel table, for tests and benchmarks. */
 size_t reformat_rows(void);
 const char *reformat_row_name(size_t row); /* "transpose_avx2" */

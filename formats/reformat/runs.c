@@ -10,7 +10,7 @@ static void move_run(const struct reformat_job *job, char *dst, const char *src,
                      int64_t n)
 {
     enum { CHUNK = 2048 };
-    _Alignas(64) char buffer[CHUNK * sizeof(float)];
+    _Alignas(64) char buffer[CHUNK * sizeof(double)];
     if (same_dtype(job)) {
         job_put(job, dst, src, n);
     } else if (job->bytes < STREAM_BYTES) {

@@ -13,28 +13,6 @@ void job_put(const struct reformat_job *job, char *dst, const char *src, int64_t
         memcpy(dst, src, bytes);
 }
 
-void reformat_convert(const struct reformat_kernels *k, void *dst, int dst_dtype,
-                      const void *src, int src_dtype, size_t n)
-{
-    enum { CHUNK = 512 };
-    _Alignas(64) float middle[CHUNK];
-    if (dst_dtype == src_dtype) {
-        memcpy(dst, src, n * strata_dtype_size(dst_dtype));
-    } else if (src_dtype == STRATA_FP32) {
-        k->from_float[dst_dtype](dst, src, n);
-    } else if (dst_dtype == STRATA_FP32) {
-        k->to_float[src_dtype](dst, src, n);
-    } else {
-        for (size_t i = 0; i < n; i += CHUNK) {
-            const size_t m = n - i < CHUNK ? n - i : CHUNK;
-            k->to_float[src_dtype](
-                middle, (const char *)src + i * strata_dtype_size(src_dtype), m);
-            k->from_float[dst_dtype]((char *)dst + i * strata_dtype_size(dst_dtype),
-                                     middle, m);
-        }
-    }
-}
-
 void job_convert(const struct reformat_job *job, char *dst, const char *src, int64_t n)
 {
     if (same_dtype(job)) /* whose elements may be wider than the dtype's */

@@ -26,9 +26,9 @@ struct tile {
 };
 
 struct scratch {
-    _Alignas(64) char planar[TILE_BYTES + TILE_SLACK * 4];
-    _Alignas(64) char converted[TILE_BYTES + TILE_SLACK * 4];
-    _Alignas(64) char packed[TILE_BYTES + TILE_SLACK * 4];
+    _Alignas(64) char planar[TILE_BYTES + TILE_SLACK * 8];
+    _Alignas(64) char converted[TILE_BYTES + TILE_SLACK * 8];
+    _Alignas(64) char packed[TILE_BYTES + TILE_SLACK * 8];
 };
 
 /* tile.c */

@@ -1,8 +1,10 @@
 # What layers share. Headers are static inline; kernels are linked where they are used.
 EXTRA_DIST += \
 	plugins/common/affine.h \
+	plugins/common/cast.h \
 	plugins/common/dense.h \
 	plugins/common/dense_weight.h \
+	plugins/common/dtype.h \
 	plugins/common/element.h \
 	plugins/common/image.h \
 	plugins/common/walk.h \

@@ -378,7 +378,10 @@ Test(tensor, dtypes_have_names_and_sizes)
     static const struct {
         const char *name;
         size_t size;
-    } wanted[] = {{"fp32", 4}, {"fp16", 2}, {"int8", 1}, {"u8", 1}, {"i32", 4}};
+    } wanted[] = {{"fp32", 4}, {"fp16", 2}, {"int8", 1}, {"u8", 1},
+                  {"i32", 4},  {"i64", 8},  {"bool", 1}, {"bf16", 2},
+                  {"e4m3", 1}, {"e5m2", 1}, {"fp64", 8}};
+    cr_assert_eq(ARRAY_LENGTH(wanted), STRATA_DTYPE_COUNT);
     for (int i = 0; i < STRATA_DTYPE_COUNT; i++) {
         cr_expect_str_eq(strata_dtype_name(i), wanted[i].name);
         cr_expect_eq(strata_dtype_size(i), wanted[i].size);

@@ -42,6 +42,19 @@ Test(format, table_follows_the_bits_of_the_abi)
         {STRATA_F32_CHWN, "fp32:chwn", "fp32:cdhwn", "fp32:mnb"},
         {STRATA_F16_CHWN, "fp16:chwn", "fp16:cdhwn", "fp16:mnb"},
         {STRATA_I8_NHWC, "int8:nhwc", "int8:ndhwc", "int8:bnm"},
+        {STRATA_I64_NCHW, "i64:nchw", "i64:ncdhw", "i64:bmn"},
+        {STRATA_BOOL_NCHW, "bool:nchw", "bool:ncdhw", "bool:bmn"},
+        {STRATA_BF16_NCHW, "bf16:nchw", "bf16:ncdhw", "bf16:bmn"},
+        {STRATA_BF16_NHWC, "bf16:nhwc", "bf16:ndhwc", "bf16:bnm"},
+        {STRATA_BF16_NHWC8, "bf16:nhwc8", "bf16:ndhwc8", "bf16:bnm8"},
+        {STRATA_U8_NC4HW4, "u8:nc/4hw4", "u8:nc/4dhw4", "u8:bm/4n4"},
+        {STRATA_U8_NC32HW32, "u8:nc/32hw32", "u8:nc/32dhw32", "u8:bm/32n32"},
+        {STRATA_I8_NHWC16, "int8:nhwc16", "int8:ndhwc16", "int8:bnm16"},
+        {STRATA_E4M3_NCHW, "e4m3:nchw", "e4m3:ncdhw", "e4m3:bmn"},
+        {STRATA_E4M3_NHWC16, "e4m3:nhwc16", "e4m3:ndhwc16", "e4m3:bnm16"},
+        {STRATA_E5M2_NCHW, "e5m2:nchw", "e5m2:ncdhw", "e5m2:bmn"},
+        {STRATA_E5M2_NHWC16, "e5m2:nhwc16", "e5m2:ndhwc16", "e5m2:bnm16"},
+        {STRATA_F64_NCHW, "fp64:nchw", "fp64:ncdhw", "fp64:bmn"},
     };
     cr_assert_eq(ARRAY_LENGTH(rows), STRATA_FORMAT_COUNT);
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
@@ -99,7 +112,7 @@ Test(format, parse_errors_name_what_was_found_and_what_is_near)
         {"nchw", "nchw", "DTYPE:LAYOUT"},
         {"", "''", "DTYPE:LAYOUT"},
         {"fp17:nchw", "'fp17'", "did you mean 'fp16'"},
-        {"float:nchw", "'float'", "fp32, fp16, int8, u8, i32"},
+        {"float:nchw", "'float'", "fp32, fp16, bf16, fp64, e4m3, e5m2, int8"},
         {":nchw", "dtype ''", "fp32"},
         {"fp32:", "layout ''", "nchw"},
         {"fp32:nchv", "'nchv'", "did you mean 'nchw'"},
@@ -157,14 +170,25 @@ Test(format, a_look_up_takes_the_formats_of_the_table_alone)
 
 Test(format, precision_and_exactness_follow_the_dtypes)
 {
+    /* fp32 fp16 int8 u8 i32 i64 bool bf16 e4m3 e5m2 fp64 */
     static const bool exact[STRATA_DTYPE_COUNT][STRATA_DTYPE_COUNT] = {
-        [STRATA_FP32] = {1, 0, 0, 0, 0},  [STRATA_FP16] = {1, 1, 0, 0, 0},
-        [STRATA_INT8] = {1, 1, 1, 0, 1},  [STRATA_UINT8] = {1, 1, 0, 1, 1},
-        [STRATA_INT32] = {0, 0, 0, 0, 1},
+        [STRATA_FP32] = {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+        [STRATA_FP16] = {1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+        [STRATA_INT8] = {1, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1},
+        [STRATA_UINT8] = {1, 1, 0, 1, 1, 1, 0, 1, 0, 0, 1},
+        [STRATA_INT32] = {0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1},
+        [STRATA_INT64] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0},
+        [STRATA_BOOL8] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+        [STRATA_BF16] = {1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1},
+        [STRATA_E4M3] = {1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1},
+        [STRATA_E5M2] = {1, 1, 0, 0, 0, 0, 0, 1, 0, 1, 1},
+        [STRATA_FP64] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
     };
-    static const int bits[STRATA_DTYPE_COUNT] = {24, 11, 8, 8, 32};
+    static const int bits[STRATA_DTYPE_COUNT] = {24, 11, 8, 8, 32, 64, 1, 8, 4, 3, 53};
+    static const int range[STRATA_DTYPE_COUNT] = {8, 5, 0, 0, 0, 0, 0, 8, 4, 5, 11};
     for (int i = 0; i < STRATA_DTYPE_COUNT; i++) {
         cr_expect_eq(dtype_precision(i), bits[i]);
+        cr_expect_eq(dtype_range(i), range[i]);
         for (int j = 0; j < STRATA_DTYPE_COUNT; j++)
             cr_expect_eq(dtype_exact(i, j), exact[i][j], "%d to %d", i, j);
     }

@@ -15,19 +15,18 @@ static const char *const names[] = {
     "fp32:nchw", "fp16:nchw",      "fp16:nc/2hw2", "fp16:nhwc8",     "fp32:nhwc",
     "fp16:nhwc", "fp32:nc/8hw8",   "i32:nchw",     "fp32:nc/16hw16", "int8:nc/4hw4",
     "u8:nhwc",   "int8:nc/32hw32", "int8:nchw",    "u8:nchw",        "fp32:chwn",
-    "fp16:chwn", "int8:nhwc",
+    "fp16:chwn", "int8:nhwc",      "i64:nchw",     "bool:nchw",      "bf16:nchw",
+    "bf16:nhwc", "bf16:nhwc8",     "u8:nc/4hw4",   "u8:nc/32hw32",   "int8:nhwc16",
+    "e4m3:nchw", "e4m3:nhwc16",    "e5m2:nchw",    "e5m2:nhwc16",    "fp64:nchw",
 };
 
-/* Element `at` of packed data becomes a whole number of 0 to 119. */
-static void fill(char *data, int dtype, int64_t at, float x)
+/* Element `at` of packed data becomes a whole number below 120, which the dtype holds. */
+static void fill(char *data, int dtype, int64_t at, int number)
 {
-    const uint16_t half = half_from_float(x);
-    const int32_t whole = (int32_t)x;
-    const size_t size = strata_dtype_size(dtype);
-    const void *bits = dtype == STRATA_FP32   ? (const void *)&x
-                       : dtype == STRATA_FP16 ? (const void *)&half
-                                              : (const void *)&whole; /* little-endian */
-    memcpy(data + at * (int64_t)size, bits, size);
+    static const int ends[STRATA_DTYPE_COUNT] = {
+        [STRATA_BOOL8] = 2, [STRATA_E4M3] = 17, [STRATA_E5M2] = 9};
+    const double x = ends[dtype] ? number % ends[dtype] : number;
+    reformat_from_double(data + at * (int64_t)strata_dtype_size(dtype), dtype, &x, 1);
 }
 
 Test(reformat_values, equal_precision_comes_back_bit_exact)
@@ -43,14 +42,11 @@ Test(reformat_values, equal_precision_comes_back_bit_exact)
                 continue;
             const size_t bytes = (size_t)strata_desc_bytes(&a);
             const size_t size = (size_t)strata_desc_size(&a);
-            float numbers[200];
             char *first = calloc(1, bytes), *back = malloc(bytes);
             char *middle = malloc((size_t)strata_desc_bytes(&b));
             cr_assert(first != NULL && back != NULL && middle != NULL);
-            for (int64_t k = 0; k < 200; k++)
-                numbers[k] = (float)(n++ * 7 % 120);
-            for (size_t k = 0; k < size; k++) /* whole numbers that every dtype holds */
-                fill(first, a.dtype, (int64_t)k, numbers[k % 200]);
+            for (size_t k = 0; k < size; k++)
+                fill(first, a.dtype, (int64_t)k, (int)(n++ * 7 % 120));
             reformat_clear_pads(&a, first);
             cr_assert_eq(strata_reformat(&b, middle, &a, first, NULL), 0);
             cr_assert_eq(strata_reformat(&a, back, &b, middle, NULL), 0);
@@ -82,6 +78,35 @@ Test(reformat_values, all_halves_pass_through_fp32_in_every_row)
             cr_assert_eq(back[i], nan ? i | 0x200 : i, "row %s: half %04x gave %04x",
                          reformat_row_name(row), i, back[i]);
         }
+    }
+}
+
+Test(reformat_values, every_int64_passes_the_integers_alone)
+{
+    const int64_t dims[] = {6};
+    const int64_t x[] = {INT64_MAX,      INT64_MIN, (INT64_C(1) << 53) + 1,
+                         INT32_MAX + 1L, -129,      0};
+    const int32_t i32[] = {INT32_MAX, INT32_MIN, INT32_MAX, INT32_MAX, -129, 0};
+    const int8_t i8[] = {127, -128, 127, 127, -128, 0};
+    const uint8_t truth[] = {1, 1, 1, 1, 1, 0};
+    strata_desc from, to;
+    char y[48];
+    cr_assert_eq(strata_desc_format(&from, "i64:nchw", dims, 1, NULL), 0);
+    to = from;
+    for (size_t row = 0; row < reformat_rows(); row++) {
+        if (reformat_row(row, &to, y, &from, x, NULL) != STRATA_OK)
+            continue;
+        cr_expect_arr_eq(y, x, sizeof x);
+        to.dtype = STRATA_INT32;
+        cr_assert_eq(reformat_row(row, &to, y, &from, x, NULL), 0);
+        cr_expect_arr_eq(y, i32, sizeof i32);
+        to.dtype = STRATA_INT8;
+        cr_assert_eq(reformat_row(row, &to, y, &from, x, NULL), 0);
+        cr_expect_arr_eq(y, i8, sizeof i8);
+        to.dtype = STRATA_BOOL8;
+        cr_assert_eq(reformat_row(row, &to, y, &from, x, NULL), 0);
+        cr_expect_arr_eq(y, truth, sizeof truth);
+        to = from;
     }
 }
 

@@ -1,4 +1,5 @@
 CRITERION_TESTS += \
+	tests/layers/cast \
 	tests/layers/example_plugins \
 	tests/layers/kernels \
 	tests/layers/layers \
@@ -6,6 +7,7 @@ CRITERION_TESTS += \
 	tests/layers/onnx_cases \
 	tests/layers/values \
 	tests/layers/windows
+tests_layers_cast_SOURCES = tests/layers/cast.c tests/formats/reference.h
 tests_layers_example_plugins_SOURCES = tests/layers/example_plugins.c \
 	tests/cuda/device.h
 tests_layers_layers_SOURCES = tests/layers/layers.c tests/layers/cases.h \
