@@ -153,7 +153,7 @@ static void norm_choose(const strata_run *r)
 
 static int norm_run(const strata_run *r)
 {
-    r->in[0].dtype == STRATA_FP16 ? norm_choose<__half>(r) : norm_choose<float>(r);
+    layer_float(r->in[0].dtype, [&](auto t) { norm_choose<decltype(t)>(r); });
     return layer_launched(r, "normalization");
 }
 
@@ -169,7 +169,7 @@ static void norm_cluster(const strata_run *r)
 
 static int norm_cluster_run(const strata_run *r)
 {
-    r->in[0].dtype == STRATA_FP16 ? norm_cluster<__half>(r) : norm_cluster<float>(r);
+    layer_float(r->in[0].dtype, [&](auto t) { norm_cluster<decltype(t)>(r); });
     return layer_launched(r, "normalization cluster");
 }
 
@@ -178,7 +178,7 @@ static int norm_cluster_run(const strata_run *r)
 static int norm_accept(const strata_node *n)
 {
     const strata_normalization *p = (const strata_normalization *)n->params;
-    const bool linear = n->in[0].format & (STRATA_F32_NCHW | STRATA_F16_NCHW);
+    const bool linear = n->in[0].format & NORM_LINEAR;
     const bool lines = norm_by_rows(p) || p->kind == STRATA_NORMALIZATION_LP;
     if (lines && !linear)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,

@@ -102,7 +102,7 @@ static int norm_reference(const strata_node *n, const void *const *in,
 {
     const strata_normalization *p = n->params;
     const int64_t count = dense_count(&n->in[0]);
-    const double *x = in[0], *residual = n->n_in > 1 ? in[1] : NULL;
+    const double *x = in[0], *residual = n->n_in > 1 ? in[1] : NULL; /* or absent */
     const double *w[NORM_WEIGHTS];
     const int at = norm_mean_output(p);
     double *y = out[0];

@@ -141,7 +141,7 @@ static double norm_flops(const strata_node *n)
 static const void *norm_extension(const char *id)
 {
     static const strata_reference_typed reference = {sizeof reference, 0, norm_reference};
-    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
+    return dense_extension_typed(id, &reference);
 }
 
 /* ---- rows -------------------------------------------------------------------------- */
@@ -199,13 +199,45 @@ static int norm_run(const strata_run *r)
     return norm_by_rows(c.params) ? norm_rows(&c) : norm_channels(&c);
 }
 
+/* ---- FP64 -------------------------------------------------------------------------- */
+
+/* Bytes for the weights as FP64. */
+static size_t norm_double_workspace(const strata_node *n)
+{
+    size_t elements = 0;
+    for (int k = 0; k < n->n_weights; k++)
+        elements += n->weight[k].rank ? (size_t)dense_count(&n->weight[k]) : 0;
+    return elements * sizeof(double);
+}
+
+/* As it is defined. */
+static int norm_double_run(const strata_run *r)
+{
+    const strata_node n = {.params = r->params, .n_in = r->n_in, .in = r->in};
+    const void *in[2] = {r->in[0].data, NULL}, *weight[NORM_WEIGHTS] = {NULL};
+    void *out[4];
+    double *memory = r->workspace;
+    if (r->n_in > 1 && r->in[1].rank > 0)
+        in[1] = r->in[1].data;
+    for (int k = 0; k < NORM_WEIGHTS; k++)
+        if (r->weight[k].rank > 0) {
+            const int64_t count = dense_count(&r->weight[k]);
+            weight[k] = memory;
+            for (int64_t i = 0; i < count; i++)
+                *memory++ = (double)((const float *)r->weight[k].data)[i];
+        }
+    for (int i = 0; i < r->n_out; i++)
+        out[i] = r->out[i].data;
+    return norm_reference(&n, in, weight, out);
+}
+
 /* ---- tables ------------------------------------------------------------------------ */
 
 /* The rows of `sum` name it as output 1; without it that place is the mean's. */
 static int norm_accept(const strata_node *n)
 {
     const strata_normalization *p = n->params;
-    const bool linear = n->in[0].format & (STRATA_F32_NCHW | STRATA_F16_NCHW);
+    const bool linear = n->in[0].format & NORM_LINEAR;
     const bool lines = norm_by_rows(p) || p->kind == STRATA_NORMALIZATION_LP;
     if (lines && !linear)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "kind = %s takes linear formats alone",
@@ -271,6 +303,9 @@ static const strata_row rows[] = {
     {{WALK_FLOATS, STRATA_SAME}, {STRATA_SAME, STRATA_F32_NCHW}, {0}, {0}},
 };
 
+static const strata_row double_rows[] = {
+    {{STRATA_F64_NCHW, STRATA_SAME}, {STRATA_SAME}, {0}, {0}}};
+
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
@@ -284,6 +319,15 @@ static const strata_impl impls[] = {
      .accept = norm_accept,
      .workspace = norm_workspace,
      .run = norm_run},
+    {.id = 2,
+     .device = STRATA_HOST,
+     .flags = STRATA_INPLACE_OK,
+     .name = "c_fp64",
+     .rows = STRATA_ARRAY(double_rows),
+     .efficiency = 0.02,
+     .bandwidth = 0.02,
+     .workspace = norm_double_workspace,
+     .run = norm_double_run},
 };
 
 static const strata_layer normalization = {

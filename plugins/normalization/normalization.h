@@ -8,6 +8,9 @@
 
 #include <strata/layers.h>
 
+/* Formats of rows and lines. */
+#define NORM_LINEAR (STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW)
+
 enum { NORM_SCALE, NORM_BIAS, NORM_MEAN, NORM_VARIANCE, NORM_WEIGHTS };
 
 /* The axis counted from the front, or -1. */

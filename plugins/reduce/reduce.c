@@ -18,12 +18,6 @@ static const char *const ops[] = {"sum", "mean", "max", "min",        "prod",
 
 /* ---- the layer -------------------------------------------------------------------- */
 
-static bool reduce_is_float(int32_t dtype)
-{
-    return dtype == STRATA_FP32 || dtype == STRATA_FP16 || dtype == STRATA_BF16 ||
-           dtype == STRATA_FP64;
-}
-
 static int reduce_refuse(const strata_node *n)
 {
     const strata_reduce *p = n->params;
@@ -40,7 +34,7 @@ static int reduce_refuse(const strata_node *n)
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "op = %s of bool; max and min take it, a Cast makes numbers",
                            ops[p->op]);
-    if (!reduce_is_float(x->dtype) &&
+    if (!dense_is_real(x->dtype) &&
         (p->op == STRATA_REDUCE_L2 || p->op >= STRATA_REDUCE_LOG_SUM))
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "op = %s of integers; put a Cast to a float before it",
@@ -111,12 +105,8 @@ static void reduce_define_integers(const strata_node *n, const int64_t *x, int64
         *a = integer_step(g, *a, x[i]);
     }
     integer_finish(p->op, y, NULL, reduce_terms(p, &n->in[0]), outputs);
-    const strata_tensor *t = &n->out[0];
-    for (int64_t i = 0; i < outputs; i++) /* wrapped as the dtype does */
-        y[i] = t->dtype == STRATA_INT8    ? (int8_t)(uint8_t)y[i]
-               : t->dtype == STRATA_UINT8 ? (uint8_t)y[i]
-               : t->dtype == STRATA_INT32 ? (int32_t)(uint32_t)y[i]
-                                          : y[i];
+    for (int64_t i = 0; i < outputs; i++)
+        y[i] = dense_wrap(n->out[0].dtype, y[i]);
 }
 
 static void reduce_define(const strata_node *n, const double *x, double *y)
@@ -142,7 +132,7 @@ static int reduce_reference(const strata_node *n, const void *const *in,
                             const void *const *weight, void *const *out)
 {
     (void)weight;
-    if (reduce_is_float(n->in[0].dtype))
+    if (dense_is_real(n->in[0].dtype))
         reduce_define(n, in[0], out[0]);
     else
         reduce_define_integers(n, in[0], out[0]);
@@ -153,7 +143,7 @@ static const void *reduce_extension(const char *id)
 {
     static const strata_reference_typed reference = {sizeof reference, 0,
                                                      reduce_reference};
-    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
+    return dense_extension_typed(id, &reference);
 }
 
 /* ---- the host's ------------------------------------------------------------------- */
@@ -347,7 +337,11 @@ static const strata_attr attrs[] = {
      .doc = "leave reduced dims as dims of 1"},
 };
 
-static const strata_row rows[] = {{{WALK_FLOATS}, {STRATA_SAME}, {0}, {0}}};
+#define LINEAR                                                                           \
+    (STRATA_F64_NCHW | STRATA_I32_NCHW | STRATA_I64_NCHW | STRATA_U8_NCHW |              \
+     STRATA_I8_NCHW | STRATA_BOOL_NCHW)
+
+static const strata_row rows[] = {{{WALK_FLOATS | LINEAR}, {STRATA_SAME}, {0}, {0}}};
 
 static const strata_impl impls[] = {
     {.id = 1,

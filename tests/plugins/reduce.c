@@ -5,6 +5,10 @@
  */
 #include "tests/layers/cases.h"
 
+#define INTS                                                                             \
+    (1 << STRATA_INT8 | 1 << STRATA_UINT8 | 1 << STRATA_INT32 | 1 << STRATA_INT64)
+#define BOOLS (1 << STRATA_BOOL8)
+
 static const struct layer_case cases[] = {
     {"Reduce", "axes = 2, 3", .sweep = 4},
     {"Reduce", "op = mean; axes = -1, -2", .sweep = 4},
@@ -47,6 +51,32 @@ static const struct layer_case cases[] = {
      .numbers = NUMBERS_INFINITE},
     {"Reduce", "op = log_sum_exp; axes = 1", .in = {S2(5, 90)},
      .numbers = NUMBERS_NEGATIVE_INFINITE},
+    {"Reduce", "axes = 1", .in = {S3(4, 50, 3)}, INTEGERS},
+    {"Reduce", "axes = 2", .in = {S3(4, 5, 70)}, INTEGERS},
+    {"Reduce", "op = mean", .in = {S3(4, 5, 70)}, .low = -100, .high = 30,
+     .dtypes = INTS},
+    {"Reduce", "op = mean; axes = 0", .in = {S2(70, 3)}, .low = -100, .high = 30,
+     .dtypes = INTS},
+    {"Reduce", "op = max; axes = 0", .in = {S2(70, 3)}, .dtypes = INTS | BOOLS},
+    {"Reduce", "op = min; axes = 1", .in = {S2(7, 30)}, .dtypes = INTS | BOOLS},
+    {"Reduce", "op = prod; axes = 1", .in = {S2(7, 30)}, .dtypes = INTS,
+     .numbers = NUMBERS_WHOLE_RANGE},
+    {"Reduce", "op = l1; axes = 1", .in = {S2(7, 30)}, .dtypes = INTS,
+     .numbers = NUMBERS_WHOLE_RANGE},
+    {"Reduce", "op = sum_square", .in = {S2(700, 300)}, .dtypes = INTS,
+     .numbers = NUMBERS_WHOLE_RANGE},
+    {"Reduce", "op = max; axes = 1", .in = {S2(3, 0)}, INTEGERS},
+    {"Reduce", "op = min; axes = 1", .in = {S2(3, 0)}, .dtypes = INTS | BOOLS},
+    {"Reduce", "op = sum; axes = 0", .in = {S2(0, 3)}, INTEGERS},
+    {"Reduce", "op = prod", .in = {S2(0, 3)}, INTEGERS},
+    {"Reduce", "op = mean; axes = 1; keep_dims = no", .in = {S3(2, 0, 3)}},
+    {"Reduce", "op = log_sum; axes = 1", .in = {S2(3, 0)}},
+    {"Reduce", "op = log_sum_exp; axes = 1", .in = {S2(3, 0)}},
+    {"Reduce", "op = l2; axes = 1", .in = {S2(3, 0)}},
+    {"Reduce", "op = l2", .in = {S2(3, 4)}, .in_dtype = {STRATA_INT32},
+     .refused = true},
+    {"Reduce", "op = sum", .in = {S2(3, 4)}, .in_dtype = {STRATA_BOOL8},
+     .refused = true},
     {"Reduce", "axes = 4", .in = {S4(1, 2, 3, 4)}, .refused = true},
     {"Reduce", "axes = 1, -3", .in = {S4(1, 2, 3, 4)}, .refused = true},
 };
