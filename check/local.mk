@@ -22,6 +22,8 @@ libstrata_check_la_SOURCES = \
 	check/module_range.c \
 	check/module_range.h \
 	check/harness/node.c \
+	check/harness/number.c \
+	check/harness/number.h \
 	check/own.c \
 	check/test/repeat.c \
 	check/rules.c \

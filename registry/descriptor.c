@@ -18,6 +18,7 @@
 #define LAYER_1_0 END_OF(strata_layer, extension)
 #define EXTENDS_1_0 END_OF(strata_extends, impls)
 #define IMPL_1_0 END_OF(strata_impl, run)
+#define ROW_1_0 END_OF(strata_row, out)
 
 #define MAX_LAYERS 1024
 #define MAX_ATTRS 256
@@ -68,6 +69,33 @@ static void free_impls(struct registry_impl *impls, size_t n)
     free(impls);
 }
 
+static struct registry_row join_ports(const strata_row *row)
+{
+    struct registry_row joined;
+    memcpy(joined.in, row->in, sizeof row->in);
+    memcpy(joined.in + STRATA_MAX_PORTS, row->in_more, sizeof row->in_more);
+    memcpy(joined.out, row->out, sizeof row->out);
+    memcpy(joined.out + STRATA_MAX_PORTS, row->out_more, sizeof row->out_more);
+    return joined;
+}
+
+static int copy_rows(struct registry_impl *x, const strata_array *from, strata_error *err)
+{
+    strata_row *copies = NULL;
+    int status = descriptor_array(&copies, from, sizeof *copies, ROW_1_0, MAX_ROWS,
+                                  "rows", err);
+    struct registry_row *rows =
+        status == STRATA_OK ? zalloc(from->n, sizeof *rows, "rows", err) : NULL;
+    if (status == STRATA_OK && !rows)
+        status = STRATA_ENOMEM;
+    for (uint32_t r = 0; r < from->n && status == STRATA_OK; r++)
+        rows[r] = join_ports(&copies[r]);
+    x->rows = rows;
+    x->impl.rows = (strata_array){.n = from->n};
+    free(copies);
+    return status;
+}
+
 static int copy_impls(struct registry_impl **out, size_t *n, const strata_array *from,
                       const struct module *owner, strata_error *err)
 {
@@ -82,17 +110,13 @@ static int copy_impls(struct registry_impl **out, size_t *n, const strata_array 
         status = STRATA_ENOMEM;
     for (size_t i = 0; status == STRATA_OK && i < *n; i++) {
         struct registry_impl *x = &(*out)[i];
-        strata_row *rows = NULL;
         x->impl = copies[i];
         x->module = owner;
-        status = descriptor_array(&rows, &copies[i].rows, sizeof *rows, sizeof *rows,
-                                  MAX_ROWS, "rows", err);
+        status = copy_rows(x, &copies[i].rows, err);
         if (status != STRATA_OK) {
             error_prefix(err, "impls[%zu]", i);
             break;
         }
-        x->rows = rows;
-        x->impl.rows = (strata_array){rows, copies[i].rows.n, sizeof *rows};
         status = implementation_check(*out, i, err);
     }
     free(copies);
@@ -112,6 +136,10 @@ static int check_layer(const strata_layer *l, strata_error *err)
         return refuse(err, "n_out is -1 and outputs is NULL");
     if (l->min_in == 0 && !l->shape)
         return refuse(err, "shape is NULL and there may be no input to take it from");
+    if (l->optional_in != 0 && l->max_in >= 0 && l->max_in < 64 &&
+        l->optional_in >> l->max_in)
+        return refuse(err, "optional_in 0x%llx names inputs that max_in %d does not allow",
+                      (unsigned long long)l->optional_in, l->max_in);
     if (l->flags != 0)
         return refuse(err, "flags 0x%x has unknown bits", (unsigned)l->flags);
     if (l->params_size > MAX_PARAMS)

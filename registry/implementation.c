@@ -21,10 +21,10 @@
 #define refuse(err, ...) error_set(err, STRATA_EMODULE, __VA_ARGS__)
 
 /* Bits, holes and SAME of one side of a row. */
-static int check_side(const uint64_t masks[STRATA_MAX_PORTS], const char *side, size_t r,
+static int check_side(const uint64_t masks[REGISTRY_PORTS], const char *side, size_t r,
                       bool same_first, strata_error *err)
 {
-    for (int p = 0; p < STRATA_MAX_PORTS; p++) {
+    for (int p = 0; p < REGISTRY_PORTS; p++) {
         uint64_t mask = masks[p];
         if (mask & ~(KNOWN_FORMATS | STRATA_SAME))
             return refuse(err, "rows[%zu].%s[%d] 0x%llx has unknown formats", r, side, p,
@@ -46,7 +46,7 @@ static int check_rows(const struct registry_impl *x, strata_error *err)
     if (x->impl.rows.n == 0)
         return refuse(err, "it has no format rows");
     for (uint32_t r = 0; r < x->impl.rows.n; r++) {
-        const strata_row *row = &x->rows[r];
+        const struct registry_row *row = &x->rows[r];
         if (check_side(row->in, "in", r, false, err) != STRATA_OK ||
             check_side(row->out, "out", r, row->in[0] != 0, err) != STRATA_OK)
             return STRATA_EMODULE;
@@ -124,12 +124,12 @@ int implementation_check(const struct registry_impl *impls, size_t i, strata_err
 }
 
 /* -1 ports: no limit. */
-static int check_ports(const uint64_t masks[STRATA_MAX_PORTS], const char *side, size_t r,
+static int check_ports(const uint64_t masks[REGISTRY_PORTS], const char *side, size_t r,
                        int32_t ports, strata_error *err)
 {
     if (ports != 0 && masks[0] == 0)
         return refuse(err, "rows[%zu].%s[0] is empty: no format is allowed", r, side);
-    for (int p = 0; p < STRATA_MAX_PORTS; p++)
+    for (int p = 0; p < REGISTRY_PORTS; p++)
         if (masks[p] != 0 && ports >= 0 && p >= ports)
             return refuse(err, "rows[%zu].%s[%d] is set, the layer has %d", r, side, p,
                           ports);
@@ -141,7 +141,7 @@ int implementation_ports(const struct registry_impl *impls, size_t n,
 {
     for (size_t i = 0; i < n; i++)
         for (uint32_t r = 0; r < impls[i].impl.rows.n; r++) {
-            const strata_row *row = &impls[i].rows[r];
+            const struct registry_row *row = &impls[i].rows[r];
             if (check_ports(row->in, "in", r, layer->max_in, err) == STRATA_OK &&
                 check_ports(row->out, "out", r, layer->n_out, err) == STRATA_OK)
                 continue;

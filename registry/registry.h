@@ -22,10 +22,16 @@ struct module;
     "no plugin was found, so no layer can run: install the package, or set "             \
     "STRATA_PLUGIN_PATH to the folder that holds the plugins"
 
+/* A strata_row with all its ports side by side. */
+#define REGISTRY_PORTS (STRATA_MAX_PORTS + STRATA_MORE_PORTS)
+struct registry_row {
+    uint64_t in[REGISTRY_PORTS], out[REGISTRY_PORTS];
+};
+
 /* One impl of a layer, from whichever module brings it. */
 struct registry_impl {
-    strata_impl impl;       /* copy at our size; rows point to copies too */
-    const strata_row *rows; /* impl.rows.n of them */
+    strata_impl impl; /* copy at our size; of impl.rows only n holds */
+    const struct registry_row *rows; /* impl.rows.n of them */
     const struct module *module;
 };
 

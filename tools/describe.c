@@ -218,7 +218,7 @@ static void put_weights(FILE *f, const struct registry_layer *l)
 /* "fp32:nchw|fp16:nchw, same"; masks end with the first 0. */
 static void put_side(FILE *f, const uint64_t *masks)
 {
-    for (int i = 0; i < STRATA_MAX_PORTS && masks[i]; i++) {
+    for (int i = 0; i < REGISTRY_PORTS && masks[i]; i++) {
         fputs(i ? ", " : "", f);
         if (masks[i] == STRATA_SAME) {
             fputs("same", f);
@@ -233,7 +233,7 @@ static void put_side(FILE *f, const uint64_t *masks)
     }
 }
 
-static void put_row(FILE *f, const strata_row *row)
+static void put_row(FILE *f, const struct registry_row *row)
 {
     char *text = NULL;
     size_t size;

@@ -149,7 +149,7 @@ static int open_instance(struct instance *x, struct bench *b, const struct probl
     return STRATA_OK;
 }
 
-static bool row_takes(const strata_row *row, const struct instance *x)
+static bool row_takes(const struct registry_row *row, const struct instance *x)
 {
     const uint64_t out = row->out[0] & STRATA_SAME ? x->in.format : row->out[0];
     return row->in[0] & x->in.format && out & x->out.format;

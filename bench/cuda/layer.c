@@ -137,13 +137,13 @@ static int launch(void *user, int set, strata_error *err)
     return s->impl.impl->run(&r);
 }
 
-static bool takes(const struct registry_impl *impl, strata_node *n)
+static bool takes(const struct registry_impl *impl, struct harness_node *h)
 {
     struct harness_formats f;
+    strata_node *n = &h->node;
     const strata_impl *i = &impl->impl;
     for (uint32_t r = 0; r < i->rows.n; r++)
-        for (int64_t k = 0;
-             harness_combination(&f, &impl->rows[r], n->n_in, n->n_out, k); k++) {
+        for (int64_t k = 0; harness_combination(&f, &impl->rows[r], h, k); k++) {
             bool fits = f.out[0] == n->out[0].format;
             for (int p = 0; p < n->n_in; p++)
                 fits &= f.in[p] == n->in[p].format;
@@ -241,7 +241,7 @@ static int run_format(struct bench *b, const struct row *row, struct harness_nod
         status = place_tensors(b, n, f, &s, err);
     for (size_t i = 0; i < n->layer->n_impls && status == STRATA_OK; i++) {
         const struct registry_impl *impl = &n->layer->impls[i];
-        if ((!b->impl || strstr(impl->impl.name, b->impl)) && takes(impl, &n->node))
+        if ((!b->impl || strstr(impl->impl.name, b->impl)) && takes(impl, n))
             status = line(b, row, impl, &s, err);
     }
     return status;

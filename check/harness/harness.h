@@ -2,7 +2,7 @@
  *
  * One test for every layer: it reads the layer's tables and checks each claim in them.
  * For every impl, row and combination of formats it builds the tensors with guard bands
- * and poison, runs, and compares with the layer's FP64 reference. The layers' own tests
+ * and poison, runs, and compares with the layer's reference. The layers' own tests
  * and `strata check` use it. See harness_check.
  */
 #ifndef CHECK_HARNESS_HARNESS_H
@@ -10,11 +10,12 @@
 
 #include <stdbool.h>
 
+#include "check/harness/number.h"
 #include "registry/registry.h"
 
-#define HARNESS_INPUTS 4
-#define HARNESS_WEIGHTS 4
-#define HARNESS_OUTPUTS 4
+#define HARNESS_INPUTS 8
+#define HARNESS_WEIGHTS 8
+#define HARNESS_OUTPUTS 8
 
 struct harness_shape {
     int rank; /* 0: absent */
@@ -30,6 +31,7 @@ enum layer_numbers {
     NUMBERS_TINY,     /* subnormal in FP16 */
     NUMBERS_DENORMAL, /* in FP32 */
     NUMBERS_LARGE,    /* up to the largest of FP16 */
+    NUMBERS_WHOLE_RANGE, /* integers from their type's lowest to its highest */
     NUMBERS_COUNT
 };
 
@@ -40,6 +42,12 @@ enum layer_numbers {
  * size in {1, 5, 7, 14}, all inputs alike, and shapes that the layer refuses are left
  * out. Weights of rank 0 take the shape that the layer expects (an optional one that
  * `absent` names is left out). Inputs are drawn from [low, high], default [-2, 2].
+ *
+ * An input of rank 0 among others is absent, as `none`; a dim of 0 makes it empty. Inputs
+ * are floats unless in_dtype says otherwise: then FP32, FP16 and BF16 are each tried, as
+ * the rows allow. BOOL8 inputs are 0 or 1. The case also runs with its floats as FP64
+ * where a row takes that, with `integers` as each integer type that a row takes, and as
+ * each type in `dtypes`: always the inputs whose in_dtype is not set.
  */
 struct layer_case {
     const char *layer; /* "Convolution" */
@@ -53,9 +61,16 @@ struct layer_case {
     double low, high; /* of the inputs; both 0: the default */
     double tolerance; /* factor on the default bound; 0: 1 */
     double weight_low, weight_high; /* of the weights; both 0: [-1, 1] */
-    bool integers;   /* whole-numbered inputs, so that integer formats are tested too */
+    bool integers; /* whole-numbered inputs; as integers of every type, too */
     bool may_refuse; /* the layer may refuse this, or every impl veto it */
     enum layer_numbers numbers; /* in place of those from [low, high] */
+    int32_t in_dtype[HARNESS_INPUTS]; /* 0 (FP32): any float */
+    int32_t weight_dtype[HARNESS_WEIGHTS]; /* where weight_shape leaves it; 0: FP32, or
+                                              the first that the layer takes */
+    uint64_t dtypes; /* mask 1 << STRATA_INT64 ...: types to run it as, too */
+    struct harness_range {
+        double low, high;
+    } in_range[HARNESS_INPUTS]; /* of one input; both 0: the case's. For indices */
 };
 
 struct harness_result {
@@ -122,13 +137,14 @@ struct harness_node {
     bool in_place;                /* out[0] lies on in[0] */
     struct mirror *mirror;        /* run on its device; NULL: on the host */
     bool plain;                   /* one run, without a look at guards */
+    const int32_t *in_dtype, *weight_dtype; /* as in layer_case; NULL: all 0 */
     const char *fault;            /* rule that the last harness_run saw broken, or NULL */
     char *phase;                  /* HARNESS_PHASE bytes, or NULL */
     strata_error err;
 };
 
 /* STRATA_OK, or what the attribute, weight_shape or shape refused, with the message in
- * n->err. Free in every case. mirror, plain and phase of *n are kept. */
+ * n->err. Free in every case. mirror, plain, phase and the dtypes of *n are kept. */
 int harness_open(struct harness_node *n, const struct registry_layer *layer,
                  const char *attrs, const struct harness_shape *in, int n_in,
                  const struct harness_shape *weight, unsigned absent);
@@ -139,27 +155,30 @@ void harness_blank_output(const struct harness_node *n, strata_tensor *out);
 /* Name the callback that is about to run. */
 void harness_enter(const struct harness_node *n, const char *phase);
 
-/* Run one impl in one combination of formats (one bit each) on dense linear FP64 values:
- * converts in, runs, checks guards, pads and inputs, converts out. Weights are rounded
- * to their dtype. Returns the run's status; n->err has the message. */
+/* Run one impl in one combination of formats (one bit each, 0 for what is absent) on
+ * values (check/harness/number.h): converts in, runs, checks guards, pads and inputs,
+ * converts out. Weights are rounded to their dtype. Where output 0 is empty run is not
+ * called. Returns the run's status; n->err has the message. */
 struct harness_formats {
     uint64_t in[HARNESS_INPUTS], out[HARNESS_OUTPUTS];
 };
 int harness_run(struct harness_node *n, const struct registry_impl *impl, int row,
-                const struct harness_formats *formats, const double *const *in,
-                const double *const *weight, const strata_epilogue *epilogue,
-                double *const *out);
+                const struct harness_formats *formats, const void *const *in,
+                const void *const *weight, const strata_epilogue *epilogue,
+                void *const *out);
 
-/* The k-th combination of formats of a row for n_in inputs and n_out outputs; false past
- * the last. */
-bool harness_combination(struct harness_formats *out, const strata_row *row, int n_in,
-                         int n_out, int64_t k);
+/* Combinations of a row's formats that its tensors' dtypes and ranks allow; 0: none. */
+int64_t harness_combinations(const struct registry_row *row,
+                             const struct harness_node *n);
+/* The k-th of them; false past the last. */
+bool harness_combination(struct harness_formats *out, const struct registry_row *row,
+                         const struct harness_node *n, int64_t k);
 
 /* Whether the layer's reference says that a number may come of a NaN. */
 bool harness_ignores_nan(const struct registry_layer *layer);
-/* FP64 reference of the layer through "strata.reference/1"; ENOTFOUND without one. */
-int harness_reference(struct harness_node *n, const double *const *in,
-                      const double *const *weight, double *const *out);
+/* The layer's "strata.reference/2" or "/1"; ENOTFOUND without either. */
+int harness_reference(struct harness_node *n, const void *const *in,
+                      const void *const *weight, void *const *out);
 
 /* Plugins of the build: a registry over $STRATA_PLUGIN_PATH alone, NULL with the reason
  * in err. */

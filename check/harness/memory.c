@@ -4,6 +4,7 @@
  * index, pad lane, or gap between rows.
  */
 #include "check/harness/memory.h"
+#include "check/harness/number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -87,58 +88,6 @@ enum block_verdict block_check(const struct block *b, const char *what, int inde
 
 /* ---- elements ------------------------------------------------------------------ */
 
-static double clamp(double x, double low, double high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
-static void store(void *data, int32_t dtype, int64_t at, double x)
-{
-    switch (dtype) {
-    case STRATA_FP32:
-        ((float *)data)[at] = (float)x;
-        break;
-    case STRATA_FP16:
-        ((uint16_t *)data)[at] = half_from_float((float)x);
-        break;
-    case STRATA_INT8:
-        ((int8_t *)data)[at] = (int8_t)clamp(rint(x), -128, 127);
-        break;
-    case STRATA_UINT8:
-        ((uint8_t *)data)[at] = (uint8_t)clamp(rint(x), 0, 255);
-        break;
-    default:
-        ((int32_t *)data)[at] = (int32_t)clamp(rint(x), INT32_MIN, INT32_MAX);
-        break;
-    }
-}
-
-static double load(const void *data, int32_t dtype, int64_t at)
-{
-    switch (dtype) {
-    case STRATA_FP32:
-        return (double)((const float *)data)[at];
-    case STRATA_FP16:
-        return (double)half_to_float(((const uint16_t *)data)[at]);
-    case STRATA_INT8:
-        return ((const int8_t *)data)[at];
-    case STRATA_UINT8:
-        return ((const uint8_t *)data)[at];
-    default:
-        return ((const int32_t *)data)[at];
-    }
-}
-
-double tensor_round(int32_t dtype, double x)
-{
-    union {
-        double alignment;
-        char bytes[8];
-    } element;
-    store(&element, dtype, 0, x);
-    return load(&element, dtype, 0);
-}
-
 /* Next index in row-major order; false after the last. */
 static bool next_index(int64_t *index, const strata_tensor *t)
 {
@@ -150,19 +99,23 @@ static bool next_index(int64_t *index, const strata_tensor *t)
     return false;
 }
 
-void tensor_fill(const strata_tensor *t, const double *values)
+void tensor_fill(const strata_tensor *t, const void *values)
 {
-    int64_t index[STRATA_MAX_RANK] = {0};
+    int64_t index[STRATA_MAX_RANK] = {0}, i = 0;
+    if (t->count == 0)
+        return;
     do
-        store(t->data, t->dtype, strata_offset(t, index), *values++);
+        number_store(t->data, t->dtype, strata_offset(t, index), values, i++);
     while (next_index(index, t));
 }
 
-void tensor_read(double *values, const strata_tensor *t)
+void tensor_read(void *values, const strata_tensor *t)
 {
-    int64_t index[STRATA_MAX_RANK] = {0};
+    int64_t index[STRATA_MAX_RANK] = {0}, i = 0;
+    if (t->count == 0)
+        return;
     do
-        *values++ = load(t->data, t->dtype, strata_offset(t, index));
+        number_load(values, i++, t->data, t->dtype, strata_offset(t, index));
     while (next_index(index, t));
 }
 
@@ -174,8 +127,8 @@ static unsigned char *element_map(const strata_tensor *t)
     unsigned char *map = calloc(1, (size_t)t->size + 1);
     strata_tensor padded = *t;
     int64_t index[STRATA_MAX_RANK] = {0};
-    if (!map)
-        return NULL;
+    if (!map || t->count == 0)
+        return map;
     if (t->vector_dim >= 0)
         padded.dims[t->vector_dim] =
             (t->dims[t->vector_dim] + t->vector - 1) / t->vector * t->vector;
@@ -187,12 +140,16 @@ static unsigned char *element_map(const strata_tensor *t)
     return map;
 }
 
-bool tensor_set_pads(const strata_tensor *t, double pad)
+bool tensor_set_pads(const strata_tensor *t, bool poison)
 {
+    const double nan = NAN, zero = 0;
+    const int64_t low = INT64_MIN, none = 0;
+    const void *real = poison ? &nan : &zero, *whole = poison ? &low : &none;
+    const void *pad = number_is_real(t->dtype) ? real : whole;
     unsigned char *map = element_map(t);
     for (int64_t i = 0; map && i < t->size; i++)
         if (map[i] == PAD)
-            store(t->data, t->dtype, i, pad);
+            number_store(t->data, t->dtype, i, pad, 0);
     free(map);
     return map;
 }
@@ -202,16 +159,22 @@ enum tensor_verdict tensor_check_outside(const strata_tensor *t, bool dirty,
 {
     size_t size = strata_dtype_size(t->dtype);
     unsigned char *map = element_map(t), kept[8];
+    char text[NUMBER_TEXT];
+    union {
+        double real;
+        int64_t whole;
+    } value;
     enum tensor_verdict verdict = map ? TENSOR_FINE : TENSOR_NO_MEMORY;
     if (!map)
         error_no_memory(err, (size_t)t->size, "element map");
     memset(kept, pattern, sizeof kept);
     for (int64_t i = 0; verdict == TENSOR_FINE && i < t->size; i++) {
         const char *element = (const char *)t->data + (size_t)i * size;
-        if (map[i] == PAD && !dirty && load(t->data, t->dtype, i) != 0) {
+        number_load(&value, 0, t->data, t->dtype, i);
+        if (map[i] == PAD && !dirty && number_of(&value, t->dtype, 0) != 0) {
             verdict = TENSOR_PAD;
-            error_set(err, STRATA_EINTERNAL, "output pad at element %lld is %g, not 0",
-                      (long long)i, load(t->data, t->dtype, i));
+            error_set(err, STRATA_EINTERNAL, "output pad at element %lld is %s, not 0",
+                      (long long)i, number_text(text, &value, t->dtype, 0));
         } else if (map[i] == GAP && memcmp(element, kept, size) != 0) {
             verdict = TENSOR_GAP;
             error_set(err, STRATA_EINTERNAL, "wrote the gap between rows at element %lld",
@@ -228,6 +191,8 @@ int64_t tensor_find_pattern(const strata_tensor *t, unsigned char pattern)
     unsigned char kept[8];
     int64_t index[STRATA_MAX_RANK] = {0}, at = 0;
     memset(kept, pattern, sizeof kept);
+    if (t->count == 0)
+        return -1;
     do {
         const char *element = (const char *)t->data;
         if (memcmp(element + (size_t)strata_offset(t, index) * size, kept, size) == 0)

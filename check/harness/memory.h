@@ -35,13 +35,11 @@ enum block_verdict { BLOCK_FINE, BLOCK_OUTSIDE, BLOCK_CHANGED };
 enum block_verdict block_check(const struct block *b, const char *what, int index,
                                strata_error *err);
 
-/* Dense row-major FP64 values to and from a tensor in any format. */
-void tensor_fill(const strata_tensor *t, const double *values);
-void tensor_read(double *values, const strata_tensor *t);
-/* A value as it is stored in a dtype. */
-double tensor_round(int32_t dtype, double x);
-/* Set the pad lanes; false: no memory. */
-bool tensor_set_pads(const strata_tensor *t, double x);
+/* Values (check/harness/number.h) to and from a tensor in any format. */
+void tensor_fill(const strata_tensor *t, const void *values);
+void tensor_read(void *values, const strata_tensor *t);
+/* Set the pad lanes: to zero, or to what must not be read; false: no memory. */
+bool tensor_set_pads(const strata_tensor *t, bool poison);
 enum tensor_verdict { TENSOR_FINE, TENSOR_PAD, TENSOR_GAP, TENSOR_NO_MEMORY };
 /* Whether a pad lane is not 0 (unless dirty), or an element that belongs to no index
  * lost the byte pattern the memory began with; then with a message. */

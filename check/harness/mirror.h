@@ -9,7 +9,7 @@
 #include "core/handle.h"
 #include "check/harness/memory.h"
 
-#define MIRROR_BLOCKS 32                /* at once */
+#define MIRROR_BLOCKS 48                /* at once */
 #define MIRROR_SIZE ((size_t)256 << 20) /* bytes that any layer test needs */
 
 /* How a block is treated. */

@@ -102,7 +102,7 @@ static void set_shape(strata_tensor *t, const struct harness_shape *shape, int32
     t->dtype = dtype;
     t->vector = 1;
     t->vector_dim = -1;
-    t->count = 1;
+    t->count = shape->rank > 0;
     for (int d = 0; d < shape->rank; d++)
         t->count *= t->dims[d] = shape->dims[d];
 }
@@ -113,10 +113,19 @@ static bool same_dims(const strata_tensor *a, const strata_tensor *b)
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]) == 0;
 }
 
+static int32_t weight_dtype(const struct harness_node *n, int i)
+{
+    const uint64_t allowed = n->layer->weights[i].dtypes;
+    const int32_t given = n->weight_dtype ? n->weight_dtype[i] : STRATA_FP32;
+    return allowed == 0 || allowed >> given & 1 ? given : __builtin_ctzll(allowed);
+}
+
 static int resolve_weights(struct harness_node *n, unsigned absent)
 {
     strata_tensor expected[HARNESS_WEIGHTS] = {0};
     int (*shape)(const strata_node *, strata_tensor *) = n->layer->layer.weight_shape;
+    for (int i = 0; i < n->node.n_weights; i++)
+        expected[i].dtype = n->weight[i].dtype;
     harness_enter(n, "weight_shape");
     int status = shape ? shape(&n->node, expected) : STRATA_OK;
     for (int i = 0; i < n->node.n_weights && status == STRATA_OK; i++) {
@@ -130,9 +139,10 @@ static int resolve_weights(struct harness_node *n, unsigned absent)
         if (w->rank == 0 && !(absent >> i & 1) && expected[i].rank > 0) {
             struct harness_shape s = {.rank = expected[i].rank};
             memcpy(s.dims, expected[i].dims, sizeof s.dims);
-            set_shape(w, &s, STRATA_FP32);
+            set_shape(w, &s, expected[i].dtype);
         }
-        w->dtype = expected[i].rank > 0 ? expected[i].dtype : STRATA_FP32;
+        if (expected[i].rank > 0)
+            w->dtype = expected[i].dtype;
         if (w->rank == 0 && declared->flags & STRATA_REQUIRED)
             return error_set(&n->err, STRATA_EINVAL, "weight %s is required",
                              declared->name);
@@ -169,10 +179,21 @@ static int resolve_outputs(struct harness_node *n)
                              s.rank);
         memcpy(s.dims, n->out[i].dims, sizeof s.dims);
         set_shape(&n->out[i], &s, n->out[i].dtype);
-        if (n->out[i].count < 1)
-            return error_set(&n->err, STRATA_EINVAL, "output %d is empty", i);
     }
     return status;
+}
+
+static int set_inputs(struct harness_node *n, const struct harness_shape *in, int n_in)
+{
+    const strata_layer *l = &n->layer->layer;
+    if (n_in < l->min_in || (l->max_in >= 0 && n_in > l->max_in) || n_in > HARNESS_INPUTS)
+        return error_set(&n->err, STRATA_EINVAL, "%d inputs", n_in);
+    for (int i = 0; i < n_in; i++) {
+        set_shape(&n->in[i], &in[i], n->in_dtype ? n->in_dtype[i] : STRATA_FP32);
+        if (in[i].rank == 0 && !(l->optional_in >> i & 1))
+            return error_set(&n->err, STRATA_EINVAL, "input %d is not optional", i);
+    }
+    return STRATA_OK;
 }
 
 int harness_open(struct harness_node *n, const struct registry_layer *layer,
@@ -180,18 +201,22 @@ int harness_open(struct harness_node *n, const struct registry_layer *layer,
                  const struct harness_shape *weight, unsigned absent)
 {
     const strata_layer *l = &layer->layer;
-    *n = (struct harness_node){.mirror = n->mirror, .phase = n->phase, .plain = n->plain};
+    *n = (struct harness_node){.mirror = n->mirror,
+                               .phase = n->phase,
+                               .plain = n->plain,
+                               .in_dtype = n->in_dtype,
+                               .weight_dtype = n->weight_dtype};
     attrs = attrs ? attrs : "";
     n->layer = layer;
     n->params = calloc(1, l->params_size + 1);
     if (!n->params || layer->n_weights > HARNESS_WEIGHTS)
         return error_set(&n->err, STRATA_ENOMEM, "the harness cannot hold this layer");
-    if (n_in < l->min_in || (l->max_in >= 0 && n_in > l->max_in) || n_in > HARNESS_INPUTS)
-        return error_set(&n->err, STRATA_EINVAL, "%d inputs", n_in);
-    for (int i = 0; i < n_in; i++)
-        set_shape(&n->in[i], &in[i], STRATA_FP32);
-    for (size_t i = 0; i < layer->n_weights && weight; i++)
-        set_shape(&n->weight[i], &weight[i], STRATA_FP32);
+    int status = set_inputs(n, in, n_in);
+    if (status != STRATA_OK)
+        return status;
+    for (size_t i = 0; i < layer->n_weights; i++)
+        set_shape(&n->weight[i], weight ? &weight[i] : &(struct harness_shape){0},
+                  weight_dtype(n, (int)i));
     n->node = (strata_node){
         .struct_size = sizeof n->node,
         .n_in = n_in,
@@ -205,7 +230,7 @@ int harness_open(struct harness_node *n, const struct registry_layer *layer,
         .host = &host,
         .err = &n->err,
     };
-    int status = parse_attributes(n, attrs);
+    status = parse_attributes(n, attrs);
     if (status == STRATA_OK)
         status = resolve_weights(n, absent);
     return status == STRATA_OK ? resolve_outputs(n) : status;
@@ -218,36 +243,99 @@ void harness_close(struct harness_node *n)
     n->params = n->memory = NULL;
 }
 
-static const strata_reference *reference_of(const struct registry_layer *l)
+/* ---- references ---------------------------------------------------------------- */
+
+static const strata_reference *plain_reference(const struct registry_layer *l)
 {
     return l->layer.extension ? l->layer.extension(STRATA_REFERENCE_V1) : NULL;
 }
 
-bool harness_ignores_nan(const struct registry_layer *layer)
+static const strata_reference_typed *typed_reference(const struct registry_layer *l)
 {
-    const strata_reference *r = reference_of(layer);
-    return r && r->flags & STRATA_NAN_IGNORED;
+    return l->layer.extension ? l->layer.extension(STRATA_REFERENCE_V2) : NULL;
 }
 
-int harness_reference(struct harness_node *n, const double *const *in,
-                      const double *const *weight, double *const *out)
+bool harness_ignores_nan(const struct registry_layer *layer)
 {
+    const strata_reference_typed *typed = typed_reference(layer);
+    const strata_reference *plain = plain_reference(layer);
+    return ((typed ? typed->flags : plain ? plain->flags : 0) & STRATA_NAN_IGNORED) != 0;
+}
+
+/* Doubles for values of any class; the values themselves where they are doubles. */
+static bool lend_reals(const double **out, double **made, const void *values,
+                       const strata_tensor *t)
+{
+    *out = values;
+    if (!values || number_is_real(t->dtype))
+        return true;
+    *made = malloc((size_t)t->count * sizeof(double) + 1);
+    *out = *made;
+    if (*made)
+        number_to_reals(*made, values, t->dtype, t->count);
+    return *made;
+}
+
+/* Through "strata.reference/1", which knows doubles alone. */
+static int run_plain(struct harness_node *n, const strata_reference *r,
+                     const void *const *in, const void *const *weight, void *const *out)
+{
+    enum { FIRST_WEIGHT = HARNESS_INPUTS, FIRST_OUT = FIRST_WEIGHT + HARNESS_WEIGHTS };
+    const double *x[HARNESS_INPUTS], *w[HARNESS_WEIGHTS], *lent;
+    double *y[HARNESS_OUTPUTS], *made[FIRST_OUT + HARNESS_OUTPUTS] = {0};
+    bool done = true;
+    for (int i = 0; i < n->node.n_in; i++)
+        done &= lend_reals(&x[i], &made[i], in[i], &n->in[i]);
+    for (int i = 0; i < n->node.n_weights; i++)
+        done &= lend_reals(&w[i], &made[FIRST_WEIGHT + i], weight[i], &n->weight[i]);
+    for (int i = 0; i < n->node.n_out; i++) {
+        done &= lend_reals(&lent, &made[FIRST_OUT + i], out[i], &n->out[i]);
+        y[i] = made[FIRST_OUT + i] ? made[FIRST_OUT + i] : out[i];
+    }
+    int status = done ? r->run(&n->node, x, w, y)
+                      : error_no_memory(&n->err, 0, "the reference's values");
+    for (int i = 0; i < n->node.n_out && status == STRATA_OK; i++)
+        if (made[FIRST_OUT + i])
+            number_from_reals(out[i], n->out[i].dtype, y[i], n->out[i].count);
+    for (size_t i = 0; i < ARRAY_LENGTH(made); i++)
+        free(made[i]);
+    return status;
+}
+
+int harness_reference(struct harness_node *n, const void *const *in,
+                      const void *const *weight, void *const *out)
+{
+    const strata_reference_typed *typed = typed_reference(n->layer);
+    const strata_reference *plain = plain_reference(n->layer);
     harness_enter(n, "reference");
-    const strata_reference *r = reference_of(n->layer);
-    if (!r)
-        return error_set(&n->err, STRATA_ENOTFOUND, "no " STRATA_REFERENCE_V1);
-    return r->run(&n->node, in, weight, out);
+    if (typed)
+        return typed->run(&n->node, in, weight, out);
+    return plain ? run_plain(n, plain, in, weight, out)
+                 : error_set(&n->err, STRATA_ENOTFOUND, "it has no reference");
 }
 
 /* ---- combinations of formats --------------------------------------------------- */
 
 /* Mask of port i; the last entry that is not 0 repeats. */
-static uint64_t port_mask(const uint64_t mask[STRATA_MAX_PORTS], int i)
+static uint64_t port_mask(const uint64_t mask[REGISTRY_PORTS], int i)
 {
-    i = i < STRATA_MAX_PORTS ? i : STRATA_MAX_PORTS - 1;
+    i = i < REGISTRY_PORTS ? i : REGISTRY_PORTS - 1;
     while (i > 0 && mask[i] == 0)
         i--;
     return mask[i];
+}
+
+/* Formats in which a tensor can lie. */
+static uint64_t tensor_formats(const strata_tensor *t)
+{
+    uint64_t mask = 0;
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
+        const struct format *format = format_at(f);
+        const bool linear = format->vector == 1 && format->order == ORDER_LINEAR;
+        if (number_may_be(t->dtype, t->exact, format->dtype) && (t->rank > 1 || linear))
+            mask |= UINT64_C(1) << f;
+    }
+    return mask;
 }
 
 /* The *k-th bit of a mask, *k divided by the number of bits. */
@@ -260,19 +348,41 @@ static uint64_t take_bit(uint64_t mask, int64_t *k)
     return mask & -mask;
 }
 
-bool harness_combination(struct harness_formats *out, const strata_row *row, int n_in,
-                         int n_out, int64_t k)
+/* Formats of a port; of one that goes with input 0, those of that. */
+static uint64_t free_formats(const uint64_t mask[REGISTRY_PORTS], int i,
+                             const strata_tensor *t)
+{
+    const uint64_t port = port_mask(mask, i);
+    return port & STRATA_SAME ? STRATA_SAME : port & tensor_formats(t);
+}
+
+int64_t harness_combinations(const struct registry_row *row, const struct harness_node *n)
+{
+    int64_t product = 1;
+    for (int i = 0; i < n->node.n_in; i++)
+        if (n->in[i].rank > 0)
+            product *= __builtin_popcountll(free_formats(row->in, i, &n->in[i]));
+    for (int i = 0; i < n->node.n_out; i++)
+        product *= __builtin_popcountll(free_formats(row->out, i, &n->out[i]));
+    return product;
+}
+
+bool harness_combination(struct harness_formats *out, const struct registry_row *row,
+                         const struct harness_node *n, int64_t k)
 {
     memset(out, 0, sizeof *out);
-    for (int i = 0; i < n_in; i++) {
-        uint64_t mask = port_mask(row->in, i);
-        out->in[i] = mask & STRATA_SAME ? out->in[0] : take_bit(mask, &k);
+    if (k >= harness_combinations(row, n))
+        return false;
+    for (int i = 0; i < n->node.n_in; i++) {
+        const uint64_t mask = free_formats(row->in, i, &n->in[i]);
+        if (n->in[i].rank > 0)
+            out->in[i] = mask & STRATA_SAME ? out->in[0] : take_bit(mask, &k);
     }
-    for (int i = 0; i < n_out; i++) {
-        uint64_t mask = port_mask(row->out, i);
+    for (int i = 0; i < n->node.n_out; i++) {
+        const uint64_t mask = free_formats(row->out, i, &n->out[i]);
         out->out[i] = mask & STRATA_SAME ? out->in[0] : take_bit(mask, &k);
     }
-    return k == 0;
+    return true;
 }
 
 strata_registry *harness_registry(strata_error *err)

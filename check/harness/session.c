@@ -290,7 +290,7 @@ strata_tensor session_output(const struct session *s, int i)
     return session_view(&s->out[i], on_input ? &s->in_block[0] : &s->out_block[i]);
 }
 
-void session_read(const struct session *s, int i, double *values)
+void session_read(const struct session *s, int i, void *values)
 {
     const strata_tensor view = session_output(s, i);
     tensor_read(values, &view);

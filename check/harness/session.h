@@ -39,11 +39,11 @@ struct session {
     strata_host host;
 };
 
-/* The blocks, filled: inputs and weights from dense linear FP64 values. */
+/* The blocks, filled: inputs and weights from values. */
 int session_make(struct session *s, struct harness_node *n,
                  const struct registry_impl *impl, int row,
-                 const struct harness_formats *formats, const double *const *in,
-                 const double *const *weight, const strata_epilogue *epilogue);
+                 const struct harness_formats *formats, const void *const *in,
+                 const void *const *weight, const strata_epilogue *epilogue);
 /* accept, workspace, setup and ctx_open; EUNSUPPORTED with n->vetoed if accept refused.
  */
 int session_open(struct session *s);
@@ -61,8 +61,8 @@ int session_fetch(struct session *s);
 /* run alone; on a device it is enqueued on the native stream given, or on the handle's.
  */
 int session_call(struct session *s, strata_stream *stream);
-/* Output i, as FP64. */
-void session_read(const struct session *s, int i, double *values);
+/* Values of output i. */
+void session_read(const struct session *s, int i, void *values);
 /* The host's view of output i. */
 strata_tensor session_output(const struct session *s, int i);
 /* Pads, gaps, bands, and what must not have changed. */

@@ -5,7 +5,6 @@
  */
 #include "check/harness/session_private.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +88,9 @@ static int make_tensor(struct session *s, strata_tensor *t, struct block *b,
     if (!session_block(s, b, bytes, kind))
         return error_no_memory(&s->err, bytes, "tensor");
     tensor_view(t, &d, mask, STRATA_PAD_ZERO, session_address(b));
+    t->exact = shape->exact;
+    if (t->count == 0)
+        t->data = NULL; /* what is empty may lie anywhere */
     return STRATA_OK;
 }
 
@@ -101,11 +103,15 @@ strata_tensor session_view(const strata_tensor *t, const struct block *b)
 }
 
 static int make_inputs(struct session *s, const struct harness_formats *f,
-                       const double *const *in)
+                       const void *const *in)
 {
     bool poison = s->impl->flags & STRATA_PAD_IGNORED;
     int status = STRATA_OK;
     for (int i = 0; i < s->node.n_in && status == STRATA_OK; i++) {
+        if (s->n->in[i].rank == 0) {
+            s->in[i] = s->n->in[i];
+            continue;
+        }
         status = make_tensor(s, &s->in[i], &s->in_block[i], &s->n->in[i], f->in[i],
                              s->n->pitched_in, MIRROR_FULL);
         if (status != STRATA_OK)
@@ -113,14 +119,14 @@ static int make_inputs(struct session *s, const struct harness_formats *f,
         s->in[i].pad = poison ? STRATA_PAD_ANY : STRATA_PAD_ZERO;
         const strata_tensor view = session_view(&s->in[i], &s->in_block[i]);
         tensor_fill(&view, in[i]);
-        if (!tensor_set_pads(&view, poison ? NAN : 0) ||
+        if (!tensor_set_pads(&view, poison) ||
             (!s->n->in_place && !block_protect(&s->in_block[i])))
             return error_no_memory(&s->err, s->in_block[i].bytes, "input");
     }
     return status;
 }
 
-static int make_weights(struct session *s, const double *const *weight)
+static int make_weights(struct session *s, const void *const *weight)
 {
     for (int i = 0; i < s->node.n_weights; i++) {
         const strata_tensor *w = &s->n->weight[i];
@@ -159,7 +165,7 @@ static int make_channels(struct session *s, struct block *b, const float **value
     return block_protect(b) ? STRATA_OK : error_no_memory(&s->err, bytes, "channels");
 }
 
-/* The caller's residual is dense linear FP64; the impl sees the output's format. */
+/* The caller's residual is an array of double; the impl sees the output's format. */
 static int make_epilogue(struct session *s, const struct harness_formats *f,
                          const strata_epilogue *e)
 {
@@ -181,7 +187,7 @@ static int make_epilogue(struct session *s, const struct harness_formats *f,
     const strata_tensor view = session_view(&s->residual, &s->residual_block);
     tensor_fill(&view, e->residual->data);
     s->epilogue.residual = &s->residual;
-    if (!tensor_set_pads(&view, 0) || !block_protect(&s->residual_block))
+    if (!tensor_set_pads(&view, false) || !block_protect(&s->residual_block))
         return error_no_memory(&s->err, s->residual_block.bytes, "residual");
     return STRATA_OK;
 }
@@ -240,8 +246,8 @@ static int discard(struct session *s, struct block *b, const char *what, int ind
 
 int session_make(struct session *s, struct harness_node *n,
                  const struct registry_impl *impl, int row,
-                 const struct harness_formats *formats, const double *const *in,
-                 const double *const *weight, const strata_epilogue *epilogue)
+                 const struct harness_formats *formats, const void *const *in,
+                 const void *const *weight, const strata_epilogue *epilogue)
 {
     *s = (struct session){.n = n,
                           .impl = &impl->impl,

@@ -5,7 +5,6 @@
  */
 #include "check/harness/trial.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,7 @@ static void node_problem(struct trial *t, const char *otherwise)
 static int run_impl(struct trial *k, int row, const strata_epilogue *e)
 {
     return harness_run(&k->node, k->impl, row, &k->formats,
-                       (const double *const *)k->v.in, (const double *const *)k->v.weight,
+                       (const void *const *)k->v.in, (const void *const *)k->v.weight,
                        e, k->v.out);
 }
 
@@ -71,11 +70,16 @@ static void choose_activation(struct trial *k, strata_epilogue *e)
     static const double alpha[STRATA_ACTIVATION_COUNT] = {
         [STRATA_LEAKY_RELU] = 0.1,       [STRATA_CLIP] = -0.5,        [STRATA_ELU] = 0.75,
         [STRATA_SELU] = 1.6732632423543, [STRATA_HARD_SIGMOID] = 0.2,
+        [STRATA_SWISH] = 1.25,           [STRATA_CELU] = 0.75,
+        [STRATA_SHRINK] = 0.5,           [STRATA_THRESHOLDED_RELU] = 0.5,
+        [STRATA_SCALED_TANH] = 1.5,
     };
     static const double beta[STRATA_ACTIVATION_COUNT] = {
         [STRATA_CLIP] = 1.5,
         [STRATA_SELU] = 1.0507009873555,
         [STRATA_HARD_SIGMOID] = 0.5,
+        [STRATA_SHRINK] = 0.25,
+        [STRATA_SCALED_TANH] = 0.75,
     };
     int32_t kind = k->turn % STRATA_ACTIVATION_COUNT;
     for (int i = 0; i < STRATA_ACTIVATION_COUNT; i++)
@@ -90,6 +94,8 @@ static void choose_activation(struct trial *k, strata_epilogue *e)
 static void run_epilogues(struct trial *k, int row)
 {
     int32_t declared = k->impl->impl.epilogues;
+    if (!number_is_real(k->node.out[0].dtype))
+        return;
     strata_tensor residual = k->node.out[0];
     residual.data = k->v.residual;
     for (int32_t flags = k->c->sweep ? 16 : 1; flags <= 16; flags *= 2) {
@@ -119,7 +125,7 @@ static void run_variants(struct trial *k, int row)
     int32_t flags = k->impl->impl.flags;
     const char *numbers = trial_numbers_name(k);
     run_variant(k, row, numbers ? numbers : "dense", NULL);
-    if (n->vetoed || n->fault || numbers)
+    if (n->vetoed || n->fault || numbers || n->out[0].count == 0)
         return;
     if (flags & (STRATA_STRIDED_IN | STRATA_STRIDED_OUT)) {
         n->pitched_in = flags & STRATA_STRIDED_IN;
@@ -150,33 +156,29 @@ static void run_combination(struct trial *k, int row)
     }
 }
 
-static bool keeps(int32_t dtype, double x)
+/* Whether a tensor may lie in a format, which keeps its values exactly. */
+static bool fits(const strata_tensor *t, uint64_t mask, const void *values)
 {
-    if (isnan(x))
-        return dtype == STRATA_FP32 || dtype == STRATA_FP16;
-    return tensor_round(dtype, x) == x;
+    const struct format *f = mask ? format_at(__builtin_ctzll(mask)) : NULL;
+    if (!f || !number_may_be(t->dtype, t->exact, f->dtype))
+        return false;
+    if (t->rank < 2 && (f->vector > 1 || f->order != ORDER_LINEAR))
+        return false;
+    for (int64_t e = 0; values && e < t->count; e++)
+        if (!number_keeps(f->dtype, values, e))
+            return false;
+    return true;
 }
 
-/* Whether every port's format exists at its rank and keeps the input values exactly. */
 static bool combination_fits(const struct trial *k)
 {
-    for (int i = 0; i < k->node.node.n_in; i++) {
-        if (k->formats.in[i] == 0)
+    const struct harness_node *n = &k->node;
+    for (int i = 0; i < n->node.n_in; i++)
+        if (n->in[i].rank > 0 && !fits(&n->in[i], k->formats.in[i], k->v.in[i]))
             return false;
-        const struct format *f = format_at(__builtin_ctzll(k->formats.in[i]));
-        if (!f || (k->node.in[i].rank < 2 && (f->vector > 1 || f->order != ORDER_LINEAR)))
+    for (int i = 0; i < n->node.n_out; i++)
+        if (!fits(&n->out[i], k->formats.out[i], NULL))
             return false;
-        for (int64_t e = 0; e < k->node.in[i].count; e++)
-            if (!keeps(f->dtype, k->v.in[i][e]))
-                return false;
-    }
-    for (int i = 0; i < k->node.node.n_out; i++) {
-        const struct format *f =
-            k->formats.out[i] ? format_at(__builtin_ctzll(k->formats.out[i])) : NULL;
-        if (!f ||
-            (k->node.out[i].rank < 2 && (f->vector > 1 || f->order != ORDER_LINEAR)))
-            return false;
-    }
     return true;
 }
 
@@ -202,14 +204,18 @@ static bool chosen(const struct trial *k, int row)
     return strcmp(text, t->formats) == 0;
 }
 
+/* Rows that give many ports a choice are sampled: other combinations each time. */
+#define MOST_COMBINATIONS 128
+
 static void visit_rows(struct trial *k)
 {
-    const struct harness_node *n = &k->node;
-    for (uint32_t r = 0; r < k->impl->impl.rows.n; r++)
-        for (int64_t at = 0;
-             !k->done && harness_combination(&k->formats, &k->impl->rows[r], n->node.n_in,
-                                             n->node.n_out, at);
-             at++) {
+    for (uint32_t r = 0; r < k->impl->impl.rows.n; r++) {
+        const struct registry_row *row = &k->impl->rows[r];
+        const int64_t all = harness_combinations(row, &k->node);
+        const int64_t step = k->target->formats ? 1 : all / MOST_COMBINATIONS + 1;
+        for (int64_t at = step > 1 ? k->turn++ % step : 0;
+             !k->done && harness_combination(&k->formats, row, &k->node, at);
+             at += step) {
             if (!chosen(k, (int)r))
                 continue;
             if (k->target->visit)
@@ -217,6 +223,7 @@ static void visit_rows(struct trial *k)
             else
                 run_combination(k, (int)r);
         }
+    }
 }
 
 static void run_impls(struct trial *k)
@@ -246,8 +253,8 @@ static void aim(struct trial *k)
 int trial_session(struct trial *t, struct session *s, int row)
 {
     return session_make(s, &t->node, t->impl, row, &t->formats,
-                        (const double *const *)t->v.in,
-                        (const double *const *)t->v.weight, NULL);
+                        (const void *const *)t->v.in,
+                        (const void *const *)t->v.weight, NULL);
 }
 
 /* Without a reference, the first host impl that runs says what the others must give. */
@@ -261,13 +268,12 @@ static void expect_agreement(struct trial *k)
         for (uint32_t r = 0; r < k->impl->impl.rows.n && !k->expects; r++)
             for (int64_t at = 0;
                  k->impl->impl.device == STRATA_HOST && !k->expects &&
-                 harness_combination(&k->formats, &k->impl->rows[r], k->node.node.n_in,
-                                     k->node.node.n_out, at);
+                 harness_combination(&k->formats, &k->impl->rows[r], &k->node, at);
                  at++)
                 if (combination_fits(k) && run_impl(k, (int)r, NULL) == STRATA_OK) {
                     for (int o = 0; o < k->node.node.n_out; o++)
                         memcpy(k->v.expected[o], k->v.out[o],
-                               (size_t)k->node.out[o].count * sizeof(double));
+                               (size_t)k->node.out[o].count * VALUE_SIZE);
                     k->expects = true;
                     k->agreed = k->impl;
                     k->agreed_row = (int)r;
@@ -282,8 +288,8 @@ static void expect_agreement(struct trial *k)
 /* Fill v.expected; false after a problem. */
 static bool expect_values(struct trial *k)
 {
-    int status = harness_reference(&k->node, (const double *const *)k->v.in,
-                                   (const double *const *)k->v.weight, k->v.expected);
+    int status = harness_reference(&k->node, (const void *const *)k->v.in,
+                                   (const void *const *)k->v.weight, k->v.expected);
     k->expects = status == STRATA_OK;
     if (status == STRATA_ENOTFOUND)
         expect_agreement(k);
@@ -299,7 +305,7 @@ static bool expect_numbers(struct trial *k)
         trial_follow(k);
     if (k->c->numbers == NUMBERS_LARGE && k->expects && !k->agreement)
         trial_shake(k);
-    if (k->c->numbers == NUMBERS_PLAIN || k->c->numbers > NUMBERS_NEGATIVE_INFINITE)
+    if (k->c->numbers < NUMBERS_NAN || k->c->numbers > NUMBERS_NEGATIVE_INFINITE)
         return true;
     k->expects = false;
     trial_place_specials(k);
@@ -343,7 +349,7 @@ static void check_refusal(struct trial *k)
     k->result.refused++;
     if (k->node.err.length == 0)
         trial_problem(k, "message-missing", "refused without a message");
-    else if (!k->c->refused && !k->c->sweep && !k->c->may_refuse)
+    else if (!k->c->refused && !k->c->sweep && !k->c->may_refuse && !k->as)
         node_problem(k, "run-failed");
 }
 
@@ -355,6 +361,10 @@ static void check_shape(struct trial *k, const struct harness_shape *in, int n_i
     k->variant = trial_numbers_name(k);
     k->expects = k->agreement = false;
     k->agreed = NULL;
+    for (int i = 0; i < HARNESS_INPUTS; i++)
+        k->in_dtype[i] = k->c->in_dtype[i] ? k->c->in_dtype[i] : k->as;
+    n->in_dtype = k->in_dtype;
+    n->weight_dtype = k->c->weight_dtype;
     n->mirror = NULL;
     n->phase = k->target->phase;
     n->plain = k->target->plain;
@@ -364,7 +374,7 @@ static void check_shape(struct trial *k, const struct harness_shape *in, int n_i
         k->target->place(k, k->target->user);
     if (status != STRATA_OK)
         check_refusal(k);
-    else if (k->c->refused)
+    else if (k->c->refused && !k->as)
         trial_problem(k, "run-failed", "accepted although it should be refused");
     else if (!moderate(n))
         k->result.refused++;
@@ -401,6 +411,42 @@ static void check_sweep(struct trial *k)
             }
 }
 
+static void check_shapes(struct trial *k)
+{
+    const int n_in = k->c->n_in;
+    if (k->c->sweep)
+        check_sweep(k);
+    else
+        check_shape(k, k->c->in, n_in < 0 ? 0 : n_in > 0 ? n_in : 1);
+}
+
+/* ---- types of inputs ----------------------------------------------------------- */
+
+/* Types that some row takes on its first input. */
+static uint64_t row_types(const struct registry_layer *layer)
+{
+    uint64_t types = 0;
+    for (size_t i = 0; i < layer->n_impls; i++)
+        for (uint32_t r = 0; r < layer->impls[i].impl.rows.n; r++)
+            for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
+                if (layer->impls[i].rows[r].in[0] >> f & 1)
+                    types |= UINT64_C(1) << format_at(f)->dtype;
+    return types;
+}
+
+/* Those that the case also runs as. */
+static uint64_t further_types(const struct trial *k)
+{
+    const uint64_t integers = 1u << STRATA_INT8 | 1u << STRATA_UINT8 | 1u << STRATA_INT32 |
+                              UINT64_C(1) << STRATA_INT64;
+    uint64_t types = k->c->dtypes;
+    if (k->c->integers)
+        types |= integers & row_types(k->node.layer);
+    if (!k->c->refused && !k->c->in_dtype[0])
+        types |= UINT64_C(1) << STRATA_FP64 & row_types(k->node.layer);
+    return k->c->n_in < 0 ? 0 : types;
+}
+
 struct harness_result harness_check_on(const struct harness_target *target,
                                        const struct registry_layer *layer,
                                        const struct layer_case *c, uint64_t seed,
@@ -416,10 +462,11 @@ struct harness_result harness_check_on(const struct harness_target *target,
     k->seed = seed;
     k->turn = (int)(seed % 64);
     k->node.layer = layer;
-    if (c->sweep)
-        check_sweep(k);
-    else
-        check_shape(k, c->in, c->n_in < 0 ? 0 : c->n_in > 0 ? c->n_in : 1);
+    const uint64_t types = further_types(k);
+    check_shapes(k);
+    for (k->as = 1; k->as < STRATA_DTYPE_COUNT; k->as++)
+        if (types >> k->as & 1)
+            check_shapes(k);
     if (k->result.runs == 0 && !c->refused && !c->may_refuse && !target->impl &&
         !target->takes && !target->visit)
         trial_problem(k, "untested", "no impl ran on any shape of this case");

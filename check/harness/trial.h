@@ -9,8 +9,9 @@
 #include "check/harness/session.h"
 
 struct trial_values {
-    double *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS], *out[HARNESS_OUTPUTS];
-    double *expected[HARNESS_OUTPUTS];
+    /* check/harness/number.h; NULL: absent */
+    void *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS], *out[HARNESS_OUTPUTS];
+    void *expected[HARNESS_OUTPUTS];
     double shaken[HARNESS_OUTPUTS]; /* how much the roundings of inputs change each */
     double *residual;
     float *scale, *bias;
@@ -24,7 +25,9 @@ struct trial {
     struct harness_node node;
     struct trial_values v;
     uint64_t seed, random;
-    int turn; /* goes through activation kinds and pack on/off */
+    int32_t as;                       /* dtype of the inputs that may be of several */
+    int32_t in_dtype[HARNESS_INPUTS]; /* of each, as it is now */
+    int turn;                         /* goes through activation kinds and pack on/off */
     struct harness_result result;
     const struct registry_impl *impl; /* NULL between impls */
     struct harness_formats formats;
@@ -57,6 +60,8 @@ void trial_free_values(struct trial_values *v);
 void trial_compare(struct trial *t, const strata_epilogue *e);
 
 /* trial_numbers.c */
+/* Whether input i holds floats. */
+bool trial_real_input(const struct trial *t, int i);
 /* The next of t->random. */
 uint64_t trial_random(struct trial *t);
 /* What t->c->numbers is called; NULL: plain. */

@@ -6,7 +6,6 @@
  */
 #include "check/harness/trial.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +25,7 @@ static const struct kind {
     [NUMBERS_TINY] = {"inputs below 2^-13", .unit = 0x1p-24, .multiples = 1 << 11},
     [NUMBERS_DENORMAL] = {"inputs below 2^-126", .unit = 0x1p-149, .multiples = 1 << 23},
     [NUMBERS_LARGE] = {"inputs up to 65504", .unit = 1, .multiples = 1 << 11, .shift = 6},
+    [NUMBERS_WHOLE_RANGE] = {"inputs over their types' whole range"},
 };
 
 /* SplitMix64. */
@@ -59,14 +59,21 @@ double trial_number(struct trial *t, double plain)
     return random & 1 ? -wide : wide;
 }
 
+bool trial_real_input(const struct trial *t, int i)
+{
+    return t->node.in[i].rank > 0 && number_is_real(t->node.in[i].dtype);
+}
+
 /* Into the last image of each input, so that the others must be as ever. */
 void trial_place_specials(struct trial *t)
 {
     const double special = kind_of(t)->special;
     for (int i = 0; i < t->node.node.n_in && special != 0; i++) {
         const strata_tensor *in = &t->node.in[i];
+        if (!trial_real_input(t, i) || in->count == 0)
+            continue;
         const int64_t image = in->rank > 1 ? in->count / in->dims[0] : in->count;
-        double *last = t->v.in[i] + in->count - image;
+        double *last = (double *)t->v.in[i] + in->count - image;
         last[trial_random(t) % (uint64_t)image] = special;
         for (int64_t k = 0; k < image; k++)
             if (trial_random(t) % 8 == 0)
@@ -76,10 +83,10 @@ void trial_place_specials(struct trial *t)
 
 /* Outputs by definition: of the reference, or of the impl that the others must agree
  * with. */
-static int define(struct trial *t, double *const *out)
+static int define(struct trial *t, void *const *out)
 {
-    const double *const *in = (const double *const *)t->v.in;
-    const double *const *weight = (const double *const *)t->v.weight;
+    const void *const *in = (const void *const *)t->v.in;
+    const void *const *weight = (const void *const *)t->v.weight;
     return t->agreement ? harness_run(&t->node, t->agreed, t->agreed_row,
                                       &t->agreed_formats, in, weight, NULL, out)
                         : harness_reference(&t->node, in, weight, out);
@@ -89,38 +96,46 @@ static int define(struct trial *t, double *const *out)
 
 #define ROUNDING 0x1p-22 /* of an input, relative */
 
-static void free_all(double *values[HARNESS_OUTPUTS])
+static void free_all(void *values[HARNESS_OUTPUTS])
 {
     for (int i = 0; i < HARNESS_OUTPUTS; i++)
         free(values[i]);
 }
 
-static bool make_all(const struct trial *t, double *values[HARNESS_OUTPUTS])
+static bool make_all(const struct trial *t, void *values[HARNESS_OUTPUTS])
 {
     bool made = true;
     for (int o = 0; o < t->node.node.n_out; o++)
-        made &= (values[o] = calloc((size_t)t->node.out[o].count + 1, sizeof(double))) !=
-                NULL;
+        made &= (values[o] = calloc((size_t)t->node.out[o].count + 1, VALUE_SIZE)) != NULL;
     return made;
+}
+
+/* The largest change of output o. */
+static double largest_move(const struct trial *t, int o, const double *moved)
+{
+    const double *expected = t->v.expected[o];
+    double most = 0;
+    for (int64_t k = 0; k < t->node.out[o].count; k++) {
+        const double by = fabs(moved[k] - expected[k]);
+        most = isfinite(by) ? fmax(most, by) : most;
+    }
+    return most;
 }
 
 /* A sine of 60000 has no more digits than FP32 leaves of 60000. */
 void trial_shake(struct trial *t)
 {
-    double *moved[HARNESS_OUTPUTS] = {0};
+    void *moved[HARNESS_OUTPUTS] = {0};
     for (int i = 0; i < t->node.node.n_in; i++)
-        for (int64_t k = 0; k < t->node.in[i].count; k++)
-            t->v.in[i][k] *= 1 + (trial_random(t) & 1 ? ROUNDING : -ROUNDING);
+        for (int64_t k = 0; trial_real_input(t, i) && k < t->node.in[i].count; k++)
+            ((double *)t->v.in[i])[k] *= 1 + (trial_random(t) & 1 ? ROUNDING : -ROUNDING);
     const bool done = make_all(t, moved) && define(t, moved) == STRATA_OK;
     for (int o = 0; o < t->node.node.n_out && done; o++)
-        for (int64_t k = 0; k < t->node.out[o].count; k++) {
-            const double by = fabs(moved[o][k] - t->v.expected[o][k]);
-            if (isfinite(by))
-                t->v.shaken[o] = fmax(t->v.shaken[o], by);
-        }
+        if (number_is_real(t->node.out[o].dtype))
+            t->v.shaken[o] = largest_move(t, o, moved[o]);
     for (int i = 0; i < t->node.node.n_in; i++)
-        for (int64_t k = 0; k < t->node.in[i].count; k++)
-            t->v.in[i][k] = rint(t->v.in[i][k]);
+        for (int64_t k = 0; trial_real_input(t, i) && k < t->node.in[i].count; k++)
+            ((double *)t->v.in[i])[k] = rint(((double *)t->v.in[i])[k]);
     free_all(moved);
 }
 
@@ -136,49 +151,47 @@ static bool follows(double at_0, double at_1, double at_2)
     return one != 0 && isfinite(two) && fabs(two - 2 * one) <= 0.25 * fabs(two);
 }
 
-static bool is_float(int32_t dtype)
-{
-    return dtype == STRATA_FP32 || dtype == STRATA_FP16;
-}
-
 /* Element k of input i, moved: outputs at plain, one step, two steps, and NaN. */
-static bool probe(struct trial *t, int i, int64_t k, double *at[4][HARNESS_OUTPUTS])
+static bool probe(struct trial *t, int i, int64_t k, void *at[4][HARNESS_OUTPUTS])
 {
-    const double plain = t->v.in[i][k];
+    double *x = t->v.in[i];
+    const double plain = x[k];
     const double values[] = {plain, plain + STEP, plain + 2 * STEP, NAN};
     bool done = true;
     for (int j = 0; j < 4 && done; j++) {
-        t->v.in[i][k] = values[j];
+        x[k] = values[j];
         done = define(t, at[j]) == STRATA_OK;
     }
-    t->v.in[i][k] = plain;
+    x[k] = plain;
     return done;
 }
 
 /* Whether a NaN was lost there, and told. */
-static bool judge(struct trial *t, int i, int64_t k, double *at[4][HARNESS_OUTPUTS])
+static bool judge(struct trial *t, int i, int64_t k, void *at[4][HARNESS_OUTPUTS])
 {
     char what[256];
-    for (int o = 0; o < t->node.node.n_out; o++)
-        for (int64_t e = 0; e < t->node.out[o].count && is_float(t->node.out[o].dtype);
+    for (int o = 0; o < t->node.node.n_out; o++) {
+        const double *at_0 = at[0][o], *at_1 = at[1][o], *at_2 = at[2][o];
+        for (int64_t e = 0; e < t->node.out[o].count && number_is_real(t->node.out[o].dtype);
              e++) {
-            const double got = at[3][o][e];
-            if (!isfinite(got) || !follows(at[0][o][e], at[1][o][e], at[2][o][e]))
+            const double got = ((const double *)at[3][o])[e];
+            if (!isfinite(got) || !follows(at_0[e], at_1[e], at_2[e]))
                 continue;
             snprintf(what, sizeof what,
                      "%s output %d, element %lld follows input %d, element %lld (%g, "
                      "then %g), and is %g where that is NaN",
                      t->agreement ? "the impl's" : "the reference's", o, (long long)e, i,
-                     (long long)k, at[0][o][e], at[1][o][e], got);
+                     (long long)k, at_0[e], at_1[e], got);
             trial_problem(t, "nan-lost", what);
             return true;
         }
+    }
     return false;
 }
 
 void trial_follow(struct trial *t)
 {
-    double *at[4][HARNESS_OUTPUTS] = {{0}};
+    void *at[4][HARNESS_OUTPUTS] = {{0}};
     bool going = !harness_ignores_nan(t->node.layer);
     for (int j = 0; j < 4; j++)
         going &= make_all(t, at[j]);
@@ -186,7 +199,7 @@ void trial_follow(struct trial *t)
     t->formats = t->agreed_formats;
     for (int i = 0; i < t->node.node.n_in && going; i++) {
         const int64_t n = t->node.in[i].count, step = n / PROBES + 1;
-        for (int64_t k = 0; k < n && going; k += step)
+        for (int64_t k = 0; trial_real_input(t, i) && k < n && going; k += step)
             going = probe(t, i, k, at) && !judge(t, i, k, at);
     }
     t->impl = NULL;
@@ -219,7 +232,7 @@ static bool may_spread(const struct trial *t, const double *image, int64_t n)
 static bool agrees(const struct trial *t, double got, double want, double allowed,
                    int32_t dtype, bool spread)
 {
-    const double largest = dtype == STRATA_FP16 ? 65504 : FLT_MAX;
+    const double largest = number_largest(dtype);
     if (isnan(want) && t->c->numbers != NUMBERS_NAN)
         return true; /* infinity less infinity, zero times infinity: one formula's */
     if (spread && !isfinite(got))
@@ -233,14 +246,15 @@ bool trial_specials_agree(const struct trial *t, int o, int32_t dtype, double al
                           int64_t *at)
 {
     const strata_tensor *out = &t->node.out[o];
+    const double *got = t->v.out[o], *expected = t->v.expected[o];
     const int64_t image = out->rank > 1 ? out->count / out->dims[0] : out->count;
-    const bool any = t->c->numbers == NUMBERS_NAN && harness_ignores_nan(t->node.layer);
-    for (int64_t first = 0; first < out->count && is_float(dtype) && !any;
-         first += image) {
-        const bool spread = may_spread(t, t->v.expected[o] + first, image);
+    const bool dropped =
+        harness_ignores_nan(t->node.layer) || t->impl->impl.flags & STRATA_NAN_DROPPED;
+    const bool any = t->c->numbers == NUMBERS_NAN && dropped;
+    for (int64_t first = 0; first < out->count && !any; first += image) {
+        const bool spread = may_spread(t, expected + first, image);
         for (*at = first; *at < first + image; ++*at)
-            if (!agrees(t, t->v.out[o][*at], t->v.expected[o][*at], allowed, dtype,
-                        spread))
+            if (!agrees(t, got[*at], expected[*at], allowed, dtype, spread))
                 return false;
     }
     return true;

@@ -20,15 +20,17 @@ void trial_shapes(const struct trial *t, char *text, size_t size)
     char number[32];
     size_t used = 0;
     text[0] = '\0';
-    for (int i = 0; i < t->node.node.n_in; i++)
-        for (int d = 0; d < t->node.in[i].rank; d++) {
-            snprintf(number, sizeof number, "%s%lld",
-                     d   ? "x"
-                     : i ? ","
-                         : "",
-                     (long long)t->node.in[i].dims[d]);
+    for (int i = 0; i < t->node.node.n_in; i++) {
+        const strata_tensor *in = &t->node.in[i];
+        used = append(text, size, used, i ? "," : "");
+        if (in->rank == 0)
+            used = append(text, size, used, "none");
+        for (int d = 0; d < in->rank; d++) {
+            snprintf(number, sizeof number, "%s%lld", d ? "x" : "",
+                     (long long)in->dims[d]);
             used = append(text, size, used, number);
         }
+    }
 }
 
 static size_t append_formats(char *text, size_t size, size_t used, const uint64_t *masks,
@@ -36,7 +38,9 @@ static size_t append_formats(char *text, size_t size, size_t used, const uint64_
 {
     for (int i = 0; i < n; i++) {
         used = append(text, size, used, i ? "," : "");
-        used = append(text, size, used, format_mask_name(masks[i], tensors[i].rank));
+        used = append(text, size, used,
+                      tensors[i].rank ? format_mask_name(masks[i], tensors[i].rank)
+                                      : "none");
     }
     return used;
 }

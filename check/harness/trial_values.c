@@ -4,7 +4,6 @@
  */
 #include "check/harness/trial.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,29 +11,55 @@
 
 /* ---- values -------------------------------------------------------------------- */
 
-/* On a grid that is exact in FP16. */
+/* On a grid that is exact in BF16, as in every wider float. */
 static double draw(struct trial *k, double low, double high)
 {
     double u = (double)(trial_random(k) >> 11) * 0x1p-53, grid = 0x1p-6;
-    while (fmax(fabs(low), fabs(high)) > 2048 * grid)
+    while (fmax(fabs(low), fabs(high)) > 256 * grid)
         grid *= 2;
     if (k->c->integers && grid < 1)
         grid = 1;
     return rint((low + u * (high - low)) / grid) * grid;
 }
 
-static double *draw_values(struct trial *k, const strata_tensor *t, double low,
-                           double high)
+/* A float as its dtype has it: FP64 in full. */
+static double draw_real(struct trial *k, int32_t dtype, double low, double high)
 {
-    double *v = malloc((size_t)t->count * sizeof *v + 1);
+    if (dtype == STRATA_FP64 && !k->c->integers)
+        return low + (double)(trial_random(k) >> 11) * 0x1p-53 * (high - low);
+    return number_round(dtype, draw(k, low, high));
+}
+
+/* Whole numbers of a range, or of all that the type has; ends come up now and then. */
+static int64_t draw_whole(struct trial *k, int32_t dtype, double low, double high)
+{
+    const int64_t lowest = number_lowest(dtype), highest = number_highest(dtype);
+    const bool all = k->c->numbers == NUMBERS_WHOLE_RANGE;
+    int64_t from = all || low <= (double)lowest ? lowest : (int64_t)ceil(low);
+    int64_t to = all || high >= (double)highest ? highest : (int64_t)floor(high);
+    const uint64_t random = trial_random(k);
+    if (dtype == STRATA_BOOL8)
+        from = 0, to = 1;
+    const uint64_t span = (uint64_t)to - (uint64_t)from + 1; /* 0: all of 64 bits */
+    if (all && random % 16 < 2)
+        return random % 16 ? lowest : highest;
+    return (int64_t)((uint64_t)from + (span ? (random >> 4) % span : random));
+}
+
+static void *draw_values(struct trial *k, const strata_tensor *t, double low, double high)
+{
+    void *v = malloc((size_t)t->count * VALUE_SIZE + 1);
     for (int64_t i = 0; v && i < t->count; i++)
-        v[i] = draw(k, low, high);
+        if (number_is_real(t->dtype))
+            ((double *)v)[i] = draw_real(k, t->dtype, low, high);
+        else
+            ((int64_t *)v)[i] = draw_whole(k, t->dtype, low, high);
     return v;
 }
 
-static double *blank_values(const strata_tensor *t)
+static void *blank_values(const strata_tensor *t)
 {
-    return calloc((size_t)t->count + 1, sizeof(double));
+    return calloc((size_t)t->count + 1, VALUE_SIZE);
 }
 
 /* The same data for the same seed, attributes and shapes, whatever ran before. */
@@ -48,37 +73,68 @@ static void restart_random(struct trial *k)
             k->random = k->random * 1000003 + (uint64_t)k->node.in[i].dims[d];
 }
 
+static bool make_inputs(struct trial *k)
+{
+    const struct layer_case *c = k->c;
+    bool done = true;
+    for (int i = 0; i < k->node.node.n_in; i++) {
+        const strata_tensor *t = &k->node.in[i];
+        const struct harness_range *own = &c->in_range[i];
+        double low = -2, high = 2;
+        if (c->low != 0 || c->high != 0)
+            low = c->low, high = c->high;
+        if (own->low != 0 || own->high != 0)
+            low = own->low, high = own->high;
+        if (t->rank == 0)
+            continue;
+        double *v = k->v.in[i] = draw_values(k, t, low, high);
+        done &= v != NULL;
+        for (int64_t e = 0; v && number_is_any(t->dtype) && e < t->count; e++)
+            v[e] = trial_number(k, v[e]);
+    }
+    return done;
+}
+
+static bool make_outputs(struct trial *k)
+{
+    const struct harness_node *n = &k->node;
+    bool done = true;
+    for (int i = 0; i < n->node.n_out; i++) {
+        done &= (k->v.out[i] = blank_values(&n->out[i])) != NULL;
+        done &= (k->v.expected[i] = blank_values(&n->out[i])) != NULL;
+    }
+    return done;
+}
+
+static bool make_epilogue(struct trial *k)
+{
+    strata_tensor residual = k->node.out[0];
+    const int64_t channels = residual.rank > 1 ? residual.dims[1] : 1;
+    residual.dtype = STRATA_FP32;
+    k->v.residual = draw_values(k, &residual, -2, 2);
+    k->v.scale = malloc((size_t)channels * sizeof(float) + 1);
+    k->v.bias = malloc((size_t)channels * sizeof(float) + 1);
+    for (int64_t i = 0; k->v.scale && k->v.bias && i < channels; i++) {
+        k->v.scale[i] = (float)draw(k, 0.5, 1.5);
+        k->v.bias[i] = (float)draw(k, -1, 1);
+    }
+    return k->v.residual && k->v.scale && k->v.bias;
+}
+
 bool trial_make_values(struct trial *k)
 {
     const struct layer_case *c = k->c;
     const struct harness_node *n = &k->node;
+    const bool weighted = c->weight_low != 0 || c->weight_high != 0;
     restart_random(k);
-    bool ranged = c->low != 0 || c->high != 0, done = true;
-    bool weighted = c->weight_low != 0 || c->weight_high != 0;
-    for (int i = 0; i < n->node.n_in; i++) {
-        done &= (k->v.in[i] = draw_values(k, &n->in[i], ranged ? c->low : -2,
-                                          ranged ? c->high : 2)) != NULL;
-        for (int64_t e = 0; done && e < n->in[i].count; e++)
-            k->v.in[i][e] = trial_number(k, k->v.in[i][e]);
-    }
+    bool done = make_inputs(k);
     for (int i = 0; i < n->node.n_weights; i++)
         if (n->weight[i].rank > 0)
             done &= (k->v.weight[i] =
                          draw_values(k, &n->weight[i], weighted ? c->weight_low : -1,
                                      weighted ? c->weight_high : 1)) != NULL;
-    for (int i = 0; i < n->node.n_out; i++) {
-        done &= (k->v.out[i] = blank_values(&n->out[i])) != NULL;
-        done &= (k->v.expected[i] = blank_values(&n->out[i])) != NULL;
-    }
-    int64_t channels = n->out[0].rank > 1 ? n->out[0].dims[1] : 1;
-    k->v.residual = draw_values(k, &n->out[0], -2, 2);
-    k->v.scale = malloc((size_t)channels * sizeof(float));
-    k->v.bias = malloc((size_t)channels * sizeof(float));
-    for (int64_t i = 0; k->v.scale && k->v.bias && i < channels; i++) {
-        k->v.scale[i] = (float)draw(k, 0.5, 1.5);
-        k->v.bias[i] = (float)draw(k, -1, 1);
-    }
-    return done && k->v.residual && k->v.scale && k->v.bias;
+    done &= make_outputs(k);
+    return make_epilogue(k) && done;
 }
 
 void trial_free_values(struct trial_values *v)
@@ -98,6 +154,8 @@ void trial_free_values(struct trial_values *v)
 }
 
 /* ---- the definition, with the epilogue applied --------------------------------- */
+
+#define PI 3.14159265358979323846
 
 /* y in FP64; the kinds as plugin.h defines them. A NaN stays one, which fmax and fmin
  * would not see to. */
@@ -135,13 +193,26 @@ static double activate(const strata_epilogue *e, double x)
         return fmin(fmax(a * x + b, 0), 1);
     case STRATA_HARD_SWISH:
         return x * fmin(fmax(x / 6 + 0.5, 0), 1);
-    default:
+    case STRATA_MISH:
         return x * tanh(softplus);
+    case STRATA_GELU_TANH:
+        return x / 2 * (1 + tanh(sqrt(2 / PI) * (x + 0.044715 * x * x * x)));
+    case STRATA_SWISH:
+        return x / (1 + exp(-a * x));
+    case STRATA_CELU:
+        return fmax(x, 0) + fmin(a * (exp(x / a) - 1), 0);
+    case STRATA_THRESHOLDED_RELU:
+        return x > a ? x : 0;
+    case STRATA_SHRINK:
+        return x < -a ? x + b : x > a ? x - b : 0;
+    default:
+        return a * tanh(b * x);
     }
 }
 
-static double with_epilogue(const struct trial *k, const strata_epilogue *e, double x,
-                            int64_t i)
+/* What an epilogue adds up before its activation. */
+static double before_activation(const struct trial *k, const strata_epilogue *e, double x,
+                                int64_t i)
 {
     const strata_tensor *out = &k->node.out[0];
     int64_t plane = 1;
@@ -154,65 +225,106 @@ static double with_epilogue(const struct trial *k, const strata_epilogue *e, dou
         x += (double)k->v.bias[channel];
     if (e->flags & STRATA_EPILOGUE_RESIDUAL)
         x += k->v.residual[i];
-    return e->flags & STRATA_EPILOGUE_ACTIVATION ? activate(e, x) : x;
+    return x;
+}
+
+static double with_epilogue(const struct trial *k, const strata_epilogue *e, double x,
+                            int64_t i)
+{
+    const double y = before_activation(k, e, x, i);
+    return e->flags & STRATA_EPILOGUE_ACTIVATION ? activate(e, y) : y;
 }
 
 /* Multiply-adds behind one output element. */
 static double accumulation(const struct trial *k)
 {
     double (*flops)(const strata_node *) = k->node.layer->layer.flops;
-    double each = flops ? flops(&k->node.node) / 2 / (double)k->node.out[0].count : 1;
+    const double count = fmax(1, (double)k->node.out[0].count);
+    double each = flops ? flops(&k->node.node) / 2 / count : 1;
     return each > 1 ? each : 1;
 }
 
 /* Of the largest output; and of the sums behind them, `sum` the largest: an activation or
- * a residual may leave little of a sum, but its FP32 error stays. That of n terms grows
- * as sqrt(n) times what the partial sums grow to. */
+ * a residual may leave little of a sum, but its error stays. That of n terms grows as
+ * sqrt(n) times what the partial sums grow to. */
 static double bound(const struct trial *k, int32_t dtype, double largest, double sum)
 {
+    static const double least_relative[STRATA_DTYPE_COUNT] = {[STRATA_FP16] = 2e-3,
+                                                              [STRATA_BF16] = 0x1p-7};
     double factor = k->c->tolerance > 0 ? k->c->tolerance : 1;
-    double root = sqrt(accumulation(k)), relative = 1e-5 * root;
+    const double root = sqrt(accumulation(k));
+    const bool full = dtype == STRATA_FP64;
+    const double relative = fmax((full ? 1e-12 : 1e-5) * root, least_relative[dtype]);
     const bool small = k->c->numbers == NUMBERS_TINY || k->c->numbers == NUMBERS_DENORMAL;
     const double least = small ? 0 : 1e-2;
-    if (dtype == STRATA_FP16 && relative < 2e-3)
-        relative = 2e-3;
-    if (dtype != STRATA_FP32 && dtype != STRATA_FP16)
-        return 0.5 + 1e-3 * factor; /* integers: the nearest one */
     return factor * (relative * (largest > least ? largest : least) +
-                     0x1p-23 * root * (sum > root ? sum : root));
+                     (full ? 0x1p-52 : 0x1p-23) * root * (sum > root ? sum : root));
+}
+
+/* FP8 rounds each number by so much that a bound of the largest would hold nothing. */
+static double own_rounding(int32_t dtype, double want)
+{
+    return dtype == STRATA_E4M3   ? fmax(0x1p-4 * fabs(want), 0x1p-10)
+           : dtype == STRATA_E5M2 ? fmax(0x1p-3 * fabs(want), 0x1p-17)
+                                  : 0;
 }
 
 static bool agrees(double got, double want, double allowed, int32_t dtype)
 {
-    const double most = dtype == STRATA_FP16 ? 65504 : FLT_MAX;
+    const double most = number_largest(dtype);
     if (isnan(want) || isnan(got))
-        return isnan(want) && isnan(got);
-    if (isinf(got) && fabs(want) + allowed > most)
+        return (isnan(want) && isnan(got)) ||
+               (dtype == STRATA_E4M3 && fabs(want) + allowed > most);
+    if (fabs(got) >= most && fabs(want) + allowed > most)
         return (got > 0) == (want > 0);
-    return got == want || fabs(got - want) <= allowed;
+    return got == want || fabs(got - want) <= allowed + own_rounding(dtype, want);
 }
 
-static void compare_output(struct trial *k, const strata_epilogue *e, int o)
+/* How far an output may be off, and the largest number in it. */
+static double allowed_error(const struct trial *k, const strata_epilogue *e, int o,
+                            int32_t dtype, double *largest)
+{
+    const double *expected = k->v.expected[o];
+    double sum = 0;
+    *largest = 0;
+    for (int64_t i = 0; i < k->node.out[o].count; i++) {
+        const double want = with_epilogue(k, e, expected[i], i);
+        *largest = isfinite(want) ? fmax(*largest, fabs(want)) : *largest;
+        sum = isfinite(expected[i]) ? fmax(sum, fabs(expected[i])) : sum;
+    }
+    return bound(k, dtype, *largest, sum) + 4 * k->v.shaken[o];
+}
+
+/* Where an activation jumps, an error before it may put an element on the other side. */
+static bool agrees_across(const struct trial *k, const strata_epilogue *e, int o,
+                          int64_t i, double allowed, int32_t dtype)
+{
+    const double *got = k->v.out[o], *expected = k->v.expected[o];
+    const bool jumps =
+        e->flags & STRATA_EPILOGUE_ACTIVATION &&
+        (e->activation == STRATA_SHRINK || e->activation == STRATA_THRESHOLDED_RELU);
+    const double x = before_activation(k, e, expected[i], i);
+    return jumps && (agrees(got[i], activate(e, x - allowed), 2 * allowed, dtype) ||
+                     agrees(got[i], activate(e, x + allowed), 2 * allowed, dtype));
+}
+
+static void compare_reals(struct trial *k, const strata_epilogue *e, int o)
 {
     char what[256];
     const strata_tensor *t = &k->node.out[o];
     const double *got = k->v.out[o], *expected = k->v.expected[o];
-    int32_t dtype = format_at(__builtin_ctzll(k->formats.out[o]))->dtype;
-    double largest = 0, sum = 0, worst = -1;
+    const int32_t dtype = format_at(__builtin_ctzll(k->formats.out[o]))->dtype;
+    double largest, worst = -1;
     int64_t at = -1;
-    for (int64_t i = 0; i < t->count; i++) {
-        double want = with_epilogue(k, e, expected[i], i);
-        largest = isfinite(want) && fabs(want) > largest ? fabs(want) : largest;
-        sum = isfinite(expected[i]) ? fmax(sum, fabs(expected[i])) : sum;
-    }
-    double allowed = bound(k, dtype, largest, sum) + 4 * k->v.shaken[o];
+    const double allowed = allowed_error(k, e, o, dtype, &largest);
     const bool special =
         k->c->numbers >= NUMBERS_NAN && k->c->numbers <= NUMBERS_NEGATIVE_INFINITE;
     if (special && trial_specials_agree(k, o, dtype, allowed, &at))
         return;
     for (int64_t i = 0; i < t->count && !special; i++) {
         double want = with_epilogue(k, e, expected[i], i), error = fabs(got[i] - want);
-        if (agrees(got[i], want, allowed, dtype))
+        if (agrees(got[i], want, allowed, dtype) ||
+            agrees_across(k, e, o, i, allowed, dtype))
             continue;
         if (at < 0 || error > worst || isnan(error))
             worst = error, at = i;
@@ -228,8 +340,30 @@ static void compare_output(struct trial *k, const strata_epilogue *e, int o)
     trial_problem(k, "value-wrong", what);
 }
 
+/* Integers and BOOL8 to the last bit. */
+static void compare_wholes(struct trial *k, int o)
+{
+    char what[256], got[NUMBER_TEXT], want[NUMBER_TEXT];
+    const strata_tensor *t = &k->node.out[o];
+    for (int64_t i = 0; i < t->count; i++) {
+        if (number_same(t->dtype, k->v.out[o], k->v.expected[o], i))
+            continue;
+        snprintf(what, sizeof what, "output %d, element %lld is %s, should be %s", o,
+                 (long long)i, number_text(got, k->v.out[o], t->dtype, i),
+                 number_text(want, k->v.expected[o], t->dtype, i));
+        trial_problem(k, "value-wrong", what);
+        return;
+    }
+}
+
 void trial_compare(struct trial *k, const strata_epilogue *e)
 {
+    static const strata_epilogue none = {0};
+    if (k->node.out[0].count == 0) /* run was not called */
+        return;
     for (int o = 0; o < k->node.node.n_out; o++)
-        compare_output(k, e, o);
+        if (number_is_real(k->node.out[o].dtype))
+            compare_reals(k, o == 0 ? e : &none, o);
+        else
+            compare_wholes(k, o);
 }

@@ -25,7 +25,7 @@
  */
 
 struct results {
-    double *out[HARNESS_OUTPUTS];
+    void *out[HARNESS_OUTPUTS];
 };
 
 static void results_free(struct results *r)
@@ -38,7 +38,7 @@ static bool results_read(struct results *r, const struct session *s)
 {
     for (int i = 0; i < s->node.n_out; i++) {
         if (!r->out[i])
-            r->out[i] = malloc((size_t)s->out[i].count * sizeof(double) + 1);
+            r->out[i] = malloc((size_t)s->out[i].count * VALUE_SIZE + 1);
         if (!r->out[i])
             return false;
         session_read(s, i, r->out[i]);
@@ -50,13 +50,17 @@ static bool results_read(struct results *r, const struct session *s)
 static bool results_differ(const struct results *a, const struct results *b,
                            const struct session *s, char *text, size_t size)
 {
-    for (int i = 0; i < s->node.n_out; i++)
+    char is[NUMBER_TEXT], was[NUMBER_TEXT];
+    for (int i = 0; i < s->node.n_out; i++) {
+        const unsigned char *before = a->out[i], *now = b->out[i];
         for (int64_t k = 0; k < s->out[i].count; k++)
-            if (memcmp(&a->out[i][k], &b->out[i][k], sizeof(double)) != 0) {
-                snprintf(text, size, "output %d, element %lld is %.9g, was %.9g", i,
-                         (long long)k, b->out[i][k], a->out[i][k]);
+            if (memcmp(&before[k * VALUE_SIZE], &now[k * VALUE_SIZE], VALUE_SIZE) != 0) {
+                snprintf(text, size, "output %d, element %lld is %s, was %s", i,
+                         (long long)k, number_text(is, now, s->out[i].dtype, k),
+                         number_text(was, before, s->out[i].dtype, k));
                 return true;
             }
+    }
     return false;
 }
 
@@ -173,11 +177,12 @@ static bool turn_inputs(struct user *u, const struct trial *t, int by)
 {
     for (int i = 0; i < t->node.node.n_in; i++) {
         const int64_t n = t->node.in[i].count;
-        u->v.in[i] = malloc((size_t)n * sizeof(double) + 1);
-        if (!u->v.in[i])
+        unsigned char *to = u->v.in[i] = malloc((size_t)n * VALUE_SIZE + 1);
+        const unsigned char *from = t->v.in[i];
+        if (!to)
             return false;
         for (int64_t k = 0; k < n; k++)
-            u->v.in[i][k] = t->v.in[i][(k + by) % n];
+            memcpy(to + k * VALUE_SIZE, from + (k + by) % n * VALUE_SIZE, VALUE_SIZE);
     }
     return true;
 }
@@ -200,8 +205,8 @@ static int open_user(struct user *u, struct trial *t, int row, int index,
         status = STRATA_ENOMEM;
     if (status == STRATA_OK)
         status = session_make(&u->s, &u->node, t->impl, row, &t->formats,
-                              (const double *const *)u->v.in,
-                              (const double *const *)t->v.weight, NULL);
+                              (const void *const *)u->v.in,
+                              (const void *const *)t->v.weight, NULL);
     if (status == STRATA_OK)
         status = first ? session_share(&u->s, first) : session_open(&u->s);
     if (status == STRATA_OK)

@@ -81,7 +81,10 @@ static void memory_problem(const struct trial *t, const char *rule, const char *
 /* An engine made for a batch also runs smaller ones, in the same workspace. */
 static void compare_workspace(struct trial *t, int row)
 {
-    struct harness_node single = {.mirror = t->node.mirror, .phase = t->node.phase};
+    struct harness_node single = {.mirror = t->node.mirror,
+                                  .phase = t->node.phase,
+                                  .in_dtype = t->node.in_dtype,
+                                  .weight_dtype = t->node.weight_dtype};
     struct harness_shape in[HARNESS_INPUTS];
     struct session large = {0}, small = {0};
     const int n_in = t->node.node.n_in;
@@ -104,8 +107,8 @@ static void compare_workspace(struct trial *t, int row)
     session_free(&large);
     if (status == STRATA_OK)
         status = session_make(&small, &single, t->impl, row, &t->formats,
-                              (const double *const *)t->v.in,
-                              (const double *const *)t->v.weight, NULL);
+                              (const void *const *)t->v.in,
+                              (const void *const *)t->v.weight, NULL);
     if (status == STRATA_OK)
         status = session_size(&small, &small_bytes);
     session_free(&small);

@@ -22,8 +22,8 @@ struct expansion {
     uint64_t wish; /* formats of its float tensors */
     int row;
     size_t fused;    /* layers of the node's tail */
-    int n_in, n_out; /* explicit ports, at most STRATA_MAX_PORTS a side */
-    int formats[2 * STRATA_MAX_PORTS];
+    int n_in, n_out; /* explicit ports, at most REGISTRY_PORTS a side */
+    int formats[2 * REGISTRY_PORTS];
 };
 
 /* Formats that the network's description lets a tensor have where it is read or written.
@@ -64,9 +64,9 @@ static uint64_t precision_formats(enum precision precision)
     return mask;
 }
 
-static bool row_has_precision(const strata_row *row, uint64_t formats)
+static bool row_has_precision(const struct registry_row *row, uint64_t formats)
 {
-    for (int i = 0; i < STRATA_MAX_PORTS; i++)
+    for (int i = 0; i < REGISTRY_PORTS; i++)
         if ((row->in[i] & ~STRATA_SAME && !(row->in[i] & formats)) ||
             (row->out[i] & ~STRATA_SAME && !(row->out[i] & formats)))
             return false;
@@ -190,7 +190,7 @@ static int add_refusal(const struct expansion *x, const char *reason, strata_err
 /* The row's mask of an explicit port; inputs come first. */
 static uint64_t row_mask(const struct expansion *x, int index)
 {
-    const strata_row *row = &x->impl->rows[x->row];
+    const struct registry_row *row = &x->impl->rows[x->row];
     const struct planner_node *n = &x->planner->nodes[x->node];
     return index < x->n_in ? row->in[planner_port(n, index)] : row->out[index - x->n_in];
 }
@@ -245,10 +245,10 @@ static int expand(struct expansion *x, int index, uint64_t precision, size_t *fo
 }
 
 /* Number of ports a row names: up to the first that is 0. */
-static int explicit_ports(const uint64_t masks[STRATA_MAX_PORTS], int ports)
+static int explicit_ports(const uint64_t masks[REGISTRY_PORTS], int ports)
 {
     int n = 0;
-    while (n < ports && n < STRATA_MAX_PORTS && masks[n])
+    while (n < ports && n < REGISTRY_PORTS && masks[n])
         n++;
     return n;
 }
@@ -308,7 +308,7 @@ static uint64_t fitting_formats(struct expansion *x, int index, uint64_t precisi
 static int refuse_row(struct expansion *x, uint64_t precision, strata_error *err)
 {
     const struct planner_node *n = &x->planner->nodes[x->node];
-    const strata_row *row = &x->impl->rows[x->row];
+    const struct registry_row *row = &x->impl->rows[x->row];
     char text[900], formats[512];
     int i = 0;
     while (i < x->n_in + x->n_out - 1 && fitting_formats(x, i, precision))

@@ -8,6 +8,7 @@
  */
 #include "planner/cost/cost.h"
 
+#include "registry/registry.h"
 
 /* An impl that does not say how fast it is: a plain loop. */
 #define UNKNOWN_EFFICIENCY 0.01
@@ -54,13 +55,14 @@ static double node_bytes(const strata_node *n)
 
 /* Of two impls alike in their claims the one made for fewer formats is taken: it has a
  * format's worth of choices less to make. In units far below what a claim can tell. */
-static int64_t generality(const strata_row *row)
+static int64_t generality(const struct registry_row *row)
 {
     return __builtin_popcountll(row->in[0]) + __builtin_popcountll(row->out[0]);
 }
 
-int64_t cost_of_run(const strata_node *n, const strata_impl *impl, const strata_row *row,
-                    const strata_layer *layer, const struct device_properties *d)
+int64_t cost_of_run(const strata_node *n, const strata_impl *impl,
+                    const struct registry_row *row, const strata_layer *layer,
+                    const struct device_properties *d)
 {
     double efficiency = impl->efficiency > 0 ? impl->efficiency : UNKNOWN_EFFICIENCY;
     double bandwidth = impl->bandwidth > 0 ? impl->bandwidth : unknown_bandwidth[d->kind];

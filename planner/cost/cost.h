@@ -21,13 +21,15 @@
 
 struct planner;
 struct planner_candidate;
+struct registry_row;
 
 /* ---- analytic (analytic.c) ---------------------------------------------------- */
 
 /* The impl's claims of the device's ceilings. Results are in 1/16 ns, at least 1. Of
  * equal claims the row with fewer formats costs less. */
-int64_t cost_of_run(const strata_node *n, const strata_impl *impl, const strata_row *row,
-                    const strata_layer *layer, const struct device_properties *d);
+int64_t cost_of_run(const strata_node *n, const strata_impl *impl,
+                    const struct registry_row *row, const strata_layer *layer,
+                    const struct device_properties *d);
 /* bytes of the source and of the destination. */
 int64_t cost_of_reformat(int64_t from_bytes, int64_t to_bytes,
                          const struct device_properties *d);

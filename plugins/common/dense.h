@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dense linear tensors by logical index, for the FP64 references.
+ * Dense linear tensors by logical index, for references of either version.
  */
 #ifndef PLUGINS_COMMON_DENSE_H
 #define PLUGINS_COMMON_DENSE_H
@@ -26,13 +26,42 @@ static inline int64_t dense_offset(const strata_tensor *t, const int64_t *index)
     return offset;
 }
 
-/* As above; dims of 1 stretch. */
-static inline int64_t dense_broadcast(const strata_tensor *t, const int64_t *index)
+/* Offset in an operand of the element at `index` of a result of a rank: NumPy's rules,
+ * dims are aligned at the right, and those of 1 stretch. */
+static inline int64_t dense_broadcast_from(const strata_tensor *t, const int64_t *index,
+                                           int32_t rank)
 {
     int64_t offset = 0;
+    index += rank - t->rank;
     for (int d = 0; d < t->rank; d++)
         offset = offset * t->dims[d] + (t->dims[d] == 1 ? 0 : index[d]);
     return offset;
+}
+
+/* The same for an operand of the result's rank. */
+static inline int64_t dense_broadcast(const strata_tensor *t, const int64_t *index)
+{
+    return dense_broadcast_from(t, index, t->rank);
+}
+
+/* Make `out` as large as it and operand `in` need, NumPy's rules; begin with rank 0. The
+ * dim of the result that does not agree, or -1 if all do. */
+static inline int32_t dense_join(strata_tensor *out, const strata_tensor *in)
+{
+    const int32_t grow = in->rank > out->rank ? in->rank - out->rank : 0;
+    for (int32_t d = out->rank - 1; d >= 0 && grow > 0; d--)
+        out->dims[d + grow] = out->dims[d];
+    for (int32_t d = 0; d < grow; d++)
+        out->dims[d] = 1;
+    out->rank += grow;
+    for (int32_t d = 0; d < in->rank; d++) {
+        const int32_t at = d + out->rank - in->rank;
+        if (out->dims[at] == 1)
+            out->dims[at] = in->dims[d];
+        else if (in->dims[d] != 1 && in->dims[d] != out->dims[at])
+            return at;
+    }
+    return -1;
 }
 
 static inline int64_t dense_count(const strata_tensor *t)
@@ -43,10 +72,40 @@ static inline int64_t dense_count(const strata_tensor *t)
     return count;
 }
 
+/* Whether "strata.reference/2" has a tensor's values as doubles, else as int64_t. */
+static inline int dense_is_real(int32_t dtype)
+{
+    return dtype == STRATA_FP32 || dtype == STRATA_FP16 || dtype == STRATA_BF16 ||
+           dtype == STRATA_FP64 || dtype == STRATA_E4M3 || dtype == STRATA_E5M2;
+}
+
+/* An integer as its type holds it: the low bits, two's complement. */
+static inline int64_t dense_wrap(int32_t dtype, int64_t x)
+{
+    switch (dtype) {
+    case STRATA_INT8:
+        return (int8_t)(uint8_t)x;
+    case STRATA_UINT8:
+        return (uint8_t)x;
+    case STRATA_INT32:
+        return (int32_t)(uint32_t)x;
+    case STRATA_BOOL8:
+        return x != 0;
+    default:
+        return x;
+    }
+}
+
 /* A layer's extension function when its reference is all it extends. */
 static inline const void *dense_extension(const char *id, const strata_reference *r)
 {
     return strcmp(id, STRATA_REFERENCE_V1) == 0 ? r : NULL;
+}
+
+static inline const void *dense_extension_typed(const char *id,
+                                                const strata_reference_typed *r)
+{
+    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? r : NULL;
 }
 
 #endif /* PLUGINS_COMMON_DENSE_H */

@@ -94,8 +94,8 @@ static int run_kind(const struct subject *s, struct harness_node *n, int kind,
                     const strata_epilogue *epilogue)
 {
     double x[COUNT], mean[CHANNELS * CHANNELS], zeros[CHANNELS] = {0}, y[COUNT];
-    const double *const in[] = {x}, *const weight[HARNESS_WEIGHTS] = {mean, zeros};
-    double *const out[] = {y};
+    const void *const in[] = {x}, *const weight[HARNESS_WEIGHTS] = {mean, zeros};
+    void *const out[] = {y};
     struct harness_formats f;
     int runs = 0;
     for (int i = 0; i < COUNT; i++)
@@ -108,7 +108,7 @@ static int run_kind(const struct subject *s, struct harness_node *n, int kind,
         if (epilogue && !(impl->impl.activations >> kind & 1))
             continue;
         for (uint32_t row = 0; row < rows; row++)
-            for (int64_t k = 0; harness_combination(&f, &impl->rows[row], 1, 1, k); k++) {
+            for (int64_t k = 0; harness_combination(&f, &impl->rows[row], n, k); k++) {
                 int status =
                     harness_run(n, impl, (int)row, &f, in, weight, epilogue, out);
                 if (n->vetoed)

@@ -325,8 +325,8 @@ static double worst_error(const double *got, const double *want, int64_t count)
 struct attempt {
     const char *name; /* of the case */
     struct harness_node n;
-    const double *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS];
-    double *out[HARNESS_OUTPUTS];
+    const void *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS];
+    void *out[HARNESS_OUTPUTS];
     struct onnx_value *result; /* gets the first combination's output */
     int runs;
 };
@@ -369,8 +369,7 @@ static void run_impls(struct attempt *a, const struct registry_layer *layer)
         if (impl->impl.device != STRATA_HOST)
             continue;
         for (uint32_t r = 0; r < impl->impl.rows.n; r++)
-            for (int64_t k = 0; harness_combination(&f, &impl->rows[r], a->n.node.n_in,
-                                                    a->n.node.n_out, k);
+            for (int64_t k = 0; harness_combination(&f, &impl->rows[r], &a->n, k);
                  k++)
                 if (rank_has(&a->n, &f))
                     run_combination(a, impl, (int)r, &f);

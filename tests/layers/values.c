@@ -129,16 +129,17 @@ static bool takes_linear(const struct harness_formats *f, int n_in)
 
 /* Impls that took fp32:nchw. */
 static int run_impls(const struct value_case *c, struct harness_node *n,
-                     const double *const *in, const double *const *weight)
+                     const void *const *in, const void *const *weight)
 {
     struct harness_formats f;
-    double y[MOST], *out[] = {y};
+    double y[MOST];
+    void *out[] = {y};
     int runs = 0;
     for (size_t i = 0; i < n->layer->n_impls; i++) {
         const struct registry_impl *impl = &n->layer->impls[i];
         const uint32_t rows = impl->impl.device == STRATA_HOST ? impl->impl.rows.n : 0;
         for (uint32_t row = 0; row < rows; row++)
-            for (int64_t k = 0; harness_combination(&f, &impl->rows[row], c->n_in, 1, k);
+            for (int64_t k = 0; harness_combination(&f, &impl->rows[row], n, k);
                  k++) {
                 if (!takes_linear(&f, c->n_in))
                     continue;
@@ -157,9 +158,10 @@ static int run_impls(const struct value_case *c, struct harness_node *n,
 static void check_case(strata_registry *registry, const struct value_case *c)
 {
     const struct registry_layer *layer;
-    const double *in[] = {c->x[0], c->x[1]}, *weight[HARNESS_WEIGHTS] = {c->w};
+    const void *in[] = {c->x[0], c->x[1]}, *weight[HARNESS_WEIGHTS] = {c->w};
     struct harness_shape shapes[HARNESS_WEIGHTS] = {c->weight};
-    double y[MOST], *out[] = {y};
+    double y[MOST];
+    void *out[] = {y};
     struct harness_node n = {0};
     strata_error err = {0};
     char name[80];
