@@ -6,6 +6,7 @@
 #ifndef KERNELS_ELEMENT_CUH
 #define KERNELS_ELEMENT_CUH
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -20,6 +21,10 @@ static __device__ inline float to_float(float x)
 static __device__ inline float to_float(__half x)
 {
     return __half2float(x);
+}
+static __device__ inline float to_float(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
 }
 static __device__ inline float to_float(int8_t x)
 {
@@ -42,6 +47,10 @@ static __device__ inline void from_float(__half *y, float x)
 {
     *y = __float2half_rn(x);
 }
+static __device__ inline void from_float(__nv_bfloat16 *y, float x)
+{
+    *y = __float2bfloat16_rn(x);
+}
 static __device__ inline void from_float(int32_t *y, float x)
 {
     *y = __float2int_rn(x); /* saturates; NaN becomes 0 */
@@ -55,8 +64,8 @@ static __device__ inline void from_float(uint8_t *y, float x)
     *y = (uint8_t)max(0, min(255, __float2int_rn(x)));
 }
 
-/* Through fp32 every pair rounds once: only an i32 may not fit in fp32, and one that does
- * not is beyond the range of every other dtype. */
+/* Through fp32 every pair of these rounds once: only an i32 may not fit in fp32, and has
+ * no pair here. Wider dtypes are the business of kernels/reformat/any.cu. */
 template <typename To, typename From> struct convert_element {
     static __device__ inline To of(From x)
     {

@@ -11,7 +11,25 @@
 #include <strata/layers.h>
 
 /* The formats of the built-in CUDA impls. */
-#define CUDA_FLOATS (STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC)
+#define CUDA_BFLOATS (STRATA_BF16_NCHW | STRATA_BF16_NHWC | STRATA_BF16_NHWC8)
+#define CUDA_FLOATS (STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | CUDA_BFLOATS)
+
+/* Call f with a value of the float type of `dtype`, which is there for its type:
+ *   layer_float(y->dtype, [&](auto t) { launch<decltype(t)>(r); }); */
+template <typename F>
+static inline void layer_float(int32_t dtype, const F &f)
+{
+    switch (dtype) {
+    case STRATA_FP16:
+        f(__half());
+        break;
+    case STRATA_BF16:
+        f(__nv_bfloat16());
+        break;
+    default:
+        f(float());
+    }
+}
 
 /* ---- launching ----------------------------------------------------------------------
  */

@@ -179,7 +179,21 @@ static int read_layer(struct loader *l, struct config_section *s)
     return status;
 }
 
+/* For layers that the planner makes. Without it there are none. */
+static void find_pointwise(struct loader *l)
+{
+    strata_error why;
+    error_clear(&why);
+    if (l->net->build.fusion && l->n_drafts > 1 &&
+        registry_find(l->registry, "core::Pointwise@1", &l->net->pointwise, &why) !=
+            STRATA_OK)
+        l->net->pointwise = NULL;
+}
+
 int network_read_layers(struct loader *l)
 {
-    return network_each(l, "layer", read_layer);
+    int status = network_each(l, "layer", read_layer);
+    if (status == STRATA_OK)
+        find_pointwise(l);
+    return status;
 }

@@ -85,6 +85,7 @@ void execution_free(struct execution *x)
         free(n->out_values);
         free(n->fused);
         free(n->composed);
+        free(n->made);
         free(n->weights);
     }
     free(x->nodes);

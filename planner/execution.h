@@ -17,10 +17,20 @@
 #ifndef PLANNER_EXECUTION_H
 #define PLANNER_EXECUTION_H
 
+#include <strata/layers.h>
+
 #include "network/network.h"
 #include "planner/solver/problem.h"
 
 struct planner;
+
+/* A Pointwise layer made of several of the network; its tensors are the network's. */
+struct made_layer {
+    struct network_layer layer; /* points into this struct */
+    strata_pointwise params;
+    int inputs[PLAN_MAX_PORTS], output;
+    char program[2048];
+};
 
 /* A layer that runs, and those after it that it computes in its own pass. */
 struct execution_node {
@@ -33,6 +43,7 @@ struct execution_node {
     const int *ports;   /* the layer's input that each of in_values is; NULL: in order */
     int n_ports;        /* inputs of the layer, absent ones included */
     int residual_value; /* that its epilogue adds, or -1 */
+    struct made_layer *made; /* what `layer` is in where it was made for this; or NULL */
     const struct network_layer **fused; /* in order */
     size_t n_fused, n_scales;           /* the first n_scales go into its weights */
     strata_epilogue epilogue;

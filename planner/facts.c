@@ -95,3 +95,10 @@ const struct planner_candidate *planner_chosen(const struct planner *planner,
     const int op = (int)(planner->network->n_inputs + node);
     return &m->candidates[plan_chosen(&m->problem, plan->choices, op)->impl];
 }
+
+size_t planner_fused(const struct planner *planner, const struct planner_candidate *c)
+{
+    return c->kind == CANDIDATE_GROUP ? (size_t)planner->nodes[c->node].group->members - 1
+           : c->kind == CANDIDATE_RUN ? c->fused
+                                      : 0;
+}

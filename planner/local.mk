@@ -34,6 +34,7 @@ PLANNER_SOURCES = \
 	planner/explain/text.c \
 	planner/facts.c \
 	planner/fuse/fuse.c \
+	planner/fuse/group.c \
 	planner/fuse/shuffle.c \
 	planner/fuse/slice.c \
 	planner/fuse/weights.c \

@@ -66,13 +66,40 @@ static int clamped(int port, int ports)
     return port < ports ? port : ports - 1;
 }
 
-/* Label of an input; the last is the residual's where a tail holds a sum. */
+/* Label of a tensor that an impl reads at a port of the node it runs. */
+static int read_label(struct planner_model *m, const struct planner *planner,
+                      const struct planner_candidate *c, int port)
+{
+    const struct planner_node *n = planner_run_node(planner, c);
+    const int format = c->in_formats[clamped(port, PLAN_MAX_PORTS)];
+    return label_of(
+        &m->problem, format,
+        planner_port_pad(m, planner->network, n->in[port], format, &c->impl->impl, false),
+        PLAN_PLAIN);
+}
+
+/* Of what a group reads beyond the first layer's inputs, counted from there. */
+static int group_label(struct planner_model *m, const struct planner *planner,
+                       const struct planner_candidate *c, int more)
+{
+    const struct planner_node *n = &planner->nodes[c->node];
+    const int port = n->n_in + more;
+    if (c->kind != CANDIDATE_GROUP || more < 0 || port >= n->group->node.n_in)
+        return label_of_none(&m->problem);
+    return read_label(m, planner, c, port);
+}
+
+/* Label of an input. After the layer's own come the residual, where a tail holds a sum,
+ * and what the group that begins here reads. */
 static int in_label(struct planner_model *m, const struct planner *planner,
                     const struct planner_candidate *c, int port)
 {
     struct plan_problem *p = &m->problem;
     const struct planner_node *n = &planner->nodes[c->node];
-    if (port >= n->n_in && n->residual >= 0) {
+    const int sums = n->residual >= 0;
+    if (n->group && port >= n->n_in + sums)
+        return group_label(m, planner, c, port - n->n_in - sums);
+    if (port >= n->n_in && sums) {
         strata_epilogue epilogue = planner_epilogue(planner, n, c->fused);
         if (c->kind != CANDIDATE_RUN || !(epilogue.flags & STRATA_EPILOGUE_RESIDUAL))
             return label_of_none(p);
@@ -84,6 +111,10 @@ static int in_label(struct planner_model *m, const struct planner *planner,
     port = clamped(port, n->n_in);
     switch (c->kind) {
     case CANDIDATE_ABSORBED:
+        if (c->grouped)
+            return n->in[port] == planner->nodes[n->previous].out[0]
+                       ? label_of(p, c->in_formats[0], c->pad, PLAN_INSIDE)
+                       : label_of_none(p);
         return port == n->chain_port
                    ? label_of(p, c->in_formats[port], c->pad, (int)c->fused + 1)
                    : label_of_none(p);
@@ -94,24 +125,23 @@ static int in_label(struct planner_model *m, const struct planner *planner,
     default:
         break;
     }
-    int format = c->in_formats[clamped(port, PLAN_MAX_PORTS)];
-    return label_of(
-        p, format,
-        planner_port_pad(m, planner->network, n->in[port], format, &c->impl->impl, false),
-        PLAN_PLAIN);
+    return read_label(m, planner, c, port);
 }
 
 static int out_label(struct planner_model *m, const struct planner *planner,
                      const struct planner_candidate *c, int port)
 {
-    const struct planner_node *n = &planner->nodes[c->node];
+    const struct planner_node *n = planner_run_node(planner, c);
     int format = c->out_formats[clamped(port, PLAN_MAX_PORTS)], pad = c->pad;
-    if (c->kind == CANDIDATE_RUN)
+    int stage = c->kind == CANDIDATE_GROUP || (c->grouped && c->fused > 0)
+                    ? PLAN_INSIDE
+                    : (int)c->fused;
+    if (planner_runs(c))
         pad = planner_port_pad(
             m, planner->network,
             planner_output(planner, n, c->fused, clamped(port, n->n_out)), format,
             &c->impl->impl, true);
-    return label_of(&m->problem, format, pad, (int)c->fused);
+    return label_of(&m->problem, format, pad, stage);
 }
 
 /* False if the labels ran out; plain ones never do. */
@@ -235,10 +265,14 @@ static int make_operations(struct planner *planner, struct planner_model *m,
         const struct planner_node *n = &planner->nodes[i];
         op->name = n->layer->name;
         op->n_in = n->n_in + (n->residual >= 0);
+        const int more = n->group ? n->group->node.n_in - n->n_in : 0;
         op->n_out = n->n_out;
         op->in = index_tensors(m, net, &next, n->in, n->n_in);
         if (n->residual >= 0)
             index_tensors(m, net, &next, &n->residual, 1);
+        if (more > 0)
+            index_tensors(m, net, &next, n->group->node.in + n->n_in, more);
+        op->n_in += more;
         op->out = index_tensors(m, net, &next, n->out, n->n_out);
         status = make_choices(m, planner, op, (int)i, err);
     }
@@ -398,6 +432,9 @@ static int allocate(const struct planner *planner, struct planner_model *m,
     for (size_t i = 0; i < planner->n_nodes; i++)
         ports += (size_t)(planner->nodes[i].n_in + planner->nodes[i].n_out +
                           1); /* a residual */
+    for (size_t i = 0; i < planner->n_nodes; i++)
+        if (planner->nodes[i].group)
+            ports += PLAN_MAX_PORTS;
     ports += net->n_outputs;
     m->problem.n_ops = n_ops;
     m->problem.ops = zalloc(n_ops, sizeof *m->problem.ops, "the plan", err);

@@ -56,10 +56,20 @@ struct planner_node {
     /* The layers it may compute too, in order: each the only reader of the one before. */
     int *tail;
     size_t n_tail, tail_capacity;
-    int before;               /* node whose output continues into this one, or -1 */
-    int chain_port;           /* at this input */
-    int residual;             /* network tensor that a sum in the tail adds, or -1 */
-    strata_shuffle *composed; /* parameters with the tail's Shuffle, or NULL */
+    bool groups;                 /* computes element by element: may be part of a group */
+    int previous, next;          /* nodes of its chain of such, or -1 */
+    struct planner_group *group; /* that begins with it; or NULL */
+    int before;                  /* node whose output continues into this one, or -1 */
+    int chain_port;              /* at this input */
+    int residual;                /* network tensor that a sum in the tail adds, or -1 */
+    strata_shuffle *composed;    /* parameters with the tail's Shuffle, or NULL */
+};
+
+/* A node and those after it in its chain as one layer. */
+struct planner_group {
+    struct planner_node node; /* that layer, `made` */
+    struct made_layer made;
+    int members;
 };
 
 /* What became of a layer (one entry each) that might be part of another's pass, or that
@@ -73,6 +83,7 @@ struct planner_fusion {
 
 enum candidate_kind {
     CANDIDATE_RUN,      /* an impl's row */
+    CANDIDATE_GROUP,    /* the same, of the layer that is the node's group */
     CANDIDATE_ABSORBED, /* a node before computes it */
     CANDIDATE_ALIAS,    /* the output is the input's memory as it is */
     CANDIDATE_JOIN      /* the inputs are made inside the output's memory */
@@ -82,9 +93,10 @@ enum candidate_kind {
 struct planner_candidate {
     enum candidate_kind kind;
     int node;
-    const struct registry_impl *impl; /* CANDIDATE_RUN; else NULL */
+    const struct registry_impl *impl; /* CANDIDATE_RUN and _GROUP; else NULL */
     int row;
     size_t fused; /* layers of the tail; absorbed: those still to come after this one */
+    bool grouped; /* absorbed by a group */
     int pad;      /* STRATA_PAD_* of an absorbed tensor */
     int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
     int64_t cost;     /* 1/16 ns; usable ones only */
@@ -167,6 +179,20 @@ static inline int planner_port(const struct planner_node *n, int i)
     return n->rewritten ? i : network_port(n->layer, i);
 }
 
+/* The node that a candidate runs: its own, or the group that begins there. */
+static inline const struct planner_node *
+planner_run_node(const struct planner *planner, const struct planner_candidate *c)
+{
+    const struct planner_node *n = &planner->nodes[c->node];
+    return c->kind == CANDIDATE_GROUP ? &n->group->node : n;
+}
+
+/* Whether a candidate runs an impl. */
+static inline bool planner_runs(const struct planner_candidate *c)
+{
+    return c->kind == CANDIDATE_RUN || c->kind == CANDIDATE_GROUP;
+}
+
 /* facts.c */
 /* Tensor descriptor of a network tensor in a format of the table. */
 int planner_desc(strata_desc *out, const strata_network *net, int tensor, int format,
@@ -191,11 +217,17 @@ size_t planner_scales(const struct planner *planner, const struct planner_node *
 /* What a plan chooses for a node. */
 const struct planner_candidate *planner_chosen(const struct planner *planner,
                                                const struct plan *plan, size_t node);
+/* Layers after its node's that a candidate computes too. */
+size_t planner_fused(const struct planner *planner, const struct planner_candidate *c);
 /* fuse/fuse.c */
 int planner_make_nodes(struct planner *planner, strata_error *err);
 void planner_free_nodes(struct planner *planner);
 /* Note what the plan did with each layer that might be fused. */
 int planner_note_fusions(struct planner *planner, strata_error *err);
+/* fuse/group.c: chains of nodes and the groups that begin in them. */
+int planner_make_groups(struct planner *planner, strata_error *err);
+/* Let its pointers lead into it again: after a copy. */
+void made_layer_settle(struct made_layer *m);
 /* fuse/weights.c */
 /* NULL, or why a Scale cannot be folded into a node's weights. */
 const char *planner_refuse_fold(const struct planner *planner,

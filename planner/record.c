@@ -14,6 +14,7 @@
 #include "planner/explain/explain.h"
 
 static const char *const kinds[] = {[CANDIDATE_RUN] = "run",
+                                    [CANDIDATE_GROUP] = "group",
                                     [CANDIDATE_ABSORBED] = "absorbed",
                                     [CANDIDATE_ALIAS] = "alias",
                                     [CANDIDATE_JOIN] = "join"};
@@ -44,15 +45,15 @@ static json_t *decision_json(const struct planner *planner,
 {
     const struct planner_candidate *c = &planner->model->candidates[choice->impl];
     const struct network_layer *l = &planner->network->layers[c->node];
+    const struct planner_node *n = planner_run_node(planner, c);
     json_t *j =
         json_pack("{s:s, s:s, s:I, s:I}", "layer", l->name, "kind", kinds[c->kind],
                   "fused", (json_int_t)c->fused, "cost", (json_int_t)choice->cost);
-    if (c->kind != CANDIDATE_RUN) {
+    if (!planner_runs(c)) {
         j = json_put(j, "reads", formats(c->in_formats, 1));
         return j;
     }
-    j = json_put(j, "reads",
-                 formats(c->in_formats, at_most(l->n_inputs, PLAN_MAX_PORTS)));
+    j = json_put(j, "reads", formats(c->in_formats, at_most(n->n_in, PLAN_MAX_PORTS)));
     j = json_put(j, "writes",
                  formats(c->out_formats, at_most(l->n_outputs, PLAN_MAX_PORTS)));
     j = json_put(j, "impl", json_string(c->impl->impl.name));
@@ -166,7 +167,10 @@ static int read_run(struct record_decision *d, const json_t *j,
         return error_set(err, STRATA_EPARSE, "row %lld of plugin %lld: out of range",
                          (long long)row, (long long)plugin);
     d->row = (int)row;
-    int status = read_formats(d->in_formats, &d->n_in, reads, l->n_inputs, err);
+    /* A group reads what the network tells; candidates are looked for accordingly. */
+    const int n_in =
+        d->kind == CANDIDATE_GROUP ? (int)json_array_size(reads) : l->n_inputs;
+    int status = read_formats(d->in_formats, &d->n_in, reads, n_in, err);
     return status == STRATA_OK
                ? read_formats(d->out_formats, &d->n_out, writes, l->n_outputs, err)
                : status;
@@ -193,9 +197,10 @@ static int read_decision(struct record_decision *d, const json_t *j,
     d->kind = (enum candidate_kind)index;
     d->fused = (size_t)fused;
     d->cost = cost;
-    return d->kind == CANDIDATE_RUN ? read_run(d, j, l, modules, err)
-                                    : read_formats(d->in_formats, &d->n_in,
-                                                   json_object_get(j, "reads"), 1, err);
+    return d->kind == CANDIDATE_RUN || d->kind == CANDIDATE_GROUP
+               ? read_run(d, j, l, modules, err)
+               : read_formats(d->in_formats, &d->n_in, json_object_get(j, "reads"), 1,
+                              err);
 }
 
 static int read_label(struct plan_label *out, const json_t *j, strata_error *err)

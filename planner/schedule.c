@@ -182,10 +182,35 @@ static int compose(struct execution_node *n, const struct planner_node *from,
     return n->composed ? STRATA_OK : STRATA_ENOMEM;
 }
 
+/* A copy of a group's layer: the planner may go first. */
+static int own_layer(struct execution_node *n, const struct planner *planner,
+                     const struct planner_candidate *c, strata_error *err)
+{
+    n->made = zalloc(1, sizeof *n->made, "a node", err);
+    if (!n->made)
+        return STRATA_ENOMEM;
+    *n->made = planner->nodes[c->node].group->made;
+    made_layer_settle(n->made);
+    n->layer = &n->made->layer;
+    return STRATA_OK;
+}
+
+static void list_fused(struct execution_node *n, const struct planner *planner,
+                       const struct planner_candidate *c)
+{
+    const struct planner_node *node = &planner->nodes[c->node];
+    const bool group = c->kind == CANDIDATE_GROUP;
+    int next = node->next;
+    for (size_t i = 0; i < n->n_fused; i++) {
+        n->fused[i] = &planner->network->layers[group ? next : node->tail[i]];
+        next = group ? planner->nodes[next].next : -1;
+    }
+}
+
 static int make_node(struct execution_node *n, const struct planner *planner,
                      const struct planner_candidate *c, strata_error *err)
 {
-    const struct planner_node *from = &planner->nodes[c->node];
+    const struct planner_node *from = planner_run_node(planner, c);
     *n = (struct execution_node){.layer = from->layer,
                                  .impl = c->impl,
                                  .row = c->row,
@@ -194,18 +219,19 @@ static int make_node(struct execution_node *n, const struct planner *planner,
                                  .ports = from->rewritten ? NULL : from->layer->ports,
                                  .n_out = from->n_out,
                                  .residual_value = -1,
-                                 .n_fused = c->fused,
+                                 .n_fused = planner_fused(planner, c),
                                  .n_scales = planner_scales(planner, from, c->fused),
                                  .epilogue = planner_epilogue(planner, from, c->fused),
                                  .workspace = c->workspace};
+    if (c->kind == CANDIDATE_GROUP && own_layer(n, planner, c, err) != STRATA_OK)
+        return STRATA_ENOMEM;
     n->in_values = zalloc((size_t)n->n_in, sizeof *n->in_values, "a node", err);
     n->out_values = zalloc((size_t)n->n_out, sizeof *n->out_values, "a node", err);
     n->fused = zalloc(n->n_fused, sizeof(*n->fused), "a node", err);
     n->weights = zalloc(n->layer->type->n_weights, sizeof *n->weights, "a node", err);
     if (!n->in_values || !n->out_values || !n->fused || !n->weights)
         return STRATA_ENOMEM;
-    for (size_t i = 0; i < n->n_fused; i++)
-        n->fused[i] = &planner->network->layers[from->tail[i]];
+    list_fused(n, planner, c);
     if (!(n->name = node_name(n, err)))
         return STRATA_ENOMEM;
     int status = compose(n, from, planner->network, err);
@@ -218,11 +244,13 @@ static int schedule_run(struct schedule *s, const struct planner_candidate *c,
                         strata_error *err)
 {
     struct execution *x = s->x;
-    const struct planner_node *from = &s->planner->nodes[c->node];
+    const struct planner_node *from = planner_run_node(s->planner, c);
+    const struct planner_node *own = &s->planner->nodes[c->node];
     struct execution_node *n = &x->nodes[x->n_nodes++];
     int status = make_node(n, s->planner, c, err);
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
-        status = need_input(s, &n->in_values[i], op, choice, i, err);
+        status = need_input(s, &n->in_values[i], op, choice,
+                            i + (i >= own->n_in && own->residual >= 0), err);
     if (status == STRATA_OK && n->epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
         status = need_input(s, &n->residual_value, op, choice, n->n_in, err);
     for (int i = 0; i < n->n_out && status == STRATA_OK; i++) {
@@ -327,6 +355,7 @@ static int schedule_node(struct schedule *s, size_t node, strata_error *err)
     const struct planner_candidate *c = planner_chosen(planner, s->plan, node);
     switch (c->kind) {
     case CANDIDATE_RUN:
+    case CANDIDATE_GROUP:
         return schedule_run(s, c, op, choice_of(s, at), err);
     case CANDIDATE_ALIAS:
         return schedule_alias(s, n, op, choice_of(s, at), err);

@@ -40,7 +40,7 @@ typedef struct strata_convolution {
 /* FullyConnected: input flattened to (N, K); weight (M, K), bias (M) optional; output
  * (N, M, 1, 1) for rank 4 and (N, M) for rank 2. */
 typedef struct strata_fully_connected {
-    int64_t units; /* M; 0: from the weight */
+    int64_t units;      /* M; 0: from the weight */
     int32_t transposed; /* weight is (K, M) */
     int32_t reserved;
 } strata_fully_connected;
@@ -134,11 +134,7 @@ typedef struct strata_slice {
     strata_ints axes, begin, end, step;
 } strata_slice;
 
-enum {
-    STRATA_PADDING_CONSTANT = 0,
-    STRATA_PADDING_REFLECT = 1,
-    STRATA_PADDING_EDGE = 2
-};
+enum { STRATA_PADDING_CONSTANT = 0, STRATA_PADDING_REFLECT = 1, STRATA_PADDING_EDGE = 2 };
 /* Padding: begin and end for each dim, or for the last dims when fewer are given. */
 typedef struct strata_padding {
     int32_t mode;
@@ -154,11 +150,7 @@ typedef struct strata_shuffle {
 } strata_shuffle;
 
 enum { STRATA_NEAREST = 0, STRATA_BILINEAR = 1 };
-enum {
-    STRATA_HALF_PIXEL = 0,
-    STRATA_ASYMMETRIC = 1,
-    STRATA_ALIGN_CORNERS = 2
-};
+enum { STRATA_HALF_PIXEL = 0, STRATA_ASYMMETRIC = 1, STRATA_ALIGN_CORNERS = 2 };
 /* Resize of the spatial dims: to `size`, or by `scale` (out = floor(in*scale)). */
 typedef struct strata_resize {
     int32_t mode;
@@ -166,6 +158,17 @@ typedef struct strata_resize {
     strata_ints size;
     strata_reals scale;
 } strata_resize;
+
+/* Pointwise: a program that computes each element of the output from those of the inputs,
+ * which broadcast. Instructions stand between ';', each an operation, its operands and
+ * its numbers: "product x0 x1; clip r0 0 6; sum r1 x2". xN is input N, rN the result of
+ * instruction N, the last result the output. Operations are the values of `op` of Unary,
+ * ElementWise (of two operands) and Compare and of `kind` of Activation (with alpha and
+ * beta), "select" of three, "scale" with the numbers scale, shift and power, and
+ * "cast_DTYPE". Everything between is FP32, and BOOL8 where an operation gives it. */
+typedef struct strata_pointwise {
+    strata_string program;
+} strata_pointwise;
 
 /* Identity has no parameters. Constant: weight `value` of `shape`. */
 typedef struct strata_constant {

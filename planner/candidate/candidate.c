@@ -22,6 +22,7 @@ struct expansion {
     uint64_t wish; /* formats of its float tensors */
     int row;
     size_t fused;    /* layers of the node's tail */
+    bool group;      /* the node's group is looked at, in its place */
     int n_in, n_out; /* explicit ports, at most REGISTRY_PORTS a side */
     int formats[2 * REGISTRY_PORTS];
 };
@@ -96,6 +97,12 @@ static uint64_t node_precision(const struct planner *planner,
     return ~UINT64_C(0);
 }
 
+static const struct planner_node *expanded(const struct expansion *x)
+{
+    const struct planner_node *n = &x->planner->nodes[x->node];
+    return x->group ? &n->group->node : n;
+}
+
 static int candidate_format(const struct expansion *x, bool output, int port)
 {
     int explicit_ports = output ? x->n_out : x->n_in;
@@ -117,7 +124,7 @@ static int fill_tensor(strata_tensor *out, const struct expansion *x, int tensor
 static int ask_impl(const struct expansion *x, struct planner_candidate *c,
                     strata_tensor *weights, strata_error *err)
 {
-    const struct planner_node *n = &x->planner->nodes[x->node];
+    const struct planner_node *n = expanded(x);
     const strata_impl *impl = &x->impl->impl;
     struct node_view v = {.weight = weights};
     int status = planner_weights(x->planner, n, x->fused, weights, err);
@@ -157,17 +164,25 @@ done:
     return status;
 }
 
+static struct planner_candidate begin_candidate(const struct expansion *x)
+{
+    return (struct planner_candidate){.kind = x->group ? CANDIDATE_GROUP : CANDIDATE_RUN,
+                                      .node = x->node,
+                                      .impl = x->impl,
+                                      .row = x->row,
+                                      .fused = x->fused};
+}
+
 static int add_candidate(const struct expansion *x, strata_error *err)
 {
-    struct planner_candidate c = {
-        .node = x->node, .impl = x->impl, .row = x->row, .fused = x->fused};
+    struct planner_candidate c = begin_candidate(x);
     strata_error why;
     error_clear(&why);
     for (int i = 0; i < PLAN_MAX_PORTS; i++) {
         c.in_formats[i] = x->n_in ? candidate_format(x, false, i) : 0;
         c.out_formats[i] = x->n_out ? candidate_format(x, true, i) : 0;
     }
-    size_t n_weights = x->planner->nodes[x->node].layer->type->n_weights;
+    size_t n_weights = expanded(x)->layer->type->n_weights;
     strata_tensor *weights = zalloc(n_weights, sizeof *weights, "a candidate", err);
     if (!weights)
         return STRATA_ENOMEM;
@@ -182,8 +197,7 @@ static int add_candidate(const struct expansion *x, strata_error *err)
 /* A whole impl or row that cannot be used, with one reason. */
 static int add_refusal(const struct expansion *x, const char *reason, strata_error *err)
 {
-    struct planner_candidate c = {
-        .node = x->node, .impl = x->impl, .row = x->row, .fused = x->fused};
+    struct planner_candidate c = begin_candidate(x);
     return planner_keep_candidate(x->m, &c, reason, err);
 }
 
@@ -191,7 +205,7 @@ static int add_refusal(const struct expansion *x, const char *reason, strata_err
 static uint64_t row_mask(const struct expansion *x, int index)
 {
     const struct registry_row *row = &x->impl->rows[x->row];
-    const struct planner_node *n = &x->planner->nodes[x->node];
+    const struct planner_node *n = expanded(x);
     return index < x->n_in ? row->in[planner_port(n, index)] : row->out[index - x->n_in];
 }
 
@@ -199,7 +213,7 @@ static uint64_t row_mask(const struct expansion *x, int index)
  * Ports past the explicit ones repeat the last, so they count too. */
 static uint64_t port_mask(const struct expansion *x, int index, uint64_t precision)
 {
-    const struct planner_node *n = &x->planner->nodes[x->node];
+    const struct planner_node *n = expanded(x);
     bool output = index >= x->n_in;
     int port = output ? index - x->n_in : index;
     uint64_t mask = row_mask(x, index);
@@ -307,7 +321,7 @@ static uint64_t fitting_formats(struct expansion *x, int index, uint64_t precisi
 /* Names the first port that nothing fits. */
 static int refuse_row(struct expansion *x, uint64_t precision, strata_error *err)
 {
-    const struct planner_node *n = &x->planner->nodes[x->node];
+    const struct planner_node *n = expanded(x);
     const struct registry_row *row = &x->impl->rows[x->row];
     char text[900], formats[512];
     int i = 0;
@@ -331,7 +345,7 @@ static int refuse_row(struct expansion *x, uint64_t precision, strata_error *err
 
 static int expand_rows(struct expansion *x, uint64_t precision, strata_error *err)
 {
-    const struct planner_node *n = &x->planner->nodes[x->node];
+    const struct planner_node *n = expanded(x);
     for (uint32_t r = 0; r < x->impl->impl.rows.n; r++) {
         size_t found = 0;
         if (x->only && x->only->row != (int)r)
@@ -360,7 +374,7 @@ static int expand_rows(struct expansion *x, uint64_t precision, strata_error *er
 static int expand_impl(struct expansion *x, uint64_t precision, strata_error *err)
 {
     char buffer[256];
-    const struct planner_node *n = &x->planner->nodes[x->node];
+    const struct planner_node *n = expanded(x);
     const char *refused =
         refuse_impl(x->planner, n, &x->impl->impl, buffer, sizeof buffer);
     x->row = -1;
@@ -386,9 +400,10 @@ static int expand_impl(struct expansion *x, uint64_t precision, strata_error *er
 }
 
 /* Whether an impl is to be looked at. */
-static bool is_asked(const struct record_decision *d, const struct registry_impl *impl)
+static bool is_asked(const struct record_decision *d, enum candidate_kind kind,
+                     const struct registry_impl *impl)
 {
-    return !d || (d->kind == CANDIDATE_RUN && d->module == impl->module &&
+    return !d || (d->kind == kind && d->module == impl->module &&
                   strcmp(d->impl, impl->impl.name) == 0);
 }
 
@@ -438,26 +453,37 @@ static const struct registry_impl **ordered_impls(const struct registry_layer *t
     return impls;
 }
 
-int planner_find_candidates(struct planner *planner, struct planner_model *m, int node,
-                            strata_error *err)
+/* All impls of a node's layer, or of its group. */
+static int find_runs(struct planner *planner, struct planner_model *m, int node,
+                     bool group, strata_error *err)
 {
-    struct planner_node *n = &planner->nodes[node];
     const struct record_decision *only =
         planner->record ? &planner->record->decisions[node] : NULL;
-    size_t first = m->n_candidates;
+    struct expansion x = {
+        .planner = planner, .m = m, .node = node, .only = only, .group = group};
+    const struct planner_node *n = expanded(&x);
     uint64_t precision = only ? ~UINT64_C(0) : node_precision(planner, n);
     bool wished = planner_wish_holds(planner->network, n->layer);
     const struct registry_impl **impls = ordered_impls(n->layer->type, err);
     int status = impls ? STRATA_OK : STRATA_ENOMEM;
+    x.wish = wished ? planner->network->build.formats : ~UINT64_C(0);
     for (size_t i = 0; i < n->layer->type->n_impls && status == STRATA_OK; i++) {
-        struct expansion x = {
-            .planner = planner, .m = m, .node = node, .only = only, .impl = impls[i]};
-        x.wish = wished ? planner->network->build.formats : ~UINT64_C(0);
-        if (is_asked(only, impls[i]))
+        x.impl = impls[i];
+        if (is_asked(only, group ? CANDIDATE_GROUP : CANDIDATE_RUN, impls[i]))
             status = expand_impl(&x, precision, err);
     }
     free(impls);
-    m->first[node] = first;
+    return status;
+}
+
+int planner_find_candidates(struct planner *planner, struct planner_model *m, int node,
+                            strata_error *err)
+{
+    struct planner_node *n = &planner->nodes[node];
+    const size_t first = m->first[node] = m->n_candidates;
+    int status = find_runs(planner, m, node, false, err);
+    if (status == STRATA_OK && n->group)
+        status = find_runs(planner, m, node, true, err);
     if (status == STRATA_OK)
         status = planner_find_free(planner, m, node, err);
     m->first[node + 1] = m->n_candidates;
@@ -466,6 +492,7 @@ int planner_find_candidates(struct planner *planner, struct planner_model *m, in
     for (size_t i = first; i < m->n_candidates; i++)
         if (!m->candidates[i].reason)
             return STRATA_OK;
-    return only ? decision_refused(m, n, only, first, err)
-                : planner_refuse_node(planner, m, node, err);
+    return planner->record
+               ? decision_refused(m, n, &planner->record->decisions[node], first, err)
+               : planner_refuse_node(planner, m, node, err);
 }

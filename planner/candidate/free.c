@@ -16,7 +16,7 @@ static bool has_free(const struct planner_model *m, const struct planner_candida
     for (size_t i = m->n_candidates; i-- > 0 && m->candidates[i].node == c->node;) {
         const struct planner_candidate *o = &m->candidates[i];
         if (o->kind == c->kind && o->in_formats[0] == c->in_formats[0] &&
-            o->pad == c->pad && o->fused == c->fused)
+            o->pad == c->pad && o->fused == c->fused && o->grouped == c->grouped)
             return true;
     }
     return false;
@@ -61,6 +61,32 @@ static int add_absorbed(const struct planner *planner, struct planner_model *m, 
         }
     }
     return STRATA_OK;
+}
+
+/* What the groups that begin before a node of their chain compute of it. */
+static int add_grouped(const struct planner *planner, struct planner_model *m, int node,
+                       strata_error *err)
+{
+    int status = STRATA_OK;
+    size_t after = 0; /* nodes of the chain that come after this one */
+    for (int k = planner->nodes[node].next; k >= 0; k = planner->nodes[k].next)
+        after++;
+    for (int h = planner->nodes[node].previous; h >= 0; h = planner->nodes[h].previous)
+        for (size_t i = m->first[h]; i < m->first[h + 1] && status == STRATA_OK; i++) {
+            const struct planner_candidate from = m->candidates[i];
+            if (from.kind != CANDIDATE_GROUP || from.reason)
+                continue;
+            struct planner_candidate c = {
+                .kind = CANDIDATE_ABSORBED,
+                .node = node,
+                .fused = after,
+                .grouped = true,
+                .pad = planner_port_pad(m, planner->network,
+                                        planner->nodes[h].group->made.output,
+                                        from.out_formats[0], &from.impl->impl, true)};
+            status = add_free(m, c, from.out_formats[0], err);
+        }
+    return status;
 }
 
 /* ---- concatenation in place -------------------------------------------------------- */
@@ -144,8 +170,10 @@ static int add_decided(struct planner *planner, struct planner_model *m, int nod
                        bool join, strata_error *err)
 {
     const struct record_decision *d = &planner->record->decisions[node];
-    if (d->kind == CANDIDATE_ABSORBED)
-        return add_absorbed(planner, m, node, err);
+    if (d->kind == CANDIDATE_ABSORBED) {
+        int status = add_absorbed(planner, m, node, err);
+        return status == STRATA_OK ? add_grouped(planner, m, node, err) : status;
+    }
     if (d->kind == CANDIDATE_JOIN && join)
         return add_join(planner, m, node, d->in_formats[0], err);
     if (d->kind == CANDIDATE_ALIAS && !join)
@@ -164,6 +192,8 @@ int planner_find_free(struct planner *planner, struct planner_model *m, int node
     if (planner->record)
         return add_decided(planner, m, node, join, err);
     int status = add_absorbed(planner, m, node, err);
+    if (status == STRATA_OK)
+        status = add_grouped(planner, m, node, err);
     /* Formats that some impl of the layer takes and gives here: within all constraints.
      */
     for (size_t i = m->n_candidates; i-- > 0 && status == STRATA_OK;) {

@@ -59,7 +59,7 @@ static int add_run(struct costing *c, size_t op, size_t choice, strata_error *er
     if (status != STRATA_OK)
         return status;
     const struct planner_candidate *candidate = &c->planner->model->candidates[p->impl];
-    const struct planner_node *n = &c->planner->nodes[candidate->node];
+    const struct planner_node *n = planner_run_node(c->planner, candidate);
     const struct device_properties *d = &c->planner->device.properties;
     if ((status = cost_query_run(&s->query, c->planner, candidate, err)) != STRATA_OK)
         return status;
@@ -121,7 +121,7 @@ static int add_conversions(struct costing *c, int64_t *matrix, strata_error *err
 /* Not a network input or output, nor a way that takes no time. */
 static bool is_run(const struct planner_model *m, const struct plan_choice *choice)
 {
-    return choice->impl >= 0 && m->candidates[choice->impl].kind == CANDIDATE_RUN;
+    return choice->impl >= 0 && planner_runs(&m->candidates[choice->impl]);
 }
 
 static int add_slots(struct costing *c, strata_error *err)

@@ -272,7 +272,7 @@ static int fill_weights(struct cost_query *q, const struct planner *planner,
 int cost_query_run(struct cost_query *q, const struct planner *planner,
                    const struct planner_candidate *c, strata_error *err)
 {
-    const struct planner_node *n = &planner->nodes[c->node];
+    const struct planner_node *n = planner_run_node(planner, c);
     const struct registry_layer *type = n->layer->type;
     struct text t = {0};
     *q = (struct cost_query){.candidate = c, .layer = n->layer->name};

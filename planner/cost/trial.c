@@ -200,7 +200,7 @@ int trial_open(struct trial *t, const struct trial_pattern *p, strata_error *err
                    : get_memory(t, &t->to, (size_t)strata_desc_bytes(&q->to), q->to.dtype,
                                 false, p, err);
     }
-    t->node = &t->planner->nodes[q->candidate->node];
+    t->node = planner_run_node(t->planner, q->candidate);
     status = prepare_run(t, p, err);
     if (status == STRATA_OK)
         status = ops->submit(s, setup_on_stream, &t, sizeof t, err);
@@ -256,7 +256,7 @@ int64_t trial_bytes(const struct planner *planner, const struct cost_query *q)
     int64_t bytes = 0;
     if (!q->candidate)
         return strata_desc_bytes(&q->from) + strata_desc_bytes(&q->to);
-    const struct planner_node *n = &planner->nodes[q->candidate->node];
+    const struct planner_node *n = planner_run_node(planner, q->candidate);
     for (int i = 0; i < n->n_ports; i++)
         bytes += (int64_t)tensor_bytes(&q->in[i]);
     for (int i = 0; i < n->n_out; i++)

@@ -70,14 +70,14 @@ const char *explain_impl(const struct planner *planner, const struct plan_choice
     if (c->impl < 0)
         return "(bound)";
     const struct planner_candidate *k = &planner->model->candidates[c->impl];
-    return k->kind == CANDIDATE_RUN ? k->impl->impl.name : kinds[k->kind];
+    return planner_runs(k) ? k->impl->impl.name : kinds[k->kind];
 }
 
 size_t explain_fused(const struct planner *planner, const struct plan_choice *c)
 {
     const struct planner_candidate *k =
         c->impl < 0 ? NULL : &planner->model->candidates[c->impl];
-    return k && k->kind == CANDIDATE_RUN ? k->fused : 0;
+    return k ? planner_fused(planner, k) : 0;
 }
 
 static void put_labels(FILE *f, const struct planner *planner, int tensor,

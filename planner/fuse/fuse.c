@@ -228,7 +228,7 @@ static void make_node(struct planner_node *n, const struct network_layer *layer)
     n->n_ports = layer->n_ports;
     n->out = layer->outputs;
     n->n_out = layer->n_outputs;
-    n->before = n->residual = -1;
+    n->before = n->residual = n->next = n->previous = -1;
 }
 
 /* ---- concatenations of concatenations --------------------------------------------- */
@@ -325,7 +325,10 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
     status = net->build.fusion ? rewrite_joins(planner, err) : STRATA_OK;
     if (status == STRATA_OK)
         status = count_readers(planner, err);
-    return status == STRATA_OK && net->build.fusion ? find_chains(planner, err) : status;
+    if (status == STRATA_OK && net->build.fusion)
+        status = find_chains(planner, err);
+    return status == STRATA_OK && net->build.fusion ? planner_make_groups(planner, err)
+                                                    : status;
 }
 
 /* ---- what came of it --------------------------------------------------------------- */
@@ -359,6 +362,11 @@ static void note_fused(struct planner *planner)
             struct planner_fusion *f = &planner->fusions[planner->nodes[i].tail[k]];
             f->done = true;
             f->into = (int)i;
+        }
+        for (int k = planner->nodes[i].next; c->kind == CANDIDATE_GROUP && k >= 0;
+             k = planner->nodes[k].next) {
+            planner->fusions[k].done = true;
+            planner->fusions[k].into = (int)i;
         }
     }
 }
@@ -394,6 +402,7 @@ void planner_free_nodes(struct planner *planner)
         free(n->tail);
         free(n->composed);
         free(n->rewritten);
+        free(n->group);
     }
     free(planner->nodes);
     free(planner->readers);

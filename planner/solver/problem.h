@@ -26,8 +26,9 @@
  * many of the operations after it already, and only they can read that. */
 enum {
     PLAN_PLAIN = 0,
-    PLAN_HOME = 1000, /* plain, inside the memory of the concatenation that reads it */
-    PLAN_NONE         /* not needed; any other label becomes this at no cost */
+    PLAN_INSIDE = 999, /* only inside of a group's pass */
+    PLAN_HOME = 1000,  /* plain, inside the memory of the concatenation that reads it */
+    PLAN_NONE          /* not needed; any other label becomes this at no cost */
 };
 
 struct plan_label {

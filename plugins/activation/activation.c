@@ -29,9 +29,9 @@ static void activation_chunk(const strata_activation *p, const strata_tensor *y,
         return;
     }
     float row[CHUNK];
-    element_from_half_row(row, (const uint16_t *)x->data + begin, n);
+    element_widen_row(row, (const uint16_t *)x->data + begin, x->dtype, n);
     element_activate_row(p->kind, alpha, beta, row, n);
-    element_to_half_row((uint16_t *)y->data + begin, row, n);
+    element_narrow_row((uint16_t *)y->data + begin, y->dtype, row, n);
 }
 
 static int activation_run(const strata_run *r)

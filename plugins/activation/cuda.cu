@@ -36,8 +36,7 @@ static void activation_launch(const strata_run *r)
 
 static int activation_run(const strata_run *r)
 {
-    r->out[0].dtype == STRATA_FP16 ? activation_launch<__half>(r)
-                                   : activation_launch<float>(r);
+    layer_float(r->out[0].dtype, [&](auto t) { activation_launch<decltype(t)>(r); });
     return layer_launched(r, "activation");
 }
 

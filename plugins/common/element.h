@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Elements for host impls: FP32 and FP16 values at an offset or along a row, and the
- * activation functions. Arithmetic is FP32; FP16 is a storage type. Integer tensors are
- * the business of the layers that take them.
+ * Elements for host impls: FP32, FP16 and BF16 values at an offset or along a row, and
+ * the activation functions. Arithmetic is FP32; FP16 and BF16 are storage types. Integer
+ * and FP64 tensors are the business of the layers that take them.
  */
 #ifndef PLUGINS_COMMON_ELEMENT_H
 #define PLUGINS_COMMON_ELEMENT_H
@@ -83,28 +83,87 @@ static inline void element_to_half_row(uint16_t *dst, const float *src, int64_t 
         dst[i] = element_to_half(src[i]);
 }
 
-/* ---- elements of FP32 and FP16 tensors; offsets and strides in elements -------- */
+/* ---- BF16: the upper half of an FP32, round to nearest even -------------------- */
+
+static inline float element_from_bfloat(uint16_t b)
+{
+    return strata_float_of_bits((uint32_t)b << 16);
+}
+
+/* A NaN keeps its sign and upper bits and becomes quiet. Without branches, so that loops
+ * over it become vector code. */
+static inline uint16_t element_to_bfloat(float x)
+{
+    const uint32_t bits = strata_bits_of_float(x);
+    const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1), quiet = bits | 0x400000;
+    return (uint16_t)(((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded) >> 16);
+}
+
+static inline void element_from_bfloat_row(float *dst, const uint16_t *src, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        dst[i] = element_from_bfloat(src[i]);
+}
+
+static inline void element_to_bfloat_row(uint16_t *dst, const float *src, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        dst[i] = element_to_bfloat(src[i]);
+}
+
+/* ---- elements of float tensors; offsets and strides in elements ---------------- */
+
+/* Contiguous rows of FP16 or BF16. */
+static inline void element_widen_row(float *dst, const uint16_t *src, int32_t dtype,
+                                     int64_t n)
+{
+    if (dtype == STRATA_BF16)
+        element_from_bfloat_row(dst, src, n);
+    else
+        element_from_half_row(dst, src, n);
+}
+
+static inline void element_narrow_row(uint16_t *dst, int32_t dtype, const float *src,
+                                      int64_t n)
+{
+    if (dtype == STRATA_BF16)
+        element_to_bfloat_row(dst, src, n);
+    else
+        element_to_half_row(dst, src, n);
+}
 
 static inline float element_load(const void *data, int32_t dtype, int64_t offset)
 {
-    return dtype == STRATA_FP16 ? element_from_half(((const uint16_t *)data)[offset])
-                                : ((const float *)data)[offset];
+    switch (dtype) {
+    case STRATA_FP16:
+        return element_from_half(((const uint16_t *)data)[offset]);
+    case STRATA_BF16:
+        return element_from_bfloat(((const uint16_t *)data)[offset]);
+    default:
+        return ((const float *)data)[offset];
+    }
 }
 
 static inline void element_store(void *data, int32_t dtype, int64_t offset, float x)
 {
-    if (dtype == STRATA_FP16)
+    switch (dtype) {
+    case STRATA_FP16:
         ((uint16_t *)data)[offset] = element_to_half(x);
-    else
+        break;
+    case STRATA_BF16:
+        ((uint16_t *)data)[offset] = element_to_bfloat(x);
+        break;
+    default:
         ((float *)data)[offset] = x;
+    }
 }
 
 /* n elements from `offset`, `stride` apart, to or from a contiguous FP32 row. */
 static inline void element_load_row(float *dst, const void *data, int32_t dtype,
                                     int64_t offset, int64_t stride, int64_t n)
 {
-    if (stride == 1 && dtype == STRATA_FP16)
-        element_from_half_row(dst, (const uint16_t *)data + offset, n);
+    if (stride == 1 && (dtype == STRATA_FP16 || dtype == STRATA_BF16))
+        element_widen_row(dst, (const uint16_t *)data + offset, dtype, n);
     else if (stride == 1)
         memcpy(dst, (const float *)data + offset, (size_t)n * sizeof *dst);
     else
@@ -115,13 +174,30 @@ static inline void element_load_row(float *dst, const void *data, int32_t dtype,
 static inline void element_store_row(void *data, int32_t dtype, int64_t offset,
                                      int64_t stride, const float *src, int64_t n)
 {
-    if (stride == 1 && dtype == STRATA_FP16)
-        element_to_half_row((uint16_t *)data + offset, src, n);
+    if (stride == 1 && (dtype == STRATA_FP16 || dtype == STRATA_BF16))
+        element_narrow_row((uint16_t *)data + offset, dtype, src, n);
     else if (stride == 1)
         memcpy((float *)data + offset, src, (size_t)n * sizeof *src);
     else
         for (int64_t i = 0; i < n; i++)
             element_store(data, dtype, offset + i * stride, src[i]);
+}
+
+/* The same for FP64 tensors. */
+static inline void element_load_doubles(double *dst, const void *data, int64_t offset,
+                                        int64_t stride, int64_t n)
+{
+    const double *x = (const double *)data + offset;
+    for (int64_t i = 0; i < n; i++)
+        dst[i] = x[i * stride];
+}
+
+static inline void element_store_doubles(void *data, int64_t offset, int64_t stride,
+                                         const double *src, int64_t n)
+{
+    double *y = (double *)data + offset;
+    for (int64_t i = 0; i < n; i++)
+        y[i * stride] = src[i];
 }
 
 /* Offset of channel c of image n at the spatial origin. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One image of a tensor to and from dense FP32 [C][spatial], whatever its format (FP32
- * or FP16) and pitches. With these an impl with one FP32 core serves every format: the
- * image is unpacked into workspace, computed, and packed with zero pad lanes.
+ * One image of a tensor to and from dense FP32 [C][spatial], whatever its format (FP32,
+ * FP16 or BF16) and pitches. With these an impl with one FP32 core serves every format:
+ * the image is unpacked into workspace, computed, and packed with zero pad lanes.
  */
 #ifndef PLUGINS_COMMON_IMAGE_H
 #define PLUGINS_COMMON_IMAGE_H

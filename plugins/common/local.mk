@@ -4,6 +4,7 @@ EXTRA_DIST += \
 	plugins/common/cast.h \
 	plugins/common/dense.h \
 	plugins/common/dense_weight.h \
+	plugins/common/dtype.h \
 	plugins/common/element.h \
 	plugins/common/image.h \
 	plugins/common/walk.h \

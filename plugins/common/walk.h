@@ -14,15 +14,15 @@
 #ifndef PLUGINS_COMMON_WALK_H
 #define PLUGINS_COMMON_WALK_H
 
+#include "plugins/common/dtype.h"
 #include "plugins/common/element.h"
 
 /* What a walk takes: float formats for arithmetic, all for copies. */
+#define WALK_BFLOATS (STRATA_BF16_NCHW | STRATA_BF16_NHWC | STRATA_BF16_NHWC8)
 #define WALK_FLOATS                                                                      \
     (STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |               \
-     STRATA_F32_NC16HW16)
-#define WALK_ALL                                                                         \
-    (WALK_FLOATS | STRATA_I8_NC4HW4 | STRATA_I8_NC32HW32 | STRATA_U8_NHWC |              \
-     STRATA_I32_NCHW | STRATA_I8_NCHW | STRATA_U8_NCHW | STRATA_I8_NHWC)
+     STRATA_F32_NC16HW16 | WALK_BFLOATS)
+#define WALK_ALL ((UINT64_C(1) << STRATA_FORMAT_COUNT) - 1)
 
 #define WALK_OPERANDS 12
 #define WALK_AXES 17
@@ -320,13 +320,38 @@ static inline void walk_stored(const strata_tensor *t, int64_t offset, int64_t s
         element_store_row(t->data, t->dtype, offset, step, buffer, n);
 }
 
+/* ---- FP64 rows: the same for tensors of FP64 ---- */
+
+static inline const double *walk_load_doubles(const strata_tensor *t, int64_t offset,
+                                              int64_t step, int64_t n, double *buffer)
+{
+    if (step == 1)
+        return (const double *)t->data + offset;
+    element_load_doubles(buffer, t->data, offset, step, n);
+    return buffer;
+}
+
+static inline double *walk_target_doubles(const strata_tensor *t, int64_t offset,
+                                          int64_t step, double *buffer)
+{
+    return step == 1 ? (double *)t->data + offset : buffer;
+}
+
+static inline void walk_stored_doubles(const strata_tensor *t, int64_t offset,
+                                       int64_t step, const double *row,
+                                       const double *buffer, int64_t n)
+{
+    if (row == buffer)
+        element_store_doubles(t->data, offset, step, buffer, n);
+}
+
 /* ---- copies ---- */
 
 /* Copying: operand 0 is written, operand 1 read; elements of `size` bytes. */
 struct walk_copy {
     char *to;
     const char *from;
-    size_t size; /* bytes of an element: 1, 2 or 4 */
+    size_t size; /* bytes of an element: 1, 2, 4 or 8 */
 };
 
 static inline __attribute__((always_inline)) void
@@ -359,14 +384,15 @@ static inline void walk_copy_row(const void *arg, const struct walk *w,
         walk_copy_sized(c, w, base, n, 1);
     else if (c->size == 2)
         walk_copy_sized(c, w, base, n, 2);
-    else
+    else if (c->size == 4)
         walk_copy_sized(c, w, base, n, 4);
+    else
+        walk_copy_sized(c, w, base, n, 8);
 }
 
 static inline size_t walk_element_size(int32_t dtype)
 {
-    static const uint8_t sizes[STRATA_DTYPE_COUNT] = {4, 2, 1, 1, 4};
-    return sizes[dtype];
+    return dtype_size(dtype);
 }
 
 static inline void walk_copy(const struct walk *w, const strata_tensor *to,

@@ -21,8 +21,7 @@ static int constant_run(const strata_run *r)
     const walk_operand operand = walk_dense(y, 0, y->rank - 1);
     const walk<1> w = walk_over<1>(y, &operand);
     const spread s = {(const float *)r->weight[0].data};
-    y->dtype == STRATA_FP16 ? walk_launch<__half, 1>(r, w, s)
-                            : walk_launch<float, 1>(r, w, s);
+    layer_float(y->dtype, [&](auto t) { walk_launch<decltype(t), 1>(r, w, s); });
     return layer_launched(r, "constant");
 }
 

@@ -314,7 +314,7 @@ static int fully_connected_run(const strata_run *r)
     return layer_launched(r, "fully_connected");
 }
 
-static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
+static const strata_row rows[] = {{{CUDA_FLOATS & ~CUDA_BFLOATS}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     {.id = 1,

@@ -4,6 +4,7 @@
  * unless the input's are known to be zero.
  */
 #include "kernels/layer.cuh"
+#include "plugins/common/dtype.h"
 
 struct pads {
     int64_t count;        /* pad elements */
@@ -40,20 +41,13 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) clear_pads_kernel(T *y, pad
     }
 }
 
-static size_t element_size(int32_t dtype)
-{
-    return dtype == STRATA_FP32 || dtype == STRATA_INT32 ? 4
-           : dtype == STRATA_FP16                        ? 2
-                                                         : 1;
-}
-
 static int clear_pads(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
     const pads p = pads_of(y);
     const unsigned blocks = layer_blocks(p.count, CUDA_BLOCK);
     const cudaStream_t stream = layer_stream(r);
-    switch (element_size(y->dtype)) {
+    switch (dtype_size(y->dtype)) {
     case 4:
         clear_pads_kernel<<<blocks, CUDA_BLOCK, 0, stream>>>((uint32_t *)y->data, p);
         break;
@@ -69,7 +63,7 @@ static int clear_pads(const strata_run *r)
 static int identity_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
-    const size_t bytes = (size_t)y->size * element_size(y->dtype);
+    const size_t bytes = (size_t)y->size * dtype_size(y->dtype);
     if (y->data != x->data) {
         const cudaError_t e = cudaMemcpyAsync(y->data, x->data, bytes,
                                               cudaMemcpyDeviceToDevice, layer_stream(r));

@@ -78,7 +78,7 @@ static void scale_launch(const strata_run *r)
 
 static int scale_run(const strata_run *r)
 {
-    r->out[0].dtype == STRATA_FP16 ? scale_launch<__half>(r) : scale_launch<float>(r);
+    layer_float(r->out[0].dtype, [&](auto t) { scale_launch<decltype(t)>(r); });
     return layer_launched(r, "scale");
 }
 

@@ -250,7 +250,7 @@ static void scale_operand(const strata_run *r, int k, float *out, int64_t padded
         out[i] = i >= c ? 0 : each ? data[i] : all;
 }
 
-/* n elements of memory from `at`; at most PIECE of FP16. */
+/* n elements of memory from `at`; at most PIECE of FP16 or BF16. */
 static void scale_rows(const strata_run *r, affine_run *run, const struct affine *f,
                        int64_t at, int64_t n)
 {
@@ -260,9 +260,9 @@ static void scale_rows(const strata_run *r, affine_run *run, const struct affine
         return;
     }
     float row[PIECE] = {0};
-    element_from_half_row(row, (const uint16_t *)x->data + at, n);
+    element_widen_row(row, (const uint16_t *)x->data + at, x->dtype, n);
     run(f, row, row, n);
-    element_to_half_row((uint16_t *)y->data + at, row, n);
+    element_narrow_row((uint16_t *)y->data + at, y->dtype, row, n);
 }
 
 static void scale_affine(const strata_run *r, const struct channels *c)

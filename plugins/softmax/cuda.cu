@@ -415,7 +415,7 @@ static void softmax_launch(const strata_run *r)
 
 static int softmax_run(const strata_run *r)
 {
-    r->out[0].dtype == STRATA_FP16 ? softmax_launch<__half>(r) : softmax_launch<float>(r);
+    layer_float(r->out[0].dtype, [&](auto t) { softmax_launch<decltype(t)>(r); });
     return layer_launched(r, "softmax");
 }
 

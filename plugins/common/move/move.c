@@ -11,6 +11,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "plugins/common/dtype.h"
 #include "plugins/common/move/job.h"
 
 enum { WIDEST = 16 /* bytes a thread writes at once */, TURN_LEAST = 8 };
@@ -19,12 +20,7 @@ enum { WIDEST = 16 /* bytes a thread writes at once */, TURN_LEAST = 8 };
 
 int32_t move_size(int32_t dtype)
 {
-    static const int8_t sizes[STRATA_DTYPE_COUNT] = {[STRATA_FP32] = 4,
-                                                     [STRATA_FP16] = 2,
-                                                     [STRATA_INT8] = 1,
-                                                     [STRATA_UINT8] = 1,
-                                                     [STRATA_INT32] = 4};
-    return sizes[dtype];
+    return (int32_t)dtype_size(dtype);
 }
 
 int64_t move_offset(const strata_tensor *t, int d, int64_t i)
@@ -279,7 +275,7 @@ static int turned_axis(const struct move_work *w)
 {
     const struct move_job *job = &w->job;
     const struct move_axis *last = &job->axis[job->axes - 1];
-    if (w->word > 4 || !is_plain(last) || last->to != 1 || last->from == 1 ||
+    if (w->word > 8 || !is_plain(last) || last->to != 1 || last->from == 1 ||
         last->n < TURN_LEAST)
         return -1;
     for (int i = 0; i + 1 < job->axes; i++)
@@ -306,7 +302,7 @@ static int turns_by(const struct move_work *w, int64_t n)
 
 static void pack_turned(struct move_work *w)
 {
-    w->pack = 4;
+    w->pack = w->word == 8 ? WIDEST / 8 : 4;
     while (w->pack > 1 && !turns_by(w, w->pack))
         w->pack /= 2;
 }
@@ -377,6 +373,8 @@ int move_launch(const strata_run *r, const struct move_job *job)
     for (int i = 0; i < job->axes; i++)
         if (job->axis[i].n == 0)
             return STRATA_OK;
+    if (job->size < 8)
+        w.job.fill_upper = job->fill;
     order_axes(&w.job);
     join_axes(&w.job);
     if (w.job.axes == 0)

@@ -60,20 +60,19 @@ static __device__ inline move_place locate(const move_work &w, uint32_t index,
 }
 
 template <typename T>
-static __device__ inline T fill_word(uint32_t bits)
+static __device__ inline T fill_word(const move_job &job)
 {
     union {
         uint32_t w[4];
         T x;
-    } u = {{bits, bits, bits, bits}};
+    } u = {{job.fill, job.fill_upper, job.fill, job.fill_upper}};
     return u.x;
 }
 
 template <typename T>
 static __device__ inline T read_word(const move_work &w, const move_place &p)
 {
-    return p.fill || !w.job.from ? fill_word<T>(w.job.fill)
-                                 : ((const T *)w.job.from)[p.from];
+    return p.fill || !w.job.from ? fill_word<T>(w.job) : ((const T *)w.job.from)[p.from];
 }
 
 template <typename T, int N, int FLIGHT>
@@ -171,7 +170,7 @@ static __global__ void __launch_bounds__(THREADS)
     turned_kernel(const __grid_constant__ move_work w)
 {
     const int LANES = TILE / N, STEP = THREADS / LANES, EACH = TILE / STEP;
-    __shared__ T tile[TILE][TILE + 4 / sizeof(T)];
+    __shared__ T tile[TILE][TILE + (sizeof(T) < 4 ? 4 / sizeof(T) : 1)];
     const turn t = turn_of(w, blockIdx.x);
     const move_axis &row = w.job.axis[w.turned], &column = w.job.axis[w.job.axes - 1];
     const int lane = threadIdx.x % LANES * N, first = threadIdx.x / LANES;
@@ -185,7 +184,7 @@ static __global__ void __launch_bounds__(THREADS)
         const int c = first + k * STEP;
 #pragma unroll
         for (int i = 0; i < N; i++)
-            x[k].v[i] = fill_word<T>(w.job.fill);
+            x[k].v[i] = fill_word<T>(w.job);
         if (!t.at.fill && c < columns && lane < rows)
             x[k] = *(const pack<T, N> *)(from + c * column.from + lane);
     }
@@ -217,6 +216,7 @@ static const struct turned_instance {
     int32_t word, pack;
     int (*launch)(const move_work *, unsigned blocks, cudaStream_t);
 } turned_instances[] = {
+    {8, 1, launch_turned<uint2, 1>},    {8, 2, launch_turned<uint2, 2>},
     {4, 1, launch_turned<uint32_t, 1>}, {4, 2, launch_turned<uint32_t, 2>},
     {4, 4, launch_turned<uint32_t, 4>}, {2, 1, launch_turned<uint16_t, 1>},
     {2, 2, launch_turned<uint16_t, 2>}, {2, 4, launch_turned<uint16_t, 4>},

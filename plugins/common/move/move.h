@@ -19,10 +19,7 @@
 extern "C" {
 #endif
 
-#define MOVE_FORMATS                                                                     \
-    (STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |               \
-     STRATA_F32_NC16HW16 | STRATA_I8_NC4HW4 | STRATA_I8_NC32HW32 | STRATA_U8_NHWC |      \
-     STRATA_I32_NCHW | STRATA_I8_NCHW | STRATA_U8_NCHW | STRATA_I8_NHWC)
+#define MOVE_FORMATS ((UINT64_C(1) << STRATA_FORMAT_COUNT) - 1) /* all */
 
 #define MOVE_AXES (2 * STRATA_MAX_RANK + 1)
 #define MOVE_FILL (-1) /* in a table: nothing to read, the job's fill is written */
@@ -46,11 +43,12 @@ struct move_axis {
 struct move_job {
     char *to;
     const char *from; /* NULL: every element is the fill */
-    int32_t size;     /* bytes of an element */
+    int32_t size;     /* bytes of an element: 1, 2, 4 or 8 */
     int32_t axes;
     struct move_axis axis[MOVE_AXES];
     struct move_channels to_channels, from_channels;
-    uint32_t fill; /* the element's bits, repeated up to 32 */
+    uint32_t fill;       /* the element's bits, repeated up to 32 */
+    uint32_t fill_upper; /* the upper half of an 8-byte element's */
 };
 
 /* A job from x, which may be NULL, to y, of one element type; it has no axes yet. */

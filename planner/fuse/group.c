@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Groups: chains of layers that compute element by element, as one layer of type
+ * Pointwise that reads and writes memory once. Each layer of a chain may begin a group
+ * that goes to the chain's end; whether it does is the plan's choice.
+ *
+ * A layer continues the latest of its inputs' producers if nobody else needs the tensor
+ * between, the shapes are the same, and program and inputs stay within what Pointwise
+ * takes. The program names a group's inputs x0, x1, ... and results r0, r1, ...
+ */
+#include "planner/planner.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <strata/layers.h>
+
+enum { GROUP_INSTRUCTIONS = 16 };
+
+/* ---- layers as instructions ------------------------------------------------------ */
+
+/* A program that is written: operands of the layer that comes next. */
+struct writer {
+    struct made_layer *out;
+    size_t used;
+    int results; /* instructions so far */
+    bool full;
+};
+
+static void put(struct writer *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void put(struct writer *w, const char *format, ...)
+{
+    const size_t room = sizeof w->out->program - w->used;
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(w->out->program + w->used, room, format, list);
+    va_end(list);
+    w->full |= n < 0 || (size_t)n >= room;
+    w->used += w->full ? 0 : (size_t)n;
+}
+
+/* "x2" or "r5" */
+struct operand {
+    char text[16];
+};
+
+static void put_real(struct writer *w, double x)
+{
+    put(w, " %.17g", x);
+}
+
+/* Begin an instruction. */
+static void put_operation(struct writer *w, const char *operation)
+{
+    put(w, "%s%s", w->results++ ? "; " : "", operation);
+}
+
+static void put_operands(struct writer *w, const struct operand *operands, int n)
+{
+    for (int i = 0; i < n; i++)
+        put(w, " %s", operands[i].text);
+}
+
+/* An enum attribute's value, as the layer's own table writes it. */
+static void choice_name(char out[32], const struct network_layer *layer,
+                        const char *attribute)
+{
+    const struct registry_layer *type = layer->type;
+    out[0] = '\0';
+    for (size_t i = 0; i < type->n_attrs; i++) {
+        const strata_attr *a = &type->attrs[i];
+        const char *at = a->choices;
+        int32_t index;
+        if (strcmp(a->name, attribute) != 0 || a->type != STRATA_ENUM)
+            continue;
+        memcpy(&index, (const char *)layer->params + a->offset, sizeof index);
+        while (index-- > 0 && at)
+            at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL;
+        if (at)
+            snprintf(out, 32, "%.*s", (int)strcspn(at, "|"), at);
+    }
+}
+
+static void write_operation(struct writer *w, const struct network_layer *layer,
+                            const struct operand *operands)
+{
+    char name[32];
+    choice_name(name, layer, "op");
+    put_operation(w, name);
+    put_operands(w, operands, layer->n_inputs);
+}
+
+/* Of several inputs, from left to right. */
+static void write_elementwise(struct writer *w, const struct network_layer *layer,
+                              const struct operand *operands)
+{
+    struct operand left = operands[0];
+    char name[32];
+    choice_name(name, layer, "op");
+    const bool mean = strcmp(name, "mean") == 0;
+    for (int i = 1; i < layer->n_inputs; i++) {
+        put_operation(w, mean ? "sum" : name);
+        put(w, " %s %s", left.text, operands[i].text);
+        snprintf(left.text, sizeof left.text, "r%d", w->results - 1);
+    }
+    if (!mean)
+        return;
+    put_operation(w, "scale");
+    put(w, " %s %.17g 0 1", left.text, 1.0 / layer->n_inputs);
+}
+
+static void write_select(struct writer *w, const struct network_layer *layer,
+                         const struct operand *operands)
+{
+    put_operation(w, "select");
+    put_operands(w, operands, layer->n_inputs);
+}
+
+static void write_cast(struct writer *w, const struct network_layer *layer,
+                       const struct operand *operands)
+{
+    char name[32], operation[40];
+    choice_name(name, layer, "to");
+    snprintf(operation, sizeof operation, "cast_%s", name);
+    put_operation(w, operation);
+    put_operands(w, operands, 1);
+}
+
+static void write_activation(struct writer *w, const struct network_layer *layer,
+                             const struct operand *operands)
+{
+    const strata_activation *a = layer->params;
+    char name[32];
+    choice_name(name, layer, "kind");
+    put_operation(w, name);
+    put_operands(w, operands, 1);
+    put_real(w, strata_activation_alpha(a));
+    put_real(w, strata_activation_beta(a));
+}
+
+static void write_scale(struct writer *w, const struct network_layer *layer,
+                        const struct operand *operands)
+{
+    const strata_scale *p = layer->params;
+    put_operation(w, "scale");
+    put_operands(w, operands, 1);
+    put_real(w, p->scale);
+    put_real(w, p->shift);
+    put_real(w, p->power);
+}
+
+static const struct rule {
+    const char *type;
+    void (*write)(struct writer *w, const struct network_layer *layer,
+                  const struct operand *operands);
+} rules[] = {
+    {"core::Unary@1", write_operation},
+    {"core::ElementWise@1", write_elementwise},
+    {"core::Compare@1", write_operation},
+    {"core::Select@1", write_select},
+    {"core::Cast@1", write_cast},
+    {"core::Scale@1", write_scale},
+    {"core::Activation@1", write_activation},
+};
+
+static const struct rule *rule_of(const struct network_layer *layer)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(rules); i++)
+        if (strcmp(rules[i].type, layer->type->full_name) == 0)
+            return &rules[i];
+    return NULL;
+}
+
+/* ---- chains ------------------------------------------------------------------------ */
+
+/* Programs compute in FP32, so integers stay outside. */
+static bool has_program_dtype(const struct network_tensor *t)
+{
+    return dtype_is_free(t->dtype) || t->dtype == STRATA_BOOL8;
+}
+
+static bool can_group(const strata_network *net, const struct network_layer *layer)
+{
+    if (!rule_of(layer) || layer->n_outputs != 1 || layer->ports ||
+        layer->n_inputs > PLAN_MAX_PORTS)
+        return false;
+    for (size_t w = 0; w < layer->type->n_weights; w++)
+        if (network_has_weight(layer, w))
+            return false;
+    for (int i = 0; i < layer->n_inputs; i++)
+        if (!has_program_dtype(&net->tensors[layer->inputs[i]]))
+            return false;
+    return has_program_dtype(&net->tensors[layer->outputs[0]]);
+}
+
+static int reads(const struct network_layer *layer, int tensor)
+{
+    int n = 0;
+    for (int i = 0; i < layer->n_inputs; i++)
+        n += layer->inputs[i] == tensor;
+    return n;
+}
+
+/* Why the tensor between two layers must exist; NULL: it need not. */
+static const char *refuse_link(const struct planner *planner,
+                               const struct planner_node *p,
+                               const struct planner_node *next)
+{
+    const strata_network *net = planner->network;
+    const int tensor = p->layer->outputs[0];
+    const struct network_tensor *a = &net->tensors[tensor],
+                                *b = &net->tensors[next->layer->outputs[0]];
+    if (planner->is_output[tensor])
+        return "its output is a network output";
+    if (planner->readers[tensor] != reads(next->layer, tensor))
+        return "its output has other readers";
+    if (a->formats)
+        return "the network gives its output a format";
+    if (a->rank != b->rank || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims))
+        return "the shapes differ";
+    return p->next >= 0 ? "another continues it" : NULL;
+}
+
+/* The latest made of a layer's inputs that a layer of the kind makes; -1: none. */
+static int latest_producer(const struct planner *planner, const struct network_layer *l)
+{
+    int latest = -1;
+    for (int i = 0; i < l->n_inputs; i++) {
+        int producer = planner->network->tensors[l->inputs[i]].producer;
+        if (producer > latest && planner->nodes[producer].groups)
+            latest = producer;
+    }
+    return latest;
+}
+
+/* ---- groups ------------------------------------------------------------------------ */
+
+/* Index of a tensor among the group's inputs, appended at need; -1: there is no room. */
+static int input_of(struct made_layer *m, int tensor, int room)
+{
+    for (int i = 0; i < m->layer.n_inputs; i++)
+        if (m->inputs[i] == tensor)
+            return i;
+    if (m->layer.n_inputs == room)
+        return -1;
+    m->inputs[m->layer.n_inputs] = tensor;
+    return m->layer.n_inputs++;
+}
+
+enum fit {
+    FIT_WHOLE,
+    FIT_LATE, /* an operand is made after the first layer */
+    FIT_FULL  /* too many inputs or instructions */
+};
+
+/* Append a layer to the program; `before` is the tensor that its last result is. */
+static bool write_member(struct writer *w, const struct network_layer *layer, int before,
+                         int room)
+{
+    struct operand operands[PLAN_MAX_PORTS];
+    for (int i = 0; i < layer->n_inputs; i++) {
+        const bool inner = layer->inputs[i] == before;
+        const int x = inner ? w->results - 1 : input_of(w->out, layer->inputs[i], room);
+        if (x < 0)
+            return false;
+        snprintf(operands[i].text, sizeof operands[i].text, inner ? "r%d" : "x%d", x);
+    }
+    rule_of(layer)->write(w, layer, operands);
+    w->out->output = layer->outputs[0];
+    return !w->full && w->results <= GROUP_INSTRUCTIONS;
+}
+
+/* The layers from node `first` to the end of its chain. */
+static enum fit write_group(struct made_layer *out, const struct planner *planner,
+                            int first)
+{
+    const struct planner_node *head = &planner->nodes[first];
+    struct writer w = {.out = out};
+    const int room = PLAN_MAX_PORTS - (head->residual >= 0);
+    enum fit fit = FIT_WHOLE;
+    int before = -1;
+    *out = (struct made_layer){.layer = {.name = head->layer->name,
+                                         .type = planner->network->pointwise,
+                                         .place = head->layer->place,
+                                         .n_outputs = 1}};
+    /* The first one's own, in order, as the operation has them. */
+    for (int i = 0; i < head->n_in; i++)
+        out->inputs[out->layer.n_inputs++] = head->in[i];
+    for (int i = first; i >= 0; i = planner->nodes[i].next) {
+        const struct network_layer *layer = planner->nodes[i].layer;
+        for (int k = 0; k < layer->n_inputs; k++)
+            if (i != first && layer->inputs[k] != before &&
+                planner->network->tensors[layer->inputs[k]].producer >= first)
+                fit = FIT_LATE;
+        if (!write_member(&w, layer, before, room))
+            return FIT_FULL;
+        before = layer->outputs[0];
+    }
+    made_layer_settle(out);
+    return fit;
+}
+
+static int note(struct planner_fusion *f, bool possible, int into, const char *before,
+                const char *why, strata_error *err)
+{
+    char text[400];
+    if (f->reason)
+        return STRATA_OK; /* a chain of epilogues says more */
+    snprintf(text, sizeof text, "%.200s: %s", before, why);
+    f->possible = possible;
+    f->into = into;
+    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
+}
+
+/* Let a node continue the chain of one before it. A chain ends where its program from
+ * the first layer on is full: all groups that begin in it have the same end. An operand
+ * that is made within the chain only rules out to begin before that. */
+static int link_node(struct planner *planner, int node, int *first, strata_error *err)
+{
+    struct planner_node *next = &planner->nodes[node];
+    struct made_layer made;
+    const int before = latest_producer(planner, next->layer);
+    first[node] = node;
+    if (!next->groups || before < 0)
+        return STRATA_OK;
+    const char *why = refuse_link(planner, &planner->nodes[before], next);
+    if (!why && next->layer->impl)
+        why = "the network asks for an impl of this layer";
+    if (!why) {
+        planner->nodes[before].next = node;
+        if (write_group(&made, planner, first[before]) == FIT_FULL)
+            why = "its pass reads and computes as much as one can";
+        else if (write_group(&made, planner, before) == FIT_LATE)
+            why = "another operand is made after it";
+        if (why)
+            planner->nodes[before].next = -1;
+    }
+    if (why)
+        return note(&planner->fusions[node], false, before,
+                    planner->nodes[before].layer->name, why, err);
+    next->previous = before;
+    first[node] = first[before];
+    return note(&planner->fusions[node], true, before, planner->nodes[before].layer->name,
+                "both in one pass", err);
+}
+
+static int make_group(struct planner *planner, int node, strata_error *err)
+{
+    struct planner_node *n = &planner->nodes[node];
+    struct made_layer made;
+    if (n->next < 0 || write_group(&made, planner, node) != FIT_WHOLE)
+        return STRATA_OK;
+    struct planner_group *g = n->group = zalloc(1, sizeof *g, "a group", err);
+    if (!g)
+        return STRATA_ENOMEM;
+    g->made = made;
+    made_layer_settle(&g->made);
+    for (int i = node; i >= 0; i = planner->nodes[i].next)
+        g->members++;
+    g->node = (struct planner_node){.layer = &g->made.layer,
+                                    .in = g->made.inputs,
+                                    .out = &g->made.output,
+                                    .n_in = g->made.layer.n_inputs,
+                                    .n_out = 1,
+                                    .n_ports = g->made.layer.n_inputs,
+                                    .before = -1,
+                                    .residual = -1,
+                                    .next = -1,
+                                    .previous = -1};
+    return STRATA_OK;
+}
+
+int planner_make_groups(struct planner *planner, strata_error *err)
+{
+    const size_t n = planner->n_nodes;
+    if (!planner->network->pointwise)
+        return STRATA_OK;
+    int *first = zalloc(n, sizeof *first, "the groups", err);
+    int status = first ? STRATA_OK : STRATA_ENOMEM;
+    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
+        struct planner_node *node = &planner->nodes[i];
+        node->groups = can_group(planner->network, node->layer);
+        status = node->groups ? link_node(planner, (int)i, first, err) : STRATA_OK;
+    }
+    for (size_t i = 0; i < n && status == STRATA_OK; i++)
+        status = make_group(planner, (int)i, err);
+    free(first);
+    return status;
+}
+
+void made_layer_settle(struct made_layer *m)
+{
+    m->params.program = (strata_string){m->program, strlen(m->program)};
+    m->layer.params = &m->params;
+    m->layer.inputs = m->inputs;
+    m->layer.outputs = &m->output;
+    m->layer.n_ports = m->layer.n_inputs;
+}
