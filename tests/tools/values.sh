@@ -129,7 +129,7 @@ expect 0 "'twice': 0 of 4 values are NaN, 2 infinite, the first at index 1; FP16
 expect 0 "'nought': 2 of 4 values are NaN, 0 infinite, the first at index 1; FP16 ends at 65" \
     'and what becomes of them' $strata run half.ini x.npy --output nought=o.npy
 expect 0 'no warning' 'FP32 has neither' \
-    sh -c "$strata run half.ini x.npy -D precision=fp32 2>&1 | grep warning ||
+    sh -c "$strata run half.ini x.npy -D precision=fp32 2>&1 | grep 'warning: output' ||
         echo no warning"
 npy infinite.npy f4 inf 0 0 2
 expect 0 "'nought': 1 of 4 values are NaN, 0 infinite, the first at index 0; see whether an" \
