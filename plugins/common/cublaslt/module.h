@@ -15,7 +15,8 @@
 #define CUBLASLT_ACTIVATIONS                                                             \
     (UINT64_C(1) << STRATA_RELU | UINT64_C(1) << STRATA_GELU_TANH)
 
-extern const strata_extends cublaslt_convolution, cublaslt_fully_connected;
+extern const strata_extends cublaslt_convolution, cublaslt_fully_connected,
+    cublaslt_matrix_multiply;
 
 /* What a layer's node is as a product, or why it is none. */
 typedef int cublaslt_describe(const strata_node *n, struct cublaslt_problem *out);
@@ -47,7 +48,7 @@ size_t cublaslt_workspace(const strata_node *n, cublaslt_describe *describe, int
     {                                                                                    \
         .id = R + 1, .device = STRATA_CUDA,                                              \
         .flags = STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED, /* by its relu */            \
-        .epilogues = CUBLASLT_EPILOGUES, .name = "cublaslt_" #R,                         \
+            .epilogues = CUBLASLT_EPILOGUES, .name = "cublaslt_" #R,                     \
         .rows = STRATA_ARRAY(rows_), .activations = CUBLASLT_ACTIVATIONS,                \
         .efficiency = 0.7, .state_size = sizeof(state_), .accept = accept_##R,           \
         .workspace = workspace_##R, .setup = setup_##R, .run = run_                      \
