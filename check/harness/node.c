@@ -325,16 +325,20 @@ static uint64_t port_mask(const uint64_t mask[REGISTRY_PORTS], int i)
     return mask[i];
 }
 
+bool harness_fits(const strata_tensor *t, uint64_t format)
+{
+    const struct format *f = format ? format_at(__builtin_ctzll(format)) : NULL;
+    return f && number_may_be(t->dtype, t->exact, f->dtype) &&
+           (t->rank > 1 || (f->vector == 1 && f->order == ORDER_LINEAR));
+}
+
 /* Formats in which a tensor can lie. */
 static uint64_t tensor_formats(const strata_tensor *t)
 {
     uint64_t mask = 0;
-    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
-        const struct format *format = format_at(f);
-        const bool linear = format->vector == 1 && format->order == ORDER_LINEAR;
-        if (number_may_be(t->dtype, t->exact, format->dtype) && (t->rank > 1 || linear))
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
+        if (harness_fits(t, UINT64_C(1) << f))
             mask |= UINT64_C(1) << f;
-    }
     return mask;
 }
 

@@ -64,6 +64,9 @@ static inline double strata_activation_alpha(const strata_activation *a)
            : a->kind == STRATA_ELU          ? 1
            : a->kind == STRATA_SELU         ? 1.67326319217681884765625
            : a->kind == STRATA_HARD_SIGMOID ? 0.2
+           : a->kind == STRATA_SHRINK       ? 0.5
+           : a->kind >= STRATA_SWISH && a->kind <= STRATA_SCALED_TANH
+               ? 1 /* swish, celu, thresholded_relu, scaled_tanh */
                                             : 0;
 }
 
@@ -74,6 +77,7 @@ static inline double strata_activation_beta(const strata_activation *a)
     return a->kind == STRATA_CLIP           ? STRATA_KIND_DEFAULT /* no upper bound */
            : a->kind == STRATA_SELU         ? 1.05070102214813232421875
            : a->kind == STRATA_HARD_SIGMOID ? 0.5
+           : a->kind == STRATA_SCALED_TANH  ? 1
                                             : 0;
 }
 
@@ -203,6 +207,93 @@ typedef struct strata_max_unpool {
     strata_ints kernel, stride, pad; /* of the pooling that is undone */
     strata_ints output_size;         /* empty: by the window */
 } strata_max_unpool;
+/* MatrixMultiply: Y = alpha*op(A)*op(B) + beta*C + bias over the last two dims, leading
+ * ones broadcast; op is transposition where asked for. A is input 0. B is input 1, or the
+ * weight `b` (K x N, N x K transposed); C is input 2 and broadcasts to Y; weight `bias`
+ * (N) is optional. */
+typedef struct strata_matrix_multiply {
+    int32_t transpose_a, transpose_b;
+    double alpha, beta; /* beta 0: C is not read; whole numbers for integers */
+    int64_t units;      /* N where `b` is a weight; 0: from the weight */
+} strata_matrix_multiply;
+/* Normalization: y = scale*(x - mean)/sqrt(variance + epsilon) + bias, x the sum of the
+ * first input and an optional second one. layer and rms normalize the dims from `axis` on
+ * (rms: mean 0), group and instance the channels of a group, or one channel, over the
+ * spatial dims, batch by the weights mean and variance; lp is x/|x|, the p-norm along
+ * `axis`. Outputs: y; with `sum` then x; with `statistics` (layer) then mean and
+ * 1/sqrt(variance + epsilon), FP32, with 1 for the normalized dims. */
+enum {
+    STRATA_NORMALIZATION_LAYER = 0,
+    STRATA_NORMALIZATION_RMS = 1,
+    STRATA_NORMALIZATION_GROUP = 2,
+    STRATA_NORMALIZATION_INSTANCE = 3,
+    STRATA_NORMALIZATION_BATCH = 4,
+    STRATA_NORMALIZATION_LP = 5
+};
+typedef struct strata_normalization {
+    int32_t kind;
+    int32_t sum;        /* give the sum of both inputs */
+    int32_t statistics; /* give mean and inverse deviation */
+    int32_t reserved;
+    int64_t axis; /* negative counts from the end */
+    int64_t groups;
+    int64_t p;
+    double epsilon;
+} strata_normalization;
+
+/* Reduce over `axes` (all when empty). Empty sets: sums 0, prod 1, max the least and min
+ * the greatest of the dtype, mean NaN (integers: 0), log_sum and log_sum_exp -infinity.
+ * Integers gather in 64 bits and wrap; their mean truncates. */
+enum {
+    STRATA_REDUCE_SUM = 0,
+    STRATA_REDUCE_MEAN = 1,
+    STRATA_REDUCE_MAX = 2,
+    STRATA_REDUCE_MIN = 3,
+    STRATA_REDUCE_PROD = 4,
+    STRATA_REDUCE_L1 = 5,
+    STRATA_REDUCE_L2 = 6,
+    STRATA_REDUCE_SUM_SQUARE = 7,
+    STRATA_REDUCE_LOG_SUM = 8,
+    STRATA_REDUCE_LOG_SUM_EXP = 9
+};
+typedef struct strata_reduce {
+    int32_t op;
+    int32_t keep_dims; /* reduced dims stay as dims of 1 */
+    strata_ints axes;  /* in any order; negative counts from the end */
+} strata_reduce;
+
+/* ArgMax: index of the largest (smallest) element along `axis`. NaN is largest and
+ * smallest, -0 equals 0. */
+enum { STRATA_ARG_MAX = 0, STRATA_ARG_MIN = 1 };
+enum { STRATA_TIES_FIRST = 0, STRATA_TIES_LAST = 1 };
+enum { STRATA_INDEX_I64 = 0, STRATA_INDEX_I32 = 1 };
+typedef struct strata_arg_max {
+    int32_t op;
+    int32_t keep_dims;
+    int32_t ties;  /* which index of equal elements */
+    int32_t index; /* dtype of the output */
+    int64_t axis;  /* negative counts from the end */
+} strata_arg_max;
+
+/* TopK: the k largest (smallest) elements along `axis`, in order, and their indices (i64).
+ * NaN is larger than infinity; of equal elements the lower index comes first. */
+typedef struct strata_top_k {
+    int64_t k;
+    int64_t axis; /* negative counts from the end */
+    int32_t largest;
+    int32_t sorted; /* ours are always in order */
+} strata_top_k;
+
+/* CumSum: y[i] = x[0] + ... + x[i] along `axis`; exclusive: to x[i - 1], beginning with 0;
+ * reverse: from the end. product: the same with *, and 1. */
+enum { STRATA_CUM_SUM = 0, STRATA_CUM_PRODUCT = 1 };
+typedef struct strata_cum_sum {
+    int32_t op;
+    int32_t exclusive;
+    int32_t reverse;
+    int32_t reserved;
+    int64_t axis; /* negative counts from the end */
+} strata_cum_sum;
 
 #ifdef __cplusplus
 }

@@ -236,6 +236,13 @@ static inline double element_activate_exact(int32_t kind, double x, double alpha
     case STRATA_HARD_SIGMOID: return element_clamp(alpha * x + beta, 0, 1);
     case STRATA_HARD_SWISH: return x * element_clamp(x / 6 + 0.5, 0, 1);
     case STRATA_MISH: return x * tanh(softplus);
+    case STRATA_GELU_TANH:
+        return x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+    case STRATA_SWISH: return x / (1 + exp(-alpha * x));
+    case STRATA_CELU: return x < 0 ? alpha * expm1(x / alpha) : x;
+    case STRATA_THRESHOLDED_RELU: return x <= alpha ? 0 : x;
+    case STRATA_SHRINK: return x < -alpha ? x + beta : x <= alpha ? 0 : x - beta;
+    case STRATA_SCALED_TANH: return alpha * tanh(beta * x);
     default: return x;
     }
 }
@@ -280,6 +287,13 @@ static inline void element_activate_row(int32_t kind, double alpha, double beta,
     case STRATA_HARD_SIGMOID: ELEMENT_ROW(element_unit(a * x + b));
     case STRATA_HARD_SWISH: ELEMENT_ROW(x * element_unit(x / 6 + 0.5f));
     case STRATA_MISH: ELEMENT_ROW(x * tanhf(element_softplus(x)));
+    case STRATA_GELU_TANH:
+        ELEMENT_ROW(x / 2 * (1 + tanhf(x * (0.79788456f + 0.035677408f * x * x))));
+    case STRATA_SWISH: ELEMENT_ROW(x / (1 + expf(-a * x)));
+    case STRATA_CELU: ELEMENT_ROW(x < 0 ? a * expm1f(x / a) : x);
+    case STRATA_THRESHOLDED_RELU: ELEMENT_ROW(x <= a ? 0 : x);
+    case STRATA_SHRINK: ELEMENT_ROW(x < -a ? x + b : x <= a ? 0 : x - b);
+    case STRATA_SCALED_TANH: ELEMENT_ROW(a * tanhf(b * x));
     default: break;
     }
 }

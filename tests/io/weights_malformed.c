@@ -25,8 +25,8 @@ static struct text safetensors(const char *header, size_t data)
 /* {"a": F32 of shape S at [B, E]} */
 #define ONE(shape, begin, end)                                                           \
     "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]" \
-                                                                                     "}" \
-                                                                                     "}"
+    "}"                                                                                  \
+    "}"
 #define ENTRY(name, begin, end, n)                                                       \
     "\"" name "\":{\"dtype\":\"U8\",\"shape\":[" n "],\"data_offsets\":[" begin "," end  \
     "]}"
@@ -127,7 +127,7 @@ static const struct safetensors_case {
     {"dtype empty", "{\"a\":{\"dtype\":\"\"}}", 0, P, "dtype ''", "supported are"},
     {"dtype with an escape", "{\"a\":{\"dtype\":\"\\u001b[0m\"}}", 0, P, "dtype '?[0m'",
      "supported are"},
-    {"dtype F8", "{\"a\":{\"dtype\":\"F8_E4M3\"}}", 0, U, "dtype 'F8_E4M3'",
+    {"dtype F8", "{\"a\":{\"dtype\":\"F8_E8M0\"}}", 0, U, "dtype 'F8_E8M0'",
      "supported are"},
     {"dtype F4", "{\"a\":{\"dtype\":\"F4\"}}", 0, U, "tensor 'a': dtype 'F4'",
      "supported are"},
