@@ -316,7 +316,7 @@ static const void *fully_connected_extension(const char *id)
 static const strata_row c_rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
 static const strata_row any_rows[] = {
     {{STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |
-      STRATA_F32_NC16HW16},
+      STRATA_F32_NC16HW16 | STRATA_BF16_NCHW | STRATA_BF16_NHWC | STRATA_BF16_NHWC8},
      {STRATA_SAME}},
 };
 
