@@ -296,11 +296,25 @@ struct digit_choice {
     uint32_t digit, above, here; /* how many are above it, and have it */
 };
 
+/* By one warp: each lane has eight digits, lane 0 the greatest. */
 static __device__ inline void choose_digit(const uint32_t *count, uint32_t needed,
                                            digit_choice *choice)
 {
-    uint32_t seen = 0;
-    for (int d = 255; d >= 0; d--) {
+    const int lane = (int)threadIdx.x, first = 255 - 8 * lane;
+    uint32_t mine = 0;
+    for (int i = 0; i < 8; i++)
+        mine += count[first - i];
+    uint32_t seen = mine;
+#pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+        const uint32_t other = __shfl_up_sync(0xffffffffu, seen, d);
+        seen += lane >= d ? other : 0;
+    }
+    const uint32_t reached = __ballot_sync(0xffffffffu, seen >= needed);
+    if (lane != __ffs(reached) - 1)
+        return;
+    seen -= mine;
+    for (int d = first; d > first - 8; d--) {
         if (seen + count[d] >= needed) {
             *choice = {(uint32_t)d, seen, count[d]};
             return;
@@ -332,7 +346,7 @@ static __global__ void __launch_bounds__(RADIX_THREADS) radix_kernel(top_k_job j
                 atomicAdd(&count[digit_of(r, known)], 1u);
         }
         __syncthreads();
-        if (threadIdx.x == 0)
+        if (threadIdx.x < 32)
             choose_digit(count, needed, &choice);
         __syncthreads();
         needed -= choice.above;
