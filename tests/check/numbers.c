@@ -120,6 +120,21 @@ static const struct fault gates[] = {
      "value-wrong", ""},
 };
 
+/* Integers, absent inputs, two outputs of two types: tests/faulty/typed.c. */
+static const struct fault typed[] = {
+    {"counts in doubles", "-D'ELEMENT(x)=((int64_t)(double)((x) / 2 * 2) + (x) % 2)'",
+     "value-wrong", "should be"},
+    {"counts in 32 bits", "-D'ELEMENT(x)=((int64_t)(int32_t)(x))'", "value-wrong",
+     "should be"},
+    {"writes other truths than 1", "-D'POSITIVE(y)=((y) > 0 ? 255 : 0)'", "value-wrong",
+     "is 255, should be 1"},
+    {"has one truth for all", "-D'POSITIVE(y)=1'", "value-wrong", "output 1"},
+    {"reads an input that is absent", "-D'MASK(m, i)=(m)[i]'", "crash", "run was killed"},
+    {"does not look for its last input", "-D'SHIFT(s, i)=0'", "value-wrong", "output 0"},
+    {"divides by a dim of 0", "-DEMPTY='volatile int64_t part = 8 / n->in[0].dims[0]; (void)part'",
+     "crash", "accept was killed by SIGFPE"},
+};
+
 TestSuite(numbers, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 Test(numbers, what_is_done_with_odd_numbers_is_named)
@@ -137,9 +152,34 @@ Test(numbers, faults_in_inputs_of_unequal_shapes_are_named)
     check_faults_of("faulty/gate.c", gates, COUNT(gates));
 }
 
+Test(numbers, faults_of_integers_and_absent_inputs_are_named)
+{
+    check_faults_of("faulty/typed.c", typed, COUNT(typed));
+}
+
+/* An impl may drop a NaN where it says so, and nothing else. */
+Test(numbers, a_dropped_nan_is_allowed_where_it_is_claimed)
+{
+    static const char drop[] =
+        "-DFLAGS='STRATA_INPLACE_OK | STRATA_NAN_DROPPED' -DRUN_END='for (int64_t i = 0; "
+        "i < n; i++) if (y[i] != y[i]) y[i] = 0%s'";
+    static char output[OUTPUT], define[256];
+    snprintf(define, sizeof define, drop, "");
+    const char *file = build("drop.so", "faulty/layer.c", SHARED " %s -O1 -w -lpthread",
+                             define);
+    int code = command(output, "check '%s' --test values", file);
+    cr_expect_eq(code, 0, "exit code %d\n%s", code, output);
+    snprintf(define, sizeof define, drop, "; else if (y[i] > 1e30f) y[i] = 0");
+    file = build("more.so", "faulty/layer.c", SHARED " %s -O1 -w -lpthread", define);
+    code = command(output, "check '%s' --test values", file);
+    cr_expect(code == 1 && names(output, "value-wrong", "should be inf"),
+              "exit code %d\n%s", code, output);
+}
+
 Test(numbers, nothing_is_found_where_nothing_is_wrong)
 {
-    static const char *const sources[] = {"faulty/half.c", "faulty/gate.c"};
+    static const char *const sources[] = {"faulty/half.c", "faulty/gate.c",
+                                          "faulty/typed.c"};
     static char output[OUTPUT];
     for (size_t i = 0; i < COUNT(sources); i++) {
         const char *file = build("good.so", sources[i], SHARED " -O1 -Wall -Wextra");

@@ -61,9 +61,9 @@ static int run(const strata_run *r)
 @end
 
 @if inputs
-static const strata_row rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
+static const strata_row rows[] = {{.in = {STRATA_F32_NCHW}, .out = {STRATA_SAME}}};
 @else
-static const strata_row rows[] = {{{0}, {STRATA_F32_NCHW}}};
+static const strata_row rows[] = {{.in = {0}, .out = {STRATA_F32_NCHW}}};
 @end
 
 static const strata_impl impls[] = {

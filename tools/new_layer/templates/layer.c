@@ -107,11 +107,15 @@ static int run(const strata_run *r)
     return STRATA_OK;
 }
 
-static int define(const strata_node *n, const double *const *in,
-                  const double *const *weight, double *const *out)
+/* Floats are double here, whatever their format; integers would be int64_t. */
+static int define(const strata_node *n, const void *const *in, const void *const *weight,
+                  void *const *out)
 {
 @if uses_params
     const params *p = n->params;
+@end
+@for weight
+    const double *@weight.name@ = weight[@weight.constant@];
 @end
 @if weight
     const int64_t channels = channels_of(&n->out[0]), pixels = pixels_of(&n->out[0]);
@@ -119,33 +123,33 @@ static int define(const strata_node *n, const double *const *in,
     (void)weight;
 @end
     for (int64_t i = 0; i < n->out[0].count; i++) {
-        double x = in[0][i];
+        double x = ((const double *)in[0])[i];
 @if several_in
         for (int32_t k = 1; k < n->n_in; k++)
-            x += in[k][i];
+            x += ((const double *)in[k])[i];
 @end
 @if weight
         const int64_t c = i / pixels % channels;
 @end
 @for weight
 @if weight.optional
-        if (weight[@weight.constant@])
-            x @weight.operator@ weight[@weight.constant@][c];
+        if (@weight.name@)
+            x @weight.operator@ @weight.name@[c];
 @else
-        x @weight.operator@ weight[@weight.constant@][c];
+        x @weight.operator@ @weight.name@[c];
 @end
 @end
         for (int32_t k = 0; k < n->n_out; k++)
-            out[k][i] = element_exact(@element_arguments@x);
+            ((double *)out[k])[i] = element_exact(@element_arguments@x);
     }
     return STRATA_OK;
 }
 
-static const strata_reference reference = {sizeof reference, 0, define};
+static const strata_reference_typed reference = {sizeof reference, 0, define};
 
 static const void *extension(const char *id)
 {
-    return strcmp(id, STRATA_REFERENCE_V1) == 0 ? &reference : NULL;
+    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
 }
 
 @if attr
@@ -187,9 +191,10 @@ static const strata_weight weights[] = {
 @end
 /* Formats of the inputs, formats of the outputs; the last entry repeats. */
 @if several_in
-static const strata_row rows[] = {{{STRATA_F32_NCHW, STRATA_SAME}, {STRATA_SAME}}};
+static const strata_row rows[] = {
+    {.in = {STRATA_F32_NCHW, STRATA_SAME}, .out = {STRATA_SAME}}};
 @else
-static const strata_row rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
+static const strata_row rows[] = {{.in = {STRATA_F32_NCHW}, .out = {STRATA_SAME}}};
 @end
 
 static const strata_impl impls[] = {
