@@ -52,5 +52,7 @@ extern layer_cases_entry __start_layer_cases[], __stop_layer_cases[];
 /* clang-format on */
 /* Values that every integer type holds. */
 #define INTEGERS .low = 0, .high = 100, .integers = true
+/* Floats of 8 bits, which only move. */
+#define NARROW .dtypes = UINT64_C(1) << STRATA_E4M3 | UINT64_C(1) << STRATA_E5M2
 
 #endif /* TESTS_LAYERS_CASES_H */
