@@ -83,7 +83,11 @@ static const struct layer_case cases[] = {
      .in = {S5(2, 6, 20, 18, 17)}},
     {"Convolution", "filters = 31; kernel = 5; dilation = 2; pad = 3",
      .in = {S3(2, 29, 2500)}},
+    /* No images. */
+    {"Convolution", "filters = 4; kernel = 3", .in = {S4(0, 3, 9, 9)}},
     /* What must be refused. */
+    {"Convolution", "filters = 4; kernel = 3; pad = 3", .in = {S4(1, 3, 0, 9)},
+     .refused = true},
     {"Convolution", "kernel = 3", .in = {S4(1, 3, 9, 9)}, .refused = true},
     {"Convolution", "filters = 4", .in = {S4(1, 3, 9, 9)}, .refused = true},
     {"Convolution", "filters = 4; kernel = 3", .in = {S4(1, 3, 2, 9)}, .refused = true},
