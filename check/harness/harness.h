@@ -177,6 +177,8 @@ int64_t harness_combinations(const struct registry_row *row,
 bool harness_combination(struct harness_formats *out, const struct registry_row *row,
                          const struct harness_node *n, int64_t k);
 
+/* Whether the layer gives "strata.reference/2", whose integers are whole. */
+bool harness_is_typed(const struct registry_layer *layer);
 /* Whether the layer's reference says that a number may come of a NaN. */
 bool harness_ignores_nan(const struct registry_layer *layer);
 /* The layer's "strata.reference/2" or "/1"; ENOTFOUND without either. */

@@ -255,6 +255,11 @@ static const strata_reference_typed *typed_reference(const struct registry_layer
     return l->layer.extension ? l->layer.extension(STRATA_REFERENCE_V2) : NULL;
 }
 
+bool harness_is_typed(const struct registry_layer *layer)
+{
+    return typed_reference(layer) != NULL;
+}
+
 bool harness_ignores_nan(const struct registry_layer *layer)
 {
     const strata_reference_typed *typed = typed_reference(layer);

@@ -438,7 +438,7 @@ static uint64_t further_types(const struct trial *k)
     const uint64_t integers = 1u << STRATA_INT8 | 1u << STRATA_UINT8 | 1u << STRATA_INT32 |
                               UINT64_C(1) << STRATA_INT64;
     uint64_t types = k->c->dtypes;
-    if (k->c->integers)
+    if (k->c->integers && !k->c->in_dtype[0])
         types |= integers & row_types(k->node.layer);
     if (!k->c->refused && !k->c->in_dtype[0])
         types |= UINT64_C(1) << STRATA_FP64 & row_types(k->node.layer);

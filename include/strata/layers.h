@@ -114,13 +114,26 @@ enum {
     STRATA_DIV = 3,
     STRATA_MAX = 4,
     STRATA_MIN = 5,
-    STRATA_POW = 6
+    STRATA_POW = 6,
+    STRATA_MOD = 7,
+    STRATA_AND = 8, /* of BOOL8, and the next two */
+    STRATA_OR = 9,
+    STRATA_XOR = 10,
+    STRATA_BIT_AND = 11, /* of integers, to SHIFT_RIGHT */
+    STRATA_BIT_OR = 12,
+    STRATA_BIT_XOR = 13,
+    STRATA_SHIFT_LEFT = 14,
+    STRATA_SHIFT_RIGHT = 15,
+    STRATA_MEAN = 16,
+    STRATA_ELEMENTWISE_COUNT = 17
 };
-/* ElementWise: two inputs (sum, product, max and min take more), NumPy broadcasting over
- * equal ranks (dims of 1 stretch). */
+/* ElementWise: two inputs (sum, product, max, min and mean take more), NumPy broadcasting
+ * (dims of 1 stretch, a lower rank stands for the last dims). */
 typedef struct strata_elementwise {
     int32_t op;
     int32_t reserved;
+    int32_t fmod; /* mod has the sign of the dividend, not of the divisor */
+    int32_t reserved1;
 } strata_elementwise;
 
 typedef struct strata_softmax {
@@ -134,13 +147,23 @@ typedef struct strata_concatenation {
 } strata_concatenation;
 
 /* Slice: out[i] = in[begin + i*step], i < (end - begin)/step rounded up. Lists over
- * `axes` (all dims when empty); negative begin and end count from the end, as in ONNX. */
+ * `axes` (all dims when empty); negative begin and end count from the end, as in ONNX.
+ * With `split` or `parts` the input is cut along `axis` into several outputs instead. */
 typedef struct strata_slice {
     strata_ints axes, begin, end, step;
+    strata_ints split; /* elements of each output */
+    int64_t parts;     /* outputs of equal size, the last may be shorter; 0: none */
+    int64_t axis;
 } strata_slice;
 
-enum { STRATA_PADDING_CONSTANT = 0, STRATA_PADDING_REFLECT = 1, STRATA_PADDING_EDGE = 2 };
-/* Padding: begin and end for each dim, or for the last dims when fewer are given. */
+enum {
+    STRATA_PADDING_CONSTANT = 0,
+    STRATA_PADDING_REFLECT = 1,
+    STRATA_PADDING_EDGE = 2,
+    STRATA_PADDING_WRAP = 3
+};
+/* Padding: begin and end for each dim, or for the last dims when fewer are given;
+ * negative ones take elements away. */
 typedef struct strata_padding {
     int32_t mode;
     int32_t reserved;
@@ -154,14 +177,47 @@ typedef struct strata_shuffle {
     strata_ints first, shape, second;
 } strata_shuffle;
 
-enum { STRATA_NEAREST = 0, STRATA_BILINEAR = 1 };
-enum { STRATA_HALF_PIXEL = 0, STRATA_ASYMMETRIC = 1, STRATA_ALIGN_CORNERS = 2 };
-/* Resize of the spatial dims: to `size`, or by `scale` (out = floor(in*scale)). */
+enum {
+    STRATA_NEAREST = 0,
+    STRATA_BILINEAR = 1,
+    STRATA_RESIZE_LINEAR = 2, /* the same as bilinear, which is for two dims */
+    STRATA_RESIZE_CUBIC = 3
+};
+enum {
+    STRATA_HALF_PIXEL = 0,
+    STRATA_ASYMMETRIC = 1,
+    STRATA_ALIGN_CORNERS = 2,
+    STRATA_PYTORCH_HALF_PIXEL = 3,
+    STRATA_HALF_PIXEL_SYMMETRIC = 4,
+    STRATA_TF_CROP_AND_RESIZE = 5
+};
+enum {
+    STRATA_ROUND_BY_COORDINATES = 0, /* floor if asymmetric, else prefer_floor */
+    STRATA_ROUND_PREFER_FLOOR = 1,
+    STRATA_ROUND_PREFER_CEIL = 2,
+    STRATA_ROUND_FLOOR = 3,
+    STRATA_ROUND_CEIL = 4
+};
+enum {
+    STRATA_ASPECT_STRETCH = 0,
+    STRATA_ASPECT_NOT_LARGER = 1,
+    STRATA_ASPECT_NOT_SMALLER = 2
+};
+/* Resize of `axes` (the spatial dims when empty): to `size`, or by `scale`
+ * (out = floor(in*scale)). */
 typedef struct strata_resize {
     int32_t mode;
     int32_t coordinates;
     strata_ints size;
     strata_reals scale;
+    strata_ints axes;
+    int32_t nearest;     /* STRATA_ROUND_* */
+    int32_t keep_aspect; /* STRATA_ASPECT_*, with size */
+    double cubic_a;
+    strata_reals roi; /* begins of all axes, then ends, 0 to 1; tf_crop_and_resize */
+    double extrapolation;
+    int32_t antialias;
+    int32_t exclude_outside;
 } strata_resize;
 
 /* Pointwise: a program that computes each element of the output from those of the inputs,
@@ -294,6 +350,128 @@ typedef struct strata_cum_sum {
     int32_t reserved;
     int64_t axis; /* negative counts from the end */
 } strata_cum_sum;
+enum {
+    STRATA_UNARY_ABS = 0,
+    STRATA_UNARY_NEG = 1,
+    STRATA_UNARY_EXP = 2,
+    STRATA_UNARY_LOG = 3,
+    STRATA_UNARY_SQRT = 4,
+    STRATA_UNARY_RECIPROCAL = 5,
+    STRATA_UNARY_SIGN = 6, /* of NaN NaN, of a zero itself */
+    STRATA_UNARY_FLOOR = 7,
+    STRATA_UNARY_CEIL = 8,
+    STRATA_UNARY_ROUND = 9, /* halves to the even one */
+    STRATA_UNARY_SIN = 10,
+    STRATA_UNARY_COS = 11,
+    STRATA_UNARY_TAN = 12,
+    STRATA_UNARY_ASIN = 13,
+    STRATA_UNARY_ACOS = 14,
+    STRATA_UNARY_ATAN = 15,
+    STRATA_UNARY_SINH = 16,
+    STRATA_UNARY_COSH = 17,
+    STRATA_UNARY_TANH = 18,
+    STRATA_UNARY_ASINH = 19,
+    STRATA_UNARY_ACOSH = 20,
+    STRATA_UNARY_ATANH = 21,
+    STRATA_UNARY_ERF = 22,
+    STRATA_UNARY_NOT = 23,     /* of BOOL8 */
+    STRATA_UNARY_BIT_NOT = 24, /* of integers */
+    STRATA_UNARY_IS_NAN = 25,  /* gives BOOL8 */
+    STRATA_UNARY_IS_INF = 26,  /* gives BOOL8 */
+    STRATA_UNARY_COUNT = 27
+};
+/* Unary: y = op(x). */
+typedef struct strata_unary {
+    int32_t op;
+    int32_t negative, positive; /* infinities that is_inf counts */
+    int32_t reserved;
+} strata_unary;
+
+enum {
+    STRATA_COMPARE_EQUAL = 0,
+    STRATA_COMPARE_NOT_EQUAL = 1,
+    STRATA_COMPARE_LESS = 2,
+    STRATA_COMPARE_LESS_EQUAL = 3,
+    STRATA_COMPARE_GREATER = 4,
+    STRATA_COMPARE_GREATER_EQUAL = 5
+};
+/* Compare: y = a op b as BOOL8, with the broadcast of ElementWise. */
+typedef struct strata_compare {
+    int32_t op;
+    int32_t reserved;
+} strata_compare;
+
+/* Select has no parameters: y = x0 ? x1 : x2, with the broadcast of ElementWise.
+ * ParametricReLU has none: y = x < 0 ? x*slope : x, its weight broadcast likewise. */
+
+/* Cast: `to` counts the choices of the attribute, which are the dtypes in order. */
+typedef struct strata_cast {
+    int32_t to;       /* STRATA_FP32 ... */
+    int32_t saturate; /* FP8: the largest in place of infinity and NaN */
+} strata_cast;
+
+/* Gated: y = f(a)*b, a and b the halves of x along axis. */
+typedef struct strata_gated {
+    int32_t kind; /* of an activation: STRATA_RELU ... */
+    int32_t reserved;
+    int64_t axis;
+    double alpha, beta; /* +infinity: the kind's own */
+} strata_gated;
+
+/* Quantize and Dequantize: weights scale and zero (optional) have one element, or the
+ * length of dim `axis`, or that divided by `block` in a tensor of the input's rank. */
+typedef struct strata_quantize {
+    int64_t axis, block; /* block 0: none */
+    int32_t dtype;       /* Quantize: 0 UINT8, 1 INT8, 2 E4M3, 3 E5M2 */
+    int32_t saturate;    /* Quantize to FP8 */
+} strata_quantize;
+
+/* Expand: the broadcast of x and `shape`; or x repeated, a number for each dim. */
+typedef struct strata_expand {
+    strata_ints shape, repeats;
+} strata_expand;
+
+/* Triangle: x on and above (upper) or below diagonal k of the last two dims, else 0. */
+typedef struct strata_triangle {
+    int32_t upper;
+    int32_t reserved;
+    int64_t k; /* above the main diagonal where positive */
+} strata_triangle;
+enum { STRATA_GATHER_SLICES = 0, STRATA_GATHER_ELEMENTS = 1, STRATA_GATHER_ND = 2 };
+/* Gather: input data, then indices (i32, i64), negative ones from the end; what lies
+ * outside gives zeros. */
+typedef struct strata_gather {
+    int32_t mode;
+    int32_t reserved;
+    int64_t axis;       /* of slices and elements; negative counts from the end */
+    int64_t batch_dims; /* leading dims that data and indices share */
+} strata_gather;
+
+/* Embedding: input indices; weight `table` (rows, columns...), FP32, FP16 or BF16. */
+typedef struct strata_embedding {
+    int64_t rows, columns; /* 0: from the weight */
+} strata_embedding;
+
+enum { STRATA_SCATTER_ELEMENTS = 0, STRATA_SCATTER_ND = 1 };
+enum {
+    STRATA_SCATTER_NONE = 0, /* the update itself; the last one where several meet */
+    STRATA_SCATTER_ADD = 1,
+    STRATA_SCATTER_MUL = 2,
+    STRATA_SCATTER_MAX = 3,
+    STRATA_SCATTER_MIN = 4
+};
+/* Scatter: inputs data, indices (i32, i64), updates; the output is the data with the
+ * updates at their indices. */
+typedef struct strata_scatter {
+    int32_t mode;
+    int32_t reduction;
+    int64_t axis; /* of elements; negative counts from the end */
+} strata_scatter;
+
+/* ReverseSequence: inputs data, lengths (i32, i64) of the batch. */
+typedef struct strata_reverse_sequence {
+    int64_t batch_axis, time_axis;
+} strata_reverse_sequence;
 
 #ifdef __cplusplus
 }

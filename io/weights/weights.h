@@ -14,6 +14,8 @@ enum weight_dtype {
     WEIGHT_F32,
     WEIGHT_F16,
     WEIGHT_BF16,
+    WEIGHT_F8_E4M3,
+    WEIGHT_F8_E5M2, /* the last float */
     WEIGHT_I64,
     WEIGHT_I32,
     WEIGHT_I16,
@@ -23,8 +25,6 @@ enum weight_dtype {
     WEIGHT_U16,
     WEIGHT_U8,
     WEIGHT_BOOL,
-    WEIGHT_F8_E4M3,
-    WEIGHT_F8_E5M2,
     WEIGHT_DTYPE_COUNT
 };
 

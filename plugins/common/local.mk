@@ -2,11 +2,17 @@
 EXTRA_DIST += \
 	plugins/common/affine.h \
 	plugins/common/cast.h \
+	plugins/common/convert.cuh \
 	plugins/common/dense.h \
 	plugins/common/dense_weight.h \
 	plugins/common/dtype.h \
 	plugins/common/element.h \
+	plugins/common/fill.h \
 	plugins/common/image.h \
+	plugins/common/index.cuh \
+	plugins/common/index.h \
 	plugins/common/walk.h \
+	plugins/common/pointwise.cuh \
+	plugins/common/pointwise_walk.cuh \
 	plugins/common/window.h
 CUDA_PLUGIN_KERNELS += plugins/common/dense_weight.cu

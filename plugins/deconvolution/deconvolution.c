@@ -202,7 +202,7 @@ static void deconvolution_pack(const struct deconvolution *dc, float *dst,
                                const float *weight)
 {
     for (int64_t i = 0; i < deconvolution_phases(&dc->w); i++) {
-        struct deconvolution_phase phase = deconvolution_phase(&dc->w, i);
+        struct deconvolution_phase phase = deconvolution_phase_at(&dc->w, i);
         struct convolution cv = phase_convolution(dc, &phase, NULL);
         float *to = dst;
         if (!dc->tile)
@@ -272,7 +272,7 @@ static int direct_reserve(size_t *total, const struct deconvolution *dc)
 {
     size_t most = 0;
     for (int64_t i = 0; i < deconvolution_phases(&dc->w) && !dc->tile; i++) {
-        struct deconvolution_phase phase = deconvolution_phase(&dc->w, i);
+        struct deconvolution_phase phase = deconvolution_phase_at(&dc->w, i);
         size_t bytes;
         if (window_kernel_count(&phase.w) == 0)
             continue;
@@ -342,7 +342,7 @@ static void phase_clear(const struct convolution_job *job)
 static const float *phase_compute(const struct deconvolution *dc, int64_t i,
                                   const float *packed, struct convolution_job job)
 {
-    struct deconvolution_phase phase = deconvolution_phase(&dc->w, i);
+    struct deconvolution_phase phase = deconvolution_phase_at(&dc->w, i);
     struct convolution cv = phase_convolution(dc, &phase, packed);
     job.cv = &cv;
     job.weight = packed;

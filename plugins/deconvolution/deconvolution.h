@@ -143,8 +143,8 @@ static inline void deconvolution_phase_along(struct deconvolution_phase *p,
 
 /* Phase i of deconvolution_phases, the last dim fastest. A kernel of 0 elements: these
  * outputs see no input. */
-static inline struct deconvolution_phase deconvolution_phase(const struct window *w,
-                                                             int64_t i)
+static inline struct deconvolution_phase
+deconvolution_phase_at(const struct window *w, int64_t i)
 {
     struct deconvolution_phase p;
     memset(&p, 0, sizeof p);

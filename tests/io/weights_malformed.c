@@ -121,7 +121,7 @@ static const struct safetensors_case {
      "tensor 'a': data_offsets is missing", "array of integers"},
     {"dtype a number", "{\"a\":{\"dtype\":1}}", 0, P, "tensor 'a': dtype", "\"F32\""},
     {"dtype unknown", "{\"a\":{\"dtype\":\"F33\"}}", 0, P, "dtype 'F33' is unknown",
-     "supported are F64, F32, F16, BF16, I64"},
+     "supported are F64, F32, F16, BF16, F8_E4M3"},
     {"dtype in small letters", "{\"a\":{\"dtype\":\"f32\"}}", 0, P, "dtype 'f32'",
      "supported are"},
     {"dtype empty", "{\"a\":{\"dtype\":\"\"}}", 0, P, "dtype ''", "supported are"},

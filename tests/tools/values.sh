@@ -86,6 +86,34 @@ expect 2 "input 'x' is i64: truth values or indices, which an image has not" \
     "printf 'P2 2 2 255 1 2 3 4' >i.pgm && sed 's/1 x 4/1 x 1 x 2 x 2/' long.ini >im.ini &&
     $strata run im.ini i.pgm"
 
+# Two orders of the same values: integers that a double cannot tell apart differ.
+turned() { # turned FILE ORDER
+    printf '[network]\nformat = 1\noutputs = y\n[vars]\nD = i64\n[input x]\n%s\n' \
+        'shape = 1 x 4
+dtype = ${D}' >"$1"
+    printf '[layer y]\ntype = Shuffle\nshape = 1, 2, 2\nsecond = %s\n' "$2" >>"$1"
+}
+turned a.ini '0, 1, 2'
+turned b.ini '0, 2, 1'
+npy near.npy i8 9007199254740992 9007199254740993 9007199254740993 9007199254740993
+npy next.npy i8 9007199254740992 9007199254740993 9007199254740992 9007199254740993
+expect 0 'ok: alike, value for value' 'equal i64 values are alike' \
+    $strata compare a.ini b.ini -D D=i64 --input near.npy
+expect 1 'y .* 1 .*9007199254740993 *9007199254740992 .*FAILED' \
+    'i64 values that differ in the last bit are not' sh -c \
+    "$strata compare a.ini b.ini -D D=i64 --input next.npy | tr '\n' ' '; exit 1"
+expect 1 'FAILED: 1 of 1 are beyond the tolerance of 0; all pass with' \
+    'and are held to all their bits' \
+    $strata compare a.ini b.ini -D D=i64 --input next.npy
+npy close.npy f4 100 101 102 103
+expect 1 'beyond the tolerance of 0.0001; all' 'FP32 is held to 1e-4' \
+    $strata compare a.ini b.ini -D D=fp32 --input close.npy
+expect 0 'ok: all are within the tolerance of 0.1; all pass' 'BF16 to 0.1' \
+    $strata compare a.ini b.ini -D D=bf16 --set build.precision=bf16 --input close.npy
+npy kinds.npy b1 1 0 1 1
+expect 1 'beyond the tolerance of 0; all pass' 'truth values are held to both of theirs' \
+    $strata compare a.ini b.ini -D D=bool --input kinds.npy
+
 # What does not fit.
 expect 0 'no warning' 'values that fit are not told' \
     sh -c "$strata run u.ini whole.npy 2>&1 | grep warning || echo no warning"
@@ -129,7 +157,7 @@ expect 0 "'twice': 0 of 4 values are NaN, 2 infinite, the first at index 1; FP16
 expect 0 "'nought': 2 of 4 values are NaN, 0 infinite, the first at index 1; FP16 ends at 65" \
     'and what becomes of them' $strata run half.ini x.npy --output nought=o.npy
 expect 0 'no warning' 'FP32 has neither' \
-    sh -c "$strata run half.ini x.npy -D precision=fp32 2>&1 | grep warning ||
+    sh -c "$strata run half.ini x.npy -D precision=fp32 2>&1 | grep 'warning: output' ||
         echo no warning"
 npy infinite.npy f4 inf 0 0 2
 expect 0 "'nought': 1 of 4 values are NaN, 0 infinite, the first at index 0; see whether an" \
