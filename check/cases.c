@@ -30,7 +30,8 @@ static const int rank_order[] = {4, 3, 2, 5, 1};
 static bool opens(struct check_child *c, const char *attrs,
                   const struct harness_shape *in, int n_in)
 {
-    struct harness_node n = {.phase = c->report->place.phase};
+    struct harness_node n = {.phase = c->report->place.phase,
+                             .in_dtype = c->cases.in_dtype};
     char text[CASES_TEXT];
     trial_attrs(text, sizeof text, attrs, in, n_in);
     attrs = text;
@@ -305,7 +306,7 @@ int cases_plain(const struct check_child *c, struct harness_shape in[HARNESS_INP
     return k->n_in < 0 ? 0 : k->n_in;
 }
 
-static bool search_plain(struct check_child *c)
+static bool search_typed(struct check_child *c)
 {
     struct check_cases *k = &c->cases;
     for (int least = k->n_in < 0 ? 1 : 3; least > 0 && k->n == 0; least -= 2)
@@ -318,8 +319,19 @@ static bool search_plain(struct check_child *c)
     return k->n > 0;
 }
 
+/* With each of the types that rows take, until one works. */
+static bool search_plain(struct check_child *c)
+{
+    struct check_cases *k = &c->cases;
+    for (size_t i = 0; i < k->n_types && k->n == 0; i++) {
+        memcpy(k->in_dtype, k->types[i], sizeof k->in_dtype);
+        search_typed(c);
+    }
+    return k->n > 0;
+}
+
 /* One input, then all but one, of each pattern beside usual ones. */
-static bool search_unequal(struct check_child *c)
+static bool search_unequal_typed(struct check_child *c)
 {
     struct check_cases *k = &c->cases;
     for (int others = 0; others < (k->n_in > 2 ? 2 : k->n_in > 1); others++)
@@ -335,6 +347,17 @@ static bool search_unequal(struct check_child *c)
     return false;
 }
 
+static bool search_unequal(struct check_child *c)
+{
+    struct check_cases *k = &c->cases;
+    for (size_t i = 0; i < k->n_types; i++) {
+        memcpy(k->in_dtype, k->types[i], sizeof k->in_dtype);
+        if (search_unequal_typed(c))
+            return true;
+    }
+    return false;
+}
+
 static void count_inputs(struct check_child *c)
 {
     const strata_layer *l = &c->layer->layer;
@@ -346,6 +369,7 @@ bool cases_find(struct check_child *c)
     struct check_cases *k = &c->cases;
     const struct registry_layer *l = c->layer;
     count_inputs(c);
+    cases_find_types(k, l);
     if (c->o->n_attrs > 0) {
         for (; k->n < c->o->n_attrs && k->n < CASES_MOST; k->n++)
             snprintf(k->attrs[k->n], CASES_TEXT, "%s", c->o->attrs[k->n]);

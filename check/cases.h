@@ -11,6 +11,7 @@
 #define CASES_TEXT 512
 #define CASES_IMPLS 128 /* further ones have the first case */
 #define CASES_OWN 16
+#define CASES_TYPES 24
 #define CASES_SHAPES 192
 
 struct check_child;
@@ -20,6 +21,9 @@ struct check_cases {
     size_t n;
     int ranks[STRATA_MAX_RANK], n_ranks; /* of inputs; the usual one first */
     int n_in;                            /* as in layer_case: -1: none */
+    int32_t types[CASES_TYPES][HARNESS_INPUTS]; /* that inputs may hold together */
+    size_t n_types;
+    int32_t in_dtype[HARNESS_INPUTS];    /* those in use */
     const char *pattern[HARNESS_INPUTS]; /* of an input's shape; NULL: as the usual one */
     struct check_own {
         char attrs[CASES_TEXT], shapes[CASES_SHAPES];
@@ -35,6 +39,8 @@ struct check_cases {
 
 /* Fill c->cases; false, after a finding, if nothing works. */
 bool cases_find(struct check_child *c);
+/* types.c: fill types, and in_dtype with the first. */
+void cases_find_types(struct check_cases *k, const struct registry_layer *layer);
 /* own.c: the layers of this type in the network that lies beside the file. */
 void cases_find_own(struct check_child *c);
 /* The inputs' shapes where the usual one is `usual`, each by its pattern. */
@@ -60,7 +66,7 @@ void cases_run(struct check_child *c, enum cases_sweep sweep);
 /* Whether an impl has to do with the case that runs. */
 bool cases_want(struct check_child *c, const struct registry_impl *impl);
 
-/* "1x3x5x5,1x3x1x1" into shapes; how many, or -1. */
+/* "1x3x5x5,none,1x3x1x1" into shapes; how many, or -1. */
 int cases_parse_shapes(const char *text, struct harness_shape shapes[HARNESS_INPUTS]);
 void cases_write_shapes(char *text, size_t size, const struct harness_shape *shapes,
                         int n);

@@ -40,6 +40,7 @@ libstrata_check_la_SOURCES = \
 	check/test/sweep.c \
 	check/test/test.c \
 	check/test/test.h \
+	check/types.c \
 	check/harness/trial.c \
 	check/harness/trial.h \
 	check/harness/trial_numbers.c \

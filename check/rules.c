@@ -44,7 +44,7 @@ static const struct check_rule rules[] = {
     {"params-modified", "params and descriptions are read-only for every callback"},
     {"untested", "some shape and some impl must work for anything to be tested"},
     /* values and memory */
-    {"value-wrong", "outputs agree with strata.reference/1, or among impls without one"},
+    {"value-wrong", "outputs agree with the reference, or among impls without one"},
     {"nan-lost", "where an output follows an input, NaN there is NaN here, unless the "
                  "reference says STRATA_NAN_IGNORED"},
     {"reference-failed", "the reference takes every shape that shape takes"},

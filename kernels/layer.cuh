@@ -176,6 +176,18 @@ static __device__ inline float activate(float x, const activation_args &p)
         return x * clamp(x / 6 + 0.5f, 0, 1);
     case STRATA_MISH:
         return x * tanhf(softplus(x));
+    case STRATA_GELU_TANH:
+        return x / 2 * (1 + tanhf(x * (0.79788456f + 0.035677408f * x * x)));
+    case STRATA_SWISH:
+        return x / (1 + expf(-p.alpha * x));
+    case STRATA_CELU:
+        return x < 0 ? p.alpha * expm1f(x / p.alpha) : x;
+    case STRATA_THRESHOLDED_RELU:
+        return x <= p.alpha ? 0 : x;
+    case STRATA_SHRINK:
+        return x < -p.alpha ? x + p.beta : x <= p.alpha ? 0 : x - p.beta;
+    case STRATA_SCALED_TANH:
+        return p.alpha * tanhf(p.beta * x);
     default:
         return x;
     }

@@ -80,7 +80,7 @@ static const char *prefix_of(struct loader *l, const char *tensor)
 
 static bool is_integer(enum weight_dtype dtype)
 {
-    return dtype >= WEIGHT_I64;
+    return dtype > WEIGHT_F8_E5M2;
 }
 
 /* Weight i of a draft, whose key is p. */
@@ -93,8 +93,7 @@ static int note_weight(struct loader *l, struct reading *readings, int draft, si
     if (w->source != WEIGHT_FILE || index < 0)
         return STRATA_OK;
     struct reading *r = &readings[index];
-    if (is_integer(w->view.dtype) &&
-        (w->dtype == STRATA_FP32 || w->dtype == STRATA_FP16)) {
+    if (is_integer(w->view.dtype) && dtype_range(w->dtype) > 0) {
         snprintf(detail, sizeof detail, " (%s)", weight_dtype_name(w->view.dtype));
         list_tensor(&r->integers, w->view.name, detail);
     }

@@ -15,6 +15,11 @@ int network_image(float *values, const strata_network *net,
                          "an image needs an input of N x 1 x H x W or N x 3 x H x W; "
                          "'%s' is not",
                          in->name);
+    if (t->dtype == STRATA_BOOL8 || t->dtype == STRATA_INT64)
+        return error_set(err, STRATA_EINVAL,
+                         "input '%s' is %s: truth values or indices, which an image has "
+                         "not; give a .npy file",
+                         in->name, strata_dtype_name(t->dtype));
     return image_to_tensor(values, (int)t->dims[1], (int)t->dims[2], (int)t->dims[3], im,
                            &in->transform, err);
 }

@@ -137,29 +137,12 @@ static const struct source *find_source(struct loader *l, const struct config_pa
     return NULL;
 }
 
-/* The core's dtype that is a file's, or -1. */
-static int same_dtype(enum weight_dtype dtype)
-{
-    static const struct {
-        enum weight_dtype from;
-        int to;
-    } same[] = {{WEIGHT_F32, STRATA_FP32},
-                {WEIGHT_F16, STRATA_FP16},
-                {WEIGHT_I8, STRATA_INT8},
-                {WEIGHT_U8, STRATA_UINT8},
-                {WEIGHT_I32, STRATA_INT32}};
-    for (size_t i = 0; i < ARRAY_LENGTH(same); i++)
-        if (dtype == same[i].from)
-            return same[i].to;
-    return -1;
-}
-
 /* The core's dtype for a weight: the file's own where the layer takes it, else FP32 or
  * the first the layer takes. */
 static int weight_dtype(const strata_weight *declared, const struct weight_view *view)
 {
     uint64_t allowed = declared->dtypes ? declared->dtypes : 1u << STRATA_FP32;
-    int same = view ? same_dtype(view->dtype) : -1;
+    int same = view ? weight_dtype_core(view->dtype) : -1;
     if (same >= 0 && allowed >> same & 1)
         return same;
     return allowed >> STRATA_FP32 & 1 ? STRATA_FP32 : __builtin_ctzll(allowed);
@@ -344,7 +327,9 @@ static int load_random(const struct network_weight *w, void *dst, int64_t count,
 
 const void *network_weight_in_place(const struct network_weight *w)
 {
-    bool same = w->source == WEIGHT_FILE && same_dtype(w->view.dtype) == w->dtype;
+    bool same = w->source == WEIGHT_FILE && weight_dtype_core(w->view.dtype) == w->dtype;
+    same =
+        same && w->dtype != STRATA_BOOL8; /* whose bytes a file may have other than 1 */
     return same && (uintptr_t)w->view.data % TENSOR_ALIGNMENT == 0 ? w->view.data : NULL;
 }
 

@@ -25,6 +25,7 @@ static int label_of(struct plan_problem *p, int format, int pad, int stage)
         .format = format,
         .pad = pad,
         .precision = stage == PLAN_NONE ? 0 : dtype_precision(format_at(format)->dtype),
+        .range = stage == PLAN_NONE ? 0 : dtype_range(format_at(format)->dtype),
         .stage = stage};
     return p->n_labels++;
 }

@@ -138,7 +138,7 @@ static int check_layer(const strata_layer *l, strata_error *err)
         return refuse(err, "shape is NULL and there may be no input to take it from");
     if (l->optional_in != 0 && l->max_in >= 0 && l->max_in < 64 &&
         l->optional_in >> l->max_in)
-        return refuse(err, "optional_in 0x%llx names inputs that max_in %d does not allow",
+        return refuse(err, "optional_in 0x%llx names inputs from max_in %d on",
                       (unsigned long long)l->optional_in, l->max_in);
     if (l->flags != 0)
         return refuse(err, "flags 0x%x has unknown bits", (unsigned)l->flags);

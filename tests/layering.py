@@ -41,7 +41,7 @@ MAY_SEE = {
     ("plugins", "kernels"): {"kernels/element.cuh", "kernels/layer.cuh",
                              "kernels/walk.cuh"},
 }
-PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/half.h",
+PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/half.h", "strata/narrow.h",
                   "strata/cuda.h"}
 # What uses rooms and is used by none.
 OUTSIDE = {"tests", "fuzz", "bench", "examples"}

@@ -5,6 +5,7 @@
 #include "tools/values.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,8 @@ static int linear(strata_desc *out, const struct values *v, strata_error *err)
 int values_open(struct values *v, const strata_desc *desc, const char *what,
                 strata_error *err)
 {
-    const bool is_float = desc->dtype == STRATA_FP32 || desc->dtype == STRATA_FP16;
-    *v = (struct values){.dtype = is_float ? STRATA_FP32 : desc->dtype,
+    const bool narrow = dtype_exact(desc->dtype, STRATA_FP32) && dtype_range(desc->dtype);
+    *v = (struct values){.dtype = narrow ? STRATA_FP32 : desc->dtype,
                          .rank = desc->rank,
                          .count = strata_desc_count(desc)};
     memcpy(v->dims, desc->dims, sizeof v->dims);
@@ -57,23 +58,57 @@ void values_free(struct values *v)
     v->data = NULL;
 }
 
-double values_at(const struct values *v, int64_t i)
+/* Of integers. */
+static int64_t whole_at(const struct values *v, int64_t i)
 {
     switch (v->dtype) {
+    case STRATA_INT64:
+        return ((const int64_t *)v->data)[i];
     case STRATA_INT32:
         return ((const int32_t *)v->data)[i];
     case STRATA_INT8:
         return ((const int8_t *)v->data)[i];
-    case STRATA_UINT8:
-        return ((const uint8_t *)v->data)[i];
+    case STRATA_BOOL8:
+        return ((const uint8_t *)v->data)[i] != 0;
     default:
-        return (double)((const float *)v->data)[i];
+        return ((const uint8_t *)v->data)[i];
     }
 }
 
-int values_digits(const struct values *v, int digits)
+bool values_whole(const struct values *v)
 {
-    return v->dtype == STRATA_FP32 ? digits : 10;
+    return dtype_range(v->dtype) == 0;
+}
+
+double values_at(const struct values *v, int64_t i)
+{
+    if (values_whole(v))
+        return (double)whole_at(v, i);
+    return v->dtype == STRATA_FP64 ? ((const double *)v->data)[i]
+                                   : (double)((const float *)v->data)[i];
+}
+
+double values_apart(const struct values *v, int64_t i, const struct values *w, int64_t k)
+{
+    if (values_whole(v) && values_whole(w)) {
+        const int64_t a = whole_at(v, i), b = whole_at(w, k);
+        return a < b ? -(double)((uint64_t)b - (uint64_t)a)
+                     : (double)((uint64_t)a - (uint64_t)b);
+    }
+    const double x = values_at(v, i), y = values_at(w, k);
+    if (x == y || (isnan(x) && isnan(y)))
+        return 0;
+    return isnan(x - y) ? (double)INFINITY : x - y;
+}
+
+const char *values_text(char text[VALUES_TEXT], const struct values *v, int64_t i,
+                        int digits)
+{
+    if (values_whole(v))
+        snprintf(text, VALUES_TEXT, "%lld", (long long)whole_at(v, i));
+    else
+        snprintf(text, VALUES_TEXT, "%.*g", digits, values_at(v, i));
+    return text;
 }
 
 int64_t values_odd(const struct values *v, int64_t *nans, int64_t *infinities)

@@ -167,13 +167,18 @@ int harness_run(struct harness_node *n, const struct registry_impl *impl, int ro
                 const void *const *weight, const strata_epilogue *epilogue,
                 void *const *out);
 
+/* Whether a tensor of this rank and dtype may lie in a format. */
+bool harness_fits(const strata_tensor *t, uint64_t format);
 /* Combinations of a row's formats that its tensors' dtypes and ranks allow; 0: none. */
 int64_t harness_combinations(const struct registry_row *row,
                              const struct harness_node *n);
-/* The k-th of them; false past the last. */
+/* The k-th of them; false past the last. A port that goes with input 0 (STRATA_SAME) may
+ * have a format there in which its tensor cannot lie: see harness_fits. */
 bool harness_combination(struct harness_formats *out, const struct registry_row *row,
                          const struct harness_node *n, int64_t k);
 
+/* Whether the layer gives "strata.reference/2", whose integers are whole. */
+bool harness_is_typed(const struct registry_layer *layer);
 /* Whether the layer's reference says that a number may come of a NaN. */
 bool harness_ignores_nan(const struct registry_layer *layer);
 /* The layer's "strata.reference/2" or "/1"; ENOTFOUND without either. */

@@ -255,6 +255,11 @@ static const strata_reference_typed *typed_reference(const struct registry_layer
     return l->layer.extension ? l->layer.extension(STRATA_REFERENCE_V2) : NULL;
 }
 
+bool harness_is_typed(const struct registry_layer *layer)
+{
+    return typed_reference(layer) != NULL;
+}
+
 bool harness_ignores_nan(const struct registry_layer *layer)
 {
     const strata_reference_typed *typed = typed_reference(layer);
@@ -325,16 +330,20 @@ static uint64_t port_mask(const uint64_t mask[REGISTRY_PORTS], int i)
     return mask[i];
 }
 
+bool harness_fits(const strata_tensor *t, uint64_t format)
+{
+    const struct format *f = format ? format_at(__builtin_ctzll(format)) : NULL;
+    return f && number_may_be(t->dtype, t->exact, f->dtype) &&
+           (t->rank > 1 || (f->vector == 1 && f->order == ORDER_LINEAR));
+}
+
 /* Formats in which a tensor can lie. */
 static uint64_t tensor_formats(const strata_tensor *t)
 {
     uint64_t mask = 0;
-    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
-        const struct format *format = format_at(f);
-        const bool linear = format->vector == 1 && format->order == ORDER_LINEAR;
-        if (number_may_be(t->dtype, t->exact, format->dtype) && (t->rank > 1 || linear))
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
+        if (harness_fits(t, UINT64_C(1) << f))
             mask |= UINT64_C(1) << f;
-    }
     return mask;
 }
 

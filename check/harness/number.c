@@ -114,6 +114,8 @@ static unsigned encode(const struct kind *k, double x)
         return sign | nan;
     if (isinf(x))
         return sign | beyond;
+    if (x == 0)
+        return sign;
     frexp(x, &exponent);
     exponent = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
     /* A mantissa that rounds up to the next power of 2 carries into the exponent. */

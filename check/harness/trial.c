@@ -159,13 +159,11 @@ static void run_combination(struct trial *k, int row)
 /* Whether a tensor may lie in a format, which keeps its values exactly. */
 static bool fits(const strata_tensor *t, uint64_t mask, const void *values)
 {
-    const struct format *f = mask ? format_at(__builtin_ctzll(mask)) : NULL;
-    if (!f || !number_may_be(t->dtype, t->exact, f->dtype))
+    if (!harness_fits(t, mask))
         return false;
-    if (t->rank < 2 && (f->vector > 1 || f->order != ORDER_LINEAR))
-        return false;
+    const int32_t dtype = format_at(__builtin_ctzll(mask))->dtype;
     for (int64_t e = 0; values && e < t->count; e++)
-        if (!number_keeps(f->dtype, values, e))
+        if (!number_keeps(dtype, values, e))
             return false;
     return true;
 }
@@ -440,7 +438,7 @@ static uint64_t further_types(const struct trial *k)
     const uint64_t integers = 1u << STRATA_INT8 | 1u << STRATA_UINT8 | 1u << STRATA_INT32 |
                               UINT64_C(1) << STRATA_INT64;
     uint64_t types = k->c->dtypes;
-    if (k->c->integers)
+    if (k->c->integers && !k->c->in_dtype[0])
         types |= integers & row_types(k->node.layer);
     if (!k->c->refused && !k->c->in_dtype[0])
         types |= UINT64_C(1) << STRATA_FP64 & row_types(k->node.layer);

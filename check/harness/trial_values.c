@@ -30,10 +30,14 @@ static double draw_real(struct trial *k, int32_t dtype, double low, double high)
     return number_round(dtype, draw(k, low, high));
 }
 
+#define MOST_WHOLE (INT64_C(1) << 53) /* that a double holds with all below it */
+
 /* Whole numbers of a range, or of all that the type has; ends come up now and then. */
 static int64_t draw_whole(struct trial *k, int32_t dtype, double low, double high)
 {
-    const int64_t lowest = number_lowest(dtype), highest = number_highest(dtype);
+    const bool wide = dtype == STRATA_INT64 && !harness_is_typed(k->node.layer);
+    const int64_t lowest = wide ? -MOST_WHOLE : number_lowest(dtype);
+    const int64_t highest = wide ? MOST_WHOLE : number_highest(dtype);
     const bool all = k->c->numbers == NUMBERS_WHOLE_RANGE;
     int64_t from = all || low <= (double)lowest ? lowest : (int64_t)ceil(low);
     int64_t to = all || high >= (double)highest ? highest : (int64_t)floor(high);
@@ -89,7 +93,8 @@ static bool make_inputs(struct trial *k)
             continue;
         double *v = k->v.in[i] = draw_values(k, t, low, high);
         done &= v != NULL;
-        for (int64_t e = 0; v && number_is_any(t->dtype) && e < t->count; e++)
+        const bool wide = number_is_any(t->dtype) || t->dtype == STRATA_FP64;
+        for (int64_t e = 0; v && wide && e < t->count; e++)
             v[e] = trial_number(k, v[e]);
     }
     return done;
@@ -310,8 +315,10 @@ static bool agrees_across(const struct trial *k, const strata_epilogue *e, int o
 
 static void compare_reals(struct trial *k, const strata_epilogue *e, int o)
 {
+    static const strata_epilogue none;
     char what[256];
     const strata_tensor *t = &k->node.out[o];
+    e = o == 0 ? e : &none; /* epilogues are of the first output */
     const double *got = k->v.out[o], *expected = k->v.expected[o];
     const int32_t dtype = format_at(__builtin_ctzll(k->formats.out[o]))->dtype;
     double largest, worst = -1;

@@ -17,7 +17,8 @@
 /* Whether the core takes "name = value" beside the plainest case. */
 static bool takes(struct check_child *c, const strata_attr *a, const char *value)
 {
-    struct harness_node n = {.phase = c->report->place.phase};
+    struct harness_node n = {.phase = c->report->place.phase,
+                             .in_dtype = c->cases.in_dtype};
     const struct check_cases *k = &c->cases;
     struct harness_shape in[HARNESS_INPUTS];
     char text[CASES_TEXT + 200];
@@ -176,7 +177,9 @@ static void write_all(char *text, size_t size, const struct registry_layer *l,
  * makes of them, must be equal. */
 static void round_trip(struct check_child *c, const char *attrs)
 {
-    struct harness_node first = {.phase = c->report->place.phase}, second = first;
+    struct harness_node first = {.phase = c->report->place.phase,
+                                 .in_dtype = c->cases.in_dtype},
+                        second = first;
     struct harness_shape in[HARNESS_INPUTS];
     char once[4096], twice[4096];
     copy_text(c->report->place.attrs, sizeof c->report->place.attrs, attrs);

@@ -53,10 +53,10 @@ static void check_output(struct check_child *c, const strata_tensor *t, int i)
         }
 }
 
-static void fill_input(strata_tensor *t, const struct harness_shape *s)
+static void fill_input(strata_tensor *t, const struct harness_shape *s, int32_t dtype)
 {
     *t = (strata_tensor){
-        .rank = s->rank, .dtype = STRATA_FP32, .vector = 1, .vector_dim = -1, .count = 1};
+        .rank = s->rank, .dtype = dtype, .vector = 1, .vector_dim = -1, .count = 1};
     memcpy(t->dims, s->dims, sizeof t->dims);
     for (int d = 0; d < s->rank; d++)
         if (__builtin_mul_overflow(t->count, s->dims[d], &t->count))
@@ -92,7 +92,7 @@ static void try_shape(struct check_child *c, struct harness_node *n, const void 
     cases_write_shapes(c->report->place.shapes, sizeof c->report->place.shapes, in,
                        n->node.n_in);
     for (int i = 0; i < n->node.n_in; i++)
-        fill_input(&n->in[i], &in[i]);
+        fill_input(&n->in[i], &in[i], c->cases.in_dtype[i]);
     memset(n->weight, 0, sizeof n->weight);
     int status = call_shape(c, n, first);
     c->report->runs++;
@@ -137,7 +137,8 @@ static void try_shapes(struct check_child *c, struct harness_node *n, const void
 
 static void try_attributes(struct check_child *c, const char *attrs)
 {
-    struct harness_node n = {.phase = c->report->place.phase};
+    struct harness_node n = {.phase = c->report->place.phase,
+                             .in_dtype = c->cases.in_dtype};
     struct harness_shape in[HARNESS_INPUTS];
     const size_t size = c->layer->layer.params_size;
     void *params = malloc(size + 1);

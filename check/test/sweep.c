@@ -91,8 +91,8 @@ static bool enough(const struct check_child *c)
 /* What a case is besides attributes and shapes. */
 struct manner {
     unsigned absent; /* weights */
-    bool integers;
     enum layer_numbers numbers;
+    const int32_t *types; /* of inputs; NULL: those of the plainest case */
 };
 
 static const struct manner usually;
@@ -100,16 +100,22 @@ static const struct manner usually;
 static void run_case(struct check_child *c, const char *attrs,
                      const struct harness_shape *in, int n_in, struct manner m)
 {
+    const int32_t *types = m.types ? m.types : c->cases.in_dtype;
+    const bool integers = n_in > 0 && !number_is_real(types[0]);
     struct layer_case k = {.layer = c->layer->layer.name,
                            .attrs = attrs,
                            .n_in = n_in,
                            .absent = m.absent,
                            .may_refuse = true,
-                           .integers = m.integers,
-                           .high = m.integers ? 100 : 0,
+                           .integers = integers,
+                           .high = integers ? 100 : 0,
                            .numbers = m.numbers};
-    for (int i = 0; i < n_in; i++)
+    for (int i = 0; i < n_in; i++) {
         k.in[i] = in[i];
+        k.in_dtype[i] = types[i];
+        if (i > 0 && types[i] != types[0] && !number_is_real(types[i]))
+            k.in_range[i] = (struct harness_range){0, 1}; /* indices, lengths, masks */
+    }
     if (enough(c))
         return;
     struct harness_result r =
@@ -126,18 +132,6 @@ static void run_alike(struct check_child *c, const char *attrs,
     run_case(c, attrs, in, n_in, m);
 }
 
-static bool has_integers(const struct registry_layer *l)
-{
-    const uint64_t mask = STRATA_I8_NC4HW4 | STRATA_I8_NC32HW32 | STRATA_U8_NHWC |
-                          STRATA_I32_NCHW | STRATA_I8_NCHW | STRATA_U8_NCHW |
-                          STRATA_I8_NHWC;
-    for (size_t i = 0; i < l->n_impls; i++)
-        for (uint32_t r = 0; r < l->impls[i].impl.rows.n; r++)
-            if (l->impls[i].rows[r].in[0] & mask)
-                return true;
-    return false;
-}
-
 static unsigned optional_weights(const struct registry_layer *l)
 {
     unsigned mask = 0;
@@ -147,12 +141,59 @@ static unsigned optional_weights(const struct registry_layer *l)
     return mask;
 }
 
-/* One more input, no optional weights, whole numbers: each on a few shapes, from `first`
- * on. */
+/* Types beside those of the plainest case; whole numbers where they are integers. */
+static void run_types(struct check_child *c, const char *attrs,
+                      const struct harness_shape *in, int n_in)
+{
+    const struct check_cases *k = &c->cases;
+    for (size_t i = 0; i < k->n_types && n_in > 0; i++) {
+        struct manner m = {.types = k->types[i]};
+        if (memcmp(k->types[i], k->in_dtype, sizeof k->in_dtype) == 0)
+            continue;
+        run_case(c, attrs, in, n_in, m);
+        m.numbers = NUMBERS_WHOLE_RANGE;
+        if (!number_is_real(k->types[i][0]))
+            run_case(c, attrs, in, n_in, m);
+    }
+}
+
+/* Each input that may be absent is, with as many others as there may be. */
+static void run_absent(struct check_child *c, const char *attrs,
+                       const struct harness_shape *usual)
+{
+    const strata_layer *l = &c->layer->layer;
+    struct harness_shape in[HARNESS_INPUTS];
+    const int most = l->max_in < 0 || l->max_in > HARNESS_INPUTS ? HARNESS_INPUTS : l->max_in;
+    for (int i = 0; i < most; i++) {
+        const int n_in = i + 1 < most ? most : i + 1;
+        if (!(l->optional_in >> i & 1))
+            continue;
+        cases_inputs(&c->cases, usual, in);
+        in[i] = (struct harness_shape){0};
+        run_case(c, attrs, in, n_in, usually);
+        if (i + 2 < most) /* and none behind the next one */
+            run_case(c, attrs, in, i + 2, usually);
+    }
+}
+
+/* A dim of 0, the first and the last: refused with a reason, or computed. */
+static void run_empty(struct check_child *c, const char *attrs,
+                      const struct harness_shape *usual)
+{
+    const int last = usual->rank - 1;
+    for (int d = 0; d <= last; d += last ? last : 1) {
+        struct harness_shape empty = *usual;
+        empty.dims[d] = 0;
+        run_alike(c, attrs, &empty, c->cases.n_in, usually);
+    }
+}
+
+/* One more input, no optional weights, other types, inputs absent or empty: each on a few
+ * shapes, from `first` on. */
 static void run_extras(struct check_child *c, const char *attrs, int rank, size_t first)
 {
     const strata_layer *l = &c->layer->layer;
-    struct harness_shape few[FEW_SHAPES];
+    struct harness_shape few[FEW_SHAPES], in[HARNESS_INPUTS];
     const size_t n = few_shapes(few, rank);
     const int n_in = c->cases.n_in;
     const unsigned optional = optional_weights(c->layer);
@@ -161,8 +202,12 @@ static void run_extras(struct check_child *c, const char *attrs, int rank, size_
             run_alike(c, attrs, &few[i], n_in + 1, usually);
         if (optional)
             run_alike(c, attrs, &few[i], n_in, (struct manner){.absent = optional});
-        if (has_integers(c->layer))
-            run_alike(c, attrs, &few[i], n_in, (struct manner){.integers = true});
+        cases_inputs(&c->cases, &few[i], in);
+        run_types(c, attrs, in, n_in);
+        if (l->optional_in)
+            run_absent(c, attrs, &few[i]);
+        if (n_in > 0 && i == first)
+            run_empty(c, attrs, &few[i]);
     }
 }
 
@@ -219,7 +264,7 @@ static void run_variations(struct check_child *c)
 static void run_numbers(struct check_child *c, const char *attrs,
                         const struct harness_shape *in, int n_in)
 {
-    for (int k = NUMBERS_PLAIN + 1; k < NUMBERS_COUNT && n_in > 0; k++)
+    for (int k = NUMBERS_PLAIN + 1; k < NUMBERS_WHOLE_RANGE && n_in > 0; k++)
         if (k != NUMBERS_DENORMAL || !c->layer->layer.flops)
             run_case(c, attrs, in, n_in, (struct manner){.numbers = k});
 }
@@ -252,8 +297,7 @@ static void run_shapes(struct check_child *c, const char *attrs, const char *tex
     run_case(c, attrs, shapes, n_in, usually);
     if (optional)
         run_case(c, attrs, shapes, n_in, (struct manner){.absent = optional});
-    if (has_integers(c->layer))
-        run_case(c, attrs, shapes, n_in, (struct manner){.integers = true});
+    run_types(c, attrs, shapes, n_in);
     if (sweep == CASES_ALL)
         run_numbers(c, attrs, shapes, n_in);
 }

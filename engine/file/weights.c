@@ -23,12 +23,6 @@ struct blob {
     int fillers;
 };
 
-static const char *const dtype_names[STRATA_DTYPE_COUNT] = {[STRATA_FP32] = "F32",
-                                                            [STRATA_FP16] = "F16",
-                                                            [STRATA_INT8] = "I8",
-                                                            [STRATA_UINT8] = "U8",
-                                                            [STRATA_INT32] = "I32"};
-
 /* Weights of a network, in order: network_weight_at(net, &at) until NULL. */
 struct cursor {
     size_t layer, weight;
@@ -72,7 +66,8 @@ static int add_weight(struct blob *b, const struct network_weight *w, strata_err
         !checked_round_up(next, ALIGNMENT, &next) || next > (int64_t)ENGINE_FILE_MAX)
         return error_set(err, STRATA_EOVERFLOW, "%s: too large for an engine file",
                          w->name);
-    put_entry(b, w->name, dtype_names[w->dtype], w->dims, w->rank, bytes);
+    put_entry(b, w->name, weight_dtype_name(weight_dtype_of(w->dtype)), w->dims, w->rank,
+              bytes);
     if (next == b->data)
         return STRATA_OK;
     bytes = next - b->data;

@@ -64,6 +64,9 @@ static inline double strata_activation_alpha(const strata_activation *a)
            : a->kind == STRATA_ELU          ? 1
            : a->kind == STRATA_SELU         ? 1.67326319217681884765625
            : a->kind == STRATA_HARD_SIGMOID ? 0.2
+           : a->kind == STRATA_SHRINK       ? 0.5
+           : a->kind >= STRATA_SWISH && a->kind <= STRATA_SCALED_TANH
+               ? 1 /* swish, celu, thresholded_relu, scaled_tanh */
                                             : 0;
 }
 
@@ -74,10 +77,11 @@ static inline double strata_activation_beta(const strata_activation *a)
     return a->kind == STRATA_CLIP           ? STRATA_KIND_DEFAULT /* no upper bound */
            : a->kind == STRATA_SELU         ? 1.05070102214813232421875
            : a->kind == STRATA_HARD_SIGMOID ? 0.5
+           : a->kind == STRATA_SCALED_TANH  ? 1
                                             : 0;
 }
 
-enum { STRATA_POOL_MAX = 0, STRATA_POOL_AVERAGE = 1 };
+enum { STRATA_POOL_MAX = 0, STRATA_POOL_AVERAGE = 1, STRATA_POOL_LP = 2 };
 typedef struct strata_pooling {
     int32_t kind;
     int32_t global; /* kernel is the whole plane */
@@ -85,7 +89,8 @@ typedef struct strata_pooling {
     int32_t pad_mode;
     int32_t ceil_mode;
     int32_t count_include_pad; /* average divides by the kernel's area */
-    int32_t reserved;
+    int32_t indices; /* a second output, i64: where each maximum is in the whole input */
+    double p;        /* of lp: (sum |x|^p)^(1/p) */
 } strata_pooling;
 
 /* Scale: y = (x*scale + shift)^power; weights scale, shift, power optional, each of one
@@ -109,13 +114,26 @@ enum {
     STRATA_DIV = 3,
     STRATA_MAX = 4,
     STRATA_MIN = 5,
-    STRATA_POW = 6
+    STRATA_POW = 6,
+    STRATA_MOD = 7,
+    STRATA_AND = 8, /* of BOOL8, and the next two */
+    STRATA_OR = 9,
+    STRATA_XOR = 10,
+    STRATA_BIT_AND = 11, /* of integers, to SHIFT_RIGHT */
+    STRATA_BIT_OR = 12,
+    STRATA_BIT_XOR = 13,
+    STRATA_SHIFT_LEFT = 14,
+    STRATA_SHIFT_RIGHT = 15,
+    STRATA_MEAN = 16,
+    STRATA_ELEMENTWISE_COUNT = 17
 };
-/* ElementWise: two inputs (sum, product, max and min take more), NumPy broadcasting over
- * equal ranks (dims of 1 stretch). */
+/* ElementWise: two inputs (sum, product, max, min and mean take more), NumPy broadcasting
+ * (dims of 1 stretch, a lower rank stands for the last dims). */
 typedef struct strata_elementwise {
     int32_t op;
     int32_t reserved;
+    int32_t fmod; /* mod has the sign of the dividend, not of the divisor */
+    int32_t reserved1;
 } strata_elementwise;
 
 typedef struct strata_softmax {
@@ -218,6 +236,207 @@ typedef struct strata_constant {
     strata_ints shape; /* empty: the weight's own */
 } strata_constant;
 
+/* Deconvolution (transposed convolution): weight (C, K/groups, kernel...), bias (K)
+ * optional. Rank 3 to 5. Out = stride*(in - 1) + output_pad + (kernel - 1)*dilation + 1 -
+ * pads, or output_size, which then decides the pads. */
+typedef struct strata_deconvolution {
+    int64_t filters;    /* K; 0: from the weight */
+    strata_ints kernel; /* empty: from the weight */
+    strata_ints stride, pad, dilation;
+    int32_t pad_mode; /* same_*: out = in*stride */
+    int32_t reserved;
+    int64_t groups;
+    strata_ints output_pad;  /* added at the end; empty: 0 */
+    strata_ints output_size; /* empty: by the formula */
+} strata_deconvolution;
+
+/* LRN: y = x/(bias + alpha/size*sum)^beta with the sum of x^2 over the channels
+ * c - (size - 1)/2 to c + size/2. Rank 3 to 5. */
+typedef struct strata_lrn {
+    int64_t size;
+    double alpha, beta, bias;
+} strata_lrn;
+
+/* MaxUnpool: each x goes to its place of `indices`, flat in the whole output tensor of the
+ * size that the window gives; all else is 0. */
+typedef struct strata_max_unpool {
+    strata_ints kernel, stride, pad; /* of the pooling that is undone */
+    strata_ints output_size;         /* empty: by the window */
+} strata_max_unpool;
+/* MatrixMultiply: Y = alpha*op(A)*op(B) + beta*C + bias over the last two dims, leading
+ * ones broadcast; op is transposition where asked for. A is input 0. B is input 1, or the
+ * weight `b` (K x N, N x K transposed); C is input 2 and broadcasts to Y; weight `bias`
+ * (N) is optional. */
+typedef struct strata_matrix_multiply {
+    int32_t transpose_a, transpose_b;
+    double alpha, beta; /* beta 0: C is not read; whole numbers for integers */
+    int64_t units;      /* N where `b` is a weight; 0: from the weight */
+} strata_matrix_multiply;
+/* Normalization: y = scale*(x - mean)/sqrt(variance + epsilon) + bias, x the sum of the
+ * first input and an optional second one. layer and rms normalize the dims from `axis` on
+ * (rms: mean 0), group and instance the channels of a group, or one channel, over the
+ * spatial dims, batch by the weights mean and variance; lp is x/|x|, the p-norm along
+ * `axis`. Outputs: y; with `sum` then x; with `statistics` (layer) then mean and
+ * 1/sqrt(variance + epsilon), FP32, with 1 for the normalized dims. */
+enum {
+    STRATA_NORMALIZATION_LAYER = 0,
+    STRATA_NORMALIZATION_RMS = 1,
+    STRATA_NORMALIZATION_GROUP = 2,
+    STRATA_NORMALIZATION_INSTANCE = 3,
+    STRATA_NORMALIZATION_BATCH = 4,
+    STRATA_NORMALIZATION_LP = 5
+};
+typedef struct strata_normalization {
+    int32_t kind;
+    int32_t sum;        /* give the sum of both inputs */
+    int32_t statistics; /* give mean and inverse deviation */
+    int32_t reserved;
+    int64_t axis; /* negative counts from the end */
+    int64_t groups;
+    int64_t p;
+    double epsilon;
+} strata_normalization;
+
+/* Reduce over `axes` (all when empty). Empty sets: sums 0, prod 1, max the least and min
+ * the greatest of the dtype, mean NaN (integers: 0), log_sum and log_sum_exp -infinity.
+ * Integers gather in 64 bits and wrap; their mean truncates. */
+enum {
+    STRATA_REDUCE_SUM = 0,
+    STRATA_REDUCE_MEAN = 1,
+    STRATA_REDUCE_MAX = 2,
+    STRATA_REDUCE_MIN = 3,
+    STRATA_REDUCE_PROD = 4,
+    STRATA_REDUCE_L1 = 5,
+    STRATA_REDUCE_L2 = 6,
+    STRATA_REDUCE_SUM_SQUARE = 7,
+    STRATA_REDUCE_LOG_SUM = 8,
+    STRATA_REDUCE_LOG_SUM_EXP = 9
+};
+typedef struct strata_reduce {
+    int32_t op;
+    int32_t keep_dims; /* reduced dims stay as dims of 1 */
+    strata_ints axes;  /* in any order; negative counts from the end */
+} strata_reduce;
+
+/* ArgMax: index of the largest (smallest) element along `axis`. NaN is largest and
+ * smallest, -0 equals 0. */
+enum { STRATA_ARG_MAX = 0, STRATA_ARG_MIN = 1 };
+enum { STRATA_TIES_FIRST = 0, STRATA_TIES_LAST = 1 };
+enum { STRATA_INDEX_I64 = 0, STRATA_INDEX_I32 = 1 };
+typedef struct strata_arg_max {
+    int32_t op;
+    int32_t keep_dims;
+    int32_t ties;  /* which index of equal elements */
+    int32_t index; /* dtype of the output */
+    int64_t axis;  /* negative counts from the end */
+} strata_arg_max;
+
+/* TopK: the k largest (smallest) elements along `axis`, in order, and their indices (i64).
+ * NaN is larger than infinity; of equal elements the lower index comes first. */
+typedef struct strata_top_k {
+    int64_t k;
+    int64_t axis; /* negative counts from the end */
+    int32_t largest;
+    int32_t sorted; /* ours are always in order */
+} strata_top_k;
+
+/* CumSum: y[i] = x[0] + ... + x[i] along `axis`; exclusive: to x[i - 1], beginning with 0;
+ * reverse: from the end. product: the same with *, and 1. */
+enum { STRATA_CUM_SUM = 0, STRATA_CUM_PRODUCT = 1 };
+typedef struct strata_cum_sum {
+    int32_t op;
+    int32_t exclusive;
+    int32_t reverse;
+    int32_t reserved;
+    int64_t axis; /* negative counts from the end */
+} strata_cum_sum;
+enum {
+    STRATA_UNARY_ABS = 0,
+    STRATA_UNARY_NEG = 1,
+    STRATA_UNARY_EXP = 2,
+    STRATA_UNARY_LOG = 3,
+    STRATA_UNARY_SQRT = 4,
+    STRATA_UNARY_RECIPROCAL = 5,
+    STRATA_UNARY_SIGN = 6, /* of NaN NaN, of a zero itself */
+    STRATA_UNARY_FLOOR = 7,
+    STRATA_UNARY_CEIL = 8,
+    STRATA_UNARY_ROUND = 9, /* halves to the even one */
+    STRATA_UNARY_SIN = 10,
+    STRATA_UNARY_COS = 11,
+    STRATA_UNARY_TAN = 12,
+    STRATA_UNARY_ASIN = 13,
+    STRATA_UNARY_ACOS = 14,
+    STRATA_UNARY_ATAN = 15,
+    STRATA_UNARY_SINH = 16,
+    STRATA_UNARY_COSH = 17,
+    STRATA_UNARY_TANH = 18,
+    STRATA_UNARY_ASINH = 19,
+    STRATA_UNARY_ACOSH = 20,
+    STRATA_UNARY_ATANH = 21,
+    STRATA_UNARY_ERF = 22,
+    STRATA_UNARY_NOT = 23,     /* of BOOL8 */
+    STRATA_UNARY_BIT_NOT = 24, /* of integers */
+    STRATA_UNARY_IS_NAN = 25,  /* gives BOOL8 */
+    STRATA_UNARY_IS_INF = 26,  /* gives BOOL8 */
+    STRATA_UNARY_COUNT = 27
+};
+/* Unary: y = op(x). */
+typedef struct strata_unary {
+    int32_t op;
+    int32_t negative, positive; /* infinities that is_inf counts */
+    int32_t reserved;
+} strata_unary;
+
+enum {
+    STRATA_COMPARE_EQUAL = 0,
+    STRATA_COMPARE_NOT_EQUAL = 1,
+    STRATA_COMPARE_LESS = 2,
+    STRATA_COMPARE_LESS_EQUAL = 3,
+    STRATA_COMPARE_GREATER = 4,
+    STRATA_COMPARE_GREATER_EQUAL = 5
+};
+/* Compare: y = a op b as BOOL8, with the broadcast of ElementWise. */
+typedef struct strata_compare {
+    int32_t op;
+    int32_t reserved;
+} strata_compare;
+
+/* Select has no parameters: y = x0 ? x1 : x2, with the broadcast of ElementWise.
+ * ParametricReLU has none: y = x < 0 ? x*slope : x, its weight broadcast likewise. */
+
+/* Cast: `to` counts the choices of the attribute, which are the dtypes in order. */
+typedef struct strata_cast {
+    int32_t to;       /* STRATA_FP32 ... */
+    int32_t saturate; /* FP8: the largest in place of infinity and NaN */
+} strata_cast;
+
+/* Gated: y = f(a)*b, a and b the halves of x along axis. */
+typedef struct strata_gated {
+    int32_t kind; /* of an activation: STRATA_RELU ... */
+    int32_t reserved;
+    int64_t axis;
+    double alpha, beta; /* +infinity: the kind's own */
+} strata_gated;
+
+/* Quantize and Dequantize: weights scale and zero (optional) have one element, or the
+ * length of dim `axis`, or that divided by `block` in a tensor of the input's rank. */
+typedef struct strata_quantize {
+    int64_t axis, block; /* block 0: none */
+    int32_t dtype;       /* Quantize: 0 UINT8, 1 INT8, 2 E4M3, 3 E5M2 */
+    int32_t saturate;    /* Quantize to FP8 */
+} strata_quantize;
+
+/* Expand: the broadcast of x and `shape`; or x repeated, a number for each dim. */
+typedef struct strata_expand {
+    strata_ints shape, repeats;
+} strata_expand;
+
+/* Triangle: x on and above (upper) or below diagonal k of the last two dims, else 0. */
+typedef struct strata_triangle {
+    int32_t upper;
+    int32_t reserved;
+    int64_t k; /* above the main diagonal where positive */
+} strata_triangle;
 enum { STRATA_GATHER_SLICES = 0, STRATA_GATHER_ELEMENTS = 1, STRATA_GATHER_ND = 2 };
 /* Gather: input data, then indices (i32, i64), negative ones from the end; what lies
  * outside gives zeros. */

@@ -18,6 +18,7 @@
 
 #include "core/alloc.h"
 #include "core/checked.h"
+#include "formats/reformat/reformat.h"
 #include "io/printable.h"
 #include "io/weights/private.h"
 
@@ -115,6 +116,12 @@ static int refuse_descr(struct scanner *s, const char *descr, size_t n)
     const char *what = "an unknown type";
     size_t letter = n > 1 && strchr("<>|=", descr[0]) ? 1 : 0;
     printable(shown, descr, n);
+    if (n == 3 && descr[1] == 'V' && (descr[2] == '1' || descr[2] == '2'))
+        return FAIL(
+            s, STRATA_EUNSUPPORTED,
+            "descr '%s' is %c raw byte%s an element, and says not which type: NumPy "
+            "writes bfloat16 and FP8 so; save it with astype('<f4')",
+            shown, descr[2], descr[2] == '1' ? "" : "s");
     if (n > 0 && descr[0] == '>')
         return FAIL(s, STRATA_EUNSUPPORTED,
                     "descr '%s' is big-endian; save it with astype('<...')", shown);
@@ -384,41 +391,60 @@ int npy_load(struct weights *w, const void *bytes, size_t size,
     return fortran && v.rank > 1 ? load_row_major(w, w->data, &v, err) : STRATA_OK;
 }
 
-int npy_write(const char *path, int dtype, const int64_t *dims, int rank,
-              const void *data, strata_error *err)
+/* NumPy's types; BF16 and FP8, of which it has none, are written as FP32. */
+static const char *const descrs[STRATA_DTYPE_COUNT] = {
+    [STRATA_FP64] = "<f8",  [STRATA_FP32] = "<f4",  [STRATA_FP16] = "<f2",
+    [STRATA_INT64] = "<i8", [STRATA_INT32] = "<i4", [STRATA_INT8] = "|i1",
+    [STRATA_UINT8] = "|u1", [STRATA_BOOL8] = "|b1",
+};
+
+/* The bytes before the elements, which start at a multiple of 64; their number. */
+static size_t write_head(char head[320], const char *descr, const int64_t *dims, int rank)
 {
-    static const char *const descr[STRATA_DTYPE_COUNT] = {
-        [STRATA_FP32] = "<f4",  [STRATA_FP16] = "<f2",  [STRATA_INT8] = "|i1",
-        [STRATA_UINT8] = "|u1", [STRATA_INT32] = "<i4",
-    };
-    char head[320]; /* 8 dims of 19 digits and the rest fit */
-    int64_t count, bytes;
-    if (dtype < 0 || dtype >= STRATA_DTYPE_COUNT || rank < 0 || rank > STRATA_MAX_RANK)
-        return error_set(err, STRATA_EINVAL,
-                         "%s: dtype %d with %d dims cannot be written", path, dtype,
-                         rank);
-    int64_t size = descr[dtype][2] - '0';
-    if (!checked_product(dims, rank, &count) || !checked_mul(count, size, &bytes))
-        return error_set(err, STRATA_EOVERFLOW, "%s: the tensor's size does not fit",
-                         path);
-    int n = snprintf(head + 10, sizeof head - 10,
-                     "{'descr': '%s', 'fortran_order': False, 'shape': (", descr[dtype]);
+    int n = snprintf(head + 10, 310, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                     descr);
     for (int d = 0; d < rank; d++)
-        n += snprintf(head + 10 + n, sizeof head - 10 - (size_t)n, "%s%" PRId64,
-                      d ? ", " : "", dims[d]);
-    n += snprintf(head + 10 + n, sizeof head - 10 - (size_t)n, "%s), }",
-                  rank == 1 ? "," : "");
-    /* Elements start at a multiple of 64 bytes. */
-    size_t total = ((size_t)n + 11 + 63) / 64 * 64;
+        n += snprintf(head + 10 + n, 310 - (size_t)n, "%s%" PRId64, d ? ", " : "",
+                      dims[d]);
+    n += snprintf(head + 10 + n, 310 - (size_t)n, "%s), }", rank == 1 ? "," : "");
+    const size_t total = ((size_t)n + 11 + 63) / 64 * 64;
     memset(head + 10 + n, ' ', total - 10 - (size_t)n);
     head[total - 1] = '\n';
     memcpy(head, NPY_MAGIC "\1", 8); /* version 1.0: the literal's NUL is the minor */
     head[8] = (char)((total - 10) & 0xff);
     head[9] = (char)((total - 10) >> 8);
-    const struct file_piece pieces[] = {{head, total}, {data, (size_t)bytes}};
+    return total;
+}
+
+int npy_write(const char *path, int dtype, const int64_t *dims, int rank,
+              const void *data, strata_error *err)
+{
+    char head[320]; /* 8 dims of 19 digits and the rest fit */
+    int64_t count, bytes;
+    float *wider = NULL;
+    if (dtype < 0 || dtype >= STRATA_DTYPE_COUNT || rank < 0 || rank > STRATA_MAX_RANK)
+        return error_set(err, STRATA_EINVAL,
+                         "%s: dtype %d with %d dims cannot be written", path, dtype,
+                         rank);
+    const int written = descrs[dtype] ? dtype : STRATA_FP32;
+    if (!checked_product(dims, rank, &count) ||
+        !checked_mul(count, (int64_t)strata_dtype_size(written), &bytes))
+        return error_set(err, STRATA_EOVERFLOW, "%s: the tensor's size does not fit",
+                         path);
+    if (written != dtype) {
+        if (!(wider = malloc(bytes ? (size_t)bytes : 1)))
+            return error_no_memory(err, (size_t)bytes, path);
+        reformat_elements(wider, written, data, dtype, (size_t)count);
+        data = wider;
+    }
+    const struct file_piece pieces[] = {
+        {head, write_head(head, descrs[written], dims, rank)}, {data, (size_t)bytes}};
+    int status = STRATA_OK;
     if (strcmp(path, "-") != 0)
-        return file_write_pieces(path, pieces, ARRAY_LENGTH(pieces), err);
-    for (size_t i = 0; i < ARRAY_LENGTH(pieces); i++)
-        fwrite(pieces[i].data, 1, pieces[i].size, stdout);
-    return STRATA_OK;
+        status = file_write_pieces(path, pieces, ARRAY_LENGTH(pieces), err);
+    else
+        for (size_t i = 0; i < ARRAY_LENGTH(pieces); i++)
+            fwrite(pieces[i].data, 1, pieces[i].size, stdout);
+    free(wider);
+    return status;
 }

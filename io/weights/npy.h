@@ -14,7 +14,8 @@ int npy_parse(struct weight_view *out, size_t *data_offset, int *fortran,
               const void *bytes, size_t size, const struct weight_limits *limits,
               strata_error *err);
 /* Write row-major elements of a core dtype, whole or not at all (a temporary file beside
- * the target, renamed). "-" is standard output, whose errors are the caller's to see. */
+ * the target, renamed); BF16 and FP8, which NumPy has not, as FP32. "-" is standard
+ * output, whose errors are the caller's to see. */
 int npy_write(const char *path, int dtype, const int64_t *dims, int rank,
               const void *data, strata_error *err);
 

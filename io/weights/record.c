@@ -20,12 +20,23 @@ const struct weight_limits weight_default_limits = {
 static const struct {
     const char *name;
     size_t size;
+    int core; /* dtype, or -1 */
 } dtypes[WEIGHT_DTYPE_COUNT] = {
-    [WEIGHT_F64] = {"F64", 8},   [WEIGHT_F32] = {"F32", 4}, [WEIGHT_F16] = {"F16", 2},
-    [WEIGHT_BF16] = {"BF16", 2}, [WEIGHT_I64] = {"I64", 8}, [WEIGHT_I32] = {"I32", 4},
-    [WEIGHT_I16] = {"I16", 2},   [WEIGHT_I8] = {"I8", 1},   [WEIGHT_U64] = {"U64", 8},
-    [WEIGHT_U32] = {"U32", 4},   [WEIGHT_U16] = {"U16", 2}, [WEIGHT_U8] = {"U8", 1},
-    [WEIGHT_BOOL] = {"BOOL", 1},
+    [WEIGHT_F64] = {"F64", 8, STRATA_FP64},
+    [WEIGHT_F32] = {"F32", 4, STRATA_FP32},
+    [WEIGHT_F16] = {"F16", 2, STRATA_FP16},
+    [WEIGHT_BF16] = {"BF16", 2, STRATA_BF16},
+    [WEIGHT_F8_E4M3] = {"F8_E4M3", 1, STRATA_E4M3},
+    [WEIGHT_F8_E5M2] = {"F8_E5M2", 1, STRATA_E5M2},
+    [WEIGHT_I64] = {"I64", 8, STRATA_INT64},
+    [WEIGHT_I32] = {"I32", 4, STRATA_INT32},
+    [WEIGHT_I16] = {"I16", 2, -1},
+    [WEIGHT_I8] = {"I8", 1, STRATA_INT8},
+    [WEIGHT_U64] = {"U64", 8, -1},
+    [WEIGHT_U32] = {"U32", 4, -1},
+    [WEIGHT_U16] = {"U16", 2, -1},
+    [WEIGHT_U8] = {"U8", 1, STRATA_UINT8},
+    [WEIGHT_BOOL] = {"BOOL", 1, STRATA_BOOL8},
 };
 
 const char *weight_dtype_name(enum weight_dtype d)
@@ -36,6 +47,19 @@ const char *weight_dtype_name(enum weight_dtype d)
 size_t weight_dtype_size(enum weight_dtype d)
 {
     return (size_t)d < WEIGHT_DTYPE_COUNT ? dtypes[d].size : 0;
+}
+
+int weight_dtype_core(enum weight_dtype d)
+{
+    return (size_t)d < WEIGHT_DTYPE_COUNT ? dtypes[d].core : -1;
+}
+
+enum weight_dtype weight_dtype_of(int dtype)
+{
+    int d = 0;
+    while (d < WEIGHT_DTYPE_COUNT && dtypes[d].core != dtype)
+        d++;
+    return (enum weight_dtype)d;
 }
 
 int weight_count(int64_t *out, const int64_t *dims, int rank,

@@ -40,7 +40,7 @@ struct reader {
 
 /* Types of the format that the library cannot compute with. */
 static const char *const other_dtypes[] = {
-    "F8_E5M2", "F8_E4M3", "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4", "C64",
+    "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4", "C64",
 };
 
 #define FAIL(r, ...) error_set((r)->err, STRATA_EPARSE, __VA_ARGS__)

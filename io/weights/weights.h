@@ -14,6 +14,8 @@ enum weight_dtype {
     WEIGHT_F32,
     WEIGHT_F16,
     WEIGHT_BF16,
+    WEIGHT_F8_E4M3,
+    WEIGHT_F8_E5M2, /* the last float */
     WEIGHT_I64,
     WEIGHT_I32,
     WEIGHT_I16,
@@ -70,9 +72,9 @@ struct weight_view weights_at(const struct weights *w, size_t i);
 int weights_find(const struct weights *w, const char *name, struct weight_view *out,
                  strata_error *err);
 
-/* Convert `count` elements to a core dtype (STRATA_FP32 ...), rounding once, to nearest
- * even. Integers saturate and NaN becomes 0; floats become infinite. src may have any
- * alignment. EINVAL for an unknown dtype. */
+/* Convert `count` elements to a core dtype (STRATA_FP32 ...) by the rule of a reformat:
+ * rounding once, to nearest even; integers saturate and NaN becomes 0; floats become
+ * infinite. src may have any alignment. EINVAL for an unknown dtype. */
 int weights_convert(void *dst, int dtype, const void *src, enum weight_dtype from,
                     int64_t count, strata_error *err);
 /* What weights_convert does to a tensor's values beyond rounding them to floats. */
@@ -91,6 +93,9 @@ void weights_range(int dtype, double *low, double *high);
 int64_t weights_first_nan(const struct weight_view *view);
 const char *weight_dtype_name(enum weight_dtype d);
 size_t weight_dtype_size(enum weight_dtype d);
+/* The core's dtype with the same elements, or -1; and a core dtype's element type. */
+int weight_dtype_core(enum weight_dtype d);
+enum weight_dtype weight_dtype_of(int dtype);
 
 /* He-normal values for a weight of these dims (fan-in = elements per output), from a
  * seed and the weight's full name: equal on every machine, since only exact integers and

@@ -76,21 +76,29 @@ static __device__ inline place walk_to(const row_walk &w, const reformat_loops &
 }
 
 /* The pairs of dtypes with kernels of their own: X(to, its type, from, its type). */
-#define REFORMAT_IMAGES(X)                             \
-    X(STRATA_FP32, float, STRATA_FP32, float)          \
-    X(STRATA_FP16, __half, STRATA_FP16, __half)        \
-    X(STRATA_FP32, float, STRATA_FP16, __half)         \
-    X(STRATA_FP16, __half, STRATA_FP32, float)         \
-    X(STRATA_INT8, int8_t, STRATA_INT8, int8_t)        \
-    X(STRATA_FP32, float, STRATA_UINT8, uint8_t)       \
-    X(STRATA_FP16, __half, STRATA_UINT8, uint8_t)
-#define REFORMAT_TYPED(X)                              \
-    REFORMAT_IMAGES(X)                                 \
-    X(STRATA_FP32, float, STRATA_INT8, int8_t)         \
-    X(STRATA_FP16, __half, STRATA_INT8, int8_t)        \
-    X(STRATA_INT8, int8_t, STRATA_FP32, float)         \
-    X(STRATA_INT8, int8_t, STRATA_FP16, __half)        \
-    X(STRATA_UINT8, uint8_t, STRATA_FP32, float)       \
-    X(STRATA_UINT8, uint8_t, STRATA_FP16, __half)
+#define REFORMAT_IMAGES(X)                                                               \
+    X(STRATA_FP32, float, STRATA_FP32, float)                                            \
+    X(STRATA_FP16, __half, STRATA_FP16, __half)                                          \
+    X(STRATA_FP32, float, STRATA_FP16, __half)                                           \
+    X(STRATA_FP16, __half, STRATA_FP32, float)                                           \
+    X(STRATA_INT8, int8_t, STRATA_INT8, int8_t)                                          \
+    X(STRATA_FP32, float, STRATA_UINT8, uint8_t)                                         \
+    X(STRATA_FP16, __half, STRATA_UINT8, uint8_t)                                        \
+    X(STRATA_FP32, float, STRATA_BF16, __nv_bfloat16)                                    \
+    X(STRATA_BF16, __nv_bfloat16, STRATA_FP32, float)                                    \
+    X(STRATA_BF16, __nv_bfloat16, STRATA_UINT8, uint8_t)
+#define REFORMAT_TYPED(X)                                                                \
+    REFORMAT_IMAGES(X)                                                                   \
+    X(STRATA_FP32, float, STRATA_INT8, int8_t)                                           \
+    X(STRATA_FP16, __half, STRATA_INT8, int8_t)                                          \
+    X(STRATA_INT8, int8_t, STRATA_FP32, float)                                           \
+    X(STRATA_INT8, int8_t, STRATA_FP16, __half)                                          \
+    X(STRATA_UINT8, uint8_t, STRATA_FP32, float)                                         \
+    X(STRATA_UINT8, uint8_t, STRATA_FP16, __half)                                        \
+    X(STRATA_FP16, __half, STRATA_BF16, __nv_bfloat16)                                   \
+    X(STRATA_BF16, __nv_bfloat16, STRATA_FP16, __half)                                   \
+    X(STRATA_BF16, __nv_bfloat16, STRATA_INT8, int8_t)                                   \
+    X(STRATA_INT8, int8_t, STRATA_BF16, __nv_bfloat16)                                   \
+    X(STRATA_UINT8, uint8_t, STRATA_BF16, __nv_bfloat16)
 
 #endif /* KERNELS_REFORMAT_COMMON_CUH */

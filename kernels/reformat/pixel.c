@@ -27,8 +27,8 @@ static int merge_last(struct loop *loops, int n)
 static bool zip_types(bool zips, int to, int from)
 {
     const int vectors = zips ? to : from, planes = zips ? from : to;
-    return (vectors == STRATA_FP16 && planes != STRATA_INT8 && planes != STRATA_UINT8) ||
-           (vectors == STRATA_INT8 && planes != STRATA_UINT8);
+    return (vectors == STRATA_FP16 && planes <= STRATA_FP16) ||
+           (vectors == STRATA_INT8 && planes <= STRATA_INT8);
 }
 
 /* Whether planes of halves can be read 16 bytes a thread. */
@@ -135,8 +135,15 @@ static bool walk_fits(const struct reformat_loops *l, uint32_t length, int64_t d
 /* Conversions of images and of what networks compute with. */
 static bool pixel_types(int to, int from)
 {
-    return to == from ||
-           ((to == STRATA_FP32 || to == STRATA_FP16) && from != STRATA_INT8);
+    switch (to) {
+    case STRATA_FP32:
+        return from != STRATA_INT8;
+    case STRATA_FP16:
+    case STRATA_BF16:
+        return to == from || from == STRATA_FP32 || from == STRATA_UINT8;
+    default:
+        return to == from;
+    }
 }
 
 bool reformat_make_pixel(union job *out, const struct request *r)

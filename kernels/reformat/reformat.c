@@ -13,7 +13,7 @@
 
 static bool make_runs_of(struct reformat_runs *j, const struct request *r, int64_t piece)
 {
-    if (!r->typed || !r->as_runs ||
+    if (!(r->typed || r->same) || !r->as_runs ||
         !take_loops(&j->rows, &j->n_rows, r->runs.outer, r->runs.n_outer))
         return false;
     j->dst = r->dst_data;

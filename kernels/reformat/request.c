@@ -4,17 +4,21 @@
  */
 #include "kernels/reformat/request.h"
 
-/* Conversions between integers go element by element. */
+/* Kernels of their own have the floats of networks, one with another and with bytes; all
+ * other conversions go element by element. */
 static bool typed_pair(int to, int from)
 {
-    const bool narrow = to == STRATA_FP32 || to == STRATA_FP16 || from == STRATA_FP32 ||
-                        from == STRATA_FP16;
-    return to == from || (narrow && to != STRATA_INT32 && from != STRATA_INT32);
+    const unsigned floats = 1u << STRATA_FP32 | 1u << STRATA_FP16 | 1u << STRATA_BF16;
+    const unsigned all = floats | 1u << STRATA_INT8 | 1u << STRATA_UINT8;
+    return (floats >> to & 1 && all >> from & 1) || (all >> to & 1 && floats >> from & 1);
 }
 
 static int same_bits(int64_t size)
 {
-    return size == 4 ? STRATA_FP32 : size == 2 ? STRATA_FP16 : STRATA_INT8;
+    return size == 8   ? STRATA_FP64
+           : size == 4 ? STRATA_FP32
+           : size == 2 ? STRATA_FP16
+                       : STRATA_INT8;
 }
 
 /* Channels of the source that lie next to each other may be read to the end of their last
@@ -40,8 +44,9 @@ struct request reformat_describe(const strata_desc *dst, void *dst_data,
                         .from = src->dtype,
                         .to_size = (int64_t)strata_dtype_size(dst->dtype),
                         .from_size = (int64_t)strata_dtype_size(src->dtype)};
-    r.typed = typed_pair(r.to, r.from);
-    if (r.to == r.from)
+    r.same = r.to == r.from;
+    r.typed = r.same ? r.to_size < 8 : typed_pair(r.to, r.from);
+    if (r.same)
         r.to = r.from = same_bits(r.to_size);
     r.as_runs = runs_shape(&r.runs, dst, src);
     r.as_panel = panel_shape(&r.panel, dst, src);

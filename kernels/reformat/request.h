@@ -19,7 +19,9 @@ struct request {
     const char *src_data;
     int to, from;
     int64_t to_size, from_size; /* bytes of an element */
-    bool typed, as_runs, as_panel;
+    bool same;                  /* dtypes: only bits move */
+    bool typed; /* there are kernels for the pair; of 8 bytes, only for runs */
+    bool as_runs, as_panel;
     struct runs runs;
     struct panel panel;
 };

@@ -58,6 +58,7 @@ extern "C" int reformat_launch_runs(const struct reformat_runs *j, int to, int f
     if (to == (TO) && from == (FROM)) \
         launch<To, From>(j, (cudaStream_t)stream);
     REFORMAT_TYPED(LAUNCH)
+    LAUNCH(STRATA_FP64, double, STRATA_FP64, double) /* or 8 bytes of any dtype */
 #undef LAUNCH
     return cudaPeekAtLastError();
 }

@@ -177,7 +177,7 @@ static int form_of(const struct reformat_slab *j, const struct request *r,
 {
     const struct panel *p = &r->panel;
     const bool all = c->images == 1 && c->pixels == p->pixel.extent;
-    if (j->end || from->size != 2 || p->dst.planar == p->src.planar ||
+    if (j->end || r->from != STRATA_FP16 || p->dst.planar == p->src.planar ||
         !whole(p->pixel.extent, 4) || !whole(c->pixels, 4))
         return SLAB_GATHER;
     if (p->src.planar && to->size == 2)
@@ -350,12 +350,20 @@ static void widen(struct request *r)
     r->to = r->from = STRATA_FP32;
 }
 
+/* BF16 is gathered, to and from FP32. */
+static bool has_kernels(const struct request *r)
+{
+    const bool floats = r->to <= STRATA_FP16 && r->from <= STRATA_FP16;
+    return floats || (r->to == STRATA_BF16 && r->from == STRATA_FP32) ||
+           (r->to == STRATA_FP32 && r->from == STRATA_BF16);
+}
+
 bool reformat_cut_slab(struct reformat_slab *j, const struct request *request,
                        const struct slab_plan *plan)
 {
     struct request r = *request;
-    if (!r.typed || !r.as_panel || r.panel.n_outer > 1 || r.to > STRATA_FP16 ||
-        r.from > STRATA_FP16 || (r.panel.dst.planar && r.panel.src.planar) ||
+    if (!has_kernels(&r) || !r.as_panel || r.panel.n_outer > 1 ||
+        (r.panel.dst.planar && r.panel.src.planar) ||
         r.panel.pixel.extent > INT32_MAX / 2)
         return false;
     widen(&r);

@@ -280,6 +280,8 @@ extern "C" int reformat_launch_slab(const struct reformat_slab *j, void *stream)
             GATHER(STRATA_FP16, __half, STRATA_FP32, float)
                 GATHER(STRATA_FP32, float, STRATA_FP16, __half)
                     GATHER(STRATA_FP32, float, STRATA_FP32, float)
+                        GATHER(STRATA_FP32, float, STRATA_BF16, __nv_bfloat16)
+                            GATHER(STRATA_BF16, __nv_bfloat16, STRATA_FP32, float)
 #undef GATHER
                         {SLAB_ZIP, 4, STRATA_FP16, STRATA_FP16,
                          slab_kernel<slab_zip, 4, REFORMAT_QUAD_THREADS, 2>},

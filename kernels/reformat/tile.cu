@@ -136,6 +136,16 @@ bool launch_special<__half, float>(const reformat_tile *j, cudaStream_t s)
            launch_if<__half, float, ACCESS_PAIR_PLANES, ACCESS_PLANES>(j, s);
 }
 template <>
+bool launch_special<float, __nv_bfloat16>(const reformat_tile *j, cudaStream_t s)
+{
+    return launch_float<float, __nv_bfloat16>(j, s);
+}
+template <>
+bool launch_special<__nv_bfloat16, float>(const reformat_tile *j, cudaStream_t s)
+{
+    return launch_float<__nv_bfloat16, float>(j, s);
+}
+template <>
 bool launch_special<__half, __half>(const reformat_tile *j, cudaStream_t s)
 {
     return launch_float<__half, __half>(j, s) ||

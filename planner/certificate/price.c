@@ -49,9 +49,11 @@ int64_t check_choice(const struct checker *k, int op, size_t choice)
 
 bool check_keeps(const struct plan_problem *p, int root, int u, int v)
 {
-    int bits = p->labels[root].precision;
-    int at_v = p->labels[v].precision < bits ? p->labels[v].precision : bits;
-    return p->labels[u].precision >= at_v;
+    const struct plan_label *from = &p->labels[root], *by = &p->labels[u],
+                            *to = &p->labels[v];
+    bool bits = by->precision >= from->precision || by->precision >= to->precision;
+    bool range = by->range >= from->range || by->range >= to->range;
+    return bits && range;
 }
 
 uint64_t check_wants(const struct plan_tensor *t, int op, const struct plan_choice *c)

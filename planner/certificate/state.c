@@ -21,6 +21,7 @@ struct merged {
 static bool is_same(const struct checker *k, int tensor, int a, int b)
 {
     return a == b || (k->p->labels[a].precision == k->p->labels[b].precision &&
+                      k->p->labels[a].range == k->p->labels[b].range &&
                       check_conversion(k, tensor, a, b) == 0 &&
                       check_conversion(k, tensor, b, a) == 0);
 }

@@ -12,28 +12,26 @@
 
 void trial_pattern_fill(struct trial_pattern *p)
 {
+    float *x = (float *)p->of[STRATA_FP32];
+    uint8_t *small[] = {(uint8_t *)p->of[STRATA_INT8], (uint8_t *)p->of[STRATA_UINT8]};
+    uint8_t *truth = (uint8_t *)p->of[STRATA_BOOL8];
     uint64_t state = 42;
-    memset(p->zero, 0, sizeof p->zero);
+    memset(p, 0, sizeof *p);
     for (size_t i = 0; i < TRIAL_PATTERN; i++) {
         state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-        float x = (float)(state >> 40) / (float)(1 << 23) - 1;
-        p->fp32[i] = x;
-        p->weight[i] = 0.55f + 0.45f * x;
-        p->fp16[i] = half_from_float(x);
-        p->small[i] = (int8_t)(state >> 57);
+        x[i] = (float)(state >> 40) / (float)(1 << 23) - 1;
+        p->weight[i] = 0.55f + 0.45f * x[i];
+        small[0][i] = small[1][i] = (uint8_t)(state >> 57);
+        truth[i] = (uint8_t)(state >> 63);
     }
+    for (int dtype = 0; dtype < STRATA_DTYPE_COUNT; dtype++)
+        if (dtype != STRATA_FP32 && dtype_range(dtype) > 0) /* a float */
+            reformat_elements(p->of[dtype], dtype, x, STRATA_FP32, TRIAL_PATTERN);
 }
 
 static const void *pattern_of(const struct trial_pattern *p, int dtype, bool weight)
 {
-    const void *const patterns[STRATA_DTYPE_COUNT] = {
-        [STRATA_FP32] = weight ? p->weight : p->fp32,
-        [STRATA_FP16] = p->fp16,
-        [STRATA_INT8] = p->small,
-        [STRATA_UINT8] = p->small,
-        [STRATA_INT32] = p->zero,
-    };
-    return patterns[dtype];
+    return dtype == STRATA_FP32 && weight ? (const void *)p->weight : p->of[dtype];
 }
 
 static size_t tensor_bytes(const strata_tensor *t)

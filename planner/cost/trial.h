@@ -11,13 +11,11 @@
 #define TRIAL_ROUNDS 5
 #define TRIAL_PATTERN 4096 /* elements of random data, repeated */
 
-/* Random elements of each dtype: in [-1, 1), small integers, and indices of 0. Weights
- * are positive, as variances must be. */
+/* Random elements of each dtype: floats in [-1, 1), small integers, BOOL8 of both, and
+ * indices (INT32, INT64) of 0. Weights are positive, as variances must be. */
 struct trial_pattern {
-    float fp32[TRIAL_PATTERN], weight[TRIAL_PATTERN];
-    uint16_t fp16[TRIAL_PATTERN];
-    int8_t small[TRIAL_PATTERN];
-    int32_t zero[TRIAL_PATTERN];
+    float weight[TRIAL_PATTERN];
+    int64_t of[STRATA_DTYPE_COUNT][TRIAL_PATTERN]; /* elements of each dtype, packed */
 };
 void trial_pattern_fill(struct trial_pattern *p);
 

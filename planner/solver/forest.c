@@ -9,6 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool same_precision(const struct plan_label *a, const struct plan_label *b)
+{
+    return a->precision == b->precision && a->range == b->range;
+}
+
 /* Shortest conversions for content of root's precision. */
 static void close_paths(int64_t *path, const struct plan_forest *f,
                         const struct plan_problem *p, int root)
@@ -66,11 +71,12 @@ static void fill_subsets(int64_t *best, const int64_t *path, const struct plan_f
 }
 
 static void keep_roots(struct plan_forest *f, const struct plan_problem *p,
-                       const int64_t *path, const int64_t *best, int precision)
+                       const int64_t *path, const int64_t *best,
+                       const struct plan_label *like)
 {
     size_t n = (size_t)p->n_labels, subsets = (size_t)1 << f->n_slots;
     for (size_t root = 0; root < n; root++) {
-        if (p->labels[root].precision != precision)
+        if (!same_precision(&p->labels[root], like))
             continue;
         memcpy(f->path + root * n, path + root * n, n * sizeof *path);
         for (size_t s = 0; best && s < subsets; s++)
@@ -82,7 +88,7 @@ static bool both_free(const struct plan_forest *f, const struct plan_problem *p,
                       int b)
 {
     int n = p->n_labels;
-    return p->labels[a].precision == p->labels[b].precision &&
+    return same_precision(&p->labels[a], &p->labels[b]) &&
            f->conversion[a * n + b] == 0 && f->conversion[b * n + a] == 0;
 }
 
@@ -134,13 +140,13 @@ int plan_forest_make(struct plan_forest *f, const struct plan_problem *p,
     for (int root = 0; root < p->n_labels; root++) {
         bool seen = false;
         for (int l = 0; l < root; l++)
-            seen |= p->labels[l].precision == p->labels[root].precision;
+            seen |= same_precision(&p->labels[l], &p->labels[root]);
         if (seen)
             continue;
         close_paths(path, f, p, root);
         if (grown)
             fill_subsets(best, path, f, n);
-        keep_roots(f, p, path, best, p->labels[root].precision);
+        keep_roots(f, p, path, best, &p->labels[root]);
     }
 done:
     free(path);

@@ -35,6 +35,7 @@ struct plan_label {
     int format;    /* index of formats/format.h's table */
     int pad;       /* STRATA_PAD_* */
     int precision; /* significant bits of the dtype, for the precision guard */
+    int range;     /* and bits of its exponent */
     int stage;     /* PLAN_PLAIN ... */
 };
 

@@ -35,7 +35,9 @@ static bool label_before(const struct plan_label *a, const struct plan_label *b)
         return a->stage < b->stage;
     if (a->pad != b->pad)
         return a->pad < b->pad;
-    return a->stage != b->stage ? a->stage < b->stage : a->precision < b->precision;
+    if (a->precision != b->precision)
+        return a->precision < b->precision;
+    return a->range < b->range;
 }
 
 static void sort_labels(struct tree *t)
@@ -60,12 +62,16 @@ static void choose_unit(struct tree *t)
             t->unit = 1;
 }
 
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 bool plan_keeps_precision(const struct plan_problem *p, int root, int u, int v)
 {
-    int most = p->labels[root].precision;
-    int at_u = p->labels[u].precision < most ? p->labels[u].precision : most;
-    int at_v = p->labels[v].precision < most ? p->labels[v].precision : most;
-    return at_u >= at_v;
+    const struct plan_label *r = &p->labels[root], *a = &p->labels[u], *b = &p->labels[v];
+    return a->precision >= least(r->precision, b->precision) &&
+           a->range >= least(r->range, b->range);
 }
 
 static int64_t edge(const struct tree *t, int u, int v)

@@ -14,7 +14,9 @@
 static double activation_flops(const strata_node *n)
 {
     const strata_activation *p = n->params;
-    return (p->kind <= STRATA_CLIP ? 1.0 : 10.0) * (double)n->out[0].count;
+    const int cheap = p->kind <= STRATA_CLIP || p->kind == STRATA_THRESHOLDED_RELU ||
+                      p->kind == STRATA_SHRINK;
+    return (cheap ? 1.0 : 10.0) * (double)n->out[0].count;
 }
 
 static void activation_chunk(const strata_activation *p, const strata_tensor *y,
@@ -70,20 +72,23 @@ static const strata_attr attrs[] = {
      .offset = offsetof(strata_activation, kind),
      .def = STRATA_RELU,
      .choices = "relu|leaky_relu|relu6|clip|sigmoid|tanh|elu|selu|softplus|softsign|"
-                "gelu|silu|hard_sigmoid|hard_swish|mish",
+                "gelu|silu|hard_sigmoid|hard_swish|mish|gelu_tanh|swish|celu|"
+                "thresholded_relu|shrink|scaled_tanh",
      .doc = "function"},
     {.name = "alpha",
      .type = STRATA_F64,
      .offset = offsetof(strata_activation, alpha),
      .def = STRATA_KIND_DEFAULT,
-     .doc = "slope of leaky_relu (0.01) and hard_sigmoid (0.2), factor of elu (1) and "
-            "selu (1.6733), lower bound of clip (none); inf: the kind's own"},
+     .doc = "slope of leaky_relu (0.01) and hard_sigmoid (0.2), factor of elu (1), "
+            "selu (1.6733), swish (1), celu (1) and scaled_tanh (1), lower bound of "
+            "clip (none), threshold of thresholded_relu (1) and shrink (0.5); inf: the "
+            "kind's own"},
     {.name = "beta",
      .type = STRATA_F64,
      .offset = offsetof(strata_activation, beta),
      .def = STRATA_KIND_DEFAULT,
-     .doc = "offset of hard_sigmoid (0.5), factor of selu (1.0507), upper bound of clip "
-            "(none); inf: the kind's own"},
+     .doc = "offset of hard_sigmoid (0.5) and shrink (0), factor of selu (1.0507) and "
+            "scaled_tanh (1), upper bound of clip (none); inf: the kind's own"},
 };
 
 static const strata_row rows[] = {{{WALK_FLOATS}, {STRATA_SAME}}};

@@ -3,7 +3,8 @@
  * Packing weights, once an engine: a thread an element, bounded by 64-bit divisions.
  */
 #include "plugins/common/dense_weight.h"
-#include "kernels/element.cuh"
+#include "plugins/common/dtype.h"
+#include "kernels/layer.cuh"
 
 #define THREADS 256
 #define MOST_BLOCKS (1 << 20)
@@ -71,7 +72,7 @@ static int allocate(const strata_node *n, int64_t elements, void **out)
     const strata_pack *pack =
         n->host->extension ? (const strata_pack *)n->host->extension(STRATA_PACK_V1)
                            : NULL;
-    const size_t size = n->out[0].dtype == STRATA_FP16 ? 2 : 4;
+    const size_t size = dtype_size(n->out[0].dtype);
     if (!pack)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "the host has no " STRATA_PACK_V1
@@ -102,22 +103,20 @@ static int pack_rows(const strata_node *n, int64_t padded_rows, pack_job *job,
                      void **packed)
 {
     const cudaStream_t stream = (cudaStream_t)n->stream;
-    const bool half = n->in[0].dtype == STRATA_FP16;
     const int64_t elements = padded_rows * job->pitch;
     int status = allocate(n, elements, packed);
     if (status != STRATA_OK)
         return status;
     job->weight = (const float *)n->weight[0].data;
     job->packed = *packed;
-    const cudaError_t e =
-        cudaMemsetAsync(*packed, 0, (size_t)elements * (half ? 2 : 4), stream);
+    const cudaError_t e = cudaMemsetAsync(
+        *packed, 0, (size_t)elements * dtype_size(n->in[0].dtype), stream);
     if (e != cudaSuccess)
         return launched(n, e);
     const unsigned blocks = blocks_for(job->rows * job->columns);
-    if (half)
-        pack_kernel<__half><<<blocks, THREADS, 0, stream>>>(*job);
-    else
-        pack_kernel<float><<<blocks, THREADS, 0, stream>>>(*job);
+    layer_float(n->in[0].dtype, [&](auto t) {
+        pack_kernel<decltype(t)><<<blocks, THREADS, 0, stream>>>(*job);
+    });
     return launched(n, cudaGetLastError());
 }
 
@@ -159,9 +158,8 @@ extern "C" int dense_bias_pack(const strata_node *n, int64_t repeat, int64_t cou
         return status;
     repeat_job job = {(const float *)n->weight[1].data, *packed, y->dims[1], repeat,
                       count};
-    if (y->dtype == STRATA_FP16)
-        repeat_kernel<__half><<<blocks_for(count), THREADS, 0, stream>>>(job);
-    else
-        repeat_kernel<float><<<blocks_for(count), THREADS, 0, stream>>>(job);
+    layer_float(y->dtype, [&](auto t) {
+        repeat_kernel<decltype(t)><<<blocks_for(count), THREADS, 0, stream>>>(job);
+    });
     return launched(n, cudaGetLastError());
 }

@@ -7,11 +7,16 @@
 #ifndef PLUGINS_COMMON_ELEMENT_H
 #define PLUGINS_COMMON_ELEMENT_H
 
-#include <strata/half.h>
+#include <strata/narrow.h>
 #include <strata/plugin.h>
 
 #include <math.h>
 #include <string.h>
+
+/* The formats of float arithmetic on the host. */
+#define ELEMENT_FLOATS                                                                   \
+    (STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |               \
+     STRATA_F32_NC16HW16 | STRATA_BF16_NCHW | STRATA_BF16_NHWC | STRATA_BF16_NHWC8)
 
 #if defined(__x86_64__) || defined(__i386__)
 #define ELEMENT_X86 1
@@ -83,32 +88,18 @@ static inline void element_to_half_row(uint16_t *dst, const float *src, int64_t 
         dst[i] = element_to_half(src[i]);
 }
 
-/* ---- BF16: the upper half of an FP32, round to nearest even -------------------- */
-
-static inline float element_from_bfloat(uint16_t b)
-{
-    return strata_float_of_bits((uint32_t)b << 16);
-}
-
-/* A NaN keeps its sign and upper bits and becomes quiet. Without branches, so that loops
- * over it become vector code. */
-static inline uint16_t element_to_bfloat(float x)
-{
-    const uint32_t bits = strata_bits_of_float(x);
-    const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1), quiet = bits | 0x400000;
-    return (uint16_t)(((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded) >> 16);
-}
+/* ---- BF16 ----------------------------------------------------------------------- */
 
 static inline void element_from_bfloat_row(float *dst, const uint16_t *src, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        dst[i] = element_from_bfloat(src[i]);
+        dst[i] = strata_float_of_bfloat(src[i]);
 }
 
 static inline void element_to_bfloat_row(uint16_t *dst, const float *src, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        dst[i] = element_to_bfloat(src[i]);
+        dst[i] = strata_bfloat_of_float(src[i]);
 }
 
 /* ---- elements of float tensors; offsets and strides in elements ---------------- */
@@ -138,7 +129,7 @@ static inline float element_load(const void *data, int32_t dtype, int64_t offset
     case STRATA_FP16:
         return element_from_half(((const uint16_t *)data)[offset]);
     case STRATA_BF16:
-        return element_from_bfloat(((const uint16_t *)data)[offset]);
+        return strata_float_of_bfloat(((const uint16_t *)data)[offset]);
     default:
         return ((const float *)data)[offset];
     }
@@ -151,7 +142,7 @@ static inline void element_store(void *data, int32_t dtype, int64_t offset, floa
         ((uint16_t *)data)[offset] = element_to_half(x);
         break;
     case STRATA_BF16:
-        ((uint16_t *)data)[offset] = element_to_bfloat(x);
+        ((uint16_t *)data)[offset] = strata_bfloat_of_float(x);
         break;
     default:
         ((float *)data)[offset] = x;
@@ -236,6 +227,13 @@ static inline double element_activate_exact(int32_t kind, double x, double alpha
     case STRATA_HARD_SIGMOID: return element_clamp(alpha * x + beta, 0, 1);
     case STRATA_HARD_SWISH: return x * element_clamp(x / 6 + 0.5, 0, 1);
     case STRATA_MISH: return x * tanh(softplus);
+    case STRATA_GELU_TANH:
+        return x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+    case STRATA_SWISH: return x / (1 + exp(-alpha * x));
+    case STRATA_CELU: return x < 0 ? alpha * expm1(x / alpha) : x;
+    case STRATA_THRESHOLDED_RELU: return x <= alpha ? 0 : x;
+    case STRATA_SHRINK: return x < -alpha ? x + beta : x <= alpha ? 0 : x - beta;
+    case STRATA_SCALED_TANH: return alpha * tanh(beta * x);
     default: return x;
     }
 }
@@ -280,6 +278,13 @@ static inline void element_activate_row(int32_t kind, double alpha, double beta,
     case STRATA_HARD_SIGMOID: ELEMENT_ROW(element_unit(a * x + b));
     case STRATA_HARD_SWISH: ELEMENT_ROW(x * element_unit(x / 6 + 0.5f));
     case STRATA_MISH: ELEMENT_ROW(x * tanhf(element_softplus(x)));
+    case STRATA_GELU_TANH:
+        ELEMENT_ROW(x / 2 * (1 + tanhf(x * (0.79788456f + 0.035677408f * x * x))));
+    case STRATA_SWISH: ELEMENT_ROW(x / (1 + expf(-a * x)));
+    case STRATA_CELU: ELEMENT_ROW(x < 0 ? a * expm1f(x / a) : x);
+    case STRATA_THRESHOLDED_RELU: ELEMENT_ROW(x <= a ? 0 : x);
+    case STRATA_SHRINK: ELEMENT_ROW(x < -a ? x + b : x <= a ? 0 : x - b);
+    case STRATA_SCALED_TANH: ELEMENT_ROW(a * tanhf(b * x));
     default: break;
     }
 }

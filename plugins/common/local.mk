@@ -2,6 +2,7 @@
 EXTRA_DIST += \
 	plugins/common/affine.h \
 	plugins/common/cast.h \
+	plugins/common/convert.cuh \
 	plugins/common/dense.h \
 	plugins/common/dense_weight.h \
 	plugins/common/dtype.h \
@@ -11,5 +12,7 @@ EXTRA_DIST += \
 	plugins/common/index.cuh \
 	plugins/common/index.h \
 	plugins/common/walk.h \
+	plugins/common/pointwise.cuh \
+	plugins/common/pointwise_walk.cuh \
 	plugins/common/window.h
 CUDA_PLUGIN_KERNELS += plugins/common/dense_weight.cu

@@ -18,10 +18,7 @@
 #include "plugins/common/element.h"
 
 /* What a walk takes: float formats for arithmetic, all for copies. */
-#define WALK_BFLOATS (STRATA_BF16_NCHW | STRATA_BF16_NHWC | STRATA_BF16_NHWC8)
-#define WALK_FLOATS                                                                      \
-    (STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |               \
-     STRATA_F32_NC16HW16 | WALK_BFLOATS)
+#define WALK_FLOATS ELEMENT_FLOATS
 #define WALK_ALL ((UINT64_C(1) << STRATA_FORMAT_COUNT) - 1)
 
 #define WALK_OPERANDS 12

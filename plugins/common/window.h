@@ -234,11 +234,11 @@ static inline int window_product(const int64_t v[WINDOW_DIMS])
            !__builtin_mul_overflow(plane, v[2], &volume);
 }
 
-/* Resolve attributes against an input of rank 3 to 5. Fails with a message that says
- * what does not fit. */
-static inline int window_resolve(struct window *w, const struct window_attrs *a,
-                                 const strata_tensor *in, const strata_host *host,
-                                 strata_error *err)
+/* The attributes' lists against an input of rank 3 to 5; out stays 1. Fails with a message
+ * that says what does not fit. */
+static inline int window_read(struct window *w, const struct window_attrs *a,
+                              const strata_tensor *in, const strata_host *host,
+                              strata_error *err)
 {
     int status;
     if (in->rank < 3 || in->rank > 5)
@@ -267,8 +267,18 @@ static inline int window_resolve(struct window *w, const struct window_attrs *a,
                           "kernel is not given, such as kernel = 3x3");
     if ((status = window_list(w->kernel, w, kernel, 1, "kernel", host, err)) ||
         (status = window_list(w->stride, w, a->stride, 1, "stride", host, err)) ||
-        (status = window_list(w->dilation, w, a->dilation, 1, "dilation", host, err)) ||
-        (status = window_pads(w, a, host, err)))
+        (status = window_list(w->dilation, w, a->dilation, 1, "dilation", host, err)))
+        return status;
+    return window_pads(w, a, host, err);
+}
+
+/* The same, and the output's size. */
+static inline int window_resolve(struct window *w, const struct window_attrs *a,
+                                 const strata_tensor *in, const strata_host *host,
+                                 strata_error *err)
+{
+    int status = window_read(w, a, in, host, err);
+    if (status != STRATA_OK)
         return status;
     for (int d = w->first; d < WINDOW_DIMS; d++) {
         if (a->pad_mode == STRATA_PAD_SAME_UPPER || a->pad_mode == STRATA_PAD_SAME_LOWER)

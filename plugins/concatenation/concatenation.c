@@ -61,18 +61,20 @@ static int concatenation_run(const strata_run *r)
     return STRATA_OK;
 }
 
-static int concatenation_reference(const strata_node *n, const double *const *in,
-                                   const double *const *weight, double *const *out)
+/* Values of any dtype are 8 bytes here. */
+static int concatenation_reference(const strata_node *n, const void *const *in,
+                                   const void *const *weight, void *const *out)
 {
+    int64_t *y = out[0];
     int32_t axis = concatenation_axis(n->params, n->out[0].rank);
     int64_t begin = 0, index[STRATA_MAX_RANK];
     (void)weight;
     for (int32_t k = 0; k < n->n_in; k++) {
-        int64_t count = dense_count(&n->in[k]);
+        const int64_t *x = in[k], count = dense_count(&n->in[k]);
         for (int64_t i = 0; i < count; i++) {
             dense_index(&n->in[k], i, index);
             index[axis] += begin;
-            out[0][dense_offset(&n->out[0], index)] = in[k][i];
+            y[dense_offset(&n->out[0], index)] = x[i];
         }
         begin += n->in[k].dims[axis];
     }
@@ -81,9 +83,9 @@ static int concatenation_reference(const strata_node *n, const double *const *in
 
 static const void *concatenation_extension(const char *id)
 {
-    static const strata_reference reference = {sizeof reference, 0,
-                                               concatenation_reference};
-    return dense_extension(id, &reference);
+    static const strata_reference_typed reference = {sizeof reference, 0,
+                                                     concatenation_reference};
+    return dense_extension_typed(id, &reference);
 }
 
 static const strata_attr attrs[] = {

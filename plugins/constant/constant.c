@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constant: the weight `value` as a tensor, in any float format.
+ * Constant: the weight `value` as a tensor, in any format; a float is any of the floats
+ * that networks compute with, all else keeps its dtype.
  */
 #include <strata/layers.h>
 
@@ -28,7 +29,7 @@ static int constant_shape(const strata_node *n)
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "neither the weight `value` nor `shape` tells the shape; give "
                            "one, such as shape = 1x3x8x8");
-    out->dtype = STRATA_FP32;
+    out->dtype = n->weight[0].rank > 0 ? n->weight[0].dtype : STRATA_FP32;
     out->rank = n->weight[0].rank;
     memcpy(out->dims, n->weight[0].dims, sizeof out->dims);
     if (p->shape.n > 0) {
@@ -74,39 +75,54 @@ static int constant_run(const strata_run *r)
     walk_over(&w, 2, y, y->dims, r->workspace);
     walk_map_all(&w, 0, y);
     constant_map(&w, y);
-    walk_run(&w, constant_row, r);
+    if (y->dtype == r->weight[0].dtype)
+        walk_copy(&w, y, &r->weight[0]);
+    else
+        walk_run(&w, constant_row, r);
     walk_clear_pads(y);
     return STRATA_OK;
 }
 
-static int constant_reference(const strata_node *n, const double *const *in,
-                              const double *const *weight, double *const *out)
+/* Values of any dtype are 8 bytes here. */
+static int constant_reference(const strata_node *n, const void *const *in,
+                              const void *const *weight, void *const *out)
 {
     (void)in;
-    memcpy(out[0], weight[0], (size_t)dense_count(&n->out[0]) * sizeof(double));
+    memcpy(out[0], weight[0], (size_t)dense_count(&n->out[0]) * sizeof(int64_t));
     return STRATA_OK;
 }
 
 static const void *constant_extension(const char *id)
 {
-    static const strata_reference reference = {sizeof reference, 0, constant_reference};
-    return dense_extension(id, &reference);
+    static const strata_reference_typed reference = {sizeof reference, 0,
+                                                     constant_reference};
+    return dense_extension_typed(id, &reference);
 }
 
 static const strata_attr attrs[] = {
     {.name = "shape",
      .type = STRATA_INTS,
      .offset = offsetof(strata_constant, shape),
-     .min = 1,
+     .min = 0,
      .max = INT32_MAX,
      .doc = "dims; empty: the weight's own"},
 };
 
+/* FP16 and BF16 come as FP32: the plan says which of the three the output is. */
+#define BIT(dtype_) (UINT64_C(1) << STRATA_##dtype_)
+#define CONSTANT_DTYPES                                                                  \
+    (BIT(FP32) | BIT(INT8) | BIT(UINT8) | BIT(INT32) | BIT(INT64) | BIT(BOOL8) |         \
+     BIT(E4M3) | BIT(E5M2) | BIT(FP64))
+
 static const strata_weight weights[] = {
-    {.name = "value", .flags = STRATA_REQUIRED, .rank = -1, .doc = "the elements"},
+    {.name = "value",
+     .flags = STRATA_REQUIRED,
+     .rank = -1,
+     .doc = "the elements",
+     .dtypes = CONSTANT_DTYPES},
 };
 
-static const strata_row rows[] = {{{0}, {WALK_FLOATS}}};
+static const strata_row rows[] = {{{0}, {WALK_ALL}}};
 
 static const strata_impl impls[] = {
     {.id = 1,

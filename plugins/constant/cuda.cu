@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constant on CUDA: a walk over the output that reads the weight, FP32 and linear.
+ * Constant on CUDA: a walk over the output that reads the weight, FP32 and linear; other
+ * dtypes are moved as they are.
  */
 #include "kernels/walk.cuh"
+#include "plugins/common/move/move.h"
 
 struct spread {
     const float *value;
@@ -15,9 +17,25 @@ struct spread {
     }
 };
 
+static int constant_move(const strata_run *r)
+{
+    const strata_tensor *y = &r->out[0];
+    int64_t stride = 1;
+    move_job job;
+    move_begin(&job, y, &r->weight[0]);
+    for (int d = y->rank - 1; d >= 0; d--) {
+        move_dense(&job, d, y, stride);
+        stride *= y->dims[d];
+    }
+    const int status = move_launch(r, &job);
+    return status == STRATA_OK ? move_clear_pads(r, y) : status;
+}
+
 static int constant_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
+    if (r->weight[0].dtype != STRATA_FP32)
+        return constant_move(r);
     const walk_operand operand = walk_dense(y, 0, y->rank - 1);
     const walk<1> w = walk_over<1>(y, &operand);
     const spread s = {(const float *)r->weight[0].data};
@@ -25,7 +43,13 @@ static int constant_run(const strata_run *r)
     return layer_launched(r, "constant");
 }
 
-static const strata_row rows[] = {{{0}, {CUDA_FLOATS}}};
+#define EXACT                                                                            \
+    (STRATA_I64_NCHW | STRATA_I32_NCHW | STRATA_I8_NCHW | STRATA_I8_NHWC |               \
+     STRATA_I8_NHWC16 | STRATA_I8_NC4HW4 | STRATA_I8_NC32HW32 | STRATA_U8_NCHW |         \
+     STRATA_U8_NHWC | STRATA_U8_NC4HW4 | STRATA_U8_NC32HW32 | STRATA_BOOL_NCHW |         \
+     STRATA_E4M3_NCHW | STRATA_E4M3_NHWC16 | STRATA_E5M2_NCHW | STRATA_E5M2_NHWC16 |     \
+     STRATA_F64_NCHW)
+static const strata_row rows[] = {{{0}, {CUDA_FLOATS | EXACT}}};
 
 static const strata_impl impls[] = {
     {.id = 1,

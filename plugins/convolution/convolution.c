@@ -348,11 +348,7 @@ static const void *convolution_extension(const char *id)
      STRATA_EPILOGUE_ACTIVATION)
 
 static const strata_row c_rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
-static const strata_row any_rows[] = {
-    {{STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |
-      STRATA_F32_NC16HW16},
-     {STRATA_SAME}},
-};
+static const strata_row any_rows[] = {{{ELEMENT_FLOATS}, {STRATA_SAME}}};
 
 static const strata_row depthwise_rows[] = {
     {{STRATA_F32_NC8HW8 | STRATA_F32_NC16HW16}, {STRATA_SAME}},

@@ -10,7 +10,7 @@
 #include "plugins/common/dense_weight.h"
 #include "plugins/common/window.h"
 
-#define LINEAR (STRATA_F32_NCHW | STRATA_F16_NCHW)
+#define LINEAR (STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW)
 
 struct state {
     struct cublaslt_plan plan;
@@ -142,8 +142,9 @@ CUBLASLT_RANK(1)
 CUBLASLT_RANK(2)
 CUBLASLT_RANK(3)
 
-static const strata_row rows[] = {
-    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_F32_NHWC | LINEAR}, {STRATA_SAME}}};
+static const strata_row rows[] = {{{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_F32_NHWC |
+                                    STRATA_BF16_NHWC8 | STRATA_BF16_NHWC | LINEAR},
+                                   {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     CUBLASLT_IMPL(0, rows, struct state, run), CUBLASLT_IMPL(1, rows, struct state, run),

@@ -5,11 +5,11 @@
 #include "plugins/convolution/cuda/convolution.cuh"
 
 static const strata_row direct_rows[] = {
-    {{CUDA_FLOATS & ~CUDA_BFLOATS}, {STRATA_SAME}},
+    {{CUDA_FLOATS}, {STRATA_SAME}},
     {{STRATA_F32_NCHW}, {STRATA_F16_NHWC8}},
     {{STRATA_F16_NCHW}, {STRATA_F16_NHWC8}},
 };
-static const strata_row same_rows[] = {{{CUDA_FLOATS & ~CUDA_BFLOATS}, {STRATA_SAME}}};
+static const strata_row same_rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_row stem_rows[] = {
     {{STRATA_F32_NCHW | STRATA_F16_NCHW}, {STRATA_F16_NHWC8 | STRATA_F16_NHWC}},
 };

@@ -9,6 +9,7 @@
 
 #include "plugins/convolution/cudnn/pack.h"
 #include "plugins/convolution/cudnn/session.h"
+#include "plugins/common/dtype.h"
 #include "plugins/common/window.h"
 
 enum { WEIGHT, BIAS };
@@ -37,6 +38,9 @@ static const struct layout {
     {STRATA_F16_NHWC8, CUDNN_DATA_HALF, true, 8},
     {STRATA_F16_NHWC, CUDNN_DATA_HALF, true, 1},
     {STRATA_F16_NCHW, CUDNN_DATA_HALF, false, 1},
+    {STRATA_BF16_NHWC8, CUDNN_DATA_BFLOAT16, true, 8},
+    {STRATA_BF16_NHWC, CUDNN_DATA_BFLOAT16, true, 1},
+    {STRATA_BF16_NCHW, CUDNN_DATA_BFLOAT16, false, 1},
     {STRATA_F32_NHWC, CUDNN_DATA_FLOAT, true, 1},
     {STRATA_F32_NCHW, CUDNN_DATA_FLOAT, false, 1},
 };
@@ -110,7 +114,8 @@ static void fill_epilogue(struct cudnn_problem *p, const strata_node *n)
         p->operands |= 1 << CUDNN_RESIDUAL;
     if (flags & STRATA_EPILOGUE_ACTIVATION) {
         p->activation = n->epilogue->activation;
-        p->alpha = p->activation == STRATA_LEAKY_RELU || p->activation == STRATA_ELU
+        p->alpha = p->activation == STRATA_LEAKY_RELU || p->activation == STRATA_ELU ||
+                           p->activation == STRATA_SWISH
                        ? n->epilogue->alpha
                        : 0;
     }
@@ -156,7 +161,7 @@ static int describe(const strata_node *n, struct cudnn_problem *p)
                            "an image of one pixel in planes, which cuDNN mistakes for "
                            "channels last");
     p->type = l->type;
-    p->tensor_cores = n->math == STRATA_MATH_TENSOR_OP && l->type == CUDNN_DATA_HALF;
+    p->tensor_cores = n->math == STRATA_MATH_TENSOR_OP && l->type != CUDNN_DATA_FLOAT;
     fill_epilogue(p, n);
     if (has_pads(p, n) && params->groups > 1)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
@@ -228,7 +233,7 @@ static int pack(const strata_node *n, const struct cudnn_packing *p, const float
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "the host has no " STRATA_PACK_V1
                            ", which is needed for packed weights");
-    if ((status = memory->alloc(n, elements * (p->half ? 2 : 4), copy)) != STRATA_OK)
+    if ((status = memory->alloc(n, elements * dtype_size(p->dtype), copy)) != STRATA_OK)
         return status;
     e = cudnn_pack(*copy, source, p, n->stream);
     return e == cudaSuccess ? STRATA_OK
@@ -245,7 +250,7 @@ static int pack_weight(const strata_node *n, struct convolution *c)
                               .taps = 1,
                               .padded_filters = q->w.dims[0],
                               .padded_channels = q->w.dims[1],
-                              .half = q->type == CUDNN_DATA_HALF,
+                              .dtype = n->in[0].dtype,
                               .last = q->w.strides[1] == 1};
     for (int d = 2; d < q->rank; d++)
         p.taps *= q->w.dims[d];
@@ -261,9 +266,9 @@ static int pack_bias(const strata_node *n, struct convolution *c)
                                     .taps = 1,
                                     .padded_filters = q->y.dims[1],
                                     .padded_channels = 1,
-                                    .half = q->type == CUDNN_DATA_HALF};
+                                    .dtype = n->in[0].dtype};
     const bool given = bias->rank > 0;
-    if (!(q->operands & 1 << CUDNN_BIAS) || (given && !p.half))
+    if (!(q->operands & 1 << CUDNN_BIAS) || (given && p.dtype == STRATA_FP32))
         return STRATA_OK;
     return pack(n, &p, given ? bias->data : NULL, &c->bias);
 }
@@ -406,28 +411,29 @@ TACTIC(5)
 TACTIC(6)
 TACTIC(7)
 
-/* Not tanh: some engines give NaN for large arguments, where it is 1. */
+/* Not tanh, nor gelu_tanh that is made of it: some engines give NaN for large arguments,
+ * where it is 1. */
 #define KIND(kind_) (UINT64_C(1) << (kind_))
 #define ACTIVATIONS                                                                      \
     (KIND(STRATA_RELU) | KIND(STRATA_LEAKY_RELU) | KIND(STRATA_RELU6) |                  \
      KIND(STRATA_SIGMOID) | KIND(STRATA_ELU) | KIND(STRATA_SOFTPLUS) |                   \
-     KIND(STRATA_GELU) | KIND(STRATA_SILU))
+     KIND(STRATA_GELU) | KIND(STRATA_SILU) | KIND(STRATA_SWISH))
 
 /* Every tactic is timed in every format it takes: further ones only where it pays. */
 static const strata_row all_rows[] = {
-    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_F16_NCHW | STRATA_F32_NHWC |
-      STRATA_F32_NCHW},
+    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_F16_NCHW | STRATA_BF16_NHWC8 |
+      STRATA_BF16_NHWC | STRATA_BF16_NCHW | STRATA_F32_NHWC | STRATA_F32_NCHW},
      {STRATA_SAME}},
 };
 static const strata_row main_rows[] = {
-    {{STRATA_F16_NHWC8 | STRATA_F32_NCHW}, {STRATA_SAME}},
+    {{STRATA_F16_NHWC8 | STRATA_BF16_NHWC8 | STRATA_F32_NCHW}, {STRATA_SAME}},
 };
 
 #define IMPL(n_, rows_, efficiency_)                                                     \
     {                                                                                    \
         .id = (n_) + 1, .device = STRATA_CUDA, .min_sm = 80,                             \
-        .flags = STRATA_WEIGHT_PACKED,                                                   \
-        .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,              \
+        .flags = STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED, /* by its relu */            \
+            .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,          \
         .name = "cudnn_" #n_, .rows = STRATA_ARRAY(rows_), .activations = ACTIVATIONS,   \
         .efficiency = (efficiency_), .state_size = sizeof(struct convolution),           \
         .ctx_size = sizeof(struct context), .accept = accept_##n_,                       \

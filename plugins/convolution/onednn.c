@@ -70,10 +70,12 @@ static const strata_row blocked8[] = {
 static const strata_row last[] = {{{STRATA_F32_NHWC}, {STRATA_SAME}}};
 static const strata_row linear[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
 
-#define FUSED .epilogues = ONEDNN_EPILOGUES, .activations = ONEDNN_ACTIVATIONS
+#define FUSED                                                                            \
+    .flags = STRATA_NAN_DROPPED, .epilogues = ONEDNN_EPILOGUES,                          \
+    .activations = ONEDNN_ACTIVATIONS
 /* The sigmoid of linear outputs is oneDNN's reference, which gives 0 for NaN. */
 #define FUSED_LINEAR                                                                     \
-    .epilogues = ONEDNN_EPILOGUES,                                                       \
+    .flags = STRATA_NAN_DROPPED, .epilogues = ONEDNN_EPILOGUES,                          \
     .activations = ONEDNN_ACTIVATIONS - (UINT64_C(1) << STRATA_SIGMOID)
 
 static const strata_impl impls[] = {

@@ -1,89 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ElementWise on CUDA: one walk over the output, all inputs combined from left to right
- * in FP32 and rounded once; then a fused residual and activation.
+ * ElementWise on CUDA: two operands as they lie or along a walk; more of them, and a fused
+ * residual and activation, along a walk, combined from left to right and rounded once.
  */
-#include "kernels/walk.cuh"
+#include "plugins/common/pointwise_walk.cuh"
+#include "plugins/elementwise/elementwise.h"
 
-#define MAX_INPUTS 8
-
+/* Up to K inputs of one type, then what is fused, which floats alone have. */
+template <int Group, typename T, int Inputs>
 struct combine {
-    const void *in[MAX_INPUTS];
+    typedef typename point_class<T>::type C;
+    static const int K = Inputs, N = 16 / (int)sizeof(T);
+    T *y;
+    const T *in[K];
     int32_t n_in, op;
+    float factor; /* of the result of mean, else 1 */
+    pointwise_args k;
     epilogue_args epilogue;
+
+    template <int M> __device__ void fused(float *v, int64_t i) const
+    {
+        if (factor != 1)
+#pragma unroll
+            for (int e = 0; e < M; e++)
+                v[e] *= factor;
+        walk_finish<T, M>(v, i, epilogue);
+    }
+    template <int M> __device__ void fused(int32_t *, int64_t) const
+    {
+    }
+    template <int M> __device__ void fused(int64_t *, int64_t) const
+    {
+    }
+    template <int M> __device__ void at(const walk<K> &w, const walk_place<K> &p, int lane,
+                                        int64_t i) const
+    {
+        C v[M], next[M];
+        point_load<T, M>(v, in[0], w, p, 0, lane);
+#pragma unroll
+        for (int j = 1; j < K; j++) {
+            if (j >= 2 && j >= n_in)
+                break;
+            point_load<T, M>(next, in[j], w, p, j, lane);
+            pointwise_apply<Group, M>(op, k, v, v, next, next);
+        }
+        fused<M>(v, i);
+        point_store<T, M>(y + i, v);
+    }
+    __device__ void zero_pad(int64_t i) const
+    {
+        y[i] = point_element<T>((C)0);
+    }
 };
 
-static __device__ inline float combine_one(int32_t op, float a, float b)
+template <int Group, typename T, int K>
+static void combine_run(const strata_run *r, int op, const pointwise_args &k)
 {
-    switch (op) {
-    case STRATA_SUM:
-        return a + b;
-    case STRATA_SUB:
-        return a - b;
-    case STRATA_PRODUCT:
-        return a * b;
-    case STRATA_DIV:
-        return a / b;
-    case STRATA_MAX:
-        return a > b || isnan(a) ? a : b;
-    case STRATA_MIN:
-        return a < b || isnan(a) ? a : b;
-    default:
-        return power(a, b);
+    const strata_elementwise *p = (const strata_elementwise *)r->params;
+    walk_operand operand[K];
+    combine<Group, T, K> c = {};
+    c.y = (T *)r->out[0].data;
+    c.n_in = r->n_in;
+    c.op = op;
+    c.factor = p->op == STRATA_MEAN ? 1.0f / (float)r->n_in : 1;
+    c.k = k;
+    c.epilogue = epilogue_of(r);
+    for (int i = 0; i < K; i++) { /* those past the last keep no dims apart */
+        const strata_tensor *t = &r->in[i < r->n_in ? i : 0];
+        c.in[i] = (const T *)t->data;
+        operand[i] = point_operand(&r->out[0], t);
     }
+    point_walk(r, c, operand);
+}
+
+template <int Group, typename T>
+static void elementwise_group(const strata_run *r, int op, const pointwise_args &k)
+{
+    const strata_elementwise *p = (const strata_elementwise *)r->params;
+    if (r->n_in > 2)
+        combine_run<Group, T, ELEMENTWISE_INPUTS>(r, op, k);
+    else if (r->epilogue->flags || p->op == STRATA_MEAN)
+        combine_run<Group, T, 2>(r, op, k);
+    else
+        point_binary_run<Group, T, T, T>(r, &r->in[0], &r->in[1], op, k);
 }
 
 template <typename T>
-struct combine_of : combine {
-    template <int N, int K>
-    __device__ void apply(float v[N], const walk<K> &w, const walk_place<K> &p, int lane,
-                          int64_t i) const
-    {
-        walk_load<T, N>(v, in[0], w, p, 0, lane);
-#pragma unroll
-        for (int k = 1; k < K; k++) {
-            float next[N];
-            if (k >= 2 && k >= n_in)
-                break;
-            walk_load<T, N>(next, in[k], w, p, k, lane);
-#pragma unroll
-            for (int e = 0; e < N; e++)
-                v[e] = combine_one(op, v[e], next[e]);
-        }
-        walk_finish<T, N>(v, i, epilogue);
-    }
-};
-
-template <typename T, int K>
-static void combine_launch(const strata_run *r)
+static void elementwise_of(const strata_run *r, int op, const pointwise_args &k)
 {
-    const strata_elementwise *params = (const strata_elementwise *)r->params;
-    walk_operand operand[K] = {};
-    combine_of<T> c = {};
-    c.n_in = r->n_in;
-    c.op = params->op;
-    c.epilogue = epilogue_of(r);
-    for (int k = 0; k < r->n_in; k++) {
-        c.in[k] = r->in[k].data;
-        operand[k] = walk_tensor(&r->out[0], &r->in[k]);
-    }
-    for (int k = r->n_in; k < K; k++) /* keeps dims apart no more than input 0 does */
-        operand[k] = operand[0];
-    walk_launch<T, K>(r, walk_over<K>(&r->out[0], operand), c);
+    if (pointwise_group(op) == POINTWISE_SIMPLE)
+        elementwise_group<POINTWISE_SIMPLE, T>(r, op, k);
+    else if (pointwise_group(op) == POINTWISE_CURVES)
+        elementwise_group<POINTWISE_CURVES, T>(r, op, k);
+    else
+        elementwise_group<POINTWISE_RARE, T>(r, op, k);
+}
+
+/* A power whose exponent is an integer, and the base a float. */
+template <typename T>
+static void elementwise_power(const strata_run *r, int op, const pointwise_args &k)
+{
+    if (r->in[1].dtype == STRATA_INT64)
+        point_binary_run<POINTWISE_RARE, T, int64_t, T>(r, &r->in[0], &r->in[1], op, k);
+    else
+        point_binary_run<POINTWISE_RARE, T, int32_t, T>(r, &r->in[0], &r->in[1], op, k);
 }
 
 static int elementwise_run(const strata_run *r)
 {
-    const bool half = r->out[0].dtype == STRATA_FP16;
-    if (r->n_in <= 2)
-        half ? combine_launch<__half, 2>(r) : combine_launch<float, 2>(r);
+    const strata_elementwise *p = (const strata_elementwise *)r->params;
+    const struct pointwise_constants c = elementwise_constants(r->in[0].dtype);
+    const pointwise_args k = pointwise_args_of(0, 0, c.bits);
+    const int op = elementwise_operation(p), dtype = r->in[0].dtype;
+    if (r->in[1].dtype != dtype)
+        layer_float(dtype, [&](auto t) { elementwise_power<decltype(t)>(r, op, k); });
+    else if (dtype == STRATA_INT8)
+        elementwise_group<POINTWISE_SIMPLE, int8_t>(r, op, k);
+    else if (dtype == STRATA_UINT8 || dtype == STRATA_BOOL8)
+        elementwise_group<POINTWISE_SIMPLE, uint8_t>(r, op, k);
+    else if (dtype == STRATA_INT32)
+        elementwise_group<POINTWISE_SIMPLE, int32_t>(r, op, k);
+    else if (dtype == STRATA_INT64)
+        elementwise_group<POINTWISE_SIMPLE, int64_t>(r, op, k);
     else
-        half ? combine_launch<__half, MAX_INPUTS>(r)
-             : combine_launch<float, MAX_INPUTS>(r);
+        layer_float(dtype, [&](auto t) { elementwise_of<decltype(t)>(r, op, k); });
     return layer_launched(r, "elementwise");
 }
 
-static const strata_row rows[] = {{{CUDA_FLOATS, STRATA_SAME}, {STRATA_SAME}}};
+/* A power of two dtypes fuses nothing, and integers have no activations. */
+static int elementwise_accept(const strata_node *n)
+{
+    if (n->epilogue->flags && !(elementwise_class(n->out[0].dtype) & ELEMENTWISE_FLOATS))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "integers take nothing fused");
+    if (n->epilogue->flags && n->in[1].dtype != n->in[0].dtype)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "a power of two dtypes takes nothing fused");
+    int status = elementwise_check(n);
+    return status ? status : point_accept(n);
+}
+
+static const strata_row rows[] = {
+    {{CUDA_FLOATS | POINT_INTEGERS | STRATA_BOOL_NCHW, STRATA_SAME}, {STRATA_SAME}},
+    {{POINT_LINEAR_FLOATS, STRATA_I32_NCHW | STRATA_I64_NCHW}, {STRATA_SAME}},
+};
 
 static const strata_impl impls[] = {
     {.id = 1,
@@ -93,7 +152,9 @@ static const strata_impl impls[] = {
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .activations = CUDA_ALL_ACTIVATIONS,
-     .run = elementwise_run},
+     .accept = elementwise_accept,
+     .run = elementwise_run,
+     .bandwidth = 0.9},
 };
 
 static const strata_extends elementwise = {

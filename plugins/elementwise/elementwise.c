@@ -1,58 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ElementWise: y = a op b, element by element in any float format, dims of 1 stretched.
- * Sum, product, max and min take more inputs, from left to right, rounded once at the
- * end. May run in place of the first input.
+ * ElementWise: y = a op b, element by element, with broadcasting: floats in any format,
+ * linear integers and truths. Sum, product, max, min and mean take more inputs, from left
+ * to right, rounded once at the end. May run in place of the first input.
  */
-#include <strata/layers.h>
+#include "plugins/elementwise/elementwise.h"
 
 #include "plugins/common/dense.h"
-#include "plugins/common/walk.h"
+#include "plugins/common/pointwise.h"
 
-#define MAX_INPUTS 8
-
-static int elementwise_broadcast(const strata_node *n, int32_t k)
+static int takes_many(int32_t op)
 {
-    const strata_tensor *in = &n->in[k];
-    strata_tensor *out = &n->out[0];
-    if (in->rank != out->rank)
-        return STRATA_FAIL(
-            n, STRATA_EINVAL,
-            "input %d has rank %d, input 0 has rank %d; give both the same "
-            "rank (dims of 1 stretch)",
-            k, (int)in->rank, (int)out->rank);
-    for (int32_t d = 0; d < in->rank; d++) {
-        if (in->dims[d] != out->dims[d] && in->dims[d] != 1 && out->dims[d] != 1)
-            return STRATA_FAIL(
-                n, STRATA_EINVAL,
-                "dim %d of input %d is %lld, before it %lld; equal dims or "
-                "1 are needed",
-                d, k, (long long)in->dims[d], (long long)out->dims[d]);
-        if (out->dims[d] == 1)
-            out->dims[d] = in->dims[d];
-    }
-    return STRATA_OK;
+    return op == STRATA_SUM || op == STRATA_PRODUCT || op == STRATA_MAX ||
+           op == STRATA_MIN || op == STRATA_MEAN;
 }
 
 static int elementwise_shape(const strata_node *n)
 {
     const strata_elementwise *p = n->params;
-    strata_tensor *out = &n->out[0];
-    if (n->n_in > 2 &&
-        (p->op == STRATA_SUB || p->op == STRATA_DIV || p->op == STRATA_POW))
-        return STRATA_FAIL(
-            n, STRATA_EINVAL,
-            "%d inputs; sub, div and pow take two (sum, product, max and min "
-            "up to %d)",
-            (int)n->n_in, MAX_INPUTS);
-    out->rank = n->in[0].rank;
-    memcpy(out->dims, n->in[0].dims, sizeof out->dims);
-    for (int32_t k = 1; k < n->n_in; k++) {
-        int status = elementwise_broadcast(n, k);
-        if (status)
-            return status;
-    }
-    return STRATA_OK;
+    if (n->n_in > 2 && !takes_many(p->op))
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "%d inputs; this op takes two (sum, product, max, min and "
+                           "mean up to %d)",
+                           (int)n->n_in, ELEMENTWISE_INPUTS);
+    int status = elementwise_check(n);
+    return status ? status : pointwise_shape(n);
 }
 
 static double elementwise_flops(const strata_node *n)
@@ -60,108 +32,61 @@ static double elementwise_flops(const strata_node *n)
     return (double)(n->n_in - 1) * (double)n->out[0].count;
 }
 
-static size_t elementwise_workspace(const strata_node *n)
+static int elementwise_accept(const strata_node *n)
 {
-    return walk_memory(n->n_in + 1, n->out[0].dims, n->out[0].rank);
+    int status = elementwise_check(n);
+    return status ? status : pointwise_accept(n);
 }
 
-#define EACH(expression)                                                                 \
-    for (int64_t i = 0; i < n; i++)                                                      \
-        y[i] = (expression);                                                             \
-    break
-
-/* y may be a. A NaN of either is the larger and the smaller one. */
-static void elementwise_combine(int32_t op, float *y, const float *a, const float *b,
-                                int64_t n)
+/* A power of two classes is computed in one that holds both. */
+static const struct pointwise_class *elementwise_values(const strata_run *r)
 {
-    switch (op) {
-    case STRATA_SUM: EACH(a[i] + b[i]);
-    case STRATA_SUB: EACH(a[i] - b[i]);
-    case STRATA_PRODUCT: EACH(a[i] * b[i]);
-    case STRATA_DIV: EACH(a[i] / b[i]);
-    case STRATA_MAX: EACH(a[i] > b[i] || a[i] != a[i] ? a[i] : b[i]);
-    case STRATA_MIN: EACH(a[i] < b[i] || a[i] != a[i] ? a[i] : b[i]);
-    default: EACH(powf(a[i], b[i]));
-    }
-}
-
-/* at: offset of the first element in each operand; operand 0 is y. The result of more
- * than two inputs is gathered in a buffer, as a later input may be y's memory too. */
-static void elementwise_piece(const strata_run *r, const int64_t *step, const int64_t *at,
-                              int64_t n)
-{
-    const strata_elementwise *p = r->params;
-    float left[WALK_ROW], right[WALK_ROW], result[WALK_ROW];
-    const float *a = walk_load(&r->in[0], at[1], step[1], n, left);
-    float *y = r->n_in == 2 ? walk_target(&r->out[0], at[0], step[0], result) : result;
-    for (int32_t k = 1; k < r->n_in; k++) {
-        const float *b = walk_load(&r->in[k], at[k + 1], step[k + 1], n, right);
-        elementwise_combine(p->op, y, a, b, n);
-        a = y;
-    }
-    walk_stored(&r->out[0], at[0], step[0], y, result, n);
-}
-
-static void elementwise_row(const void *arg, const struct walk *w, const int64_t *base,
-                            int64_t n)
-{
-    const struct walk_axis *inner = walk_inner(w);
-    for (int64_t i = 0; i < inner->n; i++)
-        for (int64_t j = 0; j < n; j += WALK_ROW) {
-            int64_t at[MAX_INPUTS + 1];
-            for (int k = 0; k < w->operands; k++)
-                at[k] = base[k] + inner->at[k][i * inner->every] + j * w->step[k];
-            elementwise_piece(arg, w->step, at, n - j < WALK_ROW ? n - j : WALK_ROW);
-        }
+    const struct pointwise_class *a = pointwise_class_of(r->in[0].dtype);
+    const struct pointwise_class *b = pointwise_class_of(r->in[1].dtype);
+    const int floats = dense_is_real(r->in[0].dtype) ||
+                       dense_is_real(r->in[1].dtype);
+    return a == b ? a : floats ? &pointwise_double : &pointwise_int64;
 }
 
 static int elementwise_run(const strata_run *r)
 {
-    const strata_tensor *y = &r->out[0];
-    struct walk w;
-    walk_over(&w, r->n_in + 1, y, y->dims, r->workspace);
-    walk_map_all(&w, 0, y);
-    for (int32_t k = 0; k < r->n_in; k++)
-        walk_map_all(&w, k + 1, &r->in[k]);
-    walk_run(&w, elementwise_row, r);
-    walk_clear_pads(y);
+    const strata_elementwise *p = r->params;
+    const struct pointwise_constants k = elementwise_constants(r->in[0].dtype);
+    const int op = elementwise_operation(p);
+    const uint8_t partial = POINTWISE_INPUTS;
+    struct pointwise_pass pass = {.values = elementwise_values(r), .out = &r->out[0]};
+    for (int32_t i = 0; i < r->n_in; i++)
+        pass.in[pass.n_in++] = &r->in[i];
+    for (int32_t i = 1; i < r->n_in; i++) {
+        const uint8_t left = i > 1 ? partial : 0;
+        pass.step[pass.n_steps++] =
+            (struct pointwise_step){op, partial, left, (uint8_t)i, 0, k};
+    }
+    if (p->op == STRATA_MEAN)
+        pass.step[pass.n_steps++] = (struct pointwise_step){
+            POINTWISE_AFFINE, 0, partial, 0, 0, {.alpha = 1.0 / r->n_in}};
+    pass.step[pass.n_steps - 1].to = POINTWISE_RESULT;
+    pointwise_pass_run(&pass);
     return STRATA_OK;
 }
 
-static double elementwise_exact(int32_t op, double a, double b)
-{
-    switch (op) {
-    case STRATA_SUM: return a + b;
-    case STRATA_SUB: return a - b;
-    case STRATA_PRODUCT: return a * b;
-    case STRATA_DIV: return a / b;
-    case STRATA_MAX: return a > b || isnan(a) ? a : b;
-    case STRATA_MIN: return a < b || isnan(a) ? a : b;
-    default: return pow(a, b);
-    }
-}
-
-static int elementwise_reference(const strata_node *n, const double *const *in,
-                                 const double *const *weight, double *const *out)
+static int elementwise_reference(const strata_node *n, const void *const *in,
+                                 const void *const *weight, void *const *out)
 {
     const strata_elementwise *p = n->params;
-    int64_t count = dense_count(&n->out[0]), index[STRATA_MAX_RANK];
-    (void)weight;
-    for (int64_t i = 0; i < count; i++) {
-        dense_index(&n->out[0], i, index);
-        double y = in[0][dense_broadcast(&n->in[0], index)];
-        for (int32_t k = 1; k < n->n_in; k++)
-            y = elementwise_exact(p->op, y, in[k][dense_broadcast(&n->in[k], index)]);
-        out[0][i] = y;
-    }
-    return STRATA_OK;
+    const struct pointwise_constants k = elementwise_constants(n->in[0].dtype);
+    const int64_t count = dense_count(&n->out[0]);
+    int status = pointwise_reference(n, in, weight, out, elementwise_operation(p), &k);
+    for (int64_t i = 0; p->op == STRATA_MEAN && i < count; i++)
+        ((double *)out[0])[i] /= n->n_in;
+    return status;
 }
 
 static const void *elementwise_extension(const char *id)
 {
-    static const strata_reference reference = {sizeof reference, 0,
-                                               elementwise_reference};
-    return dense_extension(id, &reference);
+    static const strata_reference_typed reference = {sizeof reference, 0,
+                                                     elementwise_reference};
+    return dense_extension_typed(id, &reference);
 }
 
 static const strata_attr attrs[] = {
@@ -169,11 +94,26 @@ static const strata_attr attrs[] = {
      .type = STRATA_ENUM,
      .offset = offsetof(strata_elementwise, op),
      .def = STRATA_SUM,
-     .choices = "sum|sub|product|div|max|min|pow",
+     .choices = "sum|sub|product|div|max|min|pow|mod|and|or|xor|bit_and|bit_or|bit_xor|"
+                "shift_left|shift_right|mean",
      .doc = "operation"},
+    {.name = "fmod",
+     .type = STRATA_BOOL,
+     .offset = offsetof(strata_elementwise, fmod),
+     .doc = "mod has the sign of the dividend, as in C, not of the divisor"},
 };
 
-static const strata_row rows[] = {{{WALK_FLOATS, STRATA_SAME}, {STRATA_SAME}}};
+#define BASES (POINTWISE_LINEAR_FLOATS | STRATA_F64_NCHW)
+static const strata_row rows[] = {
+    {{POINTWISE_FLOATS | STRATA_F64_NCHW | POINTWISE_INTEGERS | STRATA_BOOL_NCHW,
+      STRATA_SAME},
+     {STRATA_SAME}},
+    /* Powers of two dtypes. */
+    {{BASES, POINTWISE_INTEGERS}, {STRATA_SAME}},
+    {{POINTWISE_INTEGERS, BASES}, {STRATA_SAME}},
+    {{STRATA_I32_NCHW, STRATA_I64_NCHW}, {STRATA_SAME}},
+    {{STRATA_I64_NCHW, STRATA_I32_NCHW}, {STRATA_SAME}},
+};
 
 static const strata_impl impls[] = {
     {.id = 1,
@@ -183,7 +123,7 @@ static const strata_impl impls[] = {
      .rows = STRATA_ARRAY(rows),
      .efficiency = 0.16,
      .bandwidth = 0.65,
-     .workspace = elementwise_workspace,
+     .accept = elementwise_accept,
      .run = elementwise_run},
 };
 
@@ -193,7 +133,7 @@ static const strata_layer elementwise = {
     .name = "ElementWise",
     .doc = "Arithmetic on elements of two or more tensors, with broadcasting",
     .min_in = 2,
-    .max_in = MAX_INPUTS,
+    .max_in = ELEMENTWISE_INPUTS,
     .n_out = 1,
     .params_size = sizeof(strata_elementwise),
     .attrs = STRATA_ARRAY(attrs),

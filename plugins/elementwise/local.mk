@@ -1,8 +1,8 @@
 plugin_LTLIBRARIES += plugins/elementwise.la
-plugins_elementwise_la_SOURCES = plugins/elementwise/elementwise.c
+plugins_elementwise_la_SOURCES = plugins/elementwise/elementwise.c plugins/elementwise/elementwise.h
 plugins_elementwise_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_elementwise_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_elementwise_la_LIBADD = $(M_LIBS)
+plugins_elementwise_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/elementwise.c
 
 CUDA_PLUGIN_KERNELS += plugins/elementwise/cuda.cu

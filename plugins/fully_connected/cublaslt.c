@@ -51,7 +51,9 @@ CUBLASLT_RANK(2)
 CUBLASLT_RANK(3)
 
 static const strata_row rows[] = {
-    {{STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC}, {STRATA_SAME}}};
+    {{STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_BF16_NCHW |
+      STRATA_BF16_NHWC | STRATA_BF16_NHWC8},
+     {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     CUBLASLT_IMPL(0, rows, struct state, run), CUBLASLT_IMPL(1, rows, struct state, run),

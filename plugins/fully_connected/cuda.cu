@@ -307,14 +307,11 @@ static int fully_connected_run(const strata_run *r)
     p.inputs = dense_image_size(x);
     p.row = dense_image_size(y);
     p.epilogue = epilogue_of(r);
-    if (y->dtype == STRATA_FP16)
-        launch<__half>(p, layer_stream(r));
-    else
-        launch<float>(p, layer_stream(r));
+    layer_float(y->dtype, [&](auto t) { launch<decltype(t)>(p, layer_stream(r)); });
     return layer_launched(r, "fully_connected");
 }
 
-static const strata_row rows[] = {{{CUDA_FLOATS & ~CUDA_BFLOATS}, {STRATA_SAME}}};
+static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     {.id = 1,

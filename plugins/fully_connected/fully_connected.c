@@ -314,11 +314,7 @@ static const void *fully_connected_extension(const char *id)
     (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS | STRATA_EPILOGUE_ACTIVATION)
 
 static const strata_row c_rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
-static const strata_row any_rows[] = {
-    {{STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |
-      STRATA_F32_NC16HW16},
-     {STRATA_SAME}},
-};
+static const strata_row any_rows[] = {{{ELEMENT_FLOATS}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .epilogues = EPILOGUES, .name = "c",

@@ -62,7 +62,9 @@ static const strata_row linear[] = {{{STRATA_F32_NCHW}, {STRATA_F32_NCHW}}};
 static const strata_row folded[] = {
     {{STRATA_F32_NC16HW16 | STRATA_F32_NC8HW8 | STRATA_F32_NHWC}, {STRATA_F32_NCHW}}};
 
-#define FUSED .epilogues = ONEDNN_EPILOGUES, .activations = ONEDNN_ACTIVATIONS
+#define FUSED                                                                            \
+    .flags = STRATA_NAN_DROPPED, .epilogues = ONEDNN_EPILOGUES,                          \
+    .activations = ONEDNN_ACTIVATIONS
 
 static const strata_impl impls[] = {
     {ONEDNN_IMPL(1, "onednn", linear, 0.9, 0.87), FUSED},

@@ -23,18 +23,20 @@ static int identity_run(const strata_run *r)
     return STRATA_OK;
 }
 
-static int identity_reference(const strata_node *n, const double *const *in,
-                              const double *const *weight, double *const *out)
+/* Values of any dtype are 8 bytes here. */
+static int identity_reference(const strata_node *n, const void *const *in,
+                              const void *const *weight, void *const *out)
 {
     (void)weight;
-    memcpy(out[0], in[0], (size_t)dense_count(&n->out[0]) * sizeof(double));
+    memcpy(out[0], in[0], (size_t)dense_count(&n->out[0]) * sizeof(int64_t));
     return STRATA_OK;
 }
 
 static const void *identity_extension(const char *id)
 {
-    static const strata_reference reference = {sizeof reference, 0, identity_reference};
-    return dense_extension(id, &reference);
+    static const strata_reference_typed reference = {sizeof reference, 0,
+                                                     identity_reference};
+    return dense_extension_typed(id, &reference);
 }
 
 static const strata_row rows[] = {{{WALK_ALL}, {STRATA_SAME}}};

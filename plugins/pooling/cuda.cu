@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pooling on CUDA: one kernel for windows in every layout, others for whole planes.
+ * Pooling on CUDA: one kernel for windows in every layout, others for whole planes, and a
+ * plain one for p-norms and indices.
  */
 #include "plugins/pooling/fixed.cuh"
+#include "plugins/pooling/plain.cuh"
 #include "plugins/pooling/whole.cuh"
 
 static int pooling_setup(const strata_node *n, void *state)
@@ -11,6 +13,7 @@ static int pooling_setup(const strata_node *n, void *state)
     pooling *pool = (pooling *)state;
     pool->kind = p->kind;
     pool->count_include_pad = p->count_include_pad;
+    pool->p = (float)p->p;
     return window_of_pooling(&pool->w, p, &n->in[0], n->host, n->err);
 }
 
@@ -80,7 +83,9 @@ template <typename T>
 static void pooling_launch(const strata_run *r)
 {
     const pooling *pool = (const pooling *)r->state;
-    if (!whole_fits(r, &pool->w))
+    if (pool->kind == STRATA_POOL_LP || r->n_out > 1)
+        pool_plain<T>(r);
+    else if (!whole_fits(r, &pool->w))
         pool_windows<T>(r);
     else if (pool->kind == STRATA_POOL_MAX)
         whole_planes_of<T, true>(r);
@@ -90,11 +95,12 @@ static void pooling_launch(const strata_run *r)
 
 static int pooling_run(const strata_run *r)
 {
-    r->out[0].dtype == STRATA_FP16 ? pooling_launch<__half>(r) : pooling_launch<float>(r);
+    layer_float(r->out[0].dtype, [&](auto t) { pooling_launch<decltype(t)>(r); });
     return layer_launched(r, "pooling");
 }
 
-static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
+/* Indices, where they are asked for, are linear. */
+static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME, STRATA_I64_NCHW}}};
 
 static const strata_impl impls[] = {
     {.id = 1,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * core::Pooling by oneDNN: max and average, in every format of the module.
+ * core::Pooling by oneDNN: max and average, in every format of the module. Its maximum
+ * passes over a NaN.
  */
 #include "plugins/common/onednn/primitive.h"
 #include "plugins/common/onednn/window.h"
@@ -42,6 +43,9 @@ static int describe(const strata_node *n, struct onednn_request *request)
     struct onednn_window o;
     int status;
 
+    if (p->kind == STRATA_POOL_LP || p->indices)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "oneDNN has no %s",
+                           p->indices ? "flat indices" : "p-norm");
     if ((status = window_of_pooling(&w, p, &n->in[0], n->host, n->err)) ||
         (status = stretch_end(n, &w)) || (status = onednn_tensor(n, &n->in[0], &input)) ||
         (status = onednn_tensor(n, &n->out[0], &request->output)))
@@ -62,8 +66,8 @@ static const strata_row blocked[] = {
 static const strata_row plain[] = {{{STRATA_F32_NHWC | STRATA_F32_NCHW}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
-    {ONEDNN_IMPL(1, "onednn_blocked", blocked, 0.085, 1)},
-    {ONEDNN_IMPL(2, "onednn", plain, 0.085, 0.5)},
+    {ONEDNN_IMPL(1, "onednn_blocked", blocked, 0.085, 1), .flags = STRATA_NAN_DROPPED},
+    {ONEDNN_IMPL(2, "onednn", plain, 0.085, 0.5), .flags = STRATA_NAN_DROPPED},
 };
 
 const strata_extends onednn_pooling = {

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pooling of 1-D, 2-D and 3-D images: maximum or average over a window. Average divides
- * by the elements inside the input, or with count_include_pad inside input and pads; an
- * output that ceil_mode adds counts no position past the end pad. A window in the pads
- * alone gives minus infinity (maximum) or 0 (average).
+ * Pooling of 1-D, 2-D and 3-D images: maximum, average or p-norm over a window. Average
+ * divides by the elements inside the input, or with count_include_pad inside input and
+ * pads; an output that ceil_mode adds counts no position past the end pad. A window in the
+ * pads alone gives minus infinity (maximum, of index -1) or 0. A NaN is a window's
+ * maximum, and the first of equal ones is its index.
  *
  * Each output plane is made by one pass per kernel element that meets the input, along
  * rows. `c` works on
  * fp32:nchw in place, `any` unpacks and packs images of any float format.
  */
 #include "plugins/common/image.h"
+#include "plugins/common/walk.h"
 #include "plugins/common/window.h"
 
 struct pooling {
     struct window w;
     int32_t kind, count_include_pad;
+    float p; /* of lp */
 };
 
 static const strata_attr attrs[] = {
     {.name = "kind",
      .type = STRATA_ENUM,
      .offset = offsetof(strata_pooling, kind),
-     .choices = "max|average",
-     .doc = "maximum or mean of the window"},
+     .choices = "max|average|lp",
+     .doc = "maximum, mean or p-norm of the window"},
     {.name = "global",
      .type = STRATA_BOOL,
      .offset = offsetof(strata_pooling, global),
@@ -38,19 +41,43 @@ static const strata_attr attrs[] = {
      .type = STRATA_BOOL,
      .offset = offsetof(strata_pooling, count_include_pad),
      .doc = "average counts pads as zeros"},
+    {.name = "indices",
+     .type = STRATA_BOOL,
+     .offset = offsetof(strata_pooling, indices),
+     .doc = "a second output, i64: where each maximum is in the whole input, flat"},
+    {.name = "p",
+     .type = STRATA_F64,
+     .offset = offsetof(strata_pooling, p),
+     .def = 2,
+     .min = 1,
+     .max = 1e6,
+     .doc = "of lp: (sum |x|^p)^(1/p)"},
 };
+
+static int pooling_outputs(const void *params)
+{
+    return ((const strata_pooling *)params)->indices ? 2 : 1;
+}
 
 static int pooling_shape(const strata_node *n)
 {
+    const strata_pooling *p = n->params;
     struct window w;
-    int status = window_of_pooling(&w, n->params, &n->in[0], n->host, n->err);
+    int status = window_of_pooling(&w, p, &n->in[0], n->host, n->err);
     if (status != STRATA_OK)
         return status;
-    n->out[0].rank = n->in[0].rank;
-    n->out[0].dims[0] = n->in[0].dims[0];
-    n->out[0].dims[1] = n->in[0].dims[1];
-    for (int d = 0; d < w.dims; d++)
-        n->out[0].dims[2 + d] = w.out[w.first + d];
+    if (p->indices && p->kind != STRATA_POOL_MAX)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "indices are of maxima; remove indices, or give kind = max");
+    for (int i = 0; i < pooling_outputs(p); i++) {
+        n->out[i].rank = n->in[0].rank;
+        n->out[i].dims[0] = n->in[0].dims[0];
+        n->out[i].dims[1] = n->in[0].dims[1];
+        for (int d = 0; d < w.dims; d++)
+            n->out[i].dims[2 + d] = w.out[w.first + d];
+    }
+    if (p->indices)
+        n->out[1].dtype = STRATA_INT64;
     return STRATA_OK;
 }
 
@@ -71,37 +98,85 @@ static int pooling_setup(const strata_node *n, void *state)
     struct pooling *pool = state;
     pool->kind = p->kind;
     pool->count_include_pad = p->count_include_pad;
+    pool->p = (float)p->p;
     return window_of_pooling(&pool->w, p, &n->in[0], n->host, n->err);
 }
 
 /* ---- one plane ----------------------------------------------------------------- */
 
-__attribute__((always_inline)) static inline void pooling_max_row(float *restrict y,
-                                                                  const float *restrict x,
-                                                                  int64_t stride,
-                                                                  int64_t n)
+#define POOLING_INLINE __attribute__((always_inline)) static inline
+
+POOLING_INLINE float pooling_larger(float a, float x)
+{
+    return x > a || x != x ? x : a; /* a NaN that was found stays */
+}
+
+/* |x|^p */
+POOLING_INLINE float pooling_power(float x, float p)
+{
+    return p == 2 ? x * x : p == 1 ? fabsf(x) : powf(fabsf(x), p);
+}
+
+POOLING_INLINE float pooling_fold(int32_t kind, float p, float a, float x)
+{
+    return kind == STRATA_POOL_MAX       ? pooling_larger(a, x)
+           : kind == STRATA_POOL_AVERAGE ? a + x
+                                         : a + pooling_power(x, p);
+}
+
+/* kind, and p where it matters, are constants here, so that the loops are vector code. */
+POOLING_INLINE void pooling_fold_row(int32_t kind, float p, float *restrict y,
+                                     const float *restrict x, int64_t stride, int64_t n)
 {
     if (stride == 1)
         for (int64_t i = 0; i < n; i++)
-            y[i] = x[i] > y[i] ? x[i] : y[i];
+            y[i] = pooling_fold(kind, p, y[i], x[i]);
     else if (stride == 2)
         for (int64_t i = 0; i < n; i++)
-            y[i] = x[2 * i] > y[i] ? x[2 * i] : y[i];
+            y[i] = pooling_fold(kind, p, y[i], x[2 * i]);
     else
         for (int64_t i = 0; i < n; i++)
-            y[i] = x[i * stride] > y[i] ? x[i * stride] : y[i];
+            y[i] = pooling_fold(kind, p, y[i], x[i * stride]);
 }
 
-static void pooling_sum_row(float *restrict y, const float *restrict x, int64_t stride,
-                            int64_t n)
+POOLING_INLINE void pooling_row(const struct pooling *pool, float *restrict y,
+                                const float *restrict x, int64_t stride, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        y[i] += x[i * stride];
+    if (pool->kind == STRATA_POOL_MAX)
+        pooling_fold_row(STRATA_POOL_MAX, 0, y, x, stride, n);
+    else if (pool->kind == STRATA_POOL_AVERAGE)
+        pooling_fold_row(STRATA_POOL_AVERAGE, 0, y, x, stride, n);
+    else if (pool->p == 2)
+        pooling_fold_row(STRATA_POOL_LP, 2, y, x, stride, n);
+    else if (pool->p == 1)
+        pooling_fold_row(STRATA_POOL_LP, 1, y, x, stride, n);
+    else
+        pooling_fold_row(STRATA_POOL_LP, pool->p, y, x, stride, n);
 }
+
+/* The maximum and its place: `at` is that of x[0] in the whole input. */
+static void pooling_index_row(float *restrict y, int64_t *restrict index,
+                              const float *restrict x, int64_t at, int64_t stride,
+                              int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float v = x[i * stride], a = y[i];
+        int take = v > a || index[i] < 0 || (v != v && a == a);
+        y[i] = take ? v : a;
+        index[i] = take ? at + i * stride : index[i];
+    }
+}
+
+/* Where a plane goes; index NULL: it is not asked for. */
+struct pooling_target {
+    float *out;
+    int64_t *index;
+    int64_t at; /* of the plane in the whole input */
+};
 
 /* Fold one kernel element into the plane. */
-static void pooling_pass(const struct pooling *pool, float *out, const float *in,
-                         const int64_t k[WINDOW_DIMS])
+static void pooling_pass(const struct pooling *pool, const struct pooling_target *to,
+                         const float *in, const int64_t k[WINDOW_DIMS])
 {
     const struct window *w = &pool->w;
     int64_t lo[WINDOW_DIMS], hi[WINDOW_DIMS], shift[WINDOW_DIMS];
@@ -115,12 +190,13 @@ static void pooling_pass(const struct pooling *pool, float *out, const float *in
         for (int64_t h = lo[1]; h < hi[1]; h++) {
             int64_t row = (d * w->stride[0] + shift[0]) * w->in[1] + h * w->stride[1] +
                           shift[1];
-            float *y = out + (d * w->out[1] + h) * w->out[2] + lo[2];
-            const float *x = in + row * w->in[2] + lo[2] * w->stride[2] + shift[2];
-            if (pool->kind == STRATA_POOL_MAX)
-                pooling_max_row(y, x, w->stride[2], hi[2] - lo[2]);
+            int64_t y = (d * w->out[1] + h) * w->out[2] + lo[2];
+            int64_t x = row * w->in[2] + lo[2] * w->stride[2] + shift[2];
+            if (to->index)
+                pooling_index_row(to->out + y, to->index + y, in + x, to->at + x,
+                                  w->stride[2], hi[2] - lo[2]);
             else
-                pooling_sum_row(y, x, w->stride[2], hi[2] - lo[2]);
+                pooling_row(pool, to->out + y, in + x, w->stride[2], hi[2] - lo[2]);
         }
 }
 
@@ -148,6 +224,13 @@ static void pooling_divide(const struct pooling *pool, float *out)
         }
 }
 
+static float pooling_root(const struct pooling *pool, double sum)
+{
+    return (float)(pool->p == 2   ? sqrt(sum)
+                   : pool->p == 1 ? sum
+                                  : pow(sum, 1 / (double)pool->p));
+}
+
 /* The whole plane is one window: partial sums in a row keep FP32 exact enough. */
 static float pooling_whole(const struct pooling *pool, const float *in)
 {
@@ -157,21 +240,17 @@ static float pooling_whole(const struct pooling *pool, const float *in)
     for (int l = 0; l < LANES; l++)
         lane[l] = pool->kind == STRATA_POOL_MAX ? -INFINITY : 0;
     for (; i + LANES <= n; i += LANES)
-        if (pool->kind == STRATA_POOL_MAX)
-            pooling_max_row(lane, in + i, 1, LANES);
-        else
-            pooling_sum_row(lane, in + i, 1, LANES);
-    for (int l = 0; i < n; i++, l++)
-        lane[l] = pool->kind != STRATA_POOL_MAX ? lane[l] + in[i]
-                  : in[i] > lane[l]             ? in[i]
-                                                : lane[l];
+        pooling_row(pool, lane, in + i, 1, LANES);
+    pooling_row(pool, lane, in + i, 1, n - i);
     double sum = 0;
     float top = -INFINITY;
     for (int l = 0; l < LANES; l++) {
         sum += lane[l];
-        top = lane[l] > top ? lane[l] : top;
+        top = pooling_larger(top, lane[l]);
     }
-    return pool->kind == STRATA_POOL_MAX ? top : (float)(sum / (double)n);
+    return pool->kind == STRATA_POOL_MAX       ? top
+           : pool->kind == STRATA_POOL_AVERAGE ? (float)(sum / (double)n)
+                                               : pooling_root(pool, sum);
 }
 
 static int pooling_is_whole(const struct window *w)
@@ -183,74 +262,114 @@ static int pooling_is_whole(const struct window *w)
     return whole;
 }
 
-static void pooling_plane(const struct pooling *pool, float *out, const float *in)
+/* All kernel elements that some output sees. */
+static void pooling_passes(const struct pooling *pool, const struct pooling_target *to,
+                           const float *in)
 {
     const struct window *w = &pool->w;
-    int64_t plane = window_out_count(w), k[WINDOW_DIMS];
-    if (pooling_is_whole(w)) {
-        *out = pooling_whole(pool, in);
-        return;
-    }
-    for (int64_t i = 0; i < plane; i++)
-        out[i] = pool->kind == STRATA_POOL_MAX ? -INFINITY : 0;
+    int64_t k[WINDOW_DIMS];
     for (k[0] = window_next(w, 0, 0); k[0] < w->kernel[0];
          k[0] = window_next(w, 0, k[0] + 1))
         for (k[1] = window_next(w, 1, 0); k[1] < w->kernel[1];
              k[1] = window_next(w, 1, k[1] + 1))
             for (k[2] = window_next(w, 2, 0); k[2] < w->kernel[2];
                  k[2] = window_next(w, 2, k[2] + 1))
-                pooling_pass(pool, out, in, k);
-    if (pool->kind == STRATA_POOL_AVERAGE)
-        pooling_divide(pool, out);
+                pooling_pass(pool, to, in, k);
 }
 
-static void pooling_planes(const struct pooling *pool, float *out, const float *in,
-                           int64_t planes)
+static void pooling_plane(const struct pooling *pool, const struct pooling_target *to,
+                          const float *in)
+{
+    int64_t plane = window_out_count(&pool->w);
+    if (!to->index && pooling_is_whole(&pool->w)) {
+        *to->out = pooling_whole(pool, in);
+        return;
+    }
+    for (int64_t i = 0; i < plane; i++)
+        to->out[i] = pool->kind == STRATA_POOL_MAX ? -INFINITY : 0;
+    for (int64_t i = 0; i < plane && to->index; i++)
+        to->index[i] = -1;
+    pooling_passes(pool, to, in);
+    if (pool->kind == STRATA_POOL_AVERAGE)
+        pooling_divide(pool, to->out);
+    for (int64_t i = 0; i < plane && pool->kind == STRATA_POOL_LP; i++)
+        to->out[i] = pool->p == 2 ? sqrtf(to->out[i]) : pooling_root(pool, to->out[i]);
+}
+
+/* index: NULL, or that of the first plane, which is number `first` of the input. */
+static void pooling_planes(const struct pooling *pool, float *out, int64_t *index,
+                           const float *in, int64_t first, int64_t planes)
 {
     int64_t in_plane = window_in_count(&pool->w), out_plane = window_out_count(&pool->w);
 #pragma omp parallel for if (planes * in_plane > IMAGE_PARALLEL)
-    for (int64_t c = 0; c < planes; c++)
-        pooling_plane(pool, out + c * out_plane, in + c * in_plane);
+    for (int64_t c = 0; c < planes; c++) {
+        struct pooling_target to = {out + c * out_plane,
+                                    index ? index + c * out_plane : NULL,
+                                    (first + c) * in_plane};
+        pooling_plane(pool, &to, in + c * in_plane);
+    }
 }
 
 /* ---- impls --------------------------------------------------------------------- */
 
 static int c_run(const strata_run *r)
 {
-    pooling_planes(r->state, r->out[0].data, r->in[0].data,
-                   r->in[0].dims[0] * r->in[0].dims[1]);
+    pooling_planes(r->state, r->out[0].data, r->n_out > 1 ? r->out[1].data : NULL,
+                   r->in[0].data, 0, r->in[0].dims[0] * r->in[0].dims[1]);
     return STRATA_OK;
 }
 
-/* Input and output of one image. */
+/* Input, output and, at 8 bytes each, indices of one image. */
 static size_t any_workspace(const strata_node *n)
 {
+    const strata_tensor *out = &n->out[0];
     size_t bytes = 0;
-    return image_reserve(&bytes, &n->in[0]) && image_reserve(&bytes, &n->out[0])
-               ? bytes
-               : SIZE_MAX;
+    if (!image_reserve(&bytes, &n->in[0]) || !image_reserve(&bytes, out) ||
+        (n->n_out > 1 && (!image_reserve(&bytes, out) || !image_reserve(&bytes, out))))
+        return SIZE_MAX;
+    return bytes;
+}
+
+/* Indices of image n to where they belong, whatever the pitches. */
+static void any_pack_indices(const strata_tensor *t, int64_t n, const int64_t *from)
+{
+    struct image_rows r = image_rows(t);
+    for (int64_t c = 0; c < t->dims[1]; c++)
+        for (int64_t row = 0; row < r.n[0] * r.n[1]; row++, from += r.length) {
+            int64_t *to = (int64_t *)t->data + element_channel(t, n, c) +
+                          row / r.n[1] * r.stride[0] + row % r.n[1] * r.stride[1];
+            for (int64_t i = 0; i < r.length; i++)
+                to[i * r.step] = from[i];
+        }
 }
 
 static int any_run(const strata_run *r)
 {
     char *workspace = r->workspace;
+    int64_t channels = r->in[0].dims[1], *index = NULL;
     float *in = image_take(&workspace, &r->in[0]);
     float *out = image_take(&workspace, &r->out[0]);
+    if (r->n_out > 1)
+        index = (int64_t *)(void *)workspace;
     for (int64_t n = 0; n < r->in[0].dims[0]; n++) {
         image_unpack(in, &r->in[0], n);
-        pooling_planes(r->state, out, in, r->in[0].dims[1]);
+        pooling_planes(r->state, out, index, in, n * channels, channels);
         image_pack(&r->out[0], n, out);
+        if (index)
+            any_pack_indices(&r->out[1], n, index);
     }
     return STRATA_OK;
 }
 
 /* ---- the definition ------------------------------------------------------------ */
 
+/* One output; *index: where its maximum is in the plane, -1 in the pads alone. */
 static double reference_element(const strata_pooling *p, const struct window *w,
-                                const double *in, const int64_t *o)
+                                const double *in, const int64_t *o, int64_t *index)
 {
     double sum = 0, top = -INFINITY;
     int64_t counted = 0;
+    *index = -1;
     for (int64_t k = 0; k < window_kernel_count(w); k++) {
         int64_t kernel[] = {k / w->kernel[2] / w->kernel[1],
                             k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
@@ -264,48 +383,56 @@ static double reference_element(const strata_pooling *p, const struct window *w,
         counted += p->count_include_pad ? padded : inside;
         if (!inside)
             continue;
-        double x = in[(i[0] * w->in[1] + i[1]) * w->in[2] + i[2]];
-        sum += x;
-        top = x > top ? x : top;
+        int64_t at = (i[0] * w->in[1] + i[1]) * w->in[2] + i[2];
+        double x = in[at];
+        sum += p->kind == STRATA_POOL_LP ? pow(fabs(x), p->p) : x;
+        if (*index < 0 || x > top || (isnan(x) && !isnan(top))) {
+            top = x;
+            *index = at;
+        }
     }
-    return p->kind == STRATA_POOL_MAX ? top : counted ? sum / (double)counted : 0;
+    return p->kind == STRATA_POOL_MAX  ? top
+           : p->kind == STRATA_POOL_LP ? pow(sum, 1 / p->p)
+           : counted                   ? sum / (double)counted
+                                       : 0;
 }
 
-static int reference_run(const strata_node *n, const double *const *in,
-                         const double *const *weight, double *const *out)
+static int reference_run(const strata_node *n, const void *const *in,
+                         const void *const *weight, void *const *out)
 {
+    const strata_pooling *p = n->params;
+    const double *x = in[0];
+    double *y = out[0];
     struct window w;
-    int status = window_of_pooling(&w, n->params, &n->in[0], n->host, n->err);
+    int status = window_of_pooling(&w, p, &n->in[0], n->host, n->err);
     (void)weight;
     if (status != STRATA_OK)
         return status;
-    int64_t plane = window_out_count(&w);
-    for (int64_t c = 0; c < n->in[0].dims[0] * n->in[0].dims[1]; c++)
-        for (int64_t i = 0; i < plane; i++) {
-            int64_t o[] = {i / w.out[2] / w.out[1], i / w.out[2] % w.out[1],
-                           i % w.out[2]};
-            out[0][c * plane + i] =
-                reference_element(n->params, &w, in[0] + c * window_in_count(&w), o);
-        }
+    int64_t plane = window_out_count(&w), in_plane = window_in_count(&w);
+    for (int64_t i = 0; i < n->in[0].dims[0] * n->in[0].dims[1] * plane; i++) {
+        int64_t c = i / plane, rest = i % plane, index;
+        int64_t o[] = {rest / w.out[2] / w.out[1], rest / w.out[2] % w.out[1],
+                       rest % w.out[2]};
+        y[i] = reference_element(p, &w, x + c * in_plane, o, &index);
+        if (p->indices)
+            ((int64_t *)out[1])[i] = index < 0 ? -1 : c * in_plane + index;
+    }
     return STRATA_OK;
 }
 
-static const strata_reference reference = {sizeof reference, STRATA_NAN_IGNORED,
-                                           reference_run};
+static const strata_reference_typed reference = {sizeof reference, 0, reference_run};
 
 static const void *pooling_extension(const char *id)
 {
-    return strcmp(id, STRATA_REFERENCE_V1) == 0 ? &reference : NULL;
+    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
 }
 
 /* ---- tables -------------------------------------------------------------------- */
 
-static const strata_row c_rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
-static const strata_row any_rows[] = {
-    {{STRATA_FOUR | STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_F32_NC8HW8 |
-      STRATA_F32_NC16HW16},
-     {STRATA_SAME}},
-};
+/* Indices, where they are asked for, are linear. */
+static const strata_row c_rows[] = {
+    {{STRATA_F32_NCHW}, {STRATA_SAME, STRATA_I64_NCHW}}};
+static const strata_row any_rows[] = {{{WALK_FLOATS}, {STRATA_SAME, STRATA_I64_NCHW}}};
 
 static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .name = "c", .rows = STRATA_ARRAY(c_rows),
@@ -320,10 +447,10 @@ static const strata_impl impls[] = {
 
 static const strata_layer pooling = {
     .struct_size = sizeof(strata_layer), .version = 1, .name = "Pooling",
-    .doc = "Maximum or average over a window, or over the whole plane; ranks 3 to 5.",
-    .min_in = 1, .max_in = 1, .n_out = 1, .params_size = sizeof(strata_pooling),
+    .doc = "Maximum, average or p-norm over a window, or the whole plane; ranks 3 to 5.",
+    .min_in = 1, .max_in = 1, .n_out = -1, .params_size = sizeof(strata_pooling),
     .attrs = STRATA_ARRAY(attrs), .impls = STRATA_ARRAY(impls), .shape = pooling_shape,
-    .flops = pooling_flops, .extension = pooling_extension,
+    .flops = pooling_flops, .outputs = pooling_outputs, .extension = pooling_extension,
 };
 static const strata_layer *const layers[] = {&pooling};
 STRATA_MODULE("core", "1.0.0", "Pooling", layers)

@@ -183,7 +183,7 @@ static inline bool whole_is_last(const strata_tensor *x)
 /* Elements of one column of channels-last images that move as a word. */
 static inline int whole_width(const strata_tensor *x)
 {
-    const int width = x->dtype == STRATA_FP16 ? 8 : 4;
+    const int width = x->dtype == STRATA_FP32 ? 4 : 8;
     return whole_padded(x) % width == 0 ? width : 1;
 }
 

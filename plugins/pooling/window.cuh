@@ -15,6 +15,7 @@
 struct pooling {
     struct window w;
     int32_t kind, count_include_pad;
+    float p; /* of lp */
 };
 
 struct pool_axis {
@@ -35,11 +36,14 @@ struct pool_job {
     int32_t channels, with_pads;
 };
 
-/* max as the host has it: a NaN is not larger than anything. */
+/* The maximum of anything and a NaN is NaN. */
 template <bool Max>
 static __device__ inline float pool_fold(float a, float x)
 {
-    return Max ? fmaxf(a, x) : a + x;
+    if (!Max)
+        return a + x;
+    asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(x));
+    return a;
 }
 
 template <bool Max>

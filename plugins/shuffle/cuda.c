@@ -15,8 +15,9 @@
 #include "plugins/shuffle/shuffle.h"
 
 #define LINEAR                                                                           \
-    (STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_I32_NCHW | STRATA_I8_NCHW |              \
-     STRATA_U8_NCHW)
+    (STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW | STRATA_F64_NCHW |            \
+     STRATA_I64_NCHW | STRATA_I32_NCHW | STRATA_I8_NCHW | STRATA_U8_NCHW |               \
+     STRATA_BOOL_NCHW | STRATA_E4M3_NCHW | STRATA_E5M2_NCHW)
 
 /* Positions `times` apart that lie at equal distances, of n; 0: not even two. */
 static int64_t regular(const strata_tensor *t, int32_t d, int64_t times, int64_t n)

@@ -42,7 +42,9 @@ extern "C" int shuffle_each_start(const shuffle_each *job, void *stream)
     const cudaStream_t s = (cudaStream_t)stream;
     const int64_t all = (job->y.count + THREADS - 1) / THREADS;
     const unsigned blocks = (unsigned)(all < MOST_BLOCKS ? all : MOST_BLOCKS);
-    if (job->size == 4)
+    if (job->size == 8)
+        each_kernel<uint64_t><<<blocks, THREADS, 0, s>>>(*job);
+    else if (job->size == 4)
         each_kernel<uint32_t><<<blocks, THREADS, 0, s>>>(*job);
     else if (job->size == 2)
         each_kernel<uint16_t><<<blocks, THREADS, 0, s>>>(*job);

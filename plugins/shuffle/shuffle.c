@@ -174,8 +174,9 @@ static int shuffle_run(const strata_run *r)
     return STRATA_OK;
 }
 
-static int shuffle_reference(const strata_node *n, const double *const *in,
-                             const double *const *weight, double *const *out)
+/* Values of any dtype are 8 bytes here. */
+static int shuffle_reference(const strata_node *n, const void *const *in,
+                             const void *const *weight, void *const *out)
 {
     const strata_tensor *x = &n->in[0], *y = &n->out[0];
     int64_t count = dense_count(y), to[STRATA_MAX_RANK], from[STRATA_MAX_RANK];
@@ -185,15 +186,16 @@ static int shuffle_reference(const strata_node *n, const double *const *in,
     for (int64_t i = 0; i < count; i++) {
         dense_index(y, i, to);
         shuffle_source(&s, to, from);
-        out[0][i] = in[0][dense_offset(x, from)];
+        ((int64_t *)out[0])[i] = ((const int64_t *)in[0])[dense_offset(x, from)];
     }
     return STRATA_OK;
 }
 
 static const void *shuffle_extension(const char *id)
 {
-    static const strata_reference reference = {sizeof reference, 0, shuffle_reference};
-    return dense_extension(id, &reference);
+    static const strata_reference_typed reference = {sizeof reference, 0,
+                                                     shuffle_reference};
+    return dense_extension_typed(id, &reference);
 }
 
 static const strata_attr attrs[] = {

@@ -1,65 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Softmax on CUDA along any axis. A line that is contiguous in memory is shared by 4, 32
- * or 256 threads; of strided lines, neighbours go to neighbouring threads, and a long
- * axis is shared by the rows of a block. Lines that fit are held in registers; of others
- * there is one pass for maximum and sum together and one for the result, which finds the
- * line in a cache. The sum is FP32.
+ * Softmax on CUDA along any axis: what plugins/softmax/ring.cu leaves, which is short
+ * lines, those at odd addresses and those with pads. A line that is contiguous in memory
+ * is shared by 4, 32 or 256 threads; of strided lines, neighbours go to neighbouring
+ * threads, and a long axis is shared by the rows of a block. Contiguous lines that fit are
+ * held in registers; of others there is one pass for maximum and sum together and one for
+ * the result, which finds the line in a cache. The sum is FP32.
  *
  * A thread writes only elements that it alone reads, after it has read them all.
  */
-#include "kernels/walk.cuh"
+#include "plugins/softmax/job.cuh"
 
 #define LINE_ROWS 8 /* of a block, that share an axis */
 #define HELD 32     /* elements of a line that a thread holds */
-#define SHORT_BLOCK 128
-#define MANY_LINES (1 << 17) /* enough to go without sharing them */
-
-/* The part of a line a thread has seen: largest element, sum of exp(x - largest). */
-struct tally {
-    float largest, sum;
-};
-
-struct softmax_job {
-    void *y;
-    const void *x;
-    walk<1> lines; /* over the other dims; operand 0 is the tensor */
-    int64_t n_lines;
-    int64_t length, padded; /* of a line, in elements; with pad lanes */
-    int64_t step;           /* from one vector of the axis to the next */
-    int32_t shift;          /* log2 of the vector's width, 0 without vectors */
-    bool log;
-};
-
-static __device__ inline void tally_add(tally &t, float x)
-{
-    if (x > t.largest) {
-        t.sum = t.sum * __expf(t.largest - x) + 1;
-        t.largest = x;
-    } else if (x != -INFINITY) { /* which adds nothing, and inf - inf is NaN */
-        t.sum += __expf(x - t.largest);
-    }
-}
-
-static __device__ inline tally tally_join(const tally &a, const tally &b)
-{
-    const float largest = fmaxf(a.largest, b.largest);
-    if (largest == -INFINITY)
-        return {largest, a.sum + b.sum};
-    return {largest,
-            a.sum * __expf(a.largest - largest) + b.sum * __expf(b.largest - largest)};
-}
-
-/* What the sum does to every element, once per line. */
-static __device__ inline void tally_close(tally &t, bool log)
-{
-    t.sum = log ? logf(t.sum) : 1 / t.sum;
-}
-
-static __device__ inline float softmax_of(float x, const tally &t, bool log)
-{
-    return log ? x - t.largest - t.sum : __expf(x - t.largest) * t.sum;
-}
 
 /* ---- contiguous lines ---------------------------------------------------------------
  */
@@ -248,46 +201,6 @@ struct strided_lines {
     }
 };
 
-/* A thread has all of N lines that lie side by side. */
-template <typename T, int N, typename Index>
-static __global__ void __launch_bounds__(SHORT_BLOCK) short_kernel(softmax_job job)
-{
-    const int64_t line = ((int64_t)blockIdx.x * SHORT_BLOCK + threadIdx.x) * N;
-    const int32_t length = (int32_t)job.length;
-    if (line >= job.n_lines)
-        return;
-    const int64_t at = walk_find<1, Index>(job.lines, (Index)line).at[0];
-    const T *x = (const T *)job.x + at;
-    T *y = (T *)job.y + at;
-    pack<T, N> v[HELD];
-    tally t[N];
-#pragma unroll
-    for (int j = 0; j < HELD; j++)
-        if (j < length)
-            v[j] = *(const pack<T, N> *)(x + j * job.step);
-#pragma unroll
-    for (int k = 0; k < N; k++) {
-        t[k] = {-INFINITY, 0};
-#pragma unroll
-        for (int j = 0; j < HELD; j++)
-            if (j < length)
-                t[k].largest = fmaxf(t[k].largest, to_float(v[j].v[k]));
-#pragma unroll
-        for (int j = 0; j < HELD; j++)
-            if (j < length)
-                t[k].sum += __expf(to_float(v[j].v[k]) - t[k].largest);
-        tally_close(t[k], job.log);
-    }
-#pragma unroll
-    for (int j = 0; j < HELD; j++)
-        if (j < length) {
-#pragma unroll
-            for (int k = 0; k < N; k++)
-                from_float(&v[j].v[k], softmax_of(to_float(v[j].v[k]), t[k], job.log));
-            *(pack<T, N> *)(y + j * job.step) = v[j];
-        }
-}
-
 /* A block has 32 x blockDim.y threads: columns of lines, rows that share them. */
 template <typename T, int N, typename Index>
 static __global__ void __launch_bounds__(32 * LINE_ROWS) strided_kernel(softmax_job job)
@@ -329,16 +242,6 @@ static void strided(const softmax_job &job, cudaStream_t stream)
         strided_kernel<T, N, uint32_t><<<blocks, threads, 0, stream>>>(job);
     else
         strided_kernel<T, N, uint64_t><<<blocks, threads, 0, stream>>>(job);
-}
-
-template <typename T, int N>
-static void short_launch(const softmax_job &job, cudaStream_t stream)
-{
-    const unsigned blocks = layer_blocks(job.n_lines / N, SHORT_BLOCK);
-    if (job.n_lines < 0x7fffffff)
-        short_kernel<T, N, uint32_t><<<blocks, SHORT_BLOCK, 0, stream>>>(job);
-    else
-        short_kernel<T, N, uint64_t><<<blocks, SHORT_BLOCK, 0, stream>>>(job);
 }
 
 /* ---- the choice ---------------------------------------------------------------------
@@ -393,11 +296,9 @@ static bool lines_start_at(const softmax_job &job, int64_t n, bool side_by_side)
 }
 
 template <typename T>
-static void softmax_launch(const strata_run *r)
+static void softmax_launch(const softmax_job &job, cudaStream_t stream)
 {
     const int N = 16 / (int)sizeof(T);
-    const softmax_job job = softmax_job_of(r);
-    const cudaStream_t stream = layer_stream(r);
     const int64_t width = (int64_t)1 << job.shift;
     const bool contiguous_lines = (job.step == width || job.padded == width) &&
                                   job.lines.lanes == 1 && job.lines.channel_dim < 0;
@@ -406,16 +307,18 @@ static void softmax_launch(const strata_run *r)
     else if (contiguous_lines)
         contiguous<T, 1>(job, stream);
     else if (job.shift == 0 && job.step % N == 0 && lines_start_at(job, N, true))
-        job.length <= HELD &&job.n_lines >= MANY_LINES &&job.lines.channel_dim < 0
-            ? short_launch<T, N>(job, stream)
-            : strided<T, N>(job, stream);
+        strided<T, N>(job, stream);
     else
         strided<T, 1>(job, stream);
 }
 
 static int softmax_run(const strata_run *r)
 {
-    layer_float(r->out[0].dtype, [&](auto t) { softmax_launch<decltype(t)>(r); });
+    const softmax_job job = softmax_job_of(r);
+    if (!softmax_ring(job, r->out[0].dtype, layer_stream(r)))
+        layer_float(r->out[0].dtype, [&](auto t) {
+            softmax_launch<decltype(t)>(job, layer_stream(r));
+        });
     return layer_launched(r, "softmax");
 }
 

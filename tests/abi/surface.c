@@ -18,6 +18,7 @@ struct surface {
     strata_host host;
     strata_epilogue epilogue;
     strata_reference reference;
+    strata_reference_typed reference_typed;
     strata_pack pack;
     strata_note note;
     strata_convolution convolution;

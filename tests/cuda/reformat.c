@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+#include <strata/narrow.h>
+
 #include "formats/reformat/reformat.h"
 
 #define GUARD 256 /* bytes on each side of a destination */
@@ -18,10 +20,13 @@
 TestSuite(cuda_reformat, .timeout = 600);
 
 static const char *const names[] = {
-    "fp32:nchw", "fp16:nchw",    "fp16:nc/2hw2",   "fp16:nhwc8",   "fp32:nhwc",
-    "fp16:nhwc", "fp32:nc/8hw8", "fp32:nc/16hw16", "int8:nc/4hw4", "int8:nc/32hw32",
-    "u8:nhwc",   "i32:nchw",     "int8:nchw",      "u8:nchw",      "fp32:chwn",
-    "fp16:chwn", "int8:nhwc",    "fp16:nc/7hw7",   "int8:nc/5hw5", "i32:nc/4hw4",
+    "fp32:nchw",  "fp16:nchw",    "fp16:nc/2hw2",   "fp16:nhwc8",   "fp32:nhwc",
+    "fp16:nhwc",  "fp32:nc/8hw8", "fp32:nc/16hw16", "int8:nc/4hw4", "int8:nc/32hw32",
+    "u8:nhwc",    "i32:nchw",     "int8:nchw",      "u8:nchw",      "fp32:chwn",
+    "fp16:chwn",  "int8:nhwc",    "fp16:nc/7hw7",   "int8:nc/5hw5", "i32:nc/4hw4",
+    "bf16:nchw",  "bf16:nhwc",    "bf16:nhwc8",     "i64:nchw",     "bool:nchw",
+    "fp64:nchw",  "e4m3:nchw",    "e4m3:nhwc16",    "e5m2:nchw",    "e5m2:nhwc16",
+    "u8:nc/4hw4", "u8:nc/32hw32", "int8:nhwc16",    "i64:nc/2hw2",
 };
 
 /* ---- the bench a pair lies on ---------------------------------------------------------
@@ -76,38 +81,66 @@ static void close_bench(void)
 /* Random bits; for floats also what rounding and saturation turn on. */
 static void fill_random(char *data, int dtype, int64_t n)
 {
-    static const float edges[] = {65504,   65519.99f, 65520,  6e-8f,
-                                  2.9e-8f, 127.5f,    254.5f, 255.5f,
-                                  -128.5f, 1e30f,     -0.0f,  2147483648.0f};
+    static const float edges[] = {65504,  65519.99f,     65520,     6e-8f,   2.9e-8f,
+                                  127.5f, 254.5f,        255.5f,    -128.5f, 1e30f,
+                                  -0.0f,  2147483648.0f, 448,       464,     465,
+                                  61440,  3.4e38f,       1.0039062f};
     const size_t size = strata_dtype_size(dtype);
     for (int64_t i = 0; i < n; i++) {
-        const uint32_t bits = draw(), kind = bits % 4;
+        const uint64_t bits = (uint64_t)draw() << 33 ^ draw();
+        const uint32_t kind = (uint32_t)bits % 4;
         float x = kind == 1 ? edges[bits / 4 % ARRAY_LENGTH(edges)]
                             : (float)((int32_t)(bits % 2400) - 1200) / 4;
-        const uint16_t half = half_from_float(x);
+        /* just past what FP32 holds: to be rounded once */
+        const double fine = (double)x * (bits >> 40 & 1 ? 1 + 0x1p-40 : 1);
+        const uint16_t half = half_from_float(x), bfloat = strata_bfloat_of_float(x);
+        const int64_t near = (int64_t)bits >> (bits >> 8 & 63);
+        char *to = data + (size_t)i * size;
         if (kind > 0 && dtype == STRATA_FP32)
-            memcpy(data + (size_t)i * size, &x, size);
+            memcpy(to, &x, size);
         else if (kind > 0 && dtype == STRATA_FP16)
-            memcpy(data + (size_t)i * size, &half, size);
+            memcpy(to, &half, size);
+        else if (kind > 0 && dtype == STRATA_BF16)
+            memcpy(to, &bfloat, size);
+        else if (kind > 0 && dtype == STRATA_FP64)
+            memcpy(to, &fine, size);
+        else if (kind > 0 && dtype == STRATA_INT64)
+            memcpy(to, &near, size);
         else
-            memcpy(data + (size_t)i * size, &bits, size);
+            memcpy(to, &bits, size);
     }
 }
 
+static bool is_nan(int dtype, const char *p)
+{
+    double wide = 0;
+    float x = 0;
+    uint16_t half = 0;
+    memcpy(&half, p, strata_dtype_size(dtype) < 2 ? 1 : 2);
+    switch (dtype) {
+    case STRATA_FP64:
+        memcpy(&wide, p, sizeof wide);
+        return wide != wide;
+    case STRATA_FP32:
+        memcpy(&x, p, sizeof x);
+        return x != x;
+    case STRATA_FP16:
+        return (half & 0x7fff) > 0x7c00;
+    case STRATA_BF16:
+        return (half & 0x7fff) > 0x7f80;
+    case STRATA_E4M3:
+        return (half & 0x7f) == 0x7f;
+    case STRATA_E5M2:
+        return (half & 0x7f) > 0x7c;
+    default:
+        return false;
+    }
+}
+
+/* A NaN's payload may differ. */
 static bool both_nan(int dtype, const char *a, const char *b)
 {
-    float x = 0, y = 0;
-    uint16_t h, k;
-    if (dtype == STRATA_FP32) {
-        memcpy(&x, a, sizeof x);
-        memcpy(&y, b, sizeof y);
-    } else if (dtype == STRATA_FP16) {
-        memcpy(&h, a, sizeof h);
-        memcpy(&k, b, sizeof k);
-        x = half_to_float(h);
-        y = half_to_float(k);
-    }
-    return x != x && y != y; /* a NaN's payload may differ */
+    return is_nan(dtype, a) && is_nan(dtype, b);
 }
 
 /* The first byte that differs, or -1. */
@@ -342,7 +375,8 @@ Test(cuda_reformat, other_ranks_match)
 /* Pitches above dense, a broadcast source, and dims in any order. */
 Test(cuda_reformat, strided_views_match)
 {
-    static const int dtypes[] = {STRATA_FP32, STRATA_FP16, STRATA_INT8};
+    static const int dtypes[] = {STRATA_FP32, STRATA_FP16,  STRATA_INT8,
+                                 STRATA_BF16, STRATA_INT64, STRATA_E4M3};
     open_bench(4 << 20);
     bench.state = 4;
     for (int round = 0; round < 2000; round++) {
@@ -368,7 +402,8 @@ Test(cuda_reformat, strided_views_match)
             strides[1][below(4)] = 0;
         for (int side = 0; side < 2; side++) {
             strata_error err = {0};
-            cr_assert_eq(strata_desc_strided(&d[side], dtypes[below(3)], dims,
+            cr_assert_eq(strata_desc_strided(&d[side],
+                                             dtypes[below(ARRAY_LENGTH(dtypes))], dims,
                                              strides[side], 4, &err),
                          STRATA_OK, "%s", err.message);
         }

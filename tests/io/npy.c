@@ -5,6 +5,7 @@
  */
 #include "tests/io/weights_refusal.h"
 
+#include <math.h>
 #include <sys/stat.h>
 
 #include "io/weights/npy.h"
@@ -122,12 +123,14 @@ Test(npy, written_is_read_back, .init = scratch_make, .fini = scratch_remove)
         int dtype;
         enum weight_dtype read;
     } types[] = {
-        {STRATA_FP32, WEIGHT_F32}, {STRATA_FP16, WEIGHT_F16},  {STRATA_INT8, WEIGHT_I8},
-        {STRATA_UINT8, WEIGHT_U8}, {STRATA_INT32, WEIGHT_I32},
+        {STRATA_FP32, WEIGHT_F32},   {STRATA_FP16, WEIGHT_F16},
+        {STRATA_INT8, WEIGHT_I8},    {STRATA_UINT8, WEIGHT_U8},
+        {STRATA_INT32, WEIGHT_I32},  {STRATA_INT64, WEIGHT_I64},
+        {STRATA_BOOL8, WEIGHT_BOOL}, {STRATA_FP64, WEIGHT_F64},
     };
     const int64_t dims[8] = {2, 1, 3, 1, 1, 2, 1, 1};
     const char *path = in_scratch("out.npy");
-    unsigned char data[48];
+    unsigned char data[96];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)(255 - i);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -154,6 +157,36 @@ Test(npy, written_is_read_back, .init = scratch_make, .fini = scratch_remove)
     cr_expect_eq(npy_write(path, STRATA_FP32, huge, 2, data, &err), STRATA_EOVERFLOW);
     cr_expect_eq(npy_write(path, 77, dims, 2, data, NULL), STRATA_EINVAL);
     cr_expect_eq(npy_write(path, STRATA_FP32, dims, 9, data, NULL), STRATA_EINVAL);
+}
+
+/* NumPy has no such types, and FP32 holds all their values. */
+Test(npy, narrow_floats_are_written_as_fp32, .init = scratch_make, .fini = scratch_remove)
+{
+    static const uint16_t bf16[] = {0x3f80, 0xc2f7, 0x7f80, 1};
+    static const uint8_t e4m3[] = {0x38, 0xfe, 1, 0x80}, e5m2[] = {0x3c, 0xfc, 1, 0x80};
+    static const struct {
+        int dtype;
+        const void *data;
+        float values[4];
+    } cases[] = {
+        {STRATA_BF16, bf16, {1, -123.5f, INFINITY, 0x1p-133f}},
+        {STRATA_E4M3, e4m3, {1, -448, 0x1p-9f, -0.0f}},
+        {STRATA_E5M2, e5m2, {1, -INFINITY, 0x1p-16f, -0.0f}},
+    };
+    const int64_t dims[] = {2, 2};
+    const char *path = in_scratch("narrow.npy");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weights *w;
+        strata_error err = {0};
+        cr_assert_eq(npy_write(path, cases[i].dtype, dims, 2, cases[i].data, &err),
+                     STRATA_OK, "%s", err.message);
+        cr_assert_eq(weights_open(&w, path, NULL, &err), STRATA_OK, "%s", err.message);
+        struct weight_view v = weights_at(w, 0);
+        cr_expect_eq(v.dtype, WEIGHT_F32);
+        cr_expect_eq(v.bytes, sizeof cases[i].values);
+        cr_expect_eq(memcmp(v.data, cases[i].values, v.bytes), 0, "case %zu", i);
+        weights_close(w);
+    }
 }
 
 /* Column-major elements are moved without the file's size twice. */
@@ -248,6 +281,10 @@ static const struct npy_case {
      "save one array a file"},
     {"raw record", DICT("'|V4'", "False", "(1,)"), 4, U, "descr '|V4' is raw",
      "allowed are"},
+    {"bfloat16", DICT("'<V2'", "False", "(1,)"), 2, U, "descr '<V2' is 2 raw bytes",
+     "astype('<f4')"},
+    {"FP8", DICT("'|V1'", "False", "(1,)"), 1, U, "descr '|V1' is 1 raw byte an element",
+     "astype('<f4')"},
     {"complex", DICT("'<c8'", "False", "(1,)"), 8, U, "descr '<c8' is complex",
      "allowed are"},
     {"byte string", DICT("'|S3'", "False", "(1,)"), 3, U, "byte strings", "allowed are"},

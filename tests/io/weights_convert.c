@@ -220,8 +220,24 @@ static int32_t clamp(__int128 x, int32_t min, int32_t max)
     return (int32_t)(x < min ? min : x > max ? max : x);
 }
 
+static void expect_wide(const void *x, enum weight_dtype from, __int128 value)
+{
+    const __int128 most = INT64_MAX;
+    const int64_t wanted = (int64_t)(value > most ? most : value);
+    int64_t i64 = 55;
+    double d = 55;
+    uint8_t truth = 55;
+    cr_assert_eq(weights_convert(&i64, STRATA_INT64, x, from, 1, NULL), STRATA_OK);
+    cr_assert_eq(weights_convert(&d, STRATA_FP64, x, from, 1, NULL), STRATA_OK);
+    cr_assert_eq(weights_convert(&truth, STRATA_BOOL8, x, from, 1, NULL), STRATA_OK);
+    cr_expect(i64 == wanted && d == (double)value && truth == (value != 0),
+              "%s %lld gives %lld, %g, %d", weight_dtype_name(from), (long long)value,
+              (long long)i64, d, truth);
+}
+
 static void expect_integer(const void *x, enum weight_dtype from, __int128 value)
 {
+    expect_wide(x, from, value);
     int8_t i8 = 55;
     uint8_t u8 = 55;
     int32_t i32 = 55;
@@ -253,22 +269,25 @@ Test(weights_convert, integers_saturate)
     INTEGER(uint8_t, WEIGHT_BOOL, 0, 1);
     uint8_t truth = 7;
     cr_expect(to_float(&truth, WEIGHT_BOOL) == 1.0f, "any non-zero byte is true");
+    cr_assert_eq(weights_convert(&truth, STRATA_BOOL8, &truth, WEIGHT_BOOL, 1, NULL), 0);
+    cr_expect_eq(truth, 1, "and becomes 1");
 }
 
 /* More elements than a block, at an odd address: the same as one at a time. */
 Test(weights_convert, long_runs_equal_single_elements_at_any_alignment)
 {
     enum { N = 1500 };
-    static const size_t sizes[STRATA_DTYPE_COUNT] = {4, 2, 1, 1, 4};
     uint64_t seed = seed_now();
     unsigned char *memory = malloc(8 * N + 1), *src = memory + 1;
-    unsigned char *dst = malloc(4 * N), one[4];
+    unsigned char *dst = malloc(8 * N);
+    _Alignas(8) unsigned char one[8];
     cr_assert(memory && dst);
     for (size_t i = 0; i < 8 * N; i++)
         src[i] = (unsigned char)(draw() >> 32);
     for (int from = 0; from < WEIGHT_DTYPE_COUNT; from++)
         for (int to = 0; to < STRATA_DTYPE_COUNT; to++) {
-            size_t in = weight_dtype_size((enum weight_dtype)from), out = sizes[to];
+            size_t in = weight_dtype_size((enum weight_dtype)from),
+                   out = strata_dtype_size(to);
             cr_assert_eq(weights_convert(dst, to, src, (enum weight_dtype)from, N, NULL),
                          0);
             for (size_t i = 0; i < N; i++) {
@@ -286,11 +305,14 @@ Test(weights_convert, the_first_nan_is_found_and_infinity_is_none)
 {
     static const struct {
         enum weight_dtype dtype;
-        uint64_t infinity;
-    } types[] = {{WEIGHT_F64, UINT64_C(0xfff0000000000000)},
-                 {WEIGHT_F32, 0xff800000},
-                 {WEIGHT_F16, 0xfc00},
-                 {WEIGHT_BF16, 0xff80}};
+        uint64_t infinity; /* or the largest; NaNs follow */
+        uint64_t nans;
+    } types[] = {{WEIGHT_F64, UINT64_C(0xfff0000000000000), 8},
+                 {WEIGHT_F32, 0xff800000, 8},
+                 {WEIGHT_F16, 0xfc00, 8},
+                 {WEIGHT_BF16, 0xff80, 8},
+                 {WEIGHT_F8_E4M3, 0xfe, 1},
+                 {WEIGHT_F8_E5M2, 0xfc, 3}};
     enum { COUNT = 1500 };
     uint64_t seed = seed_now();
     char *bytes = malloc(COUNT * 8 + 1);
@@ -298,7 +320,7 @@ Test(weights_convert, the_first_nan_is_found_and_infinity_is_none)
         const size_t size = weight_dtype_size(types[t].dtype);
         struct weight_view v = {
             .dtype = types[t].dtype, .data = bytes + 1, .bytes = COUNT * size};
-        const uint64_t nan = types[t].infinity + 1 + draw() % 8;
+        const uint64_t nan = types[t].infinity + 1 + draw() % types[t].nans;
         size_t at = draw() % COUNT, second = at + draw() % (COUNT - at);
         for (size_t i = 0; i < COUNT; i++)
             memcpy(bytes + 1 + i * size, &types[t].infinity, size);
@@ -322,11 +344,10 @@ Test(weights_convert, what_a_type_does_not_hold_is_counted)
     static const struct {
         int dtype;
         int64_t beyond, rounded, nans;
-    } cases[] = {{STRATA_UINT8, 6, 1, 1},
-                 {STRATA_INT8, 6, 1, 1},
-                 {STRATA_INT32, 2, 1, 1},
-                 {STRATA_FP16, 2, 0, 0},
-                 {STRATA_FP32, 1, 0, 0}};
+    } cases[] = {{STRATA_UINT8, 6, 1, 1}, {STRATA_INT8, 6, 1, 1}, {STRATA_INT32, 2, 1, 1},
+                 {STRATA_FP16, 2, 0, 0},  {STRATA_FP32, 1, 0, 0}, {STRATA_BF16, 1, 0, 0},
+                 {STRATA_E4M3, 3, 0, 0},  {STRATA_E5M2, 3, 0, 0}, {STRATA_INT64, 2, 1, 1},
+                 {STRATA_BOOL8, 9, 0, 0}, {STRATA_FP64, 0, 0, 0}};
     struct weight_view v = {.dtype = WEIGHT_F64, .data = x, .bytes = sizeof x};
     struct weight_loss l;
     for (size_t i = 0; i < LENGTH(cases); i++) {

@@ -25,8 +25,8 @@ static struct text safetensors(const char *header, size_t data)
 /* {"a": F32 of shape S at [B, E]} */
 #define ONE(shape, begin, end)                                                           \
     "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]" \
-                                                                                     "}" \
-                                                                                     "}"
+    "}"                                                                                  \
+    "}"
 #define ENTRY(name, begin, end, n)                                                       \
     "\"" name "\":{\"dtype\":\"U8\",\"shape\":[" n "],\"data_offsets\":[" begin "," end  \
     "]}"
@@ -121,13 +121,13 @@ static const struct safetensors_case {
      "tensor 'a': data_offsets is missing", "array of integers"},
     {"dtype a number", "{\"a\":{\"dtype\":1}}", 0, P, "tensor 'a': dtype", "\"F32\""},
     {"dtype unknown", "{\"a\":{\"dtype\":\"F33\"}}", 0, P, "dtype 'F33' is unknown",
-     "supported are F64, F32, F16, BF16, I64"},
+     "supported are F64, F32, F16, BF16, F8_E4M3"},
     {"dtype in small letters", "{\"a\":{\"dtype\":\"f32\"}}", 0, P, "dtype 'f32'",
      "supported are"},
     {"dtype empty", "{\"a\":{\"dtype\":\"\"}}", 0, P, "dtype ''", "supported are"},
     {"dtype with an escape", "{\"a\":{\"dtype\":\"\\u001b[0m\"}}", 0, P, "dtype '?[0m'",
      "supported are"},
-    {"dtype F8", "{\"a\":{\"dtype\":\"F8_E4M3\"}}", 0, U, "dtype 'F8_E4M3'",
+    {"dtype F8", "{\"a\":{\"dtype\":\"F8_E8M0\"}}", 0, U, "dtype 'F8_E8M0'",
      "supported are"},
     {"dtype F4", "{\"a\":{\"dtype\":\"F4\"}}", 0, U, "tensor 'a': dtype 'F4'",
      "supported are"},

@@ -41,6 +41,12 @@ static const struct {
     [STRATA_HARD_SIGMOID] = {"hard_sigmoid", 0.2, 0.5, 1, 0, 0.5},
     [STRATA_HARD_SWISH] = {"hard_swish", 0, 0, INFINITY, NAN, 0},
     [STRATA_MISH] = {"mish", 0, 0, INFINITY, NAN, 0},
+    [STRATA_GELU_TANH] = {"gelu_tanh", 0, 0, INFINITY, NAN, 0},
+    [STRATA_SWISH] = {"swish", 1, 0, INFINITY, NAN, 0},
+    [STRATA_CELU] = {"celu; alpha = 2", 2, 0, INFINITY, -2, 0},
+    [STRATA_THRESHOLDED_RELU] = {"thresholded_relu", 1, 0, INFINITY, 0, 0},
+    [STRATA_SHRINK] = {"shrink; beta = 0.25", 0.5, 0.25, INFINITY, -INFINITY, 0},
+    [STRATA_SCALED_TANH] = {"scaled_tanh; alpha = 2; beta = 3", 2, 3, 2, -2, 0},
 };
 
 static bool close_to(double got, double want, double allowed)

@@ -125,6 +125,8 @@ static const struct {
     {STRATA_SILU, 0, 0},
     {STRATA_HARD_SWISH, 0, 0},
     {STRATA_MISH, 0, 0},
+    {STRATA_GELU_TANH, 0, 0},
+    {STRATA_SWISH, 1.702, 0},
 };
 
 /* Where the plain layer is taken, so is each epilogue; with older vector instructions at

@@ -237,6 +237,10 @@ static double activate(int kind, double x, double a, double b)
         return x * fmin(fmax(x / 6 + 0.5, 0), 1);
     case STRATA_MISH:
         return x * tanh(log1p(exp(x)));
+    case STRATA_GELU_TANH:
+        return x / (1 + exp(-2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case STRATA_SWISH:
+        return x / (1 + exp(-a * x));
     default:
         cr_assert(false, "no reference for activation %d", kind);
         return NAN;

@@ -97,7 +97,7 @@ Test(network, every_malformed_file_is_refused_with_place_and_reason)
 Test(network, errors_of_all_steps_before_the_graph_come_together)
 {
     const char *message = refused("[network]\nformat = 2\noutputs = a, b\n[input x]\n"
-                                  "shape = 0\nno pair\n[layer a]\ntype = Split\n"
+                                  "shape = z\nno pair\n[layer a]\ntype = Split\n"
                                   "parts = x\n[layer b]\ntype = Nothing\n"
                                   "inputs = c\n[build]\nfusion = 7\n");
     static const char *const lines[] = {

@@ -26,7 +26,8 @@ static const struct place places[] = {
     S(strata_tensor) F(strata_tensor, data) F(strata_tensor, count) F(strata_tensor, size)
     F(strata_tensor, format) F(strata_tensor, dims) F(strata_tensor, strides)
     F(strata_tensor, rank) F(strata_tensor, dtype) F(strata_tensor, vector_dim)
-    F(strata_tensor, vector) F(strata_tensor, pad) F(strata_tensor, reserved)
+    F(strata_tensor, vector) F(strata_tensor, pad) F(strata_tensor, exact)
+    F(strata_tensor, reserved)
 
     S(strata_epilogue) F(strata_epilogue, flags) F(strata_epilogue, activation)
     F(strata_epilogue, alpha) F(strata_epilogue, beta) F(strata_epilogue, scale)
@@ -60,7 +61,8 @@ static const struct place places[] = {
     S(strata_weight) F(strata_weight, name) F(strata_weight, flags)
     F(strata_weight, rank) F(strata_weight, dtypes) F(strata_weight, doc)
 
-    S(strata_row) F(strata_row, in) F(strata_row, out)
+    S(strata_row) F(strata_row, in) F(strata_row, out) F(strata_row, in_more)
+    F(strata_row, out_more)
 
     S(strata_impl) F(strata_impl, id) F(strata_impl, device) F(strata_impl, flags)
     F(strata_impl, min_sm) F(strata_impl, max_sm) F(strata_impl, epilogues)
@@ -76,6 +78,7 @@ static const struct place places[] = {
     F(strata_layer, params_size) F(strata_layer, attrs) F(strata_layer, weights)
     F(strata_layer, impls) F(strata_layer, shape) F(strata_layer, weight_shape)
     F(strata_layer, flops) F(strata_layer, outputs) F(strata_layer, extension)
+    F(strata_layer, optional_in)
 
     S(strata_extends) F(strata_extends, struct_size) F(strata_extends, version)
     F(strata_extends, layer) F(strata_extends, params_size) F(strata_extends, impls)
@@ -86,6 +89,8 @@ static const struct place places[] = {
 
     S(strata_reference) F(strata_reference, struct_size) F(strata_reference, flags)
     F(strata_reference, run)
+    S(strata_reference_typed) F(strata_reference_typed, struct_size)
+    F(strata_reference_typed, flags) F(strata_reference_typed, run)
     S(strata_pack) F(strata_pack, struct_size) F(strata_pack, reserved)
     F(strata_pack, alloc)
 
@@ -145,16 +150,22 @@ static const struct {
     uint64_t value;
 } constants[] = {
     C(STRATA_ABI_MAJOR) C(STRATA_MAX_RANK) C(STRATA_MAX_PORTS)
+    C(STRATA_MORE_PORTS)
     C(STRATA_OK) C(STRATA_EINVAL) C(STRATA_ENOMEM) C(STRATA_EOVERFLOW) C(STRATA_EIO)
     C(STRATA_ENOTFOUND) C(STRATA_EPARSE) C(STRATA_EUNSUPPORTED) C(STRATA_EBUSY)
     C(STRATA_EMODULE) C(STRATA_EPLAN) C(STRATA_EDEVICE) C(STRATA_EDEVICELOST)
     C(STRATA_EMISMATCH) C(STRATA_EINTERNAL)
     C(STRATA_FP32) C(STRATA_FP16) C(STRATA_INT8) C(STRATA_UINT8) C(STRATA_INT32)
+    C(STRATA_INT64) C(STRATA_BOOL8) C(STRATA_BF16) C(STRATA_E4M3) C(STRATA_E5M2)
+    C(STRATA_FP64)
     C(STRATA_F32_NCHW) C(STRATA_F16_NCHW) C(STRATA_F16_NC2HW2) C(STRATA_F16_NHWC8)
     C(STRATA_F32_NHWC) C(STRATA_F16_NHWC) C(STRATA_F32_NC8HW8) C(STRATA_F32_NC16HW16)
     C(STRATA_I8_NC4HW4) C(STRATA_I8_NC32HW32) C(STRATA_U8_NHWC) C(STRATA_I32_NCHW)
     C(STRATA_I8_NCHW) C(STRATA_U8_NCHW) C(STRATA_F32_CHWN) C(STRATA_F16_CHWN)
-    C(STRATA_I8_NHWC) C(STRATA_SAME)
+    C(STRATA_I8_NHWC) C(STRATA_I64_NCHW) C(STRATA_BOOL_NCHW) C(STRATA_BF16_NCHW)
+    C(STRATA_BF16_NHWC) C(STRATA_BF16_NHWC8) C(STRATA_U8_NC4HW4) C(STRATA_U8_NC32HW32)
+    C(STRATA_I8_NHWC16) C(STRATA_E4M3_NCHW) C(STRATA_E4M3_NHWC16) C(STRATA_E5M2_NCHW)
+    C(STRATA_E5M2_NHWC16) C(STRATA_F64_NCHW) C(STRATA_SAME)
     C(STRATA_PAD_ZERO) C(STRATA_PAD_ANY) C(STRATA_HOST) C(STRATA_CUDA)
     C(STRATA_MATH_DEFAULT) C(STRATA_MATH_TENSOR_OP)
     C(STRATA_EPILOGUE_SCALE) C(STRATA_EPILOGUE_BIAS) C(STRATA_EPILOGUE_RESIDUAL)
@@ -162,13 +173,14 @@ static const struct {
     C(STRATA_RELU) C(STRATA_LEAKY_RELU) C(STRATA_RELU6) C(STRATA_CLIP) C(STRATA_SIGMOID)
     C(STRATA_TANH) C(STRATA_ELU) C(STRATA_SELU) C(STRATA_SOFTPLUS) C(STRATA_SOFTSIGN)
     C(STRATA_GELU) C(STRATA_SILU) C(STRATA_HARD_SIGMOID) C(STRATA_HARD_SWISH)
-    C(STRATA_MISH)
+    C(STRATA_MISH) C(STRATA_GELU_TANH) C(STRATA_SWISH) C(STRATA_CELU)
+    C(STRATA_THRESHOLDED_RELU) C(STRATA_SHRINK) C(STRATA_SCALED_TANH)
     C(STRATA_LOG_ERROR) C(STRATA_LOG_WARNING) C(STRATA_LOG_INFO) C(STRATA_LOG_DEBUG)
     C(STRATA_I64) C(STRATA_F64) C(STRATA_BOOL) C(STRATA_ENUM) C(STRATA_STRING)
     C(STRATA_INTS) C(STRATA_REALS) C(STRATA_REQUIRED)
     C(STRATA_NO_CAPTURE) C(STRATA_NONDETERMINISTIC) C(STRATA_INPLACE_OK)
     C(STRATA_PAD_DIRTY) C(STRATA_PAD_IGNORED) C(STRATA_STRIDED_IN) C(STRATA_STRIDED_OUT)
-    C(STRATA_WEIGHT_PACKED)
+    C(STRATA_WEIGHT_PACKED) C(STRATA_NAN_DROPPED) C(STRATA_NAN_IGNORED)
     C(STRATA_NOTE_TYPE) C(STRATA_NOTE_MAGIC) C(STRATA_SANITIZER_NONE)
     C(STRATA_SANITIZER_ADDRESS) C(STRATA_SANITIZER_THREAD)
     /* Of strata/layers.h. */
@@ -181,7 +193,7 @@ static const struct {
     C(STRATA_ASYMMETRIC) C(STRATA_ALIGN_CORNERS)
     /* Frozen: these do not even grow. */
     C(sizeof(strata_tensor)) C(sizeof(strata_attr)) C(sizeof(strata_weight))
-    C(sizeof(strata_row)) C(sizeof(strata_array)) C(sizeof(strata_note))
+    C(sizeof(strata_array)) C(sizeof(strata_note))
 };
 /* clang-format on */
 

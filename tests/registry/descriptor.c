@@ -118,6 +118,13 @@ struct broken {
     void (*damage)(struct tables *t);
 };
 
+static void fill_row(strata_row *row)
+{
+    for (int i = 1; i < STRATA_MAX_PORTS; i++)
+        row->in[i] = STRATA_SAME;
+    row->in_more[0] = STRATA_SAME;
+}
+
 /* A damage is one assignment, named for the message that it must give. */
 /* clang-format off */
 #define DAMAGE(id, statement) \
@@ -176,7 +183,7 @@ DAMAGE(weight_twice, t->weights[1].name = "weight")
 DAMAGE(weight_flags, t->weights[1].flags = 8)
 DAMAGE(weight_rank, t->weights[1].rank = 9)
 DAMAGE(weight_rank_zero, t->weights[1].rank = 0)
-DAMAGE(weight_dtypes, t->weights[1].dtypes = 32)
+DAMAGE(weight_dtypes, t->weights[1].dtypes = UINT64_C(1) << 60)
 DAMAGE(impl_null, t->impls[1].name = NULL)
 DAMAGE(impl_name, t->impls[1].name = "a b")
 DAMAGE(impl_id, t->impls[1].id = 1)
@@ -188,7 +195,7 @@ DAMAGE(impl_efficiency, t->impls[1].efficiency = 1.5)
 DAMAGE(impl_nan, t->impls[1].efficiency = NAN)
 DAMAGE(impl_epilogues, t->impls[1].epilogues = 16)
 DAMAGE(impl_activation, t->impls[1].epilogues = STRATA_EPILOGUE_ACTIVATION)
-DAMAGE(impl_activations, t->impls[1].activations = UINT64_C(1) << 15)
+DAMAGE(impl_activations, t->impls[1].activations = UINT64_C(1) << 63)
 DAMAGE(impl_flags, t->impls[1].flags = 1024)
 DAMAGE(impl_state, t->impls[1].state_size = SIZE_MAX)
 DAMAGE(impl_ctx, t->impls[1].ctx_size = SIZE_MAX)
@@ -197,12 +204,17 @@ DAMAGE(rows_none, t->impls[1].rows.n = 0)
 DAMAGE(rows_null, t->impls[1].rows.ptr = NULL)
 DAMAGE(row_same, t->rows[0].in[0] = STRATA_SAME)
 DAMAGE(row_mixed, t->rows[0].out[0] = STRATA_SAME | STRATA_F32_NCHW)
-DAMAGE(row_unknown, t->rows[0].in[1] = UINT64_C(1) << STRATA_FORMAT_COUNT)
+DAMAGE(row_unknown, t->rows[0].in[1] = UINT64_C(1) << 62)
 DAMAGE(row_gap, (t->rows[0].in[1] = 0, t->rows[0].in[2] = STRATA_SAME))
 DAMAGE(row_in, t->rows[1].in[0] = 0)
 DAMAGE(row_out, t->rows[1].out[0] = 0)
 DAMAGE(row_port, t->rows[0].in[2] = STRATA_SAME)
 DAMAGE(row_out_port, t->rows[0].out[1] = STRATA_SAME)
+DAMAGE(row_more, t->rows[0].in_more[1] = STRATA_F32_NCHW)
+DAMAGE(row_more_port, (t->layer.max_in = 4, fill_row(&t->rows[0])))
+DAMAGE(row_more_out, t->rows[0].out_more[3] = UINT64_C(1) << 62)
+DAMAGE(rows_stride, t->impls[1].rows.stride = 56)
+DAMAGE(layer_optional, t->layer.optional_in = 4)
 DAMAGE(extends_null, t->extend_list[0] = NULL)
 DAMAGE(extends_size, t->extends.struct_size = 8)
 DAMAGE(extends_layer, t->extends.layer = "Pooling")
@@ -271,7 +283,7 @@ static const struct broken cases[] = {
     {"layer 'Good': weights[1] 'bias': flags 0x8", damage_weight_flags},
     {"layer 'Good': weights[1] 'bias': rank 9, need -1 or 1 to 8", damage_weight_rank},
     {"layer 'Good': weights[1] 'bias': rank 0, need", damage_weight_rank_zero},
-    {"layer 'Good': weights[1] 'bias': dtypes 0x20", damage_weight_dtypes},
+    {"layer 'Good': weights[1] 'bias': dtypes 0x1000000000000000", damage_weight_dtypes},
     {"layer 'Good': impls[1].name is NULL", damage_impl_null},
     {"layer 'Good': impls[1].name 'a b' is not", damage_impl_name},
     {"layer 'Good': impls[0] 'c' and impls[1] 'c' both have id 1", damage_impl_id},
@@ -285,7 +297,7 @@ static const struct broken cases[] = {
      damage_impl_epilogues},
     {"layer 'Good': impls[1] 'c': STRATA_EPILOGUE_ACTIVATION without activations",
      damage_impl_activation},
-    {"layer 'Good': impls[1] 'c': activations 0x8000 has unknown bits",
+    {"layer 'Good': impls[1] 'c': activations 0x8000000000000000 has unknown bits",
      damage_impl_activations},
     {"layer 'Good': impls[1] 'c': flags 0x400 has unknown bits", damage_impl_flags},
     {"layer 'Good': impls[1] 'c': state_size 18446744073709551615 > ", damage_impl_state},
@@ -295,7 +307,7 @@ static const struct broken cases[] = {
     {"layer 'Good': impls[1]: rows.ptr is NULL for 2 elements", damage_rows_null},
     {"layer 'Good': impls[0] 'c': rows[0].in[0] is STRATA_SAME", damage_row_same},
     {"layer 'Good': impls[0] 'c': rows[0].out[0] joins STRATA_SAME", damage_row_mixed},
-    {"layer 'Good': impls[0] 'c': rows[0].in[1] 0x20000 has unknown formats",
+    {"layer 'Good': impls[0] 'c': rows[0].in[1] 0x4000000000000000 has unknown formats",
      damage_row_unknown},
     {"layer 'Good': impls[0] 'c': rows[0].in[1] is empty before in[2]", damage_row_gap},
     {"layer 'Good': impls[0] 'c': rows[1].in[0] is empty", damage_row_in},
@@ -304,6 +316,14 @@ static const struct broken cases[] = {
      damage_row_port},
     {"layer 'Good': impls[0] 'c': rows[0].out[1] is set, the layer has 1",
      damage_row_out_port},
+    {"layer 'Good': impls[0] 'c': rows[0].in[4] is empty before in[5]", damage_row_more},
+    {"layer 'Good': impls[0] 'c': rows[0].in[4] is set, the layer has 4",
+     damage_row_more_port},
+    {"layer 'Good': impls[0] 'c': rows[0].out[7] 0x4000000000000000 has unknown",
+     damage_row_more_out},
+    {"layer 'Good': impls[1]: rows.stride 56 < 64", damage_rows_stride},
+    {"layer 'Good': optional_in 0x4 names inputs from max_in 2 on",
+     damage_layer_optional},
     {"extends[0]: it is NULL", damage_extends_null},
     {"extends[0]: struct_size 8 of strata_extends < ", damage_extends_size},
     {"extends[0]: layer 'Pooling' is not like", damage_extends_layer},
@@ -324,6 +344,49 @@ Test(descriptor, each_broken_field_is_named)
         cr_expect_eq(strncmp(err.message, cases[i].text, strlen(cases[i].text)), 0,
                      "case %zu: want '%s', got '%s'", i, cases[i].text, err.message);
     }
+}
+
+/* A module of ABI 1.0 or 1.1: rows end with their first four ports. */
+Test(descriptor, rows_of_four_ports_are_read)
+{
+    struct {
+        uint64_t in[STRATA_MAX_PORTS], out[STRATA_MAX_PORTS];
+    } short_rows[2] = {{{STRATA_F32_NCHW, STRATA_SAME}, {STRATA_SAME}},
+                       {{STRATA_F16_NCHW}, {STRATA_F32_NCHW}}};
+    struct tables t;
+    struct descriptor d;
+    strata_error err = {0};
+    connect(&t);
+    t.impls[0].rows = (strata_array)STRATA_ARRAY(short_rows);
+    cr_assert_eq(descriptor_copy(&d, &t.module, NULL, &err), STRATA_OK, "%s",
+                 err.message);
+    const struct registry_row *rows = d.layers[0].layer.impls[0].rows;
+    cr_expect_eq(rows[1].in[0], STRATA_F16_NCHW);
+    cr_expect_eq(rows[1].out[0], STRATA_F32_NCHW);
+    for (int i = STRATA_MAX_PORTS; i < REGISTRY_PORTS; i++)
+        cr_expect(rows[0].in[i] == 0 && rows[0].out[i] == 0, "port %d", i);
+    descriptor_free(&d);
+}
+
+Test(descriptor, rows_of_eight_ports_are_read)
+{
+    struct tables t;
+    struct descriptor d;
+    strata_error err = {0};
+    connect(&t);
+    t.layer.max_in = 8;
+    t.layer.optional_in = 0xfe;
+    fill_row(&t.rows[0]);
+    for (int i = 0; i < STRATA_MORE_PORTS; i++)
+        t.rows[0].in_more[i] = STRATA_F32_NCHW | UINT64_C(1) << i;
+    cr_assert_eq(descriptor_copy(&d, &t.module, NULL, &err), STRATA_OK, "%s",
+                 err.message);
+    const struct registry_layer *l = &d.layers[0].layer;
+    cr_expect_eq(l->layer.optional_in, 0xfe);
+    for (int i = 0; i < STRATA_MORE_PORTS; i++)
+        cr_expect_eq(l->impls[0].rows[0].in[STRATA_MAX_PORTS + i],
+                     STRATA_F32_NCHW | UINT64_C(1) << i);
+    descriptor_free(&d);
 }
 
 /* A module of a later minor: longer structs, wider elements. */

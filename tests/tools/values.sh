@@ -9,7 +9,7 @@ cat >npy.py <<'PY'
 import ast, struct, sys
 path, rest = sys.argv[1], sys.argv[2:]
 if rest:
-    kind = {"f4": "f", "f8": "d", "i4": "i", "i8": "q"}[rest[0]]
+    kind = {"f4": "f", "f8": "d", "i4": "i", "i8": "q", "b1": "B"}[rest[0]]
     values = [float(v) if kind in "fd" else int(v) for v in rest[1:]]
     head = "{'descr': '<%s', 'fortran_order': False, 'shape': (1, %d), }" % (
         rest[0], len(values))
@@ -20,7 +20,8 @@ else:
     data = open(path, "rb").read()
     size = struct.unpack("<H", data[8:10])[0]
     kind = ast.literal_eval(data[10:10 + size].decode())["descr"]
-    code = {"<f4": "f", "<i4": "i", "|u1": "B", "|i1": "b"}[kind]
+    code = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "|u1": "B", "|i1": "b",
+            "|b1": "B"}[kind]
     body = data[10 + size:]
     print(kind, *struct.unpack("<%d%s" % (len(body) // struct.calcsize(code), code), body))
 PY
@@ -49,6 +50,70 @@ network f.ini fp16 x y
 expect 0 '<f4 0.0 255.0 7.0 1.0' 'floats become FP32' \
     sh -c "$strata run f.ini whole.npy --output y=o.npy && python3 npy.py o.npy"
 
+network long.ini i64 x y
+npy q.npy i8 9007199254740993 -9223372036854775808 9223372036854775807 5
+expect 0 '<i8 9007199254740993 -9223372036854775808 9223372036854775807 5' \
+    'i64 values keep all bits from .npy to .npy' \
+    sh -c "$strata run long.ini q.npy --output y=o.npy && python3 npy.py o.npy"
+expect 0 'y,0,1,2,9223372036854775807,.*y,0,2,0,9007199254740993,' 'and are shown whole' \
+    sh -c "$strata run long.ini q.npy -o csv | tr '\n' ' '"
+network bool.ini bool x y
+npy b.npy b1 1 0 0 7
+expect 0 '[|]b1 1 0 0 1' 'bool values are 0 or 1' \
+    sh -c "$strata run bool.ini b.npy --output y=o.npy && python3 npy.py o.npy"
+npy truth.npy f4 0 -2 0.5 1
+expect 0 "input 'x' is bool, 0 to 1: 2 become 1" 'what is neither 0 nor 1 is told' \
+    $strata run bool.ini truth.npy
+expect 0 'y,0,1,[0-9],1,.*y,0,[24],[0-9],0,' 'random truth values are of both kinds' \
+    sh -c "$strata run bool.ini random:1 -o csv | tr '\n' ' '"
+network double.ini fp64 x y
+npy d.npy f8 0.1 1e300 -1e-300 3
+expect 0 '<f8 0.1 1e[+]300 -1e-300 3.0' 'fp64 values stay fp64' \
+    sh -c "$strata run double.ini d.npy --output y=o.npy && python3 npy.py o.npy"
+npy narrow.npy f4 1.00390625 448 -0.001953125 3
+for dtype in bf16 e4m3 e5m2; do
+    network $dtype.ini $dtype x y
+    case $dtype in
+    bf16) wanted='<f4 1.0 448.0 -0.001953125 3.0' ;;
+    e4m3) wanted='<f4 1.0 448.0 -0.001953125 3.0' ;;
+    e5m2) wanted='<f4 1.0 448.0 -0.001953125 3.0' ;;
+    esac
+    expect 0 "$wanted" "$dtype values round to nearest even, and are written as FP32" sh -c \
+        "$strata run $dtype.ini narrow.npy --output y=o.npy && python3 npy.py o.npy"
+done
+expect 2 "input 'x' is i64: truth values or indices, which an image has not" \
+    'an image is refused where indices are needed' sh -c \
+    "printf 'P2 2 2 255 1 2 3 4' >i.pgm && sed 's/1 x 4/1 x 1 x 2 x 2/' long.ini >im.ini &&
+    $strata run im.ini i.pgm"
+
+# Two orders of the same values: integers that a double cannot tell apart differ.
+turned() { # turned FILE ORDER
+    printf '[network]\nformat = 1\noutputs = y\n[vars]\nD = i64\n[input x]\n%s\n' \
+        'shape = 1 x 4
+dtype = ${D}' >"$1"
+    printf '[layer y]\ntype = Shuffle\nshape = 1, 2, 2\nsecond = %s\n' "$2" >>"$1"
+}
+turned a.ini '0, 1, 2'
+turned b.ini '0, 2, 1'
+npy near.npy i8 9007199254740992 9007199254740993 9007199254740993 9007199254740993
+npy next.npy i8 9007199254740992 9007199254740993 9007199254740992 9007199254740993
+expect 0 'ok: alike, value for value' 'equal i64 values are alike' \
+    $strata compare a.ini b.ini -D D=i64 --input near.npy
+expect 1 'y .* 1 .*9007199254740993 *9007199254740992 .*FAILED' \
+    'i64 values that differ in the last bit are not' sh -c \
+    "$strata compare a.ini b.ini -D D=i64 --input next.npy | tr '\n' ' '; exit 1"
+expect 1 'FAILED: 1 of 1 are beyond the tolerance of 0; all pass with' \
+    'and are held to all their bits' \
+    $strata compare a.ini b.ini -D D=i64 --input next.npy
+npy close.npy f4 100 101 102 103
+expect 1 'beyond the tolerance of 0.0001; all' 'FP32 is held to 1e-4' \
+    $strata compare a.ini b.ini -D D=fp32 --input close.npy
+expect 0 'ok: all are within the tolerance of 0.1; all pass' 'BF16 to 0.1' \
+    $strata compare a.ini b.ini -D D=bf16 --set build.precision=bf16 --input close.npy
+npy kinds.npy b1 1 0 1 1
+expect 1 'beyond the tolerance of 0; all pass' 'truth values are held to both of theirs' \
+    $strata compare a.ini b.ini -D D=bool --input kinds.npy
+
 # What does not fit.
 expect 0 'no warning' 'values that fit are not told' \
     sh -c "$strata run u.ini whole.npy 2>&1 | grep warning || echo no warning"
@@ -68,7 +133,7 @@ expect 0 "input 'x' is fp16, -65504 to 65504: 1 become infinite" \
 cat >half.ini <<'INI'
 [network]
 format = 1
-outputs = twice, none
+outputs = twice, nought
 [vars]
 precision = fp16
 [build]
@@ -80,7 +145,7 @@ type = ElementWise
 op = sum
 inputs = x, x
 format = ${precision}:nchw
-[layer none]
+[layer nought]
 type = ElementWise
 op = sub
 inputs = twice, twice
@@ -89,13 +154,13 @@ INI
 npy x.npy f4 1 60000 60000 2
 expect 0 "'twice': 0 of 4 values are NaN, 2 infinite, the first at index 1; FP16 ends at 65" \
     'infinities of FP16 are told' $strata run half.ini x.npy
-expect 0 "'none': 2 of 4 values are NaN, 0 infinite, the first at index 1; FP16 ends at 65" \
-    'and what becomes of them' $strata run half.ini x.npy --output none=o.npy
+expect 0 "'nought': 2 of 4 values are NaN, 0 infinite, the first at index 1; FP16 ends at 65" \
+    'and what becomes of them' $strata run half.ini x.npy --output nought=o.npy
 expect 0 'no warning' 'FP32 has neither' \
-    sh -c "$strata run half.ini x.npy -D precision=fp32 2>&1 | grep warning ||
+    sh -c "$strata run half.ini x.npy -D precision=fp32 2>&1 | grep 'warning: output' ||
         echo no warning"
 npy infinite.npy f4 inf 0 0 2
-expect 0 "'none': 1 of 4 values are NaN, 0 infinite, the first at index 0; see whether an" \
+expect 0 "'nought': 1 of 4 values are NaN, 0 infinite, the first at index 0; see whether an" \
     'a NaN of FP32 is told too' $strata run half.ini infinite.npy -D precision=fp32
 
 # A grey picture, and an input of three channels.

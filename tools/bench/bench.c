@@ -97,17 +97,18 @@ static void note_costs(struct bench_result *r, const strata_engine *e)
     if (r->settings.batch > 0 && r->settings.batch != b.desc.dims[0])
         return;
     r->predicted_ms = tool_predicted_us(e) * 1e-3;
-    char *doubt = bench_alone(r)
-                      ? tool_doubt_costs(e, 1e3 * r->stats[BENCH_COMPUTE].median)
-                      : NULL;
+    char *doubt =
+        bench_alone(r) ? tool_doubt_costs(e, 1e3 * r->stats[BENCH_COMPUTE].median) : NULL;
     if (doubt)
         r->notes[r->n_notes++] = doubt;
 }
 
 static void note_engine(struct bench_result *r, const struct tool_session *s)
 {
-    static const char *const precisions[] = {
-        [PRECISION_FP32] = "fp32", [PRECISION_FP16] = "fp16", [PRECISION_ANY] = "any"};
+    static const char *const precisions[] = {[PRECISION_FP32] = "fp32",
+                                             [PRECISION_FP16] = "fp16",
+                                             [PRECISION_ANY] = "any",
+                                             [PRECISION_BF16] = "bf16"};
     const strata_network *net = s->engine->network;
     strata_memory_stats memory = {.struct_size = sizeof memory};
     strata_binding b = {.struct_size = sizeof b};
@@ -283,7 +284,7 @@ const struct tool_command tool_bench = {
         "      --duration=TIME      measure at least so long (default 3s)\n"
         "      --iterations=N       and at least so many runs (default 10)\n"
         "      --batch=N,...        batch sizes, one case each\n"
-        "      --precision=P,...    fp32, fp16, any: one case each\n"
+        "      --precision=P,...    fp32, fp16, bf16, any: one case each\n"
         "      --streams=N,...      streams that run beside each other: one case each\n"
         "      --contexts=N         contexts, dealt to the streams (default: one each)\n"
         "      --threads[=N]        host threads that drive the streams (default: one\n"

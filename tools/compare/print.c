@@ -7,8 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Of the largest value: rounding of sums in another order, and of FP16 at each layer. */
-static const double tolerance_fp32 = 1e-4, tolerance_fp16 = 2e-2;
+/* Of the largest value: what rounding of sums in another order, and of a narrow float at
+ * each layer, comes to. Integers and BOOL8 are held to all of their bits. */
+static const double tolerances[STRATA_DTYPE_COUNT] = {
+    [STRATA_FP64] = 1e-4, [STRATA_FP32] = 1e-4, [STRATA_FP16] = 2e-2,
+    [STRATA_BF16] = 1e-1, [STRATA_E4M3] = 2e-1, [STRATA_E5M2] = 4e-1,
+};
 
 struct difference {
     const struct compare_tensor *a, *b;
@@ -17,25 +21,23 @@ struct difference {
     double atol;           /* with which numpy.allclose passes at rtol = tolerance */
     double tolerance;
     int64_t at;
+    int dtype; /* of the two, the one held to less */
 };
 
-static bool is_half(const struct compare_tensor *t)
+static int loose_dtype(const struct compare_tensor *a, const struct compare_tensor *b)
 {
-    return format_at(t->format)->dtype == STRATA_FP16;
+    const int x = format_at(a->format)->dtype, y = format_at(b->format)->dtype;
+    return tolerances[y] > tolerances[x] ? y : x;
 }
 
 static struct difference measure(const struct compare_tensor *a,
                                  const struct compare_tensor *b, double tolerance)
 {
-    struct difference d = {.a = a, .b = b, .tolerance = tolerance};
-    if (tolerance < 0)
-        d.tolerance = is_half(a) || is_half(b) ? tolerance_fp16 : tolerance_fp32;
+    struct difference d = {.a = a, .b = b, .dtype = loose_dtype(a, b)};
+    d.tolerance = tolerance < 0 ? tolerances[d.dtype] : tolerance;
     for (int64_t i = 0; i < a->values.count; i++) {
-        const double x = values_at(&a->values, i), y = values_at(&b->values, i);
-        const bool same = x == y || (isnan(x) && isnan(y));
-        double apart = same ? 0 : fabs(x - y);
-        if (isnan(apart)) /* a number against none */
-            apart = INFINITY;
+        const double x = values_at(&a->values, i);
+        const double apart = fabs(values_apart(&a->values, i, &b->values, i));
         if (isfinite(x) && fabs(x) > d.largest)
             d.largest = fabs(x);
         if (apart > d.worst) {
@@ -69,7 +71,7 @@ static bool fails(const struct difference *d)
 
 static void add_row(struct table *t, const struct difference *d)
 {
-    char where[160];
+    char where[160], text[VALUES_TEXT];
     place(where, sizeof where, d->a, d->at);
     table_cell(t, "%s", d->a->name);
     table_cell(t, "%s", d->a->impl);
@@ -79,10 +81,8 @@ static void add_row(struct table *t, const struct difference *d)
     table_cell(t, "%.3g", d->worst);
     table_cell(t, "%.3g", d->ratio);
     table_cell(t, "%s", d->worst > 0 ? where : "");
-    table_cell(t, "%.*g", values_digits(&d->a->values, 7),
-               values_at(&d->a->values, d->at));
-    table_cell(t, "%.*g", values_digits(&d->b->values, 7),
-               values_at(&d->b->values, d->at));
+    table_cell(t, "%s", values_text(text, &d->a->values, d->at, 7));
+    table_cell(t, "%s", values_text(text, &d->b->values, d->at, 7));
     table_cell(t, "%.3g", d->atol);
     table_cell(t, "%s", fails(d) ? "FAILED" : "ok");
 }
@@ -93,7 +93,7 @@ struct summary {
     const struct compare_tensor *unlike; /* the first of a whose size is another in b */
     struct difference first;             /* that fails, in the order of a's run */
     double ratio;                        /* the largest */
-    double half, full;                   /* tolerances held to; negative: none was */
+    double held[STRATA_DTYPE_COUNT];     /* tolerances; negative: none was */
 };
 
 static void add_difference(struct summary *s, const struct difference *d)
@@ -105,7 +105,7 @@ static void add_difference(struct summary *s, const struct difference *d)
         s->seen = true;
     }
     s->ratio = d->ratio > s->ratio ? d->ratio : s->ratio;
-    *(is_half(d->a) || is_half(d->b) ? &s->half : &s->full) = d->tolerance;
+    s->held[d->dtype] = d->tolerance;
 }
 
 /* The least number of two digits that is not below x. */
@@ -115,8 +115,30 @@ static double round_up(double x)
     return ceil(x * (1 + 1e-9) / digit) * digit;
 }
 
-/* What each tensor was held to, FP16 by a tolerance of its own unless one is given; and
- * the one that would do for all. */
+/* ", those in FP16 of 0.02": what differs from what was said before. */
+static void print_held(const struct summary *s)
+{
+    static const struct {
+        int dtype;
+        const char *who;
+    } order[] = {{STRATA_FP32, "FP32"}, {STRATA_FP64, "FP64"}, {STRATA_FP16, "FP16"},
+                 {STRATA_BF16, "BF16"}, {STRATA_E4M3, "E4M3"}, {STRATA_E5M2, "E5M2"},
+                 {STRATA_INT8, "int8"}, {STRATA_UINT8, "u8"},  {STRATA_INT32, "i32"},
+                 {STRATA_INT64, "i64"}, {STRATA_BOOL8, "bool"}};
+    double said = -1;
+    for (size_t i = 0; i < ARRAY_LENGTH(order); i++) {
+        const double held = s->held[order[i].dtype];
+        if (held < 0 || held == said)
+            continue;
+        if (said >= 0)
+            tool_print(", those in %s of ", order[i].who);
+        tool_print("%.2g", held);
+        said = held;
+    }
+}
+
+/* What each tensor was held to, narrow floats by a tolerance of their own unless one is
+ * given; and the one that would do for all. */
 static void print_verdict(const struct summary *s)
 {
     if (s->failed)
@@ -124,19 +146,14 @@ static void print_verdict(const struct summary *s)
                    s->compared);
     else
         tool_print("ok: all are within the tolerance of ");
-    if (s->full >= 0)
-        tool_print("%.2g", s->full);
-    if (s->full >= 0 && s->half >= 0 && s->half != s->full)
-        tool_print(", those in FP16 of ");
-    if (s->half >= 0 && s->half != s->full)
-        tool_print("%.2g", s->half);
+    print_held(s);
     tool_print("; all pass with --tolerance=%.2g\n", round_up(s->ratio));
 }
 
 static void print_summary(const struct summary *s, const struct compare_side *a,
                           const struct compare_side *b)
 {
-    char where[160];
+    char where[160], x[VALUES_TEXT], y[VALUES_TEXT];
     tool_print("\n%zu tensors compared, %s against %s", s->compared, a->label, b->label);
     if (s->alone > 0)
         tool_print(
@@ -146,11 +163,12 @@ static void print_summary(const struct summary *s, const struct compare_side *a,
     tool_print("\n");
     if (s->seen) {
         place(where, sizeof where, s->first.a, s->first.at);
-        tool_print("%zu beyond the tolerance; first %s (%s against %s): %.7g and %.7g at "
-               "%s, %.3g of its largest value\n",
-               s->failed, s->first.a->name, s->first.a->impl, s->first.b->impl,
-               values_at(&s->first.a->values, s->first.at),
-               values_at(&s->first.b->values, s->first.at), where, s->first.ratio);
+        tool_print("%zu beyond the tolerance; first %s (%s against %s): %s and %s at "
+                   "%s, %.3g of its largest value\n",
+                   s->failed, s->first.a->name, s->first.a->impl, s->first.b->impl,
+                   values_text(x, &s->first.a->values, s->first.at, 7),
+                   values_text(y, &s->first.b->values, s->first.at, 7), where,
+                   s->first.ratio);
     }
     if (s->compared == 0 || s->unlike)
         puts("FAILED: the networks differ");
@@ -194,8 +212,10 @@ int compare_print(const struct compare_side *a, const struct compare_side *b,
                                           "B",
                                           "atol that passes",
                                           "verdict"};
-    struct summary s = {.half = -1, .full = -1};
+    struct summary s = {.compared = 0};
     struct table t;
+    for (int i = 0; i < STRATA_DTYPE_COUNT; i++)
+        s.held[i] = -1;
     table_open(&t, columns, ARRAY_LENGTH(columns), 0x760);
     for (size_t i = 0; i < a->n; i++) {
         const struct compare_tensor *other = compare_find(b, a->tensors[i].name);

@@ -166,8 +166,10 @@ static void put_environment(const struct profile *p, FILE *out)
     static const char *const sources[] = {[COSTS_ANALYTIC] = "the analytic model",
                                           [COSTS_MEASURE] = "measurements here",
                                           [COSTS_FILE] = "a recording"};
-    static const char *const precisions[] = {
-        [PRECISION_FP32] = "fp32", [PRECISION_FP16] = "fp16", [PRECISION_ANY] = "any"};
+    static const char *const precisions[] = {[PRECISION_FP32] = "fp32",
+                                             [PRECISION_FP16] = "fp16",
+                                             [PRECISION_ANY] = "any",
+                                             [PRECISION_BF16] = "bf16"};
     const struct device_properties *d = &p->handle->properties;
     const strata_engine *e = p->engine;
     char text[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Files into a network's inputs. Values arrive dense and linear, as FP32 or the binding's
- * own integers, and are reformatted into the binding's format.
+ * own FP64, integers or BOOL8, and are reformatted into the binding's format.
  */
 #include "tools/run/run.h"
 
@@ -82,6 +82,16 @@ static void add_part(char *text, size_t size, int64_t n, const char *what)
         snprintf(text + at, size - at, "%s %lld %s", at ? "," : "", (long long)n, what);
 }
 
+/* What is outside of a dtype. */
+static const char *what_becomes(int dtype)
+{
+    if (dtype == STRATA_BOOL8)
+        return "become 1";
+    if (dtype_range(dtype) == 0 || dtype == STRATA_E4M3 || dtype == STRATA_E5M2)
+        return "become the nearest of these";
+    return "become infinite";
+}
+
 /* What does not fit is clamped: the likely cause is a network made for other values. */
 static int warn_of_loss(const struct target *t, const struct weight_view *v,
                         strata_error *err)
@@ -94,8 +104,7 @@ static int warn_of_loss(const struct target *t, const struct weight_view *v,
     if (status != STRATA_OK)
         return status;
     weights_range(dtype, &low, &high);
-    add_part(parts, sizeof parts, l.beyond,
-             dtype == STRATA_FP16 ? "become infinite" : "become the nearest of these");
+    add_part(parts, sizeof parts, l.beyond, what_becomes(dtype));
     add_part(parts, sizeof parts, l.rounded, "are rounded to whole numbers");
     add_part(parts, sizeof parts, l.nans, "are NaN and become 0");
     if (*parts)
@@ -210,6 +219,8 @@ static int from_random(const struct target *t, const char *seed, strata_error *e
     for (int64_t i = 0; i < count; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         values[i] = (float)(state >> 40) / 16777216.0f;
+        if (t->binding.desc.dtype == STRATA_BOOL8) /* else nearly all would be true */
+            values[i] = values[i] >= 0.5f;
     }
     int status = store(t, values, err);
     free(values);
@@ -252,7 +263,10 @@ static int from_file(const struct target *t, int64_t item, strata_error *err)
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
                    int64_t item, strata_error *err)
 {
-    struct target t = {.engine = e, .context = c, .index = index, .path = path,
+    struct target t = {.engine = e,
+                       .context = c,
+                       .index = index,
+                       .path = path,
                        .binding.struct_size = sizeof t.binding};
     int status = strata_engine_binding(e, index, &t.binding, err);
     if (status != STRATA_OK)

@@ -51,9 +51,11 @@ int run_values(struct values *v, strata_context *c, const strata_engine *e, int 
 }
 
 /* A NaN is above every number: what went wrong is to be seen. */
-static bool above(double a, double b)
+static bool above(const struct values *v, int64_t i, int64_t k)
 {
-    return a > b || (isnan(a) && !isnan(b));
+    if (!values_whole(v) && isnan(values_at(v, i)))
+        return !isnan(values_at(v, k));
+    return !isnan(values_at(v, k)) && values_apart(v, i, v, k) > 0;
 }
 
 /* Indices of the `top` largest of n values from `begin` on, ties by index. */
@@ -63,8 +65,7 @@ static int select_top(int64_t *indices, int top, const struct values *v, int64_t
     int found = 0;
     for (int64_t i = 0; i < n; i++) {
         int at = found < top ? found : top;
-        while (at > 0 &&
-               above(values_at(v, begin + i), values_at(v, begin + indices[at - 1])))
+        while (at > 0 && above(v, begin + i, begin + indices[at - 1]))
             at--;
         if (at >= top)
             continue;
@@ -85,6 +86,7 @@ int run_add_top(struct table *t, strata_context *c, const strata_engine *e, int 
                 int top, strata_error *err)
 {
     const char *name = e->execution->bindings[index].name;
+    char text[VALUES_TEXT];
     struct values v;
     int64_t *indices = NULL;
     int status = run_values(&v, c, e, index, err);
@@ -103,8 +105,7 @@ int run_add_top(struct table *t, strata_context *c, const strata_engine *e, int 
             table_cell(t, "%lld", (long long)image);
             table_cell(t, "%d", k + 1);
             table_cell(t, "%lld", (long long)indices[k]);
-            table_cell(t, "%.*g", values_digits(&v, 6),
-                       values_at(&v, image * n + indices[k]));
+            table_cell(t, "%s", values_text(text, &v, image * n + indices[k], 6));
             table_cell(t, "%s", label(e->network, indices[k]));
         }
     }

@@ -192,8 +192,9 @@ const struct tool_command tool_run = {
         "Options:\n"
         "      --input=[NAME=]FILE   an input; NAME=random:SEED for random values\n"
         "      --item=N              image of an IDX file (default 0)\n"
-        "      --output=[NAME=]FILE  save an output as .npy, float32 or its own integers,\n"
-        "                            instead of printing ('-': on standard output)\n"
+        "      --output=[NAME=]FILE  save an output as .npy, FP64, integers and BOOL as\n"
+        "                            they are, all else float32, instead of printing ('-':\n"
+        "                            on standard output)\n"
         "      --top=N               largest values of each image, NaN first (default 5)\n"
         "      --repeat=N            run N times; -v shows the fastest\n",
     .examples =

@@ -12,7 +12,8 @@ int run_find_binding(const strata_engine *e, const char *text, bool is_input, in
                      const char **file, strata_error *err);
 
 /* Fill binding `index` from a file, by content: .npy, image, IDX (item `item` of it), or
- * raw elements in the binding's own format. "random:SEED" makes values in [0, 1). */
+ * raw elements in the binding's own format. "random:SEED" makes values in [0, 1), rounded
+ * for integers and BOOL8. */
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
                    int64_t item, strata_error *err);
 
@@ -32,7 +33,7 @@ int run_values(struct values *v, strata_context *c, const strata_engine *e, int 
  * any: output, image, rank, index, value, label. */
 int run_add_top(struct table *t, strata_context *c, const strata_engine *e,
                 int index, int top, strata_error *err);
-/* As .npy in logical order: FP32, or integers as they are. */
+/* As .npy in logical order: FP64, integers and BOOL8 as they are, else FP32. */
 int run_write_output(strata_context *c, const strata_engine *e, int index,
                      const char *path, strata_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the layers of module cublaslt have alike: a node as a product, and whether a rank of
- * the library's list takes it.
+ * What the layers of module cublaslt have alike: a node as a product, and whether a rank
+ * of the library's list takes it.
  */
 #include "plugins/common/cublaslt/module.h"
 
@@ -10,14 +10,24 @@ int cublaslt_start(const strata_node *n, struct cublaslt_problem *out)
     const strata_epilogue *e = n->epilogue;
     *out = (struct cublaslt_problem){
         .dtype = n->in[0].dtype,
+        .b_dtype = n->in[0].dtype,
+        .result = n->out[0].dtype,
+        .alpha = 1,
+        .beta = 1,
         .batch = 1,
         .bias = n->weight[1].rank > 0,
         .addend = e && (e->flags & STRATA_EPILOGUE_RESIDUAL) != 0,
-        .relu = e && (e->flags & STRATA_EPILOGUE_ACTIVATION) != 0,
     };
-    if (out->dtype == STRATA_FP16 && n->math != STRATA_MATH_TENSOR_OP)
+    if (e && (e->flags & STRATA_EPILOGUE_ACTIVATION)) {
+        out->relu = e->activation == STRATA_RELU;
+        out->gelu = e->activation == STRATA_GELU_TANH;
+    }
+    if (out->dtype != STRATA_FP32 && n->math != STRATA_MATH_TENSOR_OP)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "FP16 uses tensor cores, which math = tensor_op allows");
+                           "%s uses tensor cores, which math = tensor_op allows",
+                           out->dtype == STRATA_FP16   ? "FP16"
+                           : out->dtype == STRATA_BF16 ? "BF16"
+                                                       : "a dtype of 8 bits");
     return STRATA_OK;
 }
 

@@ -4,8 +4,9 @@
  */
 #include "plugins/common/cublaslt/module.h"
 
-static const strata_extends *const extends[] = {&cublaslt_convolution,
-                                                &cublaslt_fully_connected};
+static const strata_extends *const extends[] = {
+    &cublaslt_convolution, &cublaslt_fully_connected, &cublaslt_matrix_multiply};
 
-STRATA_MODULE_EXTENDS("cublaslt", "1.0.0", "+core::Convolution,+core::FullyConnected",
+STRATA_MODULE_EXTENDS("cublaslt", "1.0.0",
+                      "+core::Convolution,+core::FullyConnected,+core::MatrixMultiply",
                       extends)

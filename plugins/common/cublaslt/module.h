@@ -11,14 +11,18 @@
 #include "plugins/common/cublaslt/product.h"
 
 #define CUBLASLT_EPILOGUES (STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION)
-#define CUBLASLT_ACTIVATIONS (UINT64_C(1) << STRATA_RELU)
+/* Its GELU is the tanh form. */
+#define CUBLASLT_ACTIVATIONS                                                             \
+    (UINT64_C(1) << STRATA_RELU | UINT64_C(1) << STRATA_GELU_TANH)
 
-extern const strata_extends cublaslt_convolution, cublaslt_fully_connected;
+extern const strata_extends cublaslt_convolution, cublaslt_fully_connected,
+    cublaslt_matrix_multiply;
 
 /* What a layer's node is as a product, or why it is none. */
 typedef int cublaslt_describe(const strata_node *n, struct cublaslt_problem *out);
 
-/* Fill in what all layers have alike; vetoes FP16 without leave to use tensor cores. */
+/* Fill in what all layers have alike; vetoes FP16 and BF16 without leave to use tensor
+ * cores. */
 int cublaslt_start(const strata_node *n, struct cublaslt_problem *out);
 
 int cublaslt_accept(const strata_node *n, cublaslt_describe *describe, int rank);
@@ -42,8 +46,9 @@ size_t cublaslt_workspace(const strata_node *n, cublaslt_describe *describe, int
 
 #define CUBLASLT_IMPL(R, rows_, state_, run_)                                            \
     {                                                                                    \
-        .id = R + 1, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED,               \
-        .epilogues = CUBLASLT_EPILOGUES, .name = "cublaslt_" #R,                         \
+        .id = R + 1, .device = STRATA_CUDA,                                              \
+        .flags = STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED, /* by its relu */            \
+            .epilogues = CUBLASLT_EPILOGUES, .name = "cublaslt_" #R,                     \
         .rows = STRATA_ARRAY(rows_), .activations = CUBLASLT_ACTIVATIONS,                \
         .efficiency = 0.7, .state_size = sizeof(state_), .accept = accept_##R,           \
         .workspace = workspace_##R, .setup = setup_##R, .run = run_                      \

@@ -20,7 +20,13 @@ static int failed(const strata_node *n, const struct cublaslt_library *l,
 
 static cudaDataType_t data_type(int32_t dtype)
 {
-    return dtype == STRATA_FP16 ? CUDA_R_16F : CUDA_R_32F;
+    return dtype == STRATA_FP16    ? CUDA_R_16F
+           : dtype == STRATA_BF16  ? CUDA_R_16BF
+           : dtype == STRATA_INT8  ? CUDA_R_8I
+           : dtype == STRATA_INT32 ? CUDA_R_32I
+           : dtype == STRATA_E4M3  ? CUDA_R_8F_E4M3
+           : dtype == STRATA_E5M2  ? CUDA_R_8F_E5M2
+                                   : CUDA_R_32F;
 }
 
 static cublasStatus_t set_layout(const struct cublaslt_library *l,
@@ -43,34 +49,43 @@ static cublasStatus_t set_layout(const struct cublaslt_library *l,
 static cublasStatus_t set_layouts(struct cublaslt_plan *plan,
                                   const struct cublaslt_problem *p)
 {
-    const int t = p->a_transposed;
+    const int t = p->a_transposed, u = p->b_transposed;
+    const int64_t ldc = p->addend && p->ldc ? p->ldc : p->ldd;
     cublasStatus_t s;
     if ((s = set_layout(plan->library, &plan->a, p->dtype, t ? p->k : p->m,
                         t ? p->m : p->k, p->lda, p->batch, p->a_stride)) ||
-        (s = set_layout(plan->library, &plan->b, p->dtype, p->k, p->n, p->ldb, p->batch,
-                        p->b_stride)) ||
-        (s = set_layout(plan->library, &plan->c, p->dtype, p->m, p->n, p->ldd, p->batch,
+        (s = set_layout(plan->library, &plan->b, p->b_dtype, u ? p->n : p->k,
+                        u ? p->k : p->n, p->ldb, p->batch, p->b_stride)) ||
+        (s = set_layout(plan->library, &plan->c, p->result, p->m, p->n, ldc, p->batch,
                         p->addend ? p->c_stride : p->d_stride)))
         return s;
-    return set_layout(plan->library, &plan->d, p->dtype, p->m, p->n, p->ldd, p->batch,
+    return set_layout(plan->library, &plan->d, p->result, p->m, p->n, p->ldd, p->batch,
                       p->d_stride);
 }
 
 static cublasStatus_t set_operation(struct cublaslt_plan *plan,
                                     const struct cublaslt_problem *p, const void *bias)
 {
-    static const cublasLtEpilogue_t epilogues[2][2] = {
-        {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU},
-        {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS}};
+    static const cublasLtEpilogue_t epilogues[2][3] = {
+        {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_GELU},
+        {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS,
+         CUBLASLT_EPILOGUE_GELU_BIAS}};
     const struct cublaslt_library *l = plan->library;
-    const cublasLtEpilogue_t epilogue = epilogues[p->bias != 0][p->relu != 0];
+    const cublasLtEpilogue_t epilogue =
+        epilogues[p->bias != 0][p->gelu ? 2 : p->relu != 0];
     const cublasOperation_t transpose = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t second = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const int whole = p->result == STRATA_INT32;
     cublasStatus_t s;
     if ((s = l->cublasLtMatmulDescInit_internal(&plan->operation, sizeof plan->operation,
-                                                CUBLAS_COMPUTE_32F, CUDA_R_32F)) ||
+                                                whole ? CUBLAS_COMPUTE_32I
+                                                      : CUBLAS_COMPUTE_32F,
+                                                whole ? CUDA_R_32I : CUDA_R_32F)) ||
         (s = l->cublasLtMatmulDescSetAttribute(&plan->operation,
                                                CUBLASLT_MATMUL_DESC_TRANSA, &transpose,
                                                sizeof transpose)) ||
+        (s = l->cublasLtMatmulDescSetAttribute(
+             &plan->operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second)) ||
         (s = l->cublasLtMatmulDescSetAttribute(&plan->operation,
                                                CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                                sizeof epilogue)) ||
@@ -110,6 +125,16 @@ static cublasStatus_t set_preference(const struct cublaslt_library *l,
     return s;
 }
 
+static union cublaslt_factor factor(const struct cublaslt_problem *p, double x)
+{
+    union cublaslt_factor f;
+    if (p->result == STRATA_INT32)
+        f.whole = (int32_t)x;
+    else
+        f.real = (float)x;
+    return f;
+}
+
 int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, int rank,
                   const void *bias, struct cublaslt_plan *out)
 {
@@ -123,6 +148,8 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
     if (status != STRATA_OK)
         return status;
     out->addend = problem->addend;
+    out->alpha = factor(problem, problem->alpha);
+    out->beta = factor(problem, problem->addend ? problem->beta : 0);
     if ((s = set_layouts(out, problem)) ||
         (s = set_operation(out, problem, bias ? bias : aligned)) ||
         (s = set_preference(out->library, &preference)))
@@ -147,11 +174,10 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
 int cublaslt_run(const strata_run *r, const struct cublaslt_plan *plan, const void *a,
                  const void *b, const void *c, void *d)
 {
-    const float one = 1, beta = plan->addend ? 1 : 0;
     cublasStatus_t s = plan->library->cublasLtMatmul(
-        plan->handle, (cublasLtMatmulDescOpaque_t *)&plan->operation, &one, a,
+        plan->handle, (cublasLtMatmulDescOpaque_t *)&plan->operation, &plan->alpha, a,
         (cublasLtMatrixLayoutOpaque_t *)&plan->a, b,
-        (cublasLtMatrixLayoutOpaque_t *)&plan->b, &beta, plan->addend ? c : d,
+        (cublasLtMatrixLayoutOpaque_t *)&plan->b, &plan->beta, plan->addend ? c : d,
         (cublasLtMatrixLayoutOpaque_t *)&plan->c, d,
         (cublasLtMatrixLayoutOpaque_t *)&plan->d, &plan->algorithm, r->workspace,
         r->workspace_size, (cudaStream_t)r->stream);

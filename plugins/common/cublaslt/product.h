@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrix products by cuBLASLt: D = relu(op(A)*B + C), all column-major and of one element
- * type, accumulated in FP32. FP16 runs on tensor cores; FP32 never does. The library's
- * heuristic gives a list of algorithms, best guess first: a rank in it is a tactic.
+ * Matrix products by cuBLASLt: D = f(op(A)*op(B) + C), all column-major, accumulated
+ * in FP32, or INT32 for INT8. FP32 never runs on tensor cores, all else does. The
+ * library's heuristic gives a list of algorithms, best guess first: a rank in it is a
+ * tactic.
  */
 #ifndef PLUGINS_COMMON_CUBLASLT_PRODUCT_H
 #define PLUGINS_COMMON_CUBLASLT_PRODUCT_H
 
 #include "plugins/common/cublaslt/library.h"
 
-#define CUBLASLT_RANKS 4
+#define CUBLASLT_RANKS 8
 
 /* D is m x n, B is k x n, C as D. Leading dims and strides between the products of a
  * batch are in elements. */
@@ -18,9 +19,15 @@ struct cublaslt_problem {
     int32_t a_transposed; /* A lies as k x m, else m x k */
     int64_t m, n, k, lda, ldb, ldd;
     int64_t batch, a_stride, b_stride, d_stride, c_stride;
-    int32_t bias;   /* an element for each of D's rows is added */
-    int32_t addend; /* there is a C; its leading dim is D's */
+    int32_t b_transposed; /* B lies as n x k, else k x n */
+    int32_t b_dtype;      /* where it is not A's; FP8 alone */
+    int32_t result;       /* dtype of C and D: INT32 of INT8, a wider float of FP8 */
+    int64_t ldc;          /* 0: as D's */
+    double alpha, beta;   /* D = f(alpha*op(A)*op(B) + bias + beta*C) */
+    int32_t bias;         /* an element for each of D's rows is added */
+    int32_t addend;       /* there is a C */
     int32_t relu;
+    int32_t gelu; /* of the tanh form: cuBLASLt has no other */
 };
 
 struct cublaslt_plan {
@@ -31,6 +38,10 @@ struct cublaslt_plan {
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace; /* bytes */
     int32_t addend;
+    union cublaslt_factor {
+        float real;
+        int32_t whole; /* of integers */
+    } alpha, beta;
 };
 
 /* The rank-th algorithm for a problem on the current device. bias: device memory, or NULL

@@ -124,6 +124,17 @@ void move_table(struct move_job *job, int d, const strata_tensor *y,
         job->to_channels = channels_of(y, 0, 1);
 }
 
+void move_dense(struct move_job *job, int d, const strata_tensor *y, int64_t from)
+{
+    const int vectored = is_vectored(y, d), odd = vectored && !is_flat(y);
+    move_add_axis(job, y->dims[d], vectored && !odd ? 1 : y->strides[d], from);
+    job->axis[job->axes - 1].odd = odd;
+    if (odd) {
+        job->to_channels = channels_of(y, 0, 1);
+        job->from_channels = (struct move_channels){0, 1, from, 0};
+    }
+}
+
 /* ---- tables ---------------------------------------------------------------------- */
 
 int move_upload(const strata_node *n, const void *values, size_t bytes, void **device)

@@ -64,6 +64,9 @@ void move_dim(struct move_job *job, int d, const strata_tensor *y, int64_t y_beg
 void move_table(struct move_job *job, int d, const strata_tensor *y,
                 const strata_tensor *x, const int64_t *table);
 
+/* The same over all of y's dim d, from memory without vectors that has this stride. */
+void move_dense(struct move_job *job, int d, const strata_tensor *y, int64_t from);
+
 /* An axis of given strides. */
 void move_add_axis(struct move_job *job, int64_t n, int64_t to, int64_t from);
 

@@ -34,6 +34,8 @@ static const struct step activations[STRATA_ACTIVATION_COUNT] = {
     [STRATA_SILU] = {dnnl_eltwise_swish, {FIXED, 1}},
     [STRATA_HARD_SWISH] = {dnnl_eltwise_hardswish},
     [STRATA_MISH] = {dnnl_eltwise_mish},
+    [STRATA_GELU_TANH] = {dnnl_eltwise_gelu_tanh},
+    [STRATA_SWISH] = {dnnl_eltwise_swish, {ALPHA}},
 };
 
 static float parameter_value(struct parameter p, const strata_epilogue *e)
@@ -73,12 +75,15 @@ static int append_binary(const strata_node *n, dnnl_post_ops_t ops,
 static int append_all(const strata_node *n, const struct onednn_request *request,
                       dnnl_post_ops_t ops, struct onednn_arguments *arguments)
 {
-    const int32_t flags = n->epilogue->flags;
+    const int32_t flags = n->epilogue ? n->epilogue->flags : 0;
     const dnnl_memory_desc_t *output = &request->output;
     const int64_t dims[] = {1, output->dims[1], 1, 1, 1}; /* broadcast over the rest */
     dnnl_memory_desc_t channels;
     int status = onednn_dense(n, dims, output->ndims, &channels);
 
+    if (!status && request->addend.ndims > 0)
+        status = append_binary(n, ops, dnnl_binary_add, &request->addend, ONEDNN_THIRD,
+                               arguments);
     if (!status && flags & STRATA_EPILOGUE_SCALE)
         status = append_binary(n, ops, dnnl_binary_mul, &channels, ONEDNN_EPILOGUE_SCALE,
                                arguments);
@@ -99,7 +104,7 @@ int onednn_epilogue(const strata_node *n, const struct onednn_request *request,
     dnnl_post_ops_t ops = NULL;
     int status;
 
-    if (!n->epilogue || n->epilogue->flags == 0)
+    if ((!n->epilogue || n->epilogue->flags == 0) && request->addend.ndims == 0)
         return STRATA_OK;
     if ((status = onednn_check(n, dnnl_post_ops_create(&ops), "post-ops")))
         return status;

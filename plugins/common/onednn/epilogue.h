@@ -12,12 +12,13 @@
 #define ONEDNN_EPILOGUES                                                                 \
     (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS | STRATA_EPILOGUE_RESIDUAL |           \
      STRATA_EPILOGUE_ACTIVATION)
-/* oneDNN has no softsign, and a hard_sigmoid made of its clip would lose a NaN; to keep
- * one in the relu, relu6 and clip of every convolution would cost more than it is worth.
- */
+/* Not softsign, celu, thresholded_relu, shrink and scaled_tanh, which oneDNN lacks, nor
+ * hard_sigmoid: made of its clip it would lose a NaN. To keep one in the relu, relu6 and
+ * clip of every convolution would cost more than it is worth: STRATA_NAN_DROPPED. */
+#define ONEDNN_KIND(kind_) (UINT64_C(1) << (kind_))
 #define ONEDNN_ACTIVATIONS                                                               \
-    ((UINT64_C(1) << STRATA_ACTIVATION_COUNT) - 1 - (UINT64_C(1) << STRATA_SOFTSIGN) -   \
-     (UINT64_C(1) << STRATA_HARD_SIGMOID))
+    ((ONEDNN_KIND(STRATA_SWISH + 1) - 1) & ~ONEDNN_KIND(STRATA_SOFTSIGN) &               \
+     ~ONEDNN_KIND(STRATA_HARD_SIGMOID))
 
 /* Put the node's epilogue into attr and bind its operands. */
 int onednn_epilogue(const strata_node *n, const struct onednn_request *request,

@@ -6,8 +6,11 @@
  */
 #include "plugins/common/onednn/primitive.h"
 
-static const strata_extends *const extends[] = {&onednn_convolution,
-                                                &onednn_fully_connected, &onednn_pooling};
+static const strata_extends *const extends[] = {
+    &onednn_convolution, &onednn_deconvolution,   &onednn_fully_connected,
+    &onednn_lrn,         &onednn_matrix_multiply, &onednn_pooling};
 
 STRATA_MODULE_EXTENDS("onednn", "1.0.0",
-                      "+core::Convolution,+core::FullyConnected,+core::Pooling", extends)
+                      "+core::Convolution,+core::Deconvolution,+core::FullyConnected,"
+                      "+core::LRN,+core::MatrixMultiply,+core::Pooling",
+                      extends)

@@ -37,6 +37,8 @@ static void candidate_arguments(struct onednn_candidate *c)
     onednn_bind(&c->arguments, DNNL_ARG_SCRATCHPAD, ONEDNN_WORKSPACE);
     if (c->request.weight.ndims > 0)
         onednn_bind(&c->arguments, DNNL_ARG_WEIGHTS, ONEDNN_WEIGHT);
+    else if (c->request.second != ONEDNN_NONE)
+        onednn_bind(&c->arguments, DNNL_ARG_WEIGHTS, c->request.second);
     if (c->request.bias != ONEDNN_NONE)
         onednn_bind(&c->arguments, DNNL_ARG_BIAS, c->request.bias);
 }
@@ -73,9 +75,11 @@ static int candidate_judge(const strata_node *n, const struct onednn_candidate *
     return STRATA_OK;
 }
 
-static int check_weights(const strata_node *n)
+/* The layer says what its first one is. */
+static int check_weights(const strata_node *n, const struct onednn_request *request)
 {
-    for (int i = 0; i < n->n_weights; i++)
+    const int own = request->weight.ndims > 0 && request->weight.data_type != dnnl_f32;
+    for (int i = own; i < n->n_weights; i++)
         if (n->weight[i].rank > 0 && n->weight[i].dtype != STRATA_FP32)
             return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "weight %d is not fp32", i);
     return STRATA_OK;
@@ -89,8 +93,8 @@ int onednn_candidate_open(const strata_node *n, onednn_describe describe,
     *c = (struct onednn_candidate){0};
     /* oneDNN's cache (2.6.3) answers a request with another kernel where only strides of
      * single elements differ: its workspace is not the one that was planned for. */
-    if ((status = check_weights(n)) || (status = onednn_room(n)) ||
-        (status = describe(n, &c->request)) ||
+    if ((status = onednn_room(n)) || (status = describe(n, &c->request)) ||
+        (status = check_weights(n, &c->request)) ||
         (status = onednn_check(n, dnnl_set_primitive_cache_capacity(0), "its cache")) ||
         (status =
              onednn_check(n, dnnl_engine_create(&c->engine, dnnl_cpu, 0), "engine")) ||
@@ -99,6 +103,12 @@ int onednn_candidate_open(const strata_node *n, onednn_describe describe,
              n,
              dnnl_primitive_attr_set_scratchpad_mode(c->attr, dnnl_scratchpad_mode_user),
              "attributes")))
+        return status;
+    if (c->request.scale != 0 &&
+        (status = onednn_check(n,
+                               dnnl_primitive_attr_set_output_scales(c->attr, 1, 0,
+                                                                     &c->request.scale),
+                               "a factor")))
         return status;
     candidate_arguments(c);
     if ((status = onednn_epilogue(n, &c->request, c->attr, &c->arguments)) ||

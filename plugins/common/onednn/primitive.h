@@ -20,6 +20,8 @@
 enum onednn_source {
     ONEDNN_NONE,
     ONEDNN_INPUT,
+    ONEDNN_SECOND, /* input 1 */
+    ONEDNN_THIRD,
     ONEDNN_OUTPUT,
     ONEDNN_WEIGHT, /* the packed copy, or the network's where its layout fits */
     ONEDNN_BIAS,   /* the layer's own bias weight */
@@ -29,8 +31,8 @@ enum onednn_source {
     ONEDNN_WORKSPACE
 };
 
-/* source, weight, bias, output, workspace and three epilogue operands */
-enum { ONEDNN_MAX_ARGUMENTS = 8 };
+/* source, weight, bias, output, workspace, an addend and three epilogue operands */
+enum { ONEDNN_MAX_ARGUMENTS = 9 };
 
 struct onednn_argument {
     int index; /* DNNL_ARG_* */
@@ -45,14 +47,19 @@ struct onednn_arguments {
 /* What a layer asks of oneDNN, filled by its onednn_describe. */
 struct onednn_request {
     union {
-        dnnl_primitive_kind_t kind; /* the first member of each */
-        dnnl_convolution_desc_t convolution;
+        dnnl_primitive_kind_t kind;          /* the first member of each */
+        dnnl_convolution_desc_t convolution; /* deconvolution's too */
         dnnl_inner_product_desc_t inner_product;
+        dnnl_matmul_desc_t matmul;
         dnnl_pooling_v2_desc_t pooling;
+        dnnl_lrn_desc_t lrn;
     } op;
     dnnl_memory_desc_t output;
     dnnl_memory_desc_t weight; /* as the network stores it; ndims 0: the layer has none */
     enum onednn_source bias;
+    enum onednn_source second; /* what stands for a weight that the layer has not */
+    dnnl_memory_desc_t addend; /* input 2, added before the epilogue; ndims 0: none */
+    float scale;               /* of the sum and the bias; 0: none */
 };
 
 typedef int (*onednn_describe)(const strata_node *n, struct onednn_request *request);
@@ -143,6 +150,7 @@ int onednn_run(const strata_run *r);
     .setup = setup, .teardown = onednn_teardown, .ctx_open = onednn_ctx_open,            \
     .ctx_close = onednn_ctx_close, .run = onednn_run
 
-extern const strata_extends onednn_convolution, onednn_fully_connected, onednn_pooling;
+extern const strata_extends onednn_convolution, onednn_deconvolution,
+    onednn_fully_connected, onednn_lrn, onednn_matrix_multiply, onednn_pooling;
 
 #endif /* PLUGINS_COMMON_ONEDNN_PRIMITIVE_H */

@@ -161,6 +161,10 @@ static void *source_data(const struct onednn_state *s, const strata_run *r,
     switch (source) {
     case ONEDNN_INPUT:
         return r->in[0].data;
+    case ONEDNN_SECOND:
+        return r->in[1].data;
+    case ONEDNN_THIRD:
+        return r->in[2].data;
     case ONEDNN_OUTPUT:
         return r->out[0].data;
     case ONEDNN_WEIGHT:

@@ -68,7 +68,8 @@ static __global__ void __launch_bounds__(DEPTHWISE_BLOCK, 4)
 
 static bool depthwise_innermost(const strata_tensor *t)
 {
-    return t->format & (STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_F32_NHWC);
+    return t->format & (STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_F32_NHWC |
+                        STRATA_BF16_NHWC8 | STRATA_BF16_NHWC);
 }
 
 /* Channels that a thread takes, of those that lie together. */
@@ -284,25 +285,29 @@ static bool depthwise_launch_groups(const strata_run *r, depthwise_job &job)
     return depthwise_groups(job, A) && depthwise_launch_usual<T, V, A>(r, job);
 }
 
+/* Pairs of channels are FP16's alone; planes go by as many pixels as 16 bytes hold. */
+template <typename T>
+static void depthwise_launch_lanes(const strata_run *r, depthwise_job &job, int lanes)
+{
+    if (lanes == PACK) {
+        depthwise_launch<T, PACK>(r, job);
+        return;
+    }
+    if constexpr (sizeof(T) == 2)
+        if (lanes == 2 ? depthwise_launch_groups<T, 2, 4>(r, job)
+                       : depthwise_launch_groups<T, 1, 8>(r, job))
+            return;
+    if (lanes == 2)
+        depthwise_launch<T, 2>(r, job);
+    else if (!depthwise_launch_groups<T, 1, 4>(r, job))
+        depthwise_launch<T, 1>(r, job);
+}
+
 static int depthwise_run_lanes(const strata_run *r, int lanes)
 {
     depthwise_job job = depthwise_job_of(r, lanes);
-    if (r->in[0].dtype == STRATA_FP32) {
-        if (lanes == PACK)
-            depthwise_launch<float, PACK>(r, job);
-        else if (lanes == 2)
-            depthwise_launch<float, 2>(r, job);
-        else if (!depthwise_launch_groups<float, 1, 4>(r, job))
-            depthwise_launch<float, 1>(r, job);
-    } else if (lanes == PACK) {
-        depthwise_launch<__half, PACK>(r, job);
-    } else if (lanes == 2) {
-        if (!depthwise_launch_groups<__half, 2, 4>(r, job))
-            depthwise_launch<__half, 2>(r, job);
-    } else if (!depthwise_launch_groups<__half, 1, 8>(r, job) &&
-               !depthwise_launch_groups<__half, 1, 4>(r, job)) {
-        depthwise_launch<__half, 1>(r, job);
-    }
+    layer_float(r->in[0].dtype,
+                [&](auto t) { depthwise_launch_lanes<decltype(t)>(r, job, lanes); });
     return layer_launched(r, "convolution depthwise");
 }
 

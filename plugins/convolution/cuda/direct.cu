@@ -205,9 +205,10 @@ int direct_setup(const strata_node *n, void *state)
     if (__builtin_mul_overflow(job.elements * FILTERS, s->in_c, &job.size) ||
         __builtin_mul_overflow(job.size, job.blocks * s->groups, &job.size))
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
-    return n->in[0].dtype == STRATA_FP16
-               ? convolution_pack(n, s, job, sizeof(__half), direct_pack_kernel<__half>)
-               : convolution_pack(n, s, job, sizeof(float), direct_pack_kernel<float>);
+    layer_float(n->in[0].dtype, [&](auto t) {
+        status = convolution_pack(n, s, job, sizeof t, direct_pack_kernel<decltype(t)>);
+    });
+    return status;
 }
 
 /* ---- running --------------------------------------------------------------------------
@@ -249,13 +250,12 @@ int direct_run(const strata_run *r)
     const uint32_t filters = job.blocks * job.groups;
     const dim3 grid(layer_blocks(job.pixels, PIXELS * THREADS),
                     filters < 65535 ? filters : 65535);
-    const bool half_in = r->in[0].dtype == STRATA_FP16;
-    const bool half_out = r->out[0].dtype == STRATA_FP16;
-    if (half_in)
-        direct_kernel<__half, __half><<<grid, THREADS, 0, layer_stream(r)>>>(job);
-    else if (half_out)
+    if (r->in[0].dtype != r->out[0].dtype)
         direct_kernel<float, __half><<<grid, THREADS, 0, layer_stream(r)>>>(job);
     else
-        direct_kernel<float, float><<<grid, THREADS, 0, layer_stream(r)>>>(job);
+        layer_float(r->in[0].dtype, [&](auto t) {
+            direct_kernel<decltype(t), decltype(t)>
+                <<<grid, THREADS, 0, layer_stream(r)>>>(job);
+        });
     return layer_launched(r, "convolution direct");
 }

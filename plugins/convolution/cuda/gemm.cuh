@@ -171,13 +171,29 @@ struct gemm_loader {
 /* ---- the tail -------------------------------------------------------------------------
  */
 
-/* 8 channels of one pixel, from FP32 sums. */
-static __device__ inline void gemm_store(const gemm_job &job,
-                                         const convolution_affine<8> &affine,
-                                         const pack<__half, 8> &residual,
-                                         const float (&sum)[8], uint32_t pixel,
-                                         uint32_t channel)
+/* Where the product's pixel and column lie in y: as they are, unless a job derived from
+ * this one knows better. */
+static __device__ inline uint32_t gemm_columns(const gemm_job &job)
 {
+    return job.stored;
+}
+static __device__ inline uint32_t gemm_channel(const gemm_job &, uint32_t column)
+{
+    return column;
+}
+static __device__ inline size_t gemm_row(const gemm_job &, uint32_t pixel, uint32_t)
+{
+    return pixel;
+}
+
+/* 8 channels of one pixel, from FP32 sums. */
+template <class Job>
+static __device__ inline void
+gemm_store(const Job &job, const convolution_affine<8> &affine,
+           const pack<__half, 8> &residual, const float (&sum)[8], uint32_t pixel,
+           uint32_t column)
+{
+    const uint32_t channel = gemm_channel(job, column);
     float v[8], add[8];
     pack<__half, 8> y;
 #pragma unroll
@@ -189,25 +205,28 @@ static __device__ inline void gemm_store(const gemm_job &job,
 #pragma unroll
     for (int i = 0; i < 8; i++)
         y.v[i] = __float2half_rn(v[i]);
-    store_pack(job.y + (size_t)pixel * job.stored + channel, y);
+    store_pack(job.y + gemm_row(job, pixel, column) * job.stored + channel, y);
 }
 
 /* What is to be added there; 0 without a residual. Outside the tensor: something. */
-static __device__ inline pack<__half, 8> gemm_residual(const gemm_job &job,
-                                                       uint32_t pixel, uint32_t channel)
+template <class Job>
+static __device__ inline pack<__half, 8> gemm_residual(const Job &job, uint32_t pixel,
+                                                       uint32_t column)
 {
     if (!job.residual)
         return {};
-    const size_t row = min(pixel, job.pixels - 1);
-    return load_pack<__half, 8>(job.residual + row * job.stored +
-                                (channel < job.stored ? channel : 0));
+    column = column < gemm_columns(job) ? column : 0;
+    return load_pack<__half, 8>(job.residual +
+                                gemm_row(job, min(pixel, job.pixels - 1), column) *
+                                    job.stored +
+                                gemm_channel(job, column));
 }
 
 /* A warp's 16 rows of FP32 sums lie in its own part of shared memory, `Pitch` floats a
  * row; stores them. row, column: of the first; affine: of the lane's channels. */
-template <int Columns, int Pitch>
+template <int Columns, int Pitch, class Job>
 static __device__ inline void
-gemm_store_rows(const gemm_job &job, const convolution_affine<8> &affine,
+gemm_store_rows(const Job &job, const convolution_affine<8> &affine,
                 const float *staged, uint32_t row, uint32_t column)
 {
     const uint32_t lane = threadIdx.x % 32, c = lane % (Columns / 8) * 8;
@@ -216,7 +235,7 @@ gemm_store_rows(const gemm_job &job, const convolution_affine<8> &affine,
         const float4 lo = *(const float4 *)(staged + r * Pitch + c);
         const float4 hi = *(const float4 *)(staged + r * Pitch + c + 4);
         const float sum[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
-        if (row + r < job.pixels && column + c < job.stored)
+        if (row + r < job.pixels && column + c < gemm_columns(job))
             gemm_store(job, affine, gemm_residual(job, row + r, column + c), sum, row + r,
                        column + c);
     }
@@ -224,20 +243,20 @@ gemm_store_rows(const gemm_job &job, const convolution_affine<8> &affine,
 
 /* Of the 8 channels that a lane stores, where a warp stores `Columns` from `column` on.
  */
-template <int Columns>
-static __device__ inline convolution_affine<8> gemm_affine_of(const gemm_job &job,
+template <int Columns, class Job>
+static __device__ inline convolution_affine<8> gemm_affine_of(const Job &job,
                                                               uint32_t column)
 {
     convolution_affine<8> affine;
-    affine.load(job.bias, job.epilogue, column + threadIdx.x % (Columns / 8) * 8,
-                job.filters);
+    column += threadIdx.x % (Columns / 8) * 8;
+    affine.load(job.bias, job.epilogue, gemm_channel(job, column), job.filters);
     return affine;
 }
 
 /* A warp's fragments (16 rows x Columns, as mma and wgmma leave them) through shared
  * memory into y. affine: gemm_affine_of the columns. */
-template <int Columns>
-static __device__ inline void gemm_tail(const gemm_job &job,
+template <int Columns, class Job>
+static __device__ inline void gemm_tail(const Job &job,
                                         const convolution_affine<8> &affine,
                                         const float (&sum)[Columns / 8][4],
                                         float *staging, uint32_t row, uint32_t column)
@@ -258,8 +277,8 @@ static __device__ inline void gemm_tail(const gemm_job &job,
 /* A warp's sums straight into y, where the rows of weight are woven: of 32 together, row
  * 8*i + n holds filter n/2*8 + i*2 + n%2, so that a lane has 8 neighbouring ones.
  * RowStep: from 16 rows to the next. */
-template <int M, int Columns, int RowStep>
-static __device__ inline void gemm_woven_tail(const gemm_job &job,
+template <int M, int Columns, int RowStep, class Job>
+static __device__ inline void gemm_woven_tail(const Job &job,
                                               const float (&sum)[M][Columns / 8][4],
                                               uint32_t row, uint32_t column)
 {
@@ -284,12 +303,12 @@ static __device__ inline void gemm_woven_tail(const gemm_job &job,
             const uint32_t pixel = row + m / 2 * RowStep + m % 2 * 8;
             const uint32_t c = column + part * 32;
             if (m == 0)
-                affine.load(job.bias, job.epilogue, c, job.filters);
+                affine.load(job.bias, job.epilogue, gemm_channel(job, c), job.filters);
             float v[8];
 #pragma unroll
             for (int k = 0; k < 8; k++)
                 v[k] = sum[m / 2][part * 4 + k / 2][m % 2 * 2 + k % 2];
-            if (pixel < job.pixels && c < job.stored)
+            if (pixel < job.pixels && c < gemm_columns(job))
                 gemm_store(job, affine, residual[i], v, pixel, c);
         }
     }

@@ -311,9 +311,10 @@ int simt_setup(const strata_node *n, void *state)
     job.elements = window_kernel_count(&s->w);
     if (__builtin_mul_overflow(job.columns, simt_pieces(s) * DEPTH, &job.size))
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
-    return n->in[0].dtype == STRATA_FP16
-               ? convolution_pack(n, s, job, sizeof(__half), simt_pack_kernel<__half>)
-               : convolution_pack(n, s, job, sizeof(float), simt_pack_kernel<float>);
+    layer_float(n->in[0].dtype, [&](auto t) {
+        status = convolution_pack(n, s, job, sizeof t, simt_pack_kernel<decltype(t)>);
+    });
+    return status;
 }
 
 /* ---- running --------------------------------------------------------------------------
@@ -376,17 +377,12 @@ int simt_run(const strata_run *r)
 {
     const simt_job job = simt_job_of(r);
     const unsigned blocks = (job.pixels + SIDE - 1) / SIDE * (job.columns / SIDE);
-    const bool planes =
-        r->out[0].format & (STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_F16_NC2HW2);
-    const bool half = r->out[0].dtype == STRATA_FP16;
-    const cudaStream_t stream = layer_stream(r);
-    if (half && planes)
-        simt_kernel<__half, true><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
-    else if (half)
-        simt_kernel<__half, false><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
-    else if (planes)
-        simt_kernel<float, true><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
-    else
-        simt_kernel<float, false><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    const bool planes = r->out[0].format & (STRATA_F32_NCHW | STRATA_F16_NCHW |
+                                            STRATA_F16_NC2HW2 | STRATA_BF16_NCHW);
+    layer_float(r->out[0].dtype, [&](auto t) {
+        const auto kernel =
+            planes ? simt_kernel<decltype(t), true> : simt_kernel<decltype(t), false>;
+        kernel<<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(job);
+    });
     return layer_launched(r, "convolution simt");
 }

@@ -225,6 +225,8 @@ static const struct activation {
     [STRATA_GELU] = {CUDNN_POINTWISE_GELU_FWD, {0}},
     [STRATA_SILU] = {CUDNN_POINTWISE_SWISH_FWD,
                      {CUDNN_ATTR_POINTWISE_SWISH_BETA, FIXED, 1}},
+    [STRATA_SWISH] = {CUDNN_POINTWISE_SWISH_FWD,
+                      {CUDNN_ATTR_POINTWISE_SWISH_BETA, ALPHA, 0}},
 };
 
 static void append_activation(struct cudnn_builder *b, struct chain *c)

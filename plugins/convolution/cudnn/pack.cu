@@ -28,11 +28,9 @@ cudaError_t cudnn_pack(void *copy, const float *source, const struct cudnn_packi
 {
     const int64_t size = p->padded_filters * p->padded_channels * p->taps;
     const unsigned blocks = layer_blocks(size, CUDA_BLOCK);
-    if (p->half)
-        pack_kernel<__half>
-            <<<blocks, CUDA_BLOCK, 0, stream>>>((__half *)copy, source, *p, size);
-    else
-        pack_kernel<float>
-            <<<blocks, CUDA_BLOCK, 0, stream>>>((float *)copy, source, *p, size);
+    layer_float(p->dtype, [&](auto t) {
+        pack_kernel<<<blocks, CUDA_BLOCK, 0, stream>>>((decltype(t) *)copy, source, *p,
+                                                       size);
+    });
     return cudaGetLastError();
 }

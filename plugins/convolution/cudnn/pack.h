@@ -15,7 +15,7 @@ extern "C" {
 struct cudnn_packing {
     int64_t filters, channels, taps;         /* of the source, in this order */
     int64_t padded_filters, padded_channels; /* of the copy; the rest is zero */
-    int32_t half;                            /* the copy is FP16 */
+    int32_t dtype;                           /* of the copy: STRATA_FP32 ... */
     int32_t last;                            /* the copy is filters, taps, channels */
 };
 

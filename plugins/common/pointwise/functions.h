@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Elementary functions of float without branches or calls, so that a loop over them is
+ * vector code: within 2 units in the last place, and what C's give for NaN, infinities
+ * and out of range. Those that are rare compute in double, where a short polynomial is
+ * exact enough to round once.
+ */
+#ifndef PLUGINS_COMMON_POINTWISE_FUNCTIONS_H
+#define PLUGINS_COMMON_POINTWISE_FUNCTIONS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define FUNCTION static inline __attribute__((always_inline))
+
+FUNCTION uint32_t bits_of_float(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+FUNCTION float float_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+FUNCTION uint64_t bits_of_double(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+FUNCTION double double_of_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* |x| with the sign of s. */
+FUNCTION float with_sign(float x, float s)
+{
+    return float_of_bits((bits_of_float(x) & 0x7fffffff) |
+                         (bits_of_float(s) & 0x80000000));
+}
+
+/* Into [low, high]; a NaN stays one. */
+FUNCTION float within(float x, float low, float high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+FUNCTION double within_double(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* ---- in double ----------------------------------------------------------------------- */
+
+/* exp(x) - 1 and exp(x), relative error below 1e-11, for |x| <= 700: x = n*log 2 + r, and
+ * n lies in the low bits of a sum with 2^52*1.5. scale is 2^n, and the value scale*(1 + q). */
+FUNCTION double exp_parts(double x, double *scale)
+{
+    const double magic = 0x1.8p52, t = x * 0x1.71547652b82fep0 + magic, n = t - magic;
+    const double r = x - n * 0x1.62e42feep-1 - n * 0x1.a39ef35793c76p-33;
+    double p = 1.0 / 3628800;
+    p = p * r + 1.0 / 362880;
+    p = p * r + 1.0 / 40320;
+    p = p * r + 1.0 / 5040;
+    p = p * r + 1.0 / 720;
+    p = p * r + 1.0 / 120;
+    p = p * r + 1.0 / 24;
+    p = p * r + 1.0 / 6;
+    p = p * r + 0.5;
+    *scale = double_of_bits((bits_of_double(t) << 52) + bits_of_double(1.0));
+    return (p * r + 1) * r;
+}
+
+FUNCTION double exp_double(double x)
+{
+    double scale, q = exp_parts(within_double(x, -200, 200), &scale);
+    return scale + scale * q;
+}
+
+FUNCTION double expm1_double(double x)
+{
+    double scale, q = exp_parts(within_double(x, -200, 200), &scale);
+    return (scale - 1) + scale * q;
+}
+
+/* Relative error below 1e-11 for normal x; what C's gives for the rest but subnormals. */
+FUNCTION double log_double(double x)
+{
+    /* So that the mantissa lies in [sqrt(1/2), sqrt(2)). */
+    const uint64_t shifted = bits_of_double(x) + (bits_of_double(1.0) - 0x3fe6a09e667f3bcd);
+    const double n = double_of_bits(shifted >> 52 | 0x4330000000000000) - 0x1p52 - 1023;
+    const double m =
+        double_of_bits((shifted & 0x000fffffffffffff) + 0x3fe6a09e667f3bcd);
+    const double s = (m - 1) / (m + 1), z = s * s;
+    double p = 1.0 / 15;
+    p = p * z + 1.0 / 13;
+    p = p * z + 1.0 / 11;
+    p = p * z + 1.0 / 9;
+    p = p * z + 1.0 / 7;
+    p = p * z + 1.0 / 5;
+    p = p * z + 1.0 / 3;
+    p = 2 * s + 2 * s * z * p + n * 0x1.62e42fefa39efp-1;
+    p = x == 0 ? -(double)INFINITY : x > 0 ? p : (double)NAN;
+    return x == (double)INFINITY ? x : p;
+}
+
+/* log(1 + x) where 1 + x is not exact. */
+FUNCTION double log1p_double(double x)
+{
+    const double u = 1 + x, lost = (x - (u - 1)) / u, y = log_double(u) + lost;
+    return u == (double)INFINITY || u == 0 ? log_double(u) : y;
+}
+
+/* Sine and cosine of the rest of x by pi/2, and how many quarters it holds. Exact enough
+ * for a float below POINTWISE_TURNS. */
+#define POINTWISE_TURNS 1e6f
+FUNCTION double quarter(double x, int64_t *quarters)
+{
+    const double magic = 0x1.8p52, t = x * 0x1.45f306dc9c883p-1 + magic, n = t - magic;
+    *quarters = (int64_t)bits_of_double(t);
+    return x - n * 0x1.921fb544p0 - n * 0x1.0b4611a626331p-34;
+}
+
+FUNCTION double sine_part(double r)
+{
+    const double z = r * r;
+    double p = 0x16cd878c3b46a7.0p-71;
+    p = p * z - 0x1a00f9e2cae774.0p-65;
+    p = p * z + 0x111110896efbb2.0p-59;
+    p = p * z - 0x15555554cbac77.0p-55;
+    return r + r * z * p;
+}
+
+FUNCTION double cosine_part(double r)
+{
+    const double z = r * r;
+    double p = 0x199342e0ee5069.0p-68;
+    p = p * z - 0x16c087e80f1e27.0p-62;
+    p = p * z + 0x155553e1053a42.0p-57;
+    p = p * z - 0x1ffffffd0c5e81.0p-54;
+    return 1 + z * p;
+}
+
+FUNCTION float sin_float(float x)
+{
+    int64_t n;
+    const double r = quarter((double)x, &n), s = sine_part(r), c = cosine_part(r);
+    const double y = n & 1 ? c : s;
+    return x == 0 ? x : (float)(n & 2 ? -y : y);
+}
+
+FUNCTION float cos_float(float x)
+{
+    int64_t n;
+    const double r = quarter((double)x, &n), s = sine_part(r), c = cosine_part(r);
+    const double y = n & 1 ? s : c;
+    return (float)((n + 1) & 2 ? -y : y);
+}
+
+FUNCTION float tan_float(float x)
+{
+    int64_t n;
+    const double r = quarter((double)x, &n), s = sine_part(r), c = cosine_part(r);
+    const double y = n & 1 ? -c / s : s / c;
+    return x == 0 ? x : (float)y;
+}
+
+FUNCTION float expm1_float(float x)
+{
+    return x == 0 ? x : (float)expm1_double((double)x);
+}
+
+FUNCTION float log1p_float(float x)
+{
+    return x == 0 ? x : (float)log1p_double((double)x);
+}
+
+FUNCTION float sinh_float(float x)
+{
+    const double u = expm1_double(fabs((double)x)); /* no loss where x is small */
+    return with_sign((float)(0.5 * (u + u / (u + 1))), x);
+}
+
+FUNCTION float cosh_float(float x)
+{
+    const double e = exp_double((double)x);
+    return (float)(0.5 * (e + 1 / e));
+}
+
+FUNCTION float asinh_float(float x)
+{
+    const double a = fabs((double)x), z = a * a;
+    return with_sign((float)log1p_double(a + z / (1 + sqrt(1 + z))), x);
+}
+
+FUNCTION float acosh_float(float x)
+{
+    const double u = (double)x - 1, y = log1p_double(u + sqrt(u * (u + 2)));
+    return x < 1 ? NAN : (float)y;
+}
+
+FUNCTION float atanh_float(float x)
+{
+    const double a = fabs((double)x);
+    return with_sign((float)(0.5 * log1p_double(2 * a / (1 - a))), x);
+}
+
+/* What C's powf gives, NaN and infinities too. */
+FUNCTION float pow_float(float x, float y)
+{
+    const double l = log_double(fabs((double)x)), half = (double)y * 0.5;
+    double p = exp_double((double)y * l);
+    const int whole = floor((double)y) == (double)y;
+    const int odd = whole & (floor(half) != half) & (fabsf(y) < 0x1p24f);
+    const int negative = (int)(bits_of_float(x) >> 31) & (x == x);
+    p = l == 0 ? 1 : p;
+    p = odd & negative ? -p : p;
+    p = (x < 0) & (x > -INFINITY) & !whole ? (double)NAN : p;
+    return (y == 0) | (x == 1) ? 1 : (float)p;
+}
+
+/* ---- in float ------------------------------------------------------------------------ */
+
+FUNCTION float exp_float(float x)
+{
+    const float magic = 0x1.8p23f, limited = within(x, -104, 89);
+    const float t = limited * 0x1.715476p0f + magic, n = t - magic;
+    const float r = limited - n * 0x1.62ep-1f - n * 0x1.0bfbe8p-15f;
+    const int32_t whole = (int32_t)(bits_of_float(t) - bits_of_float(magic));
+    const int32_t half = whole >> 1; /* 2^n may lie past the range that the value is in */
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1;
+    return p * float_of_bits((uint32_t)(half + 127) << 23) *
+           float_of_bits((uint32_t)(whole - half + 127) << 23);
+}
+
+FUNCTION float log_float(float x)
+{
+    const int tiny = x < 0x1p-126f;
+    const float scaled = tiny ? x * 0x1p24f : x;
+    const uint32_t shifted = bits_of_float(scaled) + (0x3f800000 - 0x3f3504f3);
+    const float n = (float)((int32_t)(shifted >> 23) - 127 - (tiny ? 24 : 0));
+    const float m = float_of_bits((shifted & 0x007fffff) + 0x3f3504f3) - 1, z = m * m;
+    float p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    p = p * m * z + n * -2.12194440e-4f - 0.5f * z + m + n * 0.693359375f;
+    p = x == 0 ? -INFINITY : x > 0 ? p : NAN;
+    return x == INFINITY ? x : p;
+}
+
+FUNCTION float tanh_float(float x)
+{
+    const float a = fabsf(x), z = x * x;
+    float p = -5.70498872745e-3f;
+    p = p * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    p = p * z * x + x;
+    const float large = 1 - 2 / (exp_float(2 * a) + 1);
+    return a < 0.625f ? p : with_sign(large, x);
+}
+
+FUNCTION float sigmoid_float(float x)
+{
+    return 1 / (1 + exp_float(-x));
+}
+
+/* Two minimax polynomials, of erf(x)/x and of log(1 - erf(x)). */
+FUNCTION float erf_float(float x)
+{
+    const float t = within(fabsf(x), 0, 4), z = t * t;
+    float r = -1.72853470e-5f * t + 3.83197126e-4f;
+    float u = -3.88396438e-3f * t + 2.42546219e-2f;
+    r = r * z + u;
+    r = r * t - 1.06777877e-1f;
+    r = r * t - 6.34846687e-1f;
+    r = r * t - 1.28717512e-1f;
+    r = r * t - t;
+    const float large = with_sign(1 - exp_float(r), x);
+    u = -5.96761703e-4f;
+    u = u * z + 4.99119423e-3f;
+    u = u * z - 2.67681349e-2f;
+    u = u * z + 1.12819925e-1f;
+    u = u * z - 3.76125336e-1f;
+    u = u * z + 1.28379166e-1f;
+    return t > 0.927734375f ? large : u * x + x;
+}
+
+/* asin of [0, 1/2]. */
+FUNCTION float asin_part(float x)
+{
+    const float z = x * x;
+    float p = 4.2163199048e-2f;
+    p = p * z + 2.4181311049e-2f;
+    p = p * z + 4.5470025998e-2f;
+    p = p * z + 7.4953002686e-2f;
+    p = p * z + 1.6666752422e-1f;
+    return p * z * x + x;
+}
+
+FUNCTION float asin_float(float x)
+{
+    const float a = fabsf(x);
+    const float small = asin_part(a);
+    const float large = 1.57079637f - 2 * asin_part(sqrtf(0.5f * (1 - a)));
+    return with_sign(a > 0.5f ? large : small, x) + (a > 1 ? NAN : 0);
+}
+
+FUNCTION float acos_float(float x)
+{
+    const float a = fabsf(x), root = 2 * asin_part(sqrtf(0.5f * (1 - a)));
+    const float large = x < 0 ? 3.14159274f - root : root;
+    return a > 0.5f ? large : 1.57079637f - with_sign(asin_part(a), x);
+}
+
+FUNCTION float atan_float(float x)
+{
+    const float a = fabsf(x);
+    const int far = a > 2.41421356f, middle = a > 0.41421356f;
+    const float base = far ? 1.57079637f : middle ? 0.785398163f : 0;
+    const float t = (far ? -1 : middle ? a - 1 : a) / (far ? a : middle ? a + 1 : 1);
+    const float z = t * t;
+    float p = 8.05374449538e-2f;
+    p = p * z - 1.38776856032e-1f;
+    p = p * z + 1.99777106478e-1f;
+    p = p * z - 3.33329491539e-1f;
+    return with_sign(base + (p * z * t + t), x);
+}
+
+FUNCTION float softplus_float(float x)
+{
+    const float rest = (float)log1p_double((double)exp_float(-fabsf(x)));
+    return (x > 0 ? x : x <= 0 ? 0 : x) + rest;
+}
+
+#undef FUNCTION
+
+#endif /* PLUGINS_COMMON_POINTWISE_FUNCTIONS_H */

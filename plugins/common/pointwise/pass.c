@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A pass: the inputs' values into rows, the steps over the rows, the result into memory;
+ * without copies where tensors lie as rows do.
+ */
+#include "plugins/common/pointwise.h"
+
+#include "plugins/common/pointwise/span.h"
+#include "plugins/common/walk.h"
+
+struct tile {
+    const struct span_axis *outer, *inner;
+    int64_t m, n;
+};
+
+/* Whether an operand's m rows are one run. */
+static int is_run(const struct tile *t, int k)
+{
+    return t->m == 1 || t->outer->step[k] == t->n * t->inner->step[k];
+}
+
+static const void *input_row(const struct pointwise_pass *pass, const struct tile *t,
+                             int k, int64_t base, char *row)
+{
+    const struct pointwise_class *v = pass->values;
+    const strata_tensor *x = pass->in[k];
+    const size_t bytes = dtype_size(x->dtype), run = (size_t)t->n * v->size;
+    const int64_t step = t->inner->step[k + 1], outer = t->outer->step[k + 1];
+    const char *from = (const char *)x->data + base * (int64_t)bytes;
+    if (is_run(t, k + 1)) {
+        if (step == 1 && v->native >> x->dtype & 1)
+            return from;
+        v->load(row, from, x->dtype, step, t->m * t->n);
+        return row;
+    }
+    for (int64_t i = 0; i < t->m; i++)
+        if (outer == 0 && i > 0)
+            memcpy(row + (size_t)i * run, row, run);
+        else
+            v->load(row + (size_t)i * run, from + i * outer * (int64_t)bytes, x->dtype,
+                    step, t->n);
+    return row;
+}
+
+static void store_rows(const struct pointwise_pass *pass, const struct tile *t, char *to,
+                       const char *row)
+{
+    const struct pointwise_class *v = pass->values;
+    const int32_t dtype = pass->out->dtype;
+    const int64_t outer = t->outer->step[0] * (int64_t)dtype_size(dtype);
+    if (is_run(t, 0)) {
+        v->store(to, dtype, t->inner->step[0], row, t->m * t->n);
+        return;
+    }
+    for (int64_t i = 0; i < t->m; i++)
+        v->store(to + i * outer, dtype, t->inner->step[0],
+                 row + (size_t)(i * t->n) * v->size, t->n);
+}
+
+static void pass_tile(const void *arg, const struct span_axis *outer,
+                      const struct span_axis *inner, const int64_t *base, int64_t m,
+                      int64_t n)
+{
+    _Alignas(64) char memory[POINTWISE_ROWS][POINTWISE_ROW * sizeof(double)];
+    _Alignas(64) char buffer[POINTWISE_ROW * sizeof(double)];
+    const struct pointwise_pass *pass = arg;
+    const struct tile t = {outer, inner, m, n};
+    const void *row[POINTWISE_ROWS];
+    const strata_tensor *out = pass->out;
+    char *to = (char *)out->data + base[0] * (int64_t)dtype_size(out->dtype);
+    const int direct =
+        is_run(&t, 0) && inner->step[0] == 1 && pass->values->native >> out->dtype & 1;
+    char *result = direct ? to : buffer;
+    for (int k = 0; k < pass->n_in; k++)
+        row[k] = input_row(pass, &t, k, base[k + 1], memory[k]);
+    for (int k = pass->n_in; k < POINTWISE_ROWS; k++)
+        row[k] = memory[k];
+    for (int32_t i = 0; i < pass->n_steps; i++) {
+        const struct pointwise_step *s = &pass->step[i];
+        char *y = s->to == POINTWISE_RESULT ? result : memory[s->to];
+        pass->values->apply(s->op, &s->k, y, row[s->a], row[s->b], row[s->c], m * n);
+        if (s->to != POINTWISE_RESULT)
+            row[s->to] = y;
+    }
+    if (!direct)
+        store_rows(pass, &t, to, buffer);
+}
+
+void pointwise_pass_run(const struct pointwise_pass *pass)
+{
+    const strata_tensor *operand[SPAN_OPERANDS] = {pass->out};
+    for (int32_t k = 0; k < pass->n_in; k++)
+        operand[k + 1] = pass->in[k];
+    span_run(operand, pass->n_in + 1, POINTWISE_ROW, pass_tile, pass);
+    walk_clear_pads(pass->out);
+}
+
+void pointwise_run_one(const strata_run *r, int op, const struct pointwise_constants *k,
+                       const strata_tensor *values)
+{
+    struct pointwise_pass pass = {.values = pointwise_class_of(values->dtype),
+                                  .out = &r->out[0]};
+    for (int32_t i = 0; i < r->n_in; i++)
+        pass.in[pass.n_in++] = &r->in[i];
+    if (r->n_weights > 0)
+        pass.in[pass.n_in++] = &r->weight[0];
+    pass.n_steps = 1;
+    const uint8_t b = pass.n_in > 1, c = pass.n_in > 2 ? 2 : 0;
+    pass.step[0] = (struct pointwise_step){op, POINTWISE_RESULT, 0, b, c, *k};
+    pointwise_pass_run(&pass);
+}
+
+const struct pointwise_class *pointwise_class_of(int32_t dtype)
+{
+    static const struct pointwise_class *const classes[STRATA_DTYPE_COUNT] = {
+        [STRATA_FP32] = &pointwise_float,  [STRATA_FP16] = &pointwise_float,
+        [STRATA_BF16] = &pointwise_float,  [STRATA_FP64] = &pointwise_double,
+        [STRATA_INT8] = &pointwise_int32,  [STRATA_UINT8] = &pointwise_int32,
+        [STRATA_INT32] = &pointwise_int32, [STRATA_BOOL8] = &pointwise_int32,
+        [STRATA_INT64] = &pointwise_int64,
+    };
+    return classes[dtype];
+}

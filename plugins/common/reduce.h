@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gathering rows and columns of FP32 on the host: sums, products and extremes, in an order
+ * that depends on sizes alone. A row is gathered in 64 lanes, which are then folded; columns
+ * each for themselves, row after row. Memory is taken in stretches that lie in one piece.
+ */
+#ifndef PLUGINS_COMMON_REDUCE_H
+#define PLUGINS_COMMON_REDUCE_H
+
+#include <stdbool.h>
+
+#include "plugins/common/element.h"
+
+enum gather {
+    GATHER_SUM,
+    GATHER_ABS,     /* of magnitudes */
+    GATHER_SQUARE,  /* of squares */
+    GATHER_CENTRED, /* of squares of x - shift */
+    GATHER_EXP,     /* of exp(x - shift) */
+    GATHER_PRODUCT,
+    GATHER_MAX, /* a NaN is the largest, and the smallest */
+    GATHER_MIN,
+    GATHERS
+};
+
+#define GATHER_LANES 64
+#define GATHER_STRETCH 4096 /* elements that are converted at once */
+
+static inline float gather_start(enum gather g)
+{
+    return g == GATHER_PRODUCT ? 1 : g == GATHER_MAX ? -INFINITY : g == GATHER_MIN ? INFINITY : 0;
+}
+
+#define GATHER_INLINE static inline __attribute__((always_inline))
+
+/* exp(x) to 2 units in the last place, in arithmetic that becomes vector code. */
+GATHER_INLINE float gather_exp(float x)
+{
+    const float whole = x * 1.44269504f + 12582912.0f; /* rounds to a whole number */
+    const float n = whole - 12582912.0f;
+    const float r = x - n * 0.693145752f - n * 1.42860677e-6f;
+    float y = 1.98756912e-4f;
+    y = y * r + 1.39819994e-3f;
+    y = y * r + 8.33345205e-3f;
+    y = y * r + 4.16657962e-2f;
+    y = y * r + 1.66666657e-1f;
+    y = y * r + 0.5f;
+    y = y * r * r + r + 1;
+    y *= strata_float_of_bits((strata_bits_of_float(whole) << 23) + 0x3f800000);
+    return x < -87.0f ? 0 : x > 88.0f ? INFINITY : y;
+}
+
+/* a with one more element; `g` is a constant where this is inlined. */
+GATHER_INLINE float gather_step(enum gather g, float a, float x, float shift)
+{
+    switch (g) {
+    case GATHER_ABS: return a + fabsf(x);
+    case GATHER_SQUARE: return a + x * x;
+    case GATHER_CENTRED: return a + (x - shift) * (x - shift);
+    case GATHER_EXP: return a + gather_exp(x - shift);
+    case GATHER_PRODUCT: return a * x;
+    case GATHER_MAX: return x > a || x != x ? x : a;
+    case GATHER_MIN: return x < a || x != x ? x : a;
+    default: return a + x;
+    }
+}
+
+/* Two parts of one result. */
+static inline float gather_join(enum gather g, float a, float b)
+{
+    return gather_step(g >= GATHER_PRODUCT ? g : GATHER_SUM, a, b, 0);
+}
+
+GATHER_INLINE void gather_columns_of(enum gather g, float *a, const float *x,
+                                     const float *shift, int64_t width, int64_t rows)
+{
+    const bool shifted = g == GATHER_CENTRED || g == GATHER_EXP;
+    for (int64_t r = 0; r < rows; r++, x += width)
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++)
+            a[i] = gather_step(g, a[i], x[i], shifted ? shift[i] : 0);
+}
+
+GATHER_INLINE float gather_row_of(enum gather g, const float *x, int64_t n, float shift)
+{
+    float lane[GATHER_LANES];
+    if (n < GATHER_LANES / 4) {
+        float a = gather_start(g);
+        for (int64_t i = 0; i < n; i++)
+            a = gather_step(g, a, x[i], shift);
+        return a;
+    }
+    int64_t whole = n / GATHER_LANES * GATHER_LANES;
+    for (int i = 0; i < GATHER_LANES; i++)
+        lane[i] = gather_start(g);
+    for (int64_t at = 0; at < whole; at += GATHER_LANES)
+#pragma omp simd
+        for (int i = 0; i < GATHER_LANES; i++)
+            lane[i] = gather_step(g, lane[i], x[at + i], shift);
+    for (int64_t i = whole; i < n; i++)
+        lane[i - whole] = gather_step(g, lane[i - whole], x[i], shift);
+    for (int half = GATHER_LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            lane[i] = gather_join(g, lane[i], lane[i + half]);
+    return lane[0];
+}
+
+/* y = (x - shift)*factor + addend: of a row, and of columns. y may be x. */
+GATHER_INLINE void adjust_row_of(float *y, const float *x, float shift, float factor,
+                                 const float *scale, const float *bias, int64_t n)
+{
+    if (scale && bias)
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] - shift) * factor * scale[i] + bias[i];
+    else if (scale)
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] - shift) * factor * scale[i];
+    else if (bias)
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] - shift) * factor + bias[i];
+    else
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] - shift) * factor;
+}
+
+GATHER_INLINE void adjust_columns_of(float *y, const float *x, const float *shift,
+                                     const float *factor, const float *addend,
+                                     int64_t width, int64_t rows)
+{
+    for (int64_t r = 0; r < rows; r++, x += width, y += width)
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++)
+            y[i] = (x[i] - shift[i]) * factor[i] + addend[i];
+}
+
+/* The functions in the best of this processor's instruction sets. */
+struct gather_code {
+    /* a[i] with x[i + r*width] for all r < rows; shift: of GATHER_CENTRED */
+    void (*columns)(enum gather g, float *a, const float *x, const float *shift,
+                    int64_t width, int64_t rows);
+    float (*row)(enum gather g, const float *x, int64_t n, float shift);
+    void (*adjust_row)(float *y, const float *x, float shift, float factor,
+                       const float *scale, const float *bias, int64_t n);
+    void (*adjust_columns)(float *y, const float *x, const float *shift,
+                           const float *factor, const float *addend, int64_t width,
+                           int64_t rows);
+};
+
+#define GATHER_EACH(call)                          \
+    switch (g) {                                   \
+    case GATHER_ABS: call(GATHER_ABS); break;      \
+    case GATHER_SQUARE: call(GATHER_SQUARE); break; \
+    case GATHER_CENTRED: call(GATHER_CENTRED); break; \
+    case GATHER_EXP: call(GATHER_EXP); break;      \
+    case GATHER_PRODUCT: call(GATHER_PRODUCT); break; \
+    case GATHER_MAX: call(GATHER_MAX); break;      \
+    case GATHER_MIN: call(GATHER_MIN); break;      \
+    default: call(GATHER_SUM); break;              \
+    }
+#define GATHER_COLUMNS(g) gather_columns_of(g, a, x, shift, width, rows)
+#define GATHER_ROW(g) result = gather_row_of(g, x, n, shift)
+
+#define GATHER_CODE(name, target)                                                        \
+    target static void gather_columns_##name(enum gather g, float *a, const float *x,    \
+                                             const float *shift, int64_t width,          \
+                                             int64_t rows)                               \
+    {                                                                                    \
+        GATHER_EACH(GATHER_COLUMNS)                                                      \
+    }                                                                                    \
+    target static float gather_row_##name(enum gather g, const float *x, int64_t n,      \
+                                          float shift)                                   \
+    {                                                                                    \
+        float result = 0;                                                                \
+        GATHER_EACH(GATHER_ROW)                                                          \
+        return result;                                                                   \
+    }                                                                                    \
+    target static void adjust_row_##name(float *y, const float *x, float shift,          \
+                                         float factor, const float *scale,               \
+                                         const float *bias, int64_t n)                   \
+    {                                                                                    \
+        adjust_row_of(y, x, shift, factor, scale, bias, n);                              \
+    }                                                                                    \
+    target static void adjust_columns_##name(                                            \
+        float *y, const float *x, const float *shift, const float *factor,               \
+        const float *addend, int64_t width, int64_t rows)                                \
+    {                                                                                    \
+        adjust_columns_of(y, x, shift, factor, addend, width, rows);                     \
+    }                                                                                    \
+    static const struct gather_code gather_code_##name = {                               \
+        gather_columns_##name, gather_row_##name, adjust_row_##name,                     \
+        adjust_columns_##name};
+
+GATHER_CODE(plain, )
+#ifdef ELEMENT_X86
+GATHER_CODE(avx2, __attribute__((target("avx2,fma"))))
+GATHER_CODE(avx512, __attribute__((target("avx512f"))))
+#endif
+
+static inline const struct gather_code *gather_choose(void)
+{
+#ifdef ELEMENT_X86
+    return __builtin_cpu_supports("avx512f") ? &gather_code_avx512
+           : element_has_f16c()              ? &gather_code_avx2
+                                             : &gather_code_plain;
+#else
+    return &gather_code_plain;
+#endif
+}
+
+/* Few lanes are laid side by side until they are as wide as vectors are worth it. */
+static inline int64_t gather_spread(float *to, const float *from, int64_t lanes)
+{
+    const int64_t copies = GATHER_LANES / lanes;
+    for (int64_t i = 0; i < copies && from; i++)
+        memcpy(to + i * lanes, from, (size_t)lanes * sizeof *to);
+    return copies * lanes;
+}
+
+/* Gather n elements, whole rows of `lanes`, each into its lane of a; shift may be NULL. */
+static inline void gather_lanes(const struct gather_code *code, enum gather g, float *a,
+                                const float *x, const float *shift, int64_t lanes,
+                                int64_t n)
+{
+    float wide[GATHER_LANES], shifts[GATHER_LANES];
+    if (lanes == 1) {
+        a[0] = gather_join(g, a[0], code->row(g, x, n, shift ? shift[0] : 0));
+        return;
+    }
+    if (lanes > GATHER_LANES / 2 || n < GATHER_LANES) {
+        code->columns(g, a, x, shift, lanes, n / lanes);
+        return;
+    }
+    const int64_t width = gather_spread(shifts, shift, lanes), done = n / width * width;
+    for (int64_t i = 0; i < width; i++)
+        wide[i] = gather_start(g);
+    code->columns(g, wide, x, shifts, width, n / width);
+    code->columns(g, wide, x + done, shifts, n - done, 1);
+    for (int64_t i = 0; i < width; i++)
+        a[i % lanes] = gather_join(g, a[i % lanes], wide[i]);
+}
+
+/* n elements, whole rows of `lanes`; y may be x. */
+static inline void adjust_lanes(const struct gather_code *code, float *y, const float *x,
+                                const float *shift, const float *factor,
+                                const float *addend, int64_t lanes, int64_t n)
+{
+    float wide[3][GATHER_LANES];
+    if (lanes > GATHER_LANES / 2 || n < GATHER_LANES) {
+        code->adjust_columns(y, x, shift, factor, addend, lanes, n / lanes);
+        return;
+    }
+    const int64_t width = gather_spread(wide[0], shift, lanes), done = n / width * width;
+    gather_spread(wide[1], factor, lanes);
+    gather_spread(wide[2], addend, lanes);
+    code->adjust_columns(y, x, wide[0], wide[1], wide[2], width, n / width);
+    code->adjust_columns(y + done, x + done, wide[0], wide[1], wide[2], n - done, 1);
+}
+
+/* n <= GATHER_STRETCH elements from `at` as FP32: the tensor's own memory, or `buffer`. */
+static inline const float *gather_load(const strata_tensor *t, int64_t at, int64_t n,
+                                       float *buffer)
+{
+    if (t->dtype == STRATA_FP32)
+        return (const float *)t->data + at;
+    element_load_row(buffer, t->data, t->dtype, at, 1, n);
+    return buffer;
+}
+
+#endif /* PLUGINS_COMMON_REDUCE_H */

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CumSum: running sums or products along an axis. The host goes along a line that lies in
+ * one piece element by element, and along columns side by side together; floats gather in
+ * FP64, integers in 64 bits, which wrap. May run in place.
+ */
+#include <strata/layers.h>
+
+#include <stdbool.h>
+
+#include "plugins/common/dense.h"
+#include "plugins/common/lines.h"
+#include "plugins/common/walk.h"
+
+#define COLUMNS 256 /* that are worked on together */
+
+static int cum_shape(const strata_node *n)
+{
+    const strata_cum_sum *p = n->params;
+    const strata_tensor *x = &n->in[0];
+    if (lines_axis(p->axis, x->rank) < 0)
+        return STRATA_FAIL(n, STRATA_EINVAL, "axis %lld is outside a tensor of rank %d",
+                           (long long)p->axis, (int)x->rank);
+    n->out[0].rank = x->rank;
+    memcpy(n->out[0].dims, x->dims, sizeof x->dims);
+    return STRATA_OK;
+}
+
+static double cum_flops(const strata_node *n)
+{
+    return 2.0 * (double)n->out[0].count;
+}
+
+/* Lines of doubles and of integers, from `from` on, `step` apart (negative: reversed);
+ * y may be x. `a` is what came before. */
+#define CUM_LINE(name, type, add, multiply)                                              \
+    static void name(const strata_cum_sum *p, type *y, const type *x, int64_t n,         \
+                     int64_t step)                                                       \
+    {                                                                                    \
+        type a = p->op == STRATA_CUM_PRODUCT;                                            \
+        for (int64_t i = 0; i < n; i++) {                                                \
+            const type before = a, value = x[i * step];                                  \
+            a = p->op == STRATA_CUM_PRODUCT ? multiply : add;                            \
+            y[i * step] = p->exclusive ? before : a;                                     \
+        }                                                                                \
+    }
+
+CUM_LINE(cum_reals, double, a + value, a *value)
+CUM_LINE(cum_whole, int64_t, (int64_t)((uint64_t)a + (uint64_t)value),
+         (int64_t)((uint64_t)a * (uint64_t)value))
+
+static int cum_reference(const strata_node *n, const void *const *in,
+                         const void *const *weight, void *const *out)
+{
+    const strata_cum_sum *p = n->params;
+    const struct lines l = lines_of(&n->in[0], lines_axis(p->axis, n->in[0].rank));
+    const int64_t last = p->reverse ? (l.length - 1) * l.inner : 0;
+    const int64_t step = p->reverse ? -l.inner : l.inner;
+    (void)weight;
+    for (int64_t i = 0; i < l.outer * l.inner; i++) {
+        const int64_t at = lines_start(i, l.length, l.inner) + last;
+        if (dense_is_real(n->in[0].dtype))
+            cum_reals(p, (double *)out[0] + at, (const double *)in[0] + at, l.length, step);
+        else
+            cum_whole(p, (int64_t *)out[0] + at, (const int64_t *)in[0] + at, l.length,
+                      step);
+    }
+    for (int64_t i = 0; i < dense_count(&n->out[0]) && !dense_is_real(n->in[0].dtype); i++)
+        ((int64_t *)out[0])[i] = dense_wrap(n->out[0].dtype, ((int64_t *)out[0])[i]);
+    return STRATA_OK;
+}
+
+static const void *cum_extension(const char *id)
+{
+    static const strata_reference_typed reference = {sizeof reference, 0, cum_reference};
+    return dense_extension_typed(id, &reference);
+}
+
+/* ---- the host's ----------------------------------------------------------------------- */
+
+struct cum_call {
+    const strata_run *run;
+    const strata_cum_sum *params;
+    struct lines lines;
+};
+
+/* n columns of floats side by side: a step of all, then the next. */
+static void cum_floats(const struct cum_call *c, int64_t from, int64_t n)
+{
+    const strata_cum_sum *p = c->params;
+    const bool product = p->op == STRATA_CUM_PRODUCT;
+    const int32_t dtype = c->run->in[0].dtype;
+    double a[COLUMNS];
+    float x[COLUMNS], y[COLUMNS];
+    for (int64_t i = 0; i < n; i++)
+        a[i] = product;
+    for (int64_t k = 0; k < c->lines.length; k++) {
+        const int64_t j = p->reverse ? c->lines.length - 1 - k : k;
+        const int64_t at = from + j * c->lines.inner;
+        element_load_row(x, c->run->in[0].data, dtype, at, 1, n);
+        for (int64_t i = 0; i < n; i++) {
+            const double before = a[i];
+            a[i] = product ? before * (double)x[i] : before + (double)x[i];
+            y[i] = (float)(p->exclusive ? before : a[i]);
+        }
+        element_store_row(c->run->out[0].data, dtype, at, 1, y, n);
+    }
+}
+
+/* A line of floats in one piece, of which a part is converted at once. */
+static void cum_float_line(const struct cum_call *c, int64_t from)
+{
+    const strata_cum_sum *p = c->params;
+    const bool product = p->op == STRATA_CUM_PRODUCT;
+    const int32_t dtype = c->run->in[0].dtype;
+    const int64_t n = c->lines.length;
+    double a = product;
+    float x[COLUMNS];
+    for (int64_t done = 0, part; done < n; done += part) {
+        part = n - done < COLUMNS ? n - done : COLUMNS;
+        const int64_t at = from + (p->reverse ? n - done - part : done);
+        element_load_row(x, c->run->in[0].data, dtype, at, 1, part);
+        for (int64_t k = 0; k < part; k++) {
+            const int64_t i = p->reverse ? part - 1 - k : k;
+            const double before = a;
+            a = product ? before * (double)x[i] : before + (double)x[i];
+            x[i] = (float)(p->exclusive ? before : a);
+        }
+        element_store_row(c->run->out[0].data, dtype, at, 1, x, part);
+    }
+}
+
+static void cum_integer_line(const struct cum_call *c, int64_t from)
+{
+    const strata_cum_sum *p = c->params;
+    const int32_t *x = c->run->in[0].data;
+    int32_t *y = c->run->out[0].data;
+    uint32_t a = p->op == STRATA_CUM_PRODUCT;
+    for (int64_t k = 0; k < c->lines.length; k++) {
+        const int64_t j = p->reverse ? c->lines.length - 1 - k : k;
+        const int64_t at = from + j * c->lines.inner;
+        const uint32_t before = a, value = (uint32_t)x[at];
+        a = p->op == STRATA_CUM_PRODUCT ? a * value : a + value;
+        y[at] = (int32_t)(p->exclusive ? before : a);
+    }
+}
+
+/* Columns from the first of `line` on. */
+static void cum_columns(const struct cum_call *c, int64_t line, int64_t n)
+{
+    const strata_cum_sum *p = c->params;
+    const struct lines *l = &c->lines;
+    const int64_t first = lines_start(line, l->length, l->inner);
+    const int64_t last = p->reverse ? (l->length - 1) * l->inner : 0;
+    const int64_t step = p->reverse ? -l->inner : l->inner;
+    void *y = c->run->out[0].data;
+    const void *x = c->run->in[0].data;
+    const int32_t dtype = c->run->in[0].dtype;
+    if (l->inner > 1 && dense_is_real(dtype) && dtype != STRATA_FP64) {
+        cum_floats(c, first, n);
+        return;
+    }
+    for (int64_t from = first; from < first + n; from++)
+        if (dtype == STRATA_FP64)
+            cum_reals(p, (double *)y + from + last, (const double *)x + from + last,
+                      l->length, step);
+        else if (dtype == STRATA_INT64)
+            cum_whole(p, (int64_t *)y + from + last, (const int64_t *)x + from + last,
+                      l->length, step);
+        else if (dtype == STRATA_INT32)
+            cum_integer_line(c, from);
+        else
+            cum_float_line(c, from);
+}
+
+static int cum_run(const strata_run *r)
+{
+    struct cum_call c = {.run = r, .params = r->params};
+    c.lines = lines_of(&r->in[0], lines_axis(c.params->axis, r->in[0].rank));
+    const int64_t at_once = c.lines.inner > 1 ? COLUMNS : 1;
+    const int64_t spans = (c.lines.inner + at_once - 1) / at_once;
+#pragma omp parallel for schedule(static) if (r->in[0].count >= WALK_PARALLEL)
+    for (int64_t i = 0; i < c.lines.outer * spans; i++) {
+        const int64_t column = i % spans * at_once, rest = c.lines.inner - column;
+        cum_columns(&c, i / spans * c.lines.inner + column,
+                    rest < at_once ? rest : at_once);
+    }
+    return STRATA_OK;
+}
+
+/* ---- tables ---------------------------------------------------------------------------- */
+
+static const strata_attr attrs[] = {
+    {.name = "op",
+     .type = STRATA_ENUM,
+     .offset = offsetof(strata_cum_sum, op),
+     .choices = "sum|product",
+     .doc = "what runs along"},
+    {.name = "axis",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_cum_sum, axis),
+     .min = -STRATA_MAX_RANK,
+     .max = STRATA_MAX_RANK - 1,
+     .doc = "dim along which it runs; negative counts from the end"},
+    {.name = "exclusive",
+     .type = STRATA_BOOL,
+     .offset = offsetof(strata_cum_sum, exclusive),
+     .doc = "leave out the element itself"},
+    {.name = "reverse",
+     .type = STRATA_BOOL,
+     .offset = offsetof(strata_cum_sum, reverse),
+     .doc = "run from the end"},
+};
+
+static const strata_row rows[] = {
+    {{STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW | STRATA_F64_NCHW |
+      STRATA_I32_NCHW | STRATA_I64_NCHW},
+     {STRATA_SAME},
+     {0},
+     {0}},
+};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_HOST,
+     .flags = STRATA_INPLACE_OK,
+     .name = "c",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.1,
+     .bandwidth = 0.3,
+     .run = cum_run},
+};
+
+static const strata_layer cum_sum = {
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "CumSum",
+    .doc = "Running sums or products along a dim",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(strata_cum_sum),
+    .attrs = STRATA_ARRAY(attrs),
+    .impls = STRATA_ARRAY(impls),
+    .shape = cum_shape,
+    .flops = cum_flops,
+    .extension = cum_extension,
+};
+
+static const strata_layer *const layers[] = {&cum_sum};
+STRATA_MODULE("core", "1.0.0", "CumSum", layers)

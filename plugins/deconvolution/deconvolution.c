@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Deconvolution (transposed convolution) of 1-D, 2-D and 3-D images. Each phase of the
+ * output is a convolution, computed by Convolution's FP32 core into scratch; rows of the
+ * phases are then woven into the output's. `c` works on fp32:nchw in place, `any` unpacks
+ * and packs images of any float format.
+ */
+#include "plugins/deconvolution/deconvolution.h"
+
+#include "plugins/common/image.h"
+#include "plugins/common/walk.h"
+#include "plugins/convolution/core.h"
+
+struct deconvolution {
+    struct window w;
+    int64_t groups, in_c, out_c; /* channels per group */
+    const struct gemm_tile *tile; /* NULL: direct */
+    const float *packed;          /* weights of the phases, one after the other */
+};
+
+static const strata_attr attrs[] = {
+    {.name = "filters",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_deconvolution, filters),
+     .min = 0,
+     .max = INT32_MAX,
+     .doc = "output channels; 0 takes them from the weight"},
+    WINDOW_ATTRS(strata_deconvolution,
+                 "window size, one value or one per spatial dim; empty: from the weight",
+                 "what is cut from the output"),
+    {.name = "output_pad",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_deconvolution, output_pad),
+     .min = 0,
+     .max = INT32_MAX,
+     .doc = "outputs added at the end, one value or one per spatial dim; empty: 0"},
+    {.name = "output_size",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_deconvolution, output_size),
+     .min = 1,
+     .max = INT32_MAX,
+     .doc = "size of the output, from which the pads follow; empty: by the pads"},
+    {.name = "groups",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_deconvolution, groups),
+     .def = 1,
+     .min = 1,
+     .max = INT32_MAX,
+     .doc = "groups of channels deconvolved apart; the channel count is depthwise"},
+};
+
+static const strata_weight weights[] = {
+    {.name = "weight", .flags = STRATA_REQUIRED, .rank = -1,
+     .doc = "channels x filters/groups x kernel"},
+    {.name = "bias", .rank = 1, .doc = "filters"},
+};
+
+/* ---- shapes -------------------------------------------------------------------- */
+
+static int deconvolution_filters(const strata_node *n, int64_t *filters)
+{
+    const strata_deconvolution *p = n->params;
+    const strata_tensor *in = &n->in[0], *weight = &n->weight[DECONVOLUTION_WEIGHT];
+    *filters = p->filters;
+    if (in->rank < 3 || in->rank > 5)
+        return STRATA_FAIL(n, STRATA_EINVAL, "input has rank %d; allowed is 3 to 5",
+                           (int)in->rank);
+    if (!p->filters && (weight->rank < 2 ||
+                        __builtin_mul_overflow(weight->dims[1], p->groups, filters)))
+        *filters = 0;
+    if (*filters < 1)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "filters is not known; give filters = N or a weight");
+    if (in->dims[1] < 1 || in->dims[1] % p->groups || *filters % p->groups)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "groups %lld does not divide %lld input channels and %lld "
+                           "filters",
+                           (long long)p->groups, (long long)in->dims[1],
+                           (long long)*filters);
+    return STRATA_OK;
+}
+
+static int deconvolution_resolve(const strata_node *n, struct window *w, int64_t *filters)
+{
+    int status = deconvolution_filters(n, filters);
+    return status ? status
+                  : deconvolution_window(w, n->params, &n->in[0],
+                                         &n->weight[DECONVOLUTION_WEIGHT], n->host,
+                                         n->err);
+}
+
+static int deconvolution_weight_shape(const strata_node *n, strata_tensor *expected)
+{
+    const strata_deconvolution *p = n->params;
+    strata_tensor *weight = &expected[DECONVOLUTION_WEIGHT];
+    strata_tensor *bias = &expected[DECONVOLUTION_BIAS];
+    struct window w;
+    int64_t filters;
+    int status = deconvolution_resolve(n, &w, &filters);
+    if (status != STRATA_OK)
+        return status;
+    weight->dtype = bias->dtype = STRATA_FP32;
+    weight->rank = n->in[0].rank;
+    weight->dims[0] = n->in[0].dims[1];
+    weight->dims[1] = filters / p->groups;
+    for (int d = 0; d < w.dims; d++)
+        weight->dims[2 + d] = w.kernel[w.first + d];
+    bias->rank = 1;
+    bias->dims[0] = filters;
+    return STRATA_OK;
+}
+
+static int deconvolution_shape(const strata_node *n)
+{
+    struct window w;
+    int64_t filters;
+    int status = deconvolution_resolve(n, &w, &filters);
+    if (status != STRATA_OK)
+        return status;
+    n->out[0].rank = n->in[0].rank;
+    n->out[0].dims[0] = n->in[0].dims[0];
+    n->out[0].dims[1] = filters;
+    for (int d = 0; d < w.dims; d++)
+        n->out[0].dims[2 + d] = w.out[w.first + d];
+    return STRATA_OK;
+}
+
+static double deconvolution_flops(const strata_node *n)
+{
+    double flops = 2;
+    for (int d = 0; d < n->in[0].rank; d++)
+        flops *= (double)n->in[0].dims[d];
+    for (int d = 1; d < n->weight[DECONVOLUTION_WEIGHT].rank; d++)
+        flops *= (double)n->weight[DECONVOLUTION_WEIGHT].dims[d];
+    return flops;
+}
+
+/* ---- weights ------------------------------------------------------------------- */
+
+/* The convolution that a phase is; packed: its weights. */
+static struct convolution phase_convolution(const struct deconvolution *dc,
+                                            const struct deconvolution_phase *phase,
+                                            const float *packed)
+{
+    struct convolution cv = {.w = phase->w, .groups = dc->groups, .in_c = dc->in_c,
+                             .out_c = dc->out_c, .tile = dc->tile, .packed = packed};
+    cv.depth = cv.in_c * window_kernel_count(&cv.w);
+    cv.pointwise = cv.tile && cv.depth == cv.in_c;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        cv.pointwise &= cv.w.begin[d] == 0 && cv.w.out[d] == cv.w.in[d];
+    return cv;
+}
+
+/* Floats of a phase's weights: in panels of the tile, or as Convolution's weight. */
+static int64_t phase_weights(const struct convolution *cv)
+{
+    int64_t rows = cv->tile ? convolution_panels(cv) * cv->tile->rows : cv->out_c;
+    return cv->groups * rows * cv->depth;
+}
+
+static size_t deconvolution_packed_size(const struct deconvolution *dc)
+{
+    int64_t rows = dc->tile ? dc->tile->rows : 1, bytes = (int64_t)sizeof(float);
+    if (__builtin_mul_overflow(bytes, (dc->out_c + rows - 1) / rows * rows, &bytes) ||
+        __builtin_mul_overflow(bytes, dc->groups * dc->in_c, &bytes) ||
+        __builtin_mul_overflow(bytes, window_kernel_count(&dc->w), &bytes))
+        return 0;
+    return (size_t)bytes;
+}
+
+/* Filters [0, rows) of a panel: rows innermost, as tiles read them; absent ones zero. */
+static float *phase_pack_panel(const struct deconvolution *dc,
+                               const struct deconvolution_phase *phase, int64_t depth,
+                               int64_t group, int64_t first, float *dst,
+                               const float *weight)
+{
+    int64_t taps = window_kernel_count(&dc->w), rows = dc->tile->rows;
+    for (int64_t k = 0; k < depth; k++) {
+        int64_t tap = deconvolution_tap(phase, &dc->w, k / dc->in_c);
+        int64_t channel = group * dc->in_c + k % dc->in_c;
+        for (int64_t m = first; m < first + rows; m++)
+            *dst++ = m < dc->out_c ? weight[(channel * dc->out_c + m) * taps + tap] : 0;
+    }
+    return dst;
+}
+
+static void phase_pack_direct(const struct deconvolution *dc,
+                              const struct deconvolution_phase *phase, float *dst,
+                              const float *weight)
+{
+    int64_t taps = window_kernel_count(&dc->w), own = window_kernel_count(&phase->w);
+    for (int64_t filter = 0; filter < dc->groups * dc->out_c; filter++)
+        for (int64_t c = 0; c < dc->in_c; c++)
+            for (int64_t e = 0; e < own; e++) {
+                int64_t channel = filter / dc->out_c * dc->in_c + c;
+                *dst++ = weight[(channel * dc->out_c + filter % dc->out_c) * taps +
+                                deconvolution_tap(phase, &dc->w, e)];
+            }
+}
+
+static void deconvolution_pack(const struct deconvolution *dc, float *dst,
+                               const float *weight)
+{
+    for (int64_t i = 0; i < deconvolution_phases(&dc->w); i++) {
+        struct deconvolution_phase phase = deconvolution_phase_at(&dc->w, i);
+        struct convolution cv = phase_convolution(dc, &phase, NULL);
+        float *to = dst;
+        if (!dc->tile)
+            phase_pack_direct(dc, &phase, dst, weight);
+        for (int64_t g = 0; g < dc->groups && dc->tile; g++)
+            for (int64_t m = 0; m < dc->out_c; m += dc->tile->rows)
+                to = phase_pack_panel(dc, &phase, cv.depth, g, m, to, weight);
+        dst += phase_weights(&cv);
+    }
+}
+
+static int deconvolution_prepare(const strata_node *n, struct deconvolution *dc)
+{
+    const strata_deconvolution *p = n->params;
+    dc->groups = p->groups;
+    dc->in_c = n->in[0].dims[1] / p->groups;
+    dc->out_c = n->out[0].dims[1] / p->groups;
+    dc->tile = convolution_is_direct(dc->out_c) ? NULL : gemm_choose();
+    return deconvolution_window(&dc->w, p, &n->in[0], &n->weight[DECONVOLUTION_WEIGHT],
+                                n->host, n->err);
+}
+
+static int deconvolution_setup(const strata_node *n, void *state)
+{
+    struct deconvolution *dc = state;
+    const strata_pack *pack = n->host->extension(STRATA_PACK_V1);
+    int status = deconvolution_prepare(n, dc);
+    void *packed;
+    if (status != STRATA_OK)
+        return status;
+    if (!pack)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "the host has no " STRATA_PACK_V1 " for packed weights");
+    size_t bytes = deconvolution_packed_size(dc);
+    if (bytes == 0)
+        return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
+    if ((status = pack->alloc(n, bytes, &packed)) != STRATA_OK)
+        return status;
+    deconvolution_pack(dc, packed, n->weight[DECONVOLUTION_WEIGHT].data);
+    dc->packed = packed;
+    return STRATA_OK;
+}
+
+/* ---- one image ----------------------------------------------------------------- */
+
+/* Pixels that a phase has at most: its place in the scratch. */
+static int64_t phase_room(const struct window *w)
+{
+    int64_t room = 1;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        room *= (w->out[d] + w->stride[d] - 1) / w->stride[d];
+    return room;
+}
+
+/* The phases' outputs as one image. */
+static strata_tensor woven_image(const struct window *w, int64_t channels)
+{
+    strata_tensor t = {.rank = 4};
+    t.dims[1] = channels;
+    t.dims[2] = deconvolution_phases(w);
+    t.dims[3] = phase_room(w);
+    return t;
+}
+
+/* Scratch of the direct method for any phase, in whole 256 bytes; false: overflow. */
+static int direct_reserve(size_t *total, const struct deconvolution *dc)
+{
+    size_t most = 0;
+    for (int64_t i = 0; i < deconvolution_phases(&dc->w) && !dc->tile; i++) {
+        struct deconvolution_phase phase = deconvolution_phase_at(&dc->w, i);
+        size_t bytes;
+        if (window_kernel_count(&phase.w) == 0)
+            continue;
+        if ((bytes = convolution_scratch(&phase.w)) == 0)
+            return 0;
+        most = bytes > most ? bytes : most;
+    }
+    return !__builtin_add_overflow(most, 255, &most) &&
+           !__builtin_add_overflow(*total, most & ~(size_t)255, total);
+}
+
+/* dst[i*stride] = src[i]; the usual stride is a constant in its loop. */
+static void weave(float *dst, const float *src, int64_t stride, int64_t n)
+{
+    if (stride == 2)
+        for (int64_t i = 0; i < n; i++)
+            dst[2 * i] = src[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            dst[i * stride] = src[i];
+}
+
+/* Outputs along d of the phases that begin at o modulo the stride. */
+static int64_t phase_outputs(const struct window *w, int d, int64_t o)
+{
+    return (w->out[d] - o % w->stride[d] + w->stride[d] - 1) / w->stride[d];
+}
+
+/* One row of channel c of the output from the phases that have a part of it. */
+static void weave_row(const struct window *w, float *y, const float *scratch,
+                      int64_t channels, int64_t c, int64_t d, int64_t h)
+{
+    int64_t rows = phase_outputs(w, 1, h), planes = phase_outputs(w, 0, d) * rows;
+    int64_t row = d / w->stride[0] * rows + h / w->stride[1];
+    int64_t across = deconvolution_phases_along(w, 2), size = channels * phase_room(w);
+    int64_t phase = (d % w->stride[0] * deconvolution_phases_along(w, 1) +
+                     h % w->stride[1]) * across;
+    for (int64_t r = 0; r < across; r++) {
+        int64_t n = phase_outputs(w, 2, r);
+        weave(y + r, scratch + (phase + r) * size + (c * planes + row) * n, w->stride[2],
+              n);
+    }
+}
+
+/* Channel c of all phases into its plane of the output. */
+static void weave_channel(const struct convolution_job *tail, const float *scratch,
+                          int64_t image, int64_t c)
+{
+    const struct window *w = &tail->cv->w;
+    int64_t channels = tail->cv->groups * tail->cv->out_c;
+    float *y = tail->out + (image * channels + c) * window_out_count(w);
+    for (int64_t d = 0; d < w->out[0]; d++)
+        for (int64_t h = 0; h < w->out[1]; h++, y += w->out[2])
+            weave_row(w, y, scratch, channels, c, d, h);
+    convolution_tail(tail, image, c, 0, window_out_count(w));
+}
+
+/* The outputs of a phase that sees no input. */
+static void phase_clear(const struct convolution_job *job)
+{
+    size_t count = (size_t)(job->cv->groups * job->cv->out_c *
+                            window_out_count(&job->cv->w));
+    memset(job->out, 0, count * sizeof *job->out);
+}
+
+/* Phase i of one image into job.out; the weights of the next one. */
+static const float *phase_compute(const struct deconvolution *dc, int64_t i,
+                                  const float *packed, struct convolution_job job)
+{
+    struct deconvolution_phase phase = deconvolution_phase_at(&dc->w, i);
+    struct convolution cv = phase_convolution(dc, &phase, packed);
+    job.cv = &cv;
+    job.weight = packed;
+    if (cv.depth)
+        convolution_compute(&job);
+    else
+        phase_clear(&job);
+    return packed + phase_weights(&cv);
+}
+
+/* One image; tail: the layer's output, bias and epilogue, with memory of the direct
+ * method. scratch: for the phases, where there are several. */
+static void deconvolution_image(const struct deconvolution *dc,
+                                const struct convolution_job *tail, const float *in,
+                                int64_t image, float *scratch)
+{
+    static const strata_epilogue none;
+    const float *packed = dc->packed;
+    int64_t channels = dc->groups * dc->out_c, phases = deconvolution_phases(&dc->w);
+    int64_t size = channels * window_out_count(&dc->w);
+    struct convolution_job job = *tail;
+    job.in = in;
+    job.images = 1;
+    if (phases == 1) {
+        job.out += image * size;
+        job.residual += job.residual ? image * size : 0;
+        phase_compute(dc, 0, packed, job);
+        return;
+    }
+    job.bias = job.residual = NULL;
+    job.epilogue = &none;
+    for (int64_t i = 0; i < phases; i++) {
+        job.out = scratch + i * channels * phase_room(&dc->w);
+        packed = phase_compute(dc, i, packed, job);
+    }
+#pragma omp parallel for if (size > IMAGE_PARALLEL)
+    for (int64_t c = 0; c < channels; c++)
+        weave_channel(tail, scratch, image, c);
+}
+
+/* ---- impls --------------------------------------------------------------------- */
+
+/* The phases of an image, then what the direct method needs. */
+static int scratch_reserve(size_t *bytes, const struct deconvolution *dc)
+{
+    strata_tensor woven = woven_image(&dc->w, dc->groups * dc->out_c);
+    return (deconvolution_phases(&dc->w) == 1 || image_reserve(bytes, &woven)) &&
+           direct_reserve(bytes, dc);
+}
+
+static size_t c_workspace(const strata_node *n)
+{
+    struct deconvolution dc;
+    size_t bytes = 0;
+    return !deconvolution_prepare(n, &dc) && scratch_reserve(&bytes, &dc) ? bytes
+                                                                          : SIZE_MAX;
+}
+
+/* Input, output and residual of an image, then the scratch. */
+static size_t any_workspace(const strata_node *n)
+{
+    int residual = n->epilogue && n->epilogue->flags & STRATA_EPILOGUE_RESIDUAL;
+    size_t scratch = c_workspace(n), bytes = 0;
+    if (scratch == SIZE_MAX || !image_reserve(&bytes, &n->in[0]) ||
+        !image_reserve(&bytes, &n->out[0]) ||
+        (residual && !image_reserve(&bytes, &n->out[0])) ||
+        __builtin_add_overflow(bytes, scratch, &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
+/* cv: of the whole layer, for the tail. */
+static struct convolution_job tail_job(const strata_run *r, struct convolution *cv)
+{
+    const struct deconvolution *dc = r->state;
+    const strata_tensor *bias = &r->weight[DECONVOLUTION_BIAS];
+    *cv = (struct convolution){.w = dc->w, .groups = dc->groups, .out_c = dc->out_c};
+    return (struct convolution_job){
+        .cv = cv,
+        .bias = bias->rank > 0 ? bias->data : NULL,
+        .epilogue = r->epilogue,
+    };
+}
+
+/* The scratch from `workspace` on; the rest is the direct method's. */
+static float *take_scratch(const strata_run *r, char *workspace,
+                           struct convolution_job *job)
+{
+    const struct deconvolution *dc = r->state;
+    strata_tensor woven = woven_image(&dc->w, dc->groups * dc->out_c);
+    float *scratch = NULL;
+    if (deconvolution_phases(&dc->w) > 1)
+        scratch = image_take(&workspace, &woven);
+    job->scratch = workspace;
+    job->scratch_size = r->workspace_size - (size_t)(workspace - (char *)r->workspace);
+    return scratch;
+}
+
+static int c_run(const strata_run *r)
+{
+    const struct deconvolution *dc = r->state;
+    const float *in = r->in[0].data;
+    struct convolution cv;
+    struct convolution_job job = tail_job(r, &cv);
+    float *scratch = take_scratch(r, r->workspace, &job);
+    job.out = r->out[0].data;
+    if (r->epilogue->flags & STRATA_EPILOGUE_RESIDUAL)
+        job.residual = r->epilogue->residual->data;
+    for (int64_t image = 0; image < r->in[0].dims[0]; image++)
+        deconvolution_image(
+            dc, &job, in + image * dc->groups * dc->in_c * window_in_count(&dc->w), image,
+            scratch);
+    return STRATA_OK;
+}
+
+static int any_run(const strata_run *r)
+{
+    const strata_tensor *residual =
+        r->epilogue->flags & STRATA_EPILOGUE_RESIDUAL ? r->epilogue->residual : NULL;
+    char *workspace = r->workspace;
+    struct convolution cv;
+    struct convolution_job job = tail_job(r, &cv);
+    float *in = image_take(&workspace, &r->in[0]);
+    float *out = image_take(&workspace, &r->out[0]), *sum = NULL;
+    if (residual)
+        sum = image_take(&workspace, &r->out[0]);
+    float *scratch = take_scratch(r, workspace, &job);
+    job.out = out;
+    job.residual = sum;
+    for (int64_t image = 0; image < r->in[0].dims[0]; image++) {
+        image_unpack(in, &r->in[0], image);
+        if (residual)
+            image_unpack(sum, residual, image);
+        deconvolution_image(r->state, &job, in, 0, scratch);
+        image_pack(&r->out[0], image, out);
+    }
+    return STRATA_OK;
+}
+
+/* ---- the definition ------------------------------------------------------------ */
+
+/* Adds one channel of the input, seen through one filter's weight, to the output. */
+static void reference_add(const struct window *w, double *out, const double *in,
+                          const double *weight)
+{
+    int64_t inputs = window_in_count(w), taps = window_kernel_count(w);
+    for (int64_t i = 0; i < inputs; i++)
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t at[] = {i / w->in[2] / w->in[1], i / w->in[2] % w->in[1],
+                            i % w->in[2]};
+            int64_t k[] = {t / w->kernel[2] / w->kernel[1],
+                           t / w->kernel[2] % w->kernel[1], t % w->kernel[2]};
+            int inside = 1;
+            for (int d = 0; d < WINDOW_DIMS; d++) {
+                at[d] = at[d] * w->stride[d] + k[d] * w->dilation[d] - w->begin[d];
+                inside &= at[d] >= 0 && at[d] < w->out[d];
+            }
+            if (inside)
+                out[(at[0] * w->out[1] + at[1]) * w->out[2] + at[2]] += in[i] * weight[t];
+        }
+}
+
+static int reference_run(const strata_node *n, const void *const *in,
+                         const void *const *weight, void *const *out)
+{
+    const strata_deconvolution *p = n->params;
+    const double *bias = weight[DECONVOLUTION_BIAS];
+    const double *factors = weight[DECONVOLUTION_WEIGHT], *x = in[0];
+    double *y = out[0];
+    struct window w;
+    int64_t filters;
+    int status = deconvolution_resolve(n, &w, &filters);
+    if (status != STRATA_OK)
+        return status;
+    int64_t plane = window_out_count(&w), in_plane = window_in_count(&w);
+    int64_t in_c = n->in[0].dims[1] / p->groups, out_c = filters / p->groups;
+    for (int64_t f = 0; f < n->in[0].dims[0] * filters; f++, y += plane) {
+        int64_t k = f % filters, first = k / out_c * in_c;
+        for (int64_t i = 0; i < plane; i++)
+            y[i] = bias ? bias[k] : 0;
+        for (int64_t c = first; c < first + in_c; c++)
+            reference_add(&w, y, x + (f / filters * n->in[0].dims[1] + c) * in_plane,
+                          factors + (c * out_c + k % out_c) * window_kernel_count(&w));
+    }
+    return STRATA_OK;
+}
+
+static const strata_reference_typed reference = {sizeof reference, 0, reference_run};
+
+static const void *deconvolution_extension(const char *id)
+{
+    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
+}
+
+/* ---- tables -------------------------------------------------------------------- */
+
+#define EPILOGUES                                                                       \
+    (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS | STRATA_EPILOGUE_RESIDUAL |          \
+     STRATA_EPILOGUE_ACTIVATION)
+
+static const strata_row c_rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
+static const strata_row any_rows[] = {{{WALK_FLOATS}, {STRATA_SAME}}};
+
+static const strata_impl impls[] = {
+    {.id = 1, .device = STRATA_HOST, .flags = STRATA_WEIGHT_PACKED,
+     .epilogues = EPILOGUES, .name = "c", .rows = STRATA_ARRAY(c_rows),
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.8, .bandwidth = 0.15,
+     .state_size = sizeof(struct deconvolution), .workspace = c_workspace,
+     .setup = deconvolution_setup, .run = c_run},
+    {.id = 2, .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT |
+              STRATA_WEIGHT_PACKED,
+     .epilogues = EPILOGUES, .name = "any", .rows = STRATA_ARRAY(any_rows),
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.7, .bandwidth = 0.1,
+     .state_size = sizeof(struct deconvolution), .workspace = any_workspace,
+     .setup = deconvolution_setup, .run = any_run},
+};
+
+static const strata_layer deconvolution = {
+    .struct_size = sizeof(strata_layer), .version = 1, .name = "Deconvolution",
+    .doc = "Transposed convolution with groups, stride, padding and dilation; ranks 3 to "
+           "5.",
+    .min_in = 1, .max_in = 1, .n_out = 1, .params_size = sizeof(strata_deconvolution),
+    .attrs = STRATA_ARRAY(attrs), .weights = STRATA_ARRAY(weights),
+    .impls = STRATA_ARRAY(impls), .shape = deconvolution_shape,
+    .weight_shape = deconvolution_weight_shape, .flops = deconvolution_flops,
+    .extension = deconvolution_extension,
+};
+static const strata_layer *const layers[] = {&deconvolution};
+STRATA_MODULE("core", "1.0.0", "Deconvolution", layers)

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dequantize: y = (x - zero)*scale of integers or FP8. One scale for all, one for each
+ * index along a dim, or for each block of it.
+ */
+#include "plugins/common/quantize.h"
+
+#include "plugins/common/dense.h"
+#include "plugins/common/pointwise.h"
+
+static int dequantize_shape(const strata_node *n)
+{
+    const int32_t dtype = n->in[0].dtype;
+    if (dtype != STRATA_UINT8 && dtype != STRATA_INT8 && dtype != STRATA_INT32 &&
+        dtype != STRATA_E4M3 && dtype != STRATA_E5M2)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "the input is none of u8, int8, i32, e4m3 and e5m2");
+    n->out[0].dtype = STRATA_FP32;
+    return quantize_shape(n);
+}
+
+/* Scale and zero as tensors that broadcast; without a zero, 0. */
+static int dequantize_run(const strata_run *r)
+{
+    static float nothing[1] = {0};
+    const strata_quantize *p = r->params;
+    const int32_t axis = quantize_axis(p, r->in[0].rank);
+    strata_tensor x = r->in[0], y = r->out[0];
+    strata_tensor zero = {.data = nothing, .count = 1, .rank = 1, .dims = {1}};
+    const strata_tensor scale = quantize_view(p, &r->in[0], &r->weight[0]);
+    zero.vector = 1;
+    zero.vector_dim = -1;
+    if (r->weight[1].rank > 0)
+        zero = quantize_view(p, &r->in[0], &r->weight[1]);
+    if (p->block > 0) {
+        x = quantize_split(&x, axis, p->block);
+        y = quantize_split(&y, axis, p->block);
+    }
+    const struct pointwise_pass pass = {
+        .values = &pointwise_float,
+        .out = &y,
+        .in = {&x, &zero, &scale},
+        .n_in = 3,
+        .n_steps = 1,
+        .step = {{POINTWISE_DEQUANTIZE, POINTWISE_RESULT, 0, 1, 2, {0}}},
+    };
+    pointwise_pass_run(&pass);
+    return STRATA_OK;
+}
+
+static int dequantize_reference(const strata_node *n, const void *const *in,
+                                const void *const *weight, void *const *out)
+{
+    const strata_quantize *p = n->params;
+    const strata_tensor *x = &n->in[0], *scale = &n->weight[0];
+    const int fp8 = dense_is_real(x->dtype);
+    const double *factor = weight[0], *zero = weight[1];
+    const int64_t count = dense_count(x);
+    int64_t index[STRATA_MAX_RANK];
+    for (int64_t i = 0; i < count; i++) {
+        dense_index(x, i, index);
+        const int64_t at = quantize_place(p, x, scale, index);
+        const double v = fp8 ? ((const double *)in[0])[i]
+                             : (double)((const int64_t *)in[0])[i];
+        ((double *)out[0])[i] = (v - (zero ? zero[at] : 0)) * factor[at];
+    }
+    return STRATA_OK;
+}
+
+static const void *dequantize_extension(const char *id)
+{
+    static const strata_reference_typed reference = {sizeof reference, 0,
+                                                     dequantize_reference};
+    return dense_extension_typed(id, &reference);
+}
+
+static const strata_attr attrs[] = {
+    {.name = "axis",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_quantize, axis),
+     .def = 1,
+     .min = -STRATA_MAX_RANK,
+     .max = STRATA_MAX_RANK - 1,
+     .doc = "dim along which scales differ; negative counts from the end"},
+    {.name = "block",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_quantize, block),
+     .max = 1 << 30,
+     .doc = "elements along the axis that share a scale; 0: those of one index"},
+};
+
+static const strata_weight weights[] = {
+    {.name = "scale", .flags = STRATA_REQUIRED, .rank = -1, .doc = "factor: one, one an index of axis, or one a block"},
+    {.name = "zero", .rank = -1, .doc = "what stands for 0: as many as of scale"},
+};
+
+static const strata_row rows[] = {
+    {{STRATA_U8_NCHW | STRATA_I8_NCHW | STRATA_E4M3_NCHW | STRATA_E5M2_NCHW |
+      STRATA_I32_NCHW},
+     {POINTWISE_LINEAR_FLOATS}},
+    {{STRATA_U8_NHWC | STRATA_I8_NHWC},
+     {STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_BF16_NHWC}},
+};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "c",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.16,
+     .bandwidth = 0.6,
+     .run = dequantize_run},
+};
+
+static const strata_layer dequantize = {
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Dequantize",
+    .doc = "Floats from integers or FP8 and a scale",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(strata_quantize),
+    .attrs = STRATA_ARRAY(attrs),
+    .weights = STRATA_ARRAY(weights),
+    .impls = STRATA_ARRAY(impls),
+    .shape = dequantize_shape,
+    .weight_shape = quantize_weight_shape,
+    .extension = dequantize_extension,
+};
+
+static const strata_layer *const layers[] = {&dequantize};
+STRATA_MODULE("core", "1.0.0", "Dequantize", layers)

@@ -1,0 +1,31 @@
+plugin_LTLIBRARIES += plugins/matrix_multiply.la
+plugins_matrix_multiply_la_SOURCES = \
+	plugins/matrix_multiply/exact.c \
+	plugins/matrix_multiply/float.c \
+	plugins/matrix_multiply/host.h \
+	plugins/matrix_multiply/matrix_multiply.c \
+	plugins/matrix_multiply/product.h \
+	plugins/matrix_multiply/tile.h
+plugins_matrix_multiply_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_matrix_multiply_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_matrix_multiply_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/matrix_multiply.c
+
+ONEDNN_SOURCES += plugins/matrix_multiply/onednn.c
+CUBLASLT_SOURCES += plugins/matrix_multiply/cublaslt.c
+
+CUDA_PLUGIN_KERNELS += \
+	plugins/matrix_multiply/cuda.cu \
+	plugins/matrix_multiply/exact.cu \
+	plugins/matrix_multiply/gemv.cu \
+	plugins/matrix_multiply/pack.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/matrix_multiply-cuda.la
+plugins_matrix_multiply_cuda_la_SOURCES =
+plugins_matrix_multiply_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_matrix_multiply_cuda_la_LIBADD = \
+	plugins/matrix_multiply/cuda.lo \
+	plugins/matrix_multiply/exact.lo \
+	plugins/matrix_multiply/gemv.lo \
+	plugins/matrix_multiply/pack.lo $(CUDA_LIBS)
+endif

@@ -1,0 +1,14 @@
+plugin_LTLIBRARIES += plugins/normalization.la
+plugins_normalization_la_SOURCES = plugins/normalization/normalization.c
+plugins_normalization_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_normalization_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_normalization_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/normalization.c
+
+CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/normalization-cuda.la
+plugins_normalization_cuda_la_SOURCES =
+plugins_normalization_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo $(CUDA_LIBS)
+endif

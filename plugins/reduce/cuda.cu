@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reduce on CUDA: what is gathered of an element, by plugins/common/reduce.cuh. Floats
+ * gather in FP32, integers in 64 bits.
+ */
+#include "plugins/common/reduce.cuh"
+
+enum { TAKE_SUM, TAKE_ABS, TAKE_SQUARE, TAKE_PRODUCT, TAKE_MAX, TAKE_MIN };
+
+/* ---- numbers ----------------------------------------------------------------------- */
+
+static __device__ inline float number(float x) { return x; }
+static __device__ inline float number(__half x) { return __half2float(x); }
+static __device__ inline float number(__nv_bfloat16 x) { return __bfloat162float(x); }
+static __device__ inline int64_t number(int8_t x) { return x; }
+static __device__ inline int64_t number(uint8_t x) { return x; }
+static __device__ inline int64_t number(int32_t x) { return x; }
+static __device__ inline int64_t number(int64_t x) { return x; }
+
+/* Unsigned, as integers wrap. */
+static __device__ inline int64_t product(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+static __device__ inline float product(float a, float b) { return a * b; }
+static __device__ inline int64_t total(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+static __device__ inline float total(float a, float b) { return a + b; }
+static __device__ inline int64_t magnitude(int64_t x)
+{
+    return x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
+}
+static __device__ inline float magnitude(float x) { return fabsf(x); }
+
+static __device__ inline void put(float *y, float x) { *y = x; }
+static __device__ inline void put(__half *y, float x) { *y = __float2half_rn(x); }
+static __device__ inline void put(__nv_bfloat16 *y, float x)
+{
+    *y = __float2bfloat16_rn(x);
+}
+static __device__ inline void put(int8_t *y, int64_t x) { *y = (int8_t)x; }
+static __device__ inline void put(uint8_t *y, int64_t x) { *y = (uint8_t)x; }
+static __device__ inline void put(int32_t *y, int64_t x) { *y = (int32_t)x; }
+static __device__ inline void put(int64_t *y, int64_t x) { *y = x; }
+
+/* A NaN is the largest and the smallest. */
+template <typename A> static __device__ inline A larger(A a, A x)
+{
+    return x > a || x != x ? x : a;
+}
+template <typename A> static __device__ inline A smaller(A a, A x)
+{
+    return x < a || x != x ? x : a;
+}
+
+/* ---- sums, products and extremes --------------------------------------------------- */
+
+/* A: float or int64_t; Y: the output's elements. */
+template <typename A, typename Y> struct gathered {
+    struct Tally {
+        A value;
+    };
+    Y *y;
+    int64_t terms;
+    A first; /* of a gathering */
+    int32_t op, kind;
+
+    __device__ void start(Tally &t) const { t.value = first; }
+
+    /* One switch for a pack. */
+    template <typename T, int N>
+    __device__ void take(Tally &t, const pack<T, N> &p, int64_t) const
+    {
+        A a = t.value;
+#define TAKE_EACH(expression)                \
+    _Pragma("unroll") for (int k = 0; k < N; k++) \
+    {                                        \
+        const A x = number(p.v[k]);          \
+        a = expression;                      \
+    }                                        \
+    break
+        switch (kind) {
+        case TAKE_ABS: TAKE_EACH(total(a, magnitude(x)));
+        case TAKE_SQUARE: TAKE_EACH(total(a, product(x, x)));
+        case TAKE_PRODUCT: TAKE_EACH(product(a, x));
+        case TAKE_MAX: TAKE_EACH(larger(a, x));
+        case TAKE_MIN: TAKE_EACH(smaller(a, x));
+        default: TAKE_EACH(total(a, x));
+        }
+#undef TAKE_EACH
+        t.value = a;
+    }
+
+    __device__ void join(Tally &t, const Tally &other) const
+    {
+        t.value = kind == TAKE_PRODUCT ? product(t.value, other.value)
+                  : kind == TAKE_MAX   ? larger(t.value, other.value)
+                  : kind == TAKE_MIN   ? smaller(t.value, other.value)
+                                       : total(t.value, other.value);
+    }
+
+    __device__ Tally below(const Tally &t, int d) const
+    {
+        return {__shfl_down_sync(0xffffffffu, t.value, d)};
+    }
+
+    __device__ float closed(float x) const
+    {
+        switch (op) {
+        case STRATA_REDUCE_MEAN: return x / (float)terms;
+        case STRATA_REDUCE_L2: return sqrtf(x);
+        case STRATA_REDUCE_LOG_SUM: return logf(x);
+        default: return x;
+        }
+    }
+    __device__ int64_t closed(int64_t x) const
+    {
+        return op != STRATA_REDUCE_MEAN ? x : terms ? x / terms : 0;
+    }
+    __device__ void close(const Tally &t, int64_t at) const { put(y + at, closed(t.value)); }
+};
+
+/* ---- log of a sum of exponentials -------------------------------------------------- */
+
+template <typename Y> struct exponents {
+    struct Tally {
+        float sum, most; /* of exp(x - shift(most)) */
+    };
+    Y *y;
+
+    /* An infinity or a NaN is no shift. */
+    static __device__ float shift(float most) { return fabsf(most) < INFINITY ? most : 0; }
+    static __device__ float moved(float sum, float from, float to)
+    {
+        return sum == 0 ? 0 : sum * __expf(shift(from) - shift(to));
+    }
+
+    __device__ void start(Tally &t) const
+    {
+        t.sum = 0;
+        t.most = -INFINITY;
+    }
+
+    template <typename T, int N>
+    __device__ void take(Tally &t, const pack<T, N> &p, int64_t) const
+    {
+        float most = t.most;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            most = larger(most, number(p.v[k]));
+        float sum = moved(t.sum, t.most, most);
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            sum += __expf(number(p.v[k]) - shift(most));
+        t.sum = sum;
+        t.most = most;
+    }
+
+    __device__ void join(Tally &t, const Tally &other) const
+    {
+        const float most = larger(t.most, other.most);
+        t.sum = moved(t.sum, t.most, most) + moved(other.sum, other.most, most);
+        t.most = most;
+    }
+
+    __device__ Tally below(const Tally &t, int d) const
+    {
+        return {__shfl_down_sync(0xffffffffu, t.sum, d),
+                __shfl_down_sync(0xffffffffu, t.most, d)};
+    }
+
+    __device__ void close(const Tally &t, int64_t at) const
+    {
+        put(y + at, shift(t.most) + logf(t.sum));
+    }
+};
+
+/* Pad lanes of the output. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    clear_pads_kernel(T *y, int64_t size, channel_map map)
+{
+    const int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
+    if (i < size && channel_of(i, map) >= map.channels)
+        put(y + i, 0.0f);
+}
+
+/* ---- the choice ---------------------------------------------------------------------- */
+
+static int32_t reduce_take(int32_t op)
+{
+    switch (op) {
+    case STRATA_REDUCE_MAX: return TAKE_MAX;
+    case STRATA_REDUCE_MIN: return TAKE_MIN;
+    case STRATA_REDUCE_PROD: return TAKE_PRODUCT;
+    case STRATA_REDUCE_L1: return TAKE_ABS;
+    case STRATA_REDUCE_L2:
+    case STRATA_REDUCE_SUM_SQUARE: return TAKE_SQUARE;
+    default: return TAKE_SUM;
+    }
+}
+
+static size_t reduce_bytes(int32_t dtype)
+{
+    switch (dtype) {
+    case STRATA_FP16:
+    case STRATA_BF16: return 2;
+    case STRATA_INT64: return 8;
+    case STRATA_FP32:
+    case STRATA_INT32: return 4;
+    default: return 1;
+    }
+}
+
+static reduce_cut reduce_cut_for(const strata_reduce *p, const strata_tensor *x,
+                                 const strata_tensor *y)
+{
+    return reduce_cut_of(p, x, y, reduce_bytes(x->dtype));
+}
+
+static size_t reduce_workspace(const strata_node *n)
+{
+    const reduce_cut c =
+        reduce_cut_for((const strata_reduce *)n->params, &n->in[0], &n->out[0]);
+    return reduce_parts(c, sizeof(int64_t));
+}
+
+/* least, most: what extremes begin with. */
+template <typename T, typename A>
+static void reduce_gather(const strata_run *r, const reduce_cut &c, A least, A most)
+{
+    const strata_reduce *p = (const strata_reduce *)r->params;
+    gathered<A, T> op = {};
+    op.y = (T *)r->out[0].data;
+    op.terms = reduce_terms(p, &r->in[0]);
+    op.op = p->op;
+    op.kind = reduce_take(p->op);
+    op.first = op.kind == TAKE_PRODUCT ? (A)1
+               : op.kind == TAKE_MAX   ? least
+               : op.kind == TAKE_MIN   ? most
+                                       : (A)0;
+    reduce_launch<T>(c, op, layer_stream(r));
+}
+
+template <typename T>
+static void reduce_floats(const strata_run *r, const reduce_cut &c)
+{
+    const strata_tensor *y = &r->out[0];
+    const cudaStream_t stream = layer_stream(r);
+    if (((const strata_reduce *)r->params)->op == STRATA_REDUCE_LOG_SUM_EXP) {
+        const exponents<T> op = {(T *)y->data};
+        reduce_launch<T>(c, op, stream);
+    } else {
+        reduce_gather<T, float>(r, c, -INFINITY, INFINITY);
+    }
+    if (y->vector > 1 && y->dims[1] % y->vector)
+        clear_pads_kernel<<<layer_blocks(y->size, CUDA_BLOCK), CUDA_BLOCK, 0, stream>>>(
+            (T *)y->data, y->size, channel_map_of(y));
+}
+
+static int reduce_run(const strata_run *r)
+{
+    reduce_cut c =
+        reduce_cut_for((const strata_reduce *)r->params, &r->in[0], &r->out[0]);
+    c.x = r->in[0].data;
+    c.part = r->workspace;
+    switch (r->in[0].dtype) {
+    case STRATA_INT8: reduce_gather<int8_t, int64_t>(r, c, INT8_MIN, INT8_MAX); break;
+    case STRATA_UINT8: reduce_gather<uint8_t, int64_t>(r, c, 0, UINT8_MAX); break;
+    case STRATA_BOOL8: reduce_gather<uint8_t, int64_t>(r, c, 0, 1); break;
+    case STRATA_INT32: reduce_gather<int32_t, int64_t>(r, c, INT32_MIN, INT32_MAX); break;
+    case STRATA_INT64: reduce_gather<int64_t, int64_t>(r, c, INT64_MIN, INT64_MAX); break;
+    default:
+        layer_float(r->in[0].dtype, [&](auto t) { reduce_floats<decltype(t)>(r, c); });
+    }
+    return layer_launched(r, "reduce");
+}
+
+/* ---- tables -------------------------------------------------------------------------- */
+
+static int reduce_accept(const strata_node *n)
+{
+    const strata_reduce *p = (const strata_reduce *)n->params;
+    const strata_tensor *x = &n->in[0];
+    const int32_t dims = reduce_dims(p, x->rank);
+    if (x->vector_dim >= 0 && (dims >> 1 & 1 || (dims & 1 && !p->keep_dims)))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "reduces channels, or the batch without keep_dims; formats with "
+                           "vectors take spatial dims");
+    const reduce_cut c = reduce_cut_for(p, x, &n->out[0]);
+    if (reduce_blocks(c) > 0x7fffffff)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "%lld outputs; a launch has at most 2^31 - 1 blocks",
+                           (long long)c.outputs);
+    return STRATA_OK;
+}
+
+#define LINEAR                                                                           \
+    (STRATA_I32_NCHW | STRATA_I64_NCHW | STRATA_U8_NCHW | STRATA_I8_NCHW |               \
+     STRATA_BOOL_NCHW)
+
+static const strata_row rows[] = {{{CUDA_FLOATS | LINEAR}, {STRATA_SAME}, {0}, {0}}};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_CUDA,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "cuda",
+     .rows = STRATA_ARRAY(rows),
+     .accept = reduce_accept,
+     .workspace = reduce_workspace,
+     .run = reduce_run,
+     .bandwidth = 0.9},
+};
+
+static const strata_extends reduce = {
+    .struct_size = sizeof(strata_extends),
+    .version = 1,
+    .layer = "core::Reduce",
+    .params_size = sizeof(strata_reduce),
+    .impls = STRATA_ARRAY(impls),
+};
+
+static const strata_extends *const extends[] = {&reduce};
+STRATA_MODULE_EXTENDS("core.cuda", "1.0.0", "+core::Reduce", extends)
