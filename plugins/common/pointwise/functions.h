@@ -231,6 +231,27 @@ FUNCTION float pow_float(float x, float y)
 
 /* ---- in float ------------------------------------------------------------------------ */
 
+/* exp(r) for |r| <= log(2)/2. */
+FUNCTION float exp_part(float r)
+{
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    return p * r * r + r + 1;
+}
+
+/* exp(x) of -87 <= x <= 88: 2^n is then a float. A NaN stays one. */
+FUNCTION float exp_inside(float x)
+{
+    const float magic = 0x1.8000fep23f; /* the exponent's bias besides */
+    const float t = x * 0x1.715476p0f + magic, n = t - magic;
+    const float r = x - n * 0x1.62ep-1f - n * 0x1.0bfbe8p-15f;
+    return exp_part(r) * float_of_bits(bits_of_float(t) << 23);
+}
+
 FUNCTION float exp_float(float x)
 {
     const float magic = 0x1.8p23f, limited = within(x, -104, 89);
@@ -238,14 +259,7 @@ FUNCTION float exp_float(float x)
     const float r = limited - n * 0x1.62ep-1f - n * 0x1.0bfbe8p-15f;
     const int32_t whole = (int32_t)(bits_of_float(t) - bits_of_float(magic));
     const int32_t half = whole >> 1; /* 2^n may lie past the range that the value is in */
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1;
-    return p * float_of_bits((uint32_t)(half + 127) << 23) *
+    return exp_part(r) * float_of_bits((uint32_t)(half + 127) << 23) *
            float_of_bits((uint32_t)(whole - half + 127) << 23);
 }
 
@@ -279,7 +293,7 @@ FUNCTION float tanh_float(float x)
     p = p * z + 1.33314422036e-1f;
     p = p * z - 3.33332819422e-1f;
     p = p * z * x + x;
-    const float large = 1 - 2 / (exp_float(2 * a) + 1);
+    const float large = 1 - 2 / (exp_inside(a > 20 ? 40 : 2 * a) + 1);
     return a < 0.625f ? p : with_sign(large, x);
 }
 
@@ -299,7 +313,7 @@ FUNCTION float erf_float(float x)
     r = r * t - 6.34846687e-1f;
     r = r * t - 1.28717512e-1f;
     r = r * t - t;
-    const float large = with_sign(1 - exp_float(r), x);
+    const float large = with_sign(1 - exp_inside(r), x);
     u = -5.96761703e-4f;
     u = u * z + 4.99119423e-3f;
     u = u * z - 2.67681349e-2f;
