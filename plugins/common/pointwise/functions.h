@@ -60,10 +60,12 @@ FUNCTION double within_double(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* ---- in double ----------------------------------------------------------------------- */
+/* ---- in double -----------------------------------------------------------------------
+ */
 
 /* exp(x) - 1 and exp(x), relative error below 1e-11, for |x| <= 700: x = n*log 2 + r, and
- * n lies in the low bits of a sum with 2^52*1.5. scale is 2^n, and the value scale*(1 + q). */
+ * n lies in the low bits of a sum with 2^52*1.5. scale is 2^n, and the value scale*(1 +
+ * q). */
 FUNCTION double exp_parts(double x, double *scale)
 {
     const double magic = 0x1.8p52, t = x * 0x1.71547652b82fep0 + magic, n = t - magic;
@@ -97,10 +99,10 @@ FUNCTION double expm1_double(double x)
 FUNCTION double log_double(double x)
 {
     /* So that the mantissa lies in [sqrt(1/2), sqrt(2)). */
-    const uint64_t shifted = bits_of_double(x) + (bits_of_double(1.0) - 0x3fe6a09e667f3bcd);
+    const uint64_t shifted =
+        bits_of_double(x) + (bits_of_double(1.0) - 0x3fe6a09e667f3bcd);
     const double n = double_of_bits(shifted >> 52 | 0x4330000000000000) - 0x1p52 - 1023;
-    const double m =
-        double_of_bits((shifted & 0x000fffffffffffff) + 0x3fe6a09e667f3bcd);
+    const double m = double_of_bits((shifted & 0x000fffffffffffff) + 0x3fe6a09e667f3bcd);
     const double s = (m - 1) / (m + 1), z = s * s;
     double p = 1.0 / 15;
     p = p * z + 1.0 / 13;
@@ -229,7 +231,8 @@ FUNCTION float pow_float(float x, float y)
     return (y == 0) | (x == 1) ? 1 : (float)p;
 }
 
-/* ---- in float ------------------------------------------------------------------------ */
+/* ---- in float ------------------------------------------------------------------------
+ */
 
 /* exp(r) for |r| <= log(2)/2. */
 FUNCTION float exp_part(float r)

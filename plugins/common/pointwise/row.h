@@ -85,13 +85,13 @@ static inline int row_has_avx512(void)
     ROW_TARGET(T, plain, )                                                               \
     static void T##_apply(int op, const struct pointwise_constants *k, void *y,          \
                           const void *a, const void *b, const void *c, int64_t n)        \
-    ROW_CHOOSE(T, avx512, avx2, plain, op, k, y, a, b, c, n)                             \
-    static void T##_load(void *row, const void *data, int32_t dtype, int64_t step,       \
-                         int64_t n)                                                      \
-    ROW_CHOOSE(T, load_avx512, load_avx2, load_plain, row, data, dtype, step, n)         \
-    static void T##_store(void *data, int32_t dtype, int64_t step, const void *row,      \
-                          int64_t n)                                                     \
-    ROW_CHOOSE(T, store_avx512, store_avx2, store_plain, data, dtype, step, row, n)
+        ROW_CHOOSE(T, avx512, avx2, plain, op, k, y, a, b, c, n) static void T##_load(   \
+            void *row, const void *data, int32_t dtype, int64_t step, int64_t n)         \
+            ROW_CHOOSE(T, load_avx512, load_avx2, load_plain, row, data, dtype, step,    \
+                       n) static void T##_store(void *data, int32_t dtype, int64_t step, \
+                                                const void *row, int64_t n)              \
+                ROW_CHOOSE(T, store_avx512, store_avx2, store_plain, data, dtype, step,  \
+                           row, n)
 #else
 #define ROW_FUNCTIONS(T)                                                                 \
     ROW_TARGET(T, plain, )                                                               \
