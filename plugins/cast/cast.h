@@ -25,7 +25,10 @@
         {{STRATA_I8_NC32HW32 | STRATA_U8_NC32HW32},                                      \
          {STRATA_I8_NC32HW32 | STRATA_U8_NC32HW32}},                                     \
     {                                                                                    \
-        {STRATA_F16_NC2HW2 | STRATA_F32_NC8HW8 | STRATA_F32_NC16HW16}, {STRATA_SAME}     \
+        {STRATA_F16_NC2HW2 | STRATA_F32_NC8HW8 | STRATA_F32_NC16HW16},                   \
+        {                                                                                \
+            STRATA_SAME                                                                  \
+        }                                                                                \
     }
 
 #endif /* PLUGINS_CAST_CAST_H */

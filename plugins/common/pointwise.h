@@ -65,14 +65,16 @@ void pointwise_pass_run(const struct pointwise_pass *pass);
 void pointwise_run_one(const strata_run *r, int op, const struct pointwise_constants *k,
                        const strata_tensor *values);
 
-/* ---- shapes -------------------------------------------------------------------------- */
+/* ---- shapes --------------------------------------------------------------------------
+ */
 
 /* out[0] as the broadcast of the inputs; its dtype is left alone. */
 int pointwise_shape(const strata_node *n);
 /* An input of lower rank whose vectors would not lie along the output's: vetoed. */
 int pointwise_accept(const strata_node *n);
 
-/* ---- references ---------------------------------------------------------------------- */
+/* ---- references ----------------------------------------------------------------------
+ */
 
 /* out[0] by the scalar definition of op on the inputs and weight[0]. */
 int pointwise_reference(const strata_node *n, const void *const *in,

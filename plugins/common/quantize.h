@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What Quantize and Dequantize share on all devices: the shapes of scale and zero, which
- * are of one element, of the length of a dim, or of the input's rank with that dim divided
- * by the block; and the tensors as which they broadcast.
+ * are of one element, of the length of a dim, or of the input's rank with that dim
+ * divided by the block; and the tensors as which they broadcast.
  */
 #ifndef PLUGINS_COMMON_QUANTIZE_H
 #define PLUGINS_COMMON_QUANTIZE_H
@@ -69,8 +69,7 @@ static inline int quantize_blocked(const strata_node *n, const strata_tensor *w,
                            "%lld",
                            (int)axis, (long long)x->dims[axis], (long long)p->block);
     for (int32_t d = 0; d < x->rank && same; d++)
-        same = w->dims[d] ==
-               (d == axis ? quantize_blocks(p, x->dims[d]) : x->dims[d]);
+        same = w->dims[d] == (d == axis ? quantize_blocks(p, x->dims[d]) : x->dims[d]);
     return same ? STRATA_OK
                 : STRATA_FAIL(n, STRATA_EINVAL,
                               "weight %s has other dims than the input with dim %d "
@@ -89,18 +88,16 @@ static inline int quantize_check(const strata_node *n, const strata_tensor *w,
     if (w->rank == 0 || (count == 1 && p->block == 0))
         return STRATA_OK;
     if (axis < 0 || axis >= x->rank)
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "axis %lld of an input of rank %d; -%d to %d are there",
-                           (long long)p->axis, (int)x->rank, (int)x->rank,
-                           (int)x->rank - 1);
+        return STRATA_FAIL(
+            n, STRATA_EINVAL, "axis %lld of an input of rank %d; -%d to %d are there",
+            (long long)p->axis, (int)x->rank, (int)x->rank, (int)x->rank - 1);
     if (p->block > 0)
         return quantize_blocked(n, w, name);
     if (count != x->dims[axis])
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "weight %s has %lld elements, dim %d of the input %lld; one "
                            "element or one each is needed",
-                           name, (long long)count, (int)axis,
-                           (long long)x->dims[axis]);
+                           name, (long long)count, (int)axis, (long long)x->dims[axis]);
     return STRATA_OK;
 }
 
@@ -185,8 +182,7 @@ static inline strata_tensor quantize_split(const strata_tensor *t, int32_t axis,
 
 /* Scale or zero as a tensor of the input's rank (or of that with the axis split). */
 static inline strata_tensor quantize_view(const strata_quantize *p,
-                                          const strata_tensor *x,
-                                          const strata_tensor *w)
+                                          const strata_tensor *x, const strata_tensor *w)
 {
     const int32_t axis = quantize_axis(p, x->rank);
     strata_tensor v = *w;

@@ -60,8 +60,8 @@ static int dequantize_reference(const strata_node *n, const void *const *in,
     for (int64_t i = 0; i < count; i++) {
         dense_index(x, i, index);
         const int64_t at = quantize_place(p, x, scale, index);
-        const double v = fp8 ? ((const double *)in[0])[i]
-                             : (double)((const int64_t *)in[0])[i];
+        const double v =
+            fp8 ? ((const double *)in[0])[i] : (double)((const int64_t *)in[0])[i];
         ((double *)out[0])[i] = (v - (zero ? zero[at] : 0)) * factor[at];
     }
     return STRATA_OK;
@@ -90,7 +90,10 @@ static const strata_attr attrs[] = {
 };
 
 static const strata_weight weights[] = {
-    {.name = "scale", .flags = STRATA_REQUIRED, .rank = -1, .doc = "factor: one, one an index of axis, or one a block"},
+    {.name = "scale",
+     .flags = STRATA_REQUIRED,
+     .rank = -1,
+     .doc = "factor: one, one an index of axis, or one a block"},
     {.name = "zero", .rank = -1, .doc = "what stands for 0: as many as of scale"},
 };
 

@@ -43,8 +43,7 @@ static const struct pointwise_class *elementwise_values(const strata_run *r)
 {
     const struct pointwise_class *a = pointwise_class_of(r->in[0].dtype);
     const struct pointwise_class *b = pointwise_class_of(r->in[1].dtype);
-    const int floats = dense_is_real(r->in[0].dtype) ||
-                       dense_is_real(r->in[1].dtype);
+    const int floats = dense_is_real(r->in[0].dtype) || dense_is_real(r->in[1].dtype);
     return a == b ? a : floats ? &pointwise_double : &pointwise_int64;
 }
 

@@ -53,8 +53,7 @@ static int expand_shape(const strata_node *n)
 {
     const strata_expand *p = n->params;
     if ((p->shape.n > 0) == (p->repeats.n > 0))
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "%s; give one of shape and repeats",
+        return STRATA_FAIL(n, STRATA_EINVAL, "%s; give one of shape and repeats",
                            p->shape.n > 0 ? "both shape and repeats" : "no shape");
     if (p->shape.n > STRATA_MAX_RANK)
         return STRATA_FAIL(n, STRATA_EINVAL, "shape has %lld dims; %d are the most",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Expand as repetition, for its impls on all devices: a dim of n elements is repeated, and
- * neighbouring dims that repeat as one are one.
+ * Expand as repetition, for its impls on all devices: a dim of n elements is repeated,
+ * and neighbouring dims that repeat as one are one.
  */
 #ifndef PLUGINS_EXPAND_EXPAND_H
 #define PLUGINS_EXPAND_EXPAND_H

@@ -42,7 +42,8 @@ static inline strata_tensor gated_half(const strata_tensor *x, int32_t axis, int
     const int64_t blocks =
         axis == x->vector_dim ? half.dims[axis] / x->vector : half.dims[axis];
     if (second)
-        half.data = (char *)x->data + blocks * x->strides[axis] * (int64_t)dtype_size(x->dtype);
+        half.data =
+            (char *)x->data + blocks * x->strides[axis] * (int64_t)dtype_size(x->dtype);
     return half;
 }
 

@@ -50,11 +50,15 @@ static int quantize_run(const strata_run *r)
         .step = {{POINTWISE_QUANTIZE, POINTWISE_RESULT, 0, 1, 2, k}},
     };
     if (quantize_to_fp8(p)) { /* a zero of FP8 is 0 */
-        pass.step[0] = (struct pointwise_step){
-            POINTWISE_ELEMENTWISE + STRATA_DIV, 3, 0, 1, 0, k};
+        pass.step[0] =
+            (struct pointwise_step){POINTWISE_ELEMENTWISE + STRATA_DIV, 3, 0, 1, 0, k};
         pass.step[1] = (struct pointwise_step){
             p->saturate ? POINTWISE_ACTIVATION + STRATA_CLIP : POINTWISE_COPY,
-            POINTWISE_RESULT, 3, 3, 3, k};
+            POINTWISE_RESULT,
+            3,
+            3,
+            3,
+            k};
         pass.n_steps = 2;
     }
     pointwise_pass_run(&pass);
@@ -121,8 +125,13 @@ static const strata_attr attrs[] = {
 };
 
 static const strata_weight weights[] = {
-    {.name = "scale", .flags = STRATA_REQUIRED, .rank = -1, .doc = "divisor: one, one an index of axis, or one a block"},
-    {.name = "zero", .rank = -1, .doc = "whole number that stands for 0 (u8, int8): as many as of scale"},
+    {.name = "scale",
+     .flags = STRATA_REQUIRED,
+     .rank = -1,
+     .doc = "divisor: one, one an index of axis, or one a block"},
+    {.name = "zero",
+     .rank = -1,
+     .doc = "whole number that stands for 0 (u8, int8): as many as of scale"},
 };
 
 static const strata_row rows[] = {

@@ -41,7 +41,13 @@ static const void *select_extension(const char *id)
     return dense_extension_typed(id, &reference);
 }
 
-#define ROW(format) {{STRATA_BOOL_NCHW, format, format}, {format}}
+#define ROW(format)                                                                      \
+    {                                                                                    \
+        {STRATA_BOOL_NCHW, format, format},                                              \
+        {                                                                                \
+            format                                                                       \
+        }                                                                                \
+    }
 static const strata_row rows[] = {
     ROW(STRATA_F32_NCHW), ROW(STRATA_F16_NCHW), ROW(STRATA_BF16_NCHW),
     ROW(STRATA_F64_NCHW), ROW(STRATA_I32_NCHW), ROW(STRATA_I64_NCHW),

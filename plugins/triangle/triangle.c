@@ -73,8 +73,7 @@ static int triangle_reference(const strata_node *n, const void *const *in,
     (void)weight;
     for (int64_t i = 0; i < count; i++) {
         const double right = (double)(i % columns) - (double)(i / columns % m);
-        const int kept =
-            p->upper ? right >= (double)p->k : right <= (double)p->k;
+        const int kept = p->upper ? right >= (double)p->k : right <= (double)p->k;
         y[i] = kept ? from[i] : 0;
     }
     return STRATA_OK;

@@ -21,8 +21,8 @@ static int unary_shape(const strata_node *n)
 static double unary_flops(const strata_node *n)
 {
     const strata_unary *p = n->params;
-    const int simple = unary_takes(p->op) != UNARY_FLOATS ||
-                       p->op == STRATA_UNARY_SQRT || p->op == STRATA_UNARY_RECIPROCAL;
+    const int simple = unary_takes(p->op) != UNARY_FLOATS || p->op == STRATA_UNARY_SQRT ||
+                       p->op == STRATA_UNARY_RECIPROCAL;
     return (simple ? 1.0 : 8.0) * (double)n->out[0].count;
 }
 

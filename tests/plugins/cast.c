@@ -35,6 +35,7 @@ static const struct layer_case cases[] = {
     {"Cast", "to = i64", .in = {S2(3, 65)}, .numbers = NUMBERS_INFINITE},
     {"Cast", "to = bool", .in = {S2(3, 65)}, .numbers = NUMBERS_NAN},
     {"Cast", "to = fp16", .in = {S4(1, 9, 64, 65)}},
+    {"Cast", "to = i64", .in = {S2(3, 0)}},
     {"Cast", "", .in = {S1(3)}, .refused = true},
     {"Cast", "to = fp8", .in = {S1(3)}, .refused = true},
 };

@@ -25,6 +25,7 @@ static const struct layer_case cases[] = {
     {"Compare", "op = less", .n_in = 2, .in = {S2(9, 1), S3(3, 1, 17)}, FEW},
     {"Compare", "op = less", .n_in = 2, .in = {S1(1), S2(33, 65)}, FEW},
     {"Compare", "op = less", .n_in = 2, .in = {S2(300, 128), S2(300, 128)}, FEW},
+    {"Compare", "", .n_in = 2, .in = {S2(0, 3), S1(3)}},
     {"Compare", "", .n_in = 2, .in = {S2(3, 3), S2(3, 4)}, .refused = true},
     {"Compare", "", .n_in = 2, .in = {S1(3), S1(3)},
      .in_dtype = {STRATA_INT32, STRATA_INT64}, .refused = true},

@@ -40,6 +40,7 @@ static const struct layer_case cases[] = {
     {"ElementWise", "op = sub", .n_in = 2, .in = {S5(3, 9, 2, 5, 7), S5(1, 9, 2, 1, 7)}},
     {"ElementWise", "op = sum", .n_in = 2, .in = {S4(1, 33, 32, 33), S4(1, 33, 32, 33)}},
     {"ElementWise", "op = sum", .n_in = 2, .in = {S4(1, 33, 32, 33), S4(1, 33, 1, 1)}},
+    {"ElementWise", "op = sub", .n_in = 2, .in = {S3(2, 0, 4), S1(4)}},
     {"ElementWise", "op = sub", .n_in = 3, .refused = true,
      .in = {S2(3, 3), S2(3, 3), S2(3, 3)}},
     {"ElementWise", "", .n_in = 2, .in = {S2(3, 3), S2(3, 4)}, .refused = true},

@@ -18,6 +18,8 @@ static const struct layer_case cases[] = {
     {"Expand", "repeats = 2, 1, 3, 2", .in = {S4(3, 2, 5, 4)}, INTEGERS},
     {"Expand", "repeats = 1, 1", .in = {S2(3, 4)}},
     {"Expand", "repeats = 3, 2", .in = {S2(100, 120)}},
+    {"Expand", "shape = 2, 1, 0", .in = {S2(3, 1)}},
+    {"Expand", "repeats = 0, 2", .in = {S2(3, 4)}},
     {"Expand", "", .in = {S2(3, 4)}, .refused = true},
     {"Expand", "shape = 2", .in = {S2(3, 4)}, .refused = true},
     {"Expand", "shape = -1, 4", .in = {S2(3, 4)}, .refused = true},

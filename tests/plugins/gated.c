@@ -14,6 +14,7 @@ static const struct layer_case cases[] = {
     {"Gated", "kind = tanh; axis = 0", .in = {S4(2, 17, 5, 7)}},
     {"Gated", "", .in = {S1(64)}},
     {"Gated", "", .in = {S2(33, 1024)}},
+    {"Gated", "", .in = {S2(3, 0)}},
     {"Gated", "", .in = {S2(3, 9)}, .refused = true},
     {"Gated", "axis = 2", .in = {S2(4, 4)}, .refused = true},
 };

@@ -23,6 +23,7 @@ static const struct layer_case cases[] = {
     {"Select", "", .n_in = 3, .in = {S1(1), S2(33, 65), S2(33, 65)}, OF(STRATA_INT64)},
     {"Select", "", .n_in = 3, .in = {S2(300, 128), S2(300, 128), S1(1)},
      OF(STRATA_FP32)},
+    {"Select", "", .n_in = 3, .in = {S2(0, 1), S1(3), S1(1)}, OF(STRATA_FP32)},
     {"Select", "", .n_in = 3, .in = {S1(3), S1(3), S1(3)}, .refused = true},
     {"Select", "", .n_in = 3, .in = {S1(3), S1(3), S1(4)}, OF(STRATA_FP32),
      .refused = true},

@@ -18,6 +18,7 @@ static const struct layer_case cases[] = {
     {"Triangle", "upper = no; k = -9000000000000000000", .in = {S2(9, 17)}},
     {"Triangle", "k = 9000000000000000000", .in = {S2(9, 17)}},
     {"Triangle", "", .in = {S2(300, 128)}},
+    {"Triangle", "", .in = {S3(2, 0, 4)}},
     {"Triangle", "", .in = {S1(9)}, .refused = true},
 };
 

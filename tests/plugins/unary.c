@@ -35,6 +35,7 @@ static const struct layer_case cases[] = {
     {"Unary", "op = erf", WIDE, .low = -4, .high = 4},
     {"Unary", "op = exp", .in = {S1(700)}},
     {"Unary", "op = erf", .in = {S4(1, 9, 64, 65)}},
+    {"Unary", "op = exp", .in = {S2(0, 3)}},
     {"Unary", "", .in = {S1(3)}, .refused = true},
     {"Unary", "op = cube", .in = {S1(3)}, .refused = true},
     {"Unary", "op = not", .in = {S1(3)}, .refused = true},

@@ -11,19 +11,15 @@ static void double_load(void *to, const void *data, int32_t dtype, int64_t step,
 {
     double *row = to;
     switch (dtype) {
-    case STRATA_FP32: EACH((double)((const float *)data)[i * step]) break;
-    case STRATA_FP16:
-        EACH((double)strata_float_of_half(((const uint16_t *)data)[i * step]))
-        break;
-    case STRATA_BF16:
-        EACH((double)strata_float_of_bfloat(((const uint16_t *)data)[i * step]))
-        break;
-    case STRATA_INT8: EACH((double)((const int8_t *)data)[i * step]) break;
+    case STRATA_FP32: EACH(float, (double)x) break;
+    case STRATA_FP16: EACH(uint16_t, (double)strata_float_of_half(x)) break;
+    case STRATA_BF16: EACH(uint16_t, (double)strata_float_of_bfloat(x)) break;
+    case STRATA_INT8: EACH(int8_t, (double)x) break;
     case STRATA_UINT8:
-    case STRATA_BOOL8: EACH((double)((const uint8_t *)data)[i * step]) break;
-    case STRATA_INT32: EACH((double)((const int32_t *)data)[i * step]) break;
-    case STRATA_INT64: EACH((double)((const int64_t *)data)[i * step]) break;
-    default: EACH(((const double *)data)[i * step]) break;
+    case STRATA_BOOL8: EACH(uint8_t, (double)x) break;
+    case STRATA_INT32: EACH(int32_t, (double)x) break;
+    case STRATA_INT64: EACH(int64_t, (double)x) break;
+    default: EACH(double, x) break;
     }
 }
 

@@ -10,27 +10,24 @@
 
 /* ---- memory --------------------------------------------------------------------------- */
 
-static void float_load(void *to, const void *data, int32_t dtype, int64_t step, int64_t n)
+ROW_INLINE void float_load_row(float *row, const void *data, int32_t dtype, int64_t step,
+                               int64_t n)
 {
-    float *row = to;
-    const uint8_t *bytes = data;
     switch (dtype) {
     case STRATA_FP16:
         if (step == 1)
             element_from_half_row(row, data, n);
         else
-            EACH(strata_float_of_half(((const uint16_t *)data)[i * step]))
+            EACH(uint16_t, strata_float_of_half(x))
         break;
-    case STRATA_BF16:
-        EACH(strata_float_of_bfloat(((const uint16_t *)data)[i * step]))
-        break;
+    case STRATA_BF16: EACH(uint16_t, strata_float_of_bfloat(x)) break;
     case STRATA_BOOL8:
-    case STRATA_UINT8: EACH((float)bytes[i * step]) break;
-    case STRATA_INT8: EACH((float)((const int8_t *)data)[i * step]) break;
-    case STRATA_INT32: EACH((float)((const int32_t *)data)[i * step]) break;
-    case STRATA_E4M3: EACH(strata_float_of_e4m3(bytes[i * step])) break;
-    case STRATA_E5M2: EACH(strata_float_of_e5m2(bytes[i * step])) break;
-    default: EACH(((const float *)data)[i * step]) break;
+    case STRATA_UINT8: EACH(uint8_t, (float)x) break;
+    case STRATA_INT8: EACH(int8_t, (float)x) break;
+    case STRATA_INT32: EACH(int32_t, (float)x) break;
+    case STRATA_E4M3: EACH(uint8_t, strata_float_of_e4m3(x)) break;
+    case STRATA_E5M2: EACH(uint8_t, strata_float_of_e5m2(x)) break;
+    default: EACH(float, x) break;
     }
 }
 
@@ -42,10 +39,9 @@ ROW_INLINE uint8_t nearest(float x, float low, float high)
     return (uint8_t)bits_of_float(limited + 0x1.8p23f);
 }
 
-static void float_store(void *data, int32_t dtype, int64_t step, const void *from,
-                        int64_t n)
+ROW_INLINE void float_store_row(void *data, int32_t dtype, int64_t step, const float *row,
+                                int64_t n)
 {
-    const float *row = from;
     switch (dtype) {
     case STRATA_FP16:
         if (step == 1)
@@ -265,7 +261,7 @@ ROW_INLINE void float_rows(int op, const struct pointwise_constants *k, float *y
     }
 }
 
-ROW_APPLY(float)
+ROW_FUNCTIONS(float)
 
 const struct pointwise_class pointwise_float = {
     .size = sizeof(float),

@@ -60,10 +60,12 @@ FUNCTION double within_double(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* ---- in double ----------------------------------------------------------------------- */
+/* ---- in double -----------------------------------------------------------------------
+ */
 
 /* exp(x) - 1 and exp(x), relative error below 1e-11, for |x| <= 700: x = n*log 2 + r, and
- * n lies in the low bits of a sum with 2^52*1.5. scale is 2^n, and the value scale*(1 + q). */
+ * n lies in the low bits of a sum with 2^52*1.5. scale is 2^n, and the value scale*(1 +
+ * q). */
 FUNCTION double exp_parts(double x, double *scale)
 {
     const double magic = 0x1.8p52, t = x * 0x1.71547652b82fep0 + magic, n = t - magic;
@@ -97,10 +99,10 @@ FUNCTION double expm1_double(double x)
 FUNCTION double log_double(double x)
 {
     /* So that the mantissa lies in [sqrt(1/2), sqrt(2)). */
-    const uint64_t shifted = bits_of_double(x) + (bits_of_double(1.0) - 0x3fe6a09e667f3bcd);
+    const uint64_t shifted =
+        bits_of_double(x) + (bits_of_double(1.0) - 0x3fe6a09e667f3bcd);
     const double n = double_of_bits(shifted >> 52 | 0x4330000000000000) - 0x1p52 - 1023;
-    const double m =
-        double_of_bits((shifted & 0x000fffffffffffff) + 0x3fe6a09e667f3bcd);
+    const double m = double_of_bits((shifted & 0x000fffffffffffff) + 0x3fe6a09e667f3bcd);
     const double s = (m - 1) / (m + 1), z = s * s;
     double p = 1.0 / 15;
     p = p * z + 1.0 / 13;
@@ -229,7 +231,29 @@ FUNCTION float pow_float(float x, float y)
     return (y == 0) | (x == 1) ? 1 : (float)p;
 }
 
-/* ---- in float ------------------------------------------------------------------------ */
+/* ---- in float ------------------------------------------------------------------------
+ */
+
+/* exp(r) for |r| <= log(2)/2. */
+FUNCTION float exp_part(float r)
+{
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    return p * r * r + r + 1;
+}
+
+/* exp(x) of -87 <= x <= 88: 2^n is then a float. A NaN stays one. */
+FUNCTION float exp_inside(float x)
+{
+    const float magic = 0x1.8000fep23f; /* the exponent's bias besides */
+    const float t = x * 0x1.715476p0f + magic, n = t - magic;
+    const float r = x - n * 0x1.62ep-1f - n * 0x1.0bfbe8p-15f;
+    return exp_part(r) * float_of_bits(bits_of_float(t) << 23);
+}
 
 FUNCTION float exp_float(float x)
 {
@@ -238,14 +262,7 @@ FUNCTION float exp_float(float x)
     const float r = limited - n * 0x1.62ep-1f - n * 0x1.0bfbe8p-15f;
     const int32_t whole = (int32_t)(bits_of_float(t) - bits_of_float(magic));
     const int32_t half = whole >> 1; /* 2^n may lie past the range that the value is in */
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1;
-    return p * float_of_bits((uint32_t)(half + 127) << 23) *
+    return exp_part(r) * float_of_bits((uint32_t)(half + 127) << 23) *
            float_of_bits((uint32_t)(whole - half + 127) << 23);
 }
 
@@ -279,7 +296,7 @@ FUNCTION float tanh_float(float x)
     p = p * z + 1.33314422036e-1f;
     p = p * z - 3.33332819422e-1f;
     p = p * z * x + x;
-    const float large = 1 - 2 / (exp_float(2 * a) + 1);
+    const float large = 1 - 2 / (exp_inside(a > 20 ? 40 : 2 * a) + 1);
     return a < 0.625f ? p : with_sign(large, x);
 }
 
@@ -299,7 +316,7 @@ FUNCTION float erf_float(float x)
     r = r * t - 6.34846687e-1f;
     r = r * t - 1.28717512e-1f;
     r = r * t - t;
-    const float large = with_sign(1 - exp_float(r), x);
+    const float large = with_sign(1 - exp_inside(r), x);
     u = -5.96761703e-4f;
     u = u * z + 4.99119423e-3f;
     u = u * z - 2.67681349e-2f;

@@ -5,24 +5,20 @@
 #define INTEGER_BITS 32
 #include "plugins/common/pointwise/integer.h"
 
-static void int32_load(void *to, const void *data, int32_t dtype, int64_t step, int64_t n)
+ROW_INLINE void integer_load_row(int32_t *row, const void *data, int32_t dtype,
+                                 int64_t step, int64_t n)
 {
-    int32_t *row = to;
     if (dtype == STRATA_INT32)
-        EACH(((const int32_t *)data)[i * step])
-    else if (dtype == STRATA_INT8 && step == 1)
-        EACH(((const int8_t *)data)[i])
+        EACH(int32_t, x)
     else if (dtype == STRATA_INT8)
-        EACH(((const int8_t *)data)[i * step])
-    else if (step == 1)
-        EACH(((const uint8_t *)data)[i])
+        EACH(int8_t, x)
     else
-        EACH(((const uint8_t *)data)[i * step])
+        EACH(uint8_t, x)
 }
 
-static void int32_store(void *data, int32_t dtype, int64_t step, const void *from, int64_t n)
+ROW_INLINE void integer_store_row(void *data, int32_t dtype, int64_t step,
+                                  const int32_t *row, int64_t n)
 {
-    const int32_t *row = from;
     if (dtype == STRATA_INT32)
         STORE_EACH(int32_t, row[i])
     else if (dtype == STRATA_BOOL8)
@@ -31,10 +27,12 @@ static void int32_store(void *data, int32_t dtype, int64_t step, const void *fro
         STORE_EACH(uint8_t, row[i])
 }
 
+ROW_FUNCTIONS(integer)
+
 const struct pointwise_class pointwise_int32 = {
     .size = sizeof(int32_t),
-    .load = int32_load,
-    .store = int32_store,
+    .load = integer_load,
+    .store = integer_store,
     .apply = integer_apply,
     .native = 1 << STRATA_INT32,
 };

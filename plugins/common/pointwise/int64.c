@@ -5,21 +5,21 @@
 #define INTEGER_BITS 64
 #include "plugins/common/pointwise/integer.h"
 
-static void int64_load(void *to, const void *data, int32_t dtype, int64_t step, int64_t n)
+ROW_INLINE void integer_load_row(int64_t *row, const void *data, int32_t dtype,
+                                 int64_t step, int64_t n)
 {
-    int64_t *row = to;
     switch (dtype) {
     case STRATA_BOOL8:
-    case STRATA_UINT8: EACH(((const uint8_t *)data)[i * step]) break;
-    case STRATA_INT8: EACH(((const int8_t *)data)[i * step]) break;
-    case STRATA_INT32: EACH(((const int32_t *)data)[i * step]) break;
-    default: EACH(((const int64_t *)data)[i * step]) break;
+    case STRATA_UINT8: EACH(uint8_t, x) break;
+    case STRATA_INT8: EACH(int8_t, x) break;
+    case STRATA_INT32: EACH(int32_t, x) break;
+    default: EACH(int64_t, x) break;
     }
 }
 
-static void int64_store(void *data, int32_t dtype, int64_t step, const void *from, int64_t n)
+ROW_INLINE void integer_store_row(void *data, int32_t dtype, int64_t step,
+                                  const int64_t *row, int64_t n)
 {
-    const int64_t *row = from;
     if (dtype == STRATA_BOOL8)
         STORE_EACH(uint8_t, row[i] != 0)
     else if (dtype == STRATA_INT32)
@@ -28,10 +28,12 @@ static void int64_store(void *data, int32_t dtype, int64_t step, const void *fro
         STORE_EACH(int64_t, row[i])
 }
 
+ROW_FUNCTIONS(integer)
+
 const struct pointwise_class pointwise_int64 = {
     .size = sizeof(int64_t),
-    .load = int64_load,
-    .store = int64_store,
+    .load = integer_load,
+    .store = integer_store,
     .apply = integer_apply,
     .native = 1 << STRATA_INT64,
 };

@@ -120,5 +120,3 @@ ROW_INLINE void integer_rows(int op, const struct pointwise_constants *k, intege
             row_rare(op, k->bits, y, a, b, n);
     }
 }
-
-ROW_APPLY(integer)

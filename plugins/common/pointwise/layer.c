@@ -53,7 +53,8 @@ int pointwise_accept(const strata_node *n)
     return STRATA_OK;
 }
 
-/* ---- references ---------------------------------------------------------------------- */
+/* ---- references ----------------------------------------------------------------------
+ */
 
 struct operand {
     const strata_tensor *t;
@@ -63,7 +64,7 @@ struct operand {
 static double value_double(const struct operand *o, int64_t i)
 {
     return dense_is_real(o->t->dtype) ? ((const double *)o->data)[i]
-                                           : (double)((const int64_t *)o->data)[i];
+                                      : (double)((const int64_t *)o->data)[i];
 }
 
 static void element(const strata_node *n, const struct operand *o, int count, int op,

@@ -20,7 +20,7 @@
 #define POINTWISE_COPY 107
 #define POINTWISE_QUANTIZE 108   /* y = round(a/b) + c */
 #define POINTWISE_DEQUANTIZE 109 /* y = (a - b)*c */
-#define POINTWISE_ROUND 112      /* + STRATA_FP16, STRATA_BF16: the nearest of the dtype */
+#define POINTWISE_ROUND 112 /* + STRATA_FP16, STRATA_BF16: the nearest of the dtype */
 #define POINTWISE_ACTIVATION 128 /* + STRATA_RELU ...: kinds of alpha and beta */
 #define POINTWISE_END 160
 

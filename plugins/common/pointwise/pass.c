@@ -33,12 +33,14 @@ static const void *input_row(const struct pointwise_pass *pass, const struct til
         v->load(row, from, x->dtype, step, t->m * t->n);
         return row;
     }
-    for (int64_t i = 0; i < t->m; i++)
-        if (outer == 0 && i > 0)
-            memcpy(row + (size_t)i * run, row, run);
-        else
-            v->load(row + (size_t)i * run, from + i * outer * (int64_t)bytes, x->dtype,
-                    step, t->n);
+    for (int64_t i = 0; i < (outer == 0 ? 1 : t->m); i++)
+        v->load(row + (size_t)i * run, from + i * outer * (int64_t)bytes, x->dtype, step,
+                t->n);
+    if (outer == 0)
+        for (size_t done = 1, all = (size_t)t->m, more; done < all; done += more) {
+            more = all - done < done ? all - done : done;
+            memcpy(row + done * run, row, more * run);
+        }
     return row;
 }
 

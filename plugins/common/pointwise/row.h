@@ -18,10 +18,20 @@
         _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) y[i] = (expression);        \
     } while (0)
 
-#define EACH(expression)                                                                 \
+/* A step of 1 apart, so that it becomes vector code. */
+#define EACH(type, expression)                                                           \
     {                                                                                    \
-        for (int64_t i = 0; i < n; i++)                                                  \
-            row[i] = (expression);                                                       \
+        const type *from = data;                                                         \
+        if (step == 1)                                                                   \
+            for (int64_t i = 0; i < n; i++) {                                            \
+                const type x = from[i];                                                  \
+                row[i] = (expression);                                                   \
+            }                                                                            \
+        else                                                                             \
+            for (int64_t i = 0; i < n; i++) {                                            \
+                const type x = from[i * step];                                           \
+                row[i] = (expression);                                                   \
+            }                                                                            \
     }
 #define STORE_EACH(type, expression)                                                     \
     {                                                                                    \
@@ -40,27 +50,58 @@
                                   int64_t n)                                             \
     {                                                                                    \
         T##_rows(op, k, y, a, b, c, n);                                                  \
+    }                                                                                    \
+    target static void T##_load_##kind(void *row, const void *data, int32_t dtype,       \
+                                       int64_t step, int64_t n)                          \
+    {                                                                                    \
+        T##_load_row(row, data, dtype, step, n);                                         \
+    }                                                                                    \
+    target static void T##_store_##kind(void *data, int32_t dtype, int64_t step,         \
+                                        const void *row, int64_t n)                      \
+    {                                                                                    \
+        T##_store_row(data, dtype, step, row, n);                                        \
     }
 
-/* T_apply, from T_rows. */
+/* T_apply, T_load and T_store, from T_rows, T_load_row and T_store_row. */
 #ifdef ELEMENT_X86
+static inline int row_has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
 #define ROW_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
-#define ROW_APPLY(T)                                                                     \
+#define ROW_CHOOSE(T, avx512, avx2, plain, ...)                                          \
+    {                                                                                    \
+        if (row_has_avx512())                                                            \
+            T##_##avx512(__VA_ARGS__);                                                   \
+        else if (element_has_f16c())                                                     \
+            T##_##avx2(__VA_ARGS__);                                                     \
+        else                                                                             \
+            T##_##plain(__VA_ARGS__);                                                    \
+    }
+#define ROW_FUNCTIONS(T)                                                                 \
     ROW_TARGET(T, avx512, ROW_AVX512)                                                    \
     ROW_TARGET(T, avx2, __attribute__((target("avx2,fma"))))                             \
     ROW_TARGET(T, plain, )                                                               \
     static void T##_apply(int op, const struct pointwise_constants *k, void *y,          \
                           const void *a, const void *b, const void *c, int64_t n)        \
-    {                                                                                    \
-        if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))    \
-            T##_avx512(op, k, y, a, b, c, n);                                            \
-        else if (element_has_f16c())                                                     \
-            T##_avx2(op, k, y, a, b, c, n);                                              \
-        else                                                                             \
-            T##_plain(op, k, y, a, b, c, n);                                             \
-    }
+        ROW_CHOOSE(T, avx512, avx2, plain, op, k, y, a, b, c, n) static void T##_load(   \
+            void *row, const void *data, int32_t dtype, int64_t step, int64_t n)         \
+            ROW_CHOOSE(T, load_avx512, load_avx2, load_plain, row, data, dtype, step,    \
+                       n) static void T##_store(void *data, int32_t dtype, int64_t step, \
+                                                const void *row, int64_t n)              \
+                ROW_CHOOSE(T, store_avx512, store_avx2, store_plain, data, dtype, step,  \
+                           row, n)
 #else
-#define ROW_APPLY(T) ROW_TARGET(T, apply, )
+#define ROW_FUNCTIONS(T)                                                                 \
+    ROW_TARGET(T, plain, )                                                               \
+    enum { T##_is_plain = 1 };
+#define float_apply float_plain
+#define float_load float_load_plain
+#define float_store float_store_plain
+#define integer_apply integer_plain
+#define integer_load integer_load_plain
+#define integer_store integer_store_plain
 #endif
 
 #endif /* PLUGINS_COMMON_POINTWISE_ROW_H */
