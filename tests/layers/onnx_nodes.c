@@ -420,8 +420,7 @@ static void judge(struct node_case *c, const char *folder, strata_registry *regi
         fprintf(stderr, "# %s (%s): %s\n", c->name, c->m.op, why);
     const bool waits = why && strncmp(why, "no layer ", 9) == 0;
     cr_expect(!why || !single || listed || waits, "%s (%s): %s", c->name, c->m.op, why);
-    if (!why && is_listed(list, c->name))
-        fprintf(stderr, "# %s is listed, and passes\n", c->name);
+    cr_expect(why || !is_listed(list, c->name), "%s is listed, and passes", c->name);
 }
 
 /* ---- the test ------------------------------------------------------------------ */
