@@ -88,6 +88,18 @@ static const char *mixes_steps(const void *params)
     return p->batch_axis == 0 ? NULL : "its sequences do not lie along the batch";
 }
 
+static const char *mixes_regions(const void *params)
+{
+    (void)params;
+    return "its regions may be of any image";
+}
+
+static const char *mixes_boxes(const void *params)
+{
+    (void)params;
+    return "its rows are those of all images, without gaps";
+}
+
 /* Layers may mix rows although their output's dims are as if they did not. */
 static const char *mixes_rows(const struct network_layer *layer, int rank)
 {
@@ -98,6 +110,8 @@ static const char *mixes_rows(const struct network_layer *layer, int rank)
         {"core::Shuffle@1", mixes_shuffle},
         {"core::Slice@1", mixes_slice},
         {"core::ReverseSequence@1", mixes_steps},
+        {"core::RoiAlign@1", mixes_regions},
+        {"core::NonMaxSuppression@1", mixes_boxes},
     };
     if (works_along_batch(layer, rank))
         return "it works along the batch";

@@ -7,7 +7,7 @@
 # What a layer needs that no default gives, as lines of its section; ports in inputs.
 needs() {
     case $1 in
-    core::Concatenation | core::ElementWise) echo 'inputs = x, x' ;;
+    core::Concatenation | core::ElementWise | core::MatrixMultiply) echo 'inputs = x, x' ;;
     core::Constant) echo 'shape = 2 x 3' ;;
     core::Convolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
     core::FullyConnected) echo 'units = 5' ;;

@@ -45,6 +45,8 @@ PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/half.h", "strata
                   "strata/cuda.h"}
 # What uses rooms and is used by none.
 OUTSIDE = {"tests", "fuzz", "bench", "examples"}
+# Layers made of another one, whose headers they see.
+MADE_OF = {"deconvolution": "convolution"}
 CORE_LINES = 4000
 FOLDER_FILES = 25
 # A file a layer, whose name says which: it grows with the layers.
@@ -92,9 +94,10 @@ def includes(path):
 
 
 def own_layer(path, header):
-    """A plugin sees its own layer's folder and plugins/common."""
-    folder = "/".join(path.split("/")[:2]) + "/"
-    return header.startswith((folder, "plugins/common/"))
+    """A plugin sees its own layer's folder, that of what it is made of, and plugins/common."""
+    layer = path.split("/")[1]
+    folders = [f"plugins/{x}/" for x in (layer, MADE_OF.get(layer)) if x]
+    return header.startswith((*folders, "plugins/common/"))
 
 
 def wrong_include(path, header):

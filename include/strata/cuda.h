@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a CUDA plugin needs beside plugin.h: launches that cannot fail unseen, elements of
- * both float types as float, and the pad lanes of the vectorised formats. For nvcc, C++14
+ * the three float types as float, and the pad lanes of the vectorised formats. For nvcc, C++14
  * and later; all of it is inline, so a plugin still links nothing of ours. The functions
  * that touch no device code can be used from a C or C++ file too.
  *
@@ -90,6 +90,7 @@ static inline strata_channels strata_channels_of(const strata_tensor *t)
  */
 
 #ifdef __CUDACC__
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 /* i over [0, n), shared by all threads of a grid of any size. */
@@ -118,6 +119,10 @@ static __device__ inline float strata_get(const __half *x)
 {
     return __half2float(*x);
 }
+static __device__ inline float strata_get(const __nv_bfloat16 *x)
+{
+    return __bfloat162float(*x);
+}
 static __device__ inline void strata_put(float *y, float value)
 {
     *y = value;
@@ -125,6 +130,10 @@ static __device__ inline void strata_put(float *y, float value)
 static __device__ inline void strata_put(__half *y, float value)
 {
     *y = __float2half_rn(value);
+}
+static __device__ inline void strata_put(__nv_bfloat16 *y, float value)
+{
+    *y = __float2bfloat16_rn(value);
 }
 #endif /* __CUDACC__ */
 

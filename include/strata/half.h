@@ -2,7 +2,8 @@
  *
  * FP16 for host impls: IEEE 754 binary16 kept as uint16_t, which is how the host holds
  * tensors of STRATA_FP16. Compute in FP32 and store in FP16. Self-contained, C99 and
- * C++14; plain enough for a compiler to vectorise a loop over it.
+ * C++14; without branches, so that a compiler vectorises a loop over it. The rounding
+ * mode must be the default, to nearest.
  */
 #ifndef STRATA_HALF_H
 #define STRATA_HALF_H
@@ -28,42 +29,54 @@ static inline uint32_t strata_bits_of_float(float x)
     return bits;
 }
 
+/* a if `yes`, else b, without a branch: both are there already. */
+static inline uint32_t strata_select(int yes, uint32_t a, uint32_t b)
+{
+    const uint32_t mask = (uint32_t)-yes;
+    return (a & mask) | (b & ~mask);
+}
+
+/* The magnitude's bits of an FP32 below 2^16 as a float of `mantissa` bits behind an
+ * exponent of that bias, rounded to nearest even; a carry goes on into the exponent. */
+static inline uint32_t strata_narrow_magnitude(uint32_t magnitude, int mantissa, int bias)
+{
+    const int drop = 23 - mantissa;
+    const uint32_t less = (uint32_t)(127 - bias) << 23;
+    const uint32_t half = ((uint32_t)1 << (drop - 1)) - 1 + (magnitude >> drop & 1);
+    const uint32_t normal = (magnitude - less + half) >> drop;
+    /* Subnormals are multiples of what is also the last place of this sum. */
+    const uint32_t unit = (uint32_t)(127 + 24 - bias - mantissa) << 23;
+    const float sum = strata_float_of_bits(magnitude) + strata_float_of_bits(unit);
+    const uint32_t subnormal = strata_bits_of_float(sum) - unit;
+    return strata_select(magnitude < less + ((uint32_t)1 << 23), subnormal, normal);
+}
+
 /* Exact. A NaN keeps its sign and payload, and becomes a quiet one. */
 static inline float strata_float_of_half(uint16_t half)
 {
     const uint32_t sign = (uint32_t)(half & 0x8000) << 16;
     const uint32_t magnitude = half & 0x7fff;
-    if (magnitude > 0x7c00)
-        return strata_float_of_bits(sign | 0x7fc00000 | magnitude << 13);
-    if (magnitude == 0x7c00)
-        return strata_float_of_bits(sign | 0x7f800000);
-    if (magnitude >= 0x0400) /* the exponent's bias is 15 there, 127 here */
-        return strata_float_of_bits(sign | ((magnitude << 13) + (112u << 23)));
-    /* Subnormals are multiples of 2^-24. */
-    return (sign ? -1.0f : 1.0f) * ((float)magnitude / 16777216.0f);
+    /* The exponent's bias is 15 there, 127 here. Subnormals are multiples of 2^-24. */
+    const uint32_t normal = (magnitude << 13) + ((uint32_t)112 << 23);
+    const uint32_t small = strata_bits_of_float((float)(int32_t)magnitude / 16777216.0f);
+    const uint32_t quiet = (uint32_t)(magnitude > 0x7c00) << 22;
+    const uint32_t large = 0x7f800000 | quiet | magnitude << 13;
+    const uint32_t finite = strata_select(magnitude < 0x0400, small, normal);
+    return strata_float_of_bits(sign | strata_select(magnitude < 0x7c00, finite, large));
 }
 
 /* To the nearest half, of two as near to the even one; from 65520 on to infinity. A NaN
  * keeps its sign and the upper bits of its payload, and becomes a quiet one. */
 static inline uint16_t strata_half_of_float(float x)
 {
-    const uint32_t bits = strata_bits_of_float(x), sign = bits >> 16 & 0x8000;
-    const uint32_t magnitude = bits & 0x7fffffff;
-    uint32_t value, drop = 13, odd;
-    if (magnitude > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x03ff));
-    if (magnitude >= 0x477ff000)
-        return (uint16_t)(sign | 0x7c00);
-    if (magnitude <= 0x33000000) /* 2^-25, halfway to the least subnormal */
-        return (uint16_t)sign;
-    value = magnitude - (112u << 23);
-    if (magnitude < 0x38800000) { /* below 2^-14: a subnormal */
-        drop = 126 - (magnitude >> 23);
-        value = (magnitude & 0x7fffff) | 0x800000;
-    }
-    odd = value >> drop & 1;
-    value += ((uint32_t)1 << (drop - 1)) - 1 + odd;
-    return (uint16_t)(sign | value >> drop);
+    const uint32_t bits = strata_bits_of_float(x), magnitude = bits & 0x7fffffff;
+    const uint32_t most = 0x477fefff; /* below 65520 */
+    const uint32_t nan = 0x7e00 | (magnitude >> 13 & 0x03ff);
+    const uint32_t large = strata_select(magnitude > 0x7f800000, nan, 0x7c00);
+    const uint32_t kept = strata_select(magnitude > most, most, magnitude);
+    const uint32_t value = strata_narrow_magnitude(kept, 10, 15);
+    return (uint16_t)((bits >> 16 & 0x8000) |
+                      strata_select(magnitude > most, large, value));
 }
 
 #ifdef __cplusplus

@@ -473,6 +473,39 @@ typedef struct strata_reverse_sequence {
     int64_t batch_axis, time_axis;
 } strata_reverse_sequence;
 
+enum { STRATA_GRID_LINEAR = 0, STRATA_GRID_NEAREST = 1, STRATA_GRID_CUBIC = 2 };
+enum { STRATA_GRID_ZEROS = 0, STRATA_GRID_BORDER = 1, STRATA_GRID_REFLECTION = 2 };
+/* GridSample: input data (N, C, spatial), then grid (N, spatial of the output, dims), from
+ * -1 to 1, the last dim of the data first. */
+typedef struct strata_grid_sample {
+    int32_t mode;
+    int32_t padding;
+    int32_t align_corners;
+    int32_t reserved;
+} strata_grid_sample;
+
+enum { STRATA_ROI_AVERAGE = 0, STRATA_ROI_MAX = 1 };
+enum { STRATA_ROI_HALF_PIXEL = 0, STRATA_ROI_OUTPUT_HALF_PIXEL = 1 };
+/* RoiAlign: inputs data (N, C, H, W), regions (R, 4: x1 y1 x2 y2), and the image of each
+ * (R; i32, i64). */
+typedef struct strata_roi_align {
+    strata_ints size; /* of the output, one for both dims or one each */
+    int32_t mode;
+    int32_t coordinates;
+    int64_t sampling; /* points of a bin per dim; 0: as many as it has elements */
+    double scale;     /* from coordinates of regions to elements */
+} strata_roi_align;
+
+enum { STRATA_BOX_CORNERS = 0, STRATA_BOX_CENTER = 1 };
+/* NonMaxSuppression: inputs boxes (B, S, 4) and scores (B, C, S); outputs indices (M, 3:
+ * image, class, box; M = B*C*min(max_output, S), unused rows -1) and their count (1). */
+typedef struct strata_non_max_suppression {
+    int64_t max_output; /* of a class of an image */
+    double iou, score;
+    int32_t box; /* corners y1 x1 y2 x2, or center x y width height */
+    int32_t reserved;
+} strata_non_max_suppression;
+
 #ifdef __cplusplus
 }
 #endif

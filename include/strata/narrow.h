@@ -29,25 +29,10 @@ static inline uint16_t strata_bfloat_of_float(float x)
 {
     const uint32_t bits = strata_bits_of_float(x), nan = (bits | 0x400000) >> 16;
     const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+    return (uint16_t)strata_select((bits & 0x7fffffff) > 0x7f800000, nan, rounded);
 }
 
 /* ---- FP8 -------------------------------------------------------------------------- */
-
-/* The magnitude of an FP32 below 2^16 as `mantissa` bits after an exponent of that bias,
- * rounded; a carry goes on into the exponent. */
-static inline uint32_t strata_fp8_magnitude(uint32_t magnitude, int mantissa, int bias)
-{
-    const int drop = 23 - mantissa;
-    const uint32_t less = (uint32_t)(127 - bias) << 23;
-    const uint32_t half = ((uint32_t)1 << (drop - 1)) - 1 + (magnitude >> drop & 1);
-    /* Subnormals are multiples of a unit that is also the last place of this sum. */
-    const uint32_t unit = (uint32_t)(127 + 24 - bias - mantissa) << 23;
-    const float sum = strata_float_of_bits(magnitude) + strata_float_of_bits(unit);
-    const uint32_t subnormal = strata_bits_of_float(sum) - unit;
-    const uint32_t normal = (magnitude - less + half) >> drop;
-    return magnitude < less + ((uint32_t)1 << 23) ? subnormal : normal;
-}
 
 /* E4M3: bias 7, 448 the largest, no infinity, 0x7f and 0xff are NaN. Exact. */
 static inline float strata_float_of_e4m3(uint8_t e4m3)
@@ -55,8 +40,9 @@ static inline float strata_float_of_e4m3(uint8_t e4m3)
     const uint32_t sign = (uint32_t)(e4m3 & 0x80) << 24, magnitude = e4m3 & 0x7f;
     const uint32_t normal = (magnitude << 20) + ((uint32_t)120 << 23);
     const uint32_t small = strata_bits_of_float((float)(int32_t)magnitude / 512.0f);
-    const uint32_t value = magnitude < 8 ? small : normal;
-    return strata_float_of_bits(sign | (magnitude == 0x7f ? 0x7fc00000 : value));
+    const uint32_t value = strata_select(magnitude < 8, small, normal);
+    return strata_float_of_bits(sign |
+                                strata_select(magnitude == 0x7f, 0x7fc00000, value));
 }
 
 /* Past the largest, infinities too: the largest with `saturate`, else NaN. A NaN keeps
@@ -65,10 +51,11 @@ static inline uint8_t strata_e4m3_of_float(float x, int saturate)
 {
     const uint32_t bits = strata_bits_of_float(x), magnitude = bits & 0x7fffffff;
     const uint32_t most = 0x43e80000; /* 464, halfway to what would follow 448 */
-    const uint32_t value =
-        strata_fp8_magnitude(magnitude > most ? most : magnitude, 3, 7);
-    const uint32_t over = saturate && magnitude <= 0x7f800000 ? 0x7e : 0x7f;
-    return (uint8_t)((bits >> 24 & 0x80) | (magnitude > most ? over : value));
+    const uint32_t kept = strata_select(magnitude > most, most, magnitude);
+    const uint32_t value = strata_narrow_magnitude(kept, 3, 7);
+    const uint32_t over = saturate ? 0x7e : 0x7f;
+    const uint32_t large = strata_select(magnitude > 0x7f800000, 0x7f, over);
+    return (uint8_t)((bits >> 24 & 0x80) | strata_select(magnitude > most, large, value));
 }
 
 /* E5M2: the upper half of an FP16, 57344 the largest. Exact. A NaN becomes a quiet one.
@@ -78,10 +65,10 @@ static inline float strata_float_of_e5m2(uint8_t e5m2)
     const uint32_t sign = (uint32_t)(e5m2 & 0x80) << 24, magnitude = e5m2 & 0x7f;
     const uint32_t normal = (magnitude << 21) + ((uint32_t)112 << 23);
     const uint32_t small = strata_bits_of_float((float)(int32_t)magnitude / 65536.0f);
-    const uint32_t large =
-        0x7f800000 | magnitude << 21 | (magnitude > 0x7c ? 0x400000 : 0);
-    const uint32_t value = magnitude < 4 ? small : normal;
-    return strata_float_of_bits(sign | (magnitude >= 0x7c ? large : value));
+    const uint32_t quiet = (uint32_t)(magnitude > 0x7c) << 22;
+    const uint32_t large = 0x7f800000 | quiet | magnitude << 21;
+    const uint32_t value = strata_select(magnitude < 4, small, normal);
+    return strata_float_of_bits(sign | strata_select(magnitude < 0x7c, value, large));
 }
 
 /* Past the largest, infinities too: the largest with `saturate`, else infinity. A NaN
@@ -90,11 +77,11 @@ static inline uint8_t strata_e5m2_of_float(float x, int saturate)
 {
     const uint32_t bits = strata_bits_of_float(x), magnitude = bits & 0x7fffffff;
     const uint32_t most = 0x476fffff; /* below 61440, halfway to what would follow */
-    const uint32_t value =
-        strata_fp8_magnitude(magnitude > most ? most : magnitude, 2, 15);
+    const uint32_t kept = strata_select(magnitude > most, most, magnitude);
+    const uint32_t value = strata_narrow_magnitude(kept, 2, 15);
     const uint32_t over = saturate ? 0x7b : 0x7c, nan = 0x7e | (bits >> 21 & 1);
-    const uint32_t large = magnitude > 0x7f800000 ? nan : over;
-    return (uint8_t)((bits >> 24 & 0x80) | (magnitude > most ? large : value));
+    const uint32_t large = strata_select(magnitude > 0x7f800000, nan, over);
+    return (uint8_t)((bits >> 24 & 0x80) | strata_select(magnitude > most, large, value));
 }
 
 /* ---- wider values on their way into a narrow float ----------------------------------
@@ -109,10 +96,14 @@ static inline uint8_t strata_e5m2_of_float(float x, int saturate)
 static inline float strata_odd_of_double(double x)
 {
     const float nearest = (float)x;
-    const double found = (double)nearest, distance = found < 0 ? -found : found;
-    const int lost = found == found && found != x;
-    const uint32_t back = lost && distance > (x < 0 ? -x : x);
-    return strata_float_of_bits((strata_bits_of_float(nearest) - back) | (uint32_t)lost);
+    const double found = (double)nearest;
+    const int below = found < x; /* a NaN is neither */
+    const int above = found > x;
+    const uint32_t bits = strata_bits_of_float(nearest);
+    const uint32_t back =
+        strata_select((int)(bits >> 31), (uint32_t)below, (uint32_t)above);
+    const uint32_t lost = (uint32_t)(below | above);
+    return strata_float_of_bits((bits - back) | lost);
 }
 
 /* An INT64 as an FP64 to be rounded again, to FP32 or less. */

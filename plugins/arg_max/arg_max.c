@@ -11,7 +11,7 @@
 #include "plugins/common/reduce.h"
 #include "plugins/common/walk.h"
 
-#define COLUMNS 256 /* that are looked at together */
+#define COLUMNS 1024 /* that are looked at together */
 
 static int arg_shape(const strata_node *n)
 {
@@ -142,26 +142,67 @@ static int64_t arg_line(const struct arg_call *c, int64_t from)
     return at + arg_find(x, part, best, last);
 }
 
+/* One more element of each column, all of which are `at`; best is negated for the least.
+ * Written with bit operations, so that it becomes vector code. */
+GATHER_INLINE void arg_step_of(bool least, bool last, float *best, int32_t *place,
+                               const float *x, int32_t at, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        const float a = least ? -x[i] : x[i], b = best[i];
+        const int nan = a != a, number = b == b;
+        const int over = a > b, same = a == b;
+        const int take = last ? over | same | nan : over | (nan & number);
+        best[i] = take ? a : b;
+        place[i] = take ? at : place[i];
+    }
+}
+
+typedef void arg_step(bool least, bool last, float *best, int32_t *place, const float *x,
+                      int32_t at, int64_t n);
+
+#define ARG_STEP(name, target)                                                         \
+    target static void arg_step_##name(bool least, bool last, float *best,             \
+                                       int32_t *place, const float *x, int32_t at,     \
+                                       int64_t n)                                      \
+    {                                                                                  \
+        if (least)                                                                     \
+            last ? arg_step_of(true, true, best, place, x, at, n)                      \
+                 : arg_step_of(true, false, best, place, x, at, n);                    \
+        else                                                                           \
+            last ? arg_step_of(false, true, best, place, x, at, n)                     \
+                 : arg_step_of(false, false, best, place, x, at, n);                   \
+    }
+ARG_STEP(plain, )
+#ifdef ELEMENT_X86
+ARG_STEP(avx2, __attribute__((target("avx2,fma"))))
+#endif
+
+static arg_step *arg_step_choose(void)
+{
+#ifdef ELEMENT_X86
+    if (element_has_f16c())
+        return arg_step_avx2;
+#endif
+    return arg_step_plain;
+}
+
 /* n <= COLUMNS columns of floats, the first line being `line`. */
 static void arg_columns(const struct arg_call *c, int64_t line, int64_t n)
 {
     const strata_arg_max *p = c->params;
-    const bool least = p->op == STRATA_ARG_MIN, last = p->ties == STRATA_TIES_LAST;
+    const bool least = p->op == STRATA_ARG_MIN;
     const int64_t from = lines_start(line, c->lines.length, c->lines.inner);
+    arg_step *const step = arg_step_choose();
     float best[COLUMNS], buffer[GATHER_STRETCH];
     int32_t place[COLUMNS] = {0};
-    for (int64_t j = 0; j < c->lines.length; j++) {
-        const float *x =
-            gather_load(&c->run->in[0], from + j * c->lines.inner, n, buffer);
-        const int32_t at = (int32_t)j;
-        for (int64_t i = 0; i < n; i++) {
-            const float a = least ? -x[i] : x[i], b = j ? best[i] : a;
-            const bool take =
-                j == 0 || a > b || (a != a && b == b) || (last && (a == b || (a != a)));
-            best[i] = take ? a : b;
-            place[i] = take ? at : place[i];
-        }
-    }
+    const float *first = gather_load(&c->run->in[0], from, n, buffer);
+    for (int64_t i = 0; i < n; i++)
+        best[i] = least ? -first[i] : first[i];
+    for (int64_t j = 1; j < c->lines.length; j++)
+        step(least, p->ties == STRATA_TIES_LAST, best, place,
+             gather_load(&c->run->in[0], from + j * c->lines.inner, n, buffer),
+             (int32_t)j, n);
     for (int64_t i = 0; i < n; i++)
         arg_store(c, line + i, place[i]);
 }

@@ -89,7 +89,7 @@ static int launched(const strata_node *n, cudaError_t e)
 
 extern "C" int64_t dense_image_size(const strata_tensor *t)
 {
-    return t->size / t->dims[0];
+    return t->dims[0] > 0 ? t->size / t->dims[0] : 0;
 }
 
 extern "C" int64_t dense_channels(const strata_tensor *t)

@@ -71,11 +71,21 @@ static inline float gather_join(enum gather g, float a, float b)
     return gather_step(g >= GATHER_PRODUCT ? g : GATHER_SUM, a, b, 0);
 }
 
+/* Four rows at once, so that a is read and written once for them. */
 GATHER_INLINE void gather_columns_of(enum gather g, float *a, const float *x,
                                      const float *shift, int64_t width, int64_t rows)
 {
     const bool shifted = g == GATHER_CENTRED || g == GATHER_EXP;
-    for (int64_t r = 0; r < rows; r++, x += width)
+    for (; rows >= 4; rows -= 4, x += 4 * width)
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            const float by = shifted ? shift[i] : 0;
+            float sum = gather_step(g, a[i], x[i], by);
+            sum = gather_step(g, sum, x[i + width], by);
+            sum = gather_step(g, sum, x[i + 2 * width], by);
+            a[i] = gather_step(g, sum, x[i + 3 * width], by);
+        }
+    for (; rows > 0; rows--, x += width)
 #pragma omp simd
         for (int64_t i = 0; i < width; i++)
             a[i] = gather_step(g, a[i], x[i], shifted ? shift[i] : 0);

@@ -54,6 +54,10 @@ static int convolution_filters(const strata_node *n, int64_t *filters)
     if (*filters < 1)
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "filters is not known; give filters = N or a weight");
+    for (int d = 2; d < in->rank; d++)
+        if (in->dims[d] == 0)
+            return STRATA_FAIL(n, STRATA_EINVAL,
+                               "dim %d of the input is 0; only its batch may be", d);
     if (in->dims[1] < 1 || in->dims[1] % p->groups || *filters % p->groups)
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "groups %lld does not divide %lld input channels and %lld "

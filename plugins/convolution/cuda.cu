@@ -17,13 +17,14 @@ static const strata_row gemm_rows[] = {
     {{STRATA_F16_NHWC8 | STRATA_F16_NHWC}, {STRATA_SAME}},
 };
 
-#define GEMM_IMPL(id_, name_, tactic, sm, last_sm, share)                                \
+#define GEMM_IMPL(...) GEMM_IMPL_OF(gemm_accept, __VA_ARGS__)
+#define GEMM_IMPL_OF(accept_, id_, name_, tactic, sm, last_sm, share)                    \
     {                                                                                    \
         .id = id_, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED, .min_sm = sm,   \
         .max_sm = last_sm, .epilogues = CONVOLUTION_EPILOGUES, .name = name_,            \
         .rows = STRATA_ARRAY(gemm_rows), .activations = CUDA_ALL_ACTIVATIONS,            \
         .efficiency = share, .state_size = sizeof(convolution_state),                    \
-        .accept = gemm_accept, .setup = tactic##_setup, .run = tactic##_run              \
+        .accept = accept_, .setup = tactic##_setup, .run = tactic##_run                  \
     }
 
 static const strata_impl impls[] = {
@@ -137,6 +138,10 @@ static const strata_impl impls[] = {
     GEMM_IMPL(38, "wgmma_64x64w", wgmma_64x64w, 90, 90, 0.5),
     GEMM_IMPL(39, "wgmma_64x128w", wgmma_64x128w, 90, 90, 0.5),
     GEMM_IMPL(40, "wgmma_256x64w", wgmma_256x64w, 90, 90, 0.5),
+    GEMM_IMPL_OF(gemm_deep_accept, 50, "wgmma_128x256d", wgmma_128x256d, 90, 90, 0.55),
+    GEMM_IMPL_OF(gemm_deep_accept, 51, "wgmma_256x128d", wgmma_256x128d, 90, 90, 0.55),
+    GEMM_IMPL_OF(gemm_deep_accept, 52, "wgmma_128x128d", wgmma_128x128d, 90, 90, 0.5),
+    GEMM_IMPL_OF(gemm_deep_accept, 53, "wgmma_128x64d", wgmma_128x64d, 90, 90, 0.45),
 };
 
 static const strata_extends convolution = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CumSum: running sums or products along an axis. The host goes along a line that lies in
- * one piece element by element, and along columns side by side together; floats gather in
- * FP64, integers in 64 bits, which wrap. May run in place.
+ * one piece element by element, several of them at once, and along columns side by side
+ * together; floats gather in FP32 or better, integers wrap. May run in place.
  */
 #include <strata/layers.h>
 
@@ -13,6 +13,7 @@
 #include "plugins/common/walk.h"
 
 #define COLUMNS 256 /* that are worked on together */
+#define ROWS 4      /* lines of one piece, too */
 
 static int cum_shape(const strata_node *n)
 {
@@ -84,49 +85,80 @@ struct cum_call {
     struct lines lines;
 };
 
+#define CUM_EACH(value)                \
+    _Pragma("omp simd")                \
+    for (int64_t i = 0; i < n; i++) {  \
+        const float before = a[i];     \
+        a[i] = before value x[i];      \
+        y[i] = exclusive ? before : a[i]; \
+    }
+
+/* One more element of each column; y may be x. */
+static inline __attribute__((always_inline)) void
+cum_step_of(bool product, bool exclusive, float *a, float *y, const float *x, int64_t n)
+{
+    if (product)
+        CUM_EACH(*)
+    else
+        CUM_EACH(+)
+}
+
+static void cum_step(const strata_cum_sum *p, float *a, float *y, const float *x,
+                     int64_t n)
+{
+    const bool product = p->op == STRATA_CUM_PRODUCT;
+    if (p->exclusive)
+        cum_step_of(product, true, a, y, x, n);
+    else
+        cum_step_of(product, false, a, y, x, n);
+}
+
 /* n columns of floats side by side: a step of all, then the next. */
 static void cum_floats(const struct cum_call *c, int64_t from, int64_t n)
 {
     const strata_cum_sum *p = c->params;
-    const bool product = p->op == STRATA_CUM_PRODUCT;
-    const int32_t dtype = c->run->in[0].dtype;
-    double a[COLUMNS];
-    float x[COLUMNS], y[COLUMNS];
+    const strata_tensor *in = &c->run->in[0], *out = &c->run->out[0];
+    float a[COLUMNS], buffer[COLUMNS], result[COLUMNS];
     for (int64_t i = 0; i < n; i++)
-        a[i] = product;
+        a[i] = p->op == STRATA_CUM_PRODUCT;
     for (int64_t k = 0; k < c->lines.length; k++) {
         const int64_t j = p->reverse ? c->lines.length - 1 - k : k;
         const int64_t at = from + j * c->lines.inner;
-        element_load_row(x, c->run->in[0].data, dtype, at, 1, n);
-        for (int64_t i = 0; i < n; i++) {
-            const double before = a[i];
-            a[i] = product ? before * (double)x[i] : before + (double)x[i];
-            y[i] = (float)(p->exclusive ? before : a[i]);
-        }
-        element_store_row(c->run->out[0].data, dtype, at, 1, y, n);
+        const float *x = walk_load(in, at, 1, n, buffer);
+        float *y = walk_target(out, at, 1, result);
+        cum_step(p, a, y, x, n);
+        walk_stored(out, at, 1, y, result, n);
     }
 }
 
-/* A line of floats in one piece, of which a part is converted at once. */
-static void cum_float_line(const struct cum_call *c, int64_t from)
+/* `ROWS` lines in one piece side by side, so that their sums do not wait for each other,
+ * of which a part is converted at once. In FP64, which costs nothing here. */
+static void cum_float_lines(const struct cum_call *c, int64_t line, int64_t rows)
 {
     const strata_cum_sum *p = c->params;
     const bool product = p->op == STRATA_CUM_PRODUCT;
     const int32_t dtype = c->run->in[0].dtype;
     const int64_t n = c->lines.length;
-    double a = product;
-    float x[COLUMNS];
+    double a[ROWS];
+    float x[ROWS][COLUMNS];
+    for (int64_t r = 0; r < ROWS; r++)
+        a[r] = product;
+    memset(x, 0, sizeof x);
     for (int64_t done = 0, part; done < n; done += part) {
         part = n - done < COLUMNS ? n - done : COLUMNS;
-        const int64_t at = from + (p->reverse ? n - done - part : done);
-        element_load_row(x, c->run->in[0].data, dtype, at, 1, part);
+        const int64_t at = line * n + (p->reverse ? n - done - part : done);
+        for (int64_t r = 0; r < rows; r++)
+            element_load_row(x[r], c->run->in[0].data, dtype, at + r * n, 1, part);
         for (int64_t k = 0; k < part; k++) {
             const int64_t i = p->reverse ? part - 1 - k : k;
-            const double before = a;
-            a = product ? before * (double)x[i] : before + (double)x[i];
-            x[i] = (float)(p->exclusive ? before : a);
+            for (int64_t r = 0; r < ROWS; r++) {
+                const double before = a[r];
+                a[r] = product ? before * (double)x[r][i] : before + (double)x[r][i];
+                x[r][i] = (float)(p->exclusive ? before : a[r]);
+            }
         }
-        element_store_row(c->run->out[0].data, dtype, at, 1, x, part);
+        for (int64_t r = 0; r < rows; r++)
+            element_store_row(c->run->out[0].data, dtype, at + r * n, 1, x[r], part);
     }
 }
 
@@ -160,30 +192,36 @@ static void cum_columns(const struct cum_call *c, int64_t line, int64_t n)
         cum_floats(c, first, n);
         return;
     }
-    for (int64_t from = first; from < first + n; from++)
+    if (dense_is_real(dtype) && dtype != STRATA_FP64) {
+        cum_float_lines(c, line, n);
+        return;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t from = lines_start(line + k, l->length, l->inner);
         if (dtype == STRATA_FP64)
             cum_reals(p, (double *)y + from + last, (const double *)x + from + last,
                       l->length, step);
         else if (dtype == STRATA_INT64)
             cum_whole(p, (int64_t *)y + from + last, (const int64_t *)x + from + last,
                       l->length, step);
-        else if (dtype == STRATA_INT32)
-            cum_integer_line(c, from);
         else
-            cum_float_line(c, from);
+            cum_integer_line(c, from);
+    }
 }
 
 static int cum_run(const strata_run *r)
 {
     struct cum_call c = {.run = r, .params = r->params};
     c.lines = lines_of(&r->in[0], lines_axis(c.params->axis, r->in[0].rank));
-    const int64_t at_once = c.lines.inner > 1 ? COLUMNS : 1;
-    const int64_t spans = (c.lines.inner + at_once - 1) / at_once;
+    const bool columns = c.lines.inner > 1;
+    const int64_t at_once = columns ? COLUMNS : ROWS;
+    const int64_t outer = columns ? c.lines.outer : 1;
+    const int64_t inner = columns ? c.lines.inner : c.lines.outer;
+    const int64_t spans = (inner + at_once - 1) / at_once;
 #pragma omp parallel for schedule(static) if (r->in[0].count >= WALK_PARALLEL)
-    for (int64_t i = 0; i < c.lines.outer * spans; i++) {
-        const int64_t column = i % spans * at_once, rest = c.lines.inner - column;
-        cum_columns(&c, i / spans * c.lines.inner + column,
-                    rest < at_once ? rest : at_once);
+    for (int64_t i = 0; i < outer * spans; i++) {
+        const int64_t first = i % spans * at_once, rest = inner - first;
+        cum_columns(&c, i / spans * inner + first, rest < at_once ? rest : at_once);
     }
     return STRATA_OK;
 }

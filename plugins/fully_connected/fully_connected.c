@@ -44,6 +44,9 @@ static int fully_connected_sizes(const strata_node *n, int64_t *units, int64_t *
         if (__builtin_mul_overflow(*inputs, in->dims[d], inputs))
             return STRATA_FAIL(n, STRATA_EOVERFLOW,
                                "an image of the input has over 2^63 elements");
+    if (*inputs == 0)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "an image of the input is empty; only the batch may be 0");
     return STRATA_OK;
 }
 

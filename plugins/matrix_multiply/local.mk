@@ -12,13 +12,16 @@ plugins_matrix_multiply_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/matrix_multiply.c
 
 ONEDNN_SOURCES += plugins/matrix_multiply/onednn.c
-CUBLASLT_SOURCES += plugins/matrix_multiply/cublaslt.c
+CUBLASLT_SOURCES += \
+	plugins/matrix_multiply/cublaslt.c \
+	plugins/matrix_multiply/pack.h
 
 CUDA_PLUGIN_KERNELS += \
 	plugins/matrix_multiply/cuda.cu \
 	plugins/matrix_multiply/exact.cu \
 	plugins/matrix_multiply/gemv.cu \
 	plugins/matrix_multiply/pack.cu
+EXTRA_DIST += plugins/matrix_multiply/cuda.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/matrix_multiply-cuda.la
 plugins_matrix_multiply_cuda_la_SOURCES =

@@ -11,7 +11,7 @@
 
 #define PIECE_TERMS 32768 /* elements a piece has at least */
 #define PIECES 64         /* at most */
-#define CHUNK 1024        /* columns at once */
+#define CHUNK 4096        /* columns at once */
 
 static const char *const ops[] = {"sum", "mean", "max", "min",        "prod",
                                   "l1",  "l2",   "sum_square", "log_sum", "log_sum_exp"};
@@ -156,6 +156,7 @@ struct reduce_call {
     struct reduce_plan plan;
     int64_t terms;         /* behind an output element */
     int64_t chunk, chunks; /* columns that are gathered at once */
+    bool converts;         /* stretches are made into numbers first */
     int64_t pieces;        /* of what is behind an output element */
 };
 
@@ -165,6 +166,8 @@ static void reduce_prepare(struct reduce_call *c, const strata_reduce *p,
     c->op = p->op;
     c->gather = reduce_gather(p->op);
     c->number = reduce_number_of(x->dtype);
+    c->converts = x->dtype != STRATA_FP32 && x->dtype != STRATA_FP64 &&
+                  x->dtype != STRATA_INT64;
     c->plan = reduce_plan_of(p, x, y, CHUNK);
     c->terms = reduce_terms(p, x);
     c->chunk = c->plan.width < CHUNK ? c->plan.width : CHUNK;
@@ -202,12 +205,17 @@ struct reduce_item {
     int64_t kept, column, n;
 };
 
+static int64_t rows_of(const struct reduce_call *c)
+{
+    return c->plan.run * c->plan.gone;
+}
+
 static void reduce_gather_rows(const struct reduce_call *c, const struct reduce_item *i,
                                enum gather g, void *a, const void *shift, int64_t from,
                                int64_t to)
 {
     const struct reduce_plan *p = &c->plan;
-    const int64_t most = REDUCE_STRETCH / i->n;
+    const int64_t most = c->converts ? REDUCE_STRETCH / i->n : rows_of(c);
     const int64_t first = reduce_offset(p->keep, p->n_kept, i->kept, false) + i->column;
     double buffer[REDUCE_STRETCH];
     for (int64_t row = from, rows; row < to; row += rows) {
@@ -225,7 +233,7 @@ static void reduce_gather_rows(const struct reduce_call *c, const struct reduce_
 static void reduce_piece(const struct reduce_call *c, const struct reduce_item *i,
                          int64_t piece, void *a, void *shift)
 {
-    const int64_t rows = c->plan.run * c->plan.gone;
+    const int64_t rows = rows_of(c);
     const int64_t from = rows * piece / c->pieces, to = rows * (piece + 1) / c->pieces;
     const int32_t dtype = c->run->in[0].dtype;
     if (c->gather == GATHER_EXP) {

@@ -178,6 +178,10 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, (ring_shape<T, E>::Blocks))
                               (int)max((int64_t)0, min(share, pitch - first))};
     int64_t line = begin + threadIdx.x / (warps * 32);
     int stage = 0, parity = 0;
+#if __CUDA_ARCH__ >= 900
+    if constexpr (Cluster > 1) /* its blocks run before one writes to another */
+        cooperative_groups::this_cluster().sync();
+#endif
     for (int s = 0; s < ahead; s++)
         lines.fetch(line + s * step, s);
     for (int64_t i = begin; i < job.n_lines; i += step, line += step) {
@@ -208,7 +212,7 @@ template <typename T, int Most>
 struct columns_shape {
     static const int V = 8 / (int)sizeof(T);
     static const int Stages = Most == 8 ? 4 : 2;
-    static const int Blocks = Most == 8 ? 4 : Most == 16 ? 3 : 2;
+    static const int Blocks = Most == 8 ? 3 : 2; /* of a multiprocessor */
 };
 
 /* The largest, or the sum, of what the rows of threads have of each line. */
@@ -349,6 +353,13 @@ static int attribute(cudaDeviceAttr name)
                : 1;
 }
 
+/* The next way is tried: what this one left as an error is none of its. */
+static bool give_up(void)
+{
+    (void)cudaGetLastError();
+    return false;
+}
+
 /* As many blocks as are there at once, or clusters of them: each walks over its lines. */
 template <typename T, int E, int Cluster>
 static bool ring_launch(const softmax_job &job, int warps, cudaStream_t stream)
@@ -362,7 +373,7 @@ static bool ring_launch(const softmax_job &job, int warps, cudaStream_t stream)
     cudaLaunchConfig_t config = {};
     if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              shape::Shared) != cudaSuccess)
-        return false;
+        return give_up();
     size.id = cudaLaunchAttributeClusterDimension;
     size.val.clusterDim = {Cluster, 1, 1};
     config.blockDim = dim3(CUDA_BLOCK);
@@ -375,11 +386,11 @@ static bool ring_launch(const softmax_job &job, int warps, cudaStream_t stream)
         int clusters = 0;
         if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess ||
             clusters < 1)
-            return false;
+            return give_up();
         groups = clusters;
     }
     config.gridDim = dim3((unsigned)(groups < needed ? groups : needed) * Cluster);
-    return cudaLaunchKernelEx(&config, kernel, job, warps) == cudaSuccess;
+    return cudaLaunchKernelEx(&config, kernel, job, warps) == cudaSuccess || give_up();
 }
 
 /* Lines of whole packs that follow each other without a gap. */
@@ -422,7 +433,7 @@ static bool columns_launch(const softmax_job &job, int rows, int held,
                                                  : columns_kernel<T, Most, uint64_t>;
     if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              shared) != cudaSuccess)
-        return false;
+        return give_up();
     kernel<<<(unsigned)(needed < most ? needed : most), CUDA_BLOCK, shared, stream>>>(
         job, rows, held);
     return true;

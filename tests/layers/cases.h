@@ -59,5 +59,7 @@ extern layer_cases_entry __start_layer_cases[], __stop_layer_cases[];
 /* Input 1 holds indices of a dim of n, from both ends, and some beyond. */
 #define INDICES(n)                                                                       \
     .in_dtype = {[1] = STRATA_INT64}, .in_range = {[1] = {-(n) - 1, (n)}}
+/* Floats of 8 bits, which only move. */
+#define NARROW .dtypes = UINT64_C(1) << STRATA_E4M3 | UINT64_C(1) << STRATA_E5M2
 
 #endif /* TESTS_LAYERS_CASES_H */

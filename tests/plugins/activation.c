@@ -46,6 +46,7 @@ static const struct layer_case cases[] = {
     {"Activation", "kind = scaled_tanh", .in = {S4(3, 7, 5, 5)}, .low = -8, .high = 8},
     {"Activation", "kind = scaled_tanh; alpha = 1.5; beta = 0.5", .in = {S4(1, 9, 5, 5)}},
     {"Activation", "kind = sigmoid", .in = {S4(1, 9, 64, 65)}},
+    {"Activation", "kind = softplus", .in = {S4(3, 0, 5, 7)}},
     {"Activation", "kind = sine", .in = {S4(1, 1, 1, 1)}, .refused = true},
 };
 

@@ -29,6 +29,11 @@ static const struct layer_case cases[] = {
     {"Concatenation", "axis = 3", .n_in = 2, .in = {S4(3, 9, 5, 7), S4(3, 9, 5, 1)},
      INTEGERS},
     {"Concatenation", "", .n_in = 3, .in = {S2(3, 32), S2(3, 4), S2(3, 33)}, INTEGERS},
+    {"Concatenation", "", .sweep = 4, .n_in = 2, NARROW},
+    {"Concatenation", "", .n_in = 3,
+     .in = {S4(3, 9, 5, 7), S4(3, 0, 5, 7), S4(3, 7, 5, 7)}},
+    {"Concatenation", "", .n_in = 2, .in = {S4(3, 0, 5, 7), S4(3, 17, 5, 7)}, INTEGERS},
+    {"Concatenation", "axis = 0", .n_in = 2, .in = {S2(0, 17), S2(0, 17)}},
 };
 
 LAYER_CASES(Concatenation, ORDINARY(cases))

@@ -53,6 +53,18 @@ static const struct layer_case cases[] = {
      .in = {S3(3, 5, 12)}},
     {"Convolution", "filters = 2; kernel = 7; pad = 9", .in = {S4(1, 2, 3, 2)}},
     {"Convolution", "filters = 6; kernel = 7; pad = 9", .in = {S4(1, 2, 3, 2)}},
+    /* Three and one spatial dims on tensor cores. */
+    {"Convolution", "filters = 40; kernel = 3; pad = 1", .in = {S5(2, 24, 4, 7, 9)}},
+    {"Convolution",
+     "filters = 24; kernel = 2x3x4; stride = 2x1x3; dilation = 2, 1, 1; "
+     "pad = 1, 0, 2, 2, 1, 0",
+     .in = {S5(1, 16, 6, 7, 13)}},
+    {"Convolution", "filters = 24; kernel = 1x3x3; pad = 0x1x1",
+     .in = {S5(2, 16, 3, 7, 9)}},
+    {"Convolution", "filters = 24; kernel = 1; stride = 2x1x1",
+     .in = {S5(2, 16, 5, 7, 9)}},
+    {"Convolution", "filters = 40; kernel = 3; pad = 1; stride = 2",
+     .in = {S3(2, 24, 90)}},
     /* Sizes that real networks use: several k blocks, panels, and filter tails. */
     {"Convolution", "filters = 70; kernel = 3; pad = 1", .in = {S4(1, 61, 19, 23)}},
     {"Convolution", "filters = 53; kernel = 1", .in = {S4(2, 300, 13, 13)}},
@@ -83,7 +95,11 @@ static const struct layer_case cases[] = {
      .in = {S5(2, 6, 20, 18, 17)}},
     {"Convolution", "filters = 31; kernel = 5; dilation = 2; pad = 3",
      .in = {S3(2, 29, 2500)}},
+    /* No images. */
+    {"Convolution", "filters = 4; kernel = 3", .in = {S4(0, 3, 9, 9)}},
     /* What must be refused. */
+    {"Convolution", "filters = 4; kernel = 3; pad = 3", .in = {S4(1, 3, 0, 9)},
+     .refused = true},
     {"Convolution", "kernel = 3", .in = {S4(1, 3, 9, 9)}, .refused = true},
     {"Convolution", "filters = 4", .in = {S4(1, 3, 9, 9)}, .refused = true},
     {"Convolution", "filters = 4; kernel = 3", .in = {S4(1, 3, 2, 9)}, .refused = true},

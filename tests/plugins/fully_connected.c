@@ -20,6 +20,8 @@ static const struct layer_case cases[] = {
     {"FullyConnected", "units = 70", .in = {S2(33, 37)}},
     {"FullyConnected", "units = 150", .in = {S4(70, 65, 2, 2)}},
     {"FullyConnected", "units = 128; transposed = true", .in = {S2(64, 96)}},
+    {"FullyConnected", "units = 4", .in = {S4(0, 3, 5, 7)}},
+    {"FullyConnected", "units = 4", .in = {S2(2, 0)}, .refused = true},
     {"FullyConnected", "", .in = {S2(2, 300)}, .refused = true},
     {"FullyConnected", "units = 4", .in = {S2(2, 300)}, .weight = {S2(4, 299)},
      .refused = true},

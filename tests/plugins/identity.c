@@ -13,6 +13,9 @@ static const struct layer_case cases[] = {
     /* In integer formats. */
     {"Identity", "", .sweep = 4, INTEGERS},
     {"Identity", "", .in = {S1(700)}, INTEGERS},
+    {"Identity", "", .sweep = 4, NARROW},
+    {"Identity", "", .in = {S4(0, 9, 5, 7)}},
+    {"Identity", "", .in = {S4(3, 9, 0, 7)}, INTEGERS},
 };
 
 LAYER_CASES(Identity, ORDINARY(cases))

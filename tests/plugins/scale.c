@@ -27,6 +27,8 @@ static const struct layer_case cases[] = {
      .low = 0.5, .high = 2},
     {"Scale", "", .in = {S2(3, 700)}, .absent = 4},
     {"Scale", "", .in = {S4(1, 40, 32, 33)}, .absent = 4},
+    {"Scale", "scale = 2", .in = {S4(3, 8, 0, 7)}, .absent = 7},
+    {"Scale", "mode = channel", .in = {S4(0, 8, 5, 7)}, .absent = 4},
     {"Scale", "", .in = {S4(1, 8, 5, 7)}, .weight = {S1(7)}, .absent = 6,
      .refused = true},
     {"Scale", "", .in = {S1(8)}, .absent = 7, .refused = true},

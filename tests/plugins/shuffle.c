@@ -41,6 +41,11 @@ static const struct layer_case cases[] = {
     {"Shuffle", "first = 0, 2, 3, 1", .sweep = 4, INTEGERS},
     {"Shuffle", "shape = 0, -1", .in = {S4(3, 9, 5, 7)}, INTEGERS},
     {"Shuffle", "shape = 3, 14, 6, 5", .in = {S4(3, 4, 15, 7)}, INTEGERS},
+    {"Shuffle", "first = 0, 1, 3, 2", .in = {S4(2, 8, 70, 18)}, INTEGERS},
+    {"Shuffle", "first = 0, 2, 3, 1", .sweep = 4, NARROW},
+    {"Shuffle", "first = 0, 2, 3, 1", .in = {S4(3, 0, 5, 7)}},
+    {"Shuffle", "shape = 0, -1", .in = {S4(3, 9, 0, 7)}},
+    {"Shuffle", "shape = -1, 7", .in = {S3(0, 5, 7)}, INTEGERS},
 };
 
 LAYER_CASES(Shuffle, ORDINARY(cases))

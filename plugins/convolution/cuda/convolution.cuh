@@ -331,6 +331,7 @@ CONVOLUTION_TACTIC(stem_ahead)
 int stem_wgmma_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem_wgmma)
 int gemm_accept(const strata_node *n);
+int gemm_deep_accept(const strata_node *n);
 CONVOLUTION_TACTIC(mma_128x128)
 CONVOLUTION_TACTIC(mma_128x64)
 CONVOLUTION_TACTIC(mma_64x64)
@@ -353,5 +354,9 @@ CONVOLUTION_TACTIC(wgmma_128x64w)
 CONVOLUTION_TACTIC(wgmma_64x64w)
 CONVOLUTION_TACTIC(wgmma_64x128w)
 CONVOLUTION_TACTIC(wgmma_256x64w)
+CONVOLUTION_TACTIC(wgmma_128x256d)
+CONVOLUTION_TACTIC(wgmma_256x128d)
+CONVOLUTION_TACTIC(wgmma_128x128d)
+CONVOLUTION_TACTIC(wgmma_128x64d)
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_CONVOLUTION_CUH */

@@ -7,16 +7,23 @@
 /* ---- what is taken --------------------------------------------------------------------
  */
 
+/* Windows that see one plane of three dims: planes are images then. */
+static int gemm_is_flat(const struct window *w)
+{
+    return w->kernel[0] == 1 && w->stride[0] == 1 && w->begin[0] == 0 &&
+           w->in[0] == w->out[0];
+}
+
 static int gemm_fits(const struct window *w)
 {
-    int fits = w->kernel[0] == 1 && w->stride[0] == 1 && w->in[0] == 1 && w->out[0] == 1;
+    int fits = 1;
     for (int d = 0; d < WINDOW_DIMS; d++)
         fits &= window_extent(w, d) < GEMM_LIMIT && w->in[d] < GEMM_LIMIT &&
                 w->stride[d] < GEMM_LIMIT && w->begin[d] < GEMM_LIMIT;
     return fits;
 }
 
-int gemm_accept(const strata_node *n)
+static int gemm_takes(const strata_node *n, int flat)
 {
     convolution_state s;
     const strata_tensor *x = &n->in[0], *y = &n->out[0];
@@ -33,17 +40,30 @@ int gemm_accept(const strata_node *n)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "%lld and %lld channels in memory; needed are multiples of 8",
                            (long long)stored_channels(x), (long long)stored_channels(y));
+    if (gemm_is_flat(&s.w) != flat)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           flat ? "takes windows in 2 spatial dims; here they have 3"
+                                : "takes windows in 3 spatial dims; here they have 2");
     if (!gemm_fits(&s.w) || s.in_c * window_kernel_count(&s.w) > INT32_MAX / 2 ||
         s.out_c > INT32_MAX / 2)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "takes at most 2 spatial dims, each size, stride, pad and "
-                           "window under %d",
+                           "takes sizes, strides, pads and windows under %d",
                            GEMM_LIMIT);
     if (x->size > INT32_MAX || y->size / stored_channels(y) > INT32_MAX / 2)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "input of %lld elements; the most is 2^31 - 1",
                            (long long)x->size);
     return STRATA_OK;
+}
+
+int gemm_accept(const strata_node *n)
+{
+    return gemm_takes(n, 1);
+}
+
+int gemm_deep_accept(const strata_node *n)
+{
+    return gemm_takes(n, 0);
 }
 
 /* ---- weights --------------------------------------------------------------------------
@@ -133,7 +153,13 @@ static gemm_job gemm_job_of(const strata_run *r, const gemm_launch *launch)
     job.begin_w = (int32_t)w->begin[2];
     job.dilation_h = (int32_t)w->dilation[1];
     job.dilation_w = (int32_t)w->dilation[2];
-    job.plane = divisor_of(window_out_count(w));
+    job.kernel_h = (int32_t)w->kernel[1];
+    job.depth = (int32_t)w->in[0];
+    job.stride_d = (int32_t)w->stride[0];
+    job.begin_d = (int32_t)w->begin[0];
+    job.dilation_d = (int32_t)w->dilation[0];
+    job.plane = divisor_of(window_out_count(w) / (gemm_is_flat(w) ? w->out[0] : 1));
+    job.out_h = divisor_of(w->out[1]);
     job.out_w = divisor_of(w->out[2]);
     return job;
 }

@@ -32,6 +32,9 @@ struct gemm_job {
     int32_t kernel_w, height, width;
     int32_t stride_h, stride_w, begin_h, begin_w, dilation_h, dilation_w;
     divisor plane, out_w;
+    /* Of three spatial dims; without them images are planes. */
+    int32_t kernel_h, depth, stride_d, begin_d, dilation_d;
+    divisor out_h;
     divisor tiles;  /* of columns */
     uint32_t split; /* blocks of a cluster, which share a tile's depth */
 };
@@ -84,19 +87,20 @@ static __device__ inline uint32_t swizzled(uint32_t row, uint32_t piece)
  */
 
 /* A thread copies one piece of every Step-th row of both tiles. Along the depth it walks
- * in steps of 64, keeping count of the kernel element and the channel. */
-template <int Rows, int Columns, int Threads>
+ * in steps of 64, keeping count of the kernel element and the channel. Deep: windows have
+ * three dims. */
+template <int Rows, int Columns, int Threads, bool Deep = false>
 struct gemm_loader {
     static const int Step = Threads / GEMM_PIECES;
     static const int A = Rows / Step, B = Columns / Step;
     static_assert(Rows % Step == 0 && Columns % Step == 0, "whole passes");
 
     int32_t base[A]; /* of the row's window in x, in halves; may be negative */
-    int32_t at_h[A], at_w[A];
+    int32_t at_h[A], at_w[A], at_d[Deep ? A : 1];
     const __half *weight[B];
     bool filter[B];
     uint32_t to;                    /* of the first row, in a tile */
-    int32_t channel, element, r, s; /* s, r: where `element` is in the kernel */
+    int32_t channel, element, t, r, s; /* t, r, s: where `element` is in the kernel */
 
     __device__ inline void advance(const gemm_job &job, int32_t by)
     {
@@ -108,6 +112,10 @@ struct gemm_loader {
                 s = 0;
                 r++;
             }
+            if (Deep && r == job.kernel_h) {
+                r = 0;
+                t++;
+            }
         }
     }
 
@@ -117,17 +125,25 @@ struct gemm_loader {
         const uint32_t mine = threadIdx.x / GEMM_PIECES,
                        piece = threadIdx.x % GEMM_PIECES;
         to = swizzled(mine, piece);
-        channel = element = r = s = 0;
+        channel = element = t = r = s = 0;
         advance(job, (int32_t)(first * GEMM_DEPTH + piece * GEMM_PIECE));
 #pragma unroll
         for (int i = 0; i < A; i++) {
             const uint32_t pixel = row + mine + i * Step;
             const uint32_t image = divide_by(pixel, job.plane);
             const uint32_t rest = pixel - image * job.plane.d;
-            const uint32_t p = divide_by(rest, job.out_w), q = rest - p * job.out_w.d;
+            uint32_t p = divide_by(rest, job.out_w);
+            const uint32_t q = rest - p * job.out_w.d;
+            int32_t plane = (int32_t)image;
+            if (Deep) {
+                const uint32_t o = divide_by(p, job.out_h);
+                p -= o * job.out_h.d;
+                at_d[Deep ? i : 0] = (int32_t)o * job.stride_d - job.begin_d;
+                plane = plane * job.depth + at_d[Deep ? i : 0];
+            }
             at_h[i] = (int32_t)p * job.stride_h - job.begin_h;
             at_w[i] = (int32_t)q * job.stride_w - job.begin_w;
-            base[i] = (((int32_t)image * job.height + at_h[i]) * job.width + at_w[i]) *
+            base[i] = ((plane * job.height + at_h[i]) * job.width + at_w[i]) *
                       (int32_t)job.channels;
             if (pixel >= job.pixels)
                 at_h[i] = -(1 << 30);
@@ -146,12 +162,16 @@ struct gemm_loader {
     __device__ inline void copy_a(const gemm_job &job, uint32_t a)
     {
         const int32_t h = r * job.dilation_h, w = s * job.dilation_w;
-        const int32_t offset = (h * job.width + w) * (int32_t)job.channels + channel;
+        const int32_t d = Deep ? t * job.dilation_d : 0;
+        const int32_t offset =
+            ((d * job.height + h) * job.width + w) * (int32_t)job.channels + channel;
         const bool deep = element < (int32_t)job.elements;
 #pragma unroll
         for (int i = 0; i < A; i++) {
-            const bool valid = deep && (uint32_t)(at_h[i] + h) < (uint32_t)job.height &&
-                               (uint32_t)(at_w[i] + w) < (uint32_t)job.width;
+            const bool valid =
+                deep && (uint32_t)(at_h[i] + h) < (uint32_t)job.height &&
+                (uint32_t)(at_w[i] + w) < (uint32_t)job.width &&
+                (!Deep || (uint32_t)(at_d[Deep ? i : 0] + d) < (uint32_t)job.depth);
             copy_piece(a + to + i * (Step * GEMM_ROW),
                        job.x + (valid ? base[i] + offset : 0), valid);
         }

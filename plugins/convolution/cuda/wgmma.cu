@@ -41,3 +41,8 @@ WGMMA_TACTIC(wgmma_128x64w, 128, 64, 2, 4, 2)
 WGMMA_TACTIC(wgmma_64x64w, 64, 64, 1, 4, 3)
 WGMMA_TACTIC(wgmma_64x128w, 64, 128, 1, 4, 2)
 WGMMA_TACTIC(wgmma_256x64w, 256, 64, 2, 4, 1)
+/* Of three spatial dims. */
+WGMMA_TACTIC(wgmma_128x256d, 128, 256, 2, 4, 1, true, true)
+WGMMA_TACTIC(wgmma_256x128d, 256, 128, 2, 4, 1, true, true)
+WGMMA_TACTIC(wgmma_128x128d, 128, 128, 2, 3, 2, true, true)
+WGMMA_TACTIC(wgmma_128x64d, 128, 64, 2, 4, 2, true, true)

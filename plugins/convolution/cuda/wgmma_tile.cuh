@@ -12,11 +12,11 @@
 
 /* Rows x Columns a block of `Groups` warpgroups. */
 template <int Rows_, int Columns_, int Groups_, int Stages_, int Blocks_,
-          bool Woven_ = true>
+          bool Woven_ = true, bool Deep_ = false>
 struct wgmma_tile {
     static const int Rows = Rows_, Columns = Columns_, Stages = Stages_;
     static const int Blocks = Blocks_, Threads = Groups_ * 128;
-    static const bool Woven = Woven_;
+    static const bool Woven = Woven_, Deep = Deep_;
     static const int M = Rows / 64 / Groups_; /* times 64 rows a warpgroup */
     static const int StageBytes = (Rows + Columns) * GEMM_ROW;
     static const int StagingFloats = 16 * (Columns + 8); /* of a warp */
@@ -133,7 +133,7 @@ static __device__ inline void multiply_tile(float (&sum)[T::M][T::Columns / 8][4
     const int Ahead = T::Stages - 2;
     const uint32_t B = T::Rows * GEMM_ROW;
     const uint32_t group_a = threadIdx.x / 128 * T::M * 64 * GEMM_ROW;
-    gemm_loader<T::Rows, T::Columns, T::Threads> loader;
+    gemm_loader<T::Rows, T::Columns, T::Threads, T::Deep> loader;
     loader.start(job, row, column, 0);
 #pragma unroll
     for (uint32_t s = 0; s < Ahead; s++)

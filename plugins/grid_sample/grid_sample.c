@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GridSample: the input at coordinates that a grid gives, in any float format. The taps
+ * of a tile of output pixels are worked out once and serve all channels.
+ */
+#include "plugins/grid_sample/grid_sample.h"
+
+#include "plugins/common/dense.h"
+#include "plugins/common/walk.h"
+
+#define TILE 64  /* pixels */
+#define LANES 64 /* channels that lie side by side, at most at once */
+#define CORNERS 16
+
+/* ---- shape ----------------------------------------------------------------------- */
+
+static int grid_shape(const strata_node *n)
+{
+    const strata_grid_sample *p = n->params;
+    const strata_tensor *x = &n->in[0], *grid = &n->in[1];
+    const int32_t dims = x->rank - 2;
+    if (x->rank < 4 || x->rank > 5 || (p->mode == STRATA_GRID_CUBIC && x->rank != 4))
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "input has rank %d; 4 and 5 are allowed, in mode cubic 4",
+                           (int)x->rank);
+    if (grid->rank != x->rank || grid->dims[0] != x->dims[0] ||
+        grid->dims[x->rank - 1] != dims)
+        return STRATA_FAIL(
+            n, STRATA_EINVAL,
+            "the grid has rank %d, %lld images and %lld coordinates; needed "
+            "are %d, %lld and %d",
+            (int)grid->rank, (long long)grid->dims[0],
+            (long long)grid->dims[grid->rank - 1], (int)x->rank, (long long)x->dims[0],
+            (int)dims);
+    n->out[0].rank = x->rank;
+    n->out[0].dims[0] = x->dims[0];
+    n->out[0].dims[1] = x->dims[1];
+    for (int32_t d = 2; d < x->rank; d++) {
+        n->out[0].dims[d] = grid->dims[d - 1];
+        if (x->dims[d] == 0)
+            return STRATA_FAIL(n, STRATA_EINVAL, "dim %d has no elements to sample",
+                               (int)d);
+    }
+    return STRATA_OK;
+}
+
+static double grid_flops(const strata_node *n)
+{
+    const strata_grid_sample *p = n->params;
+    return 2 * pow(grid_count(p->mode), n->in[0].rank - 2) * (double)n->out[0].count;
+}
+
+/* ---- running --------------------------------------------------------------------- */
+
+/* A tile's taps: offsets from the channel of the image; weight 0: nothing to read. */
+struct tile {
+    int32_t corners;
+    int64_t at[CORNERS][TILE];
+    float weight[CORNERS][TILE];
+};
+
+static void take_pixel(const strata_run *r, const float *coordinate, struct tile *t,
+                       int64_t j)
+{
+    const strata_grid_sample *p = r->params;
+    const strata_tensor *x = &r->in[0];
+    const int32_t dims = x->rank - 2, taps = grid_count(p->mode);
+    t->corners = 1;
+    t->at[0][j] = 0;
+    t->weight[0][j] = 1;
+    for (int32_t d = 0; d < dims; d++) {
+        const struct grid_taps along =
+            grid_taps((double)coordinate[dims - 1 - d], x->dims[2 + d], p->mode,
+                      p->padding, p->align_corners);
+        for (int32_t k = taps - 1; k >= 0; k--)
+            for (int32_t c = 0; c < t->corners; c++) {
+                const int64_t i = along.index[k];
+                t->at[k * t->corners + c][j] =
+                    t->at[c][j] + (i < 0 ? 0 : i * x->strides[2 + d]);
+                t->weight[k * t->corners + c][j] =
+                    i < 0 ? 0 : t->weight[c][j] * (float)along.weight[k];
+            }
+        t->corners *= taps;
+    }
+}
+
+/* One channel of a tile: n pixels `step` apart in the output. */
+static void sample_channel(const strata_run *r, const struct tile *t, int64_t from,
+                           int64_t to, int64_t step, int64_t n)
+{
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    float sum[TILE] = {0};
+    for (int32_t c = 0; c < t->corners; c++) {
+        const float *weight = t->weight[c];
+        const int64_t *at = t->at[c];
+        if (x->dtype == STRATA_FP32) {
+            const float *data = (const float *)x->data + from;
+            for (int64_t j = 0; j < n; j++)
+                sum[j] += weight[j] != 0 ? weight[j] * data[at[j]] : 0;
+        } else {
+            for (int64_t j = 0; j < n; j++)
+                if (weight[j] != 0)
+                    sum[j] += weight[j] * element_load(x->data, x->dtype, from + at[j]);
+        }
+    }
+    element_store_row(y->data, y->dtype, to, step, sum, n);
+}
+
+/* Channels that lie side by side, of each pixel of a tile. */
+static void sample_lanes(const strata_run *r, const struct tile *t, int64_t from,
+                         int64_t to, int64_t step, int64_t n, int64_t lanes)
+{
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    float sum[LANES], buffer[LANES];
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t l = 0; l < lanes; l++)
+            sum[l] = 0;
+        for (int32_t c = 0; c < t->corners; c++) {
+            const float weight = t->weight[c][j];
+            if (weight == 0)
+                continue;
+            const float *row = walk_load(x, from + t->at[c][j], 1, lanes, buffer);
+            for (int64_t l = 0; l < lanes; l++)
+                sum[l] += weight * row[l];
+        }
+        element_store_row(y->data, y->dtype, to + j * step, 1, sum, lanes);
+    }
+}
+
+/* Channels side by side in memory. */
+static int64_t lanes_of(const strata_tensor *t)
+{
+    const int64_t lanes = t->vector_dim == 1 && t->vector > 1 ? t->vector
+                          : t->strides[1] == 1                ? t->dims[1]
+                                                              : 1;
+    return lanes < LANES ? lanes : LANES;
+}
+
+static void sample_tile(const strata_run *r, int64_t image, int64_t begin, int64_t n)
+{
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const int32_t dims = x->rank - 2;
+    const int64_t pixels = index_count(y, 2, y->rank), step = y->strides[y->rank - 1];
+    const int64_t lanes = lanes_of(y);
+    const float *grid = (const float *)r->in[1].data + (image * pixels + begin) * dims;
+    struct tile t;
+    for (int64_t j = 0; j < n; j++)
+        take_pixel(r, grid + j * dims, &t, j);
+    for (int64_t c = 0; c < y->dims[1]; c += lanes) {
+        const int64_t live = y->dims[1] - c < lanes ? y->dims[1] - c : lanes;
+        const int64_t from = element_channel(x, image, c),
+                      to = element_channel(y, image, c) + begin * step;
+        if (lanes == 1)
+            sample_channel(r, &t, from, to, step, n);
+        else
+            sample_lanes(r, &t, from, to, step, n, live);
+    }
+}
+
+static int grid_run(const strata_run *r)
+{
+    const strata_tensor *y = &r->out[0];
+    const int64_t pixels = index_count(y, 2, y->rank);
+    const int64_t tiles = (pixels + TILE - 1) / TILE;
+#pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL / 4)
+    for (int64_t i = 0; i < y->dims[0] * tiles; i++) {
+        const int64_t begin = i % tiles * TILE;
+        sample_tile(r, i / tiles, begin, pixels - begin < TILE ? pixels - begin : TILE);
+    }
+    walk_clear_pads(y);
+    return STRATA_OK;
+}
+
+/* ---- reference ------------------------------------------------------------------- */
+
+static double exact_sample(const strata_node *n, const double *in, const double *grid,
+                           const int64_t *index)
+{
+    const strata_grid_sample *p = n->params;
+    const strata_tensor *x = &n->in[0];
+    const int32_t dims = x->rank - 2, taps = grid_count(p->mode);
+    struct grid_taps along[GRID_DIMS];
+    int64_t combinations = 1;
+    double sum = 0;
+    for (int32_t d = 0; d < dims; d++) {
+        along[d] = grid_taps(grid[dims - 1 - d], x->dims[2 + d], p->mode, p->padding,
+                             p->align_corners);
+        combinations *= taps;
+    }
+    for (int64_t m = 0; m < combinations; m++) {
+        int64_t at[STRATA_MAX_RANK] = {index[0], index[1]}, rest = m;
+        double weight = 1;
+        for (int32_t d = 0; d < dims; d++) {
+            at[2 + d] = along[d].index[rest % taps];
+            weight *= at[2 + d] < 0 ? 0 : along[d].weight[rest % taps];
+            rest /= taps;
+        }
+        if (weight != 0)
+            sum += weight * in[dense_offset(x, at)];
+    }
+    return sum;
+}
+
+static int grid_reference(const strata_node *n, const void *const *in,
+                          const void *const *weight, void *const *out)
+{
+    const strata_tensor *y = &n->out[0];
+    const int32_t dims = y->rank - 2;
+    const int64_t count = dense_count(y), pixels = index_count(y, 2, y->rank);
+    (void)weight;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at[STRATA_MAX_RANK];
+        dense_index(y, i, at);
+        const double *grid = (const double *)in[1] + (at[0] * pixels + i % pixels) * dims;
+        ((double *)out[0])[i] = exact_sample(n, in[0], grid, at);
+    }
+    return STRATA_OK;
+}
+
+/* A NaN coordinate counts as -1. */
+static const void *grid_extension(const char *id)
+{
+    static const strata_reference_typed reference = {sizeof reference, STRATA_NAN_IGNORED,
+                                                     grid_reference};
+    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
+}
+
+/* ---- tables ---------------------------------------------------------------------- */
+
+static const strata_attr attrs[] = {
+    {.name = "mode",
+     .type = STRATA_ENUM,
+     .offset = offsetof(strata_grid_sample, mode),
+     .def = STRATA_GRID_LINEAR,
+     .choices = "linear|nearest|cubic",
+     .doc = "interpolation; nearest rounds halves to even"},
+    {.name = "padding",
+     .type = STRATA_ENUM,
+     .offset = offsetof(strata_grid_sample, padding),
+     .def = STRATA_GRID_ZEROS,
+     .choices = "zeros|border|reflection",
+     .doc = "what lies outside of the input"},
+    {.name = "align_corners",
+     .type = STRATA_BOOL,
+     .offset = offsetof(strata_grid_sample, align_corners),
+     .doc = "-1 and 1 are the centres of the border's elements, not their outer edges"},
+};
+
+static const strata_row rows[] = {{{WALK_FLOATS, STRATA_F32_NCHW}, {STRATA_SAME}}};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "c",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.03,
+     .bandwidth = 0.2,
+     .run = grid_run},
+};
+
+static const strata_layer grid_sample = {
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "GridSample",
+    .doc = "The input at coordinates that a grid gives",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .params_size = sizeof(strata_grid_sample),
+    .attrs = STRATA_ARRAY(attrs),
+    .impls = STRATA_ARRAY(impls),
+    .shape = grid_shape,
+    .flops = grid_flops,
+    .extension = grid_extension,
+};
+
+static const strata_layer *const layers[] = {&grid_sample};
+STRATA_MODULE("core", "1.0.0", "GridSample", layers)

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pointwise's program, from text to steps: operations on rows of values in FP32, where a
+ * row is an input, or a result that a later step reads. C and CUDA.
+ */
+#ifndef PLUGINS_POINTWISE_PROGRAM_H
+#define PLUGINS_POINTWISE_PROGRAM_H
+
+#include <strata/layers.h>
+
+#include "plugins/common/pointwise/operations.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PROGRAM_STEPS 16
+#define PROGRAM_INPUTS 8
+#define PROGRAM_KEPT 4 /* results that are held at once */
+
+/* The number of a row: an input's own, or PROGRAM_INPUTS and more for a result. */
+struct program_step {
+    int32_t op; /* of plugins/common/pointwise/operations.h */
+    uint8_t to, a, b, c;
+    double alpha, beta;
+};
+
+struct program {
+    int32_t n_steps, n_in;
+    int32_t
+        dtype; /* of the output: STRATA_FP32 for any float, or as the last step says */
+    int32_t exact; /* the output's dtype is the program's, not the plan's */
+    struct program_step step[PROGRAM_STEPS];
+};
+
+/* Read the text for a node's inputs. STRATA_OK, or a message with the instruction that is
+ * wrong, in n->err. */
+int program_parse(struct program *out, const strata_node *n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PLUGINS_POINTWISE_PROGRAM_H */
