@@ -82,8 +82,8 @@ static struct registry_row join_ports(const strata_row *row)
 static int copy_rows(struct registry_impl *x, const strata_array *from, strata_error *err)
 {
     strata_row *copies = NULL;
-    int status = descriptor_array(&copies, from, sizeof *copies, ROW_1_0, MAX_ROWS,
-                                  "rows", err);
+    int status =
+        descriptor_array(&copies, from, sizeof *copies, ROW_1_0, MAX_ROWS, "rows", err);
     struct registry_row *rows =
         status == STRATA_OK ? zalloc(from->n, sizeof *rows, "rows", err) : NULL;
     if (status == STRATA_OK && !rows)

@@ -28,9 +28,9 @@ enum layer_numbers {
     NUMBERS_NAN, /* some NaN; and no input that an output follows may lose one */
     NUMBERS_INFINITE,
     NUMBERS_NEGATIVE_INFINITE,
-    NUMBERS_TINY,     /* subnormal in FP16 */
-    NUMBERS_DENORMAL, /* in FP32 */
-    NUMBERS_LARGE,    /* up to the largest of FP16 */
+    NUMBERS_TINY,        /* subnormal in FP16 */
+    NUMBERS_DENORMAL,    /* in FP32 */
+    NUMBERS_LARGE,       /* up to the largest of FP16 */
     NUMBERS_WHOLE_RANGE, /* integers from their type's lowest to its highest */
     NUMBERS_COUNT
 };
@@ -61,10 +61,10 @@ struct layer_case {
     double low, high; /* of the inputs; both 0: the default */
     double tolerance; /* factor on the default bound; 0: 1 */
     double weight_low, weight_high; /* of the weights; both 0: [-1, 1] */
-    bool integers; /* whole-numbered inputs; as integers of every type, too */
+    bool integers;   /* whole-numbered inputs; as integers of every type, too */
     bool may_refuse; /* the layer may refuse this, or every impl veto it */
-    enum layer_numbers numbers; /* in place of those from [low, high] */
-    int32_t in_dtype[HARNESS_INPUTS]; /* 0 (FP32): any float */
+    enum layer_numbers numbers;            /* in place of those from [low, high] */
+    int32_t in_dtype[HARNESS_INPUTS];      /* 0 (FP32): any float */
     int32_t weight_dtype[HARNESS_WEIGHTS]; /* where weight_shape leaves it; 0: FP32, or
                                               the first that the layer takes */
     uint64_t dtypes; /* mask 1 << STRATA_INT64 ...: types to run it as, too */
@@ -105,8 +105,8 @@ struct harness_target {
     bool (*wants)(const struct registry_impl *impl, void *user);
     void (*place)(const struct trial *t, void *user); /* before each shape and variant */
     bool (*takes)(const struct trial *t, int row, void *user); /* a combination */
-    void (*visit)(struct trial *t, int row);          /* in place of the comparison */
-    harness_problem problem;                          /* in place of lines to `report` */
+    void (*visit)(struct trial *t, int row); /* in place of the comparison */
+    harness_problem problem;                 /* in place of lines to `report` */
     void *user;
     char *phase; /* HARNESS_PHASE bytes for the name of the callback that runs */
 };
@@ -138,8 +138,8 @@ struct harness_node {
     struct mirror *mirror;        /* run on its device; NULL: on the host */
     bool plain;                   /* one run, without a look at guards */
     const int32_t *in_dtype, *weight_dtype; /* as in layer_case; NULL: all 0 */
-    const char *fault;            /* rule that the last harness_run saw broken, or NULL */
-    char *phase;                  /* HARNESS_PHASE bytes, or NULL */
+    const char *fault; /* rule that the last harness_run saw broken, or NULL */
+    char *phase;       /* HARNESS_PHASE bytes, or NULL */
     strata_error err;
 };
 

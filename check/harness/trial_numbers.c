@@ -106,7 +106,8 @@ static bool make_all(const struct trial *t, void *values[HARNESS_OUTPUTS])
 {
     bool made = true;
     for (int o = 0; o < t->node.node.n_out; o++)
-        made &= (values[o] = calloc((size_t)t->node.out[o].count + 1, VALUE_SIZE)) != NULL;
+        made &=
+            (values[o] = calloc((size_t)t->node.out[o].count + 1, VALUE_SIZE)) != NULL;
     return made;
 }
 
@@ -154,8 +155,8 @@ void trial_shake(struct trial *t)
 {
     void *moved[HARNESS_OUTPUTS] = {0};
     double *kept[HARNESS_INPUTS] = {0};
-    const bool done = move_inputs(t, kept) && make_all(t, moved) &&
-                      define(t, moved) == STRATA_OK;
+    const bool done =
+        move_inputs(t, kept) && make_all(t, moved) && define(t, moved) == STRATA_OK;
     for (int o = 0; o < t->node.node.n_out && done; o++)
         if (number_is_real(t->node.out[o].dtype))
             t->v.shaken[o] = largest_move(t, o, moved[o]);

@@ -254,8 +254,8 @@ static double accumulation(const struct trial *k)
  * sqrt(n) times what the partial sums grow to. */
 static double bound(const struct trial *k, int32_t dtype, double largest, double sum)
 {
-    static const double least_relative[STRATA_DTYPE_COUNT] = {[STRATA_FP16] = 2e-3,
-                                                              [STRATA_BF16] = 0x1p-7};
+    static const double least_relative[STRATA_DTYPE_COUNT] = {
+        [STRATA_FP16] = 2e-3, [STRATA_BF16] = 0x1p-7};
     double factor = k->c->tolerance > 0 ? k->c->tolerance : 1;
     const double root = sqrt(accumulation(k));
     const bool full = dtype == STRATA_FP64;

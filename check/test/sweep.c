@@ -162,7 +162,8 @@ static void run_absent(struct check_child *c, const char *attrs,
 {
     const strata_layer *l = &c->layer->layer;
     struct harness_shape in[HARNESS_INPUTS];
-    const int most = l->max_in < 0 || l->max_in > HARNESS_INPUTS ? HARNESS_INPUTS : l->max_in;
+    const int most =
+        l->max_in < 0 || l->max_in > HARNESS_INPUTS ? HARNESS_INPUTS : l->max_in;
     for (int i = 0; i < most; i++) {
         const int n_in = i + 1 < most ? most : i + 1;
         if (!(l->optional_in >> i & 1))

@@ -278,6 +278,23 @@ static void prepare_dropout(struct onnx_job *j)
     j->out[1] = -1; /* the mask is a constant */
 }
 
+/* Begins of all dims, then their ends; ours are of space alone. */
+static void add_region(struct onnx_job *j)
+{
+    const struct pb_tensor *roi = j->given[1];
+    const int rank = rank_of(j), space = rank - 2;
+    double region[2 * STRATA_MAX_RANK];
+    if (!roi || roi->count != 2 * rank || !number_is_real(roi->dtype)) {
+        j->reason = "not of images";
+        return;
+    }
+    for (int d = 0; d < space; d++) {
+        region[d] = ((const double *)roi->data)[d + 2];
+        region[d + space] = ((const double *)roi->data)[d + 2 + rank];
+    }
+    add_reals(j, "roi", region, 2 * space);
+}
+
 static void prepare_resize(struct onnx_job *j)
 {
     const char *mode = text_attr(j, "mode", "nearest");
@@ -303,7 +320,7 @@ static void prepare_resize(struct onnx_job *j)
     else if (scales && scales->count)
         add_reals(j, "scale", (const double *)scales->data + 2, rank - 2);
     if (coordinates && strcmp(coordinates, "tf_crop_and_resize") == 0)
-        add_input(j, "roi", j->given[1]);
+        add_region(j);
 }
 
 static void prepare_grid(struct onnx_job *j)
