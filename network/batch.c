@@ -82,6 +82,12 @@ static const char *mixes_slice(const void *params)
                : NULL;
 }
 
+static const char *mixes_steps(const void *params)
+{
+    const strata_reverse_sequence *p = params;
+    return p->batch_axis == 0 ? NULL : "its sequences do not lie along the batch";
+}
+
 /* Layers may mix rows although their output's dims are as if they did not. */
 static const char *mixes_rows(const struct network_layer *layer, int rank)
 {
@@ -91,6 +97,7 @@ static const char *mixes_rows(const struct network_layer *layer, int rank)
     } rules[] = {
         {"core::Shuffle@1", mixes_shuffle},
         {"core::Slice@1", mixes_slice},
+        {"core::ReverseSequence@1", mixes_steps},
     };
     if (works_along_batch(layer, rank))
         return "it works along the batch";

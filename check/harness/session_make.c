@@ -82,7 +82,7 @@ static int make_tensor(struct session *s, strata_tensor *t, struct block *b,
     int status = format_desc(&d, *f, shape->dims, shape->rank, &s->err);
     if (status != STRATA_OK)
         return status;
-    if (pitched)
+    if (pitched && shape->count > 0)
         pitch(&d);
     size_t bytes = (size_t)strata_desc_size(&d) * strata_dtype_size(d.dtype);
     if (!session_block(s, b, bytes, kind))

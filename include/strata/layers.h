@@ -147,13 +147,23 @@ typedef struct strata_concatenation {
 } strata_concatenation;
 
 /* Slice: out[i] = in[begin + i*step], i < (end - begin)/step rounded up. Lists over
- * `axes` (all dims when empty); negative begin and end count from the end, as in ONNX. */
+ * `axes` (all dims when empty); negative begin and end count from the end, as in ONNX.
+ * With `split` or `parts` the input is cut along `axis` into several outputs instead. */
 typedef struct strata_slice {
     strata_ints axes, begin, end, step;
+    strata_ints split; /* elements of each output */
+    int64_t parts;     /* outputs of equal size, the last may be shorter; 0: none */
+    int64_t axis;
 } strata_slice;
 
-enum { STRATA_PADDING_CONSTANT = 0, STRATA_PADDING_REFLECT = 1, STRATA_PADDING_EDGE = 2 };
-/* Padding: begin and end for each dim, or for the last dims when fewer are given. */
+enum {
+    STRATA_PADDING_CONSTANT = 0,
+    STRATA_PADDING_REFLECT = 1,
+    STRATA_PADDING_EDGE = 2,
+    STRATA_PADDING_WRAP = 3
+};
+/* Padding: begin and end for each dim, or for the last dims when fewer are given;
+ * negative ones take elements away. */
 typedef struct strata_padding {
     int32_t mode;
     int32_t reserved;
@@ -167,14 +177,47 @@ typedef struct strata_shuffle {
     strata_ints first, shape, second;
 } strata_shuffle;
 
-enum { STRATA_NEAREST = 0, STRATA_BILINEAR = 1 };
-enum { STRATA_HALF_PIXEL = 0, STRATA_ASYMMETRIC = 1, STRATA_ALIGN_CORNERS = 2 };
-/* Resize of the spatial dims: to `size`, or by `scale` (out = floor(in*scale)). */
+enum {
+    STRATA_NEAREST = 0,
+    STRATA_BILINEAR = 1,
+    STRATA_RESIZE_LINEAR = 2, /* the same as bilinear, which is for two dims */
+    STRATA_RESIZE_CUBIC = 3
+};
+enum {
+    STRATA_HALF_PIXEL = 0,
+    STRATA_ASYMMETRIC = 1,
+    STRATA_ALIGN_CORNERS = 2,
+    STRATA_PYTORCH_HALF_PIXEL = 3,
+    STRATA_HALF_PIXEL_SYMMETRIC = 4,
+    STRATA_TF_CROP_AND_RESIZE = 5
+};
+enum {
+    STRATA_ROUND_BY_COORDINATES = 0, /* floor if asymmetric, else prefer_floor */
+    STRATA_ROUND_PREFER_FLOOR = 1,
+    STRATA_ROUND_PREFER_CEIL = 2,
+    STRATA_ROUND_FLOOR = 3,
+    STRATA_ROUND_CEIL = 4
+};
+enum {
+    STRATA_ASPECT_STRETCH = 0,
+    STRATA_ASPECT_NOT_LARGER = 1,
+    STRATA_ASPECT_NOT_SMALLER = 2
+};
+/* Resize of `axes` (the spatial dims when empty): to `size`, or by `scale`
+ * (out = floor(in*scale)). */
 typedef struct strata_resize {
     int32_t mode;
     int32_t coordinates;
     strata_ints size;
     strata_reals scale;
+    strata_ints axes;
+    int32_t nearest;     /* STRATA_ROUND_* */
+    int32_t keep_aspect; /* STRATA_ASPECT_*, with size */
+    double cubic_a;
+    strata_reals roi; /* begins of all axes, then ends, 0 to 1; tf_crop_and_resize */
+    double extrapolation;
+    int32_t antialias;
+    int32_t exclude_outside;
 } strata_resize;
 
 /* Pointwise: a program that computes each element of the output from those of the inputs,
@@ -394,6 +437,41 @@ typedef struct strata_triangle {
     int32_t reserved;
     int64_t k; /* above the main diagonal where positive */
 } strata_triangle;
+enum { STRATA_GATHER_SLICES = 0, STRATA_GATHER_ELEMENTS = 1, STRATA_GATHER_ND = 2 };
+/* Gather: input data, then indices (i32, i64), negative ones from the end; what lies
+ * outside gives zeros. */
+typedef struct strata_gather {
+    int32_t mode;
+    int32_t reserved;
+    int64_t axis;       /* of slices and elements; negative counts from the end */
+    int64_t batch_dims; /* leading dims that data and indices share */
+} strata_gather;
+
+/* Embedding: input indices; weight `table` (rows, columns...), FP32, FP16 or BF16. */
+typedef struct strata_embedding {
+    int64_t rows, columns; /* 0: from the weight */
+} strata_embedding;
+
+enum { STRATA_SCATTER_ELEMENTS = 0, STRATA_SCATTER_ND = 1 };
+enum {
+    STRATA_SCATTER_NONE = 0, /* the update itself; the last one where several meet */
+    STRATA_SCATTER_ADD = 1,
+    STRATA_SCATTER_MUL = 2,
+    STRATA_SCATTER_MAX = 3,
+    STRATA_SCATTER_MIN = 4
+};
+/* Scatter: inputs data, indices (i32, i64), updates; the output is the data with the
+ * updates at their indices. */
+typedef struct strata_scatter {
+    int32_t mode;
+    int32_t reduction;
+    int64_t axis; /* of elements; negative counts from the end */
+} strata_scatter;
+
+/* ReverseSequence: inputs data, lengths (i32, i64) of the batch. */
+typedef struct strata_reverse_sequence {
+    int64_t batch_axis, time_axis;
+} strata_reverse_sequence;
 
 #ifdef __cplusplus
 }

@@ -95,7 +95,7 @@ int64_t planner_alias_begin(const struct planner *planner,
 {
     const char *type = layer->type->full_name;
     bool same = false;
-    if (!planner->network->build.fusion || layer->impl)
+    if (!planner->network->build.fusion || layer->impl || layer->n_outputs != 1)
         return -1;
     if (strcmp(type, "core::Slice@1") == 0)
         return slice_begin(planner, layer, format);

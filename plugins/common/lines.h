@@ -8,6 +8,12 @@
 
 #include <strata/plugin.h>
 
+#ifdef __CUDACC__
+#define LINES_INLINE static __host__ __device__ inline
+#else
+#define LINES_INLINE static inline
+#endif
+
 struct lines {
     int64_t outer, length, inner;
 };
@@ -30,7 +36,7 @@ static inline struct lines lines_of(const strata_tensor *t, int32_t axis)
 }
 
 /* Where line i begins in a tensor whose lines have `length` elements. */
-static inline int64_t lines_start(int64_t i, int64_t length, int64_t inner)
+LINES_INLINE int64_t lines_start(int64_t i, int64_t length, int64_t inner)
 {
     return i / inner * length * inner + i % inner;
 }

@@ -7,7 +7,10 @@ EXTRA_DIST += \
 	plugins/common/dense_weight.h \
 	plugins/common/dtype.h \
 	plugins/common/element.h \
+	plugins/common/fill.h \
 	plugins/common/image.h \
+	plugins/common/index.cuh \
+	plugins/common/index.h \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \
 	plugins/common/pointwise_walk.cuh \

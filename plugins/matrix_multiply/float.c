@@ -6,11 +6,15 @@
  */
 #include "plugins/matrix_multiply/host.h"
 
+#include <strata/narrow.h>
+
 #include "plugins/common/dense.h"
 #include "plugins/matrix_multiply/tile.h"
 
 #define FEW_ROWS 4       /* up to which B's bytes bound a product */
-#define CHUNK 512        /* columns of few rows, and of dot products */
+#define CHUNK 64         /* columns of few rows, and of dot products */
+#define LONG_CHUNK 256   /* where B's rows are long */
+#define LONG_ROWS 1024   /* columns from which they are */
 #define DEPTH 128        /* of a panel: it stays in the L1 cache */
 #define ROW_BLOCK 128    /* rows that a panel serves */
 #define SMALL_BLOCK 32   /* where there are few panels */
@@ -195,7 +199,8 @@ static void compute(const struct job *j)
 {
     const struct matrix_product *p = &j->p;
     const int few = p->m <= FEW_ROWS && (has_long_rows(j) || has_long_columns(j));
-    const int64_t width = few ? CHUNK / 8 : TILE_VECTORS * (int64_t)j->set->lanes;
+    const int64_t chunk = p->n >= LONG_ROWS && has_long_rows(j) ? LONG_CHUNK : CHUNK;
+    const int64_t width = few ? chunk : TILE_VECTORS * (int64_t)j->set->lanes;
     const int64_t panels = (p->n + width - 1) / width;
     const int64_t height = few                                ? FEW_ROWS
                            : panels * p->batches > MANY_TASKS ? ROW_BLOCK
@@ -222,13 +227,14 @@ static void compute(const struct job *j)
 
 /* Tensors may be copies; their dtype is FP32. */
 static void multiply(const strata_run *r, const strata_tensor *in,
-                     const strata_tensor *residual, const strata_tensor *out)
+                     const strata_tensor *weight, const strata_tensor *residual,
+                     const strata_tensor *out)
 {
     const strata_matrix_multiply *p = r->params;
     const struct job j = {
-        .p = matrix_product_of(p, r->n_in, in, r->weight, out, residual),
+        .p = matrix_product_of(p, r->n_in, in, weight, out, residual),
         .a = in[MATRIX_A].data,
-        .b = matrix_second(r->n_in, in, r->weight)->data,
+        .b = matrix_second(r->n_in, in, weight)->data,
         .c = matrix_has_c(p, r->n_in, in) ? in[MATRIX_C].data : NULL,
         .bias = r->weight[MATRIX_BIAS].rank > 0 ? r->weight[MATRIX_BIAS].data : NULL,
         .residual = residual ? residual->data : NULL,
@@ -248,7 +254,7 @@ static const strata_tensor *residual_of(const strata_epilogue *e)
 
 int matrix_float_run(const strata_run *r)
 {
-    multiply(r, r->in, residual_of(r->epilogue), &r->out[0]);
+    multiply(r, r->in, r->weight, residual_of(r->epilogue), &r->out[0]);
     return STRATA_OK;
 }
 
@@ -265,14 +271,26 @@ static size_t copy_bytes(int64_t count)
     return bytes & ~(size_t)63;
 }
 
-/* Copies of the inputs, of the output and of the residual. */
+/* A constant comes as FP32, but for one of FP8. */
+static int copies_weight(int n_in, const strata_tensor *in, const strata_tensor *weight)
+{
+    return matrix_is_constant(n_in, in) && weight[MATRIX_WEIGHT].dtype != STRATA_FP32;
+}
+
+/* Copies of the inputs, of the output, of the residual and of a weight. */
 size_t matrix_half_workspace(const strata_node *n)
 {
-    const int residual = n->epilogue && n->epilogue->flags & STRATA_EPILOGUE_RESIDUAL;
+    const strata_tensor *all[6] = {&n->out[0]};
     size_t total = 0;
-    for (int i = 0; i < n->n_in + 1 + residual; i++) {
-        const strata_tensor *t = i < n->n_in ? &n->in[i] : &n->out[0];
-        const size_t bytes = t->rank > 0 ? copy_bytes(t->count) : 64;
+    int count = 1;
+    for (int i = 0; i < n->n_in; i++)
+        all[count++] = &n->in[i];
+    if (n->epilogue && n->epilogue->flags & STRATA_EPILOGUE_RESIDUAL)
+        all[count++] = &n->out[0];
+    if (copies_weight(n->n_in, n->in, n->weight))
+        all[count++] = &n->weight[MATRIX_WEIGHT];
+    for (int i = 0; i < count; i++) {
+        const size_t bytes = all[i]->rank > 0 ? copy_bytes(all[i]->count) : 64;
         if (bytes == 0 || __builtin_add_overflow(total, bytes, &total))
             return SIZE_MAX;
     }
@@ -291,40 +309,59 @@ static strata_tensor copy_of(const strata_tensor *t, char **memory)
     return copy;
 }
 
+static void load_row(float *row, const strata_tensor *t, int64_t at, int64_t n)
+{
+    const int64_t step = t->strides[t->rank - 1];
+    const uint8_t *bytes = t->data;
+    if (t->dtype == STRATA_E4M3)
+        for (int64_t i = 0; i < n; i++)
+            row[i] = strata_float_of_e4m3(bytes[at + i * step]);
+    else if (t->dtype == STRATA_E5M2)
+        for (int64_t i = 0; i < n; i++)
+            row[i] = strata_float_of_e5m2(bytes[at + i * step]);
+    else
+        element_load_row(row, t->data, t->dtype, at, step, n);
+}
+
 /* Between a tensor and its copy, a row of the last dim at a time. */
 static void convert(const strata_tensor *t, const strata_tensor *copy, int back)
 {
-    const int last = t->rank - 1;
-    const int64_t n = t->rank > 0 ? t->dims[last] : 0, rows = n > 0 ? t->count / n : 0;
+    const int64_t n = t->rank > 0 ? t->dims[t->rank - 1] : 0;
+    const int64_t rows = n > 0 ? t->count / n : 0;
 #pragma omp parallel for if (t->count > 65536)
     for (int64_t i = 0; i < rows; i++) {
         int64_t index[STRATA_MAX_RANK];
         float *row = (float *)copy->data + i * n;
         dense_index(t, i * n, index);
+        const int64_t at = strata_offset(t, index);
         if (back)
-            element_store_row(t->data, t->dtype, strata_offset(t, index),
-                              t->strides[last], row, n);
+            element_store_row(t->data, t->dtype, at, t->strides[t->rank - 1], row, n);
         else
-            element_load_row(row, t->data, t->dtype, strata_offset(t, index),
-                             t->strides[last], n);
+            load_row(row, t, at, n);
     }
+}
+
+/* The same as copy_of, filled. */
+static strata_tensor loaded(const strata_tensor *t, char **memory)
+{
+    const strata_tensor copy = copy_of(t, memory);
+    convert(t, &copy, 0);
+    return copy;
 }
 
 int matrix_half_run(const strata_run *r)
 {
     const strata_tensor *residual = residual_of(r->epilogue);
     char *memory = r->workspace;
-    strata_tensor in[3], added, out;
-    for (int i = 0; i < r->n_in; i++) {
-        in[i] = copy_of(&r->in[i], &memory);
-        convert(&r->in[i], &in[i], 0);
-    }
-    if (residual) {
-        added = copy_of(residual, &memory);
-        convert(residual, &added, 0);
-    }
-    out = copy_of(&r->out[0], &memory);
-    multiply(r, in, residual ? &added : NULL, &out);
+    strata_tensor in[3], weight = r->weight[MATRIX_WEIGHT], added;
+    const strata_tensor out = copy_of(&r->out[0], &memory);
+    for (int i = 0; i < r->n_in; i++)
+        in[i] = loaded(&r->in[i], &memory);
+    if (residual)
+        added = loaded(residual, &memory);
+    if (copies_weight(r->n_in, r->in, r->weight))
+        weight = loaded(&r->weight[MATRIX_WEIGHT], &memory);
+    multiply(r, in, &weight, residual ? &added : NULL, &out);
     convert(&r->out[0], &out, 1);
     return STRATA_OK;
 }

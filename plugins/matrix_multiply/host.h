@@ -12,7 +12,7 @@
 /* FP32, in place. */
 int matrix_float_run(const strata_run *r);
 
-/* FP16 and BF16, through FP32 copies in the workspace. */
+/* FP16, BF16 and FP8, through FP32 copies in the workspace. */
 size_t matrix_half_workspace(const strata_node *n);
 int matrix_half_run(const strata_run *r);
 

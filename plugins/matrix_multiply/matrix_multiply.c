@@ -336,8 +336,14 @@ static const void *matrix_extension(const char *id)
 #define BYTES (STRATA_I8_NCHW | STRATA_U8_NCHW)
 
 static const strata_row float_rows[] = {SAME_ROW(STRATA_F32_NCHW)};
-static const strata_row half_rows[] = {SAME_ROW(STRATA_F16_NCHW),
-                                       SAME_ROW(STRATA_BF16_NCHW)};
+#define FP8 (STRATA_E4M3_NCHW | STRATA_E5M2_NCHW)
+static const strata_row half_rows[] = {
+    SAME_ROW(STRATA_F16_NCHW),
+    SAME_ROW(STRATA_BF16_NCHW),
+    {{FP8, FP8, STRATA_F32_NCHW}, {STRATA_F32_NCHW}},
+    {{FP8, FP8, STRATA_F16_NCHW}, {STRATA_F16_NCHW}},
+    {{FP8, FP8, STRATA_BF16_NCHW}, {STRATA_BF16_NCHW}},
+};
 static const strata_row exact_rows[] = {
     {{BYTES, BYTES, STRATA_I32_NCHW}, {STRATA_I32_NCHW}},
     SAME_ROW(STRATA_I32_NCHW),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Padding on CUDA: one pass over the output. A dim that grows has a table, made in setup,
+ * Padding on CUDA: one pass over the output. A dim that changes has a table, made in setup,
  * of where each of its indices comes from.
  */
 #include <strata/layers.h>
 
+#include "plugins/common/fill.h"
 #include "plugins/common/move/move.h"
 #include "plugins/padding/padding.h"
 
@@ -12,14 +13,16 @@ static int64_t source(const strata_node *n, int d, int64_t i)
 {
     const strata_padding *p = n->params;
     const strata_tensor *x = &n->in[0];
-    return padding_source(p, i, padding_entry(p->begin, d, x->rank), x->dims[d]);
+    return padding_source(p, d, x->rank, i, x->dims[d]);
 }
 
 static int padding_setup(const strata_node *n, void *state)
 {
     uint32_t dims = 0;
+    const strata_padding *p = n->params;
     for (int32_t d = 0; d < n->in[0].rank; d++)
-        if (n->in[0].dims[d] != n->out[0].dims[d])
+        if (padding_entry(p->begin, d, n->in[0].rank) ||
+            padding_entry(p->end, d, n->in[0].rank))
             dims |= 1u << d;
     return move_make_tables(n, dims, source, state);
 }
@@ -31,7 +34,9 @@ static int padding_run(const strata_run *r)
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     struct move_job job;
     move_begin(&job, y, x);
-    job.fill = padding_bits(y->dtype, p->value);
+    const uint64_t fill = fill_bits(y->dtype, p->value);
+    job.fill = (uint32_t)fill;
+    job.fill_upper = (uint32_t)(fill >> 32);
     for (int32_t d = 0; d < y->rank; d++)
         move_table(&job, d, y, x, tables->dim[d]);
     int status = move_launch(r, &job);

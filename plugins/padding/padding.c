@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Padding: elements added before and after each dim, in any format: a constant, the
- * mirrored inside without the border (reflect), or the border repeated (edge).
+ * mirrored inside without the border (reflect), the border repeated (edge), or the other
+ * end's elements (wrap). Negative amounts take elements away first.
  */
 #include <strata/layers.h>
 
 #include "plugins/common/dense.h"
-#include "plugins/padding/padding.h"
+#include "plugins/common/fill.h"
 #include "plugins/common/walk.h"
+#include "plugins/padding/padding.h"
 
 static int padding_dim(const strata_node *n, int32_t d)
 {
     const strata_padding *p = n->params;
-    int32_t rank = n->in[0].rank;
-    int64_t dim = n->in[0].dims[d];
-    int64_t begin = padding_entry(p->begin, d, rank),
-            end = padding_entry(p->end, d, rank);
-    int64_t limit = p->mode == STRATA_PADDING_REFLECT ? dim - 1 : INT64_MAX;
-    if (begin > limit || end > limit)
-        return STRATA_FAIL(
-            n, STRATA_EINVAL,
-            "dim %d of %lld elements cannot be mirrored over %lld; reflect "
-            "takes at most %lld there",
-            (int)d, (long long)dim, (long long)(begin > limit ? begin : end),
-            (long long)limit);
-    if (p->mode == STRATA_PADDING_EDGE && dim == 0 && begin + end > 0)
-        return STRATA_FAIL(n, STRATA_EINVAL, "dim %d has no edge to repeat", (int)d);
-    if (__builtin_add_overflow(dim, begin + end, &n->out[0].dims[d]))
+    const int32_t rank = n->in[0].rank;
+    const int64_t dim = n->in[0].dims[d], begin = padding_entry(p->begin, d, rank),
+                  end = padding_entry(p->end, d, rank),
+                  kept = padding_kept(p, d, rank, dim);
+    if (kept < 0)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "begin %lld and end %lld take more than the %lld elements of "
+                           "dim %d",
+                           (long long)begin, (long long)end, (long long)dim, (int)d);
+    if (kept == 0 && p->mode != STRATA_PADDING_CONSTANT && (begin > 0 || end > 0))
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "dim %d has no elements to repeat; mode constant needs none",
+                           (int)d);
+    if (__builtin_add_overflow(kept, begin > 0 ? begin : 0, &n->out[0].dims[d]) ||
+        __builtin_add_overflow(n->out[0].dims[d], end > 0 ? end : 0, &n->out[0].dims[d]))
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "the padded dim %d does not fit", (int)d);
     return STRATA_OK;
 }
@@ -48,24 +50,14 @@ static int padding_shape(const strata_node *n)
     return STRATA_OK;
 }
 
-static void padding_fill(const strata_tensor *y, double value)
-{
-    const uint32_t bits = padding_bits(y->dtype, value);
-    const size_t bytes = (size_t)y->size * walk_element_size(y->dtype);
-    size_t i = 0;
-    for (; i + sizeof bits <= bytes; i += sizeof bits)
-        memcpy((char *)y->data + i, &bits, sizeof bits);
-    memcpy((char *)y->data + i, &bits, bytes - i);
-}
-
 /* Axis d: the output indices that copy an input element, and which. */
 static void padding_map(struct walk *w, int32_t d, const strata_padding *p,
                         const strata_tensor *y, const strata_tensor *x)
 {
     struct walk_axis *a = &w->axis[d];
-    int64_t begin = padding_entry(p->begin, d, x->rank), n = 0;
+    int64_t n = 0;
     for (int64_t i = 0; i < y->dims[d]; i++) {
-        int64_t from = padding_source(p, i, begin, x->dims[d]);
+        int64_t from = padding_source(p, d, x->rank, i, x->dims[d]);
         if (from < 0)
             continue;
         a->at[0][n] = walk_offset(y, d, i);
@@ -83,36 +75,40 @@ static int padding_run(const strata_run *r)
     for (int32_t d = 0; d < y->rank; d++)
         padding_map(&w, d, p, y, x);
     if (p->mode == STRATA_PADDING_CONSTANT)
-        padding_fill(y, p->value);
+        fill_memory(y, p->value);
     walk_copy(&w, y, x);
     walk_clear_pads(y);
     return STRATA_OK;
 }
 
-static int padding_reference(const strata_node *n, const double *const *in,
-                             const double *const *weight, double *const *out)
+static int padding_reference(const strata_node *n, const void *const *in,
+                             const void *const *weight, void *const *out)
 {
     const strata_padding *p = n->params;
     const strata_tensor *x = &n->in[0], *y = &n->out[0];
     int64_t count = dense_count(y), index[STRATA_MAX_RANK];
+    char value[8];
     (void)weight;
+    fill_reference(y->dtype, p->value, value);
     for (int64_t i = 0; i < count; i++) {
         int inside = 1;
         dense_index(y, i, index);
         for (int32_t d = 0; d < x->rank; d++) {
-            int64_t begin = padding_entry(p->begin, d, x->rank);
-            index[d] = padding_source(p, index[d], begin, x->dims[d]);
+            index[d] = padding_source(p, d, x->rank, index[d], x->dims[d]);
             inside = inside && index[d] >= 0;
         }
-        out[0][i] = inside ? in[0][dense_offset(x, index)] : p->value;
+        const char *from =
+            inside ? (const char *)in[0] + dense_offset(x, index) * 8 : value;
+        memcpy((char *)out[0] + i * 8, from, 8);
     }
     return STRATA_OK;
 }
 
 static const void *padding_extension(const char *id)
 {
-    static const strata_reference reference = {sizeof reference, 0, padding_reference};
-    return dense_extension(id, &reference);
+    static const strata_reference_typed reference = {sizeof reference, 0,
+                                                     padding_reference};
+    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
 }
 
 static const strata_attr attrs[] = {
@@ -120,20 +116,22 @@ static const strata_attr attrs[] = {
      .type = STRATA_ENUM,
      .offset = offsetof(strata_padding, mode),
      .def = STRATA_PADDING_CONSTANT,
-     .choices = "constant|reflect|edge",
+     .choices = "constant|reflect|edge|wrap",
      .doc = "what is added"},
     {.name = "begin",
      .type = STRATA_INTS,
      .offset = offsetof(strata_padding, begin),
-     .min = 0,
+     .min = INT32_MIN,
      .max = INT32_MAX,
-     .doc = "elements before each dim, or before the last dims when fewer"},
+     .doc = "elements before each dim, or before the last dims when fewer; negative: to "
+            "take away"},
     {.name = "end",
      .type = STRATA_INTS,
      .offset = offsetof(strata_padding, end),
-     .min = 0,
+     .min = INT32_MIN,
      .max = INT32_MAX,
-     .doc = "elements after each dim, or after the last dims when fewer"},
+     .doc = "elements after each dim, or after the last dims when fewer; negative: to "
+            "take away"},
     {.name = "value",
      .type = STRATA_F64,
      .offset = offsetof(strata_padding, value),
@@ -158,7 +156,7 @@ static const strata_layer padding = {
     .struct_size = sizeof(strata_layer),
     .version = 1,
     .name = "Padding",
-    .doc = "Elements added before and after dims",
+    .doc = "Elements added before and after dims, or taken away",
     .min_in = 1,
     .max_in = 1,
     .n_out = 1,

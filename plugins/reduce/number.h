@@ -9,7 +9,7 @@
 #include <float.h>
 
 #include "plugins/common/reduce.h"
-#include "plugins/reduce/reduce.h"
+#include "plugins/common/reduce_plan.h"
 
 #define REDUCE_STRETCH GATHER_STRETCH /* elements that are converted at once */
 

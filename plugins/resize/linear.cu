@@ -158,7 +158,7 @@ static int launch(resize_steps *s, cudaStream_t stream)
 /* Channels that lie side by side on both sides and that a pack can hold. */
 static int lanes_of(const strata_tensor *x, const strata_tensor *y)
 {
-    const int most = y->dtype == STRATA_FP16 ? 8 : 4;
+    const int most = y->dtype == STRATA_FP32 ? 4 : 8;
     if (y->vector_dim == 1 && y->vector > 1)
         return y->vector;
     int lanes = x->strides[1] == 1 && y->strides[1] == 1 ? most : 1;
@@ -217,6 +217,12 @@ static int start(const resize_job *job, cudaStream_t stream)
 
 extern "C" int resize_linear_start(const resize_job *job, void *stream)
 {
-    return job->y.dtype == STRATA_FP16 ? start<__half>(job, (cudaStream_t)stream)
-                                       : start<float>(job, (cudaStream_t)stream);
+    switch (job->y.dtype) {
+    case STRATA_FP16:
+        return start<__half>(job, (cudaStream_t)stream);
+    case STRATA_BF16:
+        return start<__nv_bfloat16>(job, (cudaStream_t)stream);
+    default:
+        return start<float>(job, (cudaStream_t)stream);
+    }
 }

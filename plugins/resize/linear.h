@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Linear interpolation along up to three dims, FP32 and FP16; a vector of the format is
- * at most 16 bytes.
+ * Linear interpolation along up to three dims, FP32, FP16 and BF16; a vector of the
+ * format is at most 16 bytes.
  */
 #ifndef PLUGINS_RESIZE_LINEAR_H
 #define PLUGINS_RESIZE_LINEAR_H

@@ -1,44 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resize: the spatial dims to another size. An output index i is at input coordinate
- *   half_pixel     (i + 1/2)*in/out - 1/2
- *   asymmetric     i*in/out
- *   align_corners  i*(in - 1)/(out - 1)
- * where in/out is 1/scale when a scale is given. Nearest takes the floor of it with
- * asymmetric, else the nearest index, ties to the lower one. Bilinear mixes the 2, 4 or 8
- * neighbours; coordinates outside are moved to the border first.
+ * Resize: dims to another size. Nearest copies elements; interpolation weighs neighbours
+ * along each dim by a linear or cubic filter, which may be widened where the input is
+ * sampled down.
  */
 #include <strata/layers.h>
 
 #include "plugins/common/dense.h"
-#include "plugins/resize/resize.h"
+#include "plugins/common/fill.h"
 #include "plugins/common/walk.h"
+#include "plugins/resize/resize.h"
+#include "plugins/resize/interpolate.h"
 
-#define SPATIAL 3 /* dims at most */
-#define CORNERS (1 << SPATIAL)
+/* ---- shape ----------------------------------------------------------------------- */
 
-/* Whether a list has one entry for all, or one for each spatial dim. */
-static int resize_fits(int64_t n, int32_t rank)
-{
-    return n == 1 || n == rank - 2;
-}
-
-static int resize_check(const strata_node *n)
+static int check_axes(const strata_node *n)
 {
     const strata_resize *p = n->params;
-    int32_t rank = n->in[0].rank;
-    if (rank < 3 || rank > 2 + SPATIAL)
-        return STRATA_FAIL(n, STRATA_EINVAL, "input has rank %d; allowed is 3 to %d",
-                           (int)rank, 2 + SPATIAL);
+    const int32_t rank = n->in[0].rank, axes = resize_axes(p, rank);
+    uint32_t seen = 0;
+    if (!p->axes.n && (rank < 3 || rank > 2 + RESIZE_AXES))
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "input has rank %d; without axes 3 to %d are allowed",
+                           (int)rank, 2 + RESIZE_AXES);
+    if (p->mode != STRATA_NEAREST && axes > RESIZE_AXES)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "%d axes are interpolated; at most %d are: leave out those "
+                           "that keep their size",
+                           (int)axes, RESIZE_AXES);
+    for (int32_t k = 0; k < axes; k++) {
+        const int32_t d = resize_dim(p, rank, k);
+        const int64_t axis = p->axes.n ? p->axes.v[k] : d;
+        if (axis < -rank || axis >= rank || (seen >> d & 1))
+            return STRATA_FAIL(
+                n, STRATA_EINVAL,
+                "axes holds %lld; needed are different dims of a tensor of "
+                "rank %d",
+                (long long)axis, (int)rank);
+        seen |= 1u << d;
+    }
+    return STRATA_OK;
+}
+
+static int check_lists(const strata_node *n)
+{
+    const strata_resize *p = n->params;
+    const int64_t axes = resize_axes(p, n->in[0].rank), given = p->size.n + p->scale.n;
     if ((p->size.n > 0) == (p->scale.n > 0))
         return STRATA_FAIL(n, STRATA_EINVAL, "%s of size and scale given; one is needed",
                            p->size.n ? "both" : "none");
-    if (!resize_fits(p->size.n + p->scale.n, rank))
+    if (given != 1 && given != axes)
         return STRATA_FAIL(
             n, STRATA_EINVAL,
-            "%s has %lld values; an input with %d spatial dims takes 1 or %d",
-            p->size.n ? "size" : "scale", (long long)(p->size.n + p->scale.n),
-            (int)rank - 2, (int)rank - 2);
+            "%s has %lld values; %lld dims are resized: 1 or %lld are needed",
+            p->size.n ? "size" : "scale", (long long)given, (long long)axes,
+            (long long)axes);
+    if (p->coordinates == STRATA_TF_CROP_AND_RESIZE ? p->roi.n != 2 * axes : p->roi.n > 0)
+        return STRATA_FAIL(
+            n, STRATA_EINVAL,
+            "roi has %lld values; coordinates tf_crop_and_resize takes %lld "
+            "(begins, then ends), others none",
+            (long long)p->roi.n, (long long)(2 * axes));
     return STRATA_OK;
 }
 
@@ -47,21 +69,20 @@ static int resize_shape(const strata_node *n)
     const strata_resize *p = n->params;
     const strata_tensor *x = &n->in[0];
     strata_tensor *out = &n->out[0];
-    int status = resize_check(n);
+    int status = check_axes(n);
+    if (status == STRATA_OK)
+        status = check_lists(n);
     if (status)
         return status;
     out->rank = x->rank;
-    out->dims[0] = x->dims[0];
-    out->dims[1] = x->dims[1];
-    for (int32_t d = 2; d < x->rank; d++) {
-        int64_t k = p->size.n + p->scale.n == 1 ? 0 : d - 2;
-        double dim =
-            p->size.n ? (double)p->size.v[k] : floor((double)x->dims[d] * p->scale.v[k]);
+    memcpy(out->dims, x->dims, sizeof x->dims);
+    for (int32_t k = 0; k < resize_axes(p, x->rank); k++) {
+        const int32_t d = resize_dim(p, x->rank, k);
+        const double dim = x->dims[d] > 0 ? resize_length(p, x, k) : 0;
         if (!(dim >= 1 && dim <= INT32_MAX))
-            return STRATA_FAIL(
-                n, STRATA_EINVAL,
-                "spatial dim %d of %lld would become %g; allowed is 1 to %d", (int)d - 2,
-                (long long)x->dims[d], dim, (int)INT32_MAX);
+            return STRATA_FAIL(n, STRATA_EINVAL,
+                               "dim %d of %lld would become %g; allowed is 1 to %d",
+                               (int)d, (long long)x->dims[d], dim, (int)INT32_MAX);
         out->dims[d] = (int64_t)dim;
     }
     return STRATA_OK;
@@ -70,12 +91,15 @@ static int resize_shape(const strata_node *n)
 static double resize_flops(const strata_node *n)
 {
     const strata_resize *p = n->params;
-    return p->mode == STRATA_NEAREST
-               ? 0
-               : 2.0 * (1 << (n->in[0].rank - 2)) * (double)n->out[0].count;
+    double taps = 1;
+    for (int32_t k = 0; k < resize_axes(p, n->in[0].rank); k++) {
+        const struct resize_axis a = resize_axis(p, &n->in[0], &n->out[0], k);
+        taps *= a.in == a.out ? 1 : (double)resize_taps(&a);
+    }
+    return p->mode == STRATA_NEAREST ? 0 : 2 * taps * (double)n->out[0].count;
 }
 
-static int resize_accept_nearest(const strata_node *n)
+static int accept_nearest(const strata_node *n)
 {
     const strata_resize *p = n->params;
     return p->mode == STRATA_NEAREST
@@ -83,260 +107,222 @@ static int resize_accept_nearest(const strata_node *n)
                : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "computes mode nearest only");
 }
 
-static int resize_accept_bilinear(const strata_node *n)
+static int accept_taps(const strata_node *n)
 {
     const strata_resize *p = n->params;
-    return p->mode == STRATA_BILINEAR
-               ? STRATA_OK
-               : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "computes mode bilinear only");
+    const strata_tensor *x = &n->in[0];
+    if (p->mode == STRATA_NEAREST)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "computes interpolation only");
+    for (int32_t k = 0; x->vector > 1 && k < resize_axes(p, x->rank); k++)
+        if (resize_dim(p, x->rank, k) == x->vector_dim)
+            return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                               "dim %d is resized and lies in vectors of %d; a format "
+                               "without vectors is needed",
+                               (int)x->vector_dim, (int)x->vector);
+    return STRATA_OK;
 }
 
-static int resize_nearest_run(const strata_run *r)
+/* ---- nearest --------------------------------------------------------------------- */
+
+/* Dim of one resized axis: the output indices that copy an input element, and which. */
+static void nearest_map(struct walk *w, const strata_run *r, int32_t k)
 {
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const struct resize_axis a = resize_axis(r->params, x, y, k);
+    struct walk_axis *axis = &w->axis[a.dim];
+    int64_t n = 0;
+    for (int64_t i = 0; i < a.out; i++) {
+        const int64_t from = resize_nearest(r->params, &a, i);
+        if (from < 0)
+            continue;
+        axis->at[0][n] = walk_offset(y, a.dim, i);
+        axis->at[1][n++] = walk_offset(x, a.dim, from);
+    }
+    axis->n = n;
+}
+
+static int nearest_run(const strata_run *r)
+{
+    const strata_resize *p = r->params;
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     struct walk w;
     walk_over(&w, 2, y, y->dims, r->workspace);
     walk_map_all(&w, 0, y);
-    walk_map(&w, 1, 0, x, 0, 1);
-    walk_map(&w, 1, 1, x, 0, 1);
-    for (int32_t d = 2; d < y->rank; d++)
-        for (int64_t i = 0; i < y->dims[d]; i++)
-            w.axis[d].at[1][i] = walk_offset(x, d, resize_nearest(r->params, x, y, d, i));
+    walk_map_all(&w, 1, x);
+    for (int32_t k = 0; k < resize_axes(p, x->rank); k++)
+        nearest_map(&w, r, k);
+    if (p->coordinates == STRATA_TF_CROP_AND_RESIZE)
+        fill_memory(y, p->extrapolation);
     walk_copy(&w, y, x);
     walk_clear_pads(y);
     return STRATA_OK;
 }
 
-/* Operands of the bilinear walk: the output, the corners, and for each spatial dim the
- * index into its shares. */
-struct resize_call {
-    const strata_run *run;
-    int32_t dims, corners;
-    float *share[SPATIAL]; /* of the upper neighbour, by output index */
-};
+/* ---- reference ------------------------------------------------------------------- */
 
-static int resize_operands(const strata_node *n)
+/* Weight of tap k of output index i in FP64, and its index; NAN outside. */
+static double exact_tap(const strata_resize *p, const struct resize_axis *a, int64_t i,
+                        int64_t k, int64_t *index)
 {
-    int dims = n->out[0].rank - 2;
-    return 1 + (1 << dims) + dims;
-}
-
-static size_t resize_bilinear_workspace(const strata_node *n)
-{
-    /* one more entry per index than the walk's own holds the shares */
-    return walk_memory(resize_operands(n) + 1, n->out[0].dims, n->out[0].rank);
-}
-
-/* Tables of spatial dim d (from 0): bit d of a corner's number tells its neighbour. */
-static void resize_map(struct walk *w, struct resize_call *c, int32_t d)
-{
-    const strata_tensor *x = &c->run->in[0], *y = &c->run->out[0];
-    struct walk_axis *a = &w->axis[d + 2];
-    for (int64_t i = 0; i < a->n; i++) {
-        double share;
-        int64_t low = resize_lower(c->run->params, x, y, d + 2, i, &share);
-        int64_t high = low + 1 < x->dims[d + 2] ? low + 1 : low;
-        for (int32_t k = 0; k < c->corners; k++)
-            a->at[1 + k][i] = walk_offset(x, d + 2, k >> d & 1 ? high : low);
-        a->at[1 + c->corners + d][i] = i;
-        c->share[d][i] = (float)share;
-    }
-}
-
-#define INLINE static inline __attribute__((always_inline))
-
-/* Weight of each corner; at: positions in the shares. */
-INLINE void resize_weights(const struct resize_call *c, int32_t dims, const int64_t *at,
-                           float *weight)
-{
-    weight[0] = 1;
-    for (int32_t d = 0; d < dims; d++) {
-        float share = c->share[d][at[d]];
-        for (int32_t k = 0; k < 1 << d; k++) {
-            weight[k | 1 << d] = weight[k] * share;
-            weight[k] *= 1 - share;
-        }
-    }
-}
-
-/* One element at offsets `at`; dims is a constant where this is inlined. */
-INLINE void resize_element(const struct resize_call *c, int32_t dims, const int64_t *at)
-{
-    const strata_tensor *x = &c->run->in[0], *y = &c->run->out[0];
-    float weight[CORNERS], sum = 0;
-    resize_weights(c, dims, at + 1 + (1 << dims), weight);
-    for (int32_t k = 0; k < 1 << dims; k++)
-        if (weight[k] != 0) /* a neighbour that has no share may be infinite */
-            sum += weight[k] * element_load(x->data, x->dtype, at[1 + k]);
-    element_store(y->data, y->dtype, at[0], sum);
-}
-
-/* A run that changes weights, at every inner position. */
-INLINE void resize_elements(const struct resize_call *c, int32_t dims,
-                            const struct walk *w, const int64_t *base, int64_t n)
-{
-    const struct walk_axis *inner = walk_inner(w);
-    int32_t operands = 1 + (1 << dims) + dims;
-    for (int64_t i = 0; i < inner->n; i++)
-        for (int64_t j = 0; j < n; j++) {
-            int64_t at[WALK_OPERANDS];
-            for (int32_t k = 0; k < operands; k++)
-                at[k] = base[k] + inner->at[k][i * inner->every] + j * w->step[k];
-            resize_element(c, dims, at);
-        }
-}
-
-/* n <= WALK_ROW elements that share their weights. */
-static void resize_piece(const struct resize_call *c, const int64_t *step,
-                         const int64_t *at, int64_t n)
-{
-    const strata_tensor *x = &c->run->in[0], *y = &c->run->out[0];
-    float weight[CORNERS], sum[WALK_ROW], buffer[WALK_ROW];
-    resize_weights(c, c->dims, at + 1 + c->corners, weight);
-    for (int64_t j = 0; j < n; j++)
-        sum[j] = 0;
-    for (int32_t k = 0; k < c->corners; k++) {
-        if (weight[k] == 0)
-            continue;
-        const float *row = walk_load(x, at[1 + k], step[1 + k], n, buffer);
-        for (int64_t j = 0; j < n; j++)
-            sum[j] += weight[k] * row[j];
-    }
-    element_store_row(y->data, y->dtype, at[0], step[0], sum, n);
-}
-
-/* Whether weights hold along a run: it has lanes or channels only. */
-static int resize_steady(const struct resize_call *c, const struct walk *w, int64_t n)
-{
-    for (int k = 1 + c->corners; k < w->operands; k++)
-        if (w->step[k] != 0)
-            return 0;
-    return n > 1;
-}
-
-static void resize_row(const void *arg, const struct walk *w, const int64_t *base,
-                       int64_t n)
-{
-    const struct resize_call *c = arg;
-    const struct walk_axis *inner = walk_inner(w);
-    if (!resize_steady(c, w, n)) {
-        switch (c->dims) {
-        case 1: resize_elements(c, 1, w, base, n); return;
-        case 2: resize_elements(c, 2, w, base, n); return;
-        default: resize_elements(c, 3, w, base, n); return;
-        }
-    }
-    for (int64_t i = 0; i < inner->n; i++)
-        for (int64_t j = 0; j < n; j += WALK_ROW) {
-            int64_t at[WALK_OPERANDS];
-            for (int k = 0; k < w->operands; k++)
-                at[k] = base[k] + inner->at[k][i * inner->every] + j * w->step[k];
-            resize_piece(c, w->step, at, n - j < WALK_ROW ? n - j : WALK_ROW);
-        }
-}
-
-static int resize_bilinear_run(const strata_run *r)
-{
-    const strata_tensor *x = &r->in[0], *y = &r->out[0];
-    int32_t dims = y->rank - 2, corners = 1 << dims;
-    struct resize_call c = {r, dims, corners, {NULL}};
-    struct walk w;
-    int64_t *memory = r->workspace;
-    for (int32_t d = 0; d < dims; d++) {
-        c.share[d] = (float *)memory;
-        memory += y->dims[2 + d];
-    }
-    walk_over(&w, 1 + corners + dims, y, y->dims, memory);
-    walk_map_all(&w, 0, y);
-    for (int32_t k = 0; k < corners; k++) {
-        walk_map(&w, 1 + k, 0, x, 0, 1);
-        walk_map(&w, 1 + k, 1, x, 0, 1);
-    }
-    for (int32_t d = 0; d < dims; d++)
-        resize_map(&w, &c, d);
-    walk_run(&w, resize_row, &c);
-    walk_clear_pads(y);
-    return STRATA_OK;
-}
-
-/* Value at an output index, by its neighbours in FP64. */
-static double resize_mix(const strata_node *n, const double *in, const int64_t *index)
-{
-    const strata_tensor *x = &n->in[0], *y = &n->out[0];
-    int32_t dims = x->rank - 2;
+    const double at = resize_coordinate(p, a, i);
+    const int64_t first = (int64_t)floor(at - a->support) + 1, taps = resize_taps(a);
     double sum = 0;
-    for (int32_t k = 0; k < 1 << dims; k++) {
-        int64_t at[STRATA_MAX_RANK] = {index[0], index[1]};
-        double weight = 1, share;
-        for (int32_t d = 0; d < dims; d++) {
-            at[2 + d] = resize_lower(n->params, x, y, 2 + d, index[2 + d], &share);
-            if (k >> d & 1 && at[2 + d] + 1 < x->dims[2 + d])
-                at[2 + d]++;
-            weight *= k >> d & 1 ? share : 1 - share;
+    for (int64_t t = 0; t < taps; t++)
+        sum += resize_share(p, a, at, first + t);
+    *index = (int64_t)element_clamp((double)(first + k), 0, (double)(a->in - 1));
+    if (resize_outside(p, a, at))
+        return NAN;
+    return resize_share(p, a, at, first + k) /
+           ((p->exclude_outside || resize_smooths(p)) && sum != 0 ? sum : 1);
+}
+
+/* Value at an output index, by its neighbours. */
+static double exact_mix(const strata_node *n, const struct resize_axis *axis,
+                        const double *in, const int64_t *index)
+{
+    const strata_resize *p = n->params;
+    const int32_t axes = resize_axes(p, n->in[0].rank);
+    int64_t at[STRATA_MAX_RANK], combinations = 1;
+    double sum = 0;
+    memcpy(at, index, sizeof at);
+    for (int32_t k = 0; k < axes; k++)
+        combinations *= resize_taps(&axis[k]);
+    for (int64_t m = 0; m < combinations; m++) {
+        int64_t rest = m;
+        double weight = 1;
+        for (int32_t k = 0; k < axes; k++) {
+            const int64_t taps = resize_taps(&axis[k]);
+            const int32_t d = axis[k].dim;
+            weight *= exact_tap(p, &axis[k], index[d], rest % taps, &at[d]);
+            rest /= taps;
         }
         if (weight != 0)
-            sum += weight * in[dense_offset(x, at)];
+            sum += weight * in[dense_offset(&n->in[0], at)];
+        if (isnan(weight))
+            return p->extrapolation;
     }
     return sum;
 }
 
-static int resize_reference(const strata_node *n, const double *const *in,
-                            const double *const *weight, double *const *out)
+static void exact_nearest(const strata_node *n, const struct resize_axis *axis,
+                          const void *in, int64_t *index, void *out)
+{
+    const strata_resize *p = n->params;
+    int inside = 1;
+    for (int32_t k = 0; k < resize_axes(p, n->in[0].rank); k++) {
+        const int64_t i = resize_nearest(p, &axis[k], index[axis[k].dim]);
+        index[axis[k].dim] = i;
+        inside = inside && i >= 0;
+    }
+    fill_reference(n->out[0].dtype, p->extrapolation, out);
+    if (inside) /* a double or an int64_t */
+        memcpy(out, (const char *)in + dense_offset(&n->in[0], index) * 8, 8);
+}
+
+static int resize_reference(const strata_node *n, const void *const *in,
+                            const void *const *weight, void *const *out)
 {
     const strata_resize *p = n->params;
     const strata_tensor *x = &n->in[0], *y = &n->out[0];
+    struct resize_axis axis[STRATA_MAX_RANK];
     int64_t count = dense_count(y), index[STRATA_MAX_RANK];
     (void)weight;
+    for (int32_t k = 0; k < resize_axes(p, x->rank); k++)
+        axis[k] = resize_axis(p, x, y, k);
     for (int64_t i = 0; i < count; i++) {
         dense_index(y, i, index);
-        if (p->mode == STRATA_BILINEAR) {
-            out[0][i] = resize_mix(n, in[0], index);
-            continue;
-        }
-        for (int32_t d = 2; d < y->rank; d++)
-            index[d] = resize_nearest(p, x, y, d, index[d]);
-        out[0][i] = in[0][dense_offset(x, index)];
+        if (p->mode == STRATA_NEAREST)
+            exact_nearest(n, axis, in[0], index, (char *)out[0] + i * 8);
+        else
+            ((double *)out[0])[i] = exact_mix(n, axis, in[0], index);
     }
     return STRATA_OK;
 }
 
 static const void *resize_extension(const char *id)
 {
-    static const strata_reference reference = {sizeof reference, 0, resize_reference};
-    return dense_extension(id, &reference);
+    static const strata_reference_typed reference = {sizeof reference, 0,
+                                                     resize_reference};
+    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
 }
+
+/* ---- tables ---------------------------------------------------------------------- */
 
 static const strata_attr attrs[] = {
     {.name = "mode",
      .type = STRATA_ENUM,
      .offset = offsetof(strata_resize, mode),
      .def = STRATA_NEAREST,
-     .choices = "nearest|bilinear",
-     .doc = "interpolation; bilinear is linear along each spatial dim"},
+     .choices = "nearest|bilinear|linear|cubic",
+     .doc = "interpolation along each resized dim; bilinear is another name of linear"},
     {.name = "coordinates",
      .type = STRATA_ENUM,
      .offset = offsetof(strata_resize, coordinates),
      .def = STRATA_HALF_PIXEL,
-     .choices = "half_pixel|asymmetric|align_corners",
-     .doc =
-         "where an output index lies in the input; nearest rounds down with asymmetric, "
-         "else to the nearest, ties down"},
+     .choices = "half_pixel|asymmetric|align_corners|pytorch_half_pixel|"
+                "half_pixel_symmetric|tf_crop_and_resize",
+     .doc = "where an output index lies in the input"},
     {.name = "size",
      .type = STRATA_INTS,
      .offset = offsetof(strata_resize, size),
      .min = 1,
      .max = INT32_MAX,
-     .doc = "spatial dims of the output, one for all or one each"},
+     .doc = "resized dims of the output, one for all or one each"},
     {.name = "scale",
      .type = STRATA_REALS,
      .offset = offsetof(strata_resize, scale),
      .min = 1e-6,
      .max = 1e6,
      .doc = "factors, one for all or one each: out = floor(in*scale)"},
+    {.name = "axes",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_resize, axes),
+     .min = -STRATA_MAX_RANK,
+     .max = STRATA_MAX_RANK - 1,
+     .doc =
+         "dims that are resized; empty: the spatial ones; negative ones count from the "
+         "end"},
+    {.name = "nearest",
+     .type = STRATA_ENUM,
+     .offset = offsetof(strata_resize, nearest),
+     .def = STRATA_ROUND_BY_COORDINATES,
+     .choices = "auto|round_prefer_floor|round_prefer_ceil|floor|ceil",
+     .doc = "which index mode nearest takes; auto: floor with asymmetric, else "
+            "round_prefer_floor"},
+    {.name = "keep_aspect",
+     .type = STRATA_ENUM,
+     .offset = offsetof(strata_resize, keep_aspect),
+     .def = STRATA_ASPECT_STRETCH,
+     .choices = "stretch|not_larger|not_smaller",
+     .doc = "with size: one factor for all dims, so that none is larger or smaller than "
+            "its size"},
+    {.name = "cubic_a",
+     .type = STRATA_F64,
+     .offset = offsetof(strata_resize, cubic_a),
+     .def = -0.75,
+     .doc = "coefficient of the cubic filter"},
+    {.name = "roi",
+     .type = STRATA_REALS,
+     .offset = offsetof(strata_resize, roi),
+     .doc =
+         "for tf_crop_and_resize: where each resized dim begins, then where each ends, "
+         "in shares of the dim"},
+    {.name = "extrapolation",
+     .type = STRATA_F64,
+     .offset = offsetof(strata_resize, extrapolation),
+     .doc = "value where tf_crop_and_resize leaves the input"},
+    {.name = "antialias",
+     .type = STRATA_BOOL,
+     .offset = offsetof(strata_resize, antialias),
+     .doc = "widen the filter by 1/scale where a dim gets smaller; not for nearest"},
+    {.name = "exclude_outside",
+     .type = STRATA_BOOL,
+     .offset = offsetof(strata_resize, exclude_outside),
+     .doc = "give neighbours outside of the input no share; else they are the border"},
 };
 
 static const strata_row nearest_rows[] = {{{WALK_ALL}, {STRATA_SAME}}};
-static const strata_row bilinear_rows[] = {{{WALK_FLOATS}, {STRATA_SAME}}};
+static const strata_row taps_rows[] = {{{WALK_FLOATS}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     {.id = 1,
@@ -346,26 +332,26 @@ static const strata_impl impls[] = {
      .rows = STRATA_ARRAY(nearest_rows),
      .efficiency = 1,
      .bandwidth = 0.3,
-     .accept = resize_accept_nearest,
+     .accept = accept_nearest,
      .workspace = walk_pair_memory,
-     .run = resize_nearest_run},
-    {.id = 2,
+     .run = nearest_run},
+    {.id = 3,
      .device = STRATA_HOST,
      .flags = STRATA_PAD_IGNORED,
-     .name = "bilinear",
-     .rows = STRATA_ARRAY(bilinear_rows),
-     .efficiency = 0.02,
+     .name = "taps",
+     .rows = STRATA_ARRAY(taps_rows),
+     .efficiency = 0.05,
      .bandwidth = 0.3,
-     .accept = resize_accept_bilinear,
-     .workspace = resize_bilinear_workspace,
-     .run = resize_bilinear_run},
+     .accept = accept_taps,
+     .workspace = resize_taps_workspace,
+     .run = resize_taps_run},
 };
 
 static const strata_layer resize = {
     .struct_size = sizeof(strata_layer),
     .version = 1,
     .name = "Resize",
-    .doc = "Spatial dims to another size, by nearest or linear interpolation",
+    .doc = "Dims to another size, by nearest, linear or cubic interpolation",
     .min_in = 1,
     .max_in = 1,
     .n_out = 1,

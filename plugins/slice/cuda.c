@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slice on CUDA: one copy whose input side has steps of its own.
+ * Slice on CUDA: one copy an output, whose input side has steps of its own.
  */
 #include <strata/layers.h>
 
 #include "plugins/common/move/move.h"
 #include "plugins/slice/slice.h"
 
-static int slice_run(const strata_run *r)
+static int slice_port(const strata_run *r, int32_t port)
 {
-    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const strata_tensor *x = &r->in[0], *y = &r->out[port];
     struct slice_range ranges[STRATA_MAX_RANK];
     struct move_job job;
-    slice_ranges(r->params, x, ranges);
+    if (y->count == 0)
+        return STRATA_OK;
+    slice_ranges(r->params, x, port, ranges);
     move_begin(&job, y, x);
     for (int32_t d = 0; d < y->rank; d++)
         move_dim(&job, d, y, 0, x, ranges[d].begin, ranges[d].step, y->dims[d]);
     int status = move_launch(r, &job);
     return status == STRATA_OK ? move_clear_pads(r, y) : status;
+}
+
+static int slice_run(const strata_run *r)
+{
+    int status = STRATA_OK;
+    for (int32_t port = 0; port < r->n_out && status == STRATA_OK; port++)
+        status = slice_port(r, port);
+    return status;
 }
 
 static const strata_row rows[] = {{{MOVE_FORMATS}, {STRATA_SAME}}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Slice: out[i] = in[begin + i*step] in each dim, as in ONNX, in any format. Steps may be
- * negative.
+ * negative. Or the input cut along one axis into several outputs.
  */
 #include <strata/layers.h>
 
@@ -9,7 +9,7 @@
 #include "plugins/slice/slice.h"
 #include "plugins/common/walk.h"
 
-static int slice_check(const strata_node *n)
+static int check_ranges(const strata_node *n)
 {
     const strata_slice *p = n->params;
     int32_t rank = n->in[0].rank;
@@ -36,31 +36,73 @@ static int slice_check(const strata_node *n)
     return STRATA_OK;
 }
 
+static int check_parts(const strata_node *n)
+{
+    const strata_slice *p = n->params;
+    const strata_tensor *x = &n->in[0];
+    const int64_t axis = p->axis < 0 ? p->axis + x->rank : p->axis;
+    int64_t sum = 0;
+    if ((p->split.n && p->parts) || p->begin.n || p->end.n || p->step.n || p->axes.n)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "%s stands beside split or parts; these take nothing but axis",
+                           p->split.n && p->parts ? "parts" : "a range");
+    if (axis < 0 || axis >= x->rank)
+        return STRATA_FAIL(n, STRATA_EINVAL, "axis %lld is outside a tensor of rank %d",
+                           (long long)p->axis, (int)x->rank);
+    for (int64_t k = 0; k < p->split.n; k++)
+        if (__builtin_add_overflow(sum, p->split.v[k], &sum))
+            return STRATA_FAIL(n, STRATA_EOVERFLOW, "the sum of split does not fit");
+    if (p->split.n && sum != x->dims[axis])
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "split adds up to %lld; dim %lld has %lld elements",
+                           (long long)sum, (long long)axis, (long long)x->dims[axis]);
+    return STRATA_OK;
+}
+
 static int slice_shape(const strata_node *n)
 {
     struct slice_range ranges[STRATA_MAX_RANK];
     const strata_tensor *x = &n->in[0];
-    int status = slice_check(n);
+    int status = slice_parts(n->params) ? check_parts(n) : check_ranges(n);
     if (status)
         return status;
-    slice_ranges(n->params, x, ranges);
-    n->out[0].rank = x->rank;
-    for (int32_t d = 0; d < x->rank; d++) {
-        if (ranges[d].n == 0)
+    for (int32_t port = 0; port < n->n_out; port++) {
+        slice_ranges(n->params, x, port, ranges);
+        n->out[port].rank = x->rank;
+        n->out[port].dtype = x->dtype;
+        for (int32_t d = 0; d < x->rank; d++)
+            n->out[port].dims[d] = ranges[d].n;
+        if (dense_count(&n->out[0]) == 0 && dense_count(&n->out[port]) > 0)
             return STRATA_FAIL(n, STRATA_EINVAL,
-                               "nothing is left of dim %d, which has %lld elements",
-                               (int)d, (long long)x->dims[d]);
-        n->out[0].dims[d] = ranges[d].n;
+                               "output 0 is empty and output %d is not; put empty parts "
+                               "last",
+                               (int)port);
     }
     return STRATA_OK;
 }
 
-static int slice_run(const strata_run *r)
+static int slice_outputs(const void *params)
 {
-    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const int64_t parts = slice_parts(params);
+    return parts == 0 ? 1 : parts < INT32_MAX ? (int)parts : INT32_MAX;
+}
+
+static size_t slice_workspace(const strata_node *n)
+{
+    size_t most = 0;
+    for (int32_t port = 0; port < n->n_out; port++) {
+        const size_t bytes = walk_memory(2, n->out[port].dims, n->out[port].rank);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static void slice_port(const strata_run *r, int32_t port)
+{
+    const strata_tensor *x = &r->in[0], *y = &r->out[port];
     struct slice_range ranges[STRATA_MAX_RANK];
     struct walk w;
-    slice_ranges(r->params, x, ranges);
+    slice_ranges(r->params, x, port, ranges);
     walk_over(&w, 2, y, y->dims, r->workspace);
     for (int32_t d = 0; d < y->rank; d++) {
         walk_map(&w, 0, d, y, 0, 1);
@@ -68,29 +110,43 @@ static int slice_run(const strata_run *r)
     }
     walk_copy(&w, y, x);
     walk_clear_pads(y);
+}
+
+static int slice_run(const strata_run *r)
+{
+    for (int32_t port = 0; port < r->n_out; port++)
+        if (r->out[port].count > 0)
+            slice_port(r, port);
     return STRATA_OK;
 }
 
-static int slice_reference(const strata_node *n, const double *const *in,
-                           const double *const *weight, double *const *out)
+static int slice_reference(const strata_node *n, const void *const *in,
+                           const void *const *weight, void *const *out)
 {
     struct slice_range ranges[STRATA_MAX_RANK];
-    int64_t count = dense_count(&n->out[0]), index[STRATA_MAX_RANK];
+    int64_t index[STRATA_MAX_RANK];
     (void)weight;
-    slice_ranges(n->params, &n->in[0], ranges);
-    for (int64_t i = 0; i < count; i++) {
-        dense_index(&n->out[0], i, index);
-        for (int32_t d = 0; d < n->out[0].rank; d++)
-            index[d] = ranges[d].begin + index[d] * ranges[d].step;
-        out[0][i] = in[0][dense_offset(&n->in[0], index)];
+    for (int32_t port = 0; port < n->n_out; port++) {
+        const strata_tensor *y = &n->out[port];
+        const int64_t count = dense_count(y);
+        slice_ranges(n->params, &n->in[0], port, ranges);
+        for (int64_t i = 0; i < count; i++) {
+            dense_index(y, i, index);
+            for (int32_t d = 0; d < y->rank; d++)
+                index[d] = ranges[d].begin + index[d] * ranges[d].step;
+            /* a double or an int64_t */
+            memcpy((char *)out[port] + i * 8,
+                   (const char *)in[0] + dense_offset(&n->in[0], index) * 8, 8);
+        }
     }
     return STRATA_OK;
 }
 
 static const void *slice_extension(const char *id)
 {
-    static const strata_reference reference = {sizeof reference, 0, slice_reference};
-    return dense_extension(id, &reference);
+    static const strata_reference_typed reference = {sizeof reference, 0,
+                                                     slice_reference};
+    return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &reference : NULL;
 }
 
 static const strata_attr attrs[] = {
@@ -102,12 +158,10 @@ static const strata_attr attrs[] = {
      .doc = "dims that are cut; empty: all; negative ones count from the end"},
     {.name = "begin",
      .type = STRATA_INTS,
-     .flags = STRATA_REQUIRED,
      .offset = offsetof(strata_slice, begin),
      .doc = "first element, per axis; negative counts from the end"},
     {.name = "end",
      .type = STRATA_INTS,
-     .flags = STRATA_REQUIRED,
      .offset = offsetof(strata_slice, end),
      .doc = "element after the last, per axis; negative counts from the end, beyond the "
             "dim means to its end"},
@@ -117,6 +171,25 @@ static const strata_attr attrs[] = {
      .min = -0x1p31,
      .max = 0x1p31,
      .doc = "distance of elements taken, per axis, not 0; empty: 1"},
+    {.name = "split",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_slice, split),
+     .min = 0,
+     .max = 0x1p53,
+     .doc = "in place of a range: elements along axis of each output"},
+    {.name = "parts",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_slice, parts),
+     .min = 0,
+     .max = 1024,
+     .doc = "the same: number of outputs, of equal size but for a shorter last one"},
+    {.name = "axis",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_slice, axis),
+     .def = 1,
+     .min = -STRATA_MAX_RANK,
+     .max = STRATA_MAX_RANK - 1,
+     .doc = "dim that split or parts cut; negative counts from the end"},
 };
 
 static const strata_row rows[] = {{{WALK_ALL}, {STRATA_SAME}}};
@@ -129,7 +202,7 @@ static const strata_impl impls[] = {
      .rows = STRATA_ARRAY(rows),
      .efficiency = 1,
      .bandwidth = 0.9,
-     .workspace = walk_pair_memory,
+     .workspace = slice_workspace,
      .run = slice_run},
 };
 
@@ -137,15 +210,16 @@ static const strata_layer slice = {
     .struct_size = sizeof(strata_layer),
     .version = 1,
     .name = "Slice",
-    .doc = "Elements at regular steps from a range of each dim",
+    .doc = "Elements at regular steps from a range of each dim, or a dim cut in parts",
     .min_in = 1,
     .max_in = 1,
-    .n_out = 1,
+    .n_out = -1,
     .params_size = sizeof(strata_slice),
     .attrs = STRATA_ARRAY(attrs),
     .impls = STRATA_ARRAY(impls),
     .shape = slice_shape,
     .flops = walk_no_flops,
+    .outputs = slice_outputs,
     .extension = slice_extension,
 };
 

@@ -23,6 +23,8 @@ static inline struct slice_range slice_range(int64_t begin, int64_t end, int64_t
                                              int64_t dim)
 {
     struct slice_range range = {0, step, 0};
+    if (dim == 0)
+        return range;
     if (step > 0) {
         range.begin = slice_clamp(begin, dim, 0, dim);
         end = slice_clamp(end, dim, 0, dim);
@@ -45,12 +47,38 @@ static inline int32_t slice_axis(const strata_slice *p, int64_t k, int32_t rank)
     return axis < 0 || axis >= rank ? -1 : (int32_t)axis;
 }
 
-/* Ranges of all dims; the lists are known to be right. */
-static inline void slice_ranges(const strata_slice *p, const strata_tensor *x,
-                                struct slice_range *ranges)
+/* Outputs of the splitting form; 0: the layer has one output, the range. */
+static inline int64_t slice_parts(const strata_slice *p)
 {
+    return p->split.n ? p->split.n : p->parts;
+}
+
+/* The splitting form: elements of output `port` along a dim, and the first of them. */
+static inline struct slice_range slice_part(const strata_slice *p, int64_t port,
+                                            int64_t dim)
+{
+    struct slice_range range = {0, 1, dim};
+    if (p->split.n) {
+        for (int64_t k = 0; k < port; k++)
+            range.begin += p->split.v[k];
+        range.n = p->split.v[port];
+    } else if (p->parts) {
+        const int64_t most = dim / p->parts + (dim % p->parts != 0);
+        range.begin = port * most < dim ? port * most : dim;
+        range.n = dim - range.begin < most ? dim - range.begin : most;
+    }
+    return range;
+}
+
+/* Ranges of all dims for output `port`; the lists are known to be right. */
+static inline void slice_ranges(const strata_slice *p, const strata_tensor *x,
+                                int32_t port, struct slice_range *ranges)
+{
+    const int64_t axis = p->axis < 0 ? p->axis + x->rank : p->axis;
     for (int32_t d = 0; d < x->rank; d++)
         ranges[d] = (struct slice_range){0, 1, x->dims[d]};
+    if (slice_parts(p))
+        ranges[axis] = slice_part(p, port, x->dims[axis]);
     for (int64_t k = 0; k < p->begin.n; k++) {
         int32_t d = slice_axis(p, k, x->rank);
         ranges[d] = slice_range(p->begin.v[k], p->end.v[k], p->step.n ? p->step.v[k] : 1,

@@ -127,7 +127,8 @@ static int top_k_reference(const strata_node *n, const void *const *in,
 
 static const void *top_k_extension(const char *id)
 {
-    static const strata_reference_typed reference = {sizeof reference, 0,
+    /* A NaN is taken as the largest; where it stood is another place's number. */
+    static const strata_reference_typed reference = {sizeof reference, STRATA_NAN_IGNORED,
                                                      top_k_reference};
     return dense_extension_typed(id, &reference);
 }

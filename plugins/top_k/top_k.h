@@ -10,14 +10,8 @@
 
 #include "plugins/common/lines.h"
 
-#ifdef __CUDACC__
-#define TOP_K_INLINE static __host__ __device__ inline
-#else
-#define TOP_K_INLINE static inline
-#endif
-
 /* From the bits of an FP32: -0 is 0, and a NaN above infinity. */
-TOP_K_INLINE uint32_t top_k_key32(uint32_t bits)
+LINES_INLINE uint32_t top_k_key32(uint32_t bits)
 {
     const uint32_t magnitude = bits & 0x7fffffff;
     if (magnitude > 0x7f800000)
@@ -27,7 +21,7 @@ TOP_K_INLINE uint32_t top_k_key32(uint32_t bits)
     return bits >> 31 ? ~bits : bits | 0x80000000;
 }
 
-TOP_K_INLINE uint64_t top_k_key64(uint64_t bits)
+LINES_INLINE uint64_t top_k_key64(uint64_t bits)
 {
     const uint64_t sign = (uint64_t)1 << 63, magnitude = bits & ~sign;
     if (magnitude > (uint64_t)0x7ff << 52)
@@ -37,7 +31,7 @@ TOP_K_INLINE uint64_t top_k_key64(uint64_t bits)
     return bits & sign ? ~bits : bits | sign;
 }
 
-TOP_K_INLINE uint64_t top_k_key_integer(int64_t x)
+LINES_INLINE uint64_t top_k_key_integer(int64_t x)
 {
     return (uint64_t)x ^ (uint64_t)1 << 63;
 }

@@ -54,5 +54,12 @@ extern layer_cases_entry __start_layer_cases[], __stop_layer_cases[];
 #define INTEGERS .low = 0, .high = 100, .integers = true
 /* Floats of 8 bits, which only move. */
 #define NARROW .dtypes = UINT64_C(1) << STRATA_E4M3 | UINT64_C(1) << STRATA_E5M2
+/* The types beside FP32 that are moved only, and those that FP8 and BOOL are added to. */
+#define MOVED                                                                            \
+    INTEGERS, .dtypes = UINT64_C(1) << STRATA_BOOL8 | UINT64_C(1) << STRATA_E4M3 |       \
+                        UINT64_C(1) << STRATA_E5M2
+/* Input 1 holds indices of a dim of n, from both ends, and some beyond. */
+#define INDICES(n)                                                                       \
+    .in_dtype = {[1] = STRATA_INT64}, .in_range = {[1] = {-(n) - 1, (n)}}
 
 #endif /* TESTS_LAYERS_CASES_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cases of Resize: modes by coordinates, and what it must refuse.
+ * Cases of Resize: modes by coordinates, filters, and what it must refuse.
  */
 #include "tests/layers/cases.h"
 
@@ -30,6 +30,54 @@ static const struct layer_case cases[] = {
     {"Resize", "scale = 2; coordinates = asymmetric", .in = {S4(1, 40, 20, 21)}},
     {"Resize", "scale = 2; mode = bilinear", .in = {S4(1, 40, 20, 21)}},
     {"Resize", "scale = 2; mode = bilinear", .in = {S4(2, 4, 7, 14)}},
+    {"Resize", "scale = 2; mode = cubic", .sweep = 4},
+    {"Resize", "scale = 1.5, 0.6; mode = cubic", .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "scale = 0.7; mode = cubic; exclude_outside = yes; cubic_a = -0.5",
+     .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "size = 9, 13; mode = cubic; coordinates = align_corners",
+     .in = {S4(3, 8, 5, 7)}},
+    {"Resize", "scale = 1.5; mode = cubic", .in = {S3(3, 9, 7)}},
+    {"Resize", "scale = 1.5; mode = cubic", .in = {S5(1, 3, 2, 3, 4)}},
+    {"Resize", "scale = 0.4, 0.7; mode = linear; antialias = yes",
+     .in = {S4(3, 9, 12, 17)}},
+    {"Resize", "scale = 0.4, 1.7; mode = cubic; antialias = yes",
+     .in = {S4(3, 16, 12, 17)}},
+    {"Resize", "scale = 0.45; mode = cubic; antialias = yes; exclude_outside = yes",
+     .in = {S4(3, 9, 12, 17)}},
+    {"Resize", "size = 3; mode = linear; coordinates = pytorch_half_pixel",
+     .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "size = 1; mode = cubic; coordinates = pytorch_half_pixel",
+     .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "scale = 0.55; mode = linear; coordinates = half_pixel_symmetric",
+     .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "size = 4, 9; mode = linear; coordinates = tf_crop_and_resize; "
+               "roi = 0.2, -0.3, 0.9, 1.2; extrapolation = 3.5",
+     .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "size = 4, 9; coordinates = tf_crop_and_resize; "
+               "roi = 0.2, -0.3, 0.9, 1.2; extrapolation = 3",
+     .in = {S4(3, 9, 5, 7)}, INTEGERS},
+    {"Resize", "size = 1, 9; mode = cubic; coordinates = tf_crop_and_resize; "
+               "roi = 0.2, 0.1, 0.9, 0.7",
+     .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "scale = 1.3; nearest = round_prefer_ceil", .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "scale = 0.7; nearest = floor", .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "scale = 0.7; nearest = ceil; coordinates = align_corners",
+     .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "size = 10, 8; keep_aspect = not_larger; mode = linear",
+     .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "size = 10, 8; keep_aspect = not_smaller", .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "axes = -1; scale = 1.5; mode = linear", .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "axes = 3, 2; size = 3, 11; mode = cubic", .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "axes = 1, 0; scale = 1.5, 2; mode = linear", .in = {S2(3, 9)}},
+    {"Resize", "axes = 1; scale = 1.5", .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "axes = 0, 1, 2, 3; scale = 2, 1, 1.5, 0.5", .in = {S4(3, 9, 5, 7)}},
+    {"Resize", "axes = 2, 2; scale = 2", .in = {S4(3, 9, 5, 7)}, .refused = true},
+    {"Resize", "axes = 4; scale = 2", .in = {S4(3, 9, 5, 7)}, .refused = true},
+    {"Resize", "axes = 0, 1, 2, 3; scale = 2; mode = linear", .in = {S4(3, 9, 5, 7)},
+     .refused = true},
+    {"Resize", "size = 4; coordinates = tf_crop_and_resize", .in = {S4(3, 9, 5, 7)},
+     .refused = true},
+    {"Resize", "size = 4; roi = 0, 0, 1, 1", .in = {S4(3, 9, 5, 7)}, .refused = true},
     {"Resize", "", .in = {S4(1, 1, 5, 5)}, .refused = true},
     {"Resize", "scale = 2; size = 3", .in = {S4(1, 1, 5, 5)}, .refused = true},
     {"Resize", "scale = 2", .in = {S2(5, 5)}, .refused = true},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What Reduce means on every device, and how its memory lies: axes in the order of the
+ * How the memory of a layer that reduces dims (Reduce, ArgMax) lies: axes in the order of the
  * input's memory, joined where they are alike. An output's elements are `width` columns
  * of `kept` outer positions; each gathers `run` elements, width apart, at `gone` places.
  * Pad lanes are columns like others. C99 and C++14.
  */
-#ifndef PLUGINS_REDUCE_REDUCE_H
-#define PLUGINS_REDUCE_REDUCE_H
+#ifndef PLUGINS_COMMON_REDUCE_PLAN_H
+#define PLUGINS_COMMON_REDUCE_PLAN_H
 
 #include <stdbool.h>
 #include <string.h>
@@ -126,4 +126,4 @@ static inline struct reduce_plan reduce_plan_of(const strata_reduce *p,
     return plan;
 }
 
-#endif /* PLUGINS_REDUCE_REDUCE_H */
+#endif /* PLUGINS_COMMON_REDUCE_PLAN_H */

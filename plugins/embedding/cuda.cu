@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Embedding on CUDA: rows by plugins/common/index.cuh where the table has the output's
+ * dtype; else packs of at most 8 elements are converted on their way.
+ */
+#include "plugins/common/index.cuh"
+
+struct table_row {
+    const void *index;
+    int64_t rows;
+    int32_t dtype;
+
+    __device__ int64_t operator()(int64_t i) const
+    {
+        return index_at(index, dtype, i, rows);
+    }
+};
+
+/* by: packs of a row. Rows first, first + 1, ... */
+template <typename To, typename From, int N>
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    convert_kernel(pack<To, N> *to, const pack<From, N> *from, divisor by, uint32_t count,
+                   int64_t first, table_row source)
+{
+    const uint32_t i = blockIdx.x * CUDA_BLOCK + threadIdx.x;
+    if (i >= count)
+        return;
+    const uint32_t row = divide_by(i, by);
+    const int64_t at = source(first + row);
+    pack<From, N> x = {};
+    if (at >= 0)
+        x = from[at * by.d + (i - row * by.d)];
+    pack<To, N> y;
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        from_float(&y.v[k], to_float(x.v[k]));
+    to[first * by.d + i] = y;
+}
+
+template <typename To, typename From, int N>
+static int launch(const strata_run *r, const table_row &source)
+{
+    const int64_t packs = r->weight[0].dims[1] / N, rows = r->in[0].count;
+    const int64_t most = 0x7fffffff / packs;
+    int status = STRATA_OK;
+    for (int64_t first = 0; first < rows && status == STRATA_OK; first += most) {
+        const uint32_t count =
+            (uint32_t)((rows - first < most ? rows - first : most) * packs);
+        convert_kernel<To, From, N>
+            <<<layer_blocks(count, CUDA_BLOCK), CUDA_BLOCK, 0, layer_stream(r)>>>(
+                (pack<To, N> *)r->out[0].data, (const pack<From, N> *)r->weight[0].data,
+                divisor_of(packs), count, first, source);
+        status = layer_launched(r, "embedding");
+    }
+    return status;
+}
+
+template <typename To, typename From>
+static int convert_rows(const strata_run *r, const table_row &source)
+{
+    const int WIDE = sizeof(To) == 4 || sizeof(From) == 4 ? 4 : 8;
+    return r->weight[0].dims[1] % WIDE == 0 ? launch<To, From, WIDE>(r, source)
+                                            : launch<To, From, 1>(r, source);
+}
+
+template <typename To>
+static int convert_to(const strata_run *r, const table_row &source)
+{
+    switch (r->weight[0].dtype) {
+    case STRATA_FP32:
+        return convert_rows<To, float>(r, source);
+    case STRATA_FP16:
+        return convert_rows<To, __half>(r, source);
+    default:
+        return convert_rows<To, __nv_bfloat16>(r, source);
+    }
+}
+
+static int embedding_run(const strata_run *r)
+{
+    const strata_tensor *x = &r->in[0], *table = &r->weight[0], *y = &r->out[0];
+    const table_row source = {x->data, table->dims[0], x->dtype};
+    if (y->dtype == table->dtype)
+        return index_copy_rows(r, y->data, table->data, x->count,
+                               table->dims[1] * index_size(y->dtype), source,
+                               "embedding");
+    switch (y->dtype) {
+    case STRATA_FP32:
+        return convert_to<float>(r, source);
+    case STRATA_FP16:
+        return convert_to<__half>(r, source);
+    default:
+        return convert_to<__nv_bfloat16>(r, source);
+    }
+}
+
+static const strata_row rows[] = {
+    {{INDEX_FORMATS}, {STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW}}};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_CUDA,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "cuda",
+     .rows = STRATA_ARRAY(rows),
+     .run = embedding_run,
+     .bandwidth = 0.9},
+};
+
+static const strata_extends embedding = {
+    .struct_size = sizeof(strata_extends),
+    .version = 1,
+    .layer = "core::Embedding",
+    .params_size = sizeof(strata_embedding),
+    .impls = STRATA_ARRAY(impls),
+};
+
+static const strata_extends *const extends[] = {&embedding};
+STRATA_MODULE_EXTENDS("core.cuda", "1.0.0", "+core::Embedding", extends)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host impl of interpolation.
+ */
+#ifndef PLUGINS_RESIZE_INTERPOLATE_H
+#define PLUGINS_RESIZE_INTERPOLATE_H
+
+#include <strata/plugin.h>
+
+size_t resize_taps_workspace(const strata_node *n);
+int resize_taps_run(const strata_run *r);
+
+#endif /* PLUGINS_RESIZE_INTERPOLATE_H */
