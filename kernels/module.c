@@ -55,6 +55,10 @@ static void read_properties(struct cuda_device *d, const struct cudaDeviceProp *
     out->flops[STRATA_FP16] = rate * chip->fp16;
     out->flops[STRATA_INT8] = out->flops[STRATA_UINT8] = rate * chip->int8;
     out->flops[STRATA_INT32] = rate * chip->fp32 / 2;
+    out->flops[STRATA_BF16] = out->flops[STRATA_FP16];
+    out->flops[STRATA_E4M3] = out->flops[STRATA_E5M2] = out->flops[STRATA_INT8];
+    out->flops[STRATA_FP64] = rate * chip->fp32 / 2;
+    out->flops[STRATA_INT64] = out->flops[STRATA_BOOL8] = rate * chip->fp32 / 4;
     /* Two transfers a clock; about nine tenths of it can be had. */
     out->bandwidth = 0.9 * 2e3 * attribute(d->index, cudaDevAttrMemoryClockRate) *
                      attribute(d->index, cudaDevAttrGlobalMemoryBusWidth) / 8;
