@@ -221,8 +221,8 @@ typedef struct strata_resize {
 } strata_resize;
 
 /* Pointwise: a program that computes each element of the output from those of the inputs,
- * which broadcast. Instructions stand between ';', each an operation, its operands and
- * its numbers: "product x0 x1; clip r0 0 6; sum r1 x2". xN is input N, rN the result of
+ * which broadcast. Instructions stand between ',', each an operation, its operands and
+ * its numbers: "product x0 x1, clip r0 0 6, sum r1 x2". xN is input N, rN the result of
  * instruction N, the last result the output. Operations are the values of `op` of Unary,
  * ElementWise (of two operands) and Compare and of `kind` of Activation (with alpha and
  * beta), "select" of three, "scale" with the numbers scale, shift and power, and

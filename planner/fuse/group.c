@@ -56,7 +56,7 @@ static void put_real(struct writer *w, double x)
 /* Begin an instruction. */
 static void put_operation(struct writer *w, const char *operation)
 {
-    put(w, "%s%s", w->results++ ? "; " : "", operation);
+    put(w, "%s%s", w->results++ ? ", " : "", operation);
 }
 
 static void put_operands(struct writer *w, const struct operand *operands, int n)

@@ -56,7 +56,7 @@ static const char *take_word(struct reader *r, char word[WORD])
 {
     int n = 0;
     skip_spaces(r);
-    for (; r->at < r->end && *r->at != ' ' && *r->at != '\t' && *r->at != ';'; r->at++)
+    for (; r->at < r->end && *r->at != ' ' && *r->at != '\t' && *r->at != ','; r->at++)
         if (n < WORD - 1)
             word[n++] = *r->at;
     word[n] = '\0';
@@ -69,7 +69,7 @@ static int wrong(const struct reader *r, const char *what, const char *word)
         r->node, STRATA_EINVAL,
         "program: instruction %d: %s '%s'; write an operation, its operands "
         "(x0 an input, r0 a result before) and its numbers, like \"product "
-        "x0 x1; clip r0 0 6\"",
+        "x0 x1, clip r0 0 6\"",
         (int)r->out->n_steps, what, word);
 }
 
@@ -244,7 +244,7 @@ int program_parse(struct program *out, const strata_node *n)
         skip_spaces(&r);
         if (r.at == r.end)
             break;
-        r.at++; /* ';' */
+        r.at++; /* ',' */
     }
     if (status == STRATA_OK)
         settle_dtype(out);

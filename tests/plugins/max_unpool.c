@@ -5,22 +5,6 @@
  */
 #include "tests/layers/cases.h"
 
-<<<<<<< HEAD
-#define WINDOW_INDICES(last)                                                             \
-    .in_dtype = {0, STRATA_INT64}, .in_range = {{-2, 2}, {-3, last}}
-
-static const struct layer_case cases[] = {
-    {"MaxUnpool", "kernel = 2; stride = 2", .n_in = 2,
-     .in = {S4(1, 1, 4, 5), S4(1, 1, 4, 5)}, WINDOW_INDICES(84)},
-    {"MaxUnpool", "kernel = 3; stride = 2; pad = 1", .n_in = 2,
-     .in = {S4(2, 9, 7, 5), S4(2, 9, 7, 5)}, WINDOW_INDICES(2110)},
-    {"MaxUnpool", "kernel = 3x2; stride = 3, 1; pad = 1, 0, 0, 1; output_size = 9x8",
-     .n_in = 2, .in = {S4(2, 17, 3, 4), S4(2, 17, 3, 4)}, WINDOW_INDICES(2460)},
-    {"MaxUnpool", "kernel = 2; output_size = 6", .n_in = 2,
-     .in = {S3(3, 8, 5), S3(3, 8, 5)}, WINDOW_INDICES(150)},
-    {"MaxUnpool", "kernel = 2; stride = 2", .n_in = 2,
-     .in = {S5(1, 3, 2, 3, 4), S5(1, 3, 2, 3, 4)}, WINDOW_INDICES(600)},
-=======
 #define PLACES(last) .in_dtype = {0, STRATA_INT64}, .in_range = {{-2, 2}, {-3, last}}
 
 static const struct layer_case cases[] = {
@@ -34,7 +18,6 @@ static const struct layer_case cases[] = {
      .in = {S3(3, 8, 5), S3(3, 8, 5)}, PLACES(150)},
     {"MaxUnpool", "kernel = 2; stride = 2", .n_in = 2,
      .in = {S5(1, 3, 2, 3, 4), S5(1, 3, 2, 3, 4)}, PLACES(600)},
->>>>>>> deconv
     {"MaxUnpool", "kernel = 2; stride = 2", .n_in = 2,
      .in = {S4(1, 3, 4, 5), S4(1, 3, 4, 4)}, .in_dtype = {0, STRATA_INT64},
      .refused = true},
@@ -49,11 +32,7 @@ static const struct layer_case cases[] = {
 
 static const struct layer_case large[] = {
     {"MaxUnpool", "kernel = 2; stride = 2", .n_in = 2,
-<<<<<<< HEAD
-     .in = {S4(2, 70, 61, 64), S4(2, 70, 61, 64)}, WINDOW_INDICES(2200000)},
-=======
      .in = {S4(2, 70, 61, 64), S4(2, 70, 61, 64)}, PLACES(2200000)},
->>>>>>> deconv
 };
 
 LAYER_CASES(MaxUnpool, ORDINARY(cases), LARGE(large))
