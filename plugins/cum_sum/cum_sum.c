@@ -131,14 +131,32 @@ static void cum_floats(const struct cum_call *c, int64_t from, int64_t n)
     }
 }
 
-/* `ROWS` lines in one piece side by side, so that their sums do not wait for each other,
- * of which a part is converted at once. In FP64, which costs nothing here. */
+/* Columns `first`, `first` + step, ... of ROWS lines, whose sums do not wait for each
+ * other. */
+static inline __attribute__((always_inline)) void
+cum_rows_of(bool product, bool exclusive, double *a, float (*x)[COLUMNS], int64_t n,
+            int64_t first, int64_t step)
+{
+    double sum[ROWS];
+    memcpy(sum, a, sizeof sum);
+    for (int64_t k = 0; k < n; k++, first += step)
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; r++) {
+            const double before = sum[r], value = (double)x[r][first];
+            sum[r] = product ? before * value : before + value;
+            x[r][first] = (float)(exclusive ? before : sum[r]);
+        }
+    memcpy(a, sum, sizeof sum);
+}
+
+/* Up to ROWS lines in one piece, of which a part is converted at once. In FP64, which
+ * costs nothing here. */
 static void cum_float_lines(const struct cum_call *c, int64_t line, int64_t rows)
 {
     const strata_cum_sum *p = c->params;
     const bool product = p->op == STRATA_CUM_PRODUCT;
     const int32_t dtype = c->run->in[0].dtype;
-    const int64_t n = c->lines.length;
+    const int64_t n = c->lines.length, step = p->reverse ? -1 : 1;
     double a[ROWS];
     float x[ROWS][COLUMNS];
     for (int64_t r = 0; r < ROWS; r++)
@@ -147,16 +165,15 @@ static void cum_float_lines(const struct cum_call *c, int64_t line, int64_t rows
     for (int64_t done = 0, part; done < n; done += part) {
         part = n - done < COLUMNS ? n - done : COLUMNS;
         const int64_t at = line * n + (p->reverse ? n - done - part : done);
+        const int64_t first = p->reverse ? part - 1 : 0;
         for (int64_t r = 0; r < rows; r++)
             element_load_row(x[r], c->run->in[0].data, dtype, at + r * n, 1, part);
-        for (int64_t k = 0; k < part; k++) {
-            const int64_t i = p->reverse ? part - 1 - k : k;
-            for (int64_t r = 0; r < ROWS; r++) {
-                const double before = a[r];
-                a[r] = product ? before * (double)x[r][i] : before + (double)x[r][i];
-                x[r][i] = (float)(p->exclusive ? before : a[r]);
-            }
-        }
+        if (product)
+            p->exclusive ? cum_rows_of(true, true, a, x, part, first, step)
+                         : cum_rows_of(true, false, a, x, part, first, step);
+        else
+            p->exclusive ? cum_rows_of(false, true, a, x, part, first, step)
+                         : cum_rows_of(false, false, a, x, part, first, step);
         for (int64_t r = 0; r < rows; r++)
             element_store_row(c->run->out[0].data, dtype, at + r * n, 1, x[r], part);
     }
