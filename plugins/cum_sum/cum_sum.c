@@ -48,7 +48,7 @@ static double cum_flops(const strata_node *n)
 
 CUM_LINE(cum_reals, double, a + value, a *value)
 CUM_LINE(cum_whole, int64_t, (int64_t)((uint64_t)a + (uint64_t)value),
-         (int64_t)((uint64_t)a * (uint64_t)value))
+         (int64_t)((uint64_t)a *(uint64_t)value))
 
 static int cum_reference(const strata_node *n, const void *const *in,
                          const void *const *weight, void *const *out)
@@ -61,12 +61,14 @@ static int cum_reference(const strata_node *n, const void *const *in,
     for (int64_t i = 0; i < l.outer * l.inner; i++) {
         const int64_t at = lines_start(i, l.length, l.inner) + last;
         if (dense_is_real(n->in[0].dtype))
-            cum_reals(p, (double *)out[0] + at, (const double *)in[0] + at, l.length, step);
+            cum_reals(p, (double *)out[0] + at, (const double *)in[0] + at, l.length,
+                      step);
         else
             cum_whole(p, (int64_t *)out[0] + at, (const int64_t *)in[0] + at, l.length,
                       step);
     }
-    for (int64_t i = 0; i < dense_count(&n->out[0]) && !dense_is_real(n->in[0].dtype); i++)
+    for (int64_t i = 0; i < dense_count(&n->out[0]) && !dense_is_real(n->in[0].dtype);
+         i++)
         ((int64_t *)out[0])[i] = dense_wrap(n->out[0].dtype, ((int64_t *)out[0])[i]);
     return STRATA_OK;
 }
@@ -77,7 +79,8 @@ static const void *cum_extension(const char *id)
     return dense_extension_typed(id, &reference);
 }
 
-/* ---- the host's ----------------------------------------------------------------------- */
+/* ---- the host's -----------------------------------------------------------------------
+ */
 
 struct cum_call {
     const strata_run *run;
@@ -85,12 +88,12 @@ struct cum_call {
     struct lines lines;
 };
 
-#define CUM_EACH(value)                \
-    _Pragma("omp simd")                \
-    for (int64_t i = 0; i < n; i++) {  \
-        const float before = a[i];     \
-        a[i] = before value x[i];      \
-        y[i] = exclusive ? before : a[i]; \
+#define CUM_EACH(value)                                                                  \
+    _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                  \
+    {                                                                                    \
+        const float before = a[i];                                                       \
+        a[i] = before value x[i];                                                        \
+        y[i] = exclusive ? before : a[i];                                                \
     }
 
 /* One more element of each column; y may be x. */
@@ -243,7 +246,8 @@ static int cum_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* ---- tables ---------------------------------------------------------------------------- */
+/* ---- tables
+ * ---------------------------------------------------------------------------- */
 
 static const strata_attr attrs[] = {
     {.name = "op",

@@ -4,18 +4,18 @@
  * two are equal. Up to 128 of them are kept in order in the registers of a warp: most
  * elements are below the last of these and cost a comparison. Warps have parts of a line,
  * and their lists are joined by a block, and those of blocks by a second launch. Beyond,
- * a block finds the rank of the last one digit by digit, gathers what is not below it, and
- * sorts.
+ * a block finds the rank of the last one digit by digit, gathers what is not below it,
+ * and sorts.
  */
 #include "kernels/layer.cuh"
 #include "plugins/top_k/top_k.h"
 
-#define LIST 128           /* elements that a warp keeps at most */
-#define WARPS 8            /* of a block with lists */
-#define LIST_BLOCKS 528    /* to be had, where lines are long */
-#define LIST_PIECE 4096    /* elements of a block, at least */
+#define LIST 128        /* elements that a warp keeps at most */
+#define WARPS 8         /* of a block with lists */
+#define LIST_BLOCKS 528 /* to be had, where lines are long */
+#define LIST_PIECE 4096 /* elements of a block, at least */
 #define RADIX_THREADS 1024
-#define RADIX_SHARED 2048  /* elements that are sorted in shared memory */
+#define RADIX_SHARED 2048 /* elements that are sorted in shared memory */
 
 /* Key above ~index, where both fit into hi; else lo has ~index. 0: none. */
 struct rank {
@@ -29,15 +29,21 @@ struct top_k_job {
     int64_t *index;
     rank *ranks; /* workspace: of pieces, or of lines to be sorted */
     int64_t lines, length, inner;
-    int64_t piece; /* elements of a block */
+    int64_t piece;             /* elements of a block */
     int32_t k, pieces, sorted; /* sorted: k rounded up to a power of 2 */
     bool smallest;
 };
 
 /* ---- ranks ------------------------------------------------------------------------- */
 
-static __device__ inline uint64_t key_of(float x) { return top_k_key32(__float_as_uint(x)); }
-static __device__ inline uint64_t key_of(__half x) { return key_of(__half2float(x)); }
+static __device__ inline uint64_t key_of(float x)
+{
+    return top_k_key32(__float_as_uint(x));
+}
+static __device__ inline uint64_t key_of(__half x)
+{
+    return key_of(__half2float(x));
+}
 static __device__ inline uint64_t key_of(__nv_bfloat16 x)
 {
     return key_of(__bfloat162float(x));
@@ -46,9 +52,18 @@ static __device__ inline uint64_t key_of(int32_t x)
 {
     return (uint32_t)x ^ 0x80000000u;
 }
-static __device__ inline uint64_t key_of(int8_t x) { return key_of((int32_t)x); }
-static __device__ inline uint64_t key_of(uint8_t x) { return key_of((int32_t)x); }
-static __device__ inline uint64_t key_of(int64_t x) { return top_k_key_integer(x); }
+static __device__ inline uint64_t key_of(int8_t x)
+{
+    return key_of((int32_t)x);
+}
+static __device__ inline uint64_t key_of(uint8_t x)
+{
+    return key_of((int32_t)x);
+}
+static __device__ inline uint64_t key_of(int64_t x)
+{
+    return top_k_key_integer(x);
+}
 
 template <typename T>
 static __device__ inline rank rank_of(const top_k_job &job, T x, int64_t index)
@@ -62,7 +77,7 @@ static __device__ inline rank rank_of(const top_k_job &job, T x, int64_t index)
 
 static __device__ inline int64_t index_of(const rank &r, bool wide)
 {
-    return (uint32_t)~(wide ? r.lo : (uint32_t)r.hi);
+    return (uint32_t) ~(wide ? r.lo : (uint32_t)r.hi);
 }
 
 template <bool Wide>
@@ -99,10 +114,12 @@ static __device__ inline void give(const top_k_job &job, int64_t line, int32_t p
     ((T *)job.y)[at] = ((const T *)job.x)[element_at(job, line, index)];
 }
 
-/* ---- lists in a warp's registers ------------------------------------------------------ */
+/* ---- lists in a warp's registers ------------------------------------------------------
+ */
 
 /* Place 32*i + lane has kept[i]; the best is at place 0. */
-template <bool Wide, int P> struct list {
+template <bool Wide, int P>
+struct list {
     rank kept[P], last; /* last: the k-th, which a new one must be above */
 
     __device__ void clear()
@@ -124,7 +141,8 @@ template <bool Wide, int P> struct list {
 #pragma unroll
         for (int i = P - 1; i >= 0; i--) {
             const rank before = from_before<Wide>(kept[i]);
-            const rank carried = i > 0 ? from_lane<Wide>(kept[i > 0 ? i - 1 : 0], 31) : before;
+            const rank carried =
+                i > 0 ? from_lane<Wide>(kept[i > 0 ? i - 1 : 0], 31) : before;
             const int at = 32 * i + lane;
             if (at > place)
                 kept[i] = lane == 0 ? carried : before;
@@ -256,7 +274,8 @@ static __global__ void __launch_bounds__(WARPS * 32) join_kernel(top_k_job job)
             give<T>(job, line, 32 * i + (int)threadIdx.x, mine.kept[i]);
 }
 
-/* ---- digit by digit ------------------------------------------------------------------- */
+/* ---- digit by digit -------------------------------------------------------------------
+ */
 
 /* Byte i of a rank, from the most significant on. */
 static __device__ inline uint32_t digit_of(const rank &r, int i)
@@ -268,7 +287,9 @@ static __device__ inline uint32_t digit_of(const rank &r, int i)
 static __device__ inline rank head_of(const rank &r, int n)
 {
     const uint64_t hi = n >= 8 ? r.hi : n == 0 ? 0 : r.hi >> (64 - 8 * n) << (64 - 8 * n);
-    const uint32_t lo = n >= 12 ? r.lo : n <= 8 ? 0 : r.lo >> (96 - 8 * n) << (96 - 8 * n);
+    const uint32_t lo = n >= 12  ? r.lo
+                        : n <= 8 ? 0
+                                 : r.lo >> (96 - 8 * n) << (96 - 8 * n);
     return {hi, lo};
 }
 
@@ -371,7 +392,8 @@ static __global__ void __launch_bounds__(RADIX_THREADS) radix_kernel(top_k_job j
         give<T>(job, line, i, to[i]);
 }
 
-/* ---- the choice ----------------------------------------------------------------------- */
+/* ---- the choice -----------------------------------------------------------------------
+ */
 
 static top_k_job top_k_job_of(const strata_top_k *p, const strata_tensor *x)
 {
@@ -400,8 +422,8 @@ static top_k_job top_k_job_of(const strata_top_k *p, const strata_tensor *x)
 static size_t top_k_workspace(const strata_node *n)
 {
     const top_k_job job = top_k_job_of((const strata_top_k *)n->params, &n->in[0]);
-    size_t ranks = job.pieces > 1 ? (size_t)job.lines * (size_t)job.pieces * (size_t)job.k
-                                  : 0;
+    size_t ranks =
+        job.pieces > 1 ? (size_t)job.lines * (size_t)job.pieces * (size_t)job.k : 0;
     if (job.k > LIST)
         ranks = job.sorted <= RADIX_SHARED ? 0 : (size_t)job.lines * (size_t)job.sorted;
     return ranks * sizeof(rank);
@@ -440,23 +462,31 @@ static void top_k_launch(const strata_run *r)
 static int top_k_run(const strata_run *r)
 {
     switch (r->in[0].dtype) {
-    case STRATA_INT8: top_k_launch<int8_t>(r); break;
-    case STRATA_UINT8: top_k_launch<uint8_t>(r); break;
-    case STRATA_INT32: top_k_launch<int32_t>(r); break;
-    case STRATA_INT64: top_k_launch<int64_t>(r); break;
+    case STRATA_INT8:
+        top_k_launch<int8_t>(r);
+        break;
+    case STRATA_UINT8:
+        top_k_launch<uint8_t>(r);
+        break;
+    case STRATA_INT32:
+        top_k_launch<int32_t>(r);
+        break;
+    case STRATA_INT64:
+        top_k_launch<int64_t>(r);
+        break;
     default:
         layer_float(r->in[0].dtype, [&](auto t) { top_k_launch<decltype(t)>(r); });
     }
     return layer_launched(r, "top_k");
 }
 
-/* ---- tables --------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------
+ */
 
 static int top_k_accept(const strata_node *n)
 {
     const top_k_job job = top_k_job_of((const strata_top_k *)n->params, &n->in[0]);
-    if (job.lines * job.pieces > 0x7fffffff || job.length > INT32_MAX ||
-        job.k > 1 << 30)
+    if (job.lines * job.pieces > 0x7fffffff || job.length > INT32_MAX || job.k > 1 << 30)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "%lld lines of %lld elements; a launch has at most 2^31 - 1 "
                            "blocks, and an index 31 bits",
