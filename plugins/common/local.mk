@@ -7,6 +7,10 @@ EXTRA_DIST += \
 	plugins/common/dtype.h \
 	plugins/common/element.h \
 	plugins/common/image.h \
+	plugins/common/lines.h \
+	plugins/common/reduce.cuh \
+	plugins/common/reduce.h \
+	plugins/common/reduce_plan.h \
 	plugins/common/walk.h \
 	plugins/common/window.h
 CUDA_PLUGIN_KERNELS += plugins/common/dense_weight.cu
