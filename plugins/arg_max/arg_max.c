@@ -24,7 +24,8 @@ static int arg_shape(const strata_node *n)
                            (long long)p->axis, (int)x->rank);
     if (x->dims[axis] == 0)
         return STRATA_FAIL(n, STRATA_EINVAL,
-                           "dim %d is 0; an index needs an element to point at", (int)axis);
+                           "dim %d is 0; an index needs an element to point at",
+                           (int)axis);
     if (x->dims[axis] > INT32_MAX && p->index == STRATA_INDEX_I32)
         return STRATA_FAIL(n, STRATA_EINVAL, "dim %d is %lld; index = i64 is needed",
                            (int)axis, (long long)x->dims[axis]);
@@ -128,8 +129,8 @@ static int64_t arg_line(const struct arg_call *c, int64_t from)
         const int64_t part = n - j < GATHER_STRETCH ? n - j : GATHER_STRETCH;
         const float *x = gather_load(&c->run->in[0], from + j, part, buffer);
         const float most = code->row(g, x, part, 0);
-        const bool better = most != most    ? best == best || last
-                            : best != best  ? false
+        const bool better = most != most      ? best == best || last
+                            : best != best    ? false
                             : g == GATHER_MAX ? most > best
                                               : most < best;
         if (better || (most == best && last)) {
@@ -161,17 +162,17 @@ GATHER_INLINE void arg_step_of(bool least, bool last, float *best, int32_t *plac
 typedef void arg_step(bool least, bool last, float *best, int32_t *place, const float *x,
                       int32_t at, int64_t n);
 
-#define ARG_STEP(name, target)                                                         \
-    target static void arg_step_##name(bool least, bool last, float *best,             \
-                                       int32_t *place, const float *x, int32_t at,     \
-                                       int64_t n)                                      \
-    {                                                                                  \
-        if (least)                                                                     \
-            last ? arg_step_of(true, true, best, place, x, at, n)                      \
-                 : arg_step_of(true, false, best, place, x, at, n);                    \
-        else                                                                           \
-            last ? arg_step_of(false, true, best, place, x, at, n)                     \
-                 : arg_step_of(false, false, best, place, x, at, n);                   \
+#define ARG_STEP(name, target)                                                           \
+    target static void arg_step_##name(bool least, bool last, float *best,               \
+                                       int32_t *place, const float *x, int32_t at,       \
+                                       int64_t n)                                        \
+    {                                                                                    \
+        if (least)                                                                       \
+            last ? arg_step_of(true, true, best, place, x, at, n)                        \
+                 : arg_step_of(true, false, best, place, x, at, n);                      \
+        else                                                                             \
+            last ? arg_step_of(false, true, best, place, x, at, n)                       \
+                 : arg_step_of(false, false, best, place, x, at, n);                     \
     }
 ARG_STEP(plain, )
 #ifdef ELEMENT_X86
@@ -217,11 +218,11 @@ static void arg_floats(const struct arg_call *c, int64_t line, int64_t n)
                       arg_line(c, lines_start(line + i, c->lines.length, 1)));
 }
 
-#define ARG_EACH(type)                                                             \
-    for (int64_t j = 1; j < c->lines.length; j++)                                  \
-        if (arg_better_integer(p, (int64_t)((const type *)data)[from + j * step],  \
-                               (int64_t)((const type *)data)[from + best * step])) \
-            best = j;                                                              \
+#define ARG_EACH(type)                                                                   \
+    for (int64_t j = 1; j < c->lines.length; j++)                                        \
+        if (arg_better_integer(p, (int64_t)((const type *)data)[from + j * step],        \
+                               (int64_t)((const type *)data)[from + best * step]))       \
+            best = j;                                                                    \
     break
 
 static void arg_integers(const struct arg_call *c, int64_t line, int64_t n)
@@ -233,10 +234,14 @@ static void arg_integers(const struct arg_call *c, int64_t line, int64_t n)
         const int64_t from = lines_start(i, c->lines.length, step);
         int64_t best = 0;
         switch (c->run->in[0].dtype) {
-        case STRATA_INT8: ARG_EACH(int8_t);
-        case STRATA_INT32: ARG_EACH(int32_t);
-        case STRATA_INT64: ARG_EACH(int64_t);
-        default: ARG_EACH(uint8_t);
+        case STRATA_INT8:
+            ARG_EACH(int8_t);
+        case STRATA_INT32:
+            ARG_EACH(int32_t);
+        case STRATA_INT64:
+            ARG_EACH(int64_t);
+        default:
+            ARG_EACH(uint8_t);
         }
         arg_store(c, i, best);
     }
@@ -249,7 +254,8 @@ static void arg_doubles(const struct arg_call *c, int64_t line, int64_t n)
         const double *from = x + lines_start(i, c->lines.length, c->lines.inner);
         int64_t best = 0;
         for (int64_t j = 1; j < c->lines.length; j++)
-            if (arg_better(c->params, from[j * c->lines.inner], from[best * c->lines.inner]))
+            if (arg_better(c->params, from[j * c->lines.inner],
+                           from[best * c->lines.inner]))
                 best = j;
         arg_store(c, i, best);
     }
@@ -294,9 +300,10 @@ static int arg_accept(const strata_node *n)
 {
     const strata_arg_max *p = n->params;
     if (n->row == 1 && lines_axis(p->axis, n->in[0].rank) != 1)
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "axis %lld is not the channels'; other dims take linear formats",
-                           (long long)p->axis);
+        return STRATA_FAIL(
+            n, STRATA_EUNSUPPORTED,
+            "axis %lld is not the channels'; other dims take linear formats",
+            (long long)p->axis);
     return STRATA_OK;
 }
 
@@ -329,8 +336,8 @@ static const strata_attr attrs[] = {
      .doc = "dtype of the output"},
 };
 
-#define LINEAR                                                                         \
-    (STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW | STRATA_F64_NCHW |          \
+#define LINEAR                                                                           \
+    (STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW | STRATA_F64_NCHW |            \
      STRATA_I32_NCHW | STRATA_I64_NCHW | STRATA_U8_NCHW | STRATA_I8_NCHW)
 
 static const strata_row rows[] = {

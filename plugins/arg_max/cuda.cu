@@ -1,23 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ArgMax on CUDA: the best element and its index, by plugins/common/reduce.cuh. A smallest
- * element is the largest of the negated ones (integers: of the complements).
+ * ArgMax on CUDA: the best element and its index, by plugins/common/reduce.cuh. A
+ * smallest element is the largest of the negated ones (integers: of the complements).
  */
 #include "plugins/common/reduce.cuh"
 
-static __device__ inline float number(float x) { return x; }
-static __device__ inline float number(__half x) { return __half2float(x); }
-static __device__ inline float number(__nv_bfloat16 x) { return __bfloat162float(x); }
-static __device__ inline int32_t number(int8_t x) { return x; }
-static __device__ inline int32_t number(uint8_t x) { return x; }
-static __device__ inline int32_t number(int32_t x) { return x; }
-static __device__ inline int64_t number(int64_t x) { return x; }
-static __device__ inline float turned(float x) { return -x; }
-static __device__ inline int32_t turned(int32_t x) { return ~x; }
-static __device__ inline int64_t turned(int64_t x) { return ~x; }
+static __device__ inline float number(float x)
+{
+    return x;
+}
+static __device__ inline float number(__half x)
+{
+    return __half2float(x);
+}
+static __device__ inline float number(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+static __device__ inline int32_t number(int8_t x)
+{
+    return x;
+}
+static __device__ inline int32_t number(uint8_t x)
+{
+    return x;
+}
+static __device__ inline int32_t number(int32_t x)
+{
+    return x;
+}
+static __device__ inline int64_t number(int64_t x)
+{
+    return x;
+}
+static __device__ inline float turned(float x)
+{
+    return -x;
+}
+static __device__ inline int32_t turned(int32_t x)
+{
+    return ~x;
+}
+static __device__ inline int64_t turned(int64_t x)
+{
+    return ~x;
+}
 
 /* A: the numbers that are compared. index -1: none yet. */
-template <typename A, typename Y> struct extreme {
+template <typename A, typename Y>
+struct extreme {
     struct Tally {
         A value;
         int32_t index;
@@ -63,20 +94,28 @@ template <typename A, typename Y> struct extreme {
                 __shfl_down_sync(0xffffffffu, t.index, d)};
     }
 
-    __device__ void close(const Tally &t, int64_t at) const { y[at] = (Y)t.index; }
+    __device__ void close(const Tally &t, int64_t at) const
+    {
+        y[at] = (Y)t.index;
+    }
 };
 
-/* ---- the choice ---------------------------------------------------------------------- */
+/* ---- the choice ----------------------------------------------------------------------
+ */
 
 static size_t arg_bytes(int32_t dtype)
 {
     switch (dtype) {
     case STRATA_FP16:
-    case STRATA_BF16: return 2;
-    case STRATA_INT64: return 8;
+    case STRATA_BF16:
+        return 2;
+    case STRATA_INT64:
+        return 8;
     case STRATA_FP32:
-    case STRATA_INT32: return 4;
-    default: return 1;
+    case STRATA_INT32:
+        return 4;
+    default:
+        return 1;
     }
 }
 
@@ -121,17 +160,26 @@ static void arg_choose(const strata_run *r)
 static int arg_run(const strata_run *r)
 {
     switch (r->in[0].dtype) {
-    case STRATA_INT8: arg_choose<int8_t, int32_t>(r); break;
-    case STRATA_UINT8: arg_choose<uint8_t, int32_t>(r); break;
-    case STRATA_INT32: arg_choose<int32_t, int32_t>(r); break;
-    case STRATA_INT64: arg_choose<int64_t, int64_t>(r); break;
+    case STRATA_INT8:
+        arg_choose<int8_t, int32_t>(r);
+        break;
+    case STRATA_UINT8:
+        arg_choose<uint8_t, int32_t>(r);
+        break;
+    case STRATA_INT32:
+        arg_choose<int32_t, int32_t>(r);
+        break;
+    case STRATA_INT64:
+        arg_choose<int64_t, int64_t>(r);
+        break;
     default:
         layer_float(r->in[0].dtype, [&](auto t) { arg_choose<decltype(t), float>(r); });
     }
     return layer_launched(r, "arg_max");
 }
 
-/* ---- tables -------------------------------------------------------------------------- */
+/* ---- tables --------------------------------------------------------------------------
+ */
 
 static int arg_accept(const strata_node *n)
 {

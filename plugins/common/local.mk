@@ -11,6 +11,10 @@ EXTRA_DIST += \
 	plugins/common/image.h \
 	plugins/common/index.cuh \
 	plugins/common/index.h \
+	plugins/common/lines.h \
+	plugins/common/reduce.cuh \
+	plugins/common/reduce.h \
+	plugins/common/reduce_plan.h \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \
 	plugins/common/pointwise_walk.cuh \

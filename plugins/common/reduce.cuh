@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reducing dims on CUDA, whatever is gathered (Reduce, ArgMax). Where reduced elements lie
- * side by side, a team of threads has an output element and reads along; where kept ones
- * do, threads have columns side by side and rows are shared by a block. What is behind few
- * outputs is cut into pieces, which a second launch joins. Cuts and joins depend on sizes
- * alone, so results are the same each time.
+ * Reducing dims on CUDA, whatever is gathered (Reduce, ArgMax). Where reduced elements
+ * lie side by side, a team of threads has an output element and reads along; where kept
+ * ones do, threads have columns side by side and rows are shared by a block. What is
+ * behind few outputs is cut into pieces, which a second launch joins. Cuts and joins
+ * depend on sizes alone, so results are the same each time.
  *
  * What is gathered is a type Op, given to kernels by value:
  *   Tally                            what a thread has seen; plain data
@@ -42,8 +42,9 @@ static __device__ inline int64_t place_of(const reduce_axis *axis, int32_t n, in
     for (int32_t d = 0; d < n; d++) {
         int64_t next = 0, c = i;
         if (d + 1 < n) {
-            next = i >> 32 || axis[d].n >> 32 ? i / axis[d].n
-                                              : (int64_t)((uint32_t)i / (uint32_t)axis[d].n);
+            next = i >> 32 || axis[d].n >> 32
+                       ? i / axis[d].n
+                       : (int64_t)((uint32_t)i / (uint32_t)axis[d].n);
             c = i - next * axis[d].n;
         }
         at += c * (out ? axis[d].out : axis[d].in);
@@ -90,15 +91,16 @@ static __device__ inline pack<T, N> reduce_load(const reduce_cut &cut, const T *
     return *(const pack<T, N> *)(x + at + (row - gone * p.run) * p.width);
 }
 
-/* ---- reduced elements side by side -------------------------------------------------- */
+/* ---- reduced elements side by side --------------------------------------------------
+ */
 
 template <typename T, int N, int Team, typename Op>
 static __global__ void __launch_bounds__(CUDA_BLOCK) row_kernel(reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
-    const int64_t item =
-        (int64_t)blockIdx.x * (CUDA_BLOCK / Team) + threadIdx.x / Team;
-    const bool live = item < cut.outputs * cut.pieces; /* the others take part in shuffles */
+    const int64_t item = (int64_t)blockIdx.x * (CUDA_BLOCK / Team) + threadIdx.x / Team;
+    const bool live =
+        item < cut.outputs * cut.pieces; /* the others take part in shuffles */
     const int64_t o = live ? item / cut.pieces : 0, piece = live ? item % cut.pieces : 0;
     const reduce_plan &p = cut.plan;
     const T *x = (const T *)cut.x + place_of(p.keep, p.n_kept, o, false);
@@ -135,12 +137,13 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) row_kernel(reduce_cut cut, 
         close_tally(cut, op, t, o, piece);
 }
 
-/* ---- kept elements side by side ------------------------------------------------------ */
+/* ---- kept elements side by side ------------------------------------------------------
+ */
 
 template <typename Op>
 static __device__ inline void join_rows(const reduce_cut &cut, const Op &op,
-                                        typename Op::Tally &t,
-                                        typename Op::Tally *shared, int32_t row)
+                                        typename Op::Tally &t, typename Op::Tally *shared,
+                                        int32_t row)
 {
     int32_t half = 1;
     while (half * 2 < cut.down)
@@ -202,11 +205,11 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) column_kernel(reduce_cut cu
     }
 }
 
-/* ---- the second launch: a warp an output --------------------------------------------- */
+/* ---- the second launch: a warp an output ---------------------------------------------
+ */
 
 template <typename Op>
-static __global__ void __launch_bounds__(CUDA_BLOCK)
-    finish_kernel(reduce_cut cut, Op op)
+static __global__ void __launch_bounds__(CUDA_BLOCK) finish_kernel(reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
     const int64_t o = (int64_t)blockIdx.x * (CUDA_BLOCK / 32) + threadIdx.x / 32;
@@ -223,9 +226,11 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         op.close(t, output_at(cut, o));
 }
 
-/* ---- the choice ---------------------------------------------------------------------- */
+/* ---- the choice ----------------------------------------------------------------------
+ */
 
-/* Elements of one access: 16 bytes of them, if all rows and columns begin at multiples. */
+/* Elements of one access: 16 bytes of them, if all rows and columns begin at multiples.
+ */
 static inline int reduce_width(const reduce_plan &p, size_t size)
 {
     const int64_t most = 16 / (int64_t)size;
@@ -293,8 +298,8 @@ static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t 
     else
         row_kernel<T, N, CUDA_BLOCK, Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op);
     if (c.pieces > 1)
-        finish_kernel<Op><<<layer_blocks(c.outputs, CUDA_BLOCK / 32), CUDA_BLOCK, 0,
-                            stream>>>(c, op);
+        finish_kernel<Op>
+            <<<layer_blocks(c.outputs, CUDA_BLOCK / 32), CUDA_BLOCK, 0, stream>>>(c, op);
 }
 
 template <typename T, typename Op>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gathering rows and columns of FP32 on the host: sums, products and extremes, in an order
- * that depends on sizes alone. A row is gathered in 64 lanes, which are then folded; columns
- * each for themselves, row after row. Memory is taken in stretches that lie in one piece.
+ * Gathering rows and columns of FP32 on the host: sums, products and extremes, in an
+ * order that depends on sizes alone. A row is gathered in 64 lanes, which are then
+ * folded; columns each for themselves, row after row. Memory is taken in stretches that
+ * lie in one piece.
  */
 #ifndef PLUGINS_COMMON_REDUCE_H
 #define PLUGINS_COMMON_REDUCE_H
@@ -28,7 +29,10 @@ enum gather {
 
 static inline float gather_start(enum gather g)
 {
-    return g == GATHER_PRODUCT ? 1 : g == GATHER_MAX ? -INFINITY : g == GATHER_MIN ? INFINITY : 0;
+    return g == GATHER_PRODUCT ? 1
+           : g == GATHER_MAX   ? -INFINITY
+           : g == GATHER_MIN   ? INFINITY
+                               : 0;
 }
 
 #define GATHER_INLINE static inline __attribute__((always_inline))
@@ -54,14 +58,22 @@ GATHER_INLINE float gather_exp(float x)
 GATHER_INLINE float gather_step(enum gather g, float a, float x, float shift)
 {
     switch (g) {
-    case GATHER_ABS: return a + fabsf(x);
-    case GATHER_SQUARE: return a + x * x;
-    case GATHER_CENTRED: return a + (x - shift) * (x - shift);
-    case GATHER_EXP: return a + gather_exp(x - shift);
-    case GATHER_PRODUCT: return a * x;
-    case GATHER_MAX: return x > a || x != x ? x : a;
-    case GATHER_MIN: return x < a || x != x ? x : a;
-    default: return a + x;
+    case GATHER_ABS:
+        return a + fabsf(x);
+    case GATHER_SQUARE:
+        return a + x * x;
+    case GATHER_CENTRED:
+        return a + (x - shift) * (x - shift);
+    case GATHER_EXP:
+        return a + gather_exp(x - shift);
+    case GATHER_PRODUCT:
+        return a * x;
+    case GATHER_MAX:
+        return x > a || x != x ? x : a;
+    case GATHER_MIN:
+        return x < a || x != x ? x : a;
+    default:
+        return a + x;
     }
 }
 
@@ -160,16 +172,32 @@ struct gather_code {
                            int64_t rows);
 };
 
-#define GATHER_EACH(call)                          \
-    switch (g) {                                   \
-    case GATHER_ABS: call(GATHER_ABS); break;      \
-    case GATHER_SQUARE: call(GATHER_SQUARE); break; \
-    case GATHER_CENTRED: call(GATHER_CENTRED); break; \
-    case GATHER_EXP: call(GATHER_EXP); break;      \
-    case GATHER_PRODUCT: call(GATHER_PRODUCT); break; \
-    case GATHER_MAX: call(GATHER_MAX); break;      \
-    case GATHER_MIN: call(GATHER_MIN); break;      \
-    default: call(GATHER_SUM); break;              \
+#define GATHER_EACH(call)                                                                \
+    switch (g) {                                                                         \
+    case GATHER_ABS:                                                                     \
+        call(GATHER_ABS);                                                                \
+        break;                                                                           \
+    case GATHER_SQUARE:                                                                  \
+        call(GATHER_SQUARE);                                                             \
+        break;                                                                           \
+    case GATHER_CENTRED:                                                                 \
+        call(GATHER_CENTRED);                                                            \
+        break;                                                                           \
+    case GATHER_EXP:                                                                     \
+        call(GATHER_EXP);                                                                \
+        break;                                                                           \
+    case GATHER_PRODUCT:                                                                 \
+        call(GATHER_PRODUCT);                                                            \
+        break;                                                                           \
+    case GATHER_MAX:                                                                     \
+        call(GATHER_MAX);                                                                \
+        break;                                                                           \
+    case GATHER_MIN:                                                                     \
+        call(GATHER_MIN);                                                                \
+        break;                                                                           \
+    default:                                                                             \
+        call(GATHER_SUM);                                                                \
+        break;                                                                           \
     }
 #define GATHER_COLUMNS(g) gather_columns_of(g, a, x, shift, width, rows)
 #define GATHER_ROW(g) result = gather_row_of(g, x, n, shift)
@@ -177,12 +205,10 @@ struct gather_code {
 #define GATHER_CODE(name, target)                                                        \
     target static void gather_columns_##name(enum gather g, float *a, const float *x,    \
                                              const float *shift, int64_t width,          \
-                                             int64_t rows)                               \
-    {                                                                                    \
-        GATHER_EACH(GATHER_COLUMNS)                                                      \
-    }                                                                                    \
-    target static float gather_row_##name(enum gather g, const float *x, int64_t n,      \
-                                          float shift)                                   \
+                                             int64_t rows){GATHER_EACH(                  \
+        GATHER_COLUMNS)} target static float gather_row_##name(enum gather g,            \
+                                                               const float *x,           \
+                                                               int64_t n, float shift)   \
     {                                                                                    \
         float result = 0;                                                                \
         GATHER_EACH(GATHER_ROW)                                                          \
@@ -230,7 +256,8 @@ static inline int64_t gather_spread(float *to, const float *from, int64_t lanes)
     return copies * lanes;
 }
 
-/* Gather n elements, whole rows of `lanes`, each into its lane of a; shift may be NULL. */
+/* Gather n elements, whole rows of `lanes`, each into its lane of a; shift may be NULL.
+ */
 static inline void gather_lanes(const struct gather_code *code, enum gather g, float *a,
                                 const float *x, const float *shift, int64_t lanes,
                                 int64_t n)
@@ -270,7 +297,8 @@ static inline void adjust_lanes(const struct gather_code *code, float *y, const 
     code->adjust_columns(y + done, x + done, wide[0], wide[1], wide[2], n - done, 1);
 }
 
-/* n <= GATHER_STRETCH elements from `at` as FP32: the tensor's own memory, or `buffer`. */
+/* n <= GATHER_STRETCH elements from `at` as FP32: the tensor's own memory, or `buffer`.
+ */
 static inline const float *gather_load(const strata_tensor *t, int64_t at, int64_t n,
                                        float *buffer)
 {

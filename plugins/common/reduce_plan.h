@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the memory of a layer that reduces dims (Reduce, ArgMax) lies: axes in the order of the
- * input's memory, joined where they are alike. An output's elements are `width` columns
- * of `kept` outer positions; each gathers `run` elements, width apart, at `gone` places.
- * Pad lanes are columns like others. C99 and C++14.
+ * How the memory of a layer that reduces dims (Reduce, ArgMax) lies: axes in the order of
+ * the input's memory, joined where they are alike. An output's elements are `width`
+ * columns of `kept` outer positions; each gathers `run` elements, width apart, at `gone`
+ * places. Pad lanes are columns like others. C99 and C++14.
  */
 #ifndef PLUGINS_COMMON_REDUCE_PLAN_H
 #define PLUGINS_COMMON_REDUCE_PLAN_H
@@ -23,7 +23,8 @@ struct reduce_plan {
     int64_t run;
     int64_t kept, gone; /* positions */
     int32_t n_kept, n_gone;
-    struct reduce_axis keep[STRATA_MAX_RANK + 1], go[STRATA_MAX_RANK + 1]; /* inner first */
+    struct reduce_axis keep[STRATA_MAX_RANK + 1],
+        go[STRATA_MAX_RANK + 1]; /* inner first */
 };
 
 /* Bit d: dim d is reduced. -1: an axis is out of range, -2: given twice. */

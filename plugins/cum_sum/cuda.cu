@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CumSum on CUDA. A line that lies in one piece is scanned by a warp or a block, a tile of
- * it after the other with the sum so far carried on; long lines are cut into pieces whose
- * totals are scanned first. Of columns side by side each thread has its own. How sums are
- * associated depends on sizes alone.
+ * CumSum on CUDA. A line that lies in one piece is scanned by a warp or a block, a tile
+ * of it after the other with the sum so far carried on; long lines are cut into pieces
+ * whose totals are scanned first. Of columns side by side each thread has its own. How
+ * sums are associated depends on sizes alone.
  */
 #include "kernels/layer.cuh"
 #include "plugins/common/lines.h"
@@ -22,21 +22,49 @@ struct cum_job {
     bool product, exclusive, reverse;
 };
 
-/* ---- numbers: floats gather in FP32, integers wrap ---------------------------------- */
+/* ---- numbers: floats gather in FP32, integers wrap ----------------------------------
+ */
 
-static __device__ inline float number(float x) { return x; }
-static __device__ inline float number(__half x) { return __half2float(x); }
-static __device__ inline float number(__nv_bfloat16 x) { return __bfloat162float(x); }
-static __device__ inline uint32_t number(int32_t x) { return (uint32_t)x; }
-static __device__ inline uint64_t number(int64_t x) { return (uint64_t)x; }
-static __device__ inline void put(float *y, float x) { *y = x; }
-static __device__ inline void put(__half *y, float x) { *y = __float2half_rn(x); }
+static __device__ inline float number(float x)
+{
+    return x;
+}
+static __device__ inline float number(__half x)
+{
+    return __half2float(x);
+}
+static __device__ inline float number(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+static __device__ inline uint32_t number(int32_t x)
+{
+    return (uint32_t)x;
+}
+static __device__ inline uint64_t number(int64_t x)
+{
+    return (uint64_t)x;
+}
+static __device__ inline void put(float *y, float x)
+{
+    *y = x;
+}
+static __device__ inline void put(__half *y, float x)
+{
+    *y = __float2half_rn(x);
+}
 static __device__ inline void put(__nv_bfloat16 *y, float x)
 {
     *y = __float2bfloat16_rn(x);
 }
-static __device__ inline void put(int32_t *y, uint32_t x) { *y = (int32_t)x; }
-static __device__ inline void put(int64_t *y, uint64_t x) { *y = (int64_t)x; }
+static __device__ inline void put(int32_t *y, uint32_t x)
+{
+    *y = (int32_t)x;
+}
+static __device__ inline void put(int64_t *y, uint64_t x)
+{
+    *y = (int64_t)x;
+}
 
 template <typename A>
 static __device__ inline A chained(const cum_job &job, A a, A b)
@@ -50,7 +78,8 @@ static __device__ inline int64_t place(const cum_job &job, int64_t i)
     return job.reverse ? job.length - 1 - i : i;
 }
 
-/* ---- lines in one piece ------------------------------------------------------------- */
+/* ---- lines in one piece -------------------------------------------------------------
+ */
 
 /* What the threads before this one of the team have; total: of all. */
 template <int Team, typename A>
@@ -96,18 +125,19 @@ static __device__ inline void read_each(const cum_job &job, A v[EACH], int64_t l
         pack<T, N> p = {};
         const int64_t first = i + k;
         if (first < to)
-            p = *(const pack<T, N> *)(x + (job.reverse ? place(job, first) - N + 1 : first));
+            p = *(const pack<T, N> *)(x +
+                                      (job.reverse ? place(job, first) - N + 1 : first));
 #pragma unroll
         for (int e = 0; e < N; e++)
-            v[k + e] = first + e < to ? (job.reverse ? number(p.v[N - 1 - e])
-                                                     : number(p.v[e]))
-                                      : none;
+            v[k + e] = first + e < to
+                           ? (job.reverse ? number(p.v[N - 1 - e]) : number(p.v[e]))
+                           : none;
     }
 }
 
 template <typename T, int N, typename A>
-static __device__ inline void write_each(const cum_job &job, const A v[EACH], int64_t line,
-                                         int64_t i, int64_t to)
+static __device__ inline void write_each(const cum_job &job, const A v[EACH],
+                                         int64_t line, int64_t i, int64_t to)
 {
     T *y = (T *)job.y + line * job.length;
 #pragma unroll
@@ -127,14 +157,12 @@ template <typename T, int N, int Team, typename A>
 static __global__ void __launch_bounds__(CUDA_BLOCK) line_kernel(cum_job job)
 {
     __shared__ A warps[CUDA_BLOCK / 32];
-    const int64_t item =
-        (int64_t)blockIdx.x * (CUDA_BLOCK / Team) + threadIdx.x / Team;
+    const int64_t item = (int64_t)blockIdx.x * (CUDA_BLOCK / Team) + threadIdx.x / Team;
     if (item >= job.lines * job.pieces)
         return; /* a team leaves as a whole */
     const int64_t line = item / job.pieces, piece = item % job.pieces;
     const int64_t from = piece * job.piece, end = min(job.length, from + job.piece);
-    A carried = job.pieces > 1 ? ((const A *)job.totals)[item]
-                               : (A)(job.product ? 1 : 0);
+    A carried = job.pieces > 1 ? ((const A *)job.totals)[item] : (A)(job.product ? 1 : 0);
     for (int64_t tile = from; tile < end; tile += Team * EACH) {
         const int64_t i = tile + (int64_t)(threadIdx.x % Team) * EACH;
         A v[EACH], mine = (A)(job.product ? 1 : 0), total;
@@ -196,7 +224,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) before_kernel(cum_job job)
     }
 }
 
-/* ---- columns side by side ------------------------------------------------------------ */
+/* ---- columns side by side ------------------------------------------------------------
+ */
 
 /* A thread has N columns, and four steps of them on their way at once. */
 template <typename T, int N, typename A>
@@ -234,7 +263,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) column_kernel(cum_job job)
     }
 }
 
-/* ---- the choice ---------------------------------------------------------------------- */
+/* ---- the choice ----------------------------------------------------------------------
+ */
 
 static cum_job cum_job_of(const strata_cum_sum *p, const strata_tensor *x)
 {
@@ -304,15 +334,20 @@ static void cum_launch(const strata_run *r)
 static int cum_run(const strata_run *r)
 {
     switch (r->in[0].dtype) {
-    case STRATA_INT32: cum_launch<int32_t, uint32_t>(r); break;
-    case STRATA_INT64: cum_launch<int64_t, uint64_t>(r); break;
+    case STRATA_INT32:
+        cum_launch<int32_t, uint32_t>(r);
+        break;
+    case STRATA_INT64:
+        cum_launch<int64_t, uint64_t>(r);
+        break;
     default:
         layer_float(r->in[0].dtype, [&](auto t) { cum_launch<decltype(t), float>(r); });
     }
     return layer_launched(r, "cum_sum");
 }
 
-/* ---- tables -------------------------------------------------------------------------- */
+/* ---- tables --------------------------------------------------------------------------
+ */
 
 static int cum_accept(const strata_node *n)
 {

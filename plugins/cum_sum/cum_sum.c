@@ -48,7 +48,7 @@ static double cum_flops(const strata_node *n)
 
 CUM_LINE(cum_reals, double, a + value, a *value)
 CUM_LINE(cum_whole, int64_t, (int64_t)((uint64_t)a + (uint64_t)value),
-         (int64_t)((uint64_t)a * (uint64_t)value))
+         (int64_t)((uint64_t)a *(uint64_t)value))
 
 static int cum_reference(const strata_node *n, const void *const *in,
                          const void *const *weight, void *const *out)
@@ -61,12 +61,14 @@ static int cum_reference(const strata_node *n, const void *const *in,
     for (int64_t i = 0; i < l.outer * l.inner; i++) {
         const int64_t at = lines_start(i, l.length, l.inner) + last;
         if (dense_is_real(n->in[0].dtype))
-            cum_reals(p, (double *)out[0] + at, (const double *)in[0] + at, l.length, step);
+            cum_reals(p, (double *)out[0] + at, (const double *)in[0] + at, l.length,
+                      step);
         else
             cum_whole(p, (int64_t *)out[0] + at, (const int64_t *)in[0] + at, l.length,
                       step);
     }
-    for (int64_t i = 0; i < dense_count(&n->out[0]) && !dense_is_real(n->in[0].dtype); i++)
+    for (int64_t i = 0; i < dense_count(&n->out[0]) && !dense_is_real(n->in[0].dtype);
+         i++)
         ((int64_t *)out[0])[i] = dense_wrap(n->out[0].dtype, ((int64_t *)out[0])[i]);
     return STRATA_OK;
 }
@@ -77,7 +79,8 @@ static const void *cum_extension(const char *id)
     return dense_extension_typed(id, &reference);
 }
 
-/* ---- the host's ----------------------------------------------------------------------- */
+/* ---- the host's -----------------------------------------------------------------------
+ */
 
 struct cum_call {
     const strata_run *run;
@@ -85,12 +88,12 @@ struct cum_call {
     struct lines lines;
 };
 
-#define CUM_EACH(value)                \
-    _Pragma("omp simd")                \
-    for (int64_t i = 0; i < n; i++) {  \
-        const float before = a[i];     \
-        a[i] = before value x[i];      \
-        y[i] = exclusive ? before : a[i]; \
+#define CUM_EACH(value)                                                                  \
+    _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                  \
+    {                                                                                    \
+        const float before = a[i];                                                       \
+        a[i] = before value x[i];                                                        \
+        y[i] = exclusive ? before : a[i];                                                \
     }
 
 /* One more element of each column; y may be x. */
@@ -131,14 +134,32 @@ static void cum_floats(const struct cum_call *c, int64_t from, int64_t n)
     }
 }
 
-/* `ROWS` lines in one piece side by side, so that their sums do not wait for each other,
- * of which a part is converted at once. In FP64, which costs nothing here. */
+/* Columns `first`, `first` + step, ... of ROWS lines, whose sums do not wait for each
+ * other. */
+static inline __attribute__((always_inline)) void
+cum_rows_of(bool product, bool exclusive, double *a, float (*x)[COLUMNS], int64_t n,
+            int64_t first, int64_t step)
+{
+    double sum[ROWS];
+    memcpy(sum, a, sizeof sum);
+    for (int64_t k = 0; k < n; k++, first += step)
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; r++) {
+            const double before = sum[r], value = (double)x[r][first];
+            sum[r] = product ? before * value : before + value;
+            x[r][first] = (float)(exclusive ? before : sum[r]);
+        }
+    memcpy(a, sum, sizeof sum);
+}
+
+/* Up to ROWS lines in one piece, of which a part is converted at once. In FP64, which
+ * costs nothing here. */
 static void cum_float_lines(const struct cum_call *c, int64_t line, int64_t rows)
 {
     const strata_cum_sum *p = c->params;
     const bool product = p->op == STRATA_CUM_PRODUCT;
     const int32_t dtype = c->run->in[0].dtype;
-    const int64_t n = c->lines.length;
+    const int64_t n = c->lines.length, step = p->reverse ? -1 : 1;
     double a[ROWS];
     float x[ROWS][COLUMNS];
     for (int64_t r = 0; r < ROWS; r++)
@@ -147,16 +168,15 @@ static void cum_float_lines(const struct cum_call *c, int64_t line, int64_t rows
     for (int64_t done = 0, part; done < n; done += part) {
         part = n - done < COLUMNS ? n - done : COLUMNS;
         const int64_t at = line * n + (p->reverse ? n - done - part : done);
+        const int64_t first = p->reverse ? part - 1 : 0;
         for (int64_t r = 0; r < rows; r++)
             element_load_row(x[r], c->run->in[0].data, dtype, at + r * n, 1, part);
-        for (int64_t k = 0; k < part; k++) {
-            const int64_t i = p->reverse ? part - 1 - k : k;
-            for (int64_t r = 0; r < ROWS; r++) {
-                const double before = a[r];
-                a[r] = product ? before * (double)x[r][i] : before + (double)x[r][i];
-                x[r][i] = (float)(p->exclusive ? before : a[r]);
-            }
-        }
+        if (product)
+            p->exclusive ? cum_rows_of(true, true, a, x, part, first, step)
+                         : cum_rows_of(true, false, a, x, part, first, step);
+        else
+            p->exclusive ? cum_rows_of(false, true, a, x, part, first, step)
+                         : cum_rows_of(false, false, a, x, part, first, step);
         for (int64_t r = 0; r < rows; r++)
             element_store_row(c->run->out[0].data, dtype, at + r * n, 1, x[r], part);
     }
@@ -226,7 +246,8 @@ static int cum_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* ---- tables ---------------------------------------------------------------------------- */
+/* ---- tables
+ * ---------------------------------------------------------------------------- */
 
 static const strata_attr attrs[] = {
     {.name = "op",

@@ -8,7 +8,7 @@
 
 #include "plugins/normalization/stretch.h"
 
-#define PIECES 64          /* of a block at most */
+#define PIECES 64            /* of a block at most */
 #define PIECE_SIZE (1 << 15) /* elements at least */
 
 /* A tensor as blocks of rows of lanes. Channel c of image n has place n*padded + c in all
@@ -170,7 +170,9 @@ static float norm_mean_of(const strata_normalization *p, double sum, int64_t n)
 static float norm_lp_of(const strata_normalization *p, double sum, int64_t n)
 {
     (void)n;
-    const double norm = p->p == 1 ? sum : p->p == 2 ? sqrt(sum) : pow(sum, 1 / (double)p->p);
+    const double norm = p->p == 1   ? sum
+                        : p->p == 2 ? sqrt(sum)
+                                    : pow(sum, 1 / (double)p->p);
     return sum == 0 ? 0 : (float)(1 / norm);
 }
 
@@ -229,8 +231,8 @@ static void norm_adjust_piece(const struct norm_call *c, const struct norm_image
             const float *x =
                 batch ? norm_first_load(c, at, n, buffer) : norm_load(c, at, n, buffer);
             float *y = norm_target(c, at, buffer);
-            adjust_lanes(c->code, y, x, room->shift + place + j,
-                         room->factor + place + j, room->addend + place + j, width, n);
+            adjust_lanes(c->code, y, x, room->shift + place + j, room->factor + place + j,
+                         room->addend + place + j, width, n);
             norm_store(c, at, n, y, buffer);
         }
 }

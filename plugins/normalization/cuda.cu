@@ -79,7 +79,8 @@ static norm_job norm_job_of(const strata_run *r)
     return job;
 }
 
-/* Elements of one access: as many as 16 bytes have, if rows or lanes begin at multiples. */
+/* Elements of one access: as many as 16 bytes have, if rows or lanes begin at multiples.
+ */
 static int norm_width(const norm_shape &s, int32_t dtype)
 {
     const int most = dtype == STRATA_FP32 ? 4 : 8;
@@ -145,9 +146,15 @@ static void norm_choose(const strata_run *r)
     const norm_shape s =
         norm_shape_of((const strata_normalization *)r->params, &r->in[0]);
     switch (norm_width(s, r->in[0].dtype)) {
-    case 1: norm_launch<T, 1>(r); break;
-    case 2: norm_launch<T, 2>(r); break;
-    default: norm_launch<T, 16 / (int)sizeof(T)>(r); break;
+    case 1:
+        norm_launch<T, 1>(r);
+        break;
+    case 2:
+        norm_launch<T, 2>(r);
+        break;
+    default:
+        norm_launch<T, 16 / (int)sizeof(T)>(r);
+        break;
     }
 }
 
@@ -188,9 +195,10 @@ static int norm_accept(const strata_node *n)
     const norm_shape s = norm_shape_of(p, &n->in[0]);
     const norm_pieces m = norm_pieces_of(s, norm_width(s, n->in[0].dtype));
     if (m.blocks * m.pieces * m.spans > 0x7fffffff)
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "%lld rows or blocks of channels; a launch has at most 2^31 - 1",
-                           (long long)m.blocks);
+        return STRATA_FAIL(
+            n, STRATA_EUNSUPPORTED,
+            "%lld rows or blocks of channels; a launch has at most 2^31 - 1",
+            (long long)m.blocks);
     return STRATA_OK;
 }
 

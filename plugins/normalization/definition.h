@@ -38,9 +38,8 @@ static void norm_measure(const strata_normalization *p, const double *x, int64_t
 {
     double sum = 0, square = 0;
     for (int64_t i = 0; i < n && p->kind != STRATA_NORMALIZATION_RMS; i++)
-        sum += p->kind == STRATA_NORMALIZATION_LP
-                   ? pow(fabs(x[i * stride]), (double)p->p)
-                   : x[i * stride];
+        sum += p->kind == STRATA_NORMALIZATION_LP ? pow(fabs(x[i * stride]), (double)p->p)
+                                                  : x[i * stride];
     if (p->kind == STRATA_NORMALIZATION_LP) {
         *mean = 0;
         *factor = sum == 0 ? 0 : pow(sum, -1 / (double)p->p);
@@ -81,8 +80,7 @@ static void norm_define(const strata_node *n, const double *x,
     const strata_normalization *p = n->params;
     const struct norm_set s = norm_sets(n);
     for (int64_t set = 0; set < s.sets; set++) {
-        const int64_t first =
-            set / s.stride * s.stride * s.length + set % s.stride;
+        const int64_t first = set / s.stride * s.stride * s.length + set % s.stride;
         double mean = 0, factor = 1;
         if (p->kind != STRATA_NORMALIZATION_BATCH)
             norm_measure(p, x + first, s.length, s.stride, &mean, &factor);

@@ -17,14 +17,15 @@ enum { NORM_CENTRED, NORM_SQUARES, NORM_POWERS };
 struct norm_job {
     void *y, *sum; /* sum: NULL where nobody wants it */
     const void *x, *residual;
-    const float *scale, *bias;     /* NULL: none */
+    const float *scale, *bias;      /* NULL: none */
     const float *means, *variances; /* batch: weights, of the channels */
-    float *mean, *inverse;         /* statistics of rows; NULL: not wanted */
-    int64_t rows, cols;            /* of a linear tensor */
+    float *mean, *inverse;          /* statistics of rows; NULL: not wanted */
+    int64_t rows, cols;             /* of a linear tensor */
     int32_t measure, power;
     float epsilon;
     bool by_channel, batch;
-    /* by_channel: row r begins at channel r % groups * each, with `plane` elements each. */
+    /* by_channel: row r begins at channel r % groups * each, with `plane` elements each.
+     */
     int64_t groups, each, plane;
     activation_args activation;
 };
@@ -152,9 +153,10 @@ static __device__ inline void norm_weights(float scale[N], float bias[N],
     const uint32_t plane = (uint32_t)min(job.plane, (int64_t)0xffffffff);
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        const int64_t c = first + (job.each == 1 ? 0
-                                   : (j + k) >> 32 ? (j + k) / job.plane
-                                                   : (int64_t)((uint32_t)(j + k) / plane));
+        const int64_t c =
+            first + (job.each == 1   ? 0
+                     : (j + k) >> 32 ? (j + k) / job.plane
+                                     : (int64_t)((uint32_t)(j + k) / plane));
         scale[k] = job.scale ? job.scale[c] : 1;
         bias[k] = job.bias ? job.bias[c] : 0;
     }

@@ -12,3 +12,11 @@ plugins_normalization_cuda_la_SOURCES =
 plugins_normalization_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo $(CUDA_LIBS)
 endif
+
+EXTRA_DIST += plugins/normalization/channels.h \
+	plugins/normalization/definition.h \
+	plugins/normalization/job.cuh \
+	plugins/normalization/normalization.h \
+	plugins/normalization/pieces.cuh \
+	plugins/normalization/rows.cuh \
+	plugins/normalization/stretch.h

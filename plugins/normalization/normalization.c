@@ -47,10 +47,11 @@ static int norm_refuse(const strata_node *n)
         return STRATA_FAIL(n, STRATA_EINVAL, "axis %lld is outside a tensor of rank %d",
                            (long long)p->axis, (int)x->rank);
     if (!norm_by_rows(p) && !lp && x->rank < 2)
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "input has rank %d; %s normalization needs channels: rank 2 or "
-                           "more",
-                           (int)x->rank, kinds[p->kind]);
+        return STRATA_FAIL(
+            n, STRATA_EINVAL,
+            "input has rank %d; %s normalization needs channels: rank 2 or "
+            "more",
+            (int)x->rank, kinds[p->kind]);
     if (p->kind == STRATA_NORMALIZATION_GROUP && x->dims[1] % p->groups != 0)
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "%lld channels are not divided by groups = %lld",
@@ -259,7 +260,8 @@ static const strata_attr attrs[] = {
      .def = -1,
      .min = -STRATA_MAX_RANK,
      .max = STRATA_MAX_RANK - 1,
-     .doc = "layer, rms: first normalized dim; lp: the dim; negative counts from the end"},
+     .doc =
+         "layer, rms: first normalized dim; lp: the dim; negative counts from the end"},
     {.name = "groups",
      .type = STRATA_I64,
      .offset = offsetof(strata_normalization, groups),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What no block holds at once: rows too long or too few, and formats whose channels lie
- * side by side. Memory is blocks of rows of lanes, as on the host; a piece is some rows of
- * a block. One launch measures pieces, one joins them in a fixed order, and one, which
+ * side by side. Memory is blocks of rows of lanes, as on the host; a piece is some rows
+ * of a block. One launch measures pieces, one joins them in a fixed order, and one, which
  * begins where the first ended and so finds much of the tensor in the cache, writes.
  */
 #ifndef PLUGINS_NORMALIZATION_PIECES_CUH
@@ -16,11 +16,12 @@
 /* A lane's place is block*lanes + lane, which is image*padded + channel. */
 struct norm_pieces {
     int64_t blocks, rows, lanes;
-    int64_t sets, groups, each;       /* that share moments; of an image; channels each */
-    int64_t padded, channels;         /* of an image */
-    int32_t pieces, across, down, spans; /* spans of lanes; threads of a span: packs, rows */
-    float2 *part;                     /* mean and squares, [block][piece][lane] */
-    float2 *result;                   /* mean and factor, [set] */
+    int64_t sets, groups, each; /* that share moments; of an image; channels each */
+    int64_t padded, channels;   /* of an image */
+    int32_t pieces, across, down,
+        spans;      /* spans of lanes; threads of a span: packs, rows */
+    float2 *part;   /* mean and squares, [block][piece][lane] */
+    float2 *result; /* mean and factor, [set] */
 };
 
 static __host__ __device__ inline int64_t piece_start(const norm_pieces &m, int64_t piece)
@@ -108,8 +109,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 #pragma unroll
         for (int u = 0; u < U; u++)
             if (row + u * m.down < p.to)
-                norm_load<T, N>(
-                    v[u], job, (p.block * m.rows + row + u * m.down) * m.lanes + p.lane);
+                norm_load<T, N>(v[u], job,
+                                (p.block * m.rows + row + u * m.down) * m.lanes + p.lane);
 #pragma unroll
         for (int u = 0; u < U; u++)
             if (row + u * m.down < p.to) {
@@ -187,11 +188,11 @@ static __device__ inline lane_of piece_lane(const norm_job &job, const norm_piec
     return l;
 }
 
-/* Weights of lanes; those of elements (linear rows) are read on the way. The activation of
- * a pad is not 0, so pads are told apart. */
+/* Weights of lanes; those of elements (linear rows) are read on the way. The activation
+ * of a pad is not 0, so pads are told apart. */
 template <typename T, int N>
-static __global__ void __launch_bounds__(CUDA_BLOCK) adjust_kernel(norm_job job,
-                                                                   norm_pieces m)
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    adjust_kernel(norm_job job, norm_pieces m)
 {
     const int U = 2;
     const piece_place p = piece_find<N>(m, gridDim.x - 1 - blockIdx.x);
@@ -210,8 +211,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) adjust_kernel(norm_job job,
 #pragma unroll
         for (int u = 0; u < U; u++)
             if (row + u * m.down < p.to)
-                norm_load<T, N>(
-                    v[u], job, (p.block * m.rows + row + u * m.down) * m.lanes + p.lane);
+                norm_load<T, N>(v[u], job,
+                                (p.block * m.rows + row + u * m.down) * m.lanes + p.lane);
 #pragma unroll
         for (int u = 0; u < U; u++) {
             const int64_t at = (p.block * m.rows + row + u * m.down) * m.lanes + p.lane;
@@ -239,8 +240,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) adjust_kernel(norm_job job,
 /* The same for a row in one piece of memory: N columns of it are a thread's at a time, so
  * that `lanes` are N and `rows` cols/N; parts of the N are joined like channels. */
 template <typename T, int N>
-static __global__ void __launch_bounds__(CUDA_BLOCK) adjust_row_kernel(norm_job job,
-                                                                       norm_pieces m)
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    adjust_row_kernel(norm_job job, norm_pieces m)
 {
     const piece_place p = piece_find<N>(m, gridDim.x - 1 - blockIdx.x);
     float2 t = job.batch ? make_float2(0, 1) : m.result[p.block];

@@ -11,10 +11,10 @@
 
 #include "plugins/normalization/job.cuh"
 
-#define NORM_HELD 32        /* elements a thread holds of a row */
-#define NORM_WARP_ROWS 2    /* that a warp holds at once */
+#define NORM_HELD 32         /* elements a thread holds of a row */
+#define NORM_WARP_ROWS 2     /* that a warp holds at once */
 #define NORM_ROW_THREADS 512 /* of a block at most */
-#define NORM_CLUSTER 8      /* blocks at most */
+#define NORM_CLUSTER 8       /* blocks at most */
 
 /* The packs of a row that a thread holds: `thread`, `thread` + `team`, ... */
 template <typename T, int N, int P>
@@ -67,7 +67,8 @@ static __device__ inline float row_square(const float v[P * N], const norm_job &
 #pragma unroll
     for (int i = 0; i < P * N; i++) {
         const float d = v[i] - mean;
-        const float square = job.measure == NORM_POWERS ? norm_measured(job, v[i]) : d * d;
+        const float square =
+            job.measure == NORM_POWERS ? norm_measured(job, v[i]) : d * d;
         if ((thread + i / N * team) * N < cols)
             (i % 2 ? odd : even) += square;
     }
@@ -76,10 +77,9 @@ static __device__ inline float row_square(const float v[P * N], const norm_job &
 
 /* first: column of the row at which `cols` begin; at: element of the tensor. */
 template <typename T, int N, int P>
-static __device__ inline void row_store(float v[P * N], const norm_job &job, float mean,
-                                        float factor, int64_t row, int64_t first,
-                                        int64_t at, int32_t cols, int32_t thread,
-                                        int32_t team)
+static __device__ inline void
+row_store(float v[P * N], const norm_job &job, float mean, float factor, int64_t row,
+          int64_t first, int64_t at, int32_t cols, int32_t thread, int32_t team)
 {
 #pragma unroll
     for (int i = 0; i < P; i++) {
@@ -128,9 +128,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) warp_kernel(norm_job job)
         row_load<T, N, P>(v[r], job, min(first + r, job.rows - 1) * cols, cols, lane, 32);
 #pragma unroll
     for (int r = 0; r < R; r++)
-        mean[r] = job.measure == NORM_CENTRED
-                      ? warp_sum(row_sum<N, P>(v[r])) / (float)cols
-                      : 0;
+        mean[r] =
+            job.measure == NORM_CENTRED ? warp_sum(row_sum<N, P>(v[r])) / (float)cols : 0;
 #pragma unroll
     for (int r = 0; r < R; r++) {
         const float square = row_square<N, P>(v[r], job, mean[r], cols, lane, 32);
@@ -197,8 +196,7 @@ static __global__ void __launch_bounds__(NORM_ROW_THREADS)
     if (job.measure == NORM_CENTRED)
         mean = team_sum<Cluster>(row_sum<N, P>(v), warps[0], &mine[0]) / n;
     const float part = row_square<N, P>(v, job, mean, cols, thread, team);
-    const float factor =
-        norm_factor(job, team_sum<Cluster>(part, warps[1], &mine[1]), n);
+    const float factor = norm_factor(job, team_sum<Cluster>(part, warps[1], &mine[1]), n);
     row_store<T, N, P>(v, job, mean, factor, row, first, at, cols, thread, team);
     if (thread == 0 && first == 0)
         row_tell(job, row, mean, factor);

@@ -9,48 +9,98 @@ enum { TAKE_SUM, TAKE_ABS, TAKE_SQUARE, TAKE_PRODUCT, TAKE_MAX, TAKE_MIN };
 
 /* ---- numbers ----------------------------------------------------------------------- */
 
-static __device__ inline float number(float x) { return x; }
-static __device__ inline float number(__half x) { return __half2float(x); }
-static __device__ inline float number(__nv_bfloat16 x) { return __bfloat162float(x); }
-static __device__ inline int64_t number(int8_t x) { return x; }
-static __device__ inline int64_t number(uint8_t x) { return x; }
-static __device__ inline int64_t number(int32_t x) { return x; }
-static __device__ inline int64_t number(int64_t x) { return x; }
+static __device__ inline float number(float x)
+{
+    return x;
+}
+static __device__ inline float number(__half x)
+{
+    return __half2float(x);
+}
+static __device__ inline float number(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+static __device__ inline int64_t number(int8_t x)
+{
+    return x;
+}
+static __device__ inline int64_t number(uint8_t x)
+{
+    return x;
+}
+static __device__ inline int64_t number(int32_t x)
+{
+    return x;
+}
+static __device__ inline int64_t number(int64_t x)
+{
+    return x;
+}
 
 /* Unsigned, as integers wrap. */
 static __device__ inline int64_t product(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
-static __device__ inline float product(float a, float b) { return a * b; }
+static __device__ inline float product(float a, float b)
+{
+    return a * b;
+}
 static __device__ inline int64_t total(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
-static __device__ inline float total(float a, float b) { return a + b; }
+static __device__ inline float total(float a, float b)
+{
+    return a + b;
+}
 static __device__ inline int64_t magnitude(int64_t x)
 {
     return x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
 }
-static __device__ inline float magnitude(float x) { return fabsf(x); }
+static __device__ inline float magnitude(float x)
+{
+    return fabsf(x);
+}
 
-static __device__ inline void put(float *y, float x) { *y = x; }
-static __device__ inline void put(__half *y, float x) { *y = __float2half_rn(x); }
+static __device__ inline void put(float *y, float x)
+{
+    *y = x;
+}
+static __device__ inline void put(__half *y, float x)
+{
+    *y = __float2half_rn(x);
+}
 static __device__ inline void put(__nv_bfloat16 *y, float x)
 {
     *y = __float2bfloat16_rn(x);
 }
-static __device__ inline void put(int8_t *y, int64_t x) { *y = (int8_t)x; }
-static __device__ inline void put(uint8_t *y, int64_t x) { *y = (uint8_t)x; }
-static __device__ inline void put(int32_t *y, int64_t x) { *y = (int32_t)x; }
-static __device__ inline void put(int64_t *y, int64_t x) { *y = x; }
+static __device__ inline void put(int8_t *y, int64_t x)
+{
+    *y = (int8_t)x;
+}
+static __device__ inline void put(uint8_t *y, int64_t x)
+{
+    *y = (uint8_t)x;
+}
+static __device__ inline void put(int32_t *y, int64_t x)
+{
+    *y = (int32_t)x;
+}
+static __device__ inline void put(int64_t *y, int64_t x)
+{
+    *y = x;
+}
 
 /* A NaN is the largest and the smallest. */
-template <typename A> static __device__ inline A larger(A a, A x)
+template <typename A>
+static __device__ inline A larger(A a, A x)
 {
     return x > a || x != x ? x : a;
 }
-template <typename A> static __device__ inline A smaller(A a, A x)
+template <typename A>
+static __device__ inline A smaller(A a, A x)
 {
     return x < a || x != x ? x : a;
 }
@@ -58,7 +108,8 @@ template <typename A> static __device__ inline A smaller(A a, A x)
 /* ---- sums, products and extremes --------------------------------------------------- */
 
 /* A: float or int64_t; Y: the output's elements. */
-template <typename A, typename Y> struct gathered {
+template <typename A, typename Y>
+struct gathered {
     struct Tally {
         A value;
     };
@@ -67,27 +118,36 @@ template <typename A, typename Y> struct gathered {
     A first; /* of a gathering */
     int32_t op, kind;
 
-    __device__ void start(Tally &t) const { t.value = first; }
+    __device__ void start(Tally &t) const
+    {
+        t.value = first;
+    }
 
     /* One switch for a pack. */
     template <typename T, int N>
     __device__ void take(Tally &t, const pack<T, N> &p, int64_t) const
     {
         A a = t.value;
-#define TAKE_EACH(expression)                \
-    _Pragma("unroll") for (int k = 0; k < N; k++) \
-    {                                        \
-        const A x = number(p.v[k]);          \
-        a = expression;                      \
-    }                                        \
+#define TAKE_EACH(expression)                                                            \
+    _Pragma("unroll") for (int k = 0; k < N; k++)                                        \
+    {                                                                                    \
+        const A x = number(p.v[k]);                                                      \
+        a = expression;                                                                  \
+    }                                                                                    \
     break
         switch (kind) {
-        case TAKE_ABS: TAKE_EACH(total(a, magnitude(x)));
-        case TAKE_SQUARE: TAKE_EACH(total(a, product(x, x)));
-        case TAKE_PRODUCT: TAKE_EACH(product(a, x));
-        case TAKE_MAX: TAKE_EACH(larger(a, x));
-        case TAKE_MIN: TAKE_EACH(smaller(a, x));
-        default: TAKE_EACH(total(a, x));
+        case TAKE_ABS:
+            TAKE_EACH(total(a, magnitude(x)));
+        case TAKE_SQUARE:
+            TAKE_EACH(total(a, product(x, x)));
+        case TAKE_PRODUCT:
+            TAKE_EACH(product(a, x));
+        case TAKE_MAX:
+            TAKE_EACH(larger(a, x));
+        case TAKE_MIN:
+            TAKE_EACH(smaller(a, x));
+        default:
+            TAKE_EACH(total(a, x));
         }
 #undef TAKE_EACH
         t.value = a;
@@ -109,29 +169,40 @@ template <typename A, typename Y> struct gathered {
     __device__ float closed(float x) const
     {
         switch (op) {
-        case STRATA_REDUCE_MEAN: return x / (float)terms;
-        case STRATA_REDUCE_L2: return sqrtf(x);
-        case STRATA_REDUCE_LOG_SUM: return logf(x);
-        default: return x;
+        case STRATA_REDUCE_MEAN:
+            return x / (float)terms;
+        case STRATA_REDUCE_L2:
+            return sqrtf(x);
+        case STRATA_REDUCE_LOG_SUM:
+            return logf(x);
+        default:
+            return x;
         }
     }
     __device__ int64_t closed(int64_t x) const
     {
         return op != STRATA_REDUCE_MEAN ? x : terms ? x / terms : 0;
     }
-    __device__ void close(const Tally &t, int64_t at) const { put(y + at, closed(t.value)); }
+    __device__ void close(const Tally &t, int64_t at) const
+    {
+        put(y + at, closed(t.value));
+    }
 };
 
 /* ---- log of a sum of exponentials -------------------------------------------------- */
 
-template <typename Y> struct exponents {
+template <typename Y>
+struct exponents {
     struct Tally {
         float sum, most; /* of exp(x - shift(most)) */
     };
     Y *y;
 
     /* An infinity or a NaN is no shift. */
-    static __device__ float shift(float most) { return fabsf(most) < INFINITY ? most : 0; }
+    static __device__ float shift(float most)
+    {
+        return fabsf(most) < INFINITY ? most : 0;
+    }
     static __device__ float moved(float sum, float from, float to)
     {
         return sum == 0 ? 0 : sum * __expf(shift(from) - shift(to));
@@ -187,18 +258,25 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         put(y + i, 0.0f);
 }
 
-/* ---- the choice ---------------------------------------------------------------------- */
+/* ---- the choice ----------------------------------------------------------------------
+ */
 
 static int32_t reduce_take(int32_t op)
 {
     switch (op) {
-    case STRATA_REDUCE_MAX: return TAKE_MAX;
-    case STRATA_REDUCE_MIN: return TAKE_MIN;
-    case STRATA_REDUCE_PROD: return TAKE_PRODUCT;
-    case STRATA_REDUCE_L1: return TAKE_ABS;
+    case STRATA_REDUCE_MAX:
+        return TAKE_MAX;
+    case STRATA_REDUCE_MIN:
+        return TAKE_MIN;
+    case STRATA_REDUCE_PROD:
+        return TAKE_PRODUCT;
+    case STRATA_REDUCE_L1:
+        return TAKE_ABS;
     case STRATA_REDUCE_L2:
-    case STRATA_REDUCE_SUM_SQUARE: return TAKE_SQUARE;
-    default: return TAKE_SUM;
+    case STRATA_REDUCE_SUM_SQUARE:
+        return TAKE_SQUARE;
+    default:
+        return TAKE_SUM;
     }
 }
 
@@ -206,11 +284,15 @@ static size_t reduce_bytes(int32_t dtype)
 {
     switch (dtype) {
     case STRATA_FP16:
-    case STRATA_BF16: return 2;
-    case STRATA_INT64: return 8;
+    case STRATA_BF16:
+        return 2;
+    case STRATA_INT64:
+        return 8;
     case STRATA_FP32:
-    case STRATA_INT32: return 4;
-    default: return 1;
+    case STRATA_INT32:
+        return 4;
+    default:
+        return 1;
     }
 }
 
@@ -267,18 +349,29 @@ static int reduce_run(const strata_run *r)
     c.x = r->in[0].data;
     c.part = r->workspace;
     switch (r->in[0].dtype) {
-    case STRATA_INT8: reduce_gather<int8_t, int64_t>(r, c, INT8_MIN, INT8_MAX); break;
-    case STRATA_UINT8: reduce_gather<uint8_t, int64_t>(r, c, 0, UINT8_MAX); break;
-    case STRATA_BOOL8: reduce_gather<uint8_t, int64_t>(r, c, 0, 1); break;
-    case STRATA_INT32: reduce_gather<int32_t, int64_t>(r, c, INT32_MIN, INT32_MAX); break;
-    case STRATA_INT64: reduce_gather<int64_t, int64_t>(r, c, INT64_MIN, INT64_MAX); break;
+    case STRATA_INT8:
+        reduce_gather<int8_t, int64_t>(r, c, INT8_MIN, INT8_MAX);
+        break;
+    case STRATA_UINT8:
+        reduce_gather<uint8_t, int64_t>(r, c, 0, UINT8_MAX);
+        break;
+    case STRATA_BOOL8:
+        reduce_gather<uint8_t, int64_t>(r, c, 0, 1);
+        break;
+    case STRATA_INT32:
+        reduce_gather<int32_t, int64_t>(r, c, INT32_MIN, INT32_MAX);
+        break;
+    case STRATA_INT64:
+        reduce_gather<int64_t, int64_t>(r, c, INT64_MIN, INT64_MAX);
+        break;
     default:
         layer_float(r->in[0].dtype, [&](auto t) { reduce_floats<decltype(t)>(r, c); });
     }
     return layer_launched(r, "reduce");
 }
 
-/* ---- tables -------------------------------------------------------------------------- */
+/* ---- tables --------------------------------------------------------------------------
+ */
 
 static int reduce_accept(const strata_node *n)
 {
@@ -286,9 +379,10 @@ static int reduce_accept(const strata_node *n)
     const strata_tensor *x = &n->in[0];
     const int32_t dims = reduce_dims(p, x->rank);
     if (x->vector_dim >= 0 && (dims >> 1 & 1 || (dims & 1 && !p->keep_dims)))
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "reduces channels, or the batch without keep_dims; formats with "
-                           "vectors take spatial dims");
+        return STRATA_FAIL(
+            n, STRATA_EUNSUPPORTED,
+            "reduces channels, or the batch without keep_dims; formats with "
+            "vectors take spatial dims");
     const reduce_cut c = reduce_cut_for(p, x, &n->out[0]);
     if (reduce_blocks(c) > 0x7fffffff)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,

@@ -12,3 +12,5 @@ plugins_reduce_cuda_la_SOURCES =
 plugins_reduce_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_reduce_cuda_la_LIBADD = plugins/reduce/cuda.lo $(CUDA_LIBS)
 endif
+
+EXTRA_DIST += plugins/reduce/number.h

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kinds of numbers that Reduce gathers on the host: FP32 for FP32, FP16 and BF16, FP64,
- * and 64-bit integers, which wrap. Each has the same few functions over arrays.
+ * The kinds of numbers that Reduce gathers on the host: FP32 for FP32, FP16 and BF16,
+ * FP64, and 64-bit integers, which wrap. Each has the same few functions over arrays.
  */
 #ifndef PLUGINS_REDUCE_NUMBER_H
 #define PLUGINS_REDUCE_NUMBER_H
@@ -59,7 +59,8 @@ static void float_store(const strata_tensor *t, int64_t at, int64_t step, const 
 
 /* ---- FP64 ------------------------------------------------------------------------- */
 
-static const void *double_load(const strata_tensor *t, int64_t at, int64_t n, void *buffer)
+static const void *double_load(const strata_tensor *t, int64_t at, int64_t n,
+                               void *buffer)
 {
     (void)n;
     (void)buffer;
@@ -76,13 +77,20 @@ static void double_start(enum gather g, int32_t dtype, void *a, int64_t n)
 static double double_step(enum gather g, double a, double x, double shift)
 {
     switch (g) {
-    case GATHER_ABS: return a + fabs(x);
-    case GATHER_SQUARE: return a + x * x;
-    case GATHER_EXP: return a + exp(x - shift);
-    case GATHER_PRODUCT: return a * x;
-    case GATHER_MAX: return x > a || x != x ? x : a;
-    case GATHER_MIN: return x < a || x != x ? x : a;
-    default: return a + x;
+    case GATHER_ABS:
+        return a + fabs(x);
+    case GATHER_SQUARE:
+        return a + x * x;
+    case GATHER_EXP:
+        return a + exp(x - shift);
+    case GATHER_PRODUCT:
+        return a * x;
+    case GATHER_MAX:
+        return x > a || x != x ? x : a;
+    case GATHER_MIN:
+        return x < a || x != x ? x : a;
+    default:
+        return a + x;
     }
 }
 
@@ -110,11 +118,16 @@ static void double_store(const strata_tensor *t, int64_t at, int64_t step, const
 static double reduce_finish(int32_t op, double a, double shift, int64_t terms)
 {
     switch (op) {
-    case STRATA_REDUCE_MEAN: return a / (double)terms;
-    case STRATA_REDUCE_L2: return sqrt(a);
-    case STRATA_REDUCE_LOG_SUM: return log(a);
-    case STRATA_REDUCE_LOG_SUM_EXP: return shift + log(a);
-    default: return a;
+    case STRATA_REDUCE_MEAN:
+        return a / (double)terms;
+    case STRATA_REDUCE_L2:
+        return sqrt(a);
+    case STRATA_REDUCE_LOG_SUM:
+        return log(a);
+    case STRATA_REDUCE_LOG_SUM_EXP:
+        return shift + log(a);
+    default:
+        return a;
     }
 }
 
@@ -147,11 +160,11 @@ static double reduce_finish(int32_t op, double a, double shift, int64_t terms)
         type *to = a;                                                                    \
         const type *by = shift;                                                          \
         for (int64_t i = 0; i < n; i++)                                                  \
-            to[i] = (type)reduce_finish(op, (double)to[i], by ? (double)by[i] : 0,       \
-                                        terms);                                          \
+            to[i] =                                                                      \
+                (type)reduce_finish(op, (double)to[i], by ? (double)by[i] : 0, terms);   \
     }                                                                                    \
     static const struct reduce_number name##_number = {                                  \
-        sizeof(type), name##_load, name##_start, name##_lanes,                           \
+        sizeof(type), name##_load,  name##_start,  name##_lanes,                         \
         name##_join,  name##_shift, name##_finish, name##_store};
 
 REDUCE_FLOAT(float, float)
@@ -162,10 +175,14 @@ REDUCE_FLOAT(double, double)
 static int64_t integer_at(const void *data, int32_t dtype, int64_t i)
 {
     switch (dtype) {
-    case STRATA_INT8: return ((const int8_t *)data)[i];
-    case STRATA_INT32: return ((const int32_t *)data)[i];
-    case STRATA_INT64: return ((const int64_t *)data)[i];
-    default: return ((const uint8_t *)data)[i];
+    case STRATA_INT8:
+        return ((const int8_t *)data)[i];
+    case STRATA_INT32:
+        return ((const int32_t *)data)[i];
+    case STRATA_INT64:
+        return ((const int64_t *)data)[i];
+    default:
+        return ((const uint8_t *)data)[i];
     }
 }
 
@@ -183,12 +200,13 @@ static const void *integer_load(const strata_tensor *t, int64_t at, int64_t n,
 /* The least and greatest of a dtype are the extremes of nothing. */
 static void integer_start(enum gather g, int32_t dtype, void *a, int64_t n)
 {
-    static const int64_t least[STRATA_DTYPE_COUNT] = {[STRATA_INT8] = INT8_MIN,
-                                                      [STRATA_INT32] = INT32_MIN,
-                                                      [STRATA_INT64] = INT64_MIN};
-    static const int64_t most[STRATA_DTYPE_COUNT] = {
-        [STRATA_INT8] = INT8_MAX,   [STRATA_UINT8] = UINT8_MAX, [STRATA_INT32] = INT32_MAX,
-        [STRATA_INT64] = INT64_MAX, [STRATA_BOOL8] = 1};
+    static const int64_t least[STRATA_DTYPE_COUNT] = {
+        [STRATA_INT8] = INT8_MIN, [STRATA_INT32] = INT32_MIN, [STRATA_INT64] = INT64_MIN};
+    static const int64_t most[STRATA_DTYPE_COUNT] = {[STRATA_INT8] = INT8_MAX,
+                                                     [STRATA_UINT8] = UINT8_MAX,
+                                                     [STRATA_INT32] = INT32_MAX,
+                                                     [STRATA_INT64] = INT64_MAX,
+                                                     [STRATA_BOOL8] = 1};
     const int64_t start = g == GATHER_PRODUCT ? 1
                           : g == GATHER_MAX   ? least[dtype]
                           : g == GATHER_MIN   ? most[dtype]
@@ -202,19 +220,25 @@ static int64_t integer_step(enum gather g, int64_t a, int64_t x)
 {
     const uint64_t left = (uint64_t)a, right = (uint64_t)x;
     switch (g) {
-    case GATHER_ABS: return (int64_t)(left + (x < 0 ? 0 - right : right));
-    case GATHER_SQUARE: return (int64_t)(left + right * right);
-    case GATHER_PRODUCT: return (int64_t)(left * right);
-    case GATHER_MAX: return x > a ? x : a;
-    case GATHER_MIN: return x < a ? x : a;
-    default: return (int64_t)(left + right);
+    case GATHER_ABS:
+        return (int64_t)(left + (x < 0 ? 0 - right : right));
+    case GATHER_SQUARE:
+        return (int64_t)(left + right * right);
+    case GATHER_PRODUCT:
+        return (int64_t)(left * right);
+    case GATHER_MAX:
+        return x > a ? x : a;
+    case GATHER_MIN:
+        return x < a ? x : a;
+    default:
+        return (int64_t)(left + right);
     }
 }
 
-#define INTEGER_EACH(g)                                        \
-    for (int64_t row = 0; row < n; row += lanes, from += lanes) \
-        for (int64_t k = 0; k < lanes; k++)                     \
-            to[k] = integer_step(g, to[k], from[k]);            \
+#define INTEGER_EACH(g)                                                                  \
+    for (int64_t row = 0; row < n; row += lanes, from += lanes)                          \
+        for (int64_t k = 0; k < lanes; k++)                                              \
+            to[k] = integer_step(g, to[k], from[k]);                                     \
     break
 
 static void integer_lanes(enum gather g, void *a, const void *x, const void *shift,
@@ -224,12 +248,18 @@ static void integer_lanes(enum gather g, void *a, const void *x, const void *shi
     const int64_t *from = x;
     (void)shift;
     switch (g) {
-    case GATHER_ABS: INTEGER_EACH(GATHER_ABS);
-    case GATHER_SQUARE: INTEGER_EACH(GATHER_SQUARE);
-    case GATHER_PRODUCT: INTEGER_EACH(GATHER_PRODUCT);
-    case GATHER_MAX: INTEGER_EACH(GATHER_MAX);
-    case GATHER_MIN: INTEGER_EACH(GATHER_MIN);
-    default: INTEGER_EACH(GATHER_SUM);
+    case GATHER_ABS:
+        INTEGER_EACH(GATHER_ABS);
+    case GATHER_SQUARE:
+        INTEGER_EACH(GATHER_SQUARE);
+    case GATHER_PRODUCT:
+        INTEGER_EACH(GATHER_PRODUCT);
+    case GATHER_MAX:
+        INTEGER_EACH(GATHER_MAX);
+    case GATHER_MIN:
+        INTEGER_EACH(GATHER_MIN);
+    default:
+        INTEGER_EACH(GATHER_SUM);
     }
 }
 
@@ -264,28 +294,39 @@ static void integer_store(const strata_tensor *t, int64_t at, int64_t step, cons
     for (int64_t i = 0; i < n; i++, at += step) {
         const int64_t x = ((const int64_t *)a)[i];
         switch (t->dtype) {
-        case STRATA_INT8: ((int8_t *)t->data)[at] = (int8_t)(uint8_t)x; break;
-        case STRATA_INT32: ((int32_t *)t->data)[at] = (int32_t)(uint32_t)x; break;
-        case STRATA_INT64: ((int64_t *)t->data)[at] = x; break;
-        default: ((uint8_t *)t->data)[at] = (uint8_t)x; break;
+        case STRATA_INT8:
+            ((int8_t *)t->data)[at] = (int8_t)(uint8_t)x;
+            break;
+        case STRATA_INT32:
+            ((int32_t *)t->data)[at] = (int32_t)(uint32_t)x;
+            break;
+        case STRATA_INT64:
+            ((int64_t *)t->data)[at] = x;
+            break;
+        default:
+            ((uint8_t *)t->data)[at] = (uint8_t)x;
+            break;
         }
     }
 }
 
 static const struct reduce_number integer_number = {
-    sizeof(int64_t), integer_load, integer_start, integer_lanes,
-    integer_join, integer_shift, integer_finish, integer_store};
+    sizeof(int64_t), integer_load,  integer_start,  integer_lanes,
+    integer_join,    integer_shift, integer_finish, integer_store};
 
 static const struct reduce_number *reduce_number_of(int32_t dtype)
 {
     switch (dtype) {
-    case STRATA_FP64: return &double_number;
+    case STRATA_FP64:
+        return &double_number;
     case STRATA_INT8:
     case STRATA_UINT8:
     case STRATA_INT32:
     case STRATA_INT64:
-    case STRATA_BOOL8: return &integer_number;
-    default: return &float_number;
+    case STRATA_BOOL8:
+        return &integer_number;
+    default:
+        return &float_number;
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reduce: sums, products, extremes and norms over some dims. The host gathers stretches of
- * memory as they lie; where outputs are few, what is behind them is cut into pieces that
- * are joined in their order, so that results depend on sizes alone.
+ * Reduce: sums, products, extremes and norms over some dims. The host gathers stretches
+ * of memory as they lie; where outputs are few, what is behind them is cut into pieces
+ * that are joined in their order, so that results depend on sizes alone.
  */
 #include "plugins/reduce/number.h"
 
@@ -13,7 +13,7 @@
 #define PIECES 64         /* at most */
 #define CHUNK 4096        /* columns at once */
 
-static const char *const ops[] = {"sum", "mean", "max", "min",        "prod",
+static const char *const ops[] = {"sum", "mean", "max",        "min",     "prod",
                                   "l1",  "l2",   "sum_square", "log_sum", "log_sum_exp"};
 
 /* ---- the layer -------------------------------------------------------------------- */
@@ -24,9 +24,10 @@ static int reduce_refuse(const strata_node *n)
     const strata_tensor *x = &n->in[0];
     const int32_t dims = reduce_dims(p, x->rank);
     if (dims == -1)
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "an axis is outside a tensor of rank %d; give axes from %d to %d",
-                           (int)x->rank, -(int)x->rank, (int)x->rank - 1);
+        return STRATA_FAIL(
+            n, STRATA_EINVAL,
+            "an axis is outside a tensor of rank %d; give axes from %d to %d",
+            (int)x->rank, -(int)x->rank, (int)x->rank - 1);
     if (dims == -2)
         return STRATA_FAIL(n, STRATA_EINVAL, "an axis is given twice; leave one out");
     if (x->dtype == STRATA_BOOL8 && p->op != STRATA_REDUCE_MAX &&
@@ -70,14 +71,21 @@ static double reduce_flops(const strata_node *n)
 static enum gather reduce_gather(int32_t op)
 {
     switch (op) {
-    case STRATA_REDUCE_MAX: return GATHER_MAX;
-    case STRATA_REDUCE_MIN: return GATHER_MIN;
-    case STRATA_REDUCE_PROD: return GATHER_PRODUCT;
-    case STRATA_REDUCE_L1: return GATHER_ABS;
+    case STRATA_REDUCE_MAX:
+        return GATHER_MAX;
+    case STRATA_REDUCE_MIN:
+        return GATHER_MIN;
+    case STRATA_REDUCE_PROD:
+        return GATHER_PRODUCT;
+    case STRATA_REDUCE_L1:
+        return GATHER_ABS;
     case STRATA_REDUCE_L2:
-    case STRATA_REDUCE_SUM_SQUARE: return GATHER_SQUARE;
-    case STRATA_REDUCE_LOG_SUM_EXP: return GATHER_EXP;
-    default: return GATHER_SUM;
+    case STRATA_REDUCE_SUM_SQUARE:
+        return GATHER_SQUARE;
+    case STRATA_REDUCE_LOG_SUM_EXP:
+        return GATHER_EXP;
+    default:
+        return GATHER_SUM;
     }
 }
 
@@ -166,8 +174,8 @@ static void reduce_prepare(struct reduce_call *c, const strata_reduce *p,
     c->op = p->op;
     c->gather = reduce_gather(p->op);
     c->number = reduce_number_of(x->dtype);
-    c->converts = x->dtype != STRATA_FP32 && x->dtype != STRATA_FP64 &&
-                  x->dtype != STRATA_INT64;
+    c->converts =
+        x->dtype != STRATA_FP32 && x->dtype != STRATA_FP64 && x->dtype != STRATA_INT64;
     c->plan = reduce_plan_of(p, x, y, CHUNK);
     c->terms = reduce_terms(p, x);
     c->chunk = c->plan.width < CHUNK ? c->plan.width : CHUNK;
@@ -222,8 +230,7 @@ static void reduce_gather_rows(const struct reduce_call *c, const struct reduce_
         const int64_t in_run = row % p->run;
         rows = p->run - in_run < to - row ? p->run - in_run : to - row;
         rows = rows < most ? rows : most;
-        const int64_t at = first +
-                           reduce_offset(p->go, p->n_gone, row / p->run, false) +
+        const int64_t at = first + reduce_offset(p->go, p->n_gone, row / p->run, false) +
                            in_run * p->width;
         const void *x = c->number->load(&c->run->in[0], at, rows * i->n, buffer);
         c->number->lanes(g, a, x, shift, i->n, rows * i->n);
@@ -245,8 +252,8 @@ static void reduce_piece(const struct reduce_call *c, const struct reduce_item *
     reduce_gather_rows(c, i, c->gather, a, shift, from, to);
 }
 
-static void reduce_close(const struct reduce_call *c, const struct reduce_item *i, void *a,
-                         const void *shift)
+static void reduce_close(const struct reduce_call *c, const struct reduce_item *i,
+                         void *a, const void *shift)
 {
     const int64_t at = reduce_offset(c->plan.keep, c->plan.n_kept, i->kept, true);
     c->number->finish(c->op, a, c->gather == GATHER_EXP ? shift : NULL, c->terms, i->n);
@@ -320,9 +327,10 @@ static int reduce_accept(const strata_node *n)
     const strata_tensor *x = &n->in[0];
     const int32_t dims = reduce_dims(p, x->rank);
     if (x->vector_dim >= 0 && (dims >> 1 & 1 || (dims & 1 && !p->keep_dims)))
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "reduces channels, or the batch without keep_dims; formats with "
-                           "vectors take spatial dims");
+        return STRATA_FAIL(
+            n, STRATA_EUNSUPPORTED,
+            "reduces channels, or the batch without keep_dims; formats with "
+            "vectors take spatial dims");
     return STRATA_OK;
 }
 

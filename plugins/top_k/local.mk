@@ -12,3 +12,6 @@ plugins_top_k_cuda_la_SOURCES =
 plugins_top_k_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_top_k_cuda_la_LIBADD = plugins/top_k/cuda.lo $(CUDA_LIBS)
 endif
+
+EXTRA_DIST += plugins/top_k/lists.cuh \
+	plugins/top_k/top_k.h

@@ -38,7 +38,8 @@ static double top_k_flops(const strata_node *n)
     return 2.0 * (double)n->in[0].count;
 }
 
-/* ---- the best so far ---------------------------------------------------------------- */
+/* ---- the best so far ----------------------------------------------------------------
+ */
 
 /* An element by its key and index; of equal keys the lower index is better. */
 struct best {
@@ -82,7 +83,8 @@ static void heap_sort(struct best *heap, int64_t n)
     }
 }
 
-/* ---- the definition ------------------------------------------------------------------ */
+/* ---- the definition ------------------------------------------------------------------
+ */
 
 static uint64_t key_of_double(double x)
 {
@@ -133,7 +135,8 @@ static const void *top_k_extension(const char *id)
     return dense_extension_typed(id, &reference);
 }
 
-/* ---- the host's ----------------------------------------------------------------------- */
+/* ---- the host's -----------------------------------------------------------------------
+ */
 
 struct top_k_call {
     const strata_run *run;
@@ -145,12 +148,18 @@ struct top_k_call {
 static uint64_t key_at(const strata_tensor *t, int64_t i)
 {
     switch (t->dtype) {
-    case STRATA_FP64: return key_of_double(((const double *)t->data)[i]);
-    case STRATA_INT8: return top_k_key_integer(((const int8_t *)t->data)[i]);
-    case STRATA_UINT8: return top_k_key_integer(((const uint8_t *)t->data)[i]);
-    case STRATA_INT32: return top_k_key_integer(((const int32_t *)t->data)[i]);
-    case STRATA_INT64: return top_k_key_integer(((const int64_t *)t->data)[i]);
-    default: return top_k_key32(strata_bits_of_float(element_load(t->data, t->dtype, i)));
+    case STRATA_FP64:
+        return key_of_double(((const double *)t->data)[i]);
+    case STRATA_INT8:
+        return top_k_key_integer(((const int8_t *)t->data)[i]);
+    case STRATA_UINT8:
+        return top_k_key_integer(((const uint8_t *)t->data)[i]);
+    case STRATA_INT32:
+        return top_k_key_integer(((const int32_t *)t->data)[i]);
+    case STRATA_INT64:
+        return top_k_key_integer(((const int64_t *)t->data)[i]);
+    default:
+        return top_k_key32(strata_bits_of_float(element_load(t->data, t->dtype, i)));
     }
 }
 
@@ -222,7 +231,8 @@ static void top_k_line(const struct top_k_call *c, int64_t line)
     for (int64_t j = 0; j < k; j++) {
         ((int64_t *)c->run->out[1].data)[to + j * step] = heap[j].index;
         memcpy((char *)y->data + (size_t)(to + j * step) * size,
-               (const char *)x->data + (size_t)(from + heap[j].index * step) * size, size);
+               (const char *)x->data + (size_t)(from + heap[j].index * step) * size,
+               size);
     }
 }
 
@@ -237,16 +247,17 @@ static int top_k_run(const strata_run *r)
     const strata_tensor *x = &r->in[0];
     struct top_k_call c = {.run = r, .params = p};
     c.lines = lines_of(x, lines_axis(p->axis, x->rank));
-    c.flip = p->largest ? 0
+    c.flip = p->largest                                           ? 0
              : dense_is_real(x->dtype) && x->dtype != STRATA_FP64 ? UINT32_MAX
-                                                                   : UINT64_MAX;
+                                                                  : UINT64_MAX;
 #pragma omp parallel for schedule(static) if (x->count >= WALK_PARALLEL)
     for (int64_t i = 0; i < c.lines.outer * c.lines.inner; i++)
         top_k_line(&c, i);
     return STRATA_OK;
 }
 
-/* ---- tables ----------------------------------------------------------------------------- */
+/* ---- tables
+ * ----------------------------------------------------------------------------- */
 
 static const strata_attr attrs[] = {
     {.name = "k",

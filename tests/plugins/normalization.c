@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cases of Normalization: kinds, axes, weights that are absent, residuals, statistics, and
- * what it must refuse.
+ * Cases of Normalization: kinds, axes, weights that are absent, residuals, statistics,
+ * and what it must refuse.
  */
 #include "tests/layers/cases.h"
 
