@@ -6,6 +6,8 @@
  */
 #include "plugins/scatter/scatter.h"
 
+#include <strata/narrow.h>
+
 #include "plugins/common/dense.h"
 #include "plugins/common/element.h"
 #include "plugins/common/walk.h"
@@ -150,7 +152,7 @@ REDUCE(f16, uint16_t, float)
 #undef LOAD
 #undef STORE
 #define LOAD(x) element_load(&(x), STRATA_BF16, 0)
-#define STORE(x) element_to_bfloat(x)
+#define STORE(x) strata_bfloat_of_float(x)
 REDUCE(bf16, uint16_t, float)
 
 typedef void reduce(int32_t reduction, void *to, const void *from, int64_t n);
