@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The host impl of interpolation.
+ * The host impls that go row by row: interpolation, and nearest neighbours of up to three
+ * dims without extrapolation.
  */
 #ifndef PLUGINS_RESIZE_INTERPOLATE_H
 #define PLUGINS_RESIZE_INTERPOLATE_H
@@ -9,5 +10,8 @@
 
 size_t resize_taps_workspace(const strata_node *n);
 int resize_taps_run(const strata_run *r);
+
+size_t resize_nearest_workspace(const strata_node *n);
+int resize_nearest_run(const strata_run *r);
 
 #endif /* PLUGINS_RESIZE_INTERPOLATE_H */

@@ -107,12 +107,11 @@ static int accept_nearest(const strata_node *n)
                : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "computes mode nearest only");
 }
 
-static int accept_taps(const strata_node *n)
+/* Whether no resized dim lies in vectors. */
+static int accept_whole(const strata_node *n)
 {
     const strata_resize *p = n->params;
     const strata_tensor *x = &n->in[0];
-    if (p->mode == STRATA_NEAREST)
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "computes interpolation only");
     for (int32_t k = 0; x->vector > 1 && k < resize_axes(p, x->rank); k++)
         if (resize_dim(p, x->rank, k) == x->vector_dim)
             return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
@@ -120,6 +119,26 @@ static int accept_taps(const strata_node *n)
                                "without vectors is needed",
                                (int)x->vector_dim, (int)x->vector);
     return STRATA_OK;
+}
+
+static int accept_taps(const strata_node *n)
+{
+    const strata_resize *p = n->params;
+    return p->mode != STRATA_NEAREST
+               ? accept_whole(n)
+               : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "computes interpolation only");
+}
+
+static int accept_rows(const strata_node *n)
+{
+    const strata_resize *p = n->params;
+    return p->mode == STRATA_NEAREST && p->coordinates != STRATA_TF_CROP_AND_RESIZE &&
+                   resize_axes(p, n->in[0].rank) <= RESIZE_AXES
+               ? accept_whole(n)
+               : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                             "computes mode nearest of up to %d axes only, without "
+                             "extrapolation",
+                             RESIZE_AXES);
 }
 
 /* ---- nearest --------------------------------------------------------------------- */
@@ -345,6 +364,16 @@ static const strata_impl impls[] = {
      .accept = accept_taps,
      .workspace = resize_taps_workspace,
      .run = resize_taps_run},
+    {.id = 4,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "rows",
+     .rows = STRATA_ARRAY(nearest_rows),
+     .efficiency = 1,
+     .bandwidth = 0.6,
+     .accept = accept_rows,
+     .workspace = resize_nearest_workspace,
+     .run = resize_nearest_run},
 };
 
 static const strata_layer resize = {

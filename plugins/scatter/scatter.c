@@ -6,6 +6,8 @@
  */
 #include "plugins/scatter/scatter.h"
 
+#include <strata/narrow.h>
+
 #include "plugins/common/dense.h"
 #include "plugins/common/element.h"
 #include "plugins/common/walk.h"
@@ -231,6 +233,7 @@ static void scatter_nd(const struct scatter_call *c)
     const struct scatter_rows s = scatter_rows(&c->run->in[0], &c->run->in[1]);
     const int64_t bytes = s.tuples * s.row * c->size;
     const int pieces = s.row >= 16 * PARTS;
+    (void)bytes; /* unused without OpenMP */
 #pragma omp parallel for schedule(static) if (bytes >= INDEX_PARALLEL)
     for (int64_t part = 0; part < PARTS; part++) {
         const int64_t begin = pieces ? part * s.row / PARTS : 0,
