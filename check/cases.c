@@ -263,9 +263,9 @@ static void vary(struct check_child *c, const char *base, const strata_attr *a)
 /* ---- inputs of several shapes ------------------------------------------------------ */
 
 /* Beside an N x C x H x W: a letter a dim, S all of space, s a 1 for each of that, D a
- * size of its own. */
-static const char *const patterns[] = {"NC", "NCs", "1Cs", "C",  "N1S", "ND", "1ss",
-                                       "1",  "N",   "NS",  "CC", "CD",  "W",  "D"};
+ * size of its own, a digit itself. */
+static const char *const patterns[] = {"NC", "NCs", "1Cs", "C",  "N1S", "ND",  "1ss", "1",
+                                       "N",  "NS",  "CC",  "CD", "W",   "D",   "NS2", "NS4"};
 
 static void take_pattern(struct harness_shape *out, const struct harness_shape *usual,
                          const char *pattern)
@@ -281,7 +281,7 @@ static void take_pattern(struct harness_shape *out, const struct harness_shape *
                                  : *pattern == 'C' ? usual->dims[usual->rank > 1]
                                  : *pattern == 'W' ? usual->dims[usual->rank - 1]
                                  : *pattern == 'D' ? 6
-                                                   : 1;
+                                                   : *pattern - '0';
     }
 }
 

@@ -114,9 +114,6 @@ static int define(const strata_node *n, const void *const *in, const void *const
 @if uses_params
     const params *p = n->params;
 @end
-@for weight
-    const double *@weight.name@ = weight[@weight.constant@];
-@end
 @if weight
     const int64_t channels = channels_of(&n->out[0]), pixels = pixels_of(&n->out[0]);
 @else
@@ -133,10 +130,10 @@ static int define(const strata_node *n, const void *const *in, const void *const
 @end
 @for weight
 @if weight.optional
-        if (@weight.name@)
-            x @weight.operator@ @weight.name@[c];
+        if (weight[@weight.constant@])
+            x @weight.operator@ ((const double *)weight[@weight.constant@])[c];
 @else
-        x @weight.operator@ @weight.name@[c];
+        x @weight.operator@ ((const double *)weight[@weight.constant@])[c];
 @end
 @end
         for (int32_t k = 0; k < n->n_out; k++)
