@@ -47,7 +47,7 @@ def cases():
 
     rowsets = ((16, 64), (512, 512), (4096, 4096))
     for n, c in rowsets:
-        add(f"layer norm {n}x{c}", "type = Normalization; kind = layer; weights = w:n",
+        add(f"layer norm {n}x{c}", "type = Normalization; kind = layer; scale = w:n.scale; bias = w:n.bias",
             "LayerNormalization", (n, c), weights={"n.scale": (c,), "n.bias": (c,)})
         add(f"softmax {n}x{c}", "type = Softmax; axis = 1", "Softmax", (n, c), axis=1)
         add(f"exp {n}x{c}", "type = Unary; op = exp", "Exp", (n, c))
@@ -70,23 +70,23 @@ def cases():
         add(f"gather {n} of 8192x{c}", "type = Gather", "Gather", (8192, c),
             ((n,), "i8", 8192))
     for m, n, k in ((1, 4096, 1024), (128, 3072, 768), (1024, 1024, 1024)):
-        add(f"matmul {m}x{n}x{k}", "type = MatrixMultiply; weights.b = w:b", "MatMul",
+        add(f"matmul {m}x{n}x{k}", "type = MatrixMultiply; b = w:b", "MatMul",
             (m, k), weights={"b": (k, n)})
     add("matmul 12x128x64x128", "type = MatrixMultiply", "MatMul", (12, 128, 64),
         (12, 64, 128))
     for n, c, s in ((1, 16, 14), (1, 64, 56), (8, 64, 112)):
         add(f"group norm {n}x{c}x{s}x{s}",
-            "type = Normalization; kind = group; groups = 8; weights = w:n",
+            "type = Normalization; kind = group; groups = 8; scale = w:n.scale; bias = w:n.bias",
             "GroupNormalization", (n, c, s, s), weights={"n.scale": (c,), "n.bias": (c,)},
             num_groups=8)
         add(f"LRN {n}x{c}x{s}x{s}", "type = LRN; size = 5", "LRN", (n, c, s, s), size=5)
         add(f"mean 2,3 {n}x{c}x{s}x{s}", "type = Reduce; op = mean; axes = 2, 3",
             "ReduceMean", (n, c, s, s), weights={"axes": np.array([2, 3])})
         add(f"deconvolution 2/2 {n}x{c}x{s}x{s}",
-            "type = Deconvolution; stride = 2; weights.weight = w:w", "ConvTranspose",
+            "type = Deconvolution; stride = 2; weight = w:w", "ConvTranspose",
             (n, c, s, s), weights={"w": (c, c // 2, 2, 2)}, strides=[2, 2])
         add(f"deconvolution 4/2 {n}x{c}x{s}x{s}",
-            "type = Deconvolution; stride = 2; pad = 1; weights.weight = w:w",
+            "type = Deconvolution; stride = 2; pad = 1; weight = w:w",
             "ConvTranspose", (n, c, s, s), weights={"w": (c, c // 2, 4, 4)},
             strides=[2, 2], pads=[1, 1, 1, 1])
         add(f"cubic x2 {n}x{c}x{s}x{s}", "type = Resize; mode = cubic; scale = 2",
@@ -99,7 +99,7 @@ def cases():
             "Pad", (n, c, s, s), weights={"pads": np.array([0, 0, 2, 2, 0, 0, 2, 2])},
             mode="wrap")
     for d in (8, 16, 28):
-        add(f"conv3d 1x16x{d}x{d}x{d}", "type = Convolution; pad = 1; weights.weight = w:w",
+        add(f"conv3d 1x16x{d}x{d}x{d}", "type = Convolution; pad = 1; weight = w:w",
             "Conv", (1, 16, d, d, d), weights={"w": (32, 16, 3, 3, 3)}, pads=[1] * 6)
     return rows
 

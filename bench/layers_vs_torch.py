@@ -80,11 +80,11 @@ def cases():
 
     for n, c in ((16384, 4096), (65536, 768), (4096, 16384), (8192, 128)):
         size = 2 * product(n, c) * 2
-        add(f"layer_norm {n}x{c}", one("type = Normalization; kind = layer; weights = w:n",
+        add(f"layer_norm {n}x{c}", one("type = Normalization; kind = layer; scale = w:s; bias = w:b",
                                        half("x", n, c)),
             lambda x, s, b: f.layer_norm(x, x.shape[1:], s, b),
             lambda n=n, c=c: (h(n, c), h(c), h(c)), tbytes=size)
-        add(f"rms_norm {n}x{c}", one("type = Normalization; kind = rms; weights.scale = w:s",
+        add(f"rms_norm {n}x{c}", one("type = Normalization; kind = rms; scale = w:s",
                                      half("x", n, c)),
             lambda x, s: f.rms_norm(x, x.shape[1:], s),
             lambda n=n, c=c: (h(n, c), h(c)), tbytes=size)
@@ -129,13 +129,13 @@ def cases():
         lambda x: torch.cumsum(x, 1), lambda: (h(*big),), tbytes=4 * many)
     for width in (4096, 768):
         add(f"embedding 65536 of 50257x{width}",
-            one(f"type = Embedding; weights = w:e; rows = 50257; width = {width}",
+            one(f"type = Embedding; table = w:e; rows = 50257; columns = {width}",
                 ("x", (65536,), "i64", None)),
             lambda i, t: f.embedding(i, t),
             lambda width=width: (torch.randint(0, 50257, (65536,), device="cuda"),
                                  h(50257, width)), tbytes=4 * 65536 * width)
     add("group_norm 32x320x64x64 NHWC, 32 groups",
-        one("type = Normalization; kind = group; groups = 32; weights = w:n",
+        one("type = Normalization; kind = group; groups = 32; scale = w:s; bias = w:b",
             half("x", 32, 320, 64, 64, layout="fp16:nhwc8"), out="fp16:nhwc8"),
         lambda x, s, b: f.group_norm(x, 32, s, b),
         lambda: (last(32, 320, 64, 64), h(320), h(320)),
@@ -152,30 +152,30 @@ def cases():
     nhwc = {"layout": "fp16:nhwc8"}
     add("deconvolution 4x4/2 of 32x256x56x56 to 128",
         one("type = Deconvolution; filters = 128; kernel = 4; stride = 2; pad = 1; "
-            "weights.weight = w:w", half("x", 32, 256, 56, 56, **nhwc), out="fp16:nhwc8"),
+            "weight = w:w", half("x", 32, 256, 56, 56, **nhwc), out="fp16:nhwc8"),
         lambda x, w: f.conv_transpose2d(x, w, stride=2, padding=1),
         lambda: (last(32, 256, 56, 56), last(256, 128, 4, 4)),
         flops=2 * product(32, 256, 56, 56, 128, 16))
     add("deconvolution 2x2/2 of 32x256x64x64 to 128",
         one("type = Deconvolution; filters = 128; kernel = 2; stride = 2; "
-            "weights.weight = w:w", half("x", 32, 256, 64, 64, **nhwc), out="fp16:nhwc8"),
+            "weight = w:w", half("x", 32, 256, 64, 64, **nhwc), out="fp16:nhwc8"),
         lambda x, w: f.conv_transpose2d(x, w, stride=2),
         lambda: (last(32, 256, 64, 64), last(256, 128, 2, 2)),
         flops=2 * product(32, 256, 64, 64, 128, 4))
     add("conv3d 3x3x3 of 16x128x16x56x56 to 128",
         one("type = Convolution; filters = 128; kernel = 3; pad = 1; "
-            "weights.weight = w:w", half("x", 16, 128, 16, 56, 56, layout="fp16:ndhwc8"),
+            "weight = w:w", half("x", 16, 128, 16, 56, 56, layout="fp16:ndhwc8"),
             out="fp16:ndhwc8"),
         lambda x, w: f.conv3d(x, w, padding=1),
         lambda: (last3(16, 128, 16, 56, 56), last3(128, 128, 3, 3, 3)),
         flops=2 * product(16, 128, 16, 56, 56, 128, 27))
     for m, n, k in ((4096, 4096, 4096), (8192, 8192, 8192), (128, 3072, 768)):
         add(f"matmul {m}x{n}x{k}",
-            one(f"type = MatrixMultiply; units = {n}; weights.b = w:b", half("x", m, k)),
+            one(f"type = MatrixMultiply; units = {n}; b = w:b", half("x", m, k)),
             torch.matmul, lambda m=m, n=n, k=k: (h(m, k), h(k, n)), flops=2 * m * n * k)
     for n, k in ((4096, 4096), (28672, 8192), (7168, 57344)):
         add(f"gemv 1x{n}x{k}",
-            one(f"type = MatrixMultiply; units = {n}; weights.b = w:b", half("x", 1, k)),
+            one(f"type = MatrixMultiply; units = {n}; b = w:b", half("x", 1, k)),
             torch.matmul, lambda n=n, k=k: (h(1, k), h(n, k).t()), tbytes=2 * n * k)
     return rows
 

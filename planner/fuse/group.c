@@ -308,8 +308,9 @@ static int note(struct planner_fusion *f, bool possible, int into, const char *b
                 const char *why, strata_error *err)
 {
     char text[400];
-    if (f->reason)
+    if (f->reason && (f->possible || !possible))
         return STRATA_OK; /* a chain of epilogues says more */
+    free(f->reason);
     snprintf(text, sizeof text, "%.200s: %s", before, why);
     f->possible = possible;
     f->into = into;

@@ -51,6 +51,12 @@ static void skip_spaces(struct reader *r)
         r->at++;
 }
 
+static int at_end(struct reader *r)
+{
+    skip_spaces(r);
+    return r->at == r->end || *r->at == ',';
+}
+
 /* The next word of the instruction, cut at WORD; "" at its end. */
 static const char *take_word(struct reader *r, char word[WORD])
 {
@@ -131,6 +137,18 @@ static int take_number(struct reader *r, double *out)
     return whole ? STRATA_OK : wrong(r, "no number is", word);
 }
 
+/* Numbers that are left out are those of the layer. */
+static void default_numbers(struct program_step *s)
+{
+    strata_activation a = {0, 0, STRATA_KIND_DEFAULT, STRATA_KIND_DEFAULT};
+    s->alpha = s->op == POINTWISE_AFFINE;
+    if (s->op < POINTWISE_ACTIVATION)
+        return;
+    a.kind = s->op - POINTWISE_ACTIVATION;
+    s->alpha = strata_activation_alpha(&a);
+    s->beta = strata_activation_beta(&a);
+}
+
 /* ---- instructions ---------------------------------------------------------------- */
 
 static int take_instruction(struct reader *r)
@@ -148,7 +166,9 @@ static int take_instruction(struct reader *r)
     int status = f ? STRATA_OK : STRATA_EINVAL;
     for (int i = 0; status == STRATA_OK && i < f->operands; i++)
         status = take_operand(r, operands[i]);
-    for (int i = 0; status == STRATA_OK && i < f->numbers; i++)
+    if (f)
+        default_numbers(&s);
+    for (int i = 0; status == STRATA_OK && i < f->numbers && !at_end(r); i++)
         status = take_number(r, numbers[i]);
     if (status != STRATA_OK)
         return status;

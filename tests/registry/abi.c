@@ -116,12 +116,13 @@ static const struct place places[] = {
     S(strata_pooling) F(strata_pooling, kind) F(strata_pooling, global)
     F(strata_pooling, kernel) F(strata_pooling, stride) F(strata_pooling, pad)
     F(strata_pooling, dilation) F(strata_pooling, pad_mode) F(strata_pooling, ceil_mode)
-    F(strata_pooling, count_include_pad) F(strata_pooling, reserved)
+    F(strata_pooling, count_include_pad) F(strata_pooling, indices) F(strata_pooling, p)
 
-    S(strata_scale) F(strata_scale, mode) F(strata_scale, reserved) F(strata_scale, scale)
-    F(strata_scale, shift) F(strata_scale, power)
+    S(strata_scale) F(strata_scale, mode) F(strata_scale, reserved)
+    F(strata_scale, scale) F(strata_scale, shift) F(strata_scale, power)
 
     S(strata_elementwise) F(strata_elementwise, op) F(strata_elementwise, reserved)
+    F(strata_elementwise, fmod) F(strata_elementwise, reserved1)
 
     S(strata_softmax) F(strata_softmax, axis) F(strata_softmax, log)
     F(strata_softmax, reserved)
@@ -129,7 +130,8 @@ static const struct place places[] = {
     S(strata_concatenation) F(strata_concatenation, axis)
 
     S(strata_slice) F(strata_slice, axes) F(strata_slice, begin) F(strata_slice, end)
-    F(strata_slice, step)
+    F(strata_slice, step) F(strata_slice, split) F(strata_slice, parts)
+    F(strata_slice, axis)
 
     S(strata_padding) F(strata_padding, mode) F(strata_padding, reserved)
     F(strata_padding, begin) F(strata_padding, end) F(strata_padding, value)
@@ -138,9 +140,88 @@ static const struct place places[] = {
     F(strata_shuffle, second)
 
     S(strata_resize) F(strata_resize, mode) F(strata_resize, coordinates)
-    F(strata_resize, size) F(strata_resize, scale)
+    F(strata_resize, size) F(strata_resize, scale) F(strata_resize, axes)
+    F(strata_resize, nearest) F(strata_resize, keep_aspect) F(strata_resize, cubic_a)
+    F(strata_resize, roi) F(strata_resize, extrapolation) F(strata_resize, antialias)
+    F(strata_resize, exclude_outside)
+
+    S(strata_pointwise) F(strata_pointwise, program)
 
     S(strata_constant) F(strata_constant, shape)
+
+    S(strata_deconvolution) F(strata_deconvolution, filters)
+    F(strata_deconvolution, kernel) F(strata_deconvolution, stride)
+    F(strata_deconvolution, pad) F(strata_deconvolution, dilation)
+    F(strata_deconvolution, pad_mode) F(strata_deconvolution, reserved)
+    F(strata_deconvolution, groups) F(strata_deconvolution, output_pad)
+    F(strata_deconvolution, output_size)
+
+    S(strata_lrn) F(strata_lrn, size) F(strata_lrn, alpha) F(strata_lrn, beta)
+    F(strata_lrn, bias)
+
+    S(strata_max_unpool) F(strata_max_unpool, kernel) F(strata_max_unpool, stride)
+    F(strata_max_unpool, pad) F(strata_max_unpool, output_size)
+
+    S(strata_matrix_multiply) F(strata_matrix_multiply, transpose_a)
+    F(strata_matrix_multiply, transpose_b) F(strata_matrix_multiply, alpha)
+    F(strata_matrix_multiply, beta) F(strata_matrix_multiply, units)
+
+    S(strata_normalization) F(strata_normalization, kind) F(strata_normalization, sum)
+    F(strata_normalization, statistics) F(strata_normalization, reserved)
+    F(strata_normalization, axis) F(strata_normalization, groups)
+    F(strata_normalization, p) F(strata_normalization, epsilon)
+
+    S(strata_reduce) F(strata_reduce, op) F(strata_reduce, keep_dims)
+    F(strata_reduce, axes)
+
+    S(strata_arg_max) F(strata_arg_max, op) F(strata_arg_max, keep_dims)
+    F(strata_arg_max, ties) F(strata_arg_max, index) F(strata_arg_max, axis)
+
+    S(strata_top_k) F(strata_top_k, k) F(strata_top_k, axis) F(strata_top_k, largest)
+    F(strata_top_k, sorted)
+
+    S(strata_cum_sum) F(strata_cum_sum, op) F(strata_cum_sum, exclusive)
+    F(strata_cum_sum, reverse) F(strata_cum_sum, reserved) F(strata_cum_sum, axis)
+
+    S(strata_unary) F(strata_unary, op) F(strata_unary, negative)
+    F(strata_unary, positive) F(strata_unary, reserved)
+
+    S(strata_compare) F(strata_compare, op) F(strata_compare, reserved)
+
+    S(strata_cast) F(strata_cast, to) F(strata_cast, saturate)
+
+    S(strata_gated) F(strata_gated, kind) F(strata_gated, reserved) F(strata_gated, axis)
+    F(strata_gated, alpha) F(strata_gated, beta)
+
+    S(strata_quantize) F(strata_quantize, axis) F(strata_quantize, block)
+    F(strata_quantize, dtype) F(strata_quantize, saturate)
+
+    S(strata_expand) F(strata_expand, shape) F(strata_expand, repeats)
+
+    S(strata_triangle) F(strata_triangle, upper) F(strata_triangle, reserved)
+    F(strata_triangle, k)
+
+    S(strata_gather) F(strata_gather, mode) F(strata_gather, reserved)
+    F(strata_gather, axis) F(strata_gather, batch_dims)
+
+    S(strata_embedding) F(strata_embedding, rows) F(strata_embedding, columns)
+
+    S(strata_scatter) F(strata_scatter, mode) F(strata_scatter, reduction)
+    F(strata_scatter, axis)
+
+    S(strata_reverse_sequence) F(strata_reverse_sequence, batch_axis)
+    F(strata_reverse_sequence, time_axis)
+
+    S(strata_grid_sample) F(strata_grid_sample, mode) F(strata_grid_sample, padding)
+    F(strata_grid_sample, align_corners) F(strata_grid_sample, reserved)
+
+    S(strata_roi_align) F(strata_roi_align, size) F(strata_roi_align, mode)
+    F(strata_roi_align, coordinates) F(strata_roi_align, sampling)
+    F(strata_roi_align, scale)
+
+    S(strata_non_max_suppression) F(strata_non_max_suppression, max_output)
+    F(strata_non_max_suppression, iou) F(strata_non_max_suppression, score)
+    F(strata_non_max_suppression, box) F(strata_non_max_suppression, reserved)
 };
 
 #define C(name) {#name, (uint64_t)(name)},
@@ -185,12 +266,44 @@ static const struct {
     C(STRATA_SANITIZER_ADDRESS) C(STRATA_SANITIZER_THREAD)
     /* Of strata/layers.h. */
     C(STRATA_PAD_EXPLICIT) C(STRATA_PAD_SAME_UPPER) C(STRATA_PAD_SAME_LOWER)
-    C(STRATA_PAD_VALID) C(STRATA_POOL_MAX) C(STRATA_POOL_AVERAGE) C(STRATA_SCALE_AUTO)
-    C(STRATA_SCALE_UNIFORM) C(STRATA_SCALE_CHANNEL) C(STRATA_SCALE_ELEMENTWISE)
-    C(STRATA_SUM) C(STRATA_SUB) C(STRATA_PRODUCT) C(STRATA_DIV) C(STRATA_MAX)
-    C(STRATA_MIN) C(STRATA_POW) C(STRATA_PADDING_CONSTANT) C(STRATA_PADDING_REFLECT)
-    C(STRATA_PADDING_EDGE) C(STRATA_NEAREST) C(STRATA_BILINEAR) C(STRATA_HALF_PIXEL)
-    C(STRATA_ASYMMETRIC) C(STRATA_ALIGN_CORNERS)
+    C(STRATA_PAD_VALID) C(STRATA_POOL_MAX) C(STRATA_POOL_AVERAGE) C(STRATA_POOL_LP)
+    C(STRATA_SCALE_AUTO) C(STRATA_SCALE_UNIFORM) C(STRATA_SCALE_CHANNEL)
+    C(STRATA_SCALE_ELEMENTWISE) C(STRATA_SUM) C(STRATA_SUB) C(STRATA_PRODUCT)
+    C(STRATA_DIV) C(STRATA_MAX) C(STRATA_MIN) C(STRATA_POW) C(STRATA_MOD) C(STRATA_AND)
+    C(STRATA_OR) C(STRATA_XOR) C(STRATA_BIT_AND) C(STRATA_BIT_OR) C(STRATA_BIT_XOR)
+    C(STRATA_SHIFT_LEFT) C(STRATA_SHIFT_RIGHT) C(STRATA_MEAN) C(STRATA_PADDING_CONSTANT)
+    C(STRATA_PADDING_REFLECT) C(STRATA_PADDING_EDGE) C(STRATA_PADDING_WRAP)
+    C(STRATA_NEAREST) C(STRATA_BILINEAR) C(STRATA_RESIZE_LINEAR) C(STRATA_RESIZE_CUBIC)
+    C(STRATA_HALF_PIXEL) C(STRATA_ASYMMETRIC) C(STRATA_ALIGN_CORNERS)
+    C(STRATA_PYTORCH_HALF_PIXEL) C(STRATA_HALF_PIXEL_SYMMETRIC)
+    C(STRATA_TF_CROP_AND_RESIZE) C(STRATA_ROUND_BY_COORDINATES)
+    C(STRATA_ROUND_PREFER_FLOOR) C(STRATA_ROUND_PREFER_CEIL) C(STRATA_ROUND_FLOOR)
+    C(STRATA_ROUND_CEIL) C(STRATA_ASPECT_STRETCH) C(STRATA_ASPECT_NOT_LARGER)
+    C(STRATA_ASPECT_NOT_SMALLER) C(STRATA_NORMALIZATION_LAYER)
+    C(STRATA_NORMALIZATION_RMS) C(STRATA_NORMALIZATION_GROUP)
+    C(STRATA_NORMALIZATION_INSTANCE) C(STRATA_NORMALIZATION_BATCH)
+    C(STRATA_NORMALIZATION_LP) C(STRATA_REDUCE_SUM) C(STRATA_REDUCE_MEAN)
+    C(STRATA_REDUCE_MAX) C(STRATA_REDUCE_MIN) C(STRATA_REDUCE_PROD) C(STRATA_REDUCE_L1)
+    C(STRATA_REDUCE_L2) C(STRATA_REDUCE_SUM_SQUARE) C(STRATA_REDUCE_LOG_SUM)
+    C(STRATA_REDUCE_LOG_SUM_EXP) C(STRATA_ARG_MAX) C(STRATA_ARG_MIN) C(STRATA_TIES_FIRST)
+    C(STRATA_TIES_LAST) C(STRATA_INDEX_I64) C(STRATA_INDEX_I32) C(STRATA_CUM_SUM)
+    C(STRATA_CUM_PRODUCT) C(STRATA_UNARY_ABS) C(STRATA_UNARY_NEG) C(STRATA_UNARY_EXP)
+    C(STRATA_UNARY_LOG) C(STRATA_UNARY_SQRT) C(STRATA_UNARY_RECIPROCAL)
+    C(STRATA_UNARY_SIGN) C(STRATA_UNARY_FLOOR) C(STRATA_UNARY_CEIL) C(STRATA_UNARY_ROUND)
+    C(STRATA_UNARY_SIN) C(STRATA_UNARY_COS) C(STRATA_UNARY_TAN) C(STRATA_UNARY_ASIN)
+    C(STRATA_UNARY_ACOS) C(STRATA_UNARY_ATAN) C(STRATA_UNARY_SINH) C(STRATA_UNARY_COSH)
+    C(STRATA_UNARY_TANH) C(STRATA_UNARY_ASINH) C(STRATA_UNARY_ACOSH)
+    C(STRATA_UNARY_ATANH) C(STRATA_UNARY_ERF) C(STRATA_UNARY_NOT) C(STRATA_UNARY_BIT_NOT)
+    C(STRATA_UNARY_IS_NAN) C(STRATA_UNARY_IS_INF) C(STRATA_COMPARE_EQUAL)
+    C(STRATA_COMPARE_NOT_EQUAL) C(STRATA_COMPARE_LESS) C(STRATA_COMPARE_LESS_EQUAL)
+    C(STRATA_COMPARE_GREATER) C(STRATA_COMPARE_GREATER_EQUAL) C(STRATA_GATHER_SLICES)
+    C(STRATA_GATHER_ELEMENTS) C(STRATA_GATHER_ND) C(STRATA_SCATTER_ELEMENTS)
+    C(STRATA_SCATTER_ND) C(STRATA_SCATTER_NONE) C(STRATA_SCATTER_ADD)
+    C(STRATA_SCATTER_MUL) C(STRATA_SCATTER_MAX) C(STRATA_SCATTER_MIN)
+    C(STRATA_GRID_LINEAR) C(STRATA_GRID_NEAREST) C(STRATA_GRID_CUBIC)
+    C(STRATA_GRID_ZEROS) C(STRATA_GRID_BORDER) C(STRATA_GRID_REFLECTION)
+    C(STRATA_ROI_AVERAGE) C(STRATA_ROI_MAX) C(STRATA_ROI_HALF_PIXEL)
+    C(STRATA_ROI_OUTPUT_HALF_PIXEL) C(STRATA_BOX_CORNERS) C(STRATA_BOX_CENTER)
     /* Frozen: these do not even grow. */
     C(sizeof(strata_tensor)) C(sizeof(strata_attr)) C(sizeof(strata_weight))
     C(sizeof(strata_array)) C(sizeof(strata_note))
