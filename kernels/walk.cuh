@@ -19,6 +19,7 @@ struct walk {
     int64_t size; /* elements of the output, pad lanes included */
     int32_t dims, lanes;
     int32_t channel_dim; /* the one whose last groups are pads, or -1 */
+    int32_t lane_dim;    /* lanes of wider vectors, apart from their blocks, or -1 */
     int32_t channels;
     int64_t extent[WALK_DIMS];
     divisor by[WALK_DIMS]; /* of extents below 2^31 */
@@ -137,7 +138,7 @@ static walk<K> walk_over(const strata_tensor *out, const walk_operand *operand)
     const int first = walk_has_lanes<K>(axis, n, out);
     w.size = out->size;
     w.lanes = 1 + first;
-    w.channel_dim = -1;
+    w.channel_dim = w.lane_dim = -1;
     w.channels = out->rank > 1 ? (int32_t)out->dims[1] : 1;
     for (int k = 0; k < K && first; k++)
         w.lane[k] = axis[0].stride[k];
@@ -146,8 +147,10 @@ static walk<K> walk_over(const strata_tensor *out, const walk_operand *operand)
         w.by[w.dims] = divisor_of(axis[i].extent < 0x7fffffff ? axis[i].extent : 1);
         for (int k = 0; k < K; k++)
             w.stride[k][w.dims] = axis[i].stride[k];
-        if (axis[i].channel)
+        if (axis[i].channel) { /* lanes come first, blocks behind */
+            w.lane_dim = w.channel_dim;
             w.channel_dim = w.dims;
+        }
     }
     if (w.dims == 0) {
         w.extent[0] = 1;
@@ -185,8 +188,11 @@ static __device__ inline walk_place<K> walk_find(const walk<K> &w, Index group)
         const Index c = last ? group : group - next * (Index)w.extent[d];
         if (d == 0)
             p.inner = c;
+        if (d == w.lane_dim)
+            p.channel += (int64_t)c;
         if (d == w.channel_dim)
-            p.channel = (int64_t)c * w.lanes;
+            p.channel +=
+                (int64_t)c * (w.lane_dim < 0 ? w.lanes : w.extent[w.lane_dim]);
 #pragma unroll
         for (int k = 0; k < K; k++)
             p.at[k] += (int64_t)c * w.stride[k][d];
@@ -200,7 +206,8 @@ static __device__ inline walk_place<K> walk_find(const walk<K> &w, Index group)
 template <int N, int K>
 static __device__ inline bool walk_whole(const walk<K> &w, const walk_place<K> &p)
 {
-    const int64_t last = w.channel_dim == 0 ? p.channel + N - 1 : p.channel + w.lanes - 1;
+    const int64_t last = w.channel_dim == 0 || w.lane_dim == 0 ? p.channel + N - 1
+                                                               : p.channel + w.lanes - 1;
     return p.inner + (N >> (w.lanes - 1)) <= w.extent[0] &&
            (w.channel_dim < 0 || last < w.channels);
 }

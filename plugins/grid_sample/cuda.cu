@@ -160,9 +160,11 @@ static grid_job job_of(const strata_run *r, int lanes)
 }
 
 /* Channels that a pack can hold. */
-static int lanes_of(const strata_tensor *y)
+static int lanes_of(const strata_tensor *x, const strata_tensor *y)
 {
-    int lanes = y->strides[1] == 1 ? (y->dtype == STRATA_FP32 ? 4 : 8) : 1;
+    int lanes = x->strides[1] == 1 && y->strides[1] == 1
+                    ? (y->dtype == STRATA_FP32 ? 4 : 8)
+                    : 1;
     if (y->vector_dim == 1 && y->vector > 1)
         return y->vector;
     while (y->dims[1] % lanes)
@@ -173,7 +175,7 @@ static int lanes_of(const strata_tensor *y)
 template <typename T>
 static int run_typed(const strata_run *r)
 {
-    const int lanes = lanes_of(&r->out[0]);
+    const int lanes = lanes_of(&r->in[0], &r->out[0]);
     grid_job j = job_of(r, lanes);
     switch (lanes) {
     case 1:

@@ -36,9 +36,9 @@ INDEX_INLINE int nms_overlap(const struct nms_box *a, const struct nms_box *b, d
     for (int d = 0; d < 2; d++) {
         const double low = a->low[d] > b->low[d] ? a->low[d] : b->low[d];
         const double high = a->high[d] < b->high[d] ? a->high[d] : b->high[d];
-        shared *= high > low ? high - low : 0;
-        first *= a->high[d] - a->low[d];
-        second *= b->high[d] - b->low[d];
+        shared = index_times(shared, high > low ? high - low : 0);
+        first = index_times(first, a->high[d] - a->low[d]);
+        second = index_times(second, b->high[d] - b->low[d]);
     }
     const double all = first + second - shared;
     return shared > 0 && all > 0 && shared / all > iou;

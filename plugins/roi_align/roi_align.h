@@ -31,10 +31,10 @@ INDEX_INLINE struct roi_side roi_side(double low, double high, int64_t bins, int
 {
     const double offset = coordinates == STRATA_ROI_HALF_PIXEL ? 0.5 : 0;
     struct roi_side s;
-    double length = high * scale - offset - (low * scale - offset);
+    double length = index_times(high, scale) - offset - (index_times(low, scale) - offset);
     if (coordinates != STRATA_ROI_HALF_PIXEL && !(length >= 1))
         length = 1;
-    s.begin = low * scale - offset;
+    s.begin = index_times(low, scale) - offset;
     s.bin = length / (double)bins;
     s.dim = dim;
     const double wanted = sampling > 0 ? (double)sampling : ceil(s.bin);
@@ -47,7 +47,8 @@ INDEX_INLINE struct roi_pair roi_point(const struct roi_side *s, int64_t k, int6
 {
     struct roi_pair p = {0, 0, 0, 0};
     double at =
-        s->begin + (double)k * s->bin + ((double)i + 0.5) * s->bin / (double)s->points;
+        s->begin + index_times((double)k, s->bin) +
+        index_times((double)i + 0.5, s->bin) / (double)s->points;
     if (!(at >= -1 && at <= (double)s->dim))
         return p;
     at = at < 0 ? 0 : at;

@@ -412,12 +412,13 @@ static int ordered_accept(const strata_node *n)
                : STRATA_OK;
 }
 
-/* Whether the order of updates shows in a result's rounding. */
+/* Whether the order of updates may show in a result: in its rounding, or which zero or
+ * NaN a maximum is. */
 static bool rounds(const strata_node *n)
 {
     const strata_scatter *p = (const strata_scatter *)n->params;
     const int32_t dtype = n->in[0].dtype;
-    return (p->reduction == STRATA_SCATTER_ADD || p->reduction == STRATA_SCATTER_MUL) &&
+    return p->reduction != STRATA_SCATTER_NONE &&
            dtype != STRATA_INT32 && dtype != STRATA_INT64;
 }
 
@@ -440,7 +441,7 @@ static int atomic_accept(const strata_node *n)
     return status != STRATA_OK || !rounds(n)
                ? status
                : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                             "the order of sums of floats is left open by atomics");
+                             "the order of updates of floats is left open by atomics");
 }
 
 static int unordered_accept(const strata_node *n)
@@ -449,7 +450,7 @@ static int unordered_accept(const strata_node *n)
     return status != STRATA_OK || rounds(n)
                ? status
                : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                             "reduces floats by add and mul only");
+                             "reduces floats only");
 }
 
 static size_t atomic_workspace(const strata_node *n)

@@ -145,9 +145,9 @@ static top_k_job top_k_job_of(const strata_top_k *p, const strata_tensor *x)
     job.k = (int32_t)p->k;
     job.pieces = job.sorted = 1;
     job.smallest = !p->largest;
-    while (job.sorted < job.k)
+    while (job.sorted < job.k && job.sorted < 1 << 30)
         job.sorted *= 2;
-    if (job.k > LIST || job.lines >= LIST_BLOCKS)
+    if (job.k > LIST || job.lines >= LIST_BLOCKS || job.lines == 0)
         return job;
     /* A warp's list is worth it where it sees much more than k. */
     const int64_t least = job.k > 32 ? 2 * LIST_PIECE : LIST_PIECE;
@@ -226,7 +226,7 @@ static int top_k_run(const strata_run *r)
 static int top_k_accept(const strata_node *n)
 {
     const top_k_job job = top_k_job_of((const strata_top_k *)n->params, &n->in[0]);
-    if (job.lines * job.pieces > 0x7fffffff || job.length > INT32_MAX || job.k > 1 << 30)
+    if (job.lines * job.pieces > 0x7fffffff || job.length > INT32_MAX || job.k > 1 << 29)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "%lld lines of %lld elements; a launch has at most 2^31 - 1 "
                            "blocks, and an index 31 bits",

@@ -28,7 +28,7 @@ static const struct layer_case cases[] = {
 };
 
 static const struct layer_case large[] = {
-    {"Embedding", "", .in = {S2(8, 512)}, .weight = {S2(1000, 4096)}, LOOKED_UP(1000)},
+    {"Embedding", "", .in = {S2(3, 300)}, .weight = {S2(1000, 4096)}, LOOKED_UP(1000)},
 };
 
 LAYER_CASES(Embedding, ORDINARY(cases), LARGE(large))

@@ -44,9 +44,9 @@ static const struct layer_case large[] = {
     {"Softmax", "", .in = {S2(1501, 2056)}},
     {"Softmax", "", .in = {S2(701, 4104)}},
     {"Softmax", "log = true", .in = {S2(401, 8200)}},
-    {"Softmax", "", .in = {S2(301, 16392)}},
-    {"Softmax", "log = true", .in = {S2(151, 33000)}},
-    {"Softmax", "", .in = {S2(71, 65544)}},
+    {"Softmax", "", .in = {S2(201, 16392)}},
+    {"Softmax", "log = true", .in = {S2(101, 33000)}},
+    {"Softmax", "", .in = {S2(51, 65544)}},
     {"Softmax", "", .in = {S2(5, 131080)}},
     /* Rows of threads along the axis: 1, some, all. */
     {"Softmax", "axis = 2", .in = {S4(4, 5, 24, 1028)}},
