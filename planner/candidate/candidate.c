@@ -65,11 +65,21 @@ static uint64_t precision_formats(enum precision precision)
     return mask;
 }
 
-static bool row_has_precision(const struct registry_row *row, uint64_t formats)
+static bool mask_has(uint64_t mask, uint64_t formats)
 {
-    for (int i = 0; i < REGISTRY_PORTS; i++)
-        if ((row->in[i] & ~STRATA_SAME && !(row->in[i] & formats)) ||
-            (row->out[i] & ~STRATA_SAME && !(row->out[i] & formats)))
+    return !(mask & ~STRATA_SAME) || mask & formats;
+}
+
+/* At the ports that the node has; what is exact keeps its dtype. */
+static bool row_has_precision(const struct planner *planner, const struct planner_node *n,
+                              const struct registry_row *row, uint64_t formats)
+{
+    for (int i = 0; i < REGISTRY_PORTS && i < n->n_ports; i++)
+        if (!mask_has(row->in[i], formats))
+            return false;
+    for (int i = 0; i < REGISTRY_PORTS && i < n->n_out; i++)
+        if (!planner->network->tensors[n->out[i]].exact &&
+            !mask_has(row->out[i], formats))
             return false;
     return true;
 }
@@ -86,7 +96,7 @@ static uint64_t node_precision(const struct planner *planner,
             continue;
         here = true;
         for (uint32_t r = 0; r < type->impls[i].impl.rows.n; r++)
-            if (row_has_precision(&type->impls[i].rows[r], wanted))
+            if (row_has_precision(planner, n, &type->impls[i].rows[r], wanted))
                 return wanted;
     }
     if (here)

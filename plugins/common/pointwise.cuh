@@ -26,7 +26,7 @@ static inline pointwise_args pointwise_args_of(double alpha, double beta, int32_
 }
 
 /* Operations in groups of like cost: a kernel has the registers of the dearest in it. */
-enum { POINTWISE_SIMPLE = 0, POINTWISE_CURVES = 1, POINTWISE_RARE = 2 };
+enum { POINTWISE_SIMPLE = 0, POINTWISE_CURVES, POINTWISE_RARE, POINTWISE_KINDS };
 
 static inline int pointwise_group(int op)
 {
@@ -42,7 +42,7 @@ static inline int pointwise_group(int op)
     case POINTWISE_FMOD:
         return POINTWISE_RARE;
     default:
-        return op >= POINTWISE_ACTIVATION ? POINTWISE_CURVES
+        return op >= POINTWISE_ACTIVATION ? POINTWISE_KINDS
                : op >= STRATA_UNARY_SIN && op <= STRATA_UNARY_ATANH
                    ? POINTWISE_RARE
                    : POINTWISE_SIMPLE;
@@ -151,8 +151,8 @@ static __device__ inline void point_simple(int op, const pointwise_args &k, floa
 }
 
 template <int N>
-static __device__ inline void point_curves(int op, const pointwise_args &k, float *y,
-                                           const float *a, const float *b)
+static __device__ inline void point_curves(int op, float *y, const float *a,
+                                           const float *b)
 {
     switch (op) {
     case STRATA_UNARY_EXP: POINT_EACH(expf(a[i]))
@@ -160,9 +160,7 @@ static __device__ inline void point_curves(int op, const pointwise_args &k, floa
     case STRATA_UNARY_TANH: POINT_EACH(tanhf(a[i]))
     case STRATA_UNARY_ERF: POINT_EACH(erff(a[i]))
     case POINTWISE_ELEMENTWISE + STRATA_DIV: POINT_EACH(a[i] / b[i])
-    default:
-        const activation_args f = {op - POINTWISE_ACTIVATION, k.alpha, k.beta};
-        POINT_EACH(activate(a[i], f))
+    default: break;
     }
 }
 
@@ -183,6 +181,43 @@ static __device__ inline void point_rare(int op, float *y, const float *a, const
     }
 }
 
+/* The kind is known inside of the loop over a pack: its switch is gone there. */
+#define POINT_KIND(kind)                                                                 \
+    case POINTWISE_ACTIVATION + kind: {                                                  \
+        const activation_args f = {kind, k.alpha, k.beta};                               \
+        POINT_EACH(activate(a[i], f))                                                    \
+    }
+
+template <int N>
+static __device__ inline void point_kinds(int op, const pointwise_args &k, float *y,
+                                          const float *a)
+{
+    switch (op) {
+    POINT_KIND(STRATA_RELU)
+    POINT_KIND(STRATA_LEAKY_RELU)
+    POINT_KIND(STRATA_RELU6)
+    POINT_KIND(STRATA_CLIP)
+    POINT_KIND(STRATA_SIGMOID)
+    POINT_KIND(STRATA_TANH)
+    POINT_KIND(STRATA_ELU)
+    POINT_KIND(STRATA_SELU)
+    POINT_KIND(STRATA_SOFTPLUS)
+    POINT_KIND(STRATA_SOFTSIGN)
+    POINT_KIND(STRATA_GELU)
+    POINT_KIND(STRATA_SILU)
+    POINT_KIND(STRATA_HARD_SIGMOID)
+    POINT_KIND(STRATA_HARD_SWISH)
+    POINT_KIND(STRATA_MISH)
+    POINT_KIND(STRATA_GELU_TANH)
+    POINT_KIND(STRATA_SWISH)
+    POINT_KIND(STRATA_CELU)
+    POINT_KIND(STRATA_THRESHOLDED_RELU)
+    POINT_KIND(STRATA_SHRINK)
+    POINT_KIND(STRATA_SCALED_TANH)
+    default: break;
+    }
+}
+
 /* y may be a, b or c; b and c are looked at where op takes them. */
 template <int Group, int N>
 static __device__ inline void pointwise_apply(int op, const pointwise_args &k, float *y,
@@ -192,7 +227,9 @@ static __device__ inline void pointwise_apply(int op, const pointwise_args &k, f
     if (Group == POINTWISE_SIMPLE)
         point_simple<N>(op, k, y, a, b, c);
     else if (Group == POINTWISE_CURVES)
-        point_curves<N>(op, k, y, a, b);
+        point_curves<N>(op, y, a, b);
+    else if (Group == POINTWISE_KINDS)
+        point_kinds<N>(op, k, y, a);
     else
         point_rare<N>(op, y, a, b);
 }

@@ -11,6 +11,9 @@
 #include "plugins/common/pointwise_walk.cuh"
 #include "plugins/pointwise/program.h"
 
+/* Rows that are no registers of their own: the result before, and none at all. */
+enum { ROW_LAST = 254, ROW_NONE = 255 };
+
 struct device_step {
     int32_t op, group;
     uint8_t to, a, b, c;
@@ -43,11 +46,31 @@ template <int K, int M>
 static __device__ inline void fetch_row(float *v, int row, const float (&x)[K][M],
                                         const kept_rows<M> &kept)
 {
-#pragma unroll
-    for (int k = 0; k < K; k++)
-        if (row == k)
-            copy_row<M>(v, x[k]);
     switch (row) {
+    case 0:
+        copy_row<M>(v, x[0]);
+        break;
+    case 1:
+        copy_row<M>(v, x[K > 1 ? 1 : 0]);
+        break;
+    case 2:
+        copy_row<M>(v, x[K > 2 ? 2 : 0]);
+        break;
+    case 3:
+        copy_row<M>(v, x[K > 3 ? 3 : 0]);
+        break;
+    case 4:
+        copy_row<M>(v, x[K > 4 ? 4 : 0]);
+        break;
+    case 5:
+        copy_row<M>(v, x[K > 5 ? 5 : 0]);
+        break;
+    case 6:
+        copy_row<M>(v, x[K > 6 ? 6 : 0]);
+        break;
+    case 7:
+        copy_row<M>(v, x[K > 7 ? 7 : 0]);
+        break;
     case PROGRAM_INPUTS:
         copy_row<M>(v, kept.a);
         break;
@@ -94,17 +117,26 @@ static __device__ inline void run_program(const device_program &p, float *y,
     for (int i = 0; i < p.n_steps; i++) {
         const device_step &s = p.step[i];
         float b[M], c[M];
-        fetch_row<K, M>(y, s.a, x, kept);
-        fetch_row<K, M>(b, s.b, x, kept);
-        if (s.op == POINTWISE_SELECT)
+        if (s.b == ROW_LAST)
+            copy_row<M>(b, y);
+        else if (s.b != ROW_NONE)
+            fetch_row<K, M>(b, s.b, x, kept);
+        if (s.c == ROW_LAST)
+            copy_row<M>(c, y);
+        else if (s.c != ROW_NONE)
             fetch_row<K, M>(c, s.c, x, kept);
+        if (s.a != ROW_LAST)
+            fetch_row<K, M>(y, s.a, x, kept);
         if (s.group == POINTWISE_SIMPLE)
             pointwise_apply<POINTWISE_SIMPLE, M>(s.op, s.k, y, y, b, c);
+        else if (s.group == POINTWISE_KINDS)
+            pointwise_apply<POINTWISE_KINDS, M>(s.op, s.k, y, y, b, c);
         else if (!Rare || s.group == POINTWISE_CURVES)
             pointwise_apply<POINTWISE_CURVES, M>(s.op, s.k, y, y, b, c);
         else
             pointwise_apply<POINTWISE_RARE, M>(s.op, s.k, y, y, b, c);
-        keep_row<M>(kept, s.to, y);
+        if (s.to != ROW_NONE)
+            keep_row<M>(kept, s.to, y);
     }
 }
 
@@ -200,6 +232,28 @@ struct program_body {
 
 /* ---- launching --------------------------------------------------------------------- */
 
+/* Whether an operation reads its second operand, and its third. */
+static int operands_of(int op)
+{
+    if (op == POINTWISE_SELECT)
+        return 3;
+    return op >= POINTWISE_ELEMENTWISE && op < POINTWISE_SELECT ? 2 : 1;
+}
+
+/* Whether a row's content is read after step i + 1 before it is written again. */
+static bool is_kept(const struct program *p, int i)
+{
+    for (int k = i + 1; k < p->n_steps; k++) {
+        const struct program_step *s = &p->step[k];
+        const uint8_t row = p->step[i].to;
+        if (k > i + 1 && (s->a == row || s->b == row || s->c == row))
+            return true;
+        if (s->to == row)
+            return false;
+    }
+    return false;
+}
+
 static bool settle_steps(device_program *p, const struct program *from)
 {
     bool rare = false;
@@ -207,13 +261,16 @@ static bool settle_steps(device_program *p, const struct program *from)
     for (int i = 0; i < from->n_steps; i++) {
         const struct program_step *s = &from->step[i];
         const int group = pointwise_group(s->op);
-        p->step[i] = {s->op,
-                      group,
-                      s->to,
-                      s->a,
-                      s->b,
-                      s->c,
-                      pointwise_args_of(s->alpha, s->beta, 0)};
+        const int last = i ? from->step[i - 1].to : -1, n = operands_of(s->op);
+        const uint8_t row[3] = {s->a, s->b, s->c};
+        device_step *to = &p->step[i];
+        uint8_t *const read[3] = {&to->a, &to->b, &to->c};
+        for (int k = 0; k < 3; k++)
+            *read[k] = k >= n ? ROW_NONE : row[k] == last ? ROW_LAST : row[k];
+        to->op = s->op;
+        to->group = group;
+        to->to = is_kept(from, i) ? s->to : (uint8_t)ROW_NONE;
+        to->k = pointwise_args_of(s->alpha, s->beta, 0);
         rare |= group == POINTWISE_RARE;
     }
     return rare;
