@@ -25,8 +25,8 @@ tests_planner_explain_network_SOURCES = tests/planner/explain_network.c \
 	tests/planner/planning.h
 tests_planner_explain_network_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_explain_network_LDADD = $(LDADD) $(JANSSON_LIBS)
-tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/planner/planning.h \
-	tests/engine/engine_session.h
+tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/planner/fusing.h \
+	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_objective_SOURCES = tests/planner/objective.c \
 	tests/planner/planning.h
 tests_planner_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
