@@ -220,6 +220,8 @@ static const char *refuse_link(const struct planner *planner,
         return "its output has other readers";
     if (a->formats)
         return "the network gives its output a format";
+    if (p->layer->impl)
+        return "the network asks for an impl of it";
     if (a->rank != b->rank || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims))
         return "the shapes differ";
     return p->next >= 0 ? "another continues it" : NULL;
