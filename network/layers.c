@@ -179,21 +179,37 @@ static int read_layer(struct loader *l, struct config_section *s)
     return status;
 }
 
-/* For layers that the planner makes. Without it there are none. */
-static void find_pointwise(struct loader *l)
+/* A type of layers that the planner makes, or NULL: then it makes none. */
+static const struct registry_layer *find_made(struct loader *l, const char *name)
 {
+    const struct registry_layer *type = NULL;
     strata_error why;
     error_clear(&why);
-    if (l->net->build.fusion && l->n_drafts > 1 &&
-        registry_find(l->registry, "core::Pointwise@1", &l->net->pointwise, &why) !=
-            STRATA_OK)
-        l->net->pointwise = NULL;
+    return registry_find(l->registry, name, &type, &why) == STRATA_OK ? type : NULL;
+}
+
+static bool has_reduce(const struct loader *l)
+{
+    for (size_t i = 0; i < l->n_types; i++)
+        if (l->types[i] && strcmp(l->types[i]->full_name, "core::Reduce@1") == 0)
+            return true;
+    return false;
+}
+
+static void find_made_types(struct loader *l)
+{
+    if (!l->net->build.fusion)
+        return;
+    if (l->n_drafts > 1)
+        l->net->pointwise = find_made(l, "core::Pointwise@1");
+    if (has_reduce(l))
+        l->net->pooling = find_made(l, "core::Pooling@1");
 }
 
 int network_read_layers(struct loader *l)
 {
     int status = network_each(l, "layer", read_layer);
     if (status == STRATA_OK)
-        find_pointwise(l);
+        find_made_types(l);
     return status;
 }

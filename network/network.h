@@ -107,8 +107,8 @@ struct strata_network {
      */
     const int64_t *batches;
     size_t n_batches;
-    const struct registry_layer *pointwise; /* the type that groups of layers become, or
-                                               NULL: there is none */
+    /* Types that layers or groups of them may become; NULL: there is none. */
+    const struct registry_layer *pointwise, *pooling;
     const strata_network *base; /* NULL; or that of which this is a version for another
                                    batch: all but the tensors is then the base's */
     struct config *config;      /* places of everything */

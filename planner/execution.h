@@ -24,12 +24,20 @@
 
 struct planner;
 
-/* A Pointwise layer made of several of the network; its tensors are the network's. */
+enum made_kind { MADE_POINTWISE, MADE_REDUCE, MADE_POOLING };
+
+/* A layer made of some of the network; its tensors are the network's. */
 struct made_layer {
     struct network_layer layer; /* points into this struct */
-    strata_pointwise params;
+    enum made_kind kind;
+    union {
+        strata_pointwise pointwise;
+        strata_reduce reduce;
+        strata_pooling pooling;
+    } params;
     int inputs[PLAN_MAX_PORTS], output;
-    char program[2048];
+    char program[2048];            /* of a Pointwise */
+    int64_t axes[STRATA_MAX_RANK]; /* of a Reduce */
 };
 
 /* A layer that runs, and those after it that it computes in its own pass. */

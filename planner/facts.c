@@ -45,6 +45,16 @@ int planner_port_pad(const struct planner_model *m, const strata_network *net, i
     return STRATA_PAD_ANY;
 }
 
+bool planner_leaves_dirty(const struct planner *planner, const struct planner_node *n)
+{
+    const struct registry_layer *type = n->layer->type;
+    for (size_t k = 0; k < type->n_impls; k++)
+        if (type->impls[k].impl.device == planner->device.properties.kind &&
+            type->impls[k].impl.flags & STRATA_PAD_DIRTY)
+            return true;
+    return n->group && planner_leaves_dirty(planner, &n->group->node);
+}
+
 int planner_head_before(const struct planner *planner, int node, int after)
 {
     enum fuse_kind kind = planner->fusions[node].kind;

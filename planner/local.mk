@@ -35,6 +35,7 @@ PLANNER_SOURCES = \
 	planner/facts.c \
 	planner/fuse/fuse.c \
 	planner/fuse/group.c \
+	planner/fuse/reduce.c \
 	planner/fuse/shuffle.c \
 	planner/fuse/slice.c \
 	planner/fuse/weights.c \

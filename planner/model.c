@@ -53,12 +53,8 @@ static bool any_dirty(const struct planner *planner)
         if (input_pad(net, &net->inputs[i]) == STRATA_PAD_ANY)
             return true;
     for (size_t i = 0; i < planner->n_nodes; i++)
-        for (size_t k = 0; k < planner->nodes[i].layer->type->n_impls; k++) {
-            const strata_impl *impl = &planner->nodes[i].layer->type->impls[k].impl;
-            if (impl->device == planner->device.properties.kind &&
-                impl->flags & STRATA_PAD_DIRTY)
-                return true;
-        }
+        if (planner_leaves_dirty(planner, &planner->nodes[i]))
+            return true;
     return false;
 }
 
@@ -110,6 +106,8 @@ static int in_label(struct planner_model *m, const struct planner *planner,
                         PLAN_PLAIN);
     }
     port = clamped(port, n->n_in);
+    if (c->kind == CANDIDATE_GROUP && port >= n->group->node.n_in)
+        return label_of_none(p); /* the layer it is does without */
     switch (c->kind) {
     case CANDIDATE_ABSORBED:
         if (c->grouped)
@@ -134,9 +132,10 @@ static int out_label(struct planner_model *m, const struct planner *planner,
 {
     const struct planner_node *n = planner_run_node(planner, c);
     int format = c->out_formats[clamped(port, PLAN_MAX_PORTS)], pad = c->pad;
-    int stage = c->kind == CANDIDATE_GROUP || (c->grouped && c->fused > 0)
-                    ? PLAN_INSIDE
-                    : (int)c->fused;
+    const bool longer = c->kind == CANDIDATE_GROUP
+                            ? planner->nodes[c->node].group->members > 1
+                            : c->grouped && c->fused > 0;
+    int stage = longer ? PLAN_INSIDE : (int)c->fused;
     if (planner_runs(c))
         pad = planner_port_pad(
             m, planner->network,
@@ -273,7 +272,7 @@ static int make_operations(struct planner *planner, struct planner_model *m,
             index_tensors(m, net, &next, &n->residual, 1);
         if (more > 0)
             index_tensors(m, net, &next, n->group->node.in + n->n_in, more);
-        op->n_in += more;
+        op->n_in += more > 0 ? more : 0;
         op->out = index_tensors(m, net, &next, n->out, n->n_out);
         status = make_choices(m, planner, op, (int)i, err);
     }

@@ -57,7 +57,8 @@ struct planner_node {
     int *tail;
     size_t n_tail, tail_capacity;
     bool groups;                 /* computes element by element: may be part of a group */
-    int previous, next;          /* nodes of its chain of such, or -1 */
+    int previous, next;          /* nodes of its chain of such, or of a reduction; or -1
+                                  */
     struct planner_group *group; /* that begins with it; or NULL */
     int before;                  /* node whose output continues into this one, or -1 */
     int chain_port;              /* at this input */
@@ -65,11 +66,12 @@ struct planner_node {
     strata_shuffle *composed;    /* parameters with the tail's Shuffle, or NULL */
 };
 
-/* A node and those after it in its chain as one layer. */
+/* A node and those after it in its chain as one layer; or a node alone, as another. */
 struct planner_group {
     struct planner_node node; /* that layer, `made` */
     struct made_layer made;
     int members;
+    const char *how; /* why it can be so */
 };
 
 /* What became of a layer (one entry each) that might be part of another's pass, or that
@@ -203,6 +205,8 @@ bool planner_wish_holds(const strata_network *net, const struct network_layer *l
 /* Pad state that an impl gives or takes at a port. */
 int planner_port_pad(const struct planner_model *m, const strata_network *net, int tensor,
                      int format, const strata_impl *impl, bool output);
+/* Whether an impl of a node, or of the group that begins there, leaves pads undefined. */
+bool planner_leaves_dirty(const struct planner *planner, const struct planner_node *n);
 /* The node before `node` that may compute it and `after`, the next of its chain, or -1;
  * after = -1: it alone. */
 int planner_head_before(const struct planner *planner, int node, int after);
@@ -226,8 +230,14 @@ void planner_free_nodes(struct planner *planner);
 int planner_note_fusions(struct planner *planner, strata_error *err);
 /* fuse/group.c: chains of nodes and the groups that begin in them. */
 int planner_make_groups(struct planner *planner, strata_error *err);
+/* Let the first `members` nodes from `node` on run as a layer, which is copied. */
+int planner_add_group(struct planner *planner, int node, const struct made_layer *made,
+                      int members, const char *how, strata_error *err);
 /* Let its pointers lead into it again: after a copy. */
 void made_layer_settle(struct made_layer *m);
+/* fuse/reduce.c: chains that are one Reduce or Pooling. Before the others, which leave
+ * their nodes alone. */
+int planner_make_reductions(struct planner *planner, strata_error *err);
 /* fuse/weights.c */
 /* NULL, or why a Scale cannot be folded into a node's weights. */
 const char *planner_refuse_fold(const struct planner *planner,

@@ -327,6 +327,8 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
         status = count_readers(planner, err);
     if (status == STRATA_OK && net->build.fusion)
         status = find_chains(planner, err);
+    if (status == STRATA_OK && net->build.fusion)
+        status = planner_make_reductions(planner, err);
     return status == STRATA_OK && net->build.fusion ? planner_make_groups(planner, err)
                                                     : status;
 }
@@ -354,7 +356,15 @@ static int note_free(struct planner *planner, strata_error *err)
     return STRATA_OK;
 }
 
-static void note_fused(struct planner *planner)
+/* A layer that runs as another by itself. */
+static int note_alone(struct planner *planner, int node, strata_error *err)
+{
+    struct planner_fusion *f = &planner->fusions[node];
+    f->done = true;
+    return note(f, true, node, err, "%s", planner->nodes[node].group->how);
+}
+
+static int note_fused(struct planner *planner, strata_error *err)
 {
     for (size_t i = 0; i < planner->n_nodes; i++) {
         const struct planner_candidate *c = planner_chosen(planner, planner->plan, i);
@@ -368,24 +378,36 @@ static void note_fused(struct planner *planner)
             planner->fusions[k].done = true;
             planner->fusions[k].into = (int)i;
         }
+        if (c->kind == CANDIDATE_GROUP && planner->nodes[i].group->members == 1 &&
+            note_alone(planner, (int)i, err) != STRATA_OK)
+            return STRATA_ENOMEM;
     }
+    return STRATA_OK;
+}
+
+static int note_unused(struct planner_fusion *f, int layer, const char *into,
+                       strata_error *err)
+{
+    return f->into == layer
+               ? note(f, true, layer, err, "running it as it is costs less")
+               : note(f, true, f->into, err, "%s: running it by itself costs less", into);
 }
 
 int planner_note_fusions(struct planner *planner, strata_error *err)
 {
     const struct network_layer *layers = planner->network->layers;
-    if (note_free(planner, err) != STRATA_OK)
+    if (note_free(planner, err) != STRATA_OK || note_fused(planner, err) != STRATA_OK)
         return STRATA_ENOMEM;
-    note_fused(planner);
     for (size_t i = 0; i < planner->n_fusions; i++) {
         struct planner_fusion *f = &planner->fusions[i];
         const char *layer = layers[i].name;
         if (f->reason && f->possible && !f->done && f->into >= 0 &&
-            note(f, true, f->into, err, "%s: running it by itself costs less",
-                 layers[f->into].name) != STRATA_OK)
+            note_unused(f, (int)i, layers[f->into].name, err) != STRATA_OK)
             return STRATA_ENOMEM;
         if (f->done && f->into < 0)
             log_line(STRATA_LOG_INFO, "erased '%s': %s", layer, f->reason);
+        else if (f->done && f->into == (int)i)
+            log_line(STRATA_LOG_INFO, "replaced '%s': %s", layer, f->reason);
         else if (f->done)
             log_line(STRATA_LOG_INFO, "fused '%s' into '%s'", layer,
                      layers[f->into].name);

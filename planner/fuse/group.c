@@ -19,6 +19,8 @@
 
 enum { GROUP_INSTRUCTIONS = 16 };
 
+static const char together[] = "both in one pass";
+
 /* ---- layers as instructions ------------------------------------------------------ */
 
 /* A program that is written: operands of the layer that comes next. */
@@ -348,22 +350,32 @@ static int link_node(struct planner *planner, int node, int *first, strata_error
     next->previous = before;
     first[node] = first[before];
     return note(&planner->fusions[node], true, before, planner->nodes[before].layer->name,
-                "both in one pass", err);
+                together, err);
 }
 
 static int make_group(struct planner *planner, int node, strata_error *err)
 {
     struct planner_node *n = &planner->nodes[node];
     struct made_layer made;
-    if (n->next < 0 || write_group(&made, planner, node) != FIT_WHOLE)
+    int members = 0;
+    if (!n->groups || n->next < 0 || write_group(&made, planner, node) != FIT_WHOLE)
         return STRATA_OK;
-    struct planner_group *g = n->group = zalloc(1, sizeof *g, "a group", err);
+    for (int i = node; i >= 0; i = planner->nodes[i].next)
+        members++;
+    return planner_add_group(planner, node, &made, members, together, err);
+}
+
+int planner_add_group(struct planner *planner, int node, const struct made_layer *made,
+                      int members, const char *how, strata_error *err)
+{
+    struct planner_group *g = zalloc(1, sizeof *g, "a group", err);
+    planner->nodes[node].group = g;
     if (!g)
         return STRATA_ENOMEM;
-    g->made = made;
+    g->made = *made;
+    g->members = members;
+    g->how = how;
     made_layer_settle(&g->made);
-    for (int i = node; i >= 0; i = planner->nodes[i].next)
-        g->members++;
     g->node = (struct planner_node){.layer = &g->made.layer,
                                     .in = g->made.inputs,
                                     .out = &g->made.output,
@@ -386,7 +398,8 @@ int planner_make_groups(struct planner *planner, strata_error *err)
     int status = first ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < n && status == STRATA_OK; i++) {
         struct planner_node *node = &planner->nodes[i];
-        node->groups = can_group(planner->network, node->layer);
+        node->groups = node->previous < 0 && node->next < 0 &&
+                       can_group(planner->network, node->layer);
         status = node->groups ? link_node(planner, (int)i, first, err) : STRATA_OK;
     }
     for (size_t i = 0; i < n && status == STRATA_OK; i++)
@@ -397,7 +410,10 @@ int planner_make_groups(struct planner *planner, strata_error *err)
 
 void made_layer_settle(struct made_layer *m)
 {
-    m->params.program = (strata_string){m->program, strlen(m->program)};
+    if (m->kind == MADE_POINTWISE)
+        m->params.pointwise.program = (strata_string){m->program, strlen(m->program)};
+    if (m->kind == MADE_REDUCE)
+        m->params.reduce.axes.v = m->axes;
     m->layer.params = &m->params;
     m->layer.inputs = m->inputs;
     m->layer.outputs = &m->output;
