@@ -112,7 +112,7 @@ static void write_elementwise(struct writer *w, const struct network_layer *laye
     if (!mean)
         return;
     put_operation(w, "scale");
-    put(w, " %s %.17g 0 1", left.text, 1.0 / layer->n_inputs);
+    put(w, " %s %.17g 0", left.text, 1.0 / layer->n_inputs);
 }
 
 static void write_select(struct writer *w, const struct network_layer *layer,
@@ -152,7 +152,6 @@ static void write_scale(struct writer *w, const struct network_layer *layer,
     put_operands(w, operands, 1);
     put_real(w, p->scale);
     put_real(w, p->shift);
-    put_real(w, p->power);
 }
 
 static const struct rule {
@@ -187,9 +186,12 @@ static bool has_program_dtype(const struct network_tensor *t)
 
 static bool can_group(const strata_network *net, const struct network_layer *layer)
 {
-    if (!rule_of(layer) || layer->n_outputs != 1 || layer->ports ||
+    const struct rule *rule = rule_of(layer);
+    if (!rule || layer->n_outputs != 1 || layer->ports ||
         layer->n_inputs > PLAN_MAX_PORTS)
         return false;
+    if (rule->write == write_scale && ((const strata_scale *)layer->params)->power != 1)
+        return false; /* programs have affine scales alone */
     for (size_t w = 0; w < layer->type->n_weights; w++)
         if (network_has_weight(layer, w))
             return false;

@@ -373,6 +373,14 @@ static const struct {
      HEAD("y") PLANE "[layer a]\ntype = Compare\nop = less\ninputs = x, z\n"
                      "[layer y]\ntype = Select\ninputs = a, x, z\n",
      {"a + y"}},
+    {"a Scale and a mean inside of it",
+     HEAD("y")
+         PLANE UNARY("a", "abs\ninputs = x") "[layer b]\ntype = Scale\nscale = -3\nshift "
+                                             "= 0.25\n" BINARY("y", "mean", "b, x", "z"),
+     {"a + b + y"}},
+    {"a Scale with a power stays",
+     HEAD("y") PLANE UNARY("a", "abs\ninputs = x") "[layer y]\ntype = Scale\npower = 3\n",
+     {"a", "y"}},
     {"a tensor with two readers stays",
      HEAD("y, d") PLANE UNARY("a", "exp\ninputs = x") UNARY("y", "neg")
          UNARY("d", "abs\ninputs = a"),
