@@ -124,6 +124,9 @@ extern "C" int dense_weight_pack(const strata_node *n, int transposed, void **pa
 {
     const strata_tensor *x = &n->in[0], *y = &n->out[0];
     pack_job job = {};
+    *packed = NULL;
+    if (x->dims[0] == 0)
+        return STRATA_OK;
     job.rows = y->dims[1];
     job.columns = x->count / x->dims[0];
     job.row_step = transposed ? 1 : job.columns;

@@ -20,7 +20,7 @@ int64_t dense_channels(const strata_tensor *t);
 
 /* The weight of n (its first, FP32, of `rows` logical rows over the elements of an image
  * of in[0]) as out[0]'s padded rows x in[0]'s padded image, in in[0]'s dtype; zero where
- * either has pads. transposed: it comes as columns x rows. */
+ * either has pads. transposed: it comes as columns x rows. NULL where there is no image. */
 int dense_weight_pack(const strata_node *n, int transposed, void **packed);
 
 /* The weight of n, a convolution with a window of one pixel, as out[0]'s padded channels

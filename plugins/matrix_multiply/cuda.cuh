@@ -68,6 +68,7 @@ static __device__ __noinline__ void store_sum(const matrix_job &j,
                                               int64_t n, float sum)
 {
     const matrix &c = j.p.at[PRODUCT_C], &r = j.p.at[PRODUCT_RESIDUAL];
+    const matrix &d = j.p.at[PRODUCT_D];
     float residual = 0, y = j.alpha * sum;
     if (j.c)
         y += j.beta * to_float(((const T *)
@@ -77,7 +78,7 @@ static __device__ __noinline__ void store_sum(const matrix_job &j,
     if (j.epilogue.residual)
         residual = to_float(((const T *)j.epilogue.residual)[o.at[PRODUCT_RESIDUAL] +
                                                              m * r.row + n * r.column]);
-    from_float((T *)j.d + o.at[PRODUCT_D] + m * j.p.at[PRODUCT_D].row + n,
+    from_float((T *)j.d + o.at[PRODUCT_D] + m * d.row + n * d.column,
                finish(y, 0, residual, j.epilogue));
 }
 

@@ -55,7 +55,7 @@ static __global__ void __launch_bounds__(SIDE *SIDE)
     exact_kernel(const __grid_constant__ exact_job j)
 {
     const int64_t columns = (j.p.n + SIDE - 1) / SIDE, rows = (j.p.m + SIDE - 1) / SIDE;
-    const matrix &c = j.p.at[PRODUCT_C];
+    const matrix &c = j.p.at[PRODUCT_C], &d = j.p.at[PRODUCT_D];
     wait_for_previous();
     for (int64_t i = blockIdx.x; i < columns * rows * j.p.batches; i += gridDim.x) {
         const int64_t m = i / columns % rows * SIDE + threadIdx.y;
@@ -69,7 +69,7 @@ static __global__ void __launch_bounds__(SIDE *SIDE)
                  ((const Sum *)j.c)[o.at[PRODUCT_C] + m * c.row + n * c.column];
         if (j.bias)
             y += ((const Sum *)j.bias)[n];
-        ((Sum *)j.d)[o.at[PRODUCT_D] + m * j.p.at[PRODUCT_D].row + n] = y;
+        ((Sum *)j.d)[o.at[PRODUCT_D] + m * d.row + n * d.column] = y;
     }
 }
 

@@ -28,6 +28,9 @@ int cublaslt_start(const strata_node *n, struct cublaslt_problem *out)
                            out->dtype == STRATA_FP16   ? "FP16"
                            : out->dtype == STRATA_BF16 ? "BF16"
                                                        : "a dtype of 8 bits");
+    if (out->gelu && out->result != STRATA_FP16)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "cuBLASLt's tanh has the precision of FP16 alone");
     return STRATA_OK;
 }
 

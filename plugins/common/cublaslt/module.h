@@ -11,7 +11,7 @@
 #include "plugins/common/cublaslt/product.h"
 
 #define CUBLASLT_EPILOGUES (STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION)
-/* Its GELU is the tanh form. */
+/* Its GELU is the tanh form, approximated: cublaslt_start takes it for FP16. */
 #define CUBLASLT_ACTIVATIONS                                                             \
     (UINT64_C(1) << STRATA_RELU | UINT64_C(1) << STRATA_GELU_TANH)
 
@@ -22,7 +22,7 @@ extern const strata_extends cublaslt_convolution, cublaslt_fully_connected,
 typedef int cublaslt_describe(const strata_node *n, struct cublaslt_problem *out);
 
 /* Fill in what all layers have alike; vetoes FP16 and BF16 without leave to use tensor
- * cores. */
+ * cores, and GELU where its tanh is too coarse. */
 int cublaslt_start(const strata_node *n, struct cublaslt_problem *out);
 
 int cublaslt_accept(const strata_node *n, cublaslt_describe *describe, int rank);

@@ -129,7 +129,7 @@ static union cublaslt_factor factor(const struct cublaslt_problem *p, double x)
 {
     union cublaslt_factor f;
     if (p->result == STRATA_INT32)
-        f.whole = (int32_t)x;
+        f.whole = (int32_t)(uint32_t)(int64_t)x; /* wraps with the rest */
     else
         f.real = (float)x;
     return f;
@@ -144,6 +144,8 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
     cublasStatus_t s;
     int found = 0;
     memset(out, 0, sizeof *out);
+    if (!problem->m || !problem->n || !problem->k || !problem->batch)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "cuBLASLt takes no empty matrices");
     int status = cublaslt_library_get(n, &out->library, &out->handle);
     if (status != STRATA_OK)
         return status;

@@ -18,6 +18,7 @@ struct wgmma_tile {
     static const int Blocks = Blocks_, Threads = Groups_ * 128;
     static const bool Woven = Woven_, Deep = Deep_;
     static const int M = Rows / 64 / Groups_; /* times 64 rows a warpgroup */
+    static const int Ahead = Stages - 2;      /* stages under way */
     static const int StageBytes = (Rows + Columns) * GEMM_ROW;
     static const int StagingFloats = 16 * (Columns + 8); /* of a warp */
     static_assert(Threads / 32 * StagingFloats * 4 <= Stages * StageBytes,
@@ -123,30 +124,44 @@ static __device__ inline void multiply_stage(float (&sum)[T::M][T::Columns / 8][
     multiply_commit();
 }
 
-/* A stage is filled two steps after it was read: when all warpgroups have passed the
- * barrier, each has waited for its products of the step before the last. */
 template <class T>
-static __device__ inline void multiply_tile(float (&sum)[T::M][T::Columns / 8][4],
-                                            const gemm_job &job, uint32_t shared,
-                                            uint32_t row, uint32_t column)
+using wgmma_loader = gemm_loader<T::Rows, T::Columns, T::Threads, T::Deep>;
+
+/* Asks for the first stages: the weights, which nobody writes before this kernel, then the
+ * pixels. */
+template <class T>
+static __device__ inline void load_weights(wgmma_loader<T> &loader, const gemm_job &job,
+                                           uint32_t shared)
 {
-    const int Ahead = T::Stages - 2;
-    const uint32_t B = T::Rows * GEMM_ROW;
-    const uint32_t group_a = threadIdx.x / 128 * T::M * 64 * GEMM_ROW;
-    gemm_loader<T::Rows, T::Columns, T::Threads, T::Deep> loader;
-    loader.start(job, row, column, 0);
 #pragma unroll
-    for (uint32_t s = 0; s < Ahead; s++)
+    for (uint32_t s = 0; s < T::Ahead; s++)
         if (s < job.stages)
-            loader.copy_b(shared + s * T::StageBytes + B);
-    wait_for_previous();
+            loader.copy_b(shared + s * T::StageBytes + T::Rows * GEMM_ROW);
+}
+
+template <class T>
+static __device__ inline void load_pixels(wgmma_loader<T> &loader, const gemm_job &job,
+                                          uint32_t shared)
+{
 #pragma unroll
-    for (uint32_t s = 0; s < Ahead; s++) {
+    for (uint32_t s = 0; s < T::Ahead; s++) {
         if (s < job.stages)
             loader.copy_a(job, shared + s * T::StageBytes);
         copy_commit();
     }
-    launch_next();
+}
+
+/* The product, whose first stages are under way. A stage is filled two steps after it was
+ * read: when all warpgroups have passed the barrier, each has waited for its products of
+ * the step before the last. */
+template <class T>
+static __device__ inline void multiply_tile(float (&sum)[T::M][T::Columns / 8][4],
+                                            wgmma_loader<T> &loader, const gemm_job &job,
+                                            uint32_t shared)
+{
+    const int Ahead = T::Ahead;
+    const uint32_t B = T::Rows * GEMM_ROW;
+    const uint32_t group_a = threadIdx.x / 128 * T::M * 64 * GEMM_ROW;
     uint32_t use = shared, fill = shared + Ahead * T::StageBytes;
     const uint32_t end = shared + T::Stages * T::StageBytes;
     for (uint32_t i = 0; i < job.stages; i++) {
@@ -178,7 +193,13 @@ static __device__ inline void wgmma_block(const Job &job, uint32_t index)
     const uint32_t column = (index - tile * job.tiles.d) * T::Columns;
     const uint32_t row = tile * T::Rows;
     float sum[T::M][T::Columns / 8][4] = {};
-    multiply_tile<T>(sum, job, shared_address(shared), row, column);
+    wgmma_loader<T> loader;
+    loader.start(job, row, column, 0);
+    load_weights<T>(loader, job, shared_address(shared));
+    wait_for_previous();
+    load_pixels<T>(loader, job, shared_address(shared));
+    launch_next();
+    multiply_tile<T>(sum, loader, job, shared_address(shared));
     const uint32_t warp_row = row + warp / 4 * T::M * 64 + warp % 4 * 16;
     if constexpr (T::Woven) {
         gemm_woven_tail<T::M, T::Columns, 64>(job, sum, warp_row, column);

@@ -222,6 +222,21 @@ static const __half *phase_job_of(phase_job *job, const strata_run *r, int64_t i
     return packed + (size_t)job->stages * GEMM_DEPTH * job->rows;
 }
 
+/* Blocks that the device holds at a time, at most one a tile. Each comes by all the jobs,
+ * which are not equally deep. */
+static cudaError_t count_blocks(const convolution_state *s, const gemm_launch *launch,
+                                size_t shared, const phase_jobs *jobs, uint32_t *blocks)
+{
+    int each = 0;
+    const cudaError_t e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &each, launch->kernel, launch->threads, shared);
+    uint32_t all = (uint32_t)((each > 0 ? each : 1) * s->multiprocessors);
+    while (deconvolution_divisor(all, jobs->n.d) > 1)
+        all--;
+    *blocks = jobs->blocks < all ? jobs->blocks : all;
+    return e;
+}
+
 /* Some phases in one launch; they need no more stages than the deepest has. */
 static cudaError_t phases_launch_all(const strata_run *r, phase_jobs *jobs, uint32_t n,
                                      const gemm_launch *launch)
@@ -234,16 +249,20 @@ static cudaError_t phases_launch_all(const strata_run *r, phase_jobs *jobs, uint
     }
     stages = stages < (uint32_t)launch->stages ? stages : (uint32_t)launch->stages;
     jobs->n = divisor_of(n);
+    jobs->blocks = blocks * n;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(blocks * n);
     config.blockDim = dim3(launch->threads);
     config.dynamicSmemBytes = stages * (size_t)launch->stage_bytes + launch->extra;
     config.stream = layer_stream(r);
     config.attrs = &attribute;
     config.numAttrs = s->overlaps ? 1 : 0;
+    const cudaError_t e = count_blocks(s, launch, config.dynamicSmemBytes, jobs,
+                                       &config.gridDim.x);
+    if (e != cudaSuccess)
+        return e;
     void *arguments[] = {jobs};
     return cudaLaunchKernelExC(&config, launch->kernel, arguments);
 }

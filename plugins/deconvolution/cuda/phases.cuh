@@ -22,30 +22,26 @@ struct phase_job : gemm_job {
 
 struct phase_jobs {
     phase_job at[PHASES];
-    divisor n; /* jobs */
+    divisor n;       /* jobs */
+    uint32_t blocks; /* tiles of the largest job, times n */
 };
 
-static __device__ inline uint32_t gemm_columns(const phase_job &job)
+/* Pixels of y are counted over all images: the one where the product's pixel lies, and
+ * how far from it the column does. */
+static __device__ inline uint32_t phase_pixel(const phase_job &job, uint32_t pixel)
 {
-    return job.columns;
-}
-
-static __device__ inline uint32_t gemm_channel(const phase_job &job, uint32_t column)
-{
-    return remainder_by(column, job.channels_of);
-}
-
-static __device__ inline size_t gemm_row(const phase_job &job, uint32_t pixel,
-                                         uint32_t column)
-{
-    const uint32_t side = divide_by(column, job.channels_of);
-    const uint32_t below = divide_by(side, job.across);
     const uint32_t image = divide_by(pixel, job.plane);
     const uint32_t rest = pixel - image * job.plane.d;
     const uint32_t p = divide_by(rest, job.out_w), q = rest - p * job.out_w.d;
-    const uint32_t h = p * job.step_h + job.first_h + below;
-    const uint32_t w = q * job.step_w + job.first_w + side - below * job.across.d;
-    return ((size_t)image * job.y_height + h) * job.y_width + w;
+    const uint32_t h = p * job.step_h + job.first_h, w = q * job.step_w + job.first_w;
+    return (image * job.y_height + h) * job.y_width + w;
+}
+
+static __device__ inline uint32_t phase_aside(const phase_job &job, uint32_t column)
+{
+    const uint32_t side = divide_by(column, job.channels_of);
+    const uint32_t below = divide_by(side, job.across);
+    return below * job.y_width + side - below * job.across.d;
 }
 
 int phases_setup(const strata_node *n, void *state, const gemm_launch *launch);
