@@ -79,11 +79,13 @@ static __device__ inline row_part ring_warp(const float (&v)[E], bool centred, i
 static __device__ inline row_part ring_join(const row_part *parts, int count)
 {
     row_part t = {};
+#pragma unroll 4
     for (int i = 0; i < count; i++) {
         t.sum += parts[i].sum;
         t.n += parts[i].n;
     }
     t.mean = t.n > 0 ? t.sum / t.n : 0;
+#pragma unroll 4
     for (int i = 0; i < count; i++) {
         const float d = parts[i].n > 0 ? parts[i].mean - t.mean : 0;
         t.square += parts[i].square + parts[i].n * d * d;
@@ -144,21 +146,30 @@ struct ring_rows {
         return &slots[((stage * operands + operand) * shape::Packs + i) * shape::Threads];
     }
 
-    __device__ inline int64_t place(int64_t row, int i) const
+    /* Where a row's packs begin. Opaque, so that what is added to it stays in the
+     * instructions rather than in registers. */
+    __device__ inline int64_t place(int64_t row) const
     {
-        return row * pitch + first + i * shape::Team;
+        int64_t at = row * pitch + first;
+        asm volatile("" : "+l"(at));
+        return at;
     }
 
     __device__ inline void fetch(int64_t row, int stage) const
     {
+        const int64_t at = place(row);
+        const uint4 *x = (const uint4 *)job.x + at;
+        const uint4 *residual = (const uint4 *)job.residual + at;
+        if (row < job.rows)
 #pragma unroll
-        for (int i = 0; i < shape::Packs; i++)
-            if (row < job.rows && i < held) {
-                copy_ahead<16>(slot(stage, 0, i), (const uint4 *)job.x + place(row, i));
-                if (job.residual)
-                    copy_ahead<16>(slot(stage, 1, i),
-                                   (const uint4 *)job.residual + place(row, i));
-            }
+            for (int i = 0; i < shape::Packs; i++)
+                if (i < held)
+                    copy_ahead<16>(slot(stage, 0, i), x + i * shape::Team);
+        if (row < job.rows && job.residual)
+#pragma unroll
+            for (int i = 0; i < shape::Packs; i++)
+                if (i < held)
+                    copy_ahead<16>(slot(stage, 1, i), residual + i * shape::Team);
         end_copies();
     }
 
@@ -187,10 +198,11 @@ struct ring_rows {
     __device__ inline void store(void *y, int64_t row, const float (&v)[E]) const
     {
         const int N = shape::N;
+        T *to = (T *)y + place(row) * N;
 #pragma unroll
         for (int i = 0; i < shape::Packs; i++)
             if (i < held)
-                norm_store<T, N>(y, place(row, i) * N, v + i * N);
+                norm_store<T, N>(to, i * shape::Team * N, v + i * N);
     }
 
     /* value: where there are no weights. */
@@ -203,7 +215,7 @@ struct ring_rows {
 #pragma unroll
         for (int i = 0; i < shape::Packs; i++)
             if (from && i < held)
-                norm_read_weight<N>(w + i * N, from + place(0, i) * N);
+                norm_read_weight<N>(w + i * N, from + (first + i * shape::Team) * N);
     }
 };
 
