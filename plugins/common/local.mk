@@ -3,6 +3,7 @@ EXTRA_DIST += \
 	plugins/common/affine.h \
 	plugins/common/cast.h \
 	plugins/common/convert.cuh \
+	plugins/common/copy_ahead.cuh \
 	plugins/common/dense.h \
 	plugins/common/dense_weight.h \
 	plugins/common/dtype.h \

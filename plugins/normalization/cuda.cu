@@ -158,8 +158,24 @@ static void norm_choose(const strata_run *r)
     }
 }
 
+/* By the kernels that read memory once, where it lies as they want it. */
+static bool norm_once(const strata_run *r)
+{
+    const norm_job job = norm_job_of(r);
+    const norm_shape s =
+        norm_shape_of((const strata_normalization *)r->params, &r->in[0]);
+    const int32_t dtype = r->in[0].dtype;
+    if (s.in_rows)
+        return norm_holds(s, job.batch, false) &&
+               norm_ring(job, dtype, false, layer_stream(r));
+    return job.by_channel && s.lanes == s.channels &&
+           norm_slab_run(job, dtype, s.blocks, s.channels, layer_stream(r));
+}
+
 static int norm_run(const strata_run *r)
 {
+    if (norm_once(r))
+        return layer_launched(r, "normalization");
     layer_float(r->in[0].dtype, [&](auto t) { norm_choose<decltype(t)>(r); });
     return layer_launched(r, "normalization");
 }
@@ -176,6 +192,8 @@ static void norm_cluster(const strata_run *r)
 
 static int norm_cluster_run(const strata_run *r)
 {
+    if (norm_ring(norm_job_of(r), r->in[0].dtype, true, layer_stream(r)))
+        return layer_launched(r, "normalization cluster");
     layer_float(r->in[0].dtype, [&](auto t) { norm_cluster<decltype(t)>(r); });
     return layer_launched(r, "normalization cluster");
 }

@@ -162,4 +162,13 @@ static __device__ inline void norm_weights(float scale[N], float bias[N],
     }
 }
 
+/* Rows by kernels that load the next ones while they compute, plugins/normalization/ring.cu;
+ * false where rows do not fit them. clusters: a row is for several blocks. */
+bool norm_ring(const norm_job &job, int32_t dtype, bool clusters, cudaStream_t stream);
+
+/* Groups of channels that lie side by side, without pads, held in shared memory,
+ * plugins/normalization/slab.cu; false where they do not fit it. */
+bool norm_slab_run(const norm_job &job, int32_t dtype, int64_t images, int64_t channels,
+                   cudaStream_t stream);
+
 #endif /* PLUGINS_NORMALIZATION_JOB_CUH */

@@ -5,12 +5,17 @@ plugins_normalization_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_normalization_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/normalization.c
 
-CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu
+CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
+	plugins/normalization/ring.cu \
+	plugins/normalization/slab.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/normalization-cuda.la
 plugins_normalization_cuda_la_SOURCES =
 plugins_normalization_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo $(CUDA_LIBS)
+plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
+	plugins/normalization/ring.lo \
+	plugins/normalization/slab.lo \
+	$(CUDA_LIBS)
 endif
 
 EXTRA_DIST += plugins/normalization/channels.h \

@@ -14,34 +14,10 @@
 #include <cfloat>
 #include <cooperative_groups.h>
 
+#include "plugins/common/copy_ahead.cuh"
 #include "plugins/softmax/job.cuh"
 
 #define WARPS (CUDA_BLOCK / 32)
-
-template <int Bytes>
-static __device__ inline void copy_ahead(void *shared, const void *memory)
-{
-    const uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
-    if (Bytes == 16)
-        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to),
-                     "l"(memory)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8;" ::"r"(to),
-                     "l"(memory)
-                     : "memory");
-}
-
-static __device__ inline void end_copies(void)
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int Later>
-static __device__ inline void await_copies(void)
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(Later) : "memory");
-}
 
 /* ---- contiguous lines ---------------------------------------------------------------
  *
@@ -344,22 +320,6 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, (columns_shape<T, Most>::Bl
 /* ---- launches -----------------------------------------------------------------------
  */
 
-static int attribute(cudaDeviceAttr name)
-{
-    int device = 0, value = 0;
-    return cudaGetDevice(&device) == cudaSuccess &&
-                   cudaDeviceGetAttribute(&value, name, device) == cudaSuccess
-               ? value
-               : 1;
-}
-
-/* The next way is tried: what this one left as an error is none of its. */
-static bool give_up(void)
-{
-    (void)cudaGetLastError();
-    return false;
-}
-
 /* As many blocks as are there at once, or clusters of them: each walks over its lines. */
 template <typename T, int E, int Cluster>
 static bool ring_launch(const softmax_job &job, int warps, cudaStream_t stream)
@@ -368,7 +328,7 @@ static bool ring_launch(const softmax_job &job, int warps, cudaStream_t stream)
     const auto kernel = ring_kernel<T, E, Cluster>;
     const int64_t needed = (job.n_lines + WARPS / warps - 1) / (WARPS / warps);
     int64_t groups =
-        (int64_t)attribute(cudaDevAttrMultiProcessorCount) * shape::Blocks / Cluster;
+        (int64_t)device_attribute(cudaDevAttrMultiProcessorCount) * shape::Blocks / Cluster;
     cudaLaunchAttribute size = {};
     cudaLaunchConfig_t config = {};
     if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -412,7 +372,7 @@ static bool ring_contiguous(const softmax_job &job, cudaStream_t stream)
                                      stream);
     if (n <= 16384)
         return ring_launch<T, 64, 1>(job, 8, stream);
-    if (n > 131072 || attribute(cudaDevAttrComputeCapabilityMajor) < 9)
+    if (n > 131072 || device_attribute(cudaDevAttrComputeCapabilityMajor) < 9)
         return false;
     return n <= 32768   ? ring_launch<T, 64, 2>(job, 8, stream)
            : n <= 65536 ? ring_launch<T, 64, 4>(job, 8, stream)
@@ -425,7 +385,7 @@ static bool columns_launch(const softmax_job &job, int rows, int held,
 {
     typedef columns_shape<T, Most> shape;
     const int64_t most =
-        (int64_t)attribute(cudaDevAttrMultiProcessorCount) * shape::Blocks;
+        (int64_t)device_attribute(cudaDevAttrMultiProcessorCount) * shape::Blocks;
     const int64_t each = CUDA_BLOCK / rows * shape::V;
     const int64_t needed = (job.n_lines + each - 1) / each;
     const int shared = shape::Stages * held * CUDA_BLOCK * (int)sizeof(uint2);
@@ -455,7 +415,7 @@ static bool ring_columns(const softmax_job &job, cudaStream_t stream)
         fits = fits && w.stride[0][d] % V == 0;
     if (!fits)
         return false;
-    const int64_t blocks = 2 * attribute(cudaDevAttrMultiProcessorCount);
+    const int64_t blocks = 2 * device_attribute(cudaDevAttrMultiProcessorCount);
     int rows = 1;
     while (job.length > rows * MOST_HELD ||
            (rows < MOST_ROWS && job.length >= rows * 4 &&
