@@ -132,9 +132,55 @@ struct activation_args {
     float alpha, beta;
 };
 
+/* Of the hardware, within 2 ulps; results below 2^-126 are 0. */
+static __device__ inline float exp2_near(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+static __device__ inline float reciprocal_near(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+#define LOG2_E 1.44269504f
+
+static __device__ inline float sigmoid(float x)
+{
+    return reciprocal_near(1 + exp2_near(-LOG2_E * x));
+}
+
+/* log(1 + e) is 2*atanh(e / (2 + e)), whose series is short for e up to 1. */
 static __device__ inline float softplus(float x)
 {
-    return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
+    const float e = exp2_near(-LOG2_E * fabsf(x)), s = e * reciprocal_near(2 + e);
+    const float z = s * s;
+    float y = fmaf(0.14087337f, z, 0.13980717f);
+    y = fmaf(y, z, 0.20012425f);
+    y = fmaf(y, z, 0.33333158f);
+    return fmaf(s + s, fmaf(y, z, 1), fmaxf(x, 0.0f));
+}
+
+/* x times the normal distribution, its tail within 1e-7 (Abramowitz and Stegun 7.1.26). */
+static __device__ inline float gelu(float x)
+{
+    const float a = fabsf(x), t = reciprocal_near(fmaf(a, 0.23164189f, 1));
+    float tail = fmaf(0.530702715f, t, -0.726576013f);
+    tail = fmaf(tail, t, 0.71070687f);
+    tail = fmaf(tail, t, -0.142248368f);
+    tail = fmaf(tail, t, 0.127414796f);
+    tail *= t * exp2_near(-0.5f * LOG2_E * a * a);
+    return x * (x > 0 ? 1 - tail : tail);
+}
+
+/* x*tanh(log(1 + e^x)): with n = e^x*(e^x + 2) that is x*n / (n + 2). */
+static __device__ inline float mish(float x)
+{
+    const float e = exp2_near(LOG2_E * fminf(x, 20)), n = e * (e + 2);
+    return x == x ? x * (n * reciprocal_near(n + 2)) : x;
 }
 
 /* Comparisons are written so that a NaN stays one. */
@@ -155,7 +201,7 @@ static __device__ inline float activate(float x, const activation_args &p)
     case STRATA_CLIP:
         return clamp(x, p.alpha, p.beta);
     case STRATA_SIGMOID:
-        return 1 / (1 + expf(-x));
+        return sigmoid(x);
     case STRATA_TANH:
         return tanhf(x);
     case STRATA_ELU:
@@ -167,19 +213,20 @@ static __device__ inline float activate(float x, const activation_args &p)
     case STRATA_SOFTSIGN:
         return x / (1 + fabsf(x));
     case STRATA_GELU:
-        return x / 2 * (1 + erff(x * 0.70710678f));
+        return gelu(x);
     case STRATA_SILU:
-        return x / (1 + expf(-x));
+        return x * sigmoid(x);
     case STRATA_HARD_SIGMOID:
         return clamp(p.alpha * x + p.beta, 0, 1);
     case STRATA_HARD_SWISH:
-        return x * clamp(x / 6 + 0.5f, 0, 1);
+        return x * clamp(fmaf(x, 1 / 6.0f, 0.5f), 0, 1);
     case STRATA_MISH:
-        return x * tanhf(softplus(x));
+        return mish(x);
     case STRATA_GELU_TANH:
-        return x / 2 * (1 + tanhf(x * (0.79788456f + 0.035677408f * x * x)));
+        /* 1 + tanh(u) is twice the sigmoid of 2u */
+        return x * sigmoid(x * (1.59576912f + 0.071354816f * x * x));
     case STRATA_SWISH:
-        return x / (1 + expf(-p.alpha * x));
+        return x * sigmoid(p.alpha * x);
     case STRATA_CELU:
         return x < 0 ? p.alpha * expm1f(x / p.alpha) : x;
     case STRATA_THRESHOLDED_RELU:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activation on CUDA: walks over memory as it lies, 16 bytes a thread. Pad lanes become
- * zero, since f(0) is not 0 for every kind.
+ * Activation on CUDA: walks over memory as it lies, with a kernel for each kind where
+ * there are no pads. Pad lanes become zero, since f(0) is not 0 for every kind.
  */
-#include "kernels/walk.cuh"
+#include "plugins/common/pointwise_walk.cuh"
 
 template <typename T>
 struct activation_of {
@@ -21,17 +21,68 @@ struct activation_of {
     }
 };
 
+/* A body of plugins/common/pointwise_walk.cuh. */
+template <typename T, int Kind>
+struct activation_flat {
+    static const int N = 16 / (int)sizeof(T);
+    typedef pack<T, N> raw;
+    T *y;
+    const T *x;
+    float alpha, beta;
+
+    __device__ T of(T from) const
+    {
+        const activation_args args = {Kind, alpha, beta};
+        T to;
+        from_float(&to, activate(to_float(from), args));
+        return to;
+    }
+    __device__ void load(raw &v, int64_t i) const
+    {
+        v = *(const raw *)(x + i);
+    }
+    __device__ void finish(const raw &v, int64_t i) const
+    {
+        raw to;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            to.v[k] = of(v.v[k]);
+        *(raw *)(y + i) = to;
+    }
+    __device__ void one(int64_t i) const
+    {
+        y[i] = of(x[i]);
+    }
+};
+
+template <typename T, int Kind = 0>
+static void activation_of_kind(const strata_run *r, const activation_args &a)
+{
+    if constexpr (Kind < STRATA_ACTIVATION_COUNT) {
+        if (a.kind != Kind) {
+            activation_of_kind<T, Kind + 1>(r, a);
+            return;
+        }
+        const activation_flat<T, Kind> body = {
+            (T *)r->out[0].data, (const T *)r->in[0].data, a.alpha, a.beta};
+        point_flat(r, body);
+    }
+}
+
 template <typename T>
 static void activation_launch(const strata_run *r)
 {
     const strata_activation *p = (const strata_activation *)r->params;
-    const walk_operand operand = walk_tensor(&r->out[0], &r->in[0]);
-    activation_of<T> a = {};
-    a.x = r->in[0].data;
-    a.activation.kind = p->kind;
-    a.activation.alpha = (float)strata_activation_alpha(p);
-    a.activation.beta = (float)strata_activation_beta(p);
-    walk_launch<T, 1>(r, walk_over<1>(&r->out[0], &operand), a);
+    const strata_tensor *y = &r->out[0], *x = &r->in[0];
+    const activation_args args = {p->kind, (float)strata_activation_alpha(p),
+                                  (float)strata_activation_beta(p)};
+    if (point_alike(y, x)) {
+        activation_of_kind<T>(r, args);
+        return;
+    }
+    const walk_operand operand = walk_tensor(y, x);
+    const activation_of<T> a = {x->data, args};
+    walk_launch<T, 1>(r, walk_over<1>(y, &operand), a);
 }
 
 static int activation_run(const strata_run *r)

@@ -172,8 +172,9 @@ static inline bool point_alike(const strata_tensor *out, const strata_tensor *t)
 
 #define POINT_PACKS 4 /* a thread's */
 
+/* Four blocks a processor, lest packs on their way are spilled to run more of them. */
 template <typename Body>
-static __global__ void __launch_bounds__(CUDA_BLOCK)
+static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
     point_flat_kernel(Body body, int64_t size)
 {
     const int N = Body::N, step = CUDA_BLOCK * N;

@@ -5,12 +5,41 @@
 #include "plugins/common/dtype.h"
 #include "plugins/common/pointwise_walk.cuh"
 
-template <typename T>
+/* Words of 32 bits; packs of smaller elements would be taken apart in registers. */
+template <int Words> struct words {
+    uint32_t v[Words];
+};
+
+template <int Bytes>
+static __device__ inline words<(Bytes + 3) / 4> fetch_words(const void *from)
+{
+    typedef typename word_of<Bytes>::type word;
+    union {
+        word w;
+        words<(Bytes + 3) / 4> x;
+    } u = {*(const word *)from};
+    return u.x;
+}
+
+/* One element again and again. */
+template <typename T, int Words>
+static __device__ inline words<Words> repeat_words(T value)
+{
+    const uint32_t ones = sizeof(T) == 1 ? 0x01010101u : sizeof(T) == 2 ? 0x00010001u : 1;
+    words<Words> x;
+#pragma unroll
+    for (int w = 0; w < Words; w++)
+        x.v[w] = (uint32_t)((uint64_t)value >> (sizeof(T) == 8 && w % 2 ? 32 : 0)) * ones;
+    return x;
+}
+
+/* Single: whether some operands may have one element. */
+template <typename T, bool Single>
 struct choose {
-    static const int K = 3, N = 16 / (int)sizeof(T);
+    static const int K = 3, S = (int)sizeof(T), N = 16 / S, C = (N + 3) / 4;
     struct raw {
-        pack<uint8_t, N> c;
-        pack<T, N> a, b;
+        words<C> c;
+        words<4> a, b;
     };
     T *y;
     const uint8_t *c;
@@ -19,25 +48,38 @@ struct choose {
 
     __device__ void load(raw &x, int64_t i) const
     {
-        if (!one_c)
-            x.c = *(const pack<uint8_t, N> *)(c + i);
-        if (!one_a)
-            x.a = *(const pack<T, N> *)(a + i);
-        if (!one_b)
-            x.b = *(const pack<T, N> *)(b + i);
+        x.c =
+            Single && one_c ? repeat_words<uint8_t, C>(*c) : fetch_words<N>(c + i);
+        x.a = Single && one_a ? repeat_words<T, 4>(*a) : fetch_words<16>(a + i);
+        x.b = Single && one_b ? repeat_words<T, 4>(*b) : fetch_words<16>(b + i);
+    }
+    /* Byte k of a word is of element (4*w + k) / S. */
+    static __device__ uint32_t mask(const words<C> &truth, int w)
+    {
+        uint32_t bytes = 0;
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            bytes |= (uint32_t)((4 * w + k) / S % 4) << 4 * k;
+        return __byte_perm(truth.v[4 * w / S / 4], 0, bytes);
     }
     __device__ void finish(const raw &x, int64_t i) const
     {
-        pack<T, N> v;
+        words<C> truth;
+        uint32_t v[4];
 #pragma unroll
-        for (int e = 0; e < N; e++)
-            v.v[e] = (one_c ? *c : x.c.v[e]) ? (one_a ? *a : x.a.v[e])
-                                             : (one_b ? *b : x.b.v[e]);
-        *(pack<T, N> *)(y + i) = v;
+        for (int w = 0; w < C; w++)
+            truth.v[w] = __vcmpgtu4(x.c.v[w], 0);
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const uint32_t m = mask(truth, w);
+            v[w] = (x.a.v[w] & m) | (x.b.v[w] & ~m);
+        }
+        *(uint4 *)(y + i) = make_uint4(v[0], v[1], v[2], v[3]);
     }
     __device__ void one(int64_t i) const
     {
-        y[i] = c[one_c ? 0 : i] ? a[one_a ? 0 : i] : b[one_b ? 0 : i];
+        y[i] = c[Single && one_c ? 0 : i] ? a[Single && one_a ? 0 : i]
+                                          : b[Single && one_b ? 0 : i];
     }
     template <int M> __device__ void at(const walk<K> &w, const walk_place<K> &p, int lane,
                                         int64_t i) const
@@ -70,14 +112,19 @@ static void select_of(const strata_run *r)
         flat = flat && (one[k] || point_alike(out, &r->in[k]));
         operand[k] = point_operand(out, &r->in[k]);
     }
-    choose<T> body = {(T *)out->data,
-                      (const uint8_t *)r->in[0].data,
-                      (const T *)r->in[1].data,
-                      (const T *)r->in[2].data,
-                      one[0],
-                      one[1],
-                      one[2]};
-    flat ? point_flat(r, body) : point_walk(r, body, operand);
+    const choose<T, true> body = {(T *)out->data,
+                                  (const uint8_t *)r->in[0].data,
+                                  (const T *)r->in[1].data,
+                                  (const T *)r->in[2].data,
+                                  one[0],
+                                  one[1],
+                                  one[2]};
+    if (!flat)
+        point_walk(r, body, operand);
+    else if (one[0] || one[1] || one[2])
+        point_flat(r, body);
+    else
+        point_flat(r, choose<T, false>{body.y, body.c, body.a, body.b});
 }
 
 static int select_run(const strata_run *r)
