@@ -303,6 +303,11 @@ static int warn_of_lost_nan(strata_context *c, size_t i, strata_error *err)
     enum guard_sight seen;
     int input;
     int64_t at;
+    bool floats = false;
+    for (int k = 0; k < node->run.n_out; k++)
+        floats |= guard_can_be_nan(&node->out[k]);
+    if (!floats)
+        return STRATA_OK;
     int status = find_nan(c, node->in, node->run.n_in, &input, &at, err);
     if (status != STRATA_OK || input < 0)
         return status;

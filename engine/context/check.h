@@ -67,6 +67,8 @@ int guard_output(strata_context *c, size_t node, int i, strata_error *err);
 /* What the application bound as input i of a node must have pads of zero where they are
  * not declared otherwise. EINVAL names the binding. */
 int guard_input(strata_context *c, size_t node, int i, strata_error *err);
+/* Whether its elements are of a floating-point dtype. */
+bool guard_can_be_nan(const strata_tensor *t);
 /* The first NaN among a tensor's elements, for guard_look; -1: none. */
 int guard_find_nan(strata_context *c, const strata_tensor *t, int64_t *at,
                    strata_error *err);

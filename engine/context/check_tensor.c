@@ -76,7 +76,7 @@ static const uint64_t largest[STRATA_DTYPE_COUNT] = {
     [STRATA_E5M2] = 0x7c,       [STRATA_FP64] = 0x7ff0000000000000,
 };
 
-static bool is_floating(const strata_tensor *t)
+bool guard_can_be_nan(const strata_tensor *t)
 {
     return largest[t->dtype] != 0;
 }
@@ -97,8 +97,8 @@ static bool is_nan(const strata_tensor *t, const char *at)
 
 static bool is_zero(const strata_tensor *t, const char *at)
 {
-    return is_floating(t) ? magnitude_of(t, at) == 0
-                          : all_bytes(at, strata_dtype_size(t->dtype), 0);
+    return guard_can_be_nan(t) ? magnitude_of(t, at) == 0
+                               : all_bytes(at, strata_dtype_size(t->dtype), 0);
 }
 
 /* ---- tensors ----------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ int guard_find_nan(strata_context *c, const strata_tensor *t, int64_t *at,
     struct walk w;
     int64_t steps = 0;
     *at = -1;
-    if (!is_floating(t) || t->count == 0)
+    if (!guard_can_be_nan(t) || t->count == 0)
         return STRATA_OK;
     int status = take_image(c, t, err);
     if (status != STRATA_OK)

@@ -245,13 +245,13 @@ static void keep_warning(void *user, int level, const char *text)
         snprintf(warned, sizeof warned, "%s", text);
 }
 
-/* A maximum is a number where the window holds one. */
+/* What a slice leaves out is gone. */
 Test(context_check, a_layer_that_loses_a_nan_is_named)
 {
     static const char ini[] =
         "[network]\nformat = 1\noutputs = tail\n[input x]\nshape = 1 x 1 x 4 x 4\n"
         "[layer head]\ntype = Scale\nscale = 2\n"
-        "[layer pool]\ntype = Pooling\nkernel = 2\nstride = 2\nimpl = c\n"
+        "[layer part]\ntype = Slice\naxes = 2, 3\nstep = 2, 2\nimpl = c\n"
         "[layer tail]\ntype = Activation\nkind = sigmoid\n";
     struct net n;
     float x[16] = {0};
@@ -265,7 +265,7 @@ Test(context_check, a_layer_that_loses_a_nan_is_named)
                      n.err.message);
         cr_expect(!lost == !warned[0], "%s", warned);
     }
-    cr_expect(strstr(warned, "net.ini:9: layer 'pool', impl c of "), "%s", warned);
+    cr_expect(strstr(warned, "net.ini:9: layer 'part', impl c of "), "%s", warned);
     cr_expect(strstr(warned, "STRATA_CHECK: input 0 is NaN at (0, 0, 1, 2), no output"),
               "%s", warned);
     strata_set_logger(NULL, NULL, STRATA_LOG_WARNING);
