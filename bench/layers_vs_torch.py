@@ -225,12 +225,13 @@ def torch_time(case):
 
 
 def copy_rate():
-    """Bytes a second of a device-to-device copy, read and written."""
+    """Bytes a second of a kernel that reads 1 GiB and writes as much."""
     import torch
 
-    a = torch.empty(1 << 30, device="cuda", dtype=torch.uint8)
+    a = torch.randn(1 << 28, device="cuda")
     b = torch.empty_like(a)
-    return 2 * a.numel() / (milliseconds(captured(lambda: b.copy_(a), ())) * 1e-3)
+    ms = milliseconds(captured(lambda: torch.neg(a, out=b), ()))
+    return 2 * a.numel() * a.element_size() / (ms * 1e-3)
 
 
 def strata_time(options, case, folder):

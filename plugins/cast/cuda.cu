@@ -57,8 +57,13 @@ static void cast_pair(const strata_run *r)
     const strata_tensor *out = &r->out[0], *x = &r->in[0];
     const cast_body<To, From> body = {(To *)out->data, (const From *)x->data,
                                       p->saturate != 0};
-    const walk_operand operand = point_operand(out, x);
-    out->size == out->count ? point_flat(r, body) : point_walk(r, body, &operand);
+    /* Formats with pads take elements of one size, at most four bytes (CAST_ROWS). */
+    if constexpr (sizeof(To) == sizeof(From) && sizeof(To) <= 4) {
+        const walk_operand operand = point_operand(out, x);
+        out->size == out->count ? point_flat(r, body) : point_walk(r, body, &operand);
+    } else {
+        point_flat(r, body);
+    }
 }
 
 static int cast_run(const strata_run *r)
