@@ -17,7 +17,8 @@
 #define SLAB_GROUPS 64        /* of a slab at most */
 #define SLAB_HALF (88 * 1024) /* bytes of a block, of which two have room */
 #define SLAB_WHOLE (200 * 1024)
-#define SLAB_RUN 32 /* bytes of a pixel at least, which memory moves at once */
+#define SLAB_PIXELS 64 /* of an image at least */
+#define SLAB_RUN 32    /* bytes of a pixel at least, which memory moves at once */
 
 struct norm_slab {
     int64_t images, pixels;      /* of an image */
@@ -286,7 +287,7 @@ bool norm_slab_run(const norm_job &job, int32_t dtype, int64_t images, int64_t c
 {
     norm_slab s = {};
     if (!job.by_channel || job.batch || job.residual || job.sum || channels > 65536 ||
-        job.plane < 1 || job.plane > 0x7fffff || (uintptr_t)job.x % 16 ||
+        job.plane < SLAB_PIXELS || job.plane > 0x7fffff || (uintptr_t)job.x % 16 ||
         (uintptr_t)job.y % 16)
         return false;
     s.images = images;
