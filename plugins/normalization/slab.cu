@@ -232,7 +232,8 @@ static bool slab_spans(const norm_slab &s, int span, int lanes, int size)
            span * size >= SLAB_RUN;
 }
 
-/* The widest slab of which there are enough and two have room, else the widest. */
+/* The widest slab of which there are enough, two on a multiprocessor; else the narrowest,
+ * of which there are most. */
 static bool slab_cut(norm_slab &s, int size, int most, int64_t processors)
 {
     const int lanes = 16 / size;
