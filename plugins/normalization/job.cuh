@@ -109,13 +109,34 @@ static __device__ inline void norm_load(float v[N], const norm_job &job, int64_t
     }
 }
 
+/* Two elements, halves by one instruction. */
+static __device__ inline void norm_round(float *y, float a, float b)
+{
+    y[0] = a;
+    y[1] = b;
+}
+static __device__ inline void norm_round(__half *y, float a, float b)
+{
+    const __half2 both = __floats2half2_rn(a, b);
+    y[0] = __low2half(both);
+    y[1] = __high2half(both);
+}
+static __device__ inline void norm_round(__nv_bfloat16 *y, float a, float b)
+{
+    const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
+    y[0] = __low2bfloat16(both);
+    y[1] = __high2bfloat16(both);
+}
+
 template <typename T, int N>
 static __device__ inline void norm_store(void *y, int64_t at, const float v[N])
 {
     pack<T, N> p;
 #pragma unroll
-    for (int k = 0; k < N; k++)
-        from_float(&p.v[k], v[k]);
+    for (int k = 0; k + 1 < N; k += 2)
+        norm_round(&p.v[k], v[k], v[k + 1]);
+    if (N % 2)
+        from_float(&p.v[N - 1], v[N - 1]);
     *(pack<T, N> *)((T *)y + at) = p;
 }
 
@@ -162,8 +183,9 @@ static __device__ inline void norm_weights(float scale[N], float bias[N],
     }
 }
 
-/* Rows by kernels that load the next ones while they compute, plugins/normalization/ring.cu;
- * false where rows do not fit them. clusters: a row is for several blocks. */
+/* Rows by kernels that load the next ones while they compute,
+ * plugins/normalization/ring.cu; false where rows do not fit them. clusters: a row is for
+ * several blocks. */
 bool norm_ring(const norm_job &job, int32_t dtype, bool clusters, cudaStream_t stream);
 
 /* Groups of channels that lie side by side, without pads, held in shared memory,

@@ -287,14 +287,14 @@ static __device__ inline void short_load(pack<T, N> (&p)[SHORT_ROWS], const void
 #pragma unroll
     for (int r = 0; r < SHORT_ROWS; r++) {
         p[r] = {};
-        if (from && row + r < job.rows && column < job.cols)
+        if (row + r < job.rows && column < job.cols)
             p[r] = *(const pack<T, N> *)((const T *)from + (row + r) * job.cols + column);
     }
 }
 
 /* lanes: of a row, a power of two. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA_BLOCK, 2)
+template <typename T, bool Residual>
+static __global__ void __launch_bounds__(CUDA_BLOCK, (Residual ? 2 : 3))
     short_kernel(const __grid_constant__ norm_job job, int lanes)
 {
     const int N = 16 / (int)sizeof(T), R = SHORT_ROWS;
@@ -302,10 +302,11 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, 2)
     const bool live = column < job.cols;
     const int64_t step = (int64_t)gridDim.x * teams * R;
     int64_t row = ((int64_t)blockIdx.x * teams + threadIdx.x / lanes) * R;
-    pack<T, N> x[R], residual[R];
+    pack<T, N> x[R], residual[Residual ? R : 1];
     float scale[N], bias[N];
     short_load<T, N>(x, job.x, job, row, column);
-    short_load<T, N>(residual, job.residual, job, row, column);
+    if constexpr (Residual)
+        short_load<T, N>(residual, job.residual, job, row, column);
     norm_weights<N>(scale, bias, job, 0, live ? column : 0);
     for (int64_t first = (int64_t)blockIdx.x * teams * R; first < job.rows;
          first += step, row += step) {
@@ -314,9 +315,11 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, 2)
         for (int r = 0; r < R; r++)
 #pragma unroll
             for (int k = 0; k < N; k++)
-                v[r][k] = to_float(x[r].v[k]) + to_float(residual[r].v[k]);
+                v[r][k] = to_float(x[r].v[k]) +
+                          (Residual ? to_float(residual[Residual ? r : 0].v[k]) : 0);
         short_load<T, N>(x, job.x, job, row + step, column);
-        short_load<T, N>(residual, job.residual, job, row + step, column);
+        if constexpr (Residual)
+            short_load<T, N>(residual, job.residual, job, row + step, column);
         if (job.measure == NORM_CENTRED)
 #pragma unroll
             for (int r = 0; r < R; r++) {
@@ -363,9 +366,11 @@ static bool short_launch(const norm_job &job, cudaStream_t stream)
         lanes *= 2;
     const int64_t each = CUDA_BLOCK / lanes * SHORT_ROWS;
     const int64_t needed = (job.rows + each - 1) / each;
-    const int64_t most = 4 * (int64_t)device_attribute(cudaDevAttrMultiProcessorCount);
-    short_kernel<T><<<(unsigned)(needed < most ? needed : most), CUDA_BLOCK, 0, stream>>>(
-        job, lanes);
+    const int64_t most = (int64_t)device_attribute(cudaDevAttrMultiProcessorCount) *
+                         (job.residual ? 2 : 3);
+    const auto kernel = job.residual ? short_kernel<T, true> : short_kernel<T, false>;
+    kernel<<<(unsigned)(needed < most ? needed : most), CUDA_BLOCK, 0, stream>>>(job,
+                                                                                 lanes);
     return true;
 }
 

@@ -17,7 +17,8 @@
 #define SLAB_GROUPS 64        /* of a slab at most */
 #define SLAB_HALF (88 * 1024) /* bytes of a block, of which two have room */
 #define SLAB_WHOLE (200 * 1024)
-#define SLAB_RUN 32 /* bytes of a pixel at least, which memory moves at once */
+#define SLAB_PIXELS 64 /* of an image at least */
+#define SLAB_RUN 32    /* bytes of a pixel at least, which memory moves at once */
 
 struct norm_slab {
     int64_t images, pixels;      /* of an image */
@@ -231,7 +232,8 @@ static bool slab_spans(const norm_slab &s, int span, int lanes, int size)
            span * size >= SLAB_RUN;
 }
 
-/* The widest slab of which there are enough and two have room, else the widest. */
+/* The widest slab of which there are enough, two on a multiprocessor; else the narrowest,
+ * of which there are most. */
 static bool slab_cut(norm_slab &s, int size, int most, int64_t processors)
 {
     const int lanes = 16 / size;
@@ -286,7 +288,7 @@ bool norm_slab_run(const norm_job &job, int32_t dtype, int64_t images, int64_t c
 {
     norm_slab s = {};
     if (!job.by_channel || job.batch || job.residual || job.sum || channels > 65536 ||
-        job.plane < 1 || job.plane > 0x7fffff || (uintptr_t)job.x % 16 ||
+        job.plane < SLAB_PIXELS || job.plane > 0x7fffff || (uintptr_t)job.x % 16 ||
         (uintptr_t)job.y % 16)
         return false;
     s.images = images;
