@@ -100,14 +100,15 @@ static __device__ inline pack<T, N> reduce_load(const reduce_cut &cut, const T *
     return *(const pack<T, N> *)(x + at + (row - gone * p.run) * p.width);
 }
 
-/* ---- packs -------------------------------------------------------------------------- */
+/* ---- packs --------------------------------------------------------------------------
+ */
 
 /* U packs of one output, `step` rows apart; those from row `to` on are not there. v is
  * used up. */
 template <typename T, int N, int U, typename Op>
 static __device__ inline void take_along(const Op &op, typename Op::Tally &t,
-                                         pack<T, N> (&v)[U], int64_t row,
-                                         int64_t step, int64_t to)
+                                         pack<T, N> (&v)[U], int64_t row, int64_t step,
+                                         int64_t to)
 {
 #pragma unroll
     for (int u = 0; u < U; u++)
@@ -118,8 +119,8 @@ static __device__ inline void take_along(const Op &op, typename Op::Tally &t,
 /* The same, each element of a pack to a column of its own. */
 template <typename T, int N, int U, typename Op>
 static __device__ inline void take_rows(const Op &op, typename Op::Tally (&t)[N],
-                                        pack<T, N> (&v)[U], int64_t row,
-                                        int64_t step, int64_t to)
+                                        pack<T, N> (&v)[U], int64_t row, int64_t step,
+                                        int64_t to)
 {
 #pragma unroll
     for (int u = 0; u < U; u++)
@@ -160,7 +161,8 @@ static __device__ inline void row_batch(const reduce_cut &cut, const Op &op,
 }
 
 template <typename T, int N, int Team, typename Op>
-static __global__ void __launch_bounds__(CUDA_BLOCK, (reduce_resident<typename Op::Tally, N>()))
+static __global__ void __launch_bounds__(CUDA_BLOCK,
+                                         (reduce_resident<typename Op::Tally, N>()))
     row_kernel(const __grid_constant__ reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
@@ -206,10 +208,9 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, (reduce_resident<typename O
 
 /* G columns a thread: those of the rows of threads are joined in the first row. */
 template <int G, typename Op>
-static __device__ inline void join_rows(const reduce_cut &cut, const Op &op,
-                                        typename Op::Tally *t,
-                                        typename Op::Tally (*shared)[CUDA_BLOCK],
-                                        int32_t row)
+static __device__ inline void
+join_rows(const reduce_cut &cut, const Op &op, typename Op::Tally *t,
+          typename Op::Tally (*shared)[CUDA_BLOCK], int32_t row)
 {
     int32_t half = 1;
     while (half * 2 < cut.down)
@@ -243,7 +244,8 @@ static __device__ inline void column_batch(const reduce_cut &cut, const Op &op,
 
 /* A block has `across` packs of columns and `down` rows of threads. */
 template <typename T, int N, typename Op>
-static __global__ void __launch_bounds__(CUDA_BLOCK, (reduce_resident<typename Op::Tally, N>()))
+static __global__ void __launch_bounds__(CUDA_BLOCK,
+                                         (reduce_resident<typename Op::Tally, N>()))
     column_kernel(const __grid_constant__ reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;

@@ -206,10 +206,9 @@ static __device__ inline void fill_blanks(const gathered<A, Y> &op, pack<T, N> (
 
 /* Even and odd packs apart at first, which makes short chains. */
 template <typename T, int N, int U, typename A, typename Y>
-static __device__ inline void take_along(const gathered<A, Y> &op,
-                                         typename gathered<A, Y>::Tally &t,
-                                         pack<T, N> (&v)[U], int64_t row, int64_t step,
-                                         int64_t to)
+static __device__ inline void
+take_along(const gathered<A, Y> &op, typename gathered<A, Y>::Tally &t,
+           pack<T, N> (&v)[U], int64_t row, int64_t step, int64_t to)
 {
     typename gathered<A, Y>::Tally odd;
     fill_blanks(op, v, row, step, to);
@@ -227,10 +226,9 @@ static __device__ inline void take_along(const gathered<A, Y> &op,
 }
 
 template <typename T, int N, int U, typename A, typename Y>
-static __device__ inline void take_rows(const gathered<A, Y> &op,
-                                        typename gathered<A, Y>::Tally (&t)[N],
-                                        pack<T, N> (&v)[U], int64_t row, int64_t step,
-                                        int64_t to)
+static __device__ inline void
+take_rows(const gathered<A, Y> &op, typename gathered<A, Y>::Tally (&t)[N],
+          pack<T, N> (&v)[U], int64_t row, int64_t step, int64_t to)
 {
     fill_blanks(op, v, row, step, to);
     op.choose([&](auto f) {
