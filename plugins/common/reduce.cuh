@@ -14,6 +14,7 @@
  *   void join(Tally &, const Tally &) const    what another has seen
  *   Tally below(const Tally &, int d) const    the tally of the thread d lanes on
  *   void close(const Tally &, int64_t at) const  write the output element at offset `at`
+ * An Op may overload take_along and take_rows, which take several packs at once.
  */
 #ifndef PLUGINS_COMMON_REDUCE_CUH
 #define PLUGINS_COMMON_REDUCE_CUH
@@ -23,8 +24,16 @@
 
 #define PIECE_BLOCKS 1056 /* to be had, where there is work for them */
 #define ROW_PIECES 1024   /* of one output at most */
-#define COLUMN_PIECES 64
-#define UNROLL 4 /* packs of a thread on their way at once */
+#define COLUMN_BLOCKS 528 /* that run at once */
+#define COLUMN_PIECES 512
+#define UNROLL 4 /* packs of a thread on their way at once, at most */
+
+/* Blocks of a processor, lest packs on their way are spilled to run more of them. */
+template <typename Tally, int Tallies>
+constexpr int reduce_resident()
+{
+    return sizeof(Tally) * Tallies > 64 ? 2 : 4;
+}
 
 struct reduce_cut {
     const void *x;
@@ -91,35 +100,92 @@ static __device__ inline pack<T, N> reduce_load(const reduce_cut &cut, const T *
     return *(const pack<T, N> *)(x + at + (row - gone * p.run) * p.width);
 }
 
+/* ---- packs --------------------------------------------------------------------------
+ */
+
+/* U packs of one output, `step` rows apart; those from row `to` on are not there. v is
+ * used up. */
+template <typename T, int N, int U, typename Op>
+static __device__ inline void take_along(const Op &op, typename Op::Tally &t,
+                                         pack<T, N> (&v)[U], int64_t row, int64_t step,
+                                         int64_t to)
+{
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (row + u * step < to)
+            op.template take<T, N>(t, v[u], row + u * step);
+}
+
+/* The same, each element of a pack to a column of its own. */
+template <typename T, int N, int U, typename Op>
+static __device__ inline void take_rows(const Op &op, typename Op::Tally (&t)[N],
+                                        pack<T, N> (&v)[U], int64_t row, int64_t step,
+                                        int64_t to)
+{
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (row + u * step < to) {
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                const pack<T, 1> one = {{v[u].v[k]}};
+                op.template take<T, 1>(t[k], one, row + u * step);
+            }
+        }
+}
+
+/* All loads before the first use. */
+template <typename T, int N, int U>
+static __device__ inline void load_batch(pack<T, N> (&v)[U], const reduce_cut &cut,
+                                         const T *x, int64_t row, int64_t step,
+                                         int64_t to)
+{
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        v[u] = pack<T, N>();
+        if (row + u * step < to)
+            v[u] = reduce_load<T, N>(cut, x, row + u * step);
+    }
+}
+
 /* ---- reduced elements side by side --------------------------------------------------
  */
 
+template <typename T, int N, int U, typename Op>
+static __device__ inline void row_batch(const reduce_cut &cut, const Op &op,
+                                        typename Op::Tally &t, const T *x, int64_t row,
+                                        int64_t step, int64_t to)
+{
+    pack<T, N> v[U];
+    load_batch<T, N, U>(v, cut, x, row, step, to);
+    take_along(op, t, v, row, step, to);
+}
+
 template <typename T, int N, int Team, typename Op>
-static __global__ void __launch_bounds__(CUDA_BLOCK) row_kernel(reduce_cut cut, Op op)
+static __global__ void __launch_bounds__(CUDA_BLOCK,
+                                         (reduce_resident<typename Op::Tally, N>()))
+    row_kernel(const __grid_constant__ reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
     const int64_t item = (int64_t)blockIdx.x * (CUDA_BLOCK / Team) + threadIdx.x / Team;
     const bool live =
         item < cut.outputs * cut.pieces; /* the others take part in shuffles */
-    const int64_t o = live ? item / cut.pieces : 0, piece = live ? item % cut.pieces : 0;
+    const int64_t pieces = cut.pieces;
+    const int64_t o = !live ? 0 : pieces == 1 ? item : item / pieces;
+    const int64_t piece = live ? item - o * pieces : 0;
     const reduce_plan &p = cut.plan;
     const T *x = (const T *)cut.x + place_of(p.keep, p.n_kept, o, false);
-    const int64_t to = live ? piece_start(cut, piece + 1, N) : 0;
+    const int64_t to = live ? piece_start(cut, piece + 1, N) : 0, step = Team * N;
+    const int64_t own = threadIdx.x % Team * N;
     Tally t;
     op.start(t);
-    for (int64_t row = piece_start(cut, piece, N) + threadIdx.x % Team * N; row < to;
-         row += (int64_t)UNROLL * Team * N) {
-        pack<T, N> v[UNROLL];
-#pragma unroll
-        for (int u = 0; u < UNROLL; u++) {
-            const int64_t at = row + (int64_t)u * Team * N;
-            if (at < to)
-                v[u] = reduce_load<T, N>(cut, x, at);
+    for (int64_t row = piece_start(cut, piece, N); row < to;) {
+        if (Team > 8 && row + 2 * step < to) {
+            row_batch<T, N, UNROLL>(cut, op, t, x, row + own, step, to);
+            row += UNROLL * step;
+        } else {
+            row_batch<T, N, 2>(cut, op, t, x, row + own, step, to);
+            row += 2 * step;
         }
-#pragma unroll
-        for (int u = 0; u < UNROLL; u++)
-            if (row + (int64_t)u * Team * N < to)
-                op.template take<T, N>(t, v[u], row + (int64_t)u * Team * N);
     }
     const int width = Team < 32 ? Team : 32;
 #pragma unroll
@@ -140,34 +206,55 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) row_kernel(reduce_cut cut, 
 /* ---- kept elements side by side ------------------------------------------------------
  */
 
-template <typename Op>
-static __device__ inline void join_rows(const reduce_cut &cut, const Op &op,
-                                        typename Op::Tally &t, typename Op::Tally *shared,
-                                        int32_t row)
+/* G columns a thread: those of the rows of threads are joined in the first row. */
+template <int G, typename Op>
+static __device__ inline void
+join_rows(const reduce_cut &cut, const Op &op, typename Op::Tally *t,
+          typename Op::Tally (*shared)[CUDA_BLOCK], int32_t row)
 {
     int32_t half = 1;
     while (half * 2 < cut.down)
         half *= 2;
     __syncthreads();
-    shared[threadIdx.x] = t;
+#pragma unroll
+    for (int k = 0; k < G; k++)
+        shared[k][threadIdx.x] = t[k];
     for (; half > 0; half /= 2) {
         __syncthreads();
         if (row < half && row + half < cut.down)
-            op.join(shared[threadIdx.x], shared[threadIdx.x + half * cut.across]);
+#pragma unroll
+            for (int k = 0; k < G; k++)
+                op.join(shared[k][threadIdx.x],
+                        shared[k][threadIdx.x + half * cut.across]);
     }
-    t = shared[threadIdx.x];
+#pragma unroll
+    for (int k = 0; k < G; k++)
+        t[k] = shared[k][threadIdx.x];
+}
+
+template <typename T, int N, int U, typename Op>
+static __device__ inline void column_batch(const reduce_cut &cut, const Op &op,
+                                           typename Op::Tally (&t)[N], const T *x,
+                                           int64_t row, int64_t to)
+{
+    pack<T, N> v[U];
+    load_batch<T, N, U>(v, cut, x, row, cut.down, to);
+    take_rows(op, t, v, row, cut.down, to);
 }
 
 /* A block has `across` packs of columns and `down` rows of threads. */
 template <typename T, int N, typename Op>
-static __global__ void __launch_bounds__(CUDA_BLOCK) column_kernel(reduce_cut cut, Op op)
+static __global__ void __launch_bounds__(CUDA_BLOCK,
+                                         (reduce_resident<typename Op::Tally, N>()))
+    column_kernel(const __grid_constant__ reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
-    __shared__ Tally shared[CUDA_BLOCK];
+    const int G = N < 4 ? N : 4;
+    __shared__ Tally shared[G][CUDA_BLOCK];
     const reduce_plan &p = cut.plan;
     const int64_t span = blockIdx.x % (uint32_t)cut.spans;
-    const int64_t rest = blockIdx.x / (uint32_t)cut.spans;
-    const int64_t piece = rest % cut.pieces, kept = rest / cut.pieces;
+    const uint32_t rest = blockIdx.x / (uint32_t)cut.spans;
+    const int64_t piece = rest % (uint32_t)cut.pieces, kept = rest / (uint32_t)cut.pieces;
     const int32_t lane = (int32_t)threadIdx.x % cut.across;
     const int32_t row = (int32_t)threadIdx.x / cut.across;
     const int64_t column = (span * cut.across + lane) * N;
@@ -178,36 +265,29 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) column_kernel(reduce_cut cu
 #pragma unroll
     for (int k = 0; k < N; k++)
         op.start(t[k]);
-    for (int64_t i = piece_start(cut, piece, 1) + row; i < to; i += UNROLL * cut.down) {
-        pack<T, N> v[UNROLL];
-#pragma unroll
-        for (int u = 0; u < UNROLL; u++) {
-            const int64_t at = i + u * cut.down;
-            if (at < to)
-                v[u] = reduce_load<T, N>(cut, x, at);
+    for (int64_t i = piece_start(cut, piece, 1) + row; i < to;)
+        if (i + 2 * cut.down < to) {
+            column_batch<T, N, UNROLL>(cut, op, t, x, i, to);
+            i += UNROLL * cut.down;
+        } else {
+            column_batch<T, N, 2>(cut, op, t, x, i, to);
+            i += 2 * cut.down;
         }
 #pragma unroll
-        for (int u = 0; u < UNROLL; u++)
-            if (i + u * cut.down < to) {
-#pragma unroll
-                for (int k = 0; k < N; k++) {
-                    const pack<T, 1> one = {{v[u].v[k]}};
-                    op.template take<T, 1>(t[k], one, i + u * cut.down);
-                }
-            }
-    }
-#pragma unroll
-    for (int k = 0; k < N; k++) {
+    for (int k = 0; k < N; k += G) {
         if (cut.down > 1)
-            join_rows(cut, op, t[k], shared, row);
+            join_rows<G>(cut, op, t + k, shared, row);
         if (live && row == 0)
-            close_tally(cut, op, t[k], kept * p.width + column + k, piece);
+#pragma unroll
+            for (int g = k; g < k + G; g++)
+                close_tally(cut, op, t[g], kept * p.width + column + g, piece);
     }
 }
 
-/* ---- the second launch: a warp an output ---------------------------------------------
+/* ---- the second launch ----------------------------------------------------------------
  */
 
+/* A warp an output, */
 template <typename Op>
 static __global__ void __launch_bounds__(CUDA_BLOCK) finish_kernel(reduce_cut cut, Op op)
 {
@@ -224,6 +304,31 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) finish_kernel(reduce_cut cu
         op.join(t, op.below(t, d));
     if (threadIdx.x % 32 == 0)
         op.close(t, output_at(cut, o));
+}
+
+/* or 32 outputs a block, as columns lie, and each warp a share of the pieces. */
+template <typename Op>
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    finish_columns_kernel(reduce_cut cut, Op op)
+{
+    typedef typename Op::Tally Tally;
+    const int warps = CUDA_BLOCK / 32;
+    __shared__ Tally shared[CUDA_BLOCK];
+    const int32_t lane = (int32_t)threadIdx.x % 32, warp = (int32_t)threadIdx.x / 32;
+    const int64_t o = (int64_t)blockIdx.x * 32 + lane;
+    Tally t;
+    op.start(t);
+#pragma unroll 4
+    for (int32_t i = warp; i < cut.pieces; i += warps)
+        if (o < cut.outputs)
+            op.join(t, ((const Tally *)cut.part)[i * cut.outputs + o]);
+    shared[threadIdx.x] = t;
+    __syncthreads();
+    if (warp > 0 || o >= cut.outputs)
+        return;
+    for (int i = 1; i < warps; i++)
+        op.join(t, shared[i * 32 + lane]);
+    op.close(t, output_at(cut, o));
 }
 
 /* ---- the choice ----------------------------------------------------------------------
@@ -246,7 +351,7 @@ static inline reduce_cut reduce_cut_of(const strata_reduce *p, const strata_tens
                                        const strata_tensor *y, size_t size)
 {
     reduce_cut c = {};
-    int64_t blocks, most;
+    int64_t blocks, most, enough = PIECE_BLOCKS;
     c.plan = reduce_plan_of(p, x, y, INT64_MAX);
     c.outputs = c.plan.kept * c.plan.width;
     c.rows = c.plan.run * c.plan.gone;
@@ -256,17 +361,20 @@ static inline reduce_cut reduce_cut_of(const strata_reduce *p, const strata_tens
         most = c.rows / (CUDA_BLOCK * UNROLL * n);
         most = most > ROW_PIECES ? ROW_PIECES : most;
     } else {
-        const int64_t packs = c.plan.width / n;
-        c.across = (int32_t)(packs < CUDA_BLOCK ? packs : CUDA_BLOCK);
-        c.down = CUDA_BLOCK / (c.across ? c.across : 1);
+        /* Packs of 32 threads side by side, more where rows are few. */
+        const int64_t packs = c.plan.width / n, deep = c.rows / 8;
+        const int64_t side = CUDA_BLOCK / (deep < 1 ? 1 : deep < 8 ? deep : 8);
+        c.spans = (int32_t)((packs + side - 1) / side);
+        c.across = (int32_t)(c.spans ? (packs + c.spans - 1) / c.spans : 1);
+        c.down = CUDA_BLOCK / c.across;
         if (c.down > c.rows)
             c.down = c.rows < 1 ? 1 : (int32_t)c.rows;
-        c.spans = c.across ? (int32_t)((packs + c.across - 1) / c.across) : 0;
         blocks = c.plan.kept * c.spans;
         most = c.rows / (c.down * UNROLL);
         most = most > COLUMN_PIECES ? COLUMN_PIECES : most;
+        enough = COLUMN_BLOCKS;
     }
-    const int64_t pieces = blocks ? PIECE_BLOCKS / blocks : 1;
+    const int64_t pieces = blocks ? enough / blocks : 1;
     c.pieces = (int32_t)(pieces < 2 || most < 2 ? 1 : pieces < most ? pieces : most);
     return c;
 }
@@ -297,7 +405,10 @@ static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t 
             <<<layer_blocks(items, CUDA_BLOCK / 32), CUDA_BLOCK, 0, stream>>>(c, op);
     else
         row_kernel<T, N, CUDA_BLOCK, Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op);
-    if (c.pieces > 1)
+    if (c.pieces > 1 && c.plan.width > 1)
+        finish_columns_kernel<Op>
+            <<<layer_blocks(c.outputs, 32), CUDA_BLOCK, 0, stream>>>(c, op);
+    else if (c.pieces > 1)
         finish_kernel<Op>
             <<<layer_blocks(c.outputs, CUDA_BLOCK / 32), CUDA_BLOCK, 0, stream>>>(c, op);
 }

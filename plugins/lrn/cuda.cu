@@ -10,6 +10,7 @@
 #include "plugins/lrn/lrn.h"
 
 #define LRN_CHANNELS 32 /* of a thread in planes */
+#define LRN_AHEAD 2     /* blocks of channels on their way behind the window */
 
 struct lrn_job {
     const void *x;
@@ -23,12 +24,20 @@ struct lrn_job {
     int32_t segments; /* of an image's blocks */
 };
 
+/* Of a normal number, within 2 ulps. */
+static __device__ inline float root_near(float x)
+{
+    float y;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 static __device__ inline float lrn_value(float x, float sum, const lrn &l)
 {
     const float base = fmaf(l.factor, sum, l.bias);
     if (l.beta == 0.75f) {
         const float root = rsqrtf(base);
-        return x * (root * sqrtf(root));
+        return x * (root * root_near(root));
     }
     return x * (l.beta == 0.5f ? rsqrtf(base) : power(base, -l.beta));
 }
@@ -36,24 +45,24 @@ static __device__ inline float lrn_value(float x, float sum, const lrn &l)
 /* ---- planes ---------------------------------------------------------------------------
  */
 
-/* V pixels by L channels of block b; zeros outside of the channels. */
+/* V pixels by L channels of block b; zeros outside of the channels and from `end` on. */
 template <typename T, int V, int L>
-static __device__ inline pack<T, V * L> lrn_load(const lrn_job &job, const T *x, int b)
+static __device__ inline pack<T, V * L> lrn_load(const lrn_job &job, const T *x, int b,
+                                                 int end)
 {
-    pack<T, V * L> p;
-    const bool inside = b >= 0 && b < job.blocks;
-    if (inside)
+    pack<T, V * L> p = {};
+    if (b >= 0 && b < end)
         p = load_once<T, V * L>(x + (int64_t)b * job.plane * L);
 #pragma unroll
-    for (int i = 0; i < V * L; i++)
-        if (!inside || b * L + i % L >= job.channels)
+    for (int i = 0; i < V * L && L > 1; i++)
+        if (b * L + i % L >= job.channels)
             from_float(&p.v[i], 0.0f);
     return p;
 }
 
 /* Output i of the middle block; Side blocks of L channels lie before and behind it. */
 template <typename T, int V, int L, int Side, int Half>
-static __device__ inline float lrn_sum(const pack<T, V * L> (&x)[2 * Side + 1], int i)
+static __device__ inline float lrn_sum(const pack<T, V * L> *x, int i)
 {
     float sum = 0;
 #pragma unroll
@@ -66,7 +75,7 @@ static __device__ inline float lrn_sum(const pack<T, V * L> (&x)[2 * Side + 1], 
 }
 
 template <typename T, int V, int L, int Half>
-static __global__ void __launch_bounds__(CUDA_BLOCK)
+static __global__ void __launch_bounds__(CUDA_BLOCK, 3)
     lrn_planes_kernel(const __grid_constant__ lrn_job job)
 {
     const int Side = (Half + L - 1) / L, N = V * L, Blocks = LRN_CHANNELS / L;
@@ -79,17 +88,18 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     const int last = min(first + Blocks, job.blocks);
     const T *x = (const T *)job.x + i / job.segments * job.image + at;
     T *y = (T *)job.y + i / job.segments * job.image + at;
-    pack<T, N> ring[2 * Side + 1];
+    const int end = min(last + Side, job.blocks), Newest = 2 * Side + LRN_AHEAD;
+    pack<T, N> ring[Newest + 1];
 #pragma unroll
-    for (int k = 1; k <= 2 * Side; k++)
-        ring[k] = lrn_load<T, V, L>(job, x, first - Side + k - 1);
+    for (int k = 1; k <= Newest; k++)
+        ring[k] = lrn_load<T, V, L>(job, x, first - Side + k - 1, end);
 #pragma unroll 4
     for (int b = first; b < last; b++) {
         pack<T, N> out;
 #pragma unroll
-        for (int k = 0; k < 2 * Side; k++)
+        for (int k = 0; k < Newest; k++)
             ring[k] = ring[k + 1];
-        ring[2 * Side] = lrn_load<T, V, L>(job, x, b + Side);
+        ring[Newest] = lrn_load<T, V, L>(job, x, b + Side + LRN_AHEAD, end);
 #pragma unroll
         for (int k = 0; k < N; k++)
             from_float(&out.v[k], lrn_value(to_float(ring[Side].v[k]),

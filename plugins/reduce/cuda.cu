@@ -123,34 +123,35 @@ struct gathered {
         t.value = first;
     }
 
-    /* One switch for a pack. */
-    template <typename T, int N>
-    __device__ void take(Tally &t, const pack<T, N> &p, int64_t) const
+    /* y = f(y, x) with the f of the kind: one switch for all of `each`. */
+    template <typename Each>
+    __device__ void choose(const Each &each) const
     {
-        A a = t.value;
-#define TAKE_EACH(expression)                                                            \
-    _Pragma("unroll") for (int k = 0; k < N; k++)                                        \
-    {                                                                                    \
-        const A x = number(p.v[k]);                                                      \
-        a = expression;                                                                  \
-    }                                                                                    \
-    break
         switch (kind) {
         case TAKE_ABS:
-            TAKE_EACH(total(a, magnitude(x)));
+            return each([](A a, A x) { return total(a, magnitude(x)); });
         case TAKE_SQUARE:
-            TAKE_EACH(total(a, product(x, x)));
+            return each([](A a, A x) { return total(a, product(x, x)); });
         case TAKE_PRODUCT:
-            TAKE_EACH(product(a, x));
+            return each([](A a, A x) { return product(a, x); });
         case TAKE_MAX:
-            TAKE_EACH(larger(a, x));
+            return each([](A a, A x) { return larger(a, x); });
         case TAKE_MIN:
-            TAKE_EACH(smaller(a, x));
+            return each([](A a, A x) { return smaller(a, x); });
         default:
-            TAKE_EACH(total(a, x));
+            return each([](A a, A x) { return total(a, x); });
         }
-#undef TAKE_EACH
-        t.value = a;
+    }
+
+    /* What changes no tally of the kind. */
+    template <typename T, int N>
+    __device__ pack<T, N> blank() const
+    {
+        pack<T, N> p;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            put(&p.v[k], first);
+        return p;
     }
 
     __device__ void join(Tally &t, const Tally &other) const
@@ -188,6 +189,56 @@ struct gathered {
         put(y + at, closed(t.value));
     }
 };
+
+/* Packs that are not there become blank ones. */
+template <typename T, int N, int U, typename A, typename Y>
+static __device__ inline void fill_blanks(const gathered<A, Y> &op, pack<T, N> (&v)[U],
+                                          int64_t row, int64_t step, int64_t to)
+{
+    if (row + (U - 1) * step < to)
+        return;
+    const pack<T, N> blank = op.template blank<T, N>();
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (row + u * step >= to)
+            v[u] = blank;
+}
+
+/* Even and odd packs apart at first, which makes short chains. */
+template <typename T, int N, int U, typename A, typename Y>
+static __device__ inline void
+take_along(const gathered<A, Y> &op, typename gathered<A, Y>::Tally &t,
+           pack<T, N> (&v)[U], int64_t row, int64_t step, int64_t to)
+{
+    typename gathered<A, Y>::Tally odd;
+    fill_blanks(op, v, row, step, to);
+    op.start(odd);
+    op.choose([&](auto f) {
+#pragma unroll
+        for (int u = 0; u < U; u += 2)
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                t.value = f(t.value, number(v[u].v[k]));
+                odd.value = f(odd.value, number(v[u + 1].v[k]));
+            }
+    });
+    op.join(t, odd);
+}
+
+template <typename T, int N, int U, typename A, typename Y>
+static __device__ inline void
+take_rows(const gathered<A, Y> &op, typename gathered<A, Y>::Tally (&t)[N],
+          pack<T, N> (&v)[U], int64_t row, int64_t step, int64_t to)
+{
+    fill_blanks(op, v, row, step, to);
+    op.choose([&](auto f) {
+#pragma unroll
+        for (int u = 0; u < U; u++)
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                t[k].value = f(t[k].value, number(v[u].v[k]));
+    });
+}
 
 /* ---- log of a sum of exponentials -------------------------------------------------- */
 
