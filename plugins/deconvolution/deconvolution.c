@@ -484,24 +484,31 @@ static int any_run(const strata_run *r)
 
 /* ---- the definition ------------------------------------------------------------ */
 
-/* Adds one channel of the input, seen through one filter's weight, to the output. */
-static void reference_add(const struct window *w, double *out, const double *in,
-                          const double *weight)
+/* Adds a row of the input, as one kernel element sees it, to a row of the output where
+ * its first lands at `at`. */
+static void reference_add_row(const struct window *w, double *out, const double *in,
+                              int64_t at, double weight)
 {
-    int64_t inputs = window_in_count(w), taps = window_kernel_count(w);
-    for (int64_t i = 0; i < inputs; i++)
-        for (int64_t t = 0; t < taps; t++) {
-            int64_t at[] = {i / w->in[2] / w->in[1], i / w->in[2] % w->in[1],
-                            i % w->in[2]};
-            int64_t k[] = {t / w->kernel[2] / w->kernel[1],
-                           t / w->kernel[2] % w->kernel[1], t % w->kernel[2]};
-            int inside = 1;
-            for (int d = 0; d < WINDOW_DIMS; d++) {
-                at[d] = at[d] * w->stride[d] + k[d] * w->dilation[d] - w->begin[d];
-                inside &= at[d] >= 0 && at[d] < w->out[d];
-            }
-            if (inside)
-                out[(at[0] * w->out[1] + at[1]) * w->out[2] + at[2]] += in[i] * weight[t];
+    for (int64_t i = 0; i < w->in[2]; i++, at += w->stride[2])
+        if (at >= 0 && at < w->out[2])
+            out[at] += in[i] * weight;
+}
+
+/* Adds one channel of the input, as one kernel element sees it, to the output. */
+static void reference_add(const struct window *w, double *out, const double *in,
+                          int64_t tap, double weight)
+{
+    const int64_t k[] = {tap / w->kernel[2] / w->kernel[1],
+                         tap / w->kernel[2] % w->kernel[1], tap % w->kernel[2]};
+    int64_t at[WINDOW_DIMS];
+    for (int64_t d = 0; d < w->in[0]; d++)
+        for (int64_t h = 0; h < w->in[1]; h++, in += w->in[2]) {
+            at[0] = d * w->stride[0] + k[0] * w->dilation[0] - w->begin[0];
+            at[1] = h * w->stride[1] + k[1] * w->dilation[1] - w->begin[1];
+            at[2] = k[2] * w->dilation[2] - w->begin[2];
+            if (at[0] >= 0 && at[0] < w->out[0] && at[1] >= 0 && at[1] < w->out[1])
+                reference_add_row(w, out + (at[0] * w->out[1] + at[1]) * w->out[2], in,
+                                  at[2], weight);
         }
 }
 
@@ -519,13 +526,15 @@ static int reference_run(const strata_node *n, const void *const *in,
         return status;
     int64_t plane = window_out_count(&w), in_plane = window_in_count(&w);
     int64_t in_c = n->in[0].dims[1] / p->groups, out_c = filters / p->groups;
+    int64_t taps = window_kernel_count(&w);
     for (int64_t f = 0; f < n->in[0].dims[0] * filters; f++, y += plane) {
         int64_t k = f % filters, first = k / out_c * in_c;
         for (int64_t i = 0; i < plane; i++)
             y[i] = bias ? bias[k] : 0;
         for (int64_t c = first; c < first + in_c; c++)
-            reference_add(&w, y, x + (f / filters * n->in[0].dims[1] + c) * in_plane,
-                          factors + (c * out_c + k % out_c) * window_kernel_count(&w));
+            for (int64_t t = 0; t < taps; t++)
+                reference_add(&w, y, x + (f / filters * n->in[0].dims[1] + c) * in_plane,
+                              t, factors[(c * out_c + k % out_c) * taps + t]);
     }
     return STRATA_OK;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * MatrixMultiply by cuBLASLt, which counts in columns: its A is B here, its B is A here,
- * and its D is Y turned. A constant B lies as rows of K, the way every dtype takes.
+ * and its D is Y turned. A constant B lies as rows of K, the way every dtype takes, or as
+ * rows of N, which is faster for some sizes.
  */
 #include "plugins/common/cublaslt/module.h"
 
@@ -125,19 +126,45 @@ static int describe(const strata_node *n, struct cublaslt_problem *p)
     return check_dtypes(n, p);
 }
 
-static int setup_rank(const strata_node *n, void *state, int rank)
+/* A constant B as rows of N. */
+static int rows_of_n_describe(const strata_node *n, struct cublaslt_problem *p)
+{
+    int status = describe(n, p);
+    if (status != STRATA_OK)
+        return status;
+    if (!matrix_is_constant(n->n_in, n->in))
+        return refuse(n, "B lies as its input does");
+    if (p->dtype != STRATA_FP32 && p->dtype != STRATA_FP16 && p->dtype != STRATA_BF16)
+        return refuse(n, "8-bit operands lie as rows of K only");
+    p->a_transposed = 0;
+    p->lda = p->m;
+    return STRATA_OK;
+}
+
+static int setup_way(const strata_node *n, void *state, int rank,
+                     cublaslt_describe *describe_way)
 {
     struct state *s = state;
     struct cublaslt_problem p;
     void *weight = NULL, *bias = NULL;
-    int status = describe(n, &p);
+    int status = describe_way(n, &p);
     if (status == STRATA_OK && matrix_is_constant(n->n_in, n->in))
-        status = matrix_weight_pack(n, &weight);
+        status = matrix_weight_pack(n, !p.a_transposed, &weight);
     if (status == STRATA_OK && p.bias)
         status = matrix_bias_pack(n, &bias);
     s->weight = weight;
     s->adds_c = matrix_has_c(n->params, n->n_in, n->in);
     return status == STRATA_OK ? cublaslt_plan(n, &p, rank, bias, &s->plan) : status;
+}
+
+static int setup_rank(const strata_node *n, void *state, int rank)
+{
+    return setup_way(n, state, rank, describe);
+}
+
+static int rows_of_n_setup_rank(const strata_node *n, void *state, int rank)
+{
+    return setup_way(n, state, rank, rows_of_n_describe);
 }
 
 static int run(const strata_run *r)
@@ -158,12 +185,25 @@ CUBLASLT_RANK(4)
 CUBLASLT_RANK(5)
 CUBLASLT_RANK(6)
 CUBLASLT_RANK(7)
+CUBLASLT_WAY_RANK(rows_of_n_, 0)
+CUBLASLT_WAY_RANK(rows_of_n_, 1)
+CUBLASLT_WAY_RANK(rows_of_n_, 2)
+CUBLASLT_WAY_RANK(rows_of_n_, 3)
 
 #define FP8 (STRATA_E4M3_NCHW | STRATA_E5M2_NCHW)
 
+#define WIDE_ROW                                                                         \
+    {                                                                                    \
+        {STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW, STRATA_SAME,              \
+         STRATA_SAME},                                                                   \
+        {                                                                                \
+            STRATA_SAME                                                                  \
+        }                                                                                \
+    }
+
+static const strata_row wide_rows[] = {WIDE_ROW};
 static const strata_row rows[] = {
-    {{STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW, STRATA_SAME, STRATA_SAME},
-     {STRATA_SAME}},
+    WIDE_ROW,
     {{FP8, FP8, STRATA_F32_NCHW}, {STRATA_F32_NCHW}},
     {{FP8, FP8, STRATA_F16_NCHW}, {STRATA_F16_NCHW}},
     {{FP8, FP8, STRATA_BF16_NCHW}, {STRATA_BF16_NCHW}},
@@ -184,6 +224,10 @@ static const strata_impl impls[] = {
      .name = "cublaslt_int8", .rows = STRATA_ARRAY(byte_rows), .efficiency = 0.6,
      .state_size = sizeof(struct state), .accept = accept_0, .workspace = workspace_0,
      .setup = setup_0, .run = run},
+    CUBLASLT_WAY_IMPL(rows_of_n_, 10, 0, wide_rows, struct state, run),
+    CUBLASLT_WAY_IMPL(rows_of_n_, 10, 1, wide_rows, struct state, run),
+    CUBLASLT_WAY_IMPL(rows_of_n_, 10, 2, wide_rows, struct state, run),
+    CUBLASLT_WAY_IMPL(rows_of_n_, 10, 3, wide_rows, struct state, run),
 };
 
 const strata_extends cublaslt_matrix_multiply = {

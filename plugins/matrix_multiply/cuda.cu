@@ -122,7 +122,7 @@ static int simt_setup(const strata_node *n, void *state)
     gemv_state *s = (gemv_state *)state;
     void *packed = NULL;
     const int status = matrix_is_constant(n->n_in, n->in)
-                           ? matrix_weight_pack(n, &packed)
+                           ? matrix_weight_pack(n, 0, &packed)
                            : (int)STRATA_OK;
     s->weight = packed;
     return status;

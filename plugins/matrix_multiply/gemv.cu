@@ -336,7 +336,7 @@ int gemv_setup(const strata_node *n, void *state)
     int device = 0, multiprocessors = 0;
     void *packed = NULL;
     const int status = matrix_is_constant(n->n_in, n->in)
-                           ? matrix_weight_pack(n, &packed)
+                           ? matrix_weight_pack(n, 0, &packed)
                            : (int)STRATA_OK;
     s->weight = packed;
     s->overlaps = n->sm >= 90;

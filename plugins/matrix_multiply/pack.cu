@@ -84,11 +84,13 @@ static int pack_weight(const strata_node *n, pack_job *j, int32_t dtype, void **
                                           cudaGetErrorString(e));
 }
 
-extern "C" int matrix_weight_pack(const strata_node *n, void **packed)
+extern "C" int matrix_weight_pack(const strata_node *n, int rows_of_n,
+                                  void **packed)
 {
     const strata_matrix_multiply *p = (const strata_matrix_multiply *)n->params;
     const strata_tensor *w = &n->weight[MATRIX_WEIGHT];
-    pack_job j = {w->data, NULL, w->dims[0], w->dims[1], !p->transpose_b};
+    pack_job j = {w->data, NULL, w->dims[0], w->dims[1], 0};
+    j.turned = rows_of_n ? p->transpose_b != 0 : !p->transpose_b;
     return pack_weight(
         n, &j, w->dtype == STRATA_FP32 ? n->in[MATRIX_A].dtype : w->dtype, packed);
 }

@@ -11,9 +11,9 @@
 extern "C" {
 #endif
 
-/* The weight `b` of n as N rows of K elements, whichever way it comes, in in[0]'s dtype,
- * or its own where that is of 8 bits. n's stream fills it. */
-int matrix_weight_pack(const strata_node *n, void **packed);
+/* The weight `b` of n as N rows of K elements, whichever way it comes, or as K rows of N,
+ * in in[0]'s dtype, or its own where that is of 8 bits. n's stream fills it. */
+int matrix_weight_pack(const strata_node *n, int rows_of_n, void **packed);
 
 /* The bias of n, which it has, in out[0]'s dtype. */
 int matrix_bias_pack(const strata_node *n, void **packed);

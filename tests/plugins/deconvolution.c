@@ -7,13 +7,14 @@
 
 static const struct layer_case cases[] = {
     /* Over all channel counts and sizes. */
-    {"Deconvolution", "filters = 5; kernel = 3; pad = 1", .sweep = 4},
     {"Deconvolution", "filters = 17; kernel = 2; stride = 2", .sweep = 4},
-    {"Deconvolution", "filters = 2; kernel = 3x2; stride = 2; pad = 1x0x0x1", .sweep = 4},
     {"Deconvolution", "filters = $C; groups = $C; kernel = 4; stride = 2; pad = 1",
      .sweep = 4},
     {"Deconvolution", "filters = 9; kernel = 5; pad = 2; stride = 3", .sweep = 3},
-    {"Deconvolution", "filters = 4; kernel = 2; stride = 2", .sweep = 5},
+    {"Deconvolution", "filters = 5; kernel = 3; pad = 1", .in = {S4(3, 17, 7, 14)}},
+    {"Deconvolution", "filters = 2; kernel = 3x2; stride = 2; pad = 1x0x0x1",
+     .in = {S4(3, 33, 5, 7)}},
+    {"Deconvolution", "filters = 4; kernel = 2; stride = 2", .in = {S5(3, 9, 5, 7, 14)}},
     /* Each way to write each attribute. */
     {"Deconvolution", "filters = 8; kernel = 3x3; stride = 2", .in = {S4(1, 3, 9, 11)},
      .absent = 2},
@@ -103,16 +104,22 @@ static const struct layer_case cases[] = {
     {"Deconvolution", "filters = 4; kernel = 3", .in = {S2(3, 9)}, .refused = true},
 };
 
+/* Several tiles either way, a depth of many stages, and tiles enough that a block has
+ * more than one: of phases that are not equally deep, and of phases side by side. */
 static const struct layer_case large[] = {
     {"Deconvolution", "filters = 128; kernel = 4; stride = 2; pad = 1",
-     .in = {S4(4, 256, 28, 28)}},
+     .in = {S4(2, 136, 14, 14)}},
     {"Deconvolution", "filters = 72; kernel = 2; stride = 2",
-     .in = {S4(2, 136, 61, 43)}},
+     .in = {S4(1, 136, 19, 23)}},
     {"Deconvolution", "filters = 260; kernel = 3; stride = 2; pad = 1; output_pad = 1",
-     .in = {S4(2, 72, 31, 43)}},
+     .in = {S4(1, 72, 11, 13)}},
     {"Deconvolution", "filters = 65; kernel = 5; stride = 3x2; pad = 2x1x0x3",
-     .in = {S4(2, 200, 17, 33)}},
-    {"Deconvolution", "filters = 130; kernel = 3; pad = 1", .in = {S4(1, 96, 50, 50)}},
+     .in = {S4(2, 104, 9, 17)}},
+    {"Deconvolution", "filters = 130; kernel = 3; pad = 1", .in = {S4(1, 96, 20, 21)}},
+    {"Deconvolution", "filters = 8; kernel = 3; stride = 2; pad = 1; output_pad = 1",
+     .in = {S4(1, 40, 79, 111)}},
+    {"Deconvolution", "filters = 8; kernel = 1x2; stride = 1x2",
+     .in = {S4(1, 8, 150, 240)}},
 };
 
 LAYER_CASES(Deconvolution, ORDINARY(cases), LARGE(large))

@@ -28,30 +28,35 @@ int cublaslt_start(const strata_node *n, struct cublaslt_problem *out);
 int cublaslt_accept(const strata_node *n, cublaslt_describe *describe, int rank);
 size_t cublaslt_workspace(const strata_node *n, cublaslt_describe *describe, int rank);
 
-/* Callbacks of one rank, named describe_accept_R and so on, from `describe` and
- * `setup_rank(n, state, rank)`. */
-#define CUBLASLT_RANK(R)                                                                 \
-    static int accept_##R(const strata_node *n)                                          \
+/* Callbacks of one rank, named accept_R and so on, from `describe` and
+ * `setup_rank(n, state, rank)`; WAY_accept_R and so on from WAY_describe and
+ * WAY_setup_rank. */
+#define CUBLASLT_RANK(R) CUBLASLT_WAY_RANK(, R)
+#define CUBLASLT_WAY_RANK(way, R)                                                        \
+    static int way##accept_##R(const strata_node *n)                                     \
     {                                                                                    \
-        return cublaslt_accept(n, describe, R);                                          \
+        return cublaslt_accept(n, way##describe, R);                                     \
     }                                                                                    \
-    static size_t workspace_##R(const strata_node *n)                                    \
+    static size_t way##workspace_##R(const strata_node *n)                               \
     {                                                                                    \
-        return cublaslt_workspace(n, describe, R);                                       \
+        return cublaslt_workspace(n, way##describe, R);                                  \
     }                                                                                    \
-    static int setup_##R(const strata_node *n, void *state)                              \
+    static int way##setup_##R(const strata_node *n, void *state)                         \
     {                                                                                    \
-        return setup_rank(n, state, R);                                                  \
+        return way##setup_rank(n, state, R);                                             \
     }
 
+/* An impl; of another way, `first` is the id of rank 0. */
 #define CUBLASLT_IMPL(R, rows_, state_, run_)                                            \
+    CUBLASLT_WAY_IMPL(, 1, R, rows_, state_, run_)
+#define CUBLASLT_WAY_IMPL(way, first, R, rows_, state_, run_)                            \
     {                                                                                    \
-        .id = R + 1, .device = STRATA_CUDA,                                              \
+        .id = first + R, .device = STRATA_CUDA,                                          \
         .flags = STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED, /* by its relu */            \
-            .epilogues = CUBLASLT_EPILOGUES, .name = "cublaslt_" #R,                     \
+            .epilogues = CUBLASLT_EPILOGUES, .name = "cublaslt_" #way #R,                \
         .rows = STRATA_ARRAY(rows_), .activations = CUBLASLT_ACTIVATIONS,                \
-        .efficiency = 0.7, .state_size = sizeof(state_), .accept = accept_##R,           \
-        .workspace = workspace_##R, .setup = setup_##R, .run = run_                      \
+        .efficiency = 0.7, .state_size = sizeof(state_), .accept = way##accept_##R,      \
+        .workspace = way##workspace_##R, .setup = way##setup_##R, .run = run_            \
     }
 
 #endif /* PLUGINS_COMMON_CUBLASLT_MODULE_H */

@@ -140,7 +140,8 @@ static const gemm_launch phases_launch = {
     .woven = T::Woven,
 };
 
-#define WGMMA_TACTIC(name, ...) PHASES_TACTIC(name, phases_launch<wgmma_tile<__VA_ARGS__>>)
+#define WGMMA_TACTIC(name, ...)                                                          \
+    PHASES_TACTIC(name, phases_launch<wgmma_tile<__VA_ARGS__>>)
 
 WGMMA_TACTIC(phases_256x128, 256, 128, 2, 4, 1)
 WGMMA_TACTIC(phases_128x256, 128, 256, 2, 4, 1)
