@@ -4,7 +4,8 @@
  * given small values, at most MOST_SET of them at a time. Then every attribute is varied
  * alone: each choice, both bounds; and each count together with the counts of the
  * plainest case as "$C", the channels of the input. Inputs are of one shape; where
- * nothing works with that, one of them, or all but one, is of another that goes with it.
+ * nothing works with that, one of them, or all but one, is of another that goes with it,
+ * or the second and the third each of another.
  */
 #include "check/cases.h"
 
@@ -264,8 +265,9 @@ static void vary(struct check_child *c, const char *base, const strata_attr *a)
 
 /* Beside an N x C x H x W: a letter a dim, S all of space, s a 1 for each of that, D a
  * size of its own, a digit itself. */
-static const char *const patterns[] = {"NC", "NCs", "1Cs", "C",  "N1S", "ND",  "1ss", "1",
-                                       "N",  "NS",  "CC",  "CD", "W",   "D",   "NS2", "NS4"};
+static const char *const patterns[] = {"NC",  "NCs", "1Cs", "C",  "N1S", "ND",
+                                       "1ss", "1",   "N",   "NS", "CC",  "CD",
+                                       "W",   "D",   "NS2", "NS4", "N4"};
 
 static void take_pattern(struct harness_shape *out, const struct harness_shape *usual,
                          const char *pattern)
@@ -330,6 +332,27 @@ static bool search_plain(struct check_child *c)
     return k->n > 0;
 }
 
+static bool works_unequal(struct check_child *c)
+{
+    struct search s = {.c = c, .most_tries = UNEQUAL_TRIES};
+    return c->o->n_attrs ? takes_any(c, c->cases.attrs[0]) : search(&s, 0, 0);
+}
+
+/* The second and the third of three inputs, each of a pattern of its own. */
+static bool search_two_patterns(struct check_child *c)
+{
+    struct check_cases *k = &c->cases;
+    k->pattern[0] = NULL;
+    for (size_t p = 0; p < ARRAY_LENGTH(patterns) && k->n_in == 3; p++)
+        for (size_t q = 0; q < ARRAY_LENGTH(patterns); q++) {
+            k->pattern[1] = patterns[p];
+            k->pattern[2] = patterns[q];
+            if (works_unequal(c))
+                return true;
+        }
+    return false;
+}
+
 /* One input, then all but one, of each pattern beside usual ones. */
 static bool search_unequal_typed(struct check_child *c)
 {
@@ -337,12 +360,13 @@ static bool search_unequal_typed(struct check_child *c)
     for (int others = 0; others < (k->n_in > 2 ? 2 : k->n_in > 1); others++)
         for (int at = 0; at < k->n_in; at++)
             for (size_t p = 0; p < ARRAY_LENGTH(patterns); p++) {
-                struct search s = {.c = c, .most_tries = UNEQUAL_TRIES};
                 for (int i = 0; i < k->n_in; i++)
                     k->pattern[i] = (i == at) != (others > 0) ? patterns[p] : NULL;
-                if (c->o->n_attrs ? takes_any(c, k->attrs[0]) : search(&s, 0, 0))
+                if (works_unequal(c))
                     return true;
             }
+    if (search_two_patterns(c))
+        return true;
     memset(k->pattern, 0, sizeof k->pattern);
     return false;
 }

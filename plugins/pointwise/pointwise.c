@@ -123,8 +123,8 @@ static const void *pointwise_layer_extension(const char *id)
 static const strata_attr attrs[] = {
     {.name = "program",
      .type = STRATA_STRING,
-     .flags = STRATA_REQUIRED,
      .offset = offsetof(strata_pointwise, program),
+     .def_text = "scale x0", /* y = x */
      .doc = "instructions: \"product x0 x1, clip r0 0 6\""},
 };
 

@@ -55,19 +55,23 @@ static __device__ inline float bin(const roi_job &j, int64_t region, uint32_t ch
     const T *x =
         (const T *)j.x.data + image * j.x.strides[0] +
         (v > 1 ? channel / v * j.x.strides[1] + channel % v : channel * j.x.strides[1]);
+    const int64_t points = h.points * w.points;
+    int64_t top, bottom, left, right;
+    roi_inside(&h, row, &top, &bottom);
+    roi_inside(&w, column, &left, &right);
+    const bool all = (bottom - top) * (right - left) == points; /* else one is a 0 */
     float result = 0;
-    for (int64_t a = 0; a < h.points; a++) {
+    for (int64_t a = top; a < bottom; a++) {
         const roi_pair y = roi_point(&h, row, a);
-        for (int64_t b = 0; b < w.points; b++) {
+        for (int64_t b = left; b < right; b++) {
+            const bool first = all && a == top && b == left;
             const float value = point(j, x, y, roi_point(&w, column, b));
             if (j.mode == STRATA_ROI_AVERAGE)
                 result += value;
             else
-                result = (a == 0 && b == 0) || value > result || value != value ? value
-                                                                                : result;
+                result = first || value > result || value != value ? value : result;
         }
     }
-    const int64_t points = h.points * w.points;
     return j.mode == STRATA_ROI_AVERAGE && points > 0 ? result / (float)points : result;
 }
 

@@ -103,13 +103,17 @@ static void take_bin(const strata_run *r, const struct region *g, int64_t i, int
     const strata_roi_align *p = r->params;
     const struct roi_side *h = &g->side[0], *w = &g->side[1];
     const int64_t points = h->points * w->points;
+    int64_t top, bottom, left, right;
+    roi_inside(h, i, &top, &bottom);
+    roi_inside(w, j, &left, &right);
+    const int all = (bottom - top) * (right - left) == points; /* else one is a 0 */
     for (int64_t c = 0; c < n; c++)
         sum[c] = 0;
-    for (int64_t a = 0; a < h->points && g->image >= 0; a++) {
+    for (int64_t a = top; a < bottom && g->image >= 0; a++) {
         const struct roi_pair y = roi_point(h, i, a);
-        for (int64_t b = 0; b < w->points; b++) {
+        for (int64_t b = left; b < right; b++) {
             const struct roi_pair x = roi_point(w, j, b);
-            take_point(r, &y, &x, channel, sum, n, a == 0 && b == 0);
+            take_point(r, &y, &x, channel, sum, n, all && a == top && b == left);
         }
     }
     for (int64_t c = 0; c < n && p->mode == STRATA_ROI_AVERAGE; c++)
@@ -155,31 +159,47 @@ static int roi_run(const strata_run *r)
 
 /* ---- reference ------------------------------------------------------------------- */
 
+/* The sum of a point's weighted elements, or the largest. */
+static double exact_point(int32_t mode, const double *image, int64_t width,
+                          const struct roi_pair *y, const struct roi_pair *x)
+{
+    const int64_t at[4] = {y->low * width + x->low, y->low * width + x->high,
+                           y->high * width + x->low, y->high * width + x->high};
+    const double weight[4] = {
+        y->low_weight * x->low_weight, y->low_weight * x->high_weight,
+        y->high_weight * x->low_weight, y->high_weight * x->high_weight};
+    double result = 0;
+    for (int32_t c = 0; c < 4; c++) {
+        const double value = weight[c] != 0 ? weight[c] * image[at[c]] : 0;
+        if (mode == STRATA_ROI_AVERAGE)
+            result += value;
+        else
+            result = c == 0 || value > result || isnan(value) ? value : result;
+    }
+    return result;
+}
+
 static double exact_bin(const strata_node *n, const struct region *g, const double *image,
                         int64_t i, int64_t j)
 {
     const strata_roi_align *p = n->params;
-    const int64_t width = n->in[0].dims[3];
     const struct roi_side *h = &g->side[0], *w = &g->side[1];
     const int64_t points = h->points * w->points;
+    int64_t top, bottom, left, right, taken = 0;
     double sum = 0;
-    for (int64_t k = 0; k < points; k++) {
-        const struct roi_pair y = roi_point(h, i, k / w->points),
-                              x = roi_point(w, j, k % w->points);
-        const int64_t at[4] = {y.low * width + x.low, y.low * width + x.high,
-                               y.high * width + x.low, y.high * width + x.high};
-        const double weight[4] = {
-            y.low_weight * x.low_weight, y.low_weight * x.high_weight,
-            y.high_weight * x.low_weight, y.high_weight * x.high_weight};
-        double most = 0;
-        for (int32_t c = 0; c < 4; c++) {
-            const double value = weight[c] != 0 ? weight[c] * image[at[c]] : 0;
-            sum += p->mode == STRATA_ROI_AVERAGE ? value : 0;
-            most = c == 0 || value > most || isnan(value) ? value : most;
+    roi_inside(h, i, &top, &bottom);
+    roi_inside(w, j, &left, &right);
+    const int all = (bottom - top) * (right - left) == points;
+    for (int64_t a = top; a < bottom; a++)
+        for (int64_t b = left; b < right; b++) {
+            const struct roi_pair y = roi_point(h, i, a), x = roi_point(w, j, b);
+            const double value = exact_point(p->mode, image, n->in[0].dims[3], &y, &x);
+            if (p->mode == STRATA_ROI_AVERAGE)
+                sum += value;
+            else
+                sum = (all && taken == 0) || value > sum || isnan(value) ? value : sum;
+            taken++;
         }
-        if (p->mode == STRATA_ROI_MAX)
-            sum = k == 0 || most > sum || isnan(most) ? most : sum;
-    }
     return p->mode == STRATA_ROI_AVERAGE && points > 0 ? sum / (double)points : sum;
 }
 

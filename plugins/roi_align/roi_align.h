@@ -6,6 +6,7 @@
 #ifndef PLUGINS_ROI_ALIGN_ROI_ALIGN_H
 #define PLUGINS_ROI_ALIGN_ROI_ALIGN_H
 
+#include <float.h>
 #include <math.h>
 
 #include <strata/layers.h>
@@ -40,6 +41,22 @@ INDEX_INLINE struct roi_side roi_side(double low, double high, int64_t bins, int
     const double wanted = sampling > 0 ? (double)sampling : ceil(s.bin);
     s.points = !(wanted > 0) ? 0 : wanted < ROI_MOST ? (int64_t)wanted : ROI_MOST;
     return s;
+}
+
+/* Points of bin k from *begin on, before *end: all that may lie in the input. The others
+ * are 0, and many where a region is far larger than its image. */
+INDEX_INLINE void roi_inside(const struct roi_side *s, int64_t k, int64_t *begin,
+                             int64_t *end)
+{
+    const double most = (double)s->points, step = s->bin / most;
+    const double from = s->begin + index_times((double)k, s->bin);
+    *begin = *end = 0;
+    if (!(fabs(from) <= DBL_MAX && fabs(step) <= DBL_MAX))
+        return;
+    const double a = (-1 - from) / step, b = ((double)s->dim - from) / step;
+    const double low = floor(step < 0 ? b : a) - 1, high = ceil(step < 0 ? a : b) + 1;
+    *begin = low > most ? s->points : low > 0 ? (int64_t)low : 0;
+    *end = high < (double)*begin ? *begin : high < most ? (int64_t)high : s->points;
 }
 
 /* Point i of bin k. */
