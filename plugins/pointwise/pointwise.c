@@ -125,7 +125,7 @@ static const strata_attr attrs[] = {
      .type = STRATA_STRING,
      .flags = STRATA_REQUIRED,
      .offset = offsetof(strata_pointwise, program),
-     .doc = "instructions: \"product x0 x1, clip r0 0 6\""},
+     .doc = "instructions: \"sigmoid x0, product x0 r0\""},
 };
 
 #define MIXED(format)                                                                    \
