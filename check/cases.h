@@ -19,8 +19,8 @@ struct check_child;
 struct check_cases {
     char attrs[CASES_MOST][CASES_TEXT]; /* [0]: the plainest that works */
     size_t n;
-    int ranks[STRATA_MAX_RANK], n_ranks; /* of inputs; the usual one first */
-    int n_in;                            /* as in layer_case: -1: none */
+    int ranks[STRATA_MAX_RANK], n_ranks;        /* of inputs; the usual one first */
+    int n_in;                                   /* as in layer_case: -1: none */
     int32_t types[CASES_TYPES][HARNESS_INPUTS]; /* that inputs may hold together */
     size_t n_types;
     int32_t in_dtype[HARNESS_INPUTS];    /* those in use */
@@ -49,10 +49,16 @@ void cases_inputs(const struct check_cases *k, const struct harness_shape *usual
 /* The plainest inputs that the first case works with; how many. */
 int cases_plain(const struct check_child *c, struct harness_shape in[HARNESS_INPUTS]);
 
-/* The plainest attributes of a layer, and shapes of inputs that go with them; how many,
- * or -1 if none were found. */
-int cases_of_layer(const struct registry_layer *layer, char attrs[CASES_TEXT],
-                   struct harness_shape in[HARNESS_INPUTS]);
+/* The plainest node of a layer that works. */
+struct cases_node {
+    char attrs[CASES_TEXT];
+    struct harness_shape in[HARNESS_INPUTS];
+    int32_t in_dtype[HARNESS_INPUTS];
+    int n_in;         /* 0 too where none was found */
+    uint32_t weights; /* bits: those that it has */
+};
+/* All 0 if none is found. */
+void cases_of_layer(const struct registry_layer *layer, struct cases_node *out);
 
 enum cases_sweep {
     CASES_ALL,   /* every case; the first over many shapes */

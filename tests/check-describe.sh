@@ -7,22 +7,56 @@
 # What a layer needs that no default gives, as lines of its section; ports in inputs.
 needs() {
     case $1 in
-    core::Concatenation | core::ElementWise | core::MatrixMultiply) echo 'inputs = x, x' ;;
+    core::Cast) echo 'to = i32' ;;
+    core::Compare | core::Concatenation | core::ElementWise | core::MatrixMultiply)
+        echo 'inputs = x, x' ;;
     core::Constant) echo 'shape = 2 x 3' ;;
-    core::Convolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
+    core::Convolution | core::Deconvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
+    core::Embedding) printf '%s\n' 'rows = 9' 'columns = 5' ;;
+    core::Expand) echo 'repeats = 1, 2, 1, 3' ;;
     core::FullyConnected) echo 'units = 5' ;;
+    core::Gather | core::GridSample | core::ReverseSequence) echo 'inputs = x, x1' ;;
+    core::LRN) echo 'size = 3' ;;
+    core::MaxUnpool) printf '%s\n' 'inputs = x, x1' 'kernel = 2' ;;
+    core::NonMaxSuppression) printf '%s\n' 'inputs = x, x1' 'max_output = 3' ;;
     core::Padding) printf '%s\n' 'begin = 0, 0, 1, 2' 'end = 0, 1, 0, 1' ;;
+    core::Pointwise) echo 'program = sigmoid x0, product x0 r0' ;;
     core::Pooling) echo 'kernel = 2x2' ;;
     core::Resize) echo 'scale = 2' ;;
+    core::RoiAlign | core::Scatter | core::Select) echo 'inputs = x, x1, x2' ;;
     core::Scale) echo 'scale = 0.3' ;;
     core::Shuffle) echo 'first = 0, 2, 3, 1' ;;
     core::Slice) printf '%s\n' 'begin = 0, 1, 0, 0' 'end = 1, 3, 6, 6' ;;
+    core::TopK) echo 'k = 2' ;;
+    core::Unary) echo 'op = exp' ;;
     esac
 }
 
-head_of_network() { # head_of_network NAME OF THE LAYER
-    printf '[network]\nformat = 1\noutputs = %s\n[input x]\nshape = 1 x 4 x 6 x 6\n' "$1"
-    printf '[weights w]\nrandom = 1\n'
+# The inputs of a layer that takes others than x of 1 x 4 x 6 x 6, as SHAPE[:DTYPE].
+inputs_of() {
+    case $1 in
+    core::Dequantize) echo 1x4x6x6:u8 ;;
+    core::Embedding) echo 2x3:i64 ;;
+    core::Gather) echo 1x4x6x6 5:i64 ;;
+    core::GridSample) echo 1x4x6x6 1x3x5x2 ;;
+    core::MaxUnpool) echo 1x4x6x6 1x4x6x6:i64 ;;
+    core::NonMaxSuppression) echo 1x8x4 1x2x8 ;;
+    core::ReverseSequence) echo 6x4 4:i64 ;;
+    core::RoiAlign) echo 1x4x6x6 3x4 3:i64 ;;
+    core::Scatter) echo 6x4 3x4:i64 3x4 ;;
+    core::Select) echo 1x4x6x6:bool 1x4x6x6 6 ;;
+    *) echo 1x4x6x6 ;;
+    esac
+}
+
+head_of_network() { # head_of_network NAME OF THE LAYER, ITS TYPE
+    printf '[network]\nformat = 1\noutputs = %s\n[weights w]\nrandom = 1\n' "$1"
+    suffix=
+    for input in $(inputs_of "$2"); do
+        printf '[input x%s]\nshape = %s\n' "$suffix" "${input%%:*}"
+        [ "$input" = "${input#*:}" ] || printf 'dtype = %s\n' "${input#*:}"
+        suffix=$((suffix + 1))
+    done
 }
 
 # The description with the needs in the place of their comments or defaults.
@@ -44,15 +78,16 @@ reads_back() { # reads_back LAYER: the same network from the description, and fr
     name=$(sed -n 's/^\[layer \(.*\)\]/\1/p' "$section")
     weights=
     grep -q '^; weights = ' "$section" && weights="weights = w:l"
-    { head_of_network "$name" && needs "$1" | described "$section" &&
+    { head_of_network "$name" "$1" && needs "$1" | described "$section" &&
         echo "$weights"; } >"$scratch/told.ini"
-    { head_of_network "$name" && printf '[layer %s]\ntype = %s\n' "$name" "$1" &&
+    { head_of_network "$name" "$1" && printf '[layer %s]\ntype = %s\n' "$name" "$1" &&
         needs "$1" && echo "$weights"; } >"$scratch/unsaid.ini"
-    input='--input x=random:7'
+    input=$(head_of_network "$name" "$1" |
+        sed -n 's/^\[input \(.*\)\]/--input \1=random:7/p')
     # A layer without inputs leaves x to nobody.
     grep -q '^; inputs 0' "$section" && input= &&
         for net in told unsaid; do
-            sed '/^\[input/,/^shape/{/^\[input/d;/1 x 4 x 6/d;}' "$scratch/$net.ini" \
+            sed '/^\[input/,/^shape/{/^\[input/d;/^shape/d;}' "$scratch/$net.ini" \
                 >"$scratch/next" && mv "$scratch/next" "$scratch/$net.ini"
         done
     for net in told unsaid; do
@@ -148,7 +183,8 @@ long=$(printf 'word%0200d ' $(seq 40))
     -DLONG="\"$long\"" awkward.c -o awkward.so) >"$log" 2>&1 &&
     $strata describe Awkward --plugin "$scratch/awkward.so" -o "$scratch/awkward.ini" \
         >>"$log" 2>&1 &&
-    { head_of_network awkward1 && cat "$scratch/awkward.ini"; } >"$scratch/net.ini" &&
+    { head_of_network awkward1 Awkward && cat "$scratch/awkward.ini"; } \
+        >"$scratch/net.ini" &&
     $strata run "$scratch/net.ini" --plugin "$scratch/awkward.so" --input random:1 \
         --top 1 >>"$log" 2>&1
 result $? 'whatever texts and defaults a plugin has, the description is INI'

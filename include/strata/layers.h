@@ -425,6 +425,7 @@ typedef struct strata_quantize {
     int32_t dtype;       /* Quantize: 0 UINT8, 1 INT8, 2 E4M3, 3 E5M2 */
     int32_t saturate;    /* Quantize to FP8 */
 } strata_quantize;
+typedef strata_quantize strata_dequantize;
 
 /* Expand: the broadcast of x and `shape`; or x repeated, a number for each dim. */
 typedef struct strata_expand {

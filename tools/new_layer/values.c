@@ -206,14 +206,14 @@ static int set_random(struct template_values *v, int n_in, strata_error *err)
 /* ---- extends -------------------------------------------------------------------------
  */
 
-/* The struct of layers.h: named as the layer, with '_' between words or without. */
+/* The type of layers.h: named as the layer, with '_' between words or without. */
 static void params_type(char *out, size_t size, const char *layer)
 {
     const char *header = template_text("layers.h");
     char snake[2 * NEW_LAYER_WORD], needle[3 * NEW_LAYER_WORD];
     new_layer_snake(snake, sizeof snake, layer);
     for (int pass = 0; pass < 2; pass++) {
-        snprintf(needle, sizeof needle, "typedef struct strata_%s {", snake);
+        snprintf(needle, sizeof needle, " strata_%s;", snake);
         snprintf(out, size, "strata_%s", snake);
         if (header && strstr(header, needle))
             return;
@@ -236,22 +236,52 @@ static void write_shape(char *text, size_t size, const struct harness_shape *s)
                                  (long long)s->dims[d]);
 }
 
+static int set_input(struct template_values *v, const struct cases_node *node, int i,
+                     strata_error *err)
+{
+    char key[32], shape[128];
+    const bool plain = node->in_dtype[i] == STRATA_FP32;
+    write_shape(shape, sizeof shape, &node->in[i]);
+    snprintf(key, sizeof key, "input.%d.shape", i);
+    int status = template_set(v, err, key, "%s", shape);
+    snprintf(key, sizeof key, "input.%d.dtype", i);
+    return status == STRATA_OK
+               ? template_set(v, err, key, "%s",
+                              plain ? "" : strata_dtype_name(node->in_dtype[i]))
+               : status;
+}
+
+/* The weights that the node has, optional ones too. */
+static int set_case_weights(struct template_values *v, const struct registry_layer *base,
+                            uint32_t weights, strata_error *err)
+{
+    char key[32];
+    int n = 0, status = STRATA_OK;
+    for (size_t i = 0; i < base->n_weights && status == STRATA_OK; i++) {
+        if (!(weights >> i & 1))
+            continue;
+        snprintf(key, sizeof key, "weight.%d.name", n++);
+        status = template_set(v, err, key, "%s", base->weights[i].name);
+    }
+    return status == STRATA_OK ? template_set(v, err, "weight", "%d", n) : status;
+}
+
 /* The attributes and inputs that the checker begins with: a network that works. */
 static int set_case(struct template_values *v, const struct registry_layer *base,
                     strata_error *err)
 {
-    char attrs[CASES_TEXT] = "", key[32], shape[128], *rest = attrs;
-    struct harness_shape in[HARNESS_INPUTS];
-    const int found = cases_of_layer(base, attrs, in), n_in = found < 0 ? 0 : found;
-    int lines = 0, status = set_ports(v, n_in, 1, err);
+    struct cases_node node;
+    cases_of_layer(base, &node);
+    char key[32], *rest = node.attrs;
+    int lines = 0, status = set_ports(v, node.n_in, 1, err);
     if (status == STRATA_OK)
-        status = set_random(v, n_in, err);
-    for (int i = 0; i < n_in && status == STRATA_OK; i++) {
-        write_shape(shape, sizeof shape, &in[i]);
-        snprintf(key, sizeof key, "input.%d.shape", i);
-        status = template_set(v, err, key, "%s", shape);
-    }
-    for (char *line; status == STRATA_OK && attrs[0] && (line = strsep(&rest, ";"));) {
+        status = set_random(v, node.n_in, err);
+    for (int i = 0; i < node.n_in && status == STRATA_OK; i++)
+        status = set_input(v, &node, i, err);
+    if (status == STRATA_OK)
+        status = set_case_weights(v, base, node.weights, err);
+    for (char *line;
+         status == STRATA_OK && rest && *rest && (line = strsep(&rest, ";"));) {
         snprintf(key, sizeof key, "case.%d.line", lines++);
         status = template_set(v, err, key, "%s", line + strspn(line, " "));
     }
@@ -280,8 +310,6 @@ static int set_extends(struct template_values *v, const struct new_layer *l,
         status = template_set(v, err, "extends_version", "%u", base->layer.version);
     if (status == STRATA_OK)
         status = template_set(v, err, "params", "%s", params);
-    if (status == STRATA_OK)
-        status = template_set(v, err, "weights", "%zu", base->n_weights);
     const bool convolution = strcmp(full, "core::Convolution") == 0;
     if (status == STRATA_OK)
         status = template_set(v, err, "convolution", "%d", convolution);
