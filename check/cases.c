@@ -265,8 +265,8 @@ static void vary(struct check_child *c, const char *base, const strata_attr *a)
 
 /* Beside an N x C x H x W: a letter a dim, S all of space, s a 1 for each of that, D a
  * size of its own, a digit itself. */
-static const char *const patterns[] = {"NC",  "NCs", "1Cs", "C",  "N1S", "ND",
-                                       "1ss", "1",   "N",   "NS", "CC",  "CD",
+static const char *const patterns[] = {"NC",  "NCs", "1Cs", "C",   "N1S", "ND",
+                                       "1ss", "1",   "N",   "NS",  "CC",  "CD",
                                        "W",   "D",   "NS2", "NS4", "N4"};
 
 static void take_pattern(struct harness_shape *out, const struct harness_shape *usual,

@@ -294,9 +294,13 @@ static void gather_updates(const strata_run *r)
     const uint16_t *from = r->in[0].data;
     uint16_t *to = y->data;
     float *sum = r->workspace;
-    const struct scatter_call c = {
-        r, y->dtype == STRATA_FP16 ? gather_f16 : gather_bf16, r->workspace, p->reduction,
-        2, sizeof *sum};
+    const struct scatter_call c = {.run = r,
+                                   .reduce =
+                                       y->dtype == STRATA_FP16 ? gather_f16 : gather_bf16,
+                                   .to = r->workspace,
+                                   .reduction = p->reduction,
+                                   .size = sizeof *to,
+                                   .to_size = sizeof *sum};
 #pragma omp parallel for schedule(static) if (y->count * 4 >= INDEX_PARALLEL)
     for (int64_t part = 0; part < PARTS; part++) {
         const int64_t begin = part * y->count / PARTS,
@@ -317,8 +321,12 @@ static int scatter_run(const strata_run *r)
     const strata_scatter *p = r->params;
     const int32_t dtype = r->out[0].dtype;
     const int64_t size = index_size(dtype);
-    const struct scatter_call c = {r,    reduce_of(dtype), r->out[0].data, p->reduction,
-                                   size, size};
+    const struct scatter_call c = {.run = r,
+                                   .reduce = reduce_of(dtype),
+                                   .to = r->out[0].data,
+                                   .reduction = p->reduction,
+                                   .size = size,
+                                   .to_size = size};
     if (r->in[2].count == 0) {
         copy_data(r, size);
     } else if (scatter_gathers(p, dtype)) {
