@@ -6,97 +6,7 @@
  * the largest position, and only it is written.
  */
 #include "plugins/common/index.cuh"
-#include "plugins/scatter/scatter.h"
-
-/* ---- one update ------------------------------------------------------------------ */
-
-template <typename T>
-struct compute_of {
-    typedef float type;
-    static __device__ float load(T x)
-    {
-        return to_float(x);
-    }
-    static __device__ T store(float x)
-    {
-        T y;
-        from_float(&y, x);
-        return y;
-    }
-};
-
-/* Integers wrap, as unsigned arithmetic does. */
-template <typename T, typename C>
-struct compute_plain {
-    typedef C type;
-    static __device__ C load(T x)
-    {
-        return (C)x;
-    }
-    static __device__ T store(C x)
-    {
-        return (T)x;
-    }
-};
-template <>
-struct compute_of<double> : compute_plain<double, double> {
-};
-template <>
-struct compute_of<int8_t> : compute_plain<int8_t, long long> {
-};
-template <>
-struct compute_of<uint8_t> : compute_plain<uint8_t, long long> {
-};
-template <>
-struct compute_of<int32_t> : compute_plain<int32_t, long long> {
-};
-template <>
-struct compute_of<int64_t> : compute_plain<int64_t, long long> {
-};
-template <>
-struct compute_of<bool> : compute_plain<bool, int> {
-};
-
-template <typename C>
-static __device__ inline C sum_of(C a, C b)
-{
-    return a + b;
-}
-template <>
-__device__ inline long long sum_of(long long a, long long b)
-{
-    return (long long)((unsigned long long)a + (unsigned long long)b);
-}
-template <typename C>
-static __device__ inline C product_of(C a, C b)
-{
-    return a * b;
-}
-template <>
-__device__ inline long long product_of(long long a, long long b)
-{
-    return (long long)((unsigned long long)a * (unsigned long long)b);
-}
-
-/* NaN is the larger and the smaller one. */
-template <typename T>
-static __device__ inline T joined(int32_t reduction, T y, T u)
-{
-    typedef compute_of<T> of;
-    const typename of::type a = of::load(y), b = of::load(u);
-    switch (reduction) {
-    case STRATA_SCATTER_ADD:
-        return of::store(sum_of(a, b));
-    case STRATA_SCATTER_MUL:
-        return of::store(product_of(a, b));
-    case STRATA_SCATTER_MAX:
-        return a > b || a != a ? y : u;
-    case STRATA_SCATTER_MIN:
-        return a < b || a != a ? y : u;
-    default:
-        return u;
-    }
-}
+#include "plugins/scatter/update.cuh"
 
 /* ---- ordered --------------------------------------------------------------------- */
 
@@ -108,9 +18,9 @@ struct lines_job {
     int32_t reduction;
 };
 
-template <typename T>
+template <typename S, typename T>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
-    lines_kernel(T *y, const T *update, const __grid_constant__ lines_job j)
+    lines_kernel(S *y, const T *update, const __grid_constant__ lines_job j)
 {
     const index_elements &g = j.at;
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
@@ -132,16 +42,16 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
             const int64_t at = index_at(g.index, g.dtype, i, g.dim);
             if (at < 0)
                 continue;
-            T *place = y + to + at * g.stride[g.axis];
-            *place = joined(j.reduction, *place, update[i]);
+            S *place = y + to + at * g.stride[g.axis];
+            *place = joined(j.reduction, *place, held_as(y, update[i]));
         }
     }
 }
 
 /* Rows: a thread owns element x of every row of its share, blockIdx.y. */
-template <typename T>
+template <typename S, typename T>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
-    rows_kernel(T *y, const T *update, const __grid_constant__ struct scatter_rows s,
+    rows_kernel(S *y, const T *update, const __grid_constant__ struct scatter_rows s,
                 int32_t reduction)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
@@ -151,8 +61,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
             const int64_t row = scatter_target(&s, t);
             if (row < 0 || (uint64_t)row % gridDim.y != blockIdx.y)
                 continue;
-            T *place = y + row * s.row + e;
-            *place = joined(reduction, *place, update[t * s.row + e]);
+            S *place = y + row * s.row + e;
+            *place = joined(reduction, *place, held_as(y, update[t * s.row + e]));
         }
 }
 
@@ -169,23 +79,21 @@ static lines_job lines_of(const strata_run *r)
     return j;
 }
 
-template <typename T>
-static int run_ordered(const strata_run *r)
+template <typename T, typename S>
+static int run_ordered(const strata_run *r, S *y)
 {
     const strata_scatter *p = (const strata_scatter *)r->params;
     const int SHARES = 64;
-    T *y = (T *)r->out[0].data;
     const T *update = (const T *)r->in[2].data;
     if (p->mode == STRATA_SCATTER_ELEMENTS) {
         const lines_job j = lines_of(r);
-        lines_kernel<T>
-            <<<layer_blocks(j.lines, CUDA_BLOCK), CUDA_BLOCK, 0, layer_stream(r)>>>(
-                y, update, j);
+        lines_kernel<<<layer_blocks(j.lines, CUDA_BLOCK), CUDA_BLOCK, 0, layer_stream(r)>>>(
+            y, update, j);
     } else {
         const struct scatter_rows s = scatter_rows(&r->in[0], &r->in[1]);
         const dim3 grid(layer_blocks(s.row, CUDA_BLOCK), SHARES);
-        rows_kernel<T>
-            <<<grid, CUDA_BLOCK, 0, layer_stream(r)>>>(y, update, s, p->reduction);
+        rows_kernel<<<grid, CUDA_BLOCK, 0, layer_stream(r)>>>(y, update, s,
+                                                              p->reduction);
     }
     return layer_launched(r, "scatter");
 }
@@ -263,22 +171,22 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         y[at] = update[i];
 }
 
-template <typename T>
+template <typename S, typename T>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
-    reduce_kernel(T *y, const T *update, int64_t count,
+    reduce_kernel(S *y, const T *update, int64_t count,
                   const __grid_constant__ target_element to, int32_t reduction)
 {
-    typedef typename bits_of<sizeof(T)>::type bits;
+    typedef typename bits_of<sizeof(S)>::type bits;
     const int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
     const int64_t at = i < count ? to(i) : -1;
     if (at < 0)
         return;
     bits *place = (bits *)(y + at), seen = *place, held;
-    const T u = update[i];
+    const S u = held_as(y, update[i]);
     do {
         held = seen;
         seen = atomicCAS(place, held,
-                         same_bits<bits>(joined(reduction, same_bits<T>(held), u)));
+                         same_bits<bits>(joined(reduction, same_bits<S>(held), u)));
     } while (seen != held);
 }
 
@@ -315,13 +223,13 @@ static int run_last(const strata_run *r)
     return layer_launched(r, "scatter_write");
 }
 
-template <typename T>
-static int run_reduce(const strata_run *r)
+template <typename T, typename S>
+static int run_reduce(const strata_run *r, S *y)
 {
     const strata_scatter *p = (const strata_scatter *)r->params;
     const int64_t count = r->in[2].count;
-    reduce_kernel<T><<<layer_blocks(count, CUDA_BLOCK), CUDA_BLOCK, 0, layer_stream(r)>>>(
-        (T *)r->out[0].data, (const T *)r->in[2].data, count, target_of(r), p->reduction);
+    reduce_kernel<<<layer_blocks(count, CUDA_BLOCK), CUDA_BLOCK, 0, layer_stream(r)>>>(
+        y, (const T *)r->in[2].data, count, target_of(r), p->reduction);
     return layer_launched(r, "scatter_reduce");
 }
 
@@ -340,63 +248,126 @@ static int copy_data(const strata_run *r)
                : STRATA_FAIL(r, STRATA_EDEVICE, "copy: %s", cudaGetErrorString(e));
 }
 
-static int ordered_run(const strata_run *r)
+template <typename T>
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    widen_kernel(float *y, const T *x, int64_t count)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
+    int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
+    for (; i < count; i += step)
+        y[i] = to_float(x[i]);
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    narrow_kernel(T *y, const float *x, int64_t count)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
+    int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
+    for (; i < count; i += step)
+        from_float(y + i, x[i]);
+}
+
+template <bool Ordered, typename T, typename S>
+static int run_updates(const strata_run *r, S *y)
+{
+    if constexpr (Ordered)
+        return run_ordered<T>(r, y);
+    else
+        return run_reduce<T>(r, y);
+}
+
+template <bool Ordered, typename T>
+static int run_as(const strata_run *r)
 {
     const int status = copy_data(r);
-    if (status != STRATA_OK || r->in[2].count == 0)
+    return status == STRATA_OK ? run_updates<Ordered, T>(r, (T *)r->out[0].data) : status;
+}
+
+/* Sums and products of halves gather in the workspace's FP32. */
+template <bool Ordered, typename T>
+static int run_halves(const strata_run *r)
+{
+    const int64_t count = r->out[0].count;
+    const unsigned blocks = layer_blocks(count, CUDA_BLOCK);
+    float *sum = (float *)r->workspace;
+    if (!scatter_gathers((const strata_scatter *)r->params, r->out[0].dtype))
+        return run_as<Ordered, T>(r);
+    widen_kernel<<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(
+        sum, (const T *)r->in[0].data, count);
+    int status = layer_launched(r, "scatter_widen");
+    if (status == STRATA_OK)
+        status = run_updates<Ordered, T>(r, sum);
+    if (status != STRATA_OK)
         return status;
+    narrow_kernel<<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>((T *)r->out[0].data, sum,
+                                                              count);
+    return layer_launched(r, "scatter_narrow");
+}
+
+static int ordered_run(const strata_run *r)
+{
+    if (r->in[2].count == 0)
+        return copy_data(r);
     switch (r->out[0].dtype) {
     case STRATA_FP32:
-        return run_ordered<float>(r);
+        return run_as<true, float>(r);
     case STRATA_FP16:
-        return run_ordered<__half>(r);
+        return run_halves<true, __half>(r);
     case STRATA_BF16:
-        return run_ordered<__nv_bfloat16>(r);
+        return run_halves<true, __nv_bfloat16>(r);
     case STRATA_FP64:
-        return run_ordered<double>(r);
+        return run_as<true, double>(r);
     case STRATA_INT8:
-        return run_ordered<int8_t>(r);
+        return run_as<true, int8_t>(r);
     case STRATA_INT32:
-        return run_ordered<int32_t>(r);
+        return run_as<true, int32_t>(r);
     case STRATA_INT64:
-        return run_ordered<int64_t>(r);
+        return run_as<true, int64_t>(r);
     case STRATA_BOOL8:
-        return run_ordered<bool>(r);
+        return run_as<true, bool>(r);
     default: /* FP8 is not reduced */
-        return run_ordered<uint8_t>(r);
+        return run_as<true, uint8_t>(r);
+    }
+}
+
+static int last_run(const strata_run *r)
+{
+    const int status = copy_data(r);
+    if (status != STRATA_OK)
+        return status;
+    switch (index_size(r->out[0].dtype)) {
+    case 1:
+        return run_last<uint8_t>(r);
+    case 2:
+        return run_last<uint16_t>(r);
+    case 4:
+        return run_last<uint32_t>(r);
+    default:
+        return run_last<uint64_t>(r);
     }
 }
 
 static int atomic_run(const strata_run *r)
 {
     const strata_scatter *p = (const strata_scatter *)r->params;
-    const int status = copy_data(r);
-    if (status != STRATA_OK || r->in[2].count == 0)
-        return status;
+    if (r->in[2].count == 0)
+        return copy_data(r);
     if (p->reduction == STRATA_SCATTER_NONE)
-        switch (index_size(r->out[0].dtype)) {
-        case 1:
-            return run_last<uint8_t>(r);
-        case 2:
-            return run_last<uint16_t>(r);
-        case 4:
-            return run_last<uint32_t>(r);
-        default:
-            return run_last<uint64_t>(r);
-        }
+        return last_run(r);
     switch (r->out[0].dtype) {
     case STRATA_FP32:
-        return run_reduce<float>(r);
+        return run_as<false, float>(r);
     case STRATA_FP16:
-        return run_reduce<__half>(r);
+        return run_halves<false, __half>(r);
     case STRATA_BF16:
-        return run_reduce<__nv_bfloat16>(r);
+        return run_halves<false, __nv_bfloat16>(r);
     case STRATA_FP64:
-        return run_reduce<double>(r);
+        return run_as<false, double>(r);
     case STRATA_INT32:
-        return run_reduce<int32_t>(r);
+        return run_as<false, int32_t>(r);
     default:
-        return run_reduce<int64_t>(r);
+        return run_as<false, int64_t>(r);
     }
 }
 
@@ -457,7 +428,7 @@ static size_t atomic_workspace(const strata_node *n)
 {
     const strata_scatter *p = (const strata_scatter *)n->params;
     return p->reduction == STRATA_SCATTER_NONE ? (size_t)n->out[0].count * sizeof(int32_t)
-                                               : 0;
+                                               : scatter_gather_size(n);
 }
 
 static const strata_row rows[] = {
@@ -470,6 +441,7 @@ static const strata_impl impls[] = {
      .name = "cuda_ordered",
      .rows = STRATA_ARRAY(rows),
      .accept = ordered_accept,
+     .workspace = scatter_gather_size,
      .run = ordered_run,
      .bandwidth = 0.2},
     {.id = 2,
@@ -487,6 +459,7 @@ static const strata_impl impls[] = {
      .name = "cuda_unordered",
      .rows = STRATA_ARRAY(rows),
      .accept = unordered_accept,
+     .workspace = scatter_gather_size,
      .run = atomic_run,
      .bandwidth = 0.4},
 };

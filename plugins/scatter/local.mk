@@ -6,6 +6,7 @@ plugins_scatter_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/scatter.c
 
 CUDA_PLUGIN_KERNELS += plugins/scatter/cuda.cu
+EXTRA_DIST += plugins/scatter/update.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/scatter-cuda.la
 plugins_scatter_cuda_la_SOURCES =

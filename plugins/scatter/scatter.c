@@ -155,6 +155,19 @@ REDUCE(f16, uint16_t, float)
 #define STORE(x) strata_bfloat_of_float(x)
 REDUCE(bf16, uint16_t, float)
 
+/* FP32 sums, or products, of n halves. */
+#define GATHER(name, dtype)                                                              \
+    static void gather_##name(int32_t reduction, void *to, const void *from, int64_t n)  \
+    {                                                                                    \
+        float *y = to;                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                \
+            const float u = element_load(from, dtype, i);                                \
+            y[i] = reduction == STRATA_SCATTER_ADD ? y[i] + u : y[i] * u;                \
+        }                                                                                \
+    }
+GATHER(f16, STRATA_FP16)
+GATHER(bf16, STRATA_BF16)
+
 typedef void reduce(int32_t reduction, void *to, const void *from, int64_t n);
 
 static reduce *reduce_of(int32_t dtype)
@@ -175,8 +188,9 @@ static reduce *reduce_of(int32_t dtype)
 struct scatter_call {
     const strata_run *run;
     reduce *reduce;
+    char *to; /* what updates join: the output, or the workspace's FP32 */
     int32_t reduction;
-    int64_t size; /* bytes of an element */
+    int64_t size, to_size; /* bytes of an element of the updates, and of `to` */
 };
 
 /* Indices of one line along the axis and, inside it, n neighbours: the data's element
@@ -184,14 +198,14 @@ struct scatter_call {
 static void scatter_line(const struct scatter_call *c, const struct index_elements *g,
                          int64_t to, int64_t at, int64_t each, int64_t n)
 {
-    char *y = c->run->out[0].data;
     const char *u = c->run->in[2].data;
     for (int64_t k = 0; k < g->n[g->axis]; k++)
         for (int64_t i = 0; i < n; i++) {
             const int64_t from = at + k * each + i;
             const int64_t j = index_at(g->index, g->dtype, from, g->dim);
             if (j >= 0)
-                c->reduce(c->reduction, y + (to + j * g->stride[g->axis] + i) * c->size,
+                c->reduce(c->reduction,
+                          c->to + (to + j * g->stride[g->axis] + i) * c->to_size,
                           u + from * c->size, 1);
         }
 }
@@ -241,8 +255,7 @@ static void scatter_nd(const struct scatter_call *c)
         for (int64_t t = 0; t < s.tuples; t++) {
             const int64_t row = scatter_target(&s, t);
             if (row >= 0 && (pieces || row % PARTS == part))
-                c->reduce(c->reduction,
-                          (char *)c->run->out[0].data + (row * s.row + begin) * c->size,
+                c->reduce(c->reduction, c->to + (row * s.row + begin) * c->to_size,
                           (const char *)c->run->in[2].data +
                               (t * s.row + begin) * c->size,
                           end - begin);
@@ -264,18 +277,64 @@ static void copy_data(const strata_run *r, int64_t size)
     }
 }
 
+static void scatter_updates(const struct scatter_call *c)
+{
+    const strata_scatter *p = c->run->params;
+    if (p->mode == STRATA_SCATTER_ND)
+        scatter_nd(c);
+    else
+        scatter_elements(c);
+}
+
+/* The data as FP32, the updates, and the output rounded. */
+static void gather_updates(const strata_run *r)
+{
+    const strata_scatter *p = r->params;
+    const strata_tensor *y = &r->out[0];
+    const uint16_t *from = r->in[0].data;
+    uint16_t *to = y->data;
+    float *sum = r->workspace;
+    const struct scatter_call c = {.run = r,
+                                   .reduce =
+                                       y->dtype == STRATA_FP16 ? gather_f16 : gather_bf16,
+                                   .to = r->workspace,
+                                   .reduction = p->reduction,
+                                   .size = sizeof *to,
+                                   .to_size = sizeof *sum};
+#pragma omp parallel for schedule(static) if (y->count * 4 >= INDEX_PARALLEL)
+    for (int64_t part = 0; part < PARTS; part++) {
+        const int64_t begin = part * y->count / PARTS,
+                      end = (part + 1) * y->count / PARTS;
+        element_widen_row(sum + begin, from + begin, y->dtype, end - begin);
+    }
+    scatter_updates(&c);
+#pragma omp parallel for schedule(static) if (y->count * 4 >= INDEX_PARALLEL)
+    for (int64_t part = 0; part < PARTS; part++) {
+        const int64_t begin = part * y->count / PARTS,
+                      end = (part + 1) * y->count / PARTS;
+        element_narrow_row(to + begin, y->dtype, sum + begin, end - begin);
+    }
+}
+
 static int scatter_run(const strata_run *r)
 {
     const strata_scatter *p = r->params;
     const int32_t dtype = r->out[0].dtype;
-    const struct scatter_call c = {r, reduce_of(dtype), p->reduction, index_size(dtype)};
-    copy_data(r, c.size);
-    if (r->in[2].count == 0)
-        return STRATA_OK;
-    if (p->mode == STRATA_SCATTER_ND)
-        scatter_nd(&c);
-    else
-        scatter_elements(&c);
+    const int64_t size = index_size(dtype);
+    const struct scatter_call c = {.run = r,
+                                   .reduce = reduce_of(dtype),
+                                   .to = r->out[0].data,
+                                   .reduction = p->reduction,
+                                   .size = size,
+                                   .to_size = size};
+    if (r->in[2].count == 0) {
+        copy_data(r, size);
+    } else if (scatter_gathers(p, dtype)) {
+        gather_updates(r);
+    } else {
+        copy_data(r, size);
+        scatter_updates(&c);
+    }
     return STRATA_OK;
 }
 
@@ -415,6 +474,7 @@ static const strata_impl impls[] = {
      .efficiency = 0.1,
      .bandwidth = 0.3,
      .accept = scatter_accept,
+     .workspace = scatter_gather_size,
      .run = scatter_run},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What Scatter's impls share: where a tuple of indices leads.
+ * What Scatter's impls share: where a tuple of indices leads, what gathers in FP32.
  */
 #ifndef PLUGINS_SCATTER_SCATTER_H
 #define PLUGINS_SCATTER_SCATTER_H
@@ -8,6 +8,21 @@
 #include <strata/layers.h>
 
 #include "plugins/common/index.h"
+
+/* Whether updates gather in FP32, which is rounded once at the end. */
+static inline int scatter_gathers(const strata_scatter *p, int32_t dtype)
+{
+    return (dtype == STRATA_FP16 || dtype == STRATA_BF16) &&
+           (p->reduction == STRATA_SCATTER_ADD || p->reduction == STRATA_SCATTER_MUL);
+}
+
+/* Bytes of the FP32 that they gather in. */
+static inline size_t scatter_gather_size(const strata_node *n)
+{
+    return scatter_gathers((const strata_scatter *)n->params, n->in[0].dtype)
+               ? (size_t)n->out[0].count * sizeof(float)
+               : 0;
+}
 
 /* Mode nd: `tuples` of `depth` indices, each leads to a row of the data. */
 struct scatter_rows {
