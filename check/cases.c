@@ -4,8 +4,8 @@
  * given small values, at most MOST_SET of them at a time. Then every attribute is varied
  * alone: each choice, both bounds; and each count together with the counts of the
  * plainest case as "$C", the channels of the input. Inputs are of one shape; where
- * nothing works with that, one of them, or all but one, is of another that goes with it,
- * or the second and the third each of another.
+ * nothing works with that, one of them, or all but one, is of another that goes with it;
+ * of three also the last two, of one each.
  */
 #include "check/cases.h"
 
@@ -84,6 +84,15 @@ static bool takes_any(struct check_child *c, const char *attrs)
 
 /* ---- the search -------------------------------------------------------------------- */
 
+/* The text that the doc has in quotes, for an example, then a letter. */
+static bool text_candidate(char *out, size_t size, const strata_attr *a, int i)
+{
+    const char *quote = a->doc ? strchr(a->doc, '"') : NULL;
+    if (quote && i == 0)
+        return snprintf(out, size, "%.*s", (int)strcspn(quote + 1, "\""), quote + 1) > 0;
+    return i == (quote != NULL) && snprintf(out, size, "a") > 0;
+}
+
 /* The i-th value to try; false past the last. */
 static bool candidate(char *out, size_t size, const strata_attr *a, int i)
 {
@@ -102,7 +111,7 @@ static bool candidate(char *out, size_t size, const strata_attr *a, int i)
     case STRATA_INTS:
         return i < 6 && snprintf(out, size, "%s", lists[i]) > 0;
     case STRATA_STRING:
-        return i < 1 && snprintf(out, size, "a") > 0;
+        return text_candidate(out, size, a, i);
     default:
         for (; i > 0 && p; i--) {
             p = strchr(p, '|');
@@ -267,7 +276,7 @@ static void vary(struct check_child *c, const char *base, const strata_attr *a)
  * size of its own, a digit itself. */
 static const char *const patterns[] = {"NC",  "NCs", "1Cs", "C",   "N1S", "ND",
                                        "1ss", "1",   "N",   "NS",  "CC",  "CD",
-                                       "W",   "D",   "NS2", "NS4", "N4",  "D4"};
+                                       "W",   "D",   "NS2", "NS4", "D4",  "N4"};
 
 static void take_pattern(struct harness_shape *out, const struct harness_shape *usual,
                          const char *pattern)
@@ -338,11 +347,10 @@ static bool works_unequal(struct check_child *c)
     return c->o->n_attrs ? takes_any(c, c->cases.attrs[0]) : search(&s, 0, 0);
 }
 
-/* The second and the third of three inputs, each of a pattern of its own. */
-static bool search_two_patterns(struct check_child *c)
+/* A usual input, then two of a pattern each. */
+static bool search_pairs(struct check_child *c)
 {
     struct check_cases *k = &c->cases;
-    k->pattern[0] = NULL;
     for (size_t p = 0; p < ARRAY_LENGTH(patterns) && k->n_in == 3; p++)
         for (size_t q = 0; q < ARRAY_LENGTH(patterns); q++) {
             k->pattern[1] = patterns[p];
@@ -350,6 +358,7 @@ static bool search_two_patterns(struct check_child *c)
             if (works_unequal(c))
                 return true;
         }
+    memset(k->pattern, 0, sizeof k->pattern);
     return false;
 }
 
@@ -365,10 +374,8 @@ static bool search_unequal_typed(struct check_child *c)
                 if (works_unequal(c))
                     return true;
             }
-    if (search_two_patterns(c))
-        return true;
     memset(k->pattern, 0, sizeof k->pattern);
-    return false;
+    return search_pairs(c);
 }
 
 static bool search_unequal(struct check_child *c)
@@ -428,21 +435,31 @@ bool cases_find(struct check_child *c)
     return true;
 }
 
-int cases_of_layer(const struct registry_layer *layer, char attrs[CASES_TEXT],
-                   struct harness_shape in[HARNESS_INPUTS])
+/* Fill weights with those that the attributes and inputs call for. */
+static void find_weights(const struct registry_layer *layer, struct cases_node *out)
+{
+    struct harness_node n = {.in_dtype = out->in_dtype};
+    if (harness_open(&n, layer, out->attrs, out->in, out->n_in, NULL, 0) == STRATA_OK)
+        for (int i = 0; i < n.node.n_weights; i++)
+            out->weights |= n.weight[i].rank > 0 ? UINT32_C(1) << i : 0;
+    harness_close(&n);
+}
+
+void cases_of_layer(const struct registry_layer *layer, struct cases_node *out)
 {
     static const struct check_options none = {.file = ""};
     struct check_report *report = calloc(1, sizeof *report);
     struct check_child *c = calloc(1, sizeof *c);
-    int n_in = -1;
+    *out = (struct cases_node){0};
     if (c && report) {
         *c = (struct check_child){.o = &none, .report = report, .layer = layer};
         if (cases_find(c)) {
-            snprintf(attrs, CASES_TEXT, "%s", c->cases.attrs[0]);
-            n_in = cases_plain(c, in);
+            copy_text(out->attrs, sizeof out->attrs, c->cases.attrs[0]);
+            memcpy(out->in_dtype, c->cases.in_dtype, sizeof out->in_dtype);
+            out->n_in = cases_plain(c, out->in);
+            find_weights(layer, out);
         }
     }
     free(c);
     free(report);
-    return n_in;
 }

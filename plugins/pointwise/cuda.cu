@@ -266,7 +266,9 @@ static bool settle_steps(device_program *p, const struct program *from)
         device_step *to = &p->step[i];
         uint8_t *const read[3] = {&to->a, &to->b, &to->c};
         for (int k = 0; k < 3; k++)
-            *read[k] = k >= n ? ROW_NONE : row[k] == last ? ROW_LAST : row[k];
+            *read[k] = k >= n           ? (uint8_t)ROW_NONE
+                       : row[k] == last ? (uint8_t)ROW_LAST
+                                        : row[k];
         to->op = s->op;
         to->group = group;
         to->to = is_kept(from, i) ? s->to : (uint8_t)ROW_NONE;
