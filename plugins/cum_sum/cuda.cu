@@ -146,36 +146,27 @@ static __device__ inline void write_each(const cum_job &job, const A v[EACH],
         pack<T, N> p;
 #pragma unroll
         for (int e = 0; e < N; e++)
-            put(&p.v[e], job.reverse ? v[k + N - 1 - e] : v[k + e]);
+            put(&p.v[job.reverse ? N - 1 - e : e], v[k + e]);
         if (first < to)
             *(pack<T, N> *)(y + (job.reverse ? place(job, first) - N + 1 : first)) = p;
     }
 }
 
-/* Elements of one team's piece of a line; N divides the length. The next tile is on its
- * way while one is scanned. */
+/* Elements of one team's piece of a line; N divides the length. */
 template <typename T, int N, int Team, typename A>
-static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
-    line_kernel(const __grid_constant__ cum_job job)
+static __global__ void __launch_bounds__(CUDA_BLOCK) line_kernel(cum_job job)
 {
     __shared__ A warps[CUDA_BLOCK / 32];
     const int64_t item = (int64_t)blockIdx.x * (CUDA_BLOCK / Team) + threadIdx.x / Team;
     if (item >= job.lines * job.pieces)
         return; /* a team leaves as a whole */
-    const int64_t line = job.pieces == 1 ? item : item / job.pieces;
-    const int64_t piece = item - line * job.pieces;
+    const int64_t line = item / job.pieces, piece = item % job.pieces;
     const int64_t from = piece * job.piece, end = min(job.length, from + job.piece);
     A carried = job.pieces > 1 ? ((const A *)job.totals)[item] : (A)(job.product ? 1 : 0);
-    const int64_t own = (int64_t)(threadIdx.x % Team) * EACH;
-    A later[EACH];
-    read_each<T, N, A>(job, later, line, from + own, end);
     for (int64_t tile = from; tile < end; tile += Team * EACH) {
-        const int64_t i = tile + own;
+        const int64_t i = tile + (int64_t)(threadIdx.x % Team) * EACH;
         A v[EACH], mine = (A)(job.product ? 1 : 0), total;
-#pragma unroll
-        for (int k = 0; k < EACH; k++)
-            v[k] = later[k];
-        read_each<T, N, A>(job, later, line, i + Team * EACH, end);
+        read_each<T, N, A>(job, v, line, i, end);
 #pragma unroll
         for (int k = 0; k < EACH; k++)
             mine = chained(job, mine, v[k]);
