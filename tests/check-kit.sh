@@ -167,10 +167,10 @@ result $? 'every built-in layer can be extended: the frame builds, and its netwo
         cat check.out
         [ "$layer" = Convolution ] && [ $status -eq 0 ] && continue
         [ $status -ne 0 ] && [ "$(grep -c '^FAILED' check.out)" -eq 1 ] &&
-            grep -q 'untested: .*takes no node yet' check.out || exit 1
+            grep -q 'untested: ' check.out || exit 1
     done
 ) >"$log" 2>&1
-result $? 'of a frame the checker says that it takes no node yet, and no more'
+result $? 'of a frame the checker says that nothing could be tried, and no more'
 
 # refuse PATTERN ARGUMENT...: exit code 2, a message, nothing written.
 refuse() {

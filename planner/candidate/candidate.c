@@ -34,19 +34,18 @@ static uint64_t allowed_formats(const strata_network *net, int tensor, bool outp
                                 uint64_t wish, uint64_t precision)
 {
     const struct network_tensor *t = &net->tensors[tensor];
-    const bool fixed = output && t->exact;
+    const bool fixed = output && t->exact, free = dtype_is_free(t->dtype) && !fixed;
+    const uint64_t limit = (output && t->formats ? t->formats : ~UINT64_C(0)) &
+                           (free ? wish & precision : ~UINT64_C(0));
     uint64_t allowed = 0;
     for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
         strata_desc d;
-        int dtype = format_at(f)->dtype;
-        bool fits = dtype == t->dtype ||
-                    (dtype_is_free(dtype) && dtype_is_free(t->dtype) && !fixed);
-        if (fits && planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
+        const int dtype = format_at(f)->dtype;
+        const bool fits = dtype == t->dtype || (free && dtype_is_free(dtype));
+        if (fits && limit >> f & 1 && planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
             allowed |= UINT64_C(1) << f;
     }
-    if (output && t->formats)
-        allowed &= t->formats;
-    return dtype_is_free(t->dtype) && !fixed ? allowed & wish & precision : allowed;
+    return allowed;
 }
 
 static uint64_t precision_formats(enum precision precision)

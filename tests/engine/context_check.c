@@ -251,7 +251,8 @@ Test(context_check, a_layer_that_loses_a_nan_is_named)
     static const char ini[] =
         "[network]\nformat = 1\noutputs = tail\n[input x]\nshape = 1 x 1 x 4 x 4\n"
         "[layer head]\ntype = Scale\nscale = 2\n"
-        "[layer part]\ntype = Slice\naxes = 2, 3\nstep = 2, 2\nimpl = c\n"
+        "[layer part]\ntype = Slice\naxes = 2, 3\nbegin = 0, 0\n"
+        "end = 4, 4\nstep = 2, 2\nimpl = c\n"
         "[layer tail]\ntype = Activation\nkind = sigmoid\n";
     struct net n;
     float x[16] = {0};

@@ -19,11 +19,9 @@ static const char *const pins_fp16[STRATA_DEVICE_KINDS][4] = {
     {"fp16:nchw", "fp16:nhwc", "fp16:nc/2hw2", "fp16:nhwc8"},
     {"fp16:nchw", "fp16:nhwc8", "fp16:nc/2hw2", "fp16:nhwc8"}};
 static const char *const kinds[] = {
-    "relu",       "leaky_relu", "relu6",    "sigmoid",          "tanh",
-    "elu",        "selu",       "softplus", "softsign",         "gelu",
-    "silu",       "mish",       "clip",     "hard_sigmoid",     "hard_swish",
-    "gelu_tanh",  "swish",      "celu",     "thresholded_relu", "shrink",
-    "scaled_tanh"};
+    "relu",       "leaky_relu", "relu6", "sigmoid", "tanh",       "elu",  "selu",
+    "softplus",   "softsign",   "gelu",  "silu",    "mish",       "clip", "hard_sigmoid",
+    "hard_swish", "gelu_tanh",  "swish", "celu",    "scaled_tanh"}; /* none jumps */
 
 int sketch_roll(struct sketch *s, int sides)
 {
