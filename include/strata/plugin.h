@@ -276,7 +276,7 @@ typedef struct strata_host {
  * tensors are complete. Weights are dense linear tensors; weight[i] is the layer's i-th
  * declared weight and has rank 0 when the network gives none. An input that the layer
  * declares optional has rank 0 where the network writes `none`. A dim may be 0: run is
- * not called where out[0] is empty, and an empty input has count 0 and any data.
+ * not called where all outputs are empty, and an empty input has count 0 and any data.
  */
 typedef struct strata_node {
     uint32_t struct_size;
