@@ -101,4 +101,4 @@ WRAPPER
 chmod +x "$bundle/run.sh"
 size=$(du -sm --exclude=models "$bundle" | cut -f1)
 echo "$bundle: $size MB, models aside"
-[ "$size" -le 60 ] || { echo "over 60 MB" >&2; exit 1; }
+[ "$size" -le 160 ] || { echo "over 160 MB" >&2; exit 1; }
