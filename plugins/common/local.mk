@@ -18,6 +18,7 @@ EXTRA_DIST += \
 	plugins/common/reduce_plan.h \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \
+	plugins/common/quantize.cuh \
 	plugins/common/pointwise_walk.cuh \
 	plugins/common/window.h
 CUDA_PLUGIN_KERNELS += plugins/common/dense_weight.cu
