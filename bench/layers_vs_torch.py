@@ -8,19 +8,18 @@ A line a case. Strata is a network of the one layer by its measured plan and gra
 the function that users call, captured into a graph; both are timed between events with
 runs one behind the other, on random data that is larger than the caches where the case is
 about memory. What must move or be computed is counted by the case: TB/s are bytes read
-once and written once, TFLOP/s multiply-adds as two; `copy` is torch's copy of 2 GiB.
+once and written once, TFLOP/s multiply-adds as two; `copy` is torch's negation of 1 GiB.
 "torch / strata" is above 1 where Strata is faster.
 """
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-RUNS, ROUNDS = 20, 3
+from torch_times import RUNS, captured, milliseconds
 
 
 def net(inputs, layers, output="y", precision="fp16", formats=None, weights=True):
@@ -183,45 +182,12 @@ def cases():
 # ---- timing --------------------------------------------------------------------------
 
 
-def captured(run, arguments):
-    import torch
-
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream), torch.inference_mode():
-        for _ in range(3):
-            run(*arguments)
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph), torch.inference_mode():
-        run(*arguments)
-    return graph.replay
-
-
-def milliseconds(replay):
-    """Median of runs one behind the other, between events."""
-    import torch
-
-    medians = []
-    for _ in range(ROUNDS):
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(RUNS + 1)]
-        replay()
-        events[0].record()
-        for event in events[1:]:
-            replay()
-            event.record()
-        torch.cuda.synchronize()
-        medians.append(statistics.median(
-            a.elapsed_time(b) for a, b in zip(events, events[1:])))
-    return min(medians)
-
-
 def torch_time(case):
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    return milliseconds(captured(case.run, case.make()))
+    return milliseconds(captured(case.run, *case.make()))
 
 
 def copy_rate():
@@ -230,7 +196,7 @@ def copy_rate():
 
     a = torch.randn(1 << 28, device="cuda")
     b = torch.empty_like(a)
-    ms = milliseconds(captured(lambda: torch.neg(a, out=b), ()))
+    ms = milliseconds(captured(lambda: torch.neg(a, out=b)))
     return 2 * a.numel() * a.element_size() / (ms * 1e-3)
 
 

@@ -21,7 +21,10 @@ EXTRA_DIST += \
 	bench/default_plans.py \
 	bench/host_vs_peers.py \
 	bench/requirements.txt \
+	bench/layers_vs_torch.py \
+	bench/host_layers.py \
 	bench/resnet50_vs_torch.py \
+	bench/torch_times.py \
 	bench/samples.h \
 	bench/wait_policy.py
 

@@ -26,13 +26,13 @@ import json
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-RUNS, ROUNDS = 20, 3
+from torch_times import captured, milliseconds
+
 NOT_CUDNN = ("convolution-cuda.so", "cublaslt.so")
 WAYS = ("strata", "strata_cudnn", "eager", "eager_graph", "compile_graph")
 TAKEN = ("enqueue_us", "weight_bytes", "arena_bytes", "device_bytes", "reformats",
@@ -102,40 +102,6 @@ def fold(module):
         fold(child)
         before = name
     return module
-
-
-def captured(run, x):
-    """A function that replays run(x) as a CUDA graph."""
-    import torch
-
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream), torch.inference_mode():
-        for _ in range(3):
-            run(x)
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph), torch.inference_mode():
-        run(x)
-    return graph.replay
-
-
-def milliseconds(replay):
-    """Median of runs one behind the other, between events."""
-    import torch
-
-    medians = []
-    for _ in range(ROUNDS):
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(RUNS + 1)]
-        replay()
-        events[0].record()
-        for event in events[1:]:
-            replay()
-            event.record()
-        torch.cuda.synchronize()
-        medians.append(statistics.median(
-            a.elapsed_time(b) for a, b in zip(events, events[1:])))
-    return min(medians)
 
 
 def model_and_input(precision, batch):
