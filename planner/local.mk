@@ -4,6 +4,7 @@ PLANNER_SOURCES = \
 	planner/candidate/candidate.c \
 	planner/candidate/free.c \
 	planner/candidate/keep.c \
+	planner/candidate/precision.c \
 	planner/candidate/refuse.c \
 	planner/certificate/certificate.h \
 	planner/certificate/check.c \

@@ -160,7 +160,8 @@ static bool label_choice(struct planner_model *m, const struct planner *planner,
     return true;
 }
 
-/* 17 formats in two pad states and PLAN_NONE fit; stages take what is left. */
+/* The formats of the table in two pad states and PLAN_NONE fit; stages take what is
+ * left. */
 static void label_plain(struct planner_model *m, const struct planner *planner)
 {
     const strata_network *net = planner->network;

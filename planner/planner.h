@@ -51,14 +51,12 @@ struct planner_node {
     const int *in, *out; /* network tensors */
     int *rewritten;      /* in, where it is not the layer's own list; or NULL */
     int n_in, n_out;
-    int n_ports; /* inputs of the layer as its callbacks see them: absent ones have rank 0
-                  */
+    int n_ports; /* inputs as the layer's callbacks see them, absent ones too */
     /* The layers it may compute too, in order: each the only reader of the one before. */
     int *tail;
     size_t n_tail, tail_capacity;
     bool groups;                 /* computes element by element: may be part of a group */
-    int previous, next;          /* nodes of its chain of such, or of a reduction; or -1
-                                  */
+    int previous, next;          /* of its chain: such nodes, or a reduction's; or -1 */
     struct planner_group *group; /* that begins with it; or NULL */
     int before;                  /* node whose output continues into this one, or -1 */
     int chain_port;              /* at this input */
@@ -263,6 +261,9 @@ int64_t planner_slice_begin(const struct planner *planner, int whole, int part, 
 /* The same of input `port` in a concatenation's output. */
 int64_t planner_part_begin(const struct planner *planner, const struct planner_node *join,
                            int port, int format, const char **why);
+/* candidate/precision.c: formats that a node's free floats may have by the network's
+ * precision; all, after a warning, where the layer has no row at it. */
+uint64_t planner_precision(const struct planner *planner, const struct planner_node *n);
 /* candidate/candidate.c: EPLAN with every impl's reason if none is usable. */
 int planner_find_candidates(struct planner *planner, struct planner_model *m, int node,
                             strata_error *err);

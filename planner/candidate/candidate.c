@@ -48,64 +48,6 @@ static uint64_t allowed_formats(const strata_network *net, int tensor, bool outp
     return allowed;
 }
 
-static uint64_t precision_formats(enum precision precision)
-{
-    static const int dtypes[] = {[PRECISION_FP32] = STRATA_FP32,
-                                 [PRECISION_FP16] = STRATA_FP16,
-                                 [PRECISION_ANY] = STRATA_FP32,
-                                 [PRECISION_BF16] = STRATA_BF16};
-    uint64_t mask = 0;
-    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
-        int dtype = format_at(f)->dtype;
-        bool any = precision == PRECISION_ANY && dtype != STRATA_BF16;
-        if (!dtype_is_free(dtype) || any || dtype == dtypes[precision])
-            mask |= UINT64_C(1) << f;
-    }
-    return mask;
-}
-
-static bool mask_has(uint64_t mask, uint64_t formats)
-{
-    return !(mask & ~STRATA_SAME) || mask & formats;
-}
-
-/* At the ports that the node has; what is exact keeps its dtype. */
-static bool row_has_precision(const struct planner *planner, const struct planner_node *n,
-                              const struct registry_row *row, uint64_t formats)
-{
-    for (int i = 0; i < REGISTRY_PORTS && i < n->n_ports; i++)
-        if (!mask_has(row->in[i], formats))
-            return false;
-    for (int i = 0; i < REGISTRY_PORTS && i < n->n_out; i++)
-        if (!planner->network->tensors[n->out[i]].exact &&
-            !mask_has(row->out[i], formats))
-            return false;
-    return true;
-}
-
-/* A layer without any row at the asked precision runs at the other one, and says so. */
-static uint64_t node_precision(const struct planner *planner,
-                               const struct planner_node *n)
-{
-    uint64_t wanted = precision_formats(planner->network->build.precision);
-    const struct registry_layer *type = n->layer->type;
-    bool here = false;
-    for (size_t i = 0; i < type->n_impls; i++) {
-        if (type->impls[i].impl.device != planner->device.properties.kind)
-            continue;
-        here = true;
-        for (uint32_t r = 0; r < type->impls[i].impl.rows.n; r++)
-            if (row_has_precision(planner, n, &type->impls[i].rows[r], wanted))
-                return wanted;
-    }
-    if (here)
-        log_line(STRATA_LOG_WARNING,
-                 "layer '%s': %s has no impl at the precision asked for; it runs in "
-                 "another",
-                 n->layer->name, type->full_name);
-    return ~UINT64_C(0);
-}
-
 static const struct planner_node *expanded(const struct expansion *x)
 {
     const struct planner_node *n = &x->planner->nodes[x->node];
@@ -471,7 +413,7 @@ static int find_runs(struct planner *planner, struct planner_model *m, int node,
     struct expansion x = {
         .planner = planner, .m = m, .node = node, .only = only, .group = group};
     const struct planner_node *n = expanded(&x);
-    uint64_t precision = only ? ~UINT64_C(0) : node_precision(planner, n);
+    uint64_t precision = only ? ~UINT64_C(0) : planner_precision(planner, n);
     bool wished = planner_wish_holds(planner->network, n->layer);
     const struct registry_impl **impls = ordered_impls(n->layer->type, err);
     int status = impls ? STRATA_OK : STRATA_ENOMEM;
