@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shapes of all values, node by node, as the layers tell them; and what hangs on
+ * constants alone becomes one, by the layers' references: so a folded number is the one
+ * that a plan would compute.
+ */
+#include "network/import/map.h"
+#include "network/import/private.h"
+
+static bool reads_refused(const struct graph *g, const struct node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i] >= 0 && g->values[n->in[i]].refused)
+            return true;
+    return false;
+}
+
+static bool reads_constants(const struct graph *g, const struct node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i] >= 0 && !g->values[n->in[i]].constant)
+            return false;
+    return true;
+}
+
+/* Shapes of what the sections make, and the values too if the node reads constants. */
+static int infer(struct import *im, struct mapping *m, strata_error *err)
+{
+    const bool constant = reads_constants(&im->g, m->node);
+    int status = STRATA_OK;
+    for (size_t i = 0; i < m->n_sections && !m->refused; i++) {
+        strata_error why = {0};
+        status = section_infer(&im->g, m->sections[i], im->registry, &why);
+        if (status == STRATA_OK && constant) {
+            status = section_run(&im->g, m->sections[i], IMPORT_FOLD_ELEMENTS, &why);
+            if (status == STRATA_EOVERFLOW || status == STRATA_EUNSUPPORTED)
+                status = STRATA_OK; /* left to run time */
+        }
+        if (status == STRATA_ENOMEM)
+            return error_no_memory(err, 0, "a model");
+        if (status != STRATA_OK)
+            map_refuse(m, "%s", why.message);
+    }
+    return STRATA_OK;
+}
+
+static int fold_node(struct import *im, const struct node *n, strata_error *err)
+{
+    struct mapping m = {.im = im, .g = &im->g, .node = n};
+    if (reads_refused(&im->g, n)) {
+        for (int i = 0; i < n->n_out; i++)
+            if (n->out[i] >= 0)
+                im->g.values[n->out[i]].refused = true;
+        return STRATA_OK;
+    }
+    int status = map_node(&m, err);
+    if (status == STRATA_OK)
+        status = infer(im, &m, err);
+    for (size_t i = 0; i < m.n_sections; i++)
+        section_free(m.sections[i]);
+    return status;
+}
+
+int import_fold(struct import *im, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; status == STRATA_OK && i < im->g.n_nodes; i++)
+        status = fold_node(im, im->g.nodes[i], err);
+    return status == STRATA_OK && !im->all_refusals ? graph_sort(&im->g, err) : status;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The passes in their order, and what they refuse.
+ */
+#include "network/import/private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+void import_refuse(struct import *im, const char *op, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (size_t i = 0; i < im->n_refusals; i++)
+        if (strcmp(im->refusals[i].text, text) == 0)
+            return;
+    im->all_refusals++;
+    struct import_refusal *all =
+        arena_grow(&im->g.arena, im->refusals, &im->refusals_capacity, im->n_refusals,
+                   sizeof *all);
+    const char *copy = arena_text(&im->g.arena, text, strlen(text));
+    if (!all || !copy)
+        return;
+    im->refusals = all;
+    all[im->n_refusals++] = (struct import_refusal){.text = copy, .op = op};
+}
+
+void import_refuse_node(struct import *im, const struct node *n, const char *op,
+                        const char *format, ...)
+{
+    char text[768];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    import_refuse(im, op, "node '%s' (%s%s%s, opset %lld): %s", n->name, n->domain,
+                  *n->domain ? "::" : "", n->op, (long long)n->version, text);
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] >= 0)
+            im->g.values[n->out[i]].refused = true;
+}
+
+void import_want(struct import *im, const char *name)
+{
+    for (size_t i = 0; i < im->n_wanted; i++)
+        if (strcmp(im->wanted[i], name) == 0)
+            return;
+    const char **all = arena_grow(&im->g.arena, im->wanted, &im->wanted_capacity,
+                                  im->n_wanted, sizeof *all);
+    if (!all)
+        return;
+    im->wanted = all;
+    all[im->n_wanted++] = name;
+}
+
+/* All reasons as one message. */
+static int refused(const struct import *im, strata_error *err)
+{
+    const size_t n = im->n_refusals < IMPORT_MAX_REFUSALS ? im->n_refusals
+                                                          : IMPORT_MAX_REFUSALS;
+    if (im->all_refusals == 0)
+        return STRATA_OK;
+    error_set(err, STRATA_EUNSUPPORTED, "%s", im->refusals[0].text);
+    for (size_t i = 1; i < n; i++)
+        error_append(err, "\n%s", im->refusals[i].text);
+    if (im->all_refusals > n)
+        error_append(err, "\nand %zu more", im->all_refusals - n);
+    return STRATA_EUNSUPPORTED;
+}
+
+static int run_passes(struct import *im, strata_error *err)
+{
+    static int (*const passes[])(struct import *, strata_error *) = {
+        import_load, import_upgrade,       import_fold,
+        import_find_patterns, import_map, import_name};
+    int status = STRATA_OK;
+    for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(passes); i++) {
+        status = passes[i](im, err);
+        if (status == STRATA_OK)
+            status = arena_status(&im->g.arena, "a model", err);
+        if (status == STRATA_OK && im->all_refusals && passes[i] != import_upgrade)
+            return refused(im, err);
+    }
+    return status;
+}
+
+int import_make(struct import **out, const struct onnx_model *m,
+                strata_registry *registry, const struct import_options *options,
+                strata_error *err)
+{
+    struct import *im = *out = zalloc(1, sizeof *im, "an import", err);
+    if (!im)
+        return STRATA_ENOMEM;
+    im->model = m;
+    im->registry = registry;
+    if (options)
+        im->options = *options;
+    return run_passes(im, err);
+}
+
+void import_free(struct import *im)
+{
+    if (!im)
+        return;
+    for (size_t i = 0; i < im->n_sections; i++)
+        section_free(im->sections[i]);
+    arena_free(&im->g.arena);
+    free(im);
+}
+
+const struct import_refusal *import_refusals(const struct import *im, size_t *n)
+{
+    *n = im ? im->n_refusals : 0;
+    return *n ? im->refusals : NULL;
+}
+
+const char *const *import_wanted(const struct import *im, size_t *n)
+{
+    *n = im ? im->n_wanted : 0;
+    return *n ? im->wanted : NULL;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An ONNX model as a network: the text of its INI file, and its weights. Passes, each a
+ * file or a folder here:
+ *
+ *     load.c       the file's graph as values and nodes; functions put in place
+ *     upgrade/     operators of every opset to those of one
+ *     fold.c       shapes of all values; what hangs on constants alone becomes one
+ *     pattern/     several operators that are one layer
+ *     map/         operators to layers
+ *     name.c       names of layers that a person can tell
+ *     write.c      the INI file, and the weights beside it
+ */
+#ifndef NETWORK_IMPORT_IMPORT_H
+#define NETWORK_IMPORT_IMPORT_H
+
+#include "io/onnx/model.h"
+#include "registry/registry.h"
+
+struct import;
+
+/* Dims of an input, "x=1x3x224x224"; of a symbol, "batch=1". */
+struct import_shape {
+    const char *name;
+    int rank;
+    int64_t dims[STRATA_MAX_RANK];
+};
+/* An input of the model that is a constant here. */
+struct import_constant {
+    const char *name;
+    const struct onnx_tensor *tensor; /* the caller's until import_free */
+};
+
+/* All zero is the default. */
+struct import_options {
+    const struct import_shape *shapes;
+    const struct import_shape *symbols; /* rank 1 */
+    const struct import_constant *constants;
+    size_t n_shapes, n_symbols, n_constants;
+    bool no_patterns; /* a layer an operator */
+    const char *name; /* of the network; NULL: the file's */
+};
+
+/* Why a node, an input or a value is not imported. */
+struct import_refusal {
+    const char *text; /* what, where, found, needed, remedy */
+    const char *op;   /* of a node whose operator has no layer; NULL: another reason */
+};
+
+/* EUNSUPPORTED, with all reasons (at most 20, and their number) in err, where the model
+ * cannot be a network; *out is then what import_refusals tells of. The model must outlive
+ * it. Free in every case; NULL on ENOMEM. */
+int import_make(struct import **out, const struct onnx_model *m,
+                strata_registry *registry, const struct import_options *options,
+                strata_error *err);
+void import_free(struct import *im);
+
+const struct import_refusal *import_refusals(const struct import *im, size_t *n);
+/* Names of inputs of the model that would have to be constants. */
+const char *const *import_wanted(const struct import *im, size_t *n);
+
+/* The INI text, whose weights are `file` (a name beside it); malloc'ed. */
+int import_text(const struct import *im, const char *file, char **text, size_t *size,
+                strata_error *err);
+/* The weights, as safetensors: LAYER.WEIGHT. Into memory, malloc'ed; or a file. */
+int import_weights(const struct import *im, void **bytes, size_t *size,
+                   strata_error *err);
+int import_save_weights(const struct import *im, const char *path, strata_error *err);
+
+#endif /* NETWORK_IMPORT_IMPORT_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the passes: what they work on, and the order they come in.
+ */
+#ifndef NETWORK_IMPORT_PRIVATE_H
+#define NETWORK_IMPORT_PRIVATE_H
+
+#include "network/import/import.h"
+#include "network/import/section.h"
+
+#define IMPORT_MAX_REFUSALS 20 /* that are kept; further ones are counted */
+/* Elements of what is folded, where more are not left to run time. */
+#define IMPORT_FOLD_ELEMENTS (INT64_C(16) << 20)
+
+struct import {
+    struct graph g;
+    const struct onnx_model *model;
+    strata_registry *registry;
+    struct import_options options;
+    struct section **sections; /* producers first */
+    struct import_refusal *refusals;
+    const char **wanted;
+    size_t n_sections, n_refusals, n_wanted, all_refusals;
+    size_t sections_capacity, refusals_capacity, wanted_capacity;
+};
+
+/* Record why something is not imported; nothing is recorded twice. op: see
+ * import_refusal. */
+void import_refuse(struct import *im, const char *op, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+/* The same of a node: "node 'n' (Op, opset 13): ..."; its outputs are then refused. */
+void import_refuse_node(struct import *im, const struct node *n, const char *op,
+                        const char *format, ...) PRINTF_LIKE(4, 5);
+/* That an input of the network would have to be a constant. */
+void import_want(struct import *im, const char *name);
+
+/* The passes. A failure is ENOMEM, or a defect; what the model asks for in vain is
+ * refused, and the pass goes on. */
+int import_load(struct import *im, strata_error *err);
+int import_upgrade(struct import *im, strata_error *err);
+int import_fold(struct import *im, strata_error *err);
+int import_find_patterns(struct import *im, strata_error *err);
+int import_map(struct import *im, strata_error *err);
+int import_name(struct import *im, strata_error *err);
+
+#endif /* NETWORK_IMPORT_PRIVATE_H */

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Building sections, and asking their layers.
+ */
+#include "network/import/section.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "formats/format.h"
+#include "io/weights/weights.h"
+#include "network/attributes.h"
+
+/* ---- building ------------------------------------------------------------------------ */
+
+struct section *section_make(struct graph *g, const char *type, const struct node *node)
+{
+    struct section *s = arena_get(&g->arena, 1, sizeof *s);
+    if (s)
+        *s = (struct section){.type = type, .node = node};
+    return s;
+}
+
+void section_free(struct section *s)
+{
+    if (s)
+        free(s->params_memory);
+    if (s)
+        s->params_memory = NULL;
+}
+
+void section_word(struct graph *g, struct section *s, const char *key, const char *word)
+{
+    int i = 0;
+    while (s && i < s->n_attrs && strcmp(s->attrs[i].key, key) != 0)
+        i++;
+    if (!s || !word || i == SECTION_ATTRS) {
+        g->arena.full |= s && word;
+        return;
+    }
+    s->attrs[i] = (struct section_attr){key, word};
+    s->n_attrs += i == s->n_attrs;
+}
+
+void section_flag(struct graph *g, struct section *s, const char *key, bool on)
+{
+    section_word(g, s, key, on ? "yes" : "no");
+}
+
+void section_integer(struct graph *g, struct section *s, const char *key, int64_t v)
+{
+    section_integers(g, s, key, &v, 1);
+}
+
+void section_integers(struct graph *g, struct section *s, const char *key,
+                      const int64_t *v, int64_t n)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = s ? open_memstream(&text, &size) : NULL;
+    for (int64_t i = 0; f && i < n; i++)
+        fprintf(f, "%s%" PRId64, i ? ", " : "", v[i]);
+    if (f && text_finish(f, &text))
+        section_word(g, s, key, n ? arena_text(&g->arena, text, strlen(text)) : "\"\"");
+    else
+        g->arena.full |= s != NULL;
+    free(text);
+}
+
+void section_real(struct graph *g, struct section *s, const char *key, double v)
+{
+    section_reals(g, s, key, &v, 1);
+}
+
+static void put_float(FILE *f, double v)
+{
+    char text[TEXT_REAL];
+    for (int digits = 6; digits <= 9; digits++) {
+        text_real(text, digits, v);
+        if ((float)text_to_real(text, NULL) == (float)v)
+            break;
+    }
+    fputs(text, f);
+}
+
+void section_reals(struct graph *g, struct section *s, const char *key, const double *v,
+                   int64_t n)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = s ? open_memstream(&text, &size) : NULL;
+    for (int64_t i = 0; f && i < n; i++) {
+        fputs(i ? ", " : "", f);
+        put_float(f, v[i]);
+    }
+    if (f && text_finish(f, &text))
+        section_word(g, s, key, n ? arena_text(&g->arena, text, strlen(text)) : "\"\"");
+    else
+        g->arena.full |= s != NULL;
+    free(text);
+}
+
+void section_in(struct graph *g, struct section *s, int value)
+{
+    int *in = s ? arena_grow(&g->arena, s->in, &s->in_capacity, (size_t)s->n_in,
+                             sizeof *in)
+                : NULL;
+    if (!in)
+        return;
+    s->in = in;
+    s->in[s->n_in++] = value;
+}
+
+void section_out(struct graph *g, struct section *s, int value)
+{
+    section_out_rank(g, s, value, -1);
+}
+
+void section_out_rank(struct graph *g, struct section *s, int value, int rank)
+{
+    size_t capacity = s ? s->out_capacity : 0;
+    int *out = s ? arena_grow(&g->arena, s->out, &s->out_capacity, (size_t)s->n_out,
+                              sizeof *out)
+                 : NULL;
+    int *ranks = out ? arena_grow(&g->arena, s->ranks, &capacity, (size_t)s->n_out,
+                                  sizeof *ranks)
+                     : NULL;
+    if (!ranks)
+        return;
+    s->out = out;
+    s->ranks = ranks;
+    s->out[s->n_out] = value;
+    s->ranks[s->n_out++] = rank;
+}
+
+void section_weight(struct section *s, const char *name, int value)
+{
+    if (s && value >= 0 && s->n_weights < SECTION_WEIGHTS)
+        s->weights[s->n_weights++] = (struct section_weight){name, value};
+}
+
+/* ---- asking the layer ---------------------------------------------------------------- */
+
+/* The tensors of a section as a layer's callbacks see them. */
+struct instance {
+    strata_node node;
+    strata_tensor *in, *out, *weight, *expected;
+};
+
+static void set_tensor(strata_tensor *t, const struct value *v)
+{
+    *t = (strata_tensor){.vector = 1, .vector_dim = -1};
+    if (!v)
+        return;
+    t->dtype = v->dtype;
+    t->rank = v->rank ? v->rank : 1;
+    t->dims[0] = 1;
+    for (int d = 0; d < v->rank; d++)
+        t->dims[d] = v->dims[d];
+    t->count = t->size = value_count(v);
+}
+
+static const struct section_weight *weight_of(const struct section *s, size_t i)
+{
+    for (int k = 0; k < s->n_weights; k++)
+        if (strcmp(s->weights[k].name, s->layer->weights[i].name) == 0)
+            return &s->weights[k];
+    return NULL;
+}
+
+/* FP32 stands for the narrower floats, as in a network. */
+static int logical(int dtype)
+{
+    return dtype_is_free(dtype) ? STRATA_FP32 : dtype;
+}
+
+static int instance_make(struct graph *g, struct section *s, struct instance *x,
+                         strata_error *err)
+{
+    const size_t n_weights = s->layer->n_weights;
+    strata_tensor *all = arena_get(
+        &g->arena, (size_t)(s->n_in + s->n_out) + 2 * n_weights, sizeof *all);
+    if (!all)
+        return arena_status(&g->arena, "tensors of a layer", err);
+    x->in = all;
+    x->out = x->in + s->n_in;
+    x->weight = x->out + s->n_out;
+    x->expected = x->weight + n_weights;
+    for (int i = 0; i < s->n_in; i++) {
+        set_tensor(&x->in[i], graph_value(g, s->in[i]));
+        x->in[i].dtype = logical(x->in[i].dtype);
+    }
+    for (int i = 0; i < s->n_out; i++)
+        if (s->n_in && !s->layer->layer.shape)
+            x->out[i] = x->in[0];
+        else
+            x->out[i].dtype = s->n_in ? x->in[0].dtype : STRATA_FP32;
+    for (size_t i = 0; i < n_weights; i++) {
+        const struct section_weight *w = weight_of(s, i);
+        set_tensor(&x->weight[i], w ? graph_value(g, w->value) : NULL);
+        x->expected[i].dtype = x->weight[i].dtype;
+    }
+    x->node = (strata_node){.struct_size = sizeof x->node,
+                            .n_in = s->n_in,
+                            .n_out = s->n_out,
+                            .n_weights = (int32_t)n_weights,
+                            .params = s->params,
+                            .in = x->in,
+                            .out = x->out,
+                            .weight = x->weight,
+                            .device = STRATA_HOST,
+                            .row = -1,
+                            .host = registry_host(),
+                            .err = err};
+    return STRATA_OK;
+}
+
+static int read_attributes(struct graph *g, struct section *s, strata_error *err)
+{
+    char *text = NULL;
+    size_t size;
+    struct config *c = NULL;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return error_no_memory(err, 0, "attributes");
+    fputs("[layer x]\n", f);
+    for (int i = 0; i < s->n_attrs; i++)
+        fprintf(f, "%s = %s\n", s->attrs[i].key, s->attrs[i].value);
+    s->params = arena_get(&g->arena, s->layer->layer.params_size, 1);
+    int status = text_finish(f, &text) && s->params
+                     ? config_parse(&c, text, strlen(text), "attributes", NULL, err)
+                     : error_no_memory(err, 0, "attributes");
+    if (status == STRATA_OK)
+        status = attributes_read(c, config_section(c, 0), s->layer, s->params,
+                                 &s->params_memory, err);
+    if (status == STRATA_OK)
+        status = config_finish(c, err);
+    config_free(c);
+    free(text);
+    return status;
+}
+
+/* The model's own dtype of a float result: that of the first float read. */
+static int free_dtype(const struct graph *g, const struct section *s)
+{
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i] >= 0 && dtype_is_free(g->values[s->in[i]].dtype))
+            return g->values[s->in[i]].dtype;
+    return STRATA_FP32;
+}
+
+static int infer_outputs(struct graph *g, struct section *s, struct instance *x,
+                         strata_error *err)
+{
+    const strata_layer *layer = &s->layer->layer;
+    int status = layer->weight_shape ? layer->weight_shape(&x->node, x->expected)
+                                     : STRATA_OK;
+    for (size_t i = 0; i < s->layer->n_weights; i++)
+        if (x->weight[i].rank && x->expected[i].rank)
+            x->weight[i] = x->expected[i];
+    if (status == STRATA_OK && layer->shape)
+        status = layer->shape(&x->node);
+    bool scalar = s->n_in > 0;
+    for (int i = 0; i < s->n_in; i++)
+        scalar &= s->in[i] < 0 || g->values[s->in[i]].rank == 0;
+    for (int i = 0; status == STRATA_OK && i < s->n_out; i++) {
+        struct value *v = graph_value(g, s->out[i]);
+        const strata_tensor *t = &x->out[i];
+        if (!v)
+            continue;
+        v->dtype = t->exact || !dtype_is_free(t->dtype) ? t->dtype : free_dtype(g, s);
+        v->rank = s->ranks[i] >= 0                               ? s->ranks[i]
+                  : scalar && t->rank == 1 && t->dims[0] == 1 ? 0
+                                                               : t->rank;
+        memcpy(v->dims, t->dims, sizeof v->dims);
+    }
+    return status == STRATA_OK || err->status != STRATA_OK
+               ? status
+               : error_set(err, status, "%s failed without a message",
+                           s->layer->full_name);
+}
+
+int section_infer(struct graph *g, struct section *s, strata_registry *registry,
+                  strata_error *err)
+{
+    struct instance x;
+    if (!s)
+        return arena_status(&g->arena, "layers", err);
+    int status = s->layer ? STRATA_OK : registry_find(registry, s->type, &s->layer, err);
+    if (status == STRATA_OK)
+        status = read_attributes(g, s, err);
+    if (status == STRATA_OK)
+        status = instance_make(g, s, &x, err);
+    return status == STRATA_OK ? infer_outputs(g, s, &x, err) : status;
+}
+
+/* ---- values -------------------------------------------------------------------------- */
+
+static bool is_real(int dtype)
+{
+    return dtype_is_free(dtype) || dtype == STRATA_FP64 || dtype == STRATA_E4M3 ||
+           dtype == STRATA_E5M2;
+}
+
+/* A constant as an array of double or int64_t. */
+static void *widen(const struct value *v, bool typed, strata_error *err)
+{
+    const int64_t n = value_count(v);
+    const bool whole = typed && !is_real(v->dtype);
+    void *out = zalloc((size_t)n + 1, sizeof(double), "values", err);
+    if (out && n && v->data &&
+        weights_convert(out, whole ? STRATA_INT64 : STRATA_FP64, v->data,
+                        weight_dtype_of(v->dtype), n, err) != STRATA_OK) {
+        free(out);
+        return NULL;
+    }
+    return out;
+}
+
+static int narrow(struct graph *g, struct value *v, const void *wide, bool typed,
+                  strata_error *err)
+{
+    const bool whole = typed && !is_real(v->dtype);
+    const int64_t n = value_count(v);
+    void *out =
+        arena_get(&g->arena, (size_t)n, weight_dtype_size(weight_dtype_of(v->dtype)));
+    if (!out)
+        return arena_status(&g->arena, "constants", err);
+    v->constant = true;
+    v->data = out;
+    return weights_convert(out, v->dtype, wide, whole ? WEIGHT_I64 : WEIGHT_F64, n, err);
+}
+
+/* Arrays of a section's tensors, in the order inputs, weights, outputs. */
+struct arrays {
+    void **in, **weight, **out;
+    size_t n;
+    bool typed; /* as "strata.reference/2" has them; else double everywhere */
+};
+
+static int widen_all(struct graph *g, const struct section *s, struct arrays *a,
+                     int64_t most, strata_error *err)
+{
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i] >= 0 && !(a->in[i] = widen(&g->values[s->in[i]], a->typed, err)))
+            return err->status;
+    for (size_t i = 0; i < s->layer->n_weights; i++) {
+        const struct section_weight *w = weight_of(s, i);
+        if (w && !(a->weight[i] = widen(&g->values[w->value], a->typed, err)))
+            return err->status;
+    }
+    for (int i = 0; i < s->n_out; i++) {
+        const struct value *v = graph_value(g, s->out[i]);
+        if (v && value_count(v) > most)
+            return error_set(err, STRATA_EOVERFLOW, "a constant of %" PRId64 " elements",
+                             value_count(v));
+        if (v && !(a->out[i] = zalloc((size_t)value_count(v) + 1, sizeof(double),
+                                      "values", err)))
+            return err->status;
+    }
+    return STRATA_OK;
+}
+
+static int run_reference(const struct section *s, const strata_node *n,
+                         const struct arrays *a, strata_error *err)
+{
+    const strata_layer *layer = &s->layer->layer;
+    const strata_reference_typed *typed =
+        layer->extension ? layer->extension(STRATA_REFERENCE_V2) : NULL;
+    const strata_reference *plain =
+        layer->extension ? layer->extension(STRATA_REFERENCE_V1) : NULL;
+    if (a->typed && typed)
+        return typed->run(n, (const void *const *)a->in, (const void *const *)a->weight,
+                          a->out);
+    if (plain)
+        return plain->run(n, (const double *const *)a->in,
+                          (const double *const *)a->weight, (double *const *)a->out);
+    return error_set(err, STRATA_EUNSUPPORTED, "%s has no reference",
+                     s->layer->full_name);
+}
+
+int section_run(struct graph *g, struct section *s, int64_t most, strata_error *err)
+{
+    const strata_layer *layer = &s->layer->layer;
+    struct arrays a = {.n = (size_t)(s->n_in + s->n_out) + s->layer->n_weights,
+                       .typed = layer->extension &&
+                                layer->extension(STRATA_REFERENCE_V2) != NULL};
+    struct instance x;
+    if (!(a.in = zalloc(a.n + 1, sizeof *a.in, "values", err)))
+        return STRATA_ENOMEM;
+    a.weight = a.in + s->n_in;
+    a.out = a.weight + s->layer->n_weights;
+    int status = instance_make(g, s, &x, err);
+    if (status == STRATA_OK)
+        status = infer_outputs(g, s, &x, err);
+    if (status == STRATA_OK)
+        status = widen_all(g, s, &a, most, err);
+    if (status == STRATA_OK)
+        status = run_reference(s, &x.node, &a, err);
+    for (int i = 0; status == STRATA_OK && i < s->n_out; i++)
+        if (s->out[i] >= 0)
+            status = narrow(g, &g->values[s->out[i]], a.out[i], a.typed, err);
+    for (size_t i = 0; i < a.n; i++)
+        free(a.in[i]);
+    free(a.in);
+    return status;
+}
