@@ -127,7 +127,8 @@ static ssize_t read_large(int fd, char *data, size_t size)
     return extra < 0 ? -1 : (ssize_t)size + extra;
 }
 
-static int read_open(struct file_bytes *out, int fd, const char *path, uint64_t limit,
+/* Size of an open file that is regular and within the limit. */
+static int open_size(uint64_t *out, int fd, const char *path, uint64_t limit,
                      strata_error *err)
 {
     struct stat st;
@@ -135,12 +136,22 @@ static int read_open(struct file_bytes *out, int fd, const char *path, uint64_t 
         return open_failed(path, "cannot be examined", err);
     if (!S_ISREG(st.st_mode))
         return refuse_kind(path, st.st_mode, err);
-    uint64_t size = (uint64_t)st.st_size;
-    if (size > limit || size > SSIZE_MAX - 1)
+    *out = (uint64_t)st.st_size;
+    if (*out > limit || *out > SSIZE_MAX - 1)
         return error_set(err, STRATA_EPARSE,
                          "%s: file has %" PRIu64 " bytes, at most %" PRIu64
                          " are allowed",
-                         path, size, limit);
+                         path, *out, limit);
+    return STRATA_OK;
+}
+
+static int read_open(struct file_bytes *out, int fd, const char *path, uint64_t limit,
+                     strata_error *err)
+{
+    uint64_t size;
+    int status = open_size(&size, fd, path, limit, err);
+    if (status != STRATA_OK)
+        return status;
     char *data = allocate((size_t)size + 1);
     if (!data)
         return error_no_memory(err, (size_t)size + 1, path);
@@ -161,7 +172,25 @@ static int read_open(struct file_bytes *out, int fd, const char *path, uint64_t 
     return STRATA_OK;
 }
 
-int file_read(struct file_bytes *out, const char *path, uint64_t limit, strata_error *err)
+static int map_open(struct file_bytes *out, int fd, const char *path, uint64_t limit,
+                    strata_error *err)
+{
+    uint64_t size;
+    int status = open_size(&size, fd, path, limit, err);
+    if (status != STRATA_OK || size == 0)
+        return status;
+    void *data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+        return open_failed(path, "cannot be mapped", err);
+    *out = (struct file_bytes){data, (size_t)size};
+    return STRATA_OK;
+}
+
+typedef int take_fn(struct file_bytes *out, int fd, const char *path, uint64_t limit,
+                    strata_error *err);
+
+static int take(struct file_bytes *out, const char *path, uint64_t limit, take_fn *by,
+                strata_error *err)
 {
     struct stat st;
     *out = (struct file_bytes){0};
@@ -173,9 +202,26 @@ int file_read(struct file_bytes *out, const char *path, uint64_t limit, strata_e
     int fd = open(path, OPEN_FLAGS);
     if (fd < 0)
         return open_failed(path, "cannot be opened", err);
-    int status = read_open(out, fd, path, limit, err);
+    int status = by(out, fd, path, limit, err);
     close(fd);
     return status;
+}
+
+int file_read(struct file_bytes *out, const char *path, uint64_t limit, strata_error *err)
+{
+    return take(out, path, limit, read_open, err);
+}
+
+int file_map(struct file_bytes *out, const char *path, uint64_t limit, strata_error *err)
+{
+    return take(out, path, limit, map_open, err);
+}
+
+void file_unmap(struct file_bytes *f)
+{
+    if (f->data)
+        munmap(f->data, f->size);
+    *f = (struct file_bytes){0};
 }
 
 int file_copy(struct file_bytes *out, const void *bytes, size_t size, const char *name,
@@ -413,5 +459,24 @@ int file_read_beneath(struct file_bytes *out, char **path, const char *base,
         joined = NULL;
     }
     free(joined);
+    return status;
+}
+
+int file_map_beneath(struct file_bytes *out, const char *base, const char *name,
+                     uint64_t limit, strata_error *err)
+{
+    int fd = -1;
+    char *path = NULL;
+    *out = (struct file_bytes){0};
+    int status = check_name(name, err);
+    if (status == STRATA_OK)
+        status = join(&path, base, name, err);
+    if (status == STRATA_OK)
+        status = open_beneath(&fd, base, name, path, false, err);
+    if (fd >= 0) {
+        status = map_open(out, fd, path, limit, err);
+        close(fd);
+    }
+    free(path);
     return status;
 }

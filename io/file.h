@@ -26,6 +26,11 @@ int file_read(struct file_bytes *out, const char *path, uint64_t limit,
 int file_copy(struct file_bytes *out, const void *bytes, size_t size, const char *name,
               strata_error *err);
 void file_free(struct file_bytes *f);
+/* A regular file's bytes in a private mapping that is read only; no NUL follows, and an
+ * empty file has no data. For files too large to be read whole: one that is cut short
+ * meanwhile is a signal. */
+int file_map(struct file_bytes *out, const char *path, uint64_t limit, strata_error *err);
+void file_unmap(struct file_bytes *f);
 /* The first bytes of a regular file; how many of `size` there are, 0 where it cannot be
  * read. */
 size_t file_head(void *out, size_t size, const char *path);
@@ -43,6 +48,9 @@ int file_resolve_folder(char **out, const char *base, const char *name,
  * could be exchanged. *path, malloc-ed, is for messages; path may be NULL. */
 int file_read_beneath(struct file_bytes *out, char **path, const char *base,
                       const char *name, int anywhere, uint64_t limit, strata_error *err);
+/* file_map by the rules of file_resolve, nothing being allowed. */
+int file_map_beneath(struct file_bytes *out, const char *base, const char *name,
+                     uint64_t limit, strata_error *err);
 /* Whether both paths name one file that exists, links followed. */
 bool file_same(const char *a, const char *b);
 /* Folder part of a path ("." when it has none), malloc-ed. */

@@ -14,6 +14,18 @@ IO_SOURCES = \
 	io/image/private.h \
 	io/image/tensor.c \
 	io/json.h \
+	io/onnx/decode.c \
+	io/onnx/external.c \
+	io/onnx/fields.c \
+	io/onnx/finish.c \
+	io/onnx/memory.c \
+	io/onnx/model.c \
+	io/onnx/model.h \
+	io/onnx/private.h \
+	io/onnx/tensor.c \
+	io/onnx/types.c \
+	io/onnx/wire.c \
+	io/onnx/wire.h \
 	io/weights/npy.c \
 	io/weights/npy.h \
 	io/printable.h \
