@@ -17,6 +17,8 @@ libstrata_check_la_SOURCES = \
 	check/test/load.c \
 	check/harness/memory.c \
 	check/harness/memory.h \
+	check/model/data_set.c \
+	check/model/data_set.h \
 	check/harness/mirror.c \
 	check/harness/mirror.h \
 	check/module_range.c \

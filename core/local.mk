@@ -1,6 +1,8 @@
 CORE_SOURCES = \
 	core/alloc.c \
 	core/alloc.h \
+	core/arena.c \
+	core/arena.h \
 	core/arguments.h \
 	core/buckets.h \
 	core/checked.h \

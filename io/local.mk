@@ -30,6 +30,7 @@ IO_SOURCES = \
 	io/weights/npy.h \
 	io/printable.h \
 	io/weights/safetensors.c \
+	io/weights/save.c \
 	io/weights/weights.c \
 	io/weights/weights.h \
 	io/weights/convert.c \

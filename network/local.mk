@@ -6,6 +6,25 @@ NETWORK_SOURCES = \
 	network/doubt.c \
 	network/graph.c \
 	network/image.c \
+	network/import/fold.c \
+	network/import/graph.c \
+	network/import/graph.h \
+	network/import/import.c \
+	network/import/import.h \
+	network/import/load.c \
+	network/import/map.c \
+	network/import/map.h \
+	network/import/map/arithmetic.c \
+	network/import/map/tables.c \
+	network/import/map/window.c \
+	network/import/name.c \
+	network/import/private.h \
+	network/import/section.c \
+	network/import/section.h \
+	network/import/upgrade.h \
+	network/import/upgrade/axes.c \
+	network/import/upgrade/upgrade.c \
+	network/import/write.c \
 	network/input.c \
 	network/layers.c \
 	network/network.c \

@@ -72,6 +72,13 @@ struct weight_view weights_at(const struct weights *w, size_t i);
 int weights_find(const struct weights *w, const char *name, struct weight_view *out,
                  strata_error *err);
 
+/* A safetensors file of those tensors: written at once, or malloc'ed at *bytes. Names must
+ * differ. Larger elements come first, so that each lies aligned. EINVAL names a tensor. */
+int weights_save(const char *path, const struct weight_view *views, size_t n,
+                 strata_error *err);
+int weights_write(void **bytes, size_t *size, const struct weight_view *views, size_t n,
+                  strata_error *err);
+
 /* Convert `count` elements to a core dtype (STRATA_FP32 ...) by the rule of a reformat:
  * rounding once, to nearest even; integers saturate and NaN becomes 0; floats become
  * infinite. src may have any alignment. EINVAL for an unknown dtype. */

@@ -20,8 +20,8 @@ int graph_add_value(struct graph *g, const char *name)
     if (!all)
         return VALUE_NONE;
     g->values = all;
-    all[g->n_values] = (struct value){
-        .name = name, .dtype = -1, .rank = -1, .given = VALUE_NONE};
+    all[g->n_values] =
+        (struct value){.name = name, .dtype = -1, .rank = -1, .given = VALUE_NONE};
     return (int)g->n_values++;
 }
 
@@ -91,7 +91,8 @@ void graph_replace(struct graph *g, int from, int to)
         }
 }
 
-/* ---- order --------------------------------------------------------------------------- */
+/* ---- order ---------------------------------------------------------------------------
+ */
 
 enum { MARK_NEW, MARK_OPEN, MARK_DONE };
 
@@ -165,7 +166,8 @@ int graph_sort(struct graph *g, strata_error *err)
     return STRATA_OK;
 }
 
-/* ---- values of constants ------------------------------------------------------------- */
+/* ---- values of constants -------------------------------------------------------------
+ */
 
 int64_t value_count(const struct value *v)
 {
@@ -195,7 +197,8 @@ double value_real(const struct value *v, int64_t i)
     return out;
 }
 
-/* ---- attributes ---------------------------------------------------------------------- */
+/* ---- attributes ----------------------------------------------------------------------
+ */
 
 const struct onnx_attribute *node_attribute(const struct node *n, const char *name)
 {

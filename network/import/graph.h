@@ -18,16 +18,17 @@
 enum { VALUE_NONE = -1 }; /* an absent input or output */
 
 struct value {
-    const char *name; /* the model's; "" where a pass made it */
-    int dtype;        /* STRATA_*; -1: not known */
-    int rank;         /* -1: not known; 0: a scalar, one dim of 1 to a layer */
+    const char *name;    /* the model's; "" where a pass made it */
+    const char *spelled; /* of an input: its name in the network */
+    int dtype;           /* STRATA_*; -1: not known */
+    int rank;            /* -1: not known; 0: a scalar, one dim of 1 to a layer */
     int64_t dims[STRATA_MAX_RANK];
     bool constant;
-    const void *data; /* of a constant: elements of dtype, row-major; NULL if empty */
-    bool refused;     /* its producer was refused, so what reads it says nothing */
+    const void *data;  /* of a constant: elements of dtype, row-major; NULL if empty */
+    bool refused;      /* its producer was refused, so what reads it says nothing */
     struct node *node; /* that makes it; NULL: an input of the network, or a constant */
     int readers;       /* graph_sort: nodes' ports and outputs of the network */
-    int given;         /* of a constant: what the Constant layer of it gives; VALUE_NONE */
+    int given; /* of a constant: what the Constant layer of it gives; VALUE_NONE */
 };
 
 struct node {
@@ -64,7 +65,8 @@ struct node *graph_add_node(struct graph *g, const char *op, const int *in, int 
                             const int *out, int n_out);
 /* A node with one output, which is returned. */
 int graph_add(struct graph *g, const char *op, const int *in, int n_in);
-/* All that reads `from` reads `to` instead; an output of the network keeps from's name. */
+/* All that reads `from` reads `to` instead; an output of the network keeps from's name.
+ */
 void graph_replace(struct graph *g, int from, int to);
 /* Leave out what no output needs, count readers, and put producers before readers: in the
  * order of a walk from the outputs, each node's first input first, so that the order of

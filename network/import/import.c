@@ -21,9 +21,8 @@ void import_refuse(struct import *im, const char *op, const char *format, ...)
         if (strcmp(im->refusals[i].text, text) == 0)
             return;
     im->all_refusals++;
-    struct import_refusal *all =
-        arena_grow(&im->g.arena, im->refusals, &im->refusals_capacity, im->n_refusals,
-                   sizeof *all);
+    struct import_refusal *all = arena_grow(
+        &im->g.arena, im->refusals, &im->refusals_capacity, im->n_refusals, sizeof *all);
     const char *copy = arena_text(&im->g.arena, text, strlen(text));
     if (!all || !copy)
         return;
@@ -62,8 +61,8 @@ void import_want(struct import *im, const char *name)
 /* All reasons as one message. */
 static int refused(const struct import *im, strata_error *err)
 {
-    const size_t n = im->n_refusals < IMPORT_MAX_REFUSALS ? im->n_refusals
-                                                          : IMPORT_MAX_REFUSALS;
+    const size_t n =
+        im->n_refusals < IMPORT_MAX_REFUSALS ? im->n_refusals : IMPORT_MAX_REFUSALS;
     if (im->all_refusals == 0)
         return STRATA_OK;
     error_set(err, STRATA_EUNSUPPORTED, "%s", im->refusals[0].text);
@@ -77,8 +76,7 @@ static int refused(const struct import *im, strata_error *err)
 static int run_passes(struct import *im, strata_error *err)
 {
     static int (*const passes[])(struct import *, strata_error *) = {
-        import_load, import_upgrade,       import_fold,
-        import_find_patterns, import_map, import_name};
+        import_load, import_upgrade, import_fold, import_map, import_name};
     int status = STRATA_OK;
     for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(passes); i++) {
         status = passes[i](im, err);
@@ -124,4 +122,12 @@ const char *const *import_wanted(const struct import *im, size_t *n)
 {
     *n = im ? im->n_wanted : 0;
     return *n ? im->wanted : NULL;
+}
+
+int import_find_input(const struct import *im, const char *name)
+{
+    for (size_t i = 0; i < im->g.n_inputs; i++)
+        if (strcmp(im->g.values[im->g.inputs[i]].name, name) == 0)
+            return (int)i;
+    return -1;
 }

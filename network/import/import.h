@@ -59,6 +59,10 @@ const struct import_refusal *import_refusals(const struct import *im, size_t *n)
 /* Names of inputs of the model that would have to be constants. */
 const char *const *import_wanted(const struct import *im, size_t *n);
 
+/* The network's input that an input of the model is, in the order of [input] sections;
+ * -1: it is a constant here, or there is none of that name. */
+int import_find_input(const struct import *im, const char *name);
+
 /* The INI text, whose weights are `file` (a name beside it); malloc'ed. */
 int import_text(const struct import *im, const char *file, char **text, size_t *size,
                 strata_error *err);

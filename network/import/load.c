@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "core/names.h"
 #include "network/network.h"
 
 struct loading {

@@ -12,7 +12,8 @@
 
 #define NAMES_BYTES 512 /* of a row's names */
 
-/* ---- for the functions of rows ------------------------------------------------------- */
+/* ---- for the functions of rows -------------------------------------------------------
+ */
 
 void map_refuse(struct mapping *m, const char *format, ...)
 {
@@ -117,15 +118,13 @@ void map_out(struct mapping *m, int i)
 
 void map_out_rank(struct mapping *m, int i, int rank)
 {
-    section_out_rank(m->g, m->s, i < m->node->n_out ? m->node->out[i] : VALUE_NONE,
-                     rank);
+    section_out_rank(m->g, m->s, i < m->node->n_out ? m->node->out[i] : VALUE_NONE, rank);
 }
 
 void map_is_constant(struct mapping *m, int i, int dtype, int rank, const int64_t *dims,
                      const void *data)
 {
-    struct value *v =
-        i < m->node->n_out ? graph_value(m->g, m->node->out[i]) : NULL;
+    struct value *v = i < m->node->n_out ? graph_value(m->g, m->node->out[i]) : NULL;
     if (!v)
         return;
     v->dtype = dtype;
@@ -152,7 +151,8 @@ void map_reshape(struct mapping *m, int value, int i, int rank, const int64_t *d
     map_out_rank(m, i, rank);
 }
 
-/* ---- rows ---------------------------------------------------------------------------- */
+/* ---- rows ----------------------------------------------------------------------------
+ */
 
 const struct map_rule *map_find(const char *op, const char *domain)
 {
@@ -303,7 +303,8 @@ int map_node(struct mapping *m, strata_error *err)
     return arena_status(&m->g->arena, "layers", err);
 }
 
-/* ---- the pass ------------------------------------------------------------------------ */
+/* ---- the pass ------------------------------------------------------------------------
+ */
 
 static void keep_section(struct import *im, struct section *s)
 {

@@ -25,7 +25,7 @@ struct map_rule {
     const char *layer; /* NULL: `finish` makes all */
     const char *fixed, *ports, *names;
     void (*finish)(struct mapping *m); /* after the layer was begun, m->s; or NULL */
-    const char *note; /* what of the operator is not taken, for docs/onnx.md; or NULL */
+    const char *note;   /* what of the operator is not taken, for docs/onnx.md; or NULL */
     const char *domain; /* NULL: ai.onnx */
 };
 
@@ -55,7 +55,8 @@ struct mapping {
  * given. STRATA_OK or ENOMEM. */
 int map_node(struct mapping *m, strata_error *err);
 
-/* ---- for the functions of rows ------------------------------------------------------- */
+/* ---- for the functions of rows -------------------------------------------------------
+ */
 
 /* Say why the node cannot be imported, once: what was found, and what is needed. */
 void map_refuse(struct mapping *m, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -39,7 +39,6 @@ void import_want(struct import *im, const char *name);
 int import_load(struct import *im, strata_error *err);
 int import_upgrade(struct import *im, strata_error *err);
 int import_fold(struct import *im, strata_error *err);
-int import_find_patterns(struct import *im, strata_error *err);
 int import_map(struct import *im, strata_error *err);
 int import_name(struct import *im, strata_error *err);
 

@@ -14,7 +14,8 @@
 #include "io/weights/weights.h"
 #include "network/attributes.h"
 
-/* ---- building ------------------------------------------------------------------------ */
+/* ---- building ------------------------------------------------------------------------
+ */
 
 struct section *section_make(struct graph *g, const char *type, const struct node *node)
 {
@@ -105,9 +106,9 @@ void section_reals(struct graph *g, struct section *s, const char *key, const do
 
 void section_in(struct graph *g, struct section *s, int value)
 {
-    int *in = s ? arena_grow(&g->arena, s->in, &s->in_capacity, (size_t)s->n_in,
-                             sizeof *in)
-                : NULL;
+    int *in =
+        s ? arena_grow(&g->arena, s->in, &s->in_capacity, (size_t)s->n_in, sizeof *in)
+          : NULL;
     if (!in)
         return;
     s->in = in;
@@ -122,12 +123,12 @@ void section_out(struct graph *g, struct section *s, int value)
 void section_out_rank(struct graph *g, struct section *s, int value, int rank)
 {
     size_t capacity = s ? s->out_capacity : 0;
-    int *out = s ? arena_grow(&g->arena, s->out, &s->out_capacity, (size_t)s->n_out,
-                              sizeof *out)
-                 : NULL;
-    int *ranks = out ? arena_grow(&g->arena, s->ranks, &capacity, (size_t)s->n_out,
-                                  sizeof *ranks)
-                     : NULL;
+    int *out =
+        s ? arena_grow(&g->arena, s->out, &s->out_capacity, (size_t)s->n_out, sizeof *out)
+          : NULL;
+    int *ranks =
+        out ? arena_grow(&g->arena, s->ranks, &capacity, (size_t)s->n_out, sizeof *ranks)
+            : NULL;
     if (!ranks)
         return;
     s->out = out;
@@ -142,7 +143,8 @@ void section_weight(struct section *s, const char *name, int value)
         s->weights[s->n_weights++] = (struct section_weight){name, value};
 }
 
-/* ---- asking the layer ---------------------------------------------------------------- */
+/* ---- asking the layer ----------------------------------------------------------------
+ */
 
 /* The tensors of a section as a layer's callbacks see them. */
 struct instance {
@@ -181,8 +183,8 @@ static int instance_make(struct graph *g, struct section *s, struct instance *x,
                          strata_error *err)
 {
     const size_t n_weights = s->layer->n_weights;
-    strata_tensor *all = arena_get(
-        &g->arena, (size_t)(s->n_in + s->n_out) + 2 * n_weights, sizeof *all);
+    strata_tensor *all =
+        arena_get(&g->arena, (size_t)(s->n_in + s->n_out) + 2 * n_weights, sizeof *all);
     if (!all)
         return arena_status(&g->arena, "tensors of a layer", err);
     x->in = all;
@@ -256,8 +258,8 @@ static int infer_outputs(struct graph *g, struct section *s, struct instance *x,
                          strata_error *err)
 {
     const strata_layer *layer = &s->layer->layer;
-    int status = layer->weight_shape ? layer->weight_shape(&x->node, x->expected)
-                                     : STRATA_OK;
+    int status =
+        layer->weight_shape ? layer->weight_shape(&x->node, x->expected) : STRATA_OK;
     for (size_t i = 0; i < s->layer->n_weights; i++)
         if (x->weight[i].rank && x->expected[i].rank)
             x->weight[i] = x->expected[i];
@@ -272,9 +274,9 @@ static int infer_outputs(struct graph *g, struct section *s, struct instance *x,
         if (!v)
             continue;
         v->dtype = t->exact || !dtype_is_free(t->dtype) ? t->dtype : free_dtype(g, s);
-        v->rank = s->ranks[i] >= 0                               ? s->ranks[i]
+        v->rank = s->ranks[i] >= 0                            ? s->ranks[i]
                   : scalar && t->rank == 1 && t->dims[0] == 1 ? 0
-                                                               : t->rank;
+                                                              : t->rank;
         memcpy(v->dims, t->dims, sizeof v->dims);
     }
     return status == STRATA_OK || err->status != STRATA_OK
@@ -297,7 +299,8 @@ int section_infer(struct graph *g, struct section *s, strata_registry *registry,
     return status == STRATA_OK ? infer_outputs(g, s, &x, err) : status;
 }
 
-/* ---- values -------------------------------------------------------------------------- */
+/* ---- values --------------------------------------------------------------------------
+ */
 
 static bool is_real(int dtype)
 {
@@ -357,8 +360,8 @@ static int widen_all(struct graph *g, const struct section *s, struct arrays *a,
         if (v && value_count(v) > most)
             return error_set(err, STRATA_EOVERFLOW, "a constant of %" PRId64 " elements",
                              value_count(v));
-        if (v && !(a->out[i] = zalloc((size_t)value_count(v) + 1, sizeof(double),
-                                      "values", err)))
+        if (v && !(a->out[i] =
+                       zalloc((size_t)value_count(v) + 1, sizeof(double), "values", err)))
             return err->status;
     }
     return STRATA_OK;
@@ -407,4 +410,50 @@ int section_run(struct graph *g, struct section *s, int64_t most, strata_error *
         free(a.in[i]);
     free(a.in);
     return status;
+}
+
+/* ---- attributes read -----------------------------------------------------------------
+ */
+
+/* Whether a number or a list is the default's, whose text is `def_text`. */
+static bool list_is_default(const strata_attr *a, const char *at)
+{
+    const strata_ints *ints = (const void *)at;
+    const strata_reals *reals = (const void *)at;
+    const strata_string *string = (const void *)at;
+    const char *text = a->def_text ? a->def_text : "";
+    char *end = (char *)text;
+    if (a->type == STRATA_STRING)
+        return strcmp(string->text ? string->text : "", text) == 0;
+    const int64_t n = a->type == STRATA_INTS ? ints->n : reals->n;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = text_to_real(text, &end);
+        if (end == text ||
+            v != (a->type == STRATA_INTS ? (double)ints->v[i] : reals->v[i]))
+            return false;
+        text = end + strspn(end, ", x");
+    }
+    return *text == '\0';
+}
+
+bool section_is_default(const struct section *s, const char *key)
+{
+    for (size_t i = 0; i < s->layer->n_attrs; i++) {
+        const strata_attr *a = &s->layer->attrs[i];
+        const char *at = (const char *)s->params + a->offset;
+        int64_t integer;
+        int32_t small;
+        double real;
+        if (strcmp(a->name, key) != 0)
+            continue;
+        memcpy(&small, at, sizeof small);
+        if (a->type == STRATA_BOOL || a->type == STRATA_ENUM)
+            return small == (int32_t)a->def;
+        if (a->type != STRATA_I64 && a->type != STRATA_F64)
+            return list_is_default(a, at);
+        memcpy(&integer, at, sizeof integer);
+        memcpy(&real, at, sizeof real);
+        return a->type == STRATA_I64 ? (double)integer == a->def : real == a->def;
+    }
+    return false;
 }

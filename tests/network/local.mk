@@ -19,3 +19,9 @@ tests_libcounted_la_CFLAGS = $(AM_CFLAGS) $(COUNTING_CFLAGS)
 tests_network_linear_SOURCES = tests/network/linear.c tests/network/steps.h \
 	tests/network/network_text.h tests/ini/config_text.h
 tests_network_linear_LDADD = tests/libcounted.la $(LDADD)
+
+# Prints TAP itself: a line a case.
+check_PROGRAMS += tests/network/import/onnx_cases
+TESTS += tests/network/import/onnx_cases
+tests_network_import_onnx_cases_SOURCES = tests/network/import/onnx_cases.c
+EXTRA_DIST += tests/network/import/onnx_left_out.txt

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Import, build, run, compare; inputs that have to be constants become some, and the
+ * import begins again.
+ */
+#include "check/model/data_set.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check/harness/number.h"
+#include "core/alloc.h"
+#include "core/text.h"
+#include "network/network.h"
+
+struct run {
+    const struct data_set_options *o;
+    struct data_set_result *result;
+    const struct onnx_model *model;
+    const struct onnx_model **inputs;  /* files of the graph's inputs; NULL: absent */
+    struct import_constant *constants; /* those of the options, then baked ones */
+    size_t n_constants;
+    struct import *im;
+    void *weights;
+    char *text;
+    strata_network *network;
+    strata_handle *handle;
+    strata_engine *engine;
+    strata_context *context;
+    strata_error *err;
+};
+
+/* ---- files ---------------------------------------------------------------------------
+ */
+
+/* A tensor of the data set; *out is NULL where there is no such file. */
+static int open_tensor(const struct onnx_model **out, const char *folder,
+                       const char *kind, size_t i, strata_error *err)
+{
+    char *path = text_print("%s/%s_%zu.pb", folder, kind, i);
+    *out = NULL;
+    if (!path)
+        return error_no_memory(err, 0, "a path");
+    int status =
+        access(path, F_OK) == 0 ? onnx_open_tensor(out, path, NULL, err) : STRATA_OK;
+    free(path);
+    return status;
+}
+
+static const struct onnx_tensor *tensor_of(const struct onnx_model *file)
+{
+    return &file->graph.initializers[0];
+}
+
+/* The graph's inputs beside its initializers, in order: input_K.pb is the K-th. */
+static int open_inputs(struct run *r)
+{
+    const struct onnx_graph *g = &r->model->graph;
+    int status = STRATA_OK;
+    r->inputs = zalloc(g->n_inputs + 1, sizeof *r->inputs, "inputs", r->err);
+    for (size_t i = 0; r->inputs && status == STRATA_OK && i < g->n_inputs; i++)
+        status = open_tensor(&r->inputs[i], r->o->folder, "input", i, r->err);
+    return r->inputs ? status : STRATA_ENOMEM;
+}
+
+/* ---- import --------------------------------------------------------------------------
+ */
+
+/* Whether a further input was baked that the import asks for. */
+static bool bake(struct run *r)
+{
+    const struct onnx_graph *g = &r->model->graph;
+    size_t n;
+    const char *const *wanted = import_wanted(r->im, &n);
+    const size_t before = r->n_constants;
+    for (size_t i = 0; r->o->bake && i < n; i++)
+        for (size_t k = 0; k < g->n_inputs; k++)
+            if (r->inputs[k] && strcmp(g->inputs[k].name, wanted[i]) == 0)
+                r->constants[r->n_constants++] =
+                    (struct import_constant){g->inputs[k].name, tensor_of(r->inputs[k])};
+    return r->n_constants > before;
+}
+
+/* Import until nothing more has to be a constant. */
+static int import_model(struct run *r, strata_registry *registry)
+{
+    struct import_options options =
+        r->o->import ? *r->o->import : (struct import_options){0};
+    int status = STRATA_EUNSUPPORTED;
+    r->constants = zalloc(options.n_constants + r->model->graph.n_inputs + 1,
+                          sizeof *r->constants, "constants", r->err);
+    if (!r->constants)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < options.n_constants; i++)
+        r->constants[r->n_constants++] = options.constants[i];
+    options.constants = r->constants;
+    do {
+        import_free(r->im);
+        error_clear(r->err);
+        options.n_constants = r->n_constants;
+        status = import_make(&r->im, r->model, registry, &options, r->err);
+    } while (status == STRATA_EUNSUPPORTED && bake(r));
+    return status;
+}
+
+static int load(struct run *r, strata_registry *registry)
+{
+    struct network_memory memory = {0};
+    void *weights;
+    size_t text_size, weights_size;
+    int status = import_text(r->im, NETWORK_MEMORY_WEIGHTS, &r->text, &text_size, r->err);
+    if (status == STRATA_OK)
+        status = import_weights(r->im, &weights, &weights_size, r->err);
+    if (status != STRATA_OK)
+        return status;
+    r->weights = weights;
+    memory = (struct network_memory){.text = r->text,
+                                     .text_size = text_size,
+                                     .weights = weights,
+                                     .weights_size = weights_size};
+    return network_parse(&r->network, &memory, r->o->model, registry, r->err);
+}
+
+/* ---- run -----------------------------------------------------------------------------
+ */
+
+static int dtype_of(const struct onnx_tensor *t)
+{
+    return onnx_type_core(t->type);
+}
+
+static int feed(struct run *r)
+{
+    const struct onnx_graph *g = &r->model->graph;
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const int index = import_find_input(r->im, g->inputs[i].name);
+        strata_binding b = {.struct_size = sizeof b};
+        if (index < 0)
+            continue;
+        if (!r->inputs[i])
+            return error_set(r->err, STRATA_ENOTFOUND, "%s: input_%zu.pb is absent",
+                             r->o->folder, i);
+        const struct onnx_tensor *t = tensor_of(r->inputs[i]);
+        int status = strata_engine_binding(r->engine, index, &b, r->err);
+        if (status != STRATA_OK)
+            return status;
+        if ((int64_t)t->bytes != b.bytes || dtype_of(t) != b.desc.dtype)
+            return error_set(
+                r->err, STRATA_EINVAL,
+                "input_%zu.pb has %zu bytes of %s; '%s' needs %" PRId64 " of %s", i,
+                t->bytes, onnx_type_name(t->type), b.name, b.bytes, b.format);
+        if (t->bytes)
+            memcpy(strata_context_data(r->context, index), t->data, t->bytes);
+    }
+    return STRATA_OK;
+}
+
+/* Element i against what it should be. */
+static bool agrees(struct run *r, int dtype, double found, double wanted)
+{
+    const bool given = r->o->relative > 0 || r->o->absolute > 0;
+    const double relative = given ? r->o->relative : 1e-3;
+    const double absolute = given ? r->o->absolute : 1e-7;
+    const double bound = number_is_real(dtype) ? absolute + relative * fabs(wanted) : 0;
+    r->result->values++;
+    if ((isnan(found) && isnan(wanted)) || found == wanted)
+        return true;
+    const double distance = fabs(found - wanted);
+    if (bound > 0 && distance / bound > r->result->worst)
+        r->result->worst = distance / bound;
+    if (distance <= bound) /* false for NaN */
+        return true;
+    r->result->wrong++;
+    return false;
+}
+
+static int compare_output(struct run *r, size_t i, const struct onnx_tensor *t, int index)
+{
+    strata_binding b = {.struct_size = sizeof b};
+    char found_text[NUMBER_TEXT], wanted_text[NUMBER_TEXT];
+    int status = strata_engine_binding(r->engine, index, &b, r->err);
+    const int dtype = dtype_of(t);
+    bool same = b.desc.rank == (t->rank ? t->rank : 1);
+    for (int d = 0; same && d < t->rank; d++)
+        same = b.desc.dims[d] == t->dims[d];
+    if (status != STRATA_OK)
+        return status;
+    if (!same || dtype != b.desc.dtype)
+        return error_set(r->err, STRATA_EINVAL,
+                         "output %zu ('%s'): %s of rank %d, %" PRId64
+                         " elements; output_%zu.pb has %s of rank %d, %" PRId64
+                         " elements",
+                         i, b.name, b.format, b.desc.rank, strata_desc_count(&b.desc), i,
+                         onnx_type_name(t->type), t->rank, t->count);
+    for (int64_t k = 0; k < t->count; k++) {
+        double found[1], wanted[1]; /* or int64_t */
+        number_load(found, 0, strata_context_data(r->context, index), dtype, k);
+        number_load(wanted, 0, t->data, dtype, k);
+        if (agrees(r, dtype, number_of(found, dtype, 0), number_of(wanted, dtype, 0)) ||
+            r->err->status != STRATA_OK)
+            continue;
+        error_set(r->err, STRATA_EINVAL,
+                  "output %zu ('%s'), element %" PRId64 " is %s, should be %s", i, b.name,
+                  k, number_text(found_text, found, dtype, 0),
+                  number_text(wanted_text, wanted, dtype, 0));
+    }
+    return r->err->status;
+}
+
+static int compare(struct run *r)
+{
+    const size_t n = r->model->graph.n_outputs;
+    const int first = strata_engine_bindings(r->engine) - (int)n;
+    int status = STRATA_OK;
+    for (size_t i = 0; status == STRATA_OK && i < n; i++) {
+        const struct onnx_model *file;
+        status = open_tensor(&file, r->o->folder, "output", i, r->err);
+        if (file && status == STRATA_OK)
+            status = compare_output(r, i, tensor_of(file), first + (int)i);
+        onnx_close(file);
+    }
+    return status;
+}
+
+static int run_engine(struct run *r)
+{
+    int status = strata_create(&r->handle, r->o->device ? r->o->device : "host", r->err);
+    if (status == STRATA_OK)
+        status = strata_engine_build(&r->engine, r->handle, r->network, r->err);
+    if (status == STRATA_OK)
+        status = strata_context_create(&r->context, r->engine, r->handle, r->err);
+    if (status == STRATA_OK)
+        status = feed(r);
+    if (status == STRATA_OK)
+        status = strata_context_run(r->context, r->err);
+    return status == STRATA_OK ? compare(r) : status;
+}
+
+static void close_run(struct run *r)
+{
+    strata_context_destroy(r->context);
+    strata_engine_destroy(r->engine);
+    strata_destroy(r->handle);
+    strata_network_destroy(r->network);
+    import_free(r->im);
+    for (size_t i = 0; r->inputs && i < r->model->graph.n_inputs; i++)
+        onnx_close(r->inputs[i]);
+    free(r->inputs);
+    free(r->constants);
+    free(r->weights);
+    free(r->text);
+    onnx_close(r->model);
+}
+
+int data_set_check(struct data_set_result *out, const struct data_set_options *o,
+                   strata_registry *registry, strata_error *err)
+{
+    struct run r = {.o = o, .result = out, .err = err};
+    *out = (struct data_set_result){0};
+    int status = onnx_open(&r.model, o->model, NULL, err);
+    if (status == STRATA_OK)
+        status = open_inputs(&r);
+    if (status == STRATA_OK)
+        status = import_model(&r, registry);
+    if (status == STRATA_OK)
+        status = load(&r, registry);
+    if (status == STRATA_OK)
+        status = run_engine(&r);
+    close_run(&r);
+    return status;
+}

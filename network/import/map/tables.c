@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The families of operators, in the order of docs/onnx.md.
+ */
+#include "network/import/map.h"
+
+extern const struct map_table map_arithmetic, map_window;
+
+const struct map_table *const map_tables[] = {
+    &map_arithmetic,
+    &map_window,
+    NULL,
+};

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The network's text as a person would write it: what is a default is left out, as is
+ * `inputs` where it is the layer above. And its weights, each once.
+ */
+#include "network/import/private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "formats/format.h"
+#include "io/weights/weights.h"
+
+/* Where a value comes from. */
+struct source {
+    const char *name; /* of a layer or an input; NULL: of none */
+    int port, ports;
+};
+
+struct writer {
+    const struct import *im;
+    FILE *f;
+    struct source *sources; /* of values */
+    const char **keys;      /* of constants in the weights file; NULL: not in it */
+};
+
+/* ---- weights -------------------------------------------------------------------------
+ */
+
+/* The first layer that a constant is a weight of names it; others refer to that. */
+static int name_weights(struct writer *w)
+{
+    const struct import *im = w->im;
+    struct arena *a = (struct arena *)&im->g.arena;
+    for (size_t i = 0; i < im->n_sections; i++) {
+        const struct section *s = im->sections[i];
+        for (int k = 0; k < s->n_weights; k++)
+            if (!w->keys[s->weights[k].value])
+                w->keys[s->weights[k].value] =
+                    arena_print(a, "%s.%s", s->name, s->weights[k].name);
+    }
+    return a->full ? STRATA_ENOMEM : STRATA_OK;
+}
+
+static int begin(struct writer *w, const struct import *im, strata_error *err)
+{
+    *w = (struct writer){.im = im};
+    w->sources = zalloc(im->g.n_values, sizeof *w->sources, "names", err);
+    w->keys = zalloc(im->g.n_values, sizeof *w->keys, "names", err);
+    return w->sources && w->keys ? name_weights(w) : STRATA_ENOMEM;
+}
+
+static void end(struct writer *w)
+{
+    free(w->sources);
+    free(w->keys);
+}
+
+static int list_weights(const struct import *im, struct weight_view **out, size_t *n,
+                        strata_error *err)
+{
+    struct writer w;
+    int status = begin(&w, im, err);
+    *n = 0;
+    *out =
+        status == STRATA_OK ? zalloc(im->g.n_values, sizeof **out, "weights", err) : NULL;
+    for (size_t i = 0; *out && i < im->g.n_values; i++) {
+        const struct value *v = &im->g.values[i];
+        if (!w.keys[i])
+            continue;
+        struct weight_view *view = &(*out)[(*n)++];
+        *view = (struct weight_view){.name = w.keys[i],
+                                     .dtype = weight_dtype_of(v->dtype),
+                                     .rank = v->rank,
+                                     .data = v->data};
+        memcpy(view->dims, v->dims, sizeof view->dims);
+        view->bytes = (size_t)value_count(v) * weight_dtype_size(view->dtype);
+    }
+    end(&w);
+    return *out ? STRATA_OK : STRATA_ENOMEM;
+}
+
+int import_save_weights(const struct import *im, const char *path, strata_error *err)
+{
+    struct weight_view *views;
+    size_t n;
+    int status = list_weights(im, &views, &n, err);
+    if (status == STRATA_OK)
+        status = weights_save(path, views, n, err);
+    free(views);
+    return status;
+}
+
+int import_weights(const struct import *im, void **bytes, size_t *size, strata_error *err)
+{
+    struct weight_view *views;
+    size_t n;
+    int status = list_weights(im, &views, &n, err);
+    *bytes = NULL;
+    if (status == STRATA_OK)
+        status = weights_write(bytes, size, views, n, err);
+    free(views);
+    return status;
+}
+
+/* ---- text ----------------------------------------------------------------------------
+ */
+
+static void put_source(const struct writer *w, int value)
+{
+    const struct source *s = value >= 0 ? &w->sources[value] : NULL;
+    if (!s || !s->name)
+        fputs("none", w->f);
+    else if (s->port)
+        fprintf(w->f, "%s:%d", s->name, s->port);
+    else
+        fputs(s->name, w->f);
+}
+
+static void put_list(const struct writer *w, const char *key, const int *values, size_t n)
+{
+    fprintf(w->f, "%s = ", key);
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ", " : "", w->f);
+        put_source(w, values[i]);
+    }
+    fputc('\n', w->f);
+}
+
+static void put_format(const struct writer *w, int dtype, int rank)
+{
+    char name[FORMAT_NAME_SIZE];
+    format_name(name, (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1},
+                rank ? rank : 1);
+    fputs(name, w->f);
+}
+
+/* The model's own types, where a float is not of the usual one. */
+static void write_output_formats(const struct writer *w)
+{
+    const struct graph *g = &w->im->g;
+    bool narrow = false;
+    for (size_t i = 0; i < g->n_outputs; i++) {
+        const int dtype = g->values[g->outputs[i]].dtype;
+        narrow |= dtype_is_free(dtype) && dtype != STRATA_FP32;
+    }
+    if (!narrow)
+        return;
+    fputs("output_formats = ", w->f);
+    for (size_t i = 0; i < g->n_outputs; i++) {
+        fputs(i ? ", " : "", w->f);
+        put_format(w, g->values[g->outputs[i]].dtype, g->values[g->outputs[i]].rank);
+    }
+    fputc('\n', w->f);
+}
+
+static void write_input(const struct writer *w, const struct value *v)
+{
+    fprintf(w->f, "\n[input %s]\nshape = ", v->spelled);
+    for (int d = 0; d < v->rank; d++)
+        fprintf(w->f, "%s%" PRId64, d ? "x" : "", v->dims[d]);
+    fputs(v->rank ? "\n" : "1\n", w->f);
+    if (v->dtype == STRATA_FP32)
+        return;
+    if (!dtype_is_free(v->dtype))
+        fprintf(w->f, "dtype = %s\n", strata_dtype_name(v->dtype));
+    fputs("format = ", w->f);
+    put_format(w, v->dtype, v->rank);
+    fputc('\n', w->f);
+}
+
+static bool same_key(const struct writer *w, const struct section *s,
+                     const struct section_weight *weight)
+{
+    const char *key = w->keys[weight->value];
+    const size_t n = strlen(s->name);
+    return strncmp(key, s->name, n) == 0 && key[n] == '.' &&
+           strcmp(key + n + 1, weight->name) == 0;
+}
+
+static void write_weights(const struct writer *w, const struct section *s)
+{
+    bool own = false;
+    for (int i = 0; i < s->n_weights; i++)
+        own |= same_key(w, s, &s->weights[i]);
+    if (own)
+        fprintf(w->f, "weights = w:%s\n", s->name);
+    for (int i = 0; i < s->n_weights; i++)
+        if (!same_key(w, s, &s->weights[i]))
+            fprintf(w->f, "%s = w:%s\n", s->weights[i].name,
+                    w->keys[s->weights[i].value]);
+}
+
+/* Whether the layer reads, without being told, the one output of the layer above. */
+static bool reads_above(const struct writer *w, const struct section *above,
+                        const struct section *s)
+{
+    const struct import *im = w->im;
+    if (s->n_in != 1 || s->in[0] < 0)
+        return false;
+    if (!above)
+        return im->g.n_inputs == 1 && s->in[0] == im->g.inputs[0];
+    return above->n_out >= 1 && above->out[0] == s->in[0];
+}
+
+static void write_section(const struct writer *w, const struct section *above,
+                          const struct section *s)
+{
+    fputc('\n', w->f);
+    if (s->comment)
+        fprintf(w->f, "# %s\n", s->comment);
+    fprintf(w->f, "[layer %s]\ntype = %s\n", s->name, s->type);
+    if (s->n_in && !reads_above(w, above, s))
+        put_list(w, "inputs", s->in, (size_t)s->n_in);
+    for (int i = 0; i < s->n_attrs; i++)
+        if (!section_is_default(s, s->attrs[i].key))
+            fprintf(w->f, "%s = %s\n", s->attrs[i].key, s->attrs[i].value);
+    if (s->n_weights)
+        write_weights(w, s);
+}
+
+static void write_all(struct writer *w, const char *file)
+{
+    const struct import *im = w->im;
+    const struct onnx_model *m = im->model;
+    bool weights = false;
+    for (size_t i = 0; i < im->g.n_inputs; i++)
+        w->sources[im->g.inputs[i]].name = im->g.values[im->g.inputs[i]].spelled;
+    for (size_t i = 0; i < im->n_sections; i++) {
+        const struct section *s = im->sections[i];
+        weights |= s->n_weights > 0;
+        for (int k = 0; k < s->n_out; k++)
+            if (s->out[k] >= 0)
+                w->sources[s->out[k]] = (struct source){s->name, k, s->n_out};
+    }
+    fprintf(w->f, "# From an ONNX model");
+    if (*m->producer)
+        fprintf(w->f, " of %s %s", m->producer, m->producer_version);
+    fprintf(w->f, "\n[network]\nformat = 1\nname = %s\n", im->g.name);
+    put_list(w, "outputs", im->g.outputs, im->g.n_outputs);
+    write_output_formats(w);
+    for (size_t i = 0; i < im->g.n_inputs; i++)
+        write_input(w, &im->g.values[im->g.inputs[i]]);
+    if (weights)
+        fprintf(w->f, "\n[weights w]\nfile = %s\n", file);
+    for (size_t i = 0; i < im->n_sections; i++)
+        write_section(w, i ? im->sections[i - 1] : NULL, im->sections[i]);
+}
+
+int import_text(const struct import *im, const char *file, char **text, size_t *size,
+                strata_error *err)
+{
+    struct writer w;
+    int status = begin(&w, im, err);
+    *text = NULL;
+    if (status == STRATA_OK && (w.f = open_memstream(text, size))) {
+        write_all(&w, file);
+        status = text_finish(w.f, text) ? STRATA_OK
+                                        : error_no_memory(err, 0, "a network's text");
+    } else if (status == STRATA_OK)
+        status = error_no_memory(err, 0, "a network's text");
+    end(&w);
+    return status;
+}
