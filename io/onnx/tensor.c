@@ -176,7 +176,9 @@ static int use_bytes(struct onnx_reader *r, const struct onnx_bytes *from,
     if (t->bytes == 0)
         return STRATA_OK;
     t->data = from->at;
-    if ((uintptr_t)from->at % alignment(t)) {
+    t->loose = (uintptr_t)from->at % alignment(t) && r->limits->loose_bytes &&
+               t->bytes >= r->limits->loose_bytes;
+    if ((uintptr_t)from->at % alignment(t) && !t->loose) {
         void *copy = onnx_allocate(r->memory, t->bytes, 1, r->err);
         if (!copy)
             return STRATA_ENOMEM;
@@ -277,7 +279,7 @@ int onnx_finish_tensor(struct onnx_reader *r, void *raw, void *out)
     const struct raw_tensor *from = raw;
     struct onnx_tensor *t = out;
     char shown[PRINTABLE_SIZE];
-    *t = (struct onnx_tensor){.name = from->name};
+    *t = (struct onnx_tensor){.name = from->name, .location = ""};
     int status = finish_values(r, from, t);
     if (status != STRATA_OK)
         error_prefix(r->err, "tensor '%s'",
