@@ -48,7 +48,7 @@ struct job {
     const struct onnx_message *m;
     char *raw;
     struct place place;
-    size_t counts[MAX_ROWS]; /* elements to come, of lists that have no room yet */
+    size_t counts[FIELD_ROWS]; /* elements to come, of lists that have no room yet */
 };
 
 static int decode(struct job *j, struct wire w);

@@ -99,8 +99,9 @@ struct onnx_tensor {
     int rank; /* 0: a scalar */
     int64_t dims[8];
     int64_t count;
-    /* Row-major elements, little-endian, aligned to their size (unless loose); 4- and 2-bit elements as
-     * the file packs them, low bits first. NULL for STRING and where count is 0. */
+    /* Row-major elements, little-endian, aligned to their size unless loose; 4- and 2-bit
+     * elements as the file packs them, low bits first. NULL for STRING and where count
+     * is 0. */
     const void *data;
     size_t bytes;
     const char *location; /* the file of external data, as the model names it */

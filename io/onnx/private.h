@@ -223,7 +223,7 @@ struct onnx_field {
     const struct onnx_message *message;
 };
 
-enum { MAX_ROWS = 20 };
+enum { FIELD_ROWS = 20 };
 
 struct onnx_message {
     const char *name;

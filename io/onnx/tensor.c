@@ -17,7 +17,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "elements of files are used as they lie");
 
-#define MAX_COUNT (INT64_C(1) << 40) /* elements */
+#define MAX_ELEMENTS (INT64_C(1) << 40) /* elements */
 #define FAIL(r, ...) error_set((r)->err, STRATA_EPARSE, __VA_ARGS__)
 
 /* The typed field of a type. Values of fewer than 32 bits are a number each in
@@ -80,7 +80,7 @@ static int finish_shape(struct onnx_reader *r, const struct raw_tensor *raw,
         if (t->dims[i] < 0 || t->dims[i] > INT32_MAX)
             return FAIL(r, "dim %d is %" PRId64 ", of 0 to %d", i, t->dims[i], INT32_MAX);
     }
-    if (!checked_product(t->dims, t->rank, &t->count) || t->count >= MAX_COUNT)
+    if (!checked_product(t->dims, t->rank, &t->count) || t->count >= MAX_ELEMENTS)
         return FAIL(r, "has 2^40 elements or more");
     const int bits = onnx_type_bits(t->type);
     t->bytes = (size_t)(bits < 8 ? (t->count * bits + 7) / 8 : t->count * (bits / 8));
