@@ -26,6 +26,7 @@ NETWORK_SOURCES = \
 	network/import/map/window.c \
 	network/import/name.c \
 	network/import/private.h \
+	network/import/report.c \
 	network/import/section.c \
 	network/import/section.h \
 	network/import/upgrade.h \
