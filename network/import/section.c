@@ -253,6 +253,9 @@ static int free_dtype(const struct graph *g, const struct section *s)
     for (int i = 0; i < s->n_in; i++)
         if (s->in[i] >= 0 && dtype_is_free(g->values[s->in[i]].dtype))
             return g->values[s->in[i]].dtype;
+    for (int i = 0; s->n_in == 0 && i < s->n_weights; i++) /* of a Constant */
+        if (dtype_is_free(g->values[s->weights[i].value].dtype))
+            return g->values[s->weights[i].value].dtype;
     return STRATA_FP32;
 }
 
