@@ -4,10 +4,17 @@
  */
 #include "network/import/map.h"
 
-extern const struct map_table map_arithmetic, map_window;
+extern const struct map_table map_arithmetic, map_window, map_normalize, map_matrix,
+    map_einsum, map_image, map_quantize, map_loss;
 
 const struct map_table *const map_tables[] = {
     &map_arithmetic,
     &map_window,
+    &map_normalize,
+    &map_matrix,
+    &map_einsum,
+    &map_image,
+    &map_quantize,
+    &map_loss,
     NULL,
 };
