@@ -19,7 +19,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/build.c tools/built.c \
 	\
 	tools/diff.c \
-	tools/inspect.c \
+	tools/inspect.c tools/inspect_onnx.c tools/inspect_onnx.h \
 	tools/explain/report.c \
 	tools/explain/report_graph.c \
 	tools/explain/layout.c tools/explain/svg.c tools/explain/table.c tools/explain/verify.c tools/doctor.c tools/completion.c
