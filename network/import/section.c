@@ -78,10 +78,10 @@ void section_real(struct graph *g, struct section *s, const char *key, double v)
 
 static void put_float(FILE *f, double v)
 {
-    char text[TEXT_REAL];
+    char text[TEXT_REAL], *end;
     for (int digits = 6; digits <= 9; digits++) {
         text_real(text, digits, v);
-        if ((float)text_to_real(text, NULL) == (float)v)
+        if ((float)text_to_real(text, &end) == (float)v)
             break;
     }
     fputs(text, f);
@@ -245,12 +245,16 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
     return status;
 }
 
-/* The model's own dtype of a float result: that of the first float read. */
+/* The model's own dtype of a float result: that of the first float read, of a weight where
+ * no input is one. */
 static int free_dtype(const struct graph *g, const struct section *s)
 {
     for (int i = 0; i < s->n_in; i++)
         if (s->in[i] >= 0 && dtype_is_free(g->values[s->in[i]].dtype))
             return g->values[s->in[i]].dtype;
+    for (int k = 0; k < s->n_weights; k++)
+        if (dtype_is_free(g->values[s->weights[k].value].dtype))
+            return g->values[s->weights[k].value].dtype;
     return STRATA_FP32;
 }
 
@@ -446,6 +450,8 @@ bool section_is_default(const struct section *s, const char *key)
         double real;
         if (strcmp(a->name, key) != 0)
             continue;
+        if (a->flags & STRATA_REQUIRED)
+            return false;
         memcpy(&small, at, sizeof small);
         if (a->type == STRATA_BOOL || a->type == STRATA_ENUM)
             return small == (int32_t)a->def;

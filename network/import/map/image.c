@@ -14,8 +14,8 @@
 struct resize {
     int n; /* axes */
     int64_t axes[STRATA_MAX_RANK], sizes[STRATA_MAX_RANK];
-    double scales[STRATA_MAX_RANK], roi[2 * STRATA_MAX_RANK];
-    bool has_sizes, has_roi;
+    double scales[STRATA_MAX_RANK], begin[STRATA_MAX_RANK], end[STRATA_MAX_RANK];
+    bool has_sizes;
 };
 
 static bool read_axes(struct mapping *m, struct resize *r, int rank)
@@ -31,6 +31,8 @@ static bool read_axes(struct mapping *m, struct resize *r, int rank)
 
 static bool read_sizes(struct mapping *m, struct resize *r)
 {
+    const bool crops = strcmp(node_text(m->node, "coordinate_transformation_mode", ""),
+                              "tf_crop_and_resize") == 0;
     const struct value *roi = map_constant(m, 1, "roi");
     const struct value *scales = map_constant(m, 2, "scales");
     const struct value *sizes = map_constant(m, 3, "sizes");
@@ -47,12 +49,15 @@ static bool read_sizes(struct mapping *m, struct resize *r)
                    (long long)value_count(r->has_sizes ? sizes : scales), r->n);
         return false;
     }
-    r->has_roi = roi && value_count(roi) == 2 * r->n;
+    if (crops && (!roi || value_count(roi) != 2 * r->n)) {
+        map_refuse(m, "'roi' does not have two numbers an axis");
+        return false;
+    }
     for (int k = 0; k < r->n; k++) {
         r->sizes[k] = r->has_sizes ? value_integer(sizes, k) : 0;
         r->scales[k] = r->has_sizes ? 0 : value_real(scales, k);
-        r->roi[k] = r->has_roi ? value_real(roi, k) : 0;
-        r->roi[r->n + k] = r->has_roi ? value_real(roi, r->n + k) : 1;
+        r->begin[k] = crops ? value_real(roi, k) : 0;
+        r->end[k] = crops ? value_real(roi, r->n + k) : 1;
     }
     return true;
 }
@@ -64,22 +69,22 @@ static void leave_out(struct resize *r, const struct value *x)
     for (int k = 0; k < r->n; k++) {
         const bool same =
             r->has_sizes ? r->sizes[k] == x->dims[r->axes[k]] : r->scales[k] == 1;
-        if (same && r->roi[k] == 0 && r->roi[r->n + k] == 1)
+        if (same && r->begin[k] == 0 && r->end[k] == 1)
             continue;
         r->axes[kept] = r->axes[k];
         r->sizes[kept] = r->sizes[k];
         r->scales[kept] = r->scales[k];
-        r->roi[kept] = r->roi[k];
-        r->roi[STRATA_MAX_RANK + kept++] = r->roi[r->n + k];
+        r->begin[kept] = r->begin[k];
+        r->end[kept++] = r->end[k];
     }
-    memmove(r->roi + kept, r->roi + STRATA_MAX_RANK, (size_t)kept * sizeof *r->roi);
     r->n = kept;
 }
 
 /* Places of the old tf_half_pixel_for_nn, rounded down, are those of half_pixel, rounded
  * with halves up. */
-static void set_places(struct mapping *m, struct resize *r)
+static void set_places(struct mapping *m, const struct resize *r)
 {
+    double roi[2 * STRATA_MAX_RANK];
     const char *places =
         node_text(m->node, "coordinate_transformation_mode", "half_pixel");
     const char *nearest = node_text(m->node, "nearest_mode", "round_prefer_floor");
@@ -95,8 +100,11 @@ static void set_places(struct mapping *m, struct resize *r)
     section_word(m->g, m->s, "coordinates", places);
     if (nearest_only)
         section_word(m->g, m->s, "nearest", nearest);
-    if (strcmp(places, "tf_crop_and_resize") == 0)
-        section_reals(m->g, m->s, "roi", r->roi, 2 * r->n);
+    if (strcmp(places, "tf_crop_and_resize") != 0)
+        return;
+    memcpy(roi, r->begin, (size_t)r->n * sizeof *roi);
+    memcpy(roi + r->n, r->end, (size_t)r->n * sizeof *roi);
+    section_reals(m->g, m->s, "roi", roi, 2 * r->n);
 }
 
 static void map_resize(struct mapping *m)
@@ -104,15 +112,9 @@ static void map_resize(struct mapping *m)
     const struct value *x = map_input(m, 0);
     const char *mode = node_text(m->node, "mode", "nearest");
     const char *policy = node_text(m->node, "keep_aspect_ratio_policy", "stretch");
-    const bool crops = strcmp(node_text(m->node, "coordinate_transformation_mode", ""),
-                              "tf_crop_and_resize") == 0;
     struct resize r = {0};
     if (!x || !read_axes(m, &r, x->rank) || !read_sizes(m, &r))
         return;
-    if (crops && !r.has_roi)
-        map_refuse(m, "'roi' does not have two numbers an axis");
-    for (int k = 0; k < 2 * r.n && !crops; k++)
-        r.roi[k] = k >= r.n;
     if (!r.has_sizes || strcmp(policy, "stretch") == 0)
         leave_out(&r, x);
     if (r.n == 0) {

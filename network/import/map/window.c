@@ -122,16 +122,37 @@ static void finish_max_pool(struct mapping *m)
     }
 }
 
-/* The third input is the size of the output, channels and all. */
+/* What the third input says beyond the size that was pooled is added at the ends. */
 static void finish_unpool(struct mapping *m)
 {
-    int64_t size[STRATA_MAX_RANK];
+    const struct value *x = map_input(m, 0);
+    int64_t size[STRATA_MAX_RANK], kernel[STRATA_MAX_RANK], stride[STRATA_MAX_RANK];
+    int64_t pads[2 * STRATA_MAX_RANK] = {0}, more[STRATA_MAX_RANK] = {0};
     const int n = map_integers(m, "output_shape", 2, size);
+    const int space = x ? x->rank - 2 : 0;
+    bool adds = false;
     finish_window(m);
-    if (n <= 2)
+    node_integers(m->node, "pads", pads, 2 * STRATA_MAX_RANK);
+    if (n <= 0 || m->refused)
         return;
-    m->s->n_attrs -= strcmp(m->s->attrs[m->s->n_attrs - 1].key, "pad") == 0;
-    section_integers(m->g, m->s, "output_size", size + 2, n - 2);
+    if (n != space + 2 || map_integers(m, "kernel_shape", -1, kernel) != space) {
+        map_refuse(m, "'output_shape' has %d numbers, the input rank %d", n, space + 2);
+        return;
+    }
+    if (map_integers(m, "strides", -1, stride) != space)
+        for (int d = 0; d < space; d++)
+            stride[d] = 1;
+    for (int d = 0; d < space; d++) {
+        more[d] = size[d + 2] - ((x->dims[d + 2] - 1) * stride[d] + kernel[d] - pads[d] -
+                                 pads[space + d]);
+        adds |= more[d] != 0;
+    }
+    if (!adds || !m->s)
+        return;
+    m->s->out[0] = map_between(m);
+    compose_one(m, "Padding", m->s->out[0]);
+    section_integers(m->g, m->s, "end", more, space);
+    compose_end(m, 0, -1);
 }
 
 /* ConvInteger is exact: all sums of its products are numbers of FP32, or it is refused.
