@@ -78,12 +78,19 @@ void section_real(struct graph *g, struct section *s, const char *key, double v)
 
 static void put_float(FILE *f, double v)
 {
+<<<<<<< HEAD
     const bool narrow = (float)v == v || v != v;
     char text[TEXT_REAL], *end;
     for (int digits = 6; digits <= 17; digits++) {
         text_real(text, digits, v);
         const double back = text_to_real(text, &end);
         if (narrow ? (float)back == (float)v : back == v)
+=======
+    char text[TEXT_REAL], *end;
+    for (int digits = 6; digits <= 9; digits++) {
+        text_real(text, digits, v);
+        if ((float)text_to_real(text, &end) == (float)v)
+>>>>>>> mapa
             break;
     }
     fputs(text, f);
@@ -247,12 +254,16 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
     return status;
 }
 
-/* The model's own dtype of a float result: that of the first float read. */
+/* The model's own dtype of a float result: that of the first float read, of a weight where
+ * no input is one. */
 static int free_dtype(const struct graph *g, const struct section *s)
 {
     for (int i = 0; i < s->n_in; i++)
         if (s->in[i] >= 0 && dtype_is_free(g->values[s->in[i]].dtype))
             return g->values[s->in[i]].dtype;
+    for (int k = 0; k < s->n_weights; k++)
+        if (dtype_is_free(g->values[s->weights[k].value].dtype))
+            return g->values[s->weights[k].value].dtype;
     return STRATA_FP32;
 }
 
