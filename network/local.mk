@@ -28,6 +28,7 @@ NETWORK_SOURCES = \
 	network/import/map/matrix.c \
 	network/import/map/normalize.c \
 	network/import/map/quantize.c \
+	network/import/map/quantize.h \
 	network/import/map/tables.c \
 	network/import/map/window.c \
 	network/import/name.c \

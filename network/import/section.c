@@ -78,19 +78,12 @@ void section_real(struct graph *g, struct section *s, const char *key, double v)
 
 static void put_float(FILE *f, double v)
 {
-<<<<<<< HEAD
     const bool narrow = (float)v == v || v != v;
     char text[TEXT_REAL], *end;
     for (int digits = 6; digits <= 17; digits++) {
         text_real(text, digits, v);
         const double back = text_to_real(text, &end);
         if (narrow ? (float)back == (float)v : back == v)
-=======
-    char text[TEXT_REAL], *end;
-    for (int digits = 6; digits <= 9; digits++) {
-        text_real(text, digits, v);
-        if ((float)text_to_real(text, &end) == (float)v)
->>>>>>> mapa
             break;
     }
     fputs(text, f);

@@ -4,26 +4,12 @@
  */
 #include "network/import/map.h"
 
-<<<<<<< HEAD
-extern const struct map_table map_arithmetic, map_cast, map_constants, map_index,
-    map_reduce, map_shape, map_window;
+extern const struct map_table map_arithmetic, map_cast, map_reduce, map_index, map_shape,
+    map_constants, map_window, map_normalize, map_matrix, map_einsum, map_image,
+    map_quantize, map_loss;
 
 const struct map_table *const map_tables[] = {
-    &map_arithmetic, &map_cast,      &map_reduce, &map_index,
-    &map_shape,      &map_constants, &map_window, NULL,
-=======
-extern const struct map_table map_arithmetic, map_window, map_normalize, map_matrix,
-    map_einsum, map_image, map_quantize, map_loss;
-
-const struct map_table *const map_tables[] = {
-    &map_arithmetic,
-    &map_window,
-    &map_normalize,
-    &map_matrix,
-    &map_einsum,
-    &map_image,
-    &map_quantize,
-    &map_loss,
-    NULL,
->>>>>>> mapa
+    &map_arithmetic, &map_cast,     &map_reduce,    &map_index,  &map_shape,
+    &map_constants,  &map_window,   &map_normalize, &map_matrix, &map_einsum,
+    &map_image,      &map_quantize, &map_loss,      NULL,
 };
