@@ -12,6 +12,10 @@
 
 #include "io/printable.h"
 
+/* Few enough that each may be compared with each, of every node of a large file. */
+#define MAX_ATTRIBUTES 256 /* of a node */
+#define MAX_OPSETS 64      /* of the model, of a function */
+
 #define FAIL(r, ...) error_set((r)->err, STRATA_EPARSE, __VA_ARGS__)
 
 /* The two spellings of one domain. */
@@ -198,9 +202,8 @@ int onnx_finish_attribute(struct onnx_reader *r, void *raw, void *out)
 static int check_opsets(struct onnx_reader *r, const struct onnx_opset *o, size_t n)
 {
     char shown[PRINTABLE_SIZE];
-    if (n > r->limits->ports)
-        return FAIL(r, "%zu opsets, at most %" PRIu32 " are allowed", n,
-                    r->limits->ports);
+    if (n > MAX_OPSETS)
+        return FAIL(r, "%zu opsets, at most %d are allowed", n, MAX_OPSETS);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(o[i].domain, o[k].domain) == 0 && o[i].version != o[k].version)
@@ -218,9 +221,8 @@ static int check_attributes(struct onnx_reader *r, const struct onnx_attribute *
                             size_t n)
 {
     char shown[PRINTABLE_SIZE];
-    if (n > r->limits->ports)
-        return FAIL(r, "%zu attributes, at most %" PRIu32 " are allowed", n,
-                    r->limits->ports);
+    if (n > MAX_ATTRIBUTES)
+        return FAIL(r, "%zu attributes, at most %d are allowed", n, MAX_ATTRIBUTES);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(a[i].name, a[k].name) == 0)
