@@ -6,6 +6,7 @@ NETWORK_SOURCES = \
 	network/doubt.c \
 	network/graph.c \
 	network/image.c \
+	network/import/drop.c \
 	network/import/fold.c \
 	network/import/graph.c \
 	network/import/graph.h \
@@ -19,6 +20,7 @@ NETWORK_SOURCES = \
 	network/import/map/constant.c \
 	network/import/map/index.c \
 	network/import/map/reduce.c \
+	network/import/map/refused.c \
 	network/import/map/shape.c \
 	network/import/map/compose.c \
 	network/import/map/compose.h \

@@ -4,6 +4,8 @@
  * constants alone becomes one, by the layers' references: so a folded number is the one
  * that a plan would compute.
  */
+#include <string.h>
+
 #include "network/import/map.h"
 #include "network/import/private.h"
 
@@ -44,6 +46,15 @@ static int infer(struct import *im, struct mapping *m, strata_error *err)
     return STRATA_OK;
 }
 
+/* A node that makes an Identity does nothing (drop.c). */
+static void note_same(struct graph *g, const struct mapping *m)
+{
+    const struct section *s = m->n_sections == 1 ? m->sections[0] : NULL;
+    struct value *v = s && s->n_out ? graph_value(g, s->out[0]) : NULL;
+    if (v && s->n_in == 1 && strcmp(s->type, "Identity") == 0)
+        v->same = s->in[0];
+}
+
 static int fold_node(struct import *im, const struct node *n, strata_error *err)
 {
     struct mapping m = {.im = im, .g = &im->g, .node = n};
@@ -56,6 +67,8 @@ static int fold_node(struct import *im, const struct node *n, strata_error *err)
     int status = map_node(&m, err);
     if (status == STRATA_OK)
         status = infer(im, &m, err);
+    if (status == STRATA_OK && !m.refused)
+        note_same(&im->g, &m);
     for (size_t i = 0; i < m.n_sections; i++)
         section_free(m.sections[i]);
     return status;

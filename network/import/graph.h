@@ -29,6 +29,7 @@ struct value {
     struct node *node; /* that makes it; NULL: an input of the network, or a constant */
     int readers;       /* graph_sort: nodes' ports and outputs of the network */
     int given; /* of a constant: what the Constant layer of it gives; VALUE_NONE */
+    int same;  /* the value that it is, as its node does nothing; VALUE_NONE */
 };
 
 struct node {

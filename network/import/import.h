@@ -6,6 +6,7 @@
  *     load.c       the file's graph as values and nodes; functions put in place
  *     upgrade/     operators of every opset to those of one
  *     fold.c       shapes of all values; what hangs on constants alone becomes one
+ *     drop.c       nodes that do nothing
  *     pattern/     several operators that are one layer
  *     map/         operators to layers
  *     name.c       names of layers that a person can tell

@@ -39,6 +39,7 @@ void import_want(struct import *im, const char *name);
 int import_load(struct import *im, strata_error *err);
 int import_upgrade(struct import *im, strata_error *err);
 int import_fold(struct import *im, strata_error *err);
+int import_drop(struct import *im, strata_error *err);
 int import_map(struct import *im, strata_error *err);
 int import_name(struct import *im, strata_error *err);
 
