@@ -6,11 +6,17 @@ NETWORK_SOURCES = \
 	network/doubt.c \
 	network/graph.c \
 	network/image.c \
+	network/import/control/control.c \
+	network/import/control/control.h \
+	network/import/control/loop.c \
+	network/import/control/sequence.c \
 	network/import/fold.c \
 	network/import/graph.c \
 	network/import/graph.h \
 	network/import/import.c \
 	network/import/import.h \
+	network/import/inline.c \
+	network/import/inline.h \
 	network/import/load.c \
 	network/import/map.c \
 	network/import/map.h \
@@ -22,8 +28,12 @@ NETWORK_SOURCES = \
 	network/import/section.c \
 	network/import/section.h \
 	network/import/upgrade.h \
-	network/import/upgrade/axes.c \
+	network/import/upgrade/broadcast.c \
+	network/import/upgrade/inputs.c \
+	network/import/upgrade/meaning.c \
+	network/import/upgrade/microsoft.c \
 	network/import/upgrade/upgrade.c \
+	network/import/upgrade/widened.c \
 	network/import/write.c \
 	network/input.c \
 	network/layers.c \

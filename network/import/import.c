@@ -45,8 +45,13 @@ void import_refuse_node(struct import *im, const struct node *n, const char *op,
             im->g.values[n->out[i]].refused = true;
 }
 
-void import_want(struct import *im, const char *name)
+void import_want(struct import *im, const struct value *v)
 {
+    for (int depth = 0; depth < 64 && v && v->node && !v->constant; depth++)
+        v = v->node->n_in ? graph_value(&im->g, v->node->in[0]) : NULL;
+    if (!v || v->node || v->constant)
+        return;
+    const char *name = v->name;
     for (size_t i = 0; i < im->n_wanted; i++)
         if (strcmp(im->wanted[i], name) == 0)
             return;
@@ -76,13 +81,13 @@ static int refused(const struct import *im, strata_error *err)
 static int run_passes(struct import *im, strata_error *err)
 {
     static int (*const passes[])(struct import *, strata_error *) = {
-        import_load, import_upgrade, import_fold, import_map, import_name};
+        import_load, import_fold, import_map, import_name};
     int status = STRATA_OK;
     for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(passes); i++) {
         status = passes[i](im, err);
         if (status == STRATA_OK)
             status = arena_status(&im->g.arena, "a model", err);
-        if (status == STRATA_OK && im->all_refusals && passes[i] != import_upgrade)
+        if (status == STRATA_OK && im->all_refusals)
             return refused(im, err);
     }
     return status;

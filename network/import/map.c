@@ -44,21 +44,12 @@ bool map_has_output(const struct mapping *m, int i)
            m->g->values[m->node->out[i]].readers > 0;
 }
 
-/* Inputs of the network that a value is computed of, as far as it is a chain. */
-static void want_origin(struct mapping *m, const struct value *v)
-{
-    for (int depth = 0; depth < 64 && v && v->node && !v->constant; depth++)
-        v = v->node->n_in ? graph_value(m->g, v->node->in[0]) : NULL;
-    if (v && !v->node && !v->constant)
-        import_want(m->im, v->name);
-}
-
 const struct value *map_constant(struct mapping *m, int i, const char *what)
 {
     const struct value *v = map_input(m, i);
     if (!v || v->constant)
         return v;
-    want_origin(m, v);
+    import_want(m->im, v);
     map_refuse(m,
                "input '%s' must be constant; it is '%s', which is computed: give "
                "--constant NAME=FILE for what it comes from, or --shape",
