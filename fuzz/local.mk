@@ -1,7 +1,7 @@
 # libFuzzer targets: one per reader of untrusted bytes. `make fuzz-short` builds them with
 # clang, ASan and UBSan from the sources themselves, and runs each for FUZZ_SECONDS;
 # `make fuzz-coverage` tells which lines of the readers that has reached.
-FUZZ_TARGETS = ini safetensors npy image note costs certificate plan engine
+FUZZ_TARGETS = ini safetensors npy image note costs certificate plan engine onnx
 FUZZ_SECONDS = 60
 FUZZ_CC = clang
 FUZZ_FLAGS = -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined \
@@ -14,6 +14,7 @@ EXTRA_DIST += \
 	fuzz/ini.c \
 	fuzz/note.c \
 	fuzz/npy.c \
+	fuzz/onnx.c \
 	fuzz/plan.c \
 	fuzz/safetensors.c \
 	fuzz/coverage.sh \

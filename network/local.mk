@@ -21,10 +21,16 @@ NETWORK_SOURCES = \
 	network/import/map.c \
 	network/import/map.h \
 	network/import/map/arithmetic.c \
+	network/import/map/cast.c \
+	network/import/map/constant.c \
+	network/import/map/index.c \
+	network/import/map/reduce.c \
+	network/import/map/shape.c \
 	network/import/map/tables.c \
 	network/import/map/window.c \
 	network/import/name.c \
 	network/import/private.h \
+	network/import/report.c \
 	network/import/section.c \
 	network/import/section.h \
 	network/import/upgrade.h \

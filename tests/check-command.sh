@@ -214,6 +214,23 @@ expect 0 '^type = core::Convolution@1' 'inspect prints a section' \
     $strata inspect "$scratch/d.engine" --section network
 expect 2 "no section 'x'; there are: device plugins plan" 'inspect names the sections' \
     $strata inspect "$scratch/d.engine" --section=x
+# IR 8, opset 17, one Op of x and the weight w = {1, 2}, x being "batch" x 3, y a sequence.
+{
+    printf '\010\010\022\005maker\032\0012B\002\020\021:H\022\001g\012\015\012\001x\012\001w\022\001y"\002Op*\021B\001w\010\002\020\001\045\000\000'
+    printf '\200?\045\000\000\000@Z\030\012\001x\022\023\012\021\010\001\022\015\012\007\022\005batch\012\002\010\003b\007\012\001y\022\002"\000'
+} >"$scratch/m.onnx"
+expect 0 'ONNX graph g, IR 8, written by maker 2' 'inspect shows who wrote a model' \
+    $strata inspect "$scratch/m.onnx"
+expect 0 '^input +x +float +batch x 3' 'inspect shows inputs of a model' \
+    $strata inspect "$scratch/m.onnx"
+expect 0 '^Op,ai.onnx,1' 'inspect counts ops of a model' $strata inspect "$scratch/m.onnx" -o csv
+expect 0 '"weight_bytes": 8' 'inspect prints a model as JSON' \
+    $strata inspect "$scratch/m.onnx" -o json
+expect 2 'the options, -o alone' 'inspect refuses options for engines with a model' \
+    $strata inspect "$scratch/m.onnx" --layers
+printf '\072\005' >"$scratch/cut.onnx"
+expect 2 'cut.onnx: byte 0x1: length 5 runs past' 'inspect says where a model is damaged' \
+    $strata inspect "$scratch/cut.onnx"
 expect 2 'not an engine file' 'inspect refuses what is no engine' \
     $strata inspect $digits/digits.ini
 mkdir "$scratch/own"
@@ -254,7 +271,7 @@ for command in "build $digits/digits.ini" 'describe Softmax'; do
     expect 2 "-o 'json': a file is needed here, not a format; write ./json" \
         "${command%% *} takes no format for a file" $strata $command -o json
 done
-expect 2 'one engine file is needed' 'inspect needs a file' $strata inspect
+expect 2 'one engine file or ONNX model is needed' 'inspect needs a file' $strata inspect
 $strata inspect "$scratch/d.engine" --extract="$scratch/files"
 expect 2 'files/device: exists; name a new folder' 'inspect extracts over no file' \
     $strata inspect "$scratch/d.engine" --extract="$scratch/files"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * strata inspect: what is in an engine file. Nothing is loaded or run, so neither the
- * plugins nor the device have to be here.
+ * strata inspect: what is in an engine file (or an ONNX model: inspect_onnx.c). Nothing
+ * is loaded or run, so neither the plugins nor the device have to be here.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,6 +12,7 @@
 #include "engine/file/stored.h"
 #include "io/file.h"
 #include "tools/explain/explain.h"
+#include "tools/inspect_onnx.h"
 
 enum {
     OPTION_LAYERS = TOOL_OWN,
@@ -311,6 +312,15 @@ static int check_wishes(const struct wishes *w, const struct tool_options *o)
     return tool_check_unused(&tool_inspect, o, USES_FORMAT);
 }
 
+static int inspect_model(const struct wishes *w, const char *path, int format)
+{
+    if (w->layers || w->reformats || w->fusions || w->dot || w->section || w->extract)
+        return tool_usage(&tool_inspect,
+                          "%s: is an ONNX model; of the options, -o alone is for those",
+                          path);
+    return inspect_onnx(path, format);
+}
+
 static int run_inspect(int argc, char **argv)
 {
     struct tool_options o = {0};
@@ -324,9 +334,10 @@ static int run_inspect(int argc, char **argv)
     if (o.help)
         code = tool_help(&tool_inspect);
     else if (argc - optind != 1)
-        code = tool_usage(&tool_inspect, "one engine file is needed");
+        code = tool_usage(&tool_inspect, "one engine file or ONNX model is needed");
     else if ((code = check_wishes(&w, &o)) == EXIT_OK)
-        code = inspect(&w, argv[optind], o.format);
+        code = inspect_is_onnx(argv[optind]) ? inspect_model(&w, argv[optind], o.format)
+                                             : inspect(&w, argv[optind], o.format);
 done:
     tool_options_free(&o);
     return code;
@@ -334,10 +345,14 @@ done:
 
 const struct tool_command tool_inspect = {
     .name = "inspect",
-    .summary = "Show what an engine file holds, without loading it",
-    .usage = "NET.engine [OPTION...]",
+    .summary = "Show what an engine file or an ONNX model holds",
+    .usage = "NET.engine|NET.onnx [OPTION...]",
     .help =
-        "Neither the plugins nor the device have to be here.\n\n"
+        "Neither the plugins nor the device have to be here. Of an ONNX model: who "
+        "wrote\n"
+        "it, opsets, inputs and outputs, how often each op occurs, weights and the "
+        "files\n"
+        "they are in, functions; options other than -o are for engine files.\n\n"
         "Options:\n"
         "      --layers          each node: impl, formats, shape, predicted time\n"
         "      --reformats       each reformat, why it stands and what would remove it\n"
@@ -349,6 +364,7 @@ const struct tool_command tool_inspect = {
         "                        weights and labels\n",
     .examples = "  strata inspect net.engine\n"
                 "  strata inspect net.engine --layers -o csv\n"
+                "  strata inspect net.onnx\n"
                 "  strata inspect net.engine --section network\n"
                 "  strata inspect net.engine --dot - | dot -Tsvg >net.svg\n",
     .run = run_inspect,

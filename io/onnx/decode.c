@@ -48,7 +48,7 @@ struct job {
     const struct onnx_message *m;
     char *raw;
     struct place place;
-    size_t counts[MAX_ROWS]; /* elements to come, of lists that have no room yet */
+    size_t counts[FIELD_ROWS]; /* elements to come, of lists that have no room yet */
 };
 
 static int decode(struct job *j, struct wire w);
@@ -115,6 +115,15 @@ static int check_type(const struct job *j, const struct onnx_field *f,
 /* ---- pass 1 -------------------------------------------------------------------------
  */
 
+static int count_packed(const struct job *j, const struct onnx_field *f,
+                        const struct wire *w, const struct wire_field *v, size_t *out)
+{
+    struct wire numbers = wire_enter(w, v);
+    return wire_count(&numbers, kinds[f->kind].type, out) < 0
+               ? placed(j, numbers.fault, STRATA_EPARSE)
+               : STRATA_OK;
+}
+
 static int count(struct job *j, struct wire w)
 {
     struct wire_field v;
@@ -125,11 +134,10 @@ static int count(struct job *j, struct wire w)
         if (!f)
             continue;
         int status = check_type(j, f, &v);
+        if (status == STRATA_OK && is_packed(f, &v))
+            status = count_packed(j, f, &w, &v, &n);
         if (status != STRATA_OK)
             return status;
-        struct wire numbers = wire_enter(&w, &v);
-        if (is_packed(f, &v) && wire_count(&numbers, kinds[f->kind].type, &n) < 0)
-            return placed(j, numbers.fault, STRATA_EPARSE);
         j->counts[f - j->m->fields] += n;
     }
     return more < 0 ? placed(j, w.fault, STRATA_EPARSE) : STRATA_OK;

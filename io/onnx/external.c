@@ -71,9 +71,8 @@ static int open_file(struct onnx_reader *r, const char *location,
     return status;
 }
 
-static int check_place(struct onnx_reader *r, const struct onnx_tensor *t,
-                       const char *location, size_t size, uint64_t offset,
-                       uint64_t length)
+static int check_place(struct onnx_reader *r, const struct onnx_tensor *t, size_t size,
+                       uint64_t offset, uint64_t length)
 {
     char shown[PRINTABLE_SIZE];
     if (length != t->bytes)
@@ -85,13 +84,13 @@ static int check_place(struct onnx_reader *r, const struct onnx_tensor *t,
         return FAIL(r,
                     "external data: bytes %" PRIu64 " to %" PRIu64 "+%" PRIu64
                     " lead out of '%s', which has %zu bytes",
-                    offset, offset, length, printable(shown, location, strlen(location)),
-                    size);
+                    offset, offset, length,
+                    printable(shown, t->location, strlen(t->location)), size);
     return STRATA_OK;
 }
 
 int onnx_external(struct onnx_reader *r, const struct raw_tensor *raw,
-                  const struct onnx_tensor *t, struct onnx_bytes *out)
+                  struct onnx_tensor *t, struct onnx_bytes *out)
 {
     const char *found[KEYS] = {0};
     const struct file_bytes *file = NULL;
@@ -103,10 +102,12 @@ int onnx_external(struct onnx_reader *r, const struct raw_tensor *raw,
         status = read_number(r, keys[OFFSET], found[OFFSET], &offset);
     if (status == STRATA_OK && found[LENGTH])
         status = read_number(r, keys[LENGTH], found[LENGTH], &length);
+    if (status == STRATA_OK) {
+        t->location = found[LOCATION];
+        status = open_file(r, t->location, &file);
+    }
     if (status == STRATA_OK)
-        status = open_file(r, found[LOCATION], &file);
-    if (status == STRATA_OK)
-        status = check_place(r, t, found[LOCATION], file->size, offset, length);
+        status = check_place(r, t, file->size, offset, length);
     if (status != STRATA_OK)
         return status;
     *out = (struct onnx_bytes){(const uint8_t *)file->data + offset, (size_t)length};

@@ -148,6 +148,7 @@ static const struct onnx_field attribute_fields[] = {
     [ATTRIBUTE_SPARSES] = COUNTED(23, raw_attribute, n_sparses, "sparse_tensors"),
     [ATTRIBUTE_TYPES] = COUNTED(15, raw_attribute, n_types, "type_protos"),
 };
+_Static_assert(ARRAY_LENGTH(attribute_fields) <= FIELD_ROWS, "the longest table");
 static const struct onnx_message attribute_message =
     MESSAGE("AttributeProto", attribute_fields, raw_attribute, struct onnx_attribute,
             onnx_finish_attribute);

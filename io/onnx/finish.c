@@ -194,8 +194,40 @@ int onnx_finish_attribute(struct onnx_reader *r, void *raw, void *out)
     return STRATA_OK;
 }
 
+/* A domain comes once, or with one version. */
+static int check_opsets(struct onnx_reader *r, const struct onnx_opset *o, size_t n)
+{
+    char shown[PRINTABLE_SIZE];
+    if (n > r->limits->ports)
+        return FAIL(r, "%zu opsets, at most %" PRIu32 " are allowed", n,
+                    r->limits->ports);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(o[i].domain, o[k].domain) == 0 && o[i].version != o[k].version)
+                return FAIL(
+                    r, "opsets %" PRId64 " and %" PRId64 " of domain '%s'; one is needed",
+                    o[k].version, o[i].version,
+                    printable(shown, o[i].domain, strlen(o[i].domain)));
+    return STRATA_OK;
+}
+
 /* ---- nodes, graphs, functions, models -----------------------------------------------
  */
+
+static int check_attributes(struct onnx_reader *r, const struct onnx_attribute *a,
+                            size_t n)
+{
+    char shown[PRINTABLE_SIZE];
+    if (n > r->limits->ports)
+        return FAIL(r, "%zu attributes, at most %" PRIu32 " are allowed", n,
+                    r->limits->ports);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(a[i].name, a[k].name) == 0)
+                return FAIL(r, "attribute '%s' comes twice",
+                            printable(shown, a[i].name, strlen(a[i].name)));
+    return STRATA_OK;
+}
 
 int onnx_finish_node(struct onnx_reader *r, void *raw, void *out)
 {
@@ -214,7 +246,7 @@ int onnx_finish_node(struct onnx_reader *r, void *raw, void *out)
                     "node '%s' has %zu inputs and %zu outputs, at most %" PRIu32
                     " of each are allowed",
                     shown, o->n_inputs, o->n_outputs, r->limits->ports);
-    return STRATA_OK;
+    return check_attributes(r, o->attributes, o->n_attributes);
 }
 
 int onnx_finish_graph(struct onnx_reader *r, void *raw, void *out)
@@ -227,10 +259,10 @@ int onnx_finish_graph(struct onnx_reader *r, void *raw, void *out)
 int onnx_finish_function(struct onnx_reader *r, void *raw, void *out)
 {
     struct onnx_function *o = out;
-    (void)r;
     *o = ((struct raw_function *)raw)->o;
     o->domain = domain_of(o->domain);
-    return STRATA_OK;
+    int status = check_attributes(r, o->defaults, o->n_defaults);
+    return status == STRATA_OK ? check_opsets(r, o->opsets, o->n_opsets) : status;
 }
 
 int onnx_finish_model(struct onnx_reader *r, void *raw, void *out)
@@ -239,5 +271,8 @@ int onnx_finish_model(struct onnx_reader *r, void *raw, void *out)
     if (!(m->seen >> MODEL_GRAPH & 1))
         return FAIL(r, "the model has no graph");
     *(struct onnx_model *)out = m->o;
+    int status = check_opsets(r, m->o.opsets, m->o.n_opsets);
+    if (status != STRATA_OK)
+        return status;
     return onnx_finish_graph(r, &m->graph, &((struct onnx_model *)out)->graph);
 }

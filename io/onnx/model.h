@@ -86,6 +86,10 @@ struct onnx_limits {
     uint32_t nodes;          /* 65,536: of the model, graphs in attributes included */
     uint32_t ports;          /* 1,024: inputs of a node, and outputs */
     uint32_t name_bytes;     /* 4,096 */
+    /* 0: every value is aligned, by a copy where it is not in the file. Else a tensor of
+     * so many bytes or more stays in its file as it lies there, for whoever only copies
+     * or counts bytes. */
+    uint64_t loose_bytes;
 };
 extern const struct onnx_limits onnx_default_limits;
 
@@ -95,10 +99,13 @@ struct onnx_tensor {
     int rank; /* 0: a scalar */
     int64_t dims[8];
     int64_t count;
-    /* Row-major elements, little-endian, aligned to their size; 4- and 2-bit elements as
-     * the file packs them, low bits first. NULL for STRING and where count is 0. */
+    /* Row-major elements, little-endian, aligned to their size unless loose; 4- and 2-bit
+     * elements as the file packs them, low bits first. NULL for STRING and where count
+     * is 0. */
     const void *data;
     size_t bytes;
+    const char *location; /* the file of external data, as the model names it */
+    bool loose;           /* data are not aligned: see limits.loose_bytes */
 };
 
 struct onnx_dim {

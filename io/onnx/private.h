@@ -223,7 +223,7 @@ struct onnx_field {
     const struct onnx_message *message;
 };
 
-enum { MAX_ROWS = 20 };
+enum { FIELD_ROWS = 20 };
 
 struct onnx_message {
     const char *name;
@@ -250,8 +250,8 @@ int onnx_finish_function(struct onnx_reader *r, void *raw, void *out);
 int onnx_finish_model(struct onnx_reader *r, void *raw, void *out);
 /* tensor.c */
 int onnx_finish_tensor(struct onnx_reader *r, void *raw, void *out);
-/* external.c: the bytes that the entries lead to, of t->bytes. */
+/* external.c: the bytes that the entries lead to, of t->bytes; t->location. */
 int onnx_external(struct onnx_reader *r, const struct raw_tensor *raw,
-                  const struct onnx_tensor *t, struct onnx_bytes *out);
+                  struct onnx_tensor *t, struct onnx_bytes *out);
 
 #endif /* IO_ONNX_PRIVATE_H */

@@ -17,7 +17,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "elements of files are used as they lie");
 
-#define MAX_COUNT (INT64_C(1) << 40) /* elements */
+#define MAX_ELEMENTS (INT64_C(1) << 40) /* elements */
 #define FAIL(r, ...) error_set((r)->err, STRATA_EPARSE, __VA_ARGS__)
 
 /* The typed field of a type. Values of fewer than 32 bits are a number each in
@@ -80,7 +80,7 @@ static int finish_shape(struct onnx_reader *r, const struct raw_tensor *raw,
         if (t->dims[i] < 0 || t->dims[i] > INT32_MAX)
             return FAIL(r, "dim %d is %" PRId64 ", of 0 to %d", i, t->dims[i], INT32_MAX);
     }
-    if (!checked_product(t->dims, t->rank, &t->count) || t->count >= MAX_COUNT)
+    if (!checked_product(t->dims, t->rank, &t->count) || t->count >= MAX_ELEMENTS)
         return FAIL(r, "has 2^40 elements or more");
     const int bits = onnx_type_bits(t->type);
     t->bytes = (size_t)(bits < 8 ? (t->count * bits + 7) / 8 : t->count * (bits / 8));
@@ -176,7 +176,9 @@ static int use_bytes(struct onnx_reader *r, const struct onnx_bytes *from,
     if (t->bytes == 0)
         return STRATA_OK;
     t->data = from->at;
-    if ((uintptr_t)from->at % alignment(t)) {
+    t->loose = (uintptr_t)from->at % alignment(t) && r->limits->loose_bytes &&
+               t->bytes >= r->limits->loose_bytes;
+    if ((uintptr_t)from->at % alignment(t) && !t->loose) {
         void *copy = onnx_allocate(r->memory, t->bytes, 1, r->err);
         if (!copy)
             return STRATA_ENOMEM;
@@ -277,7 +279,7 @@ int onnx_finish_tensor(struct onnx_reader *r, void *raw, void *out)
     const struct raw_tensor *from = raw;
     struct onnx_tensor *t = out;
     char shown[PRINTABLE_SIZE];
-    *t = (struct onnx_tensor){.name = from->name};
+    *t = (struct onnx_tensor){.name = from->name, .location = ""};
     int status = finish_values(r, from, t);
     if (status != STRATA_OK)
         error_prefix(r->err, "tensor '%s'",

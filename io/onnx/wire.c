@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-#define MAX_FIELD ((UINT32_C(1) << 29) - 1)
+#define LAST_FIELD ((UINT32_C(1) << 29) - 1)
 
 static size_t left(const struct wire *w)
 {
@@ -82,9 +82,9 @@ int wire_next(struct wire *w, struct wire_field *out)
     *out = (struct wire_field){.number = (uint32_t)(tag >> 3),
                                .type = (enum wire_type)type,
                                .at = (size_t)(start - w->file)};
-    if (tag >> 3 == 0 || tag >> 3 > MAX_FIELD)
+    if (tag >> 3 == 0 || tag >> 3 > LAST_FIELD)
         return FAIL(w, start, "field number %" PRIu64 ", of 1 to %" PRIu32, tag >> 3,
-                    MAX_FIELD);
+                    LAST_FIELD);
     switch (out->type) {
     case WIRE_VARINT:
     case WIRE_64:

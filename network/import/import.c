@@ -10,6 +10,8 @@
 
 #include "core/alloc.h"
 
+#define WANT_DEPTH 8 /* nodes between a value and an input that is wanted for it */
+
 void import_refuse(struct import *im, const char *op, const char *format, ...)
 {
     char text[1024];
@@ -45,13 +47,8 @@ void import_refuse_node(struct import *im, const struct node *n, const char *op,
             im->g.values[n->out[i]].refused = true;
 }
 
-void import_want(struct import *im, const struct value *v)
+static void want_name(struct import *im, const char *name)
 {
-    for (int depth = 0; depth < 64 && v && v->node && !v->constant; depth++)
-        v = v->node->n_in ? graph_value(&im->g, v->node->in[0]) : NULL;
-    if (!v || v->node || v->constant)
-        return;
-    const char *name = v->name;
     for (size_t i = 0; i < im->n_wanted; i++)
         if (strcmp(im->wanted[i], name) == 0)
             return;
@@ -61,6 +58,21 @@ void import_want(struct import *im, const struct value *v)
         return;
     im->wanted = all;
     all[im->n_wanted++] = name;
+}
+
+static void want_origin(struct import *im, const struct value *v, int depth)
+{
+    if (!v || v->constant || depth == 0)
+        return;
+    if (!v->node)
+        want_name(im, v->name);
+    for (int i = 0; v->node && i < v->node->n_in; i++)
+        want_origin(im, graph_value(&im->g, v->node->in[i]), depth - 1);
+}
+
+void import_want(struct import *im, const struct value *v)
+{
+    want_origin(im, v, WANT_DEPTH);
 }
 
 /* All reasons as one message. */

@@ -112,6 +112,21 @@ void map_out_rank(struct mapping *m, int i, int rank)
     section_out_rank(m->g, m->s, i < m->node->n_out ? m->node->out[i] : VALUE_NONE, rank);
 }
 
+void map_rank(struct mapping *m, int i, int rank)
+{
+    if (m->s && i < m->s->n_out)
+        m->s->ranks[i] = rank;
+}
+
+void map_become(struct mapping *m, const char *type)
+{
+    if (!m->s)
+        return;
+    m->s->type = type;
+    m->s->layer = NULL;
+    m->s->n_attrs = 0;
+}
+
 void map_is_constant(struct mapping *m, int i, int dtype, int rank, const int64_t *dims,
                      const void *data)
 {
@@ -135,10 +150,19 @@ void map_is(struct mapping *m, int i, int value)
 
 void map_reshape(struct mapping *m, int value, int i, int rank, const int64_t *dims)
 {
-    const int64_t one = 1;
+    const struct value *v = graph_value(m->g, value);
+    int64_t shape[STRATA_MAX_RANK] = {1}, n = 1;
+    for (int d = 0; d < rank; d++) {
+        n *= dims[d];
+        shape[d] = d == 0 && v && v->rank > 0 && v->dims[0] == dims[0] ? 0 : dims[d];
+    }
+    if (n == 0 && v) {
+        map_is_constant(m, i, v->dtype, rank, dims, NULL);
+        return;
+    }
     map_section(m, "Shuffle");
     section_in(m->g, m->s, value);
-    section_integers(m->g, m->s, "shape", rank ? dims : &one, rank ? rank : 1);
+    section_integers(m->g, m->s, "shape", shape, rank ? rank : 1);
     map_out_rank(m, i, rank);
 }
 
@@ -270,6 +294,13 @@ static void take_outputs(struct mapping *m)
         map_out(m, i);
 }
 
+/* Whether output 0 was given a layer or a value. */
+static bool makes(const struct mapping *m)
+{
+    const struct value *v = m->node->n_out ? graph_value(m->g, m->node->out[0]) : NULL;
+    return !v || v->constant || m->n_sections > 0;
+}
+
 int map_node(struct mapping *m, strata_error *err)
 {
     const struct node *n = m->node;
@@ -291,6 +322,8 @@ int map_node(struct mapping *m, strata_error *err)
     }
     if (m->rule->finish && !m->refused)
         m->rule->finish(m);
+    if (!m->refused && !makes(m))
+        map_refuse(m, "it lacks an input that it needs");
     return arena_status(&m->g->arena, "layers", err);
 }
 

@@ -78,10 +78,12 @@ void section_real(struct graph *g, struct section *s, const char *key, double v)
 
 static void put_float(FILE *f, double v)
 {
-    char text[TEXT_REAL];
-    for (int digits = 6; digits <= 9; digits++) {
+    const bool narrow = (float)v == v || v != v;
+    char text[TEXT_REAL], *end;
+    for (int digits = 6; digits <= 17; digits++) {
         text_real(text, digits, v);
-        if ((float)text_to_real(text, NULL) == (float)v)
+        const double back = text_to_real(text, &end);
+        if (narrow ? (float)back == (float)v : back == v)
             break;
     }
     fputs(text, f);
@@ -446,6 +448,8 @@ bool section_is_default(const struct section *s, const char *key)
         double real;
         if (strcmp(a->name, key) != 0)
             continue;
+        if (a->flags & STRATA_REQUIRED)
+            return false;
         memcpy(&small, at, sizeof small);
         if (a->type == STRATA_BOOL || a->type == STRATA_ENUM)
             return small == (int32_t)a->def;
