@@ -10,6 +10,7 @@ NETWORK_SOURCES = \
 	network/import/control/control.h \
 	network/import/control/loop.c \
 	network/import/control/sequence.c \
+	network/import/drop.c \
 	network/import/fold.c \
 	network/import/graph.c \
 	network/import/graph.h \
@@ -25,6 +26,7 @@ NETWORK_SOURCES = \
 	network/import/map/constant.c \
 	network/import/map/index.c \
 	network/import/map/reduce.c \
+	network/import/map/refused.c \
 	network/import/map/shape.c \
 	network/import/map/tables.c \
 	network/import/map/window.c \

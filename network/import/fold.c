@@ -69,6 +69,15 @@ static bool is_typed(struct import *im, const struct node *n)
     return true;
 }
 
+/* A node that makes an Identity does nothing (drop.c). */
+static void note_same(struct graph *g, const struct mapping *m)
+{
+    const struct section *s = m->n_sections == 1 ? m->sections[0] : NULL;
+    struct value *v = s && s->n_out ? graph_value(g, s->out[0]) : NULL;
+    if (v && s->n_in == 1 && strcmp(s->type, "Identity") == 0)
+        v->same = s->in[0];
+}
+
 static int fold_layers(struct import *im, const struct node *n, strata_error *err)
 {
     struct mapping m = {.im = im, .g = &im->g, .node = n};
@@ -77,6 +86,8 @@ static int fold_layers(struct import *im, const struct node *n, strata_error *er
     int status = map_node(&m, err);
     if (status == STRATA_OK)
         status = infer(im, &m, err);
+    if (status == STRATA_OK && !m.refused)
+        note_same(&im->g, &m);
     for (size_t i = 0; i < m.n_sections; i++)
         section_free(m.sections[i]);
     return status;
@@ -131,55 +142,6 @@ int import_fold_from(struct import *im, size_t first, strata_error *err)
     return status;
 }
 
-/* Whether the node's first output is its first input. */
-static bool is_copy(const struct graph *g, const struct node *n)
-{
-    const struct value *in = n->n_in ? graph_value(g, n->in[0]) : NULL;
-    const struct value *out = n->n_out ? graph_value(g, n->out[0]) : NULL;
-    const struct value *training = n->n_in > 2 ? graph_value(g, n->in[2]) : NULL;
-    if (!in || !out || out->constant || *n->domain)
-        return false;
-    if (strcmp(n->op, "Identity") == 0)
-        return true;
-    return strcmp(n->op, "Dropout") == 0 &&
-           (n->n_out < 2 || n->out[1] < 0 || !g->values[n->out[1]].readers) &&
-           (!training || (training->constant && !value_integer(training, 0)));
-}
-
-static bool is_output(const struct graph *g, int value)
-{
-    for (size_t i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i] == value)
-            return true;
-    return false;
-}
-
-/* Readers of copies read what was copied, and so do outputs, which keep their names; one
- * that copies an input, a constant or another output stays a copy. */
-static void skip_copies(struct graph *g)
-{
-    int *same = arena_get(&g->arena, g->n_values, sizeof *same);
-    if (!same)
-        return;
-    for (size_t i = 0; i < g->n_values; i++)
-        same[i] = (int)i;
-    for (size_t i = 0; i < g->n_nodes; i++) {
-        struct node *n = g->nodes[i];
-        for (int k = 0; k < n->n_in; k++)
-            if (n->in[k] >= 0)
-                n->in[k] = same[n->in[k]];
-        if (is_copy(g, n))
-            same[n->out[0]] = n->in[0];
-    }
-    for (size_t i = 0; i < g->n_outputs; i++) {
-        const int out = g->outputs[i], from = same[out];
-        if (from == out || !g->values[from].node || is_output(g, from))
-            continue;
-        g->values[from].name = g->values[out].name;
-        g->outputs[i] = from;
-    }
-}
-
 static void refuse_lists(struct import *im)
 {
     for (size_t i = 0; i < im->g.n_outputs; i++) {
@@ -196,9 +158,5 @@ int import_fold(struct import *im, strata_error *err)
     refuse_lists(im);
     if (status == STRATA_OK && !im->all_refusals)
         status = graph_sort(&im->g, err);
-    if (status != STRATA_OK || im->all_refusals)
-        return status;
-    skip_copies(&im->g);
-    status = arena_status(&im->g.arena, "a model", err);
-    return status == STRATA_OK ? graph_sort(&im->g, err) : status;
+    return status;
 }

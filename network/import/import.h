@@ -9,6 +9,7 @@
  *                  and before that, node by node:
  *     upgrade/     operators of every opset to those of one
  *     control/     branches and loops to the nodes that they run
+ *     drop.c       nodes that do nothing
  *     pattern/     several operators that are one layer
  *     map/         operators to layers
  *     name.c       names of layers that a person can tell

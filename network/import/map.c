@@ -160,6 +160,10 @@ void map_reshape(struct mapping *m, int value, int i, int rank, const int64_t *d
         map_is_constant(m, i, v->dtype, rank, dims, NULL);
         return;
     }
+    if (v && v->rank == rank && memcmp(v->dims, dims, (size_t)rank * sizeof *dims) == 0) {
+        map_is(m, i, value);
+        return;
+    }
     map_section(m, "Shuffle");
     section_in(m->g, m->s, value);
     section_integers(m->g, m->s, "shape", shape, rank ? rank : 1);
