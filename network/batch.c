@@ -35,8 +35,10 @@ int network_batch(const strata_network *net, int64_t *batch, strata_error *err)
         first = in;
         *batch = rows;
     }
-    return first ? STRATA_OK
-                 : error_set(err, STRATA_EUNSUPPORTED, "the network has no inputs");
+    if (first && *batch > 0)
+        return STRATA_OK;
+    return error_set(err, STRATA_EUNSUPPORTED, "the network has no inputs%s",
+                     first ? " with rows" : "");
 }
 
 /* ---- rows apart ------------------------------------------------------------------ */

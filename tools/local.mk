@@ -17,7 +17,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/explain/impls.c \
 	tools/explain/columns.c tools/explain/diff.c tools/explain/dot.c tools/explain/graph.c \
 	tools/build.c tools/built.c \
-	\
+	tools/import/import.c tools/import/model.c tools/import/model.h tools/import/options.c \
 	tools/diff.c \
 	tools/inspect.c tools/inspect_onnx.c tools/inspect_onnx.h \
 	tools/explain/report.c \
@@ -53,6 +53,7 @@ tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
 if HAVE_HELP2MAN
 MAN_PAGES = tools/strata-build.1 \
 	tools/strata-diff.1 \
+	tools/strata-import.1 \
 	tools/strata-inspect.1 \
 	tools/strata-profile.1 \
 	tools/strata-compare.1 \

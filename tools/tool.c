@@ -11,6 +11,8 @@
 #include "engine/file/stored.h"
 #include "core/progress.h"
 #include "io/file.h"
+#include "tools/import/model.h"
+#include "tools/inspect_onnx.h"
 
 enum {
     OPTION_DEVICE = 'd',
@@ -374,11 +376,17 @@ int tool_open_network(struct tool_session *s, const struct tool_options *o,
         .define = o->define,
         .n_define = o->n_define,
     };
+    char *ini = NULL;
     int status = tool_refuse_engine(path, err);
     if (status == STRATA_OK)
         status = tool_open_registry(s, o, err);
+    if (status == STRATA_OK && inspect_is_onnx(path)) {
+        status = model_cached(&ini, path, s->registry, err);
+        path = ini;
+    }
     if (status == STRATA_OK)
         status = strata_network_load(&s->network, path, s->registry, &options, err);
+    free(ini);
     if (status == STRATA_OK)
         status = set_costs(&s->network->build.costs, o, err);
     return status == STRATA_OK ? check_outputs(s, o, err) : status;

@@ -63,6 +63,10 @@ const char *const *import_wanted(const struct import *im, size_t *n);
  * -1: it is a constant here, or there is none of that name. */
 int import_find_input(const struct import *im, const char *name);
 
+/* JSON: each node of the model with the layers it became, or why it is gone; and what was
+ * refused. malloc'ed. */
+int import_report(const struct import *im, char **text, size_t *size, strata_error *err);
+
 /* The INI text, whose weights are `file` (a name beside it); malloc'ed. */
 int import_text(const struct import *im, const char *file, char **text, size_t *size,
                 strata_error *err);

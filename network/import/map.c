@@ -11,6 +11,7 @@
 #include "network/import/private.h"
 
 #define NAMES_BYTES 512 /* of a row's names */
+#define WANT_DEPTH 8    /* nodes between a constant that is asked for and an input */
 
 /* ---- for the functions of rows -------------------------------------------------------
  */
@@ -44,13 +45,15 @@ bool map_has_output(const struct mapping *m, int i)
            m->g->values[m->node->out[i]].readers > 0;
 }
 
-/* Inputs of the network that a value is computed of, as far as it is a chain. */
-static void want_origin(struct mapping *m, const struct value *v)
+/* Inputs of the network that a value is computed of, as far as they are near. */
+static void want_origin(struct mapping *m, const struct value *v, int depth)
 {
-    for (int depth = 0; depth < 64 && v && v->node && !v->constant; depth++)
-        v = v->node->n_in ? graph_value(m->g, v->node->in[0]) : NULL;
-    if (v && !v->node && !v->constant)
+    if (!v || v->constant || depth == 0)
+        return;
+    if (!v->node)
         import_want(m->im, v->name);
+    for (int i = 0; v->node && i < v->node->n_in; i++)
+        want_origin(m, graph_value(m->g, v->node->in[i]), depth - 1);
 }
 
 const struct value *map_constant(struct mapping *m, int i, const char *what)
@@ -58,7 +61,7 @@ const struct value *map_constant(struct mapping *m, int i, const char *what)
     const struct value *v = map_input(m, i);
     if (!v || v->constant)
         return v;
-    want_origin(m, v);
+    want_origin(m, v, WANT_DEPTH);
     map_refuse(m,
                "input '%s' must be constant; it is '%s', which is computed: give "
                "--constant NAME=FILE for what it comes from, or --shape",
@@ -121,6 +124,21 @@ void map_out_rank(struct mapping *m, int i, int rank)
     section_out_rank(m->g, m->s, i < m->node->n_out ? m->node->out[i] : VALUE_NONE, rank);
 }
 
+void map_rank(struct mapping *m, int i, int rank)
+{
+    if (m->s && i < m->s->n_out)
+        m->s->ranks[i] = rank;
+}
+
+void map_become(struct mapping *m, const char *type)
+{
+    if (!m->s)
+        return;
+    m->s->type = type;
+    m->s->layer = NULL;
+    m->s->n_attrs = 0;
+}
+
 void map_is_constant(struct mapping *m, int i, int dtype, int rank, const int64_t *dims,
                      const void *data)
 {
@@ -144,10 +162,19 @@ void map_is(struct mapping *m, int i, int value)
 
 void map_reshape(struct mapping *m, int value, int i, int rank, const int64_t *dims)
 {
-    const int64_t one = 1;
+    const struct value *v = graph_value(m->g, value);
+    int64_t shape[STRATA_MAX_RANK] = {1}, n = 1;
+    for (int d = 0; d < rank; d++) {
+        n *= dims[d];
+        shape[d] = d == 0 && v && v->rank > 0 && v->dims[0] == dims[0] ? 0 : dims[d];
+    }
+    if (n == 0 && v) {
+        map_is_constant(m, i, v->dtype, rank, dims, NULL);
+        return;
+    }
     map_section(m, "Shuffle");
     section_in(m->g, m->s, value);
-    section_integers(m->g, m->s, "shape", rank ? dims : &one, rank ? rank : 1);
+    section_integers(m->g, m->s, "shape", shape, rank ? rank : 1);
     map_out_rank(m, i, rank);
 }
 
@@ -279,6 +306,13 @@ static void take_outputs(struct mapping *m)
         map_out(m, i);
 }
 
+/* Whether output 0 was given a layer or a value. */
+static bool makes(const struct mapping *m)
+{
+    const struct value *v = m->node->n_out ? graph_value(m->g, m->node->out[0]) : NULL;
+    return !v || v->constant || m->n_sections > 0;
+}
+
 int map_node(struct mapping *m, strata_error *err)
 {
     const struct node *n = m->node;
@@ -300,6 +334,8 @@ int map_node(struct mapping *m, strata_error *err)
     }
     if (m->rule->finish && !m->refused)
         m->rule->finish(m);
+    if (!m->refused && !makes(m))
+        map_refuse(m, "it lacks an input that it needs");
     return arena_status(&m->g->arena, "layers", err);
 }
 

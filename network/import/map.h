@@ -86,11 +86,16 @@ void map_in(struct mapping *m, int i);
 void map_out(struct mapping *m, int i);
 /* The same of a rank that the layer does not tell: of a result without dims. */
 void map_out_rank(struct mapping *m, int i, int rank);
+/* Output i of m->s, which is connected, is of that rank. */
+void map_rank(struct mapping *m, int i, int rank);
+/* m->s is a layer of another type, without attributes. */
+void map_become(struct mapping *m, const char *type);
 /* Make output i that constant, or another value: no layer is needed. */
 void map_is_constant(struct mapping *m, int i, int dtype, int rank, const int64_t *dims,
                      const void *data);
 void map_is(struct mapping *m, int i, int value);
-/* A Shuffle that gives `value` these dims, as output i of the node. */
+/* A Shuffle that gives `value` these dims, as output i of the node; a constant where
+ * there are no elements. */
 void map_reshape(struct mapping *m, int value, int i, int rank, const int64_t *dims);
 
 #endif /* NETWORK_IMPORT_MAP_H */

@@ -78,10 +78,12 @@ void section_real(struct graph *g, struct section *s, const char *key, double v)
 
 static void put_float(FILE *f, double v)
 {
+    const bool narrow = (float)v == v || v != v;
     char text[TEXT_REAL], *end;
-    for (int digits = 6; digits <= 9; digits++) {
+    for (int digits = 6; digits <= 17; digits++) {
         text_real(text, digits, v);
-        if ((float)text_to_real(text, &end) == (float)v)
+        const double back = text_to_real(text, &end);
+        if (narrow ? (float)back == (float)v : back == v)
             break;
     }
     fputs(text, f);

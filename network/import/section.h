@@ -50,7 +50,7 @@ void section_flag(struct graph *g, struct section *s, const char *key, bool on);
 void section_integer(struct graph *g, struct section *s, const char *key, int64_t v);
 void section_integers(struct graph *g, struct section *s, const char *key,
                       const int64_t *v, int64_t n);
-/* Of floats, whose shortest decimal is written. */
+/* The shortest decimal is written. */
 void section_real(struct graph *g, struct section *s, const char *key, double v);
 void section_reals(struct graph *g, struct section *s, const char *key, const double *v,
                    int64_t n);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a model to files, at a place of the user's or in the cache.
+ */
+#include "tools/import/model.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/installed.h"
+#include "io/file.h"
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* PATH without its last ".suffix", and with another; malloc'ed. */
+static char *with_suffix(const char *path, const char *suffix)
+{
+    const char *dot = strrchr(base_name(path), '.');
+    return text_print("%.*s%s", dot ? (int)(dot - path) : (int)strlen(path), path,
+                      suffix);
+}
+
+/* The weights first: an INI file that is there has them beside it. */
+static int write_files(const struct import *im, const char *ini, strata_error *err)
+{
+    char *weights = with_suffix(ini, ".safetensors"), *text = NULL;
+    size_t size = 0;
+    int status = weights ? import_text(im, base_name(weights), &text, &size, err)
+                         : error_no_memory(err, 0, "a path");
+    if (status == STRATA_OK)
+        status = import_save_weights(im, weights, err);
+    if (status == STRATA_OK)
+        status = file_write(ini, text, size, err);
+    free(text);
+    free(weights);
+    return status;
+}
+
+int model_import(const char *path, const char *ini, const struct model_options *o,
+                 strata_registry *registry, const struct onnx_model **model,
+                 struct import **out, strata_error *err)
+{
+    struct import_options options = o->import;
+    struct import *im = NULL;
+    char *name = with_suffix(base_name(path), "");
+    options.shapes = o->shapes;
+    options.n_shapes = o->n_shapes;
+    options.symbols = o->symbols;
+    options.n_symbols = o->n_symbols;
+    options.constants = o->constants;
+    options.n_constants = o->n_constants;
+    options.name = name;
+    int status =
+        name ? onnx_open(model, path, NULL, err) : error_no_memory(err, 0, "a name");
+    if (status == STRATA_OK) {
+        status = import_make(&im, *model, registry, &options, err);
+        if (status != STRATA_OK)
+            error_prefix(err, "%s", path);
+    }
+    if (status == STRATA_OK && ini)
+        status = write_files(im, ini, err);
+    free(name);
+    if (out)
+        *out = im;
+    else
+        import_free(im);
+    return status;
+}
+
+/* ---- the cache -----------------------------------------------------------------------
+ */
+
+/* What tells one state of a file from another. */
+static uint64_t hash_file(const struct stat *s, const char *path)
+{
+    const uint64_t parts[] = {(uint64_t)s->st_size, (uint64_t)s->st_mtim.tv_sec,
+                              (uint64_t)s->st_mtim.tv_nsec, (uint64_t)s->st_ino,
+                              (uint64_t)strata_version_number()};
+    uint64_t h = 14695981039346656037u;
+    for (; *path; path++)
+        h = (h ^ (unsigned char)*path) * 1099511628211u;
+    for (size_t i = 0; i < sizeof parts; i++)
+        h = (h ^ ((const unsigned char *)parts)[i]) * 1099511628211u;
+    return h;
+}
+
+/* Where the model would lie as a network; NULL: there is no cache folder. */
+static char *cache_path(const char *path, const struct stat *s)
+{
+    char folder[PATH_MAX];
+    char *full = realpath(path, NULL), *stem = with_suffix(base_name(path), "");
+    char *out = NULL;
+    if (full && stem && installed_cache(folder, "import"))
+        out = text_print("%s/%.64s-%016" PRIx64 ".ini", folder, stem, hash_file(s, full));
+    free(full);
+    free(stem);
+    return out;
+}
+
+int model_cached(char **ini, const char *path, strata_registry *registry,
+                 strata_error *err)
+{
+    const struct model_options none = {0};
+    const struct onnx_model *model = NULL;
+    struct stat s;
+    *ini = NULL;
+    if (stat(path, &s) != 0)
+        return error_set(err, STRATA_ENOTFOUND, "%s: there is no such file", path);
+    if (!(*ini = cache_path(path, &s)))
+        return error_set(err, STRATA_EIO,
+                         "%s: there is no folder to import to: set XDG_CACHE_HOME or "
+                         "HOME, or write a network with `strata import`",
+                         path);
+    if (access(*ini, R_OK) == 0)
+        return STRATA_OK;
+    int status = model_import(path, *ini, &none, registry, &model, NULL, err);
+    onnx_close(model);
+    return status;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An ONNX model as files of a network, as `strata import` writes them and the commands
+ * that take a network use them.
+ */
+#ifndef TOOLS_IMPORT_MODEL_H
+#define TOOLS_IMPORT_MODEL_H
+
+#include "network/import/import.h"
+#include "tools/tool.h"
+
+/* What the options of `strata import` say. All zero is the default. */
+struct model_options {
+    struct import_options import; /* its lists are those below */
+    struct import_shape *shapes, *symbols;
+    struct import_constant *constants;
+    const struct onnx_model **tensors; /* files of constants: .pb */
+    struct weights **arrays;           /* .npy */
+    struct onnx_tensor **made;         /* what the arrays are as tensors */
+    size_t n_shapes, n_symbols, n_constants, n_tensors, n_arrays, n_made;
+    size_t shapes_capacity, symbols_capacity, constants_capacity, tensors_capacity,
+        arrays_capacity, made_capacity;
+};
+/* "x=1x3x224x224", "batch=1", "axes=FILE.npy". EINVAL tells what is wrong with the text.
+ */
+int model_add_shape(struct model_options *o, const char *text, strata_error *err);
+int model_add_symbol(struct model_options *o, const char *text, strata_error *err);
+int model_add_constant(struct model_options *o, const char *text, strata_error *err);
+void model_options_free(struct model_options *o);
+
+/* Write ini, and the weights beside it as NAME.safetensors. *out, if not NULL, is what
+ * was imported, also where it was refused; the caller's, and it needs *model. */
+int model_import(const char *path, const char *ini, const struct model_options *o,
+                 strata_registry *registry, const struct onnx_model **model,
+                 struct import **out, strata_error *err);
+/* *ini, malloc'ed: the model as a network in the user's cache folder, imported if it is
+ * not yet there or the file has changed. */
+int model_cached(char **ini, const char *path, strata_registry *registry,
+                 strata_error *err);
+
+#endif /* TOOLS_IMPORT_MODEL_H */

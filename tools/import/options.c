@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the options of `strata import` give inputs: dims, values of symbols, constants.
+ */
+#include "tools/import/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "io/weights/weights.h"
+#include "network/network.h"
+
+/* NAME of "NAME=REST", malloc'ed, and *rest. */
+static char *split(const char *text, const char *needed, const char **rest,
+                   strata_error *err)
+{
+    const char *at = strrchr(text, '=');
+    if (!at || at == text || !at[1]) {
+        error_set(err, STRATA_EINVAL, "'%s' is not %s", text, needed);
+        return NULL;
+    }
+    char *name = strndup(text, (size_t)(at - text));
+    *rest = at + 1;
+    if (!name)
+        error_no_memory(err, strlen(text), "an option");
+    return name;
+}
+
+/* "1x3x224x224" or "1,3"; at most `most` numbers. */
+static bool read_dims(struct import_shape *s, const char *text, int most)
+{
+    for (s->rank = 0; s->rank < most; s->rank++) {
+        char *end;
+        errno = 0;
+        const long long v = strtoll(text, &end, 10);
+        if (end == text || errno || v < 0 || v > NETWORK_MAX_DIM)
+            return false;
+        s->dims[s->rank] = v;
+        if (*end == '\0') {
+            s->rank++;
+            return true;
+        }
+        if (*end != 'x' && *end != ',')
+            return false;
+        text = end + 1;
+    }
+    return false;
+}
+
+static int add_shape(struct import_shape **all, size_t *n, size_t *capacity,
+                     const char *text, int most, const char *needed, strata_error *err)
+{
+    const char *rest;
+    struct import_shape s = {0};
+    int status = grow(all, capacity, *n, sizeof **all, err);
+    char *name = status == STRATA_OK ? split(text, needed, &rest, err) : NULL;
+    if (!name)
+        return err->status;
+    s.name = name;
+    if (!read_dims(&s, rest, most)) {
+        free(name);
+        return error_set(err, STRATA_EINVAL, "'%s' is not %s", text, needed);
+    }
+    (*all)[(*n)++] = s;
+    return STRATA_OK;
+}
+
+int model_add_shape(struct model_options *o, const char *text, strata_error *err)
+{
+    return add_shape(&o->shapes, &o->n_shapes, &o->shapes_capacity, text, STRATA_MAX_RANK,
+                     "NAME=DIMS, as in x=1x3x224x224", err);
+}
+
+int model_add_symbol(struct model_options *o, const char *text, strata_error *err)
+{
+    return add_shape(&o->symbols, &o->n_symbols, &o->symbols_capacity, text, 1,
+                     "NAME=N, as in batch=1", err);
+}
+
+/* The ONNX type of a file's elements; ONNX_UNDEFINED: there is none. */
+static enum onnx_type type_of(enum weight_dtype dtype)
+{
+    for (int t = 0; t < ONNX_TYPE_COUNT; t++)
+        if (onnx_type_core((enum onnx_type)t) >= 0 &&
+            weight_dtype_of(onnx_type_core((enum onnx_type)t)) == dtype)
+            return (enum onnx_type)t;
+    return ONNX_UNDEFINED;
+}
+
+static const struct onnx_tensor *open_array(struct model_options *o, const char *path,
+                                            strata_error *err)
+{
+    struct weights *file;
+    if (grow(&o->arrays, &o->arrays_capacity, o->n_arrays, sizeof(struct weights *),
+             err) != STRATA_OK ||
+        grow(&o->made, &o->made_capacity, o->n_made, sizeof(struct onnx_tensor *), err) !=
+            STRATA_OK ||
+        weights_open(&file, path, NULL, err) != STRATA_OK)
+        return NULL;
+    o->arrays[o->n_arrays++] = file;
+    const struct weight_view v =
+        weights_count(file) == 1 ? weights_at(file, 0) : (struct weight_view){0};
+    struct onnx_tensor *t = zalloc(1, sizeof *t, "a constant", err);
+    if (!t)
+        return NULL;
+    o->made[o->n_made++] = t;
+    *t = (struct onnx_tensor){.name = "",
+                              .type = type_of(v.dtype),
+                              .rank = v.rank,
+                              .data = v.data,
+                              .bytes = v.bytes,
+                              .count = network_elements(v.dims, v.rank)};
+    memcpy(t->dims, v.dims, sizeof t->dims);
+    if (weights_count(file) == 1 && t->type != ONNX_UNDEFINED)
+        return t;
+    error_set(err, STRATA_EINVAL, "%s: a constant is one array of a type that Strata has",
+              path);
+    return NULL;
+}
+
+static const struct onnx_tensor *open_tensor(struct model_options *o, const char *path,
+                                             strata_error *err)
+{
+    const size_t n = strlen(path);
+    if (n < 3 || strcmp(path + n - 3, ".pb") != 0)
+        return open_array(o, path, err);
+    if (grow(&o->tensors, &o->tensors_capacity, o->n_tensors, sizeof(void *), err) !=
+            STRATA_OK ||
+        onnx_open_tensor(&o->tensors[o->n_tensors], path, NULL, err) != STRATA_OK)
+        return NULL;
+    return &o->tensors[o->n_tensors++]->graph.initializers[0];
+}
+
+int model_add_constant(struct model_options *o, const char *text, strata_error *err)
+{
+    const char *path;
+    int status = grow(&o->constants, &o->constants_capacity, o->n_constants,
+                      sizeof *o->constants, err);
+    char *name = status == STRATA_OK
+                     ? split(text, "NAME=FILE, as in axes=axes.npy", &path, err)
+                     : NULL;
+    const struct onnx_tensor *t = name ? open_tensor(o, path, err) : NULL;
+    if (!t) {
+        free(name);
+        return err->status;
+    }
+    o->constants[o->n_constants++] = (struct import_constant){name, t};
+    return STRATA_OK;
+}
+
+void model_options_free(struct model_options *o)
+{
+    for (size_t i = 0; i < o->n_shapes; i++)
+        free((char *)o->shapes[i].name);
+    for (size_t i = 0; i < o->n_symbols; i++)
+        free((char *)o->symbols[i].name);
+    for (size_t i = 0; i < o->n_constants; i++)
+        free((char *)o->constants[i].name);
+    for (size_t i = 0; i < o->n_tensors; i++)
+        onnx_close(o->tensors[i]);
+    for (size_t i = 0; i < o->n_arrays; i++)
+        weights_close(o->arrays[i]);
+    for (size_t i = 0; i < o->n_made; i++)
+        free(o->made[i]);
+    free(o->shapes);
+    free(o->symbols);
+    free(o->constants);
+    free(o->tensors);
+    free(o->arrays);
+    free(o->made);
+    *o = (struct model_options){0};
+}
