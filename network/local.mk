@@ -23,8 +23,16 @@ NETWORK_SOURCES = \
 	network/import/map.h \
 	network/import/map/arithmetic.c \
 	network/import/map/cast.c \
+	network/import/map/compose.c \
+	network/import/map/compose.h \
 	network/import/map/constant.c \
+	network/import/map/einsum.c \
+	network/import/map/image.c \
 	network/import/map/index.c \
+	network/import/map/loss.c \
+	network/import/map/matrix.c \
+	network/import/map/normalize.c \
+	network/import/map/quantize.c \
 	network/import/map/reduce.c \
 	network/import/map/refused.c \
 	network/import/map/shape.c \

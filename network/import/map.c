@@ -270,10 +270,10 @@ static void take_attribute(struct mapping *m, const char *ours, char kind,
         map_refuse(m, "attribute '%s' is of a kind that it cannot be", a->name);
 }
 
-static void take_names(struct mapping *m)
+void map_names(struct mapping *m, const char *names)
 {
     char list[NAMES_BYTES], *rest = list, *pair;
-    snprintf(list, sizeof list, "%s", m->rule->names ? m->rule->names : "");
+    snprintf(list, sizeof list, "%s", names ? names : "");
     while ((pair = strsep(&rest, ","))) {
         char *ours = strchr(pair, '=');
         if (!ours)
@@ -321,7 +321,7 @@ int map_node(struct mapping *m, strata_error *err)
         if (m->s)
             take_ports(m);
         if (!m->refused)
-            take_names(m);
+            map_names(m, m->rule->names);
         take_outputs(m);
     }
     if (m->rule->finish && !m->refused)

@@ -247,12 +247,16 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
     return status;
 }
 
-/* The model's own dtype of a float result: that of the first float read. */
+/* The model's own dtype of a float result: that of the first float read, of a weight where
+ * no input is one. */
 static int free_dtype(const struct graph *g, const struct section *s)
 {
     for (int i = 0; i < s->n_in; i++)
         if (s->in[i] >= 0 && dtype_is_free(g->values[s->in[i]].dtype))
             return g->values[s->in[i]].dtype;
+    for (int k = 0; k < s->n_weights; k++)
+        if (dtype_is_free(g->values[s->weights[k].value].dtype))
+            return g->values[s->weights[k].value].dtype;
     return STRATA_FP32;
 }
 
