@@ -5,6 +5,7 @@
 #include "network/import/map/compose.h"
 
 #include "io/weights/weights.h"
+#include "network/import/private.h"
 
 int compose_input(const struct mapping *m, int i)
 {
@@ -99,6 +100,32 @@ void compose_is(struct mapping *m, int i, int value, int rank, const int64_t *di
         compose_end(m, i, rank);
     else
         map_is(m, i, value);
+}
+
+bool compose_fits(struct mapping *m, const char *name, const int64_t *v, int64_t n,
+                  int64_t least)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (v[i] < least || v[i] > INT32_MAX) {
+            map_refuse(m, "'%s' holds %lld, which is not in [%lld, 2^31)", name,
+                       (long long)v[i], (long long)least);
+            return false;
+        }
+    return true;
+}
+
+void *compose_room(struct mapping *m, size_t size, const int64_t *dims, int n)
+{
+    int64_t all = 1;
+    for (int d = 0; d < n; d++) {
+        if (dims[d] < 0 || (dims[d] && all > IMPORT_FOLD_ELEMENTS / dims[d])) {
+            map_refuse(m, "it would need a constant of more than %lld elements",
+                       (long long)IMPORT_FOLD_ELEMENTS);
+            return NULL;
+        }
+        all *= dims[d];
+    }
+    return arena_get(&m->g->arena, (size_t)all + 1, size);
 }
 
 int compose_number(struct mapping *m, int dtype, double v)

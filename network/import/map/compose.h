@@ -32,6 +32,12 @@ void compose_end(struct mapping *m, int i, int rank);
 /* A value, made of layers of the node or not, is output i. */
 void compose_is(struct mapping *m, int i, int value, int rank, const int64_t *dims);
 
+/* Whether numbers of an attribute are in [least, 2^31); else the node is refused. */
+bool compose_fits(struct mapping *m, const char *name, const int64_t *v, int64_t n,
+                  int64_t least);
+/* Room for a constant of these dims, in the arena; NULL, and refused, beyond what is
+ * folded. */
+void *compose_room(struct mapping *m, size_t size, const int64_t *dims, int n);
 /* Constants: one number of a dtype; FP32 or i64 of a list. */
 int compose_number(struct mapping *m, int dtype, double v);
 int compose_reals(struct mapping *m, int rank, const int64_t *dims, const double *v);

@@ -23,8 +23,15 @@ static bool read_part(struct mapping *m, struct term *t, const char *text, size_
 {
     int letters = 0;
     bool seen = false;
-    for (size_t i = 0; i < n; i++)
-        letters += text[i] != '.' && text[i] != ' ';
+    for (size_t i = 0; i < n; i++) {
+        const bool letter =
+            (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z');
+        letters += letter;
+        if (letter || text[i] == '.' || text[i] == ' ')
+            continue;
+        map_refuse(m, "'equation' holds what is no letter");
+        return false;
+    }
     const int ellipsis = rank < 0 ? *dots : rank - letters;
     for (size_t i = 0; i < n; i++) {
         if (text[i] == ' ')

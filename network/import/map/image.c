@@ -154,9 +154,9 @@ static void finish_grid(struct mapping *m)
 static int base_grid(struct mapping *m, const int64_t *size, int space, bool corners)
 {
     int64_t n = 1, dims[2] = {1, space + 1};
-    for (int d = 0; d < space; d++)
+    double *v = compose_room(m, (size_t)(space + 1) * sizeof *v, size, space);
+    for (int d = 0; v && d < space; d++)
         n *= size[d];
-    double *v = arena_get(&m->g->arena, (size_t)(n * (space + 1)) + 1, sizeof *v);
     for (int64_t i = 0; v && i < n; i++) {
         int64_t rest = i;
         for (int d = space - 1; d >= 0; rest /= size[d], d--) {
@@ -218,13 +218,11 @@ static void finish_suppression(struct mapping *m)
 
 static bool is_image(struct mapping *m, const struct value *x, int64_t block)
 {
-    if (x && x->rank == 4 && block > 0)
-        return true;
-    map_refuse(m,
-               "the input has rank %d and 'blocksize' is %lld; images and a positive "
-               "one are needed",
-               x ? x->rank : 0, (long long)block);
-    return false;
+    if (!x || x->rank != 4) {
+        map_refuse(m, "the input has rank %d; N x C x H x W is needed", x ? x->rank : 0);
+        return false;
+    }
+    return compose_fits(m, "blocksize", &block, 1, 1);
 }
 
 static void map_depth_to_space(struct mapping *m)
@@ -237,6 +235,11 @@ static void map_depth_to_space(struct mapping *m)
     if (!is_image(m, x, b))
         return;
     const int64_t c = x->dims[1] / (b * b), h = x->dims[2], w = x->dims[3];
+    if (c * b * b != x->dims[1]) {
+        map_refuse(m, "%lld channels are not divided by the square of 'blocksize' = %lld",
+                   (long long)x->dims[1], (long long)b);
+        return;
+    }
     const int64_t split[] = {x->dims[0], deep ? b : c, b, deep ? c : b, h, w};
     const int64_t out[] = {x->dims[0], c, h * b, w * b};
     const int y = compose_reshape(m, compose_input(m, 0), 6, split);
@@ -252,6 +255,11 @@ static void map_space_to_depth(struct mapping *m)
     if (!is_image(m, x, b))
         return;
     const int64_t c = x->dims[1], h = x->dims[2] / b, w = x->dims[3] / b;
+    if (h * b != x->dims[2] || w * b != x->dims[3]) {
+        map_refuse(m, "an image of %lld x %lld is not divided by 'blocksize' = %lld",
+                   (long long)x->dims[2], (long long)x->dims[3], (long long)b);
+        return;
+    }
     const int64_t split[] = {x->dims[0], c, h, b, w, b};
     const int64_t out[] = {x->dims[0], c * b * b, h, w};
     const int y = compose_reshape(m, compose_input(m, 0), 6, split);
@@ -267,7 +275,7 @@ static void map_center(struct mapping *m)
     int64_t begin[STRATA_MAX_RANK] = {0}, end[STRATA_MAX_RANK] = {0};
     const int n = map_integers(m, "shape", 1, shape);
     const int given = map_integers(m, "axes", -1, axes);
-    if (!x || m->refused)
+    if (!x || m->refused || !compose_fits(m, "shape", shape, n, 0))
         return;
     if (n != (given < 0 ? x->rank : given)) {
         map_refuse(m, "'shape' has %d numbers for %d axes", n,
@@ -295,7 +303,7 @@ static int one_each(struct mapping *m, int64_t channels, int64_t taps, int space
                     const int64_t *block)
 {
     int64_t dims[STRATA_MAX_RANK] = {channels * taps, 1};
-    double *v = arena_get(&m->g->arena, (size_t)(channels * taps * taps) + 1, sizeof *v);
+    double *v = compose_room(m, sizeof *v, (const int64_t[]){channels, taps, taps}, 3);
     for (int d = 0; d < space; d++)
         dims[d + 2] = block[d];
     for (int64_t i = 0; v && i < channels * taps; i++)
@@ -305,13 +313,15 @@ static int one_each(struct mapping *m, int64_t channels, int64_t taps, int space
 
 /* Numbers of an attribute, one a spatial dim, or its default. */
 static void read_space(struct mapping *m, const char *name, int n, int64_t otherwise,
-                       int64_t *out)
+                       int64_t least, int64_t *out)
 {
     const int64_t found = node_integers(m->node, name, out, 2 * STRATA_MAX_RANK);
     for (int d = 0; d < n && found < 0; d++)
         out[d] = otherwise;
     if (found >= 0 && found != n)
         map_refuse(m, "'%s' has %lld numbers, %d are needed", name, (long long)found, n);
+    else
+        compose_fits(m, name, out, n, least);
 }
 
 /* Blocks that are summed where they overlap: a transposed convolution. */
@@ -329,18 +339,28 @@ static void map_col_to_image(struct mapping *m)
         map_refuse(m, "the input is not N x C·block x L, of 1 to 3 spatial dims");
         return;
     }
-    read_space(m, "strides", n, 1, stride);
-    read_space(m, "dilations", n, 1, dilation);
-    read_space(m, "pads", 2 * n, 0, pads);
-    for (int d = 0; d < n; d++)
-        taps *= block[d];
-    if (m->refused || taps <= 0)
+    read_space(m, "strides", n, 1, 1, stride);
+    read_space(m, "dilations", n, 1, 1, dilation);
+    read_space(m, "pads", 2 * n, 0, 0, pads);
+    if (!compose_fits(m, "block_shape", block, n, 1) ||
+        !compose_fits(m, "image_shape", image, n, 1) || m->refused)
         return;
+    for (int d = 0; d < n && taps <= x->dims[1]; d++)
+        taps *= block[d];
+    if (taps > x->dims[1] || x->dims[1] % taps != 0) {
+        map_refuse(m, "%lld rows are not divided by the block's elements",
+                   (long long)x->dims[1]);
+        return;
+    }
     dims[0] = x->dims[0];
     dims[1] = x->dims[1];
     for (int d = 0; d < n; d++) {
         const int64_t span = (block[d] - 1) * dilation[d] + 1;
         const int64_t room = image[d] + pads[d] + pads[n + d] - span;
+        if (room < 0) {
+            map_refuse(m, "a block is larger than the image");
+            return;
+        }
         dims[d + 2] = room / stride[d] + 1;
         more[d] = room % stride[d];
     }

@@ -56,7 +56,7 @@ static int stretch(struct mapping *m, int value, const int64_t *dims, int rank)
     int64_t n = 1;
     for (int d = 0; d < rank; d++)
         n *= dims[d];
-    double *to = arena_get(&m->g->arena, (size_t)n + 1, sizeof *to);
+    double *to = compose_room(m, sizeof *to, dims, rank);
     for (int64_t i = 0; from && to && i < n; i++) {
         int64_t at = 0, step = 1, rest = i;
         for (int d = rank - 1, k = w->rank - 1; d >= 0; rest /= dims[d], d--, k--) {
@@ -160,8 +160,7 @@ static void map_hardmax(struct mapping *m)
         return;
     const int64_t axis = map_axis(m, node_integer(m->node, "axis", -1), x->rank);
     const int64_t n = x->rank ? x->dims[axis] : 1;
-    int64_t dims[STRATA_MAX_RANK] = {1},
-            *iota = arena_get(&m->g->arena, (size_t)n + 1, 8);
+    int64_t dims[STRATA_MAX_RANK] = {1}, *iota = compose_room(m, sizeof *iota, &n, 1);
     const int dtype = x->dtype, rank = x->rank - (int)axis;
     for (int64_t i = 0; iota && i < n; i++)
         iota[i] = i;

@@ -142,6 +142,11 @@ static void finish_unpool(struct mapping *m)
     if (map_integers(m, "strides", -1, stride) != space)
         for (int d = 0; d < space; d++)
             stride[d] = 1;
+    if (!compose_fits(m, "output_shape", size, n, 0) ||
+        !compose_fits(m, "strides", stride, space, 1) ||
+        !compose_fits(m, "kernel_shape", kernel, space, 1) ||
+        !compose_fits(m, "pads", pads, 2 * space, 0))
+        return;
     for (int d = 0; d < space; d++) {
         more[d] = size[d + 2] - ((x->dims[d + 2] - 1) * stride[d] + kernel[d] - pads[d] -
                                  pads[space + d]);
@@ -194,6 +199,11 @@ static void map_conv_integer(struct mapping *m)
     const int64_t n = w ? value_count(w) : 0, n_zero = zero ? value_count(zero) : 0;
     if (m->refused || !v)
         return;
+    if (w->rank < 3 || (zero && n_zero != 1 && n_zero != w->dims[0])) {
+        map_refuse(m, "'w' has rank %d, its zero point %lld numbers", w->rank,
+                   (long long)n_zero);
+        return;
+    }
     for (int64_t i = 0; i < n && n_zero; i++)
         v[i] -= z[n_zero == 1 ? 0 : i / (n / w->dims[0])];
     if (!is_exact(m, w, v))
