@@ -25,3 +25,4 @@ const struct map_table *const map_tables[] = {
     &map_loss,
     NULL,
 };
+/* clang-format on */
