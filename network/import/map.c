@@ -11,7 +11,6 @@
 #include "network/import/private.h"
 
 #define NAMES_BYTES 512 /* of a row's names */
-#define WANT_DEPTH 8    /* nodes between a constant that is asked for and an input */
 
 /* ---- for the functions of rows -------------------------------------------------------
  */
@@ -45,23 +44,12 @@ bool map_has_output(const struct mapping *m, int i)
            m->g->values[m->node->out[i]].readers > 0;
 }
 
-/* Inputs of the network that a value is computed of, as far as they are near. */
-static void want_origin(struct mapping *m, const struct value *v, int depth)
-{
-    if (!v || v->constant || depth == 0)
-        return;
-    if (!v->node)
-        import_want(m->im, v->name);
-    for (int i = 0; v->node && i < v->node->n_in; i++)
-        want_origin(m, graph_value(m->g, v->node->in[i]), depth - 1);
-}
-
 const struct value *map_constant(struct mapping *m, int i, const char *what)
 {
     const struct value *v = map_input(m, i);
     if (!v || v->constant)
         return v;
-    want_origin(m, v, WANT_DEPTH);
+    import_want(m->im, v);
     map_refuse(m,
                "input '%s' must be constant; it is '%s', which is computed: give "
                "--constant NAME=FILE for what it comes from, or --shape",
@@ -282,10 +270,10 @@ static void take_attribute(struct mapping *m, const char *ours, char kind,
         map_refuse(m, "attribute '%s' is of a kind that it cannot be", a->name);
 }
 
-static void take_names(struct mapping *m)
+void map_names(struct mapping *m, const char *names)
 {
     char list[NAMES_BYTES], *rest = list, *pair;
-    snprintf(list, sizeof list, "%s", m->rule->names ? m->rule->names : "");
+    snprintf(list, sizeof list, "%s", names ? names : "");
     while ((pair = strsep(&rest, ","))) {
         char *ours = strchr(pair, '=');
         if (!ours)
@@ -333,7 +321,7 @@ int map_node(struct mapping *m, strata_error *err)
         if (m->s)
             take_ports(m);
         if (!m->refused)
-            take_names(m);
+            map_names(m, m->rule->names);
         take_outputs(m);
     }
     if (m->rule->finish && !m->refused)

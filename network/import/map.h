@@ -79,6 +79,8 @@ int64_t map_axis(struct mapping *m, int64_t axis, int rank);
 struct section *map_section(struct mapping *m, const char *type);
 /* A value between two layers of the node, read later by section_in. */
 int map_between(struct mapping *m);
+/* Attributes of m->s, by a list like that of a row. */
+void map_names(struct mapping *m, const char *names);
 /* Connect m->s: to an input of the node, from an output. */
 void map_in(struct mapping *m, int i);
 void map_out(struct mapping *m, int i);

@@ -4,10 +4,26 @@
  */
 #include "network/import/map.h"
 
-extern const struct map_table map_arithmetic, map_cast, map_constants, map_index,
-    map_reduce, map_refused, map_shape, map_window;
+extern const struct map_table map_arithmetic, map_cast, map_constants, map_einsum,
+    map_image, map_index, map_loss, map_matrix, map_normalize, map_quantize, map_reduce,
+    map_refused, map_shape, map_window;
 
+/* clang-format off: a family a line */
 const struct map_table *const map_tables[] = {
-    &map_arithmetic, &map_cast,   &map_reduce,  &map_index, &map_shape,
-    &map_constants,  &map_window, &map_refused, NULL,
+    &map_arithmetic,
+    &map_cast,
+    &map_reduce,
+    &map_index,
+    &map_shape,
+    &map_constants,
+    &map_window,
+    &map_normalize,
+    &map_matrix,
+    &map_einsum,
+    &map_image,
+    &map_quantize,
+    &map_loss,
+    &map_refused,
+    NULL,
 };
+/* clang-format on */

@@ -2,46 +2,297 @@
  *
  * Operators with a window: convolutions and pooling.
  */
-#include "network/import/map.h"
+#include "network/import/map/compose.h"
 
 #include <string.h>
 
 #include "core/alloc.h"
 
-#define WINDOW "kernel_shape=kernel,strides=stride,pads=pad,dilations=dilation"
+#define WINDOW "kernel_shape=kernel,strides=stride,dilations=dilation"
 
+/* Pads, or the word that tells how to choose them. */
 static void finish_window(struct mapping *m)
 {
-    static const char *const modes[][2] = {
-        {"VALID", "valid"}, {"SAME_UPPER", "same_upper"}, {"SAME_LOWER", "same_lower"}};
+    static const char *const modes[][2] = {{"NOTSET", ""},
+                                           {"", ""},
+                                           {"VALID", "valid"},
+                                           {"SAME_UPPER", "same_upper"},
+                                           {"SAME_LOWER", "same_lower"}};
     const char *mode = node_text(m->node, "auto_pad", "NOTSET");
-    for (size_t i = 0; i < ARRAY_LENGTH(modes); i++)
-        if (strcmp(mode, modes[i][0]) == 0)
-            section_word(m->g, m->s, "pad_mode", modes[i][1]);
+    int64_t pads[2 * STRATA_MAX_RANK];
+    const int64_t n = node_integers(m->node, "pads", pads, 2 * STRATA_MAX_RANK);
+    size_t i = 0;
+    while (i < ARRAY_LENGTH(modes) && strcmp(mode, modes[i][0]) != 0)
+        i++;
+    if (i == ARRAY_LENGTH(modes))
+        map_refuse(m,
+                   "'auto_pad' = '%s' is none of NOTSET, VALID, SAME_UPPER and "
+                   "SAME_LOWER",
+                   mode);
+    else if (*modes[i][1])
+        section_word(m->g, m->s, "pad_mode", modes[i][1]);
+    else if (n > 2 * STRATA_MAX_RANK)
+        map_refuse(m, "'pads' has %lld numbers; there are at most %d dims", (long long)n,
+                   STRATA_MAX_RANK);
+    else if (n > 0)
+        section_integers(m->g, m->s, "pad", pads, n);
 }
+
+void compose_window(struct mapping *m)
+{
+    map_names(m, WINDOW ",group=groups");
+    finish_window(m);
+}
+
+/* The size of the output counts, whatever the pads say. */
+static void finish_transposed(struct mapping *m)
+{
+    int64_t size[STRATA_MAX_RANK];
+    const int n = map_integers(m, "output_shape", -1, size);
+    const int space = map_input_rank(m, 0) - 2;
+    finish_window(m);
+    if (n <= 0)
+        return;
+    m->s->n_attrs -= strcmp(m->s->attrs[m->s->n_attrs - 1].key, "pad") == 0;
+    if (n != space && n != space + 2)
+        map_refuse(m, "'output_shape' has %d numbers; the input has %d spatial dims", n,
+                   space);
+    else
+        section_integers(m->g, m->s, "output_size", size + (n - space), space);
+}
+
+/* The place in the whole input as ONNX counts it with storage_order = 1: within a plane
+ * the first spatial dim runs fastest. */
+static int order_by_columns(struct mapping *m, int at)
+{
+    const struct value *x = map_input(m, 0);
+    int64_t plane = 1, below = 1, above = 1;
+    for (int d = 2; d < x->rank; d++)
+        plane *= x->dims[d];
+    int rest = compose_op(m, "ElementWise", "mod", at,
+                          compose_number(m, STRATA_INT64, (double)plane));
+    int sum = compose_op(m, "ElementWise", "sub", at, rest);
+    below = plane;
+    for (int d = 2; d < x->rank; d++) {
+        below /= x->dims[d] ? x->dims[d] : 1;
+        const int size = compose_number(m, STRATA_INT64, (double)below);
+        const int index = compose_op(m, "ElementWise", "div", rest, size);
+        const int share = compose_op(m, "ElementWise", "product", index,
+                                     compose_number(m, STRATA_INT64, (double)above));
+        rest = compose_op(m, "ElementWise", "mod", rest, size);
+        sum = compose_op(m, "ElementWise", "sum", sum, share);
+        above *= x->dims[d];
+    }
+    return sum;
+}
+
+/* Integers of 8 bits are numbers of FP32, too. */
+static void pool_bytes(struct mapping *m, int dtype)
+{
+    struct section *pool = m->s;
+    const int wide = compose_cast(m, pool->in[0], STRATA_FP32);
+    const size_t n = m->n_sections;
+    if (wide < 0 || n < 2)
+        return;
+    struct section *first = m->sections[n - 1];
+    m->sections[n - 1] = pool;
+    m->sections[n - 2] = first;
+    pool->in[0] = wide;
+    pool->out[0] = map_between(m);
+    compose_cast(m, pool->out[0], dtype);
+    compose_end(m, 0, -1);
+}
+
+static void finish_max_pool(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0);
+    struct section *pool = m->s;
+    finish_window(m);
+    if (!x || m->refused)
+        return;
+    if (map_has_output(m, 1))
+        section_flag(m->g, pool, "indices", true);
+    else if (pool)
+        pool->n_out = 1;
+    if (x->dtype == STRATA_INT8 || x->dtype == STRATA_UINT8)
+        pool_bytes(m, x->dtype);
+    if (map_has_output(m, 1) && node_integer(m->node, "storage_order", 0)) {
+        pool->out[1] = map_between(m);
+        compose_is(m, 1, order_by_columns(m, pool->out[1]), -1, NULL);
+    }
+}
+
+/* What the third input says beyond the size that was pooled is added at the ends. */
+static void finish_unpool(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0);
+    int64_t size[STRATA_MAX_RANK], kernel[STRATA_MAX_RANK], stride[STRATA_MAX_RANK];
+    int64_t pads[2 * STRATA_MAX_RANK] = {0}, more[STRATA_MAX_RANK] = {0};
+    const int n = map_integers(m, "output_shape", 2, size);
+    const int space = x ? x->rank - 2 : 0;
+    bool adds = false;
+    finish_window(m);
+    node_integers(m->node, "pads", pads, 2 * STRATA_MAX_RANK);
+    if (n <= 0 || m->refused)
+        return;
+    if (n != space + 2 || map_integers(m, "kernel_shape", -1, kernel) != space) {
+        map_refuse(m, "'output_shape' has %d numbers, the input rank %d", n, space + 2);
+        return;
+    }
+    if (map_integers(m, "strides", -1, stride) != space)
+        for (int d = 0; d < space; d++)
+            stride[d] = 1;
+    if (!compose_fits(m, "output_shape", size, n, 0) ||
+        !compose_fits(m, "strides", stride, space, 1) ||
+        !compose_fits(m, "kernel_shape", kernel, space, 1) ||
+        !compose_fits(m, "pads", pads, 2 * space, 0))
+        return;
+    for (int d = 0; d < space; d++) {
+        more[d] = size[d + 2] - ((x->dims[d + 2] - 1) * stride[d] + kernel[d] - pads[d] -
+                                 pads[space + d]);
+        adds |= more[d] != 0;
+    }
+    if (!adds || !m->s)
+        return;
+    m->s->out[0] = map_between(m);
+    compose_one(m, "Padding", m->s->out[0]);
+    section_integers(m->g, m->s, "end", more, space);
+    compose_end(m, 0, -1);
+}
+
+/* ConvInteger is exact: all sums of its products are numbers of FP32, or it is refused.
+ */
+static bool is_exact(struct mapping *m, const struct value *w, const double *v)
+{
+    const int64_t filters = w->rank ? w->dims[0] : 1;
+    const int64_t taps = filters ? value_count(w) / filters : 0;
+    for (int64_t k = 0; k < filters; k++) {
+        double sum = 0;
+        for (int64_t i = 0; i < taps; i++)
+            sum += v[k * taps + i] < 0 ? -v[k * taps + i] : v[k * taps + i];
+        if (sum * 255 > (double)(1 << 24)) {
+            map_refuse(m,
+                       "sums of filter %lld may exceed 2^24, up to which they are "
+                       "exact here",
+                       (long long)k);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Input i less its zero point, input z, as FP32. */
+static int centred(struct mapping *m, int i, int z)
+{
+    const int wide = compose_cast(m, compose_input(m, i), STRATA_FP32);
+    const struct value *zero = map_input(m, z);
+    if (!zero)
+        return wide;
+    return compose_op(m, "ElementWise", "sub", wide,
+                      compose_cast(m, compose_input(m, z), STRATA_FP32));
+}
+
+static void map_conv_integer(struct mapping *m)
+{
+    const struct value *w = map_constant(m, 1, "w"), *zero = map_constant(m, 3, "zero");
+    double *v = compose_values(m, w), *z = compose_values(m, zero);
+    const int64_t n = w ? value_count(w) : 0, n_zero = zero ? value_count(zero) : 0;
+    if (m->refused || !v)
+        return;
+    if (w->rank < 3 || (zero && n_zero != 1 && n_zero != w->dims[0])) {
+        map_refuse(m, "'w' has rank %d, its zero point %lld numbers", w->rank,
+                   (long long)n_zero);
+        return;
+    }
+    for (int64_t i = 0; i < n && n_zero; i++)
+        v[i] -= z[n_zero == 1 ? 0 : i / (n / w->dims[0])];
+    if (!is_exact(m, w, v))
+        return;
+    compose_one(m, "Convolution", centred(m, 0, 2));
+    section_weight(m->s, "weight", compose_reals(m, w->rank, w->dims, v));
+    const int y = m->s->out[0];
+    compose_window(m);
+    compose_cast(m, y, STRATA_INT32);
+    compose_end(m, 0, -1);
+}
+
+/* The addend comes before the activation; both join the convolution when planned. */
+static void finish_fused(struct mapping *m)
+{
+    static const char *const kinds[][4] = {
+        {"Relu", "relu", NULL, NULL},
+        {"Sigmoid", "sigmoid", NULL, NULL},
+        {"Tanh", "tanh", NULL, NULL},
+        {"LeakyRelu", "leaky_relu", "alpha", NULL},
+        {"Clip", "clip", "alpha", "beta"},
+        {"HardSigmoid", "hard_sigmoid", "alpha", "beta"}};
+    const char *kind = node_text(m->node, "activation", "");
+    const struct onnx_attribute *p = node_attribute(m->node, "activation_params");
+    size_t i = 0;
+    finish_window(m);
+    while (i < ARRAY_LENGTH(kinds) && strcmp(kind, kinds[i][0]) != 0)
+        i++;
+    if (m->refused || !m->s)
+        return;
+    if (*kind && i == ARRAY_LENGTH(kinds)) {
+        map_refuse(m, "'activation' = '%s' is not known", kind);
+        return;
+    }
+    int y = m->s->out[0] = map_between(m);
+    if (map_input(m, 3))
+        y = compose_op(m, "ElementWise", "sum", y, compose_input(m, 3));
+    if (*kind) {
+        y = compose_one(m, "Activation", y);
+        section_word(m->g, m->s, "kind", kinds[i][1]);
+        for (size_t k = 0; p && p->kind == ONNX_A_REALS && k < p->n && k < 2; k++)
+            if (kinds[i][k + 2])
+                section_real(m->g, m->s, kinds[i][k + 2], p->reals[k]);
+    }
+    compose_is(m, 0, y, -1, NULL);
+}
+
+#define POOL(op_, kind_, names_, finish_)                                                \
+    {                                                                                    \
+        .op = op_, .layer = "Pooling", .fixed = "kind=" kind_, .ports = "x",             \
+        .names = names_, .finish = finish_                                               \
+    }
 
 static const struct map_rule rules[] = {
     {.op = "Conv",
      .layer = "Convolution",
      .ports = "xww",
      .names = WINDOW ",group=groups",
-     .finish = finish_window},
-    {.op = "MaxPool",
-     .layer = "Pooling",
-     .fixed = "kind=max",
-     .ports = "x",
-     .names = WINDOW ",ceil_mode=ceil_mode?",
-     .finish = finish_window},
-    {.op = "AveragePool",
-     .layer = "Pooling",
-     .fixed = "kind=average",
-     .ports = "x",
-     .names = WINDOW ",ceil_mode=ceil_mode?,count_include_pad=count_include_pad?",
-     .finish = finish_window},
-    {.op = "GlobalAveragePool",
-     .layer = "Pooling",
-     .fixed = "kind=average,global=yes",
-     .ports = "x"},
+     .finish = finish_window,
+     .note = "weights are constant; 1 to 3 spatial dims"},
+    {.op = "ConvTranspose",
+     .layer = "Deconvolution",
+     .ports = "xww",
+     .names = WINDOW ",group=groups,output_padding=output_pad",
+     .finish = finish_transposed,
+     .note = "weights are constant; 1 to 3 spatial dims"},
+    {.op = "ConvInteger",
+     .finish = map_conv_integer,
+     .note = "weights are constant; sums below 2^24"},
+    POOL("MaxPool", "max", WINDOW ",ceil_mode=ceil_mode?", finish_max_pool),
+    POOL("AveragePool", "average",
+         WINDOW ",ceil_mode=ceil_mode?,count_include_pad=count_include_pad?",
+         finish_window),
+    POOL("LpPool", "lp", WINDOW ",ceil_mode=ceil_mode?,p=p", finish_window),
+    POOL("GlobalAveragePool", "average,global=yes", "", NULL),
+    POOL("GlobalMaxPool", "max,global=yes", "", NULL),
+    POOL("GlobalLpPool", "lp,global=yes", "p=p", NULL),
+    {.op = "MaxUnpool",
+     .layer = "MaxUnpool",
+     .ports = "xx-",
+     .names = "kernel_shape=kernel,strides=stride",
+     .finish = finish_unpool},
+    {.op = "FusedConv",
+     .layer = "Convolution",
+     .ports = "xww-",
+     .names = WINDOW ",group=groups",
+     .finish = finish_fused,
+     .note = "weights are constant",
+     .domain = "com.microsoft"},
 };
 
 const struct map_table map_window = {"Windows", rules, ARRAY_LENGTH(rules)};

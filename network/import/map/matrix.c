@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of matrices.
+ */
+#include "network/import/map/quantize.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "formats/format.h"
+
+/* A float matrix that is constant can be packed once: a weight of the layer. */
+static bool is_weight(const struct value *b)
+{
+    return b && b->constant && b->rank == 2 && dtype_is_free(b->dtype);
+}
+
+/* A product; b joins as a weight where it can. */
+static int product(struct mapping *m, int a, int b)
+{
+    const bool weight = is_weight(graph_value(m->g, b));
+    const int y = weight ? compose_one(m, "MatrixMultiply", a)
+                         : compose_two(m, "MatrixMultiply", a, b);
+    if (weight)
+        section_weight(m->s, "b", b);
+    return y;
+}
+
+/* A vector is a matrix of one row or one column. */
+static int as_matrix(struct mapping *m, int x, bool row)
+{
+    const struct value *v = graph_value(m->g, x);
+    if (!v || v->rank != 1)
+        return x;
+    const int64_t dims[2] = {row ? 1 : v->dims[0], row ? v->dims[0] : 1};
+    if (v->constant)
+        return graph_add_constant(m->g, v->name, v->dtype, 2, dims, v->data);
+    return compose_reshape(m, x, 2, dims);
+}
+
+/* Dims of a product of tensors: those before the last two stretch. */
+static int product_dims(const struct value *a, const struct value *b, int64_t *dims)
+{
+    const int batch_a = a->rank > 2 ? a->rank - 2 : 0;
+    const int batch_b = b->rank > 2 ? b->rank - 2 : 0;
+    const int batch = batch_a > batch_b ? batch_a : batch_b;
+    int n = 0;
+    for (; n < batch; n++) {
+        const int i = n - (batch - batch_a), k = n - (batch - batch_b);
+        dims[n] = i < 0 || (k >= 0 && a->dims[i] == 1) ? b->dims[k] : a->dims[i];
+    }
+    if (a->rank > 1)
+        dims[n++] = a->dims[a->rank - 2];
+    if (b->rank > 1)
+        dims[n++] = b->dims[b->rank - 1];
+    return n;
+}
+
+/* The product of two values of the node as its output 0. */
+static int multiply(struct mapping *m, int a, int b)
+{
+    const struct value va = *graph_value(m->g, a), vb = *graph_value(m->g, b);
+    int64_t dims[STRATA_MAX_RANK];
+    if (va.rank == 0 || vb.rank == 0) {
+        map_refuse(m, "an operand is a scalar");
+        return VALUE_NONE;
+    }
+    const int left = as_matrix(m, a, true), right = as_matrix(m, b, false);
+    const int y = product(m, left, right);
+    if (va.rank > 1 && vb.rank > 1)
+        return y;
+    const int rank = product_dims(&va, &vb, dims);
+    return compose_reshape(m, y, rank, dims);
+}
+
+static bool has_operands(struct mapping *m)
+{
+    if (map_input(m, 0) && map_input(m, 1))
+        return true;
+    map_refuse(m, "it needs two operands");
+    return false;
+}
+
+static void map_mat_mul(struct mapping *m)
+{
+    const struct value *a = map_input(m, 0), *b = map_input(m, 1);
+    if (!has_operands(m))
+        return;
+    multiply(m, compose_input(m, 0), compose_input(m, 1));
+    compose_end(m, 0, a->rank == 1 && b->rank == 1 ? 0 : -1);
+}
+
+static void map_fused_mat_mul(struct mapping *m)
+{
+    if (!has_operands(m))
+        return;
+    if (node_integer(m->node, "transBatchA", 0) ||
+        node_integer(m->node, "transBatchB", 0))
+        map_refuse(m, "'transBatchA' and 'transBatchB' are not taken");
+    product(m, compose_input(m, 0), compose_input(m, 1));
+    map_names(m, "alpha=alpha,transA=transpose_a?,transB=transpose_b?");
+    compose_end(m, 0, -1);
+}
+
+/* beta·C as a bias of N numbers; VALUE_NONE: it is not constant, or has rows. */
+static int bias_of(struct mapping *m, const struct value *c, int64_t n, double beta)
+{
+    const int64_t count = value_count(c);
+    const int64_t last = c->rank ? c->dims[c->rank - 1] : 1;
+    if (!c->constant || !dtype_is_free(c->dtype) || (count != 1 && count != n) ||
+        last != count)
+        return VALUE_NONE;
+    if (beta == 1 && c->rank == 1 && count == n)
+        return compose_input(m, 2);
+    const double *from = compose_values(m, c);
+    double *to = arena_get(&m->g->arena, (size_t)n + 1, sizeof *to);
+    for (int64_t i = 0; from && to && i < n; i++)
+        to[i] = beta * from[count == 1 ? 0 : i];
+    return from && to ? compose_reals(m, 1, &n, to) : VALUE_NONE;
+}
+
+static void map_gemm(struct mapping *m)
+{
+    const struct value *b = map_input(m, 1), *c = map_input(m, 2);
+    const double beta = node_real(m->node, "beta", 1);
+    if (!has_operands(m))
+        return;
+    const bool turned = node_integer(m->node, "transB", 0) != 0;
+    const int64_t n = b->rank == 2 ? b->dims[turned ? 0 : 1] : 0;
+    const int bias = c ? bias_of(m, c, n, beta) : VALUE_NONE;
+    const bool addend = c && bias < 0;
+    if (is_weight(b)) {
+        compose(m, "MatrixMultiply",
+                (const int[]){compose_input(m, 0), VALUE_NONE, compose_input(m, 2)},
+                addend ? 3 : 1);
+        section_weight(m->s, "b", compose_input(m, 1));
+    } else
+        compose(m, "MatrixMultiply", m->node->in, addend ? 3 : 2);
+    section_weight(m->s, "bias", bias);
+    map_names(m, addend ? "alpha=alpha,beta=beta,transA=transpose_a?,transB=transpose_b?"
+                        : "alpha=alpha,transA=transpose_a?,transB=transpose_b?");
+    compose_end(m, 0, -1);
+}
+
+/* ---- integers -------------------------------------------------------------------------
+ */
+
+/* An operand less its zero point: one for all, or one a row of A or a column of B. */
+static int less_zero(struct mapping *m, int i, int z, bool rows)
+{
+    const struct value *zero = map_input(m, z);
+    int64_t dims[STRATA_MAX_RANK];
+    int wide = compose_cast(m, compose_input(m, i), STRATA_INT32);
+    if (!zero)
+        return wide;
+    int less = compose_cast(m, compose_input(m, z), STRATA_INT32);
+    if (rows && zero->rank == 1 && zero->dims[0] != 1) {
+        dims[0] = zero->dims[0];
+        dims[1] = 1;
+        less = compose_reshape(m, less, 2, dims);
+    }
+    wide = compose_op(m, "ElementWise", "sub", wide, less);
+    const struct value *x = map_input(m, i);
+    struct value *v = graph_value(m->g, wide);
+    if (v) { /* what multiply asks for */
+        v->rank = x->rank;
+        memcpy(v->dims, x->dims, sizeof v->dims);
+    }
+    return wide;
+}
+
+static void map_mat_mul_integer(struct mapping *m)
+{
+    const struct value *a = map_input(m, 0), *b = map_input(m, 1);
+    const bool zeros = map_input(m, 2) || map_input(m, 3);
+    if (!has_operands(m))
+        return;
+    if (a->rank < 2 || b->rank < 2) {
+        map_refuse(m, "an operand of rank %d is not a matrix",
+                   a->rank < 2 ? a->rank : b->rank);
+        return;
+    }
+    if (zeros)
+        product(m, less_zero(m, 0, 2, true), less_zero(m, 1, 3, false));
+    else
+        product(m, compose_input(m, 0), compose_input(m, 1));
+    compose_end(m, 0, -1);
+}
+
+/* a, its scale and zero, b, its scale and zero, those of the result. */
+static void map_q_linear_mat_mul(struct mapping *m)
+{
+    const struct value *a = map_input(m, 0), *b = map_input(m, 3);
+    if (!a || !b || a->rank < 2 || b->rank < 2) {
+        map_refuse(m, "an operand is not a matrix");
+        return;
+    }
+    const int64_t row = a->rank - 2, column = b->rank - 1;
+    const int left = quantize_undo(m, compose_input(m, 0), 1, 2, row);
+    const int right = quantize_undo(m, compose_input(m, 3), 4, 5, column);
+    quantize_do(m, product(m, left, right), 6, 7, row);
+    compose_end(m, 0, -1);
+}
+
+/* ---- convolution of integers ----------------------------------------------------------
+ */
+
+/* Filters as FP32: (w - zero)·scale, each of one number or one a filter. */
+static int filters(struct mapping *m)
+{
+    const struct value *w = map_constant(m, 3, "w");
+    const struct value *s = map_constant(m, 4, "w_scale");
+    const struct value *z = map_constant(m, 5, "w_zero_point");
+    double *v = compose_values(m, w);
+    if (!v || !s || m->refused || !w->rank || !w->dims[0])
+        return VALUE_NONE;
+    const int64_t n = value_count(w), each = n / w->dims[0];
+    for (int64_t i = 0; each && i < n; i++) {
+        const int64_t k = i / each;
+        const double zero = z ? value_real(z, value_count(z) == 1 ? 0 : k) : 0;
+        v[i] = (v[i] - zero) * value_real(s, value_count(s) == 1 ? 0 : k);
+    }
+    return compose_reals(m, w->rank, w->dims, v);
+}
+
+/* The bias counts in steps of both scales' product. */
+static int bias_of_filters(struct mapping *m)
+{
+    const struct value *b = map_constant(m, 8, "B");
+    const struct value *x = map_constant(m, 1, "x_scale");
+    const struct value *w = map_constant(m, 4, "w_scale");
+    double *v = compose_values(m, b);
+    if (!v || !x || !w || m->refused)
+        return VALUE_NONE;
+    const int64_t n = value_count(b);
+    for (int64_t i = 0; i < n; i++)
+        v[i] *= value_real(x, 0) * value_real(w, value_count(w) == 1 ? 0 : i);
+    return compose_reals(m, 1, &n, v);
+}
+
+static void map_q_linear_conv(struct mapping *m)
+{
+    const int x = quantize_undo(m, compose_input(m, 0), 1, 2, 1);
+    const int y = compose_one(m, "Convolution", x);
+    section_weight(m->s, "weight", filters(m));
+    section_weight(m->s, "bias", bias_of_filters(m));
+    compose_window(m);
+    quantize_do(m, y, 6, 7, 1);
+    compose_end(m, 0, -1);
+}
+
+static const struct map_rule rules[] = {
+    {.op = "MatMul", .finish = map_mat_mul},
+    {.op = "Gemm", .finish = map_gemm},
+    {.op = "MatMulInteger", .finish = map_mat_mul_integer},
+    {.op = "QLinearMatMul",
+     .finish = map_q_linear_mat_mul,
+     .note = "constant scales and zero points"},
+    {.op = "QLinearConv",
+     .finish = map_q_linear_conv,
+     .note = "constant weights, scales and zero points"},
+    {.op = "FusedMatMul", .finish = map_fused_mat_mul, .domain = "com.microsoft"},
+};
+
+const struct map_table map_matrix = {"Matrices", rules, ARRAY_LENGTH(rules)};
