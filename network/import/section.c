@@ -181,6 +181,16 @@ static int logical(int dtype)
     return dtype_is_free(dtype) ? STRATA_FP32 : dtype;
 }
 
+/* As a network would convert it: its own dtype where the layer takes it. */
+static int taken_dtype(const strata_weight *declared, int dtype)
+{
+    const uint64_t allowed = declared->dtypes;
+    if (dtype >= 0 && allowed >> dtype & 1)
+        return dtype;
+    return !allowed || allowed >> STRATA_FP32 & 1 ? STRATA_FP32
+                                                  : __builtin_ctzll(allowed);
+}
+
 static int instance_make(struct graph *g, struct section *s, struct instance *x,
                          strata_error *err)
 {
@@ -206,6 +216,7 @@ static int instance_make(struct graph *g, struct section *s, struct instance *x,
     for (size_t i = 0; i < n_weights; i++) {
         const struct section_weight *w = weight_of(s, i);
         set_tensor(&x->weight[i], w ? graph_value(g, w->value) : NULL);
+        x->weight[i].dtype = taken_dtype(&s->layer->weights[i], x->weight[i].dtype);
         x->expected[i].dtype = x->weight[i].dtype;
     }
     x->node = (strata_node){.struct_size = sizeof x->node,
