@@ -6,11 +6,18 @@ NETWORK_SOURCES = \
 	network/doubt.c \
 	network/graph.c \
 	network/image.c \
+	network/import/control/control.c \
+	network/import/control/control.h \
+	network/import/control/loop.c \
+	network/import/control/sequence.c \
+	network/import/drop.c \
 	network/import/fold.c \
 	network/import/graph.c \
 	network/import/graph.h \
 	network/import/import.c \
 	network/import/import.h \
+	network/import/inline.c \
+	network/import/inline.h \
 	network/import/load.c \
 	network/import/map.c \
 	network/import/map.h \
@@ -26,7 +33,9 @@ NETWORK_SOURCES = \
 	network/import/map/matrix.c \
 	network/import/map/normalize.c \
 	network/import/map/quantize.c \
+	network/import/map/quantize.h \
 	network/import/map/reduce.c \
+	network/import/map/refused.c \
 	network/import/map/shape.c \
 	network/import/map/tables.c \
 	network/import/map/window.c \
@@ -36,8 +45,12 @@ NETWORK_SOURCES = \
 	network/import/section.c \
 	network/import/section.h \
 	network/import/upgrade.h \
-	network/import/upgrade/axes.c \
+	network/import/upgrade/broadcast.c \
+	network/import/upgrade/inputs.c \
+	network/import/upgrade/meaning.c \
+	network/import/upgrade/microsoft.c \
 	network/import/upgrade/upgrade.c \
+	network/import/upgrade/widened.c \
 	network/import/write.c \
 	network/input.c \
 	network/layers.c \

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shapes of all values, node by node, as the layers tell them; and what hangs on
- * constants alone becomes one, by the layers' references: so a folded number is the one
- * that a plan would compute.
+ * Node by node: the operator is upgraded, or a branch or a loop put in its place; then
+ * shapes of its values, as the layers tell them; and what hangs on constants alone
+ * becomes one, by the layers' references: so a folded number is the one that a plan would
+ * compute.
  */
+#include <string.h>
+
+#include "network/import/control/control.h"
 #include "network/import/map.h"
-#include "network/import/private.h"
+#include "network/import/upgrade.h"
 
 static bool reads_refused(const struct graph *g, const struct node *n)
 {
@@ -44,27 +48,115 @@ static int infer(struct import *im, struct mapping *m, strata_error *err)
     return STRATA_OK;
 }
 
-static int fold_node(struct import *im, const struct node *n, strata_error *err)
+static bool is_refused(const struct graph *g, const struct node *n)
+{
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] >= 0 && g->values[n->out[i]].refused)
+            return true;
+    return false;
+}
+
+/* Each input has a type, or the node is refused. */
+static bool is_typed(struct import *im, const struct node *n)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        const struct value *v = graph_value(&im->g, n->in[i]);
+        if (!v || v->dtype >= 0)
+            continue;
+        import_refuse_node(im, n, NULL, "input '%s' is made by no layer", v->name);
+        return false;
+    }
+    return true;
+}
+
+/* A node that makes an Identity does nothing (drop.c). */
+static void note_same(struct graph *g, const struct mapping *m)
+{
+    const struct section *s = m->n_sections == 1 ? m->sections[0] : NULL;
+    struct value *v = s && s->n_out ? graph_value(g, s->out[0]) : NULL;
+    if (v && s->n_in == 1 && strcmp(s->type, "Identity") == 0)
+        v->same = s->in[0];
+}
+
+static int fold_layers(struct import *im, const struct node *n, strata_error *err)
 {
     struct mapping m = {.im = im, .g = &im->g, .node = n};
-    if (reads_refused(&im->g, n)) {
-        for (int i = 0; i < n->n_out; i++)
-            if (n->out[i] >= 0)
-                im->g.values[n->out[i]].refused = true;
+    if (!is_typed(im, n))
         return STRATA_OK;
-    }
     int status = map_node(&m, err);
     if (status == STRATA_OK)
         status = infer(im, &m, err);
+    if (status == STRATA_OK && !m.refused)
+        note_same(&im->g, &m);
     for (size_t i = 0; i < m.n_sections; i++)
         section_free(m.sections[i]);
     return status;
 }
 
-int import_fold(struct import *im, strata_error *err)
+static int fold_node(struct import *im, struct node *n, strata_error *err);
+
+/* Nodes that an upgrade put before this one are not in the list's order. */
+static int fold_producers(struct import *im, const struct node *n, strata_error *err)
 {
     int status = STRATA_OK;
-    for (size_t i = 0; status == STRATA_OK && i < im->g.n_nodes; i++)
+    for (int i = 0; status == STRATA_OK && i < n->n_in; i++) {
+        const struct value *v = graph_value(&im->g, n->in[i]);
+        if (v && v->node && !v->node->folded)
+            status = fold_node(im, v->node, err);
+    }
+    return status;
+}
+
+static int fold_node(struct import *im, struct node *n, strata_error *err)
+{
+    const struct control *control;
+    const size_t first = im->g.n_nodes;
+    if (n->folded)
+        return STRATA_OK;
+    n->folded = true;
+    int status = fold_producers(im, n, err);
+    if (status == STRATA_OK && !reads_refused(&im->g, n)) {
+        upgrade_node(im, n);
+        status = arena_status(&im->g.arena, "a model", err);
+    }
+    if (status == STRATA_OK)
+        status = fold_producers(im, n, err);
+    if (status != STRATA_OK)
+        return status;
+    if (reads_refused(&im->g, n) || is_refused(&im->g, n)) {
+        for (int i = 0; i < n->n_out; i++)
+            if (n->out[i] >= 0)
+                im->g.values[n->out[i]].refused = true;
+    } else if ((control = control_find(im, n)))
+        status = control->expand(im, n, err);
+    else
+        status = fold_layers(im, n, err);
+    return status == STRATA_OK ? import_fold_from(im, first, err) : status;
+}
+
+int import_fold_from(struct import *im, size_t first, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = first; status == STRATA_OK && i < im->g.n_nodes; i++)
         status = fold_node(im, im->g.nodes[i], err);
-    return status == STRATA_OK && !im->all_refusals ? graph_sort(&im->g, err) : status;
+    return status;
+}
+
+static void refuse_lists(struct import *im)
+{
+    for (size_t i = 0; i < im->g.n_outputs; i++) {
+        const struct value *v = &im->g.values[im->g.outputs[i]];
+        if (v->sequence)
+            import_refuse(im, NULL, "output '%s' is a sequence; Strata has tensors",
+                          v->name);
+    }
+}
+
+int import_fold(struct import *im, strata_error *err)
+{
+    int status = import_fold_from(im, 0, err);
+    refuse_lists(im);
+    if (status == STRATA_OK && !im->all_refusals)
+        status = graph_sort(&im->g, err);
+    return status;
 }

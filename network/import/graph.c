@@ -20,8 +20,8 @@ int graph_add_value(struct graph *g, const char *name)
     if (!all)
         return VALUE_NONE;
     g->values = all;
-    all[g->n_values] =
-        (struct value){.name = name, .dtype = -1, .rank = -1, .given = VALUE_NONE};
+    all[g->n_values] = (struct value){
+        .name = name, .dtype = -1, .rank = -1, .given = VALUE_NONE, .same = VALUE_NONE};
     return (int)g->n_values++;
 }
 
@@ -56,11 +56,19 @@ struct node *graph_add_node(struct graph *g, const char *op, const int *in, int 
     int *ports = n ? arena_get(&g->arena, (size_t)(n_in + n_out), sizeof *ports) : NULL;
     if (!ports)
         return NULL;
-    *n = (struct node){.name = "", .op = op, .domain = "", .n_in = n_in, .n_out = n_out};
+    *n = (struct node){.name = "",
+                       .op = op,
+                       .domain = "",
+                       .version = GRAPH_OPSET,
+                       .n_in = n_in,
+                       .n_out = n_out};
     n->in = ports;
     n->out = ports + n_in;
-    for (int i = 0; i < n_in; i++)
-        n->in[i] = in[i];
+    for (int i = 0; i < n_in; i++) {
+        struct value *v = graph_value(g, n->in[i] = in[i]);
+        if (v)
+            v->readers++;
+    }
     for (int i = 0; i < n_out; i++) {
         struct value *v = graph_value(g, n->out[i] = out[i]);
         if (v)
@@ -83,6 +91,8 @@ void graph_replace(struct graph *g, int from, int to)
         for (int k = 0; k < g->nodes[i]->n_in; k++)
             if (g->nodes[i]->in[k] == from)
                 g->nodes[i]->in[k] = to;
+    if (from >= 0 && to >= 0)
+        g->values[to].readers += g->values[from].readers;
     for (size_t i = 0; i < g->n_outputs; i++)
         if (g->outputs[i] == from && to >= 0) {
             g->outputs[i] = to;
@@ -274,6 +284,11 @@ void node_remove(struct node *n, const char *name)
 
 void node_set_input(struct graph *g, struct node *n, int i, int value)
 {
+    struct value *v = graph_value(g, value);
+    if (!n)
+        return;
+    if (v)
+        v->readers++;
     int *in = n->in;
     if (i >= n->n_in) {
         if (!(in = arena_get(&g->arena, (size_t)i + 1, sizeof *in)))

@@ -15,7 +15,8 @@
 #include "core/status.h"
 #include "io/onnx/model.h"
 
-enum { VALUE_NONE = -1 }; /* an absent input or output */
+enum { VALUE_NONE = -1 };  /* an absent input or output */
+enum { GRAPH_OPSET = 28 }; /* the newest opset of ai.onnx that is known */
 
 struct value {
     const char *name;    /* the model's; "" where a pass made it */
@@ -24,19 +25,30 @@ struct value {
     int rank;            /* -1: not known; 0: a scalar, one dim of 1 to a layer */
     int64_t dims[STRATA_MAX_RANK];
     bool constant;
-    const void *data;  /* of a constant: elements of dtype, row-major; NULL if empty */
-    bool refused;      /* its producer was refused, so what reads it says nothing */
+    const void *data; /* of a constant: elements of dtype, row-major; NULL if empty */
+    bool refused;     /* its producer was refused, so what reads it says nothing */
+    const struct sequence *sequence; /* a list of values (control/); NULL: a tensor */
     struct node *node; /* that makes it; NULL: an input of the network, or a constant */
-    int readers;       /* graph_sort: nodes' ports and outputs of the network */
+    int readers;       /* nodes' ports and outputs of the network, as graph_sort counted
+                        * them; ports added since are counted, but none is taken off */
     int given; /* of a constant: what the Constant layer of it gives; VALUE_NONE */
+    int same;  /* the value that it is, as its node does nothing; VALUE_NONE */
 };
+
+struct scope; /* what surrounds a node in the file: inline.h */
 
 struct node {
     const char *name, *op;
     const char *domain; /* "" is ai.onnx */
-    int64_t version;    /* of the domain's operators */
+    int64_t version;    /* of the domain's operators; of one made here: GRAPH_OPSET */
     int *in, *out;      /* values */
     int n_in, n_out;
+    const struct scope *scope; /* NULL: a node made here */
+    /* What the graphs in its attributes read from around them: by these names, the last
+     * n_captured of its inputs. */
+    const char **captured;
+    int n_captured;
+    bool folded; /* fold.c has been here */
     struct onnx_attribute *attributes;
     size_t n_attributes;
     const char *from; /* names of further nodes that it stands for; NULL: none */

@@ -10,6 +10,8 @@
 
 #include "core/alloc.h"
 
+#define WANT_DEPTH 8 /* nodes between a value and an input that is wanted for it */
+
 void import_refuse(struct import *im, const char *op, const char *format, ...)
 {
     char text[1024];
@@ -45,7 +47,7 @@ void import_refuse_node(struct import *im, const struct node *n, const char *op,
             im->g.values[n->out[i]].refused = true;
 }
 
-void import_want(struct import *im, const char *name)
+static void want_name(struct import *im, const char *name)
 {
     for (size_t i = 0; i < im->n_wanted; i++)
         if (strcmp(im->wanted[i], name) == 0)
@@ -56,6 +58,21 @@ void import_want(struct import *im, const char *name)
         return;
     im->wanted = all;
     all[im->n_wanted++] = name;
+}
+
+static void want_origin(struct import *im, const struct value *v, int depth)
+{
+    if (!v || v->constant || depth == 0)
+        return;
+    if (!v->node)
+        want_name(im, v->name);
+    for (int i = 0; v->node && i < v->node->n_in; i++)
+        want_origin(im, graph_value(&im->g, v->node->in[i]), depth - 1);
+}
+
+void import_want(struct import *im, const struct value *v)
+{
+    want_origin(im, v, WANT_DEPTH);
 }
 
 /* All reasons as one message. */
@@ -76,13 +93,13 @@ static int refused(const struct import *im, strata_error *err)
 static int run_passes(struct import *im, strata_error *err)
 {
     static int (*const passes[])(struct import *, strata_error *) = {
-        import_load, import_upgrade, import_fold, import_map, import_name};
+        import_load, import_fold, import_drop, import_map, import_name};
     int status = STRATA_OK;
     for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(passes); i++) {
         status = passes[i](im, err);
         if (status == STRATA_OK)
             status = arena_status(&im->g.arena, "a model", err);
-        if (status == STRATA_OK && im->all_refusals && passes[i] != import_upgrade)
+        if (status == STRATA_OK && im->all_refusals)
             return refused(im, err);
     }
     return status;

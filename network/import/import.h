@@ -3,9 +3,13 @@
  * An ONNX model as a network: the text of its INI file, and its weights. Passes, each a
  * file or a folder here:
  *
- *     load.c       the file's graph as values and nodes; functions put in place
+ *     load.c       the file's graph as values and nodes
+ *     inline.c     functions put in place, while loading
+ *     fold.c       shapes of all values; what hangs on constants alone becomes one;
+ *                  and before that, node by node:
  *     upgrade/     operators of every opset to those of one
- *     fold.c       shapes of all values; what hangs on constants alone becomes one
+ *     control/     branches and loops to the nodes that they run
+ *     drop.c       nodes that do nothing
  *     pattern/     several operators that are one layer
  *     map/         operators to layers
  *     name.c       names of layers that a person can tell

@@ -11,7 +11,6 @@
 #include "network/import/private.h"
 
 #define NAMES_BYTES 512 /* of a row's names */
-#define WANT_DEPTH 8    /* nodes between a constant that is asked for and an input */
 
 /* ---- for the functions of rows -------------------------------------------------------
  */
@@ -45,23 +44,12 @@ bool map_has_output(const struct mapping *m, int i)
            m->g->values[m->node->out[i]].readers > 0;
 }
 
-/* Inputs of the network that a value is computed of, as far as they are near. */
-static void want_origin(struct mapping *m, const struct value *v, int depth)
-{
-    if (!v || v->constant || depth == 0)
-        return;
-    if (!v->node)
-        import_want(m->im, v->name);
-    for (int i = 0; v->node && i < v->node->n_in; i++)
-        want_origin(m, graph_value(m->g, v->node->in[i]), depth - 1);
-}
-
 const struct value *map_constant(struct mapping *m, int i, const char *what)
 {
     const struct value *v = map_input(m, i);
     if (!v || v->constant)
         return v;
-    want_origin(m, v, WANT_DEPTH);
+    import_want(m->im, v);
     map_refuse(m,
                "input '%s' must be constant; it is '%s', which is computed: give "
                "--constant NAME=FILE for what it comes from, or --shape",
@@ -170,6 +158,10 @@ void map_reshape(struct mapping *m, int value, int i, int rank, const int64_t *d
     }
     if (n == 0 && v) {
         map_is_constant(m, i, v->dtype, rank, dims, NULL);
+        return;
+    }
+    if (v && v->rank == rank && memcmp(v->dims, dims, (size_t)rank * sizeof *dims) == 0) {
+        map_is(m, i, value);
         return;
     }
     map_section(m, "Shuffle");

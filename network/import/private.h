@@ -21,6 +21,8 @@ struct import {
     struct import_refusal *refusals;
     const char **wanted;
     size_t n_sections, n_refusals, n_wanted, all_refusals;
+    size_t n_inlined;  /* nodes and calls of functions, so far */
+    size_t n_unrolled; /* nodes of loops (control/) */
     size_t sections_capacity, refusals_capacity, wanted_capacity;
 };
 
@@ -31,14 +33,17 @@ void import_refuse(struct import *im, const char *op, const char *format, ...)
 /* The same of a node: "node 'n' (Op, opset 13): ..."; its outputs are then refused. */
 void import_refuse_node(struct import *im, const struct node *n, const char *op,
                         const char *format, ...) PRINTF_LIKE(4, 5);
-/* That an input of the network would have to be a constant. */
-void import_want(struct import *im, const char *name);
+/* That what this value is computed from, an input of the network, would have to be a
+ * constant. */
+void import_want(struct import *im, const struct value *v);
 
 /* The passes. A failure is ENOMEM, or a defect; what the model asks for in vain is
  * refused, and the pass goes on. */
 int import_load(struct import *im, strata_error *err);
-int import_upgrade(struct import *im, strata_error *err);
 int import_fold(struct import *im, strata_error *err);
+/* The same of nodes from this one on: those that a node under way is replaced by. */
+int import_fold_from(struct import *im, size_t first, strata_error *err);
+int import_drop(struct import *im, strata_error *err);
 int import_map(struct import *im, strata_error *err);
 int import_name(struct import *im, strata_error *err);
 

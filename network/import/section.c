@@ -247,8 +247,8 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
     return status;
 }
 
-/* The model's own dtype of a float result: that of the first float read, of a weight where
- * no input is one. */
+/* The model's own dtype of a float result: that of the first float read, of a weight
+ * where no input is one. */
 static int free_dtype(const struct graph *g, const struct section *s)
 {
     for (int i = 0; i < s->n_in; i++)
@@ -432,14 +432,17 @@ static bool list_is_default(const strata_attr *a, const char *at)
     if (a->type == STRATA_STRING)
         return strcmp(string->text ? string->text : "", text) == 0;
     const int64_t n = a->type == STRATA_INTS ? ints->n : reals->n;
+    double v = 0;
     for (int64_t i = 0; i < n; i++) {
-        const double v = text_to_real(text, &end);
-        if (end == text ||
-            v != (a->type == STRATA_INTS ? (double)ints->v[i] : reals->v[i]))
+        if (*text) /* the last one stands for those that follow */
+            v = text_to_real(text, &end);
+        if (end == text && *text)
+            return false;
+        if (v != (a->type == STRATA_INTS ? (double)ints->v[i] : reals->v[i]))
             return false;
         text = end + strspn(end, ", x");
     }
-    return *text == '\0';
+    return *text == '\0' && (n > 0) == (*(a->def_text ? a->def_text : "") != '\0');
 }
 
 bool section_is_default(const struct section *s, const char *key)

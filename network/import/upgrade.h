@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators of older opsets as those of opset 21. A row for each change of an operator's
- * schema: the opset that brought it, and what makes a node of the opset before one of
- * it. Rows are applied in the order of their opsets, so each knows one step. A change
- * that only widened types has a row without a function: the tests hold the table to the
- * schemas' history.
+ * Operators of older opsets as those of the newest, whose schemas only add to opset 21's.
+ * A row for each change of an operator's schema: the opset that brought it, and what
+ * makes a node of the opset before one of it. Rows are applied in the order of their
+ * opsets, so each knows one step, while the graph is folded: shapes of inputs are known,
+ * and constants are there. A change that asks nothing of a node has a row without a
+ * function: the tests hold the table to the schemas' history. Operators of other domains
+ * that standard ones can say are rewritten at once.
  */
 #ifndef NETWORK_IMPORT_UPGRADE_H
 #define NETWORK_IMPORT_UPGRADE_H
@@ -13,8 +15,9 @@
 
 struct upgrade {
     const char *op;
-    int version; /* nodes of older opsets are changed */
-    void (*apply)(struct import *im, struct node *n); /* NULL: only types were widened */
+    int versions[12]; /* nodes of older opsets are changed; ended by 0 */
+    /* NULL: types were widened, or a default says what was always meant. */
+    void (*apply)(struct import *im, struct node *n);
 };
 
 struct upgrade_table {
@@ -24,5 +27,43 @@ struct upgrade_table {
 
 /* Families (upgrade/), ended by NULL. */
 extern const struct upgrade_table *const upgrade_tables[];
+
+struct rewrite {
+    const char *op, *domain;
+    void (*apply)(struct import *im, struct node *n);
+};
+
+struct rewrite_table {
+    const struct rewrite *rows;
+    size_t n;
+};
+extern const struct rewrite_table upgrade_microsoft;
+
+/* Whether the row is for that version. */
+bool upgrade_is_for(const struct upgrade *u, int version);
+/* The oldest change of an operator after a version; NULL, with *version 0: none. */
+const struct upgrade *upgrade_next(const char *op, int64_t after, int *version);
+/* Make the node one of GRAPH_OPSET; or refuse it. What it needs further is at the list's
+ * end, in any order. */
+void upgrade_node(struct import *im, struct node *n);
+
+/* ---- for the functions of rows -------------------------------------------------------
+ */
+
+const struct value *upgrade_input(const struct import *im, const struct node *n, int i);
+/* A node with one output, named after n; returned. Attributes are for node_set. */
+struct node *upgrade_add(struct import *im, const struct node *n, const char *op,
+                         const int *in, int n_in);
+/* Its output; VALUE_NONE of NULL. */
+int upgrade_value(const struct node *made);
+/* A further node between output i of n and all that reads it. */
+struct node *upgrade_after(struct import *im, struct node *n, int i, const char *op);
+/* The value with these dims. */
+int upgrade_reshape(struct import *im, const struct node *n, int value, int rank,
+                    const int64_t *dims);
+/* Constants of a float dtype; rank 0: one. */
+int upgrade_reals(struct import *im, int dtype, int rank, const double *v, int64_t n);
+/* Attribute `name`, integers or one, as constant input i of the node. */
+void upgrade_move(struct import *im, struct node *n, const char *name, int i);
 
 #endif /* NETWORK_IMPORT_UPGRADE_H */

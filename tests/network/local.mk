@@ -1,6 +1,7 @@
 CRITERION_TESTS += \
 	tests/network/doubt \
 	tests/network/import/layers \
+	tests/network/import/upgrade \
 	tests/network/linear \
 	tests/network/network \
 	tests/network/options \
@@ -27,3 +28,4 @@ check_PROGRAMS += tests/network/import/onnx_cases
 TESTS += tests/network/import/onnx_cases
 tests_network_import_onnx_cases_SOURCES = tests/network/import/onnx_cases.c
 EXTRA_DIST += tests/network/import/onnx_left_out.txt
+EXTRA_DIST += tests/network/import/schema_history.txt scripts/onnx_history.py

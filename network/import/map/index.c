@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "io/weights/weights.h"
 
 /* The slice that a constant scalar chooses. */
 static void take_slice(struct mapping *m, int64_t axis, int64_t i, int out)
@@ -63,6 +64,163 @@ static void make_gather(struct mapping *m)
         map_reshape(m, out, 0, n, dims);
 }
 
+/* ---- places that a list tells --------------------------------------------------------
+ */
+
+static int one_dim(struct mapping *m, const int64_t *v, int64_t n)
+{
+    return graph_add_integers(m->g, 1, v, n);
+}
+
+/* Where a constant condition holds: indices along an axis, or into all elements. */
+static void make_compressed(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0), *condition = map_constant(m, 1, "condition");
+    const bool flat = !node_attribute(m->node, "axis");
+    if (!x || !condition)
+        return;
+    const int64_t axis =
+        flat ? 0 : map_axis(m, node_integer(m->node, "axis", 0), x->rank);
+    const int64_t all = value_count(x), n = value_count(condition);
+    int64_t *index = arena_get(&m->g->arena, (size_t)n, sizeof *index), kept = 0;
+    int from = m->node->in[0];
+    for (int64_t i = 0; index && i < n; i++)
+        if (value_integer(condition, i))
+            index[kept++] = i;
+    if (m->refused || !index)
+        return;
+    if (flat) {
+        from = map_between(m);
+        map_section(m, "Shuffle");
+        map_in(m, 0);
+        section_integers(m->g, m->s, "shape", &all, 1);
+        section_out(m->g, m->s, from);
+    }
+    map_section(m, "Gather");
+    section_in(m->g, m->s, from);
+    section_in(m->g, m->s, one_dim(m, index, kept));
+    map_out(m, 0);
+    section_integer(m->g, m->s, "axis", axis);
+}
+
+/* Places of elements that are not 0, a column each. */
+static void make_places(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0);
+    if (!x || !x->constant) {
+        map_refuse(m, "its output's size depends on values; engines have static shapes");
+        return;
+    }
+    const int64_t all = value_count(x);
+    int64_t n = 0, column = 0;
+    for (int64_t i = 0; i < all; i++)
+        n += value_real(x, i) != 0;
+    int64_t *places = arena_get(&m->g->arena, (size_t)(n * x->rank), sizeof *places);
+    for (int64_t i = 0; places && i < all; i++) {
+        int64_t rest = i;
+        if (value_real(x, i) == 0)
+            continue;
+        for (int d = x->rank - 1; d >= 0; rest /= x->dims[d--])
+            places[d * n + column] = rest % x->dims[d];
+        column++;
+    }
+    map_is_constant(m, 0, STRATA_INT64, 2, (const int64_t[]){x->rank, n}, places);
+}
+
+/* ---- one hot -------------------------------------------------------------------------
+ */
+
+static void compare(struct mapping *m, int a, int b, int out)
+{
+    map_section(m, "Compare");
+    section_in(m->g, m->s, a);
+    section_in(m->g, m->s, b);
+    section_out(m->g, m->s, out);
+}
+
+/* first, first + 1, ... along one dim of a rank, as the indices' type. */
+static int count_up(struct mapping *m, int dtype, int64_t first, int64_t n, int behind)
+{
+    int64_t dims[STRATA_MAX_RANK] = {n};
+    int64_t *v = arena_get(&m->g->arena, (size_t)n, sizeof *v);
+    void *data = arena_get(&m->g->arena, (size_t)n, sizeof *v);
+    for (int64_t i = 0; v && i < n; i++)
+        v[i] = first + i;
+    for (int d = 1; d <= behind; d++)
+        dims[d] = 1;
+    if (v && data)
+        weights_convert(data, dtype, v, WEIGHT_I64, n, NULL);
+    return graph_add_constant(m->g, "", dtype, behind + 1, dims, data);
+}
+
+/* Element i of the two values as a tensor of one. */
+static int pick(struct mapping *m, int64_t i)
+{
+    const struct value *v = map_input(m, 2);
+    const size_t size = weight_dtype_size(weight_dtype_of(v->dtype));
+    if (v->constant && value_count(v) > i)
+        return graph_add_constant(m->g, "", v->dtype, 0, NULL,
+                                  (const char *)v->data + (size_t)i * size);
+    const int out = map_between(m);
+    map_section(m, "Slice");
+    map_in(m, 2);
+    section_out(m->g, m->s, out);
+    section_integer(m->g, m->s, "axes", 0);
+    section_integer(m->g, m->s, "begin", i);
+    section_integer(m->g, m->s, "end", i + 1);
+    return out;
+}
+
+/* Each index compared with all that there are, counted from either end. */
+static void make_one_hot(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0), *depth = map_constant(m, 1, "depth");
+    int64_t dims[STRATA_MAX_RANK];
+    if (!x || !depth || !map_input(m, 2))
+        return;
+    const int rank = x->rank + 1, dtype = x->dtype;
+    const int64_t n = (int64_t)value_real(depth, 0);
+    const int64_t axis = map_axis(m, node_integer(m->node, "axis", -1), rank);
+    if (n < 1 || n > INT32_MAX || rank > STRATA_MAX_RANK)
+        map_refuse(m, "a depth of %lld in a result of rank %d cannot be", (long long)n,
+                   rank);
+    if (m->refused)
+        return;
+    for (int d = 0; d < rank; d++)
+        dims[d] = d == axis ? 1 : x->dims[d > axis ? d - 1 : d];
+    const int apart = map_between(m), behind = rank - 1 - (int)axis;
+    const int from_begin = map_between(m), from_end = map_between(m),
+              hot = map_between(m);
+    map_section(m, "Shuffle");
+    map_in(m, 0);
+    section_out(m->g, m->s, apart);
+    section_integers(m->g, m->s, "shape", dims, rank);
+    compare(m, apart, count_up(m, dtype, 0, n, behind), from_begin);
+    compare(m, apart, count_up(m, dtype, -n, n, behind), from_end);
+    map_section(m, "ElementWise");
+    section_in(m->g, m->s, from_begin);
+    section_in(m->g, m->s, from_end);
+    section_out(m->g, m->s, hot);
+    section_word(m->g, m->s, "op", "or");
+    const int on = pick(m, 1), off = pick(m, 0);
+    map_section(m, "Select");
+    section_in(m->g, m->s, hot);
+    section_in(m->g, m->s, on);
+    section_in(m->g, m->s, off);
+    map_out(m, 0);
+}
+
+/* ---- the table -----------------------------------------------------------------------
+ */
+
+/* A tuple of all dims chooses a scalar. */
+static void finish_tuples(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0), *index = map_input(m, 1);
+    if (x && index && index->rank == 1 && index->dims[0] == x->rank)
+        map_rank(m, 0, 0);
+}
+
 static const struct map_rule rules[] = {
     {.op = "Gather", .finish = make_gather},
     {.op = "GatherElements",
@@ -70,6 +228,32 @@ static const struct map_rule rules[] = {
      .fixed = "mode=elements",
      .ports = "xx",
      .names = "axis=axis"},
+    {.op = "GatherND",
+     .layer = "Gather",
+     .fixed = "mode=nd",
+     .ports = "xx",
+     .names = "batch_dims=batch_dims",
+     .finish = finish_tuples},
+    {.op = "ScatterElements",
+     .layer = "Scatter",
+     .ports = "xxx",
+     .names = "axis=axis,reduction=reduction"},
+    {.op = "ScatterND",
+     .layer = "Scatter",
+     .fixed = "mode=nd",
+     .ports = "xxx",
+     .names = "reduction=reduction"},
+    {.op = "ReverseSequence",
+     .layer = "ReverseSequence",
+     .ports = "xx",
+     .names = "batch_axis=batch_axis,time_axis=time_axis"},
+    {.op = "OneHot", .finish = make_one_hot, .note = "depth must be constant"},
+    {.op = "Compress",
+     .finish = make_compressed,
+     .note = "the condition must be constant, as the output's size depends on it"},
+    {.op = "NonZero",
+     .finish = make_places,
+     .note = "of constants, as the output's size depends on values"},
 };
 
 const struct map_table map_index = {"Indices", rules, ARRAY_LENGTH(rules)};

@@ -88,7 +88,8 @@ static void make_reshape(struct mapping *m)
         return;
     }
     map_reshape(m, m->node->in[0], 0, n, dims);
-    if (m->s && n && !as_is) /* as the model says it, which may hold for other batches */
+    if (m->s && strcmp(m->s->type, "Shuffle") == 0 && n &&
+        !as_is) /* as the model says it, which may hold for other batches */
         section_integers(m->g, m->s, "shape", shape, n);
 }
 

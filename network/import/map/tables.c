@@ -6,7 +6,7 @@
 
 extern const struct map_table map_arithmetic, map_cast, map_constants, map_einsum,
     map_image, map_index, map_loss, map_matrix, map_normalize, map_quantize, map_reduce,
-    map_shape, map_window;
+    map_refused, map_shape, map_window;
 
 /* clang-format off: a family a line */
 const struct map_table *const map_tables[] = {
@@ -23,6 +23,7 @@ const struct map_table *const map_tables[] = {
     &map_image,
     &map_quantize,
     &map_loss,
+    &map_refused,
     NULL,
 };
 /* clang-format on */

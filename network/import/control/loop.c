@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * If, Loop, Scan and SequenceMap: graphs in attributes, put in place once, or once a
+ * round.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "network/import/control/control.h"
+
+int control_if(struct import *im, struct node *n, strata_error *err)
+{
+    int64_t condition;
+    struct body b;
+    if (n->n_in <= n->n_captured ||
+        !control_integer(im, n, n->in[0], "the condition", &condition) ||
+        !body_open(&b, im, n, condition ? "then_branch" : "else_branch", 0, n->n_out))
+        return STRATA_OK;
+    return body_run(&b, "", NULL, n->out, err);
+}
+
+/* ---- rounds --------------------------------------------------------------------------
+ */
+
+/* A body run again and again, with states that each round hands to the next, and values
+ * of each round that are joined at the end. */
+struct rounds {
+    struct body body;
+    int n_states, n_joined; /* outputs of the node */
+    int extra;              /* outputs of the body before these */
+    int *in;                /* of the body's next round: states are at `states` */
+    int *states;
+    int *out;     /* of the round before */
+    int **joined; /* a list a value, a part a round */
+    size_t *capacities;
+    int n; /* rounds so far */
+};
+
+static bool rounds_make(struct rounds *r, int n_states, int before, int extra)
+{
+    struct arena *a = &r->body.im->g.arena;
+    const struct onnx_graph *graph = r->body.graph;
+    r->n_states = n_states;
+    r->n_joined = (int)graph->n_outputs - n_states - extra;
+    r->extra = extra;
+    if (r->n_joined < 0 || r->body.node->n_out > n_states + r->n_joined) {
+        import_refuse_node(r->body.im, r->body.node, NULL,
+                           "the body has %zu outputs, which do not fit the node's %d",
+                           graph->n_outputs, r->body.node->n_out);
+        return false;
+    }
+    r->in = arena_get(a, graph->n_inputs, sizeof *r->in);
+    r->out = arena_get(a, graph->n_outputs, sizeof *r->out);
+    r->joined = arena_get(a, (size_t)r->n_joined, sizeof(int *));
+    r->capacities = arena_get(a, (size_t)r->n_joined, sizeof *r->capacities);
+    r->states = r->in ? r->in + before : NULL;
+    return r->in && r->out && r->joined && r->capacities;
+}
+
+/* One round of r->in. *good: it is all there; else something was refused. */
+static int rounds_run(struct rounds *r, bool *good, strata_error *err)
+{
+    struct import *im = r->body.im;
+    struct graph *g = &im->g;
+    const size_t first = g->n_nodes, n_out = r->body.graph->n_outputs;
+    char more[24];
+    snprintf(more, sizeof more, "%d/", r->n);
+    for (size_t i = 0; i < n_out; i++) {
+        struct value *v = graph_value(g, r->out[i] = graph_add_value(g, ""));
+        if (v)
+            v->readers = 1;
+    }
+    int status = body_run(&r->body, more, r->in, r->out, err);
+    *good = status == STRATA_OK && body_count(&r->body, first);
+    for (size_t i = 0; *good && i < n_out; i++)
+        *good = !g->values[r->out[i]].refused;
+    for (int i = 0; *good && i < r->n_states; i++)
+        r->states[i] = r->out[r->extra + i];
+    for (int i = 0; *good && i < r->n_joined; i++) {
+        int *all = arena_grow(&g->arena, r->joined[i], &r->capacities[i], (size_t)r->n,
+                              sizeof *all);
+        if (!all)
+            return arena_status(&g->arena, "a loop", err);
+        r->joined[i] = all;
+        all[r->n] = r->out[r->extra + r->n_states + i];
+    }
+    r->n++;
+    return status;
+}
+
+static void refuse_outputs(struct import *im, const struct node *n)
+{
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] >= 0)
+            im->g.values[n->out[i]].refused = true;
+}
+
+static const struct onnx_value *joined_type(const struct rounds *r, int i)
+{
+    return &r->body.graph->outputs[r->extra + r->n_states + i];
+}
+
+/* ---- Loop ----------------------------------------------------------------------------
+ */
+
+/* Trip count, and whether the first round runs; -1: no end is told. */
+static bool read_bounds(struct import *im, struct node *n, int64_t *trips, int64_t *go,
+                        bool *asked)
+{
+    *trips = -1;
+    *go = 1;
+    *asked = n->in[1] >= 0;
+    return (n->in[0] < 0 || control_integer(im, n, n->in[0], "the trip count", trips)) &&
+           (n->in[1] < 0 || control_integer(im, n, n->in[1], "the condition", go));
+}
+
+int control_loop(struct import *im, struct node *n, strata_error *err)
+{
+    const int n_states = control_inputs(n) - 2;
+    struct rounds r = {0};
+    int64_t trips, go;
+    bool asked, good = true;
+    int status = STRATA_OK;
+    if (n_states < 0) {
+        import_refuse_node(im, n, NULL, "it has no inputs for trip count and condition");
+        return STRATA_OK;
+    }
+    if (!read_bounds(im, n, &trips, &go, &asked) ||
+        !body_open(&r.body, im, n, "body", n_states + 2, -1) ||
+        !rounds_make(&r, n_states, 2, 1))
+        return STRATA_OK;
+    for (int i = 0; i < n_states; i++)
+        r.states[i] = n->in[2 + i];
+    for (int64_t i = 0; status == STRATA_OK && (trips < 0 || i < trips) && go; i++) {
+        static const unsigned char yes = 1;
+        r.in[0] = graph_add_integers(&im->g, 0, &i, 1);
+        r.in[1] = graph_add_constant(&im->g, "", STRATA_BOOL8, 0, NULL, &yes);
+        status = rounds_run(&r, &good, err);
+        if (status == STRATA_OK && good && asked)
+            good = control_integer(im, n, r.out[0], "the condition of a round", &go);
+        if (!good)
+            break;
+    }
+    if (!good)
+        refuse_outputs(im, n);
+    for (int i = 0; good && i < n_states; i++)
+        control_give(im, n, i, r.states[i]);
+    for (int i = 0; good && i < r.n_joined; i++)
+        control_stack(im, n, n_states + i, r.joined[i], r.n, 0, joined_type(&r, i));
+    return status;
+}
+
+/* ---- Scan ----------------------------------------------------------------------------
+ */
+
+/* Entry i of a list of integers; 0 where there is none. */
+static int64_t listed(const struct node *n, const char *name, int i)
+{
+    const struct onnx_attribute *a = node_attribute(n, name);
+    return a && a->kind == ONNX_A_INTEGERS && (size_t)i < a->n ? a->integers[i] : 0;
+}
+
+/* Axis of scanned input i, within its rank; -1, and refused. */
+static int64_t scan_axis(struct import *im, struct node *n, int port, int i)
+{
+    const struct value *v = upgrade_input(im, n, port);
+    const int64_t axis = listed(n, "scan_input_axes", i);
+    const int64_t at = v && axis < 0 ? axis + v->rank : axis;
+    if (v && at >= 0 && at < v->rank)
+        return at;
+    import_refuse_node(im, n, NULL, "axis %lld of scanned input %d is none of its dims",
+                       (long long)axis, i);
+    return -1;
+}
+
+/* Rounds: the dim that all scanned inputs share; -1, and refused. */
+static int64_t scan_length(struct import *im, struct node *n, int first, int n_scanned)
+{
+    int64_t length = -1;
+    for (int i = 0; i < n_scanned; i++) {
+        const int64_t axis = scan_axis(im, n, first + i, i);
+        if (axis < 0)
+            return -1;
+        const int64_t dim = upgrade_input(im, n, first + i)->dims[axis];
+        if (length >= 0 && dim != length) {
+            import_refuse_node(im, n, NULL, "scanned inputs are of %lld and of %lld",
+                               (long long)length, (long long)dim);
+            return -1;
+        }
+        length = dim;
+    }
+    if (length < 0)
+        import_refuse_node(im, n, NULL, "it scans no input");
+    return length;
+}
+
+static void reverse(int *values, int n)
+{
+    for (int i = 0; i < n / 2; i++) {
+        const int other = values[i];
+        values[i] = values[n - 1 - i];
+        values[n - 1 - i] = other;
+    }
+}
+
+int control_scan(struct import *im, struct node *n, strata_error *err)
+{
+    const int64_t scanned = node_integer(n, "num_scan_inputs", 0);
+    const int n_in = control_inputs(n);
+    struct rounds r = {0};
+    bool good = true;
+    int status = STRATA_OK;
+    if (scanned < 1 || scanned > n_in) {
+        import_refuse_node(im, n, NULL, "'num_scan_inputs' is %lld of %d inputs",
+                           (long long)scanned, n_in);
+        return STRATA_OK;
+    }
+    const int n_states = n_in - (int)scanned;
+    const int64_t length = scan_length(im, n, n_states, (int)scanned);
+    if (length < 0 || !body_open(&r.body, im, n, "body", n_in, -1) ||
+        !rounds_make(&r, n_states, 0, 0))
+        return STRATA_OK;
+    for (int i = 0; i < n_states; i++)
+        r.states[i] = n->in[i];
+    for (int64_t t = 0; status == STRATA_OK && good && t < length; t++) {
+        for (int i = 0; i < (int)scanned; i++) {
+            const bool back = listed(n, "scan_input_directions", i) != 0;
+            r.in[n_states + i] =
+                control_pick(im, n, n->in[n_states + i], back ? length - 1 - t : t,
+                             scan_axis(im, n, n_states + i, i));
+        }
+        status = rounds_run(&r, &good, err);
+    }
+    if (!good)
+        refuse_outputs(im, n);
+    for (int i = 0; good && i < n_states; i++)
+        control_give(im, n, i, r.states[i]);
+    for (int i = 0; good && i < r.n_joined; i++) {
+        if (listed(n, "scan_output_directions", i))
+            reverse(r.joined[i], r.n);
+        control_stack(im, n, n_states + i, r.joined[i], r.n,
+                      listed(n, "scan_output_axes", i), joined_type(&r, i));
+    }
+    return status;
+}
+
+/* Each input had the batch first, and behind the first input, the lengths of its
+ * sequences. */
+void control_scan_batch(struct import *im, struct node *n)
+{
+    struct graph *g = &im->g;
+    const int64_t front = 0;
+    struct onnx_attribute directions;
+    const struct onnx_attribute *a = node_attribute(n, "directions");
+    for (int i = 1; i < control_inputs(n); i++) {
+        const struct value *v = upgrade_input(im, n, i);
+        if (v && v->rank > 0 && v->dims[0] == 1 && n->in[0] < 0)
+            continue;
+        import_refuse_node(im, n, NULL,
+                           "opset 8's batch must be 1, its sequences of one length; a "
+                           "newer exporter writes Scan without them");
+        return;
+    }
+    for (int i = 1; i < n->n_in; i++)
+        n->in[i - 1] =
+            i < control_inputs(n) ? control_pick(im, n, n->in[i], 0, 0) : n->in[i];
+    n->n_in--;
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] >= 0)
+            node_set_input(g, upgrade_after(im, n, i, "Unsqueeze"), 1,
+                           graph_add_integers(g, 1, &front, 1));
+    if (!a)
+        return;
+    directions = *a;
+    directions.name = "scan_input_directions";
+    node_set(g, n, directions);
+}
+
+/* ---- SequenceMap ---------------------------------------------------------------------
+ */
+
+int control_sequence_map(struct import *im, struct node *n, strata_error *err)
+{
+    const struct value *first = upgrade_input(im, n, 0);
+    const int n_in = control_inputs(n);
+    struct rounds r = {0};
+    bool good = true;
+    int status = STRATA_OK;
+    if (!first || !first->sequence) {
+        import_refuse_node(im, n, NULL, "its first input is no sequence known here");
+        return STRATA_OK;
+    }
+    const int rounds = first->sequence->n;
+    if (!body_open(&r.body, im, n, "body", n_in, -1) || !rounds_make(&r, 0, 0, 0))
+        return STRATA_OK;
+    for (int t = 0; status == STRATA_OK && good && t < rounds; t++) {
+        for (int i = 0; i < n_in; i++) {
+            const struct value *v = upgrade_input(im, n, i);
+            const struct sequence *list = v ? v->sequence : NULL;
+            r.in[i] = list && t < list->n ? list->values[t] : n->in[i];
+        }
+        status = rounds_run(&r, &good, err);
+    }
+    if (!good)
+        refuse_outputs(im, n);
+    for (int i = 0; good && i < r.n_joined; i++)
+        control_give_list(im, n, i, r.joined[i], r.n);
+    return status;
+}
