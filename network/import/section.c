@@ -13,6 +13,7 @@
 #include "formats/format.h"
 #include "io/weights/weights.h"
 #include "network/attributes.h"
+#include "network/network.h"
 
 /* ---- building ------------------------------------------------------------------------
  */
@@ -289,7 +290,12 @@ static int infer_outputs(struct graph *g, struct section *s, struct instance *x,
     for (int i = 0; status == STRATA_OK && i < s->n_out; i++) {
         struct value *v = graph_value(g, s->out[i]);
         const strata_tensor *t = &x->out[i];
-        if (!v)
+        if (network_elements(t->dims, t->rank) < 0)
+            status = error_set(err, STRATA_EINVAL,
+                               "output %d would have more elements than a tensor may "
+                               "have",
+                               i);
+        if (!v || status != STRATA_OK)
             continue;
         v->exact = t->exact && dtype_is_free(t->dtype);
         v->dtype = t->exact || !dtype_is_free(t->dtype) ? t->dtype : free_dtype(g, s);

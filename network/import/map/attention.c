@@ -43,7 +43,7 @@ static bool same_rank(const struct value *q, const struct value *k, const struct
 
 static bool divides(int64_t heads, int64_t dim)
 {
-    return heads > 0 && dim % heads == 0;
+    return heads > 0 && heads <= INT32_MAX && dim % heads == 0;
 }
 
 static bool read_sizes(struct attention *a)
