@@ -171,7 +171,8 @@ static void make_range(struct mapping *m)
         if (real)
             reals[i] = value_real(start, 0) + (double)i * step;
         else
-            integers[i] = value_integer(start, 0) + i * value_integer(delta, 0);
+            integers[i] = (int64_t)((uint64_t)value_integer(start, 0) +
+                                    (uint64_t)i * (uint64_t)value_integer(delta, 0));
     if (reals)
         give(m, start->dtype, 1, &n, real ? WEIGHT_F64 : WEIGHT_I64, reals);
 }
@@ -206,8 +207,8 @@ static void make_window(struct mapping *m, double first, double second, double t
     if (!size || dtype < 0)
         return;
     const int64_t n = value_integer(size, 0);
-    const int64_t period = n - (node_integer(m->node, "periodic", 1) ? 0 : 1);
     double *v = compose_room(m, sizeof *v, &n, 1);
+    const int64_t period = v ? n - (node_integer(m->node, "periodic", 1) ? 0 : 1) : 1;
     for (int64_t i = 0; v && i < n; i++) {
         const double t = 2 * PI * (double)i / (double)(period > 0 ? period : 1);
         v[i] = first - second * cos(t) + third * cos(2 * t);
