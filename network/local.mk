@@ -35,6 +35,7 @@ NETWORK_SOURCES = \
 	network/import/map/normalize.c \
 	network/import/map/quantize.c \
 	network/import/map/quantize.h \
+	network/import/map/recurrent.c \
 	network/import/map/reduce.c \
 	network/import/map/refused.c \
 	network/import/map/shape.c \
