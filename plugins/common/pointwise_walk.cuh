@@ -56,6 +56,10 @@ template <> __device__ inline float point_value<float, __nv_bfloat16>(__nv_bfloa
     return __bfloat162float(x);
 }
 
+/* Elements of a pack: 16 bytes, but eight of bytes, which compile in half the time. */
+template <typename T>
+constexpr int POINT_WIDTH = sizeof(T) == 1 ? 8 : 16 / (int)sizeof(T);
+
 /* The class of an element type. */
 template <typename T> struct point_class {
     typedef int32_t type;
@@ -254,7 +258,7 @@ static void point_walk(const strata_run *r, const Body &body, const walk_operand
 template <int Group, typename In, typename Out>
 struct point_unary {
     typedef typename point_class<In>::type C;
-    static const int K = 1, N = 16 / (int)sizeof(In);
+    static const int K = 1, N = POINT_WIDTH<In>;
     typedef pack<In, N> raw;
     Out *y;
     const In *a;
@@ -300,7 +304,7 @@ struct point_unary {
 template <int Group, typename A, typename B, typename Out>
 struct point_binary {
     typedef typename point_class<A>::type C;
-    static const int K = 2, N = 16 / (int)sizeof(A);
+    static const int K = 2, N = POINT_WIDTH<A>;
     struct raw {
         pack<A, N> a;
         pack<B, N> b;
