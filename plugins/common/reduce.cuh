@@ -48,6 +48,7 @@ static __device__ inline int64_t place_of(const reduce_axis *axis, int32_t n, in
                                           bool out)
 {
     int64_t at = 0;
+#pragma unroll 1 /* few axes; a division each is long, and is in a kernel for each load */
     for (int32_t d = 0; d < n; d++) {
         int64_t next = 0, c = i;
         if (d + 1 < n) {
