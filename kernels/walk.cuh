@@ -202,8 +202,8 @@ static __device__ inline walk_place<K> walk_find(const walk<K> &w, Index group)
     return p;
 }
 
-/* Of element i's group. Below 2^31 divisions are multiplications. One kernel has both, in a
- * branch that all threads take alike: two kernels would compile twice as long. */
+/* Of element i's group. Below 2^31 divisions are multiplications. One kernel has both, in
+ * a branch that all threads take alike: two kernels would compile twice as long. */
 template <int K>
 static __device__ inline walk_place<K> walk_place_of(const walk<K> &w, int64_t i)
 {

@@ -25,8 +25,8 @@ static inline pointwise_args pointwise_args_of(double alpha, double beta, int32_
     return k;
 }
 
-/* Operations in groups of like cost: a kernel has the registers of the dearest in it. With
- * a layer added, a kernel holds that layer's operations alone. */
+/* Operations in groups of like cost: a kernel has the registers of the dearest in it.
+ * With a layer added, a kernel holds that layer's operations alone. */
 enum {
     POINTWISE_SIMPLE = 0,
     POINTWISE_CURVES,
@@ -77,7 +77,7 @@ static inline int pointwise_group(int op)
     }
 }
 
-/* ---- functions that are long: called, not inlined, and by one call for all ---------- */
+/* ---- functions that are long: called, not inlined, by one call for all ------------- */
 
 /* The sign of the divisor. */
 static __device__ inline float point_mod(float x, float y)
