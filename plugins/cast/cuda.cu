@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cast on CUDA: over memory as it lies, packs of 16 bytes of the wider type. Pad lanes are
- * cast with the others and become zero afterwards.
+ * Cast on CUDA: over memory as it lies, packs of 16 bytes of the wider type. Pad lanes
+ * are cast with the others and become zero afterwards.
  */
 #include "plugins/cast/cast.h"
 
