@@ -1,6 +1,9 @@
 plugin_LTLIBRARIES += plugins/softmax.la
-plugins_softmax_la_SOURCES = plugins/softmax/softmax.c
-plugins_softmax_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_softmax_la_SOURCES = \
+	plugins/softmax/rows.c \
+	plugins/softmax/rows.h \
+	plugins/softmax/softmax.c
+plugins_softmax_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -fno-math-errno -fno-trapping-math
 plugins_softmax_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_softmax_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/softmax.c
