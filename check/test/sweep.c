@@ -176,15 +176,16 @@ static void run_absent(struct check_child *c, const char *attrs,
     }
 }
 
-/* A dim of 0, the first and the last: refused with a reason, or computed. */
+/* A dim of 0, each in turn: refused with a reason, or computed. `only`: but that one; -1:
+ * all. */
 static void run_empty(struct check_child *c, const char *attrs,
-                      const struct harness_shape *usual)
+                      const struct harness_shape *usual, int only)
 {
-    const int last = usual->rank - 1;
-    for (int d = 0; d <= last; d += last ? last : 1) {
+    for (int d = 0; d < usual->rank; d++) {
         struct harness_shape empty = *usual;
         empty.dims[d] = 0;
-        run_alike(c, attrs, &empty, c->cases.n_in, usually);
+        if (only < 0 || only == d)
+            run_alike(c, attrs, &empty, c->cases.n_in, usually);
     }
 }
 
@@ -207,7 +208,7 @@ static void run_extras(struct check_child *c, const char *attrs, int rank, size_
         if (l->optional_in)
             run_absent(c, attrs, &few[i]);
         if (n_in > 0 && i == first)
-            run_empty(c, attrs, &few[i]);
+            run_empty(c, attrs, &few[i], -1);
     }
 }
 
@@ -257,6 +258,9 @@ static void run_variations(struct check_child *c)
         const size_t n = k->n_in < 0 ? 1 : few_shapes(shapes, k->ranks[0]);
         for (size_t i = step > 1 ? a % n : 0; i < n; i += step)
             run_alike(c, k->attrs[a], &shapes[i], k->n_in, usually);
+        if (k->n_ranks > 0 && k->n_in > 0)
+            run_empty(c, k->attrs[a], &shapes[QUICK_FIRST],
+                      c->o->quick ? (int)a % k->ranks[0] : -1);
     }
 }
 
