@@ -70,15 +70,17 @@ static size_t few_shapes(struct harness_shape *out, int rank)
     return FEW_SHAPES;
 }
 
+#define LARGE_SHAPES 3
+
 static size_t large_shapes(struct harness_shape *out, int rank)
 {
-    static const int64_t dims[][5] = {
+    static const int64_t dims[LARGE_SHAPES][5] = {
         {2, 17, 31, 33, 3}, {4, 16, 32, 32, 4}, {64, 64, 64, 64, 4}};
-    for (size_t i = 0; i < ARRAY_LENGTH(dims); i++) {
+    for (size_t i = 0; i < LARGE_SHAPES; i++) {
         out[i] = (struct harness_shape){.rank = rank};
         memcpy(out[i].dims, dims[i], (size_t)rank * sizeof dims[i][0]);
     }
-    return rank < 3 ? ARRAY_LENGTH(dims) : 2;
+    return rank < 3 ? LARGE_SHAPES : 2;
 }
 
 /* ---- running ----------------------------------------------------------------------- */
@@ -321,13 +323,14 @@ static void run_own(struct check_child *c, enum cases_sweep sweep)
         run_shapes(c, c->cases.attrs[a], c->cases.own[0].shapes, sweep);
 }
 
+/* large: with few ones behind, for layers whose outputs are many times an input. */
 static void run_few(struct check_child *c, const char *attrs, enum cases_sweep sweep)
 {
-    struct harness_shape shapes[FEW_SHAPES];
+    struct harness_shape shapes[LARGE_SHAPES + FEW_SHAPES];
     const struct check_cases *k = &c->cases;
     const int rank = k->n_ranks ? k->ranks[0] : 4, before = c->report->runs;
-    const size_t n =
-        sweep == CASES_LARGE ? large_shapes(shapes, rank) : few_shapes(shapes, rank);
+    size_t n = sweep == CASES_LARGE ? large_shapes(shapes, rank) : 0;
+    n += few_shapes(shapes + n, rank);
     for (size_t i = 0; i < (k->n_in < 0 ? 1 : n); i++) {
         run_alike(c, attrs, &shapes[i], k->n_in, usually);
         if (sweep != CASES_FEW && c->report->runs > before)
