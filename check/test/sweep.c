@@ -70,15 +70,17 @@ static size_t few_shapes(struct harness_shape *out, int rank)
     return FEW_SHAPES;
 }
 
+#define LARGE_SHAPES 3
+
 static size_t large_shapes(struct harness_shape *out, int rank)
 {
-    static const int64_t dims[][5] = {
+    static const int64_t dims[LARGE_SHAPES][5] = {
         {2, 17, 31, 33, 3}, {4, 16, 32, 32, 4}, {64, 64, 64, 64, 4}};
-    for (size_t i = 0; i < ARRAY_LENGTH(dims); i++) {
+    for (size_t i = 0; i < LARGE_SHAPES; i++) {
         out[i] = (struct harness_shape){.rank = rank};
         memcpy(out[i].dims, dims[i], (size_t)rank * sizeof dims[i][0]);
     }
-    return rank < 3 ? ARRAY_LENGTH(dims) : 2;
+    return rank < 3 ? LARGE_SHAPES : 2;
 }
 
 /* ---- running ----------------------------------------------------------------------- */
@@ -176,15 +178,16 @@ static void run_absent(struct check_child *c, const char *attrs,
     }
 }
 
-/* A dim of 0, the first and the last: refused with a reason, or computed. */
+/* A dim of 0, each in turn: refused with a reason, or computed. `only`: but that one; -1:
+ * all. */
 static void run_empty(struct check_child *c, const char *attrs,
-                      const struct harness_shape *usual)
+                      const struct harness_shape *usual, int only)
 {
-    const int last = usual->rank - 1;
-    for (int d = 0; d <= last; d += last ? last : 1) {
+    for (int d = 0; d < usual->rank; d++) {
         struct harness_shape empty = *usual;
         empty.dims[d] = 0;
-        run_alike(c, attrs, &empty, c->cases.n_in, usually);
+        if (only < 0 || only == d)
+            run_alike(c, attrs, &empty, c->cases.n_in, usually);
     }
 }
 
@@ -207,7 +210,7 @@ static void run_extras(struct check_child *c, const char *attrs, int rank, size_
         if (l->optional_in)
             run_absent(c, attrs, &few[i]);
         if (n_in > 0 && i == first)
-            run_empty(c, attrs, &few[i]);
+            run_empty(c, attrs, &few[i], -1);
     }
 }
 
@@ -257,6 +260,9 @@ static void run_variations(struct check_child *c)
         const size_t n = k->n_in < 0 ? 1 : few_shapes(shapes, k->ranks[0]);
         for (size_t i = step > 1 ? a % n : 0; i < n; i += step)
             run_alike(c, k->attrs[a], &shapes[i], k->n_in, usually);
+        if (k->n_ranks > 0 && k->n_in > 0)
+            run_empty(c, k->attrs[a], &shapes[QUICK_FIRST],
+                      c->o->quick ? (int)a % k->ranks[0] : -1);
     }
 }
 
@@ -317,13 +323,14 @@ static void run_own(struct check_child *c, enum cases_sweep sweep)
         run_shapes(c, c->cases.attrs[a], c->cases.own[0].shapes, sweep);
 }
 
+/* large: with few ones behind, for layers whose outputs are many times an input. */
 static void run_few(struct check_child *c, const char *attrs, enum cases_sweep sweep)
 {
-    struct harness_shape shapes[FEW_SHAPES];
+    struct harness_shape shapes[LARGE_SHAPES + FEW_SHAPES];
     const struct check_cases *k = &c->cases;
     const int rank = k->n_ranks ? k->ranks[0] : 4, before = c->report->runs;
-    const size_t n =
-        sweep == CASES_LARGE ? large_shapes(shapes, rank) : few_shapes(shapes, rank);
+    size_t n = sweep == CASES_LARGE ? large_shapes(shapes, rank) : 0;
+    n += few_shapes(shapes + n, rank);
     for (size_t i = 0; i < (k->n_in < 0 ? 1 : n); i++) {
         run_alike(c, attrs, &shapes[i], k->n_in, usually);
         if (sweep != CASES_FEW && c->report->runs > before)

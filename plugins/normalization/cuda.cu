@@ -117,6 +117,8 @@ static bool norm_holds(const norm_shape &s, bool batch, bool clusters)
 static size_t norm_workspace(const strata_node *n)
 {
     const strata_normalization *p = (const strata_normalization *)n->params;
+    if (n->in[0].count == 0) /* run is not called */
+        return 0;
     const norm_shape s = norm_shape_of(p, &n->in[0]);
     if (norm_holds(s, p->kind == STRATA_NORMALIZATION_BATCH, false))
         return 0;
@@ -210,6 +212,8 @@ static int norm_accept(const strata_node *n)
                            "rows and lines take linear formats alone");
     if ((n->row == 1) != (p->statistics && !p->sum))
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "another row has these outputs");
+    if (n->in[0].count == 0)
+        return STRATA_OK;
     const norm_shape s = norm_shape_of(p, &n->in[0]);
     const norm_pieces m = norm_pieces_of(s, norm_width(s, n->in[0].dtype));
     if (m.blocks * m.pieces * m.spans > 0x7fffffff)
@@ -223,6 +227,8 @@ static int norm_accept(const strata_node *n)
 static int norm_cluster_accept(const strata_node *n)
 {
     const strata_normalization *p = (const strata_normalization *)n->params;
+    if (n->in[0].count == 0)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "an empty tensor needs no cluster");
     const norm_shape s = norm_shape_of(p, &n->in[0]);
     const bool batch = p->kind == STRATA_NORMALIZATION_BATCH;
     if (s.cols <= NORM_ROW_THREADS * NORM_HELD / 4 || !norm_holds(s, batch, true))
