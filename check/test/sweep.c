@@ -90,6 +90,28 @@ static bool enough(const struct check_child *c)
     return c->report->n_findings >= CHECK_FINDINGS / 2;
 }
 
+/* Combinations of impls and formats that a quick check tries of a case, about; of the
+ * first one all, and others each time. */
+#define QUICK_COMBINATIONS 12
+
+static bool in_sample(const struct trial *t, int row, void *user)
+{
+    struct check_sample *s = &((struct check_child *)user)->cases.sample;
+    const bool next = (s->start + s->n++) % s->step == 0;
+    (void)row;
+    return next || (t->tally && t->tally->runs == 0); /* an impl that takes few cases */
+}
+
+static void begin_sample(struct check_child *c)
+{
+    struct check_sample *s = &c->cases.sample;
+    s->most = s->n > s->most ? s->n : s->most;
+    s->step = s->most / QUICK_COMBINATIONS + 1;
+    s->state = s->state * UINT64_C(6364136223846793005) + c->o->seed + 1;
+    s->start = s->state >> 33;
+    s->n = 0;
+}
+
 /* What a case is besides attributes and shapes. */
 struct manner {
     unsigned absent; /* weights */
@@ -120,6 +142,7 @@ static void run_case(struct check_child *c, const char *attrs,
     }
     if (enough(c))
         return;
+    begin_sample(c);
     struct harness_result r =
         harness_check_on(&c->target, c->layer, &k, c->o->seed, NULL);
     c->report->runs += r.runs;
@@ -266,17 +289,21 @@ static void run_variations(struct check_child *c)
     }
 }
 
-/* Each kind of numbers that are not plain. */
+#define NUMBERS_FIRST (NUMBERS_PLAIN + 1)
+
+/* Each kind of numbers that are not plain; or but one, by turn. */
 static void run_numbers(struct check_child *c, const char *attrs,
-                        const struct harness_shape *in, int n_in)
+                        const struct harness_shape *in, int n_in, size_t turn)
 {
-    for (int k = NUMBERS_PLAIN + 1; k < NUMBERS_WHOLE_RANGE && n_in > 0; k++)
-        if (k != NUMBERS_DENORMAL || !c->layer->layer.flops)
+    const int only = NUMBERS_FIRST + (int)(turn % (NUMBERS_WHOLE_RANGE - NUMBERS_FIRST));
+    const bool all = turn == 0 || !c->o->quick;
+    for (int k = NUMBERS_FIRST; k < NUMBERS_WHOLE_RANGE && n_in > 0; k++)
+        if ((all || k == only) && (k != NUMBERS_DENORMAL || !c->layer->layer.flops))
             run_case(c, attrs, in, n_in, (struct manner){.numbers = k});
 }
 
-/* They in every case, on the first shape that has several images, pixels and pad lanes
- * and is taken. */
+/* They in every case, in a quick check one kind in turn, on the first shape that has
+ * several images, pixels and pad lanes and is taken. */
 static void run_all_numbers(struct check_child *c)
 {
     struct harness_shape shapes[FEW_SHAPES], in[HARNESS_INPUTS];
@@ -286,7 +313,7 @@ static void run_all_numbers(struct check_child *c)
         const int before = c->report->runs;
         for (size_t i = n; i-- > 0 && c->report->runs == before;) {
             cases_inputs(k, &shapes[(i + 3) % n], in);
-            run_numbers(c, k->attrs[a], in, k->n_in);
+            run_numbers(c, k->attrs[a], in, k->n_in, a);
         }
     }
 }
@@ -305,7 +332,7 @@ static void run_shapes(struct check_child *c, const char *attrs, const char *tex
         run_case(c, attrs, shapes, n_in, (struct manner){.absent = optional});
     run_types(c, attrs, shapes, n_in);
     if (sweep == CASES_ALL)
-        run_numbers(c, attrs, shapes, n_in);
+        run_numbers(c, attrs, shapes, n_in, 0);
 }
 
 static void run_given(struct check_child *c, enum cases_sweep sweep)
@@ -411,6 +438,8 @@ void cases_run(struct check_child *c, enum cases_sweep sweep)
         run_given(c, sweep);
         return;
     }
+    if (c->o->quick && !c->o->formats)
+        c->target.takes = in_sample;
     run_own(c, sweep);
     if (sweep == CASES_ALL) {
         run_many(c, k->attrs[0]);
