@@ -71,7 +71,8 @@ double text_to_real(const char *text, char **end)
     return value;
 }
 
-/* ---- characters -------------------------------------------------------------------- */
+/* ---- characters -----------------------------------------------------------------------
+ */
 
 size_t text_decode(const unsigned char *text, size_t n, uint32_t *code)
 {

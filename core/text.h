@@ -28,7 +28,8 @@ const char *text_fixed(char out[TEXT_REAL], int decimals, double x);
  * 0, where there is no number or no memory. */
 double text_to_real(const char *text, char **end);
 
-/* ---- characters, UTF-8 ------------------------------------------------------------- */
+/* ---- characters, UTF-8 --------------------------------------------------------------
+ */
 
 /* Bytes of the character that n bytes begin with, and its number; 0: malformed. */
 size_t text_decode(const unsigned char *text, size_t n, uint32_t *code);

@@ -23,7 +23,6 @@
 #define LOST_NS (10 * MS)
 #define PAUSE_LEAST_NS (100 * MS)
 #define PAUSE_MOST_NS (3200 * MS)
-#define WAKE_NS (MS / 20) /* a run's: who wakes its leader is still on the processor */
 #define CALM_NS (1000 * MS) /* without losses: the next pause is the least again */
 
 #define BALLAST_MOST 4096 /* threads */
@@ -191,7 +190,7 @@ void wait_look(struct wait_watch *w)
     if (now - w->looked < LOOK_NS)
         return;
     const uint64_t delay = read_delay(w);
-    w->lost += delay > w->delay ? delay - w->delay : 0;
+    w->lost += delay - w->delay;
     w->delay = delay;
     w->looked = now;
     if (w->lost > LOST_NS)
@@ -220,7 +219,6 @@ void wait_begin(struct wait_watch *w, int how, int threads)
         return;
     if (!w->open)
         open_watch(w);
-    w->delay += WAKE_NS;
     if (w->holds) {
         const uint64_t now = now_ns();
         if (now >= w->until)
