@@ -48,6 +48,7 @@ static __device__ inline int64_t place_of(const reduce_axis *axis, int32_t n, in
                                           bool out)
 {
     int64_t at = 0;
+#pragma unroll 1 /* few axes; a division each is long, and is in a kernel for each load */
     for (int32_t d = 0; d < n; d++) {
         int64_t next = 0, c = i;
         if (d + 1 < n) {
@@ -334,11 +335,16 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 /* ---- the choice ----------------------------------------------------------------------
  */
 
-/* Elements of one access: 16 bytes of them, if all rows and columns begin at multiples.
- */
+/* Bytes are taken by eight: kernels for 16 of them would take twice as long to compile. */
+constexpr int reduce_most(size_t size)
+{
+    return size == 1 ? 8 : 16 / (int)size;
+}
+
+/* Elements of one access: as many as that, if all rows and columns begin at multiples. */
 static inline int reduce_width(const reduce_plan &p, size_t size)
 {
-    const int64_t most = 16 / (int64_t)size;
+    const int64_t most = reduce_most(size);
     bool fits = (p.width == 1 ? p.run : p.width) % most == 0;
     for (int d = 0; d < p.n_kept; d++)
         fits = fits && p.keep[d].in % most == 0;
@@ -416,7 +422,7 @@ static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t 
 template <typename T, typename Op>
 static void reduce_launch(const reduce_cut &c, const Op &op, cudaStream_t stream)
 {
-    const int N = 16 / (int)sizeof(T);
+    const int N = reduce_most(sizeof(T));
     if (reduce_width(c.plan, sizeof(T)) == N)
         reduce_launch_width<T, N, Op>(c, op, stream);
     else
