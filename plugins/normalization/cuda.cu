@@ -65,6 +65,7 @@ static norm_job norm_job_of(const strata_run *r)
     job.inverse = at < 0 ? NULL : (float *)r->out[at + 1].data;
     job.rows = s.rows;
     job.cols = s.cols;
+    job.elements = (float)s.cols;
     job.measure = p->kind == STRATA_NORMALIZATION_RMS  ? NORM_SQUARES
                   : p->kind == STRATA_NORMALIZATION_LP ? NORM_POWERS
                                                        : NORM_CENTRED;
@@ -254,7 +255,7 @@ static const strata_impl impls[] = {
      .accept = norm_accept,
      .workspace = norm_workspace,
      .run = norm_run,
-     .bandwidth = 0.85},
+     .bandwidth = 0.9},
     {.id = 2,
      .device = STRATA_CUDA,
      .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,
