@@ -8,9 +8,10 @@
  *   STRATA_TEST_SAMPLE=N       a_sample_of_every_layer_is_right takes one run in N
  *   STRATA_TEST_WITHOUT=A,B    and leaves out impls whose names begin with A or B
  *   STRATA_TEST_QUICK=1        few sizes
- *   STRATA_TEST_SHARD=I/N      one case in N, from the I-th on: N processes make a whole
- *   STRATA_TEST_RUNS_TO=FILE   "run ID IMPL" is written there before each run
- *   STRATA_TEST_RUNS_FROM=FILE and only runs of these IDs, a line each, are the sample
+ *   STRATA_TEST_SHARD=I/N      one case in N, from the I-th (0 to N - 1) on, of a layer
+ * or of the sample: N processes make a whole STRATA_TEST_RUNS_TO=FILE   "run ID IMPL" is
+ * written there before each run STRATA_TEST_RUNS_FROM=FILE and only runs of these IDs, a
+ * line each, are the sample
  */
 #include <config.h>
 
@@ -49,13 +50,13 @@ static uint64_t make_seed(void)
 /* Failures of the cases in a list; ends early when the device is lost. */
 static int check_list(const struct harness_target *target,
                       const struct registry_layer *layer, const struct layer_case *list,
-                      size_t n, uint64_t seed)
+                      size_t n, struct sample *sample, uint64_t seed)
 {
     int failures = 0;
     strata_error lost = {0};
     for (size_t i = 0; i < n; i++) {
         cr_assert_str_eq(list[i].layer, layer->layer.name);
-        if (list[i].refused || (target->takes && !sample_has_case(target->user)))
+        if (list[i].refused || !sample_has_case(sample))
             continue;
         struct harness_result r =
             harness_check_on(target, layer, &list[i], seed + i, report);
@@ -77,8 +78,9 @@ static void print_tally(const struct registry_layer *layer,
                     tally[i].vetoed, tally[i].failures);
 }
 
-/* A registry, a device and its mirror. */
+/* A registry, a device and its mirror, and what is asked for. */
 struct bench {
+    struct sample *sample;
     strata_handle *handle;
     strata_registry *registry;
     struct mirror mirror;
@@ -88,6 +90,9 @@ static void open_bench(struct bench *b, bool quick)
 {
     strata_error err = {0};
     b->handle = need_cuda();
+    b->sample = sample_open(make_seed());
+    cr_assert(b->sample,
+              "STRATA_TEST_SAMPLE, _SHARD, _RUNS_TO or _RUNS_FROM cannot be used");
     b->registry = harness_registry(&err);
     cr_assert(b->registry, "%s", err.message);
     cr_assert(mirror_open(&b->mirror, b->handle, quick, &err) == STRATA_OK, "%s",
@@ -99,6 +104,7 @@ static void close_bench(struct bench *b)
     mirror_close(&b->mirror);
     strata_registry_destroy(b->registry);
     strata_destroy(b->handle);
+    sample_close(b->sample);
 }
 
 static void check_set(struct bench *b, const struct layer_cases *set,
@@ -115,9 +121,10 @@ static void check_set(struct bench *b, const struct layer_cases *set,
     cr_assert_leq(layer->n_impls, (size_t)MANY_IMPLS);
     target->mirror = &b->mirror;
     target->tally = tally;
-    int failures = check_list(target, layer, set->cases, set->n_cases, seed);
+    int failures = check_list(target, layer, set->cases, set->n_cases, b->sample, seed);
     if (!target->quick)
-        failures += check_list(target, layer, set->large, set->n_large, seed + 1000);
+        failures +=
+            check_list(target, layer, set->large, set->n_large, b->sample, seed + 1000);
     print_tally(layer, tally);
     cr_expect_eq(failures, 0, "%s: %d failures, seed %llu", set->layer, failures,
                  (unsigned long long)seed);
@@ -147,18 +154,14 @@ Test(cuda_layers, a_sample_of_every_layer_is_right)
     struct bench b;
     if (!sample_is_asked_for())
         cr_skip_test("STRATA_TEST_SAMPLE is not set");
-    struct sample *sample = sample_open(make_seed());
-    cr_assert(sample,
-              "STRATA_TEST_SAMPLE, _SHARD, _RUNS_TO or _RUNS_FROM cannot be used");
+    open_bench(&b, true);
     struct harness_target target = {.quick = setting("STRATA_TEST_QUICK"),
                                     .takes = sample_takes,
                                     .steady = true,
-                                    .user = sample};
-    open_bench(&b, true);
+                                    .user = b.sample};
     for (layer_cases_entry *set = __start_layer_cases; set != __stop_layer_cases; set++)
         check_set(&b, *set, &target);
     close_bench(&b);
-    sample_close(sample);
 }
 
 /* Whether a layer has CUDA impls, and a test here. */
