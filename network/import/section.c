@@ -175,6 +175,16 @@ static const struct section_weight *weight_of(const struct section *s, size_t i)
     return NULL;
 }
 
+/* As the core loads it: the constant's own dtype where the layer takes that. */
+static int weight_dtype(const struct section *s, size_t i, const struct value *v)
+{
+    const uint64_t declared = s->layer->weights[i].dtypes;
+    const uint64_t allowed = declared ? declared : UINT64_C(1) << STRATA_FP32;
+    if (v && v->dtype >= 0 && allowed >> v->dtype & 1)
+        return v->dtype;
+    return allowed >> STRATA_FP32 & 1 ? STRATA_FP32 : __builtin_ctzll(allowed);
+}
+
 /* FP32 stands for the narrower floats, as in a network. */
 static int logical(int dtype)
 {
@@ -204,7 +214,9 @@ static int instance_make(struct graph *g, struct section *s, struct instance *x,
             x->out[i].dtype = s->n_in ? x->in[0].dtype : STRATA_FP32;
     for (size_t i = 0; i < n_weights; i++) {
         const struct section_weight *w = weight_of(s, i);
-        set_tensor(&x->weight[i], w ? graph_value(g, w->value) : NULL);
+        const struct value *v = w ? graph_value(g, w->value) : NULL;
+        set_tensor(&x->weight[i], v);
+        x->weight[i].dtype = weight_dtype(s, i, v);
         x->expected[i].dtype = x->weight[i].dtype;
     }
     x->node = (strata_node){.struct_size = sizeof x->node,
@@ -314,11 +326,11 @@ static bool is_real(int dtype)
            dtype == STRATA_E5M2;
 }
 
-/* A constant as an array of double or int64_t. */
-static void *widen(const struct value *v, bool typed, strata_error *err)
+/* A constant that a layer sees as of that dtype, as an array of double or int64_t. */
+static void *widen(const struct value *v, int dtype, bool typed, strata_error *err)
 {
     const int64_t n = value_count(v);
-    const bool whole = typed && !is_real(v->dtype);
+    const bool whole = typed && !is_real(dtype);
     void *out = zalloc((size_t)n + 1, sizeof(double), "values", err);
     if (out && n && v->data &&
         weights_convert(out, whole ? STRATA_INT64 : STRATA_FP64, v->data,
@@ -353,12 +365,16 @@ struct arrays {
 static int widen_all(struct graph *g, const struct section *s, struct arrays *a,
                      int64_t most, strata_error *err)
 {
-    for (int i = 0; i < s->n_in; i++)
-        if (s->in[i] >= 0 && !(a->in[i] = widen(&g->values[s->in[i]], a->typed, err)))
+    for (int i = 0; i < s->n_in; i++) {
+        const struct value *v = graph_value(g, s->in[i]);
+        if (v && !(a->in[i] = widen(v, v->dtype, a->typed, err)))
             return err->status;
+    }
     for (size_t i = 0; i < s->layer->n_weights; i++) {
         const struct section_weight *w = weight_of(s, i);
-        if (w && !(a->weight[i] = widen(&g->values[w->value], a->typed, err)))
+        const struct value *v = w ? graph_value(g, w->value) : NULL;
+        if (v &&
+            !(a->weight[i] = widen(v, weight_dtype(s, i, v), a->typed, err)))
             return err->status;
     }
     for (int i = 0; i < s->n_out; i++) {
