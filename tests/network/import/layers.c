@@ -159,7 +159,7 @@ static const struct form forms[] = {
                DO("Resize",
                   "1:'x' 1:'' 1:'s' 2:'y' " WORD("mode", "linear")
                       WORD("coordinate_transformation_mode", "tf_half_pixel_for_nn"))),
-     NULL, "is taken with nearest_mode 'floor' alone"},
+     NULL, "is taken with nearest_mode floor and"},
     {"channels that blocks do not divide",
      MODEL(IN("x", D(1) D(6) D(4) D(4)) OUT("y")
                DO("DepthToSpace", "1:'x' 2:'y' " INTEGER("blocksize", 2))),
