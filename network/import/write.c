@@ -204,9 +204,7 @@ static bool reads_above(const struct writer *w, const struct section *above,
         return false;
     if (!above)
         return im->g.n_inputs == 1 && s->in[0] == im->g.inputs[0];
-    const strata_layer *layer = &above->layer->layer;
-    const int n = layer->n_out >= 0 ? layer->n_out : layer->outputs(above->params);
-    return n == 1 && above->n_out == 1 && above->out[0] == s->in[0];
+    return above->n_out == 1 && above->out[0] == s->in[0];
 }
 
 static void write_section(const struct writer *w, const struct section *above,
