@@ -33,6 +33,7 @@ NETWORK_SOURCES = \
 	network/import/map/matrix.c \
 	network/import/map/normalize.c \
 	network/import/map/quantize.c \
+	network/import/map/quantize.h \
 	network/import/map/reduce.c \
 	network/import/map/refused.c \
 	network/import/map/shape.c \
