@@ -10,7 +10,9 @@
 
 #include "core/alloc.h"
 
-#define WANT_DEPTH 8 /* nodes between a value and an input that is wanted for it */
+/* Nodes between a value and an input that is wanted for it, and how many are seen. */
+#define WANT_DEPTH 8
+#define WANT_NODES 4096
 
 void import_refuse(struct import *im, const char *op, const char *format, ...)
 {
@@ -19,15 +21,15 @@ void import_refuse(struct import *im, const char *op, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    for (size_t i = 0; i < im->n_refusals; i++)
-        if (strcmp(im->refusals[i].text, text) == 0)
-            return;
+    if (names_get(&im->refused, text) >= 0)
+        return;
     im->all_refusals++;
     struct import_refusal *all = arena_grow(
         &im->g.arena, im->refusals, &im->refusals_capacity, im->n_refusals, sizeof *all);
     const char *copy = arena_text(&im->g.arena, text, strlen(text));
     if (!all || !copy)
         return;
+    im->g.arena.full |= names_put(&im->refused, copy, 0, NULL) != STRATA_OK;
     im->refusals = all;
     all[im->n_refusals++] = (struct import_refusal){.text = copy, .op = op};
 }
@@ -60,19 +62,20 @@ static void want_name(struct import *im, const char *name)
     all[im->n_wanted++] = name;
 }
 
-static void want_origin(struct import *im, const struct value *v, int depth)
+static void want_origin(struct import *im, const struct value *v, int depth, int *left)
 {
-    if (!v || v->constant || depth == 0)
+    if (!v || v->constant || depth == 0 || --*left < 0)
         return;
     if (!v->node)
         want_name(im, v->name);
     for (int i = 0; v->node && i < v->node->n_in; i++)
-        want_origin(im, graph_value(&im->g, v->node->in[i]), depth - 1);
+        want_origin(im, graph_value(&im->g, v->node->in[i]), depth - 1, left);
 }
 
 void import_want(struct import *im, const struct value *v)
 {
-    want_origin(im, v, WANT_DEPTH);
+    int left = WANT_NODES;
+    want_origin(im, v, WANT_DEPTH, &left);
 }
 
 /* All reasons as one message. */
@@ -125,6 +128,7 @@ void import_free(struct import *im)
         return;
     for (size_t i = 0; i < im->n_sections; i++)
         section_free(im->sections[i]);
+    names_free(&im->refused);
     arena_free(&im->g.arena);
     free(im);
 }

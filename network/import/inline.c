@@ -340,11 +340,12 @@ static bool may_call(struct inlining *x, const struct onnx_node *from,
                      const struct onnx_function *f)
 {
     const char *name = calling_name(from);
-    if (x->scope->depth >= INLINE_DEPTH)
+    if (x->scope->depth >= INLINE_DEPTH) {
         import_refuse(x->im, NULL,
-                      "node '%s%s' (%s): functions call each other more than %d deep",
-                      x->scope->prefix, name, from->op, INLINE_DEPTH);
-    else if (from->n_inputs > f->n_inputs || from->n_outputs > f->n_outputs)
+                      "functions call each other more than %d deep, '%s' too",
+                      INLINE_DEPTH, from->op);
+        x->im->n_inlined = INLINE_NODES + 1; /* there may be many more such calls */
+    } else if (from->n_inputs > f->n_inputs || from->n_outputs > f->n_outputs)
         import_refuse(x->im, NULL,
                       "node '%s%s' (%s) has %zu inputs and %zu outputs; the function "
                       "has %zu and %zu",
