@@ -319,7 +319,7 @@ static int add_message(struct job *j, const struct onnx_field *f, const struct w
 {
     union raw_element raw;
     size_t *n = list_count(j, f);
-    memset(&raw, 0, sizeof raw);
+    memset(&raw, 0, f->message->raw_size);
     struct job sub = {.r = j->r,
                       .m = f->message,
                       .raw = (char *)&raw,

@@ -12,12 +12,47 @@
 
 #include "io/printable.h"
 
+#define MAX_ATTRIBUTES 256 /* of a node */
+#define MAX_OPSETS 64      /* of the model, of a function */
+
 #define FAIL(r, ...) error_set((r)->err, STRATA_EPARSE, __VA_ARGS__)
 
 /* The two spellings of one domain. */
 static const char *domain_of(const char *domain)
 {
     return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+static const void *list_at(const void *list, size_t size, size_t i)
+{
+    return (const char *)list + i * size;
+}
+
+/* The elements of a list that were seen, by name: index + 1, or 0. Twice as many slots as
+ * there may be elements. */
+struct seen {
+    uint16_t slots[2 * MAX_ATTRIBUTES];
+};
+_Static_assert(MAX_OPSETS <= MAX_ATTRIBUTES, "there are slots for both");
+
+/* Note element i of a list whose elements begin with their name: the index of an earlier
+ * one of that name, or i. */
+static size_t note(struct seen *s, const void *list, size_t size, size_t i)
+{
+    const char *name = *(const char *const *)list_at(list, size, i);
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    for (size_t k = hash % ARRAY_LENGTH(s->slots);;
+         k = (k + 1) % ARRAY_LENGTH(s->slots)) {
+        const size_t other = s->slots[k];
+        if (!other) {
+            s->slots[k] = (uint16_t)(i + 1);
+            return i;
+        }
+        if (strcmp(*(const char *const *)list_at(list, size, other - 1), name) == 0)
+            return other - 1;
+    }
 }
 
 int onnx_finish_opset(struct onnx_reader *r, void *raw, void *out)
@@ -198,16 +233,17 @@ int onnx_finish_attribute(struct onnx_reader *r, void *raw, void *out)
 static int check_opsets(struct onnx_reader *r, const struct onnx_opset *o, size_t n)
 {
     char shown[PRINTABLE_SIZE];
-    if (n > r->limits->ports)
-        return FAIL(r, "%zu opsets, at most %" PRIu32 " are allowed", n,
-                    r->limits->ports);
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(o[i].domain, o[k].domain) == 0 && o[i].version != o[k].version)
-                return FAIL(
-                    r, "opsets %" PRId64 " and %" PRId64 " of domain '%s'; one is needed",
-                    o[k].version, o[i].version,
-                    printable(shown, o[i].domain, strlen(o[i].domain)));
+    struct seen seen = {0};
+    if (n > MAX_OPSETS)
+        return FAIL(r, "%zu opsets, at most %d are allowed", n, MAX_OPSETS);
+    for (size_t i = 0; i < n; i++) {
+        const size_t k = note(&seen, o, sizeof *o, i);
+        if (o[i].version != o[k].version)
+            return FAIL(
+                r, "opsets %" PRId64 " and %" PRId64 " of domain '%s'; one is needed",
+                o[k].version, o[i].version,
+                printable(shown, o[i].domain, strlen(o[i].domain)));
+    }
     return STRATA_OK;
 }
 
@@ -218,14 +254,13 @@ static int check_attributes(struct onnx_reader *r, const struct onnx_attribute *
                             size_t n)
 {
     char shown[PRINTABLE_SIZE];
-    if (n > r->limits->ports)
-        return FAIL(r, "%zu attributes, at most %" PRIu32 " are allowed", n,
-                    r->limits->ports);
+    struct seen seen = {0};
+    if (n > MAX_ATTRIBUTES)
+        return FAIL(r, "%zu attributes, at most %d are allowed", n, MAX_ATTRIBUTES);
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(a[i].name, a[k].name) == 0)
-                return FAIL(r, "attribute '%s' comes twice",
-                            printable(shown, a[i].name, strlen(a[i].name)));
+        if (note(&seen, a, sizeof *a, i) != i)
+            return FAIL(r, "attribute '%s' comes twice",
+                        printable(shown, a[i].name, strlen(a[i].name)));
     return STRATA_OK;
 }
 

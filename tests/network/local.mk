@@ -1,6 +1,7 @@
 CRITERION_TESTS += \
 	tests/network/doubt \
 	tests/network/import/inline \
+	tests/network/import/layers \
 	tests/network/import/opsets \
 	tests/network/import/upgrade \
 	tests/network/linear \
@@ -8,6 +9,7 @@ CRITERION_TESTS += \
 	tests/network/options \
 	tests/network/weights
 tests_network_doubt_SOURCES = tests/network/doubt.c tests/network/network_text.h
+tests_network_import_layers_SOURCES = tests/network/import/layers.c tests/io/onnx_text.h
 tests_network_network_SOURCES = tests/network/network.c tests/network/network_text.h
 tests_network_options_SOURCES = tests/network/options.c tests/network/network_text.h
 tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_text.h
