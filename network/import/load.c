@@ -3,9 +3,10 @@
  * The file's graph as values and nodes: initializers become constants, inputs get the
  * dims that the model or the options say.
  */
+#include "network/import/inline.h"
+
 #include <string.h>
 
-#include "network/import/inline.h"
 #include "network/network.h"
 
 /* IR versions that are known. */
