@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 /* Nodes between a value and an input that is wanted for it, and how many are seen. */
 #define WANT_DEPTH 8
 #define WANT_NODES 4096

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 int control_if(struct import *im, struct node *n, strata_error *err)
 {
     int64_t condition;
