@@ -53,6 +53,7 @@ NETWORK_SOURCES = \
 	network/import/upgrade/meaning.c \
 	network/import/upgrade/microsoft.c \
 	network/import/upgrade/node.c \
+	network/import/upgrade/quantized.c \
 	network/import/upgrade/upgrade.c \
 	network/import/upgrade/widened.c \
 	network/import/write.c \

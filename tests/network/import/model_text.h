@@ -4,7 +4,8 @@
  *
  *   ir 8 | opset 13 | opset my.domain 1
  *   input NAME TYPE DIMS            dims "2x3", "-" of a scalar
- *   init NAME TYPE DIMS V V ...     a constant; f: float, i: int64, b: bool
+ *   init NAME TYPE DIMS V V ...     a constant; f: float, i: int64, b: bool,
+ *                                   u: uint8
  *   node OP A,B -> C,D [KEY=V ...]  OP may be domain::OP; "" of an absent port is _
  *   output NAME [TYPE DIMS]
  *   function domain::NAME A,B -> C [KEY|KEY=V ...], nodes, end
@@ -82,7 +83,10 @@ static inline void put_message(struct message *m, unsigned field, struct message
 
 static inline int type_code(char c)
 {
-    return c == 'f' ? ONNX_FLOAT : c == 'b' ? ONNX_BOOL : ONNX_INT64;
+    return c == 'f'   ? ONNX_FLOAT
+           : c == 'b' ? ONNX_BOOL
+           : c == 'u' ? ONNX_UINT8
+                      : ONNX_INT64;
 }
 
 /* Numbers between 'x', as `field` of m each; inside messages where `wrapped`. */
@@ -127,7 +131,7 @@ static inline void put_tensor(struct message *m, unsigned field, char *rest)
         if (*kind == 'f')
             put_float(&t, 4, strtof(v, NULL));
         else
-            put_integer(&t, *kind == 'b' ? 5 : 7, atoll(v));
+            put_integer(&t, *kind == 'b' || *kind == 'u' ? 5 : 7, atoll(v));
     put_text(&t, 8, name);
     put_message(m, field, &t);
 }

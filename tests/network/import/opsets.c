@@ -160,6 +160,42 @@ static const struct {
      "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x1x2x2 1 5 3 2\n"
      "node com.microsoft::NhwcMaxPool x -> y kernel_shape=[1,2]\n" Y,
      "1x1x1x2: 3 5"},
+    {"QLinearAdd",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 2 10 20\n"
+     "init s f - 0.5\ninit z u - 0\ninit b u 2 4 6\ninit q f - 1\n"
+     "node com.microsoft::QLinearAdd a,s,z,b,s,z,q,z -> y\n" Y,
+     "2: 7 13"},
+    {"QLinearConcat",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 2 10 20\n"
+     "init s f - 0.5\ninit z u - 0\ninit q f - 1\n"
+     "node com.microsoft::QLinearConcat q,z,a,s,z,a,q,z -> y axis=0\n" Y,
+     "4: 5 10 10 20"},
+    {"QLinearSigmoid",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 1 0\n"
+     "init s f - 1\ninit z u - 0\ninit q f - 0.125\ninit p u - 3\n"
+     "node com.microsoft::QLinearSigmoid a,s,z,q,p -> y\n" Y,
+     "1: 7"},
+    /* 0x9a holds 10, then 9; the last of 9 columns is in a second block. */
+    {"MatMulNBits",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x9 1 1 0 0 0 0 0 0 1\n"
+     "init w u 1x2x4 154 0 0 0 11 0 0 0\ninit s f 2 0.5 10\ninit b f 1 100\n"
+     "node com.microsoft::MatMulNBits x,w,s,_,_,b -> y K=9 N=1 block_size=8\n" Y,
+     "1x1: 131.5"},
+    {"MatMulNBits with zero points",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x8 1 1 0 0 0 0 0 0\n"
+     "init w u 1x1x4 154 0 0 0\ninit s f 1 0.5\ninit z u 1 1\n"
+     "node com.microsoft::MatMulNBits x,w,s,z -> y K=8 N=1 bits=4 block_size=8\n" Y,
+     "1x1: 8.5"},
+    {"MultiHeadAttention, biased",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit q f 1x1x2 1 2\ninit v f 1x1x2 3 4\n"
+     "init b f 6 0 0 0 0 10 20\n"
+     "node com.microsoft::MultiHeadAttention q,q,v,b -> y num_heads=2\n" Y,
+     "1x1x2: 13 24"},
+    {"RotaryEmbedding",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x1x1x2 1 2\ninit p i 1x1 1\n"
+     "init c f 2x1 1 0\ninit s f 2x1 0 1\n"
+     "node com.microsoft::RotaryEmbedding x,p,c,s -> y\n" Y,
+     "1x1x1x2: -2 1"},
 };
 
 Test(import_opsets, what_old_operators_give)
