@@ -120,6 +120,14 @@ static const struct {
     {"LpPool with a real order",
      "ir 3\nopset 1\ninit x f 1x1x2 3 4\nnode LpPool x -> y p=2f kernel_shape=[2]\n" Y,
      "1x1x1: 5"},
+    {"GridSample, whose modes had other names",
+     "ir 8\nopset 16\ninit x f 1x1x1x2 1 3\ninit g f 1x1x1x2 0 0\n"
+     "node GridSample x,g -> y align_corners=1 mode='bilinear'\n" Y,
+     "1x1x1x1: 2"},
+    {"RoiAlign, whose corners were those of pixels",
+     "ir 8\nopset 10\ninit x f 1x1x2x2 1 2 3 4\ninit r f 1x4 0 0 1 1\ninit b i 1 0\n"
+     "node RoiAlign x,r,b -> y sampling_ratio=1\n" Y,
+     "1x1x1x1: 2.5"},
     {"BiasGelu",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1 1\ninit b f 1 1\n"
      "node com.microsoft::BiasGelu x,b -> y\n" Y,
