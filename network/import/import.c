@@ -61,6 +61,7 @@ void import_free(struct import *im)
     for (size_t i = 0; i < im->n_sections; i++)
         section_free(im->sections[i]);
     names_free(&im->refused);
+    names_free(&im->functions);
     arena_free(&im->g.arena);
     free(im);
 }

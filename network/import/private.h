@@ -20,7 +20,8 @@ struct import {
     struct import_options options;
     struct section **sections; /* producers first */
     struct import_refusal *refusals;
-    struct names refused; /* their texts */
+    struct names refused;   /* their texts */
+    struct names functions; /* of the model: inline.c */
     const char **wanted;
     size_t n_sections, n_refusals, n_wanted, all_refusals;
     size_t n_inlined;  /* nodes and calls of functions, so far */
