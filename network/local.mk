@@ -36,9 +36,11 @@ NETWORK_SOURCES = \
 	network/import/map/normalize.c \
 	network/import/map/quantize.c \
 	network/import/map/quantize.h \
+	network/import/map/recurrent.c \
 	network/import/map/reduce.c \
 	network/import/map/refused.c \
 	network/import/map/shape.c \
+	network/import/map/signal.c \
 	network/import/map/tables.c \
 	network/import/map/window.c \
 	network/import/name.c \
