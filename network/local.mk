@@ -22,6 +22,7 @@ NETWORK_SOURCES = \
 	network/import/map.c \
 	network/import/map.h \
 	network/import/map/arithmetic.c \
+	network/import/map/attention.c \
 	network/import/map/cast.c \
 	network/import/map/compose.c \
 	network/import/map/compose.h \

@@ -34,7 +34,9 @@ static int infer(struct import *im, struct mapping *m, strata_error *err)
     int status = STRATA_OK;
     for (size_t i = 0; i < m->n_sections && !m->refused; i++) {
         strata_error why = {0};
-        status = section_infer(&im->g, m->sections[i], im->registry, &why);
+        status = map_match(m, m->sections[i], &why);
+        if (status == STRATA_OK)
+            status = section_infer(&im->g, m->sections[i], im->registry, &why);
         if (status == STRATA_OK && constant) {
             status = section_run(&im->g, m->sections[i], IMPORT_FOLD_ELEMENTS, &why);
             if (status == STRATA_EOVERFLOW || status == STRATA_EUNSUPPORTED)

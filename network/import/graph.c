@@ -187,6 +187,11 @@ int64_t value_count(const struct value *v)
     return n;
 }
 
+bool value_is_exact(const struct value *v)
+{
+    return v->exact && !v->constant;
+}
+
 int64_t value_integer(const struct value *v, int64_t i)
 {
     const enum weight_dtype from = weight_dtype_of(v->dtype);

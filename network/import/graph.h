@@ -25,6 +25,7 @@ struct value {
     int rank;            /* -1: not known; 0: a scalar, one dim of 1 to a layer */
     int64_t dims[STRATA_MAX_RANK];
     bool constant;
+    bool exact; /* a float whose layer says its dtype, whatever precision is asked for */
     const void *data; /* of a constant: elements of dtype, row-major; NULL if empty */
     bool refused;     /* its producer was refused, so what reads it says nothing */
     const struct sequence *sequence; /* a list of values (control/); NULL: a tensor */
@@ -86,6 +87,9 @@ void graph_replace(struct graph *g, int from, int to);
 int graph_sort(struct graph *g, strata_error *err);
 
 int64_t value_count(const struct value *v); /* elements; 1 of a scalar */
+/* Whether a layer sees the dtype, where it sees FP32 for other floats. Of a constant it
+ * does not. */
+bool value_is_exact(const struct value *v);
 /* Element i of a constant of integers or BOOL8, of floats; 0 of another. */
 int64_t value_integer(const struct value *v, int64_t i);
 double value_real(const struct value *v, int64_t i);

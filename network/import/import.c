@@ -149,3 +149,8 @@ int import_find_input(const struct import *im, const char *name)
             return (int)i;
     return -1;
 }
+
+bool import_reads_input(const struct import *im, int input)
+{
+    return im->g.values[im->g.inputs[input]].readers > 0;
+}

@@ -66,6 +66,8 @@ const char *const *import_wanted(const struct import *im, size_t *n);
 /* The network's input that an input of the model is, in the order of [input] sections;
  * -1: it is a constant here, or there is none of that name. */
 int import_find_input(const struct import *im, const char *name);
+/* Whether anything hangs on an input of the network. */
+bool import_reads_input(const struct import *im, int input);
 
 /* JSON: each node of the model with the layers it became, or why it is gone; and what was
  * refused. malloc'ed. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/format.h"
 #include "network/import/private.h"
 
 #define NAMES_BYTES 512 /* of a row's names */
@@ -389,9 +390,46 @@ static void tell_origin(struct mapping *m)
             arena_print(&m->g->arena, "from: %s", m->node->from);
 }
 
+/* The narrow float that some input is whatever the precision; FP32: there is none. */
+static int exact_dtype(const struct graph *g, const struct section *s)
+{
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i] >= 0 && value_is_exact(&g->values[s->in[i]]) &&
+            g->values[s->in[i]].dtype != STRATA_FP32)
+            return g->values[s->in[i]].dtype;
+    return STRATA_FP32;
+}
+
+static int cast_to(struct mapping *m, int from, int dtype, int *to, strata_error *err)
+{
+    struct section *s = section_make(m->g, "Cast", m->node);
+    *to = graph_add_value(m->g, "");
+    section_in(m->g, s, from);
+    section_out_rank(m->g, s, *to, m->g->values[from].rank);
+    section_word(m->g, s, "to", strata_dtype_name(dtype));
+    int status = section_infer(m->g, s, m->im->registry, err);
+    if (status == STRATA_OK && m->keep)
+        keep_section(m->im, s);
+    else
+        section_free(s);
+    return status;
+}
+
+int map_match(struct mapping *m, struct section *s, strata_error *err)
+{
+    const int dtype = s ? exact_dtype(m->g, s) : STRATA_FP32;
+    int status = STRATA_OK;
+    for (int i = 0; dtype != STRATA_FP32 && i < s->n_in && status == STRATA_OK; i++) {
+        const struct value *v = graph_value(m->g, s->in[i]);
+        if (v && dtype_is_free(v->dtype) && !value_is_exact(v))
+            status = cast_to(m, s->in[i], dtype, &s->in[i], err);
+    }
+    return status;
+}
+
 static int map_one(struct import *im, const struct node *n, strata_error *err)
 {
-    struct mapping m = {.im = im, .g = &im->g, .node = n};
+    struct mapping m = {.im = im, .g = &im->g, .node = n, .keep = true};
     int status = map_node(&m, err);
     tell_origin(&m);
     for (size_t i = 0; status == STRATA_OK && !m.refused && i < m.n_sections; i++) {
@@ -399,7 +437,9 @@ static int map_one(struct import *im, const struct node *n, strata_error *err)
         status = provide(im, m.sections[i], err);
         if (status != STRATA_OK)
             break;
-        status = section_infer(&im->g, m.sections[i], im->registry, &why);
+        status = map_match(&m, m.sections[i], &why);
+        if (status == STRATA_OK)
+            status = section_infer(&im->g, m.sections[i], im->registry, &why);
         if (status == STRATA_OK)
             keep_section(im, m.sections[i]);
         else if (status != STRATA_ENOMEM) {

@@ -49,11 +49,16 @@ struct mapping {
     struct section **sections; /* all of the node, in order */
     size_t n_sections, capacity;
     bool refused;
+    bool keep; /* what is made here is the network's; else it only tells shapes */
 };
 
 /* Map one node: m->sections, or m->refused with the reason recorded. im, g and node are
  * given. STRATA_OK or ENOMEM. */
 int map_node(struct mapping *m, strata_error *err);
+
+/* Before a section is inferred: floats that an exact one meets become exact, by a Cast
+ * each, as layers want one dtype. The casts are kept where m->keep. */
+int map_match(struct mapping *m, struct section *s, strata_error *err);
 
 /* ---- for the functions of rows -------------------------------------------------------
  */

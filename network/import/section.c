@@ -181,6 +181,16 @@ static int logical(int dtype)
     return dtype_is_free(dtype) ? STRATA_FP32 : dtype;
 }
 
+/* As a network would convert it: its own dtype where the layer takes it. */
+static int taken_dtype(const strata_weight *declared, int dtype)
+{
+    const uint64_t allowed = declared->dtypes;
+    if (dtype >= 0 && allowed >> dtype & 1)
+        return dtype;
+    return !allowed || allowed >> STRATA_FP32 & 1 ? STRATA_FP32
+                                                  : __builtin_ctzll(allowed);
+}
+
 static int instance_make(struct graph *g, struct section *s, struct instance *x,
                          strata_error *err)
 {
@@ -195,7 +205,8 @@ static int instance_make(struct graph *g, struct section *s, struct instance *x,
     x->expected = x->weight + n_weights;
     for (int i = 0; i < s->n_in; i++) {
         set_tensor(&x->in[i], graph_value(g, s->in[i]));
-        x->in[i].dtype = logical(x->in[i].dtype);
+        if (s->in[i] >= 0 && !value_is_exact(&g->values[s->in[i]]))
+            x->in[i].dtype = logical(x->in[i].dtype);
     }
     for (int i = 0; i < s->n_out; i++)
         if (s->n_in && !s->layer->layer.shape)
@@ -205,6 +216,7 @@ static int instance_make(struct graph *g, struct section *s, struct instance *x,
     for (size_t i = 0; i < n_weights; i++) {
         const struct section_weight *w = weight_of(s, i);
         set_tensor(&x->weight[i], w ? graph_value(g, w->value) : NULL);
+        x->weight[i].dtype = taken_dtype(&s->layer->weights[i], x->weight[i].dtype);
         x->expected[i].dtype = x->weight[i].dtype;
     }
     x->node = (strata_node){.struct_size = sizeof x->node,
@@ -279,6 +291,7 @@ static int infer_outputs(struct graph *g, struct section *s, struct instance *x,
         const strata_tensor *t = &x->out[i];
         if (!v)
             continue;
+        v->exact = t->exact && dtype_is_free(t->dtype);
         v->dtype = t->exact || !dtype_is_free(t->dtype) ? t->dtype : free_dtype(g, s);
         v->rank = s->ranks[i] >= 0                            ? s->ranks[i]
                   : scalar && t->rank == 1 && t->dims[0] == 1 ? 0
@@ -314,11 +327,12 @@ static bool is_real(int dtype)
            dtype == STRATA_E5M2;
 }
 
-/* A constant as an array of double or int64_t. */
-static void *widen(const struct value *v, bool typed, strata_error *err)
+/* A constant as an array of double or int64_t, which is what the layer asks for: its
+ * dtype may be another than the model's. */
+static void *widen(const struct value *v, int dtype, bool typed, strata_error *err)
 {
     const int64_t n = value_count(v);
-    const bool whole = typed && !is_real(v->dtype);
+    const bool whole = typed && !is_real(dtype);
     void *out = zalloc((size_t)n + 1, sizeof(double), "values", err);
     if (out && n && v->data &&
         weights_convert(out, whole ? STRATA_INT64 : STRATA_FP64, v->data,
@@ -350,15 +364,17 @@ struct arrays {
     bool typed; /* as "strata.reference/2" has them; else double everywhere */
 };
 
-static int widen_all(struct graph *g, const struct section *s, struct arrays *a,
-                     int64_t most, strata_error *err)
+static int widen_all(struct graph *g, const struct section *s, const struct instance *x,
+                     struct arrays *a, int64_t most, strata_error *err)
 {
     for (int i = 0; i < s->n_in; i++)
-        if (s->in[i] >= 0 && !(a->in[i] = widen(&g->values[s->in[i]], a->typed, err)))
+        if (s->in[i] >= 0 &&
+            !(a->in[i] = widen(&g->values[s->in[i]], x->in[i].dtype, a->typed, err)))
             return err->status;
     for (size_t i = 0; i < s->layer->n_weights; i++) {
         const struct section_weight *w = weight_of(s, i);
-        if (w && !(a->weight[i] = widen(&g->values[w->value], a->typed, err)))
+        if (w && !(a->weight[i] =
+                       widen(&g->values[w->value], x->weight[i].dtype, a->typed, err)))
             return err->status;
     }
     for (int i = 0; i < s->n_out; i++) {
@@ -406,7 +422,7 @@ int section_run(struct graph *g, struct section *s, int64_t most, strata_error *
     if (status == STRATA_OK)
         status = infer_outputs(g, s, &x, err);
     if (status == STRATA_OK)
-        status = widen_all(g, s, &a, most, err);
+        status = widen_all(g, s, &x, &a, most, err);
     if (status == STRATA_OK)
         status = run_reference(s, &x.node, &a, err);
     for (int i = 0; status == STRATA_OK && i < s->n_out; i++)

@@ -204,7 +204,7 @@ static bool reads_above(const struct writer *w, const struct section *above,
         return false;
     if (!above)
         return im->g.n_inputs == 1 && s->in[0] == im->g.inputs[0];
-    return above->n_out >= 1 && above->out[0] == s->in[0];
+    return above->n_out == 1 && above->out[0] == s->in[0];
 }
 
 static void write_section(const struct writer *w, const struct section *above,

@@ -1,5 +1,6 @@
 CRITERION_TESTS += \
 	tests/network/doubt \
+	tests/network/import/layers \
 	tests/network/import/models \
 	tests/network/import/patterns \
 	tests/network/import/upgrade \
@@ -12,6 +13,7 @@ tests_network_import_models_SOURCES = tests/network/import/models.c \
 	tests/network/import/imported.h
 tests_network_import_patterns_SOURCES = tests/network/import/patterns.c \
 	tests/network/import/imported.h tests/network/import/model_text.h
+tests_network_import_layers_SOURCES = tests/network/import/layers.c tests/io/onnx_text.h
 tests_network_network_SOURCES = tests/network/network.c tests/network/network_text.h
 tests_network_options_SOURCES = tests/network/options.c tests/network/network_text.h
 tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_text.h

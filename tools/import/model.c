@@ -14,6 +14,10 @@
 #include "core/installed.h"
 #include "io/file.h"
 
+/* Values of weights of this size stay in the model's file, aligned or not: they are only
+ * copied to another file. */
+#define LOOSE_BYTES (64 << 10)
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -50,7 +54,9 @@ int model_import(const char *path, const char *ini, const struct model_options *
 {
     struct import_options options = o->import;
     struct import *im = NULL;
+    struct onnx_limits limits = onnx_default_limits;
     char *name = with_suffix(base_name(path), "");
+    limits.loose_bytes = LOOSE_BYTES;
     options.shapes = o->shapes;
     options.n_shapes = o->n_shapes;
     options.symbols = o->symbols;
@@ -59,7 +65,7 @@ int model_import(const char *path, const char *ini, const struct model_options *
     options.n_constants = o->n_constants;
     options.name = name;
     int status =
-        name ? onnx_open(model, path, NULL, err) : error_no_memory(err, 0, "a name");
+        name ? onnx_open(model, path, &limits, err) : error_no_memory(err, 0, "a name");
     if (status == STRATA_OK) {
         status = import_make(&im, *model, registry, &options, err);
         if (status != STRATA_OK)

@@ -153,55 +153,106 @@ static void drop_ones(struct mapping *m, struct term *t, const struct term *othe
         t->value = compose_reshape(m, t->value, t->rank, t->dims);
 }
 
-/* The dims of t as three groups, each as one dim: those of both operands that stay, own
- * ones, and those that are summed; the last two in that order for a left operand. */
+/* The dims of t in three groups, in the order of a matrix: those of both operands that
+ * stay, then own ones and those that are summed, or the other way round. */
 struct groups {
     int64_t size[3];
-    int perm[STRATA_MAX_RANK], n[3];
+    int perm[STRATA_MAX_RANK], from[3], n[3];
 };
 
 enum { GROUP_BATCH, GROUP_OWN, GROUP_SUMMED };
 
-static void find_groups(struct groups *g, const struct term *t, const struct term *other,
-                        const struct term *out)
+static int group_of(const struct term *t, int d, const struct term *other,
+                    const struct term *out)
 {
+    return place_of(other, t->label[d]) < 0  ? GROUP_OWN
+           : place_of(out, t->label[d]) >= 0 ? GROUP_BATCH
+                                             : GROUP_SUMMED;
+}
+
+static void find_groups(struct groups *g, const struct term *t, const struct term *other,
+                        const struct term *out, bool summed_first)
+{
+    const int order[] = {GROUP_BATCH, summed_first ? GROUP_SUMMED : GROUP_OWN,
+                         summed_first ? GROUP_OWN : GROUP_SUMMED};
     int n = 0;
-    for (int group = 0; group < 3; group++) {
+    for (int k = 0; k < 3; k++) {
+        const int group = order[k];
         g->size[group] = 1;
-        g->n[group] = 0;
-        for (int d = 0; d < t->rank; d++) {
-            const bool shared = place_of(other, t->label[d]) >= 0;
-            const int is = !shared                           ? GROUP_OWN
-                           : place_of(out, t->label[d]) >= 0 ? GROUP_BATCH
-                                                             : GROUP_SUMMED;
-            if (is != group)
-                continue;
-            g->perm[n++] = d;
-            g->size[group] *= t->dims[d];
-            g->n[group]++;
-        }
+        g->from[group] = n;
+        for (int d = 0; d < t->rank; d++)
+            if (group_of(t, d, other, out) == group) {
+                g->perm[n++] = d;
+                g->size[group] *= t->dims[d];
+            }
+        g->n[group] = n - g->from[group];
     }
 }
 
-/* Shared groups in the order of `lead`, so that both operands agree. */
+/* Whether what is summed comes before the own dims as they are. */
+static bool is_turned(const struct term *t, const struct term *other,
+                      const struct term *out)
+{
+    for (int d = 0; d < t->rank; d++) {
+        const int group = group_of(t, d, other, out);
+        if (group != GROUP_BATCH)
+            return group == GROUP_SUMMED;
+    }
+    return false;
+}
+
+/* Shared dims in the order of the other operand's, so that both agree. */
 static void order_like(struct groups *g, const struct term *t, const struct groups *lead,
                        const struct term *other)
 {
-    for (int k = 0; k < lead->n[GROUP_BATCH]; k++)
-        g->perm[k] = place_of(t, other->label[lead->perm[k]]);
-    const int from = lead->n[GROUP_BATCH] + lead->n[GROUP_OWN];
-    const int to = g->n[GROUP_BATCH] + g->n[GROUP_OWN];
-    for (int k = 0; k < lead->n[GROUP_SUMMED]; k++)
-        g->perm[to + k] = place_of(t, other->label[lead->perm[from + k]]);
+    for (int group = 0; group < 3; group++)
+        for (int k = 0; group != GROUP_OWN && k < lead->n[group]; k++)
+            g->perm[g->from[group] + k] =
+                place_of(t, other->label[lead->perm[lead->from[group] + k]]);
 }
 
-/* batch x own x summed. */
+/* The groups as a matrix; its batch dims stay as they are. */
 static int as_matrices(struct mapping *m, const struct term *t, const struct groups *g)
 {
-    int64_t perm[STRATA_MAX_RANK];
+    const bool turned = g->from[GROUP_SUMMED] < g->from[GROUP_OWN];
+    const int batch = g->n[GROUP_BATCH];
+    int64_t perm[STRATA_MAX_RANK], shape[STRATA_MAX_RANK + 2];
     for (int d = 0; d < t->rank; d++)
         perm[d] = g->perm[d];
-    return compose_transpose(m, t->value, t->rank, perm, 3, g->size);
+    for (int d = 0; d < batch; d++)
+        shape[d] = t->dims[g->perm[d]];
+    shape[batch] = g->size[turned ? GROUP_SUMMED : GROUP_OWN];
+    shape[batch + 1] = g->size[turned ? GROUP_OWN : GROUP_SUMMED];
+    const bool fits = g->n[GROUP_OWN] == 1 && g->n[GROUP_SUMMED] == 1;
+    return compose_transpose(m, t->value, t->rank, perm, fits ? 0 : batch + 2, shape);
+}
+
+/* The labels and dims of a product: shared ones, then a's, then b's. */
+static void name_product(struct term *y, const struct term *a, const struct groups *ga,
+                         const struct term *b, const struct groups *gb)
+{
+    *y = (struct term){0};
+    for (int group = GROUP_BATCH; group <= GROUP_OWN; group++)
+        for (int k = 0; k < ga->n[group]; k++) {
+            const int d = ga->perm[ga->from[group] + k];
+            y->label[y->rank] = a->label[d];
+            y->dims[y->rank++] = a->dims[d];
+        }
+    for (int k = 0; k < gb->n[GROUP_OWN]; k++) {
+        const int d = gb->perm[gb->from[GROUP_OWN] + k];
+        y->label[y->rank] = b->label[d];
+        y->dims[y->rank++] = b->dims[d];
+    }
+}
+
+static void check_dims(struct mapping *m, const struct term *a, const struct term *b)
+{
+    for (int d = 0; d < a->rank; d++) {
+        const int k = place_of(b, a->label[d]);
+        if (k >= 0 && a->dims[d] != b->dims[k])
+            map_refuse(m, "dims of label '%c' are %lld and %lld", a->label[d],
+                       (long long)a->dims[d], (long long)b->dims[k]);
+    }
 }
 
 /* The product of two terms, summed over what `out` does not need: `out` holds the labels
@@ -210,38 +261,29 @@ static void contract(struct mapping *m, struct term *a, struct term *b,
                      const struct term *out)
 {
     struct groups ga, gb;
-    struct term y = {0};
     drop_ones(m, a, b);
     drop_ones(m, b, a);
     sum_out(m, a, out, b);
     sum_out(m, b, out, a);
-    for (int d = 0; d < a->rank; d++) {
-        const int k = place_of(b, a->label[d]);
-        if (k >= 0 && a->dims[d] != b->dims[k])
-            map_refuse(m, "dims of label '%c' are %lld and %lld", a->label[d],
-                       (long long)a->dims[d], (long long)b->dims[k]);
-    }
-    find_groups(&ga, a, b, out);
-    find_groups(&gb, b, a, out);
+    check_dims(m, a, b);
+    const bool turned_a = is_turned(a, b, out), turned_b = !is_turned(b, a, out);
+    find_groups(&ga, a, b, out, turned_a);
+    find_groups(&gb, b, a, out, !turned_b);
     order_like(&gb, b, &ga, a);
-    const int own_a = ga.n[GROUP_OWN], own_b = gb.n[GROUP_OWN];
-    const int batch = ga.n[GROUP_BATCH];
-    if (batch + own_a + own_b > STRATA_MAX_RANK)
+    const int batch = ga.n[GROUP_BATCH], own_a = ga.n[GROUP_OWN];
+    const int own_b = gb.n[GROUP_OWN];
+    if (batch + own_a + own_b > STRATA_MAX_RANK || batch + 2 > STRATA_MAX_RANK)
         map_refuse(m, "a product has more than %d dims", STRATA_MAX_RANK);
     if (m->refused)
         return;
-    for (int d = 0; d < batch + own_a; d++) {
-        y.label[y.rank] = a->label[ga.perm[d]];
-        y.dims[y.rank++] = a->dims[ga.perm[d]];
-    }
-    for (int d = 0; d < own_b; d++) {
-        y.label[y.rank] = b->label[gb.perm[batch + d]];
-        y.dims[y.rank++] = b->dims[gb.perm[batch + d]];
-    }
+    struct term y;
+    name_product(&y, a, &ga, b, &gb);
     const int left = as_matrices(m, a, &ga), right = as_matrices(m, b, &gb);
     y.value = compose_two(m, "MatrixMultiply", left, right);
-    section_flag(m->g, m->s, "transpose_b", true);
-    y.value = compose_reshape(m, y.value, y.rank, y.dims);
+    section_flag(m->g, m->s, "transpose_a", turned_a);
+    section_flag(m->g, m->s, "transpose_b", turned_b);
+    if (own_a != 1 || own_b != 1)
+        y.value = compose_reshape(m, y.value, y.rank, y.dims);
     *a = y;
 }
 
@@ -258,7 +300,7 @@ static void needed_later(struct term *t, const struct term *out, const struct te
 
 static void finish_output(struct mapping *m, const struct term *t, const struct term *out)
 {
-    int64_t perm[STRATA_MAX_RANK], dims[STRATA_MAX_RANK];
+    int64_t perm[STRATA_MAX_RANK];
     for (int d = 0; d < out->rank; d++) {
         const int at = place_of(t, out->label[d]);
         if (at < 0 || place_of(out, out->label[d]) != d) {
@@ -266,13 +308,9 @@ static void finish_output(struct mapping *m, const struct term *t, const struct 
             return;
         }
         perm[d] = at;
-        dims[d] = t->dims[at];
     }
     const int y = compose_transpose(m, t->value, out->rank, perm, 0, NULL);
-    if (out->rank == 0)
-        compose_is(m, 0, y, 0, dims);
-    else
-        compose_is(m, 0, y, -1, NULL);
+    compose_is(m, 0, y, out->rank == 0 ? 0 : -1, NULL);
 }
 
 /* The operands' and the output's labels. */

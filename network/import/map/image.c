@@ -213,88 +213,6 @@ static void finish_suppression(struct mapping *m)
         section_integer(m->g, m->s, "max_output", 0);
 }
 
-/* ---- blocks ---------------------------------------------------------------------------
- */
-
-static bool is_image(struct mapping *m, const struct value *x, int64_t block)
-{
-    if (!x || x->rank != 4) {
-        map_refuse(m, "the input has rank %d; N x C x H x W is needed", x ? x->rank : 0);
-        return false;
-    }
-    return compose_fits(m, "blocksize", &block, 1, 1);
-}
-
-static void map_depth_to_space(struct mapping *m)
-{
-    static const int64_t by_depth[] = {0, 3, 4, 1, 5, 2},
-                         by_column[] = {0, 1, 4, 2, 5, 3};
-    const struct value *x = map_input(m, 0);
-    const int64_t b = node_integer(m->node, "blocksize", 0);
-    const bool deep = strcmp(node_text(m->node, "mode", "DCR"), "CRD") != 0;
-    if (!is_image(m, x, b))
-        return;
-    const int64_t c = x->dims[1] / (b * b), h = x->dims[2], w = x->dims[3];
-    if (c * b * b != x->dims[1]) {
-        map_refuse(m, "%lld channels are not divided by the square of 'blocksize' = %lld",
-                   (long long)x->dims[1], (long long)b);
-        return;
-    }
-    const int64_t split[] = {x->dims[0], deep ? b : c, b, deep ? c : b, h, w};
-    const int64_t out[] = {x->dims[0], c, h * b, w * b};
-    const int y = compose_reshape(m, compose_input(m, 0), 6, split);
-    compose_transpose(m, y, 6, deep ? by_depth : by_column, 4, out);
-    compose_end(m, 0, -1);
-}
-
-static void map_space_to_depth(struct mapping *m)
-{
-    static const int64_t perm[] = {0, 3, 5, 1, 2, 4};
-    const struct value *x = map_input(m, 0);
-    const int64_t b = node_integer(m->node, "blocksize", 0);
-    if (!is_image(m, x, b))
-        return;
-    const int64_t c = x->dims[1], h = x->dims[2] / b, w = x->dims[3] / b;
-    if (h * b != x->dims[2] || w * b != x->dims[3]) {
-        map_refuse(m, "an image of %lld x %lld is not divided by 'blocksize' = %lld",
-                   (long long)x->dims[2], (long long)x->dims[3], (long long)b);
-        return;
-    }
-    const int64_t split[] = {x->dims[0], c, h, b, w, b};
-    const int64_t out[] = {x->dims[0], c * b * b, h, w};
-    const int y = compose_reshape(m, compose_input(m, 0), 6, split);
-    compose_transpose(m, y, 6, perm, 4, out);
-    compose_end(m, 0, -1);
-}
-
-/* Half of what is added or cut away lies before; of an odd number the smaller half. */
-static void map_center(struct mapping *m)
-{
-    const struct value *x = map_input(m, 0);
-    int64_t axes[STRATA_MAX_RANK], shape[STRATA_MAX_RANK];
-    int64_t begin[STRATA_MAX_RANK] = {0}, end[STRATA_MAX_RANK] = {0};
-    const int n = map_integers(m, "shape", 1, shape);
-    const int given = map_integers(m, "axes", -1, axes);
-    if (!x || m->refused || !compose_fits(m, "shape", shape, n, 0))
-        return;
-    if (n != (given < 0 ? x->rank : given)) {
-        map_refuse(m, "'shape' has %d numbers for %d axes", n,
-                   given < 0 ? x->rank : given);
-        return;
-    }
-    for (int k = 0; k < n; k++) {
-        const int64_t d = given < 0 ? k : map_axis(m, axes[k], x->rank);
-        const int64_t more = shape[k] - x->dims[d];
-        begin[d] = more / 2;
-        end[d] = more - more / 2;
-    }
-    map_section(m, "Padding");
-    map_in(m, 0);
-    map_out(m, 0);
-    section_integers(m->g, m->s, "begin", begin, x->rank);
-    section_integers(m->g, m->s, "end", end, x->rank);
-}
-
 /* ---- blocks that overlap --------------------------------------------------------------
  */
 
@@ -398,9 +316,6 @@ static const struct map_rule rules[] = {
      .names = "#2=max_output,#3=iou,#4=score",
      .finish = finish_suppression,
      .note = "as many rows as there may be; those that are not used are -1"},
-    {.op = "DepthToSpace", .finish = map_depth_to_space},
-    {.op = "SpaceToDepth", .finish = map_space_to_depth},
-    {.op = "CenterCropPad", .finish = map_center, .note = "constant shape"},
     {.op = "Col2Im",
      .finish = map_col_to_image,
      .note = "constant image_shape and block_shape"},

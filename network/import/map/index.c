@@ -210,6 +210,80 @@ static void make_one_hot(struct mapping *m)
     map_out(m, 0);
 }
 
+/* ---- writes into a cache -------------------------------------------------------------
+ */
+
+/* Steps 0, 1, ... along one dim of the updates; beside them dims of 1. */
+static int count_steps(struct mapping *m, const struct value *update, int64_t axis)
+{
+    int64_t dims[STRATA_MAX_RANK];
+    const int64_t n = update->dims[axis];
+    int64_t *v = arena_get(&m->g->arena, (size_t)n, sizeof *v);
+    for (int64_t i = 0; v && i < n; i++)
+        v[i] = i;
+    for (int d = 0; d < update->rank; d++)
+        dims[d] = d == axis ? n : 1;
+    return graph_add_constant(m->g, "", STRATA_INT64, update->rank, dims, v);
+}
+
+static int combine(struct mapping *m, const char *op, int a, int b)
+{
+    const int out = map_between(m);
+    map_section(m, "ElementWise");
+    section_in(m->g, m->s, a);
+    section_in(m->g, m->s, b);
+    section_out(m->g, m->s, out);
+    section_word(m->g, m->s, "op", op);
+    return out;
+}
+
+/* A batch's first step, as a tensor that has the updates' rank. */
+static int first_steps(struct mapping *m, int64_t batch, int rank)
+{
+    int64_t dims[STRATA_MAX_RANK] = {batch};
+    const int out = map_between(m);
+    for (int d = 1; d < rank; d++)
+        dims[d] = 1;
+    map_section(m, "Shuffle");
+    map_in(m, 2);
+    section_out(m->g, m->s, out);
+    section_integers(m->g, m->s, "shape", dims, rank);
+    return out;
+}
+
+/* Each update goes to its step, counted from the batch's first one. */
+static void make_cached(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0), *given = map_input(m, 1);
+    const bool circular = strcmp(node_text(m->node, "mode", "linear"), "circular") == 0;
+    if (!x || !given)
+        return;
+    const struct value update = *given;
+    const int64_t axis = map_axis(m, node_integer(m->node, "axis", -2), x->rank);
+    const int64_t length = x->dims[axis];
+    if (update.rank != x->rank)
+        map_refuse(m, "the updates have a rank of %d, the cache of %d", update.rank,
+                   x->rank);
+    if (m->refused)
+        return;
+    int steps = count_steps(m, &update, axis);
+    if (map_input(m, 2))
+        steps = combine(m, "sum", first_steps(m, update.dims[0], update.rank), steps);
+    if (circular)
+        steps = combine(m, "mod", steps, graph_add_integers(m->g, 1, &length, 1));
+    const int index = map_between(m);
+    map_section(m, "Expand");
+    section_in(m->g, m->s, steps);
+    section_out(m->g, m->s, index);
+    section_integers(m->g, m->s, "shape", update.dims, update.rank);
+    map_section(m, "Scatter");
+    map_in(m, 0);
+    section_in(m->g, m->s, index);
+    map_in(m, 1);
+    map_out(m, 0);
+    section_integer(m->g, m->s, "axis", axis);
+}
+
 /* ---- the table -----------------------------------------------------------------------
  */
 
@@ -243,6 +317,7 @@ static const struct map_rule rules[] = {
      .fixed = "mode=nd",
      .ports = "xxx",
      .names = "reduction=reduction"},
+    {.op = "TensorScatter", .finish = make_cached},
     {.op = "ReverseSequence",
      .layer = "ReverseSequence",
      .ports = "xx",

@@ -47,8 +47,6 @@ static const struct map_rule rules[] = {
     ROW("SplitToSequence", sequences),
     ROW("ConcatFromSequence", sequences),
     ROW("Optional", optionals),
-    ROW("OptionalGetElement", optionals),
-    ROW("OptionalHasElement", optionals),
     ROW("StringConcat", strings),
     ROW("StringNormalizer", strings),
     ROW("StringSplit", strings),
