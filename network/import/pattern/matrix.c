@@ -70,7 +70,8 @@ static struct node *scale(struct match *m, struct node *n)
     const double v = match_number(m, "A");
     const double factor = match_op(m, "s", "Div") ? 1 / v : v;
     if (n)
-        node_set_real(match_graph(m), n, "alpha", node_real(n, "alpha", 1) * factor);
+        node_set_real(match_graph(m), n, "alpha",
+                      (float)(node_real(n, "alpha", 1) * factor));
     return n;
 }
 

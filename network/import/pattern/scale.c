@@ -39,7 +39,7 @@ static void put(struct match *m, struct node *n, int port, const char *attribute
     if (match_value(m, name) < 0)
         return;
     if (isfinite(v))
-        node_set_real(match_graph(m), n, attribute, v);
+        node_set_real(match_graph(m), n, attribute, (float)v);
     else
         node_set_input(match_graph(m), n, port,
                        match_constant(m, name, 1, &channels, factor));
@@ -61,7 +61,7 @@ static void divide(struct match *m, struct node *n)
 {
     const double v = 1 / match_number(m, "A");
     if (isfinite(v))
-        node_set_real(match_graph(m), n, "scale", v);
+        node_set_real(match_graph(m), n, "scale", (float)v);
     else
         node_set_input(match_graph(m), n, 1, inverse(m, "A"));
 }

@@ -113,12 +113,62 @@ static struct node *emit_turned_twice(struct match *m)
     return n;
 }
 
+/* ---- what is a reshape in part --------------------------------------------------------
+ */
+
+static bool pads_nothing(const struct match *m)
+{
+    const struct value *pads = match_tensor(m, "P");
+    for (int64_t i = 0; i < value_count(pads); i++)
+        if (value_integer(pads, i) != 0)
+            return false;
+    return true;
+}
+
+static struct node *emit_same(struct match *m)
+{
+    const int x = match_value(m, "x");
+    return match_add(m, "Identity", &x, 1);
+}
+
+/* One index is a piece of one element, whose dim then goes: it may join a reshape. */
+static bool is_one_index(const struct match *m)
+{
+    const struct value *x = match_tensor(m, "x"), *i = match_tensor(m, "I");
+    const int64_t axis = node_integer(match_node(m, "y"), "axis", 0);
+    return i->rank == 0 && x->rank > 1 && axis >= -x->rank && axis < x->rank &&
+           has_elements(m);
+}
+
+static struct node *emit_piece(struct match *m)
+{
+    struct graph *g = match_graph(m);
+    const struct value x = *match_tensor(m, "x"), y = *match_tensor(m, "y");
+    int64_t axis = node_integer(match_node(m, "y"), "axis", 0);
+    int64_t at = value_integer(match_tensor(m, "I"), 0), dims[STRATA_MAX_RANK];
+    axis += axis < 0 ? x.rank : 0;
+    at += at < 0 ? x.dims[axis] : 0;
+    const int64_t end = at + 1;
+    const int in[4] = {match_value(m, "x"), graph_add_integers(g, 1, &at, 1),
+                       graph_add_integers(g, 1, &end, 1),
+                       graph_add_integers(g, 1, &axis, 1)};
+    const struct node *piece = match_add(m, "Slice", in, 4);
+    memcpy(dims, y.dims, sizeof dims);
+    if ((axis ? x.dims[0] : 1) == dims[0])
+        dims[0] = 0;
+    const int reshape[2] = {piece ? piece->out[0] : VALUE_NONE,
+                            graph_add_integers(g, 1, dims, y.rank)};
+    return match_add(m, "Reshape", reshape, 2);
+}
+
 #define ROW(text_, emit_)                                                                \
     {                                                                                    \
         .text = text_, .check = has_elements, .emit = emit_                              \
     }
 
 static const struct pattern plain[] = {
+    {.text = "y = Pad x P ...", .check = pads_nothing, .emit = emit_same},
+    {.text = "y = Gather x I", .check = is_one_index, .emit = emit_piece},
     ROW("a = " RESHAPE " x ...; y = " RESHAPE " a ...", emit_reshape),
     ROW("a = Transpose x; y = Transpose a", emit_order),
 };

@@ -6,9 +6,9 @@
  *     t = Transpose x perm=0,2,1; y = MatMul t {3x4}
  *
  * A name is a value, a number a scalar of FP32, {3x4} random FP32 of these dims, {3}*1
- * one number in all of them, [1,-1] integers; - an input that is absent. An attribute is
- * an integer, a number with a point, a list with commas (one of one ends in a comma) or a
- * word.
+ * one number in all of them, [1,-1] integers, <1> one of rank 0; - an input that is
+ * absent. An attribute is an integer, a number with a point, a list with commas (one of
+ * one ends in a comma) or a word.
  */
 #ifndef TESTS_NETWORK_IMPORT_MODEL_TEXT_H
 #define TESTS_NETWORK_IMPORT_MODEL_TEXT_H
@@ -74,11 +74,11 @@ static inline const char *model_text_constant(struct model_text *t, const char *
         c->rank = model_text_dims(word + 1, c->dims);
     for (int d = 0; d < c->rank; d++)
         c->count *= c->dims[d];
-    if (*word == '[') {
+    if (*word == '[' || *word == '<') {
         int64_t *v = model_text_room(t, 8 * sizeof *v);
         c->type = ONNX_INT64;
-        c->rank = 1;
-        for (char *at = (char *)word + 1; *at != ']'; at += *at == ',')
+        c->rank = *word == '[';
+        for (char *at = (char *)word + 1; *at != ']' && *at != '>'; at += *at == ',')
             v[c->dims[0]++] = strtoll(at, &at, 10);
         c->count = c->dims[0];
         c->data = v;
