@@ -34,6 +34,7 @@ NETWORK_SOURCES = \
 	network/import/map/loss.c \
 	network/import/map/matrix.c \
 	network/import/map/normalize.c \
+	network/import/map/own.c \
 	network/import/map/quantize.c \
 	network/import/map/quantize.h \
 	network/import/map/recurrent.c \
@@ -44,6 +45,19 @@ NETWORK_SOURCES = \
 	network/import/map/tables.c \
 	network/import/map/window.c \
 	network/import/name.c \
+	network/import/pattern/activation.c \
+	network/import/pattern/find.c \
+	network/import/pattern/match.c \
+	network/import/pattern/match.h \
+	network/import/pattern/matrix.c \
+	network/import/pattern/normalize.c \
+	network/import/pattern/parse.c \
+	network/import/pattern/parse.h \
+	network/import/pattern/pattern.h \
+	network/import/pattern/scale.c \
+	network/import/pattern/shuffle.c \
+	network/import/pattern/table.c \
+	network/import/pattern/window.c \
 	network/import/private.h \
 	network/import/refuse.c \
 	network/import/report.c \

@@ -28,7 +28,8 @@ static int refused(const struct import *im, strata_error *err)
 static int run_passes(struct import *im, strata_error *err)
 {
     static int (*const passes[])(struct import *, strata_error *) = {
-        import_load, import_fold, import_drop, import_map, import_name};
+        import_load,          import_fold, import_drop,
+        import_find_patterns, import_map,  import_name};
     int status = STRATA_OK;
     for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(passes); i++) {
         status = passes[i](im, err);

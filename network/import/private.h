@@ -47,6 +47,7 @@ int import_fold(struct import *im, strata_error *err);
 /* The same of nodes from this one on: those that a node under way is replaced by. */
 int import_fold_from(struct import *im, size_t first, strata_error *err);
 int import_drop(struct import *im, strata_error *err);
+int import_find_patterns(struct import *im, strata_error *err);
 int import_map(struct import *im, strata_error *err);
 int import_name(struct import *im, strata_error *err);
 

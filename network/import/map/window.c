@@ -10,6 +10,47 @@
 
 #define WINDOW "kernel_shape=kernel,strides=stride,dilations=dilation"
 
+static void leave_out(struct section *s, const char *key)
+{
+    int kept = 0;
+    for (int i = 0; s && i < s->n_attrs; i++)
+        if (strcmp(s->attrs[i].key, key) != 0)
+            s->attrs[kept++] = s->attrs[i];
+    if (s)
+        s->n_attrs = kept;
+}
+
+/* An attribute of m->s as a person would say it: nothing where it is the neutral number
+ * in all dims, one number where that is in all. */
+static void shorten(struct mapping *m, const char *ours, const char *theirs,
+                    int64_t neutral)
+{
+    int64_t v[2 * STRATA_MAX_RANK];
+    const int64_t n = node_integers(m->node, theirs, v, 2 * STRATA_MAX_RANK);
+    if (n < 1 || n > 2 * STRATA_MAX_RANK)
+        return;
+    for (int64_t i = 1; i < n; i++)
+        if (v[i] != v[0])
+            return;
+    if (v[0] == neutral)
+        leave_out(m->s, ours);
+    else
+        section_integer(m->g, m->s, ours, v[0]);
+}
+
+/* Begins, then ends: one number where all are the same, no ends where they are the
+ * begins; nothing where all are 0. */
+static void put_pads(struct mapping *m, const int64_t *pads, int64_t n)
+{
+    bool same = true, twice = n % 2 == 0;
+    for (int64_t i = 0; i < n; i++) {
+        same &= pads[i] == pads[0];
+        twice &= pads[i] == pads[(i + n / 2) % n];
+    }
+    if (!same || pads[0] != 0)
+        section_integers(m->g, m->s, "pad", pads, same ? 1 : twice ? n / 2 : n);
+}
+
 /* Pads, or the word that tells how to choose them. */
 static void finish_window(struct mapping *m)
 {
@@ -35,7 +76,9 @@ static void finish_window(struct mapping *m)
         map_refuse(m, "'pads' has %lld numbers; there are at most %d dims", (long long)n,
                    STRATA_MAX_RANK);
     else if (n > 0)
-        section_integers(m->g, m->s, "pad", pads, n);
+        put_pads(m, pads, n);
+    shorten(m, "stride", "strides", 1);
+    shorten(m, "dilation", "dilations", 1);
 }
 
 void compose_window(struct mapping *m)
@@ -53,7 +96,7 @@ static void finish_transposed(struct mapping *m)
     finish_window(m);
     if (n <= 0)
         return;
-    m->s->n_attrs -= strcmp(m->s->attrs[m->s->n_attrs - 1].key, "pad") == 0;
+    leave_out(m->s, "pad");
     if (n != space && n != space + 2)
         map_refuse(m, "'output_shape' has %d numbers; the input has %d spatial dims", n,
                    space);
