@@ -6,6 +6,9 @@ NETWORK_SOURCES = \
 	network/doubt.c \
 	network/graph.c \
 	network/image.c \
+	network/import/arena.c \
+	network/import/arena.h \
+	network/import/control/body.c \
 	network/import/control/control.c \
 	network/import/control/control.h \
 	network/import/control/loop.c \
@@ -33,6 +36,7 @@ NETWORK_SOURCES = \
 	network/import/map/loss.c \
 	network/import/map/matrix.c \
 	network/import/map/normalize.c \
+	network/import/map/own.c \
 	network/import/map/quantize.c \
 	network/import/map/quantize.h \
 	network/import/map/recurrent.c \
@@ -44,7 +48,21 @@ NETWORK_SOURCES = \
 	network/import/map/tables.c \
 	network/import/map/window.c \
 	network/import/name.c \
+	network/import/pattern/activation.c \
+	network/import/pattern/find.c \
+	network/import/pattern/match.c \
+	network/import/pattern/match.h \
+	network/import/pattern/matrix.c \
+	network/import/pattern/normalize.c \
+	network/import/pattern/parse.c \
+	network/import/pattern/parse.h \
+	network/import/pattern/pattern.h \
+	network/import/pattern/scale.c \
+	network/import/pattern/shuffle.c \
+	network/import/pattern/table.c \
+	network/import/pattern/window.c \
 	network/import/private.h \
+	network/import/refuse.c \
 	network/import/report.c \
 	network/import/section.c \
 	network/import/section.h \
@@ -53,6 +71,8 @@ NETWORK_SOURCES = \
 	network/import/upgrade/inputs.c \
 	network/import/upgrade/meaning.c \
 	network/import/upgrade/microsoft.c \
+	network/import/upgrade/node.c \
+	network/import/upgrade/quantized.c \
 	network/import/upgrade/upgrade.c \
 	network/import/upgrade/widened.c \
 	network/import/write.c \

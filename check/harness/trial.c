@@ -211,11 +211,15 @@ static void visit_rows(struct trial *k)
         const struct registry_row *row = &k->impl->rows[r];
         const int64_t all = harness_combinations(row, &k->node);
         const int64_t step = k->target->formats ? 1 : all / MOST_COMBINATIONS + 1;
+        if (k->target->steady)
+            k->turn = (int)(k->seed % 64);
         for (int64_t at = step > 1 ? k->turn++ % step : 0;
              !k->done && harness_combination(&k->formats, row, &k->node, at);
              at += step) {
             if (!chosen(k, (int)r))
                 continue;
+            if (k->target->steady)
+                k->turn = (int)((k->seed + r + (uint64_t)at) % 64);
             if (k->target->visit)
                 k->target->visit(k, (int)r);
             else
@@ -328,16 +332,20 @@ void trial_attrs(char *out, size_t size, const char *text, const struct harness_
     out[used] = '\0';
 }
 
-/* Elements that one tensor of a test may have; a layer may ask for more by attribute. */
+/* Elements that a tensor of a test may have, beside those of the inputs that it is given;
+ * a layer may ask for more by attribute. */
 #define MOST_ELEMENTS (1 << 22)
 
 static bool moderate(const struct harness_node *n)
 {
+    int64_t most = MOST_ELEMENTS;
+    for (int i = 0; i < n->node.n_in; i++)
+        most = n->in[i].count > most ? n->in[i].count : most;
     for (int i = 0; i < n->node.n_out; i++)
-        if (n->out[i].count > MOST_ELEMENTS)
+        if (n->out[i].count > most)
             return false;
     for (int i = 0; i < n->node.n_weights; i++)
-        if (n->weight[i].rank > 0 && n->weight[i].count > MOST_ELEMENTS)
+        if (n->weight[i].rank > 0 && n->weight[i].count > most)
             return false;
     return true;
 }

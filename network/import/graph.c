@@ -278,6 +278,23 @@ void node_set_text(struct graph *g, struct node *n, const char *name, const char
                  .name = name, .kind = ONNX_A_TEXT, .text = v, .text_bytes = strlen(v)});
 }
 
+void node_set_real(struct graph *g, struct node *n, const char *name, double v)
+{
+    node_set(g, n, (struct onnx_attribute){.name = name, .kind = ONNX_A_REAL, .real = v});
+}
+
+void node_set_integers(struct graph *g, struct node *n, const char *name,
+                       const int64_t *v, size_t count)
+{
+    const int64_t *copy = arena_copy(&g->arena, v, count * sizeof *v);
+    if (copy)
+        node_set(g, n,
+                 (struct onnx_attribute){.name = name,
+                                         .kind = ONNX_A_INTEGERS,
+                                         .integers = copy,
+                                         .n = count});
+}
+
 void node_remove(struct node *n, const char *name)
 {
     size_t kept = 0;

@@ -11,7 +11,7 @@
 #ifndef NETWORK_IMPORT_GRAPH_H
 #define NETWORK_IMPORT_GRAPH_H
 
-#include "core/arena.h"
+#include "network/import/arena.h"
 #include "core/status.h"
 #include "io/onnx/model.h"
 
@@ -103,7 +103,11 @@ int64_t node_integers(const struct node *n, const char *name, int64_t *out, int 
 /* Add or replace an attribute. Lists and texts are kept as pointers. */
 void node_set(struct graph *g, struct node *n, struct onnx_attribute a);
 void node_set_integer(struct graph *g, struct node *n, const char *name, int64_t v);
+void node_set_real(struct graph *g, struct node *n, const char *name, double v);
 void node_set_text(struct graph *g, struct node *n, const char *name, const char *v);
+/* The list is copied. */
+void node_set_integers(struct graph *g, struct node *n, const char *name,
+                       const int64_t *v, size_t count);
 void node_remove(struct node *n, const char *name);
 /* Make the node's input `i` that value; further ones before it are absent. */
 void node_set_input(struct graph *g, struct node *n, int i, int value);

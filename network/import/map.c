@@ -382,6 +382,14 @@ static int provide(struct import *im, struct section *s, strata_error *err)
     return status;
 }
 
+/* A node that a pattern made says in the network's text what it was. */
+static void tell_origin(struct mapping *m)
+{
+    if (m->node->from && m->n_sections)
+        m->sections[0]->comment =
+            arena_print(&m->g->arena, "from: %s", m->node->from);
+}
+
 /* The narrow float that some input is whatever the precision; FP32: there is none. */
 static int exact_dtype(const struct graph *g, const struct section *s)
 {
@@ -423,6 +431,7 @@ static int map_one(struct import *im, const struct node *n, strata_error *err)
 {
     struct mapping m = {.im = im, .g = &im->g, .node = n, .keep = true};
     int status = map_node(&m, err);
+    tell_origin(&m);
     for (size_t i = 0; status == STRATA_OK && !m.refused && i < m.n_sections; i++) {
         strata_error why = {0};
         status = provide(im, m.sections[i], err);

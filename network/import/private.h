@@ -5,6 +5,7 @@
 #ifndef NETWORK_IMPORT_PRIVATE_H
 #define NETWORK_IMPORT_PRIVATE_H
 
+#include "core/names.h"
 #include "network/import/import.h"
 #include "network/import/section.h"
 
@@ -19,6 +20,8 @@ struct import {
     struct import_options options;
     struct section **sections; /* producers first */
     struct import_refusal *refusals;
+    struct names refused;   /* their texts */
+    struct names functions; /* of the model: inline.c */
     const char **wanted;
     size_t n_sections, n_refusals, n_wanted, all_refusals;
     size_t n_inlined;  /* nodes and calls of functions, so far */
@@ -44,6 +47,7 @@ int import_fold(struct import *im, strata_error *err);
 /* The same of nodes from this one on: those that a node under way is replaced by. */
 int import_fold_from(struct import *im, size_t first, strata_error *err);
 int import_drop(struct import *im, strata_error *err);
+int import_find_patterns(struct import *im, strata_error *err);
 int import_map(struct import *im, strata_error *err);
 int import_name(struct import *im, strata_error *err);
 

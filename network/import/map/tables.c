@@ -5,8 +5,8 @@
 #include "network/import/map.h"
 
 extern const struct map_table map_arithmetic, map_attention, map_cast, map_constants,
-    map_einsum, map_image, map_index, map_loss, map_matrix, map_normalize, map_quantize,
-    map_recurrent, map_reduce, map_refused, map_rnn, map_shape, map_signal,
+    map_einsum, map_image, map_index, map_loss, map_matrix, map_normalize, map_own,
+    map_quantize, map_recurrent, map_reduce, map_rnn, map_shape, map_signal,
     map_window;
 
 /* clang-format off: a family a line */
@@ -28,6 +28,7 @@ const struct map_table *const map_tables[] = {
     &map_image,
     &map_quantize,
     &map_loss,
+    &map_own,
     &map_refused,
     NULL,
 };

@@ -10,6 +10,47 @@
 
 #define WINDOW "kernel_shape=kernel,strides=stride,dilations=dilation"
 
+static void leave_out(struct section *s, const char *key)
+{
+    int kept = 0;
+    for (int i = 0; s && i < s->n_attrs; i++)
+        if (strcmp(s->attrs[i].key, key) != 0)
+            s->attrs[kept++] = s->attrs[i];
+    if (s)
+        s->n_attrs = kept;
+}
+
+/* An attribute of m->s as a person would say it: nothing where it is the neutral number
+ * in all dims, one number where that is in all. */
+static void shorten(struct mapping *m, const char *ours, const char *theirs,
+                    int64_t neutral)
+{
+    int64_t v[2 * STRATA_MAX_RANK];
+    const int64_t n = node_integers(m->node, theirs, v, 2 * STRATA_MAX_RANK);
+    if (n < 1 || n > 2 * STRATA_MAX_RANK)
+        return;
+    for (int64_t i = 1; i < n; i++)
+        if (v[i] != v[0])
+            return;
+    if (v[0] == neutral)
+        leave_out(m->s, ours);
+    else
+        section_integer(m->g, m->s, ours, v[0]);
+}
+
+/* Begins, then ends: one number where all are the same, no ends where they are the
+ * begins; nothing where all are 0. */
+static void put_pads(struct mapping *m, const int64_t *pads, int64_t n)
+{
+    bool same = true, twice = n % 2 == 0;
+    for (int64_t i = 0; i < n; i++) {
+        same &= pads[i] == pads[0];
+        twice &= pads[i] == pads[(i + n / 2) % n];
+    }
+    if (!same || pads[0] != 0)
+        section_integers(m->g, m->s, "pad", pads, same ? 1 : twice ? n / 2 : n);
+}
+
 /* Pads, or the word that tells how to choose them. */
 static void finish_window(struct mapping *m)
 {
@@ -35,7 +76,9 @@ static void finish_window(struct mapping *m)
         map_refuse(m, "'pads' has %lld numbers; there are at most %d dims", (long long)n,
                    STRATA_MAX_RANK);
     else if (n > 0)
-        section_integers(m->g, m->s, "pad", pads, n);
+        put_pads(m, pads, n);
+    shorten(m, "stride", "strides", 1);
+    shorten(m, "dilation", "dilations", 1);
 }
 
 void compose_window(struct mapping *m)
@@ -53,7 +96,7 @@ static void finish_transposed(struct mapping *m)
     finish_window(m);
     if (n <= 0)
         return;
-    m->s->n_attrs -= strcmp(m->s->attrs[m->s->n_attrs - 1].key, "pad") == 0;
+    leave_out(m->s, "pad");
     if (n != space && n != space + 2)
         map_refuse(m, "'output_shape' has %d numbers; the input has %d spatial dims", n,
                    space);
@@ -216,41 +259,6 @@ static void map_conv_integer(struct mapping *m)
     compose_end(m, 0, -1);
 }
 
-/* The addend comes before the activation; both join the convolution when planned. */
-static void finish_fused(struct mapping *m)
-{
-    static const char *const kinds[][4] = {
-        {"Relu", "relu", NULL, NULL},
-        {"Sigmoid", "sigmoid", NULL, NULL},
-        {"Tanh", "tanh", NULL, NULL},
-        {"LeakyRelu", "leaky_relu", "alpha", NULL},
-        {"Clip", "clip", "alpha", "beta"},
-        {"HardSigmoid", "hard_sigmoid", "alpha", "beta"}};
-    const char *kind = node_text(m->node, "activation", "");
-    const struct onnx_attribute *p = node_attribute(m->node, "activation_params");
-    size_t i = 0;
-    finish_window(m);
-    while (i < ARRAY_LENGTH(kinds) && strcmp(kind, kinds[i][0]) != 0)
-        i++;
-    if (m->refused || !m->s)
-        return;
-    if (*kind && i == ARRAY_LENGTH(kinds)) {
-        map_refuse(m, "'activation' = '%s' is not known", kind);
-        return;
-    }
-    int y = m->s->out[0] = map_between(m);
-    if (map_input(m, 3))
-        y = compose_op(m, "ElementWise", "sum", y, compose_input(m, 3));
-    if (*kind) {
-        y = compose_one(m, "Activation", y);
-        section_word(m->g, m->s, "kind", kinds[i][1]);
-        for (size_t k = 0; p && p->kind == ONNX_A_REALS && k < p->n && k < 2; k++)
-            if (kinds[i][k + 2])
-                section_real(m->g, m->s, kinds[i][k + 2], p->reals[k]);
-    }
-    compose_is(m, 0, y, -1, NULL);
-}
-
 #define POOL(op_, kind_, names_, finish_)                                                \
     {                                                                                    \
         .op = op_, .layer = "Pooling", .fixed = "kind=" kind_, .ports = "x",             \
@@ -286,13 +294,6 @@ static const struct map_rule rules[] = {
      .ports = "xx-",
      .names = "kernel_shape=kernel,strides=stride",
      .finish = finish_unpool},
-    {.op = "FusedConv",
-     .layer = "Convolution",
-     .ports = "xww-",
-     .names = WINDOW ",group=groups",
-     .finish = finish_fused,
-     .note = "weights are constant",
-     .domain = "com.microsoft"},
 };
 
 const struct map_table map_window = {"Windows", rules, ARRAY_LENGTH(rules)};

@@ -53,17 +53,6 @@ static const struct form forms[] = {
      "kind = leaky_relu\n"
      "alpha = 0.25\n",
      NULL},
-    {"fused product",
-     MODEL(IN("x", D(3) D(2)) IN("b", D(3) D(4)) OUT("y")
-               DO("FusedMatMul", "7:'com.microsoft' 1:'x' 1:'b' 2:'y' " REAL("alpha", 0.5)
-                                     INTEGER("transA", 1))),
-     "\n"
-     "[layer y]\n"
-     "type = MatrixMultiply\n"
-     "inputs = x, b\n"
-     "alpha = 0.5\n"
-     "transpose_a = yes\n",
-     NULL},
     {"constant matrix and bias",
      MODEL(IN("x", D(3) D(2)) OUT("y") REALS("b", "1:1 1:2", "4:f1 4:f2") REALS(
          "c", "1:1", "4:f4") DO("Gemm", "1:'x' 1:'b' 1:'c' 2:'y' " REAL("beta", 0.5)
@@ -159,7 +148,7 @@ static const struct form forms[] = {
                DO("Resize",
                   "1:'x' 1:'' 1:'s' 2:'y' " WORD("mode", "linear")
                       WORD("coordinate_transformation_mode", "tf_half_pixel_for_nn"))),
-     NULL, "is taken with nearest_mode 'floor' alone"},
+     NULL, "is taken with nearest_mode floor and"},
     {"channels that blocks do not divide",
      MODEL(IN("x", D(1) D(6) D(4) D(4)) OUT("y")
                DO("DepthToSpace", "1:'x' 2:'y' " INTEGER("blocksize", 2))),

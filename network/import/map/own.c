@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Layers as operators of a domain of their own, "strata", which patterns make.
+ */
+#include "network/import/map.h"
+
+#include "core/alloc.h"
+#include "formats/format.h"
+
+/* A constant matrix is a weight; what is added to the columns is always one. */
+static void map_product(struct mapping *m)
+{
+    const struct value *b = map_input(m, 1), *bias = map_input(m, 2);
+    if (!b || (bias && !bias->constant)) {
+        map_refuse(m, "it needs two operands, and a bias that is constant");
+        return;
+    }
+    map_section(m, "MatrixMultiply");
+    map_in(m, 0);
+    map_out(m, 0);
+    if (b->constant && b->rank == 2 && dtype_is_free(b->dtype))
+        section_weight(m->s, "b", m->node->in[1]);
+    else
+        map_in(m, 1);
+    if (bias)
+        section_weight(m->s, "bias", m->node->in[2]);
+    map_names(m, "transpose_a=transpose_a?,transpose_b=transpose_b?,alpha=alpha");
+}
+
+#define OWN .domain = "strata"
+
+static const struct map_rule rules[] = {
+    {OWN, .op = "Activation", .layer = "Activation", .ports = "x",
+     .names = "kind=kind,alpha=alpha,beta=beta"},
+    {OWN, .op = "Scale", .layer = "Scale", .ports = "xww",
+     .names = "scale=scale,shift=shift"},
+    {OWN, .op = "Shuffle", .layer = "Shuffle", .ports = "x",
+     .names = "first=first,shape=shape,second=second"},
+    {OWN, .op = "MatrixMultiply", .finish = map_product},
+};
+
+const struct map_table map_own = {"Strata's own", rules, ARRAY_LENGTH(rules)};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The steps in which patterns are looked for: what is long first.
+ */
+#include "network/import/pattern/pattern.h"
+
+extern const struct pattern_table pattern_bounds, pattern_activations,
+    pattern_normalizations, pattern_orders, pattern_products, pattern_scales,
+    pattern_shuffles, pattern_windows;
+
+/* clang-format off: a step a line */
+const struct pattern_table *const pattern_tables[] = {
+    &pattern_bounds, &pattern_activations, &pattern_normalizations,
+    &pattern_orders, &pattern_products,    &pattern_windows,
+    &pattern_scales, &pattern_shuffles,    NULL,
+};
+/* clang-format on */

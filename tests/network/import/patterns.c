@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Each pattern is found, and computes what its operators do one by one.
+ */
+#include <math.h>
+
+#include "tests/network/import/planned.h"
+#include "tests/network/import/statements.h"
+
+struct pattern_case {
+    const char *shapes, *text;
+    const char *types;   /* of the layers that are left */
+    const char *says;    /* in the network's text; NULL: not asked */
+    const char *further; /* an output beside the last value; NULL: none */
+};
+
+#define ERF_2 "d = Div x 1.41421356; e = Erf d; s = Add e 1; "
+#define ERF_HALF "d = Mul x 0.70710678; e = Erf d; s = Add 1 e; "
+#define TANH_POW                                                                         \
+    "p = Pow x 3; c = Mul 0.044715 p; a = Add x c; g = Mul a 0.7978845608; "             \
+    "t = Tanh g; s = Add 1 t; "
+#define TANH_MUL                                                                         \
+    "q = Mul x x; p = Mul q x; c = Mul p 0.044715; a = Add c x; g = Mul a 0.7978846; "   \
+    "t = Tanh g; s = Add t 1; "
+#define TANH_LEFT                                                                        \
+    "k = Mul x 0.044715; q = Mul k x; c = Mul q x; a = Add x c; g = Mul a 0.7978846; "   \
+    "t = Tanh g; s = Add t 1; "
+#define TANH_PRODUCT                                                                     \
+    "k = Mul x 0.7978846; c = Mul x 0.044715; q = Mul c x; a = Add q 1; g = Mul k a; "   \
+    "t = Tanh g; s = Add t 1; "
+#define END_1 "m = Mul s x; y = Mul m 0.5"
+#define END_2 "h = Mul 0.5 x; y = Mul h s"
+#define END_3 "h = Mul s 0.5; y = Mul x h"
+#define X "x=2x3x4x5"
+
+#define GELU(text)                                                                       \
+    {                                                                                    \
+        X, text, "Activation", "kind = gelu\n", NULL                                     \
+    }
+#define GELU_TANH(text)                                                                  \
+    {                                                                                    \
+        X, text, "Activation", "kind = gelu_tanh\n", NULL                                \
+    }
+#define KIND(text, kind)                                                                 \
+    {                                                                                    \
+        X, text, "Activation", "kind = " kind "\n", NULL                                 \
+    }
+#define ROWS(text, types, says)                                                          \
+    {                                                                                    \
+        "x=2x3x8", text, types, says, NULL                                               \
+    }
+
+#define LAYER(square, over)                                                              \
+    "m = ReduceMean x [-1]; d = Sub x m; " square "v = ReduceMean p [2]; "               \
+    "e = Add v 0.001; s = Sqrt e; " over
+#define RMS(square, over)                                                                \
+    square "v = ReduceMean p [-1]; e = Add v 0.001; s = Sqrt e; " over
+
+static const struct pattern_case cases[] = {
+    GELU(ERF_2 END_1),
+    GELU(ERF_2 END_2),
+    GELU(ERF_2 END_3),
+    GELU(ERF_HALF END_1),
+    GELU(ERF_HALF END_2),
+    GELU(ERF_HALF END_3),
+    GELU_TANH(TANH_POW END_1),
+    GELU_TANH(TANH_POW END_2),
+    GELU_TANH(TANH_MUL END_1),
+    GELU_TANH(TANH_MUL END_3),
+    GELU_TANH(TANH_LEFT END_2),
+    GELU_TANH(TANH_PRODUCT END_2),
+    KIND("s = Sigmoid x; y = Mul x s", "silu"),
+    KIND("s = Sigmoid x; y = Mul s x", "silu"),
+    KIND("b = Mul 1.702 x; s = Sigmoid b; y = Mul x s", "swish\nalpha = 1.702"),
+    KIND("p = Softplus x; t = Tanh p; y = Mul x t", "mish"),
+    KIND("e = Exp x; a = Add e 1; l = Log a; t = Tanh l; y = Mul x t", "mish"),
+    KIND("e = Exp x; a = Add 1 e; y = Log a", "softplus"),
+    KIND("a = Add x 3; c = Clip a 0 6; m = Mul x c; y = Div m 6", "hard_swish"),
+    KIND("a = Add x 3; c = Clip a 0 6; d = Div c 6; y = Mul x d", "hard_swish"),
+    KIND("a = Add x 3; r = Relu a; c = Min r 6; m = Mul x c; y = Mul m 0.16666667",
+         "hard_swish"),
+    KIND("h = HardSigmoid x alpha=0.16666667 beta=0.5; y = Mul x h", "hard_swish"),
+    KIND("a = Add x 3; c = Clip a 0 6; y = Div c 6", "hard_sigmoid"),
+    KIND("y = Clip x 0 6", "relu6"),
+    KIND("r = Relu x; y = Min r 6", "relu6"),
+    KIND("a = Max x 0; y = Min a 6", "relu6"),
+    KIND("a = Min 6 x; y = Max 0 a", "relu6"),
+    KIND("y = Clip x -0.5 1.5", "clip"),
+    {X, "y = Max x 0", "Activation", NULL, NULL},
+    {X, "y = Clip x 0", "Activation", NULL, NULL},
+    /* not quite: another number, other readers, an output */
+    {X, "d = Div x 1.41421356; e = Erf d; s = Add e 1; m = Mul x s; y = Mul m 0.4",
+     "Scale Unary Scale ElementWise Scale", NULL, NULL},
+    {X, "s = Sigmoid x; m = Mul x s; y = Add m s", "Activation ElementWise ElementWise",
+     NULL, NULL},
+    {X, "s = Sigmoid x; y = Mul x s", "Activation ElementWise", NULL, "s"},
+    ROWS(LAYER("p = Pow d 2; ", "n = Div d s; w = Mul n {8}; y = Add w {8}"),
+         "Normalization", "epsilon = 0.001\n"),
+    ROWS(LAYER("p = Mul d d; ", "r = Reciprocal s; n = Mul d r; w = Mul {8} n; "
+                                "y = Add {1x8} w"),
+         "Normalization", NULL),
+    ROWS(LAYER("p = Pow d 2; ", "r = Div 1 s; n = Mul r d; y = Mul n {8}"),
+         "Normalization", NULL),
+    ROWS(LAYER("p = Pow d 2; ", "y = Div d s"), "Normalization", NULL),
+    ROWS("m = ReduceMean x [-1,1]; d = Sub x m; p = Mul d d; v = ReduceMean p [1,2]; "
+         "e = Add v 0.001; s = Sqrt e; n = Div d s; y = Mul n {3x8}",
+         "Normalization", "axis = 1\n"),
+    ROWS(RMS("p = Pow x 2; ", "n = Div x s; y = Mul n {8}"), "Normalization",
+         "kind = rms\n"),
+    ROWS(RMS("p = Mul x x; ", "r = Reciprocal s; n = Mul x r; y = Mul {8} n"),
+         "Normalization", NULL),
+    ROWS(RMS("p = Mul x x; ", "y = Div x s"), "Normalization", NULL),
+    /* over a dim that is not the last */
+    ROWS("p = Mul x x; v = ReduceMean p [1]; e = Add v 0.001; s = Sqrt e; y = Div x s",
+         "ElementWise Reduce Scale Unary ElementWise", NULL),
+    {"x=2x6x4x5",
+     "r = Reshape x [2,3,-1]; n = InstanceNormalization r {3}*1 {3}*0; "
+     "q = Reshape n [2,6,4,5]; w = Mul q {6x1x1}; y = Add w {6x1x1}",
+     "Normalization", "groups = 3\n", NULL},
+    /* products */
+    ROWS("p = MatMul x {8x5}; y = Add p {5}", "MatrixMultiply", NULL),
+    ROWS("p = MatMul x {8x5}; y = Add {1x5} p", "MatrixMultiply", NULL),
+    ROWS("p = MatMul x {8x5}; y = Add p {3x5}", "MatrixMultiply Constant ElementWise",
+         NULL),
+    {"x=3x8", "p = Gemm x {5x8} transB=1; y = Add p {5}", "MatrixMultiply", NULL, NULL},
+    {"x=2x8x3 w=2x8x5", "t = Transpose x perm=0,2,1; y = MatMul t w", "MatrixMultiply",
+     "transpose_a = yes\n", NULL},
+    {"x=2x3x8 w=2x5x8", "t = Transpose w perm=0,2,1; y = MatMul x t", "MatrixMultiply",
+     "transpose_b = yes\n", NULL},
+    {"x=2x8x3 w=2x5x8",
+     "a = Mul x 0.5; s = Transpose a perm=0,2,1; b = Div w 4; t = Transpose b "
+     "perm=0,2,1; "
+     "p = MatMul s t; y = Mul p 3",
+     "MatrixMultiply", "alpha = 0.375\n", NULL},
+    {"x=2x3x8 w=5x2x8", "t = Transpose w perm=1,2,0; y = MatMul x t",
+     "Shuffle MatrixMultiply", NULL, NULL},
+    /* windows */
+    {X, "c = Conv x {6x3x3x3}; y = Add c {6x1x1}", "Convolution", NULL, NULL},
+    {X, "c = ConvTranspose x {3x6x3x3}; y = Add c {1x6x1x1}", "Deconvolution", NULL,
+     NULL},
+    {X, "c = Conv x {6x3x3x3}; y = Add c 0.5", "Convolution", NULL, NULL},
+    {X, "c = Conv x {6x3x3x3}; y = Add c {3}", "Convolution Constant ElementWise", NULL,
+     NULL},
+    {X, "p = Pad x [0,0,1,2,0,0,0,1]; y = Conv p {6x3x3x3} {6} pads=1,0,0,0",
+     "Convolution", "pad = 2, 2, 0, 1\n", NULL},
+    {X, "p = Pad x [0,0,1,1,0,0,1,1]; y = AveragePool p kernel_shape=3,3 strides=2,2",
+     "Pooling", "count_include_pad = yes\n", NULL},
+    {X, "p = Pad x [0,0,1,1,0,0,1,1] 1.0; y = Conv p {6x3x3x3}", "Padding Convolution",
+     NULL, NULL},
+    {X, "p = Pad x [0,1,1,1,0,0,1,1]; y = Conv p {6x4x3x3}", "Padding Convolution", NULL,
+     NULL},
+    {X, "p = Pad x [0,0,1,1,0,0,1,1] mode=reflect; y = Conv p {6x3x3x3}",
+     "Padding Convolution", NULL, NULL},
+    {X, "p = Pad x [0,0,1,1,0,0,1,1]; y = AveragePool p kernel_shape=3,3 pads=1,1,1,1",
+     "Padding Pooling", NULL, NULL},
+    /* scales */
+    {X, "f = Mul x {3x1x1}; y = Add f {1x3x1x1}", "Scale", "weights = w:y\n", NULL},
+    {X, "f = Div x 4; y = Sub f 0.5", "Scale", "scale = 0.25\nshift = -0.5\n", NULL},
+    {X, "y = Div x {3x1x1}", "Scale", NULL, NULL},
+    {X, "y = Sub x {3x1x1}", "Scale", NULL, NULL},
+    {X, "y = Sub 1 x", "Scale", "scale = -1\nshift = 1\n", NULL},
+    {X, "y = Div 1 x", "Constant ElementWise", NULL, NULL},
+    {X, "y = Mul x {4x5}", "Constant ElementWise", NULL, NULL},
+    {"x=3x8", "y = Mul x {8}", "Scale", NULL, NULL},
+    {"x=1x1x8", "y = Mul x {3x1}", "Constant ElementWise", NULL, NULL},
+    /* shuffles */
+    ROWS("a = Reshape x [2,3,2,4]; y = Transpose a perm=0,2,1,3", "Shuffle", NULL),
+    ROWS("a = Transpose x perm=0,2,1; y = Reshape a [2,4,-1]", "Shuffle",
+         "shape = 0, 4, 6\n"),
+    ROWS("a = Transpose x perm=1,2,0; b = Reshape a [6,8]; y = Transpose b perm=1,0",
+         "Shuffle", NULL),
+    ROWS("a = Reshape x [2,3,2,4]; b = Transpose a perm=0,2,1,3; y = Reshape b [2,6,4]",
+         "Shuffle Shuffle", NULL),
+    ROWS("a = Flatten x; b = Unsqueeze a [1]; y = Reshape b [4,12]", "Shuffle", NULL),
+    {"x=2x3x8", "g = Gather x <1> axis=1; y = Reshape g [2,4,2]", "Slice Shuffle",
+     "shape = 0, 4, 2\n", NULL},
+    {"x=2x3x8", "p = Pad x [0,0,0,0,0,0]; y = Sigmoid p", "Activation", NULL, NULL},
+    ROWS("a = Transpose x perm=1,2,0; b = Transpose a perm=2,1,0; y = Sigmoid b",
+         "Shuffle Activation", NULL),
+    ROWS("a = Transpose x perm=1,2,0; b = Transpose a perm=2,0,1; y = Sigmoid b",
+         "Activation", NULL),
+};
+
+static strata_registry *registry;
+
+static void open_registry(void)
+{
+    strata_error err = {0};
+    cr_assert_eq(strata_registry_create(&registry, NULL, &err), STRATA_OK, "%s",
+                 err.message);
+}
+
+static void close_registry(void)
+{
+    strata_registry_destroy(registry);
+}
+
+TestSuite(patterns, .init = open_registry, .fini = close_registry);
+
+static void run(struct imported *x, const struct pattern_case *c,
+                const struct model_text *t, bool patterns)
+{
+    const struct import_options o = {.no_patterns = !patterns};
+    strata_error err = {0};
+    unsigned seed = 3;
+    cr_assert_eq(imported_open(x, &t->model, registry, &o, &err), STRATA_OK, "%s: %s",
+                 c->text, err.message);
+    for (size_t i = 0; i < t->model.graph.n_inputs; i++) {
+        int64_t n;
+        float *data = imported_data(x, (int)i, &n);
+        for (int64_t k = 0; k < n; k++)
+            data[k] = model_text_random(&seed) * 2;
+    }
+    cr_assert_eq(strata_context_run(x->context, &err), STRATA_OK, "%s", err.message);
+}
+
+static void expect_same(const struct pattern_case *c, const struct imported *a,
+                        const struct imported *b, int index)
+{
+    int64_t n, n_b;
+    const float *found = imported_data(a, index, &n);
+    const float *wanted = imported_data(b, index, &n_b);
+    float most = 0;
+    cr_assert_eq(n, n_b, "%s", c->text);
+    for (int64_t i = 0; i < n; i++)
+        most = fmaxf(most, fabsf(wanted[i]));
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabsf(found[i] - wanted[i]) <= 2e-6f * most)) {
+            cr_expect(false, "%s: element %d is %g, should be %g", c->text, (int)i,
+                      (double)found[i], (double)wanted[i]);
+            return;
+        }
+}
+
+Test(patterns, computes_the_same)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct pattern_case *c = &cases[i];
+        struct model_text *t = model_text_make(c->shapes, c->text, c->further);
+        struct imported with, without;
+        char types[512];
+        run(&with, c, t, true);
+        run(&without, c, t, false);
+        imported_types(&with, types, sizeof types);
+        cr_expect_str_eq(types, c->types, "%s: %s, should be %s\n%s", c->text, types,
+                         c->types, with.text);
+        if (c->says)
+            cr_expect(strstr(with.text, c->says), "%s: no '%s' in\n%s", c->text, c->says,
+                      with.text);
+        for (size_t k = 0; k < t->model.graph.n_outputs; k++)
+            expect_same(c, &with, &without, (int)(t->model.graph.n_inputs + k));
+        imported_free(&with);
+        imported_free(&without);
+        free(t);
+    }
+}
+
+Test(patterns, says_what_it_was_made_of)
+{
+    static const struct pattern_case c = {X, "s = Sigmoid x; y = Mul x s", "Activation",
+                                          NULL, NULL};
+    struct model_text *t = model_text_make(c.shapes, c.text, NULL);
+    struct imported x;
+    run(&x, &c, t, true);
+    cr_expect(strstr(x.text, "# from: s\n[layer y]\n"), "%s", x.text);
+    imported_free(&x);
+    free(t);
+}
