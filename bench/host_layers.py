@@ -6,13 +6,20 @@
     STRATA_PLUGIN_DIR=$PWD/plugins/.libs python3 bench/host_layers.py [--only NAME,...]
 
 Each case is a network of one layer and an ONNX model of one node with the same weights
-and inputs. Outputs must agree to 1e-4 of the largest value; then rounds of runs
-alternate, each in a process of its own, with 2 threads and everything else as it comes.
-Prints medians of the rounds' medians in us, and Strata's over the better peer.
+and inputs (layer_cases.py). Outputs must agree to 1e-4 of the largest value (quantized ones to a
+unit, for a peer multiplies by the reciprocal). Then rounds
+of runs alternate, so that a slow second of the machine meets all three: the medians of the
+rounds count. Each has at most --threads threads, and takes fewer where it thinks so;
+inputs and outputs lie in memory that stays (ONNX Runtime's are bound). A peer's time is
+that of its call from Python, Strata's that of `strata bench`.
+
+--json keeps the rows, --part 2/5 takes a fifth of the cases, and --table A.json,... writes
+the table of what was kept, a row a layer.
 """
 import argparse
 import json
 import os
+import select
 import statistics
 import subprocess
 import sys
@@ -21,111 +28,22 @@ import time
 
 import numpy as np
 
+import layer_cases
+
 PEERS = ("onnxruntime", "openvino")
-TOLERANCE = 1e-4
-
-
-# ---- cases: INI and ONNX of the same ---------------------------------------------------
-
-
-class Case:
-    """inputs: (name, shape, dtype or (dtype, below)); weights: name -> shape."""
-
-    def __init__(self, name, layer, node, inputs, weights=(), attributes=(), opset=21):
-        self.name, self.layer, self.node = name, layer, node
-        self.inputs, self.weights = inputs, dict(weights)
-        self.attributes, self.opset = dict(attributes), opset
-
-
-def cases():
-    rows = []
-
-    def add(name, layer, node, *shapes, weights=(), **attributes):
-        inputs = [(f"x{i}", s, "f4") if isinstance(s[0], int) else (f"x{i}", *s)
-                  for i, s in enumerate(shapes)]
-        rows.append(Case(name, layer, node, inputs, weights, attributes))
-
-    rowsets = ((16, 64), (512, 512), (4096, 4096))
-    for n, c in rowsets:
-        add(f"layer norm {n}x{c}", "type = Normalization; kind = layer; scale = w:n.scale; bias = w:n.bias",
-            "LayerNormalization", (n, c), weights={"n.scale": (c,), "n.bias": (c,)})
-        add(f"softmax {n}x{c}", "type = Softmax; axis = 1", "Softmax", (n, c), axis=1)
-        add(f"exp {n}x{c}", "type = Unary; op = exp", "Exp", (n, c))
-        add(f"erf {n}x{c}", "type = Unary; op = erf", "Erf", (n, c))
-        add(f"gelu {n}x{c}", "type = Activation; kind = gelu", "Gelu", (n, c))
-        add(f"add {n}x{c}", "type = ElementWise", "Add", (n, c), (n, c))
-        add(f"add row {n}x{c}", "type = ElementWise", "Add", (n, c), (c,))
-        add(f"less {n}x{c}", "type = Compare; op = less", "Less", (n, c), (n, c))
-        add(f"where {n}x{c}", "type = Select", "Where", ((n, c), "?"), (n, c), (n, c))
-        add(f"cast to i32 {n}x{c}", "type = Cast; to = i32", "Cast", (n, c), to=6)
-        add(f"row sum {n}x{c}", "type = Reduce; op = sum; axes = 1", "ReduceSum", (n, c),
-            weights={"axes": np.array([1])})
-        add(f"column mean {n}x{c}", "type = Reduce; op = mean; axes = 0", "ReduceMean",
-            (n, c), weights={"axes": np.array([0])})
-        add(f"argmax {n}x{c}", "type = ArgMax; axis = 1", "ArgMax", (n, c), axis=1)
-        add(f"top 10 {n}x{c}", "type = TopK; k = 10", "TopK", (n, c),
-            weights={"k": np.array([10])})
-        add(f"cumsum {n}x{c}", "type = CumSum; axis = 1", "CumSum", (n, c),
-            weights={"axis": np.array(1)})
-        add(f"gather {n} of 8192x{c}", "type = Gather", "Gather", (8192, c),
-            ((n,), "i8", 8192))
-    for m, n, k in ((1, 4096, 1024), (128, 3072, 768), (1024, 1024, 1024)):
-        add(f"matmul {m}x{n}x{k}", "type = MatrixMultiply; b = w:b", "MatMul",
-            (m, k), weights={"b": (k, n)})
-    add("matmul 12x128x64x128", "type = MatrixMultiply", "MatMul", (12, 128, 64),
-        (12, 64, 128))
-    for n, c, s in ((1, 16, 14), (1, 64, 56), (8, 64, 112)):
-        add(f"group norm {n}x{c}x{s}x{s}",
-            "type = Normalization; kind = group; groups = 8; scale = w:n.scale; bias = w:n.bias",
-            "GroupNormalization", (n, c, s, s), weights={"n.scale": (c,), "n.bias": (c,)},
-            num_groups=8)
-        add(f"LRN {n}x{c}x{s}x{s}", "type = LRN; size = 5", "LRN", (n, c, s, s), size=5)
-        add(f"mean 2,3 {n}x{c}x{s}x{s}", "type = Reduce; op = mean; axes = 2, 3",
-            "ReduceMean", (n, c, s, s), weights={"axes": np.array([2, 3])})
-        add(f"deconvolution 2/2 {n}x{c}x{s}x{s}",
-            "type = Deconvolution; stride = 2; weight = w:w", "ConvTranspose",
-            (n, c, s, s), weights={"w": (c, c // 2, 2, 2)}, strides=[2, 2])
-        add(f"deconvolution 4/2 {n}x{c}x{s}x{s}",
-            "type = Deconvolution; stride = 2; pad = 1; weight = w:w",
-            "ConvTranspose", (n, c, s, s), weights={"w": (c, c // 2, 4, 4)},
-            strides=[2, 2], pads=[1, 1, 1, 1])
-        add(f"cubic x2 {n}x{c}x{s}x{s}", "type = Resize; mode = cubic; scale = 2",
-            "Resize", (n, c, s, s),
-            weights={"roi": np.zeros(0, "f4"), "scales": np.array([1, 1, 2, 2], "f4")},
-            mode="cubic")
-        add(f"grid sample {n}x{c}x{s}x{s}", "type = GridSample", "GridSample",
-            (n, c, s, s), (n, s, s, 2))
-        add(f"wrap {n}x{c}x{s}x{s}", "type = Padding; mode = wrap; begin = 2, 2; end = 2, 2",
-            "Pad", (n, c, s, s), weights={"pads": np.array([0, 0, 2, 2, 0, 0, 2, 2])},
-            mode="wrap")
-    for d in (8, 16, 28):
-        add(f"conv3d 1x16x{d}x{d}x{d}", "type = Convolution; pad = 1; weight = w:w",
-            "Conv", (1, 16, d, d, d), weights={"w": (32, 16, 3, 3, 3)}, pads=[1] * 6)
-    return rows
+GOAL = 1.1
+PATIENCE = 60  # seconds
+SAFETENSORS = {"float32": "F32", "uint8": "U8", "int64": "I64"}
+INI = {"float32": "fp32", "int64": "i64", "bool": "bool", "uint8": "u8"}
 
 
 # ---- writing ---------------------------------------------------------------------------
-
-NUMPY = {"f4": np.float32, "i8": np.int64, "?": np.bool_}
-INI = {"f4": "fp32", "i8": "i64", "?": "bool"}
-
-
-def arrays(case):
-    random = np.random.Generator(np.random.PCG64(1))
-    inputs = {}
-    for name, shape, dtype, *below in case.inputs:
-        x = random.integers(0, below[0] if below else 2, shape) if dtype != "f4" else \
-            random.uniform(-1, 1, shape)
-        inputs[name] = x.astype(NUMPY[dtype])
-    weights = {k: w if isinstance(w, np.ndarray) else
-               random.uniform(-1, 1, w).astype("f4") for k, w in case.weights.items()}
-    return inputs, weights
 
 
 def write_safetensors(path, tensors):
     header, at = {}, 0
     for name, x in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(x.shape),
+        header[name] = {"dtype": SAFETENSORS[str(x.dtype)], "shape": list(x.shape),
                         "data_offsets": [at, at + x.nbytes]}
         at += x.nbytes
     text = json.dumps(header).encode()
@@ -135,83 +53,136 @@ def write_safetensors(path, tensors):
             f.write(np.ascontiguousarray(x).tobytes())
 
 
-def write_ini(case, folder, weights):
-    names = ", ".join(n for n, *_ in case.inputs)
+def write_ini(case, folder, inputs, weights):
+    used = {n: w for n, w in weights.items() if f"w:{n}" in case.layer}
     lines = ["[network]", "format = 1", "outputs = y"]
-    for name, shape, dtype, *_ in case.inputs:
-        lines += [f"[input {name}]", f"shape = {'x'.join(map(str, shape))}",
-                  f"dtype = {INI[dtype]}"]
-    if "w:" in case.layer:
-        write_safetensors(f"{folder}/w.safetensors",
-                          {k: w for k, w in weights.items() if w.dtype == np.float32})
+    for name, x in inputs.items():
+        lines += [f"[input {name}]", f"shape = {'x'.join(map(str, x.shape))}",
+                  f"dtype = {INI[str(x.dtype)]}"]
+    if used:
+        write_safetensors(f"{folder}/w.safetensors", used)
         lines += ["[weights w]", "file = w.safetensors"]
-    lines += ["[layer y]", *case.layer.split("; "), f"inputs = {names}", ""]
+    lines += ["[layer y]", *case.layer.split("; "), f"inputs = {', '.join(inputs)}", ""]
     with open(f"{folder}/net.ini", "w", encoding="utf-8") as f:
         f.write("\n".join(lines))
 
 
-def write_onnx(case, folder, weights):
-    from onnx import TensorProto, helper, numpy_helper, save
-    types = {"f4": TensorProto.FLOAT, "i8": TensorProto.INT64, "?": TensorProto.BOOL}
-    outputs = ["y", "indices"] if case.node == "TopK" else ["y"]
-    node = helper.make_node(case.node, [n for n, *_ in case.inputs] + list(weights),
-                            outputs, **case.attributes)
+def write_onnx(case, folder, inputs, weights):
+    from onnx import helper, numpy_helper, save
+    outputs = [f"y{i}" for i in range(case.outputs)]
+    operands = [*weights, *inputs] if case.weights_first else [*inputs, *weights]
+    node = helper.make_node(case.node, operands, outputs, **case.attributes)
     graph = helper.make_graph(
         [node], "g",
-        [helper.make_tensor_value_info(n, types[d], s) for n, s, d, *_ in case.inputs],
-        [helper.make_empty_tensor_value_info("y")],
-        [numpy_helper.from_array(w, k) for k, w in weights.items()])
-    model = helper.make_model(graph, ir_version=10,
-                              opset_imports=[helper.make_opsetid("", case.opset)])
+        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype),
+                                       x.shape) for n, x in inputs.items()],
+        [helper.make_empty_tensor_value_info("y0")],
+        [numpy_helper.from_array(w, n) for n, w in weights.items()])
+    model = helper.make_model(graph, ir_version=10, opset_imports=[
+        helper.make_opsetid("", case.opset)])
     save(model, f"{folder}/net.onnx")
 
 
-# ---- running ---------------------------------------------------------------------------
+# ---- a peer, in a process of its own ---------------------------------------------------
 
 
-def open_onnxruntime(model, threads):
+def open_onnxruntime(model, threads, x):
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options,
                                            providers=["CPUExecutionProvider"])
-    return lambda x: session.run(None, x)
+    y = onnxruntime.OrtValue.ortvalue_from_numpy(session.run(None, x)[0])
+    binding = session.io_binding()
+    for name, value in x.items():
+        binding.bind_ortvalue_input(
+            name, onnxruntime.OrtValue.ortvalue_from_numpy(value))
+    binding.bind_ortvalue_output(session.get_outputs()[0].name, y)
+    return lambda: session.run_with_iobinding(binding), y.numpy
 
 
-def open_openvino(model, threads):
+def open_openvino(model, threads, x):
     import openvino
     core = openvino.Core()
     compiled = core.compile_model(core.read_model(model), "CPU", {
         "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads,
         "INFERENCE_PRECISION_HINT": "f32"})
     request = compiled.create_infer_request()
-
-    def run(x):
-        for name, value in x.items():
-            request.set_tensor(name, openvino.Tensor(value, shared_memory=True))
-        request.infer()
-        return [request.get_output_tensor(i).data for i in range(len(compiled.outputs))]
-    return run
+    for name, value in x.items():
+        request.set_tensor(name, openvino.Tensor(value, shared_memory=True))
+    return request.infer, lambda: request.get_output_tensor(0).data
 
 
 OPEN = {"onnxruntime": open_onnxruntime, "openvino": open_openvino}
 
 
-def peer_inside(a):
-    with np.load(f"{a.folder}/x.npz") as data:
-        x = dict(data)
-    run = OPEN[a.peer](f"{a.folder}/net.onnx", a.threads)
-    np.save(f"{a.folder}/{a.peer}.npy", np.array(run(x)[0]))
+def time_runs(run, seconds):
     times, begin = [], time.perf_counter()
-    end = begin + a.seconds
-    while begin < end:
-        run(x)
+    end = begin + seconds
+    while begin < end or not times:
+        run()
         now = time.perf_counter()
-        if begin > end - 0.7 * a.seconds:
+        if begin > end - 0.7 * seconds or now > end:
             times.append((now - begin) * 1e6)
         begin = now
-    print(statistics.median(times))
+    return statistics.median(times)
+
+
+def serve(peer, threads):
+    """Lines of a folder (open the model there) or of seconds (time it)."""
+    run = None
+    for line in sys.stdin:
+        try:
+            if "/" in line:
+                folder = line.strip()
+                with np.load(f"{folder}/x.npz") as data:
+                    x = dict(data)
+                run, output = OPEN[peer](f"{folder}/net.onnx", threads, x)
+                run()
+                np.save(f"{folder}/{peer}.npy", output())
+                print(0, flush=True)
+            else:
+                print(time_runs(run, float(line)), flush=True)
+        except Exception as e:  # pylint: disable=broad-except
+            print("failed", repr(e).replace("\n", " ")[:300], flush=True)
+
+
+class Peer:
+    """Ends with the first answer that does not come; the next question starts it anew."""
+
+    def __init__(self, name, threads):
+        self.name, self.threads, self.process = name, threads, None
+
+    def start(self):
+        environment = dict(os.environ, OMP_NUM_THREADS=str(self.threads))
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), "--peer", self.name, "--threads",
+             str(self.threads)], env=environment, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def ask(self, line):
+        if not self.process:
+            self.start()
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        answer = self.process.stdout.readline() if ready else ""
+        if not answer:
+            self.stop()
+            raise RuntimeError(f"{self.name} does not answer")
+        if answer.startswith("failed"):
+            raise RuntimeError(f"{self.name}: {answer[7:].strip()}")
+        return float(answer)
+
+
+# ---- Strata ----------------------------------------------------------------------------
 
 
 def call(command, threads):
@@ -223,86 +194,149 @@ def call(command, threads):
     return done.stdout
 
 
-def one_round(a, way, folder):
-    if way in PEERS:
-        return float(call([sys.executable, os.path.abspath(__file__), "--peer", way,
-                           "--folder", folder, "--threads", str(a.threads), "--seconds",
-                           str(a.seconds)], a.threads))
+def strata_run(a, folder, inputs):
+    call([*a.strata.split(), "run", "-q", f"{folder}/net.ini",
+          *(f"--input={n}={folder}/{n}.npy" for n in inputs),
+          f"--output=y={folder}/strata.npy"], a.threads)
+
+
+def strata_time(a, folder, inputs):
     line = call([*a.strata.split(), "bench", f"{folder}/net.ini", "-o", "jsonl",
-                 f"--warmup={a.seconds * 300:.0f}ms", f"--duration={0.7 * a.seconds}s",
-                 f"--set=runtime.threads={a.threads}"], a.threads).splitlines()[0]
+                 *(f"--input={n}={folder}/{n}.npy" for n in inputs),
+                 f"--warmup={a.seconds * 300:.0f}ms", f"--duration={0.7 * a.seconds}s"],
+                a.threads).splitlines()[0]
     return json.loads(line)["latency"]["median_ms"] * 1e3
 
 
+# ---- a case ----------------------------------------------------------------------------
+
+
 def difference(folder, peer):
-    ours, theirs = np.load(f"{folder}/ours.npy"), np.load(f"{folder}/{peer}.npy")
-    if ours.size != theirs.size:
+    ours, theirs = np.load(f"{folder}/strata.npy"), np.load(f"{folder}/{peer}.npy")
+    if ours.size < theirs.size:
         raise RuntimeError(f"{peer} gives {theirs.shape}, Strata {ours.shape}")
-    ours, theirs = ours.ravel().astype("f8"), theirs.ravel().astype("f8")
+    theirs = theirs.ravel().astype("f8")
+    ours = ours.ravel()[:theirs.size].astype("f8")
     return float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-30))
 
 
-def measure(a, case, folder):
-    inputs, weights = arrays(case)
+def open_case(case, folder, a, peers):
+    """The times to take, by name, and the largest difference."""
+    inputs, weights = case.arrays()
     np.savez(f"{folder}/x.npz", **inputs)
     for name, x in inputs.items():
         np.save(f"{folder}/{name}.npy", x)
-    write_ini(case, folder, weights)
-    write_onnx(case, folder, weights)
-    call([*a.strata.split(), "run", "-q", f"{folder}/net.ini",
-          *(f"--input={n}={folder}/{n}.npy" for n in inputs),
-          f"--output=y={folder}/ours.npy"], a.threads)
-    rounds, failed = {}, {}
+    write_ini(case, folder, inputs, weights)
+    write_onnx(case, folder, inputs, weights)
+    strata_run(a, folder, inputs)
+    ways, error = {"strata": lambda: strata_time(a, folder, inputs)}, 0
+    for peer in peers:
+        try:
+            peer.ask(folder)
+        except RuntimeError as e:
+            if a.verbose:
+                print(f"{case.name}: {e}", file=sys.stderr)
+            continue
+        ways[peer.name] = lambda peer=peer: peer.ask(a.seconds)
+        error = max(error, difference(folder, peer.name))
+    return ways, error
+
+
+def measure(case, folder, a, peers):
+    ways, error = open_case(case, folder, a, peers)
+    if error > case.tolerance:
+        raise RuntimeError(f"differs by {error:.1e} of the largest value")
+    rounds = {way: [] for way in ways}
     for _ in range(a.rounds):
-        for way in ("strata", *PEERS):
-            try:
-                if way not in failed:
-                    rounds.setdefault(way, []).append(one_round(a, way, folder))
-            except RuntimeError as e:
-                failed[way] = str(e)
-    if "strata" in failed:
-        raise RuntimeError(failed["strata"])
-    row = {"case": case.name, **{w: statistics.median(t) for w, t in rounds.items()}}
-    row["error"] = max((difference(folder, p) for p in PEERS if p in rounds), default=0)
-    if row["error"] > TOLERANCE:
-        raise RuntimeError(f"differs by {row['error']:.1e} of the largest value")
-    row["ratio"] = row["strata"] / min(row[p] for p in PEERS if p in row)
+        for way, take in ways.items():
+            rounds[way].append(take())
+    row = {"case": case.name, "title": case.title, "layer": case.layer.split("; ")[0][7:],
+           **{w: statistics.median(t) for w, t in rounds.items()}, "error": error}
+    others = [row[p] for p in PEERS if p in row]
+    row["ratio"] = row["strata"] / min(others) if others else None
     return row
 
 
+def print_row(row):
+    cells = [f"{row[w]:.1f}" if w in row else "-" for w in ("strata", *PEERS)]
+    ratio = f"{row['ratio']:.2f}" if row["ratio"] else "-"
+    print(f"| {row['case']} | {' | '.join(cells)} | {ratio} | {row['error']:.0e} |",
+          flush=True)
+
+
+# ---- the table -------------------------------------------------------------------------
+
+
+def print_table(paths):
+    """A row a layer: times and ratio of each size; bold above the goal."""
+    rows = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as f:
+            rows.update((row["case"], row) for row in json.load(f))
+    titles = {}
+    for case in layer_cases.cases():
+        if case.name in rows:
+            titles.setdefault((case.layer.split("; ")[0][7:], case.title), []).append(
+                rows[case.name])
+    print("| layer | case | small | medium | large |\n|---|---|---|---|---|")
+    for (layer, title), sizes in sorted(titles.items(), key=lambda t: t[0][0]):
+        print(f"| {layer} | {title} | {' | '.join(map(cell, sizes))} |")
+    ratios = [row["ratio"] for row in rows.values() if row["ratio"]]
+    print(f"\n{sum(r <= GOAL for r in ratios)} of {len(ratios)} at most {GOAL}.")
+
+
+def cell(row):
+    if not row["ratio"]:
+        return f"{figure(row['strata'])}"
+    text = f"{row['ratio']:.2f}"
+    best = min(row[p] for p in PEERS if p in row)
+    return (f"{figure(row['strata'])}/{figure(best)} = "
+            f"{'**' if row['ratio'] > GOAL else ''}{text}"
+            f"{'**' if row['ratio'] > GOAL else ''}")
+
+
+def figure(us):
+    return f"{us:.1f}" if us < 100 else f"{us:.0f}"
+
+
+def chosen(a):
+    part, of = (int(x) for x in a.part.split("/"))
+    return [c for i, c in enumerate(layer_cases.cases()) if i % of == part - 1 and
+            (not a.only or any(p in c.name for p in a.only.split(",")))]
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--strata", default="./strata")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--seconds", type=float, default=0.15, help="of a round")
     parser.add_argument("--only", help="parts of names, separated by commas")
-    parser.add_argument("--json")
-    parser.add_argument("--peer", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    parser.add_argument("--part", default="1/1", help="I/N: every N-th case from the I-th")
+    parser.add_argument("--json", help="keep the rows in this file")
+    parser.add_argument("--table", help="files of --json, separated by commas")
+    parser.add_argument("--verbose", action="store_true", help="say why a peer is left out")
+    parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.peer:
-        peer_inside(a)
-        return 0
-    rows = []
+        return serve(a.peer, a.threads)
+    if a.table:
+        return print_table(a.table.split(","))
+    rows, peers = [], [Peer(p, a.threads) for p in PEERS]
     print("| case | strata us | onnxruntime | openvino | / better | error |\n"
           "|---|---|---|---|---|---|", flush=True)
-    for case in cases():
-        if a.only and not any(p in case.name for p in a.only.split(",")):
-            continue
+    for case in chosen(a):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                row = measure(a, case, folder)
+                rows.append(measure(case, folder, a, peers))
+                print_row(rows[-1])
             except RuntimeError as e:
                 print(f"| {case.name} | {e} |", flush=True)
-                continue
-        rows.append(row)
-        cells = [f"{row[w]:.1f}" if w in row else "-" for w in ("strata", *PEERS)]
-        print(f"| {case.name} | {' | '.join(cells)} | {row['ratio']:.2f} | "
-              f"{row['error']:.0e} |", flush=True)
-    if a.json:
-        with open(a.json, "w", encoding="utf-8") as f:
-            json.dump(rows, f, indent=1)
+        if a.json:
+            with open(a.json, "w", encoding="utf-8") as f:
+                json.dump(rows, f, indent=1)
+    for peer in peers:
+        peer.stop()
     return 0 if rows else 1
 
 

@@ -22,7 +22,7 @@ EXTRA_DIST += \
 	bench/host_vs_peers.py \
 	bench/requirements.txt \
 	bench/layers_vs_torch.py \
-	bench/host_layers.py \
+	bench/host_layers.py bench/layer_cases.py \
 	bench/resnet50_vs_torch.py \
 	bench/torch_times.py \
 	bench/samples.h \

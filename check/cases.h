@@ -35,6 +35,10 @@ struct check_cases {
     bool by_lead;             /* only impls with `at` for their lead are wanted now */
     int at, leading;          /* cases: that runs, that is tried as a lead */
     char refusal[256];        /* of the case that was tried last */
+    struct check_sample {
+        uint64_t start, state;
+        size_t n, most, step; /* combinations seen: of this case, of any; one in step */
+    } sample;                 /* of a quick check */
 };
 
 /* Fill c->cases; false, after a finding, if nothing works. */

@@ -28,7 +28,7 @@ struct check_options {
     int limit_ms;    /* for one test */
     bool in_process; /* no child processes, for a debugger */
     bool thorough;   /* more shapes */
-    bool quick;      /* fewer shapes */
+    bool quick;      /* fewer shapes, a sample of formats */
 };
 
 /* Where something happened; empty text where it does not apply. */

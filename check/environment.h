@@ -6,6 +6,7 @@
 #define CHECK_ENVIRONMENT_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,6 +21,8 @@ struct environment {
 };
 
 void environment_take(struct environment *e);
+/* Whether the process has as many files open as it may. */
+bool environment_is_full(const struct environment *e);
 /* The rule of the first thing that differs, with what was seen in text; NULL: none.
  * More descriptors, threads and devices only count where `loading` is set. The process is
  * put back to what `before` says, as far as it can be. */

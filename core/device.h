@@ -58,6 +58,9 @@ struct device_ops {
      * where that thread would only wait for it. The stream must be unused; NULL where the
      * device has queues of its own. */
     void (*stream_run_here)(strata_stream *s);
+    /* From begin to end the calling thread does itself what it puts on the stream, and
+     * others' work waits. False: something is under way there. NULL where that is. */
+    bool (*stream_visit)(strata_stream *s, bool begin);
     int (*stream_wait)(strata_stream *s, strata_event *e, strata_error *err);
     int (*submit)(strata_stream *s, device_work work, const void *payload, size_t bytes,
                   strata_error *err);

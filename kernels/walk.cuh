@@ -182,6 +182,7 @@ template <int K, typename Index>
 static __device__ inline walk_place<K> walk_find(const walk<K> &w, Index group)
 {
     walk_place<K> p = {};
+#pragma unroll 1 /* few dims, and longer code for many is no faster */
     for (int d = 0; d < w.dims; d++) {
         const bool last = d + 1 == w.dims;
         const Index next = last ? 0 : walk_divide(group, w.extent[d], w.by[d]);
@@ -199,6 +200,16 @@ static __device__ inline walk_place<K> walk_find(const walk<K> &w, Index group)
         group = next;
     }
     return p;
+}
+
+/* Of element i's group. Below 2^31 divisions are multiplications. One kernel has both, in
+ * a branch that all threads take alike: two kernels would compile twice as long. */
+template <int K>
+static __device__ inline walk_place<K> walk_place_of(const walk<K> &w, int64_t i)
+{
+    const int64_t group = i >> (w.lanes - 1);
+    return w.size < 0x7fffffff ? walk_find<K, uint32_t>(w, (uint32_t)group)
+                               : walk_find<K, uint64_t>(w, (uint64_t)group);
 }
 
 /* Whether N elements from p on lie in one run of the innermost dim, none of them a pad.
@@ -266,6 +277,12 @@ static __device__ inline void walk_store(T *to, const float v[N])
     *(pack<T, N> *)to = x;
 }
 
+/* Called, not inlined: all kinds for each element of a pack would be long. */
+static __device__ __noinline__ float walk_activate(float x, activation_args p)
+{
+    return activate(x, p);
+}
+
 /* The epilogue of the N results from element i on: a residual that lies as the output
  * does, and an activation. */
 template <typename T, int N>
@@ -278,15 +295,19 @@ static __device__ inline void walk_finish(float v[N], int64_t i, const epilogue_
         for (int k = 0; k < N; k++)
             v[k] += residual[k];
     }
-    if (e.activation.kind >= 0)
+    if (e.activation.kind == STRATA_RELU)
 #pragma unroll
         for (int k = 0; k < N; k++)
-            v[k] = activate(v[k], e.activation);
+            v[k] = v[k] < 0 ? 0 : v[k];
+    else if (e.activation.kind >= 0)
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            v[k] = walk_activate(v[k], e.activation);
 }
 
 /* compute.apply<N>(v, w, place, lane, i) gives N results for the elements from i on of
  * the output. */
-template <typename T, int K, typename Index, typename Compute>
+template <typename T, int K, typename Compute>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     walk_kernel(T *y, walk<K> w, Compute compute)
 {
@@ -294,7 +315,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK * N;
     for (int64_t i = ((int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x) * N; i < w.size;
          i += step) {
-        const walk_place<K> p = walk_find<K, Index>(w, (Index)(i >> (w.lanes - 1)));
+        const walk_place<K> p = walk_place_of<K>(w, i);
         float v[N];
         if (i + N <= w.size && walk_whole<N>(w, p)) {
             compute.template apply<N>(v, w, p, 0, i);
@@ -303,7 +324,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         }
         for (int64_t e = i; e < i + N && e < w.size; e++) {
             const int lane = (int)(e & (w.lanes - 1));
-            const walk_place<K> q = walk_find<K, Index>(w, (Index)(e >> (w.lanes - 1)));
+            const walk_place<K> q = walk_place_of<K>(w, e);
             v[0] = 0;
             if (w.channel_dim < 0 || q.channel + lane < w.channels)
                 compute.template apply<1>(v, w, q, lane, e);
@@ -318,12 +339,7 @@ static void walk_launch(const strata_run *r, const walk<K> &w, const Compute &co
     const int N = 16 / (int)sizeof(T);
     const unsigned blocks = layer_blocks(w.size, CUDA_BLOCK * N);
     T *y = (T *)r->out[0].data;
-    if (w.size < 0x7fffffff)
-        walk_kernel<T, K, uint32_t>
-            <<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(y, w, compute);
-    else
-        walk_kernel<T, K, uint64_t>
-            <<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(y, w, compute);
+    walk_kernel<T, K><<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(y, w, compute);
 }
 
 #endif /* KERNELS_WALK_CUH */

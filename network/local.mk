@@ -6,6 +6,7 @@ NETWORK_SOURCES = \
 	network/doubt.c \
 	network/graph.c \
 	network/image.c \
+	network/import/control/body.c \
 	network/import/control/control.c \
 	network/import/control/control.h \
 	network/import/control/loop.c \
@@ -36,9 +37,11 @@ NETWORK_SOURCES = \
 	network/import/map/own.c \
 	network/import/map/quantize.c \
 	network/import/map/quantize.h \
+	network/import/map/recurrent.c \
 	network/import/map/reduce.c \
 	network/import/map/refused.c \
 	network/import/map/shape.c \
+	network/import/map/signal.c \
 	network/import/map/tables.c \
 	network/import/map/window.c \
 	network/import/name.c \
@@ -56,6 +59,7 @@ NETWORK_SOURCES = \
 	network/import/pattern/table.c \
 	network/import/pattern/window.c \
 	network/import/private.h \
+	network/import/refuse.c \
 	network/import/report.c \
 	network/import/section.c \
 	network/import/section.h \
@@ -64,6 +68,8 @@ NETWORK_SOURCES = \
 	network/import/upgrade/inputs.c \
 	network/import/upgrade/meaning.c \
 	network/import/upgrade/microsoft.c \
+	network/import/upgrade/node.c \
+	network/import/upgrade/quantized.c \
 	network/import/upgrade/upgrade.c \
 	network/import/upgrade/widened.c \
 	network/import/write.c \

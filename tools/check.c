@@ -213,7 +213,7 @@ const struct tool_command tool_check = {
         "      --reproduce=SEED the seed that a finding names\n"
         "      --time-limit=S   seconds for one test (default 60)\n"
         "      --thorough       more shapes\n"
-        "      --quick          fewer shapes\n"
+        "      --quick          fewer shapes, a sample of formats of each\n"
         "      --tap            TAP, for Automake and other test drivers\n"
         "      --json           JSON, one object a test\n"
         "      --in-process     no child processes, for a debugger\n",

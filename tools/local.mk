@@ -17,7 +17,8 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/explain/impls.c \
 	tools/explain/columns.c tools/explain/diff.c tools/explain/dot.c tools/explain/graph.c \
 	tools/build.c tools/built.c \
-	tools/import/import.c tools/import/model.c tools/import/model.h tools/import/options.c \
+	tools/import/import.c tools/import/model.c tools/import/model.h \
+	tools/import/operators.c tools/import/options.c \
 	tools/diff.c \
 	tools/inspect.c tools/inspect_onnx.c tools/inspect_onnx.h \
 	tools/explain/report.c \

@@ -211,11 +211,15 @@ static void visit_rows(struct trial *k)
         const struct registry_row *row = &k->impl->rows[r];
         const int64_t all = harness_combinations(row, &k->node);
         const int64_t step = k->target->formats ? 1 : all / MOST_COMBINATIONS + 1;
+        if (k->target->steady)
+            k->turn = (int)(k->seed % 64);
         for (int64_t at = step > 1 ? k->turn++ % step : 0;
              !k->done && harness_combination(&k->formats, row, &k->node, at);
              at += step) {
             if (!chosen(k, (int)r))
                 continue;
+            if (k->target->steady)
+                k->turn = (int)((k->seed + r + (uint64_t)at) % 64);
             if (k->target->visit)
                 k->target->visit(k, (int)r);
             else

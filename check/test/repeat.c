@@ -430,6 +430,9 @@ static void count_leaks(struct trial *t, int row)
     else if (open_after.descriptors > open_before.descriptors)
         session_fault(&s, "leak", "%d open files in %d cycles",
                       open_after.descriptors - open_before.descriptors, half);
+    else if (environment_is_full(&open_after))
+        session_fault(&s, "leak", "%d open files, which is all that may be open",
+                      open_after.descriptors);
     if (s.fault)
         trial_session_problem(t, &s, "leak");
 }

@@ -70,15 +70,17 @@ static size_t few_shapes(struct harness_shape *out, int rank)
     return FEW_SHAPES;
 }
 
+#define LARGE_SHAPES 3
+
 static size_t large_shapes(struct harness_shape *out, int rank)
 {
-    static const int64_t dims[][5] = {
+    static const int64_t dims[LARGE_SHAPES][5] = {
         {2, 17, 31, 33, 3}, {4, 16, 32, 32, 4}, {64, 64, 64, 64, 4}};
-    for (size_t i = 0; i < ARRAY_LENGTH(dims); i++) {
+    for (size_t i = 0; i < LARGE_SHAPES; i++) {
         out[i] = (struct harness_shape){.rank = rank};
         memcpy(out[i].dims, dims[i], (size_t)rank * sizeof dims[i][0]);
     }
-    return rank < 3 ? ARRAY_LENGTH(dims) : 2;
+    return rank < 3 ? LARGE_SHAPES : 2;
 }
 
 /* ---- running ----------------------------------------------------------------------- */
@@ -86,6 +88,28 @@ static size_t large_shapes(struct harness_shape *out, int rank)
 static bool enough(const struct check_child *c)
 {
     return c->report->n_findings >= CHECK_FINDINGS / 2;
+}
+
+/* Combinations of impls and formats that a quick check tries of a case, about; of the
+ * first one all, and others each time. */
+#define QUICK_COMBINATIONS 12
+
+static bool in_sample(const struct trial *t, int row, void *user)
+{
+    struct check_sample *s = &((struct check_child *)user)->cases.sample;
+    const bool next = (s->start + s->n++) % s->step == 0;
+    (void)row;
+    return next || (t->tally && t->tally->runs == 0); /* an impl that takes few cases */
+}
+
+static void begin_sample(struct check_child *c)
+{
+    struct check_sample *s = &c->cases.sample;
+    s->most = s->n > s->most ? s->n : s->most;
+    s->step = s->most / QUICK_COMBINATIONS + 1;
+    s->state = s->state * UINT64_C(6364136223846793005) + c->o->seed + 1;
+    s->start = s->state >> 33;
+    s->n = 0;
 }
 
 /* What a case is besides attributes and shapes. */
@@ -118,6 +142,7 @@ static void run_case(struct check_child *c, const char *attrs,
     }
     if (enough(c))
         return;
+    begin_sample(c);
     struct harness_result r =
         harness_check_on(&c->target, c->layer, &k, c->o->seed, NULL);
     c->report->runs += r.runs;
@@ -176,15 +201,16 @@ static void run_absent(struct check_child *c, const char *attrs,
     }
 }
 
-/* A dim of 0, the first and the last: refused with a reason, or computed. */
+/* A dim of 0, each in turn: refused with a reason, or computed. `only`: but that one; -1:
+ * all. */
 static void run_empty(struct check_child *c, const char *attrs,
-                      const struct harness_shape *usual)
+                      const struct harness_shape *usual, int only)
 {
-    const int last = usual->rank - 1;
-    for (int d = 0; d <= last; d += last ? last : 1) {
+    for (int d = 0; d < usual->rank; d++) {
         struct harness_shape empty = *usual;
         empty.dims[d] = 0;
-        run_alike(c, attrs, &empty, c->cases.n_in, usually);
+        if (only < 0 || only == d)
+            run_alike(c, attrs, &empty, c->cases.n_in, usually);
     }
 }
 
@@ -207,7 +233,7 @@ static void run_extras(struct check_child *c, const char *attrs, int rank, size_
         if (l->optional_in)
             run_absent(c, attrs, &few[i]);
         if (n_in > 0 && i == first)
-            run_empty(c, attrs, &few[i]);
+            run_empty(c, attrs, &few[i], -1);
     }
 }
 
@@ -257,20 +283,27 @@ static void run_variations(struct check_child *c)
         const size_t n = k->n_in < 0 ? 1 : few_shapes(shapes, k->ranks[0]);
         for (size_t i = step > 1 ? a % n : 0; i < n; i += step)
             run_alike(c, k->attrs[a], &shapes[i], k->n_in, usually);
+        if (k->n_ranks > 0 && k->n_in > 0)
+            run_empty(c, k->attrs[a], &shapes[QUICK_FIRST],
+                      c->o->quick ? (int)a % k->ranks[0] : -1);
     }
 }
 
-/* Each kind of numbers that are not plain. */
+#define NUMBERS_FIRST (NUMBERS_PLAIN + 1)
+
+/* Each kind of numbers that are not plain; or but one, by turn. */
 static void run_numbers(struct check_child *c, const char *attrs,
-                        const struct harness_shape *in, int n_in)
+                        const struct harness_shape *in, int n_in, size_t turn)
 {
-    for (int k = NUMBERS_PLAIN + 1; k < NUMBERS_WHOLE_RANGE && n_in > 0; k++)
-        if (k != NUMBERS_DENORMAL || !c->layer->layer.flops)
+    const int only = NUMBERS_FIRST + (int)(turn % (NUMBERS_WHOLE_RANGE - NUMBERS_FIRST));
+    const bool all = turn == 0 || !c->o->quick;
+    for (int k = NUMBERS_FIRST; k < NUMBERS_WHOLE_RANGE && n_in > 0; k++)
+        if ((all || k == only) && (k != NUMBERS_DENORMAL || !c->layer->layer.flops))
             run_case(c, attrs, in, n_in, (struct manner){.numbers = k});
 }
 
-/* They in every case, on the first shape that has several images, pixels and pad lanes
- * and is taken. */
+/* They in every case, in a quick check one kind in turn, on the first shape that has
+ * several images, pixels and pad lanes and is taken. */
 static void run_all_numbers(struct check_child *c)
 {
     struct harness_shape shapes[FEW_SHAPES], in[HARNESS_INPUTS];
@@ -280,7 +313,7 @@ static void run_all_numbers(struct check_child *c)
         const int before = c->report->runs;
         for (size_t i = n; i-- > 0 && c->report->runs == before;) {
             cases_inputs(k, &shapes[(i + 3) % n], in);
-            run_numbers(c, k->attrs[a], in, k->n_in);
+            run_numbers(c, k->attrs[a], in, k->n_in, a);
         }
     }
 }
@@ -299,7 +332,7 @@ static void run_shapes(struct check_child *c, const char *attrs, const char *tex
         run_case(c, attrs, shapes, n_in, (struct manner){.absent = optional});
     run_types(c, attrs, shapes, n_in);
     if (sweep == CASES_ALL)
-        run_numbers(c, attrs, shapes, n_in);
+        run_numbers(c, attrs, shapes, n_in, 0);
 }
 
 static void run_given(struct check_child *c, enum cases_sweep sweep)
@@ -317,13 +350,14 @@ static void run_own(struct check_child *c, enum cases_sweep sweep)
         run_shapes(c, c->cases.attrs[a], c->cases.own[0].shapes, sweep);
 }
 
+/* large: with few ones behind, for layers whose outputs are many times an input. */
 static void run_few(struct check_child *c, const char *attrs, enum cases_sweep sweep)
 {
-    struct harness_shape shapes[FEW_SHAPES];
+    struct harness_shape shapes[LARGE_SHAPES + FEW_SHAPES];
     const struct check_cases *k = &c->cases;
     const int rank = k->n_ranks ? k->ranks[0] : 4, before = c->report->runs;
-    const size_t n =
-        sweep == CASES_LARGE ? large_shapes(shapes, rank) : few_shapes(shapes, rank);
+    size_t n = sweep == CASES_LARGE ? large_shapes(shapes, rank) : 0;
+    n += few_shapes(shapes + n, rank);
     for (size_t i = 0; i < (k->n_in < 0 ? 1 : n); i++) {
         run_alike(c, attrs, &shapes[i], k->n_in, usually);
         if (sweep != CASES_FEW && c->report->runs > before)
@@ -404,6 +438,8 @@ void cases_run(struct check_child *c, enum cases_sweep sweep)
         run_given(c, sweep);
         return;
     }
+    if (c->o->quick && !c->o->formats)
+        c->target.takes = in_sample;
     run_own(c, sweep);
     if (sweep == CASES_ALL) {
         run_many(c, k->attrs[0]);

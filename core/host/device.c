@@ -116,6 +116,7 @@ static const struct device_ops host_ops = {
     .stream_destroy = host_stream_destroy,
     .stream_synchronize = host_stream_synchronize,
     .stream_run_here = host_stream_run_here,
+    .stream_visit = host_stream_visit,
     .stream_wait = host_stream_wait,
     .run_begin = host_run_begin,
     .run_end = host_run_end,

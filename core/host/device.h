@@ -18,6 +18,7 @@ int host_stream_create(struct device *d, strata_stream **out, strata_error *err)
 void host_stream_destroy(strata_stream *s);
 int host_stream_synchronize(strata_stream *s, strata_error *err);
 void host_stream_run_here(strata_stream *s);
+bool host_stream_visit(strata_stream *s, bool begin);
 int host_submit(strata_stream *s, device_work run, const void *payload, size_t bytes,
                 strata_error *err);
 int host_run_begin(strata_stream *s, int threads, int wait, strata_error *err);

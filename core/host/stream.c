@@ -33,7 +33,9 @@ struct host_stream {
     bool crewed; /* the queue is a crew's, which is or will be on a run */
     strata_error failure; /* the first since the last synchronize */
     bool here;            /* set before the first work: it needs no thread */
-    struct crew_job job;  /* the run at the head, while crewed */
+    bool visited;         /* by one that does its own work; busy meanwhile */
+    pthread_t visitor;
+    struct crew_job job; /* the run at the head, while crewed */
 };
 
 /* In the queue a run is between these two. */
@@ -59,8 +61,7 @@ static struct host_stream *host_stream(strata_stream *s)
     return (struct host_stream *)s;
 }
 
-/* ---- taking work; the lock is held --------------------------------------------------
- */
+/* ---- taking work; the lock is held ------------------------------------------------ */
 
 /* Copies the work out so that the ring may move while it runs. */
 static void take_work(struct host_stream *s, struct work *out)
@@ -107,7 +108,7 @@ static bool offer_run(struct host_stream *s)
 /* For the stream's thread; false: it shall end. */
 static bool next_work(struct host_stream *s, struct work *out)
 {
-    while (offer_run(s) || s->crewed || (s->length == 0 && !s->stop))
+    while (offer_run(s) || s->crewed || s->visited || (s->length == 0 && !s->stop))
         pthread_cond_wait(&s->arrived, &s->lock);
     const bool more = s->length > 0;
     if (more)
@@ -299,7 +300,8 @@ int host_submit(strata_stream *base, device_work run, const void *payload, size_
         return error_set(err, STRATA_EINTERNAL, "payload of %zu bytes, at most %d fit",
                          bytes, DEVICE_PAYLOAD);
     pthread_mutex_lock(&s->lock);
-    if (s->here && !s->open)
+    if ((s->here && !s->open) ||
+        (s->visited && pthread_equal(s->visitor, pthread_self())))
         run_here(s, run, payload);
     else
         status = enqueue(s, run, payload, bytes, err);
@@ -350,4 +352,20 @@ int host_stream_synchronize(strata_stream *base, strata_error *err)
 void host_stream_run_here(strata_stream *s)
 {
     host_stream(s)->here = true;
+}
+
+bool host_stream_visit(strata_stream *base, bool begin)
+{
+    struct host_stream *s = host_stream(base);
+    pthread_mutex_lock(&s->lock);
+    const bool idle = s->length == 0 && !s->busy && !s->crewed && !s->open && !s->here;
+    if (begin && idle) {
+        s->visited = s->busy = true;
+        s->visitor = pthread_self();
+    }
+    s->visited &= begin;
+    if (!begin && leave_run(s))
+        crew_offer(&s->job);
+    pthread_mutex_unlock(&s->lock);
+    return idle;
 }

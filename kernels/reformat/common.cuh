@@ -23,6 +23,7 @@ struct place {
 static __device__ inline place loops_at(const reformat_loops &l, uint64_t index)
 {
     place at = {0, 0};
+#pragma unroll 1 /* once a block, or once a step of few dims: long code is no faster */
     for (int i = l.n - 1; i >= 0; i--) {
         uint64_t step = index;
         if (i > 0) {

@@ -4,6 +4,7 @@
  * shapes of its values, as the layers tell them; and what hangs on constants alone
  * becomes one, by the layers' references: so a folded number is the one that a plan would
  * compute.
+ * Branches and loops are folded as they are put in place: mutual recursion with control/.
  */
 #include <string.h>
 

@@ -266,17 +266,31 @@ static int64_t opset_of(const struct inlining *x, const char *domain)
     return models ? models : 1;
 }
 
-static const struct onnx_function *find_function(const struct onnx_model *m,
+/* What a function is found by: a line's end parts them. */
+static const char *function_key(struct import *im, const char *domain, const char *name,
+                                const char *overload)
+{
+    return arena_print(&im->g.arena, "%s\n%s\n%s", plain_domain(domain), name, overload);
+}
+
+void inline_functions(struct import *im)
+{
+    for (size_t i = 0; i < im->model->n_functions; i++) {
+        const struct onnx_function *f = &im->model->functions[i];
+        const char *key = function_key(im, f->domain, f->name, f->overload);
+        if (key && names_get(&im->functions, key) < 0)
+            im->g.arena.full |= names_put(&im->functions, key, (int)i, NULL) != STRATA_OK;
+    }
+}
+
+static const struct onnx_function *find_function(struct import *im,
                                                  const struct onnx_node *n)
 {
-    const char *domain = plain_domain(n->domain);
-    for (size_t i = 0; i < m->n_functions; i++) {
-        const struct onnx_function *f = &m->functions[i];
-        if (strcmp(f->name, n->op) == 0 && strcmp(f->overload, n->overload) == 0 &&
-            strcmp(plain_domain(f->domain), domain) == 0)
-            return f;
-    }
-    return NULL;
+    if (im->model->n_functions == 0)
+        return NULL;
+    const char *key = function_key(im, n->domain, n->op, n->overload);
+    const int i = key ? names_get(&im->functions, key) : -1;
+    return i >= 0 ? &im->model->functions[i] : NULL;
 }
 
 /* What a node is called: by its name, else by what it makes. */
@@ -340,11 +354,12 @@ static bool may_call(struct inlining *x, const struct onnx_node *from,
                      const struct onnx_function *f)
 {
     const char *name = calling_name(from);
-    if (x->scope->depth >= INLINE_DEPTH)
+    if (x->scope->depth >= INLINE_DEPTH) {
         import_refuse(x->im, NULL,
-                      "node '%s%s' (%s): functions call each other more than %d deep",
-                      x->scope->prefix, name, from->op, INLINE_DEPTH);
-    else if (from->n_inputs > f->n_inputs || from->n_outputs > f->n_outputs)
+                      "functions call each other more than %d deep, '%s' too",
+                      INLINE_DEPTH, from->op);
+        x->im->n_inlined = INLINE_NODES + 1; /* there may be many more such calls */
+    } else if (from->n_inputs > f->n_inputs || from->n_outputs > f->n_outputs)
         import_refuse(x->im, NULL,
                       "node '%s%s' (%s) has %zu inputs and %zu outputs; the function "
                       "has %zu and %zu",
@@ -388,7 +403,7 @@ static bool count_node(struct import *im)
 static void load_node(struct inlining *x, const struct onnx_node *from)
 {
     struct graph *g = &x->im->g;
-    const struct onnx_function *f = find_function(x->im->model, from);
+    const struct onnx_function *f = find_function(x->im, from);
     int *in = arena_get(&g->arena, from->n_inputs + from->n_outputs, sizeof *in);
     if (!in || !count_node(x->im))
         return;

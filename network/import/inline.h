@@ -41,6 +41,8 @@ struct inlining {
     strata_error *err;
 };
 
+/* Index the model's functions, before any node is made. */
+void inline_functions(struct import *im);
 /* Begin; what is around the nodes is named before them. inline_end in every case. */
 void inline_begin(struct inlining *x, struct import *im, const struct scope *scope,
                   strata_error *err);

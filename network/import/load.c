@@ -3,9 +3,10 @@
  * The file's graph as values and nodes: initializers become constants, inputs get the
  * dims that the model or the options say.
  */
+#include "network/import/inline.h"
+
 #include <string.h>
 
-#include "network/import/inline.h"
 #include "network/network.h"
 
 /* IR versions that are known. */
@@ -140,6 +141,7 @@ int import_load(struct import *im, strata_error *err)
     if (!g->inputs || !g->outputs)
         return arena_status(&g->arena, "a model", err);
     check_versions(im);
+    inline_functions(im);
     inline_begin(&x, im, &file_scope, err);
     for (size_t i = 0; i < from->n_initializers; i++)
         load_constant(&x, from->initializers[i].name, &from->initializers[i]);

@@ -35,8 +35,9 @@ struct map_table {
     size_t n;
 };
 
-/* All families, in the order of the docs; ended by a table without a title. */
+/* All families, in the order of the docs; ended by NULL. */
 extern const struct map_table *const map_tables[];
+extern const struct map_table map_refused; /* what cannot be a layer */
 const struct map_rule *map_find(const char *op, const char *domain);
 
 /* What a row's function sees and makes. */

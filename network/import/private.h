@@ -5,6 +5,7 @@
 #ifndef NETWORK_IMPORT_PRIVATE_H
 #define NETWORK_IMPORT_PRIVATE_H
 
+#include "core/names.h"
 #include "network/import/import.h"
 #include "network/import/section.h"
 
@@ -19,6 +20,8 @@ struct import {
     struct import_options options;
     struct section **sections; /* producers first */
     struct import_refusal *refusals;
+    struct names refused;   /* their texts */
+    struct names functions; /* of the model: inline.c */
     const char **wanted;
     size_t n_sections, n_refusals, n_wanted, all_refusals;
     size_t n_inlined;  /* nodes and calls of functions, so far */

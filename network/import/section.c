@@ -13,6 +13,7 @@
 #include "formats/format.h"
 #include "io/weights/weights.h"
 #include "network/attributes.h"
+#include "network/network.h"
 
 /* ---- building ------------------------------------------------------------------------
  */
@@ -259,6 +260,39 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
     return status;
 }
 
+static int layer_outputs(const struct section *s)
+{
+    const strata_layer *layer = &s->layer->layer;
+    return layer->n_out >= 0 ? layer->n_out
+           : layer->outputs  ? layer->outputs(s->params)
+                             : 1;
+}
+
+/* As many inputs and outputs as the layer has; outputs that the node does not name are
+ * read by nobody. */
+static int check_ports(struct graph *g, struct section *s, strata_error *err)
+{
+    const strata_layer *layer = &s->layer->layer;
+    const int n = layer_outputs(s);
+    if (s->n_in < layer->min_in || (layer->max_in >= 0 && s->n_in > layer->max_in))
+        return error_set(err, STRATA_EINVAL, "%s has %d inputs; %d to %d are allowed",
+                         s->layer->full_name, s->n_in, layer->min_in, layer->max_in);
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i] < 0 && !(i < 64 && layer->optional_in >> i & 1))
+            return error_set(err, STRATA_EINVAL, "%s lacks its input %d",
+                             s->layer->full_name, i);
+    if (s->n_out > n)
+        return error_set(err, STRATA_EINVAL, "%s has %d outputs; %d are read",
+                         s->layer->full_name, n, s->n_out);
+    for (size_t i = 0; i < s->layer->n_weights; i++)
+        if (s->layer->weights[i].flags & STRATA_REQUIRED && !weight_of(s, i))
+            return error_set(err, STRATA_EINVAL, "%s lacks its weight '%s'",
+                             s->layer->full_name, s->layer->weights[i].name);
+    while (s->n_out < n && !g->arena.full)
+        section_out(g, s, VALUE_NONE);
+    return arena_status(&g->arena, "a layer", err);
+}
+
 /* The model's own dtype of a float result: that of the first float read, of a weight
  * where no input is one. */
 static int free_dtype(const struct graph *g, const struct section *s)
@@ -272,15 +306,43 @@ static int free_dtype(const struct graph *g, const struct section *s)
     return STRATA_FP32;
 }
 
+#define DIMS_TEXT 192 /* of eight dims */
+
+static void put_dims(char out[DIMS_TEXT], const strata_tensor *t)
+{
+    size_t used = 0;
+    for (int d = 0; d < t->rank; d++)
+        used += (size_t)snprintf(out + used, DIMS_TEXT - used, "%s%" PRId64, d ? "x" : "",
+                                 t->dims[d]);
+}
+
+/* A weight is as large as the layer asks for: its reference reads that much. */
+static int check_dims(const struct section *s, size_t i, const strata_tensor *given,
+                      const strata_tensor *expected, strata_error *err)
+{
+    bool same = given->rank == expected->rank;
+    for (int d = 0; same && d < given->rank; d++)
+        same = given->dims[d] == expected->dims[d];
+    if (same)
+        return STRATA_OK;
+    char found[DIMS_TEXT], needed[DIMS_TEXT];
+    put_dims(found, given);
+    put_dims(needed, expected);
+    return error_set(err, STRATA_EINVAL, "weight '%s' is %s; %s is needed",
+                     s->layer->weights[i].name, found, needed);
+}
+
 static int infer_outputs(struct graph *g, struct section *s, struct instance *x,
                          strata_error *err)
 {
     const strata_layer *layer = &s->layer->layer;
     int status =
         layer->weight_shape ? layer->weight_shape(&x->node, x->expected) : STRATA_OK;
-    for (size_t i = 0; i < s->layer->n_weights; i++)
-        if (x->weight[i].rank && x->expected[i].rank)
+    for (size_t i = 0; status == STRATA_OK && i < s->layer->n_weights; i++)
+        if (x->weight[i].rank && x->expected[i].rank) {
+            status = check_dims(s, i, &x->weight[i], &x->expected[i], err);
             x->weight[i] = x->expected[i];
+        }
     if (status == STRATA_OK && layer->shape)
         status = layer->shape(&x->node);
     bool scalar = s->n_in > 0;
@@ -289,7 +351,12 @@ static int infer_outputs(struct graph *g, struct section *s, struct instance *x,
     for (int i = 0; status == STRATA_OK && i < s->n_out; i++) {
         struct value *v = graph_value(g, s->out[i]);
         const strata_tensor *t = &x->out[i];
-        if (!v)
+        if (network_elements(t->dims, t->rank) < 0)
+            status = error_set(err, STRATA_EINVAL,
+                               "output %d would have more elements than a tensor may "
+                               "have",
+                               i);
+        if (!v || status != STRATA_OK)
             continue;
         v->exact = t->exact && dtype_is_free(t->dtype);
         v->dtype = t->exact || !dtype_is_free(t->dtype) ? t->dtype : free_dtype(g, s);
@@ -304,6 +371,26 @@ static int infer_outputs(struct graph *g, struct section *s, struct instance *x,
                            s->layer->full_name);
 }
 
+/* The ports are those of the layer, as it may take for granted. */
+static int check_ports(struct graph *g, struct section *s, strata_error *err)
+{
+    const strata_layer *layer = &s->layer->layer;
+    if (s->n_in < layer->min_in || (layer->max_in >= 0 && s->n_in > layer->max_in))
+        return error_set(err, STRATA_EINVAL, "%d inputs; %s reads %s%d", s->n_in,
+                         s->layer->full_name, s->n_in < layer->min_in ? "" : "at most ",
+                         s->n_in < layer->min_in ? layer->min_in : layer->max_in);
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i] < 0 && (i >= 64 || !(layer->optional_in >> i & 1)))
+            return error_set(err, STRATA_EINVAL, "input %d is absent; %s needs it", i,
+                             s->layer->full_name);
+    while (s->n_out < layer->n_out && !g->arena.full)
+        section_out(g, s, VALUE_NONE);
+    if (layer->n_out >= 0 && s->n_out > layer->n_out)
+        return error_set(err, STRATA_EINVAL, "%d outputs; %s makes %d", s->n_out,
+                         s->layer->full_name, layer->n_out);
+    return arena_status(&g->arena, "outputs of a layer", err);
+}
+
 int section_infer(struct graph *g, struct section *s, strata_registry *registry,
                   strata_error *err)
 {
@@ -312,7 +399,11 @@ int section_infer(struct graph *g, struct section *s, strata_registry *registry,
         return arena_status(&g->arena, "layers", err);
     int status = s->layer ? STRATA_OK : registry_find(registry, s->type, &s->layer, err);
     if (status == STRATA_OK)
+        status = check_ports(g, s, err);
+    if (status == STRATA_OK)
         status = read_attributes(g, s, err);
+    if (status == STRATA_OK)
+        status = check_ports(g, s, err);
     if (status == STRATA_OK)
         status = instance_make(g, s, &x, err);
     return status == STRATA_OK ? infer_outputs(g, s, &x, err) : status;
@@ -378,12 +469,13 @@ static int widen_all(struct graph *g, const struct section *s, const struct inst
             return err->status;
     }
     for (int i = 0; i < s->n_out; i++) {
-        const struct value *v = graph_value(g, s->out[i]);
-        if (v && value_count(v) > most)
+        int64_t n = 1;
+        for (int d = 0; d < x->out[i].rank; d++)
+            n *= x->out[i].dims[d];
+        if (n > most)
             return error_set(err, STRATA_EOVERFLOW, "a constant of %" PRId64 " elements",
-                             value_count(v));
-        if (v && !(a->out[i] =
-                       zalloc((size_t)value_count(v) + 1, sizeof(double), "values", err)))
+                             n);
+        if (!(a->out[i] = zalloc((size_t)n + 1, sizeof(double), "values", err)))
             return err->status;
     }
     return STRATA_OK;

@@ -7,6 +7,7 @@
 #include <strata/layers.h>
 
 #include "plugins/common/dense.h"
+#include "plugins/common/pointwise.h"
 #include "plugins/common/walk.h"
 
 #define CHUNK 4096 /* elements: 16 KiB of FP32 stay in the first-level cache */
@@ -22,18 +23,18 @@ static double activation_flops(const strata_node *n)
 static void activation_chunk(const strata_activation *p, const strata_tensor *y,
                              const strata_tensor *x, int64_t begin, int64_t n)
 {
-    double alpha = strata_activation_alpha(p), beta = strata_activation_beta(p);
+    const int op = POINTWISE_ACTIVATION + p->kind;
+    const struct pointwise_constants k = {.alpha = strata_activation_alpha(p),
+                                          .beta = strata_activation_beta(p)};
     if (y->dtype == STRATA_FP32) {
-        float *row = (float *)y->data + begin;
-        if (y->data != x->data)
-            memcpy(row, (const float *)x->data + begin, (size_t)n * sizeof *row);
-        element_activate_row(p->kind, alpha, beta, row, n);
+        pointwise_float.apply(op, &k, (float *)y->data + begin,
+                              (const float *)x->data + begin, NULL, NULL, n);
         return;
     }
     float row[CHUNK];
-    element_widen_row(row, (const uint16_t *)x->data + begin, x->dtype, n);
-    element_activate_row(p->kind, alpha, beta, row, n);
-    element_narrow_row((uint16_t *)y->data + begin, y->dtype, row, n);
+    pointwise_float.load(row, (const uint16_t *)x->data + begin, x->dtype, 1, n);
+    pointwise_float.apply(op, &k, row, row, NULL, NULL, n);
+    pointwise_float.store((uint16_t *)y->data + begin, y->dtype, 1, row, n);
 }
 
 static int activation_run(const strata_run *r)

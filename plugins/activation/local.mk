@@ -2,7 +2,7 @@ plugin_LTLIBRARIES += plugins/activation.la
 plugins_activation_la_SOURCES = plugins/activation/activation.c
 plugins_activation_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_activation_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_activation_la_LIBADD = $(M_LIBS)
+plugins_activation_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/activation.c
 
 CUDA_PLUGIN_KERNELS += plugins/activation/cuda.cu

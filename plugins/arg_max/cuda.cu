@@ -47,13 +47,14 @@ static __device__ inline int64_t turned(int64_t x)
 }
 
 /* A: the numbers that are compared. index -1: none yet. */
-template <typename A, typename Y>
+template <typename A>
 struct extreme {
     struct Tally {
         A value;
         int32_t index;
     };
-    Y *y;
+    void *y;
+    bool wide; /* y is of INT64, else of INT32 */
     bool least, last;
 
     __device__ void start(Tally &t) const
@@ -96,7 +97,10 @@ struct extreme {
 
     __device__ void close(const Tally &t, int64_t at) const
     {
-        y[at] = (Y)t.index;
+        if (wide)
+            ((int64_t *)y)[at] = t.index;
+        else
+            ((int32_t *)y)[at] = t.index;
     }
 };
 
@@ -133,47 +137,38 @@ static size_t arg_workspace(const strata_node *n)
 {
     const reduce_cut c =
         arg_cut_of((const strata_arg_max *)n->params, &n->in[0], &n->out[0]);
-    return reduce_parts(c, sizeof(extreme<int64_t, int64_t>::Tally));
+    return reduce_parts(c, sizeof(extreme<int64_t>::Tally));
 }
 
-template <typename T, typename A, typename Y>
+template <typename T, typename A>
 static void arg_launch(const strata_run *r)
 {
     const strata_arg_max *p = (const strata_arg_max *)r->params;
-    const extreme<A, Y> op = {(Y *)r->out[0].data, p->op == STRATA_ARG_MIN,
-                              p->ties == STRATA_TIES_LAST};
+    const extreme<A> op = {r->out[0].data, r->out[0].dtype != STRATA_INT32,
+                           p->op == STRATA_ARG_MIN, p->ties == STRATA_TIES_LAST};
     reduce_cut c = arg_cut_of(p, &r->in[0], &r->out[0]);
     c.x = r->in[0].data;
     c.part = r->workspace;
     reduce_launch<T>(c, op, layer_stream(r));
 }
 
-template <typename T, typename A>
-static void arg_choose(const strata_run *r)
-{
-    if (r->out[0].dtype == STRATA_INT32)
-        arg_launch<T, A, int32_t>(r);
-    else
-        arg_launch<T, A, int64_t>(r);
-}
-
 static int arg_run(const strata_run *r)
 {
     switch (r->in[0].dtype) {
     case STRATA_INT8:
-        arg_choose<int8_t, int32_t>(r);
+        arg_launch<int8_t, int32_t>(r);
         break;
     case STRATA_UINT8:
-        arg_choose<uint8_t, int32_t>(r);
+        arg_launch<uint8_t, int32_t>(r);
         break;
     case STRATA_INT32:
-        arg_choose<int32_t, int32_t>(r);
+        arg_launch<int32_t, int32_t>(r);
         break;
     case STRATA_INT64:
-        arg_choose<int64_t, int64_t>(r);
+        arg_launch<int64_t, int64_t>(r);
         break;
     default:
-        layer_float(r->in[0].dtype, [&](auto t) { arg_choose<decltype(t), float>(r); });
+        layer_float(r->in[0].dtype, [&](auto t) { arg_launch<decltype(t), float>(r); });
     }
     return layer_launched(r, "arg_max");
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cast on CUDA: over memory as it lies, packs of 16 bytes of the wider type; along a walk
- * where there are pad lanes, which become zero.
+ * Cast on CUDA: over memory as it lies, packs of 16 bytes of the wider type. Pad lanes
+ * are cast with the others and become zero afterwards.
  */
 #include "plugins/cast/cast.h"
 
 #include "plugins/common/convert.cuh"
+#include "plugins/common/move/move.h"
 #include "plugins/common/pointwise_walk.cuh"
 
 template <typename To, typename From>
 struct cast_body {
-    static const int K = 1;
     static const int N = 16 / (int)(sizeof(To) > sizeof(From) ? sizeof(To) : sizeof(From));
     typedef pack<From, N> raw;
     To *y;
@@ -38,32 +38,14 @@ struct cast_body {
     {
         put<1>(x + i, i);
     }
-    /* The input lies as the output does, pad lanes apart. */
-    template <int M> __device__ void at(const walk<K> &, const walk_place<K> &, int,
-                                        int64_t i) const
-    {
-        put<M>(x + i, i);
-    }
-    __device__ void zero_pad(int64_t i) const
-    {
-        y[i] = cast_element<To>((int8_t)0, true);
-    }
 };
 
 template <typename To, typename From>
 static void cast_pair(const strata_run *r)
 {
     const strata_cast *p = (const strata_cast *)r->params;
-    const strata_tensor *out = &r->out[0], *x = &r->in[0];
-    const cast_body<To, From> body = {(To *)out->data, (const From *)x->data,
-                                      p->saturate != 0};
-    /* Formats with pads take elements of one size, at most four bytes (CAST_ROWS). */
-    if constexpr (sizeof(To) == sizeof(From) && sizeof(To) <= 4) {
-        const walk_operand operand = point_operand(out, x);
-        out->size == out->count ? point_flat(r, body) : point_walk(r, body, &operand);
-    } else {
-        point_flat(r, body);
-    }
+    point_flat(r, cast_body<To, From>{(To *)r->out[0].data, (const From *)r->in[0].data,
+                                      p->saturate != 0});
 }
 
 static int cast_run(const strata_run *r)
@@ -72,7 +54,8 @@ static int cast_run(const strata_run *r)
         layer_dtype(r->out[0].dtype,
                     [&](auto to) { cast_pair<decltype(to), decltype(from)>(r); });
     });
-    return layer_launched(r, "cast");
+    const int status = layer_launched(r, "cast");
+    return status == STRATA_OK ? move_clear_pads(r, &r->out[0]) : status;
 }
 
 static int cast_accept(const strata_node *n)

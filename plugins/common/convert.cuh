@@ -181,18 +181,29 @@ static __device__ inline void cast_to(__nv_bfloat16 *y, int64_t x, bool)
     *y = __ll2bfloat16_rn(x);
 }
 
-/* An INT64 that a double does not hold is past the range of FP8. */
-template <typename V>
-static __device__ inline __nv_fp8_storage_t to_fp8(V x, bool saturate,
-                                                   __nv_fp8_interpretation_t kind)
+/* What the hardware does not convert is long, so it is called. An INT64 that a double does
+ * not hold is past the range of FP8. */
+static __device__ __noinline__ __nv_fp8_storage_t to_fp8(double x, bool saturate,
+                                                         __nv_fp8_interpretation_t kind)
 {
-    return __nv_cvt_double_to_fp8((double)x, saturate ? __NV_SATFINITE : __NV_NOSAT,
-                                  kind);
+    return __nv_cvt_double_to_fp8(x, saturate ? __NV_SATFINITE : __NV_NOSAT, kind);
+}
+static __device__ __noinline__ __nv_fp8_storage_t
+to_infinite_fp8(float x, __nv_fp8_interpretation_t kind)
+{
+    return __nv_cvt_float_to_fp8(x, __NV_NOSAT, kind);
 }
 static __device__ inline __nv_fp8_storage_t to_fp8(float x, bool saturate,
                                                    __nv_fp8_interpretation_t kind)
 {
-    return __nv_cvt_float_to_fp8(x, saturate ? __NV_SATFINITE : __NV_NOSAT, kind);
+    return saturate ? __nv_cvt_float_to_fp8(x, __NV_SATFINITE, kind)
+                    : to_infinite_fp8(x, kind);
+}
+template <typename V>
+static __device__ inline __nv_fp8_storage_t to_fp8(V x, bool saturate,
+                                                   __nv_fp8_interpretation_t kind)
+{
+    return to_fp8((double)x, saturate, kind);
 }
 template <typename V>
 static __device__ inline void cast_to(__nv_fp8_e4m3 *y, V x, bool saturate)

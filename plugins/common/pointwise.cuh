@@ -25,8 +25,36 @@ static inline pointwise_args pointwise_args_of(double alpha, double beta, int32_
     return k;
 }
 
-/* Operations in groups of like cost: a kernel has the registers of the dearest in it. */
-enum { POINTWISE_SIMPLE = 0, POINTWISE_CURVES, POINTWISE_RARE, POINTWISE_KINDS };
+/* Operations in groups of like cost: a kernel has the registers of the dearest in it.
+ * With a layer added, a kernel holds that layer's operations alone. */
+enum {
+    POINTWISE_SIMPLE = 0,
+    POINTWISE_CURVES,
+    POINTWISE_RARE,
+    POINTWISE_KINDS,
+    POINTWISE_OF_UNARY = 8,
+    POINTWISE_OF_ELEMENTWISE = 16,
+    POINTWISE_OF_COMPARE = 24
+};
+
+template <int Group> struct pointwise_bounds {
+    static const int layer = Group / POINTWISE_OF_UNARY * POINTWISE_OF_UNARY;
+    static const int first = layer == POINTWISE_OF_COMPARE       ? POINTWISE_COMPARE
+                             : layer == POINTWISE_OF_ELEMENTWISE ? POINTWISE_ELEMENTWISE
+                                                                 : POINTWISE_UNARY;
+    static const int end = layer == POINTWISE_OF_COMPARE       ? POINTWISE_SELECT
+                           : layer == POINTWISE_OF_ELEMENTWISE ? POINTWISE_COMPARE
+                           : layer == POINTWISE_OF_UNARY       ? POINTWISE_ELEMENTWISE
+                                                               : POINTWISE_END;
+};
+
+/* Leaves out the cases of other layers' operations. */
+template <int Group> static __device__ inline void pointwise_limit(int op)
+{
+    typedef pointwise_bounds<Group> bounds;
+    if (op < bounds::first || op >= bounds::end)
+        __builtin_unreachable();
+}
 
 static inline int pointwise_group(int op)
 {
@@ -49,22 +77,32 @@ static inline int pointwise_group(int op)
     }
 }
 
-/* ---- functions that are long: called, not inlined ---------------------------------- */
+/* ---- functions that are long: called, not inlined, by one call for all ------------- */
 
-static __device__ __noinline__ float point_turn(int op, float x)
+/* The sign of the divisor. */
+static __device__ inline float point_mod(float x, float y)
 {
-    return op == STRATA_UNARY_SIN ? sinf(x) : op == STRATA_UNARY_COS ? cosf(x) : tanf(x);
+    const float rest = fmodf(x, y);
+    return rest == 0 ? copysignf(0, y) : (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-static __device__ __noinline__ float point_arc(int op, float x)
+template <int Group>
+static __device__ __noinline__ float point_rare(int op, float x, float y)
 {
-    return op == STRATA_UNARY_ASIN ? asinf(x) : op == STRATA_UNARY_ACOS ? acosf(x)
-                                                                        : atanf(x);
-}
-
-static __device__ __noinline__ float point_hyperbolic(int op, float x)
-{
+    pointwise_limit<Group>(op);
     switch (op) {
+    case STRATA_UNARY_SIN:
+        return sinf(x);
+    case STRATA_UNARY_COS:
+        return cosf(x);
+    case STRATA_UNARY_TAN:
+        return tanf(x);
+    case STRATA_UNARY_ASIN:
+        return asinf(x);
+    case STRATA_UNARY_ACOS:
+        return acosf(x);
+    case STRATA_UNARY_ATAN:
+        return atanf(x);
     case STRATA_UNARY_SINH:
         return sinhf(x);
     case STRATA_UNARY_COSH:
@@ -73,26 +111,15 @@ static __device__ __noinline__ float point_hyperbolic(int op, float x)
         return asinhf(x);
     case STRATA_UNARY_ACOSH:
         return acoshf(x);
-    default:
+    case STRATA_UNARY_ATANH:
         return atanhf(x);
+    case POINTWISE_ELEMENTWISE + STRATA_POW:
+        return y == 2 ? x * x : powf(x, y);
+    case POINTWISE_ELEMENTWISE + STRATA_MOD:
+        return point_mod(x, y);
+    default:
+        return fmodf(x, y);
     }
-}
-
-static __device__ __noinline__ float point_power(float x, float y)
-{
-    return y == 2 ? x * x : powf(x, y);
-}
-
-static __device__ __noinline__ float point_fmod(float x, float y)
-{
-    return fmodf(x, y);
-}
-
-/* The sign of the divisor. */
-static __device__ __noinline__ float point_mod(float x, float y)
-{
-    const float rest = fmodf(x, y);
-    return rest == 0 ? copysignf(0, y) : (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
 /* ---- packs of float ------------------------------------------------------------------ */
@@ -164,23 +191,6 @@ static __device__ inline void point_curves(int op, float *y, const float *a,
     }
 }
 
-template <int N>
-static __device__ inline void point_rare(int op, float *y, const float *a, const float *b)
-{
-    switch (op) {
-    case STRATA_UNARY_SIN:
-    case STRATA_UNARY_COS:
-    case STRATA_UNARY_TAN: POINT_EACH(point_turn(op, a[i]))
-    case STRATA_UNARY_ASIN:
-    case STRATA_UNARY_ACOS:
-    case STRATA_UNARY_ATAN: POINT_EACH(point_arc(op, a[i]))
-    case POINTWISE_ELEMENTWISE + STRATA_POW: POINT_EACH(point_power(a[i], b[i]))
-    case POINTWISE_ELEMENTWISE + STRATA_MOD: POINT_EACH(point_mod(a[i], b[i]))
-    case POINTWISE_FMOD: POINT_EACH(point_fmod(a[i], b[i]))
-    default: POINT_EACH(point_hyperbolic(op, a[i]))
-    }
-}
-
 /* The kind is known inside of the loop over a pack: its switch is gone there. */
 #define POINT_KIND(kind)                                                                 \
     case POINTWISE_ACTIVATION + kind: {                                                  \
@@ -224,14 +234,18 @@ static __device__ inline void pointwise_apply(int op, const pointwise_args &k, f
                                               const float *a, const float *b,
                                               const float *c)
 {
-    if (Group == POINTWISE_SIMPLE)
+    const int kind = Group % POINTWISE_OF_UNARY;
+    pointwise_limit<Group>(op);
+    if (kind == POINTWISE_SIMPLE)
         point_simple<N>(op, k, y, a, b, c);
-    else if (Group == POINTWISE_CURVES)
+    else if (kind == POINTWISE_CURVES)
         point_curves<N>(op, y, a, b);
-    else if (Group == POINTWISE_KINDS)
+    else if (kind == POINTWISE_KINDS)
         point_kinds<N>(op, k, y, a);
     else
-        point_rare<N>(op, y, a, b);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            y[i] = point_rare<Group>(op, a[i], b[i]);
 }
 
 /* ---- packs of integers --------------------------------------------------------------- */
@@ -283,6 +297,7 @@ static __device__ inline void pointwise_apply(int op, const pointwise_args &k, I
                                               const I *a, const I *b, const I *c)
 {
     typedef typename unsigned_of<I>::type W;
+    pointwise_limit<Group>(op);
     switch (op) {
     case STRATA_UNARY_ABS: POINT_EACH(a[i] < 0 ? (I)(0 - (W)a[i]) : a[i])
     case STRATA_UNARY_NEG: POINT_EACH((I)(0 - (W)a[i]))

@@ -351,6 +351,18 @@ struct walk_copy {
     size_t size; /* bytes of an element: 1, 2, 4 or 8 */
 };
 
+static inline void walk_copy_element(char *to, const char *from, size_t size)
+{
+    if (size == 4)
+        memcpy(to, from, 4);
+    else if (size == 2)
+        memcpy(to, from, 2);
+    else if (size == 1)
+        *to = *from;
+    else
+        memcpy(to, from, 8);
+}
+
 static inline __attribute__((always_inline)) void
 walk_copy_sized(const struct walk_copy *c, const struct walk *w, const int64_t *base,
                 int64_t n, size_t size)

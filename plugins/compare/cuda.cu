@@ -8,7 +8,8 @@ template <typename T>
 static void compare_of(const strata_run *r, int op)
 {
     const pointwise_args k = pointwise_args_of(0, 0, 0);
-    point_binary_run<POINTWISE_SIMPLE, T, T, uint8_t>(r, &r->in[0], &r->in[1], op, k);
+    point_binary_run<POINTWISE_OF_COMPARE + POINTWISE_SIMPLE, T, T, uint8_t>(
+        r, &r->in[0], &r->in[1], op, k);
 }
 
 static int compare_run(const strata_run *r)

@@ -12,7 +12,7 @@
 #include "plugins/common/lines.h"
 #include "plugins/common/walk.h"
 
-#define COLUMNS 256 /* that are worked on together */
+#define COLUMNS 1024 /* that are worked on together */
 #define ROWS 4      /* lines of one piece, too */
 
 static int cum_shape(const strata_node *n)
@@ -229,12 +229,19 @@ static void cum_columns(const struct cum_call *c, int64_t line, int64_t n)
     }
 }
 
+/* Long pieces of memory, and some for each thread. */
+static int64_t columns_at_once(int64_t outer, int64_t inner)
+{
+    const int64_t part = (inner / 4 + 63) / 64 * 64;
+    return outer >= 4 || part > COLUMNS ? COLUMNS : part > 64 ? part : 64;
+}
+
 static int cum_run(const strata_run *r)
 {
     struct cum_call c = {.run = r, .params = r->params};
     c.lines = lines_of(&r->in[0], lines_axis(c.params->axis, r->in[0].rank));
     const bool columns = c.lines.inner > 1;
-    const int64_t at_once = columns ? COLUMNS : ROWS;
+    const int64_t at_once = columns ? columns_at_once(c.lines.outer, c.lines.inner) : ROWS;
     const int64_t outer = columns ? c.lines.outer : 1;
     const int64_t inner = columns ? c.lines.inner : c.lines.outer;
     const int64_t spans = (inner + at_once - 1) / at_once;

@@ -10,7 +10,7 @@
 template <int Group, typename T, int Inputs>
 struct combine {
     typedef typename point_class<T>::type C;
-    static const int K = Inputs, N = 16 / (int)sizeof(T);
+    static const int K = Inputs, N = POINT_WIDTH<T>;
     T *y;
     const T *in[K];
     int32_t n_in, op;
@@ -37,10 +37,8 @@ struct combine {
     {
         C v[M], next[M];
         point_load<T, M>(v, in[0], w, p, 0, lane);
-#pragma unroll
-        for (int j = 1; j < K; j++) {
-            if (j >= 2 && j >= n_in)
-                break;
+#pragma unroll 1
+        for (int j = 1; j < (K > 2 ? n_in : 2); j++) {
             point_load<T, M>(next, in[j], w, p, j, lane);
             pointwise_apply<Group, M>(op, k, v, v, next, next);
         }
@@ -73,27 +71,44 @@ static void combine_run(const strata_run *r, int op, const pointwise_args &k)
     point_walk(r, c, operand);
 }
 
+enum {
+    SIMPLE = POINTWISE_OF_ELEMENTWISE + POINTWISE_SIMPLE,
+    CURVES = POINTWISE_OF_ELEMENTWISE + POINTWISE_CURVES,
+    RARE = POINTWISE_OF_ELEMENTWISE + POINTWISE_RARE
+};
+
 template <int Group, typename T>
-static void elementwise_group(const strata_run *r, int op, const pointwise_args &k)
+static void elementwise_two(const strata_run *r, int op, const pointwise_args &k)
 {
     const strata_elementwise *p = (const strata_elementwise *)r->params;
-    if (r->n_in > 2)
-        combine_run<Group, T, ELEMENTWISE_INPUTS>(r, op, k);
-    else if (r->epilogue->flags || p->op == STRATA_MEAN)
+    if (r->epilogue->flags || p->op == STRATA_MEAN)
         combine_run<Group, T, 2>(r, op, k);
     else
         point_binary_run<Group, T, T, T>(r, &r->in[0], &r->in[1], op, k);
 }
 
+/* Operations of many inputs are simple ones. */
 template <typename T>
-static void elementwise_of(const strata_run *r, int op, const pointwise_args &k)
+static void elementwise_float(const strata_run *r, int op, const pointwise_args &k)
 {
-    if (pointwise_group(op) == POINTWISE_SIMPLE)
-        elementwise_group<POINTWISE_SIMPLE, T>(r, op, k);
+    if (r->n_in > 2)
+        combine_run<SIMPLE, T, ELEMENTWISE_INPUTS>(r, op, k);
+    else if (pointwise_group(op) == POINTWISE_SIMPLE)
+        elementwise_two<SIMPLE, T>(r, op, k);
     else if (pointwise_group(op) == POINTWISE_CURVES)
-        elementwise_group<POINTWISE_CURVES, T>(r, op, k);
+        elementwise_two<CURVES, T>(r, op, k);
     else
-        elementwise_group<POINTWISE_RARE, T>(r, op, k);
+        elementwise_two<RARE, T>(r, op, k);
+}
+
+/* Nothing is fused, and mean is an operation of floats. */
+template <typename T>
+static void elementwise_whole(const strata_run *r, int op, const pointwise_args &k)
+{
+    if (r->n_in > 2)
+        combine_run<SIMPLE, T, ELEMENTWISE_INPUTS>(r, op, k);
+    else
+        point_binary_run<SIMPLE, T, T, T>(r, &r->in[0], &r->in[1], op, k);
 }
 
 /* A power whose exponent is an integer, and the base a float. */
@@ -101,9 +116,9 @@ template <typename T>
 static void elementwise_power(const strata_run *r, int op, const pointwise_args &k)
 {
     if (r->in[1].dtype == STRATA_INT64)
-        point_binary_run<POINTWISE_RARE, T, int64_t, T>(r, &r->in[0], &r->in[1], op, k);
+        point_binary_run<RARE, T, int64_t, T>(r, &r->in[0], &r->in[1], op, k);
     else
-        point_binary_run<POINTWISE_RARE, T, int32_t, T>(r, &r->in[0], &r->in[1], op, k);
+        point_binary_run<RARE, T, int32_t, T>(r, &r->in[0], &r->in[1], op, k);
 }
 
 static int elementwise_run(const strata_run *r)
@@ -115,15 +130,15 @@ static int elementwise_run(const strata_run *r)
     if (r->in[1].dtype != dtype)
         layer_float(dtype, [&](auto t) { elementwise_power<decltype(t)>(r, op, k); });
     else if (dtype == STRATA_INT8)
-        elementwise_group<POINTWISE_SIMPLE, int8_t>(r, op, k);
+        elementwise_whole<int8_t>(r, op, k);
     else if (dtype == STRATA_UINT8 || dtype == STRATA_BOOL8)
-        elementwise_group<POINTWISE_SIMPLE, uint8_t>(r, op, k);
+        elementwise_whole<uint8_t>(r, op, k);
     else if (dtype == STRATA_INT32)
-        elementwise_group<POINTWISE_SIMPLE, int32_t>(r, op, k);
+        elementwise_whole<int32_t>(r, op, k);
     else if (dtype == STRATA_INT64)
-        elementwise_group<POINTWISE_SIMPLE, int64_t>(r, op, k);
+        elementwise_whole<int64_t>(r, op, k);
     else
-        layer_float(dtype, [&](auto t) { elementwise_of<decltype(t)>(r, op, k); });
+        layer_float(dtype, [&](auto t) { elementwise_float<decltype(t)>(r, op, k); });
     return layer_launched(r, "elementwise");
 }
 

@@ -155,11 +155,12 @@ static int64_t lrn_threads(void)
 #endif
 }
 
-/* Pixels as they come and as they go, of all channels. */
+/* Pixels as they come and as they go, of all channels, at least one; 0: overflow. */
 static size_t any_share(const strata_tensor *t)
 {
+    const size_t channels = t->dims[1] > 0 ? (size_t)t->dims[1] : 1;
     size_t bytes = 2 * LRN_PIXELS * sizeof(float);
-    return __builtin_mul_overflow(bytes, (size_t)t->dims[1], &bytes) ? 0 : bytes;
+    return __builtin_mul_overflow(bytes, channels, &bytes) ? 0 : bytes;
 }
 
 static size_t any_workspace(const strata_node *n)

@@ -50,7 +50,7 @@ static struct norm_image norm_image_of(const strata_normalization *p,
 static size_t norm_workspace(const strata_node *n)
 {
     const strata_normalization *p = n->params;
-    if (norm_by_rows(p))
+    if (norm_by_rows(p) || n->in[0].count == 0)
         return 0;
     const struct norm_image m = norm_image_of(p, &n->in[0]);
     return (size_t)(m.images * m.padded * (3 + m.pieces)) * sizeof(float);

@@ -65,6 +65,7 @@ static norm_job norm_job_of(const strata_run *r)
     job.inverse = at < 0 ? NULL : (float *)r->out[at + 1].data;
     job.rows = s.rows;
     job.cols = s.cols;
+    job.elements = (float)s.cols;
     job.measure = p->kind == STRATA_NORMALIZATION_RMS  ? NORM_SQUARES
                   : p->kind == STRATA_NORMALIZATION_LP ? NORM_POWERS
                                                        : NORM_CENTRED;
@@ -117,6 +118,8 @@ static bool norm_holds(const norm_shape &s, bool batch, bool clusters)
 static size_t norm_workspace(const strata_node *n)
 {
     const strata_normalization *p = (const strata_normalization *)n->params;
+    if (n->in[0].count == 0) /* run is not called */
+        return 0;
     const norm_shape s = norm_shape_of(p, &n->in[0]);
     if (norm_holds(s, p->kind == STRATA_NORMALIZATION_BATCH, false))
         return 0;
@@ -210,6 +213,8 @@ static int norm_accept(const strata_node *n)
                            "rows and lines take linear formats alone");
     if ((n->row == 1) != (p->statistics && !p->sum))
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "another row has these outputs");
+    if (n->in[0].count == 0)
+        return STRATA_OK;
     const norm_shape s = norm_shape_of(p, &n->in[0]);
     const norm_pieces m = norm_pieces_of(s, norm_width(s, n->in[0].dtype));
     if (m.blocks * m.pieces * m.spans > 0x7fffffff)
@@ -223,6 +228,8 @@ static int norm_accept(const strata_node *n)
 static int norm_cluster_accept(const strata_node *n)
 {
     const strata_normalization *p = (const strata_normalization *)n->params;
+    if (n->in[0].count == 0)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "an empty tensor needs no cluster");
     const norm_shape s = norm_shape_of(p, &n->in[0]);
     const bool batch = p->kind == STRATA_NORMALIZATION_BATCH;
     if (s.cols <= NORM_ROW_THREADS * NORM_HELD / 4 || !norm_holds(s, batch, true))
@@ -248,7 +255,7 @@ static const strata_impl impls[] = {
      .accept = norm_accept,
      .workspace = norm_workspace,
      .run = norm_run,
-     .bandwidth = 0.85},
+     .bandwidth = 0.9},
     {.id = 2,
      .device = STRATA_CUDA,
      .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,

@@ -21,6 +21,7 @@ struct norm_job {
     const float *means, *variances; /* batch: weights, of the channels */
     float *mean, *inverse;          /* statistics of rows; NULL: not wanted */
     int64_t rows, cols;             /* of a linear tensor */
+    float elements;                 /* cols */
     int32_t measure, power;
     float epsilon;
     bool by_channel, batch;

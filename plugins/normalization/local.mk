@@ -7,6 +7,7 @@ LAYER_CASES += tests/plugins/normalization.c
 
 CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
 	plugins/normalization/ring.cu \
+	plugins/normalization/short.cu \
 	plugins/normalization/slab.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/normalization-cuda.la
@@ -14,12 +15,14 @@ plugins_normalization_cuda_la_SOURCES =
 plugins_normalization_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
 	plugins/normalization/ring.lo \
+	plugins/normalization/short.lo \
 	plugins/normalization/slab.lo \
 	$(CUDA_LIBS)
 endif
 
 EXTRA_DIST += plugins/normalization/channels.h \
 	plugins/normalization/definition.h \
+	plugins/normalization/held.cuh \
 	plugins/normalization/job.cuh \
 	plugins/normalization/normalization.h \
 	plugins/normalization/pieces.cuh \

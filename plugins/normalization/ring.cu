@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layer and rms normalization of rows of whole packs, with the next rows under way in
- * shared memory: a thread copies what it alone will read, so that loads need no barrier
- * and go on while it computes. A thread has the same columns of every row, so it reads
- * scale and bias once and keeps them. Each row is read once and written once.
+ * Layer and rms normalization of long rows of whole packs, with the next rows under way
+ * in shared memory: a thread copies what it alone will read, so that loads need no
+ * barrier and go on while it computes. A thread has the same columns of every row, so it
+ * reads scale and bias once and keeps them. Each row is read once and written once.
  *
  * A warp measures its elements about their own mean, and the parts of warps and blocks
  * are joined in their order: one barrier a row.
  *
- * Bytes under way on a multiprocessor, all but the stage at work: of rows of 768 halves
- * 72 KB, of 4,096 and of 16,384 halves 96 KB; 32 KB cover the latency of memory.
+ * Bytes under way on a multiprocessor, all but the stage at work: 96 KB of halves; 32 KB
+ * cover the latency of memory.
+ *
+ * Where rows are many, a block takes a chunk of neighbouring rows, four for each of its
+ * teams, and ends: the other block of its multiprocessor has loads under way meanwhile.
+ * The hardware hands out chunks in order, to whichever multiprocessor is free, so no one
+ * ends late, and what is under way is one stretch of the tensor. Of 16384 rows of 4096
+ * halves, rms, on an H200, TB/s: chunks 3.90; blocks that stay and take every n-th row
+ * 3.59, of which some have one row more; those, but each next row by a ticket, 3.82: most
+ * of it is balance; a row a block, in registers, 3.55, as it has nothing under way while
+ * it computes. A copy has 3.9 to 4.0.
  */
 #include <cooperative_groups.h>
 
-#include "plugins/common/copy_ahead.cuh"
-#include "plugins/normalization/job.cuh"
+#include "plugins/normalization/held.cuh"
 
 #define RING_HELD 32  /* elements a thread holds of a row */
 #define RING_STAGES 4 /* at most */
 #define RING_BLOCKS 8 /* of a cluster at most */
-
-/* Of some elements; squares are about their mean. */
-struct alignas(16) row_part {
-    float sum, mean, square, n;
-};
+#define RING_CHUNK 4  /* rows of a team, of a block that ends with them */
 
 /* A thread holds E elements of a row, which is a team's of some warps. */
 template <typename T, int E, int Warps>
@@ -31,60 +35,17 @@ struct ring_shape {
     static const int N = 16 / (int)sizeof(T), Packs = E / N, Team = Warps * 32;
     static const int Threads = Team > CUDA_BLOCK ? Team : CUDA_BLOCK;
     static const int StageBytes = Threads * Packs * 16;
-    static const int Blocks = (E == RING_HELD ? 512 : 768) / Threads; /* of an SM */
+    static const int Blocks = 512 / Threads; /* of an SM */
 };
 
-static __device__ inline float lanes_sum(float x, int lanes)
-{
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2)
-        if (d < lanes)
-            x += __shfl_xor_sync(0xffffffffu, x, d);
-    return x;
-}
-
-/* 1/deviation or 1/root mean square. */
-static __device__ inline float ring_factor(const norm_job &job, float square)
-{
-    return 1 / sqrtf(square / (float)job.cols + job.epsilon);
-}
-
-/* The first `held` packs of v are the thread's; n: elements of the warp. */
-template <int N, int E>
-static __device__ inline row_part ring_warp(const float (&v)[E], bool centred, int held,
-                                            float n)
+/* Parts in their order; n: elements of all. */
+static __device__ inline row_part ring_join(const row_part *parts, int count, float n)
 {
     row_part t = {0, 0, 0, n};
-    float sum[4] = {}, square[4] = {};
-    if (centred) {
-#pragma unroll
-        for (int e = 0; e < E; e++)
-            sum[e % 4] += v[e];
-        t.sum = lanes_sum(sum[0] + sum[1] + (sum[2] + sum[3]), 32);
-        t.mean = n > 0 ? t.sum / n : 0;
-    }
-#pragma unroll
-    for (int i = 0; i < E / N; i++)
-        if (i < held)
-#pragma unroll
-            for (int k = 0; k < N; k++) {
-                const float d = v[i * N + k] - t.mean;
-                square[k % 4] += d * d;
-            }
-    t.square = lanes_sum(square[0] + square[1] + (square[2] + square[3]), 32);
-    return t;
-}
-
-/* Parts in their order. */
-static __device__ inline row_part ring_join(const row_part *parts, int count)
-{
-    row_part t = {};
 #pragma unroll 4
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         t.sum += parts[i].sum;
-        t.n += parts[i].n;
-    }
-    t.mean = t.n > 0 ? t.sum / t.n : 0;
+    t.mean = held_mean(t.sum, n);
 #pragma unroll 4
     for (int i = 0; i < count; i++) {
         const float d = parts[i].n > 0 ? parts[i].mean - t.mean : 0;
@@ -94,9 +55,11 @@ static __device__ inline row_part ring_join(const row_part *parts, int count)
 }
 
 /* Of the warps of a team, then of the blocks of a cluster. Slots alternate, so that one
- * barrier a row is enough; teams have barriers of their own. */
+ * barrier a row is enough; teams have barriers of their own. own, whole: elements of the
+ * block's part of a row, and of the row. */
 template <int Threads, int Warps, bool Cluster>
-static __device__ inline row_part ring_team(row_part t, int parity)
+static __device__ inline row_part ring_team(row_part t, int parity, float own,
+                                            float whole)
 {
     __shared__ row_part slots[2][Threads / 32];
     if (Warps > 1) {
@@ -104,7 +67,7 @@ static __device__ inline row_part ring_team(row_part t, int parity)
         if (threadIdx.x % 32 == 0)
             slots[parity][warp] = t;
         asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(Warps * 32) : "memory");
-        t = ring_join(&slots[parity][team * Warps], Warps);
+        t = ring_join(&slots[parity][team * Warps], Warps, own);
     }
 #if __CUDA_ARCH__ >= 900
     if constexpr (Cluster) {
@@ -115,7 +78,7 @@ static __device__ inline row_part ring_team(row_part t, int parity)
             *cluster.map_shared_rank(&parts[parity][cluster.block_rank()], threadIdx.x) =
                 t;
         cluster.sync();
-        t = ring_join(parts[parity], (int)blocks);
+        t = ring_join(parts[parity], (int)blocks, whole);
     }
 #endif
     return t;
@@ -139,6 +102,7 @@ struct ring_rows {
     uint4 *slots;
     const norm_job &job;
     int pitch, first, held; /* packs: of a row; where the thread's begin; the thread's */
+    int end;                /* row */
 
     __device__ inline uint4 *slot(int stage, int operand, int i) const
     {
@@ -148,24 +112,24 @@ struct ring_rows {
 
     /* Where a row's packs begin. Opaque, so that what is added to it stays in the
      * instructions rather than in registers. */
-    __device__ inline int64_t place(int64_t row) const
+    __device__ inline int64_t place(int row) const
     {
-        int64_t at = row * pitch + first;
+        int64_t at = (int64_t)row * pitch + first;
         asm volatile("" : "+l"(at));
         return at;
     }
 
-    __device__ inline void fetch(int64_t row, int stage) const
+    __device__ inline void fetch(int row, int stage) const
     {
         const int64_t at = place(row);
         const uint4 *x = (const uint4 *)job.x + at;
         const uint4 *residual = (const uint4 *)job.residual + at;
-        if (row < job.rows)
+        if (row < end)
 #pragma unroll
             for (int i = 0; i < shape::Packs; i++)
                 if (i < held)
                     copy_ahead<16>(slot(stage, 0, i), x + i * shape::Team);
-        if (row < job.rows && job.residual)
+        if (row < end && job.residual)
 #pragma unroll
             for (int i = 0; i < shape::Packs; i++)
                 if (i < held)
@@ -195,7 +159,7 @@ struct ring_rows {
         }
     }
 
-    __device__ inline void store(void *y, int64_t row, const float (&v)[E]) const
+    __device__ inline void store(void *y, int row, const float (&v)[E]) const
     {
         const int N = shape::N;
         T *to = (T *)y + place(row) * N;
@@ -219,11 +183,13 @@ struct ring_rows {
     }
 };
 
-/* share: packs of a row that a block of a cluster has. */
+/* share: packs of a row that a block of a cluster has. chunk: rows of each team, which
+ * the block has side by side with its other teams'; 0: every so many-th of all. */
 template <typename T, int E, int Warps, bool Cluster>
 static __global__ void __launch_bounds__((ring_shape<T, E, Warps>::Threads),
                                          (ring_shape<T, E, Warps>::Blocks))
-    ring_kernel(const __grid_constant__ norm_job job, int stages, int blocks, int share)
+    ring_kernel(const __grid_constant__ norm_job job, int stages, int blocks, int share,
+                int chunk)
 {
     typedef ring_shape<T, E, Warps> shape;
     extern __shared__ uint4 ring[];
@@ -233,11 +199,13 @@ static __global__ void __launch_bounds__((ring_shape<T, E, Warps>::Threads),
     const int first = Cluster ? (int)(blockIdx.x % blocks) * share : 0;
     const int packs = max(0, min(share, pitch - first));
     const int held = packs > lane ? (packs - lane + shape::Team - 1) / shape::Team : 0;
-    const ring_rows<T, E, Warps> rows = {ring + threadIdx.x, job, pitch, first + lane,
-                                         held};
-    const int64_t step = (int64_t)(gridDim.x / blocks) * teams;
-    const int64_t begin =
-        (int64_t)(blockIdx.x / blocks) * teams + threadIdx.x / shape::Team;
+    const int group = (int)blockIdx.x / blocks, all = (int)job.rows; /* below 2^27 */
+    const int step = chunk ? teams : (int)gridDim.x / blocks * teams;
+    const int start = group * teams * (chunk ? chunk : 1);
+    const int begin = start + (int)threadIdx.x / shape::Team;
+    const ring_rows<T, E, Warps> rows = {
+        ring + threadIdx.x, job,  pitch,
+        first + lane,       held, chunk ? min(all, start + teams * chunk) : all};
     const float n = lanes_sum((float)(held * shape::N), 32);
     float scale[E], bias[E];
     int stage = 0, parity = 0;
@@ -249,7 +217,7 @@ static __global__ void __launch_bounds__((ring_shape<T, E, Warps>::Threads),
     if constexpr (Cluster) /* its blocks run before one writes to another */
         cooperative_groups::this_cluster().sync();
 #endif
-    for (int64_t row = begin; row < job.rows; row += step) {
+    for (int row = begin; row < rows.end; row += step) {
         float v[E];
         rows.fetch(row + ahead * step, stage == 0 ? ahead : stage - 1);
         ring_await(stages);
@@ -257,8 +225,9 @@ static __global__ void __launch_bounds__((ring_shape<T, E, Warps>::Threads),
         if (job.sum)
             rows.store(job.sum, row, v);
         const row_part t = ring_team<shape::Threads, Warps, Cluster>(
-            ring_warp<shape::N>(v, job.measure == NORM_CENTRED, held, n), parity);
-        const float factor = ring_factor(job, t.square);
+            held_measure<shape::N>(v, job.measure == NORM_CENTRED, held, n), parity,
+            Cluster ? (float)(packs * shape::N) : job.elements, job.elements);
+        const float factor = held_factor(job, t.square);
 #pragma unroll
         for (int e = 0; e < E; e++)
             v[e] = (v[e] - t.mean) * factor * scale[e] + bias[e];
@@ -272,107 +241,7 @@ static __global__ void __launch_bounds__((ring_shape<T, E, Warps>::Threads),
     }
 }
 
-/* ---- short rows ---------------------------------------------------------------------
- *
- * A thread has one pack of a row, and two rows at once; the next two are under way in
- * registers.
- */
-
-#define SHORT_ROWS 2
-
-template <typename T, int N>
-static __device__ inline void short_load(pack<T, N> (&p)[SHORT_ROWS], const void *from,
-                                         const norm_job &job, int64_t row, int column)
-{
-#pragma unroll
-    for (int r = 0; r < SHORT_ROWS; r++) {
-        p[r] = {};
-        if (row + r < job.rows && column < job.cols)
-            p[r] = *(const pack<T, N> *)((const T *)from + (row + r) * job.cols + column);
-    }
-}
-
-/* lanes: of a row, a power of two. */
-template <typename T, bool Residual>
-static __global__ void __launch_bounds__(CUDA_BLOCK, (Residual ? 2 : 3))
-    short_kernel(const __grid_constant__ norm_job job, int lanes)
-{
-    const int N = 16 / (int)sizeof(T), R = SHORT_ROWS;
-    const int column = (int)threadIdx.x % lanes * N, teams = CUDA_BLOCK / lanes;
-    const bool live = column < job.cols;
-    const int64_t step = (int64_t)gridDim.x * teams * R;
-    int64_t row = ((int64_t)blockIdx.x * teams + threadIdx.x / lanes) * R;
-    pack<T, N> x[R], residual[Residual ? R : 1];
-    float scale[N], bias[N];
-    short_load<T, N>(x, job.x, job, row, column);
-    if constexpr (Residual)
-        short_load<T, N>(residual, job.residual, job, row, column);
-    norm_weights<N>(scale, bias, job, 0, live ? column : 0);
-    for (int64_t first = (int64_t)blockIdx.x * teams * R; first < job.rows;
-         first += step, row += step) {
-        float v[R][N], mean[R] = {}, factor[R];
-#pragma unroll
-        for (int r = 0; r < R; r++)
-#pragma unroll
-            for (int k = 0; k < N; k++)
-                v[r][k] = to_float(x[r].v[k]) +
-                          (Residual ? to_float(residual[Residual ? r : 0].v[k]) : 0);
-        short_load<T, N>(x, job.x, job, row + step, column);
-        if constexpr (Residual)
-            short_load<T, N>(residual, job.residual, job, row + step, column);
-        if (job.measure == NORM_CENTRED)
-#pragma unroll
-            for (int r = 0; r < R; r++) {
-#pragma unroll
-                for (int k = 0; k < N; k++)
-                    mean[r] += v[r][k];
-                mean[r] = lanes_sum(mean[r], lanes) / (float)job.cols;
-            }
-#pragma unroll
-        for (int r = 0; r < R; r++) {
-            float square = 0;
-#pragma unroll
-            for (int k = 0; k < N; k++)
-                square += live ? (v[r][k] - mean[r]) * (v[r][k] - mean[r]) : 0;
-            factor[r] = ring_factor(job, lanes_sum(square, lanes));
-        }
-#pragma unroll
-        for (int r = 0; r < R; r++) {
-            if (!live || row + r >= job.rows)
-                continue;
-            const int64_t at = (row + r) * job.cols + column;
-            if (job.sum)
-                norm_store<T, N>(job.sum, at, v[r]);
-#pragma unroll
-            for (int k = 0; k < N; k++)
-                v[r][k] = (v[r][k] - mean[r]) * factor[r] * scale[k] + bias[k];
-            norm_store<T, N>(job.y, at, v[r]);
-            if (job.mean && column == 0) {
-                job.mean[row + r] = mean[r];
-                job.inverse[row + r] = factor[r];
-            }
-        }
-    }
-}
-
 /* ---- launches ---------------------------------------------------------------------- */
-
-template <typename T>
-static bool short_launch(const norm_job &job, cudaStream_t stream)
-{
-    const int N = 16 / (int)sizeof(T);
-    int lanes = 1;
-    while (lanes * N < job.cols)
-        lanes *= 2;
-    const int64_t each = CUDA_BLOCK / lanes * SHORT_ROWS;
-    const int64_t needed = (job.rows + each - 1) / each;
-    const int64_t most = (int64_t)device_attribute(cudaDevAttrMultiProcessorCount) *
-                         (job.residual ? 2 : 3);
-    const auto kernel = job.residual ? short_kernel<T, true> : short_kernel<T, false>;
-    kernel<<<(unsigned)(needed < most ? needed : most), CUDA_BLOCK, 0, stream>>>(job,
-                                                                                 lanes);
-    return true;
-}
 
 /* Stages of `bytes` that `blocks` blocks of a multiprocessor have room for. */
 static int ring_stages(int bytes, int blocks)
@@ -385,7 +254,18 @@ static int ring_stages(int bytes, int blocks)
     return stages < RING_STAGES ? stages : RING_STAGES;
 }
 
-/* As many blocks as are there at once, or clusters of them: each walks over its rows. */
+/* Rows of a team in a chunk, where `rounds` of blocks would take a row a team: at least
+ * four rounds of chunks, which even out. 0: no chunks, as there would be fewer or blocks
+ * have no other beside them. */
+static int ring_chunk(bool cluster, int64_t rounds, int resident)
+{
+    return cluster || resident < 2 || rounds < 4 * RING_CHUNK / 2 ? 0
+           : rounds < 4 * RING_CHUNK                              ? RING_CHUNK / 2
+                                                                  : RING_CHUNK;
+}
+
+/* Blocks of chunks; or as many as are there at once, or clusters of them, each of which
+ * walks over its rows. */
 template <typename T, int E, int Warps, bool Cluster>
 static bool ring_launch(const norm_job &job, int blocks, cudaStream_t stream)
 {
@@ -393,7 +273,7 @@ static bool ring_launch(const norm_job &job, int blocks, cudaStream_t stream)
     const auto kernel = ring_kernel<T, E, Warps, Cluster>;
     const int bytes = shape::StageBytes * (job.residual ? 2 : 1);
     const int teams = shape::Threads / shape::Team;
-    const int64_t needed = (job.rows + teams - 1) / teams;
+    int64_t needed = (job.rows + teams - 1) / teams;
     const int64_t packs = job.cols / shape::N;
     int resident = shape::Blocks, stages = ring_stages(bytes, resident);
     while (stages < 2 && resident > 1)
@@ -420,9 +300,13 @@ static bool ring_launch(const norm_job &job, int blocks, cudaStream_t stream)
             return give_up();
         groups = clusters;
     }
+    const int chunk = ring_chunk(Cluster, needed / groups, resident);
+    if (chunk)
+        needed = groups = (needed + chunk - 1) / chunk;
     config.gridDim = dim3((unsigned)((groups < needed ? groups : needed) * blocks));
     return cudaLaunchKernelEx(&config, kernel, job, stages, blocks,
-                              (int)((packs + blocks - 1) / blocks)) == cudaSuccess ||
+                              (int)((packs + blocks - 1) / blocks),
+                              chunk) == cudaSuccess ||
            give_up();
 }
 
@@ -439,14 +323,12 @@ static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
         return blocks <= RING_BLOCKS &&
                ring_launch<T, RING_HELD, 8, true>(job, blocks, stream);
     }
-    return n <= 32 * N  ? short_launch<T>(job, stream)
-           : n <= 512   ? ring_launch<T, 16, 1, false>(job, 1, stream)
-           : n <= 1024  ? ring_launch<T, RING_HELD, 1, false>(job, 1, stream)
-           : n <= 2048  ? ring_launch<T, RING_HELD, 2, false>(job, 1, stream)
-           : n <= 4096  ? ring_launch<T, RING_HELD, 4, false>(job, 1, stream)
-           : n <= 8192  ? ring_launch<T, RING_HELD, 8, false>(job, 1, stream)
-           : n <= 16384 ? ring_launch<T, RING_HELD, 16, false>(job, 1, stream)
-                        : false;
+    return n <= SHORT_ROW ? norm_short<T>(job, stream)
+           : n <= 2048    ? ring_launch<T, RING_HELD, 2, false>(job, 1, stream)
+           : n <= 4096    ? ring_launch<T, RING_HELD, 4, false>(job, 1, stream)
+           : n <= 8192    ? ring_launch<T, RING_HELD, 8, false>(job, 1, stream)
+           : n <= 16384   ? ring_launch<T, RING_HELD, 16, false>(job, 1, stream)
+                          : false;
 }
 
 bool norm_ring(const norm_job &job, int32_t dtype, bool clusters, cudaStream_t stream)

@@ -66,11 +66,87 @@ static void padding_map(struct walk *w, int32_t d, const strata_padding *p,
     a->n = n;
 }
 
+/* Rows whose elements lie side by side: what of a row is inside is one piece. */
+struct padding_rows {
+    const strata_tensor *x, *y;
+    const int64_t *source[STRATA_MAX_RANK]; /* input index under each output index, or -1 */
+    int64_t first, kept;                    /* the piece */
+    size_t size;
+    uint64_t value;
+};
+
+static int padding_has_rows(const strata_tensor *x, const strata_tensor *y)
+{
+    const int32_t last = y->rank - 1;
+    return y->vector == 1 && x->strides[last] == 1 && y->strides[last] == 1;
+}
+
+static void padding_edge(const struct padding_rows *p, char *y, const char *x,
+                         int64_t begin, int64_t end)
+{
+    const int64_t *source = p->source[p->y->rank - 1];
+    for (int64_t i = begin; i < end; i++) {
+        const char *from = x && source[i] >= 0 ? x + (size_t)source[i] * p->size
+                                               : (const char *)&p->value;
+        walk_copy_element(y + (size_t)i * p->size, from, p->size);
+    }
+}
+
+static void padding_row(const struct padding_rows *p, int64_t row)
+{
+    const int32_t last = p->y->rank - 1;
+    const int64_t n = p->y->dims[last];
+    int64_t to = 0, from = 0, inside = 1;
+    for (int32_t d = last - 1; d >= 0; d--) {
+        const int64_t i = row % p->y->dims[d], source = p->source[d][i];
+        row /= p->y->dims[d];
+        inside = inside && source >= 0;
+        to += i * p->y->strides[d];
+        from += source * p->x->strides[d];
+    }
+    char *y = (char *)p->y->data + (size_t)to * p->size;
+    const char *x = inside ? (const char *)p->x->data + (size_t)from * p->size : NULL;
+    if (!x || p->kept == 0) {
+        padding_edge(p, y, x, 0, n);
+        return;
+    }
+    padding_edge(p, y, x, 0, p->first);
+    memcpy(y + (size_t)p->first * p->size,
+           x + (size_t)p->source[last][p->first] * p->size, (size_t)p->kept * p->size);
+    padding_edge(p, y, x, p->first + p->kept, n);
+}
+
+static void padding_run_rows(const strata_run *r)
+{
+    const strata_padding *p = r->params;
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const int32_t last = y->rank - 1;
+    const int64_t begin = padding_entry(p->begin, last, x->rank);
+    struct padding_rows rows = {.x = x, .y = y, .first = begin > 0 ? begin : 0};
+    int64_t *table = r->workspace;
+    rows.kept = padding_kept(p, last, x->rank, x->dims[last]);
+    rows.size = walk_element_size(y->dtype);
+    rows.value = fill_bits(y->dtype, p->value);
+    for (int32_t d = 0; d <= last; d++) {
+        rows.source[d] = table;
+        for (int64_t i = 0; i < y->dims[d]; i++)
+            *table++ = padding_source(p, d, x->rank, i, x->dims[d]);
+    }
+    const int64_t count = y->count / y->dims[last];
+#pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL)
+    for (int64_t row = 0; row < count; row++)
+        padding_row(&rows, row);
+}
+
 static int padding_run(const strata_run *r)
 {
     const strata_padding *p = r->params;
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     struct walk w;
+    if (padding_has_rows(x, y)) {
+        padding_run_rows(r);
+        return STRATA_OK;
+    }
     walk_over(&w, 2, y, y->dims, r->workspace);
     for (int32_t d = 0; d < y->rank; d++)
         padding_map(&w, d, p, y, x);

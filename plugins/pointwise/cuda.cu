@@ -230,6 +230,38 @@ struct program_body {
     }
 };
 
+/* Memory as it lies: the next pack is on its way while one is computed. A program is long
+ * and its rows take the registers, so packs are not unrolled as in point_flat. */
+template <typename Body>
+static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
+    program_flat_kernel(const __grid_constant__ Body body, int64_t size)
+{
+    const int N = Body::N, step = CUDA_BLOCK * N;
+    const int64_t begin = (int64_t)blockIdx.x * (step * POINT_PACKS);
+    const int64_t end = min(begin + step * POINT_PACKS, size);
+    int64_t i = begin + threadIdx.x * N;
+    typename Body::raw now, next;
+    if (i + N <= end)
+        body.load(now, i);
+#pragma unroll 1
+    for (; i + N <= end; i += step) {
+        if (i + step + N <= end)
+            body.load(next, i + step);
+        body.finish(now, i);
+        now = next;
+    }
+    for (; i < end; i++)
+        body.one(i);
+}
+
+template <typename Body>
+static void program_flat(const strata_run *r, const Body &body)
+{
+    const int64_t size = r->out[0].size;
+    const unsigned blocks = layer_blocks(size, CUDA_BLOCK * Body::N * POINT_PACKS);
+    program_flat_kernel<Body><<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(body, size);
+}
+
 /* ---- launching --------------------------------------------------------------------- */
 
 /* Whether an operation reads its second operand, and its third. */
@@ -299,7 +331,7 @@ static void launch(const strata_run *r, const device_program &p)
     }
     for (int k = r->n_in; k < K; k++) /* keeps dims apart no more than input 0 does */
         operand[k] = operand[0];
-    flat ? point_flat(r, body) : point_walk(r, body, operand);
+    flat ? program_flat(r, body) : point_walk(r, body, operand);
 }
 
 template <typename T>

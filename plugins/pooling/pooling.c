@@ -11,6 +11,7 @@
  * fp32:nchw in place, `any` unpacks and packs images of any float format.
  */
 #include "plugins/common/image.h"
+#include "plugins/common/reduce.h"
 #include "plugins/common/walk.h"
 #include "plugins/common/window.h"
 
@@ -237,6 +238,8 @@ static float pooling_whole(const struct pooling *pool, const float *in)
     enum { LANES = 32 };
     int64_t n = window_in_count(&pool->w), i = 0;
     float lane[LANES];
+    if (pool->kind == STRATA_POOL_AVERAGE)
+        return gather_choose()->row(GATHER_SUM, in, n, 0) / (float)n;
     for (int l = 0; l < LANES; l++)
         lane[l] = pool->kind == STRATA_POOL_MAX ? -INFINITY : 0;
     for (; i + LANES <= n; i += LANES)
@@ -248,9 +251,7 @@ static float pooling_whole(const struct pooling *pool, const float *in)
         sum += lane[l];
         top = pooling_larger(top, lane[l]);
     }
-    return pool->kind == STRATA_POOL_MAX       ? top
-           : pool->kind == STRATA_POOL_AVERAGE ? (float)(sum / (double)n)
-                                               : pooling_root(pool, sum);
+    return pool->kind == STRATA_POOL_MAX ? top : pooling_root(pool, sum);
 }
 
 static int pooling_is_whole(const struct window *w)

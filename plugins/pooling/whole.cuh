@@ -208,7 +208,8 @@ static inline int64_t whole_blocks(const strata_tensor *x)
 
 static inline int whole_slices(const strata_tensor *x, int64_t pixels)
 {
-    const int64_t room = WHOLE_BLOCKS / whole_blocks(x);
+    const int64_t blocks = whole_blocks(x);
+    const int64_t room = blocks > 0 ? WHOLE_BLOCKS / blocks : 1;
     const int64_t work = whole_is_last(x) ? pixels * whole_columns(x) * whole_width(x)
                                           : pixels * x->vector;
     const int64_t slices = room < work / WHOLE_SLICE ? room : work / WHOLE_SLICE;

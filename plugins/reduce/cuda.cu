@@ -190,18 +190,35 @@ struct gathered {
     }
 };
 
+template <typename T, int N>
+static __device__ inline void fill_blank(pack<T, N> &v, const pack<T, N> &blank,
+                                         bool there)
+{
+    const int words = (int)sizeof(pack<T, N>) / 4;
+    if constexpr (words == 0) {
+        v = there ? v : blank;
+    } else { /* words, opaque, or the compiler takes elements out of them at once */
+        uint32_t a[words], b[words];
+        memcpy(a, &v, sizeof a);
+        memcpy(b, &blank, sizeof b);
+#pragma unroll
+        for (int i = 0; i < words; i++) {
+            asm("" : "+r"(a[i]), "+r"(b[i]));
+            a[i] = there ? a[i] : b[i];
+        }
+        memcpy(&v, a, sizeof a);
+    }
+}
+
 /* Packs that are not there become blank ones. */
 template <typename T, int N, int U, typename A, typename Y>
 static __device__ inline void fill_blanks(const gathered<A, Y> &op, pack<T, N> (&v)[U],
                                           int64_t row, int64_t step, int64_t to)
 {
-    if (row + (U - 1) * step < to)
-        return;
     const pack<T, N> blank = op.template blank<T, N>();
 #pragma unroll
-    for (int u = 0; u < U; u++)
-        if (row + u * step >= to)
-            v[u] = blank;
+    for (int u = 1; u < U; u++)
+        fill_blank(v[u], blank, row + u * step < to);
 }
 
 /* Even and odd packs apart at first, which makes short chains. */

@@ -35,12 +35,47 @@ static int reverse_shape(const strata_node *n)
     return STRATA_OK;
 }
 
+/* The steps of a sequence whose elements lie side by side. */
+#define LINE(T)                                                                          \
+    static void line_##T(void *to, const void *from, int64_t length, int64_t n)          \
+    {                                                                                    \
+        T *y = to;                                                                       \
+        const T *x = from;                                                               \
+        for (int64_t t = 0; t < length; t++)                                             \
+            y[t] = x[length - 1 - t];                                                    \
+        memcpy(y + length, x + length, (size_t)(n - length) * sizeof *y);                \
+    }
+LINE(uint8_t)
+LINE(uint16_t)
+LINE(uint32_t)
+LINE(uint64_t)
+#undef LINE
+
+static void reverse_lines(const strata_run *r, const struct reverse_rows *s)
+{
+    static void (*const each[])(void *, const void *, int64_t, int64_t) = {
+        [1] = line_uint8_t, [2] = line_uint16_t, [4] = line_uint32_t, [8] = line_uint64_t};
+    const int64_t size = index_size(r->in[0].dtype), n = s->second;
+    const int64_t lines = r->out[0].count / n;
+#pragma omp parallel for schedule(static) if (lines * n * size >= INDEX_PARALLEL)
+    for (int64_t i = 0; i < lines; i++) {
+        const int64_t given = index_value(s->length, s->dtype, i / s->middle % s->first);
+        const int64_t length = given < 0 ? 0 : given < n ? given : n;
+        each[size]((char *)r->out[0].data + i * n * size,
+                   (const char *)r->in[0].data + i * n * size, length, n);
+    }
+}
+
 static int reverse_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     const struct reverse_rows source = reverse_rows(r->params, x, &r->in[1]);
     const int64_t bytes = reverse_row(r->params, x) * index_size(x->dtype);
     const int64_t rows = y->count * index_size(x->dtype) / bytes;
+    if (!source.time_first && reverse_row(r->params, x) == 1) {
+        reverse_lines(r, &source);
+        return STRATA_OK;
+    }
 #pragma omp parallel for schedule(static) if (rows * bytes >= INDEX_PARALLEL)
     for (int64_t row = 0; row < rows; row++)
         index_copy_row((char *)y->data + row * bytes,

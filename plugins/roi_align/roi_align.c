@@ -120,6 +120,67 @@ static void take_bin(const strata_run *r, const struct region *g, int64_t i, int
         sum[c] /= points > 0 ? (float)points : 1;
 }
 
+/* A region's points, with what each takes of a plane, bin after bin: made once for all
+ * channels, whose planes are then read one after the other. */
+#define POINTS 512
+
+struct points {
+    int64_t end[POINTS]; /* of each bin */
+    struct {
+        int64_t at[4];
+        float weight[4];
+    } point[POINTS];
+};
+
+/* Whether they fit; means of FP32 alone. */
+static int make_points(struct points *t, const strata_run *r, const struct region *g)
+{
+    const strata_roi_align *p = r->params;
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const struct roi_side *h = &g->side[0], *w = &g->side[1];
+    const int64_t bins = y->dims[2] * y->dims[3];
+    int64_t n = 0, top, bottom, left, right;
+    if (p->mode != STRATA_ROI_AVERAGE || x->dtype != STRATA_FP32 || g->image < 0 ||
+        bins > POINTS || h->points * w->points > POINTS / bins)
+        return 0;
+    for (int64_t bin = 0; bin < bins; bin++) {
+        const int64_t i = bin / y->dims[3], j = bin % y->dims[3];
+        roi_inside(h, i, &top, &bottom);
+        roi_inside(w, j, &left, &right);
+        for (int64_t a = top; a < bottom; a++)
+            for (int64_t b = left; b < right; b++, n++) {
+                const struct roi_pair u = roi_point(h, i, a), v = roi_point(w, j, b);
+                for (int k = 0; k < 4; k++) {
+                    t->point[n].at[k] = (k >> 1 ? u.high : u.low) * x->strides[2] +
+                                        (k & 1 ? v.high : v.low) * x->strides[3];
+                    t->point[n].weight[k] =
+                        (float)((k >> 1 ? u.high_weight : u.low_weight) *
+                                (k & 1 ? v.high_weight : v.low_weight));
+                }
+            }
+        t->end[bin] = n;
+    }
+    return 1;
+}
+
+/* All bins of one channel. */
+static void take_plane(const struct points *t, const strata_tensor *y, int64_t to,
+                       const float *x, float points)
+{
+    float *out = (float *)y->data + to;
+    int64_t i = 0;
+    for (int64_t bin = 0; bin < y->dims[2] * y->dims[3]; bin++) {
+        float sum = 0;
+        for (; i < t->end[bin]; i++)
+            for (int k = 0; k < 4; k++) {
+                const float weight = t->point[i].weight[k], value = x[t->point[i].at[k]];
+                sum += weight != 0 ? weight * value : 0;
+            }
+        out[bin / y->dims[3] * y->strides[2] + bin % y->dims[3] * y->strides[3]] =
+            sum / points;
+    }
+}
+
 /* Channels begin .. begin + n - 1 of all bins of a region. */
 static void take_region(const strata_run *r, int64_t region, int64_t begin, int64_t n)
 {
@@ -131,8 +192,16 @@ static void take_region(const strata_run *r, int64_t region, int64_t begin, int6
                                       index_value(r->in[2].data, r->in[2].dtype, region));
     int64_t channel[CHANNELS];
     float sum[CHANNELS];
+    struct points points;
+    const int64_t each = g.side[0].points * g.side[1].points;
     for (int64_t c = 0; c < n; c++)
         channel[c] = element_channel(x, g.image < 0 ? 0 : g.image, begin + c);
+    if (make_points(&points, r, &g)) {
+        for (int64_t c = 0; c < n; c++)
+            take_plane(&points, y, element_channel(y, region, begin + c),
+                       (const float *)x->data + channel[c], each > 0 ? (float)each : 1);
+        return;
+    }
     for (int64_t i = 0; i < y->dims[2]; i++)
         for (int64_t j = 0; j < y->dims[3]; j++) {
             take_bin(r, &g, i, j, channel, sum, n);

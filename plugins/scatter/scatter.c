@@ -11,6 +11,8 @@
 #include "plugins/common/dense.h"
 #include "plugins/common/element.h"
 #include "plugins/common/walk.h"
+#include "plugins/scatter/exact.h"
+#include "plugins/scatter/replace.h"
 
 #define PARTS 8 /* of the output, that threads take */
 
@@ -199,6 +201,11 @@ static void scatter_line(const struct scatter_call *c, const struct index_elemen
                          int64_t to, int64_t at, int64_t each, int64_t n)
 {
     const char *u = c->run->in[2].data;
+    if (c->reduction == STRATA_SCATTER_NONE && c->size == 4 && c->to_size == 4) {
+        replace_line((uint32_t *)(void *)c->to + to, (const uint32_t *)(const void *)u, g,
+                     at, each, n);
+        return;
+    }
     for (int64_t k = 0; k < g->n[g->axis]; k++)
         for (int64_t i = 0; i < n; i++) {
             const int64_t from = at + k * each + i;
@@ -339,44 +346,6 @@ static int scatter_run(const strata_run *r)
 }
 
 /* ---- reference ------------------------------------------------------------------- */
-
-static double exact_double(int32_t reduction, double a, double b)
-{
-    switch (reduction) {
-    case STRATA_SCATTER_ADD:
-        return a + b;
-    case STRATA_SCATTER_MUL:
-        return a * b;
-    case STRATA_SCATTER_MAX:
-        return a > b || isnan(a) ? a : b;
-    case STRATA_SCATTER_MIN:
-        return a < b || isnan(a) ? a : b;
-    default:
-        return b;
-    }
-}
-
-static int64_t exact_integer(int32_t reduction, int32_t dtype, int64_t a, int64_t b)
-{
-    const uint64_t sum = (uint64_t)a + (uint64_t)b, product = (uint64_t)a * (uint64_t)b;
-    const int64_t y = reduction == STRATA_SCATTER_ADD   ? (int64_t)sum
-                      : reduction == STRATA_SCATTER_MUL ? (int64_t)product
-                      : reduction == STRATA_SCATTER_MAX ? (a > b ? a : b)
-                      : reduction == STRATA_SCATTER_MIN ? (a < b ? a : b)
-                                                        : b;
-    switch (dtype) {
-    case STRATA_INT8:
-        return (int8_t)y;
-    case STRATA_UINT8:
-        return (uint8_t)y;
-    case STRATA_INT32:
-        return (int32_t)y;
-    case STRATA_BOOL8:
-        return y != 0;
-    default:
-        return y;
-    }
-}
 
 static void exact_update(const strata_node *n, void *out, int64_t to, const void *update,
                          int64_t from)

@@ -158,14 +158,134 @@ static void shuffle_each(const struct shuffle *s, const strata_tensor *x,
     }
 }
 
+/* Turning a matrix: one factor's elements lie side by side in the input, another's in the
+ * output. Tiles of both keep the lines of cache that are read until all of each is used. */
+#define TILE 16
+
+struct turn {
+    const struct factor *factor;
+    int n, in, out; /* factors; which lies side by side in the input, in the output */
+    int64_t from[2 * STRATA_MAX_RANK], to[2 * STRATA_MAX_RANK]; /* strides */
+};
+
+/* Whether the copy is one, of tensors without vectors and of enough elements each way. */
+static int shuffle_turns(struct turn *t, const struct factor *factors, int n,
+                         const strata_tensor *x, const strata_tensor *y)
+{
+    *t = (struct turn){.factor = factors, .n = n, .in = -1, .out = -1};
+    for (int k = 0; k < n; k++) {
+        const struct factor *f = &factors[k];
+        t->from[k] = x->strides[f->from_dim] * f->from_times;
+        t->to[k] = y->strides[f->to_dim] * f->to_times;
+        t->in = t->from[k] == 1 && f->n > 1 ? k : t->in;
+        t->out = t->to[k] == 1 && f->n > 1 ? k : t->out;
+    }
+    return x->vector == 1 && y->vector == 1 && t->in >= 0 && t->out >= 0 &&
+           t->in != t->out && factors[t->in].n >= 4 && factors[t->out].n >= 4;
+}
+
+/* m elements of the output's line by n of the input's; T: of the element's size. */
+#define TURN(T)                                                                          \
+    static void turn_##T(void *to, const void *from, int64_t to_step, int64_t from_step, \
+                         int64_t m, int64_t n)                                           \
+    {                                                                                    \
+        for (int64_t j = 0; j < n; j++)                                                  \
+            for (int64_t i = 0; i < m; i++)                                              \
+                ((T *)to)[j * to_step + i] = ((const T *)from)[i * from_step + j];       \
+    }
+TURN(uint8_t)
+TURN(uint16_t)
+TURN(uint32_t)
+TURN(uint64_t)
+#undef TURN
+
+#ifdef __SSE2__
+/* Four by four of 4 bytes each. */
+static void turn_four(float *to, const float *from, int64_t to_step, int64_t from_step)
+{
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + from_step);
+    __m128 c = _mm_loadu_ps(from + 2 * from_step),
+           d = _mm_loadu_ps(from + 3 * from_step);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a);
+    _mm_storeu_ps(to + to_step, b);
+    _mm_storeu_ps(to + 2 * to_step, c);
+    _mm_storeu_ps(to + 3 * to_step, d);
+}
+
+static void turn_words(void *to, const void *from, int64_t to_step, int64_t from_step,
+                       int64_t m, int64_t n)
+{
+    const int64_t whole_m = m & -4, whole_n = n & -4;
+    float *y = to;
+    const float *x = from;
+    for (int64_t j = 0; j < whole_n; j += 4)
+        for (int64_t i = 0; i < whole_m; i += 4)
+            turn_four(y + j * to_step + i, x + i * from_step + j, to_step, from_step);
+    turn_uint32_t(y + whole_m, x + whole_m * from_step, to_step, from_step, m - whole_m,
+                  n);
+    turn_uint32_t(y + whole_n * to_step, x + whole_n, to_step, from_step, whole_m,
+                  n - whole_n);
+}
+#else
+#define turn_words turn_uint32_t
+#endif
+
+typedef void turn_tile(void *to, const void *from, int64_t to_step, int64_t from_step,
+                       int64_t m, int64_t n);
+
+/* Tile `item` of all, those along the output's line first. */
+static void shuffle_tile(const struct turn *t, turn_tile *tile, const strata_run *r,
+                         int64_t item)
+{
+    const size_t size = walk_element_size(r->out[0].dtype);
+    const int64_t m = t->factor[t->out].n, n = t->factor[t->in].n;
+    const int64_t across = (m + TILE - 1) / TILE, down = (n + TILE - 1) / TILE;
+    const int64_t i = item % across * TILE, j = item / across % down * TILE;
+    int64_t to = i + j * t->to[t->in], from = j + i * t->from[t->out];
+    int64_t rest = item / across / down;
+    for (int k = 0; k < t->n; k++) {
+        if (k == t->in || k == t->out)
+            continue;
+        const int64_t at = rest % t->factor[k].n;
+        rest /= t->factor[k].n;
+        to += at * t->to[k];
+        from += at * t->from[k];
+    }
+    tile((char *)r->out[0].data + (size_t)to * size,
+         (const char *)r->in[0].data + (size_t)from * size, t->to[t->in],
+         t->from[t->out], m - i < TILE ? m - i : TILE, n - j < TILE ? n - j : TILE);
+}
+
+static void shuffle_turn(const struct turn *t, const strata_run *r)
+{
+    static turn_tile *const sizes[] = {[1] = turn_uint8_t,
+                                       [2] = turn_uint16_t,
+                                       [4] = turn_words,
+                                       [8] = turn_uint64_t};
+    turn_tile *tile = sizes[walk_element_size(r->out[0].dtype)];
+    int64_t items = 1;
+    for (int k = 0; k < t->n; k++)
+        items *= k == t->in || k == t->out ? (t->factor[k].n + TILE - 1) / TILE
+                                           : t->factor[k].n;
+#pragma omp parallel for schedule(static) if (r->out[0].count >= WALK_PARALLEL)
+    for (int64_t item = 0; item < items; item++)
+        shuffle_tile(t, tile, r, item);
+}
+
 static int shuffle_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     struct factor factors[2 * STRATA_MAX_RANK];
     struct shuffle s;
     struct walk w;
+    struct turn turn;
     shuffle_sides(&s, r->params, x, y);
     int n = shuffle_factors(&s, factors);
+    if (n >= 0 && shuffle_turns(&turn, factors, n, x, y)) {
+        shuffle_turn(&turn, r);
+        return STRATA_OK;
+    }
     if (n >= 0 && shuffle_walk(&w, factors, n, x, y, r->workspace))
         walk_copy(&w, y, x);
     else

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Softmax on CUDA along any axis: what plugins/softmax/ring.cu leaves, which is short
+ * Softmax on CUDA along any axis: what ring.cu and columns.cu leave, which is short
  * lines, those at odd addresses and those with pads. A line that is contiguous in memory
  * is shared by 4, 32 or 256 threads; of strided lines, neighbours go to neighbouring
- * threads, and a long axis is shared by the rows of a block. Contiguous lines that fit are
- * held in registers; of others there is one pass for maximum and sum together and one for
- * the result, which finds the line in a cache. The sum is FP32.
+ * threads, and a long axis is shared by the rows of a block. Contiguous lines that fit
+ * are held in registers; of others there is one pass for maximum and sum together and one
+ * for the result, which finds the line in a cache. The sum is FP32.
  *
  * A thread writes only elements that it alone reads, after it has read them all.
  */
@@ -316,9 +316,8 @@ static int softmax_run(const strata_run *r)
 {
     const softmax_job job = softmax_job_of(r);
     if (!softmax_ring(job, r->out[0].dtype, layer_stream(r)))
-        layer_float(r->out[0].dtype, [&](auto t) {
-            softmax_launch<decltype(t)>(job, layer_stream(r));
-        });
+        layer_float(r->out[0].dtype,
+                    [&](auto t) { softmax_launch<decltype(t)>(job, layer_stream(r)); });
     return layer_launched(r, "softmax");
 }
 
@@ -330,7 +329,8 @@ static const strata_impl impls[] = {
      .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
-     .run = softmax_run},
+     .run = softmax_run,
+     .bandwidth = 0.8},
 };
 
 static const strata_extends softmax = {

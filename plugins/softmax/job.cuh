@@ -57,4 +57,7 @@ static __device__ inline float softmax_of(float x, const tally &t, bool log)
  * false where lines do not fit them. */
 bool softmax_ring(const softmax_job &job, int32_t dtype, cudaStream_t stream);
 
+/* The same of strided lines, plugins/softmax/columns.cu. */
+bool softmax_columns(const softmax_job &job, int32_t dtype, cudaStream_t stream);
+
 #endif /* PLUGINS_SOFTMAX_JOB_CUH */

@@ -12,13 +12,15 @@
 
 #include "plugins/common/dense.h"
 #include "plugins/common/walk.h"
+#include "plugins/softmax/rows.h"
 
-#define TILE 64 /* lines */
+#define TILE 256 /* lines: 1 KiB of each row goes through at a time */
 
 struct softmax_call {
     const strata_run *run;
     const struct walk_axis *axis; /* along which lines go */
     bool one_piece;               /* lines are FP32, element behind element */
+    const struct softmax_rows *rows;
 };
 
 /* The axis counted from the front, or -1. */
@@ -46,68 +48,31 @@ static double softmax_flops(const strata_node *n)
     return 12.0 * (double)n->out[0].count;
 }
 
-static void softmax_maximum(const struct softmax_call *c, int64_t from, int64_t step,
-                            int64_t n, float *maximum)
-{
-    float buffer[TILE];
-    for (int64_t j = 0; j < n; j++)
-        maximum[j] = -INFINITY;
-    for (int64_t i = 0; i < c->axis->n; i++) {
-        const float *x =
-            walk_load(&c->run->in[0], from + c->axis->at[1][i], step, n, buffer);
-        for (int64_t j = 0; j < n; j++)
-            maximum[j] = x[j] > maximum[j] ? x[j] : maximum[j];
-    }
-}
-
-static void softmax_sum(const struct softmax_call *c, int64_t from, int64_t step,
-                        int64_t n, const float *maximum, float *sum)
-{
-    float buffer[TILE];
-    for (int64_t j = 0; j < n; j++)
-        sum[j] = 0;
-    for (int64_t i = 0; i < c->axis->n; i++) {
-        const float *x =
-            walk_load(&c->run->in[0], from + c->axis->at[1][i], step, n, buffer);
-        for (int64_t j = 0; j < n; j++)
-            sum[j] += expf(x[j] - maximum[j]);
-    }
-}
-
 /* n lines that begin at `to` and `from`, neighbours a step apart. */
 static void softmax_tile(const struct softmax_call *c, int64_t to, int64_t from,
                          const int64_t *step, int64_t n)
 {
     const strata_softmax *p = c->run->params;
+    const strata_tensor *in = &c->run->in[0], *out = &c->run->out[0];
+    const int64_t *at = c->axis->at[1];
     float maximum[TILE], sum[TILE], buffer[TILE], result[TILE];
-    softmax_maximum(c, from, step[1], n, maximum);
-    softmax_sum(c, from, step[1], n, maximum, sum);
+    for (int64_t j = 0; j < n; j++) {
+        maximum[j] = -INFINITY;
+        sum[j] = 0;
+    }
+    for (int64_t i = 0; i < c->axis->n; i++)
+        c->rows->maximum(maximum, walk_load(in, from + at[i], step[1], n, buffer), n);
+    for (int64_t i = 0; i < c->axis->n; i++)
+        c->rows->sum(sum, walk_load(in, from + at[i], step[1], n, buffer), maximum, n);
     for (int64_t j = 0; j < n; j++)
         sum[j] = p->log ? logf(sum[j]) : 1 / sum[j];
     for (int64_t i = 0; i < c->axis->n; i++) {
-        const float *x =
-            walk_load(&c->run->in[0], from + c->axis->at[1][i], step[1], n, buffer);
-        for (int64_t j = 0; j < n; j++)
-            result[j] =
-                p->log ? x[j] - maximum[j] - sum[j] : expf(x[j] - maximum[j]) * sum[j];
-        element_store_row(c->run->out[0].data, c->run->out[0].dtype,
-                          to + c->axis->at[0][i], step[0], result, n);
+        const int64_t place = to + c->axis->at[0][i];
+        float *y = walk_target(out, place, step[0], result);
+        c->rows->result(y, walk_load(in, from + at[i], step[1], n, buffer), maximum, sum,
+                        n, p->log != 0);
+        walk_stored(out, place, step[0], y, result, n);
     }
-}
-
-static void softmax_piece(float *y, const float *x, int64_t n, bool logarithm)
-{
-    float maximum = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        maximum = x[i] > maximum ? x[i] : maximum;
-    for (int64_t i = 0; i < n; i++) {
-        float power = expf(x[i] - maximum);
-        y[i] = logarithm ? x[i] - maximum : power;
-        sum += power;
-    }
-    const float shift = logarithm ? logf(sum) : 0, scale = logarithm ? 1 : 1 / sum;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (y[i] - shift) * scale;
 }
 
 static void softmax_pieces(const struct softmax_call *c, const int64_t *step, int64_t to,
@@ -119,7 +84,7 @@ static void softmax_pieces(const struct softmax_call *c, const int64_t *step, in
     to += c->axis->at[0][0];
     from += c->axis->at[1][0];
     for (int64_t j = 0; j < n; j++)
-        softmax_piece(y + to + j * step[0], x + from + j * step[1], c->axis->n,
+        c->rows->line(y + to + j * step[0], x + from + j * step[1], c->axis->n,
                       p->log != 0);
 }
 
@@ -159,7 +124,7 @@ static int softmax_run(const strata_run *r)
     walk_map_all(&w, 0, y);
     walk_map_all(&w, 1, x);
     struct walk_axis line = w.axis[axis];
-    struct softmax_call call = {.run = r, .axis = &line};
+    struct softmax_call call = {.run = r, .axis = &line, .rows = softmax_rows_choose()};
     call.one_piece = softmax_in_one_piece(&call);
     walk_drop(&w, axis);
     walk_run(&w, softmax_row, &call);
@@ -224,8 +189,8 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
-     .efficiency = 0.02,
-     .bandwidth = 0.02,
+     .efficiency = 0.2,
+     .bandwidth = 0.3,
      .workspace = walk_pair_memory,
      .run = softmax_run},
 };

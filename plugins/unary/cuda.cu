@@ -6,26 +6,32 @@
 #include "plugins/common/pointwise_walk.cuh"
 #include "plugins/unary/unary.h"
 
+enum {
+    SIMPLE = POINTWISE_OF_UNARY + POINTWISE_SIMPLE,
+    CURVES = POINTWISE_OF_UNARY + POINTWISE_CURVES,
+    RARE = POINTWISE_OF_UNARY + POINTWISE_RARE
+};
+
 template <typename T>
 static void unary_of_float(const strata_run *r, int op, const pointwise_args &k)
 {
     if (unary_tests(op))
-        point_unary_run<POINTWISE_SIMPLE, T, uint8_t>(r, op, k);
+        point_unary_run<SIMPLE, T, uint8_t>(r, op, k);
     else if (pointwise_group(op) == POINTWISE_SIMPLE)
-        point_unary_run<POINTWISE_SIMPLE, T, T>(r, op, k);
+        point_unary_run<SIMPLE, T, T>(r, op, k);
     else if (pointwise_group(op) == POINTWISE_CURVES)
-        point_unary_run<POINTWISE_CURVES, T, T>(r, op, k);
+        point_unary_run<CURVES, T, T>(r, op, k);
     else
-        point_unary_run<POINTWISE_RARE, T, T>(r, op, k);
+        point_unary_run<RARE, T, T>(r, op, k);
 }
 
 template <typename T>
 static void unary_of_integer(const strata_run *r, int op, const pointwise_args &k)
 {
     if (unary_tests(op))
-        point_unary_run<POINTWISE_SIMPLE, T, uint8_t>(r, op, k);
+        point_unary_run<SIMPLE, T, uint8_t>(r, op, k);
     else
-        point_unary_run<POINTWISE_SIMPLE, T, T>(r, op, k);
+        point_unary_run<SIMPLE, T, T>(r, op, k);
 }
 
 static int unary_run(const strata_run *r)

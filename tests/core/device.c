@@ -180,6 +180,44 @@ Test(device, a_stream_can_run_where_work_is_handed_in)
     strata_destroy(h);
 }
 
+struct other {
+    strata_stream *stream;
+    pthread_t ran;
+};
+
+static void *submit_from_other(void *arg)
+{
+    struct other *o = arg;
+    pthread_t *where = &o->ran;
+    const struct device_ops *ops = o->stream->device->ops;
+    ops->submit(o->stream, tell_thread, &where, sizeof where, NULL);
+    cr_expect(!ops->stream_visit(o->stream, true), "somebody else is there");
+    return NULL;
+}
+
+Test(device, who_visits_an_idle_stream_does_its_own_work)
+{
+    static struct log log;
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    const struct device_ops *ops = s->device->ops;
+    struct other other = {.stream = s, .ran = pthread_self()};
+    pthread_t ran, *where = &ran, thread;
+    cr_assert(ops->stream_visit(s, true));
+    cr_expect_eq(ops->submit(s, tell_thread, &where, sizeof where, NULL), STRATA_OK);
+    cr_expect(pthread_equal(ran, pthread_self()));
+    cr_assert_eq(pthread_create(&thread, NULL, submit_from_other, &other), 0);
+    pthread_join(thread, NULL);
+    cr_expect(pthread_equal(other.ran, pthread_self()), "others' work waits");
+    ops->stream_visit(s, false);
+    cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
+    cr_expect(!pthread_equal(other.ran, pthread_self()));
+    submit(s, &log, 1, 3000);
+    cr_expect(!ops->stream_visit(s, true), "there is work on it");
+    cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
+    strata_destroy(h);
+}
+
 Test(device, copies_fills_and_reformats_in_order)
 {
     enum { N = 1 << 16 };

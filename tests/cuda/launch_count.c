@@ -78,7 +78,9 @@ typedef cudaError_t launch(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream
 #define VISIBLE __attribute__((visibility("default")))
 VISIBLE register_function __cudaRegisterFunction;
 VISIBLE get_kernel __cudaGetKernel;
+typedef cudaError_t launch_extended(const cudaLaunchConfig_t *, const void *, void **);
 VISIBLE launch __cudaLaunchKernel;
+VISIBLE launch_extended cudaLaunchKernelExC;
 
 void __cudaRegisterFunction(void **module, const char *host, char *device,
                             const char *name, int limit, uint3 *thread, uint3 *block,
@@ -106,20 +108,33 @@ cudaError_t __cudaGetKernel(cudaKernel_t *handle, const void *host)
     return e;
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void **args,
-                               size_t shared, cudaStream_t stream)
+/* `kernel`: its handle, or what <<<>>> names. */
+static void note_launch(const void *kernel)
 {
-    static launch *real;
     pthread_mutex_lock(&lock);
-    if (!real)
-        real = (launch *)runtime("__cudaLaunchKernel");
     for (size_t i = 0; i < n_kernels; i++)
-        if (kernels[i].handle == handle && !kernels[i].launched) {
+        if (((const void *)kernels[i].handle == kernel || kernels[i].host == kernel) &&
+            !kernels[i].launched) {
             kernels[i].launched = true;
             write_line("launched", &kernels[i]);
         }
     if (launches)
         atomic_fetch_add(launches, 1);
     pthread_mutex_unlock(&lock);
-    return real(handle, grid, block, args, shared, stream);
+}
+
+cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void **args,
+                               size_t shared, cudaStream_t stream)
+{
+    note_launch(handle);
+    return ((launch *)runtime("__cudaLaunchKernel"))(handle, grid, block, args, shared,
+                                                     stream);
+}
+
+/* Clusters, and launches that overlap. */
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
+                                void **args)
+{
+    note_launch(kernel);
+    return ((launch_extended *)runtime("cudaLaunchKernelExC"))(config, kernel, args);
 }

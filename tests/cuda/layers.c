@@ -7,12 +7,16 @@
  *   STRATA_TEST_LAYER=Pooling  only one layer; STRATA_TEST_IMPL=cuda only one impl
  *   STRATA_TEST_SAMPLE=N       a_sample_of_every_layer_is_right takes one run in N
  *   STRATA_TEST_WITHOUT=A,B    and leaves out impls whose names begin with A or B
- *   STRATA_TEST_QUICK=1        few sizes, and blocks that compute-sanitizer can tell
- * apart
+ *   STRATA_TEST_QUICK=1        few sizes
+ *   STRATA_TEST_SHARD=I/N      one case in N, from the I-th (0 to N - 1) on, of a layer
+ * or of the sample: N processes make a whole STRATA_TEST_RUNS_TO=FILE   "run ID IMPL" is
+ * written there before each run STRATA_TEST_RUNS_FROM=FILE and only runs of these IDs, a
+ * line each, are the sample
  */
 #include <config.h>
 
 #include "tests/cuda/device.h"
+#include "tests/cuda/sample.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -46,13 +50,13 @@ static uint64_t make_seed(void)
 /* Failures of the cases in a list; ends early when the device is lost. */
 static int check_list(const struct harness_target *target,
                       const struct registry_layer *layer, const struct layer_case *list,
-                      size_t n, uint64_t seed)
+                      size_t n, struct sample *sample, uint64_t seed)
 {
     int failures = 0;
     strata_error lost = {0};
     for (size_t i = 0; i < n; i++) {
         cr_assert_str_eq(list[i].layer, layer->layer.name);
-        if (list[i].refused)
+        if (list[i].refused || !sample_has_case(sample))
             continue;
         struct harness_result r =
             harness_check_on(target, layer, &list[i], seed + i, report);
@@ -74,8 +78,9 @@ static void print_tally(const struct registry_layer *layer,
                     tally[i].vetoed, tally[i].failures);
 }
 
-/* A registry, a device and its mirror. */
+/* A registry, a device and its mirror, and what is asked for. */
 struct bench {
+    struct sample *sample;
     strata_handle *handle;
     strata_registry *registry;
     struct mirror mirror;
@@ -85,6 +90,9 @@ static void open_bench(struct bench *b, bool quick)
 {
     strata_error err = {0};
     b->handle = need_cuda();
+    b->sample = sample_open(make_seed());
+    cr_assert(b->sample,
+              "STRATA_TEST_SAMPLE, _SHARD, _RUNS_TO or _RUNS_FROM cannot be used");
     b->registry = harness_registry(&err);
     cr_assert(b->registry, "%s", err.message);
     cr_assert(mirror_open(&b->mirror, b->handle, quick, &err) == STRATA_OK, "%s",
@@ -96,6 +104,7 @@ static void close_bench(struct bench *b)
     mirror_close(&b->mirror);
     strata_registry_destroy(b->registry);
     strata_destroy(b->handle);
+    sample_close(b->sample);
 }
 
 static void check_set(struct bench *b, const struct layer_cases *set,
@@ -112,9 +121,10 @@ static void check_set(struct bench *b, const struct layer_cases *set,
     cr_assert_leq(layer->n_impls, (size_t)MANY_IMPLS);
     target->mirror = &b->mirror;
     target->tally = tally;
-    int failures = check_list(target, layer, set->cases, set->n_cases, seed);
-    if (!target->quick && !target->takes)
-        failures += check_list(target, layer, set->large, set->n_large, seed + 1000);
+    int failures = check_list(target, layer, set->cases, set->n_cases, b->sample, seed);
+    if (!target->quick)
+        failures +=
+            check_list(target, layer, set->large, set->n_large, b->sample, seed + 1000);
     print_tally(layer, tally);
     cr_expect_eq(failures, 0, "%s: %d failures, seed %llu", set->layer, failures,
                  (unsigned long long)seed);
@@ -135,70 +145,20 @@ void check_layer_cases(const struct layer_cases *set)
     close_bench(&b);
 }
 
-/* Of the combinations that offer themselves: each impl's row with each format of its
- * first port and each width of vectors once, and one in so many of the rest. */
-struct sample {
-    uint64_t one_in, state;
-    struct kind {
-        const struct registry_impl *impl;
-        int row;
-        uint64_t format;
-        int64_t vector; /* power of 2, up to 16, that the channels are a multiple of */
-    } seen[16384];
-    size_t n;
-};
-
-static bool left_out(const char *impl)
-{
-    for (const char *p = setting("STRATA_TEST_WITHOUT"); p && *p;) {
-        const size_t n = strcspn(p, ",");
-        if (n > 0 && strncmp(impl, p, n) == 0)
-            return true;
-        p += n + (p[n] == ',');
-    }
-    return false;
-}
-
-static bool takes(const struct trial *t, int row, void *user)
-{
-    struct sample *s = user;
-    if (left_out(t->impl->impl.name))
-        return false;
-    const bool source = t->node.node.n_in == 0;
-    const strata_tensor *x = source ? &t->node.out[0] : &t->node.in[0];
-    const int64_t channels = x->rank > 1 ? x->dims[1] : 1;
-    const struct kind k = {.impl = t->impl,
-                           .row = row,
-                           .format = source ? t->formats.out[0] : t->formats.in[0],
-                           .vector = (channels | 16) & -(channels | 16)};
-    for (size_t i = 0; i < s->n; i++)
-        if (s->seen[i].impl == k.impl && s->seen[i].row == k.row &&
-            s->seen[i].format == k.format && s->seen[i].vector == k.vector) {
-            s->state = s->state * UINT64_C(6364136223846793005) + 1;
-            return (s->state >> 33) % s->one_in == 0;
-        }
-    if (s->n < ARRAY_LENGTH(s->seen))
-        s->seen[s->n++] = k;
-    return true;
-}
-
 TestSuite(layers, .timeout = 600);
 TestSuite(cuda_layers, .timeout = 600);
 
-/* For compute-sanitizer, which slows every launch: all layers in one process. */
+/* For compute-sanitizer, which slows every launch. */
 Test(cuda_layers, a_sample_of_every_layer_is_right)
 {
-    static struct sample sample;
-    const char *one_in = setting("STRATA_TEST_SAMPLE");
-    if (!one_in)
-        cr_skip_test("STRATA_TEST_SAMPLE is not set");
-    sample.one_in = strtoull(one_in, NULL, 10);
-    cr_assert_gt(sample.one_in, 0);
-    sample.state = make_seed();
-    struct harness_target target = {
-        .quick = setting("STRATA_TEST_QUICK"), .takes = takes, .user = &sample};
     struct bench b;
+    if (!sample_is_asked_for())
+        cr_skip_test("STRATA_TEST_SAMPLE is not set");
     open_bench(&b, true);
+    struct harness_target target = {.quick = setting("STRATA_TEST_QUICK"),
+                                    .takes = sample_takes,
+                                    .steady = true,
+                                    .user = b.sample};
     for (layer_cases_entry *set = __start_layer_cases; set != __stop_layer_cases; set++)
         check_set(&b, *set, &target);
     close_bench(&b);

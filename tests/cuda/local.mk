@@ -15,8 +15,8 @@ tests_cuda_device_SOURCES = tests/cuda/device.c tests/cuda/device.h
 tests_cuda_foreign_SOURCES = tests/cuda/foreign.c tests/cuda/chain.c tests/cuda/chain.h \
 	tests/cuda/device.h tests/cuda/runtime.h
 tests_cuda_foreign_LDADD = $(LDADD) $(DL_LIBS)
-tests_cuda_layers_SOURCES = tests/cuda/layers.c tests/cuda/device.h \
-	tests/layers/cases.h $(LAYER_CASES)
+tests_cuda_layers_SOURCES = tests/cuda/layers.c tests/cuda/sample.c tests/cuda/sample.h \
+	tests/cuda/device.h tests/layers/cases.h $(LAYER_CASES)
 tests_cuda_network_SOURCES = tests/cuda/network.c tests/cuda/chain.c tests/cuda/chain.h \
 	tests/cuda/device.h
 tests_cuda_reformat_SOURCES = tests/cuda/reformat.c tests/cuda/device.h

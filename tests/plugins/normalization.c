@@ -61,6 +61,10 @@ static const struct layer_case cases[] = {
 static const struct layer_case large[] = {
     {"Normalization", "", .in = {S2(300, 768)}},
     {"Normalization", "", .in = {S2(600, 128)}},
+    {"Normalization", "", .in = {S2(37, 264)}},
+    {"Normalization", "kind = rms", .in = {S2(9, 520)}},
+    {"Normalization", "statistics = yes", .in = {S2(5, 1024)}, .low = 90, .high = 100},
+    {"Normalization", "", .in = {S2(8499, 1032)}}, /* rows in chunks */
     {"Normalization", "kind = rms", .in = {S2(40, 4096)}},
     {"Normalization", "statistics = yes", .in = {S2(7, 12288)}},
     {"Normalization", "", .in = {S2(3, 40000)}},

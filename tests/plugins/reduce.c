@@ -80,6 +80,9 @@ static const struct layer_case cases[] = {
 
 static const struct layer_case large[] = {
     {"Reduce", "axes = 1", .in = {S2(300, 4096)}},
+    {"Reduce", "axes = 1", .in = {S2(1201, 3000)}},
+    {"Reduce", "op = prod; axes = 1", .in = {S2(1201, 104)}, .low = 0.9, .high = 1.1},
+    {"Reduce", "op = mean; axes = 0, 2", .in = {S4(30, 5, 40, 264)}},
     {"Reduce", "axes = 0", .in = {S2(3000, 520)}},
     {"Reduce", "axes = 0", .in = {S2(3000, 3)}},
     {"Reduce", "", .in = {S2(1000, 1031)}},

@@ -40,6 +40,9 @@ static const struct layer_case large[] = {
      */
     {"Softmax", "axis = -1", .in = {S3(61, 97, 200)}, .low = -50, .high = 50},
     {"Softmax", "", .in = {S2(4001, 1000)}, .low = -50, .high = 50},
+    {"Softmax", "", .in = {S2(37, 264)}},
+    {"Softmax", "log = true", .in = {S2(9, 640)}},
+    {"Softmax", "", .in = {S2(50701, 136)}}, /* lines in chunks */
     {"Softmax", "log = true", .in = {S2(3001, 1032)}},
     {"Softmax", "", .in = {S2(1501, 2056)}},
     {"Softmax", "", .in = {S2(701, 4104)}},

@@ -95,6 +95,7 @@ struct bench_lane {
     size_t n_samples, capacity;
     size_t begun; /* since the lane started */
     bool record;  /* else it warms up */
+    bool whole;   /* runs without events are one call: only others tell what enqueues */
 };
 
 double bench_now_ms(void);

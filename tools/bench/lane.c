@@ -117,8 +117,11 @@ int bench_lane_open(struct bench_lane *l, const strata_engine *e, const char *de
     l->engine = e;
     l->n_contexts = (size_t)((s->base.contexts - lane + of - 1) / of);
     int status = strata_create(&l->handle, device, err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK) {
+        l->whole = l->handle->device->ops->stream_visit && s->base.in_flight == 1 &&
+                   !s->base.transfers;
         status = open_slots(l, err);
+    }
     if (status == STRATA_OK && s->base.transfers)
         status = open_host_memory(l, e, err);
     if (status == STRATA_OK && s->base.cold_cache)
@@ -192,7 +195,8 @@ static int enqueue(struct bench_lane *l, struct bench_slot *s, strata_error *err
     if (status == STRATA_OK)
         status = mark(l, s, COPIED_IN, err);
     if (status == STRATA_OK)
-        status = strata_context_enqueue(c, NULL, err);
+        status = l->whole && !s->sample.marked ? strata_context_run(c, err)
+                                               : strata_context_enqueue(c, NULL, err);
     if (status == STRATA_OK)
         status = mark(l, s, COMPUTED, err);
     if (status == STRATA_OK && copies)
@@ -228,7 +232,7 @@ static int wait_for(const struct bench_lane *l, const struct bench_slot *s,
     double ms;
     int status = STRATA_EBUSY;
     if (!s->sample.marked)
-        return strata_context_wait(s->context, err);
+        return l->whole ? STRATA_OK : strata_context_wait(s->context, err);
     if (!l->settings->spin)
         return strata_event_synchronize(e, err);
     while (status == STRATA_EBUSY)

@@ -77,11 +77,14 @@ static void describe(struct bench_stats *out, double *values, size_t n,
 static size_t collect(double *values, const struct bench_lane *l,
                       enum bench_metric metric, bool bare)
 {
-    const bool host = metric == BENCH_LATENCY || metric == BENCH_ENQUEUE;
     size_t n = 0;
-    for (size_t i = 0; i < l->n_samples; i++)
-        if (host ? !bare || !l->samples[i].marked : l->samples[i].marked)
-            values[n++] = value_of(&l->samples[i], metric);
+    for (size_t i = 0; i < l->n_samples; i++) {
+        const struct bench_sample *s = &l->samples[i];
+        const bool host = metric == BENCH_LATENCY ||
+                          (metric == BENCH_ENQUEUE && !l->whole);
+        if (host ? !bare || !s->marked : s->marked)
+            values[n++] = value_of(s, metric);
+    }
     return n;
 }
 

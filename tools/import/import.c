@@ -19,6 +19,7 @@ enum {
     OPTION_KEEP_GOING,
     OPTION_REPORT,
     OPTION_CHECK,
+    OPTION_OPERATORS,
 };
 
 static const struct option options[] = {
@@ -30,6 +31,7 @@ static const struct option options[] = {
     {"keep-going", no_argument, NULL, OPTION_KEEP_GOING},
     {"report", required_argument, NULL, OPTION_REPORT},
     {"check", required_argument, NULL, OPTION_CHECK},
+    {"operators", no_argument, NULL, OPTION_OPERATORS},
     {0},
 };
 
@@ -37,7 +39,7 @@ struct wishes {
     struct tool_options common;
     struct model_options model;
     const char *ini, *report, *check;
-    bool keep_going;
+    bool keep_going, operators;
 };
 
 /* ---- what is missing -----------------------------------------------------------------
@@ -162,6 +164,9 @@ static int take_option(struct wishes *w, int option)
     case OPTION_KEEP_GOING:
         w->keep_going = true;
         break;
+    case OPTION_OPERATORS:
+        w->operators = true;
+        break;
     case OPTION_REPORT:
         w->report = optarg;
         break;
@@ -185,6 +190,8 @@ static int run_import(int argc, char **argv)
         ;
     else if (w.common.help)
         code = tool_help(&tool_import);
+    else if (w.operators && argc == optind)
+        code = operators_print(w.common.format);
     else if (argc - optind != 1)
         code = tool_usage(&tool_import, "one ONNX model is needed");
     else if (!w.ini && !w.check && !w.report && !w.keep_going)
@@ -221,6 +228,7 @@ const struct tool_command tool_import = {
         "                        of their nodes\n"
         "      --report=FILE     what became of each node, as JSON ('-': standard "
         "output)\n"
+        "      --operators       print the operators that can be imported, and no more\n"
         "      --check=DIR       run the network on input_K.pb of the folder, and "
         "compare\n"
         "                        with output_K.pb\n\n"

@@ -31,8 +31,6 @@ int control_if(struct import *im, struct node *n, strata_error *err);
 int control_loop(struct import *im, struct node *n, strata_error *err);
 int control_scan(struct import *im, struct node *n, strata_error *err);
 int control_sequence_map(struct import *im, struct node *n, strata_error *err);
-/* Scan of opset 8 to 9, a row of upgrades. */
-void control_scan_batch(struct import *im, struct node *n);
 
 /* ---- for these functions -------------------------------------------------------------
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * If, Loop, Scan and SequenceMap: graphs in attributes, put in place once, or once a
- * round.
+ * round; mutual recursion where one holds another.
  */
+#include "network/import/control/control.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "network/import/control/control.h"
 
 int control_if(struct import *im, struct node *n, strata_error *err)
 {
@@ -242,38 +242,6 @@ int control_scan(struct import *im, struct node *n, strata_error *err)
                       listed(n, "scan_output_axes", i), joined_type(&r, i));
     }
     return status;
-}
-
-/* Each input had the batch first, and behind the first input, the lengths of its
- * sequences. */
-void control_scan_batch(struct import *im, struct node *n)
-{
-    struct graph *g = &im->g;
-    const int64_t front = 0;
-    struct onnx_attribute directions;
-    const struct onnx_attribute *a = node_attribute(n, "directions");
-    for (int i = 1; i < control_inputs(n); i++) {
-        const struct value *v = upgrade_input(im, n, i);
-        if (v && v->rank > 0 && v->dims[0] == 1 && n->in[0] < 0)
-            continue;
-        import_refuse_node(im, n, NULL,
-                           "opset 8's batch must be 1, its sequences of one length; a "
-                           "newer exporter writes Scan without them");
-        return;
-    }
-    for (int i = 1; i < n->n_in; i++)
-        n->in[i - 1] =
-            i < control_inputs(n) ? control_pick(im, n, n->in[i], 0, 0) : n->in[i];
-    n->n_in--;
-    for (int i = 0; i < n->n_out; i++)
-        if (n->out[i] >= 0)
-            node_set_input(g, upgrade_after(im, n, i, "Unsqueeze"), 1,
-                           graph_add_integers(g, 1, &front, 1));
-    if (!a)
-        return;
-    directions = *a;
-    directions.name = "scan_input_directions";
-    node_set(g, n, directions);
 }
 
 /* ---- SequenceMap ---------------------------------------------------------------------

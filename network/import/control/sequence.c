@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Lists of tensors, and values that may be absent: known while the model is imported.
+ * Rows of control.c, so part of its mutual recursion, though none folds a graph.
  */
 #include "network/import/control/control.h"
 

@@ -43,7 +43,7 @@ static bool same_rank(const struct value *q, const struct value *k, const struct
 
 static bool divides(int64_t heads, int64_t dim)
 {
-    return heads > 0 && dim % heads == 0;
+    return heads > 0 && heads <= INT32_MAX && dim % heads == 0;
 }
 
 static bool read_sizes(struct attention *a)
@@ -337,9 +337,68 @@ static void make_rotary(struct mapping *m)
     compose_end(m, 0, -1);
 }
 
+/* ---- convolution over the past -------------------------------------------------------
+ */
+
+/* The last steps of what was convolved, for the next call. */
+static void give_state(struct mapping *m, int padded, int64_t length, int64_t behind)
+{
+    const struct value *x = map_input(m, 0);
+    if (!map_has_output(m, 1))
+        return;
+    if (behind == 0) {
+        map_is_constant(m, 1, x->dtype, 3, (const int64_t[]){x->dims[0], x->dims[1], 0},
+                        NULL);
+        return;
+    }
+    compose_one(m, "Slice", padded);
+    section_integer(m->g, m->s, "axes", 2);
+    section_integer(m->g, m->s, "begin", length);
+    section_integer(m->g, m->s, "end", length + behind);
+    compose_end(m, 1, -1);
+}
+
+/* Each channel by its own window, which sees no step to come. */
+static void make_causal(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0), *w = map_constant(m, 1, "weight");
+    const struct value *bias = map_constant(m, 2, "bias");
+    const char *act = node_text(m->node, "activation", "none");
+    const bool silu = strcmp(act, "silu") == 0 || strcmp(act, "swish") == 0;
+    if (!silu && strcmp(act, "none") != 0)
+        map_refuse(m, "'activation' = '%s' is none of none, silu, swish", act);
+    if (!m->refused && (!x || !w || x->rank != 3 || w->rank != 3 || w->dims[2] < 1))
+        map_refuse(m, "input and weight have ranks of %d and %d; 3 and 3 are needed",
+                   map_input_rank(m, 0), map_input_rank(m, 1));
+    if (m->refused)
+        return;
+    const int64_t behind = w->dims[2] - 1, length = x->dims[2], channels = x->dims[1];
+    int padded = compose_input(m, 0);
+    if (map_input(m, 3)) {
+        padded = compose_two(m, "Concatenation", compose_input(m, 3), padded);
+        section_integer(m->g, m->s, "axis", 2);
+    } else if (behind) {
+        padded = compose_one(m, "Padding", padded);
+        section_integer(m->g, m->s, "begin", behind);
+        section_integer(m->g, m->s, "end", 0);
+    }
+    give_state(m, padded, length, behind);
+    const int y = compose_one(m, "Convolution", padded);
+    section_integer(m->g, m->s, "groups", channels);
+    section_weight(m->s, "weight", m->node->in[1]);
+    if (bias)
+        section_weight(m->s, "bias", m->node->in[2]);
+    if (silu) {
+        compose_one(m, "Activation", y);
+        section_word(m->g, m->s, "kind", "silu");
+    }
+    compose_end(m, 0, -1);
+}
+
 static const struct map_rule rules[] = {
     {.op = "Attention", .finish = make_attention},
+    {.op = "CausalConvWithState", .finish = make_causal},
     {.op = "RotaryEmbedding", .finish = make_rotary},
 };
 
-const struct map_table map_attention = {"Attention", rules, ARRAY_LENGTH(rules)};
+const struct map_table map_attention = {"Sequences", rules, ARRAY_LENGTH(rules)};

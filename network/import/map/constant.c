@@ -2,23 +2,24 @@
  *
  * Operators whose result is known while the model is imported: no layer is made.
  */
-#include "network/import/map.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "io/weights/weights.h"
+#include "network/import/map/compose.h"
 #include "network/network.h"
 
 #define PI 3.14159265358979323846
+#define FILLED_ELEMENTS (INT64_C(1) << 28) /* of weights that a model describes */
 
 /* Memory for the elements of output 0; NULL: refused, or there are none. */
 static void *make_elements(struct mapping *m, int dtype, int rank, const int64_t *dims)
 {
     const int64_t n = rank ? network_elements(dims, rank) : 1;
-    if (n < 0) {
-        map_refuse(m, "the result would have more elements than a tensor may have");
+    if (n < 0 || n > FILLED_ELEMENTS) {
+        map_refuse(m, "it would be a constant of more than %lld elements",
+                   (long long)FILLED_ELEMENTS);
         return NULL;
     }
     return arena_get(&m->g->arena, (size_t)n, weight_dtype_size(weight_dtype_of(dtype)));
@@ -164,14 +165,16 @@ static void make_range(struct mapping *m)
     }
     const int64_t n = exact > 0 ? (int64_t)exact : 0;
     const bool real = start->dtype != STRATA_INT32 && start->dtype != STRATA_INT64;
-    double *reals = arena_get(&m->g->arena, (size_t)n, sizeof *reals);
+    double *reals = compose_room(m, sizeof *reals, &n, 1);
     int64_t *integers = (int64_t *)reals;
     for (int64_t i = 0; reals && i < n; i++)
         if (real)
             reals[i] = value_real(start, 0) + (double)i * step;
         else
-            integers[i] = value_integer(start, 0) + i * value_integer(delta, 0);
-    give(m, start->dtype, 1, &n, real ? WEIGHT_F64 : WEIGHT_I64, reals);
+            integers[i] = (int64_t)((uint64_t)value_integer(start, 0) +
+                                    (uint64_t)i * (uint64_t)value_integer(delta, 0));
+    if (reals)
+        give(m, start->dtype, 1, &n, real ? WEIGHT_F64 : WEIGHT_I64, reals);
 }
 
 static void make_eye(struct mapping *m)
@@ -186,7 +189,7 @@ static void make_eye(struct mapping *m)
     const int dtype =
         node_attribute(m->node, "dtype") ? read_dtype(m, "dtype", 0) : x->dtype;
     const int64_t n = value_count(x);
-    double *v = arena_get(&m->g->arena, (size_t)n, sizeof *v);
+    double *v = compose_room(m, sizeof *v, x->dims, 2);
     for (int64_t i = 0; v && i < n; i++)
         v[i] = i % x->dims[1] - i / x->dims[1] == diagonal;
     if (!m->refused && v)
@@ -204,17 +207,14 @@ static void make_window(struct mapping *m, double first, double second, double t
     if (!size || dtype < 0)
         return;
     const int64_t n = value_integer(size, 0);
-    const int64_t period = n - (node_integer(m->node, "periodic", 1) ? 0 : 1);
-    double *v =
-        n < 0 || n > INT32_MAX ? NULL : arena_get(&m->g->arena, (size_t)n, sizeof *v);
+    double *v = compose_room(m, sizeof *v, &n, 1);
+    const int64_t period = v ? n - (node_integer(m->node, "periodic", 1) ? 0 : 1) : 1;
     for (int64_t i = 0; v && i < n; i++) {
         const double t = 2 * PI * (double)i / (double)(period > 0 ? period : 1);
         v[i] = first - second * cos(t) + third * cos(2 * t);
     }
     if (v)
         give_reals(m, dtype, 1, n, v);
-    else
-        map_refuse(m, "a size of %lld is none", (long long)n);
 }
 
 static void make_hann(struct mapping *m)
@@ -270,7 +270,7 @@ static void make_mel(struct mapping *m)
         return;
     const double low = mel(in[3]), step = (mel(in[4]) - low) / (double)(bins + 2);
     int64_t *at = arena_get(&m->g->arena, (size_t)bins + 2, sizeof *at);
-    double *out = arena_get(&m->g->arena, (size_t)(bins * rows), sizeof *out);
+    double *out = compose_room(m, sizeof *out, (const int64_t[]){rows, bins}, 2);
     for (int64_t i = 0; at && i < bins + 2; i++) {
         const double hertz = 700 * (pow(10, ((double)i * step + low) / 2595) - 1);
         at[i] = (int64_t)floor((in[1] + 1) * hertz / in[2]);

@@ -80,8 +80,21 @@ static void leave_out(struct resize *r, const struct value *x)
     r->n = kept;
 }
 
-/* Places of the old tf_half_pixel_for_nn, rounded down, are those of half_pixel, rounded
- * with halves up. */
+/* tf_half_pixel_for_nn was half_pixel plus a half, whose rounding is another one of the
+ * place without it. */
+static const char *nearest_of_half(struct mapping *m, bool nearest_only,
+                                   const char *nearest)
+{
+    if (nearest_only && strcmp(nearest, "floor") == 0)
+        return "round_prefer_ceil";
+    if (nearest_only && strcmp(nearest, "round_prefer_floor") == 0)
+        return "ceil";
+    map_refuse(m,
+               "'coordinate_transformation_mode' = 'tf_half_pixel_for_nn' is taken with "
+               "nearest_mode floor and round_prefer_floor alone");
+    return nearest;
+}
+
 static void set_places(struct mapping *m, const struct resize *r)
 {
     double roi[2 * STRATA_MAX_RANK];
@@ -91,11 +104,8 @@ static void set_places(struct mapping *m, const struct resize *r)
     const bool nearest_only =
         strcmp(node_text(m->node, "mode", "nearest"), "nearest") == 0;
     if (strcmp(places, "tf_half_pixel_for_nn") == 0) {
-        if (!nearest_only || strcmp(nearest, "floor") != 0)
-            map_refuse(m, "'coordinate_transformation_mode' = 'tf_half_pixel_for_nn' is "
-                          "taken with nearest_mode 'floor' alone");
         places = "half_pixel";
-        nearest = "round_prefer_ceil";
+        nearest = nearest_of_half(m, nearest_only, nearest);
     }
     section_word(m->g, m->s, "coordinates", places);
     if (nearest_only)

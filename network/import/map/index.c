@@ -2,12 +2,11 @@
  *
  * Operators whose indices choose elements.
  */
-#include "network/import/map.h"
-
 #include <string.h>
 
 #include "core/alloc.h"
 #include "io/weights/weights.h"
+#include "network/import/map/compose.h"
 
 /* The slice that a constant scalar chooses. */
 static void take_slice(struct mapping *m, int64_t axis, int64_t i, int out)
@@ -142,8 +141,8 @@ static void compare(struct mapping *m, int a, int b, int out)
 static int count_up(struct mapping *m, int dtype, int64_t first, int64_t n, int behind)
 {
     int64_t dims[STRATA_MAX_RANK] = {n};
-    int64_t *v = arena_get(&m->g->arena, (size_t)n, sizeof *v);
-    void *data = arena_get(&m->g->arena, (size_t)n, sizeof *v);
+    int64_t *v = compose_room(m, sizeof *v, &n, 1);
+    void *data = compose_room(m, sizeof *v, &n, 1);
     for (int64_t i = 0; v && i < n; i++)
         v[i] = first + i;
     for (int d = 1; d <= behind; d++)
@@ -218,7 +217,7 @@ static int count_steps(struct mapping *m, const struct value *update, int64_t ax
 {
     int64_t dims[STRATA_MAX_RANK];
     const int64_t n = update->dims[axis];
-    int64_t *v = arena_get(&m->g->arena, (size_t)n, sizeof *v);
+    int64_t *v = compose_room(m, sizeof *v, &n, 1);
     for (int64_t i = 0; v && i < n; i++)
         v[i] = i;
     for (int d = 0; d < update->rank; d++)

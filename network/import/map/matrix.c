@@ -90,18 +90,6 @@ static void map_mat_mul(struct mapping *m)
     compose_end(m, 0, a->rank == 1 && b->rank == 1 ? 0 : -1);
 }
 
-static void map_fused_mat_mul(struct mapping *m)
-{
-    if (!has_operands(m))
-        return;
-    if (node_integer(m->node, "transBatchA", 0) ||
-        node_integer(m->node, "transBatchB", 0))
-        map_refuse(m, "'transBatchA' and 'transBatchB' are not taken");
-    product(m, compose_input(m, 0), compose_input(m, 1));
-    map_names(m, "alpha=alpha,transA=transpose_a?,transB=transpose_b?");
-    compose_end(m, 0, -1);
-}
-
 /* beta·C as a bias of N numbers; VALUE_NONE: it is not constant, or has rows. */
 static int bias_of(struct mapping *m, const struct value *c, int64_t n, double beta)
 {
@@ -259,7 +247,6 @@ static const struct map_rule rules[] = {
     {.op = "QLinearConv",
      .finish = map_q_linear_conv,
      .note = "constant weights, scales and zero points"},
-    {.op = "FusedMatMul", .finish = map_fused_mat_mul, .domain = "com.microsoft"},
 };
 
 const struct map_table map_matrix = {"Matrices", rules, ARRAY_LENGTH(rules)};

@@ -12,17 +12,60 @@
 /* ---- batch normalization --------------------------------------------------------------
  */
 
+/* old·momentum + new·(1 − momentum), new of dims 1 x C x 1 ..., as output i. */
+static void keep_average(struct mapping *m, int i, int old, int now)
+{
+    const double momentum = node_real(m->node, "momentum", 0.9);
+    const int64_t channels = map_input(m, 0)->dims[1];
+    if (!map_has_output(m, i))
+        return;
+    now = compose_reshape(m, now, 1, &channels);
+    now = compose_op(m, "ElementWise", "product", now,
+                     compose_number(m, STRATA_FP32, 1 - momentum));
+    old = compose_op(m, "ElementWise", "product", compose_input(m, old),
+                     compose_number(m, STRATA_FP32, momentum));
+    compose_op(m, "ElementWise", "sum", now, old);
+    compose_end(m, i, -1);
+}
+
+/* As in training: by mean and variance of the batch itself. */
+static void map_batch_statistics(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0);
+    int64_t axes[STRATA_MAX_RANK] = {0};
+    if (!x || x->rank < 2 || !map_constant(m, 1, "scale") || !map_constant(m, 2, "B"))
+        return;
+    for (int d = 2; d < x->rank; d++)
+        axes[d - 1] = d;
+    const int n = x->rank - 1;
+    const int mean = compose_reduce(m, "mean", compose_input(m, 0), axes, n, true);
+    const int rest = compose_op(m, "ElementWise", "sub", compose_input(m, 0), mean);
+    const int square = compose_op(m, "ElementWise", "product", rest, rest);
+    const int variance = compose_reduce(m, "mean", square, axes, n, true);
+    const int sum =
+        compose_op(m, "ElementWise", "sum", variance,
+                   compose_number(m, x->dtype, node_real(m->node, "epsilon", 1e-5)));
+    const int root = compose_op(m, "Unary", "sqrt", sum, VALUE_NONE);
+    compose_one(m, "Scale", compose_op(m, "ElementWise", "div", rest, root));
+    section_word(m->g, m->s, "mode", "channel");
+    section_weight(m->s, "scale", compose_input(m, 1));
+    section_weight(m->s, "shift", compose_input(m, 2));
+    compose_end(m, 0, -1);
+    keep_average(m, 1, 3, mean);
+    keep_average(m, 2, 4, variance);
+}
+
 /* A factor and an addend a channel, computed in FP64 and rounded once. */
 static void map_batch(struct mapping *m)
 {
     static const char *const names[] = {"scale", "B", "input_mean", "input_var"};
     const double epsilon = node_real(m->node, "epsilon", 1e-5);
-    const struct value *first = map_constant(m, 1, names[0]);
     double *v[4] = {0};
-    if (node_integer(m->node, "training_mode", 0) || map_has_output(m, 1)) {
-        map_refuse(m, "it is in training mode; networks here only infer");
+    if (node_integer(m->node, "training_mode", 0)) {
+        map_batch_statistics(m);
         return;
     }
+    const struct value *first = map_constant(m, 1, names[0]);
     for (int i = 0; i < 4; i++) {
         const struct value *c = map_constant(m, i + 1, names[i]);
         v[i] = compose_values(m, c);
@@ -177,7 +220,7 @@ static void map_hardmax(struct mapping *m)
 static const struct map_rule rules[] = {
     {.op = "BatchNormalization",
      .finish = map_batch,
-     .note = "inference, of constant scale, B, mean and var"},
+     .note = "constant scale and B; constant mean and var but in training mode"},
     {.op = "InstanceNormalization",
      .layer = "Normalization",
      .fixed = "kind=instance",

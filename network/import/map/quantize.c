@@ -65,17 +65,81 @@ static int real_input(struct mapping *m)
                  : compose_input(m, 0);
 }
 
+/* Whether scale and zero point are computed, and not of what only the layers take. */
+static bool is_computed(const struct mapping *m, int dtype)
+{
+    const struct value *scale = map_input(m, 1), *zero = map_input(m, 2);
+    return map_input(m, 0) && scale && !is_fp8(dtype) && scale->dtype == STRATA_FP32 &&
+           scale->rank <= 1 && !node_integer(m->node, "block_size", 0) &&
+           !(scale->constant && (!zero || zero->constant));
+}
+
+/* Input i as FP32, along `axis` of the first where it is a list. */
+static int along(struct mapping *m, int i, int64_t axis)
+{
+    const struct value *v = map_input(m, i);
+    int64_t dims[STRATA_MAX_RANK];
+    const int rank = map_input_rank(m, 0) - (int)axis;
+    const int y = v->dtype == STRATA_FP32
+                      ? compose_input(m, i)
+                      : compose_cast(m, compose_input(m, i), STRATA_FP32);
+    if (value_count(v) == 1)
+        return y;
+    for (int d = 0; d < rank; d++)
+        dims[d] = d ? 1 : v->dims[0];
+    return compose_reshape(m, y, rank, dims);
+}
+
+static int clipped(struct mapping *m, int x, double low, double high)
+{
+    const int y = compose_one(m, "Activation", x);
+    section_word(m->g, m->s, "kind", "clip");
+    section_real(m->g, m->s, "alpha", low);
+    section_real(m->g, m->s, "beta", high);
+    return y;
+}
+
+/* With a scale that is computed: the same, step by step. */
+static void quantize_by_steps(struct mapping *m, int dtype)
+{
+    const int64_t axis = axis_of(m);
+    const int quotient =
+        compose_op(m, "ElementWise", "div", real_input(m), along(m, 1, axis));
+    int y = compose_op(m, "Unary", "round", quotient, VALUE_NONE);
+    if (map_input(m, 2))
+        y = compose_op(m, "ElementWise", "sum", y, along(m, 2, axis));
+    const bool narrow = dtype == STRATA_INT8;
+    compose_cast(m, clipped(m, y, narrow ? -128 : 0, narrow ? 127 : 255), dtype);
+    compose_end(m, 0, -1);
+}
+
+static void dequantize_by_steps(struct mapping *m)
+{
+    const int64_t axis = axis_of(m);
+    int y = compose_cast(m, compose_input(m, 0), STRATA_FP32);
+    if (map_input(m, 2))
+        y = compose_op(m, "ElementWise", "sub", y, along(m, 2, axis));
+    compose_op(m, "ElementWise", "product", y, along(m, 1, axis));
+    compose_end(m, 0, -1);
+}
+
 static void map_quantize_linear(struct mapping *m)
 {
     const int64_t wanted = node_integer(m->node, "output_dtype", 0);
+    const struct value *zero = map_input(m, 2);
+    const int dtype = zero ? zero->dtype : STRATA_UINT8;
+    if (!wanted && is_computed(m, dtype)) {
+        quantize_by_steps(m, dtype);
+        return;
+    }
     quantize_do(m, real_input(m), 1, 2, axis_of(m));
     if (!map_input(m, 2) && wanted) {
-        const int dtype = onnx_type_core((enum onnx_type)wanted);
-        if (dtype < 0)
+        const int to = onnx_type_core((enum onnx_type)wanted);
+        if (to < 0)
             map_refuse(m, "'output_dtype' is %s; Strata has none for it",
                        onnx_type_name((enum onnx_type)wanted));
         else
-            section_word(m->g, m->s, "dtype", strata_dtype_name(dtype));
+            section_word(m->g, m->s, "dtype", strata_dtype_name(to));
     }
     map_names(m, "block_size=block,saturate=saturate?");
     compose_end(m, 0, -1);
@@ -83,6 +147,11 @@ static void map_quantize_linear(struct mapping *m)
 
 static void map_dequantize_linear(struct mapping *m)
 {
+    const struct value *x = map_input(m, 0);
+    if (x && is_computed(m, x->dtype)) {
+        dequantize_by_steps(m);
+        return;
+    }
     quantize_undo(m, compose_input(m, 0), 1, 2, axis_of(m));
     map_names(m, "block_size=block");
     compose_end(m, 0, -1);
@@ -97,11 +166,7 @@ static int with_number(struct mapping *m, const char *op, int x, double v)
 /* Rounded, and in [0, 255]. */
 static int to_byte(struct mapping *m, int x)
 {
-    const int y = compose_one(m, "Activation", x);
-    section_word(m->g, m->s, "kind", "clip");
-    section_integer(m->g, m->s, "alpha", 0);
-    section_integer(m->g, m->s, "beta", 255);
-    return compose_op(m, "Unary", "round", y, VALUE_NONE);
+    return compose_op(m, "Unary", "round", clipped(m, x, 0, 255), VALUE_NONE);
 }
 
 /* From the range of the values, in which 0 is. */
@@ -133,11 +198,11 @@ static void map_dynamic(struct mapping *m)
 static const struct map_rule rules[] = {
     {.op = "QuantizeLinear",
      .finish = map_quantize_linear,
-     .note = "constant scale and zero point; to uint8, int8, float8e4m3fn, float8e5m2"},
+     .note = "to uint8, int8, float8e4m3fn, float8e5m2; scales of blocks are constant"},
     {.op = "DequantizeLinear",
      .finish = map_dequantize_linear,
-     .note = "constant scale and zero point; of uint8, int8, int32, float8e4m3fn, "
-             "float8e5m2"},
+     .note = "of uint8, int8, int32, float8e4m3fn, float8e5m2; scales of blocks are "
+             "constant"},
     {.op = "DynamicQuantizeLinear", .finish = map_dynamic},
 };
 

@@ -2,11 +2,10 @@
  *
  * Operators that move elements: other dims, another order, pieces and copies.
  */
-#include "network/import/map.h"
-
 #include <string.h>
 
 #include "core/alloc.h"
+#include "network/import/map/compose.h"
 
 static int64_t product(const int64_t *v, int n)
 {
@@ -47,10 +46,9 @@ static void make_dropout(struct mapping *m)
     make_identity(m);
     if (!map_has_output(m, 1))
         return;
-    const size_t n = (size_t)value_count(x);
-    char *mask = arena_get(&m->g->arena, n, 1);
+    char *mask = compose_room(m, 1, x->dims, x->rank);
     if (mask)
-        memset(mask, 1, n);
+        memset(mask, 1, (size_t)value_count(x));
     map_is_constant(m, 1, STRATA_BOOL8, x->rank, x->dims, mask);
 }
 
@@ -201,7 +199,7 @@ static void make_blocks(struct mapping *m)
     const bool to_space = strcmp(m->node->op, "DepthToSpace") == 0;
     const bool columns = strcmp(node_text(m->node, "mode", "DCR"), "CRD") == 0;
     const int64_t b = node_integer(m->node, "blocksize", 0);
-    if (!x || x->rank != 4 || b < 1 || x->dims[to_space ? 1 : 2] % b ||
+    if (!x || x->rank != 4 || b < 1 || b > INT16_MAX || x->dims[to_space ? 1 : 2] % b ||
         (!to_space && x->dims[3] % b)) {
         map_refuse(m, "blocks of %lld do not divide an input of rank %d", (long long)b,
                    map_input_rank(m, 0));
@@ -263,9 +261,12 @@ static bool read_parts(struct mapping *m, int64_t dim, int64_t *parts)
     }
     for (int i = 0; i < n; i++) {
         parts[i] = given ? value_integer(given, i) : clamp(dim - sum, 0, each);
+        if (parts[i] < 0 || parts[i] > dim - sum) {
+            map_refuse(m, "'split' holds %lld where %lld of the dim are left",
+                       (long long)parts[i], (long long)(dim - sum));
+            return false;
+        }
         sum += parts[i];
-        if (parts[i] < 0)
-            break;
     }
     if (sum != dim)
         map_refuse(m, "'split' adds up to %lld, the dim is %lld", (long long)sum,
@@ -421,7 +422,7 @@ static void make_centered(struct mapping *m)
     if (!m->refused && x && n != (listed < 0 ? x->rank : listed))
         map_refuse(m, "'shape' has %d numbers for %d dims", n,
                    listed < 0 ? x->rank : listed);
-    for (int i = 0; !m->refused && x && i < n; i++) {
+    for (int i = 0; x && i < n && compose_fits(m, "shape", size, n, 0); i++) {
         const int64_t axis = map_axis(m, listed < 0 ? i : axes[i], x->rank);
         const int64_t more = size[i] - x->dims[axis];
         begin[axis] = more > 0 ? more / 2 : -(-more / 2);

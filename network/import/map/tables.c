@@ -6,7 +6,8 @@
 
 extern const struct map_table map_arithmetic, map_attention, map_cast, map_constants,
     map_einsum, map_image, map_index, map_loss, map_matrix, map_normalize, map_own,
-    map_quantize, map_reduce, map_refused, map_shape, map_window;
+    map_quantize, map_recurrent, map_reduce, map_refused, map_shape, map_signal,
+    map_window;
 
 /* clang-format off: a family a line */
 const struct map_table *const map_tables[] = {
@@ -21,6 +22,8 @@ const struct map_table *const map_tables[] = {
     &map_matrix,
     &map_einsum,
     &map_attention,
+    &map_recurrent,
+    &map_signal,
     &map_image,
     &map_quantize,
     &map_loss,

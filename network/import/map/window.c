@@ -259,41 +259,6 @@ static void map_conv_integer(struct mapping *m)
     compose_end(m, 0, -1);
 }
 
-/* The addend comes before the activation; both join the convolution when planned. */
-static void finish_fused(struct mapping *m)
-{
-    static const char *const kinds[][4] = {
-        {"Relu", "relu", NULL, NULL},
-        {"Sigmoid", "sigmoid", NULL, NULL},
-        {"Tanh", "tanh", NULL, NULL},
-        {"LeakyRelu", "leaky_relu", "alpha", NULL},
-        {"Clip", "clip", "alpha", "beta"},
-        {"HardSigmoid", "hard_sigmoid", "alpha", "beta"}};
-    const char *kind = node_text(m->node, "activation", "");
-    const struct onnx_attribute *p = node_attribute(m->node, "activation_params");
-    size_t i = 0;
-    finish_window(m);
-    while (i < ARRAY_LENGTH(kinds) && strcmp(kind, kinds[i][0]) != 0)
-        i++;
-    if (m->refused || !m->s)
-        return;
-    if (*kind && i == ARRAY_LENGTH(kinds)) {
-        map_refuse(m, "'activation' = '%s' is not known", kind);
-        return;
-    }
-    int y = m->s->out[0] = map_between(m);
-    if (map_input(m, 3))
-        y = compose_op(m, "ElementWise", "sum", y, compose_input(m, 3));
-    if (*kind) {
-        y = compose_one(m, "Activation", y);
-        section_word(m->g, m->s, "kind", kinds[i][1]);
-        for (size_t k = 0; p && p->kind == ONNX_A_REALS && k < p->n && k < 2; k++)
-            if (kinds[i][k + 2])
-                section_real(m->g, m->s, kinds[i][k + 2], p->reals[k]);
-    }
-    compose_is(m, 0, y, -1, NULL);
-}
-
 #define POOL(op_, kind_, names_, finish_)                                                \
     {                                                                                    \
         .op = op_, .layer = "Pooling", .fixed = "kind=" kind_, .ports = "x",             \
@@ -329,13 +294,6 @@ static const struct map_rule rules[] = {
      .ports = "xx-",
      .names = "kernel_shape=kernel,strides=stride",
      .finish = finish_unpool},
-    {.op = "FusedConv",
-     .layer = "Convolution",
-     .ports = "xww-",
-     .names = WINDOW ",group=groups",
-     .finish = finish_fused,
-     .note = "weights are constant",
-     .domain = "com.microsoft"},
 };
 
 const struct map_table map_window = {"Windows", rules, ARRAY_LENGTH(rules)};

@@ -2,11 +2,12 @@
  *
  * Operators that came to mean another thing, or got another name.
  */
+#include "network/import/upgrade.h"
+
 #include <string.h>
 #include <strings.h>
 
 #include "core/alloc.h"
-#include "network/import/control/control.h"
 
 /* ---- softmax and its kin -------------------------------------------------------------
  */
@@ -192,6 +193,45 @@ static void scatter_elements(struct import *im, struct node *n)
     n->op = "ScatterElements";
 }
 
+static int pick_first(struct import *im, const struct node *n, int value)
+{
+    const int64_t first = 0;
+    const int in[] = {value, graph_add_integers(&im->g, 0, &first, 1)};
+    return upgrade_value(upgrade_add(im, n, "Gather", in, 2));
+}
+
+/* Each input had the batch first, and behind the first input, the lengths of its
+ * sequences. */
+static void scan_batch(struct import *im, struct node *n)
+{
+    struct graph *g = &im->g;
+    const int64_t front = 0;
+    const int own = n->n_in - n->n_captured;
+    struct onnx_attribute directions;
+    const struct onnx_attribute *a = node_attribute(n, "directions");
+    for (int i = 1; i < own; i++) {
+        const struct value *v = upgrade_input(im, n, i);
+        if (v && v->rank > 0 && v->dims[0] == 1 && n->in[0] < 0)
+            continue;
+        import_refuse_node(im, n, NULL,
+                           "opset 8's batch must be 1, its sequences of one length; a "
+                           "newer exporter writes Scan without them");
+        return;
+    }
+    for (int i = 1; i < n->n_in; i++)
+        n->in[i - 1] = i < own ? pick_first(im, n, n->in[i]) : n->in[i];
+    n->n_in--;
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] >= 0)
+            node_set_input(g, upgrade_after(im, n, i, "Unsqueeze"), 1,
+                           graph_add_integers(g, 1, &front, 1));
+    if (!a)
+        return;
+    directions = *a;
+    directions.name = "scan_input_directions";
+    node_set(g, n, directions);
+}
+
 static const struct upgrade rows[] = {
     {"Softmax", {13}, flatten_axes},
     {"LogSoftmax", {13}, flatten_axes},
@@ -209,7 +249,7 @@ static const struct upgrade rows[] = {
     {"GridSample", {20}, sample_modes},
     {"RoiAlign", {16}, roi_corners},
     {"Scatter", {11}, scatter_elements},
-    {"Scan", {9}, control_scan_batch},
+    {"Scan", {9}, scan_batch},
 };
 
 const struct upgrade_table upgrade_meaning = {rows, ARRAY_LENGTH(rows)};

@@ -7,9 +7,11 @@
 #include <string.h>
 
 enum {
-    /* Bytes, what the library's own default is on Hopper; what an algorithm takes of it
-     * counts in a network's memory. */
+    /* Bytes; the most is the library's own default on Hopper. They count in a network's
+     * memory. */
+    LEAST_WORKSPACE = 1 << 20,
     MOST_WORKSPACE = 32 << 20,
+    SPLITS = 16, /* of K, that workspace has room for */
     ALIGNMENT = 16 /* bytes, of all matrices */
 };
 
@@ -97,9 +99,20 @@ static cublasStatus_t set_operation(struct cublaslt_plan *plan,
         &plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
 }
 
+/* Bytes of workspace that an algorithm may ask for, and what an impl claims whichever it
+ * gets: what algorithms do ask for may be more for fewer rows, this is not. */
+static uint64_t room(const struct cublaslt_problem *p)
+{
+    const double parts = (double)sizeof(float) * SPLITS * (double)p->m * (double)p->n *
+                         (double)p->batch;
+    return parts < LEAST_WORKSPACE  ? LEAST_WORKSPACE
+           : parts > MOST_WORKSPACE ? MOST_WORKSPACE
+                                    : (uint64_t)parts;
+}
+
 /* Of the ways to add up a split K only the one through FP32: in place adds in the order
  * blocks finish, so two runs differ, and the output's type rounds each part to FP16. */
-static cublasStatus_t set_preference(const struct cublaslt_library *l,
+static cublasStatus_t set_preference(const struct cublaslt_library *l, uint64_t workspace,
                                      cublasLtMatmulPreferenceOpaque_t *preference)
 {
     static const cublasLtMatmulPreferenceAttributes_t sides[] = {
@@ -107,7 +120,6 @@ static cublasStatus_t set_preference(const struct cublaslt_library *l,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    const uint64_t workspace = MOST_WORKSPACE;
     const uint32_t alignment = ALIGNMENT;
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasStatus_t s =
@@ -151,12 +163,13 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
     int status = cublaslt_library_get(n, &out->library, &out->handle);
     if (status != STRATA_OK)
         return status;
+    out->workspace = room(problem);
     out->addend = problem->addend;
     out->alpha = factor(problem, problem->alpha);
     out->beta = factor(problem, problem->addend ? problem->beta : 0);
     if ((s = set_layouts(out, problem)) ||
         (s = set_operation(out, problem, bias ? bias : aligned)) ||
-        (s = set_preference(out->library, &preference)))
+        (s = set_preference(out->library, out->workspace, &preference)))
         return failed(n, out->library, "describing the product", s);
     s = out->library->cublasLtMatmulAlgoGetHeuristic(
         out->handle, &out->operation, &out->a, &out->b, &out->c, &out->d, &preference,
@@ -171,7 +184,6 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
     if (s != CUBLAS_STATUS_SUCCESS)
         return failed(n, out->library, "asking for algorithms", s);
     out->algorithm = results[rank].algo;
-    out->workspace = results[rank].workspaceSize;
     return STRATA_OK;
 }
 

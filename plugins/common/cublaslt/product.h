@@ -36,7 +36,7 @@ struct cublaslt_plan {
     cublasLtMatmulDescOpaque_t operation;
     cublasLtMatrixLayoutOpaque_t a, b, c, d;
     cublasLtMatmulAlgo_t algorithm;
-    size_t workspace; /* bytes */
+    size_t workspace; /* bytes: room for any algorithm; no less for more rows */
     int32_t addend;
     union cublaslt_factor {
         float real;

@@ -367,10 +367,19 @@ FUNCTION float atan_float(float x)
     return with_sign(base + (p * z * t + t), x);
 }
 
+/* log(1 + exp(x)) = max(x, 0) + log(1 + t); what 1 + t loses of t goes in again. */
 FUNCTION float softplus_float(float x)
 {
-    const float rest = (float)log1p_double((double)exp_float(-fabsf(x)));
-    return (x > 0 ? x : x <= 0 ? 0 : x) + rest;
+    const float t = exp_float(-fabsf(x)), u = 1 + t;
+    const float rest = log_float(u) + (t - (u - 1)) / u;
+    return (x < 0 ? 0 : x) + rest;
+}
+
+/* x*tanh(softplus(x)) by the square of 1 + exp(x); past 20 the factor is 1. */
+FUNCTION float mish_float(float x)
+{
+    const float e = exp_float(x > 20 ? 20 : x), n = e * (e + 2);
+    return x * (n / (n + 2));
 }
 
 #undef FUNCTION

@@ -18,7 +18,7 @@
         _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) y[i] = (expression);        \
     } while (0)
 
-/* A step of 1 apart, so that it becomes vector code. */
+/* Steps of 1 and 0 (one value for all) apart, so that they become vector code. */
 #define EACH(type, expression)                                                           \
     {                                                                                    \
         const type *from = data;                                                         \
@@ -27,7 +27,12 @@
                 const type x = from[i];                                                  \
                 row[i] = (expression);                                                   \
             }                                                                            \
-        else                                                                             \
+        else if (step == 0 && n > 0) {                                                   \
+            const type x = from[0];                                                      \
+            const __typeof__(*row) value = (expression);                                 \
+            for (int64_t i = 0; i < n; i++)                                              \
+                row[i] = value;                                                          \
+        } else                                                                           \
             for (int64_t i = 0; i < n; i++) {                                            \
                 const type x = from[i * step];                                           \
                 row[i] = (expression);                                                   \

@@ -265,7 +265,8 @@ static transposed_job transposed_job_of(const strata_run *r)
     job.epilogue = epilogue_of(r);
     job.images = r->out[0].dims[0];
     job.phases = deconvolution_phases(w);
-    job.in_c = (uint32_t)s->in_c;
+    /* Kernels read the first pixel in place of one outside, so there must be one. */
+    job.in_c = r->in[0].count > 0 ? (uint32_t)s->in_c : 0;
     job.out_c = (uint32_t)s->out_c;
     job.blocks = (uint32_t)((s->out_c + FILTERS - 1) / FILTERS);
     job.groups = (uint32_t)s->groups;

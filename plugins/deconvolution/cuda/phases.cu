@@ -27,6 +27,9 @@ int phases_accept(const strata_node *n)
     const int status = deconvolution_resolve(n, &s);
     if (status != STRATA_OK)
         return status;
+    if (x->count == 0)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "the input is empty; products are of one element or more");
     if (s.groups != 1)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "groups is %lld; needed is 1",
                            (long long)s.groups);

@@ -1,90 +1,118 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model imported and made ready to run on the host. A failure fails the test, so these
- * are for tests alone; free what was made in every case.
+ * Models from a text (model_text.h), imported: constants that their outputs are, the
+ * network's text, or what the importer refuses.
  */
 #ifndef TESTS_NETWORK_IMPORT_IMPORTED_H
 #define TESTS_NETWORK_IMPORT_IMPORTED_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <criterion/criterion.h>
-
-#include "network/import/import.h"
-#include "network/network.h"
+#include "network/import/private.h"
+#include "tests/network/import/model_text.h"
 
 struct imported {
+    struct message bytes;
+    const struct onnx_model *model;
+    strata_registry *registry;
     struct import *im;
-    char *text;
-    size_t text_size;
-    void *weights;
-    size_t weights_size;
-    strata_network *network;
-    strata_handle *handle;
-    strata_engine *engine;
-    strata_context *context;
+    int status;
+    strata_error err;
 };
 
-static inline void imported_free(struct imported *x)
+static inline struct imported import_model_text(const char *text)
 {
-    strata_context_destroy(x->context);
-    strata_engine_destroy(x->engine);
-    strata_destroy(x->handle);
-    strata_network_destroy(x->network);
-    import_free(x->im);
-    free(x->weights);
-    free(x->text);
+    struct imported i = {.bytes = model_bytes(text)};
+    cr_assert_eq(strata_registry_create(&i.registry, NULL, &i.err), STRATA_OK, "%s",
+                 i.err.message);
+    cr_assert_eq(
+        onnx_parse(&i.model, i.bytes.bytes, i.bytes.size, "model.onnx", NULL, &i.err),
+        STRATA_OK, "%s\n%s", i.err.message, text);
+    i.status = import_make(&i.im, i.model, i.registry, NULL, &i.err);
+    return i;
 }
 
-static inline int imported_open(struct imported *x, const struct onnx_model *m,
-                                strata_registry *registry, const struct import_options *o,
-                                strata_error *err)
+static inline void imported_close(struct imported *i)
 {
-    *x = (struct imported){0};
-    int status = import_make(&x->im, m, registry, o, err);
-    if (status == STRATA_OK)
-        status = import_text(x->im, NETWORK_MEMORY_WEIGHTS, &x->text, &x->text_size, err);
-    if (status == STRATA_OK)
-        status = import_weights(x->im, &x->weights, &x->weights_size, err);
-    const struct network_memory memory = {.text = x->text,
-                                          .text_size = x->text_size,
-                                          .weights = x->weights,
-                                          .weights_size = x->weights_size};
-    if (status == STRATA_OK)
-        status = network_parse(&x->network, &memory, "imported", registry, err);
-    if (status == STRATA_OK)
-        status = strata_create(&x->handle, "host", err);
-    if (status == STRATA_OK)
-        status = strata_engine_build(&x->engine, x->handle, x->network, err);
-    if (status == STRATA_OK)
-        status = strata_context_create(&x->context, x->engine, x->handle, err);
-    return status;
+    import_free(i->im);
+    onnx_close(i->model);
+    strata_registry_destroy(i->registry);
+    free(i->bytes.bytes);
 }
 
-/* Elements of binding i, inputs first, which are `*n`. */
-static inline float *imported_data(const struct imported *x, int i, int64_t *n)
+/* Output k, which is a constant of the network. */
+static inline const struct value *imported_constant(const struct imported *i, size_t k)
 {
-    strata_binding b = {.struct_size = sizeof b};
-    cr_assert_eq(strata_engine_binding(x->engine, i, &b, NULL), STRATA_OK);
-    *n = strata_desc_count(&b.desc);
-    return strata_context_data(x->context, i);
-}
-
-/* The types of its layers in order, a space between. */
-static inline void imported_types(const struct imported *x, char *out, size_t size)
-{
-    static const char key[] = "\ntype = ";
-    size_t used = 0;
-    *out = '\0';
-    for (const char *at = x->text; (at = strstr(at, key));) {
-        at += sizeof key - 1;
-        const size_t n = strcspn(at, "\n");
-        cr_assert_lt(used + n + 2, size);
-        used += (size_t)snprintf(out + used, size - used, "%s%.*s", used ? " " : "",
-                                 (int)n, at);
+    const int output = i->im->g.outputs[k];
+    for (size_t s = 0; s < i->im->n_sections; s++) {
+        const struct section *section = i->im->sections[s];
+        if (section->n_out == 1 && section->out[0] == output &&
+            strcmp(section->type, "Constant") == 0)
+            return &i->im->g.values[section->weights[0].value];
     }
+    return NULL;
+}
+
+/* All outputs of the model as a text: "2x1: 3 4.5; -: 7". The caller frees it. */
+static inline char *imported_values(const char *text)
+{
+    struct imported i = import_model_text(text);
+    char *out = NULL;
+    size_t size;
+    FILE *f = open_memstream(&out, &size);
+    cr_assert_eq(i.status, STRATA_OK, "%s\n%s", i.err.message, text);
+    for (size_t k = 0; k < i.im->g.n_outputs; k++) {
+        const struct value *v = imported_constant(&i, k);
+        fputs(k ? "; " : "", f);
+        if (!v) {
+            fputs("computed", f);
+            continue;
+        }
+        for (int d = 0; d < v->rank; d++)
+            fprintf(f, "%s%lld", d ? "x" : "", (long long)v->dims[d]);
+        fputs(v->rank ? ":" : "-:", f);
+        for (int64_t e = 0; e < value_count(v); e++)
+            fprintf(f, " %.5g", value_real(v, e));
+    }
+    fclose(f);
+    imported_close(&i);
+    return out;
+}
+
+static inline void expect_values(const char *name, const char *text, const char *wanted)
+{
+    char *found = imported_values(text);
+    cr_expect_str_eq(found, wanted, "%s: %s, should be %s", name, found, wanted);
+    free(found);
+}
+
+/* Refused, and the reason holds `what`. */
+static inline void expect_import_refused(const char *name, const char *text,
+                                         const char *what)
+{
+    struct imported i = import_model_text(text);
+    cr_expect_eq(i.status, STRATA_EUNSUPPORTED, "%s: status %d", name, i.status);
+    cr_expect_not_null(strstr(i.err.message, what), "%s: no '%s' in: %s", name, what,
+                       i.err.message);
+    imported_close(&i);
+}
+
+/* The network's INI text; the caller frees it. */
+static inline char *imported_text(const char *text)
+{
+    struct imported i = import_model_text(text);
+    char *out = NULL;
+    size_t size;
+    cr_assert_eq(i.status, STRATA_OK, "%s\n%s", i.err.message, text);
+    cr_assert_eq(import_text(i.im, "weights", &out, &size, &i.err), STRATA_OK, "%s",
+                 i.err.message);
+    imported_close(&i);
+    return out;
+}
+
+static inline void expect_text(const char *name, const char *text, const char *what)
+{
+    char *found = imported_text(text);
+    cr_expect_not_null(strstr(found, what), "%s: no '%s' in:\n%s", name, what, found);
+    free(found);
 }
 
 #endif /* TESTS_NETWORK_IMPORT_IMPORTED_H */

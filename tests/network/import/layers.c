@@ -53,17 +53,6 @@ static const struct form forms[] = {
      "kind = leaky_relu\n"
      "alpha = 0.25\n",
      NULL},
-    {"fused product",
-     MODEL(IN("x", D(3) D(2)) IN("b", D(3) D(4)) OUT("y")
-               DO("FusedMatMul", "7:'com.microsoft' 1:'x' 1:'b' 2:'y' " REAL("alpha", 0.5)
-                                     INTEGER("transA", 1))),
-     "\n"
-     "[layer y]\n"
-     "type = MatrixMultiply\n"
-     "inputs = x, b\n"
-     "alpha = 0.5\n"
-     "transpose_a = yes\n",
-     NULL},
     {"constant matrix and bias",
      MODEL(IN("x", D(3) D(2)) OUT("y") REALS("b", "1:1 1:2", "4:f1 4:f2") REALS(
          "c", "1:1", "4:f4") DO("Gemm", "1:'x' 1:'b' 1:'c' 2:'y' " REAL("beta", 0.5)
@@ -159,7 +148,7 @@ static const struct form forms[] = {
                DO("Resize",
                   "1:'x' 1:'' 1:'s' 2:'y' " WORD("mode", "linear")
                       WORD("coordinate_transformation_mode", "tf_half_pixel_for_nn"))),
-     NULL, "is taken with nearest_mode 'floor' alone"},
+     NULL, "is taken with nearest_mode floor and"},
     {"channels that blocks do not divide",
      MODEL(IN("x", D(1) D(6) D(4) D(4)) OUT("y")
                DO("DepthToSpace", "1:'x' 2:'y' " INTEGER("blocksize", 2))),
@@ -194,6 +183,134 @@ static const struct form forms[] = {
                                                                                "7:2 7:2")
                DO("Col2Im", "1:'x' 1:'i' 1:'k' 2:'y' " INTEGERS("strides", "8:0 8:1"))),
      NULL, "'strides' holds 0"},
+    {"a sum of ten",
+     MODEL(IN("x", D(2)) OUT("y") DO("Sum", "1:'x' 1:'x' 1:'x' 1:'x' 1:'x' 1:'x' 1:'x' "
+                                            "1:'x' 1:'x' 1:'x' 2:'y' ")),
+     "\n"
+     "[layer ElementWise]\n"
+     "type = ElementWise\n"
+     "inputs = x, x, x, x, x, x, x, x\n"
+     "\n"
+     "[layer y]\n"
+     "type = ElementWise\n"
+     "inputs = ElementWise, x, x\n",
+     NULL},
+    {"parts of which the last is shorter",
+     MODEL(IN("x", D(7)) OUT("b") DO("Split", "1:'x' 2:'a' 2:'b' 2:'c' ")
+               DO("Concat", "1:'c' 1:'a' 2:'y' " INTEGER("axis", 0)) OUT("y")),
+     "\n"
+     "[layer a]\n"
+     "type = Slice\n"
+     "axis = 0\n"
+     "split = 3, 3, 1\n"
+     "\n"
+     "[layer y]\n"
+     "type = Concatenation\n"
+     "inputs = a:2, a\n"
+     "axis = 0\n",
+     NULL},
+    {"a constant scalar index",
+     MODEL(IN("x", D(2) D(3)) OUT("y") "5:{8:'i' 2:7 7:-1} " DO(
+         "Gather", "1:'x' 1:'i' 2:'y' " INTEGER("axis", 1))),
+     "\n"
+     "[layer Slice]\n"
+     "type = Slice\n"
+     "axes = 1\n"
+     "begin = 2\n"
+     "end = 3\n"
+     "\n"
+     "[layer y]\n"
+     "type = Shuffle\n"
+     "shape = 2\n",
+     NULL},
+    {"what does nothing",
+     MODEL(IN("x", D(2) D(3)) OUT("y") WHOLE("s", "1:2", "7:2 7:3") DO("Relu",
+                                                                       "1:'x' 2:'a' ")
+               DO("Dropout", "1:'a' 2:'b' ") DO("Reshape", "1:'b' 1:'s' 2:'c' ")
+                   DO("CastLike", "1:'c' 1:'x' 2:'d' ") DO("Identity", "1:'d' 2:'y' ")),
+     "\n"
+     "[layer y]\n"
+     "type = Activation\n",
+     NULL},
+    {"an output that is an input",
+     MODEL(IN("x", D(2) D(3)) OUT("y") DO("Identity", "1:'x' 2:'y' ")),
+     "\n"
+     "[layer y]\n"
+     "type = Identity\n",
+     NULL},
+    {"ends beyond the dim",
+     MODEL(IN("x", D(4) D(5)) OUT("y") WHOLE("b", "1:2", "7:-9 7:-1")
+               WHOLE("e", "1:2", "7:99 7:-99") WHOLE("a", "1:2", "7:0 7:1")
+                   WHOLE("t", "1:2", "7:1 7:-2")
+                       DO("Slice", "1:'x' 1:'b' 1:'e' 1:'a' 1:'t' 2:'y' ")),
+     "\n"
+     "[layer y]\n"
+     "type = Slice\n"
+     "axes = 1\n"
+     "begin = 4\n"
+     "end = -6\n"
+     "step = -2\n",
+     NULL},
+    {"a cap of integers",
+     MODEL("11:{1:'x' 2:{1:{1:6 2:{" D(3) "}}}} " OUT("y") "5:{8:'h' 2:6 5:7} " DO(
+         "Clip", "1:'x' 1:'' 1:'h' 2:'y' ")),
+     "\n"
+     "[layer h]\n"
+     "type = Constant\n"
+     "weights = w:h\n"
+     "\n"
+     "[layer y]\n"
+     "type = ElementWise\n"
+     "inputs = x, h\n"
+     "op = min\n",
+     NULL},
+    {"half precision that one operand was cast to",
+     MODEL(IN("x", D(3)) "11:{1:'a' 2:{1:{1:10 2:{" D(3) "}}}} " OUT("y") DO(
+         "Cast", "1:'x' 2:'b' " INTEGER("to", 10)) DO("Add", "1:'b' 1:'a' 2:'y' ")),
+     "\n"
+     "[layer b]\n"
+     "type = Cast\n"
+     "inputs = x\n"
+     "to = fp16\n"
+     "\n"
+     "[layer Cast]\n"
+     "type = Cast\n"
+     "inputs = a\n"
+     "to = fp16\n"
+     "\n"
+     "[layer y]\n"
+     "type = ElementWise\n"
+     "inputs = b, Cast\n",
+     NULL},
+    {"a shape of another size",
+     MODEL(IN("x", D(2) D(3)) OUT("y") WHOLE("s", "1:2", "7:4 7:-1")
+               DO("Reshape", "1:'x' 1:'s' 2:'y' ")),
+     NULL, "'shape' does not hold the input's 6 elements"},
+    {"a dim that is not 1",
+     MODEL(IN("x", D(2) D(3)) OUT("y") WHOLE("s", "1:1", "7:0")
+               DO("Squeeze", "1:'x' 1:'s' 2:'y' ")),
+     NULL, "dim 0 is 2; only a dim of 1 can be left out"},
+    {"parts that are too many",
+     MODEL(IN("x", D(4)) OUT("b") WHOLE("s", "1:2", "7:3 7:2")
+               DO("Split", "1:'x' 1:'s' 2:'a' 2:'b' ")),
+     NULL, "'split' holds 2 where 1 of the dim are left"},
+    {"an index outside",
+     MODEL(IN("x", D(2) D(3)) OUT("y") "5:{8:'i' 2:7 7:3} " DO(
+         "Gather", "1:'x' 1:'i' 2:'y' " INTEGER("axis", 1))),
+     NULL, "index 3 is outside of dim 1 of 3 elements"},
+    {"a size that depends on values",
+     MODEL(IN("x", D(3)) OUT("y") DO("NonZero", "1:'x' 2:'y' ")), NULL,
+     "its output's size depends on values"},
+    {"a range past all memory",
+     MODEL(IN("x", D(3))
+               OUT("y") "5:{8:'a' 2:7 7:0} 5:{8:'b' 2:7 7:2000000000} "
+                        "5:{8:'c' 2:7 7:1} " DO("Range", "1:'a' 1:'b' 1:'c' 2:'y' ")),
+     NULL, "it would need a constant of more than"},
+    {"a dim past all tensors",
+     MODEL(IN("x", D(1) D(3)) OUT("y")
+               WHOLE("s", "1:4", "7:2000000000 7:2000000000 7:1 7:1")
+                   DO("Expand", "1:'x' 1:'s' 2:'y' ")),
+     NULL, "more elements than a tensor may have"},
 };
 
 /* Import; *status is what import_make said. NULL after a refusal. */

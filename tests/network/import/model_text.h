@@ -1,200 +1,319 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models from text, in memory: statements between ';', as patterns have them, but with
- * attributes:
+ * Small ONNX models from a text, a line each:
  *
- *     t = Transpose x perm=0,2,1; y = MatMul t {3x4}
+ *   ir 8 | opset 13 | opset my.domain 1
+ *   input NAME TYPE DIMS            dims "2x3", "-" of a scalar
+ *   init NAME TYPE DIMS V V ...     a constant; f: float, i: int64, b: bool,
+ *                                   u: uint8
+ *   node OP A,B -> C,D [KEY=V ...]  OP may be domain::OP; "" of an absent port is _
+ *   output NAME [TYPE DIMS]
+ *   function domain::NAME A,B -> C [KEY|KEY=V ...], nodes, end
  *
- * A name is a value, a number a scalar of FP32, {3x4} random FP32 of these dims, {3}*1
- * one number in all of them, [1,-1] integers, <1> one of rank 0; - an input that is
- * absent. An attribute is an integer, a number with a point, a list with commas (one of
- * one ends in a comma) or a word.
+ * Values of attributes: 3, 1.5f, 'text', [1,2], [1.5f,2f], @name (the function's), and
+ * { on a line's end, which begins a graph of lines up to one of } alone.
  */
 #ifndef TESTS_NETWORK_IMPORT_MODEL_TEXT_H
 #define TESTS_NETWORK_IMPORT_MODEL_TEXT_H
 
-#include <ctype.h>
+#include <criterion/criterion.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <criterion/criterion.h>
-
 #include "io/onnx/model.h"
 
-enum { MODEL_TEXT_MOST = 32, MODEL_TEXT_PORTS = 6, MODEL_TEXT_NUMBERS = 8192 };
-
-struct model_text {
-    struct onnx_model model;
-    struct onnx_opset opset;
-    struct onnx_value inputs[MODEL_TEXT_PORTS], outputs[MODEL_TEXT_PORTS];
-    struct onnx_node nodes[MODEL_TEXT_MOST];
-    struct onnx_tensor constants[MODEL_TEXT_MOST];
-    struct onnx_attribute attributes[MODEL_TEXT_MOST][MODEL_TEXT_PORTS];
-    const char *ports[MODEL_TEXT_MOST][MODEL_TEXT_PORTS + 1];
-    int64_t lists[MODEL_TEXT_MOST * MODEL_TEXT_PORTS];
-    double numbers[MODEL_TEXT_NUMBERS];
-    size_t n_lists, n_numbers;
-    char names[MODEL_TEXT_MOST][8];
-    char text[4096];
-    unsigned seed;
+struct message {
+    unsigned char *bytes;
+    size_t size;
 };
 
-/* In [-2, 2), the same on every machine. */
-static inline float model_text_random(unsigned *seed)
+static inline void put_bytes(struct message *m, const void *bytes, size_t size)
 {
-    *seed = *seed * 1664525u + 1013904223u;
-    return (float)(*seed >> 8) / (1 << 22) - 2;
+    m->bytes = realloc(m->bytes, m->size + size + 1);
+    cr_assert_not_null(m->bytes);
+    if (size)
+        memcpy(m->bytes + m->size, bytes, size);
+    m->size += size;
 }
 
-static inline int model_text_dims(const char *text, int64_t *dims)
+static inline void put_varint(struct message *m, uint64_t v)
 {
-    int n = 0;
-    for (char *end = (char *)text; *end && *end != '}'; end += *end == 'x')
-        dims[n++] = strtoll(end, &end, 10);
-    return n;
+    do {
+        const unsigned char byte = (unsigned char)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
+        put_bytes(m, &byte, 1);
+    } while (v >>= 7);
 }
 
-static inline void *model_text_room(struct model_text *t, size_t bytes)
+static inline void put_integer(struct message *m, unsigned field, int64_t v)
 {
-    void *out = &t->numbers[t->n_numbers];
-    t->n_numbers += (bytes + 7) / 8;
-    cr_assert_leq(t->n_numbers, MODEL_TEXT_NUMBERS);
-    return out;
+    put_varint(m, field << 3);
+    put_varint(m, (uint64_t)v);
 }
 
-static inline const char *model_text_constant(struct model_text *t, const char *word)
+static inline void put_float(struct message *m, unsigned field, float v)
 {
-    const size_t i = t->model.graph.n_initializers++;
-    struct onnx_tensor *c = &t->constants[i];
-    cr_assert_lt(i, MODEL_TEXT_MOST);
-    snprintf(t->names[i], sizeof t->names[i], "c%zu", i);
-    *c = (struct onnx_tensor){.name = t->names[i], .type = ONNX_FLOAT, .count = 1};
-    if (*word == '{')
-        c->rank = model_text_dims(word + 1, c->dims);
-    for (int d = 0; d < c->rank; d++)
-        c->count *= c->dims[d];
-    if (*word == '[' || *word == '<') {
-        int64_t *v = model_text_room(t, 8 * sizeof *v);
-        c->type = ONNX_INT64;
-        c->rank = *word == '[';
-        for (char *at = (char *)word + 1; *at != ']' && *at != '>'; at += *at == ',')
-            v[c->dims[0]++] = strtoll(at, &at, 10);
-        c->count = c->dims[0];
-        c->data = v;
-    } else {
-        const char *fill = strchr(word, '*');
-        float *v = model_text_room(t, (size_t)c->count * sizeof *v);
-        for (int64_t k = 0; k < c->count; k++)
-            v[k] = fill           ? strtof(fill + 1, NULL)
-                   : *word == '{' ? model_text_random(&t->seed)
-                                  : strtof(word, NULL);
-        c->data = v;
-    }
-    c->bytes = (size_t)c->count * (c->type == ONNX_INT64 ? 8 : 4);
-    return c->name;
+    put_varint(m, field << 3 | 5);
+    put_bytes(m, &v, sizeof v);
 }
 
-static inline void model_text_attribute(struct model_text *t, struct onnx_attribute *a,
-                                        const char *value)
+static inline void put_string(struct message *m, unsigned field, const char *s, size_t n)
 {
-    int64_t *list = &t->lists[t->n_lists];
-    a->reference = "";
-    if (isalpha((unsigned char)*value)) {
-        a->kind = ONNX_A_TEXT;
-        a->text = value;
-        a->text_bytes = strlen(value);
-    } else if (strchr(value, ',')) {
-        a->kind = ONNX_A_INTEGERS;
-        a->integers = list;
-        for (char *at = (char *)value; *at; at += *at == ',')
-            list[a->n++] = strtoll(at, &at, 10);
-        t->n_lists += a->n;
-    } else if (strchr(value, '.')) {
-        a->kind = ONNX_A_REAL;
-        a->real = strtod(value, NULL);
-    } else {
-        a->kind = ONNX_A_INTEGER;
-        a->integer = strtoll(value, NULL, 10);
+    put_varint(m, field << 3 | 2);
+    put_varint(m, n);
+    put_bytes(m, s, n);
+}
+
+static inline void put_text(struct message *m, unsigned field, const char *text)
+{
+    put_string(m, field, text, strlen(text));
+}
+
+/* The sub-message, which is freed. */
+static inline void put_message(struct message *m, unsigned field, struct message *sub)
+{
+    put_string(m, field, (char *)sub->bytes, sub->size);
+    free(sub->bytes);
+    *sub = (struct message){0};
+}
+
+/* ---- parts of a line -----------------------------------------------------------------
+ */
+
+static inline int type_code(char c)
+{
+    return c == 'f'   ? ONNX_FLOAT
+           : c == 'b' ? ONNX_BOOL
+           : c == 'u' ? ONNX_UINT8
+                      : ONNX_INT64;
+}
+
+/* Numbers between 'x', as `field` of m each; inside messages where `wrapped`. */
+static inline void put_dims(struct message *m, unsigned field, char *text, bool wrapped)
+{
+    char *rest = NULL;
+    for (char *d = strtok_r(text, "x", &rest); d && *text != '-';
+         d = strtok_r(NULL, "x", &rest)) {
+        struct message dim = {0};
+        put_integer(wrapped ? &dim : m, wrapped ? 1 : field, atoll(d));
+        if (wrapped)
+            put_message(m, field, &dim);
     }
 }
 
-static inline void model_text_node(struct model_text *t, char *statement)
+/* NAME TYPE DIMS as a ValueInfoProto; only NAME: of no type. */
+static inline void put_value_info(struct message *m, unsigned field, char *rest)
 {
-    const size_t i = t->model.graph.n_nodes++;
-    struct onnx_node *n = &t->nodes[i];
-    char *rest = statement, *word;
-    cr_assert_lt(i, MODEL_TEXT_MOST);
-    *n = (struct onnx_node){.domain = "",
-                            .overload = "",
-                            .inputs = t->ports[i],
-                            .outputs = &t->ports[i][MODEL_TEXT_PORTS],
-                            .n_outputs = 1,
-                            .attributes = t->attributes[i]};
-    for (int k = 0; (word = strsep(&rest, " "));) {
-        char *equals = strchr(word, '=');
-        if (!*word || (k == 1 && equals == word))
+    struct message info = {0}, type = {0}, tensor = {0}, shape = {0};
+    char *name = strtok_r(NULL, " ", &rest), *kind = strtok_r(NULL, " ", &rest);
+    char *dims = strtok_r(NULL, " ", &rest);
+    put_text(&info, 1, name);
+    if (dims) {
+        put_integer(&tensor, 1, type_code(*kind));
+        put_dims(&shape, 1, dims, true);
+        put_message(&tensor, 2, &shape);
+        put_message(&type, 1, &tensor);
+        put_message(&info, 2, &type);
+    }
+    put_message(m, field, &info);
+}
+
+/* NAME TYPE DIMS V V ... as a TensorProto. */
+static inline void put_tensor(struct message *m, unsigned field, char *rest)
+{
+    struct message t = {0};
+    char *name = strtok_r(NULL, " ", &rest), *kind = strtok_r(NULL, " ", &rest);
+    char *dims = strtok_r(NULL, " ", &rest);
+    put_dims(&t, 1, dims, false);
+    put_integer(&t, 2, type_code(*kind));
+    for (char *v = strtok_r(NULL, " ", &rest); v; v = strtok_r(NULL, " ", &rest))
+        if (*kind == 'f')
+            put_float(&t, 4, strtof(v, NULL));
+        else
+            put_integer(&t, *kind == 'b' || *kind == 'u' ? 5 : 7, atoll(v));
+    put_text(&t, 8, name);
+    put_message(m, field, &t);
+}
+
+/* Names between ',', as `field` each. */
+static inline void put_names(struct message *m, unsigned field, char *text)
+{
+    char *rest = NULL;
+    for (char *n = strtok_r(text, ",", &rest); n; n = strtok_r(NULL, ",", &rest))
+        put_text(m, field, strcmp(n, "_") == 0 ? "" : n);
+}
+
+static inline void put_list(struct message *a, char *text)
+{
+    char *rest = NULL;
+    const bool real = strchr(text, 'f') != NULL;
+    for (char *v = strtok_r(text, "[,]", &rest); v; v = strtok_r(NULL, "[,]", &rest))
+        if (real)
+            put_float(a, 7, strtof(v, NULL));
+        else
+            put_integer(a, 8, atoll(v));
+    put_integer(a, 20, real ? ONNX_A_REALS : ONNX_A_INTEGERS);
+}
+
+static inline void put_graph(struct message *g, char **lines);
+
+/* KEY=V; a graph's lines are taken from `lines`. */
+static inline void put_attribute(struct message *m, unsigned field, char *text,
+                                 char **lines)
+{
+    struct message a = {0}, graph = {0};
+    char *v = strchr(text, '=');
+    cr_assert_not_null(v, "no attribute: %s", text);
+    *v++ = '\0';
+    put_text(&a, 1, text);
+    if (*v == '{') {
+        put_graph(&graph, lines);
+        put_message(&a, 6, &graph);
+        put_integer(&a, 20, ONNX_A_GRAPH);
+    } else if (*v == '@') {
+        put_text(&a, 21, v + 1);
+        put_integer(&a, 20, ONNX_A_REAL);
+    } else if (*v == '\'') {
+        put_string(&a, 4, v + 1, strlen(v) - 2);
+        put_integer(&a, 20, ONNX_A_TEXT);
+    } else if (*v == '[') {
+        put_list(&a, v);
+    } else if (v[strlen(v) - 1] == 'f') {
+        put_float(&a, 2, strtof(v, NULL));
+        put_integer(&a, 20, ONNX_A_REAL);
+    } else {
+        put_integer(&a, 3, atoll(v));
+        put_integer(&a, 20, ONNX_A_INTEGER);
+    }
+    put_message(m, field, &a);
+}
+
+/* domain::NAME: cut there; the domain, or "". */
+static inline const char *cut_domain(char **name)
+{
+    const char *domain = *name;
+    char *cut = strstr(*name, "::");
+    if (!cut)
+        return "";
+    *cut = '\0';
+    *name = cut + 2;
+    return domain;
+}
+
+/* ---- lines ---------------------------------------------------------------------------
+ */
+
+static inline void put_node(struct message *m, unsigned field, char *rest, char **lines)
+{
+    static int count;
+    struct message n = {0};
+    char name[16], *op = strtok_r(NULL, " ", &rest), *in = strtok_r(NULL, " ", &rest);
+    const char *domain = cut_domain(&op);
+    if (strcmp(in, "->") != 0) {
+        put_names(&n, 1, in);
+        strtok_r(NULL, " ", &rest);
+    }
+    put_names(&n, 2, strtok_r(NULL, " ", &rest));
+    snprintf(name, sizeof name, "n%d", count++);
+    put_text(&n, 3, name);
+    put_text(&n, 4, op);
+    put_text(&n, 7, domain);
+    for (char *a = strtok_r(NULL, " ", &rest); a; a = strtok_r(NULL, " ", &rest))
+        put_attribute(&n, 5, a, lines);
+    put_message(m, field, &n);
+}
+
+/* A line of a graph, its first word taken; false: it is none. */
+static inline bool put_graph_line(struct message *g, const char *word, char *rest,
+                                  char **lines)
+{
+    if (strcmp(word, "node") == 0)
+        put_node(g, 1, rest, lines);
+    else if (strcmp(word, "init") == 0)
+        put_tensor(g, 5, rest);
+    else if (strcmp(word, "input") == 0)
+        put_value_info(g, 11, rest);
+    else if (strcmp(word, "output") == 0)
+        put_value_info(g, 12, rest);
+    else
+        return false;
+    return true;
+}
+
+/* Lines up to "}". */
+static inline void put_graph(struct message *g, char **lines)
+{
+    char *line, *rest = NULL;
+    put_text(g, 2, "graph");
+    while ((line = strsep(lines, "\n"))) {
+        char *word = strtok_r(line, " ", &rest);
+        if (word && *word == '}')
+            return;
+        if (word)
+            cr_assert(put_graph_line(g, word, rest, lines), "no line: %s", word);
+    }
+}
+
+static inline void put_opset(struct message *m, unsigned field, char *rest)
+{
+    struct message o = {0};
+    char *first = strtok_r(NULL, " ", &rest), *second = strtok_r(NULL, " ", &rest);
+    put_text(&o, 1, second ? first : "");
+    put_integer(&o, 2, atoll(second ? second : first));
+    put_message(m, field, &o);
+}
+
+/* Lines up to "end". */
+static inline void put_function(struct message *m, char *rest, char **lines)
+{
+    struct message f = {0};
+    char *line, *name = strtok_r(NULL, " ", &rest);
+    const char *domain = cut_domain(&name);
+    put_text(&f, 1, name);
+    put_text(&f, 10, domain);
+    put_names(&f, 4, strtok_r(NULL, " ", &rest));
+    strtok_r(NULL, " ", &rest);
+    put_names(&f, 5, strtok_r(NULL, " ", &rest));
+    for (char *a = strtok_r(NULL, " ", &rest); a; a = strtok_r(NULL, " ", &rest))
+        if (strchr(a, '='))
+            put_attribute(&f, 11, a, lines);
+        else
+            put_text(&f, 6, a);
+    while ((line = strsep(lines, "\n"))) {
+        char *word = strtok_r(line, " ", &rest);
+        if (word && strcmp(word, "end") == 0)
+            break;
+        if (word && strcmp(word, "opset") == 0)
+            put_opset(&f, 9, rest);
+        else if (word)
+            put_node(&f, 7, rest, lines);
+    }
+    put_message(m, 25, &f);
+}
+
+/* The model's bytes, the caller's to free. */
+static inline struct message model_bytes(const char *text)
+{
+    struct message m = {0}, graph = {0};
+    char *copy = strdup(text), *lines = copy, *line, *rest = NULL;
+    put_text(&graph, 2, "model");
+    while ((line = strsep(&lines, "\n"))) {
+        const char *word = strtok_r(line, " ", &rest);
+        if (!word)
             continue;
-        if (k++ == 0)
-            n->name = t->ports[i][MODEL_TEXT_PORTS] = word;
-        else if (k == 2)
-            n->op = word;
-        else if (equals) {
-            struct onnx_attribute *a = &t->attributes[i][n->n_attributes++];
-            *equals = '\0';
-            a->name = word;
-            model_text_attribute(t, a, equals + 1);
-        } else
-            t->ports[i][n->n_inputs++] = strcmp(word, "-") == 0 ? ""
-                                         : isalpha((unsigned char)*word)
-                                             ? word
-                                             : model_text_constant(t, word);
+        if (strcmp(word, "ir") == 0)
+            put_integer(&m, 1, atoll(rest));
+        else if (strcmp(word, "opset") == 0)
+            put_opset(&m, 8, rest);
+        else if (strcmp(word, "function") == 0)
+            put_function(&m, rest, &lines);
+        else
+            cr_assert(put_graph_line(&graph, word, rest, &lines), "no line: %s", word);
     }
-}
-
-/* `shapes`: "x=2x3 w=3x4"; outputs: the last statement's value, and the `further` one. */
-static inline struct model_text *model_text_make(const char *shapes, const char *text,
-                                                 const char *further)
-{
-    struct model_text *t = calloc(1, sizeof *t);
-    struct onnx_graph *g;
-    char *rest, *word;
-    cr_assert(t && strlen(shapes) + strlen(text) + 2 < sizeof t->text);
-    g = &t->model.graph;
-    t->seed = 7;
-    t->opset = (struct onnx_opset){"", 21};
-    t->model = (struct onnx_model){.path = "text",
-                                   .ir_version = 10,
-                                   .producer = "",
-                                   .producer_version = "",
-                                   .opsets = &t->opset,
-                                   .n_opsets = 1};
-    *g = (struct onnx_graph){.name = "text",
-                             .nodes = t->nodes,
-                             .initializers = t->constants,
-                             .inputs = t->inputs,
-                             .outputs = t->outputs};
-    snprintf(t->text, sizeof t->text, "%s;%s", shapes, text);
-    rest = strchr(t->text, ';');
-    *rest++ = '\0';
-    for (char *list = t->text; (word = strsep(&list, " "));) {
-        struct onnx_value *v = &t->inputs[g->n_inputs++];
-        int64_t dims[8];
-        char *equals = strchr(word, '=');
-        *equals = '\0';
-        *v = (struct onnx_value){.name = word, .type = ONNX_FLOAT};
-        v->rank = model_text_dims(equals + 1, dims);
-        for (int d = 0; d < v->rank; d++)
-            v->dims[d] = (struct onnx_dim){dims[d], ""};
-    }
-    while ((word = strsep(&rest, ";")))
-        model_text_node(t, word);
-    t->outputs[g->n_outputs++] = (struct onnx_value){
-        .name = t->nodes[g->n_nodes - 1].outputs[0], .type = ONNX_FLOAT, .rank = -1};
-    if (further)
-        t->outputs[g->n_outputs++] =
-            (struct onnx_value){.name = further, .type = ONNX_FLOAT, .rank = -1};
-    return t;
+    put_message(&m, 7, &graph);
+    free(copy);
+    return m;
 }
 
 #endif /* TESTS_NETWORK_IMPORT_MODEL_TEXT_H */

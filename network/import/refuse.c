@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is not imported, and what would have to be constant.
+ */
+#include "network/import/private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Nodes between a value and an input that is wanted for it, and how many are seen. */
+#define WANT_DEPTH 8
+#define WANT_NODES 4096
+
+void import_refuse(struct import *im, const char *op, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (names_get(&im->refused, text) >= 0)
+        return;
+    im->all_refusals++;
+    struct import_refusal *all = arena_grow(
+        &im->g.arena, im->refusals, &im->refusals_capacity, im->n_refusals, sizeof *all);
+    const char *copy = arena_text(&im->g.arena, text, strlen(text));
+    if (!all || !copy)
+        return;
+    im->g.arena.full |= names_put(&im->refused, copy, 0, NULL) != STRATA_OK;
+    im->refusals = all;
+    all[im->n_refusals++] = (struct import_refusal){.text = copy, .op = op};
+}
+
+void import_refuse_node(struct import *im, const struct node *n, const char *op,
+                        const char *format, ...)
+{
+    char text[768];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    import_refuse(im, op, "node '%s' (%s%s%s, opset %lld): %s", n->name, n->domain,
+                  *n->domain ? "::" : "", n->op, (long long)n->version, text);
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] >= 0)
+            im->g.values[n->out[i]].refused = true;
+}
+
+static void want_name(struct import *im, const char *name)
+{
+    for (size_t i = 0; i < im->n_wanted; i++)
+        if (strcmp(im->wanted[i], name) == 0)
+            return;
+    const char **all = arena_grow(&im->g.arena, im->wanted, &im->wanted_capacity,
+                                  im->n_wanted, sizeof *all);
+    if (!all)
+        return;
+    im->wanted = all;
+    all[im->n_wanted++] = name;
+}
+
+static void want_origin(struct import *im, const struct value *v, int depth, int *left)
+{
+    if (!v || v->constant || depth == 0 || --*left < 0)
+        return;
+    if (!v->node)
+        want_name(im, v->name);
+    for (int i = 0; v->node && i < v->node->n_in; i++)
+        want_origin(im, graph_value(&im->g, v->node->in[i]), depth - 1, left);
+}
+
+void import_want(struct import *im, const struct value *v)
+{
+    int left = WANT_NODES;
+    want_origin(im, v, WANT_DEPTH, &left);
+}

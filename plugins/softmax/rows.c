@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One source of the rows, compiled for each kind of vectors.
+ */
+#include "plugins/softmax/rows.h"
+
+#include "plugins/common/pointwise/functions.h"
+#include "plugins/common/pointwise/row.h"
+
+#define LANES 64 /* of a line: as many partial results, folded at its end */
+
+ROW_INLINE float larger(float a, float x)
+{
+    return x > a ? x : a;
+}
+
+ROW_INLINE float line_maximum(const float *x, int64_t n)
+{
+    float lane[LANES], result = -INFINITY;
+    const int64_t whole = n / LANES * LANES;
+    for (int i = 0; i < LANES; i++)
+        lane[i] = -INFINITY;
+    for (int64_t at = 0; at < whole; at += LANES)
+#pragma omp simd
+        for (int i = 0; i < LANES; i++)
+            lane[i] = larger(lane[i], x[at + i]);
+    for (int64_t i = whole; i < n; i++)
+        result = larger(result, x[i]);
+    for (int i = 0; i < LANES && whole > 0; i++)
+        result = larger(result, lane[i]);
+    return result;
+}
+
+/* y = exp(x - maximum), unless it is NULL; their sum. */
+ROW_INLINE float line_powers(float *y, const float *x, float maximum, int64_t n)
+{
+    float lane[LANES] = {0}, sum = 0;
+    const int64_t whole = n / LANES * LANES;
+    for (int64_t at = 0; at < whole; at += LANES)
+#pragma omp simd
+        for (int i = 0; i < LANES; i++) {
+            const float power = exp_float(x[at + i] - maximum);
+            lane[i] += power;
+            if (y)
+                y[at + i] = power;
+        }
+    float rest[LANES];
+#pragma omp simd
+    for (int64_t i = whole; i < n; i++)
+        rest[i - whole] = exp_float(x[i] - maximum);
+    for (int64_t i = whole; i < n; i++) {
+        sum += rest[i - whole];
+        if (y)
+            y[i] = rest[i - whole];
+    }
+    for (int half = LANES / 2; half > 0 && whole > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            lane[i] += lane[i + half];
+    return sum + lane[0];
+}
+
+ROW_INLINE void line_of(float *y, const float *x, int64_t n, int logarithm)
+{
+    const float maximum = line_maximum(x, n);
+    if (logarithm) {
+        const float shift = maximum, sum = logf(line_powers(NULL, x, maximum, n));
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = x[i] - shift - sum;
+        return;
+    }
+    const float factor = 1 / line_powers(y, x, maximum, n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] *= factor;
+}
+
+ROW_INLINE void maximum_of(float *maximum, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        maximum[i] = larger(maximum[i], x[i]);
+}
+
+ROW_INLINE void sum_of(float *sum, const float *x, const float *maximum, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += exp_float(x[i] - maximum[i]);
+}
+
+ROW_INLINE void result_of(float *y, const float *x, const float *maximum,
+                          const float *factor, int64_t n, int logarithm)
+{
+    if (logarithm)
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = x[i] - maximum[i] - factor[i];
+    else
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = exp_float(x[i] - maximum[i]) * factor[i];
+}
+
+#define ROWS(name, target)                                                               \
+    target static void line_##name(float *y, const float *x, int64_t n, int logarithm)   \
+    {                                                                                    \
+        line_of(y, x, n, logarithm);                                                     \
+    }                                                                                    \
+    target static void maximum_##name(float *maximum, const float *x, int64_t n)         \
+    {                                                                                    \
+        maximum_of(maximum, x, n);                                                       \
+    }                                                                                    \
+    target static void sum_##name(float *sum, const float *x, const float *maximum,      \
+                                  int64_t n)                                             \
+    {                                                                                    \
+        sum_of(sum, x, maximum, n);                                                      \
+    }                                                                                    \
+    target static void result_##name(float *y, const float *x, const float *maximum,     \
+                                     const float *factor, int64_t n, int logarithm)      \
+    {                                                                                    \
+        result_of(y, x, maximum, factor, n, logarithm);                                  \
+    }                                                                                    \
+    static const struct softmax_rows rows_##name = {line_##name, maximum_##name,         \
+                                                    sum_##name, result_##name};
+
+ROWS(plain, )
+#ifdef ELEMENT_X86
+ROWS(avx2, __attribute__((target("avx2,fma"))))
+ROWS(avx512, ROW_AVX512)
+#endif
+
+const struct softmax_rows *softmax_rows_choose(void)
+{
+#ifdef ELEMENT_X86
+    return row_has_avx512()     ? &rows_avx512
+           : element_has_f16c() ? &rows_avx2
+                                : &rows_plain;
+#else
+    return &rows_plain;
+#endif
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What operators of old opsets, and those of com.microsoft, give: models of constants
+ * alone, whose outputs the importer works out.
+ */
+#include "tests/network/import/imported.h"
+
+#define X "init x f 2x3 1 2 3 4 5 6\n"
+#define Y "output y f 1\n"
+
+static const struct {
+    const char *name, *text, *wanted;
+} cases[] = {
+    {"Add with an axis",
+     "ir 3\nopset 6\n" X "init s f 2 10 20\n"
+     "node Add x,s -> y axis=0 broadcast=1\n" Y,
+     "2x3: 11 12 13 24 25 26"},
+    {"Add of the last dims",
+     "ir 3\nopset 6\n" X "init s f 3 10 20 30\n"
+     "node Add x,s -> y broadcast=1\n" Y,
+     "2x3: 11 22 33 14 25 36"},
+    {"Mul with an axis from behind",
+     "ir 3\nopset 6\n" X "init s f 2 10 20\n"
+     "node Mul x,s -> y axis=-2 broadcast=1\n" Y,
+     "2x3: 10 20 30 80 100 120"},
+    {"PRelu a channel",
+     "ir 3\nopset 6\ninit x f 1x2x2 -1 -2 -3 4\ninit s f 2 10 20\n"
+     "node PRelu x,s -> y\n" Y,
+     "1x2x2: -10 -20 -60 4"},
+    {"Softmax of flattened dims",
+     "ir 3\nopset 9\ninit x f 1x2x2 1 1 1 1\nnode Softmax x -> y\n" Y,
+     "1x2x2: 0.25 0.25 0.25 0.25"},
+    {"Softmax of one dim",
+     "ir 3\nopset 12\ninit x f 1x2x1 1 1\nnode Softmax x -> y axis=1\n" Y,
+     "1x2x1: 0.5 0.5"},
+    {"Softmax since 13",
+     "ir 7\nopset 13\ninit x f 1x2x2 1 1 1 1\nnode Softmax x -> y\n" Y,
+     "1x2x2: 0.5 0.5 0.5 0.5"},
+    {"Hardmax of flattened dims",
+     "ir 3\nopset 11\ninit x f 1x2x2 1 3 4 2\nnode Hardmax x -> y\n" Y, "1x2x2: 0 0 1 0"},
+    {"LogSoftmax of flattened dims",
+     "ir 3\nopset 11\ninit x f 2x1x1 1 3\nnode LogSoftmax x -> y axis=0\n" Y,
+     "2x1x1: -2.1269 -0.12693"},
+    {"Reshape with an attribute",
+     "ir 3\nopset 1\n" X "node Reshape x -> y shape=[3,2]\n" Y, "3x2: 1 2 3 4 5 6"},
+    {"Squeeze and Unsqueeze with attributes",
+     "ir 3\nopset 11\ninit x f 1x2 1 2\nnode Squeeze x -> a axes=[0]\n"
+     "node Unsqueeze a -> y axes=[1]\n" Y,
+     "2x1: 1 2"},
+    {"Slice with attributes",
+     "ir 3\nopset 9\n" X "node Slice x -> y starts=[1] ends=[3] axes=[1]\n" Y,
+     "2x2: 2 3 5 6"},
+    {"Split with an attribute",
+     "ir 3\nopset 11\n" X "node Split x -> y,z axis=1 split=[1,2]\n"
+     "output y\noutput z\n",
+     "2x1: 1 4; 2x2: 2 3 5 6"},
+    {"Split in equal parts",
+     "ir 3\nopset 13\n" X "node Split x -> y,z\noutput y\noutput z\n",
+     "1x3: 1 2 3; 1x3: 4 5 6"},
+    {"Pad with paddings",
+     "ir 3\nopset 1\ninit x f 2 1 2\nnode Pad x -> y paddings=[1,0] value=9f\n" Y,
+     "3: 9 1 2"},
+    {"Pad with attributes",
+     "ir 3\nopset 10\ninit x f 2 1 2\nnode Pad x -> y pads=[0,2] value=7f\n" Y,
+     "4: 1 2 7 7"},
+    {"Clip with attributes", "ir 3\nopset 6\n" X "node Clip x -> y min=2f max=4f\n" Y,
+     "2x3: 2 2 3 4 4 4"},
+    {"Clip with one attribute", "ir 3\nopset 10\n" X "node Clip x -> y max=2f\n" Y,
+     "2x3: 1 2 2 2 2 2"},
+    {"TopK with an attribute",
+     "ir 3\nopset 9\n" X "node TopK x -> y,i k=1\noutput y\noutput i\n",
+     "2x1: 3 6; 2x1: 2 2"},
+    {"Dropout with a ratio and is_test",
+     "ir 3\nopset 6\n" X "node Dropout x -> y ratio=0.9f is_test=1\n" Y,
+     "2x3: 1 2 3 4 5 6"},
+    {"Cast to a type's name",
+     "ir 3\nopset 1\ninit x f 2 1.5 -2.5\n"
+     "node Cast x -> y to='INT64'\n" Y,
+     "2: 1 -2"},
+    {"Concat along the second axis", "ir 3\nopset 1\n" X "node Concat x,x -> y\n" Y,
+     "2x6: 1 2 3 1 2 3 4 5 6 4 5 6"},
+    {"Selu of fewer digits", "ir 3\nopset 1\ninit x f 1 10000\nnode Selu x -> y\n" Y,
+     "1: 10507"},
+    {"ReduceMean with axes", "ir 3\nopset 13\n" X "node ReduceMean x -> y axes=[0]\n" Y,
+     "1x3: 2.5 3.5 4.5"},
+    {"ReduceSum with axes",
+     "ir 3\nopset 11\n" X "node ReduceSum x -> y axes=[1] keepdims=0\n" Y, "2: 6 15"},
+    {"Tile along an axis",
+     "ir 3\nopset 1\n" X "init n i 1 2\ninit a i 1 0\nnode Tile x,n,a -> y\n" Y,
+     "4x3: 1 2 3 4 5 6 1 2 3 4 5 6"},
+    {"Upsample with heights",
+     "ir 3\nopset 1\ninit x f 1x1x1x2 1 2\n"
+     "node Upsample x -> y height_scale=2f width_scale=2f\n" Y,
+     "1x1x2x4: 1 1 2 2 1 1 2 2"},
+    {"Upsample with scales",
+     "ir 3\nopset 7\ninit x f 1x1x1x2 1 2\n"
+     "node Upsample x -> y scales=[1f,1f,1f,3f]\n" Y,
+     "1x1x1x6: 1 1 1 2 2 2"},
+    {"Upsample with an input",
+     "ir 3\nopset 9\ninit x f 1x1x1x2 1 3\ninit s f 4 1 1 1 2\n"
+     "node Upsample x,s -> y mode='linear'\n" Y,
+     "1x1x1x4: 1 2 3 3"},
+    {"Resize of opset 10",
+     "ir 3\nopset 10\ninit x f 1x1x1x4 1 2 3 4\ninit s f 4 1 1 1 0.5\n"
+     "node Resize x,s -> y\n" Y,
+     "1x1x1x2: 1 3"},
+    {"Scatter",
+     "ir 3\nopset 9\n" X "init i i 1x1 2\ninit u f 1x1 9\n"
+     "node Scatter x,i,u -> y axis=1\n" Y,
+     "2x3: 1 2 9 4 5 6"},
+    {"GroupNormalization a group",
+     "ir 8\nopset 18\ninit x f 1x4x1 1 3 5 9\ninit s f 2 1 2\ninit b f 2 10 20\n"
+     "node GroupNormalization x,s,b -> y num_groups=2 epsilon=0f\n" Y,
+     "1x4x1: 9 11 18 22"},
+    {"BatchNormalization of opset 8",
+     "ir 3\nopset 8\ninit x f 1x2 1 3\ninit s f 2 1 2\ninit b f 2 0 1\n"
+     "init m f 2 1 1\ninit v f 2 1 4\n"
+     "node BatchNormalization x,s,b,m,v -> y epsilon=0f spatial=1\n" Y,
+     "1x2: 0 3"},
+    {"LpPool with a real order",
+     "ir 3\nopset 1\ninit x f 1x1x2 3 4\nnode LpPool x -> y p=2f kernel_shape=[2]\n" Y,
+     "1x1x1: 5"},
+    {"GridSample, whose modes had other names",
+     "ir 8\nopset 16\ninit x f 1x1x1x2 1 3\ninit g f 1x1x1x2 0 0\n"
+     "node GridSample x,g -> y align_corners=1 mode='bilinear'\n" Y,
+     "1x1x1x1: 2"},
+    {"RoiAlign, whose corners were those of pixels",
+     "ir 8\nopset 10\ninit x f 1x1x2x2 1 2 3 4\ninit r f 1x4 0 0 1 1\ninit b i 1 0\n"
+     "node RoiAlign x,r,b -> y sampling_ratio=1\n" Y,
+     "1x1x1x1: 2.5"},
+    {"BiasGelu",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1 1\ninit b f 1 1\n"
+     "node com.microsoft::BiasGelu x,b -> y\n" Y,
+     "1: 1.9545"},
+    {"FastGelu",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1 2\n"
+     "node com.microsoft::FastGelu x -> y\n" Y,
+     "1: 1.9546"},
+    {"QuickGelu",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1 2\n"
+     "node com.microsoft::QuickGelu x -> y\n" Y,
+     "1: 1.9357"},
+    {"SkipLayerNormalization with its sum",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x2 1 2\ninit k f 1x2 1 4\n"
+     "init g f 2 1 10\ninit b f 2 0 5\ninit c f 2 1 1\n"
+     "node com.microsoft::SkipLayerNormalization x,k,g,b,c -> y,_,_,s epsilon=0f\n"
+     "output y\noutput s\n",
+     "1x2: -1 15; 1x2: 3 7"},
+    {"SkipSimplifiedLayerNormalization",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x2 1 3\ninit k f 1x2 2 1\n"
+     "init g f 2 1 10\n"
+     "node com.microsoft::SkipSimplifiedLayerNormalization x,k,g -> y epsilon=0f\n" Y,
+     "1x2: 0.84853 11.314"},
+    {"SimplifiedLayerNormalization",
+     "ir 8\nopset 17\ninit x f 1x2 3 4\ninit g f 2 1 1\n"
+     "node SimplifiedLayerNormalization x,g -> y epsilon=0f\n" Y,
+     "1x2: 0.84853 1.1314"},
+    {"FusedMatMul",
+     "ir 8\nopset 17\nopset com.microsoft 1\n" X "init w f 2x1 1 10\n"
+     "node com.microsoft::FusedMatMul x,w -> y transA=1 alpha=2f\n" Y,
+     "3x1: 82 104 126"},
+    {"FusedConv",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x1x2 1 -2\n"
+     "init w f 1x1x1 3\ninit b f 1 1\ninit z f 1x1x2 5 1\n"
+     "node com.microsoft::FusedConv x,w,b,z -> y activation='Relu'\n" Y,
+     "1x1x2: 9 0"},
+    {"NhwcMaxPool",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x1x2x2 1 5 3 2\n"
+     "node com.microsoft::NhwcMaxPool x -> y kernel_shape=[1,2]\n" Y,
+     "1x1x1x2: 3 5"},
+    {"QLinearAdd",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 2 10 20\n"
+     "init s f - 0.5\ninit z u - 0\ninit b u 2 4 6\ninit q f - 1\n"
+     "node com.microsoft::QLinearAdd a,s,z,b,s,z,q,z -> y\n" Y,
+     "2: 7 13"},
+    {"QLinearConcat",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 2 10 20\n"
+     "init s f - 0.5\ninit z u - 0\ninit q f - 1\n"
+     "node com.microsoft::QLinearConcat q,z,a,s,z,a,q,z -> y axis=0\n" Y,
+     "4: 5 10 10 20"},
+    {"QLinearSigmoid",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 1 0\n"
+     "init s f - 1\ninit z u - 0\ninit q f - 0.125\ninit p u - 3\n"
+     "node com.microsoft::QLinearSigmoid a,s,z,q,p -> y\n" Y,
+     "1: 7"},
+    /* 0x9a holds 10, then 9; the last of 9 columns is in a second block. */
+    {"MatMulNBits",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x9 1 1 0 0 0 0 0 0 1\n"
+     "init w u 1x2x4 154 0 0 0 11 0 0 0\ninit s f 2 0.5 10\ninit b f 1 100\n"
+     "node com.microsoft::MatMulNBits x,w,s,_,_,b -> y K=9 N=1 block_size=8\n" Y,
+     "1x1: 131.5"},
+    {"MatMulNBits with zero points",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x8 1 1 0 0 0 0 0 0\n"
+     "init w u 1x1x4 154 0 0 0\ninit s f 1 0.5\ninit z u 1 1\n"
+     "node com.microsoft::MatMulNBits x,w,s,z -> y K=8 N=1 bits=4 block_size=8\n" Y,
+     "1x1: 8.5"},
+    {"MultiHeadAttention, biased",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit q f 1x1x2 1 2\ninit v f 1x1x2 3 4\n"
+     "init b f 6 0 0 0 0 10 20\n"
+     "node com.microsoft::MultiHeadAttention q,q,v,b -> y num_heads=2\n" Y,
+     "1x1x2: 13 24"},
+    {"RotaryEmbedding",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x1x1x2 1 2\ninit p i 1x1 1\n"
+     "init c f 2x1 1 0\ninit s f 2x1 0 1\n"
+     "node com.microsoft::RotaryEmbedding x,p,c,s -> y\n" Y,
+     "1x1x1x2: -2 1"},
+};
+
+Test(import_opsets, what_old_operators_give)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        expect_values(cases[i].name, cases[i].text, cases[i].wanted);
+}
+
+Test(import_opsets, what_has_no_meaning_now)
+{
+    static const struct {
+        const char *name, *text, *what;
+    } refused[] = {
+        {"spatial",
+         "ir 3\nopset 8\ninput x f 1x2\ninit s f 2 1 1\n"
+         "node BatchNormalization x,s,s,s,s -> y spatial=0\n" Y,
+         "'spatial' is 0"},
+        {"an output of training",
+         "ir 3\nopset 9\ninput x f 1x2\ninit s f 2 1 1\n"
+         "node BatchNormalization x,s,s,s,s -> y,m\n" Y "output m\n",
+         "only training makes"},
+        {"an axis out of range",
+         "ir 3\nopset 6\ninput x f 2x3\ninit s f 3 1 1 1\n"
+         "node Add x,s -> y axis=2 broadcast=1\n" Y,
+         "axis 2 with operands of 2 and 1 dims"},
+        {"a type by a wrong name",
+         "ir 3\nopset 1\ninput x f 1\nnode Cast x -> y to='REAL'\n" Y,
+         "'to' = 'REAL' is no type"},
+        {"an old file", "ir 2\nopset 1\ninput x f 1\nnode Abs x -> y\n" Y,
+         "IR version 2 is older than 3"},
+        {"the opset in the message",
+         "ir 3\nopset 9\ninput x f 1\nnode Softmaxx x -> y\n" Y, "(Softmaxx, opset 9)"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(refused); i++)
+        expect_import_refused(refused[i].name, refused[i].text, refused[i].what);
+}
+
+Test(import_opsets, newer_ones_are_read)
+{
+    expect_values("opset 99", "ir 99\nopset 99\n" X "node Relu x -> y\n" Y,
+                  "2x3: 1 2 3 4 5 6");
+}
+
+/* Before IR 4, initializers were inputs, too. */
+Test(import_opsets, initializers_that_are_inputs)
+{
+    char *text = imported_text("ir 3\nopset 9\ninput x f 2\ninput w f 2\ninit w f 2 1 2\n"
+                               "node Add x,w -> y\n" Y);
+    cr_expect_not_null(strstr(text, "[input x]"), "%s", text);
+    cr_expect_null(strstr(text, "[input w]"), "%s", text);
+    free(text);
+}

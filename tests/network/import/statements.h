@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Models from text, in memory: statements between ';', as patterns have them, but with
+ * attributes:
+ *
+ *     t = Transpose x perm=0,2,1; y = MatMul t {3x4}
+ *
+ * A name is a value, a number a scalar of FP32, {3x4} random FP32 of these dims, {3}*1
+ * one number in all of them, [1,-1] integers, <1> one of rank 0; - an input that is
+ * absent. An attribute is an integer, a number with a point, a list with commas (one of
+ * one ends in a comma) or a word.
+ */
+#ifndef TESTS_NETWORK_IMPORT_STATEMENTS_H
+#define TESTS_NETWORK_IMPORT_STATEMENTS_H
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "io/onnx/model.h"
+
+enum { STATEMENTS_MOST = 32, STATEMENTS_PORTS = 6, STATEMENTS_NUMBERS = 8192 };
+
+struct statements {
+    struct onnx_model model;
+    struct onnx_opset opset;
+    struct onnx_value inputs[STATEMENTS_PORTS], outputs[STATEMENTS_PORTS];
+    struct onnx_node nodes[STATEMENTS_MOST];
+    struct onnx_tensor constants[STATEMENTS_MOST];
+    struct onnx_attribute attributes[STATEMENTS_MOST][STATEMENTS_PORTS];
+    const char *ports[STATEMENTS_MOST][STATEMENTS_PORTS + 1];
+    int64_t lists[STATEMENTS_MOST * STATEMENTS_PORTS];
+    double numbers[STATEMENTS_NUMBERS];
+    size_t n_lists, n_numbers;
+    char names[STATEMENTS_MOST][8];
+    char text[4096];
+    unsigned seed;
+};
+
+/* In [-2, 2), the same on every machine. */
+static inline float statements_random(unsigned *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (float)(*seed >> 8) / (1 << 22) - 2;
+}
+
+static inline int statements_dims(const char *text, int64_t *dims)
+{
+    int n = 0;
+    for (char *end = (char *)text; *end && *end != '}'; end += *end == 'x')
+        dims[n++] = strtoll(end, &end, 10);
+    return n;
+}
+
+static inline void *statements_room(struct statements *t, size_t bytes)
+{
+    void *out = &t->numbers[t->n_numbers];
+    t->n_numbers += (bytes + 7) / 8;
+    cr_assert_leq(t->n_numbers, STATEMENTS_NUMBERS);
+    return out;
+}
+
+static inline const char *statements_constant(struct statements *t, const char *word)
+{
+    const size_t i = t->model.graph.n_initializers++;
+    struct onnx_tensor *c = &t->constants[i];
+    cr_assert_lt(i, STATEMENTS_MOST);
+    snprintf(t->names[i], sizeof t->names[i], "c%zu", i);
+    *c = (struct onnx_tensor){.name = t->names[i], .type = ONNX_FLOAT, .count = 1};
+    if (*word == '{')
+        c->rank = statements_dims(word + 1, c->dims);
+    for (int d = 0; d < c->rank; d++)
+        c->count *= c->dims[d];
+    if (*word == '[' || *word == '<') {
+        int64_t *v = statements_room(t, 8 * sizeof *v);
+        c->type = ONNX_INT64;
+        c->rank = *word == '[';
+        for (char *at = (char *)word + 1; *at != ']' && *at != '>'; at += *at == ',')
+            v[c->dims[0]++] = strtoll(at, &at, 10);
+        c->count = c->dims[0];
+        c->data = v;
+    } else {
+        const char *fill = strchr(word, '*');
+        float *v = statements_room(t, (size_t)c->count * sizeof *v);
+        for (int64_t k = 0; k < c->count; k++)
+            v[k] = fill           ? strtof(fill + 1, NULL)
+                   : *word == '{' ? statements_random(&t->seed)
+                                  : strtof(word, NULL);
+        c->data = v;
+    }
+    c->bytes = (size_t)c->count * (c->type == ONNX_INT64 ? 8 : 4);
+    return c->name;
+}
+
+static inline void statements_attribute(struct statements *t, struct onnx_attribute *a,
+                                        const char *value)
+{
+    int64_t *list = &t->lists[t->n_lists];
+    a->reference = "";
+    if (isalpha((unsigned char)*value)) {
+        a->kind = ONNX_A_TEXT;
+        a->text = value;
+        a->text_bytes = strlen(value);
+    } else if (strchr(value, ',')) {
+        a->kind = ONNX_A_INTEGERS;
+        a->integers = list;
+        for (char *at = (char *)value; *at; at += *at == ',')
+            list[a->n++] = strtoll(at, &at, 10);
+        t->n_lists += a->n;
+    } else if (strchr(value, '.')) {
+        a->kind = ONNX_A_REAL;
+        a->real = strtod(value, NULL);
+    } else {
+        a->kind = ONNX_A_INTEGER;
+        a->integer = strtoll(value, NULL, 10);
+    }
+}
+
+static inline void statements_node(struct statements *t, char *statement)
+{
+    const size_t i = t->model.graph.n_nodes++;
+    struct onnx_node *n = &t->nodes[i];
+    char *rest = statement, *word;
+    cr_assert_lt(i, STATEMENTS_MOST);
+    *n = (struct onnx_node){.domain = "",
+                            .overload = "",
+                            .inputs = t->ports[i],
+                            .outputs = &t->ports[i][STATEMENTS_PORTS],
+                            .n_outputs = 1,
+                            .attributes = t->attributes[i]};
+    for (int k = 0; (word = strsep(&rest, " "));) {
+        char *equals = strchr(word, '=');
+        if (!*word || (k == 1 && equals == word))
+            continue;
+        if (k++ == 0)
+            n->name = t->ports[i][STATEMENTS_PORTS] = word;
+        else if (k == 2)
+            n->op = word;
+        else if (equals) {
+            struct onnx_attribute *a = &t->attributes[i][n->n_attributes++];
+            *equals = '\0';
+            a->name = word;
+            statements_attribute(t, a, equals + 1);
+        } else
+            t->ports[i][n->n_inputs++] = strcmp(word, "-") == 0 ? ""
+                                         : isalpha((unsigned char)*word)
+                                             ? word
+                                             : statements_constant(t, word);
+    }
+}
+
+/* `shapes`: "x=2x3 w=3x4"; outputs: the last statement's value, and the `further` one. */
+static inline struct statements *statements_make(const char *shapes, const char *text,
+                                                 const char *further)
+{
+    struct statements *t = calloc(1, sizeof *t);
+    struct onnx_graph *g;
+    char *rest, *word;
+    cr_assert(t && strlen(shapes) + strlen(text) + 2 < sizeof t->text);
+    g = &t->model.graph;
+    t->seed = 7;
+    t->opset = (struct onnx_opset){"", 21};
+    t->model = (struct onnx_model){.path = "text",
+                                   .ir_version = 10,
+                                   .producer = "",
+                                   .producer_version = "",
+                                   .opsets = &t->opset,
+                                   .n_opsets = 1};
+    *g = (struct onnx_graph){.name = "text",
+                             .nodes = t->nodes,
+                             .initializers = t->constants,
+                             .inputs = t->inputs,
+                             .outputs = t->outputs};
+    snprintf(t->text, sizeof t->text, "%s;%s", shapes, text);
+    rest = strchr(t->text, ';');
+    *rest++ = '\0';
+    for (char *list = t->text; (word = strsep(&list, " "));) {
+        struct onnx_value *v = &t->inputs[g->n_inputs++];
+        int64_t dims[8];
+        char *equals = strchr(word, '=');
+        *equals = '\0';
+        *v = (struct onnx_value){.name = word, .type = ONNX_FLOAT};
+        v->rank = statements_dims(equals + 1, dims);
+        for (int d = 0; d < v->rank; d++)
+            v->dims[d] = (struct onnx_dim){dims[d], ""};
+    }
+    while ((word = strsep(&rest, ";")))
+        statements_node(t, word);
+    t->outputs[g->n_outputs++] = (struct onnx_value){
+        .name = t->nodes[g->n_nodes - 1].outputs[0], .type = ONNX_FLOAT, .rank = -1};
+    if (further)
+        t->outputs[g->n_outputs++] =
+            (struct onnx_value){.name = further, .type = ONNX_FLOAT, .rank = -1};
+    return t;
+}
+
+#endif /* TESTS_NETWORK_IMPORT_STATEMENTS_H */
