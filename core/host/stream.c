@@ -281,6 +281,12 @@ static int enqueue(struct host_stream *s, device_work run, const void *payload,
     return status;
 }
 
+/* Whether the calling thread does its own work: it has none in the queue. */
+static bool is_visitor(const struct host_stream *s)
+{
+    return s->visited && pthread_equal(s->visitor, pthread_self());
+}
+
 /* On the caller's thread, once the crew is through with the run before. */
 static void run_here(struct host_stream *s, device_work run, const void *payload)
 {
@@ -300,8 +306,7 @@ int host_submit(strata_stream *base, device_work run, const void *payload, size_
         return error_set(err, STRATA_EINTERNAL, "payload of %zu bytes, at most %d fit",
                          bytes, DEVICE_PAYLOAD);
     pthread_mutex_lock(&s->lock);
-    if ((s->here && !s->open) ||
-        (s->visited && pthread_equal(s->visitor, pthread_self())))
+    if ((s->here && !s->open) || is_visitor(s))
         run_here(s, run, payload);
     else
         status = enqueue(s, run, payload, bytes, err);
@@ -339,7 +344,7 @@ int host_stream_synchronize(strata_stream *base, strata_error *err)
 {
     struct host_stream *s = host_stream(base);
     pthread_mutex_lock(&s->lock);
-    while (s->length > 0 || s->busy)
+    while ((s->length > 0 || s->busy) && !is_visitor(s))
         pthread_cond_wait(&s->changed, &s->lock);
     const int status = s->failure.status;
     if (status != STRATA_OK)

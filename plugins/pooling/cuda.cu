@@ -7,6 +7,16 @@
 #include "plugins/pooling/plain.cuh"
 #include "plugins/pooling/whole.cuh"
 
+/* Kernels read the first element in place of one outside, so there must be one. */
+static int pooling_accept(const strata_node *n)
+{
+    if (n->in[0].count == 0 && n->out[0].count > 0)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "the input is empty, and the output, of pads alone, is not; "
+                           "the host has an impl for that");
+    return STRATA_OK;
+}
+
 static int pooling_setup(const strata_node *n, void *state)
 {
     const strata_pooling *p = (const strata_pooling *)n->params;
@@ -109,6 +119,7 @@ static const strata_impl impls[] = {
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .state_size = sizeof(pooling),
+     .accept = pooling_accept,
      .workspace = pooling_workspace,
      .setup = pooling_setup,
      .run = pooling_run},

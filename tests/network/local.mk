@@ -3,8 +3,8 @@ CRITERION_TESTS += \
 	tests/network/import/inline \
 	tests/network/import/layers \
 	tests/network/import/models \
-	tests/network/import/patterns \
 	tests/network/import/opsets \
+	tests/network/import/patterns \
 	tests/network/import/upgrade \
 	tests/network/linear \
 	tests/network/network \
@@ -12,9 +12,9 @@ CRITERION_TESTS += \
 	tests/network/weights
 tests_network_doubt_SOURCES = tests/network/doubt.c tests/network/network_text.h
 tests_network_import_models_SOURCES = tests/network/import/models.c \
-	tests/network/import/running.h
+	tests/network/import/planned.h
 tests_network_import_patterns_SOURCES = tests/network/import/patterns.c \
-	tests/network/import/running.h tests/network/import/statements.h
+	tests/network/import/planned.h tests/network/import/statements.h
 tests_network_import_layers_SOURCES = tests/network/import/layers.c tests/io/onnx_text.h
 tests_network_network_SOURCES = tests/network/network.c tests/network/network_text.h
 tests_network_options_SOURCES = tests/network/options.c tests/network/network_text.h

@@ -40,6 +40,11 @@ static const struct {
      HEAD "init x f 1 3\nnode my::cut x,_ -> y,z\noutput y\noutput z\n"
           "function my::cut a,low -> b,a\nopset 17\nnode Clip a,low -> b\nend\n",
      "1: 3; 1: 3"},
+    {"functions of one name",
+     HEAD "init x f 1 3\nnode my::f/two x -> y\nnode my::f x -> z\noutput y\noutput z\n"
+          "function my::f a -> b\nopset 17\nnode Neg a -> b\nend\n"
+          "function my::f/two a -> b\nopset 17\nnode Add a,a -> b\nend\n",
+     "1: 6; 1: -3"},
     {"a function for a standard operator",
      HEAD "init x f 1 3\nnode Relu x -> y\noutput y\n"
           "function ai.onnx::Relu a -> b\nopset 17\nnode Neg a -> b\nend\n",

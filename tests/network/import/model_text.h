@@ -6,9 +6,9 @@
  *   input NAME TYPE DIMS            dims "2x3", "-" of a scalar
  *   init NAME TYPE DIMS V V ...     a constant; f: float, i: int64, b: bool,
  *                                   u: uint8
- *   node OP A,B -> C,D [KEY=V ...]  OP may be domain::OP; "" of an absent port is _
+ *   node OP A,B -> C,D [KEY=V ...]  OP may be domain::OP, OP/OVERLOAD; _ is absent
  *   output NAME [TYPE DIMS]
- *   function domain::NAME A,B -> C [KEY|KEY=V ...], nodes, end
+ *   function domain::NAME A,B -> C [KEY|KEY=V ...]   its nodes, and "end"
  *
  * Values of attributes: 3, 1.5f, 'text', [1,2], [1.5f,2f], @name (the function's), and
  * { on a line's end, which begins a graph of lines up to one of } alone.
@@ -201,6 +201,16 @@ static inline const char *cut_domain(char **name)
     return domain;
 }
 
+/* NAME/OVERLOAD: cut there; the overload, or "". */
+static inline const char *cut_overload(char *name)
+{
+    char *cut = strchr(name, '/');
+    if (!cut)
+        return "";
+    *cut = '\0';
+    return cut + 1;
+}
+
 /* ---- lines ---------------------------------------------------------------------------
  */
 
@@ -209,7 +219,7 @@ static inline void put_node(struct message *m, unsigned field, char *rest, char 
     static int count;
     struct message n = {0};
     char name[16], *op = strtok_r(NULL, " ", &rest), *in = strtok_r(NULL, " ", &rest);
-    const char *domain = cut_domain(&op);
+    const char *domain = cut_domain(&op), *overload = cut_overload(op);
     if (strcmp(in, "->") != 0) {
         put_names(&n, 1, in);
         strtok_r(NULL, " ", &rest);
@@ -219,6 +229,7 @@ static inline void put_node(struct message *m, unsigned field, char *rest, char 
     put_text(&n, 3, name);
     put_text(&n, 4, op);
     put_text(&n, 7, domain);
+    put_text(&n, 8, overload);
     for (char *a = strtok_r(NULL, " ", &rest); a; a = strtok_r(NULL, " ", &rest))
         put_attribute(&n, 5, a, lines);
     put_message(m, field, &n);
@@ -269,9 +280,10 @@ static inline void put_function(struct message *m, char *rest, char **lines)
 {
     struct message f = {0};
     char *line, *name = strtok_r(NULL, " ", &rest);
-    const char *domain = cut_domain(&name);
+    const char *domain = cut_domain(&name), *overload = cut_overload(name);
     put_text(&f, 1, name);
     put_text(&f, 10, domain);
+    put_text(&f, 13, overload);
     put_names(&f, 4, strtok_r(NULL, " ", &rest));
     strtok_r(NULL, " ", &rest);
     put_names(&f, 5, strtok_r(NULL, " ", &rest));

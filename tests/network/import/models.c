@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "tests/network/import/running.h"
+#include "tests/network/import/planned.h"
 
 #define PATH_BYTES 1024
 
@@ -23,18 +23,18 @@ static void path_of(char *out, const char *variable, const char *file)
         cr_skip_test("%s is not in %s", file, variable);
 }
 
-static void open_model(struct running *x, const struct onnx_model **m,
+static void open_model(struct imported *x, const struct onnx_model **m,
                        strata_registry **registry, const char *path)
 {
     strata_error err = {0};
     cr_assert_eq(strata_registry_create(registry, NULL, &err), STRATA_OK, "%s",
                  err.message);
     cr_assert_eq(onnx_open(m, path, NULL, &err), STRATA_OK, "%s", err.message);
-    cr_assert_eq(running_open(x, *m, *registry, NULL, &err), STRATA_OK, "%s",
+    cr_assert_eq(imported_open(x, *m, *registry, NULL, &err), STRATA_OK, "%s",
                  err.message);
 }
 
-static void run(struct running *x)
+static void run(struct imported *x)
 {
     strata_error err = {0};
     cr_assert_eq(strata_context_run(x->context, &err), STRATA_OK, "%s", err.message);
@@ -58,7 +58,7 @@ static void expect_published(const char *name)
     char model[PATH_BYTES], output[PATH_BYTES], file[128];
     const struct onnx_model *m, *wanted;
     strata_registry *registry;
-    struct running x;
+    struct imported x;
     strata_error err = {0};
     int64_t n;
     snprintf(file, sizeof file, "light/light_%s_output_0.pb", name);
@@ -68,15 +68,15 @@ static void expect_published(const char *name)
     cr_assert_eq(onnx_open_tensor(&wanted, output, NULL, &err), STRATA_OK, "%s",
                  err.message);
     open_model(&x, &m, &registry, model);
-    float *in = running_data(&x, 0, &n);
+    float *in = imported_data(&x, 0, &n);
     for (int64_t i = 0; i < n; i++)
         in[i] = (float)((double)i / (double)n);
     run(&x);
-    const float *found = running_data(&x, 1, &n);
+    const float *found = imported_data(&x, 1, &n);
     const struct onnx_tensor *t = &wanted->graph.initializers[0];
     cr_assert_eq(t->count, n);
     expect_near(found, t->data, n, strcmp(name, "densenet121") ? 1e-3 : 2e-3, 1e-7);
-    running_free(&x);
+    imported_free(&x);
     onnx_close(m);
     onnx_close(wanted);
     strata_registry_destroy(registry);
@@ -114,7 +114,7 @@ Test(models, mnist_cntk)
     char path[PATH_BYTES];
     const struct onnx_model *m;
     strata_registry *registry;
-    struct running x;
+    struct imported x;
     int64_t n;
     path_of(path, "STRATA_ONNX_MODELS", "mnist_cntk/images_first1000x1x28x28.u8");
     cr_assert_eq(read_file(path, images, sizeof images), sizeof images);
@@ -123,16 +123,16 @@ Test(models, mnist_cntk)
     path_of(path, "STRATA_ONNX_MODELS", "mnist_cntk/mnist.onnx");
     open_model(&x, &m, &registry, path);
     for (int i = 0; i < IMAGES; i++) {
-        float *in = running_data(&x, 0, &n);
+        float *in = imported_data(&x, 0, &n);
         cr_assert_eq(n, PIXELS);
         for (int k = 0; k < PIXELS; k++)
             in[k] = images[i * PIXELS + k];
         run(&x);
-        const float *found = running_data(&x, 1, &n);
+        const float *found = imported_data(&x, 1, &n);
         cr_assert_eq(n, DIGITS);
         expect_near(found, &logits[i * DIGITS], n, 1e-4, 1e-1);
     }
-    running_free(&x);
+    imported_free(&x);
     onnx_close(m);
     strata_registry_destroy(registry);
 }

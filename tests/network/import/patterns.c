@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "tests/network/import/running.h"
+#include "tests/network/import/planned.h"
 #include "tests/network/import/statements.h"
 
 struct pattern_case {
@@ -197,29 +197,29 @@ static void close_registry(void)
 
 TestSuite(patterns, .init = open_registry, .fini = close_registry);
 
-static void run(struct running *x, const struct pattern_case *c,
-                const struct statements *t, bool patterns)
+static void run(struct imported *x, const struct pattern_case *c,
+                const struct model_text *t, bool patterns)
 {
     const struct import_options o = {.no_patterns = !patterns};
     strata_error err = {0};
     unsigned seed = 3;
-    cr_assert_eq(running_open(x, &t->model, registry, &o, &err), STRATA_OK, "%s: %s",
+    cr_assert_eq(imported_open(x, &t->model, registry, &o, &err), STRATA_OK, "%s: %s",
                  c->text, err.message);
     for (size_t i = 0; i < t->model.graph.n_inputs; i++) {
         int64_t n;
-        float *data = running_data(x, (int)i, &n);
+        float *data = imported_data(x, (int)i, &n);
         for (int64_t k = 0; k < n; k++)
-            data[k] = statements_random(&seed) * 2;
+            data[k] = model_text_random(&seed) * 2;
     }
     cr_assert_eq(strata_context_run(x->context, &err), STRATA_OK, "%s", err.message);
 }
 
-static void expect_same(const struct pattern_case *c, const struct running *a,
-                        const struct running *b, int index)
+static void expect_same(const struct pattern_case *c, const struct imported *a,
+                        const struct imported *b, int index)
 {
     int64_t n, n_b;
-    const float *found = running_data(a, index, &n);
-    const float *wanted = running_data(b, index, &n_b);
+    const float *found = imported_data(a, index, &n);
+    const float *wanted = imported_data(b, index, &n_b);
     float most = 0;
     cr_assert_eq(n, n_b, "%s", c->text);
     for (int64_t i = 0; i < n; i++)
@@ -236,12 +236,12 @@ Test(patterns, computes_the_same)
 {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct pattern_case *c = &cases[i];
-        struct statements *t = statements_make(c->shapes, c->text, c->further);
-        struct running with, without;
+        struct model_text *t = model_text_make(c->shapes, c->text, c->further);
+        struct imported with, without;
         char types[512];
         run(&with, c, t, true);
         run(&without, c, t, false);
-        running_types(&with, types, sizeof types);
+        imported_types(&with, types, sizeof types);
         cr_expect_str_eq(types, c->types, "%s: %s, should be %s\n%s", c->text, types,
                          c->types, with.text);
         if (c->says)
@@ -249,8 +249,8 @@ Test(patterns, computes_the_same)
                       with.text);
         for (size_t k = 0; k < t->model.graph.n_outputs; k++)
             expect_same(c, &with, &without, (int)(t->model.graph.n_inputs + k));
-        running_free(&with);
-        running_free(&without);
+        imported_free(&with);
+        imported_free(&without);
         free(t);
     }
 }
@@ -259,10 +259,10 @@ Test(patterns, says_what_it_was_made_of)
 {
     static const struct pattern_case c = {X, "s = Sigmoid x; y = Mul x s", "Activation",
                                           NULL, NULL};
-    struct statements *t = statements_make(c.shapes, c.text, NULL);
-    struct running x;
+    struct model_text *t = model_text_make(c.shapes, c.text, NULL);
+    struct imported x;
     run(&x, &c, t, true);
     cr_expect(strstr(x.text, "# from: s\n[layer y]\n"), "%s", x.text);
-    running_free(&x);
+    imported_free(&x);
     free(t);
 }

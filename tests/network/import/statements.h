@@ -22,32 +22,32 @@
 
 #include "io/onnx/model.h"
 
-enum { STATEMENTS_MOST = 32, STATEMENTS_PORTS = 6, STATEMENTS_NUMBERS = 8192 };
+enum { MODEL_TEXT_MOST = 32, MODEL_TEXT_PORTS = 6, MODEL_TEXT_NUMBERS = 8192 };
 
-struct statements {
+struct model_text {
     struct onnx_model model;
     struct onnx_opset opset;
-    struct onnx_value inputs[STATEMENTS_PORTS], outputs[STATEMENTS_PORTS];
-    struct onnx_node nodes[STATEMENTS_MOST];
-    struct onnx_tensor constants[STATEMENTS_MOST];
-    struct onnx_attribute attributes[STATEMENTS_MOST][STATEMENTS_PORTS];
-    const char *ports[STATEMENTS_MOST][STATEMENTS_PORTS + 1];
-    int64_t lists[STATEMENTS_MOST * STATEMENTS_PORTS];
-    double numbers[STATEMENTS_NUMBERS];
+    struct onnx_value inputs[MODEL_TEXT_PORTS], outputs[MODEL_TEXT_PORTS];
+    struct onnx_node nodes[MODEL_TEXT_MOST];
+    struct onnx_tensor constants[MODEL_TEXT_MOST];
+    struct onnx_attribute attributes[MODEL_TEXT_MOST][MODEL_TEXT_PORTS];
+    const char *ports[MODEL_TEXT_MOST][MODEL_TEXT_PORTS + 1];
+    int64_t lists[MODEL_TEXT_MOST * MODEL_TEXT_PORTS];
+    double numbers[MODEL_TEXT_NUMBERS];
     size_t n_lists, n_numbers;
-    char names[STATEMENTS_MOST][8];
+    char names[MODEL_TEXT_MOST][8];
     char text[4096];
     unsigned seed;
 };
 
 /* In [-2, 2), the same on every machine. */
-static inline float statements_random(unsigned *seed)
+static inline float model_text_random(unsigned *seed)
 {
     *seed = *seed * 1664525u + 1013904223u;
     return (float)(*seed >> 8) / (1 << 22) - 2;
 }
 
-static inline int statements_dims(const char *text, int64_t *dims)
+static inline int model_text_dims(const char *text, int64_t *dims)
 {
     int n = 0;
     for (char *end = (char *)text; *end && *end != '}'; end += *end == 'x')
@@ -55,27 +55,27 @@ static inline int statements_dims(const char *text, int64_t *dims)
     return n;
 }
 
-static inline void *statements_room(struct statements *t, size_t bytes)
+static inline void *model_text_room(struct model_text *t, size_t bytes)
 {
     void *out = &t->numbers[t->n_numbers];
     t->n_numbers += (bytes + 7) / 8;
-    cr_assert_leq(t->n_numbers, STATEMENTS_NUMBERS);
+    cr_assert_leq(t->n_numbers, MODEL_TEXT_NUMBERS);
     return out;
 }
 
-static inline const char *statements_constant(struct statements *t, const char *word)
+static inline const char *model_text_constant(struct model_text *t, const char *word)
 {
     const size_t i = t->model.graph.n_initializers++;
     struct onnx_tensor *c = &t->constants[i];
-    cr_assert_lt(i, STATEMENTS_MOST);
+    cr_assert_lt(i, MODEL_TEXT_MOST);
     snprintf(t->names[i], sizeof t->names[i], "c%zu", i);
     *c = (struct onnx_tensor){.name = t->names[i], .type = ONNX_FLOAT, .count = 1};
     if (*word == '{')
-        c->rank = statements_dims(word + 1, c->dims);
+        c->rank = model_text_dims(word + 1, c->dims);
     for (int d = 0; d < c->rank; d++)
         c->count *= c->dims[d];
     if (*word == '[' || *word == '<') {
-        int64_t *v = statements_room(t, 8 * sizeof *v);
+        int64_t *v = model_text_room(t, 8 * sizeof *v);
         c->type = ONNX_INT64;
         c->rank = *word == '[';
         for (char *at = (char *)word + 1; *at != ']' && *at != '>'; at += *at == ',')
@@ -84,10 +84,10 @@ static inline const char *statements_constant(struct statements *t, const char *
         c->data = v;
     } else {
         const char *fill = strchr(word, '*');
-        float *v = statements_room(t, (size_t)c->count * sizeof *v);
+        float *v = model_text_room(t, (size_t)c->count * sizeof *v);
         for (int64_t k = 0; k < c->count; k++)
             v[k] = fill           ? strtof(fill + 1, NULL)
-                   : *word == '{' ? statements_random(&t->seed)
+                   : *word == '{' ? model_text_random(&t->seed)
                                   : strtof(word, NULL);
         c->data = v;
     }
@@ -95,7 +95,7 @@ static inline const char *statements_constant(struct statements *t, const char *
     return c->name;
 }
 
-static inline void statements_attribute(struct statements *t, struct onnx_attribute *a,
+static inline void model_text_attribute(struct model_text *t, struct onnx_attribute *a,
                                         const char *value)
 {
     int64_t *list = &t->lists[t->n_lists];
@@ -119,16 +119,16 @@ static inline void statements_attribute(struct statements *t, struct onnx_attrib
     }
 }
 
-static inline void statements_node(struct statements *t, char *statement)
+static inline void model_text_node(struct model_text *t, char *statement)
 {
     const size_t i = t->model.graph.n_nodes++;
     struct onnx_node *n = &t->nodes[i];
     char *rest = statement, *word;
-    cr_assert_lt(i, STATEMENTS_MOST);
+    cr_assert_lt(i, MODEL_TEXT_MOST);
     *n = (struct onnx_node){.domain = "",
                             .overload = "",
                             .inputs = t->ports[i],
-                            .outputs = &t->ports[i][STATEMENTS_PORTS],
+                            .outputs = &t->ports[i][MODEL_TEXT_PORTS],
                             .n_outputs = 1,
                             .attributes = t->attributes[i]};
     for (int k = 0; (word = strsep(&rest, " "));) {
@@ -136,27 +136,27 @@ static inline void statements_node(struct statements *t, char *statement)
         if (!*word || (k == 1 && equals == word))
             continue;
         if (k++ == 0)
-            n->name = t->ports[i][STATEMENTS_PORTS] = word;
+            n->name = t->ports[i][MODEL_TEXT_PORTS] = word;
         else if (k == 2)
             n->op = word;
         else if (equals) {
             struct onnx_attribute *a = &t->attributes[i][n->n_attributes++];
             *equals = '\0';
             a->name = word;
-            statements_attribute(t, a, equals + 1);
+            model_text_attribute(t, a, equals + 1);
         } else
             t->ports[i][n->n_inputs++] = strcmp(word, "-") == 0 ? ""
                                          : isalpha((unsigned char)*word)
                                              ? word
-                                             : statements_constant(t, word);
+                                             : model_text_constant(t, word);
     }
 }
 
 /* `shapes`: "x=2x3 w=3x4"; outputs: the last statement's value, and the `further` one. */
-static inline struct statements *statements_make(const char *shapes, const char *text,
+static inline struct model_text *model_text_make(const char *shapes, const char *text,
                                                  const char *further)
 {
-    struct statements *t = calloc(1, sizeof *t);
+    struct model_text *t = calloc(1, sizeof *t);
     struct onnx_graph *g;
     char *rest, *word;
     cr_assert(t && strlen(shapes) + strlen(text) + 2 < sizeof t->text);
@@ -183,12 +183,12 @@ static inline struct statements *statements_make(const char *shapes, const char 
         char *equals = strchr(word, '=');
         *equals = '\0';
         *v = (struct onnx_value){.name = word, .type = ONNX_FLOAT};
-        v->rank = statements_dims(equals + 1, dims);
+        v->rank = model_text_dims(equals + 1, dims);
         for (int d = 0; d < v->rank; d++)
             v->dims[d] = (struct onnx_dim){dims[d], ""};
     }
     while ((word = strsep(&rest, ";")))
-        statements_node(t, word);
+        model_text_node(t, word);
     t->outputs[g->n_outputs++] = (struct onnx_value){
         .name = t->nodes[g->n_nodes - 1].outputs[0], .type = ONNX_FLOAT, .rank = -1};
     if (further)

@@ -3,8 +3,8 @@
  * A model imported and made ready to run on the host. A failure fails the test, so these
  * are for tests alone; free what was made in every case.
  */
-#ifndef TESTS_NETWORK_IMPORT_RUNNING_H
-#define TESTS_NETWORK_IMPORT_RUNNING_H
+#ifndef TESTS_NETWORK_IMPORT_PLANNED_H
+#define TESTS_NETWORK_IMPORT_PLANNED_H
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "network/import/import.h"
 #include "network/network.h"
 
-struct running {
+struct imported {
     struct import *im;
     char *text;
     size_t text_size;
@@ -27,7 +27,7 @@ struct running {
     strata_context *context;
 };
 
-static inline void running_free(struct running *x)
+static inline void imported_free(struct imported *x)
 {
     strata_context_destroy(x->context);
     strata_engine_destroy(x->engine);
@@ -38,11 +38,11 @@ static inline void running_free(struct running *x)
     free(x->text);
 }
 
-static inline int running_open(struct running *x, const struct onnx_model *m,
-                               strata_registry *registry, const struct import_options *o,
-                               strata_error *err)
+static inline int imported_open(struct imported *x, const struct onnx_model *m,
+                                strata_registry *registry, const struct import_options *o,
+                                strata_error *err)
 {
-    *x = (struct running){0};
+    *x = (struct imported){0};
     int status = import_make(&x->im, m, registry, o, err);
     if (status == STRATA_OK)
         status = import_text(x->im, NETWORK_MEMORY_WEIGHTS, &x->text, &x->text_size, err);
@@ -53,7 +53,7 @@ static inline int running_open(struct running *x, const struct onnx_model *m,
                                           .weights = x->weights,
                                           .weights_size = x->weights_size};
     if (status == STRATA_OK)
-        status = network_parse(&x->network, &memory, "imported model", registry, err);
+        status = network_parse(&x->network, &memory, "imported", registry, err);
     if (status == STRATA_OK)
         status = strata_create(&x->handle, "host", err);
     if (status == STRATA_OK)
@@ -64,7 +64,7 @@ static inline int running_open(struct running *x, const struct onnx_model *m,
 }
 
 /* Elements of binding i, inputs first, which are `*n`. */
-static inline float *running_data(const struct running *x, int i, int64_t *n)
+static inline float *imported_data(const struct imported *x, int i, int64_t *n)
 {
     strata_binding b = {.struct_size = sizeof b};
     cr_assert_eq(strata_engine_binding(x->engine, i, &b, NULL), STRATA_OK);
@@ -73,7 +73,7 @@ static inline float *running_data(const struct running *x, int i, int64_t *n)
 }
 
 /* The types of its layers in order, a space between. */
-static inline void running_types(const struct running *x, char *out, size_t size)
+static inline void imported_types(const struct imported *x, char *out, size_t size)
 {
     static const char key[] = "\ntype = ";
     size_t used = 0;
@@ -87,4 +87,4 @@ static inline void running_types(const struct running *x, char *out, size_t size
     }
 }
 
-#endif /* TESTS_NETWORK_IMPORT_RUNNING_H */
+#endif /* TESTS_NETWORK_IMPORT_PLANNED_H */
