@@ -371,26 +371,6 @@ static int infer_outputs(struct graph *g, struct section *s, struct instance *x,
                            s->layer->full_name);
 }
 
-/* The ports are those of the layer, as it may take for granted. */
-static int check_ports(struct graph *g, struct section *s, strata_error *err)
-{
-    const strata_layer *layer = &s->layer->layer;
-    if (s->n_in < layer->min_in || (layer->max_in >= 0 && s->n_in > layer->max_in))
-        return error_set(err, STRATA_EINVAL, "%d inputs; %s reads %s%d", s->n_in,
-                         s->layer->full_name, s->n_in < layer->min_in ? "" : "at most ",
-                         s->n_in < layer->min_in ? layer->min_in : layer->max_in);
-    for (int i = 0; i < s->n_in; i++)
-        if (s->in[i] < 0 && (i >= 64 || !(layer->optional_in >> i & 1)))
-            return error_set(err, STRATA_EINVAL, "input %d is absent; %s needs it", i,
-                             s->layer->full_name);
-    while (s->n_out < layer->n_out && !g->arena.full)
-        section_out(g, s, VALUE_NONE);
-    if (layer->n_out >= 0 && s->n_out > layer->n_out)
-        return error_set(err, STRATA_EINVAL, "%d outputs; %s makes %d", s->n_out,
-                         s->layer->full_name, layer->n_out);
-    return arena_status(&g->arena, "outputs of a layer", err);
-}
-
 int section_infer(struct graph *g, struct section *s, strata_registry *registry,
                   strata_error *err)
 {
@@ -398,8 +378,6 @@ int section_infer(struct graph *g, struct section *s, strata_registry *registry,
     if (!s)
         return arena_status(&g->arena, "layers", err);
     int status = s->layer ? STRATA_OK : registry_find(registry, s->type, &s->layer, err);
-    if (status == STRATA_OK)
-        status = check_ports(g, s, err);
     if (status == STRATA_OK)
         status = read_attributes(g, s, err);
     if (status == STRATA_OK)
