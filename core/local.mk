@@ -1,8 +1,6 @@
 CORE_SOURCES = \
 	core/alloc.c \
 	core/alloc.h \
-	core/arena.c \
-	core/arena.h \
 	core/arguments.h \
 	core/buckets.h \
 	core/checked.h \

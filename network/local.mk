@@ -6,6 +6,8 @@ NETWORK_SOURCES = \
 	network/doubt.c \
 	network/graph.c \
 	network/image.c \
+	network/import/arena.c \
+	network/import/arena.h \
 	network/import/control/body.c \
 	network/import/control/control.c \
 	network/import/control/control.h \

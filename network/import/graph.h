@@ -11,7 +11,7 @@
 #ifndef NETWORK_IMPORT_GRAPH_H
 #define NETWORK_IMPORT_GRAPH_H
 
-#include "core/arena.h"
+#include "network/import/arena.h"
 #include "core/status.h"
 #include "io/onnx/model.h"
 

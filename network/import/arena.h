@@ -4,8 +4,8 @@
  * until then. After one refusal every further piece is refused too, so a caller may ask
  * for many and look once, at `full`. Of one thread at a time.
  */
-#ifndef CORE_ARENA_H
-#define CORE_ARENA_H
+#ifndef NETWORK_IMPORT_ARENA_H
+#define NETWORK_IMPORT_ARENA_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -36,4 +36,4 @@ void *arena_grow(struct arena *a, void *array, size_t *capacity, size_t n, size_
 int arena_status(const struct arena *a, const char *what, strata_error *err);
 void arena_free(struct arena *a);
 
-#endif /* CORE_ARENA_H */
+#endif /* NETWORK_IMPORT_ARENA_H */

@@ -3,7 +3,7 @@
  * Blocks in a list, the newest first; a piece larger than what is left of the newest gets
  * a block of its own size or the usual one, whichever is more.
  */
-#include "core/arena.h"
+#include "network/import/arena.h"
 
 #include <stdalign.h>
 #include <stdint.h>
