@@ -30,6 +30,7 @@ NETWORK_SOURCES = \
 	network/import/map/compose.c \
 	network/import/map/compose.h \
 	network/import/map/constant.c \
+	network/import/map/custom.c \
 	network/import/map/einsum.c \
 	network/import/map/image.c \
 	network/import/map/index.c \

@@ -312,6 +312,8 @@ int map_node(struct mapping *m, strata_error *err)
 {
     const struct node *n = m->node;
     m->rule = map_find(n->op, n->domain);
+    if (!m->rule && map_custom(m, m->im->registry))
+        return arena_status(&m->g->arena, "layers", err);
     if (!m->rule) {
         import_refuse_node(m->im, n, n->op,
                            "no layer for it; a plugin can add one: docs/onnx.md");

@@ -107,6 +107,7 @@ static void take_place(struct match *m, const struct node *root, struct node *la
     release(g, m->nodes, (size_t)m->parsed->n);
     v->node = last;
     v->same = made.same;
+    v->exact = made.exact;
     v->constant = made.constant;
     v->data = made.data;
     last->out[0] = root->out[0];

@@ -5,7 +5,8 @@
  *
  *   STRATA_ONNX_DATA=DIR     DIR/light holds the networks of ONNX's Python package
  *                            (onnx/backend/test/data), whose weights are one number each
- *   STRATA_ONNX_MODELS=DIR   DIR/mnist_cntk holds ONNX's first model zoo's MNIST
+ *   STRATA_MODELS=DIR        DIR/mnist_cntk holds a classifier of digits and its logits;
+ *                            default ../shared/models beside the sources
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,10 +18,13 @@
 
 static void path_of(char *out, const char *variable, const char *file)
 {
-    const char *folder = getenv(variable);
-    snprintf(out, PATH_BYTES, "%s/%s", folder ? folder : "", file);
-    if (!folder || access(out, R_OK) != 0)
-        cr_skip_test("%s is not in %s", file, variable);
+    const char *folder = getenv(variable), *source = getenv("srcdir");
+    if (folder)
+        snprintf(out, PATH_BYTES, "%s/%s", folder, file);
+    else
+        snprintf(out, PATH_BYTES, "%s/../shared/models/%s", source ? source : ".", file);
+    if (access(out, R_OK) != 0)
+        cr_skip_test("%s: no such file here; set %s", out, variable);
 }
 
 static void open_model(struct imported *x, const struct onnx_model **m,
@@ -116,11 +120,11 @@ Test(models, mnist_cntk)
     strata_registry *registry;
     struct imported x;
     int64_t n;
-    path_of(path, "STRATA_ONNX_MODELS", "mnist_cntk/images_first1000x1x28x28.u8");
+    path_of(path, "STRATA_MODELS", "mnist_cntk/images_first1000x1x28x28.u8");
     cr_assert_eq(read_file(path, images, sizeof images), sizeof images);
-    path_of(path, "STRATA_ONNX_MODELS", "mnist_cntk/expected_logits_first1000x10.f32");
+    path_of(path, "STRATA_MODELS", "mnist_cntk/expected_logits_first1000x10.f32");
     cr_assert_eq(read_file(path, logits, sizeof logits), sizeof logits);
-    path_of(path, "STRATA_ONNX_MODELS", "mnist_cntk/mnist.onnx");
+    path_of(path, "STRATA_MODELS", "mnist_cntk/mnist.onnx");
     open_model(&x, &m, &registry, path);
     for (int i = 0; i < IMAGES; i++) {
         float *in = imported_data(&x, 0, &n);

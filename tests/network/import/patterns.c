@@ -163,6 +163,13 @@ static const struct pattern_case cases[] = {
     {X, "y = Mul x {4x5}", "Constant ElementWise", NULL, NULL},
     {"x=3x8", "y = Mul x {8}", "Scale", NULL, NULL},
     {"x=1x1x8", "y = Mul x {3x1}", "Constant ElementWise", NULL, NULL},
+    /* a domain that is a plugin's namespace */
+    {X, "y = core::Activation x kind=elu alpha=0.5", "core::Activation", "alpha = 0.5\n",
+     NULL},
+    {X, "y = core::Convolution x {6x3x3x3} {6} pad=1,", "core::Convolution", "pad = 1\n",
+     NULL},
+    {X, "y = core::Pooling x global=1 kind=average", "core::Pooling", "global = yes\n",
+     NULL},
     /* shuffles */
     ROWS("a = Reshape x [2,3,2,4]; y = Transpose a perm=0,2,1,3", "Shuffle", NULL),
     ROWS("a = Transpose x perm=0,2,1; y = Reshape a [2,4,-1]", "Shuffle",

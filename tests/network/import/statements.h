@@ -119,6 +119,16 @@ static inline void model_text_attribute(struct model_text *t, struct onnx_attrib
     }
 }
 
+static inline void model_text_op(struct onnx_node *n, char *word)
+{
+    char *colons = strstr(word, "::");
+    n->op = colons ? colons + 2 : word;
+    if (colons) {
+        *colons = '\0';
+        n->domain = word;
+    }
+}
+
 static inline void model_text_node(struct model_text *t, char *statement)
 {
     const size_t i = t->model.graph.n_nodes++;
@@ -138,7 +148,7 @@ static inline void model_text_node(struct model_text *t, char *statement)
         if (k++ == 0)
             n->name = t->ports[i][MODEL_TEXT_PORTS] = word;
         else if (k == 2)
-            n->op = word;
+            model_text_op(n, word);
         else if (equals) {
             struct onnx_attribute *a = &t->attributes[i][n->n_attributes++];
             *equals = '\0';
