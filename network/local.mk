@@ -21,6 +21,7 @@ NETWORK_SOURCES = \
 	network/import/import.h \
 	network/import/inline.c \
 	network/import/inline.h \
+	network/import/layers.c \
 	network/import/load.c \
 	network/import/map.c \
 	network/import/map.h \
@@ -65,8 +66,10 @@ NETWORK_SOURCES = \
 	network/import/private.h \
 	network/import/refuse.c \
 	network/import/report.c \
+	network/import/rows.c \
 	network/import/section.c \
 	network/import/section.h \
+	network/import/section_make.c \
 	network/import/upgrade.h \
 	network/import/upgrade/broadcast.c \
 	network/import/upgrade/inputs.c \

@@ -12,6 +12,7 @@
 #include "engine/file/stored.h"
 #include "io/file.h"
 #include "tools/explain/explain.h"
+#include "tools/import/model.h"
 #include "tools/inspect_onnx.h"
 
 enum {
@@ -336,7 +337,7 @@ static int run_inspect(int argc, char **argv)
     else if (argc - optind != 1)
         code = tool_usage(&tool_inspect, "one engine file or ONNX model is needed");
     else if ((code = check_wishes(&w, &o)) == EXIT_OK)
-        code = inspect_is_onnx(argv[optind]) ? inspect_model(&w, argv[optind], o.format)
+        code = model_is_onnx(argv[optind]) ? inspect_model(&w, argv[optind], o.format)
                                              : inspect(&w, argv[optind], o.format);
 done:
     tool_options_free(&o);

@@ -366,17 +366,6 @@ static int print_json(const struct onnx_model *m, const struct census *c, int fo
 /* ---- the command --------------------------------------------------------------------
  */
 
-bool inspect_is_onnx(const char *path)
-{
-    enum { IR_VERSION = 1 << 3 }; /* the tag of ModelProto's first field */
-    const char *dot = strrchr(path, '.');
-    unsigned char first = 0;
-    if (engine_file_at(path))
-        return false;
-    return (dot && strcmp(dot, ".onnx") == 0) ||
-           (file_head(&first, 1, path) == 1 && first == IR_VERSION);
-}
-
 int inspect_onnx(const char *path, int format)
 {
     struct onnx_limits limits = onnx_default_limits;

@@ -7,8 +7,6 @@
 
 #include "tools/tool.h"
 
-/* Whether the file is called .onnx, or begins as models do and is no engine. */
-bool inspect_is_onnx(const char *path);
 /* Print what it holds; an exit code. */
 int inspect_onnx(const char *path, int format);
 

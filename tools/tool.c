@@ -12,7 +12,6 @@
 #include "core/progress.h"
 #include "io/file.h"
 #include "tools/import/model.h"
-#include "tools/inspect_onnx.h"
 
 enum {
     OPTION_DEVICE = 'd',
@@ -380,7 +379,7 @@ int tool_open_network(struct tool_session *s, const struct tool_options *o,
     int status = tool_refuse_engine(path, err);
     if (status == STRATA_OK)
         status = tool_open_registry(s, o, err);
-    if (status == STRATA_OK && inspect_is_onnx(path)) {
+    if (status == STRATA_OK && model_is_onnx(path)) {
         status = model_cached(&ini, path, s->registry, err);
         path = ini;
     }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/installed.h"
+#include "io/engine_file.h"
 #include "io/file.h"
 
 /* Values of weights of this size stay in the model's file, aligned or not: they are only
@@ -46,6 +47,17 @@ static int write_files(const struct import *im, const char *ini, strata_error *e
     free(text);
     free(weights);
     return status;
+}
+
+bool model_is_onnx(const char *path)
+{
+    enum { IR_VERSION = 1 << 3 }; /* the tag of ModelProto's first field */
+    const char *dot = strrchr(path, '.');
+    unsigned char first = 0;
+    if (engine_file_at(path))
+        return false;
+    return (dot && strcmp(dot, ".onnx") == 0) ||
+           (file_head(&first, 1, path) == 1 && first == IR_VERSION);
 }
 
 int model_import(const char *path, const char *ini, const struct model_options *o,

@@ -28,6 +28,8 @@ int model_add_symbol(struct model_options *o, const char *text, strata_error *er
 int model_add_constant(struct model_options *o, const char *text, strata_error *err);
 void model_options_free(struct model_options *o);
 
+/* Whether the file is called .onnx, or begins as models do and is no engine. */
+bool model_is_onnx(const char *path);
 /* Write ini, and the weights beside it as NAME.safetensors. *out, if not NULL, is what
  * was imported, also where it was refused; the caller's, and it needs *model. */
 int model_import(const char *path, const char *ini, const struct model_options *o,
