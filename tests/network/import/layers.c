@@ -317,12 +317,13 @@ static const struct form forms[] = {
 static struct import *import_of(const struct onnx_model *m, int *status,
                                 strata_error *err)
 {
+    static const struct import_options each = {.no_patterns = true};
     static strata_registry *registry;
     struct import *im = NULL;
     if (!registry)
         cr_assert_eq(strata_registry_create(&registry, NULL, err), STRATA_OK, "%s",
                      err->message);
-    *status = import_make(&im, m, registry, NULL, err);
+    *status = import_make(&im, m, registry, &each, err);
     return im;
 }
 
