@@ -43,6 +43,7 @@ NETWORK_SOURCES = \
 	network/import/map/recurrent.c \
 	network/import/map/reduce.c \
 	network/import/map/refused.c \
+	network/import/map/rnn.c \
 	network/import/map/shape.c \
 	network/import/map/signal.c \
 	network/import/map/tables.c \

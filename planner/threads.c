@@ -10,7 +10,7 @@
 
 /* What is worth one more thread, in the same time of less than a tenth of a millisecond:
  * several times what it takes to hand a run to a team. */
-static const double operations_per_thread = 5e6, bytes_per_thread = 4e6;
+static const double operations_per_thread = 2e6, bytes_per_thread = 4e6;
 
 static double bytes_of(const strata_tensor *tensors, int n)
 {

@@ -100,6 +100,7 @@ struct harness_target {
     bool wide;             /* sweep every size that blocks and tiles may miss */
     bool quick;            /* sweep a few sizes */
     bool plain;            /* values alone: one run each, without a look at guards */
+    int64_t most;          /* elements of a tensor; 0: 2^22. Larger shapes are refused */
     struct harness_tally *tally; /* an element for each impl of the layer, or NULL */
     /* What follows may be NULL. */
     bool (*wants)(const struct registry_impl *impl, void *user);

@@ -138,14 +138,6 @@ static bool leave_run(struct host_stream *s)
 
 /* ---- doing it -------------------------------------------------------------------- */
 
-static void keep_failure(struct host_stream *s, const strata_error *err)
-{
-    pthread_mutex_lock(&s->lock);
-    if (s->failure.status == STRATA_OK)
-        s->failure = *err;
-    pthread_mutex_unlock(&s->lock);
-}
-
 static void run_work(struct host_stream *s, device_work run, void *payload)
 {
     strata_error err;
@@ -154,7 +146,10 @@ static void run_work(struct host_stream *s, device_work run, void *payload)
     if (status == STRATA_OK)
         return;
     error_set(&err, status, "%s", strata_status_text(status));
-    keep_failure(s, &err);
+    pthread_mutex_lock(&s->lock);
+    if (s->failure.status == STRATA_OK)
+        s->failure = err;
+    pthread_mutex_unlock(&s->lock);
 }
 
 static void *stream_thread(void *arg)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows applied to nodes, and the pass that makes the network's layers.
+ * Rows applied to nodes, and the pass that makes the network's layers. The functions of
+ * rows call back what is above the pass: mutual recursion with map/, which ends because
+ * nothing there maps a node.
  */
 #include "network/import/map.h"
 

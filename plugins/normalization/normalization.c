@@ -183,21 +183,49 @@ static void norm_row(const struct norm_call *c, int64_t row, int64_t n)
     }
 }
 
+/* A line of lp that lies in one piece. */
+static void norm_lp_row(const struct norm_call *c, int64_t row, int64_t n)
+{
+    const enum gather g = c->params->p == 1 ? GATHER_ABS : GATHER_SQUARE;
+    const int64_t at = row * n;
+    float buffer[2 * GATHER_STRETCH];
+    double sum = 0;
+    for (int64_t j = 0; j < n; j += GATHER_STRETCH) {
+        const int64_t part = norm_part(j, n);
+        const float *x = norm_first_load(c, at + j, part, buffer);
+        sum += (double)c->code->row(g, x, part, 0);
+    }
+    const float factor = norm_lp_of(c->params, sum, n);
+    for (int64_t j = 0; j < n; j += GATHER_STRETCH) {
+        const int64_t part = norm_part(j, n);
+        const float *x = norm_load(c, at + j, part, buffer);
+        float *y = norm_target(c, at + j, buffer);
+        c->code->adjust_row(y, x, 0, factor, NULL, NULL, part);
+        norm_store(c, at + j, part, y, buffer);
+    }
+}
+
 static int norm_rows(const struct norm_call *c)
 {
     const strata_tensor *x = &c->run->in[0];
+    const bool lp = c->params->kind == STRATA_NORMALIZATION_LP;
     const int64_t n = norm_span(x, norm_axis(c->params, x->rank), x->rank);
     const int64_t rows = x->count / n;
 #pragma omp parallel for schedule(static) if (x->count >= WALK_PARALLEL)
     for (int64_t row = 0; row < rows; row++)
-        norm_row(c, row, n);
+        if (lp)
+            norm_lp_row(c, row, n);
+        else
+            norm_row(c, row, n);
     return STRATA_OK;
 }
 
 static int norm_run(const strata_run *r)
 {
     const struct norm_call c = norm_call_of(r);
-    return norm_by_rows(c.params) ? norm_rows(&c) : norm_channels(&c);
+    const bool line = c.params->kind == STRATA_NORMALIZATION_LP && c.params->p <= 2 &&
+                      norm_axis(c.params, r->in[0].rank) == r->in[0].rank - 1;
+    return norm_by_rows(c.params) || line ? norm_rows(&c) : norm_channels(&c);
 }
 
 /* ---- FP64 -------------------------------------------------------------------------- */
