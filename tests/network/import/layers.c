@@ -221,7 +221,7 @@ static const struct form forms[] = {
      "\n"
      "[layer y]\n"
      "type = Shuffle\n"
-     "shape = 0\n",
+     "shape = 2\n",
      NULL},
     {"what does nothing",
      MODEL(IN("x", D(2) D(3)) OUT("y") WHOLE("s", "1:2", "7:2 7:3") DO("Relu",
