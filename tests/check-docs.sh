@@ -237,6 +237,11 @@ done
 [ ! -s "$log" ]
 result $? 'no limit is missing'
 
+# ---- operators ----------------------------------------------------------------------------
+"$strata" import --operators -o md >"$scratch/wanted"
+sed -n '/^| family /,/^$/p' "$srcdir/docs/onnx.md" | sed '/^$/d' | diff "$scratch/wanted" - >"$log"
+result $? 'docs/onnx.md has the operators that are imported (strata import --operators -o md)'
+
 # ---- manual pages -------------------------------------------------------------------------
 claim='each manual page has its sections, and its examples a line each'
 if [ -e "$builddir/tools/strata.1" ]; then

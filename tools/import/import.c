@@ -191,7 +191,7 @@ static int run_import(int argc, char **argv)
     else if (w.common.help)
         code = tool_help(&tool_import);
     else if (w.operators && argc == optind)
-        code = operators_print(w.common.format);
+        code = operators_print(w.ini ? table_format_parse(w.ini) : TABLE_TEXT);
     else if (argc - optind != 1)
         code = tool_usage(&tool_import, "one ONNX model is needed");
     else if (!w.ini && !w.check && !w.report && !w.keep_going)
@@ -228,7 +228,9 @@ const struct tool_command tool_import = {
         "                        of their nodes\n"
         "      --report=FILE     what became of each node, as JSON ('-': standard "
         "output)\n"
-        "      --operators       print the operators that can be imported, and no more\n"
+        "      --operators       print the operators that can be imported, and no more; "
+        "-o is\n"
+        "                        then a format: md, csv, json, jsonl\n"
         "      --check=DIR       run the network on input_K.pb of the folder, and "
         "compare\n"
         "                        with output_K.pb\n\n"

@@ -401,4 +401,4 @@ static const struct map_rule rules[] = {
     {.op = "RotaryEmbedding", .finish = make_rotary},
 };
 
-const struct map_table map_attention = {"Sequences", rules, ARRAY_LENGTH(rules)};
+const struct map_table map_attention = {"Attention", rules, ARRAY_LENGTH(rules)};

@@ -12,8 +12,6 @@
 
 static const char dependent[] =
     "its output's size depends on values; engines have static shapes";
-static const char sequences[] = "it works on sequences; Strata has tensors";
-static const char optionals[] = "it works on optional values; Strata has tensors";
 static const char strings[] = "it works on strings; Strata has none";
 static const char draws[] = "it draws random numbers; a plan gives the same ones each "
                             "time";
@@ -37,16 +35,6 @@ static void refuse(struct mapping *m)
 
 static const struct map_rule rules[] = {
     ROW("Unique", dependent),
-    ROW("SequenceAt", sequences),
-    ROW("SequenceConstruct", sequences),
-    ROW("SequenceEmpty", sequences),
-    ROW("SequenceErase", sequences),
-    ROW("SequenceInsert", sequences),
-    ROW("SequenceLength", sequences),
-    ROW("SequenceMap", sequences),
-    ROW("SplitToSequence", sequences),
-    ROW("ConcatFromSequence", sequences),
-    ROW("Optional", optionals),
     ROW("StringConcat", strings),
     ROW("StringNormalizer", strings),
     ROW("StringSplit", strings),
