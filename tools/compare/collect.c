@@ -119,18 +119,16 @@ static int collect_outputs(struct compare_side *s, strata_error *err)
     return status;
 }
 
-int compare_collect(struct compare_side *s, const struct compare_side *feed,
-                    strata_error *err)
+static int collect_steps(struct compare_side *s, const struct compare_side *feed,
+                         strata_error *err)
 {
     strata_context *c = s->context;
-    const strata_engine *e = c->engine;
-    int status = strata_context_prepare(c, err);
-    if (status == STRATA_OK)
-        status = context_begin(c, err);
-    for (size_t i = 0; i < e->execution->n_steps && status == STRATA_OK; i++) {
-        const struct execution_step *step = &e->execution->steps[i];
+    const struct execution *x = c->engine->execution;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < x->n_steps && status == STRATA_OK; i++) {
+        const struct execution_step *step = &x->steps[i];
         const struct execution_node *n =
-            step->kind == STEP_RUN ? &e->execution->nodes[step->node] : NULL;
+            step->kind == STEP_RUN ? &x->nodes[step->node] : NULL;
         if (n)
             status = collect_node(s, n, true, err);
         if (n && feed && status == STRATA_OK)
@@ -141,6 +139,18 @@ int compare_collect(struct compare_side *s, const struct compare_side *feed,
             status = strata_stream_synchronize(c->stream, err);
         if (status == STRATA_OK && n)
             status = collect_node(s, n, false, err);
+    }
+    return status;
+}
+
+int compare_collect(struct compare_side *s, const struct compare_side *feed,
+                    strata_error *err)
+{
+    strata_context *c = s->context;
+    int status = strata_context_prepare(c, err);
+    if (status == STRATA_OK && (status = context_begin(c, err)) == STRATA_OK) {
+        status = collect_steps(s, feed, err);
+        context_end(c); /* or its team of threads waits for more */
     }
     return status == STRATA_OK ? collect_outputs(s, err) : status;
 }
