@@ -60,6 +60,28 @@ static void end(struct writer *w)
     free(w->keys);
 }
 
+/* Whether the weight is in the file under this layer's own name. */
+static bool same_key(const struct writer *w, const struct section *s,
+                     const struct section_weight *weight)
+{
+    const char *key = w->keys[weight->value];
+    const size_t n = strlen(s->name);
+    return strncmp(key, s->name, n) == 0 && key[n] == '.' &&
+           strcmp(key + n + 1, weight->name) == 0;
+}
+
+static struct weight_view view_weight(const char *key, const struct value *v)
+{
+    struct weight_view view = {.name = key,
+                               .dtype = weight_dtype_of(v->dtype),
+                               .rank = v->rank,
+                               .data = v->data};
+    memcpy(view.dims, v->dims, sizeof view.dims);
+    view.bytes = (size_t)value_count(v) * weight_dtype_size(view.dtype);
+    return view;
+}
+
+/* In the order of layers: values are numbered as the file has its nodes. */
 static int list_weights(const struct import *im, struct weight_view **out, size_t *n,
                         strata_error *err)
 {
@@ -68,17 +90,12 @@ static int list_weights(const struct import *im, struct weight_view **out, size_
     *n = 0;
     *out =
         status == STRATA_OK ? zalloc(im->g.n_values, sizeof **out, "weights", err) : NULL;
-    for (size_t i = 0; *out && i < im->g.n_values; i++) {
-        const struct value *v = &im->g.values[i];
-        if (!w.keys[i])
-            continue;
-        struct weight_view *view = &(*out)[(*n)++];
-        *view = (struct weight_view){.name = w.keys[i],
-                                     .dtype = weight_dtype_of(v->dtype),
-                                     .rank = v->rank,
-                                     .data = v->data};
-        memcpy(view->dims, v->dims, sizeof view->dims);
-        view->bytes = (size_t)value_count(v) * weight_dtype_size(view->dtype);
+    for (size_t i = 0; *out && i < im->n_sections; i++) {
+        const struct section *s = im->sections[i];
+        for (int k = 0; k < s->n_weights; k++)
+            if (same_key(&w, s, &s->weights[k]))
+                (*out)[(*n)++] = view_weight(w.keys[s->weights[k].value],
+                                             &im->g.values[s->weights[k].value]);
     }
     end(&w);
     return *out ? STRATA_OK : STRATA_ENOMEM;
@@ -171,15 +188,6 @@ static void write_input(const struct writer *w, const struct value *v)
     fputs("format = ", w->f);
     put_format(w, v->dtype, v->rank);
     fputc('\n', w->f);
-}
-
-static bool same_key(const struct writer *w, const struct section *s,
-                     const struct section_weight *weight)
-{
-    const char *key = w->keys[weight->value];
-    const size_t n = strlen(s->name);
-    return strncmp(key, s->name, n) == 0 && key[n] == '.' &&
-           strcmp(key + n + 1, weight->name) == 0;
 }
 
 static void write_weights(const struct writer *w, const struct section *s)

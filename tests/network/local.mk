@@ -5,6 +5,7 @@ CRITERION_TESTS += \
 	tests/network/import/models \
 	tests/network/import/opsets \
 	tests/network/import/patterns \
+	tests/network/import/stable \
 	tests/network/import/upgrade \
 	tests/network/linear \
 	tests/network/network \
@@ -22,6 +23,8 @@ tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_te
 
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)
 tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_TEXT)
+tests_network_import_stable_SOURCES = tests/network/import/stable.c \
+	tests/network/import/model_text.h
 IMPORTED_TEXT = tests/network/import/imported.h tests/network/import/model_text.h
 
 # What reads INI files, with its steps counted; see steps.h.
