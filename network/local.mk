@@ -82,6 +82,8 @@ NETWORK_SOURCES = \
 	network/import/write.c \
 	network/input.c \
 	network/layers.c \
+	network/lines.c \
+	network/lines.h \
 	network/network.c \
 	network/network.h \
 	network/options.h \
