@@ -197,7 +197,7 @@ void line_weights(struct lines *w, const char *layer, const struct registry_laye
     for (size_t i = 0; i < type->n_weights; i++) {
         const char *name = tensor(of, i), *weight = type->weights[i].name;
         if (name && !is_own(name, layer, weight))
-            fprintf(w->f, "%s = w:%s\n", weight, name);
+            fprintf(w->f, "%s = w%s%s\n", weight, *name ? ":" : "", name);
     }
 }
 

@@ -48,7 +48,7 @@ void line_attribute(struct lines *w, const strata_attr *a, const void *params);
 void line_attributes(struct lines *w, const struct registry_layer *type,
                      const void *params);
 /* Where a layer's weights are in the file of [weights w]; tensor: the name of one, NULL:
- * it is absent. */
+ * it is absent; "": the file has but one. */
 void line_weights(struct lines *w, const char *layer, const struct registry_layer *type,
                   const char *(*tensor)(const void *of, size_t weight), const void *of);
 

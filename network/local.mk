@@ -87,6 +87,7 @@ NETWORK_SOURCES = \
 	network/network.c \
 	network/network.h \
 	network/options.h \
+	network/print.c \
 	network/private.h \
 	network/reader.c \
 	network/sections.c \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A model imported twice, or with its nodes and initializers in another order, gives the
- * same bytes: the network's text and its weights. Models that are not there are skipped.
+ * same bytes: the network's text and its weights. And the text, read as a network and
+ * printed, is the same but for its comments. Models that are not there are skipped.
  *
  *   STRATA_ONNX_DATA=DIR   folder with node/, pytorch-converted/, light/, ...; default
  *                          Debian's
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "network/import/import.h"
+#include "network/network.h"
 #include "tests/network/import/model_text.h"
 
 #define FOLDER "/usr/share/libonnx-testdata/data"
@@ -33,8 +35,8 @@ static struct result import(const struct onnx_model *m, strata_registry *registr
     strata_error err = {0};
     r.status = import_make(&im, m, registry, NULL, &err);
     if (r.status == STRATA_OK) {
-        cr_assert_eq(import_text(im, "weights", &r.text, &r.text_size, &err), STRATA_OK,
-                     "%s: %s", m->path, err.message);
+        cr_assert_eq(import_text(im, NETWORK_MEMORY_WEIGHTS, &r.text, &r.text_size, &err),
+                     STRATA_OK, "%s: %s", m->path, err.message);
         cr_assert_eq(import_weights(im, &r.weights, &r.weights_size, &err), STRATA_OK,
                      "%s: %s", m->path, err.message);
     }
@@ -107,6 +109,45 @@ static struct result import_reordered(const struct onnx_model *m, uint32_t seed,
     return r;
 }
 
+/* ---- reading and printing ------------------------------------------------------------
+ */
+
+static void drop_comments(char *text)
+{
+    char *to = text;
+    for (const char *line = text; *line;) {
+        const size_t n = strcspn(line, "\n"), whole = n + (line[n] == '\n');
+        if (*line != '#') {
+            memmove(to, line, whole);
+            to += whole;
+        }
+        line += whole;
+    }
+    *to = '\0';
+}
+
+static void expect_printed(struct result *r, const char *path, strata_registry *registry)
+{
+    const struct network_memory memory = {.text = r->text,
+                                          .text_size = r->text_size,
+                                          .weights = r->weights,
+                                          .weights_size = r->weights_size};
+    strata_network *network = NULL;
+    strata_error err = {0};
+    char *printed = NULL;
+    size_t size;
+    cr_assert_eq(network_parse(&network, &memory, "imported", registry, &err), STRATA_OK,
+                 "%s: %s\n%s", path, err.message, r->text);
+    cr_assert_eq(
+        network_print(&printed, &size, network, NETWORK_MEMORY_WEIGHTS, registry, &err),
+        STRATA_OK, "%s: %s", path, err.message);
+    drop_comments(r->text);
+    cr_expect_str_eq(printed, r->text, "%s, printed:\n%s\nwas:\n%s", path, printed,
+                     r->text);
+    free(printed);
+    strata_network_destroy(network);
+}
+
 /* Whether the model is imported at all. */
 static bool check_model(const struct onnx_model *m, strata_registry *registry)
 {
@@ -123,6 +164,8 @@ static bool check_model(const struct onnx_model *m, strata_registry *registry)
         expect_same(&first, &other, m->path, orders[i].name);
         result_free(&other);
     }
+    if (imported)
+        expect_printed(&first, m->path, registry);
     result_free(&first);
     return imported;
 }
