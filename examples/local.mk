@@ -3,7 +3,8 @@
 nobase_dist_doc_DATA += scripts/convert_models.py \
 	$(wildcard $(addprefix $(srcdir)/examples/,*.c */*.c */*.md */*.py */*.txt */*.ini \
 		*/*.idx */*.safetensors */images/*.pgm)) \
-	$(wildcard $(addprefix $(srcdir)/examples/plugins/*/,Makefile *.c *.cc *.cu *.ini))
+	$(wildcard $(addprefix $(srcdir)/examples/plugins/*/,Makefile *.c *.cc *.cu *.ini \
+		*.onnx *.py))
 
 # The demo uses the installed interface alone: public headers and libstrata.
 noinst_PROGRAMS += examples/digits/demo

@@ -319,7 +319,6 @@ static int refuse_foreign(const char *path, strata_error *err)
     static const struct {
         const char *suffix, *is;
     } kinds[] = {
-        {".onnx", "an ONNX model"},
         {".pb", "a protobuf model (ONNX, TensorFlow or Caffe2)"},
         {".pbtxt", "a protobuf model in text form"},
         {".prototxt", "a Caffe model"},
@@ -333,6 +332,11 @@ static int refuse_foreign(const char *path, strata_error *err)
         {".npy", "a file of one tensor"},
     };
     const char *dot = strrchr(path, '.');
+    if (dot && strcasecmp(dot, ".onnx") == 0)
+        return error_set(err, STRATA_EINVAL,
+                         "%s: is an ONNX model by its name; a network is an INI file: "
+                         "`strata import` writes one of it",
+                         path);
     for (size_t i = 0; dot && i < ARRAY_LENGTH(kinds); i++)
         if (strcasecmp(dot, kinds[i].suffix) == 0)
             return error_set(

@@ -241,7 +241,8 @@ static int cum_run(const strata_run *r)
     struct cum_call c = {.run = r, .params = r->params};
     c.lines = lines_of(&r->in[0], lines_axis(c.params->axis, r->in[0].rank));
     const bool columns = c.lines.inner > 1;
-    const int64_t at_once = columns ? columns_at_once(c.lines.outer, c.lines.inner) : ROWS;
+    const int64_t at_once =
+        columns ? columns_at_once(c.lines.outer, c.lines.inner) : ROWS;
     const int64_t outer = columns ? c.lines.outer : 1;
     const int64_t inner = columns ? c.lines.inner : c.lines.outer;
     const int64_t spans = (inner + at_once - 1) / at_once;

@@ -69,8 +69,9 @@ static void padding_map(struct walk *w, int32_t d, const strata_padding *p,
 /* Rows whose elements lie side by side: what of a row is inside is one piece. */
 struct padding_rows {
     const strata_tensor *x, *y;
-    const int64_t *source[STRATA_MAX_RANK]; /* input index under each output index, or -1 */
-    int64_t first, kept;                    /* the piece */
+    const int64_t
+        *source[STRATA_MAX_RANK]; /* input index under each output index, or -1 */
+    int64_t first, kept;          /* the piece */
     size_t size;
     uint64_t value;
 };

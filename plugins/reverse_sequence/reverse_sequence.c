@@ -53,8 +53,11 @@ LINE(uint64_t)
 
 static void reverse_lines(const strata_run *r, const struct reverse_rows *s)
 {
-    static void (*const each[])(void *, const void *, int64_t, int64_t) = {
-        [1] = line_uint8_t, [2] = line_uint16_t, [4] = line_uint32_t, [8] = line_uint64_t};
+    static void (*const each[])(void *, const void *, int64_t,
+                                int64_t) = {[1] = line_uint8_t,
+                                            [2] = line_uint16_t,
+                                            [4] = line_uint32_t,
+                                            [8] = line_uint64_t};
     const int64_t size = index_size(r->in[0].dtype), n = s->second;
     const int64_t lines = r->out[0].count / n;
 #pragma omp parallel for schedule(static) if (lines * n * size >= INDEX_PARALLEL)

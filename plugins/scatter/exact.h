@@ -25,7 +25,8 @@ static inline double exact_double(int32_t reduction, double a, double b)
     }
 }
 
-static inline int64_t exact_integer(int32_t reduction, int32_t dtype, int64_t a, int64_t b)
+static inline int64_t exact_integer(int32_t reduction, int32_t dtype, int64_t a,
+                                    int64_t b)
 {
     const uint64_t sum = (uint64_t)a + (uint64_t)b, product = (uint64_t)a * (uint64_t)b;
     const int64_t y = reduction == STRATA_SCATTER_ADD   ? (int64_t)sum

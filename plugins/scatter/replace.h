@@ -10,8 +10,8 @@
 /* Indices `at` on of one line along the axis, `each` apart, and of n neighbours inside
  * it; `to` is the line's first element. The last of those that meet stays. */
 static inline void replace_line(uint32_t *to, const uint32_t *updates,
-                         const struct index_elements *g, int64_t at, int64_t each,
-                         int64_t n)
+                                const struct index_elements *g, int64_t at, int64_t each,
+                                int64_t n)
 {
     const int64_t stride = g->stride[g->axis];
     for (int64_t k = 0; k < g->n[g->axis]; k++, at += each)

@@ -159,7 +159,8 @@ static void shuffle_each(const struct shuffle *s, const strata_tensor *x,
 }
 
 /* Turning a matrix: one factor's elements lie side by side in the input, another's in the
- * output. Tiles of both keep the lines of cache that are read until all of each is used. */
+ * output. Tiles of both keep the lines of cache that are read until all of each is used.
+ */
 #define TILE 16
 
 struct turn {
@@ -204,8 +205,7 @@ TURN(uint64_t)
 static void turn_four(float *to, const float *from, int64_t to_step, int64_t from_step)
 {
     __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + from_step);
-    __m128 c = _mm_loadu_ps(from + 2 * from_step),
-           d = _mm_loadu_ps(from + 3 * from_step);
+    __m128 c = _mm_loadu_ps(from + 2 * from_step), d = _mm_loadu_ps(from + 3 * from_step);
     _MM_TRANSPOSE4_PS(a, b, c, d);
     _mm_storeu_ps(to, a);
     _mm_storeu_ps(to + to_step, b);
@@ -253,16 +253,14 @@ static void shuffle_tile(const struct turn *t, turn_tile *tile, const strata_run
         from += at * t->from[k];
     }
     tile((char *)r->out[0].data + (size_t)to * size,
-         (const char *)r->in[0].data + (size_t)from * size, t->to[t->in],
-         t->from[t->out], m - i < TILE ? m - i : TILE, n - j < TILE ? n - j : TILE);
+         (const char *)r->in[0].data + (size_t)from * size, t->to[t->in], t->from[t->out],
+         m - i < TILE ? m - i : TILE, n - j < TILE ? n - j : TILE);
 }
 
 static void shuffle_turn(const struct turn *t, const strata_run *r)
 {
-    static turn_tile *const sizes[] = {[1] = turn_uint8_t,
-                                       [2] = turn_uint16_t,
-                                       [4] = turn_words,
-                                       [8] = turn_uint64_t};
+    static turn_tile *const sizes[] = {
+        [1] = turn_uint8_t, [2] = turn_uint16_t, [4] = turn_words, [8] = turn_uint64_t};
     turn_tile *tile = sizes[walk_element_size(r->out[0].dtype)];
     int64_t items = 1;
     for (int k = 0; k < t->n; k++)

@@ -28,6 +28,9 @@ static inline int command(char output[OUTPUT], const char *format, ...)
     FILE *f = popen(line, "r");
     cr_assert_not_null(f, "%s", line);
     output[fread(output, 1, OUTPUT - 1, f)] = '\0';
+    for (char rest[4096];
+         fread(rest, 1, sizeof rest, f) > 0;) /* or the writer is killed */
+        ;
     int status = pclose(f);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

@@ -141,11 +141,13 @@ expect 0 '^ok: ' "and $tolerance does" \
 expect 2 "did you mean 'layer conv1', as in --set 'layer conv1.KEY=VALUE'" \
     '--set of a layer without "layer" suggests it' \
     $strata run digits.ini "$image" --set conv1.pad=0
-for name in net.onnx NET.ONNX net.pb; do
+for name in net.onnx NET.ONNX; do
     head -c 300 "$strata" >$name
-    expect 2 "$name: is (an ONNX|a protobuf) model .*by its name; a network is an INI file" \
-        "$name is recognised" $strata run $name
+    expect 2 "$name: byte 0x0: " "$name is read as a model" $strata run $name
 done
+head -c 300 "$strata" >net.pb
+expect 2 'net.pb: is a protobuf model .*by its name; a network is an INI file' \
+    'net.pb is recognised' $strata run net.pb
 cat >unequal.ini <<'INI'
 [network]
 format = 1

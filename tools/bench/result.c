@@ -80,8 +80,8 @@ static size_t collect(double *values, const struct bench_lane *l,
     size_t n = 0;
     for (size_t i = 0; i < l->n_samples; i++) {
         const struct bench_sample *s = &l->samples[i];
-        const bool host = metric == BENCH_LATENCY ||
-                          (metric == BENCH_ENQUEUE && !l->whole);
+        const bool host =
+            metric == BENCH_LATENCY || (metric == BENCH_ENQUEUE && !l->whole);
         if (host ? !bare || !s->marked : s->marked)
             values[n++] = value_of(s, metric);
     }

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ bool model_is_onnx(const char *path)
     unsigned char first = 0;
     if (engine_file_at(path))
         return false;
-    return (dot && strcmp(dot, ".onnx") == 0) ||
+    return (dot && strcasecmp(dot, ".onnx") == 0) ||
            (file_head(&first, 1, path) == 1 && first == IR_VERSION);
 }
 

@@ -37,6 +37,8 @@ static const struct map_rule rules[] = {
     {OWN, .op = "Shuffle", .layer = "Shuffle", .ports = "x",
      .names = "first=first,shape=shape,second=second"},
     {OWN, .op = "MatrixMultiply", .finish = map_product},
+    {OWN, .op = "FullyConnected", .layer = "FullyConnected", .ports = "xww",
+     .names = "transposed=transposed?"},
 };
 
 const struct map_table map_own = {"Strata's own", rules, ARRAY_LENGTH(rules)};

@@ -138,3 +138,47 @@ static const struct pattern rows[] = {
 };
 
 const struct pattern_table pattern_products = {rows, ARRAY_LENGTH(rows)};
+
+/* ---- images as rows ------------------------------------------------------------------
+ */
+
+/* The product y of a Reshape that makes a row of each image, by FullyConnected, which
+ * takes images in whatever format they are. */
+static bool is_flat(const struct match *m)
+{
+    const struct value *x = match_tensor(m, "x"), *f = match_tensor(m, "f");
+    const struct value *w = match_tensor(m, "W");
+    const struct node *y = match_node(m, "y");
+    const struct value *bias =
+        y->n_in > 2 ? graph_value(match_graph((struct match *)m), y->in[2]) : NULL;
+    return x->rank > 2 && f->rank == 2 && f->dims[0] == x->dims[0] && w->rank == 2 &&
+           !node_integer(y, "transpose_a", 0) && !node_integer(y, "transA", 0) &&
+           match_near(node_real(y, "alpha", 1), 1) &&
+           match_near(node_real(y, "beta", 1), 1) &&
+           (!bias || value_count(bias) == columns(m, "y"));
+}
+
+static struct node *emit_flat(struct match *m)
+{
+    struct graph *g = match_graph(m);
+    const struct node *y = match_node(m, "y");
+    const struct value *x = match_tensor(m, "x");
+    const int64_t dims[] = {x->dims[0], columns(m, "y")};
+    const int in[] = {match_value(m, "x"), match_value(m, "W"),
+                      y->n_in > 2 ? y->in[2] : VALUE_NONE};
+    const bool turned = node_integer(y, "transpose_b", 0) || node_integer(y, "transB", 0);
+    struct node *dense = match_own(m, "FullyConnected", in, in[2] >= 0 ? 3 : 2);
+    if (!dense)
+        return NULL;
+    node_set_integer(g, dense, "transposed", !turned);
+    const int shaped[] = {dense->out[0], graph_add_integers(g, 1, dims, 2)};
+    return match_add(m, "Reshape", shaped, 2);
+}
+
+static const struct pattern flat_rows[] = {
+    {.text = "f = Reshape|Flatten x ...; y = " PRODUCT "|Gemm f W ...",
+     .check = is_flat,
+     .emit = emit_flat},
+};
+
+const struct pattern_table pattern_flats = {flat_rows, ARRAY_LENGTH(flat_rows)};

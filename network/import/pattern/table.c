@@ -4,14 +4,21 @@
  */
 #include "network/import/pattern/pattern.h"
 
-extern const struct pattern_table pattern_bounds, pattern_activations,
+extern const struct pattern_table pattern_bounds, pattern_activations, pattern_flats,
     pattern_normalizations, pattern_orders, pattern_products, pattern_scales,
     pattern_shuffles, pattern_windows;
 
 /* clang-format off: a step a line */
 const struct pattern_table *const pattern_tables[] = {
-    &pattern_bounds, &pattern_activations, &pattern_normalizations,
-    &pattern_orders, &pattern_products,    &pattern_windows,
-    &pattern_scales, &pattern_shuffles,    NULL,
+    &pattern_bounds,
+    &pattern_activations,
+    &pattern_normalizations,
+    &pattern_orders,
+    &pattern_products,
+    &pattern_flats,
+    &pattern_windows,
+    &pattern_scales,
+    &pattern_shuffles,
+    NULL,
 };
 /* clang-format on */

@@ -217,7 +217,9 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
     case STRATA_SILU: LOOP(x[i] / (1 + exp_float(-x[i]))); break;
     case STRATA_HARD_SIGMOID: LOOP(unit(a * x[i] + b)); break;
     case STRATA_HARD_SWISH: LOOP(x[i] * unit(x[i] / 6 + 0.5f)); break;
-    case STRATA_MISH: LOOP(mish_float(x[i])); break;
+    case STRATA_MISH:
+        LOOP(mish_float(x[i]));
+        break;
     case STRATA_GELU_TANH:
         LOOP(x[i] / 2 *
              (1 + tanh_float(0.79788456f * (x[i] + 0.044715f * x[i] * x[i] * x[i]))));
