@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/checked.h"
+#include "core/text.h"
 
 #define LIST_MAX (CONFIG_MAX_LINE / 2 + 1) /* numbers a line can hold */
 
@@ -252,4 +253,48 @@ int attributes_read(struct config *c, struct config_section *s,
     for (size_t i = 0; status == STRATA_OK && i < type->n_attrs; i++)
         status = read_one(c, s, type, &type->attrs[i], params, &b, err);
     return status;
+}
+
+/* ---- defaults ---- */
+
+/* Whether a number or a list is the default's, whose text is `def_text`. */
+static bool list_is_default(const strata_attr *a, const char *at)
+{
+    const strata_ints *ints = (const void *)at;
+    const strata_reals *reals = (const void *)at;
+    const strata_string *string = (const void *)at;
+    const char *text = a->def_text ? a->def_text : "";
+    char *end = (char *)text;
+    if (a->type == STRATA_STRING)
+        return strcmp(string->text ? string->text : "", text) == 0;
+    const int64_t n = a->type == STRATA_INTS ? ints->n : reals->n;
+    double v = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (*text) /* the last one stands for those that follow */
+            v = text_to_real(text, &end);
+        if (end == text && *text)
+            return false;
+        if (v != (a->type == STRATA_INTS ? (double)ints->v[i] : reals->v[i]))
+            return false;
+        text = end + strspn(end, ", x");
+    }
+    return *text == '\0' && (n > 0) == (*(a->def_text ? a->def_text : "") != '\0');
+}
+
+bool attribute_is_default(const strata_attr *a, const void *params)
+{
+    const char *at = (const char *)params + a->offset;
+    int64_t integer;
+    int32_t small;
+    double real;
+    if (a->flags & STRATA_REQUIRED)
+        return false;
+    memcpy(&small, at, sizeof small);
+    if (a->type == STRATA_BOOL || a->type == STRATA_ENUM)
+        return small == (int32_t)a->def;
+    if (a->type != STRATA_I64 && a->type != STRATA_F64)
+        return list_is_default(a, at);
+    memcpy(&integer, at, sizeof integer);
+    memcpy(&real, at, sizeof real);
+    return a->type == STRATA_I64 ? (double)integer == a->def : real == a->def;
 }

@@ -24,4 +24,7 @@ struct config_pair *attributes_pair(struct config *c, struct config_section *s,
                                     const struct registry_layer *type, const char *name,
                                     bool weight);
 
+/* Whether an attribute has its default, so that nobody need be told. */
+bool attribute_is_default(const strata_attr *a, const void *params);
+
 #endif /* NETWORK_ATTRIBUTES_H */

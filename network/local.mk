@@ -82,9 +82,12 @@ NETWORK_SOURCES = \
 	network/import/write.c \
 	network/input.c \
 	network/layers.c \
+	network/lines.c \
+	network/lines.h \
 	network/network.c \
 	network/network.h \
 	network/options.h \
+	network/print.c \
 	network/private.h \
 	network/reader.c \
 	network/sections.c \

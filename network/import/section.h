@@ -64,9 +64,6 @@ void section_weight(struct section *s, const char *name, int value);
  * the layer's or the INI reader's, in err: a reason why the node cannot be imported. */
 int section_infer(struct graph *g, struct section *s, strata_registry *registry,
                   strata_error *err);
-/* Whether an attribute has its default, so that nobody need be told; after section_infer.
- */
-bool section_is_default(const struct section *s, const char *key);
 /* Make constants of the outputs, of constant inputs. EUNSUPPORTED: the layer has no
  * reference. `most`: elements that an output may have, EOVERFLOW beyond. */
 int section_run(struct graph *g, struct section *s, int64_t most, strata_error *err);

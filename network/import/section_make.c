@@ -8,12 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
 #include "core/text.h"
-#include "formats/format.h"
-#include "io/weights/weights.h"
-#include "network/attributes.h"
-#include "network/network.h"
 
 struct section *section_make(struct graph *g, const char *type, const struct node *node)
 {
@@ -141,54 +136,4 @@ void section_weight(struct section *s, const char *name, int value)
 {
     if (s && value >= 0 && s->n_weights < SECTION_WEIGHTS)
         s->weights[s->n_weights++] = (struct section_weight){name, value};
-}
-
-/* ---- defaults ---- */
-
-/* Whether a number or a list is the default's, whose text is `def_text`. */
-static bool list_is_default(const strata_attr *a, const char *at)
-{
-    const strata_ints *ints = (const void *)at;
-    const strata_reals *reals = (const void *)at;
-    const strata_string *string = (const void *)at;
-    const char *text = a->def_text ? a->def_text : "";
-    char *end = (char *)text;
-    if (a->type == STRATA_STRING)
-        return strcmp(string->text ? string->text : "", text) == 0;
-    const int64_t n = a->type == STRATA_INTS ? ints->n : reals->n;
-    double v = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (*text) /* the last one stands for those that follow */
-            v = text_to_real(text, &end);
-        if (end == text && *text)
-            return false;
-        if (v != (a->type == STRATA_INTS ? (double)ints->v[i] : reals->v[i]))
-            return false;
-        text = end + strspn(end, ", x");
-    }
-    return *text == '\0' && (n > 0) == (*(a->def_text ? a->def_text : "") != '\0');
-}
-
-bool section_is_default(const struct section *s, const char *key)
-{
-    for (size_t i = 0; i < s->layer->n_attrs; i++) {
-        const strata_attr *a = &s->layer->attrs[i];
-        const char *at = (const char *)s->params + a->offset;
-        int64_t integer;
-        int32_t small;
-        double real;
-        if (strcmp(a->name, key) != 0)
-            continue;
-        if (a->flags & STRATA_REQUIRED)
-            return false;
-        memcpy(&small, at, sizeof small);
-        if (a->type == STRATA_BOOL || a->type == STRATA_ENUM)
-            return small == (int32_t)a->def;
-        if (a->type != STRATA_I64 && a->type != STRATA_F64)
-            return list_is_default(a, at);
-        memcpy(&integer, at, sizeof integer);
-        memcpy(&real, at, sizeof real);
-        return a->type == STRATA_I64 ? (double)integer == a->def : real == a->def;
-    }
-    return false;
 }

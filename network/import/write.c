@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/text.h"
 #include "formats/format.h"
 #include "io/weights/weights.h"
+#include "network/lines.h"
 
 /* Where a value comes from. */
 struct source {
@@ -23,7 +23,7 @@ struct source {
 
 struct writer {
     const struct import *im;
-    FILE *f;
+    struct lines lines;
     struct source *sources; /* of values */
     const char **keys;      /* of constants in the weights file; NULL: not in it */
 };
@@ -60,6 +60,28 @@ static void end(struct writer *w)
     free(w->keys);
 }
 
+/* Whether the weight is in the file under this layer's own name. */
+static bool same_key(const struct writer *w, const struct section *s,
+                     const struct section_weight *weight)
+{
+    const char *key = w->keys[weight->value];
+    const size_t n = strlen(s->name);
+    return strncmp(key, s->name, n) == 0 && key[n] == '.' &&
+           strcmp(key + n + 1, weight->name) == 0;
+}
+
+static struct weight_view view_weight(const char *key, const struct value *v)
+{
+    struct weight_view view = {.name = key,
+                               .dtype = weight_dtype_of(v->dtype),
+                               .rank = v->rank,
+                               .data = v->data};
+    memcpy(view.dims, v->dims, sizeof view.dims);
+    view.bytes = (size_t)value_count(v) * weight_dtype_size(view.dtype);
+    return view;
+}
+
+/* In the order of layers: values are numbered as the file has its nodes. */
 static int list_weights(const struct import *im, struct weight_view **out, size_t *n,
                         strata_error *err)
 {
@@ -68,17 +90,12 @@ static int list_weights(const struct import *im, struct weight_view **out, size_
     *n = 0;
     *out =
         status == STRATA_OK ? zalloc(im->g.n_values, sizeof **out, "weights", err) : NULL;
-    for (size_t i = 0; *out && i < im->g.n_values; i++) {
-        const struct value *v = &im->g.values[i];
-        if (!w.keys[i])
-            continue;
-        struct weight_view *view = &(*out)[(*n)++];
-        *view = (struct weight_view){.name = w.keys[i],
-                                     .dtype = weight_dtype_of(v->dtype),
-                                     .rank = v->rank,
-                                     .data = v->data};
-        memcpy(view->dims, v->dims, sizeof view->dims);
-        view->bytes = (size_t)value_count(v) * weight_dtype_size(view->dtype);
+    for (size_t i = 0; *out && i < im->n_sections; i++) {
+        const struct section *s = im->sections[i];
+        for (int k = 0; k < s->n_weights; k++)
+            if (same_key(&w, s, &s->weights[k]))
+                (*out)[(*n)++] = view_weight(w.keys[s->weights[k].value],
+                                             &im->g.values[s->weights[k].value]);
     }
     end(&w);
     return *out ? STRATA_OK : STRATA_ENOMEM;
@@ -114,85 +131,92 @@ static void put_source(const struct writer *w, int value)
 {
     const struct source *s = value >= 0 ? &w->sources[value] : NULL;
     if (!s || !s->name)
-        fputs("none", w->f);
+        fputs("none", w->lines.f);
     else if (s->port)
-        fprintf(w->f, "%s:%d", s->name, s->port);
+        fprintf(w->lines.f, "%s:%d", s->name, s->port);
     else
-        fputs(s->name, w->f);
+        fputs(s->name, w->lines.f);
 }
 
-static void put_list(const struct writer *w, const char *key, const int *values, size_t n)
+static void put_list(struct writer *w, const char *key, const int *values, size_t n)
 {
-    fprintf(w->f, "%s = ", key);
+    const long at = line_begin(&w->lines, key);
     for (size_t i = 0; i < n; i++) {
-        fputs(i ? ", " : "", w->f);
+        fputs(i ? w->lines.gap : "", w->lines.f);
         put_source(w, values[i]);
     }
-    fputc('\n', w->f);
+    line_end(&w->lines, key, at);
 }
 
-static void put_format(const struct writer *w, int dtype, int rank)
+static void put_format(struct writer *w, const struct value *v)
 {
-    char name[FORMAT_NAME_SIZE];
-    format_name(name, (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1},
-                rank ? rank : 1);
-    fputs(name, w->f);
+    line_format(&w->lines,
+                (struct format){.dtype = v->dtype, .order = ORDER_LINEAR, .vector = 1},
+                v->rank ? v->rank : 1);
+}
+
+/* Whether a network binds it as another float than the model has. */
+static bool is_narrow(const struct value *v)
+{
+    return dtype_is_free(v->dtype) && v->dtype != STRATA_FP32 && !value_is_exact(v);
 }
 
 /* The model's own types, where a float is not of the usual one. */
-static void write_output_formats(const struct writer *w)
+static void write_output_formats(struct writer *w)
 {
     const struct graph *g = &w->im->g;
     bool narrow = false;
-    for (size_t i = 0; i < g->n_outputs; i++) {
-        const int dtype = g->values[g->outputs[i]].dtype;
-        narrow |= dtype_is_free(dtype) && dtype != STRATA_FP32;
-    }
+    for (size_t i = 0; i < g->n_outputs; i++)
+        narrow |= is_narrow(&g->values[g->outputs[i]]);
     if (!narrow)
         return;
-    fputs("output_formats = ", w->f);
+    const long at = line_begin(&w->lines, "output_formats");
     for (size_t i = 0; i < g->n_outputs; i++) {
-        fputs(i ? ", " : "", w->f);
-        put_format(w, g->values[g->outputs[i]].dtype, g->values[g->outputs[i]].rank);
+        fputs(i ? w->lines.gap : "", w->lines.f);
+        put_format(w, &g->values[g->outputs[i]]);
     }
-    fputc('\n', w->f);
+    line_end(&w->lines, "output_formats", at);
 }
 
-static void write_input(const struct writer *w, const struct value *v)
+static void write_input(struct writer *w, const struct value *v)
 {
-    fprintf(w->f, "\n[input %s]\nshape = ", v->spelled);
-    for (int d = 0; d < v->rank; d++)
-        fprintf(w->f, "%s%" PRId64, d ? "x" : "", v->dims[d]);
-    fputs(v->rank ? "\n" : "1\n", w->f);
-    if (v->dtype == STRATA_FP32)
-        return;
+    const int64_t one = 1;
+    w->lines.section = v->spelled;
+    fprintf(w->lines.f, "\n[input %s]\n", v->spelled);
+    line_dims(&w->lines, "shape", v->rank ? v->dims : &one, v->rank ? v->rank : 1);
     if (!dtype_is_free(v->dtype))
-        fprintf(w->f, "dtype = %s\n", strata_dtype_name(v->dtype));
-    fputs("format = ", w->f);
-    put_format(w, v->dtype, v->rank);
-    fputc('\n', w->f);
+        line_word(&w->lines, "dtype", strata_dtype_name(v->dtype));
+    if (is_narrow(v)) {
+        const long at = line_begin(&w->lines, "format");
+        put_format(w, v);
+        line_end(&w->lines, "format", at);
+    }
 }
 
-static bool same_key(const struct writer *w, const struct section *s,
-                     const struct section_weight *weight)
+/* Without what a value in an INI file cannot hold. */
+static void write_name(struct writer *w)
 {
-    const char *key = w->keys[weight->value];
-    const size_t n = strlen(s->name);
-    return strncmp(key, s->name, n) == 0 && key[n] == '.' &&
-           strcmp(key + n + 1, weight->name) == 0;
+    char *name = arena_print((struct arena *)&w->im->g.arena, "%s", w->im->g.name);
+    for (char *c = name; c && *c; c++)
+        if ((unsigned char)*c < 0x20 || strchr("\";\x7f", *c))
+            *c = '_';
+    if (name)
+        line_text(&w->lines, "name", name);
 }
 
-static void write_weights(const struct writer *w, const struct section *s)
+/* A weight of the type as the file names it; NULL: the section has none. */
+struct named {
+    const struct writer *w;
+    const struct section *s;
+};
+
+static const char *tensor_of(const void *of, size_t weight)
 {
-    bool own = false;
-    for (int i = 0; i < s->n_weights; i++)
-        own |= same_key(w, s, &s->weights[i]);
-    if (own)
-        fprintf(w->f, "weights = w:%s\n", s->name);
-    for (int i = 0; i < s->n_weights; i++)
-        if (!same_key(w, s, &s->weights[i]))
-            fprintf(w->f, "%s = w:%s\n", s->weights[i].name,
-                    w->keys[s->weights[i].value]);
+    const struct named *n = of;
+    for (int i = 0; i < n->s->n_weights; i++)
+        if (strcmp(n->s->weights[i].name, n->s->layer->weights[weight].name) == 0)
+            return n->w->keys[n->s->weights[i].value];
+    return NULL;
 }
 
 /* Whether the layer reads, without being told, the one output of the layer above. */
@@ -207,20 +231,18 @@ static bool reads_above(const struct writer *w, const struct section *above,
     return above->n_out == 1 && above->out[0] == s->in[0];
 }
 
-static void write_section(const struct writer *w, const struct section *above,
+static void write_section(struct writer *w, const struct section *above,
                           const struct section *s)
 {
-    fputc('\n', w->f);
+    w->lines.section = s->name;
+    fputc('\n', w->lines.f);
     if (s->comment)
-        fprintf(w->f, "# %s\n", s->comment);
-    fprintf(w->f, "[layer %s]\ntype = %s\n", s->name, s->type);
+        fprintf(w->lines.f, "# %s\n", s->comment);
+    fprintf(w->lines.f, "[layer %s]\ntype = %s\n", s->name, s->type);
     if (s->n_in && !reads_above(w, above, s))
         put_list(w, "inputs", s->in, (size_t)s->n_in);
-    for (int i = 0; i < s->n_attrs; i++)
-        if (!section_is_default(s, s->attrs[i].key))
-            fprintf(w->f, "%s = %s\n", s->attrs[i].key, s->attrs[i].value);
-    if (s->n_weights)
-        write_weights(w, s);
+    line_attributes(&w->lines, s->layer, s->params);
+    line_weights(&w->lines, s->name, s->layer, tensor_of, &(struct named){w, s});
 }
 
 static void write_all(struct writer *w, const char *file)
@@ -237,16 +259,20 @@ static void write_all(struct writer *w, const char *file)
             if (s->out[k] >= 0)
                 w->sources[s->out[k]] = (struct source){s->name, k, s->n_out};
     }
-    fprintf(w->f, "# From an ONNX model");
+    fprintf(w->lines.f, "# From an ONNX model");
     if (*m->producer)
-        fprintf(w->f, " of %s %s", m->producer, m->producer_version);
-    fprintf(w->f, "\n[network]\nformat = 1\nname = %s\n", im->g.name);
+        fprintf(w->lines.f, " of %s %s", m->producer, m->producer_version);
+    fputs("\n[network]\nformat = 1\n", w->lines.f);
+    w->lines.section = "network";
+    write_name(w);
     put_list(w, "outputs", im->g.outputs, im->g.n_outputs);
     write_output_formats(w);
     for (size_t i = 0; i < im->g.n_inputs; i++)
         write_input(w, &im->g.values[im->g.inputs[i]]);
-    if (weights)
-        fprintf(w->f, "\n[weights w]\nfile = %s\n", file);
+    if (weights) {
+        fputs("\n[weights w]\n", w->lines.f);
+        line_text(&w->lines, "file", file);
+    }
     for (size_t i = 0; i < im->n_sections; i++)
         write_section(w, i ? im->sections[i - 1] : NULL, im->sections[i]);
 }
@@ -257,12 +283,18 @@ int import_text(const struct import *im, const char *file, char **text, size_t *
     struct writer w;
     int status = begin(&w, im, err);
     *text = NULL;
-    if (status == STRATA_OK && (w.f = open_memstream(text, size))) {
-        write_all(&w, file);
-        status = text_finish(w.f, text) ? STRATA_OK
-                                        : error_no_memory(err, 0, "a network's text");
-    } else if (status == STRATA_OK)
-        status = error_no_memory(err, 0, "a network's text");
+    if (status == STRATA_OK) {
+        w.lines = (struct lines){.f = open_memstream(text, size),
+                                 .gap = ", ",
+                                 .err = err,
+                                 .status = STRATA_OK};
+        if (w.lines.f) {
+            write_all(&w, file);
+            lines_finish(&w.lines, text, *size);
+            status = w.lines.status;
+        } else
+            status = error_no_memory(err, 0, "a network's text");
+    }
     end(&w);
     return status;
 }

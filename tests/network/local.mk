@@ -5,10 +5,12 @@ CRITERION_TESTS += \
 	tests/network/import/models \
 	tests/network/import/opsets \
 	tests/network/import/patterns \
+	tests/network/import/stable \
 	tests/network/import/upgrade \
 	tests/network/linear \
 	tests/network/network \
 	tests/network/options \
+	tests/network/print \
 	tests/network/weights
 tests_network_doubt_SOURCES = tests/network/doubt.c tests/network/network_text.h
 tests_network_import_models_SOURCES = tests/network/import/models.c \
@@ -18,10 +20,13 @@ tests_network_import_patterns_SOURCES = tests/network/import/patterns.c \
 tests_network_import_layers_SOURCES = tests/network/import/layers.c tests/io/onnx_text.h
 tests_network_network_SOURCES = tests/network/network.c tests/network/network_text.h
 tests_network_options_SOURCES = tests/network/options.c tests/network/network_text.h
+tests_network_print_SOURCES = tests/network/print.c
 tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_text.h
 
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)
 tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_TEXT)
+tests_network_import_stable_SOURCES = tests/network/import/stable.c \
+	tests/network/import/model_text.h
 IMPORTED_TEXT = tests/network/import/imported.h tests/network/import/model_text.h
 
 # What reads INI files, with its steps counted; see steps.h.

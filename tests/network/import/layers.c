@@ -119,8 +119,8 @@ static const struct form forms[] = {
      "[layer y]\n"
      "type = Resize\n"
      "mode = linear\n"
-     "axes = 2, 3\n"
-     "scale = 2, 3\n",
+     "scale = 2, 3\n"
+     "axes = 2, 3\n",
      NULL},
     {"resize by 1",
      MODEL(IN("x", D(1) D(2) D(4) D(4)) OUT("y") WHOLE("s", "1:4", "7:1 7:2 7:4 7:4")
@@ -201,8 +201,8 @@ static const struct form forms[] = {
      "\n"
      "[layer a]\n"
      "type = Slice\n"
-     "axis = 0\n"
      "split = 3, 3, 1\n"
+     "axis = 0\n"
      "\n"
      "[layer y]\n"
      "type = Concatenation\n"
