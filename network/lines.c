@@ -178,8 +178,7 @@ void line_attributes(struct lines *w, const struct registry_layer *type,
             line_attribute(w, &type->attrs[i], params);
 }
 
-/* Whether the tensor is LAYER.WEIGHT, where `weights = w:LAYER` finds it. */
-static bool is_own(const char *tensor, const char *layer, const char *weight)
+bool line_owns(const char *tensor, const char *layer, const char *weight)
 {
     const size_t n = strlen(layer);
     return tensor && strncmp(tensor, layer, n) == 0 && tensor[n] == '.' &&
@@ -191,12 +190,12 @@ void line_weights(struct lines *w, const char *layer, const struct registry_laye
 {
     bool own = false;
     for (size_t i = 0; i < type->n_weights; i++)
-        own |= is_own(tensor(of, i), layer, type->weights[i].name);
+        own |= line_owns(tensor(of, i), layer, type->weights[i].name);
     if (own)
         fprintf(w->f, "weights = w:%s\n", layer);
     for (size_t i = 0; i < type->n_weights; i++) {
         const char *name = tensor(of, i), *weight = type->weights[i].name;
-        if (name && !is_own(name, layer, weight))
+        if (name && !line_owns(name, layer, weight))
             fprintf(w->f, "%s = w%s%s\n", weight, *name ? ":" : "", name);
     }
 }

@@ -47,6 +47,9 @@ void line_attribute(struct lines *w, const strata_attr *a, const void *params);
 /* Those that have not their default. */
 void line_attributes(struct lines *w, const struct registry_layer *type,
                      const void *params);
+/* Whether the tensor is LAYER.WEIGHT, where `weights = w:LAYER` finds it; false of NULL.
+ */
+bool line_owns(const char *tensor, const char *layer, const char *weight);
 /* Where a layer's weights are in the file of [weights w]; tensor: the name of one, NULL:
  * it is absent; "": the file has but one. */
 void line_weights(struct lines *w, const char *layer, const struct registry_layer *type,

@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/text.h"
+
 /* Where the decoder is, from the inside out, for messages. */
 struct place {
     const struct place *up;
@@ -146,29 +148,6 @@ static int count(struct job *j, struct wire w)
 /* ---- pass 2: texts ------------------------------------------------------------------
  */
 
-/* Bytes of the character that begins there, 0 where none does. */
-static size_t utf8_length(const uint8_t *p, size_t left)
-{
-    static const struct {
-        uint8_t mask, lead;
-        uint32_t least;
-    } forms[] = {
-        {0x80, 0, 1}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    for (size_t n = 1; n <= ARRAY_LENGTH(forms) && n <= left; n++) {
-        if ((p[0] & forms[n - 1].mask) != forms[n - 1].lead)
-            continue;
-        uint32_t c = p[0] & (uint8_t)~forms[n - 1].mask;
-        for (size_t i = 1; i < n; i++) {
-            if ((p[i] & 0xc0) != 0x80)
-                return 0;
-            c = c << 6 | (p[i] & 0x3f);
-        }
-        const bool surrogate = c >= 0xd800 && c < 0xe000;
-        return c < forms[n - 1].least || c > 0x10ffff || surrogate ? 0 : n;
-    }
-    return 0;
-}
-
 static int check_name(const struct job *j, const struct onnx_field *f,
                       const struct wire_field *v)
 {
@@ -176,8 +155,9 @@ static int check_name(const struct job *j, const struct onnx_field *f,
     if (v->size > most)
         return FAIL(j, v->at, "%s has %zu bytes, at most %" PRIu32 " are allowed",
                     f->name, v->size, most);
+    uint32_t code;
     for (size_t i = 0, n; i < v->size; i += n)
-        if ((n = utf8_length(v->bytes + i, v->size - i)) == 0)
+        if ((n = text_decode(v->bytes + i, v->size - i, &code)) == 0 || code == 0)
             return FAIL(j, v->at,
                         "%s has byte 0x%02x at %zu; UTF-8 without NUL is needed", f->name,
                         v->bytes[i], i);

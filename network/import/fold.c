@@ -51,14 +51,6 @@ static int infer(struct import *im, struct mapping *m, strata_error *err)
     return STRATA_OK;
 }
 
-static bool is_refused(const struct graph *g, const struct node *n)
-{
-    for (int i = 0; i < n->n_out; i++)
-        if (n->out[i] >= 0 && g->values[n->out[i]].refused)
-            return true;
-    return false;
-}
-
 /* Each input has a type, or the node is refused. */
 static bool is_typed(struct import *im, const struct node *n)
 {
@@ -126,11 +118,9 @@ static int fold_node(struct import *im, struct node *n, strata_error *err)
         status = fold_producers(im, n, err);
     if (status != STRATA_OK)
         return status;
-    if (reads_refused(&im->g, n) || is_refused(&im->g, n)) {
-        for (int i = 0; i < n->n_out; i++)
-            if (n->out[i] >= 0)
-                im->g.values[n->out[i]].refused = true;
-    } else if ((control = control_find(im, n)))
+    if (reads_refused(&im->g, n) || node_is_refused(&im->g, n))
+        node_refuse(&im->g, n);
+    else if ((control = control_find(im, n)))
         status = control->expand(im, n, err);
     else
         status = fold_layers(im, n, err);

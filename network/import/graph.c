@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "formats/format.h"
 #include "io/weights/weights.h"
 
 struct value *graph_value(const struct graph *g, int value)
@@ -77,28 +78,6 @@ struct node *graph_add_node(struct graph *g, const char *op, const int *in, int 
     g->nodes = all;
     g->nodes[g->n_nodes++] = n;
     return n;
-}
-
-int graph_add(struct graph *g, const char *op, const int *in, int n_in)
-{
-    const int out = graph_add_value(g, "");
-    return graph_add_node(g, op, in, n_in, &out, 1) ? out : VALUE_NONE;
-}
-
-void graph_replace(struct graph *g, int from, int to)
-{
-    for (size_t i = 0; i < g->n_nodes; i++)
-        for (int k = 0; k < g->nodes[i]->n_in; k++)
-            if (g->nodes[i]->in[k] == from)
-                g->nodes[i]->in[k] = to;
-    if (from >= 0 && to >= 0)
-        g->values[to].readers += g->values[from].readers;
-    for (size_t i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i] == from && to >= 0) {
-            g->outputs[i] = to;
-            if (!*g->values[to].name)
-                g->values[to].name = g->values[from].name;
-        }
 }
 
 /* ---- order ---------------------------------------------------------------------------
@@ -212,6 +191,30 @@ double value_real(const struct value *v, int64_t i)
     return out;
 }
 
+bool graph_is_real(int dtype)
+{
+    return dtype_is_free(dtype) || dtype == STRATA_FP64 || dtype == STRATA_E4M3 ||
+           dtype == STRATA_E5M2;
+}
+
+/* ---- refusals ------------------------------------------------------------------------
+ */
+
+void node_refuse(struct graph *g, const struct node *n)
+{
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] >= 0)
+            g->values[n->out[i]].refused = true;
+}
+
+bool node_is_refused(const struct graph *g, const struct node *n)
+{
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] >= 0 && g->values[n->out[i]].refused)
+            return true;
+    return false;
+}
+
 /* ---- attributes ----------------------------------------------------------------------
  */
 
@@ -288,11 +291,10 @@ void node_set_integers(struct graph *g, struct node *n, const char *name,
 {
     const int64_t *copy = arena_copy(&g->arena, v, count * sizeof *v);
     if (copy)
-        node_set(g, n,
-                 (struct onnx_attribute){.name = name,
-                                         .kind = ONNX_A_INTEGERS,
-                                         .integers = copy,
-                                         .n = count});
+        node_set(
+            g, n,
+            (struct onnx_attribute){
+                .name = name, .kind = ONNX_A_INTEGERS, .integers = copy, .n = count});
 }
 
 void node_remove(struct node *n, const char *name)

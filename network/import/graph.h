@@ -76,11 +76,6 @@ int graph_add_integers(struct graph *g, int rank, const int64_t *v, int64_t n);
 /* A node at the end of the list, with ports of its own. in and out are copied. */
 struct node *graph_add_node(struct graph *g, const char *op, const int *in, int n_in,
                             const int *out, int n_out);
-/* A node with one output, which is returned. */
-int graph_add(struct graph *g, const char *op, const int *in, int n_in);
-/* All that reads `from` reads `to` instead; an output of the network keeps from's name.
- */
-void graph_replace(struct graph *g, int from, int to);
 /* Leave out what no output needs, count readers, and put producers before readers: in the
  * order of a walk from the outputs, each node's first input first, so that the order of
  * the nodes in the file is of no consequence. EPARSE names a node of a circle. */
@@ -93,6 +88,13 @@ bool value_is_exact(const struct value *v);
 /* Element i of a constant of integers or BOOL8, of floats; 0 of another. */
 int64_t value_integer(const struct value *v, int64_t i);
 double value_real(const struct value *v, int64_t i);
+
+/* Whether values of a dtype are doubles to a reference, else int64_t. */
+bool graph_is_real(int dtype);
+
+/* What the node makes is refused, so that its readers say nothing. */
+void node_refuse(struct graph *g, const struct node *n);
+bool node_is_refused(const struct graph *g, const struct node *n);
 
 const struct onnx_attribute *node_attribute(const struct node *n, const char *name);
 int64_t node_integer(const struct node *n, const char *name, int64_t otherwise);

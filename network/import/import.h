@@ -3,17 +3,17 @@
  * An ONNX model as a network: the text of its INI file, and its weights. Passes, each a
  * file or a folder here:
  *
- *     load.c       the file's graph as values and nodes
- *     inline.c     functions put in place, while loading
- *     fold.c       shapes of all values; what hangs on constants alone becomes one;
- *                  and before that, node by node:
- *     upgrade/     operators of every opset to those of one
- *     control/     branches and loops to the nodes that they run
- *     drop.c       nodes that do nothing
+ *     load.c       the file's graph as values and nodes (graph.h); inline.c puts functions
+ *                  in place
+ *     fold.c       node by node: upgrade/ makes operators of every opset those of one,
+ *                  control/ puts branches and loops in place, layers tell shapes
+ *                  (section.c), and what hangs on constants alone becomes one
+ *     drop.c       nodes that do nothing vanish
  *     pattern/     several operators that are one layer
- *     map/         operators to layers
+ *     map/         operators to layers, as tables; rows.c applies them, layers.c keeps
+ *                  what they make
  *     name.c       names of layers that a person can tell
- *     write.c      the INI file, and the weights beside it
+ *     write.c      the INI file, and the weights beside it; report.c what became of nodes
  */
 #ifndef NETWORK_IMPORT_IMPORT_H
 #define NETWORK_IMPORT_IMPORT_H

@@ -183,17 +183,14 @@ static void take_constant(struct mapping *m, const char *ours, int i)
                    (long long)n);
         return;
     }
-    const bool whole = v->dtype == STRATA_INT64 || v->dtype == STRATA_INT32 ||
-                       v->dtype == STRATA_BOOL8 || v->dtype == STRATA_INT8 ||
-                       v->dtype == STRATA_UINT8;
     for (int64_t k = 0; k < n; k++) {
         reals[k] = value_real(v, k);
         integers[k] = value_integer(v, k);
     }
-    if (whole)
-        section_integers(m->g, m->s, ours, integers, n);
-    else
+    if (graph_is_real(v->dtype))
         section_reals(m->g, m->s, ours, reals, n);
+    else
+        section_integers(m->g, m->s, ours, integers, n);
 }
 
 static void take_attribute(struct mapping *m, const char *ours, char kind,

@@ -18,15 +18,18 @@ void import_refuse(struct import *im, const char *op, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (names_get(&im->refused, text) >= 0)
-        return;
+    const int seen = names_get(&im->refused, text);
+    if (seen >= 0 && (size_t)seen < im->n_refusals &&
+        strcmp(im->refusals[seen].text, text) == 0)
+        return; /* and not taken back, as a pattern's attempt is */
     im->all_refusals++;
     struct import_refusal *all = arena_grow(
         &im->g.arena, im->refusals, &im->refusals_capacity, im->n_refusals, sizeof *all);
     const char *copy = arena_text(&im->g.arena, text, strlen(text));
     if (!all || !copy)
         return;
-    im->g.arena.full |= names_put(&im->refused, copy, 0, NULL) != STRATA_OK;
+    if (seen < 0 && names_put(&im->refused, copy, (int)im->n_refusals, NULL) != STRATA_OK)
+        im->g.arena.full = true;
     im->refusals = all;
     all[im->n_refusals++] = (struct import_refusal){.text = copy, .op = op};
 }
@@ -41,9 +44,7 @@ void import_refuse_node(struct import *im, const struct node *n, const char *op,
     va_end(args);
     import_refuse(im, op, "node '%s' (%s%s%s, opset %lld): %s", n->name, n->domain,
                   *n->domain ? "::" : "", n->op, (long long)n->version, text);
-    for (int i = 0; i < n->n_out; i++)
-        if (n->out[i] >= 0)
-            im->g.values[n->out[i]].refused = true;
+    node_refuse(&im->g, n);
 }
 
 static void want_name(struct import *im, const char *name)

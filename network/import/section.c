@@ -259,18 +259,12 @@ int section_infer(struct graph *g, struct section *s, strata_registry *registry,
 /* ---- values --------------------------------------------------------------------------
  */
 
-static bool is_real(int dtype)
-{
-    return dtype_is_free(dtype) || dtype == STRATA_FP64 || dtype == STRATA_E4M3 ||
-           dtype == STRATA_E5M2;
-}
-
 /* A constant as an array of double or int64_t, which is what the layer asks for: its
  * dtype may be another than the model's. */
 static void *widen(const struct value *v, int dtype, bool typed, strata_error *err)
 {
     const int64_t n = value_count(v);
-    const bool whole = typed && !is_real(dtype);
+    const bool whole = typed && !graph_is_real(dtype);
     void *out = zalloc((size_t)n + 1, sizeof(double), "values", err);
     if (out && n && v->data &&
         weights_convert(out, whole ? STRATA_INT64 : STRATA_FP64, v->data,
@@ -284,7 +278,7 @@ static void *widen(const struct value *v, int dtype, bool typed, strata_error *e
 static int narrow(struct graph *g, struct value *v, const void *wide, bool typed,
                   strata_error *err)
 {
-    const bool whole = typed && !is_real(v->dtype);
+    const bool whole = typed && !graph_is_real(v->dtype);
     const int64_t n = value_count(v);
     void *out =
         arena_get(&g->arena, (size_t)n, weight_dtype_size(weight_dtype_of(v->dtype)));

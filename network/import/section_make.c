@@ -20,10 +20,10 @@ struct section *section_make(struct graph *g, const char *type, const struct nod
 
 void section_free(struct section *s)
 {
-    if (s)
-        free(s->params_memory);
-    if (s)
-        s->params_memory = NULL;
+    if (!s)
+        return;
+    free(s->params_memory);
+    s->params_memory = NULL;
 }
 
 void section_word(struct graph *g, struct section *s, const char *key, const char *word)

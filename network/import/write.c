@@ -18,7 +18,7 @@
 /* Where a value comes from. */
 struct source {
     const char *name; /* of a layer or an input; NULL: of none */
-    int port, ports;
+    int port;
 };
 
 struct writer {
@@ -60,16 +60,6 @@ static void end(struct writer *w)
     free(w->keys);
 }
 
-/* Whether the weight is in the file under this layer's own name. */
-static bool same_key(const struct writer *w, const struct section *s,
-                     const struct section_weight *weight)
-{
-    const char *key = w->keys[weight->value];
-    const size_t n = strlen(s->name);
-    return strncmp(key, s->name, n) == 0 && key[n] == '.' &&
-           strcmp(key + n + 1, weight->name) == 0;
-}
-
 static struct weight_view view_weight(const char *key, const struct value *v)
 {
     struct weight_view view = {.name = key,
@@ -93,7 +83,7 @@ static int list_weights(const struct import *im, struct weight_view **out, size_
     for (size_t i = 0; *out && i < im->n_sections; i++) {
         const struct section *s = im->sections[i];
         for (int k = 0; k < s->n_weights; k++)
-            if (same_key(&w, s, &s->weights[k]))
+            if (line_owns(w.keys[s->weights[k].value], s->name, s->weights[k].name))
                 (*out)[(*n)++] = view_weight(w.keys[s->weights[k].value],
                                              &im->g.values[s->weights[k].value]);
     }
@@ -257,7 +247,7 @@ static void write_all(struct writer *w, const char *file)
         weights |= s->n_weights > 0;
         for (int k = 0; k < s->n_out; k++)
             if (s->out[k] >= 0)
-                w->sources[s->out[k]] = (struct source){s->name, k, s->n_out};
+                w->sources[s->out[k]] = (struct source){s->name, k};
     }
     fprintf(w->lines.f, "# From an ONNX model");
     if (*m->producer)

@@ -95,13 +95,7 @@ static int check_data(const struct wishes *w, const char *path, strata_registry 
                       strata_error *err)
 {
     struct data_set_result result;
-    struct import_options import = w->model.import;
-    import.shapes = w->model.shapes;
-    import.n_shapes = w->model.n_shapes;
-    import.symbols = w->model.symbols;
-    import.n_symbols = w->model.n_symbols;
-    import.constants = w->model.constants;
-    import.n_constants = w->model.n_constants;
+    const struct import_options import = model_import_options(&w->model);
     const struct data_set_options o = {.model = path,
                                        .folder = w->check,
                                        .device = w->common.device,

@@ -65,17 +65,11 @@ int model_import(const char *path, const char *ini, const struct model_options *
                  strata_registry *registry, const struct onnx_model **model,
                  struct import **out, strata_error *err)
 {
-    struct import_options options = o->import;
+    struct import_options options = model_import_options(o);
     struct import *im = NULL;
     struct onnx_limits limits = onnx_default_limits;
     char *name = with_suffix(base_name(path), "");
     limits.loose_bytes = LOOSE_BYTES;
-    options.shapes = o->shapes;
-    options.n_shapes = o->n_shapes;
-    options.symbols = o->symbols;
-    options.n_symbols = o->n_symbols;
-    options.constants = o->constants;
-    options.n_constants = o->n_constants;
     options.name = name;
     int status =
         name ? onnx_open(model, path, &limits, err) : error_no_memory(err, 0, "a name");

@@ -11,7 +11,7 @@
 
 /* What the options of `strata import` say. All zero is the default. */
 struct model_options {
-    struct import_options import; /* its lists are those below */
+    struct import_options import; /* without its lists, which are those below */
     struct import_shape *shapes, *symbols;
     struct import_constant *constants;
     const struct onnx_model **tensors; /* files of constants: .pb */
@@ -26,6 +26,8 @@ struct model_options {
 int model_add_shape(struct model_options *o, const char *text, strata_error *err);
 int model_add_symbol(struct model_options *o, const char *text, strata_error *err);
 int model_add_constant(struct model_options *o, const char *text, strata_error *err);
+/* They as the import takes them; its lists stay those of `o`. */
+struct import_options model_import_options(const struct model_options *o);
 void model_options_free(struct model_options *o);
 
 /* Whether the file is called .onnx, or begins as models do and is no engine. */

@@ -150,6 +150,18 @@ int model_add_constant(struct model_options *o, const char *text, strata_error *
     return STRATA_OK;
 }
 
+struct import_options model_import_options(const struct model_options *o)
+{
+    struct import_options out = o->import;
+    out.shapes = o->shapes;
+    out.n_shapes = o->n_shapes;
+    out.symbols = o->symbols;
+    out.n_symbols = o->n_symbols;
+    out.constants = o->constants;
+    out.n_constants = o->n_constants;
+    return out;
+}
+
 void model_options_free(struct model_options *o)
 {
     for (size_t i = 0; i < o->n_shapes; i++)

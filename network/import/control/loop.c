@@ -88,13 +88,6 @@ static int rounds_run(struct rounds *r, bool *good, strata_error *err)
     return status;
 }
 
-static void refuse_outputs(struct import *im, const struct node *n)
-{
-    for (int i = 0; i < n->n_out; i++)
-        if (n->out[i] >= 0)
-            im->g.values[n->out[i]].refused = true;
-}
-
 static const struct onnx_value *joined_type(const struct rounds *r, int i)
 {
     return &r->body.graph->outputs[r->extra + r->n_states + i];
@@ -142,7 +135,7 @@ int control_loop(struct import *im, struct node *n, strata_error *err)
             break;
     }
     if (!good)
-        refuse_outputs(im, n);
+        node_refuse(&im->g, n);
     for (int i = 0; good && i < n_states; i++)
         control_give(im, n, i, r.states[i]);
     for (int i = 0; good && i < r.n_joined; i++)
@@ -232,7 +225,7 @@ int control_scan(struct import *im, struct node *n, strata_error *err)
         status = rounds_run(&r, &good, err);
     }
     if (!good)
-        refuse_outputs(im, n);
+        node_refuse(&im->g, n);
     for (int i = 0; good && i < n_states; i++)
         control_give(im, n, i, r.states[i]);
     for (int i = 0; good && i < r.n_joined; i++) {
@@ -270,7 +263,7 @@ int control_sequence_map(struct import *im, struct node *n, strata_error *err)
         status = rounds_run(&r, &good, err);
     }
     if (!good)
-        refuse_outputs(im, n);
+        node_refuse(&im->g, n);
     for (int i = 0; good && i < r.n_joined; i++)
         control_give_list(im, n, i, r.joined[i], r.n);
     return status;

@@ -52,14 +52,6 @@ static const struct rewrite *find_rewrite(const struct node *n)
     return NULL;
 }
 
-static bool is_refused(const struct import *im, const struct node *n)
-{
-    for (int i = 0; i < n->n_out; i++)
-        if (n->out[i] >= 0 && im->g.values[n->out[i]].refused)
-            return true;
-    return false;
-}
-
 void upgrade_node(struct import *im, struct node *n)
 {
     const struct rewrite *r = find_rewrite(n);
@@ -74,7 +66,7 @@ void upgrade_node(struct import *im, struct node *n)
     for (int64_t at = n->version; (u = upgrade_next(n->op, at, &version)); at = version) {
         if (u->apply)
             u->apply(im, n);
-        if (is_refused(im, n))
+        if (node_is_refused(&im->g, n))
             return;
     }
 }
