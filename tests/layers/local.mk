@@ -5,7 +5,6 @@ CRITERION_TESTS += \
 	tests/layers/layers \
 	tests/layers/odd_values \
 	tests/layers/onnx_cases \
-	tests/layers/onnx_nodes \
 	tests/layers/values \
 	tests/layers/windows
 tests_layers_cast_SOURCES = tests/layers/cast.c tests/formats/reference.h
@@ -15,9 +14,6 @@ tests_layers_layers_SOURCES = tests/layers/layers.c tests/layers/cases.h \
 	$(LAYER_CASES)
 tests_layers_onnx_cases_SOURCES = tests/layers/onnx_cases.c tests/layers/onnx_case.c \
 	tests/layers/onnx_case.h
-tests_layers_onnx_nodes_SOURCES = tests/layers/onnx_nodes.c tests/layers/onnx_map.c \
-	tests/layers/onnx_map.h tests/layers/onnx_pb.c tests/layers/onnx_pb.h
-EXTRA_DIST += tests/layers/onnx_left_out.txt
 if HAVE_DNNL
 CRITERION_TESTS += tests/layers/onednn
 tests_layers_onednn_SOURCES = tests/layers/onednn.c tests/layers/onednn_problems.c \
