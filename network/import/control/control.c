@@ -9,12 +9,15 @@
 
 #include "core/alloc.h"
 
-static const struct control operators[] = {
-    {"If", control_if},
-    {"Loop", control_loop},
-    {"Scan", control_scan},
-    {"SequenceMap", control_sequence_map},
+#define ROUNDS "; at most 1024 nodes of all rounds"
+
+const struct control control_graphs[] = {
+    {"If", "the condition", control_if},
+    {"Loop", "trip count and conditions" ROUNDS, control_loop},
+    {"Scan", "batch 1 before opset 9" ROUNDS, control_scan},
+    {"SequenceMap", "a list made in the model" ROUNDS, control_sequence_map},
 };
+const size_t control_n_graphs = ARRAY_LENGTH(control_graphs);
 
 static const struct control *find_in(const struct control *all, size_t count,
                                      const char *op)
@@ -43,11 +46,12 @@ static int refuse_list(struct import *im, struct node *n, strata_error *err)
 
 const struct control *control_find(const struct import *im, const struct node *n)
 {
-    static const struct control copy = {"Identity", copy_list}, no = {"", refuse_list};
+    static const struct control copy = {"Identity", "", copy_list},
+                                no = {"", "", refuse_list};
     const struct control *c;
     if (*n->domain)
         return NULL;
-    if ((c = find_in(operators, ARRAY_LENGTH(operators), n->op)) ||
+    if ((c = find_in(control_graphs, control_n_graphs, n->op)) ||
         (c = find_in(control_sequences, control_n_sequences, n->op)))
         return c;
     for (int i = 0; i < n->n_in; i++) {

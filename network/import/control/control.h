@@ -20,6 +20,7 @@ struct sequence {
 
 struct control {
     const char *op;
+    const char *note; /* what has to be constant, for docs/onnx.md */
     /* Add nodes that make the node's outputs, or refuse it. */
     int (*expand)(struct import *im, struct node *n, strata_error *err);
 };
@@ -71,7 +72,7 @@ void control_stack(struct import *im, struct node *n, int i, const int *values,
 /* The element of a value along an axis, which goes away. */
 int control_pick(struct import *im, struct node *n, int value, int64_t i, int64_t axis);
 
-extern const struct control control_sequences[];
-extern const size_t control_n_sequences;
+extern const struct control control_graphs[], control_sequences[];
+extern const size_t control_n_graphs, control_n_sequences;
 
 #endif /* NETWORK_IMPORT_CONTROL_H */

@@ -195,17 +195,20 @@ static int has_element(struct import *im, struct node *n, strata_error *err)
     return STRATA_OK;
 }
 
+#define LISTED "lists made in the model; positions and sizes are constant"
+#define PRESENT "of tensors"
+
 const struct control control_sequences[] = {
-    {"SequenceConstruct", construct},
-    {"SequenceEmpty", construct},
-    {"SequenceInsert", insert},
-    {"SequenceErase", erase},
-    {"SequenceAt", at},
-    {"SequenceLength", length},
-    {"ConcatFromSequence", join},
-    {"SplitToSequence", split},
-    {"Optional", optional},
-    {"OptionalGetElement", optional},
-    {"OptionalHasElement", has_element},
+    {"SequenceConstruct", LISTED, construct},
+    {"SequenceEmpty", LISTED, construct},
+    {"SequenceInsert", LISTED, insert},
+    {"SequenceErase", LISTED, erase},
+    {"SequenceAt", LISTED, at},
+    {"SequenceLength", LISTED, length},
+    {"ConcatFromSequence", LISTED, join},
+    {"SplitToSequence", LISTED, split},
+    {"Optional", PRESENT, optional},
+    {"OptionalGetElement", PRESENT, optional},
+    {"OptionalHasElement", PRESENT, has_element},
 };
 const size_t control_n_sequences = ARRAY_LENGTH(control_sequences);

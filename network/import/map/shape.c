@@ -52,15 +52,6 @@ static void make_dropout(struct mapping *m)
     map_is_constant(m, 1, STRATA_BOOL8, x->rank, x->dims, mask);
 }
 
-/* An optional value that is there: inputs that are optional are refused before. */
-static void make_has_element(struct mapping *m)
-{
-    bool *there = arena_get(&m->g->arena, 1, sizeof *there);
-    if (there)
-        *there = map_input(m, 0) != NULL;
-    map_is_constant(m, 0, STRATA_BOOL8, 0, NULL, there);
-}
-
 /* Dims that `shape` asks for: 0 is the input's, unless `as_is`, and -1 what is left. */
 static bool resolve_shape(const struct value *x, int64_t *dims, int n, bool as_is)
 {
@@ -461,8 +452,6 @@ static void make_expanded(struct mapping *m)
 static const struct map_rule rules[] = {
     ROW("Identity", make_identity),
     {.op = "Dropout", .finish = make_dropout, .note = "as in inference"},
-    {.op = "OptionalGetElement", .finish = make_identity, .note = "of tensors"},
-    {.op = "OptionalHasElement", .finish = make_has_element, .note = "of tensors"},
     ROW("Reshape", make_reshape),
     ROW("Flatten", make_flat),
     ROW("Squeeze", make_squeezed),
