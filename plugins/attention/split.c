@@ -11,7 +11,7 @@
 
 #include "plugins/attention/host.h"
 #include "plugins/attention/rows.h"
-#include "plugins/common/tile.h"
+#include "plugins/common/product/tile.h"
 
 #define QUERIES 16   /* most of the heads that share keys and values */
 #define PART 256     /* keys, at least */

@@ -12,7 +12,7 @@
 
 #include "plugins/attention/host.h"
 #include "plugins/attention/rows.h"
-#include "plugins/common/tile.h"
+#include "plugins/common/product/tile.h"
 
 #define KEYS 128     /* of a tile: its scores stay in the L1 cache */
 #define PARALLEL 1e5 /* multiply-adds that pay for a thread team */
