@@ -51,6 +51,7 @@ NETWORK_SOURCES = \
 	network/import/map/window.c \
 	network/import/name.c \
 	network/import/pattern/activation.c \
+	network/import/pattern/attention.c \
 	network/import/pattern/find.c \
 	network/import/pattern/match.c \
 	network/import/pattern/match.h \
@@ -62,6 +63,8 @@ NETWORK_SOURCES = \
 	network/import/pattern/scale.c \
 	network/import/pattern/shuffle.c \
 	network/import/pattern/table.c \
+	network/import/pattern/view.c \
+	network/import/pattern/view.h \
 	network/import/pattern/window.c \
 	network/import/private.h \
 	network/import/refuse.c \
