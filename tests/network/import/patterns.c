@@ -207,6 +207,9 @@ static const struct pattern_case cases[] = {
     ROWS("p = MatMul x {8x5}; y = Add p {3x5}", "MatrixMultiply Constant ElementWise",
          NULL),
     {"x=3x8", "p = Gemm x {5x8} transB=1; y = Add p {5}", "MatrixMultiply", NULL, NULL},
+    /* rows of a table */
+    {"x=2x3", "c = Cast x to=7; i = Clip c <0> <5>; y = Gather {6x4} i",
+     "Cast Constant ElementWise Constant ElementWise Embedding", NULL, NULL},
     /* images as rows */
     {"x=2x3x4x5", "f = Flatten x; y = Gemm f {6x60} {6} transB=1",
      "FullyConnected Shuffle", NULL, NULL},
