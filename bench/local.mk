@@ -18,6 +18,7 @@ EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
+	bench/bert.py \
 	bench/default_plans.py \
 	bench/host_vs_peers.py \
 	bench/requirements.txt \

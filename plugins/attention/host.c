@@ -10,6 +10,7 @@
 
 #include "plugins/common/element.h"
 
+#define WIDE ((int64_t)sizeof(float))
 #define PARALLEL (1 << 16) /* bytes of a copy below which threads do not pay */
 
 static int64_t bytes_of(int32_t dtype)
@@ -137,11 +138,13 @@ int attention_call_open(struct attention_call *c, const strata_run *r)
 /* ---- rows as FP32 ----------------------------------------------------------------- */
 
 const float *attention_load_rows(const struct attention_rows *r, int64_t j, int64_t n,
-                                 int64_t width, float *copy, int64_t *row)
+                                 int64_t width, int dense, float *copy, int64_t *row)
 {
     const int one_piece = j >= r->split || j + n <= r->split;
-    if (one_piece && r->dtype == STRATA_FP32 && r->size == width) {
-        *row = (j < r->split ? r->past_row : r->fresh_row) / (int64_t)sizeof(float);
+    const int64_t apart = (j < r->split ? r->past_row : r->fresh_row) / WIDE;
+    if (one_piece && r->dtype == STRATA_FP32 && r->size == width &&
+        (!dense || apart == width)) {
+        *row = apart;
         return attention_row(r, j);
     }
     *row = width;

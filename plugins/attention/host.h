@@ -48,10 +48,12 @@ void *attention_answer(const struct attention_call *c, int64_t b, int64_t h, int
 /*
  * Rows [j, j + n) as FP32, `width` >= size elements each, of which those behind size are
  * zeros or belong to nobody. They stay where they are, *row elements apart, if they are
- * FP32 of that width in one piece; else they are copied to n*width elements of `copy`.
+ * FP32 of that width in one piece, and beside each other if `dense`; else they are copied
+ * to n*width elements of `copy`.
  */
 const float *attention_load_rows(const struct attention_rows *r, int64_t j, int64_t n,
-                                 int64_t width, float *copy, int64_t *row);
+                                 int64_t width, int dense, float *copy,
+                                 int64_t *row);
 
 /* Threads that share a workspace made of `share` bytes each. */
 int attention_threads(void);

@@ -11,7 +11,8 @@
 
 enum { ATTENTION_LINE = 64 }; /* keys of a line */
 
-/* Queries beside each other: the score of key j and query c is s[j*row + c]. */
+/* Queries beside each other: the score of key j and query c is s[j*row + c]. Columns are
+ * whole vectors of tile.h. */
 struct attention_score_tile {
     float *s; /* becomes the weights */
     int64_t row, keys, columns;

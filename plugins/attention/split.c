@@ -97,7 +97,7 @@ static void score(const struct task *k, int64_t j, int64_t n)
                               .columns = n,
                               .a = k->s.query,
                               .c = k->s.score};
-    o.b = attention_load_rows(&k->keys, j, n, dim, k->s.keys, &o.b_row);
+    o.b = attention_load_rows(&k->keys, j, n, dim, 0, k->s.keys, &o.b_row);
     each_rows(k->t->set->dot, k->t->queries, &o);
 }
 
@@ -156,7 +156,7 @@ static void gather(const struct task *k, int64_t j, int64_t n)
                               .accumulate = 1,
                               .a = k->s.score,
                               .c = k->result};
-    o.b = attention_load_rows(&k->values, j, n, p->v_dim, k->s.values, &o.b_row);
+    o.b = attention_load_rows(&k->values, j, n, p->v_dim, 0, k->s.values, &o.b_row);
     each_rows(k->t->set->axpy, k->t->queries, &o);
 }
 

@@ -146,18 +146,30 @@ static void load_mask(const struct task *k, int64_t j, struct attention_score_ti
     *(shared ? &tile->key_mask : &tile->mask) = k->s.mask;
 }
 
+/* Rows of packed heads lie pages apart, where the CPU fetches none ahead. */
+static void fetch_ahead(const struct attention_rows *r, int64_t j, int64_t n)
+{
+    const int64_t bytes = r->size * (r->dtype == STRATA_FP32 ? 4 : 2);
+    for (int64_t i = j; i < j + n; i++)
+        for (int64_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch((const char *)attention_row(r, i) + at);
+}
+
 /* Scores of n keys by all columns. */
 static void score(const struct task *k, int64_t j, int64_t n)
 {
     const struct tiling *t = k->t;
     const int64_t columns = t->columns, dim = t->c->plan.dim;
     struct tile_operands o = {.k = dim, .a_step = 1, .b = k->s.query, .b_row = columns};
-    o.a = attention_load_rows(&k->keys, j, n, dim, k->s.keys, &o.a_row);
+    o.a = attention_load_rows(&k->keys, j, n, dim, 0, k->s.keys, &o.a_row);
     o.c = k->s.score;
     o.c_row = columns;
     for (int64_t i = 0, rows; i < n; i += rows) {
         const int whole = n - i >= t->set->rows;
         rows = whole ? t->set->rows : 1;
+        fetch_ahead(&k->values, j + i, rows);
+        if (i + 2 * rows <= n)
+            fetch_ahead(&k->keys, j + i + rows, rows);
         t->set->tile[whole][columns / t->set->lanes - 1](&o);
         o.a += rows * o.a_row;
         o.c += rows * o.c_row;
@@ -177,7 +189,8 @@ static void gather(const struct task *k, int64_t j, int64_t n, int accumulate)
     const int64_t lanes = t->set->lanes;
     struct tile_operands o = {.k = n, .a_row = 1, .a_step = t->columns};
     int64_t row;
-    const float *v = attention_load_rows(&k->values, j, n, t->width, k->s.values, &row);
+    const float *v =
+        attention_load_rows(&k->values, j, n, t->width, 1, k->s.values, &row);
     o.b_row = row;
     o.c_row = t->width;
     o.accumulate = accumulate;
@@ -331,8 +344,12 @@ int attention_tiled_run(const strata_run *r)
     const int most = attention_threads();
     const int threads = work < PARALLEL ? 1 : made < most ? (int)made : most;
     (void)threads;
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (int64_t i = 0; i < p->batch * p->kv_heads * t.tiles; i++) {
+    /* Tiles of a head read the same keys: one thread takes them, if there are many. */
+    const int64_t heads = p->batch * p->kv_heads;
+    const int chunk = heads >= 4 * threads ? (int)t.tiles : 1;
+    (void)chunk;
+#pragma omp parallel for schedule(dynamic, chunk) num_threads(threads)
+    for (int64_t i = 0; i < heads * t.tiles; i++) {
         struct task k = {.t = &t, .first = i % t.tiles * t.columns};
         const int64_t rest = p->group * p->length - k.first;
         k.kv_head = i / t.tiles % p->kv_heads;
