@@ -61,6 +61,8 @@ NETWORK_SOURCES = \
 	network/import/pattern/parse.h \
 	network/import/pattern/pattern.h \
 	network/import/pattern/scale.c \
+	network/import/pattern/scores.c \
+	network/import/pattern/scores.h \
 	network/import/pattern/shuffle.c \
 	network/import/pattern/table.c \
 	network/import/pattern/view.c \

@@ -10,9 +10,10 @@
 
 #include "core/alloc.h"
 #include "network/import/pattern/pattern.h"
+#include "network/import/pattern/scores.h"
 #include "network/import/pattern/view.h"
 
-enum { CHAIN = 12, ADDENDS = 3, RANK = 4 };
+enum { RANK = 4 };
 enum { QUERIES, KEYS, VALUES, PARTS };
 
 /* Heads side by side in rows of a value. */
@@ -26,116 +27,10 @@ struct attention {
     struct graph *g;
     int part[PARTS];  /* values of rank 4 */
     bool keys_turned; /* batch x heads x dim x keys */
-    int addend[ADDENDS];
-    int n_addends;
-    double scale; /* 0: the layer's */
+    struct scores of; /* scale 0: the layer's */
     int64_t batch, heads, kv_heads, length, keys, dim, v_dim;
     struct flat flat[PARTS];
 };
-
-static bool is_op(const struct node *n, const char *op)
-{
-    return n && !*n->domain && strcmp(n->op, op) == 0;
-}
-
-static const struct node *maker(const struct graph *g, int value)
-{
-    const struct value *v = graph_value(g, value);
-    return v && !v->constant ? v->node : NULL;
-}
-
-/* ---- scores --------------------------------------------------------------------------
- */
-
-static double number(const struct graph *g, int value)
-{
-    const struct value *v = graph_value(g, value);
-    return v && v->constant && value_count(v) == 1 ? value_real(v, 0) : NAN;
-}
-
-/* The other operand of a multiplication or division by a number, which goes to *factor;
- * VALUE_NONE: it is none. */
-static int unscaled(const struct graph *g, int value, double *factor)
-{
-    const struct node *n = maker(g, value);
-    const bool by = is_op(n, "Mul"), over = is_op(n, "Div");
-    for (int i = 0; (by || over) && n->n_in == 2 && i < (by ? 2 : 1); i++) {
-        const double x = number(g, n->in[1 - i]);
-        const struct value *v = graph_value(g, n->in[i]);
-        const struct value *y = graph_value(g, value);
-        if (isfinite(x) && x != 0 && v && v->rank == y->rank) {
-            *factor *= by ? x : 1 / x;
-            return n->in[i];
-        }
-    }
-    return VALUE_NONE;
-}
-
-static int strip_factors(const struct graph *g, int value, double *factor)
-{
-    for (int i = 0; i < CHAIN; i++) {
-        const int inner = unscaled(g, value, factor);
-        if (inner < 0)
-            break;
-        value = inner;
-    }
-    return value;
-}
-
-/* Whether two shapes are one but for leading dims of 1. */
-static bool same_but_ones(const struct value *a, const struct value *b)
-{
-    int i = 0, k = 0;
-    while (i < a->rank && a->rank - i > 1 && a->dims[i] == 1)
-        i++;
-    while (k < b->rank && b->rank - k > 1 && b->dims[k] == 1)
-        k++;
-    return a->rank - i == b->rank - k &&
-           memcmp(a->dims + i, b->dims + k, (size_t)(a->rank - i) * sizeof *a->dims) == 0;
-}
-
-static bool leads_to_product(const struct graph *g, int value, int depth)
-{
-    const struct node *n = maker(g, value);
-    double factor = 1;
-    const int inner = unscaled(g, value, &factor);
-    if (!n || depth == 0 || is_op(n, "MatMul"))
-        return n && depth > 0;
-    if (inner >= 0 || is_op(n, "Reshape"))
-        return leads_to_product(g, inner >= 0 ? inner : n->in[0], depth - 1);
-    return is_op(n, "Add") && (leads_to_product(g, n->in[0], depth - 1) ||
-                               leads_to_product(g, n->in[1], depth - 1));
-}
-
-/* From what the softmax reads down to the product: addends, then factors. */
-static const struct node *find_product(struct attention *a, int value)
-{
-    const struct graph *g = a->g;
-    const struct node *n = maker(g, value);
-    for (int i = 0; n && i < CHAIN; i++, n = maker(g, value)) {
-        const struct value *y = graph_value(g, value);
-        if (y->readers != 1)
-            return NULL;
-        if (is_op(n, "MatMul"))
-            return n;
-        const int inner = unscaled(g, value, &a->scale);
-        if (inner >= 0) {
-            value = strip_factors(g, inner, &a->scale);
-            n = maker(g, value);
-            return is_op(n, "MatMul") ? n : NULL;
-        }
-        if (is_op(n, "Reshape") && same_but_ones(y, graph_value(g, n->in[0]))) {
-            value = n->in[0];
-            continue;
-        }
-        if (!is_op(n, "Add") || a->n_addends == ADDENDS)
-            return NULL;
-        const int scores = leads_to_product(g, n->in[0], CHAIN) ? 0 : 1;
-        a->addend[a->n_addends++] = n->in[1 - scores];
-        value = n->in[scores];
-    }
-    return NULL;
-}
 
 /* ---- sizes ---------------------------------------------------------------------------
  */
@@ -165,8 +60,8 @@ static bool read_sizes(struct attention *a)
 static bool fit_addends(const struct attention *a)
 {
     const int64_t scores[] = {a->batch, a->heads, a->length, a->keys};
-    for (int i = 0; i < a->n_addends; i++) {
-        const struct value *v = graph_value(a->g, a->addend[i]);
+    for (int i = 0; i < a->of.n; i++) {
+        const struct value *v = graph_value(a->g, a->of.addend[i]);
         if (!v || v->rank < 0)
             return false;
         for (int d = 0; d < v->rank; d++) {
@@ -184,19 +79,17 @@ static bool read_spelled_out(struct attention *a, const char *product)
     const struct node *s = match_node(a->m, "s"), *y = match_node(a->m, product);
     const struct value *x = graph_value(a->g, s->in[0]);
     const int64_t axis = node_integer(s, "axis", -1);
-    a->scale = 1;
-    const struct node *scores =
-        x && (axis == -1 || axis == x->rank - 1) ? find_product(a, s->in[0]) : NULL;
-    if (!scores || y->in[0] != s->out[0])
+    if (!x || (axis != -1 && axis != x->rank - 1) || y->in[0] != s->out[0] ||
+        !scores_find(a->g, s->in[0], &a->of))
         return false;
-    a->part[QUERIES] = strip_factors(a->g, scores->in[0], &a->scale);
-    a->part[KEYS] = strip_factors(a->g, scores->in[1], &a->scale);
+    a->part[QUERIES] = a->of.queries;
+    a->part[KEYS] = a->of.keys;
     a->part[VALUES] = y->in[1];
     a->keys_turned = true;
     if (!read_sizes(a))
         return false;
-    if (match_near(a->scale * sqrt((double)a->dim), 1))
-        a->scale = 0;
+    if (match_near(a->of.scale * sqrt((double)a->dim), 1))
+        a->of.scale = 0;
     return fit_addends(a);
 }
 
@@ -206,9 +99,9 @@ static bool read_operator(struct attention *a)
     const struct node *n = match_node(a->m, "o");
     for (int i = 0; i < PARTS; i++)
         a->part[i] = n->in[i];
-    a->addend[0] = match_value(a->m, "m");
-    a->n_addends = a->addend[0] >= 0;
-    a->scale = node_real(n, "scale", 0);
+    a->of.addend[0] = match_value(a->m, "m");
+    a->of.n = a->of.addend[0] >= 0;
+    a->of.scale = node_real(n, "scale", 0);
     return read_sizes(a);
 }
 
@@ -363,12 +256,12 @@ static int reshape(const struct attention *a, int value, int rank, const int64_t
 static int mask(const struct attention *a)
 {
     int sum = VALUE_NONE;
-    for (int i = 0; i < a->n_addends; i++) {
-        const struct value *v = graph_value(a->g, a->addend[i]);
+    for (int i = 0; i < a->of.n; i++) {
+        const struct value *v = graph_value(a->g, a->of.addend[i]);
         const int extra = v->rank > RANK ? v->rank - RANK : 0;
         int64_t dims[STRATA_MAX_RANK];
         memcpy(dims, v->dims + extra, sizeof dims - (size_t)extra * sizeof *dims);
-        const int x = extra ? reshape(a, a->addend[i], RANK, dims) : a->addend[i];
+        const int x = extra ? reshape(a, a->of.addend[i], RANK, dims) : a->of.addend[i];
         const int in[] = {sum, x};
         const struct node *n = sum >= 0 ? match_add(a->m, "Add", in, 2) : NULL;
         sum = sum < 0 ? x : n ? n->out[0] : VALUE_NONE;
@@ -380,8 +273,8 @@ static struct node *layer(const struct attention *a, int q, int k, int v)
 {
     const int in[] = {q, k, v, mask(a)};
     struct node *n = match_own(a->m, "Attention", in, in[3] >= 0 ? 4 : k >= 0 ? 3 : 1);
-    if (a->scale != 0)
-        node_set_real(a->g, n, "scale", a->scale);
+    if (a->of.scale != 0)
+        node_set_real(a->g, n, "scale", a->of.scale);
     return n;
 }
 
