@@ -136,6 +136,11 @@ static const struct layer_case cases[] = {
      LENGTHS(0, 7)},
     {"Attention", "scores = raw", .n_in = 7,
      .in = {Q, K, V, NONE, NONE, NONE, S1(2)}, LENGTHS(0, 9)},
+    /* odd values */
+    {"Attention", "", .n_in = 3, .in = {Q, K, V}, .numbers = NUMBERS_NAN},
+    {"Attention", "", .n_in = 3, .in = {S4(1, 2, 1, 8), S4(1, 2, 70, 8), S4(1, 2, 70, 8)},
+     .numbers = NUMBERS_NAN},
+    {"Attention", "", .n_in = 3, .in = {Q, K, V}, .numbers = NUMBERS_TINY},
     /* refused */
     {"Attention", "", .in = {Q}, .refused = true},
     {"Attention", "heads = 3", .in = {S3(2, 7, 44)}, .refused = true},
