@@ -40,6 +40,7 @@ PLANNER_SOURCES = \
 	planner/fuse/shuffle.c \
 	planner/fuse/slice.c \
 	planner/fuse/weights.c \
+	planner/like.c \
 	planner/memory.c \
 	planner/memory_order.c \
 	planner/model.c \
