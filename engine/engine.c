@@ -18,6 +18,7 @@ struct origin {
     struct record *record;        /* restored, and taken over */
     struct engine_stored *stored; /* the record's file, taken over; NULL: the lender's */
     const strata_engine *lender;
+    struct planner *planner; /* that has a plan, taken over */
 };
 
 static int plan_engine(strata_engine *e, const struct origin *from, strata_error *err)
@@ -27,7 +28,10 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     struct cost_device costs;
     int status;
     cost_device_init(&costs, e->handle);
-    if (from->record) {
+    if (from->planner) {
+        e->planner = from->planner;
+        status = STRATA_OK;
+    } else if (from->record) {
         device.math = from->lender ? from->lender->execution->math : from->stored->math;
         status =
             planner_make_recorded(&e->planner, e->network, &device, from->record, err);
@@ -41,7 +45,7 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
                : status;
 }
 
-/* Mutual recursion with engine_add_batches (batch.c): it ends because an engine that has
+/* Mutual recursion with engine_add_sizes (batch.c): it ends because an engine that has
  * a lender adds no batches. */
 static int build(strata_engine *e, const struct origin *from, strata_error *err)
 {
@@ -55,7 +59,7 @@ static int build(strata_engine *e, const struct origin *from, strata_error *err)
     const int before = threads_set(e->execution->threads);
     status = engine_setup_parts(e, err);
     if (status == STRATA_OK && !e->lender)
-        status = engine_add_batches(e, err);
+        status = engine_add_sizes(e, err);
     threads_set(before);
     return status;
 }
@@ -87,12 +91,15 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     if (!e) {
         record_free(from->record);
         engine_stored_free(from->stored);
+        planner_free(from->planner);
         return STRATA_ENOMEM;
     }
     e->network = network_retain(network);
     e->handle = handle;
     e->wait = handle->wait ? handle->wait : network->runtime.wait;
     e->lender = from->lender;
+    e->late = from->planner != NULL;
+    e->batch_symbol = -1;
     e->stored = from->stored;
     int status = build(e, from, err);
     if (!e->lender)
@@ -124,6 +131,19 @@ int engine_build_lent(strata_engine **out, const strata_engine *lender,
     return make_engine(out, lender->handle, network, &from, err);
 }
 
+int engine_build_version(strata_engine **out, const strata_engine *lender,
+                         strata_handle *handle, struct planner *planner,
+                         strata_error *err)
+{
+    const struct origin from = {.lender = lender, .planner = planner};
+    int status = make_engine(out, handle, planner->network, &from, err);
+    if (status == STRATA_OK) { /* nobody asks it why */
+        planner_free((*out)->planner);
+        (*out)->planner = NULL;
+    }
+    return status;
+}
+
 int engine_build_stored(strata_engine **out, strata_handle *handle,
                         const strata_network *network, struct engine_stored *stored,
                         strata_error *err)
@@ -144,13 +164,13 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
                                : engine_build_plan(out, handle, network, NULL, err);
 }
 
-/* Mutual recursion with engine_free_batches (batch.c): it ends because the engines inside
+/* Mutual recursion with engine_free_sizes (batch.c): it ends because the engines inside
  * have none inside. */
 void strata_engine_destroy(strata_engine *e)
 {
     if (!e)
         return;
-    engine_free_batches(e);
+    engine_free_sizes(e);
     engine_free_parts(e);
     free(e->row_bytes);
     execution_free(e->execution);

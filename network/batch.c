@@ -18,14 +18,12 @@
 int network_batch(const strata_network *net, int64_t *batch, strata_error *err)
 {
     const struct network_input *first = NULL;
-    if (net->n_batches) {
-        *batch = net->batches[net->n_batches - 1];
-        return STRATA_OK;
-    }
     *batch = 1;
     for (size_t i = 0; i < net->n_inputs; i++) {
         const struct network_input *in = &net->inputs[i];
         const int64_t rows = net->tensors[in->tensor].dims[0];
+        if (net->batch_symbol >= 0 && in->symbols[0] != net->batch_symbol)
+            continue;
         if (first && rows != *batch)
             return error_set(err, STRATA_EUNSUPPORTED,
                              "inputs '%s' and '%s' have %" PRId64 " and %" PRId64
@@ -197,45 +195,11 @@ static int infer_layers(struct rebatch *r, strata_error *err)
     return STRATA_OK;
 }
 
-/* The most tensors that a layer has, weights too. */
-static size_t most_tensors(const strata_network *net)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < net->n_layers; i++) {
-        const struct network_layer *l = &net->layers[i];
-        const size_t n = (size_t)l->n_ports + (size_t)l->n_outputs + l->type->n_weights;
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
-static int copy_network(struct rebatch *r, strata_error *err)
-{
-    strata_network *net = zalloc(1, sizeof *net, "a network", err);
-    if (!net)
-        return STRATA_ENOMEM;
-    struct network_tensor *tensors =
-        zalloc(r->base->n_tensors, sizeof *tensors, "tensors", err);
-    if (!tensors) {
-        free(net);
-        return STRATA_ENOMEM;
-    }
-    memcpy(tensors, r->base->tensors, r->base->n_tensors * sizeof *tensors);
-    *net = *r->base;
-    atomic_init(&net->references, 0);
-    net->tensors = tensors;
-    net->base = network_retain(r->base);
-    net->batches = NULL;
-    net->n_batches = 0;
-    r->net = net;
-    return STRATA_OK;
-}
-
 static void set_inputs(struct rebatch *r)
 {
     for (size_t i = 0; i < r->net->n_inputs; i++) {
         const struct network_input *in = &r->net->inputs[i];
-        if (r->base->n_batches && !in->batched)
+        if (r->base->batch_symbol >= 0 && in->symbols[0] != r->base->batch_symbol)
             continue;
         r->carries[in->tensor] = true;
         r->net->tensors[in->tensor].dims[0] = r->to;
@@ -251,8 +215,8 @@ int network_rebatch(strata_network **out, const strata_network *net, int64_t bat
     if (status != STRATA_OK)
         return status;
     r.carries = zalloc(net->n_tensors, sizeof *r.carries, "tensors", err);
-    r.tensors = zalloc(most_tensors(net), sizeof *r.tensors, "tensors", err);
-    status = r.carries && r.tensors ? copy_network(&r, err) : STRATA_ENOMEM;
+    r.tensors = zalloc(network_most_tensors(net), sizeof *r.tensors, "tensors", err);
+    status = r.carries && r.tensors ? network_version(&r.net, net, err) : STRATA_ENOMEM;
     if (status == STRATA_OK) {
         set_inputs(&r);
         status = infer_layers(&r, err);

@@ -70,12 +70,12 @@ static void read_transform(struct config *c, struct config_section *s,
 }
 
 static void read_shape(struct config *c, struct config_section *s,
-                       struct network_tensor *t, bool *batched)
+                       struct network_tensor *t, int symbols[STRATA_MAX_RANK])
 {
     const struct config_pair *p = config_require(c, s, "shape");
     size_t rank;
     if (!p ||
-        !config_dims(c, p, 0, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, batched))
+        !config_dims(c, p, 0, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, symbols))
         return;
     if (network_elements(t->dims, (int)rank) < 0)
         config_error(c, p->value_place, "more than 2^40 elements");
@@ -160,10 +160,14 @@ int network_input(struct loader *l, struct config_section *s)
         config_error(l->c, s->place, "more than %d inputs", NETWORK_MAX_INPUTS);
         return STRATA_OK;
     }
+    int symbols[STRATA_MAX_RANK];
     int dtype, status = add_input(l, s->name, &in, &t);
     if (status != STRATA_OK)
         return status;
-    read_shape(l->c, s, t, &in->batched);
+    read_shape(l->c, s, t, symbols);
+    for (int d = 0; d < STRATA_MAX_RANK; d++)
+        in->symbols[d] =
+            (int8_t)(d < t->rank ? network_symbol_of(l->net, l->c, symbols[d]) : -1);
     read_dtype(l->c, s, t, &dtype);
     in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
     read_binding(l->c, s, t, &in->format);

@@ -89,7 +89,9 @@ NETWORK_SOURCES = \
 	network/options.h \
 	network/print.c \
 	network/private.h \
+	network/profile.c \
 	network/reader.c \
+	network/resize.c \
 	network/sections.c \
 	network/shapes.c \
 	network/weights.c \

@@ -77,6 +77,9 @@ void strata_network_destroy(strata_network *net)
         free(net->labels[i]);
     free(net->tensors);
     free(net->layers);
+    for (size_t i = 0; i < net->n_symbols; i++)
+        free(net->symbols[i].name);
+    free(net->symbols);
     free(net->inputs);
     free(net->outputs);
     free(net->files);

@@ -82,6 +82,13 @@ int network_bench(struct loader *l, struct config_section *s);
 /* sections.c: [network], [input], [build], [runtime], [bench], [plugins], [profile]. */
 int network_read_sections(struct loader *l);
 
+/* profile.c */
+/* Names of [profile]: before [input]; what they are, behind. */
+int network_profile(struct loader *l);
+void network_settle_profile(struct loader *l);
+/* The network's symbol that one of the config's is, or -1. */
+int network_symbol_of(const strata_network *net, const struct config *c, int index);
+
 /* weights.c */
 /* [weights]. */
 int network_read_sources(struct loader *l);

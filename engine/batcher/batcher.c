@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "core/arguments.h"
@@ -44,8 +45,14 @@ static void wait_for_oldest(strata_batcher *b)
 static const strata_engine *engine_of(const strata_engine *e, int64_t rows, bool down)
 {
     const strata_engine *found = down ? NULL : e;
+    int64_t sizes[NETWORK_MAX_SYMBOLS];
+    memcpy(sizes, e->sizes, sizeof sizes);
     for (size_t i = 0; i <= e->n_smaller; i++) {
-        const strata_engine *one = i < e->n_smaller ? e->smaller[i] : e;
+        const strata_engine *one = engine_plan(e, i);
+        if (e->batch_symbol >= 0)
+            sizes[e->batch_symbol] = one->batch;
+        if (!engine_has_sizes(one, sizes)) /* requests have the largest of the others */
+            continue;
         if (down && one->batch <= rows)
             found = one;
         else if (!down && one->batch >= rows)

@@ -6,6 +6,7 @@
 #include "engine/context/context.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arguments.h"
 #include "core/team.h"
@@ -29,9 +30,10 @@ static int allocate(strata_context *c, strata_error *err)
     c->tensors = zalloc(tensors, sizeof *c->tensors, "a context", err);
     if (!c->own || !c->bound || !c->value_data || !c->nodes || !c->tensors)
         return STRATA_ENOMEM;
-    c->arena = part ? c->whole->arena
-                    : allocator_get(&c->handle->allocator, (size_t)c->arena_bytes,
-                                    "the context's arena", err);
+    c->arena = part && c->arena_bytes <= c->whole->arena_bytes
+                   ? c->whole->arena
+                   : allocator_get(&c->handle->allocator, (size_t)c->arena_bytes,
+                                   "the context's arena", err);
     return c->arena ? STRATA_OK : STRATA_ENOMEM;
 }
 
@@ -102,8 +104,9 @@ static int open_context(strata_context **out, const strata_engine *engine,
     c->batch = engine->batch;
     c->stale = true;
     c->arena_bytes = (int64_t)strata_engine_arena_bytes(engine);
+    memcpy(c->sizes, engine->sizes, sizeof c->sizes);
     c->use_graph = engine->network->runtime.graph && handle->device->ops->capture_begin &&
-                   !context_check_wanted();
+                   !context_check_wanted() && !c->whole->no_graph;
     atomic_flag_clear(&c->busy);
     if ((status = allocate(c, err)) != STRATA_OK)
         goto done;
@@ -120,17 +123,31 @@ done:
     return status;
 }
 
-/* One context for each batch that the engine is planned for, all on the stream, the
- * bindings and the arena of the whole. */
+static int open_part(strata_context **out, const strata_engine *engine,
+                     strata_context *whole, strata_error *err)
+{
+    int status = open_context(out, engine, whole->handle, whole, err);
+    if (status == STRATA_OK && whole->profile)
+        status = context_watch(*out, &whole->profile->caller, err);
+    if (status == STRATA_OK)
+        return status;
+    strata_context_destroy(*out);
+    *out = NULL;
+    return status;
+}
+
+/* One context for each combination of sizes that the engine is planned for, all on the
+ * stream, the bindings and the arena of the whole. */
 static int open_smaller(strata_context *c, strata_error *err)
 {
     const strata_engine *e = c->engine;
     int status = STRATA_OK;
-    c->smaller = zalloc(e->n_smaller, sizeof(*c->smaller), "a context", err);
+    c->smaller = zalloc(e->n_smaller + CONTEXT_MAX_VERSIONS, sizeof(*c->smaller),
+                        "a context", err);
     if (!c->smaller)
         return STRATA_ENOMEM;
     for (size_t i = 0; i < e->n_smaller && status == STRATA_OK; i++) {
-        status = open_context(&c->smaller[i], e->smaller[i], c->handle, c, err);
+        status = open_part(&c->smaller[i], e->smaller[i], c, err);
         c->n_smaller += status == STRATA_OK;
     }
     return status;
@@ -167,7 +184,6 @@ static void free_bindings(strata_context *c)
     for (size_t i = 0; c->own && i < x->n_bindings; i++)
         allocator_put(&c->handle->allocator, c->own[i],
                       (size_t)x->values[x->bindings[i].value].bytes);
-    allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
     free(c->own);
     free(c->bound);
 }
@@ -191,10 +207,81 @@ void strata_context_destroy(strata_context *c)
     context_check_close(c);
     if (c->whole == c)
         free_bindings(c);
+    if (c->whole == c || c->arena != c->whole->arena)
+        allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
     free(c->value_data);
     free(c->nodes);
     free(c->tensors);
+    strata_engine_destroy(c->version);
     free(c);
+}
+
+/* ---- sizes ----------------------------------------------------------------------- */
+
+/* Room for one more version: the one that was not used for longest goes, at its end. */
+static int make_room(strata_context *c, size_t *at, strata_error *err)
+{
+    const size_t first = c->engine->n_smaller;
+    *at = c->n_smaller;
+    if (c->n_smaller < first + CONTEXT_MAX_VERSIONS)
+        return STRATA_OK;
+    *at = first;
+    for (size_t i = first; i < c->n_smaller; i++)
+        if (c->smaller[i]->used < c->smaller[*at]->used)
+            *at = i;
+    int status = context_settle(c, err);
+    if (status != STRATA_OK)
+        return status;
+    if (c->active == c->smaller[*at])
+        c->active = c;
+    strata_context_destroy(c->smaller[*at]);
+    c->smaller[*at] = c->smaller[--c->n_smaller];
+    *at = c->n_smaller;
+    return STRATA_OK;
+}
+
+static int open_version(strata_context *c, const int64_t *sizes, strata_context **out,
+                        strata_error *err)
+{
+    strata_engine *engine = NULL;
+    size_t at;
+    int status = make_room(c, &at, err);
+    if (status == STRATA_OK)
+        status = engine_make_version(&engine, c->engine, c->handle, sizes, err);
+    if (status != STRATA_OK)
+        return status;
+    status = open_part(&c->smaller[at], engine, c, err);
+    if (status != STRATA_OK) {
+        strata_engine_destroy(engine);
+        return status;
+    }
+    c->smaller[at]->version = engine;
+    c->n_smaller++;
+    *out = c->smaller[at];
+    return STRATA_OK;
+}
+
+int context_resolve(strata_context *c, strata_error *err)
+{
+    int64_t sizes[NETWORK_MAX_SYMBOLS] = {0};
+    strata_context *found = NULL;
+    int status = STRATA_OK;
+    if (c->resolved)
+        return STRATA_OK;
+    engine_run_sizes(c->engine, c->sizes, sizes);
+    if (engine_has_sizes(c->engine, sizes))
+        found = c;
+    for (size_t i = 0; i < c->n_smaller && !found; i++)
+        if (engine_has_sizes(c->smaller[i]->engine, sizes))
+            found = c->smaller[i];
+    if (!found)
+        status = open_version(c, sizes, &found, err);
+    if (status != STRATA_OK)
+        return status;
+    c->active = found;
+    found->used = ++c->uses;
+    c->resolved = true;
+    return STRATA_OK;
 }
 
 /* ---- running ----------------------------------------------------------------------- */
@@ -262,9 +349,12 @@ int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
                            strata_error *err)
 {
     int status = context_enter(c, __func__, err);
-    return status != STRATA_OK
-               ? status
-               : context_leave(c, enqueue(c->active, input_consumed, err));
+    if (status != STRATA_OK)
+        return status;
+    status = context_resolve(c, err);
+    if (status == STRATA_OK)
+        status = enqueue(c->active, input_consumed, err);
+    return context_leave(c, status);
 }
 
 int strata_context_wait(strata_context *c, strata_error *err)
@@ -287,6 +377,8 @@ int strata_context_run(strata_context *c, strata_error *err)
     int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
+    if ((status = context_resolve(c, err)) != STRATA_OK)
+        return context_leave(c, status);
     const bool here = enter_stream(c->active);
     const int threads = here ? threads_set(0) : 0;
     status = enqueue(c->active, NULL, err);
@@ -314,7 +406,12 @@ static int prepare(strata_context *c, strata_error *err)
 int strata_context_prepare(strata_context *c, strata_error *err)
 {
     int status = context_enter(c, __func__, err);
-    return status != STRATA_OK ? status : context_leave(c, prepare(c, err));
+    if (status != STRATA_OK)
+        return status;
+    status = context_resolve(c, err);
+    if (status == STRATA_OK)
+        status = prepare(c, err);
+    return context_leave(c, status);
 }
 
 static void use_graph(strata_context *c, bool use)
@@ -330,7 +427,9 @@ int strata_context_use_graph(strata_context *c, int use, strata_error *err)
     int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
-    if ((status = context_settle(c, err)) == STRATA_OK)
+    if ((status = context_settle(c, err)) == STRATA_OK) {
+        c->no_graph = !use;
         use_graph(c, use);
+    }
     return context_leave(c, status);
 }

@@ -5,7 +5,8 @@
  *   context       creation, and its runs
  *   enter         who may be inside
  *   bind          where the inputs, outputs and values are
- *   batch         the context for a batch, one each inside it
+ *   sizes         the sizes of the next runs, for each of which one is inside it
+ *   copy          inputs and outputs from and to the host
  *   run           one of the engine's steps, put on the stream
  *   steps         several, one by one
  *   graph         the same steps as device graphs
@@ -72,13 +73,23 @@ struct strata_context {
     bool queued;      /* runs may be under way that use the pointers */
     bool failed;      /* on the stream: skip the rest of this run */
     atomic_flag busy; /* a call is inside */
-    int64_t batch;    /* rows that the next runs are for */
+    bool no_graph;    /* of the whole: the application wants none */
     int64_t arena_bytes;
-    /* For the engine's smaller batches: their bindings and arena are those of the whole,
-     * calls enter that alone. active, of the whole, is itself or one of them. */
+    /* Of the next runs: rows, and sizes of the network's symbols; resolved: active is the
+     * one for them. */
+    int64_t batch, sizes[NETWORK_MAX_SYMBOLS];
+    bool resolved;
+    uint64_t uses, used;    /* runs' sizes that were resolved; the last for this one */
+    strata_engine *version; /* its engine, where it is its own; or NULL */
+    /* For the engine's other sizes, and behind them for versions: their bindings are
+     * those of the whole, and their arena where it is large enough; calls enter that
+     * alone. active, of the whole, is itself or one of them. */
     strata_context *whole, *active, **smaller;
     size_t n_smaller;
 };
+
+/* Beside those of the sizes that the engine is planned for. */
+#define CONTEXT_MAX_VERSIONS 16
 
 /* Whether a step puts anything on the stream. */
 static inline bool context_step_enqueues(const strata_context *c, size_t step)
@@ -86,14 +97,27 @@ static inline bool context_step_enqueues(const strata_context *c, size_t step)
     return c->execution->steps[step].kind != STEP_RELABEL;
 }
 
+/* Rows of the bindings that the next run of a whole is for; its sizes are resolved. */
+static inline int64_t context_rows(const strata_context *c)
+{
+    const int64_t most = c->active->engine->batch;
+    return c->batch < most ? c->batch : most;
+}
+
 /* enter.c: every call of the application is between these two; EBUSY if another is
  * inside, EINVAL in the function's name if there is no context. */
 int context_enter(strata_context *c, const char *function, strata_error *err);
 int context_leave(strata_context *c, int status);
+/* context.c: let active be the one for the sizes of the next run, made where it is not
+ * there. */
+int context_resolve(strata_context *c, strata_error *err);
 /* settle.c: wait for the runs under way, and tell the profiler; gives their failure. */
 int context_settle(strata_context *c, strata_error *err);
 /* bind.c: give every tensor its address, as the bindings are. */
 int context_set_pointers(strata_context *c, strata_error *err);
+/* Memory of a binding: the caller's, or some of our own, made at first need; NULL with
+ * ENOMEM. */
+void *context_binding_data(strata_context *c, size_t index, strata_error *err);
 /* run.c: a run begins, and unless that fails it ends, whatever happens between; one step,
  * as it is: nodes are not checked. */
 int context_begin(strata_context *c, strata_error *err);
@@ -124,5 +148,7 @@ void context_drop_graphs(strata_context *c);
 int context_enqueue_profiled(strata_context *c, size_t consumed,
                              strata_event *input_consumed, strata_error *err);
 void context_free_profile(strata_context *c);
+/* Watch the context and those inside it; NULL: no longer. */
+int context_watch(strata_context *c, const strata_profiler *profiler, strata_error *err);
 
 #endif /* ENGINE_CONTEXT_CONTEXT_H */

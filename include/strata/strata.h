@@ -487,7 +487,7 @@ STRATA_API int strata_context_set_shape(strata_context *context, int index, int 
                                         const int64_t *dims, strata_error *err);
 /* The same of one name. */
 STRATA_API int strata_context_set_dimension(strata_context *context, const char *name,
-                                            int64_t size, strata_error *err);
+                                            int64_t extent, strata_error *err);
 /* strata_engine_binding as the next run has it: dims and bytes of the sizes and rows that
  * are set. Makes a version of a plan where that is needed. */
 STRATA_API int strata_context_binding(strata_context *context, int index,

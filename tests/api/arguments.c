@@ -15,7 +15,7 @@ TestSuite(arguments, .init = scratch_make, .fini = scratch_remove, .timeout = 60
 #define NEVER ((void *)(uintptr_t)0x10) /* what a result is before the call */
 
 static const char net[] = "[network]\nformat = 1\noutputs = y\n"
-                          "[input x]\nshape = 2 x 3 x 4 x 4\n"
+                          "[profile]\nN = 1, 2\n[input x]\nshape = N x 3 x 4 x 4\n"
                           "[layer y]\ntype = Activation\nkind = relu\n";
 static const int64_t four[] = {1, 3, 4, 4};
 
@@ -45,6 +45,8 @@ struct fixture {
     strata_memory_stats stats;
     strata_binding binding;
     strata_step step;
+    strata_dimension dimension;
+    strata_estimate estimate;
     strata_image image;
     strata_batcher_stats batcher_stats;
     strata_profiler profiler;
@@ -67,6 +69,7 @@ static const struct {
     const char *function, *argument, *text;
     bool file; /* in the scratch folder */
 } texts[] = {
+    {"strata_context_set_dimension", "name", "N", false},
     {"strata_create", "device", "host", false},
     {"strata_desc_format", "format", "fp32:nchw", false},
     {"strata_desc_packed", "letters", "HW", false},
@@ -142,6 +145,8 @@ static void put(void *user, void *ptr, size_t bytes)
 #define GIVE_strata_desc_p &f->new_desc
 #define GIVE_strata_engine_p f->engine
 #define GIVE_strata_engine_p_p &f->new_engine
+#define GIVE_strata_dimension_p &f->dimension
+#define GIVE_strata_estimate_p &f->estimate
 #define GIVE_strata_event_p f->event
 #define GIVE_strata_event_p_p &f->new_event
 #define GIVE_strata_handle_p f->bare
@@ -167,10 +172,12 @@ enum {
     VALUE_batch = 1,
     VALUE_bytes = 64,
     VALUE_dtype = STRATA_FP32,
+    VALUE_extent = 1,
     VALUE_index = 0,
     VALUE_level = STRATA_LOG_WARNING,
     VALUE_mode = STRATA_MATH_DEFAULT,
     VALUE_n = 1,
+    VALUE_n_sizes = 1,
     VALUE_output = 0,
     VALUE_rank = 4,
     VALUE_status = STRATA_OK,
@@ -262,6 +269,8 @@ static void open_fixture(struct fixture *f)
     f->stats.struct_size = sizeof f->stats;
     f->binding.struct_size = sizeof f->binding;
     f->step.struct_size = sizeof f->step;
+    f->dimension.struct_size = sizeof f->dimension;
+    f->estimate.struct_size = sizeof f->estimate;
     f->image = (strata_image){.struct_size = sizeof f->image,
                               .pixels = (const uint8_t *)memory[1],
                               .width = 5,

@@ -40,8 +40,9 @@ static int set_batch(struct tool_options *o, const char *path, const char *batch
     int status = tool_open_network(&s, o, path, err);
     struct config_section *vars =
         status == STRATA_OK ? config_find(s.network->config, "vars") : NULL;
-    const char *symbol =
-        status == STRATA_OK ? config_batch_symbol(s.network->config) : NULL;
+    const char *symbol = status == STRATA_OK && s.network->batch_symbol >= 0
+                             ? s.network->symbols[s.network->batch_symbol].name
+                             : NULL;
     if (vars && config_get(vars, "batch"))
         status = variant_define(o, err, "batch=%s", batch);
     else if (symbol)
