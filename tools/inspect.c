@@ -148,6 +148,36 @@ static void print_plugins(const json_t *plugins, int format)
     table_close(&t);
 }
 
+/* Of what [profile] names with several sizes; the report's numbers are read with care. */
+static void print_sizes(const struct inspection *i, const char *gap, int format)
+{
+    const json_t *list = json_object_get(i->report, "sizes");
+    const json_t *first = json_object_get(json_array_get(list, 0), "sizes");
+    const char *columns[NETWORK_MAX_SYMBOLS + 3], *name;
+    const json_t *value;
+    size_t n = 0;
+    struct table t;
+    json_object_foreach((json_t *)first, name, value) if (n < NETWORK_MAX_SYMBOLS)
+        columns[n++] = name;
+    if (n == 0)
+        return;
+    columns[n] = "us";
+    columns[n + 1] = "reformats";
+    columns[n + 2] = "memory MiB";
+    fputs(gap, stdout);
+    table_open(&t, columns, n + 3, ~UINT64_C(0));
+    for (size_t k = 0; k < json_array_size(list); k++) {
+        const json_t *one = json_array_get(list, k);
+        for (size_t s = 0; s < n; s++)
+            table_cell(&t, "%lld", number_of(json_object_get(one, "sizes"), columns[s]));
+        table_cell(&t, "%.1f", explain_microseconds(number_of(one, "cost")));
+        table_cell(&t, "%lld", number_of(one, "reformats"));
+        table_cell(&t, "%.2f", (double)number_of(one, "arena_bytes") / 1048576);
+    }
+    table_print(&t, format, stdout);
+    table_close(&t);
+}
+
 static void print_tables(const struct inspection *i, const struct wishes *w,
                          const char *path, int format)
 {
@@ -167,6 +197,7 @@ static void print_tables(const struct inspection *i, const struct wishes *w,
     print_sections(&i->file, format);
     fputs(gap, stdout);
     print_plugins(i->plugins, format);
+    print_sizes(i, gap, format);
 }
 
 /* ---- other forms ------------------------------------------------------------------- */

@@ -102,6 +102,8 @@ static int open_contexts(struct bench_lane *l, const strata_engine *e,
         if (status == STRATA_OK && l->settings->batch > 0)
             status = strata_context_set_batch(*c, l->settings->batch, err);
         if (status == STRATA_OK)
+            status = run_set_sizes(*c, &a->common, err);
+        if (status == STRATA_OK)
             status = read_inputs(l, *c, a, err);
         if (status == STRATA_OK)
             status = strata_context_prepare(*c, err);
