@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <pthread.h>
+#include <strata/batcher.h>
 
 #include "core/handle.h"
 #include "engine/context/context.h"
@@ -43,12 +44,17 @@ static void fill(float *x, size_t n, unsigned seed)
     }
 }
 
+static const char *device(void)
+{
+    return env_or("STRATA_TEST_DEVICE", "host");
+}
+
 static int open_sizes(struct net *n, const char *profile, const char *shape,
                       const char *layers, strata_error *err)
 {
     char sections[256];
     snprintf(sections, sizeof sections, "[profile]\n%s\n%s", profile, analytic);
-    return open_net(n, sections, shape, "y", layers, err);
+    return open_net_on(n, device(), sections, shape, "y", layers, err);
 }
 
 /* Of rows x T x WIDTH. */
@@ -75,7 +81,7 @@ static void run_exact(int64_t rows, int64_t t, const float *x, float *y)
     char shape[64];
     snprintf(shape, sizeof shape, "%lld x %lld x %d", (long long)rows, (long long)t,
              WIDTH);
-    OK(open_net(&n, analytic, shape, "y", block, &err));
+    OK(open_net_on(&n, device(), analytic, shape, "y", block, &err));
     OK(strata_context_create(&c, n.engine, n.handle, &err));
     run(c, rows, t, x, y);
     strata_context_destroy(c);
@@ -136,6 +142,75 @@ Test(shapes, two_names_vary_at_once)
         cr_expect_eq(c->active->engine->sizes[1], t, "and no others");
         run_exact(rows, t, x, exact);
         EXPECT_SAME(y, exact, rows * t * WIDTH, "%d x %d", (int)rows, (int)t);
+    }
+    strata_context_destroy(c);
+    close_net(&n);
+}
+
+/* ---- images ------------------------------------------------------------------------ */
+
+/* Convolutions, fused and not, in formats of their own; parts that are joined and cut
+ * where a size lets them, which hangs on its bytes. */
+static const char pyramid[] =
+    "[layer first]\ntype = Convolution\nfilters = 16\nkernel = 3x3\npad = 1\n"
+    "weights = w:first\n"
+    "[layer act]\ntype = Activation\nkind = relu\n"
+    "[layer left]\ntype = Convolution\nfilters = 8\nkernel = 1x1\nweights = w:left\n"
+    "inputs = act\n"
+    "[layer right]\ntype = Convolution\nfilters = 8\nkernel = 3x3\npad = 1\n"
+    "weights = w:right\ninputs = act\n"
+    "[layer joined]\ntype = Concatenation\ninputs = left, right\n"
+    "[layer cut]\ntype = Slice\naxes = 1\nbegin = 4\nend = 12\n"
+    "[layer pool]\ntype = Pooling\nkind = max\nkernel = 2x2\nstride = 2\n"
+    "inputs = joined\n"
+    "[layer both]\ntype = Concatenation\naxis = 2\ninputs = cut, joined_cut\n"
+    "[layer joined_cut]\ntype = Slice\naxes = 1\nbegin = 8\nend = 16\ninputs = joined\n"
+    "[layer mean]\ntype = Reduce\nop = mean\naxes = 2, 3\ninputs = both\n"
+    "[layer deep]\ntype = Reduce\nop = sum\naxes = 2, 3\ninputs = pool\n"
+    "[layer y]\ntype = Concatenation\ninputs = mean, deep\n";
+
+static int open_pyramid(struct net *n, const char *profile, const char *shape,
+                        strata_error *err)
+{
+    char sections[256];
+    snprintf(sections, sizeof sections, "%s%s", profile, analytic);
+    return open_net_on(n, device(), sections, shape, "y", pyramid, err);
+}
+
+enum { SIDE = 21, IMAGE = 2 * 3 * SIDE * SIDE, FEATURES = 2 * 24 };
+
+static void run_image(strata_context *c, int64_t h, int64_t w, const float *x, float *y)
+{
+    strata_error err;
+    const int64_t dims[] = {2, 3, h, w};
+    OK(strata_context_set_shape(c, 0, 4, dims, &err));
+    OK(strata_copy_in(c, 0, x, &err));
+    OK(strata_context_run(c, &err));
+    OK(strata_copy_out(c, 1, y, &err));
+}
+
+Test(shapes, images_of_many_sizes)
+{
+    static float x[IMAGE];
+    float y[FEATURES], exact[FEATURES];
+    struct net n, alone;
+    strata_error err;
+    strata_context *c, *own;
+    OK(open_pyramid(&n, "[profile]\nH = 2..21: 16\nW = 2..21: 8\n", "2 x 3 x H x W",
+                    &err));
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    fill(x, IMAGE, 8);
+    for (int64_t h = 2; h <= SIDE; h++) {
+        const int64_t w = 2 + h * 5 % 20;
+        char shape[64];
+        snprintf(shape, sizeof shape, "2 x 3 x %d x %d", (int)h, (int)w);
+        run_image(c, h, w, x, y);
+        OK(open_pyramid(&alone, "", shape, &err));
+        OK(strata_context_create(&own, alone.engine, alone.handle, &err));
+        run_image(own, h, w, x, exact);
+        EXPECT_SAME(y, exact, FEATURES, "%d x %d", (int)h, (int)w);
+        strata_context_destroy(own);
+        close_net(&alone);
     }
     strata_context_destroy(c);
     close_net(&n);
@@ -222,7 +297,7 @@ static void *work(void *arg)
     strata_handle *handle;
     strata_context *c;
     float y[MOST * WIDTH];
-    OK(strata_create(&handle, "host", &err));
+    OK(strata_create(&handle, device(), &err));
     OK(strata_context_create(&c, w->net->engine, handle, &err));
     for (int i = 0; i < 60; i++) {
         w->seed = w->seed * 1103515245u + 12345u;
@@ -258,6 +333,33 @@ Test(shapes, contexts_in_several_threads_have_sizes_of_their_own)
         pthread_join(threads[i], NULL);
         cr_expect_eq(workers[i].wrong, 0, "thread %d", i);
     }
+    close_net(&n);
+}
+
+/* Requests have the largest of the other names. */
+Test(shapes, a_batcher_gathers_along_the_batch)
+{
+    static float x[VALUES], y[2][VALUES];
+    struct net n;
+    strata_error err;
+    strata_context *c;
+    strata_batcher *batcher;
+    OK(open_sizes(&n, "N = 1, 4\nT = 1..40: 8\n[runtime]\nthreads = 2", "N x T x 16",
+                  block, &err));
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    fill(x, VALUES, 9);
+    OK(strata_batcher_create(&batcher, n.engine, NULL, &err));
+    for (int64_t rows = 1; rows <= ROWS; rows++) {
+        const void *in[] = {x};
+        void *out[] = {y[1]};
+        const strata_request_options request = {sizeof request, rows, in, out,
+                                                NULL,           NULL};
+        OK(strata_batcher_run(batcher, &request, &err));
+        run(c, rows, MOST, x, y[0]);
+        EXPECT_SAME(y[1], y[0], rows * MOST * WIDTH, "%d rows", (int)rows);
+    }
+    strata_batcher_destroy(batcher);
+    strata_context_destroy(c);
     close_net(&n);
 }
 
@@ -386,8 +488,9 @@ Test(shapes, a_name_has_one_size)
     strata_context *c;
     strata_binding b = {.struct_size = sizeof b};
     const int64_t square[] = {5, 5}, other[] = {5, 6}, three[] = {3, 3};
-    OK(open_net(&n, "[profile]\nT = 1..8\n[input z]\nshape = T x T\n", "T x T", "y",
-                "[layer y]\ntype = MatrixMultiply\ninputs = x, z\n", &err));
+    OK(open_net_on(&n, device(), "[profile]\nT = 1..8\n[input z]\nshape = T x T\n",
+                   "T x T", "y", "[layer y]\ntype = MatrixMultiply\ninputs = x, z\n",
+                   &err));
     OK(strata_context_create(&c, n.engine, n.handle, &err));
     OK(strata_context_set_shape(c, 0, 2, square, &err));
     for (int i = 0; i < 3; i++) {
@@ -414,9 +517,10 @@ Test(shapes, a_range_may_begin_at_0)
     strata_context *c;
     float x[12], y[12] = {0};
     fill(x, 12, 7);
-    OK(open_net(&n, "[profile]\nP = 0..3\n[input past]\nshape = 1 x P x 2\n", "1 x 2 x 2",
-                "y", "[layer y]\ntype = Concatenation\naxis = 1\ninputs = past, x\n",
-                &err));
+    OK(open_net_on(&n, device(), "[profile]\nP = 0..3\n[input past]\nshape = 1 x P x 2\n",
+                   "1 x 2 x 2", "y",
+                   "[layer y]\ntype = Concatenation\naxis = 1\ninputs = past, x\n",
+                   &err));
     OK(strata_context_create(&c, n.engine, n.handle, &err));
     const int past = strata_engine_find(n.engine, "past"),
               now = strata_engine_find(n.engine, "x"),
