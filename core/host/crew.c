@@ -31,15 +31,6 @@ static struct {
     bool stop;
 } crews = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &crews.first};
 
-static int processors(void)
-{
-#ifdef _OPENMP
-    return omp_get_num_procs();
-#else
-    return 1;
-#endif
-}
-
 bool crew_wanted(int threads)
 {
 #ifdef _OPENMP
@@ -210,7 +201,7 @@ void crew_open(void)
 {
     pthread_mutex_lock(&life);
     if (streams++ == 0)
-        crews.free = crews.processors = processors();
+        crews.free = crews.processors = team_processors();
     pthread_mutex_unlock(&life);
 }
 
