@@ -332,6 +332,8 @@ void host_run_end(strata_stream *base)
     if (s->open)
         append(s, end_run, NULL, 0);
     s->open = false;
+    while (s->here && s->crewed)
+        pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }
 
