@@ -231,7 +231,7 @@ static void write_section(struct writer *w, const struct section *above,
     fprintf(w->lines.f, "[layer %s]\ntype = %s\n", s->name, s->type);
     if (s->n_in && !reads_above(w, above, s))
         put_list(w, "inputs", s->in, (size_t)s->n_in);
-    line_attributes(&w->lines, s->layer, s->params);
+    line_attributes(&w->lines, s->layer, s->params, NULL, NULL);
     line_weights(&w->lines, s->name, s->layer, tensor_of, &(struct named){w, s});
 }
 

@@ -138,9 +138,8 @@ static void expect_printed(struct result *r, const char *path, strata_registry *
     size_t size;
     cr_assert_eq(network_parse(&network, &memory, "imported", registry, &err), STRATA_OK,
                  "%s: %s\n%s", path, err.message, r->text);
-    cr_assert_eq(
-        network_print(&printed, &size, network, NETWORK_MEMORY_WEIGHTS, registry, &err),
-        STRATA_OK, "%s: %s", path, err.message);
+    cr_assert_eq(network_print(&printed, &size, network, registry, &err), STRATA_OK,
+                 "%s: %s", path, err.message);
     drop_comments(r->text);
     cr_expect_str_eq(printed, r->text, "%s, printed:\n%s\nwas:\n%s", path, printed,
                      r->text);
