@@ -131,6 +131,10 @@ int network_batch(const strata_network *net, int64_t *batch, strata_error *err);
  * whose shape hangs on the batch otherwise than by dim 0, or that mixes its rows. */
 int network_rebatch(strata_network **out, const strata_network *net, int64_t batch,
                     strata_error *err);
+/* How a layer of inputs up to that rank mixes rows although its output's dims are as if
+ * it did not; NULL: it does not. */
+const char *network_mixes_rows(const struct registry_layer *type, const void *params,
+                               int rank);
 
 /* Fill a strata_node's tensors for a layer's callbacks: dims and dtypes only. `in`,
  * `out` and `weight` must hold n_ports, n_outputs and n_weights entries. */

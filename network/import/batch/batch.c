@@ -6,10 +6,13 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "network/import/batch/memo.h"
 #include "network/import/private.h"
+#include "network/network.h"
 
 #define UNNAMED "N" /* in [profile] */
 
@@ -146,6 +149,67 @@ static int check_outputs(const struct import *im, const struct import *plain,
                             plain->batch.value);
 }
 
+/* Whether rows do not know of each other, which several batches of an engine want: what
+ * hangs on the batch has it as its first dim, and nowhere else. `were`: values as another
+ * batch had them. */
+static int check_rows(const struct import *im, const struct value *were, bool *carries,
+                      strata_error *err)
+{
+    const struct graph *g = &im->g;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        carries[g->inputs[i]] = g->values[g->inputs[i]].batched;
+    for (size_t i = 0; i < im->n_sections; i++) {
+        const struct section *s = im->sections[i];
+        bool reads = false;
+        int rank = 0;
+        for (int k = 0; k < s->n_in; k++) {
+            const struct value *v = graph_value(g, s->in[k]);
+            reads |= v && carries[s->in[k]];
+            rank = v && v->rank > rank ? v->rank : rank;
+        }
+        const char *why = reads ? network_mixes_rows(s->layer, s->params, rank) : NULL;
+        for (int k = 0; k < s->n_out && !why; k++) {
+            const struct value *v = graph_value(g, s->out[k]), *was = were + s->out[k];
+            if (!v)
+                continue;
+            carries[s->out[k]] = reads;
+            bool same = v->rank == was->rank;
+            for (int d = reads; same && d < v->rank; d++)
+                same = v->dims[d] == was->dims[d];
+            if (!same || (reads && (v->rank < 1 || v->dims[0] != g->symbol_value)))
+                why = "what it gives hangs on the batch otherwise than by its first dim";
+        }
+        if (why)
+            return error_set(err, STRATA_EUNSUPPORTED,
+                             "several batches are not for layer '%s': %s", s->name, why);
+    }
+    return STRATA_OK;
+}
+
+/* The network settled for each of its batches. */
+static int settle_all(struct import *im, strata_error *err)
+{
+    const struct import_batch *b = &im->batch;
+    struct value *were = NULL;
+    bool *carries = NULL;
+    int status = settle(im, b->values[b->n - 1], err);
+    if (status != STRATA_OK || b->n == 1)
+        return status;
+    were = zalloc(im->g.n_values, sizeof *were, "values", err);
+    carries = zalloc(im->g.n_values, sizeof *carries, "values", err);
+    if (were && carries)
+        memcpy(were, im->g.values, im->g.n_values * sizeof *were);
+    else
+        status = STRATA_ENOMEM;
+    for (size_t i = b->n - 1; status == STRATA_OK && i-- > 0;)
+        status = settle(im, b->values[i], err);
+    if (status == STRATA_OK)
+        status = check_rows(im, were, carries, err);
+    free(carries);
+    free(were);
+    return status;
+}
+
 /* A second import, and where its refusal is why the symbol goes, that says so. */
 static int import_other(struct import **out, const struct import *start, int64_t value,
                         struct memo *memo, strata_error *err)
@@ -173,8 +237,8 @@ static int import_any(struct import **plain, const struct import *start,
         if (status == STRATA_OK)
             status = import_compare(any, third, err);
     }
-    for (size_t i = b->n; status == STRATA_OK && i-- > 0;)
-        status = settle(any, b->values[i], err);
+    if (status == STRATA_OK)
+        status = settle_all(any, err);
     if (status == STRATA_OK)
         status = check_outputs(any, *plain, err);
     if (status == STRATA_OK) {
