@@ -23,7 +23,7 @@ int network_batch(const strata_network *net, int64_t *batch, strata_error *err)
         return STRATA_OK;
     }
     *batch = 1;
-    for (size_t i = 0; i < net->n_inputs; i++) {
+    for (size_t i = 0; i < net->n_inputs - net->n_states; i++) {
         const struct network_input *in = &net->inputs[i];
         const int64_t rows = net->tensors[in->tensor].dims[0];
         if (first && rows != *batch)
@@ -109,10 +109,8 @@ static const char *mixes_rows(const struct network_layer *layer, int rank)
         const char *type;
         const char *(*mixes)(const void *params);
     } rules[] = {
-        {"core::Shuffle@1", mixes_shuffle},
-        {"core::Slice@1", mixes_slice},
-        {"core::ReverseSequence@1", mixes_steps},
-        {"core::RoiAlign@1", mixes_regions},
+        {"core::Shuffle@1", mixes_shuffle},         {"core::Slice@1", mixes_slice},
+        {"core::ReverseSequence@1", mixes_steps},   {"core::RoiAlign@1", mixes_regions},
         {"core::NonMaxSuppression@1", mixes_boxes},
     };
     if (works_along_batch(layer, rank))
@@ -235,7 +233,9 @@ static void set_inputs(struct rebatch *r)
 {
     for (size_t i = 0; i < r->net->n_inputs; i++) {
         const struct network_input *in = &r->net->inputs[i];
-        if (r->base->n_batches && !in->batched)
+        const struct network_tensor *t = &r->base->tensors[in->tensor];
+        const bool state = i >= r->net->n_inputs - r->net->n_states;
+        if (r->base->n_batches ? !in->batched : state && t->dims[0] != r->from)
             continue;
         r->carries[in->tensor] = true;
         r->net->tensors[in->tensor].dims[0] = r->to;

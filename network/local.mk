@@ -92,6 +92,7 @@ NETWORK_SOURCES = \
 	network/reader.c \
 	network/sections.c \
 	network/shapes.c \
+	network/state.c \
 	network/weights.c \
 	network/write.c
 EXTRA_DIST += network/README.md

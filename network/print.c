@@ -61,7 +61,7 @@ static void print_network(struct lines *w, const strata_network *net)
     fputs("[network]\nformat = 1\n", w->f);
     line_text(w, "name", net->name);
     long at = line_begin(w, "outputs");
-    for (size_t i = 0; i < net->n_outputs; i++) {
+    for (size_t i = 0; i < net->n_outputs - net->n_states; i++) {
         fprintf(w->f, "%s%s", i ? w->gap : "", net->outputs[i].name);
         usual &=
             is_usual(net->outputs[i].format, net->tensors[net->outputs[i].tensor].dtype);
@@ -70,7 +70,7 @@ static void print_network(struct lines *w, const strata_network *net)
     if (usual)
         return;
     at = line_begin(w, "output_formats");
-    for (size_t i = 0; i < net->n_outputs; i++) {
+    for (size_t i = 0; i < net->n_outputs - net->n_states; i++) {
         fputs(i ? w->gap : "", w->f);
         line_format(w, net->outputs[i].format, net->tensors[net->outputs[i].tensor].rank);
     }
@@ -122,6 +122,28 @@ static void print_input(struct lines *w, const strata_network *net,
     if (in->pads_any)
         line_word(w, "pads", "any");
     print_transform(w, &in->transform, t->rank > 1 ? t->dims[1] : 1);
+}
+
+static void print_state(struct lines *w, const strata_network *net,
+                        const struct network_state *state)
+{
+    const struct network_input *in = &net->inputs[state->input];
+    const struct network_tensor *t = &net->tensors[in->tensor];
+    w->section = in->name;
+    fprintf(w->f, "\n[state %s]\n", in->name);
+    line_dims(w, "shape", t->dims, t->rank);
+    if (t->dtype != STRATA_FP32)
+        line_word(w, "dtype", strata_dtype_name(t->dtype));
+    if (t->dtype == STRATA_FP32 || !is_usual(in->format, t->dtype)) {
+        const long at = line_begin(w, "format"); /* without it, precision decides */
+        line_format(w, in->format, t->rank);
+        line_end(w, "format", at);
+    }
+    line_text(w, "next", net->outputs[state->output].name);
+    if (state->value != 0)
+        line_reals(w, "value", &state->value, 1);
+    if (state->room)
+        line_int(w, "room", state->room);
 }
 
 /* ---- layers --------------------------------------------------------------------------
@@ -219,8 +241,10 @@ int network_print(char **text, size_t *size, const strata_network *net,
     if (!(w.f = open_memstream(text, size)))
         return error_no_memory(err, 0, "a network's text");
     print_network(&w, net);
-    for (size_t i = 0; i < net->n_inputs; i++)
+    for (size_t i = 0; i < net->n_inputs - net->n_states; i++)
         print_input(&w, net, &net->inputs[i]);
+    for (size_t i = 0; i < net->n_states; i++)
+        print_state(&w, net, &net->states[i]);
     if (net->n_files) {
         fputs("\n[weights w]\n", w.f);
         line_text(&w, "file", weights);

@@ -17,10 +17,17 @@ static int set_batch(strata_context *c, int64_t batch, strata_error *err)
         return error_set(err, STRATA_EINVAL,
                          "a batch of %" PRId64 "; the engine takes 1 to %" PRId64, batch,
                          e->batch);
-    c->batch = batch;
-    c->active = c;
+    strata_context *active = c;
     for (size_t i = c->n_smaller; i > 0 && c->smaller[i - 1]->engine->batch >= batch; i--)
-        c->active = c->smaller[i - 1];
+        active = c->smaller[i - 1];
+    if (c->execution->n_states && active->engine->batch != batch)
+        return error_set(err, STRATA_EUNSUPPORTED,
+                         "%s: a batch of %" PRId64 ": the plan that it would go by "
+                         "changes the states of %" PRId64
+                         " rows; list it in [profile], or run those",
+                         e->network->path, batch, active->engine->batch);
+    c->batch = batch;
+    c->active = active;
     return STRATA_OK;
 }
 

@@ -28,9 +28,19 @@ int strata_context_bind(strata_context *c, int index, void *data, strata_error *
     return context_leave(c, STRATA_OK);
 }
 
-/* Memory of a binding: the caller's, or some of our own, made at first need. */
-static void *binding_data(strata_context *c, size_t index, strata_error *err)
+/* The next value of a state that is written in place is where the present one is. */
+static size_t memory_of(const strata_context *c, size_t index)
 {
+    const struct execution *x = c->execution;
+    const size_t first = x->n_bindings + x->n_states;
+    return index >= first && x->states[index - first].shared
+               ? (size_t)x->states[index - first].now
+               : index;
+}
+
+void *context_binding_data(strata_context *c, size_t index, strata_error *err)
+{
+    index = memory_of(c, index);
     const struct execution *x = c->whole->execution; /* room for the largest batch */
     const struct execution_binding *b = &x->bindings[index];
     const struct device_ops *ops = c->handle->device->ops;
@@ -61,7 +71,7 @@ void *strata_context_data(const strata_context *context, int index)
     if (context_enter(c, __func__, NULL) != STRATA_OK)
         return NULL;
     if (index >= 0 && index < (int)c->execution->n_bindings)
-        data = binding_data(c, (size_t)index, NULL);
+        data = context_binding_data(c, (size_t)index, NULL);
     context_leave(c, STRATA_OK);
     return data;
 }
@@ -82,7 +92,7 @@ static int enqueue_copy(strata_context *c, const char *function, int index, void
         return error_set(err, STRATA_EINVAL,
                          "%s: data is NULL; binding '%s' has %zu bytes", function,
                          b->name, bytes);
-    void *data = binding_data(c, (size_t)index, err);
+    void *data = context_binding_data(c, (size_t)index, err);
     if (!data)
         return STRATA_ENOMEM;
     return from_host ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
@@ -125,9 +135,9 @@ int strata_enqueue_copy_out(strata_context *c, int index, void *data, strata_err
 int context_set_pointers(strata_context *c, strata_error *err)
 {
     const struct execution *x = c->execution;
-    for (size_t i = 0; i < x->n_bindings; i++) {
+    for (size_t i = 0; i < execution_bound(x); i++) {
         int owner = x->values[x->bindings[i].value].owner;
-        c->value_data[owner] = binding_data(c, i, err);
+        c->value_data[owner] = context_binding_data(c, i, err);
         if (!c->value_data[owner])
             return error_set(err, STRATA_ENOMEM, "%s", x->bindings[i].name);
     }

@@ -11,6 +11,8 @@
  *   graph         the same steps as device graphs
  *   profile       the same, watched
  *   settle        the end of runs, which the profiler is told
+ *   state         what is kept from run to run
+ *   room          whether that is in order
  *   check         STRATA_CHECK=1: each node under guard
  *   check_tensor  what a check finds in a tensor
  *   guard         the memory between guards, and the words for what is found
@@ -46,8 +48,9 @@ struct context_graph {
 /* Of an application that watches the runs. */
 struct context_profile {
     strata_profiler caller;
-    strata_event **events; /* before the first step, and behind each that does something */
-    bool pending;          /* a run is under way that is to be reported */
+    strata_event *
+        *events;  /* before the first step, and behind each that does something */
+    bool pending; /* a run is under way that is to be reported */
 };
 
 struct strata_context {
@@ -64,13 +67,14 @@ struct strata_context {
     /* Made for the pointers as they are; the second is parted where the inputs have been
      * read, for runs that signal it. */
     struct context_graph graphs[2];
-    struct context_check *check; /* NULL: nodes are not checked */
+    struct context_check *check;     /* NULL: nodes are not checked */
     struct context_profile *profile; /* or NULL */
     bool use_graph;
     bool stale;       /* bindings changed since pointers were set */
     bool warm;        /* the steps were run with these pointers: kernels are loaded */
     bool queued;      /* runs may be under way that use the pointers */
     bool failed;      /* on the stream: skip the rest of this run */
+    bool lost;        /* of the whole: states are half changed, by a run that failed */
     atomic_flag busy; /* a call is inside */
     int64_t batch;    /* rows that the next runs are for */
     int64_t arena_bytes;
@@ -94,6 +98,21 @@ int context_leave(strata_context *c, int status);
 int context_settle(strata_context *c, strata_error *err);
 /* bind.c: give every tensor its address, as the bindings are. */
 int context_set_pointers(strata_context *c, strata_error *err);
+/* Memory of a binding, of states too: the caller's, or some of our own, made at first
+ * need. */
+void *context_binding_data(strata_context *c, size_t index, strata_error *err);
+/* state.c, of the whole, with no run under way; row: STRATA_ALL_ROWS for all. Copies are
+ * put on the stream. */
+int context_reset_states(strata_context *c, int64_t row, strata_error *err);
+size_t context_states_bytes(strata_context *c, int64_t row);
+int context_save_states(strata_context *c, int64_t row, void *data, strata_error *err);
+int context_restore_states(strata_context *c, int64_t row, const void *data,
+                           strata_error *err);
+/* room.c */
+/* EINVAL: they were lost. */
+int context_states_kept(const strata_context *c, strata_error *err);
+/* EOVERFLOW: one counts past its room. */
+int context_check_states(strata_context *c, strata_error *err);
 /* run.c: a run begins, and unless that fails it ends, whatever happens between; one step,
  * as it is: nodes are not checked. */
 int context_begin(strata_context *c, strata_error *err);
