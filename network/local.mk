@@ -89,18 +89,19 @@ NETWORK_SOURCES = \
 	network/import/write.c \
 	network/input.c \
 	network/layers.c \
-	network/lines.c \
-	network/lines.h \
+	network/text/lines.c \
+	network/text/lines.h \
 	network/network.c \
 	network/network.h \
 	network/options.h \
-	network/print.c \
+	network/text/print.c \
 	network/private.h \
 	network/profile.c \
 	network/reader.c \
 	network/resize.c \
 	network/sections.c \
 	network/shapes.c \
+	network/state.c \
 	network/weights.c \
-	network/write.c
+	network/text/write.c
 EXTRA_DIST += network/README.md

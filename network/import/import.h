@@ -36,7 +36,7 @@ struct import_shape {
 struct import_symbol {
     const char *name;
     size_t n;
-    int64_t values[CONFIG_MAX_BATCHES];
+    int64_t values[CONFIG_MAX_SIZES];
 };
 /* An input of the model that is a constant here. */
 struct import_constant {

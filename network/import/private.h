@@ -19,7 +19,7 @@ struct import_batch {
     const char *symbol; /* the model's; "": a dim without a name; NULL: there is none */
     char name[CONFIG_MAX_KEY + 1];      /* in [profile] */
     int64_t value;                      /* in this import */
-    int64_t values[CONFIG_MAX_BATCHES]; /* in [profile], ascending */
+    int64_t values[CONFIG_MAX_SIZES]; /* in [profile], ascending */
     size_t n;
     char reason[IMPORT_REASON]; /* why it is fixed; "": it stays in the network */
 };

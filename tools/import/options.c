@@ -79,7 +79,7 @@ int model_add_symbol(struct model_options *o, const char *text, strata_error *er
     int n = 0;
     if (grow(&o->symbols, &o->symbols_capacity, o->n_symbols, sizeof s, err) !=
             STRATA_OK ||
-        !(s.name = read_option(s.values, &n, text, CONFIG_MAX_BATCHES,
+        !(s.name = read_option(s.values, &n, text, CONFIG_MAX_SIZES,
                                "NAME=N or NAME=N,N,..., as in batch=1", err)))
         return err->status;
     s.n = (size_t)n;
