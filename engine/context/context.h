@@ -73,7 +73,7 @@ struct strata_context {
     bool queued;      /* runs may be under way that use the pointers */
     bool failed;      /* on the stream: skip the rest of this run */
     atomic_flag busy; /* a call is inside */
-    bool no_graph;    /* of the whole: the application wants none */
+    bool wants_graph; /* of the whole, and of what is made inside it */
     int64_t arena_bytes;
     /* Of the next runs: rows, and sizes of the network's symbols; resolved: active is the
      * one for them. */
