@@ -138,12 +138,7 @@ int engine_build_version(strata_engine **out, const strata_engine *lender,
                          strata_error *err)
 {
     const struct origin from = {.lender = lender, .planner = planner};
-    int status = make_engine(out, handle, planner->network, &from, err);
-    if (status == STRATA_OK) { /* nobody asks it why */
-        planner_free((*out)->planner);
-        (*out)->planner = NULL;
-    }
-    return status;
+    return make_engine(out, handle, planner->network, &from, err);
 }
 
 int engine_build_stored(strata_engine **out, strata_handle *handle,

@@ -88,7 +88,7 @@ static int plan(struct planner *planner, const struct planner *like, strata_erro
     if (status == STRATA_OK) /* a table that nothing is added to */
         status =
             cost_plan_from(planner, (struct cost_table *)&like->known, NULL, &costs, err);
-    return status;
+    return status == STRATA_OK ? planner_note_fusions(planner, err) : status;
 }
 
 static int try_plan(struct planner **out, const strata_network *network,

@@ -107,8 +107,9 @@ static int open_context(strata_context **out, const strata_engine *engine,
     c->stale = true;
     c->arena_bytes = (int64_t)strata_engine_arena_bytes(engine);
     memcpy(c->sizes, engine->sizes, sizeof c->sizes);
-    c->use_graph = engine->network->runtime.graph && handle->device->ops->capture_begin &&
-                   !context_check_wanted() && !c->whole->no_graph;
+    c->wants_graph = whole ? whole->wants_graph : engine->network->runtime.graph;
+    c->use_graph =
+        c->wants_graph && handle->device->ops->capture_begin && !context_check_wanted();
     atomic_flag_clear(&c->busy);
     if ((status = allocate(c, err)) != STRATA_OK)
         goto done;
@@ -461,7 +462,7 @@ int strata_context_use_graph(strata_context *c, int use, strata_error *err)
     if (status != STRATA_OK)
         return status;
     if ((status = context_settle(c, err)) == STRATA_OK) {
-        c->no_graph = !use;
+        c->wants_graph = use;
         use_graph(c, use);
     }
     return context_leave(c, status);

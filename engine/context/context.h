@@ -76,7 +76,7 @@ struct strata_context {
     bool queued;        /* runs may be under way that use the pointers */
     bool failed;        /* on the stream: skip the rest of this run */
     atomic_flag busy;   /* a call is inside */
-    bool no_graph;      /* of the whole: the application wants none */
+    bool wants_graph;   /* of the whole, and of what is made inside it */
     bool visits;        /* which computes itself what is put on the stream */
     int threads_before; /* of the calling thread's regions, meanwhile */
     bool lost;          /* of the whole: states half changed, by a run that failed */

@@ -279,6 +279,100 @@ Test(shapes, what_was_not_used_for_longest_is_forgotten)
     close_net(&n);
 }
 
+/* ---- impls that do not take a size ----------------------------------------------------
+ */
+
+static int open_picky(struct net *n, const char *layer, strata_error *err)
+{
+    static const char *files[1];
+    FILE *f = fopen(in_scratch("net.ini"), "w");
+    cr_assert_not_null(f);
+    fprintf(f,
+            "[network]\nformat = 1\noutputs = y\n[profile]\nT = 1..40: 8\n%s"
+            "[input x]\nshape = 1 x T\n[layer y]\ntype = Picky\n%s",
+            analytic, layer);
+    fclose(f);
+    memset(n, 0, sizeof *n);
+    files[0] = build("sizes.so", "modules/size_layers.c", SHARED);
+    const strata_registry_options options = {
+        .struct_size = sizeof options, .files = files, .n_files = 1};
+    int status = strata_create(&n->handle, "host", err);
+    if (status == STRATA_OK)
+        status = strata_registry_create(&n->registry, &options, err);
+    if (status == STRATA_OK)
+        status = strata_network_load(&n->network, in_scratch("net.ini"), n->registry,
+                                     NULL, err);
+    return status != STRATA_OK
+               ? status
+               : strata_engine_build(&n->engine, n->handle, n->network, err);
+}
+
+/* What the first element got; 0 after a failure. */
+static float run_picky(strata_context *c, int64_t t, strata_error *err)
+{
+    static const float x[MOST];
+    float y[MOST] = {0};
+    int status = strata_context_set_dimension(c, "T", t, err);
+    if (status == STRATA_OK)
+        status = strata_copy_in(c, 0, x, err);
+    if (status == STRATA_OK)
+        status = strata_context_run(c, err);
+    if (status == STRATA_OK)
+        status = strata_copy_out(c, 1, y, err);
+    return status == STRATA_OK ? y[t - 1] : 0;
+}
+
+Test(shapes, a_layer_takes_another_impl_where_its_own_refuses)
+{
+    struct net n;
+    strata_error err;
+    strata_context *c;
+    OK(open_picky(&n, "", &err));
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    for (int64_t t = 1; t <= MOST; t++)
+        cr_expect_eq(run_picky(c, t, &err), t % 2 ? 2.0f : 1.0f, "T = %d", (int)t);
+    strata_context_destroy(c);
+    close_net(&n);
+}
+
+Test(shapes, a_size_that_no_impl_takes_leaves_the_context_good)
+{
+    struct net n;
+    strata_error err;
+    strata_context *c;
+    OK(open_picky(&n, "impl = even\n", &err));
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    for (int round = 0; round < 2; round++) {
+        cr_expect_eq(run_picky(c, 10, &err), 1.0f);
+        cr_expect_eq(run_picky(c, 7, &err), 0.0f);
+        cr_expect_not_null(strstr(err.message, "7 is odd"), "%s", err.message);
+        cr_expect_eq(run_picky(c, 8, &err), 1.0f);
+    }
+    strata_context_destroy(c);
+    close_net(&n);
+}
+
+/* Runs fail where packed weights are another's. */
+Test(shapes, packed_weights_are_shared_where_they_are_the_same)
+{
+    static const char *const layers[] = {"own = no\n", "own = yes\n"};
+    for (int own = 0; own < 2; own++) {
+        struct net n;
+        strata_error err;
+        strata_context *c;
+        OK(open_picky(&n, layers[own], &err));
+        OK(strata_context_create(&c, n.engine, n.handle, &err));
+        cr_expect_eq(run_picky(c, MOST, &err), 1.0f);
+        const uint64_t before = bytes_now(&n);
+        for (int64_t t = 10; t <= 20; t += 2)
+            cr_expect_eq(run_picky(c, t, &err), 1.0f, "T = %d, %s", (int)t, layers[own]);
+        cr_expect_eq(bytes_now(&n) - before, own ? 6 * 131072 : 0, "%s", layers[own]);
+        cr_expect_eq(run_picky(c, MOST, &err), 1.0f);
+        strata_context_destroy(c);
+        close_net(&n);
+    }
+}
+
 /* ---- threads -------------------------------------------------------------------------
  */
 
