@@ -232,6 +232,8 @@ Test(import_opsets, what_has_no_meaning_now)
         {"a type by a wrong name",
          "ir 3\nopset 1\ninput x f 1\nnode Cast x -> y to='REAL'\n" Y,
          "'to' = 'REAL' is no type"},
+        {"no outputs", "ir 8\nopset 13\ninput x f 1\nnode Abs x -> y\n",
+         "the model has no outputs"},
         {"an old file", "ir 2\nopset 1\ninput x f 1\nnode Abs x -> y\n" Y,
          "IR version 2 is older than 3"},
         {"the opset in the message",
