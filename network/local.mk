@@ -58,6 +58,7 @@ NETWORK_SOURCES = \
 	network/import/name.c \
 	network/import/passes.c \
 	network/import/pattern/activation.c \
+	network/import/pattern/attention.c \
 	network/import/pattern/find.c \
 	network/import/pattern/match.c \
 	network/import/pattern/match.h \
@@ -69,6 +70,8 @@ NETWORK_SOURCES = \
 	network/import/pattern/scale.c \
 	network/import/pattern/shuffle.c \
 	network/import/pattern/table.c \
+	network/import/pattern/view.c \
+	network/import/pattern/view.h \
 	network/import/pattern/window.c \
 	network/import/private.h \
 	network/import/refuse.c \
