@@ -102,6 +102,12 @@ static const char *mixes_boxes(const void *params)
     return "its rows are those of all images, without gaps";
 }
 
+static const char *mixes_sequences(const void *params)
+{
+    const strata_rnn *p = params;
+    return p->layout == STRATA_RNN_BATCH ? NULL : "its rows are steps, one after another";
+}
+
 /* Layers may mix rows although their output's dims are as if they did not. */
 static const char *mixes_rows(const struct network_layer *layer, int rank)
 {
@@ -112,6 +118,7 @@ static const char *mixes_rows(const struct network_layer *layer, int rank)
         {"core::Shuffle@1", mixes_shuffle},
         {"core::Slice@1", mixes_slice},
         {"core::ReverseSequence@1", mixes_steps},
+        {"core::RNN@1", mixes_sequences},
         {"core::RoiAlign@1", mixes_regions},
         {"core::NonMaxSuppression@1", mixes_boxes},
     };
