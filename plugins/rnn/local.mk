@@ -14,3 +14,11 @@ plugins_rnn_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_rnn_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_rnn_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/rnn.c
+
+CUDA_PLUGIN_KERNELS += plugins/rnn/cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/rnn-cuda.la
+plugins_rnn_cuda_la_SOURCES =
+plugins_rnn_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_rnn_cuda_la_LIBADD = plugins/rnn/cuda.lo $(CUDA_LIBS)
+endif
