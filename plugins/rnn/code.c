@@ -27,41 +27,55 @@ CELL_FUNCTION void cell_activate(const strata_activation *f, float *x, int64_t n
 typedef float vector __attribute__((vector_size(RNN_LANES * 4)));
 #define UNROLL _Pragma("GCC unroll 8")
 
-/* The first or, in `skipped`, later gates of `stride`. One row alone goes along k in
- * several streams, as a sum waits for the one before it. */
-ROW_INLINE void sum_of(float *sum, const float *const *a, int64_t k, const float *panel,
-                       const int rows, const int gates, const int skipped,
-                       const int stride)
+/* Gates [first, first + n) of `stride`. One row alone goes along k in several streams, as
+ * a sum waits for the one before it. */
+ROW_INLINE void sum_some(float *sum, const float *const *a, int64_t k, const float *panel,
+                         const int rows, const int gates, const int first, const int n,
+                         const int skipped, const int stride)
 {
-    const int streams = rows > 1 ? 1 : gates > 2 ? 2 : 4;
-    vector part[8][4] = {{{0}}}; /* a row or a stream each */
-    const float *w = panel + skipped * RNN_LANES;
+    const int streams = rows > 1 ? 1 : n > 2 ? 2 : 4;
+    vector part[RNN_ROWS][4] = {{{0}}}; /* a row or a stream each */
+    const float *w = panel + (skipped + first) * RNN_LANES;
     int64_t i = 0;
     for (; i + streams <= k; i += streams, w += streams * stride * RNN_LANES)
-        UNROLL for (int s = 0; s < streams; s++) UNROLL for (int g = 0; g < gates; g++)
+        UNROLL for (int s = 0; s < streams; s++) UNROLL for (int g = 0; g < n; g++)
         {
             vector x;
             memcpy(&x, w + (s * stride + g) * RNN_LANES, sizeof x);
             UNROLL for (int m = 0; m < rows; m++) part[m + s][g] += a[m][i + s] * x;
         }
     for (; i < k; i++, w += stride * RNN_LANES)
-        UNROLL for (int g = 0; g < gates; g++)
+        UNROLL for (int g = 0; g < n; g++)
         {
             vector x;
             memcpy(&x, w + g * RNN_LANES, sizeof x);
             part[0][g] += a[0][i] * x;
         }
-    UNROLL for (int s = 1; s < streams; s++) UNROLL for (int g = 0; g < gates; g++)
+    UNROLL for (int s = 1; s < streams; s++) UNROLL for (int g = 0; g < n; g++)
         part[0][g] += part[s][g];
-    UNROLL for (int m = 0; m < rows; m++) UNROLL for (int g = 0; g < gates; g++)
-        memcpy(sum + (m * gates + g) * RNN_LANES, &part[m][g], sizeof part[m][g]);
+    UNROLL for (int m = 0; m < rows; m++) UNROLL for (int g = 0; g < n; g++)
+        memcpy(sum + (m * gates + first + g) * RNN_LANES, &part[m][g], sizeof(vector));
 }
+
+/* All gates but the `skipped` first of `stride`, so many at a time as registers hold. */
+ROW_INLINE void sum_of(float *sum, const float *const *a, int64_t k, const float *panel,
+                       const int rows, const int gates, const int skipped,
+                       const int stride, const int registers)
+{
+    const int fit = registers / rows, step = fit < 1 ? 1 : fit < 4 ? fit : 4;
+    UNROLL for (int g = 0; g < gates; g += step)
+        sum_some(sum, a, k, panel, rows, gates, g, gates - g < step ? gates - g : step,
+                 skipped, stride);
+}
+
+/* Sums that registers hold beside operands. */
+enum { registers_plain = 3, registers_avx2 = 6, registers_avx512 = 16 };
 
 #define SUM(kind, target, rows, name, gates, skipped, stride)                            \
     target static void name##_##rows##_##kind(float *sum, const float *const *a,         \
                                               int64_t k, const float *panel)             \
     {                                                                                    \
-        sum_of(sum, a, k, panel, rows, gates, skipped, stride);                          \
+        sum_of(sum, a, k, panel, rows, gates, skipped, stride, registers_##kind);        \
     }
 #define SUMS(kind, target, rows)                                                         \
     SUM(kind, target, rows, one, 1, 0, 1)                                                \
@@ -79,6 +93,7 @@ ROW_INLINE void sum_of(float *sum, const float *const *a, int64_t k, const float
     SUMS(kind, target, 1)                                                                \
     SUMS(kind, target, 2)                                                                \
     SUMS(kind, target, 4)                                                                \
+    SUMS(kind, target, 8)                                                                \
     target static void lstm_##kind(const struct rnn_rule *r, float *z, const float *p,   \
                                    float *c, float *h)                                   \
     {                                                                                    \
@@ -98,7 +113,8 @@ ROW_INLINE void sum_of(float *sum, const float *const *a, int64_t k, const float
         cell_simple(r, z, h, RNN_LANES);                                                 \
     }                                                                                    \
     static const struct rnn_code code_##kind = {                                         \
-        {SUM_ENTRIES(kind, 1), SUM_ENTRIES(kind, 2), SUM_ENTRIES(kind, 4)},              \
+        {SUM_ENTRIES(kind, 1), SUM_ENTRIES(kind, 2), SUM_ENTRIES(kind, 4),               \
+         SUM_ENTRIES(kind, 8)},                                                          \
         lstm_##kind,                                                                     \
         gru_gates_##kind,                                                                \
         gru_##kind,                                                                      \

@@ -9,7 +9,7 @@
 #include "plugins/rnn/rnn.h"
 
 #define RNN_LANES 16 /* units of a panel */
-#define RNN_ROWS 4   /* most rows of one call, a power of 2 */
+#define RNN_ROWS 8   /* most rows of one call, a power of 2 */
 
 /* sum[rows][gates][lanes] = a*panel, where a panel has k rows of gates x lanes */
 typedef void (*rnn_sum)(float *sum, const float *const *a, int64_t k, const float *panel);
@@ -18,7 +18,7 @@ typedef void (*rnn_sum)(float *sum, const float *const *a, int64_t k, const floa
 enum rnn_span { RNN_ONE, RNN_THREE, RNN_FOUR, RNN_FIRST_TWO, RNN_LAST, RNN_SPANS };
 
 struct rnn_code {
-    rnn_sum sum[3][RNN_SPANS]; /* of 1, 2, 4 rows */
+    rnn_sum sum[4][RNN_SPANS]; /* of 1, 2, 4, 8 rows */
     /* As in cell.h, of one row of a panel; gates are RNN_LANES apart. */
     void (*lstm)(const struct rnn_rule *r, float *z, const float *p, float *c, float *h);
     void (*gru_gates)(const struct rnn_rule *r, float *z);

@@ -9,8 +9,11 @@
 #include "plugins/common/element.h"
 
 #define PRODUCT_WORK 200000. /* multiply-adds that pay for a thread team */
-#define STEP_WORK 60000.     /* of one step, that pay for a barrier */
+#define STEP_WORK 200000.    /* of one step, that pay for a barrier */
 #define BLOCK 64             /* rows of the input product to a task */
+
+#define NEAR_BYTES (512 << 10) /* of a core's cache, for R beside what else is at hand   \
+                                */
 
 /* Rows of the workspace, in floats. */
 struct room {
@@ -92,7 +95,7 @@ int rnn_host_setup(const strata_node *n, void *state)
 /* Rows of a from `at` on: how many, and which of the code's sums takes them. */
 static int portion(int64_t left, int *index)
 {
-    *index = left >= 4 ? 2 : left >= 2;
+    *index = left >= 8 ? 3 : left >= 4 ? 2 : left >= 2;
     return 1 << *index;
 }
 
@@ -162,11 +165,12 @@ static void sum_inputs(const struct job *j)
 /* ---- steps ---------------------------------------------------------------------------
  */
 
-/* Rows that do step i of a line, up to RNN_ROWS from *row on. */
-static int next_rows(const struct job *j, int64_t i, int64_t *row, int64_t *found)
+/* Rows that do step i, up to RNN_ROWS from *row on. */
+static int next_rows(const struct job *j, int64_t i, int64_t *row, int64_t end,
+                     int64_t *found)
 {
     int n = 0;
-    for (; *row < j->p.batch && n < RNN_ROWS; ++*row)
+    for (; *row < end && n < RNN_ROWS; ++*row)
         if (j->room.length[*row] > i)
             found[n++] = *row;
     return n;
@@ -217,9 +221,17 @@ static void add(float *to, const float *x, int64_t n)
         to[i] += x[i];
 }
 
+/* Some rows of a direction. */
+struct rows {
+    int direction;
+    int64_t first, end;
+};
+
 /* Step i of one panel. late: gru's second half, behind the reset. */
-static void move(const struct job *j, int direction, int64_t panel, int64_t i, int late)
+static void move(const struct job *j, const struct rows *rows, int64_t panel, int64_t i,
+                 int late)
 {
+    const int direction = rows->direction;
     const struct rnn_plan *p = &j->p;
     const struct rnn_rule *rule = &p->rule[direction];
     const struct rnn_packed *line = &j->line[direction];
@@ -236,8 +248,8 @@ static void move(const struct job *j, int direction, int64_t panel, int64_t i, i
     const float *old = j->room.h[i % 2];
     float *next = j->room.h[(i + 1) % 2];
     float sum[RNN_ROWS * RNN_MOST_GATES * RNN_LANES] __attribute__((aligned(64)));
-    int64_t row[RNN_ROWS], at = 0;
-    for (int n; (n = next_rows(j, i, &at, row)) > 0;) {
+    int64_t row[RNN_ROWS], at = rows->first;
+    for (int n; (n = next_rows(j, i, &at, rows->end, row)) > 0;) {
         recur(j, direction, panel, late ? j->room.reset : old, row, n, span, gates, sum);
         for (int m = 0; m < n; m++) {
             const int64_t t = rnn_time(p, direction, j->room.length[row[m]], i);
@@ -272,28 +284,60 @@ static void move(const struct job *j, int direction, int64_t panel, int64_t i, i
     }
 }
 
-static void walk_steps(const struct job *j)
+static int halves_of(const struct rnn_plan *p)
+{
+    return p->op == STRATA_RNN_GRU && !p->reset_after ? 2 : 1;
+}
+
+/* Rows know nothing of each other: each thread has its own, for all steps. */
+static void walk_rows(const struct job *j, int64_t steps, int64_t team, int64_t self)
+{
+    const struct rnn_plan *p = &j->p;
+    const int64_t wanted = team / p->directions, most = p->batch;
+    const int64_t parts = wanted < 1 ? 1 : wanted < most ? wanted : most;
+    for (int64_t task = self; task < p->directions * parts; task += team) {
+        const int64_t part = task % parts;
+        const struct rows rows = {(int)(task / parts), p->batch * part / parts,
+                                  p->batch * (part + 1) / parts};
+        for (int64_t i = 0; i < steps; i++)
+            for (int late = 0; late < halves_of(p); late++)
+                for (int64_t panel = 0; panel < j->panels; panel++)
+                    move(j, &rows, panel, i, late);
+    }
+}
+
+/* Each thread has its own panels, and waits for the others' at each step. */
+static void walk_panels(const struct job *j, int64_t steps, int64_t team, int64_t self)
 {
     const struct rnn_plan *p = &j->p;
     const int64_t tasks = p->directions * j->panels;
+    const int64_t first = tasks * self / team, last = tasks * (self + 1) / team;
+    for (int64_t i = 0; i < steps; i++)
+        for (int late = 0; late < halves_of(p); late++) {
+            for (int64_t task = first; task < last; task++) {
+                const struct rows rows = {(int)(task / j->panels), 0, p->batch};
+                move(j, &rows, task % j->panels, i, late);
+            }
+            if (team > 1) {
+#pragma omp barrier
+            }
+        }
+}
+
+static void walk_steps(const struct job *j)
+{
+    const struct rnn_plan *p = &j->p;
     const double work = (double)j->sums * (double)p->hidden * (double)p->batch;
-    const int before = p->op == STRATA_RNN_GRU && !p->reset_after;
+    const int near = j->units * p->gates * p->hidden <= NEAR_BYTES / (int)sizeof(float);
+    const int apart = near && p->directions * p->batch > 1;
     int64_t longest = 0;
     for (int64_t b = 0; b < p->batch; b++)
         longest = j->room.length[b] > longest ? j->room.length[b] : longest;
-#pragma omp parallel if (work > STEP_WORK && tasks > 1)
-    {
-        const int64_t team = omp_get_num_threads(), self = omp_get_thread_num();
-        const int64_t first = tasks * self / team, last = tasks * (self + 1) / team;
-        for (int64_t i = 0; i < longest; i++)
-            for (int late = 0; late <= before; late++) {
-                for (int64_t task = first; task < last; task++)
-                    move(j, (int)(task / j->panels), task % j->panels, i, late);
-                if (team > 1) {
-#pragma omp barrier
-                }
-            }
-    }
+    const int shared = apart ? work * (double)longest > PRODUCT_WORK
+                             : work > STEP_WORK && p->directions * j->panels > 1;
+#pragma omp parallel if (shared)
+    (apart ? walk_rows : walk_panels)(j, longest, omp_get_num_threads(),
+                                      omp_get_thread_num());
 }
 
 /* ---- layers --------------------------------------------------------------------------
