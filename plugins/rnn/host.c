@@ -8,12 +8,11 @@
 
 #include "plugins/common/element.h"
 
-#define PRODUCT_WORK 200000. /* multiply-adds that pay for a thread team */
-#define STEP_WORK 200000.    /* of one step, that pay for a barrier */
-#define BLOCK 64             /* rows of the input product to a task */
-
-#define NEAR_BYTES (512 << 10) /* of a core's cache, for R beside what else is at hand   \
-                                */
+#define TEAM_WORK 1000000. /* multiply-adds that pay for a thread team */
+#define STEP_WORK 200000.  /* of one step, that pay for a barrier */
+#define BLOCK 64           /* rows of the input product to a task */
+#define NEAR (128 << 10)   /* floats of R that a core's cache has beside what is at hand \
+                            */
 
 /* Rows of the workspace, in floats. */
 struct room {
@@ -153,7 +152,7 @@ static void sum_inputs(const struct job *j)
     const int64_t tasks = p->directions * j->panels * blocks;
     const int multiplies = rnn_multiplies(p, j->layer);
     const double work = (double)rows * (double)j->sums * (double)j->depth;
-#pragma omp parallel for schedule(static) if (work > PRODUCT_WORK)
+#pragma omp parallel for schedule(static) if (work > TEAM_WORK)
     for (int64_t i = 0; i < tasks; i++) {
         const int64_t from = i % blocks * BLOCK;
         const int64_t to = from + BLOCK < rows ? from + BLOCK : rows;
@@ -227,59 +226,83 @@ struct rows {
     int64_t first, end;
 };
 
-/* Step i of one panel. late: gru's second half, behind the reset. */
-static void move(const struct job *j, const struct rows *rows, int64_t panel, int64_t i,
-                 int late)
+/* Step i of a panel of some rows; late: gru's second half, behind the reset. */
+struct turn {
+    const struct rows *rows;
+    int64_t panel, i;
+    int late;
+};
+
+/* gru's first half: the candidate's product is of reset*h. */
+static void begin_gru(const struct job *j, const struct rnn_rule *rule, float *z,
+                      const float *s, const float *old, float *reset)
 {
-    const int direction = rows->direction;
+    add(z, s, 2 * RNN_LANES);
+    j->code->gru_gates(rule, z);
+    for (int k = 0; k < RNN_LANES; k++)
+        reset[k] = z[RNN_RESET * RNN_LANES + k] * old[k];
+}
+
+/* h from the sums z, of the input, and s, recurrent. */
+static void end_cell(const struct job *j, const struct turn *t, float *z, float *s,
+                     const float *old, float *c, float *h)
+{
     const struct rnn_plan *p = &j->p;
-    const struct rnn_rule *rule = &p->rule[direction];
-    const struct rnn_packed *line = &j->line[direction];
-    const int gru = p->op == STRATA_RNN_GRU, before = gru && !p->reset_after;
-    const enum rnn_span span = late            ? RNN_LAST
+    const struct rnn_rule *rule = &p->rule[t->rows->direction];
+    const struct rnn_packed *line = &j->line[t->rows->direction];
+    if (t->late) {
+        add(z + RNN_CANDIDATE * RNN_LANES, s, RNN_LANES);
+        j->code->gru(rule, z, NULL, old, h);
+    } else if (p->op == STRATA_RNN_GRU) {
+        float *after = s + RNN_CANDIDATE * RNN_LANES;
+        add(z, s, 2 * RNN_LANES);
+        add(after, line->bias + (t->panel * (p->gates + 1) + p->gates) * RNN_LANES,
+            RNN_LANES);
+        j->code->gru_gates(rule, z);
+        j->code->gru(rule, z, after, old, h);
+    } else {
+        add(z, s, p->gates * RNN_LANES);
+        if (p->op == STRATA_RNN_LSTM)
+            j->code->lstm(rule, z,
+                          j->r->weight[RNN_P].rank > 0
+                              ? line->peephole + t->panel * 3 * RNN_LANES
+                              : NULL,
+                          c, h);
+        else
+            j->code->simple(rule, z, h);
+    }
+}
+
+static void move(const struct job *j, const struct turn *t)
+{
+    const struct rnn_plan *p = &j->p;
+    const int direction = t->rows->direction;
+    const int before = p->op == STRATA_RNN_GRU && !p->reset_after;
+    const enum rnn_span span = t->late         ? RNN_LAST
                                : before        ? RNN_FIRST_TWO
                                : p->gates == 4 ? RNN_FOUR
                                : p->gates == 3 ? RNN_THREE
                                                : RNN_ONE;
-    const int gates = late ? 1 : before ? 2 : p->gates;
-    const float *after = line->bias + (panel * (p->gates + 1) + p->gates) * RNN_LANES;
-    const float *peephole =
-        j->r->weight[RNN_P].rank > 0 ? line->peephole + panel * 3 * RNN_LANES : NULL;
-    const float *old = j->room.h[i % 2];
-    float *next = j->room.h[(i + 1) % 2];
+    const int gates = t->late ? 1 : before ? 2 : p->gates;
+    const float *old = j->room.h[t->i % 2];
+    float *next = j->room.h[(t->i + 1) % 2];
     float sum[RNN_ROWS * RNN_MOST_GATES * RNN_LANES] __attribute__((aligned(64)));
-    int64_t row[RNN_ROWS], at = rows->first;
-    for (int n; (n = next_rows(j, i, &at, rows->end, row)) > 0;) {
-        recur(j, direction, panel, late ? j->room.reset : old, row, n, span, gates, sum);
+    int64_t row[RNN_ROWS], at = t->rows->first;
+    for (int n; (n = next_rows(j, t->i, &at, t->rows->end, row)) > 0;) {
+        recur(j, direction, t->panel, t->late ? j->room.reset : old, row, n, span, gates,
+              sum);
         for (int m = 0; m < n; m++) {
-            const int64_t t = rnn_time(p, direction, j->room.length[row[m]], i);
-            const int64_t state = state_at(j, direction, row[m]) + panel * RNN_LANES;
+            const int64_t time = rnn_time(p, direction, j->room.length[row[m]], t->i);
+            const int64_t state = state_at(j, direction, row[m]) + t->panel * RNN_LANES;
             float *s = sum + m * gates * RNN_LANES;
-            float *z = sums_at(j, t * p->batch + row[m], direction, panel);
-            float *h = next + state;
-            if (late) {
-                add(z + RNN_CANDIDATE * RNN_LANES, s, RNN_LANES);
-                j->code->gru(rule, z, NULL, old + state, h);
-            } else if (before) {
-                add(z, s, 2 * RNN_LANES);
-                j->code->gru_gates(rule, z);
-                for (int k = 0; k < RNN_LANES; k++)
-                    j->room.reset[state + k] =
-                        z[RNN_RESET * RNN_LANES + k] * old[state + k];
+            float *z = sums_at(j, time * p->batch + row[m], direction, t->panel);
+            if (before && !t->late) {
+                begin_gru(j, &p->rule[direction], z, s, old + state,
+                          j->room.reset + state);
                 continue;
-            } else if (gru) {
-                add(z, s, 2 * RNN_LANES);
-                add(s + RNN_CANDIDATE * RNN_LANES, after, RNN_LANES);
-                j->code->gru_gates(rule, z);
-                j->code->gru(rule, z, s + RNN_CANDIDATE * RNN_LANES, old + state, h);
-            } else {
-                add(z, s, p->gates * RNN_LANES);
-                if (p->op == STRATA_RNN_LSTM)
-                    j->code->lstm(rule, z, peephole, j->room.c + state, h);
-                else
-                    j->code->simple(rule, z, h);
             }
-            put(j, direction, t, row[m], panel, h);
+            end_cell(j, t, z, s, old + state, j->room.c + state, next + state);
+            put(j, direction, time, row[m], t->panel, next + state);
         }
     }
 }
@@ -302,7 +325,7 @@ static void walk_rows(const struct job *j, int64_t steps, int64_t team, int64_t 
         for (int64_t i = 0; i < steps; i++)
             for (int late = 0; late < halves_of(p); late++)
                 for (int64_t panel = 0; panel < j->panels; panel++)
-                    move(j, &rows, panel, i, late);
+                    move(j, &(struct turn){&rows, panel, i, late});
     }
 }
 
@@ -316,7 +339,7 @@ static void walk_panels(const struct job *j, int64_t steps, int64_t team, int64_
         for (int late = 0; late < halves_of(p); late++) {
             for (int64_t task = first; task < last; task++) {
                 const struct rows rows = {(int)(task / j->panels), 0, p->batch};
-                move(j, &rows, task % j->panels, i, late);
+                move(j, &(struct turn){&rows, task % j->panels, i, late});
             }
             if (team > 1) {
 #pragma omp barrier
@@ -328,12 +351,12 @@ static void walk_steps(const struct job *j)
 {
     const struct rnn_plan *p = &j->p;
     const double work = (double)j->sums * (double)p->hidden * (double)p->batch;
-    const int near = j->units * p->gates * p->hidden <= NEAR_BYTES / (int)sizeof(float);
+    const int near = j->units * p->gates * p->hidden <= NEAR;
     const int apart = near && p->directions * p->batch > 1;
     int64_t longest = 0;
     for (int64_t b = 0; b < p->batch; b++)
         longest = j->room.length[b] > longest ? j->room.length[b] : longest;
-    const int shared = apart ? work * (double)longest > PRODUCT_WORK
+    const int shared = apart ? work * (double)longest > TEAM_WORK
                              : work > STEP_WORK && p->directions * j->panels > 1;
 #pragma omp parallel if (shared)
     (apart ? walk_rows : walk_panels)(j, longest, omp_get_num_threads(),
