@@ -11,8 +11,7 @@
 #define TEAM_WORK 1000000. /* multiply-adds that pay for a thread team */
 #define STEP_WORK 200000.  /* of one step, that pay for a barrier */
 #define BLOCK 64           /* rows of the input product to a task */
-#define NEAR (128 << 10)   /* floats of R that a core's cache has beside what is at hand \
-                            */
+#define NEAR (128 << 10)   /* floats of R that fit a core's cache */
 
 /* Rows of the workspace, in floats. */
 struct room {
