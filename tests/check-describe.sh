@@ -23,7 +23,7 @@ needs() {
     core::Pointwise) echo 'program = sigmoid x0, product x0 r0' ;;
     core::Pooling) echo 'kernel = 2x2' ;;
     core::Resize) echo 'scale = 2' ;;
-    core::RNN) echo 'hidden = 5' ;;
+    core::RNN) printf '%s\n' 'hidden = 4' 'input_mode = skip' ;;
     core::RoiAlign | core::Scatter | core::Select) echo 'inputs = x, x1, x2' ;;
     core::Scale) echo 'scale = 0.3' ;;
     core::Shuffle) echo 'first = 0, 2, 3, 1' ;;
