@@ -15,7 +15,14 @@ plugins_rnn_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_rnn_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/rnn.c
 
-CUDA_PLUGIN_KERNELS += plugins/rnn/cuda.cu
+CUBLASLT_SOURCES += \
+	plugins/rnn/cublaslt.c \
+	plugins/rnn/persistent.h
+
+CUDA_PLUGIN_KERNELS += \
+	plugins/rnn/cuda.cu \
+	plugins/rnn/persistent.cu
+EXTRA_DIST += plugins/rnn/persistent.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/rnn-cuda.la
 plugins_rnn_cuda_la_SOURCES =
