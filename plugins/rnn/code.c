@@ -27,28 +27,36 @@ CELL_FUNCTION void cell_activate(const strata_activation *f, float *x, int64_t n
 typedef float vector __attribute__((vector_size(RNN_LANES * 4)));
 #define UNROLL _Pragma("GCC unroll 8")
 
+/* Gate g of a panel at k = i. Pairs of gates lie apart, so that what is read at once is
+ * one stream. */
+ROW_INLINE const float *weight_at(const float *panel, const int g, const int gates,
+                                  int64_t k, int64_t i)
+{
+    const int width = gates - g / 2 * 2 > 1 ? 2 : 1;
+    return panel + (g / 2 * 2 * k + i * width + g % 2) * RNN_LANES;
+}
+
 /* Gates [first, first + n) of `stride`. One row alone goes along k in several streams, as
  * a sum waits for the one before it. */
 ROW_INLINE void sum_some(float *sum, const float *const *a, int64_t k, const float *panel,
                          const int rows, const int gates, const int first, const int n,
                          const int skipped, const int stride)
 {
-    const int streams = rows > 1 ? 1 : n > 2 ? 2 : 4;
+    const int streams = rows > 1 ? 1 : n > 2 ? 2 : 4, from = skipped + first;
     vector part[RNN_ROWS][4] = {{{0}}}; /* a row or a stream each */
-    const float *w = panel + (skipped + first) * RNN_LANES;
     int64_t i = 0;
-    for (; i + streams <= k; i += streams, w += streams * stride * RNN_LANES)
+    for (; i + streams <= k; i += streams)
         UNROLL for (int s = 0; s < streams; s++) UNROLL for (int g = 0; g < n; g++)
         {
             vector x;
-            memcpy(&x, w + (s * stride + g) * RNN_LANES, sizeof x);
+            memcpy(&x, weight_at(panel, from + g, stride, k, i + s), sizeof x);
             UNROLL for (int m = 0; m < rows; m++) part[m + s][g] += a[m][i + s] * x;
         }
-    for (; i < k; i++, w += stride * RNN_LANES)
+    for (; i < k; i++)
         UNROLL for (int g = 0; g < n; g++)
         {
             vector x;
-            memcpy(&x, w + g * RNN_LANES, sizeof x);
+            memcpy(&x, weight_at(panel, from + g, stride, k, i), sizeof x);
             part[0][g] += a[0][i] * x;
         }
     UNROLL for (int s = 1; s < streams; s++) UNROLL for (int g = 0; g < n; g++)

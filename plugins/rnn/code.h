@@ -11,7 +11,8 @@
 #define RNN_LANES 16 /* units of a panel */
 #define RNN_ROWS 8   /* most rows of one call, a power of 2 */
 
-/* sum[rows][gates][lanes] = a*panel, where a panel has k rows of gates x lanes */
+/* sum[rows][gates][lanes] = a*panel. A panel has k rows of two gates x lanes, then k rows
+ * of the next two, or one. */
 typedef void (*rnn_sum)(float *sum, const float *const *a, int64_t k, const float *panel);
 
 /* Gates that are summed, of those that a panel has. */

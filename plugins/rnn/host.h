@@ -17,7 +17,7 @@ int rnn_host_setup(const strata_node *n, void *state);
 int rnn_host_run(const strata_run *r);
 
 /* Where the weights of a line, one direction of one layer, lie: panel after panel. Input
- * and recurrent have depth rows of gates x lanes, the others their rows. */
+ * and recurrent are as code.h has them, the others rows of lanes. */
 struct rnn_packed {
     const float *input, *recurrent;
     const float *bias; /* gates + 1 rows; the last: gru's, that the reset applies to */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights by panels of RNN_LANES units: for each k the gates of all units side by side.
- * Units beyond the last are zeros.
+ * Weights by panels of RNN_LANES units: for each k the units side by side, a gate after
+ * the other. Units beyond the last are zeros.
  */
 #include "plugins/rnn/host.h"
 
@@ -48,15 +48,17 @@ struct rnn_packed rnn_packed_line(const struct rnn_plan *p, const float *packed,
     return line;
 }
 
-/* A matrix of G*H rows of k. */
+/* A matrix of G*H rows of k, as code.h has it. */
 static void pack_matrix(const struct rnn_plan *p, float *to, const float *from, int64_t k)
 {
     for (int64_t unit = 0; unit < p->hidden; unit++) {
         float *lane = to + unit / RNN_LANES * k * p->gates * RNN_LANES + unit % RNN_LANES;
-        for (int g = 0; g < p->gates; g++)
+        for (int g = 0; g < p->gates; g++) {
+            const int64_t first = g / 2 * 2, width = p->gates - first > 1 ? 2 : 1;
+            const float *row = from + (g * p->hidden + unit) * k;
             for (int64_t i = 0; i < k; i++)
-                lane[(i * p->gates + g) * RNN_LANES] =
-                    from[(g * p->hidden + unit) * k + i];
+                lane[(first * k + i * width + g % 2) * RNN_LANES] = row[i];
+        }
     }
 }
 
