@@ -101,6 +101,12 @@ static const char *mixes_boxes(const void *params)
     return "its rows are those of all images, without gaps";
 }
 
+static const char *mixes_sequences(const void *params)
+{
+    const strata_rnn *p = params;
+    return p->layout == STRATA_RNN_BATCH ? NULL : "its rows are steps, one after another";
+}
+
 const char *network_mixes_rows(const struct registry_layer *type, const void *params,
                                int rank)
 {
@@ -108,8 +114,11 @@ const char *network_mixes_rows(const struct registry_layer *type, const void *pa
         const char *type;
         const char *(*mixes)(const void *params);
     } rules[] = {
-        {"core::Shuffle@1", mixes_shuffle},         {"core::Slice@1", mixes_slice},
-        {"core::ReverseSequence@1", mixes_steps},   {"core::RoiAlign@1", mixes_regions},
+        {"core::Shuffle@1", mixes_shuffle},
+        {"core::Slice@1", mixes_slice},
+        {"core::ReverseSequence@1", mixes_steps},
+        {"core::RNN@1", mixes_sequences},
+        {"core::RoiAlign@1", mixes_regions},
         {"core::NonMaxSuppression@1", mixes_boxes},
     };
     if (works_along_batch(type, params, rank))
