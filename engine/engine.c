@@ -4,6 +4,8 @@
  */
 #include "engine/engine.h"
 
+#include <strata/state.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ struct origin {
     struct record *record;        /* restored, and taken over */
     struct engine_stored *stored; /* the record's file, taken over; NULL: the lender's */
     const strata_engine *lender;
+    struct planner *planner; /* that has a plan, taken over */
 };
 
 static int plan_engine(strata_engine *e, const struct origin *from, strata_error *err)
@@ -27,7 +30,10 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     struct cost_device costs;
     int status;
     cost_device_init(&costs, e->handle);
-    if (from->record) {
+    if (from->planner) {
+        e->planner = from->planner;
+        status = STRATA_OK;
+    } else if (from->record) {
         device.math = from->lender ? from->lender->execution->math : from->stored->math;
         status =
             planner_make_recorded(&e->planner, e->network, &device, from->record, err);
@@ -41,7 +47,7 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
                : status;
 }
 
-/* Mutual recursion with engine_add_batches (batch.c): it ends because an engine that has
+/* Mutual recursion with engine_add_sizes (batch.c): it ends because an engine that has
  * a lender adds no batches. */
 static int build(strata_engine *e, const struct origin *from, strata_error *err)
 {
@@ -55,7 +61,7 @@ static int build(strata_engine *e, const struct origin *from, strata_error *err)
     const int before = threads_set(e->execution->threads);
     status = engine_setup_parts(e, err);
     if (status == STRATA_OK && !e->lender)
-        status = engine_add_batches(e, err);
+        status = engine_add_sizes(e, err);
     threads_set(before);
     return status;
 }
@@ -87,12 +93,15 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     if (!e) {
         record_free(from->record);
         engine_stored_free(from->stored);
+        planner_free(from->planner);
         return STRATA_ENOMEM;
     }
     e->network = network_retain(network);
     e->handle = handle;
     e->wait = handle->wait ? handle->wait : network->runtime.wait;
     e->lender = from->lender;
+    e->late = from->planner != NULL;
+    e->batch_symbol = -1;
     e->stored = from->stored;
     int status = build(e, from, err);
     if (!e->lender)
@@ -124,6 +133,14 @@ int engine_build_lent(strata_engine **out, const strata_engine *lender,
     return make_engine(out, lender->handle, network, &from, err);
 }
 
+int engine_build_version(strata_engine **out, const strata_engine *lender,
+                         strata_handle *handle, struct planner *planner,
+                         strata_error *err)
+{
+    const struct origin from = {.lender = lender, .planner = planner};
+    return make_engine(out, handle, planner->network, &from, err);
+}
+
 int engine_build_stored(strata_engine **out, strata_handle *handle,
                         const strata_network *network, struct engine_stored *stored,
                         strata_error *err)
@@ -138,19 +155,18 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
 {
     if (out)
         *out = NULL;
-    int status =
-        ARGUMENTS(err, {"out", out}, {"handle", handle}, {"network", network});
+    int status = ARGUMENTS(err, {"out", out}, {"handle", handle}, {"network", network});
     return status != STRATA_OK ? status
                                : engine_build_plan(out, handle, network, NULL, err);
 }
 
-/* Mutual recursion with engine_free_batches (batch.c): it ends because the engines inside
+/* Mutual recursion with engine_free_sizes (batch.c): it ends because the engines inside
  * have none inside. */
 void strata_engine_destroy(strata_engine *e)
 {
     if (!e)
         return;
-    engine_free_batches(e);
+    engine_free_sizes(e);
     engine_free_parts(e);
     free(e->row_bytes);
     execution_free(e->execution);
@@ -165,21 +181,14 @@ int strata_engine_bindings(const strata_engine *e)
     return e ? (int)e->execution->n_bindings : 0;
 }
 
-int strata_engine_binding(const strata_engine *e, int index, strata_binding *out,
-                          strata_error *err)
+static int describe_binding(const strata_engine *e, const struct execution_binding *b,
+                            strata_binding *out, strata_error *err)
 {
-    int status = ARGUMENTS(err, {"engine", e}, {"out", out});
-    if (status == STRATA_OK)
-        status = struct_check(out->struct_size, SIZE_THROUGH(strata_binding, bytes),
+    int status = struct_check(out->struct_size, SIZE_THROUGH(strata_binding, bytes),
                               "strata_binding", err);
     if (status != STRATA_OK)
         return status;
-    const struct execution *x = e->execution;
-    if (index < 0 || index >= (int)x->n_bindings)
-        return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
-                         x->n_bindings);
-    const struct execution_binding *b = &x->bindings[index];
-    const struct execution_value *v = &x->values[b->value];
+    const struct execution_value *v = &e->execution->values[b->value];
     const strata_binding found = {
         .name = b->name,
         .is_input = b->is_input,
@@ -189,6 +198,37 @@ int strata_engine_binding(const strata_engine *e, int index, strata_binding *out
     };
     struct_give(out, &found, sizeof found);
     return STRATA_OK;
+}
+
+int strata_engine_binding(const strata_engine *e, int index, strata_binding *out,
+                          strata_error *err)
+{
+    int status = ARGUMENTS(err, {"engine", e}, {"out", out});
+    if (status != STRATA_OK)
+        return status;
+    const struct execution *x = e->execution;
+    if (index < 0 || index >= (int)x->n_bindings)
+        return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
+                         x->n_bindings);
+    return describe_binding(e, &x->bindings[index], out, err);
+}
+
+int strata_engine_states(const strata_engine *e)
+{
+    return e ? (int)e->execution->n_states : 0;
+}
+
+int strata_engine_state(const strata_engine *e, int index, strata_binding *out,
+                        strata_error *err)
+{
+    int status = ARGUMENTS(err, {"engine", e}, {"out", out});
+    if (status != STRATA_OK)
+        return status;
+    const struct execution *x = e->execution;
+    if (index < 0 || index >= (int)x->n_states)
+        return error_set(err, STRATA_EINVAL, "state %d: there are %zu", index,
+                         x->n_states);
+    return describe_binding(e, &x->bindings[x->states[index].now], out, err);
 }
 
 int strata_engine_find(const strata_engine *e, const char *name)

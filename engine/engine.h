@@ -3,14 +3,16 @@
  * An engine: an execution on a device. What the planner decided is in the execution and
  * is only read here; what it takes to run it is the engine's: the handle, for each node
  * a part with its weights on the device and its impl's state, and engines of the same
- * kind for smaller batches. Immutable once built, and shared by threads: what a run
+ * kind for other listed sizes. Immutable once built, and shared by threads: what a run
  * changes is in contexts (context/).
  *
  *   engine     planner -> execution; then the parts, and all of it freed
  *   weights    network -> values of a node's weights, with scales folded in
  *   setup      weights to the device, and impls' setup, which packs them
- *   share      memory that a smaller batch's engine has from the largest one's
- *   batch      smaller batches: engines inside it, which share its weights
+ *   share      memory that another size's engine has from the largest one's
+ *   batch      other listed sizes: engines inside it, which share its weights
+ *   sizes      those that plans are for, and which is near
+ *   version    sizes that no plan was made for: engines of a context's, which do so too
  *   step       what each step moves and does
  *   image      images into rows of inputs; labels
  *   file/      saved, and loaded without measuring or searching
@@ -35,6 +37,7 @@ struct engine_part {
     bool set_up;
     struct pack_memory packs; /* memory given by strata.pack/1 */
     bool packs_alone;         /* they differ from those of the engine's lender */
+    int lender;               /* node of the lender for the same layer, or -1 */
 };
 
 struct strata_engine {
@@ -47,11 +50,14 @@ struct strata_engine {
     int64_t batch;             /* rows of a run, at most */
     int64_t *row_bytes;        /* of one row of each binding; 0: it has no such rows */
     char *only_batch; /* why at least as many too; NULL: any smaller number is right */
-    /* For fewer rows, ascending; they have the weights that agree from this one, which
-     * is their lender. */
+    int batch_symbol; /* the network's whose rows are apart, or -1 */
+    int64_t sizes[NETWORK_MAX_SYMBOLS]; /* of the network's symbols */
+    /* For the other combinations of listed sizes, ascending, the last symbol's fastest;
+     * they have the weights that agree from this one, which is their lender. */
     strata_engine **smaller;
     size_t n_smaller;
     const strata_engine *lender;
+    bool late; /* contexts may run with the lender: nothing is written to its memory */
     struct planner *planner;      /* how it was planned */
     struct engine_stored *stored; /* the file it was loaded from; NULL: built here */
 };
@@ -70,9 +76,32 @@ int engine_build_stored(strata_engine **out, strata_handle *handle,
 int engine_build_lent(strata_engine **out, const strata_engine *lender,
                       const strata_network *network, struct record *record,
                       strata_error *err);
+/* With a plan, which goes to the engine or is freed, made on a handle of its own while
+ * contexts may run with the lender. */
+int engine_build_version(strata_engine **out, const strata_engine *lender,
+                         strata_handle *handle, struct planner *planner,
+                         strata_error *err);
 /* batch.c: the last step of building. */
-int engine_add_batches(strata_engine *e, strata_error *err);
-void engine_free_batches(strata_engine *e);
+int engine_add_sizes(strata_engine *e, strata_error *err);
+void engine_free_sizes(strata_engine *e);
+/* Bytes of a row of the bindings that have rows in the whole engine. */
+int engine_find_rows(strata_engine *e, const strata_engine *whole, strata_error *err);
+/* sizes.c: combinations of listed sizes; the last is the engine's own. */
+size_t engine_count_plans(const strata_network *net);
+void engine_plan_sizes(const strata_network *net, size_t plan, int64_t *sizes);
+const strata_engine *engine_plan(const strata_engine *e, size_t plan);
+/* That of the next larger listed sizes, or smaller ones; the batch's is larger. */
+size_t engine_nearest_plan(const strata_engine *e, const int64_t *sizes, bool up);
+/* Sizes at which those that are wanted run: the batch rounded up. */
+void engine_run_sizes(const strata_engine *e, const int64_t *wanted, int64_t *sizes);
+bool engine_has_sizes(const strata_engine *e, const int64_t *sizes);
+/* EINVAL for a size outside of its symbol's range. */
+int engine_check_size(const strata_engine *e, int symbol, int64_t size,
+                      strata_error *err);
+/* version.c: one that no plan was made for: the caller's. It and its contexts use handle.
+ */
+int engine_make_version(strata_engine **out, const strata_engine *e,
+                        strata_handle *handle, const int64_t *sizes, strata_error *err);
 /* setup.c: parts of all nodes; what there is of them goes with free. */
 int engine_setup_parts(strata_engine *e, strata_error *err);
 void engine_free_parts(strata_engine *e);
@@ -87,6 +116,8 @@ const void *engine_weight_source(const struct execution_node *n, size_t weight);
 int engine_load_weight(const strata_engine *e, const struct execution_node *n,
                        size_t weight, void *values, strata_error *err);
 /* share.c, of the part of a node: */
+/* Each part's node of the lender. */
+void engine_find_lenders(strata_engine *e);
 /* A dense weight of the lender's that is the node's too, or NULL. */
 void *engine_lent_weight(const strata_engine *e, size_t node, size_t weight);
 /* Memory of the lender's for the node's next packed weight; out->ptr NULL: none fits. */
@@ -95,5 +126,8 @@ int engine_borrow_pack(const strata_engine *e, size_t node, size_t bytes,
 /* After setup: if what was packed into lent memory differs, that is put back, and
  * packs_alone set: set up again. */
 int engine_check_loans(strata_engine *e, size_t node, strata_error *err);
+/* After setup beside runs of the lender: what is packed like its own is freed, and the
+ * state, in which the address stands, has the lender's. */
+int engine_adopt_packs(strata_engine *e, size_t node, strata_error *err);
 
 #endif /* ENGINE_ENGINE_H */

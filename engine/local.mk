@@ -6,19 +6,22 @@ ENGINE_SOURCES = \
 	engine/batcher/request.c \
 	engine/batcher/run.c \
 	engine/batcher/worker.c \
-	engine/context/batch.c \
 	engine/context/bind.c \
 	engine/context/check.c \
 	engine/context/check.h \
 	engine/context/check_tensor.c \
 	engine/context/context.c \
 	engine/context/context.h \
+	engine/context/copy.c \
 	engine/context/enter.c \
 	engine/context/graph.c \
 	engine/context/guard.c \
 	engine/context/profile.c \
+	engine/context/room.c \
 	engine/context/run.c \
 	engine/context/settle.c \
+	engine/context/sizes.c \
+	engine/context/state.c \
 	engine/context/steps.c \
 	engine/engine.c \
 	engine/engine.h \
@@ -31,8 +34,10 @@ ENGINE_SOURCES = \
 	engine/image.c \
 	engine/setup.c \
 	engine/share.c \
+	engine/sizes.c \
 	engine/staging.c \
 	engine/staging.h \
 	engine/step.c \
+	engine/version.c \
 	engine/weights.c
 EXTRA_DIST += engine/README.md

@@ -148,7 +148,7 @@ static int setup_node(struct setup_payload *p, strata_error *err)
     struct node_view v = {.weight = part->weights, .packs = &part->packs};
     int status = STRATA_ENOMEM;
     part->packs.allocator = &e->handle->allocator;
-    part->packs.borrow = e->lender ? borrow : NULL;
+    part->packs.borrow = e->lender && !e->late ? borrow : NULL;
     part->packs.lender = p;
     part->state = zalloc(1, n->impl->impl.state_size, "an impl's state", err);
     v.in = zalloc((size_t)n->n_ports, sizeof *v.in, "a node", err);
@@ -208,7 +208,8 @@ static int settle(struct setup *s, strata_error *err)
     strata_engine *e = s->engine;
     int status = staging_wait(&s->staging, err);
     for (; s->first < s->end && status == STRATA_OK; s->first++) {
-        status = settle_loans(s, s->first, err);
+        status = e->late ? engine_adopt_packs(e, s->first, err)
+                         : settle_loans(s, s->first, err);
         e->weight_bytes += e->parts[s->first].packs.bytes;
         if (status == STRATA_OK)
             drop_packed(e, s->first);
@@ -225,6 +226,7 @@ int engine_setup_parts(strata_engine *e, strata_error *err)
     e->parts = zalloc(n_nodes, sizeof *e->parts, "an engine", err);
     if (!e->parts)
         return STRATA_ENOMEM;
+    engine_find_lenders(e);
     staging_open(&s.staging, e->handle);
     for (; s.end < n_nodes && status == STRATA_OK; s.end++) {
         if (s.dense > MOST_DENSE || e->lender) /* whose packs are compared one by one */

@@ -1,31 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights that an engine for a smaller batch has from the one for the largest: dense
- * ones as they are, packed ones where they turn out the same. What packing makes of them
- * is the impl's secret, so a node packs into the lender's memory, of which a copy is
- * kept, and what it wrote is compared with the copy. If it differs, the copy goes back
- * and the node packs anew into memory of its own. Nobody runs the lender meanwhile: it is
- * not built yet.
+ * Weights that an engine for other sizes has from the one for the largest: dense ones as
+ * they are, packed ones where they turn out the same. What packing makes of them is the
+ * impl's secret, so a node packs into the lender's memory, of which a copy is kept, and
+ * what it wrote is compared with the copy. If it differs, the copy goes back and the node
+ * packs anew into memory of its own. Nobody runs the lender meanwhile: it is not built
+ * yet. Where somebody may, a node packs into memory of its own; if the bytes are the
+ * lender's, its state is led there.
  */
 #include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int by_layer(const void *key, const void *node)
+static bool is_networks(const strata_engine *e, const struct network_layer *layer)
 {
-    const struct network_layer *a = key,
-                               *b = ((const struct execution_node *)node)->layer;
-    return (a > b) - (a < b);
+    return (uintptr_t)layer >= (uintptr_t)e->network->layers &&
+           (uintptr_t)layer < (uintptr_t)(e->network->layers + e->network->n_layers);
 }
 
-/* The lender's node of the same layer, or NULL. Nodes are in the network's order. */
+/* Nodes are in the network's order, but for layers that were made, which have no weights.
+ */
+void engine_find_lenders(strata_engine *e)
+{
+    const struct execution *to = e->execution,
+                           *from = e->lender ? e->lender->execution : NULL;
+    size_t k = 0;
+    for (size_t i = 0; i < to->n_nodes; i++) {
+        const struct network_layer *layer = to->nodes[i].layer;
+        e->parts[i].lender = -1;
+        if (!from || !is_networks(e, layer))
+            continue;
+        while (k < from->n_nodes &&
+               (!is_networks(e, from->nodes[k].layer) || from->nodes[k].layer < layer))
+            k++;
+        if (k < from->n_nodes && from->nodes[k].layer == layer)
+            e->parts[i].lender = (int)k;
+    }
+}
+
+/* The lender's node of the same layer, or NULL. */
 static const struct execution_node *lender_of(const strata_engine *e, size_t node)
 {
-    const struct execution *from = e->lender ? e->lender->execution : NULL;
-    return from ? bsearch(e->execution->nodes[node].layer, from->nodes, from->n_nodes,
-                          sizeof *from->nodes, by_layer)
-                : NULL;
+    const int lender = e->parts[node].lender;
+    return lender < 0 ? NULL : &e->lender->execution->nodes[lender];
 }
 
 static const struct engine_part *part_of(const strata_engine *e,
@@ -113,5 +131,73 @@ int engine_check_loans(strata_engine *e, size_t node, strata_error *err)
         m->list[i].before = NULL;
     }
     e->parts[node].packs_alone = different;
+    return status;
+}
+
+/* ---- beside runs ------------------------------------------------------------------- */
+
+/* Below this a copy costs less than the look. */
+#define LEAST_ADOPTED ((size_t)1 << 16)
+
+static int same_bytes(const strata_engine *e, const struct pack *a, const struct pack *b,
+                      bool *out, strata_error *err)
+{
+    char *both = zalloc(2, a->bytes, "packed weights on their way", err);
+    if (!both)
+        return STRATA_ENOMEM;
+    int status = copy_block(e, both, a->ptr, a->bytes, COPY_FROM_DEVICE, err);
+    if (status == STRATA_OK)
+        status = copy_block(e, both + a->bytes, b->ptr, a->bytes, COPY_FROM_DEVICE, err);
+    *out = status == STRATA_OK && memcmp(both, both + a->bytes, a->bytes) == 0;
+    free(both);
+    return status;
+}
+
+/* Addresses in `from` as those in `to`, wherever they stand in the state. */
+static bool redirect(void *state, size_t size, const struct pack *from,
+                     const struct pack *to)
+{
+    bool found = false;
+    for (size_t at = 0; at + sizeof(uintptr_t) <= size; at += sizeof(uintptr_t)) {
+        uintptr_t word;
+        memcpy(&word, (char *)state + at, sizeof word);
+        if (word < (uintptr_t)from->ptr || word - (uintptr_t)from->ptr >= from->bytes)
+            continue;
+        word = word - (uintptr_t)from->ptr + (uintptr_t)to->ptr;
+        memcpy((char *)state + at, &word, sizeof word);
+        found = true;
+    }
+    return found;
+}
+
+/* Modules of ABI 1.2 keep the addresses of packs in their state and nowhere else. */
+static bool can_adopt(const struct execution_node *n, const struct execution_node *lender)
+{
+    return lender && lender->impl == n->impl && lender->row == n->row &&
+           module_info(n->impl->module).abi_minor >= 2;
+}
+
+int engine_adopt_packs(strata_engine *e, size_t node, strata_error *err)
+{
+    const struct execution_node *n = &e->execution->nodes[node],
+                                *lender = lender_of(e, node);
+    struct pack_memory *mine = &e->parts[node].packs;
+    if (!can_adopt(n, lender))
+        return STRATA_OK;
+    const struct pack_memory *its = &part_of(e->lender, lender)->packs;
+    int status = STRATA_OK;
+    for (size_t k = 0; k < mine->n && k < its->n && status == STRATA_OK; k++) {
+        struct pack *p = &mine->list[k];
+        bool same = false;
+        if (p->bytes < LEAST_ADOPTED || p->bytes != its->list[k].bytes)
+            continue;
+        status = same_bytes(e, p, &its->list[k], &same, err);
+        if (!same ||
+            !redirect(e->parts[node].state, n->impl->impl.state_size, p, &its->list[k]))
+            continue;
+        allocator_put(mine->allocator, p->ptr, p->bytes);
+        mine->bytes -= p->bytes;
+        *p = (struct pack){its->list[k].ptr, p->bytes, true, NULL};
+    }
     return status;
 }

@@ -121,14 +121,20 @@ struct config_pair *config_require(struct config *c, struct config_section *s,
 void config_unknown(struct config *c, const struct config_section *s,
                     const char *const *names, size_t n);
 
-/* The value of [profile] SYMBOL = int, or false; of several, the largest. */
-bool config_symbol(const struct config *c, const char *name, size_t length, int64_t *out);
+/* A name of [profile]. */
+#define CONFIG_MAX_SIZES 16
+struct config_symbol {
+    const char *name;
+    struct config_place place; /* of its value */
+    int64_t least, most;       /* equal: one number; most -1: its error was recorded */
+    int64_t sizes[CONFIG_MAX_SIZES]; /* that are listed, ascending; the last is most */
+    size_t n_sizes;
+};
 /* Read [profile], once, before values that may use its names. */
 void config_profile(struct config *c);
-/* The values of the symbol that has several, ascending; 0 if none has. */
-#define CONFIG_MAX_BATCHES 16
-size_t config_batches(const struct config *c, const int64_t **out);
-const char *config_batch_symbol(const struct config *c); /* NULL: none has */
+/* All of its names, in the order of the file; and the index of one of them, or -1. */
+size_t config_symbols(const struct config *c, const struct config_symbol **out);
+int config_symbol(const struct config *c, const char *name, size_t length);
 
 /* Values. Each records an error at the value's place and returns false if the text does
  * not read as the type; *out is then left alone. */
@@ -148,10 +154,10 @@ bool config_time(struct config *c, const struct config_pair *p, uint64_t *out);
  * that [profile] defines stands for its value. */
 bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
                  int64_t *out, size_t max_n, size_t *n);
-/* The same, where a name with several values may be the first; *batched is whether it is.
- * *out is then the largest of them. */
+/* The same, where names with several sizes may stand: out has their largest, and
+ * symbols, which has max_n entries, their index; -1 for a number. */
 bool config_dims(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
-                 int64_t *out, size_t max_n, size_t *n, bool *batched);
+                 int64_t *out, size_t max_n, size_t *n, int *symbols);
 bool config_reals(struct config *c, const struct config_pair *p, double *out,
                   size_t max_n, size_t *n);
 /* "a, b:1": items trimmed; offset is for config_value_place. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists of values, and the symbols of [profile] that may stand in lists of integers.
+ * Lists of values. In those of integers names of [profile] may stand.
  */
 #include "ini/scan.h"
 
@@ -11,89 +11,25 @@
 
 #include "core/alloc.h"
 
-/* ---- symbols ---- */
+/* ---- lists ---- */
 
-static int compare_int64(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* A symbol with several values; *largest is one of them. */
-static void read_batches(struct config *c, const struct config_pair *p, int64_t *largest)
-{
-    size_t n;
-    if (c->batch_symbol) {
-        config_error(c, p->key_place, "'%s' and '%s' both have several values; one may",
-                     c->batch_symbol, p->key);
-        return;
-    }
-    if (!config_ints(c, p, 1, INT32_MAX, c->batches, CONFIG_MAX_BATCHES, &n))
-        return;
-    qsort(c->batches, n, sizeof *c->batches, compare_int64);
-    for (size_t i = 1; i < n; i++)
-        if (c->batches[i] == c->batches[i - 1]) {
-            config_error(c, p->value_place, "%" PRId64 " stands twice", c->batches[i]);
-            return;
-        }
-    c->batch_symbol = p->key;
-    c->n_batches = n;
-    *largest = c->batches[n - 1];
-}
-
-size_t config_batches(const struct config *c, const int64_t **out)
-{
-    *out = c->batches;
-    return c->n_batches;
-}
-
-const char *config_batch_symbol(const struct config *c)
-{
-    return c->batch_symbol;
-}
-
-void config_profile(struct config *c)
-{
-    struct config_section *s = config_find(c, "profile");
-    if (!s || c->symbols)
-        return;
-    c->symbols = zalloc(s->n_pairs, sizeof *c->symbols, "symbols", NULL);
-    for (size_t i = 0; c->symbols && i < s->n_pairs; i++) {
-        struct config_pair *p = &s->pairs[i];
-        p->used = true;
-        c->symbols[i] = -1;
-        if (!p->invalid && strchr(p->value, ','))
-            read_batches(c, p, &c->symbols[i]);
-        else
-            config_int(c, p, 1, INT32_MAX, &c->symbols[i]);
-        if (names_put(&c->symbol_index, p->key, (int)i, NULL) != STRATA_OK)
-            c->no_memory = true;
-    }
-    if (!c->symbols)
-        c->no_memory = true;
-}
-
-bool config_symbol(const struct config *c, const char *name, size_t length, int64_t *out)
+int config_symbol(const struct config *c, const char *name, size_t length)
 {
     char key[CONFIG_MAX_KEY + 1];
     if (length > CONFIG_MAX_KEY)
-        return false;
+        return -1;
     memcpy(key, name, length);
     key[length] = '\0';
-    int i = names_get(&c->symbol_index, key);
-    if (i >= 0)
-        *out = c->symbols[i];
-    return i >= 0;
+    return names_get(&c->symbol_index, key);
 }
 
-/* ---- lists ---- */
-
+/* Its number; of several the largest, and *symbol is then which it is. */
 static bool read_symbol(struct config *c, const struct config_pair *p, struct span s,
-                        int64_t min, int64_t max, int64_t *out)
+                        int64_t min, int64_t max, int64_t *out, int *symbol)
 {
     char range[RANGE_TEXT];
-    int64_t value;
-    if (!config_symbol(c, s.text, s.n, &value)) {
+    const int index = config_symbol(c, s.text, s.n);
+    if (index < 0) {
         config_error(c, span_place(c, p, s),
                      "'%.*s' is neither an integer nor a name that [profile] defines%s",
                      (int)s.n, s.text,
@@ -101,15 +37,28 @@ static bool read_symbol(struct config *c, const struct config_pair *p, struct sp
                                               : "");
         return false;
     }
-    if (value < 0) /* its error was recorded */
+    const struct config_symbol *found = &c->symbols[index];
+    if (found->most < 0) /* its error was recorded */
         return false;
-    if (value < min || value > max) {
-        range_text(range, min, max);
-        config_error(c, span_place(c, p, s), "%.*s = %" PRId64 " is out of range: %s",
-                     (int)s.n, s.text, value, range);
+    if (found->least != found->most && !symbol) {
+        config_error(
+            c, span_place(c, p, s),
+            "'%.*s' has several sizes in [profile], so it can only be a dim of "
+            "an input's shape; where a layer's shape copies that dim, write 0 or "
+            "-1",
+            (int)s.n, s.text);
         return false;
     }
-    *out = value;
+    if (found->least < min || found->most > max) {
+        range_text(range, min, max);
+        config_error(c, span_place(c, p, s), "%.*s = %" PRId64 " is out of range: %s",
+                     (int)s.n, s.text, found->least < min ? found->least : found->most,
+                     range);
+        return false;
+    }
+    if (symbol && found->least != found->most)
+        *symbol = index;
+    *out = found->most;
     return true;
 }
 
@@ -135,23 +84,6 @@ static struct span skip(struct span s, size_t n)
     return span_trim((struct span){s.text + n, s.n - n});
 }
 
-/* Whether a symbol with several values stands where it may. */
-static bool allow_symbol(struct config *c, const struct config_pair *p, struct span s,
-                         bool first, bool *batched)
-{
-    if (!c->batch_symbol || !span_is(s, c->batch_symbol))
-        return true;
-    if (!first || !batched) {
-        config_error(c, span_place(c, p, s),
-                     "'%s' has several values in [profile], so it can only be the first "
-                     "dim of an input's shape; where a layer's shape copies that dim, "
-                     "write 0 or -1",
-                     c->batch_symbol);
-        return false;
-    }
-    return *batched = true;
-}
-
 bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
                  int64_t *out, size_t max_n, size_t *n)
 {
@@ -159,20 +91,26 @@ bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int
 }
 
 bool config_dims(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
-                 int64_t *out, size_t max_n, size_t *n, bool *batched)
+                 int64_t *out, size_t max_n, size_t *n, int *symbols)
 {
-    struct span rest = span_trim(span_whole(p));
+    return !p->invalid &&
+           span_ints(c, p, span_whole(p), min, max, out, max_n, n, symbols);
+}
+
+bool span_ints(struct config *c, const struct config_pair *p, struct span s, int64_t min,
+               int64_t max, int64_t *out, size_t max_n, size_t *n, int *symbols)
+{
+    struct span rest = span_trim(s);
     size_t count = 0;
     char separator = 0;
-    if (p->invalid)
-        return false;
+    for (size_t i = 0; symbols && i < max_n; i++)
+        symbols[i] = -1;
     for (;;) {
         struct span item = next_int(rest);
         int64_t value;
         bool symbol = item.n && is_letter(item.text[0]);
-        if (symbol && !allow_symbol(c, p, item, count == 0, batched))
-            return false;
-        if (symbol ? !read_symbol(c, p, item, min, max, &value)
+        int *which = symbols && count < max_n ? &symbols[count] : NULL;
+        if (symbol ? !read_symbol(c, p, item, min, max, &value, which)
                    : !span_int(c, p, item, min, max, &value))
             return false;
         if (count == max_n) {

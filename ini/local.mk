@@ -12,6 +12,7 @@ INI_SOURCES = \
 	ini/reader.c \
 	ini/scan.c \
 	ini/scan.h \
+	ini/symbols.c \
 	ini/text.c \
 	ini/value.c \
 	ini/vars.c

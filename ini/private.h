@@ -66,10 +66,8 @@ struct config {
     size_t n_variables, variables_capacity;
     struct names variable_index;
     struct names symbol_index; /* of [profile] */
-    int64_t *symbols;
-    const char *batch_symbol;            /* the one with several values, or NULL */
-    int64_t batches[CONFIG_MAX_BATCHES]; /* its values, ascending; symbols has the last */
-    size_t n_batches;
+    struct config_symbol *symbols;
+    size_t n_symbols;
     struct config_chunk *chunks;
     struct config_message messages[CONFIG_MAX_ERRORS];
     size_t n_errors; /* counted, recorded or not */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of a value and the numbers in them, for value.c and list.c only.
+ * Parts of a value and the numbers in them, for value.c, list.c and symbols.c only.
  */
 #ifndef INI_SCAN_H
 #define INI_SCAN_H
@@ -33,6 +33,9 @@ bool span_int(struct config *c, const struct config_pair *p, struct span s, int6
               int64_t max, int64_t *out);
 bool span_real(struct config *c, const struct config_pair *p, struct span s, double min,
                double max, double *out);
+/* config_dims of a part of a value. */
+bool span_ints(struct config *c, const struct config_pair *p, struct span s, int64_t min,
+               int64_t max, int64_t *out, size_t max_n, size_t *n, int *symbols);
 /* "at least 1 is needed", "1 to 64 is allowed". */
 #define RANGE_TEXT 64
 void range_text(char out[RANGE_TEXT], int64_t min, int64_t max);

@@ -18,14 +18,12 @@
 int network_batch(const strata_network *net, int64_t *batch, strata_error *err)
 {
     const struct network_input *first = NULL;
-    if (net->n_batches) {
-        *batch = net->batches[net->n_batches - 1];
-        return STRATA_OK;
-    }
     *batch = 1;
-    for (size_t i = 0; i < net->n_inputs; i++) {
+    for (size_t i = 0; i < net->n_inputs - net->n_states; i++) {
         const struct network_input *in = &net->inputs[i];
         const int64_t rows = net->tensors[in->tensor].dims[0];
+        if (net->batch_symbol >= 0 && in->symbols[0] != net->batch_symbol)
+            continue;
         if (first && rows != *batch)
             return error_set(err, STRATA_EUNSUPPORTED,
                              "inputs '%s' and '%s' have %" PRId64 " and %" PRId64
@@ -49,11 +47,12 @@ static bool is_first(int64_t axis, int rank)
 }
 
 /* Whether an attribute called axis or axes names the batch. */
-static bool works_along_batch(const struct network_layer *layer, int rank)
+static bool works_along_batch(const struct registry_layer *type, const void *params,
+                              int rank)
 {
-    for (size_t i = 0; i < layer->type->n_attrs; i++) {
-        const strata_attr *a = &layer->type->attrs[i];
-        const void *value = (const char *)layer->params + a->offset;
+    for (size_t i = 0; i < type->n_attrs; i++) {
+        const strata_attr *a = &type->attrs[i];
+        const void *value = (const char *)params + a->offset;
         if (a->type == STRATA_I64 && strcmp(a->name, "axis") == 0 &&
             is_first(*(const int64_t *)value, rank))
             return true;
@@ -102,8 +101,14 @@ static const char *mixes_boxes(const void *params)
     return "its rows are those of all images, without gaps";
 }
 
-/* Layers may mix rows although their output's dims are as if they did not. */
-static const char *mixes_rows(const struct network_layer *layer, int rank)
+static const char *mixes_sequences(const void *params)
+{
+    const strata_rnn *p = params;
+    return p->layout == STRATA_RNN_BATCH ? NULL : "its rows are steps, one after another";
+}
+
+const char *network_mixes_rows(const struct registry_layer *type, const void *params,
+                               int rank)
 {
     static const struct {
         const char *type;
@@ -112,14 +117,15 @@ static const char *mixes_rows(const struct network_layer *layer, int rank)
         {"core::Shuffle@1", mixes_shuffle},
         {"core::Slice@1", mixes_slice},
         {"core::ReverseSequence@1", mixes_steps},
+        {"core::RNN@1", mixes_sequences},
         {"core::RoiAlign@1", mixes_regions},
         {"core::NonMaxSuppression@1", mixes_boxes},
     };
-    if (works_along_batch(layer, rank))
+    if (works_along_batch(type, params, rank))
         return "it works along the batch";
     for (size_t i = 0; i < ARRAY_LENGTH(rules); i++)
-        if (strcmp(layer->type->full_name, rules[i].type) == 0)
-            return rules[i].mixes(layer->params);
+        if (strcmp(type->full_name, rules[i].type) == 0)
+            return rules[i].mixes(params);
     return NULL;
 }
 
@@ -171,7 +177,8 @@ static const char *infer(struct rebatch *r, const struct network_layer *layer,
         carries |= r->carries[layer->inputs[i]];
         rank = in_rank > rank ? in_rank : rank;
     }
-    const char *problem = carries ? mixes_rows(layer, rank) : NULL;
+    const char *problem =
+        carries ? network_mixes_rows(layer->type, layer->params, rank) : NULL;
     for (int i = 0; i < layer->n_outputs && !type->shape && layer->n_inputs; i++)
         out[i] = in[0];
     if (!problem && type->shape && type->shape(&node) != STRATA_OK)
@@ -197,45 +204,14 @@ static int infer_layers(struct rebatch *r, strata_error *err)
     return STRATA_OK;
 }
 
-/* The most tensors that a layer has, weights too. */
-static size_t most_tensors(const strata_network *net)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < net->n_layers; i++) {
-        const struct network_layer *l = &net->layers[i];
-        const size_t n = (size_t)l->n_ports + (size_t)l->n_outputs + l->type->n_weights;
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
-static int copy_network(struct rebatch *r, strata_error *err)
-{
-    strata_network *net = zalloc(1, sizeof *net, "a network", err);
-    if (!net)
-        return STRATA_ENOMEM;
-    struct network_tensor *tensors =
-        zalloc(r->base->n_tensors, sizeof *tensors, "tensors", err);
-    if (!tensors) {
-        free(net);
-        return STRATA_ENOMEM;
-    }
-    memcpy(tensors, r->base->tensors, r->base->n_tensors * sizeof *tensors);
-    *net = *r->base;
-    atomic_init(&net->references, 0);
-    net->tensors = tensors;
-    net->base = network_retain(r->base);
-    net->batches = NULL;
-    net->n_batches = 0;
-    r->net = net;
-    return STRATA_OK;
-}
-
 static void set_inputs(struct rebatch *r)
 {
     for (size_t i = 0; i < r->net->n_inputs; i++) {
         const struct network_input *in = &r->net->inputs[i];
-        if (r->base->n_batches && !in->batched)
+        const struct network_tensor *t = &r->base->tensors[in->tensor];
+        const bool state = i >= r->net->n_inputs - r->net->n_states;
+        if (r->base->batch_symbol >= 0 ? in->symbols[0] != r->base->batch_symbol
+                                       : state && t->dims[0] != r->from)
             continue;
         r->carries[in->tensor] = true;
         r->net->tensors[in->tensor].dims[0] = r->to;
@@ -251,8 +227,8 @@ int network_rebatch(strata_network **out, const strata_network *net, int64_t bat
     if (status != STRATA_OK)
         return status;
     r.carries = zalloc(net->n_tensors, sizeof *r.carries, "tensors", err);
-    r.tensors = zalloc(most_tensors(net), sizeof *r.tensors, "tensors", err);
-    status = r.carries && r.tensors ? copy_network(&r, err) : STRATA_ENOMEM;
+    r.tensors = zalloc(network_most_tensors(net), sizeof *r.tensors, "tensors", err);
+    status = r.carries && r.tensors ? network_version(&r.net, net, err) : STRATA_ENOMEM;
     if (status == STRATA_OK) {
         set_inputs(&r);
         status = infer_layers(&r, err);

@@ -8,6 +8,12 @@ NETWORK_SOURCES = \
 	network/image.c \
 	network/import/arena.c \
 	network/import/arena.h \
+	network/import/batch/batch.c \
+	network/import/batch/compare.c \
+	network/import/batch/compare.h \
+	network/import/batch/list.c \
+	network/import/batch/memo.c \
+	network/import/batch/memo.h \
 	network/import/control/body.c \
 	network/import/control/control.c \
 	network/import/control/control.h \
@@ -50,6 +56,7 @@ NETWORK_SOURCES = \
 	network/import/map/tables.c \
 	network/import/map/window.c \
 	network/import/name.c \
+	network/import/passes.c \
 	network/import/pattern/activation.c \
 	network/import/pattern/attention.c \
 	network/import/pattern/find.c \
@@ -87,16 +94,19 @@ NETWORK_SOURCES = \
 	network/import/write.c \
 	network/input.c \
 	network/layers.c \
-	network/lines.c \
-	network/lines.h \
+	network/text/lines.c \
+	network/text/lines.h \
 	network/network.c \
 	network/network.h \
 	network/options.h \
-	network/print.c \
+	network/text/print.c \
 	network/private.h \
+	network/profile.c \
 	network/reader.c \
+	network/resize.c \
 	network/sections.c \
 	network/shapes.c \
+	network/state.c \
 	network/weights.c \
-	network/write.c
+	network/text/write.c
 EXTRA_DIST += network/README.md

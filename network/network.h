@@ -39,8 +39,28 @@ struct network_input {
     int tensor;
     struct format format; /* as bound by the application; fp32:nchw by default */
     struct image_transform transform;
-    bool batched;  /* dim 0 is the [profile] symbol that has several values */
+    int8_t symbols[STRATA_MAX_RANK]; /* of each dim: the network's, or -1: a number */
     bool pads_any; /* pad lanes come with any content, else zero */
+};
+
+#define NETWORK_MAX_SYMBOLS 8
+#define NETWORK_MAX_PLANS 64 /* combinations of their listed sizes */
+
+/* A name of [profile] that stands for several sizes. */
+struct network_symbol {
+    char *name;
+    int64_t least, most;
+    int64_t sizes[CONFIG_MAX_SIZES]; /* to plan for, ascending; the last is most */
+    size_t n_sizes;
+};
+
+/* [state NAME]: a tensor that lives in contexts. A run reads it as an input and leaves
+ * `next`, of the same shape and format, as its value for the run after it. */
+struct network_state {
+    int input, output; /* of the network; not among those that applications bind */
+    double value;      /* of every element at first, and after a reset */
+    int64_t room;      /* largest value that is in order, of integers; 0: any */
+    struct config_place place;
 };
 
 struct network_output {
@@ -97,20 +117,21 @@ struct strata_network {
     struct network_input *inputs;
     struct network_output *outputs;
     struct weights **files; /* weights the views point into */
-    size_t n_tensors, n_layers, n_inputs, n_outputs, n_files;
+    /* The last n_states of inputs and of outputs are those of states, in order. */
+    struct network_state *states;
+    size_t n_tensors, n_layers, n_inputs, n_outputs, n_states, n_files;
     char **labels; /* class names for top-k, or NULL */
     size_t n_labels;
     struct build_options build;
     struct runtime_options runtime;
     struct bench_options bench;
-    /* Batches to be fast at, ascending, of [profile]; n_batches 0: the one of the inputs.
-     */
-    const int64_t *batches;
-    size_t n_batches;
+    struct network_symbol *symbols;
+    size_t n_symbols;
+    int batch_symbol; /* that dim 0 of inputs has and no other dim; or -1 */
     /* Types that layers or groups of them may become; NULL: there is none. */
     const struct registry_layer *pointwise, *pooling;
-    const strata_network *base; /* NULL; or that of which this is a version for another
-                                   batch: all but the tensors is then the base's */
+    const strata_network *base; /* NULL; or that of which this is a version for other
+                                   sizes: all but the tensors is then the base's */
     struct config *config;      /* places of everything */
     char **paths; /* of the files read besides those of config: weights, labels */
     size_t n_paths;
@@ -124,13 +145,30 @@ strata_network *network_retain(const strata_network *net);
  * weights, its labels, its costs, or its engine. */
 bool network_reads(const strata_network *net, const char *path);
 
-/* batch.c: rows of the network's inputs: dim 0 of those that [profile] gives
- * several values, else of all; EUNSUPPORTED if they differ. */
+/* batch.c: rows of the network's inputs: dim 0 of those that begin with the batch's
+ * symbol, else of all; EUNSUPPORTED if they differ. */
 int network_batch(const strata_network *net, int64_t *batch, strata_error *err);
 /* The network for another batch. EUNSUPPORTED names the layer that stands in the way: one
  * whose shape hangs on the batch otherwise than by dim 0, or that mixes its rows. */
 int network_rebatch(strata_network **out, const strata_network *net, int64_t batch,
                     strata_error *err);
+/* resize.c: the network at other sizes of its symbols, one each, whatever its layers do
+ * along them. EINVAL: outside of a symbol's range; EUNSUPPORTED names the layer that
+ * cannot have the shape. */
+int network_resize(strata_network **out, const strata_network *net, const int64_t *sizes,
+                   strata_error *err);
+/* A version of a network whose tensors alone are its own, as the base has them. */
+int network_version(strata_network **out, const strata_network *base, strata_error *err);
+/* Whether what a layer's shape gave is a tensor. shapes.c */
+bool network_tensor_valid(const strata_tensor *t);
+/* The most tensors that a layer has, weights too. */
+size_t network_most_tensors(const strata_network *net);
+/* A symbol by name, or -1. */
+int network_find_symbol(const strata_network *net, const char *name);
+/* How a layer of inputs up to that rank mixes rows although its output's dims are as if
+ * it did not; NULL: it does not. */
+const char *network_mixes_rows(const struct registry_layer *type, const void *params,
+                               int rank);
 
 /* Fill a strata_node's tensors for a layer's callbacks: dims and dtypes only. `in`,
  * `out` and `weight` must hold n_ports, n_outputs and n_weights entries. */
@@ -166,13 +204,12 @@ int network_parse(strata_network **out, const struct network_memory *memory,
 int network_write(char **text, size_t *size, const strata_network *net, int math,
                   strata_error *err);
 
-/* The text as a person would write it, of a network whose weights lie in one file at
- * most, which the text calls `weights`. What it read comes out in the order of the
- * network, without comments. EUNSUPPORTED names what cannot be printed: sections that
- * say how to build or run it, labels, random weights. Types get the shortest name that
- * finds them in the registry. print.c */
+/* The text as a person would write it, in one file beside the network's: includes,
+ * variables, overrides and comments are gone, and files are named from there. What it
+ * read comes out in the order of the network; types get the shortest name that finds them
+ * in the registry. Of one thread at a time. print.c */
 int network_print(char **text, size_t *size, const strata_network *net,
-                  const char *weights, strata_registry *registry, strata_error *err);
+                  strata_registry *registry, strata_error *err);
 
 /* image.c: values of one image, dense linear FP32, for a row of an input of 1 or 3
  * channels: resized, normalised and in the order that its section says. */

@@ -295,21 +295,6 @@ static int read_plugins(struct loader *l, struct config_section *s)
     return STRATA_OK;
 }
 
-/* Several values of a symbol are batches, so an input must have one. */
-static void read_batches(struct loader *l)
-{
-    const struct config_section *s = config_find(l->c, "profile");
-    bool batched = false;
-    l->net->n_batches = config_batches(l->c, &l->net->batches);
-    for (size_t i = 0; i < l->net->n_inputs; i++)
-        batched |= l->net->inputs[i].batched;
-    if (l->net->n_batches && !batched && !config_errors(l->c))
-        config_error(l->c, s->place,
-                     "'%s' has several values, and no input's shape begins with it; "
-                     "give it one value",
-                     config_batch_symbol(l->c));
-}
-
 int network_read_sections(struct loader *l)
 {
     static const struct {
@@ -317,15 +302,15 @@ int network_read_sections(struct loader *l)
         int (*read)(struct loader *l, struct config_section *s);
     } kinds[] = {
         {"network", read_network}, {"plugins", read_plugins}, {"input", network_input},
-        {"build", read_build},     {"runtime", read_runtime}, {"bench", network_bench},
+        {"state", network_state},  {"build", read_build},     {"runtime", read_runtime},
+        {"bench", network_bench},
     };
     struct config_place begin = {.file = 0, .line = 1, .column = 1};
-    int status = STRATA_OK;
-    config_profile(l->c);
+    int status = network_profile(l);
     if (!config_find(l->c, "network"))
         config_error(l->c, begin, "no [network] section; it holds format and outputs");
     for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(kinds); i++)
         status = network_each(l, kinds[i].kind, kinds[i].read);
-    read_batches(l);
+    network_settle_profile(l);
     return status;
 }

@@ -144,7 +144,7 @@ static int plugin_defect(struct loader *l, const struct network_layer *layer,
     return STRATA_EOVERFLOW;
 }
 
-static bool tensor_valid(const strata_tensor *t)
+bool network_tensor_valid(const strata_tensor *t)
 {
     return t->rank >= 1 && t->rank <= STRATA_MAX_RANK && t->dtype >= 0 &&
            t->dtype < STRATA_DTYPE_COUNT && network_elements(t->dims, t->rank) >= 0;
@@ -228,7 +228,7 @@ static int settle_weight(struct loader *l, const struct draft *d,
         strata_tensor given = shape_of(w->view.dims, w->view.rank, w->dtype);
         if (declared->rank >= 0 && declared->rank != w->view.rank)
             wrong_rank(l, d, layer, i);
-        else if (w->view.rank && !tensor_valid(&given))
+        else if (w->view.rank && !network_tensor_valid(&given))
             return plugin_defect(l, layer, declared->name, &given);
         if (w->view.rank == 0) { /* a scalar is one element */
             w->rank = 1;
@@ -236,7 +236,7 @@ static int settle_weight(struct loader *l, const struct draft *d,
         }
         return STRATA_OK;
     }
-    if (!tensor_valid(e))
+    if (!network_tensor_valid(e))
         return plugin_defect(l, layer, declared->name, e);
     if (w->source == WEIGHT_FILE &&
         !dims_agree(w->view.dims, w->view.rank, e->dims, e->rank))
@@ -289,7 +289,7 @@ static int infer_outputs(struct loader *l, const struct draft *d,
     for (int i = 0; i < layer->n_outputs; i++) {
         struct network_tensor *t = &l->net->tensors[layer->outputs[i]];
         snprintf(label, sizeof label, "output %d", i);
-        if (!tensor_valid(&n->out[i]))
+        if (!network_tensor_valid(&n->out[i]))
             return plugin_defect(l, layer, label, &n->out[i]);
         t->rank = n->out[i].rank;
         t->exact = n->out[i].exact != 0 || !dtype_is_free(n->out[i].dtype);

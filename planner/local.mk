@@ -21,6 +21,8 @@ PLANNER_SOURCES = \
 	planner/cost/file.c \
 	planner/cost/key.c \
 	planner/cost/measure.c \
+	planner/cost/progress.c \
+	planner/cost/progress.h \
 	planner/cost/source.c \
 	planner/cost/trial.c \
 	planner/cost/trial.h \
@@ -40,6 +42,7 @@ PLANNER_SOURCES = \
 	planner/fuse/shuffle.c \
 	planner/fuse/slice.c \
 	planner/fuse/weights.c \
+	planner/like.c \
 	planner/memory.c \
 	planner/memory_order.c \
 	planner/model.c \
@@ -52,8 +55,10 @@ PLANNER_SOURCES = \
 	planner/record.h \
 	planner/restore.c \
 	planner/schedule.c \
+	planner/state.c \
 	planner/solver/bound.c \
 	planner/solver/branch.c \
+	planner/solver/buckets.h \
 	planner/solver/certify.c \
 	planner/solver/conflict.c \
 	planner/solver/forest.c \

@@ -147,6 +147,8 @@ void planner_free(struct planner *planner)
     plan_free(planner->plan);
     cost_table_free(&planner->known);
     record_free(planner->record);
+    record_free(planner->guide);
+    free(planner->scale);
     strata_network_destroy(planner->network);
     free(planner);
 }

@@ -11,6 +11,7 @@
  *   cost       problem      -> a plan: a choice per node, conversions per tensor
  *   objective  plans        -> the one that is kept
  *   record     plan         -> JSON, and a plan of that without searching (restore)
+ *   like       plan         -> the plan of another size, by the same decisions
  *   explain    plan         -> reasons, alternatives, a report
  *   execution  plan         -> what is run: steps, values, offsets (execution.h)
  *
@@ -27,6 +28,7 @@
 #include "planner/solver/plan.h"
 
 struct record;
+struct record_decision;
 
 /* What is planned for. Nothing of it need be here. */
 struct planner_device {
@@ -144,6 +146,8 @@ struct planner {
     bool *is_output; /* of the network, each network tensor */
     struct planner_model *model;
     struct record *record;            /* the plan's, if it was not searched; or NULL */
+    struct record *guide; /* decisions of another size's plan, to be kept; or NULL */
+    double *scale;        /* with it: of each node, measured to analytic cost there */
     struct plan_options plan_options; /* with which the plan was made */
     struct plan *plan;
     struct cost_report costs;   /* how the plan's were found */
@@ -166,6 +170,12 @@ int planner_make_as(struct planner **out, const strata_network *network,
 int planner_make_recorded(struct planner **out, const strata_network *network,
                           const struct planner_device *device, struct record *record,
                           strata_error *err);
+/* like.c: for another size of the network that `like` planned, with its impls and formats
+ * as far as they can be there, and its costs as the analytic model scales them. Nothing
+ * is measured; the log tells which layers differ. */
+int planner_make_like(struct planner **out, const strata_network *network,
+                      const struct planner_device *device, const struct planner *like,
+                      strata_error *err);
 /* NULL, and what is half made, too. */
 void planner_free(struct planner *planner);
 /* Without nodes or model yet: the beginning of the three above, for who goes on step by
@@ -275,9 +285,10 @@ int planner_refuse_node(const struct planner *planner, const struct planner_mode
                         int node, strata_error *err);
 /* "fp32:nchw, fp16:nhwc8" */
 void planner_list_formats(char *text, size_t size, uint64_t mask, int rank);
-/* candidate/free.c: ways that cost nothing. After the candidates of earlier nodes. */
+/* candidate/free.c: ways that cost nothing. After the candidates of earlier nodes. only:
+ * the one that was decided for; NULL: all. */
 int planner_find_free(struct planner *planner, struct planner_model *m, int node,
-                      strata_error *err);
+                      const struct record_decision *only, strata_error *err);
 /* model.c */
 int planner_make_model(struct planner *planner, strata_error *err);
 void planner_free_model(struct planner_model *m);

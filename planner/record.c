@@ -350,6 +350,36 @@ int record_read(struct record **out, json_t *json, const strata_network *net,
     return status;
 }
 
+int record_decisions(struct record **out, const struct planner *planner,
+                     strata_error *err)
+{
+    const struct plan_problem *p = &planner->model->problem;
+    struct record *r = *out = zalloc(1, sizeof *r, "the plan", err);
+    if (!r)
+        return STRATA_ENOMEM;
+    r->decisions = zalloc(planner->n_nodes, sizeof *r->decisions, "the plan", err);
+    if (!r->decisions)
+        return STRATA_ENOMEM;
+    for (size_t op = 0; op < p->n_ops; op++) {
+        const struct plan_choice *choice =
+            plan_chosen(p, planner->plan->choices, (int)op);
+        if (choice->impl < 0)
+            continue;
+        const struct planner_candidate *c = &planner->model->candidates[choice->impl];
+        struct record_decision *d = &r->decisions[c->node];
+        d->kind = c->kind;
+        d->impl = c->impl ? c->impl->impl.name : NULL;
+        d->module = c->impl ? c->impl->module : NULL;
+        d->row = c->row;
+        d->fused = c->fused;
+        d->n_in = d->n_out = PLAN_MAX_PORTS;
+        memcpy(d->in_formats, c->in_formats, sizeof d->in_formats);
+        memcpy(d->out_formats, c->out_formats, sizeof d->out_formats);
+        d->cost = choice->cost;
+    }
+    return STRATA_OK;
+}
+
 void record_free(struct record *r)
 {
     if (!r)

@@ -22,6 +22,7 @@ struct record_decision {
     const char *impl;            /* CANDIDATE_RUN, _GROUP: a name in the record's JSON */
     const struct module *module; /* and who brings it here */
     int row;
+    bool any_impl; /* only the formats and what is fused bind */
     size_t fused;
     int n_in, n_out; /* formats that are given; the last one repeats */
     int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
@@ -60,6 +61,10 @@ json_t *record_json(const struct planner *planner, const struct record_modules *
 /* The same back, for a network: what is read is hostile until it was compared with it. */
 int record_read(struct record **out, json_t *json, const strata_network *net,
                 const struct record_modules *modules, strata_error *err);
+/* The decisions alone, for planner_make_like; without JSON. Names live as long as the
+ * planner's network. */
+int record_decisions(struct record **out, const struct planner *planner,
+                     strata_error *err);
 void record_free(struct record *r);
 
 #endif /* PLANNER_RECORD_H */

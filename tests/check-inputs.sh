@@ -102,4 +102,36 @@ for option in times exportProfile saveEngine; do
         --duration 0 --iterations 1 --warmup 0 "--$option=f.out"
 done
 
+# Names of [profile] with several sizes: those of the files, or of --dim.
+sed 's/N = 1, 2/N = 1..4: 2/' sizes.ini >range.ini
+floats() { # floats FILE SHAPE COUNT
+    printf '%b%-117s\n' '\0223NUMPY\001\000\0166\000' \
+        "{'descr': '<f4', 'fortran_order': False, 'shape': ($2), }" >"$1"
+    head -c $((4 * $3)) /dev/zero >>"$1"
+}
+floats three.npy '3, 2, 2' 12
+floats five.npy '5, 2, 2' 20
+floats odd.npy '3, 2, 3' 18
+expect 0 '^d  *2  *' 'run takes a size from a file' \
+    $strata run range.ini a=three.npy b=three.npy --top 1
+expect 2 'five.npy: N = 5 is outside of 1..4 of \[profile\]' \
+    'run refuses a size outside of the range' $strata run range.ini a=five.npy b=five.npy
+expect 2 "odd.npy: shape .3 x 2 x 3., but input 'a' is .3 x 2 x 2." \
+    'run refuses a dim that is fixed' $strata run range.ini a=odd.npy b=three.npy
+expect 2 "three.npy: shape .3 x 2 x 2., but input 'a' is .2 x 2 x 2." \
+    '--dim wins over files' $strata run range.ini a=three.npy b=three.npy --dim N=2
+expect 2 "no dimension 'M'; there are: N" 'a name that is none is refused' \
+    $strata run range.ini a=random:1 b=random:1 --dim M=2
+expect 2 'dim N: write NAME=SIZE' '--dim needs a size' \
+    $strata run range.ini a=random:1 b=random:1 --dim N
+expect 0 '"3 x 2 x 2",3,' 'bench --dim runs a size between' $strata bench range.ini \
+    --dim N=3 --duration 0 --iterations 1 --warmup 0 -o csv
+expect 0 'ElementWise' 'profile --dim too' $strata profile range.ini --dim N=3 --runs 1
+expect 0 '^4,its own,' 'explain --sizes says what they take' \
+    $strata explain range.ini --sizes -o csv
+$strata build range.ini -o range.engine >log 2>&1
+expect 0 '^4  *[0-9.]*  *[0-9]' 'inspect too' $strata inspect range.engine
+expect 0 '^d  *2  *' 'and an engine file runs them' \
+    $strata run range.engine a=three.npy b=three.npy --top 1
+
 finish

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * strata inspect: what is in an engine file (or an ONNX model: inspect_onnx.c). Nothing
- * is loaded or run, so neither the plugins nor the device have to be here.
+ * is loaded or run, so neither the plugins nor the device have to be here; a network is
+ * loaded to be printed.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,6 +23,7 @@ enum {
     OPTION_SECTION,
     OPTION_DOT,
     OPTION_EXTRACT,
+    OPTION_PRINT,
 };
 
 static const struct option options[] = {
@@ -31,11 +33,12 @@ static const struct option options[] = {
     {"section", required_argument, NULL, OPTION_SECTION},
     {"dot", required_argument, NULL, OPTION_DOT},
     {"extract", required_argument, NULL, OPTION_EXTRACT},
+    {"print", no_argument, NULL, OPTION_PRINT},
     {0},
 };
 
 struct wishes {
-    bool layers, reformats, fusions;
+    bool layers, reformats, fusions, print;
     const char *dot, *section, *extract;
 };
 
@@ -148,6 +151,36 @@ static void print_plugins(const json_t *plugins, int format)
     table_close(&t);
 }
 
+/* Of what [profile] names with several sizes; the report's numbers are read with care. */
+static void print_sizes(const struct inspection *i, const char *gap, int format)
+{
+    const json_t *list = json_object_get(i->report, "sizes");
+    const json_t *first = json_object_get(json_array_get(list, 0), "sizes");
+    const char *columns[NETWORK_MAX_SYMBOLS + 3], *name;
+    const json_t *value;
+    size_t n = 0;
+    struct table t;
+    json_object_foreach((json_t *)first, name, value) if (n < NETWORK_MAX_SYMBOLS)
+        columns[n++] = name;
+    if (n == 0)
+        return;
+    columns[n] = "us";
+    columns[n + 1] = "reformats";
+    columns[n + 2] = "memory MiB";
+    fputs(gap, stdout);
+    table_open(&t, columns, n + 3, ~UINT64_C(0));
+    for (size_t k = 0; k < json_array_size(list); k++) {
+        const json_t *one = json_array_get(list, k);
+        for (size_t s = 0; s < n; s++)
+            table_cell(&t, "%lld", number_of(json_object_get(one, "sizes"), columns[s]));
+        table_cell(&t, "%.1f", explain_microseconds(number_of(one, "cost")));
+        table_cell(&t, "%lld", number_of(one, "reformats"));
+        table_cell(&t, "%.2f", (double)number_of(one, "arena_bytes") / 1048576);
+    }
+    table_print(&t, format, stdout);
+    table_close(&t);
+}
+
 static void print_tables(const struct inspection *i, const struct wishes *w,
                          const char *path, int format)
 {
@@ -167,6 +200,7 @@ static void print_tables(const struct inspection *i, const struct wishes *w,
     print_sections(&i->file, format);
     fputs(gap, stdout);
     print_plugins(i->plugins, format);
+    print_sizes(i, gap, format);
 }
 
 /* ---- other forms ------------------------------------------------------------------- */
@@ -293,6 +327,7 @@ static void note_option(struct wishes *w, int option)
     w->layers |= option == OPTION_LAYERS;
     w->reformats |= option == OPTION_REFORMATS;
     w->fusions |= option == OPTION_FUSIONS;
+    w->print |= option == OPTION_PRINT;
     if (option == OPTION_DOT)
         w->dot = optarg;
     if (option == OPTION_SECTION)
@@ -304,13 +339,15 @@ static void note_option(struct wishes *w, int option)
 /* What would be ignored is refused. */
 static int check_wishes(const struct wishes *w, const struct tool_options *o)
 {
-    const int others = (w->dot != NULL) + (w->section != NULL) + (w->extract != NULL);
+    const int others =
+        (w->dot != NULL) + (w->section != NULL) + (w->extract != NULL) + w->print;
     const bool tables = w->layers || w->reformats || w->fusions || o->format;
     if (others > 1 || (others && tables))
         return tool_usage(&tool_inspect,
-                          "--dot, --section and --extract stand alone: each says all "
-                          "that is written");
-    return tool_check_unused(&tool_inspect, o, USES_FORMAT);
+                          "--dot, --section, --extract and --print stand alone: each "
+                          "says all that is written");
+    return tool_check_unused(&tool_inspect, o,
+                             w->print ? USES_NETWORK | USES_PLUGINS : USES_FORMAT);
 }
 
 static int inspect_model(const struct wishes *w, const char *path, int format)
@@ -320,6 +357,24 @@ static int inspect_model(const struct wishes *w, const char *path, int format)
                           "%s: is an ONNX model; of the options, -o alone is for those",
                           path);
     return inspect_onnx(path, format);
+}
+
+/* A network's text in one file, as a person would write it. */
+static int print_network(const struct tool_options *o, const char *path)
+{
+    struct tool_session s = {0};
+    char *text = NULL;
+    size_t size;
+    strata_error err;
+    error_clear(&err);
+    int status = tool_open_network(&s, o, path, &err);
+    if (status == STRATA_OK)
+        status = network_print(&text, &size, s.network, s.registry, &err);
+    if (status == STRATA_OK)
+        status = tool_write("-", text, size, &err);
+    free(text);
+    tool_close(&s);
+    return status == STRATA_OK ? EXIT_OK : tool_fail(&err);
 }
 
 static int run_inspect(int argc, char **argv)
@@ -336,9 +391,13 @@ static int run_inspect(int argc, char **argv)
         code = tool_help(&tool_inspect);
     else if (argc - optind != 1)
         code = tool_usage(&tool_inspect, "one engine file or ONNX model is needed");
-    else if ((code = check_wishes(&w, &o)) == EXIT_OK)
+    else if ((code = check_wishes(&w, &o)) != EXIT_OK)
+        ;
+    else if (w.print)
+        code = print_network(&o, argv[optind]);
+    else
         code = model_is_onnx(argv[optind]) ? inspect_model(&w, argv[optind], o.format)
-                                             : inspect(&w, argv[optind], o.format);
+                                           : inspect(&w, argv[optind], o.format);
 done:
     tool_options_free(&o);
     return code;
@@ -347,7 +406,8 @@ done:
 const struct tool_command tool_inspect = {
     .name = "inspect",
     .summary = "Show what an engine file or an ONNX model holds",
-    .usage = "NET.engine|NET.onnx [OPTION...]",
+    .usage = "NET.engine|NET.onnx [OPTION...]\n   or: strata inspect NET.ini|NET.onnx "
+             "--print [OPTION...]",
     .help =
         "Neither the plugins nor the device have to be here. Of an ONNX model: who "
         "wrote\n"
@@ -362,11 +422,17 @@ const struct tool_command tool_inspect = {
         "      --section=NAME    print a section as it is: network, plan, costs, ...\n"
         "      --extract=FOLDER  write the sections as files, over none that exist;\n"
         "                        FOLDER/network.ini is a network again, with its\n"
-        "                        weights and labels\n",
+        "                        weights and labels\n"
+        "      --print           a network's INI file, or what a model is imported as, "
+        "as\n"
+        "                        one text without includes, variables, comments and\n"
+        "                        defaults; --set and -D are taken in. Files are named\n"
+        "                        from the network's folder\n",
     .examples = "  strata inspect net.engine\n"
                 "  strata inspect net.engine --layers -o csv\n"
                 "  strata inspect net.onnx\n"
                 "  strata inspect net.engine --section network\n"
+                "  strata inspect net.ini --print -D width=2 --set build.precision=fp16\n"
                 "  strata inspect net.engine --dot - | dot -Tsvg >net.svg\n",
     .run = run_inspect,
 };

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "engine/file/stored.h"
-#include "core/progress.h"
 #include "io/file.h"
+#include "planner/cost/progress.h"
 #include "tools/import/model.h"
 
 enum {
@@ -73,6 +73,7 @@ void tool_options_free(struct tool_options *o)
     free(o->define);
     free(o->inputs);
     free(o->outputs);
+    free(o->dims);
 }
 
 static int append(const char ***list, size_t *capacity, size_t *n, const char *text)
@@ -111,6 +112,11 @@ const char *tool_file_of(const strata_network *net, const char *text)
 bool tool_input(struct tool_options *o, const char *text)
 {
     return note(&o->inputs, &o->inputs_capacity, &o->n_inputs, text);
+}
+
+bool tool_dim(struct tool_options *o, const char *text)
+{
+    return note(&o->dims, &o->dims_capacity, &o->n_dims, text);
 }
 
 bool tool_output(struct tool_options *o, const char *path)

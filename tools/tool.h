@@ -35,11 +35,12 @@ struct tool_options {
     const char **plugins, **set, **define;
     const char **inputs;  /* "[NAME=]FILE": of networks, for commands that run them */
     const char **outputs; /* files that will be written */
+    const char **dims;    /* "NAME=SIZE" of runs */
     bool outputs_named;   /* they are "[NAME=]FILE" */
     bool outputs_piped;   /* "-" among them is standard output, which takes one */
-    size_t n_plugins, n_set, n_define, n_inputs, n_outputs;
+    size_t n_plugins, n_set, n_define, n_inputs, n_outputs, n_dims;
     size_t plugins_capacity, set_capacity, define_capacity, inputs_capacity,
-        outputs_capacity;
+        outputs_capacity, dims_capacity;
     const char *costs, *save_costs;
     bool allow_untrusted, measure_all;
     int format; /* enum table_format */
@@ -52,6 +53,8 @@ void tool_options_free(struct tool_options *o);
 const char *tool_file_of(const strata_network *net, const char *text);
 /* Note an input of the network; false after reporting that memory ran out. */
 bool tool_input(struct tool_options *o, const char *text);
+/* The same of a name's size. */
+bool tool_dim(struct tool_options *o, const char *text);
 /* Note a file that the command will write (NULL: none); false after reporting that
  * memory ran out. "-" is refused with the others: where it means standard output, it is
  * no file and not noted. */

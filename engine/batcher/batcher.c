@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "core/arguments.h"
@@ -44,8 +45,14 @@ static void wait_for_oldest(strata_batcher *b)
 static const strata_engine *engine_of(const strata_engine *e, int64_t rows, bool down)
 {
     const strata_engine *found = down ? NULL : e;
+    int64_t sizes[NETWORK_MAX_SYMBOLS];
+    memcpy(sizes, e->sizes, sizeof sizes);
     for (size_t i = 0; i <= e->n_smaller; i++) {
-        const strata_engine *one = i < e->n_smaller ? e->smaller[i] : e;
+        const strata_engine *one = engine_plan(e, i);
+        if (e->batch_symbol >= 0)
+            sizes[e->batch_symbol] = one->batch;
+        if (!engine_has_sizes(one, sizes)) /* requests have the largest of the others */
+            continue;
         if (down && one->batch <= rows)
             found = one;
         else if (!down && one->batch >= rows)
@@ -201,6 +208,11 @@ static int check_engine(const strata_engine *e, strata_error *err)
         return error_set(err, STRATA_EUNSUPPORTED,
                          "%s: requests cannot share a batch of %" PRId64 ": %s",
                          e->network->path, e->batch, e->only_batch);
+    if (e->execution->n_states)
+        return error_set(err, STRATA_EUNSUPPORTED,
+                         "%s: requests cannot share a batch: the rows of its states are "
+                         "sequences, and a request does not say which is its own",
+                         e->network->path);
     for (size_t i = 0; i < e->execution->n_inputs && !e->only_batch; i++)
         if (!e->row_bytes[i])
             return error_set(err, STRATA_EUNSUPPORTED,

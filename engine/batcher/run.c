@@ -82,6 +82,8 @@ void batcher_begin(struct worker *w, struct run *r)
         status = copy_binding(w, r, i);
     if (status == STRATA_OK)
         status = strata_context_enqueue(w->context, NULL, &r->err);
+    if (status == STRATA_OK && !w->ahead) /* a crew may compute beside this thread */
+        status = strata_context_wait(w->context, &r->err);
     for (size_t i = x->n_inputs; i < x->n_bindings && status == STRATA_OK; i++)
         status = copy_binding(w, r, i);
     r->status = status;

@@ -28,9 +28,19 @@ int strata_context_bind(strata_context *c, int index, void *data, strata_error *
     return context_leave(c, STRATA_OK);
 }
 
-/* Memory of a binding: the caller's, or some of our own, made at first need. */
-static void *binding_data(strata_context *c, size_t index, strata_error *err)
+/* The next value of a state that is written in place is where the present one is. */
+static size_t memory_of(const strata_context *c, size_t index)
 {
+    const struct execution *x = c->execution;
+    const size_t first = x->n_bindings + x->n_states;
+    return index >= first && x->states[index - first].shared
+               ? (size_t)x->states[index - first].now
+               : index;
+}
+
+void *context_binding_data(strata_context *c, size_t index, strata_error *err)
+{
+    index = memory_of(c, index);
     const struct execution *x = c->whole->execution; /* room for the largest batch */
     const struct execution_binding *b = &x->bindings[index];
     const struct device_ops *ops = c->handle->device->ops;
@@ -61,73 +71,17 @@ void *strata_context_data(const strata_context *context, int index)
     if (context_enter(c, __func__, NULL) != STRATA_OK)
         return NULL;
     if (index >= 0 && index < (int)c->execution->n_bindings)
-        data = binding_data(c, (size_t)index, NULL);
+        data = context_binding_data(c, (size_t)index, NULL);
     context_leave(c, STRATA_OK);
     return data;
-}
-
-/* One way or the other, put on the stream. */
-static int enqueue_copy(strata_context *c, const char *function, int index, void *to_host,
-                        const void *from_host, strata_error *err)
-{
-    const struct device_ops *ops = c->handle->device->ops;
-    if (index < 0 || index >= (int)c->execution->n_bindings)
-        return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
-                         c->execution->n_bindings);
-    const struct execution_binding *b = &c->execution->bindings[index];
-    const int64_t row_bytes = c->engine->row_bytes[index];
-    const size_t bytes =
-        (size_t)(row_bytes ? row_bytes * c->batch : c->execution->values[b->value].bytes);
-    if (!from_host && !to_host && bytes > 0)
-        return error_set(err, STRATA_EINVAL,
-                         "%s: data is NULL; binding '%s' has %zu bytes", function,
-                         b->name, bytes);
-    void *data = binding_data(c, (size_t)index, err);
-    if (!data)
-        return STRATA_ENOMEM;
-    return from_host ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
-                     : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
-}
-
-static int copy_binding(strata_context *c, const char *function, int index, void *to_host,
-                        const void *from_host, bool wait, strata_error *err)
-{
-    int status = context_enter(c, function, err);
-    if (status != STRATA_OK)
-        return status;
-    status = enqueue_copy(c, function, index, to_host, from_host, err);
-    if (status == STRATA_OK && wait)
-        status = c->handle->device->ops->stream_synchronize(c->stream, err);
-    return context_leave(c, status);
-}
-
-int strata_copy_in(strata_context *c, int index, const void *data, strata_error *err)
-{
-    return copy_binding(c, __func__, index, NULL, data, true, err);
-}
-
-int strata_copy_out(strata_context *c, int index, void *data, strata_error *err)
-{
-    return copy_binding(c, __func__, index, data, NULL, true, err);
-}
-
-int strata_enqueue_copy_in(strata_context *c, int index, const void *data,
-                           strata_error *err)
-{
-    return copy_binding(c, __func__, index, NULL, data, false, err);
-}
-
-int strata_enqueue_copy_out(strata_context *c, int index, void *data, strata_error *err)
-{
-    return copy_binding(c, __func__, index, data, NULL, false, err);
 }
 
 int context_set_pointers(strata_context *c, strata_error *err)
 {
     const struct execution *x = c->execution;
-    for (size_t i = 0; i < x->n_bindings; i++) {
+    for (size_t i = 0; i < execution_bound(x); i++) {
         int owner = x->values[x->bindings[i].value].owner;
-        c->value_data[owner] = binding_data(c, i, err);
+        c->value_data[owner] = context_binding_data(c, i, err);
         if (!c->value_data[owner])
             return error_set(err, STRATA_ENOMEM, "%s", x->bindings[i].name);
     }

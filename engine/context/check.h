@@ -30,7 +30,7 @@ struct guard_block {
 };
 
 struct context_check {
-    /* Per value that owns memory; of a smaller batch's, bindings are the whole's. */
+    /* Per value that owns memory; of another size's, bindings are the whole's. */
     struct guard_block *values;
     struct guard_block workspace;
     struct guard_kept *kept;

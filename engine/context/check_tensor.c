@@ -202,7 +202,7 @@ int guard_input(strata_context *c, size_t node, int i, strata_error *err)
     if (status != STRATA_OK)
         return status;
     const int64_t rows =
-        c->whole->engine->row_bytes[binding] ? c->whole->batch : t->dims[0];
+        c->engine->row_bytes[binding] ? context_rows(c->whole) : t->dims[0];
     walk_begin(&w, t, c->check->image);
     do
         if (!w.live && w.index[0] < rows && !is_zero(t, w.at))

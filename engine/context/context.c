@@ -5,10 +5,13 @@
  */
 #include "engine/context/context.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <strata/state.h>
 
 #include "core/arguments.h"
-#include "core/team.h"
 #include "planner/view.h"
 
 /* ---- creation ------------------------------------------------------------------ */
@@ -20,18 +23,19 @@ static int allocate(strata_context *c, strata_error *err)
     for (size_t i = 0; i < x->n_nodes; i++)
         tensors += (size_t)(x->nodes[i].n_ports + x->nodes[i].n_out);
     const bool part = c->whole != c;
-    c->own =
-        part ? c->whole->own : zalloc(x->n_bindings, sizeof *c->own, "a context", err);
+    c->own = part ? c->whole->own
+                  : zalloc(execution_bound(x), sizeof *c->own, "a context", err);
     c->bound = part ? c->whole->bound
-                    : zalloc(x->n_bindings, sizeof *c->bound, "a context", err);
+                    : zalloc(execution_bound(x), sizeof *c->bound, "a context", err);
     c->value_data = zalloc(x->n_values, sizeof *c->value_data, "a context", err);
     c->nodes = zalloc(x->n_nodes, sizeof *c->nodes, "a context", err);
     c->tensors = zalloc(tensors, sizeof *c->tensors, "a context", err);
     if (!c->own || !c->bound || !c->value_data || !c->nodes || !c->tensors)
         return STRATA_ENOMEM;
-    c->arena = part ? c->whole->arena
-                    : allocator_get(&c->handle->allocator, (size_t)c->arena_bytes,
-                                    "the context's arena", err);
+    c->arena = part && c->arena_bytes <= c->whole->arena_bytes
+                   ? c->whole->arena
+                   : allocator_get(&c->handle->allocator, (size_t)c->arena_bytes,
+                                   "the context's arena", err);
     return c->arena ? STRATA_OK : STRATA_ENOMEM;
 }
 
@@ -102,8 +106,10 @@ static int open_context(strata_context **out, const strata_engine *engine,
     c->batch = engine->batch;
     c->stale = true;
     c->arena_bytes = (int64_t)strata_engine_arena_bytes(engine);
-    c->use_graph = engine->network->runtime.graph && handle->device->ops->capture_begin &&
-                   !context_check_wanted();
+    memcpy(c->sizes, engine->sizes, sizeof c->sizes);
+    c->wants_graph = whole ? whole->wants_graph : engine->network->runtime.graph;
+    c->use_graph =
+        c->wants_graph && handle->device->ops->capture_begin && !context_check_wanted();
     atomic_flag_clear(&c->busy);
     if ((status = allocate(c, err)) != STRATA_OK)
         goto done;
@@ -120,17 +126,31 @@ done:
     return status;
 }
 
-/* One context for each batch that the engine is planned for, all on the stream, the
- * bindings and the arena of the whole. */
+static int open_part(strata_context **out, const strata_engine *engine,
+                     strata_context *whole, strata_error *err)
+{
+    int status = open_context(out, engine, whole->handle, whole, err);
+    if (status == STRATA_OK && whole->profile)
+        status = context_watch(*out, &whole->profile->caller, err);
+    if (status == STRATA_OK)
+        return status;
+    strata_context_destroy(*out);
+    *out = NULL;
+    return status;
+}
+
+/* One context for each combination of sizes that the engine is planned for, all on the
+ * stream, the bindings and the arena of the whole. */
 static int open_smaller(strata_context *c, strata_error *err)
 {
     const strata_engine *e = c->engine;
     int status = STRATA_OK;
-    c->smaller = zalloc(e->n_smaller, sizeof(*c->smaller), "a context", err);
+    c->smaller = zalloc(e->n_smaller + CONTEXT_MAX_VERSIONS, sizeof(*c->smaller),
+                        "a context", err);
     if (!c->smaller)
         return STRATA_ENOMEM;
     for (size_t i = 0; i < e->n_smaller && status == STRATA_OK; i++) {
-        status = open_context(&c->smaller[i], e->smaller[i], c->handle, c, err);
+        status = open_part(&c->smaller[i], e->smaller[i], c, err);
         c->n_smaller += status == STRATA_OK;
     }
     return status;
@@ -154,6 +174,10 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
     status = open_context(&c, engine, handle, NULL, err);
     if (status == STRATA_OK)
         status = open_smaller(c, err);
+    if (status == STRATA_OK && c->execution->n_states)
+        status = context_reset_states(c, STRATA_ALL_ROWS, err);
+    if (status == STRATA_OK && c->execution->n_states)
+        status = strata_stream_synchronize(c->stream, err);
     if (status != STRATA_OK)
         strata_context_destroy(c);
     else
@@ -164,10 +188,9 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
 static void free_bindings(strata_context *c)
 {
     const struct execution *x = c->execution;
-    for (size_t i = 0; c->own && i < x->n_bindings; i++)
+    for (size_t i = 0; c->own && i < execution_bound(x); i++)
         allocator_put(&c->handle->allocator, c->own[i],
                       (size_t)x->values[x->bindings[i].value].bytes);
-    allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
     free(c->own);
     free(c->bound);
 }
@@ -191,10 +214,87 @@ void strata_context_destroy(strata_context *c)
     context_check_close(c);
     if (c->whole == c)
         free_bindings(c);
+    if (c->whole == c || c->arena != c->whole->arena)
+        allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
     free(c->value_data);
     free(c->nodes);
     free(c->tensors);
+    strata_engine_destroy(c->version);
     free(c);
+}
+
+/* ---- sizes ----------------------------------------------------------------------- */
+
+/* Room for one more version: the one that was not used for longest goes, at its end. */
+static int make_room(strata_context *c, size_t *at, strata_error *err)
+{
+    const size_t first = c->engine->n_smaller;
+    *at = c->n_smaller;
+    if (c->n_smaller < first + CONTEXT_MAX_VERSIONS)
+        return STRATA_OK;
+    *at = first;
+    for (size_t i = first; i < c->n_smaller; i++)
+        if (c->smaller[i]->used < c->smaller[*at]->used)
+            *at = i;
+    int status = context_settle(c, err);
+    if (status != STRATA_OK)
+        return status;
+    if (c->active == c->smaller[*at])
+        c->active = c;
+    strata_context_destroy(c->smaller[*at]);
+    c->smaller[*at] = c->smaller[--c->n_smaller];
+    *at = c->n_smaller;
+    return STRATA_OK;
+}
+
+static int open_version(strata_context *c, const int64_t *sizes, strata_context **out,
+                        strata_error *err)
+{
+    strata_engine *engine = NULL;
+    size_t at;
+    int status = make_room(c, &at, err);
+    if (status == STRATA_OK)
+        status = engine_make_version(&engine, c->engine, c->handle, sizes, err);
+    if (status != STRATA_OK)
+        return status;
+    status = open_part(&c->smaller[at], engine, c, err);
+    if (status != STRATA_OK) {
+        strata_engine_destroy(engine);
+        return status;
+    }
+    c->smaller[at]->version = engine;
+    c->n_smaller++;
+    *out = c->smaller[at];
+    return STRATA_OK;
+}
+
+int context_resolve(strata_context *c, strata_error *err)
+{
+    int64_t sizes[NETWORK_MAX_SYMBOLS] = {0};
+    strata_context *found = NULL;
+    int status = STRATA_OK;
+    if (c->resolved)
+        return STRATA_OK;
+    engine_run_sizes(c->engine, c->sizes, sizes);
+    if (engine_has_sizes(c->engine, sizes))
+        found = c;
+    for (size_t i = 0; i < c->n_smaller && !found; i++)
+        if (engine_has_sizes(c->smaller[i]->engine, sizes))
+            found = c->smaller[i];
+    if (!found)
+        status = open_version(c, sizes, &found, err);
+    if (status == STRATA_OK && c->execution->n_states && c->batch < found->engine->batch)
+        status = error_set(err, STRATA_EUNSUPPORTED,
+                           "%s: a batch of %" PRId64 ": the plan that it would go by "
+                           "changes the states of %" PRId64
+                           " rows; list it in [profile], or run those",
+                           c->engine->network->path, c->batch, found->engine->batch);
+    if (status != STRATA_OK)
+        return status;
+    c->active = found;
+    found->used = ++c->uses;
+    c->resolved = true;
+    return STRATA_OK;
 }
 
 /* ---- running ----------------------------------------------------------------------- */
@@ -237,7 +337,9 @@ static int enqueue_steps(strata_context *c, strata_event *input_consumed,
 static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
 {
     const struct context_graph *g = &c->graphs[input_consumed != NULL];
-    int status = STRATA_OK;
+    int status = context_states_kept(c, err);
+    if (status != STRATA_OK)
+        return status;
     if (c->stale && c->queued && (status = context_settle(c, err)) != STRATA_OK)
         return status;
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
@@ -262,9 +364,12 @@ int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
                            strata_error *err)
 {
     int status = context_enter(c, __func__, err);
-    return status != STRATA_OK
-               ? status
-               : context_leave(c, enqueue(c->active, input_consumed, err));
+    if (status != STRATA_OK)
+        return status;
+    status = context_resolve(c, err);
+    if (status == STRATA_OK)
+        status = enqueue(c->active, input_consumed, err);
+    return context_leave(c, status);
 }
 
 int strata_context_wait(strata_context *c, strata_error *err)
@@ -273,27 +378,17 @@ int strata_context_wait(strata_context *c, strata_error *err)
     return status != STRATA_OK ? status : context_leave(c, context_settle(c, err));
 }
 
-/* A run of one thread is computed by who waits for it: waking another takes longer than
- * many layers do. */
-static bool enter_stream(strata_context *c)
-{
-    const struct device_ops *ops = c->handle->device->ops;
-    return ops->stream_visit && c->execution->threads == 1 && !c->queued &&
-           ops->stream_visit(c->stream, true);
-}
-
 int strata_context_run(strata_context *c, strata_error *err)
 {
     int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
-    const bool here = enter_stream(c->active);
-    const int threads = here ? threads_set(0) : 0;
+    if ((status = context_resolve(c, err)) != STRATA_OK)
+        return context_leave(c, status);
+    if (!c->active->queued)
+        context_visit(c, c->active->execution->threads);
     status = enqueue(c->active, NULL, err);
-    if (here) {
-        threads_set(threads);
-        c->handle->device->ops->stream_visit(c->stream, false);
-    }
+    context_end_visit(c);
     if (status == STRATA_OK)
         status = context_settle(c, err);
     return context_leave(c, status);
@@ -311,10 +406,46 @@ static int prepare(strata_context *c, strata_error *err)
     return status;
 }
 
+/* The runs are to leave the states as they are. */
+static int prepare_with_states(strata_context *c, strata_error *err)
+{
+    int status = context_settle(c, err);
+    if (status == STRATA_OK)
+        status = context_states_kept(c, err);
+    if (status != STRATA_OK)
+        return status;
+    const size_t bytes = context_states_bytes(c, STRATA_ALL_ROWS);
+    void *states = malloc(bytes);
+    if (!states)
+        return error_no_memory(err, bytes, "a copy of the states");
+    status = context_save_states(c, STRATA_ALL_ROWS, states, err);
+    if (status == STRATA_OK)
+        status = strata_stream_synchronize(c->stream, err);
+    if (status == STRATA_OK) {
+        c->rehearses = true;
+        status = prepare(c, err);
+        c->rehearses = false;
+        const int restored = context_restore_states(c, STRATA_ALL_ROWS, states,
+                                                    status == STRATA_OK ? err : NULL);
+        const int complete =
+            strata_stream_synchronize(c->stream, status == STRATA_OK ? err : NULL);
+        status = status != STRATA_OK     ? status
+                 : restored != STRATA_OK ? restored
+                                         : complete;
+    }
+    free(states);
+    return status;
+}
+
 int strata_context_prepare(strata_context *c, strata_error *err)
 {
     int status = context_enter(c, __func__, err);
-    return status != STRATA_OK ? status : context_leave(c, prepare(c, err));
+    if (status != STRATA_OK)
+        return status;
+    status = context_resolve(c, err);
+    if (status == STRATA_OK)
+        status = c->execution->n_states ? prepare_with_states(c, err) : prepare(c, err);
+    return context_leave(c, status);
 }
 
 static void use_graph(strata_context *c, bool use)
@@ -330,7 +461,9 @@ int strata_context_use_graph(strata_context *c, int use, strata_error *err)
     int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
-    if ((status = context_settle(c, err)) == STRATA_OK)
+    if ((status = context_settle(c, err)) == STRATA_OK) {
+        c->wants_graph = use;
         use_graph(c, use);
+    }
     return context_leave(c, status);
 }

@@ -5,12 +5,15 @@
  *   context       creation, and its runs
  *   enter         who may be inside
  *   bind          where the inputs, outputs and values are
- *   batch         the context for a batch, one each inside it
+ *   sizes         the sizes of the next runs, for each of which one is inside it
+ *   copy          inputs and outputs from and to the host
  *   run           one of the engine's steps, put on the stream
  *   steps         several, one by one
  *   graph         the same steps as device graphs
  *   profile       the same, watched
  *   settle        the end of runs, which the profiler is told
+ *   state         what is kept from run to run
+ *   room          whether that is in order
  *   check         STRATA_CHECK=1: each node under guard
  *   check_tensor  what a check finds in a tensor
  *   guard         the memory between guards, and the words for what is found
@@ -46,8 +49,9 @@ struct context_graph {
 /* Of an application that watches the runs. */
 struct context_profile {
     strata_profiler caller;
-    strata_event **events; /* before the first step, and behind each that does something */
-    bool pending;          /* a run is under way that is to be reported */
+    strata_event *
+        *events;  /* before the first step, and behind each that does something */
+    bool pending; /* a run is under way that is to be reported */
 };
 
 struct strata_context {
@@ -64,21 +68,35 @@ struct strata_context {
     /* Made for the pointers as they are; the second is parted where the inputs have been
      * read, for runs that signal it. */
     struct context_graph graphs[2];
-    struct context_check *check; /* NULL: nodes are not checked */
+    struct context_check *check;     /* NULL: nodes are not checked */
     struct context_profile *profile; /* or NULL */
     bool use_graph;
-    bool stale;       /* bindings changed since pointers were set */
-    bool warm;        /* the steps were run with these pointers: kernels are loaded */
-    bool queued;      /* runs may be under way that use the pointers */
-    bool failed;      /* on the stream: skip the rest of this run */
-    atomic_flag busy; /* a call is inside */
-    int64_t batch;    /* rows that the next runs are for */
+    bool stale;         /* bindings changed since pointers were set */
+    bool warm;          /* the steps were run with these pointers: kernels are loaded */
+    bool queued;        /* runs may be under way that use the pointers */
+    bool failed;        /* on the stream: skip the rest of this run */
+    atomic_flag busy;   /* a call is inside */
+    bool wants_graph;   /* of the whole, and of what is made inside it */
+    bool visits;        /* which computes itself what is put on the stream */
+    int threads_before; /* of the calling thread's regions, meanwhile */
+    bool lost;          /* of the whole: states half changed, by a run that failed */
+    bool rehearses;     /* of the whole: the states of its runs are put back */
     int64_t arena_bytes;
-    /* For the engine's smaller batches: their bindings and arena are those of the whole,
-     * calls enter that alone. active, of the whole, is itself or one of them. */
+    /* Of the next runs: rows, and sizes of the network's symbols; resolved: active is the
+     * one for them. */
+    int64_t batch, sizes[NETWORK_MAX_SYMBOLS];
+    bool resolved;
+    uint64_t uses, used;    /* runs' sizes that were resolved; the last for this one */
+    strata_engine *version; /* its engine, where it is its own; or NULL */
+    /* For the engine's other sizes, and behind them for versions: their bindings are
+     * those of the whole, and their arena where it is large enough; calls enter that
+     * alone. active, of the whole, is itself or one of them. */
     strata_context *whole, *active, **smaller;
     size_t n_smaller;
 };
+
+/* Beside those of the sizes that the engine is planned for. */
+#define CONTEXT_MAX_VERSIONS 16
 
 /* Whether a step puts anything on the stream. */
 static inline bool context_step_enqueues(const strata_context *c, size_t step)
@@ -86,14 +104,43 @@ static inline bool context_step_enqueues(const strata_context *c, size_t step)
     return c->execution->steps[step].kind != STEP_RELABEL;
 }
 
+/* Rows of the bindings that the next run of a whole is for; its sizes are resolved. */
+static inline int64_t context_rows(const strata_context *c)
+{
+    const int64_t most = c->active->engine->batch;
+    return c->batch < most ? c->batch : most;
+}
+
 /* enter.c: every call of the application is between these two; EBUSY if another is
  * inside, EINVAL in the function's name if there is no context. */
 int context_enter(strata_context *c, const char *function, strata_error *err);
 int context_leave(strata_context *c, int status);
+/* context.c: let active be the one for the sizes of the next run, made where it is not
+ * there. */
+int context_resolve(strata_context *c, strata_error *err);
+/* What a call puts on the stream between these two, and then waits for, it computes
+ * itself with so many threads if nothing else is under way. */
+void context_visit(strata_context *c, int threads);
+void context_end_visit(strata_context *c);
 /* settle.c: wait for the runs under way, and tell the profiler; gives their failure. */
 int context_settle(strata_context *c, strata_error *err);
 /* bind.c: give every tensor its address, as the bindings are. */
 int context_set_pointers(strata_context *c, strata_error *err);
+/* Memory of a binding, of states too: the caller's, or some of our own, made at first
+ * need. */
+void *context_binding_data(strata_context *c, size_t index, strata_error *err);
+/* state.c, of the whole, with no run under way; row: STRATA_ALL_ROWS for all. Copies are
+ * put on the stream. */
+int context_reset_states(strata_context *c, int64_t row, strata_error *err);
+size_t context_states_bytes(strata_context *c, int64_t row);
+int context_save_states(strata_context *c, int64_t row, void *data, strata_error *err);
+int context_restore_states(strata_context *c, int64_t row, const void *data,
+                           strata_error *err);
+/* room.c */
+/* EINVAL: they were lost. */
+int context_states_kept(const strata_context *c, strata_error *err);
+/* EOVERFLOW: one counts past its room. */
+int context_check_states(strata_context *c, strata_error *err);
 /* run.c: a run begins, and unless that fails it ends, whatever happens between; one step,
  * as it is: nodes are not checked. */
 int context_begin(strata_context *c, strata_error *err);
@@ -124,5 +171,7 @@ void context_drop_graphs(strata_context *c);
 int context_enqueue_profiled(strata_context *c, size_t consumed,
                              strata_event *input_consumed, strata_error *err);
 void context_free_profile(strata_context *c);
+/* Watch the context and those inside it; NULL: no longer. */
+int context_watch(strata_context *c, const strata_profiler *profiler, strata_error *err);
 
 #endif /* ENGINE_CONTEXT_CONTEXT_H */

@@ -98,15 +98,14 @@ done:
     return status;
 }
 
-static int set_profiler(strata_context *c, const strata_profiler *profiler,
-                        strata_error *err)
+int context_watch(strata_context *c, const strata_profiler *profiler, strata_error *err)
 {
     int status = STRATA_OK;
     context_free_profile(c);
     if (profiler)
         status = make_profile(c, profiler, err);
     for (size_t i = 0; i < c->n_smaller && status == STRATA_OK; i++)
-        status = set_profiler(c->smaller[i], profiler, err);
+        status = context_watch(c->smaller[i], profiler, err);
     return status;
 }
 
@@ -132,8 +131,8 @@ int strata_context_set_profiler(strata_context *c, const strata_profiler *caller
                            "device %s has no named ranges; profile without them",
                            c->handle->properties.name);
     if (status == STRATA_OK)
-        status = set_profiler(c, profiler, err);
+        status = context_watch(c, profiler, err);
     if (status != STRATA_OK)
-        set_profiler(c, NULL, NULL);
+        context_watch(c, NULL, NULL);
     return context_leave(c, status);
 }

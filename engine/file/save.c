@@ -71,6 +71,25 @@ static json_t *device_json(const strata_engine *e)
                                                                  : "default");
 }
 
+/* What a run takes at each combination of listed sizes. */
+static json_t *sizes_json(const strata_engine *e)
+{
+    const strata_network *net = e->network;
+    json_t *list = json_array();
+    for (size_t k = 0; k < engine_count_plans(net); k++) {
+        const strata_engine *one = engine_plan(e, k);
+        json_t *sizes = json_object();
+        for (size_t i = 0; i < net->n_symbols; i++)
+            sizes = json_put(sizes, net->symbols[i].name, json_integer(one->sizes[i]));
+        list =
+            json_add(list, json_pack("{s:o, s:I, s:I, s:I}", "sizes", sizes, "cost",
+                                     (json_int_t)one->execution->cost, "arena_bytes",
+                                     (json_int_t)one->execution->arena_bytes, "reformats",
+                                     (json_int_t)one->planner->plan->n_reformats));
+    }
+    return list;
+}
+
 /* Without the network's path, which says where it lay and not what it is. */
 static int add_report(struct contents *c, const strata_engine *e, strata_error *err)
 {
@@ -83,6 +102,8 @@ static int add_report(struct contents *c, const strata_engine *e, strata_error *
     json_t *report = explain_json(p, e->execution, answers, e->weight_bytes);
     json_object_del(json_object_get(report, "network"), "path");
     explain_free(answers);
+    if (e->network->n_symbols > 0)
+        report = json_put(report, "sizes", sizes_json(e));
     return add_json(c, SECTION_REPORT, report, err);
 }
 

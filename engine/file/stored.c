@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plans of an engine file: the record of the whole, and one for each smaller batch.
- * Records name modules by their place in section `plugins`.
+ * The plans of an engine file: the record of the whole, and one for each other
+ * combination of listed sizes. Records name modules by their place in section `plugins`.
  */
 #include "engine/file/stored.h"
 
@@ -57,24 +57,23 @@ static const struct module *module_at(const void *list, int64_t number)
     return number >= 0 && (uint64_t)number < p->n ? p->list[number].module : NULL;
 }
 
-/* Plans for the other batches are as the first, without such plans of their own. */
+/* Plans for the other sizes are as the first, without such plans of their own. */
 static int read_smaller(struct engine_stored *s, const json_t *list,
                         const strata_network *net, const struct record_modules *modules,
                         strata_error *err)
 {
-    const size_t n = json_array_size(list),
-                 needed = net->n_batches ? net->n_batches - 1 : 0;
+    const size_t n = json_array_size(list), needed = engine_count_plans(net) - 1;
     int status = STRATA_OK;
     if (n != needed)
         return error_set(err, STRATA_EPARSE,
-                         "%zu plans for smaller batches, the network has %zu", n, needed);
+                         "%zu plans for smaller sizes, the network has %zu", n, needed);
     if (!(s->smaller = zalloc(n, sizeof(*s->smaller), "the plan", err)))
         return STRATA_ENOMEM;
     for (; s->n_smaller < n && status == STRATA_OK; s->n_smaller++) {
         status = record_read(&s->smaller[s->n_smaller],
                              json_array_get(list, s->n_smaller), net, modules, err);
         if (status != STRATA_OK)
-            error_prefix(err, "smaller batch %zu", s->n_smaller);
+            error_prefix(err, "smaller plan %zu", s->n_smaller);
     }
     return status;
 }

@@ -5,7 +5,7 @@
  *
  *   save      engine            -> sections -> file
  *   weights   network           -> one safetensors text
- *   stored    section `plan`    -> records, of the whole and of smaller batches
+ *   stored    section `plan`    -> records, of the whole and of other sizes
  *   plugins   section `plugins` -> modules of the registry
  *   load      file              -> engine, without measuring or searching
  */
@@ -52,7 +52,7 @@ json_t *engine_plugin_records(const strata_engine *e);
 /* Index of a module's record, -1 if it has none. */
 int engine_plugin_index(const json_t *records, const struct module *m);
 
-/* Section `plan` as JSON, with the plans for smaller batches; NULL: no memory. */
+/* Section `plan` as JSON, with the plans for other sizes; NULL: no memory. */
 json_t *engine_plan_json(const strata_engine *e, const json_t *plugins);
 /* The same back, for a network. */
 int engine_read_plan(struct engine_stored *s, const strata_network *net,

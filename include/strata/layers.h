@@ -559,6 +559,27 @@ typedef struct strata_rotary_embedding {
     int32_t interleaved; /* pairs are neighbours; else one of either half */
     int32_t reserved;
 } strata_rotary_embedding;
+enum { STRATA_RNN_LSTM = 0, STRATA_RNN_GRU = 1, STRATA_RNN_TANH = 2, STRATA_RNN_RELU = 3 };
+enum { STRATA_RNN_FORWARD = 0, STRATA_RNN_REVERSE = 1, STRATA_RNN_BIDIRECTIONAL = 2 };
+enum { STRATA_RNN_LINEAR = 0, STRATA_RNN_SKIP = 1 };
+enum { STRATA_RNN_SEQUENCE = 0, STRATA_RNN_BATCH = 1 };
+/* RNN: L layers of D directions; G gates a unit in ONNX's order (lstm i o f c, gru z r h).
+ * Inputs x (T, B, I), lengths (B; i32), h0 and c0 (L*D, B, H), all but x optional; weights
+ * w (D, G*H, I) but with SKIP, u ((L-1)*D, G*H, D*H), r (L*D, G*H, H), b (L*D, 2*G*H: of w
+ * or u, then of r) and p (L*D, 3*H: i o f), the last two optional; outputs y, hn and, of
+ * lstm, cn. */
+typedef struct strata_rnn {
+    int64_t hidden; /* H; 0: from the weight r */
+    int64_t layers;
+    double clip; /* bounds what activations take */
+    strata_string activations;         /* names, of a direction or of both; empty: op's */
+    strata_reals activation_alpha, activation_beta; /* one each, or empty: their own */
+    int32_t op, direction, input_mode, layout;
+    int32_t reset_after; /* gru: the reset is applied behind the product */
+    int32_t coupled;     /* lstm: f = 1 - i */
+    int32_t split_directions; /* y is (T, D, B, H), else (T, B, D*H) */
+    int32_t reserved;
+} strata_rnn;
 
 #ifdef __cplusplus
 }

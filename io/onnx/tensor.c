@@ -238,6 +238,8 @@ static int use_entries(struct onnx_reader *r, const struct raw_tensor *raw,
     if (found != needed)
         return FAIL(r, "has %zu values; %" PRId64 " elements of type %s need %zu", found,
                     t->count, onnx_type_name(t->type), needed);
+    if (found == 0) /* a field may be there, and hold none */
+        return STRATA_OK;
     switch (row) {
     case TENSOR_INT32S:
         return narrow_int32s(r, raw, t);

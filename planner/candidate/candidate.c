@@ -227,6 +227,8 @@ static const char *refuse_impl(const struct planner *planner,
         return "it is for another device";
     if (planner->network->build.nan && impl->flags & STRATA_NAN_DROPPED)
         return "it may drop a NaN, and the network asks for nan = propagate";
+    if (planner->network->build.nan && impl->flags & STRATA_OVERFLOW_DROPPED)
+        return "it may drop an overflow, and the network asks for nan = propagate";
     if ((impl->min_sm && d->sm < impl->min_sm) || (impl->max_sm && d->sm > impl->max_sm))
         return "it is for other compute capabilities";
     if (planner->network->build.deterministic && impl->flags & STRATA_NONDETERMINISTIC)
@@ -299,7 +301,7 @@ static int expand_rows(struct expansion *x, uint64_t precision, strata_error *er
     const struct planner_node *n = expanded(x);
     for (uint32_t r = 0; r < x->impl->impl.rows.n; r++) {
         size_t found = 0;
-        if (x->only && x->only->row != (int)r)
+        if (x->only && !x->only->any_impl && x->only->row != (int)r)
             continue;
         x->row = (int)r;
         const int named = explicit_ports(x->impl->rows[r].in, n->n_ports);
@@ -354,8 +356,9 @@ static int expand_impl(struct expansion *x, uint64_t precision, strata_error *er
 static bool is_asked(const struct record_decision *d, enum candidate_kind kind,
                      const struct registry_impl *impl)
 {
-    return !d || (d->kind == kind && d->module == impl->module &&
-                  strcmp(d->impl, impl->impl.name) == 0);
+    return !d ||
+           (d->kind == kind && (d->any_impl || (d->module == impl->module &&
+                                                strcmp(d->impl, impl->impl.name) == 0)));
 }
 
 /* A decision that was right where the record was made. */
@@ -406,10 +409,8 @@ static const struct registry_impl **ordered_impls(const struct registry_layer *t
 
 /* All impls of a node's layer, or of its group. */
 static int find_runs(struct planner *planner, struct planner_model *m, int node,
-                     bool group, strata_error *err)
+                     bool group, const struct record_decision *only, strata_error *err)
 {
-    const struct record_decision *only =
-        planner->record ? &planner->record->decisions[node] : NULL;
     struct expansion x = {
         .planner = planner, .m = m, .node = node, .only = only, .group = group};
     const struct planner_node *n = expanded(&x);
@@ -427,23 +428,55 @@ static int find_runs(struct planner *planner, struct planner_model *m, int node,
     return status;
 }
 
+/* Those that a decision leaves; NULL: all. */
+static int find(struct planner *planner, struct planner_model *m, int node,
+                const struct record_decision *only, strata_error *err)
+{
+    int status = find_runs(planner, m, node, false, only, err);
+    if (status == STRATA_OK && planner->nodes[node].group)
+        status = find_runs(planner, m, node, true, only, err);
+    if (status == STRATA_OK)
+        status = planner_find_free(planner, m, node, only, err);
+    m->first[node + 1] = m->n_candidates;
+    return status;
+}
+
+static bool has_usable(const struct planner_model *m, size_t first)
+{
+    for (size_t i = first; i < m->n_candidates; i++)
+        if (!m->candidates[i].reason)
+            return true;
+    return false;
+}
+
+/* As another plan has it; where that cannot be at this size, another impl with the same
+ * formats, and else whatever there is. */
+static int find_like(struct planner *planner, struct planner_model *m, int node,
+                     strata_error *err)
+{
+    const size_t first = m->n_candidates;
+    struct record_decision d = planner->guide->decisions[node];
+    int status = find(planner, m, node, &d, err);
+    if (status != STRATA_OK || has_usable(m, first))
+        return status;
+    d.any_impl = true;
+    if (d.kind == CANDIDATE_RUN || d.kind == CANDIDATE_GROUP)
+        status = find(planner, m, node, &d, err);
+    return status != STRATA_OK || has_usable(m, first)
+               ? status
+               : find(planner, m, node, NULL, err);
+}
+
 int planner_find_candidates(struct planner *planner, struct planner_model *m, int node,
                             strata_error *err)
 {
-    struct planner_node *n = &planner->nodes[node];
+    const struct record_decision *only =
+        planner->record ? &planner->record->decisions[node] : NULL;
     const size_t first = m->first[node] = m->n_candidates;
-    int status = find_runs(planner, m, node, false, err);
-    if (status == STRATA_OK && n->group)
-        status = find_runs(planner, m, node, true, err);
-    if (status == STRATA_OK)
-        status = planner_find_free(planner, m, node, err);
-    m->first[node + 1] = m->n_candidates;
-    if (status != STRATA_OK)
+    int status = planner->guide ? find_like(planner, m, node, err)
+                                : find(planner, m, node, only, err);
+    if (status != STRATA_OK || has_usable(m, first))
         return status;
-    for (size_t i = first; i < m->n_candidates; i++)
-        if (!m->candidates[i].reason)
-            return STRATA_OK;
-    return planner->record
-               ? decision_refused(m, n, &planner->record->decisions[node], first, err)
-               : planner_refuse_node(planner, m, node, err);
+    return only ? decision_refused(m, &planner->nodes[node], only, first, err)
+                : planner_refuse_node(planner, m, node, err);
 }

@@ -167,9 +167,8 @@ static int add_alias(const struct planner *planner, struct planner_model *m, int
 
 /* The way that a file decided for, if it is one here. */
 static int add_decided(struct planner *planner, struct planner_model *m, int node,
-                       bool join, strata_error *err)
+                       bool join, const struct record_decision *d, strata_error *err)
 {
-    const struct record_decision *d = &planner->record->decisions[node];
     if (d->kind == CANDIDATE_ABSORBED) {
         int status = add_absorbed(planner, m, node, err);
         return status == STRATA_OK ? add_grouped(planner, m, node, err) : status;
@@ -182,15 +181,15 @@ static int add_decided(struct planner *planner, struct planner_model *m, int nod
 }
 
 int planner_find_free(struct planner *planner, struct planner_model *m, int node,
-                      strata_error *err)
+                      const struct record_decision *only, strata_error *err)
 {
     const struct network_layer *layer = planner->nodes[node].layer;
     uint64_t seen = 0;
     bool join = is_concatenation(layer) && planner->network->build.fusion && !layer->impl;
     if (join)
         settle(planner, m, node);
-    if (planner->record)
-        return add_decided(planner, m, node, join, err);
+    if (only)
+        return add_decided(planner, m, node, join, only, err);
     int status = add_absorbed(planner, m, node, err);
     if (status == STRATA_OK)
         status = add_grouped(planner, m, node, err);

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/cost/progress.h"
 #include "planner/view.h"
-#include "core/progress.h"
 
 /* One number of the plan problem and the key it belongs to. */
 struct slot {
@@ -74,6 +74,12 @@ static int add_run(struct costing *c, size_t op, size_t choice, strata_error *er
     s->guess = cost_of_run(&v.node, &candidate->impl->impl,
                            &candidate->impl->rows[candidate->row], layer, d);
     s->bound = cost_bound_of_run(&v.node, layer, d);
+    if (c->planner->scale) {
+        const double scaled = (double)s->guess * c->planner->scale[candidate->node];
+        s->guess = scaled < 1                   ? 1
+                   : scaled < PLAN_INFINITE / 2 ? (int64_t)scaled
+                                                : s->guess;
+    }
     return STRATA_OK;
 }
 

@@ -13,7 +13,7 @@
 
 #include <strata/layers.h>
 
-#include "core/buckets.h"
+#include "planner/solver/buckets.h"
 
 static bool is_type(const struct network_layer *layer, const char *name)
 {
@@ -181,7 +181,7 @@ static int extend(struct planner *planner, int node, int port, strata_error *err
             (head->n_tail == 0 || head->tail[head->n_tail - 1] != producer))
             continue;
         const char *why = refused ? refused : refuse_kind(planner, head, next, port, err);
-        if (err->status == STRATA_ENOMEM)
+        if (err && err->status == STRATA_ENOMEM)
             return STRATA_ENOMEM;
         status = note(&planner->fusions[node], !why, h, err, "%s: %s", head->layer->name,
                       why ? why : how[planner->fusions[node].kind]);

@@ -235,6 +235,7 @@ Test(batch, packed_weights_that_differ_stay_apart)
 
 static const struct mixing {
     const char *shape, *layers, *text;
+    bool number; /* the layer holds it */
 } mixing[] = {
     {"4 x 3 x 4", "[layer last]\ntype = Softmax\naxis = 0\n", "works along the batch"},
     {"4 x 3 x 4", "[layer last]\ntype = Softmax\naxis = -3\n", "works along the batch"},
@@ -248,7 +249,8 @@ static const struct mixing {
     {"4 x 3 x 4", "[layer last]\ntype = Slice\nbegin = 0, 0, 0\nend = 2, 3, 4\n",
      "first dim of its output is not the batch"},
     {"4 x 4", "[layer last]\ntype = Shuffle\nfirst = 1, 0\n", "transposes the batch"},
-    {"4 x 3 x 4", "[layer last]\ntype = Shuffle\nshape = 4, 12\n", "cannot have a batch"},
+    {"4 x 3 x 4", "[layer last]\ntype = Shuffle\nshape = 4, 12\n", "cannot have a batch",
+     true},
     {"4 x 3 x 4", "[layer last]\ntype = Shuffle\nshape = -1, 4\n",
      "first dim of its output is not the batch"},
     {"4 x 3 x 4 x 5",
@@ -275,11 +277,35 @@ Test(batch, networks_that_mix_rows_run_whole_and_refuse_less)
                   "%s: %s", m->layers, err.message);
         strata_context_destroy(c);
         close_net(&n);
-        char batched[64];
-        snprintf(batched, sizeof batched, "N%s", m->shape + 1);
-        cr_expect_eq(
-            open_net(&n, "[profile]\nN = 2, 4\n", batched, "last", m->layers, &err),
-            STRATA_EUNSUPPORTED, "%s: built for two batches", m->layers);
+    }
+}
+
+/* The name is no batch then: such a network runs at the very sizes. */
+Test(batch, rows_that_mix_are_run_as_they_are)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(mixing); i++) {
+        const struct mixing *m = &mixing[i];
+        struct net n;
+        strata_error err;
+        strata_context *c;
+        char named[64];
+        snprintf(named, sizeof named, "N%s", m->shape + 1);
+        int status =
+            open_net(&n, "[profile]\nN = 2, 4\n", named, "last", m->layers, &err);
+        if (m->number) {
+            cr_expect_eq(status, STRATA_EUNSUPPORTED, "%s", m->layers);
+            cr_expect(strstr(err.message, "layer 'last'") && strstr(err.message, "N = "),
+                      "%s", err.message);
+            close_net(&n);
+            continue;
+        }
+        cr_assert_eq(status, STRATA_OK, "%s: %s", m->layers, err.message);
+        OK(strata_context_create(&c, n.engine, n.handle, &err));
+        cr_expect_eq(strata_context_set_batch(c, 3, &err), STRATA_EUNSUPPORTED);
+        OK(strata_context_set_dimension(c, "N", 3, &err));
+        OK(strata_context_run(c, &err));
+        cr_expect_eq(c->active->engine->sizes[0], 3);
+        strata_context_destroy(c);
         close_net(&n);
     }
 }
@@ -325,13 +351,26 @@ static const struct bad_profile {
     const char *profile, *shape, *text;
 } bad_profiles[] = {
     {"[profile]\nN = 1, 2\n", "4 x 3",
-     "'N' has several values, and no input's shape begins with it"},
-    {"[profile]\nN = 1, 2\n", "4 x N", "can only be the first dim"},
-    {"[profile]\nN = 1, 2\n", "N x N", "can only be the first dim"},
+     "'N' has several sizes, and stands in no input's shape"},
+    {"[profile]\nN = 2..\n", "N x 3", "'' is not an integer"},
+    {"[profile]\nN = ..2\n", "N x 3", "'' is not an integer"},
+    {"[profile]\nN = 3..2\n", "N x 3", "out of range"},
+    {"[profile]\nN = 1..4:\n", "N x 3", "is not an integer"},
+    {"[profile]\nN = 1..4: 2, 5\n", "N x 3", "5 is out of range"},
+    {"[profile]\nN = 2..4: 1\n", "N x 3", "1 is out of range"},
+    {"[profile]\nN = 1..4: 2, 2\n", "N x 3", "2 stands twice"},
+    {"[profile]\nN = 1:..4\n", "N x 3", "a range is written"},
+    {"[profile]\nN = 1..99: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16\n",
+     "N x 3", "more than 16 sizes"},
+    {"[profile]\nN = 1, 2, 3, 4, 5, 6, 7, 8, 9\nM = 1, 2, 3, 4, 5, 6, 7, 8\n", "N x M",
+     "72 combinations"},
+    {"[profile]\nA = 1, 2\nB = 1, 2\nC = 1, 2\nD = 1, 2\nE = 1, 2\nF = 1, 2\n"
+     "G = 1, 2\nH = 1, 2\nI = 1, 2\n",
+     "A x B", "more than 8 names"},
     {"[profile]\nN = 1, 1\n", "N x 3", "1 stands twice"},
     {"[profile]\nN = 0, 1\n", "N x 3", "out of range"},
     {"[profile]\nN = 1,\n", "N x 3", "net.ini:5"},
-    {"[profile]\nN = 1, 2\nM = 3, 4\n", "N x 3", "'N' and 'M' both have several"},
+    {"[profile]\nN = 1, 2\nM = 3, 4\n", "N x 3", "'M' has several sizes"},
     {"[profile]\nN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17\n",
      "N x 3", "more than 16 numbers"},
 };

@@ -165,9 +165,9 @@ Test(engine_refusal, what_does_not_fit_is_refused_by_name)
 Test(engine_refusal, every_batch_needs_its_plan)
 {
     save_text(batched, NULL, 0);
-    alter("network", "batch = 1,3,8", "batch = 1,8");
+    alter("network", "N = 1,3,8", "N = 1,8");
     expect_refused(STRATA_EPARSE,
-                   (const char *const[]){"2 plans for smaller batches", NULL});
+                   (const char *const[]){"2 plans for smaller sizes", NULL});
 }
 
 /* A conversion as a file has it. */

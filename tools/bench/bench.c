@@ -40,8 +40,9 @@ static int set_batch(struct tool_options *o, const char *path, const char *batch
     int status = tool_open_network(&s, o, path, err);
     struct config_section *vars =
         status == STRATA_OK ? config_find(s.network->config, "vars") : NULL;
-    const char *symbol =
-        status == STRATA_OK ? config_batch_symbol(s.network->config) : NULL;
+    const char *symbol = status == STRATA_OK && s.network->batch_symbol >= 0
+                             ? s.network->symbols[s.network->batch_symbol].name
+                             : NULL;
     if (vars && config_get(vars, "batch"))
         status = variant_define(o, err, "batch=%s", batch);
     else if (symbol)
@@ -89,21 +90,22 @@ static void name_device(char *text, size_t size, const strata_handle *h)
         fclose(f);
 }
 
-static void note_costs(struct bench_result *r, const strata_engine *e)
+static void note_costs(struct bench_result *r, const strata_context *c)
 {
-    strata_binding b = {.struct_size = sizeof b};
-    if (e->execution->n_inputs == 0 || strata_engine_binding(e, 0, &b, NULL) != STRATA_OK)
+    const strata_engine *e = c->engine;
+    if (e->execution->n_inputs == 0 || context_rows(c) != c->active->engine->batch)
         return;
-    if (r->settings.batch > 0 && r->settings.batch != b.desc.dims[0])
-        return;
-    r->predicted_ms = tool_predicted_us(e) * 1e-3;
-    char *doubt =
-        bench_alone(r) ? tool_doubt_costs(e, 1e3 * r->stats[BENCH_COMPUTE].median) : NULL;
+    r->predicted_ms = explain_microseconds(c->active->execution->cost) * 1e-3;
+    char *doubt = bench_alone(r) && c->active == c
+                      ? tool_doubt_costs(e, 1e3 * r->stats[BENCH_COMPUTE].median)
+                      : NULL;
     if (doubt)
         r->notes[r->n_notes++] = doubt;
 }
 
-static void note_engine(struct bench_result *r, const struct tool_session *s)
+/* Of a context that ran. */
+static void note_engine(struct bench_result *r, const struct tool_session *s,
+                        strata_context *c)
 {
     static const char *const precisions[] = {[PRECISION_FP32] = "fp32",
                                              [PRECISION_FP16] = "fp16",
@@ -118,13 +120,11 @@ static void note_engine(struct bench_result *r, const struct tool_session *s)
     snprintf(r->precision, sizeof r->precision, "%s", precisions[net->build.precision]);
     r->batch = 1;
     if (s->engine->execution->n_inputs > 0 &&
-        strata_engine_binding(s->engine, 0, &b, NULL) == STRATA_OK) {
-        if (r->settings.batch > 0)
-            b.desc.dims[0] = r->settings.batch;
+        strata_context_binding(c, 0, &b, NULL) == STRATA_OK) {
         r->batch = b.desc.rank > 1 ? b.desc.dims[0] : 1;
         tool_dims(r->dims, sizeof r->dims, b.desc.dims, b.desc.rank);
     }
-    note_costs(r, s->engine);
+    note_costs(r, c);
     r->weight_bytes = strata_engine_weight_bytes(s->engine);
     r->context_bytes = strata_engine_arena_bytes(s->engine);
     r->device_bytes = memory.current_bytes;
@@ -202,7 +202,7 @@ static int run_case(struct bench_result *out, const struct bench_arguments *a,
     if (status == STRATA_OK)
         status = bench_summarise(out, &run, err);
     if (status == STRATA_OK) {
-        note_engine(out, &s);
+        note_engine(out, &s, run.lanes[0].contexts[0]);
         status = bench_judge(out, err);
     }
     if (status == STRATA_OK)
@@ -284,6 +284,8 @@ const struct tool_command tool_bench = {
         "      --duration=TIME      measure at least so long (default 3s)\n"
         "      --iterations=N       and at least so many runs (default 10)\n"
         "      --batch=N,...        batch sizes, one case each\n"
+        "      --dim=NAME=SIZE      the size of a name of [profile] in all cases, as "
+        "T=77\n"
         "      --precision=P,...    fp32, fp16, bf16, any: one case each\n"
         "      --streams=N,...      streams that run beside each other: one case each\n"
         "      --contexts=N         contexts, dealt to the streams (default: one each)\n"

@@ -102,6 +102,8 @@ static int open_contexts(struct bench_lane *l, const strata_engine *e,
         if (status == STRATA_OK && l->settings->batch > 0)
             status = strata_context_set_batch(*c, l->settings->batch, err);
         if (status == STRATA_OK)
+            status = run_set_sizes(*c, &a->common, err);
+        if (status == STRATA_OK)
             status = read_inputs(l, *c, a, err);
         if (status == STRATA_OK)
             status = strata_context_prepare(*c, err);
@@ -195,8 +197,8 @@ static int enqueue(struct bench_lane *l, struct bench_slot *s, strata_error *err
     if (status == STRATA_OK)
         status = mark(l, s, COPIED_IN, err);
     if (status == STRATA_OK)
-        status = l->whole && !s->sample.marked ? strata_context_run(c, err)
-                                               : strata_context_enqueue(c, NULL, err);
+        status =
+            l->whole ? strata_context_run(c, err) : strata_context_enqueue(c, NULL, err);
     if (status == STRATA_OK)
         status = mark(l, s, COMPUTED, err);
     if (status == STRATA_OK && copies)

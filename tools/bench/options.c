@@ -31,6 +31,7 @@ enum {
     OPTION_AVERAGES,
     OPTION_IDLE,
     OPTION_BATCH,
+    OPTION_DIM,
     OPTION_SHAPES,
     OPTION_PRECISION,
     OPTION_FP16,
@@ -67,6 +68,7 @@ static const struct option options[] = {
     {"averages", required_argument, NULL, OPTION_AVERAGES},
     {"idle", required_argument, NULL, OPTION_IDLE},
     {"batch", required_argument, NULL, OPTION_BATCH},
+    {"dim", required_argument, NULL, OPTION_DIM},
     {"shapes", required_argument, NULL, OPTION_SHAPES},
     {"precision", required_argument, NULL, OPTION_PRECISION},
     {"input", required_argument, NULL, OPTION_INPUT},
@@ -295,6 +297,8 @@ static bool network_option(struct bench_arguments *a, int option)
     switch (option) {
     case OPTION_BATCH:
         return read_counts(&a->batches, optarg, "--batch");
+    case OPTION_DIM:
+        return tool_dim(&a->common, optarg);
     case OPTION_SHAPES:
         return read_shapes(a, optarg);
     case OPTION_PRECISION:

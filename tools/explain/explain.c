@@ -16,6 +16,7 @@ enum {
     OPTION_FUSIONS,
     OPTION_TENSORS,
     OPTION_REFORMATS,
+    OPTION_SIZES,
     OPTION_DOT,
     OPTION_SVG,
     OPTION_SAVE,
@@ -29,6 +30,7 @@ static const struct option options[] = {
     {"fusions", no_argument, NULL, OPTION_FUSIONS},
     {"tensors", no_argument, NULL, OPTION_TENSORS},
     {"reformats", no_argument, NULL, OPTION_REFORMATS},
+    {"sizes", no_argument, NULL, OPTION_SIZES},
     {"dot", required_argument, NULL, OPTION_DOT},
     {"svg", required_argument, NULL, OPTION_SVG},
     {"save-plan", required_argument, NULL, OPTION_SAVE},
@@ -38,7 +40,7 @@ static const struct option options[] = {
 };
 
 struct wishes {
-    bool refused, fusions, tensors, reformats, diff, verify;
+    bool refused, fusions, tensors, reformats, sizes, diff, verify;
     const char *impls;            /* of this layer */
     const char *svg, *dot, *save; /* files */
 };
@@ -49,6 +51,7 @@ static void note_option(struct wishes *w, int option)
     w->fusions |= option == OPTION_FUSIONS;
     w->tensors |= option == OPTION_TENSORS;
     w->reformats |= option == OPTION_REFORMATS;
+    w->sizes |= option == OPTION_SIZES;
     w->diff |= option == OPTION_DIFF;
     w->verify |= option == OPTION_VERIFY;
     if (option == OPTION_IMPLS)
@@ -77,7 +80,7 @@ static bool note_files(struct tool_options *o, const struct wishes *w)
 
 static bool has_tables(const struct wishes *w)
 {
-    return w->refused || w->fusions || w->tensors || w->reformats;
+    return w->refused || w->fusions || w->tensors || w->reformats || w->sizes;
 }
 
 /* What would be ignored is refused. */
@@ -162,7 +165,7 @@ static int print_tables(const strata_engine *e, const struct explain *x,
                         const struct wishes *w, int format, strata_error *err)
 {
     bool text = format == TABLE_TEXT || format == TABLE_MARKDOWN;
-    bool steps = text || !(w->tensors || w->reformats || w->fusions || w->refused);
+    bool steps = text || !has_tables(w);
     int status = steps ? explain_print_steps(e, format, err) : STRATA_OK;
     if (status != STRATA_OK)
         return status;
@@ -184,7 +187,11 @@ static int print_tables(const strata_engine *e, const struct explain *x,
         fputs(text ? "\n" : "", stdout);
         explain_print_refused(e, format);
     }
-    return STRATA_OK;
+    if (w->sizes || (text && e->network->n_symbols > 0)) {
+        fputs(text ? "\n" : "", stdout);
+        status = explain_print_sizes(e, format, err);
+    }
+    return status;
 }
 
 /* An engine from a file has the report of its build: the alternatives are gone. */
@@ -317,6 +324,9 @@ const struct tool_command tool_explain = {
         "and\n"
         "                        which format of which layer would remove it\n"
         "      --tensors         each tensor: produced, materialised, wanted\n"
+        "      --sizes           what a run takes at the sizes that [profile] lists, and "
+        "half\n"
+        "                        way between them\n"
         "      --fusions         each layer that was or might have been fused, and why "
         "not\n"
         "      --impls=LAYER     every way to run one layer, what it costs, and what a "

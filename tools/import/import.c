@@ -114,6 +114,7 @@ static int import_one(const struct wishes *w, const char *path)
     struct import *im = NULL;
     strata_error err;
     error_clear(&err);
+    size_t n_refused;
     int code = EXIT_OK, status = tool_open_registry(&s, &w->common, &err);
     if (status == STRATA_OK)
         status = model_import(path, w->ini, &w->model, s.registry, &model, &im, &err);
@@ -127,7 +128,8 @@ static int import_one(const struct wishes *w, const char *path)
         const int failed = tool_fail(&err);
         code = code == EXIT_OK ? failed : code;
     }
-    if (status == STRATA_EUNSUPPORTED && w->keep_going && im)
+    import_refusals(im, &n_refused);
+    if (n_refused && w->keep_going)
         code = print_missing(im, w->common.format);
     import_free(im);
     onnx_close(model);
@@ -206,14 +208,18 @@ const struct tool_command tool_import = {
         "it\n"
         "as NET.safetensors. A network has static shapes: what the model leaves free "
         "has\n"
-        "to be given. Every operator that cannot be imported is named, with the reason;\n"
+        "to be given, but for the batch: inputs' first dim stays a symbol, [profile], "
+        "where\n"
+        "the network is the same for every value. Every operator that cannot be imported "
+        "is named, with the reason;\n"
         "docs/onnx.md lists those that can. Other commands take MODEL.onnx, too: they\n"
         "import it to the user's cache.\n\n"
         "Options:\n"
         "  -o, --output=FILE     the network; the old files are replaced\n"
         "      --shape=NAME=DIMS the dims of an input: x=1x3x224x224 (repeatable)\n"
-        "      --dim=NAME=N      the value of a dim that has a name: batch=1 "
-        "(repeatable)\n"
+        "      --dim=NAME=N      the value of a dim that has a name: length=128; "
+        "batches to\n"
+        "                        be fast at: batch=1,8,32 (repeatable)\n"
         "      --constant=NAME=FILE  an input that is a constant here, from an .npy or "
         "a\n"
         "                        tensor's .pb file (repeatable)\n"
@@ -230,7 +236,7 @@ const struct tool_command tool_import = {
         "                        with output_K.pb\n\n"
         "Exit status: 0 imported (and equal), 1 different, 2 it cannot be imported.\n",
     .examples = "  strata import resnet50.onnx -o resnet50.ini\n"
-                "  strata import bert.onnx -o bert.ini --dim batch=1 --dim length=128\n"
+                "  strata import bert.onnx -o bert.ini --dim length=128\n"
                 "  strata import model.onnx --check test_data_set_0\n"
                 "  strata run model.onnx photo.jpg\n",
     .run = run_import,

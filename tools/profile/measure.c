@@ -144,7 +144,7 @@ static void summarise(struct profile *p)
 int profile_measure(struct profile *p, strata_context *c, size_t runs, bool ranges,
                     strata_error *err)
 {
-    *p = (struct profile){.engine = c->engine, .handle = c->handle, .runs = runs};
+    *p = (struct profile){.engine = c->active->engine, .handle = c->handle, .runs = runs};
     p->graph = c->use_graph;
     int status = make_rows(p, err);
     if (status == STRATA_OK)

@@ -20,6 +20,7 @@ enum {
     OPTION_HTML,
     OPTION_SAVE,
     OPTION_INPUT,
+    OPTION_DIM,
 };
 
 static const struct option options[] = {
@@ -34,6 +35,7 @@ static const struct option options[] = {
     {"html", required_argument, NULL, OPTION_HTML},
     {"exportProfile", required_argument, NULL, OPTION_SAVE},
     {"input", required_argument, NULL, OPTION_INPUT},
+    {"dim", required_argument, NULL, OPTION_DIM},
     {0},
 };
 
@@ -87,6 +89,8 @@ static bool own_option(struct arguments *a, int option)
         return tool_output(&a->common, optarg);
     case OPTION_INPUT:
         return tool_input(&a->common, optarg);
+    case OPTION_DIM:
+        return tool_dim(&a->common, optarg);
     }
     return false;
 }
@@ -110,6 +114,8 @@ static int profile_network(const struct arguments *a, const char *path, strata_e
     int status = tool_open_engine(&s, &a->common, path, err);
     if (status == STRATA_OK)
         status = strata_context_create(&c, s.engine, s.handle, err);
+    if (status == STRATA_OK)
+        status = run_set_sizes(c, &a->common, err);
     if (status == STRATA_OK)
         status = run_read_inputs(c, s.engine, &a->common, err);
     if (status == STRATA_OK)
@@ -160,6 +166,7 @@ const struct tool_command tool_profile = {
         "      --sort=time|order     slowest first, or as they run (default)\n"
         "      --top=N               so many rows\n"
         "      --input=[NAME=]FILE   an input as in `strata run`; random by default\n"
+        "      --dim=NAME=SIZE       the size of a name of [profile], as T=77\n"
         "      --html=FILE           a report: layers, memory, plan, impls; one file\n"
         "      --trace=FILE          some runs for Perfetto (ui.perfetto.dev) or Chrome\n"
         "      --streams=N           streams of the trace (default 1)\n"

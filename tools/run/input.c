@@ -160,7 +160,8 @@ static int from_image(const struct target *t, const struct image *im, strata_err
     float *values = zalloc((size_t)count, sizeof *values, t->path, err);
     if (!values)
         return STRATA_ENOMEM;
-    int status = network_image(values, t->engine->network, t->input, im, err);
+    int status =
+        network_image(values, t->context->active->engine->network, t->input, im, err);
     error_prefix(err, "%s", t->path);
     for (int64_t n = 1; n < d->dims[0] && status == STRATA_OK; n++)
         memcpy(values + n * one, values, (size_t)one * sizeof *values);
@@ -268,7 +269,7 @@ int run_read_input(strata_context *c, const strata_engine *e, int index, const c
                        .index = index,
                        .path = path,
                        .binding.struct_size = sizeof t.binding};
-    int status = strata_engine_binding(e, index, &t.binding, err);
+    int status = strata_context_binding(c, index, &t.binding, err);
     if (status != STRATA_OK)
         return status;
     t.input = network_find_input(e->network, t.binding.name);

@@ -37,7 +37,7 @@ int run_values(struct values *v, strata_context *c, const strata_engine *e, int 
 {
     strata_binding b = {.struct_size = sizeof b};
     *v = (struct values){0};
-    int status = strata_engine_binding(e, index, &b, err);
+    int status = strata_context_binding(c, index, &b, err);
     if (status != STRATA_OK)
         return status;
     void *data = zalloc(1, (size_t)b.bytes, "an output", err);

@@ -8,7 +8,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { OPTION_INPUT = TOOL_OWN, OPTION_OUTPUT, OPTION_TOP, OPTION_ITEM, OPTION_REPEAT };
+enum {
+    OPTION_INPUT = TOOL_OWN,
+    OPTION_OUTPUT,
+    OPTION_TOP,
+    OPTION_ITEM,
+    OPTION_REPEAT,
+    OPTION_DIM
+};
 
 static const struct option options[] = {
     {"input", required_argument, NULL, OPTION_INPUT},
@@ -16,6 +23,7 @@ static const struct option options[] = {
     {"top", required_argument, NULL, OPTION_TOP},
     {"item", required_argument, NULL, OPTION_ITEM},
     {"repeat", required_argument, NULL, OPTION_REPEAT},
+    {"dim", required_argument, NULL, OPTION_DIM},
     {0},
 };
 
@@ -47,6 +55,8 @@ static bool own_option(struct run_options *o, int option)
         return parse_number(&o->item, optarg, 0, "--item");
     case OPTION_REPEAT:
         return parse_number(&o->repeat, optarg, 1, "--repeat");
+    case OPTION_DIM:
+        return tool_dim(&o->common, optarg);
     case OPTION_INPUT:
         return tool_input(&o->common, optarg);
     case OPTION_OUTPUT:
@@ -139,6 +149,8 @@ static int run_network(const struct run_options *o, const char *path, strata_err
     if (status == STRATA_OK)
         status = strata_context_create(&c, s.engine, s.handle, err);
     if (status == STRATA_OK)
+        status = run_set_sizes(c, &o->common, err);
+    if (status == STRATA_OK)
         status = read_inputs(c, s.engine, o, err);
     if (status == STRATA_OK)
         status = execute(c, o->repeat, err);
@@ -188,14 +200,19 @@ const struct tool_command tool_run = {
     .help =
         "Files are .npy, images as the INI's [input] section prepares them (PGM, PPM,\n"
         "PNG, JPEG, MNIST IDX), or raw elements in the input's format. A .npy file has\n"
-        "the input's shape; only ones in front may be left out or added.\n\n"
+        "the input's shape; only ones in front may be left out or added. Names of\n"
+        "[profile] with several sizes have those of the .npy files, else their "
+        "largest.\n\n"
         "Options:\n"
         "      --input=[NAME=]FILE   an input; NAME=random:SEED for random values\n"
         "      --item=N              image of an IDX file (default 0)\n"
         "      --output=[NAME=]FILE  save an output as .npy, FP64, integers and BOOL as\n"
-        "                            they are, all else float32, instead of printing ('-':\n"
+        "                            they are, all else float32, instead of printing "
+        "('-':\n"
         "                            on standard output)\n"
-        "      --top=N               largest values of each image, NaN first (default 5)\n"
+        "      --top=N               largest values of each image, NaN first (default "
+        "5)\n"
+        "      --dim=NAME=SIZE       the size of a name of [profile], as T=77\n"
         "      --repeat=N            run N times; -v shows the fastest\n",
     .examples =
         "  strata run examples/digits/digits.ini examples/digits/images/3-011.pgm\n"

@@ -5,11 +5,16 @@
 #ifndef TOOLS_RUN_RUN_H
 #define TOOLS_RUN_RUN_H
 
+#include "engine/context/context.h"
 #include "tools/values.h"
 
 /* "NAME=FILE", or "FILE" where there is one binding of that side; see tool_file_of. */
 int run_find_binding(const strata_engine *e, const char *text, bool is_input, int *index,
                      const char **file, strata_error *err);
+
+/* sizes.c: of the next runs, by the options' `--dim` and the shapes of their .npy files.
+ */
+int run_set_sizes(strata_context *c, const struct tool_options *o, strata_error *err);
 
 /* Fill binding `index` from a file, by content: .npy, image, IDX (item `item` of it), or
  * raw elements in the binding's own format. "random:SEED" makes values in [0, 1), rounded

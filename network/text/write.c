@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "network/lines.h"
+#include "network/text/lines.h"
 
 /* ---- sections ---------------------------------------------------------------------- */
 
@@ -24,11 +24,11 @@ static void write_network(struct lines *w, const strata_network *net)
     if (net->n_labels)
         line_word(w, "labels", NETWORK_MEMORY_LABELS);
     at = line_begin(w, "outputs");
-    for (size_t i = 0; i < net->n_outputs; i++)
+    for (size_t i = 0; i < net->n_outputs - net->n_states; i++)
         fprintf(w->f, "%s%s", i ? "," : "", net->outputs[i].name);
     line_end(w, "outputs", at);
     at = line_begin(w, "output_formats");
-    for (size_t i = 0; i < net->n_outputs; i++) {
+    for (size_t i = 0; i < net->n_outputs - net->n_states; i++) {
         fputs(i ? "," : "", w->f);
         line_format(w, net->outputs[i].format, net->tensors[net->outputs[i].tensor].rank);
     }
@@ -46,30 +46,43 @@ static void put_channels(struct lines *w, const char *key, const double v[4],
     line_reals(w, key, v, n);
 }
 
-/* The name that has several values. */
-#define BATCH "batch"
-
-static void write_shape(struct lines *w, const struct network_input *in,
-                        const struct network_tensor *t)
+static void write_shape(struct lines *w, const strata_network *net,
+                        const struct network_input *in, const struct network_tensor *t)
 {
     long at = line_begin(w, "shape");
     for (int i = 0; i < t->rank; i++) {
         fputs(i ? "," : "", w->f);
-        if (i == 0 && in->batched)
-            fputs(BATCH, w->f);
+        if (in->symbols[i] >= 0)
+            fputs(net->symbols[in->symbols[i]].name, w->f);
         else
             fprintf(w->f, "%" PRId64, t->dims[i]);
     }
     line_end(w, "shape", at);
 }
 
+/* As a list where that says all: older readers know no range. */
+static void write_symbol(struct lines *w, const struct network_symbol *s)
+{
+    long at;
+    if (s->least == 1 && s->n_sizes > 1) {
+        line_ints(w, s->name, s->sizes, (int64_t)s->n_sizes);
+        return;
+    }
+    at = line_begin(w, s->name);
+    fprintf(w->f, "%" PRId64 "..%" PRId64, s->least, s->most);
+    for (size_t i = 0; i < s->n_sizes; i++)
+        fprintf(w->f, "%s%" PRId64, i ? "," : ":", s->sizes[i]);
+    line_end(w, s->name, at);
+}
+
 static void write_profile(struct lines *w, const strata_network *net)
 {
     w->section = "profile";
-    if (net->n_batches == 0)
+    if (net->n_symbols == 0)
         return;
     fputs("\n[profile]\n", w->f);
-    line_ints(w, BATCH, net->batches, (int64_t)net->n_batches);
+    for (size_t i = 0; i < net->n_symbols; i++)
+        write_symbol(w, &net->symbols[i]);
 }
 
 static void write_input(struct lines *w, const strata_network *net,
@@ -80,7 +93,7 @@ static void write_input(struct lines *w, const strata_network *net,
     int64_t channels = t->rank > 1 ? t->dims[1] : 1;
     w->section = in->name;
     fprintf(w->f, "\n[input %s]\n", in->name);
-    write_shape(w, in, t);
+    write_shape(w, net, in, t);
     line_word(w, "dtype", strata_dtype_name(t->dtype));
     long at = line_begin(w, "format");
     line_format(w, in->format, t->rank);
@@ -96,6 +109,24 @@ static void write_input(struct lines *w, const strata_network *net,
     line_reals(w, "scale", &m->scale, 1);
     put_channels(w, "mean", m->mean, channels);
     put_channels(w, "std", m->std, channels);
+}
+
+static void write_state(struct lines *w, const strata_network *net,
+                        const struct network_state *state)
+{
+    const struct network_input *in = &net->inputs[state->input];
+    const struct network_tensor *t = &net->tensors[in->tensor];
+    w->section = in->name;
+    fprintf(w->f, "\n[state %s]\n", in->name);
+    write_shape(w, net, in, t);
+    line_word(w, "dtype", strata_dtype_name(t->dtype));
+    long at = line_begin(w, "format");
+    line_format(w, in->format, t->rank);
+    line_end(w, "format", at);
+    line_word(w, "next", net->outputs[state->output].name);
+    line_reals(w, "value", &state->value, 1);
+    if (state->room)
+        line_int(w, "room", state->room);
 }
 
 static void write_build(struct lines *w, const strata_network *net, int math)
@@ -173,8 +204,10 @@ int network_write(char **text, size_t *size, const strata_network *net, int math
     write_profile(&w, net);
     write_build(&w, net, math);
     write_runtime(&w, net);
-    for (size_t i = 0; i < net->n_inputs; i++)
+    for (size_t i = 0; i < net->n_inputs - net->n_states; i++)
         write_input(&w, net, &net->inputs[i]);
+    for (size_t i = 0; i < net->n_states; i++)
+        write_state(&w, net, &net->states[i]);
     fprintf(w.f, "\n[weights w]\nfile = %s\n", NETWORK_MEMORY_WEIGHTS);
     for (size_t i = 0; i < net->n_layers; i++)
         write_layer(&w, net, &net->layers[i]);

@@ -44,9 +44,12 @@ void line_formats(struct lines *w, const char *key, uint64_t mask);
 void line_format(struct lines *w, struct format format, int rank);
 
 void line_attribute(struct lines *w, const strata_attr *a, const void *params);
-/* Those that have not their default. */
+/* Those that have not their default. named, or NULL: the text of one that holds names of
+ * [profile]; NULL: it holds none. */
 void line_attributes(struct lines *w, const struct registry_layer *type,
-                     const void *params);
+                     const void *params,
+                     const char *(*named)(const void *of, const char *key),
+                     const void *of);
 /* Whether the tensor is LAYER.WEIGHT, where `weights = w:LAYER` finds it; false of NULL.
  */
 bool line_owns(const char *tensor, const char *layer, const char *weight);

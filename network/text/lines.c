@@ -2,7 +2,7 @@
  *
  * Lines of a network's text.
  */
-#include "network/lines.h"
+#include "network/text/lines.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -171,11 +171,17 @@ void line_attribute(struct lines *w, const strata_attr *a, const void *params)
 }
 
 void line_attributes(struct lines *w, const struct registry_layer *type,
-                     const void *params)
+                     const void *params,
+                     const char *(*named)(const void *of, const char *key),
+                     const void *of)
 {
-    for (size_t i = 0; i < type->n_attrs; i++)
-        if (!attribute_is_default(&type->attrs[i], params))
+    for (size_t i = 0; i < type->n_attrs; i++) {
+        const char *text = named ? named(of, type->attrs[i].name) : NULL;
+        if (text)
+            line_word(w, type->attrs[i].name, text);
+        else if (!attribute_is_default(&type->attrs[i], params))
             line_attribute(w, &type->attrs[i], params);
+    }
 }
 
 bool line_owns(const char *tensor, const char *layer, const char *weight)

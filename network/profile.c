@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * [profile]: the names that stand for several sizes, and which of them is the batch.
+ */
+#include "network/private.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+
+static bool varies(const struct config_symbol *s)
+{
+    return s->most >= 0 && s->least != s->most;
+}
+
+int network_profile(struct loader *l)
+{
+    strata_network *net = l->net;
+    const struct config_symbol *all;
+    config_profile(l->c);
+    const size_t n = config_symbols(l->c, &all);
+    net->batch_symbol = -1;
+    net->symbols = zalloc(NETWORK_MAX_SYMBOLS, sizeof *net->symbols, "symbols", l->err);
+    if (!net->symbols)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        if (!varies(&all[i]))
+            continue;
+        if (net->n_symbols == NETWORK_MAX_SYMBOLS) {
+            config_error(l->c, all[i].place, "more than %d names have several sizes",
+                         NETWORK_MAX_SYMBOLS);
+            break;
+        }
+        struct network_symbol *s = &net->symbols[net->n_symbols];
+        if (!(s->name = duplicate(all[i].name, l->err)))
+            return STRATA_ENOMEM;
+        net->n_symbols++;
+        s->least = all[i].least;
+        s->most = all[i].most;
+        s->n_sizes = all[i].n_sizes;
+        memcpy(s->sizes, all[i].sizes, sizeof s->sizes);
+    }
+    return STRATA_OK;
+}
+
+int network_find_symbol(const strata_network *net, const char *name)
+{
+    for (size_t i = 0; i < net->n_symbols; i++)
+        if (strcmp(net->symbols[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+int network_symbol_of(const strata_network *net, const struct config *c, int index)
+{
+    const struct config_symbol *all;
+    const size_t n = config_symbols(c, &all);
+    return index >= 0 && (size_t)index < n ? network_find_symbol(net, all[index].name)
+                                           : -1;
+}
+
+/* Whether a symbol is the first dim of inputs and no other dim; *stands: any at all. */
+static bool is_first_only(const strata_network *net, int symbol, bool *stands)
+{
+    bool first = true;
+    *stands = false;
+    for (size_t i = 0; i < net->n_inputs; i++)
+        for (int d = 0; d < STRATA_MAX_RANK; d++)
+            if (net->inputs[i].symbols[d] == symbol) {
+                *stands = true;
+                first &= d == 0;
+            }
+    return first && *stands;
+}
+
+static struct config_place place_of(const struct loader *l, const char *name)
+{
+    const struct config_symbol *all;
+    const size_t n = config_symbols(l->c, &all);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return all[i].place;
+    return config_find(l->c, "profile")->place;
+}
+
+void network_settle_profile(struct loader *l)
+{
+    strata_network *net = l->net;
+    size_t plans = 1;
+    bool stands;
+    for (size_t i = 0; i < net->n_symbols; i++) {
+        const struct network_symbol *s = &net->symbols[i];
+        const bool first = is_first_only(net, (int)i, &stands);
+        plans *= s->n_sizes; /* of 16 each, 8 at most */
+        if (!stands && !config_errors(l->c))
+            config_error(
+                l->c, place_of(l, s->name),
+                "'%s' has several sizes, and stands in no input's shape; give it "
+                "one",
+                s->name);
+        if (first && s->least > 0 && net->batch_symbol < 0)
+            net->batch_symbol = (int)i;
+    }
+    if (plans > NETWORK_MAX_PLANS)
+        config_error(l->c, config_find(l->c, "profile")->place,
+                     "the listed sizes make %zu combinations, each of which would be "
+                     "planned for; at most %d are: list fewer",
+                     plans, NETWORK_MAX_PLANS);
+}

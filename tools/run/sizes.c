@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sizes of a run: those of `--dim NAME=SIZE`, then those that the files of inputs
+ * have.
+ */
+#include "tools/run/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* "T=77"; text is the option's. */
+static int set_size(strata_context *c, const char *text, bool *given, strata_error *err)
+{
+    const char *equals = strchr(text, '=');
+    char name[CONFIG_MAX_KEY + 1], *end = NULL;
+    const long long size = equals ? strtoll(equals + 1, &end, 10) : 0;
+    if (!equals || equals - text > CONFIG_MAX_KEY || end == equals + 1 || *end)
+        return error_set(err, STRATA_EINVAL, "--dim %s: write NAME=SIZE, as T=77", text);
+    memcpy(name, text, (size_t)(equals - text));
+    name[equals - text] = '\0';
+    const int symbol = network_find_symbol(c->engine->network, name);
+    if (symbol >= 0)
+        given[symbol] = true;
+    return strata_context_set_dimension(c, name, size, err);
+}
+
+static bool is_npy(const char *path)
+{
+    char magic[6] = "";
+    struct stat about;
+    FILE *f =
+        stat(path, &about) == 0 && S_ISREG(about.st_mode) ? fopen(path, "rb") : NULL;
+    const bool is = f && fread(magic, 1, sizeof magic, f) == sizeof magic &&
+                    memcmp(magic, "\x93NUMPY", sizeof magic) == 0;
+    if (f)
+        fclose(f);
+    return is;
+}
+
+/* Of a file's dims those that names of the input's shape stand for, unless they were
+ * given; what does not fit is told when the file is read. */
+static int take_dims(strata_context *c, int index, const int64_t *dims, int rank,
+                     bool *given, strata_error *err)
+{
+    const strata_network *net = c->engine->network;
+    const struct network_input *in = &net->inputs[index];
+    const int ones =
+        rank - net->tensors[in->tensor].rank; /* in front, left out or added */
+    int status = STRATA_OK;
+    for (int d = 0; d < net->tensors[in->tensor].rank && status == STRATA_OK; d++) {
+        const int symbol = in->symbols[d];
+        if (symbol < 0 || given[symbol])
+            continue;
+        given[symbol] = true;
+        status = strata_context_set_dimension(c, net->symbols[symbol].name,
+                                              d + ones < 0 ? 1 : dims[d + ones], err);
+    }
+    return status;
+}
+
+static int take_file(strata_context *c, int index, const char *path, bool *given,
+                     strata_error *err)
+{
+    struct weights *w = NULL;
+    if (!is_npy(path))
+        return STRATA_OK;
+    int status = weights_open(&w, path, NULL, err);
+    if (status == STRATA_OK && weights_count(w) == 1) {
+        const struct weight_view v = weights_at(w, 0);
+        status = take_dims(c, index, v.dims, v.rank, given, err);
+        if (status != STRATA_OK)
+            error_prefix(err, "%s", path);
+    }
+    weights_close(w);
+    return tool_file_status(status, err);
+}
+
+int run_set_sizes(strata_context *c, const struct tool_options *o, strata_error *err)
+{
+    bool given[NETWORK_MAX_SYMBOLS] = {false};
+    int status = STRATA_OK;
+    for (size_t i = 0; i < o->n_dims && status == STRATA_OK; i++)
+        status = set_size(c, o->dims[i], given, err);
+    for (size_t i = 0; i < o->n_inputs && status == STRATA_OK; i++) {
+        int index;
+        const char *file;
+        status = run_find_binding(c->engine, o->inputs[i], true, &index, &file, err);
+        if (status == STRATA_OK)
+            status = take_file(c, index, file, given, err);
+    }
+    return status;
+}
