@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/progress.h"
+#include "planner/cost/progress.h"
 
 enum kind { ALLOC, FREE, PINNED, UNPIN, COPY, FILL, REFORMAT, WORK, WAIT, KINDS };
 static const char *const kind_names[KINDS] = {

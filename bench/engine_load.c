@@ -16,7 +16,7 @@
 
 #include "bench/device_times.h"
 #include "engine/file/stored.h"
-#include "core/progress.h"
+#include "planner/cost/progress.h"
 
 enum { DEVICE, PLUGINS, READ, LOAD, CONTEXT, FIRST, SECOND, STEPS };
 static const char *const names[STEPS] = {

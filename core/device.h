@@ -12,8 +12,9 @@
 struct device;
 
 /* Work on a stream. On the host it runs later on the stream's thread, or within
- * a run of several threads on that of a crew (host/crew.h); a device with
- * queues of its own calls it at once, with its native stream, to enqueue kernels. */
+ * a run of several threads on that of a crew (host/crew.h), or on the caller's where it
+ * would only wait; a device with queues of its own calls it at once, with its native
+ * stream, to enqueue kernels. */
 typedef int (*device_work)(void *payload, void *native_stream, strata_error *err);
 #define DEVICE_PAYLOAD 448 /* bytes copied with a piece of work */
 
@@ -58,9 +59,11 @@ struct device_ops {
      * where that thread would only wait for it. The stream must be unused; NULL where the
      * device has queues of its own. */
     void (*stream_run_here)(strata_stream *s);
-    /* From begin to end the calling thread does itself what it puts on the stream, and
-     * others' work waits. False: something is under way there. NULL where that is. */
-    bool (*stream_visit)(strata_stream *s, bool begin);
+    /* From here on the calling thread does itself what it puts on the stream, a run of
+     * `threads` threads that wait for each other as STRATA_WAIT_* says, and others' work
+     * waits; until it calls again with no threads. False: it does not, as something is
+     * under way there or the threads are others'. NULL where that of run_here is. */
+    bool (*stream_visit)(strata_stream *s, int threads, int wait);
     int (*stream_wait)(strata_stream *s, strata_event *e, strata_error *err);
     int (*submit)(strata_stream *s, device_work work, const void *payload, size_t bytes,
                   strata_error *err);
@@ -140,7 +143,7 @@ struct device_abi {
     uint32_t version;
     uint32_t ops_size, properties_size, desc_size, error_size;
 };
-#define DEVICE_ABI_VERSION 2
+#define DEVICE_ABI_VERSION 3
 #define DEVICE_ABI_HERE                                                                  \
     ((struct device_abi){DEVICE_ABI_VERSION, sizeof(struct device_ops),                  \
                          sizeof(struct device_properties), sizeof(strata_desc),          \

@@ -2,7 +2,6 @@ CORE_SOURCES = \
 	core/alloc.c \
 	core/alloc.h \
 	core/arguments.h \
-	core/buckets.h \
 	core/checked.h \
 	core/device.h \
 	core/device_module.c \
@@ -20,8 +19,6 @@ CORE_SOURCES = \
 	core/installed.h \
 	core/names.c \
 	core/names.h \
-	core/progress.c \
-	core/progress.h \
 	core/status.c \
 	core/status.h \
 	core/team.h \

@@ -16,6 +16,16 @@
 #include <omp.h>
 #endif
 
+/* That the process may use; 1 without OpenMP. */
+static inline int team_processors(void)
+{
+#ifdef _OPENMP
+    return omp_get_num_procs();
+#else
+    return 1;
+#endif
+}
+
 /* Threads of regions that the calling thread opens from now on; returns the number until
  * now. Without OpenMP it is always 1. */
 static inline int threads_set(int threads)

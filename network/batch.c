@@ -47,11 +47,12 @@ static bool is_first(int64_t axis, int rank)
 }
 
 /* Whether an attribute called axis or axes names the batch. */
-static bool works_along_batch(const struct network_layer *layer, int rank)
+static bool works_along_batch(const struct registry_layer *type, const void *params,
+                              int rank)
 {
-    for (size_t i = 0; i < layer->type->n_attrs; i++) {
-        const strata_attr *a = &layer->type->attrs[i];
-        const void *value = (const char *)layer->params + a->offset;
+    for (size_t i = 0; i < type->n_attrs; i++) {
+        const strata_attr *a = &type->attrs[i];
+        const void *value = (const char *)params + a->offset;
         if (a->type == STRATA_I64 && strcmp(a->name, "axis") == 0 &&
             is_first(*(const int64_t *)value, rank))
             return true;
@@ -100,24 +101,22 @@ static const char *mixes_boxes(const void *params)
     return "its rows are those of all images, without gaps";
 }
 
-/* Layers may mix rows although their output's dims are as if they did not. */
-static const char *mixes_rows(const struct network_layer *layer, int rank)
+const char *network_mixes_rows(const struct registry_layer *type, const void *params,
+                               int rank)
 {
     static const struct {
         const char *type;
         const char *(*mixes)(const void *params);
     } rules[] = {
-        {"core::Shuffle@1", mixes_shuffle},
-        {"core::Slice@1", mixes_slice},
-        {"core::ReverseSequence@1", mixes_steps},
-        {"core::RoiAlign@1", mixes_regions},
+        {"core::Shuffle@1", mixes_shuffle},         {"core::Slice@1", mixes_slice},
+        {"core::ReverseSequence@1", mixes_steps},   {"core::RoiAlign@1", mixes_regions},
         {"core::NonMaxSuppression@1", mixes_boxes},
     };
-    if (works_along_batch(layer, rank))
+    if (works_along_batch(type, params, rank))
         return "it works along the batch";
     for (size_t i = 0; i < ARRAY_LENGTH(rules); i++)
-        if (strcmp(layer->type->full_name, rules[i].type) == 0)
-            return rules[i].mixes(layer->params);
+        if (strcmp(type->full_name, rules[i].type) == 0)
+            return rules[i].mixes(params);
     return NULL;
 }
 
@@ -169,7 +168,8 @@ static const char *infer(struct rebatch *r, const struct network_layer *layer,
         carries |= r->carries[layer->inputs[i]];
         rank = in_rank > rank ? in_rank : rank;
     }
-    const char *problem = carries ? mixes_rows(layer, rank) : NULL;
+    const char *problem =
+        carries ? network_mixes_rows(layer->type, layer->params, rank) : NULL;
     for (int i = 0; i < layer->n_outputs && !type->shape && layer->n_inputs; i++)
         out[i] = in[0];
     if (!problem && type->shape && type->shape(&node) != STRATA_OK)

@@ -94,6 +94,24 @@ void line_dims(struct lines *w, const char *key, const int64_t *v, int n)
     w->status = dims.status;
 }
 
+void line_sizes(struct lines *w, const char *key, int64_t least, int64_t most,
+                const int64_t *sizes, size_t n)
+{
+    if (least == most || (least == 1 && n > 1)) {
+        line_ints(w, key, sizes, (int64_t)n);
+        return;
+    }
+    long at = line_begin(w, key);
+    fprintf(w->f, "%" PRId64 "..%" PRId64, least, most);
+    for (size_t i = 0; i < n; i++)
+        fprintf(w->f, "%s%" PRId64,
+                i                    ? w->gap
+                : strlen(w->gap) > 1 ? ": "
+                                     : ":",
+                sizes[i]);
+    line_end(w, key, at);
+}
+
 void line_int(struct lines *w, const char *key, int64_t value)
 {
     line_ints(w, key, &value, 1);
@@ -171,11 +189,17 @@ void line_attribute(struct lines *w, const strata_attr *a, const void *params)
 }
 
 void line_attributes(struct lines *w, const struct registry_layer *type,
-                     const void *params)
+                     const void *params,
+                     const char *(*named)(const void *of, const char *key),
+                     const void *of)
 {
-    for (size_t i = 0; i < type->n_attrs; i++)
-        if (!attribute_is_default(&type->attrs[i], params))
+    for (size_t i = 0; i < type->n_attrs; i++) {
+        const char *text = named ? named(of, type->attrs[i].name) : NULL;
+        if (text)
+            line_word(w, type->attrs[i].name, text);
+        else if (!attribute_is_default(&type->attrs[i], params))
             line_attribute(w, &type->attrs[i], params);
+    }
 }
 
 bool line_owns(const char *tensor, const char *layer, const char *weight)

@@ -31,6 +31,10 @@ void line_text(struct lines *w, const char *key, const char *text);
 /* The shortest decimals that read back as the same values. */
 void line_reals(struct lines *w, const char *key, const double *v, int64_t n);
 void line_ints(struct lines *w, const char *key, const int64_t *v, int64_t n);
+/* A name's range and the sizes listed of it; as a list where that says all: older readers
+ * know no range. */
+void line_sizes(struct lines *w, const char *key, int64_t least, int64_t most,
+                const int64_t *sizes, size_t n);
 void line_int(struct lines *w, const char *key, int64_t value);
 void line_flag(struct lines *w, const char *key, bool value);
 void line_word(struct lines *w, const char *key, const char *word);
@@ -44,9 +48,12 @@ void line_formats(struct lines *w, const char *key, uint64_t mask);
 void line_format(struct lines *w, struct format format, int rank);
 
 void line_attribute(struct lines *w, const strata_attr *a, const void *params);
-/* Those that have not their default. */
+/* Those that have not their default. named, or NULL: the text of one that holds names of
+ * [profile]; NULL: it holds none. */
 void line_attributes(struct lines *w, const struct registry_layer *type,
-                     const void *params);
+                     const void *params,
+                     const char *(*named)(const void *of, const char *key),
+                     const void *of);
 /* Whether the tensor is LAYER.WEIGHT, where `weights = w:LAYER` finds it; false of NULL.
  */
 bool line_owns(const char *tensor, const char *layer, const char *weight);

@@ -8,6 +8,12 @@ NETWORK_SOURCES = \
 	network/image.c \
 	network/import/arena.c \
 	network/import/arena.h \
+	network/import/batch/batch.c \
+	network/import/batch/compare.c \
+	network/import/batch/compare.h \
+	network/import/batch/list.c \
+	network/import/batch/memo.c \
+	network/import/batch/memo.h \
 	network/import/control/body.c \
 	network/import/control/control.c \
 	network/import/control/control.h \
@@ -50,6 +56,7 @@ NETWORK_SOURCES = \
 	network/import/map/tables.c \
 	network/import/map/window.c \
 	network/import/name.c \
+	network/import/passes.c \
 	network/import/pattern/activation.c \
 	network/import/pattern/find.c \
 	network/import/pattern/match.c \

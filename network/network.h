@@ -154,6 +154,10 @@ bool network_tensor_valid(const strata_tensor *t);
 size_t network_most_tensors(const strata_network *net);
 /* A symbol by name, or -1. */
 int network_find_symbol(const strata_network *net, const char *name);
+/* How a layer of inputs up to that rank mixes rows although its output's dims are as if
+ * it did not; NULL: it does not. */
+const char *network_mixes_rows(const struct registry_layer *type, const void *params,
+                               int rank);
 
 /* Fill a strata_node's tensors for a layer's callbacks: dims and dtypes only. `in`,
  * `out` and `weight` must hold n_ports, n_outputs and n_weights entries. */
@@ -189,13 +193,12 @@ int network_parse(strata_network **out, const struct network_memory *memory,
 int network_write(char **text, size_t *size, const strata_network *net, int math,
                   strata_error *err);
 
-/* The text as a person would write it, of a network whose weights lie in one file at
- * most, which the text calls `weights`. What it read comes out in the order of the
- * network, without comments. EUNSUPPORTED names what cannot be printed: sections that
- * say how to build or run it, labels, random weights. Types get the shortest name that
- * finds them in the registry. print.c */
+/* The text as a person would write it, in one file beside the network's: includes,
+ * variables, overrides and comments are gone, and files are named from there. What it
+ * read comes out in the order of the network; types get the shortest name that finds them
+ * in the registry. Of one thread at a time. print.c */
 int network_print(char **text, size_t *size, const strata_network *net,
-                  const char *weights, strata_registry *registry, strata_error *err);
+                  strata_registry *registry, strata_error *err);
 
 /* image.c: values of one image, dense linear FP32, for a row of an input of 1 or 3
  * channels: resized, normalised and in the order that its section says. */

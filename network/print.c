@@ -5,45 +5,90 @@
  */
 #include "network/network.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+#include "core/names.h"
 #include "core/text.h"
+#include "network/attributes.h"
 #include "network/lines.h"
 
-/* ---- what is not printed -------------------------------------------------------------
+struct printing {
+    struct lines lines;
+    const strata_network *net;
+    strata_registry *registry;
+    struct names layers; /* their sections, by name */
+};
+
+/* ---- what the sections say -----------------------------------------------------------
  */
 
-/* Weights lie in one file at most. */
-static int check_weights(const strata_network *net, strata_error *err)
+static const struct config_pair *find_pair(const struct config_section *s,
+                                           const char *key)
 {
-    if (net->n_files > 1)
-        return error_set(err, STRATA_EUNSUPPORTED,
-                         "%s: weights of %zu files; a network of one can be printed",
-                         net->path, net->n_files);
-    for (size_t i = 0; i < net->n_layers; i++)
-        for (size_t k = 0; k < net->layers[i].type->n_weights; k++)
-            if (net->layers[i].weights[k].source == WEIGHT_RANDOM)
-                return error_set(err, STRATA_EUNSUPPORTED,
-                                 "%s: weight '%s' is random; a network whose weights are "
-                                 "a file's can be printed",
-                                 net->path, net->layers[i].weights[k].name);
-    return STRATA_OK;
+    for (size_t i = 0; s && i < s->n_pairs; i++)
+        if (strcmp(s->pairs[i].key, key) == 0)
+            return &s->pairs[i];
+    return NULL;
 }
 
-static int check(const strata_network *net, strata_error *err)
+/* From the network's own folder: a file that was included may lie below it. */
+static void print_path(struct printing *p, const struct config_pair *pair)
 {
-    static const char *const others[] = {"build", "runtime", "bench", "profile",
-                                         "plugins"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (config_find(net->config, others[i]))
-            return error_set(err, STRATA_EUNSUPPORTED,
-                             "%s: [%s] cannot be printed; network, inputs, weights and "
-                             "layers can",
-                             net->path, others[i]);
-    return net->n_labels ? error_set(err, STRATA_EUNSUPPORTED,
-                                     "%s: labels cannot be printed", net->path)
-                         : check_weights(net, err);
+    const struct config *c = p->net->config;
+    const char *own = config_file(c, 0), *other = config_file(c, pair->value_place.file);
+    const char *slash = strrchr(own, '/'), *below = other;
+    const size_t folder = slash ? (size_t)(slash - own) + 1 : 0;
+    if (strncmp(own, other, folder) == 0)
+        below += folder;
+    while (strncmp(below, "./", 2) == 0)
+        below += 2;
+    const char *name = strrchr(below, '/');
+    const bool moved = pair->value_place.file > 0 && name && *pair->value != '/';
+    char *path = moved ? text_print("%.*s/%s", (int)(name - below), below, pair->value)
+                       : text_print("%s", pair->value);
+    if (path)
+        line_text(&p->lines, pair->key, path);
+    else
+        p->lines.status = error_no_memory(p->lines.err, 0, "a path");
+    free(path);
+}
+
+/* Without the quotes that a text of several words gets, where they are of no need. */
+static void print_value(struct lines *w, const char *key, const char *value)
+{
+    const size_t n = strlen(value);
+    if (n && value[n - 1] != ' ' && !strpbrk(value, "\t#;'$\\\"") &&
+        !strchr(" [=:", *value))
+        line_word(w, key, value);
+    else
+        line_text(w, key, value);
+}
+
+/* A list that names symbols, with `gap` between its entries, malloc'ed; NULL: it has
+ * numbers alone. */
+static char *list_of_names(const char *value, const char *gap)
+{
+    char *out = NULL;
+    size_t size, n;
+    bool named = false, first = true;
+    FILE *f = open_memstream(&out, &size);
+    for (const char *at = value + strspn(value, " \t"); f && *at; first = false) {
+        const bool name = isalpha((unsigned char)*at) || *at == '_';
+        for (n = 0; at[n] && !strchr(name ? " \t," : " \t,x", at[n]);)
+            n++;
+        fprintf(f, "%s%.*s", first ? "" : gap, (int)n, at);
+        named |= name;
+        at += n + strspn(at + n, " \t");
+        at += *at == ',' || *at == 'x';
+        at += strspn(at, " \t");
+    }
+    if (f && text_finish(f, &out) && named)
+        return out;
+    free(out);
+    return NULL;
 }
 
 /* ---- network and inputs --------------------------------------------------------------
@@ -54,12 +99,18 @@ static bool is_usual(struct format f, int dtype)
     return f.dtype == dtype && f.order == ORDER_LINEAR && f.vector == 1;
 }
 
-static void print_network(struct lines *w, const strata_network *net)
+static void print_network(struct printing *p)
 {
+    const strata_network *net = p->net;
+    struct lines *w = &p->lines;
+    const struct config_pair *labels =
+        find_pair(config_find(net->config, "network"), "labels");
     bool usual = true;
     w->section = "network";
     fputs("[network]\nformat = 1\n", w->f);
     line_text(w, "name", net->name);
+    if (labels)
+        print_path(p, labels);
     long at = line_begin(w, "outputs");
     for (size_t i = 0; i < net->n_outputs; i++) {
         fprintf(w->f, "%s%s", i ? w->gap : "", net->outputs[i].name);
@@ -105,13 +156,36 @@ static void print_transform(struct lines *w, const struct image_transform *m,
     print_channels(w, "std", m->std, channels, image_identity.std[0]);
 }
 
-static void print_input(struct lines *w, const strata_network *net,
-                        const struct network_input *in)
+static const struct config_section *find_input(const strata_network *net,
+                                               const char *name)
 {
-    const struct network_tensor *t = &net->tensors[in->tensor];
+    for (size_t i = 0; i < config_sections(net->config); i++) {
+        const struct config_section *s = config_section(net->config, i);
+        if (strcmp(s->kind, "input") == 0 && strcmp(s->name, name) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+static void print_shape(struct printing *p, const struct network_input *in)
+{
+    const struct network_tensor *t = &p->net->tensors[in->tensor];
+    const struct config_pair *said = find_pair(find_input(p->net, in->name), "shape");
+    char *names = said ? list_of_names(said->value, " x ") : NULL;
+    if (names)
+        line_word(&p->lines, "shape", names);
+    else
+        line_dims(&p->lines, "shape", t->dims, t->rank);
+    free(names);
+}
+
+static void print_input(struct printing *p, const struct network_input *in)
+{
+    const struct network_tensor *t = &p->net->tensors[in->tensor];
+    struct lines *w = &p->lines;
     w->section = in->name;
     fprintf(w->f, "\n[input %s]\n", in->name);
-    line_dims(w, "shape", t->dims, t->rank);
+    print_shape(p, in);
     if (t->dtype != STRATA_FP32)
         line_word(w, "dtype", strata_dtype_name(t->dtype));
     if (!is_usual(in->format, t->dtype)) {
@@ -166,67 +240,174 @@ static void print_inputs(struct lines *w, const strata_network *net,
     line_end(w, "inputs", at);
 }
 
-static const char *tensor_of(const void *of, size_t weight)
+/* Of attributes: the text of one that names symbols. */
+struct said {
+    const struct printing *p;
+    struct config_section *section;
+    const struct registry_layer *type;
+    char *text; /* given last */
+};
+
+static const char *said_by_name(const void *of, const char *key)
 {
-    const struct network_layer *layer = of;
-    const struct network_weight *w = &layer->weights[weight];
-    return w->source == WEIGHT_FILE ? w->view.name : NULL;
+    struct said *s = (struct said *)of;
+    const struct config_pair *pair =
+        attributes_pair(s->p->net->config, s->section, s->type, key, false);
+    free(s->text);
+    s->text = NULL;
+    for (size_t i = 0; pair && i < s->type->n_attrs; i++)
+        if (s->type->attrs[i].type == STRATA_INTS &&
+            strcmp(s->type->attrs[i].name, key) == 0)
+            s->text = list_of_names(pair->value, s->p->lines.gap);
+    return s->text;
 }
 
-/* What the file does not give: zeros, and what is absent though the file has it. */
-static void print_other_weights(struct lines *w, const strata_network *net,
-                                const struct network_layer *layer)
+/* Where weights are, as the section says it. */
+static void print_weights(struct printing *p, const struct network_layer *layer,
+                          struct config_section *s)
 {
-    bool own = false;
-    struct weight_view view;
-    for (size_t i = 0; i < layer->type->n_weights; i++)
-        own |= layer->weights[i].source == WEIGHT_FILE &&
-               strcmp(layer->weights[i].view.name, layer->weights[i].name) == 0;
+    const struct config_pair *all = find_pair(s, "weights");
+    if (all)
+        line_text(&p->lines, "weights", all->value);
     for (size_t i = 0; i < layer->type->n_weights; i++) {
-        const struct network_weight *weight = &layer->weights[i];
-        if (weight->source == WEIGHT_ZEROS)
-            line_word(w, layer->type->weights[i].name, "zeros");
-        else if (own && weight->source == WEIGHT_ABSENT &&
-                 weights_find(net->files[0], weight->name, &view, NULL) == STRATA_OK)
-            line_word(w, layer->type->weights[i].name, "none");
+        const char *name = layer->type->weights[i].name;
+        const struct config_pair *one =
+            attributes_pair(p->net->config, s, layer->type, name, true);
+        if (one)
+            line_text(&p->lines, name, one->value);
     }
 }
 
-static void print_layer(struct lines *w, const strata_network *net,
-                        const struct network_layer *layer, strata_registry *registry)
+static void print_layer(struct printing *p, const struct network_layer *layer)
 {
+    struct lines *w = &p->lines;
+    struct config_section *s =
+        config_section(p->net->config, (size_t)names_get(&p->layers, layer->name));
+    struct said said = {.p = p, .section = s, .type = layer->type};
     w->section = layer->name;
     fprintf(w->f, "\n[layer %s]\n", layer->name);
-    print_type(w, layer->type, registry);
-    if (layer->n_ports && !reads_above(net, layer))
-        print_inputs(w, net, layer);
+    print_type(w, layer->type, p->registry);
+    if (layer->n_ports && !reads_above(p->net, layer))
+        print_inputs(w, p->net, layer);
     line_formats(w, "format", layer->formats);
     if (layer->impl)
         line_word(w, "impl", layer->impl);
-    line_attributes(w, layer->type, layer->params);
-    line_weights(w, layer->name, layer->type, tensor_of, layer);
-    print_other_weights(w, net, layer);
+    line_attributes(w, layer->type, layer->params, said_by_name, &said);
+    print_weights(p, layer, s);
+    free(said.text);
+}
+
+/* ---- other sections ------------------------------------------------------------------
+ */
+
+/* A section as it stands; keys of paths are `paths`, "" of none, NULL of all. */
+static void print_section(struct printing *p, const struct config_section *s,
+                          const char *paths)
+{
+    p->lines.section = s->kind;
+    fprintf(p->lines.f, "\n[%s%s%s]\n", s->kind, *s->name ? " " : "", s->name);
+    for (size_t i = 0; i < s->n_pairs; i++)
+        if (!paths || strcmp(s->pairs[i].key, paths) == 0)
+            print_path(p, &s->pairs[i]);
+        else
+            print_value(&p->lines, s->pairs[i].key, s->pairs[i].value);
+}
+
+static void print_build(struct printing *p, const struct config_section *s)
+{
+    const struct config_pair *costs = find_pair(s, "costs");
+    const bool file = costs && cost_kind_named(costs->value) == COSTS_FILE;
+    print_section(p, s, file ? "costs" : "");
+}
+
+static void print_plain(struct printing *p, const struct config_section *s)
+{
+    print_section(p, s, "");
+}
+
+static void print_source(struct printing *p, const struct config_section *s)
+{
+    print_section(p, s, "file");
+}
+
+static void print_profile(struct printing *p, const struct config_section *s)
+{
+    const struct config_symbol *all;
+    const size_t n = config_symbols(p->net->config, &all);
+    p->lines.section = s->kind;
+    fputs("\n[profile]\n", p->lines.f);
+    for (size_t i = 0; i < n; i++)
+        line_sizes(&p->lines, all[i].name, all[i].least, all[i].most, all[i].sizes,
+                   all[i].n_sizes);
+}
+
+/* What stands once in each file, as one. */
+static void print_plugins(struct printing *p, const struct config_section *s)
+{
+    if (strcmp(p->lines.section, s->kind) == 0)
+        for (size_t i = 0; i < s->n_pairs; i++)
+            print_path(p, &s->pairs[i]);
+    else
+        print_section(p, s, NULL);
+}
+
+static void print_kind(struct printing *p, const char *kind,
+                       void (*print)(struct printing *p, const struct config_section *s))
+{
+    for (size_t i = 0; i < config_sections(p->net->config); i++) {
+        const struct config_section *s = config_section(p->net->config, i);
+        if (strcmp(s->kind, kind) == 0)
+            print(p, s);
+    }
+}
+
+static int index_layers(struct printing *p, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; i < config_sections(p->net->config) && status == STRATA_OK; i++) {
+        const struct config_section *s = config_section(p->net->config, i);
+        if (strcmp(s->kind, "layer") == 0)
+            status = names_put(&p->layers, s->name, (int)i, err);
+    }
+    return status;
+}
+
+static void print_all(struct printing *p)
+{
+    static const struct {
+        const char *kind;
+        void (*print)(struct printing *p, const struct config_section *s);
+    } before[] = {{"plugins", print_plugins},
+                  {"build", print_build},
+                  {"runtime", print_plain},
+                  {"bench", print_plain}},
+      behind[] = {{"profile", print_profile}, {"weights", print_source}};
+    print_network(p);
+    for (size_t i = 0; i < ARRAY_LENGTH(before); i++)
+        print_kind(p, before[i].kind, before[i].print);
+    for (size_t i = 0; i < p->net->n_inputs; i++)
+        print_input(p, &p->net->inputs[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(behind); i++)
+        print_kind(p, behind[i].kind, behind[i].print);
+    for (size_t i = 0; i < p->net->n_layers; i++)
+        print_layer(p, &p->net->layers[i]);
 }
 
 int network_print(char **text, size_t *size, const strata_network *net,
-                  const char *weights, strata_registry *registry, strata_error *err)
+                  strata_registry *registry, strata_error *err)
 {
-    struct lines w = {.gap = ", ", .err = err};
+    struct printing p = {.lines = {.gap = ", ", .section = "", .err = err},
+                         .net = net->base ? net->base : net,
+                         .registry = registry};
     *text = NULL;
-    w.status = check(net, err);
-    if (w.status != STRATA_OK)
-        return w.status;
-    if (!(w.f = open_memstream(text, size)))
-        return error_no_memory(err, 0, "a network's text");
-    print_network(&w, net);
-    for (size_t i = 0; i < net->n_inputs; i++)
-        print_input(&w, net, &net->inputs[i]);
-    if (net->n_files) {
-        fputs("\n[weights w]\n", w.f);
-        line_text(&w, "file", weights);
+    int status = index_layers(&p, err);
+    if (status == STRATA_OK && !(p.lines.f = open_memstream(text, size)))
+        status = error_no_memory(err, 0, "a network's text");
+    if (status == STRATA_OK) {
+        print_all(&p);
+        lines_finish(&p.lines, text, *size);
+        status = p.lines.status;
     }
-    for (size_t i = 0; i < net->n_layers; i++)
-        print_layer(&w, net, &net->layers[i], registry);
-    lines_finish(&w, text, *size);
-    return w.status;
+    names_free(&p.layers);
+    return status;
 }

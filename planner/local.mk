@@ -21,6 +21,8 @@ PLANNER_SOURCES = \
 	planner/cost/file.c \
 	planner/cost/key.c \
 	planner/cost/measure.c \
+	planner/cost/progress.c \
+	planner/cost/progress.h \
 	planner/cost/source.c \
 	planner/cost/trial.c \
 	planner/cost/trial.h \
@@ -55,6 +57,7 @@ PLANNER_SOURCES = \
 	planner/schedule.c \
 	planner/solver/bound.c \
 	planner/solver/branch.c \
+	planner/solver/buckets.h \
 	planner/solver/certify.c \
 	planner/solver/conflict.c \
 	planner/solver/forest.c \

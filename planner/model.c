@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/buckets.h"
+#include "planner/solver/buckets.h"
 
 /* ---- labels -------------------------------------------------------------------- */
 

@@ -233,6 +233,11 @@ expect 2 'cut.onnx: byte 0x1: length 5 runs past' 'inspect says where a model is
     $strata inspect "$scratch/cut.onnx"
 expect 2 'not an engine file' 'inspect refuses what is no engine' \
     $strata inspect $digits/digits.ini
+expect 0 '^precision = fp16' 'inspect prints a network' \
+    $strata inspect $digits/digits.ini --print --set build.precision=fp16
+expect 0 '^type = Convolution' 'inspect prints layers' $strata inspect $digits/digits.ini --print
+expect 2 'stand alone' 'inspect prints alone' $strata inspect $digits/digits.ini --print --layers
+expect 2 'is an engine' 'inspect prints no engine' $strata inspect "$scratch/d.engine" --print
 mkdir "$scratch/own"
 cp $digits/digits.safetensors "$scratch/own"
 { sed '/^\[layer/,$d' $digits/digits.ini && printf '[include]\nfile = layers.ini\n'; } |

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * strata inspect: what is in an engine file (or an ONNX model: inspect_onnx.c). Nothing
- * is loaded or run, so neither the plugins nor the device have to be here.
+ * is loaded or run, so neither the plugins nor the device have to be here; a network is
+ * loaded to be printed.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,6 +23,7 @@ enum {
     OPTION_SECTION,
     OPTION_DOT,
     OPTION_EXTRACT,
+    OPTION_PRINT,
 };
 
 static const struct option options[] = {
@@ -31,11 +33,12 @@ static const struct option options[] = {
     {"section", required_argument, NULL, OPTION_SECTION},
     {"dot", required_argument, NULL, OPTION_DOT},
     {"extract", required_argument, NULL, OPTION_EXTRACT},
+    {"print", no_argument, NULL, OPTION_PRINT},
     {0},
 };
 
 struct wishes {
-    bool layers, reformats, fusions;
+    bool layers, reformats, fusions, print;
     const char *dot, *section, *extract;
 };
 
@@ -324,6 +327,7 @@ static void note_option(struct wishes *w, int option)
     w->layers |= option == OPTION_LAYERS;
     w->reformats |= option == OPTION_REFORMATS;
     w->fusions |= option == OPTION_FUSIONS;
+    w->print |= option == OPTION_PRINT;
     if (option == OPTION_DOT)
         w->dot = optarg;
     if (option == OPTION_SECTION)
@@ -335,13 +339,15 @@ static void note_option(struct wishes *w, int option)
 /* What would be ignored is refused. */
 static int check_wishes(const struct wishes *w, const struct tool_options *o)
 {
-    const int others = (w->dot != NULL) + (w->section != NULL) + (w->extract != NULL);
+    const int others =
+        (w->dot != NULL) + (w->section != NULL) + (w->extract != NULL) + w->print;
     const bool tables = w->layers || w->reformats || w->fusions || o->format;
     if (others > 1 || (others && tables))
         return tool_usage(&tool_inspect,
-                          "--dot, --section and --extract stand alone: each says all "
-                          "that is written");
-    return tool_check_unused(&tool_inspect, o, USES_FORMAT);
+                          "--dot, --section, --extract and --print stand alone: each "
+                          "says all that is written");
+    return tool_check_unused(&tool_inspect, o,
+                             w->print ? USES_NETWORK | USES_PLUGINS : USES_FORMAT);
 }
 
 static int inspect_model(const struct wishes *w, const char *path, int format)
@@ -351,6 +357,24 @@ static int inspect_model(const struct wishes *w, const char *path, int format)
                           "%s: is an ONNX model; of the options, -o alone is for those",
                           path);
     return inspect_onnx(path, format);
+}
+
+/* A network's text in one file, as a person would write it. */
+static int print_network(const struct tool_options *o, const char *path)
+{
+    struct tool_session s = {0};
+    char *text = NULL;
+    size_t size;
+    strata_error err;
+    error_clear(&err);
+    int status = tool_open_network(&s, o, path, &err);
+    if (status == STRATA_OK)
+        status = network_print(&text, &size, s.network, s.registry, &err);
+    if (status == STRATA_OK)
+        status = tool_write("-", text, size, &err);
+    free(text);
+    tool_close(&s);
+    return status == STRATA_OK ? EXIT_OK : tool_fail(&err);
 }
 
 static int run_inspect(int argc, char **argv)
@@ -367,9 +391,13 @@ static int run_inspect(int argc, char **argv)
         code = tool_help(&tool_inspect);
     else if (argc - optind != 1)
         code = tool_usage(&tool_inspect, "one engine file or ONNX model is needed");
-    else if ((code = check_wishes(&w, &o)) == EXIT_OK)
+    else if ((code = check_wishes(&w, &o)) != EXIT_OK)
+        ;
+    else if (w.print)
+        code = print_network(&o, argv[optind]);
+    else
         code = model_is_onnx(argv[optind]) ? inspect_model(&w, argv[optind], o.format)
-                                             : inspect(&w, argv[optind], o.format);
+                                           : inspect(&w, argv[optind], o.format);
 done:
     tool_options_free(&o);
     return code;
@@ -378,7 +406,8 @@ done:
 const struct tool_command tool_inspect = {
     .name = "inspect",
     .summary = "Show what an engine file or an ONNX model holds",
-    .usage = "NET.engine|NET.onnx [OPTION...]",
+    .usage = "NET.engine|NET.onnx [OPTION...]\n   or: strata inspect NET.ini|NET.onnx "
+             "--print [OPTION...]",
     .help =
         "Neither the plugins nor the device have to be here. Of an ONNX model: who "
         "wrote\n"
@@ -393,11 +422,17 @@ const struct tool_command tool_inspect = {
         "      --section=NAME    print a section as it is: network, plan, costs, ...\n"
         "      --extract=FOLDER  write the sections as files, over none that exist;\n"
         "                        FOLDER/network.ini is a network again, with its\n"
-        "                        weights and labels\n",
+        "                        weights and labels\n"
+        "      --print           a network's INI file, or what a model is imported as, "
+        "as\n"
+        "                        one text without includes, variables, comments and\n"
+        "                        defaults; --set and -D are taken in. Files are named\n"
+        "                        from the network's folder\n",
     .examples = "  strata inspect net.engine\n"
                 "  strata inspect net.engine --layers -o csv\n"
                 "  strata inspect net.onnx\n"
                 "  strata inspect net.engine --section network\n"
+                "  strata inspect net.ini --print -D width=2 --set build.precision=fp16\n"
                 "  strata inspect net.engine --dot - | dot -Tsvg >net.svg\n",
     .run = run_inspect,
 };

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "engine/file/stored.h"
-#include "core/progress.h"
 #include "io/file.h"
+#include "planner/cost/progress.h"
 #include "tools/import/model.h"
 
 enum {

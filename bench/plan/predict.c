@@ -12,8 +12,8 @@
  * 0.5 %.
  */
 #include "engine/engine.h"
+#include "planner/cost/progress.h"
 #include "planner/planner.h"
-#include "core/progress.h"
 
 #include <math.h>
 #include <stdio.h>

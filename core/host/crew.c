@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leaders of teams, and the runs that wait for them.
+ * Leaders of teams, the runs that wait for them, and the application's thread that leads
+ * its own.
  */
 #include "core/host/crew.h"
 
@@ -21,6 +22,21 @@ struct crew {
     bool drop_team;
 };
 
+/* Runs that a thread makes before it gets the seat; the more, the more often it was
+ * somebody's who then had to leave it soon. */
+enum { PROOF_LEAST = 32, PROOF_MOST = 1 << 20, SOON = 16 };
+
+/* Of the application's threads; numbers, for a thread may end and its handle return. */
+struct seat {
+    uint64_t owner, candidate;  /* 0: nobody */
+    int64_t proof, in_row, led; /* runs: wanted; of the candidate; of the owner */
+    int team;                   /* threads that the owner leads */
+    bool inside;                /* the owner is on a run */
+    bool unwanted;              /* the owner ends its team when it is back */
+    struct wait_watch watch;    /* the owner's */
+};
+
+static _Thread_local uint64_t own_number;                /* 0: none yet */
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER; /* guards streams */
 static size_t streams;
 static struct {
@@ -29,16 +45,11 @@ static struct {
     struct crew *all, *idle; /* idle: who led last comes first */
     struct crew_job *first, **last;
     bool stop;
-} crews = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &crews.first};
-
-static int processors(void)
-{
-#ifdef _OPENMP
-    return omp_get_num_procs();
-#else
-    return 1;
-#endif
-}
+    struct seat seat;
+    pthread_key_t seat_left; /* its owner ends */
+    uint64_t numbers;        /* given out */
+} crews = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .last = &crews.first, .seat.proof = PROOF_LEAST};
 
 bool crew_wanted(int threads)
 {
@@ -76,11 +87,22 @@ static void append(struct crew_job *job)
     crews.last = &job->next;
 }
 
+/* The owner is to leave the seat. */
+static void want_seat(void)
+{
+    struct seat *s = &crews.seat;
+    if (s->unwanted)
+        return;
+    s->unwanted = true;
+    s->proof = s->led > SOON * s->proof ? PROOF_LEAST : 2 * s->proof;
+    s->proof = s->proof < PROOF_MOST ? s->proof : PROOF_MOST;
+}
+
 /* Threads that rest in an idle leader's team count for libgomp too, and above the number
  * of processors it lets all teams sleep. */
 static void drop_teams(void)
 {
-    int threads = 0;
+    int threads = crews.seat.owner ? crews.seat.team - 1 : 0;
     for (const struct crew *c = crews.all; c; c = c->next)
         threads += c->team > 1 ? c->team - 1 : 0;
     for (struct crew *c = crews.idle; c && threads >= crews.processors; c = c->next_idle)
@@ -89,6 +111,8 @@ static void drop_teams(void)
             c->drop_team = true;
             pthread_cond_signal(&c->wake);
         }
+    if (threads >= crews.processors && crews.seat.owner && !crews.seat.inside)
+        want_seat();
 }
 
 static void lead(struct crew *c, struct wait_watch *watch)
@@ -206,11 +230,109 @@ int crew_ready(strata_error *err)
     return ready ? STRATA_OK : STRATA_ENOMEM;
 }
 
+/* ---- the seat --------------------------------------------------------------------- */
+
+/* Called with the lock held, as all of these; by the owner, or as it ends. */
+static void empty_seat(void)
+{
+    struct seat *s = &crews.seat;
+    wait_end(&s->watch);
+    s->owner = s->candidate = 0;
+}
+
+static void owner_ended(void *seat)
+{
+    (void)seat;
+    pthread_mutex_lock(&crews.lock);
+    if (crews.seat.owner == own_number)
+        empty_seat();
+    pthread_mutex_unlock(&crews.lock);
+}
+
+static void leave_seat(void)
+{
+    pthread_setspecific(crews.seat_left, NULL);
+    team_end();
+    empty_seat();
+}
+
+static bool take_seat(void)
+{
+    struct seat *s = &crews.seat;
+    if (s->candidate != own_number)
+        s->in_row = 0;
+    s->candidate = own_number;
+    if (++s->in_row < s->proof || s->owner != 0 ||
+        pthread_setspecific(crews.seat_left, s) != 0)
+        return false;
+    s->owner = own_number;
+    s->unwanted = false;
+    s->led = 0;
+    return true;
+}
+
+static bool have_seat(void)
+{
+    struct seat *s = &crews.seat;
+    if (own_number == 0)
+        own_number = ++crews.numbers;
+    if (s->owner != own_number)
+        return take_seat();
+    if (s->unwanted)
+        leave_seat();
+    return s->owner == own_number;
+}
+
+/* Teams that are to sleep are the crews', who can be told when that ends. */
+bool crew_lead(int threads, int wait)
+{
+    struct seat *s = &crews.seat;
+    pthread_mutex_lock(&crews.lock);
+    const bool leads =
+        wait != STRATA_WAIT_SLEEP && !crews.first && threads <= crews.free && have_seat();
+    if (leads) {
+        crews.free -= threads;
+        s->team = threads;
+        s->inside = true;
+        s->led++;
+    }
+    pthread_mutex_unlock(&crews.lock);
+    if (leads)
+        wait_begin(&s->watch, wait, threads);
+    return leads;
+}
+
+void crew_look(void)
+{
+    wait_look(&crews.seat.watch);
+}
+
+/* A new team's threads come sooner while its leader does not spin: others' teams, for
+ * which it does not, are dropped behind the first run. */
+void crew_leave(void)
+{
+    struct seat *s = &crews.seat;
+    pthread_mutex_lock(&crews.lock);
+    crews.free += s->team;
+    s->inside = false;
+    if (s->watch.holds) {
+        want_seat();
+        leave_seat();
+    }
+    drop_teams();
+    start_jobs();
+    pthread_mutex_unlock(&crews.lock);
+}
+
+/* ---- begin and end ---------------------------------------------------------------- */
+
 void crew_open(void)
 {
     pthread_mutex_lock(&life);
-    if (streams++ == 0)
-        crews.free = crews.processors = processors();
+    if (streams++ == 0) {
+        crews.free = crews.processors = team_processors();
+        pthread_key_create(&crews.seat_left, owner_ended);
+    }
     pthread_mutex_unlock(&life);
 }
 
@@ -230,12 +352,19 @@ static void end_all(void)
     }
     crews.idle = NULL;
     crews.stop = false;
+    wait_end(&crews.seat.watch); /* another thread's; its team goes when that ends */
+    crews.seat = (struct seat){.proof = PROOF_LEAST};
+    pthread_key_delete(crews.seat_left);
     wait_close();
 }
 
 void crew_close(void)
 {
     pthread_mutex_lock(&life);
+    pthread_mutex_lock(&crews.lock);
+    if (own_number != 0 && crews.seat.owner == own_number)
+        leave_seat();
+    pthread_mutex_unlock(&crews.lock);
     if (--streams == 0)
         end_all();
     pthread_mutex_unlock(&life);

@@ -18,7 +18,9 @@ int host_stream_create(struct device *d, strata_stream **out, strata_error *err)
 void host_stream_destroy(strata_stream *s);
 int host_stream_synchronize(strata_stream *s, strata_error *err);
 void host_stream_run_here(strata_stream *s);
-bool host_stream_visit(strata_stream *s, bool begin);
+bool host_stream_visit(strata_stream *s, int threads, int wait);
+/* Do work that takes no time at once, if nothing is under way; else false. */
+bool host_stream_idle_run(strata_stream *s, device_work run, void *payload);
 int host_submit(strata_stream *s, device_work run, const void *payload, size_t bytes,
                 strata_error *err);
 int host_run_begin(strata_stream *s, int threads, int wait, strata_error *err);

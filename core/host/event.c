@@ -88,6 +88,8 @@ int host_event_record(strata_event *base, strata_stream *s, strata_error *err)
     pthread_mutex_lock(&w.event->lock);
     w.record = ++w.event->recorded;
     pthread_mutex_unlock(&w.event->lock);
+    if (host_stream_idle_run(s, reach_record, &w))
+        return STRATA_OK;
     int status = host_submit(s, reach_record, &w, sizeof w, err);
     if (status != STRATA_OK) {
         pthread_mutex_lock(&w.event->lock);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Streams of the host device: a queue of work and one thread that runs it in order. The
- * thread starts with the first work, so an unused stream costs nothing. A stream may also
- * run work where it is handed in. Runs of several threads, from their begin to their end
- * in the queue, go to a crew: its thread takes from the queue meanwhile, and nobody else.
+ * thread starts with the first work, so an unused stream costs nothing. Runs of several
+ * threads, from their begin to their end in the queue, go to a crew: its thread takes
+ * from the queue meanwhile, and nobody else. A stream may also run work where it is
+ * handed in, always or while a thread visits it that would only wait: nothing is in the
+ * queue then.
  */
 #include "core/host/device.h"
 
@@ -34,6 +36,8 @@ struct host_stream {
     strata_error failure; /* the first since the last synchronize */
     bool here;            /* set before the first work: it needs no thread */
     bool visited;         /* by one that does its own work; busy meanwhile */
+    bool run_visit;       /* from run_begin to run_end */
+    bool leads;           /* the visitor leads a team */
     pthread_t visitor;
     struct crew_job job; /* the run at the head, while crewed */
 };
@@ -287,9 +291,37 @@ static void run_here(struct host_stream *s, device_work run, const void *payload
 {
     while (s->crewed)
         pthread_cond_wait(&s->changed, &s->lock);
+    const bool leads = s->leads;
     pthread_mutex_unlock(&s->lock);
     run_work(s, run, (void *)(uintptr_t)payload);
+    if (leads)
+        crew_look();
     pthread_mutex_lock(&s->lock);
+}
+
+static bool is_idle(const struct host_stream *s)
+{
+    return s->length == 0 && !s->busy && !s->crewed && !s->open;
+}
+
+/* A run's threads, if it has several, are the caller's to lead too. */
+static bool begin_visit(struct host_stream *s, int threads, int wait)
+{
+    if (!is_idle(s) || (crew_wanted(threads) && !crew_lead(threads, wait)))
+        return false;
+    s->leads = crew_wanted(threads);
+    s->visited = s->busy = true;
+    s->visitor = pthread_self();
+    return true;
+}
+
+static void end_visit(struct host_stream *s)
+{
+    if (s->leads)
+        crew_leave();
+    s->visited = s->leads = false;
+    if (leave_run(s))
+        crew_offer(&s->job);
 }
 
 int host_submit(strata_stream *base, device_work run, const void *payload, size_t bytes,
@@ -309,18 +341,28 @@ int host_submit(strata_stream *base, device_work run, const void *payload, size_
     return status;
 }
 
+/* For a crew. */
+static int queue_begin(struct host_stream *s, int threads, int wait, strata_error *err)
+{
+    const struct begin_payload p = {threads, wait};
+    int status = crew_ready(err);
+    if (status == STRATA_OK)
+        status = enqueue(s, begin_run, &p, sizeof p, err);
+    s->open = status == STRATA_OK;
+    return status;
+}
+
 int host_run_begin(strata_stream *base, int threads, int wait, strata_error *err)
 {
     struct host_stream *s = host_stream(base);
-    const struct begin_payload p = {threads, wait};
     int status = STRATA_OK;
     if (!crew_wanted(threads))
         return STRATA_OK;
-    if ((status = crew_ready(err)) != STRATA_OK)
-        return status;
     pthread_mutex_lock(&s->lock);
-    status = enqueue(s, begin_run, &p, sizeof p, err);
-    s->open = status == STRATA_OK;
+    if (!is_visitor(s)) {
+        s->run_visit = s->here && begin_visit(s, threads, wait);
+        status = s->run_visit ? STRATA_OK : queue_begin(s, threads, wait, err);
+    }
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -332,6 +374,11 @@ void host_run_end(strata_stream *base)
     if (s->open)
         append(s, end_run, NULL, 0);
     s->open = false;
+    if (s->run_visit)
+        end_visit(s);
+    s->run_visit = false;
+    while (s->here && s->crewed)
+        pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -354,18 +401,26 @@ void host_stream_run_here(strata_stream *s)
     host_stream(s)->here = true;
 }
 
-bool host_stream_visit(strata_stream *base, bool begin)
+bool host_stream_visit(strata_stream *base, int threads, int wait)
+{
+    struct host_stream *s = host_stream(base);
+    bool visits = false;
+    pthread_mutex_lock(&s->lock);
+    if (threads > 0)
+        visits = begin_visit(s, threads, wait);
+    else
+        end_visit(s);
+    pthread_mutex_unlock(&s->lock);
+    return visits;
+}
+
+bool host_stream_idle_run(strata_stream *base, device_work run, void *payload)
 {
     struct host_stream *s = host_stream(base);
     pthread_mutex_lock(&s->lock);
-    const bool idle = s->length == 0 && !s->busy && !s->crewed && !s->open && !s->here;
-    if (begin && idle) {
-        s->visited = s->busy = true;
-        s->visitor = pthread_self();
-    }
-    s->visited &= begin;
-    if (!begin && leave_run(s))
-        crew_offer(&s->job);
+    const bool idle = is_idle(s);
+    if (idle)
+        run(payload, NULL, NULL);
     pthread_mutex_unlock(&s->lock);
     return idle;
 }

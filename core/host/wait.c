@@ -38,7 +38,6 @@ static struct {
 
 /* ---- ballast ----------------------------------------------------------------------- */
 
-#ifdef _OPENMP
 static void *pass(void *gate)
 {
     pthread_mutex_lock(gate);
@@ -90,7 +89,7 @@ static void *be_ballast(void *threads)
 /* More than there are processors, whatever teams the holders have. */
 static int ballast_threads(void)
 {
-    const int n = omp_get_num_procs() + 1;
+    const int n = team_processors() + 1;
     return n < BALLAST_MOST ? n : BALLAST_MOST;
 }
 
@@ -239,33 +238,3 @@ void wait_end(struct wait_watch *w)
         close(w->file);
     *w = (struct wait_watch){0};
 }
-
-#else /* one thread waits for nobody */
-
-void wait_begin(struct wait_watch *w, int how, int threads)
-{
-    (void)w;
-    (void)how;
-    (void)threads;
-}
-
-void wait_look(struct wait_watch *w)
-{
-    (void)w;
-}
-
-void wait_rest(struct wait_watch *w)
-{
-    (void)w;
-}
-
-void wait_end(struct wait_watch *w)
-{
-    (void)w;
-}
-
-void wait_close(void)
-{
-}
-
-#endif

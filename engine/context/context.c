@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "core/arguments.h"
-#include "core/team.h"
 #include "planner/view.h"
 
 /* ---- creation ------------------------------------------------------------------ */
@@ -364,15 +363,6 @@ int strata_context_wait(strata_context *c, strata_error *err)
     return status != STRATA_OK ? status : context_leave(c, context_settle(c, err));
 }
 
-/* A run of one thread is computed by who waits for it: waking another takes longer than
- * many layers do. */
-static bool enter_stream(strata_context *c)
-{
-    const struct device_ops *ops = c->handle->device->ops;
-    return ops->stream_visit && c->execution->threads == 1 && !c->queued &&
-           ops->stream_visit(c->stream, true);
-}
-
 int strata_context_run(strata_context *c, strata_error *err)
 {
     int status = context_enter(c, __func__, err);
@@ -380,13 +370,10 @@ int strata_context_run(strata_context *c, strata_error *err)
         return status;
     if ((status = context_resolve(c, err)) != STRATA_OK)
         return context_leave(c, status);
-    const bool here = enter_stream(c->active);
-    const int threads = here ? threads_set(0) : 0;
+    if (!c->active->queued)
+        context_visit(c, c->active->execution->threads);
     status = enqueue(c->active, NULL, err);
-    if (here) {
-        threads_set(threads);
-        c->handle->device->ops->stream_visit(c->stream, false);
-    }
+    context_end_visit(c);
     if (status == STRATA_OK)
         status = context_settle(c, err);
     return context_leave(c, status);

@@ -47,8 +47,9 @@ struct context_graph {
 /* Of an application that watches the runs. */
 struct context_profile {
     strata_profiler caller;
-    strata_event **events; /* before the first step, and behind each that does something */
-    bool pending;          /* a run is under way that is to be reported */
+    strata_event *
+        *events;  /* before the first step, and behind each that does something */
+    bool pending; /* a run is under way that is to be reported */
 };
 
 struct strata_context {
@@ -65,15 +66,17 @@ struct strata_context {
     /* Made for the pointers as they are; the second is parted where the inputs have been
      * read, for runs that signal it. */
     struct context_graph graphs[2];
-    struct context_check *check; /* NULL: nodes are not checked */
+    struct context_check *check;     /* NULL: nodes are not checked */
     struct context_profile *profile; /* or NULL */
     bool use_graph;
-    bool stale;       /* bindings changed since pointers were set */
-    bool warm;        /* the steps were run with these pointers: kernels are loaded */
-    bool queued;      /* runs may be under way that use the pointers */
-    bool failed;      /* on the stream: skip the rest of this run */
-    atomic_flag busy; /* a call is inside */
-    bool wants_graph; /* of the whole, and of what is made inside it */
+    bool stale;         /* bindings changed since pointers were set */
+    bool warm;          /* the steps were run with these pointers: kernels are loaded */
+    bool queued;        /* runs may be under way that use the pointers */
+    bool failed;        /* on the stream: skip the rest of this run */
+    atomic_flag busy;   /* a call is inside */
+    bool wants_graph;   /* of the whole, and of what is made inside it */
+    bool visits;        /* which computes itself what is put on the stream */
+    int threads_before; /* of the calling thread's regions, meanwhile */
     int64_t arena_bytes;
     /* Of the next runs: rows, and sizes of the network's symbols; resolved: active is the
      * one for them. */
@@ -111,6 +114,10 @@ int context_leave(strata_context *c, int status);
 /* context.c: let active be the one for the sizes of the next run, made where it is not
  * there. */
 int context_resolve(strata_context *c, strata_error *err);
+/* What a call puts on the stream between these two, and then waits for, it computes
+ * itself with so many threads if nothing else is under way. */
+void context_visit(strata_context *c, int threads);
+void context_end_visit(strata_context *c);
 /* settle.c: wait for the runs under way, and tell the profiler; gives their failure. */
 int context_settle(strata_context *c, strata_error *err);
 /* bind.c: give every tensor its address, as the bindings are. */

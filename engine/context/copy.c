@@ -37,7 +37,10 @@ static int copy_binding(strata_context *c, const char *function, int index, void
     int status = context_enter(c, function, err);
     if (status != STRATA_OK)
         return status;
+    if (wait)
+        context_visit(c, 1);
     status = enqueue_copy(c, function, index, to_host, from_host, err);
+    context_end_visit(c);
     if (status == STRATA_OK && wait)
         status = c->handle->device->ops->stream_synchronize(c->stream, err);
     return context_leave(c, status);

@@ -510,8 +510,9 @@ STRATA_API int strata_enqueue_copy_out(strata_context *context, int index, void 
 STRATA_API int strata_context_enqueue(strata_context *context,
                                       strata_event *input_consumed, strata_error *err);
 STRATA_API int strata_context_wait(strata_context *context, strata_error *err);
-/* enqueue and wait. On the host a run of one thread is computed by the calling thread,
- * where the context's stream has nothing else to do. */
+/* enqueue and wait. On the host the calling thread computes where the context's stream has
+ * nothing else to do: a run of one thread, and one of several if the thread has made many
+ * (docs/serving.md#threads-of-a-run). */
 STRATA_API int strata_context_run(strata_context *context, strata_error *err);
 
 /* Watching runs step by step. Such runs go without a graph, with an event between steps,

@@ -25,6 +25,7 @@ struct value {
     int rank;            /* -1: not known; 0: a scalar, one dim of 1 to a layer */
     int64_t dims[STRATA_MAX_RANK];
     bool constant;
+    bool batched; /* an input whose dim 0 is the batch: import_batch */
     bool exact; /* a float whose layer says its dtype, whatever precision is asked for */
     const void *data; /* of a constant: elements of dtype, row-major; NULL if empty */
     bool refused;     /* its producer was refused, so what reads it says nothing */
@@ -37,6 +38,7 @@ struct value {
 };
 
 struct scope; /* what surrounds a node in the file: inline.h */
+struct memo;  /* batch/memo.h */
 
 struct node {
     const char *name, *op;
@@ -64,6 +66,9 @@ struct graph {
     int *inputs, *outputs;
     size_t n_values, n_nodes, n_inputs, n_outputs;
     size_t values_capacity, nodes_capacity;
+    const char *symbol;   /* that lists of integers of sections may hold, or NULL */
+    int64_t symbol_value; /* for which shapes are inferred */
+    struct memo *memo;    /* of what was folded for another value of it, or NULL */
 };
 
 struct value *graph_value(const struct graph *g, int value); /* NULL for VALUE_NONE */

@@ -1,70 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The passes in their order, and what they refuse.
+ * A model as a network, and what its users ask of it.
  */
 #include "network/import/private.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#define IR_NEWEST 14 /* that is known */
 
-/* All reasons as one message. */
-static int refused(const struct import *im, strata_error *err)
+/* A file that is newer than what is known: most of it may mean what it always did. */
+static void tell_versions(const struct onnx_model *m)
 {
-    const size_t n =
-        im->n_refusals < IMPORT_MAX_REFUSALS ? im->n_refusals : IMPORT_MAX_REFUSALS;
-    if (im->all_refusals == 0)
-        return STRATA_OK;
-    error_set(err, STRATA_EUNSUPPORTED, "%s", im->refusals[0].text);
-    for (size_t i = 1; i < n; i++)
-        error_append(err, "\n%s", im->refusals[i].text);
-    if (im->all_refusals > n)
-        error_append(err, "\nand %zu more", im->all_refusals - n);
-    return STRATA_EUNSUPPORTED;
-}
-
-static int run_passes(struct import *im, strata_error *err)
-{
-    static int (*const passes[])(struct import *, strata_error *) = {
-        import_load,          import_fold, import_drop,
-        import_find_patterns, import_map,  import_name};
-    int status = STRATA_OK;
-    for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(passes); i++) {
-        status = passes[i](im, err);
-        if (status == STRATA_OK)
-            status = arena_status(&im->g.arena, "a model", err);
-        if (status == STRATA_OK && im->all_refusals)
-            return refused(im, err);
+    if (m->ir_version > IR_NEWEST)
+        log_line(STRATA_LOG_WARNING, "%s: IR version %lld is newer than %d; reading on",
+                 m->path, (long long)m->ir_version, IR_NEWEST);
+    for (size_t i = 0; i < m->n_opsets; i++) {
+        const char *domain = m->opsets[i].domain;
+        if ((!*domain || strcmp(domain, "ai.onnx") == 0) &&
+            m->opsets[i].version > GRAPH_OPSET)
+            log_line(STRATA_LOG_WARNING,
+                     "%s: opset %lld of ai.onnx is newer than %d; reading on, its "
+                     "operators as those of %d",
+                     m->path, (long long)m->opsets[i].version, GRAPH_OPSET, GRAPH_OPSET);
     }
-    return status;
 }
 
 int import_make(struct import **out, const struct onnx_model *m,
                 strata_registry *registry, const struct import_options *options,
                 strata_error *err)
 {
-    struct import *im = *out = zalloc(1, sizeof *im, "an import", err);
-    if (!im)
-        return STRATA_ENOMEM;
-    im->model = m;
-    im->registry = registry;
+    struct import start = {.model = m, .registry = registry};
     if (options)
-        im->options = *options;
-    return run_passes(im, err);
-}
-
-void import_free(struct import *im)
-{
-    if (!im)
-        return;
-    for (size_t i = 0; i < im->n_sections; i++)
-        section_free(im->sections[i]);
-    names_free(&im->refused);
-    names_free(&im->functions);
-    arena_free(&im->g.arena);
-    free(im);
+        start.options = *options;
+    tell_versions(m);
+    import_find_batch(&start);
+    return start.batch.symbol ? import_with_batch(out, &start, err)
+                              : import_at(out, &start, 0, NULL, err);
 }
 
 const struct import_refusal *import_refusals(const struct import *im, size_t *n)

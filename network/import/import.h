@@ -1,33 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * An ONNX model as a network: the text of its INI file, and its weights. Passes, each a
- * file or a folder here:
+ * file or a folder here, and passes.c has them in order:
  *
- *     load.c       the file's graph as values and nodes (graph.h); inline.c puts functions
- *                  in place
- *     fold.c       node by node: upgrade/ makes operators of every opset those of one,
- *                  control/ puts branches and loops in place, layers tell shapes
+ *     load.c       the file's graph as values and nodes (graph.h); inline.c puts
+ * functions in place fold.c       node by node: upgrade/ makes operators of every opset
+ * those of one, control/ puts branches and loops in place, layers tell shapes
  *                  (section.c), and what hangs on constants alone becomes one
  *     drop.c       nodes that do nothing vanish
  *     pattern/     several operators that are one layer
  *     map/         operators to layers, as tables; rows.c applies them, layers.c keeps
  *                  what they make
  *     name.c       names of layers that a person can tell
+ *     batch/       all of these again with another batch, if the model leaves it free,
+ *                  and whether it is the same network
  *     write.c      the INI file, and the weights beside it; report.c what became of nodes
  */
 #ifndef NETWORK_IMPORT_IMPORT_H
 #define NETWORK_IMPORT_IMPORT_H
 
+#include "ini/config.h"
 #include "io/onnx/model.h"
 #include "registry/registry.h"
 
 struct import;
 
-/* Dims of an input, "x=1x3x224x224"; of a symbol, "batch=1". */
+/* Dims of an input, "x=1x3x224x224". */
 struct import_shape {
     const char *name;
     int rank;
     int64_t dims[STRATA_MAX_RANK];
+};
+/* Values of a symbol, "batch=1" or "batch=1,8,32"; several only where inputs' shapes
+ * begin with it. */
+struct import_symbol {
+    const char *name;
+    size_t n;
+    int64_t values[CONFIG_MAX_SIZES];
 };
 /* An input of the model that is a constant here. */
 struct import_constant {
@@ -38,7 +47,7 @@ struct import_constant {
 /* All zero is the default. */
 struct import_options {
     const struct import_shape *shapes;
-    const struct import_shape *symbols; /* rank 1 */
+    const struct import_symbol *symbols;
     const struct import_constant *constants;
     size_t n_shapes, n_symbols, n_constants;
     bool no_patterns; /* a layer an operator */
@@ -51,7 +60,11 @@ struct import_refusal {
     const char *op;   /* of a node whose operator has no layer; NULL: another reason */
 };
 
-/* EUNSUPPORTED, with all reasons (at most 20, and their number) in err, where the model
+/* The symbol that inputs' shapes begin with, or the dim that they leave free there, stays
+ * one in the network ([profile]) where the network is the same for every value; else it
+ * is fixed to its first value, and a warning says why. Without options it is 1.
+ *
+ * EUNSUPPORTED, with all reasons (at most 20, and their number) in err, where the model
  * cannot be a network; *out is then what import_refusals tells of. The model must outlive
  * it. Free in every case; NULL on ENOMEM. */
 int import_make(struct import **out, const struct onnx_model *m,

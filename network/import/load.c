@@ -9,9 +9,7 @@
 
 #include "network/network.h"
 
-/* IR versions that are known. */
-#define IR_OLDEST 3
-#define IR_NEWEST 14
+#define IR_OLDEST 3 /* version that is known */
 
 static const struct scope file_scope = {.prefix = ""};
 
@@ -23,30 +21,51 @@ static void load_constant(struct inlining *x, const char *name,
     inline_constant(x->im, value, t);
 }
 
-static const struct import_shape *find_shape(const struct import_shape *all, size_t n,
+static const struct import_shape *find_shape(const struct import_options *o,
                                              const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(all[i].name, name) == 0)
-            return &all[i];
+    for (size_t i = 0; i < o->n_shapes; i++)
+        if (strcmp(o->shapes[i].name, name) == 0)
+            return &o->shapes[i];
     return NULL;
+}
+
+/* The value of a dim that the model leaves free; -1: none is known. */
+static int64_t free_dim(struct import *im, const struct onnx_dim *dim, bool first)
+{
+    const struct import_options *o = &im->options;
+    const char *batch = im->batch.symbol;
+    if (batch && strcmp(dim->symbol, batch) == 0 && (*batch || first))
+        return im->batch.value;
+    for (size_t i = 0; i < o->n_symbols; i++) {
+        if (!*dim->symbol || strcmp(o->symbols[i].name, dim->symbol) != 0)
+            continue;
+        if (o->symbols[i].n > 1)
+            import_refuse(im, NULL,
+                          "dim '%s' has %zu values; only what inputs' shapes begin with "
+                          "may have several",
+                          dim->symbol, o->symbols[i].n);
+        return o->symbols[i].values[0];
+    }
+    return -1;
 }
 
 /* The dims of an input: given, the model's, or those that its symbols are given. */
 static void load_dims(struct inlining *x, const struct onnx_value *in, struct value *v)
 {
-    const struct import_options *o = &x->im->options;
-    const struct import_shape *given = find_shape(o->shapes, o->n_shapes, in->name);
+    const struct import_shape *given = find_shape(&x->im->options, in->name);
     v->rank = given ? given->rank : in->rank;
     if (v->rank < 0)
         import_refuse(x->im, NULL, "input '%s' has no rank: --shape %s=1x...", in->name,
                       in->name);
     for (int d = 0; d < v->rank; d++) {
         const struct onnx_dim *dim = &in->dims[d];
-        const struct import_shape *symbol =
-            given || !*dim->symbol ? NULL
-                                   : find_shape(o->symbols, o->n_symbols, dim->symbol);
-        v->dims[d] = given ? given->dims[d] : symbol ? symbol->dims[0] : dim->value;
+        const bool free = !given && dim->value < 0;
+        v->dims[d] = given  ? given->dims[d]
+                     : free ? free_dim(x->im, dim, d == 0)
+                            : dim->value;
+        v->batched |= free && d == 0 && x->im->batch.symbol &&
+                      strcmp(dim->symbol, x->im->batch.symbol) == 0;
         if (v->dims[d] < 0 && *dim->symbol)
             import_refuse(x->im, NULL, "input '%s' has the free dim '%s': --dim %s=N",
                           in->name, dim->symbol, dim->symbol);
@@ -93,9 +112,7 @@ static void load_input(struct inlining *x, const struct onnx_value *in)
     v->refused |= v->dtype < 0 || v->rank < 0;
 }
 
-/* What the file was written for: refused where it is too old, told where it is newer
- * than what is known, as most of it may mean what it always did. */
-static void check_versions(struct import *im)
+static void check_version(struct import *im)
 {
     const struct onnx_model *m = im->model;
     if (m->ir_version < IR_OLDEST)
@@ -103,18 +120,6 @@ static void check_versions(struct import *im)
                       "IR version %lld is older than %d; onnx.version_converter or a "
                       "newer exporter can write the model anew",
                       (long long)m->ir_version, IR_OLDEST);
-    if (m->ir_version > IR_NEWEST)
-        log_line(STRATA_LOG_WARNING, "%s: IR version %lld is newer than %d; reading on",
-                 m->path, (long long)m->ir_version, IR_NEWEST);
-    for (size_t i = 0; i < m->n_opsets; i++) {
-        const char *domain = m->opsets[i].domain;
-        if ((!*domain || strcmp(domain, "ai.onnx") == 0) &&
-            m->opsets[i].version > GRAPH_OPSET)
-            log_line(STRATA_LOG_WARNING,
-                     "%s: opset %lld of ai.onnx is newer than %d; reading on, its "
-                     "operators as those of %d",
-                     m->path, (long long)m->opsets[i].version, GRAPH_OPSET, GRAPH_OPSET);
-    }
 }
 
 static void load_outputs(struct inlining *x, const struct onnx_graph *from)
@@ -140,7 +145,7 @@ int import_load(struct import *im, strata_error *err)
     g->outputs = arena_get(&g->arena, from->n_outputs, sizeof *g->outputs);
     if (!g->inputs || !g->outputs)
         return arena_status(&g->arena, "a model", err);
-    check_versions(im);
+    check_version(im);
     inline_functions(im);
     inline_begin(&x, im, &file_scope, err);
     for (size_t i = 0; i < from->n_initializers; i++)

@@ -9,12 +9,25 @@
 #include "network/import/import.h"
 #include "network/import/section.h"
 
+#define IMPORT_REASON 512      /* bytes of why a symbol is fixed */
 #define IMPORT_MAX_REFUSALS 20 /* that are kept; further ones are counted */
 /* Elements of what is folded, where more are not left to run time. */
 #define IMPORT_FOLD_ELEMENTS (INT64_C(16) << 20)
 
+/* What inputs' shapes begin with where the model leaves that free. */
+struct import_batch {
+    const char *symbol; /* the model's; "": a dim without a name; NULL: there is none */
+    char name[CONFIG_MAX_KEY + 1];      /* in [profile] */
+    int64_t value;                      /* in this import */
+    int64_t values[CONFIG_MAX_SIZES]; /* in [profile], ascending */
+    size_t n;
+    char reason[IMPORT_REASON]; /* why it is fixed; "": it stays in the network */
+};
+
 struct import {
     struct graph g;
+    struct import_batch batch;
+    struct memo *memo; /* whose constants the graph may have; or NULL */
     const struct onnx_model *model;
     strata_registry *registry;
     struct import_options options;
@@ -26,6 +39,7 @@ struct import {
     size_t n_sections, n_refusals, n_wanted, all_refusals;
     size_t n_inlined;  /* nodes and calls of functions, so far */
     size_t n_unrolled; /* nodes of loops (control/) */
+    uint64_t branches; /* a hash of those that were taken, in order */
     size_t sections_capacity, refusals_capacity, wanted_capacity;
 };
 
@@ -50,5 +64,18 @@ int import_drop(struct import *im, strata_error *err);
 int import_find_patterns(struct import *im, strata_error *err);
 int import_map(struct import *im, strata_error *err);
 int import_name(struct import *im, strata_error *err);
+
+/* batch/batch.c: find the batch of the model, by its inputs and the options. */
+void import_find_batch(struct import *im);
+/* Import a model that has one: as import_make. `start` has model, registry, options and
+ * batch alone. */
+int import_with_batch(struct import **out, const struct import *start, strata_error *err);
+/* passes.c: the passes, with a value of the batch; as import_make. */
+int import_at(struct import **out, const struct import *start, int64_t value,
+              struct memo *memo, strata_error *err);
+/* batch/compare.c: whether two imports of a model, with other batches, are the same
+ * network; the first then says what it says for any. EUNSUPPORTED: which layer is in the
+ * way, and the first is as it was. */
+int import_compare(struct import *first, const struct import *second, strata_error *err);
 
 #endif /* NETWORK_IMPORT_PRIVATE_H */

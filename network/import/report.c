@@ -42,6 +42,22 @@ static json_t *node_of(const struct import *im, const struct onnx_node *n)
     return out;
 }
 
+/* Whether the symbol stays in the network, or why not. */
+static json_t *batch_of(const struct import_batch *b)
+{
+    json_t *out = json_object(), *values = json_array();
+    const bool fixed = *b->reason;
+    for (size_t i = 0; i < (fixed ? 1 : b->n); i++)
+        json_array_append_new(values, json_integer((json_int_t)b->values[i]));
+    json_object_set_new(out, "symbol", json_string(b->symbol));
+    json_object_set_new(out, "values", values);
+    if (fixed)
+        json_object_set_new(out, "fixed", json_string(b->reason));
+    else
+        json_object_set_new(out, "profile", json_string(b->name));
+    return out;
+}
+
 int import_report(const struct import *im, char **text, size_t *size, strata_error *err)
 {
     const struct onnx_graph *g = &im->model->graph;
@@ -50,6 +66,8 @@ int import_report(const struct import *im, char **text, size_t *size, strata_err
         json_array_append_new(nodes, node_of(im, &g->nodes[i]));
     for (size_t i = 0; i < im->n_refusals; i++)
         json_array_append_new(refused, json_string(im->refusals[i].text));
+    if (im->batch.symbol)
+        json_object_set_new(report, "batch", batch_of(&im->batch));
     json_object_set_new(report, "nodes", nodes);
     json_object_set_new(report, "refused", refused);
     *text = report ? json_dumps(report, JSON_INDENT(1)) : NULL;

@@ -13,6 +13,7 @@
 #include "formats/format.h"
 #include "io/weights/weights.h"
 #include "network/attributes.h"
+#include "network/import/batch/memo.h"
 #include "network/network.h"
 
 /* ---- asking the layer ----------------------------------------------------------------
@@ -115,10 +116,14 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
     fputs("[layer x]\n", f);
     for (int i = 0; i < s->n_attrs; i++)
         fprintf(f, "%s = %s\n", s->attrs[i].key, s->attrs[i].value);
+    if (g->symbol)
+        fprintf(f, "[profile]\n%s = %" PRId64 "\n", g->symbol, g->symbol_value);
     s->params = arena_get(&g->arena, s->layer->layer.params_size, 1);
     int status = text_finish(f, &text) && s->params
                      ? config_parse(&c, text, strlen(text), "attributes", NULL, err)
                      : error_no_memory(err, 0, "attributes");
+    if (status == STRATA_OK)
+        config_profile(c);
     if (status == STRATA_OK)
         status = attributes_read(c, config_section(c, 0), s->layer, s->params,
                                  &s->params_memory, err);
@@ -280,10 +285,10 @@ static int narrow(struct graph *g, struct value *v, const void *wide, bool typed
 {
     const bool whole = typed && !graph_is_real(v->dtype);
     const int64_t n = value_count(v);
-    void *out =
-        arena_get(&g->arena, (size_t)n, weight_dtype_size(weight_dtype_of(v->dtype)));
+    struct arena *arena = g->memo ? memo_arena(g->memo) : &g->arena;
+    void *out = arena_get(arena, (size_t)n, weight_dtype_size(weight_dtype_of(v->dtype)));
     if (!out)
-        return arena_status(&g->arena, "constants", err);
+        return arena_status(arena, "constants", err);
     v->constant = true;
     v->data = out;
     return weights_convert(out, v->dtype, wide, whole ? WEIGHT_I64 : WEIGHT_F64, n, err);
@@ -346,7 +351,10 @@ int section_run(struct graph *g, struct section *s, int64_t most, strata_error *
     struct arrays a = {.n = (size_t)(s->n_in + s->n_out) + s->layer->n_weights,
                        .typed = layer->extension &&
                                 layer->extension(STRATA_REFERENCE_V2) != NULL};
+    const char *key = memo_key(g->memo, g, s);
     struct instance x;
+    if (memo_recall(g->memo, key, g, s))
+        return STRATA_OK;
     if (!(a.in = zalloc(a.n + 1, sizeof *a.in, "values", err)))
         return STRATA_ENOMEM;
     a.weight = a.in + s->n_in;
@@ -361,6 +369,8 @@ int section_run(struct graph *g, struct section *s, int64_t most, strata_error *
     for (int i = 0; status == STRATA_OK && i < s->n_out; i++)
         if (s->out[i] >= 0)
             status = narrow(g, &g->values[s->out[i]], a.out[i], a.typed, err);
+    if (status == STRATA_OK)
+        memo_keep(g->memo, key, g, s);
     for (size_t i = 0; i < a.n; i++)
         free(a.in[i]);
     free(a.in);

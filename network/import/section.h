@@ -15,6 +15,7 @@
 
 struct section_attr {
     const char *key, *value; /* as an INI file says it */
+    bool named;              /* value names the graph's symbol: batch/compare.c */
 };
 
 struct section_weight {

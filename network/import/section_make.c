@@ -35,7 +35,7 @@ void section_word(struct graph *g, struct section *s, const char *key, const cha
         g->arena.full |= s && word;
         return;
     }
-    s->attrs[i] = (struct section_attr){key, word};
+    s->attrs[i] = (struct section_attr){.key = key, .value = word};
     s->n_attrs += i == s->n_attrs;
 }
 

@@ -168,12 +168,39 @@ static void write_output_formats(struct writer *w)
     line_end(&w->lines, "output_formats", at);
 }
 
+static bool is_kept(const struct import *im)
+{
+    return im->batch.symbol && !*im->batch.reason;
+}
+
+static void write_batched(struct writer *w, const struct value *v)
+{
+    const long at = line_begin(&w->lines, "shape");
+    fputs(w->im->batch.name, w->lines.f);
+    for (int d = 1; d < v->rank; d++)
+        fprintf(w->lines.f, " x %" PRId64, v->dims[d]);
+    line_end(&w->lines, "shape", at);
+}
+
+static void write_profile(struct writer *w)
+{
+    const struct import_batch *b = &w->im->batch;
+    if (!is_kept(w->im))
+        return;
+    w->lines.section = "profile";
+    fputs("\n[profile]\n", w->lines.f);
+    line_ints(&w->lines, b->name, b->values, (int64_t)b->n);
+}
+
 static void write_input(struct writer *w, const struct value *v)
 {
     const int64_t one = 1;
     w->lines.section = v->spelled;
     fprintf(w->lines.f, "\n[input %s]\n", v->spelled);
-    line_dims(&w->lines, "shape", v->rank ? v->dims : &one, v->rank ? v->rank : 1);
+    if (v->batched && is_kept(w->im))
+        write_batched(w, v);
+    else
+        line_dims(&w->lines, "shape", v->rank ? v->dims : &one, v->rank ? v->rank : 1);
     if (!dtype_is_free(v->dtype))
         line_word(&w->lines, "dtype", strata_dtype_name(v->dtype));
     if (is_narrow(v)) {
@@ -221,6 +248,16 @@ static bool reads_above(const struct writer *w, const struct section *above,
     return above->n_out == 1 && above->out[0] == s->in[0];
 }
 
+/* The text of an attribute that names the symbol; NULL: it does not. */
+static const char *named_attribute(const void *of, const char *key)
+{
+    const struct section *s = of;
+    for (int i = 0; i < s->n_attrs; i++)
+        if (s->attrs[i].named && strcmp(s->attrs[i].key, key) == 0)
+            return s->attrs[i].value;
+    return NULL;
+}
+
 static void write_section(struct writer *w, const struct section *above,
                           const struct section *s)
 {
@@ -231,7 +268,7 @@ static void write_section(struct writer *w, const struct section *above,
     fprintf(w->lines.f, "[layer %s]\ntype = %s\n", s->name, s->type);
     if (s->n_in && !reads_above(w, above, s))
         put_list(w, "inputs", s->in, (size_t)s->n_in);
-    line_attributes(&w->lines, s->layer, s->params);
+    line_attributes(&w->lines, s->layer, s->params, named_attribute, s);
     line_weights(&w->lines, s->name, s->layer, tensor_of, &(struct named){w, s});
 }
 
@@ -259,6 +296,7 @@ static void write_all(struct writer *w, const char *file)
     write_output_formats(w);
     for (size_t i = 0; i < im->g.n_inputs; i++)
         write_input(w, &im->g.values[im->g.inputs[i]]);
+    write_profile(w);
     if (weights) {
         fputs("\n[weights w]\n", w->lines.f);
         line_text(&w->lines, "file", file);

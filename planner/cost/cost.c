@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/cost/progress.h"
 #include "planner/view.h"
-#include "core/progress.h"
 
 /* One number of the plan problem and the key it belongs to. */
 struct slot {

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/cost/progress.h"
 #include "planner/cost/trial.h"
-#include "core/progress.h"
 
 #define SLOW 3          /* times the layer's best: one round is enough */
 #define SHORT_NS 200000 /* below it an untimed run goes before the timed ones */

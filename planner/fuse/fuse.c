@@ -13,7 +13,7 @@
 
 #include <strata/layers.h>
 
-#include "core/buckets.h"
+#include "planner/solver/buckets.h"
 
 static bool is_type(const struct network_layer *layer, const char *name)
 {

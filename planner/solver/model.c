@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/buckets.h"
 #include "core/checked.h"
+#include "planner/solver/buckets.h"
 
 enum { COST_BITS = 57, TIE_BITS = 24 };  /* sums stay under 2^57, far from PBQP_DEAD */
 enum { FORMAT_BITS = 6, HASH_BITS = 7 }; /* of a choice's part in a tie; at least */

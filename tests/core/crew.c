@@ -3,101 +3,15 @@
  * Runs of several threads on the host: who computes them, in which order, and how the
  * threads wait.
  */
-#include "core/handle.h"
-#include "core/team.h"
+#include "tests/core/runs.h"
 
-#include <criterion/criterion.h>
-#include <dirent.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #ifdef _OPENMP
 
-enum { STREAMS = 4, RUNS = 200 };
-
-/* What work does: counts itself, waits for a gate, computes with a team. */
-struct task {
-    atomic_int *inside, *most, *done;
-    sem_t *gate;
-    int threads;
-};
-
-static int work(void *payload, void *native, strata_error *err)
-{
-    const struct task *t = payload;
-    (void)native, (void)err;
-    while (t->gate && sem_wait(t->gate) != 0)
-        ;
-    if (t->inside) {
-        const int now = atomic_fetch_add(t->inside, 1) + 1;
-        int most = atomic_load(t->most);
-        while (now > most && !atomic_compare_exchange_weak(t->most, &most, now))
-            ;
-    }
-    if (t->threads) {
-        atomic_int sum = 0;
-#pragma omp parallel num_threads(t->threads)
-        atomic_fetch_add(&sum, 1);
-    }
-    if (t->inside)
-        atomic_fetch_sub(t->inside, 1);
-    if (t->done)
-        atomic_fetch_add(t->done, 1);
-    return STRATA_OK;
-}
-
-static void submit(strata_stream *s, const struct task *t)
-{
-    cr_assert_eq(s->device->ops->submit(s, work, t, sizeof *t, NULL), STRATA_OK);
-}
-
-static void begin(strata_stream *s, int threads, int wait)
-{
-    strata_error err = {0};
-    cr_assert_eq(s->device->ops->run_begin(s, threads, wait, &err), STRATA_OK, "%s",
-                 err.message);
-}
-
-static void run(strata_stream *s, const struct task *t, int threads, int wait)
-{
-    begin(s, threads, wait);
-    submit(s, t);
-    s->device->ops->run_end(s);
-}
-
-static strata_handle *open_host(void)
-{
-    strata_handle *h = NULL;
-    cr_assert_eq(strata_create(&h, "host", NULL), STRATA_OK);
-    return h;
-}
-
-static int processors(void)
-{
-    return omp_get_num_procs();
-}
-
-/* A run of all processors, or of two on a machine of one. */
-static int whole(void)
-{
-    return processors() > 1 ? processors() : 2;
-}
-
-static int threads_now(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/task");
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n - 2;
-}
+enum { STREAMS = 4 };
 
 /* ---- turns ------------------------------------------------------------------------- */
 
@@ -162,10 +76,11 @@ Test(crew, streams_share_their_teams)
         h[i] = open_host();
     for (int r = 0; r < RUNS; r++)
         for (int i = 0; i < STREAMS; i++)
-            run(strata_get_stream(h[i]), &t, whole(), STRATA_WAIT_YIELD);
+            run(strata_get_stream(h[i]), &t, whole(), STRATA_WAIT_SPIN);
     for (int i = 0; i < STREAMS; i++)
         strata_stream_synchronize(strata_get_stream(h[i]), NULL);
-    cr_expect_leq(threads_now(), before + STREAMS + whole());
+    cr_expect_leq(threads_soon(0, before + STREAMS + whole()),
+                  before + STREAMS + whole());
     for (int i = 0; i < STREAMS; i++)
         strata_destroy(h[i]);
 }
@@ -216,20 +131,26 @@ Test(crew, a_stream_can_be_waited_for_inside_of_a_run)
     strata_destroy(h);
 }
 
+Test(crew, where_work_runs_as_it_is_handed_in_a_run_has_ended_at_its_end)
+{
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    atomic_int done = 0;
+    s->device->ops->stream_run_here(s);
+    for (int i = 1; i <= RUNS; i++) {
+        run(s, &(struct task){.done = &done, .threads = whole()}, whole(),
+            STRATA_WAIT_YIELD);
+        cr_expect_eq(done, i);
+    }
+    strata_destroy(h);
+}
+
 /* ---- waiting ----------------------------------------------------------------------- */
 
 static void environment_is_silent(void)
 {
     unsetenv("OMP_WAIT_POLICY");
     unsetenv("GOMP_SPINCOUNT");
-}
-
-/* Threads start and end when they have a processor. */
-static int threads_soon(int least, int most)
-{
-    for (int i = 0; i < 60000 && (threads_now() < least || threads_now() > most); i++)
-        usleep(1000);
-    return threads_now();
 }
 
 static int run_and_count(strata_stream *s, int wait)

@@ -126,6 +126,27 @@ Test(device, events_measure_time)
     strata_destroy(h);
 }
 
+Test(device, an_event_happens_at_once_where_nothing_is_under_way)
+{
+    strata_handle *h = open_host();
+    strata_stream *s = strata_get_stream(h);
+    strata_event *e = NULL;
+    double ms;
+    sem_t gate;
+    static struct log log;
+    cr_assert_eq(sem_init(&gate, 0, 0), 0);
+    cr_assert_eq(strata_event_create(&e, h, NULL), STRATA_OK);
+    cr_expect_eq(strata_event_record(e, s, NULL), STRATA_OK);
+    cr_expect_eq(strata_event_elapsed(&ms, e, e, NULL), STRATA_OK);
+    submit_behind(s, &log, 1, &gate);
+    cr_expect_eq(strata_event_record(e, s, NULL), STRATA_OK);
+    cr_expect_eq(strata_event_elapsed(&ms, e, e, NULL), STRATA_EBUSY);
+    sem_post(&gate);
+    cr_expect_eq(strata_event_synchronize(e, NULL), STRATA_OK);
+    strata_event_destroy(e);
+    strata_destroy(h);
+}
+
 static int fail_work(void *payload, void *native, strata_error *err)
 {
     (void)native;
@@ -191,7 +212,7 @@ static void *submit_from_other(void *arg)
     pthread_t *where = &o->ran;
     const struct device_ops *ops = o->stream->device->ops;
     ops->submit(o->stream, tell_thread, &where, sizeof where, NULL);
-    cr_expect(!ops->stream_visit(o->stream, true), "somebody else is there");
+    cr_expect(!ops->stream_visit(o->stream, 1, 0), "somebody else is there");
     return NULL;
 }
 
@@ -203,17 +224,17 @@ Test(device, who_visits_an_idle_stream_does_its_own_work)
     const struct device_ops *ops = s->device->ops;
     struct other other = {.stream = s, .ran = pthread_self()};
     pthread_t ran, *where = &ran, thread;
-    cr_assert(ops->stream_visit(s, true));
+    cr_assert(ops->stream_visit(s, 1, 0));
     cr_expect_eq(ops->submit(s, tell_thread, &where, sizeof where, NULL), STRATA_OK);
     cr_expect(pthread_equal(ran, pthread_self()));
     cr_assert_eq(pthread_create(&thread, NULL, submit_from_other, &other), 0);
     pthread_join(thread, NULL);
     cr_expect(pthread_equal(other.ran, pthread_self()), "others' work waits");
-    ops->stream_visit(s, false);
+    ops->stream_visit(s, 0, 0);
     cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
     cr_expect(!pthread_equal(other.ran, pthread_self()));
     submit(s, &log, 1, 3000);
-    cr_expect(!ops->stream_visit(s, true), "there is work on it");
+    cr_expect(!ops->stream_visit(s, 1, 0), "there is work on it");
     cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
     strata_destroy(h);
 }

@@ -279,6 +279,33 @@ Test(batcher, any_number_of_threads_get_their_own_rows_back)
     close_net(&n);
 }
 
+/* The rows that come back are those of the run, though others compute it. */
+Test(batcher, a_run_of_several_threads_has_ended_when_its_rows_go_back)
+{
+    enum { ROWS = 4, WIDTH = 1 << 16, TIMES = 40 };
+    static float x[ROWS * WIDTH], y[ROWS * WIDTH];
+    const void *in[] = {x};
+    void *out[] = {y};
+    const strata_request_options o = {
+        .struct_size = sizeof o, .rows = ROWS, .inputs = in, .outputs = out};
+    struct net n;
+    strata_batcher *b;
+    strata_error err;
+    int wrong = 0;
+    OK(open_net(&n, UNMEASURED "[runtime]\nthreads = 2\n", "4 x 65536", "y",
+                "[layer y]\ntype = Activation\nkind = relu\n", &err));
+    OK(strata_batcher_create(&b, n.engine, NULL, &err));
+    for (int r = 1; r <= TIMES; r++) {
+        for (int i = 0; i < ROWS * WIDTH; i++)
+            x[i] = (float)r;
+        OK(strata_batcher_run(b, &o, &err));
+        wrong += memcmp(x, y, sizeof y) != 0;
+    }
+    cr_expect_eq(wrong, 0, "%d of %d", wrong, TIMES);
+    strata_batcher_destroy(b);
+    close_net(&n);
+}
+
 Test(batcher, a_request_that_fails_fails_alone)
 {
     struct net n;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Networks that are printed as they were written, others in the shorter way to say the
- * same, and what is refused.
+ * same, and of several files.
  */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "network/network.h"
 
@@ -44,6 +46,30 @@ static const struct {
     {"weights", HEAD X W FC "weights = w:y\n", NULL},
     {"weights of another name", HEAD X W FC "weight = w:other\nbias = zeros\n", NULL},
     {"a weight that the file has, left out", HEAD X W FC "weights = w:y\nbias = none\n",
+     NULL},
+    {"weights of another prefix", HEAD X W FC "weight = w:other\n", NULL},
+    {"how it is built, run and measured",
+     HEAD "\n[build]\nprecision = fp16\nformats = fp16:nchw, fp16:nhwc\n"
+          "workspace = 64MiB\nfusion = no\nnan = propagate\ncosts = analytic\n"
+          "\n[runtime]\ndevice = host\nthreads = 2\n"
+          "\n[bench]\nwarmup = 20ms\npercentiles = 50, 99\n" X Y,
+     NULL},
+    {"symbols",
+     HEAD "\n[input x]\nshape = N x 3 x side x side\n\n[profile]\nN = 2\nside = 8\n"
+          "\n[layer y]\ntype = Shuffle\nshape = N, 3, 64\n",
+     NULL},
+    {"a symbol of several values",
+     "[network]\nformat = 1\nname = n\noutputs = y\n[profile]\nN = 8,1\n"
+     "[input x]\nshape =  N x 3x8 x 8\n" Y,
+     HEAD "\n[input x]\nshape = N x 3 x 8 x 8\n\n[profile]\nN = 1, 8\n" Y},
+    {"random weights of two sections",
+     HEAD X "\n[weights a]\nrandom = 1\n\n[weights b]\nrandom = 2\nstrict = yes\n" FC
+            "units = 4\nweight = a\nbias = b\n",
+     NULL},
+    {"a weight that has the name of an attribute",
+     HEAD X "\n[weights a]\nrandom = 1\n"
+            "\n[layer s]\ntype = Scale\nscale = 2\n"
+            "\n[layer y]\ntype = Scale\nscale = a\n",
      NULL},
 };
 
@@ -90,8 +116,7 @@ static int print(char **out, const char *text, strata_error *err)
                  err->message);
     cr_assert_eq(network_parse(&network, &memory, "text", registry, err), STRATA_OK,
                  "%s\n%s", err->message, text);
-    const int status =
-        network_print(out, &size, network, NETWORK_MEMORY_WEIGHTS, registry, err);
+    const int status = network_print(out, &size, network, registry, err);
     strata_network_destroy(network);
     strata_registry_destroy(registry);
     free(weights);
@@ -112,24 +137,102 @@ Test(print, shortest_way)
     }
 }
 
-static const struct {
-    const char *text, *says;
-} refused[] = {
-    {HEAD X "[build]\nprecision = fp16\n" Y, "[build] cannot be printed"},
-    {HEAD X "[bench]\niterations = 3\n" Y, "[bench] cannot be printed"},
-    {HEAD X "[weights w]\nrandom = 1\n" FC "units = 2\nweights = w\n",
-     "weight 'y.weight' is random"},
-};
+/* ---- of files ------------------------------------------------------------------------
+ */
 
-Test(print, refusals)
+static void write_file(const char *folder, const char *name, const char *text)
 {
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        strata_error err = {0};
-        char *found = NULL;
-        cr_expect_eq(print(&found, refused[i].text, &err), STRATA_EUNSUPPORTED, "%s",
-                     refused[i].says);
-        cr_expect_null(found);
-        cr_expect(strstr(err.message, refused[i].says), "no '%s' in: %s", refused[i].says,
-                  err.message);
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fputs(text, f) >= 0 && fclose(f) == 0, "%s", path);
+}
+
+static void write_weights(const char *folder, const char *name)
+{
+    char path[256];
+    strata_error err = {0};
+    const struct weight_view view = {.name = "weight",
+                                     .dtype = WEIGHT_F32,
+                                     .rank = 2,
+                                     .dims = {2, 192},
+                                     .data = numbers,
+                                     .bytes = sizeof numbers};
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    cr_assert_eq(weights_save(path, &view, 1, &err), STRATA_OK, "%s", err.message);
+}
+
+/* The printed text of FOLDER/net.ini, which is then FOLDER/printed.ini. */
+static char *print_file(const char *folder, const char *file,
+                        const strata_network_options *options)
+{
+    char path[256], *out = NULL;
+    strata_registry *registry = NULL;
+    strata_network *network = NULL;
+    strata_error err = {0};
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    cr_assert_eq(strata_registry_create(&registry, NULL, &err), STRATA_OK);
+    cr_assert_eq(strata_network_load(&network, path, registry, options, &err), STRATA_OK,
+                 "%s", err.message);
+    cr_assert_eq(network_print(&out, &size, network, registry, &err), STRATA_OK, "%s",
+                 err.message);
+    strata_network_destroy(network);
+    strata_registry_destroy(registry);
+    return out;
+}
+
+static void remove_files(const char *folder)
+{
+    static const char *const names[] = {"a.safetensors", "part/b.safetensors",
+                                        "part/b.ini",    "part",
+                                        "classes",       "net.ini",
+                                        "printed.ini",   ""};
+    char path[256];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        cr_expect_eq(remove(path), 0, "%s", path);
     }
+}
+
+/* Files of several folders, includes, variables and overrides, as one file. */
+Test(print, files)
+{
+    char folder[] = "/tmp/print-XXXXXX", below[64];
+    const char *const set[] = {"build.precision=fp16"};
+    const strata_network_options options = {
+        .struct_size = sizeof options, .n_set = 1, .set = set};
+    cr_assert(mkdtemp(folder));
+    snprintf(below, sizeof below, "%s/part", folder);
+    cr_assert_eq(mkdir(below, 0700), 0);
+    write_weights(folder, "a.safetensors");
+    write_weights(below, "b.safetensors");
+    write_file(below, "b.ini",
+               "[weights b]\nfile = b.safetensors\nanywhere = no\n"
+               "[build]\nprecision = bf16\nworkspace = 64MiB\n"
+               "[runtime]\nthreads = 2\n");
+    write_file(folder, "classes", "one\ntwo\n");
+    write_file(folder, "net.ini",
+               "; a comment\n[vars]\nside = 8\n[include]\nfile = part/b.ini\n"
+               "[network]\nformat = 1\noutputs = y, z\nname = n\nlabels = classes\n"
+               "[input x]\nshape = 1 x 3 x ${side} x ${side}\n"
+               "[weights a]\nfile = a.safetensors\n"
+               "[layer y]\ntype = FullyConnected\nweight = a:weight\n"
+               "[layer z]\ntype = FullyConnected\ninputs = x\nweight = b:weight\n");
+    char *printed = print_file(folder, "net.ini", &options);
+    cr_expect_str_eq(
+        printed, "[network]\nformat = 1\nname = n\nlabels = classes\noutputs = y, z\n"
+                 "\n[build]\nprecision = fp16\nworkspace = 64MiB\n"
+                 "\n[runtime]\nthreads = 2\n"
+                 "\n[input x]\nshape = 1x3x8x8\n"
+                 "\n[weights b]\nfile = part/b.safetensors\nanywhere = no\n"
+                 "\n[weights a]\nfile = a.safetensors\n"
+                 "\n[layer y]\ntype = FullyConnected\nweight = a:weight\n"
+                 "\n[layer z]\ntype = FullyConnected\ninputs = x\nweight = b:weight\n");
+    write_file(folder, "printed.ini", printed);
+    char *again = print_file(folder, "printed.ini", NULL);
+    cr_expect_str_eq(again, printed);
+    free(again);
+    free(printed);
+    remove_files(folder);
 }

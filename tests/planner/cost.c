@@ -3,7 +3,7 @@
  * Plans from measured and recorded costs, on real modules and on one of known times.
  */
 #include "core/handle.h"
-#include "core/progress.h"
+#include "planner/cost/progress.h"
 #include "tests/broken/build.h"
 #include "tests/planner/planning.h"
 

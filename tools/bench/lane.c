@@ -197,8 +197,8 @@ static int enqueue(struct bench_lane *l, struct bench_slot *s, strata_error *err
     if (status == STRATA_OK)
         status = mark(l, s, COPIED_IN, err);
     if (status == STRATA_OK)
-        status = l->whole && !s->sample.marked ? strata_context_run(c, err)
-                                               : strata_context_enqueue(c, NULL, err);
+        status =
+            l->whole ? strata_context_run(c, err) : strata_context_enqueue(c, NULL, err);
     if (status == STRATA_OK)
         status = mark(l, s, COMPUTED, err);
     if (status == STRATA_OK && copies)

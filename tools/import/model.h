@@ -12,7 +12,8 @@
 /* What the options of `strata import` say. All zero is the default. */
 struct model_options {
     struct import_options import; /* without its lists, which are those below */
-    struct import_shape *shapes, *symbols;
+    struct import_shape *shapes;
+    struct import_symbol *symbols;
     struct import_constant *constants;
     const struct onnx_model **tensors; /* files of constants: .pb */
     struct weights **arrays;           /* .npy */
@@ -21,7 +22,7 @@ struct model_options {
     size_t shapes_capacity, symbols_capacity, constants_capacity, tensors_capacity,
         arrays_capacity, made_capacity;
 };
-/* "x=1x3x224x224", "batch=1", "axes=FILE.npy". EINVAL tells what is wrong with the text.
+/* "x=1x3x224x224", "batch=1" or "batch=1,8", "axes=FILE.npy". EINVAL tells what is wrong with the text.
  */
 int model_add_shape(struct model_options *o, const char *text, strata_error *err);
 int model_add_symbol(struct model_options *o, const char *text, strata_error *err);

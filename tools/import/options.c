@@ -28,55 +28,63 @@ static char *split(const char *text, const char *needed, const char **rest,
     return name;
 }
 
-/* "1x3x224x224" or "1,3"; at most `most` numbers. */
-static bool read_dims(struct import_shape *s, const char *text, int most)
+/* How many numbers are in "1x3x224x224" or "1,3": at most `most`; 0: it reads otherwise.
+ */
+static int read_numbers(int64_t *out, const char *text, int most)
 {
-    for (s->rank = 0; s->rank < most; s->rank++) {
+    for (int n = 0; n < most; n++) {
         char *end;
         errno = 0;
         const long long v = strtoll(text, &end, 10);
         if (end == text || errno || v < 0 || v > NETWORK_MAX_DIM)
-            return false;
-        s->dims[s->rank] = v;
-        if (*end == '\0') {
-            s->rank++;
-            return true;
-        }
+            return 0;
+        out[n] = v;
+        if (*end == '\0')
+            return n + 1;
         if (*end != 'x' && *end != ',')
-            return false;
+            return 0;
         text = end + 1;
     }
-    return false;
+    return 0;
 }
 
-static int add_shape(struct import_shape **all, size_t *n, size_t *capacity,
-                     const char *text, int most, const char *needed, strata_error *err)
+/* The name and the numbers of "NAME=NUMBERS"; NULL: it is something else. */
+static char *read_option(int64_t *numbers, int *n, const char *text, int most,
+                         const char *needed, strata_error *err)
 {
     const char *rest;
-    struct import_shape s = {0};
-    int status = grow(all, capacity, *n, sizeof **all, err);
-    char *name = status == STRATA_OK ? split(text, needed, &rest, err) : NULL;
-    if (!name)
-        return err->status;
-    s.name = name;
-    if (!read_dims(&s, rest, most)) {
-        free(name);
-        return error_set(err, STRATA_EINVAL, "'%s' is not %s", text, needed);
-    }
-    (*all)[(*n)++] = s;
-    return STRATA_OK;
+    char *name = split(text, needed, &rest, err);
+    if (name && (*n = read_numbers(numbers, rest, most)) > 0)
+        return name;
+    if (name)
+        error_set(err, STRATA_EINVAL, "'%s' is not %s", text, needed);
+    free(name);
+    return NULL;
 }
 
 int model_add_shape(struct model_options *o, const char *text, strata_error *err)
 {
-    return add_shape(&o->shapes, &o->n_shapes, &o->shapes_capacity, text, STRATA_MAX_RANK,
-                     "NAME=DIMS, as in x=1x3x224x224", err);
+    struct import_shape s = {0};
+    if (grow(&o->shapes, &o->shapes_capacity, o->n_shapes, sizeof s, err) != STRATA_OK ||
+        !(s.name = read_option(s.dims, &s.rank, text, STRATA_MAX_RANK,
+                               "NAME=DIMS, as in x=1x3x224x224", err)))
+        return err->status;
+    o->shapes[o->n_shapes++] = s;
+    return STRATA_OK;
 }
 
 int model_add_symbol(struct model_options *o, const char *text, strata_error *err)
 {
-    return add_shape(&o->symbols, &o->n_symbols, &o->symbols_capacity, text, 1,
-                     "NAME=N, as in batch=1", err);
+    struct import_symbol s = {0};
+    int n = 0;
+    if (grow(&o->symbols, &o->symbols_capacity, o->n_symbols, sizeof s, err) !=
+            STRATA_OK ||
+        !(s.name = read_option(s.values, &n, text, CONFIG_MAX_SIZES,
+                               "NAME=N or NAME=N,N,..., as in batch=1", err)))
+        return err->status;
+    s.n = (size_t)n;
+    o->symbols[o->n_symbols++] = s;
+    return STRATA_OK;
 }
 
 /* The ONNX type of a file's elements; ONNX_UNDEFINED: there is none. */

@@ -16,6 +16,7 @@ int control_if(struct import *im, struct node *n, strata_error *err)
         !control_integer(im, n, n->in[0], "the condition", &condition) ||
         !body_open(&b, im, n, condition ? "then_branch" : "else_branch", 0, n->n_out))
         return STRATA_OK;
+    im->branches = im->branches * 31 + (condition ? 1 : 2);
     return body_run(&b, "", NULL, n->out, err);
 }
 

@@ -35,6 +35,17 @@ static void gather(struct mapping *m, int64_t axis, int out, int rank)
     section_integer(m->g, m->s, "axis", axis);
 }
 
+/* Whether indices are those of all elements of a list, in order: other dims of it, as an
+ * as_strided becomes. */
+static bool is_all_in_order(const struct value *x, const struct value *index)
+{
+    const int64_t n = value_count(index);
+    bool all = index->constant && x->rank == 1 && n == x->dims[0];
+    for (int64_t i = 0; all && i < n; i++)
+        all = value_integer(index, i) == i;
+    return all;
+}
+
 /* A scalar index drops the dim that it is of. */
 static void make_gather(struct mapping *m)
 {
@@ -46,6 +57,10 @@ static void make_gather(struct mapping *m)
     const int64_t axis = map_axis(m, node_integer(m->node, "axis", 0), x->rank);
     if (m->refused)
         return;
+    if (index->rank > 0 && is_all_in_order(x, index)) {
+        map_reshape(m, m->node->in[0], 0, index->rank, index->dims);
+        return;
+    }
     if (index->rank > 0) {
         gather(m, axis, m->node->out[0], -1);
         return;

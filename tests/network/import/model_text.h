@@ -3,7 +3,8 @@
  * Small ONNX models from a text, a line each:
  *
  *   ir 8 | opset 13 | opset my.domain 1
- *   input NAME TYPE DIMS            dims "2x3", "-" of a scalar
+ *   input NAME TYPE DIMS            dims "2x3", "-" of a scalar; a name stays free, as
+ *                                   does ? without one
  *   init NAME TYPE DIMS V V ...     a constant; f: float, i: int64, b: bool,
  *                                   u: uint8
  *   node OP A,B -> C,D [KEY=V ...]  OP may be domain::OP, OP/OVERLOAD; _ is absent
@@ -96,7 +97,12 @@ static inline void put_dims(struct message *m, unsigned field, char *text, bool 
     for (char *d = strtok_r(text, "x", &rest); d && *text != '-';
          d = strtok_r(NULL, "x", &rest)) {
         struct message dim = {0};
-        put_integer(wrapped ? &dim : m, wrapped ? 1 : field, atoll(d));
+        if (!wrapped)
+            put_integer(m, field, atoll(d));
+        else if (*d >= '0' && *d <= '9')
+            put_integer(&dim, 1, atoll(d));
+        else if (*d != '?')
+            put_text(&dim, 2, d);
         if (wrapped)
             put_message(m, field, &dim);
     }

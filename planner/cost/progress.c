@@ -2,7 +2,7 @@
  *
  * Progress lines and interruption.
  */
-#include "core/progress.h"
+#include "planner/cost/progress.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Items 0 ... n - 1 by a hash of what they are: for finding an equal one among many
  * without looking at all. The caller compares; the latest of a hash comes first.
  */
-#ifndef CORE_BUCKETS_H
-#define CORE_BUCKETS_H
+#ifndef PLANNER_SOLVER_BUCKETS_H
+#define PLANNER_SOLVER_BUCKETS_H
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,4 +59,4 @@ static inline void buckets_add(struct buckets *b, uint64_t hash, int item)
     *latest = item;
 }
 
-#endif /* CORE_BUCKETS_H */
+#endif /* PLANNER_SOLVER_BUCKETS_H */

@@ -3,8 +3,8 @@
  * Progress of long work on stderr: a line that changes in place where a terminal watches,
  * a log line every 5 s elsewhere. A program asks for it; the library alone stays silent.
  */
-#ifndef CORE_PROGRESS_H
-#define CORE_PROGRESS_H
+#ifndef PLANNER_COST_PROGRESS_H
+#define PLANNER_COST_PROGRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,4 +34,4 @@ bool progress_interrupted(void);
 /* Seconds of a clock that only goes forward. */
 double progress_now(void);
 
-#endif /* CORE_PROGRESS_H */
+#endif /* PLANNER_COST_PROGRESS_H */

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The passes in their order, and what they refuse.
+ */
+#include "network/import/private.h"
+
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "network/import/batch/memo.h"
+
+/* All reasons as one message. */
+static int refused(const struct import *im, strata_error *err)
+{
+    const size_t n =
+        im->n_refusals < IMPORT_MAX_REFUSALS ? im->n_refusals : IMPORT_MAX_REFUSALS;
+    if (im->all_refusals == 0)
+        return STRATA_OK;
+    error_set(err, STRATA_EUNSUPPORTED, "%s", im->refusals[0].text);
+    for (size_t i = 1; i < n; i++)
+        error_append(err, "\n%s", im->refusals[i].text);
+    if (im->all_refusals > n)
+        error_append(err, "\nand %zu more", im->all_refusals - n);
+    return STRATA_EUNSUPPORTED;
+}
+
+static int run_passes(struct import *im, strata_error *err)
+{
+    static int (*const passes[])(struct import *, strata_error *) = {
+        import_load,          import_fold, import_drop,
+        import_find_patterns, import_map,  import_name};
+    int status = STRATA_OK;
+    for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(passes); i++) {
+        status = passes[i](im, err);
+        if (status == STRATA_OK)
+            status = arena_status(&im->g.arena, "a model", err);
+        if (status == STRATA_OK && im->all_refusals)
+            return refused(im, err);
+    }
+    return status;
+}
+
+int import_at(struct import **out, const struct import *start, int64_t value,
+              struct memo *memo, strata_error *err)
+{
+    struct import *im = *out = zalloc(1, sizeof *im, "an import", err);
+    if (!im)
+        return STRATA_ENOMEM;
+    im->model = start->model;
+    im->registry = start->registry;
+    im->options = start->options;
+    im->batch = start->batch;
+    im->batch.value = im->g.symbol_value = value;
+    im->g.memo = memo;
+    return run_passes(im, err);
+}
+
+void import_free(struct import *im)
+{
+    if (!im)
+        return;
+    for (size_t i = 0; i < im->n_sections; i++)
+        section_free(im->sections[i]);
+    names_free(&im->refused);
+    names_free(&im->functions);
+    arena_free(&im->g.arena);
+    memo_free(im->memo);
+    free(im);
+}
