@@ -194,6 +194,21 @@ def products(add, n, c, s):
             strides=[2, 2], pads=[pad] * 4)
 
 
+def recurrent(add, n, h):
+    random = np.random.Generator(np.random.PCG64(5))
+
+    def weights(gates):
+        rows = gates * h
+        return {f"{gates}.{name}": random.uniform(-1, 1, shape).astype("f4") / h ** 0.5
+                for name, shape in (("W", (1, rows, h)), ("R", (1, rows, h)),
+                                    ("B", (1, 2 * rows)))}
+
+    for op, gates, given in (("LSTM", 4, {}), ("GRU", 3, {"linear_before_reset": 1})):
+        add(op, f"type = RNN; op = {op.lower()}; split_directions = yes; "
+            f"w = w:{gates}.W; r = w:{gates}.R; b = w:{gates}.B", op, (50, n, h),
+            weights=weights(gates), hidden_size=h, **given)
+
+
 def cases():
     """All, small to large within a layer."""
     rows = []
@@ -221,6 +236,8 @@ def cases():
             weights={"b": (k, n)})
         add("fully connected", "type = FullyConnected; weight = w:w; bias = w:b", "Gemm",
             (m, k), weights={"w": (n, k), "b": (n,)}, transB=1)
+    for n, h in ((1, 64), (8, 64), (1, 256), (8, 256)):
+        recurrent(adder(f"50x{n}x{h}"), n, h)
     for b, m, k in ((2, 32, 16), (12, 128, 64), (96, 256, 64)):
         adder(f"{b}x{m}x{m}x{k}")("product of two", "type = MatrixMultiply", "MatMul",
                                   (b, m, k), (b, k, m))

@@ -4,6 +4,8 @@
  */
 #include "engine/engine.h"
 
+#include <strata/state.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,8 +155,7 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
 {
     if (out)
         *out = NULL;
-    int status =
-        ARGUMENTS(err, {"out", out}, {"handle", handle}, {"network", network});
+    int status = ARGUMENTS(err, {"out", out}, {"handle", handle}, {"network", network});
     return status != STRATA_OK ? status
                                : engine_build_plan(out, handle, network, NULL, err);
 }
@@ -180,21 +181,14 @@ int strata_engine_bindings(const strata_engine *e)
     return e ? (int)e->execution->n_bindings : 0;
 }
 
-int strata_engine_binding(const strata_engine *e, int index, strata_binding *out,
-                          strata_error *err)
+static int describe_binding(const strata_engine *e, const struct execution_binding *b,
+                            strata_binding *out, strata_error *err)
 {
-    int status = ARGUMENTS(err, {"engine", e}, {"out", out});
-    if (status == STRATA_OK)
-        status = struct_check(out->struct_size, SIZE_THROUGH(strata_binding, bytes),
+    int status = struct_check(out->struct_size, SIZE_THROUGH(strata_binding, bytes),
                               "strata_binding", err);
     if (status != STRATA_OK)
         return status;
-    const struct execution *x = e->execution;
-    if (index < 0 || index >= (int)x->n_bindings)
-        return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
-                         x->n_bindings);
-    const struct execution_binding *b = &x->bindings[index];
-    const struct execution_value *v = &x->values[b->value];
+    const struct execution_value *v = &e->execution->values[b->value];
     const strata_binding found = {
         .name = b->name,
         .is_input = b->is_input,
@@ -204,6 +198,37 @@ int strata_engine_binding(const strata_engine *e, int index, strata_binding *out
     };
     struct_give(out, &found, sizeof found);
     return STRATA_OK;
+}
+
+int strata_engine_binding(const strata_engine *e, int index, strata_binding *out,
+                          strata_error *err)
+{
+    int status = ARGUMENTS(err, {"engine", e}, {"out", out});
+    if (status != STRATA_OK)
+        return status;
+    const struct execution *x = e->execution;
+    if (index < 0 || index >= (int)x->n_bindings)
+        return error_set(err, STRATA_EINVAL, "binding %d: there are %zu", index,
+                         x->n_bindings);
+    return describe_binding(e, &x->bindings[index], out, err);
+}
+
+int strata_engine_states(const strata_engine *e)
+{
+    return e ? (int)e->execution->n_states : 0;
+}
+
+int strata_engine_state(const strata_engine *e, int index, strata_binding *out,
+                        strata_error *err)
+{
+    int status = ARGUMENTS(err, {"engine", e}, {"out", out});
+    if (status != STRATA_OK)
+        return status;
+    const struct execution *x = e->execution;
+    if (index < 0 || index >= (int)x->n_states)
+        return error_set(err, STRATA_EINVAL, "state %d: there are %zu", index,
+                         x->n_states);
+    return describe_binding(e, &x->bindings[x->states[index].now], out, err);
 }
 
 int strata_engine_find(const strata_engine *e, const char *name)

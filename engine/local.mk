@@ -17,9 +17,11 @@ ENGINE_SOURCES = \
 	engine/context/graph.c \
 	engine/context/guard.c \
 	engine/context/profile.c \
+	engine/context/room.c \
 	engine/context/run.c \
 	engine/context/settle.c \
 	engine/context/sizes.c \
+	engine/context/state.c \
 	engine/context/steps.c \
 	engine/engine.c \
 	engine/engine.h \

@@ -19,6 +19,7 @@ static const struct config_kind kinds[] = {
     {.index = 8, .name = "profile"},
     {.index = 9, .name = "runtime"},
     {.index = 10, .name = "bench"},
+    {.index = 11, .name = "state", .named = true},
 };
 
 const struct config_kind *config_kind(const char *name)
@@ -70,7 +71,7 @@ static void unknown_kind(struct config *c, const char *kind, struct config_place
     else
         config_error(c, place,
                      "unknown section [%s]; sections are network, include, vars, "
-                     "plugins, input, weights, layer, build, profile, runtime, bench",
+                     "plugins, input, state, weights, layer, build, profile, runtime, bench",
                      kind);
 }
 

@@ -19,7 +19,7 @@ int network_batch(const strata_network *net, int64_t *batch, strata_error *err)
 {
     const struct network_input *first = NULL;
     *batch = 1;
-    for (size_t i = 0; i < net->n_inputs; i++) {
+    for (size_t i = 0; i < net->n_inputs - net->n_states; i++) {
         const struct network_input *in = &net->inputs[i];
         const int64_t rows = net->tensors[in->tensor].dims[0];
         if (net->batch_symbol >= 0 && in->symbols[0] != net->batch_symbol)
@@ -101,6 +101,12 @@ static const char *mixes_boxes(const void *params)
     return "its rows are those of all images, without gaps";
 }
 
+static const char *mixes_sequences(const void *params)
+{
+    const strata_rnn *p = params;
+    return p->layout == STRATA_RNN_BATCH ? NULL : "its rows are steps, one after another";
+}
+
 const char *network_mixes_rows(const struct registry_layer *type, const void *params,
                                int rank)
 {
@@ -108,8 +114,11 @@ const char *network_mixes_rows(const struct registry_layer *type, const void *pa
         const char *type;
         const char *(*mixes)(const void *params);
     } rules[] = {
-        {"core::Shuffle@1", mixes_shuffle},         {"core::Slice@1", mixes_slice},
-        {"core::ReverseSequence@1", mixes_steps},   {"core::RoiAlign@1", mixes_regions},
+        {"core::Shuffle@1", mixes_shuffle},
+        {"core::Slice@1", mixes_slice},
+        {"core::ReverseSequence@1", mixes_steps},
+        {"core::RNN@1", mixes_sequences},
+        {"core::RoiAlign@1", mixes_regions},
         {"core::NonMaxSuppression@1", mixes_boxes},
     };
     if (works_along_batch(type, params, rank))
@@ -199,7 +208,10 @@ static void set_inputs(struct rebatch *r)
 {
     for (size_t i = 0; i < r->net->n_inputs; i++) {
         const struct network_input *in = &r->net->inputs[i];
-        if (r->base->batch_symbol >= 0 && in->symbols[0] != r->base->batch_symbol)
+        const struct network_tensor *t = &r->base->tensors[in->tensor];
+        const bool state = i >= r->net->n_inputs - r->net->n_states;
+        if (r->base->batch_symbol >= 0 ? in->symbols[0] != r->base->batch_symbol
+                                       : state && t->dims[0] != r->from)
             continue;
         r->carries[in->tensor] = true;
         r->net->tensors[in->tensor].dims[0] = r->to;

@@ -83,13 +83,14 @@ static int default_input(struct loader *l, size_t i)
 {
     struct draft *d = &l->drafts[i];
     int n_inputs = (int)l->net->n_inputs;
+    int n_bound = n_inputs - (int)l->net->n_states;
     int node = i ? n_inputs + (int)i - 1 : 0;
     if (d->broken || d->layer.type->layer.max_in == 0)
         return STRATA_OK;
-    if (!i && n_inputs != 1) {
+    if (!i && n_bound != 1) {
         config_error(l->c, d->section->place,
                      "the first layer needs 'inputs =': the network has %d inputs",
-                     n_inputs);
+                     n_bound);
         return STRATA_OK;
     }
     if (node_outputs(l, node) != 1) {

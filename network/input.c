@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * [input NAME]: a tensor's shape and element type, its binding, and how an image becomes
- * it.
+ * it. [state NAME], an input of a run that an earlier run made.
  */
 #include "network/private.h"
 
@@ -149,6 +149,14 @@ static int add_input(struct loader *l, const char *name, struct network_input **
     return (*in)->name && (*t)->name ? STRATA_OK : STRATA_ENOMEM;
 }
 
+static void name_dims(const struct loader *l, struct network_input *in,
+                      const struct network_tensor *t, const int symbols[STRATA_MAX_RANK])
+{
+    for (int d = 0; d < STRATA_MAX_RANK; d++)
+        in->symbols[d] =
+            (int8_t)(d < t->rank ? network_symbol_of(l->net, l->c, symbols[d]) : -1);
+}
+
 int network_input(struct loader *l, struct config_section *s)
 {
     static const char *const keys[] = {"shape",     "dtype", "format",   "scale",
@@ -165,14 +173,59 @@ int network_input(struct loader *l, struct config_section *s)
     if (status != STRATA_OK)
         return status;
     read_shape(l->c, s, t, symbols);
-    for (int d = 0; d < STRATA_MAX_RANK; d++)
-        in->symbols[d] =
-            (int8_t)(d < t->rank ? network_symbol_of(l->net, l->c, symbols[d]) : -1);
+    name_dims(l, in, t, symbols);
     read_dtype(l->c, s, t, &dtype);
     in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
     read_binding(l->c, s, t, &in->format);
     read_pads(l->c, s, &in->pads_any);
     read_transform(l->c, s, t, &in->transform);
+    config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
+    return names_put(&l->node_index, s->name, t->port, l->err);
+}
+
+int network_state(struct loader *l, struct config_section *s)
+{
+    static const char *const keys[] = {"shape", "dtype", "format",
+                                       "next",  "value", "room"};
+    const struct config_pair *value = config_get(s, "value");
+    const struct config_pair *room = config_get(s, "room");
+    struct network_state *state;
+    struct network_input *in;
+    struct network_tensor *t;
+    if (names_get(&l->node_index, s->name) >= 0) {
+        config_error(l->c, s->place, "'%s' is an input, too; names are given once",
+                     s->name);
+        return STRATA_OK;
+    }
+    if (l->net->n_inputs == NETWORK_MAX_INPUTS) {
+        config_error(l->c, s->place, "more than %d inputs and states",
+                     NETWORK_MAX_INPUTS);
+        return STRATA_OK;
+    }
+    int symbols[STRATA_MAX_RANK];
+    int dtype, status = grow(&l->net->states, &l->states_capacity, l->net->n_states,
+                             sizeof *l->net->states, l->err);
+    if (status == STRATA_OK)
+        status = add_input(l, s->name, &in, &t);
+    if (status != STRATA_OK)
+        return status;
+    state = &l->net->states[l->net->n_states++];
+    *state = (struct network_state){.input = t->port, .place = s->place};
+    read_shape(l->c, s, t, symbols);
+    name_dims(l, in, t, symbols);
+    read_dtype(l->c, s, t, &dtype);
+    in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
+    read_binding(l->c, s, t, &in->format);
+    if (value)
+        config_real(l->c, value, -1e30, 1e30, &state->value);
+    if (room && t->dtype != STRATA_INT32 && t->dtype != STRATA_INT64)
+        config_error(l->c, room->key_place,
+                     "room bounds integers; %s is %s: give the state that counts "
+                     "positions (dtype = i32) a room",
+                     s->name, strata_dtype_name(dtype));
+    else if (room)
+        config_int(l->c, room, 1, INT32_MAX, &state->room);
+    config_require(l->c, s, "next");
     config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
     return names_put(&l->node_index, s->name, t->port, l->err);
 }

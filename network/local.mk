@@ -58,6 +58,7 @@ NETWORK_SOURCES = \
 	network/import/name.c \
 	network/import/passes.c \
 	network/import/pattern/activation.c \
+	network/import/pattern/attention.c \
 	network/import/pattern/find.c \
 	network/import/pattern/match.c \
 	network/import/pattern/match.h \
@@ -69,6 +70,8 @@ NETWORK_SOURCES = \
 	network/import/pattern/scale.c \
 	network/import/pattern/shuffle.c \
 	network/import/pattern/table.c \
+	network/import/pattern/view.c \
+	network/import/pattern/view.h \
 	network/import/pattern/window.c \
 	network/import/private.h \
 	network/import/refuse.c \
@@ -89,18 +92,19 @@ NETWORK_SOURCES = \
 	network/import/write.c \
 	network/input.c \
 	network/layers.c \
-	network/lines.c \
-	network/lines.h \
+	network/text/lines.c \
+	network/text/lines.h \
 	network/network.c \
 	network/network.h \
 	network/options.h \
-	network/print.c \
+	network/text/print.c \
 	network/private.h \
 	network/profile.c \
 	network/reader.c \
 	network/resize.c \
 	network/sections.c \
 	network/shapes.c \
+	network/state.c \
 	network/weights.c \
-	network/write.c
+	network/text/write.c
 EXTRA_DIST += network/README.md

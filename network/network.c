@@ -71,6 +71,7 @@ void strata_network_destroy(strata_network *net)
         free(net->inputs[i].name);
     for (size_t i = 0; i < net->n_outputs; i++)
         free(net->outputs[i].name);
+    free(net->states);
     for (size_t i = 0; i < net->n_files; i++)
         weights_close(net->files[i]);
     for (size_t i = 0; i < net->n_labels; i++)
@@ -224,6 +225,7 @@ static int load(struct loader *l)
         network_read_sections, network_read_sources, network_read_layers,
         network_doubt_weights, network_resolve,      network_sort,
         place_layers,          network_infer,        network_read_outputs,
+        network_read_states,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         int status = steps[i](l);

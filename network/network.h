@@ -54,6 +54,15 @@ struct network_symbol {
     size_t n_sizes;
 };
 
+/* [state NAME]: a tensor that lives in contexts. A run reads it as an input and leaves
+ * `next`, of the same shape and format, as its value for the run after it. */
+struct network_state {
+    int input, output; /* of the network; not among those that applications bind */
+    double value;      /* of every element at first, and after a reset */
+    int64_t room;      /* largest value that is in order, of integers; 0: any */
+    struct config_place place;
+};
+
 struct network_output {
     char *name; /* tensor's name */
     int tensor;
@@ -108,7 +117,9 @@ struct strata_network {
     struct network_input *inputs;
     struct network_output *outputs;
     struct weights **files; /* weights the views point into */
-    size_t n_tensors, n_layers, n_inputs, n_outputs, n_files;
+    /* The last n_states of inputs and of outputs are those of states, in order. */
+    struct network_state *states;
+    size_t n_tensors, n_layers, n_inputs, n_outputs, n_states, n_files;
     char **labels; /* class names for top-k, or NULL */
     size_t n_labels;
     struct build_options build;

@@ -48,7 +48,7 @@ struct loader {
     strata_error *err;
     struct source *sources;
     size_t n_sources, sources_capacity;
-    size_t inputs_capacity, files_capacity, paths_capacity;
+    size_t inputs_capacity, states_capacity, files_capacity, paths_capacity;
     struct names source_index;
     struct draft *drafts;
     size_t n_drafts, drafts_capacity;
@@ -77,9 +77,13 @@ bool network_formats(struct config *c, const struct config_pair *p, uint64_t *ou
 
 /* input.c, bench.c */
 int network_input(struct loader *l, struct config_section *s);
+/* [state NAME], but what `next` names: network_read_states, of state.c, finds that. */
+int network_state(struct loader *l, struct config_section *s);
+int network_read_states(struct loader *l);
 int network_bench(struct loader *l, struct config_section *s);
 
-/* sections.c: [network], [input], [build], [runtime], [bench], [plugins], [profile]. */
+/* sections.c: [network], [input], [state], [build], [runtime], [bench], [plugins],
+ * [profile]. */
 int network_read_sections(struct loader *l);
 
 /* profile.c */

@@ -302,7 +302,8 @@ int network_read_sections(struct loader *l)
         int (*read)(struct loader *l, struct config_section *s);
     } kinds[] = {
         {"network", read_network}, {"plugins", read_plugins}, {"input", network_input},
-        {"build", read_build},     {"runtime", read_runtime}, {"bench", network_bench},
+        {"state", network_state},  {"build", read_build},     {"runtime", read_runtime},
+        {"bench", network_bench},
     };
     struct config_place begin = {.file = 0, .line = 1, .column = 1};
     int status = network_profile(l);

@@ -92,6 +92,7 @@ void execution_free(struct execution *x)
     free(x->values);
     free(x->steps);
     free(x->bindings);
+    free(x->states);
     free(x);
 }
 

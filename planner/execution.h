@@ -9,6 +9,7 @@
  *   schedule      planner, plan -> nodes that run, values, steps
  *   memory        steps         -> their order, memory shared in place, offsets
  *   memory_order  orders of the steps to try
+ *   state         what a run leaves for the next, in place or copied
  *   execution     what others ask of one
  *
  * Made whole by execution_make and never written again; freed by who made it, before
@@ -99,12 +100,22 @@ struct execution_binding {
     int value; /* its memory is the caller's or the context's */
 };
 
+/* A tensor that contexts keep: `next` is its value after a run. */
+struct execution_state {
+    const struct network_state *state;
+    int now, next; /* bindings, behind those of applications */
+    bool shared;   /* next is written where now lies, whose readers are done by then; else
+                      the last steps copy it there */
+};
+
 struct execution {
     struct execution_node *nodes;
     struct execution_value *values;
     struct execution_step *steps;
-    struct execution_binding *bindings; /* inputs, then outputs */
-    size_t n_nodes, n_values, n_steps, n_bindings, n_inputs;
+    struct execution_binding *bindings; /* inputs, outputs, then those of states */
+    struct execution_state *states;
+    /* n_bindings: of applications, which see no others */
+    size_t n_nodes, n_values, n_steps, n_bindings, n_inputs, n_states;
     size_t values_capacity, steps_capacity;
     int device, sm; /* what it is for: STRATA_HOST ..., compute capability times 10 */
     int math;       /* STRATA_MATH_* */
@@ -139,6 +150,15 @@ void execution_tensors(const struct execution *x, const struct execution_node *n
 /* The same of the tensor that its epilogue adds, if it does. */
 void execution_residual(const struct execution *x, const struct execution_node *n,
                         strata_tensor *out);
+
+/* Bindings of applications and of states. */
+static inline size_t execution_bound(const struct execution *x)
+{
+    return x->n_bindings + 2 * x->n_states;
+}
+
+/* state.c: once placed: which states are shared, and steps that copy the others. */
+int execution_keep_states(struct execution *x, strata_error *err);
 
 /* memory.c */
 int execution_place(struct execution *x, strata_error *err);

@@ -55,6 +55,7 @@ PLANNER_SOURCES = \
 	planner/record.h \
 	planner/restore.c \
 	planner/schedule.c \
+	planner/state.c \
 	planner/solver/bound.c \
 	planner/solver/branch.c \
 	planner/solver/buckets.h \

@@ -105,7 +105,7 @@ static void visit(struct sorter *s, int step)
 static void sort_depth(struct sorter *s)
 {
     const struct execution *x = s->x;
-    for (size_t i = 0; i < x->n_bindings; i++) {
+    for (size_t i = 0; i < execution_bound(x); i++) {
         int v = x->bindings[i].value;
         for (size_t k = s->writers.first[v]; k < s->writers.first[v + 1]; k++)
             visit(s, s->writers.list[k]);

@@ -350,7 +350,7 @@ static int schedule_node(struct schedule *s, size_t node, strata_error *err)
 {
     const struct planner *planner = s->planner;
     const struct planner_node *n = &planner->nodes[node];
-    const size_t at = s->x->n_inputs + node;
+    const size_t at = s->planner->network->n_inputs + node;
     const struct plan_op *op = &s->problem->ops[at];
     const struct planner_candidate *c = planner_chosen(planner, s->plan, node);
     switch (c->kind) {
@@ -368,6 +368,20 @@ static int schedule_node(struct schedule *s, size_t node, strata_error *err)
 
 /* ---- inputs and outputs ------------------------------------------------------------ */
 
+/* The network has states' tensors behind its other inputs and outputs, an execution
+ * behind both. */
+static size_t input_binding(const struct execution *x, size_t input)
+{
+    return input < x->n_inputs ? input : x->n_bindings + input - x->n_inputs;
+}
+
+static size_t output_binding(const struct execution *x, size_t output)
+{
+    const size_t n_outputs = x->n_bindings - x->n_inputs;
+    return output < n_outputs ? x->n_inputs + output
+                              : x->n_bindings + x->n_states + output - n_outputs;
+}
+
 static int schedule_inputs(struct schedule *s, strata_error *err)
 {
     const strata_network *net = s->planner->network;
@@ -377,8 +391,10 @@ static int schedule_inputs(struct schedule *s, strata_error *err)
             add_value(s, &value, net->inputs[i].tensor, s->problem->labels[label], err);
         if (status != STRATA_OK)
             return status;
-        s->x->values[value].binding = (int)i;
-        s->x->bindings[i] = (struct execution_binding){net->inputs[i].name, true, value};
+        const size_t binding = input_binding(s->x, i);
+        s->x->values[value].binding = (int)binding;
+        s->x->bindings[binding] =
+            (struct execution_binding){net->inputs[i].name, true, value};
     }
     return STRATA_OK;
 }
@@ -397,9 +413,9 @@ static int schedule_output(struct schedule *s, size_t o, strata_error *err)
 {
     const struct plan_problem *p = s->problem;
     struct execution *x = s->x;
-    size_t op = x->n_inputs + s->planner->n_nodes + o;
+    size_t op = s->planner->network->n_inputs + s->planner->n_nodes + o;
     int label = choice_of(s, op)->in[0], index = p->ops[op].in[0], value, copy;
-    int binding = (int)(x->n_inputs + o);
+    int binding = (int)output_binding(x, o);
     int status = need_value(s, &value, index, label, err);
     if (status == STRATA_OK && !may_bind(x, value)) {
         status = add_value(s, &copy, x->values[value].tensor, p->labels[label], err);
@@ -432,7 +448,9 @@ static int schedule(struct schedule *s, strata_error *err)
         status = schedule_node(s, i, err);
     for (size_t i = 0; i < net->n_outputs && status == STRATA_OK; i++)
         status = schedule_output(s, i, err);
-    return status == STRATA_OK ? execution_place(s->x, err) : status;
+    if (status == STRATA_OK)
+        status = execution_place(s->x, err);
+    return status == STRATA_OK ? execution_keep_states(s->x, err) : status;
 }
 
 static struct execution *open_execution(const struct planner *planner, strata_error *err)
@@ -441,16 +459,25 @@ static struct execution *open_execution(const struct planner *planner, strata_er
     struct execution *x = zalloc(1, sizeof *x, "an execution", err);
     if (!x)
         return NULL;
-    *x = (struct execution){.n_inputs = net->n_inputs,
-                            .n_bindings = net->n_inputs + net->n_outputs,
+    *x = (struct execution){.n_inputs = net->n_inputs - net->n_states,
+                            .n_bindings =
+                                net->n_inputs + net->n_outputs - 2 * net->n_states,
+                            .n_states = net->n_states,
                             .device = planner->device.properties.kind,
                             .sm = planner->device.properties.sm,
                             .math = planner->math,
                             .threads = planner->threads};
     x->nodes = zalloc(planner->n_nodes, sizeof *x->nodes, "an execution", err);
-    x->bindings = zalloc(x->n_bindings, sizeof *x->bindings, "the bindings", err);
-    if (x->nodes && x->bindings)
+    x->bindings = zalloc(execution_bound(x), sizeof *x->bindings, "the bindings", err);
+    x->states = zalloc(x->n_states, sizeof *x->states, "the states", err);
+    if (x->nodes && x->bindings && x->states) {
+        for (size_t i = 0; i < x->n_states; i++)
+            x->states[i] =
+                (struct execution_state){.state = &net->states[i],
+                                         .now = (int)(x->n_bindings + i),
+                                         .next = (int)(x->n_bindings + x->n_states + i)};
         return x;
+    }
     execution_free(x);
     return NULL;
 }

@@ -8,9 +8,11 @@
 
 #include "core/alloc.h"
 
-/* What is worth one more thread, in the same time of less than a tenth of a millisecond:
- * several times what it takes to hand a run to a team. */
-static const double operations_per_thread = 2e6, bytes_per_thread = 4e6;
+/* What of a layer is worth one more thread, in the same time of some ten microseconds: a
+ * region of a team takes one. */
+static const double operations_per_thread = 5e5, bytes_per_thread = 1e6;
+/* So many small layers, each for one thread, are worth one more together. */
+static const double small_layers = 4;
 
 static double bytes_of(const strata_tensor *tensors, int n)
 {
@@ -44,10 +46,14 @@ static double layer_work(const strata_network *net, const struct network_layer *
 
 int threads_for(const strata_network *net, int available)
 {
-    double worth = 1;
+    double sum = 0, most = 0;
     if (net->runtime.threads > 0)
         return (int)net->runtime.threads;
-    for (size_t i = 0; i < net->n_layers; i++)
-        worth += layer_work(net, &net->layers[i]);
+    for (size_t i = 0; i < net->n_layers; i++) {
+        const double work = layer_work(net, &net->layers[i]);
+        sum += work;
+        most = work > most ? work : most;
+    }
+    const double worth = 1 + (sum > small_layers * most ? sum / small_layers : most);
     return worth < available ? (int)worth : available;
 }

@@ -12,8 +12,8 @@
 #define KNOWN_FORMATS ((UINT64_C(1) << STRATA_FORMAT_COUNT) - 1)
 #define KNOWN_FLAGS                                                                      \
     (STRATA_NO_CAPTURE | STRATA_NONDETERMINISTIC | STRATA_INPLACE_OK |                   \
-     STRATA_PAD_DIRTY | STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT | \
-     STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED)
+     STRATA_PAD_DIRTY | STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT |    \
+     STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED | STRATA_OVERFLOW_DROPPED)
 #define KNOWN_EPILOGUES                                                                  \
     (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS | STRATA_EPILOGUE_RESIDUAL |           \
      STRATA_EPILOGUE_ACTIVATION)
@@ -86,6 +86,10 @@ static int check_fields(const strata_impl *m, strata_error *err)
         return refuse(err, "STRATA_EPILOGUE_ACTIVATION without activations");
     if ((m->flags & STRATA_WEIGHT_PACKED) && !m->setup)
         return refuse(err, "STRATA_WEIGHT_PACKED without setup, which is to pack it");
+    for (size_t i = 0; i < ARRAY_LENGTH(m->in_place); i++)
+        if (m->in_place[i] > REGISTRY_PORTS)
+            return refuse(err, "in_place[%zu] is %d: 1 + an input port, at most %d", i,
+                          m->in_place[i], REGISTRY_PORTS);
     int status = check_bits("flags", (uint32_t)m->flags, KNOWN_FLAGS, err);
     if (status == STRATA_OK)
         status = check_bits("epilogues", (uint32_t)m->epilogues, KNOWN_EPILOGUES, err);

@@ -228,6 +228,8 @@ expect 0 '"weight_bytes": 8' 'inspect prints a model as JSON' \
     $strata inspect "$scratch/m.onnx" -o json
 expect 2 'the options, -o alone' 'inspect refuses options for engines with a model' \
     $strata inspect "$scratch/m.onnx" --layers
+expect 2 'no layer for it' 'import refuses an unknown operator' \
+    $strata import "$scratch/m.onnx" -o "$scratch/m.ini"
 printf '\072\005' >"$scratch/cut.onnx"
 expect 2 'cut.onnx: byte 0x1: length 5 runs past' 'inspect says where a model is damaged' \
     $strata inspect "$scratch/cut.onnx"

@@ -23,6 +23,7 @@ needs() {
     core::Pointwise) echo 'program = sigmoid x0, product x0 r0' ;;
     core::Pooling) echo 'kernel = 2x2' ;;
     core::Resize) echo 'scale = 2' ;;
+    core::RNN) printf '%s\n' 'hidden = 4' 'input_mode = skip' ;;
     core::RoiAlign | core::Scatter | core::Select) echo 'inputs = x, x1, x2' ;;
     core::Scale) echo 'scale = 0.3' ;;
     core::Shuffle) echo 'first = 0, 2, 3, 1' ;;
@@ -42,6 +43,7 @@ inputs_of() {
     core::MaxUnpool) echo 1x4x6x6 1x4x6x6:i64 ;;
     core::NonMaxSuppression) echo 1x8x4 1x2x8 ;;
     core::ReverseSequence) echo 6x4 4:i64 ;;
+    core::RNN) echo 3x2x4 ;;
     core::RoiAlign) echo 1x4x6x6 3x4 3:i64 ;;
     core::Scatter) echo 6x4 3x4:i64 3x4 ;;
     core::Select) echo 1x4x6x6:bool 1x4x6x6 6 ;;

@@ -24,7 +24,7 @@ struct crew {
 
 /* Runs that a thread makes before it gets the seat; the more, the more often it was
  * somebody's who then had to leave it soon. */
-enum { PROOF_LEAST = 32, PROOF_MOST = 1 << 20, SOON = 16 };
+enum { PROOF_LEAST = 512, PROOF_MOST = 1 << 20, SOON = 16 };
 
 /* Of the application's threads; numbers, for a thread may end and its handle return. */
 struct seat {
@@ -256,14 +256,27 @@ static void leave_seat(void)
     empty_seat();
 }
 
-static bool take_seat(void)
+/* The calling thread asks to lead a run; whether it has the seat, or may take it. */
+static bool may_lead(void)
 {
     struct seat *s = &crews.seat;
+    if (own_number == 0)
+        own_number = ++crews.numbers;
+    if (s->owner == own_number && s->unwanted)
+        leave_seat();
     if (s->candidate != own_number)
         s->in_row = 0;
     s->candidate = own_number;
-    if (++s->in_row < s->proof || s->owner != 0 ||
-        pthread_setspecific(crews.seat_left, s) != 0)
+    s->in_row++;
+    return s->owner == own_number || (s->owner == 0 && s->in_row >= s->proof);
+}
+
+static bool take_seat(void)
+{
+    struct seat *s = &crews.seat;
+    if (s->owner == own_number)
+        return true;
+    if (pthread_setspecific(crews.seat_left, s) != 0)
         return false;
     s->owner = own_number;
     s->unwanted = false;
@@ -271,25 +284,13 @@ static bool take_seat(void)
     return true;
 }
 
-static bool have_seat(void)
-{
-    struct seat *s = &crews.seat;
-    if (own_number == 0)
-        own_number = ++crews.numbers;
-    if (s->owner != own_number)
-        return take_seat();
-    if (s->unwanted)
-        leave_seat();
-    return s->owner == own_number;
-}
-
 /* Teams that are to sleep are the crews', who can be told when that ends. */
 bool crew_lead(int threads, int wait)
 {
     struct seat *s = &crews.seat;
     pthread_mutex_lock(&crews.lock);
-    const bool leads =
-        wait != STRATA_WAIT_SLEEP && !crews.first && threads <= crews.free && have_seat();
+    const bool leads = may_lead() && wait != STRATA_WAIT_SLEEP && !crews.first &&
+                       threads <= crews.free && take_seat();
     if (leads) {
         crews.free -= threads;
         s->team = threads;

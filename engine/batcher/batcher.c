@@ -208,6 +208,11 @@ static int check_engine(const strata_engine *e, strata_error *err)
         return error_set(err, STRATA_EUNSUPPORTED,
                          "%s: requests cannot share a batch of %" PRId64 ": %s",
                          e->network->path, e->batch, e->only_batch);
+    if (e->execution->n_states)
+        return error_set(err, STRATA_EUNSUPPORTED,
+                         "%s: requests cannot share a batch: the rows of its states are "
+                         "sequences, and a request does not say which is its own",
+                         e->network->path);
     for (size_t i = 0; i < e->execution->n_inputs && !e->only_batch; i++)
         if (!e->row_bytes[i])
             return error_set(err, STRATA_EUNSUPPORTED,

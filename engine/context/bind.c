@@ -28,8 +28,19 @@ int strata_context_bind(strata_context *c, int index, void *data, strata_error *
     return context_leave(c, STRATA_OK);
 }
 
+/* The next value of a state that is written in place is where the present one is. */
+static size_t memory_of(const strata_context *c, size_t index)
+{
+    const struct execution *x = c->execution;
+    const size_t first = x->n_bindings + x->n_states;
+    return index >= first && x->states[index - first].shared
+               ? (size_t)x->states[index - first].now
+               : index;
+}
+
 void *context_binding_data(strata_context *c, size_t index, strata_error *err)
 {
+    index = memory_of(c, index);
     const struct execution *x = c->whole->execution; /* room for the largest batch */
     const struct execution_binding *b = &x->bindings[index];
     const struct device_ops *ops = c->handle->device->ops;
@@ -68,7 +79,7 @@ void *strata_context_data(const strata_context *context, int index)
 int context_set_pointers(strata_context *c, strata_error *err)
 {
     const struct execution *x = c->execution;
-    for (size_t i = 0; i < x->n_bindings; i++) {
+    for (size_t i = 0; i < execution_bound(x); i++) {
         int owner = x->values[x->bindings[i].value].owner;
         c->value_data[owner] = context_binding_data(c, i, err);
         if (!c->value_data[owner])

@@ -5,8 +5,11 @@
  */
 #include "engine/context/context.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <strata/state.h>
 
 #include "core/arguments.h"
 #include "planner/view.h"
@@ -20,10 +23,10 @@ static int allocate(strata_context *c, strata_error *err)
     for (size_t i = 0; i < x->n_nodes; i++)
         tensors += (size_t)(x->nodes[i].n_ports + x->nodes[i].n_out);
     const bool part = c->whole != c;
-    c->own =
-        part ? c->whole->own : zalloc(x->n_bindings, sizeof *c->own, "a context", err);
+    c->own = part ? c->whole->own
+                  : zalloc(execution_bound(x), sizeof *c->own, "a context", err);
     c->bound = part ? c->whole->bound
-                    : zalloc(x->n_bindings, sizeof *c->bound, "a context", err);
+                    : zalloc(execution_bound(x), sizeof *c->bound, "a context", err);
     c->value_data = zalloc(x->n_values, sizeof *c->value_data, "a context", err);
     c->nodes = zalloc(x->n_nodes, sizeof *c->nodes, "a context", err);
     c->tensors = zalloc(tensors, sizeof *c->tensors, "a context", err);
@@ -171,6 +174,10 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
     status = open_context(&c, engine, handle, NULL, err);
     if (status == STRATA_OK)
         status = open_smaller(c, err);
+    if (status == STRATA_OK && c->execution->n_states)
+        status = context_reset_states(c, STRATA_ALL_ROWS, err);
+    if (status == STRATA_OK && c->execution->n_states)
+        status = strata_stream_synchronize(c->stream, err);
     if (status != STRATA_OK)
         strata_context_destroy(c);
     else
@@ -181,7 +188,7 @@ int strata_context_create(strata_context **out, const strata_engine *engine,
 static void free_bindings(strata_context *c)
 {
     const struct execution *x = c->execution;
-    for (size_t i = 0; c->own && i < x->n_bindings; i++)
+    for (size_t i = 0; c->own && i < execution_bound(x); i++)
         allocator_put(&c->handle->allocator, c->own[i],
                       (size_t)x->values[x->bindings[i].value].bytes);
     free(c->own);
@@ -276,6 +283,12 @@ int context_resolve(strata_context *c, strata_error *err)
             found = c->smaller[i];
     if (!found)
         status = open_version(c, sizes, &found, err);
+    if (status == STRATA_OK && c->execution->n_states && c->batch < found->engine->batch)
+        status = error_set(err, STRATA_EUNSUPPORTED,
+                           "%s: a batch of %" PRId64 ": the plan that it would go by "
+                           "changes the states of %" PRId64
+                           " rows; list it in [profile], or run those",
+                           c->engine->network->path, c->batch, found->engine->batch);
     if (status != STRATA_OK)
         return status;
     c->active = found;
@@ -324,7 +337,9 @@ static int enqueue_steps(strata_context *c, strata_event *input_consumed,
 static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
 {
     const struct context_graph *g = &c->graphs[input_consumed != NULL];
-    int status = STRATA_OK;
+    int status = context_states_kept(c, err);
+    if (status != STRATA_OK)
+        return status;
     if (c->stale && c->queued && (status = context_settle(c, err)) != STRATA_OK)
         return status;
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
@@ -391,6 +406,37 @@ static int prepare(strata_context *c, strata_error *err)
     return status;
 }
 
+/* The runs are to leave the states as they are. */
+static int prepare_with_states(strata_context *c, strata_error *err)
+{
+    int status = context_settle(c, err);
+    if (status == STRATA_OK)
+        status = context_states_kept(c, err);
+    if (status != STRATA_OK)
+        return status;
+    const size_t bytes = context_states_bytes(c, STRATA_ALL_ROWS);
+    void *states = malloc(bytes);
+    if (!states)
+        return error_no_memory(err, bytes, "a copy of the states");
+    status = context_save_states(c, STRATA_ALL_ROWS, states, err);
+    if (status == STRATA_OK)
+        status = strata_stream_synchronize(c->stream, err);
+    if (status == STRATA_OK) {
+        c->rehearses = true;
+        status = prepare(c, err);
+        c->rehearses = false;
+        const int restored = context_restore_states(c, STRATA_ALL_ROWS, states,
+                                                    status == STRATA_OK ? err : NULL);
+        const int complete =
+            strata_stream_synchronize(c->stream, status == STRATA_OK ? err : NULL);
+        status = status != STRATA_OK     ? status
+                 : restored != STRATA_OK ? restored
+                                         : complete;
+    }
+    free(states);
+    return status;
+}
+
 int strata_context_prepare(strata_context *c, strata_error *err)
 {
     int status = context_enter(c, __func__, err);
@@ -398,7 +444,7 @@ int strata_context_prepare(strata_context *c, strata_error *err)
         return status;
     status = context_resolve(c, err);
     if (status == STRATA_OK)
-        status = prepare(c, err);
+        status = c->execution->n_states ? prepare_with_states(c, err) : prepare(c, err);
     return context_leave(c, status);
 }
 

@@ -12,6 +12,8 @@
  *   graph         the same steps as device graphs
  *   profile       the same, watched
  *   settle        the end of runs, which the profiler is told
+ *   state         what is kept from run to run
+ *   room          whether that is in order
  *   check         STRATA_CHECK=1: each node under guard
  *   check_tensor  what a check finds in a tensor
  *   guard         the memory between guards, and the words for what is found
@@ -77,6 +79,8 @@ struct strata_context {
     bool wants_graph;   /* of the whole, and of what is made inside it */
     bool visits;        /* which computes itself what is put on the stream */
     int threads_before; /* of the calling thread's regions, meanwhile */
+    bool lost;          /* of the whole: states half changed, by a run that failed */
+    bool rehearses;     /* of the whole: the states of its runs are put back */
     int64_t arena_bytes;
     /* Of the next runs: rows, and sizes of the network's symbols; resolved: active is the
      * one for them. */
@@ -122,9 +126,21 @@ void context_end_visit(strata_context *c);
 int context_settle(strata_context *c, strata_error *err);
 /* bind.c: give every tensor its address, as the bindings are. */
 int context_set_pointers(strata_context *c, strata_error *err);
-/* Memory of a binding: the caller's, or some of our own, made at first need; NULL with
- * ENOMEM. */
+/* Memory of a binding, of states too: the caller's, or some of our own, made at first
+ * need. */
 void *context_binding_data(strata_context *c, size_t index, strata_error *err);
+/* state.c, of the whole, with no run under way; row: STRATA_ALL_ROWS for all. Copies are
+ * put on the stream. */
+int context_reset_states(strata_context *c, int64_t row, strata_error *err);
+size_t context_states_bytes(strata_context *c, int64_t row);
+int context_save_states(strata_context *c, int64_t row, void *data, strata_error *err);
+int context_restore_states(strata_context *c, int64_t row, const void *data,
+                           strata_error *err);
+/* room.c */
+/* EINVAL: they were lost. */
+int context_states_kept(const strata_context *c, strata_error *err);
+/* EOVERFLOW: one counts past its room. */
+int context_check_states(strata_context *c, strata_error *err);
 /* run.c: a run begins, and unless that fails it ends, whatever happens between; one step,
  * as it is: nodes are not checked. */
 int context_begin(strata_context *c, strata_error *err);

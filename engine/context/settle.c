@@ -29,6 +29,10 @@ int context_settle(strata_context *c, strata_error *err)
     strata_context *whole = c->whole;
     c->queued = whole->queued = false;
     int status = strata_stream_synchronize(c->stream, err);
+    if (status != STRATA_OK)
+        whole->lost = whole->execution->n_states > 0;
+    else if (whole->execution->n_states && !whole->rehearses)
+        status = context_check_states(whole, err);
     if (whole->profile)
         status = report(whole, status, err);
     for (size_t i = 0; i < whole->n_smaller; i++) {

@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 #define STRATA_ABI_MAJOR 1
-#define STRATA_ABI_MINOR 2
+#define STRATA_ABI_MINOR 3
 /* The lowest host minor a module needs; define before including to require more. */
 #ifndef STRATA_ABI_REQUIRED_MINOR
 #define STRATA_ABI_REQUIRED_MINOR 0
@@ -372,8 +372,10 @@ enum {
     STRATA_STRIDED_OUT = 64,     /* writes output pitches above dense */
     STRATA_WEIGHT_PACKED = 128,  /* only setup reads weight[0]'s data; the core frees it
                                     afterwards, ctx_open and run see NULL */
-    STRATA_NAN_DROPPED = 256     /* may give a number where the layer's definition has a
+    STRATA_NAN_DROPPED = 256,    /* may give a number where the layer's definition has a
                                     NaN, as a maximum that passes over it (since 1.2) */
+    STRATA_OVERFLOW_DROPPED = 512 /* may give any number, not infinity, where the result
+                                     is out of its dtype's range (since 1.3) */
 };
 
 /* How a layer is computed: one tactic, on one device, for some rows of formats. */
@@ -398,6 +400,11 @@ typedef struct strata_impl {
     int (*run)(const strata_run *r);
     double bandwidth; /* share of the device's bandwidth at which it moves its tensors,
                          0: unknown (since 1.1) */
+    /* Of each output port: 1 + the input port in whose memory it may be, same format and
+     * dims; 0: none. run then finds both pointers equal, as where a cache of a [state]
+     * grows in place. Only states are kept so; STRATA_INPLACE_OK is for any tensor
+     * (since 1.3). */
+    uint8_t in_place[STRATA_MAX_PORTS + STRATA_MORE_PORTS];
 } strata_impl;
 
 /* What is computed. Only attrs, weights and impls are usual; NULL callbacks mean: output

@@ -125,6 +125,8 @@ static void check_version(struct import *im)
 static void load_outputs(struct inlining *x, const struct onnx_graph *from)
 {
     struct graph *g = &x->im->g;
+    if (from->n_outputs == 0)
+        import_refuse(x->im, NULL, "the model has no outputs; a network has");
     for (size_t i = 0; i < from->n_outputs; i++) {
         const int value = inline_find(x, from->outputs[i].name);
         if (value >= 0)

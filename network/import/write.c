@@ -13,7 +13,7 @@
 #include "core/alloc.h"
 #include "formats/format.h"
 #include "io/weights/weights.h"
-#include "network/lines.h"
+#include "network/text/lines.h"
 
 /* Where a value comes from. */
 struct source {

@@ -227,6 +227,8 @@ static const char *refuse_impl(const struct planner *planner,
         return "it is for another device";
     if (planner->network->build.nan && impl->flags & STRATA_NAN_DROPPED)
         return "it may drop a NaN, and the network asks for nan = propagate";
+    if (planner->network->build.nan && impl->flags & STRATA_OVERFLOW_DROPPED)
+        return "it may drop an overflow, and the network asks for nan = propagate";
     if ((impl->min_sm && d->sm < impl->min_sm) || (impl->max_sm && d->sm > impl->max_sm))
         return "it is for other compute capabilities";
     if (planner->network->build.deterministic && impl->flags & STRATA_NONDETERMINISTIC)

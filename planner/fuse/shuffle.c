@@ -9,29 +9,24 @@
 
 #include <strata/layers.h>
 
-static bool is_identity(strata_ints order)
+/* Whether a transpose leaves the dims that are not 1 in their order. Entry i of `order` is
+ * of dim order[i] of `from`, or of dim i of `to`: one of them is there. */
+static bool keeps_order(strata_ints order, const struct network_tensor *from,
+                        const struct network_tensor *to)
 {
-    for (int64_t i = 0; i < order.n; i++)
-        if (order.v[i] != i)
+    int64_t last = -1;
+    for (int64_t i = 0; i < order.n; i++) {
+        if ((from ? from->dims[order.v[i]] : to->dims[i]) == 1)
+            continue;
+        if (order.v[i] < last)
             return false;
+        last = order.v[i];
+    }
     return true;
 }
 
-/* Every dim past the channels is 1: all layouts of one vector width then agree. */
-static bool is_flat(const struct network_tensor *t)
-{
-    for (int d = 2; d < t->rank; d++)
-        if (t->dims[d] != 1)
-            return false;
-    return t->rank >= 2;
-}
-
-static bool same_dims(const struct network_tensor *a, const struct network_tensor *b)
-{
-    return a->rank == b->rank &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
-}
-
+/* Where no two elements change their order, the image and the channel of each are kept
+ * with dims 0 and 1, and so is its place in the plane, which every layout counts alike. */
 static bool shuffle_is_alias(const strata_network *net, const struct network_layer *layer,
                              int format)
 {
@@ -39,10 +34,10 @@ static bool shuffle_is_alias(const strata_network *net, const struct network_lay
     const struct network_tensor *in = &net->tensors[layer->inputs[0]];
     const struct network_tensor *out = &net->tensors[layer->outputs[0]];
     const struct format *f = format_at(format);
-    if (!is_identity(p->first) || !is_identity(p->second))
+    if (!keeps_order(p->first, in, NULL) || !keeps_order(p->second, NULL, out))
         return false;
-    return same_dims(in, out) || (f->order == ORDER_LINEAR && f->vector == 1) ||
-           (f->order != ORDER_BATCH && is_flat(in) && is_flat(out) &&
+    return (f->order == ORDER_LINEAR && f->vector == 1) ||
+           (in->rank >= 2 && out->rank >= 2 &&
             memcmp(in->dims, out->dims, 2 * sizeof *in->dims) == 0);
 }
 

@@ -18,8 +18,8 @@ static __device__ inline void copy_ahead(void *shared, const void *memory)
                      "l"(memory)
                      : "memory");
     else
-        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8;" ::"r"(to),
-                     "l"(memory)
+        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" ::"r"(to),
+                     "l"(memory), "n"(Bytes)
                      : "memory");
 }
 

@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	plugins/common/reduce.cuh \
 	plugins/common/reduce.h \
 	plugins/common/reduce_plan.h \
+	plugins/common/product/tile.h \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \
 	plugins/common/quantize.cuh \

@@ -130,9 +130,10 @@ static __device__ __noinline__ float point_rare(int op, float x, float y)
         break;                                                                           \
     }
 
+/* Of one operand. */
 template <int N>
-static __device__ inline void point_simple(int op, const pointwise_args &k, float *y,
-                                           const float *a, const float *b, const float *c)
+static __device__ inline void point_simple_one(int op, const pointwise_args &k, float *y,
+                                               const float *a)
 {
     const bool minus = k.alpha != 0, plus = k.beta != 0;
     switch (op) {
@@ -148,6 +149,22 @@ static __device__ inline void point_simple(int op, const pointwise_args &k, floa
     case STRATA_UNARY_IS_NAN: POINT_EACH(a[i] != a[i])
     case STRATA_UNARY_IS_INF:
         POINT_EACH((minus && a[i] == -INFINITY) || (plus && a[i] == INFINITY))
+    case POINTWISE_AFFINE: POINT_EACH(a[i] * k.alpha + k.beta)
+    case POINTWISE_ROUND + STRATA_FP16:
+        POINT_EACH(__half2float(__float2half_rn(a[i])))
+    case POINTWISE_ROUND + STRATA_BF16:
+        POINT_EACH(__bfloat162float(__float2bfloat16_rn(a[i])))
+    case POINTWISE_COPY: POINT_EACH(a[i])
+    default: __builtin_unreachable();
+    }
+}
+
+/* Of two. */
+template <int N>
+static __device__ inline void point_simple_two(int op, float *y, const float *a,
+                                               const float *b)
+{
+    switch (op) {
     case POINTWISE_ELEMENTWISE + STRATA_SUM: POINT_EACH(a[i] + b[i])
     case POINTWISE_ELEMENTWISE + STRATA_SUB: POINT_EACH(a[i] - b[i])
     case POINTWISE_ELEMENTWISE + STRATA_PRODUCT: POINT_EACH(a[i] * b[i])
@@ -164,16 +181,24 @@ static __device__ inline void point_simple(int op, const pointwise_args &k, floa
     case POINTWISE_COMPARE + STRATA_COMPARE_LESS_EQUAL: POINT_EACH(a[i] <= b[i])
     case POINTWISE_COMPARE + STRATA_COMPARE_GREATER: POINT_EACH(a[i] > b[i])
     case POINTWISE_COMPARE + STRATA_COMPARE_GREATER_EQUAL: POINT_EACH(a[i] >= b[i])
+    default: __builtin_unreachable();
+    }
+}
+
+template <int N>
+static __device__ inline void point_simple(int op, const pointwise_args &k, float *y,
+                                           const float *a, const float *b, const float *c)
+{
+    switch (op) {
     case POINTWISE_SELECT: POINT_EACH(a[i] != 0 ? b[i] : c[i])
-    case POINTWISE_AFFINE: POINT_EACH(a[i] * k.alpha + k.beta)
     case POINTWISE_PRELU: POINT_EACH(a[i] < 0 ? a[i] * b[i] : a[i])
     case POINTWISE_QUANTIZE: POINT_EACH(rintf(a[i] / b[i]) + c[i])
     case POINTWISE_DEQUANTIZE: POINT_EACH((a[i] - b[i]) * c[i])
-    case POINTWISE_ROUND + STRATA_FP16:
-        POINT_EACH(__half2float(__float2half_rn(a[i])))
-    case POINTWISE_ROUND + STRATA_BF16:
-        POINT_EACH(__bfloat162float(__float2bfloat16_rn(a[i])))
-    default: POINT_EACH(a[i])
+    default:
+        if (op >= POINTWISE_ELEMENTWISE && op < POINTWISE_SELECT)
+            point_simple_two<N>(op, y, a, b);
+        else
+            point_simple_one<N>(op, k, y, a);
     }
 }
 
@@ -187,7 +212,7 @@ static __device__ inline void point_curves(int op, float *y, const float *a,
     case STRATA_UNARY_TANH: POINT_EACH(tanhf(a[i]))
     case STRATA_UNARY_ERF: POINT_EACH(erff(a[i]))
     case POINTWISE_ELEMENTWISE + STRATA_DIV: POINT_EACH(a[i] / b[i])
-    default: break;
+    default: __builtin_unreachable();
     }
 }
 
@@ -224,7 +249,7 @@ static __device__ inline void point_kinds(int op, const pointwise_args &k, float
     POINT_KIND(STRATA_THRESHOLDED_RELU)
     POINT_KIND(STRATA_SHRINK)
     POINT_KIND(STRATA_SCALED_TANH)
-    default: break;
+    default: __builtin_unreachable();
     }
 }
 

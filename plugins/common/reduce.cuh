@@ -9,9 +9,11 @@
  * A thread finds where its next packs lie, then makes all their loads, then uses them:
  * with a search for the place in each load, registers were spilled inside of the loop,
  * and of 16384 x 4096 halves on an H200 sums of rows had 2.5 TB/s and of columns 1.8.
- * Without, in a benchmark of the schemes alone, a warp a row has 3.96, four warps a row,
- * whose loads are all under way at once, 4.08 (eight 3.4: too few rows at once), and
- * columns as they are cut here 3.60; the floor is 4.4.
+ * Rows in one piece have no place to find, and a kernel of their own: with a search, 52
+ * registers and 64-bit rows they had 2.9, as blocks of a row each are over when others
+ * have hardly begun, and 4.0 without. Columns go through whole batches first, of which
+ * nothing is to be checked, and read what is not used again as such: 3.4 became 3.8. The
+ * floor is 4.4.
  *
  * What is gathered is a type Op, given to kernels by value:
  *   Tally                            what a thread has seen; plain data
@@ -139,15 +141,15 @@ static __device__ inline void take_along(const Op &op, typename Op::Tally &t,
             op.template take<T, N>(t, v[u], row + u * step);
 }
 
-/* The same, each element of a pack to a column of its own. */
+/* The same, each element of a pack to a column of its own. whole: all are there. */
 template <typename T, int N, int U, typename Op>
 static __device__ inline void take_rows(const Op &op, typename Op::Tally (&t)[N],
                                         pack<T, N> (&v)[U], int64_t row, int64_t step,
-                                        int64_t to)
+                                        int64_t to, bool whole)
 {
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (row + u * step < to) {
+        if (whole || row + u * step < to) {
 #pragma unroll
             for (int k = 0; k < N; k++) {
                 const pack<T, 1> one = {{v[u].v[k]}};
@@ -178,6 +180,24 @@ static __device__ inline void load_batch(pack<T, N> (&v)[U], const reduce_cut &c
 /* ---- reduced elements side by side --------------------------------------------------
  */
 
+/* Of the threads of a team, in the first one. */
+template <typename Op>
+static __device__ inline void join_team(const Op &op, typename Op::Tally &t,
+                                        typename Op::Tally *warps, int team, int own)
+{
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2)
+        if (d < team)
+            op.join(t, op.below(t, d));
+    if (team <= 32)
+        return;
+    if (threadIdx.x % 32 == 0)
+        warps[threadIdx.x / 32] = t;
+    __syncthreads();
+    for (int i = 1; i < team / 32 && own == 0; i++)
+        op.join(t, warps[threadIdx.x / 32 + i]);
+}
+
 /* A team is 1 << bits threads of a block. */
 template <typename T, int N, typename Op>
 static __global__ void __launch_bounds__(CUDA_BLOCK,
@@ -205,58 +225,78 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
         load_batch<T, N, UNROLL>(v, cut, x, row, step, to);
         take_along(op, t, v, row, step, to);
     }
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2)
-        if (d < team)
-            op.join(t, op.below(t, d));
-    if (team > 32) {
-        if (threadIdx.x % 32 == 0)
-            warps[threadIdx.x / 32] = t;
-        __syncthreads();
-        for (int i = 1; i < team / 32 && own == 0; i++)
-            op.join(t, warps[threadIdx.x / 32 + i]);
-    }
+    join_team(op, t, warps, team, own);
     if (live && own == 0)
         close_tally(cut, op, t, o, piece);
+}
+
+/* The same of rows in one piece, each an output: there is no place to find. */
+template <typename T, int N, typename Op>
+static __global__ void __launch_bounds__(CUDA_BLOCK,
+                                         (sizeof(typename Op::Tally) > 4 ? 4 : 6))
+    line_kernel(const __grid_constant__ reduce_cut cut, Op op, int bits)
+{
+    typedef typename Op::Tally Tally;
+    __shared__ Tally warps[CUDA_BLOCK / 32];
+    const int team = 1 << bits, own = (int)threadIdx.x & (team - 1);
+    const int64_t o = (int64_t)blockIdx.x * (CUDA_BLOCK >> bits) + (threadIdx.x >> bits);
+    const bool live = o < cut.outputs; /* the others take part in shuffles */
+    const T *x =
+        (const T *)cut.x + place_of(cut.plan.keep, cut.plan.n_kept, live ? o : 0, false);
+    const int32_t to = live ? (int32_t)cut.rows : 0, step = team * N;
+    Tally t;
+    op.start(t);
+    for (int32_t row = own * N; row < to; row += UNROLL * step) {
+        pack<T, N> v[UNROLL];
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) {
+            v[u] = {};
+            if (row + u * step < to)
+                v[u] = *(const pack<T, N> *)(x + row + u * step);
+        }
+        take_along(op, t, v, row, step, to);
+    }
+    join_team(op, t, warps, team, own);
+    if (live && own == 0)
+        op.close(t, output_at(cut, o));
 }
 
 /* ---- kept elements side by side ------------------------------------------------------
  */
 
-/* G columns a thread: those of the rows of threads are joined in the first row. */
-template <int G, typename Op>
-static __device__ inline void
-join_rows(const reduce_cut &cut, const Op &op, typename Op::Tally *t,
-          typename Op::Tally (*shared)[CUDA_BLOCK], int32_t row)
+/* Columns k to k + G of each thread: the first threads join those of all rows, each one
+ * column, and write it. */
+template <int G, int N, typename Op>
+static __device__ inline void join_rows(const reduce_cut &cut, const Op &op,
+                                        const typename Op::Tally *t,
+                                        typename Op::Tally (*shared)[CUDA_BLOCK],
+                                        int64_t first, int64_t kept, int64_t piece)
 {
-    int32_t half = 1;
-    while (half * 2 < cut.down)
-        half *= 2;
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < G; k++)
         shared[k][threadIdx.x] = t[k];
-    for (; half > 0; half /= 2) {
-        __syncthreads();
-        if (row < half && row + half < cut.down)
-#pragma unroll
-            for (int k = 0; k < G; k++)
-                op.join(shared[k][threadIdx.x],
-                        shared[k][threadIdx.x + half * cut.across]);
+    __syncthreads();
+    for (int32_t i = (int32_t)threadIdx.x; i < G * cut.across; i += CUDA_BLOCK) {
+        const int32_t k = i / cut.across, lane = i - k * cut.across;
+        const int64_t column = first + lane * N + k;
+        typename Op::Tally all = shared[k][lane];
+        for (int32_t row = 1; row < cut.down; row++)
+            op.join(all, shared[k][row * cut.across + lane]);
+        if (column < cut.plan.width)
+            close_tally(cut, op, all, kept * cut.plan.width + column, piece);
     }
-#pragma unroll
-    for (int k = 0; k < G; k++)
-        t[k] = shared[k][threadIdx.x];
 }
 
-/* A block has `across` packs of columns and `down` rows of threads. */
-template <typename T, int N, typename Op>
+/* A block has `across` packs of columns and `down` rows of threads. Dense: what is
+ * gathered lies `width` apart, with nothing between. */
+template <typename T, int N, int U, bool Dense, typename Op>
 static __global__ void __launch_bounds__(CUDA_BLOCK,
                                          (reduce_resident<typename Op::Tally, N>()))
     column_kernel(const __grid_constant__ reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
-    const int G = N < 4 ? N : 4;
+    const int G = sizeof(Tally) * N <= 64 ? N : 4; /* at once */
     __shared__ Tally shared[G][CUDA_BLOCK];
     const reduce_plan &p = cut.plan;
     const int64_t span = blockIdx.x % (uint32_t)cut.spans;
@@ -272,20 +312,23 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
 #pragma unroll
     for (int k = 0; k < N; k++)
         op.start(t[k]);
-    for (int64_t i = piece_start(cut, piece, 1) + row; i < to; i += UNROLL * cut.down) {
+    const int64_t step = U * cut.down;
+    int64_t i = piece_start(cut, piece, 1) + row;
+    for (; Dense && i + step - cut.down < to; i += step) {
+        pack<T, N> v[U];
+#pragma unroll
+        for (int u = 0; u < U; u++)
+            v[u] = load_once<T, N>(x + (i + u * cut.down) * p.width);
+        take_rows(op, t, v, i, cut.down, to, true);
+    }
+    for (; i < to; i += UNROLL * cut.down) {
         pack<T, N> v[UNROLL];
         load_batch<T, N, UNROLL>(v, cut, x, i, cut.down, to);
-        take_rows(op, t, v, i, cut.down, to);
+        take_rows(op, t, v, i, cut.down, to, false);
     }
 #pragma unroll
-    for (int k = 0; k < N; k += G) {
-        if (cut.down > 1)
-            join_rows<G>(cut, op, t + k, shared, row);
-        if (live && row == 0)
-#pragma unroll
-            for (int g = k; g < k + G; g++)
-                close_tally(cut, op, t[g], kept * p.width + column + g, piece);
-    }
+    for (int k = 0; k < N; k += G)
+        join_rows<G, N>(cut, op, t + k, shared, span * cut.across * N + k, kept, piece);
 }
 
 /* ---- the second launch ----------------------------------------------------------------
@@ -370,9 +413,9 @@ static inline reduce_cut reduce_cut_of(const strata_reduce *p, const strata_tens
         most = c.rows / (CUDA_BLOCK * UNROLL * n);
         most = most > ROW_PIECES ? ROW_PIECES : most;
     } else {
-        /* Packs of 32 threads side by side, more where rows are few. */
+        /* Packs of 64 threads side by side, more where rows are few. */
         const int64_t packs = c.plan.width / n, deep = c.rows / 8;
-        const int64_t side = CUDA_BLOCK / (deep < 1 ? 1 : deep < 8 ? deep : 8);
+        const int64_t side = CUDA_BLOCK / (deep < 1 ? 1 : deep < 4 ? deep : 4);
         c.spans = (int32_t)((packs + side - 1) / side);
         c.across = (int32_t)(c.spans ? (packs + c.spans - 1) / c.spans : 1);
         c.down = CUDA_BLOCK / c.across;
@@ -413,13 +456,23 @@ static inline int reduce_team(const reduce_cut &c, int n)
 template <typename T, int N, typename Op>
 static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t stream)
 {
+    /* Single elements are slow as it is. */
+    const int U = sizeof(typename Op::Tally) * N <= 32 ? 8 : UNROLL; /* where they fit */
+    const bool dense = N > 1 && c.plan.n_gone == 0 && c.rows < 1 << 30;
     if (c.plan.width > 1) {
-        column_kernel<T, N, Op>
-            <<<(unsigned)reduce_blocks(c), CUDA_BLOCK, 0, stream>>>(c, op);
+        const unsigned blocks = (unsigned)reduce_blocks(c);
+        if (dense)
+            column_kernel<T, N, U, (N > 1), Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op);
+        else
+            column_kernel<T, N, UNROLL, false, Op>
+                <<<blocks, CUDA_BLOCK, 0, stream>>>(c, op);
     } else {
         const int bits = reduce_team(c, N);
         const unsigned blocks = layer_blocks(c.outputs * c.pieces, CUDA_BLOCK >> bits);
-        row_kernel<T, N, Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op, bits);
+        if (dense && c.pieces == 1)
+            line_kernel<T, N, Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op, bits);
+        else
+            row_kernel<T, N, Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op, bits);
     }
     if (c.pieces > 1 && c.plan.width > 1)
         finish_columns_kernel<Op>

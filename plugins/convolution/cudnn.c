@@ -432,7 +432,8 @@ static const strata_row main_rows[] = {
 #define IMPL(n_, rows_, efficiency_)                                                     \
     {                                                                                    \
         .id = (n_) + 1, .device = STRATA_CUDA, .min_sm = 80,                             \
-        .flags = STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED, /* by its relu */            \
+        /* By its relu; its FP16 kernels give 0 where a sum is out of range. */        \
+        .flags = STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED | STRATA_OVERFLOW_DROPPED,   \
             .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,          \
         .name = "cudnn_" #n_, .rows = STRATA_ARRAY(rows_), .activations = ACTIVATIONS,   \
         .efficiency = (efficiency_), .state_size = sizeof(struct convolution),           \

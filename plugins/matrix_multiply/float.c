@@ -9,7 +9,7 @@
 #include <strata/narrow.h>
 
 #include "plugins/common/dense.h"
-#include "plugins/matrix_multiply/tile.h"
+#include "plugins/common/product/tile.h"
 
 #define FEW_ROWS 4       /* up to which B's bytes bound a product */
 #define CHUNK 64         /* columns of few rows, and of dot products */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels of rows of whole packs share, ring.cu and short.cu: a warp's measure
- * of the elements that its threads hold.
+ * What the kernels of rows of whole packs share, packed.cu, ring.cu and short.cu: the
+ * measure of elements that a warp holds.
  */
 #ifndef PLUGINS_NORMALIZATION_HELD_CUH
 #define PLUGINS_NORMALIZATION_HELD_CUH
@@ -63,9 +63,12 @@ static __device__ inline row_part held_measure(const float (&v)[E], bool centred
     return t;
 }
 
-/* Rows of at most SHORT_ROW elements by short.cu; false where they do not fit it. */
-#define SHORT_ROW 1024
+/* Rows of at most 32 packs, by short.cu. */
 template <typename T>
 bool norm_short(const norm_job &job, cudaStream_t stream);
+
+/* Longer ones, by packed.cu; false where they do not fit it. */
+template <typename T>
+bool norm_packed(const norm_job &job, cudaStream_t stream);
 
 #endif /* PLUGINS_NORMALIZATION_HELD_CUH */

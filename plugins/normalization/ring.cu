@@ -1,33 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layer and rms normalization of long rows of whole packs, with the next rows under way
- * in shared memory: a thread copies what it alone will read, so that loads need no
- * barrier and go on while it computes. A thread has the same columns of every row, so it
- * reads scale and bias once and keeps them. Each row is read once and written once.
+ * Layer and rms normalization of rows of whole packs that are too long for packed.cu,
+ * with the next rows under way in shared memory: a thread copies what it alone will read,
+ * so that loads need no barrier and go on while it computes. A thread has the same
+ * columns of every row, so it reads scale and bias once and keeps them. Each row is read
+ * once and written once.
  *
  * A warp measures its elements about their own mean, and the parts of warps and blocks
  * are joined in their order: one barrier a row.
  *
  * Bytes under way on a multiprocessor, all but the stage at work: 96 KB of halves; 32 KB
  * cover the latency of memory.
- *
- * Where rows are many, a block takes a chunk of neighbouring rows, four for each of its
- * teams, and ends: the other block of its multiprocessor has loads under way meanwhile.
- * The hardware hands out chunks in order, to whichever multiprocessor is free, so no one
- * ends late, and what is under way is one stretch of the tensor. Of 16384 rows of 4096
- * halves, rms, on an H200, TB/s: chunks 3.90; blocks that stay and take every n-th row
- * 3.59, of which some have one row more; those, but each next row by a ticket, 3.82: most
- * of it is balance; a row a block, in registers, 3.55, as it has nothing under way while
- * it computes. A copy has 3.9 to 4.0.
  */
 #include <cooperative_groups.h>
 
 #include "plugins/normalization/held.cuh"
 
-#define RING_HELD 32  /* elements a thread holds of a row */
-#define RING_STAGES 4 /* at most */
-#define RING_BLOCKS 8 /* of a cluster at most */
-#define RING_CHUNK 4  /* rows of a team, of a block that ends with them */
+#define RING_HELD 32       /* elements a thread holds of a row */
+#define RING_STAGES 4      /* at most */
+#define RING_BLOCKS 8      /* of a cluster at most */
+#define PACKED_BIASED 8192 /* elements of a row whose scale and bias a cache has */
 
 /* A thread holds E elements of a row, which is a team's of some warps. */
 template <typename T, int E, int Warps>
@@ -183,13 +175,11 @@ struct ring_rows {
     }
 };
 
-/* share: packs of a row that a block of a cluster has. chunk: rows of each team, which
- * the block has side by side with its other teams'; 0: every so many-th of all. */
+/* share: packs of a row that a block of a cluster has. */
 template <typename T, int E, int Warps, bool Cluster>
 static __global__ void __launch_bounds__((ring_shape<T, E, Warps>::Threads),
                                          (ring_shape<T, E, Warps>::Blocks))
-    ring_kernel(const __grid_constant__ norm_job job, int stages, int blocks, int share,
-                int chunk)
+    ring_kernel(const __grid_constant__ norm_job job, int stages, int blocks, int share)
 {
     typedef ring_shape<T, E, Warps> shape;
     extern __shared__ uint4 ring[];
@@ -199,13 +189,10 @@ static __global__ void __launch_bounds__((ring_shape<T, E, Warps>::Threads),
     const int first = Cluster ? (int)(blockIdx.x % blocks) * share : 0;
     const int packs = max(0, min(share, pitch - first));
     const int held = packs > lane ? (packs - lane + shape::Team - 1) / shape::Team : 0;
-    const int group = (int)blockIdx.x / blocks, all = (int)job.rows; /* below 2^27 */
-    const int step = chunk ? teams : (int)gridDim.x / blocks * teams;
-    const int start = group * teams * (chunk ? chunk : 1);
-    const int begin = start + (int)threadIdx.x / shape::Team;
-    const ring_rows<T, E, Warps> rows = {
-        ring + threadIdx.x, job,  pitch,
-        first + lane,       held, chunk ? min(all, start + teams * chunk) : all};
+    const int step = (int)gridDim.x / blocks * teams;
+    const int begin = (int)blockIdx.x / blocks * teams + (int)threadIdx.x / shape::Team;
+    const ring_rows<T, E, Warps> rows = {ring + threadIdx.x, job,  pitch,
+                                         first + lane,       held, (int)job.rows};
     const float n = lanes_sum((float)(held * shape::N), 32);
     float scale[E], bias[E];
     int stage = 0, parity = 0;
@@ -254,18 +241,8 @@ static int ring_stages(int bytes, int blocks)
     return stages < RING_STAGES ? stages : RING_STAGES;
 }
 
-/* Rows of a team in a chunk, where `rounds` of blocks would take a row a team: at least
- * four rounds of chunks, which even out. 0: no chunks, as there would be fewer or blocks
- * have no other beside them. */
-static int ring_chunk(bool cluster, int64_t rounds, int resident)
-{
-    return cluster || resident < 2 || rounds < 4 * RING_CHUNK / 2 ? 0
-           : rounds < 4 * RING_CHUNK                              ? RING_CHUNK / 2
-                                                                  : RING_CHUNK;
-}
-
-/* Blocks of chunks; or as many as are there at once, or clusters of them, each of which
- * walks over its rows. */
+/* As many blocks as are there at once, or clusters of them, each of which walks over its
+ * rows. */
 template <typename T, int E, int Warps, bool Cluster>
 static bool ring_launch(const norm_job &job, int blocks, cudaStream_t stream)
 {
@@ -273,7 +250,7 @@ static bool ring_launch(const norm_job &job, int blocks, cudaStream_t stream)
     const auto kernel = ring_kernel<T, E, Warps, Cluster>;
     const int bytes = shape::StageBytes * (job.residual ? 2 : 1);
     const int teams = shape::Threads / shape::Team;
-    int64_t needed = (job.rows + teams - 1) / teams;
+    const int64_t needed = (job.rows + teams - 1) / teams;
     const int64_t packs = job.cols / shape::N;
     int resident = shape::Blocks, stages = ring_stages(bytes, resident);
     while (stages < 2 && resident > 1)
@@ -300,13 +277,9 @@ static bool ring_launch(const norm_job &job, int blocks, cudaStream_t stream)
             return give_up();
         groups = clusters;
     }
-    const int chunk = ring_chunk(Cluster, needed / groups, resident);
-    if (chunk)
-        needed = groups = (needed + chunk - 1) / chunk;
     config.gridDim = dim3((unsigned)((groups < needed ? groups : needed) * blocks));
     return cudaLaunchKernelEx(&config, kernel, job, stages, blocks,
-                              (int)((packs + blocks - 1) / blocks),
-                              chunk) == cudaSuccess ||
+                              (int)((packs + blocks - 1) / blocks)) == cudaSuccess ||
            give_up();
 }
 
@@ -323,12 +296,11 @@ static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
         return blocks <= RING_BLOCKS &&
                ring_launch<T, RING_HELD, 8, true>(job, blocks, stream);
     }
-    return n <= SHORT_ROW ? norm_short<T>(job, stream)
-           : n <= 2048    ? ring_launch<T, RING_HELD, 2, false>(job, 1, stream)
-           : n <= 4096    ? ring_launch<T, RING_HELD, 4, false>(job, 1, stream)
-           : n <= 8192    ? ring_launch<T, RING_HELD, 8, false>(job, 1, stream)
-           : n <= 16384   ? ring_launch<T, RING_HELD, 16, false>(job, 1, stream)
-                          : false;
+    if (n <= 32 * N)
+        return norm_short<T>(job, stream);
+    if (n <= (job.bias ? PACKED_BIASED : 16384) && norm_packed<T>(job, stream))
+        return true;
+    return n <= 16384 && ring_launch<T, RING_HELD, 16, false>(job, 1, stream);
 }
 
 bool norm_ring(const norm_job &job, int32_t dtype, bool clusters, cudaStream_t stream)

@@ -13,10 +13,11 @@
 #include "plugins/common/copy_ahead.cuh"
 #include "plugins/normalization/job.cuh"
 
-#define SLAB_BLOCKS 8         /* of a cluster at most */
-#define SLAB_GROUPS 64        /* of a slab at most */
-#define SLAB_HALF (88 * 1024) /* bytes of a block, of which two have room */
-#define SLAB_WHOLE (200 * 1024)
+#define SLAB_BLOCKS 8          /* of a cluster at most */
+#define SLAB_GROUPS 64         /* of a slab at most */
+#define SLAB_THREADS 320       /* of a block at most */
+#define SLAB_HALF (108 * 1024) /* bytes of a block, of which two have room */
+#define SLAB_WHOLE (220 * 1024)
 #define SLAB_PIXELS 64 /* of an image at least */
 #define SLAB_RUN 32    /* bytes of a pixel at least, which memory moves at once */
 
@@ -25,6 +26,9 @@ struct norm_slab {
     int32_t channels, span;      /* of an image, of a slab */
     int32_t slabs, groups, each; /* of an image; of a slab; channels of a group */
     int32_t blocks, share;       /* of a slab; pixels of a block */
+    int32_t across, pitch;       /* packs of a pixel, with a gap, which spreads banks */
+    int32_t parts, threads;      /* of a block's pixels, a warp each; of a block */
+    divisor by_each;
 };
 
 /* Pixels of a block. */
@@ -32,12 +36,6 @@ static __device__ inline int slab_count(const norm_slab &s, int rank)
 {
     const int64_t left = s.pixels - (int64_t)rank * s.share;
     return (int)max((int64_t)0, min((int64_t)s.share, left));
-}
-
-/* Every down-th of `count`, from the row-th on. */
-static __device__ inline int slab_rows(int count, int row, int down)
-{
-    return count > row ? (count - row + down - 1) / down : 0;
 }
 
 static __device__ inline float slab_sum(float x)
@@ -48,96 +46,195 @@ static __device__ inline float slab_sum(float x)
     return x;
 }
 
-/* Of the N channels of a thread: mean and squares about it. */
-template <typename T, int N>
-static __device__ inline void slab_measure(float2 (&seen)[N], const uint4 *held, int rows,
-                                           int step)
+/* Sums over all lanes: lane l gets that of v[l % N]. */
+template <int N>
+static __device__ inline float slab_fold(float (&v)[N])
 {
-    float sum[N] = {}, square[N] = {};
-#pragma unroll 4
+    const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int h = N / 2; h > 0; h /= 2)
+#pragma unroll
+        for (int k = 0; k < h; k++) {
+            const float mine = lane & h ? v[k + h] : v[k];
+            const float other = lane & h ? v[k] : v[k + h];
+            v[k] = mine + __shfl_xor_sync(0xffffffffu, other, h);
+        }
+#pragma unroll
+    for (int d = N; d < 32; d *= 2)
+        v[0] += __shfl_xor_sync(0xffffffffu, v[0], d);
+    return v[0];
+}
+
+/* What a block has in shared memory, behind its packs. */
+struct slab_shared {
+    uint4 *held;
+    float2 *part;                   /* mean and squares about it, [part][channel] */
+    float2 *ranks;                  /* the same of blocks, [block][group] */
+    float *shift, *factor, *addend; /* of channels */
+};
+
+static __host__ __device__ inline size_t slab_packs(const norm_slab &s)
+{
+    return (size_t)s.share * (size_t)s.pitch * 16;
+}
+
+static inline size_t slab_bytes(const norm_slab &s)
+{
+    return slab_packs(s) + (size_t)(s.parts * s.span + SLAB_BLOCKS * s.groups) * 8 +
+           (size_t)s.span * 12;
+}
+
+static __device__ inline slab_shared slab_share(uint4 *memory, const norm_slab &s)
+{
+    slab_shared m;
+    m.held = memory;
+    m.shift = (float *)((char *)memory + slab_packs(s));
+    m.factor = m.shift + s.span;
+    m.addend = m.factor + s.span;
+    m.part = (float2 *)(m.addend + s.span);
+    m.ranks = m.part + s.parts * s.span;
+    return m;
+}
+
+/* Pixels of a part, from `from` on. */
+static __device__ inline int slab_pixels(const norm_slab &s, int count, int part,
+                                         int *from)
+{
+    const int length = (count + s.parts - 1) / s.parts;
+    *from = part * length;
+    return max(0, min(length, count - *from));
+}
+
+/* By a warp: the N channels of a column of packs, in one part of the pixels. */
+template <typename T, int N>
+static __device__ inline void slab_measure(const slab_shared &m, const norm_slab &s,
+                                           int count, int column, int part)
+{
+    const int lane = (int)threadIdx.x % 32, step = 32 * s.pitch;
+    int from;
+    const int pixels = slab_pixels(s, count, part, &from);
+    const int rows = pixels > lane ? (pixels - lane + 31) / 32 : 0;
+    const uint4 *held = m.held + (from + lane) * s.pitch + column;
+    float sum[N] = {}, square[N] = {}, mean[N];
+#pragma unroll 2
     for (int i = 0; i < rows; i++) {
         const pack<T, N> p = *(const pack<T, N> *)(held + i * step);
 #pragma unroll
         for (int k = 0; k < N; k++)
             sum[k] += to_float(p.v[k]);
     }
-    const float inverse = rows ? 1 / (float)rows : 0;
+    const float own = pixels ? slab_fold<N>(sum) / (float)pixels : 0;
 #pragma unroll
     for (int k = 0; k < N; k++)
-        sum[k] *= inverse;
-#pragma unroll 4
+        mean[k] = __shfl_sync(0xffffffffu, own, k);
+#pragma unroll 2
     for (int i = 0; i < rows; i++) {
         const pack<T, N> p = *(const pack<T, N> *)(held + i * step);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            const float d = to_float(p.v[k]) - sum[k];
+            const float d = to_float(p.v[k]) - mean[k];
             square[k] += d * d;
         }
     }
-#pragma unroll
-    for (int k = 0; k < N; k++)
-        seen[k] = make_float2(sum[k], square[k]);
+    const float all = slab_fold<N>(square);
+    if (lane < N)
+        m.part[part * s.span + column * N + lane] = make_float2(own, all);
 }
 
-/* Of a group, by a warp: what all threads have seen of its channels. */
-template <int N>
-static __device__ inline float2 slab_join(const float2 (*seen)[CUDA_BLOCK],
-                                          const norm_slab &s, int group, int count,
-                                          int across, int down)
+/* Of a group, by a warp: what the parts have of its channels. */
+static __device__ inline float2 slab_join(const slab_shared &m, const norm_slab &s,
+                                          int group, int count)
 {
-    const int parts = s.each * down, lane = (int)threadIdx.x % 32;
+    const int entries = s.each * s.parts, lane = (int)threadIdx.x % 32;
     float mean = 0, square = 0;
-    for (int i = lane; i < parts; i += 32) {
-        const int row = i / s.each, c = group * s.each + i % s.each;
-        mean += (float)slab_rows(count, row, down) * seen[c % N][row * across + c / N].x;
+    int from;
+    for (int i = lane; i < entries; i += 32) {
+        const int part = (int)divide_by((uint32_t)i, s.by_each);
+        const int c = group * s.each + i - part * s.each;
+        mean += (float)slab_pixels(s, count, part, &from) * m.part[part * s.span + c].x;
     }
     mean = count ? slab_sum(mean) / ((float)count * (float)s.each) : 0;
-    for (int i = lane; i < parts; i += 32) {
-        const int row = i / s.each, c = group * s.each + i % s.each;
-        const int n = slab_rows(count, row, down);
-        const float2 t = seen[c % N][row * across + c / N];
-        const float d = n ? t.x - mean : 0;
-        square += t.y + (float)n * d * d;
+    for (int i = lane; i < entries; i += 32) {
+        const int part = (int)divide_by((uint32_t)i, s.by_each);
+        const float2 t = m.part[part * s.span + group * s.each + i - part * s.each];
+        const float n = (float)slab_pixels(s, count, part, &from);
+        const float d = n > 0 ? t.x - mean : 0;
+        square += t.y + n * d * d;
     }
     return make_float2(mean, slab_sum(square));
 }
 
-/* Of a group: what the blocks have seen, to mean and factor. */
-static __device__ inline float2 slab_close(const float2 (*parts)[SLAB_GROUPS],
-                                           const norm_job &job, const norm_slab &s,
-                                           int group)
+/* Of the group of channel c: what the blocks have, to mean and factor. */
+static __device__ inline float2 slab_close(const slab_shared &m, const norm_job &job,
+                                           const norm_slab &s, int group)
 {
     const float total = (float)s.pixels * (float)s.each;
     float mean = 0, square = 0;
     for (int r = 0; r < s.blocks; r++)
-        mean += (float)slab_count(s, r) * (float)s.each * parts[r][group].x;
+        mean += (float)slab_count(s, r) * (float)s.each * m.ranks[r * s.groups + group].x;
     mean /= total;
     for (int r = 0; r < s.blocks; r++) {
+        const float2 t = m.ranks[r * s.groups + group];
         const int n = slab_count(s, r);
-        const float d = n ? parts[r][group].x - mean : 0;
-        square += parts[r][group].y + (float)n * (float)s.each * d * d;
+        const float d = n ? t.x - mean : 0;
+        square += t.y + (float)n * (float)s.each * d * d;
     }
     return make_float2(mean, norm_factor(job, square, total));
 }
 
-/* y = (x - shift)*factor + addend */
+/* Groups of a block, to all blocks of its cluster. */
+static __device__ inline void slab_tell(const slab_shared &m, const norm_slab &s,
+                                        int count, int rank)
+{
+    const int lane = (int)threadIdx.x % 32, warps = s.threads / 32;
+    for (int g = (int)threadIdx.x / 32; g < s.groups; g += warps) {
+        const float2 t = slab_join(m, s, g, count);
+        float2 *to = m.ranks + rank * s.groups + g;
+        if (lane >= s.blocks)
+            continue;
+#if __CUDA_ARCH__ >= 900
+        if (s.blocks > 1)
+            to = cooperative_groups::this_cluster().map_shared_rank(to, (unsigned)lane);
+#endif
+        *to = t;
+    }
+}
+
+/* Of all channels, from the first of the slab on. */
+static __device__ inline void slab_weights(const slab_shared &m, const norm_job &job,
+                                           const norm_slab &s, int64_t image, int first,
+                                           int rank)
+{
+    for (int c = (int)threadIdx.x; c < s.span; c += s.threads) {
+        const int group = (int)divide_by((uint32_t)c, s.by_each);
+        const float2 t = slab_close(m, job, s, group);
+        const int64_t set = (image * s.channels + first) / s.each + group;
+        m.shift[c] = t.x;
+        m.factor[c] = t.y * (job.scale ? job.scale[first + c] : 1);
+        m.addend[c] = job.bias ? job.bias[first + c] : 0;
+        if (job.mean && rank == 0 && c == group * s.each) {
+            job.mean[set] = t.x;
+            job.inverse[set] = t.y;
+        }
+    }
+}
+
+/* y = (x - shift)*factor + addend of a thread's packs, `down` pixels apart. */
 template <typename T, int N>
-static __device__ inline void
-slab_write(T *y, const uint4 *held, const norm_job &job, const norm_slab &s,
-           const float2 *results, int first, int column, int rows, int step, int down)
+static __device__ inline void slab_write(T *y, const uint4 *held, const norm_job &job,
+                                         const norm_slab &s, const slab_shared &m,
+                                         int column, int rows, int down)
 {
     float shift[N], factor[N], addend[N];
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        const int c = column * N + k;
-        const float2 t = results[c / s.each];
-        shift[k] = t.x;
-        factor[k] = t.y * (job.scale ? job.scale[first + c] : 1);
-        addend[k] = job.bias ? job.bias[first + c] : 0;
+        shift[k] = m.shift[column * N + k];
+        factor[k] = m.factor[column * N + k];
+        addend[k] = m.addend[column * N + k];
     }
 #pragma unroll 2
     for (int i = 0; i < rows; i++) {
-        const pack<T, N> p = *(const pack<T, N> *)(held + i * step);
+        const pack<T, N> p = *(const pack<T, N> *)(held + i * down * s.pitch);
         float v[N];
 #pragma unroll
         for (int k = 0; k < N; k++)
@@ -147,81 +244,82 @@ slab_write(T *y, const uint4 *held, const norm_job &job, const norm_slab &s,
     }
 }
 
-/* A thread has the same channels of every down-th pixel of its block. */
+/* A thread moves the same channels of every down-th pixel of its block; a warp measures
+ * channels of a part of them. */
 template <typename T>
-static __global__ void __launch_bounds__(CUDA_BLOCK, 2)
+static __global__ void __launch_bounds__(SLAB_THREADS, 2)
     slab_kernel(const __grid_constant__ norm_job job, const __grid_constant__ norm_slab s)
 {
-    const int N = 16 / (int)sizeof(T), across = s.span / N, down = CUDA_BLOCK / across;
+    const int N = 16 / (int)sizeof(T), down = s.threads / s.across;
     extern __shared__ uint4 slab[];
-    __shared__ float2 seen[N][CUDA_BLOCK], parts[SLAB_BLOCKS][SLAB_GROUPS];
-    __shared__ float2 results[SLAB_GROUPS];
+    const slab_shared m = slab_share(slab, s);
     const int thread = (int)threadIdx.x, rank = (int)(blockIdx.x % (uint32_t)s.blocks);
     const uint32_t index = blockIdx.x / (uint32_t)s.blocks;
     const int64_t image = index / (uint32_t)s.slabs;
     const int first = (int)(index % (uint32_t)s.slabs) * s.span; /* channel */
-    const int column = thread % across, row = thread / across;
+    const int column = thread % s.across, row = thread / s.across;
     const int count = slab_count(s, rank);
-    const int rows = row < down ? slab_rows(count, row, down) : 0;
+    const int rows = row < down && count > row ? (count - row + down - 1) / down : 0;
     const int64_t at = (image * s.pixels + (int64_t)rank * s.share + row) * s.channels +
                        first + column * N;
-    uint4 *held = slab + thread;
-    const int step = across * down;
+    uint4 *held = m.held + row * s.pitch + column;
     for (int i = 0; i < rows; i++)
-        copy_ahead<16>(held + i * step,
+        copy_ahead<16>(held + i * down * s.pitch,
                        (const T *)job.x + at + (int64_t)i * down * s.channels);
     end_copies();
 #if __CUDA_ARCH__ >= 900
     if (s.blocks > 1) /* all of them run before one writes to another */
-        cooperative_groups::this_cluster().sync();
+        asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
     await_copies<0>();
-    float2 mine[N];
-    slab_measure<T, N>(mine, held, rows, step);
-#pragma unroll
-    for (int k = 0; k < N; k++)
-        seen[k][thread] = mine[k];
     __syncthreads();
-    for (int g = thread / 32; g < s.groups; g += CUDA_BLOCK / 32) {
-        const float2 t = slab_join<N>(seen, s, g, count, across, down);
-        if (thread % 32 >= s.blocks)
-            continue;
-        float2 *to = &parts[rank][g];
+    for (int unit = thread / 32; unit < s.across * s.parts; unit += s.threads / 32)
+        slab_measure<T, N>(m, s, count, unit % s.across, unit / s.across);
+    __syncthreads();
 #if __CUDA_ARCH__ >= 900
-        if (s.blocks > 1)
-            to = cooperative_groups::this_cluster().map_shared_rank(
-                to, (unsigned)(thread % 32));
+    if (s.blocks > 1)
+        asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
-        *to = t;
-    }
+    slab_tell(m, s, count, rank);
 #if __CUDA_ARCH__ >= 900
     if (s.blocks > 1)
         cooperative_groups::this_cluster().sync();
 #endif
     __syncthreads();
-    if (thread < s.groups) {
-        const float2 t = slab_close(parts, job, s, thread);
-        const int64_t set = (image * s.channels + first) / s.each + thread;
-        results[thread] = t;
-        if (job.mean && rank == 0) {
-            job.mean[set] = t.x;
-            job.inverse[set] = t.y;
-        }
-    }
+    slab_weights(m, job, s, image, first, rank);
     __syncthreads();
-    slab_write<T, N>((T *)job.y + at, held, job, s, results, first, column, rows, step,
-                     down);
+    slab_write<T, N>((T *)job.y + at, held, job, s, m, column, rows, down);
 }
 
 /* ---- launches ---------------------------------------------------------------------- */
 
+/* Pixels for each of `blocks` blocks of a slab of `span` channels, and what follows. */
+static void slab_shape(norm_slab &s, int span, int blocks, int lanes)
+{
+    s.span = span;
+    s.slabs = s.channels / span;
+    s.groups = span / s.each;
+    s.blocks = blocks;
+    s.share = (int32_t)((s.pixels + blocks - 1) / blocks);
+    s.across = span / lanes;
+    s.pitch = s.across | 1;
+    s.threads = SLAB_THREADS;
+    while (s.threads > CUDA_BLOCK && s.threads % s.across != 0)
+        s.threads -= 32;
+    s.parts = s.threads / 32 / s.across;
+    if (s.parts < 1)
+        s.parts = 1;
+}
+
 /* The fewest blocks, at most `most`, that hold a slab of `span` channels with `room`
  * bytes each; 0: none. */
-static int slab_blocks(const norm_slab &s, int span, int size, int64_t room, int most)
+static int slab_blocks(norm_slab s, int span, int lanes, size_t room, int most)
 {
-    for (int blocks = 1; blocks <= most; blocks *= 2)
-        if ((s.pixels + blocks - 1) / blocks * span * size <= room)
+    for (int blocks = 1; blocks <= most; blocks *= 2) {
+        slab_shape(s, span, blocks, lanes);
+        if (slab_bytes(s) <= room)
             return blocks;
+    }
     return 0;
 }
 
@@ -237,27 +335,26 @@ static bool slab_spans(const norm_slab &s, int span, int lanes, int size)
 static bool slab_cut(norm_slab &s, int size, int most, int64_t processors)
 {
     const int lanes = 16 / size;
+    int best = 0, blocks = 0;
     for (int span = s.channels; span > 0; span -= s.each) {
         if (!slab_spans(s, span, lanes, size))
             continue;
-        const int half = slab_blocks(s, span, size, SLAB_HALF, most);
-        const int blocks = half ? half : slab_blocks(s, span, size, SLAB_WHOLE, most);
-        if (!blocks)
+        const int half = slab_blocks(s, span, lanes, SLAB_HALF, most);
+        const int fits = half ? half : slab_blocks(s, span, lanes, SLAB_WHOLE, most);
+        if (!fits)
             continue;
-        s.span = span;
-        s.blocks = blocks;
+        best = span;
+        blocks = fits;
         if (half && s.images * (s.channels / span) * most >= processors)
             break;
     }
-    if (!s.span)
+    if (!best)
         return false;
-    s.slabs = s.channels / s.span;
-    s.groups = s.span / s.each;
-    const int64_t down = CUDA_BLOCK / (s.span / lanes);
+    slab_shape(s, best, blocks, lanes);
+    const int64_t down = s.threads / s.across;
     while (s.blocks < most && s.images * s.slabs * s.blocks < 2 * processors &&
            s.pixels / s.blocks >= 8 * down)
-        s.blocks *= 2;
-    s.share = (int32_t)((s.pixels + s.blocks - 1) / s.blocks);
+        slab_shape(s, best, s.blocks * 2, lanes);
     return s.images * s.slabs * s.blocks <= 0x7fffffff;
 }
 
@@ -265,18 +362,16 @@ template <typename T>
 static bool slab_launch(const norm_job &job, const norm_slab &s, cudaStream_t stream)
 {
     const auto kernel = slab_kernel<T>;
-    const int across = s.span * (int)sizeof(T) / 16, down = CUDA_BLOCK / across;
-    const int shared = (s.share + down - 1) / down * down * across * 16;
     cudaLaunchAttribute size = {};
     cudaLaunchConfig_t config = {};
     if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             shared) != cudaSuccess)
+                             (int)slab_bytes(s)) != cudaSuccess)
         return give_up();
     size.id = cudaLaunchAttributeClusterDimension;
     size.val.clusterDim = {(unsigned)s.blocks, 1, 1};
     config.gridDim = dim3((unsigned)(s.images * s.slabs * s.blocks));
-    config.blockDim = dim3(CUDA_BLOCK);
-    config.dynamicSmemBytes = (size_t)shared;
+    config.blockDim = dim3((unsigned)s.threads);
+    config.dynamicSmemBytes = slab_bytes(s);
     config.stream = stream;
     config.attrs = &size;
     config.numAttrs = s.blocks > 1;
@@ -295,6 +390,7 @@ bool norm_slab_run(const norm_job &job, int32_t dtype, int64_t images, int64_t c
     s.pixels = job.plane;
     s.channels = (int32_t)channels;
     s.each = (int32_t)job.each;
+    s.by_each = divisor_of(job.each);
     const int most =
         device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9 ? SLAB_BLOCKS : 1;
     const int size = dtype == STRATA_FP32 ? 4 : 2;

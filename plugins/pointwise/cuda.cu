@@ -1,268 +1,218 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pointwise on CUDA: the program in kernel parameters, interpreted a pack at a time. All
- * branches are the same for all threads, so an instruction costs its arithmetic and some
- * moves: rows are registers, chosen by switches, as an index would send them to memory.
+ * Pointwise on CUDA: the program in kernel parameters, run by the machine of machine.cuh.
+ * Where all lies as the output does, the next tile of all inputs is on its way while one
+ * is computed; else each input has a walk of its own.
  *
  * Bytes: every input once and the output once. With FP16 and two inputs that is 6 bytes
- * an element, 0.7 elements a clock and SM at 4 TB/s, or 11 instruction issues of a warp's
- * 32 elements a clock and element: about six steps fit beside the loads.
+ * an element, 2.9 elements a clock and multiprocessor at 4 TB/s, or 44 instruction issues
+ * for each: six steps of 2 to 3 beside what they compute.
  */
-#include "plugins/common/pointwise_walk.cuh"
-#include "plugins/pointwise/program.h"
+#include "plugins/common/copy_ahead.cuh"
+#include "plugins/pointwise/machine.cuh"
 
-/* Rows that are no registers of their own: the result before, and none at all. */
-enum { ROW_LAST = 254, ROW_NONE = 255 };
+#define STAGES 2 /* tiles of a block that are loaded or computed */
 
-struct device_step {
-    int32_t op, group;
-    uint8_t to, a, b, c;
-    pointwise_args k;
-};
-
-struct device_program {
-    int32_t n_steps, n_in;
-    uint32_t truth; /* bit i: input i is of BOOL8 */
-    uint32_t one;   /* it has one element */
-    int32_t truth_out;
-    device_step step[PROGRAM_STEPS];
-};
-
-/* Kept results, each in registers of its own. */
-template <int M>
-struct kept_rows {
-    float a[M], b[M], c[M], d[M];
-};
-
-template <int M>
-static __device__ inline void copy_row(float *to, const float *from)
+static __device__ inline char *bytes_at(uint32_t shared)
 {
-#pragma unroll
-    for (int e = 0; e < M; e++)
-        to[e] = from[e];
+    return (char *)__cvta_shared_to_generic(shared);
 }
 
-template <int K, int M>
-static __device__ inline void fetch_row(float *v, int row, const float (&x)[K][M],
-                                        const kept_rows<M> &kept)
-{
-    switch (row) {
-    case 0:
-        copy_row<M>(v, x[0]);
-        break;
-    case 1:
-        copy_row<M>(v, x[K > 1 ? 1 : 0]);
-        break;
-    case 2:
-        copy_row<M>(v, x[K > 2 ? 2 : 0]);
-        break;
-    case 3:
-        copy_row<M>(v, x[K > 3 ? 3 : 0]);
-        break;
-    case 4:
-        copy_row<M>(v, x[K > 4 ? 4 : 0]);
-        break;
-    case 5:
-        copy_row<M>(v, x[K > 5 ? 5 : 0]);
-        break;
-    case 6:
-        copy_row<M>(v, x[K > 6 ? 6 : 0]);
-        break;
-    case 7:
-        copy_row<M>(v, x[K > 7 ? 7 : 0]);
-        break;
-    case PROGRAM_INPUTS:
-        copy_row<M>(v, kept.a);
-        break;
-    case PROGRAM_INPUTS + 1:
-        copy_row<M>(v, kept.b);
-        break;
-    case PROGRAM_INPUTS + 2:
-        copy_row<M>(v, kept.c);
-        break;
-    case PROGRAM_INPUTS + 3:
-        copy_row<M>(v, kept.d);
-        break;
-    default:
-        break;
-    }
-}
+/* ---- memory as it lies ----------------------------------------------------------------
+ */
 
-template <int M>
-static __device__ inline void keep_row(kept_rows<M> &kept, int row, const float *v)
+/* Bytes of one element; past the tensor's end elements are anything. */
+static __device__ inline void copy_elements(char *to, const char *from, int bytes,
+                                            int64_t n)
 {
-    switch (row) {
-    case PROGRAM_INPUTS:
-        copy_row<M>(kept.a, v);
-        break;
-    case PROGRAM_INPUTS + 1:
-        copy_row<M>(kept.b, v);
-        break;
-    case PROGRAM_INPUTS + 2:
-        copy_row<M>(kept.c, v);
-        break;
-    default:
-        copy_row<M>(kept.d, v);
-        break;
-    }
-}
-
-/* Rare: with the operations that are calls. */
-template <bool Rare, int K, int M>
-static __device__ inline void run_program(const device_program &p, float *y,
-                                          const float (&x)[K][M])
-{
-    kept_rows<M> kept = {};
 #pragma unroll 1
-    for (int i = 0; i < p.n_steps; i++) {
-        const device_step &s = p.step[i];
-        float b[M], c[M];
-        if (s.b == ROW_LAST)
-            copy_row<M>(b, y);
-        else if (s.b != ROW_NONE)
-            fetch_row<K, M>(b, s.b, x, kept);
-        if (s.c == ROW_LAST)
-            copy_row<M>(c, y);
-        else if (s.c != ROW_NONE)
-            fetch_row<K, M>(c, s.c, x, kept);
-        if (s.a != ROW_LAST)
-            fetch_row<K, M>(y, s.a, x, kept);
-        if (s.group == POINTWISE_SIMPLE)
-            pointwise_apply<POINTWISE_SIMPLE, M>(s.op, s.k, y, y, b, c);
-        else if (s.group == POINTWISE_KINDS)
-            pointwise_apply<POINTWISE_KINDS, M>(s.op, s.k, y, y, b, c);
-        else if (!Rare || s.group == POINTWISE_CURVES)
-            pointwise_apply<POINTWISE_CURVES, M>(s.op, s.k, y, y, b, c);
-        else
-            pointwise_apply<POINTWISE_RARE, M>(s.op, s.k, y, y, b, c);
-        if (s.to != ROW_NONE)
-            keep_row<M>(kept, s.to, y);
+    for (int i = 0; i < (int)n * bytes; i++)
+        to[i] = from[i];
+}
+
+/* The pack of N elements from element i on. */
+template <typename E, int N>
+static __device__ inline void copy_pack(char *to, const void *base, int64_t i,
+                                        int64_t size)
+{
+    const E *from = (const E *)base + i;
+    if (i + N <= size)
+        copy_ahead<N * (int)sizeof(E)>(to, from);
+    else if (i < size)
+        copy_elements(to, (const char *)from, sizeof(E), size - i);
+}
+
+/* Begin to load the inputs of a tile, if there is one. */
+template <typename T>
+static __device__ inline void load_tile(const machine_rows<T> &rows, uint32_t tile,
+                                        int64_t size)
+{
+    typedef machine_rows<T> shape;
+    const machine &p = rows.p;
+    const int64_t i = (int64_t)tile * shape::TILE + threadIdx.x * shape::N;
+    if (i < size)
+#pragma unroll 1
+        for (int k = 0; k < p.n_in; k++) {
+            if (p.one >> k & 1)
+                continue;
+#pragma unroll
+            for (int e = 0; e < shape::V; e += shape::N) {
+                const int64_t at = i + e * CUDA_BLOCK;
+                if (p.truth >> k & 1)
+                    copy_pack<uint8_t, shape::N>(bytes_at(rows.slot(k, e)), p.in[k], at,
+                                                 size);
+                else
+                    copy_pack<T, shape::N>(bytes_at(rows.slot(k, e)), p.in[k], at, size);
+            }
+        }
+    end_copies();
+}
+
+template <typename E, typename T>
+static __device__ inline void store_tile(const machine_rows<T> &rows, const float *v,
+                                         uint32_t tile, int64_t size)
+{
+    typedef machine_rows<T> shape;
+    const int64_t i = (int64_t)tile * shape::TILE + threadIdx.x * shape::N;
+    E *const y = (E *)rows.p.y;
+#pragma unroll
+    for (int e = 0; e < shape::V; e += shape::N) {
+        const int64_t at = i + e * CUDA_BLOCK;
+        if (at + shape::N <= size) {
+            point_store<E, shape::N>(y + at, v + e);
+        } else if (at < size) {
+            char *const by = bytes_at(rows.inputs);
+            point_store<E, shape::N>((E *)by, v + e);
+            copy_elements((char *)(y + at), by, sizeof(E), size - at);
+        }
     }
 }
 
-/* K_ inputs at most, of T or BOOL8. */
-template <typename T, int K_, bool Rare>
-struct program_body {
-    static const int K = K_, N = 16 / (int)sizeof(T);
-    struct raw {
-        pack<T, N> x[K];
-    };
-    void *y;
-    const void *in[K];
-    device_program p;
-
-    template <int M>
-    __device__ void put(const float (&x)[K][M], int64_t i) const
-    {
-        float v[M];
-        run_program<Rare, K, M>(p, v, x);
-        if (p.truth_out)
-            point_store<uint8_t, M>((uint8_t *)y + i, v);
-        else
-            point_store<T, M>((T *)y + i, v);
-    }
-    __device__ bool has(int k, uint32_t mask) const
-    {
-        return mask >> k & 1;
-    }
-    __device__ void load(raw &r, int64_t i) const
-    {
-#pragma unroll
-        for (int k = 0; k < K; k++) {
-            if (k >= p.n_in || has(k, p.one))
-                continue;
-            if (has(k, p.truth))
-                *(pack<uint8_t, N> *)&r.x[k] =
-                    *(const pack<uint8_t, N> *)((const uint8_t *)in[k] + i);
-            else
-                r.x[k] = *(const pack<T, N> *)((const T *)in[k] + i);
-        }
-    }
-    __device__ float element(int k, int64_t i) const
-    {
-        return has(k, p.truth) ? point_value<float>(((const uint8_t *)in[k])[i])
-                               : point_value<float>(((const T *)in[k])[i]);
-    }
-    __device__ void finish(const raw &r, int64_t i) const
-    {
-        float x[K][N];
-#pragma unroll
-        for (int k = 0; k < K; k++) {
-            if (k >= p.n_in)
-                continue;
-            const float all = has(k, p.one) ? element(k, 0) : 0;
-            const pack<uint8_t, N> &bytes = *(const pack<uint8_t, N> *)&r.x[k];
-#pragma unroll
-            for (int e = 0; e < N; e++)
-                x[k][e] = has(k, p.one)     ? all
-                          : has(k, p.truth) ? point_value<float>(bytes.v[e])
-                                            : point_value<float>(r.x[k].v[e]);
-        }
-        put<N>(x, i);
-    }
-    __device__ void one(int64_t i) const
-    {
-        float x[K][1];
-#pragma unroll
-        for (int k = 0; k < K; k++)
-            x[k][0] = k < p.n_in ? element(k, has(k, p.one) ? 0 : i) : 0;
-        put<1>(x, i);
-    }
-    template <int M>
-    __device__ void at(const walk<K> &w, const walk_place<K> &place, int lane,
-                       int64_t i) const
-    {
-        float x[K][M];
-#pragma unroll
-        for (int k = 0; k < K; k++)
-            if (k < p.n_in && has(k, p.truth))
-                point_load<uint8_t, M>(x[k], (const uint8_t *)in[k], w, place, k, lane);
-            else if (k < p.n_in)
-                point_load<T, M>(x[k], (const T *)in[k], w, place, k, lane);
-        put<M>(x, i);
-    }
-    __device__ void zero_pad(int64_t i) const
-    {
-        if (p.truth_out)
-            ((uint8_t *)y)[i] = 0;
-        else
-            ((T *)y)[i] = point_element<T>(0.0f);
-    }
-};
-
-/* Memory as it lies: the next pack is on its way while one is computed. A program is long
- * and its rows take the registers, so packs are not unrolled as in point_flat. */
-template <typename Body>
+template <typename T, bool Rare>
 static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
-    program_flat_kernel(const __grid_constant__ Body body, int64_t size)
+    program_flat_kernel(const __grid_constant__ machine p, int64_t size)
 {
-    const int N = Body::N, step = CUDA_BLOCK * N;
-    const int64_t begin = (int64_t)blockIdx.x * (step * POINT_PACKS);
-    const int64_t end = min(begin + step * POINT_PACKS, size);
-    int64_t i = begin + threadIdx.x * N;
-    typename Body::raw now, next;
-    if (i + N <= end)
-        body.load(now, i);
+    extern __shared__ __align__(16) char shared[];
+    typedef machine_rows<T> shape;
+    const int tiles = (int)((size + shape::TILE - 1) / shape::TILE);
+    const int stage = p.n_in * shape::ROW;
+    const uint32_t mine = (uint32_t)__cvta_generic_to_shared(shared) + threadIdx.x * 16;
+    shape rows = {mine, mine + STAGES * stage - PROGRAM_INPUTS * shape::KEPT, p};
+    int turn = 0;
 #pragma unroll 1
-    for (; i + N <= end; i += step) {
-        if (i + step + N <= end)
-            body.load(next, i + step);
-        body.finish(now, i);
-        now = next;
+    for (int tile = (int)(blockIdx.x - gridDim.x); tile < tiles; tile += gridDim.x) {
+        float y[shape::V];
+        rows.inputs = mine + turn * stage;
+        load_tile(rows, tile + gridDim.x, size);
+        turn ^= 1;
+        if (tile < 0)
+            continue;
+        rows.inputs = mine + turn * stage;
+        await_copies<STAGES - 1>();
+        machine_run<T, Rare>(rows, y);
+        if (p.truth_out)
+            store_tile<uint8_t>(rows, y, tile, size);
+        else
+            store_tile<T>(rows, y, tile, size);
     }
-    for (; i < end; i++)
-        body.one(i);
 }
 
-template <typename Body>
-static void program_flat(const strata_run *r, const Body &body)
+/* ---- operands of other strides --------------------------------------------------------
+ */
+
+struct program_walks {
+    walk<1> of[PROGRAM_INPUTS];
+};
+
+/* Input k's pack for the output's elements from i on, as T. */
+template <typename E, typename T>
+static __device__ inline void gather_pack(char *to, const void *base, const walk<1> &w,
+                                          int64_t i)
 {
-    const int64_t size = r->out[0].size;
-    const unsigned blocks = layer_blocks(size, CUDA_BLOCK * Body::N * POINT_PACKS);
-    program_flat_kernel<Body><<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(body, size);
+    const int N = machine_rows<T>::N;
+    const walk_place<1> p = walk_place_of<1>(w, i);
+    if (i + N <= w.size && walk_whole<N>(w, p)) {
+        float v[N];
+        point_load<E, N>(v, (const E *)base, w, p, 0, 0);
+        point_store<T, N>((T *)to, v);
+        return;
+    }
+#pragma unroll 1
+    for (int64_t e = i; e < i + N && e < w.size; e++) {
+        const int lane = (int)(e & (w.lanes - 1));
+        const walk_place<1> q = walk_place_of<1>(w, e);
+        float v = 0;
+        if (w.channel_dim < 0 || q.channel + lane < w.channels)
+            point_load<E, 1>(&v, (const E *)base, w, q, 0, lane);
+        ((T *)to)[e - i] = point_element<T>(v);
+    }
 }
 
-/* ---- launching --------------------------------------------------------------------- */
+/* The pack of results from element i on; `by` has room for it. Pad lanes become zero. */
+template <typename E, typename T>
+static __device__ inline void scatter_pack(E *y, const float *v, char *by,
+                                           const walk<1> &w, int64_t i)
+{
+    const int N = machine_rows<T>::N;
+    if (i + N <= w.size &&
+        (w.channel_dim < 0 || walk_whole<N>(w, walk_place_of<1>(w, i)))) {
+        point_store<E, N>(y + i, v);
+        return;
+    }
+    point_store<T, N>((T *)by, v);
+#pragma unroll 1
+    for (int64_t e = i; e < i + N && e < w.size; e++) {
+        const int64_t channel =
+            w.channel_dim < 0 ? 0 : walk_place_of<1>(w, e).channel + (e & (w.lanes - 1));
+        const float x = point_value<float>(((const T *)by)[e - i]);
+        y[e] = point_element<E>(w.channel_dim < 0 || channel < w.channels ? x : 0.0f);
+    }
+}
+
+template <typename T, bool Rare>
+static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
+    program_walk_kernel(const __grid_constant__ machine p,
+                        const __grid_constant__ program_walks walks, int64_t size)
+{
+    extern __shared__ __align__(16) char shared[];
+    typedef machine_rows<T> shape;
+    const int64_t step = (int64_t)gridDim.x * shape::TILE;
+    const uint32_t mine = (uint32_t)__cvta_generic_to_shared(shared) + threadIdx.x * 16;
+    const shape rows = {mine, mine + p.n_in * shape::ROW - PROGRAM_INPUTS * shape::KEPT,
+                        p};
+#pragma unroll 1
+    for (int64_t i = (int64_t)blockIdx.x * shape::TILE + threadIdx.x * shape::N; i < size;
+         i += step) {
+        float y[shape::V];
+#pragma unroll 1
+        for (int k = 0; k < p.n_in; k++)
+#pragma unroll 1
+            for (int e = 0; e < shape::V; e += shape::N) {
+                const int64_t at = i + e * CUDA_BLOCK;
+                if (at >= size)
+                    break;
+                if (p.truth >> k & 1)
+                    gather_pack<uint8_t, T>(bytes_at(rows.slot(k, e)), p.in[k],
+                                            walks.of[k], at);
+                else
+                    gather_pack<T, T>(bytes_at(rows.slot(k, e)), p.in[k], walks.of[k],
+                                      at);
+            }
+        machine_run<T, Rare>(rows, y);
+#pragma unroll
+        for (int e = 0; e < shape::V; e += shape::N) {
+            const int64_t at = i + e * CUDA_BLOCK;
+            if (at < size && p.truth_out)
+                scatter_pack<uint8_t, T>((uint8_t *)p.y, y + e, bytes_at(mine),
+                                         walks.of[0], at);
+            else if (at < size)
+                scatter_pack<T, T>((T *)p.y, y + e, bytes_at(mine), walks.of[0], at);
+        }
+    }
+}
+
+/* ---- programs for the machine ---------------------------------------------------------
+ */
 
 /* Whether an operation reads its second operand, and its third. */
 static int operands_of(int op)
@@ -272,79 +222,152 @@ static int operands_of(int op)
     return op >= POINTWISE_ELEMENTWISE && op < POINTWISE_SELECT ? 2 : 1;
 }
 
-/* Whether a row's content is read after step i + 1 before it is written again. */
+static bool commutes(int op)
+{
+    switch (op) {
+    case POINTWISE_ELEMENTWISE + STRATA_SUM:
+    case POINTWISE_ELEMENTWISE + STRATA_PRODUCT:
+    case POINTWISE_ELEMENTWISE + STRATA_AND:
+    case POINTWISE_ELEMENTWISE + STRATA_OR:
+    case POINTWISE_ELEMENTWISE + STRATA_XOR:
+    case POINTWISE_COMPARE + STRATA_COMPARE_EQUAL:
+    case POINTWISE_COMPARE + STRATA_COMPARE_NOT_EQUAL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Step i's operands; b and c are there where it takes them. The result before is best as
+ * the first, which is in registers. */
+static void read_operands(const struct program *p, int i, uint8_t row[3])
+{
+    const struct program_step *s = &p->step[i];
+    const bool swap = i > 0 && commutes(s->op) && s->a != p->step[i - 1].to &&
+                      s->b == p->step[i - 1].to;
+    row[0] = swap ? s->b : s->a;
+    row[1] = swap ? s->a : s->b;
+    row[2] = s->c;
+}
+
+/* Whether step i's result is read otherwise than as the first operand of the next. */
 static bool is_kept(const struct program *p, int i)
 {
+    const uint8_t to = p->step[i].to;
     for (int k = i + 1; k < p->n_steps; k++) {
-        const struct program_step *s = &p->step[k];
-        const uint8_t row = p->step[i].to;
-        if (k > i + 1 && (s->a == row || s->b == row || s->c == row))
-            return true;
-        if (s->to == row)
+        uint8_t row[3];
+        read_operands(p, k, row);
+        for (int j = k == i + 1; j < operands_of(p->step[k].op); j++)
+            if (row[j] == to)
+                return true;
+        if (p->step[k].to == to)
             return false;
     }
     return false;
 }
 
-static bool settle_steps(device_program *p, const struct program *from)
+static uint8_t operand_of(const machine *m, uint8_t row, bool flat)
+{
+    if (row >= PROGRAM_INPUTS || !flat)
+        return row;
+    return (uint8_t)(row | (m->one >> row & 1 ? OPERAND_ONE : 0) |
+                     (m->truth >> row & 1 ? OPERAND_TRUTH : 0));
+}
+
+/* Whether the program has rare operations. flat: inputs are in their slots as they came,
+ * else all as floats. */
+static bool settle_steps(machine *m, const struct program *p, bool flat)
 {
     bool rare = false;
-    p->n_steps = from->n_steps;
-    for (int i = 0; i < from->n_steps; i++) {
-        const struct program_step *s = &from->step[i];
-        const int group = pointwise_group(s->op);
-        const int last = i ? from->step[i - 1].to : -1, n = operands_of(s->op);
-        const uint8_t row[3] = {s->a, s->b, s->c};
-        device_step *to = &p->step[i];
-        uint8_t *const read[3] = {&to->a, &to->b, &to->c};
-        for (int k = 0; k < 3; k++)
-            *read[k] = k >= n           ? (uint8_t)ROW_NONE
-                       : row[k] == last ? (uint8_t)ROW_LAST
-                                        : row[k];
-        to->op = s->op;
-        to->group = group;
-        to->to = is_kept(from, i) ? s->to : (uint8_t)ROW_NONE;
-        to->k = pointwise_args_of(s->alpha, s->beta, 0);
-        rare |= group == POINTWISE_RARE;
+    m->n_steps = p->n_steps;
+    for (int i = 0; i < p->n_steps; i++) {
+        const struct program_step *s = &p->step[i];
+        machine_step *to = &m->step[i];
+        const int n = operands_of(s->op);
+        uint8_t row[3];
+        read_operands(p, i, row);
+        const bool follows = i > 0 && row[0] == p->step[i - 1].to;
+        const bool copy = s->op == POINTWISE_COPY; /* x*1 - 0, which is x for -0 too */
+        to->op = (uint8_t)(copy ? POINTWISE_AFFINE : s->op);
+        to->group = (uint8_t)pointwise_group(to->op);
+        to->a = follows ? (uint8_t)OPERAND_LAST : operand_of(m, row[0], flat);
+        to->b = n > 1 ? operand_of(m, row[1], flat) : (uint8_t)OPERAND_NONE;
+        to->c = n > 2 ? operand_of(m, row[2], flat) : (uint8_t)OPERAND_NONE;
+        to->to = is_kept(p, i) ? s->to : (uint8_t)OPERAND_NONE;
+        to->alpha = copy ? 1 : (float)s->alpha;
+        to->beta = copy ? -0.0f : (float)s->beta;
+        if (to->to != OPERAND_NONE && to->to - PROGRAM_INPUTS >= m->n_kept)
+            m->n_kept = to->to - PROGRAM_INPUTS + 1;
+        rare |= to->group == POINTWISE_RARE;
     }
+    m->n_kept += rare ? 2 : 0;
     return rare;
 }
 
-template <typename T, int K, bool Rare>
-static void launch(const strata_run *r, const device_program &p)
+/* ---- launching ----------------------------------------------------------------------
+ */
+
+/* As many blocks as the device holds, and no more than tiles. 0: an error, which is left
+ * for layer_launched(). */
+static unsigned blocks_of(const void *kernel, int shared, int64_t tiles)
 {
+    int each = 0;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             shared) != cudaSuccess ||
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, CUDA_BLOCK,
+                                                      (size_t)shared) != cudaSuccess)
+        return 0;
+    const int64_t all = (int64_t)each * device_attribute(cudaDevAttrMultiProcessorCount);
+    return (unsigned)(tiles < all ? tiles : all);
+}
+
+template <typename T, bool Rare>
+static void launch(const strata_run *r, const machine &m, bool flat)
+{
+    typedef machine_rows<T> shape;
     const strata_tensor *out = &r->out[0];
-    program_body<T, K, Rare> body = {};
-    walk_operand operand[K] = {};
-    bool flat = out->size == out->count;
-    body.y = out->data;
-    body.p = p;
-    body.p.n_in = r->n_in;
-    body.p.truth_out = out->dtype == STRATA_BOOL8;
-    for (int k = 0; k < r->n_in; k++) {
-        const strata_tensor *t = &r->in[k];
-        body.in[k] = t->data;
-        body.p.one |= (uint32_t)(t->count == 1) << k;
-        body.p.truth |= (uint32_t)(t->dtype == STRATA_BOOL8) << k;
-        operand[k] = point_operand(out, t);
-        flat = flat && (t->count == 1 || point_alike(out, t));
+    const int rows = m.n_in * (flat ? STAGES : 1) * shape::ROW;
+    const int shared = rows + m.n_kept * shape::KEPT;
+    const int64_t tiles = (out->size + shape::TILE - 1) / shape::TILE;
+    if (flat) {
+        const unsigned blocks =
+            blocks_of((const void *)program_flat_kernel<T, Rare>, shared, tiles);
+        if (blocks)
+            program_flat_kernel<T, Rare>
+                <<<blocks, CUDA_BLOCK, shared, layer_stream(r)>>>(m, out->size);
+        return;
     }
-    for (int k = r->n_in; k < K; k++) /* keeps dims apart no more than input 0 does */
-        operand[k] = operand[0];
-    flat ? program_flat(r, body) : point_walk(r, body, operand);
+    program_walks walks = {};
+    for (int k = 0; k < r->n_in; k++) {
+        const walk_operand operand = point_operand(out, &r->in[k]);
+        walks.of[k] = walk_over<1>(out, &operand);
+    }
+    const unsigned blocks =
+        blocks_of((const void *)program_walk_kernel<T, Rare>, shared, tiles);
+    if (blocks)
+        program_walk_kernel<T, Rare>
+            <<<blocks, CUDA_BLOCK, shared, layer_stream(r)>>>(m, walks, out->size);
 }
 
 template <typename T>
 static void launch_of(const strata_run *r)
 {
-    device_program p = {};
-    const bool rare = settle_steps(&p, (const struct program *)r->state);
-    if (r->n_in <= 1)
-        rare ? launch<T, 1, true>(r, p) : launch<T, 1, false>(r, p);
-    else if (r->n_in <= 3)
-        rare ? launch<T, 3, true>(r, p) : launch<T, 3, false>(r, p);
-    else
-        launch<T, PROGRAM_INPUTS, true>(r, p);
+    const strata_tensor *out = &r->out[0];
+    bool flat = out->size == out->count;
+    machine m = {};
+    m.y = out->data;
+    m.n_in = r->n_in;
+    m.truth_out = out->dtype == STRATA_BOOL8;
+    for (int k = 0; k < r->n_in; k++) {
+        const strata_tensor *t = &r->in[k];
+        m.in[k] = t->data;
+        m.one |= (uint32_t)(t->count == 1) << k;
+        m.truth |= (uint32_t)(t->dtype == STRATA_BOOL8) << k;
+        flat = flat && (t->count == 1 || point_alike(out, t));
+    }
+    settle_steps(&m, (const struct program *)r->state, flat)
+        ? launch<T, true>(r, m, flat)
+        : launch<T, false>(r, m, flat);
 }
 
 /* The dtype of the floats; all truths: as FP32. */
@@ -418,6 +441,7 @@ static const strata_impl impls[] = {
      .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.03,
      .state_size = sizeof(struct program),
      .accept = pointwise_accept,
      .setup = pointwise_setup,

@@ -30,6 +30,25 @@ static int pointwise_layer_shape(const strata_node *n)
     return pointwise_shape(n);
 }
 
+/* As the layers claim of which a program is made, so that their sum and a pass differ by
+ * what they move. */
+static double operations_of(int32_t op)
+{
+    if (op >= POINTWISE_ACTIVATION) {
+        const int32_t kind = op - POINTWISE_ACTIVATION;
+        return kind <= STRATA_CLIP || kind == STRATA_THRESHOLDED_RELU ||
+                       kind == STRATA_SHRINK
+                   ? 1
+                   : 10;
+    }
+    if (op == POINTWISE_AFFINE)
+        return 2;
+    return op == STRATA_UNARY_EXP || op == STRATA_UNARY_LOG ||
+                   (op >= STRATA_UNARY_SIN && op <= STRATA_UNARY_ERF)
+               ? 8
+               : 1;
+}
+
 static double pointwise_layer_flops(const strata_node *n)
 {
     struct program p;
@@ -37,7 +56,7 @@ static double pointwise_layer_flops(const strata_node *n)
     if (program_parse(&p, n) != STRATA_OK)
         return 0;
     for (int32_t i = 0; i < p.n_steps; i++)
-        each += p.step[i].op >= POINTWISE_ACTIVATION ? 8 : 1;
+        each += operations_of(p.step[i].op);
     return each * (double)n->out[0].count;
 }
 

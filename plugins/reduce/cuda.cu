@@ -245,9 +245,10 @@ take_along(const gathered<A, Y> &op, typename gathered<A, Y>::Tally &t,
 template <typename T, int N, int U, typename A, typename Y>
 static __device__ inline void
 take_rows(const gathered<A, Y> &op, typename gathered<A, Y>::Tally (&t)[N],
-          pack<T, N> (&v)[U], int64_t row, int64_t step, int64_t to)
+          pack<T, N> (&v)[U], int64_t row, int64_t step, int64_t to, bool whole)
 {
-    fill_blanks(op, v, row, step, to);
+    if (!whole)
+        fill_blanks(op, v, row, step, to);
     op.choose([&](auto f) {
 #pragma unroll
         for (int u = 0; u < U; u++)

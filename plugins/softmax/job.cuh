@@ -57,7 +57,11 @@ static __device__ inline float softmax_of(float x, const tally &t, bool log)
  * false where lines do not fit them. */
 bool softmax_ring(const softmax_job &job, int32_t dtype, cudaStream_t stream);
 
-/* The same of strided lines, plugins/softmax/columns.cu. */
+/* Lines of whole packs, one behind the other, that registers hold,
+ * plugins/softmax/packed.cu; false where they do not fit. */
+bool softmax_packed(const softmax_job &job, int32_t dtype, cudaStream_t stream);
+
+/* As softmax_ring, of strided lines, plugins/softmax/columns.cu. */
 bool softmax_columns(const softmax_job &job, int32_t dtype, cudaStream_t stream);
 
 #endif /* PLUGINS_SOFTMAX_JOB_CUH */

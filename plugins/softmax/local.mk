@@ -10,6 +10,7 @@ LAYER_CASES += tests/plugins/softmax.c
 
 CUDA_PLUGIN_KERNELS += plugins/softmax/columns.cu \
 	plugins/softmax/cuda.cu \
+	plugins/softmax/packed.cu \
 	plugins/softmax/ring.cu
 EXTRA_DIST += plugins/softmax/job.cuh
 if HAVE_CUDA
@@ -18,6 +19,7 @@ plugins_softmax_cuda_la_SOURCES =
 plugins_softmax_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_softmax_cuda_la_LIBADD = plugins/softmax/columns.lo \
 	plugins/softmax/cuda.lo \
+	plugins/softmax/packed.lo \
 	plugins/softmax/ring.lo \
 	$(CUDA_LIBS)
 endif

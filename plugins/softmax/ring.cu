@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Softmax of lines that a block holds, with the next lines under way in shared memory: a
- * thread copies what it alone will read, asynchronously, so that loads need no barrier
- * and go on while it computes. Memory bounds it: a line is read once and written once.
+ * Softmax of lines too long for packed.cu, and of those too short, with the next lines
+ * under way in shared memory: a thread copies what it alone will read, asynchronously, so
+ * that loads need no barrier and go on while it computes. Memory bounds it: a line is
+ * read once and written once.
  *
  * Bytes under way on a multiprocessor, all but the stage at work of all blocks: of lines
- * of 4,096 halves 144 KB, of 65,536 halves 128 KB; 32 KB cover the latency of memory at
- * its full rate.
+ * of 65,536 halves 128 KB; 32 KB cover the latency of memory at its full rate.
  *
  * Where lines are many, a block takes a chunk of neighbouring ones, four for each of its
  * teams, and ends: the other blocks of its multiprocessor have loads under way meanwhile.
  * The hardware hands out chunks in order, to whichever multiprocessor is free, so no one
- * ends late, and what is under way is one stretch of the tensor. Of 16384 lines of 4096
- * halves on an H200, TB/s: chunks 3.79; blocks that stay and take every n-th line 3.31,
- * of which some have one line more; a line a block, in registers, 3.34, as it has nothing
- * under way while it computes. A copy has 3.9 to 4.0. Short lines are a warp's, in
- * registers, four a block, as plugins/normalization/short.cu has it.
+ * ends late, and what is under way is one stretch of the tensor.
  */
 #include <cfloat>
 #include <cooperative_groups.h>
@@ -216,56 +212,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, (ring_shape<T, E, Warps>::B
     }
 }
 
-/* ---- short lines --------------------------------------------------------------------
- */
-
-#define SHORT_BLOCK 128 /* threads */
-
-/* Contiguous lines that a warp holds, E elements a thread, and four a block. */
-template <typename T, int E>
-static __global__ void __launch_bounds__(SHORT_BLOCK, (E > 24 ? 6 : 8))
-    short_kernel(const __grid_constant__ softmax_job job)
-{
-    const int N = 16 / (int)sizeof(T), P = E / N;
-    const int lane = (int)threadIdx.x % 32, packs = (int)job.length / N;
-    const int64_t line = (int64_t)blockIdx.x * (SHORT_BLOCK / 32) + threadIdx.x / 32;
-    const int64_t at = line * packs + lane;
-    const pack<T, N> *x = (const pack<T, N> *)job.x + at;
-    pack<T, N> p[P];
-    float v[E], base;
-    if (line >= job.n_lines)
-        return;
-#pragma unroll
-    for (int i = 0; i < P; i++)
-        if (lane + i * 32 < packs)
-            p[i] = x[i * 32];
-#pragma unroll
-    for (int i = 0; i < P; i++)
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            v[i * N + k] = lane + i * 32 < packs ? to_float(p[i].v[k]) : -INFINITY;
-    const tally t = ring_warp<E>(v, job.log, &base);
-    const float sum = job.log ? logf(t.sum) : __expf(base - t.largest) / t.sum;
-#pragma unroll
-    for (int i = 0; i < P; i++) {
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            v[i * N + k] = job.log ? v[i * N + k] - t.largest - sum : v[i * N + k] * sum;
-        if (lane + i * 32 < packs)
-            walk_store<T, N>((T *)job.y + (at + i * 32) * N, v + i * N);
-    }
-}
-
 /* ---- launches -----------------------------------------------------------------------
  */
-
-template <typename T, int E>
-static bool short_launch(const softmax_job &job, cudaStream_t stream)
-{
-    const unsigned blocks = layer_blocks(job.n_lines, SHORT_BLOCK / 32);
-    short_kernel<T, E><<<blocks, SHORT_BLOCK, 0, stream>>>(job);
-    return true;
-}
 
 /* Lines of a team in a chunk, where `rounds` of blocks would take a line a team: at least
  * four rounds of chunks, which even out. 0: no chunks, as there would be fewer or blocks
@@ -316,24 +264,19 @@ static bool ring_launch(const softmax_job &job, cudaStream_t stream)
 
 /* Lines of whole packs that follow each other without a gap. */
 template <typename T>
-static bool ring_contiguous(const softmax_job &job, cudaStream_t stream)
+static bool ring_contiguous(const softmax_job &job, int32_t dtype, cudaStream_t stream)
 {
     const int N = 16 / (int)sizeof(T);
     const int64_t n = job.length;
     if (n != job.padded || n % N || n <= 128 || (uintptr_t)job.x % 16 ||
         (uintptr_t)job.y % 16)
         return false;
-    if (n <= 256)
+    if (n <= 32 * N)
         return ring_launch<T, 8, 1, 1>(job, stream);
-    if (n <= 1024)
-        return n <= 512   ? short_launch<T, 16>(job, stream)
-               : n <= 768 ? short_launch<T, 24>(job, stream)
-                          : short_launch<T, 32>(job, stream);
+    if (softmax_packed(job, dtype, stream))
+        return true;
     if (n <= 16384)
-        return n <= 2048   ? ring_launch<T, 32, 2, 1>(job, stream)
-               : n <= 4096 ? ring_launch<T, 32, 4, 1>(job, stream)
-               : n <= 8192 ? ring_launch<T, 32, 8, 1>(job, stream)
-                           : ring_launch<T, 64, 8, 1>(job, stream);
+        return ring_launch<T, 64, 8, 1>(job, stream);
     if (n > 131072 || device_attribute(cudaDevAttrComputeCapabilityMajor) < 9)
         return false;
     return n <= 32768   ? ring_launch<T, 64, 8, 2>(job, stream)
@@ -350,7 +293,8 @@ bool softmax_ring(const softmax_job &job, int32_t dtype, cudaStream_t stream)
     if (job.step != (int64_t)1 << job.shift)
         return softmax_columns(job, dtype, stream);
     if (dense)
-        layer_float(
-            dtype, [&](auto t) { launched = ring_contiguous<decltype(t)>(job, stream); });
+        layer_float(dtype, [&](auto t) {
+            launched = ring_contiguous<decltype(t)>(job, dtype, stream);
+        });
     return launched;
 }

@@ -4,13 +4,14 @@
  * logarithm. A tile of neighbouring lines goes through three passes together: maximum,
  * sum, result; so memory is read along its own order whatever the axis. The sum is FP32
  * over FP32 exponentials. A line of FP32 that lies in one piece, as classes mostly do, goes
- * through them alone, and each exponential is taken once.
+ * through them alone, and each exponential is taken once. FP64 goes line by line, in FP64.
  */
 #include <strata/layers.h>
 
 #include <stdbool.h>
 
 #include "plugins/common/dense.h"
+#include "plugins/common/lines.h"
 #include "plugins/common/walk.h"
 #include "plugins/softmax/rows.h"
 
@@ -115,11 +116,45 @@ static void softmax_row(const void *arg, const struct walk *w, const int64_t *ba
     }
 }
 
+/* Elements of a line lie `step` apart; y may be x. */
+static void softmax_doubles(double *y, const double *x, int64_t n, int64_t step,
+                            bool logarithm)
+{
+    double maximum = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        maximum = x[i * step] > maximum ? x[i * step] : maximum;
+    for (int64_t i = 0; i < n; i++) {
+        const double shifted = x[i * step] - maximum, power = exp(shifted);
+        sum += power;
+        y[i * step] = logarithm ? shifted : power;
+    }
+    const double log_sum = log(sum);
+    for (int64_t i = 0; i < n; i++)
+        y[i * step] = logarithm ? y[i * step] - log_sum : y[i * step] / sum;
+}
+
+static void softmax_fp64(const strata_run *r, int32_t axis)
+{
+    const strata_softmax *p = r->params;
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const struct lines l = lines_of(x, axis);
+#pragma omp parallel for schedule(static) if (x->count >= WALK_PARALLEL)
+    for (int64_t i = 0; i < l.outer * l.inner; i++) {
+        const int64_t from = lines_start(i, l.length, l.inner);
+        softmax_doubles((double *)y->data + from, (const double *)x->data + from,
+                        l.length, l.inner, p->log != 0);
+    }
+}
+
 static int softmax_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     int32_t axis = softmax_axis(r->params, x->rank);
     struct walk w;
+    if (x->dtype == STRATA_FP64) {
+        softmax_fp64(r, axis);
+        return STRATA_OK;
+    }
     walk_over(&w, 2, y, y->dims, r->workspace);
     walk_map_all(&w, 0, y);
     walk_map_all(&w, 1, x);
@@ -181,7 +216,7 @@ static const strata_attr attrs[] = {
      .doc = "give the logarithm"},
 };
 
-static const strata_row rows[] = {{{WALK_FLOATS}, {STRATA_SAME}}};
+static const strata_row rows[] = {{{WALK_FLOATS | STRATA_F64_NCHW}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     {.id = 1,

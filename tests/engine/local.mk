@@ -11,10 +11,12 @@ CRITERION_TESTS += \
 	tests/engine/refusal \
 	tests/engine/save \
 	tests/engine/shapes \
+	tests/engine/state \
 	tests/engine/teams \
 	tests/engine/threads
 tests_engine_batch_SOURCES = tests/engine/batch.c tests/engine/batch_net.h
 tests_engine_shapes_SOURCES = tests/engine/shapes.c tests/engine/batch_net.h
+tests_engine_state_SOURCES = tests/engine/state.c tests/engine/batch_net.h
 tests_engine_teams_SOURCES = tests/engine/teams.c tests/engine/batch_net.h
 tests_engine_batcher_SOURCES = tests/engine/batcher.c tests/engine/batch_net.h
 tests_engine_engine_SOURCES = tests/engine/engine.c tests/engine/engine_session.h

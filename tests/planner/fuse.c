@@ -122,6 +122,27 @@ static const struct {
                                    "[layer f]\ntype = Shuffle\nshape = 0, -1\n"
                                    "[layer t]\ntype = Activation\nkind = tanh\n",
      {"r", "t"}},
+    {"a transpose that moves dims of 1 alone is erased",
+     HEAD("t") "[input x]\nshape = 2 x 1 x 9 x 5\n" RELU("r", "")
+         "[layer f]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n"
+         "[layer t]\ntype = Activation\nkind = tanh\n",
+     {"r", "t"}},
+    {"so are both of a Shuffle, around a reshape",
+     HEAD("t") "[input x]\nshape = 1 x 6 x 1 x 5\n" RELU("r", "")
+         "[layer f]\ntype = Shuffle\nfirst = 2, 1, 0, 3\nshape = 2, 1, 15\n"
+         "second = 1, 0, 2\n"
+         "[layer t]\ntype = Activation\nkind = tanh\n",
+     {"r", "t"}},
+    {"a transpose of a dim of 1 and two others stays",
+     HEAD("t") "[input x]\nshape = 2 x 1 x 9 x 5\n" RELU("r", "")
+         "[layer f]\ntype = Shuffle\nfirst = 0, 3, 1, 2\n"
+         "[layer t]\ntype = Activation\nkind = tanh\n",
+     {"r", "f", "t"}},
+    {"a transpose after a reshape to a dim of 1 stays",
+     HEAD("t") "[input x]\nshape = 2 x 6 x 1 x 5\n" RELU("r", "")
+         "[layer f]\ntype = Shuffle\nshape = 12, 5, 1\nsecond = 1, 0, 2\n"
+         "[layer t]\ntype = Activation\nkind = tanh\n",
+     {"r", "f", "t"}},
     {"halves are erased, though one is written over",
      SLICES("1 x 16 x 8 x 8", "begin = -8\nend = 16\n"),
      {"r", "t + p"}},
@@ -168,6 +189,47 @@ Test(fuse, scales_take_activations_in_every_format)
                 expect_same_values(shapes[s], ini, precision, precision,
                                    half ? 4e-3 : 1e-5);
             }
+}
+
+/* Planes that are cut otherwise, and dims of 1 that move; some in linear formats alone. */
+Test(fuse, shuffles_are_erased_in_every_format)
+{
+    static const struct {
+        const char *shape, *shuffle;
+        bool linear;
+    } shuffles[] = {
+        {"2 x 17 x 4 x 6", "shape = 0, 0, 24\n", false},
+        {"2 x 17 x 4 x 6", "shape = 0, 0, 2, 3, 4\n", false},
+        {"2 x 17 x 1 x 6", "first = 0, 1, 3, 2\n", false},
+        {"2 x 17 x 1 x 6 x 5", "shape = 0, 0, 6, 1, 5\nsecond = 3, 0, 1, 2, 4\n", true},
+        {"2 x 17 x 1 x 1", "shape = 0, 0\n", false},
+        {"2 x 17", "shape = 0, 0, 1, 1\n", false},
+        {"2 x 1 x 6 x 5", "first = 0, 2, 3, 1\n", true},
+        {"1 x 17 x 3", "first = 1, 0, 2\n", true},
+    };
+    static const char *const formats[] = {"fp32:nchw", "fp16:nchw",      "fp32:nhwc",
+                                          "fp16:nhwc", "fp32:nc/8hw8",   "fp16:nhwc8",
+                                          "fp16:nc/2hw2", "fp32:nc/16hw16"};
+    char ini[1000];
+    for (size_t s = 0; s < ARRAY_LENGTH(shuffles); s++)
+        for (size_t f = 0; f < ARRAY_LENGTH(formats); f++) {
+            const bool half = formats[f][2] == '1';
+            const char *precision = half ? FP16 : FP32;
+            struct planning p;
+            snprintf(ini, sizeof ini,
+                     HEAD("t") "[input x]\nshape = %s\n[layer r]\ntype = Activation\n"
+                               "kind = sigmoid\nformat = %s\n[layer f]\ntype = Shuffle\n"
+                               "%sformat = %s\n[layer t]\ntype = Activation\n"
+                               "kind = relu\n",
+                     shuffles[s].shape, formats[f], shuffles[s].shuffle, formats[f]);
+            expect_same_values(shuffles[s].shuffle, ini, precision, precision,
+                               half ? 4e-3 : 1e-5);
+            cr_assert_eq(plan(&p, ini, &precision, 1), STRATA_OK, "%s", p.err.message);
+            cr_expect_eq(p.execution->n_nodes, shuffles[s].linear && f > 1 ? 3 : 2,
+                         "%s, %s: %zu nodes", formats[f], shuffles[s].shuffle,
+                         p.execution->n_nodes);
+            planning_close(&p);
+        }
 }
 
 Test(fuse, nodes_are_what_runs)

@@ -36,6 +36,22 @@ static const struct layer_case cases[] = {
      .n_in = 8,
      .in = {S2(3, 40), S2(3, 40), S2(3, 40), S2(3, 40), S2(3, 40), S2(1, 40), S2(3, 1),
             S1(40)}},
+    /* The result before as the second or third operand, and as both. */
+    {"Pointwise", "program = exp x0, sub x1 r0, less x0 r1, select r2 x1 r1", .n_in = 2,
+     .in = {S2(33, 1001), S2(33, 1001)}},
+    {"Pointwise", "program = sum x0 x1, product r0 r0, div x0 r1", .n_in = 2,
+     .in = {S2(7, 41), S2(7, 41)}, .low = 0.5, .high = 2},
+    {"Pointwise", "program = cast_fp32 x0, neg r0, cast_fp32 r1", .in = {S2(33, 41)}},
+    /* Inputs of one element, truths among them, and all that can be held at once. */
+    {"Pointwise", "program = select x0 x1 x2, product r0 x3", .n_in = 4,
+     .in = {S1(1), S2(33, 41), S2(33, 41), S2(1, 1)}, .in_dtype = {STRATA_BOOL8}},
+    {"Pointwise", "program = select x0 x1 x2, sub r0 x1", .n_in = 3,
+     .in = {S2(9, 1), S2(9, 77), S2(1, 1)}, .in_dtype = {STRATA_BOOL8}},
+    {"Pointwise", "program = sin x0, cos x1, sum x2 x3, pow x4 x5, sum r0 x6, "
+                  "sum r1 x7, product r2 r3, sub r4 r5, sum r6 r7",
+     .n_in = 8, .low = 0.5, .high = 2,
+     .in = {S2(3, 40), S2(3, 40), S2(3, 40), S2(3, 40), S2(3, 40), S2(3, 40), S2(3, 40),
+            S2(3, 40)}},
     {"Pointwise", "program = relu x0 0 0", .in = {S3(2, 0, 5)}},
     {"Pointwise", "program = ", .in = {S2(3, 4)}, .refused = true},
     {"Pointwise", "program = relu", .in = {S2(3, 4)}, .refused = true},
@@ -52,4 +68,13 @@ static const struct layer_case cases[] = {
     {"Pointwise", "program = abs x0", .in = {S2(3, 4)}, .in_dtype = {STRATA_INT32},
      .refused = true},
 };
-LAYER_CASES(Pointwise, ORDINARY(cases))
+/* Several tiles a block, the last of them a part. */
+static const struct layer_case large[] = {
+    {"Pointwise", "program = exp x0, product r0 x1, sigmoid r1, sum r2 x0, abs r3, "
+                  "max r4 x1",
+     .n_in = 2, .in = {S2(1501, 4003), S2(1501, 4003)}, .low = -2, .high = 2},
+    {"Pointwise", "program = sum x0 x1, gelu r0, product r1 x2", .n_in = 3,
+     .in = {S4(3, 65, 131, 129), S4(1, 65, 1, 1), S1(129)}},
+};
+
+LAYER_CASES(Pointwise, ORDINARY(cases), LARGE(large))

@@ -21,6 +21,11 @@ static const struct layer_case cases[] = {
     {"Softmax", "", .in = {S4(1, 33, 32, 37)}},
     {"Softmax", "", .in = {S4(0, 9, 5, 7)}},
     {"Softmax", "", .in = {S4(3, 0, 5, 7)}},
+    {"Softmax", "", .in = {S2(3, 1000)}, .in_dtype = {STRATA_FP64}, .low = -800,
+     .high = 800},
+    {"Softmax", "log = true", .in = {S4(3, 9, 5, 7)}, .in_dtype = {STRATA_FP64}},
+    {"Softmax", "axis = -1", .in = {S3(301, 33, 17)}, .in_dtype = {STRATA_FP64}},
+    {"Softmax", "axis = 0", .in = {S2(0, 7)}, .in_dtype = {STRATA_FP64}},
     {"Softmax", "axis = 4", .in = {S4(1, 1, 1, 1)}, .refused = true},
     {"Softmax", "axis = -5", .in = {S4(1, 1, 1, 1)}, .refused = true},
 };

@@ -71,6 +71,7 @@ static const struct place places[] = {
     F(strata_impl, accept) F(strata_impl, workspace) F(strata_impl, setup)
     F(strata_impl, teardown) F(strata_impl, ctx_open) F(strata_impl, ctx_close)
     F(strata_impl, run) F(strata_impl, bandwidth)
+    F(strata_impl, in_place)
 
     S(strata_layer) F(strata_layer, struct_size) F(strata_layer, version)
     F(strata_layer, name) F(strata_layer, doc) F(strata_layer, min_in)
@@ -261,7 +262,8 @@ static const struct {
     C(STRATA_INTS) C(STRATA_REALS) C(STRATA_REQUIRED)
     C(STRATA_NO_CAPTURE) C(STRATA_NONDETERMINISTIC) C(STRATA_INPLACE_OK)
     C(STRATA_PAD_DIRTY) C(STRATA_PAD_IGNORED) C(STRATA_STRIDED_IN) C(STRATA_STRIDED_OUT)
-    C(STRATA_WEIGHT_PACKED) C(STRATA_NAN_DROPPED) C(STRATA_NAN_IGNORED)
+    C(STRATA_WEIGHT_PACKED) C(STRATA_NAN_DROPPED) C(STRATA_OVERFLOW_DROPPED)
+    C(STRATA_NAN_IGNORED)
     C(STRATA_NOTE_TYPE) C(STRATA_NOTE_MAGIC) C(STRATA_SANITIZER_NONE)
     C(STRATA_SANITIZER_ADDRESS) C(STRATA_SANITIZER_THREAD)
     /* Of strata/layers.h. */

@@ -187,8 +187,9 @@ static void add_erased_row(struct table *t, const strata_engine *e,
     const struct execution_value *to = &x->values[s->to];
     const int index = e->network->tensors[to->tensor].producer;
     const struct network_layer *layer = &e->network->layers[index];
-    const struct plan_choice *c = plan_chosen(
-        &e->planner->model->problem, e->planner->plan->choices, (int)x->n_inputs + index);
+    const struct plan_choice *c =
+        plan_chosen(&e->planner->model->problem, e->planner->plan->choices,
+                    (int)e->network->n_inputs + index);
     char dims[128];
     tool_dims(dims, sizeof dims, to->desc.dims, to->desc.rank);
     table_cell(t, "%s", layer->name);
@@ -272,9 +273,10 @@ static void print_wishes(const strata_engine *e)
         if (!planner_wish_holds(e->network, &e->network->layers[i]))
             add_name(&l, "", e->network->layers[i].name);
     if (l.n > 0)
-        tool_print("build.formats does not hold for %s%s: a tensor there can have none of "
-               "them\n",
-               l.text, l.n > NAMES_SHOWN ? " and others" : "");
+        tool_print(
+            "build.formats does not hold for %s%s: a tensor there can have none of "
+            "them\n",
+            l.text, l.n > NAMES_SHOWN ? " and others" : "");
 }
 
 void explain_print_summary(const strata_engine *e)

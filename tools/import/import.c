@@ -114,6 +114,7 @@ static int import_one(const struct wishes *w, const char *path)
     struct import *im = NULL;
     strata_error err;
     error_clear(&err);
+    size_t n_refused;
     int code = EXIT_OK, status = tool_open_registry(&s, &w->common, &err);
     if (status == STRATA_OK)
         status = model_import(path, w->ini, &w->model, s.registry, &model, &im, &err);
@@ -127,7 +128,8 @@ static int import_one(const struct wishes *w, const char *path)
         const int failed = tool_fail(&err);
         code = code == EXIT_OK ? failed : code;
     }
-    if (status == STRATA_EUNSUPPORTED && w->keep_going && im)
+    import_refusals(im, &n_refused);
+    if (n_refused && w->keep_going)
         code = print_missing(im, w->common.format);
     import_free(im);
     onnx_close(model);

@@ -75,7 +75,7 @@ int model_import(const char *path, const char *ini, const struct model_options *
         name ? onnx_open(model, path, &limits, err) : error_no_memory(err, 0, "a name");
     if (status == STRATA_OK) {
         status = import_make(&im, *model, registry, &options, err);
-        if (status != STRATA_OK)
+        if ((status = tool_file_status(status, err)) != STRATA_OK)
             error_prefix(err, "%s", path);
     }
     if (status == STRATA_OK && ini)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "formats/format.h"
 #include "io/weights/weights.h"
 #include "network/import/map/compose.h"
 
@@ -26,13 +27,21 @@ static void take_slice(struct mapping *m, int64_t axis, int64_t i, int out)
     section_integer(m->g, m->s, "end", i + 1);
 }
 
+/* Rows of a constant matrix are an Embedding, whose table is no tensor of a run. */
 static void gather(struct mapping *m, int64_t axis, int out, int rank)
 {
-    map_section(m, "Gather");
-    map_in(m, 0);
+    const struct value *x = map_input(m, 0);
+    const bool table =
+        x->constant && x->rank == 2 && axis == 0 && dtype_is_free(x->dtype);
+    map_section(m, table ? "Embedding" : "Gather");
+    if (table)
+        section_weight(m->s, "table", m->node->in[0]);
+    else
+        map_in(m, 0);
     map_in(m, 1);
     section_out_rank(m->g, m->s, out, rank);
-    section_integer(m->g, m->s, "axis", axis);
+    if (!table)
+        section_integer(m->g, m->s, "axis", axis);
 }
 
 /* Whether indices are those of all elements of a list, in order: other dims of it, as an

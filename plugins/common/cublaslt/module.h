@@ -16,7 +16,7 @@
     (UINT64_C(1) << STRATA_RELU | UINT64_C(1) << STRATA_GELU_TANH)
 
 extern const strata_extends cublaslt_convolution, cublaslt_fully_connected,
-    cublaslt_matrix_multiply;
+    cublaslt_matrix_multiply, cublaslt_rnn;
 
 /* What a layer's node is as a product, or why it is none. */
 typedef int cublaslt_describe(const strata_node *n, struct cublaslt_problem *out);

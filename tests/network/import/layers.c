@@ -311,6 +311,44 @@ static const struct form forms[] = {
                WHOLE("s", "1:4", "7:2000000000 7:2000000000 7:1 7:1")
                    DO("Expand", "1:'x' 1:'s' 2:'y' ")),
      NULL, "more elements than a tensor may have"},
+    {"recurrent cells, the batch first",
+     MODEL(IN("x", D(2) D(3) D(1)) IN("h", D(2) D(1) D(1)) OUT("y") OUT("n") REALS(
+         "w", "1:1 1:3 1:1", "4:f1 4:f2 4:f3") REALS("r", "1:1 1:3 1:1", "4:f1 4:f2 4:f3")
+               DO("GRU",
+                  "1:'x' 1:'w' 1:'r' 1:'' 1:'' 1:'h' 2:'y' 2:'n' " INTEGER("layout", 1)
+                      WORD("direction", "reverse")
+                          REAL("clip",
+                               0.5) "5:{1:'activations' 20:8 9:'HardSigmoid' 9:'Tanh'} "
+                                    "5:{1:'activation_alpha' 20:6 7:f0.25} ")),
+     "\n"
+     "[layer Shuffle]\n"
+     "type = Shuffle\n"
+     "inputs = h\n"
+     "first = 1, 0, 2\n"
+     "\n"
+     "[layer y/RNN]\n"
+     "type = RNN\n"
+     "inputs = x, none, Shuffle\n"
+     "op = gru\n"
+     "direction = reverse\n"
+     "reset_after = no\n"
+     "layout = batch\n"
+     "clip = 0.5\n"
+     "activations = \"hard_sigmoid tanh\"\n"
+     "activation_alpha = 0.25, inf\n"
+     "split_directions = yes\n"
+     "weights = w:y/RNN\n"
+     "\n"
+     "[layer n]\n"
+     "type = Shuffle\n"
+     "inputs = y/RNN:1\n"
+     "first = 1, 0, 2\n",
+     NULL},
+    {"an activation that is none of a cell",
+     MODEL(IN("x", D(2) D(3) D(1)) OUT("y") REALS("w", "1:1 1:1 1:1", "4:f1") REALS(
+         "r", "1:1 1:1 1:1", "4:f1") DO("RNN", "1:'x' 1:'w' 1:'r' 2:'y' "
+                                               "5:{1:'activations' 20:8 9:'Affine'} ")),
+     NULL, "the activation 'Affine' is not taken"},
 };
 
 /* Import; *status is what import_make said. NULL after a refusal. */

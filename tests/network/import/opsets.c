@@ -199,6 +199,9 @@ static const struct {
      "init b f 6 0 0 0 0 10 20\n"
      "node com.microsoft::MultiHeadAttention q,q,v,b -> y num_heads=2\n" Y,
      "1x1x2: 13 24"},
+    {"NonZero of a constant",
+     "ir 8\nopset 13\ninit x f 2x3 0 1 0 2 0 3\nnode NonZero x -> y\noutput y\n",
+     "2x3: 0 1 1 1 0 2"},
     {"RotaryEmbedding",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x1x1x2 1 2\ninit p i 1x1 1\n"
      "init c f 2x1 1 0\ninit s f 2x1 0 1\n"
@@ -232,6 +235,8 @@ Test(import_opsets, what_has_no_meaning_now)
         {"a type by a wrong name",
          "ir 3\nopset 1\ninput x f 1\nnode Cast x -> y to='REAL'\n" Y,
          "'to' = 'REAL' is no type"},
+        {"no outputs", "ir 8\nopset 13\ninput x f 1\nnode Abs x -> y\n",
+         "the model has no outputs"},
         {"an old file", "ir 2\nopset 1\ninput x f 1\nnode Abs x -> y\n" Y,
          "IR version 2 is older than 3"},
         {"the opset in the message",

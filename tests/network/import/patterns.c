@@ -56,7 +56,91 @@ struct pattern_case {
 #define RMS(square, over)                                                                \
     square "v = ReduceMean p [-1]; e = Add v 0.001; s = Sqrt e; " over
 
+/* Heads of 8 elements, three of them, split off rows of 24 and joined again. */
+#define QUERIES(x) "q0 = Reshape " x " [2,5,3,8]; q = Transpose q0 perm=0,2,1,3; "
+#define KEYS(x) "k0 = Reshape " x " [2,7,3,8]; k = Transpose k0 perm=0,2,3,1; "
+#define VALUES(x) "v0 = Reshape " x " [2,7,3,8]; v = Transpose v0 perm=0,2,1,3; "
+#define JOIN "t = Transpose o perm=0,2,1,3; y = Reshape t [2,5,24]"
+#define SHARES(s) "w = Softmax " s " axis=-1; o = MatMul w v; "
+#define PACKED                                                                           \
+    "a = Reshape x [2,5,3,3,8]; b = Transpose a perm=2,0,3,1,4; q = Gather b <0> "       \
+    "axis=0; k0 = Gather b <1> axis=0; v = Gather b <2> axis=0; k = Transpose k0 "       \
+    "perm=0,1,3,2; "
+#define APART "x=2x5x24 d=2x7x24 e=2x7x24"
+
 static const struct pattern_case cases[] = {
+    /* attention */
+    {APART,
+     QUERIES("x") KEYS("d")
+         VALUES("e") "p = MatMul q k; s = Div p 2.8284271; " SHARES("s") JOIN,
+     "Attention", "inputs = x, d, e\nheads = 3\n", NULL},
+    {APART " m=2x1x1x7",
+     QUERIES("x") KEYS("d") VALUES(
+         "e") "i = Mul q 0.5; j = Mul 0.25 k; p = MatMul i j; s = Add m p; " SHARES("s")
+         JOIN,
+     "Attention", "inputs = x, d, e, m\nheads = 3\nscale = 0.125\n", NULL},
+    {APART,
+     QUERIES("x") KEYS("d") VALUES("e") "p = MatMul q k; s = Add p {3x5x7}; " SHARES("s")
+         JOIN,
+     "Constant Attention", NULL, NULL},
+    {"x=2x5x72", PACKED "p = MatMul q k; " SHARES("p") JOIN, "Attention",
+     "\nheads = 3\nscale = 1\n", NULL},
+    {"x=2x5x72",
+     "f = Slice x [0] [24] [2]; g = Slice x [24] [48] [-1]; h = Slice x [-24] "
+     "[999] [2]; q0 = Reshape f [2,5,3,8]; q = Transpose q0 perm=0,2,1,3; k0 = Reshape g "
+     "[2,5,3,8]; k1 = Transpose k0 perm=0,2,1,3; k2 = Reshape k1 [-1,5,8]; k3 = "
+     "Transpose "
+     "k2 perm=0,2,1; k = Reshape k3 [2,3,8,5]; v0 = Reshape h [2,5,3,8]; v = Transpose "
+     "v0 perm=0,2,1,3; p = MatMul q k; " SHARES("p") JOIN,
+     "Attention", NULL, NULL},
+    {"x=2x5x24",
+     "f = MatMul x {24x24}; g = Add f {24}; h = MatMul x {24x24}; i = Add {24} "
+     "h; j = MatMul x {24x24}; l = Add j {24}; " QUERIES(
+         "g") "k0 = Reshape i [2,5,3,8]; k = Transpose k0 perm=0,2,3,1; v0 = Reshape l "
+              "[2,5,3,8]; "
+              "v = Transpose v0 perm=0,2,1,3; p = MatMul q k; " SHARES("p") JOIN,
+     "MatrixMultiply Attention", NULL, NULL},
+    {"x=2x5x24 d=2x7x8 e=2x7x8",
+     QUERIES(
+         "x") "k0 = Reshape d [2,1,1,7,8]; k1 = Expand k0 [2,1,3,7,8]; k2 = Reshape k1 "
+              "[2,3,7,8]; "
+              "k = Transpose k2 perm=0,1,3,2; v0 = Reshape e [2,1,1,7,8]; v1 = Expand v0 "
+              "[2,1,3,7,8]; v = Reshape v1 [2,3,7,8]; p = MatMul q k; " SHARES("p") JOIN,
+     "Attention", "kv_heads = 1\n", NULL},
+    {"x=2x3x5x8 d=2x3x7x8 e=2x3x7x4",
+     "k = Transpose d perm=0,1,3,2; p = MatMul x k; w = Softmax p axis=3; y = MatMul w e",
+     "Attention", "inputs = x, d, e\nscale = 1\n", NULL},
+    {"x=2x3x5x8 d=2x3x8x7 e=2x3x7x4",
+     "p = MatMul x d; w = Softmax p axis=3; "
+     "y = MatMul w e",
+     "Shuffle Attention", NULL, NULL},
+    {APART,
+     QUERIES("x") "k0 = Reshape d [2,7,3,8]; k = Transpose k0 perm=0,2,1,3; " VALUES(
+         "e") "o = Attention q k v is_causal=1 scale=0.5; " JOIN,
+     "Attention", "inputs = x, d, e\nheads = 3\n", NULL},
+    /* windows of an image, with a mask a window */
+    {"x=4x3x5x8 d=4x3x8x5 e=4x3x5x8",
+     "p = MatMul x d; a = Add p {1x3x5x5}; r = Reshape a "
+     "[1,4,3,5,5]; b = Add r {1x4x1x5x5}; z = Reshape b [4,3,5,5]; w = Softmax z "
+     "axis=-1; "
+     "y = MatMul w e",
+     "Shuffle Constant Attention", NULL, NULL},
+    /* another axis; a factor behind the mask; a mask that makes more; scores that
+     * somebody reads */
+    {"x=2x3x5x8 d=2x3x8x7 e=2x3x7x4",
+     "p = MatMul x d; w = Softmax p axis=2; y = MatMul w e",
+     "MatrixMultiply Softmax MatrixMultiply", NULL, NULL},
+    {"x=2x3x5x8 d=2x3x8x7 e=2x3x7x4 m=5x7",
+     "p = MatMul x d; a = Add p m; s = Mul a 0.5; "
+     "w = Softmax s axis=-1; y = MatMul w e",
+     "MatrixMultiply ElementWise Scale Softmax MatrixMultiply", NULL, NULL},
+    {"x=1x3x5x8 d=1x3x8x7 e=1x3x7x4 m=2x1x5x7",
+     "p = MatMul x d; a = Add p m; "
+     "w = Softmax a axis=-1; y = MatMul w e",
+     "MatrixMultiply ElementWise Softmax MatrixMultiply", NULL, NULL},
+    {"x=2x3x5x8 d=2x3x8x7 e=2x3x7x4",
+     "p = MatMul x d; w = Softmax p axis=-1; y = MatMul w e",
+     "MatrixMultiply Softmax MatrixMultiply", NULL, "w"},
     GELU(ERF_2 END_1),
     GELU(ERF_2 END_2),
     GELU(ERF_2 END_3),
@@ -123,6 +207,9 @@ static const struct pattern_case cases[] = {
     ROWS("p = MatMul x {8x5}; y = Add p {3x5}", "MatrixMultiply Constant ElementWise",
          NULL),
     {"x=3x8", "p = Gemm x {5x8} transB=1; y = Add p {5}", "MatrixMultiply", NULL, NULL},
+    /* rows of a table */
+    {"x=2x3", "c = Cast x to=7; i = Clip c <0> <5>; y = Gather {6x4} i",
+     "Cast Constant ElementWise Constant ElementWise Embedding", NULL, NULL},
     /* images as rows */
     {"x=2x3x4x5", "f = Flatten x; y = Gemm f {6x60} {6} transB=1",
      "FullyConnected Shuffle", NULL, NULL},

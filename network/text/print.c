@@ -13,7 +13,7 @@
 #include "core/names.h"
 #include "core/text.h"
 #include "network/attributes.h"
-#include "network/lines.h"
+#include "network/text/lines.h"
 
 struct printing {
     struct lines lines;
@@ -112,7 +112,7 @@ static void print_network(struct printing *p)
     if (labels)
         print_path(p, labels);
     long at = line_begin(w, "outputs");
-    for (size_t i = 0; i < net->n_outputs; i++) {
+    for (size_t i = 0; i < net->n_outputs - net->n_states; i++) {
         fprintf(w->f, "%s%s", i ? w->gap : "", net->outputs[i].name);
         usual &=
             is_usual(net->outputs[i].format, net->tensors[net->outputs[i].tensor].dtype);
@@ -121,7 +121,7 @@ static void print_network(struct printing *p)
     if (usual)
         return;
     at = line_begin(w, "output_formats");
-    for (size_t i = 0; i < net->n_outputs; i++) {
+    for (size_t i = 0; i < net->n_outputs - net->n_states; i++) {
         fputs(i ? w->gap : "", w->f);
         line_format(w, net->outputs[i].format, net->tensors[net->outputs[i].tensor].rank);
     }
@@ -156,12 +156,13 @@ static void print_transform(struct lines *w, const struct image_transform *m,
     print_channels(w, "std", m->std, channels, image_identity.std[0]);
 }
 
-static const struct config_section *find_input(const strata_network *net,
-                                               const char *name)
+static const struct config_section *find_section(const strata_network *net,
+                                                 const char *name)
 {
     for (size_t i = 0; i < config_sections(net->config); i++) {
         const struct config_section *s = config_section(net->config, i);
-        if (strcmp(s->kind, "input") == 0 && strcmp(s->name, name) == 0)
+        if ((strcmp(s->kind, "input") == 0 || strcmp(s->kind, "state") == 0) &&
+            strcmp(s->name, name) == 0)
             return s;
     }
     return NULL;
@@ -170,7 +171,7 @@ static const struct config_section *find_input(const strata_network *net,
 static void print_shape(struct printing *p, const struct network_input *in)
 {
     const struct network_tensor *t = &p->net->tensors[in->tensor];
-    const struct config_pair *said = find_pair(find_input(p->net, in->name), "shape");
+    const struct config_pair *said = find_pair(find_section(p->net, in->name), "shape");
     char *names = said ? list_of_names(said->value, " x ") : NULL;
     if (names)
         line_word(&p->lines, "shape", names);
@@ -196,6 +197,29 @@ static void print_input(struct printing *p, const struct network_input *in)
     if (in->pads_any)
         line_word(w, "pads", "any");
     print_transform(w, &in->transform, t->rank > 1 ? t->dims[1] : 1);
+}
+
+static void print_state(struct printing *p, const struct network_state *state)
+{
+    const strata_network *net = p->net;
+    const struct network_input *in = &net->inputs[state->input];
+    const struct network_tensor *t = &net->tensors[in->tensor];
+    struct lines *w = &p->lines;
+    w->section = in->name;
+    fprintf(w->f, "\n[state %s]\n", in->name);
+    print_shape(p, in);
+    if (t->dtype != STRATA_FP32)
+        line_word(w, "dtype", strata_dtype_name(t->dtype));
+    if (t->dtype == STRATA_FP32 || !is_usual(in->format, t->dtype)) {
+        const long at = line_begin(w, "format"); /* without it, precision decides */
+        line_format(w, in->format, t->rank);
+        line_end(w, "format", at);
+    }
+    line_text(w, "next", net->outputs[state->output].name);
+    if (state->value != 0)
+        line_reals(w, "value", &state->value, 1);
+    if (state->room)
+        line_int(w, "room", state->room);
 }
 
 /* ---- layers --------------------------------------------------------------------------
@@ -385,8 +409,10 @@ static void print_all(struct printing *p)
     print_network(p);
     for (size_t i = 0; i < ARRAY_LENGTH(before); i++)
         print_kind(p, before[i].kind, before[i].print);
-    for (size_t i = 0; i < p->net->n_inputs; i++)
+    for (size_t i = 0; i < p->net->n_inputs - p->net->n_states; i++)
         print_input(p, &p->net->inputs[i]);
+    for (size_t i = 0; i < p->net->n_states; i++)
+        print_state(p, &p->net->states[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(behind); i++)
         print_kind(p, behind[i].kind, behind[i].print);
     for (size_t i = 0; i < p->net->n_layers; i++)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "network/lines.h"
+#include "network/text/lines.h"
 
 /* ---- sections ---------------------------------------------------------------------- */
 
@@ -24,11 +24,11 @@ static void write_network(struct lines *w, const strata_network *net)
     if (net->n_labels)
         line_word(w, "labels", NETWORK_MEMORY_LABELS);
     at = line_begin(w, "outputs");
-    for (size_t i = 0; i < net->n_outputs; i++)
+    for (size_t i = 0; i < net->n_outputs - net->n_states; i++)
         fprintf(w->f, "%s%s", i ? "," : "", net->outputs[i].name);
     line_end(w, "outputs", at);
     at = line_begin(w, "output_formats");
-    for (size_t i = 0; i < net->n_outputs; i++) {
+    for (size_t i = 0; i < net->n_outputs - net->n_states; i++) {
         fputs(i ? "," : "", w->f);
         line_format(w, net->outputs[i].format, net->tensors[net->outputs[i].tensor].rank);
     }
@@ -96,6 +96,24 @@ static void write_input(struct lines *w, const strata_network *net,
     line_reals(w, "scale", &m->scale, 1);
     put_channels(w, "mean", m->mean, channels);
     put_channels(w, "std", m->std, channels);
+}
+
+static void write_state(struct lines *w, const strata_network *net,
+                        const struct network_state *state)
+{
+    const struct network_input *in = &net->inputs[state->input];
+    const struct network_tensor *t = &net->tensors[in->tensor];
+    w->section = in->name;
+    fprintf(w->f, "\n[state %s]\n", in->name);
+    write_shape(w, net, in, t);
+    line_word(w, "dtype", strata_dtype_name(t->dtype));
+    long at = line_begin(w, "format");
+    line_format(w, in->format, t->rank);
+    line_end(w, "format", at);
+    line_word(w, "next", net->outputs[state->output].name);
+    line_reals(w, "value", &state->value, 1);
+    if (state->room)
+        line_int(w, "room", state->room);
 }
 
 static void write_build(struct lines *w, const strata_network *net, int math)
@@ -173,8 +191,10 @@ int network_write(char **text, size_t *size, const strata_network *net, int math
     write_profile(&w, net);
     write_build(&w, net, math);
     write_runtime(&w, net);
-    for (size_t i = 0; i < net->n_inputs; i++)
+    for (size_t i = 0; i < net->n_inputs - net->n_states; i++)
         write_input(&w, net, &net->inputs[i]);
+    for (size_t i = 0; i < net->n_states; i++)
+        write_state(&w, net, &net->states[i]);
     fprintf(w.f, "\n[weights w]\nfile = %s\n", NETWORK_MEMORY_WEIGHTS);
     for (size_t i = 0; i < net->n_layers; i++)
         write_layer(&w, net, &net->layers[i]);

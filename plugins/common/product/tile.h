@@ -3,8 +3,8 @@
  * Inner loops of FP32 products on the host, one set per instruction set. A is read where
  * it lies, at any distances; B as rows of neighbouring columns, or of neighbouring k.
  */
-#ifndef PLUGINS_MATRIX_MULTIPLY_TILE_H
-#define PLUGINS_MATRIX_MULTIPLY_TILE_H
+#ifndef PLUGINS_COMMON_PRODUCT_TILE_H
+#define PLUGINS_COMMON_PRODUCT_TILE_H
 
 #include "plugins/common/element.h"
 
@@ -197,4 +197,4 @@ static inline const struct tile_set *tile_choose(void)
 #endif
 }
 
-#endif /* PLUGINS_MATRIX_MULTIPLY_TILE_H */
+#endif /* PLUGINS_COMMON_PRODUCT_TILE_H */

@@ -2,7 +2,7 @@
  *
  * Lines of a network's text.
  */
-#include "network/lines.h"
+#include "network/text/lines.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

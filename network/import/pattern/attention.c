@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention as exporters spell it out: products, a factor before or behind them, addends
+ * that are masks, a softmax. Heads that were split off a product's columns, and are
+ * joined again, are left where they are: then all is of rank 3, and queries, keys and
+ * values that one product gives, or could give, are one packed input.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "network/import/pattern/pattern.h"
+#include "network/import/pattern/view.h"
+
+enum { CHAIN = 12, ADDENDS = 3, RANK = 4 };
+enum { QUERIES, KEYS, VALUES, PARTS };
+
+/* Heads side by side in rows of a value. */
+struct flat {
+    int source;
+    int64_t heads, offset, row; /* elements */
+};
+
+struct attention {
+    struct match *m;
+    struct graph *g;
+    int part[PARTS];  /* values of rank 4 */
+    bool keys_turned; /* batch x heads x dim x keys */
+    int addend[ADDENDS];
+    int n_addends;
+    double scale; /* 0: the layer's */
+    int64_t batch, heads, kv_heads, length, keys, dim, v_dim;
+    struct flat flat[PARTS];
+};
+
+static bool is_op(const struct node *n, const char *op)
+{
+    return n && !*n->domain && strcmp(n->op, op) == 0;
+}
+
+static const struct node *maker(const struct graph *g, int value)
+{
+    const struct value *v = graph_value(g, value);
+    return v && !v->constant ? v->node : NULL;
+}
+
+/* ---- scores --------------------------------------------------------------------------
+ */
+
+static double number(const struct graph *g, int value)
+{
+    const struct value *v = graph_value(g, value);
+    return v && v->constant && value_count(v) == 1 ? value_real(v, 0) : NAN;
+}
+
+/* The other operand of a multiplication or division by a number, which goes to *factor;
+ * VALUE_NONE: it is none. */
+static int unscaled(const struct graph *g, int value, double *factor)
+{
+    const struct node *n = maker(g, value);
+    const bool by = is_op(n, "Mul"), over = is_op(n, "Div");
+    for (int i = 0; (by || over) && n->n_in == 2 && i < (by ? 2 : 1); i++) {
+        const double x = number(g, n->in[1 - i]);
+        const struct value *v = graph_value(g, n->in[i]);
+        const struct value *y = graph_value(g, value);
+        if (isfinite(x) && x != 0 && v && v->rank == y->rank) {
+            *factor *= by ? x : 1 / x;
+            return n->in[i];
+        }
+    }
+    return VALUE_NONE;
+}
+
+static int strip_factors(const struct graph *g, int value, double *factor)
+{
+    for (int i = 0; i < CHAIN; i++) {
+        const int inner = unscaled(g, value, factor);
+        if (inner < 0)
+            break;
+        value = inner;
+    }
+    return value;
+}
+
+/* Whether two shapes are one but for leading dims of 1. */
+static bool same_but_ones(const struct value *a, const struct value *b)
+{
+    int i = 0, k = 0;
+    while (i < a->rank && a->rank - i > 1 && a->dims[i] == 1)
+        i++;
+    while (k < b->rank && b->rank - k > 1 && b->dims[k] == 1)
+        k++;
+    return a->rank - i == b->rank - k &&
+           memcmp(a->dims + i, b->dims + k, (size_t)(a->rank - i) * sizeof *a->dims) == 0;
+}
+
+static bool leads_to_product(const struct graph *g, int value, int depth)
+{
+    const struct node *n = maker(g, value);
+    double factor = 1;
+    const int inner = unscaled(g, value, &factor);
+    if (!n || depth == 0 || is_op(n, "MatMul"))
+        return n && depth > 0;
+    if (inner >= 0 || is_op(n, "Reshape"))
+        return leads_to_product(g, inner >= 0 ? inner : n->in[0], depth - 1);
+    return is_op(n, "Add") && (leads_to_product(g, n->in[0], depth - 1) ||
+                               leads_to_product(g, n->in[1], depth - 1));
+}
+
+/* From what the softmax reads down to the product: addends, then factors. */
+static const struct node *find_product(struct attention *a, int value)
+{
+    const struct graph *g = a->g;
+    const struct node *n = maker(g, value);
+    for (int i = 0; n && i < CHAIN; i++, n = maker(g, value)) {
+        const struct value *y = graph_value(g, value);
+        if (y->readers != 1)
+            return NULL;
+        if (is_op(n, "MatMul"))
+            return n;
+        const int inner = unscaled(g, value, &a->scale);
+        if (inner >= 0) {
+            value = strip_factors(g, inner, &a->scale);
+            n = maker(g, value);
+            return is_op(n, "MatMul") ? n : NULL;
+        }
+        if (is_op(n, "Reshape") && same_but_ones(y, graph_value(g, n->in[0]))) {
+            value = n->in[0];
+            continue;
+        }
+        if (!is_op(n, "Add") || a->n_addends == ADDENDS)
+            return NULL;
+        const int scores = leads_to_product(g, n->in[0], CHAIN) ? 0 : 1;
+        a->addend[a->n_addends++] = n->in[1 - scores];
+        value = n->in[scores];
+    }
+    return NULL;
+}
+
+/* ---- sizes ---------------------------------------------------------------------------
+ */
+
+static bool read_sizes(struct attention *a)
+{
+    const struct value *q = graph_value(a->g, a->part[QUERIES]);
+    const struct value *k = graph_value(a->g, a->part[KEYS]);
+    const struct value *v = graph_value(a->g, a->part[VALUES]);
+    if (!q || !k || !v || q->rank != RANK || k->rank != RANK || v->rank != RANK)
+        return false;
+    a->batch = q->dims[0];
+    a->heads = q->dims[1];
+    a->length = q->dims[2];
+    a->dim = q->dims[3];
+    a->kv_heads = k->dims[1];
+    a->keys = k->dims[a->keys_turned ? 3 : 2];
+    a->v_dim = v->dims[3];
+    return k->dims[0] == a->batch && v->dims[0] == a->batch &&
+           v->dims[1] == a->kv_heads && v->dims[2] == a->keys &&
+           k->dims[a->keys_turned ? 2 : 3] == a->dim && a->kv_heads > 0 &&
+           a->heads % a->kv_heads == 0 &&
+           (a->kv_heads == a->heads || a->kv_heads == 1 || !a->keys_turned);
+}
+
+/* Addends are no larger than the scores. */
+static bool fit_addends(const struct attention *a)
+{
+    const int64_t scores[] = {a->batch, a->heads, a->length, a->keys};
+    for (int i = 0; i < a->n_addends; i++) {
+        const struct value *v = graph_value(a->g, a->addend[i]);
+        if (!v || v->rank < 0)
+            return false;
+        for (int d = 0; d < v->rank; d++) {
+            const int at = RANK - v->rank + d;
+            if (v->dims[d] != 1 && (at < 0 || v->dims[d] != scores[at]))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* `s` and `y` of the text are the softmax and the product with the values. */
+static bool read_spelled_out(struct attention *a, const char *product)
+{
+    const struct node *s = match_node(a->m, "s"), *y = match_node(a->m, product);
+    const struct value *x = graph_value(a->g, s->in[0]);
+    const int64_t axis = node_integer(s, "axis", -1);
+    a->scale = 1;
+    const struct node *scores =
+        x && (axis == -1 || axis == x->rank - 1) ? find_product(a, s->in[0]) : NULL;
+    if (!scores || y->in[0] != s->out[0])
+        return false;
+    a->part[QUERIES] = strip_factors(a->g, scores->in[0], &a->scale);
+    a->part[KEYS] = strip_factors(a->g, scores->in[1], &a->scale);
+    a->part[VALUES] = y->in[1];
+    a->keys_turned = true;
+    if (!read_sizes(a))
+        return false;
+    if (match_near(a->scale * sqrt((double)a->dim), 1))
+        a->scale = 0;
+    return fit_addends(a);
+}
+
+/* An operator of rank 4. */
+static bool read_operator(struct attention *a)
+{
+    const struct node *n = match_node(a->m, "o");
+    for (int i = 0; i < PARTS; i++)
+        a->part[i] = n->in[i];
+    a->addend[0] = match_value(a->m, "m");
+    a->n_addends = a->addend[0] >= 0;
+    a->scale = node_real(n, "scale", 0);
+    return read_sizes(a);
+}
+
+/* ---- heads in rows -------------------------------------------------------------------
+ */
+
+static bool find_flat(const struct attention *a, int part, struct flat *f)
+{
+    const bool turned = part == KEYS && a->keys_turned;
+    const int64_t size = part == VALUES ? a->v_dim : a->dim;
+    int64_t n[RANK], step[RANK], repeated[RANK];
+    struct view v;
+    if (!view_of(a->g, a->part[part], &v))
+        return false;
+    for (int d = 0; d < RANK; d++) {
+        const int from = turned && d >= 2 ? 5 - d : d;
+        if (!view_dim(&v, from, &n[d], &step[d], &repeated[d]) ||
+            (d != 1 && repeated[d] != 1))
+            return false;
+    }
+    const int64_t count = value_count(graph_value(a->g, v.source));
+    f->source = v.source;
+    f->heads = n[1];
+    f->offset = v.offset;
+    f->row = n[2] > 1 ? step[2] : n[0] > 1 ? step[0] : count;
+    return (n[3] == 1 || step[3] == 1) && (n[1] == 1 || step[1] == size) &&
+           (n[2] == 1 || n[0] == 1 || step[0] == n[2] * step[2]) &&
+           count == n[0] * n[2] * f->row && f->offset + n[1] * size <= f->row;
+}
+
+static bool find_flats(struct attention *a)
+{
+    for (int i = 0; i < PARTS; i++)
+        if (!find_flat(a, i, &a->flat[i]))
+            return false;
+    a->kv_heads = a->flat[KEYS].heads;
+    return a->flat[QUERIES].heads == a->heads && a->flat[VALUES].heads == a->kv_heads &&
+           a->heads % a->kv_heads == 0;
+}
+
+static bool is_packed(const struct attention *a)
+{
+    const struct flat *q = &a->flat[QUERIES], *k = &a->flat[KEYS], *v = &a->flat[VALUES];
+    return q->source == k->source && q->source == v->source && a->v_dim == a->dim &&
+           a->keys == a->length && q->row == k->row && q->row == v->row &&
+           q->row == (a->heads + 2 * a->kv_heads) * a->dim && q->offset == 0 &&
+           k->offset == a->heads * a->dim &&
+           v->offset == (a->heads + a->kv_heads) * a->dim;
+}
+
+static bool is_apart(const struct attention *a)
+{
+    for (int i = 0; i < PARTS; i++) {
+        const struct flat *f = &a->flat[i];
+        const int64_t size = i == VALUES ? a->v_dim : a->dim;
+        if (f->offset != 0 || f->row != f->heads * size)
+            return false;
+    }
+    return true;
+}
+
+/* ---- three products that could be one ------------------------------------------------
+ */
+
+/* x*W + B; B VALUE_NONE: nothing is added. */
+struct linear {
+    int x, w, b;
+};
+
+static bool is_constant(const struct graph *g, int value, int rank)
+{
+    const struct value *v = graph_value(g, value);
+    return v && v->constant && v->rank == rank;
+}
+
+static bool find_linear(const struct graph *g, int value, struct linear *l)
+{
+    const struct node *n = maker(g, value);
+    const int64_t columns = graph_value(g, value)->dims[graph_value(g, value)->rank - 1];
+    l->b = VALUE_NONE;
+    if (graph_value(g, value)->readers != 1)
+        return false;
+    if (is_op(n, "Add")) {
+        const int b = is_constant(g, n->in[0], 1) ? 0 : 1;
+        if (!is_constant(g, n->in[b], 1) ||
+            graph_value(g, n->in[b])->dims[0] != columns ||
+            graph_value(g, n->in[1 - b])->readers != 1)
+            return false;
+        l->b = n->in[b];
+        n = maker(g, n->in[1 - b]);
+    }
+    if (!is_op(n, "MatMul") || !is_constant(g, n->in[1], 2))
+        return false;
+    l->x = n->in[0];
+    l->w = n->in[1];
+    return true;
+}
+
+static int concatenate(const struct attention *a, const int *in, int axis)
+{
+    struct node *n = match_add(a->m, "Concat", in, PARTS);
+    node_set_integer(a->g, n, "axis", axis);
+    return n ? n->out[0] : VALUE_NONE;
+}
+
+/* One product with the columns of all three; VALUE_NONE: they have not one operand. */
+static int join_products(struct attention *a)
+{
+    struct linear l[PARTS];
+    int w[PARTS], b[PARTS];
+    for (int i = 0; i < PARTS; i++) {
+        if (!find_linear(a->g, a->flat[i].source, &l[i]) || l[i].x != l[0].x ||
+            (l[i].b < 0) != (l[0].b < 0))
+            return VALUE_NONE;
+        w[i] = l[i].w;
+        b[i] = l[i].b;
+    }
+    if (a->v_dim != a->dim || a->keys != a->length)
+        return VALUE_NONE;
+    const int in[] = {l[0].x, concatenate(a, w, 1)};
+    const struct node *product = match_add(a->m, "MatMul", in, 2);
+    int y = product ? product->out[0] : VALUE_NONE;
+    if (b[0] >= 0) {
+        const int sum[] = {y, concatenate(a, b, 0)};
+        const struct node *biased = match_add(a->m, "Add", sum, 2);
+        y = biased ? biased->out[0] : VALUE_NONE;
+    }
+    for (int i = 0; i < PARTS; i++)
+        a->flat[i] = (struct flat){.source = y};
+    return y;
+}
+
+/* ---- emission ------------------------------------------------------------------------
+ */
+
+/* The value with other dims; a first one that stays is 0: any batch will do. */
+static int reshape(const struct attention *a, int value, int rank, const int64_t *dims)
+{
+    const struct value *v = graph_value(a->g, value);
+    int64_t to[STRATA_MAX_RANK];
+    if (v && v->rank == rank && memcmp(v->dims, dims, (size_t)rank * sizeof *dims) == 0)
+        return value;
+    memcpy(to, dims, (size_t)rank * sizeof *dims);
+    if (v && v->rank > 0 && v->dims[0] == to[0])
+        to[0] = 0;
+    const int in[] = {value, graph_add_integers(a->g, 1, to, rank)};
+    const struct node *n = match_add(a->m, "Reshape", in, 2);
+    return n ? n->out[0] : VALUE_NONE;
+}
+
+/* The sum of all addends, of at most 4 dims. */
+static int mask(const struct attention *a)
+{
+    int sum = VALUE_NONE;
+    for (int i = 0; i < a->n_addends; i++) {
+        const struct value *v = graph_value(a->g, a->addend[i]);
+        const int extra = v->rank > RANK ? v->rank - RANK : 0;
+        int64_t dims[STRATA_MAX_RANK];
+        memcpy(dims, v->dims + extra, sizeof dims - (size_t)extra * sizeof *dims);
+        const int x = extra ? reshape(a, a->addend[i], RANK, dims) : a->addend[i];
+        const int in[] = {sum, x};
+        const struct node *n = sum >= 0 ? match_add(a->m, "Add", in, 2) : NULL;
+        sum = sum < 0 ? x : n ? n->out[0] : VALUE_NONE;
+    }
+    return sum;
+}
+
+static struct node *layer(const struct attention *a, int q, int k, int v)
+{
+    const int in[] = {q, k, v, mask(a)};
+    struct node *n = match_own(a->m, "Attention", in, in[3] >= 0 ? 4 : k >= 0 ? 3 : 1);
+    if (a->scale != 0)
+        node_set_real(a->g, n, "scale", a->scale);
+    return n;
+}
+
+static int rows(const struct attention *a, int part)
+{
+    const struct flat *f = &a->flat[part];
+    const int64_t dims[] = {a->batch, part == QUERIES ? a->length : a->keys, f->row};
+    return reshape(a, f->source, 3, dims);
+}
+
+/* All of rank 3, or NULL. */
+static struct node *flat_layer(struct attention *a)
+{
+    struct node *n = NULL;
+    if (!find_flats(a))
+        return NULL;
+    if (is_packed(a))
+        n = layer(a, rows(a, QUERIES), VALUE_NONE, VALUE_NONE);
+    else if (!is_apart(a))
+        return NULL;
+    else if (join_products(a) >= 0) {
+        a->flat[QUERIES].row = (a->heads + 2 * a->kv_heads) * a->dim;
+        n = layer(a, rows(a, QUERIES), VALUE_NONE, VALUE_NONE);
+    } else
+        n = layer(a, rows(a, QUERIES), rows(a, KEYS), rows(a, VALUES));
+    node_set_integer(a->g, n, "heads", a->heads);
+    if (a->kv_heads != a->heads)
+        node_set_integer(a->g, n, "kv_heads", a->kv_heads);
+    return n;
+}
+
+/* Whether Transpose t brings the heads of a batch behind its queries. */
+static bool joins_heads(const struct attention *a)
+{
+    int64_t perm[STRATA_MAX_RANK];
+    const struct node *t = match_node(a->m, "t");
+    int at = 0, order[RANK] = {0};
+    if (node_integers(t, "perm", perm, STRATA_MAX_RANK) != RANK)
+        return false;
+    for (int d = 0; d < RANK; d++)
+        if (perm[d] != 0 || a->batch > 1)
+            order[at++] = (int)perm[d];
+    const int *rest = order + (a->batch > 1);
+    return (a->batch == 1 || order[0] == 0) && rest[0] == 2 && rest[1] == 1 &&
+           rest[2] == 3;
+}
+
+static struct node *finish_flat(struct attention *a)
+{
+    const struct value y = *match_tensor(a->m, "y");
+    struct node *n = joins_heads(a) ? flat_layer(a) : NULL;
+    const int64_t dims[] = {a->batch, a->length, a->heads * a->v_dim};
+    if (!n || (y.rank == 3 && memcmp(y.dims, dims, sizeof dims) == 0))
+        return n;
+    int64_t to[STRATA_MAX_RANK];
+    memcpy(to, y.dims, sizeof to);
+    if (to[0] == a->batch)
+        to[0] = 0;
+    const int in[] = {n->out[0], graph_add_integers(a->g, 1, to, y.rank)};
+    return match_add(a->m, "Reshape", in, 2);
+}
+
+static struct attention begin(struct match *m)
+{
+    return (struct attention){.m = m, .g = match_graph(m)};
+}
+
+static struct node *emit_flat(struct match *m)
+{
+    struct attention a = begin(m);
+    return read_spelled_out(&a, "o") ? finish_flat(&a) : NULL;
+}
+
+static struct node *emit_flat_operator(struct match *m)
+{
+    struct attention a = begin(m);
+    const struct node *from = match_node(m, "o");
+    const bool plain =
+        !node_attribute(from, "qk_matmul_output_mode") && read_operator(&a);
+    const bool causal = node_integer(from, "is_causal", 0) != 0;
+    const double softcap = node_real(from, "softcap", 0);
+    const size_t first = a.g->n_nodes;
+    struct node *n = plain ? finish_flat(&a) : NULL;
+    for (size_t i = first; n && i < a.g->n_nodes; i++)
+        if (strcmp(a.g->nodes[i]->op, "Attention") == 0) {
+            node_set_integer(a.g, a.g->nodes[i], "causal", causal);
+            node_set_real(a.g, a.g->nodes[i], "softcap", softcap);
+        }
+    return n;
+}
+
+/* Keys with their elements last: as they were before they were turned, or turned back. */
+static int keys_upright(const struct attention *a)
+{
+    static const int64_t back[] = {0, 1, 3, 2};
+    const struct node *t = maker(a->g, a->part[KEYS]);
+    int64_t perm[STRATA_MAX_RANK];
+    if (is_op(t, "Transpose") &&
+        node_integers(t, "perm", perm, STRATA_MAX_RANK) == RANK &&
+        memcmp(perm, back, sizeof back) == 0)
+        return t->in[0];
+    struct node *n = match_add(a->m, "Transpose", &a->part[KEYS], 1);
+    node_set_integers(a->g, n, "perm", back, RANK);
+    return n ? n->out[0] : VALUE_NONE;
+}
+
+static struct node *emit_heads(struct match *m)
+{
+    struct attention a = begin(m);
+    if (!read_spelled_out(&a, "y"))
+        return NULL;
+    return layer(&a, a.part[QUERIES], keys_upright(&a), a.part[VALUES]);
+}
+
+#define JOINED "; t = Transpose o; y = Reshape|Flatten t ..."
+
+static const struct pattern table[] = {
+    {.text = "s = Softmax a; o = MatMul s v" JOINED, .emit = emit_flat},
+    {.text = "o = Attention q k v m" JOINED, .emit = emit_flat_operator},
+    {.text = "o = Attention q k v" JOINED, .emit = emit_flat_operator},
+    {.text = "s = Softmax a; y = MatMul s v", .emit = emit_heads},
+};
+
+const struct pattern_table pattern_attentions = {table, ARRAY_LENGTH(table)};

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention on Hopper's tensor cores: FP16 and BF16, heads of up to 128 elements, keys in
+ * one piece, any of causal, window and lengths. For long sequences with a ring of tiles,
+ * for short ones with all of them at once.
+ */
+#include "plugins/attention/hopper.cuh"
+
+#include <pthread.h>
+
+enum { TURN = 1, GROUP = 5 }; /* named barriers: one of a warpgroup each, from there on */
+
+/* ---- consumers ------------------------------------------------------------------------
+ */
+
+/* A warpgroup's 64 queries. */
+template <class C>
+struct hopper_consumer {
+    const hopper_job &job;
+    const hopper_memory<C> &memory;
+    const int group;
+    const uint32_t q; /* address of its rows */
+    hopper_part part;
+    hopper_rows rows;
+    hopper_stage<C> k, v;
+    uint32_t parity = 0; /* of Q */
+
+    __device__ inline hopper_consumer(const hopper_job &job,
+                                      const hopper_memory<C> &memory, int group)
+        : job(job), memory(memory), group(group), q(memory.q + group * 64 * PANEL_ROW)
+    {
+    }
+
+    __device__ inline void start_rows(void)
+    {
+        const struct attention_plan &p = job.plan;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            int64_t begin, end;
+            attention_bounds(&p, &part.reach, first_row() + r * 8, &begin, &end);
+            end = first_row() + r * 8 < p.length ? min(end, part.reach.keys) : begin;
+            rows.low[r] = (int32_t)begin;
+            rows.span[r] = (uint32_t)(max(end, begin) - begin);
+            rows.largest[r] = -INFINITY;
+            rows.sum[r] = 0;
+        }
+    }
+
+    __device__ inline int32_t first_row(void) const
+    {
+        return part.row + group * 64 +
+               (int32_t)(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
+    }
+
+    /* Warpgroups issue their products one after the other, round and round. */
+    __device__ inline void await_turn(void) const
+    {
+        if (C::Ring && C::Groups > 1)
+            named_sync(TURN + group, 256);
+    }
+    __device__ inline void pass_turn(void) const
+    {
+        if (C::Ring && C::Groups > 1)
+            named_arrive(TURN + (group + 1) % C::Groups, 256);
+    }
+
+    __device__ inline void await(int value, const hopper_stage<C> &stage) const
+    {
+        barrier_wait(memory.full(value, stage.at), stage.parity);
+    }
+    __device__ inline void release(int value, hopper_stage<C> &stage) const
+    {
+        if (C::Ring && threadIdx.x % 32 == 0)
+            barrier_arrive(memory.empty(value, stage.at));
+        stage.advance();
+    }
+
+    template <bool Masked>
+    __device__ inline void softmax(float (&s)[C::Keys / 8][4], float (&shrink)[2],
+                                   int32_t tile)
+    {
+        const int32_t column = tile * C::Keys + (int32_t)(threadIdx.x % 4 * 2);
+        if (C::Odd)
+            finish_odd(s, job, rows, part.batch, part.head, first_row(), column);
+        softmax_tile<C, Masked && !C::Odd>(s, rows, shrink, C::Odd ? 1 : job.scale,
+                                           column);
+    }
+
+    /* Rows of V behind the last key may hold anything, also NaN, which P's zeros would
+     * not hide. */
+    __device__ inline void clear_unused(int32_t tile) const
+    {
+        const int32_t from = (int32_t)part.reach.keys - tile * C::Keys;
+        if (!job.lengths || from >= C::Keys)
+            return;
+        await(1, v);
+        for (int i = from * 8 + (int)threadIdx.x % 128; i < C::Keys * 8; i += 128)
+            for (int p = 0; p < C::Panels; p++)
+                asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};\n" ::"r"(
+                                 memory.tile(1, v.at) + p * C::Keys * PANEL_ROW + i * 16),
+                             "r"(0)
+                             : "memory");
+        publish_shared();
+        named_sync(GROUP + group, 128);
+    }
+
+    /* The scores of a tile, the outputs of the one before. */
+    template <bool Masked>
+    __device__ inline void step(float (&o)[C::Dim / 8][4], float (&s)[C::Keys / 8][4],
+                                uint32_t (&p)[C::Keys / 16][4], int32_t tile)
+    {
+        float shrink[2];
+        await(0, k);
+        await_turn();
+        hold(s);
+        multiply_scores<C>(s, q, memory.tile(0, k.at));
+        await(1, v);
+        hold(o);
+        multiply_outputs<C>(o, p, memory.tile(1, v.at));
+        pass_turn();
+        multiply_wait<1>();
+        hold(s);
+        release(0, k);
+        softmax<Masked>(s, shrink, tile);
+        multiply_wait<0>();
+        hold(o);
+        release(1, v);
+#pragma unroll
+        for (int j = 0; j < C::Dim / 8; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                o[j][e] *= shrink[e / 2];
+        round_tile<C>(p, s);
+    }
+
+    /* Sums of all tiles; there is at least one. */
+    __device__ inline void walk(float (&o)[C::Dim / 8][4])
+    {
+        float s[C::Keys / 8][4], shrink[2];
+        uint32_t p[C::Keys / 16][4];
+        int32_t tile = part.last - 1;
+        await(0, k);
+        hold(s);
+        multiply_scores<C>(s, q, memory.tile(0, k.at));
+        multiply_wait<0>();
+        hold(s);
+        release(0, k);
+        clear_unused(tile);
+        softmax<true>(s, shrink, tile);
+        round_tile<C>(p, s);
+        tile--;
+        for (; !C::Odd && tile >= part.whole_end; tile--)
+            step<true>(o, s, p, tile);
+        for (; !C::Odd && tile >= part.whole; tile--)
+            step<false>(o, s, p, tile);
+        for (; tile >= part.first; tile--)
+            step<true>(o, s, p, tile);
+        await(1, v);
+        hold(o);
+        multiply_outputs<C>(o, p, memory.tile(1, v.at));
+        multiply_wait<0>();
+        hold(o);
+        release(1, v);
+    }
+
+    /* Through the warp's rows of Q, which nobody needs now, to whole pieces. */
+    __device__ inline void store(float (&o)[C::Dim / 8][4])
+    {
+        const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
+        const uint32_t at = q + warp * 16 * PANEL_ROW;
+        float by[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float sum = quad_sum(rows.sum[r]);
+            by[r] = rows.largest[r] == -INFINITY ? 0 : 1 / sum;
+        }
+        named_sync(GROUP + group, 128);
+#pragma unroll
+        for (int j = 0; j < C::Dim / 8; j++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const uint32_t row = lane / 4 + r * 8;
+                const uint32_t to = at + j / 8 * C::Rows * PANEL_ROW + row * PANEL_ROW +
+                                    ((j % 8) ^ (row & 7)) * 16 + lane % 4 * 4;
+                asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(to),
+                             "r"(two_of(typename C::Element(), o[j][2 * r] * by[r],
+                                        o[j][2 * r + 1] * by[r]))
+                             : "memory");
+            }
+        __syncwarp();
+        const attention_view &y = job.plan.y;
+        const int32_t row0 = part.row + group * 64 + (int32_t)warp * 16;
+        typename C::Element *to = (typename C::Element *)job.y + part.batch * y.batch +
+                                  part.head * y.head + row0 * y.row;
+#pragma unroll
+        for (uint32_t i = lane; i < 16 * C::Dim / 8; i += 32) {
+            const uint32_t row = i / (C::Dim / 8), piece = i % (C::Dim / 8);
+            const uint32_t from = at + piece / 8 * C::Rows * PANEL_ROW + row * PANEL_ROW +
+                                  ((piece % 8) ^ (row & 7)) * 16;
+            uint4 x;
+            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n"
+                         : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                         : "r"(from)
+                         : "memory");
+            if (row0 + (int32_t)row < job.plan.length && piece * 8 < job.plan.v_dim)
+                *(uint4 *)(to + row * y.row + piece * 8) = x;
+        }
+    }
+
+    __device__ inline void run(const hopper_part &next)
+    {
+        float o[C::Dim / 8][4] = {};
+        part = next;
+        start_rows();
+        barrier_wait(memory.barriers, parity);
+        parity ^= 1;
+        if (part.first < part.last)
+            walk(o);
+        store(o);
+        if (!C::Ring)
+            return;
+        publish_shared(); /* the copy engine writes where outputs lay */
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
+            barrier_arrive(memory.barriers + 8);
+    }
+};
+
+template <class C>
+static __global__ void __launch_bounds__(C::Threads, C::Blocks)
+    hopper_kernel(const __grid_constant__ hopper_job job)
+{
+    extern __shared__ uint8_t shared[];
+    const hopper_memory<C> memory(shared);
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+    const uint32_t parts = job.tiles * job.heads;
+    if (threadIdx.x == 0) {
+        prefetch_map(&job.q);
+        prefetch_map(&job.k);
+        prefetch_map(&job.v);
+        memory.init();
+    }
+    __syncthreads();
+    wait_for_previous();
+    launch_next();
+    if constexpr (!C::Ring) {
+        const hopper_part part = hopper_part_of<C>(job, blockIdx.x);
+        if (threadIdx.x == 0)
+            hopper_producer<C>(job, memory).run(part);
+        hopper_consumer<C>(job, memory, group).run(part);
+    } else if (group == 0) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(C::Producer));
+        if (threadIdx.x == 0) {
+            hopper_producer<C> producer(job, memory);
+            for (uint32_t n = 0, i; (i = hopper_index(job, n)) < parts; n++)
+                producer.run(hopper_part_of<C>(job, i));
+        }
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(C::Consumer));
+        hopper_consumer<C> consumer(job, memory, group - 1);
+        if (group == C::Groups && C::Groups > 1)
+            consumer.pass_turn();
+        for (uint32_t n = 0, i; (i = hopper_index(job, n)) < parts; n++)
+            consumer.run(hopper_part_of<C>(job, i));
+    }
+}
+
+/* ---- launching ------------------------------------------------------------------------
+ */
+
+struct hopper_launch {
+    const void *kernel;
+    int32_t dim, rows, keys, threads;
+    int32_t fixed, stage; /* bytes: without tiles, of one pair of K and V */
+    int32_t stages;       /* 0: as many as there are tiles */
+    bool odd;
+};
+
+template <class C>
+static const hopper_launch launch_of = {
+    .kernel = (const void *)hopper_kernel<C>,
+    .dim = C::Dim,
+    .rows = C::Rows,
+    .keys = C::Keys,
+    .threads = C::Threads,
+    .fixed = 2048 + C::QBytes,
+    .stage = C::StageBytes,
+    .stages = C::Ring ? C::Stages : 0,
+    .odd = C::Odd,
+};
+
+typedef CUresult (*encode_tiled)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
+                                 const cuuint64_t *, const cuuint64_t *,
+                                 const cuuint32_t *, const cuuint32_t *,
+                                 CUtensorMapInterleave, CUtensorMapSwizzle,
+                                 CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+/* The driver's entry, NULL if it has none, and its version. */
+static encode_tiled encode;
+static int driver_version;
+static pthread_once_t found = PTHREAD_ONCE_INIT;
+
+static void find_encode(void)
+{
+    void *entry = NULL;
+    cudaDriverEntryPointQueryResult result;
+    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000,
+                                         cudaEnableDefault, &result) == cudaSuccess &&
+        result == cudaDriverEntryPointSuccess)
+        encode = (encode_tiled)entry;
+    if (cudaDriverGetVersion(&driver_version) != cudaSuccess)
+        driver_version = 0;
+}
+
+/* Boxes of box_rows x PANEL of a tensor's heads. */
+static bool map_heads(CUtensorMap *map, const void *data, const attention_view *v,
+                      int32_t dtype, int64_t dim, int64_t rows, int64_t heads,
+                      int64_t batch, int32_t box_rows)
+{
+    const int64_t bytes =
+        ((batch - 1) * v->batch + (heads - 1) * v->head + (rows - 1) * v->row + dim) * 2;
+    const cuuint64_t dims[4] = {(cuuint64_t)dim, (cuuint64_t)rows, (cuuint64_t)heads,
+                                (cuuint64_t)batch};
+    const cuuint64_t strides[3] = {(cuuint64_t)v->row * 2, (cuuint64_t)v->head * 2,
+                                   (cuuint64_t)v->batch * 2};
+    const cuuint32_t box[4] = {PANEL, (cuuint32_t)box_rows, 1, 1};
+    const cuuint32_t steps[4] = {1, 1, 1, 1};
+    if (pthread_once(&found, find_encode) != 0 || !encode ||
+        encode(map,
+               dtype == STRATA_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                    : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+               4, (void *)data, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+               CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
+        return false;
+    /* Drivers up to 13.1 want this bit off in maps of small tensors; so does CUTLASS. */
+    if (driver_version <= 13010 && bytes < 131072)
+        ((uint64_t *)map)[1] &= ~(UINT64_C(1) << 21);
+    return true;
+}
+
+#define L2_KEPT (32 << 20) /* bytes of K and V that stay in L2 while heads share them */
+
+static uint32_t section_of(const struct attention_plan *p, int64_t heads)
+{
+    if (p->causal)
+        return (uint32_t)heads; /* the order of work counts for more */
+    const int64_t bytes = p->keys * (p->dim + p->v_dim) * 2;
+    const int64_t kv = bytes > 0 ? L2_KEPT / bytes : heads;
+    const int64_t section = (kv < 1 ? 1 : kv) * p->group;
+    return (uint32_t)(section < heads ? section : heads);
+}
+
+static cudaError_t attention_hopper_as(const hopper_launch *l, const attention_job *a,
+                                       cudaStream_t stream)
+{
+    const struct attention_plan &p = a->plan;
+    const bool present = a->present_k != NULL;
+    const void *k = present ? a->present_k : a->k, *v = present ? a->present_v : a->v;
+    hopper_job job;
+    job.plan = p;
+    job.lengths = a->lengths;
+    job.mask = a->mask;
+    job.y = a->y;
+    job.tiles = (uint32_t)((p.length + l->rows - 1) / l->rows);
+    job.heads = (uint32_t)(p.batch * p.heads);
+    job.section = section_of(&p, job.heads);
+    job.scale = (float)(l->odd ? p.scale : p.scale * 1.4426950408889634);
+    if (!map_heads(&job.q, a->q, &p.q, p.q.dtype, p.dim, p.length, p.heads, p.batch,
+                   l->rows) ||
+        !map_heads(&job.k, k, present ? &p.present_k : &p.k, p.q.dtype, p.dim, p.keys,
+                   p.kv_heads, p.batch, l->keys) ||
+        !map_heads(&job.v, v, present ? &p.present_v : &p.v, p.q.dtype, p.v_dim, p.keys,
+                   p.kv_heads, p.batch, l->keys))
+        return cudaErrorNotSupported;
+    const int64_t tiles = (p.keys + l->keys - 1) / l->keys;
+    const int64_t bytes = l->fixed + (l->stages ? l->stages : tiles) * l->stage;
+    cudaError_t e = cudaFuncSetAttribute(
+        l->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    int device = 0, units = 0;
+    if (e == cudaSuccess)
+        e = cudaGetDevice(&device);
+    if (e == cudaSuccess)
+        e = cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device);
+    if (e != cudaSuccess)
+        return e;
+    const uint32_t parts = job.tiles * job.heads;
+    cudaLaunchAttribute overlap = {};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(l->stages && parts > (uint32_t)units ? (uint32_t)units : parts);
+    config.blockDim = dim3(l->threads);
+    config.dynamicSmemBytes = (size_t)bytes;
+    config.stream = stream;
+    config.attrs = &overlap;
+    config.numAttrs = 1;
+    void *arguments[] = {&job};
+    return cudaLaunchKernelExC(&config, l->kernel, arguments);
+}
+
+/* ---- the choice -----------------------------------------------------------------------
+ */
+
+/* Tiles of FP16 and BF16 by what they take, the first that fits. */
+struct hopper_choice {
+    int32_t dim;
+    bool odd;
+    const hopper_launch *ring[2], *at_once[2];
+};
+
+#define TILES(...)                                                                       \
+    {                                                                                    \
+        &launch_of<hopper_tile<__half, __VA_ARGS__>>,                                    \
+            &launch_of<hopper_tile<__nv_bfloat16, __VA_ARGS__>>                          \
+    }
+static const hopper_choice choices[] = {
+    {64, false, TILES(64, 128, 3, 4, 1), TILES(64, 128, 1, 0, 3)},
+    {96, false, TILES(96, 128, 2, 2, 1), TILES(96, 128, 1, 0, 2)},
+    {128, false, TILES(128, 128, 2, 2, 1), TILES(128, 128, 1, 0, 2)},
+    {64, true, TILES(64, 128, 2, 4, 1, 0, true), TILES(64, 128, 1, 0, 2, 0, true)},
+    {128, true, TILES(128, 128, 2, 2, 1, 0, true), TILES(128, 128, 2, 2, 1, 0, true)},
+};
+
+#define SHORT_KEYS 256 /* of which several blocks have room on a multiprocessor */
+
+static const hopper_launch *launch_for(const struct attention_plan *p)
+{
+    const int64_t dim = p->dim > p->v_dim ? p->dim : p->v_dim;
+    const bool odd = p->mask.port >= 0 || p->softcap > 0,
+               bf16 = p->q.dtype == STRATA_BF16;
+    const hopper_choice *c = choices;
+    while (c->odd != odd || c->dim < dim)
+        c++;
+    return p->keys <= SHORT_KEYS ? c->at_once[bf16] : c->ring[bf16];
+}
+
+const char *attention_hopper_refuses(const struct attention_plan *p)
+{
+    if (p->past_k.port >= 0 && p->present_k.port < 0)
+        return "wants the keys in one piece: takes a past only with a present";
+    return p->scale > 0 ? NULL : "takes scales above 0";
+}
+
+cudaError_t attention_hopper(const attention_job *job, cudaStream_t stream)
+{
+    return attention_hopper_as(launch_for(&job->plan), job, stream);
+}

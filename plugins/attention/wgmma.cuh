@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hopper's instructions that attention is made of: products of a warpgroup, the copy
+ * engine, and the barriers in shared memory that it reports to. For sm_90a.
+ */
+#ifndef PLUGINS_ATTENTION_WGMMA_CUH
+#define PLUGINS_ATTENTION_WGMMA_CUH
+
+#include "plugins/attention/job.cuh"
+
+#include <cuda.h>
+
+/* ---- barriers in shared memory --------------------------------------------------------
+ */
+
+static __device__ inline uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+static __device__ inline void barrier_init(uint32_t barrier, uint32_t arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
+                 : "memory");
+}
+
+/* To be called by who initialised barriers, before others use them. */
+static __device__ inline void barrier_publish(void)
+{
+    asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+    asm volatile("fence.proxy.async;\n" ::: "memory");
+}
+
+static __device__ inline void barrier_arrive(uint32_t barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+
+/* Arrives, and lets the phase end only once `bytes` more have been copied. */
+static __device__ inline void barrier_expect(uint32_t barrier, uint32_t bytes)
+{
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier),
+        "r"(bytes)
+        : "memory");
+}
+
+static __device__ inline bool barrier_passed(uint32_t barrier, uint32_t parity)
+{
+    uint32_t passed;
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n"
+                 "}\n"
+                 : "=r"(passed)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+    return passed != 0;
+}
+
+/* Until the phase of that parity has ended. */
+static __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity)
+{
+#ifdef ATTENTION_TRAP /* a hang shall end as an error, for tests */
+    const long long start = clock64();
+    while (!barrier_passed(barrier, parity))
+        if (clock64() - start > (1ll << 31))
+            asm volatile("trap;");
+#else
+    while (!barrier_passed(barrier, parity))
+        ;
+#endif
+}
+
+/* Barriers by number, of some of a block's warps. */
+static __device__ inline void named_sync(uint32_t name, uint32_t threads)
+{
+    asm volatile("bar.sync %0, %1;\n" ::"r"(name), "r"(threads) : "memory");
+}
+
+static __device__ inline void named_arrive(uint32_t name, uint32_t threads)
+{
+    asm volatile("bar.arrive %0, %1;\n" ::"r"(name), "r"(threads) : "memory");
+}
+
+/* ---- the copy engine ------------------------------------------------------------------
+ */
+
+/* A box of a tensor of four dims to shared memory. */
+static __device__ inline void copy_box(uint32_t to, const CUtensorMap *map,
+                                       uint32_t barrier, int32_t x, int32_t row,
+                                       int32_t head, int32_t batch)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes [%0], [%1, {%2, %3, %4, %5}], [%6];\n" ::"r"(to),
+                 "l"(map), "r"(x), "r"(row), "r"(head), "r"(batch), "r"(barrier)
+                 : "memory");
+}
+
+static __device__ inline void prefetch_map(const CUtensorMap *map)
+{
+    asm volatile("prefetch.tensormap [%0];\n" ::"l"(map) : "memory");
+}
+
+/* What this thread wrote to shared memory is to be seen by the tensor cores. */
+static __device__ inline void publish_shared(void)
+{
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+
+/* ---- products -------------------------------------------------------------------------
+ */
+
+static __device__ inline void multiply_begin(void)
+{
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+}
+
+static __device__ inline void multiply_commit(void)
+{
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+}
+
+/* Until at most `Pending` of the warpgroup's groups are under way. */
+template <int Pending>
+static __device__ inline void multiply_wait(void)
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(Pending) : "memory");
+}
+
+/* Nothing that reads or writes these moves across. */
+template <int N>
+static __device__ inline void hold(float (&d)[N][4])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile(""
+                     : "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]),
+                       "+f"(d[i][3])::"memory");
+}
+
+/* Rows of 128 bytes, swizzled by 128 bytes, groups of 8 rows 1024 bytes apart. `panel`:
+ * bytes from one panel of 64 columns to the next, where columns are what is summed over
+ * in neither factor. */
+static __device__ inline uint64_t panel_descriptor(uint32_t address, uint32_t panel)
+{
+    return (uint64_t)(address >> 4 & 0x3fff) | (uint64_t)(panel >> 4 & 0x3fff) << 16 |
+           UINT64_C(64) << 32 | UINT64_C(1) << 62;
+}
+
+/* d = a*b + (add ? d : 0) of 64 x N, a depth of 16. Scores: both factors in shared
+ * memory, the depth along their rows. Outputs: a in registers, the depth down the rows of
+ * b. */
+template <typename T, int N>
+struct product;
+
+#define N_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define N_32 N_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define N_48 N_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define N_64 N_48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define N_80 N_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define N_88 N_80 ",%80,%81,%82,%83,%84,%85,%86,%87"
+#define N_96 N_88 ",%88,%89,%90,%91,%92,%93,%94,%95"
+#define O_1(d, i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define O_2(d, i) O_1(d, i), O_1(d, i + 1)
+#define O_16(d) O_2(d, 0), O_2(d, 2)
+#define O_32(d) O_16(d), O_2(d, 4), O_2(d, 6)
+#define O_48(d) O_32(d), O_2(d, 8), O_2(d, 10)
+#define O_64(d) O_48(d), O_2(d, 12), O_2(d, 14)
+#define O_80(d) O_64(d), O_2(d, 16), O_2(d, 18)
+#define O_88(d) O_80(d), O_2(d, 20)
+#define O_96(d) O_88(d), O_2(d, 22)
+
+/* a, b, c, e, f: the numbers of the operands that follow the sums. */
+#define PRODUCT(type, name, n, count, a, b, c, e, f)                                     \
+    template <>                                                                          \
+    struct product<type, n> {                                                            \
+        static __device__ inline void scores(float (&d)[n / 8][4], uint64_t x,           \
+                                             uint64_t y, int32_t add)                    \
+        {                                                                                \
+            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #c ", 0;\n"                \
+                         "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name \
+                         " {" N_##count "}, %" #a ", %" #b ", p, 1, 1, 0, 0;\n}\n"       \
+                         : O_##count(d)                                                  \
+                         : "l"(x), "l"(y), "r"(add));                                    \
+        }                                                                                \
+        static __device__ inline void outputs(float (&d)[n / 8][4],                      \
+                                              const uint32_t (&x)[4], uint64_t y)        \
+        {                                                                                \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name \
+                         " {" N_##count "}, {%" #a ", %" #b ", %" #c ", %" #e "}, %" #f  \
+                                        ", 1, 1, 1, 1;\n"                                \
+                         : O_##count(d)                                                  \
+                         : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y));          \
+        }                                                                                \
+    };
+#define PRODUCTS(...)                                                                    \
+    PRODUCT(__half, "f16", __VA_ARGS__)                                                  \
+    PRODUCT(__nv_bfloat16, "bf16", __VA_ARGS__)
+
+PRODUCTS(32, 16, 16, 17, 18, 19, 20)
+PRODUCTS(64, 32, 32, 33, 34, 35, 36)
+PRODUCTS(96, 48, 48, 49, 50, 51, 52)
+PRODUCTS(128, 64, 64, 65, 66, 67, 68)
+PRODUCTS(160, 80, 80, 81, 82, 83, 84)
+PRODUCTS(176, 88, 88, 89, 90, 91, 92)
+PRODUCTS(192, 96, 96, 97, 98, 99, 100)
+
+#endif /* PLUGINS_ATTENTION_WGMMA_CUH */

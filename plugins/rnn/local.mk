@@ -1,0 +1,31 @@
+plugin_LTLIBRARIES += plugins/rnn.la
+plugins_rnn_la_SOURCES = \
+	plugins/rnn/cell.h \
+	plugins/rnn/code.c \
+	plugins/rnn/code.h \
+	plugins/rnn/definition.c \
+	plugins/rnn/definition.h \
+	plugins/rnn/host.c \
+	plugins/rnn/host.h \
+	plugins/rnn/pack.c \
+	plugins/rnn/rnn.c \
+	plugins/rnn/rnn.h
+plugins_rnn_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_rnn_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_rnn_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/rnn.c
+
+CUBLASLT_SOURCES += \
+	plugins/rnn/cublaslt.c \
+	plugins/rnn/persistent.h
+
+CUDA_PLUGIN_KERNELS += \
+	plugins/rnn/cuda.cu \
+	plugins/rnn/persistent.cu
+EXTRA_DIST += plugins/rnn/persistent.cuh
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/rnn-cuda.la
+plugins_rnn_cuda_la_SOURCES =
+plugins_rnn_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_rnn_cuda_la_LIBADD = plugins/rnn/cuda.lo $(CUDA_LIBS)
+endif
