@@ -94,6 +94,24 @@ void line_dims(struct lines *w, const char *key, const int64_t *v, int n)
     w->status = dims.status;
 }
 
+void line_sizes(struct lines *w, const char *key, int64_t least, int64_t most,
+                const int64_t *sizes, size_t n)
+{
+    if (least == most || (least == 1 && n > 1)) {
+        line_ints(w, key, sizes, (int64_t)n);
+        return;
+    }
+    long at = line_begin(w, key);
+    fprintf(w->f, "%" PRId64 "..%" PRId64, least, most);
+    for (size_t i = 0; i < n; i++)
+        fprintf(w->f, "%s%" PRId64,
+                i                    ? w->gap
+                : strlen(w->gap) > 1 ? ": "
+                                     : ":",
+                sizes[i]);
+    line_end(w, key, at);
+}
+
 void line_int(struct lines *w, const char *key, int64_t value)
 {
     line_ints(w, key, &value, 1);

@@ -6,7 +6,6 @@
 #include "network/network.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,32 +354,15 @@ static void print_source(struct printing *p, const struct config_section *s)
     print_section(p, s, "file");
 }
 
-/* As a list where that says all. */
-static void print_symbol(struct lines *w, const struct config_symbol *symbol)
-{
-    if (symbol->n_sizes == 1 && symbol->least == symbol->sizes[0]) {
-        line_int(w, symbol->name, symbol->least);
-        return;
-    }
-    if (symbol->least == 1) {
-        line_ints(w, symbol->name, symbol->sizes, (int64_t)symbol->n_sizes);
-        return;
-    }
-    const long at = line_begin(w, symbol->name);
-    fprintf(w->f, "%" PRId64 "..%" PRId64 ":", symbol->least, symbol->most);
-    for (size_t i = 0; i < symbol->n_sizes; i++)
-        fprintf(w->f, "%s%" PRId64, i ? w->gap : " ", symbol->sizes[i]);
-    line_end(w, symbol->name, at);
-}
-
 static void print_profile(struct printing *p, const struct config_section *s)
 {
-    const struct config_symbol *symbols;
-    const size_t n = config_symbols(p->net->config, &symbols);
+    const struct config_symbol *all;
+    const size_t n = config_symbols(p->net->config, &all);
     p->lines.section = s->kind;
     fputs("\n[profile]\n", p->lines.f);
     for (size_t i = 0; i < n; i++)
-        print_symbol(&p->lines, &symbols[i]);
+        line_sizes(&p->lines, all[i].name, all[i].least, all[i].most, all[i].sizes,
+                   all[i].n_sizes);
 }
 
 /* What stands once in each file, as one. */

@@ -60,29 +60,16 @@ static void write_shape(struct lines *w, const strata_network *net,
     line_end(w, "shape", at);
 }
 
-/* As a list where that says all: older readers know no range. */
-static void write_symbol(struct lines *w, const struct network_symbol *s)
-{
-    long at;
-    if (s->least == 1 && s->n_sizes > 1) {
-        line_ints(w, s->name, s->sizes, (int64_t)s->n_sizes);
-        return;
-    }
-    at = line_begin(w, s->name);
-    fprintf(w->f, "%" PRId64 "..%" PRId64, s->least, s->most);
-    for (size_t i = 0; i < s->n_sizes; i++)
-        fprintf(w->f, "%s%" PRId64, i ? "," : ":", s->sizes[i]);
-    line_end(w, s->name, at);
-}
-
 static void write_profile(struct lines *w, const strata_network *net)
 {
     w->section = "profile";
     if (net->n_symbols == 0)
         return;
     fputs("\n[profile]\n", w->f);
-    for (size_t i = 0; i < net->n_symbols; i++)
-        write_symbol(w, &net->symbols[i]);
+    for (size_t i = 0; i < net->n_symbols; i++) {
+        const struct network_symbol *s = &net->symbols[i];
+        line_sizes(w, s->name, s->least, s->most, s->sizes, s->n_sizes);
+    }
 }
 
 static void write_input(struct lines *w, const strata_network *net,

@@ -21,7 +21,7 @@ tests_network_import_patterns_SOURCES = tests/network/import/patterns.c \
 tests_network_import_layers_SOURCES = tests/network/import/layers.c tests/io/onnx_text.h
 tests_network_network_SOURCES = tests/network/network.c tests/network/network_text.h
 tests_network_options_SOURCES = tests/network/options.c tests/network/network_text.h
-tests_network_print_SOURCES = tests/network/text/print.c
+tests_network_print_SOURCES = tests/network/print.c
 tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_text.h
 
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)

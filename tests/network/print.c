@@ -54,6 +54,12 @@ static const struct {
           "\n[runtime]\ndevice = host\nthreads = 2\n"
           "\n[bench]\nwarmup = 20ms\npercentiles = 50, 99\n" X Y,
      NULL},
+    {"ranges of symbols",
+     "[network]\nformat = 1\nname = n\noutputs = y\n[profile]\n"
+     "N = 1..8: 8, 1\nH = 1..64\nW = 8..64 : 32\n"
+     "[input x]\nshape = N x 3 x H x W\n" Y,
+     HEAD "\n[input x]\nshape = N x 3 x H x W\n\n[profile]\nN = 1, 8\n"
+          "H = 1..64: 64\nW = 8..64: 32, 64\n" Y},
     {"symbols",
      HEAD "\n[input x]\nshape = N x 3 x side x side\n\n[profile]\nN = 2\nside = 8\n"
           "\n[layer y]\ntype = Shuffle\nshape = N, 3, 64\n",
