@@ -138,14 +138,14 @@ static int decode_run(const strata_run *r)
  */
 
 #define SIMT_DIM 1024         /* elements of a query that fit into shared memory */
-#define INDEX_LIMIT (1 << 30) /* of queries and keys: places are 32-bit */
+#define INDEX_LIMIT (1 << 29) /* of queries and keys: places are 32-bit */
 
 static int too_long(const strata_node *n, const struct attention_plan *p)
 {
     const double blocks = (double)p->batch * p->heads * ((double)p->length / 32 + 1);
     if (p->keys >= INDEX_LIMIT || p->length >= INDEX_LIMIT || blocks >= 2147483647.0)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "takes under 2^30 queries and keys, and "
+                           "takes under 2^29 queries and keys, and "
                            "2^31 blocks");
     return STRATA_OK;
 }

@@ -14,8 +14,68 @@ enum { MOST_QUERIES = 16, MOST_SPLITS = 64 };
 /* ---- merging --------------------------------------------------------------------------
  */
 
-template <typename T, int Dim>
-static __device__ inline void append(const decode_job &job, const decode_warp<T, Dim> &w)
+/* An output of several parts together. */
+struct decode_merged {
+    float o, largest, sum;
+};
+
+/* In order. Far: of other blocks, which a cache of this multiprocessor may not know. */
+template <bool Far, int Dim>
+static __device__ inline decode_merged merge(const decode_part<Dim> *parts, int n,
+                                             int row, int d)
+{
+    decode_merged all = {0, -INFINITY, 0};
+#pragma unroll 8
+    for (int i = 0; i < n; i++) {
+        const float *o = &parts[i].o[row][d], *largest = &parts[i].largest[row],
+                    *sum = &parts[i].sum[row];
+        const float x = Far ? __ldcg(largest) : *largest, y = Far ? __ldcg(o) : *o,
+                    z = Far ? __ldcg(sum) : *sum;
+        const float most = fmaxf(all.largest, x), base = most == -INFINITY ? 0 : most;
+        const float old = exp2_near(all.largest - base), by = exp2_near(x - base);
+        all.o = fmaf(all.o, old, by == 0 ? 0 : y * by);
+        all.sum = fmaf(all.sum, old, z * by);
+        all.largest = most;
+    }
+    return all;
+}
+
+template <int Dim>
+static __device__ inline void put_part(decode_part<Dim> *to, int row, int d,
+                                       const decode_merged &all)
+{
+    to->o[row][d] = all.o;
+    if (d == 0) {
+        to->largest[row] = all.largest;
+        to->sum[row] = all.sum;
+    }
+}
+
+template <typename T>
+static __device__ inline void finish_output(const decode_job &job, int64_t offset, int d,
+                                            const decode_merged &all)
+{
+    if (d < job.a.plan.v_dim)
+        from_float((T *)job.a.y + offset + d,
+                   all.largest == -INFINITY ? 0 : all.o / all.sum);
+}
+
+/* Whether this block is the last of its tile to arrive; then it sees what all wrote. */
+static __device__ inline bool last_to_arrive(uint32_t *arrived, uint32_t blocks)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        last = atomicInc(arrived, blocks - 1) == blocks - 1;
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+template <typename T, int Dim, bool Odd>
+static __device__ inline void append(const decode_job &job,
+                                     const decode_warp<T, Dim, Odd> &w)
 {
     const struct attention_plan &p = job.a.plan;
     T *k = (T *)job.a.present_k + w.batch * p.present_k.batch + w.kv * p.present_k.head;
@@ -34,98 +94,15 @@ static __device__ inline void append(const decode_job &job, const decode_warp<T,
     }
 }
 
-/* The warps' parts to one; its outputs go where `put` says. */
-template <int Dim, typename Put>
-static __device__ inline void merge_warps(decode_part<Dim> *warps, int rows,
-                                          float *largest, float *sum, const Put &put)
-{
-    __shared__ float by[TILE][WARPS];
-    __syncthreads();
-    if ((int)threadIdx.x < rows) {
-        const int row = threadIdx.x;
-        float most = -INFINITY, all = 0;
-        for (int i = 0; i < WARPS; i++)
-            most = fmaxf(most, warps[i].largest[row]);
-        for (int i = 0; i < WARPS; i++) {
-            const float own = warps[i].largest[row];
-            by[row][i] = own == -INFINITY ? 0 : exp2_near(own - most);
-            all = fmaf(by[row][i], warps[i].sum[row], all);
-        }
-        largest[row] = most;
-        sum[row] = all;
-    }
-    __syncthreads();
-    for (int i = threadIdx.x; i < rows * Dim; i += WARPS * 32) {
-        const int row = i / Dim, d = i % Dim;
-        float o = 0;
-        for (int n = 0; n < WARPS; n++)
-            if (by[row][n] != 0)
-                o = fmaf(by[row][n], warps[n].o[row][d], o);
-        put(row, d, o);
-    }
-}
-
-/* Whether this block is the last of its tile to arrive; then it sees what all wrote. */
-static __device__ inline bool last_to_arrive(uint32_t *arrived, uint32_t blocks)
-{
-    __shared__ bool last;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        last = atomicInc(arrived, blocks - 1) == blocks - 1;
-    __syncthreads();
-    __threadfence();
-    return last;
-}
-
-/* The parts of all blocks to one, each row's weights by a warp of its own. */
-template <int Dim, typename Put>
-static __device__ inline void merge_blocks(const decode_part<Dim> *parts, int splits,
-                                           int rows, float *sum, const Put &put)
-{
-    __shared__ float by[TILE][MOST_SPLITS];
-    const int lane = threadIdx.x % 32;
-    for (int row = threadIdx.x / 32; row < rows; row += WARPS) {
-        float own[MOST_SPLITS / 32], most = -INFINITY, all = 0;
-#pragma unroll
-        for (int k = 0; k < MOST_SPLITS / 32; k++) {
-            const int i = k * 32 + lane;
-            own[k] = i < splits ? __ldcg(&parts[i].largest[row]) : -INFINITY;
-            most = fmaxf(most, own[k]);
-        }
-        for (int d = 16; d > 0; d /= 2)
-            most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, d));
-#pragma unroll
-        for (int k = 0; k < MOST_SPLITS / 32; k++) {
-            const int i = k * 32 + lane;
-            const float w = own[k] == -INFINITY ? 0 : exp2_near(own[k] - most);
-            by[row][i] = w;
-            all += i < splits ? w * __ldcg(&parts[i].sum[row]) : 0;
-        }
-        for (int d = 16; d > 0; d /= 2)
-            all += __shfl_xor_sync(0xffffffffu, all, d);
-        if (lane == 0)
-            sum[row] = all;
-    }
-    __syncthreads();
-    for (int i = threadIdx.x; i < rows * Dim; i += WARPS * 32) {
-        const int row = i / Dim, d = i % Dim;
-        float o = 0;
-#pragma unroll 8
-        for (int n = 0; n < splits; n++)
-            o = fmaf(by[row][n], __ldcg(&parts[n].o[row][d]), o);
-        put(row, d, o);
-    }
-}
-
 /* Block (split, tile): every splits-th 16 keys of each warp. */
-template <typename T, int Dim>
+template <typename T, int Dim, bool Odd>
 static __global__ void __launch_bounds__(WARPS * 32, 1)
     decode_kernel(const __grid_constant__ decode_job job)
 {
+    typedef decode_part<Dim> part;
     extern __shared__ __align__(16) uint8_t shared[];
-    __shared__ float largest[TILE], sum[TILE];
-    decode_part<Dim> *const warps = (decode_part<Dim> *)shared;
+    __shared__ int64_t offset[TILE];
+    part *const warps = (part *)shared;
     const struct attention_plan &p = job.a.plan;
     const int split = (int)blockIdx.x, splits = (int)gridDim.x, warp = threadIdx.x / 32;
     const int32_t tile = (int32_t)blockIdx.y % job.row_tiles,
@@ -133,34 +110,37 @@ static __global__ void __launch_bounds__(WARPS * 32, 1)
     const int32_t first = tile * TILE, rows = min(TILE, job.rows - first);
     wait_for_previous();
     launch_next();
-    decode_warp<T, Dim> w(job, head / (int32_t)p.kv_heads, head % (int32_t)p.kv_heads,
-                          first);
+    decode_warp<T, Dim, Odd> w(job, head / (int32_t)p.kv_heads,
+                               head % (int32_t)p.kv_heads, first);
     int64_t low, high, ignored;
     attention_bounds(&p, &w.reach, w.query_of(first), &low, &ignored);
     attention_bounds(&p, &w.reach, w.query_of(first + rows - 1), &ignored, &high);
     const int32_t from = (int32_t)(low / STEP * STEP);
     w.walk(from + (split * WARPS + warp) * STEP, (int32_t)min(high, w.reach.keys),
            splits * WARPS * STEP);
+    w.store(warps + warp, rows);
+    if ((int)threadIdx.x < rows)
+        offset[threadIdx.x] = w.batch * p.y.batch +
+                              w.head_of(first + (int32_t)threadIdx.x) * p.y.head +
+                              w.query_of(first + (int32_t)threadIdx.x) * p.y.row;
+    __syncthreads();
+    part *const parts = (part *)job.found + (size_t)blockIdx.y * splits;
+    for (int i = threadIdx.x; i < rows * Dim; i += WARPS * 32) {
+        const int row = i / Dim, d = i % Dim;
+        const decode_merged all = merge<false>(warps, WARPS, row, d);
+        if (splits == 1)
+            finish_output<T>(job, offset[row], d, all);
+        else
+            put_part(parts + split, row, d, all);
+    }
     if (job.append && tile == 0 && split == splits - 1)
         append(job, w);
-    w.store(warps + warp, rows);
-    const auto put = [&](int row, int d, float o) {
-        if (d < p.v_dim)
-            from_float((T *)job.a.y + w.batch * p.y.batch +
-                           w.head_of(first + row) * p.y.head +
-                           w.query_of(first + row) * p.y.row + d,
-                       sum[row] > 0 || sum[row] != sum[row] ? o / sum[row] : 0);
-    };
-    if (splits == 1) {
-        merge_warps(warps, rows, largest, sum, put);
+    if (splits == 1 || !last_to_arrive(job.arrived + blockIdx.y, (uint32_t)splits))
         return;
+    for (int i = threadIdx.x; i < rows * Dim; i += WARPS * 32) {
+        const int row = i / Dim, d = i % Dim;
+        finish_output<T>(job, offset[row], d, merge<true>(parts, splits, row, d));
     }
-    decode_part<Dim> *parts = (decode_part<Dim> *)job.found + (size_t)blockIdx.y * splits;
-    decode_part<Dim> *mine = parts + split;
-    merge_warps(warps, rows, mine->largest, mine->sum,
-                [&](int row, int d, float o) { mine->o[row][d] = o; });
-    if (last_to_arrive(job.arrived + blockIdx.y, (uint32_t)splits))
-        merge_blocks(parts, splits, rows, sum, put);
 }
 
 /* ---- launching ------------------------------------------------------------------------
@@ -213,12 +193,12 @@ size_t attention_decode_workspace(const struct attention_plan *p)
     return (size_t)(parts > 2 * BLOCKS ? parts : 2 * BLOCKS) * part_size(p);
 }
 
-template <typename T, int Dim>
+template <typename T, int Dim, bool Odd>
 static cudaError_t decode_launch(const decode_job &job, int splits, cudaStream_t stream)
 {
     const struct attention_plan &p = job.a.plan;
     const size_t bytes = WARPS * sizeof(decode_part<Dim>);
-    const void *kernel = (const void *)decode_kernel<T, Dim>;
+    const void *kernel = (const void *)decode_kernel<T, Dim, Odd>;
     const cudaError_t e = cudaFuncSetAttribute(
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (e != cudaSuccess)
@@ -237,6 +217,17 @@ static cudaError_t decode_launch(const decode_job &job, int splits, cudaStream_t
     return cudaLaunchKernelExC(&config, kernel, arguments);
 }
 
+template <typename T>
+static cudaError_t decode_of(const decode_job &job, bool plain, int splits,
+                             cudaStream_t stream)
+{
+    if (narrow(&job.a.plan))
+        return plain ? decode_launch<T, 64, false>(job, splits, stream)
+                     : decode_launch<T, 64, true>(job, splits, stream);
+    return plain ? decode_launch<T, 128, false>(job, splits, stream)
+                 : decode_launch<T, 128, true>(job, splits, stream);
+}
+
 cudaError_t attention_decode(const attention_job *a, void *workspace, size_t size,
                              void *counters, cudaStream_t stream)
 {
@@ -250,13 +241,9 @@ cudaError_t attention_decode(const attention_job *a, void *workspace, size_t siz
     job.rows = (int32_t)(p.group * p.length);
     job.row_tiles = (job.rows + TILE - 1) / TILE;
     job.append = a->present_k && a->present_k == a->past_k && a->present_v == a->past_v;
-    if (narrow(&p))
-        return p.q.dtype == STRATA_FP16
-                   ? decode_launch<__half, 64>(job, splits, stream)
-                   : decode_launch<__nv_bfloat16, 64>(job, splits, stream);
-    return p.q.dtype == STRATA_FP16
-               ? decode_launch<__half, 128>(job, splits, stream)
-               : decode_launch<__nv_bfloat16, 128>(job, splits, stream);
+    if (p.q.dtype == STRATA_FP16)
+        return decode_of<__half>(job, plain, splits, stream);
+    return decode_of<__nv_bfloat16>(job, plain, splits, stream);
 }
 
 const char *attention_decode_refuses(const struct attention_plan *p)

@@ -78,8 +78,9 @@ struct decode_part {
     float o[TILE][Dim + 4], largest[TILE], sum[TILE];
 };
 
-/* Of T, Dim rounded up to whole 64. Lane = 4*g + t has rows g and g + 8. */
-template <typename T, int Dim>
+/* Of T, Dim rounded up to whole 64; Odd: with a soft cap or a mask. Lane = 4*g + t has
+ * rows g and g + 8. */
+template <typename T, int Dim, bool Odd>
 struct decode_warp {
     const decode_job &job;
     const struct attention_plan &p;
@@ -122,15 +123,9 @@ struct decode_warp {
     __device__ inline void start_row(int r, int32_t row)
     {
         const bool real = row < job.rows;
-        int64_t low = 0, high = 0;
-        if (real)
-            attention_bounds(&p, &reach, query_of(row), &low, &high);
-        begin[r] = (int32_t)low;
-        end[r] = (int32_t)min(high, max(low, reach.keys));
-        largest[r] = -INFINITY;
-        sum[r] = 0;
+        const int32_t query = query_of(row);
         const T *x = (const T *)job.a.q + batch * p.q.batch +
-                     (real ? head_of(row) * p.q.head + query_of(row) * p.q.row : 0);
+                     (real ? head_of(row) * p.q.head + query * p.q.row : 0);
 #pragma unroll
         for (int c = 0; c < Dim / 32; c++) {
             const int d = c * 32 + t * 8;
@@ -140,6 +135,13 @@ struct decode_warp {
             q[2 * c + 1][r] = w.z;
             q[2 * c + 1][2 + r] = w.w;
         }
+        int64_t low = 0, high = 0;
+        if (real)
+            attention_bounds(&p, &reach, query, &low, &high);
+        begin[r] = (int32_t)low;
+        end[r] = (int32_t)min(high, max(low, reach.keys));
+        largest[r] = -INFINITY;
+        sum[r] = 0;
     }
 
     __device__ inline const T *row_of(const T *past, const attention_view &old,
@@ -196,25 +198,25 @@ struct decode_warp {
     /* To units of exp2; what a row does not see becomes -infinity. */
     __device__ inline void finish(float (&s)[2][4], int32_t key) const
     {
-        const bool plain = !job.a.mask && !(p.softcap > 0);
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 const int r = e / 2;
                 const int32_t j = key + i * 8 + 2 * t + e % 2;
+                const bool seen = j >= begin[r] && j < end[r];
                 float x = s[i][e] * job.scale;
-                if (j < begin[r] || j >= end[r]) {
-                    x = -INFINITY;
-                } else if (!plain) {
-                    const int32_t row = first + g + r * 8;
-                    if (p.softcap > 0)
-                        x = (float)p.softcap * tanhf(x / (float)p.softcap);
-                    x = LOG2_E *
-                        attention_masked(job.a, x, batch, head_of(row), query_of(row), j);
-                }
-                s[i][e] = x;
+                if (Odd && seen)
+                    x = odd(x, first + g + r * 8, j);
+                s[i][e] = seen ? x : -INFINITY;
             }
+    }
+
+    __device__ inline float odd(float x, int32_t row, int32_t j) const
+    {
+        if (p.softcap > 0)
+            x = (float)p.softcap * tanhf(x / (float)p.softcap);
+        return LOG2_E * attention_masked(job.a, x, batch, head_of(row), query_of(row), j);
     }
 
     __device__ inline void count(float (&s)[2][4])

@@ -19,37 +19,36 @@ struct hopper_consumer {
     const hopper_job &job;
     const hopper_memory<C> &memory;
     const int group;
-    const uint32_t q; /* address of its rows */
+    uint32_t q; /* address of its rows */
     hopper_part part;
     hopper_rows rows;
-    hopper_stage<C> k, v;
-    uint32_t parity = 0; /* of Q */
+    hopper_stage<C::QStages> queries;
+    hopper_stage<C::Stages> k, v;
 
     __device__ inline hopper_consumer(const hopper_job &job,
                                       const hopper_memory<C> &memory, int group)
-        : job(job), memory(memory), group(group), q(memory.q + group * 64 * PANEL_ROW)
+        : job(job), memory(memory), group(group)
     {
-    }
-
-    __device__ inline void start_rows(void)
-    {
-        const struct attention_plan &p = job.plan;
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            int64_t begin, end;
-            attention_bounds(&p, &part.reach, first_row() + r * 8, &begin, &end);
-            end = first_row() + r * 8 < p.length ? min(end, part.reach.keys) : begin;
-            rows.low[r] = (int32_t)begin;
-            rows.span[r] = (uint32_t)(max(end, begin) - begin);
-            rows.largest[r] = -INFINITY;
-            rows.sum[r] = 0;
-        }
     }
 
     __device__ inline int32_t first_row(void) const
     {
         return part.row + group * 64 +
                (int32_t)(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
+    }
+
+    __device__ inline void start_rows(void)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int32_t row = first_row() + r * 8;
+            int32_t begin, end;
+            hopper_bounds(job, part, row, &begin, &end);
+            rows.low[r] = begin;
+            rows.span[r] = row < job.plan.length ? (uint32_t)(end - begin) : 0;
+            rows.largest[r] = -INFINITY;
+            rows.sum[r] = 0;
+        }
     }
 
     /* Warpgroups issue their products one after the other, round and round. */
@@ -64,24 +63,36 @@ struct hopper_consumer {
             named_arrive(TURN + (group + 1) % C::Groups, 256);
     }
 
-    __device__ inline void await(int value, const hopper_stage<C> &stage) const
+    __device__ inline void await(int value, const hopper_stage<C::Stages> &stage) const
     {
         barrier_wait(memory.full(value, stage.at), stage.parity);
     }
-    __device__ inline void release(int value, hopper_stage<C> &stage) const
+    __device__ inline void release(int value, hopper_stage<C::Stages> &stage) const
     {
         if (C::Ring && threadIdx.x % 32 == 0)
             barrier_arrive(memory.empty(value, stage.at));
         stage.advance();
     }
 
+    /* Whether a mask is the same for all queries. */
+    __device__ inline bool masks_rows(void) const
+    {
+        return C::Odd && job.mask && job.plan.mask.row == 0;
+    }
+
     template <bool Masked>
     __device__ inline void softmax(float (&s)[C::Keys / 8][4], float (&shrink)[2],
-                                   int32_t tile)
+                                   int32_t tile, const mask_row &mask)
     {
         const int32_t column = tile * C::Keys + (int32_t)(threadIdx.x % 4 * 2);
-        if (C::Odd)
-            finish_odd(s, job, rows, part.batch, part.head, first_row(), column);
+        if (C::Odd) {
+            const uint32_t shared =
+                memory.masks + (group * 4 + threadIdx.x % 128 / 32) * C::Keys * 4;
+            if (masks_rows())
+                mask.share(shared);
+            finish_odd(s, job, part, rows, first_row(), column,
+                       masks_rows() ? shared : 0);
+        }
         softmax_tile<C, Masked && !C::Odd>(s, rows, shrink, C::Odd ? 1 : job.scale,
                                            column);
     }
@@ -90,7 +101,7 @@ struct hopper_consumer {
      * not hide. */
     __device__ inline void clear_unused(int32_t tile) const
     {
-        const int32_t from = (int32_t)part.reach.keys - tile * C::Keys;
+        const int32_t from = part.keys - tile * C::Keys;
         if (!job.lengths || from >= C::Keys)
             return;
         await(1, v);
@@ -110,6 +121,9 @@ struct hopper_consumer {
                                 uint32_t (&p)[C::Keys / 16][4], int32_t tile)
     {
         float shrink[2];
+        mask_row mask;
+        if (masks_rows())
+            mask.load(job, part, tile);
         await(0, k);
         await_turn();
         hold(s);
@@ -121,7 +135,7 @@ struct hopper_consumer {
         multiply_wait<1>();
         hold(s);
         release(0, k);
-        softmax<Masked>(s, shrink, tile);
+        softmax<Masked>(s, shrink, tile, mask);
         multiply_wait<0>();
         hold(o);
         release(1, v);
@@ -139,6 +153,9 @@ struct hopper_consumer {
         float s[C::Keys / 8][4], shrink[2];
         uint32_t p[C::Keys / 16][4];
         int32_t tile = part.last - 1;
+        mask_row mask;
+        if (masks_rows())
+            mask.load(job, part, tile);
         await(0, k);
         hold(s);
         multiply_scores<C>(s, q, memory.tile(0, k.at));
@@ -146,7 +163,7 @@ struct hopper_consumer {
         hold(s);
         release(0, k);
         clear_unused(tile);
-        softmax<true>(s, shrink, tile);
+        softmax<true>(s, shrink, tile, mask);
         round_tile<C>(p, s);
         tile--;
         for (; !C::Odd && tile >= part.whole_end; tile--)
@@ -207,13 +224,14 @@ struct hopper_consumer {
         }
     }
 
-    __device__ inline void run(const hopper_part &next)
+    /* The next part. */
+    __device__ inline void run(void)
     {
         float o[C::Dim / 8][4] = {};
-        part = next;
+        barrier_wait(memory.q_full(queries.at), queries.parity);
+        part = memory.parts[queries.at];
+        q = memory.q + queries.at * C::QBytes + group * 64 * PANEL_ROW;
         start_rows();
-        barrier_wait(memory.barriers, parity);
-        parity ^= 1;
         if (part.first < part.last)
             walk(o);
         store(o);
@@ -222,7 +240,8 @@ struct hopper_consumer {
         publish_shared(); /* the copy engine writes where outputs lay */
         __syncwarp();
         if (threadIdx.x % 32 == 0)
-            barrier_arrive(memory.barriers + 8);
+            barrier_arrive(memory.q_empty(queries.at));
+        queries.advance();
     }
 };
 
@@ -244,10 +263,9 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     wait_for_previous();
     launch_next();
     if constexpr (!C::Ring) {
-        const hopper_part part = hopper_part_of<C>(job, blockIdx.x);
         if (threadIdx.x == 0)
-            hopper_producer<C>(job, memory).run(part);
-        hopper_consumer<C>(job, memory, group).run(part);
+            hopper_producer<C>(job, memory).run(hopper_part_of<C>(job, blockIdx.x));
+        hopper_consumer<C>(job, memory, group).run();
     } else if (group == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(C::Producer));
         if (threadIdx.x == 0) {
@@ -261,7 +279,7 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
         if (group == C::Groups && C::Groups > 1)
             consumer.pass_turn();
         for (uint32_t n = 0, i; (i = hopper_index(job, n)) < parts; n++)
-            consumer.run(hopper_part_of<C>(job, i));
+            consumer.run();
     }
 }
 
@@ -283,7 +301,7 @@ static const hopper_launch launch_of = {
     .rows = C::Rows,
     .keys = C::Keys,
     .threads = C::Threads,
-    .fixed = 2048 + C::QBytes,
+    .fixed = 2048 + C::MaskBytes + C::QStages *C::QBytes,
     .stage = C::StageBytes,
     .stages = C::Ring ? C::Stages : 0,
     .odd = C::Odd,
@@ -365,6 +383,13 @@ static cudaError_t attention_hopper_as(const hopper_launch *l, const attention_j
     job.tiles = (uint32_t)((p.length + l->rows - 1) / l->rows);
     job.heads = (uint32_t)(p.batch * p.heads);
     job.section = section_of(&p, job.heads);
+    job.left = p.window_left >= 0 && p.window_left < HOPPER_FAR ? (int32_t)p.window_left
+                                                                : 2 * HOPPER_FAR;
+    job.right = p.window_right >= 0 && p.window_right < HOPPER_FAR
+                    ? (int32_t)p.window_right
+                    : 2 * HOPPER_FAR - 2;
+    if (p.causal)
+        job.right = 0;
     job.scale = (float)(l->odd ? p.scale : p.scale * 1.4426950408889634);
     if (!map_heads(&job.q, a->q, &p.q, p.q.dtype, p.dim, p.length, p.heads, p.batch,
                    l->rows) ||
@@ -422,8 +447,11 @@ static const hopper_choice choices[] = {
     {128, true, TILES(128, 128, 2, 2, 1, 0, true), TILES(128, 128, 2, 2, 1, 0, true)},
 };
 
-#define SHORT_KEYS 256 /* of which several blocks have room on a multiprocessor */
+#define FEW_BLOCKS 264         /* two of each multiprocessor */
+#define SMALL_BYTES (75 << 10) /* three of them on one */
+#define MOST_BYTES 232448      /* of a block */
 
+/* All keys at once where several blocks fit side by side, or there are few. */
 static const hopper_launch *launch_for(const struct attention_plan *p)
 {
     const int64_t dim = p->dim > p->v_dim ? p->dim : p->v_dim;
@@ -432,7 +460,12 @@ static const hopper_launch *launch_for(const struct attention_plan *p)
     const hopper_choice *c = choices;
     while (c->odd != odd || c->dim < dim)
         c++;
-    return p->keys <= SHORT_KEYS ? c->at_once[bf16] : c->ring[bf16];
+    const hopper_launch *l = c->at_once[bf16];
+    const int64_t tiles = (p->keys + l->keys - 1) / l->keys,
+                  blocks = p->batch * p->heads * ((p->length + l->rows - 1) / l->rows);
+    const int64_t most = blocks <= FEW_BLOCKS ? MOST_BYTES : SMALL_BYTES;
+    const bool fits = tiles <= HOPPER_TILES && l->fixed + tiles * l->stage <= most;
+    return fits ? l : c->ring[bf16];
 }
 
 const char *attention_hopper_refuses(const struct attention_plan *p)

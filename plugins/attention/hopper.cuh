@@ -31,12 +31,18 @@ struct hopper_tile {
     static const bool Odd = Odd_;
     static const int Rows = Groups * 64, Threads = (Groups + Ring) * 128;
     static const int Panels = (Dim + PANEL - 1) / PANEL;
-    static const int QBytes = Panels * Rows * PANEL_ROW;
+    static const int QBytes = Panels * Rows * PANEL_ROW, QStages = Ring ? 2 : 1;
+    static const int MaskBytes =
+        Odd ? Groups * 4 * Keys * 4 : 0; /* 4: warps, of a float */
     static const int KBytes = Panels * Keys * PANEL_ROW, StageBytes = 2 * KBytes;
-    static const int Producer = Groups == 3 ? 32 : 40; /* registers, also below */
-    static const int Consumer = Groups == 3 ? 160 : 232;
+    static const int Producer = Groups == 3 ? 32
+                                : Odd       ? 24
+                                            : 40; /* registers, also below */
+    static const int Consumer = Groups == 3 ? 160 : Odd ? 240 : 232;
     static_assert(KBytes % 1024 == 0, "swizzled tiles begin at multiples of 1024");
     static_assert(Dim % 32 == 0, "whole products");
+    static_assert(!Odd || Keys == 128, "a lane loads 4 elements of a mask");
+    static_assert(Stages * 6 * 8 <= 512, "barriers fit");
 };
 
 struct hopper_job {
@@ -46,15 +52,28 @@ struct hopper_job {
     void *y;
     uint32_t tiles, heads; /* of queries; of all rows of the batch */
     uint32_t section;      /* heads whose K and V stay in L2 */
+    int32_t left, right;   /* keys a query sees beside its place */
     float scale;           /* times log2(e); of odd scores without */
 };
 
+#define HOPPER_FAR (1 << 29) /* no place is that far from the others' */
+
 /* A block's part: queries from `row` on, tiles of keys [first, last), of which those in
- * [whole, whole_end) are seen by all its queries. */
+ * [whole, whole_end) are seen by all its queries. There are `keys`; query i is at place
+ * i + offset. */
 struct hopper_part {
-    int32_t batch, head, row, first, last, whole, whole_end;
-    attention_reach reach;
+    int32_t batch, head, row, first, last, whole, whole_end, keys, offset;
 };
+
+/* The keys [*begin, *end) that query i sees, as attention_bounds has it. */
+static __device__ inline void hopper_bounds(const hopper_job &job,
+                                            const hopper_part &part, int32_t i,
+                                            int32_t *begin, int32_t *end)
+{
+    const int32_t place = i + part.offset;
+    *begin = min(max(place - job.left, 0), part.keys);
+    *end = max(min(place + job.right + 1, part.keys), *begin);
+}
 
 /* Sections of heads one after the other; in each, the last queries of all heads first:
  * with a causal mask these take longest. */
@@ -71,20 +90,18 @@ static __device__ inline hopper_part hopper_part_of(const hopper_job &job, uint3
     part.batch = (int32_t)(head / (uint32_t)p.heads);
     part.head = (int32_t)(head % (uint32_t)p.heads);
     part.row = (int32_t)(tile * C::Rows);
-    part.reach = attention_reach_at(&p, job.lengths, part.batch);
-    const int64_t end_row = min((int64_t)part.row + C::Rows, p.length) - 1;
-    int64_t low[2], high[2];
-    attention_bounds(&p, &part.reach, part.row, &low[0], &high[0]);
-    attention_bounds(&p, &part.reach, end_row, &low[1], &high[1]);
-    high[0] = min(high[0], part.reach.keys); /* empty rows may lie behind all keys */
-    high[1] = min(high[1], part.reach.keys);
-    part.first = (int32_t)(low[0] / C::Keys);
-    part.last = (int32_t)((max(high[0], high[1]) + C::Keys - 1) / C::Keys);
-    part.whole = (int32_t)((low[1] + C::Keys - 1) / C::Keys);
-    part.whole_end = (int32_t)(min(high[0], high[1]) / C::Keys);
-    part.last = max(part.last, part.first);
-    part.whole = min(max(part.whole, part.first), part.last);
-    part.whole_end = min(max(part.whole_end, part.whole), part.last);
+    const attention_reach reach = attention_reach_at(&p, job.lengths, part.batch);
+    part.keys = (int32_t)reach.keys;
+    part.offset =
+        (int32_t)max(-(int64_t)HOPPER_FAR, min((int64_t)HOPPER_FAR, reach.offset));
+    int32_t low[2], high[2];
+    hopper_bounds(job, part, part.row, &low[0], &high[0]);
+    hopper_bounds(job, part, min(part.row + C::Rows, (int32_t)p.length) - 1, &low[1],
+                  &high[1]);
+    part.first = low[0] / C::Keys;
+    part.last = max((max(high[0], high[1]) + C::Keys - 1) / C::Keys, part.first);
+    part.whole = min(max((low[1] + C::Keys - 1) / C::Keys, part.first), part.last);
+    part.whole_end = min(max(min(high[0], high[1]) / C::Keys, part.whole), part.last);
     return part;
 }
 
@@ -99,25 +116,37 @@ static __device__ inline uint32_t hopper_index(const hopper_job &job, uint32_t r
 /* ---- shared memory --------------------------------------------------------------------
  */
 
-/* Addresses. The barriers are in front of the tiles: full and empty of Q, then full and
- * empty ones of K, then of V, for each stage. */
+/* Addresses. In front of the tiles are the barriers, full and empty ones of each stage of
+ * Q, K and V, the parts that Q's stages belong to, and the masks of a warp's tile. */
 template <class C>
 struct hopper_memory {
-    uint32_t barriers, q, stages;
+    uint32_t barriers, masks, q, stages;
+    hopper_part *parts;
 
     __device__ inline hopper_memory(uint8_t *memory)
     {
-        barriers = (shared_address(memory) + 1023) / 1024 * 1024;
-        q = barriers + 1024;
-        stages = q + C::QBytes;
+        const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
+        barriers = shared_address(memory) + lost;
+        parts = (hopper_part *)(memory + lost + 512);
+        masks = barriers + 1024;
+        q = masks + C::MaskBytes;
+        stages = q + C::QStages * C::QBytes;
     }
     __device__ inline uint32_t full(int value, int stage) const
     {
-        return barriers + 16 + (value * 2 * C::Stages + stage) * 8;
+        return barriers + ((value + 1) * 2 * C::Stages + stage) * 8;
     }
     __device__ inline uint32_t empty(int value, int stage) const
     {
         return full(value, stage) + C::Stages * 8;
+    }
+    __device__ inline uint32_t q_full(int stage) const
+    {
+        return full(-1, stage);
+    }
+    __device__ inline uint32_t q_empty(int stage) const
+    {
+        return empty(-1, stage);
     }
     __device__ inline uint32_t tile(int value, int stage) const
     {
@@ -125,9 +154,7 @@ struct hopper_memory {
     }
     __device__ inline void init(void) const
     {
-        barrier_init(barriers, 1);
-        barrier_init(barriers + 8, C::Groups * 4);
-        for (int value = 0; value < 2; value++)
+        for (int value = -1; value < 2; value++)
             for (int s = 0; s < C::Stages; s++) {
                 barrier_init(full(value, s), 1);
                 barrier_init(empty(value, s), C::Groups * 4);
@@ -136,15 +163,15 @@ struct hopper_memory {
     }
 };
 
-/* A place in the ring; parity of the round. */
-template <class C>
+/* A place in a ring of N stages; parity of the round. */
+template <int N>
 struct hopper_stage {
     int at = 0;
     uint32_t parity = 0;
 
     __device__ inline void advance(void)
     {
-        if (++at == C::Stages) {
+        if (++at == N) {
             at = 0;
             parity ^= 1;
         }
@@ -154,37 +181,13 @@ struct hopper_stage {
 /* ---- the producer ---------------------------------------------------------------------
  */
 
-template <class C>
-static __device__ inline void load_queries(const hopper_job &job, const hopper_part &part,
-                                           const hopper_memory<C> &memory)
-{
-    barrier_expect(memory.barriers, C::QBytes);
-    for (int p = 0; p < C::Panels; p++)
-        copy_box(memory.q + p * C::Rows * PANEL_ROW, &job.q, memory.barriers, p * PANEL,
-                 part.row, part.head, part.batch);
-}
-
-/* Tile of K (value 0) or V (value 1). */
-template <class C>
-static __device__ inline void load_tile(const hopper_job &job, const hopper_part &part,
-                                        const hopper_memory<C> &memory, int value,
-                                        int stage, int32_t tile)
-{
-    const uint32_t barrier = memory.full(value, stage), to = memory.tile(value, stage);
-    const int32_t head = part.head / (int32_t)job.plan.group;
-    barrier_expect(barrier, C::KBytes);
-    for (int p = 0; p < C::Panels; p++)
-        copy_box(to + p * C::Keys * PANEL_ROW, value ? &job.v : &job.k, barrier,
-                 p * PANEL, tile * C::Keys, head, part.batch);
-}
-
 /* Asks for what the consumers will need, part after part. */
 template <class C>
 struct hopper_producer {
     const hopper_job &job;
     const hopper_memory<C> &memory;
-    hopper_stage<C> k, v;
-    uint32_t parity = 1; /* of Q */
+    hopper_stage<C::QStages> q;
+    hopper_stage<C::Stages> k, v;
 
     __device__ inline hopper_producer(const hopper_job &job,
                                       const hopper_memory<C> &memory)
@@ -192,28 +195,44 @@ struct hopper_producer {
     {
     }
 
-    __device__ inline void load(const hopper_part &part, int value,
-                                hopper_stage<C> &stage, int32_t tile)
+    __device__ inline void load_queries(const hopper_part &part)
     {
+        const uint32_t barrier = memory.q_full(q.at);
+        if (C::Ring)
+            barrier_wait(memory.q_empty(q.at), q.parity ^ 1);
+        memory.parts[q.at] = part;
+        barrier_expect(barrier, C::QBytes);
+        for (int p = 0; p < C::Panels; p++)
+            copy_box(memory.q + q.at * C::QBytes + p * C::Rows * PANEL_ROW, &job.q,
+                     barrier, p * PANEL, part.row, part.head, part.batch);
+        q.advance();
+    }
+
+    /* Tile of K (value 0) or V (value 1). */
+    __device__ inline void load_tile(const hopper_part &part, int value,
+                                     hopper_stage<C::Stages> &stage, int32_t tile)
+    {
+        const uint32_t barrier = memory.full(value, stage.at),
+                       to = memory.tile(value, stage.at);
+        const int32_t head = part.head / (int32_t)job.plan.group;
         if (C::Ring)
             barrier_wait(memory.empty(value, stage.at), stage.parity ^ 1);
-        load_tile(job, part, memory, value, stage.at, tile);
+        barrier_expect(barrier, C::KBytes);
+        for (int p = 0; p < C::Panels; p++)
+            copy_box(to + p * C::Keys * PANEL_ROW, value ? &job.v : &job.k, barrier,
+                     p * PANEL, tile * C::Keys, head, part.batch);
         stage.advance();
     }
 
     __device__ inline void run(const hopper_part &part)
     {
         const int n = part.last - part.first;
-        if (n > 0)
-            load(part, 0, k, part.last - 1);
-        if (C::Ring)
-            barrier_wait(memory.barriers + 8, parity);
-        parity ^= 1;
-        load_queries(job, part, memory);
-        for (int i = 1; i <= n; i++) {
+        load_queries(part);
+        for (int i = 0; i <= n; i++) {
             if (i < n)
-                load(part, 0, k, part.last - 1 - i);
-            load(part, 1, v, part.last - i);
+                load_tile(part, 0, k, part.last - 1 - i);
+            if (i > 0)
+                load_tile(part, 1, v, part.last - i);
         }
     }
 };
@@ -307,47 +326,91 @@ static __device__ inline float mask_addend(const uint8_t *at, int32_t dtype)
                                 : to_float(*(const __nv_bfloat16 *)at);
 }
 
+static __device__ inline int32_t mask_bytes(const struct attention_mask &m)
+{
+    return m.dtype == STRATA_BOOL8 ? 1 : m.dtype == STRATA_FP32 ? 4 : 2;
+}
+
+/* A mask that is the same for all queries: each lane loads 4 of a tile's 128 elements
+ * while there is time, and the warp shares them through shared memory. */
+struct mask_row {
+    float4 four;
+
+    __device__ inline void load(const hopper_job &job, const hopper_part &part,
+                                int32_t tile)
+    {
+        const struct attention_mask &m = job.plan.mask;
+        const int32_t key = tile * 128 + (int32_t)(threadIdx.x % 32) * 4,
+                      size = mask_bytes(m);
+        const int32_t open = (int32_t)min(m.keys, (int64_t)part.keys);
+        const uint8_t *at =
+            (const uint8_t *)job.mask +
+            (part.batch * m.batch + part.head * m.head + key * m.key) * size;
+        float v[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            v[i] = key + i < open ? mask_addend(at + i * m.key * size, m.dtype) * LOG2_E
+                                  : -INFINITY;
+        four = make_float4(v[0], v[1], v[2], v[3]);
+    }
+
+    __device__ inline void share(uint32_t to) const
+    {
+        __syncwarp();
+        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(to + threadIdx.x %
+                                                                                 32 * 16),
+                     "f"(four.x), "f"(four.y), "f"(four.z), "f"(four.w)
+                     : "memory");
+        __syncwarp();
+    }
+};
+
 /* Odd scores of a tile: to units of exp2, within the rows' bounds. row, column: of the
- * thread's first score. Not unrolled over what is not an index of scores: it is long. */
+ * thread's first score; shared: the tile's mask_row, or 0. */
 template <int N>
 static __device__ inline void finish_odd(float (&s)[N][4], const hopper_job &job,
-                                         const hopper_rows &rows, int32_t batch,
-                                         int32_t head, int32_t row, int32_t column)
+                                         const hopper_part &part, const hopper_rows &rows,
+                                         int32_t row, int32_t column, uint32_t shared)
 {
     const struct attention_mask &m = job.plan.mask;
     const float cap = (float)job.plan.softcap, twice = 2 * LOG2_E * job.scale / cap;
-    const int32_t size = m.dtype == STRATA_BOOL8  ? 1
-                         : m.dtype == STRATA_FP32 ? 4
-                                                  : 2; /* bytes */
-    const int32_t open = job.mask ? (int32_t)min(m.keys, (int64_t)INT32_MAX) : INT32_MAX;
-    const uint8_t *at[2];
-    float by = job.scale * LOG2_E;
-#pragma unroll
-    for (int r = 0; r < 2; r++)
-        at[r] = (const uint8_t *)job.mask + (batch * m.batch + head * m.head +
-                                             (row + r * 8) * m.row + column * m.key) *
-                                                size;
+    const int32_t size = mask_bytes(m);
+    const int32_t open = job.mask ? (int32_t)min(m.keys, (int64_t)part.keys) : part.keys;
+    const uint8_t *at =
+        (const uint8_t *)job.mask +
+        (part.batch * m.batch + part.head * m.head + row * m.row + column * m.key) * size;
+    const float by = (cap > 0 ? cap : job.scale) * LOG2_E;
     if (cap > 0) { /* tanh(x) is 1 - 2/(e^2x + 1) */
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 s[j][e] = 1 - 2 * reciprocal_near(exp2_near(twice * s[j][e]) + 1);
-        by = cap * LOG2_E;
     }
 #pragma unroll
-    for (int j = 0; j < N; j++)
+    for (int j = 0; j < N; j++) {
+        float add[4] = {0, 0, 0, 0};
+        if (shared) {
+            asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];\n"
+                         : "=f"(add[0]), "=f"(add[1])
+                         : "r"(shared + (j * 8 + threadIdx.x % 4 * 2) * 4)
+                         : "memory");
+            add[2] = add[0];
+            add[3] = add[1];
+        }
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            const int r = e / 2;
             const int32_t key = column + j * 8 + e % 2;
-            float add = -INFINITY;
-            if ((uint32_t)(key - rows.low[r]) < rows.span[r] && key < open)
-                add = job.mask
-                          ? mask_addend(at[r] + (j * 8 + e % 2) * m.key * size, m.dtype)
-                          : 0;
-            s[j][e] = add == -INFINITY ? add : fmaf(s[j][e], by, add * LOG2_E);
+            if ((uint32_t)(key - rows.low[e / 2]) >= rows.span[e / 2] || key >= open)
+                add[e] = -INFINITY;
+            else if (job.mask && !shared)
+                add[e] =
+                    mask_addend(at + (e / 2 * 8 * m.row + (j * 8 + e % 2) * m.key) * size,
+                                m.dtype) *
+                    LOG2_E;
+            s[j][e] = add[e] == -INFINITY ? add[e] : fmaf(s[j][e], by, add[e]);
         }
+    }
 }
 
 static __device__ inline uint32_t two_of(__half, float a, float b)

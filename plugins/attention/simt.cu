@@ -21,7 +21,7 @@ template <typename T>
 struct simt_block {
     const attention_job &job;
     attention_reach reach;
-    int64_t batch, head, row; /* row: the warp's first query */
+    int32_t batch, head, kv, row; /* kv: head of K and V; row: the warp's first query */
     int32_t begin[MINE], end[MINE];
     float *q, *tile, *weights; /* shared: 32 queries; a chunk of K or V; the warp's p */
     float largest[MINE], sum[MINE];
@@ -30,32 +30,40 @@ struct simt_block {
      * where there is none. */
     __device__ inline void load(const void *past, const attention_view &past_view,
                                 const void *fresh, const attention_view &view,
-                                int64_t key, int64_t element, int64_t dim)
+                                int32_t key, int32_t element, int64_t dim)
     {
-        const int64_t kv = head / job.plan.group;
-        const int e = threadIdx.x % CHUNK;
-        __syncthreads();
-        for (int i = (int)threadIdx.x / CHUNK; i < KEYS; i += CUDA_BLOCK / CHUNK) {
-            const int64_t j = key + i;
-            const bool old = j < reach.split;
-            const attention_view &from = old ? past_view : view;
-            const T *x = (const T *)(old ? past : fresh) + batch * from.batch +
-                         kv * from.head + (old ? j : j - reach.split) * from.row;
-            tile[i * PITCH + e] =
-                j < reach.keys && element + e < dim ? to_float(x[element + e]) : 0;
+        const int Step = CUDA_BLOCK / CHUNK;
+        const int e = threadIdx.x % CHUNK, first = threadIdx.x / CHUNK;
+        const T *old =
+            (const T *)past + batch * past_view.batch + kv * past_view.head + element + e;
+        const T *late =
+            (const T *)fresh + batch * view.batch + kv * view.head + element + e;
+        const bool real = element + e < dim;
+        T x[KEYS / Step];
+#pragma unroll
+        for (int n = 0; n < KEYS / Step; n++) {
+            const int32_t j = key + first + n * Step;
+            x[n] = zero_element<T>();
+            if (real && j < reach.keys)
+                x[n] = j < reach.split ? old[j * past_view.row]
+                                       : late[(j - reach.split) * view.row];
         }
+        __syncthreads();
+#pragma unroll
+        for (int n = 0; n < KEYS / Step; n++)
+            tile[(first + n * Step) * PITCH + e] = to_float(x[n]);
         __syncthreads();
     }
 
     /* s: of the lane's key. */
-    __device__ inline void multiply(float (&s)[MINE], int64_t key)
+    __device__ inline void multiply(float (&s)[MINE], int32_t key)
     {
         const struct attention_plan &p = job.plan;
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const int64_t pitch = (p.dim + CHUNK - 1) / CHUNK * CHUNK;
+        const int32_t pitch = (int32_t)((p.dim + CHUNK - 1) / CHUNK * CHUNK);
         for (int r = 0; r < MINE; r++)
             s[r] = 0;
-        for (int64_t d = 0; d < p.dim; d += CHUNK) {
+        for (int32_t d = 0; d < p.dim; d += CHUNK) {
             load(job.past_k, p.past_k, job.k, p.k, key, d, p.dim);
 #pragma unroll 2
             for (int e = 0; e < CHUNK; e += 4) {
@@ -75,7 +83,7 @@ struct simt_block {
 
     /* scores[i][j], if those of this kind are asked for and the block is to write them.
      */
-    __device__ inline void put(int kind, int64_t i, int64_t j, float s) const
+    __device__ inline void put(int kind, int32_t i, int32_t j, float s) const
     {
         const attention_view &v = job.plan.scores;
         if (job.plan.scores_kind == kind && blockIdx.z == 0 && i < job.plan.length &&
@@ -85,10 +93,10 @@ struct simt_block {
     }
 
     /* Scores of the lane's key as they go into the softmax. */
-    __device__ inline void finish(float (&s)[MINE], int64_t key, bool write) const
+    __device__ inline void finish(float (&s)[MINE], int32_t key, bool write) const
     {
         const struct attention_plan &p = job.plan;
-        const int64_t j = key + threadIdx.x % 32;
+        const int32_t j = key + (int32_t)threadIdx.x % 32;
 #pragma unroll
         for (int r = 0; r < MINE; r++) {
             float x = s[r] * (float)p.scale;
@@ -129,7 +137,7 @@ struct simt_block {
     /* o += p*V of a tile; a lane has columns 2*lane and on of each chunk. */
     template <int N>
     __device__ inline void weigh(float (&o)[MINE][N][2], const float (&s)[MINE],
-                                 int64_t key, int64_t column)
+                                 int32_t key, int32_t column)
     {
         const struct attention_plan &p = job.plan;
         const int lane = threadIdx.x % 32;
@@ -167,24 +175,29 @@ struct simt_block {
 
 /* N: chunks of V's columns. */
 template <typename T, int N>
-static __global__ void __launch_bounds__(CUDA_BLOCK, 1)
+static __global__ void __launch_bounds__(CUDA_BLOCK, N == 1 ? 2 : 1)
     simt_kernel(const __grid_constant__ attention_job job)
 {
     extern __shared__ float shared[];
     const struct attention_plan &p = job.plan;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int64_t pitch = (p.dim + CHUNK - 1) / CHUNK * CHUNK;
-    const int64_t tiles = (p.length + ROWS - 1) / ROWS;
-    const int64_t place = blockIdx.x / tiles, first = blockIdx.x % tiles * ROWS;
-    const int64_t column = (int64_t)blockIdx.z * SLICE;
-    simt_block<T> b = {job, {}, place / p.heads, place % p.heads, first + warp * MINE};
+    const int32_t pitch = (int32_t)((p.dim + CHUNK - 1) / CHUNK * CHUNK);
+    const uint32_t tiles = (uint32_t)((p.length + ROWS - 1) / ROWS);
+    const int32_t place = (int32_t)(blockIdx.x / tiles),
+                  first = (int32_t)(blockIdx.x % tiles * ROWS);
+    const int32_t column = (int32_t)blockIdx.z * SLICE;
+    simt_block<T> b = {job, {}};
+    b.batch = place / (int32_t)p.heads;
+    b.head = place % (int32_t)p.heads;
+    b.kv = b.head / (int32_t)p.group;
+    b.row = first + warp * MINE;
     b.reach = attention_reach_at(&p, job.lengths, b.batch);
     b.tile = shared;
     b.weights = b.tile + KEYS * PITCH + warp * MINE * KEYS;
     b.q = b.tile + KEYS * PITCH + ROWS * KEYS;
     float o[MINE][N][2] = {}, s[MINE], shrink[MINE];
-    for (int64_t i = threadIdx.x; i < ROWS * pitch; i += CUDA_BLOCK) {
-        const int64_t row = first + i / pitch, e = i % pitch;
+    for (int32_t i = threadIdx.x; i < ROWS * pitch; i += CUDA_BLOCK) {
+        const int32_t row = first + i / pitch, e = i % pitch;
         b.q[i] = row < p.length && e < p.dim
                      ? to_float(((const T *)job.q)[b.batch * p.q.batch +
                                                    b.head * p.q.head + row * p.q.row + e])
@@ -201,12 +214,13 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     int64_t from = 0, to = p.keys, ignored;
     if (p.scores_kind == STRATA_SCORES_NONE) {
         attention_bounds(&p, &b.reach, first, &from, &ignored);
-        attention_bounds(&p, &b.reach, min(first + ROWS, p.length) - 1, &ignored, &to);
+        attention_bounds(&p, &b.reach, min((int64_t)first + ROWS, p.length) - 1, &ignored,
+                         &to);
         from = min(from, b.reach.keys) / KEYS * KEYS;
         to = min(to, b.reach.keys);
     }
     const bool twice = p.scores_kind == STRATA_SCORES_SOFTMAX;
-    for (int64_t key = from; key < to; key += KEYS) {
+    for (int32_t key = (int32_t)from; key < to; key += KEYS) {
         b.multiply(s, key);
         b.finish(s, key, true);
         b.count(s, shrink);
@@ -223,7 +237,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     float by[MINE];
     for (int r = 0; r < MINE; r++)
         by[r] = b.largest[r] == -INFINITY ? 0 : 1 / b.sum[r];
-    for (int64_t key = from; twice && key < to; key += KEYS) {
+    for (int32_t key = (int32_t)from; twice && key < to; key += KEYS) {
         b.multiply(s, key);
         b.finish(s, key, false);
         for (int r = 0; r < MINE; r++) {
@@ -238,7 +252,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, 1)
         for (int c = 0; c < N; c++)
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                const int64_t d = column + c * CHUNK + lane * 2 + e;
+                const int32_t d = column + c * CHUNK + lane * 2 + e;
                 if (b.row + r < p.length && d < p.v_dim)
                     from_float((T *)job.y + b.batch * p.y.batch + b.head * p.y.head +
                                    (b.row + r) * p.y.row + d,
