@@ -74,6 +74,9 @@ void trial_place_specials(struct trial *t);
 void trial_shake(struct trial *t);
 /* Report an output that follows an input and yet is a number where that is NaN. */
 void trial_follow(struct trial *t);
+/* Whether the result is out of its dtype's range, and the impl may then give any number.
+ */
+bool trial_drops(const struct trial *t, double want, int32_t dtype);
 /* Whether NaN and infinities of output o are as they are expected, and its numbers agree
  * within what is allowed; else where they are not: at. */
 bool trial_specials_agree(const struct trial *t, int o, int32_t dtype, double allowed,

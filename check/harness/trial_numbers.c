@@ -268,6 +268,12 @@ static bool may_spread(const struct trial *t, const double *image, int64_t n)
     return special && t->node.layer->layer.flops;
 }
 
+bool trial_drops(const struct trial *t, double want, int32_t dtype)
+{
+    return t->impl && t->impl->impl.flags & STRATA_OVERFLOW_DROPPED && isfinite(want) &&
+           fabs(want) > number_largest(dtype);
+}
+
 static bool agrees(const struct trial *t, double got, double want, double allowed,
                    int32_t dtype, bool spread)
 {
@@ -277,8 +283,7 @@ static bool agrees(const struct trial *t, double got, double want, double allowe
         return true; /* infinity less infinity, zero times infinity: one formula's */
     if (spread && !isfinite(got))
         return true;
-    if (t->impl && t->impl->impl.flags & STRATA_OVERFLOW_DROPPED && isfinite(want) &&
-        fabs(want) > largest)
+    if (trial_drops(t, want, dtype))
         return true;
     if (!same_kind(got, want, largest))
         return isfinite(want) && fabs(want) > largest && got == copysign(INFINITY, want);

@@ -26,11 +26,20 @@ struct simt_block {
     float *q, *tile, *weights; /* shared: 32 queries; a chunk of K or V; the warp's p */
     float largest[MINE], sum[MINE];
 
+    /* Keys with a score: where that is asked for before the mask, also of those that the
+     * lengths leave out, which are there. */
+    __device__ inline int64_t scored() const
+    {
+        const int kind = job.plan.scores_kind;
+        const bool before = kind == STRATA_SCORES_RAW || kind == STRATA_SCORES_SOFTCAP;
+        return before && !job.plan.cache ? job.plan.keys : reach.keys;
+    }
+
     /* One chunk of 32 keys from `key` on: element (i, e) to tile[i*PITCH + e]; zeros
-     * where there is none. */
+     * from key `end` on. */
     __device__ inline void load(const void *past, const attention_view &past_view,
                                 const void *fresh, const attention_view &view,
-                                int32_t key, int32_t element, int64_t dim)
+                                int32_t key, int64_t end, int32_t element, int64_t dim)
     {
         const int Step = CUDA_BLOCK / CHUNK;
         const int e = threadIdx.x % CHUNK, first = threadIdx.x / CHUNK;
@@ -44,7 +53,7 @@ struct simt_block {
         for (int n = 0; n < KEYS / Step; n++) {
             const int32_t j = key + first + n * Step;
             x[n] = zero_element<T>();
-            if (real && j < reach.keys)
+            if (real && j < end)
                 x[n] = j < reach.split ? old[j * past_view.row]
                                        : late[(j - reach.split) * view.row];
         }
@@ -64,7 +73,7 @@ struct simt_block {
         for (int r = 0; r < MINE; r++)
             s[r] = 0;
         for (int32_t d = 0; d < p.dim; d += CHUNK) {
-            load(job.past_k, p.past_k, job.k, p.k, key, d, p.dim);
+            load(job.past_k, p.past_k, job.k, p.k, key, scored(), d, p.dim);
 #pragma unroll 2
             for (int e = 0; e < CHUNK; e += 4) {
                 const float4 k = *(const float4 *)(tile + lane * PITCH + e);
@@ -147,7 +156,8 @@ struct simt_block {
         __syncwarp();
 #pragma unroll
         for (int c = 0; c < N; c++) {
-            load(job.past_v, p.past_v, job.v, p.v, key, column + c * CHUNK, p.v_dim);
+            load(job.past_v, p.past_v, job.v, p.v, key, reach.keys, column + c * CHUNK,
+                 p.v_dim);
 #pragma unroll 2
             for (int j = 0; j < KEYS; j += 4) {
                 float4 w[MINE];

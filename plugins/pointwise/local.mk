@@ -16,3 +16,4 @@ plugins_pointwise_cuda_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_pointwise_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_pointwise_cuda_la_LIBADD = plugins/pointwise/cuda.lo $(CUDA_LIBS)
 endif
+EXTRA_DIST += plugins/pointwise/machine.cuh
