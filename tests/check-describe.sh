@@ -12,6 +12,7 @@ needs() {
         echo 'inputs = x, x' ;;
     core::Constant) echo 'shape = 2 x 3' ;;
     core::Convolution | core::Deconvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
+    core::Attention) echo 'inputs = x, x1, x2' ;;
     core::Embedding) printf '%s\n' 'rows = 9' 'columns = 5' ;;
     core::Expand) echo 'repeats = 1, 2, 1, 3' ;;
     core::FullyConnected) echo 'units = 5' ;;
@@ -36,6 +37,7 @@ needs() {
 # The inputs of a layer that takes others than x of 1 x 4 x 6 x 6, as SHAPE[:DTYPE].
 inputs_of() {
     case $1 in
+    core::Attention) echo 1x4x6x6 1x4x7x6 1x4x7x5 ;;
     core::Dequantize) echo 1x4x6x6:u8 ;;
     core::Embedding) echo 2x3:i64 ;;
     core::Gather) echo 1x4x6x6 5:i64 ;;

@@ -270,8 +270,8 @@ static bool may_spread(const struct trial *t, const double *image, int64_t n)
 
 bool trial_drops(const struct trial *t, double want, int32_t dtype)
 {
-    return t->impl && t->impl->impl.flags & STRATA_OVERFLOW_DROPPED && isfinite(want) &&
-           fabs(want) > number_largest(dtype);
+    return t->impl && t->impl->impl.flags & STRATA_OVERFLOW_DROPPED &&
+           fabs(want) > number_largest(dtype); /* infinity, too; not a NaN */
 }
 
 static bool agrees(const struct trial *t, double got, double want, double allowed,

@@ -57,7 +57,7 @@ static __device__ inline void finish_output(const decode_job &job, int64_t offse
 {
     if (d < job.a.plan.v_dim)
         from_float((T *)job.a.y + offset + d,
-                   all.largest == -INFINITY ? 0 : all.o / all.sum);
+                   all.sum == 0 ? 0 : all.o / all.sum); /* 0: all keys are masked */
 }
 
 /* Whether this block is the last of its tile to arrive; then it sees what all wrote. */
