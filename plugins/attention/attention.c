@@ -152,16 +152,18 @@ static const strata_row float_rows[] = {
 };
 
 #define STRIDED (STRATA_STRIDED_IN | STRATA_STRIDED_OUT)
+/* present_k and present_v may be the caches past_k and past_v. */
+#define CACHES {0, 1 + ATTENTION_PAST_K, 1 + ATTENTION_PAST_V}
 
 static const strata_impl impls[] = {
-    {.id = 1, .device = STRATA_HOST, .flags = STRIDED, .name = "c",
+    {.id = 1, .device = STRATA_HOST, .flags = STRIDED, .in_place = CACHES, .name = "c",
      .rows = STRATA_ARRAY(rows), .efficiency = 0.01, .bandwidth = 0.05,
      .workspace = attention_exact_workspace, .run = attention_exact_run},
-    {.id = 2, .device = STRATA_HOST, .flags = STRIDED, .name = "tiled",
+    {.id = 2, .device = STRATA_HOST, .flags = STRIDED, .in_place = CACHES, .name = "tiled",
      .rows = STRATA_ARRAY(float_rows), .efficiency = 0.5, .bandwidth = 0.5,
      .accept = accept_without_scores, .workspace = attention_tiled_workspace,
      .run = attention_tiled_run},
-    {.id = 3, .device = STRATA_HOST, .flags = STRIDED, .name = "split",
+    {.id = 3, .device = STRATA_HOST, .flags = STRIDED, .in_place = CACHES, .name = "split",
      .rows = STRATA_ARRAY(float_rows), .efficiency = 0.2, .bandwidth = 0.7,
      .accept = attention_split_accept, .workspace = attention_split_workspace,
      .run = attention_split_run},

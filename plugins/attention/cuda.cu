@@ -229,6 +229,11 @@ static const strata_row rows[] = {ROW(STRATA_F32_NCHW), ROW(STRATA_F16_NCHW),
 static const strata_row half_rows[] = {ROW(STRATA_F16_NCHW), ROW(STRATA_BF16_NCHW)};
 
 #define STRIDED (STRATA_STRIDED_IN | STRATA_STRIDED_OUT)
+/* present_k and present_v may be the caches past_k and past_v. */
+#define CACHES                                                                           \
+    {                                                                                    \
+        0, 1 + ATTENTION_PAST_K, 1 + ATTENTION_PAST_V                                    \
+    }
 
 static const strata_impl impls[] = {
     {.id = 1,
@@ -239,7 +244,8 @@ static const strata_impl impls[] = {
      .efficiency = 0.02,
      .accept = simt_accept,
      .run = simt_run,
-     .bandwidth = 0.2},
+     .bandwidth = 0.2,
+     .in_place = CACHES},
     {.id = 2,
      .device = STRATA_CUDA,
      .flags = STRIDED,
@@ -250,7 +256,8 @@ static const strata_impl impls[] = {
      .efficiency = 0.7,
      .accept = hopper_accept,
      .run = hopper_run,
-     .bandwidth = 0.7},
+     .bandwidth = 0.7,
+     .in_place = CACHES},
     {.id = 3,
      .device = STRATA_CUDA,
      .flags = STRIDED,
@@ -265,7 +272,8 @@ static const strata_impl impls[] = {
      .ctx_open = decode_ctx_open,
      .ctx_close = decode_ctx_close,
      .run = decode_run,
-     .bandwidth = 0.8},
+     .bandwidth = 0.8,
+     .in_place = CACHES},
 };
 
 static const strata_extends attention = {

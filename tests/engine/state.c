@@ -3,6 +3,8 @@
  * States: what a context keeps from run to run, and its rows reset, copied, saved and
  * restored.
  */
+#include <math.h>
+
 #include <strata/state.h>
 
 #include "engine/context/context.h"
@@ -218,6 +220,53 @@ Test(state, in_place_where_the_readers_are_done)
     }
     strata_context_destroy(c);
     close_net(&n);
+}
+
+/* Steps of one position, over caches that grow in place, are one run of all of them. */
+Test(state, steps_of_attention_are_one_run_of_all)
+{
+    enum { T = 8, HEADS = 2, DIM = 4, LINE = HEADS * DIM };
+    static const char grow[] =
+        "[state k]\nshape = 1 x 2 x 8 x 4\nnext = att:1\n"
+        "[state v]\nshape = 1 x 2 x 8 x 4\nnext = att:2\n"
+        "[state steps]\nshape = 1\ndtype = i32\nnext = more\nroom = 8\n"
+        "[layer same]\ntype = Compare\nop = equal\ninputs = steps, steps\n"
+        "[layer one]\ntype = Cast\nto = i32\ninputs = same\n"
+        "[layer more]\ntype = ElementWise\nop = sum\ninputs = steps, one\n"
+        "[layer att]\ntype = Attention\ncausal = yes\ncache = yes\n"
+        "inputs = x, x, x, none, k, v, steps\n";
+    static const char whole[] = "[layer att]\ntype = Attention\ncausal = yes\n"
+                                "inputs = x, x, x\n";
+    struct net steps_net, whole_net;
+    strata_error err;
+    strata_context *one, *all;
+    float data[HEADS * T * DIM], answer[HEADS * T * DIM], now[LINE], y[LINE];
+    srand(7);
+    for (size_t i = 0; i < sizeof data / sizeof *data; i++)
+        data[i] = (float)rand() / (float)RAND_MAX * 2 - 1;
+    OK(open_net(&whole_net, "", "1 x 2 x 8 x 4", "att", whole, &err));
+    OK(strata_context_create(&all, whole_net.engine, whole_net.handle, &err));
+    OK(run(all, data, answer, &err));
+    OK(open_net(&steps_net, "", "1 x 2 x 1 x 4", "att", grow, &err));
+    cr_expect(steps_net.engine->execution->states[0].shared, "the caches are in place");
+    cr_expect(steps_net.engine->execution->states[1].shared, "the caches are in place");
+    OK(strata_context_create(&one, steps_net.engine, steps_net.handle, &err));
+    for (int sequence = 0; sequence < 2; sequence++) {
+        for (int t = 0; t < T; t++) {
+            for (int i = 0; i < LINE; i++)
+                now[i] = data[(i / DIM * T + t) * DIM + i % DIM];
+            OK(run(one, now, y, &err));
+            for (int i = 0; i < LINE; i++)
+                cr_expect(fabsf(y[i] - answer[(i / DIM * T + t) * DIM + i % DIM]) < 1e-5f,
+                          "step %d, element %d", t, i);
+        }
+        cr_expect_eq(run(one, now, y, &err), STRATA_EOVERFLOW, "the room is taken");
+        OK(strata_context_reset_state(one, 0, &err));
+    }
+    strata_context_destroy(one);
+    strata_context_destroy(all);
+    close_net(&steps_net);
+    close_net(&whole_net);
 }
 
 Test(state, a_failed_run_leaves_no_half_changed_states)
