@@ -216,12 +216,13 @@ static int reserve(struct job *j, const struct onnx_field *f, size_t at)
     return STRATA_OK;
 }
 
-/* Packed numbers that are the whole list and lie as the machine has them stay there. */
+/* Packed numbers that are the whole list and lie as the machine has them stay there. None
+ * are none: a list that is reserved and still empty must not move into the file. */
 static bool adopt(struct job *j, const struct onnx_field *f, const struct wire_field *v)
 {
     size_t *more = &j->counts[f - j->m->fields], *n = list_count(j, f);
     const size_t size = kinds[f->kind].size;
-    if ((f->kind != FIELD_FLOATS && f->kind != FIELD_DOUBLES) || *n ||
+    if ((f->kind != FIELD_FLOATS && f->kind != FIELD_DOUBLES) || *n || *more == 0 ||
         *more != v->size / size || (uintptr_t)v->bytes % size)
         return false;
     set_list(j, f, (void *)(uintptr_t)v->bytes);

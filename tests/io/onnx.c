@@ -232,6 +232,8 @@ static const struct {
     {"float, packed", "1:2 2:1 4:=0000803f000000c0", ONNX_FLOAT, "0000803f000000c0"},
     {"float, in pieces", "1:3 2:1 4:f1 4:=000000c00000803f", ONNX_FLOAT,
      "0000803f000000c00000803f"},
+    {"float, behind empty pieces", "1:2 2:1 4:= 4:= 4:=0000803f000000c0", ONNX_FLOAT,
+     "0000803f000000c0"},
     {"float, raw", "1:2 2:1 9:=0000803f000000c0", ONNX_FLOAT, "0000803f000000c0"},
     {"dims, packed", "1:[1 2] 2:1 9:=0000803f000000c0", ONNX_FLOAT, "0000803f000000c0"},
     {"scalar", "2:1 4:f1", ONNX_FLOAT, "0000803f"},
