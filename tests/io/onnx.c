@@ -275,6 +275,7 @@ static void expect_tensor(size_t i, int padding)
     snprintf(text, sizeof text, "2:'%.*s' " TENSOR("%s"), padding, "12345678",
              tensors[i].text);
     const struct onnx_model *m = read_text(&b, text);
+    struct blob before = onnx_text(text);
     const struct onnx_tensor *t = m->graph.initializers;
     const char *name = tensors[i].name;
     const size_t size = (size_t)onnx_type_bits(t->type) / 8;
@@ -287,7 +288,9 @@ static void expect_tensor(size_t i, int padding)
     if (size > 1)
         cr_expect_eq((uintptr_t)t->data % (size > 8 ? 8 : size), 0, "%s at %p", name,
                      t->data);
+    cr_expect_arr_eq(b.bytes, before.bytes, b.size, "%s: the file is as it was", name);
     onnx_close(m);
+    free(before.bytes);
     free(b.bytes);
     free(wanted.bytes);
 }
