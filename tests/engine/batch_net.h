@@ -48,8 +48,11 @@ static inline int open_net_on(struct net *n, const char *device, const char *pro
             outputs, profile, shape, layers);
     fclose(f);
     memset(n, 0, sizeof *n);
+    files[0] = NULL;
     if (strstr(layers, "Trial"))
         files[0] = build("layers.so", "modules/batch_layers.c", SHARED);
+    if (strstr(layers, "Picky"))
+        files[0] = build("sizes.so", "modules/size_layers.c", SHARED);
     const strata_registry_options options = {
         .struct_size = sizeof options, .files = files, .n_files = files[0] != NULL};
     int status = strata_create(&n->handle, device, err);

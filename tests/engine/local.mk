@@ -10,12 +10,18 @@ CRITERION_TESTS += \
 	tests/engine/random_networks \
 	tests/engine/refusal \
 	tests/engine/save \
-	tests/engine/shapes \
+	tests/engine/sizes/shapes \
+	tests/engine/sizes/versions \
 	tests/engine/state \
 	tests/engine/teams \
 	tests/engine/threads
 tests_engine_batch_SOURCES = tests/engine/batch.c tests/engine/batch_net.h
-tests_engine_shapes_SOURCES = tests/engine/shapes.c tests/engine/batch_net.h
+tests_engine_sizes_shapes_SOURCES = tests/engine/sizes/shapes.c \
+	tests/engine/sizes/sizes_net.h \
+	tests/engine/batch_net.h
+tests_engine_sizes_versions_SOURCES = tests/engine/sizes/versions.c \
+	tests/engine/sizes/sizes_net.h \
+	tests/engine/batch_net.h
 tests_engine_state_SOURCES = tests/engine/state.c tests/engine/batch_net.h
 tests_engine_teams_SOURCES = tests/engine/teams.c tests/engine/batch_net.h
 tests_engine_batcher_SOURCES = tests/engine/batcher.c tests/engine/batch_net.h
