@@ -145,11 +145,5 @@ ROWS(avx512, ROW_AVX512, 16)
 
 const struct attention_row_set *attention_rows_choose(void)
 {
-#ifdef ELEMENT_X86
-    return row_has_avx512()     ? &rows_avx512
-           : element_has_f16c() ? &rows_avx2
-                                : &rows_plain;
-#else
-    return &rows_plain;
-#endif
+    return ROW_BEST(rows);
 }

@@ -136,11 +136,5 @@ CODE(avx512, ROW_AVX512)
 
 const struct rnn_code *rnn_code_choose(void)
 {
-#ifdef ELEMENT_X86
-    return row_has_avx512()     ? &code_avx512
-           : element_has_f16c() ? &code_avx2
-                                : &code_plain;
-#else
-    return &code_plain;
-#endif
+    return ROW_BEST(code);
 }

@@ -132,11 +132,5 @@ ROWS(avx512, ROW_AVX512)
 
 const struct softmax_rows *softmax_rows_choose(void)
 {
-#ifdef ELEMENT_X86
-    return row_has_avx512()     ? &rows_avx512
-           : element_has_f16c() ? &rows_avx2
-                                : &rows_plain;
-#else
-    return &rows_plain;
-#endif
+    return ROW_BEST(rows);
 }

@@ -67,6 +67,16 @@
         T##_store_row(data, dtype, step, row, n);                                        \
     }
 
+/* The best of the tables NAME_avx512, NAME_avx2 and NAME_plain that this processor runs. */
+#ifdef ELEMENT_X86
+#define ROW_BEST(name)                                                                   \
+    (row_has_avx512()     ? &name##_avx512                                               \
+     : element_has_f16c() ? &name##_avx2                                                 \
+                          : &name##_plain)
+#else
+#define ROW_BEST(name) (&name##_plain)
+#endif
+
 /* T_apply, T_load and T_store, from T_rows, T_load_row and T_store_row. */
 #ifdef ELEMENT_X86
 static inline int row_has_avx512(void)
