@@ -57,8 +57,10 @@ static int check_state(strata_context *c, const struct execution_state *s,
     char *values = malloc((size_t)v->bytes);
     if (!values)
         return error_no_memory(err, (size_t)v->bytes, "a state's values");
+    context_visit(c, 1);
     int status = c->handle->device->ops->copy(c->stream, values, data, (size_t)v->bytes,
                                               COPY_FROM_DEVICE, err);
+    context_end_visit(c);
     if (status == STRATA_OK)
         status = c->handle->device->ops->stream_synchronize(c->stream, err);
     if (status == STRATA_OK)

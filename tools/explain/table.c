@@ -273,10 +273,9 @@ static void print_wishes(const strata_engine *e)
         if (!planner_wish_holds(e->network, &e->network->layers[i]))
             add_name(&l, "", e->network->layers[i].name);
     if (l.n > 0)
-        tool_print(
-            "build.formats does not hold for %s%s: a tensor there can have none of "
-            "them\n",
-            l.text, l.n > NAMES_SHOWN ? " and others" : "");
+        tool_print("build.formats does not hold for %s%s: a tensor there can have none of "
+                   "them\n",
+                   l.text, l.n > NAMES_SHOWN ? " and others" : "");
 }
 
 void explain_print_summary(const strata_engine *e)
