@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gathering rows and columns of FP32 on the host: sums, products and extremes, in an
- * order that depends on sizes alone. A row is gathered in 64 lanes, which are then
+ * Gathering rows and columns of FP32 on the host: sums and extremes, in an order
+ * that depends on sizes alone. A row is gathered in 64 lanes, which are then
  * folded; columns each for themselves, row after row. Memory is taken in stretches that
  * lie in one piece.
  */
@@ -18,8 +18,8 @@ enum gather {
     GATHER_SQUARE,  /* of squares */
     GATHER_CENTRED, /* of squares of x - shift */
     GATHER_EXP,     /* of exp(x - shift) */
-    GATHER_PRODUCT,
-    GATHER_MAX, /* a NaN is the largest, and the smallest */
+    GATHER_PRODUCT, /* of integers; floats' leave the range on their way */
+    GATHER_MAX,     /* a NaN is the largest, and the smallest */
     GATHER_MIN,
     GATHERS
 };
@@ -29,10 +29,7 @@ enum gather {
 
 static inline float gather_start(enum gather g)
 {
-    return g == GATHER_PRODUCT ? 1
-           : g == GATHER_MAX   ? -INFINITY
-           : g == GATHER_MIN   ? INFINITY
-                               : 0;
+    return g == GATHER_MAX ? -INFINITY : g == GATHER_MIN ? INFINITY : 0;
 }
 
 #define GATHER_INLINE static inline __attribute__((always_inline))
@@ -66,8 +63,6 @@ GATHER_INLINE float gather_step(enum gather g, float a, float x, float shift)
         return a + (x - shift) * (x - shift);
     case GATHER_EXP:
         return a + gather_exp(x - shift);
-    case GATHER_PRODUCT:
-        return a * x;
     case GATHER_MAX:
         return x > a || x != x ? x : a;
     case GATHER_MIN:
@@ -80,7 +75,7 @@ GATHER_INLINE float gather_step(enum gather g, float a, float x, float shift)
 /* Two parts of one result. */
 static inline float gather_join(enum gather g, float a, float b)
 {
-    return gather_step(g >= GATHER_PRODUCT ? g : GATHER_SUM, a, b, 0);
+    return gather_step(g >= GATHER_MAX ? g : GATHER_SUM, a, b, 0);
 }
 
 /* Four rows at once, so that a is read and written once for them. */
@@ -185,9 +180,6 @@ struct gather_code {
         break;                                                                           \
     case GATHER_EXP:                                                                     \
         call(GATHER_EXP);                                                                \
-        break;                                                                           \
-    case GATHER_PRODUCT:                                                                 \
-        call(GATHER_PRODUCT);                                                            \
         break;                                                                           \
     case GATHER_MAX:                                                                     \
         call(GATHER_MAX);                                                                \

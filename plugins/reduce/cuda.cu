@@ -4,108 +4,11 @@
  * gather in FP32, integers in 64 bits.
  */
 #include "plugins/common/reduce.cuh"
+#include "plugins/reduce/number.cuh"
 
 enum { TAKE_SUM, TAKE_ABS, TAKE_SQUARE, TAKE_PRODUCT, TAKE_MAX, TAKE_MIN };
 
-/* ---- numbers ----------------------------------------------------------------------- */
-
-static __device__ inline float number(float x)
-{
-    return x;
-}
-static __device__ inline float number(__half x)
-{
-    return __half2float(x);
-}
-static __device__ inline float number(__nv_bfloat16 x)
-{
-    return __bfloat162float(x);
-}
-static __device__ inline int64_t number(int8_t x)
-{
-    return x;
-}
-static __device__ inline int64_t number(uint8_t x)
-{
-    return x;
-}
-static __device__ inline int64_t number(int32_t x)
-{
-    return x;
-}
-static __device__ inline int64_t number(int64_t x)
-{
-    return x;
-}
-
-/* Unsigned, as integers wrap. */
-static __device__ inline int64_t product(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a * (uint64_t)b);
-}
-static __device__ inline float product(float a, float b)
-{
-    return a * b;
-}
-static __device__ inline int64_t total(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a + (uint64_t)b);
-}
-static __device__ inline float total(float a, float b)
-{
-    return a + b;
-}
-static __device__ inline int64_t magnitude(int64_t x)
-{
-    return x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
-}
-static __device__ inline float magnitude(float x)
-{
-    return fabsf(x);
-}
-
-static __device__ inline void put(float *y, float x)
-{
-    *y = x;
-}
-static __device__ inline void put(__half *y, float x)
-{
-    *y = __float2half_rn(x);
-}
-static __device__ inline void put(__nv_bfloat16 *y, float x)
-{
-    *y = __float2bfloat16_rn(x);
-}
-static __device__ inline void put(int8_t *y, int64_t x)
-{
-    *y = (int8_t)x;
-}
-static __device__ inline void put(uint8_t *y, int64_t x)
-{
-    *y = (uint8_t)x;
-}
-static __device__ inline void put(int32_t *y, int64_t x)
-{
-    *y = (int32_t)x;
-}
-static __device__ inline void put(int64_t *y, int64_t x)
-{
-    *y = x;
-}
-
-/* A NaN is the largest and the smallest. */
-template <typename A>
-static __device__ inline A larger(A a, A x)
-{
-    return x > a || x != x ? x : a;
-}
-template <typename A>
-static __device__ inline A smaller(A a, A x)
-{
-    return x < a || x != x ? x : a;
-}
-
-/* ---- sums, products and extremes --------------------------------------------------- */
+/* ---- sums, extremes, and products of integers ------------------------------------- */
 
 /* A: float or int64_t; Y: the output's elements. */
 template <typename A, typename Y>
@@ -258,7 +161,7 @@ take_rows(const gathered<A, Y> &op, typename gathered<A, Y>::Tally (&t)[N],
     });
 }
 
-/* ---- log of a sum of exponentials -------------------------------------------------- */
+/* ---- log of a sum of exponentials ------------------------------------------------- */
 
 template <typename Y>
 struct exponents {
@@ -314,6 +217,68 @@ struct exponents {
     __device__ void close(const Tally &t, int64_t at) const
     {
         put(y + at, shift(t.most) + logf(t.sum));
+    }
+};
+
+/* ---- products of floats ----------------------------------------------------------- */
+
+/* As mantissa and exponent: a part may leave FP32's range where the whole does not, and
+ * one thread's infinity times another's 0 would be a NaN. */
+template <typename Y>
+struct products {
+    struct Tally {
+        float mantissa;
+        int32_t exponent;
+    };
+    Y *y;
+
+    /* Held where a sum of exponents would leave 32 bits. */
+    static __device__ int32_t bounded(int32_t exponent)
+    {
+        const int32_t most = 1 << 30;
+        return max(-most, min(most, exponent));
+    }
+    /* x's fraction; 0, infinities and NaNs have no exponent. */
+    static __device__ float split(float x, int32_t *exponent)
+    {
+        int own = 0;
+        if (x == 0 || !(fabsf(x) < INFINITY))
+            return x;
+        x = frexpf(x, &own);
+        *exponent = bounded(*exponent + own);
+        return x;
+    }
+
+    __device__ void start(Tally &t) const
+    {
+        t.mantissa = 1;
+        t.exponent = 0;
+    }
+
+    template <typename T, int N>
+    __device__ void take(Tally &t, const pack<T, N> &p, int64_t) const
+    {
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            t.mantissa *= split(number(p.v[k]), &t.exponent);
+        t.mantissa = split(t.mantissa, &t.exponent);
+    }
+
+    __device__ void join(Tally &t, const Tally &other) const
+    {
+        t.exponent = bounded(t.exponent + other.exponent);
+        t.mantissa = split(t.mantissa * other.mantissa, &t.exponent);
+    }
+
+    __device__ Tally below(const Tally &t, int d) const
+    {
+        return {__shfl_down_sync(0xffffffffu, t.mantissa, d),
+                __shfl_down_sync(0xffffffffu, t.exponent, d)};
+    }
+
+    __device__ void close(const Tally &t, int64_t at) const
+    {
+        put(y + at, ldexpf(t.mantissa, t.exponent));
     }
 };
 
@@ -400,8 +365,12 @@ static void reduce_floats(const strata_run *r, const reduce_cut &c)
 {
     const strata_tensor *y = &r->out[0];
     const cudaStream_t stream = layer_stream(r);
-    if (((const strata_reduce *)r->params)->op == STRATA_REDUCE_LOG_SUM_EXP) {
+    const strata_reduce *p = (const strata_reduce *)r->params;
+    if (p->op == STRATA_REDUCE_LOG_SUM_EXP) {
         const exponents<T> op = {(T *)y->data};
+        reduce_launch<T>(c, op, stream);
+    } else if (p->op == STRATA_REDUCE_PROD) {
+        const products<T> op = {(T *)y->data};
         reduce_launch<T>(c, op, stream);
     } else {
         reduce_gather<T, float>(r, c, -INFINITY, INFINITY);

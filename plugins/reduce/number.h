@@ -18,8 +18,8 @@ struct reduce_number {
     /* n elements of the input from `at`: its own memory, or `buffer` */
     const void *(*load)(const strata_tensor *t, int64_t at, int64_t n, void *buffer);
     void (*start)(enum gather g, int32_t dtype, void *a, int64_t n);
-    /* n elements, whole rows of `lanes`, each into its lane of a */
-    void (*lanes)(enum gather g, void *a, const void *x, const void *shift, int64_t lanes,
+    /* n elements, whole rows of `lanes`, each into its lane of a; shift: of each lane */
+    void (*lanes)(enum gather g, void *a, const void *x, void *shift, int64_t lanes,
                   int64_t n);
     /* Where exp(x - shift) was gathered: b of another shift joins a */
     void (*join)(enum gather g, void *a, void *shift, const void *b, const void *other,
@@ -45,8 +45,8 @@ static void float_start(enum gather g, int32_t dtype, void *a, int64_t n)
         ((float *)a)[i] = gather_start(g);
 }
 
-static void float_lanes(enum gather g, void *a, const void *x, const void *shift,
-                        int64_t lanes, int64_t n)
+static void float_lanes(enum gather g, void *a, const void *x, void *shift, int64_t lanes,
+                        int64_t n)
 {
     gather_lanes(gather_choose(), g, a, x, shift, lanes, n);
 }
@@ -83,8 +83,6 @@ static double double_step(enum gather g, double a, double x, double shift)
         return a + x * x;
     case GATHER_EXP:
         return a + exp(x - shift);
-    case GATHER_PRODUCT:
-        return a * x;
     case GATHER_MAX:
         return x > a || x != x ? x : a;
     case GATHER_MIN:
@@ -94,7 +92,7 @@ static double double_step(enum gather g, double a, double x, double shift)
     }
 }
 
-static void double_lanes(enum gather g, void *a, const void *x, const void *shift,
+static void double_lanes(enum gather g, void *a, const void *x, void *shift,
                          int64_t lanes, int64_t n)
 {
     double *to = a;
@@ -144,7 +142,7 @@ static double reduce_finish(int32_t op, double a, double shift, int64_t terms)
                                (double)from[i] * exp((double)(by[i] - most)));           \
                 at[i] = most;                                                            \
             } else {                                                                     \
-                to[i] = (type)double_step(g >= GATHER_PRODUCT ? g : GATHER_SUM,          \
+                to[i] = (type)double_step(g >= GATHER_MAX ? g : GATHER_SUM,              \
                                           (double)to[i], (double)from[i], 0);            \
             }                                                                            \
     }                                                                                    \
@@ -241,7 +239,7 @@ static int64_t integer_step(enum gather g, int64_t a, int64_t x)
             to[k] = integer_step(g, to[k], from[k]);                                     \
     break
 
-static void integer_lanes(enum gather g, void *a, const void *x, const void *shift,
+static void integer_lanes(enum gather g, void *a, const void *x, void *shift,
                           int64_t lanes, int64_t n)
 {
     int64_t *to = a;

@@ -4,7 +4,7 @@
  * of memory as they lie; where outputs are few, what is behind them is cut into pieces
  * that are joined in their order, so that results depend on sizes alone.
  */
-#include "plugins/reduce/number.h"
+#include "plugins/reduce/product.h"
 
 #include "plugins/common/dense.h"
 #include "plugins/common/walk.h"
@@ -136,10 +136,32 @@ static void reduce_define(const strata_node *n, const double *x, double *y)
         y[i] = reduce_finish(p->op, y[i], shift, reduce_terms(p, &n->in[0]));
 }
 
+static int reduce_define_products(const strata_node *n, const double *x, double *y)
+{
+    const int64_t count = dense_count(&n->in[0]), outputs = dense_count(&n->out[0]);
+    int64_t *exponent = calloc((size_t)(outputs ? outputs : 1), sizeof *exponent);
+    if (!exponent)
+        return STRATA_FAIL(n, STRATA_ENOMEM, "no memory for %lld exponents",
+                           (long long)outputs);
+    for (int64_t i = 0; i < outputs; i++)
+        y[i] = 1;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = reduce_place(n, i);
+        y[at] = product_split(y[at] * product_split(x[i], &exponent[at]), &exponent[at]);
+    }
+    for (int64_t i = 0; i < outputs; i++)
+        y[i] = product_close(y[i], exponent[i]);
+    free(exponent);
+    return STRATA_OK;
+}
+
 static int reduce_reference(const strata_node *n, const void *const *in,
                             const void *const *weight, void *const *out)
 {
     (void)weight;
+    const strata_reduce *p = n->params;
+    if (dense_is_real(n->in[0].dtype) && p->op == STRATA_REDUCE_PROD)
+        return reduce_define_products(n, in[0], out[0]);
     if (dense_is_real(n->in[0].dtype))
         reduce_define(n, in[0], out[0]);
     else
@@ -165,6 +187,7 @@ struct reduce_call {
     int64_t terms;         /* behind an output element */
     int64_t chunk, chunks; /* columns that are gathered at once */
     bool converts;         /* stretches are made into numbers first */
+    bool shifts;           /* outputs have a shift, or an exponent */
     int64_t pieces;        /* of what is behind an output element */
 };
 
@@ -173,9 +196,11 @@ static void reduce_prepare(struct reduce_call *c, const strata_reduce *p,
 {
     c->op = p->op;
     c->gather = reduce_gather(p->op);
-    c->number = reduce_number_of(x->dtype);
-    c->converts =
-        x->dtype != STRATA_FP32 && x->dtype != STRATA_FP64 && x->dtype != STRATA_INT64;
+    const bool product = c->gather == GATHER_PRODUCT && dense_is_real(x->dtype);
+    c->number = product ? &product_number : reduce_number_of(x->dtype);
+    c->shifts = product || c->gather == GATHER_EXP;
+    c->converts = product || (x->dtype != STRATA_FP32 && x->dtype != STRATA_FP64 &&
+                              x->dtype != STRATA_INT64);
     c->plan = reduce_plan_of(p, x, y, CHUNK);
     c->terms = reduce_terms(p, x);
     c->chunk = c->plan.width < CHUNK ? c->plan.width : CHUNK;
@@ -219,7 +244,7 @@ static int64_t rows_of(const struct reduce_call *c)
 }
 
 static void reduce_gather_rows(const struct reduce_call *c, const struct reduce_item *i,
-                               enum gather g, void *a, const void *shift, int64_t from,
+                               enum gather g, void *a, void *shift, int64_t from,
                                int64_t to)
 {
     const struct reduce_plan *p = &c->plan;
@@ -247,6 +272,8 @@ static void reduce_piece(const struct reduce_call *c, const struct reduce_item *
         c->number->start(GATHER_MAX, dtype, shift, i->n);
         reduce_gather_rows(c, i, GATHER_MAX, shift, NULL, from, to);
         c->number->shift(shift, i->n);
+    } else if (c->shifts) {
+        memset(shift, 0, (size_t)i->n * c->number->size);
     }
     c->number->start(c->gather, dtype, a, i->n);
     reduce_gather_rows(c, i, c->gather, a, shift, from, to);
@@ -256,7 +283,7 @@ static void reduce_close(const struct reduce_call *c, const struct reduce_item *
                          void *a, const void *shift)
 {
     const int64_t at = reduce_offset(c->plan.keep, c->plan.n_kept, i->kept, true);
-    c->number->finish(c->op, a, c->gather == GATHER_EXP ? shift : NULL, c->terms, i->n);
+    c->number->finish(c->op, a, c->shifts ? shift : NULL, c->terms, i->n);
     c->number->store(&c->run->out[0], at + i->column * c->plan.step, c->plan.step, a,
                      i->n);
 }

@@ -96,6 +96,13 @@ static const struct value_case {
     {"Shuffle", "shape = 3, 2; second = 1, 0", 1, {{2, {2, 3}}}, .out = {2, {2, 3}},
      .x = {{1, 2, 3, 4, 5, 6}}, .y = {1, 3, 5, 2, 4, 6}},
 
+    /* Parts leave FP32's range, and FP64's, and the whole is within. */
+    {"Reduce", "op = prod", 1, {{2, {1, 6}}}, .out = {2, {1, 1}},
+     .x = {{1e30, 1e-30, 1e30, 3, 1e-30, 5}}, .y = {15}},
+    {"Reduce", "op = prod; axes = 0", 1, {{2, {6, 1}}}, .out = {2, {1, 1}},
+     .x = {{1e-30, 1e-30, 1e-30, 2e30, 1e30, 1e30}}, .y = {2}},
+    {"Reduce", "op = prod", 1, {{2, {1, 3}}}, .out = {2, {1, 1}},
+     .x = {{1e30, 0, 1e30}}, .y = {0}},
     {"Resize", "scale = 2; coordinates = asymmetric", 1, {{3, {1, 1, 2}}},
      .out = {3, {1, 1, 4}}, .x = {{1, 2}}, .y = {1, 1, 2, 2}},
     {"Resize", "scale = 0.6", 1, {{4, {1, 1, 2, 4}}}, .out = {4, {1, 1, 1, 2}},

@@ -32,6 +32,8 @@ static const struct layer_case cases[] = {
     {"Reduce", "op = max; axes = 1", .in = {S2(5, 777)}, .low = -50, .high = -10},
     {"Reduce", "op = min; axes = 0", .in = {S2(129, 33)}},
     {"Reduce", "op = prod; axes = 1", .in = {S2(9, 12)}, .low = 0.5, .high = 1.5},
+    {"Reduce", "op = prod; axes = 1", .in = {S2(60, 900)}, .numbers = NUMBERS_LARGE},
+    {"Reduce", "op = prod; axes = 0", .in = {S2(900, 60)}, .numbers = NUMBERS_LARGE},
     {"Reduce", "op = l1; axes = 1", .in = {S3(4, 50, 3)}},
     {"Reduce", "op = l2; axes = 1", .in = {S3(4, 50, 3)}},
     {"Reduce", "op = l2", .in = {S2(300, 400)}},
