@@ -6,6 +6,8 @@
  */
 #include "engine/engine.h"
 
+#include <strata/sizes.h>
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

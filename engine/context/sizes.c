@@ -4,6 +4,8 @@
  */
 #include "engine/context/context.h"
 
+#include <strata/sizes.h>
+
 #include <inttypes.h>
 
 #include "core/arguments.h"

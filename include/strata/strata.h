@@ -387,37 +387,6 @@ STRATA_API int64_t strata_engine_batch(const strata_engine *engine);
  * Writes the first n, returns how many there are. */
 STRATA_API int strata_engine_batches(const strata_engine *engine, int64_t *out, int n);
 
-/* A name of the network's [profile] that stands for several sizes. A run has any of least
- * to most. Texts and sizes live as long as the engine. */
-typedef struct strata_dimension {
-    size_t struct_size;
-    const char *name;
-    int64_t least, most;
-    const int64_t *sizes; /* that plans are made for, ascending; the last is most */
-    int32_t n_sizes;
-    int32_t is_batch; /* rows are apart: run at the next larger of sizes, the rest unused */
-} strata_dimension;
-/* In the order of the network's file. */
-STRATA_API int strata_engine_dimensions(const strata_engine *engine);
-STRATA_API int strata_engine_dimension(const strata_engine *engine, int index,
-                                       strata_dimension *out, strata_error *err);
-
-/* What a run at given sizes takes. */
-typedef struct strata_estimate {
-    size_t struct_size;
-    double predicted_us; /* by the costs that the plan was made from, scaled by the model */
-    int64_t arena_bytes; /* of a context's memory in use */
-    int32_t planned;     /* a plan was made for these sizes, the batch rounded up */
-    int32_t n_sizes;
-    int64_t sizes[8]; /* those whose plan it goes by, one for each dimension */
-} strata_estimate;
-/* sizes: one for each of strata_engine_dimensions, in their order. Takes as long as
- * planning does where no plan was made for them. EINVAL: outside of their ranges;
- * EUNSUPPORTED names the layer that cannot have such a shape. Any thread. */
-STRATA_API int strata_engine_estimate(const strata_engine *engine, const int64_t *sizes,
-                                      int n_sizes, strata_estimate *out,
-                                      strata_error *err);
-
 /* What a run does, in order. Texts live as long as the engine. Bytes and operations are
  * the least that the step must move and do: each tensor and weight once. */
 enum {
@@ -476,23 +445,7 @@ STRATA_API void *strata_context_data(const strata_context *context, int index);
  * hangs on the batch or mixes its rows. */
 STRATA_API int strata_context_set_batch(strata_context *context, int64_t batch,
                                         strata_error *err);
-/* The shape that an input has in the next runs, and with it the sizes of the names that
- * stand in it: they hold for all inputs, and outputs follow. At first all have their
- * largest. The runs' first use of sizes that no plan was made for makes a version of a
- * plan, which takes about as long as loading an engine: in the next call that copies, runs
- * or asks for a binding. That call then fails with EUNSUPPORTED for a layer that cannot
- * have the shape. EINVAL: no such input, another rank, or a dim that is fixed or outside
- * of its range; nothing has changed then. */
-STRATA_API int strata_context_set_shape(strata_context *context, int index, int rank,
-                                        const int64_t *dims, strata_error *err);
-/* The same of one name. */
-STRATA_API int strata_context_set_dimension(strata_context *context, const char *name,
-                                            int64_t extent, strata_error *err);
-/* strata_engine_binding as the next run has it: dims and bytes of the sizes and rows that
- * are set. Makes a version of a plan where that is needed. */
-STRATA_API int strata_context_binding(strata_context *context, int index,
-                                      strata_binding *out, strata_error *err);
-/* Copy a binding, of the shape and rows that the next run has (strata_context_binding), in
+/* Copy a binding, of the shape and rows that the next run has (strata/sizes.h), in
  * its format, from or to host memory of the caller: after what is on the context's stream,
  * complete on return. EINVAL: no such binding, or `data` is NULL. */
 STRATA_API int strata_copy_in(strata_context *context, int index, const void *data,

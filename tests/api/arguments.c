@@ -4,6 +4,7 @@
  * headers (arguments.awk), what they are given is here.
  */
 #include <strata/batcher.h>
+#include <strata/sizes.h>
 #include <strata/state.h>
 
 #include "core/arguments.h"

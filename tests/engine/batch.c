@@ -8,6 +8,8 @@
 #include "engine/context/context.h"
 #include "tests/engine/batch_net.h"
 
+#include <strata/sizes.h>
+
 TestSuite(batch, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
 enum { ROW = 3 * 6 * 6, UNITS = 7, MOST = 8 };

@@ -4,6 +4,8 @@
  */
 #include "tools/bench/bench.h"
 
+#include <strata/sizes.h>
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,6 +4,8 @@
  */
 #include "tools/explain/explain.h"
 
+#include <strata/sizes.h>
+
 #include <inttypes.h>
 #include <string.h>
 

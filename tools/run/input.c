@@ -5,6 +5,8 @@
  */
 #include "tools/run/run.h"
 
+#include <strata/sizes.h>
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>

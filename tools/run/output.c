@@ -4,6 +4,8 @@
  */
 #include "tools/run/run.h"
 
+#include <strata/sizes.h>
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

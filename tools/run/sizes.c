@@ -5,6 +5,8 @@
  */
 #include "tools/run/run.h"
 
+#include <strata/sizes.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -10,6 +10,8 @@
 
 #include "tests/engine/batch_net.h"
 
+#include <strata/sizes.h>
+
 enum { WIDTH = 16, MOST = 40, ROWS = 4, VALUES = ROWS * MOST * WIDTH };
 
 /* A block of a transformer of 2 heads: T stands in products, Softmax and shuffles. The
