@@ -4,6 +4,9 @@
  */
 #include "planner/execution.h"
 
+#include "core/alloc.h"
+#include "planner/planner.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +28,35 @@ static void settle(struct execution_value *values, int value)
         values[v].at = at;
         at -= values[v].begin;
     }
+}
+
+struct execution *execution_open(const struct planner *planner, strata_error *err)
+{
+    const strata_network *net = planner->network;
+    struct execution *x = zalloc(1, sizeof *x, "an execution", err);
+    if (!x)
+        return NULL;
+    *x = (struct execution){.n_inputs = net->n_inputs - net->n_states,
+                            .n_bindings =
+                                net->n_inputs + net->n_outputs - 2 * net->n_states,
+                            .n_states = net->n_states,
+                            .device = planner->device.properties.kind,
+                            .sm = planner->device.properties.sm,
+                            .math = planner->math,
+                            .threads = planner->threads};
+    x->nodes = zalloc(planner->n_nodes, sizeof *x->nodes, "an execution", err);
+    x->bindings = zalloc(execution_bound(x), sizeof *x->bindings, "the bindings", err);
+    x->states = zalloc(x->n_states, sizeof *x->states, "the states", err);
+    if (x->nodes && x->bindings && x->states) {
+        for (size_t i = 0; i < x->n_states; i++)
+            x->states[i] =
+                (struct execution_state){.state = &net->states[i],
+                                         .now = (int)(x->n_bindings + i),
+                                         .next = (int)(x->n_bindings + x->n_states + i)};
+        return x;
+    }
+    execution_free(x);
+    return NULL;
 }
 
 void execution_settle(struct execution *x)

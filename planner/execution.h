@@ -130,6 +130,8 @@ int execution_make(struct execution **out, const struct planner *planner,
                    const struct plan *plan, strata_error *err);
 
 /* execution.c */
+/* With room for the planner's nodes, and the bindings of its network; nothing in them. */
+struct execution *execution_open(const struct planner *planner, strata_error *err);
 void execution_free(struct execution *x);
 /* Find each value's owner and its place there, of the aliases. */
 void execution_settle(struct execution *x);

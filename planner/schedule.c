@@ -453,35 +453,6 @@ static int schedule(struct schedule *s, strata_error *err)
     return status == STRATA_OK ? execution_keep_states(s->x, err) : status;
 }
 
-static struct execution *open_execution(const struct planner *planner, strata_error *err)
-{
-    const strata_network *net = planner->network;
-    struct execution *x = zalloc(1, sizeof *x, "an execution", err);
-    if (!x)
-        return NULL;
-    *x = (struct execution){.n_inputs = net->n_inputs - net->n_states,
-                            .n_bindings =
-                                net->n_inputs + net->n_outputs - 2 * net->n_states,
-                            .n_states = net->n_states,
-                            .device = planner->device.properties.kind,
-                            .sm = planner->device.properties.sm,
-                            .math = planner->math,
-                            .threads = planner->threads};
-    x->nodes = zalloc(planner->n_nodes, sizeof *x->nodes, "an execution", err);
-    x->bindings = zalloc(execution_bound(x), sizeof *x->bindings, "the bindings", err);
-    x->states = zalloc(x->n_states, sizeof *x->states, "the states", err);
-    if (x->nodes && x->bindings && x->states) {
-        for (size_t i = 0; i < x->n_states; i++)
-            x->states[i] =
-                (struct execution_state){.state = &net->states[i],
-                                         .now = (int)(x->n_bindings + i),
-                                         .next = (int)(x->n_bindings + x->n_states + i)};
-        return x;
-    }
-    execution_free(x);
-    return NULL;
-}
-
 static int make_indices(struct schedule *s, strata_error *err)
 {
     size_t n = s->problem->n_tensors, tensors = s->planner->network->n_tensors;
@@ -502,7 +473,7 @@ int execution_make(struct execution **out, const struct planner *planner,
     struct schedule s = {
         .planner = planner, .problem = &planner->model->problem, .plan = plan};
     *out = NULL;
-    if (!(s.x = open_execution(planner, err)))
+    if (!(s.x = execution_open(planner, err)))
         return STRATA_ENOMEM;
     s.x->cost = plan->cost;
     int status = make_indices(&s, err);
