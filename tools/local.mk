@@ -1,7 +1,7 @@
 # The strata command, one file per subcommand.
 bin_PROGRAMS += strata
 strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_output.c \
-	tools/main.c tools/print.c tools/tool.c tools/tool.h tools/table.c tools/values.c tools/values.h \
+	tools/main.c tools/options.c tools/print.c tools/tool.c tools/tool.h tools/table.c tools/values.c tools/values.h \
 	tools/bench/bench.c tools/bench/bench.h tools/bench/lane.c tools/bench/options.c \
 	tools/bench/print.c tools/bench/result.c tools/bench/run.c \
 	tools/compare/compare.c tools/compare/compare.h tools/compare/collect.c tools/compare/print.c \
@@ -20,7 +20,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/import/import.c tools/import/model.c tools/import/model.h \
 	tools/import/operators.c tools/import/options.c \
 	tools/diff.c \
-	tools/inspect.c tools/inspect_onnx.c tools/inspect_onnx.h \
+	tools/inspect/inspect.c tools/inspect/onnx.c tools/inspect/onnx.h \
 	tools/explain/report.c \
 	tools/explain/report_graph.c \
 	tools/explain/layout.c tools/explain/sizes.c tools/explain/svg.c tools/explain/table.c tools/explain/verify.c tools/doctor.c tools/completion.c

@@ -102,7 +102,7 @@ expect 0 'constructor called exit\(1\)' 'list --rejected tells its code' \
     $strata list --rejected --plugin-path "$scratch/modules"
 
 # Texts go out through one file.
-expect 0 '^tools/bench/print.c tools/completion.c tools/main.c tools/print.c tools/tool.c $' \
+expect 0 '^tools/bench/print.c tools/completion.c tools/main.c tools/options.c tools/print.c tools/tool.c $' \
     'names are printed in one place' sh -c "cd '$srcdir' && grep -lE \
         '(^|[^a-z_])(v?printf\(|fprintf\(stderr|json_dumpf\()' -r tools --include=*.c |
         sort | tr '\n' ' '"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * strata inspect: what is in an engine file (or an ONNX model: inspect_onnx.c). Nothing
+ * strata inspect: what is in an engine file (or an ONNX model: onnx.c). Nothing
  * is loaded or run, so neither the plugins nor the device have to be here; a network is
  * loaded to be printed.
  */
@@ -14,7 +14,7 @@
 #include "io/file.h"
 #include "tools/explain/explain.h"
 #include "tools/import/model.h"
-#include "tools/inspect_onnx.h"
+#include "tools/inspect/onnx.h"
 
 enum {
     OPTION_LAYERS = TOOL_OWN,

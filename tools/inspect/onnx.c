@@ -3,7 +3,7 @@
  * strata inspect of an ONNX model: what the file says, before any of it is imported. The
  * weights are counted and not read, so that a large model is listed at once.
  */
-#include "tools/inspect_onnx.h"
+#include "tools/inspect/onnx.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
