@@ -340,6 +340,7 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
     int status = context_states_kept(c, err);
     if (status != STRATA_OK)
         return status;
+    c->whole->runs++;
     if (c->stale && c->queued && (status = context_settle(c, err)) != STRATA_OK)
         return status;
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)

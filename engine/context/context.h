@@ -81,6 +81,9 @@ struct strata_context {
     int threads_before; /* of the calling thread's regions, meanwhile */
     bool lost;          /* of the whole: states half changed, by a run that failed */
     bool rehearses;     /* of the whole: the states of its runs are put back */
+    bool starts_over;   /* of the whole, set by what measures runs: states past their room
+                           are reset and no failure, unless one run alone fills them */
+    int64_t runs;       /* of the whole, since then */
     int64_t arena_bytes;
     /* Of the next runs: rows, and sizes of the network's symbols; resolved: active is the
      * one for them. */

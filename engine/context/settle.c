@@ -4,6 +4,8 @@
  */
 #include "engine/context/context.h"
 
+#include <strata/state.h>
+
 /* The runs under way have ended, with a status, which is handed on: tell the profiler. */
 static int report(strata_context *c, int status, strata_error *err)
 {
@@ -24,6 +26,20 @@ static int report(strata_context *c, int status, strata_error *err)
     return status;
 }
 
+/* Whether the runs left the states in order. */
+static int check_states(strata_context *whole, strata_error *err)
+{
+    strata_error own;
+    error_clear(&own);
+    const int status = context_check_states(whole, &own);
+    if (status == STRATA_OK)
+        return status;
+    if (status != STRATA_EOVERFLOW || !whole->starts_over || whole->runs < 2)
+        return error_set(err, status, "%s", own.message);
+    whole->runs = 0;
+    return context_reset_states(whole, STRATA_ALL_ROWS, err);
+}
+
 int context_settle(strata_context *c, strata_error *err)
 {
     strata_context *whole = c->whole;
@@ -32,7 +48,7 @@ int context_settle(strata_context *c, strata_error *err)
     if (status != STRATA_OK)
         whole->lost = whole->execution->n_states > 0;
     else if (whole->execution->n_states && !whole->rehearses)
-        status = context_check_states(whole, err);
+        status = check_states(whole, err);
     if (whole->profile)
         status = report(whole, status, err);
     for (size_t i = 0; i < whole->n_smaller; i++) {
