@@ -212,8 +212,10 @@ void strata_context_destroy(strata_context *c)
         free(c->nodes[i].ctx);
     }
     context_check_close(c);
-    if (c->whole == c)
+    if (c->whole == c) {
+        context_free_counts(c);
         free_bindings(c);
+    }
     if (c->whole == c || c->arena != c->whole->arena)
         allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
     free(c->value_data);
@@ -334,7 +336,7 @@ static int enqueue_steps(strata_context *c, strata_event *input_consumed,
 
 /* By the graph if there is one. The first run with new bindings goes step by step: it
  * loads the kernels, and bindings used once are not worth a graph. */
-static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
+static int enqueue_run(strata_context *c, strata_event *input_consumed, strata_error *err)
 {
     const struct context_graph *g = &c->graphs[input_consumed != NULL];
     int status = context_states_kept(c, err);
@@ -359,6 +361,12 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
                       : enqueue_steps(c, input_consumed, err);
     context_end(c);
     return status;
+}
+
+static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
+{
+    const int status = enqueue_run(c, input_consumed, err);
+    return status == STRATA_OK ? context_enqueue_counts(c, err) : status;
 }
 
 int strata_context_enqueue(strata_context *c, strata_event *input_consumed,

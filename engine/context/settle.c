@@ -31,7 +31,7 @@ static int check_states(strata_context *whole, strata_error *err)
 {
     strata_error own;
     error_clear(&own);
-    const int status = context_check_states(whole, &own);
+    const int status = context_check_counts(whole, &own);
     if (status == STRATA_OK)
         return status;
     if (status != STRATA_EOVERFLOW || !whole->starts_over || whole->runs < 2)
@@ -47,8 +47,9 @@ int context_settle(strata_context *c, strata_error *err)
     int status = strata_stream_synchronize(c->stream, err);
     if (status != STRATA_OK)
         whole->lost = whole->execution->n_states > 0;
-    else if (whole->execution->n_states && !whole->rehearses)
+    else if (!whole->rehearses)
         status = check_states(whole, err);
+    whole->counted = false;
     if (whole->profile)
         status = report(whole, status, err);
     for (size_t i = 0; i < whole->n_smaller; i++) {
