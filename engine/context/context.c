@@ -334,6 +334,21 @@ static int enqueue_steps(strata_context *c, strata_event *input_consumed,
     return status;
 }
 
+/* Wait for the runs under way; where they are measured, full states begin anew. */
+static int end_runs(strata_context *c, strata_error *err)
+{
+    strata_context *whole = c->whole;
+    if (!whole->starts_over || whole->runs < 2)
+        return context_settle(c, err);
+    strata_error own;
+    error_clear(&own);
+    const int status = context_settle(c, &own);
+    if (status != STRATA_EOVERFLOW)
+        return status == STRATA_OK ? status : error_set(err, status, "%s", own.message);
+    whole->runs = 0;
+    return context_reset_states(whole, STRATA_ALL_ROWS, err);
+}
+
 /* By the graph if there is one. The first run with new bindings goes step by step: it
  * loads the kernels, and bindings used once are not worth a graph. */
 static int enqueue_run(strata_context *c, strata_event *input_consumed, strata_error *err)
@@ -343,7 +358,7 @@ static int enqueue_run(strata_context *c, strata_event *input_consumed, strata_e
     if (status != STRATA_OK)
         return status;
     c->whole->runs++;
-    if (c->stale && c->queued && (status = context_settle(c, err)) != STRATA_OK)
+    if (c->stale && c->queued && (status = end_runs(c, err)) != STRATA_OK)
         return status;
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
         return status;
@@ -384,7 +399,7 @@ int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
 int strata_context_wait(strata_context *c, strata_error *err)
 {
     int status = context_enter(c, __func__, err);
-    return status != STRATA_OK ? status : context_leave(c, context_settle(c, err));
+    return status != STRATA_OK ? status : context_leave(c, end_runs(c, err));
 }
 
 int strata_context_run(strata_context *c, strata_error *err)
@@ -399,7 +414,7 @@ int strata_context_run(strata_context *c, strata_error *err)
     status = enqueue(c->active, NULL, err);
     context_end_visit(c);
     if (status == STRATA_OK)
-        status = context_settle(c, err);
+        status = end_runs(c, err);
     return context_leave(c, status);
 }
 

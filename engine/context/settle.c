@@ -4,8 +4,6 @@
  */
 #include "engine/context/context.h"
 
-#include <strata/state.h>
-
 /* The runs under way have ended, with a status, which is handed on: tell the profiler. */
 static int report(strata_context *c, int status, strata_error *err)
 {
@@ -26,20 +24,6 @@ static int report(strata_context *c, int status, strata_error *err)
     return status;
 }
 
-/* Whether the runs left the states in order. */
-static int check_states(strata_context *whole, strata_error *err)
-{
-    strata_error own;
-    error_clear(&own);
-    const int status = context_check_counts(whole, &own);
-    if (status == STRATA_OK)
-        return status;
-    if (status != STRATA_EOVERFLOW || !whole->starts_over || whole->runs < 2)
-        return error_set(err, status, "%s", own.message);
-    whole->runs = 0;
-    return context_reset_states(whole, STRATA_ALL_ROWS, err);
-}
-
 int context_settle(strata_context *c, strata_error *err)
 {
     strata_context *whole = c->whole;
@@ -48,7 +32,7 @@ int context_settle(strata_context *c, strata_error *err)
     if (status != STRATA_OK)
         whole->lost = whole->execution->n_states > 0;
     else if (!whole->rehearses)
-        status = check_states(whole, err);
+        status = context_check_counts(whole, err);
     whole->counted = false;
     if (whole->profile)
         status = report(whole, status, err);
