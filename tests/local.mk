@@ -63,6 +63,7 @@ include $(srcdir)/tests/engine/local.mk
 include $(srcdir)/tests/formats/local.mk
 include $(srcdir)/tests/ini/local.mk
 include $(srcdir)/tests/io/local.mk
+include $(srcdir)/tests/language/local.mk
 include $(srcdir)/tests/layers/local.mk
 include $(srcdir)/tests/network/local.mk
 include $(srcdir)/tests/planner/local.mk

@@ -1,0 +1,11 @@
+CRITERION_TESTS += \
+	tests/language/hugging_face \
+	tests/language/llama2c
+LANGUAGE_LDADD = libstrata-language.la $(LDADD) $(JANSSON_LIBS)
+tests_language_hugging_face_SOURCES = tests/language/hugging_face.c \
+	tests/language/tokens.h
+tests_language_hugging_face_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_language_hugging_face_LDADD = $(LANGUAGE_LDADD)
+tests_language_llama2c_SOURCES = tests/language/llama2c.c tests/language/tokens.h
+tests_language_llama2c_LDADD = $(LANGUAGE_LDADD)
+EXTRA_DIST += tests/data/tokenizers
