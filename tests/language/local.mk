@@ -1,11 +1,20 @@
 CRITERION_TESTS += \
+	tests/language/faults \
 	tests/language/hugging_face \
-	tests/language/llama2c
+	tests/language/llama2c \
+	tests/language/refusals
 LANGUAGE_LDADD = libstrata-language.la $(LDADD) $(JANSSON_LIBS)
+tests_language_faults_SOURCES = tests/language/faults.c tests/support/fault.c \
+	tests/support/fault.h tests/language/tokens.h
+tests_language_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_language_faults_LDADD = $(LANGUAGE_LDADD)
+tests_language_faults_LDFLAGS = $(AM_LDFLAGS) $(FAULT_WRAPS)
 tests_language_hugging_face_SOURCES = tests/language/hugging_face.c \
 	tests/language/tokens.h
 tests_language_hugging_face_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_language_hugging_face_LDADD = $(LANGUAGE_LDADD)
 tests_language_llama2c_SOURCES = tests/language/llama2c.c tests/language/tokens.h
 tests_language_llama2c_LDADD = $(LANGUAGE_LDADD)
+tests_language_refusals_SOURCES = tests/language/refusals.c tests/language/tokens.h
+tests_language_refusals_LDADD = $(LANGUAGE_LDADD)
 EXTRA_DIST += tests/data/tokenizers
