@@ -20,7 +20,7 @@ struct work {
 
 static void work_free(struct work *w)
 {
-    scratch_free(&w->scratch);
+    model_scratch_free(&w->scratch);
     pieces_free(&w->pieces);
     pieces_free(&w->other);
     bytes_free(&w->normal);

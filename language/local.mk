@@ -1,4 +1,4 @@
-# Tokenizers, used by the command and its tests; libstrata itself reads no text.
+# Tokenizers and samplers, used by the command and its tests; libstrata itself reads no text.
 LANGUAGE_SOURCES = \
 	language/encode.c \
 	language/file/added.c \
@@ -16,6 +16,8 @@ LANGUAGE_SOURCES = \
 	language/model/vocabulary.h \
 	language/model/wordpiece.c \
 	language/private.h \
+	language/sample.c \
+	language/sample.h \
 	language/steps/added.c \
 	language/steps/added.h \
 	language/steps/decode.c \

@@ -81,6 +81,11 @@ struct strata_context {
     int threads_before; /* of the calling thread's regions, meanwhile */
     bool lost;          /* of the whole: states half changed, by a run that failed */
     bool rehearses;     /* of the whole: the states of its runs are put back */
+    bool starts_over;   /* of the whole, set by what measures runs: states past their room
+                           are reset and no failure, unless one run alone fills them */
+    int64_t runs;       /* of the whole, since then */
+    void **counts;      /* of the whole: states that count, after the last run; or NULL */
+    bool counted;       /* they are to be looked at */
     int64_t arena_bytes;
     /* Of the next runs: rows, and sizes of the network's symbols; resolved: active is the
      * one for them. */
@@ -139,8 +144,11 @@ int context_restore_states(strata_context *c, int64_t row, const void *data,
 /* room.c */
 /* EINVAL: they were lost. */
 int context_states_kept(const strata_context *c, strata_error *err);
-/* EOVERFLOW: one counts past its room. */
-int context_check_states(strata_context *c, strata_error *err);
+/* Behind a run: those that count positions, to memory of the host; on the stream. */
+int context_enqueue_counts(strata_context *c, strata_error *err);
+/* Of the whole, once the run is over. EOVERFLOW: one counts past its room; told once. */
+int context_check_counts(strata_context *whole, strata_error *err);
+void context_free_counts(strata_context *whole);
 /* run.c: a run begins, and unless that fails it ends, whatever happens between; one step,
  * as it is: nodes are not checked. */
 int context_begin(strata_context *c, strata_error *err);

@@ -105,7 +105,7 @@ static int read_token(struct tokenizer *t, const struct node *node, strata_error
     if (status == STRATA_OK)
         status = node_count(node, "id", TOKEN_IDS - 1, &id, err);
     if (status == STRATA_OK)
-        status = node_text(node, "content", &r.text, &r.n, err);
+        status = node_string(node, "content", &r.text, &r.n, err);
     if (status == STRATA_OK)
         status = read_flags(&r);
     if (status != STRATA_OK || r.n == 0)

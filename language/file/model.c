@@ -108,7 +108,7 @@ static int read_text(const struct reader *r, int member, const char *absent,
     size_t n = strlen(absent);
     int status = STRATA_OK;
     if (has(r, member))
-        status = node_text(&r->node, r->members[member].key, &text, &n, r->err);
+        status = node_string(&r->node, r->members[member].key, &text, &n, r->err);
     if (status == STRATA_OK && n > TOKEN_BYTES_LIMIT)
         status = error_set(r->err, STRATA_EUNSUPPORTED,
                            "model.%s has %zu bytes; at most %d are supported",

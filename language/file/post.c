@@ -74,7 +74,7 @@ static int put_special(const struct reading *r, const struct node *node,
     const char *name;
     size_t size, n;
     int64_t id;
-    int status = node_text(part, "id", &name, &size, r->err);
+    int status = node_string(part, "id", &name, &size, r->err);
     if (status != STRATA_OK)
         return status;
     const struct node token = node_member(&tokens, name);

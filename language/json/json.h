@@ -77,8 +77,8 @@ struct node node_member(const struct node *n, const char *key);
  * "type". */
 int node_check(const struct node *n, const char *const *keys, strata_error *err);
 /* Values of members. A text must be there; a flag may be absent. */
-int node_text(const struct node *n, const char *key, const char **out, size_t *size,
-              strata_error *err);
+int node_string(const struct node *n, const char *key, const char **out, size_t *size,
+                strata_error *err);
 int node_flag(const struct node *n, const char *key, bool absent, bool *out,
               strata_error *err);
 int node_count(const struct node *n, const char *key, int64_t most, int64_t *out,

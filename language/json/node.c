@@ -80,8 +80,8 @@ int node_check(const struct node *n, const char *const *keys, strata_error *err)
     return STRATA_OK;
 }
 
-int node_text(const struct node *n, const char *key, const char **out, size_t *size,
-              strata_error *err)
+int node_string(const struct node *n, const char *key, const char **out, size_t *size,
+                strata_error *err)
 {
     const struct node member = node_member(n, key);
     if (!json_is_string(member.value))
@@ -117,7 +117,7 @@ int node_character(const struct node *n, const char *key, const char **out, size
                    strata_error *err)
 {
     uint32_t code;
-    int status = node_text(n, key, out, size, err);
+    int status = node_string(n, key, out, size, err);
     if (status != STRATA_OK)
         return status;
     if (*size > 0 && utf8_next(*out, *size, &code) == *size)
@@ -146,7 +146,7 @@ int node_type(const struct node *n, const char *const *names, size_t n_names, si
     size_t size;
     if (!json_is_object(n->value))
         return node_unexpected(n, "an object", err);
-    int status = node_text(n, "type", &type, &size, err);
+    int status = node_string(n, "type", &type, &size, err);
     for (*out = 0; status == STRATA_OK && *out < n_names; ++*out)
         if (strcmp(names[*out], type) == 0)
             return STRATA_OK;

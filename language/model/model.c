@@ -57,7 +57,7 @@ void model_free(struct model *m)
     free(m->merges.slots);
 }
 
-void scratch_free(struct scratch *s)
+void model_scratch_free(struct scratch *s)
 {
     free(s->symbols);
     free(s->heap);

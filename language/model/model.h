@@ -48,7 +48,7 @@ struct scratch {
     size_t n_heap, heap_room;
     struct token_text text;
 };
-void scratch_free(struct scratch *s);
+void model_scratch_free(struct scratch *s);
 
 /* Append the tokens of one word, valid UTF-8 unless bytes are looked up one by one. */
 int model_encode(const struct model *m, const char *word, size_t n, struct scratch *s,

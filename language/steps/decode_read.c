@@ -47,7 +47,7 @@ static int put_text(struct decode_step *s, const struct node *node, const char *
 {
     const char *text;
     size_t n;
-    int status = node_text(node, key, &text, &n, err);
+    int status = node_string(node, key, &text, &n, err);
     return status == STRATA_OK ? bytes_put(&s->text, text, n, err) : status;
 }
 
@@ -92,7 +92,7 @@ static int text_step(struct reading *r, const struct node *node, enum decode_kin
 {
     const char *text;
     size_t n;
-    int status = node_text(node, key, &text, &n, r->err);
+    int status = node_string(node, key, &text, &n, r->err);
     if (status == STRATA_OK && n == 0)
         status = error_set(r->err, STRATA_EUNSUPPORTED,
                            "%s.%s: an empty text is not supported", node->place, key);

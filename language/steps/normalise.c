@@ -176,7 +176,7 @@ static int put_text(struct normal_step *s, const struct node *node, const char *
 {
     const char *text;
     size_t n;
-    int status = node_text(node, key, &text, &n, err);
+    int status = node_string(node, key, &text, &n, err);
     return status == STRATA_OK ? bytes_put(&s->text, text, n, err) : status;
 }
 

@@ -19,7 +19,7 @@ int pattern_read(struct pattern **out, const struct node *node, bool regex,
         return status;
     const struct node member = node_member(node, "Regex");
     if (!member.value) {
-        status = node_text(node, "String", &text, &n, err);
+        status = node_string(node, "String", &text, &n, err);
         if (status == STRATA_OK && n == 0)
             status = error_set(err, STRATA_EUNSUPPORTED,
                                "%s.String: an empty text is not supported", node->place);
@@ -28,7 +28,7 @@ int pattern_read(struct pattern **out, const struct node *node, bool regex,
     if (!regex)
         return error_set(err, STRATA_EUNSUPPORTED,
                          "%s is not supported here; supported is String", member.place);
-    status = node_text(node, "Regex", &text, &n, err);
+    status = node_string(node, "Regex", &text, &n, err);
     return status == STRATA_OK ? pattern_regex(out, text, n, member.place, err) : status;
 }
 

@@ -2,7 +2,8 @@ CRITERION_TESTS += \
 	tests/language/faults \
 	tests/language/hugging_face \
 	tests/language/llama2c \
-	tests/language/refusals
+	tests/language/refusals \
+	tests/language/sample
 LANGUAGE_LDADD = libstrata-language.la $(LDADD) $(JANSSON_LIBS)
 tests_language_faults_SOURCES = tests/language/faults.c tests/support/fault.c \
 	tests/support/fault.h tests/language/tokens.h
@@ -17,4 +18,5 @@ tests_language_llama2c_SOURCES = tests/language/llama2c.c tests/language/tokens.
 tests_language_llama2c_LDADD = $(LANGUAGE_LDADD)
 tests_language_refusals_SOURCES = tests/language/refusals.c tests/language/tokens.h
 tests_language_refusals_LDADD = $(LANGUAGE_LDADD)
+tests_language_sample_LDADD = libstrata-language.la $(LDADD)
 EXTRA_DIST += tests/data/tokenizers
