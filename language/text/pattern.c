@@ -111,6 +111,7 @@ struct syntax {
     const char *text;
     size_t n, at;
     bool in_class;
+    int depth; /* classes in the class */
     const char *place;
     struct token_text out;
     strata_error *err;
@@ -209,13 +210,36 @@ static int read_braces(struct syntax *s)
     return copy(s, i + 1);
 }
 
+/* A class in a class adds to it what its signs add themselves, if it is not negated and
+ * no end of a range. */
+static int read_inner(struct syntax *s)
+{
+    const bool range = s->out.n > 0 && s->out.bytes[s->out.n - 1] == '-';
+    if (range || strchr("^:]", look(s, 1)))
+        return refuse(s, 2, "such a class in a class; write \\[ for the sign");
+    s->depth++;
+    s->at++;
+    return STRATA_OK;
+}
+
+static int end_inner(struct syntax *s)
+{
+    if (look(s, 1) == '-')
+        return refuse(s, 2, "'-' after a class in a class");
+    s->depth--;
+    s->at++;
+    return STRATA_OK;
+}
+
 static int read_class(struct syntax *s)
 {
     const char c = look(s, 0);
     if (c == '[')
-        return refuse(s, 1, "a class in a class; write \\[ for the sign");
+        return read_inner(s);
     if (c == '&' && look(s, 1) == '&')
         return refuse(s, 2, "an intersection of classes");
+    if (c == ']' && s->depth > 0)
+        return end_inner(s);
     s->in_class = c != ']';
     return copy(s, 1);
 }

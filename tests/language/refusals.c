@@ -197,8 +197,13 @@ static const struct refusal plain[] = {
 };
 
 static const struct refusal expressions[] = {
-    {"class in a class", REGEX("[a[b]]"), U, "pre_tokenizer.pattern.Regex: character 3",
-     "write \\["},
+    {"negated class in a class", REGEX("[a[^b]]"), U,
+     "pre_tokenizer.pattern.Regex: character 3", "write \\["},
+    {"named class", REGEX("[[:alpha:]]"), U, "character 2", "write \\["},
+    {"class that ends a range", REGEX("[a-[z]]"), U, "character 4", "write \\["},
+    {"class that begins a range", REGEX("[[a]-z]"), U, "character 4", "']-'"},
+    {"class without an end", REGEX("[a[b]"), U, "pre_tokenizer.pattern.Regex",
+     "cannot be read"},
     {"intersection", REGEX("[a&&b]"), U, "character 3", "an intersection of classes"},
     {"escaped letter", REGEX("a\\\\h"), U, "character 2", "escapes are"},
     {"word edge", REGEX("\\\\bx"), U, "'\\b'", "escapes are"},
