@@ -213,7 +213,8 @@ def rows():
             yield "pre_tokenizer", part("ByteLevel", add_prefix_space=prefix, trim_offsets=True,
                                         use_regex=regex), "a  b1's<s>\u00e9"
     for word in ("\\w+", "\\W+", "[\\w-]+", "\\d{1,2}", "[^\\S]", "\\p{Lu}\\p{Ll}*", "(?i:B)",
-                 "(?<=a)b", "(?<!a)b", "(?>b+)", "b++", "b{2}", "b{1,}?", "^a", "b$", "\\Aa",
+                 "(?<=a)b", "(?<!a)b", "(?>b+)", "b++", "b{2}", "b{1,}?", "(?i)B|A", "\\x{2000}|b",
+                 "^a", "b$", "\\Aa",
                  "\\u0061", "\\x61", "[a\\-c]", "[]b]", "[^b[ c-e]]+", "[a[b]c]", "{", "\\/|\\.",
                  "(b)(?!b)"):
         yield "pre_tokenizer", part("Split", pattern={"Regex": word}, behavior="Isolated",
