@@ -55,6 +55,13 @@ reader INI ini/config.c ini/error.c ini/header.c ini/line.c ini/list.c \
     ini/value.c ini/vars.c
 reader ONNX io/onnx/decode.c io/onnx/external.c io/onnx/finish.c io/onnx/memory.c \
     io/onnx/model.c io/onnx/tensor.c io/onnx/wire.c
+reader tokenizers language/encode.c language/file/added.c language/file/hugging_face.c \
+    language/file/llama2c.c language/file/model.c language/file/post.c language/json/json.c \
+    language/json/node.c language/model/bpe.c language/model/vocabulary.c language/model/wordpiece.c \
+    language/steps/added.c language/steps/decode.c language/steps/decode_read.c \
+    language/steps/normalise.c language/steps/replace.c language/steps/split.c \
+    language/steps/split_steps.c language/stream.c language/text/bytes.c language/text/pattern.c \
+    language/text/unicode.c
 reader engine io/engine_file.c engine/file/load.c engine/file/plugins.c \
     engine/file/stored.c planner/record.c planner/restore.c
 exit $failed

@@ -1,7 +1,8 @@
 # libFuzzer targets: one per reader of untrusted bytes. `make fuzz-short` builds them with
 # clang, ASan and UBSan from the sources themselves, and runs each for FUZZ_SECONDS;
 # `make fuzz-coverage` tells which lines of the readers that has reached.
-FUZZ_TARGETS = ini safetensors npy image note costs certificate plan engine onnx
+FUZZ_TARGETS = ini safetensors npy image note costs certificate plan engine onnx \
+	tokenizer
 FUZZ_SECONDS = 60
 FUZZ_CC = clang
 FUZZ_FLAGS = -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined \
@@ -17,6 +18,7 @@ EXTRA_DIST += \
 	fuzz/onnx.c \
 	fuzz/plan.c \
 	fuzz/safetensors.c \
+	fuzz/tokenizer.c \
 	fuzz/coverage.sh \
 	fuzz/nets/batches.ini \
 	fuzz/nets/branches.ini \
@@ -24,7 +26,7 @@ EXTRA_DIST += \
 	fuzz/seeds.sh
 
 # Sources of the whole library, less the kernels that need run-time CPU dispatch.
-FUZZED_FILES = $(LIBRARY_SOURCES)
+FUZZED_FILES = $(LIBRARY_SOURCES) $(LANGUAGE_SOURCES)
 
 .PHONY: fuzz fuzz-short fuzz-seeds fuzz-coverage
 # In FUZZ_FOLDER, with FUZZ_FLAGS.
@@ -35,6 +37,7 @@ fuzz:
 		o=$(FUZZ_FOLDER)/obj/`echo $$s | tr / _`.o; \
 		$(FUZZ_CC) $(FUZZ_FLAGS) -DHAVE_CONFIG_H -I. $(AM_CPPFLAGS) $(INIH_CFLAGS) \
 			$(JANSSON_CFLAGS) $(NETTLE_CFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS) \
+			$(PCRE2_CFLAGS) $(UTF8PROC_CFLAGS) \
 			-c $(srcdir)/$$s -o $$o || exit 1; \
 	done
 	@for t in $(FUZZ_TARGETS); do \
@@ -42,7 +45,7 @@ fuzz:
 			$(srcdir)/fuzz/$$t.c $(FUZZ_FOLDER)/obj/*.o \
 			-o $(FUZZ_FOLDER)/fuzz_$$t \
 			$(INIH_LIBS) $(JANSSON_LIBS) $(NETTLE_LIBS) $(PNG_LIBS) $(JPEG_LIBS) $(DL_LIBS) \
-			$(M_LIBS) $(PTHREAD_LIBS) || exit 1; \
+			$(PCRE2_LIBS) $(UTF8PROC_LIBS) $(M_LIBS) $(PTHREAD_LIBS) || exit 1; \
 	done
 
 FUZZ_ENVIRONMENT = STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR='$(abs_builddir)/plugins/.libs' \

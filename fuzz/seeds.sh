@@ -5,7 +5,7 @@ set -eu
 strata=$1 sources=$2 folder=$3
 nets=$sources/fuzz/nets corpus=$folder/corpus_engine
 mkdir -p "$corpus" "$folder/corpus_ini" "$folder/corpus_safetensors" "$folder/corpus_npy" \
-    "$folder/corpus_onnx"
+    "$folder/corpus_onnx" "$folder/corpus_tokenizer"
 for f in "$sources"/examples/digits/*.ini "$sources"/examples/plugins/*/*.ini "$nets"/*.ini; do
     cp "$f" "$folder/corpus_ini/$(basename "$f")"
 done
@@ -35,6 +35,14 @@ seed onnx tensor '\010\002\020\014Z\002\001\002B\001t'
 seed onnx lists ':W\012H\042\001O*\020\012\001tR\004\020\011(\001R\005\020\0102\001a*\005\012\001gZ\000*\011\012\001sJ\001aJ\001b*\005\012\001yr\000*\016\012\001r\030\377\377\377\377\377\377\377\377\377\001*\010\012\001d\025\000\000\200?j\013\012\001v\022\006B\004\010\007\022\000'
 for f in /usr/share/libonnx-testdata/data/node/test_[lis]*/model.onnx; do
     [ ! -e "$f" ] || cp "$f" "$folder/corpus_onnx/$(basename "$(dirname "$f")")"
+done
+# A file behind its text, a text for each tokenizer that is there already.
+for f in "$sources"/tests/data/tokenizers/*.json; do
+    { printf '\377\016The  dog'"'"'s 12\n'; cat "$f"; } >"$folder/corpus_tokenizer/$(basename "$f")"
+done
+seed tokenizer llama2c '\377\004abc \005\000\000\000\000\000\000\000\001\000\000\000u\000\000\000\000\001\000\000\000b\000\000\000\000\001\000\000\000e\000\000\000\277\001\000\000\000a\000\000\000\277\001\000\000\000 \000\000\200\277\002\000\000\000 a\000\000\200\277\006\000\000\000<0x62>'
+for number in 0 1 2 3 4 5; do
+    seed tokenizer text$number "\\00$number It's  a <s> ab 12 _\303\251e\314\201 \344\270\255\377\n"
 done
 number=0
 build() {

@@ -122,7 +122,7 @@ def wrong_includes(room):
 # TARGET-FILE.o, or FILE.o where the target has no flags of its own.
 OBJECT = re.compile(r"(?:(?:\w*la|strata)-)?([a-z0-9_]+)\.o$")
 # The library's files again, in the CUDA module and in a test.
-COPIES = ("strata_cuda_la-", "tests_libcounted_la-")
+COPIES = ("strata_cuda_la-", "tests_libcounted_la-", "tests_libcounted_language_la-")
 
 
 def objects(build):

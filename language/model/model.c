@@ -8,15 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WORD_BYTES INT32_MAX /* places in a word are int32_t */
+
 int model_encode(const struct model *m, const char *word, size_t n, struct scratch *s,
                  struct tokens *out, strata_error *err)
 {
     if (n == 0)
         return STRATA_OK;
-    if (n > INT32_MAX)
+    if (n > WORD_BYTES)
         return error_set(err, STRATA_EUNSUPPORTED,
                          "a word of %zu bytes; at most %d can be encoded at once", n,
-                         INT32_MAX);
+                         WORD_BYTES);
     return m->kind == MODEL_WORDPIECE ? wordpiece_encode(m, word, n, out, err)
                                       : bpe_encode(m, word, n, s, out, err);
 }

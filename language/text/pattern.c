@@ -100,9 +100,6 @@ static const struct {
     {'t', "\\t", "\\t"},
     {'f', "\\f", "\\f"},
     {'v', "\\x0b", "\\x0b"},
-    {'p', "\\p", "\\p"},
-    {'P', "\\P", "\\P"},
-    {'x', "\\x", "\\x"},
     {'A', NULL, "\\A"},
     {'z', NULL, "\\z"},
 };
@@ -111,6 +108,7 @@ struct syntax {
     const char *text;
     size_t n, at;
     bool in_class;
+    int depth; /* classes in the class */
     const char *place;
     struct token_text out;
     strata_error *err;
@@ -120,7 +118,9 @@ static int refuse(struct syntax *s, size_t length, const char *why)
 {
     return error_set(s->err, STRATA_EUNSUPPORTED,
                      "%s: character %zu of the expression: '%.*s' is not supported (%s)",
-                     s->place, s->at + 1, (int)length, s->text + s->at, why);
+                     s->place, s->at + 1,
+                     (int)(length < s->n - s->at ? length : s->n - s->at),
+                     s->text + s->at, why);
 }
 
 static char look(const struct syntax *s, size_t ahead)
@@ -153,11 +153,28 @@ static int read_code(struct syntax *s)
     return status == STRATA_OK ? bytes_put(&s->out, "}", 1, s->err) : status;
 }
 
+/* \xHH below 0x80, of which both make one character; \x{...}, \p{...}, \P{...} */
+static int read_braced(struct syntax *s)
+{
+    size_t i = 2;
+    if (look(s, 2) != '{') {
+        const size_t digits = strspn(s->text + s->at + 2, "0123456789abcdefABCDEF");
+        if (look(s, 1) != 'x' || digits < 2 || look(s, 2) > '7')
+            return refuse(s, 3, "braces must follow, or \\x00 to \\x7f");
+        return copy(s, 4);
+    }
+    while (look(s, i) && look(s, i) != '}')
+        i++;
+    return look(s, i) ? copy(s, i + 1) : refuse(s, 3, "'}' must follow");
+}
+
 static int read_escape(struct syntax *s)
 {
     const char c = look(s, 1);
     if (c == 'u')
         return read_code(s);
+    if (c == 'x' || c == 'p' || c == 'P')
+        return read_braced(s);
     for (size_t i = 0; i < ARRAY_LENGTH(escapes); i++) {
         const char *text = s->in_class ? escapes[i].in_class : escapes[i].outside;
         if (escapes[i].letter != c || !text)
@@ -166,17 +183,18 @@ static int read_escape(struct syntax *s)
         return bytes_put(&s->out, text, strlen(text), s->err);
     }
     return is_letter(c)
-               ? refuse(s, s->n - s->at < 2 ? 1 : 2,
+               ? refuse(s, 2,
                         "escapes are \\s \\S \\w \\W \\d \\D \\n \\r \\t \\f \\v "
-                        "\\p \\P \\x \\u \\A \\z and signs")
+                        "\\p{} \\P{} \\x \\u \\A \\z and signs")
                : copy(s, 2);
 }
 
-/* (?: (?= (?! (?> (?<= (?<! (?i: (?-i: (?i) */
+/* (?: (?= (?! (?> (?<= (?<! (?i: (?-i:, and (?i) where all begins */
 static int read_group(struct syntax *s)
 {
-    static const char *const kinds[] = {
-        "(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!", "(?i:", "(?-i:", "(?i)", "(?-i)"};
+    static const char *const kinds[] = {"(?:",  "(?=",  "(?!",  "(?>",
+                                        "(?<=", "(?<!", "(?i:", "(?-i:"};
+    static const char option[] = "(?i)";
     if (look(s, 1) != '?')
         return look(s, 1) == '*' ? refuse(s, 2, "no such group") : copy(s, 1);
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
@@ -184,8 +202,11 @@ static int read_group(struct syntax *s)
         if (s->n - s->at >= n && memcmp(s->text + s->at, kinds[i], n) == 0)
             return copy(s, n);
     }
-    return refuse(s, s->n - s->at < 3 ? 2 : 3,
-                  "groups are (?: (?= (?! (?> (?<= (?<! (?i: (?-i: and (?i)");
+    if (s->at == 0 && strncmp(s->text, option, sizeof option - 1) == 0)
+        return copy(s, sizeof option - 1);
+    return refuse(s, 3,
+                  "groups are (?: (?= (?! (?> (?<= (?<! (?i: (?-i:, and (?i) at the "
+                  "beginning");
 }
 
 /* {n}, {n,}, {n,m}; any other brace is itself. */
@@ -199,8 +220,9 @@ static int read_braces(struct syntax *s)
         return copy(s, 1);
     if (look(s, 1) == ',')
         return refuse(s, i + 1, "write {0,m}");
-    if (look(s, i + 1) == '+')
-        return refuse(s, i + 2, "'+' after '}'");
+    const bool exact = !memchr(s->text + s->at, ',', i);
+    if (look(s, i + 1) == '+' || (exact && look(s, i + 1) == '?'))
+        return refuse(s, i + 2, "'+' after '}', '?' after {n}");
     const unsigned long least = strtoul(s->text + s->at + 1, &end, 10);
     const unsigned long most =
         *end == ',' && end[1] != '}' ? strtoul(end + 1, &end, 10) : 0;
@@ -209,13 +231,36 @@ static int read_braces(struct syntax *s)
     return copy(s, i + 1);
 }
 
+/* A class in a class adds to it what its signs add themselves, if it is not negated and
+ * no end of a range. */
+static int read_inner(struct syntax *s)
+{
+    const bool range = s->out.n > 0 && s->out.bytes[s->out.n - 1] == '-';
+    if (range || strchr("^:]", look(s, 1)))
+        return refuse(s, 2, "such a class in a class; write \\[ for the sign");
+    s->depth++;
+    s->at++;
+    return STRATA_OK;
+}
+
+static int end_inner(struct syntax *s)
+{
+    if (look(s, 1) == '-')
+        return refuse(s, 2, "'-' after a class in a class");
+    s->depth--;
+    s->at++;
+    return STRATA_OK;
+}
+
 static int read_class(struct syntax *s)
 {
     const char c = look(s, 0);
     if (c == '[')
-        return refuse(s, 1, "a class in a class; write \\[ for the sign");
+        return read_inner(s);
     if (c == '&' && look(s, 1) == '&')
         return refuse(s, 2, "an intersection of classes");
+    if (c == ']' && s->depth > 0)
+        return end_inner(s);
     s->in_class = c != ']';
     return copy(s, 1);
 }
@@ -282,13 +327,14 @@ static int compile(struct pattern *p, const char *text, size_t n, const char *pl
 int pattern_regex(struct pattern **out, const char *text, size_t n, const char *place,
                   strata_error *err)
 {
+    static const char lines[] = "(*LF)"; /* what ends one, whatever PCRE2's default */
     struct syntax s = {.text = text, .n = n, .place = place, .err = err};
     int status = pattern_new(out, err);
     if (status != STRATA_OK)
         return status;
-    status = translate(&s);
+    status = bytes_put(&s.out, lines, sizeof lines - 1, err);
     if (status == STRATA_OK)
-        status = bytes_put(&s.out, NULL, 0, err);
+        status = translate(&s);
     if (status == STRATA_OK)
         status = compile(*out, s.out.bytes, s.out.n, place, err);
     bytes_free(&s.out);

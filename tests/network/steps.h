@@ -36,6 +36,13 @@ static inline int counted_memcmp(const void *a, const void *b, size_t n)
     return memcmp(a, b, n);
 }
 
+static inline void *counted_memmem(const void *s, size_t n, const void *what, size_t size)
+{
+    void *found = memmem(s, n, what, size);
+    counted_steps += found ? (size_t)((char *)found - (const char *)s) : n;
+    return found;
+}
+
 static inline void *counted_memcpy(void *to, const void *from, size_t n)
 {
     counted_steps += n;
@@ -203,6 +210,7 @@ static inline void counted_qsort(void *elements, size_t n, size_t size,
 #ifdef COUNT_STEPS
 #define memchr counted_memchr
 #define memcmp counted_memcmp
+#define memmem counted_memmem
 #define memcpy counted_memcpy
 #define memmove counted_memmove
 #define memset counted_memset
