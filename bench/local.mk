@@ -2,6 +2,7 @@
 BENCHMARKS = \
 	bench/batcher \
 	bench/bench_overhead \
+	bench/calls \
 	bench/cuda/convolution \
 	bench/engine_load \
 	bench/cuda/layer \
@@ -42,6 +43,8 @@ bench_batcher_LDADD = libstrata-internal.la $(M_LIBS)
 bench_bench_overhead_SOURCES = bench/bench_overhead.c
 bench_bench_overhead_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 bench_bench_overhead_LDADD = libstrata-internal.la $(JANSSON_LIBS)
+bench_calls_SOURCES = bench/calls.c
+bench_calls_LDADD = libstrata-internal.la
 bench_engine_load_SOURCES = bench/engine_load.c bench/device_times.c \
 	bench/device_times.h
 bench_engine_load_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

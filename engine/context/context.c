@@ -201,6 +201,7 @@ void strata_context_destroy(strata_context *c)
         return;
     const struct execution *x = c->execution;
     strata_stream_synchronize(c->stream, NULL);
+    context_free_parts(c);
     for (size_t i = 0; i < c->n_smaller; i++)
         strata_context_destroy(c->smaller[i]);
     free(c->smaller);
@@ -344,6 +345,7 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
         return status;
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
         return status;
+    c->whole->counts.runs++;
     if (c->profile)
         return context_enqueue_profiled(c, consumed_end(c->execution), input_consumed,
                                         err);
@@ -358,6 +360,20 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
                       : enqueue_steps(c, input_consumed, err);
     context_end(c);
     return status;
+}
+
+int context_start(strata_context *c, strata_error *err)
+{
+    return enqueue(c->active, NULL, err);
+}
+
+int context_run(strata_context *c, strata_error *err)
+{
+    if (!c->active->queued)
+        context_visit(c, c->active->execution->threads);
+    int status = enqueue(c->active, NULL, err);
+    context_end_visit(c);
+    return status == STRATA_OK ? context_settle(c, err) : status;
 }
 
 int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
@@ -383,14 +399,9 @@ int strata_context_run(strata_context *c, strata_error *err)
     int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
-    if ((status = context_resolve(c, err)) != STRATA_OK)
-        return context_leave(c, status);
-    if (!c->active->queued)
-        context_visit(c, c->active->execution->threads);
-    status = enqueue(c->active, NULL, err);
-    context_end_visit(c);
+    status = context_resolve(c, err);
     if (status == STRATA_OK)
-        status = context_settle(c, err);
+        status = context_run(c, err);
     return context_leave(c, status);
 }
 
