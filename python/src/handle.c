@@ -35,7 +35,7 @@ static PyType_Slot handle_slots[] = {
 };
 
 static PyType_Spec handle_spec = {
-    .name = "strata._strata.Handle",
+    .name = "strata._strata._Handle",
     .basicsize = sizeof(Handle),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = handle_slots,

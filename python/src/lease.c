@@ -66,7 +66,7 @@ static PyType_Slot slots[] = {
 };
 
 static PyType_Spec spec = {
-    .name = "strata._strata.Lease",
+    .name = "strata._strata._Lease",
     .basicsize = sizeof(Lease),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,

@@ -56,7 +56,7 @@ bool process_watch(void);
 unsigned process_generation(void);
 /* Sets RuntimeError in a child that was forked. */
 bool check_process(unsigned generation);
-/* A type from its spec, added to the module by its name. */
+/* A type from its spec, added to the module unless its name begins with _. */
 PyTypeObject *add_type(PyObject *module, PyType_Spec *spec);
 /* Memory with ALIGNMENT, of free; NULL with MemoryError set. */
 void *aligned_memory(size_t bytes);

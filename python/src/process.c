@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Threads do not live on in a child that was forked, nor does CUDA. */
 static unsigned generation;
@@ -47,8 +48,9 @@ void *aligned_memory(size_t bytes)
 
 PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
 {
+    const bool is_public = strrchr(spec->name, '.')[1] != '_';
     PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
-    if (type && PyModule_AddType(module, (PyTypeObject *)type) != 0)
+    if (type && is_public && PyModule_AddType(module, (PyTypeObject *)type) != 0)
         Py_CLEAR(type);
     return (PyTypeObject *)type; /* kept as long as the process */
 }

@@ -150,11 +150,13 @@ class Network(_strata.Network):
 
     def explain(self, *options: str) -> dict[str, Any]:
         """The plan, as `strata explain -o json` prints it; options are the command's."""
-        return self._tell("explain", *options)
+        plan: dict[str, Any] = self._tell("explain", *options)
+        return plan
 
     def bench(self, *options: str) -> list[dict[str, Any]]:
         """What `strata bench` measures, in a process of its own: a dict a case."""
-        return self._tell("bench", *options)
+        cases: list[dict[str, Any]] = self._tell("bench", *options)
+        return cases
 
     def profile(self, *options: str) -> Profile:
         """Each step with its time against the device's ceilings, as `strata profile`."""

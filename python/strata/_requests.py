@@ -98,12 +98,16 @@ def thread_queue() -> _strata.Queue:
         return _completer.queue
 
 
+def _read(queue: _strata.Queue) -> None:
+    finish(queue.wait())
+
+
 def loop_queue(loop: asyncio.AbstractEventLoop) -> _strata.Queue:
     """Read by the loop itself, as long as it lives."""
     queue = _loops.get(loop)
     if queue is None:
         queue = _loops[loop] = _strata.Queue()
-        loop.add_reader(queue.fileno(), lambda q=queue: finish(q.wait()))
+        loop.add_reader(queue.fileno(), _read, queue)
     return queue
 
 
