@@ -20,6 +20,7 @@ CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
 	bench/bert.py \
+	bench/python_calls.py \
 	bench/default_plans.py \
 	bench/host_vs_peers.py \
 	bench/requirements.txt \

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buffers bound once."""
+import threading
+import time
 import unittest
 
 import strata
@@ -63,6 +65,28 @@ class Session(unittest.TestCase):
         with net.session(x=buffer((3, 8)), y=y) as s:
             s.run()
         self.assertEqual(flat(y), positive(flat(buffer((3, 8)))))
+
+    def test_a_second_thread_is_told_that_it_is_busy(self):
+        session = load("1 x 4194304").session()
+        busy, end = [], threading.Event()
+
+        def work():
+            while not end.is_set():
+                try:
+                    session.run()
+                except strata.Busy as error:
+                    busy.append(error.code)
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for t in threads:
+            t.start()
+        while not busy:
+            time.sleep(0.001)
+        end.set()
+        for t in threads:
+            t.join()
+        self.assertEqual(set(busy), {"EBUSY"})
+        session.run()
 
     def test_what_does_not_fit_is_refused(self):
         net = load()
