@@ -77,7 +77,7 @@ static const char *mixes_shuffle(const void *params)
 static const char *mixes_slice(const void *params)
 {
     const strata_slice *p = params;
-    return p->axes.n == 0 && ((p->begin.n && p->begin.v[0] != 0) ||
+    return p->axes.n == 0 && !p->like.n && ((p->begin.n && p->begin.v[0] != 0) ||
                               (p->step.n && p->step.v[0] != 1))
                ? "it selects from the batch"
                : NULL;
@@ -107,6 +107,22 @@ static const char *mixes_sequences(const void *params)
     return p->layout == STRATA_RNN_BATCH ? NULL : "its rows are steps, one after another";
 }
 
+static const char *mixes_shape(const void *params)
+{
+    const strata_shape *p = params;
+    return p->axes.n == 0 ? "it tells the batch" : NULL;
+}
+
+bool network_reads_rows(const struct registry_layer *type, int input)
+{
+    return input == 0 || strcmp(type->full_name, "core::Slice@1") != 0;
+}
+
+bool network_gives_rows(const struct registry_layer *type)
+{
+    return strcmp(type->full_name, "core::Shape@1") != 0;
+}
+
 const char *network_mixes_rows(const struct registry_layer *type, const void *params,
                                int rank)
 {
@@ -120,6 +136,7 @@ const char *network_mixes_rows(const struct registry_layer *type, const void *pa
         {"core::RNN@1", mixes_sequences},
         {"core::RoiAlign@1", mixes_regions},
         {"core::NonMaxSuppression@1", mixes_boxes},
+        {"core::Shape@1", mixes_shape},
     };
     if (works_along_batch(type, params, rank))
         return "it works along the batch";
@@ -174,6 +191,8 @@ static const char *infer(struct rebatch *r, const struct network_layer *layer,
     network_node(r->net, layer, &node, in, out, out + layer->n_outputs, why);
     for (int i = 0; i < layer->n_inputs; i++) {
         const int in_rank = in[network_port(layer, i)].rank;
+        if (!network_reads_rows(layer->type, i))
+            continue;
         carries |= r->carries[layer->inputs[i]];
         rank = in_rank > rank ? in_rank : rank;
     }
@@ -184,7 +203,8 @@ static const char *infer(struct rebatch *r, const struct network_layer *layer,
     if (!problem && type->shape && type->shape(&node) != STRATA_OK)
         problem = why->status != STRATA_OK ? why->message : "it refuses the shape";
     for (int i = 0; i < layer->n_outputs && !problem; i++)
-        problem = settle_output(r, layer->outputs[i], &out[i], carries);
+        problem = settle_output(r, layer->outputs[i], &out[i],
+                                carries && network_gives_rows(layer->type));
     return problem;
 }
 

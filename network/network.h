@@ -165,6 +165,10 @@ bool network_tensor_valid(const strata_tensor *t);
 size_t network_most_tensors(const strata_network *net);
 /* A symbol by name, or -1. */
 int network_find_symbol(const strata_network *net, const char *name);
+/* Whether rows of an input go into the outputs: of others the layer reads the dims. And
+ * whether the outputs have rows at all, where an input has. */
+bool network_reads_rows(const struct registry_layer *type, int input);
+bool network_gives_rows(const struct registry_layer *type);
 /* How a layer of inputs up to that rank mixes rows although its output's dims are as if
  * it did not; NULL: it does not. */
 const char *network_mixes_rows(const struct registry_layer *type, const void *params,

@@ -26,7 +26,8 @@ MAY_USE = {
     "planner/certificate": "core planner/solver",
     "engine": BEFORE_ENGINE,
     "check": BEFORE_ENGINE + " engine",
-    "tools": BEFORE_ENGINE + " engine check",
+    "language": "core io",
+    "tools": BEFORE_ENGINE + " engine check language",
     "kernels": "core formats",
     "plugins": "kernels",
 }

@@ -42,6 +42,7 @@ SHELL_TESTS = \
 	tests/check-measure.sh \
 	tests/check-new-layer.sh \
 	tests/tools/check-memory.sh \
+	tests/tools/generate.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
 	tests/python/check-python.sh \
@@ -69,6 +70,7 @@ include $(srcdir)/tests/engine/local.mk
 include $(srcdir)/tests/formats/local.mk
 include $(srcdir)/tests/ini/local.mk
 include $(srcdir)/tests/io/local.mk
+include $(srcdir)/tests/language/local.mk
 include $(srcdir)/tests/layers/local.mk
 include $(srcdir)/tests/network/local.mk
 include $(srcdir)/tests/planner/local.mk

@@ -17,6 +17,8 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/explain/impls.c \
 	tools/explain/columns.c tools/explain/diff.c tools/explain/dot.c tools/explain/graph.c \
 	tools/build.c tools/built.c \
+	tools/generate/decoder.c tools/generate/decoder.h tools/generate/generate.c \
+	tools/generate/text.c tools/generate/text.h \
 	tools/import/import.c tools/import/model.c tools/import/model.h \
 	tools/import/operators.c tools/import/options.c \
 	tools/diff.c \
@@ -26,7 +28,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/explain/layout.c tools/explain/sizes.c tools/explain/svg.c tools/explain/table.c tools/explain/verify.c tools/doctor.c tools/completion.c
 strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 nodist_strata_SOURCES = tools/template_files.c
-strata_LDADD = libstrata-check.la libstrata-internal.la $(JANSSON_LIBS) $(M_LIBS) $(PTHREAD_LIBS)
+strata_LDADD = libstrata-check.la libstrata-language.la libstrata-internal.la $(JANSSON_LIBS) $(M_LIBS) $(PTHREAD_LIBS)
 
 # What new-layer writes, carried in the command: it has no folder to look for.
 TEMPLATES = \
@@ -54,6 +56,7 @@ tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
 if HAVE_HELP2MAN
 MAN_PAGES = tools/strata-build.1 \
 	tools/strata-diff.1 \
+	tools/strata-generate.1 \
 	tools/strata-import.1 \
 	tools/strata-inspect.1 \
 	tools/strata-profile.1 \

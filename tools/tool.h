@@ -26,7 +26,7 @@ struct tool_command {
 };
 extern const struct tool_command tool_run, tool_list, tool_describe, tool_explain,
     tool_bench, tool_profile, tool_compare, tool_check, tool_costs, tool_doctor,
-    tool_new_layer, tool_build, tool_import, tool_inspect, tool_diff;
+    tool_new_layer, tool_build, tool_import, tool_inspect, tool_diff, tool_generate;
 
 /* Options every subcommand takes. */
 struct tool_options {

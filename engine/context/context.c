@@ -213,8 +213,10 @@ void strata_context_destroy(strata_context *c)
         free(c->nodes[i].ctx);
     }
     context_check_close(c);
-    if (c->whole == c)
+    if (c->whole == c) {
+        context_free_counts(c);
         free_bindings(c);
+    }
     if (c->whole == c || c->arena != c->whole->arena)
         allocator_put(&c->handle->allocator, c->arena, (size_t)c->arena_bytes);
     free(c->value_data);
@@ -333,19 +335,35 @@ static int enqueue_steps(strata_context *c, strata_event *input_consumed,
     return status;
 }
 
+/* Wait for the runs under way; where they are measured, full states begin anew. */
+static int end_runs(strata_context *c, strata_error *err)
+{
+    strata_context *whole = c->whole;
+    if (!whole->starts_over || whole->runs < 2)
+        return context_settle(c, err);
+    strata_error own;
+    error_clear(&own);
+    const int status = context_settle(c, &own);
+    if (status != STRATA_EOVERFLOW)
+        return status == STRATA_OK ? status : error_set(err, status, "%s", own.message);
+    whole->runs = 0;
+    return context_reset_states(whole, STRATA_ALL_ROWS, err);
+}
+
 /* By the graph if there is one. The first run with new bindings goes step by step: it
  * loads the kernels, and bindings used once are not worth a graph. */
-static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
+static int enqueue_run(strata_context *c, strata_event *input_consumed, strata_error *err)
 {
     const struct context_graph *g = &c->graphs[input_consumed != NULL];
     int status = context_states_kept(c, err);
     if (status != STRATA_OK)
         return status;
-    if (c->stale && c->queued && (status = context_settle(c, err)) != STRATA_OK)
+    c->whole->runs++;
+    if (c->stale && c->queued && (status = end_runs(c, err)) != STRATA_OK)
         return status;
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
         return status;
-    c->whole->counts.runs++;
+    c->whole->calls.runs++;
     if (c->profile)
         return context_enqueue_profiled(c, consumed_end(c->execution), input_consumed,
                                         err);
@@ -362,6 +380,12 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
     return status;
 }
 
+static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
+{
+    const int status = enqueue_run(c, input_consumed, err);
+    return status == STRATA_OK ? context_enqueue_counts(c, err) : status;
+}
+
 int context_start(strata_context *c, strata_error *err)
 {
     return enqueue(c->active, NULL, err);
@@ -373,7 +397,7 @@ int context_run(strata_context *c, strata_error *err)
         context_visit(c, c->active->execution->threads);
     int status = enqueue(c->active, NULL, err);
     context_end_visit(c);
-    return status == STRATA_OK ? context_settle(c, err) : status;
+    return status == STRATA_OK ? end_runs(c, err) : status;
 }
 
 int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
@@ -391,7 +415,7 @@ int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
 int strata_context_wait(strata_context *c, strata_error *err)
 {
     int status = context_enter(c, __func__, err);
-    return status != STRATA_OK ? status : context_leave(c, context_settle(c, err));
+    return status != STRATA_OK ? status : context_leave(c, end_runs(c, err));
 }
 
 int strata_context_run(strata_context *c, strata_error *err)

@@ -56,7 +56,7 @@ struct context_profile {
 };
 
 /* Of an application's calls; bytes. */
-struct context_counts {
+struct context_calls {
     uint64_t runs, copied_in, copied_out, cross_device, in_place;
 };
 
@@ -87,13 +87,18 @@ struct strata_context {
     int threads_before; /* of the calling thread's regions, meanwhile */
     bool lost;          /* of the whole: states half changed, by a run that failed */
     bool rehearses;     /* of the whole: the states of its runs are put back */
+    bool starts_over;   /* of the whole, set by what measures runs: states past their room
+                           are reset and no failure, unless one run alone fills them */
+    int64_t runs;       /* of the whole, since then */
+    void **counts;      /* of the whole: states that count, after the last run; or NULL */
+    bool counted;       /* they are to be looked at */
     int64_t arena_bytes;
     /* Of the next runs: rows, and sizes of the network's symbols; resolved: active is the
      * one for them. */
     int64_t batch, sizes[NETWORK_MAX_SYMBOLS];
     bool resolved;
-    struct parts_room *parts;     /* of the whole, for runs of parts; NULL: none yet */
-    struct context_counts counts; /* of the whole */
+    struct parts_room *parts;   /* of the whole, for runs of parts; NULL: none yet */
+    struct context_calls calls; /* of the whole */
     uint64_t uses, used;    /* runs' sizes that were resolved; the last for this one */
     strata_engine *version; /* its engine, where it is its own; or NULL */
     /* For the engine's other sizes, and behind them for versions: their bindings are
@@ -155,8 +160,11 @@ int context_restore_states(strata_context *c, int64_t row, const void *data,
 /* room.c */
 /* EINVAL: they were lost. */
 int context_states_kept(const strata_context *c, strata_error *err);
-/* EOVERFLOW: one counts past its room. */
-int context_check_states(strata_context *c, strata_error *err);
+/* Behind a run: those that count positions, to memory of the host; on the stream. */
+int context_enqueue_counts(strata_context *c, strata_error *err);
+/* Of the whole, once the run is over. EOVERFLOW: one counts past its room; told once. */
+int context_check_counts(strata_context *whole, strata_error *err);
+void context_free_counts(strata_context *whole);
 /* run.c: a run begins, and unless that fails it ends, whatever happens between; one step,
  * as it is: nodes are not checked. */
 int context_begin(strata_context *c, strata_error *err);

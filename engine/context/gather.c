@@ -111,10 +111,10 @@ const strata_memory *parts_pieces(const strata_context *c, const strata_part *p,
 
 static void count(strata_context *c, bool in, const strata_memory *m, uint64_t bytes)
 {
-    struct context_counts *counts = &c->counts;
-    *(in ? &counts->copied_in : &counts->copied_out) += bytes;
+    struct context_calls *calls = &c->calls;
+    *(in ? &calls->copied_in : &calls->copied_out) += bytes;
     if (m->kind == STRATA_MEMORY_DEVICE && m->device != c->handle->properties.index)
-        counts->cross_device += bytes;
+        calls->cross_device += bytes;
 }
 
 /* On the stream; on the host at once, where nothing is under way. */

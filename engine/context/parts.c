@@ -162,7 +162,7 @@ static void bind_parts(struct parts_room *room, const struct parts_run *run)
         room->before[i] = c->bound[i];
         set_bound(c, i, data);
     }
-    c->counts.in_place += any;
+    c->calls.in_place += any;
 }
 
 static void unbind_parts(struct parts_room *room)
@@ -328,11 +328,11 @@ int strata_context_get_stats(const strata_context *context, strata_context_stats
     if (status != STRATA_OK || (status = context_enter(c, __func__, err)) != STRATA_OK)
         return status;
     const strata_context_stats found = {.struct_size = sizeof found,
-                                        .runs = c->counts.runs,
-                                        .copied_in = c->counts.copied_in,
-                                        .copied_out = c->counts.copied_out,
-                                        .cross_device = c->counts.cross_device,
-                                        .in_place = c->counts.in_place};
+                                        .runs = c->calls.runs,
+                                        .copied_in = c->calls.copied_in,
+                                        .copied_out = c->calls.copied_out,
+                                        .cross_device = c->calls.cross_device,
+                                        .in_place = c->calls.in_place};
     struct_give(out, &found, sizeof found);
     return context_leave(c, STRATA_OK);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "engine/context/context.h"
 
 int context_states_kept(const strata_context *c, strata_error *err)
@@ -46,35 +47,63 @@ static int check_room(const struct execution_binding *b, const strata_desc *d,
     return STRATA_OK;
 }
 
-static int check_state(strata_context *c, const struct execution_state *s,
-                       strata_error *err)
+/* Where the host has a state's values after a run; made at first need. */
+static void *count_of(strata_context *whole, size_t i, size_t bytes, strata_error *err)
 {
-    const struct execution_binding *b = &c->execution->bindings[s->now];
-    const struct execution_value *v = &c->execution->values[b->value];
-    const void *data = context_binding_data(c, (size_t)s->now, err);
-    if (!data || v->bytes == 0)
-        return data ? STRATA_OK : STRATA_ENOMEM;
-    char *values = malloc((size_t)v->bytes);
-    if (!values)
-        return error_no_memory(err, (size_t)v->bytes, "a state's values");
-    context_visit(c, 1);
-    int status = c->handle->device->ops->copy(c->stream, values, data, (size_t)v->bytes,
-                                              COPY_FROM_DEVICE, err);
-    context_end_visit(c);
-    if (status == STRATA_OK)
-        status = c->handle->device->ops->stream_synchronize(c->stream, err);
-    if (status == STRATA_OK)
-        status = check_room(b, &v->desc, values, s->state->room, err);
-    free(values);
+    if (!whole->counts)
+        whole->counts = zalloc(whole->execution->n_states, sizeof *whole->counts,
+                               "counts of states", err);
+    if (whole->counts && !whole->counts[i])
+        whole->counts[i] = strata_host_alloc(whole->handle, bytes, err);
+    return whole->counts ? whole->counts[i] : NULL;
+}
+
+static const struct execution_value *value_of(const strata_context *whole, size_t i)
+{
+    const struct execution *x = whole->execution;
+    return &x->values[x->bindings[x->states[i].now].value];
+}
+
+static bool is_counted(const strata_context *whole, size_t i)
+{
+    return whole->execution->states[i].state->room && value_of(whole, i)->bytes > 0;
+}
+
+int context_enqueue_counts(strata_context *c, strata_error *err)
+{
+    strata_context *whole = c->whole;
+    const struct execution *x = whole->execution;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < x->n_states && status == STRATA_OK; i++) {
+        if (!is_counted(whole, i))
+            continue;
+        const size_t bytes = (size_t)value_of(whole, i)->bytes;
+        void *count = count_of(whole, i, bytes, err);
+        const void *data = context_binding_data(whole, (size_t)x->states[i].now, err);
+        status = count && data ? c->handle->device->ops->copy(
+                                     c->stream, count, data, bytes, COPY_FROM_DEVICE, err)
+                               : STRATA_ENOMEM;
+        whole->counted = true;
+    }
     return status;
 }
 
-int context_check_states(strata_context *c, strata_error *err)
+int context_check_counts(strata_context *whole, strata_error *err)
 {
-    const struct execution *x = c->execution;
+    const struct execution *x = whole->execution;
     int status = STRATA_OK;
-    for (size_t i = 0; i < x->n_states && status == STRATA_OK; i++)
-        if (x->states[i].state->room)
-            status = check_state(c, &x->states[i], err);
+    for (size_t i = 0; i < x->n_states && whole->counted && status == STRATA_OK; i++)
+        if (is_counted(whole, i))
+            status = check_room(&x->bindings[x->states[i].now], &value_of(whole, i)->desc,
+                                whole->counts[i], x->states[i].state->room, err);
+    whole->counted = false;
     return status;
+}
+
+void context_free_counts(strata_context *whole)
+{
+    for (size_t i = 0; whole->counts && i < whole->execution->n_states; i++)
+        strata_host_free(whole->handle, whole->counts[i],
+                         whole->counts[i] ? (size_t)value_of(whole, i)->bytes : 0);
+    free(whole->counts);
 }

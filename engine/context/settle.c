@@ -31,8 +31,9 @@ int context_settle(strata_context *c, strata_error *err)
     int status = strata_stream_synchronize(c->stream, err);
     if (status != STRATA_OK)
         whole->lost = whole->execution->n_states > 0;
-    else if (whole->execution->n_states && !whole->rehearses)
-        status = context_check_states(whole, err);
+    else if (!whole->rehearses)
+        status = context_check_counts(whole, err);
+    whole->counted = false;
     if (whole->profile)
         status = report(whole, status, err);
     for (size_t i = 0; i < whole->n_smaller; i++) {

@@ -148,12 +148,15 @@ typedef struct strata_concatenation {
 
 /* Slice: out[i] = in[begin + i*step], i < (end - begin)/step rounded up. Lists over
  * `axes` (all dims when empty); negative begin and end count from the end, as in ONNX.
- * With `split` or `parts` the input is cut along `axis` into several outputs instead. */
+ * With `split` or `parts` the input is cut along `axis` into several outputs instead.
+ * With `like` there is a second input, dim like[k] of which says how many elements axis k
+ * has from begin (empty: 0) on; end and step are empty then. */
 typedef struct strata_slice {
     strata_ints axes, begin, end, step;
     strata_ints split; /* elements of each output */
     int64_t parts;     /* outputs of equal size, the last may be shorter; 0: none */
     int64_t axis;
+    strata_ints like; /* dims of the second input */
 } strata_slice;
 
 enum {
@@ -580,6 +583,14 @@ typedef struct strata_rnn {
     int32_t split_directions; /* y is (T, D, B, H), else (T, B, D*H) */
     int32_t reserved;
 } strata_rnn;
+
+enum { STRATA_SHAPE_I64 = 0, STRATA_SHAPE_I32 = 1 };
+/* Shape: dims of the input as numbers, one dim of them. */
+typedef struct strata_shape {
+    strata_ints axes; /* which; empty: all */
+    int32_t to;       /* STRATA_SHAPE_* */
+    int32_t reserved;
+} strata_shape;
 
 #ifdef __cplusplus
 }

@@ -60,7 +60,9 @@ static int sliced_dim(const strata_network *net, const struct network_layer *lay
     const struct network_tensor *out = &net->tensors[layer->outputs[0]];
     int dim = 0, shortened = 0;
     *begin = 0;
-    for (int64_t k = 0; k < p->begin.n; k++) {
+    const int64_t count = p->like.n ? p->like.n : p->begin.n;
+    for (int64_t k = 0; k < count; k++) {
+        const int64_t from = p->begin.n ? p->begin.v[k] : 0;
         int64_t d = p->axes.n ? p->axes.v[k] : k;
         d += d < 0 ? in->rank : 0;
         if (p->step.n && p->step.v[k] != 1)
@@ -69,7 +71,7 @@ static int sliced_dim(const strata_network *net, const struct network_layer *lay
             continue;
         shortened++;
         dim = (int)d;
-        *begin = p->begin.v[k] < 0 ? p->begin.v[k] + in->dims[d] : p->begin.v[k];
+        *begin = from < 0 ? from + in->dims[d] : from;
         *begin = *begin < 0 ? 0 : *begin;
     }
     return shortened > 1 ? -1 : dim;

@@ -14,7 +14,7 @@ static int slice_port(const strata_run *r, int32_t port)
     struct move_job job;
     if (y->count == 0)
         return STRATA_OK;
-    slice_ranges(r->params, x, port, ranges);
+    slice_ranges(r->params, r->in, port, ranges);
     move_begin(&job, y, x);
     for (int32_t d = 0; d < y->rank; d++)
         move_dim(&job, d, y, 0, x, ranges[d].begin, ranges[d].step, y->dims[d]);
@@ -30,7 +30,7 @@ static int slice_run(const strata_run *r)
     return status;
 }
 
-static const strata_row rows[] = {{{MOVE_FORMATS}, {STRATA_SAME}}};
+static const strata_row rows[] = {{{MOVE_FORMATS, MOVE_FORMATS}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     {.id = 1,

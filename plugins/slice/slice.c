@@ -9,31 +9,66 @@
 #include "plugins/slice/slice.h"
 #include "plugins/common/walk.h"
 
+/* Lists that say how far a range goes: an entry for each axis, or none at all. */
+static int check_lists(const strata_node *n)
+{
+    const strata_slice *p = n->params;
+    const int64_t count = slice_count(p), axes = p->axes.n ? p->axes.n : n->in[0].rank;
+    const int like = p->like.n > 0;
+    if (like != (n->n_in > 1) || (like && (p->end.n || p->step.n)))
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "like goes with a second input, and without end and step");
+    if (axes != count || (p->begin.n && p->begin.n != count) ||
+        (p->end.n && p->end.n != count) || (p->step.n && p->step.n != count))
+        return STRATA_FAIL(
+            n, STRATA_EINVAL,
+            "begin has %lld values, end %lld, step %lld, like %lld; needed are %lld of "
+            "each (one per axis; end and step, or with like begin may be left out)",
+            (long long)p->begin.n, (long long)p->end.n, (long long)p->step.n,
+            (long long)p->like.n, (long long)axes);
+    return STRATA_OK;
+}
+
+/* The range of dim d that the second input says. */
+static int check_like(const strata_node *n, int64_t k, int32_t d)
+{
+    const strata_slice *p = n->params;
+    const int64_t dim = n->in[0].dims[d];
+    if (slice_like(p, k, &n->in[1]) < 0)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "like holds %lld; the second input has rank %d",
+                           (long long)p->like.v[k], (int)n->in[1].rank);
+    const struct slice_range range = slice_entry(p, k, n->in, dim);
+    if (range.begin < 0 || range.begin > dim || range.n > dim - range.begin)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "dim %d has %lld elements; the second input asks for %lld "
+                           "from %lld on",
+                           (int)d, (long long)dim, (long long)range.n,
+                           (long long)range.begin);
+    return STRATA_OK;
+}
+
 static int check_ranges(const strata_node *n)
 {
     const strata_slice *p = n->params;
-    int32_t rank = n->in[0].rank;
+    const int32_t rank = n->in[0].rank;
     uint32_t seen = 0;
-    int64_t count = p->begin.n, axes = p->axes.n ? p->axes.n : rank;
-    if (p->end.n != count || (p->step.n && p->step.n != count) || axes != count)
-        return STRATA_FAIL(
-            n, STRATA_EINVAL,
-            "begin has %lld values, end %lld, step %lld; needed are %lld of "
-            "each (one per axis; step may be left out)",
-            (long long)count, (long long)p->end.n, (long long)p->step.n, (long long)axes);
-    for (int64_t k = 0; k < count; k++) {
-        int32_t d = slice_axis(p, k, rank);
+    int status = check_lists(n);
+    for (int64_t k = 0; k < slice_count(p) && status == STRATA_OK; k++) {
+        const int32_t d = slice_axis(p, k, rank);
         if (d < 0 || (seen >> d & 1))
             return STRATA_FAIL(
                 n, STRATA_EINVAL,
                 "axes holds %lld; needed are different dims of a tensor of "
                 "rank %d",
-                (long long)p->axes.v[k], (int)rank);
+                (long long)(p->axes.n ? p->axes.v[k] : k), (int)rank);
         if (p->step.n && p->step.v[k] == 0)
             return STRATA_FAIL(n, STRATA_EINVAL, "step is 0 in dim %d", (int)d);
         seen |= 1u << d;
+        if (p->like.n)
+            status = check_like(n, k, d);
     }
-    return STRATA_OK;
+    return status;
 }
 
 static int check_parts(const strata_node *n)
@@ -42,7 +77,8 @@ static int check_parts(const strata_node *n)
     const strata_tensor *x = &n->in[0];
     const int64_t axis = p->axis < 0 ? p->axis + x->rank : p->axis;
     int64_t sum = 0;
-    if ((p->split.n && p->parts) || p->begin.n || p->end.n || p->step.n || p->axes.n)
+    if ((p->split.n && p->parts) || p->begin.n || p->end.n || p->step.n ||
+        p->axes.n || p->like.n || n->n_in > 1)
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "%s stands beside split or parts; these take nothing but axis",
                            p->split.n && p->parts ? "parts" : "a range");
@@ -67,7 +103,7 @@ static int slice_shape(const strata_node *n)
     if (status)
         return status;
     for (int32_t port = 0; port < n->n_out; port++) {
-        slice_ranges(n->params, x, port, ranges);
+        slice_ranges(n->params, n->in, port, ranges);
         n->out[port].rank = x->rank;
         n->out[port].dtype = x->dtype;
         for (int32_t d = 0; d < x->rank; d++)
@@ -102,7 +138,7 @@ static void slice_port(const strata_run *r, int32_t port)
     const strata_tensor *x = &r->in[0], *y = &r->out[port];
     struct slice_range ranges[STRATA_MAX_RANK];
     struct walk w;
-    slice_ranges(r->params, x, port, ranges);
+    slice_ranges(r->params, r->in, port, ranges);
     walk_over(&w, 2, y, y->dims, r->workspace);
     for (int32_t d = 0; d < y->rank; d++) {
         walk_map(&w, 0, d, y, 0, 1);
@@ -129,7 +165,7 @@ static int slice_reference(const strata_node *n, const void *const *in,
     for (int32_t port = 0; port < n->n_out; port++) {
         const strata_tensor *y = &n->out[port];
         const int64_t count = dense_count(y);
-        slice_ranges(n->params, &n->in[0], port, ranges);
+        slice_ranges(n->params, n->in, port, ranges);
         for (int64_t i = 0; i < count; i++) {
             dense_index(y, i, index);
             for (int32_t d = 0; d < y->rank; d++)
@@ -159,12 +195,12 @@ static const strata_attr attrs[] = {
     {.name = "begin",
      .type = STRATA_INTS,
      .offset = offsetof(strata_slice, begin),
-     .doc = "first element, per axis; negative counts from the end"},
+     .doc = "first element, per axis; negative counts from the end; empty with like: 0"},
     {.name = "end",
      .type = STRATA_INTS,
      .offset = offsetof(strata_slice, end),
      .doc = "element after the last, per axis; negative counts from the end, beyond the "
-            "dim means to its end"},
+            "dim means to its end; empty: as far as there are elements"},
     {.name = "step",
      .type = STRATA_INTS,
      .offset = offsetof(strata_slice, step),
@@ -190,9 +226,15 @@ static const strata_attr attrs[] = {
      .min = -STRATA_MAX_RANK,
      .max = STRATA_MAX_RANK - 1,
      .doc = "dim that split or parts cut; negative counts from the end"},
+    {.name = "like",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_slice, like),
+     .min = -STRATA_MAX_RANK,
+     .max = STRATA_MAX_RANK - 1,
+     .doc = "dims of a second input, per axis, that tell how many elements are taken"},
 };
 
-static const strata_row rows[] = {{{WALK_ALL}, {STRATA_SAME}}};
+static const strata_row rows[] = {{{WALK_ALL, WALK_ALL}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     {.id = 1,
@@ -212,7 +254,7 @@ static const strata_layer slice = {
     .name = "Slice",
     .doc = "Elements at regular steps from a range of each dim, or a dim cut in parts",
     .min_in = 1,
-    .max_in = 1,
+    .max_in = 2,
     .n_out = -1,
     .params_size = sizeof(strata_slice),
     .attrs = STRATA_ARRAY(attrs),

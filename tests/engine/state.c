@@ -193,6 +193,28 @@ Test(state, counting_past_the_room_is_told)
     close_kept(&k);
 }
 
+/* Of a context that is measured; a run for which the room is too small fails still. */
+Test(state, full_ones_start_over_where_runs_are_measured)
+{
+    static const char far[] = "[state steps]\nshape = 2\ndtype = i32\nnext = more\n"
+                              "value = 9\nroom = 3\n"
+                              "[layer more]\ntype = Identity\ninputs = steps\n";
+    struct kept_net k;
+    strata_error err;
+    float y[N];
+    open_kept(&k, steps);
+    k.c->starts_over = true;
+    for (int i = 0; i < 9; i++) /* full after 3 runs, over by the next, which counts not */
+        OK(run(k.c, x, y, &err));
+    OK(run(k.c, x, y, &err));
+    expect_runs(y, 2, 2);
+    close_kept(&k);
+    open_kept(&k, far);
+    k.c->starts_over = true;
+    cr_expect_eq(run(k.c, x, y, &err), STRATA_EOVERFLOW);
+    close_kept(&k);
+}
+
 /* next is written where the state lies if nothing reads that later. */
 Test(state, in_place_where_the_readers_are_done)
 {

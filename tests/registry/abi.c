@@ -132,7 +132,7 @@ static const struct place places[] = {
 
     S(strata_slice) F(strata_slice, axes) F(strata_slice, begin) F(strata_slice, end)
     F(strata_slice, step) F(strata_slice, split) F(strata_slice, parts)
-    F(strata_slice, axis)
+    F(strata_slice, axis) F(strata_slice, like)
 
     S(strata_padding) F(strata_padding, mode) F(strata_padding, reserved)
     F(strata_padding, begin) F(strata_padding, end) F(strata_padding, value)

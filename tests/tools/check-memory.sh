@@ -42,8 +42,8 @@ if ! limited 4000000 "$strata" --version >"$log" 2>&1; then
     finish
 fi
 for command in 'run chain.ini --input x=random:1' 'explain chain.ini' \
-    'build chain.ini -o chain.engine'; do
-    signals= refused=0 limit=40000
+    'build chain.ini -o chain.engine' 'build chain.ini -o chain.engine --costs measure'; do
+    signals= refused=0 limits=0 limit=40000
     while [ $limit -le 200000 ]; do
         limited $limit "$strata" $command >out 2>&1
         status=$?
@@ -52,10 +52,10 @@ for command in 'run chain.ini --input x=random:1' 'explain chain.ini' \
             signals="$signals $limit:$status"
             sed "s/^/$limit: /" out >>"$log"
         fi
-        limit=$((limit + 4000))
+        limits=$((limits + 1)) limit=$((limit + 4000))
     done
     [ -z "$signals" ] && [ $refused -gt 0 ]
-    result $? "${command%% *}: a message at each of 41 limits ($refused refused)$signals"
+    result $? "$command: a message at each of $limits limits ($refused refused)$signals"
 done
 
 # A plugin that no memory was left to load is none that is missing.

@@ -97,6 +97,8 @@ static int open_contexts(struct bench_lane *l, const strata_engine *e,
     for (size_t i = 0; i < l->n_contexts && status == STRATA_OK; i++) {
         strata_context **c = &l->contexts[i];
         status = strata_context_create(c, e, l->handle, err);
+        if (status == STRATA_OK)
+            (*c)->starts_over = true;
         if (status == STRATA_OK && l->settings->no_graph)
             status = strata_context_use_graph(*c, 0, err);
         if (status == STRATA_OK && l->settings->batch > 0)

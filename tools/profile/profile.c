@@ -115,6 +115,8 @@ static int profile_network(const struct arguments *a, const char *path, strata_e
     if (status == STRATA_OK)
         status = strata_context_create(&c, s.engine, s.handle, err);
     if (status == STRATA_OK)
+        c->starts_over = true;
+    if (status == STRATA_OK)
         status = run_set_sizes(c, &a->common, err);
     if (status == STRATA_OK)
         status = run_read_inputs(c, s.engine, &a->common, err);

@@ -152,6 +152,8 @@ static int open_lane(struct lane *l, const strata_engine *e, const char *device,
     if (status == STRATA_OK)
         status = strata_context_create(&l->context, e, l->handle, err);
     if (status == STRATA_OK)
+        l->context->starts_over = true;
+    if (status == STRATA_OK)
         status = open_host_memory(l, e, err);
     if (status == STRATA_OK)
         status = strata_context_use_graph(l->context, 0, err);

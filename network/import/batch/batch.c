@@ -163,11 +163,13 @@ static int check_rows(const struct import *im, const struct value *were, bool *c
         bool reads = false;
         int rank = 0;
         for (int k = 0; k < s->n_in; k++) {
-            const struct value *v = graph_value(g, s->in[k]);
+            const struct value *v =
+                network_reads_rows(s->layer, k) ? graph_value(g, s->in[k]) : NULL;
             reads |= v && carries[s->in[k]];
             rank = v && v->rank > rank ? v->rank : rank;
         }
         const char *why = reads ? network_mixes_rows(s->layer, s->params, rank) : NULL;
+        reads &= network_gives_rows(s->layer);
         for (int k = 0; k < s->n_out && !why; k++) {
             const struct value *v = graph_value(g, s->out[k]), *was = were + s->out[k];
             if (!v)

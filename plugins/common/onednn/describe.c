@@ -6,8 +6,6 @@
 
 #include <sys/mman.h>
 
-#define ROOM_MIB 16 /* making a kernel took at most 9 */
-
 /* Last dim fastest, by rank. */
 static const dnnl_format_tag_t dense[] = {
     dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
@@ -36,17 +34,19 @@ int onednn_check(const strata_node *n, dnnl_status_t status, const char *what)
 
 /* oneDNN (2.6.3) uses what some allocations give unchecked, and throws through its C
  * interface: where memory ends inside it, the process ends. So it is asked before. */
-int onednn_room(const strata_node *n)
+bool onednn_has_room(void)
 {
-    const size_t bytes = (size_t)ROOM_MIB << 20;
+    const size_t bytes = (size_t)ONEDNN_ROOM_MIB << 20;
     void *room =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED)
-        return STRATA_FAIL(n, STRATA_ENOMEM,
-                           "out of memory: oneDNN may take %d MiB to make a kernel",
-                           ROOM_MIB);
-    munmap(room, bytes);
-    return STRATA_OK;
+    return room != MAP_FAILED && munmap(room, bytes) == 0;
+}
+
+int onednn_room(const strata_node *n)
+{
+    return onednn_has_room()
+               ? STRATA_OK
+               : STRATA_FAIL(n, STRATA_ENOMEM, ONEDNN_NO_ROOM, ONEDNN_ROOM_MIB);
 }
 
 /* oneDNN's kernels keep offsets in 32 bits. */

@@ -11,6 +11,8 @@
 #ifndef PLUGINS_COMMON_ONEDNN_PRIMITIVE_H
 #define PLUGINS_COMMON_ONEDNN_PRIMITIVE_H
 
+#include <stdbool.h>
+
 #include <strata/layers.h>
 
 #include <oneapi/dnnl/dnnl.h>
@@ -85,6 +87,7 @@ struct onednn_state {
 
 struct onednn_context {
     dnnl_stream_t stream;
+    bool ran; /* once at least: some kernels are made when they are first needed */
     int n_arguments;
     dnnl_exec_arg_t arguments[ONEDNN_MAX_ARGUMENTS]; /* in the state's order */
 };
@@ -93,7 +96,10 @@ struct onednn_context {
 /* STRATA_OK, or the message "WHAT: oneDNN says ..." */
 int onednn_check(const strata_node *n, dnnl_status_t status, const char *what);
 
-/* ENOMEM where making a kernel might run out of memory. */
+#define ONEDNN_ROOM_MIB 16 /* making a kernel took at most 9 */
+#define ONEDNN_NO_ROOM "out of memory: oneDNN may take %d MiB to make a kernel"
+/* Whether it can be made without running out of memory; ENOMEM where not. */
+bool onednn_has_room(void);
 int onednn_room(const strata_node *n);
 
 /* Descriptor of an activation in its format. */

@@ -204,7 +204,7 @@ static dnnl_status_t execute(const struct onednn_state *s, const struct onednn_c
 int onednn_run(const strata_run *r)
 {
     const struct onednn_state *s = r->state;
-    const struct onednn_context *c = r->ctx;
+    struct onednn_context *c = r->ctx;
     dnnl_status_t status = dnnl_success;
 
     if (r->in[0].dims[0] != s->batch)
@@ -218,6 +218,9 @@ int onednn_run(const strata_run *r)
             "workspace has %zu bytes, needed are %zu with %d threads; plan "
             "and set up with the same number of threads",
             r->workspace_size, s->workspace, s->threads);
+    if (!c->ran && !onednn_has_room())
+        return STRATA_FAIL(r, STRATA_ENOMEM, ONEDNN_NO_ROOM, ONEDNN_ROOM_MIB);
+    c->ran = true;
     for (int i = 0; i < c->n_arguments && status == dnnl_success; i++)
         status = dnnl_memory_set_data_handle(
             c->arguments[i].memory, source_data(s, r, s->arguments.at[i].source));

@@ -1,0 +1,3 @@
+CRITERION_TESTS += \
+	tests/language/sample
+tests_language_sample_LDADD = libstrata-language.la $(LDADD)
