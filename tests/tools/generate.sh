@@ -185,4 +185,22 @@ expect 2 'alternatives' 'one prompt is enough' \
     "$strata" generate whole.ini --ids 5 --prompt a
 expect 2 'json' 'there is no table of a text' greedy whole.ini -o csv
 expect 2 'one network' 'a network is needed' "$strata" generate
+
+# A checkpoint that others trained, and the text that its own program is published with.
+models=${STRATA_MODELS:-$srcdir/../shared/models}
+if [ -e "$models/stories260K.bin" ] && [ -e "$models/tok512.bin" ]; then
+    python3 "$srcdir/examples/language/decoder.py" "$models/stories260K.bin" \
+        -o stories.ini >"$log" 2>&1
+    result $? 'a checkpoint of llama2.c becomes a network'
+    cp "$models/tok512.bin" stories.tokenizer.bin
+    expect 0 "^Lily didn't want to help her mom, so she\$" 'which tells its story' \
+        "$strata" generate stories.ini --length 200
+    test "$(cksum <out)" = '3945065820 465'
+    result $? 'byte for byte as published'
+    "$strata" generate stories.ini --prompt 'Once upon a time, there' --length 194 >half.out
+    cmp -s out half.out
+    result $? 'and as well behind its beginning'
+else
+    skip 'the published text of a checkpoint' "no stories260K.bin and tok512.bin in $models"
+fi
 finish
