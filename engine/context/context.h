@@ -77,7 +77,7 @@ struct strata_context {
     bool failed;        /* on the stream: skip the rest of this run */
     atomic_flag busy;   /* a call is inside */
     bool wants_graph;   /* of the whole, and of what is made inside it */
-    bool visits;        /* which computes itself what is put on the stream */
+    int visits;         /* which computes itself what is put on the stream; they nest */
     int threads_before; /* of the calling thread's regions, meanwhile */
     bool lost;          /* of the whole: states half changed, by a run that failed */
     bool rehearses;     /* of the whole: the states of its runs are put back */

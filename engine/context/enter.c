@@ -29,16 +29,17 @@ int context_leave(strata_context *c, int status)
 void context_visit(strata_context *c, int threads)
 {
     const struct device_ops *ops = c->handle->device->ops;
-    c->visits =
-        ops->stream_visit && ops->stream_visit(c->stream, threads, c->engine->wait);
-    c->threads_before = c->visits ? threads_set(0) : 0;
+    if (c->visits > 0 || (ops->stream_visit &&
+                          ops->stream_visit(c->stream, threads, c->engine->wait)))
+        c->visits++;
+    if (c->visits == 1)
+        c->threads_before = threads_set(0);
 }
 
 void context_end_visit(strata_context *c)
 {
-    if (!c->visits)
+    if (c->visits == 0 || --c->visits > 0)
         return;
     threads_set(c->threads_before);
     c->handle->device->ops->stream_visit(c->stream, 0, 0);
-    c->visits = false;
 }

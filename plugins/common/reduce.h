@@ -98,15 +98,59 @@ GATHER_INLINE void gather_columns_of(enum gather g, float *a, const float *x,
             a[i] = gather_step(g, a[i], x[i], shifted ? shift[i] : 0);
 }
 
+/* The first k lanes take the k behind them. */
+#define GATHER_FOLD(k)                                                                   \
+    _Pragma("omp simd") for (int i = 0; i < (k); i++) lane[i] =                          \
+        gather_join(g, lane[i], lane[i + (k)]);
+
+#define GATHER_FOLD_ALL                                                                  \
+    GATHER_FOLD(32)                                                                      \
+    GATHER_FOLD(16) GATHER_FOLD(8) GATHER_FOLD(4) GATHER_FOLD(2) GATHER_FOLD(1)
+
+GATHER_INLINE float gather_short_row(enum gather g, const float *x, int64_t n,
+                                     float shift)
+{
+    float a = gather_start(g);
+    for (int64_t i = 0; i < n; i++)
+        a = gather_step(g, a, x[i], shift);
+    return a;
+}
+
+/* Of a number, which is one instruction; *odd becomes the largest magnitude, as bits:
+ * that of a NaN is above an infinity's. */
+GATHER_INLINE float gather_extreme_step(enum gather g, float a, float x, int32_t *odd)
+{
+    const int32_t bits = (int32_t)(strata_bits_of_float(x) & 0x7fffffff);
+    *odd = bits > *odd ? bits : *odd;
+    return g == GATHER_MAX ? (x > a ? x : a) : (x < a ? x : a);
+}
+
+GATHER_INLINE float gather_extreme_of(enum gather g, const float *x, int64_t n)
+{
+    float lane[GATHER_LANES];
+    int32_t odd[GATHER_LANES] = {0}, most = 0;
+    const int64_t whole = n / GATHER_LANES * GATHER_LANES;
+    for (int i = 0; i < GATHER_LANES; i++)
+        lane[i] = gather_start(g);
+    for (int64_t at = 0; at < whole; at += GATHER_LANES)
+#pragma omp simd
+        for (int i = 0; i < GATHER_LANES; i++)
+            lane[i] = gather_extreme_step(g, lane[i], x[at + i], &odd[i]);
+    for (int64_t i = whole; i < n; i++)
+        lane[0] = gather_extreme_step(g, lane[0], x[i], &odd[0]);
+    for (int i = 0; i < GATHER_LANES; i++)
+        most = odd[i] > most ? odd[i] : most;
+    GATHER_FOLD_ALL
+    return most > 0x7f800000 ? NAN : lane[0];
+}
+
 GATHER_INLINE float gather_row_of(enum gather g, const float *x, int64_t n, float shift)
 {
     float lane[GATHER_LANES];
-    if (n < GATHER_LANES / 4) {
-        float a = gather_start(g);
-        for (int64_t i = 0; i < n; i++)
-            a = gather_step(g, a, x[i], shift);
-        return a;
-    }
+    if (n < GATHER_LANES / 4)
+        return gather_short_row(g, x, n, shift);
+    if (g == GATHER_MAX || g == GATHER_MIN)
+        return gather_extreme_of(g, x, n);
     int64_t whole = n / GATHER_LANES * GATHER_LANES;
     for (int i = 0; i < GATHER_LANES; i++)
         lane[i] = gather_start(g);
@@ -116,9 +160,7 @@ GATHER_INLINE float gather_row_of(enum gather g, const float *x, int64_t n, floa
             lane[i] = gather_step(g, lane[i], x[at + i], shift);
     for (int64_t i = whole; i < n; i++)
         lane[i - whole] = gather_step(g, lane[i - whole], x[i], shift);
-    for (int half = GATHER_LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++)
-            lane[i] = gather_join(g, lane[i], lane[i + half]);
+    GATHER_FOLD_ALL
     return lane[0];
 }
 

@@ -41,6 +41,7 @@ struct walk {
     int64_t base[WALK_OPERANDS];
     int64_t n;                   /* elements of the run */
     int64_t step[WALK_OPERANDS]; /* of the run */
+    int64_t line;                /* elements behind each: of the axes dropped */
 };
 
 /* Table of an axis of one position, whose offset is elsewhere. */
@@ -103,7 +104,7 @@ static inline void walk_over(struct walk *w, int operands, const strata_tensor *
     w->operands = operands;
     w->lanes = t->vector > 1 ? t->vector_dim : -1;
     w->vector = t->vector;
-    w->n = 1;
+    w->n = w->line = 1;
     for (int d = 0; d < t->rank; d++)
         memory = walk_axis(w, dims[d], memory);
 }
@@ -134,6 +135,7 @@ static inline void walk_map_all(struct walk *w, int k, const strata_tensor *t)
 /* Leave the walk at position 0 of axis d; its tables are the caller's. */
 static inline void walk_drop(struct walk *w, int d)
 {
+    w->line *= w->axis[d].n;
     w->axis[d].n = 1;
     w->lanes = w->lanes == d ? -1 : w->lanes;
     for (int k = 0; k < w->operands; k++)
@@ -243,6 +245,15 @@ static inline void walk_item(const struct walk *w, int64_t position, int64_t beg
     }
 }
 
+/* Of the run, what one thread takes at once. Lines that lie side by side are taken some
+ * cache lines wide. */
+static inline int64_t walk_grain(const struct walk *w)
+{
+    const int64_t least = w->line > 1 && w->step[0] == 1 ? 64 : 1;
+    const int64_t grain = w->line > 1 ? WALK_GRAIN / w->line : WALK_GRAIN;
+    return grain > least ? grain : least;
+}
+
 static inline void walk_part(struct walk *w, walk_row *row, const void *arg)
 {
     int64_t items = 1;
@@ -251,14 +262,14 @@ static inline void walk_part(struct walk *w, walk_row *row, const void *arg)
     walk_join(w);
     for (int d = 0; d + 1 < w->axes; d++)
         items *= w->axis[d].n;
-    int64_t chunks = (w->n + WALK_GRAIN - 1) / WALK_GRAIN;
-    int parallel = items * walk_inner(w)->n * w->n >= WALK_PARALLEL;
+    const int64_t grain = walk_grain(w), chunks = (w->n + grain - 1) / grain;
+    int parallel = items * walk_inner(w)->n * w->n * w->line >= WALK_PARALLEL;
     items *= chunks;
 #pragma omp parallel for schedule(static) if (parallel)
     for (int64_t item = 0; item < items; item++) {
-        int64_t begin = item % chunks * WALK_GRAIN, base[WALK_OPERANDS];
+        int64_t begin = item % chunks * grain, base[WALK_OPERANDS];
         walk_item(w, item / chunks, begin, base);
-        row(arg, w, base, begin + WALK_GRAIN < w->n ? WALK_GRAIN : w->n - begin);
+        row(arg, w, base, begin + grain < w->n ? grain : w->n - begin);
     }
     (void)parallel; /* unused without OpenMP */
 }

@@ -7,11 +7,24 @@
 #include "plugins/common/pointwise/functions.h"
 #include "plugins/common/pointwise/row.h"
 
-#define LANES 64 /* of a line: as many partial results, folded at its end */
+#define LANES 64     /* of a line: as many partial results, folded at its end */
+#define STRETCH 1024 /* powers that are not kept, at once */
 
 ROW_INLINE float larger(float a, float x)
 {
     return x > a ? x : a;
+}
+
+/* Lanes to one: k first ones take the k behind them. */
+#define FOLD(k, join)                                                                    \
+    _Pragma("omp simd") for (int i = 0; i < (k); i++) lane[i] =                          \
+        join(lane[i], lane[i + (k)]);
+#define FOLD_ALL(join)                                                                   \
+    FOLD(32, join) FOLD(16, join) FOLD(8, join) FOLD(4, join) FOLD(2, join) FOLD(1, join)
+
+ROW_INLINE float total(float a, float x)
+{
+    return a + x;
 }
 
 ROW_INLINE float line_maximum(const float *x, int64_t n)
@@ -26,50 +39,52 @@ ROW_INLINE float line_maximum(const float *x, int64_t n)
             lane[i] = larger(lane[i], x[at + i]);
     for (int64_t i = whole; i < n; i++)
         result = larger(result, x[i]);
-    for (int i = 0; i < LANES && whole > 0; i++)
-        result = larger(result, lane[i]);
-    return result;
+    FOLD_ALL(larger)
+    return larger(result, lane[0]);
 }
 
-/* y = exp(x - maximum), unless it is NULL; their sum. */
-ROW_INLINE float line_powers(float *y, const float *x, float maximum, int64_t n)
+ROW_INLINE float line_sum(const float *x, int64_t n)
 {
     float lane[LANES] = {0}, sum = 0;
     const int64_t whole = n / LANES * LANES;
     for (int64_t at = 0; at < whole; at += LANES)
 #pragma omp simd
-        for (int i = 0; i < LANES; i++) {
-            const float power = exp_float(x[at + i] - maximum);
-            lane[i] += power;
-            if (y)
-                y[at + i] = power;
-        }
-    float rest[LANES];
-#pragma omp simd
+        for (int i = 0; i < LANES; i++)
+            lane[i] += x[at + i];
     for (int64_t i = whole; i < n; i++)
-        rest[i - whole] = exp_float(x[i] - maximum);
-    for (int64_t i = whole; i < n; i++) {
-        sum += rest[i - whole];
-        if (y)
-            y[i] = rest[i - whole];
-    }
-    for (int half = LANES / 2; half > 0 && whole > 0; half /= 2)
-        for (int i = 0; i < half; i++)
-            lane[i] += lane[i + half];
+        sum += x[i];
+    FOLD_ALL(total)
     return sum + lane[0];
+}
+
+/* The sum of exp(x - maximum). */
+ROW_INLINE float line_powers(const float *x, float maximum, int64_t n)
+{
+    float stretch[STRETCH], sum = 0;
+    for (int64_t at = 0; at < n; at += STRETCH) {
+        const int64_t some = n - at < STRETCH ? n - at : STRETCH;
+#pragma omp simd
+        for (int64_t i = 0; i < some; i++)
+            stretch[i] = exp_falling(x[at + i] - maximum);
+        sum += line_sum(stretch, some);
+    }
+    return sum;
 }
 
 ROW_INLINE void line_of(float *y, const float *x, int64_t n, int logarithm)
 {
     const float maximum = line_maximum(x, n);
     if (logarithm) {
-        const float shift = maximum, sum = logf(line_powers(NULL, x, maximum, n));
+        const float sum = logf(line_powers(x, maximum, n));
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            y[i] = x[i] - shift - sum;
+            y[i] = x[i] - maximum - sum;
         return;
     }
-    const float factor = 1 / line_powers(y, x, maximum, n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = exp_falling(x[i] - maximum);
+    const float factor = 1 / line_sum(y, n);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] *= factor;
@@ -86,7 +101,7 @@ ROW_INLINE void sum_of(float *sum, const float *x, const float *maximum, int64_t
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        sum[i] += exp_float(x[i] - maximum[i]);
+        sum[i] += exp_falling(x[i] - maximum[i]);
 }
 
 ROW_INLINE void result_of(float *y, const float *x, const float *maximum,
@@ -99,7 +114,7 @@ ROW_INLINE void result_of(float *y, const float *x, const float *maximum,
     else
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            y[i] = exp_float(x[i] - maximum[i]) * factor[i];
+            y[i] = exp_falling(x[i] - maximum[i]) * factor[i];
 }
 
 #define ROWS(name, target)                                                               \

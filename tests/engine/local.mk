@@ -2,6 +2,7 @@ CRITERION_TESTS += \
 	tests/engine/batch \
 	tests/engine/batcher \
 	tests/engine/context_check \
+	tests/engine/decoder/decoder \
 	tests/engine/engine \
 	tests/engine/faults \
 	tests/engine/file_faults \
@@ -24,6 +25,9 @@ tests_engine_sizes_versions_SOURCES = tests/engine/sizes/versions.c \
 	tests/engine/batch_net.h
 tests_engine_state_SOURCES = tests/engine/state.c tests/engine/batch_net.h
 tests_engine_teams_SOURCES = tests/engine/teams.c tests/engine/batch_net.h
+tests_engine_decoder_decoder_SOURCES = tests/engine/decoder/decoder.c \
+	tests/engine/decoder/stories.h \
+	tests/engine/batch_net.h
 tests_engine_batcher_SOURCES = tests/engine/batcher.c tests/engine/batch_net.h
 tests_engine_engine_SOURCES = tests/engine/engine.c tests/engine/engine_session.h
 tests_engine_faults_SOURCES = tests/engine/faults.c tests/support/fault.c \

@@ -266,6 +266,14 @@ FUNCTION float exp_float(float x)
            float_of_bits((uint32_t)(whole - half + 127) << 23);
 }
 
+/* Of x <= 0; what is subnormal becomes 0. */
+FUNCTION float exp_falling(float x)
+{
+    const float least = -0x1.5d3p6f; /* e^x is still 2^-126 */
+    const float y = exp_inside(x < least ? least : x);
+    return x < least ? 0 : y;
+}
+
 FUNCTION float log_float(float x)
 {
     const int tiny = x < 0x1p-126f;
