@@ -2,6 +2,7 @@
 BENCHMARKS = \
 	bench/batcher \
 	bench/bench_overhead \
+	bench/calls \
 	bench/cuda/convolution \
 	bench/engine_load \
 	bench/cuda/layer \
@@ -19,6 +20,7 @@ CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
 	bench/bert.py \
+	bench/python_calls.py \
 	bench/default_plans.py \
 	bench/host_vs_peers.py \
 	bench/requirements.txt \
@@ -42,6 +44,8 @@ bench_batcher_LDADD = libstrata-internal.la $(M_LIBS)
 bench_bench_overhead_SOURCES = bench/bench_overhead.c
 bench_bench_overhead_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 bench_bench_overhead_LDADD = libstrata-internal.la $(JANSSON_LIBS)
+bench_calls_SOURCES = bench/calls.c
+bench_calls_LDADD = libstrata-internal.la
 bench_engine_load_SOURCES = bench/engine_load.c bench/device_times.c \
 	bench/device_times.h
 bench_engine_load_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

@@ -44,6 +44,14 @@ static int find_rows(strata_engine *e, const strata_network *other, strata_error
     return status;
 }
 
+uint64_t engine_bytes_of_rows(const strata_engine *e, size_t binding, int64_t rows)
+{
+    const struct execution *x = e->execution;
+    const int64_t of_row = e->row_bytes[binding];
+    return (uint64_t)(of_row ? of_row * rows
+                             : x->values[x->bindings[binding].value].bytes);
+}
+
 int engine_find_rows(strata_engine *e, const strata_engine *whole, strata_error *err)
 {
     const struct execution *x = e->execution;

@@ -84,6 +84,8 @@ int engine_build_version(strata_engine **out, const strata_engine *lender,
 /* batch.c: the last step of building. */
 int engine_add_sizes(strata_engine *e, strata_error *err);
 void engine_free_sizes(strata_engine *e);
+/* Bytes of a binding for so many rows. */
+uint64_t engine_bytes_of_rows(const strata_engine *e, size_t binding, int64_t rows);
 /* Bytes of a row of the bindings that have rows in the whole engine. */
 int engine_find_rows(strata_engine *e, const strata_engine *whole, strata_error *err);
 /* sizes.c: combinations of listed sizes; the last is the engine's own. */

@@ -14,8 +14,11 @@ ENGINE_SOURCES = \
 	engine/context/context.h \
 	engine/context/copy.c \
 	engine/context/enter.c \
+	engine/context/gather.c \
 	engine/context/graph.c \
 	engine/context/guard.c \
+	engine/context/parts.c \
+	engine/context/parts.h \
 	engine/context/profile.c \
 	engine/context/room.c \
 	engine/context/run.c \

@@ -221,3 +221,25 @@ AC_DEFUN([_STRATA_PC_FOLDER], [
        pc_$1="\${prefix}$strata_below"])
   AC_SUBST([pc_$1])
 ])
+
+# STRATA_PYTHON: the package is built where there are headers of Python 3.11 or later, and
+# installed with --enable-python.
+AC_DEFUN([STRATA_PYTHON], [
+  AC_ARG_ENABLE([python],
+    [AS_HELP_STRING([--enable-python], [install the Python package])], [],
+    [enable_python=no])
+  AM_PATH_PYTHON([3.11], [], [PYTHON=: strata_python=no])
+  AS_IF([test "$PYTHON" != :], [
+    PYTHON_CPPFLAGS=-isystem`$PYTHON -c 'import sysconfig; print(sysconfig.get_path("include"))'`
+    strata_saved_CPPFLAGS=$CPPFLAGS
+    CPPFLAGS="$CPPFLAGS $PYTHON_CPPFLAGS"
+    AC_CHECK_HEADER([Python.h], [strata_python=$PYTHON_VERSION],
+      [strata_python="no (no Python.h)"])
+    CPPFLAGS=$strata_saved_CPPFLAGS
+  ])
+  AC_SUBST([PYTHON_CPPFLAGS])
+  AS_CASE([$enable_python:$strata_python],
+    [yes:no*], [AC_MSG_ERROR([--enable-python: no Python.h of 3.11 or later])])
+  AM_CONDITIONAL([HAVE_PYTHON], [test "${strata_python%% *}" != no])
+  AM_CONDITIONAL([INSTALL_PYTHON], [test "$enable_python" = yes])
+])

@@ -45,7 +45,7 @@ MAY_SEE = {
 PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/half.h", "strata/narrow.h",
                   "strata/cuda.h"}
 # What uses rooms and is used by none.
-OUTSIDE = {"tests", "fuzz", "bench", "examples"}
+OUTSIDE = {"tests", "fuzz", "bench", "examples", "python"}
 # Layers made of another one, whose headers they see.
 MADE_OF = {"deconvolution": "convolution"}
 CORE_LINES = 4000
@@ -332,9 +332,9 @@ def main(source, build):
             claim(f"{room} calls {words}", wrong_calls(graph, room))
     claim("every file of the library and the command is seen",
           unseen(graph, [r for r in MAY_USE if r not in ("kernels", "plugins")]))
-    claim("examples use the public interface",
-          [f"{path}:{n} includes {h}" for path in sources_of("examples")
-           for n, h in includes(path) if room_of(h)])
+    claim("examples and Python use the public interface",
+          [f"{path}:{n} includes {h}" for folder in ("examples", "python")
+           for path in sources_of(folder) for n, h in includes(path) if room_of(h)])
     found = circles(graph)
     between = [c for c in found if len({room_of(path) for path in c}) > 1]
     claim("no files of different rooms call each other in a circle", map_lines(between))

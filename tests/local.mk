@@ -10,6 +10,7 @@ AM_TESTS_ENVIRONMENT = \
 	STRATA_TEST_MODULES='$(abs_builddir)/tests/.libs'; export STRATA_TEST_MODULES; \
 	SANITIZER_CFLAGS='$(SANITIZER_CFLAGS)'; export SANITIZER_CFLAGS; \
 	MAKE='$(MAKE)'; export MAKE; \
+	PYTHON='$(PYTHON)'; export PYTHON; \
 	STRATA_TRIAL=no; export STRATA_TRIAL; \
 	OMP_WAIT_POLICY=passive; export OMP_WAIT_POLICY; \
 	STRATA_COSTS=analytic; export STRATA_COSTS; \
@@ -44,12 +45,17 @@ SHELL_TESTS = \
 	tests/tools/generate.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
+	tests/python/check-python.sh \
+	tests/python/check-wheel.sh \
 	tests/check-relocate.sh \
 	tests/tools/options.sh \
 	tests/tools/terminal.sh \
 	tests/tools/values.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
+EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support.py tests/python/test_call.py tests/python/test_docs.py \
+	tests/python/test_exchange.py tests/python/test_package.py \
+	tests/python/test_session.py tests/python/test_submit.py
 EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py tests/README.md
 
 if HAVE_CRITERION

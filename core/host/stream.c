@@ -406,10 +406,10 @@ bool host_stream_visit(strata_stream *base, int threads, int wait)
     struct host_stream *s = host_stream(base);
     bool visits = false;
     pthread_mutex_lock(&s->lock);
-    if (threads > 0)
-        visits = begin_visit(s, threads, wait);
-    else
+    if (threads == 0)
         end_visit(s);
+    else if (!s->here) /* else it does already */
+        visits = begin_visit(s, threads, wait);
     pthread_mutex_unlock(&s->lock);
     return visits;
 }

@@ -15,7 +15,7 @@
 
 #include <strata/batcher.h>
 
-#include "engine/context/context.h"
+#include "engine/context/parts.h"
 
 struct strata_request {
     strata_request *next;  /* in the queue, or in a run */
@@ -26,24 +26,16 @@ struct strata_request {
     pthread_cond_t changed;
     bool complete, awaited; /* awaited: wait frees it, else its end */
     int status;
-    char *message;       /* of a failure; NULL: none, or no memory for it */
-    const void **inputs; /* with outputs, behind the request */
-    void **outputs;
-};
-
-/* A binding of a worker's context. */
-struct port {
-    char *data;
-    char *staged; /* host memory for the rows of all requests, of two runs, or NULL: each
-                     is copied from or to where its request has it */
-    size_t staged_bytes; /* of one run */
+    char *message; /* of a failure; NULL: none, or no memory for it */
+    strata_part part;
+    strata_memory memory[]; /* the part's, inputs first */
 };
 
 /* Requests that run together, on a worker. */
 struct run {
     strata_request *requests;
     int64_t rows;
-    size_t slot; /* of staged memory */
+    struct parts_run parts;
     int status;
     strata_error err;
 };
@@ -54,9 +46,8 @@ struct worker {
     bool started;
     strata_handle *handle; /* made by the thread, as the next two */
     strata_context *context;
-    struct port *ports;
+    struct parts_room room;
     bool ahead; /* its device runs by itself: it begins a run before it ends another */
-    size_t last_slot;
     /* Posted when the thread is set up, which `given` tells the status of, and when a run
      * that the thread which submitted its request began is on the stream. */
     sem_t begun;
@@ -81,7 +72,7 @@ struct strata_batcher {
     uint64_t *histogram; /* runs of 1 to max_batch rows */
 };
 
-/* worker.c: on the worker's thread, handle, context and ports; close takes what
+/* worker.c: on the worker's thread, handle, context and room; close takes what
  * there is. */
 int batcher_open_worker(struct worker *w, strata_error *err);
 void batcher_close_worker(struct worker *w);

@@ -6,7 +6,6 @@
 #include "engine/batcher/batcher.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/arguments.h"
 
@@ -16,13 +15,17 @@ strata_request *batcher_make_request(const strata_batcher *b,
 {
     const size_t n_in = b->engine->execution->n_inputs,
                  n = b->engine->execution->n_bindings;
-    strata_request *r = zalloc(1, sizeof *r + n * sizeof(void *), "a request", err);
+    strata_request *r = zalloc(1, sizeof *r + n * sizeof *r->memory, "a request", err);
     if (!r)
         return NULL;
-    r->inputs = (const void **)(r + 1);
-    r->outputs = (void **)(r->inputs + n_in);
-    memcpy(r->inputs, o->inputs, n_in * sizeof *r->inputs);
-    memcpy(r->outputs, o->outputs, (n - n_in) * sizeof *r->outputs);
+    for (size_t i = 0; i < n; i++)
+        r->memory[i] = (strata_memory){
+            .data = i < n_in ? (void *)(uintptr_t)o->inputs[i] : o->outputs[i - n_in],
+            .bytes = engine_bytes_of_rows(b->engine, i, o->rows)};
+    r->part = (strata_part){.struct_size = sizeof r->part,
+                            .rows = o->rows,
+                            .inputs = r->memory,
+                            .outputs = r->memory + n_in};
     r->rows = o->rows;
     r->done = o->done;
     r->user = o->user;

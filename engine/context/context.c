@@ -201,6 +201,7 @@ void strata_context_destroy(strata_context *c)
         return;
     const struct execution *x = c->execution;
     strata_stream_synchronize(c->stream, NULL);
+    context_free_parts(c);
     for (size_t i = 0; i < c->n_smaller; i++)
         strata_context_destroy(c->smaller[i]);
     free(c->smaller);
@@ -362,6 +363,7 @@ static int enqueue_run(strata_context *c, strata_event *input_consumed, strata_e
         return status;
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
         return status;
+    c->whole->calls.runs++;
     if (c->profile)
         return context_enqueue_profiled(c, consumed_end(c->execution), input_consumed,
                                         err);
@@ -382,6 +384,20 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
 {
     const int status = enqueue_run(c, input_consumed, err);
     return status == STRATA_OK ? context_enqueue_counts(c, err) : status;
+}
+
+int context_start(strata_context *c, strata_error *err)
+{
+    return enqueue(c->active, NULL, err);
+}
+
+int context_run(strata_context *c, strata_error *err)
+{
+    if (!c->active->queued)
+        context_visit(c, c->active->execution->threads);
+    int status = enqueue(c->active, NULL, err);
+    context_end_visit(c);
+    return status == STRATA_OK ? end_runs(c, err) : status;
 }
 
 int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
@@ -407,14 +423,9 @@ int strata_context_run(strata_context *c, strata_error *err)
     int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
-    if ((status = context_resolve(c, err)) != STRATA_OK)
-        return context_leave(c, status);
-    if (!c->active->queued)
-        context_visit(c, c->active->execution->threads);
-    status = enqueue(c->active, NULL, err);
-    context_end_visit(c);
+    status = context_resolve(c, err);
     if (status == STRATA_OK)
-        status = end_runs(c, err);
+        status = context_run(c, err);
     return context_leave(c, status);
 }
 

@@ -7,6 +7,7 @@
  *   bind          where the inputs, outputs and values are
  *   sizes         the sizes of the next runs, for each of which one is inside it
  *   copy          inputs and outputs from and to the host
+ *   parts         runs of an application's parts, whose rows gather moves
  *   run           one of the engine's steps, put on the stream
  *   steps         several, one by one
  *   graph         the same steps as device graphs
@@ -54,6 +55,11 @@ struct context_profile {
     bool pending; /* a run is under way that is to be reported */
 };
 
+/* Of an application's calls; bytes. */
+struct context_calls {
+    uint64_t runs, copied_in, copied_out, cross_device, in_place;
+};
+
 struct strata_context {
     const strata_engine *engine;
     const struct execution *execution; /* the engine's */
@@ -91,6 +97,8 @@ struct strata_context {
      * one for them. */
     int64_t batch, sizes[NETWORK_MAX_SYMBOLS];
     bool resolved;
+    struct parts_room *parts;   /* of the whole, for runs of parts; NULL: none yet */
+    struct context_calls calls; /* of the whole */
     uint64_t uses, used;    /* runs' sizes that were resolved; the last for this one */
     strata_engine *version; /* its engine, where it is its own; or NULL */
     /* For the engine's other sizes, and behind them for versions: their bindings are
@@ -123,6 +131,14 @@ int context_leave(strata_context *c, int status);
 /* context.c: let active be the one for the sizes of the next run, made where it is not
  * there. */
 int context_resolve(strata_context *c, strata_error *err);
+/* Put a run at the sizes that were resolved on the stream; the same with the calling
+ * thread computing where it can, until it is complete. */
+int context_start(strata_context *c, strata_error *err);
+int context_run(strata_context *c, strata_error *err);
+/* sizes.c: strata_context_set_batch from inside. */
+int context_set_rows(strata_context *c, int64_t rows, strata_error *err);
+/* gather.c */
+void context_free_parts(strata_context *c);
 /* What a call puts on the stream between these two, and then waits for, it computes
  * itself with so many threads if nothing else is under way. */
 void context_visit(strata_context *c, int threads);

@@ -27,6 +27,7 @@ static int enqueue_copy(strata_context *c, const char *function, int index, void
     void *data = context_binding_data(c, (size_t)index, err);
     if (!data)
         return STRATA_ENOMEM;
+    *(from_host ? &c->calls.copied_in : &c->calls.copied_out) += bytes;
     return from_host ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
                      : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
 }

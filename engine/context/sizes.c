@@ -33,15 +33,20 @@ static void want_batch(strata_context *c, int64_t batch)
     c->resolved = false;
 }
 
+int context_set_rows(strata_context *c, int64_t rows, strata_error *err)
+{
+    int status = check_batch(c->engine, rows, err);
+    if (status == STRATA_OK && rows != c->batch)
+        want_batch(c, rows);
+    return status;
+}
+
 int strata_context_set_batch(strata_context *c, int64_t batch, strata_error *err)
 {
     int status = context_enter(c, __func__, err);
     if (status != STRATA_OK)
         return status;
-    status = check_batch(c->engine, batch, err);
-    if (status == STRATA_OK)
-        want_batch(c, batch);
-    return context_leave(c, status);
+    return context_leave(c, context_set_rows(c, batch, err));
 }
 
 static void want_size(strata_context *c, int symbol, int64_t size)

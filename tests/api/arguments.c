@@ -4,6 +4,7 @@
  * headers (arguments.awk), what they are given is here.
  */
 #include <strata/batcher.h>
+#include <strata/parts.h>
 #include <strata/sizes.h>
 #include <strata/state.h>
 
@@ -51,6 +52,9 @@ struct fixture {
     strata_estimate estimate;
     strata_image image;
     strata_batcher_stats batcher_stats;
+    strata_part part;
+    strata_memory part_memory[2];
+    strata_context_stats context_stats;
     strata_profiler profiler;
     strata_registry_options registry_options;
     strata_network_options network_options;
@@ -143,6 +147,7 @@ static void put(void *user, void *ptr, size_t bytes)
 #define GIVE_strata_batcher_stats_p &f->batcher_stats
 #define GIVE_strata_binding_p &f->binding
 #define GIVE_strata_context_p f->context
+#define GIVE_strata_context_stats_p &f->context_stats
 #define GIVE_strata_context_p_p &f->new_context
 #define GIVE_strata_desc_p &f->new_desc
 #define GIVE_strata_engine_p f->engine
@@ -158,6 +163,7 @@ static void put(void *user, void *ptr, size_t bytes)
 #define GIVE_strata_memory_stats_p &f->stats
 #define GIVE_strata_network_p f->network
 #define GIVE_strata_network_p_p &f->new_network
+#define GIVE_strata_part_p &f->part
 #define GIVE_strata_registry_p f->registry
 #define GIVE_strata_registry_p_p &f->new_registry
 #define GIVE_strata_request_p give_request(f)
@@ -285,6 +291,13 @@ static void open_fixture(struct fixture *f)
     f->registry_options.struct_size = sizeof f->registry_options;
     f->network_options.struct_size = sizeof f->network_options;
     f->batcher_options.struct_size = sizeof f->batcher_options;
+    f->context_stats.struct_size = sizeof f->context_stats;
+    f->part_memory[0] = (strata_memory){.data = memory[1], .bytes = 192};
+    f->part_memory[1] = (strata_memory){.data = memory[0], .bytes = 192};
+    f->part = (strata_part){.struct_size = sizeof f->part,
+                            .rows = 1,
+                            .inputs = &f->part_memory[0],
+                            .outputs = &f->part_memory[1]};
     f->inputs[0] = memory[1];
     f->outputs[0] = memory[0];
     f->request_options.struct_size = sizeof f->request_options;

@@ -7,10 +7,12 @@ tests_api_arguments_SOURCES = tests/api/arguments.c
 tests/api/arguments.$(OBJEXT): tests/api/arguments_calls.h
 tests/api/arguments_calls.h: $(srcdir)/tests/api/arguments.awk \
 		$(top_srcdir)/include/strata/strata.h $(top_srcdir)/include/strata/batcher.h \
-		$(top_srcdir)/include/strata/sizes.h $(top_srcdir)/include/strata/state.h
+		$(top_srcdir)/include/strata/parts.h $(top_srcdir)/include/strata/sizes.h \
+		$(top_srcdir)/include/strata/state.h
 	$(AM_V_GEN)$(MKDIR_P) tests/api && $(AWK) -f $(srcdir)/tests/api/arguments.awk \
 		$(top_srcdir)/include/strata/strata.h \
 		$(top_srcdir)/include/strata/batcher.h \
+		$(top_srcdir)/include/strata/parts.h \
 		$(top_srcdir)/include/strata/sizes.h \
 		$(top_srcdir)/include/strata/state.h >$@.new && mv $@.new $@
 CLEANFILES += tests/api/arguments_calls.h

@@ -8,6 +8,7 @@ CRITERION_TESTS += \
 	tests/engine/file_faults \
 	tests/engine/models \
 	tests/engine/pads \
+	tests/engine/parts \
 	tests/engine/random_networks \
 	tests/engine/refusal \
 	tests/engine/save \
@@ -42,6 +43,7 @@ tests_engine_file_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_engine_models_SOURCES = tests/engine/models.c tests/engine/session.c \
 	tests/engine/session.h tests/engine/yolo_boxes.c tests/engine/yolo_boxes.h
 tests_engine_pads_SOURCES = tests/engine/pads.c tests/engine/engine_session.h
+tests_engine_parts_SOURCES = tests/engine/parts.c tests/engine/batch_net.h
 tests_engine_random_networks_SOURCES = tests/engine/random_networks.c \
 	tests/engine/network_draw.c tests/engine/network_draw.h
 tests_engine_refusal_SOURCES = tests/engine/refusal.c tests/engine/engine_saved.h \

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of a run between their memory and the bindings'. All of it is put on the stream
+ * at once; the host copies on the calling thread.
+ */
+#include "engine/context/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/checked.h"
+
+bool parts_on_host(const strata_context *c)
+{
+    return c->handle->properties.kind == STRATA_HOST;
+}
+
+/* ---- room ------------------------------------------------------------------------ */
+
+static int stage(struct parts_room *room, size_t index, strata_error *err)
+{
+    const strata_engine *e = room->context->engine;
+    struct parts_port *p = &room->ports[index];
+    const int64_t row_bytes = e->row_bytes[index];
+    int64_t bytes;
+    if (row_bytes == 0 || row_bytes > PARTS_SMALL)
+        return STRATA_OK;
+    if (!checked_mul(row_bytes, 2 * room->most, &bytes))
+        return error_set(err, STRATA_EOVERFLOW, "binding '%s': too large",
+                         e->execution->bindings[index].name);
+    p->staged = strata_host_alloc(room->context->handle, (size_t)bytes, err);
+    p->bytes = (size_t)bytes / 2;
+    return p->staged ? STRATA_OK : STRATA_ENOMEM;
+}
+
+int parts_open(struct parts_room *room, strata_context *c, int64_t most,
+               strata_error *err)
+{
+    const size_t n = c->execution->n_bindings;
+    int status = STRATA_OK;
+    room->context = c;
+    room->most = most;
+    room->ports = zalloc(n, sizeof *room->ports, "parts of runs", err);
+    room->before = zalloc(n, sizeof *room->before, "parts of runs", err);
+    room->list = zalloc((size_t)most, 2 * sizeof *room->list, "parts of runs", err);
+    if (!room->ports || !room->before || !room->list)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
+        if (!context_binding_data(c, i, err))
+            return STRATA_ENOMEM;
+        if (!parts_on_host(c))
+            status = stage(room, i, err);
+    }
+    return status;
+}
+
+void parts_close(struct parts_room *room)
+{
+    const strata_context *c = room->context; /* NULL: it was not opened */
+    if (c)
+        strata_stream_synchronize(c->stream, NULL); /* a copy that failed may go on */
+    for (size_t i = 0; room->ports && i < c->execution->n_bindings; i++)
+        strata_host_free(c->handle, room->ports[i].staged, 2 * room->ports[i].bytes);
+    free(room->ports);
+    free(room->before);
+    free(room->list);
+    *room = (struct parts_room){0};
+}
+
+void parts_take_slot(struct parts_room *room, struct parts_run *run)
+{
+    run->slot = room->last_slot = !room->last_slot;
+    run->parts = room->list + run->slot * (size_t)room->most;
+    run->n = 0;
+}
+
+void parts_clear(struct parts_room *room)
+{
+    strata_context *c = room->context;
+    const struct execution *x = c->execution;
+    for (size_t i = 0; i < x->n_inputs; i++) {
+        const size_t bytes = (size_t)x->values[x->bindings[i].value].bytes;
+        if (c->own[i] && parts_on_host(c))
+            memset(c->own[i], 0, bytes);
+        else if (c->own[i])
+            c->handle->device->ops->fill(c->stream, c->own[i], 0, bytes, NULL);
+    }
+}
+
+uint64_t parts_bytes(const strata_context *c, size_t index, int64_t rows)
+{
+    return engine_bytes_of_rows(c->active->engine, index, rows);
+}
+
+/* ---- pieces ---------------------------------------------------------------------- */
+
+const strata_memory *parts_pieces(const strata_context *c, const strata_part *p,
+                                  size_t index, uint32_t *n)
+{
+    const size_t n_in = c->execution->n_inputs;
+    const strata_memory *first = p->inputs;
+    *n = p->pieces && index < n_in ? p->pieces[index] : 1;
+    if (index >= n_in) {
+        *n = p->outputs && p->outputs[index - n_in].data;
+        return p->outputs + (*n ? index - n_in : 0);
+    }
+    for (size_t i = 0; i < index; i++)
+        first += p->pieces ? p->pieces[i] : 1;
+    return first;
+}
+
+static void count(strata_context *c, bool in, const strata_memory *m, uint64_t bytes)
+{
+    struct context_calls *calls = &c->calls;
+    *(in ? &calls->copied_in : &calls->copied_out) += bytes;
+    if (m->kind == STRATA_MEMORY_DEVICE && m->device != c->handle->properties.index)
+        calls->cross_device += bytes;
+}
+
+/* On the stream; on the host at once, where nothing is under way. */
+static int copy(strata_context *c, bool in, char *data, char *theirs, size_t bytes,
+                int kind, strata_error *err)
+{
+    void *to = in ? data : theirs;
+    const void *from = in ? theirs : data;
+    enum device_copy way = in ? COPY_TO_DEVICE : COPY_FROM_DEVICE;
+    if (!parts_on_host(c))
+        return c->handle->device->ops->copy(
+            c->stream, to, from, bytes,
+            kind == STRATA_MEMORY_DEVICE ? COPY_ON_DEVICE : way, err);
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+    return STRATA_OK;
+}
+
+/* Whether its parts are staged: all of them are memory of the host. */
+static bool is_staged(const struct parts_room *room, const struct parts_run *run,
+                      size_t index)
+{
+    uint32_t n = 0;
+    if (!room->ports[index].staged)
+        return false;
+    for (size_t i = 0; i < run->n; i++) {
+        const strata_memory *m = parts_pieces(room->context, run->parts[i], index, &n);
+        for (uint32_t k = 0; k < n; k++)
+            if (m[k].kind == STRATA_MEMORY_DEVICE)
+                return false;
+    }
+    return true;
+}
+
+static char *staged_at(const struct parts_room *room, const struct parts_run *run,
+                       size_t index)
+{
+    return room->ports[index].staged + run->slot * room->ports[index].bytes;
+}
+
+/* Rows of all parts between their memory and the staged. */
+static void move_staged(struct parts_room *room, const struct parts_run *run,
+                        size_t index)
+{
+    const strata_context *c = room->context;
+    const bool in = index < c->execution->n_inputs;
+    char *staged = staged_at(room, run, index);
+    for (size_t i = 0; i < run->n; i++) {
+        const uint64_t bytes = parts_bytes(c, index, run->parts[i]->rows);
+        uint32_t n;
+        const strata_memory *m = parts_pieces(c, run->parts[i], index, &n);
+        for (uint64_t k = 0, at = 0; k < n; at += m[k++].bytes)
+            memcpy(in ? staged + at : m[k].data, in ? m[k].data : staged + at,
+                   in ? m[k].bytes : bytes);
+        staged += bytes;
+    }
+}
+
+static int copy_staged(struct parts_room *room, const struct parts_run *run, size_t index,
+                       char *data, strata_error *err)
+{
+    strata_context *c = room->context;
+    const bool in = index < c->execution->n_inputs;
+    const strata_memory host = {.kind = STRATA_MEMORY_HOST};
+    const uint64_t bytes = parts_bytes(c, index, run->rows);
+    if (in)
+        move_staged(room, run, index);
+    count(c, in, &host, bytes);
+    return copy(c, in, data, staged_at(room, run, index), bytes, host.kind, err);
+}
+
+/* A part's pieces, one behind the other. */
+static int copy_part(strata_context *c, const strata_part *p, size_t index, char *data,
+                     strata_error *err)
+{
+    const bool in = index < c->execution->n_inputs;
+    int status = STRATA_OK;
+    uint32_t n;
+    const strata_memory *m = parts_pieces(c, p, index, &n);
+    for (; n > 0 && status == STRATA_OK; n--, m++) {
+        const uint64_t bytes = in ? m->bytes : parts_bytes(c, index, p->rows);
+        count(c, in, m, bytes);
+        status = copy(c, in, data, m->data, bytes, m->kind, err);
+        data += bytes;
+    }
+    return status;
+}
+
+int parts_copy(struct parts_room *room, const struct parts_run *run, size_t index,
+               strata_error *err)
+{
+    strata_context *c = room->context;
+    const bool rows = c->active->engine->row_bytes[index] > 0;
+    char *data = context_binding_data(c, index, err);
+    int status = data ? STRATA_OK : STRATA_ENOMEM;
+    if (data && is_staged(room, run, index))
+        return copy_staged(room, run, index, data, err);
+    for (size_t i = 0; i < run->n && status == STRATA_OK; i++) {
+        status = copy_part(c, run->parts[i], index, data, err);
+        data += rows ? parts_bytes(c, index, run->parts[i]->rows) : 0;
+    }
+    return status;
+}
+
+void parts_end(struct parts_room *room, const struct parts_run *run)
+{
+    const struct execution *x = room->context->execution;
+    for (size_t i = x->n_inputs; i < x->n_bindings; i++)
+        if (is_staged(room, run, i))
+            move_staged(room, run, i);
+}
+
+void context_free_parts(strata_context *c)
+{
+    if (c->parts)
+        parts_close(c->parts);
+    free(c->parts);
+    c->parts = NULL;
+}

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wheels, for pip (PEP 517) and for `make wheel`: this tree's build, zipped.
+
+    pip install ./python                      in a checkout
+    python strata_build.py BUILD DESTINATION  of a build that is configured
+
+STRATA_BUILD names a configured build to take; else the checkout's own is made, in
+_build/wheel, without CUDA and the pages. The build has the files of the package in
+python/tree after `make wheel-tree`, as they lie when they are installed.
+"""
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+METADATA = """Metadata-Version: 2.1
+Name: strata
+Version: {version}
+Summary: Neural-network inference whose layers are plugins
+License: Apache-2.0
+Requires-Python: >=3.11
+"""
+WHEEL = """Wheel-Version: 1.0
+Generator: strata_build
+Root-Is-Purelib: false
+Tag: {tag}
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> None:
+    subprocess.run([str(word) for word in command], cwd=cwd, check=True, stdout=sys.stderr)
+
+
+def jobs() -> str:
+    return f"-j{len(os.sched_getaffinity(0))}"
+
+
+def configured_build() -> Path:
+    """Where configure has run for Python."""
+    given = os.environ.get("STRATA_BUILD")
+    if given:
+        return Path(given).resolve()
+    if not (TOP / "configure").exists():
+        run("./bootstrap", cwd=TOP)
+    build = TOP / "_build" / "wheel"
+    if not (build / "config.status").exists():
+        build.mkdir(parents=True, exist_ok=True)
+        run(TOP / "configure", "--enable-python", "--with-cuda=no", f"PYTHON={sys.executable}",
+            "--prefix=/usr", "--libdir=/usr/lib", cwd=build)
+    return build
+
+
+def made_tree(build: Path) -> Path:
+    """The package's files, everything of it built."""
+    run("make", "-s", jobs(), "wheel-tree", cwd=build)
+    return build / "python" / "tree"
+
+
+def version_of(build: Path) -> str:
+    for line in (build / "config.h").read_text().splitlines():
+        if line.startswith("#define PACKAGE_VERSION "):
+            return line.split('"')[1]
+    raise SystemExit(f"{build}/config.h has no PACKAGE_VERSION")
+
+
+def tag() -> str:
+    return "cp311-abi3-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+class Wheel:
+    """A zip file with a record of what is in it, the same bytes for the same files."""
+
+    def __init__(self, path: Path, folder: str) -> None:
+        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
+        self.record = f"{folder}/RECORD"
+        self.lines: list[str] = []
+
+    def add(self, name: str, data: bytes, mode: int = 0o644) -> None:
+        info = zipfile.ZipInfo(name)
+        info.external_attr = (stat.S_IFREG | mode) << 16
+        info.compress_type = zipfile.ZIP_DEFLATED
+        self.zip.writestr(info, data)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        self.lines.append(f"{name},sha256={digest},{len(data)}\n")
+
+    def close(self) -> None:
+        self.zip.writestr(zipfile.ZipInfo(self.record),
+                          "".join(self.lines) + f"{self.record},,\n")
+        self.zip.close()
+
+
+def write_metadata(folder: Path, version: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text(METADATA.format(version=version))
+    (folder / "WHEEL").write_text(WHEEL.format(tag=tag()))
+
+
+def write_wheel(build: Path, destination: Path) -> str:
+    version = version_of(build)
+    tree = made_tree(build)
+    folder = f"strata-{version}.dist-info"
+    name = f"strata-{version}-{tag()}.whl"
+    destination.mkdir(parents=True, exist_ok=True)
+    wheel = Wheel(destination / name, folder)
+    for path in sorted(p for p in tree.rglob("*") if p.is_file()):
+        wheel.add(str(path.relative_to(tree)), path.read_bytes(),
+                  0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)
+    wheel.add(f"{folder}/METADATA", METADATA.format(version=version).encode())
+    wheel.add(f"{folder}/WHEEL", WHEEL.format(tag=tag()).encode())
+    wheel.add(f"{folder}/licenses/LICENSE", (TOP / "LICENSE").read_bytes())
+    wheel.close()
+    return name
+
+
+# ---- PEP 517 -----------------------------------------------------------------------------
+
+def build_wheel(wheel_directory: str, config_settings: object = None,
+                metadata_directory: object = None) -> str:
+    return write_wheel(configured_build(), Path(wheel_directory))
+
+
+def prepare_metadata_for_build_wheel(metadata_directory: str,
+                                     config_settings: object = None) -> str:
+    version = version_of(configured_build())
+    write_metadata(Path(metadata_directory) / f"strata-{version}.dist-info", version)
+    return f"strata-{version}.dist-info"
+
+
+def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
+    raise NotImplementedError("sources are released as Autotools makes them: make dist")
+
+
+if __name__ == "__main__":
+    print(write_wheel(Path(sys.argv[1]).resolve(), Path(sys.argv[2])))

@@ -1,0 +1,73 @@
+# The package `strata`. Built where Python's headers are; installed with --enable-python.
+PYTHON_SOURCES = python/src/array.c python/src/call.c python/src/context.c \
+	python/src/describe.c python/src/dlpack.h python/src/dtype.c python/src/error.c \
+	python/src/exchange.c python/src/handle.c python/src/lease.c python/src/module.c \
+	python/src/module.h python/src/network.c python/src/process.c python/src/session.c \
+	python/src/submit.c python/src/tensor.c
+PYTHON_FILES = python/strata/__init__.py python/strata/__main__.py \
+	python/strata/_command.py python/strata/_errors.py python/strata/_log.py \
+	python/strata/_network.py python/strata/_outputs.py python/strata/_requests.py \
+	python/strata/_strata.pyi python/strata/py.typed
+EXTRA_DIST += python/README.md python/pyproject.toml python/backend/strata_build.py \
+	$(PYTHON_FILES) $(PYTHON_SOURCES)
+CLEANFILES += $(PYTHON_PACKAGE)/_strata.abi3.so
+.PHONY: clean-python python-package wheel wheel-tree
+clean-local: clean-python
+clean-python:
+	-rm -rf python/package python/tree python/stage python/dist
+
+PYTHON_PACKAGE = python/package/strata
+PYTHON_LIB = $(patsubst $(prefix)/%,%,$(libdir))
+
+if HAVE_PYTHON
+EXTRA_LTLIBRARIES = python/libstrata-python.la
+python_libstrata_python_la_SOURCES = $(PYTHON_SOURCES)
+python_libstrata_python_la_CPPFLAGS = -D_GNU_SOURCE -I$(top_srcdir)/include \
+	-I$(top_srcdir) $(PYTHON_CPPFLAGS)
+python_libstrata_python_la_CFLAGS = $(AM_CFLAGS) -Wno-cast-function-type
+
+# Where it is tried: libstrata is the build's, by LD_LIBRARY_PATH.
+link_extension = $(CC) $(CFLAGS) $(SANITIZER_CFLAGS) -shared -Wl,--whole-archive \
+	python/.libs/libstrata-python.a -Wl,--no-whole-archive -L.libs -lstrata \
+	$(PTHREAD_LIBS) -Wl,-z,relro
+$(PYTHON_PACKAGE)/_strata.abi3.so: python/libstrata-python.la libstrata.la
+	$(AM_V_CCLD)$(MKDIR_P) $(PYTHON_PACKAGE) && $(link_extension) -o $@
+$(PYTHON_PACKAGE)/.files: $(PYTHON_FILES)
+	$(AM_V_GEN)$(MKDIR_P) $(PYTHON_PACKAGE) && for f in $(PYTHON_FILES); do \
+		cp "$(srcdir)/$$f" $(PYTHON_PACKAGE)/ || exit; done && touch $@
+python-package: $(PYTHON_PACKAGE)/_strata.abi3.so $(PYTHON_PACKAGE)/.files
+
+# As the package lies in a wheel: libstrata, its plugins and the command inside it, in each
+# other's reach as in an installed tree.
+wheel-tree: all-am python-package
+	rm -rf python/tree python/stage
+	$(MAKE) $(AM_MAKEFLAGS) -s install DESTDIR='$(abs_builddir)/python/stage' >/dev/null
+	$(MKDIR_P) python/tree/strata/bin python/tree/strata/$(PYTHON_LIB)/strata/plugins-1
+	for f in $(PYTHON_FILES); do cp "$(srcdir)/$$f" python/tree/strata/ || exit; done
+	cp 'python/stage$(bindir)/strata' python/tree/strata/bin/
+	cp -L 'python/stage$(libdir)/libstrata.so.0' python/tree/strata/$(PYTHON_LIB)/
+	for f in 'python/stage$(plugindir)'/*.so; do case $$f in *cuda*) ;; \
+		*) cp -L "$$f" python/tree/strata/$(PYTHON_LIB)/strata/plugins-1/ ;; esac; done
+	$(link_extension) '-Wl,-rpath,$$ORIGIN/$(PYTHON_LIB)' \
+		-o python/tree/strata/_strata.abi3.so
+	strip --strip-unneeded python/tree/strata/bin/strata \
+		python/tree/strata/_strata.abi3.so python/tree/strata/$(PYTHON_LIB)/libstrata.so.0 \
+		python/tree/strata/$(PYTHON_LIB)/strata/plugins-1/*.so
+	rm -rf python/stage
+wheel: config.h
+	$(PYTHON) '$(srcdir)/python/backend/strata_build.py' . python/dist
+else
+python-package wheel:
+	@echo "no Python.h of 3.11 or later: install python3-dev, then configure again"; exit 1
+endif
+
+if INSTALL_PYTHON
+noinst_DATA = $(PYTHON_PACKAGE)/_strata.abi3.so $(PYTHON_PACKAGE)/.files
+install-exec-local: python-package
+	$(MKDIR_P) '$(DESTDIR)$(pyexecdir)/strata'
+	$(link_extension) '-Wl,-rpath,$(libdir)' -o '$(DESTDIR)$(pyexecdir)/strata/_strata.abi3.so'
+	for f in $(PYTHON_FILES); do $(INSTALL_DATA) "$(srcdir)/$$f" \
+		'$(DESTDIR)$(pyexecdir)/strata/' || exit; done
+uninstall-local:
+	rm -rf '$(DESTDIR)$(pyexecdir)/strata'
+endif

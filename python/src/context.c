@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One execution state for Python: the sizes that its next run has, and arrays brought to
+ * its bindings' formats where they are not in them.
+ */
+#include "python/src/module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Its stream is set before the context is made. */
+static int open_on(struct context *c, const Network *n, bool foreign, void *stream)
+{
+    int status = strata_create(&c->handle, n->device, &c->err);
+    if (status == STRATA_OK && foreign)
+        status = strata_stream_wrap(&c->foreign, c->handle, stream, &c->err);
+    if (status == STRATA_OK && foreign)
+        strata_set_stream(c->handle, c->foreign);
+    return status != STRATA_OK
+               ? status
+               : strata_context_create(&c->context, n->engine, c->handle, &c->err);
+}
+
+struct context *context_open(const Network *n, bool foreign, void *stream)
+{
+    int status;
+    struct context *c = calloc(1, sizeof *c);
+    if (!c || !(c->bindings = calloc((size_t)n->n + 1, sizeof *c->bindings)) ||
+        !(c->staged = calloc((size_t)n->n + 1, sizeof *c->staged))) {
+        context_close(c, n);
+        return (struct context *)PyErr_NoMemory();
+    }
+    memcpy(c->bindings, n->bindings, (size_t)n->n * sizeof *c->bindings);
+    Py_BEGIN_ALLOW_THREADS status = open_on(c, n, foreign, stream);
+    Py_END_ALLOW_THREADS if (status == STRATA_OK) return c;
+    raise_error(&c->err);
+    context_close(c, n);
+    return NULL;
+}
+
+void context_close(struct context *c, const Network *n)
+{
+    if (!c)
+        return;
+    strata_context_destroy(c->context);
+    strata_stream_destroy(c->foreign);
+    strata_destroy(c->handle);
+    for (int i = 0; c->staged && i < n->n; i++)
+        free(c->staged[i]);
+    free(c->staged);
+    free(c->bindings);
+    free(c);
+}
+
+/* ---- sizes ----------------------------------------------------------------------- */
+
+static bool has_dims(const strata_binding *b, const strata_desc *d)
+{
+    return b->desc.rank == d->rank &&
+           memcmp(b->desc.dims, d->dims, (size_t)d->rank * sizeof *d->dims) == 0;
+}
+
+/* For new sizes a version of a plan may be made, which takes its time. */
+int context_read_sizes(struct context *c, const Network *n)
+{
+    int status = STRATA_OK;
+    for (int i = 0; i < n->n && status == STRATA_OK; i++)
+        status = strata_context_binding(c->context, i, &c->bindings[i], &c->err);
+    return status;
+}
+
+bool context_set_shapes(struct context *c, const Network *n, const struct array *inputs)
+{
+    bool same = true;
+    int status = STRATA_OK;
+    for (int i = 0; i < n->n_in && same; i++)
+        same = has_dims(&c->bindings[i], &inputs[i].desc);
+    if (same)
+        return true;
+    for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
+        status = strata_context_set_shape(c->context, i, inputs[i].desc.rank,
+                                          inputs[i].desc.dims, &c->err);
+    if (status == STRATA_OK) {
+        Py_BEGIN_ALLOW_THREADS status = context_read_sizes(c, n);
+        Py_END_ALLOW_THREADS
+    }
+    if (status == STRATA_OK)
+        return true;
+    c->bindings[0].desc.rank = -1; /* not known: next time all are set */
+    return raise_error(&c->err) != NULL;
+}
+
+int64_t context_rows_of(const struct context *c, const Network *n)
+{
+    const int64_t batch = strata_engine_batch(n->engine);
+    for (int i = 0; i < n->n_in; i++)
+        if (n->bindings[i].desc.rank > 0 && n->bindings[i].desc.dims[0] == batch)
+            return c->bindings[i].desc.dims[0];
+    return batch;
+}
+
+/* ---- formats --------------------------------------------------------------------- */
+
+strata_desc context_plain(const strata_binding *b)
+{
+    strata_desc d = b->desc;
+    int64_t stride = 1;
+    d.vector = 1;
+    d.vector_dim = -1;
+    for (int i = d.rank - 1; i >= 0; i--) {
+        d.strides[i] = stride;
+        stride *= d.dims[i] > 0 ? d.dims[i] : 1;
+    }
+    return d;
+}
+
+/* Such that strides alone say where each element is, and nothing is between them. */
+bool binding_is_plain(const strata_binding *b)
+{
+    return b->desc.vector == 1 && strata_desc_fully_packed(&b->desc);
+}
+
+static void *refuse(const Network *n, int index, const strata_binding *b,
+                    const struct array *a)
+{
+    PyErr_Format(PyExc_TypeError,
+                 "'%s' is %s, the network takes %s; convert it (x.astype(...)), or pass "
+                 "cast=True",
+                 n->bindings[index].name, strata_dtype_name(a->desc.dtype),
+                 strata_dtype_name(b->desc.dtype));
+    return NULL;
+}
+
+void *context_convert(struct context *c, const Network *n, int index,
+                      const struct array *a, bool cast)
+{
+    const strata_binding *b = &c->bindings[index];
+    int status;
+    if (array_is(a, &b->desc))
+        return a->data;
+    if (a->desc.dtype != b->desc.dtype && !cast)
+        return refuse(n, index, b, a);
+    if (a->device == DL_CUDA) {
+        PyErr_Format(PyExc_BufferError,
+                     "'%s' is on a GPU, and not as %s has it; make it contiguous there",
+                     b->name, b->format);
+        return NULL;
+    }
+    if (!c->staged[index] &&
+        !(c->staged[index] = aligned_memory((size_t)n->bindings[index].bytes)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        strata_reformat(&b->desc, c->staged[index], &a->desc, a->data, &c->err);
+    Py_END_ALLOW_THREADS if (status == STRATA_OK) return c->staged[index];
+    raise_error(&c->err);
+    return NULL;
+}
+
+/* ---- streams --------------------------------------------------------------------- */
+
+bool context_follow(struct context *c, void *native)
+{
+    strata_stream *theirs = NULL;
+    strata_event *event = NULL;
+    int status = strata_stream_wrap(&theirs, c->handle, native, &c->err);
+    if (status == STRATA_OK)
+        status = strata_event_create(&event, c->handle, &c->err);
+    if (status == STRATA_OK)
+        status = strata_event_record(event, theirs, &c->err);
+    if (status == STRATA_OK)
+        status = strata_stream_wait(strata_get_stream(c->handle), event, &c->err);
+    strata_event_destroy(event);
+    strata_stream_destroy(theirs);
+    return status == STRATA_OK || raise_error(&c->err) != NULL;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A device's handle.
+ */
+#include "python/src/module.h"
+
+static PyTypeObject *HandleType;
+
+static void handle_dealloc(Handle *h)
+{
+    PyTypeObject *type = Py_TYPE(OBJECT(h));
+    if (h->generation == process_generation())
+        strata_destroy(h->handle);
+    PyObject_Free(h);
+    Py_DECREF(OBJECT(type));
+}
+
+Handle *handle_open(const char *device)
+{
+    strata_error err;
+    int status;
+    Handle *h = (Handle *)PyType_GenericAlloc(HandleType, 0);
+    if (!h)
+        return NULL;
+    h->generation = process_generation();
+    Py_BEGIN_ALLOW_THREADS status = strata_create(&h->handle, device, &err);
+    Py_END_ALLOW_THREADS if (status == STRATA_OK) return h;
+    Py_DECREF(OBJECT(h));
+    return (Handle *)raise_error(&err);
+}
+
+static PyType_Slot handle_slots[] = {
+    {Py_tp_dealloc, (void *)handle_dealloc},
+    {0, NULL},
+};
+
+static PyType_Spec handle_spec = {
+    .name = "strata._strata._Handle",
+    .basicsize = sizeof(Handle),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = handle_slots,
+};
+
+bool handle_register(PyObject *module)
+{
+    return (HandleType = add_type(module, &handle_spec)) != NULL;
+}

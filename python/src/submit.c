@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests for the batcher. Its threads never wait for the interpreter: who is done goes
+ * to a list, and the first of a list wakes whoever reads the queue's descriptor.
+ */
+#include "python/src/module.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct pending;
+
+typedef struct {
+    PyObject_HEAD int fd;
+    _Atomic(struct pending *) done; /* the last to end first */
+    atomic_int inside;              /* threads that may yet wake it */
+} Queue;
+static PyTypeObject *QueueType;
+
+/* A request until its end. */
+struct pending {
+    struct pending *next;
+    Queue *queue;
+    PyObject *future, *outputs; /* outputs: a dict of tensors */
+    int n_arrays;
+    int status;
+    char *message;
+    struct array arrays[]; /* inputs */
+};
+
+/* ---- queue ----------------------------------------------------------------------- */
+
+static PyObject *queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)args, (void)kwargs;
+    Queue *q = (Queue *)PyType_GenericAlloc(type, 0);
+    if (q && (q->fd = eventfd(0, EFD_CLOEXEC)) < 0) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        Py_CLEAR(q);
+    }
+    return (PyObject *)q;
+}
+
+static void queue_dealloc(Queue *q)
+{
+    PyTypeObject *type = Py_TYPE(OBJECT(q));
+    while (atomic_load(&q->inside) > 0)
+        sched_yield();
+    if (q->fd >= 0)
+        close(q->fd);
+    PyObject_Free(q);
+    Py_DECREF(OBJECT(type));
+}
+
+static void wake(Queue *q)
+{
+    const uint64_t one = 1;
+    while (write(q->fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+/* On a thread of the batcher. */
+static void request_done(void *user, const strata_error *err)
+{
+    struct pending *p = user;
+    Queue *q = p->queue; /* p is another's as soon as it is in the list */
+    p->status = err->status;
+    p->message = err->status != STRATA_OK ? strdup(err->message) : NULL;
+    struct pending *before = atomic_load(&q->done);
+    atomic_fetch_add(&q->inside, 1);
+    do
+        p->next = before;
+    while (!atomic_compare_exchange_weak(&q->done, &before, p));
+    if (!before)
+        wake(q);
+    atomic_fetch_sub(&q->inside, 1);
+}
+
+static void free_pending(struct pending *p)
+{
+    for (int i = 0; i < p->n_arrays; i++)
+        array_release(&p->arrays[i]);
+    Py_XDECREF(p->future);
+    Py_XDECREF(p->outputs);
+    Py_XDECREF((PyObject *)p->queue);
+    free(p->message);
+    free(p);
+}
+
+/* (future, outputs, status, message) of one. */
+static PyObject *result_of(const struct pending *p)
+{
+    return Py_BuildValue("(OOis)", p->future,
+                         p->status == STRATA_OK ? p->outputs : Py_None, p->status,
+                         p->message);
+}
+
+static PyObject *queue_drain(Queue *q, PyObject *unused)
+{
+    (void)unused;
+    struct pending *p = atomic_exchange(&q->done, NULL), *oldest = NULL;
+    PyObject *list = PyList_New(0);
+    while (p) {
+        struct pending *next = p->next;
+        p->next = oldest;
+        oldest = p;
+        p = next;
+    }
+    while (oldest) {
+        struct pending *next = oldest->next;
+        PyObject *result = list ? result_of(oldest) : NULL;
+        if (!result || PyList_Append(list, result) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(result);
+        free_pending(oldest);
+        oldest = next;
+    }
+    return list;
+}
+
+/* Until something is done, or wake was called. */
+static PyObject *queue_wait(Queue *q, PyObject *unused)
+{
+    uint64_t count;
+    ssize_t got;
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS do got = read(q->fd, &count, sizeof count);
+    while (got < 0 && errno == EINTR)
+        ;
+    Py_END_ALLOW_THREADS return queue_drain(q, NULL);
+}
+
+static PyObject *queue_wake(Queue *q, PyObject *unused)
+{
+    (void)unused;
+    wake(q);
+    Py_RETURN_NONE;
+}
+
+static PyObject *queue_fileno(Queue *q, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(q->fd);
+}
+
+/* ---- submitting ------------------------------------------------------------------ */
+
+/* A row, or several: `rows` of what the binding has, or one without that dim. */
+static bool check_rows(const Network *n, int i, const struct array *a, int64_t *rows,
+                       bool *single)
+{
+    const strata_binding *b = &n->bindings[i];
+    struct array whole = *a;
+    const bool one = a->desc.rank == b->desc.rank - 1;
+    if (one) { /* as a row of itself */
+        for (int d = a->desc.rank; d > 0; d--) {
+            whole.desc.dims[d] = a->desc.dims[d - 1];
+            whole.desc.strides[d] = a->desc.strides[d - 1];
+        }
+        whole.desc.rank++;
+        whole.desc.dims[0] = 1;
+        whole.desc.strides[0] = b->desc.strides[0];
+    }
+    strata_desc wanted = b->desc;
+    wanted.dims[0] = whole.desc.rank > 0 ? whole.desc.dims[0] : 0;
+    if (a->device == DL_CUDA || !array_is(&whole, &wanted) ||
+        (i > 0 && (wanted.dims[0] != *rows || one != *single))) {
+        PyErr_Format(PyExc_TypeError,
+                     "'%s' cannot be submitted: rows of host memory are needed, of dtype "
+                     "%s and as many for each input, in the shape and format (%s) of the "
+                     "binding",
+                     b->name, strata_dtype_name(b->desc.dtype), b->format);
+        return false;
+    }
+    *rows = wanted.dims[0];
+    *single = one;
+    return true;
+}
+
+/* Tensors of so many rows, and what the batcher writes: the same memory. */
+static bool make_outputs(const Network *n, struct pending *p, int64_t rows, bool single,
+                         void **data)
+{
+    p->outputs = PyObject_CallNoArgs(n->outputs_type);
+    for (int i = n->n_in; p->outputs && i < n->n; i++) {
+        const strata_binding *b = &n->bindings[i];
+        strata_desc d = b->desc;
+        if (!binding_is_plain(b) || d.rank == 0) {
+            PyErr_Format(PyExc_BufferError,
+                         "'%s' is in format %s; submit needs a linear one", b->name,
+                         b->format);
+            return false;
+        }
+        d.dims[0] = rows;
+        for (int k = 0; single && k + 1 < d.rank; k++) {
+            d.dims[k] = b->desc.dims[k + 1];
+            d.strides[k] = b->desc.strides[k + 1];
+        }
+        d.rank -= single;
+        Tensor *t = tensor_make(&d, NULL, NULL);
+        data[i - n->n_in] = t ? t->data : NULL;
+        const bool put =
+            t && PyDict_SetItem(p->outputs, PyTuple_GetItem(n->names, i), OBJECT(t)) == 0;
+        Py_XDECREF(OBJECT(t));
+        if (!put)
+            return false;
+    }
+    return p->outputs != NULL;
+}
+
+static struct pending *make_pending(const Network *n, PyObject *queue, PyObject *future)
+{
+    struct pending *p = calloc(1, sizeof *p + (size_t)n->n_in * sizeof *p->arrays);
+    if (!p)
+        return (struct pending *)PyErr_NoMemory();
+    p->queue = (Queue *)Py_NewRef(queue);
+    p->future = Py_NewRef(future);
+    return p;
+}
+
+static bool submit(const Network *n, struct pending *p, PyObject *const *inputs)
+{
+    const void *in[64];
+    void *out[64];
+    bool single = false;
+    strata_error err;
+    int status;
+    strata_request_options o = {.struct_size = sizeof o,
+                                .inputs = in,
+                                .outputs = out,
+                                .done = request_done,
+                                .user = p};
+    for (int i = 0; i < n->n_in; i++) {
+        struct array *a = &p->arrays[i];
+        if (!array_take(a, inputs[i], n->bindings[i].name, false, NULL))
+            return false;
+        p->n_arrays++;
+        if (!check_rows(n, i, a, &o.rows, &single))
+            return false;
+        in[i] = a->data;
+    }
+    if (!make_outputs(n, p, o.rows, single, out))
+        return false;
+    Py_BEGIN_ALLOW_THREADS status = strata_batcher_submit(n->batcher, NULL, &o, &err);
+    Py_END_ALLOW_THREADS return status == STRATA_OK || raise_error(&err) != NULL;
+}
+
+PyObject *network_submit(Network *n, PyObject *args, PyObject *kwargs)
+{
+    PyObject *inputs[64], *cast = NULL, *stream = NULL;
+    PyObject *queue = PyTuple_Size(args) >= 2 ? PyTuple_GetItem(args, 0) : NULL;
+    PyObject *future = queue ? PyTuple_GetItem(args, 1) : NULL;
+    if (!future || !Py_IS_TYPE(queue, QueueType) || !n->batcher) {
+        PyErr_SetString(PyExc_TypeError, "a queue and a future come first");
+        return NULL;
+    }
+    PyObject *rest = PyTuple_GetSlice(args, 2, PyTuple_Size(args));
+    struct pending *p = NULL;
+    if (rest && network_check(n) &&
+        call_inputs(n, rest, kwargs, inputs, &cast, &stream) &&
+        (p = make_pending(n, queue, future)) && !submit(n, p, inputs)) {
+        free_pending(p);
+        p = NULL;
+    }
+    Py_XDECREF(rest);
+    if (!p)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- batcher --------------------------------------------------------------------- */
+
+PyObject *network_open_batcher(Network *n, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"max_batch", "max_delay_us", "contexts", "max_waiting", NULL};
+    strata_batcher_options o = {.struct_size = sizeof o};
+    long long max_batch = 0, delay = 0, waiting = 0;
+    strata_error err;
+    int status;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|LLiL", names, &max_batch, &delay,
+                                     &o.contexts, &waiting) ||
+        !network_check(n))
+        return NULL;
+    if (n->batcher || delay < 0 || delay > INT32_MAX || waiting < 0) {
+        PyErr_SetString(PyExc_ValueError,
+                        n->batcher ? "the batcher runs already"
+                                   : "max_delay_us and max_waiting are 0 or more");
+        return NULL;
+    }
+    o.max_batch = max_batch;
+    o.max_delay_ns = (uint64_t)delay * 1000;
+    o.max_waiting = (size_t)waiting;
+    Py_BEGIN_ALLOW_THREADS status =
+        strata_batcher_create(&n->batcher, n->engine, &o, &err);
+    Py_END_ALLOW_THREADS if (status != STRATA_OK) return raise_error(&err);
+    Py_RETURN_NONE;
+}
+
+/* What waits is run; the queues have it then. */
+void network_close_batcher(Network *n)
+{
+    strata_batcher *batcher = n->batcher;
+    n->batcher = NULL;
+    Py_BEGIN_ALLOW_THREADS strata_batcher_destroy(batcher);
+    Py_END_ALLOW_THREADS
+}
+
+static PyMethodDef methods[] = {
+    {"drain", PYTHON(queue_drain), METH_NOARGS, "What is done: a list of tuples."},
+    {"wait", PYTHON(queue_wait), METH_NOARGS, "The same, once there is something."},
+    {"wake", PYTHON(queue_wake), METH_NOARGS, "End a wait."},
+    {"fileno", PYTHON(queue_fileno), METH_NOARGS, "Readable when something is done."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "Where requests end."},
+    {Py_tp_new, (void *)queue_new},
+    {Py_tp_dealloc, (void *)queue_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "strata._strata.Queue",
+    .basicsize = sizeof(Queue),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+bool submit_register(PyObject *module)
+{
+    return (QueueType = add_type(module, &spec)) != NULL;
+}

@@ -1,0 +1,5 @@
+"""`python -m strata ...` is the command."""
+
+from ._command import main
+
+main()

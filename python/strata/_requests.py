@@ -1,0 +1,120 @@
+"""Requests on their way: one thread completes futures, or an event loop its own."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+import weakref
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from . import _errors, _log, _strata
+from ._outputs import Outputs
+
+if TYPE_CHECKING:
+    from ._network import Network
+
+Results = list[tuple[Any, Any, int, str | None]]
+
+
+class _Completer:
+    """A thread that waits for the queue of this process."""
+
+    def __init__(self) -> None:
+        self.queue = _strata.Queue()
+        self.pid = os.getpid()
+        self.ended = False
+        self.thread = threading.Thread(target=self._work, name="strata-requests", daemon=True)
+        self.thread.start()
+
+    def _work(self) -> None:
+        while not self.ended:
+            finish(self.queue.wait())
+            _log.flush()
+
+    def end(self) -> None:
+        if self.pid != os.getpid():
+            return
+        self.ended = True
+        self.queue.wake()
+        self.thread.join()
+        finish(self.queue.drain())
+
+
+_lock = threading.Lock()
+_completer: _Completer | None = None
+_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _strata.Queue] = (
+    weakref.WeakKeyDictionary())
+batching: weakref.WeakSet[Network] = weakref.WeakSet()
+
+
+def finish(results: Results) -> None:
+    """Tell whoever holds the futures; one that was cancelled wants to know nothing."""
+    for future, outputs, status, message in results:
+        if isinstance(future, Future) and not future.set_running_or_notify_cancel():
+            continue
+        if future.done():
+            continue
+        if status == 0:
+            future.set_result(outputs)
+        else:
+            future.set_exception(_errors.make(status, message or ""))
+
+
+def open_batcher(network: Network) -> None:
+    with _lock:
+        if network not in batching:
+            network.batcher()
+
+
+def submit(network: Network, inputs: tuple[Any, ...],
+           named: dict[str, Any]) -> Future[Outputs]:
+    if network not in batching:
+        open_batcher(network)
+    future: Future[Outputs] = Future()
+    network._submit(thread_queue(), future, *inputs, **named)
+    return future
+
+
+async def submit_async(network: Network, inputs: tuple[Any, ...],
+                       named: dict[str, Any]) -> Outputs:
+    if network not in batching:
+        open_batcher(network)
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Outputs] = loop.create_future()
+    network._submit(loop_queue(loop), future, *inputs, **named)
+    return await future
+
+
+def thread_queue() -> _strata.Queue:
+    global _completer
+    if _completer is not None and _completer.pid == os.getpid():
+        return _completer.queue
+    with _lock:
+        if _completer is None or _completer.pid != os.getpid():
+            _completer = _Completer()
+        return _completer.queue
+
+
+def _read(queue: _strata.Queue) -> None:
+    finish(queue.wait())
+
+
+def loop_queue(loop: asyncio.AbstractEventLoop) -> _strata.Queue:
+    """Read by the loop itself, as long as it lives."""
+    queue = _loops.get(loop)
+    if queue is None:
+        queue = _loops[loop] = _strata.Queue()
+        loop.add_reader(queue.fileno(), _read, queue)
+    return queue
+
+
+@atexit.register
+def _end() -> None:
+    """Batchers end before the interpreter does."""
+    for network in list(batching):
+        network._close_batcher()
+    if _completer is not None:
+        _completer.end()
