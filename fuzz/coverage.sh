@@ -60,7 +60,8 @@ reader tokenizers language/encode.c language/file/added.c language/file/hugging_
     language/json/node.c language/model/bpe.c language/model/vocabulary.c language/model/wordpiece.c \
     language/steps/added.c language/steps/decode.c language/steps/decode_read.c \
     language/steps/normalise.c language/steps/replace.c language/steps/split.c \
-    language/steps/split_steps.c language/stream.c language/text/bytes.c language/text/pattern.c \
+    language/steps/split_steps.c language/stream.c language/text/bytes.c \
+    language/text/expression.c language/text/pattern.c \
     language/text/unicode.c
 reader engine io/engine_file.c engine/file/load.c engine/file/plugins.c \
     engine/file/stored.c planner/record.c planner/restore.c

@@ -44,6 +44,17 @@ seed tokenizer llama2c '\377\004abc \005\000\000\000\000\000\000\000\001\000\000
 for number in 0 1 2 3 4 5; do
     seed tokenizer text$number "\\00$number It's  a <s> ab 12 _\303\251e\314\201 \344\270\255\377\n"
 done
+# Every kind of step.
+model='"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,".":3,"_":4},"merges":[["a","b"]]}}'
+parts() { # NAME MEMBERS
+    seed tokenizer "$1" "\\377\\014 Ab1. a_b\\tAB{$2,$model"
+}
+split='"type":"Split","pattern"'
+parts splits "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{$split:{\"String\":\"b\"},\"behavior\":\"MergedWithNext\",\"invert\":true},{$split:{\"Regex\":\"[^a[b]]{1,2}?|(?i:A)\"},\"behavior\":\"MergedWithPrevious\",\"invert\":false},{$split:{\"Regex\":\"(?<=a)|b++\"},\"behavior\":\"Contiguous\"},{\"type\":\"Digits\"},{\"type\":\"Punctuation\",\"behavior\":\"Removed\"},{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"_\"}]}"
+parts words '"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},{"type":"Whitespace"},{"type":"Metaspace","replacement":"_","add_prefix_space":false}]},"decoder":{"type":"Metaspace","replacement":"_"}'
+parts decoders '"decoder":{"type":"Sequence","decoders":[{"type":"Strip","content":"a","start":1,"stop":1},{"type":"WordPiece","prefix":"_","cleanup":true},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":1}]}'
+parts normalizers '"normalizer":{"type":"Sequence","normalizers":[{"type":"StripAccents"},{"type":"Replace","pattern":{"Regex":"[A-Z]+"},"content":"ab"},{"type":"Prepend","prepend":"_"},{"type":"NFD"},{"type":"ByteLevel"}]}'
+parts pairs '"post_processor":{"type":"BertProcessing","cls":["a",0],"sep":["b",1]},"truncation":{},"decoder":{"type":"BPEDecoder","suffix":"b"}'
 number=0
 build() {
     number=$((number + 1))

@@ -26,8 +26,7 @@ static void require(bool holds)
         abort();
 }
 
-/* ---- whole tokenizers
- * ---------------------------------------------------------------------
+/* ---- whole tokenizers -------------------------------------------------------------
  */
 
 #define ADDED                                                                            \
@@ -90,8 +89,7 @@ static struct tokenizer *make(const char *part)
     return t;
 }
 
-/* ---- use
- * ------------------------------------------------------------------------------------
+/* ---- use --------------------------------------------------------------------------
  */
 
 static void require_text(const struct token_text *t)

@@ -32,6 +32,8 @@ LANGUAGE_SOURCES = \
 	language/stream.c \
 	language/text/bytes.c \
 	language/text/bytes.h \
+	language/text/expression.c \
+	language/text/expression.h \
 	language/text/pattern.c \
 	language/text/pattern.h \
 	language/text/unicode.c \

@@ -62,8 +62,7 @@ void token_stream_free(struct token_stream *s)
     free(s);
 }
 
-/* ---- characters
- * ---------------------------------------------------------------------------
+/* ---- characters -------------------------------------------------------------------
  */
 
 /* A whole character, unless it is one to strip. */
@@ -121,8 +120,7 @@ static int put_pending(struct token_stream *s, bool last)
     return status;
 }
 
-/* ---- tokens
- * ---------------------------------------------------------------------------------
+/* ---- tokens -----------------------------------------------------------------------
  */
 
 static int put_token(struct token_stream *s, int32_t id, bool last)

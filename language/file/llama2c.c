@@ -75,8 +75,7 @@ static int read_token(struct reader *r)
     return status;
 }
 
-/* ---- merges
- * -----------------------------------------------------------------------------
+/* ---- merges -----------------------------------------------------------------------
  */
 
 static int by_score(const void *a, const void *b, void *user)

@@ -42,8 +42,7 @@ static bool has(const struct reader *r, int member)
            (v.end - v.begin != 4 || memcmp(r->j->text + v.begin, "null", 4) != 0);
 }
 
-/* ---- settings
- * -----------------------------------------------------------------------------
+/* ---- settings ---------------------------------------------------------------------
  */
 
 static int read_values(struct reader *r)
@@ -151,8 +150,7 @@ static int read_wordpiece(struct reader *r)
     return status == STRATA_OK ? read_text(r, PREFIX, "##", &r->m->prefix) : status;
 }
 
-/* ---- vocabulary
- * -----------------------------------------------------------------------------
+/* ---- vocabulary -------------------------------------------------------------------
  */
 
 static int put_word(const struct reader *r, const struct token_text *key, int64_t id,
@@ -216,8 +214,7 @@ static int find_unknown(const struct reader *r)
     return status;
 }
 
-/* ---- merges
- * -----------------------------------------------------------------------------
+/* ---- merges -----------------------------------------------------------------------
  */
 
 struct pair {

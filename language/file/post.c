@@ -60,8 +60,7 @@ static int read_bert(const struct reading *r, const struct node *node)
     return status;
 }
 
-/* ---- templates
- * ------------------------------------------------------------------------------
+/* ---- templates --------------------------------------------------------------------
  */
 
 /* Ids of a special token of the template, before or behind the text. */
@@ -117,8 +116,7 @@ static int read_nothing(const struct reading *r, const struct node *node)
     return STRATA_OK;
 }
 
-/* ---- the rows
- * -----------------------------------------------------------------------------
+/* ---- the rows ---------------------------------------------------------------------
  */
 
 static const char *const names[] = {

@@ -17,8 +17,7 @@ struct json_source {
     size_t size;
 };
 
-/* ---- values in the text
- * ------------------------------------------------------------------
+/* ---- values in the text -----------------------------------------------------------
  */
 
 struct json_span {
@@ -58,8 +57,7 @@ int json_read_integer(const struct json_source *j, struct json_span value,
 int json_read_tree(json_t **out, const struct json_source *j, struct json_span value,
                    const char *place, strata_error *err);
 
-/* ---- trees
- * -------------------------------------------------------------------------------
+/* ---- trees ------------------------------------------------------------------------
  */
 
 #define PLACE_SIZE 160

@@ -12,8 +12,7 @@
 
 #include "core/alloc.h"
 
-/* ---- merges
- * -----------------------------------------------------------------------------
+/* ---- merges -----------------------------------------------------------------------
  */
 
 static size_t slot_of(const struct merges *m, uint64_t pair)
@@ -69,8 +68,7 @@ int merges_put(struct merges *m, int32_t left, int32_t right, int32_t rank, int3
     return STRATA_OK;
 }
 
-/* ---- a heap of candidates, the first to be merged on top
- * -----------------------------------
+/* ---- a heap of candidates, the first to be merged on top --------------------------
  */
 
 static bool before(const struct candidate *a, const struct candidate *b)
@@ -104,8 +102,7 @@ static struct candidate heap_take(struct scratch *s)
     return top;
 }
 
-/* ---- a word
- * -----------------------------------------------------------------------------
+/* ---- a word -----------------------------------------------------------------------
  */
 
 static int put_symbol(struct scratch *s, int32_t id, strata_error *err)

@@ -12,7 +12,7 @@
 enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
 enum { BERT_CLEAN = 1, BERT_IDEOGRAPHS = 2, BERT_ACCENTS = 4, BERT_LOWER = 8 };
 
-/* ---- what they do ---------------------------------------------------------------------
+/* ---- what they do -----------------------------------------------------------------
  */
 
 static int prepend(const struct normal_step *s, const char *text, size_t n,
@@ -92,7 +92,7 @@ static int byte_level(const struct normal_step *s, const char *text, size_t n,
     return bytes_spell(text, n, out, err);
 }
 
-/* ---- Bert -----------------------------------------------------------------------------
+/* ---- Bert -------------------------------------------------------------------------
  */
 
 /* As BERT has it: blocks of ideographs, not of kana or hangul. */
@@ -159,8 +159,7 @@ static int bert(const struct normal_step *s, const char *text, size_t n,
     return status;
 }
 
-/* ---- how they are read
- * ------------------------------------------------------------------
+/* ---- how they are read ------------------------------------------------------------
  */
 
 struct normal_kind {

@@ -42,8 +42,7 @@ static int class_step(struct splitter *out, const struct node *node,
                                   : unicode_require(node->place, "this kind", err);
 }
 
-/* ---- a row's reading
- * ----------------------------------------------------------------------
+/* ---- a row's reading --------------------------------------------------------------
  */
 
 static int metaspace_step(struct splitter *out, const struct node *node, const char *text,
@@ -207,8 +206,7 @@ static int read_delimiter(struct splitter *out, const struct node *node,
     return pattern_string(&s->pattern, text, n, err);
 }
 
-/* ---- the rows
- * -----------------------------------------------------------------------------
+/* ---- the rows ---------------------------------------------------------------------
  */
 
 static const char *const names[] = {

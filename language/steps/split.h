@@ -22,7 +22,6 @@ struct pieces {
 struct split_step;
 typedef int split_fn(const struct split_step *s, const struct pieces *from,
                      struct pieces *to, strata_error *err);
-typedef unsigned class_fn(uint32_t code);
 
 enum behaviour {
     SPLIT_REMOVED,

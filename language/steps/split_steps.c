@@ -26,11 +26,10 @@ void pieces_free(struct pieces *p)
     *p = (struct pieces){0};
 }
 
-/* ---- behaviours
- * -------------------------------------------------------------------------
+/* ---- behaviours -------------------------------------------------------------------
  */
 
-/* The parts of one piece so far; `merged` is whether the last part may still grow. */
+/* The parts of one piece so far, the last of which may still grow. */
 struct parts {
     struct pieces *to;
     const struct split_step *step;
@@ -79,8 +78,7 @@ static int put_part(struct parts *p, size_t begin, size_t end, bool match)
     return STRATA_OK;
 }
 
-/* ---- patterns
- * -----------------------------------------------------------------------------
+/* ---- patterns ---------------------------------------------------------------------
  */
 
 static int match_piece(struct parts *p, struct pattern_search *search, const char *text,
@@ -127,8 +125,7 @@ int split_by_pattern(const struct split_step *s, const struct pieces *from,
     return status;
 }
 
-/* ---- kinds of characters
- * --------------------------------------------------------------------
+/* ---- kinds of characters ----------------------------------------------------------
  */
 
 static int class_piece(struct parts *p, const char *text, size_t n)
@@ -198,8 +195,7 @@ int split_words(const struct split_step *s, const struct pieces *from, struct pi
     return status;
 }
 
-/* ---- steps that change the text
- * ---------------------------------------------------------------
+/* ---- steps that change the text ---------------------------------------------------
  */
 
 /* The bytes of each piece, spelled. */
