@@ -26,6 +26,7 @@ struct value {
     int64_t dims[STRATA_MAX_RANK];
     bool constant;
     bool batched; /* an input whose dim 0 is the batch: import_batch */
+    int next;     /* from 1, of an input: the value that it has in the next run */
     bool exact; /* a float whose layer says its dtype, whatever precision is asked for */
     const void *data; /* of a constant: elements of dtype, row-major; NULL if empty */
     bool refused;     /* its producer was refused, so what reads it says nothing */

@@ -25,6 +25,74 @@ static void tell_versions(const struct onnx_model *m)
     }
 }
 
+/* ---- outputs that are inputs of the next run ---- */
+
+static int find_output(const struct import *im, const char *name)
+{
+    const struct onnx_graph *g = &im->model->graph;
+    for (size_t i = 0; i < g->n_outputs && g->n_outputs == im->g.n_outputs; i++)
+        if (strcmp(g->outputs[i].name, name) == 0)
+            return im->g.outputs[i];
+    return -1;
+}
+
+static bool same_shape(const struct value *a, const struct value *b)
+{
+    bool same = a->dtype == b->dtype && a->rank == b->rank;
+    for (int d = 0; same && d < a->rank; d++)
+        same = a->dims[d] == b->dims[d];
+    return same;
+}
+
+static int pair(struct import *im, const struct import_state *s, strata_error *err)
+{
+    const int input = import_find_input(im, s->input);
+    const int output = find_output(im, s->output);
+    if (input < 0 || output < 0)
+        return error_set(err, STRATA_EINVAL, "no %s of the network is called '%s'",
+                         input < 0 ? "input" : "output",
+                         input < 0 ? s->input : s->output);
+    struct value *v = &im->g.values[im->g.inputs[input]];
+    if (v->next)
+        return error_set(err, STRATA_EINVAL,
+                         "input '%s' has several outputs as its next value", s->input);
+    if (v->rank < 1 || !same_shape(v, &im->g.values[output]))
+        return error_set(err, STRATA_EINVAL,
+                         "output '%s' cannot be the next '%s': their shapes or types "
+                         "differ. A cache that grows is none: see [state] and Attention",
+                         s->output, s->input);
+    v->next = output + 1;
+    return STRATA_OK;
+}
+
+/* Whether the i-th output of the model is a state's next value. */
+static bool is_paired(const struct import *im, size_t i)
+{
+    for (size_t k = 0; k < im->options.n_states; k++)
+        if (strcmp(im->model->graph.outputs[i].name, im->options.states[k].output) == 0)
+            return true;
+    return false;
+}
+
+static int pair_states(struct import *im, strata_error *err)
+{
+    struct graph *g = &im->g;
+    size_t left = 0;
+    int status = STRATA_OK;
+    for (size_t k = 0; k < im->options.n_states && status == STRATA_OK; k++)
+        status = pair(im, &im->options.states[k], err);
+    if (status != STRATA_OK || im->options.n_states == 0)
+        return status;
+    for (size_t i = 0; i < g->n_outputs; i++)
+        if (!is_paired(im, i))
+            g->outputs[left++] = g->outputs[i];
+    g->n_outputs = left;
+    return left ? STRATA_OK
+                : error_set(err, STRATA_EINVAL, "the network has no outputs left");
+}
+
+/* ---- for users ---- */
+
 int import_make(struct import **out, const struct onnx_model *m,
                 strata_registry *registry, const struct import_options *options,
                 strata_error *err)
@@ -34,8 +102,9 @@ int import_make(struct import **out, const struct onnx_model *m,
         start.options = *options;
     tell_versions(m);
     import_find_batch(&start);
-    return start.batch.symbol ? import_with_batch(out, &start, err)
-                              : import_at(out, &start, 0, NULL, err);
+    const int status = start.batch.symbol ? import_with_batch(out, &start, err)
+                                          : import_at(out, &start, 0, NULL, err);
+    return status == STRATA_OK ? pair_states(*out, err) : status;
 }
 
 const struct import_refusal *import_refusals(const struct import *im, size_t *n)

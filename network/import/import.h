@@ -44,12 +44,18 @@ struct import_constant {
     const struct onnx_tensor *tensor; /* the caller's until import_free */
 };
 
+/* An output of the model that is the input's value in the next run. */
+struct import_state {
+    const char *output, *input;
+};
+
 /* All zero is the default. */
 struct import_options {
     const struct import_shape *shapes;
     const struct import_symbol *symbols;
     const struct import_constant *constants;
-    size_t n_shapes, n_symbols, n_constants;
+    const struct import_state *states;
+    size_t n_shapes, n_symbols, n_constants, n_states;
     bool no_patterns; /* a layer an operator */
     const char *name; /* of the network; NULL: the file's */
 };

@@ -196,7 +196,7 @@ static void write_input(struct writer *w, const struct value *v)
 {
     const int64_t one = 1;
     w->lines.section = v->spelled;
-    fprintf(w->lines.f, "\n[input %s]\n", v->spelled);
+    fprintf(w->lines.f, "\n[%s %s]\n", v->next ? "state" : "input", v->spelled);
     if (v->batched && is_kept(w->im))
         write_batched(w, v);
     else
@@ -208,6 +208,8 @@ static void write_input(struct writer *w, const struct value *v)
         put_format(w, v);
         line_end(&w->lines, "format", at);
     }
+    if (v->next)
+        put_list(w, "next", &(int){v->next - 1}, 1);
 }
 
 /* Without what a value in an INI file cannot hold. */
@@ -244,7 +246,8 @@ static bool reads_above(const struct writer *w, const struct section *above,
     if (s->n_in != 1 || s->in[0] < 0)
         return false;
     if (!above)
-        return im->g.n_inputs == 1 && s->in[0] == im->g.inputs[0];
+        return im->g.n_inputs == 1 && s->in[0] == im->g.inputs[0] &&
+               !im->g.values[s->in[0]].next;
     return above->n_out == 1 && above->out[0] == s->in[0];
 }
 

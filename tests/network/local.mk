@@ -6,6 +6,7 @@ CRITERION_TESTS += \
 	tests/network/import/opsets \
 	tests/network/import/patterns \
 	tests/network/import/stable \
+	tests/network/import/state \
 	tests/network/import/symbols \
 	tests/network/import/upgrade \
 	tests/network/linear \
@@ -31,6 +32,7 @@ tests_network_import_symbols_SOURCES = tests/network/import/symbols.c \
 tests_network_import_stable_SOURCES = tests/network/import/stable.c \
 	tests/network/import/model_text.h
 IMPORTED_TEXT = tests/network/import/imported.h tests/network/import/model_text.h
+tests_network_import_state_SOURCES = tests/network/import/state.c $(IMPORTED_TEXT)
 
 # What reads INI files, with its steps counted; see steps.h.
 check_LTLIBRARIES += tests/libcounted.la

@@ -15,6 +15,7 @@ enum {
     OPTION_SHAPE = TOOL_OWN,
     OPTION_DIM,
     OPTION_CONSTANT,
+    OPTION_STATE,
     OPTION_NO_PATTERNS,
     OPTION_KEEP_GOING,
     OPTION_REPORT,
@@ -27,6 +28,7 @@ static const struct option options[] = {
     {"shape", required_argument, NULL, OPTION_SHAPE},
     {"dim", required_argument, NULL, OPTION_DIM},
     {"constant", required_argument, NULL, OPTION_CONSTANT},
+    {"state", required_argument, NULL, OPTION_STATE},
     {"no-patterns", no_argument, NULL, OPTION_NO_PATTERNS},
     {"keep-going", no_argument, NULL, OPTION_KEEP_GOING},
     {"report", required_argument, NULL, OPTION_REPORT},
@@ -154,6 +156,9 @@ static int take_option(struct wishes *w, int option)
     case OPTION_CONSTANT:
         model_add_constant(&w->model, optarg, &err);
         break;
+    case OPTION_STATE:
+        model_add_state(&w->model, optarg, &err);
+        break;
     case OPTION_NO_PATTERNS:
         w->model.import.no_patterns = true;
         break;
@@ -190,6 +195,8 @@ static int run_import(int argc, char **argv)
         code = operators_print(w.ini ? table_format_parse(w.ini) : TABLE_TEXT);
     else if (argc - optind != 1)
         code = tool_usage(&tool_import, "one ONNX model is needed");
+    else if (w.check && w.model.n_states)
+        code = tool_usage(&tool_import, "--check compares outputs; a state is none");
     else if (!w.ini && !w.check && !w.report && !w.keep_going)
         code = tool_usage(&tool_import, "--output=FILE is needed");
     else if (!w.ini || (code = tool_check_output(&tool_import, w.ini)) == EXIT_OK)
@@ -223,6 +230,8 @@ const struct tool_command tool_import = {
         "      --constant=NAME=FILE  an input that is a constant here, from an .npy or "
         "a\n"
         "                        tensor's .pb file (repeatable)\n"
+        "      --state=OUTPUT=INPUT  an output that is the input's value in the next run: a\n"
+        "                        [state] of the network (repeatable)\n"
         "      --no-patterns     a layer for each operator: nothing is put together\n"
         "      --keep-going      list all operators that have no layer, with the number\n"
         "                        of their nodes\n"
@@ -237,6 +246,8 @@ const struct tool_command tool_import = {
         "Exit status: 0 imported (and equal), 1 different, 2 it cannot be imported.\n",
     .examples = "  strata import resnet50.onnx -o resnet50.ini\n"
                 "  strata import bert.onnx -o bert.ini --dim length=128\n"
+                "  strata import voice.onnx -o voice.ini --state=h_next=h "
+                "--state=c_next=c\n"
                 "  strata import model.onnx --check test_data_set_0\n"
                 "  strata run model.onnx photo.jpg\n",
     .run = run_import,

@@ -15,18 +15,21 @@ struct model_options {
     struct import_shape *shapes;
     struct import_symbol *symbols;
     struct import_constant *constants;
+    struct import_state *states;
     const struct onnx_model **tensors; /* files of constants: .pb */
     struct weights **arrays;           /* .npy */
     struct onnx_tensor **made;         /* what the arrays are as tensors */
-    size_t n_shapes, n_symbols, n_constants, n_tensors, n_arrays, n_made;
-    size_t shapes_capacity, symbols_capacity, constants_capacity, tensors_capacity,
-        arrays_capacity, made_capacity;
+    size_t n_shapes, n_symbols, n_constants, n_states, n_tensors, n_arrays, n_made;
+    size_t shapes_capacity, symbols_capacity, constants_capacity, states_capacity,
+        tensors_capacity, arrays_capacity, made_capacity;
 };
 /* "x=1x3x224x224", "batch=1" or "batch=1,8", "axes=FILE.npy". EINVAL tells what is wrong with the text.
  */
 int model_add_shape(struct model_options *o, const char *text, strata_error *err);
 int model_add_symbol(struct model_options *o, const char *text, strata_error *err);
 int model_add_constant(struct model_options *o, const char *text, strata_error *err);
+/* "h_next=h": an output and the input that it is in the next run. */
+int model_add_state(struct model_options *o, const char *text, strata_error *err);
 /* They as the import takes them; its lists stay those of `o`. */
 struct import_options model_import_options(const struct model_options *o);
 void model_options_free(struct model_options *o);

@@ -158,6 +158,22 @@ int model_add_constant(struct model_options *o, const char *text, strata_error *
     return STRATA_OK;
 }
 
+int model_add_state(struct model_options *o, const char *text, strata_error *err)
+{
+    const char *rest;
+    int status =
+        grow(&o->states, &o->states_capacity, o->n_states, sizeof *o->states, err);
+    char *output =
+        status == STRATA_OK ? split(text, "OUTPUT=INPUT, as in h_next=h", &rest, err) : NULL;
+    char *input = output ? strdup(rest) : NULL;
+    if (!input) {
+        free(output);
+        return err->status ? err->status : error_no_memory(err, strlen(text), "an option");
+    }
+    o->states[o->n_states++] = (struct import_state){output, input};
+    return STRATA_OK;
+}
+
 struct import_options model_import_options(const struct model_options *o)
 {
     struct import_options out = o->import;
@@ -167,6 +183,8 @@ struct import_options model_import_options(const struct model_options *o)
     out.n_symbols = o->n_symbols;
     out.constants = o->constants;
     out.n_constants = o->n_constants;
+    out.states = o->states;
+    out.n_states = o->n_states;
     return out;
 }
 
@@ -178,6 +196,10 @@ void model_options_free(struct model_options *o)
         free((char *)o->symbols[i].name);
     for (size_t i = 0; i < o->n_constants; i++)
         free((char *)o->constants[i].name);
+    for (size_t i = 0; i < o->n_states; i++) {
+        free((char *)o->states[i].output);
+        free((char *)o->states[i].input);
+    }
     for (size_t i = 0; i < o->n_tensors; i++)
         onnx_close(o->tensors[i]);
     for (size_t i = 0; i < o->n_arrays; i++)
@@ -187,6 +209,7 @@ void model_options_free(struct model_options *o)
     free(o->shapes);
     free(o->symbols);
     free(o->constants);
+    free(o->states);
     free(o->tensors);
     free(o->arrays);
     free(o->made);
