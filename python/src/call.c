@@ -6,8 +6,6 @@
  */
 #include "python/src/module.h"
 
-enum { MOST_BINDINGS = 64 };
-
 /* ---- arguments ------------------------------------------------------------------- */
 
 /* The named ones: inputs, and the two words that are none. */
@@ -43,7 +41,7 @@ bool call_inputs(const Network *n, PyObject *args, PyObject *kwargs, PyObject **
     const Py_ssize_t n_args = args ? PyTuple_Size(args) : 0;
     PyObject *name, *value;
     Py_ssize_t at = 0;
-    if (n->n > MOST_BINDINGS || n_args > n->n_in) {
+    if (n_args > n->n_in) {
         PyErr_Format(PyExc_TypeError, "%zd inputs are given; the network has %d", n_args,
                      n->n_in);
         return false;

@@ -69,6 +69,22 @@ int context_read_sizes(struct context *c, const Network *n)
     return status;
 }
 
+/* The last one holds where inputs give a name of [profile] different sizes. */
+static bool check_shapes(const struct context *c, const Network *n,
+                         const struct array *inputs)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (!has_dims(&c->bindings[i], &inputs[i].desc)) {
+            PyErr_Format(
+                PyExc_ValueError,
+                "'%s' has another size than the inputs behind it for a dim of the "
+                "same name",
+                c->bindings[i].name);
+            return false;
+        }
+    return true;
+}
+
 bool context_set_shapes(struct context *c, const Network *n, const struct array *inputs)
 {
     bool same = true;
@@ -84,19 +100,23 @@ bool context_set_shapes(struct context *c, const Network *n, const struct array 
         Py_BEGIN_ALLOW_THREADS status = context_read_sizes(c, n);
         Py_END_ALLOW_THREADS
     }
-    if (status == STRATA_OK)
+    if (status == STRATA_OK && check_shapes(c, n, inputs))
         return true;
     c->bindings[0].desc.rank = -1; /* not known: next time all are set */
-    return raise_error(&c->err) != NULL;
+    return !PyErr_Occurred() && raise_error(&c->err) != NULL;
 }
 
 int64_t context_rows_of(const struct context *c, const Network *n)
 {
     const int64_t batch = strata_engine_batch(n->engine);
-    for (int i = 0; i < n->n_in; i++)
-        if (n->bindings[i].desc.rank > 0 && n->bindings[i].desc.dims[0] == batch)
-            return c->bindings[i].desc.dims[0];
-    return batch;
+    int64_t rows = batch;
+    for (int i = 0; i < n->n_in; i++) { /* one may be as long by chance, and fixed */
+        const int64_t *now = c->bindings[i].desc.dims;
+        if (n->bindings[i].desc.rank > 0 && n->bindings[i].desc.dims[0] == batch &&
+            now[0] < rows)
+            rows = now[0];
+    }
+    return rows;
 }
 
 /* ---- formats --------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  */
 #include "python/src/module.h"
 
-PyObject *make_error(int status, const char *message)
+static PyObject *make_error(int status, const char *message)
 {
     PyObject *module = PyImport_ImportModule("strata._errors");
     PyObject *made =
@@ -14,11 +14,16 @@ PyObject *make_error(int status, const char *message)
     return made;
 }
 
-PyObject *raise_error(const strata_error *err)
+PyObject *raise_status(int status, const char *message)
 {
-    PyObject *made = make_error(err->status, err->message);
+    PyObject *made = make_error(status, message);
     if (made)
-        PyErr_SetObject((PyObject *)Py_TYPE(made), made);
+        PyErr_SetObject(OBJECT(Py_TYPE(made)), made);
     Py_XDECREF(made);
     return NULL;
+}
+
+PyObject *raise_error(const strata_error *err)
+{
+    return raise_status(err->status, err->message);
 }

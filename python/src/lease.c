@@ -51,7 +51,7 @@ PyObject *lease_view(Lease *lease, int index)
         return NULL;
     }
     if (!data)
-        return PyErr_NoMemory();
+        return raise_status(STRATA_EBUSY, "the session runs in another thread");
     Tensor *t = tensor_make(&b->desc, data, (PyObject *)lease);
     if (t && !n->on_host) {
         t->device = DL_CUDA;

@@ -37,7 +37,8 @@
 
 #include "python/src/dlpack.h"
 
-#define ALIGNMENT 256 /* of memory that is bound where it is */
+#define ALIGNMENT 256        /* of memory that is bound where it is */
+enum { MOST_BINDINGS = 64 }; /* of a network */
 #define OBJECT(o) ((PyObject *)(o))
 #define PYTHON(...) ((PyCFunction)(void (*)(void))(__VA_ARGS__))
 
@@ -45,8 +46,7 @@
 
 /* Sets the exception for a failure; NULL, to be returned. */
 PyObject *raise_error(const strata_error *err);
-/* From strata._errors: an exception for a status. */
-PyObject *make_error(int status, const char *message);
+PyObject *raise_status(int status, const char *message);
 
 /* ---- process --------------------------------------------------------------------- */
 

@@ -94,6 +94,12 @@ static int make_engine(Network *n, const struct request *r, strata_error *err)
 static bool read_bindings(Network *n)
 {
     n->n = strata_engine_bindings(n->engine);
+    if (n->n > MOST_BINDINGS) {
+        PyErr_Format(PyExc_ValueError,
+                     "%d inputs and outputs; at most %d are possible from Python", n->n,
+                     MOST_BINDINGS);
+        return false;
+    }
     n->bindings = calloc((size_t)n->n + 1, sizeof *n->bindings);
     n->names = PyTuple_New(n->n);
     if (!n->bindings || !n->names)

@@ -225,8 +225,8 @@ static struct pending *make_pending(const Network *n, PyObject *queue, PyObject 
 
 static bool submit(const Network *n, struct pending *p, PyObject *const *inputs)
 {
-    const void *in[64];
-    void *out[64];
+    const void *in[MOST_BINDINGS];
+    void *out[MOST_BINDINGS];
     bool single = false;
     strata_error err;
     int status;
@@ -252,7 +252,7 @@ static bool submit(const Network *n, struct pending *p, PyObject *const *inputs)
 
 PyObject *network_submit(Network *n, PyObject *args, PyObject *kwargs)
 {
-    PyObject *inputs[64], *cast = NULL, *stream = NULL;
+    PyObject *inputs[MOST_BINDINGS], *cast = NULL, *stream = NULL;
     PyObject *queue = PyTuple_Size(args) >= 2 ? PyTuple_GetItem(args, 0) : NULL;
     PyObject *future = queue ? PyTuple_GetItem(args, 1) : NULL;
     if (!future || !Py_IS_TYPE(queue, QueueType) || !n->batcher) {

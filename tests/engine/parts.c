@@ -246,6 +246,27 @@ Test(parts, what_is_wrong_is_refused_with_the_reason)
     close_net(&n);
 }
 
+Test(parts, statistics_are_as_large_as_the_caller_says)
+{
+    struct {
+        strata_context_stats stats;
+        uint64_t newer, beyond;
+    } out = {.newer = 7, .beyond = 7};
+    struct net n;
+    strata_error err;
+    strata_context *c;
+    OK(open_net(&n, "", "8 x 3", "last", "[layer last]\ntype = Identity\n", &err));
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    OK(strata_context_run(c, &err));
+    out.stats.struct_size = sizeof out.stats - 8;
+    cr_expect_eq(strata_context_get_stats(c, &out.stats, &err), STRATA_EINVAL);
+    out.stats.struct_size = sizeof out.stats + 8;
+    OK(strata_context_get_stats(c, &out.stats, &err));
+    cr_expect(out.stats.runs == 1 && out.newer == 0 && out.beyond == 7);
+    strata_context_destroy(c);
+    close_net(&n);
+}
+
 /* ---- threads --------------------------------------------------------------------- */
 
 struct caller {

@@ -70,6 +70,17 @@ class Call(unittest.TestCase):
             net(buffer((1, 17)))
         self.assertEqual(net(buffer((2, 2))).y.shape, (2, 2))
 
+    def test_inputs_agree_on_the_sizes_of_names(self):
+        net = strata.load(text="[network]\nformat = 1\noutputs = y\n"
+                          "[profile]\nT = 1..8: 8\n[input a]\nshape = 1 x T\n"
+                          "[input b]\nshape = 1 x T\n"
+                          "[layer y]\ntype = ElementWise\nop = sum\ninputs = a, b\n")
+        self.assertEqual(flat(net(buffer((1, 5), value=1), buffer((1, 5), value=2)).y), [3] * 5)
+        for shapes in ((5, 7), (7, 5), (8, 1)):
+            with self.assertRaisesRegex(ValueError, "'a' has another size"):
+                net(*(buffer((1, n)) for n in shapes))
+        self.assertEqual(flat(net(buffer((1, 8), value=1), buffer((1, 8), value=2)).y), [3] * 8)
+
     def test_what_is_wrong_is_said(self):
         net = load()
         for message, kind, args, named in (
