@@ -117,7 +117,7 @@ def counting_thread(folder):
     the same runs in another process, for they take memory and half a core as well."""
     import strata
     path = Path(folder) / "wide.ini"
-    path.write_text(NETWORK.format(profile="", shape="1 x 4194304"))
+    path.write_text(NETWORK.format(profile="", shape="1 x 16777216"))
     session = strata.load(path).session()
     code = f"import strata; s = strata.load({str(path)!r}).session()\nwhile True: s.run()"
     counted, end = [0], threading.Event()
