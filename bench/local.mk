@@ -19,7 +19,9 @@ EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
 EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
-	bench/bert.py \
+	bench/sequences/bert.py \
+	bench/sequences/vs_peers.py \
+	bench/sequences/networks.py \
 	bench/python_calls.py \
 	bench/default_plans.py \
 	bench/host_vs_peers.py \

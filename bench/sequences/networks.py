@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks over sequences with random weights as ONNX models, by PyTorch's exporter:
 
-    sequence_nets.py NET FOLDER [--batch N] [--length T] [--seed S]
+    networks.py NET FOLDER [--batch N] [--length T] [--seed S]
 
 writes FOLDER/NET.onnx, its inputs as NET.in.NAME.npy and what PyTorch makes of them as
 NET.out.NAME.npy, for
@@ -13,7 +13,7 @@ NET.out.NAME.npy, for
              magnitudes, two convolutions, an LSTM whose h and c are inputs and outputs
     decoder  two blocks of a decoder with past and present keys and values
 
-Needs torch, torchvision and onnx. bench/bert.py does the same for BERT-base.
+Needs torch, torchvision and onnx. bench/sequences/bert.py does the same for BERT-base.
 """
 import argparse
 import os

@@ -3,12 +3,12 @@
 """ONNX models on the host: Strata, ONNX Runtime and OpenVINO in turns, FP32.
 
     pip install -r bench/requirements.txt
-    python3 bench/sequences_vs_peers.py [--strata ./strata] NAME.onnx INPUT=FILE.npy ...
+    python3 bench/sequences/vs_peers.py [--strata ./strata] NAME.onnx INPUT=FILE.npy ...
 
 Strata imports the model and plans it by measuring (--costs=measure). Outputs, of the same
 inputs, must agree to 1e-4 of the largest value. Each round times every way in a process of
 its own, with 2 threads; printed are medians of the rounds' medians in ms, and Strata's over
-the better peer. bench/bert.py and bench/sequence_nets.py make models.
+the better peer. bench/sequences/bert.py and bench/sequences/networks.py make models.
 """
 import argparse
 import json
