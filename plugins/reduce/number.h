@@ -129,6 +129,24 @@ static double reduce_finish(int32_t op, double a, double shift, int64_t terms)
     }
 }
 
+/* Sums of exp(x - shift) of two shifts. One of nothing but -infinity has no shift to say,
+ * and one that is infinite or NaN is that by any. */
+static void reduce_join_powers(double *sum, double *shift, double other, double by)
+{
+    if (other == 0)
+        return;
+    if (*sum == 0) {
+        *sum = other;
+        *shift = by;
+    } else if (!isfinite(*sum) || !isfinite(other)) {
+        *sum += other;
+    } else {
+        const double most = *shift > by ? *shift : by;
+        *sum = *sum * exp(*shift - most) + other * exp(by - most);
+        *shift = most;
+    }
+}
+
 #define REDUCE_FLOAT(type, name)                                                         \
     static void name##_join(enum gather g, void *a, void *shift, const void *b,          \
                             const void *other, int64_t n)                                \
@@ -137,10 +155,10 @@ static double reduce_finish(int32_t op, double a, double shift, int64_t terms)
         const type *from = b, *by = other;                                               \
         for (int64_t i = 0; i < n; i++)                                                  \
             if (g == GATHER_EXP) {                                                       \
-                const type most = at[i] > by[i] ? at[i] : by[i];                         \
-                to[i] = (type)((double)to[i] * exp((double)(at[i] - most)) +             \
-                               (double)from[i] * exp((double)(by[i] - most)));           \
-                at[i] = most;                                                            \
+                double sum = (double)to[i], own = (double)at[i];                         \
+                reduce_join_powers(&sum, &own, (double)from[i], (double)by[i]);          \
+                to[i] = (type)sum;                                                       \
+                at[i] = (type)own;                                                       \
             } else {                                                                     \
                 to[i] = (type)double_step(g >= GATHER_MAX ? g : GATHER_SUM,              \
                                           (double)to[i], (double)from[i], 0);            \

@@ -91,6 +91,10 @@ static const struct layer_case large[] = {
     {"Reduce", "op = mean; axes = 2, 3", .in = {S4(4, 64, 56, 56)}},
     {"Reduce", "op = log_sum_exp; axes = 1", .in = {S2(3, 100003)}},
     {"Reduce", "op = max; axes = 0, 2", .in = {S3(40, 70, 300)}},
+    {"Reduce", "op = log_sum_exp; axes = 1", .in = {S2(1, 140000)}, .low = 700,
+     .high = 900, .numbers = NUMBERS_INFINITE},
+    {"Reduce", "op = log_sum_exp; axes = 1", .in = {S2(1, 140000)}, .low = -900,
+     .high = -200, .numbers = NUMBERS_NEGATIVE_INFINITE},
 };
 
 LAYER_CASES(Reduce, ORDINARY(cases), LARGE(large))
