@@ -37,10 +37,10 @@ static int check_room(const struct execution_binding *b, const strata_desc *d,
     const int64_t row_elements = strata_desc_count(d) / d->dims[0];
     for (int64_t i = 0; i < strata_desc_count(d); i++) {
         const int64_t value = element(values, d->dtype, (size_t)i);
-        if (value > room)
+        if (value < 0 || value > room)
             return error_set(err, STRATA_EOVERFLOW,
                              "state '%s', row %" PRId64 ", is %" PRId64
-                             ": past its room of %" PRId64
+                             ", outside of its room, 0 to %" PRId64
                              "; reset the row, or give the state and its caches more",
                              b->name, i / row_elements, value, room);
     }

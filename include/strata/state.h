@@ -8,8 +8,9 @@
  *
  * Where a network has no states they do nothing, well.
  *
- * All calls wait for the runs under way, and give their failure; like every call of a
- * context they are for one thread at a time. A run that fails in the middle leaves its
+ * All calls wait for the runs under way, and give their failure, but for reset and
+ * restore, which put it right; like every call of a context they are for one thread at a
+ * time. A run that fails in the middle leaves its
  * states half changed: later runs are then refused, with EINVAL, until all states have
  * been reset or restored. That a state counts past its room is found when a run is waited
  * for: EOVERFLOW names state and row. What the layers wrote outside of a cache's room is
