@@ -13,6 +13,7 @@
 struct sampler {
     struct sampling how;
     struct candidates left;
+    bool *excluded; /* of each token */
     size_t vocabulary;
     uint64_t state; /* of the generator */
 };
@@ -55,7 +56,8 @@ int sampler_open(struct sampler **out, const struct sampling *how, size_t vocabu
         return status == STRATA_OK ? STRATA_ENOMEM : status;
     *s = (struct sampler){.how = *how, .vocabulary = vocabulary, .state = how->seed};
     s->left.at = zalloc(vocabulary, sizeof *s->left.at, "candidates", err);
-    if (!s->left.at) {
+    s->excluded = zalloc(vocabulary, sizeof *s->excluded, "candidates", err);
+    if (!s->left.at || !s->excluded) {
         sampler_free(s);
         return STRATA_ENOMEM;
     }
@@ -68,7 +70,13 @@ void sampler_free(struct sampler *s)
     if (!s)
         return;
     free(s->left.at);
+    free(s->excluded);
     free(s);
+}
+
+void sampler_exclude(struct sampler *s, int32_t token)
+{
+    s->excluded[token] = true;
 }
 
 /* ---- order --------------------------------------------------------------------------
@@ -130,7 +138,7 @@ static int take(struct sampler *s, const float *logits, float *largest, strata_e
         if (isnan(logits[i]) || logits[i] == INFINITY)
             return error_set(err, STRATA_EINVAL, "the logit of token %zu is %s", i,
                              isnan(logits[i]) ? "not a number" : "infinite");
-        if (logits[i] == -INFINITY)
+        if (logits[i] == -INFINITY || s->excluded[i])
             continue;
         c->at[c->n++] = (struct candidate){(int32_t)i, logits[i], 0};
         *largest = logits[i] > *largest ? logits[i] : *largest;

@@ -41,8 +41,11 @@ struct sampler;
 int sampler_open(struct sampler **out, const struct sampling *how, size_t vocabulary,
                  strata_error *err);
 void sampler_free(struct sampler *s);
+/* Never draw a token, which is below the vocabulary. */
+void sampler_exclude(struct sampler *s, int32_t token);
 /* What may be next, of the logits as they are; *c is the sampler's, until its next call.
- * EINVAL: a logit is not a number, or infinite, or all are minus infinity. */
+ * EINVAL: a logit is not a number, or infinite, or there is none that may be drawn and is
+ * not minus infinity. */
 int sampler_candidates(struct sampler *s, const float *logits,
                        const struct candidates **c, strata_error *err);
 /* One of them, and the generator goes on. */

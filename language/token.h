@@ -42,6 +42,7 @@ void tokenizer_free(struct tokenizer *t);
 
 /* All ids are below it; some may name no token. */
 int32_t tokenizer_size(const struct tokenizer *t);
+bool tokenizer_has(const struct tokenizer *t, int32_t id);
 /* What models are used to find before a text; -1: nothing. */
 int32_t tokenizer_begin(const struct tokenizer *t);
 /* Whether a text is over with this token: the end and begin tokens of llama2.c; special

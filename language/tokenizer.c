@@ -73,6 +73,12 @@ int32_t tokenizer_size(const struct tokenizer *t)
     return (int32_t)t->size;
 }
 
+bool tokenizer_has(const struct tokenizer *t, int32_t id)
+{
+    size_t n;
+    return tokenizer_spelling(t, id, &n) != NULL;
+}
+
 int32_t tokenizer_begin(const struct tokenizer *t)
 {
     return t->begin;

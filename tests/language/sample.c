@@ -257,6 +257,26 @@ Test(sample, a_share_of_many_is_that_of_all_in_order)
     }
 }
 
+Test(sample, excluded_tokens_never_come)
+{
+    struct sampler *s;
+    const struct candidates *c;
+    strata_error err;
+    const float logits[] = {1, 4, 3, 2};
+    int32_t token;
+    cr_assert_eq(sampler_open(&s, &SAMPLING_GREEDY, 4, &err), STRATA_OK);
+    sampler_exclude(s, 1);
+    cr_assert_eq(sampler_next(s, logits, &token, &err), STRATA_OK);
+    cr_expect_eq(token, 2);
+    cr_assert_eq(sampler_candidates(s, logits, &c, &err), STRATA_OK);
+    cr_expect_eq(c->n, 1);
+    sampler_exclude(s, 0);
+    sampler_exclude(s, 2);
+    sampler_exclude(s, 3);
+    cr_expect_eq(sampler_next(s, logits, &token, &err), STRATA_EINVAL);
+    sampler_free(s);
+}
+
 Test(sample, options_out_of_range_are_refused)
 {
     static const struct {

@@ -157,7 +157,25 @@ expect 0 '"ended_by": "end"' 'a token may be named that ends the text' \
 expect 2 'no such token' 'one that there is' \
     "$strata" generate counted.ini --ids 5 --end nothing
 
+printf 'a\0b' >nul.txt
+expect 0 '^a\?b' 'a zero byte is shown as what a terminal is not given' \
+    "$strata" generate counted.ini --prompt-file nul.txt --length 1
+expect 0 '' 'an option of drawing draws, whatever it says' drawn --top-p 1 --seed 1
+cp out one.out
+drawn --top-p 1 --seed 2 >out 2>err
+! cmp -s out one.out
+result $? 'by its seed'
+expect 2 'seed' 'a seed has 64 bits' drawn --seed 99999999999999999999
+expect 2 'length' 'and a length 63' drawn --length 99999999999999999999
+expect 2 'no such token' 'a token beyond the logits ends nothing' drawn --end 300
+
 # What is no decoder.
+{
+    whole
+    printf '[layer turned]\ntype = Shuffle\nfirst = 0, 2, 1\ninputs = logits\n'
+} | sed 's/^outputs = logits/outputs = turned/' >turned.ini
+expect 2 'ends with a dim of 3 in this run' 'logits that grow with the text are none' \
+    "$strata" generate turned.ini --ids 5,7,3
 sed 's/dtype = i32/dtype = fp32/; s/inputs = ids/inputs = whole/
     s/^\[layer logits\]/[layer whole]\ntype = Cast\nto = i32\ninputs = ids\n&/' whole.ini >float.ini
 sed 's/T = 1..12: 1, 4/T = 4/' whole.ini >fixed.ini

@@ -198,6 +198,14 @@ static int put_tokens(struct decoder *d, const int32_t *ids, size_t n, strata_er
     return status == STRATA_OK ? strata_copy_in(d->context, 0, d->row, err) : status;
 }
 
+int64_t decoder_vocabulary(const struct decoder *d)
+{
+    const size_t index = (size_t)d->logits - d->context->engine->execution->n_inputs;
+    const struct network_tensor *t =
+        &d->network->tensors[d->network->outputs[index].tensor];
+    return t->dims[t->rank - 1];
+}
+
 static int take_logits(struct decoder *d, strata_error *err)
 {
     strata_binding b = {.struct_size = sizeof b};
@@ -207,22 +215,24 @@ static int take_logits(struct decoder *d, strata_error *err)
     if (status == STRATA_OK)
         status = strata_copy_out(d->context, d->logits, d->out, err);
     values_free(&d->places);
-    return status == STRATA_OK ? values_read(&d->places, &b.desc, d->out, "logits", err)
-                               : status;
+    if (status == STRATA_OK)
+        status = values_read(&d->places, &b.desc, d->out, "logits", err);
+    if (status != STRATA_OK)
+        return status;
+    const int64_t words = d->places.dims[d->places.rank - 1];
+    if (words == decoder_vocabulary(d) && d->places.count > 0)
+        return STRATA_OK;
+    return error_set(err, STRATA_EINVAL,
+                     "output '%s' ends with a dim of %" PRId64
+                     " in this run, and of %" PRId64
+                     " at most; that of logits is the same in all",
+                     b.name, words, decoder_vocabulary(d));
 }
 
 static int run(struct decoder *d, const int32_t *ids, size_t n, strata_error *err)
 {
     const int status = put_tokens(d, ids, n, err);
     return status == STRATA_OK ? strata_context_run(d->context, err) : status;
-}
-
-int64_t decoder_vocabulary(const struct decoder *d)
-{
-    const size_t index = (size_t)d->logits - d->context->engine->execution->n_inputs;
-    const struct network_tensor *t =
-        &d->network->tensors[d->network->outputs[index].tensor];
-    return t->dims[t->rank - 1];
 }
 
 int64_t decoder_room(const struct decoder *d)

@@ -2,6 +2,7 @@
  *
  * strata generate: a prompt in, the text that a network goes on with out.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ struct generate_options {
     size_t n_ends;
     int64_t length;
     struct sampling how;
-    bool warm; /* a temperature was given */
+    bool warm, drawn; /* a temperature was given; or what may be drawn */
     bool ignore_end, no_echo;
 };
 
@@ -71,13 +72,25 @@ enum ending { ENDED_BY_TOKEN, ENDED_BY_LENGTH, ENDED_BY_ROOM };
 static bool parse_whole(int64_t *out, const char *text, int64_t least, const char *what)
 {
     char *end;
+    errno = 0;
     const long long value = strtoll(text, &end, 10);
-    if (end == text || *end || value < least) {
+    if (end == text || *end || errno || value < least) {
         tool_error("%s '%s': a number from %" PRId64 " on is needed", what, text, least);
         return false;
     }
     *out = value;
     return true;
+}
+
+static bool parse_seed(uint64_t *out, const char *text)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    if (end != text && !*end && !errno && *text != '-')
+        return true;
+    tool_error("--seed '%s': a number from 0 to 2^64 - 1 is needed", text);
+    return false;
 }
 
 /* Its range is the sampler's to check. */
@@ -114,22 +127,18 @@ static bool set_flag(bool *out)
 
 static bool sampling_option(struct generate_options *o, int option)
 {
-    int64_t seed;
     switch (option) {
     case OPTION_TEMPERATURE:
         return set_flag(&o->warm) &&
                parse_real(&o->how.temperature, optarg, "--temperature");
     case OPTION_TOP_K:
-        return parse_whole(&o->how.top_k, optarg, 1, "--top-k");
+        return set_flag(&o->drawn) && parse_whole(&o->how.top_k, optarg, 1, "--top-k");
     case OPTION_TOP_P:
-        return parse_real(&o->how.top_p, optarg, "--top-p");
+        return set_flag(&o->drawn) && parse_real(&o->how.top_p, optarg, "--top-p");
     case OPTION_MIN_P:
-        return parse_real(&o->how.min_p, optarg, "--min-p");
+        return set_flag(&o->drawn) && parse_real(&o->how.min_p, optarg, "--min-p");
     case OPTION_SEED:
-        if (!parse_whole(&seed, optarg, 0, "--seed"))
-            return false;
-        o->how.seed = (uint64_t)seed;
-        return true;
+        return parse_seed(&o->how.seed, optarg);
     }
     return false;
 }
@@ -162,8 +171,7 @@ static bool own_option(struct generate_options *o, int option)
 /* Whoever says what may be drawn wants to draw. */
 static void settle_temperature(struct generate_options *o)
 {
-    const bool drawn = o->how.top_k > 0 || o->how.top_p < 1 || o->how.min_p > 0;
-    if (drawn && !o->warm)
+    if (o->drawn && !o->warm)
         o->how.temperature = 1;
 }
 
@@ -219,8 +227,15 @@ static int take_ends(const struct generate_options *o, struct text *t, int32_t *
     return STRATA_OK;
 }
 
-static int check_prompt(const struct text *t, int64_t vocabulary, strata_error *err)
+static int check_tokens(const struct text *t, int64_t vocabulary, strata_error *err)
 {
+    for (size_t i = 0; i < t->n_ends; i++)
+        if (t->ends[i] >= vocabulary)
+            return error_set(
+                err, STRATA_EINVAL,
+                "--end %d: there is no such token; the network has logits of "
+                "%" PRId64,
+                (int)t->ends[i], vocabulary);
     for (size_t i = 0; i < t->n_prompt; i++)
         if (t->tokens.ids[i] >= vocabulary)
             return error_set(err, STRATA_EINVAL,
@@ -278,8 +293,9 @@ static int make_text(const struct generate_options *o, struct text *t, struct de
     const double begin = now();
     int status = decoder_feed(d, t->tokens.ids, t->n_prompt, err);
     const double fed = now();
-    if (status == STRATA_OK)
-        status = text_begin(t, !o->no_echo, err);
+    if (status != STRATA_OK)
+        return status;
+    status = text_begin(t, !o->no_echo, err);
     if (status == STRATA_OK)
         status = go_on(t, d, s, o->length, ended, err);
     const double over = now();
@@ -321,11 +337,15 @@ static int print_json(const struct text *t, enum ending ended)
 }
 
 /* What the tokenizer knows no token for is not drawn. */
-static size_t vocabulary_of(const struct decoder *d, const struct text *t)
+static int open_sampler(struct sampler **s, const struct sampling *how,
+                        const struct decoder *d, const struct text *t, strata_error *err)
 {
     const int64_t logits = decoder_vocabulary(d);
-    const int64_t known = t->tokenizer ? tokenizer_size(t->tokenizer) : logits;
-    return (size_t)(logits < known ? logits : known);
+    const int status = sampler_open(s, how, (size_t)logits, err);
+    for (int64_t i = 0; i < logits && t->tokenizer && status == STRATA_OK; i++)
+        if (!tokenizer_has(t->tokenizer, (int32_t)i))
+            sampler_exclude(*s, (int32_t)i);
+    return status;
 }
 
 static int generate(const struct generate_options *o, const char *path, int *code,
@@ -347,9 +367,9 @@ static int generate(const struct generate_options *o, const char *path, int *cod
     if (status == STRATA_OK)
         status = decoder_open(&d, session.engine, session.handle, o->logits, err);
     if (status == STRATA_OK)
-        status = check_prompt(&t, decoder_vocabulary(d), err);
+        status = check_tokens(&t, decoder_vocabulary(d), err);
     if (status == STRATA_OK)
-        status = sampler_open(&s, &o->how, vocabulary_of(d, &t), err);
+        status = open_sampler(&s, &o->how, d, &t, err);
     if (status == STRATA_OK)
         status = make_text(o, &t, d, s, &ended, err);
     if (status == STRATA_OK && t.silent)
@@ -409,7 +429,8 @@ const struct tool_command tool_generate = {
         "      --temperature=T       divides logits; 0 (default, unless one of the next\n"
         "                            three is given): always the likeliest\n"
         "      --top-k=N             draw from the N likeliest\n"
-        "      --top-p=P             of these from the fewest with this share, 0 to 1\n"
+        "      --top-p=P             of these from the fewest with this share, above\n"
+        "                            0, at most 1\n"
         "      --min-p=P             of these from those with this share of the\n"
         "                            likeliest's probability\n"
         "      --seed=N              of the draws (default 0): the same everywhere\n"

@@ -158,7 +158,11 @@ static void show(struct text *t)
 {
     if (t->silent || t->made.n == t->shown)
         return;
-    tool_print("%s", t->made.bytes + t->shown);
+    for (size_t n; t->shown < t->made.n; t->shown += n) { /* 0 is for no terminal */
+        n = strlen(t->made.bytes + t->shown) + 1;
+        tool_print("%s%s", t->made.bytes + t->shown,
+                   t->shown + n <= t->made.n ? "?" : "");
+    }
     fflush(stdout);
     t->shown = t->made.n;
 }
