@@ -206,8 +206,8 @@ def turning(config, path, dim):
     parameters = config.get("rope_parameters") or {}
     given = config.get("rope_scaling") or parameters
     for key, value in (("rope_parameters", parameters), ("rope_scaling", given)):
-        if not isinstance(value, dict):
-            fail(f"{path}: {key} is {value!r}, not an object")
+        if not isinstance(value, dict) or any(isinstance(v, dict) for v in value.values()):
+            fail(f"{path}: {key} is {value!r}, not one object for all layers")
     for pairs in (config, parameters, given):
         if pairs.get("partial_rotary_factor") not in (None, 1):
             fail(f"{path}: partial_rotary_factor is {pairs['partial_rotary_factor']!r}; "
