@@ -42,6 +42,7 @@ SHELL_TESTS = \
 	tests/check-measure.sh \
 	tests/check-new-layer.sh \
 	tests/tools/check-memory.sh \
+	tests/tools/decoder.sh \
 	tests/tools/generate.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
