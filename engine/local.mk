@@ -13,6 +13,7 @@ ENGINE_SOURCES = \
 	engine/context/context.c \
 	engine/context/context.h \
 	engine/context/copy.c \
+	engine/context/enqueue.c \
 	engine/context/enter.c \
 	engine/context/gather.c \
 	engine/context/graph.c \

@@ -8,6 +8,7 @@
  *   sizes         the sizes of the next runs, for each of which one is inside it
  *   copy          inputs and outputs from and to the host
  *   parts         runs of an application's parts, whose rows gather moves
+ *   enqueue       whole runs, put on the stream and waited for
  *   run           one of the engine's steps, put on the stream
  *   steps         several, one by one
  *   graph         the same steps as device graphs
