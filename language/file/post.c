@@ -138,24 +138,17 @@ static const struct {
     {bert_keys, read_bert},
 };
 
-static int read_node(const struct reading *r, const struct node *node, int depth)
+static int read_node(void *to, const struct node *node, int depth, strata_error *err)
 {
-    size_t type, n;
-    struct node list;
-    int status = node_type(node, names, ARRAY_LENGTH(names), &type, r->err);
+    struct reading *r = to;
+    size_t type;
+    int status = node_type(node, names, ARRAY_LENGTH(names), &type, err);
     if (status == STRATA_OK)
-        status = node_check(node, kinds[type].keys, r->err);
-    if (status != STRATA_OK || kinds[type].read)
-        return status == STRATA_OK ? kinds[type].read(r, node) : status;
-    if (depth == MAX_NESTED)
-        return error_set(r->err, STRATA_EUNSUPPORTED, "%s: more than %d sequences nested",
-                         node->place, MAX_NESTED);
-    status = node_list(node, "processors", MAX_STEPS, &list, &n, r->err);
-    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
-        const struct node item = node_item(&list, i);
-        status = read_node(r, &item, depth + 1);
-    }
-    return status;
+        status = node_check(node, kinds[type].keys, err);
+    if (status != STRATA_OK)
+        return status;
+    return kinds[type].read ? kinds[type].read(r, node)
+                            : node_steps(node, "processors", depth, read_node, r, err);
 }
 
 /* tokenizer.json does not say which token ends a text: these do, where they are special.
@@ -188,7 +181,7 @@ static void mark_known_ends(struct tokenizer *t)
 
 int post_read(struct tokenizer *t, const struct node *node, strata_error *err)
 {
-    const struct reading r = {t, err};
+    struct reading r = {t, err};
     mark_known_ends(t);
-    return node->value ? read_node(&r, node, 0) : STRATA_OK;
+    return node->value ? read_node(&r, node, 0, err) : STRATA_OK;
 }

@@ -61,6 +61,8 @@ int json_read_tree(json_t **out, const struct json_source *j, struct json_span v
  */
 
 #define PLACE_SIZE 160
+#define MAX_STEPS 64 /* of a normalizer, pre_tokenizer, decoder */
+#define MAX_NESTED 8 /* sequences in one another */
 
 /* A value and where it is: "normalizer.normalizers[1]". */
 struct node {
@@ -92,5 +94,11 @@ int node_unexpected(const struct node *n, const char *needed, strata_error *err)
 /* Index of the node's "type" among names; EUNSUPPORTED, naming them, for another. */
 int node_type(const struct node *n, const char *const *names, size_t n_names, size_t *out,
               strata_error *err);
+
+/* Visit the steps of a sequence, an array in its `member`; depth: of sequences around it.
+ */
+typedef int node_visit(void *to, const struct node *step, int depth, strata_error *err);
+int node_steps(const struct node *sequence, const char *member, int depth,
+               node_visit *visit, void *to, strata_error *err);
 
 #endif /* LANGUAGE_JSON_JSON_H */

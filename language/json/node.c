@@ -158,3 +158,19 @@ int node_type(const struct node *n, const char *const *names, size_t n_names, si
         error_append(err, "%s %s", i ? "," : "", names[i]);
     return STRATA_EUNSUPPORTED;
 }
+
+int node_steps(const struct node *sequence, const char *member, int depth,
+               node_visit *visit, void *to, strata_error *err)
+{
+    struct node list;
+    size_t n;
+    if (depth == MAX_NESTED)
+        return error_set(err, STRATA_EUNSUPPORTED, "%s: more than %d sequences nested",
+                         sequence->place, MAX_NESTED);
+    int status = node_list(sequence, member, MAX_STEPS, &list, &n, err);
+    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
+        const struct node step = node_item(&list, i);
+        status = visit(to, &step, depth + 1, err);
+    }
+    return status;
+}

@@ -186,31 +186,24 @@ static const struct {
     {no_keys, read_fuse},
 };
 
-static int read_node(struct reading *r, const struct node *node, int depth)
+static int read_node(void *to, const struct node *node, int depth, strata_error *err)
 {
-    size_t type, n;
-    struct node list;
-    int status = node_type(node, names, ARRAY_LENGTH(names), &type, r->err);
+    struct reading *r = to;
+    size_t type;
+    int status = node_type(node, names, ARRAY_LENGTH(names), &type, err);
     if (status == STRATA_OK)
-        status = node_check(node, kinds[type].keys, r->err);
-    if (status != STRATA_OK || kinds[type].read)
-        return status == STRATA_OK ? kinds[type].read(r, node) : status;
-    if (depth == MAX_NESTED)
-        return error_set(r->err, STRATA_EUNSUPPORTED, "%s: more than %d sequences nested",
-                         node->place, MAX_NESTED);
-    status = node_list(node, "decoders", MAX_STEPS, &list, &n, r->err);
-    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
-        const struct node item = node_item(&list, i);
-        status = read_node(r, &item, depth + 1);
-    }
-    return status;
+        status = node_check(node, kinds[type].keys, err);
+    if (status != STRATA_OK)
+        return status;
+    return kinds[type].read ? kinds[type].read(r, node)
+                            : node_steps(node, "decoders", depth, read_node, r, err);
 }
 
 int decoder_read(struct decoder *out, const struct node *node, strata_error *err)
 {
     struct reading r = {.out = out, .err = err};
     out->words = !node->value;
-    return node->value ? read_node(&r, node, 0) : STRATA_OK;
+    return node->value ? read_node(&r, node, 0, err) : STRATA_OK;
 }
 
 static void step_free(struct decode_step *s)

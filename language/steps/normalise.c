@@ -265,26 +265,18 @@ static int read_step(struct normaliser *out, const struct node *node,
     return kind->read ? kind->read(s, node, err) : STRATA_OK;
 }
 
-static int read_node(struct normaliser *out, const struct node *node, int depth,
-                     strata_error *err)
+static int read_node(void *to, const struct node *node, int depth, strata_error *err)
 {
-    size_t type, n;
-    struct node list;
+    struct normaliser *out = to;
+    size_t type;
     int status = node_type(node, names, ARRAY_LENGTH(names), &type, err);
     if (status == STRATA_OK)
         status = node_check(node, kinds[type].keys, err);
-    if (status != STRATA_OK || kinds[type].apply)
-        return status == STRATA_OK ? read_step(out, node, &kinds[type], names[type], err)
-                                   : status;
-    if (depth == MAX_NESTED)
-        return error_set(err, STRATA_EUNSUPPORTED, "%s: more than %d sequences nested",
-                         node->place, MAX_NESTED);
-    status = node_list(node, "normalizers", MAX_STEPS, &list, &n, err);
-    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
-        const struct node item = node_item(&list, i);
-        status = read_node(out, &item, depth + 1, err);
-    }
-    return status;
+    if (status != STRATA_OK)
+        return status;
+    return kinds[type].apply
+               ? read_step(out, node, &kinds[type], names[type], err)
+               : node_steps(node, "normalizers", depth, read_node, out, err);
 }
 
 int normaliser_read(struct normaliser *out, const struct node *node, strata_error *err)

@@ -8,9 +8,6 @@
 #include "language/json/json.h"
 #include "language/text/pattern.h"
 
-#define MAX_STEPS 64 /* of a normalizer, pre_tokenizer, decoder */
-#define MAX_NESTED 8 /* sequences in one another */
-
 struct normal_step;
 typedef int normal_fn(const struct normal_step *s, const char *text, size_t n,
                       struct token_text *out, strata_error *err);

@@ -240,25 +240,18 @@ static const struct {
     {delimiter_keys, read_delimiter},
 };
 
-static int read_node(struct splitter *out, const struct node *node, int depth,
-                     strata_error *err)
+static int read_node(void *to, const struct node *node, int depth, strata_error *err)
 {
-    size_t type, n;
-    struct node list;
+    struct splitter *out = to;
+    size_t type;
     int status = node_type(node, names, ARRAY_LENGTH(names), &type, err);
     if (status == STRATA_OK)
         status = node_check(node, kinds[type].keys, err);
-    if (status != STRATA_OK || kinds[type].read)
-        return status == STRATA_OK ? kinds[type].read(out, node, err) : status;
-    if (depth == MAX_NESTED)
-        return error_set(err, STRATA_EUNSUPPORTED, "%s: more than %d sequences nested",
-                         node->place, MAX_NESTED);
-    status = node_list(node, "pretokenizers", MAX_STEPS, &list, &n, err);
-    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
-        const struct node item = node_item(&list, i);
-        status = read_node(out, &item, depth + 1, err);
-    }
-    return status;
+    if (status != STRATA_OK)
+        return status;
+    return kinds[type].read
+               ? kinds[type].read(out, node, err)
+               : node_steps(node, "pretokenizers", depth, read_node, out, err);
 }
 
 int splitter_read(struct splitter *out, const struct node *node, strata_error *err)
