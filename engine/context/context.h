@@ -90,7 +90,7 @@ struct strata_context {
     bool rehearses;     /* of the whole: the states of its runs are put back */
     bool starts_over;   /* of the whole, set by what measures runs: states past their room
                            are reset and no failure, unless one run alone fills them */
-    int64_t runs;       /* of the whole, since then */
+    uint64_t started;   /* of the whole: calls.runs when they were */
     void **counts;      /* of the whole: states that count, after the last run; or NULL */
     bool counted;       /* they are to be looked at */
     int64_t arena_bytes;

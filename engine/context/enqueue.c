@@ -46,14 +46,14 @@ static int enqueue_steps(strata_context *c, strata_event *input_consumed,
 static int end_runs(strata_context *c, strata_error *err)
 {
     strata_context *whole = c->whole;
-    if (!whole->starts_over || whole->runs < 2)
+    if (!whole->starts_over || whole->calls.runs - whole->started < 2)
         return context_settle(c, err);
     strata_error own;
     error_clear(&own);
     const int status = context_settle(c, &own);
     if (status != STRATA_EOVERFLOW)
         return status == STRATA_OK ? status : error_set(err, status, "%s", own.message);
-    whole->runs = 0;
+    whole->started = whole->calls.runs;
     return context_reset_states(whole, STRATA_ALL_ROWS, err);
 }
 
@@ -65,7 +65,6 @@ static int enqueue_run(strata_context *c, strata_event *input_consumed, strata_e
     int status = context_states_kept(c, err);
     if (status != STRATA_OK)
         return status;
-    c->whole->runs++;
     if (c->stale && c->queued && (status = end_runs(c, err)) != STRATA_OK)
         return status;
     if (c->stale && (status = context_set_pointers(c, err)) != STRATA_OK)
