@@ -4,6 +4,8 @@
  */
 #include "tools/tool.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +50,8 @@ static const char common_help[] =
     "      --plugin-path=DIRS       folders searched before the default, ':' between\n"
     "      --allow-untrusted-plugins  accept plugins that others could have written\n"
     "      --costs=SOURCE           what a plan is made from: auto (default: measured\n"
-    "                               once for a machine), measure, analytic or a cost file\n"
+    "                               once for a machine), measure, analytic or a cost "
+    "file\n"
     "      --save-costs=FILE        keep what is measured, and go on from it next time\n"
     "      --measure-all            measure also what cannot matter to the plan\n"
     "  -o, --format=FORMAT          table (default), md, csv, json, jsonl\n"
@@ -218,6 +221,21 @@ int tool_next_option(struct tool_options *o, int argc, char **argv,
         if (common_option(o, option) != STRATA_OK)
             return '?';
     }
+}
+
+bool tool_number(int64_t *out, const char *text, int64_t least, int64_t most,
+                 const char *name)
+{
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (end != text && !*end && !errno && value >= least && value <= most) {
+        *out = value;
+        return true;
+    }
+    tool_error("%s '%s': a number from %" PRId64 " to %" PRId64 " is needed", name, text,
+               least, most);
+    return false;
 }
 
 int tool_check_unused(const struct tool_command *c, const struct tool_options *o,

@@ -66,6 +66,10 @@ enum { TOOL_OWN = 1000, TOOL_SHORT = 2000 /* plus a letter: has a short form */ 
 int tool_next_option(struct tool_options *o, int argc, char **argv,
                      const struct option *own);
 
+/* An option's number, least to most; false after reporting. */
+bool tool_number(int64_t *out, const char *text, int64_t least, int64_t most,
+                 const char *name);
+
 /* EXIT_USAGE, reported, where an option was given that the command could only ignore;
  * else EXIT_OK. `uses` is what it has to do with. */
 enum tool_use { USES_NETWORK = 1, USES_DEVICE = 2, USES_PLUGINS = 4, USES_FORMAT = 8 };

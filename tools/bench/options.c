@@ -115,19 +115,6 @@ static bool bad(const char *name, const char *text, const char *needed)
     return false;
 }
 
-static bool read_count(int64_t *out, const char *text, int64_t max, const char *name)
-{
-    char *end;
-    long long value = strtoll(text, &end, 10);
-    if (end == text || *end || value < 1 || value > max) {
-        char needed[48];
-        snprintf(needed, sizeof needed, "a number from 1 to %" PRId64, max);
-        return bad(name, text, needed);
-    }
-    *out = value;
-    return true;
-}
-
 /* "200ms", "3s"; a bare number is in `unit` ns. */
 static bool read_time(uint64_t *out, const char *text, double unit, const char *name)
 {
@@ -187,7 +174,7 @@ static bool read_counts(struct bench_list *out, const char *text, const char *na
     if (!read_list(out, text, name))
         return false;
     for (size_t i = 0; i < out->n; i++)
-        if (!read_count(&value, out->items[i], 65536, name))
+        if (!tool_number(&value, out->items[i], 1, 65536, name))
             return false;
     return true;
 }
@@ -277,18 +264,18 @@ static bool count_option(struct bench_arguments *a, int option)
 {
     switch (option) {
     case OPTION_ITERATIONS:
-        return read_count(&a->iterations, optarg, 1000000000, "--iterations");
+        return tool_number(&a->iterations, optarg, 1, 1000000000, "--iterations");
     case OPTION_STREAMS:
         return read_counts(&a->streams, optarg, "--streams");
     case OPTION_CONTEXTS:
-        return read_count(&a->contexts, optarg, 1024, "--contexts");
+        return tool_number(&a->contexts, optarg, 1, 1024, "--contexts");
     case OPTION_THREADS: /* trtexec's: as many as streams */
         a->threads = 0;
-        return !optarg || read_count(&a->threads, optarg, 256, "--threads");
+        return !optarg || tool_number(&a->threads, optarg, 1, 256, "--threads");
     case OPTION_IN_FLIGHT:
-        return read_count(&a->in_flight, optarg, 256, "--in-flight");
+        return tool_number(&a->in_flight, optarg, 1, 256, "--in-flight");
     default:
-        return read_count(&a->rest.averages, optarg, 1000000, "--averages");
+        return tool_number(&a->rest.averages, optarg, 1, 1000000, "--averages");
     }
 }
 

@@ -50,7 +50,7 @@ static const struct option options[] = {
     {0},
 };
 
-enum { MOST_ENDS = 16, MOST_PROMPT = 64 << 20 /* bytes */ };
+enum { MOST = 1000000000, MOST_ENDS = 16, MOST_PROMPT = 64 << 20 /* bytes */ };
 
 struct generate_options {
     struct tool_options common;
@@ -68,19 +68,6 @@ enum ending { ENDED_BY_TOKEN, ENDED_BY_LENGTH, ENDED_BY_ROOM };
 
 /* ---- options ------------------------------------------------------------------------
  */
-
-static bool parse_whole(int64_t *out, const char *text, int64_t least, const char *what)
-{
-    char *end;
-    errno = 0;
-    const long long value = strtoll(text, &end, 10);
-    if (end == text || *end || errno || value < least) {
-        tool_error("%s '%s': a number from %" PRId64 " on is needed", what, text, least);
-        return false;
-    }
-    *out = value;
-    return true;
-}
 
 static bool parse_seed(uint64_t *out, const char *text)
 {
@@ -132,7 +119,8 @@ static bool sampling_option(struct generate_options *o, int option)
         return set_flag(&o->warm) &&
                parse_real(&o->how.temperature, optarg, "--temperature");
     case OPTION_TOP_K:
-        return set_flag(&o->drawn) && parse_whole(&o->how.top_k, optarg, 1, "--top-k");
+        return set_flag(&o->drawn) &&
+               tool_number(&o->how.top_k, optarg, 1, MOST, "--top-k");
     case OPTION_TOP_P:
         return set_flag(&o->drawn) && parse_real(&o->how.top_p, optarg, "--top-p");
     case OPTION_MIN_P:
@@ -157,7 +145,7 @@ static bool own_option(struct generate_options *o, int option)
     case OPTION_LOGITS:
         return set_text(&o->logits, optarg);
     case OPTION_LENGTH:
-        return parse_whole(&o->length, optarg, 1, "--length");
+        return tool_number(&o->length, optarg, 1, MOST, "--length");
     case OPTION_END:
         return add_end(o, optarg);
     case OPTION_IGNORE_END:

@@ -41,34 +41,22 @@ static const struct option options[] = {
 
 struct arguments {
     struct tool_options common;
-    long runs, top, streams, trace_runs;
+    int64_t runs, top, streams, trace_runs;
     bool by_time, ranges;
     const char *trace, *html, *save;
 };
-
-static bool read_count(long *out, const char *name, long max)
-{
-    char *end;
-    long value = strtol(optarg, &end, 10);
-    if (end != optarg && !*end && value >= 1 && value <= max) {
-        *out = value;
-        return true;
-    }
-    tool_error("%s '%s': a number from 1 to %ld is needed", name, optarg, max);
-    return false;
-}
 
 static bool own_option(struct arguments *a, int option)
 {
     switch (option) {
     case OPTION_RUNS:
-        return read_count(&a->runs, "--runs", 1000000);
+        return tool_number(&a->runs, optarg, 1, 1000000, "--runs");
     case OPTION_TOP:
-        return read_count(&a->top, "--top", 1000000);
+        return tool_number(&a->top, optarg, 1, 1000000, "--top");
     case OPTION_STREAMS:
-        return read_count(&a->streams, "--streams", 64);
+        return tool_number(&a->streams, optarg, 1, 64, "--streams");
     case OPTION_TRACE_RUNS:
-        return read_count(&a->trace_runs, "--trace-runs", 1000);
+        return tool_number(&a->trace_runs, optarg, 1, 1000, "--trace-runs");
     case OPTION_SORT:
         a->by_time = strcmp(optarg, "time") == 0;
         if (a->by_time || strcmp(optarg, "order") == 0)

@@ -31,30 +31,18 @@ enum { MOST = 1000000000 }; /* of every number */
 
 struct run_options {
     struct tool_options common;
-    long top, item, repeat;
+    int64_t top, item, repeat;
 };
-
-static bool parse_number(long *out, const char *text, long min, const char *what)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end || value < min || value > MOST) {
-        tool_error("%s '%s': a number from %ld to %d is needed", what, text, min, MOST);
-        return false;
-    }
-    *out = value;
-    return true;
-}
 
 static bool own_option(struct run_options *o, int option)
 {
     switch (option) {
     case OPTION_TOP:
-        return parse_number(&o->top, optarg, 1, "--top");
+        return tool_number(&o->top, optarg, 1, MOST, "--top");
     case OPTION_ITEM:
-        return parse_number(&o->item, optarg, 0, "--item");
+        return tool_number(&o->item, optarg, 0, MOST, "--item");
     case OPTION_REPEAT:
-        return parse_number(&o->repeat, optarg, 1, "--repeat");
+        return tool_number(&o->repeat, optarg, 1, MOST, "--repeat");
     case OPTION_DIM:
         return tool_dim(&o->common, optarg);
     case OPTION_INPUT:
@@ -163,9 +151,8 @@ static int run_network(const struct run_options *o, const char *path, strata_err
 
 static int run_run(int argc, char **argv)
 {
-    struct run_options o = {.common = {.outputs_named = true, .outputs_piped = true},
-                            .top = 5,
-                            .repeat = 1};
+    struct run_options o = {
+        .common = {.outputs_named = true, .outputs_piped = true}, .top = 5, .repeat = 1};
     strata_error err;
     int option, code = EXIT_OK;
     error_clear(&err);
