@@ -181,6 +181,27 @@ struct simt_block {
         }
         __syncwarp();
     }
+
+    /* What is there of the lane's columns, times its row's factor. */
+    template <int N>
+    __device__ inline void store(const float (&o)[MINE][N][2], const float (&by)[MINE],
+                                 int32_t column) const
+    {
+        const struct attention_plan &p = job.plan;
+        const int lane = threadIdx.x % 32;
+#pragma unroll
+        for (int r = 0; r < MINE; r++)
+#pragma unroll
+            for (int c = 0; c < N; c++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    const int32_t d = column + c * CHUNK + lane * 2 + e;
+                    if (row + r < p.length && d < p.v_dim)
+                        from_float((T *)job.y + batch * p.y.batch + head * p.y.head +
+                                       (row + r) * p.y.row + d,
+                                   o[r][c][e] * by[r]);
+                }
+    }
 };
 
 /* N: chunks of V's columns. */
@@ -256,18 +277,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, N == 1 ? 2 : 1)
         }
         b.template weigh<N>(o, s, key, column);
     }
-#pragma unroll
-    for (int r = 0; r < MINE; r++)
-#pragma unroll
-        for (int c = 0; c < N; c++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                const int32_t d = column + c * CHUNK + lane * 2 + e;
-                if (b.row + r < p.length && d < p.v_dim)
-                    from_float((T *)job.y + b.batch * p.y.batch + b.head * p.y.head +
-                                   (b.row + r) * p.y.row + d,
-                               o[r][c][e] * by[r]);
-            }
+    b.template store<N>(o, by, column);
 }
 
 template <typename T, int N>

@@ -166,7 +166,7 @@ drawn --top-p 1 --seed 2 >out 2>err
 ! cmp -s out one.out
 result $? 'by its seed'
 expect 2 'seed' 'a seed has 64 bits' drawn --seed 99999999999999999999
-expect 2 'length' 'and a length 63' drawn --length 99999999999999999999
+expect 2 'length' 'and a length is a number' drawn --length 99999999999999999999
 expect 2 'no such token' 'a token beyond the logits ends nothing' drawn --end 300
 
 # What is no decoder.
