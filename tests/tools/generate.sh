@@ -169,6 +169,9 @@ expect 2 'seed' 'a seed has 64 bits' drawn --seed 99999999999999999999
 expect 2 'length' 'and a length is a number' drawn --length 99999999999999999999
 expect 2 'no such token' 'a token beyond the logits ends nothing' drawn --end 300
 
+# Measured, its state begins anew when it is full, in the table of layers too.
+expect 0 'logits' 'bench and its layers run on where the room ends' "$strata" bench \
+    counted.ini --dim T=1 --layers --duration 0 --iterations 30
 # What is no decoder.
 {
     whole

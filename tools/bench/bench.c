@@ -147,14 +147,20 @@ static int measure(struct bench_run *run, const struct tool_session *s,
     return status == STRATA_OK ? bench_run(run, err) : status;
 }
 
-/* A run of its own, after the measurement. */
+/* Runs of their own, after the measurement, of its sizes. */
 static int profile_case(const struct tool_session *s, const struct bench_arguments *a,
-                        strata_error *err)
+                        int64_t batch, strata_error *err)
 {
     const struct profile_print how = {.format = a->common.format};
     struct profile p = {0};
     strata_context *c = NULL;
     int status = strata_context_create(&c, s->engine, s->handle, err);
+    if (status == STRATA_OK)
+        c->starts_over = true;
+    if (status == STRATA_OK && batch > 0)
+        status = strata_context_set_batch(c, batch, err);
+    if (status == STRATA_OK)
+        status = run_set_sizes(c, &a->common, err);
     if (status == STRATA_OK)
         status = run_read_inputs(c, s->engine, &a->common, err);
     if (status == STRATA_OK)
@@ -212,7 +218,7 @@ static int run_case(struct bench_result *out, const struct bench_arguments *a,
     for (size_t i = 0; run.lanes && i < run.n_lanes; i++)
         bench_lane_close(&run.lanes[i]);
     if (status == STRATA_OK && (a->layers || a->profile_file))
-        status = profile_case(&s, a, err);
+        status = profile_case(&s, a, settings.batch, err);
 done:
     free(run.lanes);
     tool_close(&s);
