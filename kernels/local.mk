@@ -25,6 +25,7 @@ SUFFIXES = .cu
 
 CUDA_SOURCES = \
 	kernels/delay.cu \
+	kernels/lead.cu \
 	kernels/reformat/any.cu \
 	kernels/reformat/pixel.cu \
 	kernels/reformat/pixel_halves.cu \
@@ -44,6 +45,7 @@ CUDA_SHARED_SOURCES = \
 EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \
 	kernels/layer.cuh \
+	kernels/overlap.cuh \
 	kernels/reformat/common.cuh \
 	kernels/reformat/pixel.cuh \
 	kernels/reformat/slab.cuh \
@@ -64,6 +66,7 @@ device_LTLIBRARIES = kernels/strata-cuda.la
 kernels_strata_cuda_la_SOURCES = \
 	kernels/checks.c \
 	kernels/delay.h \
+	kernels/lead.h \
 	kernels/device.h \
 	kernels/error.c \
 	kernels/event.c \
@@ -85,7 +88,7 @@ kernels_strata_cuda_la_LIBADD = $(CUDA_SOURCES:.cu=.lo) $(CUDA_LIBS) $(PTHREAD_L
 MOSTLYCLEANFILES += $(CUDA_SOURCES:.cu=.d)
 -include $(CUDA_SOURCES:.cu=.d)
 else
-EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
+EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/lead.h kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
 	kernels/memory.c kernels/module.c kernels/range.c kernels/reformat/reformat.c kernels/reformat/reformat.h \
 	kernels/reformat/job.h $(REFORMAT_MAKERS) \
 	kernels/stream.c kernels/stream.h

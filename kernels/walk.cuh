@@ -9,6 +9,7 @@
 #define KERNELS_WALK_CUH
 
 #include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
 
 #define WALK_DIMS (STRATA_MAX_RANK + 1)
 
@@ -192,8 +193,7 @@ static __device__ inline walk_place<K> walk_find(const walk<K> &w, Index group)
         if (d == w.lane_dim)
             p.channel += (int64_t)c;
         if (d == w.channel_dim)
-            p.channel +=
-                (int64_t)c * (w.lane_dim < 0 ? w.lanes : w.extent[w.lane_dim]);
+            p.channel += (int64_t)c * (w.lane_dim < 0 ? w.lanes : w.extent[w.lane_dim]);
 #pragma unroll
         for (int k = 0; k < K; k++)
             p.at[k] += (int64_t)c * w.stride[k][d];
@@ -311,6 +311,8 @@ template <typename T, int K, typename Compute>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     walk_kernel(T *y, walk<K> w, Compute compute)
 {
+    wait_for_previous();
+    launch_next();
     const int N = 16 / (int)sizeof(T);
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK * N;
     for (int64_t i = ((int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x) * N; i < w.size;
@@ -339,7 +341,8 @@ static void walk_launch(const strata_run *r, const walk<K> &w, const Compute &co
     const int N = 16 / (int)sizeof(T);
     const unsigned blocks = layer_blocks(w.size, CUDA_BLOCK * N);
     T *y = (T *)r->out[0].data;
-    walk_kernel<T, K><<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(y, w, compute);
+    launch_overlapped(walk_kernel<T, K, Compute>, blocks, CUDA_BLOCK, 0, layer_stream(r),
+                      y, w, compute);
 }
 
 #endif /* KERNELS_WALK_CUH */

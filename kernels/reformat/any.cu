@@ -6,6 +6,7 @@
 #include <cuda_fp8.h>
 
 #include "kernels/reformat/common.cuh"
+#include "kernels/overlap.cuh"
 
 #define THREADS 256
 #define MOST_BLOCKS (1 << 20)
@@ -148,8 +149,8 @@ static __device__ void move_one(const reformat_any &j, uint64_t index)
     for (int d = j.dst_desc.rank - 1; d >= 0; d--) {
         uint64_t extent = j.dst_desc.dims[d];
         if (d == j.dst_desc.vector_dim)
-            extent = (extent + j.dst_desc.vector - 1) / j.dst_desc.vector *
-                     j.dst_desc.vector;
+            extent =
+                (extent + j.dst_desc.vector - 1) / j.dst_desc.vector * j.dst_desc.vector;
         const int64_t i = (int64_t)(index % extent);
         index /= extent;
         pad |= i >= j.dst_desc.dims[d];
@@ -161,21 +162,23 @@ static __device__ void move_one(const reformat_any &j, uint64_t index)
     else if (j.dst_desc.dtype == j.src_desc.dtype)
         copy_bits(j.dst, to, j.src, from, j.dst_desc.dtype);
     else
-        store_any(j.dst, to, j.dst_desc.dtype,
-                  load_any(j.src, from, j.src_desc.dtype));
+        store_any(j.dst, to, j.dst_desc.dtype, load_any(j.src, from, j.src_desc.dtype));
 }
 
 static __global__ void __launch_bounds__(THREADS) any_kernel(const reformat_any j)
 {
+    wait_for_previous();
+    launch_next();
     const uint64_t step = (uint64_t)gridDim.x * THREADS;
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < j.count; i += step)
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < j.count;
+         i += step)
         move_one(j, i);
 }
 
 extern "C" int reformat_launch_any(const struct reformat_any *j, void *stream)
 {
     const uint64_t blocks = (j->count + THREADS - 1) / THREADS;
-    any_kernel<<<(unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), THREADS, 0,
-                 (cudaStream_t)stream>>>(*j);
+    launch_overlapped(any_kernel, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS),
+                      THREADS, 0, (cudaStream_t)stream, *j);
     return cudaPeekAtLastError();
 }

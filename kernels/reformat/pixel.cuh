@@ -9,6 +9,7 @@
 #define KERNELS_REFORMAT_PIXEL_CUH
 
 #include "kernels/reformat/common.cuh"
+#include "kernels/overlap.cuh"
 
 #define THREADS 256
 #define PIXELS 4 /* of a thread, THREADS apart; at most WALK steps a block */
@@ -52,6 +53,8 @@ template <typename To, typename From, int Most, int VT, int VF>
 static __global__ void __launch_bounds__(THREADS)
     pixel_kernel(const __grid_constant__ reformat_pixel j)
 {
+    wait_for_previous();
+    launch_next();
     const uint64_t start = (uint64_t)blockIdx.x * (THREADS * PIXELS);
     const row_walk walk = walk_from(j.rows, start, j.n_rows, j.pixels.d);
     From x[PIXELS][Most];
@@ -76,13 +79,14 @@ template <typename To, typename From, int VT, int VF>
 static void launch_pixel_of(const reformat_pixel *j, cudaStream_t s)
 {
     const uint64_t steps = j->n_rows * j->pixels.d;
-    const unsigned blocks = (unsigned)((steps + THREADS * PIXELS - 1) / (THREADS * PIXELS));
+    const unsigned blocks =
+        (unsigned)((steps + THREADS * PIXELS - 1) / (THREADS * PIXELS));
     if (j->padded <= 3 || j->channels <= 3)
-        pixel_kernel<To, From, 3, VT, VF><<<blocks, THREADS, 0, s>>>(*j);
+        launch_overlapped(pixel_kernel<To, From, 3, VT, VF>, blocks, THREADS, 0, s, *j);
     else if (j->channels <= 4)
-        pixel_kernel<To, From, 4, VT, VF><<<blocks, THREADS, 0, s>>>(*j);
+        launch_overlapped(pixel_kernel<To, From, 4, VT, VF>, blocks, THREADS, 0, s, *j);
     else
-        pixel_kernel<To, From, 8, VT, VF><<<blocks, THREADS, 0, s>>>(*j);
+        launch_overlapped(pixel_kernel<To, From, 8, VT, VF>, blocks, THREADS, 0, s, *j);
 }
 
 /* Vectors exist for 16-bit elements (2 and 8); all else is moved by single elements. */

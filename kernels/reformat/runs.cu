@@ -4,16 +4,19 @@
  * and coalesced on both sides, so memory bounds it; a thread has four accesses in flight.
  */
 #include "kernels/reformat/common.cuh"
+#include "kernels/overlap.cuh"
 
 #define THREADS 256
 #define FLIGHT 4 /* pieces of a thread, loaded before the first is stored */
 
-/* One run may be longer than 32 bits hold, so here steps are 64-bit. Past the end the last
- * piece is read again, so that all loads go out at once. */
+/* One run may be longer than 32 bits hold, so here steps are 64-bit. Past the end the
+ * last piece is read again, so that all loads go out at once. */
 template <typename To, typename From, int N>
 static __global__ void __launch_bounds__(THREADS)
     runs_kernel(const __grid_constant__ reformat_runs j)
 {
+    wait_for_previous();
+    launch_next();
     const uint64_t start = (uint64_t)blockIdx.x * (THREADS * FLIGHT);
     const uint64_t steps = j.n_rows * j.length;
     const uint64_t row = j.n_rows == 1 ? 0 : start / j.length;
@@ -44,18 +47,19 @@ static void launch(const reformat_runs *j, cudaStream_t s)
 {
     const int wide = 16 / (sizeof(To) > sizeof(From) ? sizeof(To) : sizeof(From));
     const uint64_t steps = j->n_rows * j->length;
-    const unsigned blocks = (unsigned)((steps + THREADS * FLIGHT - 1) / (THREADS * FLIGHT));
+    const unsigned blocks =
+        (unsigned)((steps + THREADS * FLIGHT - 1) / (THREADS * FLIGHT));
     if (j->piece == 1)
-        runs_kernel<To, From, 1><<<blocks, THREADS, 0, s>>>(*j);
+        launch_overlapped(runs_kernel<To, From, 1>, blocks, THREADS, 0, s, *j);
     else
-        runs_kernel<To, From, wide><<<blocks, THREADS, 0, s>>>(*j);
+        launch_overlapped(runs_kernel<To, From, wide>, blocks, THREADS, 0, s, *j);
 }
 
 extern "C" int reformat_launch_runs(const struct reformat_runs *j, int to, int from,
                                     void *stream)
 {
-#define LAUNCH(TO, To, FROM, From)  \
-    if (to == (TO) && from == (FROM)) \
+#define LAUNCH(TO, To, FROM, From)                                                       \
+    if (to == (TO) && from == (FROM))                                                    \
         launch<To, From>(j, (cudaStream_t)stream);
     REFORMAT_TYPED(LAUNCH)
     LAUNCH(STRATA_FP64, double, STRATA_FP64, double) /* or 8 bytes of any dtype */

@@ -5,6 +5,7 @@
  * other. Memory bounds it.
  */
 #include "kernels/reformat/common.cuh"
+#include "kernels/overlap.cuh"
 
 #define THREADS 256
 #define PIECES 4 /* of a thread */
@@ -78,12 +79,14 @@ static __device__ inline zip_place zip_at(const reformat_zip &j, const zip_walk 
     return z;
 }
 
-/* Pieces of N pixels. A missing plane is read as the first, and dropped, so that all loads
- * go out at once. */
+/* Pieces of N pixels. A missing plane is read as the first, and dropped, so that all
+ * loads go out at once. */
 template <typename To, typename From, int V, int N>
 static __global__ void __launch_bounds__(THREADS)
     zip_kernel(const __grid_constant__ reformat_zip j)
 {
+    wait_for_previous();
+    launch_next();
     const zip_walk walk = zip_from(j);
     pack<From, N> x[PIECES][V];
     zip_place z[PIECES];
@@ -116,6 +119,8 @@ template <typename To, typename From, int V>
 static __global__ void __launch_bounds__(THREADS)
     unzip_kernel(const __grid_constant__ reformat_zip j)
 {
+    wait_for_previous();
+    launch_next();
     const zip_walk walk = zip_from(j);
     pack<From, 4 * V> x[PIECES];
     zip_place z[PIECES];
@@ -144,15 +149,18 @@ static void launch_zip(const reformat_zip *j, cudaStream_t s)
 {
     const int wide = sizeof(From) == 2 && sizeof(To) == 2 ? 8 : 4;
     if (j->pixels == 4)
-        zip_kernel<To, From, 4 / sizeof(To), 4><<<zip_blocks(j), THREADS, 0, s>>>(*j);
+        launch_overlapped(zip_kernel<To, From, 4 / sizeof(To), 4>, zip_blocks(j), THREADS,
+                          0, s, *j);
     else
-        zip_kernel<To, From, 4 / sizeof(To), wide><<<zip_blocks(j), THREADS, 0, s>>>(*j);
+        launch_overlapped(zip_kernel<To, From, 4 / sizeof(To), wide>, zip_blocks(j),
+                          THREADS, 0, s, *j);
 }
 
 template <typename To, typename From>
 static void launch_unzip(const reformat_zip *j, cudaStream_t s)
 {
-    unzip_kernel<To, From, 4 / sizeof(From)><<<zip_blocks(j), THREADS, 0, s>>>(*j);
+    launch_overlapped(unzip_kernel<To, From, 4 / sizeof(From)>, zip_blocks(j), THREADS, 0,
+                      s, *j);
 }
 
 extern "C" int reformat_launch_zip(const struct reformat_zip *j, int to, int from,

@@ -8,6 +8,7 @@
 #include "plugins/attention/attention.h"
 
 #include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
 
 /* By value into kernels. Addresses are those of head 0, row 0 of batch 0; NULL: absent.
  */
@@ -30,18 +31,6 @@ cudaError_t attention_decode(const attention_job *job, void *workspace, size_t s
                              void *counters, cudaStream_t stream);
 size_t attention_decode_workspace(const struct attention_plan *p);
 size_t attention_decode_counters(const struct attention_plan *p);
-
-/* A kernel launched while the one before it still runs: until that one has ended. */
-static __device__ inline void wait_for_previous(void)
-{
-    asm volatile("griddepcontrol.wait;\n" ::: "memory");
-}
-
-/* Lets the next kernel be launched; it waits for this one's end by itself. */
-static __device__ inline void launch_next(void)
-{
-    asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
-}
 
 /* What batch row b has of keys, by its element of lengths. */
 static __device__ inline attention_reach

@@ -8,6 +8,7 @@
 #define PLUGINS_COMMON_INDEX_CUH
 
 #include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
 #include "plugins/common/index.h"
 
 /* x / by, by the shorter division where both are short. */
@@ -23,6 +24,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     index_rows_kernel(W *to, const W *from, divisor by, uint32_t count, int64_t first,
                       const __grid_constant__ S source)
 {
+    wait_for_previous();
+    launch_next();
     const uint32_t start = blockIdx.x * (uint32_t)(CUDA_BLOCK * FLIGHT) + threadIdx.x;
     int64_t row[FLIGHT];
     W word[FLIGHT];
@@ -59,9 +62,10 @@ static int index_rows_of(const strata_run *r, void *to, const void *from, int64_
     for (int64_t first = 0; first < rows && status == STRATA_OK; first += most) {
         const uint32_t count =
             (uint32_t)((rows - first < most ? rows - first : most) * words);
-        index_rows_kernel<W, S, FLIGHT><<<layer_blocks(count, CUDA_BLOCK * FLIGHT),
-                                          CUDA_BLOCK, 0, layer_stream(r)>>>(
-            (W *)to, (const W *)from, divisor_of(words), count, first, source);
+        launch_overlapped(index_rows_kernel<W, S, FLIGHT>,
+                          layer_blocks(count, CUDA_BLOCK * FLIGHT), CUDA_BLOCK, 0,
+                          layer_stream(r), (W *)to, (const W *)from, divisor_of(words),
+                          count, first, source);
         status = layer_launched(r, name);
     }
     return status;

@@ -16,6 +16,7 @@
 #ifndef PLUGINS_COMMON_POINTWISE_WALK_CUH
 #define PLUGINS_COMMON_POINTWISE_WALK_CUH
 
+#include "kernels/overlap.cuh"
 #include "kernels/walk.cuh"
 
 #include "plugins/common/pointwise.cuh"
@@ -181,6 +182,8 @@ template <typename Body>
 static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
     point_flat_kernel(Body body, int64_t size)
 {
+    wait_for_previous();
+    launch_next();
     const int N = Body::N, step = CUDA_BLOCK * N;
     const int64_t begin = (int64_t)blockIdx.x * (step * POINT_PACKS);
     const int64_t i = begin + threadIdx.x * N;
@@ -208,6 +211,8 @@ template <typename Body>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     point_walk_kernel(Body body, walk<Body::K> w)
 {
+    wait_for_previous();
+    launch_next();
     const int N = Body::N, K = Body::K;
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK * N;
     for (int64_t i = ((int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x) * N; i < w.size;
@@ -233,7 +238,8 @@ static void point_flat(const strata_run *r, const Body &body)
 {
     const int64_t size = r->out[0].size;
     const unsigned blocks = layer_blocks(size, CUDA_BLOCK * Body::N * POINT_PACKS);
-    point_flat_kernel<Body><<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(body, size);
+    launch_overlapped(point_flat_kernel<Body>, blocks, CUDA_BLOCK, 0, layer_stream(r), body,
+                      size);
 }
 
 /* `out` is the output, or a view of all of it. */
@@ -243,7 +249,8 @@ static void point_walk_over(const strata_run *r, const strata_tensor *out,
 {
     const walk<Body::K> w = walk_over<Body::K>(out, operand);
     const unsigned blocks = layer_blocks(w.size, CUDA_BLOCK * Body::N);
-    point_walk_kernel<Body><<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(body, w);
+    launch_overlapped(point_walk_kernel<Body>, blocks, CUDA_BLOCK, 0, layer_stream(r), body,
+                      w);
 }
 
 template <typename Body>

@@ -4,6 +4,7 @@
  * dtype; else packs of at most 8 elements are converted on their way.
  */
 #include "plugins/common/index.cuh"
+#include "kernels/overlap.cuh"
 
 struct table_row {
     const void *index;
@@ -22,6 +23,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     convert_kernel(pack<To, N> *to, const pack<From, N> *from, divisor by, uint32_t count,
                    int64_t first, table_row source)
 {
+    wait_for_previous();
+    launch_next();
     const uint32_t i = blockIdx.x * CUDA_BLOCK + threadIdx.x;
     if (i >= count)
         return;
@@ -46,10 +49,10 @@ static int launch(const strata_run *r, const table_row &source)
     for (int64_t first = 0; first < rows && status == STRATA_OK; first += most) {
         const uint32_t count =
             (uint32_t)((rows - first < most ? rows - first : most) * packs);
-        convert_kernel<To, From, N>
-            <<<layer_blocks(count, CUDA_BLOCK), CUDA_BLOCK, 0, layer_stream(r)>>>(
-                (pack<To, N> *)r->out[0].data, (const pack<From, N> *)r->weight[0].data,
-                divisor_of(packs), count, first, source);
+        launch_overlapped(convert_kernel<To, From, N>, layer_blocks(count, CUDA_BLOCK),
+                          CUDA_BLOCK, 0, layer_stream(r), (pack<To, N> *)r->out[0].data,
+                          (const pack<From, N> *)r->weight[0].data, divisor_of(packs),
+                          count, first, source);
         status = layer_launched(r, "embedding");
     }
     return status;

@@ -6,6 +6,7 @@
 #define PLUGINS_MATRIX_MULTIPLY_CUDA_CUH
 
 #include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
 #include "plugins/matrix_multiply/product.h"
 
 struct matrix_job {
@@ -80,22 +81,6 @@ static __device__ __noinline__ void store_sum(const matrix_job &j,
                                                              m * r.row + n * r.column]);
     from_float((T *)j.d + o.at[PRODUCT_D] + m * d.row + n * d.column,
                finish(y, 0, residual, j.epilogue));
-}
-
-/* A kernel launched while the one before it still runs: until that one has ended. */
-static __device__ inline void wait_for_previous(void)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;\n" ::: "memory");
-#endif
-}
-
-/* Lets the next kernel be launched; it waits for this one's end by itself. */
-static __device__ inline void launch_next(void)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
-#endif
 }
 
 /* gemv.cu: few rows times rows of K. */

@@ -11,6 +11,7 @@
  * stretch of the tensor.
  */
 #include "plugins/normalization/held.cuh"
+#include "kernels/overlap.cuh"
 
 #define PACKED_ROWS 4 /* of a block, of a warp each */
 
@@ -192,6 +193,8 @@ static __global__ void
                       (packed_shape<P, Warps, R, Centred, Residual>::Blocks))
         packed_kernel(const __grid_constant__ norm_job job)
 {
+    wait_for_previous();
+    launch_next();
     typedef packed_shape<P, Warps, R, Centred, Residual> shape;
     const int N = 16 / (int)sizeof(T), Team = shape::Team;
     const int packs = (int)job.cols / N, lane = (int)threadIdx.x % Team;
@@ -266,8 +269,9 @@ template <typename T, int P, int Warps, int R, bool Centred, bool Residual>
 static bool packed_launch(const norm_job &job, cudaStream_t stream)
 {
     typedef packed_shape<P, Warps, R, Centred, Residual> shape;
-    packed_kernel<T, P, Warps, R, Centred, Residual>
-        <<<layer_blocks(job.rows, shape::Teams * R), shape::Threads, 0, stream>>>(job);
+    launch_overlapped(packed_kernel<T, P, Warps, R, Centred, Residual>,
+                      layer_blocks(job.rows, shape::Teams * R), shape::Threads, 0, stream,
+                      job);
     return true;
 }
 

@@ -14,6 +14,7 @@
  */
 #include <cooperative_groups.h>
 
+#include "kernels/overlap.cuh"
 #include "plugins/normalization/held.cuh"
 
 #define RING_HELD 32       /* elements a thread holds of a row */
@@ -181,6 +182,8 @@ static __global__ void __launch_bounds__((ring_shape<T, E, Warps>::Threads),
                                          (ring_shape<T, E, Warps>::Blocks))
     ring_kernel(const __grid_constant__ norm_job job, int stages, int blocks, int share)
 {
+    wait_for_previous();
+    launch_next();
     typedef ring_shape<T, E, Warps> shape;
     extern __shared__ uint4 ring[];
     const int teams = shape::Threads / shape::Team, ahead = stages - 1;
@@ -256,20 +259,24 @@ static bool ring_launch(const norm_job &job, int blocks, cudaStream_t stream)
     while (stages < 2 && resident > 1)
         stages = ring_stages(bytes, --resident);
     int64_t groups = (int64_t)device_attribute(cudaDevAttrMultiProcessorCount) * resident;
-    cudaLaunchAttribute size = {};
+    cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
     if (stages < 2 ||
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              stages * bytes) != cudaSuccess)
         return give_up();
-    size.id = cudaLaunchAttributeClusterDimension;
-    size.val.clusterDim = {(unsigned)blocks, 1, 1};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim = {(unsigned)blocks, 1, 1};
     config.blockDim = dim3(shape::Threads);
     config.gridDim = dim3((unsigned)blocks);
     config.dynamicSmemBytes = (size_t)(stages * bytes);
     config.stream = stream;
-    config.attrs = &size;
-    config.numAttrs = Cluster;
+    config.attrs = attributes;
+    config.numAttrs = device_attribute(cudaDevAttrComputeCapabilityMajor) < 9 ? 0
+                      : Cluster                                               ? 2
+                                                                              : 1;
     if constexpr (Cluster) {
         int clusters = 0;
         if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess ||

@@ -10,6 +10,7 @@
 #include <cooperative_groups.h>
 
 #include "plugins/normalization/job.cuh"
+#include "kernels/overlap.cuh"
 
 #define NORM_HELD 32         /* elements a thread holds of a row */
 #define NORM_WARP_ROWS 2     /* that a warp holds at once */
@@ -116,6 +117,8 @@ static __device__ inline float warp_sum(float x)
 template <typename T, int N, int P>
 static __global__ void __launch_bounds__(CUDA_BLOCK) warp_kernel(norm_job job)
 {
+    wait_for_previous();
+    launch_next();
     const int R = NORM_WARP_ROWS;
     const int32_t lane = (int32_t)threadIdx.x % 32, cols = (int32_t)job.cols;
     const int64_t first =
@@ -183,6 +186,8 @@ template <typename T, int N, int P, bool Cluster>
 static __global__ void __launch_bounds__(NORM_ROW_THREADS)
     block_kernel(norm_job job, int64_t span, uint32_t blocks)
 {
+    wait_for_previous();
+    launch_next();
     __shared__ float warps[2][NORM_ROW_THREADS / 32], mine[2];
     const int64_t row = Cluster ? blockIdx.x / blocks : blockIdx.x;
     const int64_t first = Cluster ? blockIdx.x % blocks * span : 0;
@@ -212,7 +217,7 @@ template <typename T, int N, int P>
 static void warp_launch(const norm_job &job, cudaStream_t stream)
 {
     const unsigned blocks = layer_blocks(job.rows, CUDA_BLOCK / 32 * NORM_WARP_ROWS);
-    warp_kernel<T, N, P><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    launch_overlapped(warp_kernel<T, N, P>, blocks, CUDA_BLOCK, 0, stream, job);
 }
 
 /* Threads that hold n elements, each up to P packs of N. */
@@ -255,9 +260,8 @@ static void row_launch(const norm_job &job, cudaStream_t stream)
     else if (job.cols <= 32 * NORM_HELD)
         warp_launch<T, N, P>(job, stream);
     else
-        block_kernel<T, N, P, false>
-            <<<(unsigned)job.rows, row_threads(job.cols, NORM_HELD), 0, stream>>>(
-                job, job.cols, 1);
+        launch_overlapped(block_kernel<T, N, P, false>, (unsigned)job.rows,
+                          row_threads(job.cols, NORM_HELD), 0, stream, job, job.cols, 1);
 }
 
 #endif /* PLUGINS_NORMALIZATION_ROWS_CUH */

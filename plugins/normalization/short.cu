@@ -5,6 +5,7 @@
  * registers.
  */
 #include "plugins/normalization/held.cuh"
+#include "kernels/overlap.cuh"
 
 #define SHORT_ROWS 2
 
@@ -25,6 +26,8 @@ template <typename T, bool Residual>
 static __global__ void __launch_bounds__(CUDA_BLOCK, (Residual ? 2 : 3))
     short_kernel(const __grid_constant__ norm_job job, int lanes)
 {
+    wait_for_previous();
+    launch_next();
     const int N = 16 / (int)sizeof(T), R = SHORT_ROWS;
     const int column = (int)threadIdx.x % lanes * N, teams = CUDA_BLOCK / lanes;
     const bool live = column < job.cols;
@@ -97,8 +100,8 @@ bool norm_short(const norm_job &job, cudaStream_t stream)
     const int64_t most = (int64_t)device_attribute(cudaDevAttrMultiProcessorCount) *
                          (job.residual ? 2 : 3);
     const auto kernel = job.residual ? short_kernel<T, true> : short_kernel<T, false>;
-    kernel<<<(unsigned)(needed < most ? needed : most), CUDA_BLOCK, 0, stream>>>(job,
-                                                                                 lanes);
+    launch_overlapped(kernel, (unsigned)(needed < most ? needed : most), CUDA_BLOCK, 0,
+                      stream, job, lanes);
     return true;
 }
 

@@ -9,6 +9,7 @@
  *           shared memory, so that both sides are read and written in rows
  */
 #include "kernels/element.cuh"
+#include "kernels/overlap.cuh"
 #include "plugins/common/move/job.h"
 
 #define THREADS 256
@@ -79,6 +80,8 @@ template <typename T, int N, int FLIGHT>
 static __global__ void __launch_bounds__(THREADS)
     move_kernel(const __grid_constant__ move_work w)
 {
+    wait_for_previous();
+    launch_next();
     const int last_axis = w.job.axes - 1;
     const uint32_t start = blockIdx.x * (uint32_t)(THREADS * FLIGHT) + threadIdx.x;
     pack<T, N> x[FLIGHT];
@@ -107,7 +110,7 @@ template <typename T, int N, int FLIGHT>
 static int launch(const move_work *w, cudaStream_t stream)
 {
     const uint32_t blocks = (w->count + THREADS * FLIGHT - 1) / (THREADS * FLIGHT);
-    move_kernel<T, N, FLIGHT><<<blocks, THREADS, 0, stream>>>(*w);
+    launch_overlapped(move_kernel<T, N, FLIGHT>, blocks, THREADS, 0, stream, *w);
     return cudaGetLastError();
 }
 
@@ -169,6 +172,8 @@ template <typename T, int N>
 static __global__ void __launch_bounds__(THREADS)
     turned_kernel(const __grid_constant__ move_work w)
 {
+    wait_for_previous();
+    launch_next();
     const int LANES = TILE / N, STEP = THREADS / LANES, EACH = TILE / STEP;
     __shared__ T tile[TILE][TILE + (sizeof(T) < 4 ? 4 / sizeof(T) : 1)];
     const turn t = turn_of(w, blockIdx.x);
@@ -208,7 +213,7 @@ static __global__ void __launch_bounds__(THREADS)
 template <typename T, int N>
 static int launch_turned(const move_work *w, unsigned blocks, cudaStream_t stream)
 {
-    turned_kernel<T, N><<<blocks, THREADS, 0, stream>>>(*w);
+    launch_overlapped(turned_kernel<T, N>, blocks, THREADS, 0, stream, *w);
     return cudaGetLastError();
 }
 

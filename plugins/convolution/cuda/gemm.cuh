@@ -10,6 +10,7 @@
 #ifndef PLUGINS_CONVOLUTION_CUDA_GEMM_CUH
 #define PLUGINS_CONVOLUTION_CUDA_GEMM_CUH
 
+#include "kernels/overlap.cuh"
 #include "plugins/convolution/cuda/convolution.cuh"
 
 #define GEMM_DEPTH 64 /* of a stage, in halves: rows of 128 bytes */
@@ -60,22 +61,6 @@ template <int Pending>
 static __device__ inline void copy_wait(void)
 {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(Pending) : "memory");
-}
-
-/* A kernel launched while the one before it still runs: until that one has ended. */
-static __device__ inline void wait_for_previous(void)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;\n" ::: "memory");
-#endif
-}
-
-/* Lets the next kernel be launched; it waits for this one's end by itself. */
-static __device__ inline void launch_next(void)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
-#endif
 }
 
 static __device__ inline uint32_t swizzled(uint32_t row, uint32_t piece)
