@@ -76,6 +76,9 @@ struct device_ops {
     int (*copy)(strata_stream *s, void *dst, const void *src, size_t bytes,
                 enum device_copy direction, strata_error *err);
     int (*fill)(strata_stream *s, void *dst, int byte, size_t bytes, strata_error *err);
+    /* A short kernel that lets the next one be launched while it runs, as those of a
+     * network do. NULL where none is. */
+    int (*lead)(strata_stream *s, strata_error *err);
     /* NULL where kernels read host memory: formats/ submits its own. */
     int (*reformat)(strata_stream *s, const strata_desc *dst, void *dst_data,
                     const strata_desc *src, const void *src_data, strata_error *err);

@@ -72,6 +72,7 @@ int cuda_submit(strata_stream *s, device_work work, const void *payload, size_t 
                 strata_error *err);
 int cuda_copy(strata_stream *s, void *dst, const void *src, size_t bytes,
               enum device_copy direction, strata_error *err);
+int cuda_lead(strata_stream *s, strata_error *err);
 int cuda_fill(strata_stream *s, void *dst, int byte, size_t bytes, strata_error *err);
 int cuda_reformat(strata_stream *s, const strata_desc *dst, void *dst_data,
                   const strata_desc *src, const void *src_data, strata_error *err);

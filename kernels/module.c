@@ -87,6 +87,7 @@ static const struct device_ops ops = {
     .submit = cuda_submit,
     .copy = cuda_copy,
     .fill = cuda_fill,
+    .lead = cuda_lead,
     .reformat = cuda_reformat,
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,

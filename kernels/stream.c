@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "formats/reformat/kernels.h"
+#include "kernels/lead.h"
 #include "kernels/reformat/reformat.h"
 
 int cuda_stream_make(struct device *base, unsigned flags, strata_stream **out,
@@ -131,6 +132,16 @@ int cuda_copy(strata_stream *s, void *dst, const void *src, size_t bytes,
     return cuda_status(
         d, cudaMemcpyAsync(dst, src, bytes, kinds[direction], cuda_stream(s)->native),
         "a copy", err);
+}
+
+int cuda_lead(strata_stream *s, strata_error *err)
+{
+    struct cuda_device *d = cuda_device(s->device);
+    int status = cuda_enter(d, err);
+    return status != STRATA_OK
+               ? status
+               : cuda_status(d, (cudaError_t)lead_cuda_launch(cuda_stream(s)->native),
+                             "launching what goes before a timed run", err);
 }
 
 int cuda_fill(strata_stream *s, void *dst, int byte, size_t bytes, strata_error *err)
