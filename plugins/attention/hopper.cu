@@ -6,7 +6,7 @@
  */
 #include "plugins/attention/hopper.cuh"
 
-#include <pthread.h>
+#include "plugins/common/tensor_map.cuh"
 
 enum { TURN = 1, GROUP = 5 }; /* named barriers: one of a warpgroup each, from there on */
 
@@ -307,29 +307,6 @@ static const hopper_launch launch_of = {
     .odd = C::Odd,
 };
 
-typedef CUresult (*encode_tiled)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
-                                 const cuuint64_t *, const cuuint64_t *,
-                                 const cuuint32_t *, const cuuint32_t *,
-                                 CUtensorMapInterleave, CUtensorMapSwizzle,
-                                 CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-
-/* The driver's entry, NULL if it has none, and its version. */
-static encode_tiled encode;
-static int driver_version;
-static pthread_once_t found = PTHREAD_ONCE_INIT;
-
-static void find_encode(void)
-{
-    void *entry = NULL;
-    cudaDriverEntryPointQueryResult result;
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000,
-                                         cudaEnableDefault, &result) == cudaSuccess &&
-        result == cudaDriverEntryPointSuccess)
-        encode = (encode_tiled)entry;
-    if (cudaDriverGetVersion(&driver_version) != cudaSuccess)
-        driver_version = 0;
-}
-
 /* Boxes of box_rows x PANEL of a tensor's heads. */
 static bool map_heads(CUtensorMap *map, const void *data, const attention_view *v,
                       int32_t dtype, int64_t dim, int64_t rows, int64_t heads,
@@ -337,24 +314,11 @@ static bool map_heads(CUtensorMap *map, const void *data, const attention_view *
 {
     const int64_t bytes =
         ((batch - 1) * v->batch + (heads - 1) * v->head + (rows - 1) * v->row + dim) * 2;
-    const cuuint64_t dims[4] = {(cuuint64_t)dim, (cuuint64_t)rows, (cuuint64_t)heads,
-                                (cuuint64_t)batch};
-    const cuuint64_t strides[3] = {(cuuint64_t)v->row * 2, (cuuint64_t)v->head * 2,
-                                   (cuuint64_t)v->batch * 2};
-    const cuuint32_t box[4] = {PANEL, (cuuint32_t)box_rows, 1, 1};
-    const cuuint32_t steps[4] = {1, 1, 1, 1};
-    if (pthread_once(&found, find_encode) != 0 || !encode ||
-        encode(map,
-               dtype == STRATA_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                    : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-               4, (void *)data, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-               CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
-        return false;
-    /* Drivers up to 13.1 want this bit off in maps of small tensors; so does CUTLASS. */
-    if (driver_version <= 13010 && bytes < 131072)
-        ((uint64_t *)map)[1] &= ~(UINT64_C(1) << 21);
-    return true;
+    const uint64_t dims[4] = {(uint64_t)dim, (uint64_t)rows, (uint64_t)heads,
+                              (uint64_t)batch};
+    const int64_t strides[3] = {v->row, v->head, v->batch};
+    const uint32_t box[4] = {PANEL, (uint32_t)box_rows, 1, 1};
+    return tensor_map_halves(map, data, dtype, 4, dims, strides, box, bytes);
 }
 
 #define L2_KEPT (32 << 20) /* bytes of K and V that stay in L2 while heads share them */

@@ -13,7 +13,8 @@
 #ifndef PLUGINS_ATTENTION_HOPPER_CUH
 #define PLUGINS_ATTENTION_HOPPER_CUH
 
-#include "plugins/attention/wgmma.cuh"
+#include "plugins/attention/job.cuh"
+#include "plugins/common/hopper.cuh"
 
 #define PANEL 64       /* elements: rows of 128 bytes in shared memory */
 #define PANEL_ROW 128  /* bytes */

@@ -27,8 +27,7 @@ CUDA_PLUGIN_KERNELS += $(ATTENTION_KERNELS)
 EXTRA_DIST += \
 	plugins/attention/decode.cuh \
 	plugins/attention/hopper.cuh \
-	plugins/attention/job.cuh \
-	plugins/attention/wgmma.cuh
+	plugins/attention/job.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/attention-cuda.la
 plugins_attention_cuda_la_SOURCES = plugins/attention/plan.c

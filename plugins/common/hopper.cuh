@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hopper's instructions that attention is made of: products of a warpgroup, the copy
- * engine, and the barriers in shared memory that it reports to. For sm_90a.
+ * Hopper's instructions: products of a warpgroup, the copy engine, and the barriers in
+ * shared memory that it reports to. For sm_90a.
  */
-#ifndef PLUGINS_ATTENTION_WGMMA_CUH
-#define PLUGINS_ATTENTION_WGMMA_CUH
+#ifndef PLUGINS_COMMON_HOPPER_CUH
+#define PLUGINS_COMMON_HOPPER_CUH
 
-#include "plugins/attention/job.cuh"
+#include "kernels/element.cuh"
 
 #include <cuda.h>
 
@@ -59,10 +59,48 @@ static __device__ inline bool barrier_passed(uint32_t barrier, uint32_t parity)
     return passed != 0;
 }
 
+/* An address of this block's shared memory as one of the cluster's block `rank`. */
+static __device__ inline uint32_t address_of_rank(uint32_t address, uint32_t rank)
+{
+    uint32_t there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
+}
+
+/* The same barrier, of the cluster's block `rank`. Orders no writes: what is told by it
+ * is that reads have ended. */
+static __device__ inline void barrier_arrive_at(uint32_t barrier, uint32_t rank)
+{
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];\n" ::"r"(
+                     address_of_rank(barrier, rank))
+                 : "memory");
+}
+
+/* Two floats to a block of the cluster, whose barrier expects their bytes. */
+static __device__ inline void send_two(uint32_t to, uint32_t barrier, float x, float y)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, "
+                 "%2}, [%3];\n" ::"r"(to),
+                 "f"(x), "f"(y), "r"(barrier)
+                 : "memory");
+}
+
+/* A barrier of all threads of the cluster's blocks, in two parts. What was published
+ * before may be used behind it; it orders no other writes. */
+static __device__ inline void cluster_arrive(void)
+{
+    asm volatile("barrier.cluster.arrive.relaxed;\n" ::: "memory");
+}
+
+static __device__ inline void cluster_wait(void)
+{
+    asm volatile("barrier.cluster.wait;\n" ::: "memory");
+}
+
 /* Until the phase of that parity has ended. */
 static __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity)
 {
-#ifdef ATTENTION_TRAP /* a hang shall end as an error, for tests */
+#ifdef HOPPER_TRAP /* a hang shall end as an error, for tests */
     const long long start = clock64();
     while (!barrier_passed(barrier, parity))
         if (clock64() - start > (1ll << 31))
@@ -95,6 +133,28 @@ static __device__ inline void copy_box(uint32_t to, const CUtensorMap *map,
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::"
                  "bytes [%0], [%1, {%2, %3, %4, %5}], [%6];\n" ::"r"(to),
                  "l"(map), "r"(x), "r"(row), "r"(head), "r"(batch), "r"(barrier)
+                 : "memory");
+}
+
+/* The same of three dims: of a matrix of a batch. */
+static __device__ inline void copy_matrix(uint32_t to, const CUtensorMap *map,
+                                          uint32_t barrier, int32_t x, int32_t row,
+                                          int32_t batch)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes [%0], [%1, {%2, %3, %4}], [%5];\n" ::"r"(to),
+                 "l"(map), "r"(x), "r"(row), "r"(batch), "r"(barrier)
+                 : "memory");
+}
+
+/* To the same places of every block of the cluster whose bit is set. */
+static __device__ inline void copy_matrix_to(uint32_t to, const CUtensorMap *map,
+                                             uint32_t barrier, int32_t x, int32_t row,
+                                             int32_t batch, uint16_t blocks)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;\n" ::"r"(to),
+                 "l"(map), "r"(x), "r"(row), "r"(batch), "r"(barrier), "h"(blocks)
                  : "memory");
 }
 
@@ -162,6 +222,9 @@ struct product;
 #define N_80 N_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
 #define N_88 N_80 ",%80,%81,%82,%83,%84,%85,%86,%87"
 #define N_96 N_88 ",%88,%89,%90,%91,%92,%93,%94,%95"
+#define N_128                                                                            \
+    N_96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111," \
+         "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 #define O_1(d, i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
 #define O_2(d, i) O_1(d, i), O_1(d, i + 1)
 #define O_16(d) O_2(d, 0), O_2(d, 2)
@@ -171,6 +234,7 @@ struct product;
 #define O_80(d) O_64(d), O_2(d, 16), O_2(d, 18)
 #define O_88(d) O_80(d), O_2(d, 20)
 #define O_96(d) O_88(d), O_2(d, 22)
+#define O_128(d) O_96(d), O_2(d, 24), O_2(d, 26), O_2(d, 28), O_2(d, 30)
 
 /* a, b, c, e, f: the numbers of the operands that follow the sums. */
 #define PRODUCT(type, name, n, count, a, b, c, e, f)                                     \
@@ -206,5 +270,6 @@ PRODUCTS(128, 64, 64, 65, 66, 67, 68)
 PRODUCTS(160, 80, 80, 81, 82, 83, 84)
 PRODUCTS(176, 88, 88, 89, 90, 91, 92)
 PRODUCTS(192, 96, 96, 97, 98, 99, 100)
+PRODUCTS(256, 128, 128, 129, 130, 131, 132)
 
-#endif /* PLUGINS_ATTENTION_WGMMA_CUH */
+#endif /* PLUGINS_COMMON_HOPPER_CUH */
