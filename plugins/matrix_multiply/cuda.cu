@@ -4,6 +4,7 @@
  * thread 4 x 4 elements of it, whatever the distances of its operands.
  */
 #include "plugins/matrix_multiply/cuda.cuh"
+#include "plugins/matrix_multiply/hopper.cuh"
 #include "plugins/matrix_multiply/pack.h"
 
 #define SIDE 64    /* of a square */
@@ -141,6 +142,21 @@ static int simt_run(const strata_run *r)
     return layer_launched(r, "matrix_multiply");
 }
 
+#define HOPPER_CALLBACKS(name)                                                           \
+    static int hopper_##name##_accept(const strata_node *n)                              \
+    {                                                                                    \
+        return hopper_accept(n, HOPPER_##name);                                          \
+    }                                                                                    \
+    static int hopper_##name##_setup(const strata_node *n, void *state)                  \
+    {                                                                                    \
+        return hopper_setup(n, state, HOPPER_##name);                                    \
+    }                                                                                    \
+    static int hopper_##name##_run(const strata_run *r)                                  \
+    {                                                                                    \
+        return hopper_run(r, HOPPER_##name);                                             \
+    }
+HOPPER_EACH(HOPPER_CALLBACKS)
+
 #define SAME_ROW(format) {{(format), STRATA_SAME, STRATA_SAME}, {STRATA_SAME}}
 #define BYTES (STRATA_I8_NCHW | STRATA_U8_NCHW)
 
@@ -154,6 +170,7 @@ static const strata_row exact_rows[] = {
     SAME_ROW(STRATA_F64_NCHW),
 };
 
+#define HOPPER_FIRST 5 /* id */
 #define EPILOGUES (STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION)
 
 static const strata_impl impls[] = {
@@ -204,6 +221,22 @@ static const strata_impl impls[] = {
      .efficiency = 0.005,
      .run = matrix_exact_cuda_run,
      .bandwidth = 0.2},
+#define HOPPER_IMPL(name_)                                                               \
+    {.id = HOPPER_FIRST + HOPPER_##name_,                                                \
+     .device = STRATA_CUDA,                                                              \
+     .flags = STRATA_WEIGHT_PACKED,                                                      \
+     .min_sm = 90,                                                                       \
+     .max_sm = 90,                                                                       \
+     .epilogues = EPILOGUES,                                                             \
+     .name = "hopper_" #name_,                                                           \
+     .rows = STRATA_ARRAY(half_rows),                                                    \
+     .activations = CUDA_ALL_ACTIVATIONS,                                                \
+     .efficiency = 0.7,                                                                  \
+     .state_size = HOPPER_STATE,                                                         \
+     .accept = hopper_##name_##_accept,                                                  \
+     .setup = hopper_##name_##_setup,                                                    \
+     .run = hopper_##name_##_run},
+    HOPPER_EACH(HOPPER_IMPL)
 };
 
 static const strata_extends matrix_multiply = {

@@ -19,8 +19,9 @@ CUDA_PLUGIN_KERNELS += \
 	plugins/matrix_multiply/cuda.cu \
 	plugins/matrix_multiply/exact.cu \
 	plugins/matrix_multiply/gemv.cu \
+	plugins/matrix_multiply/hopper.cu \
 	plugins/matrix_multiply/pack.cu
-EXTRA_DIST += plugins/matrix_multiply/cuda.cuh
+EXTRA_DIST += plugins/matrix_multiply/cuda.cuh plugins/matrix_multiply/hopper.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/matrix_multiply-cuda.la
 plugins_matrix_multiply_cuda_la_SOURCES =
@@ -29,5 +30,9 @@ plugins_matrix_multiply_cuda_la_LIBADD = \
 	plugins/matrix_multiply/cuda.lo \
 	plugins/matrix_multiply/exact.lo \
 	plugins/matrix_multiply/gemv.lo \
+	plugins/matrix_multiply/hopper.lo \
 	plugins/matrix_multiply/pack.lo $(CUDA_LIBS)
 endif
+# Instructions that only this chip has, whatever else is compiled for.
+plugins/matrix_multiply/hopper.lo: \
+	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a

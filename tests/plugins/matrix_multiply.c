@@ -57,6 +57,9 @@ static const struct layer_case cases[] = {
     {MM, "units = 200", .in = {S2(150, 140)}},
     {MM, "", 0, 2, .in = {S3(2, 130, 131), S3(2, 131, 129)}, .absent = 3},
     {MM, "transpose_a = true", 0, 2, .in = {S2(136, 128), S2(136, 128)}, .absent = 3},
+    {MM, "transpose_b = true", 0, 2, .in = {S3(3, 300, 72), S3(3, 264, 72)}, .absent = 3},
+    {MM, "units = 200; transpose_b = true", .in = {S2(72, 1096)}},
+    {MM, "units = 104", .in = {S2(136, 520)}},
     /* whole numbers */
     {MM, "units = 12", .in = {S2(9, 40)}, INTEGERS},
     {MM, "alpha = 3; beta = -2", 0, 3, .in = {S2(9, 40), S2(40, 24), S2(9, 24)},
@@ -115,4 +118,13 @@ static const struct layer_case cases[] = {
      .refused = true},
 };
 
-LAYER_CASES(MatrixMultiply, ORDINARY(cases))
+/* Many tiles, and more than a chip has room for. */
+static const struct layer_case large[] = {
+    {MM, "units = 792", .in = {S2(700, 200)}},
+    {MM, "units = 264; beta = 2", 0, 3, .in = {S2(1100, 136), {0}, S2(1100, 264)}},
+    {MM, "units = 1032", .in = {S2(4200, 72)}},
+    {MM, "units = 520; transpose_b = true; beta = 0.5", 0, 3,
+     .in = {S2(9000, 136), {0}, S2(9000, 520)}, .absent = 2},
+};
+
+LAYER_CASES(MatrixMultiply, ORDINARY(cases), LARGE(large))

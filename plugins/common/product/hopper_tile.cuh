@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products on Hopper's tensor cores: what a kernel's tile is, its part of the work, and
+ * how a block's shared memory is laid out. hopper.cuh is the kernel.
+ */
+#ifndef PLUGINS_COMMON_PRODUCT_HOPPER_TILE_CUH
+#define PLUGINS_COMMON_PRODUCT_HOPPER_TILE_CUH
+
+#include "kernels/layer.cuh"
+#include "plugins/common/hopper.cuh"
+
+#define PRODUCT_DEPTH 64  /* of K: rows of 128 bytes in shared memory */
+#define PRODUCT_ROW 128   /* bytes */
+#define PRODUCT_CHUNK 64  /* columns that a warp stores at a time, at most */
+#define PRODUCT_PITCH 144 /* bytes from one row of them to the next: no conflicts */
+#define PRODUCT_GROUP 8   /* row tiles one below the other before the next column */
+#define PRODUCT_SPLIT 8   /* blocks of a cluster at most */
+#define PRODUCT_TURN 1    /* named barriers: one of a warpgroup each, from there on */
+
+template <typename Element_, int Parts_, int Columns_, int Groups_, int Stages_,
+          bool Turns_, bool Pair_, int Blocks_>
+struct product_tile {
+    typedef Element_ Element;
+    static const int Parts = Parts_, Columns = Columns_, Groups = Groups_;
+    static const int Stages = Stages_, Blocks = Blocks_;
+    static const bool Turns = Turns_, Pair = Pair_;
+    static const bool Wide = Parts * Columns >= 192; /* registers are shared out */
+    static const int Rows = (Turns ? 1 : Groups) * Parts * 64;
+    static const int Threads = Groups * 128 + (Wide ? 128 : 32);
+    static const int ABytes = Rows * PRODUCT_ROW, BBytes = Columns * PRODUCT_ROW;
+    static const int StageBytes = ABytes + BBytes;
+    static const int WarpBytes = 16 * PRODUCT_PITCH;
+    static const bool Splits = !Pair && !Turns && !Wide;
+    /* barriers, what warps store through, and room to begin at a multiple of 1024 */
+    static const int SumPitch = Columns + 8; /* floats */
+    static const int SumBytes = Splits ? Rows * SumPitch * 4 : 0;
+    static const int Extra =
+        2048 + (Groups * 4 * WarpBytes + SumBytes + 1023) / 1024 * 1024;
+    static const int Bytes = Extra + Stages * StageBytes;
+    static_assert(Columns % 32 == 0, "whole chunks, or half of one");
+    static_assert(!Turns || Groups == 2, "two take turns");
+    static_assert(!Pair || Columns % 16 == 0, "halves of whole groups of 8 rows");
+    static_assert(Bytes <= 232448, "a block's shared memory");
+};
+
+struct product_job {
+    CUtensorMap a, b;
+    int32_t m, n, steps; /* pieces of K */
+    int32_t row_tiles, column_tiles;
+    int32_t units; /* tiles, or pairs of them, of all products of the batch */
+    int32_t split;
+    int32_t b_batches; /* B has as many matrices as A: or 0, one for all */
+    int32_t b_early;   /* nobody before this kernel writes B */
+    const float *bias; /* of columns, or NULL */
+    const void *addend;
+    void *d;
+    int64_t d_row, d_batch, addend_row, addend_batch; /* elements */
+    float alpha, beta;
+    activation_args activation;
+};
+
+/* ---- tiles ----------------------------------------------------------------------------
+ */
+
+struct product_place {
+    int32_t row, column, batch; /* the tile's first */
+};
+
+template <class C>
+static __device__ inline product_place product_place_of(const product_job &job,
+                                                        int32_t unit, int32_t rank)
+{
+    const int32_t units = C::Pair ? (job.row_tiles + 1) / 2 : job.row_tiles;
+    const int32_t each = units * job.column_tiles, batch = unit / each;
+    const int32_t at = unit - batch * each, across = PRODUCT_GROUP * job.column_tiles;
+    const int32_t group = at / across, rest = at - group * across;
+    const int32_t high = min(PRODUCT_GROUP, units - group * PRODUCT_GROUP);
+    const int32_t row = group * PRODUCT_GROUP + rest % high;
+    product_place p;
+    p.row = (C::Pair ? row * 2 + rank : row) * C::Rows;
+    p.column = rest / high * C::Columns;
+    p.batch = batch;
+    return p;
+}
+
+/* The pieces of K that a block of a cluster has. */
+struct product_share {
+    int32_t begin, end;
+};
+
+static __device__ inline product_share product_share_of(const product_job &job,
+                                                        uint32_t rank)
+{
+    product_share s;
+    s.begin = (int32_t)((int64_t)job.steps * rank / job.split);
+    s.end = (int32_t)((int64_t)job.steps * (rank + 1) / job.split);
+    return s;
+}
+
+/* ---- shared memory --------------------------------------------------------------------
+ */
+
+template <class C>
+struct product_memory {
+    uint32_t barriers, ring, sums; /* sums of all ranks, rows that this block stores */
+    uint8_t *store;                /* through which warps store */
+
+    __device__ inline product_memory(uint8_t *memory)
+    {
+        const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
+        barriers = shared_address(memory) + lost;
+        store = memory + lost + 1024;
+        sums = barriers + 1024 + C::Groups * 4 * C::WarpBytes;
+        ring = barriers + C::Extra - 1024;
+    }
+    __device__ inline uint32_t full(int stage) const
+    {
+        return barriers + stage * 8;
+    }
+    __device__ inline uint32_t empty(int stage) const
+    {
+        return full(C::Stages + stage);
+    }
+    __device__ inline uint32_t joined(void) const
+    {
+        return full(2 * C::Stages);
+    }
+    __device__ inline uint32_t a(int stage) const
+    {
+        return ring + stage * C::StageBytes;
+    }
+    __device__ inline uint32_t b(int stage) const
+    {
+        return a(stage) + C::ABytes;
+    }
+    __device__ inline void init(int32_t split) const
+    {
+        for (int s = 0; s < C::Stages; s++) {
+            barrier_init(full(s), 1);
+            barrier_init(empty(s), (C::Turns ? 1 : C::Groups) * 4 * (C::Pair ? 2 : 1));
+        }
+        barrier_init(joined(), 1);
+        barrier_publish();
+        if (C::Splits && split > 1)
+            barrier_expect(joined(), C::Rows * C::Columns * 4);
+    }
+};
+
+/* A place in the ring, and the parity of its round. */
+template <class C>
+struct product_stage {
+    int32_t at = 0;
+    uint32_t parity = 0;
+
+    __device__ inline void advance(void)
+    {
+        if (++at == C::Stages) {
+            at = 0;
+            parity ^= 1;
+        }
+    }
+    __device__ inline void skip(uint32_t steps)
+    {
+        const uint32_t to = at + steps;
+        parity ^= to / C::Stages & 1;
+        at = to % C::Stages;
+    }
+};
+
+#endif /* PLUGINS_COMMON_PRODUCT_HOPPER_TILE_CUH */
