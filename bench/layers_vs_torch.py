@@ -200,12 +200,12 @@ def copy_rate():
     return 2 * a.numel() * a.element_size() / (ms * 1e-3)
 
 
-def strata_time(options, case, folder):
+def strata_time(options, case, folder, *more):
     path = os.path.join(folder, "net.ini")
     with open(path, "w", encoding="utf-8") as text:
         text.write(case.ini)
     command = [*options.program.split(), "-d", options.device, "-m", "tensor_op", "-n",
-               str(3 * RUNS), "-w", "5", "-l", path]
+               str(3 * RUNS), "-w", "5", "-l", *more, path]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, check=False, timeout=options.seconds)
     if done.returncode:

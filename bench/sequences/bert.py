@@ -65,7 +65,7 @@ class Bert(nn.Module):
         self.pooler = nn.Linear(HIDDEN, HIDDEN)
 
     def forward(self, ids, mask=None):
-        places = torch.arange(ids.size(1))
+        places = torch.arange(ids.size(1), device=ids.device)
         x = self.words(ids) + self.places(places) + self.types(torch.zeros_like(ids))
         x = self.norm(x)
         if mask is not None:
