@@ -86,6 +86,7 @@ static PyObject *export_tensor(Tensor *t, bool versioned)
         m->version.minor = DL_MINOR;
         m->context = e;
         m->deleter = drop_versioned;
+        m->flags = t->readonly ? DL_READ_ONLY : 0;
         describe(&m->tensor, e);
         capsule = PyCapsule_New(m, "dltensor_versioned", versioned_unused);
     } else {
@@ -158,6 +159,8 @@ PyObject *tensor_dlpack(Tensor *t, PyObject *args, PyObject *kwargs)
         !check_device(t, device, copy) || !check_stream(t, stream))
         return NULL;
     if (version && version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor))
+        return NULL;
+    if (!tensor_check(t, major < 1)) /* older capsules cannot say that it is read alone */
         return NULL;
     return export_tensor(t, major >= 1);
 }

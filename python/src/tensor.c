@@ -90,8 +90,24 @@ static bool is_packed(const Tensor *t)
     return true;
 }
 
+bool tensor_check(const Tensor *t, bool writable)
+{
+    if (t->memory == MEMORY_ENDED)
+        PyErr_SetString(
+            PyExc_BufferError,
+            "the tensor was a layer's for the time of a call, which has ended; "
+            "a copy (numpy.array(x)) may be kept");
+    else if (writable && t->readonly)
+        PyErr_SetString(PyExc_BufferError, "the tensor may only be read");
+    else
+        return true;
+    return false;
+}
+
 static int refuse_buffer(Tensor *t, int flags)
 {
+    if (!tensor_check(t, flags & PyBUF_WRITABLE))
+        return -1;
     if (t->device == DL_CUDA)
         PyErr_SetString(PyExc_BufferError,
                         "the tensor is on a GPU; torch.from_dlpack takes it there, and "
@@ -116,7 +132,7 @@ static int get_buffer(Tensor *t, Py_buffer *v, int flags)
     v->buf = t->data;
     v->itemsize = (Py_ssize_t)strata_dtype_size(t->desc.dtype);
     v->len = v->itemsize * strata_desc_count(&t->desc);
-    v->readonly = 0;
+    v->readonly = t->readonly;
     v->ndim = t->desc.rank;
     v->format =
         flags & PyBUF_FORMAT ? (char *)(uintptr_t)dtype_format(t->desc.dtype) : NULL;
@@ -165,7 +181,7 @@ static PyObject *get_device(Tensor *t, void *unused)
 static PyObject *get_address(Tensor *t, void *unused)
 {
     (void)unused;
-    return PyLong_FromVoidPtr(t->data);
+    return tensor_check(t, false) ? PyLong_FromVoidPtr(t->data) : NULL;
 }
 
 static PyObject *tensor_numpy(Tensor *t, PyObject *unused)
@@ -206,8 +222,10 @@ static int set_item(Tensor *t, PyObject *key, PyObject *value)
 
 static PyObject *tensor_repr(Tensor *t)
 {
-    static const char *const kinds[] = {
-        [MEMORY_OWN] = "", [MEMORY_PINNED] = ", pinned", [MEMORY_BORROWED] = ", a view"};
+    static const char *const kinds[] = {[MEMORY_OWN] = "",
+                                        [MEMORY_PINNED] = ", pinned",
+                                        [MEMORY_BORROWED] = ", a view",
+                                        [MEMORY_ENDED] = ", ended"};
     PyObject *shape = get_shape(t, NULL), *device = get_device(t, NULL), *text = NULL;
     if (shape && device)
         text = PyUnicode_FromFormat("strata.Tensor(%S, %s, %U%s)", shape,

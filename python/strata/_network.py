@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _command, _errors, _log, _strata
+from . import _command, _errors, _layers, _log, _strata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,6 +112,7 @@ class Network(_strata.Network):
         lines = [f"strata.Network on {self.device}, batches {list(self.batches)}"]
         lines += [f"  {'in ' if b.is_input else 'out'} {b.name}: {list(b.shape)} {b.format}"
                   for b in self.bindings.values()]
+        lines += [f"  in Python, slow: {step} ({kind})" for step, kind in self._given()]
         lines.append(f"  weights {memory['weight']:,} bytes, arena {memory['arena']:,}, "
                      f"pinned {memory['pinned']:,}")
         return "\n".join(lines)
@@ -145,6 +146,11 @@ class Network(_strata.Network):
     def _tell(self, command: str, *options: str) -> Any:
         import json
 
+        own = self._given()
+        if own:
+            raise _errors.Unsupported(
+                f"{command} is done by the command, which has no Python: layer '{own[0][0]}' "
+                f"({own[0][1]}) is of this process alone; write a plugin for it", 7)
         return json.loads(_command.run_command([command, *self._arguments, "-o", "json",
                                                 *options]))
 
@@ -169,6 +175,10 @@ class Network(_strata.Network):
                 return Profile(found, file.read())
 
     def _repr_html_(self) -> str:
+        if self._given():  # the command cannot draw it
+            from html import escape
+
+            return f"<pre>{escape(repr(self))}</pre>"
         return _command.run_command(["explain", *self._arguments, "--svg", "-"])
 
 
@@ -242,11 +252,12 @@ def load(path: AnyPath | None = None, *, text: str | None = None,
     try:
         network = Network(source, device, is_engine, threads,
                           _choose(_WAIT, wait, "wait"), _choose(_MATH, math, "math"), sets,
-                          defines, files, plugin_path)
+                          defines, files, plugin_path, _layers.given())
     finally:
         _log.flush()
     network._arguments = _command_arguments(source, device, sets, defines, files, plugin_path)
     network._folder = folder
+    _layers.warn(network._given())
     return network
 
 
