@@ -141,6 +141,7 @@ typedef struct {
     strata_network *network; /* NULL: from an engine file */
     strata_engine *engine;
     strata_batcher *batcher; /* or NULL: none yet */
+    int64_t most_rows;       /* of one of its requests */
     unsigned generation;
     bool on_host;
     int device_id;

@@ -58,6 +58,8 @@ class Network(_strata.Network):
     number of threads may. `strata.load` makes one."""
 
     _arguments: list[str]
+    _queue: _strata.Queue | None = None  # of requests, once there was one
+    _request: type[Future[Outputs]]
     _folder: TemporaryDirectory[str] | None  # of text, as long as the network
 
     # ---- what it is ----
@@ -128,12 +130,21 @@ class Network(_strata.Network):
         _requests.batching.add(self)
 
     def submit(self, *inputs: Any, **named: Any) -> Future[Outputs]:
-        """Hand in rows, to be run together with those of others. Inputs without their first
-        dim are one row, and so are the outputs then. The arrays must stay as they are until
-        the future is done."""
+        """Hand in rows, any number, to be run together with those of others. Inputs without
+        their first dim are one row, and so are the outputs then. The arrays must stay as they
+        are until the future is done."""
+        queue = self._queue or self._open_queue()
+        future = self._request()
+        self._submit(queue, future, *inputs, **named)
+        return future
+
+    def _open_queue(self) -> _strata.Queue:
         from . import _requests
 
-        return _requests.submit(self, inputs, named)
+        _requests.open_batcher(self)
+        self._request = _requests.Request
+        self._queue = _requests.thread_queue()
+        return self._queue
 
     async def submit_async(self, *inputs: Any, **named: Any) -> Outputs:
         """The same from a coroutine, which waits for the outputs."""
