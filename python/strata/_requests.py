@@ -128,6 +128,11 @@ async def submit_async(network: Network, inputs: tuple[Any, ...],
     return await future
 
 
+async def run_session(session: _strata.Session) -> None:
+    """In a thread of the loop's, which computes without the interpreter's lock."""
+    await asyncio.get_running_loop().run_in_executor(None, session.run)
+
+
 def thread_queue() -> _strata.Queue:
     global _completer
     if _completer is not None and _completer.pid == os.getpid():

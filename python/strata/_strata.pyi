@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Self, final
 
 version: str
@@ -34,6 +34,7 @@ class Tensor:
 @final
 class Session:
     def run(self) -> None: ...
+    def run_async(self) -> Coroutine[Any, Any, None]: ...
     def close(self) -> None: ...
     def stats(self) -> dict[str, int]: ...
     def __getitem__(self, name: str, /) -> Tensor: ...
