@@ -3,6 +3,7 @@
  * Tensors: memory with a shape. It is freed with the tensor, or is another object's that
  * the tensor keeps alive: pinned memory its handle, a binding's its session.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,6 +172,24 @@ static PyObject *get_dtype(Tensor *t, void *unused)
     return PyUnicode_FromString(strata_dtype_name(t->desc.dtype));
 }
 
+/* By the name that a binding would have; None where no layout has its strides. */
+static PyObject *get_format(Tensor *t, void *unused)
+{
+    static const char *const layouts[] = {"nchw", "nhwc", "chwn"};
+    strata_desc d;
+    char name[32];
+    (void)unused;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        snprintf(name, sizeof name, "%s:%s", strata_dtype_name(t->desc.dtype),
+                 layouts[i]);
+        if (t->desc.rank > 0 &&
+            strata_desc_format(&d, name, t->desc.dims, t->desc.rank, NULL) == STRATA_OK &&
+            strata_desc_equal(&d, &t->desc))
+            return PyUnicode_FromString(name);
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *get_device(Tensor *t, void *unused)
 {
     (void)unused;
@@ -249,6 +268,8 @@ static PyMethodDef methods[] = {
 static PyGetSetDef attributes[] = {
     {"shape", (getter)get_shape, NULL, "Dims, outermost first.", NULL},
     {"dtype", (getter)get_dtype, NULL, "\"fp32\", \"i64\", ...", NULL},
+    {"format", (getter)get_format, NULL, "\"fp32:nchw\", ...; None: of other strides.",
+     NULL},
     {"device", (getter)get_device, NULL, "\"host\" or \"cuda:N\".", NULL},
     {"address", (getter)get_address, NULL, "Of the first element.", NULL},
     {"__cuda_array_interface__", (getter)tensor_cuda_interface, NULL,
