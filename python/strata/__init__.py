@@ -15,6 +15,6 @@ from ._strata import Session, Tensor, pinned_empty
 from ._strata import version as __version__
 
 __all__ = ["ArgumentError", "Binding", "Busy", "DeviceLost", "Dimension", "Error", "Layer",
-           "Network", "NotFound", "OutOfMemory", "Outputs", "ParseError", "Place", "Profile", "Session",
-           "Tensor", "Unsupported", "__version__", "build", "layer", "load",
+           "Network", "NotFound", "OutOfMemory", "Outputs", "ParseError", "Place", "Profile",
+           "Session", "Tensor", "Unsupported", "__version__", "build", "layer", "load",
            "pinned_empty"]

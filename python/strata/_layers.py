@@ -58,7 +58,9 @@ class _Attribute(NamedTuple):
 def _of_choices(name: str, choices: tuple[Any, ...], default: Any) -> _Attribute:
     if not all(isinstance(choice, str) for choice in choices):
         raise TypeError(f"attribute '{name}': choices are words, Literal['a', 'b']")
-    index = choices.index(default) if default in choices else 0
+    if default is not None and default not in choices:
+        raise TypeError(f"attribute '{name}': its default {default!r} is none of its choices")
+    index = choices.index(default) if default is not None else 0
     return _Attribute(name, _ENUM, default is None, index, "|".join(choices), None)
 
 

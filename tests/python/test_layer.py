@@ -249,6 +249,12 @@ class Refused(Case):
 
         with self.assertRaisesRegex(TypeError, "attribute 'thing' is of <class 'object'>"):
             strata.layer(wrong)
+
+        def no_choice(x, y, *, mode: Literal["a", "b"] = "c"):
+            pass
+
+        with self.assertRaisesRegex(TypeError, "default 'c' is none of its choices"):
+            strata.layer(no_choice)
         with self.assertRaisesRegex(strata.ParseError, "no layer type 'Refused'"):
             strata.load(text=network("Refused"))
 
