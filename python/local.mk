@@ -28,7 +28,7 @@ python_libstrata_python_la_SOURCES = $(PYTHON_SOURCES)
 python_libstrata_python_la_CPPFLAGS = -D_GNU_SOURCE -I$(top_srcdir)/include \
 	-I$(top_srcdir) $(PYTHON_CPPFLAGS)
 python_libstrata_python_la_CFLAGS = $(AM_CFLAGS) -Wno-cast-function-type
-python_libstrata_python_check_la_SOURCES = python/src/check.c
+python_libstrata_python_check_la_SOURCES = python/check/extension.c
 python_libstrata_python_check_la_CPPFLAGS = $(python_libstrata_python_la_CPPFLAGS)
 python_libstrata_python_check_la_CFLAGS = $(python_libstrata_python_la_CFLAGS)
 

@@ -17,7 +17,6 @@
  *   call       network(...)
  *   session    buffers bound once
  *   submit     the batcher's requests, and the queue that they end in
- *   check      strata._check, an extension of its own
  *   layer      layers of Python functions: tables; layer_run: how they are called
  *
  * Objects are used with the interpreter's lock held; what can wait gives it back.
