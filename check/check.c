@@ -50,7 +50,8 @@ static bool wants(const struct registry_impl *impl, void *user)
     if (!cases_want(c, impl) || strlen(info.path) < skip)
         return false;
     bool same = strcmp(info.path + skip, c->o->file) == 0;
-    if (!same && !c->o->module && info.build_id[0] && module_open(&m, c->o->file, 0, NULL) == STRATA_OK)
+    if (!same && !c->o->module && info.build_id[0] &&
+        module_open(&m, c->o->file, 0, NULL) == STRATA_OK)
         same = strcmp(m->result.build_id, info.build_id) == 0;
     module_free(m);
     return same && (!c->o->impl || strcmp(c->o->impl, impl->impl.name) == 0);

@@ -2,9 +2,6 @@
  *
  * The tables of a layer that is Python functions. strata/_layers.py has checked what they
  * are made of; what it says here in tuples is laid out as a plugin has it.
- *
- * The library's callbacks get no pointer of ours, so each layer has a slot, a set of
- * functions that know its number.
  */
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A layer of Python functions: its tables (layer.c), and how they are called
- * (layer_run.c).
+ * A layer of Python functions: its tables (layer.c), how they are called (layer_run.c)
+ * and by whom (layer_slot.c).
  */
 #ifndef PYTHON_LAYER_H
 #define PYTHON_LAYER_H
@@ -28,6 +28,13 @@ typedef struct {
     const strata_layer *layers[1];
     strata_module module;
 } Layer;
+
+/* The callbacks of strata/plugin.h; the interpreter's lock is held. */
+int layer_run(const Layer *l, const strata_run *r);
+int layer_refer(const Layer *l, const strata_node *n, const void *const *in,
+                const void *const *weight, void *const *out);
+int layer_shape(const Layer *l, const strata_node *n);
+int layer_shape_weights(const Layer *l, const strata_node *n, strata_tensor *expected);
 
 /* False with an exception where all slots are taken. */
 bool layer_take_slot(Layer *l);

@@ -8,7 +8,7 @@
 
 #include "python/src/layer.h"
 
-enum { SLOTS = 128, MOST_ARGUMENTS = 2 * MOST_PORTS + 64 };
+enum { MOST_ARGUMENTS = 2 * MOST_PORTS + 64 };
 
 /* A function of Python, while it is called; the lock is held. */
 struct call {
@@ -252,7 +252,7 @@ static int finish(struct call *c, PyObject *result, PyObject *args)
     return end_views(c, status);
 }
 
-static int run_layer(const Layer *l, const strata_run *r)
+int layer_run(const Layer *l, const strata_run *r)
 {
     struct call c = {.layer = l, .what = "run", .host = r->host, .err = r->err};
     const int n = r->n_in + r->n_weights;
@@ -264,8 +264,8 @@ static int run_layer(const Layer *l, const strata_run *r)
     return finish(&c, result, args);
 }
 
-static int run_reference(const Layer *l, const strata_node *n, const void *const *in,
-                         const void *const *weight, void *const *out)
+int layer_refer(const Layer *l, const strata_node *n, const void *const *in,
+                const void *const *weight, void *const *out)
 {
     struct call c = {.layer = l, .what = "reference", .host = n->host, .err = n->err};
     int64_t elements = 0;
@@ -356,7 +356,7 @@ static bool set_shapes(const struct call *c, const strata_node *n)
     return ok;
 }
 
-static int shape_layer(const Layer *l, const strata_node *n)
+int layer_shape(const Layer *l, const strata_node *n)
 {
     const struct call c = {.layer = l, .what = "shape", .host = n->host, .err = n->err};
     if (!set_shapes(&c, n))
@@ -367,7 +367,7 @@ static int shape_layer(const Layer *l, const strata_node *n)
     return STRATA_OK;
 }
 
-static int shape_weights(const Layer *l, const strata_node *n, strata_tensor *expected)
+int layer_shape_weights(const Layer *l, const strata_node *n, strata_tensor *expected)
 {
     const struct call c = {
         .layer = l, .what = "weights' shapes", .host = n->host, .err = n->err};
@@ -375,128 +375,4 @@ static int shape_weights(const Layer *l, const strata_node *n, strata_tensor *ex
     const bool ok = shapes && read_shapes(expected, n->n_weights, shapes);
     Py_XDECREF(shapes);
     return ok ? STRATA_OK : fail(&c);
-}
-
-/* ---- slots ------------------------------------------------------------------------ */
-
-/* Changed with the lock held; a layer's tables end after all registries that have them.
- */
-static Layer *slots[SLOTS];
-
-static int any_run(int slot, const strata_run *r)
-{
-    PyGILState_STATE state = PyGILState_Ensure();
-    const int status = run_layer(slots[slot], r);
-    PyGILState_Release(state);
-    return status;
-}
-
-static int any_shape(int slot, const strata_node *n)
-{
-    PyGILState_STATE state = PyGILState_Ensure();
-    const int status = shape_layer(slots[slot], n);
-    PyGILState_Release(state);
-    return status;
-}
-
-static int any_weight_shape(int slot, const strata_node *n, strata_tensor *expected)
-{
-    PyGILState_STATE state = PyGILState_Ensure();
-    const int status = shape_weights(slots[slot], n, expected);
-    PyGILState_Release(state);
-    return status;
-}
-
-static int any_reference(int slot, const strata_node *n, const void *const *in,
-                         const void *const *weight, void *const *out)
-{
-    PyGILState_STATE state = PyGILState_Ensure();
-    const int status = run_reference(slots[slot], n, in, weight, out);
-    PyGILState_Release(state);
-    return status;
-}
-
-struct callbacks {
-    int (*run)(const strata_run *r);
-    int (*shape)(const strata_node *n);
-    int (*weight_shape)(const strata_node *n, strata_tensor *expected);
-    const void *(*extension)(const char *id);
-};
-
-/* The numbers are octal, so that eight times eight of them can be written by pasting. */
-#define SLOT(k)                                                                          \
-    static int run_##k(const strata_run *r)                                              \
-    {                                                                                    \
-        return any_run(k, r);                                                            \
-    }                                                                                    \
-    static int shape_##k(const strata_node *n)                                           \
-    {                                                                                    \
-        return any_shape(k, n);                                                          \
-    }                                                                                    \
-    static int weight_shape_##k(const strata_node *n, strata_tensor *expected)           \
-    {                                                                                    \
-        return any_weight_shape(k, n, expected);                                         \
-    }                                                                                    \
-    static int reference_##k(const strata_node *n, const void *const *in,                \
-                             const void *const *weight, void *const *out)                \
-    {                                                                                    \
-        return any_reference(k, n, in, weight, out);                                     \
-    }                                                                                    \
-    static const void *extension_##k(const char *id)                                     \
-    {                                                                                    \
-        static const strata_reference_typed table = {sizeof table, 0, reference_##k};    \
-        return strcmp(id, STRATA_REFERENCE_V2) == 0 ? &table : NULL;                     \
-    }
-#define EIGHT(make, k)                                                                   \
-    make(k##0) make(k##1) make(k##2) make(k##3) make(k##4) make(k##5) make(k##6)         \
-        make(k##7)
-#define ALL(make)                                                                        \
-    EIGHT(make, 00)                                                                      \
-    EIGHT(make, 01)                                                                      \
-    EIGHT(make, 02)                                                                      \
-    EIGHT(make, 03)                                                                      \
-    EIGHT(make, 04)                                                                      \
-    EIGHT(make, 05)                                                                      \
-    EIGHT(make, 06)                                                                      \
-    EIGHT(make, 07)                                                                      \
-    EIGHT(make, 010)                                                                     \
-    EIGHT(make, 011)                                                                     \
-    EIGHT(make, 012)                                                                     \
-    EIGHT(make, 013)                                                                     \
-    EIGHT(make, 014)                                                                     \
-    EIGHT(make, 015)                                                                     \
-    EIGHT(make, 016)                                                                     \
-    EIGHT(make, 017)
-ALL(SLOT)
-#define CALLBACKS(k) {run_##k, shape_##k, weight_shape_##k, extension_##k},
-static const struct callbacks callbacks[SLOTS] = {ALL(CALLBACKS)};
-
-bool layer_take_slot(Layer *l)
-{
-    for (int i = 0; i < SLOTS; i++)
-        if (!slots[i]) {
-            slots[i] = l;
-            l->slot = i;
-            return true;
-        }
-    PyErr_Format(PyExc_RuntimeError,
-                 "%d layers in Python are alive, which is the most; remove() some, and "
-                 "drop the networks that have them",
-                 SLOTS);
-    return false;
-}
-
-void layer_free_slot(Layer *l)
-{
-    if (l->slot >= 0)
-        slots[l->slot] = NULL;
-}
-
-void layer_connect(Layer *l)
-{
-    const struct callbacks *c = &callbacks[l->slot];
-    l->impl.run = c->run;
-    l->layer.shape = c->shape;
-    l->layer.weight_shape = l->weight_shapes == Py_None ? NULL : c->weight_shape;
-    l->layer.extension = l->reference == Py_None ? NULL : c->extension;
 }

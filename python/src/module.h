@@ -17,7 +17,8 @@
  *   call       network(...)
  *   session    buffers bound once
  *   submit     the batcher's requests, and the queue that they end in
- *   layer      layers of Python functions: tables; layer_run: how they are called
+ *   layer      layers of Python functions: tables; layer_run: how they are called;
+ *              layer_slot: by whom
  *
  * Objects are used with the interpreter's lock held; what can wait gives it back.
  */

@@ -243,7 +243,8 @@ static PyObject *session_run(Session *s, PyObject *unused)
 static PyObject *session_run_async(Session *s, PyObject *unused)
 {
     (void)unused;
-    PyObject *module = session_check(s) ? PyImport_ImportModule("strata._requests") : NULL;
+    PyObject *module =
+        session_check(s) ? PyImport_ImportModule("strata._requests") : NULL;
     PyObject *made = module ? PyObject_CallMethod(module, "run_session", "O", s) : NULL;
     Py_XDECREF(module);
     return made;
