@@ -157,32 +157,46 @@ def requests(build, path, batch, rounds):
     row = np.zeros(binding.shape[1:], np.float32)
     net.submit(**{name: row}).result()
 
-    def ask(counts, at, until, depth=16):
+    def ask(x, rows, counts, at, until, depth):
         waiting = []
         while time.perf_counter() < until:
-            waiting.append(net.submit(row))
+            waiting.append(net.submit(x))
             if len(waiting) == depth:
                 waiting.pop(0).result()
-                counts[at] += 1
+                counts[at] += rows
         for future in waiting:
             future.result()
-            counts[at] += 1
+            counts[at] += rows
 
-    def rate(seconds=2.0):
+    def rate(x, rows, depth, seconds=2.0):
         counts = [0] * 8
         begin = time.perf_counter()
-        threads = [threading.Thread(target=ask, args=(counts, i, begin + seconds))
+        threads = [threading.Thread(target=ask,
+                                    args=(x, rows, counts, i, begin + seconds, depth))
                    for i in range(8)]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
         return sum(counts) / (time.perf_counter() - begin)
-    print(f"submit from 8 threads, {path.stem}: "
-          f"{statistics.median(rate() for _ in range(rounds)):.1f} rows/s; bench/batcher:")
-    sys.stdout.flush()
-    subprocess.run([build / "bench/batcher", "-b", str(batch), "-t", "2", "-s",
-                    "runtime.threads=1", path], check=False)
+
+    def from_c():
+        text = subprocess.run([build / "bench/batcher", "-b", str(batch), "-t", "2", "-s",
+                               "runtime.threads=1", path], check=False, capture_output=True,
+                              text=True).stdout
+        line = next(line for line in text.splitlines() if line.startswith("| saturated"))
+        return float(line.split("|")[3])
+    many = np.zeros((16 * batch, *row.shape), np.float32)
+    ways = {"a row a future": lambda: rate(row, 1, 16),
+            "16 batches a future": lambda: rate(many, len(many), 2), "bench/batcher": from_c}
+    found = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            found[name].append(way())
+    whole = statistics.median(found["bench/batcher"])
+    for name, rates in found.items():
+        print(f"submit from 8 threads, {path.stem}, {name:20} {statistics.median(rates):10.1f} "
+              f"rows/s, of bench/batcher {statistics.median(rates) / whole:.2f}", flush=True)
 
 
 def leaks(folder, times=100000):

@@ -5,6 +5,8 @@
  */
 #include "check/check.h"
 
+#include <strata/module.h>
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,11 +45,13 @@ static bool wants(const struct registry_impl *impl, void *user)
 {
     struct check_child *c = user;
     const struct module_info info = module_info(impl->module);
+    const size_t skip = c->o->module ? strlen(REGISTRY_GIVEN) : 0;
     struct module *m = NULL;
-    if (!cases_want(c, impl))
+    if (!cases_want(c, impl) || strlen(info.path) < skip)
         return false;
-    bool same = strcmp(info.path, c->o->file) == 0;
-    if (!same && info.build_id[0] && module_open(&m, c->o->file, 0, NULL) == STRATA_OK)
+    bool same = strcmp(info.path + skip, c->o->file) == 0;
+    if (!same && !c->o->module && info.build_id[0] &&
+        module_open(&m, c->o->file, 0, NULL) == STRATA_OK)
         same = strcmp(m->result.build_id, info.build_id) == 0;
     module_free(m);
     return same && (!c->o->impl || strcmp(c->o->impl, impl->impl.name) == 0);
@@ -56,7 +60,7 @@ static bool wants(const struct registry_impl *impl, void *user)
 static int open_registry(struct check_child *c, strata_error *err)
 {
     const char *files[17] = {c->o->file};
-    size_t n = 1;
+    size_t n = c->o->module ? 0 : 1;
     for (size_t i = 0; i < c->o->n_others && n < ARRAY_LENGTH(files); i++)
         files[n++] = c->o->others[i];
     const strata_registry_options options = {.struct_size = sizeof options,
@@ -66,6 +70,8 @@ static int open_registry(struct check_child *c, strata_error *err)
                                              .allow_untrusted = c->o->allow_untrusted};
     snprintf(c->report->place.phase, HARNESS_PHASE, "loading");
     int status = strata_registry_create(&c->registry, &options, err);
+    if (status == STRATA_OK && c->o->module)
+        status = strata_registry_add(c->registry, c->o->file, c->o->module, err);
     if (status == STRATA_OK)
         status = registry_find(c->registry, c->layer_name, &c->layer, err);
     c->report->place.phase[0] = '\0';
@@ -193,7 +199,7 @@ static int hold_apart(struct job *j, struct child_end *end, strata_error *err)
         end->seconds = child_now() - start;
         return STRATA_OK;
     }
-    int status = child_run(hold, j, c->o->limit_ms, end, err);
+    int status = child_run(hold, j, c->o->fork, c->o->limit_ms, end, err);
     if (status == STRATA_OK)
         judge_end(c, end, c->o->limit_ms);
     if (status == STRATA_OK)

@@ -10,8 +10,18 @@
 
 #include "core/status.h"
 
+/* A child that must be told before and after a fork, as an interpreter has to be. */
+struct check_fork {
+    void (*before)(void), (*parent)(void), (*child)(void);
+};
+
 struct check_options {
     const char *file;
+    /* Tables to check in place of a file; `file` is then their name for
+     * strata_registry_add. NULL: a file. */
+    const strata_module *module;
+    const struct check_fork *fork; /* or NULL: nobody needs to be told */
+    const char *command; /* that checks the same, for findings; NULL: strata check FILE */
     const char *const *others; /* more plugin files to load: what the file extends */
     size_t n_others;
     const char *plugin_path; /* or NULL */

@@ -4,6 +4,8 @@
  */
 #include "check/child.h"
 
+#include "check/check.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -66,15 +68,29 @@ static void read_head(int fd, char text[CHILD_TEXT])
     text[n > 0 ? n : 0] = '\0';
 }
 
-int child_run(void (*body)(void *user), void *user, int limit_ms, struct child_end *end,
-              strata_error *err)
+static pid_t start(const struct check_fork *told)
+{
+    if (told)
+        told->before();
+    const pid_t pid = fork();
+    const int error = errno;
+    if (told && pid == 0)
+        told->child();
+    else if (told)
+        told->parent();
+    errno = error;
+    return pid;
+}
+
+int child_run(void (*body)(void *user), void *user, const struct check_fork *told,
+              int limit_ms, struct child_end *end, strata_error *err)
 {
     int status = STRATA_OK;
     int out = memfd_create("stdout", MFD_CLOEXEC);
     int errors = memfd_create("stderr", MFD_CLOEXEC);
     *end = (struct child_end){0};
     fflush(NULL); /* nothing must be written twice */
-    pid_t pid = out < 0 || errors < 0 ? -1 : fork();
+    pid_t pid = out < 0 || errors < 0 ? -1 : start(told);
     if (pid == 0) {
         isolate(out, errors);
         body(user);

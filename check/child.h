@@ -19,10 +19,12 @@ struct child_end {
     char out[CHILD_TEXT], errors[CHILD_TEXT]; /* heads of its two streams */
 };
 
+struct check_fork;
+
 /* Run body(user) in a child, which then exits with 0; kill it, and all it started, after
- * limit_ms. EIO if no child could be started. */
-int child_run(void (*body)(void *user), void *user, int limit_ms, struct child_end *end,
-              strata_error *err);
+ * limit_ms. `told`, or NULL, hears of the fork. EIO if no child could be started. */
+int child_run(void (*body)(void *user), void *user, const struct check_fork *told,
+              int limit_ms, struct child_end *end, strata_error *err);
 /* Seconds on a clock that only goes forward. */
 double child_now(void);
 /* Memory that a child shares with its parent, zeroed; NULL: none. */

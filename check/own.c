@@ -86,7 +86,7 @@ void cases_find_own(struct check_child *c)
     strata_registry *registry = NULL;
     strata_error err = {0};
     char path[4096], name[64];
-    if (!find_network(path, sizeof path, c->o->file))
+    if (c->o->module || !find_network(path, sizeof path, c->o->file))
         return;
     const char *bare = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     snprintf(name, sizeof name, "%.63s", bare);

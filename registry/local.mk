@@ -8,6 +8,7 @@ REGISTRY_SOURCES = \
 	registry/elf/elf.h \
 	registry/elf/image.c \
 	registry/elf/image.h \
+	registry/given.c \
 	registry/guard.c \
 	registry/guard.h \
 	registry/host.c \

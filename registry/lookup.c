@@ -153,11 +153,24 @@ static int complete(strata_registry *r, struct module_layer *l, strata_error *er
 
 /* ---- messages ---------------------------------------------------------------------- */
 
+const struct module *lookup_file(const strata_registry *r, const struct module *m,
+                                 const char *name)
+{
+    for (size_t i = 0; m->given && i < r->n_modules; i++) {
+        const struct module *other = r->modules[i];
+        if (!other->given && !other->duplicate && !other->rejected &&
+            module_defines(other, name))
+            return other;
+    }
+    return NULL;
+}
+
 /* Whether module i is the first of its namespace that passes the filter (NULL: all). */
 static bool first_of_namespace(const strata_registry *r, size_t i, const char *name)
 {
     const struct module *m = r->modules[i];
-    if (m->duplicate || m->rejected || (name && !module_defines(m, name)))
+    if (m->duplicate || m->rejected ||
+        (name && (!module_defines(m, name) || lookup_file(r, m, name))))
         return false;
     for (size_t j = 0; j < i; j++) {
         const struct module *other = r->modules[j];

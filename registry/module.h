@@ -14,7 +14,8 @@ struct module {
     struct note_result result;
     struct descriptor tables; /* empty until loaded */
     char *warning;            /* the note differs from the tables; NULL: it does not */
-    bool named;               /* given by the user, not found in a folder */
+    bool named;               /* asked for by the user, not found in a folder */
+    bool given;               /* the application's tables: there is no file */
     bool in_default_folder;
     bool loaded, duplicate, rejected;
     bool tried;  /* in another process, or known to be good */

@@ -50,6 +50,10 @@ int registry_add(strata_registry *r, const char *path, bool named, bool in_defau
  * ENOMEM is an error. */
 int registry_load(strata_registry *r, struct module *m, bool *usable, strata_error *err);
 
+/* registry.c: say which layers are not used, or not by their bare names, because another
+ * module has them first. */
+int registry_warn_hidden(strata_registry *r, strata_error *err);
+
 /* search.c: the folders in order, then the files in them. */
 int search_folders(strata_registry *r, const strata_registry_options *options,
                    const char *const *default_folders, size_t n_default_folders,
@@ -62,6 +66,10 @@ int search_add_folder(strata_registry *r, const char *path, strata_error *err);
  * they are tried; *at starts at 0. NULL after the last. */
 struct module *lookup_definer(const strata_registry *r, const char *ns, const char *name,
                               size_t *at);
+/* The file that is meant where this module's layer is written without namespace; NULL:
+ * the module is a file itself, or no file has the name. */
+const struct module *lookup_file(const strata_registry *r, const struct module *m,
+                                 const char *name);
 /* Complete and list every layer of the loaded modules that a look-up can give. */
 int lookup_all(strata_registry *r, strata_error *err);
 

@@ -42,27 +42,40 @@ static int load_named(strata_registry *r, strata_error *err)
 }
 
 /* A layer that two modules define: the first is used, the user should know. */
-static int warn_hidden(strata_registry *r, strata_error *err)
+static int warn_layer(strata_registry *r, const struct module *m, const char *name,
+                      strata_error *err)
 {
+    const char *ns = m->result.note.ns;
+    size_t at = 0;
+    const struct module *first = lookup_definer(r, ns, name, &at);
+    const struct module *file = first == m ? lookup_file(r, m, name) : NULL;
+    if (first != m)
+        return registry_warn(r, err, "plugin %s: %s::%s is not used, %s has it first",
+                             m->path, ns, name, first ? first->path : "none");
+    if (!file)
+        return STRATA_OK;
+    return registry_warn(r, err,
+                         "plugin %s: '%s' alone is %s::%s of %s; write %s::%s for this "
+                         "one",
+                         m->path, name, file->result.note.ns, name, file->path, ns, name);
+}
+
+int registry_warn_hidden(strata_registry *r, strata_error *err)
+{
+    int status = STRATA_OK;
     for (size_t i = 0; i < r->n_modules; i++) {
         const struct module *m = r->modules[i];
         const char *rest = m->result.note.layers, *item;
         char name[sizeof m->result.note.layers];
         size_t n;
-        while (!m->duplicate && !m->rejected && (item = name_next(&rest, ',', &n))) {
-            size_t at = 0;
+        while (!m->duplicate && !m->rejected && status == STRATA_OK &&
+               (item = name_next(&rest, ',', &n))) {
             snprintf(name, sizeof name, "%.*s", (int)n, item);
-            const struct module *first =
-                name[0] == '+' ? m : lookup_definer(r, m->result.note.ns, name, &at);
-            if (first == m)
-                continue;
-            if (registry_warn(r, err, "plugin %s: %s::%s is not used, %s has it first",
-                              m->path, m->result.note.ns, name,
-                              first ? first->path : "none") != STRATA_OK)
-                return STRATA_ENOMEM;
+            if (name[0] != '+')
+                status = warn_layer(r, m, name, err);
         }
     }
-    return STRATA_OK;
+    return status;
 }
 
 static int fill(strata_registry *r, const strata_registry_options *options,
@@ -77,7 +90,7 @@ static int fill(strata_registry *r, const strata_registry_options *options,
         status = search_folders(r, options, default_folders, n_default_folders, err);
     if (status == STRATA_OK)
         status = load_named(r, err);
-    return status == STRATA_OK ? warn_hidden(r, err) : status;
+    return status == STRATA_OK ? registry_warn_hidden(r, err) : status;
 }
 
 /* Options of an older or newer application: what it does not know is zero. */
@@ -210,7 +223,7 @@ static int add_named(strata_registry *r, const char *path,
     int status = add(r, path, err);
     move_forward(r, known);
     if (status == STRATA_OK)
-        status = warn_hidden(r, err);
+        status = registry_warn_hidden(r, err);
     pthread_mutex_unlock(&r->lock);
     return status;
 }

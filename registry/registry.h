@@ -22,6 +22,9 @@ struct module;
     "no plugin was found, so no layer can run: install the package, or set "             \
     "STRATA_PLUGIN_PATH to the folder that holds the plugins"
 
+/* How the paths of modules begin that are no files (strata_registry_add). */
+#define REGISTRY_GIVEN "memory:"
+
 /* A strata_row with all its ports side by side. */
 #define REGISTRY_PORTS (STRATA_MAX_PORTS + STRATA_MORE_PORTS)
 struct registry_row {

@@ -38,7 +38,7 @@ compile()
 
 headers()
 {
-    for header in plugin layers half narrow strata batcher parts sizes state; do
+    for header in plugin layers half narrow strata batcher module parts sizes state; do
         echo "#include <strata/$header.h>" >"$work/alone.$3"
         compile "$1" "$2" "" "$work/alone.$3" "$header.h"
     done

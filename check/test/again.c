@@ -50,8 +50,9 @@ void check_write_command(struct check_finding *f, const struct check_child *c,
     const struct check_place *p = &f->place;
     const size_t size = sizeof f->command;
     char seed[32];
-    snprintf(f->command, size, "strata check");
-    add(f->command, size, "", o->file);
+    snprintf(f->command, size, "%s", o->command ? o->command : "strata check");
+    if (!o->command)
+        add(f->command, size, "", o->file);
     if (o->allow_untrusted)
         add(f->command, size, "", "--allow-untrusted-plugins");
     for (size_t i = 0; i < o->n_others; i++)

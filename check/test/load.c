@@ -3,6 +3,8 @@
  * The file itself: that it loads as a network would load it, what it exports, how long
  * its entry takes, what it does to the process, and how it answers for extensions.
  */
+#include <strata/module.h>
+
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -220,8 +222,35 @@ static void check_loaded(struct check_child *c, const struct module *m, double m
     c->report->runs = 1;
 }
 
+/* Tables without a file are validated where a registry takes them. */
+static void check_given(struct check_child *c)
+{
+    const strata_registry_options none = {.struct_size = sizeof none,
+                                          .no_default_path = 1};
+    strata_error err = {0};
+    strata_registry *r = NULL;
+    int status = strata_registry_create(&r, &none, &err);
+    if (status == STRATA_OK)
+        status = strata_registry_add(r, c->o->file, c->o->module, &err);
+    if (status != STRATA_OK) {
+        refuse(c, err.message);
+    } else {
+        const struct module *m = registry_module_at(r, registry_modules(r) - 1);
+        for (size_t i = 0; i < m->tables.n_layers; i++)
+            check_extension(c, &m->tables.layers[i].layer);
+        list_layers(c, m);
+        c->report->runs = 1;
+    }
+    enter(c, "");
+    strata_registry_destroy(r);
+}
+
 void check_load(struct check_child *c)
 {
+    if (c->o->module) {
+        check_given(c);
+        return;
+    }
     strata_error err = {0};
     struct module *m = NULL;
     int status = module_open(&m, c->o->file, 0, &err);

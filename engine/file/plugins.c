@@ -86,9 +86,24 @@ static const struct module *find(const struct engine_plugin *p,
     return same_name;
 }
 
+/* Of tables that were no file: no folder would help. */
+static int missing_given(const struct engine_plugin *p, strata_error *err)
+{
+    return error_set(
+        err, STRATA_EMODULE,
+        "layer '%s' needs module %s (%s %s), which the application that made "
+        "the engine gave its registry itself\n"
+        "  give this one the same before it loads the engine "
+        "(strata_registry_add, of Python @strata.layer), or build the engine "
+        "again with a plugin file that has its layers",
+        p->layer, p->file + strlen(REGISTRY_GIVEN), p->ns, p->version);
+}
+
 static int missing(const struct engine_plugin *p, const strata_registry *registry,
                    strata_error *err)
 {
+    if (strncmp(p->file, REGISTRY_GIVEN, strlen(REGISTRY_GIVEN)) == 0)
+        return missing_given(p, err);
     error_set(err, STRATA_EMODULE,
               "layer '%s' needs plugin %s (%s %s, build %.12s), which is not here\n"
               "  searched:",

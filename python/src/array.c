@@ -189,6 +189,8 @@ bool array_take(struct array *a, PyObject *object, const char *name, bool writab
 {
     *a = (struct array){0};
     if (Py_IS_TYPE(object, TensorType)) {
+        if (!tensor_check((Tensor *)object, writable))
+            return false;
         take_tensor(a, (Tensor *)object);
         return true;
     }

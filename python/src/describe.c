@@ -4,6 +4,8 @@
  */
 #include "python/src/module.h"
 
+#include <string.h>
+
 bool network_check(const Network *n)
 {
     return check_process(n->generation);
@@ -88,6 +90,20 @@ PyObject *network_labels(Network *n, PyObject *unused)
     PyObject *list = PyList_New(0);
     for (int64_t i = 0; list && i < strata_engine_labels(n->engine); i++)
         append(&list, PyUnicode_FromString(strata_engine_label(n->engine, i)));
+    return list;
+}
+
+/* Steps whose impl came in no file: (step, layer). */
+PyObject *network_given(Network *n, PyObject *unused)
+{
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < strata_engine_steps(n->engine); i++) {
+        strata_step s = {.struct_size = sizeof s};
+        if (strata_engine_step(n->engine, i, &s, NULL) == STRATA_OK && s.module &&
+            strncmp(s.module, "memory:", strlen("memory:")) == 0)
+            append(&list, Py_BuildValue("(ss)", s.name, s.layer));
+    }
     return list;
 }
 

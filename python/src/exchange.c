@@ -73,7 +73,7 @@ static void describe(struct dl_tensor *out, struct exported *e)
     out->strides = e->strides;
 }
 
-static PyObject *export_tensor(Tensor *t, bool versioned)
+static PyObject *export_tensor(Tensor *t, bool versioned, bool copied)
 {
     struct exported *e = calloc(1, sizeof *e);
     PyObject *capsule;
@@ -86,6 +86,7 @@ static PyObject *export_tensor(Tensor *t, bool versioned)
         m->version.minor = DL_MINOR;
         m->context = e;
         m->deleter = drop_versioned;
+        m->flags = (t->readonly ? DL_READ_ONLY : 0) | (copied ? DL_IS_COPIED : 0);
         describe(&m->tensor, e);
         capsule = PyCapsule_New(m, "dltensor_versioned", versioned_unused);
     } else {
@@ -110,9 +111,10 @@ static PyObject *export_tensor(Tensor *t, bool versioned)
 static bool check_device(const Tensor *t, PyObject *wanted, PyObject *copy)
 {
     int type, id;
-    if (copy == Py_True) {
-        PyErr_SetString(PyExc_BufferError,
-                        "the tensor is not copied here; copy what from_dlpack gives");
+    if (copy == Py_True && t->device == DL_CUDA) {
+        PyErr_SetString(
+            PyExc_BufferError,
+            "a tensor on a GPU is not copied here; copy what from_dlpack gives");
         return false;
     }
     if (!wanted || wanted == Py_None)
@@ -148,6 +150,29 @@ static bool check_stream(const Tensor *t, PyObject *stream)
     return false;
 }
 
+/* Row by row, in memory of its own. */
+static Tensor *copy_of(const Tensor *t)
+{
+    strata_desc d = t->desc;
+    int64_t stride = 1;
+    strata_error err;
+    int status = STRATA_OK;
+    for (int i = d.rank - 1; i >= 0; i--) {
+        d.strides[i] = stride;
+        stride *= d.dims[i] > 0 ? d.dims[i] : 1;
+    }
+    Tensor *copy = tensor_make(&d, NULL, NULL);
+    if (copy && d.rank == 0)
+        memcpy(copy->data, t->data, t->bytes);
+    else if (copy && strata_desc_count(&d) > 0)
+        status = strata_reformat(&d, copy->data, &t->desc, t->data, &err);
+    if (status != STRATA_OK) {
+        raise_error(&err);
+        Py_CLEAR(copy);
+    }
+    return copy;
+}
+
 PyObject *tensor_dlpack(Tensor *t, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
@@ -159,7 +184,14 @@ PyObject *tensor_dlpack(Tensor *t, PyObject *args, PyObject *kwargs)
         return NULL;
     if (version && version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor))
         return NULL;
-    return export_tensor(t, major >= 1);
+    const bool copied = copy == Py_True;
+    /* Older capsules cannot say that a tensor may only be read. */
+    if (!tensor_check(t, major < 1 && !copied))
+        return NULL;
+    Tensor *given = copied ? copy_of(t) : (Tensor *)Py_NewRef(OBJECT(t));
+    PyObject *capsule = given ? export_tensor(given, major >= 1, copied) : NULL;
+    Py_XDECREF(OBJECT(given));
+    return capsule;
 }
 
 PyObject *tensor_dlpack_device(Tensor *t, PyObject *unused)

@@ -150,6 +150,7 @@ static PyMethodDef functions[] = {
     {"set_log_level", set_log_level, METH_O, "0 errors, 1 warnings, 2 info, 3 debug."},
     {"pinned_empty", PYTHON(pinned_empty), METH_VARARGS | METH_KEYWORDS,
      "A tensor of memory that copies to and from the device fastest."},
+    {"validate", layer_validate, METH_O, "Raise what is wrong with a layer's tables."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -168,8 +169,8 @@ PyMODINIT_FUNC PyInit__strata(void)
     if (!module)
         return NULL;
     if (tensor_register(module) && handle_register(module) && network_register(module) &&
-        lease_register(module) && session_register(module) && submit_register(module) &&
-        process_watch() &&
+        lease_register(module) && layer_register(module) && session_register(module) &&
+        submit_register(module) && process_watch() &&
         PyModule_AddStringConstant(module, "version", strata_version()) == 0)
         return module;
     Py_DECREF(module);

@@ -17,6 +17,8 @@
  *   call       network(...)
  *   session    buffers bound once
  *   submit     the batcher's requests, and the queue that they end in
+ *   layer      layers of Python functions: tables; layer_run: how they are called;
+ *              layer_slot: by whom
  *
  * Objects are used with the interpreter's lock held; what can wait gives it back.
  */
@@ -94,13 +96,15 @@ bool array_is(const struct array *a, const strata_desc *d);
 
 /* ---- tensor ---------------------------------------------------------------------- */
 
-enum tensor_memory { MEMORY_OWN, MEMORY_PINNED, MEMORY_BORROWED };
+/* MEMORY_ENDED: it was borrowed, and is the owner's alone again. */
+enum tensor_memory { MEMORY_OWN, MEMORY_PINNED, MEMORY_BORROWED, MEMORY_ENDED };
 
 typedef struct {
     PyObject_HEAD strata_desc desc; /* no vectors */
     char *data;
     size_t bytes;
     enum tensor_memory memory;
+    bool readonly;
     int device, device_id; /* DL_* */
     PyObject *base;        /* of MEMORY_PINNED: its Handle; of borrowed: who has it */
     void *stream;          /* on CUDA: where its values are written */
@@ -112,6 +116,8 @@ bool tensor_register(PyObject *module);
 /* A new reference; memory of its own, or `data` of base. */
 Tensor *tensor_make(const strata_desc *desc, void *data, PyObject *base);
 Tensor *tensor_pinned(const strata_desc *desc, PyObject *handle);
+/* Sets BufferError where its memory is not there any more, or may only be read. */
+bool tensor_check(const Tensor *t, bool writable);
 /* exchange.c */
 PyObject *tensor_dlpack(Tensor *t, PyObject *args, PyObject *kwargs);
 PyObject *tensor_dlpack_device(Tensor *t, PyObject *unused);
@@ -135,6 +141,7 @@ typedef struct {
     strata_network *network; /* NULL: from an engine file */
     strata_engine *engine;
     strata_batcher *batcher; /* or NULL: none yet */
+    int64_t most_rows;       /* of one of its requests */
     unsigned generation;
     bool on_host;
     int device_id;
@@ -143,6 +150,7 @@ typedef struct {
     strata_binding *bindings; /* at the largest sizes */
     PyObject *names;          /* tuple of str */
     PyObject *outputs_type;   /* strata._outputs.Outputs */
+    PyObject *layers;         /* tuple of Tables that the registry has */
     struct context *idle;     /* of calls */
 } Network;
 bool network_register(PyObject *module);
@@ -155,6 +163,7 @@ PyObject *network_bindings(Network *n, PyObject *unused);
 PyObject *network_dimensions(Network *n, PyObject *unused);
 PyObject *network_facts(Network *n, PyObject *unused);
 PyObject *network_labels(Network *n, PyObject *unused);
+PyObject *network_given(Network *n, PyObject *unused);
 PyObject *network_stats(Network *n, PyObject *unused);
 
 /* ---- context --------------------------------------------------------------------- */
@@ -201,6 +210,15 @@ bool lease_register(PyObject *module);
 Lease *lease_make(Network *n, struct context *c, bool reuse);
 /* The memory of a binding as it is now. */
 PyObject *lease_view(Lease *lease, int index);
+
+/* ---- layer ----------------------------------------------------------------------- */
+
+bool layer_register(PyObject *module);
+/* Whether it is a layer's tables; to a registry, which they must outlive. */
+bool layer_is(PyObject *object);
+int layer_give(PyObject *object, strata_registry *registry, strata_error *err);
+/* Raises what a registry says against them. */
+PyObject *layer_validate(PyObject *module, PyObject *object);
 
 /* ---- call, session, submit ----------------------------------------------------------
  */

@@ -12,7 +12,8 @@
 struct request {
     const char *path, *device, *plugin_path;
     int is_engine, threads, wait, math;
-    PyObject *set, *define, *plugins;                       /* sequences of str */
+    PyObject *set, *define, *plugins;                       /* tuples of str */
+    PyObject *layers;                                       /* tuple of Tables */
     const char **set_texts, **define_texts, **plugin_texts; /* theirs */
     size_t n_set, n_define, n_plugins;
 };
@@ -45,11 +46,16 @@ static void free_request(struct request *r)
 static bool read_request(struct request *r, PyObject *args)
 {
     *r = (struct request){0};
-    if (!PyArg_ParseTuple(args, "szpiiiO!O!O!z", &r->path, &r->device, &r->is_engine,
+    if (!PyArg_ParseTuple(args, "szpiiiO!O!O!zO!", &r->path, &r->device, &r->is_engine,
                           &r->threads, &r->wait, &r->math, &PyTuple_Type, &r->set,
                           &PyTuple_Type, &r->define, &PyTuple_Type, &r->plugins,
-                          &r->plugin_path))
+                          &r->plugin_path, &PyTuple_Type, &r->layers))
         return false;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(r->layers); i++)
+        if (!layer_is(PyTuple_GetItem(r->layers, i))) {
+            PyErr_SetString(PyExc_TypeError, "tables of layers are needed");
+            return false;
+        }
     r->set_texts = texts_of(r->set, &r->n_set);
     r->define_texts = r->set_texts ? texts_of(r->define, &r->n_define) : NULL;
     r->plugin_texts = r->define_texts ? texts_of(r->plugins, &r->n_plugins) : NULL;
@@ -77,6 +83,7 @@ static int make_engine(Network *n, const struct request *r, strata_error *err)
                                              .files = r->plugin_texts,
                                              .n_files = r->n_plugins,
                                              .search_path = r->plugin_path};
+    const Py_ssize_t n_layers = PyTuple_Size(n->layers); /* only read, without the lock */
     strata_handle *h = n->handle->handle;
     int status = strata_set_threads(h, r->threads, err);
     if (status == STRATA_OK)
@@ -85,6 +92,8 @@ static int make_engine(Network *n, const struct request *r, strata_error *err)
         status = strata_set_math_mode(h, r->math, err);
     if (status == STRATA_OK)
         status = strata_registry_create(&n->registry, &options, err);
+    for (Py_ssize_t i = 0; i < n_layers && status == STRATA_OK; i++)
+        status = layer_give(PyTuple_GetItem(n->layers, i), n->registry, err);
     if (status != STRATA_OK)
         return status;
     return r->is_engine ? strata_engine_load(&n->engine, h, n->registry, r->path, err)
@@ -139,6 +148,7 @@ static PyObject *network_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     Network *n = read_request(&r, args) ? (Network *)PyType_GenericAlloc(type, 0) : NULL;
     if (n) {
         n->generation = process_generation();
+        n->layers = Py_NewRef(r.layers);
         n->handle = handle_open(r.device);
     }
     if (n && n->handle) {
@@ -177,6 +187,7 @@ static void network_dealloc(Network *n)
     free(n->bindings);
     Py_XDECREF(n->names);
     Py_XDECREF(n->outputs_type);
+    Py_XDECREF(n->layers);
     Py_XDECREF(OBJECT(n->handle));
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(n);
@@ -237,6 +248,7 @@ static PyMethodDef methods[] = {
     {"_dimensions", PYTHON(network_dimensions), METH_NOARGS, NULL},
     {"_facts", PYTHON(network_facts), METH_NOARGS, NULL},
     {"_labels", PYTHON(network_labels), METH_NOARGS, NULL},
+    {"_given", PYTHON(network_given), METH_NOARGS, NULL},
     {"_stats", PYTHON(network_stats), METH_NOARGS, NULL},
     {"_open_batcher", PYTHON(network_open_batcher), METH_VARARGS | METH_KEYWORDS, NULL},
     {"_close_batcher", PYTHON(close_batcher), METH_NOARGS, NULL},

@@ -239,6 +239,17 @@ static PyObject *session_run(Session *s, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* A coroutine; loops are Python's affair. */
+static PyObject *session_run_async(Session *s, PyObject *unused)
+{
+    (void)unused;
+    PyObject *module =
+        session_check(s) ? PyImport_ImportModule("strata._requests") : NULL;
+    PyObject *made = module ? PyObject_CallMethod(module, "run_session", "O", s) : NULL;
+    Py_XDECREF(module);
+    return made;
+}
+
 /* ---- what it has ------------------------------------------------------------------- */
 
 static PyObject *session_item(Session *s, PyObject *name)
@@ -276,6 +287,8 @@ static PyObject *session_stats(Session *s, PyObject *unused)
 static PyMethodDef methods[] = {
     {"run", PYTHON(session_run), METH_NOARGS,
      "Compute the outputs from the inputs as they are; complete on return."},
+    {"run_async", PYTHON(session_run_async), METH_NOARGS,
+     "The same for coroutines: the event loop goes on meanwhile."},
     {"close", PYTHON(session_close), METH_NOARGS,
      "Give everything back; BufferError while views of its memory are in use."},
     {"stats", PYTHON(session_stats), METH_NOARGS, "Runs, and bytes that were copied."},

@@ -22,13 +22,14 @@ typedef struct {
 } Queue;
 static PyTypeObject *QueueType;
 
-/* A request until its end. */
+/* Rows until their end: one request, or several where a run does not take as many. */
 struct pending {
     struct pending *next;
     Queue *queue;
     PyObject *future, *outputs; /* outputs: a dict of tensors */
     int n_arrays;
-    int status;
+    atomic_int left;   /* requests */
+    atomic_int status; /* of the first that failed, whose the message is */
     char *message;
     struct array arrays[]; /* inputs */
 };
@@ -64,13 +65,16 @@ static void wake(Queue *q)
         ;
 }
 
-/* On a thread of the batcher. */
-static void request_done(void *user, const strata_error *err)
+/* So many of its requests are over. */
+static void requests_over(struct pending *p, int n, const strata_error *err)
 {
-    struct pending *p = user;
     Queue *q = p->queue; /* p is another's as soon as it is in the list */
-    p->status = err->status;
-    p->message = err->status != STRATA_OK ? strdup(err->message) : NULL;
+    int none = STRATA_OK;
+    if (err->status != STRATA_OK &&
+        atomic_compare_exchange_strong(&p->status, &none, err->status))
+        p->message = strdup(err->message);
+    if (atomic_fetch_sub(&p->left, n) != n)
+        return;
     struct pending *before = atomic_load(&q->done);
     atomic_fetch_add(&q->inside, 1);
     do
@@ -79,6 +83,12 @@ static void request_done(void *user, const strata_error *err)
     if (!before)
         wake(q);
     atomic_fetch_sub(&q->inside, 1);
+}
+
+/* On a thread of the batcher. */
+static void request_done(void *user, const strata_error *err)
+{
+    requests_over(user, 1, err);
 }
 
 static void free_pending(struct pending *p)
@@ -95,9 +105,9 @@ static void free_pending(struct pending *p)
 /* (future, outputs, status, message) of one. */
 static PyObject *result_of(const struct pending *p)
 {
-    return Py_BuildValue("(OOis)", p->future,
-                         p->status == STRATA_OK ? p->outputs : Py_None, p->status,
-                         p->message);
+    const int status = atomic_load(&p->status);
+    return Py_BuildValue("(OOis)", p->future, status == STRATA_OK ? p->outputs : Py_None,
+                         status, p->message);
 }
 
 static PyObject *queue_drain(Queue *q, PyObject *unused)
@@ -223,30 +233,81 @@ static struct pending *make_pending(const Network *n, PyObject *queue, PyObject 
     return p;
 }
 
-static bool submit(const Network *n, struct pending *p, PyObject *const *inputs)
+/* Bytes from row to row; 0: rows are not behind each other. */
+static int64_t row_bytes(const strata_binding *b)
 {
-    const void *in[MOST_BINDINGS];
-    void *out[MOST_BINDINGS];
-    bool single = false;
-    strata_error err;
-    int status;
+    const strata_desc *d = &b->desc;
+    for (int i = 1; i < d->rank; i++)
+        if (d->strides[i] > d->strides[0])
+            return 0;
+    return d->rank > 0 ? d->strides[0] * (int64_t)strata_dtype_size(d->dtype) : 0;
+}
+
+/* How many requests so many rows are; one, to be refused, where they cannot be parted. */
+static int count_requests(const Network *n, int64_t rows)
+{
+    for (int i = 0; i < n->n; i++)
+        if (row_bytes(&n->bindings[i]) == 0)
+            return 1;
+    const int64_t requests = (rows + n->most_rows - 1) / n->most_rows;
+    return rows <= n->most_rows || requests > INT32_MAX ? 1 : (int)requests;
+}
+
+static void go_on(const Network *n, const void **in, void **out, int64_t rows)
+{
+    for (int i = 0; i < n->n_in; i++)
+        in[i] = (const char *)in[i] + rows * row_bytes(&n->bindings[i]);
+    for (int i = n->n_in; i < n->n; i++)
+        out[i - n->n_in] = (char *)out[i - n->n_in] + rows * row_bytes(&n->bindings[i]);
+}
+
+/* Status of the first request; where a later one is refused the future fails, once those
+ * before it are over. */
+static int submit_rows(const Network *n, struct pending *p, const void **in, void **out,
+                       int64_t rows, strata_error *err)
+{
+    const int requests = count_requests(n, rows);
+    int status = STRATA_OK;
     strata_request_options o = {.struct_size = sizeof o,
                                 .inputs = in,
                                 .outputs = out,
                                 .done = request_done,
                                 .user = p};
+    atomic_store(&p->left, requests);
+    for (int i = 0; i < requests; i++) {
+        o.rows = requests > 1 && rows > n->most_rows ? n->most_rows : rows;
+        status = strata_batcher_submit(n->batcher, NULL, &o, err);
+        if (status != STRATA_OK && i > 0)
+            requests_over(p, requests - i, err);
+        if (status != STRATA_OK)
+            return i == 0 ? status : STRATA_OK;
+        rows -= o.rows;
+        if (rows > 0) /* of p nothing is known after the last */
+            go_on(n, in, out, o.rows);
+    }
+    return status;
+}
+
+static bool submit(const Network *n, struct pending *p, PyObject *const *inputs)
+{
+    const void *in[MOST_BINDINGS];
+    void *out[MOST_BINDINGS];
+    int64_t rows = 0;
+    bool single = false;
+    strata_error err;
+    int status;
     for (int i = 0; i < n->n_in; i++) {
         struct array *a = &p->arrays[i];
         if (!array_take(a, inputs[i], n->bindings[i].name, false, NULL))
             return false;
         p->n_arrays++;
-        if (!check_rows(n, i, a, &o.rows, &single))
+        if (!check_rows(n, i, a, &rows, &single))
             return false;
         in[i] = a->data;
     }
-    if (!make_outputs(n, p, o.rows, single, out))
+    if (!make_outputs(n, p, rows, single, out))
         return false;
-    Py_BEGIN_ALLOW_THREADS status = strata_batcher_submit(n->batcher, NULL, &o, &err);
+    Py_BEGIN_ALLOW_THREADS status = submit_rows(n, p, in, out, rows, &err);
     Py_END_ALLOW_THREADS return status == STRATA_OK || raise_error(&err) != NULL;
 }
 
@@ -295,6 +356,7 @@ PyObject *network_open_batcher(Network *n, PyObject *args, PyObject *kwargs)
     o.max_batch = max_batch;
     o.max_delay_ns = (uint64_t)delay * 1000;
     o.max_waiting = (size_t)waiting;
+    n->most_rows = max_batch > 0 ? max_batch : strata_engine_batch(n->engine);
     Py_BEGIN_ALLOW_THREADS status =
         strata_batcher_create(&n->batcher, n->engine, &o, &err);
     Py_END_ALLOW_THREADS if (status != STRATA_OK) return raise_error(&err);

@@ -3,6 +3,7 @@
  * Tensors: memory with a shape. It is freed with the tensor, or is another object's that
  * the tensor keeps alive: pinned memory its handle, a binding's its session.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,8 +91,24 @@ static bool is_packed(const Tensor *t)
     return true;
 }
 
+bool tensor_check(const Tensor *t, bool writable)
+{
+    if (t->memory == MEMORY_ENDED)
+        PyErr_SetString(
+            PyExc_BufferError,
+            "the tensor was a layer's for the time of a call, which has ended; "
+            "a copy (numpy.array(x)) may be kept");
+    else if (writable && t->readonly)
+        PyErr_SetString(PyExc_BufferError, "the tensor may only be read");
+    else
+        return true;
+    return false;
+}
+
 static int refuse_buffer(Tensor *t, int flags)
 {
+    if (!tensor_check(t, flags & PyBUF_WRITABLE))
+        return -1;
     if (t->device == DL_CUDA)
         PyErr_SetString(PyExc_BufferError,
                         "the tensor is on a GPU; torch.from_dlpack takes it there, and "
@@ -116,7 +133,7 @@ static int get_buffer(Tensor *t, Py_buffer *v, int flags)
     v->buf = t->data;
     v->itemsize = (Py_ssize_t)strata_dtype_size(t->desc.dtype);
     v->len = v->itemsize * strata_desc_count(&t->desc);
-    v->readonly = 0;
+    v->readonly = t->readonly;
     v->ndim = t->desc.rank;
     v->format =
         flags & PyBUF_FORMAT ? (char *)(uintptr_t)dtype_format(t->desc.dtype) : NULL;
@@ -155,6 +172,24 @@ static PyObject *get_dtype(Tensor *t, void *unused)
     return PyUnicode_FromString(strata_dtype_name(t->desc.dtype));
 }
 
+/* By the name that a binding would have; None where no layout has its strides. */
+static PyObject *get_format(Tensor *t, void *unused)
+{
+    static const char *const layouts[] = {"nchw", "nhwc", "chwn"};
+    strata_desc d;
+    char name[32];
+    (void)unused;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        snprintf(name, sizeof name, "%s:%s", strata_dtype_name(t->desc.dtype),
+                 layouts[i]);
+        if (t->desc.rank > 0 &&
+            strata_desc_format(&d, name, t->desc.dims, t->desc.rank, NULL) == STRATA_OK &&
+            strata_desc_equal(&d, &t->desc))
+            return PyUnicode_FromString(name);
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *get_device(Tensor *t, void *unused)
 {
     (void)unused;
@@ -165,7 +200,7 @@ static PyObject *get_device(Tensor *t, void *unused)
 static PyObject *get_address(Tensor *t, void *unused)
 {
     (void)unused;
-    return PyLong_FromVoidPtr(t->data);
+    return tensor_check(t, false) ? PyLong_FromVoidPtr(t->data) : NULL;
 }
 
 static PyObject *tensor_numpy(Tensor *t, PyObject *unused)
@@ -206,8 +241,10 @@ static int set_item(Tensor *t, PyObject *key, PyObject *value)
 
 static PyObject *tensor_repr(Tensor *t)
 {
-    static const char *const kinds[] = {
-        [MEMORY_OWN] = "", [MEMORY_PINNED] = ", pinned", [MEMORY_BORROWED] = ", a view"};
+    static const char *const kinds[] = {[MEMORY_OWN] = "",
+                                        [MEMORY_PINNED] = ", pinned",
+                                        [MEMORY_BORROWED] = ", a view",
+                                        [MEMORY_ENDED] = ", ended"};
     PyObject *shape = get_shape(t, NULL), *device = get_device(t, NULL), *text = NULL;
     if (shape && device)
         text = PyUnicode_FromFormat("strata.Tensor(%S, %s, %U%s)", shape,
@@ -231,6 +268,8 @@ static PyMethodDef methods[] = {
 static PyGetSetDef attributes[] = {
     {"shape", (getter)get_shape, NULL, "Dims, outermost first.", NULL},
     {"dtype", (getter)get_dtype, NULL, "\"fp32\", \"i64\", ...", NULL},
+    {"format", (getter)get_format, NULL, "\"fp32:nchw\", ...; None: of other strides.",
+     NULL},
     {"device", (getter)get_device, NULL, "\"host\" or \"cuda:N\".", NULL},
     {"address", (getter)get_address, NULL, "Of the first element.", NULL},
     {"__cuda_array_interface__", (getter)tensor_cuda_interface, NULL,

@@ -39,7 +39,11 @@ def run_command(arguments: Sequence[str]) -> str:
 
 
 def main() -> NoReturn:
-    """Become the command."""
+    """Become the command; layers of a Python file are checked in this process."""
+    if sys.argv[1:2] == ["check"] and any(word.endswith(".py") for word in sys.argv[2:]):
+        from . import _checking
+
+        sys.exit(_checking.main(sys.argv[2:]))
     path = command_path()
     sys.stdout.flush()
     os.execv(path, [path, *sys.argv[1:]])

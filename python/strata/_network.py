@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _command, _errors, _log, _strata
+from . import _command, _errors, _layers, _log, _strata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +58,8 @@ class Network(_strata.Network):
     number of threads may. `strata.load` makes one."""
 
     _arguments: list[str]
+    _queue: _strata.Queue | None = None  # of requests, once there was one
+    _request: type[Future[Outputs]]
     _folder: TemporaryDirectory[str] | None  # of text, as long as the network
 
     # ---- what it is ----
@@ -112,6 +114,7 @@ class Network(_strata.Network):
         lines = [f"strata.Network on {self.device}, batches {list(self.batches)}"]
         lines += [f"  {'in ' if b.is_input else 'out'} {b.name}: {list(b.shape)} {b.format}"
                   for b in self.bindings.values()]
+        lines += [f"  in Python, slow: {step} ({kind})" for step, kind in self._given()]
         lines.append(f"  weights {memory['weight']:,} bytes, arena {memory['arena']:,}, "
                      f"pinned {memory['pinned']:,}")
         return "\n".join(lines)
@@ -127,12 +130,21 @@ class Network(_strata.Network):
         _requests.batching.add(self)
 
     def submit(self, *inputs: Any, **named: Any) -> Future[Outputs]:
-        """Hand in rows, to be run together with those of others. Inputs without their first
-        dim are one row, and so are the outputs then. The arrays must stay as they are until
-        the future is done."""
+        """Hand in rows, any number, to be run together with those of others. Inputs without
+        their first dim are one row, and so are the outputs then. The arrays must stay as they
+        are until the future is done."""
+        queue = self._queue or self._open_queue()
+        future = self._request()
+        self._submit(queue, future, *inputs, **named)
+        return future
+
+    def _open_queue(self) -> _strata.Queue:
         from . import _requests
 
-        return _requests.submit(self, inputs, named)
+        _requests.open_batcher(self)
+        self._request = _requests.Request
+        self._queue = _requests.thread_queue()
+        return self._queue
 
     async def submit_async(self, *inputs: Any, **named: Any) -> Outputs:
         """The same from a coroutine, which waits for the outputs."""
@@ -145,6 +157,11 @@ class Network(_strata.Network):
     def _tell(self, command: str, *options: str) -> Any:
         import json
 
+        own = self._given()
+        if own:
+            raise _errors.Unsupported(
+                f"{command} is done by the command, which has no Python: layer '{own[0][0]}' "
+                f"({own[0][1]}) is of this process alone; write a plugin for it", 7)
         return json.loads(_command.run_command([command, *self._arguments, "-o", "json",
                                                 *options]))
 
@@ -169,6 +186,10 @@ class Network(_strata.Network):
                 return Profile(found, file.read())
 
     def _repr_html_(self) -> str:
+        if self._given():  # the command cannot draw it
+            from html import escape
+
+            return f"<pre>{escape(repr(self))}</pre>"
         return _command.run_command(["explain", *self._arguments, "--svg", "-"])
 
 
@@ -242,11 +263,12 @@ def load(path: AnyPath | None = None, *, text: str | None = None,
     try:
         network = Network(source, device, is_engine, threads,
                           _choose(_WAIT, wait, "wait"), _choose(_MATH, math, "math"), sets,
-                          defines, files, plugin_path)
+                          defines, files, plugin_path, _layers.given())
     finally:
         _log.flush()
     network._arguments = _command_arguments(source, device, sets, defines, files, plugin_path)
     network._folder = folder
+    _layers.warn(network._given())
     return network
 
 

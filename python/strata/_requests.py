@@ -18,6 +18,51 @@ if TYPE_CHECKING:
 
 Results = list[tuple[Any, Any, int, str | None]]
 
+# ---- futures ----
+
+_making = threading.Lock()  # of conditions; whoever completes many futures holds it once
+
+
+class Request(Future[Outputs]):
+    """A Future whose lock is made when somebody waits for it, or asks for more than its
+    result: of those that are done before, which are most where requests are many, it is never
+    needed."""
+
+    _state = "PENDING"
+    _result: Outputs | None = None
+    _exception: BaseException | None = None
+    _done_callbacks: Any = ()
+    _lock: threading.Condition | None = None
+
+    def __init__(self) -> None:
+        """Not as the base, which makes a lock."""
+
+    @property
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
+        if self._lock is None:
+            with _making:
+                if self._lock is None:
+                    self._waiters: list[Any] = []
+                    self._done_callbacks = []
+                    self._lock = threading.Condition()
+        return self._lock
+
+    def result(self, timeout: float | None = None) -> Outputs:
+        if self._state == "FINISHED" and self._exception is None:
+            return self._result  # type: ignore[return-value]
+        return super().result(timeout)
+
+    def done(self) -> bool:
+        return self._state == "FINISHED" or super().done()
+
+    def finish_unwatched(self, outputs: Outputs) -> bool:
+        """With the lock of conditions held: done, unless it has a lock that others may hold."""
+        if self._lock is not None:
+            return False
+        self._result = outputs
+        self._state = "FINISHED"
+        return True
+
 
 class _Completer:
     """A thread that waits for the queue of this process."""
@@ -52,6 +97,10 @@ batching: weakref.WeakSet[Network] = weakref.WeakSet()
 
 def finish(results: Results) -> None:
     """Tell whoever holds the futures; one that was cancelled wants to know nothing."""
+    with _making:
+        results = [one for one in results
+                   if one[2] or not isinstance(one[0], Request)
+                   or not one[0].finish_unwatched(one[1])]
     for future, outputs, status, message in results:
         if isinstance(future, Future) and not future.set_running_or_notify_cancel():
             continue
@@ -69,23 +118,19 @@ def open_batcher(network: Network) -> None:
             network.batcher()
 
 
-def submit(network: Network, inputs: tuple[Any, ...],
-           named: dict[str, Any]) -> Future[Outputs]:
-    if network not in batching:
-        open_batcher(network)
-    future: Future[Outputs] = Future()
-    network._submit(thread_queue(), future, *inputs, **named)
-    return future
-
-
 async def submit_async(network: Network, inputs: tuple[Any, ...],
                        named: dict[str, Any]) -> Outputs:
-    if network not in batching:
-        open_batcher(network)
+    if network._queue is None:
+        network._open_queue()
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Outputs] = loop.create_future()
     network._submit(loop_queue(loop), future, *inputs, **named)
     return await future
+
+
+async def run_session(session: _strata.Session) -> None:
+    """In a thread of the loop's, which computes without the interpreter's lock."""
+    await asyncio.get_running_loop().run_in_executor(None, session.run)
 
 
 def thread_queue() -> _strata.Queue:

@@ -4,6 +4,7 @@
  * headers (arguments.awk), what they are given is here.
  */
 #include <strata/batcher.h>
+#include <strata/module.h>
 #include <strata/parts.h>
 #include <strata/sizes.h>
 #include <strata/state.h>
@@ -86,8 +87,19 @@ static const struct {
     {"strata_network_load", "path", "net.ini", true},
 };
 
+/* A registry takes each name once. */
+static const char *new_name(void)
+{
+    static char name[32];
+    static int n;
+    snprintf(name, sizeof name, "given%d", n++);
+    return name;
+}
+
 static const char *text(const char *function, const char *argument)
 {
+    if (strcmp(function, "strata_registry_add") == 0)
+        return new_name();
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
         if (strcmp(texts[i].function, function) == 0 &&
             strcmp(texts[i].argument, argument) == 0)
@@ -126,6 +138,31 @@ static void put(void *user, void *ptr, size_t bytes)
     free(ptr);
 }
 
+/* Of strata_registry_add. */
+static int run_nothing(const strata_run *r)
+{
+    (void)r;
+    return STRATA_OK;
+}
+
+static const strata_row row = {.in = {STRATA_F32_NCHW}, .out = {STRATA_F32_NCHW}};
+static const strata_impl impl = {
+    .id = 1, .name = "c", .rows = {&row, 1, sizeof row}, .run = run_nothing};
+static const strata_layer layer = {.struct_size = sizeof layer,
+                                   .version = 1,
+                                   .name = "Given",
+                                   .min_in = 1,
+                                   .max_in = 1,
+                                   .n_out = 1,
+                                   .impls = {&impl, 1, sizeof impl}};
+static const strata_layer *const layers[] = {&layer};
+static const strata_module module = {.struct_size = sizeof module,
+                                     .abi_minor = STRATA_ABI_MINOR,
+                                     .ns = "test",
+                                     .version = "1",
+                                     .layers = layers,
+                                     .n_layers = 1};
+
 #define GIVE_const_int64_t_p four
 #define GIVE_const_strata_allocator_p &f->allocator
 #define GIVE_const_strata_batcher_options_p &f->batcher_options
@@ -134,6 +171,7 @@ static void put(void *user, void *ptr, size_t bytes)
 #define GIVE_const_strata_engine_p f->engine
 #define GIVE_const_strata_handle_p f->bare
 #define GIVE_const_strata_image_p &f->image
+#define GIVE_const_strata_module_p &module
 #define GIVE_const_strata_network_options_p &f->network_options
 #define GIVE_const_strata_network_p f->network
 #define GIVE_const_strata_profiler_p &f->profiler

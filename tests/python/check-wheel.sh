@@ -23,7 +23,7 @@ STRATA_BUILD=$builddir $python -m pip install -q --no-index "$srcdir/python" >"$
 result $? 'pip installs the package from the sources'
 cd "$scratch" || exit 99
 
-"$python" "$srcdir/tests/python/run.py" test_call test_exchange test_package test_session \
+"$python" "$srcdir/tests/python/run.py" test_call test_exchange test_layer test_package test_session \
     test_submit >"$log" 2>&1
 result $? 'the tests of the package hold there'
 expect 0 '^ok|Convolution' 'python -m strata finds the plugins in the wheel' \
@@ -41,7 +41,7 @@ else
 fi
 claim='the stubs are those of the package'
 if pypi mypy; then
-    "$python" -m mypy.stubtest strata._strata --allowlist "$srcdir/tests/python/stubtest.txt" \
+    "$python" -m mypy.stubtest strata._strata strata._check --allowlist "$srcdir/tests/python/stubtest.txt" \
         >"$log" 2>&1 && "$python" -m mypy --strict -p strata >>"$log" 2>&1
     result $? "$claim"
 else

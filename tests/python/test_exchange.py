@@ -5,7 +5,7 @@ import sys
 import unittest
 
 import strata
-from support import Capsules, buffer, flat, load, positive
+from support import Capsules, buffer, flat, load, positive, relu
 
 try:
     import numpy
@@ -43,7 +43,7 @@ class Exchange(unittest.TestCase):
     def test_what_dlpack_may_not_ask(self):
         x = strata.pinned_empty((4,))
         self.assertEqual(x.__dlpack_device__(), (1, 0))
-        for options in ({"dl_device": (2, 0)}, {"copy": True}, {"stream": 7}):
+        for options in ({"dl_device": (2, 0)}, {"stream": 7}):
             with self.subTest(options=options), self.assertRaises(BufferError):
                 x.__dlpack__(**options)
         x.__dlpack__(dl_device=(1, 0), copy=False, stream=None)
@@ -95,6 +95,31 @@ class Exchange(unittest.TestCase):
     def test_views_of_numpy_with_strides(self):
         x = numpy.arange(-32, 32, dtype=numpy.float32).reshape(8, 8).T
         self.assertTrue((load("8 x 8")(x).y.numpy() == numpy.maximum(x, 0)).all())
+
+    def test_a_copy_is_one_if_it_is_asked_for(self):
+        class Copied(Capsules):
+            def __dlpack__(self, *, stream=None, **options):
+                if options and not self.versioned:
+                    raise TypeError("no such argument")
+                return self.tensor.__dlpack__(copy=True, **options)
+
+        net = strata.load(text=relu("2 x 3 x 4 x 5", "", "format = fp32:nhwc\n"))
+        x = buffer((2, 3, 4, 5))
+        first = net(x).y
+        for versioned in (True, False):
+            again = net(Copied(first, versioned)).y
+            self.assertEqual(memoryview(again).tolist(), memoryview(first).tolist())
+        before = sys.getrefcount(first)
+        capsule = first.__dlpack__(copy=True)
+        self.assertEqual(sys.getrefcount(first), before, "the copy holds nothing")
+        del capsule
+
+    def test_formats_have_the_names_of_bindings(self):
+        for name in ("fp32:nchw", "fp32:nhwc"):
+            net = load("2 x 3 x 4 x 5", set={"network.output_formats": name})
+            self.assertEqual((net(buffer((2, 3, 4, 5))).y.format, net.outputs["y"].format),
+                             (name, name))
+        self.assertEqual(strata.pinned_empty((3,), "i64").format, "i64:nchw")
 
     @unittest.skipUnless(torch, "no torch")
     def test_torch_shares_memory_both_ways(self):

@@ -164,6 +164,42 @@ print(resident() - before < 3 << 20, sys.getrefcount(x) == counts, resident() - 
 """)
         self.assertTrue(done.stdout.startswith("True True"), done.stdout + done.stderr)
 
+    def test_layers_leave_no_memory_behind(self):
+        done = python("""
+import gc
+from support import *
+text = relu("1 x 256").replace("Activation\\nkind = relu", "Copy")
+def define():
+    @strata.layer
+    def copy(x, y, *, factor=1.0, sizes=(1, 2)):
+        memoryview(y).cast("B")[:] = memoryview(x).cast("B")
+        if factor > 1:
+            raise ValueError(sizes)
+    return copy
+def resident():
+    gc.collect()
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+def calls(net, fails, n):
+    for _ in range(n):
+        net(x)
+        try:
+            fails(x)
+        except strata.ArgumentError:
+            pass
+x = buffer((1, 256))
+def both():
+    return define() and (strata.load(text=text), strata.load(text=text + "factor = 2\\n"))
+for _ in range(10):
+    calls(*both(), 300)
+before = resident()
+nets = both()
+calls(*nets, 20000)
+for _ in range(40):
+    calls(*both(), 1)
+print(resident() - before < 3 << 20, resident() - before)
+""")
+        self.assertTrue(done.stdout.startswith("True"), done.stdout + done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

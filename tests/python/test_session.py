@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buffers bound once."""
+import asyncio
 import threading
 import time
 import unittest
@@ -87,6 +88,32 @@ class Session(unittest.TestCase):
             t.join()
         self.assertEqual(set(busy), {"EBUSY"})
         session.run()
+
+    def test_coroutines_go_on_beside_a_run(self):
+        net = load("1 x 4194304")
+        sessions = [net.session() for _ in range(2)]
+        ran = []
+
+        async def other():
+            while len(ran) < 2:
+                count[0] += 1
+                await asyncio.sleep(0)
+
+        async def one(session):
+            await session.run_async()
+            ran.append(session)
+
+        async def main():
+            await asyncio.gather(other(), *map(one, sessions))
+
+        count = [0]
+        asyncio.run(main())
+        self.assertEqual(set(ran), set(sessions))
+        self.assertGreater(count[0], 2)
+        self.assertEqual([s.stats()["runs"] for s in sessions], [1, 1])
+        sessions[0].close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            sessions[0].run_async()
 
     def test_what_does_not_fit_is_refused(self):
         net = load()

@@ -1,6 +1,7 @@
 CRITERION_TESTS += \
 	tests/registry/abi \
 	tests/registry/descriptor \
+	tests/registry/given \
 	tests/registry/module \
 	tests/registry/note \
 	tests/registry/registry \
