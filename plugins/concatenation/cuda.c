@@ -35,7 +35,8 @@ static const strata_row rows[] = {{{MOVE_FORMATS, STRATA_SAME}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
+     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT |
+              STRATA_PITCHED_IN | STRATA_PITCHED_OUT,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .run = concatenation_run},
