@@ -369,6 +369,24 @@ static const struct {
                  "[layer r]\ntype = Pooling\nkind = max\nkernel = 1x1\ninputs = abcd\n"
                  "[layer last]\ntype = Concatenation\ninputs = p, q, r\n",
      true, NULL},
+    {"a growing list of three images",
+     HEAD("last") "[input x]\nshape = 3 x 16 x 8 x 8\n" CONV("a", "") CONV("b", "") CONV(
+         "c", "") "[layer ab]\ntype = Concatenation\ninputs = a, b\n"
+                  "[layer p]\ntype = Pooling\nkind = max\nkernel = 1x1\n"
+                  "[layer abc]\ntype = Concatenation\ninputs = ab, c\n"
+                  "[layer q]\ntype = Pooling\nkind = max\nkernel = 1x1\n"
+                  "[layer last]\ntype = Concatenation\ninputs = p, q\n",
+     true, NULL},
+    {"thirds of two images, split and joined again",
+     HEAD("last") "[input x]\nshape = 2 x 16 x 5 x 7\n"
+                  "[layer a]\ntype = Convolution\nfilters = 48\nkernel = 1x1\n"
+                  "weights = w:a\n"
+                  "[layer s]\ntype = Slice\nparts = 3\naxis = 1\n" CONV(
+                      "b", "inputs = s:1\n") CONV("c", "inputs = s:2\n")
+         "[layer d]\ntype = Activation\nkind = sigmoid\ninputs = s\n"
+         "[layer cat]\ntype = Concatenation\ninputs = c, b, d\n"
+         "[layer last]\ntype = Pooling\nkind = max\nkernel = 2x2\n",
+     true, NULL},
     {"its output is the network's",
      HEAD("cat") "[input x]\nshape = 1 x 16 x 8 x 8\n" CONV("a", "")
          CONV("b", "") "[layer cat]\ntype = Concatenation\ninputs = a, b\n",
