@@ -170,9 +170,12 @@ static int read_run(struct record_decision *d, const json_t *j,
         return error_set(err, STRATA_EPARSE, "row %lld of plugin %lld: out of range",
                          (long long)row, (long long)plugin);
     d->row = (int)row;
-    /* A group reads what the network tells; candidates are looked for accordingly. */
-    const int n_in =
-        d->kind == CANDIDATE_GROUP ? (int)json_array_size(reads) : l->n_inputs;
+    /* A group reads what the network tells, a list that grows the one before it;
+     * candidates are looked for accordingly. */
+    const int given = (int)json_array_size(reads);
+    const bool grows = strcmp(l->type->full_name, "core::Concatenation@1") == 0 &&
+                       given > 0 && given < l->n_inputs;
+    const int n_in = d->kind == CANDIDATE_GROUP || grows ? given : l->n_inputs;
     int status = read_formats(d->in_formats, &d->n_in, reads, n_in, err);
     return status == STRATA_OK
                ? read_formats(d->out_formats, &d->n_out, writes, l->n_outputs, err)
