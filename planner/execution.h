@@ -164,8 +164,8 @@ static inline size_t execution_bound(const struct execution *x)
 /* state.c: once placed: which states are shared, and steps that copy the others. */
 int execution_keep_states(struct execution *x, strata_error *err);
 
-/* schedule/inside.c: strides of values inside others, whose aliases are known, and the workspaces
- * of nodes that touch them; a limit in bytes, 0: none. */
+/* schedule/inside.c: strides of values inside others, whose aliases are known, and the
+ * workspaces of nodes that touch them; a limit in bytes, 0: none. */
 int execution_lay_inside(struct execution *x, uint64_t workspace, strata_error *err);
 /* memory.c */
 int execution_place(struct execution *x, strata_error *err);

@@ -122,7 +122,7 @@ struct planner_model {
     bool any_dirty; /* some impl leaves pad lanes undefined */
     /* Per network tensor: the concatenation that may own its memory, or -1 (-2: it reads
      * it twice). Formats of the table in which it lies apart there, so that only an impl
-     * that declares it reads or writes it; the same inside the tensor it is a slice of. */
+     * that declares it reads or writes it; the same inside what it is a slice of. */
     int *home;
     uint64_t *pitched, *cut;
     uint64_t *anywhere; /* formats in which readers that take both say so */

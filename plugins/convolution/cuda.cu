@@ -22,7 +22,8 @@ static const strata_row gemm_rows[] = {
     {                                                                                    \
         .id = id_, .device = STRATA_CUDA,                                                \
         .flags = STRATA_WEIGHT_PACKED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,          \
-        .min_sm = sm, .max_sm = last_sm, .epilogues = CONVOLUTION_EPILOGUES, .name = name_,            \
+        .min_sm = sm, .max_sm = last_sm, .epilogues = CONVOLUTION_EPILOGUES,             \
+        .name = name_,                                                                   \
         .rows = STRATA_ARRAY(gemm_rows), .activations = CUDA_ALL_ACTIVATIONS,            \
         .efficiency = share, .state_size = sizeof(convolution_state),                    \
         .accept = accept_, .setup = tactic##_setup, .run = tactic##_run                  \

@@ -37,42 +37,13 @@ static void value_formats(char *text, size_t size, const strata_engine *e,
                                  explain_value_format(e, values[i]));
 }
 
-/* Where the first of several values that lies inside a larger tensor does. */
-static size_t put_inside(char *text, size_t size, const strata_engine *e,
-                         const int *values, int n, const char *what)
-{
-    const struct execution *x = e->execution;
-    for (int i = 0; i < n; i++) {
-        const struct execution_value *all = &x->values[x->values[values[i]].owner];
-        if (!x->values[values[i]].pitched)
-            continue;
-        const int used =
-            snprintf(text, size, "%s %.200s in place, at a pitch of %lld channels", what,
-                     e->network->tensors[all->tensor].name, (long long)all->desc.dims[1]);
-        return used < 0 ? 0 : (size_t)used < size ? (size_t)used : size - 1;
-    }
-    return 0;
-}
-
-/* "made inside cat in place, at a pitch of 96 channels; reads ..." */
-static void inside_of(char text[600], const strata_engine *e,
-                      const struct execution_node *n)
-{
-    size_t used = put_inside(text, 300, e, n->out_values, n->n_out, "made inside");
-    text[used] = '\0';
-    if (put_inside(text + used + 2 * (used > 0), 290, e, n->in_values, n->n_in,
-                   "reads") &&
-        used)
-        memcpy(text + used, "; ", 2);
-}
-
 static void add_node_row(struct table *t, const strata_engine *e,
                          const struct execution_step *s)
 {
     const struct execution *x = e->execution;
     const struct execution_node *n = &x->nodes[s->node];
-    char in[256], out[256], dims[128] = "", inside[600];
-    inside_of(inside, e, n);
+    char in[256], out[256], dims[128] = "", inside[EXPLAIN_INSIDE];
+    explain_inside(inside, e, n);
     value_formats(in, sizeof in, e, n->in_values, n->n_in);
     value_formats(out, sizeof out, e, n->out_values, n->n_out);
     if (n->n_out)
