@@ -62,6 +62,7 @@ PLANNER_SOURCES = \
 	planner/schedule/place.c \
 	planner/schedule/schedule.c \
 	planner/schedule/schedule.h \
+	planner/schedule/values.c \
 	planner/state.c \
 	planner/solver/bound.c \
 	planner/solver/branch.c \

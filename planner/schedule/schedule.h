@@ -19,7 +19,7 @@ struct schedule {
     size_t before_capacity;
 };
 
-/* schedule.c */
+/* values.c */
 /* While aliases are still being made. */
 int schedule_owner(const struct execution *x, int value);
 int schedule_add_value(struct schedule *s, int *out, int tensor, struct plan_label label,
