@@ -54,7 +54,8 @@ static const struct check_rule rules[] = {
     {"weight-modified", "weights are read-only"},
     {"state-modified", "state and packed weights are read-only after setup"},
     {"pad-dirty", "pad lanes of outputs are zero unless the impl says PAD_DIRTY"},
-    {"gap-written", "what lies between the rows of a pitched output stays as it is"},
+    {"gap-written", "what lies around and between the rows of a pitched output stays as "
+                    "it is"},
     {"reads-outside", "a run reads inside its inputs, weights and workspace alone"},
     {"unwritten", "a run writes every element of its outputs"},
     {"stale-read", "outputs and workspace hold anything when run begins"},

@@ -7,6 +7,7 @@
  * Why the plan is this one stays with the planner, whose fields are not here.
  *
  *   schedule      planner, plan -> nodes that run, values, steps
+ *   inside        values inside others -> their strides
  *   memory        steps         -> their order, memory shared in place, offsets
  *   memory_order  orders of the steps to try
  *   state         what a run leaves for the next, in place or copied
@@ -74,6 +75,7 @@ struct execution_value {
     int owner;     /* at the end of the aliases, itself without; once placed */
     int64_t at;    /* bytes into its memory */
     bool in_place; /* alias made by the memory planner */
+    bool pitched;  /* its strides are those of the value it is in: not dense */
     strata_desc desc;
     int64_t bytes, offset; /* in the arena, if neither bound nor aliased */
     int first, last;       /* steps */
@@ -125,7 +127,7 @@ struct execution {
     int64_t arena_bytes, arena_bound; /* the bound is the order's: bytes alive at once */
 };
 
-/* schedule.c: of the planner's plan, or of another of the same problem. */
+/* schedule/schedule.c: of the planner's plan, or of another of the same problem. */
 int execution_make(struct execution **out, const struct planner *planner,
                    const struct plan *plan, strata_error *err);
 
@@ -162,6 +164,9 @@ static inline size_t execution_bound(const struct execution *x)
 /* state.c: once placed: which states are shared, and steps that copy the others. */
 int execution_keep_states(struct execution *x, strata_error *err);
 
+/* schedule/inside.c: strides of values inside others, whose aliases are known, and the
+ * workspaces of nodes that touch them; a limit in bytes, 0: none. */
+int execution_lay_inside(struct execution *x, uint64_t workspace, strata_error *err);
 /* memory.c */
 int execution_place(struct execution *x, strata_error *err);
 /* memory_order.c: orders of the steps to try; *order lists step indices. */

@@ -3,8 +3,11 @@ PLANNER_SOURCES = \
 	planner/arena.h \
 	planner/candidate/candidate.c \
 	planner/candidate/free.c \
+	planner/candidate/home.c \
+	planner/candidate/inside.c \
 	planner/candidate/keep.c \
 	planner/candidate/precision.c \
+	planner/candidate/prune.c \
 	planner/candidate/refuse.c \
 	planner/certificate/certificate.h \
 	planner/certificate/check.c \
@@ -12,6 +15,7 @@ PLANNER_SOURCES = \
 	planner/certificate/price.c \
 	planner/certificate/proof.c \
 	planner/certificate/state.c \
+	planner/model/conversions.c \
 	planner/cost/analytic.c \
 	planner/cost/busy.c \
 	planner/cost/busy.h \
@@ -45,7 +49,7 @@ PLANNER_SOURCES = \
 	planner/like.c \
 	planner/memory.c \
 	planner/memory_order.c \
-	planner/model.c \
+	planner/model/model.c \
 	planner/objective.c \
 	planner/pack.c \
 	planner/pack.h \
@@ -54,7 +58,11 @@ PLANNER_SOURCES = \
 	planner/record.c \
 	planner/record.h \
 	planner/restore.c \
-	planner/schedule.c \
+	planner/schedule/inside.c \
+	planner/schedule/place.c \
+	planner/schedule/schedule.c \
+	planner/schedule/schedule.h \
+	planner/schedule/values.c \
 	planner/state.c \
 	planner/solver/bound.c \
 	planner/solver/branch.c \

@@ -72,8 +72,9 @@ static bool can_share(const struct execution *x, const struct execution_node *n,
     int memory = owner_of(x, n->in_values[0]);
     return in->format == out->format && in->desc.rank == out->desc.rank &&
            memcmp(in->desc.dims, out->desc.dims, sizeof in->desc.dims) == 0 &&
-           out->alias < 0 && x->values[memory].binding < 0 && out->binding < 0 &&
-           last_read[memory] <= (int)step && !reads_memory(x, &x->steps[step], 1, memory);
+           !in->pitched && out->alias < 0 && x->values[memory].binding < 0 &&
+           out->binding < 0 && last_read[memory] <= (int)step &&
+           !reads_memory(x, &x->steps[step], 1, memory);
 }
 
 static void find_last_reads(const struct execution *x, int *last_read)

@@ -99,6 +99,8 @@ struct planner_candidate {
     int row;
     size_t fused; /* layers of the tail; absorbed: those still to come after this one */
     bool grouped; /* absorbed by a group */
+    bool anywhere; /* reads inputs that lie inside others, too */
+    bool homed;    /* written inside the concatenation that reads it, at its pitch */
     int pad;      /* STRATA_PAD_* of an absorbed tensor */
     int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
     int64_t cost;     /* 1/16 ns; usable ones only */
@@ -118,7 +120,12 @@ struct planner_model {
     int64_t **matrices;
     size_t n_matrices;
     bool any_dirty; /* some impl leaves pad lanes undefined */
-    int *home;  /* per network tensor: the concatenation that may own its memory, or -1 */
+    /* Per network tensor: the concatenation that may own its memory, or -1 (-2: it reads
+     * it twice). Formats of the table in which it lies apart there, so that only an impl
+     * that declares it reads or writes it; the same inside what it is a slice of. */
+    int *home;
+    uint64_t *pitched, *cut;
+    uint64_t *anywhere; /* formats in which readers that take both say so */
     int *ports; /* storage of the operations' tensor lists */
     struct plan_reader *readers;
 };
@@ -255,22 +262,42 @@ const char *planner_refuse_fold(const struct planner *planner,
 int planner_weights(const struct planner *planner, const struct planner_node *n,
                     size_t fused, strata_tensor *weights, strata_error *err);
 /* fuse/shuffle.c */
-/* Byte of its input at which a layer's output stands as it is, in a format, or -1. */
-int64_t planner_alias_begin(const struct planner *planner,
-                            const struct network_layer *layer, int format);
+/* Where a layer's output stands in its input as it is, in a format. */
+struct planner_slice planner_find_alias(const struct planner *planner,
+                                        const struct network_layer *layer, int port,
+                                        int format);
 /* Two Shuffles as one, or NULL where the reshapes do not allow it (or for memory). One
  * piece of memory. */
 strata_shuffle *planner_compose(const strata_network *net, const struct network_layer *a,
                                 const struct network_layer *b, strata_error *err);
 /* fuse/slice.c */
-/* Byte at which a tensor begins in one that it is a slice of, from `begin` along `dim`,
- * where it is one piece of the same layout there, and aligned; else -1, and *why says
- * what it is not. why may be NULL. */
-int64_t planner_slice_begin(const struct planner *planner, int whole, int part, int dim,
-                            int64_t begin, int format, const char **why);
-/* The same of input `port` in a concatenation's output. */
-int64_t planner_part_begin(const struct planner *planner, const struct planner_node *join,
-                           int port, int format, const char **why);
+/* How a tensor lies in one that it is a slice of. */
+struct planner_slice {
+    int64_t begin;   /* byte, or -1: it cannot */
+    bool pitched;    /* by the larger one's strides, or aligned as STRATA_PITCHED_IN says:
+                        not one piece of its own layout, aligned as tensors are */
+    const char *why; /* it cannot, or not as one piece; NULL: neither */
+};
+/* From `begin` along `dim`. */
+struct planner_slice planner_find_slice(const struct planner *planner, int whole,
+                                        int part, int dim, int64_t begin, int format);
+/* Of input `port` in a concatenation's output. */
+struct planner_slice planner_find_part(const struct planner *planner,
+                                       const struct planner_node *join, int port,
+                                       int format);
+/* candidate/home.c: which tensors may lie inside others. */
+void planner_find_homes(const struct planner *planner, struct planner_model *m);
+/* candidate/inside.c: whether a usable candidate reads inputs inside others (which is
+ * noted in it), and whether there may be another like it that is written home. */
+int planner_look_inside(const struct planner *planner, const struct planner_model *m,
+                        struct planner_candidate *c, bool *homed, strata_error *err);
+/* candidate/prune.c: once all candidates are there: what of this would save nothing. */
+int planner_prune_homes(struct planner *planner, struct planner_model *m,
+                        strata_error *err);
+/* Whether a node is a concatenation that its inputs may be made in. */
+bool planner_joins(const struct planner *planner, int node);
+/* Whether a tensor may lie apart inside another in a format. */
+bool planner_may_lie_apart(const struct planner_model *m, int tensor, int format);
 /* candidate/precision.c: formats that a node's free floats may have by the network's
  * precision; all, after a warning, where the layer has no row at it. */
 uint64_t planner_precision(const struct planner *planner, const struct planner_node *n);
@@ -289,6 +316,9 @@ void planner_list_formats(char *text, size_t size, uint64_t mask, int rank);
  * the one that was decided for; NULL: all. */
 int planner_find_free(struct planner *planner, struct planner_model *m, int node,
                       const struct record_decision *only, strata_error *err);
+/* conversions.c: of the model's tensors, once it has its labels. */
+int planner_make_conversions(const struct planner *planner, struct planner_model *m,
+                             strata_error *err);
 /* model.c */
 int planner_make_model(struct planner *planner, strata_error *err);
 void planner_free_model(struct planner_model *m);

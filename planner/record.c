@@ -49,6 +49,8 @@ static json_t *decision_json(const struct planner *planner,
     json_t *j =
         json_pack("{s:s, s:s, s:I, s:I}", "layer", l->name, "kind", kinds[c->kind],
                   "fused", (json_int_t)c->fused, "cost", (json_int_t)choice->cost);
+    if (c->homed)
+        j = json_put(j, "inside", json_true());
     if (!planner_runs(c)) {
         j = json_put(j, "reads", formats(c->in_formats, 1));
         return j;
@@ -101,8 +103,9 @@ json_t *record_json(const struct planner *planner, const struct record_modules *
         conversions =
             json_add(conversions, conversion_json(planner, &planner->plan->steps[i]));
     return json_pack(
-        "{s:o, s:o, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o}", "decisions", decisions,
-        "conversions", conversions, "pads_any", planner->model->any_dirty, "objective",
+        "{s:o, s:o, s:b, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o}", "decisions", decisions,
+        "conversions", conversions, "pads_any", planner->model->any_dirty, "pitched",
+        !planner->record || planner->record->pitched, "objective",
         (json_int_t)planner->plan->objective, "bound", (json_int_t)planner->plan->bound,
         "proved", planner->plan->proved, "nodes", (json_int_t)planner->plan->nodes,
         "costs", cost_kinds[planner->costs.kind], "costs_complete",
@@ -167,9 +170,12 @@ static int read_run(struct record_decision *d, const json_t *j,
         return error_set(err, STRATA_EPARSE, "row %lld of plugin %lld: out of range",
                          (long long)row, (long long)plugin);
     d->row = (int)row;
-    /* A group reads what the network tells; candidates are looked for accordingly. */
-    const int n_in =
-        d->kind == CANDIDATE_GROUP ? (int)json_array_size(reads) : l->n_inputs;
+    /* A group reads what the network tells, a list that grows the one before it;
+     * candidates are looked for accordingly. */
+    const int given = (int)json_array_size(reads);
+    const bool grows = strcmp(l->type->full_name, "core::Concatenation@1") == 0 &&
+                       given > 0 && given < l->n_inputs;
+    const int n_in = d->kind == CANDIDATE_GROUP || grows ? given : l->n_inputs;
     int status = read_formats(d->in_formats, &d->n_in, reads, n_in, err);
     return status == STRATA_OK
                ? read_formats(d->out_formats, &d->n_out, writes, l->n_outputs, err)
@@ -197,6 +203,7 @@ static int read_decision(struct record_decision *d, const json_t *j,
     d->kind = (enum candidate_kind)index;
     d->fused = (size_t)fused;
     d->cost = cost;
+    d->homed = json_is_true(json_object_get(j, "inside"));
     return d->kind == CANDIDATE_RUN || d->kind == CANDIDATE_GROUP
                ? read_run(d, j, l, modules, err)
                : read_formats(d->in_formats, &d->n_in, json_object_get(j, "reads"), 1,
@@ -212,7 +219,7 @@ static int read_label(struct plan_label *out, const json_t *j, strata_error *err
     if (json_unpack_ex((json_t *)j, &wrong, 0, "{s:o, s:s, s:I}", "format", &format,
                        "pads", &pads, "stage", &stage) != 0)
         return unpack_failed(&wrong, err);
-    if (stage < 0 || stage > PLAN_NONE)
+    if (stage < 0 || stage >= PLAN_STAGES)
         return error_set(err, STRATA_EPARSE, "stage %lld: out of range",
                          (long long)stage);
     out->stage = (int)stage;
@@ -282,6 +289,7 @@ static int read_totals(struct record *r, strata_error *err)
     if (kind < 0)
         return error_set(err, STRATA_EPARSE, "costs '%s' are unknown", costs);
     r->any_dirty = dirty;
+    r->pitched = json_is_true(json_object_get(r->json, "pitched"));
     r->objective = objective;
     r->bound = bound;
     r->proved = proved;
@@ -371,6 +379,7 @@ int record_decisions(struct record **out, const struct planner *planner,
         d->impl = c->impl ? c->impl->impl.name : NULL;
         d->module = c->impl ? c->impl->module : NULL;
         d->row = c->row;
+        d->homed = c->homed;
         d->fused = c->fused;
         d->n_in = d->n_out = PLAN_MAX_PORTS;
         memcpy(d->in_formats, c->in_formats, sizeof d->in_formats);

@@ -23,6 +23,7 @@ struct record_decision {
     const struct module *module; /* and who brings it here */
     int row;
     bool any_impl; /* only the formats and what is fused bind */
+    bool homed;
     size_t fused;
     int n_in, n_out; /* formats that are given; the last one repeats */
     int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
@@ -42,6 +43,7 @@ struct record {
     struct record_conversion *conversions;
     size_t n_conversions;
     bool any_dirty; /* as in planner_model */
+    bool pitched;   /* tensors may lie inside others at a pitch: since that was planned */
     int64_t objective, bound;
     bool proved;
     uint64_t nodes;

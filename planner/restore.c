@@ -41,6 +41,11 @@ static int restore_choice(struct planner *planner, size_t op, strata_error *err)
         return STRATA_OK;
     const struct planner_candidate *candidate = &planner->model->candidates[c->impl];
     const struct record_decision *d = &planner->record->decisions[candidate->node];
+    if (candidate->homed != d->homed)
+        return error_set(err, STRATA_EPARSE,
+                         "layer '%s': the decision is that its output lies %s, which the "
+                         "layer before it has otherwise",
+                         o->name, d->homed ? "inside another" : "by itself");
     if (candidate->kind != d->kind || candidate->fused != d->fused)
         return error_set(err, STRATA_EPARSE,
                          "layer '%s': the decision is that %zu layers are fused, the "

@@ -38,6 +38,8 @@ static bool writes_in_place(const struct execution *x, const struct execution_st
     for (int out = 0; out < n->n_out; out++)
         for (int in = 0; in < n->n_in; in++) {
             const bool reads = same_memory(x, n->in_values[in], now);
+            if (reads && x->values[n->in_values[in]].pitched)
+                return false;
             if (!reads || !same_memory(x, n->out_values[out], next))
                 continue;
             if (!pair_declared(n, in, out))

@@ -15,6 +15,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/new_layer/spec.c tools/new_layer/values.c tools/new_layer/template.c tools/new_layer/template.h \
 	tools/explain/explain.c tools/explain/explain.h \
 	tools/explain/impls.c \
+	tools/explain/inside.c \
 	tools/explain/columns.c tools/explain/diff.c tools/explain/dot.c tools/explain/graph.c \
 	tools/build.c tools/built.c \
 	tools/generate/decoder.c tools/generate/decoder.h tools/generate/generate.c \

@@ -127,6 +127,13 @@ struct harness_result harness_check_on(const struct harness_target *target,
 
 /* ---- building blocks, for tests with values of their own ----------------------- */
 
+/* How tensors lie. */
+enum harness_pitch {
+    PITCH_NONE, /* dense */
+    PITCH_ALL,  /* every stride but the innermost above dense */
+    PITCH_INSIDE /* a range of a larger tensor's channels */
+};
+
 /* An instance: params from attribute text, shapes resolved through the layer. */
 struct harness_node {
     const struct registry_layer *layer;
@@ -135,7 +142,7 @@ struct harness_node {
     strata_node node;             /* tensors without formats or data */
     bool vetoed;                  /* the last harness_run ended in the impl's accept */
     bool no_pack;                 /* hide the host extension "strata.pack/1" */
-    bool pitched_in, pitched_out; /* strides above dense; for impls that claim it */
+    enum harness_pitch pitched_in, pitched_out; /* for impls that claim it */
     bool in_place;                /* out[0] lies on in[0] */
     struct mirror *mirror;        /* run on its device; NULL: on the host */
     bool plain;                   /* one run, without a look at guards */

@@ -14,6 +14,7 @@ struct block {
     size_t bytes;
     unsigned char band;    /* byte that its bands hold */
     unsigned char *device; /* the content's address on a device, or NULL: mirror.h */
+    size_t lead;           /* bytes of the content before a tensor in it */
 };
 
 /* `bytes` at a 256-byte boundary, filled, with a band on each side. */

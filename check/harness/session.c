@@ -351,6 +351,19 @@ static int inspect(struct session *s, struct block *b, const char *what, int ind
     }
 }
 
+/* The larger tensor's part before an output that lies inside. */
+static int inspect_lead(struct session *s, int output, unsigned char pattern)
+{
+    const struct block *b = &s->out_block[output];
+    for (size_t i = 0; i < b->lead; i++)
+        if (b->data[i] != pattern)
+            return session_fault(s, "gap-written",
+                                 "output %d: wrote byte %zu before it, where channels of "
+                                 "the larger tensor are",
+                                 output, b->lead - i);
+    return STRATA_OK;
+}
+
 int session_inspect(struct session *s, unsigned char pattern)
 {
     static const char *const rules[] = {
@@ -361,6 +374,8 @@ int session_inspect(struct session *s, unsigned char pattern)
         const strata_tensor view = session_output(s, i);
         if (!s->out_block[i].base)
             continue;
+        if ((status = inspect_lead(s, i, pattern)) != STRATA_OK)
+            break;
         enum tensor_verdict v = tensor_check_outside(&view, dirty, pattern, &s->err);
         if (v == TENSOR_PAD || v == TENSOR_GAP)
             status = session_fault(s, rules[v], "%s", s->err.message);

@@ -70,10 +70,29 @@ static void pitch(strata_desc *d)
     }
 }
 
-static int make_tensor(struct session *s, strata_tensor *t, struct block *b,
-                       const strata_tensor *shape, uint64_t mask, bool pitched,
-                       enum mirror_kind kind)
+/* Strides of a tensor that a range of channels, of 0 too, comes before and behind; with
+ * the least alignment that a plan gives it. Its offset there, in bytes. */
+static int64_t put_inside(strata_desc *d, struct format f, strata_error *err)
 {
+    strata_desc whole;
+    int64_t dims[STRATA_MAX_RANK];
+    const int64_t size = (int64_t)strata_dtype_size(f.dtype);
+    const int64_t unit = f.vector * size > 16 ? f.vector : 16 / size;
+    if (d->rank < 2)
+        return 0;
+    memcpy(dims, d->dims, sizeof dims);
+    dims[1] = (dims[1] + unit - 1) / unit * unit + 3 * unit;
+    if (format_desc(&whole, f, dims, d->rank, err) != STRATA_OK)
+        return -1;
+    memcpy(d->strides, whole.strides, sizeof d->strides);
+    return unit * size;
+}
+
+static int make_tensor(struct session *s, strata_tensor *t, struct block *b,
+                       const strata_tensor *shape, uint64_t mask,
+                       enum harness_pitch pitched, enum mirror_kind kind)
+{
+    int64_t lead = 0;
     strata_desc d;
     int bit = mask ? __builtin_ctzll(mask) : -1;
     const struct format *f = format_at(bit);
@@ -82,12 +101,19 @@ static int make_tensor(struct session *s, strata_tensor *t, struct block *b,
     int status = format_desc(&d, *f, shape->dims, shape->rank, &s->err);
     if (status != STRATA_OK)
         return status;
-    if (pitched && shape->count > 0)
+    if (pitched == PITCH_ALL && shape->count > 0)
         pitch(&d);
-    size_t bytes = (size_t)strata_desc_size(&d) * strata_dtype_size(d.dtype);
+    if (pitched == PITCH_INSIDE && shape->count > 0)
+        lead = put_inside(&d, *f, &s->err);
+    if (lead < 0)
+        return STRATA_EINVAL;
+    size_t bytes =
+        (size_t)lead + (size_t)strata_desc_size(&d) * strata_dtype_size(d.dtype);
     if (!session_block(s, b, bytes, kind))
         return error_no_memory(&s->err, bytes, "tensor");
-    tensor_view(t, &d, mask, STRATA_PAD_ZERO, session_address(b));
+    b->lead = (size_t)lead;
+    tensor_view(t, &d, mask, STRATA_PAD_ZERO,
+                (unsigned char *)session_address(b) + lead);
     t->exact = shape->exact;
     if (t->count == 0)
         t->data = NULL; /* what is empty may lie anywhere */
@@ -98,7 +124,7 @@ static int make_tensor(struct session *s, strata_tensor *t, struct block *b,
 strata_tensor session_view(const strata_tensor *t, const struct block *b)
 {
     strata_tensor view = *t;
-    view.data = b->data;
+    view.data = b->data + b->lead;
     return view;
 }
 
@@ -181,7 +207,8 @@ static int make_epilogue(struct session *s, const struct harness_formats *f,
     if (status != STRATA_OK || !(e->flags & STRATA_EPILOGUE_RESIDUAL))
         return status;
     status = make_tensor(s, &s->residual, &s->residual_block, &s->n->out[0], f->out[0],
-                         s->n->pitched_in, MIRROR_FULL);
+                         s->n->pitched_in == PITCH_ALL ? PITCH_ALL : PITCH_NONE,
+                         MIRROR_FULL);
     if (status != STRATA_OK)
         return status;
     const strata_tensor view = session_view(&s->residual, &s->residual_block);

@@ -128,11 +128,16 @@ static void run_variants(struct trial *k, int row)
     if (n->vetoed || n->fault || numbers || n->out[0].count == 0)
         return;
     if (flags & (STRATA_STRIDED_IN | STRATA_STRIDED_OUT)) {
-        n->pitched_in = flags & STRATA_STRIDED_IN;
-        n->pitched_out = flags & STRATA_STRIDED_OUT;
+        n->pitched_in = flags & STRATA_STRIDED_IN ? PITCH_ALL : PITCH_NONE;
+        n->pitched_out = flags & STRATA_STRIDED_OUT ? PITCH_ALL : PITCH_NONE;
         run_variant(k, row, "pitched", NULL);
-        n->pitched_in = n->pitched_out = false;
     }
+    if (flags & (STRATA_PITCHED_IN | STRATA_PITCHED_OUT)) {
+        n->pitched_in = flags & STRATA_PITCHED_IN ? PITCH_INSIDE : PITCH_NONE;
+        n->pitched_out = flags & STRATA_PITCHED_OUT ? PITCH_INSIDE : PITCH_NONE;
+        run_variant(k, row, "inside", NULL);
+    }
+    n->pitched_in = n->pitched_out = PITCH_NONE;
     if (may_lie_in_place(k)) {
         n->in_place = true;
         run_variant(k, row, "in place", NULL);

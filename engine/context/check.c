@@ -99,7 +99,7 @@ static int keep(strata_context *c, const void *data, size_t bytes, const char *w
     if (status != STRATA_OK)
         return status;
     struct guard_kept *kept = &k->kept[k->n_kept];
-    *kept = (struct guard_kept){data, bytes, malloc(bytes), what, index};
+    *kept = (struct guard_kept){data, bytes, malloc(bytes), what, index, NULL};
     if (!kept->copy)
         return error_no_memory(err, bytes, "a copy to compare with");
     k->n_kept++;
@@ -140,9 +140,16 @@ static int keep_beside(strata_context *c, size_t node, int i, strata_error *err)
         return STRATA_OK;
     int status = keep(c, b->data, (size_t)(begin - b->data),
                       "what lies in one memory before output", i, err);
-    return status != STRATA_OK ? status
-                               : keep(c, end, (size_t)(b->data + b->bytes - end),
-                                      "what lies in one memory behind output", i, err);
+    if (status == STRATA_OK)
+        status = keep(c, end, (size_t)(b->data + b->bytes - end),
+                      "what lies in one memory behind output", i, err);
+    if (status != STRATA_OK || t->count == 0 || guard_is_dense(t))
+        return status;
+    status = keep(c, begin, guard_bytes(t), "what lies between channels of output", i,
+                  err);
+    if (status == STRATA_OK)
+        c->check->kept[c->check->n_kept - 1].but = t;
+    return status;
 }
 
 static int keep_inputs(strata_context *c, size_t i, strata_error *err)
@@ -179,8 +186,7 @@ static int fill(strata_context *c, size_t i, int byte, strata_error *err)
     int status = STRATA_OK;
     for (int k = 0; k < n->n_out && status == STRATA_OK; k++)
         if (!is_input(node, &node->out[k]))
-            status = ops(c)->fill(c->stream, node->out[k].data, byte,
-                                  guard_bytes(&node->out[k]), err);
+            status = guard_fill(c, &node->out[k], byte, err);
     if (n->workspace && status == STRATA_OK)
         status = ops(c)->fill(c->stream, node->run.workspace, byte, n->workspace, err);
     return status;
@@ -251,6 +257,8 @@ static int compare_kept(strata_context *c, size_t node, strata_error *err)
         if (!now)
             return error_no_memory(err, kept->bytes, "a copy to compare");
         status = guard_fetch(c, now, kept->data, kept->bytes, err);
+        if (status == STRATA_OK && kept->but)
+            guard_transfer(kept->but, kept->copy, now);
         if (status == STRATA_OK && memcmp(now, kept->copy, kept->bytes) != 0) {
             size_t at = 0;
             while (now[at] == kept->copy[at])

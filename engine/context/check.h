@@ -20,6 +20,7 @@ struct guard_kept {
     char *copy;
     const char *what;
     int index;
+    const strata_tensor *but; /* whose elements may change; NULL: none */
 };
 
 /* Memory with a guard on each side; data NULL: none. */
@@ -76,6 +77,12 @@ int guard_find_nan(strata_context *c, const strata_tensor *t, int64_t *at,
 enum guard_sight { GUARD_SEES_NAN, GUARD_SEES_FILL, GUARD_SEES_VALUE };
 int guard_look(strata_context *c, const strata_tensor *t, int64_t at,
                enum guard_sight *seen, char text[GUARD_PLACE], strata_error *err);
+/* Whether a tensor has all of its memory: it does not lie between others' channels. */
+bool guard_is_dense(const strata_tensor *t);
+/* Fill a tensor, pads included, and nothing between. */
+int guard_fill(strata_context *c, const strata_tensor *t, int byte, strata_error *err);
+/* Elements and pads of a tensor from an image of its memory into another. */
+void guard_transfer(const strata_tensor *t, char *to, char *from);
 /* Fill the pad lanes of a tensor whose pads may hold anything. */
 int guard_fill_pads(strata_context *c, const strata_tensor *t, int byte,
                     strata_error *err);

@@ -23,7 +23,9 @@ static void locate(struct walk *w)
 {
     const strata_tensor *t = w->t;
     w->live = t->vector_dim < 0 || w->index[t->vector_dim] < t->dims[t->vector_dim];
-    w->at = w->image + (size_t)strata_offset(t, w->index) * strata_dtype_size(t->dtype);
+    if (w->image)
+        w->at =
+            w->image + (size_t)strata_offset(t, w->index) * strata_dtype_size(t->dtype);
 }
 
 static void walk_begin(struct walk *w, const strata_tensor *t, char *image)
@@ -120,6 +122,47 @@ static int take_image(strata_context *c, const strata_tensor *t, strata_error *e
 static bool has_pads(const strata_tensor *t)
 {
     return t->vector_dim >= 0 && t->dims[t->vector_dim] % t->vector != 0;
+}
+
+bool guard_is_dense(const strata_tensor *t)
+{
+    struct walk w;
+    int64_t lanes = 1;
+    walk_begin(&w, t, NULL);
+    for (int d = 0; d < t->rank; d++)
+        lanes *= w.dims[d];
+    return lanes == t->size;
+}
+
+int guard_fill(strata_context *c, const strata_tensor *t, int byte, strata_error *err)
+{
+    const struct device_ops *ops = c->handle->device->ops;
+    struct walk w;
+    if (t->count == 0)
+        return STRATA_OK;
+    if (guard_is_dense(t))
+        return ops->fill(c->stream, t->data, byte, guard_bytes(t), err);
+    int status = take_image(c, t, err);
+    if (status != STRATA_OK)
+        return status;
+    walk_begin(&w, t, c->check->image);
+    do
+        memset(w.at, byte, strata_dtype_size(t->dtype));
+    while (walk_next(&w));
+    status = ops->copy(c->stream, t->data, c->check->image, guard_bytes(t),
+                       COPY_TO_DEVICE, err);
+    return status != STRATA_OK ? status : ops->stream_synchronize(c->stream, err);
+}
+
+void guard_transfer(const strata_tensor *t, char *to, char *from)
+{
+    struct walk w;
+    if (t->count == 0)
+        return;
+    walk_begin(&w, t, from);
+    do
+        memcpy(to + (w.at - from), w.at, strata_dtype_size(t->dtype));
+    while (walk_next(&w));
 }
 
 int guard_fill_pads(strata_context *c, const strata_tensor *t, int byte,

@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 #define STRATA_ABI_MAJOR 1
-#define STRATA_ABI_MINOR 3
+#define STRATA_ABI_MINOR 4
 /* The lowest host minor a module needs; define before including to require more. */
 #ifndef STRATA_ABI_REQUIRED_MINOR
 #define STRATA_ABI_REQUIRED_MINOR 0
@@ -374,8 +374,16 @@ enum {
                                     afterwards, ctx_open and run see NULL */
     STRATA_NAN_DROPPED = 256,    /* may give a number where the layer's definition has a
                                     NaN, as a maximum that passes over it (since 1.2) */
-    STRATA_OVERFLOW_DROPPED = 512 /* may give any number, not infinity, where the result
-                                     is out of its dtype's range (since 1.3) */
+    STRATA_OVERFLOW_DROPPED = 512, /* may give any number, not infinity, where the result
+                                      is out of its dtype's range (since 1.3) */
+    /* Reads inputs, writes outputs, that lie inside a larger tensor as a range of its
+     * channels, beside channels that are another's: dims' strides are those of the larger
+     * one, the range begins and ends with a vector (or ends with the larger one's last
+     * channel), data and every stride above dense are multiples of 16 bytes. accept is
+     * asked of such tensors, too; what it takes at one pitch runs at any. A residual is
+     * never so (since 1.4). */
+    STRATA_PITCHED_IN = 1024,
+    STRATA_PITCHED_OUT = 2048
 };
 
 /* How a layer is computed: one tactic, on one device, for some rows of formats. */

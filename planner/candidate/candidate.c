@@ -127,6 +127,7 @@ static struct planner_candidate begin_candidate(const struct expansion *x)
 static int add_candidate(const struct expansion *x, strata_error *err)
 {
     struct planner_candidate c = begin_candidate(x);
+    bool homed = false;
     strata_error why;
     error_clear(&why);
     for (int i = 0; i < PLAN_MAX_PORTS; i++) {
@@ -141,8 +142,17 @@ static int add_candidate(const struct expansion *x, strata_error *err)
     free(weights);
     if (status == STRATA_ENOMEM)
         return error_set(err, STRATA_ENOMEM, "%s", why.message);
-    return planner_keep_candidate(x->m, &c, status == STRATA_OK ? NULL : why.message,
-                                  err);
+    if (status != STRATA_OK)
+        return planner_keep_candidate(x->m, &c, why.message, err);
+    /* A record decides for one of the two. */
+    const bool both = !x->planner->record || !x->only;
+    status = planner_look_inside(x->planner, x->m, &c, &homed, err);
+    if (status == STRATA_OK && (both || !x->only->homed))
+        status = planner_keep_candidate(x->m, &c, NULL, err);
+    if (status != STRATA_OK || !homed || (!both && !x->only->homed))
+        return status;
+    c.homed = true;
+    return planner_keep_candidate(x->m, &c, NULL, err);
 }
 
 /* A whole impl or row that cannot be used, with one reason. */

@@ -16,7 +16,8 @@ static bool has_free(const struct planner_model *m, const struct planner_candida
     for (size_t i = m->n_candidates; i-- > 0 && m->candidates[i].node == c->node;) {
         const struct planner_candidate *o = &m->candidates[i];
         if (o->kind == c->kind && o->in_formats[0] == c->in_formats[0] &&
-            o->pad == c->pad && o->fused == c->fused && o->grouped == c->grouped)
+            o->pad == c->pad && o->fused == c->fused && o->grouped == c->grouped &&
+            o->homed == c->homed)
             return true;
     }
     return false;
@@ -53,6 +54,7 @@ static int add_absorbed(const struct planner *planner, struct planner_model *m, 
                 .kind = CANDIDATE_ABSORBED,
                 .node = node,
                 .fused = from.fused - at - 1,
+                .homed = from.homed,
                 .pad = planner_port_pad(m, planner->network, tensor, from.out_formats[0],
                                         &from.impl->impl, true)};
             int status = add_free(m, c, from.out_formats[0], err);
@@ -100,10 +102,26 @@ static bool can_join(const struct planner *planner, const struct planner_model *
     for (int i = 0; i < join->n_in; i++) {
         const int home = m->home[ *part = join->in[i]];
         *why = home == -2 ? "is read by it twice" : "is inside another concatenation";
-        if (home != node || planner_part_begin(planner, join, i, format, why) < 0)
+        if (home != node)
+            return false;
+        const struct planner_slice s = planner_find_part(planner, join, i, format);
+        *why = s.why;
+        if (s.begin < 0 || (s.pitched && !(m->pitched[join->in[i]] >> format & 1)))
             return false;
     }
     return true;
+}
+
+/* The whole may lie apart in a concatenation itself where no part needs to be one piece.
+ */
+static bool can_nest(const struct planner *planner, const struct planner_model *m,
+                     int node, int format)
+{
+    const struct planner_node *join = &planner->nodes[node];
+    bool nests = m->pitched[join->out[0]] >> format & 1;
+    for (int i = 0; i < join->n_in && nests; i++)
+        nests = m->pitched[join->in[i]] >> format & 1;
+    return nests;
 }
 
 /* The reason of the last format that was tried stands for all. */
@@ -125,42 +143,33 @@ static int note_join(struct planner *planner, int node, bool possible, int part,
     return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
 }
 
-static bool is_concatenation(const struct network_layer *layer)
-{
-    return strcmp(layer->type->full_name, "core::Concatenation@1") == 0;
-}
-
-/* A tensor's home is the first concatenation that reads it, unless it does so twice. */
-static void settle(const struct planner *planner, struct planner_model *m, int node)
-{
-    const struct planner_node *join = &planner->nodes[node];
-    for (int i = 0; i < join->n_in; i++) {
-        int *home = &m->home[join->in[i]];
-        bool twice = false;
-        for (int j = 0; j < i; j++)
-            twice |= join->in[j] == join->in[i];
-        *home = twice ? -2 : *home == -1 ? node : *home;
-    }
-}
-
+/* only: as in planner_find_free. */
 static int add_join(struct planner *planner, struct planner_model *m, int node,
-                    int format, strata_error *err)
+                    int format, const struct record_decision *only, strata_error *err)
 {
     const char *why = NULL;
     int part = -1;
     bool possible = can_join(planner, m, node, format, &part, &why);
     int status = note_join(planner, node, possible, part, format, why, err);
-    if (status != STRATA_OK || !possible)
-        return status;
-    return add_free(m, (struct planner_candidate){.kind = CANDIDATE_JOIN, .node = node},
-                    format, err);
+    struct planner_candidate c = {.kind = CANDIDATE_JOIN, .node = node};
+    if (status == STRATA_OK && possible && !(only && only->homed))
+        status = add_free(m, c, format, err);
+    c.homed = true;
+    if (status == STRATA_OK && possible && can_nest(planner, m, node, format) &&
+        (!only || only->homed))
+        status = add_free(m, c, format, err);
+    return status;
 }
 
 static int add_alias(const struct planner *planner, struct planner_model *m, int node,
                      int format, strata_error *err)
 {
-    if (planner_alias_begin(planner, planner->nodes[node].layer, format) < 0)
-        return STRATA_OK;
+    const struct network_layer *layer = planner->nodes[node].layer;
+    for (int i = 0; i < layer->n_outputs; i++) {
+        const struct planner_slice s = planner_find_alias(planner, layer, i, format);
+        if (s.begin < 0 || (s.pitched && !(m->cut[layer->outputs[i]] >> format & 1)))
+            return STRATA_OK;
+    }
     return add_free(m, (struct planner_candidate){.kind = CANDIDATE_ALIAS, .node = node},
                     format, err);
 }
@@ -174,7 +183,8 @@ static int add_decided(struct planner *planner, struct planner_model *m, int nod
         return status == STRATA_OK ? add_grouped(planner, m, node, err) : status;
     }
     if (d->kind == CANDIDATE_JOIN && join)
-        return add_join(planner, m, node, d->in_formats[0], err);
+        return add_join(planner, m, node, d->in_formats[0], planner->record ? d : NULL,
+                        err);
     if (d->kind == CANDIDATE_ALIAS && !join)
         return add_alias(planner, m, node, d->in_formats[0], err);
     return STRATA_OK;
@@ -183,11 +193,8 @@ static int add_decided(struct planner *planner, struct planner_model *m, int nod
 int planner_find_free(struct planner *planner, struct planner_model *m, int node,
                       const struct record_decision *only, strata_error *err)
 {
-    const struct network_layer *layer = planner->nodes[node].layer;
     uint64_t seen = 0;
-    bool join = is_concatenation(layer) && planner->network->build.fusion && !layer->impl;
-    if (join)
-        settle(planner, m, node);
+    const bool join = planner_joins(planner, node);
     if (only)
         return add_decided(planner, m, node, join, only, err);
     int status = add_absorbed(planner, m, node, err);
@@ -203,7 +210,7 @@ int planner_find_free(struct planner *planner, struct planner_model *m, int node
             c.in_formats[0] != c.out_formats[0] || seen >> c.in_formats[0] & 1)
             continue;
         seen |= UINT64_C(1) << c.in_formats[0];
-        status = (join ? add_join(planner, m, node, c.in_formats[0], err)
+        status = (join ? add_join(planner, m, node, c.in_formats[0], NULL, err)
                        : add_alias(planner, m, node, c.in_formats[0], err));
     }
     return status;

@@ -45,10 +45,12 @@ void explain_label(char *text, size_t size, const struct planner *planner, int t
     snprintf(text, size, "%s%s%s",
              format_mask_name(UINT64_C(1) << l->format, rank_of(planner, tensor)),
              l->pad == STRATA_PAD_ANY ? " (pads any)" : "",
-             l->stage == PLAN_PLAIN  ? ""
-             : l->stage == PLAN_HOME ? " (joined)"
-             : l->stage == PLAN_NONE ? " (unused)"
-                                     : " (fused)");
+             l->stage == PLAN_PLAIN      ? ""
+             : l->stage == PLAN_HOME     ? " (joined)"
+             : l->stage == PLAN_NONE     ? " (unused)"
+             : l->stage == PLAN_CUT      ? " (sliced)"
+             : l->stage == PLAN_ANYWHERE ? " (anywhere)"
+                                         : " (fused)");
 }
 
 /* Without the labels that only the planner knows, if there are others. */

@@ -77,32 +77,49 @@ static int sliced_dim(const strata_network *net, const struct network_layer *lay
     return shortened > 1 ? -1 : dim;
 }
 
-static int64_t slice_begin(const struct planner *planner,
-                           const struct network_layer *layer, int format)
+/* The same of one output of several: they are along one axis, in order. */
+static int split_dim(const strata_network *net, const struct network_layer *layer,
+                     int port, int64_t *begin)
 {
-    int64_t begin;
-    int dim = sliced_dim(planner->network, layer, &begin);
-    return dim < 0 ? -1
-                   : planner_slice_begin(planner, layer->inputs[0], layer->outputs[0],
-                                         dim, begin, format, NULL);
+    const strata_slice *p = layer->params;
+    const int dim = (int)(p->axis < 0 ? p->axis + net->tensors[layer->inputs[0]].rank
+                                      : p->axis);
+    *begin = 0;
+    for (int k = 0; k < port; k++)
+        *begin += net->tensors[layer->outputs[k]].dims[dim];
+    return dim;
 }
 
-int64_t planner_alias_begin(const struct planner *planner,
-                            const struct network_layer *layer, int format)
+static struct planner_slice find_slice(const struct planner *planner,
+                                       const struct network_layer *layer, int port,
+                                       int format)
+{
+    const strata_slice *p = layer->params;
+    int64_t begin;
+    int dim = p->split.n || p->parts ? split_dim(planner->network, layer, port, &begin)
+                                     : sliced_dim(planner->network, layer, &begin);
+    return dim < 0 ? (struct planner_slice){.begin = -1}
+                   : planner_find_slice(planner, layer->inputs[0], layer->outputs[port],
+                                        dim, begin, format);
+}
+
+struct planner_slice planner_find_alias(const struct planner *planner,
+                                        const struct network_layer *layer, int port,
+                                        int format)
 {
     const char *type = layer->type->full_name;
     bool same = false;
-    if (!planner->network->build.fusion || layer->impl || layer->n_outputs != 1)
-        return -1;
+    if (!planner->network->build.fusion || layer->impl)
+        return (struct planner_slice){.begin = -1};
     if (strcmp(type, "core::Slice@1") == 0)
-        return slice_begin(planner, layer, format);
+        return find_slice(planner, layer, port, format);
     if (strcmp(type, "core::Identity@1") == 0)
         same = true;
     else if (strcmp(type, "core::Scale@1") == 0)
         same = scale_is_alias(layer);
     else if (strcmp(type, "core::Shuffle@1") == 0)
         same = shuffle_is_alias(planner->network, layer, format);
-    return same ? 0 : -1;
+    return (struct planner_slice){.begin = same ? 0 : -1};
 }
 
 /* ---- composition ---------------------------------------------------------------------

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a tensor that is part of another lies in it, if it is one piece of it in a
- * format.
+ * Where a tensor that is part of another lies in it in a format: as one piece, or at the
+ * larger one's strides.
  */
-#include "planner/planner.h"
+#include "planner/record.h"
 
 #include <string.h>
 
 #include <strata/layers.h>
+
+#define PITCH_ALIGNMENT 16 /* bytes */
 
 static int join_axis(const struct planner *planner, const struct network_layer *join)
 {
@@ -16,38 +18,59 @@ static int join_axis(const struct planner *planner, const struct network_layer *
     return (int)(p->axis < 0 ? p->axis + rank : p->axis);
 }
 
-int64_t planner_slice_begin(const struct planner *planner, int whole, int part, int dim,
-                            int64_t begin, int format, const char **why)
+/* Whether data and all strides that are not the tensor's own keep to what
+ * STRATA_PITCHED_IN says. */
+static bool is_aligned(const strata_desc *slice, const strata_desc *own, int64_t begin)
 {
-    strata_desc all, own, slice;
-    const char *unused, **reason = why ? why : &unused;
-    if (planner_desc(&all, planner->network, whole, format, NULL) != STRATA_OK ||
-        planner_desc(&own, planner->network, part, format, NULL) != STRATA_OK)
-        return -1;
-    slice = all;
-    memcpy(slice.dims, own.dims, sizeof slice.dims);
-    *reason = own.dims[0] > 1 ? "is not one piece of it at a batch above 1"
-                              : "is not one piece of it";
-    if (!strata_desc_equal(&slice, &own))
-        return -1;
-    *reason = "does not begin and end with a vector";
-    bool vectors = dim == all.vector_dim;
-    if (vectors && (begin % all.vector != 0 || (own.dims[dim] % all.vector != 0 &&
-                                                begin + own.dims[dim] != all.dims[dim])))
-        return -1;
-    *reason = "does not begin at a multiple of 256 bytes";
-    begin = (vectors ? begin / all.vector : begin) * all.strides[dim] *
-            (int64_t)strata_dtype_size(all.dtype);
-    return begin % TENSOR_ALIGNMENT ? -1 : begin;
+    const int64_t size = (int64_t)strata_dtype_size(own->dtype);
+    for (int d = 0; d < own->rank; d++)
+        if (slice->strides[d] != own->strides[d] && own->dims[d] > 1 &&
+            slice->strides[d] * size % PITCH_ALIGNMENT)
+            return false;
+    return begin % PITCH_ALIGNMENT == 0;
 }
 
-int64_t planner_part_begin(const struct planner *planner, const struct planner_node *join,
-                           int port, int format, const char **why)
+/* Plans on record from before know no pitch. */
+static bool knows_pitch(const struct planner *planner)
+{
+    return !planner->record || planner->record->pitched;
+}
+
+struct planner_slice planner_find_slice(const struct planner *planner, int whole,
+                                        int part, int dim, int64_t begin, int format)
+{
+    strata_desc all, own, slice;
+    struct planner_slice s = {.begin = -1, .why = "has no such format"};
+    if (planner_desc(&all, planner->network, whole, format, NULL) != STRATA_OK ||
+        planner_desc(&own, planner->network, part, format, NULL) != STRATA_OK)
+        return s;
+    slice = all;
+    memcpy(slice.dims, own.dims, sizeof slice.dims);
+    const bool vectors = dim == all.vector_dim;
+    const bool whole_vectors = !vectors || (begin % all.vector == 0 &&
+                                            (own.dims[dim] % all.vector == 0 ||
+                                             begin + own.dims[dim] == all.dims[dim]));
+    const bool one = strata_desc_equal(&slice, &own);
+    const int64_t at = (vectors ? begin / all.vector : begin) * all.strides[dim] *
+                       (int64_t)strata_dtype_size(all.dtype);
+    s.why = !one && own.dims[0] > 1 ? "is not one piece of it at a batch above 1"
+            : !one                  ? "is not one piece of it"
+            : !whole_vectors        ? "does not begin and end with a vector"
+            : at % TENSOR_ALIGNMENT ? "does not begin at a multiple of 256 bytes"
+                                    : NULL;
+    s.pitched = s.why && whole_vectors && dim == 1 && own.rank > 1 &&
+                knows_pitch(planner) && is_aligned(&slice, &own, at);
+    s.begin = s.pitched || !s.why ? at : -1;
+    return s;
+}
+
+struct planner_slice planner_find_part(const struct planner *planner,
+                                       const struct planner_node *join, int port,
+                                       int format)
 {
     int axis = join_axis(planner, join->layer);
     int64_t begin = 0;
     for (int i = 0; i < port; i++)
         begin += planner->network->tensors[join->in[i]].dims[axis];
-    return planner_slice_begin(planner, join->out[0], join->in[port], axis, begin, format,
-                               why);
+    return planner_find_slice(planner, join->out[0], join->in[port], axis, begin, format);
 }

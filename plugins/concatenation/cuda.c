@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Concatenation on CUDA: an input is a launch, in order, since channels moved in whole
- * vectors may leave lanes that belong to the next input.
+ * Concatenation on CUDA: as many inputs in a launch as its parameters hold.
  */
 #include <strata/layers.h>
 
 #include "plugins/common/move/move.h"
 #include "plugins/concatenation/concatenation.h"
 
+struct progress {
+    int32_t axis;
+    int64_t begin; /* of the next input, along the axis */
+};
+
+static void move_input(const strata_run *r, int k, void *user, struct move_job *job)
+{
+    struct progress *p = user;
+    const strata_tensor *y = &r->out[0], *x = &r->in[k];
+    move_begin(job, y, x);
+    for (int32_t d = 0; d < y->rank; d++)
+        move_dim(job, d, y, d == p->axis ? p->begin : 0, x, 0, 1, x->dims[d]);
+    p->begin += x->dims[p->axis];
+}
+
 static int concatenation_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
-    const int32_t axis = concatenation_axis(r->params, y->rank);
-    int64_t begin = 0;
-    int status = STRATA_OK;
-    for (int32_t k = 0; k < r->n_in && status == STRATA_OK; k++) {
-        const strata_tensor *x = &r->in[k];
-        struct move_job job;
-        move_begin(&job, y, x);
-        for (int32_t d = 0; d < y->rank; d++)
-            move_dim(&job, d, y, d == axis ? begin : 0, x, 0, 1, x->dims[d]);
-        status = move_launch(r, &job);
-        begin += x->dims[axis];
-    }
+    struct progress p = {concatenation_axis(r->params, y->rank), 0};
+    const int status = move_all(r, r->n_in, move_input, &p);
     return status == STRATA_OK ? move_clear_pads(r, y) : status;
 }
 
@@ -31,7 +35,8 @@ static const strata_row rows[] = {{{MOVE_FORMATS, STRATA_SAME}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
+     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT |
+              STRATA_PITCHED_IN | STRATA_PITCHED_OUT,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .run = concatenation_run},

@@ -20,8 +20,10 @@ static const strata_row gemm_rows[] = {
 #define GEMM_IMPL(...) GEMM_IMPL_OF(gemm_accept, __VA_ARGS__)
 #define GEMM_IMPL_OF(accept_, id_, name_, tactic, sm, last_sm, share)                    \
     {                                                                                    \
-        .id = id_, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED, .min_sm = sm,   \
-        .max_sm = last_sm, .epilogues = CONVOLUTION_EPILOGUES, .name = name_,            \
+        .id = id_, .device = STRATA_CUDA,                                                \
+        .flags = STRATA_WEIGHT_PACKED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,          \
+        .min_sm = sm, .max_sm = last_sm, .epilogues = CONVOLUTION_EPILOGUES,             \
+        .name = name_,                                                                   \
         .rows = STRATA_ARRAY(gemm_rows), .activations = CUDA_ALL_ACTIVATIONS,            \
         .efficiency = share, .state_size = sizeof(convolution_state),                    \
         .accept = accept_, .setup = tactic##_setup, .run = tactic##_run                  \

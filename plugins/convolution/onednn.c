@@ -58,6 +58,7 @@ static int describe(const strata_node *n, struct onednn_request *request)
 }
 
 ONEDNN_CALLBACKS(describe)
+ONEDNN_EACH_CALLBACKS(describe)
 
 static const strata_row blocked16[] = {
     {{STRATA_F32_NC16HW16}, {STRATA_SAME}},
@@ -67,6 +68,8 @@ static const strata_row blocked8[] = {
     {{STRATA_F32_NC8HW8}, {STRATA_SAME}},
     {{STRATA_F32_NCHW}, {STRATA_F32_NC8HW8}},
 };
+static const strata_row each16[] = {{{STRATA_F32_NC16HW16}, {STRATA_SAME}}};
+static const strata_row each8[] = {{{STRATA_F32_NC8HW8}, {STRATA_SAME}}};
 static const strata_row last[] = {{{STRATA_F32_NHWC}, {STRATA_SAME}}};
 static const strata_row linear[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
 
@@ -78,11 +81,17 @@ static const strata_row linear[] = {{{STRATA_F32_NCHW}, {STRATA_SAME}}};
     .flags = STRATA_NAN_DROPPED, .epilogues = ONEDNN_EPILOGUES,                          \
     .activations = ONEDNN_ACTIVATIONS - (UINT64_C(1) << STRATA_SIGMOID)
 
+#define FUSED_EACH                                                                       \
+    .flags = STRATA_NAN_DROPPED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,                \
+    .epilogues = ONEDNN_EPILOGUES, .activations = ONEDNN_ACTIVATIONS
+
 static const strata_impl impls[] = {
     {ONEDNN_IMPL(1, "onednn_nc16hw16", blocked16, 0.9, 0.8), FUSED},
     {ONEDNN_IMPL(2, "onednn_nc8hw8", blocked8, 0.48, 0.85), FUSED},
     {ONEDNN_IMPL(3, "onednn_nhwc", last, 0.95, 0.6), FUSED},
     {ONEDNN_IMPL(4, "onednn_nchw", linear, 0.8, 0.14), FUSED_LINEAR},
+    {ONEDNN_EACH(5, "onednn_nc16hw16_each", each16, 0.87, 0.8), FUSED_EACH},
+    {ONEDNN_EACH(6, "onednn_nc8hw8_each", each8, 0.46, 0.85), FUSED_EACH},
 };
 
 const strata_extends onednn_convolution = {

@@ -60,6 +60,7 @@ static int describe(const strata_node *n, struct onednn_request *request)
 }
 
 ONEDNN_CALLBACKS(describe)
+ONEDNN_EACH_CALLBACKS(describe)
 
 static const strata_row blocked[] = {
     {{STRATA_F32_NC16HW16 | STRATA_F32_NC8HW8}, {STRATA_SAME}}};
@@ -68,6 +69,8 @@ static const strata_row plain[] = {{{STRATA_F32_NHWC | STRATA_F32_NCHW}, {STRATA
 static const strata_impl impls[] = {
     {ONEDNN_IMPL(1, "onednn_blocked", blocked, 0.085, 1), .flags = STRATA_NAN_DROPPED},
     {ONEDNN_IMPL(2, "onednn", plain, 0.085, 0.5), .flags = STRATA_NAN_DROPPED},
+    {ONEDNN_EACH(3, "onednn_blocked_each", blocked, 0.083, 0.97),
+     .flags = STRATA_NAN_DROPPED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT},
 };
 
 const strata_extends onednn_pooling = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scale on CUDA: one walk over the tensor as it lies, the three weights (FP32, linear) as
- * operands that are uniform, per channel, or per element of an image; then a fused
- * residual and activation.
+ * Scale on CUDA: one walk over the output as it lies, the three weights (FP32, linear) as
+ * operands that are uniform, per channel, or per element of an image, and so the input
+ * where it lies inside a larger tensor; then a fused residual and activation.
  */
 #include "kernels/walk.cuh"
 
@@ -15,7 +15,8 @@ struct factors {
     epilogue_args epilogue;
 };
 
-template <typename T>
+/* Apart: the input is operand WEIGHTS of the walk, else it lies as the output does. */
+template <typename T, bool Apart>
 struct factors_of : factors {
     template <int N, int K>
     __device__ void load_factor(float v[N], const walk<K> &w, const walk_place<K> &p,
@@ -34,7 +35,10 @@ struct factors_of : factors {
                           int64_t i) const
     {
         float a[N], b[N];
-        walk_load_pack<T, N>(v, (const T *)x + i);
+        if constexpr (Apart)
+            walk_load<T, N>(v, x, w, p, WEIGHTS, lane);
+        else
+            walk_load_pack<T, N>(v, (const T *)x + i);
         load_factor<N>(a, w, p, SCALE, lane);
         load_factor<N>(b, w, p, SHIFT, lane);
 #pragma unroll
@@ -59,13 +63,22 @@ static walk_operand factor_operand(const strata_tensor *y, const strata_tensor *
                                        : walk_dense(y, 1, y->rank - 1);
 }
 
-template <typename T>
+static bool lies_apart(const strata_tensor *x, const strata_tensor *y)
+{
+    for (int d = 0; d < y->rank; d++)
+        if (y->dims[d] > 1 && x->strides[d] != y->strides[d])
+            return true;
+    return false;
+}
+
+template <typename T, bool Apart>
 static void scale_launch(const strata_run *r)
 {
+    const int K = WEIGHTS + Apart;
     const strata_scale *params = (const strata_scale *)r->params;
     const double absent[WEIGHTS] = {params->scale, params->shift, params->power};
-    walk_operand operand[WEIGHTS];
-    factors_of<T> f = {};
+    walk_operand operand[K];
+    factors_of<T, Apart> f = {};
     f.x = r->in[0].data;
     f.epilogue = epilogue_of(r);
     for (int k = 0; k < WEIGHTS; k++) {
@@ -73,12 +86,17 @@ static void scale_launch(const strata_run *r)
         f.absent[k] = (float)absent[k];
         operand[k] = factor_operand(&r->out[0], &r->weight[k]);
     }
-    walk_launch<T, WEIGHTS>(r, walk_over<WEIGHTS>(&r->out[0], operand), f);
+    if (Apart)
+        operand[K - 1] = walk_tensor(&r->out[0], &r->in[0]);
+    walk_launch<T, K>(r, walk_over<K>(&r->out[0], operand), f);
 }
 
 static int scale_run(const strata_run *r)
 {
-    layer_float(r->out[0].dtype, [&](auto t) { scale_launch<decltype(t)>(r); });
+    const bool apart = lies_apart(&r->in[0], &r->out[0]);
+    layer_float(r->out[0].dtype, [&](auto t) {
+        apart ? scale_launch<decltype(t), true>(r) : scale_launch<decltype(t), false>(r);
+    });
     return layer_launched(r, "scale");
 }
 
@@ -87,7 +105,7 @@ static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,
+     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN,
      .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),

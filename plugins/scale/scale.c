@@ -207,30 +207,45 @@ static void scale_row(const void *arg, const struct walk *w, const int64_t *base
 /* A tensor as groups of rows of lanes, in the order of its memory: a group is a plane, a
  * plane of blocks, or all pixels. lanes 0: it lies otherwise. */
 struct channels {
-    int64_t groups, rows, lanes;
-    int64_t padded; /* channels of an image */
+    int64_t images, groups, rows, lanes;
+    int64_t padded;            /* channels of an image */
+    int64_t image, group, row; /* strides */
 };
 
 static struct channels scale_channels(const strata_tensor *x)
 {
-    int64_t c = x->dims[1], images = x->dims[0], plane = scale_image(x) / c;
+    int64_t c = x->dims[1], plane = scale_image(x) / c, pixel = 0, next = 0;
     int64_t padded = (c + x->vector - 1) / x->vector * x->vector;
-    int64_t pixel = plane > 1 ? x->strides[x->rank - 1] : padded;
-    struct channels lie = {0, 0, 0, padded};
-    if (x->strides[1] == x->vector && pixel == padded)
-        lie = (struct channels){1, images * plane, padded, padded};
-    else if (x->vector == 1 ? x->strides[1] == plane : pixel == x->vector)
-        lie = (struct channels){images * padded / x->vector, plane, x->vector, padded};
-    if (lie.groups * lie.rows * lie.lanes != x->size)
-        lie.lanes = 0;
+    struct channels lie = {.images = x->dims[0],
+                           .groups = 1,
+                           .rows = plane,
+                           .padded = padded,
+                           .image = x->strides[0],
+                           .group = x->strides[1]};
+    for (int d = x->rank - 1; d >= 2; d--) {
+        if (x->dims[d] == 1)
+            continue;
+        pixel = pixel ? pixel : x->strides[d];
+        if (next && x->strides[d] != next)
+            return lie; /* rows are not evenly apart */
+        next = x->strides[d] * x->dims[d];
+    }
+    lie.row = pixel ? pixel : padded;
+    if (x->strides[1] == x->vector && lie.row >= padded) {
+        lie.lanes = padded;
+    } else if (lie.row == x->vector) {
+        lie.groups = padded / x->vector;
+        lie.lanes = x->vector;
+    }
     return lie;
 }
 
-static int scale_is_affine(const strata_run *r, const struct channels *c)
+static int scale_is_affine(const strata_run *r, const struct channels *c,
+                           const struct channels *to)
 {
     const strata_scale *p = r->params;
-    int is = c->lanes > 0 && r->out[0].size == r->in[0].size && p->power == 1 &&
-             r->weight[POWER].rank == 0 &&
+    int is = c->lanes > 0 && c->lanes == to->lanes && c->groups == to->groups &&
+             p->power == 1 && r->weight[POWER].rank == 0 &&
              (r->in[0].dtype == STRATA_FP32 || c->lanes <= PIECE);
     for (int k = SCALE; k <= SHIFT; k++)
         is = is && (r->weight[k].rank == 0 ||
@@ -250,22 +265,36 @@ static void scale_operand(const strata_run *r, int k, float *out, int64_t padded
         out[i] = i >= c ? 0 : each ? data[i] : all;
 }
 
-/* n elements of memory from `at`; at most PIECE of FP16 or BF16. */
+/* n elements of memory side by side; at most PIECE of FP16 or BF16. */
 static void scale_rows(const strata_run *r, affine_run *run, const struct affine *f,
-                       int64_t at, int64_t n)
+                       int64_t to, int64_t from, int64_t n)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     if (x->dtype == STRATA_FP32) {
-        run(f, (float *)y->data + at, (const float *)x->data + at, n);
+        run(f, (float *)y->data + to, (const float *)x->data + from, n);
         return;
     }
     float row[PIECE] = {0};
-    element_widen_row(row, (const uint16_t *)x->data + at, x->dtype, n);
+    element_widen_row(row, (const uint16_t *)x->data + from, x->dtype, n);
     run(f, row, row, n);
-    element_narrow_row((uint16_t *)y->data + at, y->dtype, row, n);
+    element_narrow_row((uint16_t *)y->data + to, y->dtype, row, n);
 }
 
-static void scale_affine(const strata_run *r, const struct channels *c)
+/* Rows that lie side by side in both are one. */
+static void scale_block(const strata_run *r, affine_run *run, const struct affine *f,
+                        const struct channels *to, const struct channels *from,
+                        int64_t image, int64_t group, int64_t row, int64_t rows)
+{
+    const int dense = to->row == to->lanes && from->row == from->lanes;
+    const int64_t n = dense ? rows * to->lanes : to->lanes;
+    int64_t y = image * to->image + group * to->group + row * to->row;
+    int64_t x = image * from->image + group * from->group + row * from->row;
+    for (int64_t i = 0; i < (dense ? 1 : rows); i++, y += to->row, x += from->row)
+        scale_rows(r, run, f, y, x, n);
+}
+
+static void scale_affine(const strata_run *r, const struct channels *c,
+                         const struct channels *to)
 {
     const strata_epilogue *e = r->epilogue;
     int active = (e->flags & STRATA_EPILOGUE_ACTIVATION) != 0;
@@ -276,27 +305,27 @@ static void scale_affine(const strata_run *r, const struct channels *c)
     int64_t step = c->lanes < PIECE ? PIECE / c->lanes : 1;
     int64_t pieces = (c->rows + step - 1) / step;
 #pragma omp parallel for schedule(static) if (r->out[0].size >= WALK_PARALLEL)
-    for (int64_t i = 0; i < c->groups * pieces; i++) {
-        int64_t group = i / pieces, row = i % pieces * step;
+    for (int64_t i = 0; i < c->images * c->groups * pieces; i++) {
+        int64_t image = i / pieces / c->groups, group = i / pieces % c->groups;
+        int64_t row = i % pieces * step, lane = group * c->lanes;
         int64_t rows = c->rows - row < step ? c->rows - row : step;
-        int64_t lane = group * c->lanes % c->padded;
         struct affine f = {.factor = factor + lane,
                            .addend = addend + lane,
                            .lanes = c->lanes,
                            .kind = active ? e->activation : -1,
                            .alpha = e->alpha,
                            .beta = e->beta};
-        scale_rows(r, run, &f, (group * c->rows + row) * c->lanes, rows * c->lanes);
+        scale_block(r, run, &f, to, c, image, group, row, rows);
     }
 }
 
 static int scale_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
-    struct channels channels = scale_channels(x);
+    const struct channels from = scale_channels(x), to = scale_channels(y);
     struct walk w;
-    if (scale_is_affine(r, &channels)) {
-        scale_affine(r, &channels);
+    if (scale_is_affine(r, &from, &to)) {
+        scale_affine(r, &from, &to);
         walk_clear_pads(y);
         return STRATA_OK;
     }
@@ -318,9 +347,12 @@ static double scale_value(const strata_node *n, int k, double absent,
     if (w->rank == 0)
         return absent;
     switch (scale_mode(w, x)) {
-    case STRATA_SCALE_UNIFORM: return weight[k][0];
-    case STRATA_SCALE_CHANNEL: return weight[k][i / plane % x->dims[1]];
-    default: return weight[k][i % image];
+    case STRATA_SCALE_UNIFORM:
+        return weight[k][0];
+    case STRATA_SCALE_CHANNEL:
+        return weight[k][i / plane % x->dims[1]];
+    default:
+        return weight[k][i % image];
     }
 }
 
@@ -378,7 +410,8 @@ static const strata_row rows[] = {{{WALK_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
-     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,
+     .flags =
+         STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,
      .epilogues = STRATA_EPILOGUE_ACTIVATION,
      .name = "c",
      .rows = STRATA_ARRAY(rows),

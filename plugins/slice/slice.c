@@ -77,8 +77,8 @@ static int check_parts(const strata_node *n)
     const strata_tensor *x = &n->in[0];
     const int64_t axis = p->axis < 0 ? p->axis + x->rank : p->axis;
     int64_t sum = 0;
-    if ((p->split.n && p->parts) || p->begin.n || p->end.n || p->step.n ||
-        p->axes.n || p->like.n || n->n_in > 1)
+    if ((p->split.n && p->parts) || p->begin.n || p->end.n || p->step.n || p->axes.n ||
+        p->like.n || n->n_in > 1)
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "%s stands beside split or parts; these take nothing but axis",
                            p->split.n && p->parts ? "parts" : "a range");
@@ -239,7 +239,7 @@ static const strata_row rows[] = {{{WALK_ALL, WALK_ALL}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
-     .flags = STRATA_PAD_IGNORED,
+     .flags = STRATA_PAD_IGNORED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
      .efficiency = 1,

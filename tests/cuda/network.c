@@ -94,3 +94,33 @@ Test(cuda_network, measured_plans_are_replayed_from_their_file)
         largest = fmax(largest, fabs((double)y[0][i] - (double)y[2][i]));
     cr_expect_leq(largest, 2e-3, "%g from the host's", largest);
 }
+
+/* More inputs than one launch takes, at a batch above 1. */
+Test(cuda_network, concatenates_any_number_of_inputs)
+{
+    enum { INPUTS = 101, BATCH = 2, PART = 3 * 5 * 7 };
+    char text[4096];
+    static float x[BATCH * PART], y[BATCH * INPUTS * PART];
+    strata_error err = {0};
+    struct net n;
+    size_t used = (size_t)snprintf(text, sizeof text,
+                                   "[network]\nformat = 1\noutputs = y\n"
+                                   "[input x]\nshape = %d x 3 x 5 x 7\n[layer y]\n"
+                                   "type = Concatenation\ninputs = x",
+                                   BATCH);
+    for (int i = 1; i < INPUTS; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, ",%sx",
+                                 i % 20 ? " " : " \\\n    ");
+    snprintf(text + used, sizeof text - used, "\n");
+    write_text(text);
+    open_net(&n, need_cuda());
+    draw(x, ARRAY_LENGTH(x));
+    OK(strata_copy_in(n.context, 0, x, &err));
+    OK(strata_context_run(n.context, &err));
+    OK(strata_copy_out(n.context, 1, y, &err));
+    for (int b = 0; b < BATCH; b++)
+        for (int i = 0; i < INPUTS; i++)
+            cr_expect_arr_eq(&y[(b * INPUTS + i) * PART], &x[b * PART],
+                             PART * sizeof *x, "image %d, input %d", b, i);
+    close_net(&n);
+}

@@ -90,7 +90,7 @@ static const struct {
     {"plan", "\"row\": 0", "\"row\": -1", STRATA_EPARSE, {"row -1"}},
     {"plan", "\"plugin\": 0", "\"plugin\": 900", STRATA_EPARSE, {"plugin 900"}},
     {"plan", "\"tensor\": \"x\"", "\"tensor\": \"xx\"", STRATA_EPARSE, {"tensor 'xx'"}},
-    {"plan", "\"stage\": 0", "\"stage\": 1002", STRATA_EPARSE, {"stage 1002"}},
+    {"plan", "\"stage\": 0", "\"stage\": 3000", STRATA_EPARSE, {"stage 3000"}},
     {"plan", "\"cost\": ", "\"cost\": -", STRATA_EPARSE, {"out of range"}},
     {"plan", "\"cost\": ", "\"cost\": 1e400", STRATA_EPARSE, {"section 'plan'"}},
     {"plan",

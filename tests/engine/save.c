@@ -114,6 +114,34 @@ Test(engine_save, a_loaded_engine_answers_bit_for_bit)
         round_trip(ini, sets[i], 2);
 }
 
+/* Concatenations that grow, of three images: what lies inside them at a pitch. */
+#define GROWING(more)                                                                    \
+    "[network]\nformat = 1\noutputs = y\n[weights w]\nrandom = 5\n"                      \
+    "[input x]\nshape = 3 x 16 x 6 x 7\n"                                                \
+    "[layer a]\ntype = Convolution\nfilters = 16\nkernel = 3\npad = 1\nweights = w:a\n"  \
+    "[layer ar]\ntype = Activation\nkind = relu\n"                                       \
+    "[layer b]\ntype = Convolution\nfilters = 32\nkernel = 1\nweights = w:b\n"           \
+    "[layer ab]\ntype = Concatenation\ninputs = ar, b\n"                                 \
+    "[layer s]\ntype = Scale\nscale = w:s\nmode = channel\n"                             \
+    "[layer c]\ntype = Convolution\nfilters = 16\nkernel = 3\npad = 1\nweights = w:c\n"  \
+    "[layer abc]\ntype = Concatenation\ninputs = ar, b, c\n" more                        \
+    "[layer y]\ntype = Pooling\nkind = average\nkernel = 2\n"
+
+Test(engine_save, what_lies_inside_others_comes_back)
+{
+    static const char *const sets[][2] = {
+        {"build.precision=fp32", "build.costs=analytic"},
+        {"build.precision=any", "build.costs=analytic"},
+        {"build.precision=fp16", "build.costs=analytic"},
+    };
+    static const char *const texts[] = {GROWING(""), GROWING("impl = c\n")};
+    for (size_t t = 0; t < ARRAY_LENGTH(texts); t++) {
+        spill_text("net.ini", texts[t]);
+        for (size_t i = 0; i < ARRAY_LENGTH(sets); i++)
+            round_trip(ini, sets[i], 2);
+    }
+}
+
 /* Weights that are used where they lie are in a copy, not in the caller's bytes. */
 Test(engine_save, one_from_memory_answers_bit_for_bit)
 {

@@ -128,6 +128,11 @@ struct layout {
 int layout_make(struct layout *l, struct graph *g, strata_error *err);
 void layout_free(struct layout *l);
 
+/* inside.c: "made inside cat in place, at a pitch of 96 channels; reads ...", or "". */
+enum { EXPLAIN_INSIDE = 600 };
+void explain_inside(char text[EXPLAIN_INSIDE], const strata_engine *e,
+                    const struct execution_node *n);
+
 /* ---- columns.c
  * ----------------------------------------------------------------- */
 enum { LANE = 8 }; /* pixels between edges on the way to the next column */

@@ -42,7 +42,8 @@ static void add_node_row(struct table *t, const strata_engine *e,
 {
     const struct execution *x = e->execution;
     const struct execution_node *n = &x->nodes[s->node];
-    char in[256], out[256], dims[128] = "";
+    char in[256], out[256], dims[128] = "", inside[EXPLAIN_INSIDE];
+    explain_inside(inside, e, n);
     value_formats(in, sizeof in, e, n->in_values, n->n_in);
     value_formats(out, sizeof out, e, n->out_values, n->n_out);
     if (n->n_out)
@@ -55,7 +56,7 @@ static void add_node_row(struct table *t, const strata_engine *e,
     table_cell(t, "%s", out);
     table_cell(t, "%s", dims);
     table_cell(t, "%.1f", explain_microseconds(s->cost));
-    table_cell(t, "%s", "");
+    table_cell(t, "%s", inside);
 }
 
 /* "conv2, output prob and 3 more" */
@@ -273,9 +274,10 @@ static void print_wishes(const strata_engine *e)
         if (!planner_wish_holds(e->network, &e->network->layers[i]))
             add_name(&l, "", e->network->layers[i].name);
     if (l.n > 0)
-        tool_print("build.formats does not hold for %s%s: a tensor there can have none of "
-                   "them\n",
-                   l.text, l.n > NAMES_SHOWN ? " and others" : "");
+        tool_print(
+            "build.formats does not hold for %s%s: a tensor there can have none of "
+            "them\n",
+            l.text, l.n > NAMES_SHOWN ? " and others" : "");
 }
 
 void explain_print_summary(const strata_engine *e)

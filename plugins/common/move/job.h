@@ -23,7 +23,27 @@ struct move_work {
                        along the last one, or -1 */
 };
 
+/* One part of a launch of many: its packs begin o*step[0] + i*pack*step[1] words in, with
+ * i below n. */
+struct move_run {
+    char *to;
+    const char *from;
+    int64_t to_step[2], from_step[2]; /* words; outer axis, then inner */
+    uint32_t n, count;                /* packs of the inner axis; of both */
+    uint32_t magic, shift;            /* of n, as a divisor */
+    uint32_t end;                     /* of its blocks, counted over all parts */
+};
+
+/* As many as kernel parameters, 4 KiB, hold. */
+enum { MOVE_RUNS = 48 };
+
+struct move_list {
+    struct move_run run[MOVE_RUNS];
+    int32_t n, word, pack; /* word, bytes, and pack are those of all parts */
+};
+
 /* cudaError_t of the launch. */
+int move_start_list(struct move_list *list, void *stream); /* fills each `end` */
 int move_start(const struct move_work *w, void *stream);
 int move_start_turned(const struct move_work *w, void *stream);
 

@@ -2,7 +2,8 @@
  *
  * From a job to kernels: axes are ordered as they lie in the output, joined where both
  * sides allow it, and the last one is cut into the widest words and packs that lengths,
- * strides and addresses allow. More than 2^31 packs are several launches.
+ * strides and addresses allow. More than 2^31 packs are several launches; jobs that come
+ * together are one, as far as its parameters hold them.
  */
 #include "plugins/common/move/move.h"
 
@@ -81,7 +82,8 @@ static void move_vectored(struct move_job *job, int d, const strata_tensor *y,
                           int64_t x_step, int64_t n)
 {
     const int64_t v = y->vector, blocks = (n + v - 1) / v;
-    if (y_begin % v == 0 && x_begin % v == 0 && x_step == 1) {
+    const int ends = n % v == 0 || y_begin + n == y->dims[d]; /* no lane is another's */
+    if (y_begin % v == 0 && x_begin % v == 0 && x_step == 1 && ends) {
         move_from(job, move_offset(y, d, y_begin), move_offset(x, d, x_begin));
         move_add_axis(job, blocks, y->strides[d], x->strides[d]);
         move_add_axis(job, v, 1, 1);
@@ -378,29 +380,101 @@ static int start_parts(const struct move_work *whole, void *stream)
     return status == cudaSuccess ? start_parts(&w, stream) : status;
 }
 
-int move_launch(const strata_run *r, const struct move_job *job)
+/* 0 where nothing is to be moved. */
+static int reduce(struct move_work *w, const struct move_job *job)
 {
-    struct move_work w = {.job = *job};
+    *w = (struct move_work){.job = *job};
     for (int i = 0; i < job->axes; i++)
         if (job->axis[i].n == 0)
-            return STRATA_OK;
+            return 0;
     if (job->size < 8)
-        w.job.fill_upper = job->fill;
-    order_axes(&w.job);
-    join_axes(&w.job);
-    if (w.job.axes == 0)
-        move_add_axis(&w.job, 1, 1, 1);
-    widen(&w);
-    w.turned = turned_axis(&w);
-    if (w.turned < 0)
-        gather(&w);
+        w->job.fill_upper = job->fill;
+    order_axes(&w->job);
+    join_axes(&w->job);
+    if (w->job.axes == 0)
+        move_add_axis(&w->job, 1, 1, 1);
+    widen(w);
+    w->turned = turned_axis(w);
+    if (w->turned < 0)
+        gather(w);
     else
-        w.pack = 1;
-    w.job.axis[w.job.axes - 1].n /= w.pack;
-    int status = start_parts(&w, r->stream);
+        w->pack = 1;
+    w->job.axis[w->job.axes - 1].n /= w->pack;
+    return 1;
+}
+
+static int launched(const strata_run *r, int status)
+{
     return status == cudaSuccess ? STRATA_OK
                                  : STRATA_FAIL(r, STRATA_EDEVICE, "kernel move: %s",
                                                cudaGetErrorString((cudaError_t)status));
+}
+
+int move_launch(const strata_run *r, const struct move_job *job)
+{
+    struct move_work w;
+    return reduce(&w, job) ? launched(r, start_parts(&w, r->stream)) : STRATA_OK;
+}
+
+/* ---- many in a launch ------------------------------------------------------------ */
+
+static int can_list(const struct move_work *w)
+{
+    for (int i = 0; i < w->job.axes; i++)
+        if (!is_plain(&w->job.axis[i]))
+            return 0;
+    return w->job.axes <= 2 && w->turned < 0 && w->job.from &&
+           packs_of(w) < INT64_C(1) << 31;
+}
+
+static struct move_run run_of(struct move_work *w)
+{
+    const int inner = w->job.axes - 1;
+    const struct move_axis *i = &w->job.axis[inner];
+    const struct move_axis none = {.n = 1}, *o = inner > 0 ? &w->job.axis[0] : &none;
+    set_divisor(w, inner, (uint32_t)i->n);
+    return (struct move_run){.to = w->job.to,
+                             .from = w->job.from,
+                             .to_step = {o->to, i->to},
+                             .from_step = {o->from, i->from},
+                             .n = (uint32_t)i->n,
+                             .count = (uint32_t)packs_of(w),
+                             .magic = w->magic[inner],
+                             .shift = w->shift[inner]};
+}
+
+static int flush(struct move_list *list, void *stream)
+{
+    const int status = list->n > 0 ? move_start_list(list, stream) : cudaSuccess;
+    list->n = 0;
+    return status;
+}
+
+static int add(struct move_list *list, struct move_work *w, void *stream)
+{
+    int status = cudaSuccess;
+    if (!can_list(w))
+        return start_parts(w, stream);
+    if (list->n == MOVE_RUNS || w->word != list->word || w->pack != list->pack)
+        status = flush(list, stream);
+    list->word = w->word;
+    list->pack = w->pack;
+    list->run[list->n++] = run_of(w);
+    return status;
+}
+
+int move_all(const strata_run *r, int n, move_maker *make, void *user)
+{
+    struct move_list list = {.n = 0};
+    int status = cudaSuccess;
+    for (int k = 0; k < n && status == cudaSuccess; k++) {
+        struct move_job job;
+        struct move_work w;
+        make(r, k, user, &job);
+        if (reduce(&w, &job))
+            status = add(&list, &w, r->stream);
+    }
+    return launched(r, status == cudaSuccess ? flush(&list, r->stream) : status);
 }
 
 int move_clear_pads(const strata_run *r, const strata_tensor *y)

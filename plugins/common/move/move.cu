@@ -5,6 +5,7 @@
  * wide words.
  *   move    a thread writes packs of at most 16 bytes, each gathered from one word or
  *           several, all loads under way before the first store
+ *   list    the same of many parts, whose blocks stand one behind the other
  *   turned  the input is contiguous along another axis than the output: tiles go through
  *           shared memory, so that both sides are read and written in rows
  */
@@ -134,6 +135,75 @@ extern "C" int move_start(const move_work *w, void *stream)
     for (const move_instance &i : instances)
         if (i.word == w->word && i.pack == w->pack)
             return i.launch(w, (cudaStream_t)stream);
+    return cudaErrorInvalidValue;
+}
+
+/* ---- lists ----------------------------------------------------------------------- */
+
+template <typename T, int N, int FLIGHT>
+static __global__ void __launch_bounds__(THREADS)
+    list_kernel(const __grid_constant__ move_list list)
+{
+    int part = 0;
+    while (blockIdx.x >= list.run[part].end)
+        part++;
+    const move_run &r = list.run[part];
+    const uint32_t block = blockIdx.x - (part > 0 ? list.run[part - 1].end : 0);
+    const uint32_t start = block * (uint32_t)(THREADS * FLIGHT) + threadIdx.x;
+    pack<T, N> x[FLIGHT];
+    int64_t to[FLIGHT];
+#pragma unroll
+    for (int u = 0; u < FLIGHT; u++) {
+        const uint32_t index = min(start + u * THREADS, r.count - 1);
+        const uint32_t o = (__umulhi(index, r.magic) + index) >> r.shift;
+        const int64_t i = (int64_t)(index - o * r.n) * N;
+        const T *from = (const T *)r.from + o * r.from_step[0] + i * r.from_step[1];
+        to[u] = o * r.to_step[0] + i * r.to_step[1];
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            x[u].v[k] = from[k * r.from_step[1]];
+    }
+#pragma unroll
+    for (int u = 0; u < FLIGHT; u++)
+        if (start + u * THREADS < r.count)
+            *(pack<T, N> *)((T *)r.to + to[u]) = x[u];
+}
+
+template <typename T, int N, int FLIGHT>
+static int launch_list(move_list *list, cudaStream_t stream)
+{
+    uint64_t blocks = 0;
+    for (int k = 0; k < list->n; k++) {
+        blocks += (list->run[k].count + THREADS * FLIGHT - 1) / (THREADS * FLIGHT);
+        list->run[k].end = (uint32_t)blocks;
+    }
+    if (blocks > INT32_MAX)
+        return cudaErrorInvalidValue;
+    list_kernel<T, N, FLIGHT><<<(unsigned)blocks, THREADS, 0, stream>>>(*list);
+    return cudaGetLastError();
+}
+
+static const struct list_instance {
+    int32_t word, pack;
+    int (*launch)(move_list *, cudaStream_t);
+} list_instances[] = {
+    {16, 1, launch_list<uint4, 1, 4>},    {8, 1, launch_list<uint2, 1, 4>},
+    {8, 2, launch_list<uint2, 2, 2>},     {4, 1, launch_list<uint32_t, 1, 4>},
+    {4, 2, launch_list<uint32_t, 2, 2>},  {4, 4, launch_list<uint32_t, 4, 2>},
+    {2, 1, launch_list<uint16_t, 1, 4>},  {2, 2, launch_list<uint16_t, 2, 4>},
+    {2, 4, launch_list<uint16_t, 4, 2>},  {2, 8, launch_list<uint16_t, 8, 1>},
+    {1, 1, launch_list<uint8_t, 1, 4>},   {1, 2, launch_list<uint8_t, 2, 4>},
+    {1, 4, launch_list<uint8_t, 4, 2>},   {1, 8, launch_list<uint8_t, 8, 1>},
+    {1, 16, launch_list<uint8_t, 16, 1>},
+};
+
+static_assert(sizeof(move_list) <= 4096, "kernel parameters");
+
+extern "C" int move_start_list(move_list *list, void *stream)
+{
+    for (const list_instance &i : list_instances)
+        if (i.word == list->word && i.pack == list->pack)
+            return i.launch(list, (cudaStream_t)stream);
     return cudaErrorInvalidValue;
 }
 

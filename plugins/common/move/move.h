@@ -55,8 +55,9 @@ struct move_job {
 void move_begin(struct move_job *job, const strata_tensor *y, const strata_tensor *x);
 
 /* Let the job run over n indices of a dim on both sides, from y_begin in steps of one and
- * from x_begin in steps of x_step. Channels that lie in whole vectors on both sides are
- * moved with their pad lanes: follow with move_clear_pads. */
+ * from x_begin in steps of x_step. Channels that lie in whole vectors on both sides and
+ * end with one, or with y's last channel, are moved with their pad lanes: follow with
+ * move_clear_pads. */
 void move_dim(struct move_job *job, int d, const strata_tensor *y, int64_t y_begin,
               const strata_tensor *x, int64_t x_begin, int64_t x_step, int64_t n);
 
@@ -72,6 +73,12 @@ void move_add_axis(struct move_job *job, int64_t n, int64_t to, int64_t from);
 
 /* Enqueue on r's stream. */
 int move_launch(const strata_run *r, const struct move_job *job);
+
+/* Enqueue n jobs that write apart from each other, in any order: those of at most two
+ * plain axes go together in as few launches as hold them, the others alone. make is
+ * called with 0 to n - 1 in turn, and fills a job that is empty. */
+typedef void move_maker(const strata_run *r, int k, void *user, struct move_job *job);
+int move_all(const strata_run *r, int n, move_maker *make, void *user);
 
 /* Write zero into y's pad lanes, if it has any. */
 int move_clear_pads(const strata_run *r, const strata_tensor *y);

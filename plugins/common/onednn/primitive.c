@@ -127,6 +127,25 @@ size_t onednn_candidate_workspace(const struct onednn_candidate *c)
     return md ? dnnl_memory_desc_get_size(md) : 0;
 }
 
+static void cut_batch(strata_tensor *t)
+{
+    t->count /= t->dims[0];
+    t->dims[0] = 1;
+}
+
+int onednn_one_image(struct onednn_image *image, const strata_node *n)
+{
+    *image = (struct onednn_image){.node = *n, .in = n->in[0], .out = n->out[0]};
+    if (n->n_in != 1 || n->n_out != 1 || image->in.dims[0] < 2 ||
+        image->in.dims[0] != image->out.dims[0])
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "it is for batches of several images");
+    cut_batch(&image->in);
+    cut_batch(&image->out);
+    image->node.in = &image->in;
+    image->node.out = &image->out;
+    return STRATA_OK;
+}
+
 int onednn_accept(const strata_node *n, onednn_describe describe)
 {
     struct onednn_candidate c;

@@ -80,6 +80,7 @@ struct onednn_state {
     dnnl_primitive_t primitive;
     void *weight;     /* packed, the core's memory; NULL: use the network's */
     int64_t batch;    /* images the primitive was made for */
+    bool each;        /* it runs for each image of a larger batch */
     size_t workspace; /* bytes */
     int threads;
     struct onednn_arguments arguments;
@@ -147,6 +148,44 @@ int onednn_run(const strata_run *r);
     {                                                                                    \
         return onednn_setup(n, describe_, state);                                        \
     }
+
+/* The same, image by image: oneDNN (2.6.3) has kernels for dense tensors alone, and of a
+ * batch inside a larger tensor each image is dense where channels are outside of the
+ * plane. Not for a batch of one. */
+struct onednn_image {
+    strata_node node;
+    strata_tensor in, out;
+};
+int onednn_one_image(struct onednn_image *image, const strata_node *n);
+
+#define ONEDNN_EACH_CALLBACKS(describe_)                                                 \
+    static int describe_each(const strata_node *n, struct onednn_request *request)       \
+    {                                                                                    \
+        struct onednn_image image;                                                       \
+        const int status = onednn_one_image(&image, n);                                  \
+        return status ? status : describe_(&image.node, request);                        \
+    }                                                                                    \
+    static int accept_each(const strata_node *n)                                         \
+    {                                                                                    \
+        return onednn_accept(n, describe_each);                                          \
+    }                                                                                    \
+    static size_t workspace_each(const strata_node *n)                                   \
+    {                                                                                    \
+        return onednn_workspace(n, describe_each);                                       \
+    }                                                                                    \
+    static int setup_each(const strata_node *n, void *state)                             \
+    {                                                                                    \
+        ((struct onednn_state *)state)->each = true;                                     \
+        return onednn_setup(n, describe_each, state);                                    \
+    }
+
+#define ONEDNN_EACH(id_, name_, rows_, efficiency_, bandwidth_)                          \
+    .id = (id_), .device = STRATA_HOST, .name = (name_), .rows = STRATA_ARRAY(rows_),    \
+    .efficiency = (efficiency_), .bandwidth = (bandwidth_),                              \
+    .state_size = sizeof(struct onednn_state),                                           \
+    .ctx_size = sizeof(struct onednn_context), .accept = accept_each,                    \
+    .workspace = workspace_each, .setup = setup_each, .teardown = onednn_teardown,       \
+    .ctx_open = onednn_ctx_open, .ctx_close = onednn_ctx_close, .run = onednn_run
 
 #define ONEDNN_IMPL(id_, name_, rows_, efficiency_, bandwidth_)                          \
     .id = (id_), .device = STRATA_HOST, .name = (name_), .rows = STRATA_ARRAY(rows_),    \

@@ -154,19 +154,25 @@ void onednn_ctx_close(void *ctx)
     *c = (struct onednn_context){0};
 }
 
+/* Of fp32. */
+static void *image_data(const strata_tensor *t, int64_t image)
+{
+    return (float *)t->data + image * t->strides[0];
+}
+
 /* oneDNN's handles are not const; it writes through the output and workspace alone. */
 static void *source_data(const struct onednn_state *s, const strata_run *r,
-                         enum onednn_source source)
+                         enum onednn_source source, int64_t image)
 {
     switch (source) {
     case ONEDNN_INPUT:
-        return r->in[0].data;
+        return image ? image_data(&r->in[0], image) : r->in[0].data;
     case ONEDNN_SECOND:
         return r->in[1].data;
     case ONEDNN_THIRD:
         return r->in[2].data;
     case ONEDNN_OUTPUT:
-        return r->out[0].data;
+        return image ? image_data(&r->out[0], image) : r->out[0].data;
     case ONEDNN_WEIGHT:
         return s->weight ? s->weight : r->weight[0].data;
     case ONEDNN_BIAS:
@@ -176,7 +182,8 @@ static void *source_data(const struct onednn_state *s, const strata_run *r,
     case ONEDNN_EPILOGUE_BIAS:
         return (void *)r->epilogue->bias;
     case ONEDNN_EPILOGUE_RESIDUAL:
-        return r->epilogue->residual->data;
+        return image ? image_data(r->epilogue->residual, image)
+                     : r->epilogue->residual->data;
     case ONEDNN_WORKSPACE:
         return r->workspace;
     default:
@@ -201,13 +208,24 @@ static dnnl_status_t execute(const struct onednn_state *s, const struct onednn_c
     return status;
 }
 
+/* From one image on, as many as the primitive was made for. */
+static dnnl_status_t run_images(const struct onednn_state *s, struct onednn_context *c,
+                                const strata_run *r, int64_t image)
+{
+    dnnl_status_t status = dnnl_success;
+    for (int i = 0; i < c->n_arguments && status == dnnl_success; i++)
+        status = dnnl_memory_set_data_handle(
+            c->arguments[i].memory, source_data(s, r, s->arguments.at[i].source, image));
+    return status == dnnl_success ? execute(s, c) : status;
+}
+
 int onednn_run(const strata_run *r)
 {
     const struct onednn_state *s = r->state;
     struct onednn_context *c = r->ctx;
     dnnl_status_t status = dnnl_success;
 
-    if (r->in[0].dims[0] != s->batch)
+    if (!s->each && r->in[0].dims[0] != s->batch)
         return STRATA_FAIL(r, STRATA_EUNSUPPORTED,
                            "oneDNN was set up for a batch of %lld, found %lld; build for "
                            "this batch",
@@ -221,11 +239,9 @@ int onednn_run(const strata_run *r)
     if (!c->ran && !onednn_has_room())
         return STRATA_FAIL(r, STRATA_ENOMEM, ONEDNN_NO_ROOM, ONEDNN_ROOM_MIB);
     c->ran = true;
-    for (int i = 0; i < c->n_arguments && status == dnnl_success; i++)
-        status = dnnl_memory_set_data_handle(
-            c->arguments[i].memory, source_data(s, r, s->arguments.at[i].source));
-    if (status == dnnl_success)
-        status = execute(s, c);
+    const int64_t images = s->each ? r->in[0].dims[0] : 1;
+    for (int64_t image = 0; image < images && status == dnnl_success; image++)
+        status = run_images(s, c, r, image);
     if (status != dnnl_success)
         return STRATA_FAIL(r, STRATA_EINTERNAL, "oneDNN says %s",
                            dnnl_status2str(status));

@@ -54,6 +54,15 @@ static inline int64_t stored_channels(const strata_tensor *t)
     return (t->dims[1] + vector - 1) / vector * vector;
 }
 
+/* Channels-last: elements from a pixel to the next, over rows and images too. */
+static inline int64_t pixel_pitch(const strata_tensor *t)
+{
+    for (int d = t->rank - 1; d >= 2; d--)
+        if (t->dims[d] > 1)
+            return t->strides[d];
+    return t->dims[0] > 1 ? t->strides[0] : stored_channels(t);
+}
+
 static inline const float *convolution_bias(const strata_run *r)
 {
     const strata_tensor *bias = &r->weight[CONVOLUTION_BIAS];

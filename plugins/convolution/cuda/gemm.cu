@@ -142,6 +142,8 @@ static gemm_job gemm_job_of(const strata_run *r, const gemm_launch *launch)
     job.rows = (uint32_t)gemm_rows(s, launch);
     job.stored = (uint32_t)stored_channels(&r->out[0]);
     job.channels = (uint32_t)stored_channels(&r->in[0]);
+    job.pitch_x = (int32_t)pixel_pitch(&r->in[0]);
+    job.pitch_y = (uint32_t)pixel_pitch(&r->out[0]);
     job.stages = (uint32_t)gemm_stages(&r->in[0], w);
     job.elements = (uint32_t)window_kernel_count(w);
     job.kernel_w = (int32_t)w->kernel[2];

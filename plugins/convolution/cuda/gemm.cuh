@@ -28,6 +28,8 @@ struct gemm_job {
     uint32_t pixels, filters, stored; /* stored: channels of y in memory */
     uint32_t rows;                    /* of weight: filters, to whole 32 if woven */
     uint32_t channels;                /* of x in memory, a multiple of 8 */
+    int32_t pitch_x;                  /* halves from a pixel to the next */
+    uint32_t pitch_y;
     uint32_t stages;                  /* of depth 64, all of them */
     uint32_t elements;                /* of the kernel */
     int32_t kernel_w, height, width;
@@ -129,7 +131,7 @@ struct gemm_loader {
             at_h[i] = (int32_t)p * job.stride_h - job.begin_h;
             at_w[i] = (int32_t)q * job.stride_w - job.begin_w;
             base[i] = ((plane * job.height + at_h[i]) * job.width + at_w[i]) *
-                      (int32_t)job.channels;
+                      job.pitch_x;
             if (pixel >= job.pixels)
                 at_h[i] = -(1 << 30);
         }
@@ -149,7 +151,7 @@ struct gemm_loader {
         const int32_t h = r * job.dilation_h, w = s * job.dilation_w;
         const int32_t d = Deep ? t * job.dilation_d : 0;
         const int32_t offset =
-            ((d * job.height + h) * job.width + w) * (int32_t)job.channels + channel;
+            ((d * job.height + h) * job.width + w) * job.pitch_x + channel;
         const bool deep = element < (int32_t)job.elements;
 #pragma unroll
         for (int i = 0; i < A; i++) {
@@ -210,7 +212,7 @@ gemm_store(const Job &job, const convolution_affine<8> &affine,
 #pragma unroll
     for (int i = 0; i < 8; i++)
         y.v[i] = __float2half_rn(v[i]);
-    store_pack(job.y + gemm_row(job, pixel, column) * job.stored + channel, y);
+    store_pack(job.y + gemm_row(job, pixel, column) * job.pitch_y + channel, y);
 }
 
 /* What is to be added there; 0 without a residual. Outside the tensor: something. */

@@ -197,6 +197,8 @@ static const __half *phase_job_of(phase_job *job, const strata_run *r, int64_t i
     job->rows = (uint32_t)phase_rows(&s->w, y);
     job->stored = (uint32_t)stored_channels(y);
     job->channels = (uint32_t)stored_channels(x);
+    job->pitch_x = (int32_t)job->channels;
+    job->pitch_y = job->stored;
     job->stages = (uint32_t)phase_stages(x, &p);
     job->elements = (uint32_t)window_kernel_count(&p.w);
     job->kernel_w = (int32_t)p.w.kernel[2];

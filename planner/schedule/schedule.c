@@ -5,153 +5,15 @@
  * concatenation in place lie in its output's. Memory of network inputs and outputs is
  * the caller's: inputs are never written, and every output has a value of its own.
  */
-#include "planner/record.h"
+#include "planner/schedule/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What is scheduled, and what comes of it. */
-struct schedule {
-    const struct planner *planner;
-    const struct plan_problem *problem;
-    const struct plan *plan;
-    struct execution *x;
-    int *first_step; /* of the plan, for each tensor of the problem; or -1 */
-    int *latest;     /* value of each network tensor; or -1 */
-    int *before;     /* of each value, the one before it of its tensor; or -1 */
-    size_t before_capacity;
-};
-
 static const struct plan_choice *choice_of(const struct schedule *s, size_t op)
 {
     return plan_chosen(s->problem, s->plan->choices, (int)op);
-}
-
-/* The earliest of a tensor in a label. */
-static int find_value(const struct schedule *s, int tensor, struct plan_label label)
-{
-    int found = -1;
-    for (int v = s->latest[tensor]; v >= 0; v = s->before[v]) {
-        const struct execution_value *value = &s->x->values[v];
-        if (value->format == label.format && value->pad == label.pad &&
-            value->stage == label.stage)
-            found = v;
-    }
-    return found;
-}
-
-static int add_value(struct schedule *s, int *out, int tensor, struct plan_label label,
-                     strata_error *err)
-{
-    struct execution *x = s->x;
-    int status =
-        grow(&x->values, &x->values_capacity, x->n_values, sizeof *x->values, err);
-    if (status == STRATA_OK)
-        status =
-            grow(&s->before, &s->before_capacity, x->n_values, sizeof *s->before, err);
-    if (status != STRATA_OK)
-        return status;
-    s->before[x->n_values] = s->latest[tensor];
-    s->latest[tensor] = (int)x->n_values;
-    struct execution_value *v = &x->values[x->n_values];
-    *v = (struct execution_value){.tensor = tensor,
-                                  .format = label.format,
-                                  .pad = label.pad,
-                                  .stage = label.stage,
-                                  .binding = -1,
-                                  .alias = -1,
-                                  .first = (int)x->n_steps,
-                                  .last = (int)x->n_steps};
-    status = planner_desc(&v->desc, s->planner->network, tensor, label.format, err);
-    v->bytes = strata_desc_bytes(&v->desc);
-    *out = (int)x->n_values++;
-    return status;
-}
-
-/* While aliases are still being made. */
-static int owner_of(const struct execution *x, int value)
-{
-    while (x->values[value].alias >= 0)
-        value = x->values[value].alias;
-    return value;
-}
-
-static int add_step(struct execution *x, struct execution_step step, strata_error *err)
-{
-    int status = grow(&x->steps, &x->steps_capacity, x->n_steps, sizeof *x->steps, err);
-    if (status == STRATA_OK)
-        x->steps[x->n_steps++] = step;
-    return status;
-}
-
-/* ---- conversions ----------------------------------------------------------------- */
-
-/* The plan's conversion that makes a label of a tensor, or NULL. */
-static const struct plan_step *conversion_to(const struct schedule *s, int index,
-                                             int label)
-{
-    const struct plan *plan = s->plan;
-    if (s->first_step[index] < 0)
-        return NULL;
-    for (size_t i = (size_t)s->first_step[index];
-         i < plan->n_steps && plan->steps[i].tensor == index; i++)
-        if (plan->steps[i].to == label)
-            return &plan->steps[i];
-    return NULL;
-}
-
-/* Why a conversion stands; a record remembers, since the alternatives are gone. */
-static enum plan_reason reason_of(const struct schedule *s, const struct plan_step *c)
-{
-    const struct record *r = s->planner->record;
-    return r ? r->conversions[c - s->plan->steps].reason
-             : plan_step_reason(s->problem, s->plan, c);
-}
-
-/* Have a tensor in a label, converting from what exists as the plan's tree says. */
-static int need_value(struct schedule *s, int *out, int index, int label,
-                      strata_error *err)
-{
-    const struct plan_problem *p = s->problem;
-    int tensor = s->planner->model->tensor_of[index], from;
-    *out = find_value(s, tensor, p->labels[label]);
-    if (*out >= 0)
-        return STRATA_OK;
-    const struct plan_step *c = conversion_to(s, index, label);
-    if (!c)
-        return error_set(err, STRATA_EINTERNAL, "tensor '%s': the plan does not make it",
-                         p->tensors[index].name);
-    int status = need_value(s, &from, index, c->from, err);
-    if (status == STRATA_OK)
-        status = add_value(s, out, tensor, p->labels[label], err);
-    if (status != STRATA_OK)
-        return status;
-    struct execution_step step = {.kind = c->cost == 0 ? STEP_RELABEL : STEP_REFORMAT,
-                                  .node = -1,
-                                  .from = from,
-                                  .to = *out,
-                                  .cost = c->cost,
-                                  .reason = reason_of(s, c)};
-    if (step.kind == STEP_RELABEL)
-        s->x->values[*out].alias = from;
-    return add_step(s->x, step, err);
-}
-
-static int need_input(struct schedule *s, int *out, const struct plan_op *op,
-                      const struct plan_choice *choice, int port, strata_error *err)
-{
-    return need_value(s, out, op->in[port], plan_in_label(choice, port), err);
-}
-
-static int add_relabel(struct execution *x, int from, int to, strata_error *err)
-{
-    struct execution_step step = {.kind = STEP_RELABEL,
-                                  .node = -1,
-                                  .from = from,
-                                  .to = to,
-                                  .reason = PLAN_ECONOMIC};
-    return add_step(x, step, err);
 }
 
 /* ---- nodes that run -------------------------------------------------------------- */
@@ -249,101 +111,24 @@ static int schedule_run(struct schedule *s, const struct planner_candidate *c,
     struct execution_node *n = &x->nodes[x->n_nodes++];
     int status = make_node(n, s->planner, c, err);
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
-        status = need_input(s, &n->in_values[i], op, choice,
-                            i + (i >= own->n_in && own->residual >= 0), err);
+        status = schedule_input(s, &n->in_values[i], op, choice,
+                                i + (i >= own->n_in && own->residual >= 0), err);
     if (status == STRATA_OK && n->epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
-        status = need_input(s, &n->residual_value, op, choice, n->n_in, err);
+        status = schedule_input(s, &n->residual_value, op, choice, n->n_in, err);
     for (int i = 0; i < n->n_out && status == STRATA_OK; i++) {
         struct plan_label label = s->problem->labels[plan_out_label(choice, i)];
-        label.stage = PLAN_PLAIN; /* of the last fused layer's output */
-        status = add_value(s, &n->out_values[i],
-                           planner_output(s->planner, from, c->fused, i), label, err);
+        const bool homed = label.stage == PLAN_HOME || label.stage > PLAN_HOMING;
+        label.stage = homed ? PLAN_HOME : PLAN_PLAIN; /* of the last fused layer's */
+        status =
+            schedule_add_value(s, &n->out_values[i],
+                               planner_output(s->planner, from, c->fused, i), label, err);
     }
     struct execution_step step = {.kind = STEP_RUN,
                                   .node = (int)x->n_nodes - 1,
                                   .from = -1,
                                   .to = -1,
                                   .cost = choice->cost};
-    return status == STRATA_OK ? add_step(x, step, err) : status;
-}
-
-/* ---- nodes that are memory of others ----------------------------------------------- */
-
-static int schedule_alias(struct schedule *s, const struct planner_node *n,
-                          const struct plan_op *op, const struct plan_choice *choice,
-                          strata_error *err)
-{
-    int in, out;
-    int status = need_input(s, &in, op, choice, 0, err);
-    if (status == STRATA_OK)
-        status = add_value(s, &out, n->out[0],
-                           s->problem->labels[plan_out_label(choice, 0)], err);
-    if (status != STRATA_OK)
-        return status;
-    struct execution_value *values = s->x->values;
-    values[out].alias = in;
-    values[out].begin = planner_alias_begin(s->planner, n->layer, values[in].format);
-    return add_relabel(s->x, in, out, err);
-}
-
-/* Put a part where it belongs: its memory there if it has its own, else a copy. */
-static int settle_part(struct schedule *s, int part, int64_t cost, int whole,
-                       int64_t begin, strata_error *err)
-{
-    struct execution *x = s->x;
-    struct execution_value *memory = &x->values[owner_of(x, part)];
-    int copy;
-    if (cost == 0 && memory->binding < 0 && memory->bytes == x->values[part].bytes) {
-        memory->alias = whole;
-        memory->begin = begin;
-        return add_relabel(x, part, whole, err);
-    }
-    struct plan_label home = {.format = x->values[part].format, .stage = PLAN_HOME};
-    int status = add_value(s, &copy, x->values[part].tensor, home, err);
-    if (status != STRATA_OK)
-        return status;
-    x->values[copy].alias = whole;
-    x->values[copy].begin = begin;
-    struct execution_step step = {.kind = STEP_REFORMAT,
-                                  .node = -1,
-                                  .from = part,
-                                  .to = copy,
-                                  .cost = cost,
-                                  .reason = PLAN_ECONOMIC};
-    status = add_step(x, step, err);
-    return status == STRATA_OK ? add_relabel(x, copy, whole, err) : status;
-}
-
-static int join(struct schedule *s, const struct planner_node *n, int *parts,
-                const struct plan_op *op, const struct plan_choice *choice,
-                strata_error *err)
-{
-    int format = s->problem->labels[choice->in[0]].format, whole = -1;
-    int status = STRATA_OK;
-    for (int i = 0; i < n->n_in && status == STRATA_OK; i++) {
-        const struct plan_step *c = conversion_to(s, op->in[i], plan_in_label(choice, i));
-        status = c ? need_value(s, &parts[i], op->in[i], c->from, err)
-                   : error_set(err, STRATA_EINTERNAL, "layer '%s': input %d has no place",
-                               n->layer->name, i);
-    }
-    if (status == STRATA_OK)
-        status = add_value(s, &whole, n->out[0],
-                           s->problem->labels[plan_out_label(choice, 0)], err);
-    for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
-        status = settle_part(
-            s, parts[i], conversion_to(s, op->in[i], plan_in_label(choice, i))->cost,
-            whole, planner_part_begin(s->planner, n, i, format, NULL), err);
-    return status;
-}
-
-static int schedule_join(struct schedule *s, const struct planner_node *n,
-                         const struct plan_op *op, const struct plan_choice *choice,
-                         strata_error *err)
-{
-    int *parts = zalloc((size_t)n->n_in, sizeof *parts, "a node", err);
-    int status = parts ? join(s, n, parts, op, choice, err) : STRATA_ENOMEM;
-    free(parts);
-    return status;
+    return status == STRATA_OK ? schedule_add_step(x, step, err) : status;
 }
 
 static int schedule_node(struct schedule *s, size_t node, strata_error *err)
@@ -387,8 +172,8 @@ static int schedule_inputs(struct schedule *s, strata_error *err)
     const strata_network *net = s->planner->network;
     for (size_t i = 0; i < net->n_inputs; i++) {
         int value, label = choice_of(s, i)->out[0];
-        int status =
-            add_value(s, &value, net->inputs[i].tensor, s->problem->labels[label], err);
+        int status = schedule_add_value(s, &value, net->inputs[i].tensor,
+                                        s->problem->labels[label], err);
         if (status != STRATA_OK)
             return status;
         const size_t binding = input_binding(s->x, i);
@@ -402,7 +187,7 @@ static int schedule_inputs(struct schedule *s, strata_error *err)
 /* Whether a value's memory can be an output's: nobody else's, and no part of a larger. */
 static bool may_bind(const struct execution *x, int value)
 {
-    const struct execution_value *memory = &x->values[owner_of(x, value)];
+    const struct execution_value *memory = &x->values[schedule_owner(x, value)];
     for (int v = value; x->values[v].alias >= 0; v = x->values[v].alias)
         if (x->values[v].begin != 0)
             return false;
@@ -416,22 +201,23 @@ static int schedule_output(struct schedule *s, size_t o, strata_error *err)
     size_t op = s->planner->network->n_inputs + s->planner->n_nodes + o;
     int label = choice_of(s, op)->in[0], index = p->ops[op].in[0], value, copy;
     int binding = (int)output_binding(x, o);
-    int status = need_value(s, &value, index, label, err);
+    int status = schedule_value(s, &value, index, label, err);
     if (status == STRATA_OK && !may_bind(x, value)) {
-        status = add_value(s, &copy, x->values[value].tensor, p->labels[label], err);
+        status =
+            schedule_add_value(s, &copy, x->values[value].tensor, p->labels[label], err);
         if (status == STRATA_OK)
-            status = add_step(x,
-                              (struct execution_step){.kind = STEP_REFORMAT,
-                                                      .node = -1,
-                                                      .from = value,
-                                                      .to = copy,
-                                                      .reason = PLAN_FIXED_IO},
-                              err);
+            status = schedule_add_step(x,
+                                       (struct execution_step){.kind = STEP_REFORMAT,
+                                                               .node = -1,
+                                                               .from = value,
+                                                               .to = copy,
+                                                               .reason = PLAN_FIXED_IO},
+                                       err);
         value = copy;
     }
     if (status != STRATA_OK)
         return status;
-    x->values[owner_of(x, value)].binding = binding;
+    x->values[schedule_owner(x, value)].binding = binding;
     x->bindings[binding] =
         (struct execution_binding){s->planner->network->outputs[o].name, false, value};
     return STRATA_OK;
@@ -448,6 +234,8 @@ static int schedule(struct schedule *s, strata_error *err)
         status = schedule_node(s, i, err);
     for (size_t i = 0; i < net->n_outputs && status == STRATA_OK; i++)
         status = schedule_output(s, i, err);
+    if (status == STRATA_OK)
+        status = execution_lay_inside(s->x, net->build.workspace, err);
     if (status == STRATA_OK)
         status = execution_place(s->x, err);
     return status == STRATA_OK ? execution_keep_states(s->x, err) : status;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Nodes to a plan problem: candidates become choices over labels, network inputs and
- * outputs operations with one choice, tensor shapes matrices of conversion costs.
+ * outputs operations with one choice.
  */
 #include "planner/record.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "planner/solver/buckets.h"
 
 /* ---- labels -------------------------------------------------------------------- */
 
@@ -63,16 +61,42 @@ static int clamped(int port, int ports)
     return port < ports ? port : ports - 1;
 }
 
+/* Of a tensor that may be read where it lies; plain where it cannot lie elsewhere, or
+ * where labels ran out. */
+static int label_anywhere(struct planner_model *m, int tensor, int format, int pad)
+{
+    const int label = m->anywhere[tensor] >> format & 1
+                          ? label_of(&m->problem, format, pad, PLAN_ANYWHERE)
+                          : -1;
+    return label >= 0 ? label : label_of(&m->problem, format, pad, PLAN_PLAIN);
+}
+
+/* Of a slice's input: what is one piece of it asks for one. */
+static int slice_label(struct planner_model *m, const struct planner_node *n, int format)
+{
+    bool apart = true;
+    for (int i = 0; i < n->n_out; i++)
+        apart = apart && m->cut[n->out[i]] >> format & 1;
+    return apart ? label_anywhere(m, n->in[0], format, STRATA_PAD_ZERO)
+                 : label_of(&m->problem, format, STRATA_PAD_ZERO, PLAN_PLAIN);
+}
+
+/* So many layers of a tail computed, as it is to end. */
+static int stage_of(const struct planner_candidate *c, size_t fused)
+{
+    return !c->homed ? (int)fused : fused ? PLAN_HOMING + (int)fused : PLAN_HOME;
+}
+
 /* Label of a tensor that an impl reads at a port of the node it runs. */
 static int read_label(struct planner_model *m, const struct planner *planner,
                       const struct planner_candidate *c, int port)
 {
     const struct planner_node *n = planner_run_node(planner, c);
-    const int format = c->in_formats[clamped(port, PLAN_MAX_PORTS)];
-    return label_of(
-        &m->problem, format,
-        planner_port_pad(m, planner->network, n->in[port], format, &c->impl->impl, false),
-        PLAN_PLAIN);
+    const int format = c->in_formats[clamped(port, PLAN_MAX_PORTS)], tensor = n->in[port];
+    const int pad =
+        planner_port_pad(m, planner->network, tensor, format, &c->impl->impl, false);
+    return c->anywhere ? label_anywhere(m, tensor, format, pad)
+                       : label_of(&m->problem, format, pad, PLAN_PLAIN);
 }
 
 /* Of what a group reads beyond the first layer's inputs, counted from there. */
@@ -115,12 +139,12 @@ static int in_label(struct planner_model *m, const struct planner *planner,
                        ? label_of(p, c->in_formats[0], c->pad, PLAN_INSIDE)
                        : label_of_none(p);
         return port == n->chain_port
-                   ? label_of(p, c->in_formats[port], c->pad, (int)c->fused + 1)
+                   ? label_of(p, c->in_formats[port], c->pad, stage_of(c, c->fused + 1))
                    : label_of_none(p);
     case CANDIDATE_JOIN:
         return label_of(p, c->in_formats[0], STRATA_PAD_ZERO, PLAN_HOME);
     case CANDIDATE_ALIAS:
-        return label_of(p, c->in_formats[0], STRATA_PAD_ZERO, PLAN_PLAIN);
+        return slice_label(m, n, c->in_formats[0]);
     default:
         break;
     }
@@ -135,7 +159,10 @@ static int out_label(struct planner_model *m, const struct planner *planner,
     const bool longer = c->kind == CANDIDATE_GROUP
                             ? planner->nodes[c->node].group->members > 1
                             : c->grouped && c->fused > 0;
-    int stage = longer ? PLAN_INSIDE : (int)c->fused;
+    int stage = longer ? PLAN_INSIDE : stage_of(c, c->fused);
+    if (c->kind == CANDIDATE_ALIAS &&
+        m->cut[n->out[clamped(port, n->n_out)]] >> format & 1)
+        stage = PLAN_CUT;
     if (planner_runs(c))
         pad = planner_port_pad(
             m, planner->network,
@@ -286,144 +313,6 @@ static int make_operations(struct planner *planner, struct planner_model *m,
     return status;
 }
 
-/* ---- conversions ----------------------------------------------------------------- */
-
-/* What it takes to have a tensor inside its concatenation. */
-enum homing {
-    HOME_NEVER, /* none reads it */
-    HOME_FREE,  /* its producer writes it there */
-    HOME_COPY   /* its memory is another's: an input's, an output's, an alias */
-};
-
-static enum homing homing_of(const struct planner *planner, const struct planner_model *m,
-                             int tensor)
-{
-    int producer = planner->network->tensors[tensor].producer;
-    if (m->home[tensor] < 0)
-        return HOME_NEVER;
-    if (producer < 0 || planner->is_output[tensor])
-        return HOME_COPY;
-    for (size_t i = m->first[producer]; i < m->first[producer + 1]; i++)
-        if (m->candidates[i].kind == CANDIDATE_ALIAS)
-            return HOME_COPY;
-    return HOME_FREE;
-}
-
-/* Between stages there is nothing, but what the label says of itself. */
-static int64_t stage_cost(const struct planner *planner, int tensor, enum homing homing,
-                          struct plan_label from, struct plan_label to)
-{
-    strata_desc d;
-    if (to.stage == PLAN_NONE && from.stage != PLAN_NONE)
-        return 0;
-    if (from.format != to.format || from.pad != STRATA_PAD_ZERO ||
-        to.pad != STRATA_PAD_ZERO)
-        return PLAN_INFINITE;
-    if (from.stage == PLAN_HOME && to.stage == PLAN_PLAIN)
-        return 0;
-    if (from.stage != PLAN_PLAIN || to.stage != PLAN_HOME || homing == HOME_NEVER)
-        return PLAN_INFINITE;
-    if (homing == HOME_FREE)
-        return 0;
-    if (planner_desc(&d, planner->network, tensor, from.format, NULL) != STRATA_OK)
-        return PLAN_INFINITE;
-    return cost_of_reformat(strata_desc_bytes(&d), strata_desc_bytes(&d),
-                            &planner->device.properties);
-}
-
-static int64_t conversion_cost(const struct planner *planner, int tensor,
-                               struct plan_label from, struct plan_label to)
-{
-    strata_desc a, b;
-    const struct network_tensor *t = &planner->network->tensors[tensor];
-    const struct format *fa = format_at(from.format), *fb = format_at(to.format);
-    if (planner_desc(&a, planner->network, tensor, from.format, NULL) != STRATA_OK ||
-        planner_desc(&b, planner->network, tensor, to.format, NULL) != STRATA_OK)
-        return PLAN_INFINITE;
-    /* floats are rounded, and so are integers that are bound to a float tensor */
-    if (!dtype_exact(fa->dtype, fb->dtype) &&
-        !(dtype_is_free(fb->dtype) &&
-          (dtype_is_free(fa->dtype) || dtype_is_free(t->dtype))))
-        return PLAN_INFINITE;
-    bool clean = from.pad == STRATA_PAD_ZERO || to.pad == STRATA_PAD_ANY ||
-                 !format_has_pads(*fb, t->rank > 1 ? t->dims[1] : 1);
-    if (fa->dtype == fb->dtype && strata_desc_equal(&a, &b) && clean)
-        return 0;
-    return cost_of_reformat(strata_desc_bytes(&a), strata_desc_bytes(&b),
-                            &planner->device.properties);
-}
-
-static int64_t label_cost(const struct planner *planner, int tensor, enum homing homing,
-                          struct plan_label from, struct plan_label to)
-{
-    if (from.format == to.format && from.pad == to.pad && from.stage == to.stage)
-        return 0;
-    return from.stage == PLAN_PLAIN && to.stage == PLAN_PLAIN
-               ? conversion_cost(planner, tensor, from, to)
-               : stage_cost(planner, tensor, homing, from, to);
-}
-
-static bool same_shape(const struct network_tensor *a, const struct network_tensor *b)
-{
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
-}
-
-static uint64_t hash_shape(const struct network_tensor *t, enum homing homing)
-{
-    uint64_t hash = buckets_mix((uint64_t)homing, (uint64_t)t->dtype);
-    for (int d = 0; d < t->rank; d++)
-        hash = buckets_mix(hash, (uint64_t)t->dims[d]);
-    return hash;
-}
-
-/* A matrix for the tensors of one shape and homing, of which this is one. */
-static int64_t *make_matrix(const struct planner *planner, struct planner_model *m,
-                            int tensor, enum homing homing, strata_error *err)
-{
-    const struct plan_problem *p = &m->problem;
-    size_t n = (size_t)p->n_labels;
-    int64_t *matrix = zalloc(n * n, sizeof *matrix, "conversion costs", err);
-    if (!matrix)
-        return NULL;
-    for (size_t a = 0; a < n; a++)
-        for (size_t b = 0; b < n; b++)
-            matrix[a * n + b] =
-                label_cost(planner, tensor, homing, p->labels[a], p->labels[b]);
-    return m->matrices[m->n_matrices++] = matrix;
-}
-
-/* matrices: of the tensors that have one of their own, by what they are. */
-static int make_conversion(const struct planner *planner, struct planner_model *m,
-                           struct buckets *matrices, size_t i, strata_error *err)
-{
-    struct plan_tensor *all = m->problem.tensors;
-    const struct network_tensor *tensors = planner->network->tensors;
-    int tensor = m->tensor_of[i];
-    enum homing homing = homing_of(planner, m, tensor);
-    uint64_t hash = hash_shape(&tensors[tensor], homing);
-    for (int j = buckets_find(matrices, hash); j >= 0; j = matrices->before[j])
-        if (same_shape(&tensors[tensor], &tensors[m->tensor_of[j]]) &&
-            homing == homing_of(planner, m, m->tensor_of[j])) {
-            all[i].conversion = all[j].conversion;
-            return STRATA_OK;
-        }
-    buckets_add(matrices, hash, (int)i);
-    all[i].conversion = make_matrix(planner, m, tensor, homing, err);
-    return all[i].conversion ? STRATA_OK : STRATA_ENOMEM;
-}
-
-static int make_conversions(const struct planner *planner, struct planner_model *m,
-                            strata_error *err)
-{
-    struct buckets matrices = {0};
-    int status = buckets_open(&matrices, m->problem.n_tensors, "conversion costs", err);
-    for (size_t i = 0; i < m->problem.n_tensors && status == STRATA_OK; i++)
-        status = make_conversion(planner, m, &matrices, i, err);
-    buckets_close(&matrices);
-    return status;
-}
-
 static int allocate(const struct planner *planner, struct planner_model *m,
                     strata_error *err)
 {
@@ -444,12 +333,16 @@ static int allocate(const struct planner *planner, struct planner_model *m,
     m->tensor_of = zalloc(net->n_tensors, sizeof *m->tensor_of, "the plan", err);
     m->index_of = zalloc(net->n_tensors, sizeof *m->index_of, "the plan", err);
     m->home = zalloc(net->n_tensors, sizeof *m->home, "the plan", err);
+    m->pitched = zalloc(net->n_tensors, sizeof *m->pitched, "the plan", err);
+    m->cut = zalloc(net->n_tensors, sizeof *m->cut, "the plan", err);
+    m->anywhere = zalloc(net->n_tensors, sizeof *m->anywhere, "the plan", err);
     m->matrices = zalloc(net->n_tensors, sizeof *m->matrices, "the plan", err);
     m->ports = zalloc(ports, sizeof *m->ports, "the plan", err);
     m->first = zalloc(planner->n_nodes + 1, sizeof *m->first, "the plan", err);
     m->readers = zalloc(ports, sizeof *m->readers, "the plan", err);
     if (!m->problem.ops || !m->problem.tensors || !m->tensor_of || !m->index_of ||
-        !m->home || !m->matrices || !m->first || !m->ports || !m->readers)
+        !m->home || !m->pitched || !m->cut || !m->anywhere || !m->matrices || !m->first ||
+        !m->ports || !m->readers)
         return STRATA_ENOMEM;
     for (size_t t = 0; t < net->n_tensors; t++)
         m->index_of[t] = m->home[t] = -1;
@@ -463,8 +356,12 @@ int planner_make_model(struct planner *planner, strata_error *err)
     int status = m ? allocate(planner, m, err) : STRATA_ENOMEM;
     if (!m)
         return status;
+    if (status == STRATA_OK)
+        planner_find_homes(planner, m);
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++)
         status = planner_find_candidates(planner, m, (int)i, err);
+    if (status == STRATA_OK)
+        status = planner_prune_homes(planner, m, err);
     if (status == STRATA_OK) {
         label_plain(m, planner);
         label_stored(m, planner->record);
@@ -473,7 +370,7 @@ int planner_make_model(struct planner *planner, strata_error *err)
     if (status != STRATA_OK)
         return status;
     plan_connect(&m->problem, m->readers);
-    return make_conversions(planner, m, err);
+    return planner_make_conversions(planner, m, err);
 }
 
 void planner_free_model(struct planner_model *m)
@@ -493,6 +390,9 @@ void planner_free_model(struct planner_model *m)
     free(m->tensor_of);
     free(m->index_of);
     free(m->home);
+    free(m->pitched);
+    free(m->cut);
+    free(m->anywhere);
     free(m->matrices);
     free(m->ports);
     free(m->readers);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which ends of a candidate may lie inside other tensors: its impl declares it, and
+ * accepts it.
+ */
+#include "planner/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int format_of(const int formats[PLAN_MAX_PORTS], int port)
+{
+    return formats[port < PLAN_MAX_PORTS ? port : PLAN_MAX_PORTS - 1];
+}
+
+/* What a tensor may lie inside of: its concatenation, or else what it is a slice of. */
+static int larger_of(const struct planner *planner, const struct planner_model *m,
+                     int tensor, int format)
+{
+    if (m->pitched[tensor] >> format & 1)
+        return planner->nodes[m->home[tensor]].out[0];
+    const int producer = planner->network->tensors[tensor].producer;
+    return m->cut[tensor] >> format & 1 ? planner->nodes[producer].in[0] : -1;
+}
+
+/* A view of a tensor as it lies in a larger one, or dense where `larger` is -1. */
+static int view(strata_tensor *out, const struct planner *planner, int tensor, int format,
+                int larger, strata_error *err)
+{
+    strata_desc d, all;
+    int status = planner_desc(&d, planner->network, tensor, format, err);
+    if (status == STRATA_OK && larger >= 0) {
+        status = planner_desc(&all, planner->network, larger, format, err);
+        memcpy(d.strides, all.strides, sizeof d.strides);
+    }
+    if (status == STRATA_OK)
+        tensor_view(out, &d, UINT64_C(1) << format, STRATA_PAD_ZERO, NULL);
+    return status;
+}
+
+static bool any_apart(const struct planner *planner, const struct planner_model *m,
+                      const struct planner_candidate *c)
+{
+    const struct planner_node *n = planner_run_node(planner, c);
+    bool apart = false;
+    for (int i = 0; i < n->n_in; i++)
+        apart |= planner_may_lie_apart(m, n->in[i], format_of(c->in_formats, i));
+    return apart;
+}
+
+/* Whether a candidate can be written home at all. */
+static bool has_home(const struct planner *planner, const struct planner_model *m,
+                     const struct planner_candidate *c)
+{
+    const struct planner_node *n = planner_run_node(planner, c);
+    if (n->n_out != 1 ||
+        (c->kind == CANDIDATE_GROUP && planner->nodes[c->node].group->members > 1))
+        return false;
+    const int tensor = planner_output(planner, n, c->fused, 0);
+    return m->pitched[tensor] >> c->out_formats[0] & 1 &&
+           planner_port_pad(m, planner->network, tensor, c->out_formats[0],
+                            &c->impl->impl, true) == STRATA_PAD_ZERO;
+}
+
+static int make_views(struct node_view *v, const struct planner *planner,
+                      const struct planner_model *m, const struct planner_candidate *c,
+                      bool in, bool out, strata_error *err)
+{
+    const struct planner_node *n = planner_run_node(planner, c);
+    int status = planner_weights(planner, n, c->fused, (strata_tensor *)v->weight, err);
+    for (int i = 0; i < n->n_in && status == STRATA_OK; i++) {
+        const int f = format_of(c->in_formats, i);
+        status = view(&v->in[planner_port(n, i)], planner, n->in[i], f,
+                      in ? larger_of(planner, m, n->in[i], f) : -1, err);
+    }
+    for (int i = 0; i < n->n_out && status == STRATA_OK; i++) {
+        const int f = format_of(c->out_formats, i);
+        const int tensor = planner_output(planner, n, c->fused, i);
+        status = view(&v->out[i], planner, tensor, f,
+                      out ? planner->nodes[m->home[tensor]].out[0] : -1, err);
+        if (i == 0 && status == STRATA_OK) /* a residual is dense */
+            status = view(&v->residual, planner, tensor, f, -1, err);
+    }
+    return status;
+}
+
+/* *accepted: with its inputs, its output, or both inside others. */
+static int ask(bool *accepted, const struct planner *planner,
+               const struct planner_model *m, const struct planner_candidate *c, bool in,
+               bool out, strata_error *err)
+{
+    const struct planner_node *n = planner_run_node(planner, c);
+    const size_t ports = (size_t)(n->n_ports + n->n_out);
+    strata_error why;
+    struct node_view v = {0};
+    *accepted = true;
+    if (!c->impl->impl.accept)
+        return STRATA_OK;
+    v.in = zalloc(ports + n->layer->type->n_weights, sizeof *v.in, "a candidate", err);
+    if (!v.in)
+        return STRATA_ENOMEM;
+    v.out = v.in + n->n_ports;
+    v.weight = v.in + ports;
+    int status = make_views(&v, planner, m, c, in, out, err);
+    error_clear(&why);
+    if (status == STRATA_OK) {
+        planner_view(&v, planner, n, c->fused, c->row, &why);
+        *accepted = c->impl->impl.accept(&v.node) == STRATA_OK;
+    }
+    free(v.in);
+    return status;
+}
+
+int planner_look_inside(const struct planner *planner, const struct planner_model *m,
+                        struct planner_candidate *c, bool *homed, strata_error *err)
+{
+    const int32_t flags = c->impl->impl.flags;
+    int status = STRATA_OK;
+    c->anywhere = flags & STRATA_PITCHED_IN && any_apart(planner, m, c);
+    *homed = flags & STRATA_PITCHED_OUT && has_home(planner, m, c);
+    if (c->anywhere)
+        status = ask(&c->anywhere, planner, m, c, true, false, err);
+    if (*homed && status == STRATA_OK)
+        status = ask(homed, planner, m, c, false, true, err);
+    if (*homed && c->anywhere && status == STRATA_OK)
+        status = ask(homed, planner, m, c, true, true, err);
+    return status;
+}
