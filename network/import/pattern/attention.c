@@ -19,6 +19,7 @@ enum { QUERIES, KEYS, VALUES, PARTS };
 /* Heads side by side in rows of a value. */
 struct flat {
     int source;
+    bool turned; /* a sequence's first rows of all batches, then its second ones */
     int64_t heads, offset, row; /* elements */
 };
 
@@ -126,9 +127,10 @@ static bool find_flat(const struct attention *a, int part, struct flat *f)
     f->source = v.source;
     f->heads = n[1];
     f->offset = v.offset;
-    f->row = n[2] > 1 ? step[2] : n[0] > 1 ? step[0] : count;
+    f->turned = n[0] > 1 && n[2] > 1 && step[2] == n[0] * step[0];
+    f->row = n[2] > 1 && !f->turned ? step[2] : n[0] > 1 ? step[0] : count;
     return (n[3] == 1 || step[3] == 1) && (n[1] == 1 || step[1] == size) &&
-           (n[2] == 1 || n[0] == 1 || step[0] == n[2] * step[2]) &&
+           (n[2] == 1 || n[0] == 1 || f->turned || step[0] == n[2] * step[2]) &&
            count == n[0] * n[2] * f->row && f->offset + n[1] * size <= f->row;
 }
 
@@ -142,13 +144,19 @@ static bool find_flats(struct attention *a)
            a->heads % a->kv_heads == 0;
 }
 
+static bool same_order(const struct attention *a)
+{
+    return a->flat[KEYS].turned == a->flat[QUERIES].turned &&
+           a->flat[VALUES].turned == a->flat[QUERIES].turned;
+}
+
 static bool is_packed(const struct attention *a)
 {
     const struct flat *q = &a->flat[QUERIES], *k = &a->flat[KEYS], *v = &a->flat[VALUES];
-    return q->source == k->source && q->source == v->source && a->v_dim == a->dim &&
-           a->keys == a->length && q->row == k->row && q->row == v->row &&
-           q->row == (a->heads + 2 * a->kv_heads) * a->dim && q->offset == 0 &&
-           k->offset == a->heads * a->dim &&
+    return q->source == k->source && q->source == v->source && same_order(a) &&
+           a->v_dim == a->dim && a->keys == a->length && q->row == k->row &&
+           q->row == v->row && q->row == (a->heads + 2 * a->kv_heads) * a->dim &&
+           q->offset == 0 && k->offset == a->heads * a->dim &&
            v->offset == (a->heads + a->kv_heads) * a->dim;
 }
 
@@ -219,7 +227,7 @@ static int join_products(struct attention *a)
         w[i] = l[i].w;
         b[i] = l[i].b;
     }
-    if (a->v_dim != a->dim || a->keys != a->length)
+    if (a->v_dim != a->dim || a->keys != a->length || !same_order(a))
         return VALUE_NONE;
     const int in[] = {l[0].x, concatenate(a, w, 1)};
     const struct node *product = match_add(a->m, "MatMul", in, 2);
@@ -230,7 +238,7 @@ static int join_products(struct attention *a)
         y = biased ? biased->out[0] : VALUE_NONE;
     }
     for (int i = 0; i < PARTS; i++)
-        a->flat[i] = (struct flat){.source = y};
+        a->flat[i].source = y;
     return y;
 }
 
@@ -278,11 +286,23 @@ static struct node *layer(const struct attention *a, int q, int k, int v)
     return n;
 }
 
+/* Batches for sequences, of three dims. */
+static int turn(const struct attention *a, int value)
+{
+    static const int64_t order[] = {1, 0, 2};
+    struct node *n = match_add(a->m, "Transpose", &value, 1);
+    node_set_integers(a->g, n, "perm", order, ARRAY_LENGTH(order));
+    return n ? n->out[0] : VALUE_NONE;
+}
+
 static int rows(const struct attention *a, int part)
 {
     const struct flat *f = &a->flat[part];
-    const int64_t dims[] = {a->batch, part == QUERIES ? a->length : a->keys, f->row};
-    return reshape(a, f->source, 3, dims);
+    const int64_t length = part == QUERIES ? a->length : a->keys;
+    const int64_t dims[] = {a->batch, length, f->row};
+    const int64_t turned[] = {length, a->batch, f->row};
+    return f->turned ? turn(a, reshape(a, f->source, 3, turned))
+                     : reshape(a, f->source, 3, dims);
 }
 
 /* All of rank 3, or NULL. */
@@ -306,34 +326,42 @@ static struct node *flat_layer(struct attention *a)
     return n;
 }
 
-/* Whether Transpose t brings the heads of a batch behind its queries. */
-static bool joins_heads(const struct attention *a)
+/* Whether Transpose t brings the heads of a batch behind its queries; and in *turned,
+ * whether it brings the batches behind them, too. */
+static bool joins_heads(const struct attention *a, bool *turned)
 {
     int64_t perm[STRATA_MAX_RANK];
     const struct node *t = match_node(a->m, "t");
     int at = 0, order[RANK] = {0};
     if (node_integers(t, "perm", perm, STRATA_MAX_RANK) != RANK)
         return false;
+    const bool behind = perm[0] == 2 && perm[1] == 0;
+    *turned = a->batch > 1 && a->length > 1 && behind;
     for (int d = 0; d < RANK; d++)
-        if (perm[d] != 0 || a->batch > 1)
+        if (perm[d] != 0)
             order[at++] = (int)perm[d];
-    const int *rest = order + (a->batch > 1);
-    return (a->batch == 1 || order[0] == 0) && rest[0] == 2 && rest[1] == 1 &&
-           rest[2] == 3;
+    return (a->batch == 1 || perm[0] == 0 || behind) && order[0] == 2 && order[1] == 1 &&
+           order[2] == 3;
 }
 
 static struct node *finish_flat(struct attention *a)
 {
     const struct value y = *match_tensor(a->m, "y");
-    struct node *n = joins_heads(a) ? flat_layer(a) : NULL;
-    const int64_t dims[] = {a->batch, a->length, a->heads * a->v_dim};
-    if (!n || (y.rank == 3 && memcmp(y.dims, dims, sizeof dims) == 0))
-        return n;
+    bool turned = false;
+    struct node *n = joins_heads(a, &turned) ? flat_layer(a) : NULL;
+    const int64_t columns = a->heads * a->v_dim;
+    const int64_t dims[] = {turned ? a->length : a->batch, turned ? a->batch : a->length,
+                            columns};
+    if (!n)
+        return NULL;
+    const int made = turned ? turn(a, n->out[0]) : n->out[0];
+    if (y.rank == 3 && memcmp(y.dims, dims, sizeof dims) == 0)
+        return a->g->nodes[a->g->n_nodes - 1];
     int64_t to[STRATA_MAX_RANK];
     memcpy(to, y.dims, sizeof to);
-    if (to[0] == a->batch)
+    if (to[0] == dims[0])
         to[0] = 0;
-    const int in[] = {n->out[0], graph_add_integers(a->g, 1, to, y.rank)};
+    const int in[] = {made, graph_add_integers(a->g, 1, to, y.rank)};
     return match_add(a->m, "Reshape", in, 2);
 }
 
