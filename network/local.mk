@@ -58,6 +58,8 @@ NETWORK_SOURCES = \
 	network/import/name.c \
 	network/import/passes.c \
 	network/import/pattern/activation.c \
+	network/import/pattern/attempt.c \
+	network/import/pattern/attempt.h \
 	network/import/pattern/attention.c \
 	network/import/pattern/find.c \
 	network/import/pattern/match.c \

@@ -56,6 +56,7 @@ struct node {
     struct onnx_attribute *attributes;
     size_t n_attributes;
     const char *from; /* names of further nodes that it stands for; NULL: none */
+    bool derived;     /* its name is another node's, with its operator behind that */
     int mark, port;   /* of graph_sort */
 };
 

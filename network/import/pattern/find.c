@@ -2,14 +2,10 @@
  *
  * The pass: every pattern at every node, step by step.
  */
-#include <stdio.h>
-#include <string.h>
-
-#include "core/alloc.h"
+#include "network/import/pattern/attempt.h"
 #include "network/import/pattern/match.h"
 
-#define ROUNDS 64      /* of a step, at most: each leaves fewer nodes */
-#define FROM_BYTES 256 /* of the names of what a node stands for */
+#define ROUNDS 64 /* of a step, at most: each leaves fewer nodes */
 
 /* The tables, taken apart once a pass. */
 struct step {
@@ -17,16 +13,6 @@ struct step {
     struct parsed *parsed;
     size_t n;
 };
-
-/* What an attempt may have added, to leave it out again. */
-struct mark {
-    size_t n_nodes, n_refusals, n_wanted, all_refusals;
-};
-
-static struct mark mark_of(const struct import *im)
-{
-    return (struct mark){im->g.n_nodes, im->n_refusals, im->n_wanted, im->all_refusals};
-}
 
 /* What these nodes read, they read no more. */
 static void release(struct graph *g, struct node *const *nodes, size_t n)
@@ -37,102 +23,46 @@ static void release(struct graph *g, struct node *const *nodes, size_t n)
                 g->values[nodes[i]->in[k]].readers--;
 }
 
-static void undo(struct import *im, const struct mark *to)
-{
-    release(&im->g, im->g.nodes + to->n_nodes, im->g.n_nodes - to->n_nodes);
-    im->g.n_nodes = to->n_nodes;
-    im->n_refusals = to->n_refusals;
-    im->n_wanted = to->n_wanted;
-    im->all_refusals = to->all_refusals;
-}
-
-static bool same_type(const struct value *a, const struct value *b)
-{
-    return a && b && a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
-}
-
-/* ---- names ---------------------------------------------------------------------------
- */
-
-/* Names of what the last node stands for besides; without the part they share with it. */
-static const char *other_names(struct match *m, const struct node *root)
-{
-    const char *slash = strrchr(root->name, '/');
-    const size_t shared = slash ? (size_t)(slash - root->name) + 1 : 0;
-    char text[FROM_BYTES] = "";
-    size_t at = 0;
-    for (int i = 0; i < m->parsed->n; i++) {
-        const struct node *n = m->nodes[i];
-        const char *name = n == root ? "" : n->name;
-        if (shared && strncmp(name, root->name, shared) == 0)
-            name += shared;
-        const char *const parts[] = {n->from ? n->from : "", name};
-        for (size_t k = 0; k < ARRAY_LENGTH(parts); k++)
-            if (*parts[k] && at < sizeof text)
-                at += (size_t)snprintf(text + at, sizeof text - at, "%s%s",
-                                       at ? ", " : "", parts[k]);
-    }
-    if (at >= sizeof text)
-        memcpy(text + sizeof text - 5, " ...", 5);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ')
-            *c = '_';
-    return *text ? arena_text(&m->im->g.arena, text, strlen(text)) : NULL;
-}
-
 /* The last node has the root's name, those before it a name under that. */
 static void name_nodes(struct match *m, const struct node *root, size_t first)
 {
     struct graph *g = &m->im->g;
-    for (size_t i = first; i + 1 < g->n_nodes; i++)
+    for (size_t i = first; i + 1 < g->n_nodes; i++) {
+        g->nodes[i]->derived = true;
         if (*root->name)
             g->nodes[i]->name =
                 arena_print(&g->arena, "%s/%s", root->name, g->nodes[i]->op);
+    }
     g->nodes[g->n_nodes - 1]->name = root->name;
-    g->nodes[g->n_nodes - 1]->from = other_names(m, root);
+    g->nodes[g->n_nodes - 1]->from =
+        attempt_names(g, root, (const struct node *const *)m->nodes, m->parsed->n);
 }
 
 /* ---- the pass ------------------------------------------------------------------------
  */
 
-/* What the root made is now made by the last node added. */
-static void take_place(struct match *m, const struct node *root, struct node *last,
-                       size_t first)
-{
-    struct graph *g = &m->im->g;
-    const struct value made = *graph_value(g, last->out[0]);
-    struct value *v = graph_value(g, root->out[0]);
-    name_nodes(m, root, first);
-    release(g, m->nodes, (size_t)m->parsed->n);
-    v->node = last;
-    v->same = made.same;
-    v->exact = made.exact;
-    v->constant = made.constant;
-    v->data = made.data;
-    last->out[0] = root->out[0];
-}
-
 static int replace(struct match *m, struct node *root, bool *changed, strata_error *err)
 {
     struct import *im = m->im;
-    const struct mark mark = mark_of(im);
+    struct graph *g = &im->g;
+    const struct attempt attempt = attempt_begin(im);
     struct node *last = m->pattern->emit(m);
-    int status = arena_status(&im->g.arena, "a model", err);
-    if (status == STRATA_OK && last)
-        status = import_fold_from(im, mark.n_nodes, err);
+    bool refused = false;
+    const int status = last ? attempt_infer(im, &attempt, &refused, err)
+                            : arena_status(&g->arena, "a model", err);
     if (status != STRATA_OK)
         return status;
-    if (!last || im->all_refusals > mark.all_refusals || im->g.n_nodes == mark.n_nodes ||
-        last != im->g.nodes[im->g.n_nodes - 1] ||
-        !same_type(graph_value(&im->g, last->out[0]),
-                   graph_value(&im->g, root->out[0]))) {
-        undo(im, &mark);
+    if (!last || refused || g->n_nodes == attempt.n_nodes ||
+        last != g->nodes[g->n_nodes - 1] ||
+        !attempt_fits(g, root->out[0], last->out[0])) {
+        attempt_undo(im, &attempt);
         return STRATA_OK;
     }
-    take_place(m, root, last, mark.n_nodes);
+    name_nodes(m, root, attempt.n_nodes);
+    release(g, m->nodes, (size_t)m->parsed->n);
+    attempt_replace(g, root->out[0], last);
     *changed = true;
-    return arena_status(&im->g.arena, "a model", err);
+    return arena_status(&g->arena, "a model", err);
 }
 
 static bool is_read(const struct graph *g, const struct node *n)
@@ -191,11 +121,12 @@ int import_find_patterns(struct import *im, strata_error *err)
         return STRATA_OK;
     for (const struct pattern_table *const *t = pattern_tables; status == STRATA_OK && *t;
          t++) {
-        struct step step;
+        struct step step = {0};
         bool changed = true;
-        status = prepare(im, &step, *t, err);
+        status = (*t)->sweep ? STRATA_OK : prepare(im, &step, *t, err);
         for (int i = 0; status == STRATA_OK && changed && i < ROUNDS; i++)
-            status = sweep(im, &step, &changed, err);
+            status = (*t)->sweep ? (*t)->sweep(im, &changed, err)
+                                 : sweep(im, &step, &changed, err);
     }
     return status;
 }

@@ -32,10 +32,12 @@ struct pattern {
 };
 
 /* A table is a step: its rows are tried at every node, the first ones first, readers
- * before producers, until nothing changes. */
+ * before producers, until nothing changes. Or a function is, which looks at the graph as
+ * a whole: its text would have no end. */
 struct pattern_table {
     const struct pattern *rows;
     size_t n;
+    int (*sweep)(struct import *im, bool *changed, strata_error *err);
 };
 
 extern const struct pattern_table *const pattern_tables[]; /* in order; ended by NULL */
