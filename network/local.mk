@@ -62,6 +62,8 @@ NETWORK_SOURCES = \
 	network/import/pattern/attempt.h \
 	network/import/pattern/attention.c \
 	network/import/pattern/find.c \
+	network/import/pattern/linear.c \
+	network/import/pattern/linear.h \
 	network/import/pattern/match.c \
 	network/import/pattern/match.h \
 	network/import/pattern/matrix.c \

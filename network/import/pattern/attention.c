@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "network/import/pattern/pattern.h"
+#include "network/import/pattern/linear.h"
 #include "network/import/pattern/scores.h"
 #include "network/import/pattern/view.h"
 
@@ -160,86 +160,67 @@ static bool is_packed(const struct attention *a)
            v->offset == (a->heads + a->kv_heads) * a->dim;
 }
 
+static int64_t columns(const struct attention *a, int part)
+{
+    return a->flat[part].heads * (part == VALUES ? a->v_dim : a->dim);
+}
+
 static bool is_apart(const struct attention *a)
 {
-    for (int i = 0; i < PARTS; i++) {
-        const struct flat *f = &a->flat[i];
-        const int64_t size = i == VALUES ? a->v_dim : a->dim;
-        if (f->offset != 0 || f->row != f->heads * size)
+    for (int i = 0; i < PARTS; i++)
+        if (a->flat[i].row != columns(a, i))
             return false;
-    }
     return true;
 }
 
-/* ---- three products that could be one ------------------------------------------------
+/* ---- products that could be one, or apart ---------------------------------------------
  */
 
-/* x*W + B; B VALUE_NONE: nothing is added. */
-struct linear {
-    int x, w, b;
-};
-
-static bool is_constant(const struct graph *g, int value, int rank)
-{
-    const struct value *v = graph_value(g, value);
-    return v && v->constant && v->rank == rank;
-}
-
-static bool find_linear(const struct graph *g, int value, struct linear *l)
-{
-    const struct node *n = maker(g, value);
-    const int64_t columns = graph_value(g, value)->dims[graph_value(g, value)->rank - 1];
-    l->b = VALUE_NONE;
-    if (graph_value(g, value)->readers != 1)
-        return false;
-    if (is_op(n, "Add")) {
-        const int b = is_constant(g, n->in[0], 1) ? 0 : 1;
-        if (!is_constant(g, n->in[b], 1) ||
-            graph_value(g, n->in[b])->dims[0] != columns ||
-            graph_value(g, n->in[1 - b])->readers != 1)
-            return false;
-        l->b = n->in[b];
-        n = maker(g, n->in[1 - b]);
-    }
-    if (!is_op(n, "MatMul") || !is_constant(g, n->in[1], 2))
-        return false;
-    l->x = n->in[0];
-    l->w = n->in[1];
-    return true;
-}
-
-static int concatenate(const struct attention *a, const int *in, int axis)
-{
-    struct node *n = match_add(a->m, "Concat", in, PARTS);
-    node_set_integer(a->g, n, "axis", axis);
-    return n ? n->out[0] : VALUE_NONE;
-}
-
-/* One product with the columns of all three; VALUE_NONE: they have not one operand. */
-static int join_products(struct attention *a)
+/* One product with the columns of all three; false: they have not one operand. */
+static bool join_products(struct attention *a)
 {
     struct linear l[PARTS];
-    int w[PARTS], b[PARTS];
-    for (int i = 0; i < PARTS; i++) {
-        if (!find_linear(a->g, a->flat[i].source, &l[i]) || l[i].x != l[0].x ||
-            (l[i].b < 0) != (l[0].b < 0))
-            return VALUE_NONE;
-        w[i] = l[i].w;
-        b[i] = l[i].b;
-    }
-    if (a->v_dim != a->dim || a->keys != a->length || !same_order(a))
-        return VALUE_NONE;
-    const int in[] = {l[0].x, concatenate(a, w, 1)};
-    const struct node *product = match_add(a->m, "MatMul", in, 2);
-    int y = product ? product->out[0] : VALUE_NONE;
-    if (b[0] >= 0) {
-        const int sum[] = {y, concatenate(a, b, 0)};
-        const struct node *biased = match_add(a->m, "Add", sum, 2);
-        y = biased ? biased->out[0] : VALUE_NONE;
-    }
     for (int i = 0; i < PARTS; i++)
+        if (graph_value(a->g, a->flat[i].source)->readers != 1 ||
+            !linear_find(a->g, a->flat[i].source, &l[i]))
+            return false;
+    if (a->v_dim != a->dim || a->keys != a->length || !same_order(a))
+        return false;
+    const int y = linear_join(a->m, l, PARTS);
+    for (int i = 0; i < PARTS && y >= 0; i++)
         a->flat[i].source = y;
-    return y;
+    return y >= 0;
+}
+
+/* Whether all that a product gives is read here. */
+static bool is_used_up(const struct attention *a, int source)
+{
+    int64_t used = 0, row = 0;
+    for (int i = 0; i < PARTS; i++)
+        if (a->flat[i].source == source) {
+            used += columns(a, i);
+            row = a->flat[i].row;
+        }
+    return used == row;
+}
+
+/* Parts of one product, as keys and values of another sequence are, by a product each:
+ * then nothing has to be cut out of it. */
+static void split_products(struct attention *a)
+{
+    struct flat to[PARTS];
+    for (int i = 0; i < PARTS; i++) {
+        const struct flat *f = &a->flat[i];
+        const int64_t n = columns(a, i);
+        struct linear l;
+        to[i] = *f;
+        if (f->row == n || !is_used_up(a, f->source) || !linear_find(a->g, f->source, &l))
+            continue;
+        to[i].source = linear_part(a->m, &l, f->offset, n);
+        to[i].offset = 0;
+        to[i].row = n;
+    }
+    memcpy(a->flat, to, sizeof to);
 }
 
 /* ---- emission ------------------------------------------------------------------------
@@ -295,14 +276,27 @@ static int turn(const struct attention *a, int value)
     return n ? n->out[0] : VALUE_NONE;
 }
 
-static int rows(const struct attention *a, int part)
+/* The part's columns of rows that have more. */
+static int cut(const struct attention *a, int value, int part)
+{
+    const int64_t axis = 2, begin = a->flat[part].offset, end = begin + columns(a, part);
+    const int in[] = {value, graph_add_integers(a->g, 1, &begin, 1),
+                      graph_add_integers(a->g, 1, &end, 1),
+                      graph_add_integers(a->g, 1, &axis, 1)};
+    const struct node *n = match_add(a->m, "Slice", in, ARRAY_LENGTH(in));
+    return n ? n->out[0] : VALUE_NONE;
+}
+
+/* Rows of a part alone, or of all that lies in them. */
+static int rows(const struct attention *a, int part, bool whole)
 {
     const struct flat *f = &a->flat[part];
     const int64_t length = part == QUERIES ? a->length : a->keys;
     const int64_t dims[] = {a->batch, length, f->row};
     const int64_t turned[] = {length, a->batch, f->row};
-    return f->turned ? turn(a, reshape(a, f->source, 3, turned))
-                     : reshape(a, f->source, 3, dims);
+    const int all = reshape(a, f->source, 3, f->turned ? turned : dims);
+    const int own = whole || f->row == columns(a, part) ? all : cut(a, all, part);
+    return f->turned ? turn(a, own) : own;
 }
 
 /* All of rank 3, or NULL. */
@@ -311,15 +305,16 @@ static struct node *flat_layer(struct attention *a)
     struct node *n = NULL;
     if (!find_flats(a))
         return NULL;
-    if (is_packed(a))
-        n = layer(a, rows(a, QUERIES), VALUE_NONE, VALUE_NONE);
-    else if (!is_apart(a))
-        return NULL;
-    else if (join_products(a) >= 0) {
+    const bool joined = !is_packed(a) && is_apart(a) && join_products(a);
+    if (joined)
         a->flat[QUERIES].row = (a->heads + 2 * a->kv_heads) * a->dim;
-        n = layer(a, rows(a, QUERIES), VALUE_NONE, VALUE_NONE);
-    } else
-        n = layer(a, rows(a, QUERIES), rows(a, KEYS), rows(a, VALUES));
+    if (joined || is_packed(a))
+        n = layer(a, rows(a, QUERIES, true), VALUE_NONE, VALUE_NONE);
+    else {
+        split_products(a);
+        n = layer(a, rows(a, QUERIES, false), rows(a, KEYS, false),
+                  rows(a, VALUES, false));
+    }
     node_set_integer(a->g, n, "heads", a->heads);
     if (a->kv_heads != a->heads)
         node_set_integer(a->g, n, "kv_heads", a->kv_heads);
