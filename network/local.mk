@@ -68,6 +68,15 @@ NETWORK_SOURCES = \
 	network/import/pattern/match.h \
 	network/import/pattern/matrix.c \
 	network/import/pattern/normalize.c \
+	network/import/pattern/order/layout.c \
+	network/import/pattern/order/layout.h \
+	network/import/pattern/order/order.c \
+	network/import/pattern/order/order.h \
+	network/import/pattern/order/region.c \
+	network/import/pattern/order/region.h \
+	network/import/pattern/order/rewrite.c \
+	network/import/pattern/order/rowwise.c \
+	network/import/pattern/order/rowwise.h \
 	network/import/pattern/parse.c \
 	network/import/pattern/parse.h \
 	network/import/pattern/pattern.h \

@@ -6,7 +6,7 @@
 
 extern const struct pattern_table pattern_attentions, pattern_bounds, pattern_activations,
     pattern_flats, pattern_normalizations, pattern_orders, pattern_products,
-    pattern_scales, pattern_shuffles, pattern_windows;
+    pattern_regions, pattern_scales, pattern_shuffles, pattern_windows;
 
 /* clang-format off: a step a line */
 const struct pattern_table *const pattern_tables[] = {
@@ -16,6 +16,8 @@ const struct pattern_table *const pattern_tables[] = {
     &pattern_normalizations,
     &pattern_orders,
     &pattern_products,
+    &pattern_regions,
+    &pattern_orders,
     &pattern_flats,
     &pattern_windows,
     &pattern_scales,
