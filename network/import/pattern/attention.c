@@ -62,7 +62,7 @@ static bool fit_addends(const struct attention *a)
 {
     const int64_t scores[] = {a->batch, a->heads, a->length, a->keys};
     for (int i = 0; i < a->of.n; i++) {
-        const struct value *v = graph_value(a->g, a->of.addend[i]);
+        const struct value *v = graph_value(a->g, a->of.addend[i].value);
         if (!v || v->rank < 0)
             return false;
         for (int d = 0; d < v->rank; d++) {
@@ -100,8 +100,8 @@ static bool read_operator(struct attention *a)
     const struct node *n = match_node(a->m, "o");
     for (int i = 0; i < PARTS; i++)
         a->part[i] = n->in[i];
-    a->of.addend[0] = match_value(a->m, "m");
-    a->of.n = a->of.addend[0] >= 0;
+    a->of.addend[0] = (struct addend){match_value(a->m, "m"), VALUE_NONE, false};
+    a->of.n = a->of.addend[0].value >= 0;
     a->of.scale = node_real(n, "scale", 0);
     return read_sizes(a);
 }
@@ -241,16 +241,30 @@ static int reshape(const struct attention *a, int value, int rank, const int64_t
     return n ? n->out[0] : VALUE_NONE;
 }
 
+/* Zeros where scores stay, and the fill where they do not. */
+static int fill_out(const struct attention *a, int value, const struct addend *from)
+{
+    const int dtype = graph_value(a->g, from->fill)->dtype;
+    const void *data = arena_get(&a->g->arena, 1, sizeof(double));
+    const int zero = graph_add_constant(a->g, "", dtype, 0, NULL, data);
+    const int in[] = {value, from->filled ? from->fill : zero,
+                      from->filled ? zero : from->fill};
+    const struct node *n = data ? match_add(a->m, "Where", in, 3) : NULL;
+    return n ? n->out[0] : VALUE_NONE;
+}
+
 /* The sum of all addends, of at most 4 dims. */
 static int mask(const struct attention *a)
 {
     int sum = VALUE_NONE;
     for (int i = 0; i < a->of.n; i++) {
-        const struct value *v = graph_value(a->g, a->of.addend[i]);
+        const struct addend *from = &a->of.addend[i];
+        const struct value *v = graph_value(a->g, from->value);
         const int extra = v->rank > RANK ? v->rank - RANK : 0;
         int64_t dims[STRATA_MAX_RANK];
         memcpy(dims, v->dims + extra, sizeof dims - (size_t)extra * sizeof *dims);
-        const int x = extra ? reshape(a, a->of.addend[i], RANK, dims) : a->of.addend[i];
+        const int own = extra ? reshape(a, from->value, RANK, dims) : from->value;
+        const int x = from->fill >= 0 ? fill_out(a, own, from) : own;
         const int in[] = {sum, x};
         const struct node *n = sum >= 0 ? match_add(a->m, "Add", in, 2) : NULL;
         sum = sum < 0 ? x : n ? n->out[0] : VALUE_NONE;

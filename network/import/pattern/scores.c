@@ -64,8 +64,50 @@ static bool leads_to_product(const struct graph *g, int value, int depth)
         return n && depth > 0;
     if (inner >= 0 || is_op(n, "Reshape"))
         return leads_to_product(g, inner >= 0 ? inner : n->in[0], depth - 1);
+    if (is_op(n, "Where"))
+        return leads_to_product(g, n->in[number(g, n->in[1]) < 0 ? 2 : 1], depth - 1);
     return is_op(n, "Add") && (leads_to_product(g, n->in[0], depth - 1) ||
                                leads_to_product(g, n->in[1], depth - 1));
+}
+
+/* Whether each query keeps some key. */
+static bool keeps_some(const struct value *v, bool filled)
+{
+    const int64_t keys = v->rank > 0 ? v->dims[v->rank - 1] : 1, n = value_count(v);
+    for (int64_t row = 0; row < n; row += keys) {
+        int64_t i = 0;
+        while (i < keys && (value_integer(v, row + i) != 0) == filled)
+            i++;
+        if (i == keys)
+            return false;
+    }
+    return true;
+}
+
+/* Whether a Where fills in what a softmax makes zeros of. A fill that is not so large
+ * would show in a query that keeps no key, and addends with it. The port of the scores,
+ * or -1. */
+static int masks(const struct graph *g, const struct node *n, struct addend *out)
+{
+    if (!is_op(n, "Where") || n->n_in != 3)
+        return -1;
+    const int scores = number(g, n->in[1]) < 0 ? 2 : 1;
+    const struct value *v = graph_value(g, n->in[0]);
+    *out = (struct addend){n->in[0], n->in[3 - scores], scores == 2};
+    const double fill = number(g, out->fill);
+    const bool all =
+        fill <= -1e30 || (fill <= -1e4 && v && v->constant && keeps_some(v, out->filled));
+    return all && v && graph_value(g, out->fill)->rank == 0 ? scores : -1;
+}
+
+/* What is added, or filled in, by the last operator. The port of the scores, or -1. */
+static int find_addend(const struct graph *g, const struct node *n, struct addend *out)
+{
+    if (!is_op(n, "Add"))
+        return masks(g, n, out);
+    const int scores = leads_to_product(g, n->in[0], CHAIN) ? 0 : 1;
+    *out = (struct addend){n->in[1 - scores], VALUE_NONE, false};
+    return scores;
 }
 
 /* From what the softmax reads down to the product: addends, then factors. */
@@ -88,10 +130,11 @@ static const struct node *find_product(const struct graph *g, struct scores *s, 
             value = n->in[0];
             continue;
         }
-        if (!is_op(n, "Add") || s->n == SCORES_ADDENDS)
+        const int scores =
+            s->n < SCORES_ADDENDS ? find_addend(g, n, &s->addend[s->n]) : -1;
+        if (scores < 0)
             return NULL;
-        const int scores = leads_to_product(g, n->in[0], CHAIN) ? 0 : 1;
-        s->addend[s->n++] = n->in[1 - scores];
+        s->n++;
         value = n->in[scores];
     }
     return NULL;

@@ -11,9 +11,17 @@
 
 enum { SCORES_ADDENDS = 3 };
 
+/* What is added to scores. Or where there is a fill, which scores are that instead: those
+ * where the value is `filled`. The fill is as good as minus infinity. */
+struct addend {
+    int value, fill; /* VALUE_NONE: none */
+    bool filled;
+};
+
 /* scale*queries*keys + addends; the keys are turned. */
 struct scores {
-    int queries, keys, addend[SCORES_ADDENDS], n;
+    int queries, keys, n;
+    struct addend addend[SCORES_ADDENDS];
     double scale;
 };
 
