@@ -4,6 +4,7 @@ CRITERION_TESTS += \
 	tests/network/import/layers \
 	tests/network/import/models \
 	tests/network/import/opsets \
+	tests/network/import/order \
 	tests/network/import/patterns \
 	tests/network/import/stable \
 	tests/network/import/state \

@@ -213,6 +213,12 @@ static const struct {
      "node Expand c,t -> e\nnode Concat e,x -> z axis=1\ninit l i 1 9\n"
      "node Concat s,l -> v axis=0\nnode Reshape z,v -> r\nnode Relu r -> y\n"
      "output y\n"},
+    {"rows in an order that goes away",
+     "ir 8\nopset 21\ninput x f 2x3x2\ninit w f 2x2 1 2 3 4\ninit v f 2x2 5 6 7 8\n"
+     "node Transpose x -> t perm=[1,0,2]\nnode MatMul t,w -> a\nnode MatMul t,v -> b\n"
+     "node Sigmoid a -> s\nnode Mul s,b -> m\nnode Add m,t -> z\n"
+     "node Transpose z -> y perm=[1,0,2]\nnode Abs a -> c\n"
+     "node Transpose c -> d perm=[1,0,2]\noutput y\noutput d\n"},
     {"a function, called twice",
      "ir 8\nopset 21\nopset my 1\ninput x f 2x3\n"
      "node my::f x -> a\nnode my::f a -> b\nnode Add a,b -> y\noutput y\n"

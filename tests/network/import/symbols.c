@@ -98,6 +98,10 @@ static const struct {
      "[input z]\nshape = batch x 3\n", true},
     {"an input without it", "input x f @x3\ninput z f 1x3\nnode Mul x,z -> y\noutput y\n",
      "[input z]\nshape = 1x3\n", false},
+    {"batches behind sequences, around a product",
+     "input x f @x3x2\ninit w f 2x2 1 2 3 4\nnode Transpose x -> t perm=[1,0,2]\n"
+     "node MatMul t,w -> p\nnode Transpose p -> y perm=[1,0,2]\noutput y\n",
+     "[layer y]\ntype = MatrixMultiply\nweights = w:y\n", true},
     {"what a batch of 1 alone would hide",
      "input x f @x4\ninit k i 1 0\nnode Unsqueeze x,k -> u\n"
      "node Transpose u -> t perm=[1,0,2]\nnode Shape x -> s start=0 end=1\n"

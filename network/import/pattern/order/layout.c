@@ -11,10 +11,23 @@
 
 enum { LAYOUTS = 16 }; /* that are tried */
 
+static struct layout dims_of(const struct value *v)
+{
+    struct layout l = {.rank = v->rank};
+    memcpy(l.dims, v->dims, (size_t)(v->rank - 1) * sizeof *v->dims);
+    return l;
+}
+
+static bool same_dims(const struct layout *a, const struct layout *b)
+{
+    return a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)(a->rank - 1) * sizeof *a->dims) == 0;
+}
+
 bool layout_has(const struct layout *l, const struct value *v)
 {
-    return v->rank == l->rank &&
-           memcmp(v->dims, l->dims, (size_t)(l->rank - 1) * sizeof *l->dims) == 0;
+    const struct layout dims = dims_of(v);
+    return same_dims(l, &dims);
 }
 
 /* ---- the border ----------------------------------------------------------------------
@@ -140,20 +153,35 @@ static struct effort effort_now(const struct border *b)
     return e;
 }
 
+/* Rows of a value brought in that order from some dims to others: a Transpose, and a
+ * reshape before and behind it where those are not its own. */
+static void add_change(struct effort *e, const struct border *b, const struct order *o,
+                       int value, const struct layout *from, const struct layout *to)
+{
+    struct layout spread = {.rank = o->n + 1}, turned = spread;
+    int64_t perm[STRATA_MAX_RANK];
+    if (order_is_same(o)) {
+        e->regroups += !same_dims(from, to);
+        return;
+    }
+    order_spread(o, spread.dims, perm);
+    for (int d = 0; d < o->n; d++)
+        turned.dims[d] = spread.dims[perm[d]];
+    add_turns(e, b->g, value, 1);
+    e->regroups += !same_dims(from, &spread) + !same_dims(&turned, to);
+}
+
 static bool add_entry(struct effort *e, const struct border *b, int value,
                       const struct layout *to)
 {
-    const bool stays = order_is_same(&to->order);
     struct order order, turn;
     const bool turned = border_turn(b->g, value, &turn) != NULL;
     int from;
     if (!border_source(b, value, to, &from, &order))
         return false;
-    if (!order_is_same(&order))
-        add_turns(e, b->g, value, 1);
-    else
-        e->regroups += !layout_has(to, &b->g->values[from]);
-    if (turned && (stays || border_left(b, value, true)))
+    const struct layout dims = dims_of(&b->g->values[from]);
+    add_change(e, b, &order, value, &dims, to);
+    if (turned && (from == value || border_left(b, value, true)))
         add_turns(e, b->g, value, 1);
     return true;
 }
@@ -162,6 +190,7 @@ static bool add_exit(struct effort *e, const struct border *b, int value,
                      const struct layout *from)
 {
     const struct regions *r = b->r;
+    const struct order back = order_back(&from->order);
     struct order order, turn;
     for (int i = r->readers_at[value]; i < r->readers_at[value + 1]; i++) {
         const struct node *t = r->readers[i].node;
@@ -169,17 +198,12 @@ static bool add_exit(struct effort *e, const struct border *b, int value,
             continue;
         if (!border_end(b, t, from, &order))
             return false;
-        if (!order_is_same(&order))
-            add_turns(e, b->g, value, 1);
-        else
-            e->regroups += !layout_has(from, graph_value(b->g, t->out[0]));
+        const struct layout to = dims_of(graph_value(b->g, t->out[0]));
+        add_change(e, b, &order, value, from, &to);
     }
-    if (!border_left(b, value, false))
-        return true;
-    if (!order_is_same(&from->order))
-        add_turns(e, b->g, value, 1);
-    else
-        e->regroups += !layout_has(from, &b->g->values[value]);
+    const struct layout now = dims_of(&b->g->values[value]);
+    if (border_left(b, value, false))
+        add_change(e, b, &back, value, from, &now);
     return true;
 }
 
@@ -215,12 +239,11 @@ struct choice {
 /* Dims are those of a value that has rows in that order. */
 static void try_layout(struct choice *c, const struct order *order, int value)
 {
-    const struct value *v = graph_value(c->b->g, value);
-    struct layout l = {.order = *order, .rank = v->rank};
+    struct layout l = dims_of(graph_value(c->b->g, value));
     struct effort e;
-    memcpy(l.dims, v->dims, (size_t)(v->rank - 1) * sizeof *v->dims);
+    l.order = *order;
     for (int i = 0; i < c->n; i++)
-        if (layout_has(&c->tried[i], v) && order_equal(&c->tried[i].order, order))
+        if (same_dims(&c->tried[i], &l) && order_equal(&c->tried[i].order, order))
             return;
     if (c->n == LAYOUTS)
         return;

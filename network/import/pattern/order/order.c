@@ -123,3 +123,15 @@ struct order order_back(const struct order *o)
     reverse(&out);
     return out;
 }
+
+void order_spread(const struct order *o, int64_t *dims, int64_t *perm)
+{
+    const struct order back = order_back(o);
+    int64_t rows = 1;
+    for (int i = o->n; i-- > 0; rows *= o->part[i].n)
+        for (int k = 0; k < o->n; k++)
+            if (back.part[k].step == rows) {
+                dims[k] = o->part[i].n;
+                perm[i] = k;
+            }
+}

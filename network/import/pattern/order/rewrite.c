@@ -64,19 +64,6 @@ static int reshape(struct rewriting *w, int from, int rank, const int64_t *dims)
     return n ? n->out[0] : VALUE_NONE;
 }
 
-/* Parts of an order as dims of what it is made from, and where each comes to stand. */
-static void spread(const struct order *o, int64_t *dims, int64_t *perm)
-{
-    const struct order back = order_back(o);
-    int64_t rows = 1;
-    for (int i = o->n; i-- > 0; rows *= o->part[i].n)
-        for (int k = 0; k < o->n; k++)
-            if (back.part[k].step == rows) {
-                dims[k] = o->part[i].n;
-                perm[i] = k;
-            }
-}
-
 /* The value with its rows in that order, and in these dims. */
 static int arrange(struct rewriting *w, int from, const struct order *o, int rank,
                    const int64_t *dims)
@@ -87,7 +74,7 @@ static int arrange(struct rewriting *w, int from, const struct order *o, int ran
         return v ? reshape(w, from, rank, dims) : VALUE_NONE;
     parts[o->n] = v->dims[v->rank - 1];
     perm[o->n] = o->n;
-    spread(o, parts, perm);
+    order_spread(o, parts, perm);
     for (int d = 0; d <= o->n; d++)
         turned[d] = parts[perm[d]];
     const int spread_out = reshape(w, from, o->n + 1, parts);
