@@ -296,6 +296,13 @@ static const struct {
      {1, 4},
      "shape = 1x2x3\n",
      "several batches are not for layer 'n"},
+    {"a transpose of the batch that is undone, several values",
+     "input x f batchx2x3\ninit w f 3x2 1 2 3 4 5 6\nnode Transpose x -> t perm=[1,0,2]\n"
+     "node MatMul t,w -> p\nnode Transpose p -> y perm=[1,0,2]\noutput y\n",
+     "batch",
+     {1, 4},
+     "[profile]\nbatch = 1, 4\n",
+     NULL},
     {"a sum of the batch, several values",
      "input x f batchx3\ninit a i 1 0\nnode ReduceSum x,a -> y keepdims=1\noutput y\n",
      "batch",
