@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "core/checked.h"
 #include "network/import/pattern/order/rowwise.h"
 
 enum { LAYOUTS = 16 }; /* that are tried */
@@ -64,8 +65,9 @@ static bool is_made_inside(const struct border *b, int value)
     return n && rowwise_find(b->g, n, &rows);
 }
 
-static void list_node(struct border *b, const struct node *n, bool *listed)
+static void list_node(struct border *b, const struct node *n)
 {
+    bool *listed = b->r->listed;
     unsigned rows = 0;
     rowwise_find(b->g, n, &rows);
     for (int i = 0; i < n->n_in && i < 32; i++)
@@ -88,13 +90,12 @@ bool border_find(struct border *b, struct graph *g, const struct regions *r, int
         n_in += (size_t)nodes[i]->n_in;
         n_out += (size_t)nodes[i]->n_out;
     }
-    bool *listed = arena_get(&g->arena, r->n_values + 1, sizeof *listed);
     b->in = arena_get(&g->arena, n_in, sizeof *b->in);
     b->out = arena_get(&g->arena, n_out, sizeof *b->out);
-    if (!listed || !b->in || !b->out)
+    if (!b->in || !b->out)
         return false;
     for (int i = 0; i < n; i++)
-        list_node(b, nodes[i], listed);
+        list_node(b, nodes[i]);
     for (int i = 0; i < b->n_in; i++) {
         struct order order;
         const struct node *t = border_turn(g, b->in[i], &order);
@@ -133,7 +134,8 @@ struct effort {
 
 static void add_turns(struct effort *e, const struct graph *g, int value, int n)
 {
-    e->moved += n * value_count(&g->values[value]);
+    if (!checked_mul_add(n, value_count(&g->values[value]), e->moved, &e->moved))
+        e->moved = INT64_MAX;
     e->turns += n;
 }
 

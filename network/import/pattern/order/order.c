@@ -6,11 +6,14 @@
 
 #include <string.h>
 
+#include "core/checked.h"
+
 int64_t order_rows(const struct value *v)
 {
-    int64_t n = v && v->rank > 1 && v->dims[v->rank - 1] > 0 ? 1 : 0;
-    for (int d = 0; n && d < v->rank - 1; d++)
-        n *= v->dims[d];
+    int64_t n = 0, all;
+    if (!v || v->rank < 2 || !checked_product(v->dims, v->rank, &all) || all == 0)
+        return 0;
+    checked_product(v->dims, v->rank - 1, &n);
     return n;
 }
 

@@ -100,7 +100,8 @@ bool regions_find(struct regions *r, struct graph *g)
     *r = (struct regions){.n_values = g->n_values};
     r->of = arena_get(&g->arena, g->n_values + 1, sizeof *r->of);
     r->output = arena_get(&g->arena, g->n_values + 1, sizeof *r->output);
-    if (!rows || !set || !r->of || !r->output)
+    r->listed = arena_get(&g->arena, g->n_values + 1, sizeof *r->listed);
+    if (!rows || !set || !r->of || !r->output || !r->listed)
         return false;
     for (size_t i = 0; i < g->n_values; i++)
         set[i] = (int)i;

@@ -22,6 +22,7 @@ struct regions {
     int *readers_at;     /* as nodes_at, of a value */
     struct reader *readers;
     bool *output; /* of the network */
+    bool *listed; /* at a border: each value is of one region, which is looked at once */
 };
 
 /* false: no memory. */
