@@ -370,6 +370,18 @@ static const struct pattern_case cases[] = {
      "MatrixMultiply Shuffle", NULL, "a"},
     {"x=2x3x8", TURN("a", "x") "; p = MatMul a {8x5}; " TURN("y", "p"),
      "MatrixMultiply Shuffle", NULL, "p"},
+    /* one that is part of what is moved anyway */
+    {"x=7x2x3x8",
+     "a = Transpose x perm=0,2,1,3; r = Reshape a [7,3,16]; " TURN(
+         "t", "r") "; p = MatMul t {16x5}; y = Sigmoid p",
+     "Shuffle MatrixMultiply Activation", NULL, NULL},
+    {"x=7x3x5",
+     "p = MatMul x {5x16}; " TURN("t", "p") "; r = Reshape t [3,7,2,8]; y = Transpose r "
+                                            "perm=0,2,1,3",
+     "MatrixMultiply Shuffle", NULL, NULL},
+    /* a matrix that is one for all, and no constant */
+    {"x=2x3x8 w=8x5", TURN("a", "x") "; p = MatMul a w; " TURN("y", "p"),
+     "MatrixMultiply", NULL, NULL},
     /* along the rows; with other numbers for each row; with the last dim */
     ROWS(TURN("a", "x") "; s = Softmax a axis=1; " TURN("y", "s"),
          "Shuffle Softmax Shuffle", NULL),

@@ -139,6 +139,35 @@ static void add_turns(struct effort *e, const struct graph *g, int value, int n)
     e->turns += n;
 }
 
+static bool is_op(const struct node *n, const char *op)
+{
+    return n && !*n->domain && strcmp(n->op, op) == 0;
+}
+
+/* Whether a Transpose is one Shuffle with another one, before it or behind it, and a
+ * Reshape between them: then it moves nothing by itself. */
+static bool is_joined(const struct border *b, const struct node *t)
+{
+    const struct regions *r = b->r;
+    const struct value *x = graph_value(b->g, t->in[0]);
+    if (x->readers == 1 && is_op(x->node, "Reshape"))
+        x = graph_value(b->g, x->node->in[0]);
+    if (x->readers == 1 && !x->constant && is_op(x->node, "Transpose"))
+        return true;
+    const struct node *n = t;
+    for (int i = 0; i < 2; i++) {
+        const int y = n->out[0], at = r->readers_at[y];
+        if (r->readers_at[y + 1] != at + 1 || r->output[y])
+            return false;
+        n = r->readers[at].node;
+        if (is_op(n, "Transpose"))
+            return true;
+        if (!is_op(n, "Reshape"))
+            return false;
+    }
+    return false;
+}
+
 static struct effort effort_now(const struct border *b)
 {
     const struct regions *r = b->r;
@@ -147,11 +176,15 @@ static struct effort effort_now(const struct border *b)
     unsigned rows;
     for (int i = r->nodes_at[b->region]; i < r->nodes_at[b->region + 1]; i++)
         e.regroups += rowwise_find(b->g, r->nodes[i], &rows) == ROWWISE_REGROUP;
-    for (int i = 0; i < b->n_in; i++)
-        add_turns(&e, b->g, b->in[i], border_turn(b->g, b->in[i], &order) != NULL);
+    for (int i = 0; i < b->n_in; i++) {
+        const struct node *t = border_turn(b->g, b->in[i], &order);
+        add_turns(&e, b->g, b->in[i], t && !is_joined(b, t));
+    }
     for (int i = 0; i < b->n_out; i++)
-        for (int k = r->readers_at[b->out[i]]; k < r->readers_at[b->out[i] + 1]; k++)
-            add_turns(&e, b->g, b->out[i], is_turn(b->g, r->readers[k].node, &order));
+        for (int k = r->readers_at[b->out[i]]; k < r->readers_at[b->out[i] + 1]; k++) {
+            const struct node *t = r->readers[k].node;
+            add_turns(&e, b->g, b->out[i], is_turn(b->g, t, &order) && !is_joined(b, t));
+        }
     return e;
 }
 
@@ -177,13 +210,13 @@ static bool add_entry(struct effort *e, const struct border *b, int value,
                       const struct layout *to)
 {
     struct order order, turn;
-    const bool turned = border_turn(b->g, value, &turn) != NULL;
+    const struct node *t = border_turn(b->g, value, &turn);
     int from;
     if (!border_source(b, value, to, &from, &order))
         return false;
     const struct layout dims = dims_of(&b->g->values[from]);
     add_change(e, b, &order, value, &dims, to);
-    if (turned && (from == value || border_left(b, value, true)))
+    if (t && !is_joined(b, t) && (from == value || border_left(b, value, true)))
         add_turns(e, b->g, value, 1);
     return true;
 }
@@ -201,7 +234,11 @@ static bool add_exit(struct effort *e, const struct border *b, int value,
         if (!border_end(b, t, from, &order))
             return false;
         const struct layout to = dims_of(graph_value(b->g, t->out[0]));
+        const bool stays = order_is_same(&from->order) && is_joined(b, t);
+        const struct effort before = *e;
         add_change(e, b, &order, value, from, &to);
+        if (stays)
+            *e = (struct effort){before.moved, before.turns, e->regroups};
     }
     const struct layout now = dims_of(&b->g->values[value]);
     if (border_left(b, value, false))
