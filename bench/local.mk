@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
 	bench/sequences/bert.py \
 	bench/sequences/vs_peers.py \
+	bench/sequences/blocks.py \
 	bench/sequences/networks.py \
 	bench/python_calls.py \
 	bench/default_plans.py \
