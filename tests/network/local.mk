@@ -6,6 +6,7 @@ CRITERION_TESTS += \
 	tests/network/import/opsets \
 	tests/network/import/order \
 	tests/network/import/patterns \
+	tests/network/import/regions \
 	tests/network/import/stable \
 	tests/network/import/state \
 	tests/network/import/symbols \
@@ -18,8 +19,10 @@ CRITERION_TESTS += \
 tests_network_doubt_SOURCES = tests/network/doubt.c tests/network/network_text.h
 tests_network_import_models_SOURCES = tests/network/import/models.c \
 	tests/network/import/planned.h
-tests_network_import_patterns_SOURCES = tests/network/import/patterns.c \
-	tests/network/import/planned.h tests/network/import/statements.h
+tests_network_import_patterns_SOURCES = tests/network/import/patterns.c $(PATTERN_CASE)
+tests_network_import_regions_SOURCES = tests/network/import/regions.c $(PATTERN_CASE)
+PATTERN_CASE = tests/network/import/pattern_case.h tests/network/import/planned.h \
+	tests/network/import/statements.h
 tests_network_import_layers_SOURCES = tests/network/import/layers.c tests/io/onnx_text.h
 tests_network_network_SOURCES = tests/network/network.c tests/network/network_text.h
 tests_network_options_SOURCES = tests/network/options.c tests/network/network_text.h
