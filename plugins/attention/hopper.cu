@@ -6,7 +6,7 @@
  */
 #include "plugins/attention/hopper.cuh"
 
-#include "plugins/common/tensor_map.cuh"
+#include "plugins/common/product/tensor_map.cuh"
 
 enum { TURN = 1, GROUP = 5 }; /* named barriers: one of a warpgroup each, from there on */
 

@@ -14,7 +14,7 @@
 #define PLUGINS_ATTENTION_HOPPER_CUH
 
 #include "plugins/attention/job.cuh"
-#include "plugins/common/hopper.cuh"
+#include "plugins/common/product/wgmma.cuh"
 
 #define PANEL 64       /* elements: rows of 128 bytes in shared memory */
 #define PANEL_ROW 128  /* bytes */

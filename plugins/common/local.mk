@@ -9,7 +9,7 @@ EXTRA_DIST += \
 	plugins/common/dtype.h \
 	plugins/common/element.h \
 	plugins/common/fill.h \
-	plugins/common/hopper.cuh \
+	plugins/common/product/wgmma.cuh \
 	plugins/common/image.h \
 	plugins/common/index.cuh \
 	plugins/common/index.h \
@@ -21,7 +21,7 @@ EXTRA_DIST += \
 	plugins/common/product/hopper.cuh \
 	plugins/common/product/hopper_tile.cuh \
 	plugins/common/product/tile.h \
-	plugins/common/tensor_map.cuh \
+	plugins/common/product/tensor_map.cuh \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \
 	plugins/common/quantize.cuh \

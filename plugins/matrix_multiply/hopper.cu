@@ -5,7 +5,7 @@
  * ones for small products, whose depth the blocks of a cluster share.
  */
 #include "plugins/common/product/hopper.cuh"
-#include "plugins/common/tensor_map.cuh"
+#include "plugins/common/product/tensor_map.cuh"
 #include "plugins/matrix_multiply/cuda.cuh"
 #include "plugins/matrix_multiply/hopper.cuh"
 #include "plugins/matrix_multiply/pack.h"

@@ -7,7 +7,7 @@
 #define PLUGINS_COMMON_PRODUCT_HOPPER_TILE_CUH
 
 #include "kernels/layer.cuh"
-#include "plugins/common/hopper.cuh"
+#include "plugins/common/product/wgmma.cuh"
 
 #define PRODUCT_DEPTH 64  /* of K: rows of 128 bytes in shared memory */
 #define PRODUCT_ROW 128   /* bytes */

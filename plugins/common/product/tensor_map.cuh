@@ -2,8 +2,8 @@
  *
  * Descriptions of tensors for the copy engine, made on the host.
  */
-#ifndef PLUGINS_COMMON_TENSOR_MAP_CUH
-#define PLUGINS_COMMON_TENSOR_MAP_CUH
+#ifndef PLUGINS_COMMON_PRODUCT_TENSOR_MAP_CUH
+#define PLUGINS_COMMON_PRODUCT_TENSOR_MAP_CUH
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -65,4 +65,4 @@ static bool tensor_map_halves(CUtensorMap *map, const void *data, int32_t dtype,
     return true;
 }
 
-#endif /* PLUGINS_COMMON_TENSOR_MAP_CUH */
+#endif /* PLUGINS_COMMON_PRODUCT_TENSOR_MAP_CUH */

@@ -3,8 +3,8 @@
  * Hopper's instructions: products of a warpgroup, the copy engine, and the barriers in
  * shared memory that it reports to. For sm_90a.
  */
-#ifndef PLUGINS_COMMON_HOPPER_CUH
-#define PLUGINS_COMMON_HOPPER_CUH
+#ifndef PLUGINS_COMMON_PRODUCT_WGMMA_CUH
+#define PLUGINS_COMMON_PRODUCT_WGMMA_CUH
 
 #include "kernels/element.cuh"
 
@@ -272,4 +272,4 @@ PRODUCTS(176, 88, 88, 89, 90, 91, 92)
 PRODUCTS(192, 96, 96, 97, 98, 99, 100)
 PRODUCTS(256, 128, 128, 129, 130, 131, 132)
 
-#endif /* PLUGINS_COMMON_HOPPER_CUH */
+#endif /* PLUGINS_COMMON_PRODUCT_WGMMA_CUH */
