@@ -96,6 +96,7 @@ NETWORK_SOURCES = \
 	network/layers.c \
 	network/text/lines.c \
 	network/text/lines.h \
+	network/names.c \
 	network/network.c \
 	network/network.h \
 	network/options.h \

@@ -126,7 +126,7 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
         config_profile(c);
     if (status == STRATA_OK)
         status = attributes_read(c, config_section(c, 0), s->layer, s->params,
-                                 &s->params_memory, err);
+                                 &s->params_memory, NULL, err);
     if (status == STRATA_OK)
         status = config_finish(c, err);
     config_free(c);
