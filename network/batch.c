@@ -115,7 +115,8 @@ static const char *mixes_shape(const void *params)
 
 bool network_reads_rows(const struct registry_layer *type, int input)
 {
-    return input == 0 || strcmp(type->full_name, "core::Slice@1") != 0;
+    return input == 0 || (strcmp(type->full_name, "core::Slice@1") != 0 &&
+                          strcmp(type->full_name, "core::Resize@1") != 0);
 }
 
 bool network_gives_rows(const struct registry_layer *type)
