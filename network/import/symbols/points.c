@@ -51,7 +51,7 @@ int search_kept(const struct search *x, int *last)
 static int64_t size_of(const struct symbol *s, size_t attempt, int which)
 {
     if (!symbol_has_range(s))
-        return s->most + 1 + which;
+        return s->most + 3 - which;
     const double share = shares[attempt][which];
     const int64_t size = s->least + (int64_t)(share * (double)(s->most - s->least));
     const int64_t below = which ? size_of(s, attempt, 0) - which : size;

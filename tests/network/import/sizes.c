@@ -169,6 +169,13 @@ static const struct {
      "input x f @x#x3\ninput z f @x9x3\nnode Shape x -> s start=1 end=2\ninit b i 1 0\n"
      "init a i 1 1\nnode Slice z,b,s,a -> l\nnode Add l,x -> y\noutput y\n",
      "begin = 0\nend = T\n"},
+    {"first states of a cell, zeros and others",
+     "input x f @x#x2\nnode Transpose x -> t perm=[1,0,2]\nnode Shape x -> s end=1\n"
+     "init o i 1 1\nnode Concat o,s,o -> d axis=0\nnode ConstantOfShape d -> h\n"
+     "init one f - 1\nnode Add h,one -> c\ninit w f 1x4x2 1 2 3 4 4 3 2 1\n"
+     "init r f 1x4x1 4 3 2 1\nnode LSTM t,w,r,_,_,h,c -> l hidden_size=1\n"
+     "node Transpose l -> y perm=[2,0,1,3]\noutput y\n",
+     "none, none, c/Expand\n"},
     {"as many as half of it",
      "input x f @x2x#x3\nnode MaxPool x -> p " HALF "node Shape p -> s start=2 end=3\n"
      "init b i 1 0\ninit a i 1 2\nnode Slice x,b,s,a -> l\nnode Add p,l -> y\noutput y\n",

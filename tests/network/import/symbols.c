@@ -98,6 +98,13 @@ static const struct {
      "[input z]\nshape = batch x 3\n", true},
     {"an input without it", "input x f @x3\ninput z f 1x3\nnode Mul x,z -> y\noutput y\n",
      "[input z]\nshape = 1x3\n", false},
+    {"a token, where a batch of 1 hides more",
+     "input x f @x4\ninit k i 1 0\nnode Unsqueeze x,k -> u\n"
+     "node Transpose u -> t perm=[1,0,2]\nnode Shape x -> s start=0 end=1\n"
+     "init l i 1 4\nnode Concat s,l -> v axis=0\nnode Reshape t,v -> r\n"
+     "init c f 1x4 5 6 7 8\nnode Expand c,v -> e\nnode Concat e,r -> y axis=1\n"
+     "output y\n",
+     "type = Expand\nshape = batch, 4\n", true},
     {"what a batch of 1 alone would hide",
      "input x f @x4\ninit k i 1 0\nnode Unsqueeze x,k -> u\n"
      "node Transpose u -> t perm=[1,0,2]\nnode Shape x -> s start=0 end=1\n"
@@ -279,7 +286,7 @@ static const struct {
      NULL,
      {0},
      "shape = 1x4\n",
-     "with 2 of it: node 'n"},
+     "with 4 of it: node 'n"},
     {"an expand, several values",
      TOKEN,
      "batch",
