@@ -22,6 +22,7 @@ EXTRA_DIST += \
 	bench/sequences/bert.py \
 	bench/sequences/vs_peers.py \
 	bench/sequences/networks.py \
+	bench/sequences/sizes.py \
 	bench/python_calls.py \
 	bench/default_plans.py \
 	bench/host_vs_peers.py \
