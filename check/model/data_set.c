@@ -147,7 +147,7 @@ static int set_shapes(struct run *r)
     for (size_t i = 0; i < g->n_inputs && status == STRATA_OK; i++) {
         const struct onnx_tensor *t = r->inputs[i] ? tensor_of(r->inputs[i]) : NULL;
         const int index = import_find_input(r->im, g->inputs[i].name);
-        if (t && t->rank > 0 && index >= 0)
+        if (t && t->rank > 0 && index >= 0 && import_reads_input(r->im, index))
             status =
                 strata_context_set_shape(r->context, index, t->rank, t->dims, r->err);
         if (status != STRATA_OK)
