@@ -23,6 +23,7 @@ EXTRA_DIST += \
 	bench/sequences/vs_peers.py \
 	bench/sequences/blocks.py \
 	bench/sequences/networks.py \
+	bench/sequences/sizes.py \
 	bench/python_calls.py \
 	bench/default_plans.py \
 	bench/host_vs_peers.py \

@@ -13,10 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_networks(const strata_engine *e, const struct network_layer *layer)
+/* The node's layer in the engine's network, -1: it was made. Versions may have layers of
+ * their own. */
+static ptrdiff_t layer_of(const strata_engine *e, const struct execution_node *n)
 {
-    return (uintptr_t)layer >= (uintptr_t)e->network->layers &&
-           (uintptr_t)layer < (uintptr_t)(e->network->layers + e->network->n_layers);
+    const struct network_layer *all = e->network->layers;
+    return (uintptr_t)n->layer >= (uintptr_t)all &&
+                   (uintptr_t)n->layer < (uintptr_t)(all + e->network->n_layers)
+               ? n->layer - all
+               : -1;
 }
 
 /* Nodes are in the network's order, but for layers that were made, which have no weights.
@@ -27,14 +32,13 @@ void engine_find_lenders(strata_engine *e)
                            *from = e->lender ? e->lender->execution : NULL;
     size_t k = 0;
     for (size_t i = 0; i < to->n_nodes; i++) {
-        const struct network_layer *layer = to->nodes[i].layer;
+        const ptrdiff_t layer = layer_of(e, &to->nodes[i]);
         e->parts[i].lender = -1;
-        if (!from || !is_networks(e, layer))
+        if (!from || layer < 0)
             continue;
-        while (k < from->n_nodes &&
-               (!is_networks(e, from->nodes[k].layer) || from->nodes[k].layer < layer))
+        while (k < from->n_nodes && layer_of(e->lender, &from->nodes[k]) < layer)
             k++;
-        if (k < from->n_nodes && from->nodes[k].layer == layer)
+        if (k < from->n_nodes && layer_of(e->lender, &from->nodes[k]) == layer)
             e->parts[i].lender = (int)k;
     }
 }

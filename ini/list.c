@@ -43,9 +43,8 @@ static bool read_symbol(struct config *c, const struct config_pair *p, struct sp
     if (found->least != found->most && !symbol) {
         config_error(
             c, span_place(c, p, s),
-            "'%.*s' has several sizes in [profile], so it can only be a dim of "
-            "an input's shape; where a layer's shape copies that dim, write 0 or "
-            "-1",
+            "'%.*s' has several sizes in [profile]; it stands in shapes of inputs and in "
+            "lists of layers' integers, here one number is needed",
             (int)s.n, s.text);
         return false;
     }

@@ -19,6 +19,9 @@
 struct block {
     char *bytes;
     size_t used, size;
+    struct attribute_names *names; /* beside it: NULL if there may be none */
+    strata_error *err;
+    int status;
 };
 
 static bool limited(const strata_attr *a)
@@ -74,14 +77,29 @@ static void write_string(char *at, const struct config_pair *p, struct block *b)
     memcpy(at, &value, sizeof value);
 }
 
+static void note_names(const strata_attr *a, const int *symbols, size_t n,
+                       struct block *b)
+{
+    struct attribute_names *names = b->names;
+    for (size_t i = 0; names && i < n && b->status == STRATA_OK; i++) {
+        if (symbols[i] < 0)
+            continue;
+        b->status = grow(&names->v, &names->capacity, names->n, sizeof *names->v, b->err);
+        if (b->status == STRATA_OK)
+            names->v[names->n++] = (struct attribute_name){a, (int)i, symbols[i]};
+    }
+}
+
 static void write_ints(struct config *c, const strata_attr *a,
                        const struct config_pair *p, char *at, struct block *b)
 {
     int64_t numbers[LIST_MAX];
+    int symbols[LIST_MAX];
     size_t n = 0;
-    if (*p->value &&
-        !config_ints(c, p, integer_min(a), integer_max(a), numbers, LIST_MAX, &n))
+    if (*p->value && !config_dims(c, p, integer_min(a), integer_max(a), numbers, LIST_MAX,
+                                  &n, b->names ? symbols : NULL))
         return;
+    note_names(a, symbols, n, b);
     strata_ints value = {.n = (int64_t)n};
     value.v = n ? block_copy(b, numbers, n * sizeof numbers[0]) : NULL;
     memcpy(at, &value, sizeof value);
@@ -235,9 +253,9 @@ static int read_one(struct config *c, struct config_section *s,
 
 int attributes_read(struct config *c, struct config_section *s,
                     const struct registry_layer *type, void *params, void **memory,
-                    strata_error *err)
+                    struct attribute_names *names, strata_error *err)
 {
-    struct block b = {0};
+    struct block b = {.names = names, .err = err};
     int status = STRATA_OK;
     for (size_t i = 0; i < type->n_attrs; i++) {
         const strata_attr *a = &type->attrs[i];
@@ -252,7 +270,7 @@ int attributes_read(struct config *c, struct config_section *s,
         return STRATA_ENOMEM;
     for (size_t i = 0; status == STRATA_OK && i < type->n_attrs; i++)
         status = read_one(c, s, type, &type->attrs[i], params, &b, err);
-    return status;
+    return status == STRATA_OK ? b.status : status;
 }
 
 /* ---- defaults ---- */

@@ -115,7 +115,8 @@ static const char *mixes_shape(const void *params)
 
 bool network_reads_rows(const struct registry_layer *type, int input)
 {
-    return input == 0 || strcmp(type->full_name, "core::Slice@1") != 0;
+    return input == 0 || (strcmp(type->full_name, "core::Slice@1") != 0 &&
+                          strcmp(type->full_name, "core::Resize@1") != 0);
 }
 
 bool network_gives_rows(const struct registry_layer *type)
@@ -196,6 +197,7 @@ static const char *infer(struct rebatch *r, const struct network_layer *layer,
         carries |= r->carries[layer->inputs[i]];
         rank = in_rank > rank ? in_rank : rank;
     }
+    carries |= network_begins_with(layer, r->base->batch_symbol);
     const char *problem =
         carries ? network_mixes_rows(layer->type, layer->params, rank) : NULL;
     for (int i = 0; i < layer->n_outputs && !type->shape && layer->n_inputs; i++)
@@ -251,6 +253,7 @@ int network_rebatch(strata_network **out, const strata_network *net, int64_t bat
     status = r.carries && r.tensors ? network_version(&r.net, net, err) : STRATA_ENOMEM;
     if (status == STRATA_OK) {
         set_inputs(&r);
+        network_name_size(r.net, net->batch_symbol, batch);
         status = infer_layers(&r, err);
     }
     free(r.carries);

@@ -105,6 +105,26 @@ static void check_keys(struct config *c, const struct draft *d)
     config_unknown(c, d->section, names, n);
 }
 
+static int read_attributes(struct loader *l, struct draft *d)
+{
+    struct network_layer *layer = &d->layer;
+    struct attribute_names names = {0};
+    int status = attributes_read(l->c, d->section, layer->type, layer->params,
+                                 &layer->params_memory, &names, l->err);
+    if (status == STRATA_OK && names.n &&
+        !(layer->names = zalloc(names.n, sizeof *layer->names, "names", l->err)))
+        status = STRATA_ENOMEM;
+    for (size_t i = 0; layer->names && i < names.n; i++) {
+        const struct attribute_name *n = &names.v[i];
+        const int symbol = network_symbol_of(l->net, l->c, n->symbol);
+        if (symbol >= 0) /* more than there may be: its error was recorded */
+            layer->names[layer->n_names++] =
+                (struct network_name){n->attr, n->entry, symbol};
+    }
+    free(names.v);
+    return status;
+}
+
 /* Attributes, outputs, formats and weights of a draft whose type is known. */
 static int read_draft(struct loader *l, struct draft *d)
 {
@@ -115,8 +135,7 @@ static int read_draft(struct loader *l, struct draft *d)
     layer->params = zalloc(layer->type->layer.params_size, 1, "parameters", l->err);
     if (!layer->params)
         return STRATA_ENOMEM;
-    int status = attributes_read(l->c, s, layer->type, layer->params,
-                                 &layer->params_memory, l->err);
+    int status = read_attributes(l, d);
     if (status != STRATA_OK) {
         error_prefix(l->err, "layer %s", layer->name);
         return status;

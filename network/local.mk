@@ -8,12 +8,21 @@ NETWORK_SOURCES = \
 	network/image.c \
 	network/import/arena.c \
 	network/import/arena.h \
-	network/import/batch/batch.c \
-	network/import/batch/compare.c \
-	network/import/batch/compare.h \
-	network/import/batch/list.c \
-	network/import/batch/memo.c \
-	network/import/batch/memo.h \
+	network/import/symbols/assume.c \
+	network/import/symbols/compare.c \
+	network/import/symbols/compare.h \
+	network/import/symbols/constant.c \
+	network/import/symbols/edit.c \
+	network/import/symbols/ends.c \
+	network/import/symbols/find.c \
+	network/import/symbols/like.c \
+	network/import/symbols/list.c \
+	network/import/symbols/memo.c \
+	network/import/symbols/memo.h \
+	network/import/symbols/points.c \
+	network/import/symbols/settle.c \
+	network/import/symbols/symbols.c \
+	network/import/symbols/symbols.h \
 	network/import/control/body.c \
 	network/import/control/control.c \
 	network/import/control/control.h \
@@ -109,6 +118,7 @@ NETWORK_SOURCES = \
 	network/layers.c \
 	network/text/lines.c \
 	network/text/lines.h \
+	network/names.c \
 	network/network.c \
 	network/network.h \
 	network/options.h \

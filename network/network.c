@@ -22,6 +22,7 @@ static void free_layer(struct network_layer *layer)
     free(layer->name);
     free(layer->params);
     free(layer->params_memory);
+    free(layer->names);
     free(layer->inputs);
     free(layer->ports);
     free(layer->outputs);
@@ -58,6 +59,7 @@ void strata_network_destroy(strata_network *net)
     if (!net || atomic_fetch_sub_explicit(&net->references, 1, memory_order_acq_rel) > 0)
         return;
     if (net->base) {
+        network_free_own_layers(net);
         strata_network_destroy((strata_network *)net->base);
         free(net->tensors);
         free(net);

@@ -81,11 +81,19 @@ struct network_weight {
     char *name; /* "conv1.weight", for messages and the random stream */
 };
 
+/* An entry of a list in a layer's params that is a symbol's size. */
+struct network_name {
+    const strata_attr *attr; /* STRATA_INTS */
+    int entry, symbol;
+};
+
 struct network_layer {
     char *name;
     const struct registry_layer *type;
     void *params;          /* type->layer.params_size bytes */
     void *params_memory;   /* what lists and strings in params point to */
+    struct network_name *names; /* by attribute; of a version, params are its own then */
+    size_t n_names;
     int *inputs, *outputs; /* tensor indices */
     int n_inputs, n_outputs;
     int *ports;  /* the layer's input that each of `inputs` is; NULL: all of them in order
@@ -131,7 +139,8 @@ struct strata_network {
     /* Types that layers or groups of them may become; NULL: there is none. */
     const struct registry_layer *pointwise, *pooling;
     const strata_network *base; /* NULL; or that of which this is a version for other
-                                   sizes: all but the tensors is then the base's */
+                                   sizes: all but the tensors is then the base's, and the
+                                   layers where some name symbols */
     struct config *config;      /* places of everything */
     char **paths; /* of the files read besides those of config: weights, labels */
     size_t n_paths;
@@ -157,8 +166,13 @@ int network_rebatch(strata_network **out, const strata_network *net, int64_t bat
  * cannot have the shape. */
 int network_resize(strata_network **out, const strata_network *net, const int64_t *sizes,
                    strata_error *err);
-/* A version of a network whose tensors alone are its own, as the base has them. */
+/* A version of a network whose tensors alone are its own, as the base has them, and
+ * parameters that name symbols. */
 int network_version(strata_network **out, const strata_network *base, strata_error *err);
+/* Such parameters hold the size of a symbol from now on, in a version. names.c */
+void network_name_size(strata_network *version, int symbol, int64_t size);
+/* Whether a list of the layer begins with the symbol. */
+bool network_begins_with(const struct network_layer *layer, int symbol);
 /* Whether what a layer's shape gave is a tensor. shapes.c */
 bool network_tensor_valid(const strata_tensor *t);
 /* The most tensors that a layer has, weights too. */

@@ -93,6 +93,10 @@ void network_settle_profile(struct loader *l);
 /* The network's symbol that one of the config's is, or -1. */
 int network_symbol_of(const strata_network *net, const struct config *c, int index);
 
+/* names.c: what a version has for itself where layers name symbols. */
+int network_own_layers(strata_network *version, strata_error *err);
+void network_free_own_layers(strata_network *version);
+
 /* weights.c */
 /* [weights]. */
 int network_read_sources(struct loader *l);

@@ -4,7 +4,7 @@
  * the layers themselves, everything else shared. Unlike rows of a batch (batch.c), what
  * lies along a symbol may be mixed: such a network is run at its very sizes.
  */
-#include "network/network.h"
+#include "network/private.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,8 +41,12 @@ int network_version(strata_network **out, const strata_network *base, strata_err
     atomic_init(&net->references, 0);
     net->tensors = tensors;
     net->base = network_retain(base);
-    *out = net;
-    return STRATA_OK;
+    const int status = network_own_layers(net, err);
+    if (status == STRATA_OK)
+        *out = net;
+    else
+        strata_network_destroy(net);
+    return status;
 }
 
 /* NULL, or why a layer's weights are not what it wants of its inputs. */
@@ -130,6 +134,8 @@ int network_resize(strata_network **out, const strata_network *net, const int64_
     *out = NULL;
     if (status != STRATA_OK)
         return status;
+    for (size_t i = 0; i < net->n_symbols; i++)
+        network_name_size(other, (int)i, sizes[i]);
     for (size_t i = 0; i < net->n_inputs; i++) {
         const struct network_input *in = &net->inputs[i];
         struct network_tensor *t = &other->tensors[in->tensor];

@@ -230,6 +230,30 @@ expect 2 'the options, -o alone' 'inspect refuses options for engines with a mod
     $strata inspect "$scratch/m.onnx" --layers
 expect 2 'no layer for it' 'import refuses an unknown operator' \
     $strata import "$scratch/m.onnx" -o "$scratch/m.ini"
+# y = Exp x, of "batch" x "T"; x and y of a data set, 2 x 3 zeros and ones.
+printf '\010\010\022\000:\060\012\013\012\001x\022\001y"\003Exp\022\001gZ\031\012\001x\022\024\012\022\010\001\022\016\012\007\022\005batch\012\003\022\001Tb\003\012\001yB\004\012\000\020\021' \
+    >"$scratch/free.onnx"
+mkdir "$scratch/set"
+for kind in input output; do
+    printf '\010\002\010\003\020\001\112\030' >"$scratch/set/${kind}_0.pb"
+done
+head -c 24 /dev/zero >>"$scratch/set/input_0.pb"
+printf '\000\000\200?%.0s' 1 2 3 4 5 6 >>"$scratch/set/output_0.pb"
+$strata import "$scratch/free.onnx" -o "$scratch/free.ini" --dim batch=1,4 \
+    --dim T=2..9:4 >"$log" 2>&1
+result $? 'import takes ranges of dims'
+expect 0 '^T = 2\.\.9: 4, 9$' 'and writes them' cat "$scratch/free.ini"
+expect 0 '^y  *1  *1  *[0-6] ' 'and runs at a size of them' \
+    $strata run "$scratch/free.ini" random:1 --dim T=7 --dim batch=2
+expect 0 'set: 6 values, 0 wrong' 'import --check has the sizes of its files' \
+    $strata import "$scratch/free.onnx" --check "$scratch/set" --dim batch=1,4
+for sizes in 9..2 1.. ..4 1..4:9 1..4,8 1..4:; do
+    expect 2 "'T=$sizes' is not NAME=N, NAME=N,N,... or NAME=N..N:N" \
+        "import refuses --dim T=$sizes" \
+        $strata import "$scratch/free.onnx" -o "$scratch/free.ini" --dim "T=$sizes"
+done
+expect 0 '"profile": "T",' 'the report has the sizes' \
+    $strata import "$scratch/free.onnx" --report -
 printf '\072\005' >"$scratch/cut.onnx"
 expect 2 'cut.onnx: byte 0x1: length 5 runs past' 'inspect says where a model is damaged' \
     $strata inspect "$scratch/cut.onnx"

@@ -6,7 +6,7 @@
 # --eager spells attention out, as Transformers did; else it is
 # scaled_dot_product_attention. --mask adds the input attention_mask. --trace is the
 # exporter of TorchScript. Beside OUT.onnx lie OUT.ids.npy, OUT.mask.npy and OUT.y.npy, a
-# run of PyTorch. Needs torch and onnx.
+# run of PyTorch, the mask with --mask alone. Needs torch and onnx.
 import argparse
 import math
 
@@ -75,6 +75,16 @@ class Bert(nn.Module):
         return x, torch.tanh(self.pooler(x[:, 0]))
 
 
+def make(a):
+    """The network, its inputs, and the names of its outputs."""
+    model = Bert(a.layers, a.eager).eval()
+    given = {"ids": torch.randint(0, WORDS, (a.batch, a.length))}
+    if a.mask:
+        given["mask"] = torch.ones(a.batch, a.length, dtype=torch.int64)
+        given["mask"][:, a.length - a.length // 4:] = 0
+    return model, given, ["y", "pooled"]
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--eager", action="store_true")
@@ -86,19 +96,15 @@ def main():
     p.add_argument("out")
     a = p.parse_args()
     torch.manual_seed(0)
-    model = Bert(a.layers, a.eager).eval()
-    ids = torch.randint(0, WORDS, (a.batch, a.length))
-    mask = torch.ones(a.batch, a.length, dtype=torch.int64)
-    mask[:, a.length - a.length // 4:] = 0
-    given = (ids, mask) if a.mask else (ids,)
+    model, given, outputs = make(a)
     stem = a.out.removesuffix(".onnx")
     with torch.no_grad():
-        y = model(*given)
-    for name, t in (("ids", ids), ("mask", mask), ("y", y[0])):
+        y = model(*given.values())
+    for name, t in (*given.items(), ("y", y[0])):
         numpy.save(f"{stem}.{name}.npy", t.numpy())
-    names = {"input_names": ["ids", "mask"][:len(given)], "output_names": ["y", "pooled"]}
+    names = {"input_names": list(given), "output_names": outputs}
     how = {"dynamo": False, "opset_version": 17} if a.trace else {"external_data": False}
-    torch.onnx.export(model, given, a.out, **names, **how)
+    torch.onnx.export(model, tuple(given.values()), a.out, **names, **how)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ static int parse_attributes(struct harness_node *n, const char *attrs)
     int status = config_parse(&c, text, strlen(text), "case", NULL, &n->err);
     struct config_section *section = c ? config_section(c, 0) : NULL;
     if (status == STRATA_OK && section)
-        status = attributes_read(c, section, n->layer, n->params, &n->memory, &n->err);
+        status =
+            attributes_read(c, section, n->layer, n->params, &n->memory, NULL, &n->err);
     for (size_t i = 0; i < n_names; i++)
         names[i] = n->layer->attrs[i].name;
     if (status == STRATA_OK && section)

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <strata/sizes.h>
+
 #include "check/harness/number.h"
 #include "core/alloc.h"
 #include "core/text.h"
@@ -136,6 +138,24 @@ static int dtype_of(const struct onnx_tensor *t, int wanted)
                                                            : onnx_type_core(t->type);
 }
 
+/* Where sizes vary, those of the files; before any input is given, as a name's size holds
+ * for all of them. */
+static int set_shapes(struct run *r)
+{
+    const struct onnx_graph *g = &r->model->graph;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < g->n_inputs && status == STRATA_OK; i++) {
+        const struct onnx_tensor *t = r->inputs[i] ? tensor_of(r->inputs[i]) : NULL;
+        const int index = import_find_input(r->im, g->inputs[i].name);
+        if (t && t->rank > 0 && index >= 0 && import_reads_input(r->im, index))
+            status =
+                strata_context_set_shape(r->context, index, t->rank, t->dims, r->err);
+        if (status != STRATA_OK)
+            error_prefix(r->err, "input_%zu.pb", i);
+    }
+    return status;
+}
+
 static int feed(struct run *r)
 {
     const struct onnx_graph *g = &r->model->graph;
@@ -148,7 +168,7 @@ static int feed(struct run *r)
             return error_set(r->err, STRATA_ENOTFOUND, "%s: input_%zu.pb is absent",
                              r->o->folder, i);
         const struct onnx_tensor *t = tensor_of(r->inputs[i]);
-        int status = strata_engine_binding(r->engine, index, &b, r->err);
+        int status = strata_context_binding(r->context, index, &b, r->err);
         if (status != STRATA_OK)
             return status;
         if ((int64_t)t->bytes != b.bytes || dtype_of(t, b.desc.dtype) != b.desc.dtype)
@@ -208,7 +228,7 @@ static int compare_output(struct run *r, size_t i, const struct onnx_tensor *t, 
 {
     strata_binding b = {.struct_size = sizeof b};
     char found_text[NUMBER_TEXT], wanted_text[NUMBER_TEXT];
-    int status = strata_engine_binding(r->engine, index, &b, r->err);
+    int status = strata_context_binding(r->context, index, &b, r->err);
     const int dtype = dtype_of(t, b.desc.dtype);
     bool same = b.desc.rank == (t->rank ? t->rank : 1);
     if (status != STRATA_OK)
@@ -262,6 +282,8 @@ static int run_engine(struct run *r)
         status = strata_engine_build(&r->engine, r->handle, r->network, r->err);
     if (status == STRATA_OK)
         status = strata_context_create(&r->context, r->engine, r->handle, r->err);
+    if (status == STRATA_OK && strata_engine_dimensions(r->engine) > 0)
+        status = set_shapes(r);
     if (status == STRATA_OK)
         status = feed(r);
     if (status == STRATA_OK)

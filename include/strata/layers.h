@@ -206,8 +206,8 @@ enum {
     STRATA_ASPECT_NOT_LARGER = 1,
     STRATA_ASPECT_NOT_SMALLER = 2
 };
-/* Resize of `axes` (the spatial dims when empty): to `size`, or by `scale`
- * (out = floor(in*scale)). */
+/* Resize of `axes` (the spatial dims when empty): to `size`, by `scale`
+ * (out = floor(in*scale)), or to the dims `like` of a second input. */
 typedef struct strata_resize {
     int32_t mode;
     int32_t coordinates;
@@ -221,6 +221,7 @@ typedef struct strata_resize {
     double extrapolation;
     int32_t antialias;
     int32_t exclude_outside;
+    strata_ints like; /* dims of the second input, one for each axis */
 } strata_resize;
 
 /* Pointwise: a program that computes each element of the output from those of the inputs,

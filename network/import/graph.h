@@ -25,8 +25,9 @@ struct value {
     int rank;            /* -1: not known; 0: a scalar, one dim of 1 to a layer */
     int64_t dims[STRATA_MAX_RANK];
     bool constant;
-    bool batched; /* an input whose dim 0 is the batch: import_batch */
-    int next;     /* from 1, of an input: the value that it has in the next run */
+    int8_t symbols[STRATA_MAX_RANK]; /* from 1, of an input: of the import, its dims; 0:
+                                      * a number */
+    int next;   /* from 1, of an input: the value that it has in the next run */
     bool exact; /* a float whose layer says its dtype, whatever precision is asked for */
     const void *data; /* of a constant: elements of dtype, row-major; NULL if empty */
     bool refused;     /* its producer was refused, so what reads it says nothing */
@@ -38,8 +39,13 @@ struct value {
     int same;  /* the value that it is, as its node does nothing; VALUE_NONE */
 };
 
+struct graph_size {
+    const char *name;
+    int64_t value;
+};
+
 struct scope; /* what surrounds a node in the file: inline.h */
-struct memo;  /* batch/memo.h */
+struct memo;  /* symbols/memo.h */
 
 struct node {
     const char *name, *op;
@@ -68,9 +74,9 @@ struct graph {
     int *inputs, *outputs;
     size_t n_values, n_nodes, n_inputs, n_outputs;
     size_t values_capacity, nodes_capacity;
-    const char *symbol;   /* that lists of integers of sections may hold, or NULL */
-    int64_t symbol_value; /* for which shapes are inferred */
-    struct memo *memo;    /* of what was folded for another value of it, or NULL */
+    struct graph_size *sizes; /* names that lists of integers of sections may hold */
+    size_t n_sizes;
+    struct memo *memo; /* of what was folded at other sizes, or NULL */
 };
 
 struct value *graph_value(const struct graph *g, int value); /* NULL for VALUE_NONE */

@@ -101,9 +101,9 @@ int import_make(struct import **out, const struct onnx_model *m,
     if (options)
         start.options = *options;
     tell_versions(m);
-    import_find_batch(&start);
-    const int status = start.batch.symbol ? import_with_batch(out, &start, err)
-                                          : import_at(out, &start, 0, NULL, err);
+    import_find_symbols(&start);
+    const int status = start.n_symbols ? import_with_symbols(out, &start, err)
+                                       : import_at(out, &start, NULL, NULL, err);
     return status == STRATA_OK ? pair_states(*out, err) : status;
 }
 

@@ -12,7 +12,7 @@
  *     map/         operators to layers, as tables; rows.c applies them, layers.c keeps
  *                  what they make
  *     name.c       names of layers that a person can tell
- *     batch/       all of these again with another batch, if the model leaves it free,
+ *     symbols/     all of these again at other sizes of dims that the model leaves free,
  *                  and whether it is the same network
  *     write.c      the INI file, and the weights beside it; report.c what became of nodes
  */
@@ -31,12 +31,13 @@ struct import_shape {
     int rank;
     int64_t dims[STRATA_MAX_RANK];
 };
-/* Values of a symbol, "batch=1" or "batch=1,8,32"; several only where inputs' shapes
- * begin with it. */
+/* Sizes of a symbol: "batch=1", "batch=1,8,32" or "T=1..512:32,128". */
 struct import_symbol {
     const char *name;
     size_t n;
-    int64_t values[CONFIG_MAX_SIZES];
+    int64_t values[CONFIG_MAX_SIZES]; /* that are listed, the end of the range too */
+    bool range;                       /* from `least` on; else from 1 where n > 1 */
+    int64_t least;
 };
 /* An input of the model that is a constant here. */
 struct import_constant {
@@ -66,9 +67,12 @@ struct import_refusal {
     const char *op;   /* of a node whose operator has no layer; NULL: another reason */
 };
 
-/* The symbol that inputs' shapes begin with, or the dim that they leave free there, stays
- * one in the network ([profile]) where the network is the same for every value; else it
- * is fixed to its first value, and a warning says why. Without options it is 1.
+/* Dims of inputs that the model leaves free and gives a name stay symbols of the network
+ * ([profile]) where it is the same for every size: all but those with one value, and also
+ * what inputs' shapes begin with, the batch, whose one value is 1 without options. Where
+ * it is not, a warning says why, and the batch is fixed to its first size, another to its
+ * largest. Without options the others have 1 to 512, or what of it the model takes, and
+ * are refused where they cannot stay.
  *
  * EUNSUPPORTED, with all reasons (at most 20, and their number) in err, where the model
  * cannot be a network; *out is then what import_refusals tells of. The model must outlive

@@ -30,23 +30,14 @@ static const struct import_shape *find_shape(const struct import_options *o,
     return NULL;
 }
 
-/* The value of a dim that the model leaves free; -1: none is known. */
-static int64_t free_dim(struct import *im, const struct onnx_dim *dim, bool first)
+/* The size that a dim is given that is no symbol of the network; -1: none. */
+static int64_t given_size(const struct import *im, const struct onnx_dim *dim)
 {
     const struct import_options *o = &im->options;
-    const char *batch = im->batch.symbol;
-    if (batch && strcmp(dim->symbol, batch) == 0 && (*batch || first))
-        return im->batch.value;
-    for (size_t i = 0; i < o->n_symbols; i++) {
-        if (!*dim->symbol || strcmp(o->symbols[i].name, dim->symbol) != 0)
-            continue;
-        if (o->symbols[i].n > 1)
-            import_refuse(im, NULL,
-                          "dim '%s' has %zu values; only what inputs' shapes begin with "
-                          "may have several",
-                          dim->symbol, o->symbols[i].n);
-        return o->symbols[i].values[0];
-    }
+    for (size_t i = 0; i < o->n_symbols; i++)
+        if (*dim->symbol && strcmp(o->symbols[i].name, dim->symbol) == 0 &&
+            o->symbols[i].n == 1)
+            return o->symbols[i].values[0];
     return -1;
 }
 
@@ -61,11 +52,12 @@ static void load_dims(struct inlining *x, const struct onnx_value *in, struct va
     for (int d = 0; d < v->rank; d++) {
         const struct onnx_dim *dim = &in->dims[d];
         const bool free = !given && dim->value < 0;
-        v->dims[d] = given  ? given->dims[d]
-                     : free ? free_dim(x->im, dim, d == 0)
-                            : dim->value;
-        v->batched |= free && d == 0 && x->im->batch.symbol &&
-                      strcmp(dim->symbol, x->im->batch.symbol) == 0;
+        const int symbol = free ? import_find_symbol(x->im, dim, d == 0) : -1;
+        v->symbols[d] = (int8_t)(symbol + 1);
+        v->dims[d] = given         ? given->dims[d]
+                     : symbol >= 0 ? x->im->symbols[symbol].value
+                     : free        ? given_size(x->im, dim)
+                                   : dim->value;
         if (v->dims[d] < 0 && *dim->symbol)
             import_refuse(x->im, NULL, "input '%s' has the free dim '%s': --dim %s=N",
                           in->name, dim->symbol, dim->symbol);

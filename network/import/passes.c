@@ -5,12 +5,13 @@
 #include "network/import/private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/alloc.h"
-#include "network/import/batch/memo.h"
+#include "network/import/symbols/memo.h"
 
 /* All reasons as one message. */
-static int refused(const struct import *im, strata_error *err)
+int import_refused(const struct import *im, strata_error *err)
 {
     const size_t n =
         im->n_refusals < IMPORT_MAX_REFUSALS ? im->n_refusals : IMPORT_MAX_REFUSALS;
@@ -35,12 +36,12 @@ static int run_passes(struct import *im, strata_error *err)
         if (status == STRATA_OK)
             status = arena_status(&im->g.arena, "a model", err);
         if (status == STRATA_OK && im->all_refusals)
-            return refused(im, err);
+            return import_refused(im, err);
     }
     return status;
 }
 
-int import_at(struct import **out, const struct import *start, int64_t value,
+int import_at(struct import **out, const struct import *start, const int64_t *sizes,
               struct memo *memo, strata_error *err)
 {
     struct import *im = *out = zalloc(1, sizeof *im, "an import", err);
@@ -49,8 +50,10 @@ int import_at(struct import **out, const struct import *start, int64_t value,
     im->model = start->model;
     im->registry = start->registry;
     im->options = start->options;
-    im->batch = start->batch;
-    im->batch.value = im->g.symbol_value = value;
+    im->n_symbols = start->n_symbols;
+    memcpy(im->symbols, start->symbols, sizeof im->symbols);
+    for (int i = 0; i < im->n_symbols; i++)
+        im->symbols[i].value = sizes[i];
     im->g.memo = memo;
     return run_passes(im, err);
 }

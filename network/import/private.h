@@ -8,25 +8,32 @@
 #include "core/names.h"
 #include "network/import/import.h"
 #include "network/import/section.h"
+#include "network/network.h"
 
 #define IMPORT_REASON 512      /* bytes of why a symbol is fixed */
 #define IMPORT_MAX_REFUSALS 20 /* that are kept; further ones are counted */
 /* Elements of what is folded, where more are not left to run time. */
 #define IMPORT_FOLD_ELEMENTS (INT64_C(16) << 20)
 
-/* What inputs' shapes begin with where the model leaves that free. */
-struct import_batch {
-    const char *symbol; /* the model's; "": a dim without a name; NULL: there is none */
-    char name[CONFIG_MAX_KEY + 1];      /* in [profile] */
-    int64_t value;                      /* in this import */
-    int64_t values[CONFIG_MAX_SIZES]; /* in [profile], ascending */
+#define IMPORT_SYMBOLS NETWORK_MAX_SYMBOLS
+
+/* Dims of inputs that the model leaves free. */
+struct symbol {
+    const char *symbol;              /* the model's; "": the first dim, without a name */
+    char name[CONFIG_MAX_KEY + 1];   /* in [profile] */
+    int64_t value;                   /* in this import */
+    int64_t least, most;             /* in [profile]; equal: one size */
+    int64_t sizes[CONFIG_MAX_SIZES]; /* that are listed there, ascending to `most` */
     size_t n;
+    bool first;                 /* inputs' shapes begin with it: the batch */
+    bool assumed;               /* no option tells its sizes */
     char reason[IMPORT_REASON]; /* why it is fixed; "": it stays in the network */
 };
 
 struct import {
     struct graph g;
-    struct import_batch batch;
+    struct symbol symbols[IMPORT_SYMBOLS];
+    int n_symbols;
     struct memo *memo; /* whose constants the graph may have; or NULL */
     const struct onnx_model *model;
     strata_registry *registry;
@@ -65,17 +72,20 @@ int import_find_patterns(struct import *im, strata_error *err);
 int import_map(struct import *im, strata_error *err);
 int import_name(struct import *im, strata_error *err);
 
-/* batch/batch.c: find the batch of the model, by its inputs and the options. */
-void import_find_batch(struct import *im);
-/* Import a model that has one: as import_make. `start` has model, registry, options and
- * batch alone. */
-int import_with_batch(struct import **out, const struct import *start, strata_error *err);
-/* passes.c: the passes, with a value of the batch; as import_make. */
-int import_at(struct import **out, const struct import *start, int64_t value,
+/* symbols/find.c: find the symbols of the model, by its inputs and the options. */
+void import_find_symbols(struct import *im);
+/* The symbol that a free dim of an input is; first: dim 0. -1: it is none. */
+int import_find_symbol(const struct import *im, const struct onnx_dim *dim, bool first);
+/* Import a model that has some: as import_make. `start` has model, registry, options and
+ * symbols alone. (symbols/symbols.c) */
+int import_with_symbols(struct import **out, const struct import *start,
+                        strata_error *err);
+/* Let sections name symbols that stay, which have their values. */
+void import_name_sizes(struct import *im);
+/* passes.c: the passes, with a size for each symbol, as import_make; and all reasons why
+ * it was refused, or STRATA_OK. */
+int import_at(struct import **out, const struct import *start, const int64_t *sizes,
               struct memo *memo, strata_error *err);
-/* batch/compare.c: whether two imports of a model, with other batches, are the same
- * network; the first then says what it says for any. EUNSUPPORTED: which layer is in the
- * way, and the first is as it was. */
-int import_compare(struct import *first, const struct import *second, strata_error *err);
+int import_refused(const struct import *im, strata_error *err);
 
 #endif /* NETWORK_IMPORT_PRIVATE_H */

@@ -42,19 +42,22 @@ static json_t *node_of(const struct import *im, const struct onnx_node *n)
     return out;
 }
 
-/* Whether the symbol stays in the network, or why not. */
-static json_t *batch_of(const struct import_batch *b)
+/* Whether a symbol stays in the network, with which sizes, or why not. */
+static json_t *symbol_of(const struct symbol *s)
 {
-    json_t *out = json_object(), *values = json_array();
-    const bool fixed = *b->reason;
-    for (size_t i = 0; i < (fixed ? 1 : b->n); i++)
-        json_array_append_new(values, json_integer((json_int_t)b->values[i]));
-    json_object_set_new(out, "symbol", json_string(b->symbol));
-    json_object_set_new(out, "values", values);
-    if (fixed)
-        json_object_set_new(out, "fixed", json_string(b->reason));
-    else
-        json_object_set_new(out, "profile", json_string(b->name));
+    json_t *out = json_object(), *sizes = json_array();
+    json_object_set_new(out, "symbol", json_string(s->symbol));
+    if (*s->reason) {
+        json_array_append_new(sizes, json_integer((json_int_t)s->value));
+        json_object_set_new(out, "fixed", json_string(s->reason));
+    } else {
+        json_object_set_new(out, "profile", json_string(s->name));
+        json_object_set_new(out, "least", json_integer((json_int_t)s->least));
+        json_object_set_new(out, "most", json_integer((json_int_t)s->most));
+        for (size_t i = 0; i < s->n; i++)
+            json_array_append_new(sizes, json_integer((json_int_t)s->sizes[i]));
+    }
+    json_object_set_new(out, "sizes", sizes);
     return out;
 }
 
@@ -62,12 +65,14 @@ int import_report(const struct import *im, char **text, size_t *size, strata_err
 {
     const struct onnx_graph *g = &im->model->graph;
     json_t *report = json_object(), *nodes = json_array(), *refused = json_array();
+    json_t *symbols = json_array();
     for (size_t i = 0; i < g->n_nodes; i++)
         json_array_append_new(nodes, node_of(im, &g->nodes[i]));
     for (size_t i = 0; i < im->n_refusals; i++)
         json_array_append_new(refused, json_string(im->refusals[i].text));
-    if (im->batch.symbol)
-        json_object_set_new(report, "batch", batch_of(&im->batch));
+    for (int i = 0; i < im->n_symbols; i++)
+        json_array_append_new(symbols, symbol_of(&im->symbols[i]));
+    json_object_set_new(report, "symbols", symbols);
     json_object_set_new(report, "nodes", nodes);
     json_object_set_new(report, "refused", refused);
     *text = report ? json_dumps(report, JSON_INDENT(1)) : NULL;

@@ -13,7 +13,7 @@
 #include "formats/format.h"
 #include "io/weights/weights.h"
 #include "network/attributes.h"
-#include "network/import/batch/memo.h"
+#include "network/import/symbols/memo.h"
 #include "network/network.h"
 
 /* ---- asking the layer ----------------------------------------------------------------
@@ -116,8 +116,9 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
     fputs("[layer x]\n", f);
     for (int i = 0; i < s->n_attrs; i++)
         fprintf(f, "%s = %s\n", s->attrs[i].key, s->attrs[i].value);
-    if (g->symbol)
-        fprintf(f, "[profile]\n%s = %" PRId64 "\n", g->symbol, g->symbol_value);
+    fputs(g->n_sizes ? "[profile]\n" : "", f);
+    for (size_t i = 0; i < g->n_sizes; i++)
+        fprintf(f, "%s = %" PRId64 "\n", g->sizes[i].name, g->sizes[i].value);
     s->params = arena_get(&g->arena, s->layer->layer.params_size, 1);
     int status = text_finish(f, &text) && s->params
                      ? config_parse(&c, text, strlen(text), "attributes", NULL, err)
@@ -126,7 +127,7 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
         config_profile(c);
     if (status == STRATA_OK)
         status = attributes_read(c, config_section(c, 0), s->layer, s->params,
-                                 &s->params_memory, err);
+                                 &s->params_memory, NULL, err);
     if (status == STRATA_OK)
         status = config_finish(c, err);
     config_free(c);

@@ -15,7 +15,7 @@
 
 struct section_attr {
     const char *key, *value; /* as an INI file says it */
-    bool named;              /* value names the graph's symbol: batch/compare.c */
+    bool named;              /* value names sizes of the graph: symbols/list.c */
 };
 
 struct section_weight {

@@ -168,37 +168,51 @@ static void write_output_formats(struct writer *w)
     line_end(&w->lines, "output_formats", at);
 }
 
-static bool is_kept(const struct import *im)
+/* The name of dim d of an input; NULL: it is a number. */
+static const char *dim_name(const struct writer *w, const struct value *v, int d)
 {
-    return im->batch.symbol && !*im->batch.reason;
+    const struct symbol *s = v->symbols[d] ? &w->im->symbols[v->symbols[d] - 1] : NULL;
+    return s && !*s->reason ? s->name : NULL;
 }
 
-static void write_batched(struct writer *w, const struct value *v)
+static void write_named(struct writer *w, const struct value *v)
 {
     const long at = line_begin(&w->lines, "shape");
-    fputs(w->im->batch.name, w->lines.f);
-    for (int d = 1; d < v->rank; d++)
-        fprintf(w->lines.f, " x %" PRId64, v->dims[d]);
+    for (int d = 0; d < v->rank; d++) {
+        const char *name = dim_name(w, v, d);
+        fputs(d ? " x " : "", w->lines.f);
+        if (name)
+            fputs(name, w->lines.f);
+        else
+            fprintf(w->lines.f, "%" PRId64, v->dims[d]);
+    }
     line_end(&w->lines, "shape", at);
 }
 
 static void write_profile(struct writer *w)
 {
-    const struct import_batch *b = &w->im->batch;
-    if (!is_kept(w->im))
-        return;
+    bool begun = false;
     w->lines.section = "profile";
-    fputs("\n[profile]\n", w->lines.f);
-    line_ints(&w->lines, b->name, b->values, (int64_t)b->n);
+    for (int i = 0; i < w->im->n_symbols; i++) {
+        const struct symbol *s = &w->im->symbols[i];
+        if (*s->reason)
+            continue;
+        fputs(begun ? "" : "\n[profile]\n", w->lines.f);
+        line_sizes(&w->lines, s->name, s->least, s->most, s->sizes, s->n);
+        begun = true;
+    }
 }
 
 static void write_input(struct writer *w, const struct value *v)
 {
     const int64_t one = 1;
+    bool named = false;
     w->lines.section = v->spelled;
     fprintf(w->lines.f, "\n[%s %s]\n", v->next ? "state" : "input", v->spelled);
-    if (v->batched && is_kept(w->im))
-        write_batched(w, v);
+    for (int d = 0; d < v->rank; d++)
+        named |= dim_name(w, v, d) != NULL;
+    if (named)
+        write_named(w, v);
     else
         line_dims(&w->lines, "shape", v->rank ? v->dims : &one, v->rank ? v->rank : 1);
     if (!dtype_is_free(v->dtype))
@@ -251,7 +265,7 @@ static bool reads_above(const struct writer *w, const struct section *above,
     return above->n_out == 1 && above->out[0] == s->in[0];
 }
 
-/* The text of an attribute that names the symbol; NULL: it does not. */
+/* The text of an attribute that names symbols; NULL: it does not. */
 static const char *named_attribute(const void *of, const char *key)
 {
     const struct section *s = of;

@@ -153,6 +153,45 @@ static void write_runtime(struct lines *w, const strata_network *net)
 
 /* ---- layers ------------------------------------------------------------------------ */
 
+/* The first of a layer's names that stands in the attribute, or NULL. */
+static const struct network_name *find_name(const struct network_layer *layer,
+                                            const strata_attr *a)
+{
+    for (size_t i = 0; i < layer->n_names; i++)
+        if (layer->names[i].attr == a)
+            return &layer->names[i];
+    return NULL;
+}
+
+/* A list of integers, of which entries are symbols, from this one on. */
+static void write_names(struct lines *w, const strata_network *net,
+                        const struct network_layer *layer,
+                        const struct network_name *name)
+{
+    const strata_attr *a = name->attr;
+    const strata_ints *list = (const void *)((const char *)layer->params + a->offset);
+    const struct network_name *end = layer->names + layer->n_names;
+    const long at = line_begin(w, a->name);
+    for (int64_t i = 0; i < list->n; i++) {
+        fputs(i ? "," : "", w->f);
+        if (name < end && name->attr == a && name->entry == i)
+            fputs(net->symbols[name++->symbol].name, w->f);
+        else
+            fprintf(w->f, "%" PRId64, list->v[i]);
+    }
+    line_end(w, a->name, at);
+}
+
+static void write_attribute(struct lines *w, const strata_network *net,
+                            const struct network_layer *layer, const strata_attr *a)
+{
+    const struct network_name *name = find_name(layer, a);
+    if (name)
+        write_names(w, net, layer, name);
+    else
+        line_attribute(w, a, layer->params);
+}
+
 static void write_layer(struct lines *w, const strata_network *net,
                         const struct network_layer *layer)
 {
@@ -177,7 +216,7 @@ static void write_layer(struct lines *w, const strata_network *net,
     if (layer->impl)
         line_word(w, "impl", layer->impl);
     for (size_t i = 0; i < type->n_attrs; i++)
-        line_attribute(w, &type->attrs[i], layer->params);
+        write_attribute(w, net, layer, &type->attrs[i]);
 }
 
 int network_write(char **text, size_t *size, const strata_network *net, int math,

@@ -239,8 +239,8 @@ static int taps_run(const strata_run *r)
 
 /* ---- tables ---------------------------------------------------------------------- */
 
-static const strata_row nearest_rows[] = {{{MOVE_FORMATS}, {STRATA_SAME}}};
-static const strata_row linear_rows[] = {{{LINEAR_FORMATS}, {STRATA_SAME}}};
+static const strata_row nearest_rows[] = {{{MOVE_FORMATS, MOVE_FORMATS}, {STRATA_SAME}}};
+static const strata_row linear_rows[] = {{{LINEAR_FORMATS, MOVE_FORMATS}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     {.id = 1,

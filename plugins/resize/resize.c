@@ -45,16 +45,28 @@ static int check_axes(const strata_node *n)
 static int check_lists(const strata_node *n)
 {
     const strata_resize *p = n->params;
-    const int64_t axes = resize_axes(p, n->in[0].rank), given = p->size.n + p->scale.n;
-    if ((p->size.n > 0) == (p->scale.n > 0))
-        return STRATA_FAIL(n, STRATA_EINVAL, "%s of size and scale given; one is needed",
-                           p->size.n ? "both" : "none");
-    if (given != 1 && given != axes)
-        return STRATA_FAIL(
-            n, STRATA_EINVAL,
-            "%s has %lld values; %lld dims are resized: 1 or %lld are needed",
-            p->size.n ? "size" : "scale", (long long)given, (long long)axes,
-            (long long)axes);
+    const int64_t axes = resize_axes(p, n->in[0].rank);
+    const int64_t given = p->size.n + p->scale.n + p->like.n;
+    const int kinds = (p->size.n > 0) + (p->scale.n > 0) + (p->like.n > 0);
+    if (kinds != 1)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "%s of size, scale and like given; one is needed",
+                           kinds ? "more than one" : "none");
+    if ((given != 1 || p->like.n) && given != axes)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "%s has %lld values; %lld dims are resized: %s%lld are needed",
+                           p->size.n    ? "size"
+                           : p->scale.n ? "scale"
+                                        : "like",
+                           (long long)given, (long long)axes, p->like.n ? "" : "1 or ",
+                           (long long)axes);
+    if ((p->like.n > 0) != (n->n_in > 1))
+        return STRATA_FAIL(n, STRATA_EINVAL, "like goes with a second input");
+    for (int32_t k = 0; k < p->like.n; k++)
+        if (resize_like(p, &n->in[1], k) < 0)
+            return STRATA_FAIL(n, STRATA_EINVAL,
+                               "like holds %lld; the second input has rank %d",
+                               (long long)p->like.v[k], (int)n->in[1].rank);
     if (p->coordinates == STRATA_TF_CROP_AND_RESIZE ? p->roi.n != 2 * axes : p->roi.n > 0)
         return STRATA_FAIL(
             n, STRATA_EINVAL,
@@ -338,10 +350,16 @@ static const strata_attr attrs[] = {
      .type = STRATA_BOOL,
      .offset = offsetof(strata_resize, exclude_outside),
      .doc = "give neighbours outside of the input no share; else they are the border"},
+    {.name = "like",
+     .type = STRATA_INTS,
+     .offset = offsetof(strata_resize, like),
+     .min = -STRATA_MAX_RANK,
+     .max = STRATA_MAX_RANK - 1,
+     .doc = "dims of the second input that the resized dims become, one each"},
 };
 
-static const strata_row nearest_rows[] = {{{WALK_ALL}, {STRATA_SAME}}};
-static const strata_row taps_rows[] = {{{WALK_FLOATS}, {STRATA_SAME}}};
+static const strata_row nearest_rows[] = {{{WALK_ALL, WALK_ALL}, {STRATA_SAME}}};
+static const strata_row taps_rows[] = {{{WALK_FLOATS, WALK_ALL}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     {.id = 1,
@@ -382,7 +400,7 @@ static const strata_layer resize = {
     .name = "Resize",
     .doc = "Dims to another size, by nearest, linear or cubic interpolation",
     .min_in = 1,
-    .max_in = 1,
+    .max_in = 2,
     .n_out = 1,
     .params_size = sizeof(strata_resize),
     .attrs = STRATA_ARRAY(attrs),

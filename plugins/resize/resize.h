@@ -40,18 +40,33 @@ static inline int32_t resize_dim(const strata_resize *p, int32_t rank, int32_t k
     return (int32_t)d & (STRATA_MAX_RANK - 1);
 }
 
-/* Factor of the k-th axis. x has the input's dims. */
-static inline double resize_scale(const strata_resize *p, const strata_tensor *x,
+/* Dim of the second input that the k-th axis is as long as; -1: it has none such. */
+static inline int32_t resize_like(const strata_resize *p, const strata_tensor *like,
                                   int32_t k)
 {
-    const int32_t axes = resize_axes(p, x->rank);
+    const int64_t d = p->like.v[k] < 0 ? p->like.v[k] + like->rank : p->like.v[k];
+    return d < 0 || d >= like->rank ? -1 : (int32_t)d;
+}
+
+/* The size that the k-th axis is given. `in` are the inputs. */
+static inline int64_t resize_size(const strata_resize *p, const strata_tensor *in,
+                                  int32_t k)
+{
+    return p->like.n ? in[1].dims[resize_like(p, &in[1], k)]
+                     : p->size.v[p->size.n == 1 ? 0 : k];
+}
+
+/* Factor of the k-th axis. */
+static inline double resize_scale(const strata_resize *p, const strata_tensor *in,
+                                  int32_t k)
+{
+    const int32_t axes = resize_axes(p, in->rank);
     double best = 0;
     if (p->scale.n)
         return p->scale.v[p->scale.n == 1 ? 0 : k];
     for (int32_t a = 0; a < axes; a++) {
-        const int64_t size = p->size.v[p->size.n == 1 ? 0 : a];
-        const double in = (double)x->dims[resize_dim(p, x->rank, a)];
-        const double factor = (double)size / in;
+        const double from = (double)in->dims[resize_dim(p, in->rank, a)];
+        const double factor = (double)resize_size(p, in, a) / from;
         const int better = p->keep_aspect == STRATA_ASPECT_NOT_LARGER    ? factor < best
                            : p->keep_aspect == STRATA_ASPECT_NOT_SMALLER ? factor > best
                                                                          : a == k;
@@ -62,15 +77,15 @@ static inline double resize_scale(const strata_resize *p, const strata_tensor *x
 }
 
 /* Elements that the k-th axis gets. */
-static inline double resize_length(const strata_resize *p, const strata_tensor *x,
+static inline double resize_length(const strata_resize *p, const strata_tensor *in,
                                    int32_t k)
 {
-    const double in = (double)x->dims[resize_dim(p, x->rank, k)];
+    const double from = (double)in->dims[resize_dim(p, in->rank, k)];
     if (p->scale.n)
-        return floor(in * resize_scale(p, x, k));
+        return floor(from * resize_scale(p, in, k));
     if (p->keep_aspect != STRATA_ASPECT_STRETCH)
-        return floor(in * resize_scale(p, x, k) + 0.5);
-    return (double)p->size.v[p->size.n == 1 ? 0 : k];
+        return floor(from * resize_scale(p, in, k) + 0.5);
+    return (double)resize_size(p, in, k);
 }
 
 static inline int resize_smooths(const strata_resize *p)
@@ -78,16 +93,17 @@ static inline int resize_smooths(const strata_resize *p)
     return p->antialias && p->mode != STRATA_NEAREST;
 }
 
+/* `in` are the inputs, y is the output. */
 static inline struct resize_axis resize_axis(const strata_resize *p,
-                                             const strata_tensor *x,
+                                             const strata_tensor *in,
                                              const strata_tensor *y, int32_t k)
 {
-    const int32_t axes = resize_axes(p, x->rank);
-    struct resize_axis a = {.dim = resize_dim(p, x->rank, k), .end = 1, .shrink = 1};
-    a.in = x->dims[a.dim];
+    const int32_t axes = resize_axes(p, in->rank);
+    struct resize_axis a = {.dim = resize_dim(p, in->rank, k), .end = 1, .shrink = 1};
+    a.in = in->dims[a.dim];
     a.out = y->dims[a.dim];
-    a.scale = resize_scale(p, x, k);
-    a.length = p->size.n && p->keep_aspect == STRATA_ASPECT_STRETCH
+    a.scale = resize_scale(p, in, k);
+    a.length = !p->scale.n && p->keep_aspect == STRATA_ASPECT_STRETCH
                    ? (double)a.out
                    : (double)a.in * a.scale;
     if (p->roi.n) {

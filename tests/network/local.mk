@@ -7,6 +7,7 @@ CRITERION_TESTS += \
 	tests/network/import/order \
 	tests/network/import/patterns \
 	tests/network/import/regions \
+	tests/network/import/sizes \
 	tests/network/import/stable \
 	tests/network/import/state \
 	tests/network/import/symbols \
@@ -31,6 +32,8 @@ tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_te
 
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)
 tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_TEXT)
+tests_network_import_sizes_SOURCES = tests/network/import/sizes.c \
+	tests/network/import/planned.h tests/network/import/model_text.h
 tests_network_import_symbols_SOURCES = tests/network/import/symbols.c \
 	tests/network/import/planned.h tests/network/import/model_text.h
 tests_network_import_stable_SOURCES = tests/network/import/stable.c \

@@ -144,7 +144,7 @@ static const struct place places[] = {
     F(strata_resize, size) F(strata_resize, scale) F(strata_resize, axes)
     F(strata_resize, nearest) F(strata_resize, keep_aspect) F(strata_resize, cubic_a)
     F(strata_resize, roi) F(strata_resize, extrapolation) F(strata_resize, antialias)
-    F(strata_resize, exclude_outside)
+    F(strata_resize, exclude_outside) F(strata_resize, like)
 
     S(strata_pointwise) F(strata_pointwise, program)
 

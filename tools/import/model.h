@@ -23,8 +23,8 @@ struct model_options {
     size_t shapes_capacity, symbols_capacity, constants_capacity, states_capacity,
         tensors_capacity, arrays_capacity, made_capacity;
 };
-/* "x=1x3x224x224", "batch=1" or "batch=1,8", "axes=FILE.npy". EINVAL tells what is wrong with the text.
- */
+/* "x=1x3x224x224"; "batch=1", "batch=1,8" or "length=1..512:128"; "axes=FILE.npy". EINVAL
+ * tells what is wrong with the text. */
 int model_add_shape(struct model_options *o, const char *text, strata_error *err);
 int model_add_symbol(struct model_options *o, const char *text, strata_error *err);
 int model_add_constant(struct model_options *o, const char *text, strata_error *err);

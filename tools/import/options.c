@@ -73,16 +73,54 @@ int model_add_shape(struct model_options *o, const char *text, strata_error *err
     return STRATA_OK;
 }
 
+/* "1..512" or "1..512:32,128", as [profile] has it; of the sizes that are listed the end
+ * is one. False: it reads otherwise. */
+static bool read_range(struct import_symbol *s, const char *text)
+{
+    char *end;
+    int n = 0;
+    errno = 0;
+    const long long least = strtoll(text, &end, 10);
+    if (end == text || strncmp(end, "..", 2) != 0)
+        return false;
+    text = end + 2;
+    const long long most = strtoll(text, &end, 10);
+    if (end == text || errno || least < 0 || most <= least || most > NETWORK_MAX_DIM)
+        return false;
+    if (*end == ':' && (n = read_numbers(s->values, end + 1, CONFIG_MAX_SIZES - 1)) == 0)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (s->values[i] < least || s->values[i] > most)
+            return false;
+    s->values[n++] = most;
+    s->n = (size_t)n;
+    s->least = least;
+    s->range = true;
+    return *end == '\0' || *end == ':';
+}
+
 int model_add_symbol(struct model_options *o, const char *text, strata_error *err)
 {
+    static const char needed[] =
+        "NAME=N, NAME=N,N,... or NAME=N..N:N,..., as in batch=1,8 or length=1..512:128";
     struct import_symbol s = {0};
+    const char *rest;
     int n = 0;
-    if (grow(&o->symbols, &o->symbols_capacity, o->n_symbols, sizeof s, err) !=
-            STRATA_OK ||
-        !(s.name = read_option(s.values, &n, text, CONFIG_MAX_SIZES,
-                               "NAME=N or NAME=N,N,..., as in batch=1", err)))
+    if (grow(&o->symbols, &o->symbols_capacity, o->n_symbols, sizeof s, err) != STRATA_OK)
         return err->status;
-    s.n = (size_t)n;
+    char *name = split(text, needed, &rest, err);
+    if (!name)
+        return err->status;
+    if (!read_range(&s, rest)) {
+        s = (struct import_symbol){0};
+        n = read_numbers(s.values, rest, CONFIG_MAX_SIZES);
+        s.n = (size_t)n;
+    }
+    if (s.n == 0) {
+        free(name);
+        return error_set(err, STRATA_EINVAL, "'%s' is not %s", text, needed);
+    }
+    s.name = name;
     o->symbols[o->n_symbols++] = s;
     return STRATA_OK;
 }

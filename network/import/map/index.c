@@ -27,10 +27,26 @@ static void take_slice(struct mapping *m, int64_t axis, int64_t i, int out)
     section_integer(m->g, m->s, "end", i + 1);
 }
 
+/* Constant indices lie in their dim; the layer would make zeros of others. */
+static void check_indices(struct mapping *m, int64_t dim)
+{
+    const struct value *index = map_input(m, 1);
+    const int64_t n = index->constant ? value_count(index) : 0;
+    for (int64_t i = 0; i < n && !m->refused; i++) {
+        const int64_t at = value_integer(index, i);
+        if (at < -dim || at >= dim)
+            map_refuse(m, "index %lld is outside of a dim of %lld elements",
+                       (long long)at, (long long)dim);
+    }
+}
+
 /* Rows of a constant matrix are an Embedding, whose table is no tensor of a run. */
 static void gather(struct mapping *m, int64_t axis, int out, int rank)
 {
     const struct value *x = map_input(m, 0);
+    check_indices(m, x->dims[axis]);
+    if (m->refused)
+        return;
     const bool table =
         x->constant && x->rank == 2 && axis == 0 && dtype_is_free(x->dtype);
     map_section(m, table ? "Embedding" : "Gather");

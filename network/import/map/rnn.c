@@ -110,10 +110,19 @@ static void take_weights(struct mapping *m)
             section_weight(m->s, all[i].ours, compose_input(m, all[i].input));
 }
 
-/* A first state, directions first. */
+static bool is_zero(const struct value *v)
+{
+    const int64_t n = v && v->constant ? value_count(v) : 0;
+    for (int64_t i = 0; i < n; i++)
+        if (value_real(v, i) != 0)
+            return false;
+    return n > 0;
+}
+
+/* A first state, directions first; zeros are what the layer begins with anyway. */
 static int first_state(struct mapping *m, int i)
 {
-    const int x = compose_input(m, i);
+    const int x = is_zero(map_input(m, i)) ? VALUE_NONE : compose_input(m, i);
     return x >= 0 && node_integer(m->node, "layout", 0)
                ? compose_transpose(m, x, 3, states_turned, 0, NULL)
                : x;

@@ -74,13 +74,15 @@ static bool fit_addends(const struct attention *a)
     return true;
 }
 
-/* `s` and `y` of the text are the softmax and the product with the values. */
+/* `s` and `y` of the text are the softmax and the product with the values, `w` what
+ * gives zeros to a query that sees no key, as the layer does. */
 static bool read_spelled_out(struct attention *a, const char *product)
 {
     const struct node *s = match_node(a->m, "s"), *y = match_node(a->m, product);
+    const struct node *w = match_node(a->m, "w");
     const struct value *x = graph_value(a->g, s->in[0]);
     const int64_t axis = node_integer(s, "axis", -1);
-    if (!x || (axis != -1 && axis != x->rank - 1) || y->in[0] != s->out[0] ||
+    if (!x || (axis != -1 && axis != x->rank - 1) || y->in[0] != (w ? w : s)->out[0] ||
         !scores_find(a->g, s->in[0], &a->of))
         return false;
     a->part[QUERIES] = a->of.queries;
@@ -418,21 +420,51 @@ static int keys_upright(const struct attention *a)
     return n ? n->out[0] : VALUE_NONE;
 }
 
+/* Keys or values whose heads another value has, each for several heads of queries;
+ * VALUE_NONE: each has its own. */
+static int shared_heads(const struct attention *a, int part, int64_t *heads)
+{
+    const bool turned = part == KEYS && a->keys_turned;
+    int64_t n[RANK], step[RANK], repeated[RANK], dense = 1;
+    struct view v;
+    if (!view_of(a->g, a->part[part], &v))
+        return VALUE_NONE;
+    for (int d = RANK; d-- > 0; dense *= n[d]) {
+        const int from = turned && d >= 2 ? 5 - d : d;
+        if (!view_dim(&v, from, &n[d], &step[d], &repeated[d]) ||
+            (n[d] > 1 && step[d] != dense) || (d != 1 && repeated[d] != 1))
+            return VALUE_NONE;
+    }
+    const struct value *source = graph_value(a->g, v.source);
+    const bool whole =
+        source->rank == RANK && v.offset == 0 && memcmp(source->dims, n, sizeof n) == 0;
+    *heads = n[1];
+    return whole && repeated[1] > 1 ? v.source : VALUE_NONE;
+}
+
 static struct node *emit_heads(struct match *m)
 {
     struct attention a = begin(m);
+    int64_t k_heads, v_heads;
     if (!read_spelled_out(&a, "y"))
         return NULL;
+    const int k = shared_heads(&a, KEYS, &k_heads),
+              v = shared_heads(&a, VALUES, &v_heads);
+    if (k >= 0 && v >= 0 && k_heads == v_heads)
+        return layer(&a, a.part[QUERIES], k, v);
     return layer(&a, a.part[QUERIES], keys_upright(&a), a.part[VALUES]);
 }
 
 #define JOINED "; t = Transpose o; y = Reshape|Flatten t ..."
+#define SEEN "s = Softmax a; n = IsNaN s; w = Where n 0 s; "
 
 static const struct pattern table[] = {
     {.text = "s = Softmax a; o = MatMul s v" JOINED, .emit = emit_flat},
+    {.text = SEEN "o = MatMul w v" JOINED, .emit = emit_flat},
     {.text = "o = Attention q k v m" JOINED, .emit = emit_flat_operator},
     {.text = "o = Attention q k v" JOINED, .emit = emit_flat_operator},
     {.text = "s = Softmax a; y = MatMul s v", .emit = emit_heads},
+    {.text = SEEN "y = MatMul w v", .emit = emit_heads},
 };
 
 const struct pattern_table pattern_attentions = {table, ARRAY_LENGTH(table)};

@@ -315,7 +315,9 @@ Test(shapes, a_layer_that_holds_the_size_is_named)
         const char *layers, *text;
     } holds[] = {
         {"[layer y]\ntype = Shuffle\nshape = 0, 640\n", "layer 'y'"},
-        {"[layer y]\ntype = Shuffle\nshape = T, 32\n", "several sizes in [profile]"},
+        {"[layer y]\ntype = Shuffle\nshape = 0, S, 16\n",
+         "neither an integer nor a name"},
+        {"[layer y]\ntype = Softmax\naxis = T\n", "'T' is not an integer"},
         {"[layer y]\ntype = FullyConnected\nunits = 4\nweights = w:y\n",
          "its weights hang on the size"},
     };
@@ -325,6 +327,84 @@ Test(shapes, a_layer_that_holds_the_size_is_named)
         cr_expect_neq(open_sizes(&n, "T = 1..40", "2 x T x 16", holds[i].layers, &err),
                       STRATA_OK);
         cr_expect_not_null(strstr(err.message, holds[i].text), "%s", err.message);
+        close_net(&n);
+    }
+}
+
+/* ---- names in layers ----------------------------------------------------------------
+ */
+
+/* A row of its own before each sequence, and a table cut to the length; `apart` keeps the
+ * rows of the batch apart, the other joins them to one list and parts them again. */
+#define NAMED(behind)                                                                    \
+    "[layer token]\ntype = Constant\nshape = 1, 1, 16\nvalue = w\n"                      \
+    "[layer tokens]\ntype = Expand\nshape = N, 1, 16\n"                                  \
+    "[layer table]\ntype = Constant\nshape = 40, 16\nvalue = w\n"                        \
+    "[layer places]\ntype = Slice\naxes = 0\nbegin = 0\nend = T\n"                       \
+    "[layer placed]\ntype = ElementWise\ninputs = x, places\n"                           \
+    "[layer long]\ntype = Concatenation\ninputs = tokens, placed\n" behind               \
+    "[layer y]\ntype = Slice\naxes = 1\nbegin = -1000\nend = -1\n"
+
+static const char apart[] =
+    NAMED("[layer up]\ntype = MatrixMultiply\nunits = 16\nb = w\n");
+static const char joined[] =
+    NAMED("[layer flat]\ntype = Shuffle\nshape = -1, 16\n"
+          "[layer up]\ntype = MatrixMultiply\nunits = 16\nb = w\n"
+          "[layer parted]\ntype = Shuffle\nshape = N, -1, 16\n");
+
+/* The network whose sizes are those numbers. */
+static void run_named(const char *layers, int64_t rows, int64_t t, const float *x,
+                      float *y)
+{
+    struct net n;
+    strata_error err;
+    strata_context *c;
+    char profile[64];
+    snprintf(profile, sizeof profile, "N = %d\nT = %d", (int)rows, (int)t);
+    OK(open_sizes(&n, profile, "N x T x 16", layers, &err));
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    run(c, rows, t, x, y);
+    strata_context_destroy(c);
+    close_net(&n);
+}
+
+static void expect_named(const strata_engine *e, strata_handle *handle,
+                         const char *layers, const char *what)
+{
+    static const int64_t sizes[][2] = {{4, 40}, {1, 1}, {3, 7}, {4, 39}, {2, 8}, {3, 40}};
+    static float x[VALUES], y[VALUES], exact[VALUES];
+    strata_error err;
+    strata_context *c;
+    fill(x, VALUES, 5);
+    OK(strata_context_create(&c, e, handle, &err));
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        const int64_t rows = sizes[i][0], t = sizes[i][1];
+        run(c, rows, t, x, y);
+        run_named(layers, rows, t, x, exact);
+        EXPECT_SAME(y, exact, rows * t * WIDTH, "%s: %d x %d", what, (int)rows, (int)t);
+    }
+    strata_context_destroy(c);
+}
+
+Test(shapes, a_name_in_a_layer_is_the_size_of_the_run)
+{
+    static const struct {
+        const char *name, *layers;
+        int batch_symbol;
+    } cases[] = {{"rows apart", apart, 0}, {"rows in one list", joined, -1}};
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct net n;
+        strata_error err;
+        strata_engine *loaded;
+        OK(open_sizes(&n, "N = 1, 4\nT = 1..40: 8, 32", "N x T x 16", cases[i].layers,
+                      &err));
+        cr_expect_eq(n.engine->batch_symbol, cases[i].batch_symbol, "%s", cases[i].name);
+        expect_named(n.engine, n.handle, cases[i].layers, cases[i].name);
+        OK(strata_engine_save(n.engine, in_scratch("named.engine"), &err));
+        OK(strata_engine_load(&loaded, n.handle, n.registry, in_scratch("named.engine"),
+                              &err));
+        expect_named(loaded, n.handle, cases[i].layers, "loaded");
+        strata_engine_destroy(loaded);
         close_net(&n);
     }
 }

@@ -41,6 +41,11 @@
 #define RMS(square, over)                                                                \
     square "v = ReduceMean p [-1]; e = Add v 0.001; s = Sqrt e; " over
 
+#define SEEN(s) "w0 = Softmax " s " axis=-1; n = IsNaN w0; w = Where n 0 w0; "
+/* Six heads of three, by `dims` with one more of 2 at `at`. */
+#define GROUP(x, at, dims)                                                               \
+    x "0 = Unsqueeze " x " [" at "]; " x "1 = Expand " x "0 [" dims ",1,1]; " x          \
+      "2 = Reshape " x "1 [2,6,7,-1]; "
 #define PACKED                                                                           \
     "a = Reshape x [2,5,3,3,8]; b = Transpose a perm=2,0,3,1,4; q = Gather b <0> "       \
     "axis=0; k0 = Gather b <1> axis=0; v = Gather b <2> axis=0; k = Transpose k0 "       \
@@ -96,6 +101,20 @@ static const struct pattern_case cases[] = {
      QUERIES("x") "k0 = Reshape d [2,7,3,8]; k = Transpose k0 perm=0,2,1,3; " VALUES(
          "e") "o = Attention q k v is_causal=1 scale=0.5; " JOIN,
      "Attention", "inputs = x, d, e\nheads = 3\n", NULL},
+    /* zeros for a query that sees no key; heads of keys and values for several of
+     * queries, which a tile repeats in another order */
+    {APART " m=2x1x5x1",
+     QUERIES("x") KEYS("d") VALUES("e") "p = MatMul q k; r = Relu m; l = Log r; "
+                                        "s = Add p l; " SEEN("s") "o = MatMul w v; " JOIN,
+     "Activation Unary Attention", "heads = 3\n", NULL},
+    {"x=2x6x5x8 d=2x3x7x8 e=2x3x7x4",
+     GROUP("d", "2", "2,3,2") "k = Transpose d2 perm=0,1,3,2; " GROUP(
+         "e", "2", "2,3,2") "p = MatMul x k; " SEEN("p") "y = MatMul w e2",
+     "Attention", "inputs = x, d, e\nscale = 1\n", NULL},
+    {"x=2x6x5x8 d=2x3x7x8 e=2x3x7x4",
+     GROUP("d", "1", "2,2,3") "k = Transpose d2 perm=0,1,3,2; " GROUP(
+         "e", "1", "2,2,3") "p = MatMul x k; w = Softmax p axis=-1; y = MatMul w e2",
+     "Shuffle Expand Shuffle Shuffle Expand Shuffle Attention", NULL, NULL},
     /* windows of an image, with a mask a window */
     {"x=4x3x5x8 d=4x3x8x5 e=4x3x5x8",
      "p = MatMul x d; a = Add p {1x3x5x5}; r = Reshape a "

@@ -219,6 +219,17 @@ static const struct {
      "node Sigmoid a -> s\nnode Mul s,b -> m\nnode Add m,t -> z\n"
      "node Transpose z -> y perm=[1,0,2]\nnode Abs a -> c\n"
      "node Transpose c -> d perm=[1,0,2]\noutput y\noutput d\n"},
+    {"dims that stay symbols",
+     "ir 8\nopset 21\ninput x f batchxTx3\ninput z f batchx2x3\n"
+     "node Shape x -> s start=1 end=2\nnode Squeeze s -> n\ninit a i - 0\n"
+     "init b i - 1\nnode Range a,n,b -> r\nnode Cast r -> c to=1\ninit k i 1 1\n"
+     "node Unsqueeze c,k -> i\ninit h f 1x3 1 2 3\nnode Mul i,h -> u\n"
+     "node Add x,u -> v\nnode Concat z,v -> j axis=1\n"
+     "node Shape j -> l start=1 end=2\nnode Concat s,l -> d axis=0\n"
+     "node ConstantOfShape d -> f\ninit two f - 2\nnode Add f,two -> g\n"
+     "node Trilu g,b -> m\nnode Transpose j -> t perm=[0,2,1]\nnode MatMul v,t -> p\n"
+     "node Add p,m -> q\nnode Shape x -> e end=1\ninit w i 1 -1\n"
+     "node Concat e,w -> o axis=0\nnode Reshape q,o -> y\noutput y\n"},
     {"a function, called twice",
      "ir 8\nopset 21\nopset my 1\ninput x f 2x3\n"
      "node my::f x -> a\nnode my::f a -> b\nnode Add a,b -> y\noutput y\n"

@@ -3,7 +3,7 @@
  * Models that leave the batch free: where it stays a symbol of the network, the network
  * with any value is the model with that value; else the report says why not.
  */
-#include "network/import/batch/memo.h"
+#include "network/import/symbols/memo.h"
 #include "network/import/private.h"
 #include "tests/network/import/model_text.h"
 #include "tests/network/import/planned.h"
@@ -102,6 +102,13 @@ static const struct {
      "input x f @x3x2\ninit w f 2x2 1 2 3 4\nnode Transpose x -> t perm=[1,0,2]\n"
      "node MatMul t,w -> p\nnode Transpose p -> y perm=[1,0,2]\noutput y\n",
      "[layer y]\ntype = MatrixMultiply\nweights = w:y\n", true},
+    {"a token, where a batch of 1 hides more",
+     "input x f @x4\ninit k i 1 0\nnode Unsqueeze x,k -> u\n"
+     "node Transpose u -> t perm=[1,0,2]\nnode Shape x -> s start=0 end=1\n"
+     "init l i 1 4\nnode Concat s,l -> v axis=0\nnode Reshape t,v -> r\n"
+     "init c f 1x4 5 6 7 8\nnode Expand c,v -> e\nnode Concat e,r -> y axis=1\n"
+     "output y\n",
+     "type = Expand\nshape = batch, 4\n", true},
     {"what a batch of 1 alone would hide",
      "input x f @x4\ninit k i 1 0\nnode Unsqueeze x,k -> u\n"
      "node Transpose u -> t perm=[1,0,2]\nnode Shape x -> s start=0 end=1\n"
@@ -206,7 +213,8 @@ Test(symbols, kept)
         open_import(&one, &free_model, name);
         open_import(&three, &free_model, name);
         open_import(&wanted, &fixed, name);
-        cr_expect_str_eq(one.im->batch.reason, "", "%s: %s", name, one.im->batch.reason);
+        cr_expect_str_eq(one.im->symbols[0].reason, "", "%s: %s", name,
+                         one.im->symbols[0].reason);
         cr_expect_not_null(strstr(one.text, kept[i].says), "%s: no '%s' in:\n%s", name,
                            kept[i].says, one.text);
         set_three(&three);
@@ -282,20 +290,20 @@ static const struct {
      NULL,
      {0},
      "shape = 1x4\n",
-     "with 2 of it: node 'n"},
+     "with 4 of it: node 'n"},
     {"an expand, several values",
      TOKEN,
      "batch",
      {1, 2},
-     "shape = 1x2x3\n",
-     "layer 'e' holds it in value"},
+     "type = Expand\nshape = batch, 1, 3\n",
+     NULL},
     {"a transpose of the batch, several values",
      "input x f batchx2x3\nnode Transpose x -> t perm=[1,0,2]\nnode Relu t -> y\n"
      "output y\n",
      "batch",
      {1, 4},
-     "shape = 1x2x3\n",
-     "several batches are not for layer 'n"},
+     "[profile]\nbatch = 1, 4\n",
+     NULL},
     {"a transpose of the batch that is undone, several values",
      "input x f batchx2x3\ninit w f 3x2 1 2 3 4 5 6\nnode Transpose x -> t perm=[1,0,2]\n"
      "node MatMul t,w -> p\nnode Transpose p -> y perm=[1,0,2]\noutput y\n",
@@ -307,8 +315,8 @@ static const struct {
      "input x f batchx3\ninit a i 1 0\nnode ReduceSum x,a -> y keepdims=1\noutput y\n",
      "batch",
      {1, 4},
-     "shape = 1x3\n",
-     "it works along the batch"},
+     "[profile]\nbatch = 1, 4\n",
+     NULL},
     {"a sum of the batch",
      "input x f batchx3\ninit a i 1 0\nnode ReduceSum x,a -> y keepdims=1\noutput y\n",
      "batch",
@@ -319,8 +327,8 @@ static const struct {
      "input x f batchxbatch\nnode Relu x -> y\noutput y\n",
      NULL,
      {0},
-     "shape = 1x1\n",
-     "it is dim 1 of input 'x', too"},
+     "shape = batch x batch\n",
+     NULL},
     {"a branch for batches of one",
      "input x f batchx4\nnode Shape x -> s start=0 end=1\ninit o i 1 1\n"
      "node Equal s,o -> e\nnode Squeeze e -> c\nnode If c -> y then_branch={ "
@@ -330,7 +338,7 @@ static const struct {
      NULL,
      {0},
      "op = neg\n",
-     "with 1 of it the network is another"},
+     "with batch = 1 the network is another"},
     {"no rows",
      "input x f batchx4\nnode Relu x -> y\noutput y\n",
      "batch",
@@ -360,11 +368,12 @@ static void expect_case(size_t i)
                  err.message);
     cr_expect_not_null(strstr(ini, cases[i].says), "%s: no '%s' in:\n%s", cases[i].name,
                        cases[i].says, ini);
+    const char *reason = im->symbols[0].reason;
     if (cases[i].reason)
-        cr_expect(strstr(im->batch.reason, cases[i].reason), "%s: '%s' is no '%s'",
-                  cases[i].name, im->batch.reason, cases[i].reason);
+        cr_expect(strstr(reason, cases[i].reason), "%s: '%s' is no '%s'", cases[i].name,
+                  reason, cases[i].reason);
     else
-        cr_expect_str_eq(im->batch.reason, "", "%s", cases[i].name);
+        cr_expect_str_eq(reason, "", "%s", cases[i].name);
     cr_expect_eq(strstr(ini, "[profile]") == NULL, cases[i].reason != NULL, "%s:\n%s",
                  cases[i].name, ini);
     free(ini);
@@ -378,24 +387,17 @@ Test(symbols, cases)
         expect_case(i);
 }
 
-/* Other free dims have to be given, and are listed. */
-Test(symbols, other_symbols_are_refused)
+/* Dims that have no name have to be given, and are listed. */
+Test(symbols, dims_without_a_name_are_refused)
 {
     struct model m =
         open_text(HEAD "input x i batchxlengthx?\nnode Neg x -> y\noutput y\n", "");
-    const struct import_symbol several = {.name = "length", .n = 2, .values = {2, 3}};
-    const struct import_options o = {.symbols = &several, .n_symbols = 1};
     struct import *im = NULL;
     strata_error err = {0};
     cr_expect_eq(import_make(&im, m.onnx, m.registry, NULL, &err), STRATA_EUNSUPPORTED);
-    cr_expect(strstr(err.message, "free dim 'length': --dim length=N"), "%s",
-              err.message);
     cr_expect(strstr(err.message, "dim 2 of input 'x' is free"), "%s", err.message);
-    cr_expect_null(strstr(err.message, "'batch'"), "%s", err.message);
-    import_free(im);
-    error_clear(&err);
-    cr_expect_eq(import_make(&im, m.onnx, m.registry, &o, &err), STRATA_EUNSUPPORTED);
-    cr_expect(strstr(err.message, "dim 'length' has 2 values"), "%s", err.message);
+    cr_expect_null(strstr(err.message, "free dim 'batch'"), "%s", err.message);
+    cr_expect_null(strstr(err.message, "free dim 'length'"), "%s", err.message);
     import_free(im);
     model_free(&m);
 }
@@ -411,10 +413,10 @@ Test(symbols, weights_are_folded_once)
     strata_error err = {0};
     struct memo *memo = memo_make(&err);
     const void *data[2];
-    import_find_batch(&start);
-    for (int i = 0; i < 2; i++) {
-        cr_assert_eq(import_at(&im[i], &start, 2 + i, memo, &err), STRATA_OK, "%s",
-                     err.message);
+    import_find_symbols(&start);
+    for (int64_t i = 0; i < 2; i++) {
+        cr_assert_eq(import_at(&im[i], &start, (int64_t[]){2 + i}, memo, &err), STRATA_OK,
+                     "%s", err.message);
         cr_assert_eq(im[i]->n_sections, 1u);
         const struct value *w = &im[i]->g.values[im[i]->sections[0]->weights[0].value];
         cr_expect_float_eq(value_real(w, 1), 7.389056, 1e-4);

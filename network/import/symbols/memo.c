@@ -2,7 +2,7 @@
  *
  * What was folded, by a text that tells it.
  */
-#include "network/import/batch/memo.h"
+#include "network/import/symbols/memo.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * what its symbol changes: weights are read once. Constants of it live as long as the
  * memo.
  */
-#ifndef NETWORK_IMPORT_BATCH_MEMO_H
-#define NETWORK_IMPORT_BATCH_MEMO_H
+#ifndef NETWORK_IMPORT_SYMBOLS_MEMO_H
+#define NETWORK_IMPORT_SYMBOLS_MEMO_H
 
 #include "network/import/section.h"
 
@@ -27,4 +27,4 @@ void memo_keep(struct memo *memo, const char *key, const struct graph *g,
 /* Where constants go that are to be remembered; NULL: no memo. */
 struct arena *memo_arena(struct memo *memo);
 
-#endif /* NETWORK_IMPORT_BATCH_MEMO_H */
+#endif /* NETWORK_IMPORT_SYMBOLS_MEMO_H */

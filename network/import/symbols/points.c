@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Imports at several sizes: one, then one more for each symbol, whose size is another
+ * there, and one where all are others, as proof that they vary on their own.
+ */
+#include "network/import/symbols/symbols.h"
+
+#include <inttypes.h>
+
+#include "core/alloc.h"
+
+/* Sizes of a range, in shares of it: the first import has the first of them, each symbol
+ * by itself the second, all together the third. They are far apart, as what a network
+ * makes of neighbours may be the same. A size may mean something else by chance, as one
+ * that another dim has; and what takes a part of a tensor takes all of it at the end,
+ * perhaps, and is no layer there. So there are several. */
+static const double shares[][3] = {{1, .67, .41}, {1, .79, .53}, {.97, .71, .47}};
+
+struct points {
+    struct import *im[POINTS];
+    int changed[POINTS]; /* the symbol whose size is another; -1: several */
+    int n;
+    size_t attempt; /* row of `shares` */
+};
+
+/* ---- sizes ---- */
+
+int64_t symbol_fixed(const struct symbol *s)
+{
+    return s->first ? s->sizes[0] : s->most;
+}
+
+void search_fixed(const struct search *x, int64_t *sizes)
+{
+    for (int i = 0; i < x->start.n_symbols; i++)
+        sizes[i] = symbol_fixed(&x->start.symbols[i]);
+}
+
+int search_kept(const struct search *x, int *last)
+{
+    int n = 0;
+    for (int i = 0; i < x->start.n_symbols; i++)
+        if (symbol_is_kept(&x->start.symbols[i])) {
+            *last = i;
+            n++;
+        }
+    return n;
+}
+
+/* Three sizes, the first the largest. Not 1, as dims of 1 come of much else. */
+static int64_t size_of(const struct symbol *s, size_t attempt, int which)
+{
+    if (!symbol_has_range(s))
+        return s->most + 3 - which;
+    const double share = shares[attempt][which];
+    const int64_t size = s->least + (int64_t)(share * (double)(s->most - s->least));
+    const int64_t below = which ? size_of(s, attempt, 0) - which : size;
+    const int64_t least = 4 - which;
+    return size > below ? below : size < least ? least : size;
+}
+
+static void make_sizes(const struct search *x, size_t attempt, int which, int64_t *sizes)
+{
+    search_fixed(x, sizes);
+    for (int i = 0; i < x->start.n_symbols; i++)
+        if (symbol_is_kept(&x->start.symbols[i]))
+            sizes[i] = size_of(&x->start.symbols[i], attempt, which);
+}
+
+void search_sizes(const struct search *x, int64_t *sizes)
+{
+    make_sizes(x, 0, 0, sizes);
+}
+
+/* ---- which symbol is in the way ---- */
+
+/* An import, and where its refusal is why a symbol goes, that says so. */
+static int import_other(struct import **out, const struct search *x, const int64_t *sizes,
+                        int symbol, strata_error *why)
+{
+    const int status = import_at(out, &x->start, sizes, x->memo, why);
+    if (status == STRATA_EUNSUPPORTED && symbol >= 0)
+        error_prefix(why, "with %" PRId64 " of it", sizes[symbol]);
+    return status;
+}
+
+/* The first symbol that by itself makes a model's import at these sizes be refused; the
+ * last one that stays if none does. */
+static int blame_refusal(const struct search *x, const int64_t *sizes, int *blamed,
+                         strata_error *why)
+{
+    int64_t alone[IMPORT_SYMBOLS];
+    search_kept(x, blamed);
+    for (int i = 0; i < x->start.n_symbols; i++) {
+        struct import *im = NULL;
+        strata_error own = {0};
+        search_fixed(x, alone);
+        if (alone[i] == sizes[i])
+            continue;
+        alone[i] = sizes[i];
+        const int status = import_other(&im, x, alone, i, &own);
+        import_free(im);
+        if (status == STRATA_OK)
+            continue;
+        *blamed = i;
+        *why = own;
+        return status;
+    }
+    return STRATA_EUNSUPPORTED;
+}
+
+/* The first symbol whose own import differs from the first one; the last one that stays
+ * if none does. */
+static int blame_difference(const struct search *x, const struct points *p, int *blamed,
+                            strata_error *why)
+{
+    search_kept(x, blamed);
+    for (int i = 1; i < p->n; i++) {
+        struct import *const pair[] = {p->im[0], p->im[i]};
+        strata_error own = {0};
+        const int status =
+            p->changed[i] < 0 ? STRATA_OK : symbols_compare(pair, 2, false, &own);
+        if (status == STRATA_OK)
+            continue;
+        *blamed = p->changed[i];
+        *why = own;
+        return status;
+    }
+    return STRATA_EUNSUPPORTED;
+}
+
+/* ---- the imports ---- */
+
+static void points_free(struct points *p)
+{
+    for (int i = 0; i < p->n; i++)
+        import_free(p->im[i]);
+    p->n = 0;
+}
+
+static int add_point(struct points *p, const struct search *x, const int64_t *sizes,
+                     int changed, int *blamed, strata_error *why)
+{
+    p->changed[p->n] = changed;
+    const int status = import_other(&p->im[p->n], x, sizes, changed, why);
+    p->n++;
+    if (status == STRATA_EUNSUPPORTED && changed >= 0)
+        *blamed = changed;
+    else if (status == STRATA_EUNSUPPORTED)
+        return blame_refusal(x, sizes, blamed, why);
+    return status;
+}
+
+static int add_first(struct points *p, const struct search *x, int *blamed,
+                     strata_error *why)
+{
+    int64_t sizes[IMPORT_SYMBOLS];
+    int last;
+    make_sizes(x, p->attempt, 0, sizes);
+    return add_point(p, x, sizes, search_kept(x, &last) == 1 ? last : -1, blamed, why);
+}
+
+static int add_others(struct points *p, const struct search *x, int *blamed,
+                      strata_error *why)
+{
+    int64_t sizes[IMPORT_SYMBOLS], others[IMPORT_SYMBOLS];
+    int last, status = STRATA_OK;
+    make_sizes(x, p->attempt, 1, others);
+    for (int i = 0; i < x->start.n_symbols && status == STRATA_OK; i++) {
+        if (!symbol_is_kept(&x->start.symbols[i]))
+            continue;
+        make_sizes(x, p->attempt, 0, sizes);
+        sizes[i] = others[i];
+        status = add_point(p, x, sizes, i, blamed, why);
+    }
+    if (status != STRATA_OK || search_kept(x, &last) == 1)
+        return status;
+    make_sizes(x, p->attempt, 2, sizes);
+    return add_point(p, x, sizes, -1, blamed, why);
+}
+
+/* A batch alone: the model at its one size may do as the second import. */
+static bool is_like_plain(const struct points *p, const struct search *x)
+{
+    struct import *const pair[] = {p->im[0], x->plain};
+    strata_error why = {0};
+    int last;
+    return search_kept(x, &last) == 1 && !symbol_has_range(&x->start.symbols[last]) &&
+           symbols_compare(pair, 2, true, &why) == STRATA_OK;
+}
+
+/* *differ: that, and not a refusal, is why. */
+static int compare_points(struct points *p, const struct search *x, bool *differ,
+                          int *blamed, strata_error *why)
+{
+    *differ = false;
+    int status = add_first(p, x, blamed, why);
+    if (status != STRATA_OK || is_like_plain(p, x))
+        return status;
+    status = add_others(p, x, blamed, why);
+    if (status != STRATA_OK)
+        return status;
+    status = symbols_compare(p->im, p->n, true, why);
+    *differ = status == STRATA_EUNSUPPORTED;
+    return *differ ? blame_difference(x, p, blamed, why) : status;
+}
+
+static bool has_ranges(const struct search *x)
+{
+    for (int i = 0; i < x->start.n_symbols; i++)
+        if (symbol_is_kept(&x->start.symbols[i]) &&
+            symbol_has_range(&x->start.symbols[i]))
+            return true;
+    return false;
+}
+
+/* What the first attempt says is told if no other does better. */
+int search_any(struct import **any, const struct search *x, int *blamed,
+               strata_error *why)
+{
+    struct points p = {0};
+    bool differ;
+    *any = NULL;
+    int status = compare_points(&p, x, &differ, blamed, why);
+    for (p.attempt = 1; differ && has_ranges(x) && p.attempt < ARRAY_LENGTH(shares);
+         p.attempt++) {
+        strata_error own = {0};
+        bool again;
+        int other;
+        points_free(&p);
+        if (compare_points(&p, x, &again, &other, &own) == STRATA_OK) {
+            status = STRATA_OK;
+            break;
+        }
+    }
+    if (status == STRATA_OK) {
+        *any = p.im[0];
+        p.im[0] = NULL;
+    }
+    points_free(&p);
+    return status;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dims that a model leaves free, kept in the network as names of [profile]. The model is
+ * imported several times, each with another size for one of them; where it comes out as
+ * the same network, or what differs can be said for any size, the name stays. No algebra
+ * is needed: what depends on a symbol is what differs.
+ *
+ *     find.c      which there are, and the sizes that they are to have
+ *     assume.c    the model at these, and ranges that no option tells
+ *     points.c    imports at several sizes, and which symbol is in the way
+ *     compare.c   them layer by layer; list.c, constant.c what differs and can be said;
+ *                 like.c tensors that say it
+ *     ends.c      whether that is the model at both ends of the ranges; settle.c
+ *     symbols.c   all of it, until no symbol is in the way
+ *     memo.c      what was folded, by a text that tells it
+ */
+#ifndef NETWORK_IMPORT_SYMBOLS_SYMBOLS_H
+#define NETWORK_IMPORT_SYMBOLS_SYMBOLS_H
+
+#include "network/import/private.h"
+
+/* Imports that are compared: one more for each symbol, and one where all differ. */
+#define POINTS (IMPORT_SYMBOLS + 2)
+
+struct search {
+    struct import start;  /* without sections; its symbols are those of now */
+    struct import *plain; /* the model at the sizes of symbols that are fixed */
+    struct memo *memo;
+    strata_error *err; /* of what ends the search */
+};
+
+static inline bool symbol_is_kept(const struct symbol *s)
+{
+    return !*s->reason;
+}
+
+static inline bool symbol_has_range(const struct symbol *s)
+{
+    return s->least != s->most;
+}
+
+/* The size of a symbol that is fixed: of the batch the first, as a smaller one would be
+ * refused by an engine; of others the end, as what is shorter can be padded. */
+int64_t symbol_fixed(const struct symbol *s);
+/* Those of all. */
+void search_fixed(const struct search *x, int64_t *sizes);
+/* Sizes that the network is the model's at, if it stays: those that it was compared at.
+ */
+void search_sizes(const struct search *x, int64_t *sizes);
+/* How many symbols stay so far; *last: the last of them. */
+int search_kept(const struct search *x, int *last);
+
+/* assume.c: import the plain model; where no option tells a range, find its end. */
+int search_first(struct search *x);
+/* points.c: *any, the model as a network for any sizes. EUNSUPPORTED: *blamed is in the
+ * way. */
+int search_any(struct import **any, const struct search *x, int *blamed,
+               strata_error *why);
+/* ends.c: whether it is the model's own at the ends of all ranges, which it finds where
+ * no option tells them; EUNSUPPORTED as above. It is then settled for the plain sizes. */
+int search_check(struct search *x, struct import *any, int *blamed, strata_error *why);
+
+/* Whether imports of a model at other sizes are the same network; with `rewrite` the
+ * first then says what it says for any. EUNSUPPORTED: which layer is in the way, and the
+ * first is as it was. (compare.c) */
+int symbols_compare(struct import *const *points, int n, bool rewrite, strata_error *err);
+
+/* The network at these sizes: its layers tell its shapes anew. (settle.c) */
+int symbols_settle(struct import *im, const int64_t *sizes, strata_error *err);
+/* Whether it is what the model's import at these very sizes is, as far as that shows: of
+ * the same branches, and with the same outputs. */
+int symbols_check(const struct import *im, const struct import *at, strata_error *err);
+
+#endif /* NETWORK_IMPORT_SYMBOLS_SYMBOLS_H */
