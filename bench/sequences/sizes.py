@@ -6,8 +6,8 @@ to PyTorch at every size:
     sizes.py [-o FOLDER] [--strata PROGRAM] [--exporter EXPORTER] [--layers L] [NET...]
 
 BERT-base with its attention as one operator and spelled out, and the tagger and decoder of
-networks.py, for batches of 1 and 3 and lengths of 1, 7, 24 and 128. A line for each network
-and exporter: the largest difference of any output at any size over that output's largest
+networks.py, for batches of 1 and 3 and lengths of 1, 7, 24 and 128, the decoder behind 0, 1,
+16 and 64 keys. A line for each network and exporter: the largest difference of any output at any size over that output's largest
 value, which has to be at most 1e-4, the seconds that the import took, and nodes and reformats
 of the plan for the largest sizes. FOLDER (default: a temporary one) keeps models and networks;
 a model that is there is not exported again. The exporter before the current one has no
@@ -32,15 +32,15 @@ import torch
 import bert
 import networks
 
-BATCHES, LENGTHS = (1, 3), (1, 7, 24, 128)
-FREE = {"batch": max(BATCHES), "length": max(LENGTHS)}
+BATCHES, LENGTHS, PASTS = (1, 3), (1, 7, 24, 128), (0, 1, 16, 64)
+SIZES = {"batch": "1,3", "length": "1..128", "past": "0..64"}
 EXPORTERS = ("current", "older")
 MOST = 1e-4
 
 
 def free_dims(name):
-    """Which dims of an input are free: those of a cache behind its batch are not."""
-    return {0: "batch"} if name.startswith("past") else {0: "batch", 1: "length"}
+    """Which dims of an input are free."""
+    return {0: "batch", 2: "past"} if name.startswith("past") else {0: "batch", 1: "length"}
 
 
 def make_bert(a, eager=False):
@@ -52,11 +52,11 @@ NETS = {"bert": make_bert, "bert-eager": lambda a: make_bert(a, True),
 LACKS = {("decoder", "older")}
 
 
-def make(name, layers, batch, length):
+def make(name, layers, batch, length, past):
     """Network, inputs, names of outputs."""
     torch.manual_seed(0)
     model, given, outputs = NETS[name](types.SimpleNamespace(
-        layers=layers, batch=batch, length=length, past=16))
+        layers=layers, batch=batch, length=length, past=past))
     return model.eval(), given, outputs
 
 
@@ -71,7 +71,7 @@ def nested(model, given, dims):
 def export(model, given, outputs, exporter, path):
     names = {"input_names": list(given), "output_names": outputs, "verbose": False}
     if exporter == "current":
-        dims = {name: torch.export.Dim(name, min=1, max=512) for name in FREE}
+        dims = {name: torch.export.Dim(name, min=1, max=512) for name in SIZES}
         how = {"dynamo": True, "external_data": False,
                "dynamic_shapes": nested(model, given, dims)}
     else:
@@ -95,12 +95,12 @@ def outputs_of(ini):
     return [name.strip() for name in line.split(",")]
 
 
-def differ(options, name, model, ini, batch, length):
-    _, given, _ = make(name, options.layers, batch, length)
+def differ(options, name, model, ini, sizes):
+    _, given, _ = make(name, options.layers, *sizes)
     with torch.no_grad():
         wanted = model(*given.values())
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-    stem = f"{ini.removesuffix('.ini')}.{batch}x{length}"
+    stem = f"{ini.removesuffix('.ini')}.{'x'.join(map(str, sizes))}"
     inputs, outputs, worst = [], [], 0.0
     for key, value in given.items():
         numpy.save(f"{stem}.in.{key}.npy", value.numpy())
@@ -112,23 +112,24 @@ def differ(options, name, model, ini, batch, length):
     for path, y in zip(files.values(), wanted, strict=True):
         found, y = numpy.load(path), y.numpy()
         if found.shape != y.shape:
-            raise RuntimeError(f"{batch}x{length}: {found.shape}, should be {y.shape}")
+            raise RuntimeError(f"{sizes}: {found.shape}, should be {y.shape}")
         worst = max(worst, float(abs(found - y).max() / abs(y).max()))
     return worst
 
 
 def judge(options, folder, name, exporter):
     stem = os.path.join(folder, f"{name}.{exporter}")
-    model, given, outputs = make(name, options.layers, 2, 9)
+    model, given, outputs = make(name, options.layers, 2, 9, 5)
     if not os.path.exists(stem + ".onnx"):
         export(model, given, outputs, exporter, stem + ".onnx")
     began = time.monotonic()
     run(options.strata, "import", stem + ".onnx", "-o", stem + ".ini",
-        f"--dim=batch={','.join(map(str, BATCHES))}", f"--dim=length=1..{FREE['length']}")
+        *(f"--dim={key}={sizes}" for key, sizes in SIZES.items()))
     seconds = time.monotonic() - began
     plan = run(options.strata, "explain", stem + ".ini", "--costs=analytic")
-    worst = max(differ(options, name, model, stem + ".ini", b, t)
-                for b in BATCHES for t in LENGTHS)
+    pasts = PASTS if any("past" in free_dims(key).values() for key in given) else (0,)
+    worst = max(differ(options, name, model, stem + ".ini", sizes)
+                for sizes in itertools.product(BATCHES, LENGTHS, pasts))
     return worst, seconds, re.search(r"\d+ nodes, \d+ reformats", plan).group(0)
 
 

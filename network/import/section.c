@@ -105,6 +105,29 @@ static int instance_make(struct graph *g, struct section *s, struct instance *x,
     return STRATA_OK;
 }
 
+/* The size in place of a name of the graph's; other words as they are. */
+static void put_word(FILE *f, const struct graph *g, const char *word, size_t n)
+{
+    for (size_t i = 0; i < g->n_sizes; i++)
+        if (strlen(g->sizes[i].name) == n && memcmp(g->sizes[i].name, word, n) == 0) {
+            fprintf(f, "%" PRId64, g->sizes[i].value);
+            return;
+        }
+    fwrite(word, 1, n, f);
+}
+
+/* A list whose names of sizes are numbers, which may be 0, as no single one of [profile]
+ * is. */
+static void put_sizes(FILE *f, const struct graph *g, const char *list)
+{
+    while (*list) {
+        const size_t gap = strspn(list, ", "), n = strcspn(list + gap, ", ");
+        fwrite(list, 1, gap, f);
+        put_word(f, g, list + gap, n);
+        list += gap + n;
+    }
+}
+
 static int read_attributes(struct graph *g, struct section *s, strata_error *err)
 {
     char *text = NULL;
@@ -114,17 +137,19 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
     if (!f)
         return error_no_memory(err, 0, "attributes");
     fputs("[layer x]\n", f);
-    for (int i = 0; i < s->n_attrs; i++)
-        fprintf(f, "%s = %s\n", s->attrs[i].key, s->attrs[i].value);
-    fputs(g->n_sizes ? "[profile]\n" : "", f);
-    for (size_t i = 0; i < g->n_sizes; i++)
-        fprintf(f, "%s = %" PRId64 "\n", g->sizes[i].name, g->sizes[i].value);
+    for (int i = 0; i < s->n_attrs; i++) {
+        const struct section_attr *a = &s->attrs[i];
+        fprintf(f, "%s = ", a->key);
+        if (a->named)
+            put_sizes(f, g, a->value);
+        else
+            fputs(a->value, f);
+        fputc('\n', f);
+    }
     s->params = arena_get(&g->arena, s->layer->layer.params_size, 1);
     int status = text_finish(f, &text) && s->params
                      ? config_parse(&c, text, strlen(text), "attributes", NULL, err)
                      : error_no_memory(err, 0, "attributes");
-    if (status == STRATA_OK)
-        config_profile(c);
     if (status == STRATA_OK)
         status = attributes_read(c, config_section(c, 0), s->layer, s->params,
                                  &s->params_memory, NULL, err);

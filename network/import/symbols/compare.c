@@ -226,12 +226,14 @@ static int apply(struct comparison *c)
     return STRATA_OK;
 }
 
-int symbols_compare(struct import *const *points, int n, bool rewrite, strata_error *err)
+int symbols_compare(struct points *points, bool rewrite, strata_error *err)
 {
-    struct comparison c = {.im = points, .n = n, .err = err};
+    const int n = points->n;
+    struct comparison c = {.points = points, .im = points->im, .n = n, .err = err};
     int status = STRATA_OK;
+    points->lacks_wide = false;
     for (int p = 0; p < n && status == STRATA_OK; p++)
-        if (!(c.origins[p] = find_origins(points[p], err)))
+        if (!(c.origins[p] = find_origins(points->im[p], err)))
             status = STRATA_ENOMEM;
     if (status == STRATA_OK)
         status = compare_sections(&c);

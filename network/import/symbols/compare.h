@@ -12,7 +12,7 @@ struct origin {
     int section, port; /* from 1; of inputs, below 0 */
 };
 
-#define EDIT_SECTIONS (STRATA_MAX_RANK + 2)
+#define EDIT_SECTIONS (STRATA_MAX_RANK + 3)
 
 /* What is to be changed in a section of the first import: the text of an attribute, or
  * the constant that it gives. */
@@ -29,7 +29,8 @@ struct edit {
 };
 
 struct comparison {
-    struct import *const *im; /* [0] is rewritten */
+    struct points *points;
+    struct import *const *im; /* of the points; [0] is rewritten */
     int n;
     size_t index; /* of the sections that are under way */
     const struct section *s[POINTS];
@@ -63,7 +64,7 @@ bool compare_has_extent(const struct comparison *c, size_t i, int port, int d,
                         const int64_t *extent);
 
 /* A Constant whose elements differ: what is repeated once, with an Expand behind it; what
- * is the beginning of another as the largest, with a Slice. (constant.c) */
+ * is a part of another as the largest, with a Slice. (constant.c) */
 int compare_constant(struct comparison *c);
 
 #endif /* NETWORK_IMPORT_SYMBOLS_COMPARE_H */

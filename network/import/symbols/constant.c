@@ -4,6 +4,7 @@
  * repeat, as a row for each of a batch: then one is stored, and an Expand repeats it,
  * unless readers stretch it anyway. Or those of one size are the first of those of a
  * larger one, as places in a sequence: then the largest is stored, and a Slice cuts it.
+ * Or they are from another one on, as places behind those of a cache.
  */
 #include "network/import/symbols/compare.h"
 
@@ -20,6 +21,12 @@ struct constant {
     size_t size; /* bytes of an element */
     bool varies[STRATA_MAX_RANK], once[STRATA_MAX_RANK];
     int64_t extent[STRATA_MAX_RANK][POINTS];
+    /* Whose parts they are: the first import's; or, with an offset, a wide one's. Along a
+     * dim of that they begin behind the first element, by as much as a symbol is larger
+     * than its least size, which is `ahead`. */
+    const struct value *whole;
+    int along, offset; /* -1: at the first element */
+    int64_t shift[POINTS], ahead;
     size_t reader; /* the first section that reads it */
     struct edit *edit;
     int value; /* that the chain of new sections begins with or has come to */
@@ -27,12 +34,14 @@ struct constant {
 
 /* ---- elements ---- */
 
-/* The place in the first import of an element of another, given by its index. */
-static size_t place_of(const struct constant *k, const int64_t *index)
+/* The place in the whole of an element, given by its index, from `shift` on. */
+static size_t place_of(const struct constant *k, const int64_t *index, int64_t shift)
 {
     size_t at = 0;
-    for (int d = 0; d < k->rank; d++)
-        at = at * (size_t)k->v[0]->dims[d] + (k->once[d] ? 0 : (size_t)index[d]);
+    for (int d = 0; d < k->rank; d++) {
+        const int64_t i = k->once[d] ? 0 : index[d] + (d == k->along ? shift : 0);
+        at = at * (size_t)k->whole->dims[d] + (size_t)i;
+    }
     return at;
 }
 
@@ -47,18 +56,26 @@ static bool step(int64_t *index, const int64_t *dims, int rank)
     return false;
 }
 
-/* Whether each element of an import is that of the first one that stands for it. */
-static bool is_part(const struct constant *k, const struct value *v)
+static bool fits(const struct constant *k, const struct value *v, int64_t shift)
+{
+    bool fit = shift >= 0;
+    for (int d = 0; fit && d < k->rank; d++)
+        fit = k->once[d] || v->dims[d] + (d == k->along ? shift : 0) <= k->whole->dims[d];
+    return fit;
+}
+
+/* Whether each element of an import is that of the whole which stands for it. */
+static bool is_part(const struct constant *k, const struct value *v, int64_t shift)
 {
     int64_t index[STRATA_MAX_RANK] = {0};
     const int last = k->rank - 1;
     const bool rows = k->rank > 0 && !k->once[last]; /* in one piece in both */
     const size_t piece = rows ? (size_t)v->dims[last] * k->size : k->size;
-    const char *from = k->v[0]->data, *at = v->data;
-    if (value_count(v) == 0)
-        return true;
+    const char *from = k->whole->data, *at = v->data;
+    if (value_count(v) == 0 || !fits(k, v, shift))
+        return value_count(v) == 0;
     do {
-        if (memcmp(at, from + place_of(k, index) * k->size, piece) != 0)
+        if (memcmp(at, from + place_of(k, index, shift) * k->size, piece) != 0)
             return false;
         at += piece;
     } while (step(index, v->dims, rows ? last : k->rank));
@@ -68,7 +85,7 @@ static bool is_part(const struct constant *k, const struct value *v)
 static bool is_part_of_all(const struct comparison *c, const struct constant *k)
 {
     for (int p = 0; p < c->n; p++)
-        if (!is_part(k, k->v[p]))
+        if (!is_part(k, k->v[p], k->shift[p]))
             return false;
     return true;
 }
@@ -88,6 +105,7 @@ static bool measure(const struct comparison *c, struct constant *k)
                 return false;
         }
     }
+    k->whole = k->v[0];
     k->rank = k->v[0]->rank;
     k->size = weight_dtype_size(weight_dtype_of(k->v[0]->dtype));
     return value_count(k->v[0]) > 0;
@@ -231,7 +249,8 @@ static void cut_by_name(struct comparison *c, struct constant *k)
     const char *end = "";
     int n = 0;
     for (int d = 0; d < k->rank && end; d++) {
-        const int symbol = is_cut(k, d) ? compare_symbol(c, k->extent[d]) : -1;
+        const bool cut = is_cut(k, d) && d != k->along;
+        const int symbol = cut ? compare_symbol(c, k->extent[d]) : -1;
         if (symbol < 0)
             continue;
         end = arena_print(&g->arena, "%s%s%s", end, n ? ", " : "",
@@ -249,7 +268,8 @@ static void cut_by_name(struct comparison *c, struct constant *k)
     give(c, k, s);
 }
 
-/* A Slice of a dim that is as long as that of a tensor; false: there is none. */
+/* A Slice of a dim that is as long as that of a tensor, from the offset on where it has
+ * one; false: there is none. */
 static bool cut_like(struct comparison *c, struct constant *k, int d)
 {
     struct graph *g = &c->im[0]->g;
@@ -259,8 +279,12 @@ static bool cut_like(struct comparison *c, struct constant *k, int d)
         return false;
     struct section *s = make(c, k, "Slice");
     section_in(g, s, like);
-    section_integer(g, s, "axes", d);
     section_integer(g, s, "like", dim);
+    section_integer(g, s, "axes", d);
+    if (d == k->along)
+        section_word(g, s, "begin", c->im[0]->symbols[k->offset].name);
+    if (s && d == k->along)
+        s->attrs[2].named = true;
     give(c, k, s);
     return true;
 }
@@ -288,7 +312,7 @@ static bool is_whole(const struct comparison *c, const struct constant *k, int d
 
 /* ---- the constant ---- */
 
-/* Dims that repeat whatever the size; and whether the others are a beginning. */
+/* Dims that repeat whatever the size; and whether the others are stored whole. */
 static bool classify(const struct comparison *c, struct constant *k, int value)
 {
     const struct value *first = k->v[0];
@@ -298,30 +322,64 @@ static bool classify(const struct comparison *c, struct constant *k, int value)
         memcpy(alone, k->once, sizeof alone);
         k->once[d] = k->varies[d] && (compare_symbol(c, k->extent[d]) >= 0 ||
                                       is_stretched(c, k, value, d));
-        if (k->once[d] && !is_part(k, first))
+        if (k->once[d] && !is_part(k, first, 0))
             memcpy(k->once, alone, sizeof alone);
     }
     for (int d = 0; d < k->rank; d++)
         good &= !is_cut(k, d) || is_whole(c, k, d);
-    return good && is_part_of_all(c, k);
+    return good;
 }
 
-/* What is stored of the first import's: one of what repeats. */
+/* Whether they are parts of what a wide import has in that place. */
+static bool is_window(const struct comparison *c, struct constant *k,
+                      const struct wide *w, int along)
+{
+    const struct symbol *first = &c->im[0]->symbols[w->offset];
+    const struct section *s =
+        c->index < w->im->n_sections ? w->im->sections[c->index] : NULL;
+    if (!s || strcmp(s->type, "Constant") != 0 || first->value < first->most)
+        return false;
+    const struct value *whole = &w->im->g.values[s->weights[0].value];
+    if (whole->dtype != k->v[0]->dtype || whole->rank != k->rank)
+        return false;
+    k->whole = whole;
+    k->along = along;
+    k->offset = w->offset;
+    k->ahead = w->im->symbols[w->offset].value;
+    for (int p = 0; p < c->n; p++)
+        k->shift[p] = c->im[p]->symbols[w->offset].value - k->ahead;
+    return is_part_of_all(c, k);
+}
+
+static bool find_window(struct comparison *c, struct constant *k)
+{
+    for (int i = 0; i < c->points->n_wide; i++)
+        for (int d = 0; d < k->rank; d++)
+            if (!k->once[d] && is_window(c, k, &c->points->wide[i], d))
+                return true;
+    c->points->lacks_wide |= c->points->n_wide == 0;
+    return false;
+}
+
+/* What is stored of the whole: one of what repeats, and zeros ahead of it, which no size
+ * reads. */
 static int store(struct comparison *c, const struct constant *k)
 {
     struct graph *g = &c->im[0]->g;
-    const struct value v = *k->v[0];
+    const struct value v = *k->whole;
     int64_t dims[STRATA_MAX_RANK], index[STRATA_MAX_RANK] = {0};
     size_t n = 1;
     for (int d = 0; d < k->rank; d++) {
-        dims[d] = k->once[d] ? 1 : v.dims[d];
+        dims[d] = k->once[d] ? 1 : v.dims[d] + (d == k->along ? k->ahead : 0);
         n *= (size_t)dims[d];
     }
     char *data = arena_get(&g->arena, n, k->size), *at = data;
     if (!data)
         return VALUE_NONE;
     do {
-        memcpy(at, (const char *)v.data + place_of(k, index) * k->size, k->size);
+        if (k->along < 0 || index[k->along] >= k->ahead)
+            memcpy(at, (const char *)v.data + place_of(k, index, -k->ahead) * k->size,
+                   k->size);
         at += k->size;
     } while (step(index, dims, k->rank));
     return graph_add_constant(g, v.name, v.dtype, v.rank, dims, data);
@@ -344,9 +402,10 @@ int compare_constant(struct comparison *c)
     struct graph *g = &c->im[0]->g;
     const struct section *s = c->s[0];
     const char *key = s->weights[0].name;
-    struct constant k = {.reader = first_reader(c->im[0], s->out[0])};
+    struct constant k = {.along = -1, .reader = first_reader(c->im[0], s->out[0])};
     bool repeated[STRATA_MAX_RANK] = {false}, any = false, found = true;
-    if (is_output(c->im[0], s->out[0]) || !measure(c, &k) || !classify(c, &k, s->out[0]))
+    if (is_output(c->im[0], s->out[0]) || !measure(c, &k) ||
+        !classify(c, &k, s->out[0]) || (!is_part_of_all(c, &k) && !find_window(c, &k)))
         return compare_differs(c, key);
     for (int d = 0; d < k.rank; d++)
         any |= repeated[d] = k.once[d] && !is_stretched(c, &k, s->out[0], d);
@@ -355,9 +414,11 @@ int compare_constant(struct comparison *c)
     k.edit->constant = store(c, &k);
     k.edit->before = k.reader;
     k.edit->out = k.value = graph_add_value(g, s->name);
+    if (k.along >= 0)
+        found = cut_like(c, &k, k.along);
     cut_by_name(c, &k);
     for (int d = 0; d < k.rank && found; d++)
-        if (is_cut(&k, d) && compare_symbol(c, k.extent[d]) < 0)
+        if (is_cut(&k, d) && d != k.along && compare_symbol(c, k.extent[d]) < 0)
             found = cut_like(c, &k, d);
     if (!found)
         return compare_differs(c, key);

@@ -16,13 +16,6 @@
  * perhaps, and is no layer there. So there are several. */
 static const double shares[][3] = {{1, .67, .41}, {1, .79, .53}, {.97, .71, .47}};
 
-struct points {
-    struct import *im[POINTS];
-    int changed[POINTS]; /* the symbol whose size is another; -1: several */
-    int n;
-    size_t attempt; /* row of `shares` */
-};
-
 /* ---- sizes ---- */
 
 int64_t symbol_fixed(const struct symbol *s)
@@ -116,10 +109,12 @@ static int blame_difference(const struct search *x, const struct points *p, int 
 {
     search_kept(x, blamed);
     for (int i = 1; i < p->n; i++) {
-        struct import *const pair[] = {p->im[0], p->im[i]};
+        struct points pair = *p;
         strata_error own = {0};
+        pair.im[1] = p->im[i];
+        pair.n = 2;
         const int status =
-            p->changed[i] < 0 ? STRATA_OK : symbols_compare(pair, 2, false, &own);
+            p->changed[i] < 0 ? STRATA_OK : symbols_compare(&pair, false, &own);
         if (status == STRATA_OK)
             continue;
         *blamed = p->changed[i];
@@ -135,7 +130,9 @@ static void points_free(struct points *p)
 {
     for (int i = 0; i < p->n; i++)
         import_free(p->im[i]);
-    p->n = 0;
+    for (int i = 0; i < p->n_wide; i++)
+        import_free(p->wide[i].im);
+    *p = (struct points){.n = 0};
 }
 
 static int add_point(struct points *p, const struct search *x, const int64_t *sizes,
@@ -151,87 +148,128 @@ static int add_point(struct points *p, const struct search *x, const int64_t *si
     return status;
 }
 
-static int add_first(struct points *p, const struct search *x, int *blamed,
-                     strata_error *why)
+static int add_first(struct points *p, const struct search *x, size_t attempt,
+                     int *blamed, strata_error *why)
 {
     int64_t sizes[IMPORT_SYMBOLS];
     int last;
-    make_sizes(x, p->attempt, 0, sizes);
+    make_sizes(x, attempt, 0, sizes);
     return add_point(p, x, sizes, search_kept(x, &last) == 1 ? last : -1, blamed, why);
 }
 
-static int add_others(struct points *p, const struct search *x, int *blamed,
-                      strata_error *why)
+static int add_others(struct points *p, const struct search *x, size_t attempt,
+                      int *blamed, strata_error *why)
 {
     int64_t sizes[IMPORT_SYMBOLS], others[IMPORT_SYMBOLS];
     int last, status = STRATA_OK;
-    make_sizes(x, p->attempt, 1, others);
+    make_sizes(x, attempt, 1, others);
     for (int i = 0; i < x->start.n_symbols && status == STRATA_OK; i++) {
         if (!symbol_is_kept(&x->start.symbols[i]))
             continue;
-        make_sizes(x, p->attempt, 0, sizes);
+        make_sizes(x, attempt, 0, sizes);
         sizes[i] = others[i];
         status = add_point(p, x, sizes, i, blamed, why);
     }
     if (status != STRATA_OK || search_kept(x, &last) == 1)
         return status;
-    make_sizes(x, p->attempt, 2, sizes);
+    make_sizes(x, attempt, 2, sizes);
     return add_point(p, x, sizes, -1, blamed, why);
+}
+
+static bool is_ranged(const struct search *x, int i)
+{
+    const struct symbol *s = &x->start.symbols[i];
+    return symbol_is_kept(s) && symbol_has_range(s);
+}
+
+/* One for each two symbols of which one may tell where constants begin along the other; a
+ * model that is refused there has none. */
+static int add_wides(struct points *p, const struct search *x, size_t attempt,
+                     strata_error *why)
+{
+    int64_t sizes[IMPORT_SYMBOLS];
+    const int n = x->start.n_symbols;
+    for (int i = 0; i < n * n && p->n_wide < WIDES; i++) {
+        const int offset = i / n, along = i % n;
+        struct wide *w = &p->wide[p->n_wide];
+        strata_error own = {0};
+        if (offset == along || !is_ranged(x, offset) || !is_ranged(x, along) ||
+            x->start.symbols[offset].first || x->start.symbols[along].first)
+            continue;
+        make_sizes(x, attempt, 0, sizes);
+        sizes[along] += sizes[offset] - x->start.symbols[offset].least;
+        sizes[offset] = x->start.symbols[offset].least;
+        const int status = import_at(&w->im, &x->start, sizes, x->memo, &own);
+        w->offset = offset;
+        p->n_wide++;
+        if (status == STRATA_OK)
+            continue;
+        import_free(p->wide[--p->n_wide].im);
+        if (status != STRATA_EUNSUPPORTED) {
+            *why = own;
+            return status;
+        }
+    }
+    return STRATA_OK;
 }
 
 /* A batch alone: the model at its one size may do as the second import. */
 static bool is_like_plain(const struct points *p, const struct search *x)
 {
-    struct import *const pair[] = {p->im[0], x->plain};
+    struct points pair = {.im = {p->im[0], x->plain}, .n = 2};
     strata_error why = {0};
     int last;
-    return search_kept(x, &last) == 1 && !symbol_has_range(&x->start.symbols[last]) &&
-           symbols_compare(pair, 2, true, &why) == STRATA_OK;
+    return search_kept(x, &last) == 1 && !is_ranged(x, last) &&
+           symbols_compare(&pair, true, &why) == STRATA_OK;
 }
 
 /* *differ: that, and not a refusal, is why. */
-static int compare_points(struct points *p, const struct search *x, bool *differ,
-                          int *blamed, strata_error *why)
+static int compare_points(struct points *p, const struct search *x, size_t attempt,
+                          bool *differ, int *blamed, strata_error *why)
 {
+    strata_error first = {0};
     *differ = false;
-    int status = add_first(p, x, blamed, why);
+    int status = add_first(p, x, attempt, blamed, why);
     if (status != STRATA_OK || is_like_plain(p, x))
         return status;
-    status = add_others(p, x, blamed, why);
+    status = add_others(p, x, attempt, blamed, why);
     if (status != STRATA_OK)
         return status;
-    status = symbols_compare(p->im, p->n, true, why);
+    status = symbols_compare(p, true, &first);
+    if (status == STRATA_EUNSUPPORTED && p->lacks_wide) {
+        status = add_wides(p, x, attempt, why);
+        if (status == STRATA_OK)
+            status = symbols_compare(p, true, &first);
+    }
     *differ = status == STRATA_EUNSUPPORTED;
+    if (status != STRATA_OK && first.status != STRATA_OK)
+        *why = first;
     return *differ ? blame_difference(x, p, blamed, why) : status;
 }
 
 static bool has_ranges(const struct search *x)
 {
+    bool any = false;
     for (int i = 0; i < x->start.n_symbols; i++)
-        if (symbol_is_kept(&x->start.symbols[i]) &&
-            symbol_has_range(&x->start.symbols[i]))
-            return true;
-    return false;
+        any |= is_ranged(x, i);
+    return any;
 }
 
 /* What the first attempt says is told if no other does better. */
 int search_any(struct import **any, const struct search *x, int *blamed,
                strata_error *why)
 {
-    struct points p = {0};
-    bool differ;
+    struct points p = {.n = 0};
+    bool differ, again;
     *any = NULL;
-    int status = compare_points(&p, x, &differ, blamed, why);
-    for (p.attempt = 1; differ && has_ranges(x) && p.attempt < ARRAY_LENGTH(shares);
-         p.attempt++) {
+    int status = compare_points(&p, x, 0, &differ, blamed, why);
+    differ &= has_ranges(x);
+    for (size_t attempt = 1; differ && attempt < ARRAY_LENGTH(shares); attempt++) {
         strata_error own = {0};
-        bool again;
         int other;
         points_free(&p);
-        if (compare_points(&p, x, &again, &other, &own) == STRATA_OK) {
-            status = STRATA_OK;
-            break;
-        }
+        differ = compare_points(&p, x, attempt, &again, &other, &own) != STRATA_OK;
+        status = differ ? status : STRATA_OK;
     }
     if (status == STRATA_OK) {
         *any = p.im[0];

@@ -21,6 +21,23 @@
 
 /* Imports that are compared: one more for each symbol, and one where all differ. */
 #define POINTS (IMPORT_SYMBOLS + 2)
+#define WIDES 12
+
+/* An import with one symbol at its least size, and another so much beyond its largest
+ * that constants of all sizes of both can be parts of this one's. */
+struct wide {
+    struct import *im;
+    int offset;
+};
+
+struct points {
+    struct import *im[POINTS];
+    int changed[POINTS]; /* the symbol whose size is another; -1: several */
+    int n;
+    struct wide wide[WIDES];
+    int n_wide;
+    bool lacks_wide; /* a constant is no part of what there is: symbols_compare */
+};
 
 struct search {
     struct import start;  /* without sections; its symbols are those of now */
@@ -63,7 +80,7 @@ int search_check(struct search *x, struct import *any, int *blamed, strata_error
 /* Whether imports of a model at other sizes are the same network; with `rewrite` the
  * first then says what it says for any. EUNSUPPORTED: which layer is in the way, and the
  * first is as it was. (compare.c) */
-int symbols_compare(struct import *const *points, int n, bool rewrite, strata_error *err);
+int symbols_compare(struct points *points, bool rewrite, strata_error *err);
 
 /* The network at these sizes: its layers tell its shapes anew. (settle.c) */
 int symbols_settle(struct import *im, const int64_t *sizes, strata_error *err);

@@ -22,8 +22,10 @@ struct model {
     strata_registry *registry;
 };
 
-/* The text's model, with the batch in place of each '@' and the length of each '#'. */
-static struct model open_text(const char *text, const char *batch, const char *length)
+/* The text's model, with the batch in place of each '@', the length of each '#' and the
+ * past of each '$'. */
+static struct model open_text(const char *text, const char *batch, const char *length,
+                              const char *past)
 {
     char copy[TEXT_BYTES] = HEAD;
     struct model m = {0};
@@ -33,6 +35,7 @@ static struct model open_text(const char *text, const char *batch, const char *l
         snprintf(copy + n, sizeof copy - n, "%s",
                  *text == '@'   ? batch
                  : *text == '#' ? length
+                 : *text == '$' ? past
                                 : one);
     }
     m.bytes = model_bytes(copy);
@@ -265,7 +268,7 @@ Test(sizes, one_network_for_all)
                                            {"2", "8"}, {"3", "1"}, {"2", "5"}};
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
         const char *name = kept[i].name;
-        struct model m = open_text(kept[i].text, "batch", "T");
+        struct model m = open_text(kept[i].text, "batch", "T", "");
         struct imported any;
         open_import(&any, &m, &ranges, name);
         for (int k = 0; k < any.im->n_symbols; k++)
@@ -277,12 +280,74 @@ Test(sizes, one_network_for_all)
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
             char text[32];
             snprintf(text, sizeof text, "%s x %s", sizes[k][0], sizes[k][1]);
-            struct model at = open_text(kept[i].text, sizes[k][0], sizes[k][1]);
+            struct model at = open_text(kept[i].text, sizes[k][0], sizes[k][1], "");
             struct imported fixed;
             open_import(&fixed, &at, NULL, name);
             expect_same(&any, &fixed, name, text);
             imported_free(&fixed);
             model_free(&at);
+        }
+        imported_free(&any);
+        model_free(&m);
+    }
+}
+
+/* ---- behind a past -------------------------------------------------------------------
+ */
+
+#define PAST                                                                             \
+    "input x f @x#x2\ninput z f @x$x2\nnode Shape x -> s start=1 end=2\n"                \
+    "node Squeeze s -> n\nnode Shape z -> q start=1 end=2\nnode Squeeze q -> p\n"        \
+    "node Concat z,x -> j axis=1\n"
+
+static const struct {
+    const char *name, *text, *says;
+} behind[] = {
+    {"angles of places",
+     PAST "init a i - 0\ninit b i - 1\nnode Range a,n,b -> r\nnode Add r,p -> t\n"
+          "node Cast t -> f to=1\ninit k i 1 1\nnode Unsqueeze f,k -> u\n"
+          "init w f 1x2 1 2\nnode Mul u,w -> v\nnode Cos v -> c\nnode Add x,c -> e\n"
+          "node Concat j,e -> y axis=1\noutput y\n",
+     "inputs = c, x\naxes = 0\nbegin = P\nlike = 1\n"},
+    {"a mask",
+     PAST "node Shape j -> l start=1 end=2\nnode Concat s,l -> d axis=0\n"
+          "node ConstantOfShape d -> g\ninit one f - 1\nnode Add g,one -> h\n"
+          "node Trilu h,p -> m upper=0\nnode Transpose j -> o perm=[0,2,1]\n"
+          "node MatMul x,o -> v\nnode Mul v,m -> y\noutput y\n",
+     "begin = P\nlike = 1\n"},
+};
+
+Test(sizes, constants_that_begin_behind_a_past)
+{
+    static const struct import_symbol all[] = {
+        {.name = "batch", .n = 2, .values = {1, ROWS}},
+        {.name = "T", .n = 1, .values = {LENGTH}, .range = true, .least = 1},
+        {.name = "P", .n = 1, .values = {5}, .range = true, .least = 1},
+    };
+    static const struct import_options o = {.symbols = all, .n_symbols = 3};
+    static const char *const sizes[][3] = {{"1", "1", "1"}, {"3", "9", "5"},
+                                           {"2", "4", "5"}, {"1", "8", "1"},
+                                           {"3", "1", "3"}, {"1", "5", "2"}};
+    for (size_t i = 0; i < sizeof behind / sizeof behind[0]; i++) {
+        const char *name = behind[i].name;
+        struct model m = open_text(behind[i].text, "batch", "T", "P");
+        struct imported any;
+        open_import(&any, &m, &o, name);
+        for (int k = 0; k < any.im->n_symbols; k++)
+            cr_expect_str_eq(any.im->symbols[k].reason, "", "%s: %s", name,
+                             any.im->symbols[k].reason);
+        cr_expect_not_null(strstr(any.text, behind[i].says), "%s: no '%s' in:\n%s", name,
+                           behind[i].says, any.text);
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+            char text[32];
+            const char *const *at = sizes[k];
+            snprintf(text, sizeof text, "%s x %s x %s", at[0], at[1], at[2]);
+            struct model fixed_model = open_text(behind[i].text, at[0], at[1], at[2]);
+            struct imported fixed;
+            open_import(&fixed, &fixed_model, NULL, name);
+            expect_same(&any, &fixed, name, text);
+            imported_free(&fixed);
+            model_free(&fixed_model);
         }
         imported_free(&any);
         model_free(&m);
@@ -326,6 +391,11 @@ static const struct {
      "input x f @x#\nnode Shape x -> s start=1\nnode Squeeze s -> n\n"
      "node Cast n -> c to=1\nnode Mul x,c -> y\noutput y\n",
      &ranges, "scale = 9\n", "layer 'y' holds it in scale"},
+    {"a list from its length down",
+     "input x f @x#\nnode Shape x -> s start=1\nnode Squeeze s -> n\ninit z i - 0\n"
+     "init m i - -1\nnode Range n,z,m -> r\nnode Cast r -> c to=1\nnode Add x,c -> y\n"
+     "output y\n",
+     &ranges, "shape = batch x 9\n", "holds it in"},
     {"a branch for sequences of one",
      "input x f @x#\nnode Shape x -> s start=1\ninit o i 1 1\nnode Equal s,o -> e\n"
      "node Squeeze e -> c\nnode If c -> y then_branch={ else_branch={\n"
@@ -352,7 +422,7 @@ static const struct {
 Test(sizes, what_stays_and_what_does_not)
 {
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
-        struct model m = open_text(told[i].text, "batch", "T");
+        struct model m = open_text(told[i].text, "batch", "T", "");
         struct import *im = NULL;
         char *ini = NULL;
         size_t size;
@@ -402,7 +472,7 @@ static const struct {
 Test(sizes, sizes_that_have_to_be_given)
 {
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        struct model m = open_text(refused[i].text, "batch", "T");
+        struct model m = open_text(refused[i].text, "batch", "T", "");
         struct import *im = NULL;
         strata_error err = {0};
         cr_expect_eq(import_make(&im, m.onnx, m.registry, NULL, &err),
@@ -420,7 +490,7 @@ Test(sizes, sizes_that_have_to_be_given)
 Test(sizes, names_differ)
 {
     struct model m =
-        open_text("input x f s.0xs_0xs:0\nnode Exp x -> y\noutput y\n", "", "");
+        open_text("input x f s.0xs_0xs:0\nnode Exp x -> y\noutput y\n", "", "", "");
     struct import *im = NULL;
     char *ini = NULL;
     size_t size;
