@@ -112,7 +112,7 @@ static const struct {
      "shape = batch, -1, 2, 2\n"},
     {"several that no copy says",
      "input x f #x@x4\nnode Transpose x -> v perm=[1,0,2]\nnode Exp v -> e\n"
-     "init k i 2 -1 4\nnode Reshape e,k -> r\nnode Sigmoid r -> g\n"
+     "init k i 2 -1 4\nnode Reshape e,k -> r\nnode Softmax r -> g axis=0\n"
      "node Shape x -> s end=2\ninit h i 1 1\nnode Concat h,s,h -> t axis=0\n"
      "init l i 4 1 0 0 4\nnode Max t,l -> u\nnode Reshape g,u -> y\noutput y\n",
      "shape = 1, T, -1, 4\n"},
