@@ -11,6 +11,7 @@
 #define PLUGINS_ATTENTION_DECODE_CUH
 
 #include "plugins/attention/job.cuh"
+#include "plugins/common/product/pair.cuh"
 
 enum {
     WARPS = 8,
@@ -47,18 +48,6 @@ static __device__ inline void multiply(float (&d)[4], const uint32_t (&a)[4], ui
                  "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-static __device__ inline uint32_t pair_of(__half, float a, float b)
-{
-    const __half2 y = __floats2half2_rn(a, b);
-    return *(const uint32_t *)&y;
-}
-
-static __device__ inline uint32_t pair_of(__nv_bfloat16, float a, float b)
-{
-    const __nv_bfloat162 y = __floats2bfloat162_rn(a, b);
-    return *(const uint32_t *)&y;
 }
 
 static __device__ inline uint4 load_piece(const void *p, bool valid)
@@ -259,7 +248,7 @@ struct decode_warp {
         uint32_t w[4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            w[i] = pair_of(T(), s[i / 2][i % 2 * 2], s[i / 2][i % 2 * 2 + 1]);
+            w[i] = pack_two(T(), s[i / 2][i % 2 * 2], s[i / 2][i % 2 * 2 + 1]);
 #pragma unroll
         for (int c = 0; c < Dim / 64; c++)
 #pragma unroll

@@ -200,7 +200,7 @@ struct hopper_consumer {
                 const uint32_t to = at + j / 8 * C::Rows * PANEL_ROW + row * PANEL_ROW +
                                     ((j % 8) ^ (row & 7)) * 16 + lane % 4 * 4;
                 asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(to),
-                             "r"(two_of(typename C::Element(), o[j][2 * r] * by[r],
+                             "r"(pack_two(typename C::Element(), o[j][2 * r] * by[r],
                                         o[j][2 * r + 1] * by[r]))
                              : "memory");
             }

@@ -14,6 +14,7 @@
 #define PLUGINS_ATTENTION_HOPPER_CUH
 
 #include "plugins/attention/job.cuh"
+#include "plugins/common/product/pair.cuh"
 #include "plugins/common/product/wgmma.cuh"
 
 #define PANEL 64       /* elements: rows of 128 bytes in shared memory */
@@ -414,18 +415,6 @@ static __device__ inline void finish_odd(float (&s)[N][4], const hopper_job &job
     }
 }
 
-static __device__ inline uint32_t two_of(__half, float a, float b)
-{
-    const __half2 y = __floats2half2_rn(a, b);
-    return *(const uint32_t *)&y;
-}
-
-static __device__ inline uint32_t two_of(__nv_bfloat16, float a, float b)
-{
-    const __nv_bfloat162 y = __floats2bfloat162_rn(a, b);
-    return *(const uint32_t *)&y;
-}
-
 /* Two neighbours of the sums, 8 columns each, are a factor of a depth of 16. */
 template <class C>
 static __device__ inline void round_tile(uint32_t (&p)[C::Keys / 16][4],
@@ -436,7 +425,7 @@ static __device__ inline void round_tile(uint32_t (&p)[C::Keys / 16][4],
 #pragma unroll
         for (int r = 0; r < 2; r++)
             p[j / 2][j % 2 * 2 + r] =
-                two_of(typename C::Element(), s[j][2 * r], s[j][2 * r + 1]);
+                pack_two(typename C::Element(), s[j][2 * r], s[j][2 * r + 1]);
 }
 
 /* ---- products -------------------------------------------------------------------------

@@ -9,7 +9,6 @@ EXTRA_DIST += \
 	plugins/common/dtype.h \
 	plugins/common/element.h \
 	plugins/common/fill.h \
-	plugins/common/product/wgmma.cuh \
 	plugins/common/image.h \
 	plugins/common/index.cuh \
 	plugins/common/index.h \
@@ -20,7 +19,10 @@ EXTRA_DIST += \
 	plugins/common/product/finish.cuh \
 	plugins/common/product/hopper.cuh \
 	plugins/common/product/hopper_tile.cuh \
+	plugins/common/product/order.cuh \
+	plugins/common/product/pair.cuh \
 	plugins/common/product/tile.h \
+	plugins/common/product/wgmma.cuh \
 	plugins/common/product/tensor_map.cuh \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \

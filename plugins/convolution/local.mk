@@ -33,7 +33,6 @@ EXTRA_DIST += \
 	plugins/convolution/cuda/slide.cuh \
 	plugins/convolution/cuda/stem.cuh \
 	plugins/convolution/cuda/stem_wgmma.cuh \
-	plugins/convolution/cuda/wgmma.cuh \
 	plugins/convolution/cuda/wgmma_tile.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/convolution-cuda.la

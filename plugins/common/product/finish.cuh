@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of a product's sums: activations, and elements in pairs.
+ * What becomes of a product's sums.
  */
 #ifndef PLUGINS_COMMON_PRODUCT_FINISH_CUH
 #define PLUGINS_COMMON_PRODUCT_FINISH_CUH
 
 #include "kernels/layer.cuh"
+#include "plugins/common/product/pair.cuh"
 
 /* Called, not inlined: it holds every activation. */
 static __device__ __noinline__ float activate_called(float x, const activation_args &p)
@@ -46,28 +47,6 @@ static __device__ inline void add_eight(float (&v)[8], const float *from)
 #pragma unroll
     for (int e = 0; e < 8; e++)
         v[e] += more[e];
-}
-
-static __device__ inline uint32_t pack_two(__half, float x, float y)
-{
-    const __half2 two = __floats2half2_rn(x, y);
-    return *(const uint32_t *)&two;
-}
-
-static __device__ inline uint32_t pack_two(__nv_bfloat16, float x, float y)
-{
-    const __nv_bfloat162 two = __floats2bfloat162_rn(x, y);
-    return *(const uint32_t *)&two;
-}
-
-static __device__ inline float2 unpack_two(__half, uint32_t x)
-{
-    return __half22float2(*(const __half2 *)&x);
-}
-
-static __device__ inline float2 unpack_two(__nv_bfloat16, uint32_t x)
-{
-    return __bfloat1622float2(*(const __nv_bfloat162 *)&x);
 }
 
 #endif /* PLUGINS_COMMON_PRODUCT_FINISH_CUH */

@@ -13,8 +13,8 @@
 
 enum { TENSOR_MAP_RANK = 5 };
 
-typedef CUresult (*tensor_map_encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
-                                      const cuuint64_t *, const cuuint64_t *,
+typedef CUresult (*tensor_map_encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t,
+                                      void *, const cuuint64_t *, const cuuint64_t *,
                                       const cuuint32_t *, const cuuint32_t *,
                                       CUtensorMapInterleave, CUtensorMapSwizzle,
                                       CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
@@ -36,8 +36,9 @@ static void tensor_map_find(void)
         tensor_map_driver = 0;
 }
 
-/* Boxes of FP16 or BF16, innermost dim first and 64 of it, swizzled by 128 bytes. strides:
- * of dims 1 on, in elements, multiples of 8. bytes: from the first element to the last. */
+/* Boxes of FP16 or BF16, innermost dim first and 64 of it, swizzled by 128 bytes.
+ * strides: of dims 1 on, in elements, multiples of 8. bytes: from the first element to
+ * the last. */
 static bool tensor_map_halves(CUtensorMap *map, const void *data, int32_t dtype, int rank,
                               const uint64_t *dims, const int64_t *strides,
                               const uint32_t *box, int64_t bytes)

@@ -7,6 +7,7 @@
 #define PLUGINS_COMMON_PRODUCT_WGMMA_CUH
 
 #include "kernels/element.cuh"
+#include "plugins/common/product/order.cuh"
 
 #include <cuda.h>
 
@@ -79,10 +80,11 @@ static __device__ inline void barrier_arrive_at(uint32_t barrier, uint32_t rank)
 /* Two floats to a block of the cluster, whose barrier expects their bytes. */
 static __device__ inline void send_two(uint32_t to, uint32_t barrier, float x, float y)
 {
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, "
-                 "%2}, [%3];\n" ::"r"(to),
-                 "f"(x), "f"(y), "r"(barrier)
-                 : "memory");
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, "
+        "%2}, [%3];\n" ::"r"(to),
+        "f"(x), "f"(y), "r"(barrier)
+        : "memory");
 }
 
 /* A barrier of all threads of the cluster's blocks, in two parts. What was published
@@ -152,10 +154,11 @@ static __device__ inline void copy_matrix_to(uint32_t to, const CUtensorMap *map
                                              uint32_t barrier, int32_t x, int32_t row,
                                              int32_t batch, uint16_t blocks)
 {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::"
-                 "bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;\n" ::"r"(to),
-                 "l"(map), "r"(x), "r"(row), "r"(batch), "r"(barrier), "h"(blocks)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::"
+        "bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;\n" ::"r"(to),
+        "l"(map), "r"(x), "r"(row), "r"(batch), "r"(barrier), "h"(blocks)
+        : "memory");
 }
 
 static __device__ inline void prefetch_map(const CUtensorMap *map)
@@ -163,31 +166,8 @@ static __device__ inline void prefetch_map(const CUtensorMap *map)
     asm volatile("prefetch.tensormap [%0];\n" ::"l"(map) : "memory");
 }
 
-/* What this thread wrote to shared memory is to be seen by the tensor cores. */
-static __device__ inline void publish_shared(void)
-{
-    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
-}
-
 /* ---- products -------------------------------------------------------------------------
  */
-
-static __device__ inline void multiply_begin(void)
-{
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
-}
-
-static __device__ inline void multiply_commit(void)
-{
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
-}
-
-/* Until at most `Pending` of the warpgroup's groups are under way. */
-template <int Pending>
-static __device__ inline void multiply_wait(void)
-{
-    asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(Pending) : "memory");
-}
 
 /* Nothing that reads or writes these moves across. */
 template <int N>
@@ -224,7 +204,8 @@ struct product;
 #define N_96 N_88 ",%88,%89,%90,%91,%92,%93,%94,%95"
 #define N_128                                                                            \
     N_96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111," \
-         "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+         "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%"  \
+         "127"
 #define O_1(d, i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
 #define O_2(d, i) O_1(d, i), O_1(d, i + 1)
 #define O_16(d) O_2(d, 0), O_2(d, 2)

@@ -17,7 +17,7 @@
 #define PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH
 
 #include "plugins/convolution/cuda/convolution.cuh"
-#include "plugins/convolution/cuda/wgmma.cuh"
+#include "plugins/common/product/order.cuh"
 
 enum {
     THREADS = 128,

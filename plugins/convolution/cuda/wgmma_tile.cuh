@@ -8,7 +8,7 @@
 #define PLUGINS_CONVOLUTION_CUDA_WGMMA_TILE_CUH
 
 #include "plugins/convolution/cuda/gemm.cuh"
-#include "plugins/convolution/cuda/wgmma.cuh"
+#include "plugins/common/product/order.cuh"
 
 /* Rows x Columns a block of `Groups` warpgroups. */
 template <int Rows_, int Columns_, int Groups_, int Stages_, int Blocks_,

@@ -2,8 +2,8 @@
  *
  * The order of wgmma's asynchronous work, for the files that are compiled for sm_90a.
  */
-#ifndef PLUGINS_CONVOLUTION_CUDA_WGMMA_CUH
-#define PLUGINS_CONVOLUTION_CUDA_WGMMA_CUH
+#ifndef PLUGINS_COMMON_PRODUCT_ORDER_CUH
+#define PLUGINS_COMMON_PRODUCT_ORDER_CUH
 
 static __device__ inline void multiply_begin(void)
 {
@@ -29,4 +29,4 @@ static __device__ inline void publish_shared(void)
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 
-#endif /* PLUGINS_CONVOLUTION_CUDA_WGMMA_CUH */
+#endif /* PLUGINS_COMMON_PRODUCT_ORDER_CUH */
