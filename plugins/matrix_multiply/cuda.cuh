@@ -83,7 +83,7 @@ static __device__ __noinline__ void store_sum(const matrix_job &j,
                finish(y, 0, residual, j.epilogue));
 }
 
-/* gemv.cu: few rows times rows of K. */
+/* gemv.cu: few rows times rows of K. The setup packs a constant B so, for others too. */
 struct gemv_state {
     const void *weight; /* packed, or NULL: input 1 */
     int32_t multiprocessors, overlaps;

@@ -49,12 +49,6 @@ static const product_launch *const launches[HOPPER_TACTICS][2] = {
     TILES(1, 32, 1, 12, false, false, 1) /* 64x32_split */
 };
 
-struct hopper_state {
-    const void *weight; /* packed, or NULL: input 1 */
-    int32_t multiprocessors;
-};
-static_assert(sizeof(hopper_state) <= HOPPER_STATE, "what the impls ask for");
-
 /* ---- what it takes
  * ---------------------------------------------------------------------
  */
@@ -79,6 +73,8 @@ static const char *refusal(const matrix_product &p, bool constant, bool has_c)
     if (p.m > INT32_MAX / 2 || p.n > INT32_MAX / 2 || p.k > INT32_MAX / 2 ||
         p.batches > INT32_MAX)
         return "sides of over 2^30 are for others";
+    if (p.dims > 0 && a.batch[0] == 0)
+        return "products that share A are for others";
     if (a.column != 1 || !is_whole(p, a, p.m, a.row))
         return "rows of A are not whole pieces of 16 bytes";
     if (!constant && (b.row != 1 || !is_whole(p, b, p.n, b.column)))
@@ -95,6 +91,8 @@ static const char *refusal(const matrix_product &p, bool constant, bool has_c)
 static const char *size_refusal(const matrix_product &p, int tactic)
 {
     const int64_t tiles = tiles_of(p, *launches[tactic][0]);
+    if (tiles > INT32_MAX)
+        return "so many tiles are for others";
     if (tactic < HOPPER_128x96_split)
         return tiles < LEAST_TILES ? "its tiles would leave most multiprocessors idle"
                                    : NULL;
@@ -120,24 +118,12 @@ int hopper_accept(const strata_node *n, int tactic)
 
 int hopper_setup(const strata_node *n, void *state, int tactic)
 {
-    hopper_state *s = (hopper_state *)state;
     const product_launch *l = launches[tactic][n->out[0].dtype == STRATA_BF16];
-    int device = 0, multiprocessors = 0;
-    void *packed = NULL;
-    const int status = matrix_is_constant(n->n_in, n->in)
-                           ? matrix_weight_pack(n, 0, &packed)
-                           : (int)STRATA_OK;
-    s->weight = packed;
+    const int status = gemv_setup(n, state);
     if (status != STRATA_OK)
         return status;
-    cudaError_t e = cudaGetDevice(&device);
-    if (e == cudaSuccess)
-        e = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
-                                   device);
-    if (e == cudaSuccess)
-        e = cudaFuncSetAttribute(l->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 l->bytes);
-    s->multiprocessors = multiprocessors;
+    const cudaError_t e = cudaFuncSetAttribute(
+        l->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, l->bytes);
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(n, STRATA_EDEVICE, "preparing a kernel: %s",
                                           cudaGetErrorString(e));
@@ -164,7 +150,7 @@ static bool map_matrix(CUtensorMap *map, const void *data, int32_t dtype, int64_
 }
 
 /* Blocks that share the depth of a tile: as many as there are multiprocessors for. */
-static int32_t split_of(const hopper_state &s, const product_launch &l, int64_t tiles,
+static int32_t split_of(const gemv_state &s, const product_launch &l, int64_t tiles,
                         int32_t steps)
 {
     int32_t split = 1;
@@ -226,7 +212,7 @@ static cudaError_t launch(const product_job &job, const product_launch &l,
 
 int hopper_run(const strata_run *r, int tactic)
 {
-    const hopper_state &s = *(const hopper_state *)r->state;
+    const gemv_state &s = *(const gemv_state *)r->state;
     const int32_t dtype = r->out[0].dtype;
     const product_launch &l = *launches[tactic][dtype == STRATA_BF16];
     const matrix_job j = matrix_job_of(r, s.weight);

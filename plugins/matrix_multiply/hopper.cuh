@@ -24,8 +24,6 @@ enum {
         HOPPER_TACTICS
 };
 
-#define HOPPER_STATE 16 /* bytes */
-
 int hopper_accept(const strata_node *n, int tactic);
 int hopper_setup(const strata_node *n, void *state, int tactic);
 int hopper_run(const strata_run *r, int tactic);

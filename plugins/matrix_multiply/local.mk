@@ -31,7 +31,7 @@ plugins_matrix_multiply_cuda_la_LIBADD = \
 	plugins/matrix_multiply/exact.lo \
 	plugins/matrix_multiply/gemv.lo \
 	plugins/matrix_multiply/hopper.lo \
-	plugins/matrix_multiply/pack.lo $(CUDA_LIBS)
+	plugins/matrix_multiply/pack.lo $(CUDA_LIBS) $(PTHREAD_LIBS)
 endif
 # Instructions that only this chip has, whatever else is compiled for.
 plugins/matrix_multiply/hopper.lo: \
