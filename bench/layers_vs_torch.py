@@ -228,35 +228,44 @@ def measure(options, case, copy, folder):
     return row
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def parser_of(doc, seconds):
+    parser = argparse.ArgumentParser(description=doc.split("\n")[0])
     parser.add_argument("--program", default="bench/net_time")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--only", help="parts of names, separated by commas")
-    parser.add_argument("--seconds", type=float, default=200, help="of the whole table")
+    parser.add_argument("--seconds", type=float, default=seconds, help="of the whole table")
     parser.add_argument("--json", help="file for the rows")
-    options = parser.parse_args()
-    import torch
+    return parser
 
+
+def table(options, chosen, run):
+    """run(case, folder) of each case that is asked for, while there is time. Exit status."""
     end, rows = time.monotonic() + options.seconds, []
-    copy = copy_rate()
-    print(f"# torch {torch.__version__}, {torch.cuda.get_device_name()}, copy "
-          f"{copy * 1e-12:.2f} TB/s", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        for case in cases():
+        for case in chosen:
             if options.only and not any(p in case.name for p in options.only.split(",")):
                 continue
             if time.monotonic() > end:
                 print(f"# {case.name}: no time left", flush=True)
                 continue
             try:
-                rows.append(measure(options, case, copy, folder))
-            except (RuntimeError, subprocess.TimeoutExpired) as e:
+                rows.append(run(case, folder))
+            except (RuntimeError, OSError, subprocess.TimeoutExpired) as e:
                 print(f"# {case.name}: {e}", flush=True)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as text:
             json.dump(rows, text, indent=1)
     return 0 if rows else 1
+
+
+def main():
+    options = parser_of(__doc__, 200).parse_args()
+    import torch
+
+    copy = copy_rate()
+    print(f"# torch {torch.__version__}, {torch.cuda.get_device_name()}, copy "
+          f"{copy * 1e-12:.2f} TB/s", flush=True)
+    return table(options, cases(), lambda case, folder: measure(options, case, copy, folder))
 
 
 if __name__ == "__main__":

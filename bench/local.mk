@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
 	bench/sequences/bert.py \
 	bench/sequences/vs_peers.py \
+	bench/sequences/vs_torch.py \
 	bench/sequences/blocks.py \
 	bench/sequences/networks.py \
 	bench/sequences/sizes.py \

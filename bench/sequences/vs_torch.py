@@ -13,16 +13,12 @@ left out. RNN and attention are
 networks of one layer on random data. "torch / strata" is above 1 where Strata is faster; a
 goal follows where there is one.
 """
-import argparse
-import json
 import os
 import sys
-import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from layers_vs_torch import half, one, strata_time  # noqa: E402
+from layers_vs_torch import half, one, parser_of, strata_time, table  # noqa: E402
 from torch_times import captured, milliseconds  # noqa: E402
 
 
@@ -148,32 +144,12 @@ def measure(options, case, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--program", default="bench/net_time")
-    parser.add_argument("--device", default="cuda")
+    parser = parser_of(__doc__, 300)
     parser.add_argument("--models", help="folder of imported networks")
-    parser.add_argument("--only", help="parts of names, separated by commas")
-    parser.add_argument("--seconds", type=float, default=300, help="of the whole table")
-    parser.add_argument("--json", help="file for the rows")
     options = parser.parse_args()
-    cases = [*(network_cases(options.models) if options.models else ()),
-             *attention_cases(), *recurrent_cases()]
-    end, rows = time.monotonic() + options.seconds, []
-    with tempfile.TemporaryDirectory() as folder:
-        for case in cases:
-            if options.only and not any(p in case.name for p in options.only.split(",")):
-                continue
-            if time.monotonic() > end:
-                print(f"# {case.name}: no time left", flush=True)
-                continue
-            try:
-                rows.append(measure(options, case, folder))
-            except (RuntimeError, OSError) as e:
-                print(f"# {case.name}: {e}", flush=True)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as text:
-            json.dump(rows, text, indent=1)
-    return 0 if rows else 1
+    chosen = [*(network_cases(options.models) if options.models else ()),
+              *attention_cases(), *recurrent_cases()]
+    return table(options, chosen, lambda case, folder: measure(options, case, folder))
 
 
 if __name__ == "__main__":
