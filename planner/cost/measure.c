@@ -10,7 +10,8 @@
  * network that fits in finds everything there, as it was left by the run before: runs are
  * timed one behind the other. In a larger one, weights and outputs were driven out since,
  * and only the inputs have just been written: between runs the cache is filled with other
- * data, then the inputs are written anew.
+ * data, then the inputs are written anew, and a short kernel goes in front where the device
+ * has one, as kernels may begin while the one before them ends.
  */
 #include "planner/cost/cost.h"
 
