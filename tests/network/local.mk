@@ -32,10 +32,10 @@ tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_te
 
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)
 tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_TEXT)
-tests_network_import_sizes_SOURCES = tests/network/import/sizes.c \
-	tests/network/import/planned.h tests/network/import/model_text.h
-tests_network_import_symbols_SOURCES = tests/network/import/symbols.c \
-	tests/network/import/planned.h tests/network/import/model_text.h
+tests_network_import_sizes_SOURCES = tests/network/import/sizes.c $(FREE_MODEL)
+tests_network_import_symbols_SOURCES = tests/network/import/symbols.c $(FREE_MODEL)
+FREE_MODEL = tests/network/import/free_model.h tests/network/import/planned.h \
+	tests/network/import/model_text.h
 tests_network_import_stable_SOURCES = tests/network/import/stable.c \
 	tests/network/import/model_text.h
 IMPORTED_TEXT = tests/network/import/imported.h tests/network/import/model_text.h

@@ -7,54 +7,13 @@
 
 #include <strata/sizes.h>
 
-#include "network/import/private.h"
-#include "tests/network/import/model_text.h"
+#include "tests/network/import/free_model.h"
 #include "tests/network/import/planned.h"
-
-#define TEXT_BYTES 4096
-#define HEAD "ir 8\nopset 21\n"
 
 enum { ROWS = 3, LENGTH = 9, VALUES = 1 << 14 };
 
-struct model {
-    struct message bytes;
-    const struct onnx_model *onnx;
-    strata_registry *registry;
-};
-
-/* The text's model, with the batch in place of each '@', the length of each '#' and the
- * past of each '$'. */
-static struct model open_text(const char *text, const char *batch, const char *length,
-                              const char *past)
-{
-    char copy[TEXT_BYTES] = HEAD;
-    struct model m = {0};
-    strata_error err = {0};
-    for (size_t n = strlen(copy); *text; text++, n = strlen(copy)) {
-        const char one[2] = {*text, '\0'};
-        snprintf(copy + n, sizeof copy - n, "%s",
-                 *text == '@'   ? batch
-                 : *text == '#' ? length
-                 : *text == '$' ? past
-                                : one);
-    }
-    m.bytes = model_bytes(copy);
-    cr_assert_eq(strata_registry_create(&m.registry, NULL, &err), STRATA_OK, "%s",
-                 err.message);
-    cr_assert_eq(onnx_parse(&m.onnx, m.bytes.bytes, m.bytes.size, "model", NULL, &err),
-                 STRATA_OK, "%s\n%s", err.message, copy);
-    return m;
-}
-
-static void model_free(struct model *m)
-{
-    onnx_close(m->onnx);
-    strata_registry_destroy(m->registry);
-    free(m->bytes.bytes);
-}
-
 /* As imported_open, with costs that are not measured. */
-static void open_import(struct imported *x, const struct model *m,
+static void open_import(struct imported *x, const struct free_model *m,
                         const struct import_options *o, const char *name)
 {
     static const char build[] = "\n[build]\ncosts = analytic\n";
@@ -268,7 +227,7 @@ Test(sizes, one_network_for_all)
                                            {"2", "8"}, {"3", "1"}, {"2", "5"}};
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
         const char *name = kept[i].name;
-        struct model m = open_text(kept[i].text, "batch", "T", "");
+        struct free_model m = free_model_open(kept[i].text, "batch", "T", "");
         struct imported any;
         open_import(&any, &m, &ranges, name);
         for (int k = 0; k < any.im->n_symbols; k++)
@@ -280,15 +239,15 @@ Test(sizes, one_network_for_all)
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
             char text[32];
             snprintf(text, sizeof text, "%s x %s", sizes[k][0], sizes[k][1]);
-            struct model at = open_text(kept[i].text, sizes[k][0], sizes[k][1], "");
+            struct free_model at = free_model_open(kept[i].text, sizes[k][0], sizes[k][1], "");
             struct imported fixed;
             open_import(&fixed, &at, NULL, name);
             expect_same(&any, &fixed, name, text);
             imported_free(&fixed);
-            model_free(&at);
+            free_model_close(&at);
         }
         imported_free(&any);
-        model_free(&m);
+        free_model_close(&m);
     }
 }
 
@@ -330,7 +289,7 @@ Test(sizes, constants_that_begin_behind_a_past)
                                            {"3", "1", "3"}, {"1", "5", "2"}};
     for (size_t i = 0; i < sizeof behind / sizeof behind[0]; i++) {
         const char *name = behind[i].name;
-        struct model m = open_text(behind[i].text, "batch", "T", "P");
+        struct free_model m = free_model_open(behind[i].text, "batch", "T", "P");
         struct imported any;
         open_import(&any, &m, &o, name);
         for (int k = 0; k < any.im->n_symbols; k++)
@@ -342,15 +301,15 @@ Test(sizes, constants_that_begin_behind_a_past)
             char text[32];
             const char *const *at = sizes[k];
             snprintf(text, sizeof text, "%s x %s x %s", at[0], at[1], at[2]);
-            struct model fixed_model = open_text(behind[i].text, at[0], at[1], at[2]);
+            struct free_model fixed_model = free_model_open(behind[i].text, at[0], at[1], at[2]);
             struct imported fixed;
             open_import(&fixed, &fixed_model, NULL, name);
             expect_same(&any, &fixed, name, text);
             imported_free(&fixed);
-            model_free(&fixed_model);
+            free_model_close(&fixed_model);
         }
         imported_free(&any);
-        model_free(&m);
+        free_model_close(&m);
     }
 }
 
@@ -422,7 +381,7 @@ static const struct {
 Test(sizes, what_stays_and_what_does_not)
 {
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
-        struct model m = open_text(told[i].text, "batch", "T", "");
+        struct free_model m = free_model_open(told[i].text, "batch", "T", "");
         struct import *im = NULL;
         char *ini = NULL;
         size_t size;
@@ -447,7 +406,7 @@ Test(sizes, what_stays_and_what_does_not)
             cr_expect_str_eq(reason, "", "%s: %s", told[i].name, reason);
         free(ini);
         import_free(im);
-        model_free(&m);
+        free_model_close(&m);
     }
 }
 
@@ -472,7 +431,7 @@ static const struct {
 Test(sizes, sizes_that_have_to_be_given)
 {
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        struct model m = open_text(refused[i].text, "batch", "T", "");
+        struct free_model m = free_model_open(refused[i].text, "batch", "T", "");
         struct import *im = NULL;
         strata_error err = {0};
         cr_expect_eq(import_make(&im, m.onnx, m.registry, NULL, &err),
@@ -482,15 +441,15 @@ Test(sizes, sizes_that_have_to_be_given)
         cr_expect_null(strstr(err.message, refused[i].not ), "%s: %s", refused[i].name,
                        err.message);
         import_free(im);
-        model_free(&m);
+        free_model_close(&m);
     }
 }
 
 /* Two names that a key of [profile] cannot hold, and are one once spelled. */
 Test(sizes, names_differ)
 {
-    struct model m =
-        open_text("input x f s.0xs_0xs:0\nnode Exp x -> y\noutput y\n", "", "", "");
+    struct free_model m =
+        free_model_open("input x f s.0xs_0xs:0\nnode Exp x -> y\noutput y\n", "", "", "");
     struct import *im = NULL;
     char *ini = NULL;
     size_t size;
@@ -501,5 +460,5 @@ Test(sizes, names_differ)
     cr_expect(strstr(ini, "shape = s_0 x s_0_2 x s_0_3\n"), "%s", ini);
     free(ini);
     import_free(im);
-    model_free(&m);
+    free_model_close(&m);
 }

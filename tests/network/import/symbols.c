@@ -4,42 +4,8 @@
  * with any value is the model with that value; else the report says why not.
  */
 #include "network/import/symbols/memo.h"
-#include "network/import/private.h"
-#include "tests/network/import/model_text.h"
+#include "tests/network/import/free_model.h"
 #include "tests/network/import/planned.h"
-
-#define TEXT_BYTES 4096
-#define HEAD "ir 8\nopset 21\n"
-
-struct model {
-    struct message bytes;
-    const struct onnx_model *onnx;
-    strata_registry *registry;
-};
-
-/* The text's model, with `batch` in place of each '@'. */
-static struct model open_text(const char *text, const char *batch)
-{
-    char copy[TEXT_BYTES] = "";
-    struct model m = {0};
-    strata_error err = {0};
-    for (size_t n = 0; *text; text++, n = strlen(copy))
-        snprintf(copy + n, sizeof copy - n, *text == '@' ? "%s" : "%.1s",
-                 *text == '@' ? batch : text);
-    m.bytes = model_bytes(copy);
-    cr_assert_eq(strata_registry_create(&m.registry, NULL, &err), STRATA_OK, "%s",
-                 err.message);
-    cr_assert_eq(onnx_parse(&m.onnx, m.bytes.bytes, m.bytes.size, "model", NULL, &err),
-                 STRATA_OK, "%s\n%s", err.message, copy);
-    return m;
-}
-
-static void model_free(struct model *m)
-{
-    onnx_close(m->onnx);
-    strata_registry_destroy(m->registry);
-    free(m->bytes.bytes);
-}
 
 /* ---- symbols that stay ---------------------------------------------------------------
  */
@@ -137,7 +103,7 @@ static void set_three(struct imported *x)
     one[strlen("batch = ")] = '3';
 }
 
-static void open_import(struct imported *x, const struct model *m, const char *name)
+static void open_import(struct imported *x, const struct free_model *m, const char *name)
 {
     strata_error err = {0};
     cr_assert_eq(imported_open(x, m->onnx, m->registry, NULL, &err), STRATA_OK, "%s: %s",
@@ -145,7 +111,7 @@ static void open_import(struct imported *x, const struct model *m, const char *n
 }
 
 /* The text read anew. */
-static void reopen(struct imported *x, const struct model *m, const char *name)
+static void reopen(struct imported *x, const struct free_model *m, const char *name)
 {
     strata_error err = {0};
     const struct network_memory memory = {.text = x->text,
@@ -205,10 +171,9 @@ static void expect_rows(const struct imported *three, const struct imported *one
 Test(symbols, kept)
 {
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
-        char text[TEXT_BYTES];
-        snprintf(text, sizeof text, HEAD "%s", kept[i].text);
-        const char *name = kept[i].name;
-        struct model free_model = open_text(text, "batch"), fixed = open_text(text, "3");
+        const char *name = kept[i].name, *text = kept[i].text;
+        struct free_model free_model = free_model_open(text, "batch", "", "");
+        struct free_model fixed = free_model_open(text, "3", "", "");
         struct imported one, three, wanted;
         open_import(&one, &free_model, name);
         open_import(&three, &free_model, name);
@@ -227,8 +192,8 @@ Test(symbols, kept)
         imported_free(&one);
         imported_free(&three);
         imported_free(&wanted);
-        model_free(&free_model);
-        model_free(&fixed);
+        free_model_close(&free_model);
+        free_model_close(&fixed);
     }
 }
 
@@ -349,9 +314,7 @@ static const struct {
 
 static void expect_case(size_t i)
 {
-    char text[TEXT_BYTES];
-    snprintf(text, sizeof text, HEAD "%s", cases[i].text);
-    struct model m = open_text(text, "batch");
+    struct free_model m = free_model_open(cases[i].text, "batch", "", "");
     struct import_symbol symbol = {.name = cases[i].symbol};
     for (; symbol.n < 4 && cases[i].values[symbol.n]; symbol.n++)
         symbol.values[symbol.n] =
@@ -378,7 +341,7 @@ static void expect_case(size_t i)
                  cases[i].name, ini);
     free(ini);
     import_free(im);
-    model_free(&m);
+    free_model_close(&m);
 }
 
 Test(symbols, cases)
@@ -390,8 +353,8 @@ Test(symbols, cases)
 /* Dims that have no name have to be given, and are listed. */
 Test(symbols, dims_without_a_name_are_refused)
 {
-    struct model m =
-        open_text(HEAD "input x i batchxlengthx?\nnode Neg x -> y\noutput y\n", "");
+    struct free_model m = free_model_open(
+        "input x i batchxlengthx?\nnode Neg x -> y\noutput y\n", "", "", "");
     struct import *im = NULL;
     strata_error err = {0};
     cr_expect_eq(import_make(&im, m.onnx, m.registry, NULL, &err), STRATA_EUNSUPPORTED);
@@ -399,16 +362,17 @@ Test(symbols, dims_without_a_name_are_refused)
     cr_expect_null(strstr(err.message, "free dim 'batch'"), "%s", err.message);
     cr_expect_null(strstr(err.message, "free dim 'length'"), "%s", err.message);
     import_free(im);
-    model_free(&m);
+    free_model_close(&m);
 }
 
 /* What does not hang on the batch is folded once, and the second import has its elements.
  */
 Test(symbols, weights_are_folded_once)
 {
-    struct model m = open_text(HEAD "input x f batchx3\ninit w f 3x3 1 2 3 4 5 6 7 8 9\n"
-                                    "node Exp w -> e\nnode MatMul x,e -> y\noutput y\n",
-                               "");
+    struct free_model m =
+        free_model_open("input x f batchx3\ninit w f 3x3 1 2 3 4 5 6 7 8 9\n"
+                        "node Exp w -> e\nnode MatMul x,e -> y\noutput y\n",
+                        "", "", "");
     struct import start = {.model = m.onnx, .registry = m.registry}, *im[2];
     strata_error err = {0};
     struct memo *memo = memo_make(&err);
@@ -426,5 +390,5 @@ Test(symbols, weights_are_folded_once)
     import_free(im[0]);
     import_free(im[1]);
     memo_free(memo);
-    model_free(&m);
+    free_model_close(&m);
 }
