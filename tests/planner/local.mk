@@ -5,6 +5,7 @@ CRITERION_TESTS += \
 	tests/planner/explain \
 	tests/planner/explain_network \
 	tests/planner/fuse \
+	tests/planner/fuse_groups \
 	tests/planner/fuse_reduce \
 	tests/planner/linear \
 	tests/planner/nets \
@@ -27,6 +28,8 @@ tests_planner_explain_network_SOURCES = tests/planner/explain_network.c \
 tests_planner_explain_network_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_explain_network_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/planner/fusing.h \
+	tests/planner/planning.h tests/engine/engine_session.h
+tests_planner_fuse_groups_SOURCES = tests/planner/fuse_groups.c tests/planner/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fuse_reduce_SOURCES = tests/planner/fuse_reduce.c tests/planner/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
