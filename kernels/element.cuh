@@ -147,4 +147,10 @@ static __device__ inline pack<To, N> convert_pack(const pack<From, N> &x)
     return y;
 }
 
+/* Of something in the block's shared memory, as instructions take it. */
+static __device__ inline uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
 #endif /* KERNELS_ELEMENT_CUH */

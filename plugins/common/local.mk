@@ -19,8 +19,10 @@ EXTRA_DIST += \
 	plugins/common/product/finish.cuh \
 	plugins/common/product/hopper.cuh \
 	plugins/common/product/hopper_tile.cuh \
+	plugins/common/product/launch.cuh \
 	plugins/common/product/order.cuh \
 	plugins/common/product/pair.cuh \
+	plugins/common/product/store.cuh \
 	plugins/common/product/tile.h \
 	plugins/common/product/wgmma.cuh \
 	plugins/common/product/tensor_map.cuh \

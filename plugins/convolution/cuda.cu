@@ -3,6 +3,7 @@
  * Convolution on CUDA: the table of kernels, one tactic each.
  */
 #include "plugins/convolution/cuda/convolution.cuh"
+#include "plugins/convolution/cuda/hopper.cuh"
 
 static const strata_row direct_rows[] = {
     {{CUDA_FLOATS}, {STRATA_SAME}},
@@ -16,6 +17,46 @@ static const strata_row stem_rows[] = {
 static const strata_row gemm_rows[] = {
     {{STRATA_F16_NHWC8 | STRATA_F16_NHWC}, {STRATA_SAME}},
 };
+
+static const strata_row hopper_rows[] = {
+    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_BF16_NHWC8 | STRATA_BF16_NHWC},
+     {STRATA_SAME}},
+};
+
+#define HOPPER_CALLBACKS(name)                                                           \
+    static int hopper_##name##_accept(const strata_node *n)                              \
+    {                                                                                    \
+        return hopper_accept(n, HOPPER_##name);                                          \
+    }                                                                                    \
+    static int hopper_##name##_setup(const strata_node *n, void *state)                  \
+    {                                                                                    \
+        return hopper_setup(n, state, HOPPER_##name);                                    \
+    }                                                                                    \
+    static int hopper_##name##_run(const strata_run *r)                                  \
+    {                                                                                    \
+        return hopper_run(r, HOPPER_##name);                                             \
+    }
+HOPPER_EACH(HOPPER_CALLBACKS)
+
+#define HOPPER_FIRST 60 /* id */
+#define HOPPER_IMPL(name_)                                                               \
+    COPIED_IMPL(HOPPER_FIRST + HOPPER_##name_, "hopper_" #name_, hopper_##name_),
+/* Fed by the copy engine. */
+#define COPIED_IMPL(id_, name_, tactic)                                                  \
+    {.id = id_,                                                                          \
+     .device = STRATA_CUDA,                                                              \
+     .flags = STRATA_WEIGHT_PACKED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,             \
+     .min_sm = 90,                                                                       \
+     .max_sm = 90,                                                                       \
+     .epilogues = CONVOLUTION_EPILOGUES,                                                 \
+     .name = name_,                                                                      \
+     .rows = STRATA_ARRAY(hopper_rows),                                                  \
+     .activations = CUDA_ALL_ACTIVATIONS,                                                \
+     .efficiency = 0.5,                                                                  \
+     .state_size = sizeof(convolution_state),                                            \
+     .accept = tactic##_accept,                                                          \
+     .setup = tactic##_setup,                                                            \
+     .run = tactic##_run}
 
 #define GEMM_IMPL(...) GEMM_IMPL_OF(gemm_accept, __VA_ARGS__)
 #define GEMM_IMPL_OF(accept_, id_, name_, tactic, sm, last_sm, share)                    \
@@ -144,6 +185,9 @@ static const strata_impl impls[] = {
     GEMM_IMPL_OF(gemm_deep_accept, 51, "wgmma_256x128d", wgmma_256x128d, 90, 90, 0.55),
     GEMM_IMPL_OF(gemm_deep_accept, 52, "wgmma_128x128d", wgmma_128x128d, 90, 90, 0.5),
     GEMM_IMPL_OF(gemm_deep_accept, 53, "wgmma_128x64d", wgmma_128x64d, 90, 90, 0.45),
+    HOPPER_EACH(HOPPER_IMPL)
+    COPIED_IMPL(80, "patch_64", patch_64),
+    COPIED_IMPL(81, "patch_32", patch_32),
 };
 
 static const strata_extends convolution = {

@@ -20,7 +20,9 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution/cuda/depthwise.cu \
 	plugins/convolution/cuda/direct.cu \
 	plugins/convolution/cuda/gemm.cu \
+	plugins/convolution/cuda/hopper.cu \
 	plugins/convolution/cuda/mma.cu \
+	plugins/convolution/cuda/patch.cu \
 	plugins/convolution/cuda/simt.cu \
 	plugins/convolution/cuda/stem.cu \
 	plugins/convolution/cuda/stem_wgmma.cu \
@@ -30,6 +32,9 @@ EXTRA_DIST += \
 	plugins/convolution/cuda/convolution.cuh \
 	plugins/convolution/cuda/depthwise.cuh \
 	plugins/convolution/cuda/gemm.cuh \
+	plugins/convolution/cuda/hopper.cuh \
+	plugins/convolution/cuda/hopper_pack.cuh \
+	plugins/convolution/cuda/patch.cuh \
 	plugins/convolution/cuda/slide.cuh \
 	plugins/convolution/cuda/stem.cuh \
 	plugins/convolution/cuda/stem_wgmma.cuh \
@@ -38,10 +43,12 @@ if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/convolution-cuda.la
 plugins_convolution_cuda_la_SOURCES =
 plugins_convolution_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_convolution_cuda_la_LIBADD = $(CONVOLUTION_KERNELS:.cu=.lo) $(CUDA_LIBS)
+plugins_convolution_cuda_la_LIBADD = $(CONVOLUTION_KERNELS:.cu=.lo) $(CUDA_LIBS) \
+	$(PTHREAD_LIBS)
 endif
 # Instructions that only this chip has, whatever else is compiled for.
-plugins/convolution/cuda/stem_wgmma.lo plugins/convolution/cuda/wgmma.lo: \
+plugins/convolution/cuda/hopper.lo plugins/convolution/cuda/patch.lo \
+	plugins/convolution/cuda/stem_wgmma.lo plugins/convolution/cuda/wgmma.lo: \
 	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
 
 # By cuDNN, where it is found. Without the library the module does not load, and the

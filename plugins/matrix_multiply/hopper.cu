@@ -4,53 +4,26 @@
  * tactics: pairs and turns for large products, which fill the chip several times; split
  * ones for small products, whose depth the blocks of a cluster share.
  */
-#include "plugins/common/product/hopper.cuh"
-#include "plugins/common/product/tensor_map.cuh"
+#include "plugins/common/product/launch.cuh"
 #include "plugins/matrix_multiply/cuda.cuh"
 #include "plugins/matrix_multiply/hopper.cuh"
 #include "plugins/matrix_multiply/pack.h"
 
-#define LEAST_STEPS 2  /* of a block that shares a tile's depth */
 #define LEAST_TILES 16 /* of a tactic that does not share depths */
 
-struct product_launch {
-    const void *kernel;
-    int32_t rows, columns, threads, bytes;
-    int32_t box; /* columns of B that a block loads at a time */
-    int32_t pair, blocks;
-};
-
-template <class C>
-static const product_launch launch_of = {
-    .kernel = (const void *)product_kernel<C>,
-    .rows = C::Rows,
-    .columns = C::Columns,
-    .threads = C::Threads,
-    .bytes = C::Bytes,
-    .box = C::Pair ? C::Columns / 2 : C::Columns,
-    .pair = C::Pair,
-    .blocks = C::Blocks,
-};
-
-#define TILES(...)                                                                       \
-    {                                                                                    \
-        &launch_of<product_tile<__half, __VA_ARGS__>>,                                   \
-            &launch_of<product_tile<__nv_bfloat16, __VA_ARGS__>>                         \
-    }
-/* Parts, columns, warpgroups, stages, turns, pair, blocks of a multiprocessor; in the
- * order of HOPPER_EACH. */
+/* Parts, columns, warpgroups, stages, turns, pair, split, blocks of a
+ * multiprocessor; in the order of HOPPER_EACH. */
 static const product_launch *const launches[HOPPER_TACTICS][2] = {
-    TILES(2, 128, 2, 6, true, true, 1),  /* 128x128_pair */
-    TILES(1, 256, 2, 4, false, true, 1), /* 128x256_pair */
-    TILES(1, 192, 2, 5, false, true, 1), /* 128x192_pair */
-    TILES(1, 96, 2, 5, false, false, 1), /* 128x96_split */
-    TILES(1, 64, 2, 5, false, false, 1), /* 128x64_split */
-    TILES(1, 64, 1, 5, false, false, 2), /* 64x64_split */
-    TILES(1, 32, 1, 12, false, false, 1) /* 64x32_split */
+    PRODUCT_LAUNCHES(2, 128, 2, 5, true, true, false, 1),  /* 128x128_pair */
+    PRODUCT_LAUNCHES(1, 256, 2, 3, false, true, false, 1), /* 128x256_pair */
+    PRODUCT_LAUNCHES(1, 192, 2, 4, false, true, false, 1), /* 128x192_pair */
+    PRODUCT_LAUNCHES(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
+    PRODUCT_LAUNCHES(1, 64, 2, 5, false, false, true, 1),  /* 128x64_split */
+    PRODUCT_LAUNCHES(1, 64, 1, 5, false, false, true, 2),  /* 64x64_split */
+    PRODUCT_LAUNCHES(1, 32, 1, 12, false, false, true, 1)  /* 64x32_split */
 };
 
-/* ---- what it takes
- * ---------------------------------------------------------------------
+/* ---- what it takes --------------------------------------------------------------------
  */
 
 static int64_t tiles_of(const matrix_product &p, const product_launch &l)
@@ -122,43 +95,14 @@ int hopper_setup(const strata_node *n, void *state, int tactic)
     const int status = gemv_setup(n, state);
     if (status != STRATA_OK)
         return status;
-    const cudaError_t e = cudaFuncSetAttribute(
-        l->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, l->bytes);
+    const cudaError_t e = product_prepare(*l);
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(n, STRATA_EDEVICE, "preparing a kernel: %s",
                                           cudaGetErrorString(e));
 }
 
-/* ---- running
- * ---------------------------------------------------------------------------
+/* ---- running --------------------------------------------------------------------------
  */
-
-/* Boxes of box_rows x 64 of the matrices of a batch, whose rows are `row` apart. */
-static bool map_matrix(CUtensorMap *map, const void *data, int32_t dtype, int64_t k,
-                       int64_t rows, int64_t row, int64_t batches, int64_t batch,
-                       int32_t box_rows)
-{
-    if (rows <= 1)
-        row = k;
-    if (batches <= 1)
-        batch = rows * row;
-    const uint64_t dims[3] = {(uint64_t)k, (uint64_t)rows, (uint64_t)batches};
-    const int64_t strides[2] = {row, batch};
-    const uint32_t box[3] = {PRODUCT_DEPTH, (uint32_t)box_rows, 1};
-    const int64_t bytes = ((batches - 1) * batch + (rows - 1) * row + k) * 2;
-    return tensor_map_halves(map, data, dtype, 3, dims, strides, box, bytes);
-}
-
-/* Blocks that share the depth of a tile: as many as there are multiprocessors for. */
-static int32_t split_of(const gemv_state &s, const product_launch &l, int64_t tiles,
-                        int32_t steps)
-{
-    int32_t split = 1;
-    while (2 * split <= PRODUCT_SPLIT && 2 * split * LEAST_STEPS <= steps &&
-           2 * split * tiles <= (int64_t)s.multiprocessors * l.blocks)
-        split *= 2;
-    return split;
-}
 
 static bool fill(product_job *job, const matrix_job &j, const product_launch &l,
                  int32_t dtype)
@@ -170,44 +114,30 @@ static bool fill(product_job *job, const matrix_job &j, const product_launch &l,
     job->m = (int32_t)p.m;
     job->n = (int32_t)p.n;
     job->steps = (int32_t)((p.k + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH);
-    job->row_tiles = (int32_t)((p.m + l.rows - 1) / l.rows);
-    job->column_tiles = (int32_t)((p.n + l.columns - 1) / l.columns);
+    job->real = job->n;
     job->b_batches = batched && b.batch[0] != 0;
     job->b_early = j.constant_b;
     job->bias = j.bias;
     job->addend = j.epilogue.residual ? j.epilogue.residual : j.c;
-    job->d = j.d;
-    job->d_row = d.row;
-    job->d_batch = batched ? d.batch[0] : 0;
+    job->to = j.d;
+    job->to_row = d.row;
+    job->to_batch = batched ? d.batch[0] : 0;
     job->addend_row = addend.row;
     job->addend_batch = batched ? addend.batch[0] : 0;
     job->alpha = j.alpha;
     job->beta = j.epilogue.residual ? 1 : j.beta;
     job->activation = j.epilogue.activation;
-    return map_matrix(&job->a, j.a, dtype, p.k, p.m, a.row, p.batches,
-                      batched ? a.batch[0] : 0, l.rows) &&
-           map_matrix(&job->b, j.b, dtype, p.k, p.n, b.column,
-                      job->b_batches ? p.batches : 1, batched ? b.batch[0] : 0, l.box);
-}
-
-static cudaError_t launch(const product_job &job, const product_launch &l,
-                          int32_t cluster, int64_t blocks, cudaStream_t stream)
-{
-    cudaLaunchAttribute attributes[2] = {};
-    cudaLaunchConfig_t config = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim.x = (unsigned)cluster;
-    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
-    config.gridDim = dim3((unsigned)blocks);
-    config.blockDim = dim3((unsigned)l.threads);
-    config.dynamicSmemBytes = (size_t)l.bytes;
-    config.stream = stream;
-    config.attrs = attributes;
-    config.numAttrs = cluster > 1 ? 2 : 1;
-    void *arguments[] = {(void *)&job};
-    return cudaLaunchKernelExC(&config, l.kernel, arguments);
+    const product_matrix rows = {j.a,   p.k,       p.m,
+                                 a.row, p.batches, batched ? a.batch[0] : 0};
+    const product_matrix columns = {j.b,
+                                    p.k,
+                                    p.n,
+                                    b.column,
+                                    job->b_batches ? p.batches : 1,
+                                    batched ? b.batch[0] : 0};
+    return map_matrix(&job->a, rows, dtype, l.rows, PRODUCT_DEPTH) &&
+           map_matrix(&job->b, columns, dtype, l.box, PRODUCT_DEPTH) &&
+           map_results(job, l, dtype, p.batches);
 }
 
 int hopper_run(const strata_run *r, int tactic)
@@ -216,22 +146,14 @@ int hopper_run(const strata_run *r, int tactic)
     const int32_t dtype = r->out[0].dtype;
     const product_launch &l = *launches[tactic][dtype == STRATA_BF16];
     const matrix_job j = matrix_job_of(r, s.weight);
-    const int64_t room = (int64_t)s.multiprocessors * l.blocks;
     product_job job = {};
     if (j.p.m == 0 || j.p.n == 0 || j.p.batches == 0)
         return STRATA_OK;
     if (!fill(&job, j, l, dtype))
         return STRATA_FAIL(r, STRATA_EDEVICE,
                            "the driver makes no tensor map of these operands");
-    const int64_t units = (l.pair ? (job.row_tiles + 1) / 2 : job.row_tiles) *
-                          (int64_t)job.column_tiles * j.p.batches;
-    job.units = (int32_t)units;
-    job.split =
-        l.pair || tactic < HOPPER_128x96_split ? 1 : split_of(s, l, units, job.steps);
-    const int32_t cluster = l.pair ? 2 : job.split;
-    const int64_t most = job.split > 1 ? units : room / cluster;
-    const int64_t blocks = (units < most ? units : most) * cluster;
-    const cudaError_t e = launch(job, l, cluster, blocks, layer_stream(r));
+    const cudaError_t e =
+        product_run(&job, l, j.p.batches, s.multiprocessors, layer_stream(r));
     return e == cudaSuccess
                ? STRATA_OK
                : STRATA_FAIL(r, STRATA_EDEVICE, "kernel matrix_multiply hopper: %s (%s)",

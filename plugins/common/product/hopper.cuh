@@ -2,7 +2,8 @@
  *
  * Products on Hopper's tensor cores, FP16 and BF16 with FP32 sums:
  *   D = activation(alpha * A * B + bias + beta * C)
- * A lies as rows of K, B as rows of K for each of its N columns. A warp of its own asks
+ * A lies as rows of K, or is the windows of a convolution; B lies as rows of K for each
+ * of its N columns. A warp of its own asks
  * the copy engine for pieces of 64 of K into a ring in shared memory; warpgroups multiply
  * them.
  *
@@ -19,8 +20,7 @@
 #define PLUGINS_COMMON_PRODUCT_HOPPER_CUH
 
 #include "kernels/overlap.cuh"
-#include "plugins/common/product/finish.cuh"
-#include "plugins/common/product/hopper_tile.cuh"
+#include "plugins/common/product/store.cuh"
 
 /* ---- the producer ---------------------------------------------------------------------
  */
@@ -40,8 +40,29 @@ struct product_producer {
 
     __device__ inline void load_a(const product_place &p, int32_t step, int32_t at) const
     {
-        copy_matrix(memory.a(at), &job.a, memory.full(at), step * PRODUCT_DEPTH, p.row,
-                    p.batch);
+        if (job.window.on)
+            load_window(p, (uint32_t)step, at);
+        else
+            copy_matrix(memory.a(at), &job.a, memory.full(at), step * PRODUCT_DEPTH,
+                        p.row, p.batch);
+    }
+
+    /* The rows' windows from that of the first on: the copy engine finds the others. */
+    __device__ inline void load_window(const product_place &p, uint32_t step,
+                                       int32_t at) const
+    {
+        const product_window &w = job.window;
+        const uint32_t image = divide_by((uint32_t)p.row, w.pixels);
+        const uint32_t pixel = (uint32_t)p.row - image * w.pixels.d;
+        const uint32_t y = divide_by(pixel, w.width), x = pixel - y * w.width.d;
+        const uint32_t element = divide_by(step, w.pieces);
+        const uint32_t r = divide_by(element, w.kernel_w);
+        const uint32_t s = element - r * w.kernel_w.d;
+        copy_window(memory.a(at), &job.a, memory.full(at),
+                    (int32_t)(step - element * w.pieces.d) * PRODUCT_DEPTH,
+                    (int32_t)x * w.stride_w - w.begin_w,
+                    (int32_t)y * w.stride_h - w.begin_h, (int32_t)image,
+                    (int32_t)s * w.dilation_w, (int32_t)r * w.dilation_h);
     }
 
     __device__ inline void load_b(const product_place &p, int32_t step, int32_t at) const
@@ -54,6 +75,32 @@ struct product_producer {
         else
             copy_matrix(memory.b(at), &job.b, memory.full(at), step * PRODUCT_DEPTH,
                         p.column, batch);
+    }
+
+    /* The addend of a warpgroup's tile, its n-th, to where the results will lie. */
+    __device__ inline void load_addend(const product_place &p, int group,
+                                       uint32_t n) const
+    {
+        enum { PANELS = C::Columns / C::Panel };
+        const int32_t above = C::Turns ? 0 : group * C::Parts;
+        barrier_wait(memory.stored(group), n % 2 ^ 1);
+        barrier_expect(memory.addend(group), C::StoreBytes);
+        for (int part = 0; part < C::Parts; part++)
+            for (int x = 0; x < PANELS; x++)
+                copy_matrix(memory.panel(group, part * PANELS + x), &job.c,
+                            memory.addend(group), p.column + x * C::Panel,
+                            p.row + (above + part) * 64, p.batch);
+    }
+
+    __device__ inline void load_addends(const product_place &p, uint32_t mine) const
+    {
+        if (!job.addend || (C::Splits && job.split > 1))
+            return;
+        if (C::Turns)
+            load_addend(p, mine % 2, mine / 2);
+        else
+            for (int group = 0; group < C::Groups; group++)
+                load_addend(p, group, mine);
     }
 
     __device__ inline void load(const product_place &p, product_share k)
@@ -90,10 +137,15 @@ struct product_producer {
 
     __device__ inline void run(int32_t first, int32_t by, product_share k)
     {
-        if (first < job.units)
-            load_first(product_place_of<C>(job, first, rank), k);
-        for (int32_t unit = first + by; unit < job.units; unit += by)
-            load(product_place_of<C>(job, unit, rank), k);
+        uint32_t mine = 0;
+        for (int32_t unit = first; unit < job.units; unit += by, mine++) {
+            const product_place p = product_place_of<C>(job, unit, rank);
+            if (mine == 0)
+                load_first(p, k);
+            else
+                load(p, k);
+            load_addends(p, mine);
+        }
     }
 };
 
@@ -108,12 +160,14 @@ struct product_consumer {
     const product_memory<C> &memory;
     const int group;
     const uint32_t rank;
+    product_store<C> store;
     product_stage<C> stage;
 
     __device__ inline product_consumer(const product_job &job,
                                        const product_memory<C> &memory, int group,
                                        uint32_t rank)
-        : job(job), memory(memory), group(group), rank(rank)
+        : job(job), memory(memory), group(group), rank(rank),
+          store(job, memory, group)
     {
     }
 
@@ -164,94 +218,15 @@ struct product_consumer {
             release(before);
     }
 
-    /* A warp's 16 rows of a part, chunk by chunk. */
-    __device__ inline void store_part(const float (&sum)[C::Columns / 8][4],
-                                      product_place at, int part) const
+    /* A part's panels to the result. */
+    __device__ inline void send_part(const product_place &at, int part) const
     {
-        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-        float2 bias[C::Columns / 8];
-        at.row += (C::Turns ? part : group * C::Parts + part) * 64 + warp % 4 * 16;
-#pragma unroll
-        for (int j = 0; j < C::Columns / 8; j++) {
-            const int32_t column = at.column + j * 8 + lane % 4 * 2;
-            bias[j] = job.bias && column < job.n
-                          ? __ldg((const float2 *)(job.bias + column))
-                          : make_float2(0, 0);
-        }
-#pragma unroll
-        for (int j = 0; j < C::Columns / 8; j += PRODUCT_CHUNK / 8) {
-            if (C::Columns / 8 - j >= PRODUCT_CHUNK / 8)
-                store_chunk<PRODUCT_CHUNK / 8>(sum + j, bias + j, at);
-            else
-                store_chunk<PRODUCT_CHUNK / 16>(sum + j, bias + j, at);
-            at.column += PRODUCT_CHUNK;
-        }
-    }
-
-    /* Pieces of 8 columns, through the warp's shared memory: there rows are side by side,
-     * in registers a thread has two neighbours of each piece. */
-    template <int Pieces>
-    __device__ inline void store_chunk(const float (*sum)[4], const float2 *bias,
-                                       const product_place &at) const
-    {
-        enum { EACH = Pieces / 2, ROWS = 32 / Pieces }; /* of a lane; of a warp at once */
-        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-        const int32_t row = at.row + lane / Pieces,
-                      column = at.column + lane % Pieces * 8;
-        uint8_t *own = memory.store + warp * C::WarpBytes;
-        uint8_t *side = own + lane / Pieces * PRODUCT_PITCH + lane % Pieces * 16;
-        uint8_t *two = own + lane / 4 * PRODUCT_PITCH + lane % 4 * 4;
-        float v[Pieces * 4];
-        __syncwarp();
-        if (job.addend) {
-            load_addend<EACH, ROWS>(side, at.batch, row, column);
-            __syncwarp();
-        }
-#pragma unroll
-        for (int j = 0; j < Pieces; j++)
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                float *y = v + j * 4 + r * 2;
-                y[0] = fmaf(job.alpha, sum[j][r * 2], bias[j].x);
-                y[1] = fmaf(job.alpha, sum[j][r * 2 + 1], bias[j].y);
-                if (job.addend) {
-                    const float2 x = unpack_two(
-                        T(), *(const uint32_t *)(two + r * 8 * PRODUCT_PITCH + j * 16));
-                    y[0] = fmaf(job.beta, x.x, y[0]);
-                    y[1] = fmaf(job.beta, x.y, y[1]);
-                }
-            }
-        product_activate(v, job.activation);
-#pragma unroll
-        for (int j = 0; j < Pieces; j++)
-#pragma unroll
-            for (int r = 0; r < 2; r++)
-                *(uint32_t *)(two + r * 8 * PRODUCT_PITCH + j * 16) =
-                    pack_two(T(), v[j * 4 + r * 2], v[j * 4 + r * 2 + 1]);
-        __syncwarp();
-        T *to = (T *)job.d + at.batch * job.d_batch + row * job.d_row + column;
-#pragma unroll
-        for (int i = 0; i < EACH; i++)
-            if (row + i * ROWS < job.m && column < job.n)
-                *(uint4 *)(to + i * ROWS * job.d_row) =
-                    *(const uint4 *)(side + i * ROWS * PRODUCT_PITCH);
-    }
-
-    /* A lane's pieces of the addend to where its results will be. */
-    template <int Each, int Rows>
-    __device__ inline void load_addend(uint8_t *side, int32_t batch, int32_t row,
-                                       int32_t column) const
-    {
-        const T *from = (const T *)job.addend + batch * job.addend_batch +
-                        row * job.addend_row + column;
-        uint4 x[Each] = {};
-#pragma unroll
-        for (int i = 0; i < Each; i++)
-            if (row + i * Rows < job.m && column < job.n)
-                x[i] = *(const uint4 *)(from + i * Rows * job.addend_row);
-#pragma unroll
-        for (int i = 0; i < Each; i++)
-            *(uint4 *)(side + i * Rows * PRODUCT_PITCH) = x[i];
+        enum { PANELS = C::Columns / C::Panel };
+        const int32_t row = at.row + ((C::Turns ? 0 : group * C::Parts) + part) * 64;
+        for (int p = 0; p < PANELS; p++)
+            if (row < job.m && at.column + p * C::Panel < job.n)
+                store_matrix(&job.d, memory.panel(group, part * PANELS + p),
+                             at.column + p * C::Panel, row, at.batch);
     }
 
     /* Each row's sums to the block that stores it. */
@@ -266,7 +241,7 @@ struct product_consumer {
                 const int32_t row =
                     (group * C::Parts + p) * 64 + warp % 4 * 16 + lane / 4 + r * 8;
                 const uint32_t to =
-                    memory.sums +
+                    memory.out +
                     ((rank * share + row % share) * C::SumPitch + lane % 4 * 2) * 4;
                 const uint32_t there = address_of_rank(to, row / share);
                 const uint32_t barrier = address_of_rank(memory.joined(), row / share);
@@ -282,43 +257,40 @@ struct product_consumer {
     {
         enum { PIECES = C::Columns / 8, THREADS = C::Groups * 128 };
         const int32_t share = C::Rows / job.split, size = C::SumPitch;
-        const float *sums = (const float *)__cvta_shared_to_generic(memory.sums);
+        const float *sums = (const float *)__cvta_shared_to_generic(memory.out);
         barrier_wait(memory.joined(), 0);
         for (int32_t i = (int32_t)threadIdx.x; i < share * PIECES; i += THREADS) {
             const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
             const int32_t column = at.column + i % PIECES * 8;
             if (row < job.m && column < job.n)
-                store_eight(sums + i / PIECES * size + i % PIECES * 8, share * size,
-                            at.batch, row, column);
+                join_eight(sums + i / PIECES * size + i % PIECES * 8, share * size,
+                           at.batch, row, column);
         }
     }
 
     /* Eight neighbours, whose sums by the ranks are `step` floats apart. */
-    __device__ inline void store_eight(const float *sums, int32_t step, int32_t batch,
-                                       int32_t row, int32_t column) const
+    __device__ inline void join_eight(const float *sums, int32_t step, int32_t batch,
+                                      int32_t row, int32_t column) const
     {
+        uint4 words = {};
+        uint32_t y[4];
         float v[8] = {};
-        pack<T, 8> x = {};
         if (job.addend)
-            x = *(const pack<T, 8> *)((const T *)job.addend + batch * job.addend_batch +
-                                      row * job.addend_row + column);
+            words = *(const uint4 *)((const T *)job.addend + batch * job.addend_batch +
+                                     row * job.addend_row + column);
+        const uint32_t x[4] = {words.x, words.y, words.z, words.w};
 #pragma unroll 4
         for (int32_t r = 0; r < job.split; r++)
             add_eight(v, sums + r * step);
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            v[e] *= job.alpha;
-        if (job.bias)
-            add_eight(v, job.bias + column);
-        if (job.addend)
+        if (!job.scale)
 #pragma unroll
             for (int e = 0; e < 8; e++)
-                v[e] = fmaf(job.beta, to_float(x.v[e]), v[e]);
-        product_activate(v, job.activation);
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            x.v[e] = convert<T>(v[e]);
-        *(pack<T, 8> *)((T *)job.d + batch * job.d_batch + row * job.d_row + column) = x;
+                v[e] = fmaf(job.alpha, v[e],
+                            job.bias && column + e < job.real ? __ldg(job.bias + column + e)
+                                                              : 0.0f);
+        product_finish<T>(job, v, x, [&](int e) { return column + e; }, y);
+        *(uint4 *)((T *)job.to + batch * job.to_batch + row * job.to_row + column) =
+            make_uint4(y[0], y[1], y[2], y[3]);
     }
 
     __device__ inline void run(int32_t first, int32_t by, product_share k)
@@ -330,6 +302,8 @@ struct product_consumer {
                 stage.skip((uint32_t)(k.end - k.begin));
                 continue;
             }
+            const product_place at = product_place_of<C>(job, unit, rank);
+            store.fetch(at.column);
             if (C::Turns)
                 named_sync(PRODUCT_TURN + group, 256);
             multiply(sum, k.end - k.begin);
@@ -339,9 +313,8 @@ struct product_consumer {
                 join(product_place_of<C>(job, unit, 0));
                 return;
             }
-#pragma unroll
-            for (int p = 0; p < C::Parts; p++)
-                store_part(sum[p], product_place_of<C>(job, unit, rank), p);
+            store.run(sum, at.column, C::Turns ? mine / 2 % 2 : mine % 2,
+                      [&](int part) { send_part(at, part); });
         }
     }
 };
@@ -362,6 +335,7 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     if (threadIdx.x == 0) {
         prefetch_map(&job.a);
         prefetch_map(&job.b);
+        prefetch_map(&job.d);
         memory.init(job.split);
     }
     __syncthreads();

@@ -11,50 +11,68 @@
 
 #define PRODUCT_DEPTH 64  /* of K: rows of 128 bytes in shared memory */
 #define PRODUCT_ROW 128   /* bytes */
-#define PRODUCT_CHUNK 64  /* columns that a warp stores at a time, at most */
-#define PRODUCT_PITCH 144 /* bytes from one row of them to the next: no conflicts */
+#define PRODUCT_CHUNK 32  /* columns that a warp finishes at a time */
 #define PRODUCT_GROUP 8   /* row tiles one below the other before the next column */
 #define PRODUCT_SPLIT 8   /* blocks of a cluster at most */
 #define PRODUCT_TURN 1    /* named barriers: one of a warpgroup each, from there on */
+#define PRODUCT_STORE 3   /* the same */
 
 template <typename Element_, int Parts_, int Columns_, int Groups_, int Stages_,
-          bool Turns_, bool Pair_, int Blocks_>
+          bool Turns_, bool Pair_, bool Splits_, int Blocks_>
 struct product_tile {
     typedef Element_ Element;
     static const int Parts = Parts_, Columns = Columns_, Groups = Groups_;
     static const int Stages = Stages_, Blocks = Blocks_;
-    static const bool Turns = Turns_, Pair = Pair_;
+    static const bool Turns = Turns_, Pair = Pair_, Splits = Splits_;
     static const bool Wide = Parts * Columns >= 192; /* registers are shared out */
     static const int Rows = (Turns ? 1 : Groups) * Parts * 64;
     static const int Threads = Groups * 128 + (Wide ? 128 : 32);
     static const int ABytes = Rows * PRODUCT_ROW, BBytes = Columns * PRODUCT_ROW;
     static const int StageBytes = ABytes + BBytes;
-    static const int WarpBytes = 16 * PRODUCT_PITCH;
-    static const bool Splits = !Pair && !Turns && !Wide;
-    /* barriers, what warps store through, and room to begin at a multiple of 1024 */
+    static const int Panel = Columns % 64 == 0 ? 64 : 32; /* columns that are stored at once */
+    static const int PanelBytes = 64 * Panel * 2;
+    static const int StoreBytes = Parts * 64 * Columns * 2; /* of a warpgroup */
+    static const int BiasBytes = (Groups * Columns * 4 + 1023) / 1024 * 1024;
     static const int SumPitch = Columns + 8; /* floats */
     static const int SumBytes = Splits ? Rows * SumPitch * 4 : 0;
-    static const int Extra =
-        2048 + (Groups * 4 * WarpBytes + SumBytes + 1023) / 1024 * 1024;
+    /* Who splits a tile does not store panels. */
+    static const int OutBytes =
+        ((SumBytes > Groups * StoreBytes ? SumBytes : Groups * StoreBytes) + 1023) /
+        1024 * 1024;
+    /* barriers, and room to begin at a multiple of 1024 */
+    static const int Extra = 2048 + BiasBytes + OutBytes;
     static const int Bytes = Extra + Stages * StageBytes;
-    static_assert(Columns % 32 == 0, "whole chunks, or half of one");
+    static_assert(Columns % 32 == 0, "whole chunks");
     static_assert(!Turns || Groups == 2, "two take turns");
     static_assert(!Pair || Columns % 16 == 0, "halves of whole groups of 8 rows");
+    static_assert(!Splits || !(Pair || Turns || Wide), "clusters share a tile's depth");
     static_assert(Bytes <= 232448, "a block's shared memory");
 };
 
+/* Of a convolution, whose A is made of windows of an input in channels-last order: rows
+ * are output pixels, K is kernel elements by channels, each element's rounded up to whole
+ * pieces. `map` then is one for windows. */
+struct product_window {
+    int32_t on;               /* A is so */
+    divisor pixels, width;    /* of an output image, of a row of it */
+    divisor pieces, kernel_w; /* of K in an element; elements in a row of the kernel */
+    int32_t stride_h, stride_w, begin_h, begin_w, dilation_h, dilation_w;
+};
+
 struct product_job {
-    CUtensorMap a, b;
+    CUtensorMap a, b, d, c; /* d, c: panels of 64 rows of results, of the addend */
+    product_window window;
     int32_t m, n, steps; /* pieces of K */
+    int32_t real; /* columns that are more than pads, which are stored as 0; even */
     int32_t row_tiles, column_tiles;
     int32_t units; /* tiles, or pairs of them, of all products of the batch */
     int32_t split;
     int32_t b_batches; /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;   /* nobody before this kernel writes B */
-    const float *bias; /* of columns, or NULL */
+    const float *scale, *bias; /* of columns, or NULL; scale: in place of alpha */
     const void *addend;
-    void *d;
-    int64_t d_row, d_batch, addend_row, addend_batch; /* elements */
+    void *to;
+    int64_t to_row, to_batch, addend_row, addend_batch; /* elements */
     float alpha, beta;
     activation_args activation;
 };
@@ -102,16 +120,17 @@ static __device__ inline product_share product_share_of(const product_job &job,
 
 template <class C>
 struct product_memory {
-    uint32_t barriers, ring, sums; /* sums of all ranks, rows that this block stores */
-    uint8_t *store;                /* through which warps store */
+    uint32_t barriers, ring;
+    uint32_t out; /* panels; or sums of all ranks, rows that this block stores */
+    float *biases;
 
     __device__ inline product_memory(uint8_t *memory)
     {
         const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
         barriers = shared_address(memory) + lost;
-        store = memory + lost + 1024;
-        sums = barriers + 1024 + C::Groups * 4 * C::WarpBytes;
-        ring = barriers + C::Extra - 1024;
+        biases = (float *)(memory + lost + 1024);
+        out = barriers + 1024 + C::BiasBytes;
+        ring = out + C::OutBytes;
     }
     __device__ inline uint32_t full(int stage) const
     {
@@ -125,6 +144,15 @@ struct product_memory {
     {
         return full(2 * C::Stages);
     }
+    /* A warpgroup's panels hold its addend; have been stored. */
+    __device__ inline uint32_t addend(int group) const
+    {
+        return full(2 * C::Stages + 1 + group);
+    }
+    __device__ inline uint32_t stored(int group) const
+    {
+        return addend(C::Groups + group);
+    }
     __device__ inline uint32_t a(int stage) const
     {
         return ring + stage * C::StageBytes;
@@ -133,12 +161,23 @@ struct product_memory {
     {
         return a(stage) + C::ABytes;
     }
+    /* Of a part's, then of the next one's. */
+    __device__ inline uint32_t panel(int group, int panel) const
+    {
+        return out + group * C::StoreBytes + panel * C::PanelBytes;
+    }
+    __device__ inline float *bias(int group) const
+    {
+        return biases + group * C::Columns;
+    }
     __device__ inline void init(int32_t split) const
     {
         for (int s = 0; s < C::Stages; s++) {
             barrier_init(full(s), 1);
             barrier_init(empty(s), (C::Turns ? 1 : C::Groups) * 4 * (C::Pair ? 2 : 1));
         }
+        for (int g = 0; g < 2 * C::Groups; g++)
+            barrier_init(addend(g), 1);
         barrier_init(joined(), 1);
         barrier_publish();
         if (C::Splits && split > 1)

@@ -13,30 +13,48 @@
 
 enum { TENSOR_MAP_RANK = 5 };
 
-typedef CUresult (*tensor_map_encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t,
-                                      void *, const cuuint64_t *, const cuuint64_t *,
-                                      const cuuint32_t *, const cuuint32_t *,
-                                      CUtensorMapInterleave, CUtensorMapSwizzle,
-                                      CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+typedef decltype(&cuTensorMapEncodeTiled) tensor_map_encode;
+typedef decltype(&cuTensorMapEncodeIm2col) tensor_map_encode_windows;
 
-/* The driver's entry, NULL if it has none, and its version. */
+/* The driver's entries, NULL if it has none, and its version. */
 static tensor_map_encode tensor_map_entry;
+static tensor_map_encode_windows tensor_map_entry_windows;
 static int tensor_map_driver;
 static pthread_once_t tensor_map_once = PTHREAD_ONCE_INIT;
 
-static void tensor_map_find(void)
+static void *tensor_map_entry_of(const char *name)
 {
     void *entry = NULL;
     cudaDriverEntryPointQueryResult result;
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000,
-                                         cudaEnableDefault, &result) == cudaSuccess &&
-        result == cudaDriverEntryPointSuccess)
-        tensor_map_entry = (tensor_map_encode)entry;
+    const cudaError_t e = cudaGetDriverEntryPointByVersion(name, &entry, 12000,
+                                                           cudaEnableDefault, &result);
+    return e == cudaSuccess && result == cudaDriverEntryPointSuccess ? entry : NULL;
+}
+
+static void tensor_map_find(void)
+{
+    tensor_map_entry = (tensor_map_encode)tensor_map_entry_of("cuTensorMapEncodeTiled");
+    tensor_map_entry_windows =
+        (tensor_map_encode_windows)tensor_map_entry_of("cuTensorMapEncodeIm2col");
     if (cudaDriverGetVersion(&tensor_map_driver) != cudaSuccess)
         tensor_map_driver = 0;
 }
 
-/* Boxes of FP16 or BF16, innermost dim first and 64 of it, swizzled by 128 bytes.
+static inline CUtensorMapDataType tensor_map_dtype(int32_t dtype)
+{
+    return dtype == STRATA_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+}
+
+/* Drivers up to 13.1 want this bit off in maps of small tensors; so does CUTLASS. */
+static inline void tensor_map_small(CUtensorMap *map, int64_t bytes)
+{
+    if (tensor_map_driver <= 13010 && bytes < 131072)
+        ((uint64_t *)map)[1] &= ~(UINT64_C(1) << 21);
+}
+
+/* Boxes of FP16 or BF16, innermost dim first and 64 of it, swizzled by 128 bytes; or 32,
+ * by 64.
  * strides: of dims 1 on, in elements, multiples of 8. bytes: from the first element to
  * the last. */
 static bool tensor_map_halves(CUtensorMap *map, const void *data, int32_t dtype, int rank,
@@ -52,17 +70,47 @@ static bool tensor_map_halves(CUtensorMap *map, const void *data, int32_t dtype,
         steps[d] = d + 1 < rank ? (cuuint64_t)strides[d] * 2 : 0;
     }
     if (pthread_once(&tensor_map_once, tensor_map_find) != 0 || !tensor_map_entry ||
-        tensor_map_entry(map,
-                         dtype == STRATA_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                              : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-                         (cuuint32_t)rank, (void *)data, sizes, steps, boxes, every,
-                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+        tensor_map_entry(map, tensor_map_dtype(dtype), (cuuint32_t)rank, (void *)data,
+                         sizes, steps, boxes, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                         box[0] == 64 ? CU_TENSOR_MAP_SWIZZLE_128B
+                                      : CU_TENSOR_MAP_SWIZZLE_64B,
                          CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
         return false;
-    /* Drivers up to 13.1 want this bit off in maps of small tensors; so does CUTLASS. */
-    if (tensor_map_driver <= 13010 && bytes < 131072)
-        ((uint64_t *)map)[1] &= ~(UINT64_C(1) << 21);
+    tensor_map_small(map, bytes);
+    return true;
+}
+
+/* Windows of images in channels-last order, dims C, W, H, N: pixels `pitch` elements
+ * apart, a multiple of 8. The first window begins at (-begin_h, -begin_w), there are
+ * `across` by `down` of them in an image; a box is one element of `rows` windows, 64
+ * channels of it, swizzled by 128 bytes. Outside the image lies 0. */
+struct tensor_map_window {
+    uint64_t channels, width, height, images;
+    int64_t pitch;
+    int across, down, begin_h, begin_w, stride_h, stride_w;
+};
+
+static inline bool tensor_map_windows(CUtensorMap *map, const void *data, int32_t dtype,
+                               const tensor_map_window &w, uint32_t rows)
+{
+    const cuuint64_t sizes[4] = {w.channels, w.width, w.height, w.images};
+    const cuuint64_t row = (cuuint64_t)w.pitch * 2 * w.width;
+    const cuuint64_t steps[3] = {(cuuint64_t)w.pitch * 2, row, row * w.height};
+    const int low[2] = {-w.begin_w, -w.begin_h};
+    /* of the last window's first element, from the last pixel */
+    const int high[2] = {(w.across - 1) * w.stride_w - w.begin_w - ((int)w.width - 1),
+                         (w.down - 1) * w.stride_h - w.begin_h - ((int)w.height - 1)};
+    const cuuint32_t strides[4] = {1, (cuuint32_t)w.stride_w, (cuuint32_t)w.stride_h, 1};
+    if (pthread_once(&tensor_map_once, tensor_map_find) != 0 ||
+        !tensor_map_entry_windows ||
+        tensor_map_entry_windows(
+            map, tensor_map_dtype(dtype), 4, (void *)data, sizes, steps, low, high, 64,
+            rows, strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+            CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
+        return false;
+    tensor_map_small(map, (int64_t)(row * w.height * w.images));
     return true;
 }
 

@@ -14,11 +14,6 @@
 /* ---- barriers in shared memory --------------------------------------------------------
  */
 
-static __device__ inline uint32_t shared_address(const void *p)
-{
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
-
 static __device__ inline void barrier_init(uint32_t barrier, uint32_t arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
@@ -161,9 +156,75 @@ static __device__ inline void copy_matrix_to(uint32_t to, const CUtensorMap *map
         : "memory");
 }
 
+/* Rows of channels x.. of a window's element (r, s), from the window that begins at (h, w)
+ * of an image on. */
+static __device__ inline void copy_window(uint32_t to, const CUtensorMap *map,
+                                          uint32_t barrier, int32_t x, int32_t w,
+                                          int32_t h, int32_t image, int32_t s, int32_t r)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::"
+        "bytes [%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};\n" ::"r"(to),
+        "l"(map), "r"(x), "r"(w), "r"(h), "r"(image), "r"(barrier), "h"((uint16_t)s),
+        "h"((uint16_t)r)
+        : "memory");
+}
+
+/* A box of a matrix of a batch from shared memory. */
+static __device__ inline void store_matrix(const CUtensorMap *map, uint32_t from,
+                                           int32_t x, int32_t row, int32_t batch)
+{
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, "
+                 "%3}], [%4];\n" ::"l"(map),
+                 "r"(x), "r"(row), "r"(batch), "r"(from)
+                 : "memory");
+}
+
+/* The same of four dims. */
+static __device__ inline void store_box(const CUtensorMap *map, uint32_t from, int32_t x,
+                                        int32_t column, int32_t row, int32_t batch)
+{
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, "
+                 "%3, %4}], [%5];\n" ::"l"(map),
+                 "r"(x), "r"(column), "r"(row), "r"(batch), "r"(from)
+                 : "memory");
+}
+
+static __device__ inline void copy_group_commit(void)
+{
+    asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
+}
+
+/* Until all that this thread stored so has been read from shared memory. */
+static __device__ inline void copy_group_wait_read(void)
+{
+    asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
+}
+
 static __device__ inline void prefetch_map(const CUtensorMap *map)
 {
     asm volatile("prefetch.tensormap [%0];\n" ::"l"(map) : "memory");
+}
+
+/* ---- matrices of 8 x 8 ----------------------------------------------------------------
+ */
+
+/* Four of them, rows of 16 bytes: lanes of eight have the addresses of one's rows. A lane
+ * has two neighbours of row lane / 4 of each. */
+static __device__ inline void load_matrices(uint32_t (&x)[4], uint32_t from)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(from)
+                 : "memory");
+}
+
+static __device__ inline void store_matrices(uint32_t to, const uint32_t (&x)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::
+                     "r"(to),
+                 "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
+                 : "memory");
 }
 
 /* ---- products -------------------------------------------------------------------------

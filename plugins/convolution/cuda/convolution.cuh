@@ -82,11 +82,6 @@ static inline int convolution_resolve(const strata_node *n, convolution_state *s
 /* ---- moving packs ---------------------------------------------------------------------
  */
 
-static __device__ inline uint32_t shared_address(const void *p)
-{
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
-
 /* In one access: a pack of __half assigned as such moves by halves. */
 template <typename T, int N>
 static __device__ inline pack<T, N> load_pack(const T *p)
@@ -367,5 +362,9 @@ CONVOLUTION_TACTIC(wgmma_128x256d)
 CONVOLUTION_TACTIC(wgmma_256x128d)
 CONVOLUTION_TACTIC(wgmma_128x128d)
 CONVOLUTION_TACTIC(wgmma_128x64d)
+int patch_64_accept(const strata_node *n);
+CONVOLUTION_TACTIC(patch_64)
+int patch_32_accept(const strata_node *n);
+CONVOLUTION_TACTIC(patch_32)
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_CONVOLUTION_CUH */

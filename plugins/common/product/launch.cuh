@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Launching hopper.cuh's products: kernels as a table has them, how many blocks share a
+ * tile's depth, matrices as the copy engine sees them.
+ */
+#ifndef PLUGINS_COMMON_PRODUCT_LAUNCH_CUH
+#define PLUGINS_COMMON_PRODUCT_LAUNCH_CUH
+
+#include "plugins/common/product/hopper.cuh"
+#include "plugins/common/product/tensor_map.cuh"
+
+#define PRODUCT_LEAST_STEPS 2 /* of a block that shares a tile's depth */
+
+struct product_launch {
+    const void *kernel;
+    int32_t rows, columns, threads, bytes;
+    int32_t box;   /* columns of B that a block loads at a time */
+    int32_t panel; /* columns that it stores at a time */
+    int32_t pair, splits, blocks;
+};
+
+template <class C>
+static const product_launch launch_of = {
+    .kernel = (const void *)product_kernel<C>,
+    .rows = C::Rows,
+    .columns = C::Columns,
+    .threads = C::Threads,
+    .bytes = C::Bytes,
+    .box = C::Pair ? C::Columns / 2 : C::Columns,
+    .panel = C::Panel,
+    .pair = C::Pair,
+    .splits = C::Splits,
+    .blocks = C::Blocks,
+};
+
+/* A table's entry: of FP16, of BF16. */
+#define PRODUCT_LAUNCHES(...)                                                            \
+    {                                                                                    \
+        &launch_of<product_tile<__half, __VA_ARGS__>>,                                   \
+            &launch_of<product_tile<__nv_bfloat16, __VA_ARGS__>>                         \
+    }
+
+static inline cudaError_t product_prepare(const product_launch &l)
+{
+    return cudaFuncSetAttribute(l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                l.bytes);
+}
+
+/* The matrices of a batch, for the copy engine. */
+struct product_matrix {
+    const void *data;
+    int64_t columns, rows, row, batches, batch; /* row, batch: elements to the next */
+};
+
+/* Boxes of box_rows x box_columns of them. */
+static inline bool map_matrix(CUtensorMap *map, product_matrix x, int32_t dtype,
+                              int32_t box_rows, int32_t box_columns)
+{
+    if (x.rows <= 1)
+        x.row = x.columns;
+    if (x.batches <= 1)
+        x.batch = x.rows * x.row;
+    const uint64_t dims[3] = {(uint64_t)x.columns, (uint64_t)x.rows, (uint64_t)x.batches};
+    const int64_t strides[2] = {x.row, x.batch};
+    const uint32_t box[3] = {(uint32_t)box_columns, (uint32_t)box_rows, 1};
+    const int64_t bytes =
+        ((x.batches - 1) * x.batch + (x.rows - 1) * x.row + x.columns) * 2;
+    return tensor_map_halves(map, x.data, dtype, 3, dims, strides, box, bytes);
+}
+
+/* Results and addend of a job that has all else but its tiles. */
+static inline bool map_results(product_job *job, const product_launch &l, int32_t dtype,
+                               int64_t batches)
+{
+    const product_matrix d = {job->to,     job->n,  job->m,
+                              job->to_row, batches, job->to_batch};
+    const product_matrix c = {job->addend,     job->n,  job->m,
+                              job->addend_row, batches, job->addend_batch};
+    return map_matrix(&job->d, d, dtype, 64, l.panel) &&
+           (!job->addend || map_matrix(&job->c, c, dtype, 64, l.panel));
+}
+
+/* Blocks that share the depth of a tile: as many as there are multiprocessors for. */
+static inline int32_t product_split_of(const product_launch &l, int32_t multiprocessors,
+                                       int64_t tiles, int32_t steps)
+{
+    int32_t split = 1;
+    while (l.splits && 2 * split <= PRODUCT_SPLIT &&
+           2 * split * PRODUCT_LEAST_STEPS <= steps &&
+           2 * split * tiles <= (int64_t)multiprocessors * l.blocks)
+        split *= 2;
+    return split;
+}
+
+static inline cudaError_t launch_clusters(const product_job &job, const product_launch &l,
+                                          int32_t cluster, int64_t blocks,
+                                          cudaStream_t stream)
+{
+    cudaLaunchAttribute attributes[2] = {};
+    cudaLaunchConfig_t config = {};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim.x = (unsigned)cluster;
+    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+    config.gridDim = dim3((unsigned)blocks);
+    config.blockDim = dim3((unsigned)l.threads);
+    config.dynamicSmemBytes = (size_t)l.bytes;
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = cluster > 1 ? 2 : 1;
+    void *arguments[] = {(void *)&job};
+    return cudaLaunchKernelExC(&config, l.kernel, arguments);
+}
+
+/* Of a job but its tiles, for `batches` products. */
+static inline cudaError_t product_run(product_job *job, const product_launch &l,
+                                      int64_t batches, int32_t multiprocessors,
+                                      cudaStream_t stream)
+{
+    job->row_tiles = (job->m + l.rows - 1) / l.rows;
+    job->column_tiles = (job->n + l.columns - 1) / l.columns;
+    const int64_t units = (l.pair ? (job->row_tiles + 1) / 2 : job->row_tiles) *
+                          (int64_t)job->column_tiles * batches;
+    job->units = (int32_t)units;
+    job->split = product_split_of(l, multiprocessors, units, job->steps);
+    const int32_t cluster = l.pair ? 2 : job->split;
+    const int64_t room = (int64_t)multiprocessors * l.blocks / cluster;
+    const int64_t most = job->split > 1 ? units : room;
+    return launch_clusters(*job, l, cluster, (units < most ? units : most) * cluster,
+                           stream);
+}
+
+#endif /* PLUGINS_COMMON_PRODUCT_LAUNCH_CUH */

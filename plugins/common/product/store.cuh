@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From sums to results: a warpgroup finishes them in registers and lays them as panels in
+ * shared memory, from where the copy engine stores them; an addend has come to the same
+ * places the same way. All of a tile goes through one loop: written out, the code would
+ * be longer than what a multiprocessor keeps of it, and would be fetched again and again.
+ */
+#ifndef PLUGINS_COMMON_PRODUCT_STORE_CUH
+#define PLUGINS_COMMON_PRODUCT_STORE_CUH
+
+#include "plugins/common/product/finish.cuh"
+#include "plugins/common/product/hopper_tile.cuh"
+
+/* Products of columns column_of(e), with the bias in them but where there is a scale,
+ * become results, in pairs of neighbours. x: of the addend. */
+template <typename T, int N, class Column>
+static __device__ inline void
+product_finish(const product_job &job, float (&v)[N], const uint32_t (&x)[N / 2],
+               const Column &column_of, uint32_t (&y)[N / 2])
+{
+    if (job.scale)
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            if (column_of(e) < job.real)
+                v[e] = fmaf(__ldg(job.scale + column_of(e)), v[e],
+                            job.bias ? __ldg(job.bias + column_of(e)) : 0.0f);
+    if (job.addend)
+#pragma unroll
+        for (int e = 0; e < N; e += 2) {
+            const float2 two = unpack_two(T(), x[e / 2]);
+            v[e] = fmaf(job.beta, two.x, v[e]);
+            v[e + 1] = fmaf(job.beta, two.y, v[e + 1]);
+        }
+    product_activate(v, job.activation);
+    if (job.real < job.n) /* activations need not keep a pad's 0 */
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            v[e] = column_of(e) < job.real ? v[e] : 0.0f;
+#pragma unroll
+    for (int e = 0; e < N; e += 2)
+        y[e / 2] = pack_two(T(), v[e], v[e + 1]);
+}
+
+/* alpha * sum + bias, where the compiler leaves it: it would else compute this for every
+ * case of a choice, to choose among results. */
+static __device__ inline float product_begin(float alpha, float sum, float bias)
+{
+    float v;
+    asm volatile("fma.rn.f32 %0, %1, %2, %3;\n"
+                 : "=f"(v)
+                 : "f"(alpha), "f"(sum), "f"(bias));
+    return v;
+}
+
+/* A warpgroup's. */
+template <class C, class Memory = product_memory<C>>
+struct product_store {
+    typedef typename C::Element T;
+    enum { CHUNKS = C::Columns / PRODUCT_CHUNK, OWN = (C::Columns + 127) / 128 };
+
+    const product_job &job;
+    const Memory &memory;
+    const int group;
+    const int thread;         /* of the warpgroup */
+    uint32_t first, swizzled; /* this lane's row of the first panel; its piece there */
+    float bias[OWN];          /* of columns `thread`, `thread` + 128 ... of the tile */
+
+    /* Lanes of eight have rows of a matrix of 8 x 8 each, two by two of them. */
+    __device__ inline product_store(const product_job &job, const Memory &memory,
+                                    int group)
+        : job(job), memory(memory), group(group), thread(threadIdx.x % 128)
+    {
+        const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
+        first = memory.panel(group, 0) + row * (C::Panel * 2);
+        swizzled = lane / 16 ^ (C::Panel == 64 ? row % 8 : row / 2 % 4);
+    }
+
+    /* Before the product, so that it is there behind it. */
+    __device__ inline void fetch(int32_t column)
+    {
+#pragma unroll
+        for (int i = 0; i < OWN; i++) {
+            const int32_t c = thread + i * 128;
+            bias[i] = job.bias && !job.scale && c < C::Columns && column + c < job.real
+                          ? __ldg(job.bias + column + c)
+                          : 0;
+        }
+    }
+
+    /* Chunk i of the tile, whose columns begin at `column`. */
+    __device__ inline void finish_chunk(float (&v)[16], int i, int32_t column) const
+    {
+        enum { EACH = C::Panel / PRODUCT_CHUNK };
+        const uint32_t panel = first + i / EACH * C::PanelBytes;
+        const int piece = i % EACH * (PRODUCT_CHUNK / 8);
+        const uint32_t to[2] = {panel + (piece ^ swizzled) * 16,
+                                panel + (piece + 2 ^ swizzled) * 16};
+        uint32_t x[8] = {}, y[8];
+        if (job.addend)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                load_matrices(*(uint32_t(*)[4])(x + h * 4), to[h]);
+        column += i % CHUNKS * PRODUCT_CHUNK + thread % 4 * 2;
+        product_finish<T>(
+            job, v, x, [&](int e) { return column + e / 4 * 8 + e % 2; }, y);
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            store_matrices(to[h], *(const uint32_t(*)[4])(y + h * 4));
+    }
+
+    /* parity: of the addend's arrival. send(part): stores its panels, by one thread. */
+    template <class Send>
+    __device__ inline void run(const float (&sum)[C::Parts][C::Columns / 8][4],
+                               int32_t column, uint32_t parity, const Send &send) const
+    {
+        const float alpha = job.scale ? 1 : job.alpha;
+#pragma unroll
+        for (int i = 0; i < OWN; i++)
+            if (thread + i * 128 < C::Columns)
+                memory.bias(group)[thread + i * 128] = bias[i];
+        if (job.addend)
+            barrier_wait(memory.addend(group), parity);
+        named_sync(PRODUCT_STORE + group, 128);
+#pragma unroll 1
+        for (int i = 0; i < C::Parts * CHUNKS; i++) {
+            const float2 *from =
+                (const float2 *)(memory.bias(group) + i % CHUNKS * PRODUCT_CHUNK) +
+                thread % 4;
+            const float2 b[4] = {from[0], from[4], from[8], from[12]};
+            float v[16];
+#pragma unroll
+            for (int k = 0; k < C::Parts * CHUNKS; k++)
+                if (i == k)
+#pragma unroll
+                    for (int e = 0; e < 16; e++)
+                        v[e] = product_begin(
+                            alpha, sum[k / CHUNKS][k % CHUNKS * 4 + e / 4][e % 4],
+                            e % 2 ? b[e / 4].y : b[e / 4].x);
+            finish_chunk(v, i, column);
+            if (i % CHUNKS == CHUNKS - 1) {
+                publish_shared();
+                named_sync(PRODUCT_STORE + group, 128);
+                if (thread == 0) {
+                    send(i / CHUNKS);
+                    copy_group_commit();
+                }
+            }
+        }
+        if (thread == 0) {
+            copy_group_wait_read();
+            barrier_arrive(memory.stored(group));
+        }
+    }
+};
+
+#endif /* PLUGINS_COMMON_PRODUCT_STORE_CUH */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convolution of FP16 and BF16 on Hopper's tensor cores: the copy engine finds the
+ * windows, so that no thread computes an address of the input. The sizes of tiles are
+ * tactics, as MatrixMultiply's.
+ */
+#include "plugins/convolution/cuda/hopper.cuh"
+
+#include "plugins/convolution/cuda/hopper_pack.cuh"
+
+#define LEAST_TILES 16  /* of a tactic that does not share depths */
+#define MOST_TILES 1024 /* of one that does */
+#define MOST_CORNER 127 /* pixels: of a window's begin and end, past the image's */
+#define MOST_STRIDE 8
+#define MOST_REACH 255 /* pixels from a window's first element to its last */
+
+/* Parts, columns, warpgroups, stages, turns, pair, split, blocks of a
+ * multiprocessor; in the order of HOPPER_EACH. */
+static const product_launch *const launches[HOPPER_TACTICS][2] = {
+    PRODUCT_LAUNCHES(2, 128, 2, 5, true, true, false, 1),  /* 128x128_pair */
+    PRODUCT_LAUNCHES(1, 256, 2, 3, false, true, false, 1), /* 128x256_pair */
+    PRODUCT_LAUNCHES(1, 192, 2, 4, false, true, false, 1), /* 128x192_pair */
+    PRODUCT_LAUNCHES(2, 128, 2, 3, false, true, false, 1), /* 256x128_pair */
+    PRODUCT_LAUNCHES(2, 64, 2, 4, false, false, false, 1), /* 256x64 */
+    PRODUCT_LAUNCHES(2, 32, 2, 5, false, false, false, 1), /* 256x32 */
+    PRODUCT_LAUNCHES(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
+    PRODUCT_LAUNCHES(1, 64, 2, 5, false, false, true, 1),  /* 128x64_split */
+    PRODUCT_LAUNCHES(1, 64, 1, 5, false, false, true, 2),  /* 64x64_split */
+    PRODUCT_LAUNCHES(1, 32, 1, 12, false, false, true, 1)  /* 64x32_split */
+};
+
+/* ---- what it takes --------------------------------------------------------------------
+ */
+
+/* Windows that are pixels: A is a matrix. */
+static bool is_matrix(const struct window *w)
+{
+    bool matrix = true;
+    for (int d = 1; d < WINDOW_DIMS; d++)
+        matrix &= w->kernel[d] == 1 && w->stride[d] == 1 && w->begin[d] == 0 &&
+                  w->in[d] == w->out[d];
+    return matrix;
+}
+
+static const char *window_refusal(const struct window *w)
+{
+    for (int d = 1; d < WINDOW_DIMS; d++) {
+        const int64_t end = (w->out[d] - 1) * w->stride[d] - w->begin[d] - w->in[d] + 1;
+        if (w->stride[d] > MOST_STRIDE || window_extent(w, d) - 1 > MOST_REACH)
+            return "the copy engine takes strides up to 8, windows up to 256 pixels";
+        if (w->begin[d] > MOST_CORNER || end > MOST_CORNER || end < -MOST_CORNER)
+            return "the copy engine takes pads up to 127";
+    }
+    return NULL;
+}
+
+static const char *size_refusal(const strata_node *n, const convolution_state &s,
+                                int tactic)
+{
+    const product_launch &l = *launches[tactic][0];
+    const int64_t pixels = n->out[0].dims[0] * window_out_count(&s.w);
+    const int64_t filters = stored_channels(&n->out[0]);
+    const int64_t columns = (filters + l.columns - 1) / l.columns;
+    const int64_t tiles = (pixels + l.rows - 1) / l.rows * columns;
+    if (columns * l.columns >= 2 * filters && l.columns > 32)
+        return "half of its tiles' columns would be empty";
+    if (!l.splits)
+        return tiles < LEAST_TILES ? "its tiles would leave most multiprocessors idle"
+                                   : NULL;
+    return tiles > MOST_TILES ? "its tiles are for smaller layers" : NULL;
+}
+
+int hopper_accept(const strata_node *n, int tactic)
+{
+    convolution_state s;
+    int status = gemm_accept(n);
+    if (status == STRATA_OK)
+        status = convolution_resolve(n, &s);
+    if (status != STRATA_OK)
+        return status;
+    const char *why = window_refusal(&s.w);
+    if (!why)
+        why = hopper_refusal(n, s);
+    if (!why && !is_matrix(&s.w) &&
+        hopper_pieces(&n->in[0]) * PRODUCT_DEPTH >= 2 * stored_channels(&n->in[0]))
+        why = "it takes channels in pieces of 64, of which half would be empty";
+    if (!why)
+        why = size_refusal(n, s, tactic);
+    return why ? STRATA_FAIL(n, STRATA_EUNSUPPORTED, "%s", why) : STRATA_OK;
+}
+
+int hopper_setup(const strata_node *n, void *state, int tactic)
+{
+    convolution_state *s = (convolution_state *)state;
+    const product_launch &l = *launches[tactic][n->out[0].dtype == STRATA_BF16];
+    int status = convolution_resolve(n, s);
+    if (status == STRATA_OK)
+        status = convolution_prepare(n, s, l.kernel, l.bytes);
+    if (status != STRATA_OK)
+        return status;
+    return hopper_pack(n, s);
+}
+
+/* ---- running --------------------------------------------------------------------------
+ */
+
+static bool map_input(product_job *job, const strata_run *r, const struct window *w,
+                      int32_t rows)
+{
+    const strata_tensor *x = &r->in[0];
+    const int64_t channels = stored_channels(x), pitch = pixel_pitch(x);
+    tensor_map_window map = {};
+    const product_matrix pixels = {x->data, channels, job->m, pitch, 1, 0};
+    if (!job->window.on)
+        return map_matrix(&job->a, pixels, x->dtype, rows, PRODUCT_DEPTH);
+    map.channels = (uint64_t)channels;
+    map.width = (uint64_t)w->in[2];
+    map.height = (uint64_t)w->in[1];
+    map.images = (uint64_t)(x->dims[0] * w->in[0]);
+    map.pitch = pitch;
+    map.across = (int)w->out[2];
+    map.down = (int)w->out[1];
+    map.begin_h = (int)w->begin[1];
+    map.begin_w = (int)w->begin[2];
+    map.stride_h = (int)w->stride[1];
+    map.stride_w = (int)w->stride[2];
+    return tensor_map_windows(&job->a, x->data, x->dtype, map, (uint32_t)rows);
+}
+
+static product_window window_of(const struct window *w, int64_t pieces)
+{
+    product_window p = {};
+    p.on = !is_matrix(w);
+    p.pixels = divisor_of(w->out[1] * w->out[2]);
+    p.width = divisor_of(w->out[2]);
+    p.pieces = divisor_of(pieces);
+    p.kernel_w = divisor_of(w->kernel[2]);
+    p.stride_h = (int32_t)w->stride[1];
+    p.stride_w = (int32_t)w->stride[2];
+    p.begin_h = (int32_t)w->begin[1];
+    p.begin_w = (int32_t)w->begin[2];
+    p.dilation_h = (int32_t)w->dilation[1];
+    p.dilation_w = (int32_t)w->dilation[2];
+    return p;
+}
+
+static bool fill(product_job *job, const strata_run *r, const product_launch &l)
+{
+    const convolution_state *s = (const convolution_state *)r->state;
+    const int32_t dtype = r->out[0].dtype;
+    hopper_fill(job, r);
+    job->window = window_of(&s->w, hopper_pieces(&r->in[0]));
+    return map_input(job, r, &s->w, l.rows) && hopper_map_weights(job, s, dtype, l.box) &&
+           map_results(job, l, dtype, 1);
+}
+
+int hopper_run(const strata_run *r, int tactic)
+{
+    const convolution_state *s = (const convolution_state *)r->state;
+    const product_launch &l = *launches[tactic][r->out[0].dtype == STRATA_BF16];
+    product_job job = {};
+    if (!fill(&job, r, l))
+        return STRATA_FAIL(r, STRATA_EDEVICE,
+                           "the driver makes no tensor map of this input");
+    const cudaError_t e = product_run(&job, l, 1, s->multiprocessors, layer_stream(r));
+    return e == cudaSuccess
+               ? STRATA_OK
+               : STRATA_FAIL(r, STRATA_EDEVICE, "kernel convolution hopper: %s (%s)",
+                             cudaGetErrorString(e), cudaGetErrorName(e));
+}

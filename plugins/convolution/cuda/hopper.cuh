@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convolution by the products of plugins/common/product: a tactic for each size of tile.
+ */
+#ifndef PLUGINS_CONVOLUTION_CUDA_HOPPER_CUH
+#define PLUGINS_CONVOLUTION_CUDA_HOPPER_CUH
+
+#include <strata/plugin.h>
+
+/* Pixels x filters of a tile. */
+#define HOPPER_EACH(_)                                                                   \
+    _(128x128_pair)                                                                      \
+    _(128x256_pair)                                                                      \
+    _(128x192_pair)                                                                      \
+    _(256x128_pair)                                                                      \
+    _(256x64)                                                                            \
+    _(256x32)                                                                            \
+    _(128x96_split)                                                                      \
+    _(128x64_split)                                                                      \
+    _(64x64_split)                                                                       \
+    _(64x32_split)
+
+enum {
+#define HOPPER_NUMBER(name) HOPPER_##name,
+    HOPPER_EACH(HOPPER_NUMBER)
+#undef HOPPER_NUMBER
+        HOPPER_TACTICS
+};
+
+int hopper_accept(const strata_node *n, int tactic);
+int hopper_setup(const strata_node *n, void *state, int tactic);
+int hopper_run(const strata_run *r, int tactic);
+
+#endif /* PLUGINS_CONVOLUTION_CUDA_HOPPER_CUH */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weights of the kernels that the copy engine feeds: rows of filters, elements of the
+ * kernel, and of each its channels, rounded up to whole pieces of 64.
+ */
+#ifndef PLUGINS_CONVOLUTION_CUDA_HOPPER_PACK_CUH
+#define PLUGINS_CONVOLUTION_CUDA_HOPPER_PACK_CUH
+
+#include "plugins/common/product/launch.cuh"
+#include "plugins/convolution/cuda/convolution.cuh"
+
+/* Pieces of channels of an element of the kernel. */
+static inline int64_t hopper_pieces(const strata_tensor *x)
+{
+    return (stored_channels(x) + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH;
+}
+
+template <typename T>
+struct hopper_pack_job {
+    T *packed;           /* [filter][element][channel, to whole pieces] */
+    const float *weight; /* [filter][channel][element] */
+    int64_t size, stored, in_c, elements;
+};
+
+template <typename T>
+static __global__ void hopper_pack_kernel(hopper_pack_job<T> job)
+{
+    const int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < job.size;
+         i += step) {
+        const int64_t c = i % job.stored, rest = i / job.stored;
+        const int64_t element = rest % job.elements, k = rest / job.elements;
+        job.packed[i] = convert<T>(
+            c < job.in_c ? job.weight[(k * job.in_c + c) * job.elements + element]
+                         : 0.0f);
+    }
+}
+
+template <typename T>
+static int hopper_pack_as(const strata_node *n, convolution_state *s)
+{
+    hopper_pack_job<T> job = {};
+    job.stored = hopper_pieces(&n->in[0]) * PRODUCT_DEPTH;
+    job.in_c = s->in_c;
+    job.elements = window_kernel_count(&s->w);
+    if (__builtin_mul_overflow(job.stored * job.elements, s->out_c, &job.size))
+        return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
+    return convolution_pack(n, s, job, sizeof(T), hopper_pack_kernel<T>);
+}
+
+static inline int hopper_pack(const strata_node *n, convolution_state *s)
+{
+    return n->out[0].dtype == STRATA_BF16 ? hopper_pack_as<__nv_bfloat16>(n, s)
+                                          : hopper_pack_as<__half>(n, s);
+}
+
+/* As columns of the product, `box` of them at a time. */
+static inline bool hopper_map_weights(product_job *job, const convolution_state *s,
+                                      int32_t dtype, int32_t box)
+{
+    const int64_t depth = job->steps * (int64_t)PRODUCT_DEPTH;
+    const product_matrix filters = {s->packed, depth, s->out_c, depth, 1, 0};
+    return map_matrix(&job->b, filters, dtype, box, PRODUCT_DEPTH);
+}
+
+/* The layer's own bias and the epilogue's would have to be joined. */
+static inline bool hopper_has_two_tails(const strata_node *n)
+{
+    const strata_epilogue *e = n->epilogue;
+    return e && (e->flags & (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS)) &&
+           n->weight[CONVOLUTION_BIAS].rank > 0;
+}
+
+/* Why neither form takes the layer, or NULL. */
+static inline const char *hopper_refusal(const strata_node *n, const convolution_state &s)
+{
+    if (s.out_c % 2 != 0)
+        return "odd numbers of filters are for others";
+    if (hopper_has_two_tails(n))
+        return "it takes its own bias or the epilogue's factor and bias";
+    return NULL;
+}
+
+/* What is done with the sums, and where they go; depths in pieces. */
+static inline void hopper_fill(product_job *job, const strata_run *r)
+{
+    const convolution_state *s = (const convolution_state *)r->state;
+    const epilogue_args e = epilogue_of(r);
+    const strata_tensor *y = &r->out[0];
+    job->m = (int32_t)(y->dims[0] * window_out_count(&s->w));
+    job->n = (int32_t)stored_channels(y);
+    job->real = (int32_t)s->out_c;
+    job->steps = (int32_t)(hopper_pieces(&r->in[0]) * window_kernel_count(&s->w));
+    job->b_early = 1;
+    job->scale = e.scale;
+    job->bias = e.bias ? e.bias : convolution_bias(r);
+    job->addend = e.residual;
+    job->addend_row = job->n;
+    job->to = y->data;
+    job->to_row = pixel_pitch(y);
+    job->alpha = job->beta = 1;
+    job->activation = e.activation;
+}
+
+#endif /* PLUGINS_CONVOLUTION_CUDA_HOPPER_PACK_CUH */
