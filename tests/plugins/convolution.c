@@ -124,4 +124,14 @@ static const struct layer_case cases[] = {
      .in = {S4(1, 3, 9, 9)}, .refused = true},
 };
 
-LAYER_CASES(Convolution, ORDINARY(cases))
+static const struct layer_case large[] = {
+    /* Blocks go through several tiles each, or patches. */
+    {"Convolution", "filters = 8; kernel = 3; pad = 1", .in = {S4(6, 72, 90, 99)}},
+    {"Convolution", "filters = 40; kernel = 5x2; pad = 0, 1; dilation = 1x2",
+     .in = {S4(9, 24, 61, 75)}},
+    {"Convolution", "filters = 136; kernel = 3; stride = 2; pad = 0, 1, 1, 0",
+     .in = {S4(8, 40, 97, 99)}},
+    {"Convolution", "filters = 200; kernel = 1", .in = {S4(7, 24, 60, 61)}},
+};
+
+LAYER_CASES(Convolution, ORDINARY(cases), LARGE(large))

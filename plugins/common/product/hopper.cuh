@@ -8,8 +8,8 @@
  * them.
  *
  *   parts   64 rows each that a warpgroup holds sums of, by Columns
- *   turns   two warpgroups have a tile each and take turns at the tensor cores, so that
- *           one stores its sums while the other multiplies; without, they share a tile
+ *   turns   warpgroups have a tile each and take turns at the tensor cores, so that some
+ *           store their sums while another multiplies; without, they share a tile
  *   pair    two blocks of a cluster have tiles below each other and load half of their B
  *           each, for both
  *   split   the blocks of a cluster share the depth of a tile. Each sends its sums of
@@ -97,7 +97,7 @@ struct product_producer {
         if (!job.addend || (C::Splits && job.split > 1))
             return;
         if (C::Turns)
-            load_addend(p, mine % 2, mine / 2);
+            load_addend(p, mine % C::Groups, mine / C::Groups);
         else
             for (int group = 0; group < C::Groups; group++)
                 load_addend(p, group, mine);
@@ -208,8 +208,8 @@ struct product_consumer {
             before = stage.at;
             stage.advance();
         }
-        if (C::Turns) /* the other one's first products follow these at once */
-            named_arrive(PRODUCT_TURN + (group ^ 1), 256);
+        if (C::Turns) /* the next one's first products follow these at once */
+            named_arrive(PRODUCT_TURN + (group + 1) % C::Groups, 256);
         multiply_wait<0>();
 #pragma unroll
         for (int p = 0; p < C::Parts; p++)
@@ -298,7 +298,7 @@ struct product_consumer {
         int32_t mine = 0;
         for (int32_t unit = first; unit < job.units; unit += by, mine++) {
             float sum[C::Parts][C::Columns / 8][4];
-            if (C::Turns && mine % 2 != group) {
+            if (C::Turns && mine % C::Groups != group) {
                 stage.skip((uint32_t)(k.end - k.begin));
                 continue;
             }
@@ -313,7 +313,7 @@ struct product_consumer {
                 join(product_place_of<C>(job, unit, 0));
                 return;
             }
-            store.run(sum, at.column, C::Turns ? mine / 2 % 2 : mine % 2,
+            store.run(sum, at.column, C::Turns ? mine / C::Groups % 2 : mine % 2,
                       [&](int part) { send_part(at, part); });
         }
     }
@@ -346,15 +346,17 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     launch_next();
     if (group == C::Groups) {
         if constexpr (C::Wide)
-            asm volatile("setmaxnreg.dec.sync.aligned.u32 40;\n");
+            asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(
+                C::Groups == 2 ? 40 : 24));
         if (threadIdx.x % 128 == 0)
             product_producer<C>(job, memory, rank).run(first, by, k);
     } else {
         if constexpr (C::Wide)
-            asm volatile("setmaxnreg.inc.sync.aligned.u32 232;\n");
+            asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(
+                C::Groups == 2 ? 232 : 160));
         product_consumer<C> consumer(job, memory, group, rank);
         wait_for_previous();
-        if (C::Turns && group == 1)
+        if (C::Turns && group == C::Groups - 1)
             named_arrive(PRODUCT_TURN, 256);
         consumer.run(first, by, k);
     }

@@ -15,7 +15,7 @@
 #define PRODUCT_GROUP 8   /* row tiles one below the other before the next column */
 #define PRODUCT_SPLIT 8   /* blocks of a cluster at most */
 #define PRODUCT_TURN 1    /* named barriers: one of a warpgroup each, from there on */
-#define PRODUCT_STORE 3   /* the same */
+#define PRODUCT_STORE 8   /* the same */
 
 template <typename Element_, int Parts_, int Columns_, int Groups_, int Stages_,
           bool Turns_, bool Pair_, bool Splits_, int Blocks_>
@@ -43,7 +43,8 @@ struct product_tile {
     static const int Extra = 2048 + BiasBytes + OutBytes;
     static const int Bytes = Extra + Stages * StageBytes;
     static_assert(Columns % 32 == 0, "whole chunks");
-    static_assert(!Turns || Groups == 2, "two take turns");
+    static_assert(Groups <= PRODUCT_STORE - PRODUCT_TURN, "named barriers");
+    static_assert(!Wide || Groups <= 3, "registers");
     static_assert(!Pair || Columns % 16 == 0, "halves of whole groups of 8 rows");
     static_assert(!Splits || !(Pair || Turns || Wide), "clusters share a tile's depth");
     static_assert(Bytes <= 232448, "a block's shared memory");

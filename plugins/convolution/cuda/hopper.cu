@@ -10,6 +10,7 @@
 
 #define LEAST_TILES 16  /* of a tactic that does not share depths */
 #define MOST_TILES 1024 /* of one that does */
+#define MOST_SHALLOW 16 /* pieces of K, of one whose blocks have four tiles at a time */
 #define MOST_CORNER 127 /* pixels: of a window's begin and end, past the image's */
 #define MOST_STRIDE 8
 #define MOST_REACH 255 /* pixels from a window's first element to its last */
@@ -21,6 +22,9 @@ static const product_launch *const launches[HOPPER_TACTICS][2] = {
     PRODUCT_LAUNCHES(1, 256, 2, 3, false, true, false, 1), /* 128x256_pair */
     PRODUCT_LAUNCHES(1, 192, 2, 4, false, true, false, 1), /* 128x192_pair */
     PRODUCT_LAUNCHES(2, 128, 2, 3, false, true, false, 1), /* 256x128_pair */
+    PRODUCT_LAUNCHES(1, 128, 3, 4, false, true, false, 1), /* 192x128_pair */
+    PRODUCT_LAUNCHES(1, 128, 4, 5, true, false, false, 1), /* 64x128 */
+    PRODUCT_LAUNCHES(1, 64, 4, 8, true, false, false, 1),  /* 64x64 */
     PRODUCT_LAUNCHES(2, 64, 2, 4, false, false, false, 1), /* 256x64 */
     PRODUCT_LAUNCHES(2, 32, 2, 5, false, false, false, 1), /* 256x32 */
     PRODUCT_LAUNCHES(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
@@ -64,6 +68,11 @@ static const char *size_refusal(const strata_node *n, const convolution_state &s
     const int64_t tiles = (pixels + l.rows - 1) / l.rows * columns;
     if (columns * l.columns >= 2 * filters && l.columns > 32)
         return "half of its tiles' columns would be empty";
+    if (tactic == HOPPER_64x128 || tactic == HOPPER_64x64) {
+        const int64_t pieces = hopper_pieces(&n->in[0]) * window_kernel_count(&s.w);
+        if (pieces > MOST_SHALLOW)
+            return "its many warps are for layers that are all storing";
+    }
     if (!l.splits)
         return tiles < LEAST_TILES ? "its tiles would leave most multiprocessors idle"
                                    : NULL;

@@ -6,14 +6,13 @@
 
 #include "plugins/convolution/cuda/hopper_pack.cuh"
 
-#define LEAST_STAGES 3
 #define MOST_COLUMN_TILES 4
 #define MOST_BOX 256       /* pixels a side */
 #define MOST_SHARED 232448 /* bytes of a block */
 
 struct patch_launch {
     const void *kernel;
-    int32_t columns, panel, threads, extra, weights;
+    int32_t columns, panel, threads, groups, extra, weights;
 };
 
 template <class C>
@@ -22,6 +21,7 @@ static const patch_launch patch_launch_of = {
     .columns = C::Columns,
     .panel = C::Panel,
     .threads = C::Threads,
+    .groups = C::Groups,
     .extra = C::Extra,
     .weights = C::WeightBytes,
 };
@@ -45,11 +45,13 @@ static int64_t stage_of(const struct window *w)
     return (side_of(w, 1) * side_of(w, 2) * PRODUCT_ROW + 1023) / 1024 * 1024;
 }
 
+/* Of a warpgroup's ring; 0 where there is no room. */
 static int64_t stages_of(const patch_launch &l, const struct window *w, int64_t pieces)
 {
     const int64_t weights = pieces * window_kernel_count(w) * l.weights;
-    const int64_t stages = (MOST_SHARED - l.extra - weights) / stage_of(w);
-    return stages < PATCH_STAGES ? stages : PATCH_STAGES;
+    const int64_t room = MOST_SHARED - l.extra - weights, most = PATCH_STAGES / l.groups;
+    const int64_t stages = room < 0 ? 0 : room / (stage_of(w) * l.groups);
+    return stages < most ? stages : most;
 }
 
 static const char *refusal(const strata_node *n, const convolution_state &s,
@@ -63,8 +65,8 @@ static const char *refusal(const strata_node *n, const convolution_state &s,
         return "a kernel of one element needs no patch";
     if (side_of(w, 1) > MOST_BOX || side_of(w, 2) > MOST_BOX)
         return "a patch is at most 256 pixels a side";
-    if (stages_of(l, w, hopper_pieces(&n->in[0])) < LEAST_STAGES)
-        return "its weights and three patches do not fit in shared memory";
+    if (stages_of(l, w, hopper_pieces(&n->in[0])) < 1)
+        return "its weights and a patch for each warpgroup do not fit in shared memory";
     return tiles > MOST_COLUMN_TILES ? "so many filters are for others" : NULL;
 }
 
@@ -167,7 +169,7 @@ static int patch_run(const strata_run *r, int tactic)
     config.gridDim = dim3((unsigned)blocks);
     config.blockDim = dim3((unsigned)l.threads);
     config.dynamicSmemBytes =
-        (size_t)(l.extra + job.steps * l.weights + job.stages * job.stage);
+        (size_t)(l.extra + job.steps * l.weights + l.groups * job.stages * job.stage);
     config.stream = layer_stream(r);
     config.attrs = &overlap;
     config.numAttrs = 1;

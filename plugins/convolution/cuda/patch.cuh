@@ -14,12 +14,12 @@
 #include "plugins/common/product/hopper.cuh"
 
 #define PATCH_SIDE 8    /* output pixels */
-#define PATCH_STAGES 12 /* at most */
+#define PATCH_STAGES 16 /* at most, of all warpgroups */
 
 template <typename Element_, int Columns_>
 struct patch_tile {
     typedef Element_ Element;
-    static const int Columns = Columns_, Parts = 1, Groups = 2;
+    static const int Columns = Columns_, Parts = 1, Groups = 4;
     static const int Threads = Groups * 128 + 32;
     static const int Panel = Columns % 64 == 0 ? 64 : 32;
     static const int PanelBytes = 64 * Panel * 2;
@@ -41,7 +41,7 @@ struct patch_job : product_job {
     int32_t step_h, step_w; /* bytes of a patch, from an element to the next */
     int32_t group;          /* bytes, from a row of the patch to the next */
     int32_t box, stage;     /* bytes of a patch; to whole 1024 */
-    int32_t stages;
+    int32_t stages;         /* of a warpgroup's ring */
 };
 
 struct patch_place {
@@ -112,15 +112,17 @@ struct patch_memory {
     }
 };
 
-/* A place in the ring, and the parity of its round. */
+/* A place in a warpgroup's ring, and the parity of its round. */
 struct patch_stage {
     int32_t at = 0;
     uint32_t parity = 0;
 
-    __device__ inline void advance(int32_t by, int32_t stages)
+    __device__ inline void advance(int32_t stages)
     {
-        for (at += by; at >= stages; at -= stages)
+        if (++at == stages) {
+            at = 0;
             parity ^= 1;
+        }
     }
 };
 
@@ -155,20 +157,29 @@ static __device__ inline void patch_produce(const patch_job &job,
                                             const patch_memory<C> &memory, int32_t first,
                                             int32_t by, int32_t column)
 {
-    patch_stage stage;
+    patch_stage stages[C::Groups];
     uint32_t mine = 0;
     patch_load_weights<C>(job, memory, column);
     wait_for_previous();
     for (int32_t unit = first; unit < job.units; unit += by, mine++) {
         const patch_place p = patch_place_of(job, unit);
+        const int group = mine % C::Groups;
+        patch_stage stage = stages[0];
+#pragma unroll
+        for (int g = 1; g < C::Groups; g++)
+            stage = g == group ? stages[g] : stage;
         for (int32_t piece = 0; piece < job.pieces; piece++) {
-            barrier_wait(memory.empty(stage.at), stage.parity ^ 1);
-            barrier_expect(memory.full(stage.at), job.box);
-            copy_box(memory.ring + stage.at * job.stage, &job.a, memory.full(stage.at),
+            const int32_t at = group * job.stages + stage.at;
+            barrier_wait(memory.empty(at), stage.parity ^ 1);
+            barrier_expect(memory.full(at), job.box);
+            copy_box(memory.ring + at * job.stage, &job.a, memory.full(at),
                      piece * PRODUCT_DEPTH, p.column - job.begin_w, p.row - job.begin_h,
                      p.image);
-            stage.advance(1, job.stages);
+            stage.advance(job.stages);
         }
+#pragma unroll
+        for (int g = 0; g < C::Groups; g++)
+            stages[g] = g == group ? stage : stages[g];
         if (job.addend)
             patch_load_addend<C>(job, memory, p, column, mine);
     }
@@ -184,26 +195,34 @@ static __device__ inline uint64_t patch_descriptor(uint32_t address, uint32_t gr
            (uint64_t)(group >> 4 & 0x3fff) << 32 | UINT64_C(1) << 62;
 }
 
-/* A piece of the channels, all elements of the kernel. */
+/* A piece of the channels, all elements of the kernel; depths: of 16 channels in it. */
 template <class C>
 static __device__ inline void
 patch_multiply(float (&sum)[C::Columns / 8][4], const patch_job &job, uint32_t patch,
                uint32_t weights, int32_t depths, int32_t add)
 {
-    for (int32_t r = 0; r < job.kernel_h; r++)
-        for (int32_t s = 0; s < job.kernel_w; s++) {
-            const uint64_t a =
-                patch_descriptor(patch + r * job.step_h + s * job.step_w, job.group);
-            const uint64_t b = panel_descriptor(weights, 16);
-            multiply_begin();
-            for (int32_t d = 0; d < depths; d++) {
-                product<typename C::Element, C::Columns>::scores(sum, a + d * 2,
-                                                                 b + d * 2, add);
-                add = 1;
-            }
-            multiply_commit();
-            weights += job.pieces * C::WeightBytes;
+    typedef product<typename C::Element, C::Columns> tile;
+    const int32_t elements = job.kernel_h * job.kernel_w;
+    const int32_t down = (job.step_h - job.kernel_w * job.step_w) / 16;
+    const int32_t step = job.pieces * C::WeightBytes / 16;
+    uint64_t a = patch_descriptor(patch, job.group), b = panel_descriptor(weights, 16);
+    multiply_begin();
+    for (int32_t i = 0, s = 0; i < elements; i++, b += step) {
+        if (depths == 4)
+#pragma unroll
+            for (int d = 0; d < 4; d++)
+                tile::scores(sum, a + d * 2, b + d * 2, add | d);
+        else
+            for (int32_t d = 0; d < depths; d++)
+                tile::scores(sum, a + d * 2, b + d * 2, add | d);
+        add = 1;
+        a += job.step_w / 16;
+        if (++s == job.kernel_w) {
+            s = 0;
+            a += down;
         }
+    }
+    multiply_commit();
 }
 
 template <class C>
@@ -213,18 +232,15 @@ static __device__ inline void patch_consume(const patch_job &job,
 {
     product_store<C, patch_memory<C>> store(job, memory, group);
     patch_stage stage;
-    uint32_t mine = 0;
+    uint32_t mine = group;
     store.fetch(column);
     wait_for_previous();
     barrier_wait(memory.loaded(), 0);
-    for (int32_t unit = first; unit < job.units; unit += by, mine++) {
+    for (int32_t unit = first + group * by; unit < job.units;
+         unit += C::Groups * by, mine += C::Groups) {
         float sum[1][C::Columns / 8][4];
-        if (mine % C::Groups != (uint32_t)group) {
-            stage.advance(job.pieces, job.stages);
-            continue;
-        }
         for (int32_t piece = 0; piece < job.pieces; piece++) {
-            const int32_t at = stage.at;
+            const int32_t at = group * job.stages + stage.at;
             barrier_wait(memory.full(at), stage.parity);
             hold(sum[0]);
             patch_multiply<C>(sum[0], job, memory.ring + at * job.stage,
@@ -234,7 +250,7 @@ static __device__ inline void patch_consume(const patch_job &job,
             hold(sum[0]);
             if (threadIdx.x % 32 == 0)
                 barrier_arrive(memory.empty(at));
-            stage.advance(1, job.stages);
+            stage.advance(job.stages);
         }
         const patch_place p = patch_place_of(job, unit);
         store.run(sum, column, mine / C::Groups % 2, [&](int) {
