@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "network/attributes.h"
+#include "network/merge/merge.h"
 
 #define KEYS_MAX 512 /* known keys a hint is chosen from */
 
@@ -223,6 +224,16 @@ static void find_made_types(struct loader *l)
         l->net->pointwise = find_made(l, "core::Pointwise@1");
     if (has_reduce(l))
         l->net->pooling = find_made(l, "core::Pooling@1");
+}
+
+int network_find_slice(struct loader *l)
+{
+    struct network_groups groups;
+    int status = network_find_siblings(&groups, l->net, l->err);
+    if (groups.n > 0)
+        l->net->slice = find_made(l, "core::Slice@1");
+    network_free_groups(&groups);
+    return status;
 }
 
 int network_read_layers(struct loader *l)
