@@ -12,7 +12,6 @@
 #include "core/alloc.h"
 #include "core/arguments.h"
 #include "io/file.h"
-#include "network/merge/merge.h"
 #include "network/private.h"
 
 static void free_layer(struct network_layer *layer)
@@ -55,6 +54,14 @@ strata_network *network_retain(const strata_network *net)
     return shared;
 }
 
+static void free_merged(struct network_merged *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        free(m->blocks[i]);
+    free(m->blocks);
+    free(m);
+}
+
 const strata_network *network_loaded(const strata_network *net)
 {
     while (net->base)
@@ -68,7 +75,7 @@ void strata_network_destroy(strata_network *net)
         return;
     if (net->base) {
         if (net->merged && net->merged != net->base->merged)
-            network_free_merged(net);
+            free_merged(net->merged);
         else
             network_free_own_layers(net);
         strata_network_destroy((strata_network *)net->base);

@@ -133,6 +133,12 @@ static inline bool network_has_weight(const struct network_layer *layer, size_t 
     return layer->weights[weight].source != WEIGHT_ABSENT;
 }
 
+/* What a network with merged layers has for itself: blocks to free. */
+struct network_merged {
+    void **blocks;
+    size_t n, capacity;
+};
+
 struct strata_network {
     atomic_int references; /* owners besides the first */
     char *path;            /* of the INI file */

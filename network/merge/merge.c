@@ -13,11 +13,6 @@
 #include "core/alloc.h"
 #include "core/checked.h"
 
-struct network_merged {
-    void **blocks;
-    size_t n, capacity;
-};
-
 struct merging {
     strata_network *net; /* that is made */
     const strata_network *base;
@@ -46,15 +41,6 @@ static void *keep(strata_network *net, void *block, strata_error *err)
 static void *get(strata_network *net, size_t n, size_t size, strata_error *err)
 {
     return keep(net, zalloc(n, size, "merged layers", err), err);
-}
-
-void network_free_merged(strata_network *net)
-{
-    struct network_merged *m = net->merged;
-    for (size_t i = 0; i < m->n; i++)
-        free(m->blocks[i]);
-    free(m->blocks);
-    free(m);
 }
 
 /* ---- one layer of several -----------------------------------------------------------

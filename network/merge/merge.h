@@ -62,7 +62,5 @@ char *network_siblings_name(const strata_network *net, const struct network_sibl
  * which it keeps. Tensors have the base's indices, new ones follow. */
 int network_merge(strata_network **out, const strata_network *base,
                   const struct network_groups *groups, strata_error *err);
-/* What such a network has for itself. */
-void network_free_merged(strata_network *net);
 
 #endif /* NETWORK_MERGE_MERGE_H */

@@ -43,13 +43,15 @@ struct planner_merges {
 int planner_make_merged(struct planner **out, const strata_network *network,
                         const struct planner_device *device, struct cost_source *costs,
                         strata_error *err);
+
+/* record.c */
 void planner_free_merges(struct planner_merges *m);
 /* The network whose layers the groups are of. */
 const strata_network *planner_unmerged(const struct planner *planner);
 /* One sentence on a group, the caller's to free. NULL: no memory. */
 char *planner_merge_text(const struct planner_verdict *v);
 
-/* record.c: as a list of JSON, for records and reports. NULL: no memory. */
+/* As a list of JSON, for records and reports. NULL: no memory. */
 json_t *planner_merges_json(const struct planner *planner);
 /* The same back, held against a network without merged layers; NULL and no list: none. */
 int planner_merges_read(struct planner_merges **out, const json_t *list,

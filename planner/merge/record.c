@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was decided about siblings, as JSON and back. What is read is hostile until the
- * layers that it names were found to be siblings.
+ * What was decided about siblings, in words, as JSON and back. What is read is hostile
+ * until the layers that it names were found to be siblings.
  */
 #include "planner/merge/merge.h"
 
@@ -10,7 +10,39 @@
 
 #include "core/alloc.h"
 #include "core/names.h"
+#include "core/text.h"
 #include "io/json.h"
+#include "planner/explain/explain.h"
+
+void planner_free_merges(struct planner_merges *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; m->verdicts && i < m->groups.n; i++)
+        free(m->verdicts[i].why);
+    free(m->verdicts);
+    network_free_groups(&m->groups);
+    free(m);
+}
+
+const strata_network *planner_unmerged(const struct planner *planner)
+{
+    const strata_network *net = planner->network;
+    return net->merged && net->merged != net->base->merged ? net->base : net;
+}
+
+char *planner_merge_text(const struct planner_verdict *v)
+{
+    char merged[TEXT_REAL], apart[TEXT_REAL];
+    if (v->why)
+        return text_print("%s", v->why);
+    explain_in_us(merged, v->merged);
+    explain_in_us(apart, v->apart);
+    return text_print("%s us merged, %s us apart", merged, apart);
+}
+
+/* ---- writing ------------------------------------------------------------------------
+ */
 
 static json_t *group_json(const strata_network *net, const struct network_siblings *g,
                           const struct planner_verdict *v)
