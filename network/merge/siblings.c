@@ -271,13 +271,14 @@ static int follow(int out[NETWORK_MAX_CHAIN], const struct reading *r, int first
     return n;
 }
 
-static bool chains_agree(const strata_network *net, const int *a, const int *b,
-                         int length)
+/* How many layers from the first on two chains have alike. */
+static int common_length(const strata_network *net, const int *a, int n, const int *b,
+                         int m)
 {
-    bool same = true;
-    for (int k = 0; k < length && same; k++)
-        same = agree(net, &net->layers[a[k]], &net->layers[b[k]]);
-    return same;
+    int k = 0;
+    while (k < n && k < m && agree(net, &net->layers[a[k]], &net->layers[b[k]]))
+        k++;
+    return k;
 }
 
 void network_free_groups(struct network_groups *groups)
@@ -340,31 +341,51 @@ static void free_heads(struct heads *h)
 /* Readers of one tensor that a layer is held against: time stays linear. */
 enum { MOST_LOOKED = 4 * NETWORK_MAX_SIBLINGS };
 
-/* The group of a layer and those behind it that are not taken. */
-static int gather(struct network_groups *out, const struct reading *r, struct heads *h,
-                  int first, strata_error *err)
+/* The chains of first layers, as far as they go together, as a group. */
+static int make_group(struct network_groups *out, const struct reading *r,
+                      const int *first, int n, int length, strata_error *err)
 {
-    int mine[NETWORK_MAX_CHAIN], other[NETWORK_MAX_CHAIN], n = 1;
-    const int length = follow(mine, r, first);
-    int *all =
-        zalloc(NETWORK_MAX_SIBLINGS, (size_t)length * sizeof *all, "siblings", err);
+    int chain[NETWORK_MAX_CHAIN];
+    int *all = zalloc((size_t)n, (size_t)length * sizeof *all, "siblings", err);
     if (!all)
         return STRATA_ENOMEM;
-    memcpy(all, mine, (size_t)length * sizeof *all);
-    int looked = 0;
+    for (int c = 0; c < n; c++) {
+        follow(chain, r, first[c]);
+        memcpy(all + c * length, chain, (size_t)length * sizeof *all);
+    }
+    return append(out, all, n, length, err);
+}
+
+/* A layer and those behind it that no group has: whose whole chains are alike, or else as
+ * far as all are. */
+static int gather(struct network_groups *out, const struct reading *r, struct heads *h,
+                  int first, bool whole, strata_error *err)
+{
+    int mine[NETWORK_MAX_CHAIN], other[NETWORK_MAX_CHAIN], all[NETWORK_MAX_SIBLINGS];
+    const int most = follow(mine, r, first);
+    int length = most, n = 0, looked = 0;
+    all[n++] = first;
     for (int i = h->next[first];
          i >= 0 && n < NETWORK_MAX_SIBLINGS && looked < MOST_LOOKED; i = h->next[i]) {
         looked++;
-        if (h->taken[i] || follow(other, r, i) != length ||
-            !chains_agree(r->net, mine, other, length))
+        if (h->taken[i])
             continue;
-        h->taken[i] = true;
-        memcpy(all + n++ * length, other, (size_t)length * sizeof *all);
+        const int m = follow(other, r, i);
+        const int same = common_length(r->net, mine, most, other, m);
+        if (same == 0 || (whole && (same != most || same != m)))
+            continue;
+        length = same < length ? same : length;
+        all[n++] = i;
     }
-    if (n > 1)
-        return append(out, all, n, length, err);
-    free(all);
-    return STRATA_OK;
+    for (int c = 0; c < n && n > 1; c++)
+        h->taken[all[c]] = true;
+    return n > 1 ? make_group(out, r, all, n, length, err) : STRATA_OK;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct network_siblings *x = a, *y = b;
+    return (x->layers[0] > y->layers[0]) - (x->layers[0] < y->layers[0]);
 }
 
 int network_find_siblings(struct network_groups *out, const strata_network *net,
@@ -378,9 +399,12 @@ int network_find_siblings(struct network_groups *out, const strata_network *net,
     int status = read_all(&r, net, err);
     if (status == STRATA_OK)
         status = find_heads(&h, net, err);
-    for (size_t i = 0; i < net->n_layers && status == STRATA_OK; i++)
-        if (!h.taken[i] && h.next[i] >= 0)
-            status = gather(out, &r, &h, (int)i, err);
+    for (int whole = 1; whole >= 0; whole--)
+        for (size_t i = 0; i < net->n_layers && status == STRATA_OK; i++)
+            if (!h.taken[i] && h.next[i] >= 0)
+                status = gather(out, &r, &h, (int)i, whole, err);
+    if (out->n > 1)
+        qsort(out->list, out->n, sizeof *out->list, by_first);
     free_reading(&r);
     free_heads(&h);
     if (status != STRATA_OK)
@@ -409,7 +433,7 @@ static int put_chain(int *all, int n, const struct reading *r, int first, int le
     if (follow(chain, r, first) < length)
         return refuse(r->net, first, "its chain is shorter", err);
     if (n > 0 && (l->inputs[0] != r->net->layers[all[0]].inputs[0] ||
-                  !chains_agree(r->net, all, chain, length)))
+                  common_length(r->net, all, length, chain, length) < length))
         return refuse(r->net, first, "it differs from the first of them", err);
     memcpy(all + n * length, chain, (size_t)length * sizeof *all);
     return STRATA_OK;

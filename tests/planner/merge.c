@@ -44,10 +44,10 @@ static const struct {
      "[layer a]\ntype = MatrixMultiply\ninputs = q\nunits = 3\nb = w\n"
      "[layer b]\ntype = MatrixMultiply\ninputs = q\nunits = 3\nb = w\n",
      0, 0},
-    {"chains that differ",
+    {"chains that differ, so that the first layers alone are merged",
      CONV("a0", ONE) "[layer a]\ntype = Activation\nkind = relu\n" CONV(
          "b0", ONE) "[layer b]\ntype = Activation\nkind = tanh\n",
-     0, 0},
+     1, 2},
     {"three of which one has a longer chain",
      CONV("a", ONE) CONV("b", ONE) CONV("c", ONE) "[layer c.r]\ntype = Activation\n"
                                                   "kind = relu\n",
