@@ -26,6 +26,8 @@ const char *explain_value_format(const strata_engine *e, int value);
 /* A line, and a table with both prices of each group; nothing where there is none. */
 void explain_print_merge_summary(const strata_engine *e);
 void explain_print_merges(const strata_engine *e, int format);
+/* Of the layer that one is merged into, or its own. */
+const char *explain_merged_name(const strata_engine *e, const char *layer);
 
 /* ---- sizes.c -------------------------------------------------------------------- */
 /* A row for each combination of listed sizes, and for those half way between. */

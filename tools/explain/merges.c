@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "planner/merge/merge.h"
 
@@ -23,6 +24,22 @@ void explain_print_merge_summary(const strata_engine *e)
     if (m && m->groups.n > 0)
         tool_print("%zu of %zu groups of siblings merged, which --fusions lists\n",
                    count_done(m), m->groups.n);
+}
+
+const char *explain_merged_name(const strata_engine *e, const char *layer)
+{
+    const struct planner_merges *m = e->planner->merges;
+    const strata_network *base = planner_unmerged(e->planner);
+    for (size_t i = 0; m && i < m->groups.n; i++) {
+        const struct network_siblings *g = &m->groups.list[i];
+        for (int at = 0; m->verdicts[i].done && at < g->n * g->length; at++) {
+            const int end = base->layers[g->layers[g->length - 1]].outputs[0];
+            const int slice = e->network->tensors[end].producer;
+            if (strcmp(base->layers[g->layers[at]].name, layer) == 0)
+                return e->network->layers[slice - g->length + at % g->length].name;
+        }
+    }
+    return layer;
 }
 
 static void price_cell(struct table *t, const struct planner_verdict *v, int64_t cost)
