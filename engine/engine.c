@@ -41,10 +41,10 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     } else if (from->plan) {
         status = planner_make_as(&e->planner, e->network, &device, from->plan, err);
     } else {
-        status = e->lender ? planner_make(&e->planner, e->network, &device,
-                                          &costs.source, err)
-                           : planner_make_merged(&e->planner, e->network, &device,
-                                                 &costs.source, err);
+        status = e->lender
+                     ? planner_make(&e->planner, e->network, &device, &costs.source, err)
+                     : planner_make_merged(&e->planner, e->network, &device,
+                                           &costs.source, err);
     }
     if (status != STRATA_OK)
         return status;

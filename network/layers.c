@@ -229,11 +229,13 @@ static void find_made_types(struct loader *l)
 int network_find_slice(struct loader *l)
 {
     struct network_groups groups;
+    strata_error why = {0};
     int status = network_find_siblings(&groups, l->net, l->err);
-    if (groups.n > 0)
-        l->net->slice = find_made(l, "core::Slice@1");
+    if (groups.n > 0) /* without it they stay apart */
+        registry_find(l->registry, "core::Slice@1", &l->net->slice, &why);
     network_free_groups(&groups);
-    return status;
+    return why.status == STRATA_ENOMEM ? error_set(l->err, why.status, "%s", why.message)
+                                       : status;
 }
 
 int network_read_layers(struct loader *l)

@@ -162,10 +162,10 @@ struct strata_network {
     /* Types that layers or groups of them may become, or that merged ones need; NULL:
      * there is none, or no use for it. */
     const struct registry_layer *pointwise, *pooling, *slice;
-    const strata_network *base; /* NULL; or that of which this is a version for other
-                                   sizes: all but the tensors is then the base's, and the
-                                   layers where some name symbols; or that of which
-                                   layers are merged here (merge/merge.h) */
+    const strata_network *base;    /* NULL; or that of which this is a version for other
+                                      sizes: all but the tensors is then the base's, and the
+                                      layers where some name symbols; or that of which
+                                      layers are merged here (merge/merge.h) */
     struct network_merged *merged; /* NULL; or what such a network has for itself, of
                                       which versions of it are, too */
     struct config *config;      /* places of everything */

@@ -136,8 +136,9 @@ int planner_make_recorded(struct planner **out, const strata_network *network,
     }
     planner->record = record;
     planner->math = device->math;
-    status = planner_merges_read(&planner->merges, json_object_get(record->json, "merges"),
-                                 planner_unmerged(planner), err);
+    status =
+        planner_merges_read(&planner->merges, json_object_get(record->json, "merges"),
+                            planner_unmerged(planner), err);
     if (status != STRATA_OK) {
         planner_free(planner);
         return status;

@@ -142,8 +142,8 @@ static int add_texts(struct contents *c, const strata_engine *e, strata_error *e
     char *text = NULL;
     size_t size = 0;
     /* Layers stand in the file as the user wrote them, the plan says which are one. */
-    int status = network_write(&text, &size, network_loaded(e->network),
-                               e->execution->math, err);
+    int status =
+        network_write(&text, &size, network_loaded(e->network), e->execution->math, err);
     if (status != STRATA_OK)
         return status;
     add(c, SECTION_NETWORK, text, size);

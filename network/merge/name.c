@@ -4,6 +4,7 @@
  */
 #include "network/merge/merge.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,21 +16,31 @@ static const char *name_of(const strata_network *net, const struct network_sibli
     return net->layers[network_sibling(g, chain, k)].name;
 }
 
-/* Characters that all names begin with; or that what follows those ends with. */
+/* Where words of a name end, as in "inception_3a/1x1.relu". */
+static bool is_gap(char c)
+{
+    return strchr("./:_-", c) != NULL;
+}
+
+/* Characters that all names begin with; or that what follows those ends with. Whole words
+ * alone. */
 static size_t common(const strata_network *net, const struct network_siblings *g, int k,
                      bool end, size_t begin)
 {
     const char *a = name_of(net, g, 0, k);
-    size_t most = strlen(a) - begin;
+    const size_t n = strlen(a);
+    size_t most = n - begin;
     for (int c = 1; c < g->n; c++) {
         const char *b = name_of(net, g, c, k);
-        const size_t n = strlen(a), m = strlen(b);
+        const size_t m = strlen(b);
         size_t same = 0;
         while (same < most && same < m - begin &&
                (end ? a[n - 1 - same] == b[m - 1 - same] : a[same] == b[same]))
             same++;
         most = same;
     }
+    while (most > 0 && !is_gap(end ? a[n - most] : a[most - 1]))
+        most--;
     return most;
 }
 

@@ -408,8 +408,7 @@ json_t *explain_json(const struct planner *planner, const struct execution *x,
                   "conversions", all_conversions(planner));
     return json_pack(
         "{s:i, s:{s:s?, s:o, s:s}, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "plan",
-        EXPLAIN_PLAN_VERSION, "network", "name", planner->network->name, "path",
+        "plan", EXPLAIN_PLAN_VERSION, "network", "name", planner->network->name, "path",
         path_json(planner->network->path), "hash", hash, "device", "name", d->name,
         "kind", d->kind == STRATA_HOST ? "host" : "cuda", "totals",
         totals(planner, x, answers, weight_bytes), "nodes", nodes(planner, x), "tensors",

@@ -67,28 +67,31 @@ static void put_node(struct bill *b, int node)
 
 /* A network output that lies in the joined tensor as it is gets a copy, which no problem
  * knows. */
-static int64_t copies(const struct planner *planner)
+static int64_t copy_of(const struct planner *planner, int tensor)
 {
     const strata_network *net = planner->network;
     const struct plan_problem *p = &planner->model->problem;
+    const int producer = net->tensors[tensor].producer;
+    strata_desc d;
+    if (!planner->is_output[tensor] || producer < 0 ||
+        planner_chosen(planner, planner->plan, (size_t)producer)->kind != CANDIDATE_ALIAS)
+        return 0;
+    const struct plan_choice *c =
+        plan_chosen(p, planner->plan->choices, (int)net->n_inputs + producer);
+    const struct plan_label *label =
+        &p->labels[plan_out_label(c, net->tensors[tensor].port)];
+    if (label->stage == PLAN_CUT || /* the problem has that one */
+        planner_desc(&d, net, tensor, label->format, NULL) != STRATA_OK)
+        return 0;
+    const int64_t bytes = strata_desc_bytes(&d);
+    return cost_of_reformat(bytes, bytes, &planner->device.properties);
+}
+
+static int64_t copies(const struct planner *planner)
+{
     int64_t cost = 0;
-    for (size_t o = 0; o < net->n_outputs; o++) {
-        const int tensor = net->outputs[o].tensor,
-                  producer = net->tensors[tensor].producer;
-        if (producer < 0 ||
-            planner_chosen(planner, planner->plan, (size_t)producer)->kind !=
-                CANDIDATE_ALIAS)
-            continue;
-        const struct plan_choice *c =
-            plan_chosen(p, planner->plan->choices, (int)net->n_inputs + producer);
-        const struct plan_label *label =
-            &p->labels[plan_out_label(c, net->tensors[tensor].port)];
-        strata_desc d;
-        if (label->stage != PLAN_CUT &&
-            planner_desc(&d, net, tensor, label->format, NULL) == STRATA_OK)
-            cost += cost_of_reformat(strata_desc_bytes(&d), strata_desc_bytes(&d),
-                                     &planner->device.properties);
-    }
+    for (size_t o = 0; o < planner->network->n_outputs; o++)
+        cost += copy_of(planner, planner->network->outputs[o].tensor);
     return cost;
 }
 
@@ -160,8 +163,12 @@ static void price(struct planner_verdict *v, struct pricing *p,
     const int last = base->layers[network_sibling(g, 0, g->length - 1)].outputs[0];
     for (int k = 0; k <= g->length; k++) /* the joined chain, and the Slice behind it */
         put_node(&p->merged, net->tensors[last].producer - k);
-    for (int c = 0; c < g->n; c++)
-        put_readers(p, base->layers[network_sibling(g, c, g->length - 1)].outputs[0]);
+    for (int c = 0; c < g->n; c++) {
+        const int result = base->layers[network_sibling(g, c, g->length - 1)].outputs[0];
+        put_readers(p, result);
+        p->apart.sum += copy_of(p->apart.planner, result);
+        p->merged.sum += copy_of(p->merged.planner, result);
+    }
     v->apart = p->apart.sum;
     v->merged = p->merged.sum;
 }

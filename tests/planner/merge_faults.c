@@ -83,7 +83,7 @@ Test(merge_faults, an_allocation_that_fails_is_an_error_and_leaks_nothing)
     cr_assert_eq(merge(&p, &w), STRATA_OK);
     const long calls = fault_disarm();
     planning_close(&p);
-    const long before = fault_blocks(), stride = 1 + calls / 150;
+    const long before = fault_blocks(), stride = 1 + calls / 400;
     long errors = 0;
     for (long at = 1 + (long)time(NULL) % stride; at <= calls; at += stride) {
         fault_arm(FAULT_MEMORY, at, at & 1);
