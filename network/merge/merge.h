@@ -10,7 +10,7 @@
  *                                      a.relu, b.relu = Slice along dim 1
  *
  * siblings.c says which layers are siblings, merge.c makes the network where some are
- * one; whether that is worth it is the planner's to say (planner/merge.c).
+ * one; whether that is worth it is the planner's to say (planner/merge/merge.c).
  */
 #ifndef NETWORK_MERGE_MERGE_H
 #define NETWORK_MERGE_MERGE_H
