@@ -12,6 +12,7 @@
 #include "core/arguments.h"
 #include "core/team.h"
 #include "engine/file/stored.h"
+#include "planner/merge/merge.h"
 #include "planner/planner.h"
 
 /* Where an engine's plan is from; without plan and record a new one is made. */
@@ -40,11 +41,17 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     } else if (from->plan) {
         status = planner_make_as(&e->planner, e->network, &device, from->plan, err);
     } else {
-        status = planner_make(&e->planner, e->network, &device, &costs.source, err);
+        status = e->lender
+                     ? planner_make(&e->planner, e->network, &device, &costs.source, err)
+                     : planner_make_merged(&e->planner, e->network, &device,
+                                           &costs.source, err);
     }
-    return status == STRATA_OK
-               ? execution_make(&e->execution, e->planner, e->planner->plan, err)
-               : status;
+    if (status != STRATA_OK)
+        return status;
+    strata_network *given = e->network;
+    e->network = network_retain(e->planner->network); /* one with merged layers, may be */
+    strata_network_destroy(given);
+    return execution_make(&e->execution, e->planner, e->planner->plan, err);
 }
 
 /* Mutual recursion with engine_add_sizes (batch.c): it ends because an engine that has

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "network/attributes.h"
+#include "network/merge/merge.h"
 
 #define KEYS_MAX 512 /* known keys a hint is chosen from */
 
@@ -223,6 +224,18 @@ static void find_made_types(struct loader *l)
         l->net->pointwise = find_made(l, "core::Pointwise@1");
     if (has_reduce(l))
         l->net->pooling = find_made(l, "core::Pooling@1");
+}
+
+int network_find_slice(struct loader *l)
+{
+    struct network_groups groups;
+    strata_error why = {0};
+    int status = network_find_siblings(&groups, l->net, l->err);
+    if (groups.n > 0) /* without it they stay apart */
+        registry_find(l->registry, "core::Slice@1", &l->net->slice, &why);
+    network_free_groups(&groups);
+    return why.status == STRATA_ENOMEM ? error_set(l->err, why.status, "%s", why.message)
+                                       : status;
 }
 
 int network_read_layers(struct loader *l)

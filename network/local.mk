@@ -126,6 +126,10 @@ NETWORK_SOURCES = \
 	network/private.h \
 	network/profile.c \
 	network/reader.c \
+	network/merge/merge.c \
+	network/merge/merge.h \
+	network/merge/name.c \
+	network/merge/siblings.c \
 	network/resize.c \
 	network/sections.c \
 	network/shapes.c \

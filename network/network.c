@@ -54,12 +54,30 @@ strata_network *network_retain(const strata_network *net)
     return shared;
 }
 
+static void free_merged(struct network_merged *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        free(m->blocks[i]);
+    free(m->blocks);
+    free(m);
+}
+
+const strata_network *network_loaded(const strata_network *net)
+{
+    while (net->base)
+        net = net->base;
+    return net;
+}
+
 void strata_network_destroy(strata_network *net)
 {
     if (!net || atomic_fetch_sub_explicit(&net->references, 1, memory_order_acq_rel) > 0)
         return;
     if (net->base) {
-        network_free_own_layers(net);
+        if (net->merged && net->merged != net->base->merged)
+            free_merged(net->merged);
+        else
+            network_free_own_layers(net);
         strata_network_destroy((strata_network *)net->base);
         free(net->tensors);
         free(net);
@@ -101,7 +119,7 @@ void strata_network_destroy(strata_network *net)
 
 bool network_reads(const strata_network *net, const char *path)
 {
-    const strata_network *own = net->base ? net->base : net;
+    const strata_network *own = network_loaded(net);
     const char *costs = own->build.costs.file;
     bool reads = config_reads(own->config, path) || file_same(own->path, path) ||
                  (costs && file_same(costs, path));
@@ -227,7 +245,7 @@ static int load(struct loader *l)
         network_read_sections, network_read_sources, network_read_layers,
         network_doubt_weights, network_resolve,      network_sort,
         place_layers,          network_infer,        network_read_outputs,
-        network_read_states,
+        network_read_states,   network_find_slice,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         int status = steps[i](l);
@@ -255,7 +273,7 @@ static int start(struct loader *l, const char *path,
     if (!net)
         return STRATA_ENOMEM;
     l->net = net;
-    net->build.fusion = true;
+    net->build.fusion = net->build.merge = true;
     net->build.memory_slack = 5;
     net->build.memory_plans = 32;
     net->build.plan_nodes = 10000;

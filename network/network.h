@@ -69,12 +69,29 @@ struct network_output {
     struct format format; /* fp32:nchw by default */
 };
 
-enum weight_source { WEIGHT_ABSENT, WEIGHT_FILE, WEIGHT_RANDOM, WEIGHT_ZEROS };
+enum weight_source {
+    WEIGHT_ABSENT,
+    WEIGHT_FILE,
+    WEIGHT_RANDOM,
+    WEIGHT_ZEROS,
+    WEIGHT_JOINED /* of several weights, one behind the other along a dim */
+};
+
+struct network_weight;
+
+/* Parts of one dtype, whose dims agree but for the one along which they are joined; an
+ * absent one stands for zeros. */
+struct network_join {
+    const struct network_weight *const *parts;
+    const int64_t *counts; /* of each along the axis */
+    int n, axis;
+};
 
 struct network_weight {
     enum weight_source source;
     struct weight_view view; /* WEIGHT_FILE */
     uint64_t seed;           /* WEIGHT_RANDOM */
+    const struct network_join *join; /* WEIGHT_JOINED */
     int dtype;               /* as the layer accepts it */
     int rank;
     int64_t dims[STRATA_MAX_RANK]; /* as the layer expects it */
@@ -116,6 +133,12 @@ static inline bool network_has_weight(const struct network_layer *layer, size_t 
     return layer->weights[weight].source != WEIGHT_ABSENT;
 }
 
+/* What a network with merged layers has for itself: blocks to free. */
+struct network_merged {
+    void **blocks;
+    size_t n, capacity;
+};
+
 struct strata_network {
     atomic_int references; /* owners besides the first */
     char *path;            /* of the INI file */
@@ -136,11 +159,15 @@ struct strata_network {
     struct network_symbol *symbols;
     size_t n_symbols;
     int batch_symbol; /* that dim 0 of inputs has and no other dim; or -1 */
-    /* Types that layers or groups of them may become; NULL: there is none. */
-    const struct registry_layer *pointwise, *pooling;
-    const strata_network *base; /* NULL; or that of which this is a version for other
-                                   sizes: all but the tensors is then the base's, and the
-                                   layers where some name symbols */
+    /* Types that layers or groups of them may become, or that merged ones need; NULL:
+     * there is none, or no use for it. */
+    const struct registry_layer *pointwise, *pooling, *slice;
+    const strata_network *base;    /* NULL; or that of which this is a version for other
+                                      sizes: all but the tensors is then the base's, and the
+                                      layers where some name symbols; or that of which
+                                      layers are merged here (merge/merge.h) */
+    struct network_merged *merged; /* NULL; or what such a network has for itself, of
+                                      which versions of it are, too */
     struct config *config;      /* places of everything */
     char **paths; /* of the files read besides those of config: weights, labels */
     size_t n_paths;
@@ -149,6 +176,8 @@ struct strata_network {
 /* One more owner; strata_network_destroy drops one and frees with the last. Engines keep
  * their network this way. */
 strata_network *network_retain(const strata_network *net);
+/* The network that was loaded, of which this one is a version, or has merged layers. */
+const strata_network *network_loaded(const strata_network *net);
 
 /* Whether the file at path is one of those the network was read from: of its text, its
  * weights, its labels, its costs, or its engine. */

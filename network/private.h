@@ -113,6 +113,8 @@ void network_doubt_labels(const strata_network *net);
 /* layers.c: [layer] sections as drafts: types, attributes, weights, what their inputs
  * name. */
 int network_read_layers(struct loader *l);
+/* The type that siblings need to be merged, where there are some. After the layers. */
+int network_find_slice(struct loader *l);
 
 /* graph.c */
 /* "NAME" or "NAME:PORT" to a node; false after recording an error. */

@@ -201,9 +201,10 @@ static void read_objective(struct config *c, struct config_section *s,
 static int read_build(struct loader *l, struct config_section *s)
 {
     static const char *const keys[] = {
-        "precision",    "formats",      "fusion",     "no_reformat",   "objective",
-        "memory_slack", "memory_plans", "plan_nodes", "deterministic", "workspace",
-        "math",         "costs",        "costs_miss", "costs_budget",  "nan"};
+        "precision",     "formats",      "fusion",       "no_reformat",
+        "objective",     "memory_slack", "memory_plans", "plan_nodes",
+        "deterministic", "workspace",    "math",         "costs",
+        "costs_miss",    "costs_budget", "nan",          "merge"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");
@@ -222,6 +223,7 @@ static int read_build(struct loader *l, struct config_section *s)
     read_costs(l, s, &b->costs);
     read_objective(l->c, s, b);
     read_flag(l->c, s, "fusion", &b->fusion);
+    read_flag(l->c, s, "merge", &b->merge);
     read_flag(l->c, s, "no_reformat", &b->no_reformat);
     read_flag(l->c, s, "deterministic", &b->deterministic);
     if (nan && config_choice(l->c, nan, "any|propagate", &choice))

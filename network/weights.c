@@ -333,6 +333,31 @@ const void *network_weight_in_place(const struct network_weight *w)
     return same && (uintptr_t)w->view.data % TENSOR_ALIGNMENT == 0 ? w->view.data : NULL;
 }
 
+/* Entries of each part along the axis lie together, and so do those of the whole. */
+static int load_joined(const struct network_weight *w, char *dst, strata_error *err)
+{
+    const struct network_join *j = w->join;
+    const size_t size = strata_dtype_size(w->dtype);
+    size_t inner = size, outer = 1, at = 0;
+    for (int d = 0; d < w->rank; d++) /* bounded: the whole was checked */
+        *(d < j->axis ? &outer : &inner) *= d == j->axis ? 1 : (size_t)w->dims[d];
+    const size_t pitch = inner * (size_t)w->dims[j->axis];
+    int status = STRATA_OK;
+    for (int i = 0; i < j->n && status == STRATA_OK; i++) {
+        const size_t row = inner * (size_t)j->counts[i];
+        char *part = zalloc(outer, row, w->name, err);
+        if (!part)
+            return STRATA_ENOMEM;
+        if (j->parts[i]->source != WEIGHT_ABSENT)
+            status = network_weight_load(j->parts[i], part, err);
+        for (size_t k = 0; k < outer && status == STRATA_OK; k++)
+            memcpy(dst + k * pitch + at, part + k * row, row);
+        free(part);
+        at += row;
+    }
+    return status;
+}
+
 int network_weight_load(const struct network_weight *w, void *dst, strata_error *err)
 {
     int64_t count = network_elements(w->dims, w->rank);
@@ -346,6 +371,8 @@ int network_weight_load(const struct network_weight *w, void *dst, strata_error 
     case WEIGHT_RANDOM:
         status = load_random(w, dst, count, err);
         break;
+    case WEIGHT_JOINED:
+        return load_joined(w, dst, err); /* whose parts have names */
     default:
         memset(dst, 0, (size_t)count * strata_dtype_size(w->dtype));
     }

@@ -48,6 +48,9 @@ PLANNER_SOURCES = \
 	planner/fuse/weights.c \
 	planner/like.c \
 	planner/memory.c \
+	planner/merge/merge.c \
+	planner/merge/merge.h \
+	planner/merge/record.c \
 	planner/memory_order.c \
 	planner/model/model.c \
 	planner/objective.c \

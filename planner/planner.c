@@ -10,6 +10,7 @@
 
 #include "core/team.h"
 #include "planner/explain/explain.h"
+#include "planner/merge/merge.h"
 #include "planner/pack.h"
 #include "planner/record.h"
 #include "planner/threads.h"
@@ -135,6 +136,13 @@ int planner_make_recorded(struct planner **out, const strata_network *network,
     }
     planner->record = record;
     planner->math = device->math;
+    status =
+        planner_merges_read(&planner->merges, json_object_get(record->json, "merges"),
+                            planner_unmerged(planner), err);
+    if (status != STRATA_OK) {
+        planner_free(planner);
+        return status;
+    }
     return finish(out, planner, NULL, NULL, err);
 }
 
@@ -148,6 +156,7 @@ void planner_free(struct planner *planner)
     cost_table_free(&planner->known);
     record_free(planner->record);
     record_free(planner->guide);
+    planner_free_merges(planner->merges);
     free(planner->scale);
     strata_network_destroy(planner->network);
     free(planner);

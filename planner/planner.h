@@ -27,6 +27,7 @@
 #include "planner/execution.h"
 #include "planner/solver/plan.h"
 
+struct planner_merges;
 struct record;
 struct record_decision;
 
@@ -160,6 +161,7 @@ struct planner {
     struct cost_report costs;   /* how the plan's were found */
     struct cost_table known;    /* measured or recorded costs that were at hand */
     struct planner_trade trade; /* of an objective other than time */
+    struct planner_merges *merges; /* merge/: what was decided of siblings; or NULL */
 };
 
 /* planner.c: the best plan by the network's options. costs: who measures what is not

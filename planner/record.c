@@ -12,6 +12,7 @@
 #include "core/names.h"
 #include "io/json.h"
 #include "planner/explain/explain.h"
+#include "planner/merge/merge.h"
 
 static const char *const kinds[] = {[CANDIDATE_RUN] = "run",
                                     [CANDIDATE_GROUP] = "group",
@@ -102,14 +103,15 @@ json_t *record_json(const struct planner *planner, const struct record_modules *
     for (size_t i = 0; i < planner->plan->n_steps; i++)
         conversions =
             json_add(conversions, conversion_json(planner, &planner->plan->steps[i]));
-    return json_pack(
-        "{s:o, s:o, s:b, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o}", "decisions", decisions,
-        "conversions", conversions, "pads_any", planner->model->any_dirty, "pitched",
-        !planner->record || planner->record->pitched, "objective",
-        (json_int_t)planner->plan->objective, "bound", (json_int_t)planner->plan->bound,
-        "proved", planner->plan->proved, "nodes", (json_int_t)planner->plan->nodes,
-        "costs", cost_kinds[planner->costs.kind], "costs_complete",
-        planner->costs.complete, "least_time", trade_json(&planner->trade));
+    return json_pack("{s:o, s:o, s:o, s:b, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o}",
+                     "merges", planner_merges_json(planner), "decisions", decisions,
+                     "conversions", conversions, "pads_any", planner->model->any_dirty,
+                     "pitched", !planner->record || planner->record->pitched, "objective",
+                     (json_int_t)planner->plan->objective, "bound",
+                     (json_int_t)planner->plan->bound, "proved", planner->plan->proved,
+                     "nodes", (json_int_t)planner->plan->nodes, "costs",
+                     cost_kinds[planner->costs.kind], "costs_complete",
+                     planner->costs.complete, "least_time", trade_json(&planner->trade));
 }
 
 /* ---- reading ------------------------------------------------------------------------

@@ -172,6 +172,27 @@ compare 0 '^ok: alike, value for value' 'finds impls that agree' --impls c,c
 compare 0 '^ok: all are within the tolerance of .*0.02; all pass with --tolerance=[0-9.e-]+$' \
     'says how well precisions agree' --precisions fp32,fp16
 compare 0 '^conv1 +any +fp32' 'compares inside of fused layers' --impls any,c --no-fusion
+
+# Three siblings, whose parts of one tensor are read at its pitch.
+sibling() { # sibling NAME FILTERS
+    printf '[layer %s]\ntype = Convolution\ninputs = x\nfilters = %s\nkernel = 1x1\n' "$@"
+    printf 'weight = w\n[layer %s.relu]\ntype = Activation\nkind = relu\n' "$1"
+}
+{
+    printf '[network]\nformat = 1\noutputs = j, d\n[build]\nprecision = fp16\n'
+    printf '[weights w]\nrandom = 1\n[input x]\nshape = 3 x 16 x 10 x 10\n'
+    sibling a 24
+    sibling b 16
+    sibling c 8
+    printf '[layer j]\ntype = Concatenation\ninputs = b.relu, a.relu, c.relu\n'
+    printf '[layer d]\ntype = Pooling\nglobal = yes\nkind = max\ninputs = b.relu\n'
+} >"$scratch/siblings.ini"
+expect 0 '^ok: ' 'compare reads a slice where it lies' $strata compare \
+    "$scratch/siblings.ini" --costs analytic --with build.merge=no
+expect 0 '^\{a,b,c\} +yes +[0-9.]+ +[0-9.]+' 'explain tells both prices of siblings' \
+    $strata explain "$scratch/siblings.ini" --costs analytic --fusions
+expect 0 'chosen' 'explain --impls finds what a layer is merged into' \
+    $strata explain "$scratch/siblings.ini" --costs analytic --impls b
 compare 0 '^[0-9]+ tensors compared, fp32:nchw against fp32:nhwc' 'compares formats' \
     --formats fp32:nchw,fp32:nhwc
 compare 0 'ok: all are within' 'compares precisions by the tolerance of FP16' \

@@ -16,6 +16,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/explain/explain.c tools/explain/explain.h \
 	tools/explain/impls.c \
 	tools/explain/inside.c \
+	tools/explain/merges.c \
 	tools/explain/columns.c tools/explain/diff.c tools/explain/dot.c tools/explain/graph.c \
 	tools/build.c tools/built.c \
 	tools/generate/decoder.c tools/generate/decoder.h tools/generate/generate.c \

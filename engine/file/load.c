@@ -125,7 +125,7 @@ static int read_sections(struct engine_stored *s, strata_network **net,
     if (status == STRATA_OK)
         status = read_network(net, &s->file, path, registry, err);
     if (status == STRATA_OK)
-        status = engine_read_plan(s, *net, plugins, n, err);
+        status = engine_read_plan(s, net, plugins, n, err);
     free(plugins);
     json_decref(records);
     return status;

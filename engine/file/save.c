@@ -141,7 +141,9 @@ static int add_texts(struct contents *c, const strata_engine *e, strata_error *e
 {
     char *text = NULL;
     size_t size = 0;
-    int status = network_write(&text, &size, e->network, e->execution->math, err);
+    /* Layers stand in the file as the user wrote them, the plan says which are one. */
+    int status =
+        network_write(&text, &size, network_loaded(e->network), e->execution->math, err);
     if (status != STRATA_OK)
         return status;
     add(c, SECTION_NETWORK, text, size);
@@ -158,7 +160,8 @@ static int collect(struct contents *c, const strata_engine *e, strata_error *err
         (status = add_plan(c, e, err)) != STRATA_OK ||
         (status = add_texts(c, e, err)) != STRATA_OK ||
         (status = add_report(c, e, err)) != STRATA_OK ||
-        (status = engine_write_weights(&weights, &size, e->network, err)) != STRATA_OK)
+        (status = engine_write_weights(&weights, &size, network_loaded(e->network),
+                                       err)) != STRATA_OK)
         return status;
     add(c, SECTION_WEIGHTS, weights, size);
     return STRATA_OK;

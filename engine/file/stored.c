@@ -5,6 +5,8 @@
  */
 #include "engine/file/stored.h"
 
+#include "planner/merge/merge.h"
+
 #include <stdlib.h>
 
 int engine_section_json(json_t **out, const struct engine_file *f, const char *name,
@@ -78,7 +80,19 @@ static int read_smaller(struct engine_stored *s, const json_t *list,
     return status;
 }
 
-int engine_read_plan(struct engine_stored *s, const strata_network *net,
+/* The network of a file's text becomes the one that its plan is of. */
+static int merge_network(strata_network **net, const json_t *merges, strata_error *err)
+{
+    strata_network *merged;
+    int status = planner_merge_recorded(&merged, merges, *net, err);
+    if (status != STRATA_OK)
+        return status;
+    strata_network_destroy(*net);
+    *net = merged;
+    return STRATA_OK;
+}
+
+int engine_read_plan(struct engine_stored *s, strata_network **net,
                      const struct engine_plugin *plugins, size_t n_plugins,
                      strata_error *err)
 {
@@ -88,9 +102,11 @@ int engine_read_plan(struct engine_stored *s, const strata_network *net,
     int status = engine_section_json(&plan, &s->file, SECTION_PLAN, err);
     if (status != STRATA_OK)
         return status;
-    status = record_read(&s->record, plan, net, &modules, err);
+    status = merge_network(net, json_object_get(plan, "merges"), err);
     if (status == STRATA_OK)
-        status = read_smaller(s, json_object_get(plan, "smaller"), net, &modules, err);
+        status = record_read(&s->record, plan, *net, &modules, err);
+    if (status == STRATA_OK)
+        status = read_smaller(s, json_object_get(plan, "smaller"), *net, &modules, err);
     json_decref(plan); /* records have their own references */
     if (status != STRATA_OK)
         error_prefix(err, "section '" SECTION_PLAN "'");

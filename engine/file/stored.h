@@ -54,8 +54,9 @@ int engine_plugin_index(const json_t *records, const struct module *m);
 
 /* Section `plan` as JSON, with the plans for other sizes; NULL: no memory. */
 json_t *engine_plan_json(const strata_engine *e, const json_t *plugins);
-/* The same back, for a network. */
-int engine_read_plan(struct engine_stored *s, const strata_network *net,
+/* The same back, for the network of the file's text, which becomes the one that the plan
+ * is of: with merged layers, if it has some. */
+int engine_read_plan(struct engine_stored *s, strata_network **net,
                      const struct engine_plugin *plugins, size_t n_plugins,
                      strata_error *err);
 /* Text of a JSON section; EPARSE names section and line. */

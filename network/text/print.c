@@ -423,7 +423,7 @@ int network_print(char **text, size_t *size, const strata_network *net,
                   strata_registry *registry, strata_error *err)
 {
     struct printing p = {.lines = {.gap = ", ", .section = "", .err = err},
-                         .net = net->base ? net->base : net,
+                         .net = network_loaded(net),
                          .registry = registry};
     *text = NULL;
     int status = index_layers(&p, err);

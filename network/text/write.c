@@ -125,6 +125,8 @@ static void write_build(struct lines *w, const strata_network *net, int math)
     line_choice(w, "precision", "fp32|fp16|any|bf16", (int)b->precision);
     line_formats(w, "formats", b->formats);
     line_flag(w, "fusion", b->fusion);
+    if (!b->merge) /* older readers know no such key */
+        line_flag(w, "merge", false);
     line_choice(w, "objective", objectives, (int)b->objective);
     line_reals(w, "memory_slack", &b->memory_slack, 1);
     line_int(w, "memory_plans", b->memory_plans);

@@ -8,6 +8,9 @@ CRITERION_TESTS += \
 	tests/planner/fuse_groups \
 	tests/planner/fuse_reduce \
 	tests/planner/linear \
+	tests/planner/merge \
+	tests/planner/merge_faults \
+	tests/planner/merge_values \
 	tests/planner/nets \
 	tests/planner/objective \
 	tests/planner/planner \
@@ -33,6 +36,18 @@ tests_planner_fuse_groups_SOURCES = tests/planner/fuse_groups.c tests/planner/fu
 	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fuse_reduce_SOURCES = tests/planner/fuse_reduce.c tests/planner/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
+tests_planner_merge_SOURCES = tests/planner/merge.c tests/planner/planning.h
+tests_planner_merge_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_planner_merge_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_planner_merge_faults_SOURCES = tests/planner/merge_faults.c \
+	tests/planner/planning.h tests/support/fault.c tests/support/fault.h
+tests_planner_merge_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_planner_merge_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_planner_merge_faults_LDFLAGS = $(AM_LDFLAGS) $(FAULT_WRAPS)
+tests_planner_merge_values_SOURCES = tests/planner/merge_values.c \
+	tests/engine/engine_session.h
+tests_planner_merge_values_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_planner_merge_values_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_objective_SOURCES = tests/planner/objective.c \
 	tests/planner/planning.h
 tests_planner_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

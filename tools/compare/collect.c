@@ -27,17 +27,31 @@ void compare_side_free(struct compare_side *s)
     tool_close(&s->session);
 }
 
+/* The bytes from a value's first element to its last: what is inside another at a pitch
+ * has the others' between its own. The caller's to free; NULL: err says why. */
+static void *fetch(const strata_context *c, const struct execution_value *v,
+                   const void *from, const char *name, strata_error *err)
+{
+    const size_t bytes = (size_t)strata_desc_bytes(&v->desc);
+    void *raw = zalloc(1, bytes, name, err);
+    int status = raw ? STRATA_OK : STRATA_ENOMEM;
+    if (status == STRATA_OK)
+        status = c->handle->device->ops->copy(c->stream, raw, from, bytes,
+                                              COPY_FROM_DEVICE, err);
+    if (status == STRATA_OK)
+        status = strata_stream_synchronize(c->stream, err);
+    if (status == STRATA_OK)
+        return raw;
+    free(raw);
+    return NULL;
+}
+
 static int read_value(struct compare_tensor *t, strata_context *c,
                       const struct execution_value *v, const void *from,
                       strata_error *err)
 {
-    void *raw = zalloc(1, (size_t)v->bytes, t->name, err);
-    int status = raw ? STRATA_OK : STRATA_ENOMEM;
-    if (status == STRATA_OK)
-        status = c->handle->device->ops->copy(c->stream, raw, from, (size_t)v->bytes,
-                                              COPY_FROM_DEVICE, err);
-    if (status == STRATA_OK)
-        status = strata_stream_synchronize(c->stream, err);
+    void *raw = fetch(c, v, from, t->name, err);
+    int status = raw ? STRATA_OK : err->status;
     if (status == STRATA_OK)
         status = values_read(&t->values, &v->desc, raw, t->name, err);
     free(raw);
@@ -85,13 +99,14 @@ static int feed_value(struct compare_side *s, const struct compare_side *feed, i
         compare_find(feed, c->engine->network->tensors[v->tensor].name);
     if (!t || t->values.count != strata_desc_count(&v->desc))
         return STRATA_OK;
-    void *raw = zalloc(1, (size_t)v->bytes, t->name, err);
-    int status = raw ? STRATA_OK : STRATA_ENOMEM;
+    void *raw = fetch(c, v, c->value_data[value], t->name, err);
+    int status = raw ? STRATA_OK : err->status;
     if (status == STRATA_OK)
         status = values_write(&t->values, &v->desc, raw, err);
     if (status == STRATA_OK)
         status = c->handle->device->ops->copy(c->stream, c->value_data[value], raw,
-                                              (size_t)v->bytes, COPY_TO_DEVICE, err);
+                                              (size_t)strata_desc_bytes(&v->desc),
+                                              COPY_TO_DEVICE, err);
     if (status == STRATA_OK)
         status = strata_stream_synchronize(c->stream, err);
     free(raw);

@@ -169,8 +169,10 @@ static int print_tables(const strata_engine *e, const struct explain *x,
     int status = steps ? explain_print_steps(e, format, err) : STRATA_OK;
     if (status != STRATA_OK)
         return status;
-    if (text)
+    if (text) {
         explain_print_summary(e);
+        explain_print_merge_summary(e);
+    }
     if (w->tensors) {
         fputs(text ? "\n" : "", stdout);
         explain_print_tensors(e, format);
@@ -182,6 +184,8 @@ static int print_tables(const strata_engine *e, const struct explain *x,
     if (w->fusions) {
         fputs(text ? "\n" : "", stdout);
         explain_print_fusions(e, format);
+        if (text)
+            explain_print_merges(e, format);
     }
     if (w->refused) {
         fputs(text ? "\n" : "", stdout);

@@ -22,6 +22,13 @@ bool explain_is_copy(const strata_engine *e, const struct execution_step *s);
 /* "fp32:nchw" */
 const char *explain_value_format(const strata_engine *e, int value);
 
+/* ---- merges.c ------------------------------------------------------------------- */
+/* A line, and a table with both prices of each group; nothing where there is none. */
+void explain_print_merge_summary(const strata_engine *e);
+void explain_print_merges(const strata_engine *e, int format);
+/* Of the layer that one is merged into, or its own. */
+const char *explain_merged_name(const strata_engine *e, const char *layer);
+
 /* ---- sizes.c -------------------------------------------------------------------- */
 /* A row for each combination of listed sizes, and for those half way between. */
 int explain_print_sizes(const strata_engine *e, int format, strata_error *err);

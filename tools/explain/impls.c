@@ -164,7 +164,7 @@ int explain_print_impls(const strata_engine *e, const char *layer, int format,
                                           "fused", "us",     "cost",  "why"};
     struct way *ways = NULL;
     struct table t;
-    int op, status = find_op(&op, e, layer, err);
+    int op, status = find_op(&op, e, explain_merged_name(e, layer), err);
     if (status != STRATA_OK)
         return status;
     const struct plan_op *o = &planner->model->problem.ops[op];

@@ -143,6 +143,8 @@ static void add_reformat_why(struct table *t, const strata_engine *e,
     if (explain_is_copy(e, s) && to->stage == PLAN_HOME)
         table_cell(t, "to its place in %s",
                    e->network->tensors[x->values[to->alias].tensor].name);
+    else if (explain_is_copy(e, s) && x->values[s->from].pitched)
+        table_cell(t, "for %s, which takes it as one piece alone", who.text);
     else if (explain_is_copy(e, s))
         table_cell(t, "for %s: an output has memory of its own", who.text);
     else if (s->kind == STEP_RELABEL)

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The network with siblings as one chain each. What it makes for itself is a list of
+ * blocks, freed together; layers, tensors and weights that stay are the base's.
+ */
+#include "network/merge/merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <strata/layers.h>
+
+#include "core/alloc.h"
+#include "core/checked.h"
+
+struct merging {
+    strata_network *net; /* that is made */
+    const strata_network *base;
+    const struct network_groups *groups;
+    int *group_of; /* of each layer of the base: by its first layer; -1: none */
+    bool *dropped; /* layers of the base that another does for */
+};
+
+/* ---- memory -------------------------------------------------------------------------
+ */
+
+/* Takes a block, which may be NULL for want of memory. */
+static void *keep(strata_network *net, void *block, strata_error *err)
+{
+    struct network_merged *m = net->merged;
+    if (block &&
+        grow(&m->blocks, &m->capacity, m->n, sizeof *m->blocks, err) != STRATA_OK) {
+        free(block);
+        return NULL;
+    }
+    if (block)
+        m->blocks[m->n++] = block;
+    return block;
+}
+
+static void *get(strata_network *net, size_t n, size_t size, strata_error *err)
+{
+    return keep(net, zalloc(n, size, "merged layers", err), err);
+}
+
+/* ---- one layer of several -----------------------------------------------------------
+ */
+
+static const struct network_layer *
+member(const struct merging *m, const struct network_siblings *g, int chain, int k)
+{
+    return &m->base->layers[network_sibling(g, chain, k)];
+}
+
+/* Results of a chain's k-th layer. */
+static int64_t results_of(const struct merging *m, const struct network_siblings *g,
+                          int chain, int k, int axis)
+{
+    return m->base->tensors[member(m, g, chain, k)->outputs[0]].dims[axis];
+}
+
+static int join_weight(struct merging *m, struct network_weight *out,
+                       const struct network_siblings *g, int k, size_t w, int axis,
+                       const struct network_joint *joint, strata_error *err)
+{
+    struct network_join *join = get(m->net, 1, sizeof *join, err);
+    const struct network_weight **parts =
+        get(m->net, (size_t)g->n, sizeof(struct network_weight *), err);
+    int64_t *counts = get(m->net, (size_t)g->n, sizeof *counts, err);
+    if (!join || !parts || !counts)
+        return STRATA_ENOMEM;
+    *join = (struct network_join){parts, counts, g->n, joint->weight_axis[w]};
+    const struct network_weight *like = NULL;
+    int64_t sum = 0;
+    for (int c = 0; c < g->n; c++) {
+        parts[c] = &member(m, g, c, k)->weights[w];
+        counts[c] = results_of(m, g, c, k, axis);
+        sum += counts[c]; /* at most 2^31 each */
+        if (parts[c]->source != WEIGHT_ABSENT)
+            like = like ? like : parts[c];
+    }
+    if (!like) {
+        *out = *parts[0];
+        return STRATA_OK;
+    }
+    *out = *like;
+    out->source = WEIGHT_JOINED;
+    out->join = join;
+    out->dims[join->axis] = sum;
+    if (sum > NETWORK_MAX_DIM || network_elements(out->dims, out->rank) < 0)
+        return error_set(err, STRATA_EOVERFLOW, "%s with those beside it: too large",
+                         like->name);
+    return STRATA_OK;
+}
+
+static int join_weights(struct merging *m, struct network_layer *layer,
+                        const struct network_siblings *g, int k, int axis,
+                        const struct network_joint *joint, strata_error *err)
+{
+    const size_t n = layer->type->n_weights;
+    int status = STRATA_OK;
+    layer->weights = get(m->net, n, sizeof *layer->weights, err);
+    if (!layer->weights)
+        return STRATA_ENOMEM;
+    for (size_t w = 0; w < n && status == STRATA_OK; w++)
+        status = join_weight(m, &layer->weights[w], g, k, w, axis, joint, err);
+    return status;
+}
+
+/* The first member's parameters, with as many results as all have. */
+static int join_params(struct merging *m, struct network_layer *layer,
+                       const strata_attr *count, int64_t results, strata_error *err)
+{
+    const size_t size = layer->type->layer.params_size;
+    const void *first = layer->params;
+    layer->params = get(m->net, size, 1, err);
+    if (!layer->params)
+        return STRATA_ENOMEM;
+    memcpy(layer->params, first, size);
+    if (count)
+        memcpy((char *)layer->params + count->offset, &results, sizeof results);
+    return STRATA_OK;
+}
+
+/* A tensor behind the base's, like one of those but for a dim. */
+static int add_tensor(struct merging *m, const char *name, int like, int axis,
+                      int64_t results, strata_error *err)
+{
+    struct network_tensor *t = &m->net->tensors[m->net->n_tensors];
+    *t = m->base->tensors[like];
+    t->dims[axis] = results;
+    t->name = keep(m->net, duplicate(name, err), err);
+    t->port = 0;
+    if (!t->name)
+        return -1;
+    if (results > NETWORK_MAX_DIM || network_elements(t->dims, t->rank) < 0) {
+        error_set(err, STRATA_EOVERFLOW, "tensor '%s': too large", name);
+        return -1;
+    }
+    return (int)m->net->n_tensors++;
+}
+
+/* The k-th layers of all chains as one that reads `input`; *output is what it writes. */
+static int join_layer(struct merging *m, const struct network_siblings *g, int k,
+                      int axis, int input, int *output, strata_error *err)
+{
+    const struct network_layer *first = member(m, g, 0, k);
+    const struct network_joint joint = network_joint_of(m->base, first);
+    struct network_layer *layer = &m->net->layers[m->net->n_layers];
+    int64_t results = 0;
+    for (int c = 0; c < g->n; c++)
+        results += results_of(m, g, c, k, axis);
+    *layer = *first;
+    layer->name = keep(m->net, network_siblings_name(m->base, g, k, err), err);
+    int *ends = get(m->net, 2, sizeof *ends, err);
+    if (!layer->name || !ends)
+        return STRATA_ENOMEM;
+    int status = join_params(m, layer, joint.count, results, err);
+    if (status == STRATA_OK)
+        status = join_weights(m, layer, g, k, axis, &joint, err);
+    if (status != STRATA_OK)
+        return status;
+    *output = add_tensor(m, layer->name, first->outputs[0], axis, results, err);
+    if (*output < 0)
+        return err && err->status ? err->status : STRATA_ENOMEM;
+    ends[0] = input;
+    ends[1] = *output;
+    layer->inputs = &ends[0];
+    layer->outputs = &ends[1];
+    m->net->n_layers++;
+    return STRATA_OK;
+}
+
+/* What the chains end in, as parts of what the one chain ends in. */
+static int add_slice(struct merging *m, const struct network_siblings *g, int axis,
+                     int whole, strata_error *err)
+{
+    static const char behind[] = " apart";
+    struct network_layer *layer = &m->net->layers[m->net->n_layers];
+    const char *of = m->net->tensors[whole].name;
+    const size_t n = (size_t)g->n;
+    strata_slice *p = get(m->net, 1, sizeof *p, err);
+    int64_t *split = get(m->net, n, sizeof *split, err);
+    int *ends = get(m->net, n + 1, sizeof *ends, err);
+    char *name = get(m->net, strlen(of) + sizeof behind, 1, err);
+    if (!p || !split || !ends || !name)
+        return STRATA_ENOMEM;
+    memcpy(name, of, strlen(of));
+    memcpy(name + strlen(of), behind, sizeof behind);
+    ends[0] = whole;
+    for (int c = 0; c < g->n; c++) {
+        const int part = member(m, g, c, g->length - 1)->outputs[0];
+        split[c] = m->base->tensors[part].dims[axis];
+        ends[1 + c] = part;
+    }
+    *p = (strata_slice){.split = {split, g->n}, .axis = axis};
+    *layer = (struct network_layer){.name = name,
+                                    .type = m->base->slice,
+                                    .params = p,
+                                    .inputs = &ends[0],
+                                    .outputs = &ends[1],
+                                    .n_inputs = 1,
+                                    .n_outputs = g->n,
+                                    .n_ports = 1,
+                                    .place = member(m, g, 0, 0)->place};
+    m->net->n_layers++;
+    return STRATA_OK;
+}
+
+static int join_group(struct merging *m, const struct network_siblings *g,
+                      strata_error *err)
+{
+    const struct network_layer *first = member(m, g, 0, 0);
+    const int axis = network_joint_of(m->base, first).axis;
+    int tensor = first->inputs[0], status = STRATA_OK;
+    for (int k = 0; k < g->length && status == STRATA_OK; k++)
+        status = join_layer(m, g, k, axis, tensor, &tensor, err);
+    return status == STRATA_OK ? add_slice(m, g, axis, tensor, err) : status;
+}
+
+/* ---- the network --------------------------------------------------------------------
+ */
+
+/* The base with room for what is made; nothing else of its own yet. */
+static int open_network(struct merging *m, strata_error *err)
+{
+    const strata_network *base = m->base;
+    size_t layers = base->n_layers, tensors = base->n_tensors;
+    for (size_t i = 0; i < m->groups->n; i++) {
+        layers += (size_t)m->groups->list[i].length + 1;
+        tensors += (size_t)m->groups->list[i].length;
+    }
+    strata_network *net = zalloc(1, sizeof *net, "a network", err);
+    struct network_merged *merged = zalloc(1, sizeof *merged, "a network", err);
+    struct network_tensor *all = zalloc(tensors, sizeof *all, "tensors", err);
+    if (!net || !merged || !all) {
+        free(net);
+        free(merged);
+        free(all);
+        return STRATA_ENOMEM;
+    }
+    *net = *base;
+    atomic_init(&net->references, 0);
+    net->base = network_retain(base);
+    net->merged = merged;
+    net->tensors = memcpy(all, base->tensors, base->n_tensors * sizeof *all);
+    net->n_layers = 0;
+    net->layers = get(net, layers, sizeof *net->layers, err);
+    m->net = net;
+    m->group_of = zalloc(base->n_layers, sizeof *m->group_of, "merged layers", err);
+    m->dropped = zalloc(base->n_layers, sizeof *m->dropped, "merged layers", err);
+    return net->layers && m->group_of && m->dropped ? STRATA_OK : STRATA_ENOMEM;
+}
+
+static void mark(struct merging *m)
+{
+    memset(m->group_of, -1, m->base->n_layers * sizeof *m->group_of);
+    for (size_t i = 0; i < m->groups->n; i++) {
+        const struct network_siblings *g = &m->groups->list[i];
+        m->group_of[network_sibling(g, 0, 0)] = (int)i;
+        for (int c = 0; c < g->n; c++)
+            for (int k = 0; k < g->length; k++)
+                m->dropped[network_sibling(g, c, k)] = true;
+    }
+}
+
+/* A joined chain stands where the first of its layers did: what it reads is made by then,
+ * and who reads any of it comes later. */
+static int place_layers(struct merging *m, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; i < m->base->n_layers && status == STRATA_OK; i++) {
+        if (m->group_of[i] >= 0)
+            status = join_group(m, &m->groups->list[m->group_of[i]], err);
+        else if (!m->dropped[i])
+            m->net->layers[m->net->n_layers++] = m->base->layers[i];
+    }
+    return status;
+}
+
+/* Tensors inside the chains that are joined have none any more. */
+static void set_producers(strata_network *net)
+{
+    for (size_t t = 0; t < net->n_tensors; t++)
+        net->tensors[t].producer = -1;
+    for (size_t i = 0; i < net->n_layers; i++)
+        for (int k = 0; k < net->layers[i].n_outputs; k++) {
+            net->tensors[net->layers[i].outputs[k]].producer = (int)i;
+            net->tensors[net->layers[i].outputs[k]].port = k;
+        }
+}
+
+int network_merge(strata_network **out, const strata_network *base,
+                  const struct network_groups *groups, strata_error *err)
+{
+    struct merging m = {.base = base, .groups = groups};
+    *out = NULL;
+    if (!base->slice)
+        return error_set(err, STRATA_EUNSUPPORTED,
+                         "layers cannot be merged: there is no core::Slice here");
+    int status = open_network(&m, err);
+    if (status == STRATA_OK) {
+        mark(&m);
+        status = place_layers(&m, err);
+    }
+    if (status == STRATA_OK)
+        set_producers(m.net);
+    free(m.group_of);
+    free(m.dropped);
+    if (status == STRATA_OK)
+        *out = m.net;
+    else
+        strata_network_destroy(m.net);
+    return status;
+}

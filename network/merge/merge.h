@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Siblings: products with constant weights that read one tensor and differ only in how
+ * many results they have. Each begins a chain of layers that work channel by channel, as
+ * long as the chains are alike. One chain can do for all of them: weights joined along
+ * the results, and a Slice behind the last layer gives every sibling's tensor back.
+ *
+ *   a = Convolution(x), relu(a)        "{a,b}" = Convolution(x)
+ *   b = Convolution(x), relu(b)   ->   "{a,b}.relu" = relu
+ *                                      a.relu, b.relu = Slice along dim 1
+ *
+ * siblings.c says which layers are siblings, merge.c makes the network where some are
+ * one; whether that is worth it is the planner's to say (planner/merge/merge.c).
+ */
+#ifndef NETWORK_MERGE_MERGE_H
+#define NETWORK_MERGE_MERGE_H
+
+#include "network/network.h"
+
+#define NETWORK_MAX_SIBLINGS 64 /* of a group */
+#define NETWORK_MAX_CHAIN 8     /* layers of a sibling */
+
+/* Chains of layers that are alike. */
+struct network_siblings {
+    int *layers;   /* of chain c the k-th one: layers[c * length + k] */
+    int n, length; /* chains, 2 at least; layers of each, 1 at least */
+};
+
+static inline int network_sibling(const struct network_siblings *g, int chain, int k)
+{
+    return g->layers[chain * g->length + k];
+}
+
+struct network_groups {
+    struct network_siblings *list; /* by the first layer; no layer is in two */
+    size_t n, capacity;
+};
+
+/* siblings.c: none where [build] has it that nothing is fused or merged. */
+int network_find_siblings(struct network_groups *out, const strata_network *net,
+                          strata_error *err);
+/* Append the group of such first layers and chains of that length; EINVAL says why they
+ * cannot be one. */
+int network_add_siblings(struct network_groups *groups, const strata_network *net,
+                         const int *first, int n, int length, strata_error *err);
+void network_free_groups(struct network_groups *groups);
+/* What adds up where a chain's k-th layer is joined with those of others. */
+struct network_joint {
+    const strata_attr *count; /* the attribute with the number of results; NULL: none */
+    int axis;                 /* of its output, along which results lie */
+    int weight_axis[3];       /* the same of its weights */
+};
+struct network_joint network_joint_of(const strata_network *net,
+                                      const struct network_layer *layer);
+
+/* name.c: one name of the k-th layers' names: "a/{1x1,3x3,5x5}.relu". Of more than four a
+ * count stands for those before the last: "{a,b,c,..7..,k}". The caller's to free. */
+char *network_siblings_name(const strata_network *net, const struct network_siblings *g,
+                            int k, strata_error *err);
+
+/* merge.c: the network with each group as one chain and a Slice; all else is the base's,
+ * which it keeps. Tensors have the base's indices, new ones follow. */
+int network_merge(strata_network **out, const strata_network *base,
+                  const struct network_groups *groups, strata_error *err);
+
+#endif /* NETWORK_MERGE_MERGE_H */
