@@ -76,6 +76,7 @@ include $(srcdir)/tests/layers/local.mk
 include $(srcdir)/tests/network/local.mk
 include $(srcdir)/tests/planner/local.mk
 include $(srcdir)/tests/registry/local.mk
+include $(srcdir)/tests/serving/local.mk
 include $(srcdir)/tests/tools/local.mk
 check_PROGRAMS += $(CRITERION_TESTS)
 
