@@ -49,6 +49,8 @@ SHELL_TESTS = \
 	tests/python/check-python.sh \
 	tests/python/check-wheel.sh \
 	tests/check-relocate.sh \
+	tests/serving/triton-server.sh \
+	tests/serving/triton-two.sh \
 	tests/tools/options.sh \
 	tests/tools/terminal.sh \
 	tests/tools/values.sh
@@ -57,6 +59,7 @@ dist_check_SCRIPTS += $(SHELL_TESTS)
 EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support.py tests/python/test_call.py tests/python/test_docs.py \
 	tests/python/test_exchange.py tests/python/test_layer.py tests/python/test_package.py \
 	tests/python/test_session.py tests/python/test_submit.py
+EXTRA_DIST += tests/serving/load.py tests/serving/server.sh
 EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py tests/README.md
 
 if HAVE_CRITERION
