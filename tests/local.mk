@@ -43,6 +43,7 @@ SHELL_TESTS = \
 	tests/check-new-layer.sh \
 	tests/tools/check-memory.sh \
 	tests/tools/decoder.sh \
+	tests/tools/deploy.sh \
 	tests/tools/generate.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \

@@ -4,9 +4,9 @@
 # bit for bit those of `strata run`, refusals, a damaged engine, sequences, reloads.
 . "${srcdir:-.}/tests/serving/server.sh"
 
-digits_engine "$repository/digits/1/model.engine"
-result $? 'an engine for several batches is built'
-echo 'backend: "strata"' >"$repository/digits/config.pbtxt"
+digits_engine "$scratch/digits.engine" &&
+    "$strata" deploy "$scratch/digits.engine" -o "$repository" >"$log" 2>&1
+result $? 'an engine for several batches is deployed'
 digits_engine "$repository/bare.strata/1/model.engine"
 mkdir -p "$repository/cut.strata/1"
 head -c 60000 "$repository/digits/1/model.engine" >"$repository/cut.strata/1/model.engine"

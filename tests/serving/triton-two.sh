@@ -5,8 +5,8 @@
 . "${srcdir:-.}/tests/serving/server.sh"
 haproxy=$(PATH=$PATH:/usr/sbin command -v haproxy) || whole 'no HAProxy'
 
-digits_engine "$repository/digits/1/model.engine"
-echo 'backend: "strata"' >"$repository/digits/config.pbtxt"
+digits_engine "$scratch/digits.engine" &&
+    "$strata" deploy "$scratch/digits.engine" -o "$repository" >"$log" 2>&1
 one=$port two=$((port + 10)) front=$((port + 20))
 start $one --load-model=digits
 start $two --load-model=digits
