@@ -19,7 +19,8 @@ serving_triton_libtriton_strata_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-versio
 	'-Wl,-rpath,$$ORIGIN/../../..'
 serving_triton_libtriton_strata_la_LIBADD = libstrata.la $(JANSSON_LIBS) $(PTHREAD_LIBS)
 endif
-EXTRA_DIST += serving/README.md serving/triton/abi_check.cc
+EXTRA_DIST += serving/README.md serving/triton/abi_check.cc scripts/triton.sh scripts/triton.txt
+nobase_dist_doc_DATA += serving/haproxy.cfg serving/k8s.yaml
 
 # make check-triton-abi TRITON_HEADERS=FOLDER, which holds triton/core/*.h of a server.
 .PHONY: check-triton-abi
