@@ -44,12 +44,14 @@ SHELL_TESTS = \
 	tests/tools/check-memory.sh \
 	tests/tools/decoder.sh \
 	tests/tools/deploy.sh \
+	tests/tools/devices.sh \
 	tests/tools/generate.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
 	tests/python/check-python.sh \
 	tests/python/check-wheel.sh \
 	tests/check-relocate.sh \
+	tests/serving/ray.sh \
 	tests/serving/triton-server.sh \
 	tests/serving/triton-two.sh \
 	tests/tools/options.sh \

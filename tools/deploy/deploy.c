@@ -322,7 +322,6 @@ const struct tool_command tool_deploy = {
         "      --force           write the config anew, too\n",
     .examples = "  strata deploy net.engine -o models\n"
                 "  strata deploy host.engine h200.engine -o models --name=resnet50\n"
-                "  tritonserver --model-repository=models \\\n"
-                "      --backend-directory=$(pkg-config --variable=tritondir strata)\n",
+                "  strata deploy net.engine -o models --name=resnet50 --version=3\n",
     .run = run_deploy,
 };
