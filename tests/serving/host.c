@@ -3,16 +3,13 @@
  * The stand-in server. What a real one would find wrong (an answer sent twice, a request
  * released while its response is open) ends the test.
  */
-#include "tests/serving/host.h"
+#include "tests/serving/host_private.h"
 
 #include <criterion/criterion.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MOST_METRICS = 64 };
 
 struct TRITONSERVER_Message {
     char *text;
@@ -22,78 +19,53 @@ struct TRITONSERVER_BufferAttributes {
     TRITONSERVER_MemoryType type;
     int64_t id;
 };
-struct TRITONSERVER_Parameter {
-    char text[128];
-};
-struct TRITONSERVER_MetricFamily {
-    char name[64];
-};
-struct TRITONSERVER_Metric {
-    const char *name;
-    char labels[256];
-    double value;
-    bool open;
-};
 struct TRITONBACKEND_BackendAttribute {
     int groups;
     bool parallel;
 };
-struct TRITONBACKEND_Response {
-    TRITONBACKEND_Request *request;
-    TRITONBACKEND_Output outputs[HOST_TENSORS];
-    uint32_t n;
-};
-
 static atomic_long objects, calls, failing, lines[4];
-static struct TRITONSERVER_Metric metrics[MOST_METRICS];
-static int n_metrics;
-static bool no_metrics;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards metrics, statistics */
 static char backend_config[1024];
 static TRITONSERVER_Message config_message = {backend_config};
 uint32_t host_minor = 19;
 
 /* ---- faults and objects ------------------------------------------------------------ */
 
-/* By a call that tests of lacking memory do not let fail. */
-static void *zeroed(size_t bytes)
+void *host_zeroed(size_t bytes)
 {
     void *out = NULL;
     cr_assert_eq(posix_memalign(&out, 64, bytes), 0);
     return memset(out, 0, bytes);
 }
 
-static void *make(size_t bytes)
+void *host_make(size_t bytes)
 {
     objects++;
-    return zeroed(bytes);
+    return host_zeroed(bytes);
 }
 
 static char *copy_text(const char *text)
 {
-    return strcpy(zeroed(strlen(text) + 1), text);
+    return strcpy(host_zeroed(strlen(text) + 1), text);
 }
 
-static void drop(void *object)
+void host_count(long more)
+{
+    objects += more;
+}
+
+void host_drop(void *object)
 {
     cr_assert_not_null(object);
     objects--;
     free(object);
 }
 
-static TRITONSERVER_Error *fault(void)
+TRITONSERVER_Error *host_fault(void)
 {
     const long k = atomic_fetch_add(&calls, 1) + 1, at = atomic_load(&failing);
     return at > 0 && k == at ? TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "fault")
                              : NULL;
 }
-
-#define MAY_FAIL                                                                         \
-    do {                                                                                 \
-        TRITONSERVER_Error *fault_ = fault();                                            \
-        if (fault_)                                                                      \
-            return fault_;                                                               \
-    } while (0)
 
 long host_objects(void)
 {
@@ -118,7 +90,7 @@ static void take_error(TRITONSERVER_Error *e, char *text)
 
 TRITONSERVER_Error *TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char *text)
 {
-    TRITONSERVER_Error *e = make(sizeof *e);
+    TRITONSERVER_Error *e = host_make(sizeof *e);
     e->code = code;
     snprintf(e->text, sizeof e->text, "%s", text);
     return e;
@@ -126,7 +98,7 @@ TRITONSERVER_Error *TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const ch
 
 void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *e)
 {
-    drop(e);
+    host_drop(e);
 }
 
 TRITONSERVER_Error_Code TRITONSERVER_ErrorCode(TRITONSERVER_Error *e)
@@ -152,8 +124,8 @@ TRITONSERVER_Error *TRITONSERVER_MessageNewFromSerializedJson(TRITONSERVER_Messa
                                                               size_t bytes)
 {
     MAY_FAIL;
-    *out = make(sizeof **out);
-    (*out)->text = make(bytes + 1);
+    *out = host_make(sizeof **out);
+    (*out)->text = host_make(bytes + 1);
     memcpy((*out)->text, text, bytes);
     return NULL;
 }
@@ -161,8 +133,8 @@ TRITONSERVER_Error *TRITONSERVER_MessageNewFromSerializedJson(TRITONSERVER_Messa
 TRITONSERVER_Error *TRITONSERVER_MessageDelete(TRITONSERVER_Message *m)
 {
     cr_assert_neq(m, &config_message, "the backend's config is the server's");
-    drop(m->text);
-    drop(m);
+    host_drop(m->text);
+    host_drop(m);
     return NULL;
 }
 
@@ -178,13 +150,13 @@ TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message *m,
 TRITONSERVER_Error *TRITONSERVER_BufferAttributesNew(TRITONSERVER_BufferAttributes **out)
 {
     MAY_FAIL;
-    *out = make(sizeof **out);
+    *out = host_make(sizeof **out);
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONSERVER_BufferAttributesDelete(TRITONSERVER_BufferAttributes *b)
 {
-    drop(b);
+    host_drop(b);
     return NULL;
 }
 
@@ -210,80 +182,6 @@ TRITONSERVER_BufferAttributesSetByteSize(TRITONSERVER_BufferAttributes *b, size_
 {
     MAY_FAIL;
     b->bytes = bytes;
-    return NULL;
-}
-
-TRITONSERVER_Parameter *TRITONSERVER_ParameterNew(const char *name,
-                                                  TRITONSERVER_ParameterType type,
-                                                  const void *value)
-{
-    TRITONSERVER_Parameter *p = make(sizeof *p);
-    cr_assert_eq(type, TRITONSERVER_PARAMETER_STRING);
-    snprintf(p->text, sizeof p->text, "%s=%s", name, (const char *)value);
-    return p;
-}
-
-void TRITONSERVER_ParameterDelete(TRITONSERVER_Parameter *p)
-{
-    drop(p);
-}
-
-TRITONSERVER_Error *TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily **out,
-                                                 TRITONSERVER_MetricKind kind,
-                                                 const char *name, const char *help)
-{
-    MAY_FAIL;
-    cr_assert(kind == TRITONSERVER_METRIC_KIND_COUNTER && help);
-    if (no_metrics)
-        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNSUPPORTED, "no metrics");
-    *out = make(sizeof **out);
-    snprintf((*out)->name, sizeof(*out)->name, "%s", name);
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily *f)
-{
-    for (int i = 0; i < n_metrics; i++)
-        cr_assert(!metrics[i].open, "a family ends before its metrics");
-    drop(f);
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONSERVER_MetricNew(TRITONSERVER_Metric **out,
-                                           TRITONSERVER_MetricFamily *f,
-                                           const TRITONSERVER_Parameter **labels,
-                                           uint64_t n)
-{
-    MAY_FAIL;
-    int at = 0;
-    while (at < n_metrics && metrics[at].open)
-        at++;
-    cr_assert(at < MOST_METRICS);
-    n_metrics += at == n_metrics;
-    TRITONSERVER_Metric *m = *out = &metrics[at];
-    *m = (TRITONSERVER_Metric){.name = f->name, .open = true};
-    for (uint64_t i = 0; i < n; i++)
-        snprintf(m->labels + strlen(m->labels), sizeof m->labels - strlen(m->labels),
-                 "%s%s", i ? "," : "", labels[i]->text);
-    objects++;
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONSERVER_MetricDelete(TRITONSERVER_Metric *m)
-{
-    cr_assert(m->open);
-    m->open = false;
-    objects--;
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONSERVER_MetricIncrement(TRITONSERVER_Metric *m, double value)
-{
-    MAY_FAIL;
-    cr_assert(m->open && value > 0);
-    pthread_mutex_lock(&lock);
-    m->value += value;
-    pthread_mutex_unlock(&lock);
     return NULL;
 }
 
@@ -324,14 +222,6 @@ TRITONSERVER_Error *TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoadin
     return NULL;
 }
 
-/* An object's field by a call that may fail. */
-#define GIVES(function, object, type, expression)                                        \
-    TRITONSERVER_Error *function(object *o, type out)                                    \
-    {                                                                                    \
-        MAY_FAIL;                                                                        \
-        *out = expression;                                                               \
-        return NULL;                                                                     \
-    }
 #define TAKES(function, object)                                                          \
     TRITONSERVER_Error *function(object *o, void *state)                                 \
     {                                                                                    \
@@ -358,9 +248,6 @@ GIVES(TRITONBACKEND_ModelInstanceModel, TRITONBACKEND_ModelInstance,
       TRITONBACKEND_Model **, o->model)
 GIVES(TRITONBACKEND_ModelInstanceState, TRITONBACKEND_ModelInstance, void **, o->state)
 TAKES(TRITONBACKEND_ModelInstanceSetState, TRITONBACKEND_ModelInstance)
-GIVES(TRITONBACKEND_RequestIsCancelled, TRITONBACKEND_Request, bool *, o->cancelled)
-GIVES(TRITONBACKEND_RequestFlags, TRITONBACKEND_Request, uint32_t *, o->flags)
-GIVES(TRITONBACKEND_RequestOutputCount, TRITONBACKEND_Request, uint32_t *, o->n_outputs)
 
 TRITONSERVER_Error *TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *m,
                                                   TRITONBACKEND_ArtifactType *type,
@@ -431,144 +318,12 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportBatchStatistics(
     return NULL;
 }
 
-/* ---- requests ---------------------------------------------------------------------- */
-
-TRITONSERVER_Error *TRITONBACKEND_RequestInput(TRITONBACKEND_Request *r, const char *name,
-                                               TRITONBACKEND_Input **out)
-{
-    MAY_FAIL;
-    for (uint32_t i = 0; i < r->n_inputs; i++)
-        if (!strcmp(r->inputs[i].name, name)) {
-            *out = &r->inputs[i];
-            return NULL;
-        }
-    return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "no such input");
-}
-
-TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *r,
-                                                    uint32_t index, const char **out)
-{
-    MAY_FAIL;
-    *out = r->outputs[index];
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *r, uint32_t flags)
-{
-    cr_assert_eq(flags, (uint32_t)TRITONSERVER_REQUEST_RELEASE_ALL);
-    cr_assert_eq(r->sent, 1, "released without an answer");
-    cr_assert_eq(r->released++, 0, "released twice");
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONBACKEND_InputProperties(TRITONBACKEND_Input *in,
-                                                  const char **name,
-                                                  TRITONSERVER_DataType *type,
-                                                  const int64_t **dims, uint32_t *rank,
-                                                  uint64_t *bytes, uint32_t *buffers)
-{
-    MAY_FAIL;
-    if (name)
-        *name = in->name;
-    if (bytes)
-        *bytes = 0;
-    *type = in->type;
-    *dims = in->dims;
-    *rank = in->rank;
-    *buffers = in->n;
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONBACKEND_InputBuffer(TRITONBACKEND_Input *in, uint32_t index,
-                                              const void **data, uint64_t *bytes,
-                                              TRITONSERVER_MemoryType *type, int64_t *id)
-{
-    MAY_FAIL;
-    *data = in->data[index];
-    *bytes = in->bytes[index];
-    *type = in->kind;
-    *id = 0;
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONBACKEND_ResponseNew(TRITONBACKEND_Response **out,
-                                              TRITONBACKEND_Request *r)
-{
-    MAY_FAIL;
-    *out = make(sizeof **out);
-    (*out)->request = r;
-    return NULL;
-}
-
-static void free_outputs(TRITONBACKEND_Response *p)
-{
-    for (uint32_t i = 0; i < p->n; i++)
-        if (p->outputs[i].data != p->request->place)
-            free(p->outputs[i].data);
-}
-
-TRITONSERVER_Error *TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response *p)
-{
-    free_outputs(p);
-    drop(p);
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *p,
-                                                 TRITONBACKEND_Output **out,
-                                                 const char *name,
-                                                 TRITONSERVER_DataType type,
-                                                 const int64_t *dims, uint32_t rank)
-{
-    MAY_FAIL;
-    cr_assert(p->n < HOST_TENSORS && rank <= HOST_DIMS);
-    TRITONBACKEND_Output *o = *out = &p->outputs[p->n++];
-    snprintf(o->name, sizeof o->name, "%s", name);
-    o->type = type;
-    o->rank = rank;
-    o->request = p->request;
-    memcpy(o->dims, dims, rank * sizeof *dims);
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *o, void **data,
-                                               uint64_t bytes,
-                                               TRITONSERVER_MemoryType *type, int64_t *id)
-{
-    MAY_FAIL;
-    o->bytes = bytes;
-    *type = TRITONSERVER_MEMORY_CPU;
-    *id = 0;
-    o->data = o->request->place ? o->request->place : zeroed(bytes);
-    memset(o->data, 0x7f, bytes);
-    *data = o->data;
-    return NULL;
-}
-
-TRITONSERVER_Error *TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *p, uint32_t flags,
-                                               TRITONSERVER_Error *error)
-{
-    TRITONBACKEND_Request *r = p->request;
-    cr_assert_eq(flags, (uint32_t)TRITONSERVER_RESPONSE_COMPLETE_FINAL);
-    cr_assert_eq(r->sent++, 0, "answered twice");
-    if (error) {
-        r->code = error->code;
-        snprintf(r->text, sizeof r->text, "%s", error->text);
-        free_outputs(p);
-    } else {
-        memcpy(r->answers, p->outputs, sizeof r->answers);
-        r->n_answers = p->n;
-    }
-    drop(p);
-    return NULL;
-}
-
 /* ---- what tests call --------------------------------------------------------------- */
 
 TRITONBACKEND_Backend *host_open(const char *cmdline, char *text)
 {
     TRITONBACKEND_BackendAttribute attributes = {0};
-    TRITONBACKEND_Backend *b = zeroed(sizeof *b);
+    TRITONBACKEND_Backend *b = host_zeroed(sizeof *b);
     snprintf(backend_config, sizeof backend_config, "{\"cmdline\":{%s}}", cmdline);
     take_error(TRITONBACKEND_Initialize(b), text);
     if (*text) {
@@ -584,7 +339,7 @@ void host_close(TRITONBACKEND_Backend *b)
 {
     char text[2048];
     take_error(TRITONBACKEND_Finalize(b), text);
-    cr_assert_str_empty(text);
+    cr_assert_eq(text[0], 0, "%s", text);
     free(b);
 }
 
@@ -592,7 +347,7 @@ TRITONBACKEND_Model *host_load(TRITONBACKEND_Backend *b, const char *folder,
                                const char *name, const char *config, bool complete,
                                char *text)
 {
-    TRITONBACKEND_Model *m = zeroed(sizeof *m);
+    TRITONBACKEND_Model *m = host_zeroed(sizeof *m);
     m->backend = b;
     m->complete = complete;
     m->version = 1;
@@ -611,7 +366,7 @@ void host_unload(TRITONBACKEND_Model *m)
 {
     char text[2048];
     take_error(TRITONBACKEND_ModelFinalize(m), text);
-    cr_assert_str_empty(text);
+    cr_assert_eq(text[0], 0, "%s", text);
     free(m->config);
     free(m);
 }
@@ -620,7 +375,7 @@ TRITONBACKEND_ModelInstance *host_instance(TRITONBACKEND_Model *m,
                                            TRITONSERVER_InstanceGroupKind kind,
                                            int32_t device, char *text)
 {
-    TRITONBACKEND_ModelInstance *i = zeroed(sizeof *i);
+    TRITONBACKEND_ModelInstance *i = host_zeroed(sizeof *i);
     *i = (TRITONBACKEND_ModelInstance){.model = m, .kind = kind, .device = device};
     take_error(TRITONBACKEND_ModelInstanceInitialize(i), text);
     if (!*text)
@@ -633,7 +388,7 @@ void host_end(TRITONBACKEND_ModelInstance *i)
 {
     char text[2048];
     take_error(TRITONBACKEND_ModelInstanceFinalize(i), text);
-    cr_assert_str_empty(text);
+    cr_assert_eq(text[0], 0, "%s", text);
     free(i);
 }
 
@@ -660,21 +415,6 @@ void host_clear(TRITONBACKEND_Request *r)
     r->sent = r->released = r->reported = 0;
     r->success = false;
     r->text[0] = 0;
-}
-
-double host_metric(const char *name, const char *labels)
-{
-    double value = -1;
-    for (int i = 0; i < n_metrics; i++)
-        if (metrics[i].open && !strcmp(metrics[i].name, name) &&
-            strstr(metrics[i].labels, labels))
-            value = metrics[i].value;
-    return value;
-}
-
-void host_without_metrics(bool without)
-{
-    no_metrics = without;
 }
 
 long host_lines(TRITONSERVER_LogLevel level)

@@ -2,7 +2,7 @@
 if ENABLE_TRITON
 CRITERION_TESTS += tests/serving/backend tests/serving/config tests/serving/memory
 SERVING_TEST_FILES = $(serving_triton_libtriton_strata_la_SOURCES) tests/serving/host.c \
-	tests/serving/host.h tests/serving/serving_net.h tests/engine/batch_net.h
+	tests/serving/host_metrics.c tests/serving/host_request.c tests/serving/host_private.h tests/serving/host.h tests/serving/serving_net.h tests/engine/batch_net.h
 tests_serving_backend_SOURCES = tests/serving/backend.c $(SERVING_TEST_FILES)
 tests_serving_backend_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_serving_backend_LDADD = $(LDADD) $(JANSSON_LIBS)
