@@ -68,7 +68,7 @@ demo() {
     digits=$here/examples/digits
     scratch=$(mktemp -d)
     trap stop EXIT
-    export STRATA_PLUGIN_DIR="$build/plugins/.libs"
+    export STRATA_PLUGIN_DIR="$build/plugins/.libs" LD_LIBRARY_PATH="$build/.libs"
     mkdir -p "$scratch/backends/strata"
     ln -s "$build/serving/triton/.libs/libtriton_strata.so" "$scratch/backends/strata/"
     "$build/strata" build "$digits/digits.ini" -D batch=N \

@@ -63,7 +63,7 @@ if [ -e "$builddir/serving/triton/libtriton_strata.la" ]; then
     [ ! -s "$log" ]
     result $? 'which exports what the server calls, and nothing else'
     readelf -d "$triton" >"$log"
-    grep -q 'RUNPATH.*$ORIGIN/../../..' "$log"
+    grep -q 'RUNPATH.*$ORIGIN/../../..' "$log" && grep -q 'NEEDED.*libstrata' "$log"
     result $? 'and finds its library from where it lies'
 fi
 finish

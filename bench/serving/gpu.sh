@@ -13,6 +13,7 @@ net=${3:-$here/bench/nets/resnet50.ini}
 rounds=${ROUNDS:-3} batch=${BATCH:-32} seconds=${SECONDS_EACH:-4} port=21000
 python=$triton/bin/python
 export STRATA_PLUGIN_DIR="$build/plugins/.libs" STRATA_DEVICE_PATH="$build/kernels/.libs"
+export LD_LIBRARY_PATH="$build/.libs"
 scratch=$(mktemp -d) pid=
 stop() { [ -z "$pid" ] || { kill "$pid" 2>/dev/null; wait "$pid" || true; }; pid=; }
 trap 'stop; rm -rf "$scratch"' EXIT

@@ -15,9 +15,12 @@ serving_triton_libtriton_strata_la_SOURCES = \
 	serving/triton/tensor.c \
 	serving/triton/triton_abi.h
 serving_triton_libtriton_strata_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+# Not with libstrata.la: libtool would link again when it is installed. In the build tree
+# LD_LIBRARY_PATH tells where the library is.
 serving_triton_libtriton_strata_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
-	'-Wl,-rpath,$$ORIGIN/../../..'
-serving_triton_libtriton_strata_la_LIBADD = libstrata.la $(JANSSON_LIBS) $(PTHREAD_LIBS)
+	'-Wl,-rpath,$$ORIGIN/../../..' -Wl,--no-as-needed,.libs/libstrata.so
+serving_triton_libtriton_strata_la_LIBADD = $(JANSSON_LIBS) $(PTHREAD_LIBS)
+serving_triton_libtriton_strata_la_DEPENDENCIES = libstrata.la
 endif
 EXTRA_DIST += serving/README.md serving/triton/abi_check.cc scripts/triton.sh scripts/triton.txt
 nobase_dist_doc_DATA += serving/haproxy.cfg serving/k8s.yaml

@@ -20,6 +20,7 @@ print(pathlib.Path(u.find_spec("pytriton").origin).parent / "tritonserver/bin/tr
 backends=$scratch/backends repository=$scratch/models digits=$srcdir/examples/digits
 mkdir -p "$backends/strata" "$repository"
 ln -s "$builddir/serving/triton/.libs/libtriton_strata.so" "$backends/strata/"
+export LD_LIBRARY_PATH="$builddir/.libs"
 port=$((20000 + $$ % 2000 * 10))
 pids=
 stop_all() {
