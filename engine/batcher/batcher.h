@@ -38,7 +38,7 @@ struct run {
     int64_t rows;
     struct parts_run parts;
     int status;
-    bool again; /* its device was lost, and another one is there for its requests */
+    bool given_back; /* its requests are, as its device is lost */
     strata_error err;
 };
 
@@ -91,10 +91,9 @@ int batcher_compare(const strata_engine *const *engines, int n, strata_error *er
 bool batcher_has_idle(const strata_batcher *b, const struct place *but);
 /* Those who can take what waits. */
 void batcher_wake(strata_batcher *b);
-/* A place's device is lost, and another one is left: its runs go there. */
-bool batcher_lose(struct worker *w, int status);
-/* A run's requests to the front of the queue; takes the lock. */
-void batcher_give_back(struct worker *w, struct run *r);
+/* A run's requests to the front of the queue, if it failed as its device is lost and
+ * another one is left: they are the worker's no longer. Takes the lock. */
+bool batcher_give_back(struct worker *w, struct run *r);
 /* worker.c: on the worker's thread, handle, context and room; close takes what
  * there is. */
 int batcher_open_worker(struct worker *w, strata_error *err);

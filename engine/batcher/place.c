@@ -67,29 +67,21 @@ void batcher_wake(strata_batcher *b)
         pthread_cond_signal(&b->changed);
 }
 
-bool batcher_lose(struct worker *w, int status)
+static bool lose(strata_batcher *b, struct place *p)
 {
-    strata_batcher *b = w->batcher;
     bool others = false;
-    if (status != STRATA_EDEVICELOST || b->n_places == 1)
-        return false;
-    pthread_mutex_lock(&b->lock);
     for (int i = 0; i < b->n_places; i++)
-        others = others || (&b->places[i] != w->place && !b->places[i].lost);
-    if (others && !w->place->lost)
+        others = others || (&b->places[i] != p && !b->places[i].lost);
+    if (others && !p->lost)
         log_line(STRATA_LOG_ERROR, "batcher: engine %td is out, the others go on",
-                 w->place - b->places);
-    w->place->lost = w->place->lost || others;
-    pthread_cond_broadcast(&b->changed);
-    pthread_mutex_unlock(&b->lock);
+                 p - b->places);
+    p->lost = p->lost || others;
     return others;
 }
 
-void batcher_give_back(struct worker *w, struct run *r)
+static void give_back(strata_batcher *b, struct run *r)
 {
-    strata_batcher *b = w->batcher;
     strata_request *last = r->requests;
-    pthread_mutex_lock(&b->lock);
     for (strata_request *one = r->requests; one; last = one, one = one->next) {
         b->stats.waiting++;
         b->waiting_rows += one->rows;
@@ -99,7 +91,20 @@ void batcher_give_back(struct worker *w, struct run *r)
         b->end = &last->next;
     b->first = r->requests;
     pthread_cond_broadcast(&b->changed);
+}
+
+/* Not once it ends: those who could take them may be gone. */
+bool batcher_give_back(struct worker *w, struct run *r)
+{
+    strata_batcher *b = w->batcher;
+    if (r->status != STRATA_EDEVICELOST || b->n_places == 1)
+        return false;
+    pthread_mutex_lock(&b->lock);
+    const bool given = !b->stop && lose(b, w->place);
+    if (given)
+        give_back(b, r);
     pthread_mutex_unlock(&b->lock);
+    return given;
 }
 
 int64_t strata_batcher_rows_of(strata_batcher *b, int index)

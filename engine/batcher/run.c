@@ -40,8 +40,8 @@ void batcher_await(struct worker *w, struct run *r)
     const bool begun = r->status == STRATA_OK;
     int ended = strata_context_wait(w->context, begun ? &r->err : &why);
     r->status = begun ? ended : r->status;
-    r->again = batcher_lose(w, r->status);
-    if (!r->again)
+    r->given_back = batcher_give_back(w, r);
+    if (!r->given_back)
         count(w, r);
     if (r->status != STRATA_OK)
         parts_clear(&w->room);
@@ -73,9 +73,9 @@ void batcher_end(struct worker *w, struct run *r)
 {
     if (r->status == STRATA_OK)
         parts_end(&w->room, &r->parts);
-    if (r->again)
-        batcher_give_back(w, r);
-    else if (r->status != STRATA_OK && r->requests->next)
+    if (r->given_back)
+        return;
+    if (r->status != STRATA_OK && r->requests->next)
         run_each(w, r->requests);
     else
         finish(r->requests, &r->err);
