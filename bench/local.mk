@@ -12,11 +12,15 @@ BENCHMARKS = \
 	bench/plan/table \
 	bench/plan/predict \
 	bench/reformat \
+	bench/serving/batcher \
 	bench/cuda/reformat \
 	$(CUDNN_BENCHMARKS)
 CUDNN_BENCHMARKS =
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
+EXTRA_DIST += bench/serving/gpu.sh bench/serving/load.py
+bench_serving_batcher_SOURCES = bench/serving/batcher.c
+bench_serving_batcher_LDADD = libstrata.la $(PTHREAD_LIBS)
 EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
 	bench/sequences/bert.py \

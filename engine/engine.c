@@ -262,3 +262,8 @@ uint64_t strata_engine_arena_bytes(const strata_engine *e)
             most = strata_engine_arena_bytes(e->smaller[i]);
     return most;
 }
+
+int strata_device_capability(const strata_handle *handle)
+{
+    return handle ? handle->properties.sm : 0;
+}

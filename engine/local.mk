@@ -2,6 +2,7 @@ ENGINE_SOURCES = \
 	engine/batch.c \
 	engine/batcher/batcher.c \
 	engine/batcher/batcher.h \
+	engine/batcher/place.c \
 	engine/batcher/queue.c \
 	engine/batcher/request.c \
 	engine/batcher/run.c \

@@ -29,6 +29,15 @@ struct cuda_device {
     struct device_properties properties;
 };
 
+/* node.c: what the calling thread allocates from now on is of the GPU's side of the
+ * machine, where there is room; until it leaves. False: nothing was changed. */
+struct cuda_node {
+    int mode;
+    unsigned long nodes[16]; /* a bit each */
+};
+bool cuda_prefer_node(struct cuda_node *before, int index);
+void cuda_leave_node(const struct cuda_node *before);
+
 static inline struct cuda_device *cuda_device(struct device *d)
 {
     return (struct cuda_device *)d;

@@ -73,6 +73,7 @@ kernels_strata_cuda_la_SOURCES = \
 	kernels/graph.c \
 	kernels/memory.c \
 	kernels/module.c \
+	kernels/node.c \
 	kernels/range.c \
 	kernels/reformat/reformat.c \
 	kernels/reformat/reformat.h \
@@ -89,7 +90,7 @@ MOSTLYCLEANFILES += $(CUDA_SOURCES:.cu=.d)
 -include $(CUDA_SOURCES:.cu=.d)
 else
 EXTRA_DIST += kernels/checks.c kernels/delay.h kernels/lead.h kernels/device.h kernels/error.c kernels/event.c kernels/graph.c \
-	kernels/memory.c kernels/module.c kernels/range.c kernels/reformat/reformat.c kernels/reformat/reformat.h \
+	kernels/memory.c kernels/module.c kernels/node.c kernels/range.c kernels/reformat/reformat.c kernels/reformat/reformat.h \
 	kernels/reformat/job.h $(REFORMAT_MAKERS) \
 	kernels/stream.c kernels/stream.h
 endif

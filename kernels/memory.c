@@ -76,13 +76,16 @@ strata_allocator cuda_memory(struct device *d)
 static void *pinned_alloc(void *user, size_t bytes, size_t alignment)
 {
     struct cuda_device *d = user;
+    struct cuda_node before;
     void *ptr = NULL;
     if (alignment > 256 || cuda_enter(d, NULL) != STRATA_OK)
         return NULL;
-    return cuda_status(d, cudaHostAlloc(&ptr, bytes, cudaHostAllocPortable),
-                       "allocating pinned host memory", NULL) == STRATA_OK
-               ? ptr
-               : NULL;
+    const bool near = cuda_prefer_node(&before, d->index);
+    const int status = cuda_status(d, cudaHostAlloc(&ptr, bytes, cudaHostAllocPortable),
+                                   "allocating pinned host memory", NULL);
+    if (near)
+        cuda_leave_node(&before);
+    return status == STRATA_OK ? ptr : NULL;
 }
 
 static void pinned_free(void *user, void *ptr, size_t bytes)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Write docs/onnx-conformance.md: ONNX's node cases as PyPI's onnx 1.22.0 has them.
+# Write docs/onnx/conformance.md: ONNX's node cases as PyPI's onnx 1.22.0 has them.
 #   onnx-conformance.sh BUILD FILE.md
 #   STRATA_ONNX_DATA=DIR  a folder with node/ in it, instead of the wheel from PyPI
 set -eu

@@ -119,7 +119,7 @@ done
 result $? 'every link leads somewhere'
 
 : >"$log"
-for page in "$srcdir"/docs/*.md "$srcdir"/docs/log/*.md; do
+for page in "$srcdir"/docs/*.md "$srcdir"/docs/onnx/*.md "$srcdir"/docs/log/*.md; do
     name=${page#"$srcdir/docs/"}
     [ "$name" = README.md ] || links docs/README.md | grep -qxF "$name" ||
         links docs/log/README.md | sed 's,^,log/,' | grep -qxF "$name" ||
@@ -148,11 +148,11 @@ for page in $pages; do
     sed '/^```/,/^```/d' "$srcdir/$page" | grep -oE '`(strata|STRATA)_[A-Za-z0-9_]+' |
         tr -d '`' | sort -u | while read -r name; do
         grep -qw -e "$name" "$srcdir"/include/strata/*.h "$srcdir"/m4/*.m4 \
-            "$srcdir/docs/environment.md" || echo "$page: $name is not declared" >>"$log"
+            "$srcdir/docs/environment.md" "$srcdir/serving/triton/backend.c" || echo "$page: $name is not declared" >>"$log"
     done
 done
 [ ! -s "$log" ]
-result $? 'every name of the API on the pages is declared'
+result $? 'every name of the API and every metric on the pages is declared'
 
 # Rows that end in a function and its file.
 : >"$log"

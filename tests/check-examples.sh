@@ -39,6 +39,10 @@ result $? 'minimal says what is wrong with its input'
     grep -q '^1795 requests by 8 workers .*; 1780 right$' "$log"
 result $? 'eight workers serve 1795 digits, 1780 of them right as by one'
 
+"$builddir/examples/serve/serve" "$digits" host,host:0,host 5 1795 >"$log" 2>&1 &&
+    grep -q '^1795 requests by 5 workers .*; 1780 right$' "$log"
+result $? 'so do workers over several devices'
+
 ! "$builddir/examples/serve/serve" "$scratch" >"$log" 2>&1 &&
     grep -q 'cannot read' "$log"
 result $? 'serve says what it cannot read'

@@ -53,4 +53,17 @@ expect 2 'process of its own: constructor killed by SIGSEGV' \
     'the installed strata-trial bears it' strata describe LeakyReLU
 [ -s "$scratch/strata/modules" ]
 result $? 'what is good is recorded'
+
+triton=$root$prefix/lib/strata/triton/strata/libtriton_strata.so
+if [ -e "$builddir/serving/triton/libtriton_strata.la" ]; then
+    [ -e "$triton" ] && [ "$(PKG_CONFIG_PATH="${pc%/*}" pkg-config --variable=tritondir strata)" \
+        -ef "$root$prefix/lib/strata/triton" ]
+    result $? 'pkg-config tells where the backend for Triton is'
+    nm -D --defined-only "$triton" | grep -v ' TRITONBACKEND_' >"$log"
+    [ ! -s "$log" ]
+    result $? 'which exports what the server calls, and nothing else'
+    readelf -d "$triton" >"$log"
+    grep -q 'RUNPATH.*$ORIGIN/../../..' "$log" && grep -q 'NEEDED.*libstrata' "$log"
+    result $? 'and finds its library from where it lies'
+fi
 finish

@@ -45,7 +45,7 @@ MAY_SEE = {
 PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/half.h", "strata/narrow.h",
                   "strata/cuda.h"}
 # What uses rooms and is used by none.
-OUTSIDE = {"tests", "fuzz", "bench", "examples", "python"}
+OUTSIDE = {"tests", "fuzz", "bench", "examples", "python", "serving"}
 # What Python's checker of layers, an extension of its own, sees of the rooms.
 CHECKER = {"check/check.h", "check/rules.h"}
 # Layers made of another one, whose headers they see.
@@ -334,8 +334,8 @@ def main(source, build):
             claim(f"{room} calls {words}", wrong_calls(graph, room))
     claim("every file of the library and the command is seen",
           unseen(graph, [r for r in MAY_USE if r not in ("kernels", "plugins")]))
-    claim("examples and Python use the public interface",
-          [f"{path}:{n} includes {h}" for folder in ("examples", "python")
+    claim("examples, Python and serving use the public interface",
+          [f"{path}:{n} includes {h}" for folder in ("examples", "python", "serving")
            for path in sources_of(folder) for n, h in includes(path)
            if room_of(h) and not (path.startswith("python/check/") and h in CHECKER)])
     found = circles(graph)

@@ -43,12 +43,17 @@ SHELL_TESTS = \
 	tests/check-new-layer.sh \
 	tests/tools/check-memory.sh \
 	tests/tools/decoder.sh \
+	tests/tools/deploy.sh \
+	tests/tools/devices.sh \
 	tests/tools/generate.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
 	tests/python/check-python.sh \
 	tests/python/check-wheel.sh \
 	tests/check-relocate.sh \
+	tests/serving/ray.sh \
+	tests/serving/triton-server.sh \
+	tests/serving/triton-two.sh \
 	tests/tools/options.sh \
 	tests/tools/terminal.sh \
 	tests/tools/values.sh
@@ -57,6 +62,7 @@ dist_check_SCRIPTS += $(SHELL_TESTS)
 EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support.py tests/python/test_call.py tests/python/test_docs.py \
 	tests/python/test_exchange.py tests/python/test_layer.py tests/python/test_package.py \
 	tests/python/test_session.py tests/python/test_submit.py
+EXTRA_DIST += tests/serving/load.py tests/serving/server.sh
 EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py tests/README.md
 
 if HAVE_CRITERION
@@ -76,6 +82,7 @@ include $(srcdir)/tests/layers/local.mk
 include $(srcdir)/tests/network/local.mk
 include $(srcdir)/tests/planner/local.mk
 include $(srcdir)/tests/registry/local.mk
+include $(srcdir)/tests/serving/local.mk
 include $(srcdir)/tests/tools/local.mk
 check_PROGRAMS += $(CRITERION_TESTS)
 

@@ -4,13 +4,14 @@
  */
 #include <inttypes.h>
 
-#include "io/engine_file.h"
+#include "tools/deploy/deploy.h"
 #include "tools/explain/explain.h"
 
-enum { OPTION_OUTPUT = TOOL_SHORT + 'o' };
+enum { OPTION_OUTPUT = TOOL_SHORT + 'o', OPTION_KEY = TOOL_OWN };
 
 static const struct option options[] = {
     {"output", required_argument, NULL, OPTION_OUTPUT},
+    {"key", no_argument, NULL, OPTION_KEY},
     {0},
 };
 
@@ -48,15 +49,35 @@ static int build(const struct tool_options *o, const char *ini, const char *path
     return status == STRATA_OK ? EXIT_OK : tool_fail(&err);
 }
 
+static int print_key(const struct tool_options *o, const char *ini)
+{
+    struct tool_session s = {0};
+    strata_error err;
+    char key[65];
+    error_clear(&err);
+    int status = tool_open_network(&s, o, ini, &err);
+    if (status == STRATA_OK)
+        status = tool_open_device(&s, o, &err);
+    if (status == STRATA_OK)
+        status = deploy_key(key, &s, &err);
+    if (status == STRATA_OK)
+        tool_print("%s\n", key);
+    tool_close(&s);
+    return status == STRATA_OK ? EXIT_OK : tool_fail(&err);
+}
+
 static int run_build(int argc, char **argv)
 {
     struct tool_options o = {0};
     const char *path = NULL;
+    bool key = false;
     int option, code = EXIT_USAGE;
     while ((option = tool_next_option(&o, argc, argv, options)) != -1) {
         if (option == '?')
             goto done;
-        path = optarg;
+        if (option == OPTION_OUTPUT)
+            path = optarg;
+        key = key || option == OPTION_KEY;
     }
     if (!tool_output(&o, path))
         goto done;
@@ -64,6 +85,10 @@ static int run_build(int argc, char **argv)
         code = tool_help(&tool_build);
     else if (argc - optind != 1)
         code = tool_usage(&tool_build, "one network file is needed");
+    else if (key && path)
+        code = tool_usage(&tool_build, "--key writes no file: leave out --output");
+    else if (key)
+        code = print_key(&o, argv[optind]);
     else if (!path)
         code = tool_usage(&tool_build, "--output=FILE is needed");
     else if ((code = tool_check_output(&tool_build, path)) == EXIT_OK)
@@ -88,9 +113,13 @@ const struct tool_command tool_build = {
         "Options:\n"
         "  -o, --output=FILE     the engine file; needed. A name that -o takes as a "
         "format\n"
-        "                        elsewhere (json) is refused: write ./json\n",
+        "                        elsewhere (json) is refused: write ./json\n"
+        "      --key             build nothing: print the engine's key, 64 hex digits of\n"
+        "                        network, weights, plugins, device and cost file, under\n"
+        "                        which a cache of engines keeps it\n",
     .examples = "  strata build net.ini -o net.engine\n"
                 "  strata build net.ini -o net.engine -d cuda --save-costs=h200.costs\n"
+                "  strata build net.ini --key -d cuda --costs=h200.costs\n"
                 "  strata run net.engine x=x.npy\n",
     .run = run_build,
 };

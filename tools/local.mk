@@ -2,7 +2,7 @@
 bin_PROGRAMS += strata
 strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_output.c \
 	tools/main.c tools/options.c tools/print.c tools/tool.c tools/tool.h tools/table.c tools/values.c tools/values.h \
-	tools/bench/bench.c tools/bench/bench.h tools/bench/lane.c tools/bench/options.c \
+	tools/bench/bench.c tools/bench/bench.h tools/bench/devices.c tools/bench/lane.c tools/bench/options.c \
 	tools/bench/print.c tools/bench/result.c tools/bench/run.c \
 	tools/compare/compare.c tools/compare/compare.h tools/compare/collect.c tools/compare/print.c \
 	tools/compare/variant.c tools/compare/variant.h \
@@ -19,6 +19,8 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/explain/merges.c \
 	tools/explain/columns.c tools/explain/diff.c tools/explain/dot.c tools/explain/graph.c \
 	tools/build.c tools/built.c \
+	tools/deploy/config.c tools/deploy/deploy.c tools/deploy/deploy.h tools/deploy/key.c \
+	tools/deploy/repository.c \
 	tools/generate/decoder.c tools/generate/decoder.h tools/generate/generate.c \
 	tools/generate/text.c tools/generate/text.h \
 	tools/import/import.c tools/import/model.c tools/import/model.h \
@@ -28,9 +30,9 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/explain/report.c \
 	tools/explain/report_graph.c \
 	tools/explain/layout.c tools/explain/sizes.c tools/explain/svg.c tools/explain/table.c tools/explain/verify.c tools/doctor.c tools/completion.c
-strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(NETTLE_CFLAGS)
 nodist_strata_SOURCES = tools/template_files.c
-strata_LDADD = libstrata-check.la libstrata-language.la libstrata-internal.la $(JANSSON_LIBS) $(M_LIBS) $(PTHREAD_LIBS)
+strata_LDADD = libstrata-check.la libstrata-language.la libstrata-internal.la $(JANSSON_LIBS) $(NETTLE_LIBS) $(M_LIBS) $(PTHREAD_LIBS)
 
 # What new-layer writes, carried in the command: it has no folder to look for.
 TEMPLATES = \
@@ -57,6 +59,7 @@ tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
 # Manual pages and completion are made by the command itself.
 if HAVE_HELP2MAN
 MAN_PAGES = tools/strata-build.1 \
+	tools/strata-deploy.1 \
 	tools/strata-diff.1 \
 	tools/strata-generate.1 \
 	tools/strata-import.1 \

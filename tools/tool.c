@@ -214,17 +214,23 @@ static int load_engine(struct tool_session *s, const struct tool_options *o,
     return status == STRATA_OK ? check_outputs(s, o, err) : status;
 }
 
+int tool_open_device(struct tool_session *s, const struct tool_options *o,
+                     strata_error *err)
+{
+    const char *device = o->device;
+    if (!device && strcmp(s->network->runtime.device, "auto") != 0)
+        device = s->network->runtime.device;
+    return strata_create(&s->handle, device, err);
+}
+
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err)
 {
     if (engine_file_at(path))
         return load_engine(s, o, path, err);
     int status = tool_open_network(s, o, path, err);
-    const char *device = o->device;
-    if (status == STRATA_OK && !device && strcmp(s->network->runtime.device, "auto") != 0)
-        device = s->network->runtime.device;
     if (status == STRATA_OK)
-        status = strata_create(&s->handle, device, err);
+        status = tool_open_device(s, o, err);
     if (status == STRATA_OK)
         status = check_costs(s, o, err);
     if (status == STRATA_OK)

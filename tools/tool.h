@@ -26,7 +26,8 @@ struct tool_command {
 };
 extern const struct tool_command tool_run, tool_list, tool_describe, tool_explain,
     tool_bench, tool_profile, tool_compare, tool_check, tool_costs, tool_doctor,
-    tool_new_layer, tool_build, tool_import, tool_inspect, tool_diff, tool_generate;
+    tool_new_layer, tool_build, tool_import, tool_inspect, tool_diff, tool_generate,
+    tool_deploy;
 
 /* Options every subcommand takes. */
 struct tool_options {
@@ -123,6 +124,9 @@ int tool_refuse_source(const struct tool_options *o, const strata_network *net,
 /* Checks the outputs, too. */
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err);
+/* The handle: of the device that is asked for, else that of the network's [runtime]. */
+int tool_open_device(struct tool_session *s, const struct tool_options *o,
+                     strata_error *err);
 /* built.c: an engine that is built refuses what only a build could honour; what --set
  * says of its runs is the handle's, before it is loaded. */
 int tool_check_built(const struct tool_options *o, const char *path, strata_error *err);

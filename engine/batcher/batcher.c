@@ -17,17 +17,20 @@
 #include "core/arguments.h"
 
 #define MAX_CONTEXTS 64
+#define MAX_PLACES 64
 
 /* ---- what goes when -------------------------------------------------------------- */
 
 /* The counter of what lets the waiting requests go now, or NULL. Called, as the next
  * ones, with the lock held. */
-static uint64_t *cause(strata_batcher *b)
+static uint64_t *cause(strata_batcher *b, const struct place *p)
 {
     if (b->waiting_rows >= b->max_batch)
         return &b->stats.full;
-    if (b->running == 0 || b->stop)
+    if (p->running == 0 || b->stop)
         return &b->stats.idle;
+    if (batcher_has_idle(b, p)) /* it takes them */
+        return NULL;
     return batcher_now() - b->first->arrival >= (int64_t)b->max_delay ? &b->stats.late
                                                                       : NULL;
 }
@@ -72,11 +75,11 @@ static int64_t rows_within(const strata_batcher *b, int64_t most)
 
 /* All that wait, or fewer that are a batch by themselves where the plans' costs say that
  * so more rows are computed in the same time: then the others are better off too. */
-static int64_t rows_to_take(const strata_batcher *b)
+static int64_t rows_to_take(const strata_batcher *b, const strata_engine *e)
 {
     const int64_t all = rows_within(b, b->max_batch);
-    const strata_engine *whole = engine_of(b->engine, all, false),
-                        *filled = engine_of(b->engine, all, true);
+    const strata_engine *whole = engine_of(e, all, false),
+                        *filled = engine_of(e, all, true);
     if (!filled || filled == whole || rows_within(b, filled->batch) < filled->batch)
         return all;
     return (double)filled->batch * (double)whole->execution->cost >
@@ -86,9 +89,9 @@ static int64_t rows_to_take(const strata_batcher *b)
 }
 
 /* Of the oldest. */
-static void take(strata_batcher *b, struct run *out)
+static void take(strata_batcher *b, struct place *p, struct run *out)
 {
-    const int64_t most = rows_to_take(b);
+    const int64_t most = rows_to_take(b, p->engine);
     strata_request **last = &b->first;
     out->requests = b->first;
     out->rows = 0;
@@ -102,31 +105,36 @@ static void take(strata_batcher *b, struct run *out)
     if (!b->first)
         b->end = &b->first;
     b->waiting_rows -= out->rows;
-    b->running++;
+    p->running++;
     if (b->first) /* there is more: another may take it, or watch over its delay */
-        pthread_cond_signal(&b->changed);
+        batcher_wake(b);
 }
 
 /* Whether a run may go now: it then is out. */
-static bool take_now(strata_batcher *b, struct run *out)
+static bool take_now(strata_batcher *b, struct place *p, struct run *out)
 {
-    uint64_t *why = b->first ? cause(b) : NULL;
+    uint64_t *why = b->first && !p->lost ? cause(b, p) : NULL;
     if (!why)
         return false;
     ++*why;
-    take(b, out);
+    take(b, p, out);
     return true;
 }
 
-/* Waits for a run, which out is unless it was given; false when the batcher ends. */
+/* Waits for a run, which out is unless it was given; false when the batcher ends, or the
+ * worker's device is lost. */
 static bool next_run(struct worker *w, struct run *out)
 {
     strata_batcher *b = w->batcher;
     w->idle = true;
-    while (!w->given.requests && !take_now(b, out)) {
-        if (b->first)
+    while (!w->given.requests && !take_now(b, w->place, out)) {
+        if (w->place->lost) {
+            w->idle = false;
+            return false;
+        }
+        if (b->first && !batcher_has_idle(b, w->place))
             wait_for_oldest(b);
-        else if (b->stop)
+        else if (b->stop && !b->first)
             return false;
         else
             pthread_cond_wait(&b->changed, &b->lock);
@@ -157,10 +165,11 @@ static bool move_on(struct worker *w, const struct run *over, struct run *next)
 {
     strata_batcher *b = w->batcher;
     pthread_mutex_lock(&b->lock);
-    b->running--;
-    const bool more = w->ahead && over->status == STRATA_OK && take_now(b, next);
-    if (b->running == 0 && b->first)
-        pthread_cond_signal(&b->changed);
+    w->place->running--;
+    const bool more =
+        w->ahead && over->status == STRATA_OK && take_now(b, w->place, next);
+    if (w->place->running == 0 && b->first)
+        batcher_wake(b);
     pthread_mutex_unlock(&b->lock);
     return more;
 }
@@ -264,10 +273,11 @@ static int start_worker(struct worker *w, strata_error *err)
                                   : error_set(err, r->status, "%s", r->err.message);
 }
 
+/* Workers deal themselves to the places, so that each has one before any has two. */
 static int start(strata_batcher *b, const strata_batcher_options *o, strata_error *err)
 {
     const int usual = b->engine->handle->properties.kind == STRATA_HOST ? 1 : 2;
-    const int n = o->contexts ? o->contexts : usual;
+    const int n = b->n_places * (o->contexts ? o->contexts : usual);
     b->max_batch = o->max_batch ? o->max_batch : b->engine->batch;
     b->max_delay = o->max_delay_ns;
     b->max_waiting = o->max_waiting ? o->max_waiting : SIZE_MAX;
@@ -279,30 +289,35 @@ static int start(strata_batcher *b, const strata_batcher_options *o, strata_erro
     for (int i = 0; i < n && status == STRATA_OK; i++) {
         struct worker *w = &b->workers[b->n_workers++];
         w->batcher = b;
+        w->place = &b->places[i % b->n_places];
         sem_init(&w->begun, 0, 0);
         status = start_worker(w, err);
     }
     return status;
 }
 
-int strata_batcher_create(strata_batcher **out, const strata_engine *engine,
-                          const strata_batcher_options *options, strata_error *err)
+static int make_places(strata_batcher *b, const strata_engine *const *engines, int n,
+                       strata_error *err)
 {
-    const strata_batcher_options usual = {.struct_size = sizeof usual};
-    const strata_batcher_options *o = options ? options : &usual;
-    if (out)
-        *out = NULL;
-    int status = ARGUMENTS(err, {"out", out}, {"engine", engine});
-    if (status != STRATA_OK)
-        return status;
-    status = check_options(o, engine, err);
-    if (status != STRATA_OK)
-        return status;
+    b->engine = engines[0];
+    b->n_places = n;
+    b->places = zalloc((size_t)n, sizeof *b->places, "a batcher's engines", err);
+    for (int i = 0; b->places && i < n; i++)
+        b->places[i].engine = engines[i];
+    return b->places ? STRATA_OK : STRATA_ENOMEM;
+}
+
+static int create(strata_batcher **out, const strata_engine *const *engines, int n,
+                  const strata_batcher_options *o, strata_error *err)
+{
     strata_batcher *b = zalloc(1, sizeof *b, "a batcher", err);
     if (!b)
         return STRATA_ENOMEM;
-    b->engine = engine;
-    if ((status = init_lock(b, err)) != STRATA_OK) {
+    int status = make_places(b, engines, n, err);
+    if (status == STRATA_OK)
+        status = init_lock(b, err);
+    if (status != STRATA_OK) {
+        free(b->places);
         free(b);
         return status;
     }
@@ -312,6 +327,36 @@ int strata_batcher_create(strata_batcher **out, const strata_engine *engine,
     else
         *out = b;
     return status;
+}
+
+int strata_batcher_create_over(strata_batcher **out, const strata_engine *const *engines,
+                               int n, const strata_batcher_options *options,
+                               strata_error *err)
+{
+    const strata_batcher_options usual = {.struct_size = sizeof usual};
+    const strata_batcher_options *o = options ? options : &usual;
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"engines", engines});
+    if (status != STRATA_OK)
+        return status;
+    if (n < 1 || n > MAX_PLACES)
+        return error_set(err, STRATA_EINVAL, "%d engines; 1 to %d are allowed", n,
+                         MAX_PLACES);
+    status = batcher_compare(engines, n, err);
+    for (int i = 0; i < n && status == STRATA_OK; i++)
+        status = check_options(o, engines[i], err);
+    return status == STRATA_OK ? create(out, engines, n, o, err) : status;
+}
+
+int strata_batcher_create(strata_batcher **out, const strata_engine *engine,
+                          const strata_batcher_options *options, strata_error *err)
+{
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"engine", engine});
+    return status == STRATA_OK ? strata_batcher_create_over(out, &engine, 1, options, err)
+                               : status;
 }
 
 void strata_batcher_destroy(strata_batcher *b)
@@ -328,6 +373,7 @@ void strata_batcher_destroy(strata_batcher *b)
     for (int i = 0; i < b->n_workers; i++)
         batcher_close_worker(&b->workers[i]);
     free(b->workers);
+    free(b->places);
     free(b->histogram);
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);

@@ -3,6 +3,7 @@
  * The inside of a batcher.
  *
  *   batcher  creation, the threads, what is taken from the queue and when
+ *   place    the engines it runs on, a device each
  *   worker   what a thread runs with
  *   queue    requests handed in
  *   run      requests that were taken, as one run or, if that fails, each alone
@@ -37,11 +38,22 @@ struct run {
     int64_t rows;
     struct parts_run parts;
     int status;
+    bool given_back; /* its requests are, as its device is lost */
     strata_error err;
+};
+
+/* An engine on its device, with workers of its own. All but the engine is guarded by the
+ * batcher's lock. */
+struct place {
+    const strata_engine *engine;
+    int running; /* workers with a run */
+    bool lost;
+    int64_t rows; /* done */
 };
 
 struct worker {
     strata_batcher *batcher;
+    struct place *place;
     pthread_t thread;
     bool started;
     strata_handle *handle; /* made by the thread, as the next two */
@@ -56,7 +68,9 @@ struct worker {
 };
 
 struct strata_batcher {
-    const strata_engine *engine;
+    const strata_engine *engine; /* the first place's */
+    struct place *places;
+    int n_places;
     int64_t max_batch;
     uint64_t max_delay; /* ns */
     size_t max_waiting;
@@ -66,12 +80,20 @@ struct strata_batcher {
     pthread_cond_t changed;
     strata_request *first, **end; /* the queue: the oldest first, where the next goes */
     int64_t waiting_rows;
-    int running; /* workers with a run */
     bool stop;
     strata_batcher_stats stats;
     uint64_t *histogram; /* runs of 1 to max_batch rows */
 };
 
+/* place.c: what differs between engines that cannot share requests. */
+int batcher_compare(const strata_engine *const *engines, int n, strata_error *err);
+/* The next ones with the lock held. Whether a place runs nothing, other than `but`. */
+bool batcher_has_idle(const strata_batcher *b, const struct place *but);
+/* Those who can take what waits. */
+void batcher_wake(strata_batcher *b);
+/* A run's requests to the front of the queue, if it failed as its device is lost and
+ * another one is left: they are the worker's no longer. Takes the lock. */
+bool batcher_give_back(struct worker *w, struct run *r);
 /* worker.c: on the worker's thread, handle, context and room; close takes what
  * there is. */
 int batcher_open_worker(struct worker *w, strata_error *err);

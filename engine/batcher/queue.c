@@ -38,8 +38,8 @@ static void append(strata_batcher *b, strata_request *r)
     b->end = &r->next;
     b->stats.waiting++;
     b->waiting_rows += r->rows;
-    if (first || b->running == 0 || b->waiting_rows >= b->max_batch)
-        pthread_cond_signal(&b->changed);
+    if (first || b->waiting_rows >= b->max_batch || batcher_has_idle(b, NULL))
+        batcher_wake(b);
 }
 
 /* The worker that a request goes to at once, or NULL: its device does not run by itself,
@@ -47,16 +47,17 @@ static void append(strata_batcher *b, strata_request *r)
 static struct worker *give(strata_batcher *b, strata_request *r)
 {
     struct worker *w = b->workers;
-    if (b->running > 0 || b->first || b->engine->handle->device->ops->stream_run_here)
+    if (b->first || b->engine->handle->device->ops->stream_run_here)
         return NULL;
-    while (w < b->workers + b->n_workers && !w->idle)
+    while (w < b->workers + b->n_workers &&
+           !(w->idle && w->place->running == 0 && !w->place->lost))
         w++;
     if (w == b->workers + b->n_workers)
         return NULL;
     w->idle = false;
     w->given.requests = r;
     w->given.rows = r->rows;
-    b->running++;
+    w->place->running++;
     b->stats.idle++;
     pthread_cond_broadcast(&b->changed); /* it wakes while the run is begun for it */
     return w;

@@ -28,6 +28,7 @@ static void count(struct worker *w, const struct run *run)
     for (; r && (!failed || !r->next); r = r->next) {
         b->stats.requests++;
         b->stats.rows += (uint64_t)r->rows;
+        w->place->rows += r->rows;
     }
     pthread_mutex_unlock(&b->lock);
 }
@@ -39,7 +40,9 @@ void batcher_await(struct worker *w, struct run *r)
     const bool begun = r->status == STRATA_OK;
     int ended = strata_context_wait(w->context, begun ? &r->err : &why);
     r->status = begun ? ended : r->status;
-    count(w, r);
+    r->given_back = batcher_give_back(w, r);
+    if (!r->given_back)
+        count(w, r);
     if (r->status != STRATA_OK)
         parts_clear(&w->room);
 }
@@ -70,6 +73,8 @@ void batcher_end(struct worker *w, struct run *r)
 {
     if (r->status == STRATA_OK)
         parts_end(&w->room, &r->parts);
+    if (r->given_back)
+        return;
     if (r->status != STRATA_OK && r->requests->next)
         run_each(w, r->requests);
     else

@@ -10,7 +10,7 @@
 int batcher_open_worker(struct worker *w, strata_error *err)
 {
     static const char *const kinds[] = {[STRATA_HOST] = "host", [STRATA_CUDA] = "cuda"};
-    const struct device_properties *p = &w->batcher->engine->handle->properties;
+    const struct device_properties *p = &w->place->engine->handle->properties;
     char device[32];
     snprintf(device, sizeof device, "%s:%d", kinds[p->kind], p->index);
     int status = strata_create(&w->handle, device, err);
@@ -20,7 +20,7 @@ int batcher_open_worker(struct worker *w, strata_error *err)
     w->ahead = !ops->stream_run_here;
     if (ops->stream_run_here)
         ops->stream_run_here(w->handle->stream);
-    status = strata_context_create(&w->context, w->batcher->engine, w->handle, err);
+    status = strata_context_create(&w->context, w->place->engine, w->handle, err);
     if (status == STRATA_OK)
         status = strata_context_prepare(w->context, err);
     return status == STRATA_OK

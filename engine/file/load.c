@@ -87,7 +87,7 @@ static int take_device(struct engine_stored *s, const strata_handle *handle,
 
 /* ---- the network ----------------------------------------------------------------- */
 
-static int read_network(strata_network **out, const struct engine_file *f,
+int engine_file_network(strata_network **out, const struct engine_file *f,
                         const char *path, strata_registry *registry, strata_error *err)
 {
     const struct engine_section *text = engine_file_find(f, SECTION_NETWORK);
@@ -123,7 +123,7 @@ static int read_sections(struct engine_stored *s, strata_network **net,
     if (status == STRATA_OK)
         status = engine_find_plugins(&plugins, &n, records, registry, err);
     if (status == STRATA_OK)
-        status = read_network(net, &s->file, path, registry, err);
+        status = engine_file_network(net, &s->file, path, registry, err);
     if (status == STRATA_OK)
         status = engine_read_plan(s, net, plugins, n, err);
     free(plugins);

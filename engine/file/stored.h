@@ -76,4 +76,8 @@ int engine_load_file(strata_engine **out, strata_handle *handle,
 int engine_file_device(char *out, size_t size, const struct engine_file *f,
                        strata_error *err);
 
+/* The network in it, whose weights are in the file: that must outlive it. */
+int engine_file_network(strata_network **out, const struct engine_file *f,
+                        const char *path, strata_registry *registry, strata_error *err);
+
 #endif /* ENGINE_FILE_STORED_H */

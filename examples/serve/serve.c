@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pool of workers on one engine: each thread has a handle, a stream and a context of
- * its own and takes the next request as soon as it is free. The requests are the digits
- * of the digits example; every answer is checked against the label.
+ * A pool of workers over an engine for each device: each thread has a handle, a stream
+ * and a context of its own and takes the next request as soon as it is free. The requests
+ * are the digits of the digits example; every answer is checked against the label.
  *
- *   serve FOLDER [DEVICE [WORKERS [REQUESTS]]]
+ *   serve FOLDER [DEVICE,... [WORKERS [REQUESTS]]]
  *
- * FOLDER is examples/digits; DEVICE is host (default) or cuda:0.
+ * FOLDER is examples/digits; devices are host (default), or cuda:0,cuda:1 and so on, to
+ * which workers are dealt in turn.
  */
 #include <strata/strata.h>
 
@@ -14,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum {
@@ -22,7 +24,8 @@ enum {
     CLASSES = 10,
     IMAGE_HEADER = 16,
     LABEL_HEADER = 8,
-    MAX_WORKERS = 256
+    MAX_WORKERS = 256,
+    MAX_DEVICES = 16
 };
 
 struct queue { /* of requests: an image each */
@@ -31,10 +34,23 @@ struct queue { /* of requests: an image each */
     atomic_long next, right;
 };
 
+struct site {
+    const char *device;
+    strata_handle *handle;
+    strata_engine *engine;
+};
+
+struct pool {
+    strata_registry *registry;
+    strata_network *network;
+    struct site sites[MAX_DEVICES];
+    int n_sites;
+};
+
 struct worker {
     pthread_t thread;
     struct queue *queue;
-    const strata_engine *engine;
+    const struct site *site;
     strata_handle *handle;
     strata_context *context;
     long served;
@@ -44,11 +60,13 @@ struct worker {
 
 /* ---- a worker ---------------------------------------------------------------------- */
 
-static int open_worker(struct worker *w, const char *device)
+static int open_worker(struct worker *w)
 {
-    int status = strata_create(&w->handle, device, &w->err); /* brings a stream along */
+    const struct site *s = w->site;
+    int status =
+        strata_create(&w->handle, s->device, &w->err); /* brings a stream along */
     if (status == STRATA_OK)
-        status = strata_context_create(&w->context, w->engine, w->handle, &w->err);
+        status = strata_context_create(&w->context, s->engine, w->handle, &w->err);
     return status != STRATA_OK ? status : strata_context_prepare(w->context, &w->err);
 }
 
@@ -62,7 +80,7 @@ static int answer(struct worker *w, const unsigned char *image, int *digit)
 {
     const strata_image grey = {sizeof grey, image, SIDE, SIDE, 1, 0};
     float x[PIXELS], y[CLASSES];
-    int status = strata_engine_convert_image(w->engine, 0, x, &grey, &w->err);
+    int status = strata_engine_convert_image(w->site->engine, 0, x, &grey, &w->err);
     if (status == STRATA_OK)
         status = strata_copy_in(w->context, 0, x, &w->err);
     if (status == STRATA_OK)
@@ -95,12 +113,12 @@ static void *work(void *arg)
 /* ---- the pool ---------------------------------------------------------------------- */
 
 /* What of the workers could be started, run to the end; the first failure. */
-static int run_pool(struct worker *workers, int n, const char *device)
+static int run_pool(struct worker *workers, int n)
 {
     int started = 0, status = STRATA_OK;
     for (; started < n && status == STRATA_OK; started++) {
         struct worker *w = &workers[started];
-        status = open_worker(w, device);
+        status = open_worker(w);
         if (status == STRATA_OK && pthread_create(&w->thread, NULL, work, w) != 0) {
             snprintf(w->err.message, sizeof w->err.message, "cannot start a thread");
             status = STRATA_ENOMEM;
@@ -128,7 +146,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static int serve(struct queue *q, const strata_engine *engine, const char *device, int n)
+static int serve(struct queue *q, const struct pool *p, int n)
 {
     struct worker *workers = calloc((size_t)n, sizeof *workers);
     const double begin = now();
@@ -136,9 +154,9 @@ static int serve(struct queue *q, const strata_engine *engine, const char *devic
         return STRATA_ENOMEM;
     for (int i = 0; i < n; i++) {
         workers[i].queue = q;
-        workers[i].engine = engine;
+        workers[i].site = &p->sites[i % p->n_sites];
     }
-    int status = run_pool(workers, n, device);
+    int status = run_pool(workers, n);
     long least = q->n_requests, most = 0;
     for (int i = 0; i < n; i++) {
         least = workers[i].served < least ? workers[i].served : least;
@@ -174,30 +192,46 @@ static unsigned char *read_file(const char *folder, const char *name, long *size
     return bytes;
 }
 
-static int serve_digits(struct queue *q, const char *folder, const char *device, int n)
+static int open_pool(struct pool *p, const char *folder, strata_error *err)
 {
     char path[4096];
-    strata_error err = {0};
-    strata_handle *handle = NULL;
-    strata_registry *registry = NULL;
-    strata_network *network = NULL;
-    strata_engine *engine = NULL;
     snprintf(path, sizeof path, "%s/digits.ini", folder);
-    int status = strata_create(&handle, device, &err);
+    int status = strata_registry_create(&p->registry, NULL, err);
     if (status == STRATA_OK)
-        status = strata_registry_create(&registry, NULL, &err);
-    if (status == STRATA_OK)
-        status = strata_network_load(&network, path, registry, NULL, &err);
-    if (status == STRATA_OK)
-        status = strata_engine_build(&engine, handle, network, &err);
+        status = strata_network_load(&p->network, path, p->registry, NULL, err);
+    for (int i = 0; i < p->n_sites && status == STRATA_OK; i++) {
+        struct site *s = &p->sites[i];
+        status = strata_create(&s->handle, s->device, err);
+        if (status == STRATA_OK)
+            status = strata_engine_build(&s->engine, s->handle, p->network, err);
+    }
+    return status;
+}
+
+static void close_pool(struct pool *p)
+{
+    for (int i = 0; i < p->n_sites; i++) {
+        strata_engine_destroy(p->sites[i].engine);
+        strata_destroy(p->sites[i].handle);
+    }
+    strata_network_destroy(p->network);
+    strata_registry_destroy(p->registry);
+}
+
+/* Cuts the list up. */
+static int serve_digits(struct queue *q, const char *folder, char *devices, int n)
+{
+    struct pool p = {0};
+    strata_error err = {0};
+    char *rest = devices;
+    for (char *one; p.n_sites < MAX_DEVICES && (one = strtok_r(rest, ",", &rest));)
+        p.sites[p.n_sites++].device = one;
+    int status = p.n_sites > 0 ? open_pool(&p, folder, &err) : STRATA_EINVAL;
     if (status != STRATA_OK)
         fprintf(stderr, "serve: %s\n", err.message);
     else
-        status = serve(q, engine, device, n);
-    strata_engine_destroy(engine);
-    strata_network_destroy(network);
-    strata_registry_destroy(registry);
-    strata_destroy(handle);
+        status = serve(q, &p, n);
+    close_pool(&p);
     return status;
 }
 
@@ -208,18 +242,19 @@ int main(int argc, char **argv)
     struct queue q = {.n_requests = argc > 4 ? atol(argv[4]) : 10000};
     if (argc < 2 || argc > 5 || workers < 1 || workers > MAX_WORKERS ||
         q.n_requests < 1) {
-        fputs("usage: serve FOLDER [DEVICE [WORKERS [REQUESTS]]]\n", stderr);
+        fputs("usage: serve FOLDER [DEVICE,... [WORKERS [REQUESTS]]]\n", stderr);
         return 2;
     }
     unsigned char *images = read_file(argv[1], "digits-test-images.idx", &image_bytes);
     unsigned char *labels = read_file(argv[1], "digits-test-labels.idx", &label_bytes);
+    char host[] = "host";
     int status = STRATA_EIO;
     if (images && labels) {
         q.images = images + IMAGE_HEADER;
         q.labels = labels + LABEL_HEADER;
         q.n_images = label_bytes - LABEL_HEADER;
         if (q.n_images > 0 && image_bytes == IMAGE_HEADER + q.n_images * PIXELS)
-            status = serve_digits(&q, argv[1], argc > 2 ? argv[2] : "host", workers);
+            status = serve_digits(&q, argv[1], argc > 2 ? argv[2] : host, workers);
         else
             fprintf(stderr, "serve: the images and labels do not belong together\n");
     }

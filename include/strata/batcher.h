@@ -36,6 +36,15 @@ typedef struct strata_batcher_options {
 STRATA_API int strata_batcher_create(strata_batcher **out, const strata_engine *engine,
                                      const strata_batcher_options *options,
                                      strata_error *err);
+/* The same over engines of one network on several devices, n of them: one queue, from
+ * which whichever device is free takes, with options->contexts for each. The first says
+ * what the plans' costs are. A device that is lost gives back what it was running, and the
+ * others go on; the last one's failures are the requests'. EINVAL: the engines differ in
+ * their bindings or batch. */
+STRATA_API int strata_batcher_create_over(strata_batcher **out,
+                                          const strata_engine *const *engines, int n,
+                                          const strata_batcher_options *options,
+                                          strata_error *err);
 /* Runs what was submitted, then ends the threads. No thread may submit any more;
  * requests that were not waited for must be, later. */
 STRATA_API void strata_batcher_destroy(strata_batcher *batcher);
@@ -80,6 +89,8 @@ typedef struct strata_batcher_stats {
 } strata_batcher_stats;
 STRATA_API void strata_batcher_get_stats(strata_batcher *batcher,
                                          strata_batcher_stats *out);
+/* Rows that the index-th engine has done; -1: there is none. */
+STRATA_API int64_t strata_batcher_rows_of(strata_batcher *batcher, int index);
 /* How many runs had 1, 2, ... rows: writes the first n counts, returns how many there are
  * (max_batch). */
 STRATA_API int64_t strata_batcher_histogram(strata_batcher *batcher, uint64_t *out,

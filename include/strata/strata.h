@@ -164,6 +164,8 @@ typedef struct strata_event strata_event;
 STRATA_API int strata_create(strata_handle **out, const char *device, strata_error *err);
 STRATA_API void strata_destroy(strata_handle *handle);
 STRATA_API const char *strata_device_name(const strata_handle *handle);
+/* The device's compute capability times ten: 90 for 9.0; 0 for the host. */
+STRATA_API int strata_device_capability(const strata_handle *handle);
 /* STRATA_OK while the device can be used; STRATA_EDEVICELOST with the reason after a
  * failure that it does not recover from before the process ends. Answers at once. */
 STRATA_API int strata_device_ok(const strata_handle *handle, strata_error *err);

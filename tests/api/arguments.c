@@ -169,6 +169,7 @@ static const strata_module module = {.struct_size = sizeof module,
 #define GIVE_const_strata_context_p f->context
 #define GIVE_const_strata_desc_p &f->desc
 #define GIVE_const_strata_engine_p f->engine
+#define GIVE_const_strata_engine_pconst_p (const strata_engine *const *)&f->engine
 #define GIVE_const_strata_handle_p f->bare
 #define GIVE_const_strata_image_p &f->image
 #define GIVE_const_strata_module_p &module
@@ -255,6 +256,7 @@ struct function {
 /* Where NULL has a meaning, as the header's comments say. */
 static const char *const optional[] = {
     "strata_batcher_create options",
+    "strata_batcher_create_over options",
     "strata_batcher_histogram out",
     "strata_batcher_submit out",
     "strata_context_bind data",

@@ -1,6 +1,7 @@
 CRITERION_TESTS += \
 	tests/engine/batch \
 	tests/engine/batcher \
+	tests/engine/devices/batcher \
 	tests/engine/context_check \
 	tests/engine/decoder/decoder \
 	tests/engine/engine \
@@ -30,6 +31,7 @@ tests_engine_decoder_decoder_SOURCES = tests/engine/decoder/decoder.c \
 	tests/engine/decoder/stories.h \
 	tests/engine/batch_net.h
 tests_engine_batcher_SOURCES = tests/engine/batcher.c tests/engine/batch_net.h
+tests_engine_devices_batcher_SOURCES = tests/engine/devices/batcher.c tests/engine/batch_net.h
 tests_engine_engine_SOURCES = tests/engine/engine.c tests/engine/engine_session.h
 tests_engine_faults_SOURCES = tests/engine/faults.c tests/support/fault.c \
 	tests/support/fault.h tests/engine/batch_net.h

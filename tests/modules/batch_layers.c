@@ -13,6 +13,7 @@ struct trial {
     int64_t wait_us;  /* that a run takes */
     int64_t gate;     /* file from which a run takes a byte before it ends; -1: none */
     int32_t packs, reserved;
+    int64_t code; /* of a run that finds poison */
 };
 enum { PACKS_NONE, PACKS_SAME, PACKS_OWN };
 
@@ -24,6 +25,8 @@ struct trial_state {
 static const strata_attr attrs[] = {
     {.name = "poison", .type = STRATA_F64, .offset = offsetof(struct trial, poison),
      .doc = "fail on an element of this value"},
+    {.name = "code", .type = STRATA_I64, .offset = offsetof(struct trial, code),
+     .def = STRATA_EINVAL, .doc = "status of a run that fails on poison"},
     {.name = "wait_us", .type = STRATA_I64, .offset = offsetof(struct trial, wait_us),
      .doc = "microseconds that a run takes"},
     {.name = "gate", .type = STRATA_I64, .offset = offsetof(struct trial, gate),
@@ -65,7 +68,7 @@ static int run(const strata_run *r)
         return STRATA_FAIL(r, STRATA_EINTERNAL, "packed weights are another's");
     for (int64_t i = 0; i < r->in[0].count; i++) {
         if (p->poison != 0 && x[i] == (float)p->poison)
-            return STRATA_FAIL(r, STRATA_EINVAL, "row %lld is poison",
+            return STRATA_FAIL(r, (int)p->code, "row %lld is poison",
                                (long long)(i / (r->in[0].count / r->in[0].dims[0])));
         y[i] = x[i] + 1;
     }

@@ -62,5 +62,5 @@ EXTRA_DIST += tests/network/import/schema_history.txt scripts/onnx_history.py
 # Over the node cases of PyPI's onnx, which hold more than Debian's.
 onnx-conformance: all tests/network/import/onnx_cases
 	$(AM_TESTS_ENVIRONMENT) '$(srcdir)/scripts/onnx-conformance.sh' \
-		'$(abs_builddir)' '$(abs_srcdir)/docs/onnx-conformance.md'
+		'$(abs_builddir)' '$(abs_srcdir)/docs/onnx/conformance.md'
 EXTRA_DIST += scripts/onnx-conformance.sh

@@ -134,17 +134,35 @@ static void note_engine(struct bench_result *r, const struct tool_session *s,
                s->handle->device->ops->capture_begin;
 }
 
-static int measure(struct bench_run *run, const struct tool_session *s,
+static int measure(struct bench_run *run, const struct bench_devices *d,
                    const struct bench_arguments *a, strata_error *err)
 {
-    char device[32] = "host";
     int status = STRATA_OK;
-    if (s->handle->properties.kind == STRATA_CUDA)
-        snprintf(device, sizeof device, "cuda:%d", s->handle->properties.index);
-    for (size_t i = 0; i < run->n_lanes && status == STRATA_OK; i++)
+    for (size_t i = 0; i < run->n_lanes && status == STRATA_OK; i++) {
+        const struct tool_session *s = &d->sessions[i % d->n];
+        char device[32] = "host";
+        if (s->handle->properties.kind == STRATA_CUDA)
+            snprintf(device, sizeof device, "cuda:%d", s->handle->properties.index);
         status = bench_lane_open(&run->lanes[i], s->engine, device, a, run->settings,
                                  (int64_t)i, (int64_t)run->n_lanes, err);
+    }
     return status == STRATA_OK ? bench_run(run, err) : status;
+}
+
+/* What is asked for is of each device. */
+static void multiply(struct bench_options *o, size_t devices)
+{
+    o->streams *= (int64_t)devices;
+    o->contexts *= (int64_t)devices;
+    o->threads *= (int64_t)devices;
+}
+
+static void name_devices(struct bench_result *r, size_t n)
+{
+    char one[sizeof r->device];
+    snprintf(one, sizeof one, "%s", r->device);
+    if (n > 1)
+        snprintf(r->device, sizeof r->device, "%zu x %.70s", n, one);
 }
 
 /* Runs of their own, after the measurement, of its sizes. */
@@ -186,31 +204,37 @@ static int run_case(struct bench_result *out, const struct bench_arguments *a,
                     const struct bench_case *c, strata_error *err)
 {
     struct tool_options options;
-    struct tool_session s = {0};
+    struct bench_devices devices = {0};
+    const struct tool_session *const s = &devices.sessions[0];
     struct bench_run run = {0};
     const double begin = bench_now_ms();
-    int status = case_options(&options, a, c, err);
+    int status = bench_devices_parse(&devices, a->common.device, err);
+    options = (struct tool_options){0};
     if (status == STRATA_OK)
-        status = tool_open_engine(&s, &options, a->path, err);
+        status = case_options(&options, a, c, err);
+    if (status == STRATA_OK)
+        status = bench_devices_open(&devices, &options, a->path, err);
     if (status != STRATA_OK)
         goto done;
     out->build_ms = bench_now_ms() - begin;
     if (a->save_file)
-        status = strata_engine_save(s.engine, a->save_file, err);
+        status = strata_engine_save(s->engine, a->save_file, err);
     if (status != STRATA_OK || a->build_only)
         goto done;
     struct bench_settings settings =
-        bench_settings(a, s.engine->network, c->streams ? atoll(c->streams) : 0);
+        bench_settings(a, s->engine->network, c->streams ? atoll(c->streams) : 0);
     if (c->batch && engine_file_at(a->path))
         settings.batch = atoll(c->batch);
+    multiply(&settings.base, devices.n);
     run.settings = &settings;
     run.n_lanes = (size_t)settings.base.streams;
     run.lanes = zalloc(run.n_lanes, sizeof *run.lanes, "streams", err);
-    status = run.lanes ? measure(&run, &s, a, err) : STRATA_ENOMEM;
+    status = run.lanes ? measure(&run, &devices, a, err) : STRATA_ENOMEM;
     if (status == STRATA_OK)
         status = bench_summarise(out, &run, err);
     if (status == STRATA_OK) {
-        note_engine(out, &s, run.lanes[0].contexts[0]);
+        note_engine(out, s, run.lanes[0].contexts[0]);
+        name_devices(out, devices.n);
         status = bench_judge(out, err);
     }
     if (status == STRATA_OK)
@@ -218,10 +242,10 @@ static int run_case(struct bench_result *out, const struct bench_arguments *a,
     for (size_t i = 0; run.lanes && i < run.n_lanes; i++)
         bench_lane_close(&run.lanes[i]);
     if (status == STRATA_OK && (a->layers || a->profile_file))
-        status = profile_case(&s, a, settings.batch, err);
+        status = profile_case(s, a, settings.batch, err);
 done:
     free(run.lanes);
-    tool_close(&s);
+    bench_devices_close(&devices);
     variant_close(&options);
     return status;
 }
@@ -308,6 +332,9 @@ const struct tool_command tool_bench = {
         "      --no-graph           enqueue kernel by kernel\n"
         "      --idle=TIME          wait between runs\n"
         "      --percentiles=P,...  default 90,95,99\n"
+        "      --device=D,D,...     several devices at a time, each with the streams,\n"
+        "                           contexts and threads that one would have; cuda:all:\n"
+        "                           every GPU\n"
         "      --averages=N         print the mean of every N runs on stderr\n"
         "      --shapes=NAME:DIMS,...  shapes of inputs\n"
         "      --input=[NAME=]FILE  an input as in `strata run`; random by default\n"
@@ -327,6 +354,7 @@ const struct tool_command tool_bench = {
         "  strata bench net.ini\n"
         "  strata bench net.ini --device cuda --batch 1,8,32 --precision fp16 -o md\n"
         "  strata bench net.ini --streams 1,2,4 --in-flight 2 --transfers -o csv\n"
+        "  strata bench net.ini --device cuda:all --batch 32 --in-flight 2\n"
         "  strata bench net.ini --warmUp=500 --duration=10 --exportTimes=t.json\n",
     .run = run_bench,
 };

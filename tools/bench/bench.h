@@ -4,6 +4,7 @@
  *
  *   bench_options  the command line, trtexec's spellings among it
  *   bench          cases, a session each
+ *   bench_devices  an engine for each of several devices
  *   bench_lane     a stream with its contexts: runs put on it and waited for
  *   bench_run      lanes driven by threads, for a time
  *   bench_result   what the times say
@@ -62,6 +63,23 @@ void bench_arguments_free(struct bench_arguments *a);
 /* With the network's own values where the options leave one open. */
 struct bench_settings bench_settings(const struct bench_arguments *a,
                                      const strata_network *net, int64_t streams);
+
+/* ---- devices.c --------------------------------------------------------------- */
+
+enum { BENCH_MAX_DEVICES = 64 };
+
+/* What --device lists: "cuda:0,cuda:1", or "cuda:all"; one, or NULL as it is given. */
+struct bench_devices {
+    char *names[BENCH_MAX_DEVICES];
+    size_t n;
+    struct tool_session sessions[BENCH_MAX_DEVICES]; /* each with an engine */
+};
+/* EINVAL for more than there is room for; what opening the first of cuda:all gives. */
+int bench_devices_parse(struct bench_devices *d, const char *list, strata_error *err);
+/* An engine on each; close in every case. */
+int bench_devices_open(struct bench_devices *d, struct tool_options *o, const char *path,
+                       strata_error *err);
+void bench_devices_close(struct bench_devices *d);
 
 /* ---- lane.c ----------------------------------------------------------------- */
 
@@ -153,7 +171,7 @@ struct bench_result {
     double wall_ms, build_ms, throughput; /* runs a second */
     struct bench_stats stats[BENCH_METRICS];
     double waited; /* the part of the time in which threads had no processor; 0 to 1 */
-    double drift; /* of the compute time, last quarter over first, less 1 */
+    double drift;  /* of the compute time, last quarter over first, less 1 */
     uint64_t weight_bytes, context_bytes, device_bytes;
     double predicted_ms; /* by the plan's costs; 0: of another batch than this */
     bool graph;
