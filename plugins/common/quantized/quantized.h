@@ -115,7 +115,9 @@ static inline void quantized_weight_shape(const strata_node *n, strata_tensor *e
 
 static inline int quantized_accept(const strata_node *n, const strata_quantized *q)
 {
-    return n->out[0].dtype == quantized_dtype(q)
+    const int32_t out = n->out[0].dtype;
+    return (q->to == 0 ? out != STRATA_INT8 && out != STRATA_UINT8
+                       : out == quantized_dtype(q))
                ? STRATA_OK
                : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "the output has another dtype");
 }
