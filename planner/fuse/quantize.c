@@ -296,6 +296,14 @@ static const char *make_resize(struct made_layer *m, const struct planner *plann
                : make_mover(m, planner, layer, c);
 }
 
+static const char *make_pooling(struct made_layer *m, const struct planner *planner,
+                                const struct network_layer *layer, const struct chain *c)
+{
+    return ((const strata_pooling *)layer->params)->kind != STRATA_POOL_MAX
+               ? "it is no maximum"
+               : make_mover(m, planner, layer, c);
+}
+
 static const struct rule {
     const char *type;
     bool computes; /* an Activation may follow */
@@ -308,6 +316,7 @@ static const struct rule {
     {"core::ElementWise@1", true, make_sum},
     {"core::Concatenation@1", false, make_mover},
     {"core::Identity@1", false, make_mover},
+    {"core::Pooling@1", false, make_pooling},
     {"core::Resize@1", false, make_resize},
     {"core::Shuffle@1", false, make_mover},
     {"core::Slice@1", false, make_mover},
@@ -319,6 +328,14 @@ static const struct rule *rule_of(const struct network_layer *layer)
         if (is_type(layer, rules[i].type))
             return &rules[i];
     return NULL;
+}
+
+static bool has_impl(const struct planner *planner, const struct registry_layer *type)
+{
+    for (size_t i = 0; i < type->n_impls; i++)
+        if (type->impls[i].impl.device == planner->device.properties.kind)
+            return true;
+    return false;
 }
 
 /* NULL and a layer; or why there is none. */
@@ -343,7 +360,10 @@ static const char *make(struct made_layer *m, struct chain *c,
     for (int i = 0; i < c->n_from; i++)
         m->inputs[i] = c->from[i]->inputs[0];
     m->output = planner->nodes[c->nodes[c->n - 1]].layer->outputs[0];
-    return rule->make(m, planner, layer, c);
+    why = rule->make(m, planner, layer, c);
+    return why || has_impl(planner, m->layer.type)
+               ? why
+               : "no impl in 8 bits is for this device";
 }
 
 /* ---- notes ------------------------------------------------------------------------- */

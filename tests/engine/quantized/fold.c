@@ -3,6 +3,8 @@
  * Layers between a Dequantize and a Quantize: which of them compute with integers, and
  * that they give what the layers give one by one.
  */
+#include <config.h>
+
 #include "tests/engine/engine_saved.h"
 
 #include <math.h>
@@ -110,6 +112,14 @@ static const struct fold_case {
              "r", "s", "a") DQ("y", "r", "a"),
      {"q", "s + r", "y"},
      0},
+    {"a maximum of bytes",
+     HEAD("2 x 16 x 9 x 8", "y") Q("q", "x", "a") DQ(
+         "dq", "q",
+         "a") "[layer m]\ntype = Pooling\nkernel = 3\nstride = 2\npad = 1\n" Q("r", "m",
+                                                                               "a")
+         DQ("y", "r", "a"),
+     {"q", "m + r", "y"},
+     0},
     {"an impl that is asked for stays",
      HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a")
          CONV("y", "dq", "impl = c\n"),
@@ -140,8 +150,20 @@ static float *run(struct session *s, const char *path, const char *fusion, int64
     return y;
 }
 
+/* Whether impls in 8 bits are here that cost less than those of floats. */
+static bool is_fast(void)
+{
+#if defined HAVE_DNNL && defined __x86_64__
+    return __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
 static void expect_nodes(const struct session *s, const struct fold_case *c)
 {
+    if (!is_fast())
+        return;
     const struct execution *x = s->engine->execution;
     size_t n = 0;
     while (n < ARRAY_LENGTH(c->nodes) && c->nodes[n])
