@@ -167,7 +167,7 @@ static bool is_plain(const strata_network *net, const struct network_layer *l)
 }
 
 /* Whether every weight that a layer has can be joined: floats, with as many entries along
- * the axis as there are results. */
+ * the axis as there are results. One stored in few bits may be computed with in these. */
 static bool has_joinable_weights(const strata_network *net, const struct network_layer *l)
 {
     const struct network_joint joint = network_joint_of(net, l);
@@ -176,7 +176,8 @@ static bool has_joinable_weights(const strata_network *net, const struct network
         const struct network_weight *x = &l->weights[w];
         const int axis = joint.weight_axis[w];
         if (network_has_weight(l, w) &&
-            (x->dtype != STRATA_FP32 || x->rank <= axis || x->dims[axis] != results))
+            (x->dtype != STRATA_FP32 || x->factors || x->rank <= axis ||
+             x->dims[axis] != results))
             return false;
     }
     return true;

@@ -269,6 +269,15 @@ static int fill_weights(struct cost_query *q, const struct planner *planner,
                       : STRATA_ENOMEM;
 }
 
+/* Without factors, which are in the first one's values. */
+static int seen_weights(const struct registry_layer *type)
+{
+    size_t n = type->n_weights;
+    while (n > 0 && type->weights[n - 1].flags & STRATA_FACTORS)
+        n--;
+    return (int)n;
+}
+
 int cost_query_run(struct cost_query *q, const struct planner *planner,
                    const struct planner_candidate *c, strata_error *err)
 {
@@ -289,7 +298,7 @@ int cost_query_run(struct cost_query *q, const struct planner *planner,
     text_add(&t, " row=%d", c->row);
     add_tensors(&t, "in", q->in, n->n_ports);
     add_tensors(&t, "out", q->out, n->n_out);
-    add_tensors(&t, "weights", q->weights, (int)type->n_weights);
+    add_tensors(&t, "weights", q->weights, seen_weights(type));
     add_attributes(&t, type, c->fused && n->composed ? n->composed : n->layer->params);
     strata_epilogue epilogue = planner_epilogue(planner, n, c->fused);
     add_epilogue(&t, &epilogue);

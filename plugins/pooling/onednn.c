@@ -46,6 +46,8 @@ static int describe(const strata_node *n, struct onednn_request *request)
     if (p->kind == STRATA_POOL_LP || p->indices)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "oneDNN has no %s",
                            p->indices ? "flat indices" : "p-norm");
+    if (n->in[0].dtype != STRATA_FP32 && p->kind != STRATA_POOL_MAX)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "it takes maxima of bytes alone");
     if ((status = window_of_pooling(&w, p, &n->in[0], n->host, n->err)) ||
         (status = stretch_end(n, &w)) || (status = onednn_tensor(n, &n->in[0], &input)) ||
         (status = onednn_tensor(n, &n->out[0], &request->output)))
@@ -66,11 +68,14 @@ static const strata_row blocked[] = {
     {{STRATA_F32_NC16HW16 | STRATA_F32_NC8HW8}, {STRATA_SAME}}};
 static const strata_row plain[] = {{{STRATA_F32_NHWC | STRATA_F32_NCHW}, {STRATA_SAME}}};
 
+static const strata_row bytes[] = {{{STRATA_I8_NHWC | STRATA_U8_NHWC}, {STRATA_SAME}}};
+
 static const strata_impl impls[] = {
     {ONEDNN_IMPL(1, "onednn_blocked", blocked, 0.085, 1), .flags = STRATA_NAN_DROPPED},
     {ONEDNN_IMPL(2, "onednn", plain, 0.085, 0.5), .flags = STRATA_NAN_DROPPED},
     {ONEDNN_EACH(3, "onednn_blocked_each", blocked, 0.083, 0.97),
      .flags = STRATA_NAN_DROPPED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT},
+    {ONEDNN_IMPL(4, "onednn_bytes", bytes, 0.085, 0.5)},
 };
 
 const strata_extends onednn_pooling = {

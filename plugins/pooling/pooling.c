@@ -10,6 +10,7 @@
  * rows. `c` works on
  * fp32:nchw in place, `any` unpacks and packs images of any float format.
  */
+#include "plugins/common/dense.h"
 #include "plugins/common/image.h"
 #include "plugins/common/reduce.h"
 #include "plugins/common/walk.h"
@@ -366,8 +367,10 @@ static int any_run(const strata_run *r)
 
 /* One output; *index: where its maximum is in the plane, -1 in the pads alone. */
 static double reference_element(const strata_pooling *p, const struct window *w,
-                                const double *in, const int64_t *o, int64_t *index)
+                                const void *in, int32_t dtype, int64_t first,
+                                const int64_t *o, int64_t *index)
 {
+    const int real = dense_is_real(dtype);
     double sum = 0, top = -INFINITY;
     int64_t counted = 0;
     *index = -1;
@@ -385,7 +388,8 @@ static double reference_element(const strata_pooling *p, const struct window *w,
         if (!inside)
             continue;
         int64_t at = (i[0] * w->in[1] + i[1]) * w->in[2] + i[2];
-        double x = in[at];
+        double x = real ? ((const double *)in)[first + at]
+                        : (double)((const int64_t *)in)[first + at];
         sum += p->kind == STRATA_POOL_LP ? pow(fabs(x), p->p) : x;
         if (*index < 0 || x > top || (isnan(x) && !isnan(top))) {
             top = x;
@@ -402,8 +406,7 @@ static int reference_run(const strata_node *n, const void *const *in,
                          const void *const *weight, void *const *out)
 {
     const strata_pooling *p = n->params;
-    const double *x = in[0];
-    double *y = out[0];
+    const int32_t dtype = n->in[0].dtype;
     struct window w;
     int status = window_of_pooling(&w, p, &n->in[0], n->host, n->err);
     (void)weight;
@@ -414,7 +417,13 @@ static int reference_run(const strata_node *n, const void *const *in,
         int64_t c = i / plane, rest = i % plane, index;
         int64_t o[] = {rest / w.out[2] / w.out[1], rest / w.out[2] % w.out[1],
                        rest % w.out[2]};
-        y[i] = reference_element(p, &w, x + c * in_plane, o, &index);
+        const double y =
+            reference_element(p, &w, in[0], dtype, c * in_plane, o, &index);
+        if (dense_is_real(dtype))
+            ((double *)out[0])[i] = y;
+        else /* the maximum of none is the least there is */
+            ((int64_t *)out[0])[i] =
+                y == -INFINITY ? (dtype == STRATA_UINT8 ? 0 : INT8_MIN) : (int64_t)y;
         if (p->indices)
             ((int64_t *)out[1])[i] = index < 0 ? -1 : c * in_plane + index;
     }

@@ -63,6 +63,11 @@ static const struct layer_case cases[] = {
     {"Pooling", "kernel = 10", .in = {S4(1, 3, 9, 9)}, .refused = true},
     {"Pooling", "kernel = 3; stride = 1, 1, 1", .in = {S4(1, 3, 9, 9)}, .refused = true},
     {"Pooling", "kernel = 3", .in = {S2(3, 9)}, .refused = true},
+    /* Bytes: where oneDNN is. */
+    {"Pooling", "kernel = 3; stride = 2; pad = 1", .in = {S4(2, 33, 9, 8)},
+     .in_dtype = {STRATA_INT8}, .numbers = NUMBERS_WHOLE_RANGE},
+    {"Pooling", "global = yes", .in = {S4(2, 5, 4, 3)}, .in_dtype = {STRATA_UINT8},
+     .numbers = NUMBERS_WHOLE_RANGE},
 };
 
 static const struct layer_case large[] = {

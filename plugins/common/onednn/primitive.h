@@ -30,6 +30,7 @@ enum onednn_source {
     ONEDNN_EPILOGUE_SCALE,
     ONEDNN_EPILOGUE_BIAS,
     ONEDNN_EPILOGUE_RESIDUAL,
+    ONEDNN_SCALE_OUT, /* a quantised layer's weight of that name */
     ONEDNN_WORKSPACE
 };
 
@@ -62,6 +63,11 @@ struct onednn_request {
     enum onednn_source second; /* what stands for a weight that the layer has not */
     dnnl_memory_desc_t addend; /* input 2, added before the epilogue; ndims 0: none */
     float scale;               /* of the sum and the bias; 0: none */
+    const strata_quantized *quantized; /* what becomes of sums of 8 bits; or NULL */
+    const float *factors; /* with it: of the sums */
+    float *own_factors;   /* they, to be freed with the candidate; or NULL */
+    int64_t n_factors; /* one, or one each along dim `factors_dim` */
+    int factors_dim;
 };
 
 typedef int (*onednn_describe)(const strata_node *n, struct onednn_request *request);
@@ -79,6 +85,7 @@ struct onednn_state {
     dnnl_engine_t engine;
     dnnl_primitive_t primitive;
     void *weight;     /* packed, the core's memory; NULL: use the network's */
+    void *divisor;    /* scale_out, the core's memory; NULL: none */
     int64_t batch;    /* images the primitive was made for */
     bool each;        /* it runs for each image of a larger batch */
     size_t workspace; /* bytes */
@@ -108,6 +115,11 @@ int onednn_tensor(const strata_node *n, const strata_tensor *t, dnnl_memory_desc
 /* Dense descriptor, last dim fastest. */
 int onednn_dense(const strata_node *n, const int64_t *dims, int rank,
                  dnnl_memory_desc_t *md);
+/* The same of INT8 elements. */
+int onednn_dense_bytes(const strata_node *n, const int64_t *dims, int rank,
+                       dnnl_memory_desc_t *md);
+int onednn_any_bytes(const strata_node *n, const int64_t *dims, int rank,
+                     dnnl_memory_desc_t *md);
 /* Descriptor whose layout is the primitive's choice. */
 int onednn_any(const strata_node *n, const int64_t *dims, int rank,
                dnnl_memory_desc_t *md);
@@ -134,8 +146,9 @@ int onednn_ctx_open(const strata_node *n, const void *state, void *ctx);
 void onednn_ctx_close(void *ctx);
 int onednn_run(const strata_run *r);
 
-/* The callbacks of a layer's impls, which differ in rows and epilogues alone. */
-#define ONEDNN_CALLBACKS(describe_)                                                      \
+/* The callbacks of a layer's impls, which differ in rows and epilogues alone; known_
+ * describes where weights have data. */
+#define ONEDNN_CALLBACKS_OF(describe_, known_)                                           \
     static int accept(const strata_node *n)                                              \
     {                                                                                    \
         return onednn_accept(n, describe_);                                              \
@@ -146,8 +159,9 @@ int onednn_run(const strata_run *r);
     }                                                                                    \
     static int setup(const strata_node *n, void *state)                                  \
     {                                                                                    \
-        return onednn_setup(n, describe_, state);                                        \
+        return onednn_setup(n, known_, state);                                           \
     }
+#define ONEDNN_CALLBACKS(describe_) ONEDNN_CALLBACKS_OF(describe_, describe_)
 
 /* The same, image by image: oneDNN (2.6.3) has kernels for dense tensors alone, and of a
  * batch inside a larger tensor each image is dense where channels are outside of the
@@ -195,7 +209,22 @@ int onednn_one_image(struct onednn_image *image, const strata_node *n);
     .setup = setup, .teardown = onednn_teardown, .ctx_open = onednn_ctx_open,            \
     .ctx_close = onednn_ctx_close, .run = onednn_run
 
+/* quantized.c: layers that compute in 8 bits. */
+/* Factors of the sums, from the weights where `known`, in setup; else any. */
+int onednn_quantized_factors(const strata_node *n, const strata_quantized *q, int dim,
+                             bool known, struct onednn_request *request);
+/* scale_out as a divisor, in memory of strata.pack; in setup. */
+int onednn_quantized_divisor(const strata_node *n, void **divisor);
+/* They, and zero_in, as attributes. */
+int onednn_quantized_attributes(const strata_node *n,
+                                const struct onednn_request *request,
+                                dnnl_primitive_attr_t attr);
+/* Bias, activation and division as post-ops. */
+int onednn_quantized_steps(const strata_node *n, const struct onednn_request *request,
+                           dnnl_post_ops_t ops, struct onednn_arguments *arguments);
+
 extern const strata_extends onednn_convolution, onednn_deconvolution,
-    onednn_fully_connected, onednn_lrn, onednn_matrix_multiply, onednn_pooling;
+    onednn_fully_connected, onednn_lrn, onednn_matrix_multiply, onednn_pooling,
+    onednn_quantized_convolution, onednn_quantized_product;
 
 #endif /* PLUGINS_COMMON_ONEDNN_PRIMITIVE_H */
