@@ -1,0 +1,4 @@
+CRITERION_TESTS += \
+	tests/calibrate/histogram \
+	tests/calibrate/method \
+	tests/calibrate/ranges
