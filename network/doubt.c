@@ -83,6 +83,16 @@ static bool is_integer(enum weight_dtype dtype)
     return dtype > WEIGHT_F8_E5M2;
 }
 
+/* Whether something says what a layer's first weight is to be multiplied by. */
+static bool has_factors(const struct network_layer *layer)
+{
+    for (size_t i = 1; i < layer->type->n_weights; i++)
+        if (layer->type->weights[i].flags & STRATA_FACTORS &&
+            network_has_weight(layer, i))
+            return true;
+    return false;
+}
+
 /* Weight i of a draft, whose key is p. */
 static int note_weight(struct loader *l, struct reading *readings, int draft, size_t i,
                        const struct config_pair *p)
@@ -93,7 +103,8 @@ static int note_weight(struct loader *l, struct reading *readings, int draft, si
     if (w->source != WEIGHT_FILE || index < 0)
         return STRATA_OK;
     struct reading *r = &readings[index];
-    if (is_integer(w->view.dtype) && dtype_range(w->dtype) > 0) {
+    const bool scaled = i == 0 && has_factors(&l->drafts[draft].layer);
+    if (is_integer(w->view.dtype) && dtype_range(w->dtype) > 0 && !scaled) {
         snprintf(detail, sizeof detail, " (%s)", weight_dtype_name(w->view.dtype));
         list_tensor(&r->integers, w->view.name, detail);
     }

@@ -4,6 +4,7 @@ NETWORK_SOURCES = \
 	network/batch.c \
 	network/bench.c \
 	network/doubt.c \
+	network/factors.c \
 	network/graph.c \
 	network/image.c \
 	network/import/arena.c \

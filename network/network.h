@@ -79,6 +79,7 @@ struct network_weight {
     int dtype;               /* as the layer accepts it */
     int rank;
     int64_t dims[STRATA_MAX_RANK]; /* as the layer expects it */
+    const struct network_weight *factors; /* of its values, dims equal or 1; or NULL */
     char *name; /* "conv1.weight", for messages and the random stream */
 };
 
@@ -202,6 +203,11 @@ int64_t network_elements(const int64_t *dims, int rank);
 /* Values of a weight as its dtype, dense linear; dst holds its bytes. Random ones are
  * He-normal; an absent weight is EINVAL. */
 int network_weight_load(const struct network_weight *w, void *dst, strata_error *err);
+/* A weight as its file has it, before factors: a copy, of what has some. factors.c */
+struct network_weight network_weight_stored(const struct network_weight *w);
+/* Multiply its values, `count` of them, by its factors as those were loaded. factors.c */
+void network_weight_multiply(const struct network_weight *w, float *values,
+                             int64_t count, const float *factors);
 /* They where they are, if that is what network_weight_load would give, aligned as tensors
  * are; valid while the network lives. Else NULL. */
 const void *network_weight_in_place(const struct network_weight *w);

@@ -110,6 +110,10 @@ int network_doubt_weights(struct loader *l);
 /* Names of classes that are not as many as the classes. */
 void network_doubt_labels(const strata_network *net);
 
+/* factors.c: what a layer's factors are of, once the dims of its weights are known. */
+int network_bind_factors(struct loader *l, const struct draft *d,
+                         struct network_layer *layer);
+
 /* layers.c: [layer] sections as drafts: types, attributes, weights, what their inputs
  * name. */
 int network_read_layers(struct loader *l);

@@ -263,7 +263,7 @@ static int infer_weights(struct loader *l, const struct draft *d,
         return callback_failed(l, layer, "weight_shape", layer->place, status, &why);
     for (size_t i = 0; status == STRATA_OK && i < layer->type->n_weights; i++)
         status = settle_weight(l, d, layer, i, &n->expected[i]);
-    return status;
+    return status == STRATA_OK ? network_bind_factors(l, d, layer) : status;
 }
 
 static int infer_outputs(struct loader *l, const struct draft *d,

@@ -328,12 +328,14 @@ static int load_random(const struct network_weight *w, void *dst, int64_t count,
 const void *network_weight_in_place(const struct network_weight *w)
 {
     bool same = w->source == WEIGHT_FILE && weight_dtype_core(w->view.dtype) == w->dtype;
+    same = same && !w->factors;
     same =
         same && w->dtype != STRATA_BOOL8; /* whose bytes a file may have other than 1 */
     return same && (uintptr_t)w->view.data % TENSOR_ALIGNMENT == 0 ? w->view.data : NULL;
 }
 
-int network_weight_load(const struct network_weight *w, void *dst, strata_error *err)
+/* Before factors. */
+static int load(const struct network_weight *w, void *dst, strata_error *err)
 {
     int64_t count = network_elements(w->dims, w->rank);
     int status = STRATA_OK;
@@ -351,5 +353,19 @@ int network_weight_load(const struct network_weight *w, void *dst, strata_error 
     }
     if (status != STRATA_OK)
         error_prefix(err, "%s", w->name);
+    return status;
+}
+
+int network_weight_load(const struct network_weight *w, void *dst, strata_error *err)
+{
+    int status = load(w, dst, err);
+    if (status != STRATA_OK || !w->factors)
+        return status;
+    const int64_t n = network_elements(w->factors->dims, w->factors->rank);
+    float *factors = zalloc((size_t)n, sizeof *factors, "factors of a weight", err);
+    status = factors ? load(w->factors, factors, err) : STRATA_ENOMEM;
+    if (status == STRATA_OK)
+        network_weight_multiply(w, dst, network_elements(w->dims, w->rank), factors);
+    free(factors);
     return status;
 }

@@ -174,9 +174,14 @@ int weight_check(const strata_weight *weights, size_t i, strata_error *err)
         if (!strcmp(weights[j].name, w->name))
             return refuse(err, "weights[%zu] and weights[%zu] are both named '%s'", j, i,
                           w->name);
-    if (w->flags & ~STRATA_REQUIRED)
+    if (w->flags & ~(STRATA_REQUIRED | STRATA_FACTORS))
         return refuse(err, "weights[%zu] '%s': flags 0x%x has unknown bits", i, w->name,
                       (unsigned)w->flags);
+    if (w->flags & STRATA_FACTORS && (i == 0 || w->flags & STRATA_REQUIRED))
+        return refuse(err,
+                      "weights[%zu] '%s': factors are an optional weight behind the one "
+                      "they are of, weights[0]",
+                      i, w->name);
     if (w->rank != -1 && (w->rank < 1 || w->rank > STRATA_MAX_RANK))
         return refuse(err, "weights[%zu] '%s': rank %d, need -1 or 1 to %d", i, w->name,
                       w->rank, STRATA_MAX_RANK);

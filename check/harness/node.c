@@ -137,6 +137,8 @@ static int resolve_weights(struct harness_node *n, unsigned absent)
                              "weight %s has other dims than the "
                              "layer expects",
                              declared->name);
+        if (declared->flags & STRATA_FACTORS)
+            continue; /* the core's: impls find them absent */
         if (w->rank == 0 && !(absent >> i & 1) && expected[i].rank > 0) {
             struct harness_shape s = {.rank = expected[i].rank};
             memcpy(s.dims, expected[i].dims, sizeof s.dims);

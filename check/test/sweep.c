@@ -161,7 +161,7 @@ static unsigned optional_weights(const struct registry_layer *l)
 {
     unsigned mask = 0;
     for (size_t i = 0; i < l->n_weights; i++)
-        if (!(l->weights[i].flags & STRATA_REQUIRED))
+        if (!(l->weights[i].flags & (STRATA_REQUIRED | STRATA_FACTORS)))
             mask |= 1u << i;
     return mask;
 }

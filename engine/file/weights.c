@@ -23,21 +23,23 @@ struct blob {
     int fillers;
 };
 
-/* Weights of a network, in order: network_weight_at(net, &at) until NULL. */
+/* Weights of a network, in order, until next_weight has none. */
 struct cursor {
     size_t layer, weight;
 };
 
-static const struct network_weight *next_weight(const strata_network *net,
-                                                struct cursor *at)
+static bool next_weight(struct network_weight *out, const strata_network *net,
+                        struct cursor *at)
 {
     for (; at->layer < net->n_layers; at->layer++, at->weight = 0) {
         const struct network_layer *l = &net->layers[at->layer];
         while (at->weight < l->type->n_weights)
-            if (network_has_weight(l, at->weight++))
-                return &l->weights[at->weight - 1];
+            if (network_has_weight(l, at->weight++)) {
+                *out = network_weight_stored(&l->weights[at->weight - 1]);
+                return true;
+            }
     }
-    return NULL;
+    return false;
 }
 
 static int64_t bytes_of(const struct network_weight *w)
@@ -94,13 +96,13 @@ static int finish_header(struct blob *b, size_t *padded, strata_error *err)
 static int fill(char *data, const strata_network *net, strata_error *err)
 {
     struct cursor at = {0};
-    const struct network_weight *w;
+    struct network_weight w;
     int64_t begin = 0;
-    while ((w = next_weight(net, &at))) {
-        int status = network_weight_load(w, data + begin, err);
+    while (next_weight(&w, net, &at)) {
+        int status = network_weight_load(&w, data + begin, err);
         if (status != STRATA_OK)
             return status;
-        checked_round_up(begin + bytes_of(w), ALIGNMENT, &begin);
+        checked_round_up(begin + bytes_of(&w), ALIGNMENT, &begin);
     }
     return STRATA_OK;
 }
@@ -110,7 +112,7 @@ int engine_write_weights(void **out, size_t *size, const strata_network *net,
 {
     struct blob b = {0};
     struct cursor at = {0};
-    const struct network_weight *w;
+    struct network_weight w;
     size_t padded = 0;
     char *bytes = NULL;
     int status = STRATA_OK;
@@ -118,8 +120,8 @@ int engine_write_weights(void **out, size_t *size, const strata_network *net,
     if (!(b.f = open_memstream(&b.header, &b.header_size)))
         return error_no_memory(err, 0, "the weights' header");
     fputc('{', b.f);
-    while (status == STRATA_OK && (w = next_weight(net, &at)))
-        status = add_weight(&b, w, err);
+    while (status == STRATA_OK && next_weight(&w, net, &at))
+        status = add_weight(&b, &w, err);
     int finished = finish_header(&b, &padded, err);
     status = status == STRATA_OK ? finished : status;
     if (status != STRATA_OK)

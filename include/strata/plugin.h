@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 #define STRATA_ABI_MAJOR 1
-#define STRATA_ABI_MINOR 4
+#define STRATA_ABI_MINOR 5
 /* The lowest host minor a module needs; define before including to require more. */
 #ifndef STRATA_ABI_REQUIRED_MINOR
 #define STRATA_ABI_REQUIRED_MINOR 0
@@ -328,7 +328,13 @@ typedef struct strata_string { const char *text; size_t length; } strata_string;
 typedef struct strata_ints { const int64_t *v; int64_t n; } strata_ints;
 typedef struct strata_reals { const double *v; int64_t n; } strata_reals;
 
-enum { STRATA_REQUIRED = 1 }; /* attribute and weight flags */
+enum {
+    STRATA_REQUIRED = 1, /* attribute and weight flags */
+    /* Of a weight: factors of weight 0, whose dims they have or 1. The core multiplies as
+     * it loads weight 0, whose values a file may then have as integers or FP8; only
+     * weight_shape sees the factors, all other callbacks find them absent (since 1.5). */
+    STRATA_FACTORS = 2
+};
 
 typedef struct strata_attr {
     const char *name; /* [a-z][a-z0-9_]* */

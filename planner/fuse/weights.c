@@ -55,7 +55,7 @@ const char *planner_refuse_fold(const struct planner *planner,
     const char *why = NULL;
     if (is_scale(n->layer))
         why = refuse_scale(n->layer, channels);
-    else if (!is_product(n->layer) || n->layer->type->n_weights != 2)
+    else if (!is_product(n->layer) || n->layer->type->n_weights <= BIAS)
         return "it has no weights to fold a Scale into";
     else if (n->layer->weights[WEIGHT].dtype != STRATA_FP32)
         return "its weights are not fp32";
@@ -74,6 +74,8 @@ int planner_weights(const struct planner *planner, const struct planner_node *n,
         strata_desc d;
         bool folded = planner_scales(planner, n, fused) > 0;
         weights[w] = (strata_tensor){0};
+        if (n->layer->type->weights[w].flags & STRATA_FACTORS)
+            continue; /* they are in the values already */
         if (is_scale(n->layer) ? folded && w != POWER
                                : weight->source == WEIGHT_ABSENT && folded && w == BIAS) {
             linear.dtype = STRATA_FP32;

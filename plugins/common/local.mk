@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	plugins/common/reduce.cuh \
 	plugins/common/reduce.h \
 	plugins/common/reduce_plan.h \
+	plugins/common/quantized/factors.h \
 	plugins/common/product/finish.cuh \
 	plugins/common/product/hopper.cuh \
 	plugins/common/product/hopper_tile.cuh \

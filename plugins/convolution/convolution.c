@@ -5,11 +5,12 @@
  * in place, `any` unpacks bands of an image of any float format, computes, and packs.
  * `depthwise` takes one channel a group in blocks of channels.
  */
+#include "plugins/common/quantized/factors.h"
 #include "plugins/common/walk.h"
 #include "plugins/convolution/band.h"
 #include "plugins/convolution/depthwise.h"
 
-enum { WEIGHT, BIAS };
+enum { WEIGHT, BIAS, FACTORS };
 
 struct convolution_any {
     struct convolution cv;
@@ -39,6 +40,7 @@ static const strata_weight weights[] = {
     {.name = "weight", .flags = STRATA_REQUIRED, .rank = -1,
      .doc = "filters x channels/groups x kernel"},
     {.name = "bias", .rank = 1, .doc = "filters"},
+    FACTORS_WEIGHT("filter"),
 };
 
 /* ---- shapes -------------------------------------------------------------------- */
@@ -86,6 +88,7 @@ static int convolution_weight_shape(const strata_node *n, strata_tensor *expecte
         expected[WEIGHT].dims[2 + d] = w.kernel[w.first + d];
     expected[BIAS].rank = 1;
     expected[BIAS].dims[0] = filters;
+    factors_shape(&expected[FACTORS], &n->weight[FACTORS], &expected[WEIGHT], 0);
     return STRATA_OK;
 }
 

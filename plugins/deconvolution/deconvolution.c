@@ -7,6 +7,7 @@
  */
 #include "plugins/deconvolution/deconvolution.h"
 
+#include "plugins/common/quantized/factors.h"
 #include "plugins/common/image.h"
 #include "plugins/common/walk.h"
 #include "plugins/convolution/core.h"
@@ -53,6 +54,7 @@ static const strata_weight weights[] = {
     {.name = "weight", .flags = STRATA_REQUIRED, .rank = -1,
      .doc = "channels x filters/groups x kernel"},
     {.name = "bias", .rank = 1, .doc = "filters"},
+    FACTORS_WEIGHT("filter of a group"),
 };
 
 /* ---- shapes -------------------------------------------------------------------- */
@@ -107,6 +109,8 @@ static int deconvolution_weight_shape(const strata_node *n, strata_tensor *expec
         weight->dims[2 + d] = w.kernel[w.first + d];
     bias->rank = 1;
     bias->dims[0] = filters;
+    factors_shape(&expected[DECONVOLUTION_FACTORS], &n->weight[DECONVOLUTION_FACTORS],
+                  weight, 1);
     return STRATA_OK;
 }
 

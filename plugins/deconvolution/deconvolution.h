@@ -13,7 +13,7 @@
 
 #include "plugins/common/window.h"
 
-enum { DECONVOLUTION_WEIGHT, DECONVOLUTION_BIAS };
+enum { DECONVOLUTION_WEIGHT, DECONVOLUTION_BIAS, DECONVOLUTION_FACTORS };
 
 /* One value per spatial dim, from `least` on, from a list of none, one, or one per dim. */
 static inline int deconvolution_list(int64_t out[WINDOW_DIMS], const struct window *w,

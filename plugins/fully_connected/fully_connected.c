@@ -6,9 +6,10 @@
  */
 #include <strata/layers.h>
 
+#include "plugins/common/quantized/factors.h"
 #include "plugins/common/image.h"
 
-enum { WEIGHT, BIAS };
+enum { WEIGHT, BIAS, FACTORS };
 enum { ROWS = 4, LANES = 8, CHUNK = 8 * LANES };
 
 static const strata_attr attrs[] = {
@@ -24,6 +25,7 @@ static const strata_weight weights[] = {
     {.name = "weight", .flags = STRATA_REQUIRED, .rank = 2,
      .doc = "units x inputs, or inputs x units if transposed"},
     {.name = "bias", .rank = 1, .doc = "units"},
+    FACTORS_WEIGHT("unit"),
 };
 
 /* ---- shapes -------------------------------------------------------------------- */
@@ -63,6 +65,8 @@ static int fully_connected_weight_shape(const strata_node *n, strata_tensor *exp
     expected[WEIGHT].dims[1] = p->transposed ? units : inputs;
     expected[BIAS].rank = 1;
     expected[BIAS].dims[0] = units;
+    factors_shape(&expected[FACTORS], &n->weight[FACTORS], &expected[WEIGHT],
+                  p->transposed != 0);
     return STRATA_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "plugins/common/dense.h"
+#include "plugins/common/quantized/factors.h"
 
 static const strata_attr attrs[] = {
     {.name = "transpose_a", .type = STRATA_BOOL,
@@ -39,6 +40,7 @@ static const strata_weight weights[] = {
                      BIT(STRATA_FP32) | BIT(STRATA_INT32) | BIT(STRATA_INT64) |
                          BIT(STRATA_FP64),
                      "N addends"},
+    [MATRIX_FACTORS] = FACTORS_WEIGHT("column of B"),
 };
 
 /* ---- dtypes -------------------------------------------------------------------- */
@@ -140,6 +142,8 @@ static int matrix_weight_shape(const strata_node *n, strata_tensor *expected)
     }
     expected[MATRIX_BIAS].rank = 1;
     expected[MATRIX_BIAS].dims[0] = units;
+    factors_shape(&expected[MATRIX_FACTORS], &n->weight[MATRIX_FACTORS],
+                  &expected[MATRIX_WEIGHT], p->transpose_b ? 0 : 1);
     return STRATA_OK;
 }
 

@@ -12,8 +12,8 @@
 
 #include <strata/layers.h>
 
-enum { MATRIX_WEIGHT, MATRIX_BIAS };            /* weights */
-enum { MATRIX_A, MATRIX_B, MATRIX_C };          /* inputs */
+enum { MATRIX_WEIGHT, MATRIX_BIAS, MATRIX_FACTORS }; /* weights */
+enum { MATRIX_A, MATRIX_B, MATRIX_C };               /* inputs */
 enum { MATRIX_BATCH_DIMS = STRATA_MAX_RANK - 2 };
 
 /* Distances in elements; 0 where a dim of 1 stretches. */

@@ -6,6 +6,7 @@ CRITERION_TESTS += \
 	tests/engine/engine \
 	tests/engine/faults \
 	tests/engine/file_faults \
+	tests/engine/quantized/weights \
 	tests/engine/models \
 	tests/engine/pads \
 	tests/engine/parts \
@@ -40,6 +41,10 @@ tests_engine_file_faults_SOURCES = tests/engine/file_faults.c \
 	tests/engine/engine_session.h
 tests_engine_file_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_file_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_quantized_weights_SOURCES = tests/engine/quantized/weights.c \
+	tests/engine/engine_saved.h tests/engine/engine_session.h
+tests_engine_quantized_weights_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_quantized_weights_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_engine_models_SOURCES = tests/engine/models.c tests/engine/session.c \
 	tests/engine/session.h tests/engine/yolo_boxes.c tests/engine/yolo_boxes.h
 tests_engine_pads_SOURCES = tests/engine/pads.c tests/engine/engine_session.h
