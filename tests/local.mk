@@ -44,6 +44,7 @@ SHELL_TESTS = \
 	tests/tools/check-memory.sh \
 	tests/tools/decoder.sh \
 	tests/tools/generate.sh \
+	tests/tools/quantise.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
 	tests/python/check-python.sh \

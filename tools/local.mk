@@ -22,6 +22,8 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/generate/text.c tools/generate/text.h \
 	tools/import/import.c tools/import/model.c tools/import/model.h \
 	tools/import/operators.c tools/import/options.c \
+	tools/quantise/quantise.c tools/quantise/quantise.h tools/quantise/data.c tools/quantise/labels.c \
+	tools/quantise/options.c tools/quantise/options.h tools/quantise/print.c \
 	tools/diff.c \
 	tools/inspect/inspect.c tools/inspect/onnx.c tools/inspect/onnx.h \
 	tools/explain/report.c \
@@ -61,6 +63,7 @@ MAN_PAGES = tools/strata-build.1 \
 	tools/strata-import.1 \
 	tools/strata-inspect.1 \
 	tools/strata-profile.1 \
+	tools/strata-quantise.1 \
 	tools/strata-compare.1 \
 	tools/strata.1 tools/strata-run.1 tools/strata-bench.1 tools/strata-costs.1 tools/strata-explain.1 \
 	tools/strata-check.1 tools/strata-list.1 tools/strata-describe.1 \
