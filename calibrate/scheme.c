@@ -194,15 +194,17 @@ static void take(struct scheme *s, int tensor)
     s->tensors[tensor] = true;
 }
 
-/* Whether a sum of the tensor can be part of a quantised layer's pass, which has it in
- * more than eight bits: only Scale and Activation are between, and nobody else reads. */
+/* Whether a sum of the tensor can be part of a computing layer's pass, which has it in
+ * more than eight bits: only Scale and Activation are between, and nobody else reads.
+ * Whether that layer is kept does not matter, so that what becomes int8 with some layers
+ * kept is some of what does with none. */
 static bool in_pass(const struct scheme *s, int tensor)
 {
     const strata_network *net = s->net;
     while (s->readers[tensor] == 1 && net->tensors[tensor].producer >= 0) {
         const int at = net->tensors[tensor].producer;
         const struct network_layer *l = &net->layers[at];
-        if (s->computes[at])
+        if (scheme_computes(net, l))
             return true;
         if (strcmp(l->type->full_name, "core::Scale@1") != 0 &&
             strcmp(l->type->full_name, "core::Activation@1") != 0)
