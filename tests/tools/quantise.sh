@@ -41,6 +41,12 @@ expect 0 '^[ab]' 'a layer that is kept stays float' sh -c "$q $few --keep conv1 
 expect 0 '^right: .*356 in int8' 'a budget of nothing leaves what it takes' \
     $q $all --budget '0 %' -o budget.ini
 
+expect 0 '^relu2 +int8 +0\.0[0-9]+ +0 +[0-9.]+ +[0-9.]+$' 'explain tells scale, range and share' \
+    $strata explain int8.ini --quantised
+expect 0 'no tensor is quantised' 'or that there is none' $strata explain digits.ini --quantised
+$strata build int8.ini -o int8.engine >"$log" 2>&1
+expect 0 '^relu2 +int8 +0\.0[0-9]+' 'of an engine file, too' $strata explain int8.engine --quantised
+
 # ---- what is kept, and goes on ----
 $q $few --collected c.txt -o a.ini >"$log" && cp c.txt c1.txt &&
     $q $few --collected c.txt -o a2.ini >>"$log" && cmp c.txt c1.txt && cmp a.safetensors a2.safetensors
