@@ -99,6 +99,72 @@ for wishes in "$few" '-o a.ini' "$few --budget 1 -o a.ini" '--labels l --ranges 
     '--ranges r --collected s -o a.ini' '--weights-only --ranges r -o a.ini'; do
     expect 2 '^Usage: strata quantise' "refused: $wishes" $q $wishes
 done
+# ---- matrices, several inputs, .npy ----
+cat >mm.ini <<'END'
+[network]
+format = 1
+outputs = y
+[input a]
+shape = 1 x 4 x 16
+[input c]
+shape = 1 x 4 x 24
+[weights w]
+random = 3
+[layer one]
+type = MatrixMultiply
+inputs = a
+units = 24
+b = w
+[layer both]
+type = ElementWise
+inputs = one, c
+[layer y]
+type = MatrixMultiply
+units = 8
+transpose_b = yes
+b = w
+END
+mkdir a c
+for i in 1 2 3; do
+    for input in a=16 c=24; do
+        { printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (4, ${input#*=}), }"
+            seq 99 | tr -d '\n' | cut -c "$i-$((i + 4 * ${input#*=} - 1))" | tr -d '\n'; } >"${input%=*}/$i.npy"
+    done
+done
+expect 0 '^2 layers are int8; 0 tensors' 'weights alone need no data' \
+    $strata quantise mm.ini --weights-only -o wo.ini
+expect 0 '^ok: all are within the tolerance of 0.2' 'and compare as quantised' \
+    $strata compare mm.ini wo.ini
+expect 0 'of 3 samples [123] have' 'two inputs have data each' \
+    $strata quantise mm.ini --data a=a --data c=c -o mm8.ini
+expect 0 '^inputs = one, c.dequantize$' 'of a sum one addend stays' cat mm8.ini
+expect 2 "input 'c' has no data; add --data c=FOLDER" 'one of them is not enough' \
+    $strata quantise mm.ini --data a=a -o mm8.ini
+expect 2 "input 'a' has 3 samples, 'c' 1" 'as many are needed' \
+    $strata quantise mm.ini --data a=a --data c=c/1.npy -o mm8.ini
+expect 2 "c/1.npy: shape .4 x 24., but input 'a' is" 'of the right shape' \
+    $strata quantise mm.ini --data a=c --data c=c -o mm8.ini
+cat >state.ini <<'END'
+[network]
+format = 1
+outputs = y
+[input a]
+shape = 1 x 4 x 16
+[state s]
+shape = 1 x 4 x 16
+next = sum
+[weights w]
+random = 3
+[layer sum]
+type = ElementWise
+inputs = a, s
+[layer y]
+type = MatrixMultiply
+units = 24
+b = w
+END
+expect 2 'has \[state\]' 'states have no samples' $strata quantise state.ini --data a -o s.ini
+expect 0 '^1 layer is int8' 'but weights' $strata quantise state.ini --weights-only -o s.ini
 mkdir other
 expect 0 '^prob +0 +1 +3 ' 'a network in another folder has all its files' sh -c \
     "$q $few -o other/n.ini >/dev/null && $strata run other/n.ini images/3-011.pgm --top 1"

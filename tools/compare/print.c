@@ -34,12 +34,16 @@ static int loose_dtype(const struct compare_tensor *a, const struct compare_tens
     return tolerances[y] > tolerances[x] ? y : x;
 }
 
+/* Tensors, or weights that are stored in few bits. */
 static bool is_quantised(const struct compare_side *s)
 {
     const strata_network *net = s->session.engine->network;
-    for (size_t i = 0; i < net->n_layers; i++)
-        if (strcmp(net->layers[i].type->full_name, "core::Quantize@1") == 0)
+    for (size_t i = 0; i < net->n_layers; i++) {
+        const struct network_layer *l = &net->layers[i];
+        if (strcmp(l->type->full_name, "core::Quantize@1") == 0 ||
+            (l->type->n_weights && l->weights[0].factors))
             return true;
+    }
     return false;
 }
 

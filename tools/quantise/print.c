@@ -50,7 +50,8 @@ static void print_summary(const struct report *r)
     size_t kept = 0;
     for (size_t i = 0; i < r->scheme->net->n_layers && r->kept; i++)
         kept += r->scheme->computes[i] && r->kept[i];
-    tool_print("\n%zu layers are int8", r->scheme->n_layers - kept);
+    const size_t made = r->scheme->n_layers - kept;
+    tool_print("\n%zu layer%s int8", made, made == 1 ? " is" : "s are");
     if (kept)
         tool_print(", %zu stay floats for the budget", kept);
     tool_print("; %zu tensors between can be\n", r->scheme->n_tensors);

@@ -116,6 +116,13 @@ static int open_data(struct job *j, strata_error *err)
     const struct quantise_options *o = j->o;
     if (!o->n_data)
         return STRATA_OK;
+    if (j->session.network->n_states)
+        return error_set(
+            err, STRATA_EINVAL,
+            "%s: has [state]: samples are runs of their own, and what such a "
+            "network holds comes of the runs before; use --weights-only, or "
+            "--ranges of a network without states",
+            j->session.network->path);
     int status = data_open(&j->data, j->session.network, o->data, o->n_data, err);
     const size_t n = j->data.n, some = (size_t)o->samples;
     j->samples = (struct samples){n, j, load_sample, show_step};
@@ -269,7 +276,7 @@ static int check_folder(const struct job *j, bool same, strata_error *err)
     const struct config_section *plugins = config_find(net->config, "plugins");
     if (same || (!plugins && net->build.costs.file == NULL))
         return STRATA_OK;
-    return error_set(err, STRATA_EUNSUPPORTED,
+    return error_set(err, STRATA_EINVAL,
                      "%s: the network names files of its folder, of [plugins] or costs; "
                      "write the quantised one to that folder, too",
                      j->o->output);
