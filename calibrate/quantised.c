@@ -26,6 +26,7 @@ struct writing {
     /* Of each tensor: what the names of its two layers begin with, and that of the
      * second; or NULL. */
     char **steps, **floats;
+    bool *lost; /* memory ran out while the text was written */
     strata_error *err;
 };
 
@@ -263,6 +264,7 @@ static const char *said_weight(const void *of, const struct network_layer *l, si
     const struct writing *w = of;
     char *name = text_print("%s.%s", l->name, l->type->weights[i].name);
     const int at = name ? names_get(&w->views_by_name, name) : -1;
+    *w->lost |= !name;
     free(name);
     return at >= 0 ? w->views[at].name : NULL;
 }
@@ -302,7 +304,8 @@ static void print_behind(const void *of, const struct network_layer *l, FILE *f)
 int quantised_make(struct quantised *out, const struct quantising *q,
                    const struct quantised_names *names, strata_error *err)
 {
-    struct writing w = {.q = q, .net = q->scheme->net, .err = err};
+    bool lost = false;
+    struct writing w = {.q = q, .net = q->scheme->net, .lost = &lost, .err = err};
     const bool alone = names->weights == NULL;
     const struct network_edit edit = {.of = &w,
                                       .weights =
@@ -326,6 +329,8 @@ int quantised_make(struct quantised *out, const struct quantising *q,
     if (status == STRATA_OK)
         status = network_print_edited(&out->text, &out->text_size, w.net, q->registry,
                                       &edit, err);
+    if (status == STRATA_OK && lost)
+        status = error_no_memory(err, 0, "a network's text");
     close_writing(&w);
     if (status != STRATA_OK)
         quantised_free(out);
