@@ -24,8 +24,8 @@ static ptrdiff_t layer_of(const strata_engine *e, const struct execution_node *n
                : -1;
 }
 
-/* Nodes are in the network's order, but for layers that were made, which have no weights.
- */
+/* Nodes are in the network's order, but for layers that were made, which have no weights
+ * or, in 8 bits, few bytes of them. */
 void engine_find_lenders(strata_engine *e)
 {
     const struct execution *to = e->execution,

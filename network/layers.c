@@ -207,10 +207,10 @@ static const struct registry_layer *find_made(struct loader *l, const char *name
     return registry_find(l->registry, name, &type, &why) == STRATA_OK ? type : NULL;
 }
 
-static bool has_reduce(const struct loader *l)
+static bool has_type(const struct loader *l, const char *name)
 {
     for (size_t i = 0; i < l->n_types; i++)
-        if (l->types[i] && strcmp(l->types[i]->full_name, "core::Reduce@1") == 0)
+        if (l->types[i] && strcmp(l->types[i]->full_name, name) == 0)
             return true;
     return false;
 }
@@ -221,8 +221,13 @@ static void find_made_types(struct loader *l)
         return;
     if (l->n_drafts > 1)
         l->net->pointwise = find_made(l, "core::Pointwise@1");
-    if (has_reduce(l))
+    if (has_type(l, "core::Reduce@1"))
         l->net->pooling = find_made(l, "core::Pooling@1");
+    if (!has_type(l, "core::Dequantize@1"))
+        return;
+    l->net->quantized_convolution = find_made(l, "core::QuantizedConvolution@1");
+    l->net->quantized_product = find_made(l, "core::QuantizedProduct@1");
+    l->net->quantized_sum = find_made(l, "core::QuantizedSum@1");
 }
 
 int network_read_layers(struct loader *l)

@@ -140,6 +140,8 @@ struct strata_network {
     int batch_symbol; /* that dim 0 of inputs has and no other dim; or -1 */
     /* Types that layers or groups of them may become; NULL: there is none. */
     const struct registry_layer *pointwise, *pooling;
+    const struct registry_layer *quantized_convolution, *quantized_product,
+        *quantized_sum;
     const strata_network *base; /* NULL; or that of which this is a version for other
                                    sizes: all but the tensors is then the base's, and the
                                    layers where some name symbols */

@@ -26,7 +26,7 @@
 
 struct planner;
 
-enum made_kind { MADE_POINTWISE, MADE_REDUCE, MADE_POOLING };
+enum made_kind { MADE_POINTWISE, MADE_REDUCE, MADE_POOLING, MADE_QUANTIZED };
 
 /* A layer made of some of the network; its tensors are the network's. */
 struct made_layer {
@@ -36,7 +36,12 @@ struct made_layer {
         strata_pointwise pointwise;
         strata_reduce reduce;
         strata_pooling pooling;
+        strata_quantized_convolution quantized_convolution;
+        strata_quantized_product quantized_product;
+        strata_quantized_sum quantized_sum;
     } params;
+    const void *own_params; /* of the network's layer, in their place; or NULL */
+    struct network_weight weights[STRATA_QUANTIZED_WEIGHTS]; /* names are the network's */
     int inputs[PLAN_MAX_PORTS], output;
     char program[2048];            /* of a Pointwise */
     int64_t axes[STRATA_MAX_RANK]; /* of a Reduce */

@@ -42,6 +42,7 @@ PLANNER_SOURCES = \
 	planner/facts.c \
 	planner/fuse/fuse.c \
 	planner/fuse/group.c \
+	planner/fuse/quantize.c \
 	planner/fuse/reduce.c \
 	planner/fuse/shuffle.c \
 	planner/fuse/slice.c \

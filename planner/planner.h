@@ -60,6 +60,7 @@ struct planner_node {
     bool groups;                 /* computes element by element: may be part of a group */
     int previous, next;          /* of its chain: such nodes, or a reduction's; or -1 */
     struct planner_group *group; /* that begins with it; or NULL */
+    bool unread; /* it may be that nobody reads its output: groups read its input */
     int before;                  /* node whose output continues into this one, or -1 */
     int chain_port;              /* at this input */
     int residual;                /* network tensor that a sum in the tail adds, or -1 */
@@ -71,6 +72,7 @@ struct planner_group {
     struct planner_node node; /* that layer, `made` */
     struct made_layer made;
     int members;
+    bool instead;    /* reads its inputs in place of the first node's */
     const char *how; /* why it can be so */
 };
 
@@ -88,7 +90,8 @@ enum candidate_kind {
     CANDIDATE_GROUP,    /* the same, of the layer that is the node's group */
     CANDIDATE_ABSORBED, /* a node before computes it */
     CANDIDATE_ALIAS,    /* the output is the input's memory as it is */
-    CANDIDATE_JOIN      /* the inputs are made inside the output's memory */
+    CANDIDATE_JOIN,     /* the inputs are made inside the output's memory */
+    CANDIDATE_UNREAD    /* nobody reads the output */
 };
 
 /* One way to have a node that was looked at: usable, or refused with a reason. */
@@ -204,6 +207,20 @@ planner_run_node(const struct planner *planner, const struct planner_candidate *
     return c->kind == CANDIDATE_GROUP ? &n->group->node : n;
 }
 
+/* Of the operation of a node: the port of its group's i-th input. */
+static inline int planner_group_port(const struct planner_node *n, int i)
+{
+    const int sums = n->residual >= 0;
+    return n->group->instead ? n->n_in + sums + i : i + (i >= n->n_in && sums);
+}
+
+/* Inputs of its group that the operation has behind its own. */
+static inline int planner_group_more(const struct planner_node *n)
+{
+    const int more = n->group->node.n_in - (n->group->instead ? 0 : n->n_in);
+    return more > 0 ? more : 0;
+}
+
 /* Whether a candidate runs an impl. */
 static inline bool planner_runs(const struct planner_candidate *c)
 {
@@ -250,6 +267,9 @@ int planner_add_group(struct planner *planner, int node, const struct made_layer
                       int members, const char *how, strata_error *err);
 /* Let its pointers lead into it again: after a copy. */
 void made_layer_settle(struct made_layer *m);
+/* fuse/quantize.c: layers between a Dequantize and a Quantize. Before all others, which
+ * leave their nodes alone. */
+int planner_make_quantized(struct planner *planner, strata_error *err);
 /* fuse/reduce.c: chains that are one Reduce or Pooling. Before the others, which leave
  * their nodes alone. */
 int planner_make_reductions(struct planner *planner, strata_error *err);

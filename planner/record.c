@@ -13,11 +13,10 @@
 #include "io/json.h"
 #include "planner/explain/explain.h"
 
-static const char *const kinds[] = {[CANDIDATE_RUN] = "run",
-                                    [CANDIDATE_GROUP] = "group",
-                                    [CANDIDATE_ABSORBED] = "absorbed",
-                                    [CANDIDATE_ALIAS] = "alias",
-                                    [CANDIDATE_JOIN] = "join"};
+static const char *const kinds[] = {
+    [CANDIDATE_RUN] = "run",           [CANDIDATE_GROUP] = "group",
+    [CANDIDATE_ABSORBED] = "absorbed", [CANDIDATE_ALIAS] = "alias",
+    [CANDIDATE_JOIN] = "join",         [CANDIDATE_UNREAD] = "unread"};
 static const enum plan_reason reasons[] = {PLAN_HARD, PLAN_FIXED_IO, PLAN_PADDING,
                                            PLAN_ECONOMIC};
 static const char *const cost_kinds[] = {

@@ -431,6 +431,44 @@ typedef struct strata_quantize {
 } strata_quantize;
 typedef strata_quantize strata_dequantize;
 
+/* What layers that compute in 8 bits share. Their input is INT8 or UINT8 and stands for
+ * (x - zero_in)*scale_in, weight 0 is INT8, weight 1 the bias, and three weights of FP32
+ * say how they scale: weight_scale (one, or one an output channel), scale_in and
+ * scale_out (one each; scale_out where `to` is an integer). Sums are exact, in 32 bits:
+ *   y = activation((sum of (x - zero_in)*weight)*(scale_in*weight_scale[k]) + bias[k])
+ * in FP32, each operation rounded, none contracted. To an integer:
+ *   sat(round(y/scale_out) + zero_out), a true division, ties to even; NaN is 0. */
+typedef struct strata_quantized {
+    int64_t zero_in, zero_out;
+    int32_t to;         /* 0 FP32, 1 INT8, 2 UINT8 */
+    int32_t activation; /* 0: none; 1 + STRATA_RELU to STRATA_CLIP */
+    double alpha, beta; /* of the activation, with no default of its kind */
+} strata_quantized;
+enum { STRATA_QUANTIZED_WEIGHT, STRATA_QUANTIZED_BIAS, STRATA_QUANTIZED_FACTORS,
+       STRATA_QUANTIZED_SCALE_IN, STRATA_QUANTIZED_SCALE_OUT, STRATA_QUANTIZED_WEIGHTS };
+
+/* Convolution in 8 bits. */
+typedef struct strata_quantized_convolution {
+    strata_convolution convolution;
+    strata_quantized quantized;
+} strata_quantized_convolution;
+
+/* MatrixMultiply by a constant in 8 bits: input ... x M x K, weight K x N or N x K. */
+typedef struct strata_quantized_product {
+    int64_t units;      /* N; 0: from the weight */
+    int32_t transposed; /* weight is N x K */
+    int32_t reserved;
+    strata_quantized quantized;
+} strata_quantized_product;
+
+/* QuantizedSum: y = activation((a - zero_a)*scale_a + (b - zero_b)*scale_b) in FP32, then
+ * as above; inputs of one shape, weights scale_a, scale_b, scale_out (one each). zero_in
+ * is zero_a. */
+typedef struct strata_quantized_sum {
+    strata_quantized quantized;
+    int64_t zero_b;
+} strata_quantized_sum;
+
 /* Expand: the broadcast of x and `shape`; or x repeated, a number for each dim. */
 typedef struct strata_expand {
     strata_ints shape, repeats;

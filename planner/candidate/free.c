@@ -174,6 +174,12 @@ static int add_alias(const struct planner *planner, struct planner_model *m, int
                     format, err);
 }
 
+static int add_unread(struct planner_model *m, int node, strata_error *err)
+{
+    return add_free(m, (struct planner_candidate){.kind = CANDIDATE_UNREAD, .node = node},
+                    0, err);
+}
+
 /* The way that a file decided for, if it is one here. */
 static int add_decided(struct planner *planner, struct planner_model *m, int node,
                        bool join, const struct record_decision *d, strata_error *err)
@@ -182,6 +188,8 @@ static int add_decided(struct planner *planner, struct planner_model *m, int nod
         int status = add_absorbed(planner, m, node, err);
         return status == STRATA_OK ? add_grouped(planner, m, node, err) : status;
     }
+    if (d->kind == CANDIDATE_UNREAD && planner->nodes[node].unread)
+        return add_unread(m, node, err);
     if (d->kind == CANDIDATE_JOIN && join)
         return add_join(planner, m, node, d->in_formats[0], planner->record ? d : NULL,
                         err);
@@ -200,6 +208,8 @@ int planner_find_free(struct planner *planner, struct planner_model *m, int node
     int status = add_absorbed(planner, m, node, err);
     if (status == STRATA_OK)
         status = add_grouped(planner, m, node, err);
+    if (status == STRATA_OK && planner->nodes[node].unread)
+        status = add_unread(m, node, err);
     /* Formats that some impl of the layer takes and gives here: within all constraints.
      */
     for (size_t i = m->n_candidates; i-- > 0 && status == STRATA_OK;) {

@@ -68,7 +68,8 @@ const char *explain_impl(const struct planner *planner, const struct plan_choice
 {
     static const char *const kinds[] = {[CANDIDATE_ABSORBED] = "(fused)",
                                         [CANDIDATE_ALIAS] = "(alias)",
-                                        [CANDIDATE_JOIN] = "(joined)"};
+                                        [CANDIDATE_JOIN] = "(joined)",
+                                        [CANDIDATE_UNREAD] = "(unread)"};
     if (c->impl < 0)
         return "(bound)";
     const struct planner_candidate *k = &planner->model->candidates[c->impl];

@@ -328,6 +328,8 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
     if (status == STRATA_OK && net->build.fusion)
         status = find_chains(planner, err);
     if (status == STRATA_OK && net->build.fusion)
+        status = planner_make_quantized(planner, err);
+    if (status == STRATA_OK && net->build.fusion)
         status = planner_make_reductions(planner, err);
     return status == STRATA_OK && net->build.fusion ? planner_make_groups(planner, err)
                                                     : status;
@@ -341,11 +343,12 @@ static int note_free(struct planner *planner, strata_error *err)
     static const char *const text[] = {
         [CANDIDATE_ALIAS] = "its output is its input's memory, or a part of it",
         [CANDIDATE_JOIN] = "its inputs are made inside its output",
+        [CANDIDATE_UNREAD] = "all that read it compute with its integers",
     };
     for (size_t i = 0; i < planner->n_nodes; i++) {
         enum candidate_kind kind = planner_chosen(planner, planner->plan, i)->kind;
         struct planner_fusion *f = &planner->fusions[i];
-        if (kind != CANDIDATE_ALIAS && kind != CANDIDATE_JOIN)
+        if (kind < CANDIDATE_ALIAS)
             continue;
         free(f->reason);
         f->possible = f->done = true;

@@ -416,7 +416,8 @@ void made_layer_settle(struct made_layer *m)
         m->params.pointwise.program = (strata_string){m->program, strlen(m->program)};
     if (m->kind == MADE_REDUCE)
         m->params.reduce.axes.v = m->axes;
-    m->layer.params = &m->params;
+    m->layer.params = m->own_params ? (void *)m->own_params : &m->params;
+    m->layer.weights = m->weights;
     m->layer.inputs = m->inputs;
     m->layer.outputs = &m->output;
     m->layer.n_ports = m->layer.n_inputs;

@@ -104,7 +104,7 @@ static int group_label(struct planner_model *m, const struct planner *planner,
                        const struct planner_candidate *c, int more)
 {
     const struct planner_node *n = &planner->nodes[c->node];
-    const int port = n->n_in + more;
+    const int port = n->group->instead ? more : n->n_in + more;
     if (c->kind != CANDIDATE_GROUP || more < 0 || port >= n->group->node.n_in)
         return label_of_none(&m->problem);
     return read_label(m, planner, c, port);
@@ -130,9 +130,11 @@ static int in_label(struct planner_model *m, const struct planner *planner,
                         PLAN_PLAIN);
     }
     port = clamped(port, n->n_in);
-    if (c->kind == CANDIDATE_GROUP && port >= n->group->node.n_in)
+    if (c->kind == CANDIDATE_GROUP && (n->group->instead || port >= n->group->node.n_in))
         return label_of_none(p); /* the layer it is does without */
     switch (c->kind) {
+    case CANDIDATE_UNREAD:
+        return label_of_none(p);
     case CANDIDATE_ABSORBED:
         if (c->grouped)
             return n->in[port] == planner->nodes[n->previous].out[0]
@@ -155,6 +157,8 @@ static int out_label(struct planner_model *m, const struct planner *planner,
                      const struct planner_candidate *c, int port)
 {
     const struct planner_node *n = planner_run_node(planner, c);
+    if (c->kind == CANDIDATE_UNREAD)
+        return label_of_none(&m->problem);
     int format = c->out_formats[clamped(port, PLAN_MAX_PORTS)], pad = c->pad;
     const bool longer = c->kind == CANDIDATE_GROUP
                             ? planner->nodes[c->node].group->members > 1
@@ -293,14 +297,15 @@ static int make_operations(struct planner *planner, struct planner_model *m,
         const struct planner_node *n = &planner->nodes[i];
         op->name = n->layer->name;
         op->n_in = n->n_in + (n->residual >= 0);
-        const int more = n->group ? n->group->node.n_in - n->n_in : 0;
+        const int more = n->group ? planner_group_more(n) : 0;
         op->n_out = n->n_out;
         op->in = index_tensors(m, net, &next, n->in, n->n_in);
         if (n->residual >= 0)
             index_tensors(m, net, &next, &n->residual, 1);
         if (more > 0)
-            index_tensors(m, net, &next, n->group->node.in + n->n_in, more);
-        op->n_in += more > 0 ? more : 0;
+            index_tensors(m, net, &next, n->group->node.in + n->group->node.n_in - more,
+                          more);
+        op->n_in += more;
         op->out = index_tensors(m, net, &next, n->out, n->n_out);
         status = make_choices(m, planner, op, (int)i, err);
     }

@@ -111,8 +111,9 @@ static int schedule_run(struct schedule *s, const struct planner_candidate *c,
     struct execution_node *n = &x->nodes[x->n_nodes++];
     int status = make_node(n, s->planner, c, err);
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
-        status = schedule_input(s, &n->in_values[i], op, choice,
-                                i + (i >= own->n_in && own->residual >= 0), err);
+        status = schedule_input(
+            s, &n->in_values[i], op, choice,
+            c->kind == CANDIDATE_GROUP ? planner_group_port(own, i) : i, err);
     if (status == STRATA_OK && n->epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
         status = schedule_input(s, &n->residual_value, op, choice, n->n_in, err);
     for (int i = 0; i < n->n_out && status == STRATA_OK; i++) {

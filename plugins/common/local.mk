@@ -17,6 +17,7 @@ EXTRA_DIST += \
 	plugins/common/reduce.h \
 	plugins/common/reduce_plan.h \
 	plugins/common/quantized/factors.h \
+	plugins/common/quantized/quantized.h \
 	plugins/common/product/finish.cuh \
 	plugins/common/product/hopper.cuh \
 	plugins/common/product/hopper_tile.cuh \

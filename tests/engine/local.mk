@@ -6,6 +6,7 @@ CRITERION_TESTS += \
 	tests/engine/engine \
 	tests/engine/faults \
 	tests/engine/file_faults \
+	tests/engine/quantized/fold \
 	tests/engine/quantized/weights \
 	tests/engine/models \
 	tests/engine/pads \
@@ -41,6 +42,10 @@ tests_engine_file_faults_SOURCES = tests/engine/file_faults.c \
 	tests/engine/engine_session.h
 tests_engine_file_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_file_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_quantized_fold_SOURCES = tests/engine/quantized/fold.c \
+	tests/engine/engine_saved.h tests/engine/engine_session.h
+tests_engine_quantized_fold_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_quantized_fold_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_engine_quantized_weights_SOURCES = tests/engine/quantized/weights.c \
 	tests/engine/engine_saved.h tests/engine/engine_session.h
 tests_engine_quantized_weights_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

@@ -197,6 +197,17 @@ static const struct place places[] = {
     S(strata_quantize) F(strata_quantize, axis) F(strata_quantize, block)
     F(strata_quantize, dtype) F(strata_quantize, saturate)
 
+    S(strata_quantized) F(strata_quantized, zero_in) F(strata_quantized, zero_out)
+    F(strata_quantized, to) F(strata_quantized, activation) F(strata_quantized, alpha)
+    F(strata_quantized, beta)
+    S(strata_quantized_convolution) F(strata_quantized_convolution, convolution)
+    F(strata_quantized_convolution, quantized)
+    S(strata_quantized_product) F(strata_quantized_product, units)
+    F(strata_quantized_product, transposed) F(strata_quantized_product, reserved)
+    F(strata_quantized_product, quantized)
+    S(strata_quantized_sum) F(strata_quantized_sum, quantized)
+    F(strata_quantized_sum, zero_b)
+
     S(strata_expand) F(strata_expand, shape) F(strata_expand, repeats)
 
     S(strata_triangle) F(strata_triangle, upper) F(strata_triangle, reserved)
@@ -306,6 +317,9 @@ static const struct {
     C(STRATA_GRID_ZEROS) C(STRATA_GRID_BORDER) C(STRATA_GRID_REFLECTION)
     C(STRATA_ROI_AVERAGE) C(STRATA_ROI_MAX) C(STRATA_ROI_HALF_PIXEL)
     C(STRATA_ROI_OUTPUT_HALF_PIXEL) C(STRATA_BOX_CORNERS) C(STRATA_BOX_CENTER)
+    C(STRATA_QUANTIZED_WEIGHT) C(STRATA_QUANTIZED_BIAS) C(STRATA_QUANTIZED_FACTORS)
+    C(STRATA_QUANTIZED_SCALE_IN) C(STRATA_QUANTIZED_SCALE_OUT)
+    C(STRATA_QUANTIZED_WEIGHTS)
     /* Frozen: these do not even grow. */
     C(sizeof(strata_tensor)) C(sizeof(strata_attr)) C(sizeof(strata_weight))
     C(sizeof(strata_array)) C(sizeof(strata_note))

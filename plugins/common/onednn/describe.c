@@ -17,6 +17,10 @@ static const struct layout {
 } layouts[] = {
     {STRATA_F32_NCHW, {dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde}},
     {STRATA_F32_NHWC, {dnnl_ab, dnnl_acb, dnnl_acdb, dnnl_acdeb}},
+    {STRATA_I8_NCHW, {dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde}},
+    {STRATA_U8_NCHW, {dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde}},
+    {STRATA_I8_NHWC, {dnnl_ab, dnnl_acb, dnnl_acdb, dnnl_acdeb}},
+    {STRATA_U8_NHWC, {dnnl_ab, dnnl_acb, dnnl_acdb, dnnl_acdeb}},
     {STRATA_F32_NC8HW8, {0, dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}},
     {STRATA_F32_NC16HW16, {0, dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}},
 };
@@ -51,7 +55,8 @@ int onednn_room(const strata_node *n)
 
 /* oneDNN's kernels keep offsets in 32 bits. */
 static int describe_tensor(const strata_node *n, const int64_t *dims, int rank,
-                           dnnl_format_tag_t tag, dnnl_memory_desc_t *md)
+                           dnnl_data_type_t type, dnnl_format_tag_t tag,
+                           dnnl_memory_desc_t *md)
 {
     dnnl_dims_t all = {0};
     int64_t elements = 1;
@@ -65,7 +70,7 @@ static int describe_tensor(const strata_node *n, const int64_t *dims, int rank,
                 "kernels do not take",
                 INT32_MAX);
     }
-    return onednn_check(n, dnnl_memory_desc_init_by_tag(md, rank, all, dnnl_f32, tag),
+    return onednn_check(n, dnnl_memory_desc_init_by_tag(md, rank, all, type, tag),
                         "tensor descriptor");
 }
 
@@ -74,23 +79,45 @@ int onednn_tensor(const strata_node *n, const strata_tensor *t, dnnl_memory_desc
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
         if (t->format == layouts[i].format && t->rank >= 2 && t->rank <= 5 &&
             layouts[i].tag[t->rank - 2] != dnnl_format_tag_undef)
-            return describe_tensor(n, t->dims, t->rank, layouts[i].tag[t->rank - 2], md);
+            return describe_tensor(n, t->dims, t->rank,
+                                   t->dtype == STRATA_INT8    ? dnnl_s8
+                                   : t->dtype == STRATA_UINT8 ? dnnl_u8
+                                                              : dnnl_f32,
+                                   layouts[i].tag[t->rank - 2], md);
     return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                        "oneDNN has no name for this format at rank %d", (int)t->rank);
+}
+
+static int describe_dense(const strata_node *n, const int64_t *dims, int rank,
+                          dnnl_data_type_t type, dnnl_memory_desc_t *md)
+{
+    if (rank < 1 || rank >= (int)(sizeof dense / sizeof dense[0]))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "oneDNN takes no rank %d here", rank);
+    return describe_tensor(n, dims, rank, type, dense[rank], md);
 }
 
 int onednn_dense(const strata_node *n, const int64_t *dims, int rank,
                  dnnl_memory_desc_t *md)
 {
-    if (rank < 1 || rank >= (int)(sizeof dense / sizeof dense[0]))
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "oneDNN takes no rank %d here", rank);
-    return describe_tensor(n, dims, rank, dense[rank], md);
+    return describe_dense(n, dims, rank, dnnl_f32, md);
+}
+
+int onednn_dense_bytes(const strata_node *n, const int64_t *dims, int rank,
+                       dnnl_memory_desc_t *md)
+{
+    return describe_dense(n, dims, rank, dnnl_s8, md);
+}
+
+int onednn_any_bytes(const strata_node *n, const int64_t *dims, int rank,
+                     dnnl_memory_desc_t *md)
+{
+    return describe_tensor(n, dims, rank, dnnl_s8, dnnl_format_tag_any, md);
 }
 
 int onednn_any(const strata_node *n, const int64_t *dims, int rank,
                dnnl_memory_desc_t *md)
 {
-    return describe_tensor(n, dims, rank, dnnl_format_tag_any, md);
+    return describe_tensor(n, dims, rank, dnnl_f32, dnnl_format_tag_any, md);
 }
 
 void onednn_bind(struct onednn_arguments *list, int index, enum onednn_source source)

@@ -81,6 +81,8 @@ static int append_all(const strata_node *n, const struct onednn_request *request
     dnnl_memory_desc_t channels;
     int status = onednn_dense(n, dims, output->ndims, &channels);
 
+    if (!status && request->quantized)
+        return onednn_quantized_steps(n, request, ops, arguments);
     if (!status && request->addend.ndims > 0)
         status = append_binary(n, ops, dnnl_binary_add, &request->addend, ONEDNN_THIRD,
                                arguments);
@@ -104,7 +106,8 @@ int onednn_epilogue(const strata_node *n, const struct onednn_request *request,
     dnnl_post_ops_t ops = NULL;
     int status;
 
-    if ((!n->epilogue || n->epilogue->flags == 0) && request->addend.ndims == 0)
+    if ((!n->epilogue || n->epilogue->flags == 0) && request->addend.ndims == 0 &&
+        !request->quantized)
         return STRATA_OK;
     if ((status = onednn_check(n, dnnl_post_ops_create(&ops), "post-ops")))
         return status;

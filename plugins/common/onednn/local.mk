@@ -6,6 +6,7 @@ ONEDNN_SOURCES += \
 	plugins/common/onednn/epilogue.h \
 	plugins/common/onednn/module.c \
 	plugins/common/onednn/primitive.c \
+	plugins/common/onednn/quantized.c \
 	plugins/common/onednn/primitive.h \
 	plugins/common/onednn/state.c \
 	plugins/common/onednn/window.h

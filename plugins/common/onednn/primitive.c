@@ -6,6 +6,7 @@
 #include "plugins/common/onednn/primitive.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plugins/common/onednn/epilogue.h"
@@ -28,6 +29,7 @@ void onednn_candidate_close(struct onednn_candidate *c)
         dnnl_primitive_attr_destroy(c->attr);
     if (c->engine)
         dnnl_engine_destroy(c->engine);
+    free(c->request.factors);
 }
 
 static void candidate_arguments(struct onednn_candidate *c)
@@ -51,6 +53,8 @@ static bool has_operands(const struct onednn_candidate *c)
     return false;
 }
 
+#define LAST (STRATA_F32_NHWC | STRATA_I8_NHWC | STRATA_U8_NHWC)
+
 /* The reference kernels are for checking, not for running. Convolution by GEMM (2.6.3,
  * chosen below AVX2) misreads the operands of post-ops in channels-last. */
 static int candidate_judge(const strata_node *n, const struct onednn_candidate *c)
@@ -66,7 +70,7 @@ static int candidate_judge(const strata_node *n, const struct onednn_candidate *
                            "oneDNN has only its reference kernel (%s) for this shape in "
                            "these formats",
                            kernel);
-    if (strstr(kernel, "gemm") && n->out[0].format == STRATA_F32_NHWC && has_operands(c))
+    if (strstr(kernel, "gemm") && n->out[0].format & LAST && has_operands(c))
         return STRATA_FAIL(
             n, STRATA_EUNSUPPORTED,
             "oneDNN's kernel %s gets a fused scale, bias or residual wrong "
@@ -109,6 +113,9 @@ int onednn_candidate_open(const strata_node *n, onednn_describe describe,
                                dnnl_primitive_attr_set_output_scales(c->attr, 1, 0,
                                                                      &c->request.scale),
                                "a factor")))
+        return status;
+    if (c->request.quantized &&
+        (status = onednn_quantized_attributes(n, &c->request, c->attr)))
         return status;
     candidate_arguments(c);
     if ((status = onednn_epilogue(n, &c->request, c->attr, &c->arguments)) ||

@@ -30,6 +30,7 @@ enum onednn_source {
     ONEDNN_EPILOGUE_SCALE,
     ONEDNN_EPILOGUE_BIAS,
     ONEDNN_EPILOGUE_RESIDUAL,
+    ONEDNN_SCALE_OUT, /* a quantised layer's weight of that name */
     ONEDNN_WORKSPACE
 };
 
@@ -62,6 +63,10 @@ struct onednn_request {
     enum onednn_source second; /* what stands for a weight that the layer has not */
     dnnl_memory_desc_t addend; /* input 2, added before the epilogue; ndims 0: none */
     float scale;               /* of the sum and the bias; 0: none */
+    const strata_quantized *quantized; /* what becomes of sums of 8 bits; or NULL */
+    float *factors;    /* with it: of the sums, freed with the candidate */
+    int64_t n_factors; /* one, or one each along dim `factors_dim` */
+    int factors_dim;
 };
 
 typedef int (*onednn_describe)(const strata_node *n, struct onednn_request *request);
@@ -108,6 +113,11 @@ int onednn_tensor(const strata_node *n, const strata_tensor *t, dnnl_memory_desc
 /* Dense descriptor, last dim fastest. */
 int onednn_dense(const strata_node *n, const int64_t *dims, int rank,
                  dnnl_memory_desc_t *md);
+/* The same of INT8 elements. */
+int onednn_dense_bytes(const strata_node *n, const int64_t *dims, int rank,
+                       dnnl_memory_desc_t *md);
+int onednn_any_bytes(const strata_node *n, const int64_t *dims, int rank,
+                     dnnl_memory_desc_t *md);
 /* Descriptor whose layout is the primitive's choice. */
 int onednn_any(const strata_node *n, const int64_t *dims, int rank,
                dnnl_memory_desc_t *md);
@@ -195,7 +205,20 @@ int onednn_one_image(struct onednn_image *image, const strata_node *n);
     .setup = setup, .teardown = onednn_teardown, .ctx_open = onednn_ctx_open,            \
     .ctx_close = onednn_ctx_close, .run = onednn_run
 
+/* quantized.c: layers that compute in 8 bits. */
+/* Factors of the sums from the weights; ones while those have no data. */
+int onednn_quantized_factors(const strata_node *n, const strata_quantized *q,
+                             int64_t channels, int dim, struct onednn_request *request);
+/* They, and zero_in, as attributes. */
+int onednn_quantized_attributes(const strata_node *n,
+                                const struct onednn_request *request,
+                                dnnl_primitive_attr_t attr);
+/* Bias, activation and division as post-ops. */
+int onednn_quantized_steps(const strata_node *n, const struct onednn_request *request,
+                           dnnl_post_ops_t ops, struct onednn_arguments *arguments);
+
 extern const strata_extends onednn_convolution, onednn_deconvolution,
-    onednn_fully_connected, onednn_lrn, onednn_matrix_multiply, onednn_pooling;
+    onednn_fully_connected, onednn_lrn, onednn_matrix_multiply, onednn_pooling,
+    onednn_quantized_convolution, onednn_quantized_product;
 
 #endif /* PLUGINS_COMMON_ONEDNN_PRIMITIVE_H */

@@ -184,6 +184,8 @@ static void *source_data(const struct onednn_state *s, const strata_run *r,
     case ONEDNN_EPILOGUE_RESIDUAL:
         return image ? image_data(r->epilogue->residual, image)
                      : r->epilogue->residual->data;
+    case ONEDNN_SCALE_OUT:
+        return r->weight[STRATA_QUANTIZED_SCALE_OUT].data;
     case ONEDNN_WORKSPACE:
         return r->workspace;
     default:

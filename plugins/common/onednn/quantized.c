@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Layers that compute in 8 bits, by oneDNN: the factors are output scales, what follows
+ * are post-ops in the order of the definition, the last of them a true division, so that
+ * the integers are those of the definition.
+ */
+#include "plugins/common/onednn/primitive.h"
+
+#include <stdlib.h>
+
+int onednn_quantized_factors(const strata_node *n, const strata_quantized *q,
+                             int64_t channels, int dim, struct onednn_request *request)
+{
+    const strata_tensor *f = &n->weight[STRATA_QUANTIZED_FACTORS];
+    const float *scale = f->data;
+    const float *in = n->weight[STRATA_QUANTIZED_SCALE_IN].data;
+    if (!__builtin_cpu_supports("avx512vnni"))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "without the CPU's VNNI oneDNN's sums of two saturate");
+    if (q->to != 0 && q->zero_out != 0)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "oneDNN adds zero_out, %lld, before it rounds",
+                           (long long)q->zero_out);
+    request->quantized = q;
+    request->factors_dim = dim;
+    request->n_factors = f->count > 1 ? channels : 1;
+    request->factors = calloc((size_t)request->n_factors, sizeof *request->factors);
+    if (!request->factors)
+        return STRATA_FAIL(n, STRATA_ENOMEM, "no memory for %lld factors",
+                           (long long)request->n_factors);
+    for (int64_t k = 0; k < request->n_factors; k++)
+        request->factors[k] = scale && in ? *in * scale[k] : 1;
+    return STRATA_OK;
+}
+
+int onednn_quantized_attributes(const strata_node *n,
+                                const struct onednn_request *request,
+                                dnnl_primitive_attr_t attr)
+{
+    const int32_t zero = (int32_t)request->quantized->zero_in;
+    const int mask = request->n_factors > 1 ? 1 << request->factors_dim : 0;
+    int status = onednn_check(n,
+                              dnnl_primitive_attr_set_output_scales(
+                                  attr, request->n_factors, mask, request->factors),
+                              "factors");
+    if (status || zero == 0)
+        return status;
+    return onednn_check(
+        n, dnnl_primitive_attr_set_zero_points(attr, DNNL_ARG_SRC, 1, 0, &zero),
+        "zero_in");
+}
+
+static int append_activation(const strata_node *n, const strata_quantized *q,
+                             dnnl_post_ops_t ops)
+{
+    static const dnnl_alg_kind_t algorithms[] = {dnnl_alg_kind_undef, dnnl_eltwise_relu,
+                                                 dnnl_eltwise_relu, dnnl_eltwise_clip,
+                                                 dnnl_eltwise_clip};
+    const bool six = q->activation == 1 + STRATA_RELU6;
+    const bool plain = six || q->activation == 1 + STRATA_RELU;
+    return onednn_check(n,
+                        dnnl_post_ops_append_eltwise(ops, 1, algorithms[q->activation],
+                                                     plain ? 0 : (float)q->alpha,
+                                                     six ? 6 : (float)q->beta),
+                        "activation");
+}
+
+static int append_operand(const strata_node *n, dnnl_post_ops_t ops,
+                          dnnl_alg_kind_t algorithm, const int64_t *dims, int rank,
+                          enum onednn_source source, struct onednn_arguments *arguments)
+{
+    dnnl_memory_desc_t md;
+    const int position = dnnl_post_ops_len(ops);
+    int status = onednn_dense(n, dims, rank, &md);
+    if (status)
+        return status;
+    onednn_bind(arguments, DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1,
+                source);
+    return onednn_check(n, dnnl_post_ops_append_binary(ops, algorithm, &md),
+                        "an operand");
+}
+
+int onednn_quantized_steps(const strata_node *n, const struct onednn_request *request,
+                           dnnl_post_ops_t ops, struct onednn_arguments *arguments)
+{
+    const strata_quantized *q = request->quantized;
+    const int rank = request->output.ndims;
+    const int64_t one[] = {1, 1, 1, 1, 1};
+    int64_t channels[] = {1, 1, 1, 1, 1};
+    int status = STRATA_OK;
+    channels[request->factors_dim] = request->output.dims[request->factors_dim];
+    if (n->weight[STRATA_QUANTIZED_BIAS].rank > 0)
+        status = append_operand(n, ops, dnnl_binary_add, channels, rank, ONEDNN_BIAS,
+                                arguments);
+    if (!status && q->activation)
+        status = append_activation(n, q, ops);
+    if (!status && q->to != 0)
+        status = append_operand(n, ops, dnnl_binary_div, one, rank, ONEDNN_SCALE_OUT,
+                                arguments);
+    return status;
+}

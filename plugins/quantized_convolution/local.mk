@@ -1,0 +1,8 @@
+plugin_LTLIBRARIES += plugins/quantized_convolution.la
+plugins_quantized_convolution_la_SOURCES = \
+	plugins/quantized_convolution/quantized_convolution.c
+plugins_quantized_convolution_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off
+plugins_quantized_convolution_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_quantized_convolution_la_LIBADD = $(M_LIBS)
+LAYER_CASES += tests/plugins/quantized_convolution.c
+ONEDNN_SOURCES += plugins/quantized_convolution/onednn.c

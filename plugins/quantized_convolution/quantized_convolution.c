@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * QuantizedConvolution: Convolution of INT8 or UINT8 by INT8, sums in 32 bits, scales,
+ * bias and activation in FP32, to FP32 or back to 8 bits. `c` is plain: it reads and
+ * writes every format of 8 bits.
+ */
+#include "plugins/common/dense.h"
+#include "plugins/common/quantized/quantized.h"
+#include "plugins/common/walk.h"
+#include "plugins/common/window.h"
+
+enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
+
+static const strata_attr attrs[] = {
+    {.name = "filters",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_quantized_convolution, convolution.filters),
+     .min = 0,
+     .max = INT32_MAX,
+     .doc = "output channels; 0 takes them from the weight"},
+    WINDOW_ATTRS(strata_convolution, /* which is the first member */
+                 "window size, one value or one per spatial dim; empty: from the weight",
+                 "zeros around the input"),
+    {.name = "groups",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_quantized_convolution, convolution.groups),
+     .def = 1,
+     .min = 1,
+     .max = INT32_MAX,
+     .doc = "groups of channels convolved apart; the channel count is depthwise"},
+    QUANTIZED_ATTRS(strata_quantized_convolution),
+};
+
+static const strata_weight weights[] = {
+    QUANTIZED_WEIGHTS("filters x channels/groups x kernel", "filter"),
+};
+
+/* ---- shapes -------------------------------------------------------------------- */
+
+static int resolve(const strata_node *n, struct window *w, int64_t *filters)
+{
+    const strata_quantized_convolution *p = n->params;
+    const strata_convolution *c = &p->convolution;
+    const strata_tensor *in = &n->in[0], *weight = &n->weight[WEIGHT];
+    *filters = c->filters ? c->filters : weight->rank > 0 ? weight->dims[0] : 0;
+    if (in->rank < 3 || in->rank > 5)
+        return STRATA_FAIL(n, STRATA_EINVAL, "input has rank %d; allowed is 3 to 5",
+                           (int)in->rank);
+    if (*filters < 1)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "filters is not known; give filters = N or a weight");
+    for (int d = 2; d < in->rank; d++)
+        if (in->dims[d] == 0)
+            return STRATA_FAIL(n, STRATA_EINVAL,
+                               "dim %d of the input is 0; only its batch may be", d);
+    if (in->dims[1] < 1 || in->dims[1] % c->groups || *filters % c->groups)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "groups %lld does not divide %lld input channels and %lld "
+                           "filters",
+                           (long long)c->groups, (long long)in->dims[1],
+                           (long long)*filters);
+    int status = quantized_check_byte(n, in, p->quantized.zero_in);
+    return status ? status : window_of_convolution(w, c, in, weight, n->host, n->err);
+}
+
+static int weight_shape(const strata_node *n, strata_tensor *expected)
+{
+    const strata_quantized_convolution *p = n->params;
+    struct window w;
+    int64_t filters;
+    int status = resolve(n, &w, &filters);
+    if (status != STRATA_OK)
+        return status;
+    expected[WEIGHT].dtype = STRATA_INT8;
+    expected[WEIGHT].rank = n->in[0].rank;
+    expected[WEIGHT].dims[0] = filters;
+    expected[WEIGHT].dims[1] = n->in[0].dims[1] / p->convolution.groups;
+    for (int d = 0; d < w.dims; d++)
+        expected[WEIGHT].dims[2 + d] = w.kernel[w.first + d];
+    quantized_weight_shape(n, expected, filters);
+    return STRATA_OK;
+}
+
+static int shape(const strata_node *n)
+{
+    const strata_quantized_convolution *p = n->params;
+    struct window w;
+    int64_t filters;
+    int status = resolve(n, &w, &filters);
+    if (status != STRATA_OK)
+        return status;
+    n->out[0].rank = n->in[0].rank;
+    n->out[0].dims[0] = n->in[0].dims[0];
+    n->out[0].dims[1] = filters;
+    for (int d = 0; d < w.dims; d++)
+        n->out[0].dims[2 + d] = w.out[w.first + d];
+    return quantized_check_output(n, &p->quantized,
+                                  &n->weight[STRATA_QUANTIZED_SCALE_OUT]);
+}
+
+static double flops(const strata_node *n)
+{
+    double count = 2;
+    for (int d = 0; d < n->out[0].rank; d++)
+        count *= (double)n->out[0].dims[d];
+    for (int d = 1; d < n->weight[WEIGHT].rank; d++)
+        count *= (double)n->weight[WEIGHT].dims[d];
+    return count;
+}
+
+/* ---- plain C ------------------------------------------------------------------- */
+
+struct plain {
+    struct window w;
+    int64_t groups, in_c, out_c; /* channels per group */
+    const int8_t *packed;        /* filters x kernel x channels per group */
+    const float *factor;         /* of each filter: scale_in*weight_scale */
+};
+
+static int plain_resolve(struct plain *c, const strata_node *n)
+{
+    const strata_quantized_convolution *p = n->params;
+    int64_t filters;
+    int status = resolve(n, &c->w, &filters);
+    if (status != STRATA_OK)
+        return status;
+    c->groups = p->convolution.groups;
+    c->in_c = n->in[0].dims[1] / c->groups;
+    c->out_c = filters / c->groups;
+    return STRATA_OK;
+}
+
+static int plain_accept(const strata_node *n)
+{
+    const strata_quantized_convolution *p = n->params;
+    struct plain c;
+    int status = quantized_accept(n, &p->quantized);
+    if (status == STRATA_OK)
+        status = plain_resolve(&c, n);
+    return status ? status : quantized_check_depth(n, c.in_c, window_kernel_count(&c.w));
+}
+
+static int plain_setup(const strata_node *n, void *state)
+{
+    struct plain *c = state;
+    const int8_t *from = n->weight[WEIGHT].data;
+    void *packed, *factor;
+    int status = plain_resolve(c, n);
+    if (status != STRATA_OK)
+        return status;
+    const int64_t filters = c->groups * c->out_c, taps = window_kernel_count(&c->w);
+    status = quantized_factors(n, filters, &factor);
+    if (status == STRATA_OK)
+        status = quantized_pack(n, (size_t)n->weight[WEIGHT].count, &packed);
+    if (status != STRATA_OK)
+        return status;
+    int8_t *to = packed;
+    for (int64_t k = 0; k < filters; k++)
+        for (int64_t i = 0; i < c->in_c; i++)
+            for (int64_t t = 0; t < taps; t++)
+                to[(k * taps + t) * c->in_c + i] = *from++;
+    c->packed = packed;
+    c->factor = factor;
+    return STRATA_OK;
+}
+
+/* Channels from c on that lie side by side. */
+static int64_t neighbours(const strata_tensor *t, int64_t c)
+{
+    return t->vector_dim == 1   ? t->vector - c % t->vector
+           : t->strides[1] == 1 ? INT64_MAX
+                                : 1;
+}
+
+/* Channels of a group at one place of the input, by the weights of one tap. */
+static int32_t dot_channels(const struct plain *c, const strata_tensor *in, int64_t at,
+                            int64_t first, const int8_t *w, int32_t zero)
+{
+    int32_t sum = 0;
+    for (int64_t i = 0, n; i < c->in_c; i += n) {
+        const int64_t channel = first + i;
+        const int64_t step = in->vector_dim == 1 ? channel / in->vector * in->strides[1] +
+                                                       channel % in->vector
+                                                 : channel * in->strides[1];
+        n = window_min(neighbours(in, channel), c->in_c - i);
+        sum +=
+            quantized_dot((const char *)in->data + at + step, in->dtype, w + i, n, zero);
+    }
+    return sum;
+}
+
+/* Offset of a place of the plane, D, H, W right-aligned. */
+static int64_t place(const strata_tensor *t, const struct window *w, int64_t n,
+                     const int64_t *i)
+{
+    int64_t at = n * t->strides[0];
+    for (int d = w->first; d < WINDOW_DIMS; d++)
+        at += i[d] * t->strides[2 + d - w->first];
+    return at;
+}
+
+static int32_t sum_of(const struct plain *c, const strata_tensor *in, int64_t n,
+                      int64_t filter, const int64_t *o, int32_t zero)
+{
+    const struct window *w = &c->w;
+    const int64_t taps = window_kernel_count(w), group = filter / c->out_c;
+    int32_t sum = 0;
+    for (int64_t t = 0; t < taps; t++) {
+        const int64_t k[] = {t / w->kernel[2] / w->kernel[1],
+                             t / w->kernel[2] % w->kernel[1], t % w->kernel[2]};
+        int64_t i[WINDOW_DIMS];
+        int inside = 1;
+        for (int d = 0; d < WINDOW_DIMS; d++) {
+            i[d] = o[d] * w->stride[d] - w->begin[d] + k[d] * w->dilation[d];
+            inside &= i[d] >= 0 && i[d] < w->in[d];
+        }
+        if (inside)
+            sum += dot_channels(c, in, place(in, w, n, i), group * c->in_c,
+                                c->packed + (filter * taps + t) * c->in_c, zero);
+    }
+    return sum;
+}
+
+static int plain_run(const strata_run *r)
+{
+    const struct plain *c = r->state;
+    const strata_quantized_convolution *p = r->params;
+    const strata_quantized *q = &p->quantized;
+    const strata_tensor *in = &r->in[0], *out = &r->out[0];
+    const struct window *w = &c->w;
+    const float *bias = r->weight[STRATA_QUANTIZED_BIAS].data;
+    const float scale = quantized_scale_out(r);
+    const int64_t filters = out->dims[1], plane = window_out_count(w);
+    const int64_t tasks = in->dims[0] * plane;
+#pragma omp parallel for schedule(static)
+    for (int64_t task = 0; task < tasks; task++) {
+        const int64_t n = task / plane, i = task % plane;
+        const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
+                             i % w->out[2]};
+        const int64_t at = place(out, w, n, o);
+        for (int64_t k = 0; k < filters; k++) {
+            const int32_t sum = sum_of(c, in, n, k, o, (int32_t)q->zero_in);
+            const int64_t step = out->vector_dim == 1
+                                     ? k / out->vector * out->strides[1] + k % out->vector
+                                     : k * out->strides[1];
+            quantized_store(q, out, at + step,
+                            quantized_value(q, sum, c->factor[k], bias ? bias[k] : 0),
+                            scale);
+        }
+    }
+    walk_clear_pads(out);
+    return STRATA_OK;
+}
+
+/* ---- the definition ------------------------------------------------------------ */
+
+static int64_t defined_sum(const struct window *w, const int64_t *in,
+                           const int64_t *weight, int64_t channels, const int64_t *o,
+                           int64_t zero)
+{
+    const int64_t plane = window_in_count(w);
+    int64_t sum = 0, i[WINDOW_DIMS];
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t k = 0; k < window_kernel_count(w); k++, weight++) {
+            const int64_t kernel[] = {k / w->kernel[2] / w->kernel[1],
+                                      k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
+            int inside = 1;
+            for (int d = 0; d < WINDOW_DIMS; d++) {
+                i[d] = o[d] * w->stride[d] - w->begin[d] + kernel[d] * w->dilation[d];
+                inside &= i[d] >= 0 && i[d] < w->in[d];
+            }
+            if (inside)
+                sum +=
+                    *weight *
+                    (in[c * plane + (i[0] * w->in[1] + i[1]) * w->in[2] + i[2]] - zero);
+        }
+    return sum;
+}
+
+static int reference_run(const strata_node *n, const void *const *in,
+                         const void *const *weight, void *const *out)
+{
+    const strata_quantized_convolution *p = n->params;
+    const strata_quantized *q = &p->quantized;
+    const double *bias = weight[STRATA_QUANTIZED_BIAS];
+    struct window w;
+    int64_t filters;
+    int status = resolve(n, &w, &filters);
+    if (status != STRATA_OK)
+        return status;
+    const int64_t groups = p->convolution.groups, in_c = n->in[0].dims[1] / groups;
+    const int64_t plane = window_out_count(&w), depth = in_c * window_kernel_count(&w);
+    for (int64_t e = 0; e < n->in[0].dims[0] * filters * plane; e++) {
+        const int64_t i = e % plane, k = e / plane % filters, image = e / plane / filters;
+        const int64_t o[] = {i / w.out[2] / w.out[1], i / w.out[2] % w.out[1],
+                             i % w.out[2]};
+        const int64_t channel = (image * groups + k / (filters / groups)) * in_c;
+        const int64_t sum =
+            defined_sum(&w, (const int64_t *)in[0] + channel * window_in_count(&w),
+                        (const int64_t *)weight[WEIGHT] + k * depth, in_c, o, q->zero_in);
+        quantized_define(q, out[0], e,
+                         quantized_value(q, (int32_t)sum, quantized_factor(n, weight, k),
+                                         bias ? (float)bias[k] : 0),
+                         weight[STRATA_QUANTIZED_SCALE_OUT]);
+    }
+    return STRATA_OK;
+}
+
+static const void *extension(const char *id)
+{
+    static const strata_reference_typed reference = {sizeof reference, 0, reference_run};
+    return dense_extension_typed(id, &reference);
+}
+
+/* ---- tables -------------------------------------------------------------------- */
+
+static const strata_row rows[] = {
+    {{STRATA_I8_NCHW | STRATA_U8_NCHW},
+     {STRATA_I8_NCHW | STRATA_U8_NCHW | STRATA_F32_NCHW}},
+    {{STRATA_I8_NHWC | STRATA_U8_NHWC},
+     {STRATA_I8_NHWC | STRATA_U8_NHWC | STRATA_F32_NHWC}},
+    {{STRATA_I8_NC4HW4 | STRATA_U8_NC4HW4}, {STRATA_I8_NC4HW4 | STRATA_U8_NC4HW4}},
+    {{STRATA_I8_NC32HW32 | STRATA_U8_NC32HW32},
+     {STRATA_I8_NC32HW32 | STRATA_U8_NC32HW32}},
+    {{STRATA_I8_NHWC16}, {STRATA_I8_NHWC16}},
+};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED,
+     .name = "c",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.02,
+     .bandwidth = 0.2,
+     .state_size = sizeof(struct plain),
+     .accept = plain_accept,
+     .setup = plain_setup,
+     .run = plain_run},
+};
+
+static const strata_layer layer = {
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "QuantizedConvolution",
+    .doc = "Convolution of 8-bit integers, scaled to floats or to 8-bit integers.",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(strata_quantized_convolution),
+    .attrs = STRATA_ARRAY(attrs),
+    .weights = STRATA_ARRAY(weights),
+    .impls = STRATA_ARRAY(impls),
+    .shape = shape,
+    .weight_shape = weight_shape,
+    .flops = flops,
+    .extension = extension,
+};
+static const strata_layer *const layers[] = {&layer};
+STRATA_MODULE("core", "1.0.0", "QuantizedConvolution", layers)

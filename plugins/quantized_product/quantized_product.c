@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * QuantizedProduct: rows of INT8 or UINT8 times a constant matrix of INT8, sums in 32
+ * bits, scales, bias and activation in FP32, to FP32 or back to 8 bits.
+ */
+#include "plugins/common/dense.h"
+#include "plugins/common/quantized/quantized.h"
+
+enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
+
+static const strata_attr attrs[] = {
+    {.name = "units",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_quantized_product, units),
+     .min = 0,
+     .max = 1e15,
+     .doc = "columns of the output; 0: from the weight"},
+    {.name = "transposed",
+     .type = STRATA_BOOL,
+     .offset = offsetof(strata_quantized_product, transposed),
+     .doc = "the weight is units x depth instead of depth x units"},
+    QUANTIZED_ATTRS(strata_quantized_product),
+};
+
+static const strata_weight weights[] = {
+    QUANTIZED_WEIGHTS("depth x units, or units x depth if transposed", "unit"),
+};
+
+/* ---- shapes -------------------------------------------------------------------- */
+
+static int resolve(const strata_node *n, int64_t *depth, int64_t *units)
+{
+    const strata_quantized_product *p = n->params;
+    const strata_tensor *in = &n->in[0], *weight = &n->weight[WEIGHT];
+    if (in->rank < 2)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "input has rank %d; a matrix has at least 2 dims: give it a "
+                           "dim of 1 by a Shuffle",
+                           (int)in->rank);
+    *depth = in->dims[in->rank - 1];
+    *units = p->units            ? p->units
+             : weight->rank == 2 ? weight->dims[p->transposed ? 0 : 1]
+                                 : 0;
+    if (*units < 1)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "units is not known; give units = N or a weight");
+    return quantized_check_byte(n, in, p->quantized.zero_in);
+}
+
+static int weight_shape(const strata_node *n, strata_tensor *expected)
+{
+    const strata_quantized_product *p = n->params;
+    int64_t depth, units;
+    int status = resolve(n, &depth, &units);
+    if (status != STRATA_OK)
+        return status;
+    expected[WEIGHT].dtype = STRATA_INT8;
+    expected[WEIGHT].rank = 2;
+    expected[WEIGHT].dims[p->transposed ? 1 : 0] = depth;
+    expected[WEIGHT].dims[p->transposed ? 0 : 1] = units;
+    quantized_weight_shape(n, expected, units);
+    return STRATA_OK;
+}
+
+static int shape(const strata_node *n)
+{
+    const strata_quantized_product *p = n->params;
+    int64_t depth, units;
+    int status = resolve(n, &depth, &units);
+    if (status != STRATA_OK)
+        return status;
+    n->out[0].rank = n->in[0].rank;
+    for (int d = 0; d < n->in[0].rank - 1; d++)
+        n->out[0].dims[d] = n->in[0].dims[d];
+    n->out[0].dims[n->in[0].rank - 1] = units;
+    return quantized_check_output(n, &p->quantized,
+                                  &n->weight[STRATA_QUANTIZED_SCALE_OUT]);
+}
+
+static double flops(const strata_node *n)
+{
+    return 2 * (double)n->out[0].count * (double)n->in[0].dims[n->in[0].rank - 1];
+}
+
+/* ---- plain C ------------------------------------------------------------------- */
+
+struct plain {
+    int64_t depth, units;
+    const int8_t *packed; /* units x depth */
+    const float *factor;  /* of each unit: scale_in*weight_scale */
+};
+
+static int plain_accept(const strata_node *n)
+{
+    const strata_quantized_product *p = n->params;
+    int64_t depth, units;
+    int status = quantized_accept(n, &p->quantized);
+    if (status == STRATA_OK)
+        status = resolve(n, &depth, &units);
+    return status ? status : quantized_check_depth(n, depth, 1);
+}
+
+static int plain_setup(const strata_node *n, void *state)
+{
+    const strata_quantized_product *p = n->params;
+    struct plain *c = state;
+    const int8_t *from = n->weight[WEIGHT].data;
+    void *packed, *factor;
+    int status = resolve(n, &c->depth, &c->units);
+    if (status == STRATA_OK)
+        status = quantized_factors(n, c->units, &factor);
+    if (status == STRATA_OK)
+        status = quantized_pack(n, (size_t)n->weight[WEIGHT].count, &packed);
+    if (status != STRATA_OK)
+        return status;
+    for (int64_t u = 0; u < c->units; u++)
+        for (int64_t k = 0; k < c->depth; k++)
+            ((int8_t *)packed)[u * c->depth + k] =
+                from[p->transposed ? u * c->depth + k : k * c->units + u];
+    c->packed = packed;
+    c->factor = factor;
+    return STRATA_OK;
+}
+
+static int plain_run(const strata_run *r)
+{
+    const struct plain *c = r->state;
+    const strata_quantized_product *p = r->params;
+    const strata_quantized *q = &p->quantized;
+    const strata_tensor *in = &r->in[0];
+    const float *bias = r->weight[STRATA_QUANTIZED_BIAS].data;
+    const float scale = quantized_scale_out(r);
+    const int64_t rows = r->out[0].count / c->units;
+#pragma omp parallel for schedule(static)
+    for (int64_t task = 0; task < rows * c->units; task++) {
+        const int64_t row = task / c->units, u = task % c->units;
+        const int32_t sum =
+            quantized_dot((const char *)in->data + row * c->depth, in->dtype,
+                          c->packed + u * c->depth, c->depth, (int32_t)q->zero_in);
+        quantized_store(q, &r->out[0], task,
+                        quantized_value(q, sum, c->factor[u], bias ? bias[u] : 0), scale);
+    }
+    return STRATA_OK;
+}
+
+/* ---- the definition ------------------------------------------------------------ */
+
+static int reference_run(const strata_node *n, const void *const *in,
+                         const void *const *weight, void *const *out)
+{
+    const strata_quantized_product *p = n->params;
+    const strata_quantized *q = &p->quantized;
+    const double *bias = weight[STRATA_QUANTIZED_BIAS];
+    const int64_t *x = in[0], *w = weight[WEIGHT];
+    int64_t depth, units;
+    int status = resolve(n, &depth, &units);
+    for (int64_t e = 0; e < dense_count(&n->out[0]) && status == STRATA_OK; e++) {
+        const int64_t u = e % units, row = e / units;
+        int64_t sum = 0;
+        for (int64_t k = 0; k < depth; k++)
+            sum += (x[row * depth + k] - q->zero_in) *
+                   w[p->transposed ? u * depth + k : k * units + u];
+        quantized_define(q, out[0], e,
+                         quantized_value(q, (int32_t)sum, quantized_factor(n, weight, u),
+                                         bias ? (float)bias[u] : 0),
+                         weight[STRATA_QUANTIZED_SCALE_OUT]);
+    }
+    return status;
+}
+
+static const void *extension(const char *id)
+{
+    static const strata_reference_typed reference = {sizeof reference, 0, reference_run};
+    return dense_extension_typed(id, &reference);
+}
+
+/* ---- tables -------------------------------------------------------------------- */
+
+static const strata_row rows[] = {
+    {{STRATA_I8_NCHW | STRATA_U8_NCHW},
+     {STRATA_I8_NCHW | STRATA_U8_NCHW | STRATA_F32_NCHW}},
+};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_HOST,
+     .flags = STRATA_WEIGHT_PACKED,
+     .name = "c",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.05,
+     .bandwidth = 0.3,
+     .state_size = sizeof(struct plain),
+     .accept = plain_accept,
+     .setup = plain_setup,
+     .run = plain_run},
+};
+
+static const strata_layer layer = {
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "QuantizedProduct",
+    .doc =
+        "Matrix product of 8-bit integers by a constant, scaled to floats or integers.",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .params_size = sizeof(strata_quantized_product),
+    .attrs = STRATA_ARRAY(attrs),
+    .weights = STRATA_ARRAY(weights),
+    .impls = STRATA_ARRAY(impls),
+    .shape = shape,
+    .weight_shape = weight_shape,
+    .flops = flops,
+    .extension = extension,
+};
+static const strata_layer *const layers[] = {&layer};
+STRATA_MODULE("core", "1.0.0", "QuantizedProduct", layers)

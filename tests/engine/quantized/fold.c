@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Layers between a Dequantize and a Quantize: which of them compute with integers, and
+ * that they give what the layers give one by one.
+ */
+#include "tests/engine/engine_saved.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(fold, .init = open_files, .fini = scratch_remove, .timeout = 600);
+
+#define HEAD(shape, out)                                                                 \
+    "[network]\nformat = 1\noutputs = " out "\n[input x]\nshape = " shape "\n"           \
+    "[weights w]\nfile = w.safetensors\n[build]\nprecision = fp32\ncosts = analytic\n"
+#define Q(name, from, scale)                                                             \
+    "[layer " name "]\ntype = Quantize\ninputs = " from "\ndtype = int8\n"               \
+    "scale = w:" scale "\n"
+#define DQ(name, from, scale)                                                            \
+    "[layer " name "]\ntype = Dequantize\ninputs = " from "\nscale = w:" scale "\n"
+#define CONV(name, from, more)                                                           \
+    "[layer " name "]\ntype = Convolution\ninputs = " from "\nfilters = 16\n"            \
+    "kernel = 3x3\npad = 1\nweights = w:conv\n" more
+#define RELU(name, from)                                                                 \
+    "[layer " name "]\ntype = Activation\ninputs = " from "\nkind = relu\n"
+
+/* What a file of weights has, drawn anew for each test. */
+static void spill_weights(void)
+{
+    static int8_t conv[16 * 16 * 9], fc[10 * 16 * 64], matrix[32 * 10];
+    static float conv_scale[16], fc_scale = 0.0625F, bias[16], a = 0.0078125F,
+                                 b = 0.03125F, matrix_scale[10], matrix_bias[10];
+    struct weight_view views[] = {
+        {"conv.weight", WEIGHT_I8, 4, {16, 16, 3, 3}, conv, sizeof conv},
+        {"conv.weight_scale", WEIGHT_F32, 1, {16}, conv_scale, sizeof conv_scale},
+        {"conv.bias", WEIGHT_F32, 1, {16}, bias, sizeof bias},
+        {"fc.weight", WEIGHT_I8, 2, {10, 16 * 64}, fc, sizeof fc},
+        {"fc.weight_scale", WEIGHT_F32, 1, {1}, &fc_scale, sizeof fc_scale},
+        {"matrix.b", WEIGHT_I8, 2, {32, 10}, matrix, sizeof matrix},
+        {"matrix.weight_scale", WEIGHT_F32, 1, {10}, matrix_scale, sizeof matrix_scale},
+        {"matrix.bias", WEIGHT_F32, 1, {10}, matrix_bias, sizeof matrix_bias},
+        {"a", WEIGHT_F32, 1, {1}, &a, sizeof a},
+        {"b", WEIGHT_F32, 1, {1}, &b, sizeof b},
+    };
+    int8_t *const bytes[] = {conv, fc, matrix};
+    const size_t counts[] = {sizeof conv, sizeof fc, sizeof matrix};
+    srand((unsigned)getpid());
+    for (int i = 0; i < 3; i++)
+        for (size_t k = 0; k < counts[i]; k++)
+            bytes[i][k] = (int8_t)(rand() % 255 - 127);
+    for (int k = 0; k < 16; k++) {
+        conv_scale[k] = (float)(rand() % 1000 + 500) / 262144;
+        bias[k] = (float)(rand() % 1000 - 500) / 1024;
+    }
+    for (int k = 0; k < 10; k++) {
+        matrix_scale[k] = (float)(rand() % 1000 + 500) / 65536;
+        matrix_bias[k] = (float)(rand() % 1000 - 500) / 1024;
+    }
+    cr_assert_eq(
+        weights_save(in_scratch("w.safetensors"), views, ARRAY_LENGTH(views), NULL),
+        STRATA_OK);
+}
+
+static const struct fold_case {
+    const char *name, *ini;
+    const char *nodes[8]; /* of the plan */
+    double bound;         /* of the difference, in steps of the output */
+} cases[] = {
+    {"a convolution between two scales",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("c", "dq", "")
+         Q("r", "c", "b") DQ("y", "r", "b"),
+     {"q", "c + r", "y"},
+     1},
+    {"an activation between them",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("c", "dq", "")
+         RELU("act", "c") Q("r", "act", "b") DQ("y", "r", "b"),
+     {"q", "c + act + r", "y"},
+     1},
+    {"no scale behind",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("y", "dq", ""),
+     {"q", "y"},
+     0.001},
+    {"a network's output stays whole",
+     HEAD("2 x 16 x 8 x 8", "y, act") Q("q", "x", "a") DQ("dq", "q", "a")
+         CONV("c", "dq", "") RELU("act", "c") Q("r", "act", "b") DQ("y", "r", "b"),
+     {"q", "c + act", "r", "y"},
+     1},
+    {"two readers of one scale, and their sum",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("c", "dq", "")
+         Q("r", "c", "b")
+             DQ("s", "r", "b") "[layer sum]\ntype = ElementWise\ninputs = s, dq\n" RELU(
+                 "act", "sum") Q("t", "act", "b") DQ("y", "t", "b"),
+     {"q", "c + r", "sum + act + t", "y"},
+     2},
+    {"fully connected images, and matrices",
+     HEAD("3 x 16 x 8 x 8", "y") Q("q", "x", "a")
+         DQ("dq", "q", "a") "[layer y]\ntype = FullyConnected\nweights = w:fc\n",
+     {"q", "y"},
+     0.001},
+    {"a product by a constant",
+     HEAD("2 x 5 x 32", "y") Q("q", "x", "a")
+         DQ("dq", "q", "a") "[layer m]\ntype = MatrixMultiply\nweights = w:matrix\n" Q(
+             "r", "m", "b") DQ("y", "r", "b"),
+     {"q", "m + r", "y"},
+     1},
+    {"what moves elements moves integers",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a")
+         DQ("dq", "q", "a") "[layer s]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n" Q(
+             "r", "s", "a") DQ("y", "r", "a"),
+     {"q", "s + r", "y"},
+     0},
+    {"an impl that is asked for stays",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a")
+         CONV("y", "dq", "impl = c\n"),
+     {"q", "dq", "y"},
+     0},
+};
+
+/* All outputs of a run on inputs in [-1, 1), for the caller to free. */
+static float *run(struct session *s, const char *path, const char *fusion, int64_t *n)
+{
+    const char *const set[] = {fusion};
+    strata_context *c = NULL;
+    strata_binding b = {.struct_size = sizeof b};
+    build(s, path, set, 1);
+    cr_assert_eq(strata_context_create(&c, s->engine, s->handle, &s->err), STRATA_OK);
+    strata_engine_binding(s->engine, 0, &b, NULL);
+    float *x = strata_context_data(c, 0);
+    srand(7);
+    for (int64_t i = 0; i < b.bytes / 4; i++)
+        x[i] = (float)(rand() % 4001) / 2000 - 1;
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(strata_context_run(c, &s->err), STRATA_OK, "%s", s->err.message);
+    strata_engine_binding(s->engine, 1, &b, NULL);
+    float *y = malloc((size_t)b.bytes);
+    memcpy(y, strata_context_data(c, 1), (size_t)b.bytes);
+    *n = b.bytes / 4;
+    strata_context_destroy(c);
+    return y;
+}
+
+static void expect_nodes(const struct session *s, const struct fold_case *c)
+{
+    const struct execution *x = s->engine->execution;
+    size_t n = 0;
+    while (n < ARRAY_LENGTH(c->nodes) && c->nodes[n])
+        n++;
+    cr_expect_eq(x->n_nodes, n, "%s: %zu nodes", c->name, x->n_nodes);
+    for (size_t i = 0; i < n && i < x->n_nodes; i++)
+        cr_expect_str_eq(x->nodes[i].name, c->nodes[i], "%s: %s", c->name,
+                         x->nodes[i].name);
+}
+
+Test(fold, layers_between_scales_compute_with_integers)
+{
+    spill_weights();
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        const struct fold_case *c = &cases[i];
+        const char *path = spill_text("net.ini", c->ini);
+        struct session folded, plain, loaded;
+        int64_t n, m;
+        double worst = 0, largest = 0;
+        float *a = run(&folded, path, "build.fusion=yes", &n);
+        float *b = run(&plain, path, "build.fusion=no", &m);
+        cr_assert_eq(n, m);
+        for (int64_t k = 0; k < n; k++) {
+            worst = fmax(worst, fabs((double)a[k] - (double)b[k]));
+            largest = fmax(largest, fabs((double)b[k]));
+        }
+        cr_expect_gt(largest, 0.25, "%s", c->name);
+        cr_expect_leq(worst, c->bound * 0.03125, "%s: %g apart", c->name, worst);
+        expect_nodes(&folded, c);
+        save(&folded, file);
+        cr_assert_eq(load(&loaded, file), STRATA_OK, "%s", loaded.err.message);
+        expect_nodes(&loaded, c);
+        release(&folded);
+        release(&plain);
+        release(&loaded);
+        free(a);
+        free(b);
+    }
+}
