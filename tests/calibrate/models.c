@@ -18,16 +18,21 @@ static char int8[TEXT]; /* the quantised network's INI file */
 
 TestSuite(quantised_models, .fini = remove_scratch, .timeout = 600);
 
-static void quantise(const char *data, const char *samples)
+/* With up to four more words, ended by NULL. */
+static void quantise(const char *data, const char *samples, const char *const *more)
 {
     char command[TEXT];
     const char *build = getenv("builddir");
     join(command, build ? build : ".", "strata", "");
     join(int8, scratch, "int8.ini", "");
-    char *const arguments[] = {command,     "quantise",      ini,  "--data", (char *)data,
-                               "--samples", (char *)samples, "-o", int8,     NULL};
-    cr_assert(run_quietly(arguments) == 0, "%s quantise failed", command);
+    const char *arguments[16] = {command,     "quantise", ini,  "--data", data,
+                                 "--samples", samples,    "-o", int8};
+    for (int i = 9; *more; i++)
+        arguments[i] = *more++;
+    cr_assert(run_quietly((char *const *)arguments) == 0, "%s quantise failed", command);
 }
+
+static const char *const nothing_more[] = {NULL};
 
 static int best(const float *scores, int n)
 {
@@ -78,7 +83,7 @@ Test(quantised_models, mnist_cntk_loses_5_of_10000_digits_at_most)
     const uint8_t head[16] = {0, 0, 8, 3, 0, 0, 0, 100, 0, 0, 0, 28, 0, 0, 0, 28};
     cr_assert(f && fwrite(head, 1, 16, f) == 16 &&
               fwrite(pixels, 1, 100 * DIGIT, f) == 100 * DIGIT && !fclose(f));
-    quantise(data, "100");
+    quantise(data, "100", nothing_more);
     const int was = count_right(ini, 1, images, DIGIT, labels, n);
     const int is = count_right(int8, 0, images, DIGIT, labels, n);
     cr_expect(was == (n == DIGITS ? 9891 : 987), "%d right in floats", was);
@@ -123,7 +128,7 @@ Test(quantised_models, resnet20_loses_2_of_200_images_at_most)
     }
     for (int i = 0; i < used; i++)
         write_image(data, i, pixels + i * (IMAGES / used) * PIXELS, SIDE);
-    quantise(data, "200");
+    quantise(data, "200", nothing_more);
     const int was = count_right(ini, 1, images, PIXELS, labels, IMAGES);
     const int is = count_right(int8, 0, images, PIXELS, labels, IMAGES);
     cr_expect(was == 160, "%d right in floats", was);
@@ -148,7 +153,7 @@ Test(quantised_models, squeezenet_names_the_same_class)
     need_model("squeezenet_v1.1");
     join(folder, models, "squeezenet_v1.1", "");
     photo_folder(data);
-    quantise(data, "4");
+    quantise(data, "4", nothing_more);
     session_open(&s, int8, &variants[0], 0);
     for (size_t p = 0; p < 3; p++) {
         snprintf(name, sizeof name, "input_%s_1x3x227x227.f32", photos[p]);
@@ -176,8 +181,7 @@ static double overlap(const struct yolo_box *a, const struct yolo_box *b)
     return both / (a->w * a->h + b->w * b->h - both);
 }
 
-/* Each box of the table is found, of its class, at its place; a single one of scores that
- * were below the least may be new. */
+/* Each box of the table is found, of its class, at its place, and no other. */
 static void expect_boxes(const struct yolo_box *found, int n, const char *table,
                          const char *photo)
 {
@@ -199,11 +203,15 @@ static void expect_boxes(const struct yolo_box *found, int n, const char *table,
                   photo, b.class, b.score, most);
     }
     cr_assert(expected > 0, "no rows of %s", photo);
-    cr_expect(n <= expected + 1, "%s: %d boxes, not %d", photo, n, expected);
+    cr_expect(n == expected, "%s: %d boxes, not %d", photo, n, expected);
 }
 
+/* Two of the ten score 0.31 where 0.3 is the least. `--sensitivity` tells which of the
+ * 84 layers hurts most by far: that one is kept. */
 Test(quantised_models, yolo_fastest_finds_the_expected_boxes)
 {
+    static const char *const more[] = {"--method", "percentile", "--keep",
+                                       "block1.depthwise", NULL};
     enum { PIXELS = 3 * 320 * 320 };
     static const char *const photos[] = {"dog", "person"};
     struct yolo_box found[YOLO_BOXES];
@@ -213,7 +221,7 @@ Test(quantised_models, yolo_fastest_finds_the_expected_boxes)
     need_model("yolo-fastest-1.1");
     join(folder, models, "yolo-fastest-1.1", "");
     photo_folder(data);
-    quantise(data, "4");
+    quantise(data, "4", more);
     char *table = read_file(folder, "expected_detections.tsv", &size);
     session_open(&s, int8, &variants[0], 0);
     for (size_t p = 0; p < 2; p++) {
