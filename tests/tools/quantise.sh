@@ -58,6 +58,19 @@ $q $few --collected c.txt -o a.ini >"$log" && head -n 2 c.txt | grep -q 'samples
 result $? 'one that was interrupted goes on from its sample'
 expect 2 'is of 20 samples, not of 359' 'one of other data is refused' \
     $q --data digits-test-images.idx --collected c1.txt -o a.ini
+# Ctrl-C: early, late or not at all, the end is the same.
+images=digits-test-images.idx
+$q --data $images --collected whole.txt -o whole.ini >"$log"
+$q --data $images --collected i.txt -o i.ini >out 2>err &
+pid=$!
+sleep 0.1
+kill -INT $pid 2>/dev/null
+wait $pid
+code=$?
+{ [ $code -eq 0 ] || { [ $code -lt 128 ] && grep -q 'interrupted, ' err; }; } &&
+    $q --data $images --collected i.txt -o i.ini >>"$log" 2>&1 && cmp whole.txt i.txt >>"$log" &&
+    cmp whole.safetensors i.safetensors >>"$log"
+result $? 'a collection that Ctrl-C ends goes on to the same network'
 sed 's/:[0-9]*/:7/' c1.txt >c.txt
 expect 2 'c.txt:4: error: the bins hold' 'a damaged one is refused' $q $few --collected c.txt -o a.ini
 sed 's/ relu1$/ relu9/' c1.txt >c.txt

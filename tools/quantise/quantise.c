@@ -155,6 +155,11 @@ static int collect(struct job *j, strata_error *err)
         if (status == STRATA_OK && kept != STRATA_OK) {
             *err = why;
             status = kept;
+        } else if (status != STRATA_OK && o->collected && kept == STRATA_OK) {
+            error_append(err,
+                         "; %s holds what was collected, and the same command goes "
+                         "on from there",
+                         o->collected);
         }
     }
     if (status == STRATA_OK)
