@@ -12,7 +12,6 @@
 #include "core/text.h"
 #include "io/file.h"
 
-#define COLLECTED_FILE_MAX (UINT64_C(1) << 30) /* bytes */
 #define MOST_DIGITS 18
 
 struct reader {

@@ -12,6 +12,8 @@
 
 #include "calibrate/collect.h"
 
+#define COLLECTED_FILE_MAX (UINT64_C(1) << 30) /* bytes */
+
 /* Into an open collection over n samples; a file that does not exist is no failure.
  * EPARSE names the line; EINVAL: it is of other data or of another network. */
 int collected_read(struct collection *c, const char *path, size_t n, strata_error *err);
