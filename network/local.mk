@@ -49,6 +49,7 @@ NETWORK_SOURCES = \
 	network/import/map/constant.c \
 	network/import/map/custom.c \
 	network/import/map/einsum.c \
+	network/import/map/factors.c \
 	network/import/map/image.c \
 	network/import/map/index.c \
 	network/import/map/loss.c \

@@ -21,8 +21,13 @@ int graph_add_value(struct graph *g, const char *name)
     if (!all)
         return VALUE_NONE;
     g->values = all;
-    all[g->n_values] = (struct value){
-        .name = name, .dtype = -1, .rank = -1, .given = VALUE_NONE, .same = VALUE_NONE};
+    all[g->n_values] = (struct value){.name = name,
+                                      .dtype = -1,
+                                      .rank = -1,
+                                      .given = VALUE_NONE,
+                                      .same = VALUE_NONE,
+                                      .whole = VALUE_NONE,
+                                      .factors = VALUE_NONE};
     return (int)g->n_values++;
 }
 

@@ -36,6 +36,7 @@ struct value {
     int readers;       /* nodes' ports and outputs of the network, as graph_sort counted
                         * them; ports added since are counted, but none is taken off */
     int given; /* of a constant: what the Constant layer of it gives; VALUE_NONE */
+    int whole, factors; /* of a constant: those whose product it is; VALUE_NONE */
     int same;  /* the value that it is, as its node does nothing; VALUE_NONE */
 };
 

@@ -115,9 +115,10 @@ static int map_one(struct import *im, const struct node *n, strata_error *err)
         status = map_match(&m, m.sections[i], &why);
         if (status == STRATA_OK)
             status = section_infer(&im->g, m.sections[i], im->registry, &why);
-        if (status == STRATA_OK)
+        if (status == STRATA_OK) {
+            map_factors(&im->g, m.sections[i]);
             keep_section(im, m.sections[i]);
-        else if (status != STRATA_ENOMEM) {
+        } else if (status != STRATA_ENOMEM) {
             map_refuse(&m, "%s", why.message);
             status = STRATA_OK;
         }

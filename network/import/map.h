@@ -61,6 +61,10 @@ int map_node(struct mapping *m, strata_error *err);
  * each, as layers want one dtype. The casts are kept where m->keep. */
 int map_match(struct mapping *m, struct section *s, strata_error *err);
 
+/* After a section is inferred: a weight that is a product of INT8 and a scale as both.
+ * (map/factors.c) */
+void map_factors(const struct graph *g, struct section *s);
+
 /* The layer that a plugin has for the node's domain and operator; false: none has.
  * (map/custom.c) */
 bool map_custom(struct mapping *m, strata_registry *registry);

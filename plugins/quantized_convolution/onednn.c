@@ -18,7 +18,7 @@ static int weight_dims(const strata_convolution *p, const strata_tensor *weight,
     return rank;
 }
 
-static int describe(const strata_node *n, struct onednn_request *request)
+static int describe_with(const strata_node *n, bool known, struct onednn_request *request)
 {
     const strata_quantized_convolution *p = n->params;
     dnnl_memory_desc_t input, weight;
@@ -31,8 +31,7 @@ static int describe(const strata_node *n, struct onednn_request *request)
         return status;
     const int rank = weight_dims(&p->convolution, &n->weight[0], dims);
     request->bias = ONEDNN_NONE;
-    if ((status =
-             onednn_quantized_factors(n, &p->quantized, n->out[0].dims[1], 1, request)) ||
+    if ((status = onednn_quantized_factors(n, &p->quantized, 1, known, request)) ||
         (status = onednn_tensor(n, &n->in[0], &input)) ||
         (status = onednn_tensor(n, &n->out[0], &request->output)) ||
         (status = onednn_dense_bytes(n, dims, rank, &request->weight)) ||
@@ -47,7 +46,17 @@ static int describe(const strata_node *n, struct onednn_request *request)
                         "convolution");
 }
 
-ONEDNN_CALLBACKS(describe)
+static int describe(const strata_node *n, struct onednn_request *request)
+{
+    return describe_with(n, false, request);
+}
+
+static int describe_known(const strata_node *n, struct onednn_request *request)
+{
+    return describe_with(n, true, request);
+}
+
+ONEDNN_CALLBACKS_OF(describe, describe_known)
 
 static const strata_row rows[] = {
     {{STRATA_I8_NHWC | STRATA_U8_NHWC},

@@ -25,7 +25,7 @@ static int describe_rows(const strata_node *n, const strata_tensor *t,
         "rows");
 }
 
-static int describe(const strata_node *n, struct onednn_request *request)
+static int describe_with(const strata_node *n, bool known, struct onednn_request *request)
 {
     const strata_quantized_product *p = n->params;
     const int64_t depth = n->in[0].dims[n->in[0].rank - 1];
@@ -34,7 +34,7 @@ static int describe(const strata_node *n, struct onednn_request *request)
     dnnl_memory_desc_t input, weight;
     int status;
     request->bias = ONEDNN_NONE;
-    if ((status = onednn_quantized_factors(n, &p->quantized, units, 1, request)) ||
+    if ((status = onednn_quantized_factors(n, &p->quantized, 1, known, request)) ||
         (status = describe_rows(n, &n->in[0], &input)) ||
         (status = describe_rows(n, &n->out[0], &request->output)) ||
         (status = onednn_any_bytes(n, dims, 2, &weight)) ||
@@ -50,7 +50,17 @@ static int describe(const strata_node *n, struct onednn_request *request)
                         "matmul");
 }
 
-ONEDNN_CALLBACKS(describe)
+static int describe(const strata_node *n, struct onednn_request *request)
+{
+    return describe_with(n, false, request);
+}
+
+static int describe_known(const strata_node *n, struct onednn_request *request)
+{
+    return describe_with(n, true, request);
+}
+
+ONEDNN_CALLBACKS_OF(describe, describe_known)
 
 static const strata_row rows[] = {
     {{STRATA_I8_NCHW | STRATA_U8_NCHW},

@@ -9,6 +9,7 @@ CRITERION_TESTS += \
 	tests/network/import/regions \
 	tests/network/import/sizes \
 	tests/network/import/stable \
+	tests/network/import/quantized \
 	tests/network/import/state \
 	tests/network/import/symbols \
 	tests/network/import/upgrade \
@@ -39,6 +40,7 @@ FREE_MODEL = tests/network/import/free_model.h tests/network/import/planned.h \
 tests_network_import_stable_SOURCES = tests/network/import/stable.c \
 	tests/network/import/model_text.h
 IMPORTED_TEXT = tests/network/import/imported.h tests/network/import/model_text.h
+tests_network_import_quantized_SOURCES = tests/network/import/quantized.c $(IMPORTED_TEXT)
 tests_network_import_state_SOURCES = tests/network/import/state.c $(IMPORTED_TEXT)
 
 # What reads INI files, with its steps counted; see steps.h.

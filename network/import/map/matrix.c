@@ -175,6 +175,45 @@ static void map_mat_mul_integer(struct mapping *m)
     compose_end(m, 0, -1);
 }
 
+/* Inputs `whole` and `scale` are what a constant is the product of, if no zero point was
+ * taken off. */
+static void tell_product(struct mapping *m, int product, int whole, int scale,
+                         const struct value *zero)
+{
+    struct value *v = graph_value(m->g, product);
+    bool none = true;
+    for (int64_t i = 0; zero && i < value_count(zero); i++)
+        none &= value_real(zero, i) == 0;
+    if (!v || !none)
+        return;
+    v->whole = m->node->in[whole];
+    v->factors = m->node->in[scale];
+}
+
+/* Whether b is a constant matrix of INT8 with constant scales. */
+static bool is_matrix(const struct mapping *m)
+{
+    const struct value *b = map_input(m, 3), *s = map_input(m, 4), *z = map_input(m, 5);
+    return b->constant && b->rank == 2 && b->dtype == STRATA_INT8 && s && s->constant &&
+           s->dtype == STRATA_FP32 && s->rank <= 1 && (!z || z->constant);
+}
+
+/* It as FP32: (b - zero)*scale, each of one number or one a column. */
+static int matrix_of_columns(struct mapping *m)
+{
+    const struct value *b = map_input(m, 3), *s = map_input(m, 4), *z = map_input(m, 5);
+    double *v = compose_values(m, b);
+    const int64_t n = value_count(b);
+    for (int64_t i = 0; v && i < n; i++) {
+        const int64_t k = i % b->dims[1];
+        const double zero = z ? value_real(z, value_count(z) == 1 ? 0 : k) : 0;
+        v[i] = (v[i] - zero) * value_real(s, value_count(s) == 1 ? 0 : k);
+    }
+    const int product = v ? compose_reals(m, 2, b->dims, v) : VALUE_NONE;
+    tell_product(m, product, 3, 4, z);
+    return product;
+}
+
 /* a, its scale and zero, b, its scale and zero, those of the result. */
 static void map_q_linear_mat_mul(struct mapping *m)
 {
@@ -185,7 +224,8 @@ static void map_q_linear_mat_mul(struct mapping *m)
     }
     const int64_t row = a->rank - 2, column = b->rank - 1;
     const int left = quantize_undo(m, compose_input(m, 0), 1, 2, row);
-    const int right = quantize_undo(m, compose_input(m, 3), 4, 5, column);
+    const int right = is_matrix(m) ? matrix_of_columns(m)
+                                   : quantize_undo(m, compose_input(m, 3), 4, 5, column);
     quantize_do(m, product(m, left, right), 6, 7, row);
     compose_end(m, 0, -1);
 }
@@ -208,7 +248,9 @@ static int filters(struct mapping *m)
         const double zero = z ? value_real(z, value_count(z) == 1 ? 0 : k) : 0;
         v[i] = (v[i] - zero) * value_real(s, value_count(s) == 1 ? 0 : k);
     }
-    return compose_reals(m, w->rank, w->dims, v);
+    const int product = compose_reals(m, w->rank, w->dims, v);
+    tell_product(m, product, 3, 4, z);
+    return product;
 }
 
 /* The bias counts in steps of both scales' product. */

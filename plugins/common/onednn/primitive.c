@@ -29,7 +29,7 @@ void onednn_candidate_close(struct onednn_candidate *c)
         dnnl_primitive_attr_destroy(c->attr);
     if (c->engine)
         dnnl_engine_destroy(c->engine);
-    free(c->request.factors);
+    free(c->request.own_factors);
 }
 
 static void candidate_arguments(struct onednn_candidate *c)

@@ -64,7 +64,8 @@ struct onednn_request {
     dnnl_memory_desc_t addend; /* input 2, added before the epilogue; ndims 0: none */
     float scale;               /* of the sum and the bias; 0: none */
     const strata_quantized *quantized; /* what becomes of sums of 8 bits; or NULL */
-    float *factors;    /* with it: of the sums, freed with the candidate */
+    const float *factors; /* with it: of the sums */
+    float *own_factors;   /* they, to be freed with the candidate; or NULL */
     int64_t n_factors; /* one, or one each along dim `factors_dim` */
     int factors_dim;
 };
@@ -84,6 +85,7 @@ struct onednn_state {
     dnnl_engine_t engine;
     dnnl_primitive_t primitive;
     void *weight;     /* packed, the core's memory; NULL: use the network's */
+    void *divisor;    /* scale_out, the core's memory; NULL: none */
     int64_t batch;    /* images the primitive was made for */
     bool each;        /* it runs for each image of a larger batch */
     size_t workspace; /* bytes */
@@ -144,8 +146,9 @@ int onednn_ctx_open(const strata_node *n, const void *state, void *ctx);
 void onednn_ctx_close(void *ctx);
 int onednn_run(const strata_run *r);
 
-/* The callbacks of a layer's impls, which differ in rows and epilogues alone. */
-#define ONEDNN_CALLBACKS(describe_)                                                      \
+/* The callbacks of a layer's impls, which differ in rows and epilogues alone; known_
+ * describes where weights have data. */
+#define ONEDNN_CALLBACKS_OF(describe_, known_)                                           \
     static int accept(const strata_node *n)                                              \
     {                                                                                    \
         return onednn_accept(n, describe_);                                              \
@@ -156,8 +159,9 @@ int onednn_run(const strata_run *r);
     }                                                                                    \
     static int setup(const strata_node *n, void *state)                                  \
     {                                                                                    \
-        return onednn_setup(n, describe_, state);                                        \
+        return onednn_setup(n, known_, state);                                           \
     }
+#define ONEDNN_CALLBACKS(describe_) ONEDNN_CALLBACKS_OF(describe_, describe_)
 
 /* The same, image by image: oneDNN (2.6.3) has kernels for dense tensors alone, and of a
  * batch inside a larger tensor each image is dense where channels are outside of the
@@ -206,9 +210,11 @@ int onednn_one_image(struct onednn_image *image, const strata_node *n);
     .ctx_close = onednn_ctx_close, .run = onednn_run
 
 /* quantized.c: layers that compute in 8 bits. */
-/* Factors of the sums from the weights; ones while those have no data. */
-int onednn_quantized_factors(const strata_node *n, const strata_quantized *q,
-                             int64_t channels, int dim, struct onednn_request *request);
+/* Factors of the sums, from the weights where `known`, in setup; else any. */
+int onednn_quantized_factors(const strata_node *n, const strata_quantized *q, int dim,
+                             bool known, struct onednn_request *request);
+/* scale_out as a divisor, in memory of strata.pack; in setup. */
+int onednn_quantized_divisor(const strata_node *n, void **divisor);
 /* They, and zero_in, as attributes. */
 int onednn_quantized_attributes(const strata_node *n,
                                 const struct onednn_request *request,

@@ -6,10 +6,16 @@
  */
 #include "plugins/common/onednn/primitive.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
-int onednn_quantized_factors(const strata_node *n, const strata_quantized *q,
-                             int64_t channels, int dim, struct onednn_request *request)
+/* Some, of which the values do not matter. */
+enum { MOST_FACTORS = 65536 };
+static const float unknown[MOST_FACTORS];
+
+int onednn_quantized_factors(const strata_node *n, const strata_quantized *q, int dim,
+                             bool known, struct onednn_request *request)
 {
     const strata_tensor *f = &n->weight[STRATA_QUANTIZED_FACTORS];
     const float *scale = f->data;
@@ -23,14 +29,35 @@ int onednn_quantized_factors(const strata_node *n, const strata_quantized *q,
                            (long long)q->zero_out);
     request->quantized = q;
     request->factors_dim = dim;
-    request->n_factors = f->count > 1 ? channels : 1;
-    request->factors = calloc((size_t)request->n_factors, sizeof *request->factors);
-    if (!request->factors)
+    request->n_factors = f->count;
+    if (request->n_factors > MOST_FACTORS)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "it takes at most %d factors",
+                           MOST_FACTORS);
+    request->factors = unknown;
+    if (!known)
+        return STRATA_OK;
+    request->own_factors = malloc((size_t)request->n_factors * sizeof(float));
+    if (!request->own_factors)
         return STRATA_FAIL(n, STRATA_ENOMEM, "no memory for %lld factors",
                            (long long)request->n_factors);
     for (int64_t k = 0; k < request->n_factors; k++)
-        request->factors[k] = scale && in ? *in * scale[k] : 1;
+        request->own_factors[k] = *in * scale[k];
+    request->factors = request->own_factors;
     return STRATA_OK;
+}
+
+/* A quotient by 0 is infinite, and 0 of 0 in the definition: so is one by the least
+ * number, once what lies past 8 bits is cut. */
+int onednn_quantized_divisor(const strata_node *n, void **divisor)
+{
+    const float scale = *(const float *)n->weight[STRATA_QUANTIZED_SCALE_OUT].data;
+    const strata_pack *pack = n->host->extension(STRATA_PACK_V1);
+    int status = pack ? pack->alloc(n, sizeof scale, divisor)
+                      : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                                    "the host has no " STRATA_PACK_V1 " for a divisor");
+    if (status == STRATA_OK)
+        *(float *)*divisor = scale == 0 ? copysignf(FLT_MIN, scale) : scale;
+    return status;
 }
 
 int onednn_quantized_attributes(const strata_node *n,

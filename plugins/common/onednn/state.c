@@ -82,6 +82,9 @@ int onednn_setup(const strata_node *n, onednn_describe describe, void *state)
     s->threads = omp_get_max_threads();
     s->workspace = onednn_candidate_workspace(&c);
     s->arguments = c.arguments;
+    if (c.request.quantized && c.request.quantized->to != 0 &&
+        (status = onednn_quantized_divisor(n, &s->divisor)))
+        goto done;
     if ((status = pack_weight(n, &c, &s->weight)) || (status = onednn_room(n)) ||
         (status = onednn_check(n, dnnl_primitive_create(&s->primitive, c.descriptor),
                                "primitive")))
@@ -185,7 +188,7 @@ static void *source_data(const struct onednn_state *s, const strata_run *r,
         return image ? image_data(r->epilogue->residual, image)
                      : r->epilogue->residual->data;
     case ONEDNN_SCALE_OUT:
-        return r->weight[STRATA_QUANTIZED_SCALE_OUT].data;
+        return s->divisor;
     case ONEDNN_WORKSPACE:
         return r->workspace;
     default:

@@ -6,7 +6,7 @@
  *   input NAME TYPE DIMS            dims "2x3", "-" of a scalar; a name stays free, as
  *                                   does ? without one
  *   init NAME TYPE DIMS V V ...     a constant; f: float, i: int64, b: bool,
- *                                   u: uint8
+ *                                   u: uint8, c: int8
  *   node OP A,B -> C,D [KEY=V ...]  OP may be domain::OP, OP/OVERLOAD; _ is absent
  *   output NAME [TYPE DIMS]
  *   function domain::NAME A,B -> C [KEY|KEY=V ...]   its nodes, and "end"
@@ -87,6 +87,7 @@ static inline int type_code(char c)
     return c == 'f'   ? ONNX_FLOAT
            : c == 'b' ? ONNX_BOOL
            : c == 'u' ? ONNX_UINT8
+           : c == 'c' ? ONNX_INT8
                       : ONNX_INT64;
 }
 
@@ -137,7 +138,7 @@ static inline void put_tensor(struct message *m, unsigned field, char *rest)
         if (*kind == 'f')
             put_float(&t, 4, strtof(v, NULL));
         else
-            put_integer(&t, *kind == 'b' || *kind == 'u' ? 5 : 7, atoll(v));
+            put_integer(&t, strchr("buc", *kind) ? 5 : 7, atoll(v));
     put_text(&t, 8, name);
     put_message(m, field, &t);
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Models that have weights as integers and a scale: layers are given both where they take
+ * them, and floats where they do not.
+ */
+#include "tests/network/import/imported.h"
+
+#include <criterion/criterion.h>
+
+#define HEAD "ir 8\nopset 17\ninput x f 1x2x3x3\noutput y\n"
+#define WEIGHT "init q c 3x2x1x1 1 -2 3 -4 5 -128\ninit s f 3 0.5 0.25 2\n"
+#define UNDO(axis) "node DequantizeLinear q,s -> w axis=" #axis "\n"
+#define MATRIX "ir 8\nopset 17\ninput x f 5x2\noutput y\ninit q c 2x3 1 -2 3 -4 5 -128\n"
+
+static const struct {
+    const char *name, *model;
+    const char *layer, *weight; /* NULL: that is a float */
+} cases[] = {
+    {"a scale each filter", HEAD WEIGHT UNDO(0) "node Conv x,w -> y\n", "Convolution",
+     "weight"},
+    {"one scale, and a zero of 0",
+     HEAD "init q c 3x2x1x1 1 -2 3 -4 5 -128\ninit s f - 0.5\ninit z c - 0\n"
+          "node DequantizeLinear q,s,z -> w\nnode Conv x,w -> y\n",
+     "Convolution", "weight"},
+    {"a zero that is none",
+     HEAD "init q c 3x2x1x1 1 -2 3 -4 5 -128\ninit s f - 0.5\ninit z c - 1\n"
+          "node DequantizeLinear q,s,z -> w\nnode Conv x,w -> y\n",
+     "Convolution", NULL},
+    {"scales along inputs",
+     HEAD "init q c 3x2x1x1 1 -2 3 -4 5 -128\ninit s f 2 0.5 2\n" UNDO(
+         1) "node Conv x,w -> y\n",
+     "Convolution", NULL},
+    {"a transposed convolution",
+     HEAD "init q c 2x3x1x1 1 -2 3 -4 5 -128\ninit s f 3 0.5 0.25 2\n" UNDO(
+         1) "node ConvTranspose x,w -> y\n",
+     "Deconvolution", "weight"},
+    {"a matrix by columns",
+     MATRIX "init s f 3 0.5 0.25 2\n" UNDO(-1) "node MatMul x,w -> y\n", "MatrixMultiply",
+     "b"},
+    {"a matrix by rows", MATRIX "init s f 2 0.5 0.25\n" UNDO(0) "node MatMul x,w -> y\n",
+     "MatrixMultiply", NULL},
+    {"QLinearConv",
+     "ir 8\nopset 17\ninput f f 1x2x3x3\noutput y\n" WEIGHT
+     "init a f - 0.5\ninit z u - 3\ninit n c 3 0 0 0\n"
+     "node QuantizeLinear f,a,z -> x\n"
+     "node QLinearConv x,a,z,q,s,n,a,z -> y\n",
+     "Convolution", "weight"},
+    {"QLinearMatMul",
+     "ir 8\nopset 17\ninput f f 5x2\noutput y\n"
+     "init q c 2x3 1 -2 3 -4 5 -128\ninit s f 3 0.5 0.25 2\n"
+     "init a f - 0.5\ninit z u - 3\ninit n c 3 0 0 0\n"
+     "node QuantizeLinear f,a,z -> x\n"
+     "node QLinearMatMul x,a,z,q,s,n,a,z -> y\n",
+     "MatrixMultiply", "b"},
+};
+
+static const struct section *layer_of(const struct imported *i, const char *type)
+{
+    for (size_t k = 0; k < i->im->n_sections; k++)
+        if (strcmp(i->im->sections[k]->type, type) == 0)
+            return i->im->sections[k];
+    return NULL;
+}
+
+static const struct value *weight_of(const struct imported *i, const struct section *s,
+                                     const char *name)
+{
+    for (int k = 0; k < s->n_weights; k++)
+        if (strcmp(s->weights[k].name, name) == 0)
+            return &i->im->g.values[s->weights[k].value];
+    return NULL;
+}
+
+Test(quantized_models, weights_of_int8_stay_integers_where_a_layer_takes_them)
+{
+    static const int8_t integers[] = {1, -2, 3, -4, 5, -128};
+    for (size_t c = 0; c < ARRAY_LENGTH(cases); c++) {
+        struct imported i = import_model_text(cases[c].model);
+        cr_assert_eq(i.status, STRATA_OK, "%s: %s", cases[c].name, i.err.message);
+        const struct section *s = layer_of(&i, cases[c].layer);
+        cr_assert_not_null(s, "%s", cases[c].name);
+        const struct value *scale = weight_of(&i, s, "weight_scale");
+        cr_expect_eq(scale != NULL, cases[c].weight != NULL, "%s", cases[c].name);
+        if (cases[c].weight) {
+            const struct value *w = weight_of(&i, s, cases[c].weight);
+            cr_assert_not_null(w, "%s", cases[c].name);
+            cr_expect(w->dtype == STRATA_INT8 && scale->dtype == STRATA_FP32, "%s",
+                      cases[c].name);
+            cr_expect_eq(memcmp(w->data, integers, sizeof integers), 0, "%s",
+                         cases[c].name);
+        }
+        imported_close(&i);
+    }
+}
