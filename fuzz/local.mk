@@ -2,7 +2,7 @@
 # clang, ASan and UBSan from the sources themselves, and runs each for FUZZ_SECONDS;
 # `make fuzz-coverage` tells which lines of the readers that has reached.
 FUZZ_TARGETS = ini safetensors npy image note costs certificate plan engine onnx \
-	tokenizer
+	ranges tokenizer
 FUZZ_SECONDS = 60
 FUZZ_CC = clang
 FUZZ_FLAGS = -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined \
@@ -17,6 +17,7 @@ EXTRA_DIST += \
 	fuzz/npy.c \
 	fuzz/onnx.c \
 	fuzz/plan.c \
+	fuzz/ranges.c \
 	fuzz/safetensors.c \
 	fuzz/tokenizer.c \
 	fuzz/coverage.sh \
@@ -26,7 +27,7 @@ EXTRA_DIST += \
 	fuzz/seeds.sh
 
 # Sources of the whole library, less the kernels that need run-time CPU dispatch.
-FUZZED_FILES = $(LIBRARY_SOURCES) $(LANGUAGE_SOURCES)
+FUZZED_FILES = $(LIBRARY_SOURCES) $(LANGUAGE_SOURCES) $(CALIBRATE_SOURCES)
 
 .PHONY: fuzz fuzz-short fuzz-seeds fuzz-coverage
 # In FUZZ_FOLDER, with FUZZ_FLAGS.

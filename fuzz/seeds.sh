@@ -5,7 +5,7 @@ set -eu
 strata=$1 sources=$2 folder=$3
 nets=$sources/fuzz/nets corpus=$folder/corpus_engine
 mkdir -p "$corpus" "$folder/corpus_ini" "$folder/corpus_safetensors" "$folder/corpus_npy" \
-    "$folder/corpus_onnx" "$folder/corpus_tokenizer"
+    "$folder/corpus_onnx" "$folder/corpus_ranges" "$folder/corpus_tokenizer"
 for f in "$sources"/examples/digits/*.ini "$sources"/examples/plugins/*/*.ini "$nets"/*.ini; do
     cp "$f" "$folder/corpus_ini/$(basename "$f")"
 done
@@ -27,6 +27,7 @@ for d in '<f8' '<f4' '<f2' '<i8' '<i4' '<i2' '|i1' '<u8' '<u4' '<u2' '|u1' '|b1'
         seed npy ${d#?}-$order "\\0{'descr': '$d', 'fortran_order': $order, 'shape': (2, 3), }\\n$data"
     done
 done
+seed ranges table 'strata-ranges 1\n# LOW HIGH SEEN TENSOR, sorted by TENSOR\n-3.25 7.5 51380224 conv1\n0 1e-05 9 relu:1\n'
 # A graph with all that it may hold; a function; values in a file; a tensor; lists.
 seed onnx model '\010\010\022\001m\032\0011B\002\020\021B\016\012\012ai.onnx.ml\020\003:\231\001\022\001g\012W\012\001x\012\001w\022\001y\032\001n\042\002Op*\012\012\001pB\002\001\001\240\001\007*\026\012\001v*\016\010\002\020\001\045\000\000\200?\045\000\000\000@\240\001\004*\010\012\001s\042\003abc*\010\012\001f=\000\000\200?*\015\012\001b2\005\012\003\042\001R\240\001\005*\021B\001w\010\002\020\001J\010\000\000\200?\000\000\000@*\011\010\003\020\003*\003\001\002\003Z\024\012\001x\022\017\012\015\010\001\022\011\012\003\022\001b\012\002\010\003b\007\012\001y\022\002\042\000'
 seed onnx function ':\000\312\0012\012\001f\042\001a*\001b2\001k:\017\042\001E*\012\012\001k\252\001\001k\240\001\001J\002\020\021R\002myZ\013\012\001d\025\000\000\200?\240\001\001'

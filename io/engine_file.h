@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The container of an engine: a header with hashes, a table, and named sections. It knows
- * nothing of what is in them. Layout, byte for byte: docs/engine-format.md.
+ * nothing of what is in them. Layout, byte for byte: docs/files/engine.md.
  *
  * A file is hostile input. Header, table, padding and hashes are checked before any byte
  * of a section is given out; then every byte of the file is one that the writer wrote. A

@@ -8,6 +8,7 @@
 #define NETWORK_NETWORK_H
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "formats/format.h"
 #include "ini/config.h"
@@ -265,6 +266,23 @@ int network_write(char **text, size_t *size, const strata_network *net, int math
  * in the registry. Of one thread at a time. print.c */
 int network_print(char **text, size_t *size, const strata_network *net,
                   strata_registry *registry, strata_error *err);
+
+/* The same text, but for what is said otherwise: a network made of this one. */
+struct network_edit {
+    const void *of;
+    const char *weights; /* the file of [weights w], which holds all of them */
+    const char *labels;  /* the file of labels; NULL: as the network has it */
+    bool alone;          /* for network_parse: no labels, no plugins, no costs */
+    /* The tensor that a layer's i-th input is. */
+    const char *(*input)(const void *of, const struct network_layer *layer, int i);
+    /* The tensor of the file that a layer's weight is; NULL: it is absent. */
+    const char *(*weight)(const void *of, const struct network_layer *layer, size_t i);
+    /* Sections behind a layer's; NULL: behind those of the network's inputs. */
+    void (*behind)(const void *of, const struct network_layer *layer, FILE *f);
+};
+int network_print_edited(char **text, size_t *size, const strata_network *net,
+                         strata_registry *registry, const struct network_edit *edit,
+                         strata_error *err);
 
 /* image.c: values of one image, dense linear FP32, for a row of an input of 1 or 3
  * channels: resized, normalised and in the order that its section says. */

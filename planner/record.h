@@ -2,7 +2,7 @@
  *
  * A plan on record: what was decided for each layer and tensor, as JSON and back. The
  * section `plan` of an engine file is one; layout and meaning of every field:
- * docs/engine-format.md.
+ * docs/files/engine.md.
  *
  *   record   plan -> JSON; JSON -> decisions and conversions, compared with the network
  *   restore  decisions, as the only candidates of a model -> the plan

@@ -7,7 +7,7 @@ digits=$srcdir/examples/digits
 image=$digits/images/3-011.pgm
 expect 0 'strata [0-9]+\.[0-9]+' 'prints its version' $strata --version
 expect 0 'Examples:' 'helps with examples' $strata --help
-for c in run build deploy inspect diff bench profile compare explain costs list describe new-layer check doctor completion; do
+for c in run build quantise deploy inspect diff bench profile compare explain costs list describe new-layer check doctor completion; do
     expect 0 'Examples:' "helps with $c" $strata $c --help
     expect 2 'unknown option .--formt=csv.; did you mean .--format' "$c suggests options" \
         $strata $c --formt=csv

@@ -132,7 +132,7 @@ result $? 'the index names every page'
 : >"$log"
 for page in $pages; do
     sed '/^```/,/^```/d' "$srcdir/$page" |
-        grep -oE '`(bench|check|core|docs|engine|examples|formats|fuzz|include|ini|io|kernels|network|planner|plugins|registry|scripts|tests|tools)/[A-Za-z0-9_./-]*`' |
+        grep -oE '`(bench|calibrate|check|core|docs|engine|examples|formats|fuzz|include|ini|io|kernels|network|planner|plugins|registry|scripts|tests|tools)/[A-Za-z0-9_./-]*`' |
         tr -d '`' | sort -u | while read -r file; do
         for there in "$srcdir/$file" "$srcdir/$file".* "$builddir/$file"; do
             [ -e "$there" ] && continue 2
@@ -184,7 +184,7 @@ result $? 'the table of variables is what the library reads'
 
 : >"$log"
 {
-    sources check tools bench examples fuzz tests | xargs \
+    sources calibrate check tools bench examples fuzz tests | xargs \
         grep -hoE '(getenv|env_or|setting|amount)\("[A-Za-z_]+"' | sed 's/.*"\(.*\)"/\1/'
     grep -hoE '\$\{?(STRATA_[A-Z_]+|BUILD_DIR|CONFIGURE_FLAGS)' "$srcdir/bootstrap" \
         "$srcdir"/scripts/*.sh "$srcdir"/tests/*.sh "$srcdir/.ci/run" 2>/dev/null |
@@ -226,7 +226,7 @@ result $? 'the limits are those of the code'
 inside='MAX_EXTENSIONS MAX_DYNAMIC MAX_AXES LIST_MAX MAX_LINE MAX_OPTIONS TEXT_MAX'
 inside="$inside MAX_TYPES MAX_DEPTH MAX_NODES BENCH_MAX_NOTES ONEDNN_MAX_ARGUMENTS"
 : >"$log"
-sources core formats registry io ini network planner engine tools | xargs \
+sources core formats registry io ini network planner engine calibrate tools | xargs \
     grep -hoE '(#define +|enum \{ |, )(MAX_[A-Z_]+|[A-Z_]+_MAX(_[A-Z_]+)?) +(= *)?[0-9(I]' |
     grep -oE '[A-Z_]*MAX[A-Z_]*' | sort -u | while read -r name; do
     grep -q "\`$name\`" "$srcdir/docs/limits.md" || case " $inside " in

@@ -26,8 +26,9 @@ MAY_USE = {
     "planner/certificate": "core planner/solver",
     "engine": BEFORE_ENGINE,
     "check": BEFORE_ENGINE + " engine",
+    "calibrate": BEFORE_ENGINE + " engine",
     "language": "core io",
-    "tools": BEFORE_ENGINE + " engine check language",
+    "tools": BEFORE_ENGINE + " engine check calibrate language",
     "kernels": "core formats",
     "plugins": "kernels",
 }

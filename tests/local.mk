@@ -21,7 +21,7 @@ AM_TESTS_ENVIRONMENT = \
 	CRITERION_OUTPUTS=tap:-; export CRITERION_OUTPUTS;
 
 EXTRA_DIST += tests/plain/criterion/criterion.h tests/lsan.supp
-LDADD = libstrata-check.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
+LDADD = libstrata-check.la libstrata-calibrate.la libstrata-internal.la $(CRITERION_LIBS) $(M_LIBS)
 
 SHELL_TESTS = \
 	tests/check-abi.sh \
@@ -46,6 +46,7 @@ SHELL_TESTS = \
 	tests/tools/deploy.sh \
 	tests/tools/devices.sh \
 	tests/tools/generate.sh \
+	tests/tools/quantise.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \
 	tests/python/check-python.sh \
@@ -70,6 +71,7 @@ if HAVE_CRITERION
 # _SOURCES line.
 CRITERION_TESTS =
 include $(srcdir)/tests/api/local.mk
+include $(srcdir)/tests/calibrate/local.mk
 include $(srcdir)/tests/check/local.mk
 include $(srcdir)/tests/core/local.mk
 include $(srcdir)/tests/cuda/local.mk

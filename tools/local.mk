@@ -25,14 +25,16 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/generate/text.c tools/generate/text.h \
 	tools/import/import.c tools/import/model.c tools/import/model.h \
 	tools/import/operators.c tools/import/options.c \
+	tools/quantise/quantise.c tools/quantise/quantise.h tools/quantise/data.c tools/quantise/labels.c \
+	tools/quantise/options.c tools/quantise/options.h tools/quantise/print.c \
 	tools/diff.c \
 	tools/inspect/inspect.c tools/inspect/onnx.c tools/inspect/onnx.h \
 	tools/explain/report.c \
 	tools/explain/report_graph.c \
-	tools/explain/layout.c tools/explain/sizes.c tools/explain/svg.c tools/explain/table.c tools/explain/verify.c tools/doctor.c tools/completion.c
+	tools/explain/quantised.c tools/explain/layout.c tools/explain/sizes.c tools/explain/svg.c tools/explain/table.c tools/explain/verify.c tools/doctor.c tools/completion.c
 strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(NETTLE_CFLAGS)
 nodist_strata_SOURCES = tools/template_files.c
-strata_LDADD = libstrata-check.la libstrata-language.la libstrata-internal.la $(JANSSON_LIBS) $(NETTLE_LIBS) $(M_LIBS) $(PTHREAD_LIBS)
+strata_LDADD = libstrata-check.la libstrata-calibrate.la libstrata-language.la libstrata-internal.la $(JANSSON_LIBS) $(NETTLE_LIBS) $(M_LIBS) $(PTHREAD_LIBS)
 
 # What new-layer writes, carried in the command: it has no folder to look for.
 TEMPLATES = \
@@ -65,6 +67,7 @@ MAN_PAGES = tools/strata-build.1 \
 	tools/strata-import.1 \
 	tools/strata-inspect.1 \
 	tools/strata-profile.1 \
+	tools/strata-quantise.1 \
 	tools/strata-compare.1 \
 	tools/strata.1 tools/strata-run.1 tools/strata-bench.1 tools/strata-costs.1 tools/strata-explain.1 \
 	tools/strata-check.1 tools/strata-list.1 tools/strata-describe.1 \

@@ -24,10 +24,10 @@ static const struct tool_command completion = {
 };
 
 static const struct tool_command *const commands[] = {
-    &tool_run,    &tool_generate, &tool_build,    &tool_import,    &tool_inspect,
-    &tool_diff,   &tool_bench,    &tool_profile,  &tool_compare,   &tool_explain,
-    &tool_costs,  &tool_list,     &tool_describe, &tool_new_layer, &tool_check,
-    &tool_doctor, &tool_deploy,   &completion,
+    &tool_run,     &tool_generate, &tool_build,  &tool_import,   &tool_quantise,
+    &tool_inspect, &tool_diff,     &tool_bench,  &tool_profile,  &tool_compare,
+    &tool_explain, &tool_costs,    &tool_list,   &tool_describe, &tool_new_layer,
+    &tool_check,   &tool_doctor,   &tool_deploy, &completion,
 };
 
 static int run_completion(int argc, char **argv)

@@ -23,12 +23,13 @@ enum {
     OPTION_COSTS,
     OPTION_SAVE_COSTS,
     OPTION_MEASURE_ALL,
+    OPTION_FORMAT_LONG, /* commands have an -o of their own */
 };
 
 static const struct option common_options[] = {
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"define", required_argument, NULL, OPTION_DEFINE},
-    {"format", required_argument, NULL, OPTION_FORMAT},
+    {"format", required_argument, NULL, OPTION_FORMAT_LONG},
     {"help", no_argument, NULL, OPTION_HELP},
     {"verbose", no_argument, NULL, OPTION_VERBOSE},
     {"quiet", no_argument, NULL, OPTION_QUIET},
@@ -179,6 +180,7 @@ static int common_option(struct tool_options *o, int option)
         o->help = true;
         return STRATA_OK;
     case OPTION_FORMAT:
+    case OPTION_FORMAT_LONG:
         o->format = table_format_parse(optarg);
         if (o->format >= 0)
             return STRATA_OK;

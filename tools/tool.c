@@ -4,7 +4,6 @@
  */
 #include "tools/tool.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,25 +163,36 @@ static void note_costs(const struct tool_session *s, bool by_default)
     free(path);
 }
 
+static const int signals[TOOL_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+
+void tool_begin_work(struct tool_signals *s)
+{
+    struct sigaction catch = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    progress_enable(true);
+    for (size_t i = 0; i < TOOL_SIGNALS; i++) {
+        sigaction(signals[i], NULL, &s->before[i]);
+        if (signals[i] != SIGHUP || s->before[i].sa_handler != SIG_IGN) /* nohup */
+            sigaction(signals[i], &catch, NULL);
+    }
+}
+
+void tool_end_work(const struct tool_signals *s)
+{
+    for (size_t i = 0; i < TOOL_SIGNALS; i++)
+        sigaction(signals[i], &s->before[i], NULL);
+    progress_enable(false);
+}
+
 /* A measurement ends between two runs and keeps what it has; anything else at once. */
 static int build_engine(struct tool_session *s, strata_error *err)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction catch = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND},
-                     before[ARRAY_LENGTH(signals)];
+    struct tool_signals before;
     const enum cost_kind kind = s->network->build.costs.kind;
     if (cost_kind_of(kind) == COSTS_ANALYTIC)
         return strata_engine_build(&s->engine, s->handle, s->network, err);
-    progress_enable(true);
-    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
-        sigaction(signals[i], NULL, &before[i]);
-        if (signals[i] != SIGHUP || before[i].sa_handler != SIG_IGN) /* nohup */
-            sigaction(signals[i], &catch, NULL);
-    }
+    tool_begin_work(&before);
     int status = strata_engine_build(&s->engine, s->handle, s->network, err);
-    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
-        sigaction(signals[i], &before[i], NULL);
-    progress_enable(false);
+    tool_end_work(&before);
     if (status == STRATA_OK)
         note_costs(s, kind == COSTS_DEFAULT && !s->network->build.costs.save);
     return status;

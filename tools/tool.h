@@ -8,6 +8,7 @@
 
 #include <getopt.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -27,7 +28,7 @@ struct tool_command {
 extern const struct tool_command tool_run, tool_list, tool_describe, tool_explain,
     tool_bench, tool_profile, tool_compare, tool_check, tool_costs, tool_doctor,
     tool_new_layer, tool_build, tool_import, tool_inspect, tool_diff, tool_generate,
-    tool_deploy;
+    tool_quantise, tool_deploy;
 
 /* Options every subcommand takes. */
 struct tool_options {
@@ -135,6 +136,15 @@ int tool_set_built(strata_handle *h, const struct tool_options *o, strata_error 
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err);
 void tool_close(struct tool_session *s);
+
+/* Long work between these two shows its progress, and a signal has it end at its next
+ * step and keep what it has: progress_interrupted(). */
+#define TOOL_SIGNALS 3
+struct tool_signals {
+    struct sigaction before[TOOL_SIGNALS];
+};
+void tool_begin_work(struct tool_signals *s);
+void tool_end_work(const struct tool_signals *s);
 
 /* ---- tables (tools/table.c) -------------------------------------------------------- */
 

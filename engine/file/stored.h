@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Engine files: a container of sections (io/engine_file.h), one of which is the plan's
- * record (planner/record.h). Layout and meaning of every field: docs/engine-format.md.
+ * record (planner/record.h). Layout and meaning of every field: docs/files/engine.md.
  *
  *   save      engine            -> sections -> file
  *   weights   network           -> one safetensors text

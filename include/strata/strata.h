@@ -312,7 +312,7 @@ STRATA_API int strata_engine_build(strata_engine **out, strata_handle *handle,
                                    const strata_network *network, strata_error *err);
 STRATA_API void strata_engine_destroy(strata_engine *engine);
 /* Write the engine to one file that loads without the network, its weights and any
- * search: docs/engine-format.md. Atomic: who reads `path` finds the old file or the new
+ * search: docs/files/engine.md. Atomic: who reads `path` finds the old file or the new
  * one, whole. The same network on the same machine gives the same bytes, unless costs
  * are measured anew. EIO for what the system refuses; the old file is then as it was.
  * Any thread. */

@@ -19,7 +19,8 @@ struct printing {
     struct lines lines;
     const strata_network *net;
     strata_registry *registry;
-    struct names layers; /* their sections, by name */
+    struct names layers;             /* their sections, by name */
+    const struct network_edit *edit; /* or NULL */
 };
 
 /* ---- what the sections say -----------------------------------------------------------
@@ -109,7 +110,9 @@ static void print_network(struct printing *p)
     w->section = "network";
     fputs("[network]\nformat = 1\n", w->f);
     line_text(w, "name", net->name);
-    if (labels)
+    if (labels && p->edit && p->edit->labels)
+        line_text(w, "labels", p->edit->labels);
+    else if (labels && !(p->edit && p->edit->alone))
         print_path(p, labels);
     long at = line_begin(w, "outputs");
     for (size_t i = 0; i < net->n_outputs - net->n_states; i++) {
@@ -252,14 +255,21 @@ static bool reads_above(const strata_network *net, const struct network_layer *l
     return above->n_outputs == 1 && above->outputs[0] == layer->inputs[0];
 }
 
-static void print_inputs(struct lines *w, const strata_network *net,
-                         const struct network_layer *layer)
+static const char *input_name(const struct printing *p, const struct network_layer *layer,
+                              int i)
 {
+    return p->edit ? p->edit->input(p->edit->of, layer, i)
+                   : p->net->tensors[layer->inputs[i]].name;
+}
+
+static void print_inputs(struct printing *p, const struct network_layer *layer)
+{
+    struct lines *w = &p->lines;
     const long at = line_begin(w, "inputs");
     for (int port = 0, i = 0; port < layer->n_ports; port++) {
         const bool given = i < layer->n_inputs && network_port(layer, i) == port;
         fprintf(w->f, "%s%s", port ? w->gap : "",
-                given ? net->tensors[layer->inputs[i++]].name : "none");
+                given ? input_name(p, layer, i++) : "none");
     }
     line_end(w, "inputs", at);
 }
@@ -302,8 +312,21 @@ static void print_weights(struct printing *p, const struct network_layer *layer,
     }
 }
 
+/* A layer whose weights are in the file of an edited network. */
+struct edited {
+    const struct network_edit *edit;
+    const struct network_layer *layer;
+};
+
+static const char *edited_weight(const void *of, size_t weight)
+{
+    const struct edited *e = of;
+    return e->edit->weight(e->edit->of, e->layer, weight);
+}
+
 static void print_layer(struct printing *p, const struct network_layer *layer)
 {
+    const struct edited edited = {p->edit, layer};
     struct lines *w = &p->lines;
     struct config_section *s =
         config_section(p->net->config, (size_t)names_get(&p->layers, layer->name));
@@ -311,14 +334,19 @@ static void print_layer(struct printing *p, const struct network_layer *layer)
     w->section = layer->name;
     fprintf(w->f, "\n[layer %s]\n", layer->name);
     print_type(w, layer->type, p->registry);
-    if (layer->n_ports && !reads_above(p->net, layer))
-        print_inputs(w, p->net, layer);
+    if (layer->n_ports && (p->edit || !reads_above(p->net, layer)))
+        print_inputs(p, layer);
     line_formats(w, "format", layer->formats);
     if (layer->impl)
         line_word(w, "impl", layer->impl);
     line_attributes(w, layer->type, layer->params, said_by_name, &said);
-    print_weights(p, layer, s);
+    if (p->edit)
+        line_weights(w, layer->name, layer->type, edited_weight, &edited);
+    else
+        print_weights(p, layer, s);
     free(said.text);
+    if (p->edit)
+        p->edit->behind(p->edit->of, layer, w->f);
 }
 
 /* ---- other sections ------------------------------------------------------------------
@@ -396,6 +424,14 @@ static int index_layers(struct printing *p, strata_error *err)
     return status;
 }
 
+/* Of an edited network: one source of weights, and what its inputs become. */
+static void print_edit(struct printing *p)
+{
+    fputs("\n[weights w]\n", p->lines.f);
+    line_text(&p->lines, "file", p->edit->weights);
+    p->edit->behind(p->edit->of, NULL, p->lines.f);
+}
+
 static void print_all(struct printing *p)
 {
     static const struct {
@@ -406,15 +442,18 @@ static void print_all(struct printing *p)
                   {"runtime", print_plain},
                   {"bench", print_plain}},
       behind[] = {{"profile", print_profile}, {"weights", print_source}};
+    const bool alone = p->edit && p->edit->alone;
     print_network(p);
-    for (size_t i = 0; i < ARRAY_LENGTH(before); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(before) && !alone; i++)
         print_kind(p, before[i].kind, before[i].print);
     for (size_t i = 0; i < p->net->n_inputs - p->net->n_states; i++)
         print_input(p, &p->net->inputs[i]);
     for (size_t i = 0; i < p->net->n_states; i++)
         print_state(p, &p->net->states[i]);
-    for (size_t i = 0; i < ARRAY_LENGTH(behind); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(behind) - (p->edit != NULL); i++)
         print_kind(p, behind[i].kind, behind[i].print);
+    if (p->edit)
+        print_edit(p);
     for (size_t i = 0; i < p->net->n_layers; i++)
         print_layer(p, &p->net->layers[i]);
 }
@@ -422,9 +461,17 @@ static void print_all(struct printing *p)
 int network_print(char **text, size_t *size, const strata_network *net,
                   strata_registry *registry, strata_error *err)
 {
+    return network_print_edited(text, size, net, registry, NULL, err);
+}
+
+int network_print_edited(char **text, size_t *size, const strata_network *net,
+                         strata_registry *registry, const struct network_edit *edit,
+                         strata_error *err)
+{
     struct printing p = {.lines = {.gap = ", ", .section = "", .err = err},
                          .net = network_loaded(net),
-                         .registry = registry};
+                         .registry = registry,
+                         .edit = edit};
     *text = NULL;
     int status = index_layers(&p, err);
     if (status == STRATA_OK && !(p.lines.f = open_memstream(text, size)))

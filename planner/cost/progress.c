@@ -56,8 +56,10 @@ static bool on_terminal(void)
 static void describe(char *text, size_t size, const struct progress *p,
                      const struct progress_state *s, double now)
 {
-    int n = snprintf(text, size, "measuring %.40s, impl %.20s: %zu of %zu", s->layer,
-                     s->impl, s->index + 1, s->count);
+    int n = s->impl ? snprintf(text, size, "measuring %.40s, impl %.20s: %zu of %zu",
+                               s->layer, s->impl, s->index + 1, s->count)
+                    : snprintf(text, size, "%.60s: %zu of %zu", s->layer, s->index + 1,
+                               s->count);
     if (s->best_us > 0 && n > 0 && (size_t)n < size)
         n += snprintf(text + n, size - (size_t)n, ", best %.1f us", s->best_us);
     double left =

@@ -14,7 +14,8 @@ struct progress {
     bool visible;          /* a line stands on the terminal */
 };
 
-/* What is being done: trial `index` of `count` (from 0) is of `layer` and `impl`. */
+/* What is being done: trial `index` of `count` (from 0) is of `layer` and `impl`; without
+ * an impl, `layer` says what else it is. */
 struct progress_state {
     const char *layer, *impl;
     double best_us; /* of the layer so far, 0: none */

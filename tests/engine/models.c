@@ -1,133 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Networks that others trained, against the answers their own frameworks gave, through
- * the public API alone. The raw models are not in the repository: they are looked for in
- * $STRATA_MODELS, or in ../shared/models beside the sources, and skipped by name when
- * absent. scripts/convert_models.py makes the weights of each in a scratch folder.
+ * the public API alone.
  */
 #include "tests/engine/session.h"
 #include "tests/engine/yolo_boxes.h"
+#include "tests/support/models.h"
 
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-extern char **environ;
-
-enum { TEXT = 2048 };
-
-/* ---- files ----------------------------------------------------------------------- */
-
-static char models[TEXT]; /* folder of the raw models */
-static char scratch[TEXT];
-static char ini[TEXT]; /* of the model, in scratch */
-
-static void join(char *out, const char *folder, const char *name, const char *suffix)
-{
-    int n = snprintf(out, TEXT, "%s/%s%s", folder, name, suffix);
-    cr_assert(n > 0 && n < TEXT, "path of %s is too long", name);
-}
-
-static void *read_file(const char *folder, const char *name, size_t *size)
-{
-    char path[TEXT];
-    struct stat st;
-    join(path, folder, name, "");
-    FILE *f = fopen(path, "rb");
-    cr_assert(f && !fstat(fileno(f), &st), "cannot open %s", path);
-    char *data = malloc((size_t)st.st_size + 1);
-    cr_assert(data && fread(data, 1, (size_t)st.st_size, f) == (size_t)st.st_size,
-              "cannot read %s", path);
-    fclose(f);
-    data[st.st_size] = 0;
-    *size = (size_t)st.st_size;
-    return data;
-}
-
-/* A file of `count` elements of `element` bytes after a header of `skip` bytes. */
-static void *read_array(const char *folder, const char *name, size_t skip, size_t count,
-                        size_t element)
-{
-    size_t size;
-    char *data = read_file(folder, name, &size);
-    cr_assert(size == skip + count * element, "%s has %zu bytes, not %zu", name, size,
-              skip + count * element);
-    memmove(data, data + skip, size - skip);
-    return data;
-}
-
-static void copy_ini(const char *model)
-{
-    char name[TEXT];
-    size_t size;
-    const char *source = getenv("srcdir");
-    join(name, "examples/models", model, ".ini");
-    char *text = read_file(source ? source : ".", name, &size);
-    join(ini, scratch, model, ".ini");
-    FILE *f = fopen(ini, "wb");
-    cr_assert(f && fwrite(text, 1, size, f) == size && !fclose(f), "cannot write %s",
-              ini);
-    free(text);
-}
-
-static void convert(const char *model)
-{
-    char script[TEXT];
-    const char *source = getenv("srcdir");
-    join(script, source ? source : ".", "scripts/convert_models.py", "");
-    char *const arguments[] = {"python3", script, models, scratch, (char *)model, NULL};
-    posix_spawn_file_actions_t quiet; /* stdout is the test report */
-    pid_t child;
-    int status = -1;
-    posix_spawn_file_actions_init(&quiet);
-    posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    cr_assert(!posix_spawnp(&child, "python3", &quiet, NULL, arguments, environ),
-              "python3 is needed to convert the weights");
-    posix_spawn_file_actions_destroy(&quiet);
-    cr_assert(waitpid(child, &status, 0) == child && status == 0, "%s failed on %s",
-              script, model);
-}
-
-static void make_scratch(void)
-{
-    const char *base = getenv("TMPDIR");
-    join(scratch, base ? base : "/tmp", "strata-models-XXXXXX", "");
-    cr_assert(mkdtemp(scratch), "cannot make %s", scratch);
-}
-
-static void remove_scratch(void)
-{
-    char *const arguments[] = {"rm", "-rf", scratch, NULL};
-    pid_t child;
-    if (*scratch && !posix_spawnp(&child, "rm", NULL, NULL, arguments, environ))
-        waitpid(child, NULL, 0);
-}
-
-/* Weights and INI file of a model in the scratch folder, or skip the test. A skipped
- * test is not cleaned up after, so nothing may be made before it. */
-static void need_model(const char *model)
-{
-    char path[TEXT];
-    const char *given = getenv("STRATA_MODELS"), *source = getenv("srcdir");
-    snprintf(models, sizeof models, "%s%s",
-             given    ? given
-             : source ? source
-                      : ".",
-             given ? "" : "/../shared/models");
-    join(path, models, model, "/weights.tsv");
-    if (access(path, R_OK))
-        cr_skip_test("%s: no such model here; set STRATA_MODELS", path);
-    make_scratch();
-    convert(model);
-    copy_ini(model);
-}
 
 /* ---- comparing --------------------------------------------------------------------- */
 

@@ -31,7 +31,7 @@ static void load_network(struct session *s, const char *ini, const struct varian
                                             .set = set,
                                             .n_set = f->formats ? 3 : 2,
                                             .define = defines,
-                                            .n_define = 1};
+                                            .n_define = batch > 0};
     snprintf(precision, sizeof precision, "build.precision=%s", f->precision);
     snprintf(formats, sizeof formats, "build.formats=%s", f->formats ? f->formats : "");
     snprintf(define, sizeof define, "batch=%d", batch);

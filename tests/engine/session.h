@@ -32,7 +32,7 @@ struct session {
     float *data[SESSION_BINDINGS]; /* on the host: copied in before a run, out after it */
 };
 
-/* `batch` is given to the variable of that name. */
+/* `batch` is given to the variable of that name; 0: there is none. */
 void session_open(struct session *s, const char *ini, const struct variant *f, int batch);
 void session_close(struct session *s);
 /* Data of an input or output, which must be fp32:nchw of `count` elements: to be written

@@ -26,6 +26,7 @@ struct compare_side {
     strata_context *context;
     struct compare_tensor *tensors; /* in the order of the run */
     size_t n, capacity;
+    const struct compare_side *feed; /* whose tensors its layers read; or NULL */
 };
 
 /* One run, each step waited for, and what it made; the inputs are set. With `feed`, each

@@ -14,8 +14,12 @@ static const double tolerances[STRATA_DTYPE_COUNT] = {
     [STRATA_BF16] = 1e-1, [STRATA_E4M3] = 2e-1, [STRATA_E5M2] = 4e-1,
 };
 
+/* What eight bits, of one side alone, come to after some layers. */
+static const double quantised_tolerance = 2e-1;
+
 struct difference {
     const struct compare_tensor *a, *b;
+    double db;             /* squares of a over those of the differences, decibels */
     double worst, largest; /* absolute difference, and value of a */
     double ratio;          /* of the two; NaN and infinity on one side alone: infinite */
     double atol;           /* with which numpy.allclose passes at rtol = tolerance */
@@ -30,22 +34,40 @@ static int loose_dtype(const struct compare_tensor *a, const struct compare_tens
     return tolerances[y] > tolerances[x] ? y : x;
 }
 
+/* Tensors, or weights that are stored in few bits. */
+static bool is_quantised(const struct compare_side *s)
+{
+    const strata_network *net = s->session.engine->network;
+    for (size_t i = 0; i < net->n_layers; i++) {
+        const struct network_layer *l = &net->layers[i];
+        if (strcmp(l->type->full_name, "core::Quantize@1") == 0 ||
+            (l->type->n_weights && l->weights[0].factors))
+            return true;
+    }
+    return false;
+}
+
 static struct difference measure(const struct compare_tensor *a,
-                                 const struct compare_tensor *b, double tolerance)
+                                 const struct compare_tensor *b, double tolerance,
+                                 double floor)
 {
     struct difference d = {.a = a, .b = b, .dtype = loose_dtype(a, b)};
-    d.tolerance = tolerance < 0 ? tolerances[d.dtype] : tolerance;
+    double signal = 0, noise = 0;
+    d.tolerance = tolerance < 0 ? fmax(tolerances[d.dtype], floor) : tolerance;
     for (int64_t i = 0; i < a->values.count; i++) {
         const double x = values_at(&a->values, i);
         const double apart = fabs(values_apart(&a->values, i, &b->values, i));
         if (isfinite(x) && fabs(x) > d.largest)
             d.largest = fabs(x);
+        signal += isfinite(x) ? x * x : 0;
+        noise += apart * apart;
         if (apart > d.worst) {
             d.worst = apart;
             d.at = i;
         }
         d.atol = fmax(d.atol, apart - (isfinite(x) ? d.tolerance * fabs(x) : 0));
     }
+    d.db = noise > 0 ? 10 * log10(signal / noise) : (double)INFINITY;
     d.ratio = d.worst == 0 ? 0 : d.largest > 0 ? d.worst / d.largest : INFINITY;
     return d;
 }
@@ -80,6 +102,7 @@ static void add_row(struct table *t, const struct difference *d)
     table_cell(t, "%s", format_mask_name(UINT64_C(1) << d->b->format, d->b->values.rank));
     table_cell(t, "%.3g", d->worst);
     table_cell(t, "%.3g", d->ratio);
+    table_cell(t, "%.1f", d->db);
     table_cell(t, "%s", d->worst > 0 ? where : "");
     table_cell(t, "%s", values_text(text, &d->a->values, d->at, 7));
     table_cell(t, "%s", values_text(text, &d->b->values, d->at, 7));
@@ -207,6 +230,7 @@ int compare_print(const struct compare_side *a, const struct compare_side *b,
                                           "format B",
                                           "largest difference",
                                           "of largest value",
+                                          "dB",
                                           "at",
                                           "A",
                                           "B",
@@ -216,7 +240,8 @@ int compare_print(const struct compare_side *a, const struct compare_side *b,
     struct table t;
     for (int i = 0; i < STRATA_DTYPE_COUNT; i++)
         s.held[i] = -1;
-    table_open(&t, columns, ARRAY_LENGTH(columns), 0x760);
+    table_open(&t, columns, ARRAY_LENGTH(columns), 0xEE0);
+    const double floor = is_quantised(a) != is_quantised(b) ? quantised_tolerance : 0;
     for (size_t i = 0; i < a->n; i++) {
         const struct compare_tensor *other = compare_find(b, a->tensors[i].name);
         if (!other) {
@@ -227,7 +252,7 @@ int compare_print(const struct compare_side *a, const struct compare_side *b,
             s.unlike = s.unlike ? s.unlike : &a->tensors[i];
             continue;
         }
-        struct difference d = measure(&a->tensors[i], other, how->tolerance);
+        struct difference d = measure(&a->tensors[i], other, how->tolerance, floor);
         add_difference(&s, &d);
         if (!how->failed_only || fails(&d))
             add_row(&t, &d);

@@ -17,6 +17,7 @@ enum {
     OPTION_TENSORS,
     OPTION_REFORMATS,
     OPTION_SIZES,
+    OPTION_QUANTISED,
     OPTION_DOT,
     OPTION_SVG,
     OPTION_SAVE,
@@ -31,6 +32,7 @@ static const struct option options[] = {
     {"tensors", no_argument, NULL, OPTION_TENSORS},
     {"reformats", no_argument, NULL, OPTION_REFORMATS},
     {"sizes", no_argument, NULL, OPTION_SIZES},
+    {"quantised", no_argument, NULL, OPTION_QUANTISED},
     {"dot", required_argument, NULL, OPTION_DOT},
     {"svg", required_argument, NULL, OPTION_SVG},
     {"save-plan", required_argument, NULL, OPTION_SAVE},
@@ -40,7 +42,7 @@ static const struct option options[] = {
 };
 
 struct wishes {
-    bool refused, fusions, tensors, reformats, sizes, diff, verify;
+    bool refused, fusions, tensors, reformats, sizes, quantised, diff, verify;
     const char *impls;            /* of this layer */
     const char *svg, *dot, *save; /* files */
 };
@@ -52,6 +54,7 @@ static void note_option(struct wishes *w, int option)
     w->tensors |= option == OPTION_TENSORS;
     w->reformats |= option == OPTION_REFORMATS;
     w->sizes |= option == OPTION_SIZES;
+    w->quantised |= option == OPTION_QUANTISED;
     w->diff |= option == OPTION_DIFF;
     w->verify |= option == OPTION_VERIFY;
     if (option == OPTION_IMPLS)
@@ -80,7 +83,8 @@ static bool note_files(struct tool_options *o, const struct wishes *w)
 
 static bool has_tables(const struct wishes *w)
 {
-    return w->refused || w->fusions || w->tensors || w->reformats || w->sizes;
+    return w->refused || w->fusions || w->tensors || w->reformats || w->sizes ||
+           w->quantised;
 }
 
 /* What would be ignored is refused. */
@@ -191,7 +195,11 @@ static int print_tables(const strata_engine *e, const struct explain *x,
         fputs(text ? "\n" : "", stdout);
         explain_print_refused(e, format);
     }
-    if (w->sizes || (text && e->network->n_symbols > 0)) {
+    if (w->quantised) {
+        fputs(text ? "\n" : "", stdout);
+        status = explain_print_quantised(e, format, err);
+    }
+    if (status == STRATA_OK && (w->sizes || (text && e->network->n_symbols > 0))) {
         fputs(text ? "\n" : "", stdout);
         status = explain_print_sizes(e, format, err);
     }
@@ -331,6 +339,9 @@ const struct tool_command tool_explain = {
         "      --sizes           what a run takes at the sizes that [profile] lists, and "
         "half\n"
         "                        way between them\n"
+        "      --quantised       each tensor that becomes int8 or FP8: scale, range, and "
+        "the\n"
+        "                        share of the calibration's values beyond it\n"
         "      --fusions         each layer that was or might have been fused, and why "
         "not\n"
         "      --impls=LAYER     every way to run one layer, what it costs, and what a "

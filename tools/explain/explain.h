@@ -33,6 +33,9 @@ const char *explain_merged_name(const strata_engine *e, const char *layer);
 /* A row for each combination of listed sizes, and for those half way between. */
 int explain_print_sizes(const strata_engine *e, int format, strata_error *err);
 
+/* ---- quantised.c ----------------------------------------------------------------- */
+int explain_print_quantised(const strata_engine *e, int format, strata_error *err);
+
 /* ---- report.c ------------------------------------------------------------------- */
 /* Of a saved plan, an engine file, or a network that is planned for it. */
 int report_open(json_t **out, const struct tool_options *o, const char *path,

@@ -192,7 +192,7 @@ static int run_import(int argc, char **argv)
     else if (w.common.help)
         code = tool_help(&tool_import);
     else if (w.operators && argc == optind)
-        code = operators_print(w.ini ? table_format_parse(w.ini) : TABLE_TEXT);
+        code = operators_print(w.ini ? table_format_parse(w.ini) : w.common.format);
     else if (argc - optind != 1)
         code = tool_usage(&tool_import, "one ONNX model is needed");
     else if (w.check && w.model.n_states)

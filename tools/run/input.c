@@ -173,21 +173,27 @@ static int from_image(const struct target *t, const struct image *im, strata_err
     return status;
 }
 
+static int from_item(const struct target *t, const struct idx *x, int64_t item,
+                     strata_error *err)
+{
+    if (x->rank != 3 || item < 0 || item >= x->dims[0])
+        return error_set(err, STRATA_EINVAL,
+                         "%s: no image %lld; the file holds %lld (choose with --item)",
+                         t->path, (long long)item,
+                         (long long)(x->rank == 3 ? x->dims[0] : 0));
+    const struct image im = {.width = (int)x->dims[2],
+                             .height = (int)x->dims[1],
+                             .channels = 1,
+                             .pixels = x->data + item * x->dims[1] * x->dims[2]};
+    return from_image(t, &im, err);
+}
+
 static int from_idx(const struct target *t, int64_t item, strata_error *err)
 {
     struct idx x = {0};
     int status = idx_read(&x, t->path, err);
-    if (status == STRATA_OK && (x.rank != 3 || item < 0 || item >= x.dims[0]))
-        status =
-            error_set(err, STRATA_EINVAL,
-                      "%s: no image %lld; the file holds %lld (choose with --item)",
-                      t->path, (long long)item, (long long)(x.rank == 3 ? x.dims[0] : 0));
-    if (status == STRATA_OK) {
-        struct image im = {
-            .width = (int)x.dims[2], .height = (int)x.dims[1], .channels = 1};
-        im.pixels = x.data + item * x.dims[1] * x.dims[2];
-        status = from_image(t, &im, err);
-    }
+    if (status == STRATA_OK)
+        status = from_item(t, &x, item, err);
     idx_free(&x);
     return status;
 }
@@ -263,18 +269,35 @@ static int from_file(const struct target *t, int64_t item, strata_error *err)
     return status;
 }
 
+static int find_target(struct target *t, strata_context *c, const strata_engine *e,
+                       int index, const char *path, strata_error *err)
+{
+    *t = (struct target){.engine = e,
+                         .context = c,
+                         .index = index,
+                         .path = path,
+                         .binding.struct_size = sizeof t->binding};
+    int status = strata_context_binding(c, index, &t->binding, err);
+    if (status == STRATA_OK)
+        t->input = network_find_input(e->network, t->binding.name);
+    return status;
+}
+
+int run_read_item(strata_context *c, const strata_engine *e, int index, const char *path,
+                  const struct idx *images, int64_t item, strata_error *err)
+{
+    struct target t;
+    int status = find_target(&t, c, e, index, path, err);
+    return status == STRATA_OK ? from_item(&t, images, item, err) : status;
+}
+
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
                    int64_t item, strata_error *err)
 {
-    struct target t = {.engine = e,
-                       .context = c,
-                       .index = index,
-                       .path = path,
-                       .binding.struct_size = sizeof t.binding};
-    int status = strata_context_binding(c, index, &t.binding, err);
+    struct target t;
+    int status = find_target(&t, c, e, index, path, err);
     if (status != STRATA_OK)
         return status;
-    t.input = network_find_input(e->network, t.binding.name);
     if (strncmp(path, "random:", 7) == 0)
         return from_random(&t, path + 7, err);
     return from_file(&t, item, err);

@@ -22,6 +22,10 @@ int run_set_sizes(strata_context *c, const struct tool_options *o, strata_error 
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
                    int64_t item, strata_error *err);
 
+/* The same of an IDX file that was read before. */
+int run_read_item(strata_context *c, const strata_engine *e, int index, const char *path,
+                  const struct idx *images, int64_t item, strata_error *err);
+
 /* Each of the options' inputs into its binding, once; given[binding] becomes true. */
 int run_read_given(strata_context *c, const strata_engine *e,
                    const struct tool_options *o, int64_t item, bool *given,

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of methods.
+ */
+#include "calibrate/method/method.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+const struct quant_type quant_int8 = {"int8", STRATA_INT8, 127};
+
+const struct range_method range_methods[] = {
+    {"max", bound_max, "the largest magnitude: nothing is saturated"},
+    {"percentile", bound_percentile, "that which --share of the values do not exceed"},
+    {"entropy", bound_entropy, "least divergence of the quantised from the values"},
+    {"mse", bound_mse, "least mean squared error"},
+};
+const size_t range_methods_count = sizeof range_methods / sizeof *range_methods;
+
+const struct range_method *range_method_find(const char *name)
+{
+    for (size_t i = 0; i < range_methods_count; i++)
+        if (strcmp(range_methods[i].name, name) == 0)
+            return &range_methods[i];
+    return NULL;
+}
+
+/* Of a tensor of zeros any scale is right; and a scale of FP32 must not be 0. */
+double quant_scale(const struct quant_type *t, double magnitude)
+{
+    return magnitude > 0 ? fmax((double)(float)(magnitude / t->steps), FLT_MIN) : 1;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What of a network is quantised, and weights as int8.
+ */
+#include "tests/calibrate/small_net.h"
+
+/* ---- schemes ---------------------------------------------------------------------- */
+
+Test(scheme, takes_inputs_of_what_computes_and_what_carries_between)
+{
+    static const char *const yes[] = {"x",    "relu1", "pool", "left",  "right",
+                                      "join", "sum",   "up",   "dense", "flat"};
+    static const char *const no[] = {"conv1", "conv2", "last", "prob"};
+    struct bench b;
+    open_bench(&b);
+    cr_expect_eq(b.scheme.n_layers, 7);
+    cr_expect_eq(b.scheme.n_tensors, sizeof yes / sizeof *yes);
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        cr_expect(b.scheme.tensors[tensor(b.net, yes[i])], "%s", yes[i]);
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        cr_expect(!b.scheme.tensors[tensor(b.net, no[i])], "%s", no[i]);
+    close_bench(&b);
+}
+
+Test(scheme, one_scale_is_shared_by_what_only_moves)
+{
+    struct bench b;
+    open_bench(&b);
+    const int *shares = b.scheme.shares;
+    const int left = tensor(b.net, "left"), sum = tensor(b.net, "sum");
+    cr_expect_eq(shares[tensor(b.net, "right")], shares[left]);
+    cr_expect_eq(shares[tensor(b.net, "join")], shares[left]);
+    cr_expect_eq(shares[tensor(b.net, "pool")], shares[tensor(b.net, "relu1")]);
+    cr_expect_eq(shares[tensor(b.net, "flat")], shares[tensor(b.net, "dense")]);
+    cr_expect_neq(shares[tensor(b.net, "pool")], shares[left]);
+    cr_expect_neq(shares[sum], shares[left]);
+    close_bench(&b);
+}
+
+Test(scheme, layers_that_are_kept_read_floats)
+{
+    struct bench b;
+    struct scheme s;
+    strata_error err = {0};
+    open_bench(&b);
+    bool *keep = calloc(b.net->n_layers, sizeof *keep);
+    keep[layer(b.net, "conv1") - b.net->layers] = true;
+    keep[layer(b.net, "up") - b.net->layers] = true;
+    ok(scheme_make(&s, b.net, keep, false, &err), &err);
+    cr_expect_eq(s.n_layers, 5);
+    cr_expect(!s.tensors[tensor(b.net, "x")] && !s.tensors[tensor(b.net, "sum")]);
+    cr_expect(!s.reads[layer(b.net, "up") - b.net->layers]);
+    scheme_free(&s);
+    ok(scheme_make(&s, b.net, NULL, true, &err), &err);
+    cr_expect(s.n_layers == 1 && s.n_tensors == 0, "MatrixMultiply's weights alone");
+    scheme_free(&s);
+    free(keep);
+    close_bench(&b);
+}
+
+/* ---- weights ---------------------------------------------------------------------- */
+
+/* Channel of an element by the definition of each layer. */
+static int64_t channel(const char *name, const int64_t *dims, int64_t i)
+{
+    if (strcmp(name, "up") == 0) /* C x K/groups x 2 x 2 */
+        return i / 4 % dims[1];
+    if (strcmp(name, "last") == 0) /* K x N */
+        return i % dims[1];
+    int64_t rest = 1;
+    for (int d = 1; d < 4 && dims[d]; d++)
+        rest *= dims[d];
+    return i / rest;
+}
+
+Test(weights, are_within_half_a_step_of_each_channels_scale)
+{
+    static const char *const names[] = {"conv1", "conv2", "up", "dense", "last"};
+    struct bench b;
+    open_bench(&b);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const struct network_layer *l = layer(b.net, names[k]);
+        const struct network_weight *w = &l->weights[0];
+        struct int8_weight q;
+        strata_error err = {0};
+        ok(int8_weight_make(&q, l, scheme_computes(b.net, l), &err), &err);
+        float *from = malloc((size_t)q.count * sizeof *from);
+        int *most = calloc((size_t)q.channels, sizeof *most);
+        double noise = 0;
+        ok(network_weight_load(w, from, &err), &err);
+        for (int64_t i = 0; i < q.count; i++) {
+            const int64_t c = channel(names[k], w->dims, i);
+            cr_assert(c < q.channels, "%s", names[k]);
+            const double off = (double)from[i] - q.values[i] * (double)q.scales[c];
+            cr_expect(fabs(off) <= (double)q.scales[c] * 0.5000001, "%s: %lld", names[k],
+                      (long long)i);
+            most[c] = abs(q.values[i]) > most[c] ? abs(q.values[i]) : most[c];
+            noise += off * off;
+        }
+        for (int64_t c = 0; c < q.channels; c++)
+            cr_expect_eq(most[c], 127, "%s: channel %lld", names[k], (long long)c);
+        cr_expect_float_eq(q.noise, noise, noise * 1e-9);
+        free(from);
+        free(most);
+        int8_weight_free(&q);
+    }
+    close_bench(&b);
+}

@@ -1,0 +1,184 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# TAP: strata quantise as a user meets it: files, tables, ranges again, and what is refused.
+. "${srcdir:-.}/tests/tap.sh"
+cd "$scratch" || exit 99
+cp "$srcdir"/examples/digits/digits* . && cp -r "$srcdir/examples/digits/images" images
+q="$strata quantise digits.ini"
+few='--data images'
+all='--data digits-test-images.idx --labels digits-test-labels.idx --samples 60'
+
+# ---- a network of int8 ----
+expect 0 '^right: 356 in floats .*, 35[4-9] in int8' 'quantise keeps the answers' \
+    $q $all --save-ranges r.txt --sensitivity -o int8.ini
+cp out table
+expect 0 '^conv2 +Convolution +int8 +[34][0-9]\.[0-9] +[34]' 'and tells the loss by layer' \
+    cat table
+expect 0 '^[0-9. ]+ relu1$' 'and the ranges' cat r.txt
+sed 1,2d r.txt | LC_ALL=C sort -c -k 4 2>"$log"
+result $? 'sorted by tensor'
+expect 0 '"I8"' 'its weights are int8' head -c 3000 int8.safetensors
+expect 0 '^inputs = relu1.dequantize$' 'its layers read what was int8' cat int8.ini
+expect 0 '^prob +0 +1 +3 ' 'it runs' $strata run int8.ini images/3-011.pgm --top 1
+grep -q warning "$scratch/err"
+[ $? -ne 0 ]
+result $? 'without a warning'
+expect 0 '^9 tensors compared' 'compare finds each tensor by its name' $strata compare \
+    digits.ini int8.ini --no-fusion --input images/3-011.pgm
+$q $few -o a.ini --ranges r.txt >"$log" && sed s/int8.safe/a.safe/ int8.ini | cmp - a.ini
+result $? 'the same ranges make the same network'
+expect 0 'alike|dB above' 'ranges do without data' sh -c "$q --ranges r.txt -o b.ini &&
+    $strata compare a.ini b.ini --input images/3-011.pgm --tolerance 0.2 && echo alike"
+for method in mse max percentile entropy; do
+    expect 0 'of 20 samples 20 have' "$method gives the answers of floats" \
+        $q $few --method $method -o m.ini
+done
+expect 0 '^\[\{"layer": "conv1"|"layer": "conv1"' 'it prints JSON' \
+    $q $few -o m.ini --format json
+expect 0 '^\| conv1 +\| Convolution' 'and Markdown' $q $few -o m.ini --format md
+expect 0 '^[ab]' 'a layer that is kept stays float' sh -c "$q $few --keep conv1 -o k.ini &&
+    grep -q '^inputs = image\$' k.ini && echo a"
+expect 0 '^right: .*356 in int8' 'a budget of nothing leaves what it takes' \
+    $q $all --budget '0 %' -o budget.ini
+
+expect 0 '^relu2 +int8 +0\.0[0-9]+ +0 +[0-9.]+ +[0-9.]+$' 'explain tells scale, range and share' \
+    $strata explain int8.ini --quantised
+expect 0 'no tensor is quantised' 'or that there is none' $strata explain digits.ini --quantised
+$strata build int8.ini -o int8.engine >"$log" 2>&1
+expect 0 '^relu2 +int8 +0\.0[0-9]+' 'of an engine file, too' $strata explain int8.engine --quantised
+
+# ---- what is kept, and goes on ----
+$q $few --collected c.txt -o a.ini >"$log" && cp c.txt c1.txt &&
+    $q $few --collected c.txt -o a2.ini >>"$log" && cmp c.txt c1.txt && cmp a.safetensors a2.safetensors
+result $? 'a collection that is complete is taken as it is'
+expect 0 '^samples 20 of 20' 'and says how far it is' head -n 2 c.txt
+sed 's/^samples 20/samples 10/' c1.txt >c.txt
+$q $few --collected c.txt -o a.ini >"$log" && head -n 2 c.txt | grep -q 'samples 20 of 20' &&
+    awk '/ image$/ { seen = $4 } END { exit seen != 30 * 64 }' c.txt
+result $? 'one that was interrupted goes on from its sample'
+expect 2 'is of 20 samples, not of 359' 'one of other data is refused' \
+    $q --data digits-test-images.idx --collected c1.txt -o a.ini
+# Ctrl-C: early, late or not at all, the end is the same.
+images=digits-test-images.idx
+$q --data $images --collected whole.txt -o whole.ini >"$log"
+$q --data $images --collected i.txt -o i.ini >out 2>err &
+pid=$!
+sleep 0.1
+kill -INT $pid 2>/dev/null
+wait $pid
+code=$?
+{ [ $code -eq 0 ] || { [ $code -lt 128 ] && grep -q 'interrupted, ' err; }; } &&
+    $q --data $images --collected i.txt -o i.ini >>"$log" 2>&1 && cmp whole.txt i.txt >>"$log" &&
+    cmp whole.safetensors i.safetensors >>"$log"
+result $? 'a collection that Ctrl-C ends goes on to the same network'
+sed 's/:[0-9]*/:7/' c1.txt >c.txt
+expect 2 'c.txt:4: error: the bins hold' 'a damaged one is refused' $q $few --collected c.txt -o a.ini
+sed 's/ relu1$/ relu9/' c1.txt >c.txt
+expect 2 "no tensor 'relu9' of this network" 'and one of another network' \
+    $q $few --collected c.txt -o a.ini
+
+# ---- labels ----
+seq 20 | sed 's/.*/3/' >labels
+expect 0 '^right: [0-9]+ in floats' 'labels may be lines' $q $few --labels labels -o a.ini
+echo 3 >>labels
+expect 2 'labels: 21 labels, but 20 samples' 'as many as samples' $q $few --labels labels -o a.ini
+echo x >>labels
+expect 2 'labels:22: error: a class is needed' 'that are numbers' $q $few --labels labels -o a.ini
+
+# ---- what is refused ----
+mkdir empty
+expect 2 'empty: no file is in the folder' 'a folder without files' $q --data empty -o a.ini
+expect 2 'nowhere: cannot be opened' 'no folder' $q --data nowhere -o a.ini
+expect 2 "data 'y=images': write --data NAME=PATH.*: image" 'data of an input that is not there' \
+    $q --data y=images -o a.ini
+expect 2 'nothing to quantise' 'a network that is int8 already' \
+    $strata quantise int8.ini $few -o a.ini
+expect 2 'nothing to quantise: no MatrixMultiply' 'no MatrixMultiply for --weights-only' \
+    $q --weights-only -o a.ini
+expect 2 "no layer is called 'conv3'; did you mean 'conv" 'a layer that is not there' \
+    $q $few --keep conv3 -o a.ini
+sed 's/^0 /x /' r.txt >bad.txt
+expect 2 'bad.txt:3: error: the low end is missing' 'damaged ranges' $q --ranges bad.txt -o a.ini
+grep -v relu1 r.txt >bad.txt
+expect 2 "bad.txt: no range of tensor 'relu1'" 'ranges that lack a tensor' \
+    $q --ranges bad.txt -o a.ini
+expect 2 'would be replaced' 'to replace the network' $q $few -o digits.ini
+expect 2 'would be replaced' 'or its weights' $q $few -o digits.int8 --set 'weights w.file=digits.safetensors' \
+    -o ./digits.xyz
+expect 2 'a file is needed here, not a format' '-o with a format' $q $few -o json
+expect 2 "method 'mes': .* did you mean 'mse'" 'a method that is not there' $q $few --method mes -o a.ini
+for wishes in "$few" '-o a.ini' "$few --budget 1 -o a.ini" '--labels l --ranges r -o a.ini' \
+    '--sensitivity --ranges r.txt -o a.ini' '--ranges r --save-ranges s -o a.ini' \
+    '--ranges r --collected s -o a.ini' '--weights-only --ranges r -o a.ini'; do
+    expect 2 '^Usage: strata quantise' "refused: $wishes" $q $wishes
+done
+# ---- matrices, several inputs, .npy ----
+cat >mm.ini <<'END'
+[network]
+format = 1
+outputs = y
+[input a]
+shape = 1 x 4 x 16
+[input c]
+shape = 1 x 4 x 24
+[weights w]
+random = 3
+[layer one]
+type = MatrixMultiply
+inputs = a
+units = 24
+b = w
+[layer both]
+type = ElementWise
+inputs = one, c
+[layer y]
+type = MatrixMultiply
+units = 8
+transpose_b = yes
+b = w
+END
+mkdir a c
+for i in 1 2 3; do
+    for input in a=16 c=24; do
+        { printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (4, ${input#*=}), }"
+            seq 99 | tr -d '\n' | cut -c "$i-$((i + 4 * ${input#*=} - 1))" | tr -d '\n'; } >"${input%=*}/$i.npy"
+    done
+done
+expect 0 '^2 layers are int8; 0 tensors' 'weights alone need no data' \
+    $strata quantise mm.ini --weights-only -o wo.ini
+expect 0 '^ok: all are within the tolerance of 0.2' 'and compare as quantised' \
+    $strata compare mm.ini wo.ini
+expect 0 'of 3 samples [123] have' 'two inputs have data each' \
+    $strata quantise mm.ini --data a=a --data c=c -o mm8.ini
+expect 0 '^inputs = one, c.dequantize$' 'of a sum one addend stays' cat mm8.ini
+expect 2 "input 'c' has no data; add --data c=FOLDER" 'one of them is not enough' \
+    $strata quantise mm.ini --data a=a -o mm8.ini
+expect 2 "input 'a' has 3 samples, 'c' 1" 'as many are needed' \
+    $strata quantise mm.ini --data a=a --data c=c/1.npy -o mm8.ini
+expect 2 "c/1.npy: shape .4 x 24., but input 'a' is" 'of the right shape' \
+    $strata quantise mm.ini --data a=c --data c=c -o mm8.ini
+cat >state.ini <<'END'
+[network]
+format = 1
+outputs = y
+[input a]
+shape = 1 x 4 x 16
+[state s]
+shape = 1 x 4 x 16
+next = sum
+[weights w]
+random = 3
+[layer sum]
+type = ElementWise
+inputs = a, s
+[layer y]
+type = MatrixMultiply
+units = 24
+b = w
+END
+expect 2 'has \[state\]' 'states have no samples' $strata quantise state.ini --data a -o s.ini
+expect 0 '^1 layer is int8' 'but weights' $strata quantise state.ini --weights-only -o s.ini
+mkdir other
+expect 0 '^prob +0 +1 +3 ' 'a network in another folder has all its files' sh -c \
+    "$q $few -o other/n.ini >/dev/null && $strata run other/n.ini images/3-011.pgm --top 1"
+finish
