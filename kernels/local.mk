@@ -44,6 +44,7 @@ CUDA_SHARED_SOURCES = \
 
 EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \
+	kernels/activate.cuh \
 	kernels/layer.cuh \
 	kernels/overlap.cuh \
 	kernels/reformat/common.cuh \

@@ -31,7 +31,7 @@ product_finish(const product_job &job, float (&v)[N], const uint32_t (&x)[N / 2]
             v[e] = fmaf(job.beta, two.x, v[e]);
             v[e + 1] = fmaf(job.beta, two.y, v[e + 1]);
         }
-    product_activate(v, job.activation);
+    activate_all(v, job.activation);
     if (job.real < job.n) /* activations need not keep a pad's 0 */
 #pragma unroll
         for (int e = 0; e < N; e++)

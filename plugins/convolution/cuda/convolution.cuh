@@ -6,8 +6,8 @@
 #ifndef PLUGINS_CONVOLUTION_CUDA_CONVOLUTION_CUH
 #define PLUGINS_CONVOLUTION_CUDA_CONVOLUTION_CUH
 
-#include "kernels/layer.cuh"
-#include "plugins/common/window.h"
+#include "kernels/activate.cuh"
+#include "plugins/common/window.cuh"
 
 enum { CONVOLUTION_WEIGHT, CONVOLUTION_BIAS };
 
@@ -23,29 +23,6 @@ struct convolution_state {
     int32_t multiprocessors;
     bool overlaps; /* kernels may be launched before the one before them has ended */
 };
-
-/* Of data at index (n, c, i): n*image + (c >> shift)*channel + (c & mask) + i*step. */
-struct convolution_tensor {
-    void *data;
-    int64_t image, channel, step[WINDOW_DIMS];
-    uint32_t shift, mask; /* of the vector of channels */
-};
-
-static inline convolution_tensor convolution_tensor_of(const strata_tensor *t)
-{
-    convolution_tensor v = {t->data, t->strides[0], t->strides[1], {}, 0, 0};
-    while (t->vector_dim == 1 && (1 << v.shift) < t->vector)
-        v.shift++;
-    v.mask = (1u << v.shift) - 1;
-    for (int d = 2; d < t->rank; d++)
-        v.step[WINDOW_DIMS - t->rank + d] = t->strides[d];
-    return v;
-}
-
-static __device__ inline int64_t channel_offset(const convolution_tensor &t, uint32_t c)
-{
-    return (c >> t.shift) * t.channel + (c & t.mask);
-}
 
 /* Channels as they lie in memory: rounded up to the vector. */
 static inline int64_t stored_channels(const strata_tensor *t)
@@ -149,27 +126,6 @@ static __device__ inline pack<T, N> load_pack_if(const T *p, bool valid)
 
 /* ---- the tail -------------------------------------------------------------------------
  */
-
-/* Out of line: kernels finish many elements in unrolled loops. */
-static __device__ __noinline__ float activate_rare(float x, activation_args p)
-{
-    return activate(x, p);
-}
-
-/* One branch for all elements, and none in the usual cases. */
-template <int N>
-static __device__ inline void activate_all(float (&v)[N], const activation_args &p)
-{
-    if (p.kind == STRATA_RELU) {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            asm("max.NaN.f32 %0, %0, 0f00000000;" : "+f"(v[i]));
-    } else if (p.kind >= 0) {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = activate_rare(v[i], p);
-    }
-}
 
 /* A tail that is two bounds, with 0, which pads are, between them: no branches. */
 struct convolution_bounds {
