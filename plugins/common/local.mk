@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	plugins/common/reduce.cuh \
 	plugins/common/reduce.h \
 	plugins/common/reduce_plan.h \
+	plugins/common/quantized/direct.cuh \
 	plugins/common/quantized/factors.h \
 	plugins/common/quantized/quantized.h \
 	plugins/common/product/finish.cuh \
@@ -32,5 +33,6 @@ EXTRA_DIST += \
 	plugins/common/pointwise.cuh \
 	plugins/common/quantize.cuh \
 	plugins/common/pointwise_walk.cuh \
+	plugins/common/window.cuh \
 	plugins/common/window.h
 CUDA_PLUGIN_KERNELS += plugins/common/dense_weight.cu

@@ -5,3 +5,11 @@ plugins_quantized_product_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_quantized_product_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/quantized_product.c
 ONEDNN_SOURCES += plugins/quantized_product/onednn.c
+
+CUDA_PLUGIN_KERNELS += plugins/quantized_product/cuda.cu
+if HAVE_CUDA
+plugin_LTLIBRARIES += plugins/quantized_product-cuda.la
+plugins_quantized_product_cuda_la_SOURCES =
+plugins_quantized_product_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
+plugins_quantized_product_cuda_la_LIBADD = plugins/quantized_product/cuda.lo $(CUDA_LIBS)
+endif

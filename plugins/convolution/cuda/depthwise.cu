@@ -178,8 +178,8 @@ static void depthwise_window(depthwise_job *job, const struct window *w)
 static depthwise_job depthwise_job_of(const strata_run *r, int lanes)
 {
     const convolution_state *s = (const convolution_state *)r->state;
-    const convolution_tensor x = convolution_tensor_of(&r->in[0]);
-    const convolution_tensor y = convolution_tensor_of(&r->out[0]);
+    const window_tensor x = window_tensor_of(&r->in[0]);
+    const window_tensor y = window_tensor_of(&r->out[0]);
     depthwise_job job = {};
     depthwise_window(&job, &s->w);
     job.x = x.data;

@@ -8,7 +8,7 @@
 enum { THREADS = 128, PIXELS = 4, FILTERS = 8 };
 
 struct direct_job {
-    convolution_tensor x, y, residual; /* residual.data: NULL without one */
+    window_tensor x, y, residual; /* residual.data: NULL without one */
     const void *weight; /* [block of filters][kernel element][c][8], of x's dtype */
     const float *bias;  /* or NULL */
     epilogue_args epilogue;
@@ -219,10 +219,10 @@ static direct_job direct_job_of(const strata_run *r)
     const convolution_state *s = (const convolution_state *)r->state;
     const struct window *w = &s->w;
     direct_job job = {};
-    job.x = convolution_tensor_of(&r->in[0]);
-    job.y = convolution_tensor_of(&r->out[0]);
+    job.x = window_tensor_of(&r->in[0]);
+    job.y = window_tensor_of(&r->out[0]);
     if (r->epilogue->flags & STRATA_EPILOGUE_RESIDUAL)
-        job.residual = convolution_tensor_of(r->epilogue->residual);
+        job.residual = window_tensor_of(r->epilogue->residual);
     job.weight = s->packed;
     job.bias = convolution_bias(r);
     job.epilogue = epilogue_of(r);

@@ -322,11 +322,11 @@ int simt_setup(const strata_node *n, void *state)
 
 static void simt_strides(simt_job *job, const strata_run *r)
 {
-    const convolution_tensor x = convolution_tensor_of(&r->in[0]);
-    const convolution_tensor y = convolution_tensor_of(&r->out[0]);
+    const window_tensor x = window_tensor_of(&r->in[0]);
+    const window_tensor y = window_tensor_of(&r->out[0]);
     const bool sums = r->epilogue->flags & STRATA_EPILOGUE_RESIDUAL;
-    const convolution_tensor sum =
-        convolution_tensor_of(sums ? r->epilogue->residual : &r->out[0]);
+    const window_tensor sum =
+        window_tensor_of(sums ? r->epilogue->residual : &r->out[0]);
     job->x = x.data;
     job->x_image = x.image;
     job->x_channel = (int32_t)x.channel;

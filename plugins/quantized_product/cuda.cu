@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * QuantizedProduct on CUDA: rows as pixels of a convolution by one element.
+ */
+#include "plugins/common/quantized/direct.cuh"
+
+static void resolve(const strata_node *n, quantized_state *s)
+{
+    s->w = {};
+    s->w.first = WINDOW_DIMS;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        s->w.kernel[d] = s->w.stride[d] = s->w.dilation[d] = s->w.in[d] = s->w.out[d] = 1;
+    s->groups = 1;
+    s->in_c = n->in[0].dims[n->in[0].rank - 1];
+    s->out_c = n->out[0].dims[n->out[0].rank - 1];
+}
+
+static int accept(const strata_node *n)
+{
+    const strata_quantized_product *p = (const strata_quantized_product *)n->params;
+    const int status = quantized_accept(n, &p->quantized);
+    return status ? status
+                  : quantized_check_depth(n, n->in[0].dims[n->in[0].rank - 1], 1);
+}
+
+static int setup(const strata_node *n, void *state)
+{
+    const strata_quantized_product *p = (const strata_quantized_product *)n->params;
+    quantized_state *s = (quantized_state *)state;
+    resolve(n, s);
+    return quantized_setup(n, s, p->transposed ? s->in_c : 1,
+                           p->transposed ? 1 : s->out_c);
+}
+
+static int run(const strata_run *r)
+{
+    const quantized_state *s = (const quantized_state *)r->state;
+    quantized_job j = {};
+    j.q = ((const strata_quantized_product *)r->params)->quantized;
+    j.x.data = r->in[0].data;
+    j.x.image = s->in_c;
+    j.x.channel = 1;
+    j.y.data = r->out[0].data;
+    j.y.image = s->out_c;
+    j.y.channel = 1;
+    j.stored = s->out_c;
+    j.pixels = 1;
+    j.total = r->out[0].count;
+    return quantized_launch(r, &j);
+}
+
+static const strata_row rows[] = {
+    {{STRATA_I8_NCHW | STRATA_U8_NCHW},
+     {STRATA_I8_NCHW | STRATA_U8_NCHW | STRATA_F32_NCHW | STRATA_F16_NCHW}},
+};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
+     .name = "cuda",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.005,
+     .state_size = sizeof(quantized_state),
+     .accept = accept,
+     .setup = setup,
+     .run = run},
+};
+
+static const strata_extends quantized_product = {
+    .struct_size = sizeof(strata_extends),
+    .version = 1,
+    .layer = "core::QuantizedProduct",
+    .params_size = sizeof(strata_quantized_product),
+    .impls = STRATA_ARRAY(impls),
+};
+static const strata_extends *const extends[] = {&quantized_product};
+STRATA_MODULE_EXTENDS("core.cuda", "1.0.0", "+core::QuantizedProduct", extends)

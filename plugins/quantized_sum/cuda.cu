@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * QuantizedSum on CUDA: inputs and output lie alike, pad lanes too.
+ */
+#include "plugins/common/quantized/direct.cuh"
+
+enum { SCALE_A, SCALE_B, SCALE_OUT };
+
+struct sum_job {
+    const uint8_t *a, *b;
+    void *y;
+    const float *scale_a, *scale_b, *scale_out;
+    strata_quantized q;
+    channel_map channels;
+    int64_t size, zero_b;
+    int32_t signed_a, signed_b, out, pads;
+};
+
+/* What a byte stands for. */
+static __device__ inline float value_of(uint8_t byte, bool is_signed, int64_t zero,
+                                        float scale)
+{
+    const int32_t x = is_signed ? (int8_t)byte : byte;
+    return __fmul_rn((float)(x - (int32_t)zero), scale);
+}
+
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    sum_kernel(const __grid_constant__ sum_job j)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
+    wait_for_previous();
+    for (int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < j.size;
+         i += step) {
+        const float a = value_of(j.a[i], j.signed_a, j.q.zero_in, *j.scale_a);
+        const float b = value_of(j.b[i], j.signed_b, j.zero_b, *j.scale_b);
+        if (j.pads && channel_of(i, j.channels) >= j.channels.channels)
+            ((uint8_t *)j.y)[i] = 0;
+        else
+            quantized_put(j.y, j.out, i, j.q,
+                          quantized_activate_rounded(j.q, __fadd_rn(a, b)), j.scale_out);
+    }
+}
+
+static int accept(const strata_node *n)
+{
+    return quantized_accept(n, &((const strata_quantized_sum *)n->params)->quantized);
+}
+
+static int run(const strata_run *r)
+{
+    const strata_quantized_sum *p = (const strata_quantized_sum *)r->params;
+    const strata_tensor *y = &r->out[0];
+    sum_job j = {};
+    j.a = (const uint8_t *)r->in[0].data;
+    j.b = (const uint8_t *)r->in[1].data;
+    j.y = y->data;
+    j.scale_a = (const float *)r->weight[SCALE_A].data;
+    j.scale_b = (const float *)r->weight[SCALE_B].data;
+    j.scale_out = (const float *)r->weight[SCALE_OUT].data;
+    j.q = p->quantized;
+    j.channels = channel_map_of(y);
+    j.size = y->size;
+    j.zero_b = p->zero_b;
+    j.signed_a = r->in[0].dtype == STRATA_INT8;
+    j.signed_b = r->in[1].dtype == STRATA_INT8;
+    j.out = y->dtype;
+    j.pads = y->size != y->count;
+    launch_overlapped(sum_kernel, dim3(layer_blocks(j.size, CUDA_BLOCK)),
+                      dim3(CUDA_BLOCK), 0, layer_stream(r), j);
+    return layer_launched(r, "quantized_sum");
+}
+
+#define BYTES(layout) (STRATA_I8_##layout | STRATA_U8_##layout)
+#define ROW(bytes, floats)                                                               \
+    {                                                                                    \
+        {bytes, bytes},                                                                  \
+        {                                                                                \
+            (bytes) | (floats)                                                           \
+        }                                                                                \
+    }
+static const strata_row rows[] = {
+    ROW(BYTES(NCHW), STRATA_F32_NCHW),
+    ROW(BYTES(NHWC), STRATA_F32_NHWC),
+    ROW(BYTES(NC4HW4), 0),
+    ROW(BYTES(NC32HW32), 0),
+    ROW(STRATA_I8_NHWC16, 0),
+};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_CUDA,
+     .name = "cuda",
+     .rows = STRATA_ARRAY(rows),
+     .accept = accept,
+     .run = run,
+     .bandwidth = 0.2},
+};
+
+static const strata_extends quantized_sum = {
+    .struct_size = sizeof(strata_extends),
+    .version = 1,
+    .layer = "core::QuantizedSum",
+    .params_size = sizeof(strata_quantized_sum),
+    .impls = STRATA_ARRAY(impls),
+};
+static const strata_extends *const extends[] = {&quantized_sum};
+STRATA_MODULE_EXTENDS("core.cuda", "1.0.0", "+core::QuantizedSum", extends)
