@@ -75,7 +75,8 @@ enum weight_source {
     WEIGHT_FILE,
     WEIGHT_RANDOM,
     WEIGHT_ZEROS,
-    WEIGHT_JOINED /* of several weights, one behind the other along a dim */
+    WEIGHT_JOINED, /* of several weights, one behind the other along a dim */
+    WEIGHT_AFFINE  /* a vector of FP32 made of others, entry by entry */
 };
 
 struct network_weight;
@@ -88,11 +89,24 @@ struct network_join {
     int n, axis;
 };
 
+/* An operand of a WEIGHT_AFFINE: an FP32 vector, of one element or as many as that, or
+ * without one `absent`. */
+struct network_operand {
+    const struct network_weight *weight;
+    double absent;
+};
+
+/* of[k]*scale[k] + shift[k], in FP64, rounded once. */
+struct network_affine {
+    struct network_operand of, scale, shift;
+};
+
 struct network_weight {
     enum weight_source source;
     struct weight_view view; /* WEIGHT_FILE */
     uint64_t seed;           /* WEIGHT_RANDOM */
     const struct network_join *join; /* WEIGHT_JOINED */
+    const struct network_affine *affine; /* WEIGHT_AFFINE */
     int dtype;               /* as the layer accepts it */
     int rank;
     int64_t dims[STRATA_MAX_RANK]; /* as the layer expects it */

@@ -359,6 +359,40 @@ static int load_joined(const struct network_weight *w, char *dst, strata_error *
     return status;
 }
 
+/* The n entries of an operand, for the caller to free. */
+static float *load_operand(const struct network_operand *o, int64_t n, const char *what,
+                           strata_error *err)
+{
+    const int64_t own =
+        o->weight ? network_elements(o->weight->dims, o->weight->rank) : 0;
+    float *values = zalloc((size_t)n, sizeof *values, what, err);
+    if (values && own > 0 && network_weight_load(o->weight, values, err) != STRATA_OK) {
+        free(values);
+        return NULL;
+    }
+    for (int64_t k = own > 0; k < n && values && own <= 1; k++)
+        values[k] = own > 0 ? values[0] : (float)o->absent;
+    return values;
+}
+
+static int load_affine(const struct network_weight *w, float *dst, int64_t n,
+                       strata_error *err)
+{
+    const struct network_affine *a = w->affine;
+    float *of = load_operand(&a->of, n, w->name, err), *scale = NULL, *shift = NULL;
+    if (of)
+        scale = load_operand(&a->scale, n, w->name, err);
+    if (scale)
+        shift = load_operand(&a->shift, n, w->name, err);
+    for (int64_t k = 0; k < n && shift; k++)
+        dst[k] = (float)((double)of[k] * (double)scale[k] + (double)shift[k]);
+    const int status = shift ? STRATA_OK : err->status;
+    free(of);
+    free(scale);
+    free(shift);
+    return status;
+}
+
 /* Before factors. */
 static int load(const struct network_weight *w, void *dst, strata_error *err)
 {
@@ -375,6 +409,8 @@ static int load(const struct network_weight *w, void *dst, strata_error *err)
         break;
     case WEIGHT_JOINED:
         return load_joined(w, dst, err); /* whose parts have names */
+    case WEIGHT_AFFINE:
+        return load_affine(w, dst, count, err);
     default:
         memset(dst, 0, (size_t)count * strata_dtype_size(w->dtype));
     }

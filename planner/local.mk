@@ -42,6 +42,8 @@ PLANNER_SOURCES = \
 	planner/facts.c \
 	planner/fuse/fuse.c \
 	planner/fuse/group.c \
+	planner/fuse/chain.h \
+	planner/fuse/integers.c \
 	planner/fuse/quantize.c \
 	planner/fuse/reduce.c \
 	planner/fuse/shuffle.c \

@@ -416,6 +416,9 @@ void made_layer_settle(struct made_layer *m)
         m->params.pointwise.program = (strata_string){m->program, strlen(m->program)};
     if (m->kind == MADE_REDUCE)
         m->params.reduce.axes.v = m->axes;
+    for (size_t w = 0; w < ARRAY_LENGTH(m->weights); w++)
+        if (m->weights[w].source == WEIGHT_AFFINE)
+            m->weights[w].affine = &m->affine[w];
     m->layer.params = m->own_params ? (void *)m->own_params : &m->params;
     m->layer.weights = m->weights;
     m->layer.inputs = m->inputs;

@@ -2,12 +2,13 @@
  *
  * Layers between a Dequantize and a Quantize as one that computes in 8 bits. A layer all
  * of whose inputs a Dequantize makes, and whose weight is INT8, begins a group that reads
- * the integers instead; an Activation and a Quantize after it go into its pass. A layer
- * that only moves or picks elements takes the integers as they are, where what goes in
- * and what comes out have the same scale. Whether a group runs is the plan's choice; a
- * Dequantize all of whose readers do without it then makes nothing.
+ * the integers instead; a Scale of channels after it goes into its factors and bias, an
+ * Activation and a Quantize into its pass. A layer that only moves or picks elements takes
+ * the integers as they are, where what goes in and what comes out have the same scale.
+ * Whether a group runs is the plan's choice; a Dequantize all of whose readers do without
+ * it then makes nothing.
  */
-#include "planner/planner.h"
+#include "planner/fuse/chain.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,18 +16,6 @@
 #include <string.h>
 
 #include <strata/layers.h>
-
-enum { SCALE, ZERO };  /* weights of Quantize and Dequantize */
-enum { WEIGHT, BIAS }; /* of layers that multiply */
-
-/* A chain from a layer that could compute with integers. */
-struct chain {
-    const struct network_layer *from[PLAN_MAX_PORTS]; /* the Dequantize of each input */
-    int n_from;
-    int nodes[3]; /* the layer, an Activation, a Quantize */
-    int n;
-    const struct network_layer *activation, *to; /* or NULL */
-};
 
 static bool is_type(const struct network_layer *layer, const char *name)
 {
@@ -52,26 +41,20 @@ static const char *refuse_scale(const struct network_layer *q, int dtype)
     const strata_quantize *p = q->params;
     if (!is_byte(dtype))
         return "its integers are not of 8 bits";
-    if (p->block != 0 || !is_one(&q->weights[SCALE]))
+    if (p->block != 0 || !is_one(&q->weights[QUANTIZE_SCALE]))
         return "it has several scales, or none in a file";
-    return network_has_weight(q, ZERO) && !is_one(&q->weights[ZERO])
+    return network_has_weight(q, QUANTIZE_ZERO) && !is_one(&q->weights[QUANTIZE_ZERO])
                ? "its zero is in no file"
                : NULL;
 }
 
-static float value_of(const struct network_layer *q, size_t w)
+float chain_value(const struct network_layer *q, size_t w)
 {
     float value = 0;
     if (network_has_weight(q, w) &&
         network_weight_load(&q->weights[w], &value, NULL) != STRATA_OK)
         return 0; /* a file's element that is there converts */
     return value;
-}
-
-static bool same_scale(const struct network_layer *a, const struct network_layer *b)
-{
-    return value_of(a, SCALE) == value_of(b, SCALE) &&
-           value_of(a, ZERO) == value_of(b, ZERO);
 }
 
 /* ---- chains ------------------------------------------------------------------------ */
@@ -115,11 +98,26 @@ static bool is_fusible(const struct network_layer *layer)
            ((const strata_activation *)layer->params)->kind <= STRATA_CLIP;
 }
 
+/* Whether a Scale after a layer may go into its factors and bias. */
+static bool folds_scale(const struct planner *planner, int node, int next)
+{
+    const struct network_layer *layer = planner->nodes[node].layer;
+    return is_type(planner->nodes[next].layer, "core::Scale@1") &&
+           !is_type(layer, "core::Scale@1") &&
+           !planner_refuse_fold(planner, &planner->nodes[node],
+                                planner->nodes[next].layer);
+}
+
 static void find_chain(struct chain *c, const struct planner *planner, const int *reader,
                        int node, bool computes)
 {
     c->nodes[c->n++] = node;
     int next = only_reader(planner, reader, node);
+    if (next >= 0 && computes && folds_scale(planner, node, next)) {
+        c->scale = planner->nodes[next].layer;
+        c->nodes[c->n++] = next;
+        next = only_reader(planner, reader, next);
+    }
     if (next >= 0 && computes && is_fusible(planner->nodes[next].layer)) {
         c->activation = planner->nodes[next].layer;
         c->nodes[c->n++] = next;
@@ -132,202 +130,6 @@ static void find_chain(struct chain *c, const struct planner *planner, const int
         return;
     c->to = to;
     c->nodes[c->n++] = next;
-}
-
-/* ---- layers ------------------------------------------------------------------------ */
-
-/* A weight of one element, as one of rank 1. */
-static struct network_weight flat(const struct network_weight *w)
-{
-    struct network_weight f = *w;
-    f.dims[0] = network_elements(w->dims, w->rank);
-    f.rank = 1;
-    return f;
-}
-
-static void set_quantized(strata_quantized *q, const struct planner *planner,
-                          const struct chain *c)
-{
-    *q = (strata_quantized){.zero_in = (int64_t)value_of(c->from[0], ZERO)};
-    if (c->activation) {
-        const strata_activation *a = c->activation->params;
-        q->activation = 1 + a->kind;
-        q->alpha = strata_activation_alpha(a);
-        q->beta = strata_activation_beta(a);
-    }
-    if (!c->to)
-        return;
-    q->zero_out = (int64_t)value_of(c->to, ZERO);
-    q->to = planner->network->tensors[c->to->outputs[0]].dtype == STRATA_INT8 ? 1 : 2;
-}
-
-/* Of a layer that multiplies by a constant. */
-static void set_weights(struct made_layer *m, const struct network_layer *layer,
-                        const struct chain *c)
-{
-    struct network_weight *w = m->weights;
-    w[STRATA_QUANTIZED_WEIGHT] = network_weight_stored(&layer->weights[WEIGHT]);
-    w[STRATA_QUANTIZED_BIAS] = layer->weights[BIAS];
-    w[STRATA_QUANTIZED_FACTORS] = flat(layer->weights[WEIGHT].factors);
-    w[STRATA_QUANTIZED_SCALE_IN] = flat(&c->from[0]->weights[SCALE]);
-    if (c->to)
-        w[STRATA_QUANTIZED_SCALE_OUT] = flat(&c->to->weights[SCALE]);
-}
-
-/* NULL, or why a layer's weight is no INT8 constant. */
-static const char *refuse_weight(const struct network_layer *layer)
-{
-    const struct network_weight *w = &layer->weights[WEIGHT];
-    return !w->factors || w->view.dtype != WEIGHT_I8
-               ? "its weight is not INT8 with a weight_scale"
-               : NULL;
-}
-
-static const char *make_convolution(struct made_layer *m, const struct planner *planner,
-                                    const struct network_layer *layer,
-                                    const struct chain *c)
-{
-    const char *why = refuse_weight(layer);
-    m->layer.type = planner->network->quantized_convolution;
-    if (why || !m->layer.type)
-        return why ? why : "there is no QuantizedConvolution here";
-    m->params.quantized_convolution.convolution =
-        *(const strata_convolution *)layer->params;
-    set_quantized(&m->params.quantized_convolution.quantized, planner, c);
-    set_weights(m, layer, c);
-    return NULL;
-}
-
-/* Image by image a window over all of it; of a matrix a product. */
-static const char *make_fully_connected(struct made_layer *m,
-                                        const struct planner *planner,
-                                        const struct network_layer *layer,
-                                        const struct chain *c)
-{
-    const strata_fully_connected *p = layer->params;
-    const struct network_tensor *x = &planner->network->tensors[layer->inputs[0]];
-    const char *why = refuse_weight(layer);
-    const bool matrix = x->rank == 2;
-    m->layer.type = matrix ? planner->network->quantized_product
-                           : planner->network->quantized_convolution;
-    if (why || !m->layer.type)
-        return why ? why : "there is no layer of 8 bits for it here";
-    if (!matrix && (p->transposed || x->rank > 5))
-        return "its weight is transposed, and its input no matrix";
-    set_weights(m, layer, c);
-    if (matrix) {
-        m->params.quantized_product = (strata_quantized_product){
-            .transposed = !p->transposed}; /* (M, K) is N x K */
-        set_quantized(&m->params.quantized_product.quantized, planner, c);
-        return NULL;
-    }
-    struct network_weight *w = &m->weights[STRATA_QUANTIZED_WEIGHT];
-    w->rank = x->rank;
-    memcpy(w->dims + 1, x->dims + 1, (size_t)(x->rank - 1) * sizeof *w->dims);
-    m->params.quantized_convolution.convolution = (strata_convolution){.groups = 1};
-    set_quantized(&m->params.quantized_convolution.quantized, planner, c);
-    return NULL;
-}
-
-static const char *make_product(struct made_layer *m, const struct planner *planner,
-                                const struct network_layer *layer, const struct chain *c)
-{
-    const strata_matrix_multiply *p = layer->params;
-    const char *why = refuse_weight(layer);
-    m->layer.type = planner->network->quantized_product;
-    if (why || !m->layer.type)
-        return why ? why : "there is no QuantizedProduct here";
-    if (p->transpose_a || p->alpha != 1 || layer->n_inputs != 1)
-        return "it is more than a product by a constant";
-    m->params.quantized_product =
-        (strata_quantized_product){.transposed = p->transpose_b};
-    set_quantized(&m->params.quantized_product.quantized, planner, c);
-    set_weights(m, layer, c);
-    return NULL;
-}
-
-static const char *make_sum(struct made_layer *m, const struct planner *planner,
-                            const struct network_layer *layer, const struct chain *c)
-{
-    const struct network_tensor *tensors = planner->network->tensors;
-    const struct network_tensor *a = &tensors[layer->inputs[0]];
-    const struct network_tensor *b = &tensors[layer->inputs[layer->n_inputs - 1]];
-    m->layer.type = planner->network->quantized_sum;
-    if (!m->layer.type)
-        return "there is no QuantizedSum here";
-    if (((const strata_elementwise *)layer->params)->op != STRATA_SUM ||
-        layer->n_inputs != 2 || a->rank != b->rank ||
-        memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0)
-        return "it is no sum of two tensors of one shape";
-    if (!c->to)
-        return "its output is not quantised, and is as quick to compute in floats";
-    set_quantized(&m->params.quantized_sum.quantized, planner, c);
-    m->params.quantized_sum.zero_b = (int64_t)value_of(c->from[1], ZERO);
-    m->weights[0] = flat(&c->from[0]->weights[SCALE]);
-    m->weights[1] = flat(&c->from[1]->weights[SCALE]);
-    m->weights[2] = flat(&c->to->weights[SCALE]);
-    return NULL;
-}
-
-/* The layer itself, of integers. */
-static const char *make_mover(struct made_layer *m, const struct planner *planner,
-                              const struct network_layer *layer, const struct chain *c)
-{
-    const struct network_tensor *tensors = planner->network->tensors;
-    if (!c->to)
-        return "its output is not quantised";
-    for (int i = 0; i < c->n_from; i++)
-        if (!same_scale(c->from[i], c->to) ||
-            tensors[c->from[i]->inputs[0]].dtype != tensors[c->to->outputs[0]].dtype)
-            return "what goes in has another scale, zero or dtype than what comes out";
-    for (size_t w = 0; w < layer->type->n_weights; w++)
-        if (network_has_weight(layer, w))
-            return "it has weights";
-    m->layer.type = layer->type;
-    m->own_params = layer->params;
-    return NULL;
-}
-
-static const char *make_resize(struct made_layer *m, const struct planner *planner,
-                               const struct network_layer *layer, const struct chain *c)
-{
-    return ((const strata_resize *)layer->params)->mode != STRATA_NEAREST
-               ? "it interpolates"
-               : make_mover(m, planner, layer, c);
-}
-
-static const char *make_pooling(struct made_layer *m, const struct planner *planner,
-                                const struct network_layer *layer, const struct chain *c)
-{
-    return ((const strata_pooling *)layer->params)->kind != STRATA_POOL_MAX
-               ? "it is no maximum"
-               : make_mover(m, planner, layer, c);
-}
-
-static const struct rule {
-    const char *type;
-    bool computes; /* an Activation may follow */
-    const char *(*make)(struct made_layer *m, const struct planner *planner,
-                        const struct network_layer *layer, const struct chain *c);
-} rules[] = {
-    {"core::Convolution@1", true, make_convolution},
-    {"core::FullyConnected@1", true, make_fully_connected},
-    {"core::MatrixMultiply@1", true, make_product},
-    {"core::ElementWise@1", true, make_sum},
-    {"core::Concatenation@1", false, make_mover},
-    {"core::Identity@1", false, make_mover},
-    {"core::Pooling@1", false, make_pooling},
-    {"core::Resize@1", false, make_resize},
-    {"core::Shuffle@1", false, make_mover},
-    {"core::Slice@1", false, make_mover},
-};
-
-static const struct rule *rule_of(const struct network_layer *layer)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(rules); i++)
-        if (is_type(layer, rules[i].type))
-            return &rules[i];
-    return NULL;
 }
 
 static bool has_impl(const struct planner *planner, const struct registry_layer *type)
@@ -343,15 +145,14 @@ static const char *make(struct made_layer *m, struct chain *c,
                         const struct planner *planner, const int *reader, int node)
 {
     const struct network_layer *layer = planner->nodes[node].layer;
-    const struct rule *rule = rule_of(layer);
-    const char *why = rule ? NULL : "it computes in floats";
+    const char *why = chain_refuse(layer);
     if (!why)
         why = find_inputs(c, planner, node);
     if (!why && layer->impl)
         why = "the network asks for an impl of it";
     if (why)
         return why;
-    find_chain(c, planner, reader, node, rule->computes);
+    find_chain(c, planner, reader, node, chain_computes(layer));
     *m = (struct made_layer){.layer = {.name = layer->name,
                                        .place = layer->place,
                                        .n_inputs = c->n_from,
@@ -360,7 +161,7 @@ static const char *make(struct made_layer *m, struct chain *c,
     for (int i = 0; i < c->n_from; i++)
         m->inputs[i] = c->from[i]->inputs[0];
     m->output = planner->nodes[c->nodes[c->n - 1]].layer->outputs[0];
-    why = rule->make(m, planner, layer, c);
+    why = chain_make(m, planner, layer, c);
     return why || has_impl(planner, m->layer.type)
                ? why
                : "no impl in 8 bits is for this device";

@@ -24,6 +24,10 @@ TestSuite(fold, .init = open_files, .fini = scratch_remove, .timeout = 600);
 #define CONV(name, from, more)                                                           \
     "[layer " name "]\ntype = Convolution\ninputs = " from "\nfilters = 16\n"            \
     "kernel = 3x3\npad = 1\nweights = w:conv\n" more
+/* Batch norm, as an import leaves it. */
+#define NORM(name, from)                                                                 \
+    "[layer " name "]\ntype = Scale\ninputs = " from                                     \
+    "\nscale = w:norm.scale\nshift = w:norm.shift\n"
 #define RELU(name, from)                                                                 \
     "[layer " name "]\ntype = Activation\ninputs = " from "\nkind = relu\n"
 
@@ -32,7 +36,8 @@ static void spill_weights(void)
 {
     static int8_t conv[16 * 16 * 9], fc[10 * 16 * 64], matrix[32 * 10];
     static float conv_scale[16], fc_scale = 0.0625F, bias[16], a = 0.0078125F,
-                                 b = 0.03125F, matrix_scale[10], matrix_bias[10];
+                                 b = 0.03125F, matrix_scale[10], matrix_bias[10],
+                                 norm_scale[16], norm_shift[16];
     struct weight_view views[] = {
         {"conv.weight", WEIGHT_I8, 4, {16, 16, 3, 3}, conv, sizeof conv},
         {"conv.weight_scale", WEIGHT_F32, 1, {16}, conv_scale, sizeof conv_scale},
@@ -42,6 +47,8 @@ static void spill_weights(void)
         {"matrix.b", WEIGHT_I8, 2, {32, 10}, matrix, sizeof matrix},
         {"matrix.weight_scale", WEIGHT_F32, 1, {10}, matrix_scale, sizeof matrix_scale},
         {"matrix.bias", WEIGHT_F32, 1, {10}, matrix_bias, sizeof matrix_bias},
+        {"norm.scale", WEIGHT_F32, 1, {16}, norm_scale, sizeof norm_scale},
+        {"norm.shift", WEIGHT_F32, 1, {16}, norm_shift, sizeof norm_shift},
         {"a", WEIGHT_F32, 1, {1}, &a, sizeof a},
         {"b", WEIGHT_F32, 1, {1}, &b, sizeof b},
     };
@@ -54,6 +61,8 @@ static void spill_weights(void)
     for (int k = 0; k < 16; k++) {
         conv_scale[k] = (float)(rand() % 1000 + 500) / 262144;
         bias[k] = (float)(rand() % 1000 - 500) / 1024;
+        norm_scale[k] = (float)(rand() % 2000 - 1000) / 700;
+        norm_shift[k] = (float)(rand() % 1000 - 500) / 512;
     }
     for (int k = 0; k < 10; k++) {
         matrix_scale[k] = (float)(rand() % 1000 + 500) / 65536;
@@ -78,6 +87,18 @@ static const struct fold_case {
      HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("c", "dq", "")
          RELU("act", "c") Q("r", "act", "b") DQ("y", "r", "b"),
      {"q", "c + act + r", "y"},
+     1},
+    {"a batch norm and an activation between them",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("c", "dq", "")
+         NORM("bn", "c") RELU("act", "bn") Q("r", "act", "b") DQ("y", "r", "b"),
+     {"q", "c + bn + act + r", "y"},
+     1},
+    {"factors that are a number, and no bias",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV(
+         "c", "dq",
+         "bias = none\n") "[layer bn]\ntype = Scale\ninputs = c\nscale = 0.5\n"
+                          "shift = -0.25\n" Q("r", "bn", "b") DQ("y", "r", "b"),
+     {"q", "c + bn + r", "y"},
      1},
     {"no scale behind",
      HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("y", "dq", ""),

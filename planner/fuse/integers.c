@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The layers of integers that chains between a Dequantize and a Quantize become.
+ */
+#include "planner/fuse/chain.h"
+
+#include <string.h>
+
+#include <strata/layers.h>
+
+enum { WEIGHT, BIAS };  /* of layers that multiply */
+enum { FACTOR, SHIFT }; /* of core::Scale */
+
+static bool same_scale(const struct network_layer *a, const struct network_layer *b)
+{
+    return chain_value(a, QUANTIZE_SCALE) == chain_value(b, QUANTIZE_SCALE) &&
+           chain_value(a, QUANTIZE_ZERO) == chain_value(b, QUANTIZE_ZERO);
+}
+
+/* ---- layers ------------------------------------------------------------------------ */
+
+/* A weight of one element, as one of rank 1. */
+static struct network_weight flat(const struct network_weight *w)
+{
+    struct network_weight f = *w;
+    f.dims[0] = network_elements(w->dims, w->rank);
+    f.rank = 1;
+    return f;
+}
+
+static void set_quantized(strata_quantized *q, const struct planner *planner,
+                          const struct chain *c)
+{
+    *q = (strata_quantized){.zero_in = (int64_t)chain_value(c->from[0], QUANTIZE_ZERO)};
+    if (c->activation) {
+        const strata_activation *a = c->activation->params;
+        q->activation = 1 + a->kind;
+        q->alpha = strata_activation_alpha(a);
+        q->beta = strata_activation_beta(a);
+    }
+    if (!c->to)
+        return;
+    q->zero_out = (int64_t)chain_value(c->to, QUANTIZE_ZERO);
+    q->to = planner->network->tensors[c->to->outputs[0]].dtype == STRATA_INT8 ? 1 : 2;
+}
+
+static struct network_operand operand(const struct network_layer *layer, size_t w,
+                                      double absent)
+{
+    return (struct network_operand){
+        network_has_weight(layer, w) ? &layer->weights[w] : NULL, absent};
+}
+
+/* A vector of a value for each channel, of weights of the layer and of the Scale. */
+static void set_affine(struct made_layer *m, size_t w, int64_t channels,
+                       struct network_operand of, struct network_operand shift,
+                       const struct network_layer *scale)
+{
+    const strata_scale *p = scale->params;
+    m->affine[w] = (struct network_affine){
+        .of = of, .scale = operand(scale, FACTOR, p->scale), .shift = shift};
+    m->weights[w] = (struct network_weight){.source = WEIGHT_AFFINE,
+                                            .dtype = STRATA_FP32,
+                                            .rank = 1,
+                                            .dims = {channels},
+                                            .name = scale->name};
+}
+
+/* Of a layer that multiplies by a constant; `channels` of its output. */
+static void set_weights(struct made_layer *m, const struct network_layer *layer,
+                        int64_t channels, const struct chain *c)
+{
+    struct network_weight *w = m->weights;
+    w[STRATA_QUANTIZED_WEIGHT] = network_weight_stored(&layer->weights[WEIGHT]);
+    w[STRATA_QUANTIZED_BIAS] = layer->weights[BIAS];
+    w[STRATA_QUANTIZED_FACTORS] = flat(layer->weights[WEIGHT].factors);
+    w[STRATA_QUANTIZED_SCALE_IN] = flat(&c->from[0]->weights[QUANTIZE_SCALE]);
+    if (c->to)
+        w[STRATA_QUANTIZED_SCALE_OUT] = flat(&c->to->weights[QUANTIZE_SCALE]);
+    if (!c->scale)
+        return;
+    const strata_scale *p = c->scale->params;
+    set_affine(m, STRATA_QUANTIZED_BIAS, channels, operand(layer, BIAS, 0),
+               operand(c->scale, SHIFT, p->shift), c->scale);
+    set_affine(m, STRATA_QUANTIZED_FACTORS, channels,
+               (struct network_operand){layer->weights[WEIGHT].factors, 0},
+               (struct network_operand){NULL, 0}, c->scale);
+}
+
+/* A Scale is only folded where dim 1 has them. */
+static int64_t channels_of(const struct planner *planner,
+                           const struct network_layer *layer)
+{
+    return planner->network->tensors[layer->outputs[0]].dims[1];
+}
+
+/* NULL, or why a layer's weight is no INT8 constant. */
+static const char *refuse_weight(const struct network_layer *layer)
+{
+    const struct network_weight *w = &layer->weights[WEIGHT];
+    return !w->factors || w->view.dtype != WEIGHT_I8
+               ? "its weight is not INT8 with a weight_scale"
+               : NULL;
+}
+
+static const char *make_convolution(struct made_layer *m, const struct planner *planner,
+                                    const struct network_layer *layer,
+                                    const struct chain *c)
+{
+    const char *why = refuse_weight(layer);
+    m->layer.type = planner->network->quantized_convolution;
+    if (why || !m->layer.type)
+        return why ? why : "there is no QuantizedConvolution here";
+    m->params.quantized_convolution.convolution =
+        *(const strata_convolution *)layer->params;
+    set_quantized(&m->params.quantized_convolution.quantized, planner, c);
+    set_weights(m, layer, channels_of(planner, layer), c);
+    return NULL;
+}
+
+/* Image by image a window over all of it; of a matrix a product. */
+static const char *make_fully_connected(struct made_layer *m,
+                                        const struct planner *planner,
+                                        const struct network_layer *layer,
+                                        const struct chain *c)
+{
+    const strata_fully_connected *p = layer->params;
+    const struct network_tensor *x = &planner->network->tensors[layer->inputs[0]];
+    const char *why = refuse_weight(layer);
+    const bool matrix = x->rank == 2;
+    m->layer.type = matrix ? planner->network->quantized_product
+                           : planner->network->quantized_convolution;
+    if (why || !m->layer.type)
+        return why ? why : "there is no layer of 8 bits for it here";
+    if (!matrix && (p->transposed || x->rank > 5))
+        return "its weight is transposed, and its input no matrix";
+    set_weights(m, layer, channels_of(planner, layer), c);
+    if (matrix) {
+        m->params.quantized_product = (strata_quantized_product){
+            .transposed = !p->transposed}; /* (M, K) is N x K */
+        set_quantized(&m->params.quantized_product.quantized, planner, c);
+        return NULL;
+    }
+    struct network_weight *w = &m->weights[STRATA_QUANTIZED_WEIGHT];
+    w->rank = x->rank;
+    memcpy(w->dims + 1, x->dims + 1, (size_t)(x->rank - 1) * sizeof *w->dims);
+    m->params.quantized_convolution.convolution = (strata_convolution){.groups = 1};
+    set_quantized(&m->params.quantized_convolution.quantized, planner, c);
+    return NULL;
+}
+
+static const char *make_product(struct made_layer *m, const struct planner *planner,
+                                const struct network_layer *layer, const struct chain *c)
+{
+    const strata_matrix_multiply *p = layer->params;
+    const char *why = refuse_weight(layer);
+    m->layer.type = planner->network->quantized_product;
+    if (why || !m->layer.type)
+        return why ? why : "there is no QuantizedProduct here";
+    if (p->transpose_a || p->alpha != 1 || layer->n_inputs != 1)
+        return "it is more than a product by a constant";
+    m->params.quantized_product =
+        (strata_quantized_product){.transposed = p->transpose_b};
+    set_quantized(&m->params.quantized_product.quantized, planner, c);
+    set_weights(m, layer, channels_of(planner, layer), c);
+    return NULL;
+}
+
+static const char *make_sum(struct made_layer *m, const struct planner *planner,
+                            const struct network_layer *layer, const struct chain *c)
+{
+    const struct network_tensor *tensors = planner->network->tensors;
+    const struct network_tensor *a = &tensors[layer->inputs[0]];
+    const struct network_tensor *b = &tensors[layer->inputs[layer->n_inputs - 1]];
+    m->layer.type = planner->network->quantized_sum;
+    if (!m->layer.type)
+        return "there is no QuantizedSum here";
+    if (((const strata_elementwise *)layer->params)->op != STRATA_SUM ||
+        layer->n_inputs != 2 || a->rank != b->rank ||
+        memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0)
+        return "it is no sum of two tensors of one shape";
+    if (!c->to)
+        return "its output is not quantised, and is as quick to compute in floats";
+    set_quantized(&m->params.quantized_sum.quantized, planner, c);
+    m->params.quantized_sum.zero_b = (int64_t)chain_value(c->from[1], QUANTIZE_ZERO);
+    m->weights[0] = flat(&c->from[0]->weights[QUANTIZE_SCALE]);
+    m->weights[1] = flat(&c->from[1]->weights[QUANTIZE_SCALE]);
+    m->weights[2] = flat(&c->to->weights[QUANTIZE_SCALE]);
+    return NULL;
+}
+
+/* The layer itself, of integers. */
+static const char *make_mover(struct made_layer *m, const struct planner *planner,
+                              const struct network_layer *layer, const struct chain *c)
+{
+    const struct network_tensor *tensors = planner->network->tensors;
+    if (!c->to)
+        return "its output is not quantised";
+    for (int i = 0; i < c->n_from; i++)
+        if (!same_scale(c->from[i], c->to) ||
+            tensors[c->from[i]->inputs[0]].dtype != tensors[c->to->outputs[0]].dtype)
+            return "what goes in has another scale, zero or dtype than what comes out";
+    for (size_t w = 0; w < layer->type->n_weights; w++)
+        if (network_has_weight(layer, w))
+            return "it has weights";
+    m->layer.type = layer->type;
+    m->own_params = layer->params;
+    return NULL;
+}
+
+static const char *make_resize(struct made_layer *m, const struct planner *planner,
+                               const struct network_layer *layer, const struct chain *c)
+{
+    return ((const strata_resize *)layer->params)->mode != STRATA_NEAREST
+               ? "it interpolates"
+               : make_mover(m, planner, layer, c);
+}
+
+static const char *make_pooling(struct made_layer *m, const struct planner *planner,
+                                const struct network_layer *layer, const struct chain *c)
+{
+    return ((const strata_pooling *)layer->params)->kind != STRATA_POOL_MAX
+               ? "it is no maximum"
+               : make_mover(m, planner, layer, c);
+}
+
+static const struct rule {
+    const char *type;
+    bool computes; /* an Activation may follow */
+    const char *(*make)(struct made_layer *m, const struct planner *planner,
+                        const struct network_layer *layer, const struct chain *c);
+} rules[] = {
+    {"core::Convolution@1", true, make_convolution},
+    {"core::FullyConnected@1", true, make_fully_connected},
+    {"core::MatrixMultiply@1", true, make_product},
+    {"core::ElementWise@1", true, make_sum},
+    {"core::Concatenation@1", false, make_mover},
+    {"core::Identity@1", false, make_mover},
+    {"core::Pooling@1", false, make_pooling},
+    {"core::Resize@1", false, make_resize},
+    {"core::Shuffle@1", false, make_mover},
+    {"core::Slice@1", false, make_mover},
+};
+
+static const struct rule *rule_of(const struct network_layer *layer)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(rules); i++)
+        if (strcmp(layer->type->full_name, rules[i].type) == 0)
+            return &rules[i];
+    return NULL;
+}
+
+const char *chain_refuse(const struct network_layer *layer)
+{
+    return rule_of(layer) ? NULL : "it computes in floats";
+}
+
+bool chain_computes(const struct network_layer *layer)
+{
+    const struct rule *rule = rule_of(layer);
+    return rule && rule->computes;
+}
+
+const char *chain_make(struct made_layer *m, const struct planner *planner,
+                       const struct network_layer *layer, const struct chain *c)
+{
+    return rule_of(layer)->make(m, planner, layer, c);
+}
