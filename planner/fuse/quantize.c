@@ -3,10 +3,10 @@
  * Layers between a Dequantize and a Quantize as one that computes in 8 bits. A layer all
  * of whose inputs a Dequantize makes, and whose weight is INT8, begins a group that reads
  * the integers instead; a Scale of channels after it goes into its factors and bias, an
- * Activation and a Quantize into its pass. A layer that only moves or picks elements takes
- * the integers as they are, where what goes in and what comes out have the same scale.
- * Whether a group runs is the plan's choice; a Dequantize all of whose readers do without
- * it then makes nothing.
+ * Activation and a Quantize into its pass. A layer that only moves or picks elements
+ * takes the integers as they are, where what goes in and what comes out have the same
+ * scale. Whether a group runs is the plan's choice; a Dequantize all of whose readers do
+ * without it then makes nothing.
  */
 #include "planner/fuse/chain.h"
 

@@ -94,10 +94,10 @@ static const struct fold_case {
      {"q", "c + bn + act + r", "y"},
      1},
     {"factors that are a number, and no bias",
-     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV(
-         "c", "dq",
-         "bias = none\n") "[layer bn]\ntype = Scale\ninputs = c\nscale = 0.5\n"
-                          "shift = -0.25\n" Q("r", "bn", "b") DQ("y", "r", "b"),
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a")
+         CONV("c", "dq",
+              "bias = none\n") "[layer bn]\ntype = Scale\ninputs = c\nscale = 0.5\n"
+                               "shift = -0.25\n" Q("r", "bn", "b") DQ("y", "r", "b"),
      {"q", "c + bn + r", "y"},
      1},
     {"no scale behind",
