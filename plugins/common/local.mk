@@ -31,7 +31,7 @@ EXTRA_DIST += \
 	plugins/common/product/tensor_map.cuh \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \
-	plugins/common/quantize.cuh \
+	plugins/common/quantized/quantize.cuh \
 	plugins/common/pointwise_walk.cuh \
 	plugins/common/window.cuh \
 	plugins/common/window.h

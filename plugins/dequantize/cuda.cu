@@ -2,7 +2,7 @@
  *
  * Dequantize on CUDA.
  */
-#include "plugins/common/quantize.cuh"
+#include "plugins/common/quantized/quantize.cuh"
 
 /* (x - zero)*scale as an element. */
 struct dequantized {

@@ -3,7 +3,7 @@
  * Dequantize: y = (x - zero)*scale of integers or FP8. One scale for all, one for each
  * index along a dim, or for each block of it.
  */
-#include "plugins/common/quantize.h"
+#include "plugins/common/quantized/quantize.h"
 
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise.h"

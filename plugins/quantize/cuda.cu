@@ -2,7 +2,7 @@
  *
  * Quantize on CUDA: a true division, rounded to nearest even.
  */
-#include "plugins/common/quantize.cuh"
+#include "plugins/common/quantized/quantize.cuh"
 
 /* x/scale + zero as an element. */
 struct quantized {

@@ -1,6 +1,6 @@
 plugin_LTLIBRARIES += plugins/quantize.la
 plugins_quantize_la_SOURCES = plugins/quantize/quantize.c \
-	plugins/common/quantize.h
+	plugins/common/quantized/quantize.h
 plugins_quantize_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_quantize_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_quantize_la_LIBADD = $(POINTWISE_LIBS)

@@ -3,7 +3,7 @@
  * Quantize: y = x/scale rounded to the nearest integer, plus zero, saturated; or to FP8.
  * One scale for all, one for each index along a dim, or for each block of it.
  */
-#include "plugins/common/quantize.h"
+#include "plugins/common/quantized/quantize.h"
 
 #include <math.h>
 

@@ -4,8 +4,8 @@
  * are of one element, of the length of a dim, or of the input's rank with that dim
  * divided by the block; and the tensors as which they broadcast.
  */
-#ifndef PLUGINS_COMMON_QUANTIZE_H
-#define PLUGINS_COMMON_QUANTIZE_H
+#ifndef PLUGINS_COMMON_QUANTIZED_QUANTIZE_H
+#define PLUGINS_COMMON_QUANTIZED_QUANTIZE_H
 
 #include <strata/layers.h>
 
@@ -198,4 +198,4 @@ static inline strata_tensor quantize_view(const strata_quantize *p,
     return v;
 }
 
-#endif /* PLUGINS_COMMON_QUANTIZE_H */
+#endif /* PLUGINS_COMMON_QUANTIZED_QUANTIZE_H */

@@ -3,12 +3,12 @@
  * What Quantize and Dequantize share on CUDA: as memory lies where one scale serves all,
  * else a walk on which scale and zero are operands.
  */
-#ifndef PLUGINS_COMMON_QUANTIZE_CUH
-#define PLUGINS_COMMON_QUANTIZE_CUH
+#ifndef PLUGINS_COMMON_QUANTIZED_QUANTIZE_CUH
+#define PLUGINS_COMMON_QUANTIZED_QUANTIZE_CUH
 
 #include "plugins/common/convert.cuh"
 #include "plugins/common/pointwise_walk.cuh"
-#include "plugins/common/quantize.h"
+#include "plugins/common/quantized/quantize.h"
 
 /* Element::put(to, x, scale, zero, saturate) is what one element becomes. */
 template <typename Element, typename To, typename From>
@@ -104,4 +104,4 @@ static void quantize_pair(const strata_run *r)
     point_walk_over(r, &out, body, operand);
 }
 
-#endif /* PLUGINS_COMMON_QUANTIZE_CUH */
+#endif /* PLUGINS_COMMON_QUANTIZED_QUANTIZE_CUH */
