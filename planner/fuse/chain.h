@@ -20,9 +20,6 @@ struct chain {
 /* Weights of Quantize and Dequantize. */
 enum { QUANTIZE_SCALE, QUANTIZE_ZERO };
 
-/* A Quantize's or Dequantize's, 0 where it has none. */
-float chain_value(const struct network_layer *q, size_t w);
-
 /* NULL, or why no layer of this type becomes one of integers. */
 const char *chain_refuse(const struct network_layer *layer);
 

@@ -11,10 +11,20 @@
 enum { WEIGHT, BIAS };  /* of layers that multiply */
 enum { FACTOR, SHIFT }; /* of core::Scale */
 
+/* Of a Quantize or Dequantize; 0 where it has none. */
+static float value_of(const struct network_layer *q, size_t w)
+{
+    float value = 0;
+    if (network_has_weight(q, w) &&
+        network_weight_load(&q->weights[w], &value, NULL) != STRATA_OK)
+        return 0; /* a file's element that is there converts */
+    return value;
+}
+
 static bool same_scale(const struct network_layer *a, const struct network_layer *b)
 {
-    return chain_value(a, QUANTIZE_SCALE) == chain_value(b, QUANTIZE_SCALE) &&
-           chain_value(a, QUANTIZE_ZERO) == chain_value(b, QUANTIZE_ZERO);
+    return value_of(a, QUANTIZE_SCALE) == value_of(b, QUANTIZE_SCALE) &&
+           value_of(a, QUANTIZE_ZERO) == value_of(b, QUANTIZE_ZERO);
 }
 
 /* ---- layers ------------------------------------------------------------------------ */
@@ -31,7 +41,7 @@ static struct network_weight flat(const struct network_weight *w)
 static void set_quantized(strata_quantized *q, const struct planner *planner,
                           const struct chain *c)
 {
-    *q = (strata_quantized){.zero_in = (int64_t)chain_value(c->from[0], QUANTIZE_ZERO)};
+    *q = (strata_quantized){.zero_in = (int64_t)value_of(c->from[0], QUANTIZE_ZERO)};
     if (c->activation) {
         const strata_activation *a = c->activation->params;
         q->activation = 1 + a->kind;
@@ -40,7 +50,7 @@ static void set_quantized(strata_quantized *q, const struct planner *planner,
     }
     if (!c->to)
         return;
-    q->zero_out = (int64_t)chain_value(c->to, QUANTIZE_ZERO);
+    q->zero_out = (int64_t)value_of(c->to, QUANTIZE_ZERO);
     q->to = planner->network->tensors[c->to->outputs[0]].dtype == STRATA_INT8 ? 1 : 2;
 }
 
@@ -182,7 +192,7 @@ static const char *make_sum(struct made_layer *m, const struct planner *planner,
     if (!c->to)
         return "its output is not quantised, and is as quick to compute in floats";
     set_quantized(&m->params.quantized_sum.quantized, planner, c);
-    m->params.quantized_sum.zero_b = (int64_t)chain_value(c->from[1], QUANTIZE_ZERO);
+    m->params.quantized_sum.zero_b = (int64_t)value_of(c->from[1], QUANTIZE_ZERO);
     m->weights[0] = flat(&c->from[0]->weights[QUANTIZE_SCALE]);
     m->weights[1] = flat(&c->from[1]->weights[QUANTIZE_SCALE]);
     m->weights[2] = flat(&c->to->weights[QUANTIZE_SCALE]);

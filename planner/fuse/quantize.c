@@ -48,15 +48,6 @@ static const char *refuse_scale(const struct network_layer *q, int dtype)
                : NULL;
 }
 
-float chain_value(const struct network_layer *q, size_t w)
-{
-    float value = 0;
-    if (network_has_weight(q, w) &&
-        network_weight_load(&q->weights[w], &value, NULL) != STRATA_OK)
-        return 0; /* a file's element that is there converts */
-    return value;
-}
-
 /* ---- chains ------------------------------------------------------------------------ */
 
 /* NULL, or why not all that a layer reads is dequantised. */
