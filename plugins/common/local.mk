@@ -26,6 +26,7 @@ EXTRA_DIST += \
 	plugins/common/product/order.cuh \
 	plugins/common/product/pair.cuh \
 	plugins/common/product/store.cuh \
+	plugins/common/product/tactics.h \
 	plugins/common/product/tile.h \
 	plugins/common/product/wgmma.cuh \
 	plugins/common/product/tensor_map.cuh \

@@ -23,19 +23,6 @@ static const strata_row hopper_rows[] = {
      {STRATA_SAME}},
 };
 
-#define HOPPER_CALLBACKS(name)                                                           \
-    static int hopper_##name##_accept(const strata_node *n)                              \
-    {                                                                                    \
-        return hopper_accept(n, HOPPER_##name);                                          \
-    }                                                                                    \
-    static int hopper_##name##_setup(const strata_node *n, void *state)                  \
-    {                                                                                    \
-        return hopper_setup(n, state, HOPPER_##name);                                    \
-    }                                                                                    \
-    static int hopper_##name##_run(const strata_run *r)                                  \
-    {                                                                                    \
-        return hopper_run(r, HOPPER_##name);                                             \
-    }
 HOPPER_EACH(HOPPER_CALLBACKS)
 
 #define HOPPER_FIRST 60 /* id */

@@ -5,8 +5,6 @@
 #ifndef PLUGINS_CONVOLUTION_CUDA_HOPPER_CUH
 #define PLUGINS_CONVOLUTION_CUDA_HOPPER_CUH
 
-#include <strata/plugin.h>
-
 /* Pixels x filters of a tile. */
 #define HOPPER_EACH(_)                                                                   \
     _(128x128_pair)                                                                      \
@@ -23,15 +21,6 @@
     _(64x64_split)                                                                       \
     _(64x32_split)
 
-enum {
-#define HOPPER_NUMBER(name) HOPPER_##name,
-    HOPPER_EACH(HOPPER_NUMBER)
-#undef HOPPER_NUMBER
-        HOPPER_TACTICS
-};
-
-int hopper_accept(const strata_node *n, int tactic);
-int hopper_setup(const strata_node *n, void *state, int tactic);
-int hopper_run(const strata_run *r, int tactic);
+#include "plugins/common/product/tactics.h"
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_HOPPER_CUH */
