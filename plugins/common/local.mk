@@ -34,6 +34,7 @@ EXTRA_DIST += \
 	plugins/common/pointwise.cuh \
 	plugins/common/quantized/quantize.cuh \
 	plugins/common/pointwise_walk.cuh \
+	plugins/common/filters.h \
 	plugins/common/window.cuh \
 	plugins/common/window.h
 CUDA_PLUGIN_KERNELS += plugins/common/dense_weight.cu

@@ -5,6 +5,7 @@
  * in place, `any` unpacks bands of an image of any float format, computes, and packs.
  * `depthwise` takes one channel a group in blocks of channels.
  */
+#include "plugins/common/filters.h"
 #include "plugins/common/quantized/factors.h"
 #include "plugins/common/walk.h"
 #include "plugins/convolution/band.h"
@@ -45,47 +46,16 @@ static const strata_weight weights[] = {
 
 /* ---- shapes -------------------------------------------------------------------- */
 
-static int convolution_filters(const strata_node *n, int64_t *filters)
-{
-    const strata_convolution *p = n->params;
-    const strata_tensor *in = &n->in[0], *weight = &n->weight[WEIGHT];
-    *filters = p->filters ? p->filters : weight->rank > 0 ? weight->dims[0] : 0;
-    if (in->rank < 3 || in->rank > 5)
-        return STRATA_FAIL(n, STRATA_EINVAL, "input has rank %d; allowed is 3 to 5",
-                           (int)in->rank);
-    if (*filters < 1)
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "filters is not known; give filters = N or a weight");
-    for (int d = 2; d < in->rank; d++)
-        if (in->dims[d] == 0)
-            return STRATA_FAIL(n, STRATA_EINVAL,
-                               "dim %d of the input is 0; only its batch may be", d);
-    if (in->dims[1] < 1 || in->dims[1] % p->groups || *filters % p->groups)
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "groups %lld does not divide %lld input channels and %lld "
-                           "filters",
-                           (long long)p->groups, (long long)in->dims[1],
-                           (long long)*filters);
-    return STRATA_OK;
-}
-
 static int convolution_weight_shape(const strata_node *n, strata_tensor *expected)
 {
     const strata_convolution *p = n->params;
     struct window w;
     int64_t filters;
-    int status = convolution_filters(n, &filters);
-    if (status == STRATA_OK)
-        status = window_of_convolution(&w, p, &n->in[0], &n->weight[WEIGHT], n->host,
-                                       n->err);
+    int status = filters_of_convolution(n, p, &n->weight[WEIGHT], &w, &filters);
     if (status != STRATA_OK)
         return status;
     expected[WEIGHT].dtype = expected[BIAS].dtype = STRATA_FP32;
-    expected[WEIGHT].rank = n->in[0].rank;
-    expected[WEIGHT].dims[0] = filters;
-    expected[WEIGHT].dims[1] = n->in[0].dims[1] / p->groups;
-    for (int d = 0; d < w.dims; d++)
-        expected[WEIGHT].dims[2 + d] = w.kernel[w.first + d];
+    filters_weight_shape(&expected[WEIGHT], &w, filters, n->in[0].dims[1] / p->groups);
     expected[BIAS].rank = 1;
     expected[BIAS].dims[0] = filters;
     factors_shape(&expected[FACTORS], &n->weight[FACTORS], &expected[WEIGHT], 0);
@@ -96,28 +66,15 @@ static int convolution_shape(const strata_node *n)
 {
     struct window w;
     int64_t filters;
-    int status = convolution_filters(n, &filters);
+    int status = filters_of_convolution(n, n->params, &n->weight[WEIGHT], &w, &filters);
     if (status == STRATA_OK)
-        status = window_of_convolution(&w, n->params, &n->in[0], &n->weight[WEIGHT],
-                                       n->host, n->err);
-    if (status != STRATA_OK)
-        return status;
-    n->out[0].rank = n->in[0].rank;
-    n->out[0].dims[0] = n->in[0].dims[0];
-    n->out[0].dims[1] = filters;
-    for (int d = 0; d < w.dims; d++)
-        n->out[0].dims[2 + d] = w.out[w.first + d];
-    return STRATA_OK;
+        filters_shape(n, &w, filters);
+    return status;
 }
 
 static double convolution_flops(const strata_node *n)
 {
-    double flops = 2;
-    for (int d = 0; d < n->out[0].rank; d++)
-        flops *= (double)n->out[0].dims[d];
-    for (int d = 1; d < n->weight[WEIGHT].rank; d++)
-        flops *= (double)n->weight[WEIGHT].dims[d];
-    return flops;
+    return filters_flops(&n->out[0], &n->weight[WEIGHT]);
 }
 
 /* ---- impls --------------------------------------------------------------------- */

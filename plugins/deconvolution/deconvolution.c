@@ -7,6 +7,7 @@
  */
 #include "plugins/deconvolution/deconvolution.h"
 
+#include "plugins/common/filters.h"
 #include "plugins/common/quantized/factors.h"
 #include "plugins/common/image.h"
 #include "plugins/common/walk.h"
@@ -62,24 +63,13 @@ static const strata_weight weights[] = {
 static int deconvolution_filters(const strata_node *n, int64_t *filters)
 {
     const strata_deconvolution *p = n->params;
-    const strata_tensor *in = &n->in[0], *weight = &n->weight[DECONVOLUTION_WEIGHT];
+    const strata_tensor *weight = &n->weight[DECONVOLUTION_WEIGHT];
     *filters = p->filters;
-    if (in->rank < 3 || in->rank > 5)
-        return STRATA_FAIL(n, STRATA_EINVAL, "input has rank %d; allowed is 3 to 5",
-                           (int)in->rank);
     if (!p->filters && (weight->rank < 2 ||
                         __builtin_mul_overflow(weight->dims[1], p->groups, filters)))
         *filters = 0;
-    if (*filters < 1)
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "filters is not known; give filters = N or a weight");
-    if (in->dims[1] < 1 || in->dims[1] % p->groups || *filters % p->groups)
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "groups %lld does not divide %lld input channels and %lld "
-                           "filters",
-                           (long long)p->groups, (long long)in->dims[1],
-                           (long long)*filters);
-    return STRATA_OK;
+    const int status = filters_check(n, *filters);
+    return status ? status : filters_check_groups(n, p->groups, *filters);
 }
 
 static int deconvolution_resolve(const strata_node *n, struct window *w, int64_t *filters)
@@ -102,11 +92,7 @@ static int deconvolution_weight_shape(const strata_node *n, strata_tensor *expec
     if (status != STRATA_OK)
         return status;
     weight->dtype = bias->dtype = STRATA_FP32;
-    weight->rank = n->in[0].rank;
-    weight->dims[0] = n->in[0].dims[1];
-    weight->dims[1] = filters / p->groups;
-    for (int d = 0; d < w.dims; d++)
-        weight->dims[2 + d] = w.kernel[w.first + d];
+    filters_weight_shape(weight, &w, n->in[0].dims[1], filters / p->groups);
     bias->rank = 1;
     bias->dims[0] = filters;
     factors_shape(&expected[DECONVOLUTION_FACTORS], &n->weight[DECONVOLUTION_FACTORS],
@@ -119,24 +105,14 @@ static int deconvolution_shape(const strata_node *n)
     struct window w;
     int64_t filters;
     int status = deconvolution_resolve(n, &w, &filters);
-    if (status != STRATA_OK)
-        return status;
-    n->out[0].rank = n->in[0].rank;
-    n->out[0].dims[0] = n->in[0].dims[0];
-    n->out[0].dims[1] = filters;
-    for (int d = 0; d < w.dims; d++)
-        n->out[0].dims[2 + d] = w.out[w.first + d];
-    return STRATA_OK;
+    if (status == STRATA_OK)
+        filters_shape(n, &w, filters);
+    return status;
 }
 
 static double deconvolution_flops(const strata_node *n)
 {
-    double flops = 2;
-    for (int d = 0; d < n->in[0].rank; d++)
-        flops *= (double)n->in[0].dims[d];
-    for (int d = 1; d < n->weight[DECONVOLUTION_WEIGHT].rank; d++)
-        flops *= (double)n->weight[DECONVOLUTION_WEIGHT].dims[d];
-    return flops;
+    return filters_flops(&n->in[0], &n->weight[DECONVOLUTION_WEIGHT]);
 }
 
 /* ---- weights ------------------------------------------------------------------- */

@@ -5,9 +5,9 @@
  * writes every format of 8 bits.
  */
 #include "plugins/common/dense.h"
+#include "plugins/common/filters.h"
 #include "plugins/common/quantized/quantized.h"
 #include "plugins/common/walk.h"
-#include "plugins/common/window.h"
 
 enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
 
@@ -40,27 +40,9 @@ static const strata_weight weights[] = {
 static int resolve(const strata_node *n, struct window *w, int64_t *filters)
 {
     const strata_quantized_convolution *p = n->params;
-    const strata_convolution *c = &p->convolution;
-    const strata_tensor *in = &n->in[0], *weight = &n->weight[WEIGHT];
-    *filters = c->filters ? c->filters : weight->rank > 0 ? weight->dims[0] : 0;
-    if (in->rank < 3 || in->rank > 5)
-        return STRATA_FAIL(n, STRATA_EINVAL, "input has rank %d; allowed is 3 to 5",
-                           (int)in->rank);
-    if (*filters < 1)
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "filters is not known; give filters = N or a weight");
-    for (int d = 2; d < in->rank; d++)
-        if (in->dims[d] == 0)
-            return STRATA_FAIL(n, STRATA_EINVAL,
-                               "dim %d of the input is 0; only its batch may be", d);
-    if (in->dims[1] < 1 || in->dims[1] % c->groups || *filters % c->groups)
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "groups %lld does not divide %lld input channels and %lld "
-                           "filters",
-                           (long long)c->groups, (long long)in->dims[1],
-                           (long long)*filters);
-    int status = quantized_check_byte(n, in, p->quantized.zero_in);
-    return status ? status : window_of_convolution(w, c, in, weight, n->host, n->err);
+    const int status =
+        filters_of_convolution(n, &p->convolution, &n->weight[WEIGHT], w, filters);
+    return status ? status : quantized_check_byte(n, &n->in[0], p->quantized.zero_in);
 }
 
 static int weight_shape(const strata_node *n, strata_tensor *expected)
@@ -72,11 +54,8 @@ static int weight_shape(const strata_node *n, strata_tensor *expected)
     if (status != STRATA_OK)
         return status;
     expected[WEIGHT].dtype = STRATA_INT8;
-    expected[WEIGHT].rank = n->in[0].rank;
-    expected[WEIGHT].dims[0] = filters;
-    expected[WEIGHT].dims[1] = n->in[0].dims[1] / p->convolution.groups;
-    for (int d = 0; d < w.dims; d++)
-        expected[WEIGHT].dims[2 + d] = w.kernel[w.first + d];
+    filters_weight_shape(&expected[WEIGHT], &w, filters,
+                         n->in[0].dims[1] / p->convolution.groups);
     quantized_weight_shape(n, expected, filters);
     return STRATA_OK;
 }
@@ -89,23 +68,14 @@ static int shape(const strata_node *n)
     int status = resolve(n, &w, &filters);
     if (status != STRATA_OK)
         return status;
-    n->out[0].rank = n->in[0].rank;
-    n->out[0].dims[0] = n->in[0].dims[0];
-    n->out[0].dims[1] = filters;
-    for (int d = 0; d < w.dims; d++)
-        n->out[0].dims[2 + d] = w.out[w.first + d];
+    filters_shape(n, &w, filters);
     return quantized_check_output(n, &p->quantized,
                                   &n->weight[STRATA_QUANTIZED_SCALE_OUT]);
 }
 
 static double flops(const strata_node *n)
 {
-    double count = 2;
-    for (int d = 0; d < n->out[0].rank; d++)
-        count *= (double)n->out[0].dims[d];
-    for (int d = 1; d < n->weight[WEIGHT].rank; d++)
-        count *= (double)n->weight[WEIGHT].dims[d];
-    return count;
+    return filters_flops(&n->out[0], &n->weight[WEIGHT]);
 }
 
 /* ---- plain C ------------------------------------------------------------------- */
