@@ -11,25 +11,14 @@
 
 #include "core/text.h"
 #include "io/file.h"
+#include "io/lines.h"
 
 #define MOST_DIGITS 18
 
 struct reader {
-    const char *path, *at; /* at: what is not read yet; a NUL stands behind the text */
-    int line;
-    strata_error *err;
+    struct lines lines;
+    const char *at; /* what is not read yet; a NUL stands behind the text */
 };
-
-static int refuse(const struct reader *r, const char *format, ...) PRINTF_LIKE(2, 3);
-static int refuse(const struct reader *r, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    error_set_va(r->err, STRATA_EPARSE, format, args);
-    va_end(args);
-    error_prefix(r->err, "%s:%d: error", r->path, r->line);
-    return STRATA_EPARSE;
-}
 
 static bool skip(struct reader *r, const char *word)
 {
@@ -63,7 +52,7 @@ static bool real(struct reader *r, double *out)
 
 static bool end_line(struct reader *r)
 {
-    r->line++;
+    r->lines.line++;
     return skip(r, "\n");
 }
 
@@ -72,25 +61,28 @@ static int read_bins(struct reader *r, struct histogram *h)
 {
     int64_t last = -1, sum = 0, bin, count;
     if (skip(r, "- "))
-        return h->seen == 0 ? STRATA_OK : refuse(r, "the bins are missing");
+        return h->seen == 0 ? STRATA_OK : lines_refuse(&r->lines, "the bins are missing");
     do {
         if (!whole(r, &bin) || !skip(r, ":") || !whole(r, &count))
-            return refuse(r, "BIN:COUNT is needed, ',' between and a blank behind");
+            return lines_refuse(&r->lines,
+                                "BIN:COUNT is needed, ',' between and a blank behind");
         if (bin <= last || bin >= 2 * HISTOGRAM_SIDE || count < 1 ||
             sum > HISTOGRAM_SEEN_MAX - count)
-            return refuse(r,
-                          "bin %" PRId64 ": bins ascend from 0 to %d, each with a "
-                          "count from 1 on",
-                          bin, 2 * HISTOGRAM_SIDE - 1);
+            return lines_refuse(&r->lines,
+                                "bin %" PRId64 ": bins ascend from 0 to %d, each with a "
+                                "count from 1 on",
+                                bin, 2 * HISTOGRAM_SIDE - 1);
         h->bins[bin] = count;
         last = bin;
         sum += count;
     } while (skip(r, ","));
     if (sum != h->seen)
-        return refuse(r, "the bins hold %" PRId64 " values, not the %" PRId64 " seen",
-                      sum, h->seen);
-    return skip(r, " ") ? STRATA_OK
-                        : refuse(r, "a blank and the tensor's name are needed");
+        return lines_refuse(&r->lines,
+                            "the bins hold %" PRId64 " values, not the %" PRId64 " seen",
+                            sum, h->seen);
+    return skip(r, " ")
+               ? STRATA_OK
+               : lines_refuse(&r->lines, "a blank and the tensor's name are needed");
 }
 
 static int read_histogram(struct reader *r, struct histogram *h)
@@ -100,13 +92,13 @@ static int read_histogram(struct reader *r, struct histogram *h)
     if (!whole(r, &exponent) || !skip(r, " ") || !real(r, &h->low) || !skip(r, " ") ||
         !real(r, &h->high) || !skip(r, " ") || !whole(r, &h->seen) || !skip(r, " ") ||
         !whole(r, &h->odd) || !skip(r, " "))
-        return refuse(r,
-                      "a line is EXPONENT LOW HIGH SEEN ODD BIN:COUNT,... TENSOR, with "
-                      "one blank between");
+        return lines_refuse(
+            &r->lines, "a line is EXPONENT LOW HIGH SEEN ODD BIN:COUNT,... TENSOR, with "
+                       "one blank between");
     if (exponent < HISTOGRAM_LEAST || exponent > HISTOGRAM_MOST || h->seen < 0 ||
         h->odd < 0 || h->low > h->high ||
         fmax(fabs(h->low), fabs(h->high)) > ldexp(1, (int)exponent))
-        return refuse(r, "exponent, ends and counts do not go together");
+        return lines_refuse(&r->lines, "exponent, ends and counts do not go together");
     h->exponent = (int)exponent;
     return read_bins(r, h);
 }
@@ -118,11 +110,11 @@ static int find_tensor(const struct reader *r, const struct collection *c,
     for (*at = 0; *at < net->n_tensors; ++*at)
         if (c->tensors[*at] && strcmp(net->tensors[*at].name, name) == 0)
             return STRATA_OK;
-    error_set(r->err, STRATA_EINVAL,
+    error_set(r->lines.err, STRATA_EINVAL,
               "no tensor '%.200s' of this network becomes int8; the file is of another "
               "one: remove it, or name another",
               name);
-    error_prefix(r->err, "%s:%d: error", r->path, r->line);
+    error_prefix(r->lines.err, "%s:%d: error", r->lines.path, r->lines.line);
     return STRATA_EINVAL;
 }
 
@@ -135,10 +127,12 @@ static int read_entry(struct reader *r, struct collection *c, bool *read)
         return status;
     const size_t n = strcspn(r->at, "\n");
     char *name = text_print("%.*s", (int)(n < 1024 ? n : 1024), r->at);
-    status = name ? find_tensor(r, c, name, &at) : error_no_memory(r->err, 0, "a name");
+    status =
+        name ? find_tensor(r, c, name, &at) : error_no_memory(r->lines.err, 0, "a name");
     free(name);
     if (status == STRATA_OK && read[at])
-        return refuse(r, "the tensor stands twice; remove one of the lines");
+        return lines_refuse(&r->lines,
+                            "the tensor stands twice; remove one of the lines");
     if (status == STRATA_OK) {
         read[at] = true;
         *c->tensors[at] = h;
@@ -150,20 +144,21 @@ static int read_entry(struct reader *r, struct collection *c, bool *read)
 static int read_header(struct reader *r, struct collection *c, size_t n)
 {
     int64_t done, all;
-    r->line = 1;
+    r->lines.line = 1;
     if (!skip(r, "strata-collected 1\n"))
-        return refuse(r, "no collection: the first line must be 'strata-collected 1'");
-    r->line = 2;
+        return lines_refuse(&r->lines,
+                            "no collection: the first line must be 'strata-collected 1'");
+    r->lines.line = 2;
     if (!skip(r, "samples ") || !whole(r, &done) || !skip(r, " of ") || !whole(r, &all) ||
         done < 0 || done > all)
-        return refuse(r, "the second line must be 'samples DONE of ALL'");
+        return lines_refuse(&r->lines, "the second line must be 'samples DONE of ALL'");
     if (all != (int64_t)n)
-        return error_set(r->err, STRATA_EINVAL,
+        return error_set(r->lines.err, STRATA_EINVAL,
                          "%s: is of %" PRId64 " samples, not of %zu; give the data that "
                          "it was begun with, or another file",
-                         r->path, all, n);
+                         r->lines.path, all, n);
     c->done = (size_t)done;
-    return end_line(r) ? STRATA_OK : refuse(r, "a line's end is needed");
+    return end_line(r) ? STRATA_OK : lines_refuse(&r->lines, "a line's end is needed");
 }
 
 static int parse(struct reader *r, struct collection *c, size_t n, bool *read)
@@ -175,26 +170,27 @@ static int parse(struct reader *r, struct collection *c, size_t n, bool *read)
         else
             status = read_entry(r, c, read);
         if (status == STRATA_OK && !end_line(r))
-            status = refuse(r, "the last line has no end; the file may be cut short");
+            status = lines_refuse(&r->lines,
+                                  "the last line has no end; the file may be cut short");
     }
     for (size_t t = 0; t < c->scheme->net->n_tensors && status == STRATA_OK; t++)
         if (c->tensors[t] && !read[t])
-            status = error_set(r->err, STRATA_EINVAL,
+            status = error_set(r->lines.err, STRATA_EINVAL,
                                "%s: lacks tensor '%s', which becomes int8; the file is "
                                "of another network: remove it, or name another",
-                               r->path, c->scheme->net->tensors[t].name);
+                               r->lines.path, c->scheme->net->tensors[t].name);
     return status;
 }
 
 int collected_parse(struct collection *c, const char *text, size_t size, size_t n,
                     const char *path, strata_error *err)
 {
-    struct reader r = {.path = path, .line = 1, .err = err};
+    struct reader r = {.lines = {path, 1, err}};
     struct file_bytes bytes = {0};
     bool *read = zalloc(c->scheme->net->n_tensors, sizeof *read, "a table", err);
     int status = read ? file_copy(&bytes, text, size, path, err) : STRATA_ENOMEM;
     if (status == STRATA_OK && memchr(text, '\0', size))
-        status = refuse(&r, "a NUL byte");
+        status = lines_refuse(&r.lines, "a NUL byte");
     r.at = bytes.data;
     if (status == STRATA_OK)
         status = parse(&r, c, n, read);

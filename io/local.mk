@@ -14,6 +14,8 @@ IO_SOURCES = \
 	io/image/private.h \
 	io/image/tensor.c \
 	io/json.h \
+	io/lines.c \
+	io/lines.h \
 	io/onnx/decode.c \
 	io/onnx/external.c \
 	io/onnx/fields.c \

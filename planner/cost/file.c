@@ -14,9 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "io/file.h"
+#include "io/lines.h"
 
-#define MAX_LINE (COST_KEY_MAX + 64)
+#define LONGEST (COST_KEY_MAX + 64) /* line */
+#define HEADERS 2                   /* lines */
 
 void cost_table_init(struct cost_table *t, const char *device)
 {
@@ -97,138 +100,95 @@ int cost_table_merge(struct cost_table *t, const struct cost_table *other,
 /* ---- reading -------------------------------------------------------------------------
  */
 
-struct reader {
-    const char *path;
-    int line;
-    strata_error *err;
-};
-
-static int refuse(const struct reader *r, const char *format, ...) PRINTF_LIKE(2, 3);
-static int refuse(const struct reader *r, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    error_set_va(r->err, STRATA_EPARSE, format, args);
-    va_end(args);
-    error_prefix(r->err, "%s:%d: error", r->path, r->line);
-    return STRATA_EPARSE;
-}
-
-/* A whole number without sign or leading zeros, then one blank; NULL after refusing. */
-static const char *read_number(const struct reader *r, const char *at, const char *what,
+static const char *read_number(const struct lines *l, const char *at, const char *what,
                                int64_t min, int64_t max, int64_t *out)
 {
-    size_t digits = strspn(at, "0123456789");
-    int64_t value = 0;
-    if (digits == 0 || digits > 18 || (digits > 1 && at[0] == '0') || at[digits] != ' ') {
-        refuse(r, "%s is missing: a line is NS SPREAD RUNS KEY, with one blank between",
-               what);
-        return NULL;
-    }
-    for (size_t i = 0; i < digits; i++)
-        value = 10 * value + (at[i] - '0');
-    if (value < min || value > max) {
-        refuse(r, "%s %lld: %lld to %lld is allowed", what, (long long)value,
-               (long long)min, (long long)max);
-        return NULL;
-    }
-    *out = value;
-    return at + digits + 1;
+    const char *end = lines_number(at, out);
+    if (!end)
+        lines_refuse(
+            l, "%s is missing: a line is NS SPREAD RUNS KEY, with one blank between",
+            what);
+    else if (*out < min || *out > max)
+        lines_refuse(l, "%s %lld: %lld to %lld is allowed", what, (long long)*out,
+                     (long long)min, (long long)max);
+    else
+        return end;
+    return NULL;
 }
 
 /* "run ..." or "reformat ...", words of printable ASCII. */
-static int check_key(const struct reader *r, const char *key)
+static int check_key(const struct lines *l, const char *key)
 {
     size_t n = strlen(key);
     if (strncmp(key, "run ", 4) != 0 && strncmp(key, "reformat ", 9) != 0)
-        return refuse(r, "a key begins with 'run ' or 'reformat '");
+        return lines_refuse(l, "a key begins with 'run ' or 'reformat '");
     if (n > COST_KEY_MAX)
-        return refuse(r, "a key of %zu bytes; at most %d are allowed", n, COST_KEY_MAX);
+        return lines_refuse(l, "a key of %zu bytes; at most %d are allowed", n,
+                            COST_KEY_MAX);
     for (size_t i = 0; i < n; i++)
         if (key[i] < ' ' || key[i] > '~')
-            return refuse(r, "character 0x%02x in a key", (unsigned char)key[i]);
+            return lines_refuse(l, "character 0x%02x in a key", (unsigned char)key[i]);
     if (key[n - 1] == ' ')
-        return refuse(r, "a blank at the end of the key");
+        return lines_refuse(l, "a blank at the end of the key");
     return STRATA_OK;
 }
 
-static int read_entry(const struct reader *r, struct cost_table *t, const char *line)
+static int read_entry(const struct lines *l, struct cost_table *t, const char *line)
 {
     int64_t ns, spread, runs;
-    const char *at = read_number(r, line, "the time", 1, COST_NS_MAX, &ns);
+    const char *at = read_number(l, line, "the time", 1, COST_NS_MAX, &ns);
     if (at)
-        at = read_number(r, at, "the spread", 0, COST_NS_MAX, &spread);
+        at = read_number(l, at, "the spread", 0, COST_NS_MAX, &spread);
     if (at)
-        at = read_number(r, at, "the number of runs", 1, 1000000, &runs);
-    if (!at || check_key(r, at) != STRATA_OK)
+        at = read_number(l, at, "the number of runs", 1, 1000000, &runs);
+    if (!at || check_key(l, at) != STRATA_OK)
         return STRATA_EPARSE;
     int order = t->n ? strcmp(t->entries[t->n - 1].key, at) : -1;
     if (order == 0)
-        return refuse(r, "the key stands twice; remove one of the lines");
+        return lines_refuse(l, "the key stands twice; remove one of the lines");
     if (order > 0)
-        return refuse(r, "the keys are not sorted; sort the lines by key, as bytes");
-    return cost_table_put(t, at, (struct cost){ns, spread, (int)runs}, r->err);
+        return lines_refuse(l,
+                            "the keys are not sorted; sort the lines by key, as bytes");
+    return cost_table_put(t, at, (struct cost){ns, spread, (int)runs}, l->err);
 }
 
-static int read_header(const struct reader *r, struct cost_table *t, const char *line)
+static int read_header(const struct lines *l, struct cost_table *t, const char *line)
 {
-    if (r->line == 1 && strncmp(line, "strata-costs ", 13) != 0)
-        return refuse(r, "no cost file: the first line must be 'strata-costs 1'");
-    if (r->line == 1 && strcmp(line + 13, "1") != 0)
-        return refuse(r, "format '%.20s' of the file; this library reads 1", line + 13);
-    if (r->line == 1)
+    if (l->line == 1 && strncmp(line, "strata-costs ", 13) != 0)
+        return lines_refuse(l, "no cost file: the first line must be 'strata-costs 1'");
+    if (l->line == 1 && strcmp(line + 13, "1") != 0)
+        return lines_refuse(l, "format '%.20s' of the file; this library reads 1",
+                            line + 13);
+    if (l->line == 1)
         return STRATA_OK;
     if (strncmp(line, "device ", 7) != 0 || !line[7])
-        return refuse(r, "the second line must be 'device NAME'");
+        return lines_refuse(l, "the second line must be 'device NAME'");
     if (strlen(line + 7) >= sizeof t->device)
-        return refuse(r, "a device's name has at most %zu bytes", sizeof t->device - 1);
+        return lines_refuse(l, "a device's name has at most %zu bytes",
+                            sizeof t->device - 1);
     for (const char *c = line + 7; *c; c++)
         if (*c < ' ' || *c > '~')
-            return refuse(r, "character 0x%02x in the device's name", (unsigned char)*c);
+            return lines_refuse(l, "character 0x%02x in the device's name",
+                                (unsigned char)*c);
     if (t->device[0] && strcmp(t->device, line + 7) != 0)
-        return refuse(r,
-                      "costs of device '%s', but the plan is for '%s'; measure them "
-                      "there, or name another file",
-                      line + 7, t->device);
+        return lines_refuse(
+            l,
+            "costs of device '%s', but the plan is for '%s'; measure them "
+            "there, or name another file",
+            line + 7, t->device);
     snprintf(t->device, sizeof t->device, "%s", line + 7);
     return STRATA_OK;
 }
 
-static int read_line(const struct reader *r, struct cost_table *t, const char *line,
-                     size_t n)
+static int read_line(void *of, const struct lines *l, const char *line)
 {
-    if (strlen(line) != n)
-        return refuse(r, "a NUL byte");
-    if (r->line <= 2)
-        return read_header(r, t, line);
-    if (line[0] == '#' || n == 0)
-        return STRATA_OK;
-    return read_entry(r, t, line);
+    return l->line <= HEADERS ? read_header(l, of, line) : read_entry(l, of, line);
 }
 
 int cost_table_parse(struct cost_table *t, const char *text, size_t size,
                      const char *path, strata_error *err)
 {
-    char line[MAX_LINE + 1];
-    struct reader r = {path, 0, err};
-    for (size_t at = 0; at < size;) {
-        const char *end = memchr(text + at, '\n', size - at);
-        size_t n = end ? (size_t)(end - (text + at)) : size - at;
-        r.line++;
-        if (!end)
-            return refuse(&r, "the last line has no end; the file may be cut short");
-        if (n > MAX_LINE)
-            return refuse(&r, "a line of %zu bytes; at most %d are allowed", n, MAX_LINE);
-        memcpy(line, text + at, n);
-        line[n] = '\0';
-        int status = read_line(&r, t, line, n);
-        if (status != STRATA_OK)
-            return status;
-        at += n + 1;
-    }
-    r.line++;
-    return r.line <= 2 ? refuse(&r, "the file ends before its header is complete")
-                       : STRATA_OK;
+    return lines_parse(text, size, path, HEADERS, LONGEST, read_line, t, err);
 }
 
 int cost_table_read(struct cost_table *t, const char *path, strata_error *err)
@@ -257,13 +217,7 @@ int cost_table_text(char **text, size_t *size, const struct cost_table *t,
         fprintf(f, "%lld %lld %d %s\n", (long long)t->entries[i].cost.ns,
                 (long long)t->entries[i].cost.spread, t->entries[i].cost.runs,
                 t->entries[i].key);
-    bool failed = ferror(f) != 0;
-    failed |= fclose(f) != 0;
-    if (!failed)
-        return STRATA_OK;
-    free(*text);
-    *text = NULL;
-    return error_no_memory(err, 0, "a cost file");
+    return text_finish(f, text) ? STRATA_OK : error_no_memory(err, 0, "a cost file");
 }
 
 size_t cost_table_bytes(const struct cost_table *t)
