@@ -68,11 +68,11 @@ struct network_weight network_weight_stored(const struct network_weight *w)
     return stored;
 }
 
-/* Where the factor of element `at` is, of dims that are equal or 1. */
-static int64_t factor_of(const struct network_weight *w, int64_t at)
+/* Where the factor is of index `at` of the first n dims, which are equal or 1. */
+static int64_t factor_of(const struct network_weight *w, int n, int64_t at)
 {
     int64_t place = 0, step = 1;
-    for (int d = w->rank - 1; d >= 0; at /= w->dims[d], d--) {
+    for (int d = n - 1; d >= 0; at /= w->dims[d], d--) {
         if (w->factors->dims[d] != 1)
             place += at % w->dims[d] * step;
         step *= w->factors->dims[d];
@@ -80,9 +80,22 @@ static int64_t factor_of(const struct network_weight *w, int64_t at)
     return place;
 }
 
-void network_weight_multiply(const struct network_weight *w, float *values,
-                             int64_t count, const float *factors)
+/* In rows: of the last dim where factors differ along it, else of all last dims along
+ * which they do not. */
+void network_weight_multiply(const struct network_weight *w, float *values, int64_t count,
+                             const float *factors)
 {
-    for (int64_t i = 0; i < count; i++)
-        values[i] *= factors[factor_of(w, i)];
+    const int64_t *along = w->factors->dims;
+    const bool differ = w->rank > 0 && along[w->rank - 1] != 1;
+    int outer = w->rank;
+    int64_t row = 1;
+    if (differ)
+        row = w->dims[--outer];
+    while (!differ && outer > 0 && along[outer - 1] == 1)
+        row *= w->dims[--outer];
+    for (int64_t i = 0; row > 0 && i < count / row; i++, values += row) {
+        const float *f = factors + factor_of(w, outer, i) * (differ ? row : 1);
+        for (int64_t k = 0; k < row; k++)
+            values[k] *= f[differ ? k : 0];
+    }
 }

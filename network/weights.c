@@ -359,37 +359,33 @@ static int load_joined(const struct network_weight *w, char *dst, strata_error *
     return status;
 }
 
-/* The n entries of an operand, for the caller to free. */
-static float *load_operand(const struct network_operand *o, int64_t n, const char *what,
-                           strata_error *err)
+/* The n entries of an operand. */
+static int load_operand(float *out, int64_t n, const struct network_operand *o,
+                        strata_error *err)
 {
     const int64_t own =
         o->weight ? network_elements(o->weight->dims, o->weight->rank) : 0;
-    float *values = zalloc((size_t)n, sizeof *values, what, err);
-    if (values && own > 0 && network_weight_load(o->weight, values, err) != STRATA_OK) {
-        free(values);
-        return NULL;
-    }
-    for (int64_t k = own > 0; k < n && values && own <= 1; k++)
-        values[k] = own > 0 ? values[0] : (float)o->absent;
-    return values;
+    int status = own > 0 ? network_weight_load(o->weight, out, err) : STRATA_OK;
+    const float all = own == 1 ? out[0] : (float)o->absent;
+    for (int64_t k = 0; k < n && own <= 1; k++)
+        out[k] = all;
+    return status;
 }
 
 static int load_affine(const struct network_weight *w, float *dst, int64_t n,
                        strata_error *err)
 {
     const struct network_affine *a = w->affine;
-    float *of = load_operand(&a->of, n, w->name, err), *scale = NULL, *shift = NULL;
-    if (of)
-        scale = load_operand(&a->scale, n, w->name, err);
-    if (scale)
-        shift = load_operand(&a->shift, n, w->name, err);
-    for (int64_t k = 0; k < n && shift; k++)
-        dst[k] = (float)((double)of[k] * (double)scale[k] + (double)shift[k]);
-    const int status = shift ? STRATA_OK : err->status;
-    free(of);
+    float *scale = zalloc((size_t)n, 2 * sizeof *scale, w->name, err);
+    float *shift = scale ? scale + n : NULL;
+    int status = scale ? load_operand(dst, n, &a->of, err) : STRATA_ENOMEM;
+    if (status == STRATA_OK)
+        status = load_operand(scale, n, &a->scale, err);
+    if (status == STRATA_OK)
+        status = load_operand(shift, n, &a->shift, err);
+    for (int64_t k = 0; k < n && status == STRATA_OK; k++)
+        dst[k] = (float)((double)dst[k] * (double)scale[k] + (double)shift[k]);
     free(scale);
-    free(shift);
     return status;
 }
 
