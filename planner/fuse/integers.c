@@ -76,10 +76,12 @@ static void set_affine(struct made_layer *m, size_t w, int64_t channels,
                                             .name = scale->name};
 }
 
-/* Of a layer that multiplies by a constant; `channels` of its output. */
-static void set_weights(struct made_layer *m, const struct network_layer *layer,
-                        int64_t channels, const struct chain *c)
+/* Of a layer that multiplies by a constant. A Scale is only folded where dim 1 has them.
+ */
+static void set_weights(struct made_layer *m, const struct planner *planner,
+                        const struct network_layer *layer, const struct chain *c)
 {
+    const int64_t channels = planner->network->tensors[layer->outputs[0]].dims[1];
     struct network_weight *w = m->weights;
     w[STRATA_QUANTIZED_WEIGHT] = network_weight_stored(&layer->weights[WEIGHT]);
     w[STRATA_QUANTIZED_BIAS] = layer->weights[BIAS];
@@ -95,13 +97,6 @@ static void set_weights(struct made_layer *m, const struct network_layer *layer,
     set_affine(m, STRATA_QUANTIZED_FACTORS, channels,
                (struct network_operand){layer->weights[WEIGHT].factors, 0},
                (struct network_operand){NULL, 0}, c->scale);
-}
-
-/* A Scale is only folded where dim 1 has them. */
-static int64_t channels_of(const struct planner *planner,
-                           const struct network_layer *layer)
-{
-    return planner->network->tensors[layer->outputs[0]].dims[1];
 }
 
 /* NULL, or why a layer's weight is no INT8 constant. */
@@ -124,7 +119,7 @@ static const char *make_convolution(struct made_layer *m, const struct planner *
     m->params.quantized_convolution.convolution =
         *(const strata_convolution *)layer->params;
     set_quantized(&m->params.quantized_convolution.quantized, planner, c);
-    set_weights(m, layer, channels_of(planner, layer), c);
+    set_weights(m, planner, layer, c);
     return NULL;
 }
 
@@ -144,7 +139,7 @@ static const char *make_fully_connected(struct made_layer *m,
         return why ? why : "there is no layer of 8 bits for it here";
     if (!matrix && (p->transposed || x->rank > 5))
         return "its weight is transposed, and its input no matrix";
-    set_weights(m, layer, channels_of(planner, layer), c);
+    set_weights(m, planner, layer, c);
     if (matrix) {
         m->params.quantized_product = (strata_quantized_product){
             .transposed = !p->transposed}; /* (M, K) is N x K */
@@ -172,7 +167,7 @@ static const char *make_product(struct made_layer *m, const struct planner *plan
     m->params.quantized_product =
         (strata_quantized_product){.transposed = p->transpose_b};
     set_quantized(&m->params.quantized_product.quantized, planner, c);
-    set_weights(m, layer, channels_of(planner, layer), c);
+    set_weights(m, planner, layer, c);
     return NULL;
 }
 
