@@ -19,7 +19,6 @@ EXTRA_DIST += \
 	plugins/common/quantized/direct.cuh \
 	plugins/common/quantized/factors.h \
 	plugins/common/quantized/quantized.h \
-	plugins/common/product/finish.cuh \
 	plugins/common/product/hopper.cuh \
 	plugins/common/product/hopper_tile.cuh \
 	plugins/common/product/launch.cuh \

@@ -13,8 +13,7 @@
  *   pair    two blocks of a cluster have tiles below each other and load half of their B
  *           each, for both
  *   split   the blocks of a cluster share the depth of a tile. Each sends its sums of
- *           some rows to the block that stores these, which adds them in the order of
- * rank
+ *           some rows to the block that stores these, which adds them by rank
  */
 #ifndef PLUGINS_COMMON_PRODUCT_HOPPER_CUH
 #define PLUGINS_COMMON_PRODUCT_HOPPER_CUH
@@ -22,8 +21,7 @@
 #include "kernels/overlap.cuh"
 #include "plugins/common/product/store.cuh"
 
-/* ---- the producer ---------------------------------------------------------------------
- */
+/* ---- the producer ------------------------------------------------------------- */
 
 template <class C>
 struct product_producer {
@@ -149,8 +147,16 @@ struct product_producer {
     }
 };
 
-/* ---- consumers ------------------------------------------------------------------------
- */
+/* ---- consumers ---------------------------------------------------------------- */
+
+static __device__ inline void add_eight(float (&v)[8], const float *from)
+{
+    const float4 x = *(const float4 *)from, y = *(const float4 *)(from + 4);
+    const float more[8] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w};
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        v[e] += more[e];
+}
 
 /* A warpgroup. */
 template <class C>
@@ -166,8 +172,7 @@ struct product_consumer {
     __device__ inline product_consumer(const product_job &job,
                                        const product_memory<C> &memory, int group,
                                        uint32_t rank)
-        : job(job), memory(memory), group(group), rank(rank),
-          store(job, memory, group)
+        : job(job), memory(memory), group(group), rank(rank), store(job, memory, group)
     {
     }
 
@@ -285,10 +290,12 @@ struct product_consumer {
         if (!job.scale)
 #pragma unroll
             for (int e = 0; e < 8; e++)
-                v[e] = fmaf(job.alpha, v[e],
-                            job.bias && column + e < job.real ? __ldg(job.bias + column + e)
-                                                              : 0.0f);
-        product_finish<T>(job, v, x, [&](int e) { return column + e; }, y);
+                v[e] =
+                    fmaf(job.alpha, v[e],
+                         job.bias && column + e < job.real ? __ldg(job.bias + column + e)
+                                                           : 0.0f);
+        product_finish<T>(
+            job, v, x, [&](int e) { return column + e; }, y);
         *(uint4 *)((T *)job.to + batch * job.to_batch + row * job.to_row + column) =
             make_uint4(y[0], y[1], y[2], y[3]);
     }
@@ -346,8 +353,8 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     launch_next();
     if (group == C::Groups) {
         if constexpr (C::Wide)
-            asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(
-                C::Groups == 2 ? 40 : 24));
+            asm volatile(
+                "setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(C::Groups == 2 ? 40 : 24));
         if (threadIdx.x % 128 == 0)
             product_producer<C>(job, memory, rank).run(first, by, k);
     } else {

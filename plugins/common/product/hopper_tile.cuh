@@ -29,7 +29,7 @@ struct product_tile {
     static const int Threads = Groups * 128 + (Wide ? 128 : 32);
     static const int ABytes = Rows * PRODUCT_ROW, BBytes = Columns * PRODUCT_ROW;
     static const int StageBytes = ABytes + BBytes;
-    static const int Panel = Columns % 64 == 0 ? 64 : 32; /* columns that are stored at once */
+    static const int Panel = Columns % 64 == 0 ? 64 : 32; /* columns stored at once */
     static const int PanelBytes = 64 * Panel * 2;
     static const int StoreBytes = Parts * 64 * Columns * 2; /* of a warpgroup */
     static const int BiasBytes = (Groups * Columns * 4 + 1023) / 1024 * 1024;
@@ -52,7 +52,7 @@ struct product_tile {
 
 /* Of a convolution, whose A is made of windows of an input in channels-last order: rows
  * are output pixels, K is kernel elements by channels, each element's rounded up to whole
- * pieces. `map` then is one for windows. */
+ * pieces. `a` then is a map of windows. */
 struct product_window {
     int32_t on;               /* A is so */
     divisor pixels, width;    /* of an output image, of a row of it */

@@ -8,8 +8,9 @@
 #ifndef PLUGINS_COMMON_PRODUCT_STORE_CUH
 #define PLUGINS_COMMON_PRODUCT_STORE_CUH
 
-#include "plugins/common/product/finish.cuh"
+#include "kernels/activate.cuh"
 #include "plugins/common/product/hopper_tile.cuh"
+#include "plugins/common/product/pair.cuh"
 
 /* Products of columns column_of(e), with the bias in them but where there is a scale,
  * become results, in pairs of neighbours. x: of the addend. */
