@@ -4,7 +4,7 @@ CRITERION_TESTS += \
 	tests/api/module \
 	tests/api/struct_size
 nodist_tests_api_arguments_SOURCES = tests/api/arguments_calls.h
-tests_api_arguments_SOURCES = tests/api/arguments.c
+tests_api_arguments_SOURCES = tests/api/arguments.c tests/api/given.h
 tests/api/arguments.$(OBJEXT): tests/api/arguments_calls.h
 tests/api/arguments_calls.h: $(srcdir)/tests/api/arguments.awk \
 		$(top_srcdir)/include/strata/strata.h $(top_srcdir)/include/strata/batcher.h \
