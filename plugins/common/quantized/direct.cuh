@@ -30,15 +30,14 @@ struct quantized_job {
     const int32_t *weight;
     const float *factor, *bias, *scale_out; /* bias may be NULL */
     strata_quantized q;
-    int64_t total, stored,
-        filters;    /* outputs, pad lanes too; channels with and without */
-    int64_t pixels; /* of an output image */
+    int64_t total;           /* outputs, pad lanes too */
+    int64_t stored, filters; /* channels of the output with pad lanes and without */
+    int64_t pixels;          /* of an output image */
     int64_t in_c, out_c, words;
     int32_t out, is_signed, by_words;
 };
 
-/* ---- what becomes of a sum ----------------------------------------------------------
- */
+/* ---- what becomes of a sum ------------------------------------------------------ */
 
 static __device__ inline float quantized_activate_rounded(const strata_quantized &q,
                                                           float y)
@@ -83,8 +82,7 @@ static __device__ inline void quantized_put(void *data, int32_t out, int64_t at,
         ((uint8_t *)data)[at] = (uint8_t)quantized_integer(q, y, *scale_out);
 }
 
-/* ---- sums ---------------------------------------------------------------------------
- */
+/* ---- sums ----------------------------------------------------------------------- */
 
 /* c + four products of bytes, those of b signed. */
 static __device__ inline int32_t multiply_bytes(int32_t a, int32_t b, int32_t c,
@@ -177,36 +175,40 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
-/* ---- setup --------------------------------------------------------------------------
- */
+/* ---- setup ---------------------------------------------------------------------- */
 
 struct quantized_pack_job {
     int32_t *packed;
-    const int8_t
-        *weight; /* of filter k, channel c, element t: k*filter + c*channel + t */
+    const int8_t *weight; /* [k*filter + c*channel + t]: filter, channel, element */
     float *factor;
     const float *scale, *in;
-    int64_t total, filters, in_c, words, filter, channel;
+    int64_t total; /* words of all, which are none where a filter has no channels */
+    int64_t filters, in_c, words, filter, channel;
     int32_t many; /* scales */
 };
+
+/* Word i. */
+static __device__ inline int32_t pack_four(const quantized_pack_job &j, int64_t i)
+{
+    const int64_t k = i % j.filters, word = i / j.filters % j.words;
+    const int64_t t = i / j.filters / j.words;
+    uint32_t four = 0;
+    for (int b = 0; b < 4; b++)
+        if (word * 4 + b < j.in_c)
+            four |=
+                (uint32_t)(uint8_t)j.weight[k * j.filter + (word * 4 + b) * j.channel + t]
+                << 8 * b;
+    return (int32_t)four;
+}
 
 static __global__ void quantized_pack_kernel(quantized_pack_job j)
 {
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < j.total;
-         i += step) {
-        const int64_t k = i % j.filters, word = i / j.filters % j.words;
-        const int64_t t = i / j.filters / j.words;
-        uint32_t four = 0;
-        for (int b = 0; b < 4; b++)
-            if (word * 4 + b < j.in_c)
-                four |= (uint32_t)(uint8_t)
-                            j.weight[k * j.filter + (word * 4 + b) * j.channel + t]
-                        << 8 * b;
-        j.packed[i] = (int32_t)four;
-        if (i < j.filters)
-            j.factor[i] = __fmul_rn(*j.in, j.scale[j.many ? i : 0]);
-    }
+    const int64_t begin = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    for (int64_t i = begin; i < j.total; i += step)
+        j.packed[i] = pack_four(j, i);
+    for (int64_t i = begin; i < j.filters; i += step)
+        j.factor[i] = __fmul_rn(*j.in, j.scale[j.many ? i : 0]);
 }
 
 /* The weight's distances as in the job; its elements are neighbours. */
@@ -239,16 +241,18 @@ static inline int quantized_setup(const strata_node *n, quantized_state *s,
     j.filter = filter;
     j.channel = channel;
     j.many = scale->count > 1;
-    quantized_pack_kernel<<<layer_blocks(j.total, CUDA_BLOCK), CUDA_BLOCK, 0,
-                            (cudaStream_t)n->stream>>>(j);
+    if (filters == 0)
+        return STRATA_OK;
+    quantized_pack_kernel<<<layer_blocks(j.total > filters ? j.total : filters,
+                                         CUDA_BLOCK),
+                            CUDA_BLOCK, 0, (cudaStream_t)n->stream>>>(j);
     const cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(n, STRATA_EDEVICE, "packing weights: %s (%s)",
                                           cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-/* ---- running ------------------------------------------------------------------------
- */
+/* ---- running -------------------------------------------------------------------- */
 
 /* Whether four channels of a group are an aligned word everywhere. */
 static inline bool quantized_has_words(const quantized_job &j, int64_t groups)
