@@ -62,6 +62,7 @@ int lines_parse(const char *text, size_t size, const char *path, int headers,
     free(line);
     l.line++;
     if (status == STRATA_OK && l.line <= headers)
-        status = lines_refuse(&l, "the file ends before its header is complete");
+        status = lines_refuse(&l, size ? "the file ends before its header is complete"
+                                       : "the file is empty");
     return status;
 }
