@@ -201,7 +201,7 @@ struct hopper_consumer {
                                     ((j % 8) ^ (row & 7)) * 16 + lane % 4 * 4;
                 asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(to),
                              "r"(pack_two(typename C::Element(), o[j][2 * r] * by[r],
-                                        o[j][2 * r + 1] * by[r]))
+                                          o[j][2 * r + 1] * by[r]))
                              : "memory");
             }
         __syncwarp();
@@ -318,7 +318,7 @@ static bool map_heads(CUtensorMap *map, const void *data, const attention_view *
                               (uint64_t)batch};
     const int64_t strides[3] = {v->row, v->head, v->batch};
     const uint32_t box[4] = {PANEL, (uint32_t)box_rows, 1, 1};
-    return tensor_map_halves(map, data, dtype, 4, dims, strides, box, bytes);
+    return tensor_map_boxes(map, data, dtype, 4, dims, strides, box, bytes);
 }
 
 #define L2_KEPT (32 << 20) /* bytes of K and V that stay in L2 while heads share them */

@@ -2,10 +2,10 @@
  *
  * Products on Hopper's tensor cores, FP16 and BF16 with FP32 sums:
  *   D = activation(alpha * A * B + bias + beta * C)
- * A lies as rows of K, or is the windows of a convolution; B lies as rows of K for each
- * of its N columns. A warp of its own asks
- * the copy engine for pieces of 64 of K into a ring in shared memory; warpgroups multiply
- * them.
+ * and whatever other kinds (hopper_tile.cuh) make of their sums. A lies as rows of K, or
+ * is the windows of a convolution; B lies as rows of K for each of its N columns. A warp
+ * of its own asks the copy engine for pieces of K into a ring in shared memory;
+ * warpgroups multiply them.
  *
  *   parts   64 rows each that a warpgroup holds sums of, by Columns
  *   turns   warpgroups have a tile each and take turns at the tensor cores, so that some
@@ -41,8 +41,8 @@ struct product_producer {
         if (job.window.on)
             load_window(p, (uint32_t)step, at);
         else
-            copy_matrix(memory.a(at), &job.a, memory.full(at), step * PRODUCT_DEPTH,
-                        p.row, p.batch);
+            copy_matrix(memory.a(at), &job.a, memory.full(at), step * C::Depth, p.row,
+                        p.batch);
     }
 
     /* The rows' windows from that of the first on: the copy engine finds the others. */
@@ -57,7 +57,7 @@ struct product_producer {
         const uint32_t r = divide_by(element, w.kernel_w);
         const uint32_t s = element - r * w.kernel_w.d;
         copy_window(memory.a(at), &job.a, memory.full(at),
-                    (int32_t)(step - element * w.pieces.d) * PRODUCT_DEPTH,
+                    (int32_t)(step - element * w.pieces.d) * C::Depth,
                     (int32_t)x * w.stride_w - w.begin_w,
                     (int32_t)y * w.stride_h - w.begin_h, (int32_t)image,
                     (int32_t)s * w.dilation_w, (int32_t)r * w.dilation_h);
@@ -68,11 +68,10 @@ struct product_producer {
         const int32_t batch = job.b_batches ? p.batch : 0;
         if (C::Pair)
             copy_matrix_to(memory.b(at) + rank * (C::BBytes / 2), &job.b, memory.full(at),
-                           step * PRODUCT_DEPTH, p.column + rank * (C::Columns / 2),
-                           batch, 3);
+                           step * C::Depth, p.column + rank * (C::Columns / 2), batch, 3);
         else
-            copy_matrix(memory.b(at), &job.b, memory.full(at), step * PRODUCT_DEPTH,
-                        p.column, batch);
+            copy_matrix(memory.b(at), &job.b, memory.full(at), step * C::Depth, p.column,
+                        batch);
     }
 
     /* The addend of a warpgroup's tile, its n-th, to where the results will lie. */
@@ -149,27 +148,18 @@ struct product_producer {
 
 /* ---- consumers ---------------------------------------------------------------- */
 
-static __device__ inline void add_eight(float (&v)[8], const float *from)
-{
-    const float4 x = *(const float4 *)from, y = *(const float4 *)(from + 4);
-    const float more[8] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w};
-#pragma unroll
-    for (int e = 0; e < 8; e++)
-        v[e] += more[e];
-}
-
 /* A warpgroup. */
 template <class C>
 struct product_consumer {
-    typedef typename C::Element T;
-    const product_job &job;
+    typedef typename C::Sum sums[C::Parts][C::Columns / 8][4];
+    const typename C::Job &job;
     const product_memory<C> &memory;
     const int group;
     const uint32_t rank;
-    product_store<C> store;
+    typename C::Store store;
     product_stage<C> stage;
 
-    __device__ inline product_consumer(const product_job &job,
+    __device__ inline product_consumer(const typename C::Job &job,
                                        const product_memory<C> &memory, int group,
                                        uint32_t rank)
         : job(job), memory(memory), group(group), rank(rank), store(job, memory, group)
@@ -185,27 +175,27 @@ struct product_consumer {
             barrier_arrive_at(memory.empty(at), rank ^ 1);
     }
 
-    __device__ inline void multiply(float (&sum)[C::Parts][C::Columns / 8][4],
-                                    int32_t steps)
+    /* T: of A's elements. */
+    template <typename T>
+    __device__ inline void multiply(sums &sum, int32_t steps)
     {
         const int32_t row = C::Turns ? 0 : group * C::Parts * 64;
         int32_t before = -1;
         for (int32_t step = 0; step < steps; step++) {
             barrier_wait(memory.full(stage.at), stage.parity);
-            const uint64_t a =
-                panel_descriptor(memory.a(stage.at) + row * PRODUCT_ROW, 16);
-            const uint64_t b = panel_descriptor(memory.b(stage.at), 16);
+            const uint64_t a = rows_descriptor<C::Row>(memory.a(stage.at) + row * C::Row);
+            const uint64_t b = rows_descriptor<C::Row>(memory.b(stage.at));
 #pragma unroll
             for (int p = 0; p < C::Parts; p++)
                 hold(sum[p]);
             multiply_begin();
 #pragma unroll
-            for (int d = 0; d < PRODUCT_DEPTH / 16; d++)
+            for (int d = 0; d < C::Row / PRODUCT_STEP; d++)
 #pragma unroll
                 for (int p = 0; p < C::Parts; p++)
                     product<T, C::Columns>::scores(
-                        sum[p], a + (p * 64 * PRODUCT_ROW + d * 32) / 16, b + d * 2,
-                        step > 0 || d > 0);
+                        sum[p], a + (p * 64 * C::Row + d * PRODUCT_STEP) / 16,
+                        b + d * PRODUCT_STEP / 16, step > 0 || d > 0);
             multiply_commit();
             multiply_wait<1>();
             if (before >= 0)
@@ -235,7 +225,7 @@ struct product_consumer {
     }
 
     /* Each row's sums to the block that stores it. */
-    __device__ inline void send(const float (&sum)[C::Parts][C::Columns / 8][4]) const
+    __device__ inline void send(const sums &sum) const
     {
         const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         const int32_t share = C::Rows / job.split;
@@ -260,51 +250,29 @@ struct product_consumer {
     /* The block's rows of the cluster's sums. */
     __device__ inline void join(const product_place &at) const
     {
-        enum { PIECES = C::Columns / 8, THREADS = C::Groups * 128 };
+        enum {
+            EACH = C::Store::Joined,
+            PIECES = C::Columns / EACH,
+            THREADS = C::Groups * 128
+        };
         const int32_t share = C::Rows / job.split, size = C::SumPitch;
-        const float *sums = (const float *)__cvta_shared_to_generic(memory.out);
+        const typename C::Sum *from =
+            (const typename C::Sum *)__cvta_shared_to_generic(memory.out);
         barrier_wait(memory.joined(), 0);
         for (int32_t i = (int32_t)threadIdx.x; i < share * PIECES; i += THREADS) {
             const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
-            const int32_t column = at.column + i % PIECES * 8;
+            const int32_t column = at.column + i % PIECES * EACH;
             if (row < job.m && column < job.n)
-                join_eight(sums + i / PIECES * size + i % PIECES * 8, share * size,
-                           at.batch, row, column);
+                C::Store::join(job, from + i / PIECES * size + i % PIECES * EACH,
+                               share * size, at.batch, row, column);
         }
-    }
-
-    /* Eight neighbours, whose sums by the ranks are `step` floats apart. */
-    __device__ inline void join_eight(const float *sums, int32_t step, int32_t batch,
-                                      int32_t row, int32_t column) const
-    {
-        uint4 words = {};
-        uint32_t y[4];
-        float v[8] = {};
-        if (job.addend)
-            words = *(const uint4 *)((const T *)job.addend + batch * job.addend_batch +
-                                     row * job.addend_row + column);
-        const uint32_t x[4] = {words.x, words.y, words.z, words.w};
-#pragma unroll 4
-        for (int32_t r = 0; r < job.split; r++)
-            add_eight(v, sums + r * step);
-        if (!job.scale)
-#pragma unroll
-            for (int e = 0; e < 8; e++)
-                v[e] =
-                    fmaf(job.alpha, v[e],
-                         job.bias && column + e < job.real ? __ldg(job.bias + column + e)
-                                                           : 0.0f);
-        product_finish<T>(
-            job, v, x, [&](int e) { return column + e; }, y);
-        *(uint4 *)((T *)job.to + batch * job.to_batch + row * job.to_row + column) =
-            make_uint4(y[0], y[1], y[2], y[3]);
     }
 
     __device__ inline void run(int32_t first, int32_t by, product_share k)
     {
         int32_t mine = 0;
         for (int32_t unit = first; unit < job.units; unit += by, mine++) {
-            float sum[C::Parts][C::Columns / 8][4];
+            sums sum;
             if (C::Turns && mine % C::Groups != group) {
                 stage.skip((uint32_t)(k.end - k.begin));
                 continue;
@@ -313,7 +281,7 @@ struct product_consumer {
             store.fetch(at.column);
             if (C::Turns)
                 named_sync(PRODUCT_TURN + group, 256);
-            multiply(sum, k.end - k.begin);
+            C::Kind::multiply(*this, sum, k.end - k.begin);
             if (C::Splits && job.split > 1) {
                 cluster_wait();
                 send(sum);
@@ -330,7 +298,7 @@ struct product_consumer {
  * clusters of `split`, of 2 where blocks are pairs. */
 template <class C>
 static __global__ void __launch_bounds__(C::Threads, C::Blocks)
-    product_kernel(const __grid_constant__ product_job job)
+    product_kernel(const __grid_constant__ typename C::Job job)
 {
     extern __shared__ uint8_t shared[];
     const product_memory<C> memory(shared);

@@ -9,30 +9,45 @@
 #include "kernels/layer.cuh"
 #include "plugins/common/product/wgmma.cuh"
 
-#define PRODUCT_DEPTH 64  /* of K: rows of 128 bytes in shared memory */
-#define PRODUCT_ROW 128   /* bytes */
-#define PRODUCT_CHUNK 32  /* columns that a warp finishes at a time */
-#define PRODUCT_GROUP 8   /* row tiles one below the other before the next column */
-#define PRODUCT_SPLIT 8   /* blocks of a cluster at most */
-#define PRODUCT_TURN 1    /* named barriers: one of a warpgroup each, from there on */
-#define PRODUCT_STORE 8   /* the same */
+#define PRODUCT_DEPTH 64 /* of K in halves: rows of 128 bytes in shared memory */
+#define PRODUCT_ROW 128  /* bytes */
+#define PRODUCT_STEP 32  /* bytes of a row that an instruction multiplies */
+#define PRODUCT_CHUNK 32 /* columns that a warp finishes at a time */
+#define PRODUCT_GROUP 8  /* row tiles one below the other before the next column */
+#define PRODUCT_SPLIT 8  /* blocks of a cluster at most */
+#define PRODUCT_TURN 1   /* named barriers: one of a warpgroup each, from there on */
+#define PRODUCT_STORE 8  /* the same */
 
-template <typename Element_, int Parts_, int Columns_, int Groups_, int Stages_,
-          bool Turns_, bool Pair_, bool Splits_, int Blocks_>
+/* Kind: Element (of A and B), Sum, Result, Job, a product_job; Row, bytes of a piece of
+ * K; Bias: a warpgroup keeps that of its columns in shared memory; store<tile>, what
+ * becomes of sums, and multiply(consumer, sum, steps). */
+template <class Kind_, int Parts_, int Columns_, int Groups_, int Stages_, bool Turns_,
+          bool Pair_, bool Splits_, int Blocks_>
 struct product_tile {
-    typedef Element_ Element;
+    typedef Kind_ Kind;
+    typedef typename Kind::Element Element;
+    typedef typename Kind::Sum Sum;
+    typedef typename Kind::Result Result;
+    typedef typename Kind::Job Job;
+    typedef typename Kind::template store<product_tile> Store;
+    static const int Row = Kind::Row, Depth = Row / (int)sizeof(Element);
     static const int Parts = Parts_, Columns = Columns_, Groups = Groups_;
     static const int Stages = Stages_, Blocks = Blocks_;
     static const bool Turns = Turns_, Pair = Pair_, Splits = Splits_;
     static const bool Wide = Parts * Columns >= 192; /* registers are shared out */
     static const int Rows = (Turns ? 1 : Groups) * Parts * 64;
     static const int Threads = Groups * 128 + (Wide ? 128 : 32);
-    static const int ABytes = Rows * PRODUCT_ROW, BBytes = Columns * PRODUCT_ROW;
+    static const int ABytes = Rows * Row, BBytes = Columns * Row;
     static const int StageBytes = ABytes + BBytes;
-    static const int Panel = Columns % 64 == 0 ? 64 : 32; /* columns stored at once */
-    static const int PanelBytes = 64 * Panel * 2;
-    static const int StoreBytes = Parts * 64 * Columns * 2; /* of a warpgroup */
-    static const int BiasBytes = (Groups * Columns * 4 + 1023) / 1024 * 1024;
+    static const int Size = (int)sizeof(Result);
+    /* Columns stored at once: rows of 128 bytes, or of 64 or 32. */
+    static const int Panel = Columns * Size % 128 == 0  ? 128 / Size
+                             : Columns * Size % 64 == 0 ? 64 / Size
+                                                        : 32 / Size;
+    static const int PanelRow = Panel * Size, PanelBytes = 64 * PanelRow;
+    static const int StoreBytes = Parts * 64 * Columns * Size; /* of a warpgroup */
+    static const int BiasBytes =
+        Kind::Bias ? (Groups * Columns * 4 + 1023) / 1024 * 1024 : 0;
     static const int SumPitch = Columns + 8; /* floats */
     static const int SumBytes = Splits ? Rows * SumPitch * 4 : 0;
     /* Who splits a tile does not store panels. */
@@ -68,8 +83,8 @@ struct product_job {
     int32_t row_tiles, column_tiles;
     int32_t units; /* tiles, or pairs of them, of all products of the batch */
     int32_t split;
-    int32_t b_batches; /* B has as many matrices as A: or 0, one for all */
-    int32_t b_early;   /* nobody before this kernel writes B */
+    int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
+    int32_t b_early;           /* nobody before this kernel writes B */
     const float *scale, *bias; /* of columns, or NULL; scale: in place of alpha */
     const void *addend;
     void *to;

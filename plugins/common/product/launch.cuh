@@ -14,6 +14,7 @@
 struct product_launch {
     const void *kernel;
     int32_t rows, columns, threads, bytes;
+    int32_t depth; /* of a piece of K, elements */
     int32_t box;   /* columns of B that a block loads at a time */
     int32_t panel; /* columns that it stores at a time */
     int32_t pair, splits, blocks;
@@ -26,6 +27,7 @@ static const product_launch launch_of = {
     .columns = C::Columns,
     .threads = C::Threads,
     .bytes = C::Bytes,
+    .depth = C::Depth,
     .box = C::Pair ? C::Columns / 2 : C::Columns,
     .panel = C::Panel,
     .pair = C::Pair,
@@ -36,8 +38,8 @@ static const product_launch launch_of = {
 /* A table's entry: of FP16, of BF16. */
 #define PRODUCT_LAUNCHES(...)                                                            \
     {                                                                                    \
-        &launch_of<product_tile<__half, __VA_ARGS__>>,                                   \
-            &launch_of<product_tile<__nv_bfloat16, __VA_ARGS__>>                         \
+        &launch_of<product_tile<product_halves<__half>, __VA_ARGS__>>,                   \
+            &launch_of<product_tile<product_halves<__nv_bfloat16>, __VA_ARGS__>>         \
     }
 
 static inline cudaError_t product_prepare(const product_launch &l)
@@ -63,9 +65,9 @@ static inline bool map_matrix(CUtensorMap *map, product_matrix x, int32_t dtype,
     const uint64_t dims[3] = {(uint64_t)x.columns, (uint64_t)x.rows, (uint64_t)x.batches};
     const int64_t strides[2] = {x.row, x.batch};
     const uint32_t box[3] = {(uint32_t)box_columns, (uint32_t)box_rows, 1};
-    const int64_t bytes =
-        ((x.batches - 1) * x.batch + (x.rows - 1) * x.row + x.columns) * 2;
-    return tensor_map_halves(map, x.data, dtype, 3, dims, strides, box, bytes);
+    const int64_t bytes = ((x.batches - 1) * x.batch + (x.rows - 1) * x.row + x.columns) *
+                          tensor_map_size(dtype);
+    return tensor_map_boxes(map, x.data, dtype, 3, dims, strides, box, bytes);
 }
 
 /* Results and addend of a job that has all else but its tiles. */

@@ -53,11 +53,24 @@ static __device__ inline float product_begin(float alpha, float sum, float bias)
     return v;
 }
 
+static __device__ inline void add_eight(float (&v)[8], const float *from)
+{
+    const float4 x = *(const float4 *)from, y = *(const float4 *)(from + 4);
+    const float more[8] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w};
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        v[e] += more[e];
+}
+
 /* A warpgroup's. */
 template <class C, class Memory = product_memory<C>>
 struct product_store {
     typedef typename C::Element T;
-    enum { CHUNKS = C::Columns / PRODUCT_CHUNK, OWN = (C::Columns + 127) / 128 };
+    enum {
+        CHUNKS = C::Columns / PRODUCT_CHUNK,
+        OWN = (C::Columns + 127) / 128,
+        Joined = 8 /* neighbours that a thread joins at a time */
+    };
 
     const product_job &job;
     const Memory &memory;
@@ -151,6 +164,52 @@ struct product_store {
             copy_group_wait_read();
             barrier_arrive(memory.stored(group));
         }
+    }
+
+    /* Neighbours, whose sums by the ranks are `step` floats apart, to memory. */
+    static __device__ inline void join(const product_job &job, const float *sums,
+                                       int32_t step, int32_t batch, int32_t row,
+                                       int32_t column)
+    {
+        uint4 words = {};
+        uint32_t y[4];
+        float v[8] = {};
+        if (job.addend)
+            words = *(const uint4 *)((const T *)job.addend + batch * job.addend_batch +
+                                     row * job.addend_row + column);
+        const uint32_t x[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll 4
+        for (int32_t r = 0; r < job.split; r++)
+            add_eight(v, sums + r * step);
+        if (!job.scale)
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                v[e] =
+                    fmaf(job.alpha, v[e],
+                         job.bias && column + e < job.real ? __ldg(job.bias + column + e)
+                                                           : 0.0f);
+        product_finish<T>(
+            job, v, x, [&](int e) { return column + e; }, y);
+        *(uint4 *)((T *)job.to + batch * job.to_batch + row * job.to_row + column) =
+            make_uint4(y[0], y[1], y[2], y[3]);
+    }
+};
+
+/* FP16 or BF16, the kind of a tile. */
+template <typename T>
+struct product_halves {
+    typedef T Element, Result;
+    typedef float Sum;
+    typedef product_job Job;
+    static const int Row = PRODUCT_ROW;
+    static const bool Bias = true;
+    template <class C>
+    using store = product_store<C>;
+
+    template <class Consumer, class Sums>
+    static __device__ inline void multiply(Consumer &consumer, Sums &sum, int32_t steps)
+    {
+        consumer.template multiply<T>(sum, steps);
     }
 };
 

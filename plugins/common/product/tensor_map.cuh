@@ -26,8 +26,8 @@ static void *tensor_map_entry_of(const char *name)
 {
     void *entry = NULL;
     cudaDriverEntryPointQueryResult result;
-    const cudaError_t e = cudaGetDriverEntryPointByVersion(name, &entry, 12000,
-                                                           cudaEnableDefault, &result);
+    const cudaError_t e =
+        cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &result);
     return e == cudaSuccess && result == cudaDriverEntryPointSuccess ? entry : NULL;
 }
 
@@ -42,8 +42,23 @@ static void tensor_map_find(void)
 
 static inline CUtensorMapDataType tensor_map_dtype(int32_t dtype)
 {
-    return dtype == STRATA_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    return dtype == STRATA_FP16   ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+           : dtype == STRATA_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                  : CU_TENSOR_MAP_DATA_TYPE_UINT8;
+}
+
+/* Bytes of an element. */
+static inline int64_t tensor_map_size(int32_t dtype)
+{
+    return dtype == STRATA_FP16 || dtype == STRATA_BF16 ? 2 : 1;
+}
+
+/* Rows of a box lie swizzled by their length: 128 bytes, 64 or 32. */
+static inline CUtensorMapSwizzle tensor_map_swizzle(int64_t bytes)
+{
+    return bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+           : bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                         : CU_TENSOR_MAP_SWIZZLE_32B;
 }
 
 /* Drivers up to 13.1 want this bit off in maps of small tensors; so does CUTLASS. */
@@ -53,13 +68,11 @@ static inline void tensor_map_small(CUtensorMap *map, int64_t bytes)
         ((uint64_t *)map)[1] &= ~(UINT64_C(1) << 21);
 }
 
-/* Boxes of FP16 or BF16, innermost dim first and 64 of it, swizzled by 128 bytes; or 32,
- * by 64.
- * strides: of dims 1 on, in elements, multiples of 8. bytes: from the first element to
- * the last. */
-static bool tensor_map_halves(CUtensorMap *map, const void *data, int32_t dtype, int rank,
-                              const uint64_t *dims, const int64_t *strides,
-                              const uint32_t *box, int64_t bytes)
+/* Boxes of FP16, BF16 or bytes, innermost dim first, swizzled. strides: of dims 1 on, in
+ * elements, multiples of 16 bytes. bytes: from the first element to the last. */
+static bool tensor_map_boxes(CUtensorMap *map, const void *data, int32_t dtype, int rank,
+                             const uint64_t *dims, const int64_t *strides,
+                             const uint32_t *box, int64_t bytes)
 {
     cuuint64_t sizes[TENSOR_MAP_RANK], steps[TENSOR_MAP_RANK];
     cuuint32_t boxes[TENSOR_MAP_RANK];
@@ -67,13 +80,12 @@ static bool tensor_map_halves(CUtensorMap *map, const void *data, int32_t dtype,
     for (int d = 0; d < rank; d++) {
         sizes[d] = dims[d];
         boxes[d] = box[d];
-        steps[d] = d + 1 < rank ? (cuuint64_t)strides[d] * 2 : 0;
+        steps[d] = d + 1 < rank ? (cuuint64_t)(strides[d] * tensor_map_size(dtype)) : 0;
     }
     if (pthread_once(&tensor_map_once, tensor_map_find) != 0 || !tensor_map_entry ||
         tensor_map_entry(map, tensor_map_dtype(dtype), (cuuint32_t)rank, (void *)data,
                          sizes, steps, boxes, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                         box[0] == 64 ? CU_TENSOR_MAP_SWIZZLE_128B
-                                      : CU_TENSOR_MAP_SWIZZLE_64B,
+                         tensor_map_swizzle(box[0] * tensor_map_size(dtype)),
                          CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
         return false;
@@ -82,21 +94,22 @@ static bool tensor_map_halves(CUtensorMap *map, const void *data, int32_t dtype,
 }
 
 /* Windows of images in channels-last order, dims C, W, H, N: pixels `pitch` elements
- * apart, a multiple of 8. The first window begins at (-begin_h, -begin_w), there are
- * `across` by `down` of them in an image; a box is one element of `rows` windows, 64
- * channels of it, swizzled by 128 bytes. Outside the image lies 0. */
+ * apart, a multiple of 16 bytes. The first window begins at (-begin_h, -begin_w), there
+ * are `across` by `down` of them in an image; a box is one element of `rows` windows,
+ * `depth` channels of it, swizzled. Outside the image lies 0. */
 struct tensor_map_window {
     uint64_t channels, width, height, images;
     int64_t pitch;
-    int across, down, begin_h, begin_w, stride_h, stride_w;
+    int across, down, begin_h, begin_w, stride_h, stride_w, depth;
 };
 
 static inline bool tensor_map_windows(CUtensorMap *map, const void *data, int32_t dtype,
-                               const tensor_map_window &w, uint32_t rows)
+                                      const tensor_map_window &w, uint32_t rows)
 {
     const cuuint64_t sizes[4] = {w.channels, w.width, w.height, w.images};
-    const cuuint64_t row = (cuuint64_t)w.pitch * 2 * w.width;
-    const cuuint64_t steps[3] = {(cuuint64_t)w.pitch * 2, row, row * w.height};
+    const cuuint64_t pixel = (cuuint64_t)(w.pitch * tensor_map_size(dtype));
+    const cuuint64_t row = pixel * w.width;
+    const cuuint64_t steps[3] = {pixel, row, row * w.height};
     const int low[2] = {-w.begin_w, -w.begin_h};
     /* of the last window's first element, from the last pixel */
     const int high[2] = {(w.across - 1) * w.stride_w - w.begin_w - ((int)w.width - 1),
@@ -104,11 +117,12 @@ static inline bool tensor_map_windows(CUtensorMap *map, const void *data, int32_
     const cuuint32_t strides[4] = {1, (cuuint32_t)w.stride_w, (cuuint32_t)w.stride_h, 1};
     if (pthread_once(&tensor_map_once, tensor_map_find) != 0 ||
         !tensor_map_entry_windows ||
-        tensor_map_entry_windows(
-            map, tensor_map_dtype(dtype), 4, (void *)data, sizes, steps, low, high, 64,
-            rows, strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-            CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
+        tensor_map_entry_windows(map, tensor_map_dtype(dtype), 4, (void *)data, sizes,
+                                 steps, low, high, (cuuint32_t)w.depth, rows, strides,
+                                 CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                 tensor_map_swizzle(w.depth * tensor_map_size(dtype)),
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
         return false;
     tensor_map_small(map, (int64_t)(row * w.height * w.images));
     return true;

@@ -156,8 +156,8 @@ static __device__ inline void copy_matrix_to(uint32_t to, const CUtensorMap *map
         : "memory");
 }
 
-/* Rows of channels x.. of a window's element (r, s), from the window that begins at (h, w)
- * of an image on. */
+/* Rows of channels x.. of a window's element (r, s), from the window that begins at (h,
+ * w) of an image on. */
 static __device__ inline void copy_window(uint32_t to, const CUtensorMap *map,
                                           uint32_t barrier, int32_t x, int32_t w,
                                           int32_t h, int32_t image, int32_t s, int32_t r)
@@ -221,14 +221,21 @@ static __device__ inline void load_matrices(uint32_t (&x)[4], uint32_t from)
 
 static __device__ inline void store_matrices(uint32_t to, const uint32_t (&x)[4])
 {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::
-                     "r"(to),
-                 "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
-                 : "memory");
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(to),
+        "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
+        : "memory");
 }
 
 /* ---- products -------------------------------------------------------------------------
  */
+
+/* The same of integers. */
+static __device__ inline void send_two(uint32_t to, uint32_t barrier, int32_t x,
+                                       int32_t y)
+{
+    send_two(to, barrier, __int_as_float(x), __int_as_float(y));
+}
 
 /* Nothing that reads or writes these moves across. */
 template <int N>
@@ -241,6 +248,16 @@ static __device__ inline void hold(float (&d)[N][4])
                        "+f"(d[i][3])::"memory");
 }
 
+template <int N>
+static __device__ inline void hold(int32_t (&d)[N][4])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile(""
+                     : "+r"(d[i][0]), "+r"(d[i][1]), "+r"(d[i][2]),
+                       "+r"(d[i][3])::"memory");
+}
+
 /* Rows of 128 bytes, swizzled by 128 bytes, groups of 8 rows 1024 bytes apart. `panel`:
  * bytes from one panel of 64 columns to the next, where columns are what is summed over
  * in neither factor. */
@@ -248,6 +265,17 @@ static __device__ inline uint64_t panel_descriptor(uint32_t address, uint32_t pa
 {
     return (uint64_t)(address >> 4 & 0x3fff) | (uint64_t)(panel >> 4 & 0x3fff) << 16 |
            UINT64_C(64) << 32 | UINT64_C(1) << 62;
+}
+
+/* Rows of 128 bytes or of 64, swizzled by as many, along which both factors are summed.
+ */
+template <int Row>
+static __device__ inline uint64_t rows_descriptor(uint32_t address)
+{
+    static_assert(Row == 128 || Row == 64, "swizzles");
+    return (uint64_t)(address >> 4 & 0x3fff) | UINT64_C(1) << 16 |
+           (uint64_t)(8 * Row >> 4) << 32 |
+           (Row == 128 ? UINT64_C(1) : UINT64_C(2)) << 62;
 }
 
 /* d = a*b + (add ? d : 0) of 64 x N, a depth of 16. Scores: both factors in shared
@@ -267,16 +295,16 @@ struct product;
     N_96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111," \
          "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%"  \
          "127"
-#define O_1(d, i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
-#define O_2(d, i) O_1(d, i), O_1(d, i + 1)
-#define O_16(d) O_2(d, 0), O_2(d, 2)
-#define O_32(d) O_16(d), O_2(d, 4), O_2(d, 6)
-#define O_48(d) O_32(d), O_2(d, 8), O_2(d, 10)
-#define O_64(d) O_48(d), O_2(d, 12), O_2(d, 14)
-#define O_80(d) O_64(d), O_2(d, 16), O_2(d, 18)
-#define O_88(d) O_80(d), O_2(d, 20)
-#define O_96(d) O_88(d), O_2(d, 22)
-#define O_128(d) O_96(d), O_2(d, 24), O_2(d, 26), O_2(d, 28), O_2(d, 30)
+#define O_1(f, d, i) f(d[i][0]), f(d[i][1]), f(d[i][2]), f(d[i][3])
+#define O_2(f, d, i) O_1(f, d, i), O_1(f, d, i + 1)
+#define O_16(f, d) O_2(f, d, 0), O_2(f, d, 2)
+#define O_32(f, d) O_16(f, d), O_2(f, d, 4), O_2(f, d, 6)
+#define O_48(f, d) O_32(f, d), O_2(f, d, 8), O_2(f, d, 10)
+#define O_64(f, d) O_48(f, d), O_2(f, d, 12), O_2(f, d, 14)
+#define O_80(f, d) O_64(f, d), O_2(f, d, 16), O_2(f, d, 18)
+#define O_88(f, d) O_80(f, d), O_2(f, d, 20)
+#define O_96(f, d) O_88(f, d), O_2(f, d, 22)
+#define O_128(f, d) O_96(f, d), O_2(f, d, 24), O_2(f, d, 26), O_2(f, d, 28), O_2(f, d, 30)
 
 /* a, b, c, e, f: the numbers of the operands that follow the sums. */
 #define PRODUCT(type, name, n, count, a, b, c, e, f)                                     \
@@ -288,7 +316,7 @@ struct product;
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #c ", 0;\n"                \
                          "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name \
                          " {" N_##count "}, %" #a ", %" #b ", p, 1, 1, 0, 0;\n}\n"       \
-                         : O_##count(d)                                                  \
+                         : O_##count("+f", d)                                            \
                          : "l"(x), "l"(y), "r"(add));                                    \
         }                                                                                \
         static __device__ inline void outputs(float (&d)[n / 8][4],                      \
@@ -297,7 +325,7 @@ struct product;
             asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name \
                          " {" N_##count "}, {%" #a ", %" #b ", %" #c ", %" #e "}, %" #f  \
                                         ", 1, 1, 1, 1;\n"                                \
-                         : O_##count(d)                                                  \
+                         : O_##count("+f", d)                                            \
                          : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y));          \
         }                                                                                \
     };
@@ -313,5 +341,31 @@ PRODUCTS(160, 80, 80, 81, 82, 83, 84)
 PRODUCTS(176, 88, 88, 89, 90, 91, 92)
 PRODUCTS(192, 96, 96, 97, 98, 99, 100)
 PRODUCTS(256, 128, 128, 129, 130, 131, 132)
+
+/* Bytes by signed bytes, sums in 32 bits, a depth of 32; both factors in shared memory.
+ */
+#define PRODUCT_OF_BYTES(type, name, n, count, a, b, c)                                  \
+    template <>                                                                          \
+    struct product<type, n> {                                                            \
+        static __device__ inline void scores(int32_t (&d)[n / 8][4], uint64_t x,         \
+                                             uint64_t y, int32_t add)                    \
+        {                                                                                \
+            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #c ", 0;\n"                \
+                         "wgmma.mma_async.sync.aligned.m64n" #n "k32.s32." name          \
+                         ".s8 {" N_##count "}, %" #a ", %" #b ", p;\n}\n"                \
+                         : O_##count("+r", d)                                            \
+                         : "l"(x), "l"(y), "r"(add));                                    \
+        }                                                                                \
+    };
+#define PRODUCTS_OF_BYTES(...)                                                           \
+    PRODUCT_OF_BYTES(int8_t, "s8", __VA_ARGS__)                                          \
+    PRODUCT_OF_BYTES(uint8_t, "u8", __VA_ARGS__)
+
+PRODUCTS_OF_BYTES(32, 16, 16, 17, 18)
+PRODUCTS_OF_BYTES(64, 32, 32, 33, 34)
+PRODUCTS_OF_BYTES(96, 48, 48, 49, 50)
+PRODUCTS_OF_BYTES(128, 64, 64, 65, 66)
+PRODUCTS_OF_BYTES(192, 96, 96, 97, 98)
+PRODUCTS_OF_BYTES(256, 128, 128, 129, 130)
 
 #endif /* PLUGINS_COMMON_PRODUCT_WGMMA_CUH */

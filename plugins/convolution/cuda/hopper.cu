@@ -11,9 +11,6 @@
 #define LEAST_TILES 16  /* of a tactic that does not share depths */
 #define MOST_TILES 1024 /* of one that does */
 #define MOST_SHALLOW 16 /* pieces of K, of one whose blocks have four tiles at a time */
-#define MOST_CORNER 127 /* pixels: of a window's begin and end, past the image's */
-#define MOST_STRIDE 8
-#define MOST_REACH 255 /* pixels from a window's first element to its last */
 
 /* Parts, columns, warpgroups, stages, turns, pair, split, blocks of a
  * multiprocessor; in the order of HOPPER_EACH. */
@@ -35,28 +32,6 @@ static const product_launch *const launches[HOPPER_TACTICS][2] = {
 
 /* ---- what it takes --------------------------------------------------------------------
  */
-
-/* Windows that are pixels: A is a matrix. */
-static bool is_matrix(const struct window *w)
-{
-    bool matrix = true;
-    for (int d = 1; d < WINDOW_DIMS; d++)
-        matrix &= w->kernel[d] == 1 && w->stride[d] == 1 && w->begin[d] == 0 &&
-                  w->in[d] == w->out[d];
-    return matrix;
-}
-
-static const char *window_refusal(const struct window *w)
-{
-    for (int d = 1; d < WINDOW_DIMS; d++) {
-        const int64_t end = (w->out[d] - 1) * w->stride[d] - w->begin[d] - w->in[d] + 1;
-        if (w->stride[d] > MOST_STRIDE || window_extent(w, d) - 1 > MOST_REACH)
-            return "the copy engine takes strides up to 8, windows up to 256 pixels";
-        if (w->begin[d] > MOST_CORNER || end > MOST_CORNER || end < -MOST_CORNER)
-            return "the copy engine takes pads up to 127";
-    }
-    return NULL;
-}
 
 static const char *size_refusal(const strata_node *n, const convolution_state &s,
                                 int tactic)
@@ -87,10 +62,10 @@ int hopper_accept(const strata_node *n, int tactic)
         status = convolution_resolve(n, &s);
     if (status != STRATA_OK)
         return status;
-    const char *why = window_refusal(&s.w);
+    const char *why = windows_refusal(&s.w);
     if (!why)
         why = hopper_refusal(n, s);
-    if (!why && !is_matrix(&s.w) &&
+    if (!why && !windows_are_rows(&s.w) &&
         hopper_pieces(&n->in[0]) * PRODUCT_DEPTH >= 2 * stored_channels(&n->in[0]))
         why = "it takes channels in pieces of 64, of which half would be empty";
     if (!why)
@@ -113,54 +88,16 @@ int hopper_setup(const strata_node *n, void *state, int tactic)
 /* ---- running --------------------------------------------------------------------------
  */
 
-static bool map_input(product_job *job, const strata_run *r, const struct window *w,
-                      int32_t rows)
-{
-    const strata_tensor *x = &r->in[0];
-    const int64_t channels = stored_channels(x), pitch = pixel_pitch(x);
-    tensor_map_window map = {};
-    const product_matrix pixels = {x->data, channels, job->m, pitch, 1, 0};
-    if (!job->window.on)
-        return map_matrix(&job->a, pixels, x->dtype, rows, PRODUCT_DEPTH);
-    map.channels = (uint64_t)channels;
-    map.width = (uint64_t)w->in[2];
-    map.height = (uint64_t)w->in[1];
-    map.images = (uint64_t)(x->dims[0] * w->in[0]);
-    map.pitch = pitch;
-    map.across = (int)w->out[2];
-    map.down = (int)w->out[1];
-    map.begin_h = (int)w->begin[1];
-    map.begin_w = (int)w->begin[2];
-    map.stride_h = (int)w->stride[1];
-    map.stride_w = (int)w->stride[2];
-    return tensor_map_windows(&job->a, x->data, x->dtype, map, (uint32_t)rows);
-}
-
-static product_window window_of(const struct window *w, int64_t pieces)
-{
-    product_window p = {};
-    p.on = !is_matrix(w);
-    p.pixels = divisor_of(w->out[1] * w->out[2]);
-    p.width = divisor_of(w->out[2]);
-    p.pieces = divisor_of(pieces);
-    p.kernel_w = divisor_of(w->kernel[2]);
-    p.stride_h = (int32_t)w->stride[1];
-    p.stride_w = (int32_t)w->stride[2];
-    p.begin_h = (int32_t)w->begin[1];
-    p.begin_w = (int32_t)w->begin[2];
-    p.dilation_h = (int32_t)w->dilation[1];
-    p.dilation_w = (int32_t)w->dilation[2];
-    return p;
-}
-
 static bool fill(product_job *job, const strata_run *r, const product_launch &l)
 {
     const convolution_state *s = (const convolution_state *)r->state;
     const int32_t dtype = r->out[0].dtype;
+    const strata_tensor *x = &r->in[0];
+    const windows_input input = {x->data, x->dtype, stored_channels(x), pixel_pitch(x),
+                                 x->dims[0]};
     hopper_fill(job, r);
-    job->window = window_of(&s->w, hopper_pieces(&r->in[0]));
-    return map_input(job, r, &s->w, l.rows) && hopper_map_weights(job, s, dtype, l.box) &&
-           map_results(job, l, dtype, 1);
+    return windows_map(job, input, &s->w, l) &&
+           hopper_map_weights(job, s, dtype, l.box) && map_results(job, l, dtype, 1);
 }
 
 int hopper_run(const strata_run *r, int tactic)

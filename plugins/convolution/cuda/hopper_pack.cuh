@@ -6,13 +6,13 @@
 #ifndef PLUGINS_CONVOLUTION_CUDA_HOPPER_PACK_CUH
 #define PLUGINS_CONVOLUTION_CUDA_HOPPER_PACK_CUH
 
-#include "plugins/common/product/launch.cuh"
+#include "plugins/common/product/windows.cuh"
 #include "plugins/convolution/cuda/convolution.cuh"
 
 /* Pieces of channels of an element of the kernel. */
 static inline int64_t hopper_pieces(const strata_tensor *x)
 {
-    return (stored_channels(x) + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH;
+    return windows_pieces(stored_channels(x), PRODUCT_DEPTH);
 }
 
 template <typename T>

@@ -104,8 +104,8 @@ static bool map_images(CUtensorMap *map, const void *data, int32_t dtype, int64_
     const int64_t strides[3] = {pitch, pitch * width, pitch * width * height};
     const uint32_t box[4] = {(uint32_t)columns, (uint32_t)box_width, (uint32_t)box_height,
                              1};
-    return tensor_map_halves(map, data, dtype, 4, dims, strides, box,
-                             strides[2] * images * 2);
+    return tensor_map_boxes(map, data, dtype, 4, dims, strides, box,
+                            strides[2] * images * 2);
 }
 
 static bool map_operands(patch_job *job, const strata_run *r, const patch_launch &l)
