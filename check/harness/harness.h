@@ -71,6 +71,7 @@ struct layer_case {
     struct harness_range {
         double low, high;
     } in_range[HARNESS_INPUTS]; /* of one input; both 0: the case's. For indices */
+    struct harness_range weight_range[HARNESS_WEIGHTS]; /* the same of a weight */
 };
 
 struct harness_result {

@@ -126,18 +126,28 @@ static bool make_epilogue(struct trial *k)
     return k->v.residual && k->v.scale && k->v.bias;
 }
 
+static struct harness_range weight_range(const struct layer_case *c, int i)
+{
+    const struct harness_range *own = &c->weight_range[i];
+    if (own->low != 0 || own->high != 0)
+        return *own;
+    if (c->weight_low != 0 || c->weight_high != 0)
+        return (struct harness_range){c->weight_low, c->weight_high};
+    return (struct harness_range){-1, 1};
+}
+
 bool trial_make_values(struct trial *k)
 {
     const struct layer_case *c = k->c;
     const struct harness_node *n = &k->node;
-    const bool weighted = c->weight_low != 0 || c->weight_high != 0;
     restart_random(k);
     bool done = make_inputs(k);
-    for (int i = 0; i < n->node.n_weights; i++)
+    for (int i = 0; i < n->node.n_weights; i++) {
+        const struct harness_range range = weight_range(c, i);
         if (n->weight[i].rank > 0)
             done &= (k->v.weight[i] =
-                         draw_values(k, &n->weight[i], weighted ? c->weight_low : -1,
-                                     weighted ? c->weight_high : 1)) != NULL;
+                         draw_values(k, &n->weight[i], range.low, range.high)) != NULL;
+    }
     done &= make_outputs(k);
     return make_epilogue(k) && done;
 }
