@@ -16,9 +16,6 @@ EXTRA_DIST += \
 	plugins/common/reduce.cuh \
 	plugins/common/reduce.h \
 	plugins/common/reduce_plan.h \
-	plugins/common/quantized/direct.cuh \
-	plugins/common/quantized/factors.h \
-	plugins/common/quantized/quantized.h \
 	plugins/common/product/hopper.cuh \
 	plugins/common/product/hopper_tile.cuh \
 	plugins/common/product/launch.cuh \
@@ -29,9 +26,9 @@ EXTRA_DIST += \
 	plugins/common/product/tile.h \
 	plugins/common/product/wgmma.cuh \
 	plugins/common/product/tensor_map.cuh \
+	plugins/common/product/windows.cuh \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \
-	plugins/common/quantized/quantize.cuh \
 	plugins/common/pointwise_walk.cuh \
 	plugins/common/filters.h \
 	plugins/common/window.cuh \

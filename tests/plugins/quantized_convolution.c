@@ -52,4 +52,34 @@ static const struct layer_case cases[] = {
      .in = {S4(1, 3, 8, 8)}, INT8, .refused = true},
 };
 
-LAYER_CASES(QuantizedConvolution, ORDINARY(cases))
+/* Sums of some thousand products that stay within bytes, whatever the depth. */
+#define SCALED                                                                           \
+    WHOLE, .weight_range = {[STRATA_QUANTIZED_BIAS] = {-200, 200},                       \
+                            [STRATA_QUANTIZED_FACTORS] = {0.005, 0.015},                 \
+                            [STRATA_QUANTIZED_SCALE_IN] = {0.5, 1.5},                    \
+                            [STRATA_QUANTIZED_SCALE_OUT] = {10, 40}}
+static const struct layer_case large[] = {
+    /* Blocks go through several tiles each; thin and deep windows; depths that are
+     * shared; channels with pad lanes. */
+    {"QuantizedConvolution", "filters = 64; kernel = 1; to = int8",
+     .in = {S4(12, 64, 61, 60)}, .in_dtype = {STRATA_INT8}, SCALED},
+    {"QuantizedConvolution", "filters = 45; kernel = 3; pad = 1; to = int8; zero_out = 9",
+     .in = {S4(4, 30, 60, 61)}, .in_dtype = {STRATA_INT8}, SCALED},
+    {"QuantizedConvolution",
+     "filters = 136; kernel = 3x2; stride = 2; pad = 0, 1, 1, 0; to = int8; "
+     "activation = relu",
+     .in = {S4(8, 80, 49, 50)}, .in_dtype = {STRATA_INT8}, SCALED},
+    {"QuantizedConvolution", "filters = 272; kernel = 1; stride = 2; to = u8",
+     .in = {S4(5, 144, 65, 61)}, .in_dtype = {STRATA_INT8}, SCALED},
+    {"QuantizedConvolution",
+     "filters = 400; kernel = 1; to = int8; activation = clip; alpha = -90; beta = 600",
+     .in = {S4(7, 96, 60, 41)}, .in_dtype = {STRATA_UINT8}, SCALED},
+    {"QuantizedConvolution", "filters = 64; kernel = 1; to = u8; zero_in = 130",
+     .in = {S4(3, 96, 33, 31)}, .in_dtype = {STRATA_UINT8}, SCALED},
+    {"QuantizedConvolution", "filters = 32; kernel = 3; pad = 1; dilation = 1x2",
+     .in = {S4(2, 512, 7, 9)}, .in_dtype = {STRATA_INT8}, SCALED},
+    {"QuantizedConvolution", "filters = 128; kernel = 1", .in = {S4(3, 256, 29, 31)},
+     .in_dtype = {STRATA_UINT8}, SCALED},
+};
+
+LAYER_CASES(QuantizedConvolution, ORDINARY(cases), LARGE(large))

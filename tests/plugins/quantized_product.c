@@ -25,4 +25,22 @@ static const struct layer_case cases[] = {
      .refused = true},
 };
 
-LAYER_CASES(QuantizedProduct, ORDINARY(cases))
+/* Sums of some thousand products that stay within bytes, whatever the depth. */
+#define SCALED                                                                           \
+    WHOLE, .weight_range = {[STRATA_QUANTIZED_BIAS] = {-200, 200},                       \
+                            [STRATA_QUANTIZED_FACTORS] = {0.005, 0.015},                 \
+                            [STRATA_QUANTIZED_SCALE_IN] = {0.5, 1.5},                    \
+                            [STRATA_QUANTIZED_SCALE_OUT] = {10, 40}}
+static const struct layer_case large[] = {
+    /* Tiles at edges, blocks that go through several, depths that are shared. */
+    {"QuantizedProduct", "units = 528; to = int8", .in = {S2(2100, 272)},
+     .in_dtype = {STRATA_INT8}, SCALED},
+    {"QuantizedProduct", "units = 144; to = u8; transposed = yes; zero_in = 31",
+     .in = {S3(3, 111, 1040)}, .in_dtype = {STRATA_UINT8}, SCALED},
+    {"QuantizedProduct", "units = 1000; activation = relu", .in = {S2(33, 2048)},
+     .in_dtype = {STRATA_INT8}, SCALED},
+    {"QuantizedProduct", "units = 768; activation = leaky_relu; alpha = 0.125",
+     .in = {S2(1500, 144)}, .in_dtype = {STRATA_INT8}, SCALED},
+};
+
+LAYER_CASES(QuantizedProduct, ORDINARY(cases), LARGE(large))

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weights of hopper.cuh's kernels, packed on the device: rows of filters in the kernels'
+ * order, elements of the window, and of each its channels, rounded up to whole pieces.
+ */
+#ifndef PLUGINS_COMMON_QUANTIZED_HOPPER_PACK_CUH
+#define PLUGINS_COMMON_QUANTIZED_HOPPER_PACK_CUH
+
+#include "plugins/common/quantized/hopper.cuh"
+#include "plugins/common/quantized/hopper.h"
+#include "plugins/common/quantized/quantized.h"
+
+struct quantized_columns_job {
+    int8_t *packed;
+    float *factor, *bias;
+    int32_t *offset; /* or NULL */
+    const int8_t *weight;
+    const float *scale, *in, *bias_in; /* bias_in: or NULL */
+    int64_t size;                      /* of packed */
+    int64_t depth, filter, channel;    /* depth: channels to whole pieces */
+    int32_t in_c, elements, filters, padded;
+    int32_t zero_in, many; /* many: scales */
+};
+
+static __global__ void quantized_columns_kernel(quantized_columns_job j)
+{
+    const int64_t step = (int64_t)gridDim.x * blockDim.x;
+    const int64_t begin = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    for (int64_t i = begin; i < j.size; i += step) {
+        const int64_t c = i % j.depth, rest = i / j.depth;
+        const int64_t t = rest % j.elements;
+        const int64_t k = quantized_filter((int32_t)(rest / j.elements));
+        j.packed[i] = c < j.in_c && k < j.filters
+                          ? j.weight[k * j.filter + c * j.channel + t]
+                          : (int8_t)0;
+    }
+    for (int64_t k = begin; k < j.padded; k += step) {
+        const bool real = k < j.filters;
+        j.factor[k] = real ? __fmul_rn(*j.in, j.scale[j.many ? k : 0]) : 0;
+        j.bias[k] = real && j.bias_in ? j.bias_in[k] : 0;
+        if (!j.offset)
+            continue;
+        int32_t sum = 0;
+        for (int64_t c = 0; real && c < j.in_c; c++)
+            for (int64_t t = 0; t < j.elements; t++)
+                sum += j.weight[k * j.filter + c * j.channel + t];
+        j.offset[k] = -j.zero_in * sum;
+    }
+}
+
+/* Rows of the packed weights: whole groups that change places. */
+static inline int64_t quantized_rows(const quantized_shape &s)
+{
+    return (s.out_c + QUANTIZED_LANES - 1) / QUANTIZED_LANES * QUANTIZED_LANES;
+}
+
+static inline int quantized_reserve(const strata_node *n, quantized_hopper_state *state,
+                                    const quantized_columns_job &j)
+{
+    const size_t column = sizeof(float) * (size_t)j.padded;
+    int status = quantized_pack(n, (size_t)j.size, &state->weight);
+    if (status == STRATA_OK)
+        status = quantized_pack(n, column, (void **)&state->factor);
+    if (status == STRATA_OK)
+        status = quantized_pack(n, column, (void **)&state->bias);
+    if (status == STRATA_OK && j.zero_in != 0)
+        status = quantized_pack(n, column, (void **)&state->offset);
+    return status;
+}
+
+/* `depth`: elements of a piece of K. */
+static inline int quantized_pack_columns(const strata_node *n, const quantized_shape &s,
+                                         quantized_hopper_state *state, int64_t depth)
+{
+    const strata_tensor *scale = &n->weight[STRATA_QUANTIZED_FACTORS];
+    const strata_tensor *bias = &n->weight[STRATA_QUANTIZED_BIAS];
+    const int64_t rows = quantized_rows(s);
+    quantized_columns_job j = {};
+    j.depth = (s.in_stored + depth - 1) / depth * depth;
+    j.elements = (int32_t)window_kernel_count(&s.w);
+    if (__builtin_mul_overflow(j.depth * j.elements, rows, &j.size))
+        return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
+    j.in_c = (int32_t)s.in_c;
+    j.filters = (int32_t)s.out_c;
+    j.padded = (int32_t)((rows / QUANTIZED_COLUMNS + 1) * QUANTIZED_COLUMNS);
+    j.zero_in = (int32_t)s.q->zero_in;
+    const int status = quantized_reserve(n, state, j);
+    if (status != STRATA_OK)
+        return status;
+    j.packed = (int8_t *)state->weight;
+    j.factor = state->factor;
+    j.bias = state->bias;
+    j.offset = state->offset;
+    j.weight = (const int8_t *)n->weight[STRATA_QUANTIZED_WEIGHT].data;
+    j.scale = (const float *)scale->data;
+    j.in = (const float *)n->weight[STRATA_QUANTIZED_SCALE_IN].data;
+    j.bias_in = bias->rank > 0 ? (const float *)bias->data : NULL;
+    j.filter = s.filter;
+    j.channel = s.channel;
+    j.many = scale->count > 1;
+    quantized_columns_kernel<<<layer_blocks(j.size, CUDA_BLOCK), CUDA_BLOCK, 0,
+                               (cudaStream_t)n->stream>>>(j);
+    const cudaError_t e = cudaGetLastError();
+    return e == cudaSuccess ? STRATA_OK
+                            : STRATA_FAIL(n, STRATA_EDEVICE, "packing weights: %s (%s)",
+                                          cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+#endif /* PLUGINS_COMMON_QUANTIZED_HOPPER_PACK_CUH */
