@@ -11,9 +11,10 @@
 
 #include "plugins/common/product/hopper.cuh"
 
-#define QUANTIZED_LANES 16    /* columns that change places among themselves */
-#define QUANTIZED_COLUMNS 256 /* of a tile at most: what columns have is padded to them  \
-                               */
+#define QUANTIZED_LANES 16 /* columns that change places among themselves */
+#define QUANTIZED_COLUMNS                                                                \
+    256 /* of a tile at most: what columns have is padded to them                        \
+         */
 
 /* The filter whose sums are those of a column of B. */
 static __host__ __device__ inline int32_t quantized_filter(int32_t column)
@@ -27,6 +28,9 @@ struct quantized_product_job : product_job {
     const float *scale_out; /* of bytes */
     int32_t zero_out;
     int32_t is_unsigned, to_unsigned;
+    /* Of the addend, where there is one; between: sums become bytes first, 1 signed. */
+    const float *scale_addend, *scale_between;
+    int32_t zero_addend, zero_between, addend_unsigned, between;
 };
 
 /* ---- what becomes of a sum ------------------------------------------------------ */
@@ -43,6 +47,14 @@ static __device__ inline float quantized_begin(int32_t sum, int32_t offset)
     return v;
 }
 
+/* Where it stands: as a value that is kept, it would take a register of the sums'. */
+static __device__ inline float load_here(const float *from)
+{
+    float x;
+    asm volatile("ld.global.nc.f32 %0, [%1];\n" : "=f"(x) : "l"(from));
+    return x;
+}
+
 /* Division by a scale to bytes. Within 2^-60 to 2^60 a product with the inverse is
  * mended twice by what is left over, which rounds as a division does (Markstein, "IA-64
  * and Elementary Functions", 2000, theorem 8.4). */
@@ -51,10 +63,10 @@ struct quantized_rounding {
     int32_t zero;
     bool regular;
 
-    __device__ inline quantized_rounding(const quantized_product_job &job)
+    __device__ inline quantized_rounding(const float *divisor, int32_t zero_)
     {
-        scale = job.scale_out ? __ldg(job.scale_out) : 1;
-        zero = job.zero_out;
+        scale = divisor ? load_here(divisor) : 1;
+        zero = zero_;
         regular = scale > 0x1p-60f && scale < 0x1p60f;
         inverse = __frcp_rn(scale);
         limit = scale * 1024;
@@ -95,10 +107,36 @@ static __device__ inline uint32_t saturate_four(const int32_t (&x)[4], bool to_u
     return word;
 }
 
-/* Sums of columns column_of(e), as floats, become activated values. */
+/* What bytes of an addend stand for, and what is added to that. */
+struct quantized_addend {
+    const quantized_rounding between;
+    const float scale;
+    const int32_t zero, low, high; /* low, high: between */
+    const bool is_unsigned, rounds;
+
+    __device__ inline quantized_addend(const quantized_product_job &job)
+        : between(job.scale_between, job.zero_between),
+          scale(load_here(job.scale_addend)), zero(job.zero_addend),
+          low(job.between == 2 ? 0 : -128), high(low + 255),
+          is_unsigned(job.addend_unsigned), rounds(job.between)
+    {
+    }
+    /* Byte e of a word, to y. */
+    __device__ inline float add(float y, uint32_t word, int e) const
+    {
+        const int32_t byte = is_unsigned ? (int32_t)(word >> e * 8 & 255)
+                                         : (int32_t)(word << (24 - e * 8)) >> 24;
+        if (rounds)
+            y = __fmul_rn((float)(min(max(between.round(y), low), high) - between.zero),
+                          between.scale);
+        return __fadd_rn(y, __fmul_rn((float)(byte - zero), scale));
+    }
+};
+
+/* Sums of columns column_of(e), as floats, become values of the layer. */
 template <int N, class Column>
-static __device__ inline void quantized_finish(const quantized_product_job &job,
-                                               float (&v)[N], const Column &column_of)
+static __device__ inline void quantized_scale(const quantized_product_job &job,
+                                              float (&v)[N], const Column &column_of)
 {
 #pragma unroll
     for (int e = 0; e < N; e += 4) { /* four neighbours */
@@ -109,7 +147,6 @@ static __device__ inline void quantized_finish(const quantized_product_job &job,
         v[e + 2] = __fadd_rn(__fmul_rn(v[e + 2], f.z), b.z);
         v[e + 3] = __fadd_rn(__fmul_rn(v[e + 3], f.w), b.w);
     }
-    activate_all(v, job.activation);
 }
 
 /* ---- storing -------------------------------------------------------------------- */
@@ -135,6 +172,13 @@ static __device__ inline void quantized_words(const quantized_product_job &job,
     for (int w = 0; w < 2; w++)
         words[w] = pack_two(__half(), column + w * 2 < job.real ? v[w * 2] : 0,
                             column + w * 2 + 1 < job.real ? v[w * 2 + 1] : 0);
+}
+
+static __device__ inline uint32_t load_word(uint32_t from)
+{
+    uint32_t word;
+    asm volatile("ld.shared.b32 %0, [%1];\n" : "=r"(word) : "r"(from) : "memory");
+    return word;
 }
 
 static __device__ inline void store_words(uint32_t to, const uint32_t (&words)[1])
@@ -178,26 +222,39 @@ struct quantized_panels {
     {
     }
 
+    /* Where four neighbours of chunk i lie, of sixteen number h and the upper row. */
+    __device__ inline uint32_t place(int i, int h) const
+    {
+        enum { EACH = C::Panel / PRODUCT_CHUNK };
+        const uint32_t byte =
+            (i % EACH * PRODUCT_CHUNK + h * QUANTIZED_LANES + thread % 4 * 4) * C::Size;
+        return first + i / EACH * C::PanelBytes + (byte / 16 ^ swizzle) * 16 + byte % 16;
+    }
+
     /* Values of chunk i: two rows by two sixteens of columns by four neighbours, from
      * column `column` and the row of `first` on. */
     __device__ inline void put_chunk(const quantized_rounding &rounding,
                                      const float (&v)[16], int i, int32_t column) const
     {
-        enum { EACH = C::Panel / PRODUCT_CHUNK };
-        const uint32_t panel = first + i / EACH * C::PanelBytes;
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const uint32_t byte =
-                (i % EACH * PRODUCT_CHUNK + h * QUANTIZED_LANES + thread % 4 * 4) *
-                C::Size;
-            const uint32_t to = panel + (byte / 16 ^ swizzle) * 16 + byte % 16;
+        for (int at = 0; at < 4; at++) {
+            uint32_t words[WORDS];
+            quantized_words(job, rounding, v + at * 4, column + at % 2 * QUANTIZED_LANES,
+                            words);
+            store_words(place(i, at % 2) + at / 2 * 8 * C::PanelRow, words);
+        }
+    }
+
+    /* The addend lies where the results will. */
+    __device__ inline void add_chunk(float (&v)[16], int i) const
+    {
+        const quantized_addend addend(job);
 #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                uint32_t words[WORDS];
-                quantized_words(job, rounding, v + (r * 2 + h) * 4,
-                                column + h * QUANTIZED_LANES, words);
-                store_words(to + r * 8 * C::PanelRow, words);
-            }
+        for (int at = 0; at < 4; at++) {
+            const uint32_t word = load_word(place(i, at % 2) + at / 2 * 8 * C::PanelRow);
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                v[at * 4 + e] = addend.add(v[at * 4 + e], word, e);
         }
     }
 
@@ -229,17 +286,22 @@ struct quantized_panels {
 
     template <class Send>
     __device__ inline void run(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
-                               int32_t column, uint32_t, const Send &send) const
+                               int32_t column, uint32_t parity, const Send &send) const
     {
-        const quantized_rounding rounding(job);
+        const quantized_rounding rounding(job.scale_out, job.zero_out);
+        if (job.addend)
+            barrier_wait(memory.addend(group), parity);
         named_sync(PRODUCT_STORE + group, 128); /* the last tile has left the panels */
 #pragma unroll 1
         for (int i = 0; i < C::Parts * CHUNKS; i++) {
             const int32_t c = column + i % CHUNKS * PRODUCT_CHUNK + thread % 4 * 4;
             float v[16];
             begin_chunk(sum, i, c, v);
-            quantized_finish(job, v,
-                             [&](int e) { return c + e / 4 % 2 * QUANTIZED_LANES; });
+            quantized_scale(job, v,
+                            [&](int e) { return c + e / 4 % 2 * QUANTIZED_LANES; });
+            if (C::Size == 1 && job.addend)
+                add_chunk(v, i);
+            activate_all(v, job.activation);
             put_chunk(rounding, v, i, c);
             if (i % CHUNKS == CHUNKS - 1) {
                 publish_shared();
@@ -261,7 +323,7 @@ struct quantized_panels {
                                        const int32_t *sums, int32_t step, int32_t,
                                        int32_t row, int32_t column)
     {
-        const quantized_rounding rounding(job);
+        const quantized_rounding rounding(job.scale_out, job.zero_out);
         int32_t total[QUANTIZED_LANES] = {};
         float v[QUANTIZED_LANES];
         uint32_t words[4][WORDS];
@@ -280,7 +342,17 @@ struct quantized_panels {
             v[at] = quantized_begin(total[e],
                                     job.offset ? __ldg(job.offset + column + at) : 0);
         }
-        quantized_finish(job, v, [&](int e) { return column + e; });
+        quantized_scale(job, v, [&](int e) { return column + e; });
+        if (C::Size == 1 && job.addend) {
+            const uint4 x = *(const uint4 *)((const uint8_t *)job.addend +
+                                             row * job.addend_row + column);
+            const uint32_t from[4] = {x.x, x.y, x.z, x.w};
+            const quantized_addend addend(job);
+#pragma unroll
+            for (int e = 0; e < QUANTIZED_LANES; e++)
+                v[e] = addend.add(v[e], from[e / 4], e % 4);
+        }
+        activate_all(v, job.activation);
 #pragma unroll
         for (int e = 0; e < 4; e++)
             quantized_words(job, rounding, v + e * 4, column + e * 4, words[e]);
