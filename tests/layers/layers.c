@@ -50,7 +50,7 @@ TestSuite(layers, .timeout = 600);
 
 void check_layer_cases(const struct layer_cases *set)
 {
-    static const struct harness_target host = {0};
+    const struct harness_target host = {.quick = getenv("STRATA_TEST_QUICK") != NULL};
     strata_error err = {0};
     strata_registry *registry = harness_registry(&err);
     cr_assert(registry, "%s", err.message);
