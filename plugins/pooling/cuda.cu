@@ -47,19 +47,24 @@ static void pool_window_of(const pool_job &job, cudaStream_t stream)
         pool_window_launch<T, N, Last, Rows, Max>(job, stream);
 }
 
-template <typename T, int N, bool Last>
-static void pool_window(const strata_run *r)
+template <typename T, int N, bool Last, bool Max>
+static void pool_window_as(const strata_run *r)
 {
     int rows;
     const pool_job job = pool_job_of(r, N, &rows);
-    const bool max = ((const pooling *)r->state)->kind == STRATA_POOL_MAX;
-    const cudaStream_t stream = layer_stream(r);
     if (rows == 1)
-        max ? pool_window_of<T, N, Last, 1, true>(job, stream)
-            : pool_window_of<T, N, Last, 1, false>(job, stream);
+        pool_window_of<T, N, Last, 1, Max>(job, layer_stream(r));
     else
-        max ? pool_window_of<T, N, Last, POOL_ROWS, true>(job, stream)
-            : pool_window_of<T, N, Last, POOL_ROWS, false>(job, stream);
+        pool_window_of<T, N, Last, POOL_ROWS, Max>(job, layer_stream(r));
+}
+
+template <typename T, int N, bool Last>
+static void pool_window(const strata_run *r)
+{
+    if (((const pooling *)r->state)->kind == STRATA_POOL_MAX)
+        pool_window_as<T, N, Last, true>(r);
+    else
+        pool_window_as<T, N, Last, false>(r);
 }
 
 /* Whether n channels of a channels-last tensor can move as one word. */
@@ -109,8 +114,41 @@ static int pooling_run(const strata_run *r)
     return layer_launched(r, "pooling");
 }
 
+/* ---- maxima of bytes ------------------------------------------------------------- */
+
+static int bytes_accept(const strata_node *n)
+{
+    const strata_pooling *p = (const strata_pooling *)n->params;
+    if (p->kind != STRATA_POOL_MAX || p->indices)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "of bytes it takes maxima alone, without their indices");
+    return pooling_accept(n);
+}
+
+template <typename T>
+static void bytes_windows(const strata_run *r)
+{
+    const int N = 8; /* as many sums as of FP16 fit in registers */
+    if (pool_aligned(&r->in[0], N, N) && pool_aligned(&r->out[0], N, N))
+        pool_window_as<T, N, true, true>(r);
+    else
+        pool_window_as<T, 1, true, true>(r);
+}
+
+static int bytes_run(const strata_run *r)
+{
+    if (r->out[0].dtype == STRATA_INT8)
+        bytes_windows<int8_t>(r);
+    else
+        bytes_windows<uint8_t>(r);
+    return layer_launched(r, "pooling");
+}
+
 /* Indices, where they are asked for, are linear. */
 static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME, STRATA_I64_NCHW}}};
+
+static const strata_row bytes_rows[] = {
+    {{STRATA_I8_NHWC | STRATA_U8_NHWC | STRATA_I8_NHWC16}, {STRATA_SAME}}};
 
 static const strata_impl impls[] = {
     {.id = 1,
@@ -124,6 +162,15 @@ static const strata_impl impls[] = {
      .workspace = pooling_workspace,
      .setup = pooling_setup,
      .run = pooling_run},
+    {.id = 2,
+     .device = STRATA_CUDA,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "cuda_bytes",
+     .rows = STRATA_ARRAY(bytes_rows),
+     .state_size = sizeof(pooling),
+     .accept = bytes_accept,
+     .setup = pooling_setup,
+     .run = bytes_run},
 };
 
 static const strata_extends pooling_extends = {
