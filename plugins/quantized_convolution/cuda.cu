@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * QuantizedConvolution on CUDA: plain, from and to every format of 8 bits.
+ * QuantizedConvolution on CUDA: plain, from and to every format of 8 bits; and with a
+ * channel a group.
  */
 #include "plugins/common/quantized/direct.cuh"
+#include "plugins/quantized_convolution/depthwise.cuh"
 
 static int resolve(const strata_node *n, quantized_state *s)
 {
@@ -59,6 +61,10 @@ static const strata_row rows[] = {
      {STRATA_I8_NC32HW32 | STRATA_U8_NC32HW32}},
 };
 
+static const strata_row depthwise_rows[] = {
+    {{QUANTIZED_BYTES_LAST}, {QUANTIZED_BYTES_LAST}},
+};
+
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
@@ -70,6 +76,17 @@ static const strata_impl impls[] = {
      .accept = accept,
      .setup = setup,
      .run = run},
+    {.id = 2,
+     .device = STRATA_CUDA,
+     .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED,
+     .min_sm = 80,
+     .name = "depthwise",
+     .rows = STRATA_ARRAY(depthwise_rows),
+     .efficiency = 0.02,
+     .state_size = sizeof(depthwise_state),
+     .accept = depthwise_accept,
+     .setup = depthwise_setup,
+     .run = depthwise_run},
 };
 
 static const strata_extends quantized_convolution = {

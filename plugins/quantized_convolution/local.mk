@@ -7,10 +7,15 @@ plugins_quantized_convolution_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/quantized_convolution.c
 ONEDNN_SOURCES += plugins/quantized_convolution/onednn.c
 
-CUDA_PLUGIN_KERNELS += plugins/quantized_convolution/cuda.cu
+QUANTIZED_CONVOLUTION_KERNELS = \
+	plugins/quantized_convolution/cuda.cu \
+	plugins/quantized_convolution/depthwise.cu
+CUDA_PLUGIN_KERNELS += $(QUANTIZED_CONVOLUTION_KERNELS)
+EXTRA_DIST += plugins/quantized_convolution/depthwise.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/quantized_convolution-cuda.la
 plugins_quantized_convolution_cuda_la_SOURCES =
 plugins_quantized_convolution_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_quantized_convolution_cuda_la_LIBADD = plugins/quantized_convolution/cuda.lo $(CUDA_LIBS)
+plugins_quantized_convolution_cuda_la_LIBADD = $(QUANTIZED_CONVOLUTION_KERNELS:.cu=.lo) \
+	$(CUDA_LIBS)
 endif

@@ -3,6 +3,7 @@
  * QuantizedSum on CUDA: inputs and output lie alike, pad lanes too.
  */
 #include "plugins/common/quantized/direct.cuh"
+#include "plugins/common/quantized/round.cuh"
 
 enum { SCALE_A, SCALE_B, SCALE_OUT };
 enum { PACK = 16 };
@@ -54,17 +55,23 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 {
     typedef pack<uint8_t, PACK> bytes;
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
-    const float scale_a = *j.scale_a, scale_b = *j.scale_b, scale_out = *j.scale_out;
+    const float scale_a = *j.scale_a, scale_b = *j.scale_b;
+    const quantized_rounding rounding(j.scale_out, (int32_t)j.q.zero_out);
     wait_for_previous();
     for (int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < j.size;
          i += step) {
         const bytes a = ((const bytes *)j.a)[i], b = ((const bytes *)j.b)[i];
-        bytes y;
+        uint32_t words[PACK / 4];
 #pragma unroll
-        for (int e = 0; e < PACK; e++)
-            y.v[e] = (uint8_t)quantized_integer(
-                j.q, sum_of(j, scale_a, scale_b, a.v[e], b.v[e]), scale_out);
-        ((bytes *)j.y)[i] = y;
+        for (int w = 0; w < PACK / 4; w++) {
+            int32_t x[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                x[e] = rounding.round(
+                    sum_of(j, scale_a, scale_b, a.v[w * 4 + e], b.v[w * 4 + e]));
+            words[w] = saturate_four(x, j.out == STRATA_UINT8);
+        }
+        ((uint4 *)j.y)[i] = make_uint4(words[0], words[1], words[2], words[3]);
     }
 }
 

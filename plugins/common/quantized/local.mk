@@ -7,7 +7,8 @@ EXTRA_DIST += \
 	plugins/common/quantized/hopper.h \
 	plugins/common/quantized/hopper_pack.cuh \
 	plugins/common/quantized/quantize.cuh \
-	plugins/common/quantized/quantized.h
+	plugins/common/quantized/quantized.h \
+	plugins/common/quantized/round.cuh
 QUANTIZED_KERNELS = \
 	plugins/common/quantized/hopper.cu \
 	plugins/common/quantized/module.cu
