@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	plugins/common/quantized/direct.cuh \
 	plugins/common/quantized/factors.h \
 	plugins/common/quantized/quantized.h \
+	plugins/common/quantized/quotient.h \
 	plugins/common/product/hopper.cuh \
 	plugins/common/product/hopper_tile.cuh \
 	plugins/common/product/launch.cuh \

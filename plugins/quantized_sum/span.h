@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * QuantizedSum of bytes to bytes, written without branches so that compilers make vectors
- * of it. With FMA the quotient by scale_out is that of a division, without dividing: a
- * product by the reciprocal, corrected twice by its exact remainder (Markstein), which
- * holds while neither overflows nor underflows.
+ * of it.
  */
 #ifndef PLUGINS_QUANTIZED_SUM_SPAN_H
 #define PLUGINS_QUANTIZED_SUM_SPAN_H
 
-#include "plugins/common/quantized/quantized.h"
+#include "plugins/common/quantized/quotient.h"
 
 /* An input's bytes, INT8 as UINT8 by its flipped sign, and what stands for 0 then. */
 struct span_input {
@@ -33,44 +31,20 @@ static inline struct span span_of(const strata_quantized *q, struct span_input a
 {
     struct span s = {a,
                      b,
-                     .slope = 1,
-                     .low = -INFINITY,
-                     .high = INFINITY,
                      .scale = scale,
                      .reciprocal = 1 / scale,
                      .zero = (float)q->zero_out,
                      .least = q->to == 2 ? 0 : -128,
                      .most = q->to == 2 ? 255 : 127};
-    switch (q->activation - 1) {
-    case STRATA_RELU:
-        s.low = 0;
-        break;
-    case STRATA_LEAKY_RELU:
-        s.slope = (float)q->alpha;
-        break;
-    case STRATA_RELU6:
-        s.low = 0, s.high = 6;
-        break;
-    case STRATA_CLIP:
-        s.low = (float)q->alpha, s.high = (float)q->beta;
-        break;
-    default:
-        break;
-    }
+    quantized_bounds(q, &s.slope, &s.low, &s.high);
     return s;
-}
-
-/* Within them all products are far from the ends of FP32's range. */
-static inline int span_is_middling(float x)
-{
-    return x > 0x1p-40F && x < 0x1p40F;
 }
 
 static inline int span_multiplies(const struct span *s)
 {
-    return span_is_middling(s->a.scale) && span_is_middling(s->b.scale) &&
-           span_is_middling(s->scale) && fabsf(s->slope) < 0x1p20F &&
-           (s->low == -INFINITY || fabsf(s->low) < 0x1p40F);
+    return quotient_is_middling(s->a.scale) && quotient_is_middling(s->b.scale) &&
+           quotient_is_middling(s->scale) &&
+           quotient_is_bounded(s->slope, s->low, s->high);
 }
 
 #define SPAN_INLINE static inline __attribute__((always_inline))
