@@ -41,8 +41,10 @@ struct made_layer {
         strata_quantized_sum quantized_sum;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */
-    struct network_weight weights[STRATA_QUANTIZED_WEIGHTS]; /* names are the network's */
-    struct network_affine affine[STRATA_QUANTIZED_WEIGHTS]; /* of those that are such */
+    struct network_weight
+        weights[STRATA_QUANTIZED_CONVOLUTION_WEIGHTS]; /* names: network's */
+    struct network_affine
+        affine[STRATA_QUANTIZED_CONVOLUTION_WEIGHTS]; /* of those that are such */
     int inputs[PLAN_MAX_PORTS], output;
     char program[2048];            /* of a Pointwise */
     int64_t axes[STRATA_MAX_RANK]; /* of a Reduce */

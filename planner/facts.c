@@ -52,7 +52,8 @@ bool planner_leaves_dirty(const struct planner *planner, const struct planner_no
         if (type->impls[k].impl.device == planner->device.properties.kind &&
             type->impls[k].impl.flags & STRATA_PAD_DIRTY)
             return true;
-    return n->group && planner_leaves_dirty(planner, &n->group->node);
+    return (n->group && planner_leaves_dirty(planner, &n->group->node)) ||
+           (n->longer && planner_leaves_dirty(planner, &n->longer->node));
 }
 
 int planner_head_before(const struct planner *planner, int node, int after)
@@ -108,7 +109,7 @@ const struct planner_candidate *planner_chosen(const struct planner *planner,
 
 size_t planner_fused(const struct planner *planner, const struct planner_candidate *c)
 {
-    return c->kind == CANDIDATE_GROUP ? (size_t)planner->nodes[c->node].group->members - 1
-           : c->kind == CANDIDATE_RUN ? c->fused
-                                      : 0;
+    const struct planner_group *group =
+        planner_group_of(&planner->nodes[c->node], c->kind);
+    return group ? (size_t)group->members - 1 : c->kind == CANDIDATE_RUN ? c->fused : 0;
 }

@@ -61,11 +61,14 @@ struct planner_node {
     bool groups;                 /* computes element by element: may be part of a group */
     int previous, next;          /* of its chain: such nodes, or a reduction's; or -1 */
     struct planner_group *group; /* that begins with it; or NULL */
-    bool unread; /* it may be that nobody reads its output: groups read its input */
-    int before;                  /* node whose output continues into this one, or -1 */
-    int chain_port;              /* at this input */
-    int residual;                /* network tensor that a sum in the tail adds, or -1 */
-    strata_shuffle *composed;    /* parameters with the tail's Shuffle, or NULL */
+    /* Another, that goes on past the end of that one and reads more after its inputs; or
+     * NULL. Both read them in place of the node's own. */
+    struct planner_group *longer;
+    bool unread;    /* it may be that nobody reads its output: groups read its input */
+    int before;     /* node whose output continues into this one, or -1 */
+    int chain_port; /* at this input */
+    int residual;   /* network tensor that a sum in the tail adds, or -1 */
+    strata_shuffle *composed; /* parameters with the tail's Shuffle, or NULL */
 };
 
 /* A node and those after it in its chain as one layer; or a node alone, as another. */
@@ -89,6 +92,7 @@ struct planner_fusion {
 enum candidate_kind {
     CANDIDATE_RUN,      /* an impl's row */
     CANDIDATE_GROUP,    /* the same, of the layer that is the node's group */
+    CANDIDATE_LONGER,   /* or of the longer one */
     CANDIDATE_ABSORBED, /* a node before computes it */
     CANDIDATE_ALIAS,    /* the output is the input's memory as it is */
     CANDIDATE_JOIN,     /* the inputs are made inside the output's memory */
@@ -99,13 +103,14 @@ enum candidate_kind {
 struct planner_candidate {
     enum candidate_kind kind;
     int node;
-    const struct registry_impl *impl; /* CANDIDATE_RUN and _GROUP; else NULL */
+    const struct registry_impl *impl; /* of those that run one; else NULL */
     int row;
-    size_t fused; /* layers of the tail; absorbed: those still to come after this one */
-    bool grouped; /* absorbed by a group */
+    size_t fused;  /* layers of the tail; absorbed: those still to come after this one */
+    bool grouped;  /* absorbed by a group */
+    bool longer;   /* which is the longer one of two */
     bool anywhere; /* reads inputs that lie inside others, too */
     bool homed;    /* written inside the concatenation that reads it, at its pitch */
-    int pad;      /* STRATA_PAD_* of an absorbed tensor */
+    int pad;       /* STRATA_PAD_* of an absorbed tensor */
     int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
     int64_t cost;     /* 1/16 ns; usable ones only */
     size_t workspace; /* bytes */
@@ -130,7 +135,7 @@ struct planner_model {
     int *home;
     uint64_t *pitched, *cut;
     uint64_t *anywhere; /* formats in which readers that take both say so */
-    int *ports; /* storage of the operations' tensor lists */
+    int *ports;         /* storage of the operations' tensor lists */
     struct plan_reader *readers;
 };
 
@@ -156,14 +161,14 @@ struct planner {
     int *readers;    /* nodes' inputs that are each network tensor */
     bool *is_output; /* of the network, each network tensor */
     struct planner_model *model;
-    struct record *record;            /* the plan's, if it was not searched; or NULL */
-    struct record *guide; /* decisions of another size's plan, to be kept; or NULL */
-    double *scale;        /* with it: of each node, measured to analytic cost there */
+    struct record *record; /* the plan's, if it was not searched; or NULL */
+    struct record *guide;  /* decisions of another size's plan, to be kept; or NULL */
+    double *scale;         /* with it: of each node, measured to analytic cost there */
     struct plan_options plan_options; /* with which the plan was made */
     struct plan *plan;
-    struct cost_report costs;   /* how the plan's were found */
-    struct cost_table known;    /* measured or recorded costs that were at hand */
-    struct planner_trade trade; /* of an objective other than time */
+    struct cost_report costs;      /* how the plan's were found */
+    struct cost_table known;       /* measured or recorded costs that were at hand */
+    struct planner_trade trade;    /* of an objective other than time */
     struct planner_merges *merges; /* merge/: what was decided of siblings; or NULL */
 };
 
@@ -201,12 +206,22 @@ static inline int planner_port(const struct planner_node *n, int i)
     return n->rewritten ? i : network_port(n->layer, i);
 }
 
+/* Of a kind of candidates; NULL: they run none. */
+static inline const struct planner_group *planner_group_of(const struct planner_node *n,
+                                                           enum candidate_kind kind)
+{
+    return kind == CANDIDATE_GROUP    ? n->group
+           : kind == CANDIDATE_LONGER ? n->longer
+                                      : NULL;
+}
+
 /* The node that a candidate runs: its own, or the group that begins there. */
 static inline const struct planner_node *
 planner_run_node(const struct planner *planner, const struct planner_candidate *c)
 {
     const struct planner_node *n = &planner->nodes[c->node];
-    return c->kind == CANDIDATE_GROUP ? &n->group->node : n;
+    const struct planner_group *group = planner_group_of(n, c->kind);
+    return group ? &group->node : n;
 }
 
 /* Of the operation of a node: the port of its group's i-th input. */
@@ -216,17 +231,23 @@ static inline int planner_group_port(const struct planner_node *n, int i)
     return n->group->instead ? n->n_in + sums + i : i + (i >= n->n_in && sums);
 }
 
+/* That of its groups which reads most: the other's inputs are the first of its own. */
+static inline const struct planner_group *planner_widest(const struct planner_node *n)
+{
+    return n->longer ? n->longer : n->group;
+}
+
 /* Inputs of its group that the operation has behind its own. */
 static inline int planner_group_more(const struct planner_node *n)
 {
-    const int more = n->group->node.n_in - (n->group->instead ? 0 : n->n_in);
+    const int more = planner_widest(n)->node.n_in - (n->group->instead ? 0 : n->n_in);
     return more > 0 ? more : 0;
 }
 
 /* Whether a candidate runs an impl. */
 static inline bool planner_runs(const struct planner_candidate *c)
 {
-    return c->kind == CANDIDATE_RUN || c->kind == CANDIDATE_GROUP;
+    return c->kind <= CANDIDATE_LONGER;
 }
 
 /* facts.c */
@@ -267,6 +288,9 @@ int planner_make_groups(struct planner *planner, strata_error *err);
 /* Let the first `members` nodes from `node` on run as a layer, which is copied. */
 int planner_add_group(struct planner *planner, int node, const struct made_layer *made,
                       int members, const char *how, strata_error *err);
+/* The same where there is a group already, with fewer members. */
+int planner_add_longer(struct planner *planner, int node, const struct made_layer *made,
+                       int members, const char *how, strata_error *err);
 /* Let its pointers lead into it again: after a copy. */
 void made_layer_settle(struct made_layer *m);
 /* fuse/quantize.c: layers between a Dequantize and a Quantize. Before all others, which

@@ -14,10 +14,13 @@
 #include "planner/explain/explain.h"
 #include "planner/merge/merge.h"
 
-static const char *const kinds[] = {
-    [CANDIDATE_RUN] = "run",           [CANDIDATE_GROUP] = "group",
-    [CANDIDATE_ABSORBED] = "absorbed", [CANDIDATE_ALIAS] = "alias",
-    [CANDIDATE_JOIN] = "join",         [CANDIDATE_UNREAD] = "unread"};
+static const char *const kinds[] = {[CANDIDATE_RUN] = "run",
+                                    [CANDIDATE_GROUP] = "group",
+                                    [CANDIDATE_LONGER] = "longer group",
+                                    [CANDIDATE_ABSORBED] = "absorbed",
+                                    [CANDIDATE_ALIAS] = "alias",
+                                    [CANDIDATE_JOIN] = "join",
+                                    [CANDIDATE_UNREAD] = "unread"};
 static const enum plan_reason reasons[] = {PLAN_HARD, PLAN_FIXED_IO, PLAN_PADDING,
                                            PLAN_ECONOMIC};
 static const char *const cost_kinds[] = {
@@ -176,7 +179,7 @@ static int read_run(struct record_decision *d, const json_t *j,
     const int given = (int)json_array_size(reads);
     const bool grows = strcmp(l->type->full_name, "core::Concatenation@1") == 0 &&
                        given > 0 && given < l->n_inputs;
-    const int n_in = d->kind == CANDIDATE_GROUP || grows ? given : l->n_inputs;
+    const int n_in = d->kind != CANDIDATE_RUN || grows ? given : l->n_inputs;
     int status = read_formats(d->in_formats, &d->n_in, reads, n_in, err);
     return status == STRATA_OK
                ? read_formats(d->out_formats, &d->n_out, writes, l->n_outputs, err)
@@ -205,7 +208,7 @@ static int read_decision(struct record_decision *d, const json_t *j,
     d->fused = (size_t)fused;
     d->cost = cost;
     d->homed = json_is_true(json_object_get(j, "inside"));
-    return d->kind == CANDIDATE_RUN || d->kind == CANDIDATE_GROUP
+    return d->kind <= CANDIDATE_LONGER
                ? read_run(d, j, l, modules, err)
                : read_formats(d->in_formats, &d->n_in, json_object_get(j, "reads"), 1,
                               err);

@@ -19,7 +19,7 @@
 /* What was decided for a layer. */
 struct record_decision {
     enum candidate_kind kind;
-    const char *impl;            /* CANDIDATE_RUN, _GROUP: a name in the record's JSON */
+    const char *impl;            /* of those that run one: a name in the JSON */
     const struct module *module; /* and who brings it here */
     int row;
     bool any_impl; /* only the formats and what is fused bind */

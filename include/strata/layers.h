@@ -447,11 +447,21 @@ typedef struct strata_quantized {
 enum { STRATA_QUANTIZED_WEIGHT, STRATA_QUANTIZED_BIAS, STRATA_QUANTIZED_FACTORS,
        STRATA_QUANTIZED_SCALE_IN, STRATA_QUANTIZED_SCALE_OUT, STRATA_QUANTIZED_WEIGHTS };
 
-/* Convolution in 8 bits. */
+/* Convolution in 8 bits. A second input, of 8 bits and the output's shape, is added before
+ * the activation, which then takes
+ *   y + (b - zero_addend)*scale_addend
+ * or, where y is rounded to `between` first and read back,
+ *   r = sat(round(y/scale_between) + zero_between)
+ *   (r - zero_between)*scale_between + (b - zero_addend)*scale_addend. */
 typedef struct strata_quantized_convolution {
     strata_convolution convolution;
     strata_quantized quantized;
+    int64_t zero_addend, zero_between;
+    int32_t between; /* 0 none, 1 INT8, 2 UINT8; with a second input alone */
+    int32_t reserved;
 } strata_quantized_convolution;
+enum { STRATA_QUANTIZED_SCALE_ADDEND = STRATA_QUANTIZED_WEIGHTS,
+       STRATA_QUANTIZED_SCALE_BETWEEN, STRATA_QUANTIZED_CONVOLUTION_WEIGHTS };
 
 /* MatrixMultiply by a constant in 8 bits: input ... x M x K, weight K x N or N x K. */
 typedef struct strata_quantized_product {

@@ -21,9 +21,9 @@ struct expansion {
     const struct registry_impl *impl;
     uint64_t wish; /* formats of its float tensors */
     int row;
-    size_t fused;    /* layers of the node's tail */
-    bool group;      /* the node's group is looked at, in its place */
-    int n_in, n_out; /* explicit ports, at most REGISTRY_PORTS a side */
+    size_t fused;             /* layers of the node's tail */
+    enum candidate_kind kind; /* which of the node and its groups is looked at */
+    int n_in, n_out;          /* explicit ports, at most REGISTRY_PORTS a side */
     int formats[2 * REGISTRY_PORTS];
 };
 
@@ -51,7 +51,8 @@ static uint64_t allowed_formats(const strata_network *net, int tensor, bool outp
 static const struct planner_node *expanded(const struct expansion *x)
 {
     const struct planner_node *n = &x->planner->nodes[x->node];
-    return x->group ? &n->group->node : n;
+    const struct planner_group *group = planner_group_of(n, x->kind);
+    return group ? &group->node : n;
 }
 
 static int candidate_format(const struct expansion *x, bool output, int port)
@@ -117,7 +118,7 @@ done:
 
 static struct planner_candidate begin_candidate(const struct expansion *x)
 {
-    return (struct planner_candidate){.kind = x->group ? CANDIDATE_GROUP : CANDIDATE_RUN,
+    return (struct planner_candidate){.kind = x->kind,
                                       .node = x->node,
                                       .impl = x->impl,
                                       .row = x->row,
@@ -417,12 +418,13 @@ static const struct registry_impl **ordered_impls(const struct registry_layer *t
     return impls;
 }
 
-/* All impls of a node's layer, or of its group. */
+/* All impls of a node's layer, or of a group of it. */
 static int find_runs(struct planner *planner, struct planner_model *m, int node,
-                     bool group, const struct record_decision *only, strata_error *err)
+                     enum candidate_kind kind, const struct record_decision *only,
+                     strata_error *err)
 {
     struct expansion x = {
-        .planner = planner, .m = m, .node = node, .only = only, .group = group};
+        .planner = planner, .m = m, .node = node, .only = only, .kind = kind};
     const struct planner_node *n = expanded(&x);
     uint64_t precision = only ? ~UINT64_C(0) : planner_precision(planner, n);
     bool wished = planner_wish_holds(planner->network, n->layer);
@@ -431,7 +433,7 @@ static int find_runs(struct planner *planner, struct planner_model *m, int node,
     x.wish = wished ? planner->network->build.formats : ~UINT64_C(0);
     for (size_t i = 0; i < n->layer->type->n_impls && status == STRATA_OK; i++) {
         x.impl = impls[i];
-        if (is_asked(only, group ? CANDIDATE_GROUP : CANDIDATE_RUN, impls[i]))
+        if (is_asked(only, kind, impls[i]))
             status = expand_impl(&x, precision, err);
     }
     free(impls);
@@ -442,9 +444,12 @@ static int find_runs(struct planner *planner, struct planner_model *m, int node,
 static int find(struct planner *planner, struct planner_model *m, int node,
                 const struct record_decision *only, strata_error *err)
 {
-    int status = find_runs(planner, m, node, false, only, err);
-    if (status == STRATA_OK && planner->nodes[node].group)
-        status = find_runs(planner, m, node, true, only, err);
+    const struct planner_node *n = &planner->nodes[node];
+    int status = find_runs(planner, m, node, CANDIDATE_RUN, only, err);
+    if (status == STRATA_OK && n->group)
+        status = find_runs(planner, m, node, CANDIDATE_GROUP, only, err);
+    if (status == STRATA_OK && n->longer)
+        status = find_runs(planner, m, node, CANDIDATE_LONGER, only, err);
     if (status == STRATA_OK)
         status = planner_find_free(planner, m, node, only, err);
     m->first[node + 1] = m->n_candidates;
@@ -470,7 +475,7 @@ static int find_like(struct planner *planner, struct planner_model *m, int node,
     if (status != STRATA_OK || has_usable(m, first))
         return status;
     d.any_impl = true;
-    if (d.kind == CANDIDATE_RUN || d.kind == CANDIDATE_GROUP)
+    if (d.kind <= CANDIDATE_LONGER)
         status = find(planner, m, node, &d, err);
     return status != STRATA_OK || has_usable(m, first)
                ? status

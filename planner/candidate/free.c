@@ -17,7 +17,7 @@ static bool has_free(const struct planner_model *m, const struct planner_candida
         const struct planner_candidate *o = &m->candidates[i];
         if (o->kind == c->kind && o->in_formats[0] == c->in_formats[0] &&
             o->pad == c->pad && o->fused == c->fused && o->grouped == c->grouped &&
-            o->homed == c->homed)
+            o->longer == c->longer && o->homed == c->homed)
             return true;
     }
     return false;
@@ -65,28 +65,36 @@ static int add_absorbed(const struct planner *planner, struct planner_model *m, 
     return STRATA_OK;
 }
 
+/* What a candidate of a group computes of the node that is `distance` after its first. */
+static int add_member(const struct planner *planner, struct planner_model *m, int node,
+                      const struct planner_candidate *from, int distance,
+                      strata_error *err)
+{
+    const struct planner_group *group =
+        planner_group_of(&planner->nodes[from->node], from->kind);
+    if (!group || from->reason || distance >= group->members)
+        return STRATA_OK;
+    const struct planner_candidate c = {
+        .kind = CANDIDATE_ABSORBED,
+        .node = node,
+        .fused = (size_t)(group->members - 1 - distance),
+        .grouped = true,
+        .longer = from->kind == CANDIDATE_LONGER,
+        .pad = planner_port_pad(m, planner->network, group->made.output,
+                                from->out_formats[0], &from->impl->impl, true)};
+    return add_free(m, c, from->out_formats[0], err);
+}
+
 /* What the groups that begin before a node of their chain compute of it. */
 static int add_grouped(const struct planner *planner, struct planner_model *m, int node,
                        strata_error *err)
 {
-    int status = STRATA_OK;
-    size_t after = 0; /* nodes of the chain that come after this one */
-    for (int k = planner->nodes[node].next; k >= 0; k = planner->nodes[k].next)
-        after++;
-    for (int h = planner->nodes[node].previous; h >= 0; h = planner->nodes[h].previous)
+    int status = STRATA_OK, distance = 1;
+    for (int h = planner->nodes[node].previous; h >= 0;
+         h = planner->nodes[h].previous, distance++)
         for (size_t i = m->first[h]; i < m->first[h + 1] && status == STRATA_OK; i++) {
-            const struct planner_candidate from = m->candidates[i];
-            if (from.kind != CANDIDATE_GROUP || from.reason)
-                continue;
-            struct planner_candidate c = {
-                .kind = CANDIDATE_ABSORBED,
-                .node = node,
-                .fused = after,
-                .grouped = true,
-                .pad = planner_port_pad(m, planner->network,
-                                        planner->nodes[h].group->made.output,
-                                        from.out_formats[0], &from.impl->impl, true)};
-            status = add_free(m, c, from.out_formats[0], err);
+            const struct planner_candidate from = m->candidates[i]; /* they move */
+            status = add_member(planner, m, node, &from, distance, err);
         }
     return status;
 }

@@ -12,9 +12,14 @@
 struct chain {
     const struct network_layer *from[PLAN_MAX_PORTS]; /* the Dequantize of each input */
     int n_from;
-    int nodes[4]; /* the layer, a Scale, an Activation, a Quantize */
+    /* The layer, a Scale, perhaps a Quantize and a Dequantize before a sum, an
+     * Activation, a Quantize. */
+    int nodes[7];
     int n;
     const struct network_layer *scale, *activation, *to; /* or NULL */
+    const struct network_layer *addend; /* the Dequantize of what is added, or NULL */
+    const struct network_layer
+        *between; /* with it: the Quantize before the sum, or NULL */
 };
 
 /* Weights of Quantize and Dequantize. */
@@ -26,6 +31,12 @@ const char *chain_refuse(const struct network_layer *layer);
 /* Whether a layer computes where it becomes one of integers: a Scale and an Activation
  * may follow. */
 bool chain_computes(const struct network_layer *layer);
+
+/* Whether it may add a second tensor, of integers, in its pass. */
+bool chain_adds(const struct network_layer *layer);
+
+/* Whether a Dequantize or Quantize has the other's scale and zero. */
+bool chain_same_scale(const struct network_layer *a, const struct network_layer *b);
 
 /* NULL and what a chain of a layer that is not refused becomes, `m` being empty but for
  * what all have; or why not. */

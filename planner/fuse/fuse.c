@@ -376,13 +376,13 @@ static int note_fused(struct planner *planner, strata_error *err)
             f->done = true;
             f->into = (int)i;
         }
-        for (int k = planner->nodes[i].next; c->kind == CANDIDATE_GROUP && k >= 0;
-             k = planner->nodes[k].next) {
+        const struct planner_group *group = planner_group_of(&planner->nodes[i], c->kind);
+        for (int k = planner->nodes[i].next, left = group ? group->members - 1 : 0;
+             left > 0; k = planner->nodes[k].next, left--) {
             planner->fusions[k].done = true;
             planner->fusions[k].into = (int)i;
         }
-        if (c->kind == CANDIDATE_GROUP && planner->nodes[i].group->members == 1 &&
-            note_alone(planner, (int)i, err) != STRATA_OK)
+        if (group && group->members == 1 && note_alone(planner, (int)i, err) != STRATA_OK)
             return STRATA_ENOMEM;
     }
     return STRATA_OK;
@@ -428,6 +428,7 @@ void planner_free_nodes(struct planner *planner)
         free(n->composed);
         free(n->rewritten);
         free(n->group);
+        free(n->longer);
     }
     free(planner->nodes);
     free(planner->readers);

@@ -367,11 +367,10 @@ static int make_group(struct planner *planner, int node, strata_error *err)
     return planner_add_group(planner, node, &made, members, together, err);
 }
 
-int planner_add_group(struct planner *planner, int node, const struct made_layer *made,
-                      int members, const char *how, strata_error *err)
+static int make(struct planner_group **out, const struct made_layer *made, int members,
+                const char *how, strata_error *err)
 {
-    struct planner_group *g = zalloc(1, sizeof *g, "a group", err);
-    planner->nodes[node].group = g;
+    struct planner_group *g = *out = zalloc(1, sizeof *g, "a group", err);
     if (!g)
         return STRATA_ENOMEM;
     g->made = *made;
@@ -389,6 +388,18 @@ int planner_add_group(struct planner *planner, int node, const struct made_layer
                                     .next = -1,
                                     .previous = -1};
     return STRATA_OK;
+}
+
+int planner_add_group(struct planner *planner, int node, const struct made_layer *made,
+                      int members, const char *how, strata_error *err)
+{
+    return make(&planner->nodes[node].group, made, members, how, err);
+}
+
+int planner_add_longer(struct planner *planner, int node, const struct made_layer *made,
+                       int members, const char *how, strata_error *err)
+{
+    return make(&planner->nodes[node].longer, made, members, how, err);
 }
 
 int planner_make_groups(struct planner *planner, strata_error *err)

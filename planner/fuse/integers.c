@@ -21,7 +21,7 @@ static float value_of(const struct network_layer *q, size_t w)
     return value;
 }
 
-static bool same_scale(const struct network_layer *a, const struct network_layer *b)
+bool chain_same_scale(const struct network_layer *a, const struct network_layer *b)
 {
     return value_of(a, QUANTIZE_SCALE) == value_of(b, QUANTIZE_SCALE) &&
            value_of(a, QUANTIZE_ZERO) == value_of(b, QUANTIZE_ZERO);
@@ -38,6 +38,11 @@ static struct network_weight flat(const struct network_weight *w)
     return f;
 }
 
+static int byte_of(const struct planner *planner, const struct network_layer *quantize)
+{
+    return planner->network->tensors[quantize->outputs[0]].dtype == STRATA_INT8 ? 1 : 2;
+}
+
 static void set_quantized(strata_quantized *q, const struct planner *planner,
                           const struct chain *c)
 {
@@ -51,7 +56,7 @@ static void set_quantized(strata_quantized *q, const struct planner *planner,
     if (!c->to)
         return;
     q->zero_out = (int64_t)value_of(c->to, QUANTIZE_ZERO);
-    q->to = planner->network->tensors[c->to->outputs[0]].dtype == STRATA_INT8 ? 1 : 2;
+    q->to = byte_of(planner, c->to);
 }
 
 static struct network_operand operand(const struct network_layer *layer, size_t w,
@@ -108,6 +113,21 @@ static const char *refuse_weight(const struct network_layer *layer)
                : NULL;
 }
 
+/* What is added to sums, which may be rounded before. */
+static void set_addend(struct made_layer *m, const struct planner *planner,
+                       const struct chain *c)
+{
+    strata_quantized_convolution *p = &m->params.quantized_convolution;
+    p->zero_addend = (int64_t)value_of(c->addend, QUANTIZE_ZERO);
+    m->weights[STRATA_QUANTIZED_SCALE_ADDEND] = flat(&c->addend->weights[QUANTIZE_SCALE]);
+    if (!c->between)
+        return;
+    p->zero_between = (int64_t)value_of(c->between, QUANTIZE_ZERO);
+    p->between = byte_of(planner, c->between);
+    m->weights[STRATA_QUANTIZED_SCALE_BETWEEN] =
+        flat(&c->between->weights[QUANTIZE_SCALE]);
+}
+
 static const char *make_convolution(struct made_layer *m, const struct planner *planner,
                                     const struct network_layer *layer,
                                     const struct chain *c)
@@ -120,6 +140,8 @@ static const char *make_convolution(struct made_layer *m, const struct planner *
         *(const strata_convolution *)layer->params;
     set_quantized(&m->params.quantized_convolution.quantized, planner, c);
     set_weights(m, planner, layer, c);
+    if (c->addend)
+        set_addend(m, planner, c);
     return NULL;
 }
 
@@ -202,7 +224,7 @@ static const char *make_mover(struct made_layer *m, const struct planner *planne
     if (!c->to)
         return "its output is not quantised";
     for (int i = 0; i < c->n_from; i++)
-        if (!same_scale(c->from[i], c->to) ||
+        if (!chain_same_scale(c->from[i], c->to) ||
             tensors[c->from[i]->inputs[0]].dtype != tensors[c->to->outputs[0]].dtype)
             return "what goes in has another scale, zero or dtype than what comes out";
     for (size_t w = 0; w < layer->type->n_weights; w++)
@@ -232,19 +254,20 @@ static const char *make_pooling(struct made_layer *m, const struct planner *plan
 static const struct rule {
     const char *type;
     bool computes; /* an Activation may follow */
+    bool adds;     /* and before that a sum */
     const char *(*make)(struct made_layer *m, const struct planner *planner,
                         const struct network_layer *layer, const struct chain *c);
 } rules[] = {
-    {"core::Convolution@1", true, make_convolution},
-    {"core::FullyConnected@1", true, make_fully_connected},
-    {"core::MatrixMultiply@1", true, make_product},
-    {"core::ElementWise@1", true, make_sum},
-    {"core::Concatenation@1", false, make_mover},
-    {"core::Identity@1", false, make_mover},
-    {"core::Pooling@1", false, make_pooling},
-    {"core::Resize@1", false, make_resize},
-    {"core::Shuffle@1", false, make_mover},
-    {"core::Slice@1", false, make_mover},
+    {"core::Convolution@1", true, true, make_convolution},
+    {"core::FullyConnected@1", true, false, make_fully_connected},
+    {"core::MatrixMultiply@1", true, false, make_product},
+    {"core::ElementWise@1", true, false, make_sum},
+    {"core::Concatenation@1", false, false, make_mover},
+    {"core::Identity@1", false, false, make_mover},
+    {"core::Pooling@1", false, false, make_pooling},
+    {"core::Resize@1", false, false, make_resize},
+    {"core::Shuffle@1", false, false, make_mover},
+    {"core::Slice@1", false, false, make_mover},
 };
 
 static const struct rule *rule_of(const struct network_layer *layer)
@@ -258,6 +281,12 @@ static const struct rule *rule_of(const struct network_layer *layer)
 const char *chain_refuse(const struct network_layer *layer)
 {
     return rule_of(layer) ? NULL : "it computes in floats";
+}
+
+bool chain_adds(const struct network_layer *layer)
+{
+    const struct rule *rule = rule_of(layer);
+    return rule && rule->adds;
 }
 
 bool chain_computes(const struct network_layer *layer)

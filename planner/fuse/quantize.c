@@ -99,28 +99,92 @@ static bool folds_scale(const struct planner *planner, int node, int next)
                                 planner->nodes[next].layer);
 }
 
-static void find_chain(struct chain *c, const struct planner *planner, const int *reader,
-                       int node, bool computes)
+static int append(struct chain *c, const struct planner *planner, const int *reader,
+                  int node)
 {
     c->nodes[c->n++] = node;
-    int next = only_reader(planner, reader, node);
-    if (next >= 0 && computes && folds_scale(planner, node, next)) {
-        c->scale = planner->nodes[next].layer;
-        c->nodes[c->n++] = next;
-        next = only_reader(planner, reader, next);
-    }
+    return only_reader(planner, reader, node);
+}
+
+/* Whether a node is a Quantize with one scale. */
+static bool is_quantize(const struct planner *planner, int node)
+{
+    if (node < 0 || !is_type(planner->nodes[node].layer, "core::Quantize@1"))
+        return false;
+    const struct network_layer *q = planner->nodes[node].layer;
+    return !refuse_scale(q, planner->network->tensors[q->outputs[0]].dtype);
+}
+
+/* An Activation and a Quantize, from a node on. */
+static void find_end(struct chain *c, const struct planner *planner, const int *reader,
+                     int next, bool computes)
+{
     if (next >= 0 && computes && is_fusible(planner->nodes[next].layer)) {
         c->activation = planner->nodes[next].layer;
-        c->nodes[c->n++] = next;
-        next = only_reader(planner, reader, next);
+        next = append(c, planner, reader, next);
     }
-    if (next < 0 || !is_type(planner->nodes[next].layer, "core::Quantize@1"))
+    if (!is_quantize(planner, next))
         return;
-    const struct network_layer *to = planner->nodes[next].layer;
-    if (refuse_scale(to, planner->network->tensors[to->outputs[0]].dtype))
-        return;
-    c->to = to;
+    c->to = planner->nodes[next].layer;
     c->nodes[c->n++] = next;
+}
+
+/* The layer and a Scale; -1 or what comes then. */
+static int find_begin(struct chain *c, const struct planner *planner, const int *reader,
+                      int node, bool computes)
+{
+    int next = append(c, planner, reader, node);
+    if (next >= 0 && computes && folds_scale(planner, node, next)) {
+        c->scale = planner->nodes[next].layer;
+        next = append(c, planner, reader, next);
+    }
+    return next;
+}
+
+/* Of a sum of two tensors of one shape: the Dequantize that makes what is added to
+ * `tensor`, of integers that are there when the chain's first node runs; or NULL. */
+static const struct network_layer *addend_of(const struct planner *planner,
+                                             const struct chain *c, int sum, int tensor)
+{
+    const strata_network *net = planner->network;
+    const struct network_layer *l = planner->nodes[sum].layer;
+    if (!is_type(l, "core::ElementWise@1") || l->n_inputs != 2 || l->ports ||
+        ((const strata_elementwise *)l->params)->op != STRATA_SUM ||
+        l->inputs[0] == l->inputs[1])
+        return NULL;
+    const int other = l->inputs[l->inputs[0] == tensor];
+    const struct network_tensor *a = &net->tensors[tensor], *b = &net->tensors[other];
+    if (b->producer < 0 || a->rank != b->rank ||
+        memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0)
+        return NULL;
+    const struct network_layer *d = &net->layers[b->producer];
+    return is_type(d, "core::Dequantize@1") &&
+                   !refuse_scale(d, net->tensors[d->inputs[0]].dtype) &&
+                   net->tensors[d->inputs[0]].producer < c->nodes[0]
+               ? d
+               : NULL;
+}
+
+/* The chain that goes on with a sum, after a Quantize and a Dequantize or without. */
+static bool find_longer(struct chain *c, const struct planner *planner, const int *reader,
+                        int node)
+{
+    int next = find_begin(c, planner, reader, node, true);
+    if (is_quantize(planner, next)) {
+        c->between = planner->nodes[next].layer;
+        next = append(c, planner, reader, next);
+        if (next < 0 || !is_type(planner->nodes[next].layer, "core::Dequantize@1") ||
+            !chain_same_scale(c->between, planner->nodes[next].layer))
+            return false;
+        next = append(c, planner, reader, next);
+    }
+    if (next < 0)
+        return false;
+    c->addend =
+        addend_of(planner, c, next, planner->nodes[c->nodes[c->n - 1]].layer->outputs[0]);
+    if (c->addend)
+        find_end(c, planner, reader, append(c, planner, reader, next), true);
+    return c->addend;
 }
 
 static bool has_impl(const struct planner *planner, const struct registry_layer *type)
@@ -131,7 +195,28 @@ static bool has_impl(const struct planner *planner, const struct registry_layer 
     return false;
 }
 
-/* NULL and a layer; or why there is none. */
+/* NULL and the layer that a chain becomes; or why there is none. */
+static const char *make_chain(struct made_layer *m, const struct chain *c,
+                              const struct planner *planner)
+{
+    const struct network_layer *layer = planner->nodes[c->nodes[0]].layer;
+    *m = (struct made_layer){.layer = {.name = layer->name,
+                                       .place = layer->place,
+                                       .n_inputs = c->n_from + (c->addend != NULL),
+                                       .n_outputs = 1},
+                             .kind = MADE_QUANTIZED};
+    for (int i = 0; i < c->n_from; i++)
+        m->inputs[i] = c->from[i]->inputs[0];
+    if (c->addend)
+        m->inputs[c->n_from] = c->addend->inputs[0];
+    m->output = planner->nodes[c->nodes[c->n - 1]].layer->outputs[0];
+    const char *why = chain_make(m, planner, layer, c);
+    return why || has_impl(planner, m->layer.type)
+               ? why
+               : "no impl in 8 bits is for this device";
+}
+
+/* The same of a node. */
 static const char *make(struct made_layer *m, struct chain *c,
                         const struct planner *planner, const int *reader, int node)
 {
@@ -143,19 +228,10 @@ static const char *make(struct made_layer *m, struct chain *c,
         why = "the network asks for an impl of it";
     if (why)
         return why;
-    find_chain(c, planner, reader, node, chain_computes(layer));
-    *m = (struct made_layer){.layer = {.name = layer->name,
-                                       .place = layer->place,
-                                       .n_inputs = c->n_from,
-                                       .n_outputs = 1},
-                             .kind = MADE_QUANTIZED};
-    for (int i = 0; i < c->n_from; i++)
-        m->inputs[i] = c->from[i]->inputs[0];
-    m->output = planner->nodes[c->nodes[c->n - 1]].layer->outputs[0];
-    why = chain_make(m, planner, layer, c);
-    return why || has_impl(planner, m->layer.type)
-               ? why
-               : "no impl in 8 bits is for this device";
+    const bool computes = chain_computes(layer);
+    find_end(c, planner, reader, find_begin(c, planner, reader, node, computes),
+             computes);
+    return make_chain(m, c, planner);
 }
 
 /* ---- notes ------------------------------------------------------------------------- */
@@ -201,21 +277,53 @@ static int note_refusal(struct planner *planner, const int *reader, int node,
     return status;
 }
 
+/* ---- groups ------------------------------------------------------------------------ */
+
+static void link_chain(struct planner *planner, const struct chain *c)
+{
+    for (int i = 1; i < c->n; i++) {
+        planner->nodes[c->nodes[i - 1]].next = c->nodes[i];
+        planner->nodes[c->nodes[i]].previous = c->nodes[i - 1];
+    }
+}
+
 static int note_group(struct planner *planner, const struct chain *c, strata_error *err)
 {
     static const char how[] = "computed with integers";
-    const char *name = planner->nodes[c->nodes[0]].layer->name;
+    const struct network_layer *first = planner->network->layers;
+    const int node = c->nodes[0];
+    const char *name = planner->nodes[node].layer->name;
     int status = STRATA_OK;
     for (int i = 0; i < c->n_from && status == STRATA_OK; i++)
-        status = note(&planner->fusions[c->from[i] - planner->network->layers], true,
-                      c->nodes[0], err, "%s: %s", name, how);
-    for (int i = 1; i < c->n && status == STRATA_OK; i++)
-        status = note(&planner->fusions[c->nodes[i]], true, c->nodes[0], err, "%s: %s",
+        status = note(&planner->fusions[c->from[i] - first], true, node, err, "%s: %s",
                       name, how);
+    if (c->addend && status == STRATA_OK)
+        status = note(&planner->fusions[c->addend - first], true, node, err, "%s: %s",
+                      name, how);
+    for (int i = 1; i < c->n && status == STRATA_OK; i++)
+        status =
+            note(&planner->fusions[c->nodes[i]], true, node, err, "%s: %s", name, how);
     return status;
 }
 
-/* ---- groups ------------------------------------------------------------------------ */
+static int add_longer(struct planner *planner, const int *reader,
+                      const struct chain *shorter, strata_error *err)
+{
+    const int node = shorter->nodes[0];
+    struct chain c = {.n_from = shorter->n_from};
+    struct made_layer made;
+    memcpy(c.from, shorter->from, sizeof c.from);
+    if (!chain_adds(planner->nodes[node].layer) ||
+        !find_longer(&c, planner, reader, node) || c.n <= shorter->n ||
+        make_chain(&made, &c, planner))
+        return STRATA_OK;
+    link_chain(planner, &c);
+    int status = planner_add_longer(planner, node, &made, c.n, "with integers", err);
+    if (status != STRATA_OK)
+        return status;
+    planner->nodes[node].longer->instead = true;
+    return note_group(planner, &c, err);
+}
 
 static int add_group(struct planner *planner, const int *reader, int node,
                      strata_error *err)
@@ -225,18 +333,27 @@ static int add_group(struct planner *planner, const int *reader, int node,
     const char *why = make(&made, &c, planner, reader, node);
     if (why)
         return note_refusal(planner, reader, node, why, err);
-    for (int i = 1; i < c.n; i++) {
-        planner->nodes[c.nodes[i - 1]].next = c.nodes[i];
-        planner->nodes[c.nodes[i]].previous = c.nodes[i - 1];
-    }
+    link_chain(planner, &c);
     int status = planner_add_group(planner, node, &made, c.n, "with integers", err);
     if (status != STRATA_OK)
         return status;
     planner->nodes[node].group->instead = true;
-    return note_group(planner, &c, err);
+    status = note_group(planner, &c, err);
+    return status == STRATA_OK ? add_longer(planner, reader, &c, err) : status;
 }
 
-/* Whether each reader of a Dequantize is a group that reads its integers. */
+/* Whether a longer group computes a node that is not its first. */
+static bool is_joined(const struct planner *planner, int node)
+{
+    int distance = 1;
+    for (int h = planner->nodes[node].previous; h >= 0;
+         h = planner->nodes[h].previous, distance++)
+        if (planner->nodes[h].longer && distance < planner->nodes[h].longer->members)
+            return true;
+    return false;
+}
+
+/* Whether each reader of a Dequantize may be a group that reads its integers. */
 static bool has_instead(const struct planner *planner, int tensor)
 {
     bool all = !planner->is_output[tensor] && planner->readers[tensor] > 0;
@@ -245,7 +362,7 @@ static bool has_instead(const struct planner *planner, int tensor)
         bool reads = false;
         for (int k = 0; k < n->n_in; k++)
             reads |= n->in[k] == tensor;
-        all = !reads || (n->group && n->group->instead);
+        all = !reads || (n->group && n->group->instead) || is_joined(planner, (int)i);
     }
     return all;
 }

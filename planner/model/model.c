@@ -104,8 +104,9 @@ static int group_label(struct planner_model *m, const struct planner *planner,
                        const struct planner_candidate *c, int more)
 {
     const struct planner_node *n = &planner->nodes[c->node];
+    const struct planner_group *group = planner_group_of(n, c->kind);
     const int port = n->group->instead ? more : n->n_in + more;
-    if (c->kind != CANDIDATE_GROUP || more < 0 || port >= n->group->node.n_in)
+    if (!group || more < 0 || port >= group->node.n_in)
         return label_of_none(&m->problem);
     return read_label(m, planner, c, port);
 }
@@ -117,6 +118,7 @@ static int in_label(struct planner_model *m, const struct planner *planner,
 {
     struct plan_problem *p = &m->problem;
     const struct planner_node *n = &planner->nodes[c->node];
+    const struct planner_group *group = planner_group_of(n, c->kind);
     const int sums = n->residual >= 0;
     if (n->group && port >= n->n_in + sums)
         return group_label(m, planner, c, port - n->n_in - sums);
@@ -130,7 +132,7 @@ static int in_label(struct planner_model *m, const struct planner *planner,
                         PLAN_PLAIN);
     }
     port = clamped(port, n->n_in);
-    if (c->kind == CANDIDATE_GROUP && (n->group->instead || port >= n->group->node.n_in))
+    if (group && (group->instead || port >= group->node.n_in))
         return label_of_none(p); /* the layer it is does without */
     switch (c->kind) {
     case CANDIDATE_UNREAD:
@@ -138,7 +140,8 @@ static int in_label(struct planner_model *m, const struct planner *planner,
     case CANDIDATE_ABSORBED:
         if (c->grouped)
             return n->in[port] == planner->nodes[n->previous].out[0]
-                       ? label_of(p, c->in_formats[0], c->pad, PLAN_INSIDE)
+                       ? label_of(p, c->in_formats[0], c->pad,
+                                  c->longer ? PLAN_FARTHER : PLAN_INSIDE)
                        : label_of_none(p);
         return port == n->chain_port
                    ? label_of(p, c->in_formats[port], c->pad, stage_of(c, c->fused + 1))
@@ -160,10 +163,11 @@ static int out_label(struct planner_model *m, const struct planner *planner,
     if (c->kind == CANDIDATE_UNREAD)
         return label_of_none(&m->problem);
     int format = c->out_formats[clamped(port, PLAN_MAX_PORTS)], pad = c->pad;
-    const bool longer = c->kind == CANDIDATE_GROUP
-                            ? planner->nodes[c->node].group->members > 1
-                            : c->grouped && c->fused > 0;
-    int stage = longer ? PLAN_INSIDE : stage_of(c, c->fused);
+    const struct planner_group *group =
+        planner_group_of(&planner->nodes[c->node], c->kind);
+    const bool inside = group ? group->members > 1 : c->grouped && c->fused > 0;
+    const bool farther = c->kind == CANDIDATE_LONGER || c->longer;
+    int stage = !inside ? stage_of(c, c->fused) : farther ? PLAN_FARTHER : PLAN_INSIDE;
     if (c->kind == CANDIDATE_ALIAS &&
         m->cut[n->out[clamped(port, n->n_out)]] >> format & 1)
         stage = PLAN_CUT;
@@ -303,8 +307,9 @@ static int make_operations(struct planner *planner, struct planner_model *m,
         if (n->residual >= 0)
             index_tensors(m, net, &next, &n->residual, 1);
         if (more > 0)
-            index_tensors(m, net, &next, n->group->node.in + n->group->node.n_in - more,
-                          more);
+            index_tensors(
+                m, net, &next,
+                planner_widest(n)->node.in + planner_widest(n)->node.n_in - more, more);
         op->n_in += more;
         op->out = index_tensors(m, net, &next, n->out, n->n_out);
         status = make_choices(m, planner, op, (int)i, err);

@@ -51,7 +51,7 @@ static int own_layer(struct execution_node *n, const struct planner *planner,
     n->made = zalloc(1, sizeof *n->made, "a node", err);
     if (!n->made)
         return STRATA_ENOMEM;
-    *n->made = planner->nodes[c->node].group->made;
+    *n->made = planner_group_of(&planner->nodes[c->node], c->kind)->made;
     made_layer_settle(n->made);
     n->layer = &n->made->layer;
     return STRATA_OK;
@@ -61,7 +61,7 @@ static void list_fused(struct execution_node *n, const struct planner *planner,
                        const struct planner_candidate *c)
 {
     const struct planner_node *node = &planner->nodes[c->node];
-    const bool group = c->kind == CANDIDATE_GROUP;
+    const bool group = planner_group_of(node, c->kind);
     int next = node->next;
     for (size_t i = 0; i < n->n_fused; i++) {
         n->fused[i] = &planner->network->layers[group ? next : node->tail[i]];
@@ -85,7 +85,7 @@ static int make_node(struct execution_node *n, const struct planner *planner,
                                  .n_scales = planner_scales(planner, from, c->fused),
                                  .epilogue = planner_epilogue(planner, from, c->fused),
                                  .workspace = c->workspace};
-    if (c->kind == CANDIDATE_GROUP && own_layer(n, planner, c, err) != STRATA_OK)
+    if (c->kind != CANDIDATE_RUN && own_layer(n, planner, c, err) != STRATA_OK)
         return STRATA_ENOMEM;
     n->in_values = zalloc((size_t)n->n_in, sizeof *n->in_values, "a node", err);
     n->out_values = zalloc((size_t)n->n_out, sizeof *n->out_values, "a node", err);
@@ -111,9 +111,9 @@ static int schedule_run(struct schedule *s, const struct planner_candidate *c,
     struct execution_node *n = &x->nodes[x->n_nodes++];
     int status = make_node(n, s->planner, c, err);
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
-        status = schedule_input(
-            s, &n->in_values[i], op, choice,
-            c->kind == CANDIDATE_GROUP ? planner_group_port(own, i) : i, err);
+        status = schedule_input(s, &n->in_values[i], op, choice,
+                                c->kind == CANDIDATE_RUN ? i : planner_group_port(own, i),
+                                err);
     if (status == STRATA_OK && n->epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
         status = schedule_input(s, &n->residual_value, op, choice, n->n_in, err);
     for (int i = 0; i < n->n_out && status == STRATA_OK; i++) {
@@ -142,6 +142,7 @@ static int schedule_node(struct schedule *s, size_t node, strata_error *err)
     switch (c->kind) {
     case CANDIDATE_RUN:
     case CANDIDATE_GROUP:
+    case CANDIDATE_LONGER:
         return schedule_run(s, c, op, choice_of(s, at), err);
     case CANDIDATE_ALIAS:
         return schedule_alias(s, n, op, choice_of(s, at), err);

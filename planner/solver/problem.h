@@ -22,14 +22,15 @@
 #define PLAN_MAX_LABELS 64
 #define PLAN_MAX_PORTS 8 /* distinct ports of a choice; the last repeats for more */
 
-/* Stages of a tensor's content. 1, 2, ... up to PLAN_INSIDE: its producer has computed so
- * many of the operations after it already, and only they can read that. */
+/* Stages of a tensor's content. 1, 2, ... up to PLAN_FARTHER: its producer has computed
+ * so many of the operations after it already, and only they can read that. */
 enum {
     PLAN_PLAIN = 0,
-    PLAN_INSIDE = 999, /* only inside of a group's pass */
-    PLAN_HOME = 1000, /* inside the memory of the concatenation that reads it */
-    PLAN_NONE,        /* not needed; any other label becomes this at no cost */
-    PLAN_CUT,         /* inside the memory of the tensor that it is a slice of */
+    PLAN_FARTHER = 998, /* only inside of the pass of a node's longer group */
+    PLAN_INSIDE = 999,  /* only inside of a group's pass */
+    PLAN_HOME = 1000,   /* inside the memory of the concatenation that reads it */
+    PLAN_NONE,          /* not needed; any other label becomes this at no cost */
+    PLAN_CUT,           /* inside the memory of the tensor that it is a slice of */
     PLAN_ANYWHERE, /* plain or inside: what a reader that takes both wants; nothing else
                       comes of it */
     PLAN_HOMING = 2000, /* and 1, 2, ... more: as those below, to end as PLAN_HOME */

@@ -22,6 +22,8 @@ static int accept(const strata_node *n)
     const strata_quantized_convolution *p =
         (const strata_quantized_convolution *)n->params;
     quantized_state s;
+    if (n->n_in > 1)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "it adds no second input");
     int status = quantized_accept(n, &p->quantized);
     if (status == STRATA_OK)
         status = resolve(n, &s);

@@ -208,6 +208,8 @@ static const char *refusal(const strata_node *n, const struct window *w)
         ((const strata_quantized_convolution *)n->params)->convolution.groups;
     const bool flat = w->kernel[0] == 1 && w->stride[0] == 1 && w->begin[0] == 0 &&
                       w->in[0] == w->out[0];
+    if (n->n_in > 1)
+        return "it adds no second input";
     if (groups != x->dims[1] || groups != y->dims[1])
         return "it takes a channel a group";
     if (stored_channels(x) != stored_channels(y) || stored_channels(x) % FOUR != 0)

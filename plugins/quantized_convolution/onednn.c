@@ -25,6 +25,9 @@ static int describe_with(const strata_node *n, bool known, struct onednn_request
     dnnl_dims_t dims;
     struct window w;
     struct onednn_window o;
+    if (n->n_in > 1)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "oneDNN rounds otherwise where it adds a second input");
     int status = window_of_convolution(&w, &p->convolution, &n->in[0], &n->weight[0],
                                        n->host, n->err);
     if (status)

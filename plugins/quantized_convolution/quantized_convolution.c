@@ -8,6 +8,8 @@
 #include "plugins/common/filters.h"
 #include "plugins/common/quantized/quantized.h"
 #include "plugins/common/walk.h"
+#include "plugins/quantized_convolution/join.h"
+#include "plugins/quantized_convolution/vnni.h"
 
 enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
 
@@ -29,10 +31,35 @@ static const strata_attr attrs[] = {
      .max = INT32_MAX,
      .doc = "groups of channels convolved apart; the channel count is depthwise"},
     QUANTIZED_ATTRS(strata_quantized_convolution),
+    {.name = "zero_addend",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_quantized_convolution, zero_addend),
+     .min = -128,
+     .max = 255,
+     .doc = "what stands for 0 in the second input"},
+    {.name = "zero_between",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_quantized_convolution, zero_between),
+     .min = -128,
+     .max = 255,
+     .doc = "what stands for 0 in sums that are rounded before the second input is "
+            "added"},
+    {.name = "between",
+     .type = STRATA_ENUM,
+     .offset = offsetof(strata_quantized_convolution, between),
+     .choices = "none|int8|u8",
+     .doc = "what sums are rounded to before the second input is added"},
 };
 
 static const strata_weight weights[] = {
     QUANTIZED_WEIGHTS("filters x channels/groups x kernel", "filter"),
+    [STRATA_QUANTIZED_SCALE_ADDEND] = {.name = "scale_addend",
+                                       .rank = -1,
+                                       .doc = "factor of the second input"},
+    [STRATA_QUANTIZED_SCALE_BETWEEN] =
+        {.name = "scale_between",
+         .rank = -1,
+         .doc = "step of sums that are rounded before the second input is added"},
 };
 
 /* ---- shapes -------------------------------------------------------------------- */
@@ -57,6 +84,8 @@ static int weight_shape(const strata_node *n, strata_tensor *expected)
     filters_weight_shape(&expected[WEIGHT], &w, filters,
                          n->in[0].dims[1] / p->convolution.groups);
     quantized_weight_shape(n, expected, filters);
+    quantized_expect(&expected[STRATA_QUANTIZED_SCALE_ADDEND], STRATA_FP32, 1);
+    quantized_expect(&expected[STRATA_QUANTIZED_SCALE_BETWEEN], STRATA_FP32, 1);
     return STRATA_OK;
 }
 
@@ -69,8 +98,9 @@ static int shape(const strata_node *n)
     if (status != STRATA_OK)
         return status;
     filters_shape(n, &w, filters);
-    return quantized_check_output(n, &p->quantized,
-                                  &n->weight[STRATA_QUANTIZED_SCALE_OUT]);
+    status =
+        quantized_check_output(n, &p->quantized, &n->weight[STRATA_QUANTIZED_SCALE_OUT]);
+    return status ? status : join_check(n);
 }
 
 static double flops(const strata_node *n)
@@ -191,15 +221,36 @@ static int32_t sum_of(const struct plain *c, const strata_tensor *in, int64_t n,
     return sum;
 }
 
+/* Offset of a channel. */
+static int64_t channel_at(const strata_tensor *t, int64_t k)
+{
+    return t->vector_dim == 1 ? k / t->vector * t->strides[1] + k % t->vector
+                              : k * t->strides[1];
+}
+
+static int32_t byte_at(const strata_tensor *t, int64_t at)
+{
+    const uint8_t x = ((const uint8_t *)t->data)[at];
+    return t->dtype == STRATA_INT8 ? (int8_t)x : x;
+}
+
+static float one_of(const strata_run *r, int w)
+{
+    return r->weight[w].rank > 0 ? *(const float *)r->weight[w].data : 1;
+}
+
 static int plain_run(const strata_run *r)
 {
     const struct plain *c = r->state;
     const strata_quantized_convolution *p = r->params;
     const strata_quantized *q = &p->quantized;
     const strata_tensor *in = &r->in[0], *out = &r->out[0];
+    const strata_tensor *addend = r->n_in > 1 ? &r->in[1] : NULL;
     const struct window *w = &c->w;
     const float *bias = r->weight[STRATA_QUANTIZED_BIAS].data;
     const float scale = quantized_scale_out(r);
+    const float scale_addend = one_of(r, STRATA_QUANTIZED_SCALE_ADDEND);
+    const float scale_between = one_of(r, STRATA_QUANTIZED_SCALE_BETWEEN);
     const int64_t filters = out->dims[1], plane = window_out_count(w);
     const int64_t tasks = in->dims[0] * plane;
 #pragma omp parallel for schedule(static)
@@ -210,11 +261,12 @@ static int plain_run(const strata_run *r)
         const int64_t at = place(out, w, n, o);
         for (int64_t k = 0; k < filters; k++) {
             const int32_t sum = sum_of(c, in, n, k, o, (int32_t)q->zero_in);
-            const int64_t step = out->vector_dim == 1
-                                     ? k / out->vector * out->strides[1] + k % out->vector
-                                     : k * out->strides[1];
-            quantized_store(q, out, at + step,
-                            quantized_value(q, sum, c->factor[k], bias ? bias[k] : 0),
+            float y = (float)sum * c->factor[k] + (bias ? bias[k] : 0);
+            if (addend)
+                y = join_value(
+                    p, y, byte_at(addend, place(addend, w, n, o) + channel_at(addend, k)),
+                    scale_addend, scale_between);
+            quantized_store(q, out, at + channel_at(out, k), quantized_activate(q, y),
                             scale);
         }
     }
@@ -247,6 +299,11 @@ static int64_t defined_sum(const struct window *w, const int64_t *in,
     return sum;
 }
 
+static float defined_one(const double *weight)
+{
+    return weight ? (float)*weight : 1;
+}
+
 static int reference_run(const strata_node *n, const void *const *in,
                          const void *const *weight, void *const *out)
 {
@@ -268,9 +325,13 @@ static int reference_run(const strata_node *n, const void *const *in,
         const int64_t sum =
             defined_sum(&w, (const int64_t *)in[0] + channel * window_in_count(&w),
                         (const int64_t *)weight[WEIGHT] + k * depth, in_c, o, q->zero_in);
-        quantized_define(q, out[0], e,
-                         quantized_value(q, (int32_t)sum, quantized_factor(n, weight, k),
-                                         bias ? (float)bias[k] : 0),
+        float y = (float)(int32_t)sum * quantized_factor(n, weight, k) +
+                  (bias ? (float)bias[k] : 0);
+        if (n->n_in > 1)
+            y = join_value(p, y, (int32_t)((const int64_t *)in[1])[e],
+                           defined_one(weight[STRATA_QUANTIZED_SCALE_ADDEND]),
+                           defined_one(weight[STRATA_QUANTIZED_SCALE_BETWEEN]));
+        quantized_define(q, out[0], e, quantized_activate(q, y),
                          weight[STRATA_QUANTIZED_SCALE_OUT]);
     }
     return STRATA_OK;
@@ -284,15 +345,16 @@ static const void *extension(const char *id)
 
 /* ---- tables -------------------------------------------------------------------- */
 
+#define BYTES(layout) (STRATA_I8_##layout | STRATA_U8_##layout)
 static const strata_row rows[] = {
-    {{STRATA_I8_NCHW | STRATA_U8_NCHW},
-     {STRATA_I8_NCHW | STRATA_U8_NCHW | STRATA_F32_NCHW}},
-    {{STRATA_I8_NHWC | STRATA_U8_NHWC},
-     {STRATA_I8_NHWC | STRATA_U8_NHWC | STRATA_F32_NHWC}},
-    {{STRATA_I8_NC4HW4 | STRATA_U8_NC4HW4}, {STRATA_I8_NC4HW4 | STRATA_U8_NC4HW4}},
-    {{STRATA_I8_NC32HW32 | STRATA_U8_NC32HW32},
-     {STRATA_I8_NC32HW32 | STRATA_U8_NC32HW32}},
-    {{STRATA_I8_NHWC16}, {STRATA_I8_NHWC16}},
+    {{BYTES(NCHW), BYTES(NCHW)}, {BYTES(NCHW) | STRATA_F32_NCHW}},
+    {{BYTES(NHWC), BYTES(NHWC)}, {BYTES(NHWC) | STRATA_F32_NHWC}},
+    {{BYTES(NC4HW4), BYTES(NC4HW4)}, {BYTES(NC4HW4)}},
+    {{BYTES(NC32HW32), BYTES(NC32HW32)}, {BYTES(NC32HW32)}},
+    {{STRATA_I8_NHWC16, STRATA_I8_NHWC16}, {STRATA_I8_NHWC16}},
+};
+static const strata_row vnni_rows[] = {
+    {{BYTES(NHWC), BYTES(NHWC)}, {BYTES(NHWC) | STRATA_F32_NHWC}},
 };
 
 static const strata_impl impls[] = {
@@ -307,6 +369,18 @@ static const strata_impl impls[] = {
      .accept = plain_accept,
      .setup = plain_setup,
      .run = plain_run},
+    {.id = 2,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED,
+     .name = "vnni",
+     .rows = STRATA_ARRAY(vnni_rows),
+     .efficiency = 0.95,
+     .bandwidth = 1,
+     .state_size = sizeof(struct vnni),
+     .accept = vnni_accept,
+     .workspace = vnni_workspace,
+     .setup = vnni_setup,
+     .run = vnni_run},
 };
 
 static const strata_layer layer = {
@@ -315,7 +389,7 @@ static const strata_layer layer = {
     .name = "QuantizedConvolution",
     .doc = "Convolution of 8-bit integers, scaled to floats or to 8-bit integers.",
     .min_in = 1,
-    .max_in = 1,
+    .max_in = 2,
     .n_out = 1,
     .params_size = sizeof(strata_quantized_convolution),
     .attrs = STRATA_ARRAY(attrs),

@@ -1,6 +1,8 @@
 plugin_LTLIBRARIES += plugins/quantized_sum.la
-plugins_quantized_sum_la_SOURCES = plugins/quantized_sum/quantized_sum.c
-plugins_quantized_sum_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off
+plugins_quantized_sum_la_SOURCES = plugins/quantized_sum/quantized_sum.c \
+	plugins/quantized_sum/span.h
+plugins_quantized_sum_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off \
+	-fno-math-errno -fno-trapping-math
 plugins_quantized_sum_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_quantized_sum_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/quantized_sum.c

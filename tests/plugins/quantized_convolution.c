@@ -50,6 +50,50 @@ static const struct layer_case cases[] = {
      .in = {S4(1, 3, 8, 8)}, INT8, .refused = true},
     {"QuantizedConvolution", "filters = 4; kernel = 3; groups = 2",
      .in = {S4(1, 3, 8, 8)}, INT8, .refused = true},
+    {"QuantizedConvolution", "to = int8; zero_addend = 5; pad = 1",
+     .in = {S4(2, 9, 7, 11), S4(2, 12, 7, 11)}, .n_in = 2,
+     .weight = {S4(12, 9, 3, 3), {1, {12}}}, .in_dtype = {STRATA_INT8, STRATA_INT8},
+     WHOLE, .weight_low = 0.25, .weight_high = 7},
+    {"QuantizedConvolution",
+     "to = u8; zero_out = 9; zero_in = 3; zero_addend = 201; stride = 2; groups = 4; "
+     "activation = relu",
+     .in = {S4(2, 8, 7, 11), S4(2, 12, 3, 5)}, .n_in = 2,
+     .weight = {S4(12, 2, 3, 3), {1, {12}}, {1, {1}}},
+     .in_dtype = {STRATA_UINT8, STRATA_UINT8}, WHOLE, .weight_low = 0.25,
+     .weight_high = 7},
+    {"QuantizedConvolution",
+     "between = u8; zero_between = 130; zero_addend = -100; activation = leaky_relu; "
+     "alpha = 0.25; to = int8; zero_out = -9",
+     .in = {S4(3, 6, 4, 5), S4(3, 70, 4, 5)}, .n_in = 2,
+     .weight = {S4(70, 6, 1, 1), {1, {70}}, {1, {70}}},
+     .in_dtype = {STRATA_UINT8, STRATA_INT8}, WHOLE, .weight_low = 0.25,
+     .weight_high = 7},
+    {"QuantizedConvolution",
+     "between = int8; zero_between = -3; dilation = 1x2; pad = 0, 2, 1, 0; activation = "
+     "clip; alpha = -200; beta = 90.5",
+     .in = {S4(1, 7, 5, 9), S4(1, 80, 4, 7)}, .n_in = 2,
+     .weight = {S4(80, 7, 3, 3), {1, {80}}, {1, {1}}},
+     .in_dtype = {STRATA_INT8, STRATA_UINT8}, WHOLE, .weight_low = 0.25,
+     .weight_high = 7},
+    {"QuantizedConvolution",
+     "to = u8; zero_out = 200; activation = clip; alpha = -900; "
+     "beta = -500",
+     .in = {S3(2, 5, 30)}, .weight = {{3, {67, 5, 4}}, {1, {67}}}, INT8, WHOLE},
+    {"QuantizedConvolution",
+     "to = int8; kernel = 3x2x1; stride = 1x2x1; pad = 1; "
+     "filters = 19",
+     .in = {S5(2, 10, 4, 5, 6)}, INT8, WHOLE},
+    {"QuantizedConvolution", "to = int8", .in = {S4(1, 3, 8, 8), S4(1, 4, 8, 7)},
+     .n_in = 2, .weight = {S4(4, 3, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_INT8},
+     .refused = true},
+    {"QuantizedConvolution", "to = int8; between = int8", .in = {S4(1, 3, 8, 8)},
+     .weight = {S4(4, 3, 1, 1)}, INT8, .refused = true},
+    {"QuantizedConvolution", "to = int8", .in = {S4(1, 3, 8, 8), S4(1, 4, 8, 8)},
+     .n_in = 2, .weight = {S4(4, 3, 1, 1)}, .absent = 1 << 5,
+     .in_dtype = {STRATA_INT8, STRATA_INT8}, .refused = true},
+    {"QuantizedConvolution", "to = int8; between = u8; zero_between = -1",
+     .in = {S4(1, 3, 8, 8), S4(1, 4, 8, 8)}, .n_in = 2, .weight = {S4(4, 3, 1, 1)},
+     .in_dtype = {STRATA_INT8, STRATA_INT8}, .refused = true},
 };
 
 /* Sums of some thousand products that stay within bytes, whatever the depth. */
@@ -57,7 +101,9 @@ static const struct layer_case cases[] = {
     WHOLE, .weight_range = {[STRATA_QUANTIZED_BIAS] = {-200, 200},                       \
                             [STRATA_QUANTIZED_FACTORS] = {0.005, 0.015},                 \
                             [STRATA_QUANTIZED_SCALE_IN] = {0.5, 1.5},                    \
-                            [STRATA_QUANTIZED_SCALE_OUT] = {10, 40}}
+                            [STRATA_QUANTIZED_SCALE_OUT] = {10, 40},                     \
+                            [STRATA_QUANTIZED_SCALE_ADDEND] = {1, 9},                    \
+                            [STRATA_QUANTIZED_SCALE_BETWEEN] = {10, 40}}
 static const struct layer_case large[] = {
     /* Blocks go through several tiles each; thin and deep windows; depths that are
      * shared; channels with pad lanes. */
@@ -80,6 +126,24 @@ static const struct layer_case large[] = {
      .in = {S4(2, 512, 7, 9)}, .in_dtype = {STRATA_INT8}, SCALED},
     {"QuantizedConvolution", "filters = 128; kernel = 1", .in = {S4(3, 256, 29, 31)},
      .in_dtype = {STRATA_UINT8}, SCALED},
+    {"QuantizedConvolution", "to = int8; zero_addend = 5; activation = relu",
+     .in = {S4(3, 64, 56, 57), S4(3, 208, 56, 57)}, .n_in = 2,
+     .weight = {S4(208, 64, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_INT8}, SCALED},
+    {"QuantizedConvolution",
+     "to = int8; zero_out = 3; between = int8; zero_between = -7; pad = 1",
+     .in = {S4(2, 144, 9, 9), S4(2, 75, 9, 9)}, .n_in = 2, .weight = {S4(75, 144, 3, 3)},
+     .in_dtype = {STRATA_INT8, STRATA_INT8}, SCALED},
+    {"QuantizedConvolution", "to = int8; between = u8; zero_between = 120",
+     .in = {S4(5, 256, 30, 31), S4(5, 136, 30, 31)}, .n_in = 2,
+     .weight = {S4(136, 256, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_INT8}, SCALED},
+    /* A channel a group. */
+    {"QuantizedConvolution",
+     "filters = 36; groups = 36; kernel = 5; stride = 2; pad = 2, 1, 1, 2; to = u8",
+     .in = {S4(2, 36, 29, 31)}, .in_dtype = {STRATA_UINT8}, SCALED},
+    {"QuantizedConvolution",
+     "filters = 57; groups = 57; kernel = 2x3; dilation = 3x1; pad = 1; zero_in = -9; "
+     "to = int8; zero_out = 5; activation = relu6",
+     .in = {S4(3, 57, 18, 13)}, .in_dtype = {STRATA_INT8}, SCALED},
 };
 
 LAYER_CASES(QuantizedConvolution, ORDINARY(cases), LARGE(large))

@@ -23,10 +23,6 @@ int onednn_quantized_factors(const strata_node *n, const strata_quantized *q, in
     if (!__builtin_cpu_supports("avx512vnni"))
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "without the CPU's VNNI oneDNN's sums of two saturate");
-    if (q->to != 0 && q->zero_out != 0)
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "oneDNN adds zero_out, %lld, before it rounds",
-                           (long long)q->zero_out);
     request->quantized = q;
     request->factors_dim = dim;
     request->n_factors = f->count;
@@ -107,6 +103,18 @@ static int append_operand(const strata_node *n, dnnl_post_ops_t ops,
                         "an operand");
 }
 
+/* oneDNN adds a zero point before it rounds: whole numbers are added exactly. */
+static int append_zero(const strata_node *n, dnnl_post_ops_t ops, float zero)
+{
+    int status = onednn_check(
+        n, dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_round, 0, 0), "rounding");
+    if (status)
+        return status;
+    return onednn_check(
+        n, dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_linear, 1, zero),
+        "zero_out");
+}
+
 int onednn_quantized_steps(const strata_node *n, const struct onednn_request *request,
                            dnnl_post_ops_t ops, struct onednn_arguments *arguments)
 {
@@ -124,5 +132,7 @@ int onednn_quantized_steps(const strata_node *n, const struct onednn_request *re
     if (!status && q->to != 0)
         status = append_operand(n, ops, dnnl_binary_div, one, rank, ONEDNN_SCALE_OUT,
                                 arguments);
+    if (!status && q->to != 0 && q->zero_out != 0)
+        status = append_zero(n, ops, (float)q->zero_out);
     return status;
 }

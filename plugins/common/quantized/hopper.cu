@@ -71,6 +71,8 @@ static const char *layer_refusal(const quantized_shape &s, int64_t size)
     if (s.in_c == 0 || s.out_c == 0 || s.in_stored % 16 != 0 ||
         s.out_stored * size % 16 != 0)
         return "channels are whole pieces of 16 bytes: with nhwc16 they are padded";
+    if (s.addend_stored != 0 && (size != 1 || s.addend_stored != s.out_stored))
+        return "it adds bytes that lie as its own results";
     if (s.q->zero_in != 0 && reads_pads(&s.w))
         return "around the image the copy engine reads 0, which zero_in is not";
     if (s.pixels > INT32_MAX / 2 || s.in_stored > INT32_MAX / 2 ||
@@ -154,6 +156,19 @@ static activation_args activation_of(const strata_quantized *q)
     return a;
 }
 
+static void fill_addend(quantized_product_job *job, const strata_run *r,
+                        const strata_quantized_convolution *p)
+{
+    job->addend = r->in[1].data;
+    job->addend_row = job->to_row;
+    job->addend_unsigned = r->in[1].dtype == STRATA_UINT8;
+    job->scale_addend = (const float *)r->weight[STRATA_QUANTIZED_SCALE_ADDEND].data;
+    job->scale_between = (const float *)r->weight[STRATA_QUANTIZED_SCALE_BETWEEN].data;
+    job->zero_addend = (int32_t)p->zero_addend;
+    job->zero_between = (int32_t)p->zero_between;
+    job->between = p->between;
+}
+
 static bool fill(quantized_product_job *job, const strata_run *r,
                  const quantized_hopper_state &state, const strata_quantized *q,
                  const product_launch &l)
@@ -173,7 +188,6 @@ static bool fill(quantized_product_job *job, const strata_run *r,
     job->bias = state.bias;
     job->offset = state.offset;
     job->to = y->data;
-    job->to_row = s.out_stored;
     job->activation = activation_of(q);
     job->scale_out = (const float *)r->weight[STRATA_QUANTIZED_SCALE_OUT].data;
     job->zero_out = (int32_t)q->zero_out;
@@ -184,15 +198,19 @@ static bool fill(quantized_product_job *job, const strata_run *r,
            map_results(job, l, y->dtype, 1);
 }
 
-int quantized_hopper_run(const strata_run *r, const strata_quantized *q, int64_t pixels,
+int quantized_hopper_run(const strata_run *r, const strata_quantized *q,
+                         const strata_quantized_convolution *joined, int64_t pixels,
                          int tactic)
 {
     const quantized_hopper_state &state = *(const quantized_hopper_state *)r->state;
     const product_launch &l = *launch_for(tactic, r->out[0].dtype);
     quantized_product_job job = {};
     job.m = (int32_t)pixels;
+    job.to_row = state.shape.out_stored;
     if (pixels == 0)
         return STRATA_OK;
+    if (joined && r->n_in > 1)
+        fill_addend(&job, r, joined);
     if (!fill(&job, r, state, q, l))
         return STRATA_FAIL(r, STRATA_EDEVICE,
                            "the driver makes no tensor map of these operands");

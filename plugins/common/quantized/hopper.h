@@ -35,6 +35,7 @@ struct quantized_shape {
     const strata_quantized *q;
     int64_t groups, in_c, out_c;   /* channels */
     int64_t in_stored, out_stored; /* with pad lanes, elements of a pixel */
+    int64_t addend_stored;         /* the same of a second input; 0: none */
     int64_t pixels;                /* of the output, of all images */
     int64_t filter, channel;       /* weight [k*filter + c*channel + t] */
 };
@@ -52,8 +53,10 @@ int quantized_hopper_accept(const strata_node *n, const struct quantized_shape *
                             int tactic);
 int quantized_hopper_setup(const strata_node *n, const struct quantized_shape *s,
                            struct quantized_hopper_state *state, int tactic);
-/* `pixels`: of this run's output. */
-int quantized_hopper_run(const strata_run *r, const strata_quantized *q, int64_t pixels,
+/* `pixels`: of this run's output. joined: of a layer that may have a second input, NULL
+ * of others. */
+int quantized_hopper_run(const strata_run *r, const strata_quantized *q,
+                         const strata_quantized_convolution *joined, int64_t pixels,
                          int tactic);
 
 #endif /* PLUGINS_COMMON_QUANTIZED_HOPPER_H */

@@ -8,6 +8,7 @@ EXTRA_DIST += \
 	plugins/common/quantized/hopper_pack.cuh \
 	plugins/common/quantized/quantize.cuh \
 	plugins/common/quantized/quantized.h \
+	plugins/common/quantized/quotient.h \
 	plugins/common/quantized/round.cuh
 QUANTIZED_KERNELS = \
 	plugins/common/quantized/hopper.cu \

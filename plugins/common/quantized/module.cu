@@ -16,6 +16,10 @@ static int64_t stored_channels(const strata_tensor *t)
 struct of_convolution {
     typedef strata_quantized_convolution Params;
 
+    static const Params *joined(const void *params)
+    {
+        return (const Params *)params;
+    }
     static int64_t pixels(const strata_tensor *y, const struct window *w)
     {
         return y->dims[0] * window_out_count(w);
@@ -33,6 +37,7 @@ struct of_convolution {
         s->out_c = n->out[0].dims[1] / s->groups;
         s->in_stored = stored_channels(&n->in[0]);
         s->out_stored = stored_channels(&n->out[0]);
+        s->addend_stored = n->n_in > 1 ? stored_channels(&n->in[1]) : 0;
         s->channel = window_kernel_count(&s->w);
         s->filter = s->in_c * s->channel;
         return STRATA_OK;
@@ -42,6 +47,10 @@ struct of_convolution {
 struct of_product {
     typedef strata_quantized_product Params;
 
+    static const strata_quantized_convolution *joined(const void *)
+    {
+        return NULL;
+    }
     static int64_t pixels(const strata_tensor *y, const struct window *)
     {
         const int64_t columns = y->dims[y->rank - 1];
@@ -96,15 +105,15 @@ template <class Layer, int Tactic>
 static int run(const strata_run *r)
 {
     const quantized_hopper_state *state = (const quantized_hopper_state *)r->state;
-    return quantized_hopper_run(r,
-                                &((const typename Layer::Params *)r->params)->quantized,
-                                Layer::pixels(&r->out[0], &state->shape.w), Tactic);
+    return quantized_hopper_run(
+        r, &((const typename Layer::Params *)r->params)->quantized,
+        Layer::joined(r->params), Layer::pixels(&r->out[0], &state->shape.w), Tactic);
 }
 
 #define BYTES_LAST (STRATA_I8_NHWC | STRATA_U8_NHWC | STRATA_I8_NHWC16)
 
 static const strata_row convolution_rows[] = {
-    {{BYTES_LAST}, {BYTES_LAST | STRATA_F16_NHWC | STRATA_F16_NHWC8}},
+    {{BYTES_LAST, BYTES_LAST}, {BYTES_LAST | STRATA_F16_NHWC | STRATA_F16_NHWC8}},
 };
 static const strata_row product_rows[] = {
     {{STRATA_I8_NCHW | STRATA_U8_NCHW},

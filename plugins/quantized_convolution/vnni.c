@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `vnni` around its tiles: an image as UINT8 with its pads, so that each row of a window
+ * is one run of bytes; weights in the order in which they are read; pixels among threads.
+ */
+#include "plugins/quantized_convolution/vnni.h"
+
+#include <string.h>
+
+#include "plugins/common/filters.h"
+#include "plugins/common/quantized/quotient.h"
+#include "plugins/quantized_convolution/join.h"
+
+enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
+enum { SLACK = 64 }; /* bytes behind a copy: words past the last run are read */
+enum { CHUNK = 8 * VNNI_PIXELS }; /* pixels of a task */
+
+#ifdef __x86_64__
+static int has_vnni(void)
+{
+    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#else
+static int has_vnni(void)
+{
+    return 0;
+}
+void vnni_run_tile(const struct vnni_tile *t, int pixels)
+{
+    (void)t;
+    (void)pixels;
+}
+#endif
+
+/* ---- resolving --------------------------------------------------------------------- */
+
+/* Neighbouring bytes of a window: a row of its kernel, or a pixel where that is dilated.
+ */
+static int64_t run_bytes(const struct vnni *v)
+{
+    return v->w.dilation[2] == 1 ? v->w.kernel[2] * v->channels : v->channels;
+}
+
+static int resolve(struct vnni *v, const strata_node *n)
+{
+    const strata_quantized_convolution *p = n->params;
+    int pads = 0;
+    int status = filters_of_convolution(n, &p->convolution, &n->weight[WEIGHT], &v->w,
+                                        &v->filters);
+    if (status != STRATA_OK)
+        return status;
+    v->channels = n->in[0].dims[1];
+    v->flip = n->in[0].dtype == STRATA_INT8 ? 128 : 0;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        const int64_t last = (v->w.out[d] - 1) * v->w.stride[d] + window_extent(&v->w, d);
+        v->extent[d] = window_max(window_max(v->w.in[d], last), v->w.begin[d]);
+        pads |= v->w.begin[d] > 0 || last > v->w.in[d];
+    }
+    v->rows = window_kernel_count(&v->w) / (v->w.dilation[2] == 1 ? v->w.kernel[2] : 1);
+    v->words = (run_bytes(v) + 3) / 4;
+    v->copies = pads || v->flip || run_bytes(v) % 4 != 0;
+    return STRATA_OK;
+}
+
+/* Bytes of an image, or of its copy. */
+static int64_t plane_bytes(const struct vnni *v, const int64_t extent[WINDOW_DIMS])
+{
+    int64_t bytes = v->channels;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        if (__builtin_mul_overflow(bytes, extent[d], &bytes))
+            return INT64_MAX;
+    return bytes;
+}
+
+int vnni_accept(const strata_node *n)
+{
+    const strata_quantized_convolution *p = n->params;
+    struct vnni v;
+    int status = quantized_accept(n, &p->quantized);
+    if (status == STRATA_OK && !has_vnni())
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "the CPU has no AVX-512 VNNI");
+    if (status == STRATA_OK && p->convolution.groups != 1)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "it has one group of channels");
+    if (status == STRATA_OK)
+        status = resolve(&v, n);
+    if (status == STRATA_OK && plane_bytes(&v, v.extent) >= INT64_MAX / 2)
+        return STRATA_FAIL(n, STRATA_EOVERFLOW, "an image with its pads is too large");
+    return status ? status
+                  : quantized_check_depth(n, v.channels, window_kernel_count(&v.w));
+}
+
+size_t vnni_workspace(const strata_node *n)
+{
+    struct vnni v;
+    if (resolve(&v, n) != STRATA_OK)
+        return SIZE_MAX;
+    return v.copies ? (size_t)plane_bytes(&v, v.extent) + SLACK : 0;
+}
+
+/* ---- setup ------------------------------------------------------------------------- */
+
+static int allocate(const strata_node *n, size_t count, size_t size, void **out)
+{
+    size_t bytes;
+    return __builtin_mul_overflow(count, size, &bytes)
+               ? STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory")
+               : quantized_pack(n, bytes, out);
+}
+
+static void find_offsets(const struct vnni *v, int64_t *offset)
+{
+    const struct window *w = &v->w;
+    const int64_t columns = w->dilation[2] == 1 ? 1 : w->kernel[2];
+    for (int64_t r = 0; r < v->rows; r++) {
+        const int64_t z = r / columns / w->kernel[1] * w->dilation[0];
+        const int64_t y = r / columns % w->kernel[1] * w->dilation[1];
+        const int64_t x = r % columns * w->dilation[2];
+        offset[r] = ((z * v->extent[1] + y) * v->extent[2] + x) * v->channels;
+    }
+}
+
+/* Of up to 64 filters in byte `i` of row r: every fourth byte of `to`. */
+static void pack_byte(const struct vnni *v, const int8_t *weight, int64_t first,
+                      int64_t lanes, int64_t r, int64_t i, int8_t *to)
+{
+    const int64_t taps = window_kernel_count(&v->w), depth = v->channels * taps;
+    const int64_t filters = window_min(lanes, v->filters - first);
+    const int64_t tap = r * (taps / v->rows) + i / v->channels;
+    const int8_t *from = weight + first * depth + i % v->channels * taps + tap;
+    const int inside = i < run_bytes(v); /* else the end of a word, which multiplies 0 */
+    for (int64_t k = 0; k < lanes; k++)
+        to[k * 4] = inside && k < filters ? from[k * depth] : 0;
+}
+
+/* The last block has as many vectors as its filters need. */
+static void pack(const struct vnni *v, const int8_t *weight, int8_t *to)
+{
+    for (int64_t first = 0; first < v->filters; first += VNNI_FILTERS) {
+        const int64_t left = (v->filters - first + VNNI_LANES - 1) / VNNI_LANES;
+        const int64_t lanes = window_min(left, VNNI_VECTORS) * VNNI_LANES;
+        for (int64_t r = 0; r < v->rows; r++)
+            for (int64_t i = 0; i < v->words; i++, to += lanes * 4)
+                for (int b = 0; b < 4; b++)
+                    pack_byte(v, weight, first, lanes, r, i * 4 + b, to + b);
+    }
+}
+
+static void correct(const struct vnni *v, const int8_t *weight, int32_t zero,
+                    int32_t *correction)
+{
+    const int64_t depth = v->channels * window_kernel_count(&v->w);
+    for (int64_t k = 0; k < v->filters; k++) {
+        int64_t sum = 0; /* of fewer than 65,536 */
+        for (int64_t i = 0; i < depth; i++)
+            sum += weight[k * depth + i];
+        correction[k] = (int32_t)(-zero * sum);
+    }
+}
+
+static int is_below(const float *x, int64_t n, float limit)
+{
+    int below = 1;
+    for (int64_t i = 0; i < n; i++)
+        below &= fabsf(x[i]) < limit;
+    return below;
+}
+
+int vnni_setup(const strata_node *n, void *state)
+{
+    const strata_quantized_convolution *p = n->params;
+    const strata_tensor *bias = &n->weight[STRATA_QUANTIZED_BIAS];
+    struct vnni *v = state;
+    void *offset, *packed, *correction, *factor, *added, *factors;
+    int status = resolve(v, n);
+    if (status != STRATA_OK)
+        return status;
+    const size_t filters =
+        (size_t)(v->filters + VNNI_FILTERS - 1) / VNNI_FILTERS * (size_t)VNNI_FILTERS;
+    const size_t words = (size_t)(v->rows * v->words); /* fewer than 65,536 */
+    if ((status = allocate(n, (size_t)v->rows, sizeof *v->offset, &offset)) ||
+        (status = allocate(n, filters, words * 4, &packed)) ||
+        (status = allocate(n, filters, sizeof *v->correction, &correction)) ||
+        (status = allocate(n, filters, sizeof *v->factor, &factor)) ||
+        (status = allocate(n, filters, sizeof *v->bias, &added)) ||
+        (status = quantized_factors(n, v->filters, &factors)))
+        return status;
+    memset(correction, 0, filters * sizeof *v->correction);
+    memset(factor, 0, filters * sizeof *v->factor);
+    memset(added, 0, filters * sizeof *v->bias);
+    memcpy(factor, factors, (size_t)v->filters * sizeof *v->factor);
+    if (bias->rank > 0)
+        memcpy(added, bias->data, (size_t)v->filters * sizeof *v->bias);
+    find_offsets(v, offset);
+    pack(v, n->weight[WEIGHT].data, packed);
+    correct(v, n->weight[WEIGHT].data, (int32_t)p->quantized.zero_in + v->flip,
+            correction);
+    v->multiplies =
+        is_below(factor, v->filters, 0x1p30F) && is_below(added, v->filters, 0x1p60F);
+    v->offset = offset;
+    v->packed = packed;
+    v->correction = correction;
+    v->factor = factor;
+    v->bias = added;
+    return STRATA_OK;
+}
+
+/* ---- running ----------------------------------------------------------------------- */
+
+/* A row of the copy: its pads and, where it is one of the image's, that. */
+static void copy_row(const struct vnni *v, uint8_t *to, const uint8_t *from, uint8_t zero)
+{
+    const int64_t before = v->w.begin[2] * v->channels, all = v->extent[2] * v->channels;
+    const int64_t bytes = from ? window_min(v->w.in[2] * v->channels, all - before) : 0;
+    const uint8_t flip = (uint8_t)v->flip;
+    memset(to, zero, (size_t)(from ? before : all));
+    for (int64_t i = 0; i < bytes; i++)
+        to[before + i] = from[i] ^ flip;
+    if (from && all > before + bytes)
+        memset(to + before + bytes, zero, (size_t)(all - before - bytes));
+}
+
+static void copy_image(const struct vnni *v, uint8_t *to, const uint8_t *from,
+                       uint8_t zero)
+{
+    const struct window *w = &v->w;
+    const int64_t bytes = v->extent[2] * v->channels;
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < v->extent[0] * v->extent[1]; i++) {
+        const int64_t z = i / v->extent[1] - w->begin[0];
+        const int64_t y = i % v->extent[1] - w->begin[1];
+        const int inside = z >= 0 && z < w->in[0] && y >= 0 && y < w->in[1];
+        copy_row(v, to + i * bytes,
+                 inside ? from + (z * w->in[1] + y) * w->in[2] * v->channels : NULL,
+                 zero);
+    }
+}
+
+/* First byte of the window of an output pixel. */
+static const uint8_t *window_of(const struct vnni *v, const uint8_t *x, int64_t pixel)
+{
+    const struct window *w = &v->w;
+    const int64_t o2 = pixel % w->out[2], rest = pixel / w->out[2];
+    const int64_t o1 = rest % w->out[1], o0 = rest / w->out[1];
+    const int64_t row = o0 * w->stride[0] * v->extent[1] + o1 * w->stride[1];
+    return x + (row * v->extent[2] + o2 * w->stride[2]) * v->channels;
+}
+
+/* tile: of the image's first pixel. */
+static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t first, int64_t end)
+{
+    const int64_t image = tile.at;
+    for (int64_t i = first; i < end; i += VNNI_PIXELS) {
+        const int pixels = (int)window_min(VNNI_PIXELS, end - i);
+        for (int p = 0; p < pixels; p++)
+            tile.x[p] = window_of(tile.v, x, i + p);
+        tile.at = image + i * tile.v->filters;
+        vnni_run_tile(&tile, pixels);
+    }
+}
+
+static void run_image(const struct vnni_tile *tile, const uint8_t *x)
+{
+    const int64_t pixels = window_out_count(&tile->v->w), filters = tile->v->filters;
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t k = 0; k < filters; k += VNNI_FILTERS)
+        for (int64_t i = 0; i < pixels; i += CHUNK) {
+            struct vnni_tile t = *tile;
+            t.filter = k;
+            run_chunk(t, x, i, window_min(i + CHUNK, pixels));
+        }
+}
+
+static float one_of(const strata_run *r, int w)
+{
+    return r->weight[w].rank > 0 ? *(const float *)r->weight[w].data : 1;
+}
+
+/* To bytes from 0 or -128 on, of which `zero` stands for 0. */
+static struct vnni_step step_of(float scale, int is_unsigned, int64_t zero)
+{
+    const float least = is_unsigned ? 0 : -128;
+    return (struct vnni_step){scale, 1 / scale, least - (float)zero,
+                              least + 255 - (float)zero};
+}
+
+/* An activation's bounds, as quotients where those are rounded: the upper one is applied
+ * last, and is never below the least byte. */
+static void bound(struct vnni_step *s, float low, float high, int to_bytes)
+{
+    const float least = s->low, most = s->high;
+    s->low = to_bytes ? fmaxf(least, low / s->scale) : low;
+    s->high = to_bytes ? fmaxf(fminf(most, high / s->scale), least) : high;
+}
+
+static struct vnni_end end_of(const strata_run *r)
+{
+    const strata_quantized_convolution *p = r->params;
+    const strata_quantized *q = &p->quantized;
+    const struct vnni *v = r->state;
+    const int has_addend = r->n_in > 1;
+    const int32_t flip = has_addend && r->in[1].dtype == STRATA_INT8 ? 128 : 0;
+    float low, high;
+    struct vnni_end e = {.params = p,
+                         .between = step_of(one_of(r, STRATA_QUANTIZED_SCALE_BETWEEN),
+                                            p->between == 2, p->zero_between),
+                         .out = step_of(quantized_scale_out(r), q->to == 2, q->zero_out),
+                         .scale_addend = one_of(r, STRATA_QUANTIZED_SCALE_ADDEND),
+                         .zero = (int32_t)q->zero_out,
+                         .zero_addend = (int32_t)p->zero_addend + flip,
+                         .addend_flip = flip,
+                         .has_addend = has_addend,
+                         .has_between = p->between != 0,
+                         .to_bytes = q->to != 0};
+    quantized_bounds(q, &e.slope, &low, &high);
+    e.has_slope = e.slope != 1;
+    e.multiplies = v->multiplies && low <= high && quotient_is_middling(e.out.scale) &&
+                   quotient_is_middling(e.between.scale) &&
+                   quotient_is_middling(e.scale_addend) &&
+                   quotient_is_bounded(e.slope, low, high);
+    bound(&e.out, low, high, e.to_bytes);
+    return e;
+}
+
+int vnni_run(const strata_run *r)
+{
+    const struct vnni *v = r->state;
+    const strata_quantized_convolution *p = r->params;
+    const struct vnni_end end = end_of(r);
+    const int64_t image = plane_bytes(v, v->w.in);
+    struct vnni_tile tile = {.v = v,
+                             .end = &end,
+                             .addend = r->n_in > 1 ? r->in[1].data : NULL,
+                             .out = r->out[0].data};
+    for (int64_t i = 0; i < r->in[0].dims[0]; i++) {
+        const uint8_t *x = (const uint8_t *)r->in[0].data + i * image;
+        if (v->copies) {
+            copy_image(v, r->workspace, x, (uint8_t)(p->quantized.zero_in + v->flip));
+            x = r->workspace;
+        }
+        tile.at = i * window_out_count(&v->w) * v->filters;
+        run_image(&tile, x);
+    }
+    return STRATA_OK;
+}
