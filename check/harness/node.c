@@ -4,6 +4,7 @@
  * and combinations of formats.
  */
 #include "check/harness/harness.h"
+#include "check/harness/stored.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -97,7 +98,8 @@ static const strata_host host = {
     .extension = node_extension,
 };
 
-static void set_shape(strata_tensor *t, const struct harness_shape *shape, int32_t dtype)
+void harness_shape_tensor(strata_tensor *t, const struct harness_shape *shape,
+                          int32_t dtype)
 {
     t->rank = shape->rank;
     t->dtype = dtype;
@@ -124,6 +126,7 @@ static int32_t weight_dtype(const struct harness_node *n, int i)
 static int resolve_weights(struct harness_node *n, unsigned absent)
 {
     strata_tensor expected[HARNESS_WEIGHTS] = {0};
+    bool given[HARNESS_WEIGHTS] = {false};
     int (*shape)(const strata_node *, strata_tensor *) = n->layer->layer.weight_shape;
     for (int i = 0; i < n->node.n_weights; i++)
         expected[i].dtype = n->weight[i].dtype;
@@ -137,12 +140,15 @@ static int resolve_weights(struct harness_node *n, unsigned absent)
                              "weight %s has other dims than the "
                              "layer expects",
                              declared->name);
-        if (declared->flags & STRATA_FACTORS)
-            continue; /* the core's: impls find them absent */
+        given[i] = w->rank > 0;
+        if (declared->flags & STRATA_FACTORS) {
+            w->rank = 0; /* the core's: most impls find them absent */
+            continue;
+        }
         if (w->rank == 0 && !(absent >> i & 1) && expected[i].rank > 0) {
             struct harness_shape s = {.rank = expected[i].rank};
             memcpy(s.dims, expected[i].dims, sizeof s.dims);
-            set_shape(w, &s, expected[i].dtype);
+            harness_shape_tensor(w, &s, expected[i].dtype);
         }
         if (expected[i].rank > 0)
             w->dtype = expected[i].dtype;
@@ -150,6 +156,8 @@ static int resolve_weights(struct harness_node *n, unsigned absent)
             return error_set(&n->err, STRATA_EINVAL, "weight %s is required",
                              declared->name);
     }
+    if (status == STRATA_OK)
+        stored_resolve(n, expected, given);
     return status;
 }
 
@@ -181,7 +189,7 @@ static int resolve_outputs(struct harness_node *n)
             return error_set(&n->err, STRATA_EINVAL, "shape gives output %d rank %d", i,
                              s.rank);
         memcpy(s.dims, n->out[i].dims, sizeof s.dims);
-        set_shape(&n->out[i], &s, n->out[i].dtype);
+        harness_shape_tensor(&n->out[i], &s, n->out[i].dtype);
     }
     return status;
 }
@@ -192,7 +200,7 @@ static int set_inputs(struct harness_node *n, const struct harness_shape *in, in
     if (n_in < l->min_in || (l->max_in >= 0 && n_in > l->max_in) || n_in > HARNESS_INPUTS)
         return error_set(&n->err, STRATA_EINVAL, "%d inputs", n_in);
     for (int i = 0; i < n_in; i++) {
-        set_shape(&n->in[i], &in[i], n->in_dtype ? n->in_dtype[i] : STRATA_FP32);
+        harness_shape_tensor(&n->in[i], &in[i], n->in_dtype ? n->in_dtype[i] : STRATA_FP32);
         if (in[i].rank == 0 && !(l->optional_in >> i & 1))
             return error_set(&n->err, STRATA_EINVAL, "input %d is not optional", i);
     }
@@ -218,7 +226,7 @@ int harness_open(struct harness_node *n, const struct registry_layer *layer,
     if (status != STRATA_OK)
         return status;
     for (size_t i = 0; i < layer->n_weights; i++)
-        set_shape(&n->weight[i], weight ? &weight[i] : &(struct harness_shape){0},
+        harness_shape_tensor(&n->weight[i], weight ? &weight[i] : &(struct harness_shape){0},
                   weight_dtype(n, (int)i));
     n->node = (strata_node){
         .struct_size = sizeof n->node,

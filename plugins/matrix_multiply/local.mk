@@ -1,6 +1,8 @@
 plugin_LTLIBRARIES += plugins/matrix_multiply.la
 plugins_matrix_multiply_la_SOURCES = \
 	plugins/matrix_multiply/exact.c \
+	plugins/matrix_multiply/few_bits.c \
+	plugins/matrix_multiply/few_bits.h \
 	plugins/matrix_multiply/float.c \
 	plugins/matrix_multiply/host.h \
 	plugins/matrix_multiply/matrix_multiply.c \
