@@ -147,11 +147,11 @@ static void unpack(const struct network_weight *w, float *values, const uint8_t 
         }
 }
 
-int network_weight_unpack(const struct network_weight *w, void *values, strata_error *err)
+int network_weight_unpack(const struct network_weight *w, void *values, int64_t count,
+                          strata_error *err)
 {
     if (!is_packed(w))
-        return weights_convert(values, w->dtype, w->view.data, w->view.dtype,
-                               network_elements(w->dims, w->rank), err);
+        return weights_convert(values, w->dtype, w->view.data, w->view.dtype, count, err);
     unpack(w, values, w->view.data);
     return STRATA_OK;
 }

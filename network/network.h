@@ -304,6 +304,8 @@ struct network_edit {
     const char *(*input)(const void *of, const struct network_layer *layer, int i);
     /* The tensor of the file that a layer's weight is; NULL: it is absent. */
     const char *(*weight)(const void *of, const struct network_layer *layer, size_t i);
+    /* A layer's attributes, in a struct as its own. */
+    const void *(*params)(const void *of, const struct network_layer *layer);
     /* Sections behind a layer's; NULL: behind those of the network's inputs. */
     void (*behind)(const void *of, const struct network_layer *layer, FILE *f);
 };

@@ -398,7 +398,7 @@ static int load(const struct network_weight *w, void *dst, strata_error *err)
         return error_set(err, STRATA_EINVAL, "%s: the weight is absent", w->name);
     switch (w->source) {
     case WEIGHT_FILE:
-        status = network_weight_unpack(w, dst, err);
+        status = network_weight_unpack(w, dst, count, err);
         break;
     case WEIGHT_RANDOM:
         status = load_random(w, dst, count, err);

@@ -135,6 +135,8 @@ enum harness_pitch {
     PITCH_INSIDE /* a range of a larger tensor's channels */
 };
 
+#define HARNESS_PER_BYTE 2 /* values of 4 bits */
+
 /* Weight 0 as a file has it, in few bits, and the factors that make its values; for impls
  * of STRATA_WEIGHT_STORED. */
 struct harness_stored {
@@ -174,9 +176,11 @@ void harness_close(struct harness_node *n);
 /* As the core hands an output to shape: of the first input's dtype, and without a shape
  * callback of its shape. */
 void harness_blank_output(const struct harness_node *n, strata_tensor *out);
-/* A tensor without format or data. */
-void harness_shape_tensor(strata_tensor *t, const struct harness_shape *shape,
-                          int32_t dtype);
+/* Whether an impl may be asked: one that takes weights of few bits, where there are. */
+static inline bool harness_suits(const struct harness_node *n, const strata_impl *impl)
+{
+    return !(impl->flags & STRATA_WEIGHT_STORED) || n->stored.factors > 0;
+}
 /* Name the callback that is about to run. */
 void harness_enter(const struct harness_node *n, const char *phase);
 

@@ -4,7 +4,6 @@
  * and combinations of formats.
  */
 #include "check/harness/harness.h"
-#include "check/harness/stored.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,8 +97,7 @@ static const strata_host host = {
     .extension = node_extension,
 };
 
-void harness_shape_tensor(strata_tensor *t, const struct harness_shape *shape,
-                          int32_t dtype)
+static void set_shape(strata_tensor *t, const struct harness_shape *shape, int32_t dtype)
 {
     t->rank = shape->rank;
     t->dtype = dtype;
@@ -121,6 +119,35 @@ static int32_t weight_dtype(const struct harness_node *n, int i)
     const uint64_t allowed = n->layer->weights[i].dtypes;
     const int32_t given = n->weight_dtype ? n->weight_dtype[i] : STRATA_FP32;
     return allowed == 0 || allowed >> given & 1 ? given : __builtin_ctzll(allowed);
+}
+
+/* What a file has, from what weight_shape expects; `given`: the factors that a case has. */
+static void resolve_stored(struct harness_node *n, const strata_tensor *expected,
+                           const bool *given)
+{
+    const bool packed = expected[0].vector == HARNESS_PER_BYTE;
+    struct harness_stored *s = &n->stored;
+    *s = (struct harness_stored){.factors = 0};
+    for (int i = 1; i < n->node.n_weights; i++)
+        if (n->layer->weights[i].flags & STRATA_FACTORS && expected[i].rank > 0 &&
+            (packed || given[i] || expected[i].vector > 1))
+            s->factors = i;
+    if (s->factors == 0 || n->weight[0].rank == 0 || n->weight[0].dtype != STRATA_FP32) {
+        s->factors = 0;
+        return;
+    }
+    struct harness_shape shape = {.rank = n->weight[0].rank};
+    memcpy(shape.dims, n->weight[0].dims, sizeof shape.dims);
+    if (packed)
+        shape.dims[expected[0].vector_dim] =
+            (shape.dims[expected[0].vector_dim] + HARNESS_PER_BYTE - 1) / HARNESS_PER_BYTE;
+    set_shape(&s->weight, &shape, packed ? STRATA_UINT8 : STRATA_INT8);
+    shape.rank = expected[s->factors].rank;
+    memcpy(shape.dims, expected[s->factors].dims, sizeof shape.dims);
+    set_shape(&s->factor, &shape, STRATA_FP32);
+    s->along = packed ? expected[0].vector_dim : -1;
+    s->group_along = expected[s->factors].vector_dim;
+    s->group = expected[s->factors].vector > 1 ? expected[s->factors].vector : 1;
 }
 
 static int resolve_weights(struct harness_node *n, unsigned absent)
@@ -148,7 +175,7 @@ static int resolve_weights(struct harness_node *n, unsigned absent)
         if (w->rank == 0 && !(absent >> i & 1) && expected[i].rank > 0) {
             struct harness_shape s = {.rank = expected[i].rank};
             memcpy(s.dims, expected[i].dims, sizeof s.dims);
-            harness_shape_tensor(w, &s, expected[i].dtype);
+            set_shape(w, &s, expected[i].dtype);
         }
         if (expected[i].rank > 0)
             w->dtype = expected[i].dtype;
@@ -157,7 +184,7 @@ static int resolve_weights(struct harness_node *n, unsigned absent)
                              declared->name);
     }
     if (status == STRATA_OK)
-        stored_resolve(n, expected, given);
+        resolve_stored(n, expected, given);
     return status;
 }
 
@@ -189,7 +216,7 @@ static int resolve_outputs(struct harness_node *n)
             return error_set(&n->err, STRATA_EINVAL, "shape gives output %d rank %d", i,
                              s.rank);
         memcpy(s.dims, n->out[i].dims, sizeof s.dims);
-        harness_shape_tensor(&n->out[i], &s, n->out[i].dtype);
+        set_shape(&n->out[i], &s, n->out[i].dtype);
     }
     return status;
 }
@@ -200,7 +227,7 @@ static int set_inputs(struct harness_node *n, const struct harness_shape *in, in
     if (n_in < l->min_in || (l->max_in >= 0 && n_in > l->max_in) || n_in > HARNESS_INPUTS)
         return error_set(&n->err, STRATA_EINVAL, "%d inputs", n_in);
     for (int i = 0; i < n_in; i++) {
-        harness_shape_tensor(&n->in[i], &in[i], n->in_dtype ? n->in_dtype[i] : STRATA_FP32);
+        set_shape(&n->in[i], &in[i], n->in_dtype ? n->in_dtype[i] : STRATA_FP32);
         if (in[i].rank == 0 && !(l->optional_in >> i & 1))
             return error_set(&n->err, STRATA_EINVAL, "input %d is not optional", i);
     }
@@ -226,7 +253,7 @@ int harness_open(struct harness_node *n, const struct registry_layer *layer,
     if (status != STRATA_OK)
         return status;
     for (size_t i = 0; i < layer->n_weights; i++)
-        harness_shape_tensor(&n->weight[i], weight ? &weight[i] : &(struct harness_shape){0},
+        set_shape(&n->weight[i], weight ? &weight[i] : &(struct harness_shape){0},
                   weight_dtype(n, (int)i));
     n->node = (strata_node){
         .struct_size = sizeof n->node,

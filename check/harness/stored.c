@@ -5,40 +5,10 @@
 #include "check/harness/stored.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "check/harness/trial.h"
 
-#define PER_BYTE 2    /* values of 4 bits */
 #define NIBBLE_ZERO 8 /* what stands for 0 */
-
-void stored_resolve(struct harness_node *n, const strata_tensor *expected,
-                    const bool *given)
-{
-    const bool packed = expected[0].vector == PER_BYTE;
-    struct harness_stored *s = &n->stored;
-    *s = (struct harness_stored){.factors = 0};
-    for (int i = 1; i < n->node.n_weights; i++)
-        if (n->layer->weights[i].flags & STRATA_FACTORS && expected[i].rank > 0 &&
-            (packed || given[i] || expected[i].vector > 1))
-            s->factors = i;
-    if (s->factors == 0 || n->weight[0].rank == 0 || n->weight[0].dtype != STRATA_FP32) {
-        s->factors = 0;
-        return;
-    }
-    struct harness_shape shape = {.rank = n->weight[0].rank};
-    memcpy(shape.dims, n->weight[0].dims, sizeof shape.dims);
-    if (packed)
-        shape.dims[expected[0].vector_dim] =
-            (shape.dims[expected[0].vector_dim] + PER_BYTE - 1) / PER_BYTE;
-    harness_shape_tensor(&s->weight, &shape, packed ? STRATA_UINT8 : STRATA_INT8);
-    shape.rank = expected[s->factors].rank;
-    memcpy(shape.dims, expected[s->factors].dims, sizeof shape.dims);
-    harness_shape_tensor(&s->factor, &shape, STRATA_FP32);
-    s->along = packed ? expected[0].vector_dim : -1;
-    s->group_along = expected[s->factors].vector_dim;
-    s->group = expected[s->factors].vector > 1 ? expected[s->factors].vector : 1;
-}
 
 /* Of an index of the weight, where its factor is. */
 static int64_t factor_at(const struct harness_stored *s, const int64_t *index)
@@ -56,7 +26,8 @@ static int64_t byte_at(const struct harness_stored *s, const int64_t *index)
 {
     int64_t at = 0;
     for (int d = 0; d < s->weight.rank; d++)
-        at = at * s->weight.dims[d] + (d == s->along ? index[d] / PER_BYTE : index[d]);
+        at = at * s->weight.dims[d] +
+             (d == s->along ? index[d] / HARNESS_PER_BYTE : index[d]);
     return at;
 }
 
@@ -68,7 +39,7 @@ static int draw_value(struct trial *t, struct harness_stored *s, const int64_t *
     if (s->along < 0)
         return (int)(*byte = (int64_t)(random % 256) - 128);
     const int64_t value = (int64_t)(random % 16);
-    *byte |= value << (index[s->along] % PER_BYTE * 4);
+    *byte |= value << (index[s->along] % HARNESS_PER_BYTE * 4);
     return (int)value - NIBBLE_ZERO;
 }
 
@@ -106,9 +77,4 @@ void stored_free(struct harness_stored *s)
     free(s->values);
     free(s->factor_values);
     s->values = s->factor_values = NULL;
-}
-
-bool stored_suits(const struct harness_node *n, const strata_impl *impl)
-{
-    return !(impl->flags & STRATA_WEIGHT_STORED) || n->stored.factors > 0;
 }

@@ -10,14 +10,9 @@
 
 struct trial;
 
-/* Take from what weight_shape expects; the case's shapes say which factors are given. */
-void stored_resolve(struct harness_node *n, const strata_tensor *expected,
-                    const bool *given);
 /* Draw n->stored's values, and those of weight 0 in place of `weight`; false: no memory.
  */
 bool stored_draw(struct trial *t, double *weight);
 void stored_free(struct harness_stored *s);
-/* Whether an impl may be asked. */
-bool stored_suits(const struct harness_node *n, const strata_impl *impl);
 
 #endif /* CHECK_HARNESS_STORED_H */
