@@ -8,6 +8,10 @@
 #include "plugins/common/element.h"
 #include "plugins/matrix_multiply/product.h"
 
+#ifdef ELEMENT_X86
+#include <immintrin.h>
+#endif
+
 #define COLUMNS FEW_BITS_COLUMNS
 #define PARALLEL 200000 /* bytes that pay for a thread team */
 
@@ -28,46 +32,54 @@ typedef void (*panel_fn)(const struct operands *);
 #define UNROLL _Pragma("GCC unroll 8")
 #define LOAD(v, p) memcpy(&(v), (p), sizeof(v))
 
-#define NIBBLES(LANES, x)                                                                \
-    __builtin_convertvector(((x) & 15) - FEW_BITS_ZERO, vector##LANES)
+/* Bytes at p as integers: compilers take them one by one if that is not spelled out. */
+#define SIGNED_4(p)                                                                      \
+    ((whole4){(int8_t)(p)[0], (int8_t)(p)[1], (int8_t)(p)[2], (int8_t)(p)[3]})
+#define BYTES_4(p) ((whole4){(p)[0], (p)[1], (p)[2], (p)[3]})
+#define LOAD_8(p) _mm_loadl_epi64((const __m128i *)(p))
+#define SIGNED_8(p) ((whole8)_mm256_cvtepi8_epi32(LOAD_8(p)))
+#define BYTES_8(p) ((whole8)_mm256_cvtepu8_epi32(LOAD_8(p)))
+#define LOAD_16(p) _mm_loadu_si128((const __m128i *)(p))
+#define SIGNED_16(p) ((whole16)_mm512_cvtepi8_epi32(LOAD_16(p)))
+#define BYTES_16(p) ((whole16)_mm512_cvtepu8_epi32(LOAD_16(p)))
 
-/* 16 values as vectors of floats. */
-#define READ_BODY(LANES)                                                                 \
+/* Floats that the low four bits of integers stand for; 16 are a table's, which looks at
+ * no other bits. */
+#define NIBBLES_4(x) __builtin_convertvector(((x)&15) - FEW_BITS_ZERO, vector4)
+#define NIBBLES_8(x) __builtin_convertvector(((x)&15) - FEW_BITS_ZERO, vector8)
+#define NIBBLES_16(x)                                                                    \
+    ((vector16)_mm512_permutexvar_ps(                                                    \
+        (__m512i)(x), (__m512){-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7}))
+
+/* Of 16 values the v-th vector, as floats. */
+#define READ_BODY(LANES, TARGET)                                                         \
     typedef float vector##LANES __attribute__((vector_size(LANES * 4)));                 \
     typedef int32_t whole##LANES __attribute__((vector_size(LANES * 4)));                \
-    typedef uint8_t byte##LANES __attribute__((vector_size(LANES)));                     \
-    typedef int8_t signed##LANES __attribute__((vector_size(LANES)));                    \
                                                                                          \
-    BODY void read##LANES(vector##LANES *out, const struct operands *o, int64_t k,       \
-                          int v, const int bits)                                         \
+    TARGET BODY void read##LANES(vector##LANES *out, const struct operands *o,           \
+                                 int64_t k, int v, const int bits)                       \
     {                                                                                    \
-        if (bits == 8) {                                                                 \
-            signed##LANES x;                                                             \
-            LOAD(x, o->values + k * COLUMNS + v * LANES);                                \
-            *out = __builtin_convertvector(x, vector##LANES);                            \
-        } else {                                                                         \
-            byte##LANES x;                                                               \
-            LOAD(x, o->values + k / 2 * COLUMNS + v * LANES);                            \
-            const whole##LANES both = __builtin_convertvector(x, whole##LANES);          \
-            *out = NIBBLES(LANES, both >> (k % 2 > 0 ? 4 : 0));                          \
-        }                                                                                \
+        const uint8_t *at = o->values + (bits == 8 ? k : k / 2) * COLUMNS + v * LANES;   \
+        if (bits == 8)                                                                   \
+            *out = __builtin_convertvector(SIGNED_##LANES(at), vector##LANES);           \
+        else                                                                             \
+            *out = NIBBLES_##LANES(BYTES_##LANES(at) >> (k % 2 > 0 ? 4 : 0));            \
     }                                                                                    \
                                                                                          \
-    BODY void read_pair##LANES(vector##LANES out[2], const struct operands *o,           \
-                               int64_t k, int v)                                         \
+    TARGET BODY void read_pair##LANES(vector##LANES out[2], const struct operands *o,    \
+                                      int64_t k, int v)                                  \
     {                                                                                    \
-        byte##LANES x;                                                                   \
-        LOAD(x, o->values + k / 2 * COLUMNS + v * LANES);                                \
-        const whole##LANES both = __builtin_convertvector(x, whole##LANES);              \
-        out[0] = NIBBLES(LANES, both);                                                   \
-        out[1] = NIBBLES(LANES, both >> 4);                                              \
+        const uint8_t *at = o->values + k / 2 * COLUMNS + v * LANES;                     \
+        const whole##LANES both = BYTES_##LANES(at);                                     \
+        out[0] = NIBBLES_##LANES(both);                                                  \
+        out[1] = NIBBLES_##LANES(both >> 4);                                             \
     }
 
 /* `steps` of k from an even one, two of 4 bits at a time; or one, wherever it is. */
-#define STEP_BODY(LANES)                                                                 \
-    BODY void step##LANES(vector##LANES(*sum)[2][COLUMNS / LANES],                       \
-                          const struct operands *o, int64_t k, const int steps,          \
-                          const int rows, const int bits)                                \
+#define STEP_BODY(LANES, TARGET)                                                         \
+    TARGET BODY void step##LANES(vector##LANES(*sum)[2][COLUMNS / LANES],                \
+                                 const struct operands *o, int64_t k, const int steps,   \
+                                 const int rows, const int bits)                         \
     {                                                                                    \
         const float *a = o->a + k * o->a_step;                                           \
         UNROLL for (int v = 0; v < COLUMNS / LANES; v++)                                 \
@@ -84,9 +96,9 @@ typedef void (*panel_fn)(const struct operands *);
     }
 
 /* Few rows leave a step's sums waiting for those before: four steps have their own. */
-#define PANEL_BODY(LANES)                                                                \
-    BODY void panel_body##LANES(const struct operands *o, const int rows,                \
-                                const int bits)                                          \
+#define PANEL_BODY(LANES, TARGET)                                                        \
+    TARGET BODY void panel_body##LANES(const struct operands *o, const int rows,         \
+                                       const int bits)                                   \
     {                                                                                    \
         enum { VECTORS = COLUMNS / LANES };                                              \
         const int twice = rows < 4;                                                      \
@@ -120,13 +132,17 @@ typedef void (*panel_fn)(const struct operands *);
             memcpy(o->c[m], total[m], sizeof total[m]);                                  \
     }
 
-#define BODIES(LANES)                                                                    \
-    READ_BODY(LANES)                                                                     \
-    STEP_BODY(LANES)                                                                     \
-    PANEL_BODY(LANES)
-BODIES(4)
-BODIES(8)
-BODIES(16)
+#define BODIES(LANES, TARGET)                                                            \
+    READ_BODY(LANES, TARGET)                                                             \
+    STEP_BODY(LANES, TARGET)                                                             \
+    PANEL_BODY(LANES, TARGET)
+#define AVX2 __attribute__((target("avx2,fma")))
+#define AVX512 __attribute__((target("avx512f")))
+BODIES(4, )
+#ifdef ELEMENT_X86
+BODIES(8, AVX2)
+BODIES(16, AVX512)
+#endif
 
 #define PANEL(NAME, TARGET, LANES, ROWS, BITS)                                           \
     TARGET static void NAME##_##BITS##_##ROWS(const struct operands *o)                  \
@@ -142,8 +158,8 @@ BODIES(16)
     PANEL(NAME, TARGET, LANES, 4, 4)
 SET(plain, , 4)
 #ifdef ELEMENT_X86
-SET(avx2, __attribute__((target("avx2,fma"))), 8)
-SET(avx512, __attribute__((target("avx512f"))), 16)
+SET(avx2, AVX2, 8)
+SET(avx512, AVX512, 16)
 #endif
 
 #define ENTRY(NAME)                                                                      \
