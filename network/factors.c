@@ -107,6 +107,7 @@ struct network_weight network_weight_stored(const struct network_weight *w)
         return stored;
     if (is_packed(w))
         stored.dims[w->along] = network_shares(w->dims[w->along], w->shared);
+    stored.stored = w->source == WEIGHT_JOINED;
     stored.factors = NULL;
     stored.shared = 0;
     stored.dtype = weight_dtype_core(w->view.dtype);

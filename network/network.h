@@ -114,6 +114,7 @@ struct network_weight {
     int64_t shared; /* neighbours along dim `along` of the first weight that have an element
                        of this one in common: two values in a byte, or those of a factor */
     int along;
+    bool stored; /* WEIGHT_JOINED: of its parts as their files have them */
     char *name; /* "conv1.weight", for messages and the random stream */
 };
 

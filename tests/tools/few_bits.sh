@@ -48,10 +48,25 @@ done
 expect 0 '^ok: ' 'int8 leaves all as it was but for little' \
     "$strata" compare d.ini eight.ini --tolerance 0.1
 expect 0 '^ok: ' 'so do 4 bits, less' "$strata" compare d.ini four.ini --tolerance 0.6
-expect 0 '^15$' 'a run of a token is planned with the bits' sh -c \
-    "sed 's/T = .*/T = 1/' four.ini >one.ini && $strata explain one.ini | grep -c few_bits"
+for name in four eight grouped; do
+    sed 's/T = .*/T = 1/' $name.ini >one-$name.ini
+    sed 's/T = .*/T = 1/' $name-c.ini >one-$name-c.ini
+    expect 0 'few_bits' "$name: a run of a token is planned with the bits" \
+        "$strata" explain one-$name.ini
+    expect 0 '^ok: ' "$name: which gives the same" \
+        "$strata" compare one-$name-c.ini one-$name.ini --tolerance 1e-5
+    "$strata" build one-$name.ini -o one-$name.engine >/dev/null 2>&1
+    expect 0 '^ok: ' "$name: from an engine file, too" \
+        "$strata" compare one-$name-c.ini one-$name.engine --tolerance 1e-5
+done
+expect 0 '^block0/\{query,key,value\} +MatrixMultiply +few_bits' \
+    'products of one input become one of their bits' "$strata" explain one-four.ini
+sed '/^type = MatrixMultiply/,/^$/s/^weights = w:block0.key$/&\nweight_scale = none/' \
+    one-four.ini >none.ini
+expect 2 "nothing says by what they are multiplied; give 'weight_scale'" \
+    '4 bits need a scale' "$strata" explain none.ini
 expect 0 'few_bits' 'explain tells what that costs beside the others' \
-    "$strata" explain one.ini --impls block0/up
+    "$strata" explain one-four.ini --impls block0/up
 expect 0 'few bits beside its factors' 'and that floats are none of it' \
     "$strata" explain d.ini --refused
 expect 2 'bits .3.: 8 or 4' '3 bits are refused' quantise three --bits 3
