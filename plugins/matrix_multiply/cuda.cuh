@@ -111,6 +111,8 @@ struct few_state {
 int few_bits_cuda_accept(const strata_node *n);
 int few_bits_cuda_setup(const strata_node *n, void *state);
 int few_bits_cuda_run(const strata_run *r);
+int few_bits_mma_accept(const strata_node *n);
+int few_bits_mma_run(const strata_run *r);
 
 /* exact.cu: integers and FP64. */
 int matrix_exact_cuda_run(const strata_run *r);

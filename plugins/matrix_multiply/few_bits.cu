@@ -17,10 +17,11 @@
 struct few_job {
     matrix_job j;
     few_matrix b;
-    int32_t split; /* blocks that share the depth: a cluster in z */
+    int32_t split;  /* blocks that share the depth: a cluster in z */
+    int32_t groups; /* of A's rows */
 };
 
-/* ---- the kernel ------------------------------------------------------------------ */
+/* ---- what both kernels do -------------------------------------------------------- */
 
 /* A warp's block of k, and the factors of a lane's two columns in each of its units. */
 template <int Units>
@@ -47,9 +48,142 @@ static __device__ inline void read_stage(few_stage<Units> &s, const few_matrix &
                 __ldg(factors + (block * Units + u) * b.each * FEW_COLUMNS + i * 8);
 }
 
+/* The warps' sums and those of the cluster, [column][row], to Y from row `row` on. */
+template <typename T, int Rows>
+static __device__ inline void finish_panel(const few_job &g, const matrix_offsets &o,
+                                           float (*part)[FEW_COLUMNS * Rows],
+                                           float *total, int64_t panel, int64_t row)
+{
+    const int Count = FEW_COLUMNS * Rows;
+    __syncthreads();
+    for (int i = threadIdx.x; i < Count; i += THREADS) {
+        float sum = 0;
+        for (int s = 0; s < WARPS; s++)
+            sum += part[s][i];
+        total[i] = sum;
+    }
+    if (g.split == 1)
+        __syncthreads();
+    if (!add_ranks<Count>(total, g.split))
+        return;
+    for (int i = threadIdx.x; i < Count; i += THREADS) {
+        const int64_t m = row + i % Rows, n = panel * FEW_COLUMNS + i / Rows;
+        if (m < g.j.p.m && n < g.j.p.n)
+            store_sum<T>(g.j, o, m, n, total[i]);
+    }
+}
+
+/* Where a lane's row of A begins; past the last it is the last again. */
+template <typename T>
+static __device__ inline const T *row_of(const few_job &g, const matrix_offsets &o,
+                                         int64_t row)
+{
+    return (const T *)g.j.a + o.at[PRODUCT_A] + threadIdx.x % 4 * 8 +
+           min(row, g.j.p.m - 1) * g.j.p.at[PRODUCT_A].row;
+}
+
+/* multiply(stage, k): of each block of this warp. */
+template <int Bits, int Flush, typename Multiply>
+static __device__ inline void walk_panel(const few_job &g, int64_t panel,
+                                         const Multiply &multiply)
+{
+    const int lane = threadIdx.x % 32;
+    const int64_t step = (int64_t)g.split * WARPS;
+    const uint4 *values = g.b.values + panel * g.b.blocks * FEW_PIECES + lane;
+    const float *factors = g.b.factors + panel * g.b.units * FEW_COLUMNS + lane / 4;
+    few_stage<few_block<Bits>::pairs / Flush> stage[STAGES];
+    int64_t block = (int64_t)blockIdx.z * WARPS + threadIdx.x / 32;
+#pragma unroll
+    for (int s = 0; s < STAGES; s++)
+        read_stage(stage[s], g.b, values, factors, block + s * step);
+    wait_for_previous();
+    for (; block < g.b.blocks; block += STAGES * step) {
+#pragma unroll
+        for (int s = 0; s < STAGES; s++) {
+            const int64_t at = block + s * step;
+            if (at < g.b.blocks) /* of the whole warp */
+                multiply(stage[s], at * few_block<Bits>::depth);
+            read_stage(stage[s], g.b, values, factors, at + STAGES * step);
+        }
+    }
+    launch_next();
+}
+
+/* ---- FP32 arithmetic ------------------------------------------------------------- */
+
+template <typename T, int Bits, int Rows, int Flush>
+static __device__ inline void
+multiply_plain(float (&all)[2][Rows], const few_stage<few_block<Bits>::pairs / Flush> &s,
+               const T *const (&a)[Rows], int64_t k, int64_t depth)
+{
+    const int Pairs = few_block<Bits>::pairs;
+#pragma unroll
+    for (int u = 0; u < Pairs / Flush; u++) {
+        float sum[2][Rows] = {};
+#pragma unroll
+        for (int p = u * Flush; p < (u + 1) * Flush; p++) {
+            uint32_t x[2][4];
+            uint4 v[Rows];
+#pragma unroll
+            for (int r = 0; r < Rows; r++)
+                v[r] = read_eight(a[r], k + p * FEW_PAIR, depth);
+#pragma unroll
+            for (int c = 0; c < 2; c++)
+                few_unpack<T, Bits>(x[c], s.piece[c], p);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int r = 0; r < Rows; r++) {
+                    const float2 y = few_pair_of(few_word_of(v[r], i), T());
+#pragma unroll
+                    for (int c = 0; c < 2; c++) {
+                        const float2 w = few_pair_of(x[c][i], T());
+                        sum[c][r] += w.x * y.x + w.y * y.y;
+                    }
+                }
+        }
+#pragma unroll
+        for (int c = 0; c < 2; c++)
+#pragma unroll
+            for (int r = 0; r < Rows; r++)
+                all[c][r] += s.factor[u][c] * sum[c][r];
+    }
+}
+
+template <typename T, int Bits, int Rows, int Flush>
+static __global__ void __launch_bounds__(THREADS)
+    few_bits_kernel(const __grid_constant__ few_job g)
+{
+    __shared__ float part[WARPS][FEW_COLUMNS * Rows], total[FEW_COLUMNS * Rows];
+    const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
+    const int lane = threadIdx.x % 32;
+    const int64_t panel = blockIdx.x / g.groups;
+    const int64_t row = (int64_t)(blockIdx.x % g.groups) * Rows;
+    const T *a[Rows];
+    float all[2][Rows] = {};
+#pragma unroll
+    for (int r = 0; r < Rows; r++)
+        a[r] = row_of<T>(g, o, row + r);
+    walk_panel<Bits, Flush>(g, panel, [&](const auto &stage, int64_t k) {
+        multiply_plain<T, Bits, Rows, Flush>(all, stage, a, k, g.j.p.k - lane % 4 * 8);
+    });
+#pragma unroll
+    for (int c = 0; c < 2; c++)
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+            all[c][r] += __shfl_xor_sync(0xffffffffu, all[c][r], 2);
+            all[c][r] += __shfl_xor_sync(0xffffffffu, all[c][r], 1);
+            if (lane % 4 == 0)
+                part[threadIdx.x / 32][(lane / 4 + c * 8) * Rows + r] = all[c][r];
+        }
+    finish_panel<T, Rows>(g, o, part, total, panel, row);
+}
+
+/* ---- tensor cores ---------------------------------------------------------------- */
+
 template <typename T, int Bits, int Tiles, int Flush>
 static __device__ inline void
-multiply_stage(float (&all)[Tiles][4], const few_stage<few_block<Bits>::pairs / Flush> &s,
+multiply_tiles(float (&all)[Tiles][4], const few_stage<few_block<Bits>::pairs / Flush> &s,
                const T *const (&a)[Tiles], int64_t k, int64_t depth)
 {
     const int Pairs = few_block<Bits>::pairs;
@@ -84,64 +218,29 @@ multiply_stage(float (&all)[Tiles][4], const few_stage<few_block<Bits>::pairs / 
     }
 }
 
-/* Rows of A past the last are the last again. */
 template <typename T, int Bits, int Tiles, int Flush>
 static __global__ void __launch_bounds__(THREADS)
-    few_bits_kernel(const __grid_constant__ few_job g)
+    few_bits_mma_kernel(const __grid_constant__ few_job g)
 {
-    const int Rows = Tiles * 8, Count = FEW_COLUMNS * Rows;
-    const int Depth = few_block<Bits>::depth;
-    __shared__ float part[WARPS][Count], total[Count];
-    const matrix_job &j = g.j;
-    const matrix_offsets o = offsets_of(j.p, blockIdx.y);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, line = lane / 4;
-    const int64_t panel = blockIdx.x, step = (int64_t)g.split * WARPS;
-    const uint4 *values = g.b.values + panel * g.b.blocks * FEW_PIECES + lane;
-    const float *factors = g.b.factors + panel * g.b.units * FEW_COLUMNS + line;
+    const int Rows = Tiles * 8;
+    __shared__ float part[WARPS][FEW_COLUMNS * Rows], total[FEW_COLUMNS * Rows];
+    const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
+    const int lane = threadIdx.x % 32;
     const T *a[Tiles];
     float all[Tiles][4] = {};
-    few_stage<few_block<Bits>::pairs / Flush> stage[STAGES];
-    int64_t block = (int64_t)blockIdx.z * WARPS + warp;
 #pragma unroll
     for (int t = 0; t < Tiles; t++)
-        a[t] = (const T *)j.a + o.at[PRODUCT_A] + lane % 4 * 8 +
-               min((int64_t)(line + t * 8), j.p.m - 1) * j.p.at[PRODUCT_A].row;
-#pragma unroll
-    for (int s = 0; s < STAGES; s++)
-        read_stage(stage[s], g.b, values, factors, block + s * step);
-    wait_for_previous();
-    for (; block < g.b.blocks; block += STAGES * step) {
-#pragma unroll
-        for (int s = 0; s < STAGES; s++) {
-            const int64_t at = block + s * step;
-            if (at < g.b.blocks) /* of the whole warp */
-                multiply_stage<T, Bits, Tiles, Flush>(all, stage[s], a, at * Depth,
-                                                      j.p.k - lane % 4 * 8);
-            read_stage(stage[s], g.b, values, factors, at + STAGES * step);
-        }
-    }
-    launch_next();
+        a[t] = row_of<T>(g, o, lane / 4 + t * 8);
+    walk_panel<Bits, Flush>(g, blockIdx.x, [&](const auto &stage, int64_t k) {
+        multiply_tiles<T, Bits, Tiles, Flush>(all, stage, a, k, g.j.p.k - lane % 4 * 8);
+    });
 #pragma unroll
     for (int t = 0; t < Tiles; t++)
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            part[warp][(line + i / 2 * 8) * Rows + t * 8 + lane % 4 * 2 + i % 2] =
-                all[t][i];
-    __syncthreads();
-    for (int i = threadIdx.x; i < Count; i += THREADS) {
-        float sum = 0;
-        for (int s = 0; s < WARPS; s++)
-            sum += part[s][i];
-        total[i] = sum;
-    }
-    if (g.split == 1)
-        __syncthreads();
-    if (!add_ranks<Count>(total, g.split))
-        return;
-    const int64_t first = panel * FEW_COLUMNS;
-    for (int i = threadIdx.x; i < Count; i += THREADS)
-        if (i % Rows < j.p.m && first + i / Rows < j.p.n)
-            store_sum<T>(j, o, i % Rows, first + i / Rows, total[i]);
+            part[threadIdx.x / 32][(lane / 4 + i / 2 * 8) * Rows + t * 8 + lane % 4 * 2 +
+                                   i % 2] = all[t][i];
+    finish_panel<T, Rows>(g, o, part, total, blockIdx.x, 0);
 }
 
 /* ---- packing --------------------------------------------------------------------- */
@@ -260,8 +359,6 @@ int few_bits_cuda_accept(const strata_node *n)
     const strata_matrix_multiply *params = (const strata_matrix_multiply *)n->params;
     const int32_t dtype = n->weight[MATRIX_WEIGHT].dtype;
     const int depth = params->transpose_b ? 1 : 0;
-    if (n->math != STRATA_MATH_TENSOR_OP)
-        return refuse(n, "tensor cores are for math = tensor_op");
     if (dtype != STRATA_INT8 && (dtype != STRATA_UINT8 || params->weight_bits != 4))
         return refuse(n, "it takes a weight of int8, or of 4 bits");
     if (n->weight[MATRIX_FACTORS].dims[depth] > 1 && params->weight_group % FEW_PAIR != 0)
@@ -279,40 +376,65 @@ int few_bits_cuda_accept(const strata_node *n)
     return STRATA_OK;
 }
 
-template <typename T, int Bits, int Tiles, int Flush>
-static const void *kernel_of(void)
+int few_bits_mma_accept(const strata_node *n)
 {
-    return (const void *)few_bits_kernel<T, Bits, Tiles, Flush>;
+    return n->math == STRATA_MATH_TENSOR_OP
+               ? few_bits_cuda_accept(n)
+               : refuse(n, "tensor cores are for math = tensor_op");
 }
 
-/* By rows beyond 8, then by pairs of a unit. */
+typedef void (*few_kernel)(few_job);
+
+/* By rows at a time. */
+template <typename T, int Bits, int Flush>
+static few_kernel choose_rows(bool mma, int64_t rows)
+{
+    if (mma)
+        return rows <= 8 ? few_bits_mma_kernel<T, Bits, 1, Flush>
+                         : few_bits_mma_kernel<T, Bits, 2, Flush>;
+    return rows == 1   ? few_bits_kernel<T, Bits, 1, Flush>
+           : rows == 2 ? few_bits_kernel<T, Bits, 2, Flush>
+                       : few_bits_kernel<T, Bits, 4, Flush>;
+}
+
+/* By pairs of a unit. */
 template <typename T>
-static const void *choose(const few_state *s, bool more)
+static few_kernel choose(const few_state *s, bool mma, int64_t rows)
 {
     if (s->bits == 8)
-        return s->flush == 2 ? more ? kernel_of<T, 8, 2, 2>() : kernel_of<T, 8, 1, 2>()
-               : more ? kernel_of<T, 8, 2, 1>()
-                             : kernel_of<T, 8, 1, 1>();
-    return s->flush == 4   ? more ? kernel_of<T, 4, 2, 4>() : kernel_of<T, 4, 1, 4>()
-             : s->flush == 2 ? more ? kernel_of<T, 4, 2, 2>() : kernel_of<T, 4, 1, 2>()
-             : more ? kernel_of<T, 4, 2, 1>()
-                           : kernel_of<T, 4, 1, 1>();
+        return s->flush == 2 ? choose_rows<T, 8, 2>(mma, rows)
+                             : choose_rows<T, 8, 1>(mma, rows);
+    return s->flush == 4   ? choose_rows<T, 4, 4>(mma, rows)
+           : s->flush == 2 ? choose_rows<T, 4, 2>(mma, rows)
+                           : choose_rows<T, 4, 1>(mma, rows);
 }
 
-int few_bits_cuda_run(const strata_run *r)
+static int launch(const strata_run *r, bool mma)
 {
     const few_state *s = (const few_state *)r->state;
     few_job g = {};
     g.j = matrix_job_of(r, s->b.values);
     g.b = s->b;
-    const int64_t panels = (g.j.p.n + FEW_COLUMNS - 1) / FEW_COLUMNS;
+    const int64_t rows = g.j.p.m, panels = (g.j.p.n + FEW_COLUMNS - 1) / FEW_COLUMNS;
     const int64_t least = 2 * WARPS * few_block<8>::depth;
+    g.groups = mma ? 1 : (int32_t)((rows + 3) / 4);
     /* Half as many as of halves: a block has much on its way. */
-    g.split = few_rows_split(s->multiprocessors / 2, s->overlaps, panels * g.j.p.batches,
-                             g.j.p.k, least);
-    const bool more = g.j.p.m > 8;
-    const void *kernel = r->out[0].dtype == STRATA_FP16 ? choose<__half>(s, more)
-                                                        : choose<__nv_bfloat16>(s, more);
-    const dim3 grid((unsigned)panels, (unsigned)g.j.p.batches, (unsigned)g.split);
-    return few_rows_launch(r, &g, grid, s->overlaps, kernel, "few_bits");
+    g.split = few_rows_split(s->multiprocessors / 2, s->overlaps,
+                             panels * g.groups * g.j.p.batches, g.j.p.k, least);
+    const few_kernel kernel = r->out[0].dtype == STRATA_FP16
+                                  ? choose<__half>(s, mma, rows)
+                                  : choose<__nv_bfloat16>(s, mma, rows);
+    const dim3 grid((unsigned)(panels * g.groups), (unsigned)g.j.p.batches,
+                    (unsigned)g.split);
+    return few_rows_launch(r, &g, grid, s->overlaps, (const void *)kernel, "few_bits");
+}
+
+int few_bits_cuda_run(const strata_run *r)
+{
+    return launch(r, false);
+}
+
+int few_bits_mma_run(const strata_run *r)
+{
+    return launch(r, true);
 }

@@ -154,6 +154,16 @@ static __device__ inline void few_floats(uint32_t (&x)[4], const uint32_t (&w)[2
     }
 }
 
+static __device__ inline float2 few_pair_of(uint32_t bits, __half)
+{
+    return __half22float2(few_halves(bits));
+}
+
+static __device__ inline float2 few_pair_of(uint32_t bits, __nv_bfloat16)
+{
+    return __bfloat1622float2(few_bfloats(bits));
+}
+
 static __device__ inline uint32_t few_word_of(const uint4 &piece, int i)
 {
     return i == 0 ? piece.x : i == 1 ? piece.y : i == 2 ? piece.z : piece.w;
