@@ -92,7 +92,15 @@ int network_bind_factors(struct loader *l, const struct draft *d,
         if (network_has_weight(layer, i))
             status = bind_factors(l, d, layer, i);
     }
-    if (name && !given && network_has_weight(layer, 0) && layer->weights[0].shared)
+    if (status != STRATA_OK || given || !network_has_weight(layer, 0) ||
+        !layer->weights[0].shared)
+        return status;
+    if (!name)
+        status = error_set(l->err, STRATA_EMODULE,
+                           "%s: weight_shape gives '%s' two values in a byte, but it "
+                           "declares no factors of them",
+                           type->full_name, type->weights[0].name);
+    else
         config_error(l->c, d->weight_places[0],
                      "weight '%s' of layer %s has two values of 4 bits in a byte, and "
                      "nothing says by what they are multiplied; give '%s'",

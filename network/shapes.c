@@ -209,10 +209,16 @@ static void wrong_rank(struct loader *l, const struct draft *d,
                  layer->type->weights[i].rank);
 }
 
-/* Whether neighbours that share an element lie along a dim. */
-static bool is_shared_along(const strata_tensor *e)
+/* Whether neighbours that share an element lie along a dim: of factors any number, of
+ * weight 0 two, in a byte. */
+static bool may_be_shared(const struct network_layer *layer, size_t i,
+                          const strata_tensor *e)
 {
-    return e->vector <= 1 || (e->vector_dim >= 0 && e->vector_dim < e->rank);
+    if (e->vector <= 1)
+        return true;
+    return e->vector_dim >= 0 && e->vector_dim < e->rank &&
+           (i == 0 ? e->vector == 2
+                   : (layer->type->weights[i].flags & STRATA_FACTORS) != 0);
 }
 
 /* Give weight i the dims that the layer expects, or those of the file. */
@@ -242,7 +248,7 @@ static int settle_weight(struct loader *l, const struct draft *d,
         }
         return STRATA_OK;
     }
-    if (!network_tensor_valid(e) || !is_shared_along(e))
+    if (!network_tensor_valid(e) || !may_be_shared(layer, i, e))
         return plugin_defect(l, layer, declared->name, e);
     w->rank = e->rank;
     w->dtype = e->dtype;
