@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <strata/layers.h>
+
 #include "calibrate/method/method.h"
 #include "calibrate/weights.h"
 #include "core/alloc.h"
@@ -26,7 +28,8 @@ struct writing {
     /* Of each tensor: what the names of its two layers begin with, and that of the
      * second; or NULL. */
     char **steps, **floats;
-    bool *lost; /* memory ran out while the text was written */
+    bool *lost;                     /* memory ran out while the text was written */
+    strata_matrix_multiply *params; /* of the layer that is written */
     strata_error *err;
 };
 
@@ -209,18 +212,36 @@ static int add_bias(struct writing *w, const struct network_layer *l,
     return status;
 }
 
+/* One dim where channels have a scale each, else two, as the operand's. */
+static int add_scales(struct writing *w, const struct network_layer *l,
+                      struct int8_weight *made)
+{
+    const bool last = made->order[ORDER_INNER] == 1;
+    const int64_t dims[2] = {last ? made->groups : made->channels,
+                             last ? made->channels : made->groups};
+    const int64_t channels = made->channels;
+    float *scales = made->scales;
+    made->scales = NULL; /* taken */
+    return add_view(w, text_print("%s.weight_scale", l->name), scales, STRATA_FP32,
+                    made->groups > 1 ? dims : &channels, made->groups > 1 ? 2 : 1);
+}
+
 static int add_quantised(struct writing *w, const struct network_layer *l,
                          const struct computes *c, const double *correction)
 {
     const struct network_weight *from = &l->weights[scheme_weight(l, c->weight)];
+    const struct weight_form *form = w->q->scheme->weights_only;
     struct int8_weight made;
-    int status = int8_weight_make(&made, l, c, w->err);
+    int status = int8_weight_make(&made, l, c, form, w->err);
     if (status != STRATA_OK)
         return status;
-    const int64_t channels = made.channels;
-    status =
-        add_scalars(w, text_print("%s.weight_scale", l->name), made.scales, channels);
-    if (status == STRATA_OK) {
+    status = add_scales(w, l, &made);
+    if (status == STRATA_OK && form && form->bits == 4) {
+        int64_t dims[2];
+        uint8_t *bytes = int8_weight_pack(&made, dims, w->err);
+        status = add_view(w, text_print("%s.%s", l->name, c->weight), bytes, STRATA_UINT8,
+                          dims, 2);
+    } else if (status == STRATA_OK) {
         status = add_view(w, text_print("%s.%s", l->name, c->weight), made.values,
                           STRATA_INT8, from->dims, from->rank);
         made.values = NULL; /* taken */
@@ -269,6 +290,19 @@ static const char *said_weight(const void *of, const struct network_layer *l, si
     return at >= 0 ? w->views[at].name : NULL;
 }
 
+/* How few the bits are is said by attributes. */
+static const void *said_params(const void *of, const struct network_layer *l)
+{
+    const struct writing *w = of;
+    const struct scheme *s = w->q->scheme;
+    if (!s->weights_only || !s->computes[l - w->net->layers])
+        return l->params;
+    *w->params = *(const strata_matrix_multiply *)l->params;
+    w->params->weight_bits = s->weights_only->bits == 4 ? 4 : 0;
+    w->params->weight_group = s->weights_only->group;
+    return w->params;
+}
+
 static int index_views(struct writing *w)
 {
     int status = STRATA_OK;
@@ -305,7 +339,9 @@ int quantised_make(struct quantised *out, const struct quantising *q,
                    const struct quantised_names *names, strata_error *err)
 {
     bool lost = false;
-    struct writing w = {.q = q, .net = q->scheme->net, .lost = &lost, .err = err};
+    strata_matrix_multiply params;
+    struct writing w = {
+        .q = q, .net = q->scheme->net, .lost = &lost, .params = &params, .err = err};
     const bool alone = names->weights == NULL;
     const struct network_edit edit = {.of = &w,
                                       .weights =
@@ -314,6 +350,7 @@ int quantised_make(struct quantised *out, const struct quantising *q,
                                       .alone = alone,
                                       .input = said_input,
                                       .weight = said_weight,
+                                      .params = said_params,
                                       .behind = print_behind};
     *out = (struct quantised){.text = NULL};
     int status = name_steps(&w);

@@ -278,7 +278,7 @@ static void take_tensors(struct scheme *s)
 }
 
 int scheme_make(struct scheme *s, const strata_network *net, const bool *keep,
-                bool weights_only, strata_error *err)
+                const struct weight_form *weights_only, strata_error *err)
 {
     *s = (struct scheme){.net = net, .weights_only = weights_only};
     s->computes = zalloc(net->n_layers, sizeof *s->computes, "a scheme", err);

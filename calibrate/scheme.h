@@ -19,6 +19,12 @@ struct computes {
 };
 enum { ORDER_OUTER, ORDER_CHANNELS, ORDER_INNER };
 
+/* How few bits weights alone become. */
+struct weight_form {
+    int bits;      /* 8 or 4 */
+    int64_t group; /* values along the depth of a product that share a scale; 0: all */
+};
+
 struct scheme {
     const strata_network *net;
     const struct computes **computes; /* of each layer that is quantised, else NULL */
@@ -26,15 +32,15 @@ struct scheme {
     bool *tensors; /* that become int8 */
     int *shares;   /* of each tensor: the first that has its scale */
     int *readers;  /* of each tensor: inputs of layers that it is */
-    bool weights_only;
+    const struct weight_form *weights_only; /* the caller's, or NULL */
     size_t n_layers, n_tensors; /* quantised */
 };
 
 /* With `keep`, layers for which that is true stay as they are. Without quantised layers
  * the scheme is empty, which is no failure. weights_only: no tensor becomes int8, and of
- * layers MatrixMultiply alone. */
+ * layers MatrixMultiply alone gets weights of that form; or NULL. */
 int scheme_make(struct scheme *s, const strata_network *net, const bool *keep,
-                bool weights_only, strata_error *err);
+                const struct weight_form *weights_only, strata_error *err);
 void scheme_free(struct scheme *s);
 
 /* Whether a layer could be quantised, and how; NULL: no. */

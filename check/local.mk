@@ -43,6 +43,8 @@ libstrata_check_la_SOURCES = \
 	check/test/test.c \
 	check/test/test.h \
 	check/types.c \
+	check/harness/stored.c \
+	check/harness/stored.h \
 	check/harness/trial.c \
 	check/harness/trial.h \
 	check/harness/trial_numbers.c \

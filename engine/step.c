@@ -35,7 +35,7 @@ static double operations(const struct node_view *v, const struct execution_node 
 }
 
 /* Tensors are read and written once; so are the weights, as wide as the output, which is
- * how impls pack them. */
+ * how impls pack them, unless they take them as they are stored. */
 static int measure_run(strata_step *out, const strata_engine *e, int node,
                        strata_error *err)
 {
@@ -49,10 +49,11 @@ static int measure_run(strata_step *out, const strata_engine *e, int node,
         .in = in, .out = in + n->n_ports, .weight = e->parts[node].weights};
     execution_tensors(x, n, in, v.out);
     const int dtype = n->n_out ? v.out[0].dtype : STRATA_FP32;
+    const bool stored = n->impl->impl.flags & STRATA_WEIGHT_STORED;
     out->bytes = tensors_bytes(in, (int)count);
     for (size_t w = 0; w < n->layer->type->n_weights; w++)
         if (n->weights[w].rank > 0)
-            out->bytes += bytes_of(&n->weights[w], dtype);
+            out->bytes += bytes_of(&n->weights[w], stored ? n->weights[w].dtype : dtype);
     if (n->residual_value >= 0)
         out->bytes += (double)x->values[n->residual_value].bytes;
     execution_view(&v, x, n, err);

@@ -84,7 +84,9 @@ const void *engine_weight_source(const struct execution_node *n, size_t w)
 {
     if (n->n_scales > 0 || !network_has_weight(n->layer, w))
         return NULL;
-    return network_weight_in_place(&n->layer->weights[w]);
+    const struct network_weight seen =
+        network_weight_seen(n->layer, n->impl->impl.flags, w);
+    return network_weight_in_place(&seen);
 }
 
 void *engine_weight_in_place(const strata_engine *e, const struct execution_node *n,
@@ -98,13 +100,15 @@ void *engine_weight_in_place(const strata_engine *e, const struct execution_node
 int engine_load_weight(const strata_engine *e, const struct execution_node *n, size_t w,
                        void *values, strata_error *err)
 {
+    const struct network_weight seen =
+        network_weight_seen(n->layer, n->impl->impl.flags, w);
     bool folded = n->n_scales > 0;
     int64_t channels = folded ? channels_of(e, n) : 0;
     int status = STRATA_OK;
     if (folded && is_scale(n->layer))
         status = load_operand(values, channels, n->layer, w, err);
     else if (network_has_weight(n->layer, w))
-        status = network_weight_load(&n->layer->weights[w], values, err);
+        status = network_weight_load(&seen, values, err);
     else
         memset(values, 0, (size_t)channels * sizeof(float));
     if (status != STRATA_OK || !folded)

@@ -111,6 +111,10 @@ struct network_weight {
     int rank;
     int64_t dims[STRATA_MAX_RANK]; /* as the layer expects it */
     const struct network_weight *factors; /* of its values, dims equal or 1; or NULL */
+    int64_t shared; /* neighbours along dim `along` of the first weight that have an element
+                       of this one in common: two values in a byte, or those of a factor */
+    int along;
+    bool stored; /* WEIGHT_JOINED: of its parts as their files have them */
     char *name; /* "conv1.weight", for messages and the random stream */
 };
 
@@ -248,8 +252,18 @@ int64_t network_elements(const int64_t *dims, int rank);
 /* Values of a weight as its dtype, dense linear; dst holds its bytes. Random ones are
  * He-normal; an absent weight is EINVAL. */
 int network_weight_load(const struct network_weight *w, void *dst, strata_error *err);
-/* A weight as its file has it, before factors: a copy, of what has some. factors.c */
+/* A weight as its file has it, before factors: a copy, of what has some; dims are those
+ * of bytes where two values share one. factors.c */
 struct network_weight network_weight_stored(const struct network_weight *w);
+/* Weight i of a layer as an impl of these flags sees it: absent, where it is factors that
+ * the values have been multiplied by. */
+struct network_weight network_weight_seen(const struct network_layer *layer,
+                                          int32_t impl_flags, size_t i);
+/* Elements that n neighbours have which `each` of them share. */
+static inline int64_t network_shares(int64_t n, int64_t each)
+{
+    return n / each + (n % each > 0);
+}
 /* Multiply its values, `count` of them, by its factors as those were loaded. factors.c */
 void network_weight_multiply(const struct network_weight *w, float *values,
                              int64_t count, const float *factors);
@@ -291,6 +305,8 @@ struct network_edit {
     const char *(*input)(const void *of, const struct network_layer *layer, int i);
     /* The tensor of the file that a layer's weight is; NULL: it is absent. */
     const char *(*weight)(const void *of, const struct network_layer *layer, size_t i);
+    /* A layer's attributes, in a struct as its own. */
+    const void *(*params)(const void *of, const struct network_layer *layer);
     /* Sections behind a layer's; NULL: behind those of the network's inputs. */
     void (*behind)(const void *of, const struct network_layer *layer, FILE *f);
 };

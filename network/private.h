@@ -113,6 +113,9 @@ void network_doubt_labels(const strata_network *net);
 /* factors.c: what a layer's factors are of, once the dims of its weights are known. */
 int network_bind_factors(struct loader *l, const struct draft *d,
                          struct network_layer *layer);
+/* Values of a weight of a file as its dtype, before factors; count of them. */
+int network_weight_unpack(const struct network_weight *w, void *values, int64_t count,
+                          strata_error *err);
 
 /* layers.c: [layer] sections as drafts: types, attributes, weights, what their inputs
  * name. */

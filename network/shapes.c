@@ -209,6 +209,18 @@ static void wrong_rank(struct loader *l, const struct draft *d,
                  layer->type->weights[i].rank);
 }
 
+/* Whether neighbours that share an element lie along a dim: of factors any number, of
+ * weight 0 two, in a byte. */
+static bool may_be_shared(const struct network_layer *layer, size_t i,
+                          const strata_tensor *e)
+{
+    if (e->vector <= 1)
+        return true;
+    return e->vector_dim >= 0 && e->vector_dim < e->rank &&
+           (i == 0 ? e->vector == 2
+                   : (layer->type->weights[i].flags & STRATA_FACTORS) != 0);
+}
+
 /* Give weight i the dims that the layer expects, or those of the file. */
 static int settle_weight(struct loader *l, const struct draft *d,
                          struct network_layer *layer, size_t i, const strata_tensor *e)
@@ -236,14 +248,19 @@ static int settle_weight(struct loader *l, const struct draft *d,
         }
         return STRATA_OK;
     }
-    if (!network_tensor_valid(e))
+    if (!network_tensor_valid(e) || !may_be_shared(layer, i, e))
         return plugin_defect(l, layer, declared->name, e);
-    if (w->source == WEIGHT_FILE &&
-        !dims_agree(w->view.dims, w->view.rank, e->dims, e->rank))
-        wrong_dims(l, d, layer, i, e);
     w->rank = e->rank;
     w->dtype = e->dtype;
+    w->shared = e->vector > 1 ? e->vector : 0;
+    w->along = e->vector > 1 ? e->vector_dim : 0;
     memcpy(w->dims, e->dims, sizeof w->dims);
+    strata_tensor file = *e;
+    if (i == 0 && w->shared)
+        file.dims[w->along] = network_shares(w->dims[w->along], w->shared);
+    if (w->source == WEIGHT_FILE &&
+        !dims_agree(w->view.dims, w->view.rank, file.dims, file.rank))
+        wrong_dims(l, d, layer, i, &file);
     return STRATA_OK;
 }
 

@@ -349,8 +349,10 @@ static int load_joined(const struct network_weight *w, char *dst, strata_error *
         char *part = zalloc(outer, row, w->name, err);
         if (!part)
             return STRATA_ENOMEM;
-        if (j->parts[i]->source != WEIGHT_ABSENT)
-            status = network_weight_load(j->parts[i], part, err);
+        const struct network_weight own =
+            w->stored ? network_weight_stored(j->parts[i]) : *j->parts[i];
+        if (own.source != WEIGHT_ABSENT)
+            status = network_weight_load(&own, part, err);
         for (size_t k = 0; k < outer && status == STRATA_OK; k++)
             memcpy(dst + k * pitch + at, part + k * row, row);
         free(part);
@@ -398,7 +400,7 @@ static int load(const struct network_weight *w, void *dst, strata_error *err)
         return error_set(err, STRATA_EINVAL, "%s: the weight is absent", w->name);
     switch (w->source) {
     case WEIGHT_FILE:
-        status = weights_convert(dst, w->dtype, w->view.data, w->view.dtype, count, err);
+        status = network_weight_unpack(w, dst, count, err);
         break;
     case WEIGHT_RANDOM:
         status = load_random(w, dst, count, err);
@@ -418,8 +420,8 @@ static int load(const struct network_weight *w, void *dst, strata_error *err)
 int network_weight_load(const struct network_weight *w, void *dst, strata_error *err)
 {
     int status = load(w, dst, err);
-    if (status != STRATA_OK || !w->factors)
-        return status;
+    if (status != STRATA_OK || !w->factors || w->source == WEIGHT_JOINED)
+        return status; /* parts are multiplied by theirs */
     const int64_t n = network_elements(w->factors->dims, w->factors->rank);
     float *factors = zalloc((size_t)n, sizeof *factors, "factors of a weight", err);
     status = factors ? load(w->factors, factors, err) : STRATA_ENOMEM;

@@ -304,9 +304,10 @@ int planner_make_reductions(struct planner *planner, strata_error *err);
 const char *planner_refuse_fold(const struct planner *planner,
                                 const struct planner_node *n,
                                 const struct network_layer *scale);
-/* Descriptions of the weights that a node has with `fused` layers of its tail. */
+/* Descriptions of the weights that an impl sees with `fused` layers of a node's tail. */
 int planner_weights(const struct planner *planner, const struct planner_node *n,
-                    size_t fused, strata_tensor *weights, strata_error *err);
+                    const strata_impl *impl, size_t fused, strata_tensor *weights,
+                    strata_error *err);
 /* fuse/shuffle.c */
 /* Where a layer's output stands in its input as it is, in a format. */
 struct planner_slice planner_find_alias(const struct planner *planner,

@@ -46,6 +46,7 @@ SHELL_TESTS = \
 	tests/tools/deploy.sh \
 	tests/tools/devices.sh \
 	tests/tools/generate.sh \
+	tests/tools/few_bits.sh \
 	tests/tools/quantise.sh \
 	tests/check-plugins.sh \
 	tests/check-progress.sh \

@@ -3,7 +3,8 @@
  * Layers' CUDA impls against their rooflines, every impl that takes a row of the table.
  *
  * Bytes count where they are read and where they are written: inputs, outputs with pads,
- * and weights once. A device-to-device copy of half of them, in the same run, says how
+ * and weights once, which an impl that takes them in few bits has beside the others that
+ * get them as floats. A device-to-device copy of half of them, in the same run, says how
  * long so many bytes take; operations take as long as the peak below says. `share` is the
  * longer of both over the time measured. Times are medians over replays of a graph of
  * launches that rotate through sets of buffers.
@@ -73,6 +74,19 @@ static const struct row {
     {"MatrixMultiply", "units = 57344", "fp16:nchw", {S2(1, 7168)}, 0},
     {"MatrixMultiply", "units = 1024", "fp16:nchw", {S2(1, 16384)}, 0},
     {"MatrixMultiply", "units = 4096", "fp16:nchw bf16:nchw", {S2(4096, 4096)}, 0},
+#define FOUR_BITS "; transpose_b = true; weight_bits = 4; weight_group = 128"
+#define EIGHT_BITS "; transpose_b = true; weight_group = 128"
+    {"MatrixMultiply", "units = 4096" FOUR_BITS, "fp16:nchw bf16:nchw", {S2(1, 4096)}, 2},
+    {"MatrixMultiply", "units = 4096" FOUR_BITS, "fp16:nchw", {S2(16, 4096)}, 2},
+    {"MatrixMultiply", "units = 28672" FOUR_BITS, "fp16:nchw", {S2(1, 8192)}, 2},
+    {"MatrixMultiply", "units = 28672" FOUR_BITS, "fp16:nchw", {S2(16, 8192)}, 2},
+    {"MatrixMultiply", "units = 8192" FOUR_BITS, "fp16:nchw", {S2(1, 28672)}, 2},
+    {"MatrixMultiply", "units = 28672; transpose_b = true; weight_bits = 4; "
+                       "weight_group = 32",
+     "fp16:nchw", {S2(1, 8192)}, 2},
+    {"MatrixMultiply", "units = 4096" EIGHT_BITS, "fp16:nchw bf16:nchw", {S2(1, 4096)}, 2},
+    {"MatrixMultiply", "units = 28672" EIGHT_BITS, "fp16:nchw bf16:nchw", {S2(1, 8192)},
+     2},
     {"MatrixMultiply", "", "fp16:nchw", {S4(12, 8, 128, 64), S4(12, 8, 64, 128)}, 0},
     {"Concatenation", "", CARD, {S4(128, 128, 56, 56), S4(128, 64, 56, 56)}, 0},
     {"Concatenation", "", CARD, {S4(128, 67, 56, 56), S4(128, 64, 56, 56)}, 0},
@@ -216,11 +230,10 @@ static int place(strata_tensor *t, struct format f, size_t *used, size_t *offset
 }
 
 static int place_tensors(struct bench *b, struct harness_node *n, struct format f,
-                         struct subject *s, strata_error *err)
+                         bool stored, struct subject *s, strata_error *err)
 {
-    struct format linear;
     size_t used = 0, offset;
-    int status = format_parse(&linear, "fp32:nchw", err);
+    int status = STRATA_OK;
     for (int i = 0; i < n->node.n_in && status == STRATA_OK; i++)
         status = place(&n->in[i], f, &used, &s->offset[i], err);
     for (int i = 0; i < n->node.n_out && status == STRATA_OK; i++)
@@ -229,14 +242,23 @@ static int place_tensors(struct bench *b, struct harness_node *n, struct format 
     for (int i = 0; i < n->node.n_weights && status == STRATA_OK; i++) {
         if (n->weight[i].rank == 0)
             continue;
+        const struct format linear = {n->weight[i].dtype, ORDER_LINEAR, 1};
+        const int dtype = stored ? n->weight[i].dtype : n->in[0].dtype;
         status = place(&n->weight[i], linear, &used, &offset, err);
         n->weight[i].data = b->memory[0] + offset;
-        s->bytes += (size_t)n->weight[i].count * strata_dtype_size(n->in[0].dtype);
+        s->bytes += (size_t)n->weight[i].count * strata_dtype_size(dtype);
     }
     if (status == STRATA_OK && used > b->room)
         return error_set(err, STRATA_ENOMEM, "the tensors take %zu bytes, of %zu", used,
                          b->room);
     return status;
+}
+
+/* The weight in few bits, and its factors. */
+static void give_stored(struct harness_node *n)
+{
+    n->weight[0] = n->stored.weight;
+    n->weight[n->stored.factors] = n->stored.factor;
 }
 
 static int run_format(struct bench *b, const struct row *row, struct harness_node *n,
@@ -245,12 +267,21 @@ static int run_format(struct bench *b, const struct row *row, struct harness_nod
     struct subject s = {.bench = b, .node = n};
     struct format f;
     int status = format_parse(&f, name, err);
-    if (status == STRATA_OK)
-        status = place_tensors(b, n, f, &s, err);
     for (size_t i = 0; i < n->layer->n_impls && status == STRATA_OK; i++) {
         const struct registry_impl *impl = &n->layer->impls[i];
-        if ((!b->impl || strstr(impl->impl.name, b->impl)) && takes(impl, n))
+        const bool stored = impl->impl.flags & STRATA_WEIGHT_STORED;
+        if ((b->impl && !strstr(impl->impl.name, b->impl)) ||
+            !harness_suits(n, &impl->impl))
+            continue;
+        const strata_tensor floats = n->weight[0];
+        if (stored)
+            give_stored(n);
+        status = place_tensors(b, n, f, stored, &s, err);
+        if (status == STRATA_OK && takes(impl, n))
             status = line(b, row, impl, &s, err);
+        n->weight[0] = floats;
+        if (stored)
+            n->weight[n->stored.factors].rank = 0;
     }
     return status;
 }

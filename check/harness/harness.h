@@ -135,11 +135,25 @@ enum harness_pitch {
     PITCH_INSIDE /* a range of a larger tensor's channels */
 };
 
+#define HARNESS_PER_BYTE 2 /* values of 4 bits */
+
+/* Weight 0 as a file has it, in few bits, and the factors that make its values; for impls
+ * of STRATA_WEIGHT_STORED. */
+struct harness_stored {
+    int factors; /* which weight they are; 0: the file has floats */
+    strata_tensor weight, factor;
+    int along;            /* the dim whose neighbours share a byte, or -1 */
+    int group_along;      /* the one whose neighbours share a factor, */
+    int64_t group;        /* and how many */
+    void *values, *factor_values; /* check/harness/number.h */
+};
+
 /* An instance: params from attribute text, shapes resolved through the layer. */
 struct harness_node {
     const struct registry_layer *layer;
     void *params, *memory; /* memory: what lists in params point to */
     strata_tensor in[HARNESS_INPUTS], out[HARNESS_OUTPUTS], weight[HARNESS_WEIGHTS];
+    struct harness_stored stored;
     strata_node node;             /* tensors without formats or data */
     bool vetoed;                  /* the last harness_run ended in the impl's accept */
     bool no_pack;                 /* hide the host extension "strata.pack/1" */
@@ -162,6 +176,11 @@ void harness_close(struct harness_node *n);
 /* As the core hands an output to shape: of the first input's dtype, and without a shape
  * callback of its shape. */
 void harness_blank_output(const struct harness_node *n, strata_tensor *out);
+/* Whether an impl may be asked: one that takes weights of few bits, where there are. */
+static inline bool harness_suits(const struct harness_node *n, const strata_impl *impl)
+{
+    return !(impl->flags & STRATA_WEIGHT_STORED) || n->stored.factors > 0;
+}
 /* Name the callback that is about to run. */
 void harness_enter(const struct harness_node *n, const char *phase);
 

@@ -121,9 +121,39 @@ static int32_t weight_dtype(const struct harness_node *n, int i)
     return allowed == 0 || allowed >> given & 1 ? given : __builtin_ctzll(allowed);
 }
 
+/* What a file has, from what weight_shape expects; `given`: the factors that a case has. */
+static void resolve_stored(struct harness_node *n, const strata_tensor *expected,
+                           const bool *given)
+{
+    const bool packed = expected[0].vector == HARNESS_PER_BYTE;
+    struct harness_stored *s = &n->stored;
+    *s = (struct harness_stored){.factors = 0};
+    for (int i = 1; i < n->node.n_weights; i++)
+        if (n->layer->weights[i].flags & STRATA_FACTORS && expected[i].rank > 0 &&
+            (packed || given[i] || expected[i].vector > 1))
+            s->factors = i;
+    if (s->factors == 0 || n->weight[0].rank == 0 || n->weight[0].dtype != STRATA_FP32) {
+        s->factors = 0;
+        return;
+    }
+    struct harness_shape shape = {.rank = n->weight[0].rank};
+    memcpy(shape.dims, n->weight[0].dims, sizeof shape.dims);
+    if (packed)
+        shape.dims[expected[0].vector_dim] =
+            (shape.dims[expected[0].vector_dim] + HARNESS_PER_BYTE - 1) / HARNESS_PER_BYTE;
+    set_shape(&s->weight, &shape, packed ? STRATA_UINT8 : STRATA_INT8);
+    shape.rank = expected[s->factors].rank;
+    memcpy(shape.dims, expected[s->factors].dims, sizeof shape.dims);
+    set_shape(&s->factor, &shape, STRATA_FP32);
+    s->along = packed ? expected[0].vector_dim : -1;
+    s->group_along = expected[s->factors].vector_dim;
+    s->group = expected[s->factors].vector > 1 ? expected[s->factors].vector : 1;
+}
+
 static int resolve_weights(struct harness_node *n, unsigned absent)
 {
     strata_tensor expected[HARNESS_WEIGHTS] = {0};
+    bool given[HARNESS_WEIGHTS] = {false};
     int (*shape)(const strata_node *, strata_tensor *) = n->layer->layer.weight_shape;
     for (int i = 0; i < n->node.n_weights; i++)
         expected[i].dtype = n->weight[i].dtype;
@@ -137,8 +167,11 @@ static int resolve_weights(struct harness_node *n, unsigned absent)
                              "weight %s has other dims than the "
                              "layer expects",
                              declared->name);
-        if (declared->flags & STRATA_FACTORS)
-            continue; /* the core's: impls find them absent */
+        given[i] = w->rank > 0;
+        if (declared->flags & STRATA_FACTORS) {
+            w->rank = 0; /* the core's: most impls find them absent */
+            continue;
+        }
         if (w->rank == 0 && !(absent >> i & 1) && expected[i].rank > 0) {
             struct harness_shape s = {.rank = expected[i].rank};
             memcpy(s.dims, expected[i].dims, sizeof s.dims);
@@ -150,6 +183,8 @@ static int resolve_weights(struct harness_node *n, unsigned absent)
             return error_set(&n->err, STRATA_EINVAL, "weight %s is required",
                              declared->name);
     }
+    if (status == STRATA_OK)
+        resolve_stored(n, expected, given);
     return status;
 }
 

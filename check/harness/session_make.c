@@ -152,10 +152,26 @@ static int make_inputs(struct session *s, const struct harness_formats *f,
     return status;
 }
 
+/* A weight as the impl sees it, with its values. */
+static const strata_tensor *seen_weight(const struct session *s, int i,
+                                        const void **values)
+{
+    const struct harness_stored *stored = &s->n->stored;
+    const bool few = s->impl->flags & STRATA_WEIGHT_STORED && stored->factors > 0;
+    if (few && i == 0)
+        *values = stored->values;
+    if (few && i == stored->factors)
+        *values = stored->factor_values;
+    return few && i == 0                 ? &stored->weight
+           : few && i == stored->factors ? &stored->factor
+                                         : &s->n->weight[i];
+}
+
 static int make_weights(struct session *s, const void *const *weight)
 {
     for (int i = 0; i < s->node.n_weights; i++) {
-        const strata_tensor *w = &s->n->weight[i];
+        const void *values = weight[i];
+        const strata_tensor *w = seen_weight(s, i, &values);
         s->weight[i] = *w;
         if (w->rank == 0)
             continue;
@@ -170,7 +186,7 @@ static int make_weights(struct session *s, const void *const *weight)
         tensor_view(&s->weight[i], &d, format_mask(f), STRATA_PAD_ZERO,
                     session_address(&s->weight_block[i]));
         const strata_tensor view = session_view(&s->weight[i], &s->weight_block[i]);
-        tensor_fill(&view, weight[i]);
+        tensor_fill(&view, values);
         if (!block_protect(&s->weight_block[i]))
             return error_no_memory(&s->err, bytes, "weight");
     }

@@ -5,6 +5,8 @@
  */
 #include "check/harness/trial.h"
 
+#include "check/harness/stored.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,7 +193,7 @@ static bool wanted(const struct trial *k, const struct registry_impl *impl)
     return impl->impl.device == k->node.node.device &&
            (impl->impl.min_sm <= k->node.node.sm || impl->impl.min_sm == 0) &&
            (impl->impl.max_sm >= k->node.node.sm || impl->impl.max_sm == 0) &&
-           (!t->impl || strcmp(t->impl, impl->impl.name) == 0) &&
+           harness_suits(&k->node, &impl->impl) && (!t->impl || strcmp(t->impl, impl->impl.name) == 0) &&
            (!t->wants || t->wants(impl, t->user));
 }
 
@@ -272,6 +274,8 @@ static void expect_agreement(struct trial *k)
     k->node.plain = true;
     for (size_t i = 0; i < layer->n_impls && !k->expects; i++) {
         k->impl = &layer->impls[i];
+        if (!harness_suits(&k->node, &k->impl->impl))
+            continue;
         for (uint32_t r = 0; r < k->impl->impl.rows.n && !k->expects; r++)
             for (int64_t at = 0;
                  k->impl->impl.device == STRATA_HOST && !k->expects &&
@@ -398,6 +402,7 @@ static void check_shape(struct trial *k, const struct harness_shape *in, int n_i
         run_impls(k);
     }
     trial_free_values(&k->v);
+    stored_free(&n->stored);
     harness_close(n);
 }
 

@@ -4,6 +4,8 @@
  */
 #include "check/harness/trial.h"
 
+#include "check/harness/stored.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,6 +150,8 @@ bool trial_make_values(struct trial *k)
             done &= (k->v.weight[i] =
                          draw_values(k, &n->weight[i], range.low, range.high)) != NULL;
     }
+    if (done && n->stored.factors > 0)
+        done = stored_draw(k, k->v.weight[0]);
     done &= make_outputs(k);
     return make_epilogue(k) && done;
 }

@@ -275,6 +275,8 @@ typedef struct strata_matrix_multiply {
     int32_t transpose_a, transpose_b;
     double alpha, beta; /* beta 0: C is not read; whole numbers for integers */
     int64_t units;      /* N where `b` is a weight; 0: from the weight */
+    int64_t weight_bits;  /* 4: a byte of `b` has two values along K; 0: as its dtype */
+    int64_t weight_group; /* values along K that a factor of `b` is for; 0: all of them */
 } strata_matrix_multiply;
 /* Normalization: y = scale*(x - mean)/sqrt(variance + epsilon) + bias, x the sum of the
  * first input and an optional second one. layer and rms normalize the dims from `axis` on

@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 #define STRATA_ABI_MAJOR 1
-#define STRATA_ABI_MINOR 5
+#define STRATA_ABI_MINOR 6
 /* The lowest host minor a module needs; define before including to require more. */
 #ifndef STRATA_ABI_REQUIRED_MINOR
 #define STRATA_ABI_REQUIRED_MINOR 0
@@ -332,7 +332,13 @@ enum {
     STRATA_REQUIRED = 1, /* attribute and weight flags */
     /* Of a weight: factors of weight 0, whose dims they have or 1. The core multiplies as
      * it loads weight 0, whose values a file may then have as integers or FP8; only
-     * weight_shape sees the factors, all other callbacks find them absent (since 1.5). */
+     * weight_shape sees the factors, all other callbacks find them absent (since 1.5),
+     * but for those of an impl of STRATA_WEIGHT_STORED.
+     * Where weight_shape sets `vector` of an expected weight above 1, that many
+     * neighbours of weight 0 along `vector_dim` share an element of the file, the last
+     * ones whatever is left (since 1.6). Of weight 0 it may be 2: the file has a byte of
+     * U8 for two values of 4 bits, the first in the low ones, each with 8 added; dims are
+     * those of the values. Of factors it is how many a factor is for; dims are their own. */
     STRATA_FACTORS = 2
 };
 
@@ -389,7 +395,11 @@ enum {
      * asked of such tensors, too; what it takes at one pitch runs at any. A residual is
      * never so (since 1.4). */
     STRATA_PITCHED_IN = 1024,
-    STRATA_PITCHED_OUT = 2048
+    STRATA_PITCHED_OUT = 2048,
+    /* Takes weight 0 as its file has it, and the factors, which the core then does not
+     * multiply by: weight[0] has the file's dtype and dims, bytes where two values share
+     * one. Without factors the impl is not asked (since 1.6). */
+    STRATA_WEIGHT_STORED = 4096
 };
 
 /* How a layer is computed: one tactic, on one device, for some rows of formats. */

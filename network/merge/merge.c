@@ -104,6 +104,9 @@ static int join_weights(struct merging *m, struct network_layer *layer,
         return STRATA_ENOMEM;
     for (size_t w = 0; w < n && status == STRATA_OK; w++)
         status = join_weight(m, &layer->weights[w], g, k, w, axis, joint, err);
+    const struct network_weight *first = member(m, g, 0, k)->weights;
+    if (n > 0 && first->factors)
+        layer->weights[0].factors = &layer->weights[first->factors - first];
     return status;
 }
 

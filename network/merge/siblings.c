@@ -21,8 +21,8 @@ static const struct rule {
     const char *type;
     enum role role;
     const char *count;  /* attribute of the number of results; NULL: none */
-    const char *turned; /* attribute with which weight 0 has results along the other
-                           of its two dims; NULL: none */
+    const char *turned; /* attribute with which weight 0 and its factors have results along
+                           the other of their two dims; NULL: none */
     int axis;           /* of the output; negative: from the end */
     int weight_axis[3];
     bool may_lack; /* a weight other than the first that some siblings have, others not:
@@ -30,7 +30,7 @@ static const struct rule {
 } rules[] = {
     {"core::Convolution@1", FIRST, "filters", NULL, 1, {0, 0}, true},
     {"core::FullyConnected@1", FIRST, "units", "transposed", 1, {0, 0}, true},
-    {"core::MatrixMultiply@1", FIRST, "units", "transpose_b", -1, {1, 0}, true},
+    {"core::MatrixMultiply@1", FIRST, "units", "transpose_b", -1, {1, 0, 1}, true},
     {"core::Scale@1", LATER, NULL, NULL, 1, {0, 0, 0}, false},
     {"core::Activation@1", LATER, NULL, NULL, 1, {0}, false},
 };
@@ -66,8 +66,10 @@ struct network_joint network_joint_of(const strata_network *net,
     if (j.axis < 0)
         j.axis += net->tensors[layer->outputs[0]].rank;
     memcpy(j.weight_axis, r->weight_axis, sizeof j.weight_axis);
-    if (is_set(layer, r->turned))
-        j.weight_axis[0] = 1 - j.weight_axis[0];
+    const bool turned = is_set(layer, r->turned);
+    for (size_t w = 0; turned && w < layer->type->n_weights && w < 3; w++)
+        if (w == 0 || layer->type->weights[w].flags & STRATA_FACTORS)
+            j.weight_axis[w] = 1 - j.weight_axis[w];
     return j;
 }
 
@@ -121,6 +123,13 @@ static bool same_but(const int64_t *a, int a_rank, const int64_t *b, int b_rank,
     return same;
 }
 
+/* Of weights 0: whether both are multiplied, of values that are stored alike. */
+static bool same_storage(const struct network_weight *x, const struct network_weight *y)
+{
+    return x->factors && y->factors ? x->view.dtype == y->view.dtype
+                                    : x->factors == y->factors;
+}
+
 static bool same_weights(const struct network_layer *a, const struct network_layer *b,
                          const struct network_joint *joint, const struct rule *rule)
 {
@@ -133,7 +142,7 @@ static bool same_weights(const struct network_layer *a, const struct network_lay
                  : either && (w == 0 || !rule->may_lack))
             return false;
     }
-    return true;
+    return a->type->n_weights == 0 || same_storage(&a->weights[0], &b->weights[0]);
 }
 
 static bool agree(const strata_network *net, const struct network_layer *a,
@@ -166,8 +175,15 @@ static bool is_plain(const strata_network *net, const struct network_layer *l)
            is_float(y) && !y->formats && network_elements(y->dims, y->rank) > 0;
 }
 
+/* Whether a plan may compute with a weight's integers, not with its floats: of groups and
+ * halves of bytes it cannot. */
+static bool may_be_integers(const struct network_weight *w)
+{
+    return w->factors && !w->shared && !w->factors->shared;
+}
+
 /* Whether every weight that a layer has can be joined: floats, with as many entries along
- * the axis as there are results. One stored in few bits may be computed with in these. */
+ * the axis as there are results. */
 static bool has_joinable_weights(const strata_network *net, const struct network_layer *l)
 {
     const struct network_joint joint = network_joint_of(net, l);
@@ -176,7 +192,7 @@ static bool has_joinable_weights(const strata_network *net, const struct network
         const struct network_weight *x = &l->weights[w];
         const int axis = joint.weight_axis[w];
         if (network_has_weight(l, w) &&
-            (x->dtype != STRATA_FP32 || x->factors || x->rank <= axis ||
+            (x->dtype != STRATA_FP32 || may_be_integers(x) || x->rank <= axis ||
              x->dims[axis] != results))
             return false;
     }

@@ -339,7 +339,8 @@ static void print_layer(struct printing *p, const struct network_layer *layer)
     line_formats(w, "format", layer->formats);
     if (layer->impl)
         line_word(w, "impl", layer->impl);
-    line_attributes(w, layer->type, layer->params, said_by_name, &said);
+    const void *params = p->edit ? p->edit->params(p->edit->of, layer) : layer->params;
+    line_attributes(w, layer->type, params, said_by_name, &said);
     if (p->edit)
         line_weights(w, layer->name, layer->type, edited_weight, &edited);
     else

@@ -79,7 +79,7 @@ static int ask_impl(const struct expansion *x, struct planner_candidate *c,
     const struct planner_node *n = expanded(x);
     const strata_impl *impl = &x->impl->impl;
     struct node_view v = {.weight = weights};
-    int status = planner_weights(x->planner, n, x->fused, weights, err);
+    int status = planner_weights(x->planner, n, impl, x->fused, weights, err);
     v.in = zalloc((size_t)n->n_ports, sizeof *v.in, "a candidate", err);
     v.out = zalloc((size_t)n->n_out, sizeof *v.out, "a candidate", err);
     if (!v.in || !v.out)
@@ -244,6 +244,9 @@ static const char *refuse_impl(const struct planner *planner,
         return "it is for other compute capabilities";
     if (planner->network->build.deterministic && impl->flags & STRATA_NONDETERMINISTIC)
         return "its runs may differ, and the network asks for deterministic = yes";
+    if (impl->flags & STRATA_WEIGHT_STORED &&
+        !(n->layer->type->n_weights && n->layer->weights[0].factors))
+        return "it computes with a weight of few bits beside its factors";
     if (n->layer->impl && strcmp(n->layer->impl, impl->name) != 0) {
         snprintf(buffer, size, "the network asks for impl = %s", n->layer->impl);
         return buffer;
@@ -349,7 +352,9 @@ static int expand_impl(struct expansion *x, uint64_t precision, strata_error *er
             continue;
         strata_epilogue epilogue = planner_epilogue(x->planner, n, x->fused);
         int status = STRATA_OK;
-        if (has_epilogue(&x->impl->impl, epilogue)) {
+        const bool folds = planner_scales(x->planner, n, x->fused) > 0;
+        if (has_epilogue(&x->impl->impl, epilogue) &&
+            !(folds && x->impl->impl.flags & STRATA_WEIGHT_STORED)) {
             status = expand_rows(x, precision, err);
         } else {
             snprintf(buffer, sizeof buffer, "it cannot compute %s in its epilogue",

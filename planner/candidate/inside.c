@@ -66,7 +66,8 @@ static int make_views(struct node_view *v, const struct planner *planner,
                       bool in, bool out, strata_error *err)
 {
     const struct planner_node *n = planner_run_node(planner, c);
-    int status = planner_weights(planner, n, c->fused, (strata_tensor *)v->weight, err);
+    int status = planner_weights(planner, n, &c->impl->impl, c->fused,
+                                 (strata_tensor *)v->weight, err);
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++) {
         const int f = format_of(c->in_formats, i);
         status = view(&v->in[planner_port(n, i)], planner, n->in[i], f,

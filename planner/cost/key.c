@@ -265,15 +265,17 @@ static int fill_weights(struct cost_query *q, const struct planner *planner,
 {
     q->weights =
         zalloc(n->layer->type->n_weights, sizeof *q->weights, "a candidate", err);
-    return q->weights ? planner_weights(planner, n, q->candidate->fused, q->weights, err)
+    return q->weights ? planner_weights(planner, n, &q->candidate->impl->impl,
+                                        q->candidate->fused, q->weights, err)
                       : STRATA_ENOMEM;
 }
 
-/* Without factors, which are in the first one's values. */
-static int seen_weights(const struct registry_layer *type)
+/* Without factors that are in the first one's values. */
+static int seen_weights(const struct registry_layer *type, const strata_impl *impl)
 {
     size_t n = type->n_weights;
-    while (n > 0 && type->weights[n - 1].flags & STRATA_FACTORS)
+    while (n > 0 && !(impl->flags & STRATA_WEIGHT_STORED) &&
+           type->weights[n - 1].flags & STRATA_FACTORS)
         n--;
     return (int)n;
 }
@@ -298,7 +300,7 @@ int cost_query_run(struct cost_query *q, const struct planner *planner,
     text_add(&t, " row=%d", c->row);
     add_tensors(&t, "in", q->in, n->n_ports);
     add_tensors(&t, "out", q->out, n->n_out);
-    add_tensors(&t, "weights", q->weights, seen_weights(type));
+    add_tensors(&t, "weights", q->weights, seen_weights(type, &c->impl->impl));
     add_attributes(&t, type, c->fused && n->composed ? n->composed : n->layer->params);
     strata_epilogue epilogue = planner_epilogue(planner, n, c->fused);
     add_epilogue(&t, &epilogue);

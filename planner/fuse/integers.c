@@ -108,9 +108,9 @@ static void set_weights(struct made_layer *m, const struct planner *planner,
 static const char *refuse_weight(const struct network_layer *layer)
 {
     const struct network_weight *w = &layer->weights[WEIGHT];
-    return !w->factors || w->view.dtype != WEIGHT_I8
-               ? "its weight is not INT8 with a weight_scale"
-               : NULL;
+    if (!w->factors || w->view.dtype != WEIGHT_I8)
+        return "its weight is not INT8 with a weight_scale";
+    return w->factors->shared ? "its weight has factors of groups" : NULL;
 }
 
 /* What is added to sums, which may be rounded before. */

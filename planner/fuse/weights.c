@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scales folded into the weights before them: w'[k] = w[k]*scale[k] and
- * bias'[k] = bias[k]*scale[k] + shift[k], in FP64, rounded once. Where the layer before is
- * a Scale too, its factor and addend are w and bias.
+ * bias'[k] = bias[k]*scale[k] + shift[k], in FP64, rounded once. Where the layer before
+ * is a Scale too, its factor and addend are w and bias.
  */
 #include "planner/planner.h"
 
@@ -63,10 +63,12 @@ const char *planner_refuse_fold(const struct planner *planner,
 }
 
 int planner_weights(const struct planner *planner, const struct planner_node *n,
-                    size_t fused, strata_tensor *weights, strata_error *err)
+                    const strata_impl *impl, size_t fused, strata_tensor *weights,
+                    strata_error *err)
 {
     for (size_t w = 0; w < n->layer->type->n_weights; w++) {
-        const struct network_weight *weight = &n->layer->weights[w];
+        const struct network_weight seen = network_weight_seen(n->layer, impl->flags, w);
+        const struct network_weight *weight = &seen;
         struct format linear = {weight->dtype, ORDER_LINEAR, 1};
         const int64_t *dims = weight->dims;
         int rank = weight->rank;
@@ -74,8 +76,6 @@ int planner_weights(const struct planner *planner, const struct planner_node *n,
         strata_desc d;
         bool folded = planner_scales(planner, n, fused) > 0;
         weights[w] = (strata_tensor){0};
-        if (n->layer->type->weights[w].flags & STRATA_FACTORS)
-            continue; /* they are in the values already */
         if (is_scale(n->layer) ? folded && w != POWER
                                : weight->source == WEIGHT_ABSENT && folded && w == BIAS) {
             linear.dtype = STRATA_FP32;

@@ -97,8 +97,9 @@ static int make_node(struct execution_node *n, const struct planner *planner,
     if (!(n->name = node_name(n, err)))
         return STRATA_ENOMEM;
     int status = compose(n, from, planner->network, err);
-    return status == STRATA_OK ? planner_weights(planner, from, c->fused, n->weights, err)
-                               : status;
+    return status == STRATA_OK
+               ? planner_weights(planner, from, &c->impl->impl, c->fused, n->weights, err)
+               : status;
 }
 
 static int schedule_run(struct schedule *s, const struct planner_candidate *c,

@@ -94,6 +94,26 @@ int gemv_setup(const strata_node *n, void *state);
 int gemv_run(const strata_run *r);
 int gemv_mma_run(const strata_run *r);
 
+/* few_bits.cu: few rows times a constant of 8 or 4 bits, as it lies in the device's
+ * memory. */
+struct few_matrix {
+    const uint4 *values;  /* [panels][blocks][64] */
+    const float *factors; /* [panels][units][16], or one unit for all */
+    int64_t blocks, units;
+    int32_t each; /* 0: all units have the first one's factors */
+};
+
+struct few_state {
+    few_matrix b;
+    int32_t bits, flush; /* flush: pairs of a unit */
+    int32_t multiprocessors, overlaps;
+};
+int few_bits_cuda_accept(const strata_node *n);
+int few_bits_cuda_setup(const strata_node *n, void *state);
+int few_bits_cuda_run(const strata_run *r);
+int few_bits_mma_accept(const strata_node *n);
+int few_bits_mma_run(const strata_run *r);
+
 /* exact.cu: integers and FP64. */
 int matrix_exact_cuda_run(const strata_run *r);
 

@@ -10,8 +10,10 @@
 
 #include "plugins/common/dense.h"
 #include "plugins/common/product/tile.h"
+#include "plugins/matrix_multiply/few_bits.h"
 
 #define FEW_ROWS 4       /* up to which B's bytes bound a product */
+#define FEW_BITS_ROWS 16 /* up to which turning few bits into floats goes along */
 #define CHUNK 64         /* columns of few rows, and of dot products */
 #define LONG_CHUNK 256   /* where B's rows are long */
 #define LONG_ROWS 1024   /* columns from which they are */
@@ -28,6 +30,7 @@ struct job {
     float alpha, beta;
     const strata_epilogue *epilogue;
     const struct tile_set *set;
+    const struct few_bits *few_bits; /* B, or NULL: `b` */
 };
 
 /* Rows [row, row + rows) by columns [column, column + columns) of matrix i. */
@@ -88,8 +91,7 @@ static int has_long_rows(const struct job *j)
 
 static int has_long_columns(const struct job *j)
 {
-    return j->p.at[PRODUCT_B].row == 1 &&
-           (j->p.at[PRODUCT_A].column == 1 || j->p.k == 1);
+    return j->p.at[PRODUCT_B].row == 1 && (j->p.at[PRODUCT_A].column == 1 || j->p.k == 1);
 }
 
 static struct tile_operands operands(const struct job *j, const struct part *t)
@@ -101,7 +103,7 @@ static struct tile_operands operands(const struct job *j, const struct part *t)
         .b_row = j->p.at[PRODUCT_B].row,
         .c_row = j->p.at[PRODUCT_D].row,
         .a = place(j, PRODUCT_A, j->a, t->i, t->row, 0),
-        .b = place(j, PRODUCT_B, j->b, t->i, 0, t->column),
+        .b = j->few_bits ? NULL : place(j, PRODUCT_B, j->b, t->i, 0, t->column),
         .c = (float *)place(j, PRODUCT_D, j->d, t->i, t->row, t->column),
         .columns = t->columns,
     };
@@ -122,6 +124,22 @@ static void few_rows(const struct job *j, const struct part *t)
     }
 }
 
+static void few_rows_of_few_bits(const struct job *j, const struct part *t)
+{
+    const struct few_bits_product p = {
+        .b = j->few_bits,
+        .a = place(j, PRODUCT_A, j->a, t->i, t->row, 0),
+        .a_row = j->p.at[PRODUCT_A].row,
+        .a_step = j->p.at[PRODUCT_A].column,
+        .c = (float *)place(j, PRODUCT_D, j->d, t->i, t->row, t->column),
+        .c_row = j->p.at[PRODUCT_D].row,
+        .rows = t->rows,
+        .column = t->column,
+        .columns = t->columns,
+    };
+    few_bits_multiply(&p);
+}
+
 /* ---- tiles --------------------------------------------------------------------- */
 
 /* k rows of `width` columns, zeros beyond those there are. */
@@ -129,9 +147,13 @@ static void pack(const struct job *j, const struct part *t, int64_t k, int64_t d
                  int64_t width, float *panel)
 {
     const struct matrix *x = &j->p.at[PRODUCT_B];
-    const float *b = place(j, PRODUCT_B, j->b, t->i, k, t->column);
     if (t->columns < width)
         memset(panel, 0, (size_t)(depth * width) * sizeof *panel);
+    if (j->few_bits) {
+        few_bits_unpack(j->few_bits, k, depth, t->column, t->columns, width, panel);
+        return;
+    }
+    const float *b = place(j, PRODUCT_B, j->b, t->i, k, t->column);
     if (x->column == 1)
         for (int64_t i = 0; i < depth; i++)
             memcpy(panel + i * width, b + i * x->row, (size_t)t->columns * sizeof *b);
@@ -198,16 +220,18 @@ static void clear(const struct job *j, const struct part *t)
 static void compute(const struct job *j)
 {
     const struct matrix_product *p = &j->p;
-    const int few = p->m <= FEW_ROWS && (has_long_rows(j) || has_long_columns(j));
-    const int64_t chunk = p->n >= LONG_ROWS && has_long_rows(j) ? LONG_CHUNK : CHUNK;
+    const int few = j->few_bits
+                        ? p->m <= FEW_BITS_ROWS
+                        : p->m <= FEW_ROWS && (has_long_rows(j) || has_long_columns(j));
+    const int long_rows = !j->few_bits && p->n >= LONG_ROWS && has_long_rows(j);
+    const int64_t chunk = long_rows ? LONG_CHUNK : CHUNK;
     const int64_t width = few ? chunk : TILE_VECTORS * (int64_t)j->set->lanes;
     const int64_t panels = (p->n + width - 1) / width;
-    const int64_t height = few                                ? FEW_ROWS
+    const int64_t height = few                                ? FEW_BITS_ROWS
                            : panels * p->batches > MANY_TASKS ? ROW_BLOCK
                                                               : SMALL_BLOCK;
     const int64_t blocks = (p->m + height - 1) / height;
-    const double work =
-        (double)p->m * (double)p->n * (double)p->k * (double)p->batches;
+    const double work = (double)p->m * (double)p->n * (double)p->k * (double)p->batches;
 #pragma omp parallel for schedule(static) if (work > PARALLEL)
     for (int64_t task = 0; task < blocks * panels * p->batches; task++) {
         struct part t = {.row = task / panels % blocks * height,
@@ -217,6 +241,8 @@ static void compute(const struct job *j)
         t.columns = least(width, p->n - t.column);
         if (p->k == 0)
             clear(j, &t);
+        else if (few && j->few_bits)
+            few_rows_of_few_bits(j, &t);
         else if (few)
             few_rows(j, &t);
         else
@@ -225,10 +251,10 @@ static void compute(const struct job *j)
     }
 }
 
-/* Tensors may be copies; their dtype is FP32. */
+/* Tensors may be copies; their dtype is FP32. few_bits: B, or NULL. */
 static void multiply(const strata_run *r, const strata_tensor *in,
-                     const strata_tensor *weight, const strata_tensor *residual,
-                     const strata_tensor *out)
+                     const strata_tensor *weight, const struct few_bits *few_bits,
+                     const strata_tensor *residual, const strata_tensor *out)
 {
     const strata_matrix_multiply *p = r->params;
     const struct job j = {
@@ -243,6 +269,7 @@ static void multiply(const strata_run *r, const strata_tensor *in,
         .beta = (float)p->beta,
         .epilogue = r->epilogue,
         .set = tile_choose(),
+        .few_bits = few_bits,
     };
     compute(&j);
 }
@@ -254,7 +281,13 @@ static const strata_tensor *residual_of(const strata_epilogue *e)
 
 int matrix_float_run(const strata_run *r)
 {
-    multiply(r, r->in, r->weight, residual_of(r->epilogue), &r->out[0]);
+    multiply(r, r->in, r->weight, NULL, residual_of(r->epilogue), &r->out[0]);
+    return STRATA_OK;
+}
+
+int matrix_few_bits_run(const strata_run *r)
+{
+    multiply(r, r->in, r->weight, r->state, residual_of(r->epilogue), &r->out[0]);
     return STRATA_OK;
 }
 
@@ -264,8 +297,7 @@ int matrix_float_run(const strata_run *r)
 static size_t copy_bytes(int64_t count)
 {
     size_t bytes;
-    if (count < 0 ||
-        __builtin_mul_overflow((size_t)count, sizeof(float), &bytes) ||
+    if (count < 0 || __builtin_mul_overflow((size_t)count, sizeof(float), &bytes) ||
         __builtin_add_overflow(bytes, (size_t)64, &bytes))
         return 0;
     return bytes & ~(size_t)63;
@@ -361,7 +393,7 @@ int matrix_half_run(const strata_run *r)
         added = loaded(residual, &memory);
     if (copies_weight(r->n_in, r->in, r->weight))
         weight = loaded(&r->weight[MATRIX_WEIGHT], &memory);
-    multiply(r, in, &weight, residual ? &added : NULL, &out);
+    multiply(r, in, &weight, NULL, residual ? &added : NULL, &out);
     convert(&r->out[0], &out, 1);
     return STRATA_OK;
 }

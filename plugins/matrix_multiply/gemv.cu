@@ -11,15 +11,9 @@
  * The first of B is asked for before the kernel waits for the one before it, where B is
  * constant.
  */
-#include <cooperative_groups.h>
-
-#include "plugins/matrix_multiply/cuda.cuh"
+#include "plugins/matrix_multiply/few_rows.cuh"
 #include "plugins/matrix_multiply/pack.h"
 
-#define MOST_ROWS 16
-#define THREADS 256
-#define WARPS (THREADS / 32)
-#define MOST_SPLIT 8
 #define MMA_COLUMNS 16 /* of Y a block */
 #define MMA_DEPTH 64   /* of k a warp at a time */
 
@@ -29,45 +23,11 @@ struct gemv_job {
     int32_t groups; /* of A's rows */
 };
 
-/* 16 bytes of B, which nobody reads again: past the L1, where A stays. Volatile, so that
- * it is not moved before a wait. */
-static __device__ inline uint4 read_once(const void *from)
-{
-    uint4 v;
-    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(from));
-    return v;
-}
-
-/* Sums of the block, [Count] in shared memory, to those of the cluster in its first. */
-template <int Count>
-static __device__ inline bool add_ranks(float *own, int split)
-{
-#if __CUDA_ARCH__ >= 900
-    if (split == 1)
-        return true;
-    auto cluster = cooperative_groups::this_cluster();
-    const bool first = cluster.block_rank() == 0;
-    cluster.sync();
-    for (int i = threadIdx.x; i < Count && first; i += THREADS) {
-        float sum = own[i];
-        for (int rank = 1; rank < split; rank++)
-            sum += cluster.map_shared_rank(own, rank)[i];
-        own[i] = sum;
-    }
-    cluster.sync();
-    return first;
-#else
-    return true;
-#endif
-}
-
 /* ---- FP32 arithmetic ------------------------------------------------------------- */
 
 template <typename T, int N, int Columns>
-static __device__ inline void read_b(pack<T, N> (&w)[Columns], const T *const (&b)[Columns],
-                                     int64_t k, int64_t depth)
+static __device__ inline void
+read_b(pack<T, N> (&w)[Columns], const T *const (&b)[Columns], int64_t k, int64_t depth)
 {
 #pragma unroll
     for (int c = 0; c < Columns; c++)
@@ -165,35 +125,6 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- tensor cores ---------------------------------------------------------------- */
 
-static __device__ inline void multiply_add(float (&d)[4], const uint32_t (&a)[4],
-                                           uint32_t b0, uint32_t b1, __half)
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#endif
-}
-
-static __device__ inline void multiply_add(float (&d)[4], const uint32_t (&a)[4],
-                                           uint32_t b0, uint32_t b1, __nv_bfloat16)
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#endif
-}
-
-/* 8 elements of A, zeros past the depth. */
-template <typename T>
-static __device__ inline uint4 read_eight(const T *from, int64_t k, int64_t depth)
-{
-    return k < depth ? *(const uint4 *)(from + k) : make_uint4(0, 0, 0, 0);
-}
-
 /* A warp's step of k: two halves of 32, of each two rows of B, 8 apart. */
 template <typename T>
 static __device__ inline void read_step(uint4 (&w)[2][2], const T *const (&b)[2],
@@ -208,10 +139,9 @@ static __device__ inline void read_step(uint4 (&w)[2][2], const T *const (&b)[2]
 }
 
 template <typename T, int Tiles>
-static __device__ inline void multiply_step(float (&sum)[Tiles][4],
-                                            const uint4 (&w)[2][2],
-                                            const T *const (&a)[Tiles], int64_t k,
-                                            int64_t depth)
+static __device__ inline void
+multiply_step(float (&sum)[Tiles][4], const uint4 (&w)[2][2], const T *const (&a)[Tiles],
+              int64_t k, int64_t depth)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -289,20 +219,6 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- host ------------------------------------------------------------------------ */
 
-static int refuse(const strata_node *n, const char *why)
-{
-    return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "%s", why);
-}
-
-/* Rows begin at whole 16 bytes. */
-static bool is_aligned(const matrix_product &p, const matrix &x, int64_t line, int whole)
-{
-    bool aligned = line % whole == 0;
-    for (int d = 0; d < p.dims; d++)
-        aligned &= x.batch[d] % whole == 0;
-    return aligned;
-}
-
 int gemv_accept(const strata_node *n)
 {
     const strata_matrix_multiply *params = (const strata_matrix_multiply *)n->params;
@@ -333,7 +249,6 @@ int gemv_mma_accept(const strata_node *n)
 int gemv_setup(const strata_node *n, void *state)
 {
     gemv_state *s = (gemv_state *)state;
-    int device = 0, multiprocessors = 0;
     void *packed = NULL;
     const int status = matrix_is_constant(n->n_in, n->in)
                            ? matrix_weight_pack(n, 0, &packed)
@@ -342,64 +257,32 @@ int gemv_setup(const strata_node *n, void *state)
     s->overlaps = n->sm >= 90;
     if (status != STRATA_OK)
         return status;
-    cudaError_t e = cudaGetDevice(&device);
-    if (e == cudaSuccess)
-        e = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
-                                   device);
-    s->multiprocessors = multiprocessors;
-    return e == cudaSuccess ? STRATA_OK
-                            : STRATA_FAIL(n, STRATA_EDEVICE, "asking for the device: %s",
-                                          cudaGetErrorString(e));
+    return few_rows_device(n, &s->multiprocessors);
 }
 
-/* Blocks of a cluster: enough that two a multiprocessor read, each at least `least` of
- * the depth. */
-static int split_of(const gemv_state *s, int64_t blocks, int64_t depth, int64_t least)
-{
-    int split = 1;
-    while (s->overlaps && 2 * split <= MOST_SPLIT && 2 * split * least <= depth &&
-           blocks * split < 2 * (int64_t)s->multiprocessors)
-        split *= 2;
-    return split;
-}
-
-static int enqueue(const strata_run *r, const gemv_job &g, unsigned blocks,
+static int enqueue(const strata_run *r, const gemv_job &g, int64_t blocks,
                    const void *kernel)
 {
     const gemv_state *s = (const gemv_state *)r->state;
-    cudaLaunchAttribute attributes[2] = {};
-    cudaLaunchConfig_t config = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim.x = attributes[1].val.clusterDim.y = 1;
-    attributes[1].val.clusterDim.z = (unsigned)g.split;
-    config.gridDim = dim3(blocks, (unsigned)g.j.p.batches, (unsigned)g.split);
-    config.blockDim = dim3(THREADS);
-    config.stream = layer_stream(r);
-    config.attrs = attributes;
-    config.numAttrs = s->overlaps ? 2 : 0;
-    void *arguments[] = {(void *)&g};
-    const cudaError_t e = cudaLaunchKernelExC(&config, kernel, arguments);
-    return e == cudaSuccess
-               ? STRATA_OK
-               : STRATA_FAIL(r, STRATA_EDEVICE, "kernel matrix_multiply gemv: %s (%s)",
-                             cudaGetErrorString(e), cudaGetErrorName(e));
+    const dim3 grid((unsigned)blocks, (unsigned)g.j.p.batches, (unsigned)g.split);
+    return few_rows_launch(r, &g, grid, s->overlaps, kernel, "gemv");
 }
 
-template <typename T, int Columns, int Rows> static int launch_gemv(const strata_run *r)
+template <typename T, int Columns, int Rows>
+static int launch_gemv(const strata_run *r)
 {
     const gemv_state *s = (const gemv_state *)r->state;
     gemv_job g = {};
     g.j = matrix_job_of(r, s->weight);
     g.groups = (int32_t)((g.j.p.m + Rows - 1) / Rows);
     const int64_t blocks = (g.j.p.n + Columns - 1) / Columns * g.groups;
-    g.split = split_of(s, blocks * g.j.p.batches, g.j.p.k, THREADS * 16 / sizeof(T));
-    return enqueue(r, g, (unsigned)blocks,
-                   (const void *)gemv_kernel<T, Columns, Rows>);
+    g.split = few_rows_split(s->multiprocessors, s->overlaps, blocks * g.j.p.batches,
+                             g.j.p.k, THREADS * 16 / sizeof(T));
+    return enqueue(r, g, blocks, (const void *)gemv_kernel<T, Columns, Rows>);
 }
 
-template <typename T> static int choose_gemv(const strata_run *r, int64_t rows)
+template <typename T>
+static int choose_gemv(const strata_run *r, int64_t rows)
 {
     return rows == 1   ? launch_gemv<T, 4, 1>(r)
            : rows == 2 ? launch_gemv<T, 4, 2>(r)
@@ -422,15 +305,17 @@ int gemv_run(const strata_run *r)
     return status;
 }
 
-template <typename T, int Tiles> static int launch_mma(const strata_run *r)
+template <typename T, int Tiles>
+static int launch_mma(const strata_run *r)
 {
     const gemv_state *s = (const gemv_state *)r->state;
     gemv_job g = {};
     g.j = matrix_job_of(r, s->weight);
     g.groups = 1;
     const int64_t blocks = (g.j.p.n + MMA_COLUMNS - 1) / MMA_COLUMNS;
-    g.split = split_of(s, blocks * g.j.p.batches, g.j.p.k, 2 * WARPS * MMA_DEPTH);
-    return enqueue(r, g, (unsigned)blocks, (const void *)gemv_mma_kernel<T, Tiles>);
+    g.split = few_rows_split(s->multiprocessors, s->overlaps, blocks * g.j.p.batches,
+                             g.j.p.k, 2 * WARPS * MMA_DEPTH);
+    return enqueue(r, g, blocks, (const void *)gemv_mma_kernel<T, Tiles>);
 }
 
 int gemv_mma_run(const strata_run *r)

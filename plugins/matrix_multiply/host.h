@@ -12,6 +12,9 @@
 /* FP32, in place. */
 int matrix_float_run(const strata_run *r);
 
+/* The same, of B as few_bits_setup keeps it. */
+int matrix_few_bits_run(const strata_run *r);
+
 /* FP16, BF16 and FP8, through FP32 copies in the workspace. */
 size_t matrix_half_workspace(const strata_node *n);
 int matrix_half_run(const strata_run *r);

@@ -9,6 +9,7 @@
 
 #include "plugins/common/dense.h"
 #include "plugins/common/quantized/factors.h"
+#include "plugins/matrix_multiply/few_bits.h"
 
 static const strata_attr attrs[] = {
     {.name = "transpose_a", .type = STRATA_BOOL,
@@ -25,6 +26,12 @@ static const strata_attr attrs[] = {
     {.name = "units", .type = STRATA_I64,
      .offset = offsetof(strata_matrix_multiply, units), .min = 0, .max = 1e15,
      .doc = "N where b is a weight; 0: from the weight"},
+    {.name = "weight_bits", .type = STRATA_I64,
+     .offset = offsetof(strata_matrix_multiply, weight_bits), .max = 4,
+     .doc = "4: a byte of the weight b has two values along K; 0: as its dtype says"},
+    {.name = "weight_group", .type = STRATA_I64,
+     .offset = offsetof(strata_matrix_multiply, weight_group), .max = INT32_MAX,
+     .doc = "values along K that a factor of the weight b is for; 0: all of them"},
 };
 
 #define BIT(dtype) (UINT64_C(1) << (dtype))
@@ -113,6 +120,33 @@ static int check_rank(const strata_node *n, const char *name, const strata_tenso
                                       name, (int)t->rank);
 }
 
+/* What the factors are for, and whether b's values are bytes or halves of one. */
+static int shape_factors(const strata_node *n, strata_tensor *expected)
+{
+    const strata_matrix_multiply *p = n->params;
+    const int depth = p->transpose_b ? 1 : 0;
+    strata_tensor *b = &expected[MATRIX_WEIGHT], *factors = &expected[MATRIX_FACTORS];
+    if (p->weight_bits != 0 && p->weight_bits != 4)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "weight_bits = %lld; 4 is a byte for two values, 0 what the "
+                           "weight's own dtype says",
+                           (long long)p->weight_bits);
+    if ((p->weight_bits != 0 || p->weight_group != 0) &&
+        defined(n->in[MATRIX_A].dtype) != STRATA_FP32)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "weight_bits and weight_group are of a weight that stands for "
+                           "floats, and A has dtype number %d; leave them out",
+                           (int)n->in[MATRIX_A].dtype);
+    factors_shape(factors, &n->weight[MATRIX_FACTORS], b, 1 - depth);
+    if (b->rank == 2 && p->weight_group > 0)
+        factors_group(factors, b, depth, p->weight_group);
+    if (p->weight_bits == 4) {
+        b->vector_dim = depth;
+        b->vector = 2;
+    }
+    return STRATA_OK;
+}
+
 /* Dims of b, the units from the attribute or the file. */
 static int matrix_weight_shape(const strata_node *n, strata_tensor *expected)
 {
@@ -142,9 +176,7 @@ static int matrix_weight_shape(const strata_node *n, strata_tensor *expected)
     }
     expected[MATRIX_BIAS].rank = 1;
     expected[MATRIX_BIAS].dims[0] = units;
-    factors_shape(&expected[MATRIX_FACTORS], &n->weight[MATRIX_FACTORS],
-                  &expected[MATRIX_WEIGHT], p->transpose_b ? 0 : 1);
-    return STRATA_OK;
+    return shape_factors(n, expected);
 }
 
 static int check_second(const strata_node *n)
@@ -163,6 +195,10 @@ static int check_second(const strata_node *n)
                            "units = %lld is of the weight 'b', which a second input "
                            "stands for here; leave it out",
                            (long long)p->units);
+    if (!constant && (p->weight_bits != 0 || p->weight_group != 0))
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "weight_bits and weight_group are of the weight 'b', which a "
+                           "second input stands for here; leave them out");
     return constant ? STRATA_OK : check_rank(n, "B", &n->in[MATRIX_B]);
 }
 
@@ -370,6 +406,12 @@ static const strata_impl impls[] = {
     {.id = 3, .device = STRATA_HOST, .flags = STRIDED, .name = "exact",
      .rows = STRATA_ARRAY(exact_rows), .efficiency = 0.1, .bandwidth = 0.5,
      .run = matrix_exact_run},
+    {.id = 4, .device = STRATA_HOST,
+     .flags = STRIDED | STRATA_WEIGHT_STORED | STRATA_WEIGHT_PACKED,
+     .epilogues = EPILOGUES, .name = "few_bits", .rows = STRATA_ARRAY(float_rows),
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.5, .bandwidth = 0.7,
+     .state_size = sizeof(struct few_bits), .accept = few_bits_accept,
+     .setup = few_bits_setup, .run = matrix_few_bits_run},
 };
 
 static const strata_layer matrix_multiply = {

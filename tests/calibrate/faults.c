@@ -106,7 +106,7 @@ static int quantise(strata_error *err)
     struct losses l = {.scheme = NULL};
     double *saturated = NULL;
     const double **corrections = NULL;
-    int status = scheme_make(&s, net, NULL, false, err);
+    int status = scheme_make(&s, net, NULL, NULL, err);
     if (status != STRATA_OK)
         return status;
     status = collection_open(&c, &s, err);

@@ -33,7 +33,7 @@ Test(quantised, a_layer_is_what_int8_gives)
     collect_ranges(&b, &r);
     open_quantised(&b, &p, &r, NULL);
     const struct network_layer *l = layer(b.net, "conv1");
-    ok(int8_weight_make(&w, l, scheme_computes(b.net, l), &err), &err);
+    ok(int8_weight_make(&w, l, scheme_computes(b.net, l), NULL, &err), &err);
     float bias[6] = {0}, from[6 * 27];
     if (network_has_weight(l, 1))
         ok(network_weight_load(&l->weights[1], bias, &err), &err);

@@ -39,6 +39,7 @@ Test(scheme, one_scale_is_shared_by_what_only_moves)
 
 Test(scheme, layers_that_are_kept_read_floats)
 {
+    static const struct weight_form few = {8, 0};
     struct bench b;
     struct scheme s;
     strata_error err = {0};
@@ -46,12 +47,12 @@ Test(scheme, layers_that_are_kept_read_floats)
     bool *keep = calloc(b.net->n_layers, sizeof *keep);
     keep[layer(b.net, "conv1") - b.net->layers] = true;
     keep[layer(b.net, "up") - b.net->layers] = true;
-    ok(scheme_make(&s, b.net, keep, false, &err), &err);
+    ok(scheme_make(&s, b.net, keep, NULL, &err), &err);
     cr_expect_eq(s.n_layers, 5);
     cr_expect(!s.tensors[tensor(b.net, "x")] && !s.tensors[tensor(b.net, "sum")]);
     cr_expect(!s.reads[layer(b.net, "up") - b.net->layers]);
     scheme_free(&s);
-    ok(scheme_make(&s, b.net, NULL, true, &err), &err);
+    ok(scheme_make(&s, b.net, NULL, &few, &err), &err);
     cr_expect(s.n_layers == 1 && s.n_tensors == 0, "MatrixMultiply's weights alone");
     scheme_free(&s);
     free(keep);
@@ -83,7 +84,7 @@ Test(weights, are_within_half_a_step_of_each_channels_scale)
         const struct network_weight *w = &l->weights[0];
         struct int8_weight q;
         strata_error err = {0};
-        ok(int8_weight_make(&q, l, scheme_computes(b.net, l), &err), &err);
+        ok(int8_weight_make(&q, l, scheme_computes(b.net, l), NULL, &err), &err);
         float *from = malloc((size_t)q.count * sizeof *from);
         int *most = calloc((size_t)q.channels, sizeof *most);
         double noise = 0;
@@ -105,4 +106,87 @@ Test(weights, are_within_half_a_step_of_each_channels_scale)
         int8_weight_free(&q);
     }
     close_bench(&b);
+}
+
+/* ---- 4 bits ----------------------------------------------------------------------- */
+
+/* What a value of a packed matrix stands for, by what docs/ini.md says of it. */
+static double unpacked(const struct int8_weight *q, const uint8_t *bytes,
+                       const int64_t *dims, bool turned, int64_t k, int64_t n)
+{
+    const uint8_t byte = bytes[turned ? n * dims[1] + k / 2 : k / 2 * dims[1] + n];
+    const int64_t g = k / q->group;
+    const double scale =
+        (double)q->scales[turned ? n * q->groups + g : g * q->channels + n];
+    return ((byte >> k % 2 * 4 & 15) - 8) * scale;
+}
+
+/* Squares left by rounding with the largest magnitude at 7 steps. */
+static double plain_noise(const float *from, int64_t n, int64_t step)
+{
+    double most = 0, noise = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, fabs((double)from[i * step]));
+    for (int64_t i = 0; i < n; i++) {
+        const double x = (double)from[i * step], s = most / 7;
+        noise += (x - nearbyint(x / s) * s) * (x - nearbyint(x / s) * s);
+    }
+    return noise;
+}
+
+static void expect_nibbles(const char *turned, int depth, int columns, int group)
+{
+    static const char text[] = "[network]\nformat = 1\noutputs = y\n[input x]\n"
+                               "shape = 1 x %d\n[weights w]\nrandom = %u\n[layer y]\n"
+                               "type = MatrixMultiply\nunits = %d\nb = w\n"
+                               "transpose_b = %s\n";
+    const struct weight_form form = {4, group};
+    const bool n_by_k = *turned == 'y';
+    struct bench b;
+    struct int8_weight q;
+    strata_network *net;
+    strata_error err = {0};
+    int64_t dims[2];
+    char whole[512];
+    open_bench(&b);
+    snprintf(whole, sizeof whole, text, depth, (unsigned)rand(), columns, turned);
+    const struct network_memory memory = {.text = whole, .text_size = strlen(whole)};
+    ok(network_parse(&net, &memory, "a product", b.registry, &err), &err);
+    const struct network_layer *l = &net->layers[0];
+    ok(int8_weight_make(&q, l, scheme_computes(net, l), &form, &err), &err);
+    uint8_t *bytes = int8_weight_pack(&q, dims, &err);
+    float *from = malloc((size_t)q.count * sizeof *from);
+    ok(network_weight_load(&l->weights[0], from, &err), &err);
+    double noise = 0, plain = 0;
+    for (int64_t n = 0; n < columns; n++)
+        for (int64_t k = 0; k < depth; k++) {
+            const int64_t step = n_by_k ? 1 : columns;
+            const int64_t at = n_by_k ? n * depth + k : k * columns + n;
+            const int64_t rest = depth - k < group ? depth - k : group;
+            const double off = (double)from[at] - unpacked(&q, bytes, dims, n_by_k, k, n);
+            noise += off * off;
+            if (k % group == 0)
+                plain += plain_noise(from + at, rest, step);
+        }
+    cr_expect_float_eq(q.noise, noise, 1e-6 * noise + q.signal * 1e-12, "%g, not %g",
+                       q.noise, noise);
+    cr_expect_leq(noise, plain * 1.0001 + q.signal * 1e-12,
+                  "%d x %d by %d: %g, plain rounding has %g", depth, columns, group,
+                  noise, plain);
+    free(from);
+    free(bytes);
+    int8_weight_free(&q);
+    strata_network_destroy(net);
+    close_bench(&b);
+}
+
+Test(weights, of_4_bits_lose_less_than_by_plain_rounding)
+{
+    srand((unsigned)getpid());
+    expect_nibbles("yes", 256, 12, 128);
+    expect_nibbles("no", 256, 12, 128);
+    expect_nibbles("yes", 45, 7, 32);
+    expect_nibbles("no", 45, 7, 8);
+    expect_nibbles("no", 1, 3, 128);
+    expect_nibbles("yes", 33, 5, 1);
 }

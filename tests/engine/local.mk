@@ -7,6 +7,7 @@ CRITERION_TESTS += \
 	tests/engine/engine \
 	tests/engine/faults \
 	tests/engine/file_faults \
+	tests/engine/quantized/few_bits \
 	tests/engine/quantized/fold \
 	tests/engine/quantized/weights \
 	tests/engine/models \
@@ -48,6 +49,10 @@ tests_engine_quantized_fold_SOURCES = tests/engine/quantized/fold.c \
 	tests/engine/engine_saved.h tests/engine/engine_session.h
 tests_engine_quantized_fold_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_quantized_fold_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_quantized_few_bits_SOURCES = tests/engine/quantized/few_bits.c \
+	tests/engine/engine_saved.h tests/engine/engine_session.h
+tests_engine_quantized_few_bits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_quantized_few_bits_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_engine_quantized_weights_SOURCES = tests/engine/quantized/weights.c \
 	tests/engine/engine_saved.h tests/engine/engine_session.h
 tests_engine_quantized_weights_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

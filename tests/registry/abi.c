@@ -166,6 +166,7 @@ static const struct place places[] = {
     S(strata_matrix_multiply) F(strata_matrix_multiply, transpose_a)
     F(strata_matrix_multiply, transpose_b) F(strata_matrix_multiply, alpha)
     F(strata_matrix_multiply, beta) F(strata_matrix_multiply, units)
+    F(strata_matrix_multiply, weight_bits) F(strata_matrix_multiply, weight_group)
 
     S(strata_normalization) F(strata_normalization, kind) F(strata_normalization, sum)
     F(strata_normalization, statistics) F(strata_normalization, reserved)
@@ -277,7 +278,8 @@ static const struct {
     C(STRATA_NO_CAPTURE) C(STRATA_NONDETERMINISTIC) C(STRATA_INPLACE_OK)
     C(STRATA_PAD_DIRTY) C(STRATA_PAD_IGNORED) C(STRATA_STRIDED_IN) C(STRATA_STRIDED_OUT)
     C(STRATA_WEIGHT_PACKED) C(STRATA_NAN_DROPPED) C(STRATA_OVERFLOW_DROPPED)
-    C(STRATA_PITCHED_IN) C(STRATA_PITCHED_OUT) C(STRATA_NAN_IGNORED)
+    C(STRATA_PITCHED_IN) C(STRATA_PITCHED_OUT) C(STRATA_WEIGHT_STORED)
+    C(STRATA_NAN_IGNORED)
     C(STRATA_NOTE_TYPE) C(STRATA_NOTE_MAGIC) C(STRATA_SANITIZER_NONE)
     C(STRATA_SANITIZER_ADDRESS) C(STRATA_SANITIZER_THREAD)
     /* Of strata/layers.h. */

@@ -23,6 +23,8 @@ enum {
     OPTION_KEEP,
     OPTION_WEIGHTS_ONLY,
     OPTION_NO_BIAS,
+    OPTION_BITS,
+    OPTION_GROUP,
 };
 
 static const struct option options[] = {
@@ -39,6 +41,8 @@ static const struct option options[] = {
     {"sensitivity", no_argument, NULL, OPTION_SENSITIVITY},
     {"keep", required_argument, NULL, OPTION_KEEP},
     {"weights-only", no_argument, NULL, OPTION_WEIGHTS_ONLY},
+    {"bits", required_argument, NULL, OPTION_BITS},
+    {"group", required_argument, NULL, OPTION_GROUP},
     {"no-bias-correction", no_argument, NULL, OPTION_NO_BIAS},
     {0},
 };
@@ -81,6 +85,14 @@ static bool read_method(const struct range_method **out)
     return false;
 }
 
+static bool read_bits(int *out)
+{
+    *out = strcmp(optarg, "4") == 0 ? 4 : strcmp(optarg, "8") == 0 ? 8 : 0;
+    if (*out == 0)
+        tool_error("--bits '%s': 8 or 4", optarg);
+    return *out != 0;
+}
+
 static bool own_option(struct quantise_options *o, int option)
 {
     switch (option) {
@@ -115,6 +127,10 @@ static bool own_option(struct quantise_options *o, int option)
         return o->sensitivity = true;
     case OPTION_WEIGHTS_ONLY:
         return o->weights_only = true;
+    case OPTION_BITS:
+        return read_bits(&o->form.bits);
+    case OPTION_GROUP:
+        return tool_number(&o->form.group, optarg, 1, INT32_MAX, "--group");
     case OPTION_NO_BIAS:
         return o->no_bias = true;
     }
@@ -138,6 +154,8 @@ static int check_options(const struct quantise_options *o)
         {o->budget >= 0 && !o->labels, "--budget needs --labels, to count what is right"},
         {o->sensitivity && !o->n_data, "--sensitivity needs --data"},
         {(o->save_ranges || o->collected) && !o->n_data, "ranges need --data"},
+        {!o->weights_only && (o->form.bits || o->form.group),
+         "--bits and --group are of --weights-only"},
         {o->weights_only && (o->ranges || o->save_ranges || o->collected),
          "--weights-only needs no ranges"},
     };

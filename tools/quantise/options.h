@@ -6,6 +6,7 @@
 #define TOOLS_QUANTISE_OPTIONS_H
 
 #include "calibrate/method/method.h"
+#include "calibrate/scheme.h"
 #include "tools/tool.h"
 
 struct quantise_options {
@@ -19,6 +20,7 @@ struct quantise_options {
     int64_t samples;      /* to collect from; 0: all */
     const char *ranges, *save_ranges, *collected, *labels;
     bool sensitivity, weights_only, no_bias;
+    struct weight_form form; /* of weights_only; bits 0: not given */
 };
 /* An exit code; after EXIT_OK the network is at argv[optind], unless help was asked for.
  */

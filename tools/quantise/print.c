@@ -18,13 +18,20 @@ static void cell_db(struct table *t, const struct noise *n, bool is)
         table_cell(t, "%s", "");
 }
 
+static const char *precision_name(const struct report *r)
+{
+    const struct weight_form *form = r->scheme->weights_only;
+    return form && form->bits == 4 ? "4 bits" : quant_int8.name;
+}
+
 static int add_row(struct table *t, const struct report *r, size_t i, strata_error *err)
 {
     const struct network_layer *l = &r->scheme->net->layers[i];
     const bool kept = r->kept && r->kept[i];
     const struct layer_loss *loss = r->losses ? &r->losses->layers[i] : NULL;
     struct int8_weight w;
-    int status = int8_weight_make(&w, l, r->scheme->computes[i], err);
+    int status = int8_weight_make(&w, l, r->scheme->computes[i],
+                                  r->scheme->weights_only, err);
     if (status != STRATA_OK)
         return status;
     const struct noise weights = {w.signal, w.noise};
@@ -32,7 +39,7 @@ static int add_row(struct table *t, const struct report *r, size_t i, strata_err
     table_cell(t, "%s", l->name);
     table_cell(t, "%.*s", (int)strcspn(l->type->full_name + 6, "@"),
                l->type->full_name + 6);
-    table_cell(t, "%s", kept ? "float" : quant_int8.name);
+    table_cell(t, "%s", kept ? "float" : precision_name(r));
     cell_db(t, &weights, true);
     cell_db(t, loss ? &loss->out : NULL, loss != NULL);
     cell_db(t, loss ? &loss->mended : NULL, loss != NULL);
@@ -51,7 +58,7 @@ static void print_summary(const struct report *r)
     for (size_t i = 0; i < r->scheme->net->n_layers && r->kept; i++)
         kept += r->scheme->computes[i] && r->kept[i];
     const size_t made = r->scheme->n_layers - kept;
-    tool_print("\n%zu layer%s int8", made, made == 1 ? " is" : "s are");
+    tool_print("\n%zu layer%s %s", made, made == 1 ? " is" : "s are", precision_name(r));
     if (kept)
         tool_print(", %zu stay floats for the budget", kept);
     tool_print("; %zu tensors between can be\n", r->scheme->n_tensors);

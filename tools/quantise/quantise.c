@@ -67,6 +67,11 @@ static int note_kept(struct job *j, const char *name, strata_error *err)
                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+static const struct weight_form *form_of(const struct job *j)
+{
+    return j->o->weights_only ? &j->o->form : NULL;
+}
+
 static int choose_layers(struct job *j, strata_error *err)
 {
     const strata_network *net = j->session.network;
@@ -75,7 +80,7 @@ static int choose_layers(struct job *j, strata_error *err)
     for (size_t i = 0; i < j->o->n_keep && status == STRATA_OK; i++)
         status = note_kept(j, j->o->keep[i], err);
     if (status == STRATA_OK)
-        status = scheme_make(&j->scheme, net, j->keep, j->o->weights_only, err);
+        status = scheme_make(&j->scheme, net, j->keep, form_of(j), err);
     if (status == STRATA_OK && j->scheme.n_layers == 0)
         status = error_set(err, STRATA_EINVAL,
                            "%s: nothing to quantise: no %s of it has a constant operand "
@@ -301,7 +306,7 @@ static int write_files(struct job *j, strata_error *err)
     if (status == STRATA_OK)
         status = tool_refuse_source(&j->o->common, net, weights, err);
     if (status == STRATA_OK)
-        status = scheme_make(&scheme, net, j->keep, j->o->weights_only, err);
+        status = scheme_make(&scheme, net, j->keep, form_of(j), err);
     q.scheme = &scheme;
     if (status == STRATA_OK) {
         const struct quantised_names names = {last_part(weights),
@@ -423,7 +428,12 @@ const struct tool_command tool_quantise = {
         "0.5:\n"
         "                        the most sensitive layers stay floats until that "
         "holds\n"
-        "      --weights-only    int8 weights of MatrixMultiply alone; needs no data\n"
+        "      --weights-only    few bits for weights of MatrixMultiply alone; needs no "
+        "data\n"
+        "      --bits=N          how many they have: 8 (default) or 4\n"
+        "      --group=N         a scale for every N values along a column, as 128, not "
+        "for\n"
+        "                        all of it\n"
         "      --no-bias-correction  leave the biases as they are\n\n"
         "Columns: dB are signal over noise, 6 for each bit; weights, the layer's output "
         "on\n"
@@ -436,6 +446,8 @@ const struct tool_command tool_quantise = {
         "  strata quantise net.ini --ranges net.ranges -o net-int8.ini\n"
         "  strata quantise mnist.ini --data t10k-images.idx --labels t10k-labels.idx "
         "--budget 0.5 -o mnist-int8.ini\n"
-        "  strata quantise llama.ini --weights-only -o llama-int8.ini\n",
+        "  strata quantise llama.ini --weights-only -o llama-int8.ini\n"
+        "  strata quantise llama.ini --weights-only --bits 4 --group 128 -o "
+        "llama-int4.ini\n",
     .run = run_quantise,
 };

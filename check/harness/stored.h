@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A weight of few bits beside its factors, for impls that take it so: what the file has,
+ * of which the values that all others see are made. See STRATA_WEIGHT_STORED.
+ */
+#ifndef CHECK_HARNESS_STORED_H
+#define CHECK_HARNESS_STORED_H
+
+#include "check/harness/harness.h"
+
+struct trial;
+
+/* Draw n->stored's values, and those of weight 0 in place of `weight`; false: no memory.
+ */
+bool stored_draw(struct trial *t, double *weight);
+void stored_free(struct harness_stored *s);
+
+#endif /* CHECK_HARNESS_STORED_H */
