@@ -9,6 +9,8 @@ NETWORK_SOURCES = \
 	network/image.c \
 	network/import/arena.c \
 	network/import/arena.h \
+	network/import/carry/carry.c \
+	network/import/carry/carry.h \
 	network/import/symbols/assume.c \
 	network/import/symbols/compare.c \
 	network/import/symbols/compare.h \
