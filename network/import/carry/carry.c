@@ -50,8 +50,6 @@ static const struct rule {
     {"BitwiseXor", MOVES, false, ~0u, SAME_BITS},
     {"Max", MOVES, false, ~0u, IN_ORDER},
     {"Min", MOVES, false, ~0u, IN_ORDER},
-    {"ReduceMax", MOVES, false, 1, IN_ORDER},
-    {"ReduceMin", MOVES, false, 1, IN_ORDER},
     {"TopK", MOVES, false, 1, IN_ORDER},
     {"Mod", MOVES, false, ~0u, NOT_WIDE},
     {"Add", NARROWS, false, ~0u, SAME_BITS},
@@ -62,6 +60,8 @@ static const struct rule {
     {"Abs", NARROWS, false, 1, NOT_WIDE},
     {"BitwiseNot", NARROWS, false, 1, SAME_BITS},
     {"BitShift", NARROWS, false, ~0u, SAME_BITS},
+    {"ReduceMax", NARROWS, false, 1, IN_ORDER}, /* the ends of the type, of nothing */
+    {"ReduceMin", NARROWS, false, 1, IN_ORDER},
     {"ReduceSum", NARROWS, false, 1, SAME_BITS},
     {"CumSum", NARROWS, false, 1, SAME_BITS},
     {"Shape", TELLS, true, 1, SAME_BITS},
@@ -337,7 +337,7 @@ void carry_node(struct import *im, struct node *n)
         carry_between(im, n);
         return;
     }
-    if (!reads_carried(im, n))
+    if (!reads_carried(im, n) || n->n_out == 0)
         return;
     const enum onnx_type type = operand_type(im, n, rule);
     if (type == ONNX_UNDEFINED)
@@ -347,13 +347,12 @@ void carry_node(struct import *im, struct node *n)
     const bool ordered = type == ONNX_UINT64 && rule->wide == IN_ORDER;
     if (ordered)
         order_inputs(im, n, rule->operands);
-    for (int i = 0; rule->effect == MOVES && i < n->n_out; i++)
-        if (i == 0 || strcmp(n->op, "Split") == 0)
-            tell(im, n, i, type);
-    if (ordered && rule->effect == MOVES)
+    if (rule->effect == TELLS)
+        return;
+    for (int i = 0; i < (strcmp(n->op, "Split") == 0 ? n->n_out : 1); i++)
+        tell(im, n, i, type);
+    if (ordered)
         order_output(im, n);
-    if (rule->effect == NARROWS && type == ONNX_UINT64)
-        tell(im, n, 0, type);
-    else if (rule->effect == NARROWS)
+    else if (rule->effect == NARROWS && type != ONNX_UINT64)
         node_set_integer(&im->g, upgrade_after(im, n, 0, "Cast"), "to", type);
 }

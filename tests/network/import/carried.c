@@ -202,6 +202,15 @@ static const struct {
      HEAD "output y\noutput i\ninit p i 3 5 -1 7\ninit k i 1 2\n" AS(
          a, p, 13) "node TopK a,k -> v,i\n" AS(y, v, 7),
      "2: -1 7; 2: 1 2"},
+    {"the largest along a dim",
+     HEAD "output y\ninit p i 2x2 1 -2 65535 4\ninit d i 1 1\n" AS(
+         a, p, 13) "node ReduceMax a,d -> c keepdims=0\n" AS(y, c, 7),
+     "2: -2 65535"},
+    {"parts, each of the type",
+     HEAD "output y\ninit p i 2 65535 7\ninit one i 1 1\n" AS(a, p, 4)
+         AS(k, one, 4) "node Split a -> l,r axis=0 num_outputs=2\nnode Add r,l -> c\n"
+                       "node Sub c,k -> d\n" AS(y, d, 7),
+     "1: 5"},
     {"integers of 16 bits saturate",
      HEAD "output y\ninit x f 3 -9e9 2.5 70000\ninit s f - 1\n"
           "node QuantizeLinear x,s -> q output_dtype=5\n" AS(y, q, 7),
