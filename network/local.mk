@@ -29,6 +29,7 @@ NETWORK_SOURCES = \
 	network/import/control/body.c \
 	network/import/control/control.c \
 	network/import/control/control.h \
+	network/import/control/flex.c \
 	network/import/control/loop.c \
 	network/import/control/sequence.c \
 	network/import/drop.c \

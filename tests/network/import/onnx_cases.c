@@ -55,8 +55,6 @@ static struct category categories[] = {
     {"decodes image files", "image files"},
     {"classical", "ai.onnx.ml"},
     {"ai.onnx.ml", "ai.onnx.ml"},
-    {"FlexAttention", "preview operators"},
-    {"flexattention", "preview operators", .of_name = true},
     {"no layer for it", "operators without a layer"},
     {"BFLOAT16", "expected values that are cut off, where ONNX rounds", .of_name = true},
     {"dft_inverse", "differences of FP32 near 0", .of_name = true},
